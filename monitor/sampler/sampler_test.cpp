@@ -90,6 +90,23 @@ class TaskWatchTest : public ::testing::Test {
   std::vector<pid_t> found_;
 };
 
+TEST_F(TaskWatchTest, ATaskThatStartsLaterIsTheNextRank) {
+  set(10, stat_line('S', 1, 0, 0), 1ms, 5);
+  TaskWatch watched = watch({10});
+  ASSERT_EQ(watched.read(false).size(), 1U);
+  set(11, stat_line('R', 1, 0, 0), 2ms, 6);
+  watched.set_pids({10, 11, 12});
+  watched.look_up();
+  const auto samples = watched.read(false);
+  ASSERT_EQ(samples.size(), 2U) << "there is no third rank here";
+  EXPECT_EQ(samples[0].processes, 1U);
+  EXPECT_EQ(samples[1].rank, Rank(5));
+  EXPECT_EQ(samples[1].pid, 11);
+  EXPECT_EQ(samples[1].user, 2ms);
+  watched.set_pids({});
+  EXPECT_EQ(watched.read(false).size(), 2U);
+}
+
 TEST_F(TaskWatchTest, CountsChildrenForTheRankThatStartedThem) {
   set(10, stat_line('S', 1, 0, 0), 1ms, 5);
   set(11, stat_line('S', 1, 0, 0), 2ms, 6);

@@ -67,7 +67,13 @@ CpuTime cpu_of(const ProcessStat& stat, const ProcessSchedule& schedule) {
 
 TaskWatch::TaskWatch(Tasks tasks, FindProcesses find, std::string proc)
     : tasks_(std::move(tasks)), find_(std::move(find)), proc_(std::move(proc)) {
-  tasks_.pids.resize(std::min(tasks_.pids.size(), tasks_.ranks.size()));  // the user's word
+  set_pids(std::move(tasks_.pids));
+}
+
+void TaskWatch::set_pids(std::vector<pid_t> pids) {
+  pids.resize(std::min(pids.size(), tasks_.ranks.size()));  // the user's word
+  if (pids.size() < samples_.size()) return;                // no task is without its process again
+  tasks_.pids = std::move(pids);
   ended_.resize(tasks_.pids.size());
   samples_.resize(tasks_.pids.size());
 }

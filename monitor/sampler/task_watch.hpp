@@ -31,6 +31,9 @@ class TaskWatch {
   // `proc`: where /proc is, for tests.
   TaskWatch(Tasks tasks, FindProcesses find, std::string proc = "/proc");
 
+  // The pids as they are now: tasks that have started since are the next ranks'. Before look_up().
+  void set_pids(std::vector<pid_t> pids);
+
   // Looks which processes there are; then read() knows them. Once a second is enough.
   void look_up();
 

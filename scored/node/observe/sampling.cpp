@@ -264,7 +264,11 @@ void Sampling::look_up() {
   });
   for (const auto& tasks : running) {
     const auto found = watches_.find(tasks.attempt);
-    if (found != watches_.end()) continue;
+    if (found != watches_.end()) {
+      found->second.tasks.set_pids(tasks.pids);
+      found->second.tracks.resize(found->second.tasks.last().size());
+      continue;
+    }
     Watch made{monitor::TaskWatch({tasks.ranks, tasks.pids}, finder(tasks)), {}, std::nullopt};
     made.tracks.resize(made.tasks.last().size());
     watches_.emplace(tasks.attempt, std::move(made));
