@@ -135,7 +135,7 @@ constexpr Known kKnown[] = {
     {" -print-all-exitcodes ", How::Refused, "score job shows how each task has ended"},
     {" -report-bindings --report-bindings ", How::Refused, "score job shows where each task runs"},
     {" -nolocal --nolocal -skip-launch-node ", How::Refused, "use -x NODE"},
-    {" -usize ", How::Refused, "a job's tasks are fixed when it starts"},
+    {" -usize ", How::Refused, "use --spawn N, the number of tasks that may be added"},
     {" -launcher -launcher-exec -rmk -iface -demux -topolib -localhost -nameserver -pmi-port "
      "-order-nodes -enable-x -disable-x -disable-hostname-propagation -prefix --prefix "
      "-bootstrap ",

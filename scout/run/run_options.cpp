@@ -8,6 +8,7 @@
 #include "base/text/hostlist.hpp"
 #include "base/units.hpp"
 #include "scout/run/environment.hpp"
+#include "scout/run/foreign_options.hpp"
 #include "scout/run/mpiexec_options.hpp"
 #include "scout/run/score_options.hpp"
 #include "scout/session/words.hpp"
@@ -109,6 +110,9 @@ void add_task_options(CLI::App& app, RunOptions& options) {
       ->type_name("FILE");
   app.add_option("--mpi", options.mpi, "Process management: auto, none, pmi1, pmix or both")
       ->check(CLI::IsMember({"auto", "none", "pmi1", "pmix", "both"}));
+  app.add_option("--spawn", options.spawn, "Room for N more tasks, which MPI_Comm_spawn starts")
+      ->type_name("N")
+      ->check(CLI::Range(1U, limits::kMaxTasksPerJob));
   app.add_option("--net", options.net, "What MPI communicates by: native (its own choice) or pm")
       ->check(CLI::IsMember({"native", "pm"}));
   app.add_flag("-l,--label", options.label, "Put \"rank: \" before each line");
@@ -140,32 +144,6 @@ void give_default_values(std::vector<std::string>& words) {
   for (auto& word : words) {
     if (word == "--immediate") word = "--immediate=1s";
   }
-}
-
-struct ForeignOption {
-  std::string_view words;  // between blanks
-  const char* hint;
-};
-
-constexpr ForeignOption kOfSlurm[] = {
-    {" -p --partition ", "there are no partitions; --queue is exclusive, high, normal or urgent"},
-    {" -I ", "here it is --immediate"},
-    {" --exclusive ", "here it is --queue exclusive"},
-    {" -s --oversubscribe ", "jobs share the nodes in time anyway"},
-    {" -K --kill-on-bad-exit ", "a failing task ends the job anyway, unless --keep-going"},
-    {" -G --gpus --gpus-per-node ", "here it is --gres gpu:N, on each node"},
-};
-
-// What srun knows and scrun does not, in words of scrun. Empty: nothing of that kind.
-std::string explain_foreign(const CLI::App& app, const std::vector<std::string>& words) {
-  for (const auto& word : words) {
-    const std::string name = word.substr(0, word.find('='));
-    if (!name.starts_with('-') || app.get_option_no_throw(name) != nullptr) continue;
-    for (const auto& [names, hint] : kOfSlurm) {
-      if (names.find(" " + name + " ") != names.npos) return fmt::format("{}: {}", name, hint);
-    }
-  }
-  return {};
 }
 
 std::string base_name(const std::string& path) {
@@ -220,6 +198,21 @@ Status add_demands(const RunOptions& options, wire::ResourceRequest& resources) 
     added.set_count(one.count);
     added.set_memory_bytes(one.memory.value());
   }
+  return {};
+}
+
+// Room for tasks that programs start is placed with the job's tasks.
+Status add_room(const RunOptions& options, wire::ResourceRequest& resources) {
+  if (options.spawn == 0) return {};
+  if (options.tasks_per_node > 0) {
+    return fail(Errc::Malformed, "--spawn: give the tasks with -n, not per node");
+  }
+  if (resources.tasks() == 0) return fail(Errc::Malformed, "--spawn: how many tasks? Give -n");
+  if (options.spawn > limits::kMaxTasksPerJob - resources.tasks()) {
+    return fail(Errc::TooLarge, "--spawn {}: a job has at most {} tasks", options.spawn,
+                limits::kMaxTasksPerJob);
+  }
+  resources.set_tasks(resources.tasks() + options.spawn);
   return {};
 }
 
@@ -375,6 +368,7 @@ Status fill_spec(const RunOptions& options, wire::LaunchSpec& spec) {
   spec.set_stderr_path(options.error == "none" ? "/dev/null" : options.error);
   if (options.pty) fill_terminal(spec);
   spec.set_keep_going(options.keep_going);
+  spec.set_spawn(options.spawn);
   spec.set_slurm_env(options.slurm_env);
   spec.set_quiet(options.quiet);
   spec.set_cpus_per_task(options.cpus_per_task);
@@ -565,9 +559,9 @@ std::optional<int> parse_run_options(const Invocation& invocation, RunOptions& o
 Result<wire::Submit> make_submission(const RunOptions& options) {
   wire::Submit submit;
   submit.set_request_id(new_request_id());
-  if (auto status = fill_resources(options, *submit.mutable_resources()); !status) {
-    return status.error();
-  }
+  auto& resources = *submit.mutable_resources();
+  if (auto status = fill_resources(options, resources); !status) return status.error();
+  if (auto status = add_room(options, resources); !status) return status.error();
   if (auto status = fill_spec(options, *submit.mutable_spec()); !status) return status.error();
   if (auto status = check_sizes(submit.spec()); !status) return status.error();
   if (auto status = fill_conditions(options.waits, wall_now(), submit); !status) {

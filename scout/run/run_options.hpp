@@ -25,6 +25,7 @@ struct RunOptions {
   std::string nodes;  // "4" or "2-4"; empty: as the tasks need
   std::uint32_t tasks = 0;
   std::uint32_t tasks_per_node = 0;
+  std::uint32_t spawn = 0;  // tasks that programs may start, besides
   std::uint32_t cpus_per_task = 1;
   bool overcommit = false;  // it is known that tasks may share cores: no word about it
   bool no_overcommit = false;

@@ -52,9 +52,13 @@ std::uint32_t tasks_of(const ResourceRequest& request) {
 
 // Several programs say how many tasks each has.
 Status check_task_count(const wire::LaunchSpec& spec, std::uint32_t tasks) {
-  std::uint64_t sum = 0;
+  if (spec.spawn() > 0 && spec.spawn() >= tasks) {
+    return fail(Errc::Malformed, "room for {} spawned tasks, but the job has {} in all",
+                spec.spawn(), tasks);
+  }
+  std::uint64_t sum = spec.spawn();
   for (const wire::Program& program : spec.programs()) sum += program.tasks();
-  const bool is_all = spec.programs_size() == 1 && sum == 0;
+  const bool is_all = spec.programs_size() == 1 && spec.programs(0).tasks() == 0;
   if (is_all || sum == tasks) return {};
   return fail(Errc::Malformed, "the programs have {} tasks in all, but the job has {}", sum, tasks);
 }
@@ -180,13 +184,12 @@ Result<Submissions::Checked> Submissions::check(const Peer& peer, wire::Submit& 
   add.info.conditions = pack_conditions(*conditions);
   if (auto fits = check_bytes(peer, add.info.spec_bytes); !fits) return fits.error();
   if (auto possible = parts_.runner.cluster().check(*request); !possible) return possible.error();
-  if (!request->allocation && add.info.stdin_rank >= tasks_of(*request)) {
+  const std::uint32_t tasks = request->allocation ? 1 : tasks_of(*request);
+  if (auto sound = check_task_count(message.spec(), tasks); !sound) return sound.error();
+  const std::uint32_t started = tasks - message.spec().spawn();
+  if (!request->allocation && add.info.stdin_rank >= started) {
     return fail(Errc::NotFound, "input is for rank {}, but there are {} tasks", add.info.stdin_rank,
-                tasks_of(*request));
-  }
-  const std::uint32_t started = request->allocation ? 1 : tasks_of(*request);
-  if (auto sound = check_task_count(message.spec(), started); !sound) {
-    return sound.error();
+                started);
   }
   return Checked{std::move(add), std::move(*request)};
 }

@@ -98,7 +98,7 @@ def test_help_and_version(few):
     ('-disable-auto-cleanup', '--keep-going'), ('-outfile-pattern', '-o FILE'), ('-errfile-pattern', '-e FILE'),
     ('-output-filename', '-o FILE'), ('-prepend-pattern', '-l'), ('-stdin', '-i RANK'), ('-timeout', '--wall-time'),
     ('-verbose', '-v'), ('-allow-run-as-root', '--allow-root'), ('-print-all-exitcodes', 'score job'),
-    ('--report-bindings', 'score job'), ('-nolocal', '-x NODE'), ('-usize', 'fixed'), ('-launcher', 'leave it out'),
+    ('--report-bindings', 'score job'), ('-nolocal', '-x NODE'), ('-usize', '--spawn N'), ('-launcher', 'leave it out'),
     ('-rmk', 'leave it out'), ('-iface', 'leave it out'), ('--prefix', 'leave it out'), ('-membind', 'leave it out'),
     ('-profile', 'leave it out'), ('-info', 'leave it out')])
 def test_other_words_are_refused_with_what_to_use(few, word, hint):
