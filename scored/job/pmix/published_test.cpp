@@ -92,7 +92,12 @@ TEST(Published, BytesThatAreNoValueAreRefused) {
 
 TEST(Published, AnAnswersNonsenseIsLeftOut) {
   const Value value("text", PMIX_STRING);
-  LookupResult found("job7", {{1, "a", *encode_value(value.value)}, {2, "b", "x"}});
+  const auto process_of = [](std::uint32_t owner) {
+    pmix_proc_t process;
+    PMIX_LOAD_PROCID(&process, "job7", owner);
+    return process;
+  };
+  LookupResult found({{1, "a", *encode_value(value.value)}, {2, "b", "x"}}, process_of);
   ASSERT_EQ(found.size(), 1U);
   EXPECT_STREQ(found.data()->key, "a");
   EXPECT_STREQ(found.data()->proc.nspace, "job7");
