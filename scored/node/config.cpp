@@ -69,6 +69,7 @@ std::string set_head(NodeConfig& config, std::string_view text) {
   auto endpoint = proto::parse_endpoint(text);
   if (!endpoint) return "must be \"host:port\"";
   config.head = *std::move(endpoint);
+  config.heads.clear();
   return {};
 }
 
@@ -234,12 +235,28 @@ std::string fault_of_features(const std::vector<std::string>& features) {
   return {};
 }
 
+// With two heads `head` is the first of them, until the node knows which is in charge.
+void read_heads(ConfigSection& section, NodeConfig& config) {
+  std::vector<std::string> names;
+  section.read("heads", names);
+  if (names.empty()) return;
+  for (const std::string& name : names) {
+    if (auto endpoint = proto::parse_endpoint(name)) config.heads.push_back(*std::move(endpoint));
+  }
+  if (config.heads.size() != 2 || names.size() != 2 || names[0] == names[1]) {
+    return section.refuse("heads", "must be two different \"HOST:PORT\"");
+  }
+  if (section.has("head")) section.refuse("head", "leave it out where there are two heads");
+  config.head = config.heads.front();
+}
+
 Result<NodeConfig> read_config(Result<ConfigFile> file) {
   if (!file) return file.error();
   NodeConfig config;
   ConfigSection root = file->root();
   ConfigSection section = root.section("node");
   for (const Key& key : kKeys) read_key(section, key, config);
+  read_heads(section, config);
   config.network = read_network_config(root);
   config.devices = read_device_config(root);
   config.generic = read_generic_config(root);

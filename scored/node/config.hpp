@@ -32,6 +32,7 @@ struct NodeConfig {
   std::string cluster = "cluster";
   std::string name;                            // empty: the host's
   proto::TcpEndpoint head{"127.0.0.1", 7421};  // its listener for nodes
+  std::vector<proto::TcpEndpoint> heads{};     // of a cluster with two; else empty
   std::string key_file = "/etc/scored/node.key";
   std::string run_dir = "/run/scored-node";           // shepherds/
   std::string launcher_dir = "/run/scored-launcher";  // launcher.sock, rings.sock

@@ -32,6 +32,20 @@ TEST(NodeConfig, ReadsItsTable) {
   EXPECT_EQ(config->log_level, LogLevel::Debug);
 }
 
+TEST(NodeConfig, ReadsTwoHeads) {
+  const auto read = [](const std::string& lines) { return parse_config("[node]\n" + lines, "x"); };
+  const auto config = read("heads = [\"a:1\", \"b:2\"]");
+  ASSERT_TRUE(config) << config.error().message();
+  ASSERT_EQ(config->heads.size(), 2U);
+  EXPECT_EQ(proto::format_endpoint(config->heads[1]), "b:2");
+  EXPECT_EQ(proto::format_endpoint(config->head), "a:1");
+  EXPECT_TRUE(read("")->heads.empty());
+  EXPECT_FALSE(read("heads = [\"a:1\"]"));
+  EXPECT_FALSE(read("heads = [\"a:1\", \"a:1\"]"));
+  EXPECT_FALSE(read("heads = [\"a:1\", \"x\"]"));
+  EXPECT_FALSE(read("head = \"a:1\"\nheads = [\"a:1\", \"b:1\"]"));
+}
+
 TEST(NodeConfig, SaysWhereAndWhatIsWrong) {
   const auto message = [](std::string_view line) {
     const auto config = parse_config("[node]\n" + std::string(line) + "\n", "x.toml");

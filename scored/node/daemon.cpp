@@ -531,11 +531,20 @@ void Daemon::report_confinement() const {
   log_notice("cores: jobs start on their cores but can leave them: no controller cpuset");
 }
 
+void Daemon::follow_heads() {
+  head_.await_head();
+  const auto follow = [this](gang::HeadIndex head) {
+    head_.set_head(config_.heads[head]);
+    login_.set_head(config_.heads[head]);
+  };
+  WitnessLinks::Setup setup{config_.name, config_.heads, config_.run_dir + "/lease"};
+  witness_.emplace(WitnessLinks::Parts{parts_.clock, tasks_, parts_.tls}, std::move(setup), follow);
+  login_.ask_first([this] { return witness_->why_no_head(); });
+  witness_->start();
+}
+
 void Daemon::report_fill_control() const {
-  if (parts_.cgroups == nullptr) {
-    log_notice("fill: not available: the node has no cgroups");
-    return;
-  }
+  if (parts_.cgroups == nullptr) return log_notice("fill: not available: the node has no cgroups");
   switch (parts_.cgroups->fill_control()) {
     case FillControl::Unified:
       return log_notice("fill: cpu.idle of cgroup v2");
@@ -550,6 +559,7 @@ asio::awaitable<void> Daemon::run() {
   co_await attempts_.adopt_all();
   keeps_lease_ = !attempts_.empty();
   renew_lease();
+  if (!config_.heads.empty()) follow_heads();
   tasks_.spawn("link to the head", head_.run());
   tasks_.spawn("heartbeat", beat_regularly());
   tasks_.spawn("watch activity", watch_activity());

@@ -13,6 +13,7 @@
 #include "scored/node/link/launcher_link.hpp"
 #include "scored/node/link/login_relay.hpp"
 #include "scored/node/link/thaw_guard.hpp"
+#include "scored/node/link/witness_links.hpp"
 #include "scored/node/observe/metrics.hpp"
 #include "scored/node/observe/sampling.hpp"
 #include "scored/node/observe/vitals.hpp"
@@ -71,6 +72,7 @@ class Daemon {
   void report_activities();
   void report_activity(AttemptId attempt, bool is_idle);
   void read_activities_again();
+  void follow_heads();  // obeys the one that it has granted the lease
   asio::awaitable<void> feed_watchdog(Duration period);
   asio::awaitable<void> wait_for_signal();
   asio::awaitable<Status> announce_stop();
@@ -96,6 +98,7 @@ class Daemon {
   const std::uint64_t instance_ = RequestId::random().low;
   JobId last_job_;  // the greatest given to this daemon
   LoginRelay login_;
+  std::optional<WitnessLinks> witness_;  // with two heads
   Duration lease_;
   bool keeps_lease_ = false;
   bool switcher_hangs_ = false;

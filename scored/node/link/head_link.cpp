@@ -34,20 +34,39 @@ HeadLink::HeadLink(asio::any_io_executor io, const proto::TlsContext& tls, Clock
       handlers_(std::move(handlers)),
       backoff_(limits::kReconnectMin, limits::kReconnectMax,
                std::hash<std::string>()(target_.node_name)),
+      retry_(io, clock),
       answer_(std::move(io), asio::steady_timer::time_point::max()) {}
 
 asio::awaitable<void> HeadLink::run() {
   for (;;) {
+    while (!is_known_) co_await retry_.sleep_until(clock_.now() + limits::kReconnectMax);
+    const std::uint64_t target = targets_;
     auto connected = co_await proto::tls_connect(tls_, target_.head, limits::kHandshakeDeadline,
                                                  connection_limits());
+    if (target != targets_) continue;
     if (!connected) report(connected.error());
     if (connected) connection_ = std::move(connected->connection);
     while (connection_ != nullptr) {
       co_await serve();
       connection_ = std::exchange(replacement_, nullptr);
     }
-    co_await clock_.sleep_for(backoff_.next());
+    if (target != targets_) continue;
+    co_await retry_.sleep_until(clock_.now() + backoff_.next());
   }
+}
+
+void HeadLink::set_head(const proto::TcpEndpoint& head) {
+  is_known_ = true;
+  target_.head = head;
+  ++targets_;
+  backoff_.reset();
+  last_error_.clear();
+  if (replacement_ != nullptr) std::exchange(replacement_, nullptr)->close();
+  if (connection_ != nullptr) {
+    drop(fmt::format("the head in charge is {}", proto::format_endpoint(head)));
+    greeted_ = false;
+  }
+  retry_.at(clock_.now());
 }
 
 asio::awaitable<void> HeadLink::serve() {
@@ -55,9 +74,11 @@ asio::awaitable<void> HeadLink::serve() {
   greeted_ = false;
   asked_ = clock_.now();
   const auto connection = connection_;
+  const std::uint64_t target = targets_;
   handlers_.connected();
   for (;;) {
     auto frame = co_await connection->read(proto::Role::Head);
+    if (target != targets_) break;  // of a head that is not in charge any more
     if (!frame) {
       report(frame.error());
       break;
@@ -126,11 +147,12 @@ bool HeadLink::hears_nothing() const {
 
 asio::awaitable<void> HeadLink::replace_if_silent() {
   if (std::exchange(is_replacing_, true)) co_return;
+  const std::uint64_t target = targets_;
   auto connected = co_await proto::tls_connect(tls_, target_.head, limits::kHandshakeDeadline,
                                                connection_limits());
   is_replacing_ = false;
   if (!connected) co_return;
-  if (!is_silent()) {
+  if (!is_silent() || target != targets_) {
     connected->connection->close();
     co_return;
   }

@@ -1,6 +1,7 @@
 // The node's connection to the head: reconnects after a loss.
 #pragma once
 
+#include "base/async/alarm.hpp"
 #include "base/async/backoff.hpp"
 #include "base/async/clock.hpp"
 #include "base/limits.hpp"
@@ -75,6 +76,12 @@ class HeadLink {
   asio::awaitable<void> replace_if_silent();
   // Ends this connection, with the reason logged; another one is tried.
   void drop(const std::string& why);
+  // The head in charge is there now, if there are two: the connection to another one ends at once,
+  // so nothing more of that head is obeyed.
+  void set_head(const proto::TcpEndpoint& head);
+
+  // With two heads it does not connect before the first set_head().
+  void await_head() { is_known_ = false; }
 
  private:
   asio::awaitable<void> serve();
@@ -85,6 +92,9 @@ class HeadLink {
   Target target_;
   Handlers handlers_;
   Backoff backoff_;
+  bool is_known_ = true;       // where the head in charge is
+  std::uint64_t targets_ = 0;  // counts set_head()
+  Alarm retry_;
   std::shared_ptr<proto::Connection> connection_;
   std::shared_ptr<proto::Connection> replacement_;
   bool is_replacing_ = false;

@@ -9,15 +9,10 @@ namespace {
 
 constexpr std::size_t kUnsentBytes = 1 * limits::kMiB;  // then its source is not read
 constexpr mode_t kForEverybody = 0666;
-
-proto::ConnectionLimits connection_limits() {
-  proto::ConnectionLimits chosen;
-  chosen.write_queue_bytes = 2 * limits::kMaxPeerQueueBytes;
-  chosen.write_deadline = limits::kWriteDeadline;
-  chosen.header_deadline = limits::kHeaderDeadline;
-  chosen.frame_deadline = limits::kFrameDeadline;
-  return chosen;
-}
+// With two heads: clients wait for limits::kHandshakeDeadline.
+constexpr Duration kTakeOver = 4s;
+constexpr Duration kHeadAnswers = 2s;
+constexpr Duration kTryAgain = 100ms;
 
 asio::awaitable<void> refuse(std::shared_ptr<proto::Connection> client, std::string why) {
   wire::Failed failed;
@@ -29,15 +24,28 @@ asio::awaitable<void> refuse(std::shared_ptr<proto::Connection> client, std::str
 
 }  // namespace
 
+proto::ConnectionLimits LoginRelay::connection_limits() {
+  proto::ConnectionLimits chosen;
+  chosen.write_queue_bytes = 2 * limits::kMaxPeerQueueBytes;
+  chosen.write_deadline = limits::kWriteDeadline;
+  chosen.header_deadline = limits::kHeaderDeadline;
+  chosen.frame_deadline = limits::kFrameDeadline;
+  return chosen;
+}
+
 LoginRelay::LoginRelay(Parts parts, proto::TcpEndpoint head)
     : parts_(std::move(parts)), head_(std::move(head)) {}
 
 Status LoginRelay::open(const std::string& path) {
   auto listener = proto::UnixListener::open(parts_.io, path, kForEverybody, connection_limits());
   if (!listener) return listener.error();
-  listener_.emplace(*std::move(listener));
-  parts_.tasks.spawn("accept commands", accept());
+  adopt(*std::move(listener));
   return {};
+}
+
+void LoginRelay::adopt(proto::UnixListener listener) {
+  listener_.emplace(std::move(listener));
+  parts_.tasks.spawn("accept commands", accept());
 }
 
 void LoginRelay::close() {
@@ -100,6 +108,26 @@ bool LoginRelay::is_full(UserId user) const {
          (mine != of_user_.end() && mine->second->count >= limits::kMaxLoginsPerUser);
 }
 
+// With two heads a command waits while the second one takes over.
+asio::awaitable<Result<LoginRelay::ConnectionPtr>> LoginRelay::reach_head() {
+  const TimePoint end = parts_.clock.now() + kTakeOver;
+  const bool has_two_heads = static_cast<bool>(why_not_);
+  const Duration patience = has_two_heads ? kHeadAnswers : limits::kHandshakeDeadline;
+  for (;;) {
+    const std::string why = has_two_heads ? why_not_() : std::string();
+    Error error(Errc::WrongState, why);
+    if (why.empty()) {
+      const proto::TcpEndpoint where = head_;
+      auto head = co_await proto::tls_connect(parts_.tls, where, patience, connection_limits());
+      if (head) co_return head->connection;
+      error = Error(Errc::Closed, fmt::format("cannot reach the head at {}: {}",
+                                              format_endpoint(where), head.error().message()));
+    }
+    if (!has_two_heads || parts_.clock.now() >= end) co_return error;
+    co_await parts_.clock.sleep_for(kTryAgain);
+  }
+}
+
 asio::awaitable<void> LoginRelay::serve(proto::UnixPeer peer) {
   const ConnectionPtr client = peer.connection;
   const UserId user = peer.credentials.uid;
@@ -115,14 +143,12 @@ asio::awaitable<void> LoginRelay::serve(proto::UnixPeer peer) {
   presence.charge(*client);
   const TimePoint turn = budget_.reserve(user, parts_.clock.now());
   if (turn > parts_.clock.now()) co_await parts_.clock.sleep_until(turn);
-  auto head = co_await proto::tls_connect(parts_.tls, head_, limits::kHandshakeDeadline,
-                                          connection_limits());
+  const auto head = co_await reach_head();
   if (!head) {
-    co_await refuse(client, fmt::format("cannot reach the head at {}: {}", format_endpoint(head_),
-                                        head.error().message()));
+    co_await refuse(client, head.error().message());
     co_return;
   }
-  const ConnectionPtr link = head->connection;
+  const ConnectionPtr link = *head;
   presence.charge(*link);
   wire::LoginHello hello;
   hello.set_user(user.value());

@@ -11,6 +11,7 @@
 #include "proto/transport/unix_connection.hpp"
 #include "scored/node/link/login_budget.hpp"
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -32,6 +33,16 @@ class LoginRelay {
 
   // Accepts commands from now on. Errors name the path.
   [[nodiscard]] Status open(const std::string& path);
+  // The same with a socket that was opened before, with the limits of connection_limits().
+  void adopt(proto::UnixListener listener);
+  [[nodiscard]] static proto::ConnectionLimits connection_limits();
+
+  // Commands from now on go there; with two heads.
+  void set_head(const proto::TcpEndpoint& head) { head_ = head; }
+
+  // Asked for each command: why it is refused; empty: it is passed on.
+  void ask_first(std::function<std::string()> why_not) { why_not_ = std::move(why_not); }
+
   // Accepts no more; running commands end with the tasks.
   void close();
 
@@ -49,6 +60,7 @@ class LoginRelay {
 
   asio::awaitable<void> accept();
   asio::awaitable<void> serve(proto::UnixPeer peer);
+  asio::awaitable<Result<ConnectionPtr>> reach_head();
   asio::awaitable<void> carry(ConnectionPtr from, ConnectionPtr to, proto::Role sender);
   [[nodiscard]] bool is_full(UserId user) const;
 
@@ -57,6 +69,7 @@ class LoginRelay {
   std::optional<proto::UnixListener> listener_;
   std::size_t count_ = 0;
   std::map<UserId, PerUserPtr> of_user_;
+  std::function<std::string()> why_not_;
   LoginBudget budget_;
   LogLimiter limiter_;
 };
