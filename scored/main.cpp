@@ -1,7 +1,7 @@
 // scored: the daemon of a cluster's head or of one of its nodes.
 #include "scored/node/run_node.hpp"
 #ifdef SCORED_HAS_HEAD
-#include "scored/head/run_head.hpp"
+#include "scored/head/process/run_head.hpp"
 #endif
 
 #include <algorithm>

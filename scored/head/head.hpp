@@ -37,10 +37,12 @@
 #include "scored/head/store/commit_log.hpp"
 #include "scored/head/store/settings.hpp"
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace score::head {
@@ -87,6 +89,11 @@ class Head {
   [[nodiscard]] Admin& admin() { return admin_; }
 
   [[nodiscard]] const Overview& overview() const { return overview_; }
+
+  // With two heads: who is in charge, for people.
+  void set_heads(std::function<std::vector<wire::HeadState>()> states) {
+    overview_.set_heads(std::move(states));
+  }
 
   [[nodiscard]] const EventFeed& events() const { return feed_; }
 

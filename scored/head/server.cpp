@@ -38,18 +38,6 @@ proto::ConnectionLimits node_limits(const HeadConfig& config) {
   return limits;
 }
 
-// The socket that the service manager listens on (scored-head.socket), else a socket of our own.
-Result<proto::UnixListener> listen_for_commands(asio::io_context& io, const HeadConfig& config) {
-  const std::string& path = config.socket;
-  const auto bounds = client_limits(config);
-  auto passed = take_passed_socket(path);
-  if (!passed) return passed.error();
-  if (!*passed) {
-    return proto::UnixListener::open(io.get_executor(), path, 0666, bounds);
-  }
-  return proto::UnixListener::adopt(io.get_executor(), *std::move(*passed), path, bounds);
-}
-
 asio::awaitable<void> close_after_last(std::shared_ptr<proto::Connection> connection) {
   co_await connection->drained(1);
   connection->close();
@@ -84,6 +72,42 @@ Server::Server(asio::io_context& io, Clock& clock, Head& head, ClientSession::Pa
       for_clients_(std::move(clients)),
       for_nodes_(head.for_nodes()) {}
 
+// The socket that the service manager listens on (scored-head.socket), else a socket of our own.
+Result<proto::UnixListener> Server::listen_for_commands(const HeadConfig& config) {
+  const std::string& path = config.socket;
+  const auto bounds = client_limits(config);
+  if (!passed_) {
+    auto passed = take_passed_socket(path);
+    if (!passed) return passed.error();
+    passed_ = *std::move(passed);
+  }
+  if (!passed_) {
+    return proto::UnixListener::open(io_.get_executor(), path, 0666, bounds);
+  }
+  return proto::UnixListener::adopt(io_.get_executor(), std::move(*passed_), path, bounds);
+}
+
+std::optional<proto::Key> Server::key_of(std::string_view identity) const {
+  if (proto::parse_head_identity(identity)) {
+    return charge_ != nullptr ? charge_->key_of(identity) : std::nullopt;
+  }
+  auto key = key_desk_->key_of(identity);
+  return key ? key : setup_->key_of(identity, wall_now());
+}
+
+// The other head needs them too: they travel with the log, see Store::write_files().
+void Server::share_files(const std::string& directory) {
+  const auto share = [this](std::string_view name, const std::string& text) {
+    head_.commits().add(SaveSetting{std::string(kFilePrefix) + std::string(name), text});
+  };
+  node_keys_->on_stored([share](const std::string& text) { share(kNodeKeysFile, text); });
+  setup_->on_used([share](const std::string& text) { share(kUsedTokensFile, text); });
+  for (const std::string_view name : {kNodeKeysFile, kUsedTokensFile}) {
+    const auto text = read_file(fmt::format("{}/{}", directory, name), limits::kMaxConfigBytes);
+    if (text) share(name, *text);
+  }
+}
+
 Status Server::open(const HeadConfig& config, const proto::KeyRing& ring, ServerLimits limits) {
   limits_ = limits;
   ring_ = ring;
@@ -92,11 +116,9 @@ Status Server::open(const HeadConfig& config, const proto::KeyRing& ring, Server
   key_desk_.emplace(KeyDesk::Parts{head_.config(), head_.links(), *ring_, *node_keys_});
   key_desk_->on_revoked([this](const std::string& node) { close_clients_of(node); });
   setup_.emplace(head_.config(), *ring_, *node_keys_, config.state_dir + "/setup-tokens-used");
-  tls_ = proto::TlsContext::server([this](std::string_view identity) {
-    auto key = key_desk_->key_of(identity);
-    return key ? key : setup_->key_of(identity, wall_now());
-  });
-  auto commands = listen_for_commands(io_, config);
+  if (charge_ != nullptr) share_files(config.state_dir);
+  tls_ = proto::TlsContext::server([this](std::string_view identity) { return key_of(identity); });
+  auto commands = listen_for_commands(config);
   if (!commands) return commands.error();
   commands_.emplace(std::move(*commands));
   auto nodes = proto::TcpListener::open(io_.get_executor(), config.listen);
@@ -249,6 +271,7 @@ asio::awaitable<void> Server::serve_node(UniqueFd fd) {
   if (proto::is_setup_identity(peer->name)) {
     co_return co_await setup_->serve(peer->name, peer->connection, clock_);
   }
+  if (proto::parse_head_identity(peer->name)) co_return co_await serve_head(*std::move(peer));
   const auto identity = proto::parse_node_identity(peer->name);
   if (!identity) co_return;
   peer->name = identity->node;
@@ -261,8 +284,28 @@ asio::awaitable<void> Server::serve_node(UniqueFd fd) {
     admit_login(*peer, *first);
     co_return;
   }
+  if (first && first->type == proto::FrameType::WitnessHello && charge_ != nullptr) {
+    Charge::Arrival arrival{peer->connection, peer->name, *std::move(first)};
+    charge_->take(std::move(arrival));
+    co_return;
+  }
   NodeSession session(for_nodes_, clock_, *node, std::move(peer->connection));
   co_await session.run(std::move(first));
+}
+
+// The other head: its log and leases, or a command of its host, where the kernel named the user. It
+// has the cluster key, so its root is root.
+asio::awaitable<void> Server::serve_head(proto::TlsPeer peer) {
+  auto first = co_await peer.connection->read(proto::Role::Head);
+  if (!first) co_return;
+  if (first->type != proto::FrameType::LoginHello) {
+    Charge::Arrival arrival{peer.connection, peer.name, *std::move(first)};
+    charge_->take(std::move(arrival));
+    co_return;
+  }
+  const auto message = proto::parse<wire::LoginHello>(*first);
+  if (!message) co_return peer.connection->close();
+  admit(UserId(message->user()), peer.connection, {.via = "the other head"});
 }
 
 // A command on a node: its node daemon has asked the kernel for the user. On a login node it is as

@@ -9,6 +9,7 @@
 #include "proto/transport/unix_connection.hpp"
 #include "scored/head/clients/client_session.hpp"
 #include "scored/head/head.hpp"
+#include "scored/head/heads/charge.hpp"
 #include "scored/head/nodes/key_desk.hpp"
 #include "scored/head/nodes/setup_desk.hpp"
 
@@ -38,6 +39,12 @@ class Server {
   [[nodiscard]] Status open(const HeadConfig& config, const proto::KeyRing& ring,
                             ServerLimits limits);
   void start(TaskGroup& tasks);
+
+  // Before open(). With two heads: whose connections of witnesses and of the other head these are.
+  void set_charge(Charge& charge) { charge_ = &charge; }
+
+  // Before open(): listens there for commands.
+  void use_socket(UniqueFd socket) { passed_ = std::move(socket); }
 
   // From open() on.
   [[nodiscard]] KeyDesk& keys() { return *key_desk_; }
@@ -73,6 +80,10 @@ class Server {
                                      bool is_spare);
   asio::awaitable<void> accept_nodes();
   asio::awaitable<void> serve_node(UniqueFd fd);
+  asio::awaitable<void> serve_head(proto::TlsPeer peer);
+  void share_files(const std::string& directory);
+  [[nodiscard]] std::optional<proto::Key> key_of(std::string_view identity) const;
+  [[nodiscard]] Result<proto::UnixListener> listen_for_commands(const HeadConfig& config);
   asio::awaitable<void> close_idle();
 
   asio::io_context& io_;
@@ -90,6 +101,8 @@ class Server {
   std::optional<proto::UnixListener> commands_;
   std::optional<proto::TcpListener> nodes_;
   TaskGroup* tasks_ = nullptr;
+  Charge* charge_ = nullptr;
+  std::optional<UniqueFd> passed_;
   std::uint64_t next_client_ = 1;
   std::map<std::uint64_t, std::shared_ptr<ClientSession>> clients_;
   std::map<UserId, PerUser> users_;

@@ -11,7 +11,7 @@ struct EventInfo {
   std::string_view verb;
 };
 
-constexpr std::array<EventInfo, 15> kEvents = {{
+constexpr std::array<EventInfo, 19> kEvents = {{
     // [Event]
     {"d136862c717640af93530aad39b42132", LogLevel::Notice, "audit"},
     {"4cadf51f3d2f4587bd10414e633ee8b1", LogLevel::Notice, "audit"},
@@ -28,8 +28,12 @@ constexpr std::array<EventInfo, 15> kEvents = {{
     {"a665ad3c55184d4ca8c596e1458cd49a", LogLevel::Notice, "join"},
     {"7759ad162f2141cea76a843e93876bf1", LogLevel::Notice, "lost connection to head"},
     {"b1d2842767684614ab4015d5dcd2b57e", LogLevel::Notice, "deadlock"},
+    {"0961e2b620a802d39d7f09d471d082ff", LogLevel::Notice, "take charge"},
+    {"b33a7980473073ef4f50bacaf823ef6d", LogLevel::Warning, "stand down"},
+    {"7a775b22b35ef34dc78d7ac2fe9810d5", LogLevel::Notice, "follower is current"},
+    {"7a9bbfbab0e0c91528e5f5f7d4d9812b", LogLevel::Warning, "lost follower"},
 }};
-static_assert(kEvents.size() == static_cast<std::size_t>(Event::JobDeadlocked) + 1);
+static_assert(kEvents.size() == static_cast<std::size_t>(Event::FollowerLost) + 1);
 
 // Key of a value -> field of an entry.
 constexpr std::array<std::pair<std::string_view, std::string_view>, 12> kFields = {{

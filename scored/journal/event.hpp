@@ -37,6 +37,11 @@ enum class Event : std::uint8_t {
   NodeJoined,  // the head has welcomed the node
   HeadLost,    // the node's connection to the head has ended
   JobDeadlocked,
+  // Of a cluster with two heads.
+  HeadInCharge,     // this head has taken charge
+  HeadStoodDown,    // it is not in charge any more
+  FollowerCurrent,  // the other head has every change
+  FollowerLost,     // it lacks changes from now on
 };
 
 struct EventValue {

@@ -1,9 +1,11 @@
 #include "scored/head/config/config.hpp"
 
 #include "base/config/config.hpp"
+#include "base/os/host_facts.hpp"
 #include "base/text/hostlist.hpp"
 
 #include <algorithm>
+#include <optional>
 #include <set>
 #include <utility>
 
@@ -55,6 +57,50 @@ void read_path(ConfigSection& section, std::string_view key, std::string& path) 
   if (section.has(key) && !path.starts_with('/')) section.refuse(key, "must be an absolute path");
 }
 
+// Which of the two this head is: the one that is named, else the one whose address is `listen`,
+// else the one with this host's name.
+std::optional<std::uint32_t> find_self(const std::vector<std::string>& names,
+                                       const std::string& named, const HeadConfig& config) {
+  const auto only = [&](const auto& is_self) -> std::optional<std::uint32_t> {
+    const auto first = std::ranges::find_if(names, is_self);
+    if (std::ranges::count_if(names, is_self) != 1) return std::nullopt;
+    return static_cast<std::uint32_t>(first - names.begin());
+  };
+  if (!named.empty()) return only([&](const std::string& name) { return name == named; });
+  const std::string listen = proto::format_endpoint(config.listen);
+  if (const auto self = only([&](const std::string& name) { return name == listen; })) return self;
+  const auto facts = read_host_facts();
+  if (!facts) return std::nullopt;
+  return only([&](const std::string& name) {
+    const auto host = name.substr(0, name.rfind(':'));
+    return host == facts->name || host.starts_with(facts->name + ".");
+  });
+}
+
+void read_heads(ConfigSection& section, HeadConfig& config) {
+  std::vector<std::string> names;
+  std::string named;
+  section.read("heads", names);
+  section.read("this_head", named);
+  if (names.empty() && named.empty()) return;
+  if (names.size() != 2 || names[0] == names[1]) {
+    return section.refuse("heads", "must be two different \"HOST:PORT\"");
+  }
+  for (const std::string& name : names) {
+    auto endpoint = proto::parse_endpoint(name);
+    if (!endpoint || endpoint->port == 0) {
+      return section.refuse("heads", "must be two different \"HOST:PORT\"");
+    }
+    config.heads.push_back(*std::move(endpoint));
+  }
+  const auto self = find_self(names, named, config);
+  if (!self) {
+    return section.refuse(named.empty() ? "heads" : "this_head",
+                          "none or both of the heads are this host: set this_head to one of them");
+  }
+  config.self = *self;
+}
+
 void read_places(ConfigSection& section, HeadConfig& config) {
   std::string listen = proto::format_endpoint(config.listen);
   section.read("listen", listen);
@@ -68,6 +114,7 @@ void read_places(ConfigSection& section, HeadConfig& config) {
   if (config.socket.empty()) config.socket = config.run_dir + "/head.sock";
   read_path(section, "state_dir", config.state_dir);
   read_path(section, "key_file", config.key_file);
+  read_heads(section, config);
 }
 
 void read_fill(ConfigSection& section, HeadConfig& config) {
@@ -193,6 +240,14 @@ Status check_reload(const HeadConfig& running, const HeadConfig& wanted) {
   };
   compare("cluster", running.cluster, wanted.cluster);
   compare("listen", listen(running), listen(wanted));
+  const auto heads = [](const HeadConfig& config) {
+    std::string text = std::to_string(config.self);
+    for (const auto& head : config.heads) text += " " + proto::format_endpoint(head);
+    return text;
+  };
+  compare("heads", heads(running), heads(wanted));
+  // The nodes are the witnesses of which head is in charge; both heads must count the same ones.
+  if (running.has_two_heads()) compare("nodes", running.nodes, wanted.nodes);
   compare("run_dir", running.run_dir, wanted.run_dir);
   compare("socket", running.socket, wanted.socket);
   compare("state_dir", running.state_dir, wanted.state_dir);

@@ -25,9 +25,11 @@ struct HeadConfig {
   std::string cluster = "cluster";
   std::vector<std::string> nodes;                // from the hostlist "nodes"; at least one
   proto::TcpEndpoint listen{"127.0.0.1", 7421};  // for nodes; port 0: any, see run_dir
-  std::vector<std::string> login_nodes;          // trusted to name their users
-  std::string run_dir = "/run/scored";           // head.sock, head.port
-  std::string socket;                            // for commands; empty: <run_dir>/head.sock
+  std::vector<proto::TcpEndpoint> heads;  // of a cluster with two: where they listen for nodes
+  std::uint32_t self = 0;                 // which of them this is
+  std::vector<std::string> login_nodes;   // trusted to name their users
+  std::string run_dir = "/run/scored";    // head.sock, head.port
+  std::string socket;                     // for commands; empty: <run_dir>/head.sock
   std::string state_dir = "/var/lib/scored";
   std::string key_file = "/etc/scored/key";
   OperatorRule operators{{}, "scored-admin"};
@@ -64,6 +66,8 @@ struct HeadConfig {
   NetworkConfig network;
   UserLimits limits;  // what users may ask for
   AccountRules accounts;
+
+  [[nodiscard]] bool has_two_heads() const { return heads.size() == 2; }
 
   [[nodiscard]] gang::ClusterConfig for_cluster() const;
 };

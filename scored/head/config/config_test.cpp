@@ -34,6 +34,29 @@ TEST(HeadConfig, HasDefaultsForAllButTheNodes) {
   EXPECT_FALSE(parse_config("[head]\nnodes = \"a\"\nidle_detection = false", "x")->idle_detection);
 }
 
+TEST(HeadConfig, FindsItselfAmongTwoHeads) {
+  const auto read = [](const std::string& lines) {
+    return parse_config("[head]\nnodes = \"a\"\n" + lines, "x");
+  };
+  const std::string two = "heads = [\"127.0.0.1:7001\", \"127.0.0.1:7002\"]\n";
+  EXPECT_FALSE(read("")->has_two_heads());
+  EXPECT_EQ(read(two + "listen = \"127.0.0.1:7001\"")->self, 0U);
+  EXPECT_EQ(read(two + "listen = \"127.0.0.1:7002\"")->self, 1U);
+  EXPECT_EQ(read(two + "this_head = \"127.0.0.1:7002\"")->self, 1U);
+  EXPECT_FALSE(read(two + "this_head = \"127.0.0.1:7003\""));
+  EXPECT_FALSE(read(two)) << "neither is this host";
+  EXPECT_FALSE(read("heads = [\"a:1\"]"));
+  EXPECT_FALSE(read("heads = [\"a:1\", \"a:1\"]\nthis_head = \"a:1\""));
+  EXPECT_FALSE(read("heads = [\"a:1\", \"b:0\"]\nthis_head = \"a:1\""));
+  EXPECT_FALSE(read("heads = [\"a:1\", \"b:1\", \"c:1\"]\nthis_head = \"a:1\""));
+  EXPECT_FALSE(read("this_head = \"a:1\""));
+  const auto running = read(two + "this_head = \"127.0.0.1:7002\"");
+  EXPECT_FALSE(check_reload(*running, *read("listen = \"127.0.0.1:7421\"")));
+  const auto more =
+      parse_config("[head]\nnodes = \"a,b\"\n" + two + "this_head = \"127.0.0.1:7002\"", "x");
+  EXPECT_FALSE(check_reload(*running, *more)) << "both heads must count the same witnesses";
+}
+
 TEST(HeadConfig, ReadsTheFillPolicy) {
   const auto read = [](const std::string& lines) {
     return *parse_config("[head]\nnodes = \"a\"\n" + lines, "x");

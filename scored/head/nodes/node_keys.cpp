@@ -109,6 +109,7 @@ Status NodeKeys::store(States states) {
   }
   if (auto stored = replace_file(file_, text, 0600); !stored) return stored;
   states_ = std::move(states);
+  if (on_stored_) on_stored_(text);
   return {};
 }
 

@@ -6,10 +6,12 @@
 #include "proto/transport/key_ring.hpp"
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace score::head {
@@ -23,6 +25,11 @@ class NodeKeys {
 
   // The file is made at the first change: a line for each node whose key is not its first one.
   explicit NodeKeys(std::string file) : file_(std::move(file)) {}
+
+  // Called with the new text of the file at each change, when it is on disk.
+  void on_stored(std::function<void(const std::string& text)> then) {
+    on_stored_ = std::move(then);
+  }
 
   // Errors: Malformed, errno codes. A file that is not there is none.
   [[nodiscard]] Status load();
@@ -48,6 +55,7 @@ class NodeKeys {
   [[nodiscard]] Status store(States states);
 
   std::string file_;
+  std::function<void(const std::string&)> on_stored_;
   States states_;
   std::uint64_t newest_ = 0;  // of all generations that were ever given
 };

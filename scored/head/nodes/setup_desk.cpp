@@ -81,6 +81,7 @@ Status SetupDesk::use(const std::string& identity, WallTime now) {
   for (const auto& [name, expires] : used) text += name + "\n";
   if (auto stored = replace_file(used_file_, text, 0600); !stored) return stored;
   used_ = std::move(used);
+  if (on_used_) on_used_(text);
   return {};
 }
 

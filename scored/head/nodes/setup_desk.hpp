@@ -11,11 +11,13 @@
 #include "scored/head/config/config.hpp"
 #include "scored/head/nodes/node_keys.hpp"
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 
 namespace score::head {
 
@@ -25,6 +27,9 @@ class SetupDesk {
   // expired, one per line. It is read; a line that is no identity is dropped.
   SetupDesk(const HeadConfig& config, const proto::KeyRing& ring, const NodeKeys& keys,
             std::string used_file);
+
+  // Called with the new text of used_file at each change, when it is on disk.
+  void on_used(std::function<void(const std::string& text)> then) { on_used_ = std::move(then); }
 
   // The key of a token that may connect; any text may be given.
   [[nodiscard]] std::optional<proto::Key> key_of(std::string_view identity, WallTime now) const;
@@ -46,6 +51,7 @@ class SetupDesk {
   const proto::KeyRing& ring_;
   const NodeKeys& keys_;
   std::string used_file_;
+  std::function<void(const std::string&)> on_used_;
   std::map<std::string, std::int64_t, std::less<>> used_;  // identity: when it expires, Unix time
 };
 

@@ -159,6 +159,11 @@ std::string metrics_text(const MetricsInput& input) {
       .value(static_cast<double>(input.counters.epochs));
   out.counter("scored_timetables_late_total", "Timetables that reached a node late.")
       .value(static_cast<double>(input.counters.late_epochs));
+  if (input.has_current_follower) {
+    out.gauge("scored_head_follower_current",
+              "1: the other head has every change and can take over. This one is in charge.")
+        .value(*input.has_current_follower ? 1 : 0);
+  }
   export_nodes(out, input.view, input.meter);
   export_accounts(out, input.accounts);
   export_requests(out, input.requests);

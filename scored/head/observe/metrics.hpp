@@ -11,6 +11,7 @@
 #include "scored/head/admin/permissions.hpp"
 #include "scored/head/jobs/share_desk.hpp"
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -26,6 +27,7 @@ struct MetricsInput {
   const control::ControlNetwork& control;
   const Permissions::Counts& denied;
   const std::vector<ShareDesk::AccountUse>& accounts;
+  std::optional<bool> has_current_follower;  // with two heads
 };
 
 [[nodiscard]] std::string metrics_text(const MetricsInput& input);

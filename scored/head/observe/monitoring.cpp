@@ -467,7 +467,8 @@ asio::awaitable<std::string> Monitoring::metrics() {
                            server_ ? server_->counts() : none,
                            parts_.control,
                            parts_.admin.permissions().denied(),
-                           accounts};
+                           accounts,
+                           parts_.overview.has_current_follower()};
   co_return metrics_text(input);
 }
 

@@ -148,12 +148,27 @@ wire::Info Overview::info() const {
   out.set_max_priority(config_.limits.max_priority);
   out.set_max_jobs(config_.limits.max_jobs);
   for (const std::string& queue : config_.limits.queue_names()) out.add_queues(queue);
+  if (heads_) {
+    for (const wire::HeadState& head : heads_()) *out.add_heads() = head;
+  }
   return out;
 }
 
+std::optional<bool> Overview::has_current_follower() const {
+  if (!heads_) return std::nullopt;
+  const auto states = heads_();
+  return std::ranges::any_of(states, [](const auto& head) { return head.state() == "current"; });
+}
+
 std::string Overview::summary() const {
-  return fmt::format("{}/{} nodes, {} jobs, quantum {}", links_.connected().size(), links_.size(),
-                     jobs_.active(), format_duration(runner_.cluster().config().quantum));
+  std::string text =
+      fmt::format("{}/{} nodes, {} jobs, quantum {}", links_.connected().size(), links_.size(),
+                  jobs_.active(), format_duration(runner_.cluster().config().quantum));
+  if (!heads_) return text;
+  for (const wire::HeadState& head : heads_()) {
+    if (!head.in_charge()) text += ", other head " + head.state();
+  }
+  return text;
 }
 
 wire::NodeList Overview::nodes() const {

@@ -9,8 +9,11 @@
 #include "scored/head/jobs/job_queries.hpp"
 #include "scored/head/jobs/job_table.hpp"
 
+#include <functional>
+#include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 namespace score::head {
 
@@ -22,6 +25,14 @@ class Overview {
       : runner_(runner), config_(config), jobs_(jobs), queries_(queries), links_(links) {}
 
   void set_dashboard_url(std::string url) { dashboard_url_ = std::move(url); }
+
+  // With two heads.
+  void set_heads(std::function<std::vector<wire::HeadState>()> states) {
+    heads_ = std::move(states);
+  }
+
+  // With two heads: the other one can take over.
+  [[nodiscard]] std::optional<bool> has_current_follower() const;
 
   // Replies have no tag.
   [[nodiscard]] wire::Info info() const;
@@ -42,6 +53,7 @@ class Overview {
   const JobQueries& queries_;
   const NodeLinks& links_;
   std::string dashboard_url_;
+  std::function<std::vector<wire::HeadState>()> heads_;
 };
 
 }  // namespace score::head

@@ -1,0 +1,68 @@
+#pragma once
+// The head in charge, towards its follower: a copy of the database if the follower's is not at the
+// same position, then each transaction as it is committed. What the follower has stored decides,
+// through Charge, what the commit log may answer. Thread: the loop's.
+
+#include "base/async/asio.hpp"
+#include "base/async/clock.hpp"
+#include "base/async/task_group.hpp"
+#include "base/os/fd.hpp"
+#include "scored/head/heads/charge.hpp"
+#include "scored/head/store/commit_log.hpp"
+
+#include <deque>
+#include <memory>
+#include <optional>
+#include <string>
+
+namespace score::head {
+
+class LogShipper {
+ public:
+  struct Parts {  // all outlive it
+    Clock& clock;
+    TaskGroup& tasks;
+    Charge& charge;
+    CommitLog& commits;
+    std::string copy;  // file for the copy of the database
+  };
+
+  // term: of the log of `commits`. Connects itself to both.
+  LogShipper(Parts parts, Epoch term);
+  LogShipper(const LogShipper&) = delete;
+  LogShipper& operator=(const LogShipper&) = delete;
+
+  // The handlers of Charge while this head is in charge; without those of Charge itself.
+  void frame(const proto::InFrame& frame);
+  void lost();
+  void tick(TimePoint now);
+
+  // Answers what may be answered.
+  void advance();
+
+ private:
+  using ConnectionPtr = std::shared_ptr<proto::Connection>;
+
+  void follow(const proto::InFrame& frame);
+  void stored(const proto::InFrame& frame);
+  void committed(std::uint64_t sequence, std::string changes);
+  void ship(std::string frame);
+  void start_copy();
+  asio::awaitable<void> send_copy(UniqueFd file, std::uint64_t sequence, std::uint64_t stream);
+  void send_backlog();
+  void give_up(const std::string& why);
+
+  Parts parts_;
+  Epoch term_;
+  std::uint64_t committed_ = 0;
+  ConnectionPtr follower_;
+  std::uint64_t stream_ = 0;             // counts followers
+  bool is_copying_ = false;              // until then transactions wait in the backlog
+  std::optional<std::uint64_t> copied_;  // the copy has them up to this one
+  std::deque<std::string> backlog_;      // payloads of LogChanges
+  std::size_t backlog_bytes_ = 0;
+  std::uint64_t stored_ = 0;
+  std::optional<TimePoint> waits_since_;  // for the follower to store something
+};
+
+}  // namespace score::head

@@ -1,0 +1,71 @@
+#pragma once
+// A head that is not in charge: listens for the nodes and the other head, follows the other one's
+// log, and passes the commands of this host on to it. It ends when this head is elected, or asked
+// to stop.
+
+#include "base/async/asio.hpp"
+#include "base/async/blocking_calls.hpp"
+#include "base/async/clock.hpp"
+#include "base/async/task_group.hpp"
+#include "base/os/fd.hpp"
+#include "proto/transport/tls_connection.hpp"
+#include "scored/head/heads/charge.hpp"
+#include "scored/head/heads/log_follower.hpp"
+#include "scored/node/link/login_relay.hpp"
+
+#include <list>
+#include <memory>
+#include <optional>
+#include <string>
+
+namespace score::head {
+
+// Setting: place in `heads` of the one that writes the log's term. It travels with the log.
+inline constexpr const char* kLogHead = "log_head";
+
+class Standby {
+ public:
+  struct Parts {  // all outlive it
+    asio::io_context& io;
+    Clock& clock;
+    const HeadConfig& config;
+    Charge& charge;
+    Store& store;
+    std::optional<int> commands;  // the socket that the service manager listens on
+  };
+
+  enum class End {
+    Elected,  // the store is the new head's: its log has begun
+    Stopped,  // by a signal
+    Failed,   // the store cannot be used any more
+  };
+
+  explicit Standby(const Parts& parts);
+
+  // Binds its listeners. Errors name the address.
+  [[nodiscard]] Status open();
+  // Until it ends; the listeners are closed then, and its tasks have ended.
+  asio::awaitable<End> run();
+
+ private:
+  asio::awaitable<void> accept();
+  asio::awaitable<void> serve(UniqueFd fd);
+  asio::awaitable<void> handle_signals();
+  asio::awaitable<void> feed_manager();
+  void store_term(Epoch term);
+  void take_charge(Epoch term);
+  void broken(const Error& error);
+  void end(End how);
+
+  Parts parts_;
+  TaskGroup tasks_;
+  BlockingCalls disk_;
+  LogFollower follower_;
+  node::LoginRelay relay_;
+  std::optional<proto::TcpListener> listener_;
+  std::list<int> half_open_;  // descriptors in the handshake, oldest first
+  asio::experimental::channel<void(boost::system::error_code)> ended_;
+  std::optional<End> how_;
+};
+
+}  // namespace score::head

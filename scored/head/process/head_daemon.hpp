@@ -1,0 +1,78 @@
+#pragma once
+// The daemon around head and server: signals, service manager, stop.
+
+#include "base/async/asio.hpp"
+#include "base/async/blocking_calls.hpp"
+#include "base/async/clock.hpp"
+#include "base/async/task_group.hpp"
+#include "proto/transport/key_ring.hpp"
+#include "scored/head/config/config.hpp"
+#include "scored/head/head.hpp"
+#include "scored/head/heads/charge.hpp"
+#include "scored/head/heads/log_shipper.hpp"
+#include "scored/head/observe/monitoring.hpp"
+#include "scored/head/server.hpp"
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+
+namespace score::head {
+
+class Daemon {
+ public:
+  struct Options {
+    HeadConfig config;
+    std::optional<LogLevel> log_level{};  // of the command line
+    bool recover = false;                 // --recover
+  };
+
+  // A head that was elected (docs/adr/0089).
+  struct Election {
+    Charge* charge = nullptr;  // outlives it
+    Store store;               // its log has begun
+    Epoch term;
+    std::optional<int> commands{};      // the socket that the service manager listens on
+    std::function<void()> start_again;  // does not return: this head is not in charge any more
+  };
+
+  // io must outlive it.
+  Daemon(asio::io_context& io, Options options);
+
+  Status start();
+  Status start(Election election);
+  // Until it is asked to stop. Returns the exit status.
+  int run();
+
+ private:
+  Status start_with(Store store, const proto::KeyRing& keys);
+  void follow_charge();
+  asio::awaitable<void> handle_signals();
+  asio::awaitable<void> feed_manager();
+  asio::awaitable<void> stop();
+  [[nodiscard]] Result<HeadConfig> read_configuration() const;
+  void reload();
+  void open_control();
+  void exit_with(int status);
+
+  asio::io_context& io_;
+  Options options_;
+  HeadConfig config_;
+  SteadyClock clock_;
+  BlockingCalls directory_;  // of users
+  std::unique_ptr<Head> head_;
+  std::optional<Server> server_;
+  TaskGroup tasks_;
+  std::optional<Monitoring> monitoring_;
+  std::optional<Election> election_;   // its store is the head's by then
+  std::optional<LogShipper> shipper_;  // with two heads
+  asio::experimental::channel<void(boost::system::error_code)> exit_;
+  int exit_status_ = 0;
+  bool is_ending_ = false;
+};
+
+// One level; an existing directory is checked where it is used.
+[[nodiscard]] Status make_directory(const std::string& path, mode_t mode);
+
+}  // namespace score::head

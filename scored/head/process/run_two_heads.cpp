@@ -1,0 +1,170 @@
+#include "scored/head/process/run_two_heads.hpp"
+
+#include "base/os/fd.hpp"
+#include "base/os/log.hpp"
+#include "base/systemd/notify.hpp"
+#include "base/systemd/passed_socket.hpp"
+#include "scored/head/heads/standby.hpp"
+#include "scored/journal/event.hpp"
+
+#include <cstdlib>
+#include <fcntl.h>
+#include <linux/close_range.h>
+#include <optional>
+#include <unistd.h>
+#include <utility>
+
+namespace score::head {
+namespace {
+
+constexpr int kFirstPassed = 3;  // SD_LISTEN_FDS_START
+
+// Asio's sockets stay open in another program unless told otherwise.
+void close_all_at_exec() {
+  if (::close_range(kFirstPassed, ~0U, CLOSE_RANGE_CLOEXEC) == 0) return;
+  const auto end = static_cast<int>(::sysconf(_SC_OPEN_MAX));
+  for (int fd = kFirstPassed; fd < end; ++fd) ::fcntl(fd, F_SETFD, FD_CLOEXEC);
+}
+
+// The same program with the same pid: the service manager sees no difference. The descriptors of
+// this one close, the lock of the state directory with them.
+[[noreturn]] void execute_again(const std::vector<std::string>& arguments,
+                                const std::optional<UniqueFd>& commands) {
+  std::vector<std::string> words = {"scored"};
+  for (const std::string& word : arguments) {
+    if (word != "--take-charge") words.push_back(word);  // that was for this once
+  }
+  std::vector<char*> argv;
+  for (std::string& word : words) argv.push_back(word.data());
+  argv.push_back(nullptr);
+  close_all_at_exec();
+  if (commands) {
+    // A duplicate of itself would keep its close-on-exec flag.
+    if (commands->get() == kFirstPassed) ::fcntl(kFirstPassed, F_SETFD, 0);
+    if (commands->get() != kFirstPassed) ::dup2(commands->get(), kFirstPassed);
+    ::setenv("LISTEN_FDS", "1", 1);
+    ::setenv("LISTEN_PID", std::to_string(::getpid()).c_str(), 1);
+  }
+  ::execv("/proc/self/exe", argv.data());
+  log_error("cannot execute the program again", kv("err", errno_code(errno).message()));
+  ::_exit(1);  // the service manager starts it
+}
+
+class TwoHeads {
+ public:
+  explicit TwoHeads(TwoHeadsOptions options)
+      : options_(std::move(options)),
+        config_(options_.daemon.config),
+        tasks_(io_.get_executor(), [](std::string_view task, const std::exception_ptr& e) {
+          log_error("task failed", kv("task", task), kv("err", describe_exception(e)));
+        }) {}
+
+  Result<int> run();
+
+ private:
+  Status open();
+  Result<Epoch> term_of_witness(gang::LogPosition position);
+  Result<int> lead(Store store);
+
+  [[noreturn]] void start_again() { execute_again(options_.arguments, commands_); }
+
+  TwoHeadsOptions options_;
+  const HeadConfig& config_;
+  asio::io_context io_{1};
+  SteadyClock clock_;
+  std::optional<proto::KeyRing> keys_;
+  std::optional<UniqueFd> commands_;
+  std::optional<Store> store_;
+  TaskGroup tasks_;
+  std::optional<Charge> charge_;
+};
+
+Status TwoHeads::open() {
+  auto keys = proto::KeyRing::load(config_.key_file);
+  if (!keys) return keys.error();
+  keys_ = *std::move(keys);
+  if (auto made = make_directory(config_.run_dir, 0755); !made) return made;
+  if (auto made = make_directory(config_.state_dir, 0700); !made) return made;
+  static_cast<void>(server_limits(2 * config_.nodes.size()));  // raises the limit of descriptors
+  auto passed = take_passed_socket(config_.socket);
+  if (!passed) return passed.error();
+  if (*passed) commands_ = *std::move(*passed);
+  auto store = Store::open(config_.state_dir);
+  if (!store) return store.error();
+  store_ = *std::move(store);
+  const auto position = store_->open_log();
+  if (!position) return position.error();
+  auto term = term_of_witness(*position);
+  if (!term) return term.error();
+  gang::Leadership::Settings settings;
+  settings.self = config_.self;
+  settings.nodes = config_.nodes.size();
+  settings.is_forced = options_.is_forced;
+  charge_.emplace(Charge::Parts{io_, clock_, tasks_, config_, *keys_}, settings, *position, *term);
+  return {};
+}
+
+// What this head must not grant any more: terms that it took itself. A term that came with the log
+// of the other head is that one's: a follower that starts again grants it the lease, and follows.
+Result<Epoch> TwoHeads::term_of_witness(gang::LogPosition position) {
+  const auto greatest = store_->greatest_incarnation();
+  if (!greatest) return greatest;
+  const auto settings = store_->settings();
+  if (!settings) return settings.error();
+  const auto leader = settings->find(kLogHead);
+  const std::string other = std::to_string(gang::other_head(config_.self));
+  const bool is_of_other = *greatest == position.term && leader != settings->end() &&
+                           leader->second == other && position.term != Epoch();
+  return is_of_other ? Epoch(greatest->value() - 1) : *greatest;
+}
+
+Result<int> TwoHeads::run() {
+  if (auto opened = open(); !opened) return opened.error();
+  std::optional<int> commands;
+  if (commands_) commands = commands_->get();
+  Standby::End end{};
+  {
+    Standby standby({io_, clock_, config_, *charge_, *store_, commands});
+    if (auto opened = standby.open(); !opened) return opened.error();
+    log_notice("start as one of two heads",
+               kv("head", format_endpoint(config_.heads[config_.self])),
+               kv("term", charge_->position().term), kv("sequence", charge_->position().sequence));
+    charge_->start();
+    end = score::run(io_, standby.run());
+    charge_->handle({});
+  }
+  if (end == Standby::End::Failed) start_again();
+  Result<int> status = 0;
+  if (end == Standby::End::Elected) return lead(*std::move(store_));
+  notify_stopping();
+  score::run(io_, tasks_.stop());
+  return status;
+}
+
+Result<int> TwoHeads::lead(Store store) {
+  // The leases may have ended while the standby stopped.
+  if (charge_->role() != gang::LeadershipRole::Leader) start_again();
+  const Epoch term = charge_->position().term;
+  std::optional<int> commands;
+  if (commands_) commands = commands_->get();
+  Daemon daemon(io_, options_.daemon);
+  Daemon::Election election{&*charge_, std::move(store), term, commands, [this] { start_again(); }};
+  Result<int> status = 0;
+  if (auto started = daemon.start(std::move(election)); !started) {
+    status = started.error();
+  } else {
+    status = daemon.run();
+  }
+  charge_->handle({});
+  score::run(io_, tasks_.stop());
+  return status;
+}
+
+}  // namespace
+
+Result<int> run_two_heads(TwoHeadsOptions options) {
+  TwoHeads heads(std::move(options));
+  return heads.run();
+}
+
+}  // namespace score::head
