@@ -19,7 +19,7 @@ void set_variables(const Layout& layout) {
   const char* path = std::getenv("PATH");
   const auto programs = layout.programs + ":" + (path != nullptr ? path : "/usr/bin:/bin");
   setenv("PATH", programs.c_str(), 1);
-  setenv("SCORED_SERVER", layout.socket().c_str(), 1);
+  setenv("SCORED_SERVER", layout.servers().c_str(), 1);
   setenv("SCORED_VIRTUAL", layout.directory.c_str(), 1);
 }
 

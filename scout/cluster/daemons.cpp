@@ -71,7 +71,7 @@ Result<SpawnSpec> Daemons::spec_of(const std::string& name) const {
     if (!words) return words.error();
     spec.argv = std::move(*words);
   } else {
-    const char* role = name == "head" ? "--role=head" : "--role=node";
+    const char* role = is_head(name) ? "--role=head" : "--role=node";
     spec.argv = {"scored", role, "--config", layout_.config_of(name)};
   }
   return spec;

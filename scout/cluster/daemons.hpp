@@ -5,6 +5,8 @@
 #include "base/result.hpp"
 #include "scout/cluster/layout.hpp"
 
+#include <algorithm>
+#include <cstdint>
 #include <functional>
 #include <map>
 #include <optional>
@@ -28,7 +30,10 @@ class Daemons {
   Daemons(const Layout& layout, DaemonSetup setup) : layout_(layout), setup_(std::move(setup)) {}
 
   // They end with this thread. Errors name the program.
-  Status start_head() { return start("head"); }
+  Status start_head(std::uint32_t index = 0) {
+    heads_ = std::max(heads_, index + 1);
+    return start(head_name(index));
+  }
 
   // The node's daemon and its launcher.
   Status start_node(const std::string& node);
@@ -36,6 +41,9 @@ class Daemons {
   Status restart(const std::string& name);
 
   [[nodiscard]] pid_t pid_of(const std::string& name) const;
+
+  // How many heads were started.
+  [[nodiscard]] std::uint32_t heads() const { return heads_; }
 
   // The names of the nodes, in order of their start.
   [[nodiscard]] const std::vector<std::string>& nodes() const { return nodes_; }
@@ -54,6 +62,7 @@ class Daemons {
   const Layout& layout_;
   DaemonSetup setup_;
   std::vector<std::string> nodes_;
+  std::uint32_t heads_ = 0;
   std::map<std::string, SpawnedProcess> running_;
 };
 

@@ -6,6 +6,15 @@
 
 namespace score::scout {
 
+// "head", and "head2" of a cluster with two.
+inline std::string head_name(std::uint32_t index) {
+  return index == 0 ? "head" : "head2";
+}
+
+inline bool is_head(const std::string& daemon) {
+  return daemon == "head" || daemon == "head2";
+}
+
 // Paths and addresses of one cluster; all follow from its directory and two numbers.
 struct Layout {
   std::string directory;     // private, of this cluster only
@@ -13,8 +22,14 @@ struct Layout {
   std::string head_address;  // IPv4
   std::uint16_t head_port = 0;
   std::string cgroup;  // empty: none
+  std::uint32_t heads = 1;
 
   [[nodiscard]] std::string socket() const { return directory + "/head/head.sock"; }
+
+  // For commands: those of both heads, with a comma between.
+  [[nodiscard]] std::string servers() const {
+    return heads == 1 ? socket() : socket() + "," + state_of(head_name(1)) + "/head.sock";
+  }
 
   [[nodiscard]] std::string key() const { return directory + "/key"; }
 

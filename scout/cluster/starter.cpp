@@ -103,7 +103,7 @@ int Starter::run_kept_command() const {
 }
 
 std::string use_words(const Layout& layout) {
-  return fmt::format("export SCORED_SERVER={} PATH={}:$PATH", layout.socket(), layout.programs);
+  return fmt::format("export SCORED_SERVER={} PATH={}:$PATH", layout.servers(), layout.programs);
 }
 
 int stop_cluster(const Invocation& invocation, const std::string& directory,

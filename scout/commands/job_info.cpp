@@ -89,6 +89,14 @@ void write_info(JsonWriter& json, const wire::Info& info) {
   json.field("late_epochs", info.late_epochs()).field("stale_reports", info.stale_reports());
   json.field("head_cpu_s", to_seconds(info.head_cpu_ns()));
   json.field("head_rss_bytes", info.head_rss_bytes());
+  if (!info.heads().empty()) {
+    json.key("heads").begin_array();
+    for (const auto& head : info.heads()) {
+      json.begin_object().field("name", head.name()).field("in_charge", head.in_charge());
+      json.field("state", head.state()).end_object();
+    }
+    json.end_array();
+  }
   json.field("dashboard_url", info.dashboard_url()).key("limits").begin_object();
   json.field("max_weight", info.max_weight()).field("max_priority", info.max_priority());
   json.field("max_jobs", info.max_jobs()).list("queues", info.queues()).end_object().end_object();
@@ -118,6 +126,10 @@ std::string info_page(const wire::Info& info) {
   }
   page +=
       fmt::format("head    pid {}, socket {}\n", info.pid(), escape_terminal(info.socket(), 200));
+  for (const auto& head : info.heads()) {
+    page += fmt::format("        {}: {}\n", escape_terminal(head.name(), 200),
+                        escape_terminal(head.state(), 80));
+  }
   return page;
 }
 

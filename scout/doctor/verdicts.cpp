@@ -62,6 +62,27 @@ void check_versions(const Evidence& evidence, Findings& found) {
   found.else_ok(fmt::format("commands, head and {} nodes: {}", count_up(evidence), head));
 }
 
+// ---- heads
+// ----------------------------------------------------------------------------------------
+
+// Of a cluster with one head it says nothing.
+void check_heads(const Evidence& evidence, Findings& found) {
+  std::string leader;
+  for (const auto& head : evidence.info.heads()) {
+    if (head.in_charge()) leader = clean(head.name());
+  }
+  for (const auto& head : evidence.info.heads()) {
+    const std::string name = clean(head.name());
+    if (head.in_charge()) continue;
+    if (head.state() == "current") {
+      found.else_ok(fmt::format("{} is in charge, {} can take over", leader, name));
+    } else {
+      found.warn("", fmt::format("{} cannot take over: {}", name, clean(head.state())),
+                 "on its host, systemctl status scored-head and journalctl -u scored-head");
+    }
+  }
+}
+
 // ---- nodes --------------------------------------------------------------------------------------
 
 void check_nodes(const Evidence& evidence, Findings& found) {
@@ -240,12 +261,12 @@ struct Check {
 };
 
 constexpr Check kChecks[] = {
-    {"versions", Source::Head, check_versions},  {"nodes", Source::Head, check_nodes},
-    {"answers", Source::Daemons, check_answers}, {"files", Source::Daemons, check_files},
-    {"clocks", Source::Daemons, check_clocks},   {"cgroups", Source::Daemons, check_cgroups},
-    {"priority", Source::Head, check_priority},  {"control", Source::Head, check_control},
-    {"memlock", Source::Probe, check_memlock},   {"mpi", Source::Probe, check_mpi},
-    {"pairs", Source::Probe, check_pairs},
+    {"versions", Source::Head, check_versions},  {"heads", Source::Head, check_heads},
+    {"nodes", Source::Head, check_nodes},        {"answers", Source::Daemons, check_answers},
+    {"files", Source::Daemons, check_files},     {"clocks", Source::Daemons, check_clocks},
+    {"cgroups", Source::Daemons, check_cgroups}, {"priority", Source::Head, check_priority},
+    {"control", Source::Head, check_control},    {"memlock", Source::Probe, check_memlock},
+    {"mpi", Source::Probe, check_mpi},           {"pairs", Source::Probe, check_pairs},
 };
 
 // Why the facts of a source are missing; empty: they are there.

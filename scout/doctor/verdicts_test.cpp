@@ -116,6 +116,25 @@ TEST(Verdicts, NameOldReleases) {
   expect(evidence, Level::Warning, "versions", "these commands have release 1.1.0");
 }
 
+TEST(Verdicts, SayWhetherTheSecondHeadCanTakeOver) {
+  Evidence evidence = healthy();
+  auto& first = *evidence.info.add_heads();
+  first.set_name("a:7421");
+  first.set_in_charge(true);
+  first.set_state("in charge");
+  auto& second = *evidence.info.add_heads();
+  second.set_name("b:7421");
+  second.set_state("current");
+  const auto all = judge(evidence);
+  EXPECT_TRUE(std::ranges::any_of(all, [](const Finding& one) {
+    return one.level == Level::Ok && one.line() == "a:7421 is in charge, b:7421 can take over";
+  }));
+  second.set_state("not connected, 7 transactions behind");
+  expect(evidence, Level::Warning, "heads",
+         "b:7421 cannot take over: not connected, 7 transactions behind: on its host, systemctl "
+         "status scored-head and journalctl -u scored-head");
+}
+
 TEST(Verdicts, NameNodesThatTakeNoJobs) {
   auto evidence = healthy();
   auto& node = *evidence.nodes.mutable_nodes(2);

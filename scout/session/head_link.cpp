@@ -66,9 +66,8 @@ std::optional<std::uint64_t> tag_of(const proto::InFrame& frame) {
   return any.tag();
 }
 
-// Of a server as users name it.
+// Of one server as users name it.
 Result<std::string> socket_path(std::string server) {
-  if (server.empty()) return std::string(kDefaultSocket);
   if (server.starts_with("unix:")) server.erase(0, 5);
   if (server.find('/') != server.npos) return server;
   if (names_this_host(server)) return std::string(kDefaultSocket);
@@ -79,14 +78,32 @@ Result<std::string> socket_path(std::string server) {
       escape_terminal(server, 200));
 }
 
+// "a,b": of a cluster with two heads.
+Result<std::string> socket_paths(std::string_view servers) {
+  if (servers.empty()) return std::string(kDefaultSocket);
+  std::string paths;
+  for (const std::string_view server : split(servers, ',')) {
+    auto path = socket_path(std::string(server));
+    if (!path) return path;
+    if (!paths.empty()) paths += ',';
+    paths += *path;
+  }
+  return paths;
+}
+
+bool is_there(std::string_view path) {
+  return access(std::string(path).c_str(), F_OK) == 0;
+}
+
 }  // namespace
 
 Result<std::string> find_server(const std::string& option) {
   const char* variable = std::getenv("SCORED_SERVER");
-  auto path = socket_path(option.empty() && variable != nullptr ? variable : option);
+  auto path = socket_paths(option.empty() && variable != nullptr ? variable : option);
   // On a node that is no login node, its daemon takes the commands of the jobs there.
   const char* of_node = std::getenv("SCORE_COMMANDS_SOCKET");
-  const bool is_elsewhere = option.empty() && path && access(path->c_str(), F_OK) != 0;
+  const bool is_elsewhere =
+      option.empty() && path && std::ranges::none_of(split(*path, ','), is_there);
   if (is_elsewhere && of_node != nullptr) return std::string(of_node);
   return path;
 }
@@ -106,17 +123,26 @@ int exit_code_of(const Error& error) {
   return error.code().category() == head_category() ? error.code().value() : kExitError;
 }
 
+// Of several failures a refusal says most, then a connection that was closed: that is worth a
+// retry.
 Result<HeadLink> HeadLink::connect(const std::string& socket_path) {
-  auto socket = connect_socket(socket_path);
-  if (!socket) return socket.error();
-  HeadLink link(std::move(*socket));
-  if (auto status = link.check_server(); !status) {
-    return status.error().with_context("{}", escape_terminal(socket_path, 200));
+  const auto connect_one = [](const std::string& path) -> Result<HeadLink> {
+    auto socket = connect_socket(path);
+    if (!socket) return socket.error();
+    HeadLink link(std::move(*socket));
+    auto status = link.check_server();
+    if (status) status = link.greet();
+    if (!status) return status.error().with_context("{}", escape_terminal(path, 200));
+    return link;
+  };
+  std::optional<Error> failure;
+  for (const std::string_view path : split(socket_path, ',')) {
+    auto link = connect_one(std::string(path));
+    if (link) return link;
+    const bool is_refusal = link.error().code().category() == head_category();
+    if (!failure || is_refusal || link.error().is(Errc::Closed)) failure = link.error();
   }
-  if (auto status = link.greet(); !status) {
-    return status.error().with_context("{}", escape_terminal(socket_path, 200));
-  }
-  return link;
+  return *failure;
 }
 
 // The server of another user would get our environment and could answer anything.

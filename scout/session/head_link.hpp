@@ -20,9 +20,9 @@ namespace score::scout {
 
 inline constexpr const char* kDefaultSocket = "/run/scored/head.sock";
 
-// The head's socket: `option` (--server), else SCORED_SERVER, else the packaged one. Each is a path
-// or a name of this host. If nothing is there and no option names it, SCORE_COMMANDS_SOCKET, which
-// tasks have: that of their node's daemon. Errors: Unsupported for the name of another host.
+// The head's socket: `option` (--server), else SCORED_SERVER, else the packaged one: a path, a name
+// of this host, or several with commas between. If nothing is there and no option names it,
+// SCORE_COMMANDS_SOCKET, of the tasks' node daemon. Errors: Unsupported: a name of another host.
 Result<std::string> find_server(const std::string& option);
 
 // The head's refusal as an Error: its code is the exit code of the command.
@@ -42,8 +42,8 @@ Result<Message> decode(const proto::InFrame& frame) {
 
 class HeadLink {
  public:
-  // Connects, checks that the server is the cluster's (its user is root, a daemon's or us), and
-  // exchanges hellos. Errors name the socket.
+  // Connects to the first that answers, checks that the server is the cluster's (its user is root,
+  // a daemon's or us), and exchanges hellos. Errors name the socket.
   static Result<HeadLink> connect(const std::string& socket_path);
 
   [[nodiscard]] int fd() const { return socket_.get(); }

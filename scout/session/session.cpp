@@ -5,14 +5,30 @@
 
 #include <algorithm>
 #include <map>
+#include <poll.h>
 
 namespace score::scout {
+namespace {
+
+constexpr Duration kTakeOver = std::chrono::seconds{5};
+constexpr int kRetryPause_ms = 100;
+
+bool has_two_heads(const std::string& server) {
+  return server.find(',') != server.npos;
+}
+
+}  // namespace
 
 int with_head(const Invocation& invocation, const CommonOptions& options,
               const std::function<Result<int>(HeadLink&)>& work) {
   const auto server = find_server(options.server);
   if (!server) return complain(invocation, server.error());
   auto head = HeadLink::connect(*server);
+  const TimePoint deadline = monotonic_now() + kTakeOver;
+  while (!head && has_two_heads(*server) && monotonic_now() < deadline) {
+    ::poll(nullptr, 0, kRetryPause_ms);
+    head = HeadLink::connect(*server);
+  }
   if (!head) return complain(invocation, head.error());
   const auto result = work(*head);
   return result ? *result : complain(invocation, result.error());

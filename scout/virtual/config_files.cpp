@@ -42,14 +42,23 @@ std::string network_config(const VirtualOptions& options) {
   return text;
 }
 
-std::string head_config(const Layout& layout, const VirtualOptions& options) {
+std::string two_heads(const Layout& layout) {
+  return fmt::format("heads = [\"{0}:{1}\", \"{0}:{2}\"]\n", layout.head_address, layout.head_port,
+                     layout.head_port + 1);
+}
+
+std::string head_config(const Layout& layout, const VirtualOptions& options, std::uint32_t index) {
   const auto nodes = node_names(options.nodes);
   std::string text = "[head]\ncluster = \"virtual\"\nvirtual = true\n";
   text += fmt::format("nodes = \"{}\"\n", compress_hostlist(nodes));
-  text += fmt::format("listen = \"{}:{}\"\n", layout.head_address, layout.head_port);
+  text += fmt::format("listen = \"{}:{}\"\n", layout.head_address, layout.head_port + index);
+  if (options.heads > 1) {
+    text += two_heads(layout);
+    text += fmt::format("login_nodes = \"{}\"\n", compress_hostlist(nodes));
+  }
   text += fmt::format("control = \"{}\"\n", options.control);
-  text += fmt::format("run_dir = \"{}\"\n", layout.state_of("head"));
-  text += fmt::format("state_dir = \"{}\"\n", layout.state_of("head"));
+  text += fmt::format("run_dir = \"{}\"\n", layout.state_of(head_name(index)));
+  text += fmt::format("state_dir = \"{}\"\n", layout.state_of(head_name(index)));
   text += fmt::format("key_file = \"{}\"\n", layout.key());
   text +=
       fmt::format("quantum = \"{}\"\nslots = {}\n", format_duration(options.slice), options.slots);
@@ -69,7 +78,11 @@ std::string node_config(const Layout& layout, const VirtualOptions& options,
                         const std::string& name, std::uint32_t first_core,
                         const std::string& added) {
   std::string text = fmt::format("[node]\ncluster = \"virtual\"\nname = \"{}\"\n", name);
-  text += fmt::format("head = \"{}:{}\"\n", layout.head_address, layout.head_port);
+  if (options.heads > 1) {
+    text += two_heads(layout);
+  } else {
+    text += fmt::format("head = \"{}:{}\"\n", layout.head_address, layout.head_port);
+  }
   text += fmt::format("run_dir = \"{0}\"\nlauncher_dir = \"{0}\"\n", layout.state_of(name));
   text += fmt::format("key_file = \"{}/key\"\n", layout.state_of(name));
   text += fmt::format("cores = {}\nfirst_core = {}\nmemory = \"{}\"\n", options.cores, first_core,
@@ -126,12 +139,15 @@ Status write_node(const Layout& layout, const VirtualOptions& options,
 }  // namespace
 
 Status write_configuration(const Layout& layout, const VirtualOptions& options) {
-  for (const auto* name : {"head", "log"}) {
-    if (auto status = make_directory(layout.state_of(name)); !status) return status;
+  if (auto status = make_directory(layout.state_of("log")); !status) return status;
+  for (std::uint32_t index = 0; index < options.heads; ++index) {
+    if (auto made = make_directory(layout.state_of(head_name(index))); !made) return made;
+    auto written =
+        replace_file(layout.config_of(head_name(index)), head_config(layout, options, index), 0600);
+    if (!written) return written;
   }
   const auto key = proto::random_key();
-  if (auto status = proto::store_key(layout.key(), key); !status) return status;
-  auto status = replace_file(layout.config_of("head"), head_config(layout, options), 0600);
+  auto status = proto::store_key(layout.key(), key);
   for (std::uint32_t index = 0; index < options.nodes && status; ++index) {
     status = write_node(layout, options, key, index);
   }

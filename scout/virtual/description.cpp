@@ -22,13 +22,17 @@ void write_daemon(JsonWriter& json, const Layout& layout, const Daemons& daemons
 std::string cluster_json(const Layout& layout, const Daemons& daemons) {
   JsonWriter json;
   json.begin_object().field("schema", "scored.virtual/1").field("directory", layout.directory);
-  json.field("socket", layout.socket());
+  json.field("socket", layout.servers());
   json.field("address", layout.head_address + ":" + std::to_string(layout.head_port));
   json.field("cgroup", layout.cgroup).field("supervisor_pid", getpid());
   json.list("stop", std::vector<std::string>{layout.programs + "/score", "virtual", "--stop",
                                              layout.directory});
   json.key("head");
   write_daemon(json, layout, daemons, "head");
+  if (daemons.heads() > 1) {
+    json.key("head2");
+    write_daemon(json, layout, daemons, "head2");
+  }
   json.key("nodes").begin_array();
   for (const auto& node : daemons.nodes()) write_daemon(json, layout, daemons, node);
   json.end_array().key("launchers").begin_array();

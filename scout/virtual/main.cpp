@@ -67,6 +67,9 @@ void add_options(CLI::App& app, Request& request) {
   app.add_option("--nodes", options.nodes, "Virtual nodes (4)")
       ->type_name("N")
       ->check(CLI::Range(1U, 1024U));
+  app.add_option("--heads", options.heads, "Heads; with 2 the second one follows the first (1)")
+      ->type_name("N")
+      ->check(CLI::Range(1U, 2U));
   app.add_option("--cores", options.cores, "Cores per node, as the scheduler sees them (1)")
       ->type_name("C")
       ->check(CLI::Range(1U, limits::kMaxCoresPerNode));
@@ -98,7 +101,7 @@ void add_options(CLI::App& app, Request& request) {
                "Print pids, directories and addresses once it is up");
   app.add_option("--stop", request.stop, "Stop the kept cluster in DIR")->type_name("DIR");
   app.add_option("--restart", request.restart,
-                 "Kill and restart one daemon (head, node05) of the cluster in DIR")
+                 "Kill and restart one daemon (head, head2, node05) of the cluster in DIR")
       ->type_name("NAME DIR");
   app.add_option("--status", request.status,
                  "Print pids, directories and addresses of the cluster in DIR")

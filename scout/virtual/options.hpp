@@ -11,6 +11,7 @@ namespace score::scout {
 
 struct VirtualOptions {
   std::uint32_t nodes = 4;
+  std::uint32_t heads = 1;
   std::uint32_t cores = 1;  // of each node, as the scheduler sees it
   Duration slice = limits::kDefaultQuantum;
   std::uint32_t slots = limits::kDefaultSlots;

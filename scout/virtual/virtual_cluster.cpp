@@ -42,6 +42,7 @@ Status VirtualCluster::boot(const std::string& directory) {
   layout_.directory = directory;
   layout_.head_address = options_.netns ? NodeNetworks::kHeadAddress : own_loopback_address();
   layout_.head_port = kHeadPort;
+  layout_.heads = options_.heads;
   if (options_.netns) {
     auto networks = NodeNetworks::create(options_.nodes, links_for(options_.payload));
     if (!networks) return networks.error();
@@ -52,7 +53,9 @@ Status VirtualCluster::boot(const std::string& directory) {
   if (status) status = write_configuration(layout_, options_);
   if (!status) return status;
   daemons_.emplace(layout_, setup_daemons());
-  status = daemons_->start_head();
+  for (std::uint32_t index = 0; index < options_.heads && status; ++index) {
+    status = daemons_->start_head(index);
+  }
   for (const auto& node : node_names(options_.nodes)) {
     if (status) status = daemons_->start_node(node);
   }
@@ -69,7 +72,7 @@ DaemonSetup VirtualCluster::setup_daemons() {
       if (!child) return child.error().error;
       return std::move(*child);
     };
-    if (name == "head") return networks_->inside_head(start);
+    if (is_head(name)) return networks_->inside_head(start);
     const auto names = node_names(options_.nodes);
     const auto node = std::ranges::find(names, node_of(name));
     return networks_->inside_node(static_cast<std::size_t>(node - names.begin()), start);
@@ -83,7 +86,7 @@ Result<bool> VirtualCluster::is_up() {
                 daemons_->last_log_line("head"));
   }
   if (access(layout_.socket().c_str(), F_OK) != 0) return false;
-  auto head = HeadLink::connect(layout_.socket());
+  auto head = HeadLink::connect(layout_.servers());
   if (!head) return false;
   const auto info = head->ask<wire::Info>(wire::GetInfo(), std::chrono::seconds{5});
   is_up_ = info && info->nodes_up() == options_.nodes;
