@@ -98,7 +98,8 @@ class Cluster:
 
     def daemon(self, name):
         description = self.describe()
-        for daemon in [description['head'], *description['nodes'], *description['launchers']]:
+        heads = [description[name] for name in ('head', 'head2') if name in description]
+        for daemon in [*heads, *description['nodes'], *description['launchers']]:
             if daemon['name'] == name:
                 return daemon
         raise KeyError(name)

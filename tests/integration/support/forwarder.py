@@ -5,7 +5,8 @@ import threading
 
 
 class Forwarder:
-    def __init__(self, address, port):
+    def __init__(self, address, port, host='127.0.0.1'):
+        self.host = host
         self.target = port
         self.lock = threading.Lock()
         self.ends = []
@@ -33,7 +34,7 @@ class Forwarder:
     def join(self, near):
         with self.lock:
             try:
-                far = socket.create_connection(('127.0.0.1', self.target))
+                far = socket.create_connection((self.host, self.target))
             except OSError:
                 near.close()
                 return
