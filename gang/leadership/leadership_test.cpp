@@ -76,6 +76,15 @@ class LeadershipTest : public testing::Test {
 
   Leadership& head(HeadIndex i) { return *heads_[i].leadership; }
 
+  // The first goes on without the second, which lacks this entry then.
+  void commit_alone(std::uint64_t sequence) {
+    is_linked_ = false;
+    head(1).other_gone();
+    perform(0, head(0).follower_lost(now_));
+    run(2s);
+    head(0).committed(sequence);
+  }
+
   // Both run, and the second has all that the first has.
   void elect_first() {
     start(0, {Epoch(3), 10});
@@ -134,11 +143,7 @@ TEST_F(LeadershipTest, ACurrentFollowerTakesOverWithinFiveSeconds) {
 
 TEST_F(LeadershipTest, AFollowerThatLacksChangesNeverTakesOver) {
   elect_first();
-  is_linked_ = false;
-  head(1).other_gone();
-  perform(0, head(0).follower_lost(now_));
-  run(2s);
-  head(0).committed(5);
+  commit_alone(5);
   EXPECT_EQ(head(0).acknowledged(now_), 5U) << "the nodes have noted that the other one lacks it";
   stop(0);
   run(60s);
@@ -168,11 +173,7 @@ TEST_F(LeadershipTest, NothingIsAcknowledgedBeforeTheFollowerOrTheNodesKnow) {
 // A copy of the log takes its time, in which the head in charge acknowledges more.
 TEST_F(LeadershipTest, AFollowerIsCurrentOnceItHasAllThatIsAcknowledged) {
   elect_first();
-  is_linked_ = false;
-  head(1).other_gone();
-  perform(0, head(0).follower_lost(now_));
-  run(2s);
-  head(0).committed(5);
+  commit_alone(5);
   ASSERT_EQ(head(0).acknowledged(now_), 5U);
   is_linked_ = true;
   run(1s);

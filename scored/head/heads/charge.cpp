@@ -34,6 +34,15 @@ std::unique_ptr<proto::TlsContext> make_tls(const HeadConfig& config, const prot
   return proto::TlsContext::client(*ring.head_key(identity), format_head_identity(identity));
 }
 
+// The peer gets the reason before the connection closes.
+asio::awaitable<void> close_with(std::shared_ptr<proto::Connection> connection, std::string why) {
+  wire::Failed failed;
+  failed.mutable_error()->set_text(std::move(why));
+  proto::send(*connection, failed);
+  co_await connection->drained(1);
+  connection->close();
+}
+
 }  // namespace
 
 // FNV-1a.
@@ -161,12 +170,9 @@ void Charge::take(Arrival arrival) {
 }
 
 asio::awaitable<void> Charge::refuse_arrival(Arrival arrival) {
-  wire::Failed failed;
-  failed.mutable_error()->set_text(fmt::format("this head is not in charge; the other one is {}",
-                                               proto::format_endpoint(other_endpoint())));
-  proto::send(*arrival.connection, failed);
-  co_await arrival.connection->drained(1);
-  arrival.connection->close();
+  co_await close_with(arrival.connection,
+                      fmt::format("this head is not in charge; the other one is {}",
+                                  proto::format_endpoint(other_endpoint())));
 }
 
 asio::awaitable<void> Charge::serve_witness(std::string node, Arrival arrival) {
@@ -244,12 +250,7 @@ asio::awaitable<void> Charge::serve_other(Arrival arrival) {
   const auto connection = arrival.connection;
   if (const auto sound = check_hello(arrival.first); !sound) {
     refuse(connection->peer(), sound.error());
-    wire::Failed failed;
-    failed.mutable_error()->set_text(sound.error().message());
-    proto::send(*connection, failed);
-    co_await connection->drained(1);
-    connection->close();
-    co_return;
+    co_return co_await close_with(connection, sound.error().message());
   }
   connection->send(proto::FrameType::HeadHello, hello());
   co_await talk(connection);
