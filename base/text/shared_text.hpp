@@ -1,5 +1,5 @@
 #pragma once
-// Texts that many objects hold and nobody changes: each is in memory once. Asio-free and fmt-free.
+// Immutable strings that many objects share: equal ones are in memory once. Asio-free and fmt-free.
 
 #include <cstddef>
 #include <memory>

@@ -90,7 +90,7 @@ class Head {
 
   [[nodiscard]] const Overview& overview() const { return overview_; }
 
-  // With two heads: who is in charge, for people.
+  // With two heads: the state of each, as `score info` shows it.
   void set_heads(std::function<std::vector<wire::HeadState>()> states) {
     overview_.set_heads(std::move(states));
   }

@@ -63,7 +63,7 @@ Status Daemon::start(Election election) {
   return start_with(std::move(election_->store), *keys);
 }
 
-// What the other head and the nodes say about who is in charge comes to this head from now on.
+// From now on this head handles what the election reports and what the other head sends.
 void Daemon::follow_charge() {
   Charge& charge = *election_->charge;
   shipper_.emplace(LogShipper::Parts{clock_, tasks_, charge, head_->commits(),

@@ -48,7 +48,7 @@ void PeerExchange::unpublish(std::uint32_t owner, const std::string& name, Answe
 }
 
 void PeerExchange::receive(std::uint32_t from, const wire::PmixPeer& message) {
-  // No rank's data is asked for here: nobody would answer.
+  // A shepherd has no data of single ranks to answer with.
   if (message.kind() == wire::PmixPeer::GET) return;
   exchange_.receive(from, message);
   carry_out();

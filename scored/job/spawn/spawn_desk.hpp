@@ -1,6 +1,6 @@
 #pragma once
-// Who may start how many tasks where: the first node of a job with room for spawned tasks decides,
-// the others ask it. Pure, one per node; the shell carries messages and starts processes.
+// Grants requests to spawn tasks. The first node of a job with room for them decides, the others
+// ask it. Pure, one per node; the shell carries messages and starts processes.
 //
 // One spawn at a time: the desk chooses places, asks the nodes concerned whether their part could
 // start (CHECK), and then has all nodes start it (START), so that every node knows each world. A

@@ -161,7 +161,7 @@ def test_a_cut_between_the_heads(fresh):
         config.write_text(config.read_text().replace(f'"{host}:{port}"', f'"{near}"'))
         cluster.restart('head2')
         wait_until(lambda: is_ready(cluster), what=cluster.logs)
-        way.lead_to(1)  # nobody listens there
+        way.lead_to(1)  # a port without a listener
         wait_until(lambda: not has_current_follower(cluster), what=cluster.logs)
         alone = [cluster.submit('-J', f'alone{i}', 'true', extra_env=at_node(cluster)) for i in range(5)]
         wait_until(lambda: 'transactions behind' in state_of_other(cluster), what=lambda: state_of_other(cluster))
