@@ -104,6 +104,7 @@ class Lan:
         self.names = [f'h{index:02}' for index in range(count)]
         self.base = pathlib.Path(tempfile.mkdtemp(prefix='scored-lan-', dir='/var/tmp'))
         self.processes = {}
+        self.namespaces = set()  # the network namespace of each host that there was
         self.clients = []
         self.served = set()
         try:
@@ -167,7 +168,7 @@ class Lan:
                       f'link set v{name} master br0 up\n')
         subprocess.run([*self.inside('login', root=True), 'ip', '-batch', '-'], input=batch.encode(), check=True)
         for name in self.names:
-            self.wait_for(f'{name}.net')
+            self.wait_for_mark(f'{name}.net')
 
     def start_host(self, name):
         script = HOST.format(base=self.base, name=name, address=address(self.names.index(name)), sshd=SSHD,
@@ -186,7 +187,12 @@ class Lan:
         log.close()
         self.served.add(name)
 
-    def wait_for(self, mark):
+    def wait_for(self, name):
+        """Until the host has its namespaces."""
+        self.wait_for_mark(name)
+        self.namespaces.add(network_namespace(self.processes[name].pid))
+
+    def wait_for_mark(self, mark):
         wait_until((self.base / 'up' / mark).exists, 60, lambda: mark)
 
     # ---- using it
@@ -238,11 +244,12 @@ class Lan:
     # ---- what is left
 
     def left_processes(self):
-        """Living processes of `tester`, on any host."""
+        """Living processes of `tester`, on any host of this network: another test may have hosts at the same time."""
         found = []
         for entry in pathlib.Path('/proc').iterdir():
             with contextlib.suppress(OSError, IndexError):
-                if entry.name.isdigit() and entry.stat().st_uid == UID:
+                if (entry.name.isdigit() and entry.stat().st_uid == UID
+                        and network_namespace(entry.name) in self.namespaces):
                     if (entry / 'stat').read_text().rsplit(')', 1)[1].split()[0] != 'Z':
                         found.append((int(entry.name), (entry / 'cmdline').read_bytes().replace(b'\0', b' ')))
         return found
@@ -293,6 +300,10 @@ class Lan:
                 with contextlib.suppress(OSError):
                     os.kill(pid, signal.SIGKILL)
             time.sleep(0.05)
+
+
+def network_namespace(pid):
+    return os.readlink(f'/proc/{pid}/ns/net')
 
 
 def remove_cgroup(path):
