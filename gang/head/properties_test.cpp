@@ -16,6 +16,7 @@ base::ResourceRequest any_request() {
   r.tasks_per_node = r.nodes > 0 ? *rc::gen::inRange(0U, 6U) : 0;  // of two cores
   r.own_cores = *rc::gen::inRange(0, 4) == 0;
   r.memory_per_node = base::Bytes{*rc::gen::inRange<std::uint64_t>(0, 5)};
+  r.scratch = base::Bytes{*rc::gen::inRange<std::uint64_t>(0, 13) / 2};
   r.queue = *rc::gen::elementOf(std::vector<base::Queue>{base::Queue::Normal, base::Queue::Normal,
                                                          base::Queue::High, base::Queue::Exclusive,
                                                          base::Queue::Urgent});
@@ -35,6 +36,7 @@ void give_units(Bench& b) {
     base::NodeInfo& info = b.infos[NodeId{n}];
     info.generic = {{"gpu", 2, base::Bytes{4}}, {"part", 1 + n % 2, base::Bytes{4}, true}};
     info.features = {n % 2 == 0 ? "a" : "b"};
+    info.scratch = base::Bytes{5};
     b.connect(NodeId{n});
   }
 }
@@ -159,6 +161,7 @@ TEST(Properties, InvariantsHoldAndEveryJobEndsOnce) {
     for (const JobId job : b.cluster.jobs()) RC_ASSERT(base::is_final(b.state(job)));
     for (std::uint32_t n = 0; n < kNodes; ++n) {
       RC_ASSERT(b.cluster.node(NodeId{n})->memory_reserved == base::Bytes{0});
+      RC_ASSERT(b.cluster.node(NodeId{n})->scratch_reserved == base::Bytes{0});
     }
     RC_ASSERT(!testing::Test::HasFailure());
   });

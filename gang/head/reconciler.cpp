@@ -44,6 +44,7 @@ void Reconciler::connected(NodeId id, const base::NodeHello& hello, Step& step) 
 void Reconciler::accept_hardware(NodeIndex node, const base::NodeInfo& info, Step& step) {
   const bool is_smaller = info.cores < p_.placer.matrix().cores(node) ||
                           info.memory < p_.placer.on_node(node).memory ||
+                          info.scratch < p_.placer.on_node(node).scratch ||
                           !p_.placer.units().on_node(node).check(info.generic);
   if (is_smaller) {
     lose_jobs(node, fmt::format("{} came back with other hardware", p_.tables.nodes.name(node)),

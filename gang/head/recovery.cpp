@@ -67,7 +67,7 @@ bool Recovery::recover_inside(Job& job, Step& step) {
                 step);
     return false;
   }
-  job.shape.memory = base::Bytes{0};
+  job.shape.memory = job.shape.scratch = base::Bytes{0};
   job.shape.tasks_per_core = allocation->shape.tasks_per_core;
   allocation->steps.edit().insert(job.id);
   return true;
@@ -93,7 +93,7 @@ void Recovery::recover_placed(Job& job, const RecoveredJob& r, Step& step) {
   const std::size_t count = job.cells.nodes.size();
   job.started = std::min(r.started.value_or(step.now), step.now);
   job.members.edit().assume_started(count);
-  if (job.request.allocation) job.members.edit().keep_first();
+  if (is_bare(job.request)) job.members.edit().keep_first();
   job.idleness.edit().begin(count);
   job.time.edit().restore(step.now, r.scheduled);
   job.filled = r.filled;

@@ -99,7 +99,8 @@ NodeView view_of(const Shown& shown, NodeIndex index) {
           here.memory,
           {here.jobs.begin(), here.jobs.end()},
           shown.placer.units().on_node(index).in_use(),
-          reserved != nullptr ? reserved->name : std::string()};
+          reserved != nullptr ? reserved->name : std::string(),
+          here.scratch};
 }
 
 MatrixView matrix_view(const Shown& shown) {

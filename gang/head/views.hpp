@@ -22,6 +22,7 @@ struct NodeView {
   std::vector<JobId> jobs;
   std::vector<base::GenericResource> generic_used{};  // units that have jobs
   std::string reservation{};                          // in force now; empty: none is
+  base::Bytes scratch_reserved{0};
 };
 
 struct JobView {

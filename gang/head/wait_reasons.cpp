@@ -124,6 +124,7 @@ struct Reasons {
   void add_room() {
     if (has_spot) return;
     Names memory;
+    Names scratch;
     Names units;
     Names exclusive;
     Names occupied;
@@ -131,6 +132,7 @@ struct Reasons {
       if (!placer.may_use(job, node)) continue;
       const std::string& name = tables.nodes.name(node);
       if (placer.free_memory(job, node) < job.shape.memory) memory.push_back(name);
+      if (placer.free_scratch(job, node) < job.shape.scratch) scratch.push_back(name);
       const bool has_kinds = offers(tables.nodes[node].info.generic, job.request.generic);
       if (has_kinds && !placer.units().has_room(job, node, std::nullopt)) units.push_back(name);
       if (job.overlay()) continue;
@@ -140,6 +142,10 @@ struct Reasons {
     if (!memory.empty()) {
       out.push_back(fmt::format("memory: {} per node is not free on {}",
                                 base::human_bytes(job.shape.memory), join(memory)));
+    }
+    if (!scratch.empty()) {
+      out.push_back(fmt::format("scratch: {} per node is not free on {}",
+                                base::human_bytes(job.shape.scratch), join(scratch)));
     }
     if (!units.empty()) {
       out.push_back(fmt::format("{} per node is not free on {}",

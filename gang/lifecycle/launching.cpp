@@ -20,7 +20,7 @@ void Launching::launch(Job& job, Step& step) {
   // Two attempts with one number would be taken for each other.
   job.attempts = std::max(job.attempts, job.newest_seen) + 1;
   job.members.edit().ask_all(count);
-  if (job.request.allocation) job.members.edit().keep_first();
+  if (is_bare(job.request)) job.members.edit().keep_first();
   job.forget_activity();
   job.idleness.edit().begin(count);
   tables_.jobs.change(job, JobEvent::Place, step);
@@ -36,19 +36,28 @@ std::vector<base::GenericShare> Launching::units_of(const Job& job, NodeIndex no
                                                : std::vector<base::GenericShare>{};
 }
 
+// Of an allocation: of the script. Its other nodes have their servers of its volume only.
+std::vector<std::uint32_t> Launching::tasks_of(const Job& job) const {
+  if (!job.request.allocation) return job.tasks_on_node;
+  std::vector<std::uint32_t> tasks(is_bare(job.request) ? 1 : job.cells.nodes.size(), 0);
+  tasks.front() = 1;
+  return tasks;
+}
+
 void Launching::prepare(const Job& job, std::size_t member, Step& step) const {
   base::PrepareTasks message;
   message.placed.attempt = job.attempt();
   message.placed.user = job.user;
   message.placed.node_index = static_cast<std::uint32_t>(member);
-  message.placed.tasks_on_node =
-      job.request.allocation ? std::vector<std::uint32_t>{1} : job.tasks_on_node;
+  message.placed.tasks_on_node = tasks_of(job);
   message.placed.distribution = job.request.distribution;
   message.placed.restarts = job.restarts;
   message.placed.cores = job.cells.cores[member];
   message.placed.memory = job.request.memory_per_node;
   message.placed.generic = units_of(job, job.cells.nodes[member]);
-  if (tables_.config.names_nodes && message.placed.tasks_on_node.size() > 1) {
+  message.placed.scratch = job.scratch;
+  if (tables_.config.names_nodes && !job.request.allocation &&
+      message.placed.tasks_on_node.size() > 1) {
     for (const NodeIndex node : job.cells.nodes) {
       message.placed.nodes.push_back(tables_.nodes[node].id.value());
     }

@@ -36,6 +36,7 @@ class Launching {
  private:
   void prepare(const Job& job, std::size_t member, Step& step) const;
   void start_all(Job& job, Step& step);
+  [[nodiscard]] std::vector<std::uint32_t> tasks_of(const Job& job) const;
   [[nodiscard]] std::vector<base::GenericShare> units_of(const Job& job, NodeIndex node) const;
   template <typename Members>
   [[nodiscard]] std::string names_of(const Job& job, const Members& members) const;

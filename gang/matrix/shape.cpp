@@ -162,7 +162,14 @@ base::Result<Shape> shape_of(const base::ResourceRequest& r) {
     return fail(Errc::Malformed, "{} nodes with {} tasks each do not hold {} tasks", s.nodes,
                 s.most_on_node, s.tasks);
   }
+  s.scratch = scratch_share(r, s.nodes);
   return s;
+}
+
+base::Bytes scratch_share(const base::ResourceRequest& request, std::size_t nodes) {
+  const std::uint64_t all = request.scratch.value();
+  const std::uint64_t parts = std::max<std::size_t>(1, nodes);
+  return base::Bytes{all / parts + (all % parts > 0 ? 1 : 0)};
 }
 
 std::uint32_t tasks_on_cores(const Shape& shape, std::uint32_t cores) {
@@ -202,6 +209,7 @@ bool needs_no_less(const Shape& larger, const Shape& smaller) {
                                    std::uint64_t{smaller.tasks} * larger.nodes) &&
          larger.cpus_per_task >= smaller.cpus_per_task &&
          larger.tasks_per_core <= smaller.tasks_per_core && larger.memory >= smaller.memory &&
+         larger.scratch >= smaller.scratch &&
          unlimited(larger.most_on_node) <= unlimited(smaller.most_on_node);
 }
 

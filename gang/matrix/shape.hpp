@@ -24,12 +24,16 @@ struct Shape {
   std::uint32_t most_nodes = 0;          // > nodes: it takes more of them where there is room
   std::uint32_t tasks_of_each_more = 0;  // what each brings; 0: the same tasks on more nodes
   std::uint32_t tasks_per_core = 1;      // so many share the cores of one task
+  base::Bytes scratch{0};                // on each node, if it takes as few as it can
 
   friend bool operator==(const Shape&, const Shape&) = default;
 };
 
 // Errors (Malformed, TooLarge): one line for the user, e.g. fewer tasks than nodes.
 base::Result<Shape> shape_of(const base::ResourceRequest& request);
+
+// Its volume's part of each of so many nodes.
+base::Bytes scratch_share(const base::ResourceRequest& request, std::size_t nodes);
 
 // The tasks of it that a node with this many free cores takes, by cores alone: 0 ...
 // limits::kMaxTasksPerNode.

@@ -40,9 +40,10 @@ std::optional<JobId> MatrixPolicy::behind(const Job& job) const {
   return promise_->job;
 }
 
-base::Bytes MatrixPolicy::withheld(const Job& job, NodeIndex node) const {
+Policy::Withheld MatrixPolicy::withheld(const Job& job, NodeIndex node) const {
   const Kept* kept = kept_from(job);
-  return kept != nullptr && kept->nodes[node] ? kept->memory : base::Bytes{0};
+  if (kept == nullptr || !kept->nodes[node]) return {};
+  return {kept->memory, kept->scratch};
 }
 
 // ---- long jobs --------------------------------------------------------------------------------
@@ -186,7 +187,8 @@ void MatrixPolicy::promise_to(const Job& job) {
   const std::size_t count = room_.nodes().size();
   Promise promise{job.id,
                   job.wait,
-                  {RowId{0}, std::vector<bool>(count), job.shape.memory, job.request.generic}};
+                  {RowId{0}, std::vector<bool>(count), job.shape.memory, job.request.generic,
+                   job.shape.scratch}};
   std::optional<std::size_t> row;
   const std::size_t rows = std::min(matrix.row_count(), room_.rows_for(job));
   for (std::size_t r = 0; !job.is_exclusive() && r < rows; ++r) {
@@ -195,12 +197,15 @@ void MatrixPolicy::promise_to(const Job& job) {
   if (row) promise.kept.row = matrix.row_id(*row);
   std::vector<Candidate> places;
   for (NodeIndex index = 0; index < count; ++index) {
-    if (!room_.may_use(job, index) || room_.nodes()[index].info.memory < job.shape.memory) continue;
-    if (!offers(room_.nodes()[index].info.generic, job.request.generic)) continue;
+    const base::NodeInfo& has = room_.nodes()[index].info;
+    if (!room_.may_use(job, index) || has.memory < job.shape.memory) continue;
+    if (has.scratch < job.shape.scratch) continue;
+    if (!offers(has.generic, job.request.generic)) continue;
     const std::uint32_t tasks = tasks_on_cores(job.shape, matrix.cores(index));
     if (tasks == 0) continue;
     const auto in_row = row ? matrix.jobs_at(*row, index).size() : matrix.load(index);
     const bool is_short = room_.free_memory(index) < job.shape.memory ||
+                          room_.free_scratch(index) < job.shape.scratch ||
                           !room_.units().has_room(job, index, std::nullopt);
     places.push_back({index, tasks, static_cast<std::uint32_t>(in_row) + (is_short ? 1 : 0)});
   }

@@ -46,7 +46,7 @@ class MatrixPolicy : public Policy {
 
   [[nodiscard]] std::string why_waits(const Job& job) const override;
   [[nodiscard]] std::optional<JobId> behind(const Job& job) const override;
-  [[nodiscard]] base::Bytes withheld(const Job& job, NodeIndex node) const override;
+  [[nodiscard]] Withheld withheld(const Job& job, NodeIndex node) const override;
 
  protected:
   // What is kept from the job; nullptr: nothing is.

@@ -80,7 +80,11 @@ class Placer {
   [[nodiscard]] Occupant occupant(const Job& job) const { return room_.occupant(job); }
 
   [[nodiscard]] base::Bytes free_memory(const Job& job, NodeIndex node) const {
-    return room_.free_memory(node) - policy_->withheld(job, node);
+    return room_.free_memory(node) - policy_->withheld(job, node).memory;
+  }
+
+  [[nodiscard]] base::Bytes free_scratch(const Job& job, NodeIndex node) const {
+    return room_.free_scratch(node) - policy_->withheld(job, node).scratch;
   }
 
   // Whether the gate lets it have this place; without a place: one on as few nodes as it takes.

@@ -72,8 +72,13 @@ class Policy {
   // Why it waits, where nodes and room do not explain it; empty: they do.
   [[nodiscard]] virtual std::string why_waits(const Job& /*job*/) const { return {}; }
 
-  [[nodiscard]] virtual base::Bytes withheld(const Job& /*job*/, NodeIndex /*node*/) const {
-    return base::Bytes{0};
+  struct Withheld {
+    base::Bytes memory{0};
+    base::Bytes scratch{0};
+  };
+
+  [[nodiscard]] virtual Withheld withheld(const Job& /*job*/, NodeIndex /*node*/) const {
+    return {};
   }
 };
 

@@ -33,13 +33,15 @@ Result<void> check_names(const Check& c) {
   return {};
 }
 
-// On empty nodes. Those that were never seen are taken to be as large as needed.
-bool fits_somewhere(const Check& c, const Shape& shape) {
+// On how many empty nodes does it fit? Those that were never seen are taken to be as large as
+// needed.
+std::optional<std::size_t> nodes_for(const Check& c, const Shape& shape) {
   std::vector<Candidate> room;
   for (NodeIndex index = 0; index < c.nodes.size(); ++index) {
     const Node& node = c.nodes[index];
     if (!is_allowed(c.allowed, index)) continue;
     if (node.seen && node.info.memory < shape.memory) continue;
+    if (node.seen && node.info.scratch < shape.scratch) continue;
     if (node.seen && !offers(node.info.generic, c.request.generic)) continue;
     const bool is_bounded = node.seen && !c.request.overlay;
     const std::uint64_t enough = std::uint64_t{limits::kMaxTasksPerNode} * shape.cpus_per_task;
@@ -47,7 +49,13 @@ bool fits_somewhere(const Check& c, const Shape& shape) {
     const std::uint32_t tasks = tasks_on_cores(shape, is_bounded ? node.info.cores : cores);
     if (tasks > 0) room.push_back({index, tasks, 0});
   }
-  return choose(shape, room).has_value();
+  const auto choice = choose(shape, room);
+  if (!choice) return std::nullopt;
+  return choice->nodes.size();
+}
+
+bool fits_somewhere(const Check& c, const Shape& shape) {
+  return nodes_for(c, shape).has_value();
 }
 
 // With as few tasks on a core as it takes (docs/adr/0057): where k per core fit, more do too.
@@ -65,12 +73,35 @@ bool fits_shared(const Check& c, Shape& shape) {
   return true;
 }
 
+// A volume lies on all nodes of its job. Where their number is open, the job takes as many as its
+// tasks need, or more if the volume needs more.
+bool fits_spread(const Check& c, Shape& shape, std::size_t most) {
+  if (shape.scratch == base::Bytes{0} || shape.nodes != 0) return false;
+  Shape spread = shape;
+  spread.scratch = base::Bytes{0};
+  auto needed = nodes_for(c, spread);
+  if (!needed && fits_shared(c, spread)) needed = nodes_for(c, spread);
+  if (!needed) return false;
+  spread.scratch = scratch_share(c.request, *needed);
+  bool fits = fits_somewhere(c, spread);
+  most = std::min<std::size_t>(most, shape.tasks);
+  for (std::size_t nodes = *needed; !fits && nodes < most;) {
+    nodes = std::min(most, nodes * 2);
+    spread.nodes = static_cast<std::uint32_t>(nodes);
+    spread.scratch = scratch_share(c.request, nodes);
+    fits = fits_somewhere(c, spread);
+  }
+  if (fits) shape = spread;
+  return fits;
+}
+
 // The nodes that qualify, together.
 struct Largest {
   std::size_t count = 0;
   bool all_seen = true;
   const Node* cores = nullptr;   // the node with most
   const Node* memory = nullptr;  // likewise
+  const Node* scratch = nullptr;
 };
 
 Largest largest_of(const Check& c) {
@@ -86,6 +117,9 @@ Largest largest_of(const Check& c) {
     if (largest.memory == nullptr || node.info.memory > largest.memory->info.memory) {
       largest.memory = &node;
     }
+    if (largest.scratch == nullptr || node.info.scratch > largest.scratch->info.scratch) {
+      largest.scratch = &node;
+    }
   }
   return largest;
 }
@@ -98,6 +132,17 @@ std::string advice(const Shape& shape, const Largest& largest) {
   return fmt::format(": -N {} -n {} may fit", needed, shape.tasks);
 }
 
+std::string too_much_scratch(const Check& c, const Shape& shape, const Node& largest) {
+  const base::Bytes most = largest.info.scratch;
+  if (most == base::Bytes{0}) return "no node offers scratch ([pario] in its scored.toml)";
+  const std::uint64_t all = c.request.scratch.value();
+  const std::uint64_t needed = all / most.value() + (all % most.value() > 0 ? 1 : 0);
+  return fmt::format(
+      "requested {} of scratch per node; the largest node has {} ({}): {} takes {} nodes",
+      base::human_bytes(shape.scratch), base::human_bytes(most), largest.info.name,
+      base::human_bytes(c.request.scratch), needed);
+}
+
 // One line that says what is too much of it.
 base::Error no_room(const Check& c, const Shape& shape) {
   const Largest largest = largest_of(c);
@@ -105,6 +150,9 @@ base::Error no_room(const Check& c, const Shape& shape) {
     return fail(Errc::TooLarge, "requested {} of memory per node; the largest node has {} ({})",
                 base::human_bytes(shape.memory), base::human_bytes(largest.memory->info.memory),
                 largest.memory->info.name);
+  }
+  if (largest.all_seen && shape.scratch > largest.scratch->info.scratch) {
+    return fail(Errc::TooLarge, "{}", too_much_scratch(c, shape, *largest.scratch));
   }
   const std::uint32_t on_node =
       shape.nodes == 0 ? 1 : (shape.tasks + shape.nodes - 1) / shape.nodes;
@@ -147,7 +195,11 @@ Result<void> check_room(const Check& c, Shape& shape) {
   if (count < std::ptrdiff_t{wanted}) {
     return fail(Errc::TooLarge, "requested {} nodes; {} {}", wanted, what_leaves(c), count);
   }
-  if (fits_somewhere(c, shape) || fits_shared(c, shape)) return {};
+  if (c.request.overlay && shape.scratch > base::Bytes{0}) {
+    return fail(Errc::Unsupported, "a job that takes no cores gets no scratch");
+  }
+  const auto most = static_cast<std::size_t>(count);
+  if (fits_spread(c, shape, most) || fits_somewhere(c, shape) || fits_shared(c, shape)) return {};
   return no_room(c, shape);
 }
 

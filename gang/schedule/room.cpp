@@ -57,6 +57,7 @@ std::vector<Candidate> Room::candidates(const Job& job, std::optional<std::size_
       const base::Bytes withheld = is_kept ? kept->memory : base::Bytes{0};
       if (free_memory(index) - withheld < job.shape.memory) continue;
     }
+    if (!has_scratch(job, index, kept, job.shape.scratch)) continue;
     if (!units_.has_room(job, index, row, is_kept ? kept->generic : Generic{})) continue;
     std::uint32_t room = limits::kMaxTasksPerNode;
     if (!job.overlay()) {
@@ -74,11 +75,25 @@ std::vector<Candidate> Room::candidates(const Job& job, std::optional<std::size_
   return out;
 }
 
+bool Room::has_scratch(const Job& job, NodeIndex node, const Kept* kept, base::Bytes share) const {
+  if (job.request.scratch == base::Bytes{0} || job.is_step()) return true;
+  const bool is_kept = kept != nullptr && kept->nodes[node];
+  const base::Bytes withheld = is_kept ? kept->scratch : base::Bytes{0};
+  return free_scratch(node) - withheld >= share;
+}
+
 std::optional<Spot> Room::spot_in(const Job& job, std::optional<std::size_t> row, const Kept* kept,
                                   NodeRange range) const {
   std::vector<Candidate> room = candidates(job, row, kept, range);
   auto choice = choose(job.shape, room);
   if (!choice) return std::nullopt;
+  // On fewer nodes than it was checked for, each would hold more.
+  const base::Bytes share = scratch_share(job.request, choice->nodes.size());
+  if (share > job.shape.scratch && !std::ranges::all_of(choice->nodes, [&](NodeIndex node) {
+        return has_scratch(job, node, kept, share);
+      })) {
+    return std::nullopt;
+  }
   return Spot{row, std::move(*choice)};
 }
 
@@ -118,6 +133,7 @@ void Room::take_cells(Job& job, std::size_t row) {
     job.home = matrix_.row_id(row);
   }
   job.placed = true;
+  job.scratch = job.is_step() ? base::Bytes{0} : scratch_share(job.request, job.cells.nodes.size());
   units_.take(job);
   job.outcome.edit().expect(
       job.request.allocation ? std::vector<std::uint32_t>{0}
@@ -125,6 +141,7 @@ void Room::take_cells(Job& job, std::size_t row) {
   for (const NodeIndex node : job.cells.nodes) {
     Reservations& here = reserved_[node];
     here.memory += job.shape.memory;
+    here.scratch += job.scratch;
     here.jobs.insert(job.id);
     if (job.is_exclusive()) here.exclusive = job.id;
     if (job.is_high()) ++here.high;
@@ -139,6 +156,7 @@ void Room::unplace(Job& job) {
   for (const NodeIndex node : job.cells.nodes) {
     Reservations& here = reserved_[node];
     here.memory -= job.shape.memory;
+    here.scratch -= job.scratch;
     here.jobs.erase(job.id);
     if (here.exclusive == job.id) here.exclusive.reset();
     if (job.is_high()) --here.high;
@@ -265,10 +283,15 @@ base::Result<void> Room::check_reservations() const {
         return fail(Errc::WrongState, "{} lists job {}", name, id);
       }
       sum.memory += job->shape.memory;
+      sum.scratch += job->scratch;
       sum.high += job->is_high() ? 1 : 0;
       load += job->has_row() ? 1 : 0;
       if (job->is_exclusive()) sum.exclusive = id;
       is_any_ending |= job->state == JobState::Completing;
+    }
+    const bool is_known = node.seen && node.connected && !is_any_ending;
+    if (sum.scratch != reserved_[index].scratch || (is_known && sum.scratch > node.info.scratch)) {
+      return fail(Errc::WrongState, "scratch of {} is overcommitted", name);
     }
     const bool is_too_much = node.seen && node.connected && sum.memory > node.info.memory;
     // A node that came back smaller is overcommitted until its jobs have ended.

@@ -23,6 +23,7 @@ struct Spot {
 // What is placed on a node.
 struct Reservations {
   base::Bytes memory{0};
+  base::Bytes scratch{0};
   std::set<JobId> jobs;  // overlay jobs too
   std::optional<JobId> exclusive;
   std::uint32_t high = 0;  // jobs of queue high, without overlay jobs
@@ -34,6 +35,7 @@ struct Kept {
   std::vector<bool> nodes;  // [node]
   base::Bytes memory{0};    // on each of them
   Generic generic{};        // likewise
+  base::Bytes scratch{0};   // likewise
 };
 
 // Nodes [first, last).
@@ -86,6 +88,10 @@ class Room {
     return nodes_[node].info.memory - reserved_[node].memory;
   }
 
+  [[nodiscard]] base::Bytes free_scratch(NodeIndex node) const {
+    return nodes_[node].info.scratch - reserved_[node].scratch;
+  }
+
   // Nodes of the range that could take tasks of the job in this row; nullopt: in a row of its own,
   // or without cores (overlay). `kept`: nullptr, or what it may not take.
   [[nodiscard]] std::vector<Candidate> candidates(const Job& job, std::optional<std::size_t> row,
@@ -131,6 +137,8 @@ class Room {
   void take_cells(Job& job, std::size_t row);
   void put_inside(Job& step);
   bool make_room(const Job& job);
+  [[nodiscard]] bool has_scratch(const Job& job, NodeIndex node, const Kept* kept,
+                                 base::Bytes share) const;
   [[nodiscard]] base::Result<void> check_matrix() const;
   [[nodiscard]] base::Result<void> check_reservations() const;
 

@@ -138,6 +138,9 @@ Result<Shape> check_step(const JobTable& jobs, const NodeTable& nodes,
     }
   }
   if (auto has = check_units(*allocation, request); !has) return has.error();
+  if (request.scratch > base::Bytes{0}) {
+    return fail(Errc::Unsupported, "a step uses the volume of job {}: leave out --scratch", id);
+  }
   Result<Shape> shape = shape_of(request);
   if (!shape) return shape;
   shape->memory = base::Bytes{0};  // the job's is reserved

@@ -30,6 +30,12 @@ struct WaitKey {
   friend auto operator<=>(const WaitKey&, const WaitKey&) = default;
 };
 
+// An allocation that has nothing on its nodes but the first: its tasks are its steps'. With a
+// volume each node has a server of it.
+inline bool is_bare(const base::ResourceRequest& request) {
+  return request.allocation && request.scratch == base::Bytes{0};
+}
+
 struct Job {
   JobId id{0};
   UserId user{0};
@@ -56,6 +62,7 @@ struct Job {
   std::vector<std::uint32_t> tasks_on_node;            // [member]
   RowId home{0};                                       // 0: none (overlay)
   std::vector<std::vector<base::GenericShare>> units;  // [member]; empty: none
+  base::Bytes scratch{0};                              // on each of its nodes
   std::uint32_t boost = 1;                             // of its weight, by the policy and the gate
 
   // The attempt. A waiting job has none, and there may be many.

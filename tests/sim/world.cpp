@@ -28,6 +28,7 @@ void World::build_site(std::uint32_t index) {
                       static_cast<std::uint32_t>(chance_.between(1, 4)),
                       base::Bytes{chance_.between(4, 16)}};
   info.generic = {{"gpu", 2}, {"part", 1 + index % 2, base::Bytes{4}, true}};
+  info.scratch = base::Bytes{12};
   info.features = {index % 2 == 0 ? "even" : "odd"};
   SimNode::World world{events_,
                        chance_,

@@ -108,6 +108,7 @@ class World {
   void check_event();
   void check_node(std::size_t site);
   void check_units(std::size_t site);
+  void check_scratch(std::size_t site) const;
   void check_gang(base::AttemptId attempt, base::NodeId changed);
   void check_clock(std::size_t site);
   void check_healed();

@@ -53,6 +53,7 @@ base::ResourceRequest World::some_request() {
   r.kill_deadlock = chance_.one_in(2);
   if (chance_.one_in(2)) r.requeue = base::Requeue::Yes;
   if (chance_.one_in(8)) r.reservation = fmt::format("r{}", last_reservation_);
+  if (chance_.one_in(4) && !r.overlay) r.scratch = base::Bytes{chance_.between(1, 20)};
   if (chance_.one_in(10)) r.except_nodes = {fmt::format("node{:02}", chance_.below(nodes))};
   return r;
 }

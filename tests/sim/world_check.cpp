@@ -80,6 +80,17 @@ void World::check_node(std::size_t index) {
     check_gang(id, node.id());
   }
   check_units(index);
+  check_scratch(index);
+}
+
+// What runs on a node has no more of it than there is.
+void World::check_scratch(std::size_t index) const {
+  const SimNode& node = *sites_[index].node;
+  base::Bytes sum{0};
+  for (const auto& [id, s] : node.shepherds()) {
+    if (s.phase == base::AttemptPhase::Running && !s.killed) sum += s.placed.scratch;
+  }
+  if (sum > node.info().scratch) broken(fmt::format("scratch of node {} is overcommitted", index));
 }
 
 // A unit of "gpu" has one running attempt at most, and of those that have one of "part" one runs at
@@ -342,7 +353,7 @@ void World::check_healed() {
     }
     const auto view = head_->node(base::NodeId{static_cast<std::uint32_t>(i)});
     if (view->state != gang::NodeState::Up || !view->jobs.empty() ||
-        view->memory_reserved != base::Bytes{0}) {
+        view->memory_reserved != base::Bytes{0} || view->scratch_reserved != base::Bytes{0}) {
       broken(fmt::format("the head is wrong about node {}: state {}", i, int(view->state)));
     }
   }
