@@ -21,13 +21,11 @@ using score::launcher::Options;
 
 constexpr const char* kUsage =
     "usage: scored-launcher --rundir DIR --shepherd PATH [OPTION]...\n"
-    "Starts the jobs' shepherds as their users, for the node daemon that connects to\n"
-    "DIR/launcher.sock.\n\n"
+    "Starts jobs' shepherds as their users, for the node daemon at DIR/launcher.sock.\n\n"
     "  --rundir DIR         directory of the socket; only this user may write there\n"
     "  --shepherd PATH      absolute path of scored-shepherd\n"
     "  --daemon-user USER   the only user who may connect (default: your own)\n"
-    "  --network-interface NAME\n"
-    "                       open Ethernet rings for jobs' networks there\n"
+    "  --network-interface NAME  open Ethernet rings for jobs' networks there\n"
     "  --min-uid N          start no jobs of users below this (default 1000)\n"
     "  --allow-uid N        but of this one too; at most 16 times\n"
     "  --help               print this help and exit\n"
@@ -77,9 +75,8 @@ void parse(int argc, char** argv, Options& options) {
   int name = 0;
   while ((name = getopt_long(argc, argv, "", kOptions, nullptr)) != -1) take(name, optarg, options);
   if (optind != argc) refuse("unexpected argument ", argv[optind]);
-  if (options.rundir == nullptr || options.shepherd == nullptr) {
-    refuse("missing ", options.rundir == nullptr ? "--rundir" : "--shepherd");
-  }
+  if (options.rundir == nullptr) refuse("missing ", "--rundir");
+  if (options.shepherd == nullptr) refuse("missing ", "--shepherd");
   if (*options.shepherd != '/') refuse("not an absolute path: ", options.shepherd);
   if (access(options.shepherd, X_OK) != 0) refuse("cannot execute ", options.shepherd);
 }

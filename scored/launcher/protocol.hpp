@@ -17,6 +17,9 @@
 // The tasks cannot open the devices that a request denies: scored-device-guard, a child of A that
 // has ended before B is forked, reads their list and attaches a program to the tasks' cgroup.
 //
+// The user's directory for scratch is made, or found, by scored-scratch-directory, a child of A
+// too.
+//
 // Replies come when both programs run or one step failed, at most 5 s later, in any order. A packet
 // that does not keep to this ends the connection. Packets of anyone but the daemon's user are never
 // read.
@@ -28,7 +31,7 @@
 namespace score::launcher {
 
 inline constexpr std::uint32_t kMagic = 0x4c524353;  // "SCRL"
-inline constexpr std::uint32_t kVersion = 7;
+inline constexpr std::uint32_t kVersion = 8;
 inline constexpr std::size_t kMaxShepherds = 256;
 
 inline constexpr std::size_t kDeniedBytes = 1024;
@@ -38,8 +41,9 @@ struct Request {
   std::uint32_t version = kVersion;
   std::uint64_t attempt = 0;       // not 0
   std::uint32_t user = 0;          // numeric user id; must exist on this node
-  std::uint32_t low_priority = 0;  // 1: tasks run below the node daemon, whose switcher has no
+  std::uint16_t low_priority = 0;  // 1: tasks run below the node daemon, whose switcher has no
                                    // real-time priority
+  std::uint16_t scratch = 0;       // 1: the user needs a directory for scratch
   char denied[kDeniedBytes] = {};  // devices, "c195:0 b7:1"; zero-terminated; empty: none
 };
 

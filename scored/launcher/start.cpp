@@ -28,7 +28,6 @@ namespace {
 
 constexpr int kListenerFd = 3;
 constexpr int kPairFd = 4;
-constexpr char kGuard[] = "/scored-device-guard";  // beside the shepherd
 constexpr int kLowPriority = 10;
 
 struct Child {
@@ -115,21 +114,20 @@ void join_version1(const Child& child) {
 }
 
 // Done by a program beside the shepherd's: an exec as root has the capabilities that the launcher
-// has given up.
-void deny_devices(const Child& child) {
-  if (child.launch.request.denied[0] == '\0') return;
-  char path[PATH_MAX + sizeof kGuard];
+// has given up. Before B is forked it is the only child.
+void assist(const Child& child, const char* program, const char* word) {
+  char path[PATH_MAX + 32];
   snprintf(path, PATH_MAX, "%s", child.launch.shepherd);
-  memcpy(strrchr(path, '/'), kGuard, sizeof kGuard);
+  snprintf(strrchr(path, '/') + 1, 32, "%s", program);
   int status = fork();
   if (status == 0) {
     dup2(child.launch.places[kTasksCgroup], kPairFd);
-    execl(path, path, "--job", "/proc/self/fd/4", child.launch.request.denied, nullptr);
+    execl(path, path, "--job", "/proc/self/fd/4", word, nullptr);
     _exit(127);
   }
-  waitpid(-1, &status, 0);  // it is the only child so far
+  waitpid(-1, &status, 0);
   errno = EPERM;
-  must(status == 0, child, "restrict the job's devices");
+  must(status == 0, child, program);
 }
 
 [[noreturn]] void run_shepherd(Child child) {
@@ -139,7 +137,11 @@ void deny_devices(const Child& child) {
   errno = look_up(child.launch.request.user, child.identity);
   must(errno == 0, child, kLookUpUser);
   must(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, child.pair) == 0, child, "socketpair");
-  deny_devices(child);
+  const Request& request = child.launch.request;
+  if (request.denied[0] != '\0') assist(child, "scored-device-guard", request.denied);
+  char user[16];
+  snprintf(user, sizeof user, "%u", request.user);
+  if (request.scratch != 0) assist(child, "scored-scratch-directory", user);
   const pid_t spawner = clone_into(child.launch.places[kTasksCgroup], nullptr);
   if (spawner == 0) run_spawner(child);
   must(spawner > 0, child, "fork into tasks");

@@ -70,6 +70,8 @@ Result<SpawnSpec> Daemons::spec_of(const std::string& name) const {
     auto words = launcher_words(node_of(name));
     if (!words) return words.error();
     spec.argv = std::move(*words);
+    spec.environment.push_back(
+        fmt::format("SCORED_SCRATCH_DIR={}/{}", layout_.scratch(), node_of(name)));
   } else {
     const char* role = is_head(name) ? "--role=head" : "--role=node";
     spec.argv = {"scored", role, "--config", layout_.config_of(name)};

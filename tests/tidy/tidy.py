@@ -31,7 +31,7 @@ MAY_INCLUDE = {
     'pmlib': {'base', 'pmlib'},
     'pario': {'base', 'pmlib', 'pario'},
     'monitor': {'base', 'proto', 'monitor'},
-    'scored': {'base', 'proto', 'gang', 'pmlib', 'monitor', 'scored'},
+    'scored': {'base', 'proto', 'gang', 'pmlib', 'monitor', 'pario', 'scored'},
     'scout': {'base', 'proto', 'scout'},
     'examples': {'examples', 'pmlib'},
 }

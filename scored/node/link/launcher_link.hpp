@@ -12,6 +12,7 @@ struct LaunchOrder {
   AttemptId attempt;
   UserId user;
   bool low_priority = false;
+  bool scratch = false;  // the user needs a directory for it
   std::string denied{};  // devices, shorter than launcher::kDeniedBytes; see launcher::Request
 };
 
