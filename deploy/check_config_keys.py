@@ -17,6 +17,7 @@ PARSERS = {
     'node': [('scored/node/**/config.cpp', '')],
     'network': [('scored/config/network_config.cpp', '')],
     'gres': [('scored/config/generic_config.cpp', '')],
+    'pario': [('scored/config/pario_config.cpp', '')],
     'devices': [('scored/config/device_config.cpp', '')],
     'monitor': [('monitor/model/settings.cpp', '')],
 }

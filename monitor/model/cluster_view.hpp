@@ -21,6 +21,7 @@ struct NodeRow {
   std::string reason;
   std::uint32_t cores = 0;
   Bytes memory, memory_reserved;
+  Bytes scratch, scratch_reserved;  // for jobs' striped volumes
   std::vector<JobId> jobs;
   std::uint64_t switches = 0, late_switches = 0;
   Duration clock_error{0};

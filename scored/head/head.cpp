@@ -30,12 +30,13 @@ Head::Head(asio::io_context& io, Clock& clock, HeadConfig config, const Recovere
                 .broken = [this](AttemptId attempt,
                                  std::string why) { life_.abort(attempt, std::move(why)); }}),
       networks_(runner_, links_, config_),
+      volumes_(runner_, links_),
       shares_({runner_, config_, jobs_, users_}),
       queries_({runner_, config_, jobs_, reader_, users_, array_book_}),
       commits_(io, std::move(store)),
       reservations_({runner_, config_, links_, users_, commits_, feed_, alarm_}),
-      life_({runner_, config_, jobs_, queries_, streams_, networks_, commits_, users_, feed_,
-             alarm_}),
+      life_({runner_, config_, jobs_, queries_, streams_, networks_, volumes_, commits_, users_,
+             feed_, alarm_}),
       arrays_({runner_, jobs_, life_, reader_, commits_, array_book_,
                [this] { return submissions_.take_number(); }}),
       waiting_({runner_, jobs_, life_, arrays_, reader_, config_, alarm_}),
@@ -89,7 +90,7 @@ ClientSession::Parts Head::for_clients() {
 }
 
 NodeSession::Parts Head::for_nodes() {
-  return {config_, nodes_, links_, streams_, networks_, traces_, facts_};
+  return {config_, nodes_, links_, streams_, networks_, volumes_, traces_, facts_};
 }
 
 Monitoring::Parts Head::for_monitoring() {

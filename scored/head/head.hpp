@@ -36,6 +36,7 @@
 #include "scored/head/reservations/reservation_desk.hpp"
 #include "scored/head/store/commit_log.hpp"
 #include "scored/head/store/settings.hpp"
+#include "scored/head/volumes/job_volumes.hpp"
 
 #include <functional>
 #include <map>
@@ -136,6 +137,7 @@ class Head {
   NodeLinks links_;
   JobStreams streams_;
   JobNetworks networks_;
+  JobVolumes volumes_;
   JobTable jobs_;
   ShareDesk shares_;
   ArrayBook array_book_;

@@ -264,6 +264,7 @@ Result<NodeConfig> read_config(Result<ConfigFile> file) {
   if (const std::string fault = fault_of_features(config.features); !fault.empty()) {
     section.refuse("features", fault);
   }
+  config.pario = read_pario_config(root);
   ConfigSection watched = root.section("monitor");
   monitor::read_settings(watched, config.monitor);
   for (const char* role : {"head", "launcher", "limits", "accounts", "fair_share"}) {

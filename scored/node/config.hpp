@@ -10,6 +10,7 @@
 #include "scored/config/device_config.hpp"
 #include "scored/config/generic_config.hpp"
 #include "scored/config/network_config.hpp"
+#include "scored/config/pario_config.hpp"
 
 #include <cstdint>
 #include <optional>
@@ -55,6 +56,7 @@ struct NodeConfig {
   DeviceConfig devices;
   std::vector<std::string> features;   // words that jobs may ask for
   std::vector<GenericConfig> generic;  // resources that jobs get by number
+  ParioConfig pario;
   monitor::MonitorSettings monitor;
 };
 

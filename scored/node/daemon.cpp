@@ -13,6 +13,7 @@
 #include "scored/journal/event.hpp"
 #include "scored/node/facts.hpp"
 #include "scored/node/kernel/memory.hpp"
+#include "scored/node/network/own_address.hpp"
 #include "scored/node/observe/activity.hpp"
 
 #include <algorithm>
@@ -54,6 +55,7 @@ gang::NodeAgentConfig agent_config(const NodeConfig& config) {
   gang::NodeAgentConfig made;
   made.info = {.name = config.name, .cores = config.cores, .memory = config.memory};
   made.info.features = config.features;
+  made.info.scratch = config.pario.capacity;
   for (const GenericConfig& kind : config.generic) made.info.generic.push_back(kind.resource);
   return made;
 }
@@ -76,14 +78,6 @@ static_assert(kBeatsOfTls * limits::kHeartbeatPeriod + HeadLink::kSilenceLimit <
 // real cluster does not hear from all at once.
 TimePoint next_beat(TimePoint now, Duration period) {
   return TimePoint((now.time_since_epoch() / period + 1) * period);
-}
-
-// The network that the jobs' datagrams use; other devices may have no IPv4 address.
-std::string control_interface(const NetworkConfig& network) {
-  for (const NetworkLink& link : network.links) {
-    if (link.device == NetworkDevice::Udp) return link.interface;
-  }
-  return {};
 }
 
 const char* priority_name(SwitchPriority priority) {
@@ -140,7 +134,9 @@ Daemon::Daemon(Parts parts, NodeConfig config)
                   {config_.processors, config_.first_core, config_.confine_cores},
                   {config_.generic, parts.cgroups != nullptr && is_of_root(config_.launcher_dir)}},
                  config_.name,
-                 config_.login_socket},
+                 config_.login_socket,
+                 config_.pario.path,
+                 [this] { return own_address(config_.network, config_.head.host); }},
                 shepherd_handlers(),
                 [this](const proto::FoundAttempt& found) {
                   carry_out(agent_.adopt(found.placed, found.report, found.has_begun(),

@@ -17,6 +17,8 @@ inline bool is_head(const std::string& daemon) {
 
 // Paths and addresses of one cluster; all follow from its directory and two numbers.
 struct Layout {
+  static constexpr const char* kScratchName = "scratch";
+
   std::string directory;     // private, of this cluster only
   std::string programs;      // directory of score, scored, scored-launcher, scored-shepherd
   std::string head_address;  // IPv4
@@ -32,6 +34,9 @@ struct Layout {
   }
 
   [[nodiscard]] std::string key() const { return directory + "/key"; }
+
+  // A directory for each node's scratch, or a link to one elsewhere.
+  [[nodiscard]] std::string scratch() const { return directory + "/" + kScratchName; }
 
   [[nodiscard]] std::string control() const { return directory + "/control"; }
 

@@ -10,6 +10,7 @@
 #include <map>
 #include <set>
 #include <signal.h>
+#include <sys/mount.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <thread>
@@ -107,7 +108,47 @@ std::set<pid_t> own_line() {
   return line;
 }
 
+// Mount points are written with octal escapes.
+std::string unescape(std::string_view text) {
+  std::string out;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const auto digits = text.substr(i, 4);
+    const bool is_escape = digits.size() == 4 && digits[0] == '\\' &&
+                           digits.find_first_not_of("01234567", 1) == digits.npos;
+    if (is_escape) {
+      out += static_cast<char>((digits[1] - '0') * 64 + (digits[2] - '0') * 8 + digits[3] - '0');
+      i += 3;
+    } else {
+      out += text[i];
+    }
+  }
+  return out;
+}
+
+void unmount(const std::string& place) {
+  if (geteuid() == 0) {
+    umount2(place.c_str(), MNT_DETACH | UMOUNT_NOFOLLOW);
+    return;
+  }
+  SpawnSpec spec;
+  spec.path = "/usr/bin/fusermount3";
+  spec.argv = {"fusermount3", "-u", "-q", "-z", place};
+  if (auto child = spawn(spec)) [[maybe_unused]]
+    auto ended = reap(child->pidfd.get(), true);
+}
+
 }  // namespace
+
+void unmount_below(const std::string& directory) {
+  const auto table = read_file("/proc/self/mountinfo", std::size_t{64} << 20U);
+  if (!table) return;
+  for (const auto line : split(*table, '\n')) {
+    const auto words = split(line, ' ');
+    if (words.size() < 5) continue;
+    const std::string place = unescape(words[4]);
+    if (place.starts_with(directory + "/")) unmount(place);
+  }
+}
 
 void pause_briefly() {
   std::this_thread::sleep_for(kPause);

@@ -25,6 +25,9 @@ bool clear_cgroup(const std::string& path);
 // their descendants.
 void kill_users_of(const std::string& directory);
 
+// Unmounts whatever is mounted below the directory: of volumes whose jobs were killed.
+void unmount_below(const std::string& directory);
+
 // Sleeps 5 ms, to poll what has no descriptor to wait for.
 void pause_briefly();
 

@@ -2,6 +2,7 @@
 
 #include "base/os/cgroup.hpp"
 #include "base/os/pmix_directory.hpp"
+#include "scout/cluster/layout.hpp"
 #include "scout/cluster/reaper.hpp"
 
 #include <cerrno>
@@ -95,6 +96,12 @@ Status clear_directory(const std::string& directory) {
 // The lock goes last: while it is there and held no other process touches the rest.
 Status remove_files(const std::string& directory) {
   std::error_code error;
+  const auto scratch = fs::read_symlink(directory + "/" + Layout::kScratchName, error);
+  if (!scratch.empty()) {
+    unmount_below(scratch);
+    fs::remove_all(scratch, error);
+  }
+  unmount_below(directory);
   for (const auto& entry : fs::directory_iterator(directory, error)) {
     if (entry.path().filename() != kLockFile) fs::remove_all(entry.path(), error);
   }

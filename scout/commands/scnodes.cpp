@@ -14,9 +14,10 @@ namespace {
 
 using Node = wire::NodeStatus;
 
-constexpr const char* kFields = "node,state,cores,memory,free,jobs,features,gres,reason";
+constexpr const char* kFields = "node,state,cores,memory,free,scratch,jobs,features,gres,reason";
 constexpr const char* kVerboseFields =
-    "node,state,cores,memory,free,jobs,features,gres,switch,priority,clock,control,switches,late,"
+    "node,state,cores,memory,free,scratch,jobs,features,gres,switch,priority,clock,control,"
+    "switches,late,"
     "rss,cpu,heard,"
     "pid,reason";
 
@@ -52,6 +53,13 @@ std::string heard(const Node& node) {
 std::string free_memory(const Node& node) {
   if (!is_known(node)) return "";
   return human_bytes(Bytes(node.memory_bytes()) - Bytes(node.memory_reserved_bytes()));
+}
+
+// "80G/100G": free, of what it offers.
+std::string scratch_of(const Node& node) {
+  const Bytes all(node.scratch_bytes());
+  if (all == Bytes(0)) return "";
+  return human_bytes(all - Bytes(node.scratch_reserved_bytes())) + "/" + human_bytes(all);
 }
 
 std::string jobs_of(const Node& node) {
@@ -102,6 +110,7 @@ const std::vector<Column<Node>>& node_columns() {
       {"cores", "CORES", kRight, cores_of},
       {"memory", "MEMORY", kRight, memory_of},
       {"free", "FREE", kRight, free_memory},
+      {"scratch", "SCRATCH", kRight, scratch_of},
       {"jobs", "JOBS", kLeft, jobs_of},
       {"features", "FEATURES", kLeft, features_of},
       {"gres", "GRES", kLeft, generic_of},
@@ -129,6 +138,8 @@ void write_node(JsonWriter& json, const Node& node) {
   json.field("reservation", node.reservation());
   json.field("cores", node.cores()).field("memory_bytes", node.memory_bytes());
   json.field("memory_reserved_bytes", node.memory_reserved_bytes()).list("jobs", node.jobs());
+  json.field("scratch_bytes", node.scratch_bytes());
+  json.field("scratch_reserved_bytes", node.scratch_reserved_bytes());
   json.list("features", node.features());
   write_generic(json, node);
   json.field("switch_method", node.switch_method());

@@ -2,7 +2,6 @@
 
 #include "base/limits.hpp"
 #include "base/model/distribution.hpp"
-#include "base/model/resources.hpp"
 #include "base/os/fd.hpp"
 #include "base/text.hpp"
 #include "base/text/hostlist.hpp"
@@ -55,11 +54,17 @@ void add_size_options(CLI::App& app, RunOptions& options) {
   app.add_option("-w,--nodelist", options.only_nodes, "Exactly these nodes (operators)")
       ->type_name("NODES");
   app.add_option("-x,--exclude", options.except_nodes, "None of these nodes")->type_name("NODES");
-  app.add_option("-C,--constraint", options.constraint,
+  app.add_option("-C,--constraint", options.demands.constraint,
                  "Only nodes with these features: a, 'a&b' (both) or 'a|b' (one of them)")
       ->type_name("FEATURES");
-  app.add_option("--gres", options.generic, "Generic resources on each node, such as gpu:2")
+  app.add_option("--gres", options.demands.generic, "Generic resources on each node, such as gpu:2")
       ->type_name("NAME[:N][:mem=SIZE]");
+  app.add_option("--scratch", options.demands.scratch,
+                 "A striped file system over its nodes' disks, at $SCORE_SCRATCH")
+      ->type_name("SIZE")
+      ->check([](const std::string& text) {
+        return text.empty() ? "expected a size, such as 100G" : std::string();
+      });
   app.add_option("--cpu-bind", options.cpu_bind, "Bind tasks: none, core or socket")
       ->check(CLI::IsMember({"none", "core", "socket"}));
   app.add_option("-m,--distribution", options.distribution,
@@ -183,24 +188,6 @@ Status add_node_names(google::protobuf::RepeatedPtrField<std::string>& names,
   return {};
 }
 
-Status add_demands(const RunOptions& options, wire::ResourceRequest& resources) {
-  if (!options.constraint.empty()) {
-    const auto features = parse_constraint(options.constraint);
-    if (!features) return features.error().with_context("--constraint");
-    for (const auto& feature : *features) resources.add_features(feature);
-  }
-  if (options.generic.empty()) return {};
-  const auto generic = parse_generic(options.generic);
-  if (!generic) return generic.error().with_context("--gres");
-  for (const auto& one : *generic) {
-    auto& added = *resources.add_generic();
-    added.set_name(one.name);
-    added.set_count(one.count);
-    added.set_memory_bytes(one.memory.value());
-  }
-  return {};
-}
-
 // Room for tasks that programs start is placed with the job's tasks.
 Status add_room(const RunOptions& options, wire::ResourceRequest& resources) {
   if (options.spawn == 0) return {};
@@ -256,7 +243,7 @@ Status fill_resources(const RunOptions& options, wire::ResourceRequest& resource
   auto status = add_node_names(*resources.mutable_only_nodes(), options.only_nodes, "-w");
   if (status)
     status = add_node_names(*resources.mutable_except_nodes(), options.except_nodes, "-x");
-  if (status) status = add_demands(options, resources);
+  if (status) status = add_demands(options.demands, resources);
   if (!status) return status;
   const auto queue = parse_queue(options.queue);
   if (!queue) return queue.error();

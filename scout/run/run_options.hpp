@@ -4,6 +4,7 @@
 #include "base/result.hpp"
 #include "base/time.hpp"
 #include "proto/client.pb.h"
+#include "scout/run/demands.hpp"
 #include "scout/run/programs.hpp"
 #include "scout/session/command.hpp"
 #include "scout/waits/wait_options.hpp"
@@ -32,8 +33,7 @@ struct RunOptions {
   std::string memory;
   std::string only_nodes;
   std::string except_nodes;
-  std::string constraint;  // features of its nodes
-  std::string generic;     // generic resources on each node
+  DemandOptions demands;
   std::string time;
   std::string wall_time;
   std::string queue = "normal";

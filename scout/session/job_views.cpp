@@ -119,6 +119,10 @@ std::string constraint_text(const Job& job) {
   return format_constraint(features);
 }
 
+std::string scratch_text(const Job& job) {
+  return job.scratch_bytes() > 0 ? human_bytes(Bytes(job.scratch_bytes())) : "";
+}
+
 std::string generic_text(const Job& job) {
   std::vector<GenericResource> generic;
   for (const auto& one : job.generic()) {
@@ -140,6 +144,7 @@ const std::vector<Column<Job>>& job_columns() {
       {"name", "NAME", kLeft, [](const Job& j) { return j.name(); }},
       {"constraint", "CONSTRAINT", kLeft, constraint_text},
       {"gres", "GRES", kLeft, generic_text},
+      {"scratch", "SCRATCH", kRight, scratch_text},
       {"state", "STATE", kLeft, state_text},
       {"activity", "ACTIVITY", kLeft, [](const Job& j) { return std::string(activity_word(j)); }},
       {"slot", "SLOT", kRight, slot_text},
@@ -201,6 +206,7 @@ void write_job(JsonWriter& json, const Job& job) {
   if (!job.account().empty()) json.field("account", job.account());
   if (job.features_size() > 0) json.field("constraint", constraint_text(job));
   if (job.generic_size() > 0) json.field("gres", generic_text(job));
+  if (job.scratch_bytes() > 0) json.field("scratch_bytes", job.scratch_bytes());
   if (!job.reservation().empty()) json.field("reservation", job.reservation());
   json.field("name", job.name()).field("command", job.command());
   json.field("directory", job.directory());
@@ -268,6 +274,7 @@ std::string job_page(const Job& job) {
   line("account", job.account());
   line("constraint", constraint_text(job));
   line("gres", generic_text(job));
+  line("scratch", scratch_text(job));
   line("reservation", job.reservation());
   line("command", job.command());
   line("directory", job.directory());

@@ -11,16 +11,19 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <filesystem>
 #include <sys/stat.h>
 #include <thread>
+#include <unistd.h>
 #include <vector>
 
 namespace score::scout {
 
 namespace {
 
-Status make_directory(const std::string& path) {
-  if (mkdir(path.c_str(), 0700) != 0) return fail(errno_code(errno), "make {}", path);
+Status make_directory(const std::string& path, mode_t mode = 0700) {
+  if (mkdir(path.c_str(), mode) != 0 || chmod(path.c_str(), mode) != 0)
+    return fail(errno_code(errno), "make {}", path);
   return {};
 }
 
@@ -74,6 +77,32 @@ bool shares_processors(const VirtualOptions& options) {
   return std::uint64_t{options.nodes} * options.cores > std::thread::hardware_concurrency();
 }
 
+// Each node has a directory of its own in it, as each host of a cluster has.
+std::string scratch_root(const Layout& layout, const VirtualOptions& options) {
+  if (options.scratch_directory.empty()) return layout.scratch();
+  const std::string name = std::filesystem::path(layout.directory).filename();
+  return fmt::format("{}/{}", options.scratch_directory, name);
+}
+
+// What is in it is private to its user: of a cluster of root's that may be several.
+constexpr mode_t kScratchMode = 0755;
+
+// A link in the cluster's directory leads to one elsewhere: what removes the cluster finds it.
+Status make_scratch(const Layout& layout, const VirtualOptions& options) {
+  const std::string root = scratch_root(layout, options);
+  auto status = make_directory(root, kScratchMode);
+  if (status && root != layout.scratch() && symlink(root.c_str(), layout.scratch().c_str()) != 0) {
+    return fail(errno_code(errno), "link {}", layout.scratch());
+  }
+  return status;
+}
+
+std::string scratch_config(const Layout& layout, const VirtualOptions& options,
+                           const std::string& node) {
+  return fmt::format("[pario]\npath = \"{}/{}\"\ncapacity = \"{}\"\n",
+                     scratch_root(layout, options), node, options.scratch);
+}
+
 std::string node_config(const Layout& layout, const VirtualOptions& options,
                         const std::string& name, std::uint32_t first_core,
                         const std::string& added) {
@@ -91,6 +120,7 @@ std::string node_config(const Layout& layout, const VirtualOptions& options,
   text += fmt::format("cgroup_root = \"{}\"\n",
                       layout.cgroup.empty() ? "none" : layout.cgroup_of(name));
   text += added;
+  if (added.find("[pario]") == added.npos) text += scratch_config(layout, options, name);
   if (options.node_metrics) text += "[monitor]\nnode_listen = \"127.0.0.1:0\"\n";
   return text + network_config(options);
 }
@@ -129,6 +159,7 @@ Status write_node(const Layout& layout, const VirtualOptions& options,
     status =
         proto::store_key(layout.state_of(name) + "/key", proto::derive_node_key(cluster_key, name));
   }
+  if (status) status = make_directory(scratch_root(layout, options) + "/" + name, kScratchMode);
   if (!status) return status;
   const auto added = added_config(options, name);
   if (!added) return added.error();
@@ -146,6 +177,7 @@ Status write_configuration(const Layout& layout, const VirtualOptions& options) 
         replace_file(layout.config_of(head_name(index)), head_config(layout, options, index), 0600);
     if (!written) return written;
   }
+  if (auto status = make_scratch(layout, options); !status) return status;
   const auto key = proto::random_key();
   auto status = proto::store_key(layout.key(), key);
   for (std::uint32_t index = 0; index < options.nodes && status; ++index) {

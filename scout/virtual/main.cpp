@@ -75,6 +75,11 @@ void add_options(CLI::App& app, Request& request) {
       ->check(CLI::Range(1U, limits::kMaxCoresPerNode));
   app.add_option("--memory", options.memory, "Memory per node, as the scheduler sees it (1G)")
       ->type_name("SIZE");
+  app.add_option("--scratch", options.scratch, "Scratch per node for jobs' volumes (1G)")
+      ->type_name("SIZE");
+  app.add_option("--scratch-dir", options.scratch_directory,
+                 "Keep scratch there, in a directory for each node (the cluster's own directory)")
+      ->type_name("DIR");
   app.add_option("--slice", request.slice, "Time slice (100ms)")->type_name("TIME");
   app.add_option("--slots", options.slots, "Rows of the gang matrix (8)")
       ->type_name("N")
@@ -132,6 +137,14 @@ Status check_options(Request& request) {
   }
   if (const auto memory = parse_bytes(options.memory); !memory) {
     return memory.error().with_context("--memory '{}'", options.memory);
+  }
+  if (const auto scratch = parse_bytes(options.scratch); !scratch) {
+    return scratch.error().with_context("--scratch '{}'", options.scratch);
+  }
+  if (!options.scratch_directory.empty()) {
+    std::error_code error;
+    options.scratch_directory = std::filesystem::canonical(options.scratch_directory, error);
+    if (error) return Error(error, "--scratch-dir");
   }
   if (!request.payload.empty()) {
     const auto payload = parse_bytes(request.payload);

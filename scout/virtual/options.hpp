@@ -15,8 +15,10 @@ struct VirtualOptions {
   std::uint32_t cores = 1;  // of each node, as the scheduler sees it
   Duration slice = limits::kDefaultQuantum;
   std::uint32_t slots = limits::kDefaultSlots;
-  Duration node_timeout{0};   // 0: the default of scored.toml
-  std::string memory = "1G";  // of each node, as the scheduler sees it
+  Duration node_timeout{0};       // 0: the default of scored.toml
+  std::string memory = "1G";      // of each node, as the scheduler sees it
+  std::string scratch = "1G";     // of each node, for jobs' volumes
+  std::string scratch_directory;  // absolute; empty: in the cluster's directory
   std::string placement = "matrix";
   bool switch_always = false;  // also between slices of the same jobs
   bool netns = false;          // a network namespace and a veth for each node

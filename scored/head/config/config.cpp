@@ -187,7 +187,7 @@ Result<HeadConfig> read_config(Result<ConfigFile> file) {
   config.accounts = read_accounts(root, bounds);
   ConfigSection watched = root.section("monitor");
   monitor::read_settings(watched, config.monitor);
-  for (const char* role : {"node", "launcher", "devices", "gres"}) root.ignore(role);
+  for (const char* role : {"node", "launcher", "devices", "gres", "pario"}) root.ignore(role);
   if (auto sound = file->finish(); !sound) return sound.error();
   return config;
 }

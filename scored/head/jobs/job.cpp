@@ -112,6 +112,7 @@ wire::JobStatus make_status(const Job& job, const StatusContext& context) {
   out.set_no_fill(view.request.no_fill);
   for (const auto& feature : view.request.features) out.add_features(feature);
   for (const auto& wanted : view.request.generic) *out.add_generic() = proto::to_wire(wanted);
+  out.set_scratch_bytes(view.request.scratch.value());
   out.set_step_of(job.info.step_of.value());
   out.set_step(job.info.step);
   out.set_allocation(job.info.allocation);

@@ -141,6 +141,7 @@ void JobLife::note_requeue(Job& job, const gang::JobView& view) {
   job.progress.start_mark = TimePoint();
   job.filled.reset();
   parts_.networks.close(job.progress.placement.attempt);
+  parts_.volumes.close(job.progress.placement.attempt);
   parts_.streams.requeue(id);
   if (is_relaunch) {
     note_event(job, wall_now(), event_text("will be launched again, no task ran: " + view.lost));
@@ -309,6 +310,7 @@ void JobLife::end(Job& job, const gang::JobView& view) {
   parts_.commits.add(std::move(saved), [this, id](const Status&) { recorded(id); });
   set_deadline(id, DeadlineKind::Drop, now() + parts_.config.front_end_grace);
   parts_.networks.close(job.progress.placement.attempt);
+  parts_.volumes.close(job.progress.placement.attempt);
   parts_.streams.finish(id, std::move(status));
   hooks_.ended(job);
 }

@@ -15,6 +15,7 @@
 #include "scored/head/jobs/job_table.hpp"
 #include "scored/head/store/commit_log.hpp"
 #include "scored/head/streams/job_streams.hpp"
+#include "scored/head/volumes/job_volumes.hpp"
 
 #include <functional>
 #include <map>
@@ -34,6 +35,7 @@ class JobLife {
     JobQueries& queries;
     JobStreams& streams;
     JobNetworks& networks;
+    JobVolumes& volumes;
     CommitLog& commits;
     Users& users;
     EventFeed& feed;

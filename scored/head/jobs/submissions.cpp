@@ -315,6 +315,8 @@ AddJob Submissions::make_job(const Peer& peer, wire::Submit& message) const {
   spec.set_job(resources.inside() != 0 ? resources.inside() : add.info.id.value());
   spec.set_user(peer.user.value());
   spec.set_key_space(fmt::format("{}.{:016x}", parts_.config.cluster, RequestId::random().low));
+  spec.clear_scratch_key();
+  if (resources.scratch_bytes() > 0) spec.set_scratch_key(RequestId::random().to_string());
   spec.clear_node_names();
   add.spec = spec.SerializeAsString();
   add.info.spec_bytes = Bytes(add.spec.size());

@@ -95,7 +95,13 @@ Result<std::string> TaskStarter::spec_for(AttemptId attempt, Job& job, const gan
   }
   if (job.info.allocation) {
     describe_allocation(job, view, spec);
-    parts_.streams.place(job.info.id, attempt, {view.nodes.front()}, {1});
+    // With a volume it has something on each of its nodes.
+    const bool has_all = view.request.scratch > Bytes(0);
+    std::vector<NodeId> nodes(view.nodes.begin(),
+                              has_all ? view.nodes.end() : view.nodes.begin() + 1);
+    std::vector<std::uint32_t> tasks(nodes.size(), 0);
+    tasks.front() = 1;
+    parts_.streams.place(job.info.id, attempt, std::move(nodes), std::move(tasks));
   } else {
     parts_.streams.place(job.info.id, attempt, view.nodes, view.tasks_on_node);
   }

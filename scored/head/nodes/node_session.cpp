@@ -149,6 +149,9 @@ bool NodeSession::dispatch(const proto::InFrame& frame) {
     case FrameType::NetworkRefused:
       return handle_stream<wire::NetworkRefused>(
           frame, [this](auto&& message) { parts_.networks.refused(node_, message); });
+    case FrameType::ScratchReady:
+      return handle_stream<wire::ScratchReady>(
+          frame, [this](auto&& message) { parts_.volumes.ready(node_, message); });
     case FrameType::NodeTraceReply: {
       auto reply = proto::parse<wire::NodeTraceReply>(frame);
       if (!reply) return refuse(reply.error());

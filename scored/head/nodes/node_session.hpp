@@ -11,6 +11,7 @@
 #include "scored/head/observe/facts_collector.hpp"
 #include "scored/head/observe/trace_collector.hpp"
 #include "scored/head/streams/job_streams.hpp"
+#include "scored/head/volumes/job_volumes.hpp"
 
 #include <memory>
 #include <string>
@@ -25,6 +26,7 @@ class NodeSession {
     NodeLinks& links;
     JobStreams& streams;
     JobNetworks& networks;
+    JobVolumes& volumes;
     TraceCollector& traces;
     FactsCollector& facts;
   };

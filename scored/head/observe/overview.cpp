@@ -191,6 +191,8 @@ wire::NodeList Overview::nodes() const {
     for (const auto& kind : view->info.generic) *out.add_generic() = proto::to_wire(kind);
     for (const auto& kind : view->generic_used) *out.add_generic_used() = proto::to_wire(kind);
     out.set_reservation(view->reservation);
+    out.set_scratch_bytes(view->info.scratch.value());
+    out.set_scratch_reserved_bytes(view->scratch_reserved.value());
     out.set_clock_error_ns(vitals.clock_error_ns);
     out.set_switch_method(vitals.switch_method);
     out.set_priority_method(vitals.priority_method);
@@ -237,6 +239,8 @@ void Overview::add_nodes(monitor::ClusterView& out) const {
     row.cores = view->info.cores;
     row.memory = view->info.memory;
     row.memory_reserved = view->memory_reserved;
+    row.scratch = view->info.scratch;
+    row.scratch_reserved = view->scratch_reserved;
     row.jobs = view->jobs;
     row.switches = vitals.switches;
     row.late_switches = vitals.late_switches;

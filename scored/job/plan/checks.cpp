@@ -228,6 +228,8 @@ base::Result<std::vector<std::pair<int, rlimit>>> limits_of(const Plan& plan) {
 
 std::optional<Refusal> check_plan(const Plan& plan) {
   const auto& spec = plan.spec;
+  // A node of an allocation may have a part of the job's volume, and no task.
+  if (plan.local_tasks() == 0) return std::nullopt;
   if (auto refusal = check_directory(spec)) return refusal;
   for (const std::uint32_t app : local_apps(plan)) {
     const auto& program = spec.programs(static_cast<int>(app));

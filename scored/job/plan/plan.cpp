@@ -25,7 +25,9 @@ base::Status check_counts(const wire::ShepherdPrepare& prepare) {
     if (tasks > limits::kMaxTasksPerNode)
       return base::fail(base::Errc::TooLarge, "{} tasks", tasks);
   }
-  if (prepare.tasks_on_node(static_cast<int>(prepare.node_index())) == 0) {
+  // A node of an allocation may have a part of its volume and none of its tasks.
+  const bool is_empty = prepare.tasks_on_node(static_cast<int>(prepare.node_index())) == 0;
+  if (is_empty && prepare.scratch_bytes() == 0) {
     return base::fail(base::Errc::Malformed, "no tasks on this node");
   }
   if (prepare.distribution() > static_cast<std::uint32_t>(base::Distribution::Cyclic)) {

@@ -1,6 +1,7 @@
 #include "scored/job/plan/plan.hpp"
 
 #include "base/errc.hpp"
+#include "scored/job/plan/checks.hpp"
 #include "scored/job/plan/mpi_choice.hpp"
 #include "scored/job/plan/path_pattern.hpp"
 #include "scored/job/plan/task_env.hpp"
@@ -224,6 +225,20 @@ TEST(Plan, RefusesWorldsOutsideTheRoom) {
   all.spec.set_spawn(2);
   all.prepare.set_spec(all.spec.SerializeAsString());
   EXPECT_FALSE(parse_plan(all.prepare.SerializeAsString()));
+}
+
+TEST(Plan, NothingIsWrongWithANodeThatHasOnlyAPartOfAVolume) {
+  Plan full = plan_of({1, 1}, 1);
+  wire::ShepherdPrepare& prepare = full.prepare;
+  prepare.set_tasks_on_node(1, 0);
+  prepare.set_scratch_bytes(1 << 20);
+  prepare.set_memory_bytes(1 << 20);
+  prepare.set_limit_by_rlimit(true);
+  full.spec.set_stdout_path("/nowhere/out-%j");
+  prepare.set_spec(full.spec.SerializeAsString());
+  const auto plan = parse_plan(prepare.SerializeAsString());
+  ASSERT_TRUE(plan.has_value()) << plan.error().message();
+  EXPECT_FALSE(check_plan(*plan).has_value());
 }
 
 TEST(TaskEnvironment, SpawnedTasksKnowTheirWorldAndTheirNumberInTheJob) {

@@ -111,6 +111,7 @@ std::vector<std::string> own_variables(const Plan& plan, std::uint32_t task) {
     add("SCORE_COMMANDS_SOCKET", plan.prepare.commands_socket());
   }
   add_generic(out, plan);
+  out.insert(out.end(), plan.prepare.scratch_env().begin(), plan.prepare.scratch_env().end());
   add("SCORE_RESTART_COUNT", plan.prepare.restarts());
   add("SCORE_APPNUM", plan.apps[task]);
   add("PWD", plan.directory_of(program));

@@ -118,6 +118,14 @@ void Shepherd::on_frame(const proto::InFrame& frame, std::vector<base::UniqueFd>
       return;
     case FrameType::JobRelay:
       return on_relay(frame);
+    case FrameType::ScratchServers:
+      if (auto message = parse<wire::ScratchServers>(frame); message && volume_) {
+        volume_->serve(*message);
+      }
+      return;
+    case FrameType::ShepherdSweep:
+      if (auto message = parse<wire::ShepherdSweep>(frame)) on_sweep(*message);
+      return;
     case FrameType::TerminalSize:
       if (auto message = parse<wire::TerminalSize>(frame); message && stdio_) {
         stdio_->resize(message->rows(), message->columns());
@@ -146,7 +154,9 @@ void Shepherd::on_prepare(const std::string& payload) {
   }
   plan_ = std::move(*plan);
   output_.begin(plan_->prepare.attempt(), plan_->prepare.node_name());
+  if (auto made = make_volume(); !made) return refuse(kExitError, made.error().message());
   make_servers();
+  if (plan_->local_tasks() == 0) return finish_prepare();
   if (plan_->spec.mpi() == wire::LaunchSpec::PMIX)
     return servers_->start_pmix(prepare_bytes(*plan_));
   if (plan_->wants_pmix()) {
@@ -202,8 +212,12 @@ void Shepherd::on_pmix_failed(const std::string& why) {
 }
 
 void Shepherd::finish_prepare() {
-  if (auto sent = spawner_.prepare(prepare_bytes(*plan_), plan_->can_spawn()); !sent)
-    return refuse(kExitError, sent.error().message());
+  awaits_volume_ = volume_ && !volume_->is_ready();
+  if (awaits_volume_) return;
+  if (plan_->local_tasks() > 0) {
+    auto sent = spawner_.prepare(prepare_bytes(*plan_), plan_->can_spawn());
+    if (!sent) return refuse(kExitError, sent.error().message());
+  }
   make_parts();
   phase_ = Phase::Prepared;
   if (group_ != 0) return send_ready();
@@ -217,6 +231,7 @@ void Shepherd::make_parts() {
   stdio_.emplace(*plan_, output_.pump(), input_);
   mpi_watch_.emplace(loop_, *plan_, *tasks_,
                      [this](std::uint32_t task, const std::string& text) { note(task, text); });
+  if (plan_->local_tasks() == 0) return;
   if (plan_->wants_pmi()) servers_->start_pmi();
   if (plan_->wants_network()) make_network();
   if (plan_->can_spawn()) make_spawning();
@@ -275,7 +290,11 @@ void Shepherd::on_start() {
   if (phase_ != Phase::Prepared) return;
   phase_ = Phase::Starting;
   began_ = base::wall_now() - 1s;  // the kernel's time of a file is some milliseconds behind
-  spawner_.begin(0, static_cast<std::uint32_t>(plan_->members.size()));
+  if (plan_->local_tasks() > 0) {
+    return spawner_.begin(0, static_cast<std::uint32_t>(plan_->members.size()));
+  }
+  on_all_forked();  // of an allocation: it has a part of its volume here, and no task
+  if (phase_ == Phase::Running) drain();
 }
 
 base::Result<std::vector<base::UniqueFd>> Shepherd::open_task(std::uint32_t task) {
@@ -343,6 +362,7 @@ void Shepherd::on_spawn_failed(const base::Error& why) {
 }
 
 void Shepherd::on_signal(int signal) {
+  if (signal == SIGKILL && volume_) volume_->abandon();
   if (signal < 1 || signal > SIGRTMAX || !tasks_) return;
   const bool is_starting = phase_ == Phase::Prepared || phase_ == Phase::Starting;
   if (!is_starting) {
@@ -426,6 +446,7 @@ void Shepherd::on_resume() {
     report.set_memory_bytes(plan_->prepare.memory_bytes());
     report.set_distribution(plan_->prepare.distribution());
     report.set_restarts(plan_->prepare.restarts());
+    report.set_scratch_bytes(plan_->prepare.scratch_bytes());
     // If a task has none yet, ShepherdStarted will report all of them.
     const auto pids = tasks_->started_pids();
     if (phase_ >= Phase::Running || pids.size() == plan_->ranks.size())
@@ -437,6 +458,7 @@ void Shepherd::on_resume() {
   output_.resend();
   if (network_) network_->resume();
   if (servers_) servers_->resume();
+  if (volume_) volume_->resume();
   send_input_taken();
   // A report without pids does not say that the tasks were started: here there may be none yet.
   if (spawning_ && phase_ == Phase::Running && tasks_->started_count() == 0) send_started();
@@ -458,14 +480,17 @@ void Shepherd::drain() {
   phase_ = Phase::Draining;
   leftover_kill_.emplace(base::monotonic_now());
   input_.close_all();
-  if (!abort_ && !is_killed_) mpi_watch_->tasks_ended(!network_ || network_->has_served());
+  const bool had_tasks = plan_->local_tasks() > 0;
+  if (!abort_ && !is_killed_ && had_tasks)
+    mpi_watch_->tasks_ended(!network_ || network_->has_served());
   kill_leftovers();
 }
 
 void Shepherd::kill_leftovers() {
   if (leftovers_are_dead_) return;
   loop_.cancel(leftover_timer_);
-  if (leftover_kill_->must_go_on(kill_children(), base::monotonic_now())) {
+  const auto spared = volume_ ? volume_->processes() : std::vector<pid_t>();
+  if (leftover_kill_->must_go_on(kill_children(spared), base::monotonic_now())) {
     leftover_timer_ = loop_.after(LeftoverKill::kAgain, [this] {
       reap();
       kill_leftovers();
@@ -520,6 +545,12 @@ void Shepherd::quit() {
     reap_children();
   }
   remove_leftovers();
+  if (volume_) {
+    if (auto removed = volume_->remove(); !removed) {
+      base::log_error("cannot remove a volume", base::kv("err", removed.error()));
+    }
+    link_.flush();
+  }
   loop_.stop();
 }
 
@@ -535,7 +566,9 @@ void Shepherd::check_reachable() {
   reachable_timer_ = 0;
   if (link_.is_connected()) return;
   const bool is_done = phase_ == Phase::Done || (phase_ == Phase::Draining && has_drained());
-  if (lost_daemon_->check(link_.is_unreachable(), is_done, base::monotonic_now())) return quit();
+  // Other nodes may still use a volume's part here.
+  const bool may_go = is_done && !volume_;
+  if (lost_daemon_->check(link_.is_unreachable(), may_go, base::monotonic_now())) return quit();
   reachable_timer_ = loop_.after(LostDaemon::kCheckPeriod, [this] { check_reachable(); });
 }
 

@@ -8,6 +8,7 @@
 // not before what was sent is taken.
 
 #include "scored/job/plan/plan.hpp"
+#include "scored/job/scratch/volume.hpp"
 #include "scored/job/shepherd/daemon_link.hpp"
 #include "scored/job/shepherd/job_end.hpp"
 #include "scored/job/shepherd/mpi_servers.hpp"
@@ -59,6 +60,7 @@ class Shepherd {
   void on_start();
   void on_signal(int signal);
   void on_resume();
+  void on_sweep(const wire::ShepherdSweep& order);
   void on_input(const wire::TaskInput& input);
   void on_lost();
   void on_signal_descriptor();
@@ -66,6 +68,8 @@ class Shepherd {
   void refuse(int exit_code, const std::string& reason);
   void make_servers();
   base::Status offer_pmix(bool is_optional);
+  base::Status make_volume();
+  void start_volume();
   void on_pmix_failed(const std::string& why);
   void finish_prepare();
   void send_ready();
@@ -126,6 +130,8 @@ class Shepherd {
   std::optional<SpawnHub> spawning_;  // where programs may start tasks
   std::optional<Plan> starting_;      // the world that is being started here
   bool is_room_closed_ = false;
+  std::optional<JobVolume> volume_;
+  bool awaits_volume_ = false;                // nothing else is missing
   std::optional<wire::ShepherdAbort> abort_;  // the first one
 
   std::set<int> early_signals_;  // for tasks that the spawner has not forked yet

@@ -4,6 +4,7 @@
 #include "base/os/spawn.hpp"
 #include "base/text.hpp"
 
+#include <algorithm>
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
@@ -35,8 +36,9 @@ std::vector<pid_t> children_of_this_process() {
   return pids;
 }
 
-std::size_t kill_children() {
-  const auto pids = children_of_this_process();
+std::size_t kill_children(std::span<const pid_t> spared) {
+  auto pids = children_of_this_process();
+  std::erase_if(pids, [&](pid_t pid) { return std::ranges::find(spared, pid) != spared.end(); });
   for (const pid_t pid : pids) {
     const pid_t group = getpgid(pid);
     if (group > 1 && group != getpgrp()) kill(-group, SIGKILL);

@@ -5,6 +5,7 @@
 #include "base/async/task_group.hpp"
 #include "base/os/fd.hpp"
 #include "base/units.hpp"
+#include "proto/convert/convert.hpp"
 #include "proto/transport/connection.hpp"
 #include "scored/node/attempts/job_cgroups.hpp"
 #include "scored/node/link/head_link.hpp"
@@ -38,8 +39,11 @@ struct Attempt {
   bool is_killed = false;
   bool is_retired = false;  // its tasks have ended
   bool is_removed = false;
-  bool is_cleared = false;      // removed, and nothing of it is left on the node
-  bool is_resuming = false;     // until the report comes; frames before it are repeated after it
+  bool is_cleared = false;   // removed, and nothing of it is left on the node
+  bool is_resuming = false;  // until the report comes; frames before it are repeated after it
+  bool has_volume = false;   // or may have: of its own, here
+  bool is_volume_gone = false;
+  wire::ScratchSample volume;   // what its server counted last
   bool is_unconfirmed = false;  // output was sent; the head may not have it yet
 };
 

@@ -18,6 +18,9 @@ constexpr Duration kKillAgain = std::chrono::milliseconds{50};
 // Removing: a shepherd ends by itself on ShepherdEnd.
 constexpr Duration kEndGrace = std::chrono::milliseconds{500};
 constexpr Duration kRemoveLimit = std::chrono::seconds{10};
+// It also removes a volume's data, however much that is.
+constexpr Duration kVolumeGrace = std::chrono::minutes{2};
+constexpr Duration kLastWords = std::chrono::milliseconds{50};
 constexpr Duration kRemoveAgainFirst = std::chrono::milliseconds{2};
 constexpr Duration kRemoveAgainMost = std::chrono::milliseconds{100};
 
@@ -86,15 +89,21 @@ asio::awaitable<void> AttemptEnd::run_kill(AttemptPtr attempt) {
 
 bool AttemptEnd::is_gone(const Attempt& attempt) const {
   if (parts_.cgroups != nullptr) return parts_.cgroups->remove(attempt.id).has_value();
-  return !attempt.pidfd || !send_signal(attempt.pidfd.get(), 0);
+  return !is_alive(attempt);
+}
+
+bool AttemptEnd::is_alive(const Attempt& attempt) {
+  return attempt.pidfd && send_signal(attempt.pidfd.get(), 0);
 }
 
 asio::awaitable<void> AttemptEnd::remove(AttemptPtr attempt) {
   const TimePoint start = parts_.clock.now();
   Duration pause = kRemoveAgainFirst;
   while (!is_gone(*attempt)) {
-    const Duration waited = parts_.clock.now() - start;
-    if (waited > kRemoveLimit) {
+    Duration waited = parts_.clock.now() - start;
+    const bool is_removing = attempt->has_volume && !attempt->is_volume_gone && is_alive(*attempt);
+    if (is_removing && waited < kVolumeGrace) waited = Duration{0};
+    if (waited > kRemoveLimit + (attempt->has_volume ? kVolumeGrace : Duration{0})) {
       log_error("cannot remove the cgroup or processes of an attempt", kv("attempt", attempt->id));
       break;
     }
@@ -102,6 +111,8 @@ asio::awaitable<void> AttemptEnd::remove(AttemptPtr attempt) {
     co_await parts_.clock.sleep_for(pause);
     pause = std::min(pause * 2, kRemoveAgainMost);
   }
+  // Its last words may still be on their way.
+  if (attempt->has_volume && !attempt->is_volume_gone) co_await parts_.clock.sleep_for(kLastWords);
   if (attempt->connection) attempt->connection->close();
 }
 

@@ -19,6 +19,7 @@ class AttemptEnd {
  private:
   asio::awaitable<void> run_kill(AttemptPtr attempt);
   void kill_everything(const Attempt& attempt);
+  [[nodiscard]] static bool is_alive(const Attempt& attempt);  // its shepherd
   [[nodiscard]] bool is_gone(const Attempt& attempt) const;
 
   const AttemptParts& parts_;

@@ -24,7 +24,10 @@ Attempts::Attempts(AttemptParts parts, Settings settings, ShepherdFrames::Handle
     : parts_(std::move(parts)),
       node_name_(std::move(settings.node_name)),
       commands_socket_(std::move(settings.commands_socket)),
+      scratch_path_(std::move(settings.scratch_path)),
+      scratch_host_(std::move(settings.scratch_host)),
       shepherds_(parts_, std::move(settings.start)),
+      sweeps_(parts_, shepherds_, scratch_path_),
       frames_(parts_, std::move(handlers)),
       end_(parts_),
       found_(std::move(found)) {}
@@ -58,6 +61,15 @@ std::size_t Attempts::running_count() const {
       [](const auto& one) { return !one.second->is_removed && !one.second->tasks.empty(); }));
 }
 
+std::vector<const wire::ScratchSample*> Attempts::volumes() const {
+  std::vector<const wire::ScratchSample*> samples;
+  for (const auto& [id, attempt] : attempts_) {
+    const bool is_there = attempt->has_volume && !attempt->is_removed;
+    if (is_there && attempt->volume.attempt() != 0) samples.push_back(&attempt->volume);
+  }
+  return samples;
+}
+
 // ---- the agent's actions ------------------------------------------------------------------------
 
 void Attempts::launch(gang::LaunchShepherd order) {
@@ -66,6 +78,7 @@ void Attempts::launch(gang::LaunchShepherd order) {
   attempt->memory = order.placed.memory;
   attempt->cores = static_cast<std::uint32_t>(order.placed.cores.size());
   attempt->ranks = ranks_of(order.placed);
+  attempt->has_volume = order.placed.scratch > Bytes(0);
   parts_.tasks.spawn("run an attempt", run_new(attempt, before, std::move(order)));
 }
 
@@ -73,6 +86,7 @@ asio::awaitable<void> Attempts::run_new(AttemptPtr attempt, AttemptPtr before,
                                         gang::LaunchShepherd order) {
   // They share a socket and cgroups, so what is left of the one would be taken for the other.
   while (before && !before->is_cleared) co_await parts_.clock.sleep_for(kClearedPeriod);
+  if (attempt->has_volume) co_await sweeps_.wait();
   if (attempt->is_removed) co_return;
   auto started = co_await shepherds_.start(attempt, order.placed);
   if (attempt->is_removed) co_return;
@@ -85,7 +99,10 @@ asio::awaitable<void> Attempts::run_new(AttemptPtr attempt, AttemptPtr before,
   }
   follow_plan(*attempt, order.placed);
   parts_.networks.add(order.placed, attempt->connection);
-  prepare(*attempt, order);
+  if (auto prepared = prepare(*attempt, order); !prepared) {
+    gang::ShepherdRefused refused{kExitError, prepared.error().message(), false};
+    co_return frames_.report(attempt->id, refused);
+  }
   if (attempt->is_killed) end_.kill_tasks(*attempt);
   co_await frames_.read(attempt);
 }
@@ -116,8 +133,15 @@ void Attempts::follow_plan(const Attempt& attempt, const base::PlacedTasks& plac
   }
 }
 
-void Attempts::prepare(const Attempt& attempt, const gang::LaunchShepherd& order) {
+Status Attempts::prepare(const Attempt& attempt, const gang::LaunchShepherd& order) {
   auto message = proto::to_wire(order.placed, order.spec);
+  message.set_scratch_path(scratch_path_);
+  if (attempt.has_volume) {
+    if (scratch_path_.empty()) return fail(Errc::Unsupported, "[pario] is not configured here");
+    const auto host = scratch_host_();
+    if (!host) return host.error().with_context("scratch: the address of this node");
+    message.set_scratch_host(*host);
+  }
   message.set_node_name(node_name_);
   message.set_first_core(shepherds_.cores().first);
   for (const auto cpu : shepherds_.cores().processors_of(order.placed.cores)) message.add_cpus(cpu);
@@ -127,6 +151,7 @@ void Attempts::prepare(const Attempt& attempt, const gang::LaunchShepherd& order
   message.set_own_sessions(parts_.cgroups != nullptr);
   message.set_limit_by_rlimit(parts_.cgroups == nullptr || !parts_.cgroups->limits_memory());
   send(*attempt.connection, message);
+  return {};
 }
 
 void Attempts::start(AttemptId id) {
@@ -169,6 +194,8 @@ void Attempts::remove(AttemptId id) {
 
 asio::awaitable<void> Attempts::run_remove(AttemptPtr attempt) {
   co_await end_.remove(attempt);
+  if (attempt->has_volume && !attempt->is_volume_gone && attempt->user)
+    sweeps_.sweep(*attempt->user);
   attempt->is_cleared = true;
   if (find(attempt->id) == attempt) attempts_.erase(attempt->id);
 }
@@ -211,6 +238,7 @@ asio::awaitable<void> Attempts::adopt_all() {
       co_await adopt(attempt, deadline);
     }
   }
+  sweeps_.sweep_all();
   if (parts_.cgroups == nullptr) co_return;
   for (const AttemptId id : parts_.cgroups->list()) {
     if (find(id)) continue;
@@ -222,6 +250,7 @@ asio::awaitable<void> Attempts::adopt_all() {
 void Attempts::give_up(const Attempt& attempt, const Error& why) {
   log_warning("remove an attempt whose shepherd is gone", kv("attempt", attempt.id),
               kv("err", why));
+  if (const auto kept = find(attempt.id)) kept->has_volume = !scratch_path_.empty();
   remove(attempt.id);
 }
 

@@ -7,6 +7,7 @@
 #include "scored/node/attempts/attempt_end.hpp"
 #include "scored/node/attempts/shepherd_frames.hpp"
 #include "scored/node/attempts/shepherd_start.hpp"
+#include "scored/node/attempts/volume_sweeps.hpp"
 
 #include <functional>
 #include <map>
@@ -20,7 +21,9 @@ class Attempts {
   struct Settings {
     ShepherdStart::Settings start;
     std::string node_name;
-    std::string commands_socket;  // for the commands that tasks start
+    std::string commands_socket;                        // for the commands that tasks start
+    std::string scratch_path;                           // [pario] path; empty: no volumes here
+    std::function<Result<std::string>()> scratch_host;  // where other nodes reach this one
   };
 
   using Found = std::function<void(const proto::FoundAttempt&)>;
@@ -59,6 +62,8 @@ class Attempts {
 
   [[nodiscard]] std::vector<RunningTasks> running() const;
   [[nodiscard]] std::size_t running_count() const;
+  // What the servers of jobs' volumes here counted last.
+  [[nodiscard]] std::vector<const wire::ScratchSample*> volumes() const;
 
  private:
   AttemptPtr find(AttemptId attempt) const;
@@ -68,13 +73,16 @@ class Attempts {
   asio::awaitable<void> run_remove(AttemptPtr attempt);
   asio::awaitable<void> adopt(AttemptPtr attempt, TimePoint deadline);
   void give_up(const Attempt& attempt, const Error& why);
-  void prepare(const Attempt& attempt, const gang::LaunchShepherd& order);
+  [[nodiscard]] Status prepare(const Attempt& attempt, const gang::LaunchShepherd& order);
   void follow_plan(const Attempt& attempt, const base::PlacedTasks& placed);
 
   AttemptParts parts_;
   std::string node_name_;
   std::string commands_socket_;
+  std::string scratch_path_;
+  std::function<Result<std::string>()> scratch_host_;
   ShepherdStart shepherds_;
+  VolumeSweeps sweeps_;
   ShepherdFrames frames_;
   AttemptEnd end_;
   Found found_;

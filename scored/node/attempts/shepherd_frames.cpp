@@ -40,7 +40,10 @@ asio::awaitable<void> ShepherdFrames::read(AttemptPtr attempt) {
     if (at > now) co_await parts_.clock.sleep_until(at);
     // Without a head the frame stays with the shepherd.
     if (!attempt->is_removed) co_await parts_.head.ready();
-    if (attempt->is_removed) continue;
+    if (attempt->is_removed) {
+      if (frame->type == FrameType::ShepherdScratch) on_scratch(*attempt, *frame);
+      continue;
+    }
     if (frame->type == FrameType::ShepherdDone && !co_await may_end(attempt)) continue;
     if (on_frame(*attempt, *frame)) continue;
     log_warning("end an attempt: unexpected frame from its shepherd", kv("attempt", attempt->id),
@@ -74,6 +77,10 @@ bool ShepherdFrames::on_frame(Attempt& attempt, const proto::InFrame& frame) {
       return pass_to_head<wire::FenceEnter>(attempt, frame);
     case FrameType::JobRelay:
       return pass_to_head<wire::JobRelay>(attempt, frame);
+    case FrameType::ScratchReady:
+      return pass_to_head<wire::ScratchReady>(attempt, frame);
+    case FrameType::ShepherdScratch:
+      return on_scratch(attempt, frame);
     case FrameType::NetworkRequest:
     case FrameType::ShepherdNetwork:
     case FrameType::PassedDescriptors:
@@ -86,6 +93,15 @@ bool ShepherdFrames::on_frame(Attempt& attempt, const proto::InFrame& frame) {
     default:
       return on_event(attempt, frame);
   }
+}
+
+bool ShepherdFrames::on_scratch(Attempt& attempt, const proto::InFrame& frame) {
+  const auto message = proto::parse<wire::ShepherdScratch>(frame);
+  if (!message || !attempt.has_volume) return false;
+  attempt.volume = message->sample();
+  attempt.volume.set_attempt(attempt.id.value());
+  attempt.is_volume_gone = message->is_removed();
+  return true;
 }
 
 bool ShepherdFrames::on_event(Attempt& attempt, const proto::InFrame& frame) {
@@ -167,6 +183,8 @@ Result<AttemptId> shepherd_frame_attempt(const proto::InFrame& frame) {
       return attempt_of<wire::TaskOutputTaken>(frame);
     case FrameType::TaskInput:
       return attempt_of<wire::TaskInput>(frame);
+    case FrameType::ScratchServers:
+      return attempt_of<wire::ScratchServers>(frame);
     case FrameType::FenceDone:
       return attempt_of<wire::FenceDone>(frame);
     case FrameType::JobRelay:

@@ -33,6 +33,7 @@ class ShepherdFrames {
  private:
   asio::awaitable<bool> may_end(AttemptPtr attempt);
   bool on_frame(Attempt& attempt, const proto::InFrame& frame);
+  static bool on_scratch(Attempt& attempt, const proto::InFrame& frame);
   bool on_event(Attempt& attempt, const proto::InFrame& frame);
   bool on_task_ended(Attempt& attempt, const proto::InFrame& frame);
   template <class Message>

@@ -87,7 +87,8 @@ asio::awaitable<Result<void>> ShepherdStart::start(AttemptPtr attempt, base::Pla
     places = *std::move(opened);
   }
   places.insert(places.begin(), *std::move(listener));
-  LaunchOrder order{placed.attempt, placed.user, settings_.low_priority, *std::move(denied)};
+  LaunchOrder order{placed.attempt, placed.user, settings_.low_priority, placed.scratch > Bytes(0),
+                    *std::move(denied)};
   auto launched = co_await parts_.launcher.launch(order, std::move(places));
   if (!launched) co_return why_not_launched(launched.error(), placed.user);
   attempt->shepherd = launched->shepherd;
@@ -102,6 +103,22 @@ asio::awaitable<Result<void>> ShepherdStart::connect(AttemptPtr attempt) {
   if (!peer) co_return peer.error();
   attempt->connection = std::move(peer->connection);
   co_return Result<void>();
+}
+
+asio::awaitable<Result<std::shared_ptr<proto::Connection>>> ShepherdStart::start_helper(
+    AttemptId id, UserId user) const {
+  const std::string path = fmt::format("{}/helper.{}", settings_.directory, user);
+  auto listener = listen_at(path);
+  if (!listener) co_return listener.error();
+  std::vector<UniqueFd> places;
+  places.push_back(*std::move(listener));
+  LaunchOrder order{id, user, settings_.low_priority, false, {}};
+  auto launched = co_await parts_.launcher.launch(order, std::move(places));
+  if (!launched) co_return why_not_launched(launched.error(), user);
+  auto peer = co_await proto::connect_unix(path, kConnectTimeout, connection_limits());
+  unlink(path.c_str());
+  if (!peer) co_return peer.error();
+  co_return std::move(peer->connection);
 }
 
 std::vector<ShepherdStart::Name> ShepherdStart::find_all() const {
@@ -156,6 +173,7 @@ asio::awaitable<Result<proto::FoundAttempt>> ShepherdStart::read_report(AttemptP
   attempt->memory =
       found->placed.memory != Bytes(0) ? found->placed.memory : settings_.limits.memory;
   attempt->cores = static_cast<std::uint32_t>(found->placed.cores.size());
+  attempt->has_volume = found->placed.scratch > Bytes(0);
   attempt->ranks = ranks_of(found->placed);
   attempt->tasks = found->pids;
   attempt->group = static_cast<pid_t>(report->group());

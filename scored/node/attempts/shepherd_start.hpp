@@ -44,6 +44,10 @@ class ShepherdStart {
   // Makes the cgroups, has the launcher start the shepherd, and connects.
   asio::awaitable<Result<void>> start(AttemptPtr attempt, base::PlacedTasks placed);
   asio::awaitable<Result<void>> connect(AttemptPtr attempt);
+  // A shepherd of no job, for work as the user: in no cgroup of its own, and never adopted. One for
+  // each id.
+  asio::awaitable<Result<std::shared_ptr<proto::Connection>>> start_helper(AttemptId id,
+                                                                           UserId user) const;
   // After request_report(): fills in the attempt from the shepherd's report, which is checked. What
   // the shepherd sent before it is skipped: the report contains it, or it is repeated.
   asio::awaitable<Result<proto::FoundAttempt>> read_report(AttemptPtr attempt);

@@ -1,0 +1,27 @@
+#pragma once
+// The striped volumes of jobs: what VolumeBoard decides, sent to the nodes. Callers have checked
+// that the attempt is on the node.
+
+#include "proto/node.pb.h"
+#include "scored/head/cluster/cluster_runner.hpp"
+#include "scored/head/cluster/node_links.hpp"
+#include "scored/head/volumes/volume_board.hpp"
+
+namespace score::head {
+
+class JobVolumes {
+ public:
+  // Both must outlive it.
+  JobVolumes(ClusterRunner& runner, NodeLinks& links) : runner_(runner), links_(links) {}
+
+  void ready(NodeId node, const wire::ScratchReady& message);
+
+  void close(AttemptId attempt) { board_.close(attempt); }
+
+ private:
+  ClusterRunner& runner_;
+  NodeLinks& links_;
+  VolumeBoard board_;
+};
+
+}  // namespace score::head

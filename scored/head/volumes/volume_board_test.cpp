@@ -1,0 +1,63 @@
+#include "scored/head/volumes/volume_board.hpp"
+
+#include <gtest/gtest.h>
+
+namespace score::head {
+namespace {
+
+constexpr AttemptId kAttempt{257};
+
+TEST(VolumeBoard, GivesAllServersToAllNodesWhenTheLastIsThere) {
+  VolumeBoard board;
+  const auto first = board.ready(kAttempt, 2, 1, "10.0.0.2:7001");
+  ASSERT_TRUE(first);
+  EXPECT_FALSE(*first);
+  const auto second = board.ready(kAttempt, 2, 0, "10.0.0.1:7000");
+  ASSERT_TRUE(second && *second);
+  EXPECT_EQ((*second)->servers, (std::vector<std::string>{"10.0.0.1:7000", "10.0.0.2:7001"}));
+  EXPECT_FALSE((*second)->only_for);
+}
+
+TEST(VolumeBoard, AnswersANodeThatAsksAgainAlone) {
+  VolumeBoard board;
+  ASSERT_TRUE(board.ready(kAttempt, 2, 0, "10.0.0.1:7000"));
+  ASSERT_TRUE(board.ready(kAttempt, 2, 1, "10.0.0.2:7001"));
+  const auto again = board.ready(kAttempt, 2, 1, "10.0.0.2:7001");
+  ASSERT_TRUE(again && *again);
+  EXPECT_EQ((*again)->only_for, 1U);
+}
+
+// A node that was asked to prepare again has a new server: all must know it.
+TEST(VolumeBoard, TellsAllOfAServerThatHasMoved) {
+  VolumeBoard board;
+  ASSERT_TRUE(board.ready(kAttempt, 2, 0, "10.0.0.1:7000"));
+  ASSERT_TRUE(board.ready(kAttempt, 2, 1, "10.0.0.2:7001"));
+  const auto moved = board.ready(kAttempt, 2, 1, "10.0.0.2:7009");
+  ASSERT_TRUE(moved && *moved);
+  EXPECT_FALSE((*moved)->only_for);
+  EXPECT_EQ((*moved)->servers[1], "10.0.0.2:7009");
+}
+
+TEST(VolumeBoard, RefusesWhatIsNotAnAddress) {
+  VolumeBoard board;
+  for (const char* server :
+       {"", "10.0.0.1", "10.0.0.1:0", "10.0.0.1:70000", "host:7000", "10.0.0.1:7000\nkey 00",
+        ":7000", "10.0.0.1:7000 ", "10.0.0.1.1:7000", "10.0.0.1:-1"}) {
+    EXPECT_FALSE(board.ready(kAttempt, 2, 0, server)) << server;
+  }
+  EXPECT_FALSE(board.ready(kAttempt, 2, 2, "10.0.0.1:7000"));
+  EXPECT_EQ(board.size(), 0U);
+}
+
+TEST(VolumeBoard, ForgetsWhatHasEnded) {
+  VolumeBoard board;
+  ASSERT_TRUE(board.ready(kAttempt, 2, 0, "10.0.0.1:7000"));
+  board.close(kAttempt);
+  EXPECT_EQ(board.size(), 0U);
+  const auto other = board.ready(kAttempt, 2, 1, "10.0.0.2:7001");
+  ASSERT_TRUE(other);
+  EXPECT_FALSE(*other);
+}
+
+}  // namespace
+}  // namespace score::head

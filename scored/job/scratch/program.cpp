@@ -1,0 +1,112 @@
+#include "scored/job/scratch/program.hpp"
+
+#include "base/os/log.hpp"
+#include "base/text.hpp"
+
+#include <array>
+#include <csignal>
+#include <filesystem>
+#include <unistd.h>
+
+namespace score::shepherd {
+
+namespace {
+
+constexpr std::size_t kMostText = 4'096;  // of a line
+
+}  // namespace
+
+std::string Program::find(const std::string& name) {
+  std::error_code ignored;
+  const auto self = std::filesystem::read_symlink("/proc/self/exe", ignored).parent_path();
+  for (const char* place : {".", "../../sbin", "../../bin"}) {
+    std::string path = (self / place / name).lexically_normal().string();
+    if (access(path.c_str(), X_OK) == 0) return path;
+  }
+  return {};
+}
+
+base::Status Program::start(std::vector<std::string> arguments, int extra) {
+  stop();
+  auto messages = base::make_pipe();
+  if (!messages) return messages.error();
+  auto ready = base::make_pipe();
+  if (!ready) return ready.error();
+  base::SpawnSpec spec;
+  spec.path = find(name_);
+  spec.argv = std::move(arguments);
+  spec.argv.insert(spec.argv.begin(), name_);
+  spec.environment = {"PATH=/usr/bin:/bin:/usr/sbin:/sbin"};
+  spec.fds = {{messages->write.get(), STDERR_FILENO}, {ready->write.get(), kReadyFd}};
+  if (extra >= 0) spec.fds.emplace_back(extra, kExtraFd);
+  spec.directory.assign(1, '/');  // g++ 12 warns falsely of = "/"
+  spec.new_session = true;
+  spec.die_with_parent = true;
+  auto spawned = base::spawn(spec);
+  if (!spawned) return spawned.error().error;
+  pid_ = spawned->pid;
+  pidfd_ = std::move(spawned->pidfd);
+  messages_ = std::move(messages->read);
+  ready_ = std::move(ready->read);
+  last_line_.clear();
+  if (auto set = base::set_nonblocking(messages_.get(), true); !set) return set;
+  auto added = loop_.add(pidfd_.get(), EPOLLIN, [this](std::uint32_t) { on_end(); });
+  if (added) added = loop_.add(messages_.get(), EPOLLIN, [this](std::uint32_t) { on_messages(); });
+  if (added) added = loop_.add(ready_.get(), EPOLLIN, [this](std::uint32_t) { on_ready(); });
+  return added;
+}
+
+void Program::on_ready() {
+  char byte = 0;
+  const bool is_ready = read(ready_.get(), &byte, 1) == 1;
+  loop_.remove(ready_.get());
+  ready_.reset();
+  if (is_ready && handlers_.ready) handlers_.ready();
+}
+
+void Program::on_messages() {
+  std::array<char, 1'024> buffer;
+  const ssize_t got = read(messages_.get(), buffer.data(), buffer.size());
+  if (got < 0 && (errno == EAGAIN || errno == EINTR)) return;
+  if (got <= 0) {
+    loop_.remove(messages_.get());
+    return messages_.reset();
+  }
+  text_.append(buffer.data(), static_cast<std::size_t>(got));
+  for (std::size_t end = 0; (end = text_.find('\n')) != text_.npos; text_.erase(0, end + 1)) {
+    std::string_view line(text_.data(), end);
+    // The priority that systemd's journal reads.
+    if (line.size() > 3 && line[0] == '<' && line[2] == '>') line.remove_prefix(3);
+    last_line_ = base::escape_terminal(line, kMostText);
+    base::log_info(name_, base::kv("says", last_line_));
+  }
+  if (text_.size() > kMostText) text_.clear();
+}
+
+void Program::forget() {
+  for (base::UniqueFd* fd : {&pidfd_, &messages_, &ready_}) {
+    if (*fd) loop_.remove(fd->get());
+    fd->reset();
+  }
+  pid_ = 0;
+  text_.clear();
+}
+
+void Program::on_end() {
+  std::ignore = base::reap(pidfd_.get(), false);  // unless the tasks' reaper was first
+  while (messages_) {                             // its last words
+    const std::size_t before = text_.size() + last_line_.size();
+    on_messages();
+    if (text_.size() + last_line_.size() == before) break;
+  }
+  forget();
+  handlers_.ended();
+}
+
+void Program::stop() {
+  if (pidfd_) std::ignore = base::send_signal(pidfd_.get(), SIGKILL);
+  if (pidfd_) std::ignore = base::reap(pidfd_.get(), true);
+  forget();
+}
+
+}  // namespace score::shepherd

@@ -1,0 +1,175 @@
+#include "scored/job/scratch/volume_directory.hpp"
+
+#include "base/errc.hpp"
+#include "base/model/model.hpp"
+#include "base/os/spawn.hpp"
+#include "base/text.hpp"
+
+#include <algorithm>
+#include <cerrno>
+#include <fcntl.h>
+#include <filesystem>
+#include <sys/file.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+namespace score::shepherd {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr int kTries = 10;  // a sweep may take a new directory for an abandoned one
+constexpr const char* kUnmounter = "/usr/bin/fusermount3";
+
+std::string user_name() {
+  return std::to_string(getuid());
+}
+
+// Where nobody else can have put something else in its place.
+base::Result<base::UniqueFd> open_own(int parent, const std::string& name,
+                                      const std::string& path) {
+  constexpr int kFlags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
+  base::UniqueFd own(openat(parent, name.c_str(), kFlags));
+  if (!own) return base::fail(base::errno_code(errno), "open {}/{}", path, name);
+
+  struct stat info {};
+
+  if (fstat(own.get(), &info) != 0 || info.st_uid != getuid() || (info.st_mode & 077) != 0) {
+    return base::fail(base::Errc::Denied, "{}/{} is not a private directory of user {}", path, name,
+                      getuid());
+  }
+  return own;
+}
+
+// PATH/USER. In a cluster of one user the node's directory is the user's own, so it is made here.
+base::Result<base::UniqueFd> open_user(const std::string& path) {
+  const base::UniqueFd parent(open(path.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+  if (!parent) return base::fail(base::errno_code(errno), "open {}", path);
+  const std::string name = user_name();
+  if (mkdirat(parent.get(), name.c_str(), 0700) != 0 && errno != EEXIST) {
+    return base::fail(base::errno_code(errno),
+                      "make {}/{}: the launcher of this node needs --scratch-dir {}", path, name,
+                      path);
+  }
+  return open_own(parent.get(), name, path);
+}
+
+// The lock, or nothing: it is in use, gone, or not a directory of this user.
+base::UniqueFd lock_of(int user, const std::string& name, const std::string& path) {
+  auto directory = open_own(user, name, path);
+  if (!directory || flock(directory->get(), LOCK_EX | LOCK_NB) != 0) return {};
+
+  struct stat info {};
+
+  if (fstat(directory->get(), &info) != 0 || info.st_nlink == 0) return {};
+  return std::move(*directory);
+}
+
+base::Status remove_tree(const std::string& path) {
+  if (auto gone = unmount(VolumeDirectory::mount_of(path)); !gone) return gone;
+  std::error_code error;
+  fs::remove_all(path, error);  // follows no links
+  if (error) return base::fail(error, "remove {}", path);
+  return {};
+}
+
+}  // namespace
+
+base::Status unmount(const std::string& directory) {
+  if (geteuid() == 0) {
+    const bool is_gone = umount2(directory.c_str(), MNT_DETACH | UMOUNT_NOFOLLOW) == 0 ||
+                         errno == EINVAL || errno == ENOENT;
+    if (is_gone) return {};
+    return base::fail(base::errno_code(errno), "unmount {}", directory);
+  }
+  base::SpawnSpec spec;
+  spec.path = kUnmounter;
+  spec.argv = {"fusermount3", "-u", "-q", "-z", directory};
+  spec.environment = {"PATH=/usr/bin:/bin"};
+  auto unmounter = base::spawn(spec);
+  if (!unmounter) return unmounter.error().error;
+  // It fails where there is no mount, too; a mount that stays keeps the directory from going.
+  std::ignore = base::reap(unmounter->pidfd.get(), true);
+  return {};
+}
+
+std::string VolumeDirectory::path_of(const std::string& path, base::AttemptId attempt) {
+  return fmt::format("{}/{}/{}", path, user_name(), attempt);
+}
+
+std::string VolumeDirectory::mount_of(const std::string& directory) {
+  return directory + "/mount";
+}
+
+std::string VolumeDirectory::description_of(const std::string& directory) {
+  return directory + "/volume";
+}
+
+base::Result<VolumeDirectory> VolumeDirectory::make(const std::string& path,
+                                                    base::AttemptId attempt) {
+  auto user = open_user(path);
+  if (!user) return user.error();
+  const std::string name = fmt::format("{}", attempt);
+  const std::string whole = path_of(path, attempt);
+  for (int tries = 0; tries < kTries; ++tries) {
+    const bool is_new = mkdirat(user->get(), name.c_str(), 0700) == 0;
+    if (!is_new && errno != EEXIST) return base::fail(base::errno_code(errno), "make {}", whole);
+    base::UniqueFd lock = lock_of(user->get(), name, path);
+    if (!lock && !is_new) return base::fail(base::Errc::Busy, "{} is in use", whole);
+    if (!lock) continue;
+    if (!is_new) {
+      if (auto removed = remove_tree(whole); !removed) return removed.error();
+      continue;
+    }
+    VolumeDirectory made(whole, std::move(lock));
+    for (const std::string& part : {made.data(), made.mount()}) {
+      if (mkdir(part.c_str(), 0700) != 0)
+        return base::fail(base::errno_code(errno), "make {}", part);
+    }
+    return made;
+  }
+  return base::fail(base::Errc::Busy, "{} is being removed", whole);
+}
+
+base::Status VolumeDirectory::remove() {
+  auto removed = remove_tree(path_);
+  if (removed) lock_.reset();
+  return removed;
+}
+
+std::string find_volume_of(const std::string& path, base::JobId job) {
+  if (path.empty()) return {};
+  std::uint64_t newest = 0;
+  std::error_code error;
+  const std::string own = path + "/" + user_name();
+  for (fs::directory_iterator at(own, error), end; !error && at != end; at.increment(error)) {
+    const auto attempt = base::parse_number<std::uint64_t>(at->path().filename().native());
+    if (!attempt || base::job_of(base::AttemptId(*attempt)) != job) continue;
+    const std::string description = VolumeDirectory::description_of(at->path());
+    if (access(description.c_str(), R_OK) == 0) newest = std::max(newest, *attempt);
+  }
+  return newest == 0 ? "" : VolumeDirectory::path_of(path, base::AttemptId(newest));
+}
+
+Swept sweep_volumes(const std::string& path) {
+  Swept swept;
+  const base::UniqueFd parent(open(path.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+  auto user = open_own(parent.get(), user_name(), path);
+  if (!user) return swept;  // nothing was ever there
+  const std::string own = path + "/" + user_name();
+  std::error_code error;
+  for (fs::directory_iterator at(own, error), end; !error && at != end; at.increment(error)) {
+    const std::string name = at->path().filename();
+    if (!base::parse_number<std::uint64_t>(name)) continue;
+    const base::UniqueFd lock = lock_of(user->get(), name, path);
+    if (!lock) continue;
+    const auto removed = remove_tree(at->path());
+    if (removed) ++swept.removed;
+    if (!removed && swept.left.empty()) swept.left = removed.error().message();
+  }
+  return swept;
+}
+
+}  // namespace score::shepherd

@@ -1,0 +1,60 @@
+#pragma once
+// Where a job's volume lies on this node: PATH/USER/ATTEMPT with `data` (the server's), `mount` and
+// `volume` (the description, with the key). PATH is [pario] path of the node; PATH/USER is the
+// user's and private: root has made it, where the node daemon is not the user's own.
+//
+// The directory is locked (flock) as long as its shepherd lives, so one whose lock is free was left
+// by a shepherd that was killed.
+
+#include "base/ids.hpp"
+#include "base/os/fd.hpp"
+#include "base/result.hpp"
+
+#include <cstdint>
+#include <string>
+
+namespace score::shepherd {
+
+class VolumeDirectory {
+ public:
+  // Makes it, empty; what is left of the same attempt is removed. Errors: one line for the user.
+  static base::Result<VolumeDirectory> make(const std::string& path, base::AttemptId attempt);
+
+  // Of any attempt of this user; it need not exist.
+  static std::string path_of(const std::string& path, base::AttemptId attempt);
+  static std::string mount_of(const std::string& directory);
+  static std::string description_of(const std::string& directory);
+
+  [[nodiscard]] std::string data() const { return path_ + "/data"; }
+
+  [[nodiscard]] std::string mount() const { return mount_of(path_); }
+
+  [[nodiscard]] std::string description() const { return description_of(path_); }
+
+  // Unmounts, and removes everything. Server and mount must have ended. Errors: what is left.
+  base::Status remove();
+
+ private:
+  VolumeDirectory(std::string path, base::UniqueFd lock)
+      : path_(std::move(path)), lock_(std::move(lock)) {}
+
+  std::string path_;
+  base::UniqueFd lock_;
+};
+
+// Of an attempt of this job that has one here, for its steps; empty: there is none.
+std::string find_volume_of(const std::string& path, base::JobId job);
+
+struct Swept {
+  std::uint32_t removed = 0;
+  std::string left;  // the first that could not be removed, and why; empty: none
+};
+
+// Removes the volumes of this user in PATH whose shepherds are gone.
+Swept sweep_volumes(const std::string& path);
+
+// Also where no process serves it any more. No mount: nothing happens. Errors: why it is there
+// still.
+base::Status unmount(const std::string& directory);
+
+}  // namespace score::shepherd

@@ -1,0 +1,49 @@
+// The job's striped volume: a part of it is on this node.
+#include "base/exit_codes.hpp"
+#include "base/limits.hpp"
+#include "base/text.hpp"
+#include "scored/job/shepherd/shepherd.hpp"
+
+namespace score::shepherd {
+
+// A step uses its job's.
+base::Status Shepherd::make_volume() {
+  auto& prepare = plan_->prepare;
+  std::string directory;
+  if (prepare.scratch_bytes() > 0) {
+    directory =
+        VolumeDirectory::path_of(prepare.scratch_path(), base::AttemptId(prepare.attempt()));
+  } else if (!plan_->spec.step().empty()) {
+    directory = find_volume_of(prepare.scratch_path(), base::JobId(plan_->spec.job()));
+  }
+  if (directory.empty()) return {};
+  prepare.add_scratch_env("SCORE_SCRATCH=" + VolumeDirectory::mount_of(directory));
+  prepare.add_scratch_env("PARIO_VOLUME=" + VolumeDirectory::description_of(directory));
+  if (prepare.scratch_bytes() == 0) return {};
+  start_volume();
+  return volume_->begin();
+}
+
+void Shepherd::start_volume() {
+  JobVolume::Handlers handlers;
+  handlers.listens = [this](const wire::ScratchReady& ready) { link_.send(ready); };
+  handlers.ready = [this] {
+    if (awaits_volume_ && phase_ == Phase::Preparing) finish_prepare();
+  };
+  handlers.failed = [this](const std::string& why) { refuse(kExitError, why); };
+  handlers.sample = [this](const wire::ShepherdScratch& sample) { link_.send(sample); };
+  volume_.emplace(loop_, plan_->prepare, plan_->spec.scratch_key(), std::move(handlers));
+  plan_->spec.clear_scratch_key();  // the tasks' side does not need it
+}
+
+void Shepherd::on_sweep(const wire::ShepherdSweep& order) {
+  if (plan_) return;
+  const Swept swept = sweep_volumes(order.path());
+  wire::ShepherdSwept done;
+  done.set_removed(swept.removed);
+  done.set_left(base::escape_terminal(swept.left, limits::kMaxErrorTextBytes));
+  link_.send(done);
+  quit();
+}
+
+}  // namespace score::shepherd

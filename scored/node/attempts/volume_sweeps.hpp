@@ -1,0 +1,42 @@
+#pragma once
+// Removes what jobs have left of their volumes in [pario] path, as the user of each: a shepherd
+// that is no attempt's does it. A shepherd removes its own volume; one that was killed cannot, and
+// this daemon may neither unmount nor read what belongs to users.
+
+#include "scored/node/attempts/shepherd_start.hpp"
+
+#include <set>
+#include <string>
+
+namespace score::node {
+
+class VolumeSweeps {
+ public:
+  // `parts` and `shepherds` outlive it. path: empty: there are none.
+  VolumeSweeps(const AttemptParts& parts, const ShepherdStart& shepherds, std::string path)
+      : parts_(parts), shepherds_(shepherds), path_(std::move(path)) {}
+
+  VolumeSweeps(const VolumeSweeps&) = delete;
+  VolumeSweeps& operator=(const VolumeSweeps&) = delete;
+
+  // Of every user who has a directory there. The volumes of shepherds that live stay.
+  void sweep_all();
+  void sweep(UserId user);
+
+  [[nodiscard]] bool is_busy() const { return !users_.empty(); }
+
+  // Waits until space that is being given back is free, but not for ever.
+  asio::awaitable<void> wait();
+
+ private:
+  asio::awaitable<void> run(UserId user);
+  asio::awaitable<Result<bool>> run_once(UserId user);  // true: nothing is left
+
+  const AttemptParts& parts_;
+  const ShepherdStart& shepherds_;
+  std::string path_;
+  std::set<UserId> users_;  // being swept
+  std::set<UserId> again_;  // meanwhile more was left
+};
+
+}  // namespace score::node

@@ -1,0 +1,19 @@
+#pragma once
+// Where other nodes reach this one.
+
+#include "base/result.hpp"
+#include "scored/config/network_config.hpp"
+
+#include <string>
+
+namespace score::node {
+
+// The network that the jobs' datagrams use; other devices may have no IPv4 address. Empty: the one
+// towards the head.
+[[nodiscard]] std::string control_interface(const NetworkConfig& network);
+
+// As text. Errors: errno codes, NotFound.
+[[nodiscard]] Result<std::string> own_address(const NetworkConfig& network,
+                                              const std::string& head_host);
+
+}  // namespace score::node
