@@ -57,6 +57,12 @@ std::vector<LateSwitch> ClusterMeter::feed(NodeId id, const NodeSample& sample) 
   return switches_.feed(id, sample);
 }
 
+void ClusterMeter::feed_volumes(NodeId id, TimePoint taken,
+                                const std::vector<VolumeSample>& volumes) {
+  if (id.value() >= nodes_.size()) nodes_.resize(id.value() + 1);
+  nodes_[id.value()].scratch.feed(taken, volumes);
+}
+
 void ClusterMeter::note_totals(Node& node, TimePoint taken, const NodeTotals& totals) {
   // Totals that a scrape asked for overtake queued samples.
   if (!node.totals.empty() && taken < node.totals.back().at) return;
@@ -84,6 +90,7 @@ void ClusterMeter::interrupt(NodeId node, TimePoint now) {
   if (node.value() >= nodes_.size()) return;
   nodes_[node.value()].load.forget();
   nodes_[node.value()].runs.interrupt(now);
+  nodes_[node.value()].scratch.forget();
   nodes_[node.value()].totals.clear();
 }
 
@@ -99,6 +106,11 @@ const NodeLoad* ClusterMeter::load(NodeId id) const {
 const NodeTotals* ClusterMeter::totals(NodeId id) const {
   const Node* node = find(id);
   return node != nullptr && node->has_totals ? &node->newest : nullptr;
+}
+
+const ScratchMeter* ClusterMeter::scratch(NodeId id) const {
+  const Node* node = find(id);
+  return node != nullptr ? &node->scratch : nullptr;
 }
 
 std::vector<Run> ClusterMeter::runs(NodeId id, TimePoint from, TimePoint to) const {

@@ -4,6 +4,7 @@
 #include "monitor/meters/load_meter.hpp"
 #include "monitor/meters/peer_meter.hpp"
 #include "monitor/meters/run_history.hpp"
+#include "monitor/meters/scratch_meter.hpp"
 #include "monitor/meters/switch_window.hpp"
 
 #include <deque>
@@ -18,6 +19,8 @@ class ClusterMeter {
 
   // Returns the late switches of the sample. `node` counts from 0 without gaps.
   std::vector<LateSwitch> feed(NodeId node, const NodeSample& sample);
+  // The servers of jobs' striped volumes there; see ScratchMeter.
+  void feed_volumes(NodeId node, TimePoint taken, const std::vector<VolumeSample>& volumes);
   // A task of the job there, at a moment of which samples may still come.
   void task_ended(NodeId node, JobId job, TimePoint at);
   // The node is gone, or samples stop: its loads are not known from `now` on.
@@ -31,6 +34,9 @@ class ClusterMeter {
   [[nodiscard]] std::vector<Run> runs(NodeId node, TimePoint from, TimePoint to) const;
   // ... at idle priority.
   [[nodiscard]] std::vector<Run> fills(NodeId node, TimePoint from, TimePoint to) const;
+
+  // nullptr: no sample ever.
+  [[nodiscard]] const ScratchMeter* scratch(NodeId node) const;
 
   // Time lost in switches by time in which jobs ran, over kOverheadWindow; none: nothing ran.
   [[nodiscard]] std::optional<double> overhead(NodeId node) const;
@@ -60,6 +66,7 @@ class ClusterMeter {
   struct Node {
     LoadMeter load;
     RunHistory runs;
+    ScratchMeter scratch;
     std::deque<Totals> totals;  // of kOverheadWindow
     NodeTotals newest;
     bool has_totals = false;

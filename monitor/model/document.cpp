@@ -59,6 +59,7 @@ class Writer {
   void write_cluster();
   void write_nodes();
   void write_node(const NodeRow& node, NodeId id);
+  void write_scratch(const NodeRow& node, NodeId id);
   void write_matrix();
   void write_slices();
   void write_run(std::uint32_t node, const Run& run);
@@ -154,7 +155,36 @@ void Writer::write_node(const NodeRow& node, NodeId id) {
   json_.field("overhead", meter_.overhead(id)).field("clock_error_s", seconds(node.clock_error));
   json_.field("last_heard_s", seconds(node.last_heard)).field("method", node.method);
   json_.field("daemon_cpu_s", seconds(node.daemon_cpu));
-  json_.field("daemon_rss_bytes", node.daemon_memory.value()).end_object();
+  json_.field("daemon_rss_bytes", node.daemon_memory.value());
+  write_scratch(node, id);
+  json_.end_object();
+}
+
+// null: the node offers none. The figures of its servers are null while they are not known.
+void Writer::write_scratch(const NodeRow& node, NodeId id) {
+  json_.key("scratch");
+  if (node.scratch == Bytes(0)) {
+    json_.null();
+    return;
+  }
+  const ScratchMeter* meter = meter_.scratch(id);
+  const auto volumes = meter != nullptr ? meter->volumes() : std::nullopt;
+  json_.begin_object().field("capacity_bytes", node.scratch.value());
+  json_.field("reserved_bytes", node.scratch_reserved.value()).key("volumes");
+  if (!volumes) {
+    json_.null().end_object();
+    return;
+  }
+  json_.begin_array();
+  for (const VolumeLoad& load : *volumes) {
+    json_.begin_object().field("job", base::job_of(load.attempt).value());
+    json_.field("capacity_bytes", load.capacity.value()).field("used_bytes", load.used.value());
+    json_.field("read_bytes_per_s", rounded(load.read_rate));
+    json_.field("written_bytes_per_s", rounded(load.write_rate));
+    json_.field("requests_per_s", rounded(load.request_rate)).field("queue", load.queue);
+    json_.field("restarts", load.restarts).field("down", load.is_down).end_object();
+  }
+  json_.end_array().end_object();
 }
 
 void Writer::write_matrix() {

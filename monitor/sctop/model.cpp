@@ -166,6 +166,18 @@ void read_cluster(const json::object& cluster, Model& model) {
   model.slots = integer(cluster, "slots");
 }
 
+void read_scratch(const json::object& scratch, ScratchView& sum) {
+  sum.reserved += number(scratch, "reserved_bytes");
+  each(scratch, "volumes", [&](const json::object& volume) {
+    ++sum.servers;
+    sum.down += flag(volume, "down") ? 1 : 0;
+    sum.used += number(volume, "used_bytes");
+    sum.read += number(volume, "read_bytes_per_s");
+    sum.written += number(volume, "written_bytes_per_s");
+    sum.queue += integer(volume, "queue");
+  });
+}
+
 }  // namespace
 
 Result<Model> parse_document(std::string_view line) {
@@ -181,6 +193,7 @@ Result<Model> parse_document(std::string_view line) {
   read_cluster(part(object, "cluster"), model);
   each(object, "nodes", [&](const json::object& node) {
     model.nodes.push_back({text(node, "name"), text(node, "state"), flag(node, "drained")});
+    read_scratch(part(node, "scratch"), model.scratch);
   });
   each(part(object, "matrix"), "rows",
        [&](const json::object& row) { model.rows.push_back(row_of(row)); });

@@ -45,6 +45,14 @@ struct Percentiles {
   double p50_s = 0, p95_s = 0, max_s = 0;
 };
 
+// Of all servers of jobs' striped volumes.
+struct ScratchView {
+  std::int64_t servers = 0, down = 0;
+  double used = 0, reserved = 0;  // bytes
+  double read = 0, written = 0;   // bytes per second
+  std::int64_t queue = 0;         // requests that wait
+};
+
 struct Model {
   std::string cluster;
   bool is_virtual = false;
@@ -57,6 +65,7 @@ struct Model {
   std::vector<ProcessView> processes;
   std::optional<Percentiles> total, skew;  // of the last switches
   std::int64_t late = 0;
+  ScratchView scratch;
 };
 
 // One line of the stream. Errors: Malformed (no JSON, or not an object), TooLarge.

@@ -50,6 +50,20 @@ TEST(Sctop, ShowsMatrixLoadsAndJobs) {
   }
 }
 
+TEST(Sctop, SumsUpTheServersOfVolumes) {
+  const auto read = parse_document(R"({"nodes": [
+    {"name": "a", "state": "up", "scratch": {"capacity_bytes": 4096, "reserved_bytes": 2048,
+     "volumes": [{"job": 7, "used_bytes": 1024, "written_bytes_per_s": 3072, "read_bytes_per_s": 0,
+                  "queue": 2, "down": true}]}},
+    {"name": "b", "state": "up", "scratch": {"reserved_bytes": 0, "volumes": null}},
+    {"name": "c", "state": "up", "scratch": null}]})");
+  ASSERT_TRUE(read);
+  const auto text = text_of(render(*read, {}, {.lines = 24, .columns = 120}));
+  EXPECT_NE(text.find("scratch used 1K of 2K   written 3K/s   read 0/s   queue 2"), text.npos)
+      << text;
+  EXPECT_NE(text.find("1 servers down"), text.npos) << text;
+}
+
 TEST(Sctop, ShowsWhetherARunningJobIsIdleOrDeadlocked) {
   for (const std::string activity : {"busy", "idle", "deadlocked"}) {
     const auto read = parse_document(fmt::format(

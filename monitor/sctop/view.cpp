@@ -1,6 +1,7 @@
 #include "monitor/sctop/view.hpp"
 
 #include "base/text.hpp"
+#include "base/units.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -27,6 +28,10 @@ std::string micros(double seconds) {
   if (us >= 1e4) return fmt::format("{:.0f} ms", us / 1e3);
   if (us >= 1e3) return fmt::format("{:.1f} ms", us / 1e3);
   return fmt::format("{:.0f} us", us);
+}
+
+std::string size_text(double bytes) {
+  return human_bytes(Bytes(static_cast<std::uint64_t>(std::clamp(bytes, 0.0, 1e18))));
 }
 
 std::string clock_text(double seconds) {
@@ -56,6 +61,13 @@ void add_header(std::vector<Line>& out, const Model& model, const ViewState& vie
   out.push_back(
       {{percentiles_text("switch", model.total) + "   " + percentiles_text("skew", model.skew)},
        {model.late > 0 ? fmt::format("   late {}", model.late) : "", Style::Bad}});
+  const ScratchView& scratch = model.scratch;
+  if (scratch.servers == 0) return;
+  out.push_back(
+      {{fmt::format("scratch used {} of {}   written {}/s   read {}/s   queue {}",
+                    size_text(scratch.used), size_text(scratch.reserved),
+                    size_text(scratch.written), size_text(scratch.read), scratch.queue)},
+       {scratch.down > 0 ? fmt::format("   {} servers down", scratch.down) : "", Style::Bad}});
 }
 
 // "7", or "7,8" where cores of the node run another job in the same slot; "7+" if that is too wide.

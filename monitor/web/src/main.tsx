@@ -62,6 +62,7 @@ function App({ rest }: { rest?: Rest }) {
           <div class="right">
             {rest && <rest.SwitchPanel snapshot={snapshot} onTrace={setMoment} />}
             {rest && <rest.TrafficPanel snapshot={snapshot} onPeers={() => setPeersOpen(true)} />}
+            {rest && <rest.ScratchPanel snapshot={snapshot} />}
             {rest && <rest.EventsPanel snapshot={snapshot} onTrace={setMoment} />}
           </div>
           {dialog}

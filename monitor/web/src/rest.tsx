@@ -5,6 +5,7 @@ export { EventsPanel } from './events';
 export { JobsPanel } from './jobs';
 export { LoadPanel } from './loads';
 export { PeersDialog } from './peers';
+export { ScratchPanel } from './scratch';
 export { SwitchPanel } from './switches';
 export { TraceDialog } from './trace';
 export { TrafficPanel } from './traffic';

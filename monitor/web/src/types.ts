@@ -23,6 +23,19 @@ export interface Cluster {
   viewers: number;
 }
 
+// A server of a job's striped volume.
+export interface Volume {
+  job: number;
+  capacity_bytes: number;
+  used_bytes: number;
+  read_bytes_per_s: number;
+  written_bytes_per_s: number;
+  requests_per_s: number;
+  queue: number;
+  restarts: number;
+  down: boolean;
+}
+
 export interface Node {
   name: string;
   state: 'up' | 'suspect' | 'down' | 'unknown';
@@ -35,6 +48,7 @@ export interface Node {
   filled: number;
   late_switches: number;
   overhead: number | null;
+  scratch?: { capacity_bytes: number; reserved_bytes: number; volumes: Volume[] | null } | null; // missing: an older head's
 }
 
 export interface Row {

@@ -115,6 +115,39 @@ void export_accounts(Exporter& out, const std::vector<ShareDesk::AccountUse>& ac
   }
 }
 
+// By node: jobs come and go.
+void export_scratch(Exporter& out, const monitor::ClusterView& view,
+                    const monitor::ClusterMeter& meter) {
+  auto capacity = out.gauge("scored_scratch_capacity_bytes", "Scratch that a node offers.");
+  auto reserved = out.gauge("scored_scratch_reserved_bytes", "Scratch of a node that jobs have.");
+  auto used = out.gauge("scored_scratch_used_bytes", "Scratch of a node that holds data.");
+  auto queue = out.gauge("scored_scratch_queue", "Requests that servers have not answered.");
+  auto down = out.gauge("scored_scratch_servers_down", "Servers that do not answer.");
+  auto bytes = out.counter("scored_scratch_bytes_total", "Bytes through a node's servers.");
+  for (std::uint32_t i = 0; i < view.nodes.size(); ++i) {
+    const auto& node = view.nodes[i];
+    if (node.scratch == Bytes(0)) continue;
+    capacity.value(static_cast<double>(node.scratch.value()), {{"node", node.name}});
+    reserved.value(static_cast<double>(node.scratch_reserved.value()), {{"node", node.name}});
+    const monitor::ScratchMeter* scratch = meter.scratch(NodeId(i));
+    const auto volumes = scratch != nullptr ? scratch->volumes() : std::nullopt;
+    if (!volumes) continue;
+    double sum = 0, waiting = 0, dead = 0;
+    for (const auto& volume : *volumes) {
+      sum += static_cast<double>(volume.used.value());
+      waiting += static_cast<double>(volume.queue);
+      dead += volume.is_down ? 1 : 0;
+    }
+    used.value(sum, {{"node", node.name}});
+    queue.value(waiting, {{"node", node.name}});
+    down.value(dead, {{"node", node.name}});
+    bytes.value(static_cast<double>(scratch->read_bytes()),
+                {{"node", node.name}, {"direction", "read"}});
+    bytes.value(static_cast<double>(scratch->written_bytes()),
+                {{"node", node.name}, {"direction", "written"}});
+  }
+}
+
 // One observation a request is all we keep of a time: its sum and count.
 void export_requests(Exporter& out, const monitor::HttpServer::Counts& requests) {
   auto answered =
@@ -166,6 +199,7 @@ std::string metrics_text(const MetricsInput& input) {
   }
   export_nodes(out, input.view, input.meter);
   export_accounts(out, input.accounts);
+  export_scratch(out, input.view, input.meter);
   export_requests(out, input.requests);
   export_documents(out, input.hub.counters(), input.hub.viewer_count());
   control::export_control(out, input.control);

@@ -188,6 +188,7 @@ void Monitoring::node_sampled(NodeId node, const wire::NodeSample& message) {
     }
     return;
   }
+  if (message.has_totals()) meter_.feed_volumes(node, sample->taken, volumes_of(message));
   // The first sample names the tasks that run.
   const bool can_wait = !sample->totals_only && meter_.load(node) != nullptr;
   if (can_wait) return queue_.put(node, std::move(sample));

@@ -131,8 +131,8 @@ Result<monitor::NodeTotals> from_wire(const wire::SwitchTotals& message) {
 }  // namespace
 
 Status from_wire(const wire::NodeSample& message, monitor::NodeSample& sample) {
-  if (message.gangs_size() > kMaxGangs || message.switches_size() > kMaxSwitches ||
-      !is_time(message.taken_ns())) {
+  if (message.gangs_size() > kMaxGangs || message.scratch_size() > kMaxGangs ||
+      message.switches_size() > kMaxSwitches || !is_time(message.taken_ns())) {
     return fail(Errc::Malformed, "sample");
   }
   sample.taken = TimePoint(Duration(message.taken_ns()));
@@ -147,6 +147,23 @@ Status from_wire(const wire::NodeSample& message, monitor::NodeSample& sample) {
   }
   sample.totals_only = message.totals_only();
   return {};
+}
+
+std::vector<monitor::VolumeSample> volumes_of(const wire::NodeSample& message) {
+  std::vector<monitor::VolumeSample> volumes;
+  for (const auto& sent : message.scratch()) {
+    monitor::VolumeSample& volume = volumes.emplace_back();
+    volume.attempt = AttemptId(sent.attempt());
+    volume.capacity = Bytes(sent.capacity_bytes());
+    volume.used = Bytes(sent.used_bytes());
+    volume.read = sent.read_bytes();
+    volume.written = sent.written_bytes();
+    volume.requests = sent.requests();
+    volume.queue = sent.queue();
+    volume.restarts = sent.restarts();
+    volume.is_down = sent.is_down();
+  }
+  return volumes;
 }
 
 }  // namespace score::head

@@ -30,6 +30,10 @@ wire::NodeSample sound() {
   one.set_stopped_ns(20);
   one.set_done_ns(30);
   one.add_entered(257);
+  auto& volume = *sample.add_scratch();
+  volume.set_attempt(257);
+  volume.set_used_bytes(11);
+  volume.set_queue(2);
   sample.mutable_totals()->set_switches(8);
   auto& phase = *sample.mutable_totals()->add_phases();
   for (int i = 0; i < 100; ++i) phase.add_buckets(1);
@@ -47,6 +51,10 @@ TEST(SampleWire, KeepsWhatWasMeasured) {
   EXPECT_EQ(sample->gangs[0].tasks[0].pm->traffic.sent_bytes, 9U);
   EXPECT_EQ(sample->gangs[0].frames_to, (std::vector<std::uint32_t>{0, 7}));
   EXPECT_EQ(sample->switches[0].done, 30ns);
+  const auto volumes = volumes_of(sound());
+  ASSERT_EQ(volumes.size(), 1U);
+  EXPECT_EQ(volumes[0].used, Bytes(11));
+  EXPECT_EQ(volumes[0].queue, 2U);
   EXPECT_EQ(sample->totals->switches, 8U);
   EXPECT_EQ(sample->totals->phases[0].counts.back(), 1U);
 }

@@ -175,6 +175,7 @@ void Sampling::send_sample(bool with_tasks) {
     if (with_tasks) totals_sent_ = now;
     auto& out = *sample_.mutable_totals();
     with_tasks ? fill_counts(counts(), out) : fill_totals(totals(), out);
+    for (const auto* volume : parts_.attempts.volumes()) *sample_.add_scratch() = *volume;
   }
   send_it();
 }

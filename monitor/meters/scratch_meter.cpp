@@ -1,0 +1,62 @@
+#include "monitor/meters/scratch_meter.hpp"
+
+#include <utility>
+
+namespace score::monitor {
+
+namespace {
+
+// A server that was started again counts from 0.
+std::uint64_t growth(std::uint64_t now, std::uint64_t before) {
+  return now >= before ? now - before : now;
+}
+
+}  // namespace
+
+void ScratchMeter::feed(TimePoint taken, const std::vector<VolumeSample>& volumes) {
+  std::map<AttemptId, Volume> before = std::exchange(volumes_, {});
+  is_known_ = true;
+  for (const VolumeSample& sample : volumes) {
+    Volume& volume = volumes_[sample.attempt];
+    volume.at = taken;
+    volume.newest = sample;
+    VolumeLoad& load = volume.load;
+    load.attempt = sample.attempt;
+    load.capacity = sample.capacity;
+    load.used = sample.used;
+    load.queue = sample.queue;
+    load.restarts = sample.restarts;
+    load.is_down = sample.is_down;
+    const auto old = before.find(sample.attempt);
+    // What a server did before its first sample may be long ago: it makes no rate.
+    const VolumeSample first = old != before.end() ? old->second.newest : VolumeSample{};
+    const std::uint64_t read = growth(sample.read, first.read);
+    const std::uint64_t written = growth(sample.written, first.written);
+    read_ += read;
+    written_ += written;
+    if (old == before.end()) continue;
+    const double seconds = std::chrono::duration<double>(taken - old->second.at).count();
+    if (seconds <= 0) {
+      load = old->second.load;
+      volume.at = old->second.at;
+      continue;
+    }
+    load.read_rate = static_cast<double>(read) / seconds;
+    load.write_rate = static_cast<double>(written) / seconds;
+    load.request_rate = static_cast<double>(growth(sample.requests, first.requests)) / seconds;
+  }
+}
+
+std::optional<std::vector<VolumeLoad>> ScratchMeter::volumes() const {
+  if (!is_known_) return std::nullopt;
+  std::vector<VolumeLoad> loads;
+  for (const auto& [attempt, volume] : volumes_) loads.push_back(volume.load);
+  return loads;
+}
+
+void ScratchMeter::forget() {
+  volumes_.clear();
+  is_known_ = false;
+}
+
+}  // namespace score::monitor

@@ -1,0 +1,65 @@
+#pragma once
+// The servers of jobs' striped volumes on one node: from totals to rates. Pure.
+
+#include "base/ids.hpp"
+#include "base/time.hpp"
+#include "base/units.hpp"
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <vector>
+
+namespace score::monitor {
+
+// Of the server of an attempt's volume: read, written and requests since it was started.
+struct VolumeSample {
+  AttemptId attempt{};
+  Bytes capacity{0}, used{0};
+  std::uint64_t read = 0, written = 0;  // bytes
+  std::uint64_t requests = 0;
+  std::uint64_t queue = 0;     // requests without a reply
+  std::uint64_t restarts = 0;  // of server and mount
+  bool is_down = false;        // it does not answer
+};
+
+struct VolumeLoad {
+  AttemptId attempt{};
+  Bytes capacity{0}, used{0};
+  double read_rate = 0, write_rate = 0;  // bytes per second
+  double request_rate = 0;               // per second
+  std::uint64_t queue = 0;               // requests that are not answered yet
+  std::uint64_t restarts = 0;            // of server and mount
+  bool is_down = false;                  // the server does not answer
+};
+
+class ScratchMeter {
+ public:
+  // Of all volumes that the node has a part of; those that are missing have ended.
+  void feed(TimePoint taken, const std::vector<VolumeSample>& volumes);
+
+  // In order of attempts. nullopt: not known since the last forget().
+  [[nodiscard]] std::optional<std::vector<VolumeLoad>> volumes() const;
+
+  // Since the first sample, the volumes that have ended included: never go back.
+  [[nodiscard]] std::uint64_t read_bytes() const { return read_; }
+
+  [[nodiscard]] std::uint64_t written_bytes() const { return written_; }
+
+  // No samples come any more.
+  void forget();
+
+ private:
+  struct Volume {
+    TimePoint at{};
+    VolumeSample newest;
+    VolumeLoad load;
+  };
+
+  std::map<AttemptId, Volume> volumes_;
+  bool is_known_ = false;
+  std::uint64_t read_ = 0;
+  std::uint64_t written_ = 0;
+};
+
+}  // namespace score::monitor
