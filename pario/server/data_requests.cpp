@@ -122,8 +122,8 @@ void DataRequests::end_read(Running& running) {
 
   struct stat status {};
 
-  if (::fstat(running.file->fd.get(), &status) != 0) {
-    answer.error = errno;
+  if (running.file->is_removed || ::fstat(running.file->fd.get(), &status) != 0) {
+    answer.error = running.file->is_removed ? ENOENT : errno;
     return;
   }
   answer.number = static_cast<std::uint64_t>(status.st_size);

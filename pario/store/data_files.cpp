@@ -10,7 +10,9 @@
 #include <linux/openat2.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <tuple>
 #include <unistd.h>
+#include <utility>
 
 namespace score::pario {
 namespace {
@@ -167,22 +169,17 @@ int DataFiles::status(FileId id, DataStatus& status) {
   return 0;
 }
 
+// Clients of this node may have the file open too: its space is free only when it is empty.
 int DataFiles::remove(FileId id) {
-  std::uint64_t space = 0;
-  if (const auto found = open_.find(id); found != open_.end()) {
-    DataFile& file = **found->second;
-    space = file.space;
-    file.space = 0;
-    file.is_removed = true;
-    order_.erase(found->second);
-    open_.erase(found);
-  } else {
-    DataStatus before;
-    if (const int error = status(id, before)) return error;
-    space = before.blocks * kBlock;
-  }
+  std::shared_ptr<DataFile> file;
+  if (const int error = get(id, false, file)) return error;
+  file->is_removed = true;
+  const auto found = open_.find(id);
+  order_.erase(found->second);
+  open_.erase(found);
   if (::unlinkat(root_.get(), data_path(id).c_str(), 0) != 0 && errno != ENOENT) return errno;
-  quota_.settle(0, space, 0);
+  std::ignore = ::ftruncate(file->fd.get(), 0);
+  quota_.settle(0, std::exchange(file->space, 0), 0);
   return 0;
 }
 

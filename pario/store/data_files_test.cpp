@@ -77,6 +77,25 @@ TEST(DataFiles, GoOnWithAFileThatIsRemovedMeanwhile) {
   EXPECT_EQ(files.quota().free(), std::uint64_t{1} << 20);
 }
 
+TEST(DataFiles, FreeTheSpaceOfARemovedFileThatAnotherProcessHasOpen) {
+  const TestDirectory directory;
+  DataFiles files(1 << 20);
+  ASSERT_EQ(files.open(directory.fd(), keep), 0);
+  const FileId id = make_id(5, 0);
+  ASSERT_EQ(write(files, id, 0, 300'000), 0);
+  std::shared_ptr<DataFile> file;
+  ASSERT_EQ(files.get(id, false, file), 0);
+  const UniqueFd other(::dup(file->fd.get()));
+  file.reset();
+  ASSERT_EQ(files.remove(id), 0);
+
+  struct stat status {};
+
+  ASSERT_EQ(::fstat(other.get(), &status), 0);
+  EXPECT_EQ(status.st_nlink, 0U);
+  EXPECT_EQ(status.st_blocks, 0);
+}
+
 TEST(DataFiles, RemoveWhatIsLeftOver) {
   const TestDirectory directory;
   {

@@ -10,6 +10,7 @@
 #include <bit>
 #include <cerrno>
 #include <cstring>
+#include <fcntl.h>
 #include <sys/stat.h>
 #include <utility>
 
@@ -19,6 +20,8 @@ namespace {
 // Address space, not memory: the file grows as it is filled.
 constexpr std::size_t kMapBytes = std::size_t{64} << 30;
 constexpr std::uint64_t kNumbersPerWrite = 4'096;
+// Pages that a change takes are free only after the next one, so even removing needs some.
+constexpr std::uint64_t kReserveBytes = std::uint64_t{1} << 20;
 constexpr std::string_view kNextKey = "next";
 constexpr std::string_view kMoveKey = "move ";
 constexpr std::string_view kIdentityKey = "identity";
@@ -189,6 +192,21 @@ int Store::commit() {
   return errno_of(mdb_txn_commit(std::exchange(write_, nullptr)));
 }
 
+// On a full disk files can be removed, as the pages for that are allocated before they are needed.
+bool Store::keep_reserve() {
+  MDB_envinfo info{};
+  MDB_stat stat{};
+  mdb_env_info(environment_, &info);
+  mdb_env_stat(environment_, &stat);
+  const std::uint64_t used = (info.me_last_pgno + 1) * stat.ms_psize;
+  if (used + kReserveBytes <= allocated_) return true;
+  const std::uint64_t wanted = used + 2 * kReserveBytes;
+  const int result = fallocate(fd_, FALLOC_FL_KEEP_SIZE, 0, static_cast<off_t>(wanted));
+  if (result != 0 && errno != EOPNOTSUPP) return false;
+  allocated_ = wanted;
+  return true;
+}
+
 int Store::get_value(MDB_dbi table, std::string_view key, std::string_view& value) {
   MDB_txn* transaction = nullptr;
   if (const int error = reading(transaction)) return error;
@@ -308,6 +326,7 @@ int Store::remove_changed(FileId id) {
 }
 
 int Store::make_id(FileId& id) {
+  if (!keep_reserve()) return ENOSPC;
   if (next_ == next_end_) {
     const std::uint64_t end = next_ + kNumbersPerWrite;
     if (const int error = put_value(others_, kNextKey, bytes_of(end))) return error;

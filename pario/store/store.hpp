@@ -62,7 +62,7 @@ class Store {
   int get_changed(FileId id, std::int64_t& changed_ns);
   int put_changed(FileId id, std::int64_t changed_ns);
   int remove_changed(FileId id);
-  // A number that no file of this server has had.
+  // A number that no file of this server has had. ENOSPC: what is left of the disk is for removing.
   int make_id(FileId& id);
   std::uint64_t count();
 
@@ -110,6 +110,7 @@ class Store {
   int check_identity(const Identity& identity, std::string& message);
   int reading(MDB_txn*& transaction);
   int writing(MDB_txn*& transaction);
+  bool keep_reserve();
   int get_value(MDB_dbi table, std::string_view key, std::string_view& value);
   int put_value(MDB_dbi table, std::string_view key, std::string_view value);
   int remove_value(MDB_dbi table, std::string_view key);
@@ -126,6 +127,7 @@ class Store {
   std::uint64_t next_ = 0;      // number of the next file
   std::uint64_t next_end_ = 0;  // numbers below are set aside in the store
   int fd_ = -1;
+  std::uint64_t allocated_ = 0;  // bytes of the file that the disk holds, or will
 };
 
 }  // namespace score::pario
