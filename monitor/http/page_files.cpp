@@ -1,6 +1,7 @@
 #include "monitor/http/page_files.hpp"
 
 #include "base/os/fd.hpp"
+#include "base/text/fnv1a.hpp"
 
 #include <fmt/format.h>
 
@@ -41,13 +42,9 @@ std::string_view type_of(std::string_view path) {
   return "application/octet-stream";
 }
 
-// FNV-1a: only to see whether a file changed.
+// Only to see whether a file changed.
 std::string etag_of(std::string_view bytes) {
-  std::uint64_t hash = 14'695'981'039'346'656'037U;
-  for (const char c : bytes) {
-    hash = (hash ^ static_cast<unsigned char>(c)) * 1'099'511'628'211U;
-  }
-  return fmt::format("\"{:016x}-{}\"", hash, bytes.size());
+  return fmt::format("\"{:016x}-{}\"", base::fnv1a(bytes), bytes.size());
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include "base/limits.hpp"
 #include "base/overloaded.hpp"
 #include "base/text.hpp"
+#include "base/text/fnv1a.hpp"
 #include "proto/frames/hello.hpp"
 #include "proto/frames/parse.hpp"
 #include "scored/head/config/version.hpp"
@@ -45,16 +46,9 @@ asio::awaitable<void> close_with(std::shared_ptr<proto::Connection> connection, 
 
 }  // namespace
 
-// FNV-1a.
 std::uint64_t digest_of(const std::vector<std::string>& nodes) {
-  std::uint64_t digest = 0xcbf29ce484222325U;
-  const auto add = [&digest](char c) {
-    digest = (digest ^ static_cast<unsigned char>(c)) * 0x100000001b3U;
-  };
-  for (const std::string& node : nodes) {
-    for (const char c : node) add(c);
-    add('\n');
-  }
+  std::uint64_t digest = base::kFnv1aBegin;
+  for (const std::string& node : nodes) digest = base::fnv1a("\n", base::fnv1a(node, digest));
   return digest;
 }
 
