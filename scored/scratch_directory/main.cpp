@@ -1,5 +1,5 @@
 // scored-scratch-directory --job FD USER: makes SCORED_SCRATCH_DIR/USER, which belongs to the user
-// and is private. FD is not used. Nobody but root may write in SCORED_SCRATCH_DIR, so what has the
+// and is private. FD is not used. Only root may write in SCORED_SCRATCH_DIR, so what has the
 // name was made here; no link is followed below it.
 #include <cerrno>
 #include <cstdio>

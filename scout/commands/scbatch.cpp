@@ -29,6 +29,7 @@ constexpr int kWaitPause_ms = 500;  // of --wait, between two questions
 
 struct BatchOptions : RunOptions {
   bool wait = false;
+  std::optional<std::string> wrap;  // a command in the place of a script
 };
 
 // What is on the command line replaces what the script says.
@@ -41,6 +42,13 @@ void add_options(CLI::App& app, BatchOptions& options) {
   app.add_flag("--dry-run", options.dry_run, "Say where it would run, or why not; submit nothing");
   app.add_flag("-W,--wait", options.wait, "Wait for the end of the job, exit with its exit code");
   app.add_flag("-q,--quiet", options.quiet, "Do not name the #SBATCH options that are ignored");
+}
+
+// A script cannot contain another.
+void add_command_line_options(CLI::App& app, BatchOptions& options) {
+  add_options(app, options);
+  app.add_option("--wrap", options.wrap, "Run this command of the shell instead of a script")
+      ->type_name("COMMAND");
 }
 
 Result<std::string> read_text(const std::string& file) {
@@ -76,11 +84,16 @@ struct Script {
   Words words;  // its options
 };
 
-std::optional<int> load(const Invocation& invocation, const std::string& file, bool quiet,
-                        Script& script) {
-  script.name = file.empty() ? "standard input"
-                             : escape_terminal(file.substr(file.find_last_of('/') + 1), 80);
-  auto text = read_text(file);
+std::string name_of(const std::string& file) {
+  if (file.empty()) return "standard input";
+  return escape_terminal(file.substr(file.find_last_of('/') + 1), 80);
+}
+
+std::optional<int> load(const Invocation& invocation, const std::string& file,
+                        const BatchOptions& given, Script& script) {
+  script.name = given.wrap ? "--wrap" : name_of(file);
+  auto text =
+      given.wrap ? Result<std::string>("#!/bin/sh\n" + *given.wrap + "\n") : read_text(file);
   if (!text) return complain(invocation, text.error());
   script.text = std::move(*text);
   const auto options = read_script(script.text);
@@ -92,13 +105,13 @@ std::optional<int> load(const Invocation& invocation, const std::string& file, b
     script.words.insert(script.words.end(), line.words.begin(), line.words.end());
   }
   for (const auto& ignored : options->ignored) {
-    if (!quiet) complain(about, ignored);
+    if (!given.quiet) complain(about, ignored);
   }
   return std::nullopt;
 }
 
-void fill_defaults(RunOptions& options, const Script& script, Words command) {
-  if (command.empty()) command = {"script"};
+void fill_defaults(BatchOptions& options, const Script& script, Words command) {
+  if (command.empty()) command = {options.wrap ? "wrap" : "script"};
   options.programs = {{0, {}, {}, std::move(command)}};
   options.script = script.text;
   options.detach = true;
@@ -158,7 +171,7 @@ int scbatch_main(const Invocation& invocation) {
   BatchOptions given;
   CLI::App app;
   describe(app, invocation, "Submits a batch script; options also stand in its #SCORE lines");
-  add_options(app, given);
+  add_command_line_options(app, given);
   Words shown_only;
   app.add_option("script", shown_only, "The script, and its arguments; none: standard input")
       ->type_name("SCRIPT [ARGUMENT...]");
@@ -167,13 +180,16 @@ int scbatch_main(const Invocation& invocation) {
   if (const auto code = parse(app, {.name = invocation.name, .args = split->options})) return *code;
   Script script;
   const std::string file = split->command.empty() ? "" : split->command[0];
-  if (const auto code = load(invocation, file, given.quiet, script)) return *code;
+  if (given.wrap && !file.empty()) {
+    return complain(invocation, "--wrap and a script: give one of them");
+  }
+  if (const auto code = load(invocation, file, given, script)) return *code;
   Words words = script.words;
   words.insert(words.end(), split->options.begin(), split->options.end());
   BatchOptions options;
   CLI::App all;
   describe(all, invocation, "");
-  add_options(all, options);
+  add_command_line_options(all, options);
   if (const auto code = parse(all, {.name = invocation.name, .args = words})) return *code;
   if (!options.signal.empty()) {
     return complain(invocation, "--signal needs a front end: give it to scrun in the script");

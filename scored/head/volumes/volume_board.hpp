@@ -1,6 +1,6 @@
 #pragma once
 // The servers of jobs' striped volumes, gathered while a job is launched: each node reports where
-// its server listens, and when all have, every node gets all of them. Pure. Everything may be said
+// its server listens, and when all have, every node gets all of them. Pure. Everything may be sent
 // again after a broken link or a restart of the head.
 
 #include "base/ids.hpp"

@@ -94,7 +94,7 @@ void Program::forget() {
 
 void Program::on_end() {
   std::ignore = base::reap(pidfd_.get(), false);  // unless the tasks' reaper was first
-  while (messages_) {                             // its last words
+  while (messages_) {                             // what it wrote last
     const std::size_t before = text_.size() + last_line_.size();
     on_messages();
     if (text_.size() + last_line_.size() == before) break;

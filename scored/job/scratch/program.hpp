@@ -41,7 +41,7 @@ class Program {
   // 0: it does not run.
   [[nodiscard]] pid_t pid() const { return pid_; }
 
-  // Empty: it has said nothing.
+  // Empty: it has written nothing.
   [[nodiscard]] const std::string& last_line() const { return last_line_; }
 
  private:

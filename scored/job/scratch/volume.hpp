@@ -47,7 +47,7 @@ class JobVolume {
   base::Status begin();
   // Repeated, or before begin() succeeded: nothing happens.
   void serve(const wire::ScratchServers& servers);
-  // The connection to the head was lost: what it may have missed is said again.
+  // The connection to the head was lost: what it may have missed is sent again.
   void resume();
   // The tasks are being killed: what they wait for of the mount ends.
   void abandon();

@@ -27,7 +27,7 @@ std::string user_name() {
   return std::to_string(getuid());
 }
 
-// Where nobody else can have put something else in its place.
+// Where no other user can have put something in its place.
 base::Result<base::UniqueFd> open_own(int parent, const std::string& name,
                                       const std::string& path) {
   constexpr int kFlags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;

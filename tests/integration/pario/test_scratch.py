@@ -173,7 +173,7 @@ def test_what_is_left_is_swept_when_the_node_daemon_starts(cluster):
     path = f'{cluster.directory}/scratch/node01/'
     kill(*shepherds(cluster, path))
     wait_until(lambda: not processes(cluster, 'scored-pario', path))
-    assert any('/node01/' in volume for volume in volumes(cluster)), 'nobody is there to remove it'
+    assert any('/node01/' in volume for volume in volumes(cluster)), 'no process is there that removes it'
     cluster.restart('node01')
     cluster.wait_up()
     wait_until(lambda: cluster.job(job)['final'])

@@ -192,6 +192,14 @@ def test_a_script_from_standard_input(batch):
     assert (batch.directory / f'here-{job}').read_text() == 'piped\n'
 
 
+def test_a_command_in_the_place_of_a_script(batch):
+    result = batch.cluster.run('scbatch', '--wrap', 'echo "$SCORE_JOB_NAME of $SCORE_NTASKS"; exit 3', '-n', 2, '--wait', cwd=batch.directory,
+                               code=3)
+    assert (batch.directory / f'score-{result.stdout.strip()}.out').read_text() == 'wrap of 2\n'
+    refused = batch.cluster.run('scbatch', '--wrap', 'true', 'script', cwd=batch.directory, code=125)
+    assert refused.stderr == 'scbatch: --wrap and a script: give one of them\n', refused
+
+
 def test_lines_of_slurm(batch):
     job, errors = batch.submit('#!/bin/bash\n#SBATCH -N 2 --ntasks=4\n#SBATCH --time=1:00:00 --partition=debug\n'
                                '#SBATCH --mail-type END\nscrun -l true\n')
