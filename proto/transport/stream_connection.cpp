@@ -293,13 +293,15 @@ IoStep StreamConnection::write_front() {
 }
 
 void StreamConnection::advance(std::size_t bytes) {
-  queued_.set(queued_.bytes() - bytes);
+  std::size_t freed = 0;
   bytes += front_written_;
   while (queue_front_ < queue_.size() && bytes >= queue_[queue_front_].bytes().size()) {
     bytes -= queue_[queue_front_].bytes().size();
+    freed += queue_[queue_front_].bytes().size();
     queue_[queue_front_++] = Chunk();
   }
   front_written_ = bytes;
+  queued_.set(queued_.bytes() - freed);
   if (queue_front_ == queue_.size()) {
     queue_.clear();
     queue_front_ = 0;

@@ -103,7 +103,7 @@ class StreamConnection final : public Connection,
   std::vector<Chunk> queue_;  // from queue_front_ on
   std::size_t queue_front_ = 0;
   std::size_t front_written_ = 0;  // bytes of the front chunk that are gone
-  base::ByteShare queued_;
+  base::ByteShare queued_;  // a chunk counts whole until its last byte is written: it takes memory
   bool flush_scheduled_ = false;  // a flush is posted or waits for the socket
   bool writing_stopped_ = false;  // the peer takes no more
   bool is_patient_ = false;       // ... and that may last
