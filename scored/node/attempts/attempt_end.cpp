@@ -14,6 +14,8 @@ namespace {
 
 // A shepherd reports the end of its killed tasks at once, unless it is stuck or hostile.
 constexpr Duration kStubborn = std::chrono::seconds{2};
+// One without tasks waits for a file system or a directory of users.
+constexpr Duration kStubbornStart = std::chrono::milliseconds{300};
 constexpr Duration kKillAgain = std::chrono::milliseconds{50};
 // Removing: a shepherd ends by itself on ShepherdEnd.
 constexpr Duration kEndGrace = std::chrono::milliseconds{500};
@@ -72,7 +74,8 @@ void AttemptEnd::kill_everything(const Attempt& attempt) {
 }
 
 asio::awaitable<void> AttemptEnd::run_kill(AttemptPtr attempt) {
-  const TimePoint give_up = parts_.clock.now() + kStubborn;
+  const bool has_started = !attempt->tasks.empty();
+  const TimePoint give_up = parts_.clock.now() + (has_started ? kStubborn : kStubbornStart);
   const auto has_ended = [](const Attempt& one) { return one.is_removed || one.is_retired; };
   while (!has_ended(*attempt) && parts_.clock.now() < give_up) {
     co_await parts_.clock.sleep_for(kKillAgain);
