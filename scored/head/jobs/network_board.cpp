@@ -18,6 +18,16 @@ std::string NetworkBoard::all_addresses(const Board& board) {
   return all;
 }
 
+void NetworkBoard::take_over(Board& board, AttemptId attempt, const Job& job,
+                             const Prepared& message) {
+  board.addresses.assign(job.place.nodes.size(), {});
+  board.missing = board.addresses.size();
+  board.key = message.key;
+  board.channel = static_cast<std::uint16_t>(message.channel);
+  channels_.release(attempt);
+  channels_.claim(attempt, job.place, board.channel);
+}
+
 NetworkBoard::Answer NetworkBoard::request(AttemptId attempt, const Job& job,
                                            std::size_t node_index, std::uint64_t key) {
   const auto found = boards_.find(attempt);
@@ -47,17 +57,15 @@ Result<NetworkBoard::Answer> NetworkBoard::prepared(AttemptId attempt, const Job
       message.addresses.size() != kAddressBytes * job.links * job.tasks_on_node[index]) {
     return fail(Errc::Malformed, "network of attempt {} on its node {}", attempt, index);
   }
-  const bool is_claim = !boards_.contains(attempt);
+  bool is_claim = !boards_.contains(attempt);
   Board& board = boards_[attempt];
-  if (is_claim) {
-    board.addresses.resize(job.place.nodes.size());
-    board.missing = board.addresses.size();
-    board.key = message.key;
-    board.channel = static_cast<std::uint16_t>(message.channel);
-    channels_.claim(attempt, job.place, board.channel);
-  }
   if (board.failure) return Answer(Failed{*board.failure, index});
-  if (message.key != board.key) return refused(attempt, "nodes have different keys");
+  if (!is_claim && message.key != board.key) {
+    if (board.missing == 0) return refused(attempt, "nodes have different keys");
+    if (!message.is_open) return Answer(PrepareAll{board.key, board.channel});
+    is_claim = true;
+  }
+  if (is_claim) take_over(board, attempt, job, message);
   std::string& mine = board.addresses[index];
   const bool is_again = !mine.empty();
   if (is_again && mine != message.addresses) return refused(attempt, "a node has other sockets");

@@ -3,8 +3,10 @@
 // their addresses, and when all have, every node gets all of them. One refusal, and no node gets
 // any. Pure.
 //
-// Everything may be said again after a broken link or a restart of the head. What a node has
-// already is then the truth: its key and channel are taken over.
+// Everything may be sent again after a broken link or a restart of the head. What a node has
+// already is then the truth: its key and channel are taken over. Where nodes have different ones,
+// because the head died while they prepared, those whose tasks have contexts keep theirs, and the
+// others prepare again.
 
 #include "base/ids.hpp"
 #include "base/result.hpp"
@@ -52,6 +54,7 @@ class NetworkBoard {
     std::uint64_t key = 0;
     std::uint32_t channel = 0;
     std::string addresses;
+    bool is_open = false;  // its tasks have their contexts
   };
 
   void set_channels(std::uint32_t count) { channels_.set_count(count); }
@@ -81,6 +84,7 @@ class NetworkBoard {
   };
 
   static std::string all_addresses(const Board& board);
+  void take_over(Board& board, AttemptId attempt, const Job& job, const Prepared& message);
 
   gang::Channels channels_;
   std::map<AttemptId, Board> boards_;

@@ -83,8 +83,34 @@ TEST(NetworkBoard, WhatANodeSaysMustMakeSense) {
   EXPECT_FALSE(board.prepared(kAttempt, two_nodes(), prepared(2, "")));
   EXPECT_FALSE(board.prepared(kAttempt, two_nodes(), {0, 0, 0, "AAAAAABBBBBB"}));
   EXPECT_FALSE(board.prepared(kAttempt, two_nodes(), {0, kKey, 70'000, "AAAAAABBBBBB"}));
-  const auto other_key = board.prepared(kAttempt, two_nodes(), {0, 5, 0, "AAAAAABBBBBB"});
-  EXPECT_NE(get<NetworkBoard::Failed>(*other_key), nullptr);
+}
+
+// The head died when one node had prepared, and a task of the other asks the next head first.
+TEST(NetworkBoard, ANodeThatHasPreparedWithAnotherKeyDoesItAgain) {
+  NetworkBoard board(4);
+  board.request(kAttempt, two_nodes(), 0, kKey);
+  const auto other_key = board.prepared(kAttempt, two_nodes(), {1, 5, 0, "CCCCCC"});
+  ASSERT_NE(get<NetworkBoard::PrepareAll>(*other_key), nullptr);
+  EXPECT_EQ(get<NetworkBoard::PrepareAll>(*other_key)->key, kKey);
+  ASSERT_TRUE(board.prepared(kAttempt, two_nodes(), prepared(0, "AAAAAABBBBBB")));
+  const auto all = board.prepared(kAttempt, two_nodes(), prepared(1, "DDDDDD"));
+  ASSERT_NE(get<NetworkBoard::Ready>(*all), nullptr);
+  EXPECT_EQ(get<NetworkBoard::Ready>(*all)->addresses, "AAAAAABBBBBBDDDDDD");
+}
+
+TEST(NetworkBoard, WhatHasContextsIsTheTruth) {
+  NetworkBoard board(4);
+  board.request(kAttempt, two_nodes(), 0, kKey);
+  ASSERT_TRUE(board.prepared(kAttempt, two_nodes(), prepared(0, "AAAAAABBBBBB")));
+  const auto open = board.prepared(kAttempt, two_nodes(), {1, 5, 2, "CCCCCC", true});
+  ASSERT_NE(get<NetworkBoard::PrepareAll>(*open), nullptr);
+  EXPECT_EQ(get<NetworkBoard::PrepareAll>(*open)->key, 5U);
+  EXPECT_EQ(get<NetworkBoard::PrepareAll>(*open)->channel, 2);
+  const auto all = board.prepared(kAttempt, two_nodes(), {0, 5, 2, "EEEEEEFFFFFF"});
+  ASSERT_NE(get<NetworkBoard::Ready>(*all), nullptr);
+  EXPECT_EQ(get<NetworkBoard::Ready>(*all)->addresses, "EEEEEEFFFFFFCCCCCC");
+  const auto third = board.prepared(kAttempt, two_nodes(), {1, 7, 2, "CCCCCC", true});
+  EXPECT_NE(get<NetworkBoard::Failed>(*third), nullptr) << "two networks are in use";
 }
 
 TEST(NetworkBoard, WithoutAChannelNothingOpensUntilOneIsFree) {

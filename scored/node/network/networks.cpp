@@ -286,7 +286,11 @@ bool Networks::from_head(const proto::InFrame& frame) {
 
 void Networks::on_prepare(Network& network, const wire::NetworkPrepare& message) {
   if (network.is_preparing) return;
-  if (network.key != 0) return report_prepared(network);  // in use: unchanged
+  const bool is_kept = network.is_open || network.key == message.key();
+  if (network.key != 0 && is_kept) return report_prepared(network);
+  network.sockets.clear();  // of a head that died before all nodes had prepared
+  network.devices.clear();
+  network.kept = 0;
   network.key = message.key();
   network.channel = static_cast<std::uint16_t>(message.channel());
   network.is_preparing = true;
