@@ -105,7 +105,12 @@ class LauncherTest : public ::testing::Test {
     if (!cgroup_root_.empty()) {
       eventually([this] { return remove_cgroup_tree(cgroup_root_).has_value(); });
     }
-    fs::remove_all(dir_);
+    // A shepherd that was just started may still write there.
+    eventually([this] {
+      std::error_code error;
+      fs::remove_all(dir_, error);
+      return !error;
+    });
   }
 
   pid_t stray_pid() const {

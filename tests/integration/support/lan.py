@@ -60,6 +60,7 @@ ip addr add {address}/16 dev eth0
 ip link set eth0 up
 {services}
 {sshd} -D -e -f {base}/sshd_config 2> {base}/log/sshd-{name} &
+until grep -q listening {base}/log/sshd-{name}; do sleep 0.05; done
 touch {base}/up/{name}.net
 while :; do sleep 3600; done
 """
