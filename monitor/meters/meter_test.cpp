@@ -24,7 +24,7 @@ TaskSample task(Duration user, bool waits = false, std::uint64_t bytes = 0) {
 NodeSample sample(TimePoint taken, Duration scheduled, const TaskSample& of) {
   NodeSample made;
   made.taken = taken;
-  made.gangs.push_back({kFirst, scheduled, true, {of}});
+  made.gangs.push_back({kFirst, scheduled, true, {of}, {}});
   return made;
 }
 
@@ -191,9 +191,9 @@ TEST(LoadMeter, ShowsTheTrafficOfAGangBetweenItsSlicesToo) {
 NodeSample switched(TimePoint taken, TimePoint due, AttemptId left, AttemptId entered) {
   NodeSample made;
   made.taken = taken;
-  made.switches.push_back({due, 10us, 20us, 30us, {left}, {entered}});
-  made.gangs.push_back({entered, 0s, true, {}});
-  made.gangs.push_back({left, 0s, false, {}});
+  made.switches.push_back({due, 10us, 20us, 30us, {left}, {entered}, {}, {}, {}, {}});
+  made.gangs.push_back({entered, 0s, true, {}, {}});
+  made.gangs.push_back({left, 0s, false, {}, {}});
   return made;
 }
 
@@ -296,7 +296,7 @@ TEST(RunHistory, ForgetsOldRunsAndBoundsTheRest) {
 NodeSample one_switch(TimePoint due, Duration woke, Duration done) {
   NodeSample made;
   made.taken = due + 50ms;
-  made.switches.push_back({due, woke, woke + 5us, done, {kFirst}, {kSecond}});
+  made.switches.push_back({due, woke, woke + 5us, done, {kFirst}, {kSecond}, {}, {}, {}, {}});
   return made;
 }
 

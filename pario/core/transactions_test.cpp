@@ -180,8 +180,12 @@ class Cluster {
         count += servers_[server].applied.contains(id) ? 1 : 0;
       }
       EXPECT_TRUE(count == 0 || count == history.servers.size()) << "in part: " << id;
-      if (history.result == 0) EXPECT_EQ(count, history.servers.size()) << "lost: " << id;
-      if (history.result == EAGAIN) EXPECT_EQ(count, 0U) << "done, though refused: " << id;
+      if (history.result == 0) {
+        EXPECT_EQ(count, history.servers.size()) << "lost: " << id;
+      }
+      if (history.result == EAGAIN) {
+        EXPECT_EQ(count, 0U) << "done, though refused: " << id;
+      }
       if (count > 0) committed_.insert(id);
     }
     check_order();
@@ -509,7 +513,9 @@ class Cluster {
         if (version != 0 && version != id) after[version].insert(id);
         const auto later = next.find({key, version});
         if (later != next.end() && later->second != id) after[id].insert(later->second);
-        if (version != 0) EXPECT_TRUE(committed_.contains(version)) << "read what never was";
+        if (version != 0) {
+          EXPECT_TRUE(committed_.contains(version)) << "read what never was";
+        }
       }
     }
     std::map<TransactionId, int> colour;

@@ -230,7 +230,7 @@ TEST(OutputWriter, LinesThatDoNotEndAreHeldUpToALimit) {
   for (std::uint32_t rank = 0; rank < 32; ++rank) output.take(rank, false, std::string(each, 'x'));
   EXPECT_EQ(written(output), "");
   output.take(7, false, "y");
-  EXPECT_TRUE(written(output) == std::string(each, 'x') + "y[...]\n");
+  EXPECT_TRUE(written(output) == std::string(each, 'x').append("y[...]\n"));
 }
 
 TEST(OutputWriter, AnUnfinishedLineGoesOutAtTheEndAsItIs) {
@@ -243,13 +243,13 @@ TEST(OutputWriter, AnUnfinishedLineGoesOutAtTheEndAsItIs) {
 TEST(OutputWriter, PromptsAreShownButNotBlocksThatWereCutOff) {
   OutputWriter output(OutputStyle::Plain);
   EXPECT_FALSE(output.has_prompts());
-  output.take(1, false, std::string(4090, 'x') + "\nhalf ");
+  output.take(1, false, std::string(4090, 'x').append("\nhalf "));
   EXPECT_FALSE(output.has_prompts()) << "4096 bytes: a block";
   output.take(0, false, "name? ");
   EXPECT_TRUE(output.has_prompts());
   output.show_prompts();
   output.take(1, false, "line\n");
-  EXPECT_TRUE(written(output) == std::string(4090, 'x') + "\nname? half line\n");
+  EXPECT_TRUE(written(output) == std::string(4090, 'x').append("\nname? half line\n"));
 }
 
 TEST(OutputWriter, LabelledTextIsTakenBeforeItsLineEnds) {

@@ -44,7 +44,8 @@ TEST(ShepherdSpawn, RoomThatIsNotUsedEndsWithTheTasks) {
 
 TEST(ShepherdSpawn, WhatCannotBeStartedFailsAtTheParentAlone) {
   TestNode node;
-  const std::string script = std::string("spawn 1 /no/such/program x; spawn 9 sh x; ") + kChild;
+  std::string script = "spawn 1 /no/such/program x; spawn 9 sh x; ";
+  script += kChild;
   ASSERT_TRUE(node.run(parent(script, 2), {.index = 0, .tasks_on_node = {3}}));
   EXPECT_EQ(node.out[0],
             "cmd=spawn_result rc=-1 msg=spawn_failed\n"
@@ -95,7 +96,8 @@ TEST(ShepherdSpawn, SignalsReachSpawnedTasksAndTheirFailureIsReported) {
 
 TEST(ShepherdSpawn, KillingTheTasksEndsUnusedRoomToo) {
   TestNode node;
-  node.prepare(parent(std::string(kChild) + "sleep 600;", 4), {.index = 0, .tasks_on_node = {5}});
+  node.prepare(parent(std::string(kChild).append("sleep 600;"), 4),
+               {.index = 0, .tasks_on_node = {5}});
   ASSERT_TRUE(node.wait([&] { return node.ready.has_value(); }));
   node.start();
   ASSERT_TRUE(node.wait([&] { return !node.out[0].empty(); }));
