@@ -72,6 +72,9 @@ def main():
     root = pathlib.Path(sys.argv[1])
     documents = {'deploy/etc/scored.toml': example_keys(root), 'scored.toml(5)': page_keys(root)}
     faults = []
+    guard = (root / 'scored/device_guard/main.cpp').read_text(encoding='utf-8')
+    faults += [f'scored-device-guard does not know the table [{table}]' for table in PARSERS
+               if table != 'devices' and f'"{table}"' not in guard]
     for table in PARSERS:
         parsed = parsed_keys(root, table)
         if not parsed:

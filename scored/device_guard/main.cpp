@@ -53,7 +53,7 @@ Result<DeviceConfig> read_table(const std::string& path) {
   ConfigSection root = file->root();
   DeviceConfig config = read_device_config(root);
   for (const char* other : {"head", "node", "network", "limits", "monitor", "launcher", "accounts",
-                            "fair_share", "gres"}) {
+                            "fair_share", "gres", "pario"}) {
     root.ignore(other);
   }
   if (auto sound = file->finish(); !sound) return sound.error();
