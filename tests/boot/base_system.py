@@ -11,9 +11,9 @@ SUITE = 'bookworm'
 # What the packages of Scored depend on, two MPI libraries, and what the tests use. Machines have no way to a mirror,
 # so a dependency that is missing here fails the installation of the packages, and apt names it.
 PACKAGES = [
-    'adduser', 'apt-utils', 'bash-completion', 'ca-certificates', 'curl', 'dbus', 'init-system-helpers', 'iproute2',
-    'iputils-ping', 'libfabric1', 'libmpich12', 'libopenmpi3', 'libpmix2', 'libprometheus-cpp-core1.0', 'libsqlite3-0',
-    'libncursesw6', 'libsystemd0', 'nftables', 'openssl', 'procps', 'python3-minimal', 'systemd', 'systemd-sysv']
+    'adduser', 'apt-utils', 'bash-completion', 'ca-certificates', 'curl', 'dbus', 'fuse3', 'init-system-helpers', 'iproute2',
+    'iputils-ping', 'libfabric1', 'liblmdb0', 'libmpich12', 'libopenmpi3', 'libpmix2', 'libprometheus-cpp-core1.0', 'libsqlite3-0',
+    'libncursesw6', 'libsystemd0', 'liburing2', 'nftables', 'openssl', 'procps', 'python3-minimal', 'systemd', 'systemd-sysv']
 
 
 class CannotMake(Exception):

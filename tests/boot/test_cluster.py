@@ -3,7 +3,7 @@ import re
 
 import pytest
 from bed import LIMIT, wait_until
-from booted_cluster import BIN, EXAMPLES
+from booted_cluster import BIN, EXAMPLES, install
 
 BUSY = 'end=$(($(date +%s) + {})); while [ $(date +%s) -lt $end ]; do :; done; echo done'
 
@@ -100,6 +100,28 @@ def test_a_newer_mpich_runs_over_pm(cluster):
     done = cluster.head.run('env', 'LD_LIBRARY_PATH=/opt/mpich', 'scrun', '-N', '2', '-n', '4', '--net=pm',
                             '/usr/local/bin/ring-mpich', user='alice')
     assert 'ring: 4 ranks' in done.stdout and done.stdout.endswith('correct\n')
+
+
+SCRATCH = """cd $SCORE_SCRATCH && echo $(hostname) $(id -un) > $SCORE_RANK && until [ -e 0 ] && [ -e 1 ]; do sleep 0.1; done
+cat 0 1"""
+
+
+def test_scratch_is_one_file_system_on_both_nodes(cluster):
+    """Through the units' sandboxes: the launcher has a directory made, the job's user mounts in it."""
+    for node in cluster.nodes:
+        install(node, ['scored-pario'])
+        if node.run('sh', '-c', '[ -e /dev/fuse ] || mknod /dev/fuse c 10 229; chmod 666 /dev/fuse && exec 3<>/dev/fuse', code=None).returncode:
+            pytest.skip('machines cannot open /dev/fuse here')
+        node.run('sed', '-i', r's/^# path = /path = /; s/^# capacity = .*/capacity = "64M"/', '/etc/scored/scored.toml')
+        node.run('systemctl', 'restart', 'scored-node')
+    wait_until(lambda: [node['scratch_bytes'] for node in cluster.head.json('scnodes')['nodes']].count(64 << 20) == 2,
+               'both nodes offer scratch')
+    done = cluster.head.run('scrun', '-q', '-N', '2', '--scratch', '20M', 'sh', '-c', SCRATCH, user='alice')
+    assert sorted(done.stdout.splitlines()) == ['node00 alice', 'node00 alice', 'node01 alice', 'node01 alice']
+    for node in cluster.nodes:
+        place = '/var/lib/scored-scratch'
+        assert node.run('stat', '-c', '%U %a', place, f'{place}/2001').stdout == 'root 755\nalice 700\n'
+        wait_until(lambda: node.run('ls', f'{place}/2001').stdout == '', 'the volume is gone')
 
 
 @pytest.fixture
