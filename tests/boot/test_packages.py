@@ -1,7 +1,9 @@
 """The packages of Debian on a machine of their own: installed, configured, upgraded under running jobs, not downgraded
 below the store, not removed under running jobs, purged without a trace."""
 import itertools
+import pathlib
 import re
+import shutil
 import subprocess
 
 import pytest
@@ -10,6 +12,7 @@ from booted_cluster import packages
 
 NAMES = ('libpm-fi1', 'libpm1', 'scored-client', 'scored-common', 'scored-head', 'scored-node')
 PLACE = '/var/tmp/packages'
+AUTOPKGTEST = pathlib.Path(__file__).parents[2] / 'debian/tests/one-node'
 JOBS = 10
 # As an administrator of the earlier versions wrote it, for one more option.
 LAUNCHER = '''[Service]
@@ -122,6 +125,21 @@ def test_installing_starts_nothing_and_gives_every_program_its_version(host):
     host.machine.write('/etc/scored/scored.toml', '# mine\n')
     host.machine.run('sh', '-c', f'dpkg -i {PLACE}/*.deb')
     assert host.machine.read('/etc/scored/scored.toml') == '# mine\n'
+
+
+def test_the_autopkgtest_passes(host, tmp_path):
+    """Machines have no compiler: its program is compiled on this host, and what it calls there copies that."""
+    if not shutil.which('mpicc.mpich'):
+        pytest.skip('needs libmpich-dev')
+    script = AUTOPKGTEST.read_text(encoding='utf-8')
+    (tmp_path / 'hello.c').write_text(re.search(r"<<'C'\n(.*?)\nC\n", script, re.S)[1] + '\n', encoding='utf-8')
+    subprocess.run(['mpicc.mpich', '-o', 'hello', 'hello.c'], cwd=tmp_path, check=True)
+    host.install()
+    host.machine.copy(tmp_path / 'hello', '/usr/local/share/hello')
+    host.machine.copy(AUTOPKGTEST, '/var/tmp/one-node')
+    host.machine.write('/usr/local/bin/mpicc.mpich', '#!/bin/sh\nexec cp /usr/local/share/hello "$2"\n')
+    host.machine.run('chmod', '755', '/usr/local/bin/mpicc.mpich', '/usr/local/share/hello')
+    host.machine.run('sh', '/var/tmp/one-node')
 
 
 def test_the_units_restrict_no_job(host):
