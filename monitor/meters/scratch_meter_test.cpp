@@ -20,7 +20,7 @@ TEST(ScratchMeter, MakesRatesOfTotals) {
   ScratchMeter meter;
   EXPECT_FALSE(meter.volumes());
   meter.feed(TimePoint(1s), {sample(257, 0, 100)});
-  EXPECT_EQ(meter.volumes()->at(0).write_rate, 0) << "nobody knows when that was";
+  EXPECT_EQ(meter.volumes()->at(0).write_rate, 0) << "it is not known when that was";
   meter.feed(TimePoint(3s), {sample(257, 50, 300)});
   const auto loads = meter.volumes();
   ASSERT_EQ(loads->size(), 1U);
