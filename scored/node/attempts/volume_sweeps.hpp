@@ -19,7 +19,7 @@ class VolumeSweeps {
   VolumeSweeps(const VolumeSweeps&) = delete;
   VolumeSweeps& operator=(const VolumeSweeps&) = delete;
 
-  // Of every user who has a directory there. The volumes of shepherds that live stay.
+  // For each user who has a directory there. A volume whose shepherd is alive stays.
   void sweep_all();
   void sweep(UserId user);
 
