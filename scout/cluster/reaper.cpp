@@ -3,6 +3,7 @@
 #include "base/os/cgroup.hpp"
 #include "base/os/cpu_cgroup.hpp"
 #include "base/os/spawn.hpp"
+#include "base/os/unmount.hpp"
 #include "base/text.hpp"
 
 #include <algorithm>
@@ -10,10 +11,10 @@
 #include <map>
 #include <set>
 #include <signal.h>
-#include <sys/mount.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <thread>
+#include <tuple>
 #include <unistd.h>
 
 namespace score::scout {
@@ -125,18 +126,6 @@ std::string unescape(std::string_view text) {
   return out;
 }
 
-void unmount(const std::string& place) {
-  if (geteuid() == 0) {
-    umount2(place.c_str(), MNT_DETACH | UMOUNT_NOFOLLOW);
-    return;
-  }
-  SpawnSpec spec;
-  spec.path = "/usr/bin/fusermount3";
-  spec.argv = {"fusermount3", "-u", "-q", "-z", place};
-  if (auto child = spawn(spec)) [[maybe_unused]]
-    auto ended = reap(child->pidfd.get(), true);
-}
-
 }  // namespace
 
 void unmount_below(const std::string& directory) {
@@ -146,7 +135,7 @@ void unmount_below(const std::string& directory) {
     const auto words = split(line, ' ');
     if (words.size() < 5) continue;
     const std::string place = unescape(words[4]);
-    if (place.starts_with(directory + "/")) unmount(place);
+    if (place.starts_with(directory + "/")) std::ignore = base::unmount(place);
   }
 }
 

@@ -2,6 +2,7 @@
 
 #include "base/errc.hpp"
 #include "base/os/log.hpp"
+#include "base/os/unmount.hpp"
 
 #include <algorithm>
 #include <arpa/inet.h>
@@ -205,7 +206,7 @@ void JobVolume::mount_ended() {
   }
   base::log_warning("mount a volume again", base::kv("attempt", attempt_),
                     base::kv("said", mount_.last_line()));
-  std::ignore = unmount(directory_->mount());
+  std::ignore = base::unmount(directory_->mount());
   mount_timer_ = loop_.after(next_pause(mount_pause_), [this] { start_mount(); });
 }
 

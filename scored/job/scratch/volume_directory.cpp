@@ -2,7 +2,7 @@
 
 #include "base/errc.hpp"
 #include "base/model/model.hpp"
-#include "base/os/spawn.hpp"
+#include "base/os/unmount.hpp"
 #include "base/text.hpp"
 
 #include <algorithm>
@@ -10,7 +10,6 @@
 #include <fcntl.h>
 #include <filesystem>
 #include <sys/file.h>
-#include <sys/mount.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -21,7 +20,6 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr int kTries = 10;  // a sweep may take a new directory for an abandoned one
-constexpr const char* kUnmounter = "/usr/bin/fusermount3";
 
 std::string user_name() {
   return std::to_string(getuid());
@@ -68,7 +66,7 @@ base::UniqueFd lock_of(int user, const std::string& name, const std::string& pat
 }
 
 base::Status remove_tree(const std::string& path) {
-  if (auto gone = unmount(VolumeDirectory::mount_of(path)); !gone) return gone;
+  if (auto gone = base::unmount(VolumeDirectory::mount_of(path)); !gone) return gone;
   std::error_code error;
   fs::remove_all(path, error);  // follows no links
   if (error) return base::fail(error, "remove {}", path);
@@ -76,24 +74,6 @@ base::Status remove_tree(const std::string& path) {
 }
 
 }  // namespace
-
-base::Status unmount(const std::string& directory) {
-  if (geteuid() == 0) {
-    const bool is_gone = umount2(directory.c_str(), MNT_DETACH | UMOUNT_NOFOLLOW) == 0 ||
-                         errno == EINVAL || errno == ENOENT;
-    if (is_gone) return {};
-    return base::fail(base::errno_code(errno), "unmount {}", directory);
-  }
-  base::SpawnSpec spec;
-  spec.path = kUnmounter;
-  spec.argv = {"fusermount3", "-u", "-q", "-z", directory};
-  spec.environment = {"PATH=/usr/bin:/bin"};
-  auto unmounter = base::spawn(spec);
-  if (!unmounter) return unmounter.error().error;
-  // It fails where there is no mount, too; a mount that stays keeps the directory from going.
-  std::ignore = base::reap(unmounter->pidfd.get(), true);
-  return {};
-}
 
 std::string VolumeDirectory::path_of(const std::string& path, base::AttemptId attempt) {
   return fmt::format("{}/{}/{}", path, user_name(), attempt);

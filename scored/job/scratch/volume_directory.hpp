@@ -53,8 +53,4 @@ struct Swept {
 // Removes the volumes of this user in PATH whose shepherds are gone.
 Swept sweep_volumes(const std::string& path);
 
-// Also where no process serves it any more. No mount: nothing happens. Errors: why it is there
-// still.
-base::Status unmount(const std::string& directory);
-
 }  // namespace score::shepherd
