@@ -150,6 +150,7 @@ void DaemonLink::write_queue() {
   if (out_.capacity() > kReadBytes * 4) out_.shrink_to_fit();
   written_ = 0;
   loop_.change(socket_.get(), EPOLLIN);
+  handlers_.sent();
 }
 
 void DaemonLink::flush() {

@@ -23,6 +23,7 @@ class DaemonLink {
     // With the descriptors that came with it.
     std::function<void(proto::InFrame, std::vector<base::UniqueFd>)> frame;
     std::function<void()> lost;
+    std::function<void()> sent;  // all that was queued
   };
 
   // listener: a listening Unix stream socket; made non-blocking. allowed: uids that may connect.
@@ -31,6 +32,9 @@ class DaemonLink {
   base::Status start(Handlers handlers);
 
   [[nodiscard]] bool is_connected() const { return static_cast<bool>(socket_); }
+
+  // Not yet taken by the kernel; 0 without a connection.
+  [[nodiscard]] std::size_t queued_bytes() const { return out_.size() - written_; }
 
   // True if the listener's name is gone from the file system: no daemon can connect any more.
   [[nodiscard]] bool is_unreachable() const;

@@ -22,12 +22,26 @@ void OutputSender::begin(std::uint64_t attempt, std::string node_name) {
 }
 
 void OutputSender::read() {
-  pump_.pump(window_.room(), [this](OutputChunk chunk) { send(window_.push(std::move(chunk))); });
+  const std::size_t bytes = pump_.pump(
+      window_.room(), [this](OutputChunk chunk) { send(window_.push(std::move(chunk))); });
+  const base::Duration pause = pace_.read(bytes, base::monotonic_now());
+  if (pause > base::Duration()) {
+    is_pausing_ = true;
+    loop_.after(pause, [this] {
+      is_pausing_ = false;
+      follow();
+    });
+  }
   watch();
 }
 
+void OutputSender::follow() {
+  const bool may_read = !is_pausing_ && window_.room() > 0 && link_.queued_bytes() == 0;
+  loop_.change(pump_.descriptor(), may_read ? EPOLLIN : 0U);
+}
+
 void OutputSender::watch() {
-  loop_.change(pump_.descriptor(), window_.room() > 0 ? EPOLLIN : 0U);
+  follow();
   moved_();
 }
 

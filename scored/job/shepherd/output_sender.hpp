@@ -1,6 +1,8 @@
 #pragma once
 // The tasks' output on its way to the node daemon: read while the window has room, kept until the
-// front end has taken it, sent again after a reconnection.
+// front end has taken it, sent again after a reconnection. While an earlier frame still waits for
+// the node daemon, nothing is read: the tasks wait, and what they write meanwhile becomes one
+// frame.
 
 #include "scored/job/shepherd/daemon_link.hpp"
 #include "scored/job/tasks/event_loop.hpp"
@@ -30,6 +32,10 @@ class OutputSender {
   // The front end has taken so many bytes more.
   void taken(std::uint64_t bytes);
   void resend();
+
+  // The link's queue is empty.
+  void queue_emptied() { follow(); }
+
   // Pipes were added: read them as long as there is room.
   void watch();
 
@@ -43,12 +49,16 @@ class OutputSender {
 
  private:
   void read();
+  // Watches the pipes if they may be read now.
+  void follow();
   void send(const OutputChunk& chunk);
 
   EventLoop& loop_;
   DaemonLink& link_;
   OutputPump pump_;
   OutputWindow window_;
+  ReadPace pace_;
+  bool is_pausing_ = false;
   std::uint64_t attempt_ = 0;
   std::string node_name_;
   std::function<void()> moved_;

@@ -77,7 +77,12 @@ base::Status Shepherd::start() {
   return link_.start(
       {.frame = [this](const proto::InFrame& frame,
                        auto descriptors) { on_frame(frame, std::move(descriptors)); },
-       .lost = [this] { on_lost(); }});
+       .lost =
+           [this] {
+             on_lost();
+             output_.queue_emptied();
+           },
+       .sent = [this] { output_.queue_emptied(); }});
 }
 
 void Shepherd::watch_spawner(SpawnClient::Handlers& spawning) {

@@ -33,6 +33,13 @@ void OutputWindow::taken(std::uint64_t bytes) {
   }
 }
 
+base::Duration ReadPace::read(std::size_t bytes, base::TimePoint now) {
+  if (bytes == 0 || bytes >= kMuch) return {};
+  const bool after_pause = now - last_ > 2 * kPause;
+  last_ = now;
+  return after_pause ? base::Duration() : kPause;
+}
+
 base::Result<OutputPump> OutputPump::create() {
   base::UniqueFd epoll(epoll_create1(EPOLL_CLOEXEC));
   if (!epoll) return base::fail(base::errno_code(errno), "epoll_create1");
@@ -49,13 +56,15 @@ base::Status OutputPump::add(std::uint32_t rank, wire::Stream stream, base::Uniq
   return {};
 }
 
-void OutputPump::pump(std::size_t room, const Sink& sink) {
+std::size_t OutputPump::pump(std::size_t room, const Sink& sink) {
+  const std::size_t all = room;
   std::array<epoll_event, 64> ready{};
   const int count = epoll_wait(epoll_.get(), ready.data(), ready.size(), 0);
   for (int i = 0; i < count && room > 0; ++i) {
     Source& source = sources_[ready[static_cast<std::size_t>(i)].data.u64];
     if (source.fd) room -= std::min(room, read_chunk(source, room, sink));
   }
+  return all - room;
 }
 
 std::size_t OutputPump::read_chunk(Source& source, std::size_t room, const Sink& sink) {

@@ -4,6 +4,7 @@
 
 #include "base/os/fd.hpp"
 #include "base/result.hpp"
+#include "base/time.hpp"
 #include "proto/common.pb.h"
 
 #include <cstdint>
@@ -44,6 +45,22 @@ class OutputWindow {
   std::deque<OutputChunk> chunks_;
 };
 
+// When the pipes are read again, so that many small writes become few frames: each frame costs the
+// shepherd, the daemons and the front end a wake-up. Pure.
+class ReadPace {
+ public:
+  static constexpr base::Duration kPause = std::chrono::milliseconds(1);
+  // A reading of so much is worth its frame: stdio writes no less of what it buffers.
+  static constexpr std::size_t kMuch = 4 * 1024;
+
+  // How long to wait after a reading at `now` that gave so many bytes. Output after a pause, and
+  // much output, never waits.
+  base::Duration read(std::size_t bytes, base::TimePoint now);
+
+ private:
+  base::TimePoint last_{};  // reading of little
+};
+
 // The reading ends of all tasks' pipes behind one descriptor, so that a full window stops all of
 // them with one call.
 class OutputPump {
@@ -59,8 +76,8 @@ class OutputPump {
   // A pipe's or a terminal master's end, non-blocking. Errors: errno codes.
   base::Status add(std::uint32_t rank, wire::Stream stream, base::UniqueFd fd);
   // Reads at most one chunk of each pipe that is ready, `room` bytes in all. Ends those at their
-  // end.
-  void pump(std::size_t room, const Sink& sink);
+  // end. Gives the bytes read.
+  std::size_t pump(std::size_t room, const Sink& sink);
   // No task is left: what is in the pipes now is still read, then they are closed, even if another
   // process holds them open.
   void limit_to_present();

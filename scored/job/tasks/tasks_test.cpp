@@ -75,6 +75,26 @@ TEST(OutputWindow, CountsWhatIsOnTheWay) {
   EXPECT_TRUE(window.held().empty());
 }
 
+TEST(ReadPace, LetsOutputAfterAPauseAndMuchOutputPass) {
+  ReadPace pace;
+  base::TimePoint now{std::chrono::seconds(1)};
+  EXPECT_EQ(pace.read(10, now), base::Duration());
+  for (int i = 0; i < 100; ++i) EXPECT_EQ(pace.read(ReadPace::kMuch, now), base::Duration());
+  now += std::chrono::milliseconds(5);
+  EXPECT_EQ(pace.read(10, now), base::Duration());
+  EXPECT_EQ(pace.read(0, now), base::Duration());
+}
+
+TEST(ReadPace, ReadsLittleOutputAtMostOncePerPause) {
+  ReadPace pace;
+  base::TimePoint now{std::chrono::seconds(1)};
+  int readings = 0;
+  for (const auto end = now + std::chrono::seconds(1); now < end; ++readings) {
+    now += std::max<base::Duration>(pace.read(20, now), std::chrono::microseconds(10));
+  }
+  EXPECT_LE(readings, 1'010);
+}
+
 TEST(OutputPump, EndsPipesThatOtherProcessesHoldOpen) {
   auto pump = OutputPump::create();
   auto pipe = base::make_pipe();
