@@ -28,7 +28,8 @@ Attempts::Attempts(AttemptParts parts, Settings settings, ShepherdFrames::Handle
       scratch_host_(std::move(settings.scratch_host)),
       shepherds_(parts_, std::move(settings.start)),
       sweeps_(parts_, shepherds_, scratch_path_),
-      frames_(parts_, std::move(handlers)),
+      frames_(parts_, std::move(handlers), shepherds_.cores().processors.size(),
+              [this](const Attempt& attempt) { return has_others(attempt); }),
       end_(parts_),
       found_(std::move(found)) {}
 
@@ -59,6 +60,13 @@ std::size_t Attempts::running_count() const {
   return static_cast<std::size_t>(std::count_if(
       attempts_.begin(), attempts_.end(),
       [](const auto& one) { return !one.second->is_removed && !one.second->tasks.empty(); }));
+}
+
+bool Attempts::has_others(const Attempt& attempt) const {
+  return std::any_of(attempts_.begin(), attempts_.end(), [&attempt](const auto& entry) {
+    const Attempt& other = *entry.second;
+    return !other.is_removed && !other.tasks.empty() && job_of(other.id) != job_of(attempt.id);
+  });
 }
 
 std::vector<const wire::ScratchSample*> Attempts::volumes() const {

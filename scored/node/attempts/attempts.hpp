@@ -66,6 +66,8 @@ class Attempts {
   [[nodiscard]] std::vector<const wire::ScratchSample*> volumes() const;
 
  private:
+  // Whether other jobs than the attempt's have tasks here.
+  [[nodiscard]] bool has_others(const Attempt& attempt) const;
   AttemptPtr find(AttemptId attempt) const;
   AttemptPtr add(AttemptId attempt, std::optional<UserId> user = {});
   // before: an earlier one of the same number that is being removed, or null.

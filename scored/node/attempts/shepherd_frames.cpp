@@ -16,9 +16,9 @@ namespace {
 // shepherd.
 constexpr Duration kWindow = std::chrono::milliseconds{100};
 constexpr std::uint32_t kMostFrames = 500;  // per window
+constexpr UserId kUnknownUser{0xffff'ffffU};
 
-// When the frame that has just come may be passed on.
-TimePoint due(Attempt& attempt, TimePoint now) {
+TimePoint due_by_count(Attempt& attempt, TimePoint now) {
   if (now - attempt.window >= kWindow) {
     attempt.window = now;
     attempt.frames = 0;
@@ -28,6 +28,15 @@ TimePoint due(Attempt& attempt, TimePoint now) {
 
 }  // namespace
 
+// When the frame that has just come may be passed on.
+TimePoint ShepherdFrames::due(Attempt& attempt, const proto::InFrame& frame) {
+  const TimePoint now = parts_.clock.now();
+  const TimePoint counted = due_by_count(attempt, now);
+  if (frame.type != FrameType::TaskOutput || !is_shared_(attempt)) return counted;
+  const UserId user = attempt.user.value_or(kUnknownUser);
+  return std::max(counted, output_budget_.reserve(user, frame.payload.size(), now));
+}
+
 asio::awaitable<void> ShepherdFrames::read(AttemptPtr attempt) {
   const auto connection = attempt->connection;
   for (;;) {
@@ -35,9 +44,8 @@ asio::awaitable<void> ShepherdFrames::read(AttemptPtr attempt) {
     // Only the daemon stops; the shepherd and its tasks go on.
     if (!frame && frame.error().is(Errc::Cancelled)) co_return;
     if (!frame) break;
-    const TimePoint now = parts_.clock.now();
-    const TimePoint at = due(*attempt, now);
-    if (at > now) co_await parts_.clock.sleep_until(at);
+    const TimePoint at = due(*attempt, *frame);
+    if (at > parts_.clock.now()) co_await parts_.clock.sleep_until(at);
     // Without a head the frame stays with the shepherd.
     if (!attempt->is_removed) co_await parts_.head.ready();
     if (attempt->is_removed) {

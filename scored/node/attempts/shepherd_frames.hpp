@@ -5,6 +5,7 @@
 #include "gang/node/node_agent.hpp"
 #include "proto/convert/convert.hpp"
 #include "scored/node/attempts/attempt.hpp"
+#include "scored/node/attempts/output_budget.hpp"
 
 #include <functional>
 
@@ -18,9 +19,16 @@ class ShepherdFrames {
     std::function<void(AttemptId, std::string)> ended;
   };
 
-  // `parts` outlives it.
-  ShepherdFrames(const AttemptParts& parts, Handlers handlers)
-      : parts_(parts), handlers_(std::move(handlers)) {}
+  // Whether other jobs than the attempt's have tasks here.
+  using IsShared = std::function<bool(const Attempt&)>;
+
+  // `parts` outlives it. processors: of this node.
+  ShepherdFrames(const AttemptParts& parts, Handlers handlers, std::size_t processors,
+                 IsShared is_shared)
+      : parts_(parts),
+        handlers_(std::move(handlers)),
+        output_budget_(processors),
+        is_shared_(std::move(is_shared)) {}
 
   void report(AttemptId attempt, const gang::ShepherdEvent& event) const {
     handlers_.event(attempt, event);
@@ -31,6 +39,7 @@ class ShepherdFrames {
   asio::awaitable<void> read(AttemptPtr attempt);
 
  private:
+  TimePoint due(Attempt& attempt, const proto::InFrame& frame);
   asio::awaitable<bool> may_end(AttemptPtr attempt);
   bool on_frame(Attempt& attempt, const proto::InFrame& frame);
   static bool on_scratch(Attempt& attempt, const proto::InFrame& frame);
@@ -41,6 +50,8 @@ class ShepherdFrames {
 
   const AttemptParts& parts_;
   Handlers handlers_;
+  OutputBudget output_budget_;
+  IsShared is_shared_;
 };
 
 // The attempt that a frame for a shepherd is about, if it is one of those that pass through.

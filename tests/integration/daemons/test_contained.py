@@ -144,11 +144,47 @@ def test_busy_loops_stay_on_the_cores_of_their_job(shared, tmp_path):
     check(shared, 'eight busy loops that try to leave their core', statistics.median(alone), statistics.median(beside))
 
 
+# Of scored/node/attempts/output_budget.hpp: what output of a user gets of the processors' time beside other jobs.
+OUTPUT_SHARE, OUTPUT_BURST_S, OUTPUT_BYTE_S = 0.01, 4, 8e-9
+OUTPUT_BUFFERS = 2 << 20  # of pipe, shepherd and socket
+
+
+def flood_of(mark):
+    """The process `yes MARK`, once it runs."""
+    return next((entry for entry in pathlib.Path('/proc').iterdir() if entry.name.isdigit()
+                 and command_of(entry) == b'yes\0' + mark.encode() + b'\0'), None)
+
+
+def command_of(entry):
+    try:
+        return (entry / 'cmdline').read_bytes()
+    except OSError:
+        return b''
+
+
+def processor_seconds(cluster):
+    """Of head and node daemon so far."""
+    ticks = 0
+    for name in ('head', 'node00'):
+        fields = pathlib.Path(f"/proc/{cluster.daemon(name)['pid']}/stat").read_text().rsplit(')', 1)[1].split()
+        ticks += int(fields[11]) + int(fields[12])
+    return ticks / os.sysconf('SC_CLK_TCK')
+
+
 def test_a_stdout_bomb_is_slowed_down(shared):
     alone = rate(shared.counter)
-    job = shared.submit('yes')
-    shared.wait_job(job, 'running')
-    check(shared, 'stdout bomb', alone, rate(shared.counter))
+    began, mark = time.monotonic(), f'flood-{os.getpid()}-{time.monotonic_ns()}'
+    job = shared.submit('yes', mark)
+    wait_until(lambda: flood_of(mark))
+    flood, used, then = flood_of(mark), processor_seconds(shared), time.monotonic()
+    beside = rate(shared.counter)
+    used, lasted = processor_seconds(shared) - used, time.monotonic() - then
+    written = int(re.search(r'wchar: (\d+)', (flood / 'io').read_text())[1])
+    processors, elapsed = len(os.sched_getaffinity(0)), time.monotonic() - began
+    check(shared, 'stdout bomb', alone, beside)
+    figure('hole-8', f'stdout bomb: head and node daemon use {used / lasted / processors * 100:.1f} % of the processors')
+    most = (elapsed + OUTPUT_BURST_S) * OUTPUT_SHARE * processors / OUTPUT_BYTE_S + OUTPUT_BUFFERS
+    assert 0 < written < most, f'{written} bytes in {elapsed:.1f} s'
     shared.cancel(job)
 
 
