@@ -86,6 +86,11 @@ base::Result<std::optional<InFrame>> FrameReader::next(Role sender) {
   }
   InFrame frame{FrameType{header_->type}, std::exchange(payload_, std::string())};
   header_.reset();
+  // The frame may be handled much later: meanwhile only what came after it takes memory.
+  if (taken_ > kIdleBytes && taken_ >= pending_.size() / 2) {
+    pending_ = std::string(pending_, taken_);
+    taken_ = 0;
+  }
   return std::optional<InFrame>(std::move(frame));
 }
 

@@ -1,12 +1,14 @@
 // Reading: every connection of a thread reads through one scratch buffer, so that an idle one holds
-// no buffer at all; what is left of an incomplete frame is kept by its FrameReader, in proportion
-// to what came. Writing: frames are appended to the queue and one posted flush writes them
+// no buffer at all; what is left of an incomplete frame, or came after a frame, is kept by its
+// FrameReader. It counts as arriving; where there is no room for that, only what the present frame
+// needs is read. Writing: frames are appended to the queue and one posted flush writes them
 // together; when the socket is full, the flush waits for it. A failed write does not close: what
 // the peer sent before it went is still read, up to its end of file.
 // (tested by unix_connection_test.cpp and tls_connection_test.cpp)
 
 #include "proto/transport/stream_connection.hpp"
 
+#include "base/limits.hpp"
 #include "proto/frames/errc.hpp"
 
 #include <algorithm>
@@ -31,11 +33,6 @@ constexpr std::size_t kSmallFrame = 4U << 10U;  // needs no room of its own
 constexpr base::Duration kRoomPoll = std::chrono::milliseconds(50);
 // After so many reads that found data at once, others get their turn.
 constexpr unsigned kReadsPerTurn = 32;
-
-std::span<char> scratch() {
-  thread_local std::array<char, kScratchBytes> buffer;
-  return buffer;
-}
 
 }  // namespace
 
@@ -85,7 +82,7 @@ asio::awaitable<Result<InFrame>> StreamConnection::read(Role sender) {
     }
     if (*frame) {
       had_frame_ = true;
-      arriving_.set(0);
+      took(**frame);
       disarm(&StreamConnection::read_timer_);
       co_return std::move(**frame);
     }
@@ -103,16 +100,20 @@ asio::awaitable<Result<void>> StreamConnection::read_more() {
     reads_without_wait_ = 0;
     co_await asio::post(descriptor_.get_executor(), asio::use_awaitable);
   }
-  if (reader_.missing_payload() > kSmallFrame && arriving_.bytes() == 0) {
+  if (reader_.missing_payload() > kSmallFrame && !is_let_in_) {
     auto waited = co_await wait_for_room();
     if (!waited) co_return waited.error();
-    arriving_.set(reader_.missing_payload());
+    is_let_in_ = true;
+    arriving_.set(kept_ + reader_.missing_payload());
   }
   for (;;) {
     if (!is_open()) co_return read_failure({IoStep::Kind::End, 0, {}});
-    IoStep step = stream_->read_some(scratch());
+    const std::span<char> buffer = read_buffer();
+    IoStep step = stream_->read_some(buffer);
     if (step.kind == IoStep::Kind::Done) {
-      reader_.feed({scratch().data(), step.bytes});
+      reader_.feed({buffer.data(), step.bytes});
+      kept_ += step.bytes;
+      if (!is_let_in_) arriving_.set(kept_);
       co_return Result<void>();
     }
     if (step.kind == IoStep::Kind::End || step.kind == IoStep::Kind::Failed) {
@@ -123,6 +124,20 @@ asio::awaitable<Result<void>> StreamConnection::read_more() {
     auto waited = co_await wait(step.kind);
     if (!waited) co_return waited.error();
   }
+}
+
+// What is read ahead leaves room for the largest frame: else connections that are in the middle of
+// one could wait for each other.
+std::span<char> StreamConnection::read_buffer() const {
+  thread_local std::array<char, kScratchBytes> buffer;
+  if (arriving_.may_add(base::limits::kMaxFrameBytes)) return buffer;
+  return std::span(buffer).first(std::clamp(reader_.wanted_bytes(), kHeaderBytes, kScratchBytes));
+}
+
+void StreamConnection::took(const InFrame& frame) {
+  kept_ -= std::min(kept_, kHeaderBytes + frame.payload.size());
+  is_let_in_ = false;
+  arriving_.set(kept_);
 }
 
 // A frame that has begun to be read is read to its end: two halves never wait for each other.

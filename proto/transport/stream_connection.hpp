@@ -7,6 +7,7 @@
 
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -70,6 +71,8 @@ class StreamConnection final : public Connection,
   boost::asio::awaitable<base::Result<void>> wait(IoStep::Kind kind);
   boost::asio::awaitable<base::Result<void>> read_more();
   boost::asio::awaitable<base::Result<void>> wait_for_room();
+  [[nodiscard]] std::span<char> read_buffer() const;
+  void took(const InFrame& frame);
   base::Error read_failure(const IoStep& step);
   void watch_read_deadline();
 
@@ -98,7 +101,9 @@ class StreamConnection final : public Connection,
   bool timed_out_ = false;
   unsigned reads_without_wait_ = 0;
   Timer read_timer_;
-  base::ByteShare arriving_;  // the frame whose payload is being read
+  std::size_t kept_ = 0;      // bytes that were read and belong to no frame that was handed out
+  bool is_let_in_ = false;    // the present frame: its whole payload counts as arriving
+  base::ByteShare arriving_;  // the present frame, and what came after it
 
   std::vector<Chunk> queue_;  // from queue_front_ on
   std::size_t queue_front_ = 0;

@@ -142,15 +142,20 @@ asio::awaitable<void> ClientSession::serve() {
 asio::awaitable<bool> ClientSession::take_turn(proto::InFrame frame) {
   const ByteShare held({budget_, &budget_->incoming}, frame.payload.size());
   co_await pay_for(frame);
-  // What makes room, or is owed to nobody's reading, does not wait for it.
-  const bool needs_room = !is_stream_frame(frame.type) && frame.type != FrameType::CancelJob;
-  while (needs_room && !budget_->outgoing.has_room() && connection_->is_open()) {
-    co_await clock_.sleep_for(kRoomPoll);
-  }
   const bool may_reserve = proto::may_send(peer_.role, FrameType::Reserve);
   if (frame.type == FrameType::Reserve && may_reserve) co_await learn_users(frame.payload);
-  const auto turn = co_await turns_->take(peer_.user);
-  if (!turn || !connection_->is_open()) co_return false;
+  // What makes room, or is owed to nobody's reading, does not wait for it.
+  const bool needs_room = !is_stream_frame(frame.type) && frame.type != FrameType::CancelJob;
+  std::optional<Turns::Turn> turn;
+  do {  // the user's requests that had their turns meanwhile may have taken the room
+    turn.reset();
+    while (needs_room && !budget_->outgoing.has_room() && connection_->is_open()) {
+      co_await clock_.sleep_for(kRoomPoll);
+    }
+    auto next = co_await turns_->take(peer_.user);
+    if (!next || !connection_->is_open()) co_return false;
+    turn.emplace(*std::move(next));
+  } while (needs_room && !budget_->outgoing.has_room());
   const bool goes_on = dispatch(frame);
   // What it cost beyond its token is owed: it delays the user's next request.
   const double tokens = std::chrono::duration<double>(turn->used()) / limits::kTokenTime;
