@@ -8,6 +8,20 @@
 
 namespace score::gang {
 
+namespace {
+
+// A launch that fails is over within launch_deadline: the last part of it is for killing what the
+// nodes have started.
+Duration answer_limit(const ClusterConfig& config) {
+  return config.launch_deadline * 17 / 20;
+}
+
+Duration kill_limit(const ClusterConfig& config) {
+  return std::min<Duration>(config.kill_deadline, config.launch_deadline / 10);
+}
+
+}  // namespace
+
 template <typename Members>
 std::string Launching::names_of(const Job& job, const Members& members) const {
   std::vector<std::string> names;
@@ -24,7 +38,7 @@ void Launching::launch(Job& job, Step& step) {
   job.forget_activity();
   job.idleness.edit().begin(count);
   tables_.jobs.change(job, JobEvent::Place, step);
-  tables_.deadlines.set(job.id, DeadlineKind::Launch, step.now + tables_.config.launch_deadline);
+  tables_.deadlines.set(job.id, DeadlineKind::Launch, step.now + answer_limit(tables_.config));
   for (const std::size_t m : job.members->in(Member::Asked)) prepare(job, m, step);
 }
 
@@ -112,6 +126,7 @@ void Launching::began(Job& job, std::size_t member, Step& step) {
 
 void Launching::launch_overdue(Job& job, Step& step) {
   if (job.state != JobState::Launching) return;
+  const ClusterConfig& config = tables_.config;
   const auto silent = job.members->in(Member::Asked);
   // A node that is silent altogether is not the job's fault: it may start again elsewhere.
   const bool lost_node = std::any_of(silent.begin(), silent.end(), [&](std::size_t member) {
@@ -119,10 +134,13 @@ void Launching::launch_overdue(Job& job, Step& step) {
   });
   ending_.end(job,
               {lost_node ? JobState::NodeFailed : JobState::LaunchFailed,
-               fmt::format("no answer within {} from {}", seconds(tables_.config.launch_deadline),
+               fmt::format("no answer within {} from {}", seconds(answer_limit(config)),
                            names_of(job, silent)),
                base::kExitError, lost_node},
               step);
+  if (job.state == JobState::Completing) {
+    tables_.deadlines.set(job.id, DeadlineKind::Kill, step.now + kill_limit(config));
+  }
 }
 
 // Tasks are forked in the job's own slices, so its own time counts: a job that is suspended, or has

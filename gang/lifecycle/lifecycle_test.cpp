@@ -67,7 +67,7 @@ TEST(Launching, AMissingAnswerEndsTheLaunch) {
   b.launching.prepared(job, 0, b.step);
   b.launching.launch_overdue(job, b.step);
   EXPECT_EQ(job.outcome->ending(), JobState::LaunchFailed);
-  EXPECT_EQ(job.outcome->reasons(), std::vector<std::string>{"no answer within 10.0s from node1"});
+  EXPECT_EQ(job.outcome->reasons(), std::vector<std::string>{"no answer within 8.5s from node1"});
   EXPECT_EQ(b.sent<base::KillTasks>(), 2U);
 }
 
