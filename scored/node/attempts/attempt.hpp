@@ -26,7 +26,7 @@ struct Attempt {
   std::string socket;
   std::optional<UserId> user;  // as the launcher was ordered, or as the socket's name says
   Bytes memory{};
-  std::uint32_t cores = 0;                // of this node
+  std::vector<std::uint32_t> cores;       // of this node
   std::vector<std::uint32_t> ranks;       // of its tasks here
   std::vector<pid_t> tasks;               // once they started
   std::vector<std::uint32_t> was_ending;  // ranks that were ending already when it was killed

@@ -63,9 +63,11 @@ std::size_t Attempts::running_count() const {
 }
 
 bool Attempts::has_others(const Attempt& attempt) const {
-  return std::any_of(attempts_.begin(), attempts_.end(), [&attempt](const auto& entry) {
+  const JobHere job{job_of(attempt.id), attempt.user, attempt.cores};
+  return std::any_of(attempts_.begin(), attempts_.end(), [&job](const auto& entry) {
     const Attempt& other = *entry.second;
-    return !other.is_removed && !other.tasks.empty() && job_of(other.id) != job_of(attempt.id);
+    return !other.is_removed && !other.tasks.empty() &&
+           competes(job, {job_of(other.id), other.user, other.cores});
   });
 }
 
@@ -84,7 +86,7 @@ void Attempts::launch(gang::LaunchShepherd order) {
   const auto before = find(order.placed.attempt);
   const auto attempt = add(order.placed.attempt, order.placed.user);
   attempt->memory = order.placed.memory;
-  attempt->cores = static_cast<std::uint32_t>(order.placed.cores.size());
+  attempt->cores = order.placed.cores;
   attempt->ranks = ranks_of(order.placed);
   attempt->has_volume = order.placed.scratch > Bytes(0);
   parts_.tasks.spawn("run an attempt", run_new(attempt, before, std::move(order)));
@@ -134,7 +136,7 @@ void Attempts::follow_plan(const Attempt& attempt, const base::PlacedTasks& plac
   if (target) {
     auto usage = CgroupUsage::open(parts_.cgroups->tasks_path(attempt.id));
     parts_.switcher.add(attempt.id, *std::move(target), usage ? *std::move(usage) : nullptr,
-                        attempt.cores);
+                        static_cast<std::uint32_t>(attempt.cores.size()));
     if (!attempt.tasks.empty()) parts_.switcher.set_leader(attempt.id, attempt.tasks.front());
   } else {
     log_error("cannot switch an attempt", kv("attempt", attempt.id), kv("err", target.error()));

@@ -66,7 +66,7 @@ class Attempts {
   [[nodiscard]] std::vector<const wire::ScratchSample*> volumes() const;
 
  private:
-  // Whether other jobs than the attempt's have tasks here.
+  // Whether jobs that its output would slow have tasks here.
   [[nodiscard]] bool has_others(const Attempt& attempt) const;
   AttemptPtr find(AttemptId attempt) const;
   AttemptPtr add(AttemptId attempt, std::optional<UserId> user = {});

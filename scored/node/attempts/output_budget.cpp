@@ -13,7 +13,18 @@ double cost_of(std::size_t bytes) {
          static_cast<double>(bytes) * OutputBudget::kNanosecondsPerByte;
 }
 
+bool begins_within(const JobHere& one, const JobHere& other) {
+  return !one.cores.empty() &&
+         std::ranges::find(other.cores, one.cores.front()) != other.cores.end();
+}
+
 }  // namespace
+
+bool competes(const JobHere& one, const JobHere& other) {
+  if (one.job == other.job) return false;
+  if (!one.user || one.user != other.user) return true;
+  return !begins_within(one, other) && !begins_within(other, one);
+}
 
 OutputBudget::OutputBudget(std::size_t processors)
     : rate_(kShare * 1e9 * static_cast<double>(std::max<std::size_t>(processors, 1))) {}

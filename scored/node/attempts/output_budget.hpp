@@ -9,8 +9,20 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <optional>
+#include <span>
 
 namespace score::node {
+
+struct JobHere {
+  JobId job;
+  std::optional<UserId> user;            // none: unknown
+  std::span<const std::uint32_t> cores;  // of the node
+};
+
+// Whether output of the one takes processor time from the other. Jobs of one user on the same cores
+// do not count: they are an allocation and its steps, or take turns.
+[[nodiscard]] bool competes(const JobHere& one, const JobHere& other);
 
 class OutputBudget {
  public:

@@ -33,6 +33,20 @@ double seconds_of(std::uint64_t bytes, std::size_t chunk) {
          1e9;
 }
 
+TEST(OutputBudget, CountsOtherUsersAndOtherCores) {
+  const std::vector<std::uint32_t> low{0, 1, 2, 3};
+  const std::vector<std::uint32_t> part{3};
+  const std::vector<std::uint32_t> high{4, 5};
+  const JobHere job{JobId{1}, kAnn, low};
+  EXPECT_FALSE(competes(job, job));
+  EXPECT_FALSE(competes({JobId{2}, kAnn, part}, job)) << "a step";
+  EXPECT_FALSE(competes(job, {JobId{2}, kAnn, part}));
+  EXPECT_TRUE(competes(job, {JobId{2}, kAnn, high}));
+  EXPECT_TRUE(competes(job, {JobId{2}, kAnn, {}})) << "takes no cores";
+  EXPECT_TRUE(competes(job, {JobId{2}, kBob, part}));
+  EXPECT_TRUE(competes({JobId{1}, std::nullopt, low}, {JobId{2}, std::nullopt, low}));
+}
+
 TEST(OutputBudget, CarriesABurstAtOnce) {
   OutputBudget budget(2);
   for (int i = 0; i < 250; ++i) EXPECT_EQ(budget.reserve(kAnn, kChunk, kBegin), kBegin) << i;

@@ -19,7 +19,7 @@ class ShepherdFrames {
     std::function<void(AttemptId, std::string)> ended;
   };
 
-  // Whether other jobs than the attempt's have tasks here.
+  // Whether jobs that the attempt's output would slow have tasks here.
   using IsShared = std::function<bool(const Attempt&)>;
 
   // `parts` outlives it. processors: of this node.

@@ -172,7 +172,7 @@ asio::awaitable<Result<proto::FoundAttempt>> ShepherdStart::read_report(AttemptP
   }
   attempt->memory =
       found->placed.memory != Bytes(0) ? found->placed.memory : settings_.limits.memory;
-  attempt->cores = static_cast<std::uint32_t>(found->placed.cores.size());
+  attempt->cores = found->placed.cores;
   attempt->has_volume = found->placed.scratch > Bytes(0);
   attempt->ranks = ranks_of(found->placed);
   attempt->tasks = found->pids;
