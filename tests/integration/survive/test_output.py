@@ -1,32 +1,22 @@
 """Output while daemons restart. By hand: SCORE_KILLS=200."""
 import os
 import random
-import threading
 import time
 
 from figures import figure
+from workers import Workers
 
 KILLS = int(os.environ.get('SCORE_KILLS', 12))
 
 
-class Work:
+class Work(Workers):
     """Short jobs, one after the other; counts those that ended well without all of their output."""
 
     def __init__(self, cluster):
-        self.cluster, self.is_over, self.count, self.lost = cluster, threading.Event(), 0, []
-        self.threads = [threading.Thread(target=self.run) for _ in range(2)]
+        super().__init__(2)
+        self.cluster, self.count, self.lost = cluster, 0, []
 
-    def __enter__(self):
-        for thread in self.threads:
-            thread.start()
-        return self
-
-    def __exit__(self, *_):
-        self.is_over.set()
-        for thread in self.threads:
-            thread.join()
-
-    def run(self):
+    def run(self, _):
         while not self.is_over.is_set():
             result = self.cluster.run('scrun', '-q', '-N', 3, '--no-requeue', 'sh', '-c', 'sleep 0.2; echo x', code=None)
             self.count += 1

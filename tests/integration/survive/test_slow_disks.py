@@ -1,6 +1,5 @@
 """A head whose disk is slow, and jobs whose working directory does not answer."""
 import statistics
-import threading
 import time
 
 import pytest
@@ -10,6 +9,7 @@ from figures import figure
 from frames import Schema, read_frame
 from slow_disk import slow_directory, slow_head
 from test_clients import client, submission
+from workers import Workers
 
 SCHEMA = Schema()
 DELAY_MS = 3000
@@ -22,23 +22,12 @@ def suspects(cluster):
     return [line for line in logs.splitlines() if 'suspect' in line.lower() or 'node is down' in line.lower()]
 
 
-class Submitters:
+class Submitters(Workers):
     """Clients that submit one job after the other; how long each acknowledgement took."""
 
     def __init__(self, cluster):
+        super().__init__(CLIENTS)
         self.cluster, self.took, self.jobs = cluster, [], []
-        self.is_over = threading.Event()
-        self.threads = [threading.Thread(target=self.run, args=(number,)) for number in range(CLIENTS)]
-
-    def __enter__(self):
-        for thread in self.threads:
-            thread.start()
-        return self
-
-    def __exit__(self, *_):
-        self.is_over.set()
-        for thread in self.threads:
-            thread.join()
 
     def run(self, number):
         with client(self.cluster) as (peer, _):

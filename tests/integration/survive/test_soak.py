@@ -15,6 +15,7 @@ import pytest
 from cluster import EXAMPLES, LIMIT, wait_until
 from figures import figure
 from frozen import FrozenWatch
+from workers import Workers
 
 SECONDS = float(os.environ.get('SCORE_SOAK_SECONDS', 60))
 SEED = int(os.environ.get('SCORE_SEED', 1))
@@ -32,25 +33,14 @@ import sys; sys.stdout.write(str(x) + chr(10))
 NOTE = 'echo "$0 $SCORE_RANK $SCORE_RESTART_COUNT" >> "$NOTES"; exec "$@"'
 
 
-class Work:
+class Work(Workers):
     """Workers that run one job after the other until told to stop, and what became of each job."""
 
     def __init__(self, cluster, notes):
+        super().__init__(3)
         self.cluster, self.notes = cluster, notes
-        self.is_over = threading.Event()
         self.lock = threading.Lock()
         self.done = {}  # name: (exit code, stdout, stderr)
-        self.threads = [threading.Thread(target=self.run, args=(number,)) for number in range(3)]
-
-    def __enter__(self):
-        for thread in self.threads:
-            thread.start()
-        return self
-
-    def __exit__(self, *_):
-        self.is_over.set()
-        for thread in self.threads:
-            thread.join()
 
     def run(self, worker):
         chance = random.Random(SEED * 100 + worker)
