@@ -34,6 +34,7 @@ namespace limits = base::limits;
 
 constexpr int kSignalExit = SIGKILL;
 constexpr base::Duration kDrainGrace = 300ms;  // after all are killed, for the pipes to end
+constexpr base::Duration kTakenWithin = 1s;    // the end waits so long for a slow front end
 
 template <class Message>
 std::optional<Message> parse(const proto::InFrame& frame) {
@@ -521,12 +522,20 @@ void Shepherd::remove_leftovers() {
   remove_abandoned_memory("/dev/shm", began_);
 }
 
-// Told of the end, the node daemon forgets the attempt, so what a daemon or the head that died
-// since had of the output would be lost. The head may die again before its front end has come back:
-// a resumed attempt ends when its output was taken.
+// After Done the node daemon forgets the attempt, so output that only the head or the node daemon
+// has is lost if that one dies. So Done waits until the front end has the output: a second at most,
+// or, after a resume, as long as it takes, for the head may die again before the front end is back.
 void Shepherd::finish_if_drained() {
   if (!has_drained() || phase_ != Phase::Draining) return;
-  if (is_resumed_ && output_.is_owed()) return;
+  if (output_.is_owed() && (is_resumed_ || !is_output_overdue_)) {
+    if (!std::exchange(awaits_taking_, true)) {
+      loop_.after(kTakenWithin, [this] {
+        is_output_overdue_ = true;
+        finish_if_drained();
+      });
+    }
+    return;
+  }
   phase_ = Phase::Done;
   send_done();
   if (!link_.is_connected()) on_lost();

@@ -4,8 +4,8 @@
 //
 // Signals of the node daemon go to the tasks (the ranks' first processes), not to what they
 // started. When every task has ended, everything they left behind is killed, what is in the pipes
-// is sent, and Done reports all exits. A node daemon that resumes gets Done again, until End, but
-// not before what was sent is taken.
+// is sent, and Done reports all exits when the front end has taken what was sent, or after a second.
+// A node daemon that resumes gets Done again, until End, but not before all is taken.
 
 #include "scored/job/plan/plan.hpp"
 #include "scored/job/scratch/volume.hpp"
@@ -140,6 +140,8 @@ class Shepherd {
   std::optional<LeftoverKill> leftover_kill_;
   bool leftovers_are_dead_ = false;
   bool is_resumed_ = false;
+  bool awaits_taking_ = false;  // the front end has not taken all of the output
+  bool is_output_overdue_ = false;
   EventLoop::TimerId leftover_timer_ = 0;
   std::optional<LostDaemon> lost_daemon_;
   EventLoop::TimerId reachable_timer_ = 0;

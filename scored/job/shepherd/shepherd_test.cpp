@@ -196,6 +196,23 @@ TEST(Shepherd, SurvivesTheNodeDaemonAndReportsAllAgain) {
 }
 
 // Who reports the end is forgotten, and the output with it.
+TEST(Shepherd, EndsWhenItsOutputWasTakenOrAfterASecond) {
+  TestNode taking;
+  taking.takes_output = false;
+  taking.prepare(shell("echo x"));
+  ASSERT_TRUE(taking.wait([&] { return taking.ready.has_value(); }));
+  taking.start();
+  ASSERT_TRUE(taking.wait([&] { return taking.output_bytes == 2; }));
+  taking.take(2);
+  EXPECT_TRUE(taking.wait([&] { return taking.done.has_value(); }));
+
+  TestNode silent;
+  silent.takes_output = false;
+  const auto began = std::chrono::steady_clock::now();
+  ASSERT_TRUE(silent.run(shell("echo x")));
+  EXPECT_GE(std::chrono::steady_clock::now() - began, std::chrono::seconds(1));
+}
+
 TEST(Shepherd, FoundAgainEndsWhenItsOutputWasTaken) {
   TestNode node;
   node.takes_output = false;
