@@ -4,8 +4,8 @@
 //
 // Signals of the node daemon go to the tasks (the ranks' first processes), not to what they
 // started. When every task has ended, everything they left behind is killed, what is in the pipes
-// is sent, and Done reports all exits when the front end has taken what was sent, or after a second.
-// A node daemon that resumes gets Done again, until End, but not before all is taken.
+// is sent, and Done reports all exits when the front end has taken what was sent, or after a
+// second. A node daemon that resumes gets Done again, until End, but not before all is taken.
 
 #include "scored/job/plan/plan.hpp"
 #include "scored/job/scratch/volume.hpp"
