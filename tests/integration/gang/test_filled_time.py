@@ -7,7 +7,7 @@ from cluster import BIN, wait_until
 from progress import start_progress
 from web import Web, faults, value
 
-HALF = (BIN / 'scbench-phases', 'alone', 0, 2_000_000, 2_000_000, 1 << 40, 1)  # works and sleeps in turns, 2 ms each
+RARELY = (BIN / 'scbench-phases', 'alone', 0, 2_000_000, 18_000_000, 1 << 40, 1)  # works 2 ms, sleeps 18 ms, in turns
 NODES = 2
 
 
@@ -18,8 +18,8 @@ def fill_is_on(pair):
     pair.run('scadm', 'set', 'fill', 'off')
 
 
-def half(cluster, *options):
-    return cluster.submit('-N', NODES, *options, *HALF)
+def works_rarely(cluster, *options):
+    return cluster.submit('-N', NODES, *options, *RARELY)
 
 
 def filled(cluster, job):
@@ -57,7 +57,7 @@ def needs_priorities(cluster):
 
 def test_two_jobs_that_block_fill_each_others_slices(pair):
     needs_priorities(pair)
-    jobs = [half(pair), half(pair)]
+    jobs = [works_rarely(pair), works_rarely(pair)]
     for job in jobs:
         fills(pair, job)
     assert 'filled' in pair.run('score', 'job', jobs[0]).stdout
@@ -73,7 +73,7 @@ def test_two_jobs_that_block_fill_each_others_slices(pair):
 
 def test_a_viewer_sees_who_fills_and_what_it_used(pair):
     needs_priorities(pair)
-    jobs = [half(pair), half(pair)]
+    jobs = [works_rarely(pair), works_rarely(pair)]
     web = Web(pair.json('score', 'info')['dashboard_url'])
     states, filled_jobs, most = set(), set(), {job: 0 for job in jobs}
     for document in web.stream('?rate=10'):
@@ -91,7 +91,7 @@ def test_a_viewer_sees_who_fills_and_what_it_used(pair):
 
 def test_off_stops_what_fills(pair):
     needs_priorities(pair)
-    jobs = [half(pair), half(pair)]
+    jobs = [works_rarely(pair), works_rarely(pair)]
     fills(pair, jobs[0])
     pair.run('scadm', 'set', 'fill', 'off')
     assert pair.json('score', 'info')['fill'] == 'off'
@@ -100,15 +100,15 @@ def test_off_stops_what_fills(pair):
 
 def test_a_job_that_refuses_neither_fills_nor_is_filled(pair):
     needs_priorities(pair)
-    refusing, other = half(pair, '--no-fill'), half(pair)
+    refusing, other = works_rarely(pair, '--no-fill'), works_rarely(pair)
     assert pair.job(refusing)['no_fill'] is True
     assert stays(pair, refusing, other)
     assert filled(pair, refusing) == filled(pair, other) == 0
 
 
 def test_an_exclusive_job_is_not_filled(pair):
-    first = half(pair)
-    exclusive = half(pair, '--queue', 'exclusive')
+    first = works_rarely(pair)
+    exclusive = works_rarely(pair, '--queue', 'exclusive')
     pair.wait_job(exclusive, 'running', 'pending')
     assert filled(pair, exclusive) == 0
     pair.cancel(first)
@@ -124,7 +124,7 @@ def test_a_busy_gang_leaves_a_filler_nothing_to_count(pair, tmp_path):
 
 def test_jobs_of_a_dead_node_daemon_have_their_priority_back(pair):
     needs_priorities(pair)
-    jobs = [half(pair), half(pair)]
+    jobs = [works_rarely(pair), works_rarely(pair)]
     for job in jobs:
         fills(pair, job)
     pair.kill('node00')
