@@ -83,6 +83,7 @@ struct DirectFiles::File {
   std::uint64_t left = 0;
   std::uint64_t written = 0;  // since the lease was taken
   std::int64_t end_ms = 0;
+  std::int64_t refused_until_ms = 0;
 };
 
 // The numbers of a process and a descriptor mean something on one node only, which the same device
@@ -175,6 +176,7 @@ bool DirectFiles::write(File& file, const Request& request, const std::vector<io
 bool DirectFiles::has_lease(File& file, FileId id, std::uint64_t bytes) {
   const std::scoped_lock lock(file.mutex);
   const std::int64_t now = monotonic_ms();
+  if (now < file.refused_until_ms) return false;
   if (file.left < bytes || now >= file.end_ms) {
     std::uint64_t wanted = std::max(bytes, kLeaseBytes);
     int error = take_lease_(id, wanted, file.written);
@@ -182,6 +184,7 @@ bool DirectFiles::has_lease(File& file, FileId id, std::uint64_t bytes) {
     file.left = error == 0 ? wanted : 0;
     file.written = 0;
     file.end_ms = now + kLeaseMs / 2;
+    if (error == EBUSY) file.refused_until_ms = file.end_ms;  // transactions use the file
     if (error != 0) return false;
   }
   file.left -= bytes;

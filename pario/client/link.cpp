@@ -17,8 +17,7 @@
 namespace score::pario {
 namespace {
 
-constexpr unsigned kMostTries = 4;  // and kMostTryMs: then it is the request's fault
-constexpr std::int64_t kMostTryMs = 20'000;
+constexpr unsigned kMostTries = 4;
 constexpr int kOtherReplicaMs = 100;  // until the other replica is asked again
 constexpr int kConnectMs = 3'000;
 
@@ -206,7 +205,7 @@ bool Link::send_again(unsigned generation) {
     const std::scoped_lock lock(mutex_);
     for (auto at = calls_.begin(); at != calls_.end();) {
       Call& call = *at->second;
-      if (++call.tries < kMostTries || monotonic_ms() - call.since_ms < kMostTryMs) {
+      if (++call.tries < kMostTries || monotonic_ms() - call.since_ms < most_try_ms_) {
         call.generation = generation;
         calls.push_back(&call);
         ++at;

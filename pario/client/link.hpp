@@ -39,6 +39,7 @@ struct Call {
 class Link final : private PmLink::Exchange {
  public:
   static constexpr int kReconnectSeconds = 10;
+  static constexpr std::int64_t kMostTryMs = 20'000;
 
   // `volume` must outlive this. The link is to the server of part `server`, or to that of its copy:
   // by TCP, as what the copy gets too must pass through a server.
@@ -48,11 +49,18 @@ class Link final : private PmLink::Exchange {
         has_copy_(volume.replicas > 1),
         transport_(volume.replicas > 1 ? Transport::Tcp : transport) {}
 
-  // To one server and no other, by TCP.
-  Link(const VolumeDescription& volume, std::uint32_t server, int reconnect_seconds)
+  // Of a server to another one, by TCP.
+  struct Peer {
+    int reconnect_seconds = 1;
+    bool has_copy = false;  // false: to this server and no other
+  };
+
+  Link(const VolumeDescription& volume, std::uint32_t server, const Peer& peer)
       : volume_(volume),
         server_(server),
-        reconnect_seconds_(reconnect_seconds),
+        reconnect_seconds_(peer.reconnect_seconds),
+        most_try_ms_(peer.has_copy ? 2'000 : kMostTryMs),
+        has_copy_(peer.has_copy),
         transport_(Transport::Tcp) {}
 
   ~Link();
@@ -97,6 +105,7 @@ class Link final : private PmLink::Exchange {
   const VolumeDescription& volume_;
   std::uint32_t server_;
   int reconnect_seconds_ = kReconnectSeconds;
+  std::int64_t most_try_ms_ = kMostTryMs;  // and some tries: then it is the request's fault
   bool has_copy_ = false;
   bool is_at_copy_ = false;   // the connection is to the server of the copy
   bool was_refused_ = false;  // that server does not lead

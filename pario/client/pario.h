@@ -88,8 +88,8 @@ ssize_t pario_write_view(pario_file* file, const pario_view* view, const void* b
  * transaction that will fail may not fit together.
  *
  * PARIO_STABLE: once committed it survives a loss of power. PARIO_VOLATILE: it survives kill -9 of
- * servers and clients, and commits sooner. Plain reads and writes are not a part of this order. One
- * thread uses a transaction. */
+ * servers and clients, and commits sooner. A plain write of bytes that it has read is a conflict;
+ * plain reads are not a part of this order. One thread uses a transaction. */
 typedef struct pario_transaction pario_transaction;
 #define PARIO_VOLATILE 0
 #define PARIO_STABLE 1

@@ -78,6 +78,7 @@ constexpr unsigned fields_of(Op op) {
     case Op::Statistics:
     case Op::Destroy:
     case Op::OpenData:
+    case Op::LogTransaction:
       break;
   }
   return 0;
@@ -153,7 +154,7 @@ bool take_body(Cursor& cursor, unsigned fields, Request& request) {
   if ((fields & kName2) && !is_valid_name(request.name2)) return false;
   if ((fields & kServers) && !take_servers(cursor, request)) return false;
   if (fields & kExtents) return take_extents(cursor, request);
-  return request.data_bytes == 0 || request.op == Op::FillTable;
+  return request.data_bytes == 0 || takes_data(request.op);
 }
 
 // Sizes are off_t; identifiers are not 0.

@@ -67,7 +67,9 @@ enum class Op : std::uint16_t {
   Gather,       // coordinated access to id: answered when all ranks have come; see Gathered
   OpenData,     // this server's directory of data, for a client of its node and user
   Lease,        // sets `number` bytes aside for direct writes to id; `other` were written
-  Last = Lease,
+  // To the follower of a part: a record of the leader's log of transactions.
+  LogTransaction,
+  Last = LogTransaction,
 };
 
 // The fields of a Gather. `number` is the group.
@@ -143,14 +145,15 @@ struct Request {
   std::string_view name2{};
   std::vector<Extent> extents{};         // each at most kMaxDataBytes
   std::vector<std::uint16_t> servers{};  // ascending
-  std::uint32_t data_bytes = 0;          // Write, StageTransaction: sum of the extents; FillTable
-  RemoteMemory remote{};                 // kRemote
-  std::vector<std::uint64_t> places{};   // kRemote: of each extent's bytes, from remote.offset on
+  std::uint32_t data_bytes = 0;  // Write, StageTransaction: sum of the extents; see takes_data()
+  RemoteMemory remote{};         // kRemote
+  std::vector<std::uint64_t> places{};  // kRemote: of each extent's bytes, from remote.offset on
 };
 
 // Does a request of this kind have data?
 constexpr bool takes_data(Op op) {
-  return op == Op::Write || op == Op::StageTransaction || op == Op::FillTable;
+  return op == Op::Write || op == Op::StageTransaction || op == Op::FillTable ||
+         op == Op::LogTransaction;
 }
 
 // Header and body. The request must be valid as parse_request() has it.

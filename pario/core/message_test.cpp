@@ -20,13 +20,14 @@ Request sample(Op op) {
     request.mode = 0100644;
   if (op == Op::Insert || op == Op::Rename || op == Op::Truncate || op == Op::SetTime ||
       op == Op::Unlink || op == Op::Reserve ||
-      (op >= Op::StageTransaction && op != Op::FillTable && op != Op::Destroy)) {
+      (op >= Op::StageTransaction && op != Op::FillTable && op != Op::Destroy &&
+       op != Op::LogTransaction)) {
     request.number = 4096;
   }
   if (op == Op::StageTransaction || op == Op::PrepareTransaction || op == Op::FillTable) {
     request.mode = 2;
   }
-  if (op == Op::FillTable) request.data_bytes = 7;
+  if (op == Op::FillTable || op == Op::LogTransaction) request.data_bytes = 7;
   if (op == Op::StageTransaction) request.extents = {{0, 10}, {kMaxOffset - 5, 5}};
   if (op == Op::StageTransaction) request.data_bytes = 15;
   if (op == Op::PrepareTransaction || op == Op::FinishTransaction) request.other = 1;

@@ -69,7 +69,8 @@ class Replica {
   // A client came here although this one does not serve.
   void asked();
   void follower_is_lost();
-  // The other one has everything, and has stored `number` as its view.
+  // The other one has everything, and is about to follow in view `number`: this one must have
+  // stored that before, as the other one may take over from then on.
   void repaired(std::uint64_t number);
   // A leader begins to fill this one.
   void begin_filling();

@@ -101,6 +101,9 @@ bool decode_body(std::string_view body, LogRecord& record) {
     case LogRecord::Kind::Committed:
       take_servers(cursor, record.part);
       break;
+    case LogRecord::Kind::Accesses:
+      take_accesses(cursor, record.part);
+      break;
     case LogRecord::Kind::Applied:
       cursor.take(record.boot);
       break;
@@ -122,12 +125,49 @@ std::string encode(const LogRecord& record) {
   if (record.kind == LogRecord::Kind::Prepared || record.kind == LogRecord::Kind::Committed) {
     put_servers(body, record.part);
   }
-  if (record.kind == LogRecord::Kind::Prepared) put_accesses(body, record.part);
+  if (record.kind == LogRecord::Kind::Prepared || record.kind == LogRecord::Kind::Accesses) {
+    put_accesses(body, record.part);
+  }
   if (record.kind == LogRecord::Kind::Applied) put(body, record.boot);
   std::string bytes;
   put(bytes, static_cast<std::uint32_t>(body.size()));
   put(bytes, checksum(body));
   return bytes += body;
+}
+
+std::vector<std::string> encode_prepared(const TransactionPart& part) {
+  constexpr std::size_t kAccessBytes = 32;  // without its data
+  std::vector<std::string> records;
+  LogRecord record{.kind = LogRecord::Kind::Accesses, .part = {}, .boot = 0};
+  record.part.id = part.id;
+  std::size_t used = 0;
+  const auto make_room = [&](std::size_t bytes) {
+    used += bytes;
+    if (used <= kMostAccessBytes) return;
+    records.push_back(encode(record));
+    record.part.reads.clear();
+    record.part.writes.clear();
+    used = bytes;
+  };
+  for (const ReadAccess& read : part.reads) {
+    make_room(kAccessBytes);
+    record.part.reads.push_back(read);
+  }
+  constexpr std::uint64_t kMostData = kMostAccessBytes - kAccessBytes;
+  for (const WriteAccess& write : part.writes) {
+    for (std::uint64_t done = 0; done < write.extent.length; done += kMostData) {
+      const std::uint64_t length = std::min(write.extent.length - done, kMostData);
+      make_room(kAccessBytes + length);
+      record.part.writes.push_back(
+          {write.file, {write.extent.offset + done, length}, write.data.substr(done, length)});
+    }
+  }
+  record.kind = LogRecord::Kind::Prepared;
+  record.part.coordinator = part.coordinator;
+  record.part.is_stable = part.is_stable;
+  record.part.servers = part.servers;
+  records.push_back(encode(record));
+  return records;
 }
 
 std::size_t decode(std::string_view bytes, LogRecord& record) {

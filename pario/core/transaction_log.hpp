@@ -52,7 +52,8 @@ struct LogRecord {
     Aborted,       // id
     Applied,       // id, boot: the writes are in the files; a loss of power may undo that
     Ended,         // id: all servers have committed
-    Last = Ended,
+    Accesses,      // id, reads and writes: the first ones of a Prepared record that follows
+    Last = Accesses,
   };
 
   Kind kind = Kind::Prepared;
@@ -62,7 +63,12 @@ struct LogRecord {
   friend bool operator==(const LogRecord&, const LogRecord&) = default;
 };
 
+// Of what encode_prepared() makes: small enough for a message to the other replica.
+inline constexpr std::size_t kMostAccessBytes = std::size_t{512} << 10;
+
 std::string encode(const LogRecord& record);
+// Any number of Accesses records, then Prepared.
+std::vector<std::string> encode_prepared(const TransactionPart& part);
 // Bytes of the first record; 0: there is no whole, valid one.
 std::size_t decode(std::string_view bytes, LogRecord& record);
 

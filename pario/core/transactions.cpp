@@ -8,7 +8,10 @@ namespace score::pario {
 namespace {
 
 constexpr std::uint64_t kGranule = 512;  // of stamps
-constexpr std::size_t kMostStamps = std::size_t{1} << 20;
+constexpr std::size_t kMostGranules = std::size_t{1} << 20;
+constexpr std::size_t kMostWatched = 65'536;
+constexpr std::uint64_t kMostExactBytes =
+    64 * 1024;  // of a change; a larger one counts for the file
 constexpr std::size_t kMostStages = 4'096;
 constexpr std::size_t kAccessBytes = 64;  // about what one costs besides its data
 constexpr std::size_t kStageBytes = 1'024;
@@ -23,6 +26,22 @@ std::size_t cost_of(const Transactions::Stage& stage) {
   std::size_t bytes = kStageBytes + (stage.reads.size() + stage.writes.size()) * kAccessBytes;
   for (const WriteAccess& write : stage.writes) bytes += write.data.size();
   return bytes;
+}
+
+// Without accesses.
+LogRecord record_of(LogRecord::Kind kind, const TransactionPart& part, std::uint64_t boot) {
+  LogRecord record{.kind = kind, .part = {}, .boot = boot};
+  record.part.id = part.id;
+  record.part.coordinator = part.coordinator;
+  record.part.is_stable = part.is_stable;
+  record.part.servers = part.servers;
+  return record;
+}
+
+template <typename Access>
+void put_before(std::vector<Access>& all, std::vector<Access> first) {
+  std::ranges::move(all, std::back_inserter(first));
+  all = std::move(first);
 }
 
 }  // namespace
@@ -65,6 +84,10 @@ void Transactions::prepare(const Prepare& prepare, std::int64_t now_ms) {
   if (place == known_.end()) return reply(prepare.token, EAGAIN, false);
   Known& known = place->second;
   if (known.state == State::Committing) return known.tokens.push_back(prepare.token);
+  if (known.state == State::Prepared && prepare.servers.size() == 1) {
+    known.tokens.push_back(prepare.token);  // only its Committed record was lost
+    return commit(known, now_ms);
+  }
   if (known.state != State::Staging) return reply(prepare.token, 0, known.part.is_stable);
   const bool is_whole = known.stages.size() == prepare.stages;
   const bool is_small = merge(known);
@@ -88,21 +111,25 @@ void Transactions::prepare(const Prepare& prepare, std::int64_t now_ms) {
 int Transactions::check(const TransactionPart& part) const {
   for (const ReadAccess& read : part.reads) {
     if (is_changed(read) || is_held(read.file, read.extent, false, part.id)) return EAGAIN;
+    if (is_being_changed(read.file, read.extent)) return EAGAIN;
   }
   for (const WriteAccess& write : part.writes) {
     if (is_held(write.file, write.extent, true, part.id)) return EAGAIN;
+    if (is_being_changed(write.file, write.extent)) return EAGAIN;
   }
   return 0;
 }
 
 bool Transactions::is_changed(const ReadAccess& read) const {
-  if (read.stamp < (life_ | floor_) || read.stamp > (life_ | clock_)) return true;
-  const auto file = changed_.find(read.file);
-  if (file == changed_.end()) return false;
+  const auto found = watched_.find(read.file);
+  if (found == watched_.end()) return true;
+  const Watched& file = found->second;
+  if (read.stamp < (life_ | file.since) || read.stamp > (life_ | clock_)) return true;
+  if ((life_ | file.whole) > read.stamp) return true;
   const std::uint64_t end = read.extent.offset + read.extent.length;
   for (std::uint64_t at = read.extent.offset / kGranule; at * kGranule < end; ++at) {
-    const auto granule = file->second.find(at);
-    if (granule != file->second.end() && (life_ | granule->second) > read.stamp) return true;
+    const auto granule = file.granules.find(at);
+    if (granule != file.granules.end() && (life_ | granule->second) > read.stamp) return true;
   }
   return false;
 }
@@ -116,6 +143,15 @@ bool Transactions::is_held(FileId file, const Extent& extent, bool for_write,
   });
 }
 
+bool Transactions::is_being_changed(FileId file, const Extent& extent) const {
+  const auto found = plain_.find(file);
+  if (found == plain_.end()) return false;
+  return std::ranges::any_of(found->second, [&](const Plain& plain) {
+    return std::ranges::any_of(plain.extents,
+                               [&](const Extent& one) { return overlap(one, extent); });
+  });
+}
+
 void Transactions::lock(const TransactionPart& part) {
   for (const ReadAccess& read : part.reads)
     held_[read.file].push_back({part.id, read.extent, false});
@@ -125,6 +161,7 @@ void Transactions::lock(const TransactionPart& part) {
 }
 
 void Transactions::unlock(const TransactionPart& part) {
+  has_unlocked_ = true;
   const auto drop = [&](FileId file) {
     const auto found = held_.find(file);
     if (found == held_.end()) return;
@@ -135,31 +172,72 @@ void Transactions::unlock(const TransactionPart& part) {
   for (const WriteAccess& write : part.writes) drop(write.file);
 }
 
-void Transactions::set_stamps(const TransactionPart& part) {
-  ++clock_;
-  if (changed_count_ > kMostStamps) {
-    changed_.clear();
-    changed_count_ = 0;
-    floor_ = clock_;
+// Of a file that no transaction reads nothing needs to be known.
+void Transactions::set_stamps(FileId id, const Extent& extent) {
+  const auto found = watched_.find(id);
+  if (found == watched_.end()) return;
+  Watched& file = found->second;
+  if (extent.length > kMostExactBytes) {
+    file.whole = clock_;
+    return;
   }
-  for (const WriteAccess& write : part.writes) {
-    auto& file = changed_[write.file];
-    const std::size_t before = file.size();
-    const std::uint64_t end = write.extent.offset + write.extent.length;
-    for (std::uint64_t at = write.extent.offset / kGranule; at * kGranule < end; ++at) {
-      file[at] = clock_;
-    }
-    changed_count_ += file.size() - before;
+  const std::size_t before = file.granules.size();
+  const std::uint64_t end = extent.offset + extent.length;
+  for (std::uint64_t at = extent.offset / kGranule; at * kGranule < end; ++at) {
+    file.granules[at] = clock_;
   }
+  granule_count_ += file.granules.size() - before;
+  if (granule_count_ <= kMostGranules) return;
+  watched_.clear();
+  granule_count_ = 0;
 }
 
-int Transactions::stamp(FileId file, const std::vector<Extent>& extents,
-                        std::uint64_t& stamp) const {
+int Transactions::stamp(FileId file, const std::vector<Extent>& extents, std::int64_t now_ms,
+                        std::uint64_t& stamp) {
+  if (watched_.size() >= kMostWatched && !watched_.contains(file)) {
+    watched_.clear();
+    granule_count_ = 0;
+  }
+  const auto [place, is_new] = watched_.try_emplace(file);
+  if (is_new) place->second.since = ++clock_;
+  place->second.read_ms = now_ms;
   for (const Extent& extent : extents) {
-    if (is_held(file, extent, false, 0)) return EAGAIN;
+    if (is_held(file, extent, false, 0) || is_being_changed(file, extent)) return EAGAIN;
   }
   stamp = life_ | clock_;
   return 0;
+}
+
+// --- Plain changes ---
+
+std::uint64_t Transactions::begin_plain(FileId file, const std::vector<Extent>& extents) {
+  for (const Extent& extent : extents) {
+    if (is_held(file, extent, true, 0)) return 0;
+  }
+  plain_[file].push_back({++last_plain_, extents});
+  return last_plain_;
+}
+
+void Transactions::end_plain(FileId file, std::uint64_t number) {
+  const auto found = plain_.find(file);
+  if (found == plain_.end()) return;
+  std::vector<Plain>& all = found->second;
+  const auto place = std::ranges::find(all, number, &Plain::number);
+  if (place == all.end()) return;
+  ++clock_;
+  for (const Extent& extent : place->extents) set_stamps(file, extent);
+  all.erase(place);
+  if (all.empty()) plain_.erase(found);
+}
+
+void Transactions::file_changed(FileId file) {
+  const auto found = watched_.find(file);
+  if (found != watched_.end()) found->second.whole = ++clock_;
+}
+
+bool Transactions::is_in_use(FileId file, std::int64_t now_ms) const {
+  const auto found = watched_.find(file);
+  return found != watched_.end() && now_ms - found->second.read_ms < kNoLeaseMs;
 }
 
 void Transactions::decide(TransactionId id, std::uint64_t token, std::int64_t now_ms) {
@@ -176,6 +254,7 @@ void Transactions::decide(TransactionId id, std::uint64_t token, std::int64_t no
 
 void Transactions::commit(Known& known, std::int64_t now_ms) {
   known.state = State::Committing;
+  known.order = ++commits_;
   known.since_ms = now_ms;
   known.next_try_ms = now_ms + kDoubtMs;
   if (known.part.coordinator == server_) {
@@ -190,7 +269,8 @@ void Transactions::applied(TransactionId id, std::uint64_t boot) {
   const auto place = known_.find(id);
   if (place == known_.end() || place->second.state != State::Committing) return;
   Known& known = place->second;
-  set_stamps(known.part);
+  ++clock_;
+  for (const WriteAccess& write : known.part.writes) set_stamps(write.file, write.extent);
   unlock(known.part);
   known.state = State::Committed;
   append(LogRecord::Kind::Applied, known.part, boot);
@@ -257,7 +337,7 @@ void Transactions::end(TransactionId id) {
   append(LogRecord::Kind::Ended, place->second.part);
 }
 
-void Transactions::told(TransactionId id, Outcome outcome) {
+void Transactions::learn(TransactionId id, Outcome outcome) {
   const auto place = known_.find(id);
   if (place == known_.end() || place->second.state != State::Prepared) return;
   if (outcome == Outcome::Committed) commit(place->second, place->second.since_ms);
@@ -271,6 +351,11 @@ void Transactions::pushed(TransactionId id, std::uint16_t server) {
 }
 
 void Transactions::tick(std::int64_t now_ms) {
+  std::erase_if(watched_, [&](const auto& entry) {
+    const bool is_over = now_ms - entry.second.read_ms > kWatchMs;
+    if (is_over) granule_count_ -= entry.second.granules.size();
+    return is_over;
+  });
   for (auto place = known_.begin(); place != known_.end();) {
     const auto next = std::next(place);
     Known& known = place->second;
@@ -318,17 +403,14 @@ void Transactions::tick_committed(Place place, std::int64_t now_ms) {
 }
 
 void Transactions::append(LogRecord::Kind kind, const TransactionPart& part, std::uint64_t boot) {
-  const bool is_prepared = kind == LogRecord::Kind::Prepared;
-  LogRecord record{.kind = kind, .part = {}, .boot = boot};
-  if (is_prepared) {
-    record.part = part;
-  } else {
-    record.part.id = part.id;
-    record.part.coordinator = part.coordinator;
-    record.part.is_stable = part.is_stable;
-    record.part.servers = part.servers;
+  const auto add = [&](std::string record) {
+    actions_.push_back({.kind = Action::Kind::Append, .id = part.id, .record = std::move(record)});
+  };
+  if (kind == LogRecord::Kind::Prepared) {
+    for (std::string& record : encode_prepared(part)) add(std::move(record));
+    return;
   }
-  actions_.push_back({.kind = Action::Kind::Append, .id = part.id, .record = encode(record)});
+  add(encode(record_of(kind, part, boot)));
 }
 
 void Transactions::reply(std::uint64_t token, int error, bool after_sync, Outcome outcome) {
@@ -354,68 +436,103 @@ bool Transactions::must_apply(TransactionId id) const {
 void Transactions::replay(LogRecord record, std::uint64_t boot) {
   const TransactionId id = record.part.id;
   auto place = known_.find(id);
-  if (record.kind == LogRecord::Kind::Prepared) {
+  if (record.kind == LogRecord::Kind::Accesses || record.kind == LogRecord::Kind::Prepared) {
     Known& known = known_[id];
-    known = {};
-    known.state = State::Prepared;
+    if (known.state != State::Staging) known = {};  // once more
+    put_before(record.part.reads, std::move(known.part.reads));
+    put_before(record.part.writes, std::move(known.part.writes));
     known.part = std::move(record.part);
+    if (record.kind == LogRecord::Kind::Prepared) known.state = State::Prepared;
     return;
   }
   if (record.kind == LogRecord::Kind::Committed) {
     const bool has_writes = place != known_.end();
+    if (!has_writes && record.part.coordinator != server_) return;  // over
     Known& known = known_[id];
     if (!has_writes) known.part = std::move(record.part);
     known.state = has_writes ? State::Committing : State::Committed;
+    known.order = ++commits_;
     known.waiting.clear();
     if (known.part.coordinator == server_) {
       std::ranges::remove_copy(known.part.servers, std::back_inserter(known.waiting), server_);
     }
-    if (has_writes) order_.push_back(id);
     return;
   }
   if (place == known_.end()) return;
   if (record.kind == LogRecord::Kind::Aborted) known_.erase(place);
   if (record.kind == LogRecord::Kind::Ended) place->second.waiting.clear();
-  if (record.kind == LogRecord::Kind::Applied && record.boot == boot) {
-    place->second.state = State::Committed;
-    place->second.part.reads = {};
-    place->second.part.writes = {};
+  if (record.kind != LogRecord::Kind::Applied || record.boot != boot) return;
+  if (place->second.part.coordinator != server_) {
+    known_.erase(place);
+    return;
   }
+  place->second.state = State::Committed;
+  place->second.part.reads = {};
+  place->second.part.writes = {};
 }
 
-std::vector<TransactionId> Transactions::recovered(std::int64_t now_ms) {
-  std::vector<TransactionId> redo;
-  for (const TransactionId id : std::exchange(order_, {})) {
-    const auto place = known_.find(id);
-    if (place != known_.end() && place->second.state == State::Committing) redo.push_back(id);
+// In the order of their commits.
+std::vector<const Transactions::Known*> Transactions::committing() const {
+  std::vector<const Known*> found;
+  for (const auto& [id, known] : known_) {
+    if (known.state == State::Committing) found.push_back(&known);
+  }
+  std::ranges::sort(found, {}, &Known::order);
+  return found;
+}
+
+void Transactions::recovered(std::int64_t now_ms) {
+  for (const Known* known : committing()) {
+    actions_.push_back(
+        {.kind = Action::Kind::Apply, .id = known->part.id, .after_sync = known->part.is_stable});
   }
   for (auto place = known_.begin(); place != known_.end();) {
     const auto next = std::next(place);
     Known& known = place->second;
     known.since_ms = now_ms;
     known.next_try_ms = now_ms + kAskAgainMs;
-    if (known.state == State::Committed) {
+    if (known.state == State::Staging) {
+      known_.erase(place);  // its Prepared record was never written
+    } else if (known.state == State::Committed) {
       if (known.part.coordinator != server_) known_.erase(place);
     } else {
       lock(known.part);
     }
     place = next;
   }
-  return redo;
+}
+
+void Transactions::tick_replayed(std::int64_t now_ms) {
+  for (auto place = known_.begin(); place != known_.end();) {
+    Known& known = place->second;
+    const bool is_over = known.state == State::Committed && known.waiting.empty();
+    if (is_over && known.since_ms == 0) known.since_ms = now_ms;
+    place = is_over && now_ms - known.since_ms > kKeepMs ? known_.erase(place) : std::next(place);
+  }
+}
+
+std::vector<std::string> Transactions::records() const {
+  std::vector<std::string> log;
+  for (const auto& [id, known] : known_) {
+    if (known.state == State::Prepared || known.state == State::Committing) {
+      std::ranges::move(encode_prepared(known.part), std::back_inserter(log));
+    }
+    if (known.state != State::Committed) continue;
+    log.push_back(encode(record_of(LogRecord::Kind::Committed, known.part, 0)));
+    if (!known.waiting.empty()) continue;
+    log.push_back(encode(record_of(LogRecord::Kind::Ended, known.part, 0)));
+  }
+  for (const Known* known : committing()) {
+    log.push_back(encode(record_of(LogRecord::Kind::Committed, known->part, 0)));
+    if (known->part.coordinator != server_ || !known->waiting.empty()) continue;
+    log.push_back(encode(record_of(LogRecord::Kind::Ended, known->part, 0)));
+  }
+  return log;
 }
 
 std::string Transactions::compacted() const {
   std::string log;
-  for (const auto& [id, known] : known_) {
-    if (known.state == State::Staging) continue;
-    LogRecord record{.kind = LogRecord::Kind::Prepared, .part = known.part, .boot = 0};
-    if (known.state != State::Committed) log += encode(record);
-    if (known.state == State::Prepared) continue;
-    record.kind = LogRecord::Kind::Committed;
-    log += encode(record);
-    record.kind = LogRecord::Kind::Ended;
-    if (known.waiting.empty()) log += encode(record);
-  }
+  for (const std::string& record : records()) log += record;
   return log;
 }
 

@@ -8,9 +8,13 @@
 // moment when all have said yes, all that was read is still so and all of it is locked: the
 // transactions have the order of these moments.
 //
-// A server in doubt asks the coordinator. One that knows nothing of a transaction, or has not
-// decided, says "aborted" and will never commit it: it is the first to be prepared, and a client
-// that stages again gets a different part. So a client that dies holds locks for kDoubtMs.
+// Plain changes, of clients without a transaction, are in the same order: one that is under way is
+// in conflict with reads and prepares, and one of locked bytes waits until they are unlocked.
+//
+// With replicas the follower's object replays the records of the leader, and goes on from there
+// when it leads. A server in doubt asks the coordinator. One that knows nothing of a transaction,
+// or has not decided, says "aborted" and will never commit it: it is the first to be prepared, and
+// a client that stages again gets a different part. So a client that dies holds locks for kDoubtMs.
 #pragma once
 
 #include "pario/core/transaction_log.hpp"
@@ -28,6 +32,9 @@ inline constexpr std::int64_t kDoubtMs = 3'000;     // prepared, until the outco
 inline constexpr std::int64_t kAskAgainMs = 1'000;  // and again
 inline constexpr std::int64_t kStagedMs = 20'000;   // staged, until it is forgotten
 inline constexpr std::int64_t kKeepMs = 60'000;     // an outcome: a client may repeat its request
+// After a read of a transaction: changes of the file are noted, and it is not written directly.
+inline constexpr std::int64_t kWatchMs = 600'000;
+inline constexpr std::int64_t kNoLeaseMs = 10'000;
 inline constexpr std::size_t kMaxStaged = std::size_t{256} << 20;  // bytes of all transactions
 
 enum class Outcome : std::uint8_t { Aborted = 0, Committed = 1, Undecided = 2 };
@@ -58,11 +65,12 @@ class Transactions {
       : server_(server), life_(std::uint64_t{life} << 32) {}
 
   // --- Before the first event: the log, record by record, then recovered(). ---
-  // `boot`: of the system now.
+  // `boot`: of the system now. A record may come again with all that follow it.
   void replay(LogRecord record, std::uint64_t boot);
-  // Committed transactions that are not in the files, in the order of their commits: to be applied.
-  // Each is a call of applied().
-  std::vector<TransactionId> recovered(std::int64_t now_ms);
+  // Makes actions for committed transactions that are not in the files, in the order of commits.
+  void recovered(std::int64_t now_ms);
+  // Instead of tick() before recovered().
+  void tick_replayed(std::int64_t now_ms);
 
   // --- Requests. Those without a token are answered by their result, an errno value. ---
   struct Stage {
@@ -93,9 +101,21 @@ class Transactions {
   // All servers have committed.
   void end(TransactionId id);
 
+  // --- Plain changes. ---
+  // A change of these bytes begins; end_plain() ends it. 0: some of them are locked, and it has to
+  // wait until take_unlocked().
+  std::uint64_t begin_plain(FileId file, const std::vector<Extent>& extents);
+  void end_plain(FileId file, std::uint64_t number);
+  // Any byte of it may have changed, or will soon without a word.
+  void file_changed(FileId file);
+  // Transactions use it.
+  bool is_in_use(FileId file, std::int64_t now_ms) const;
+
+  bool take_unlocked() { return std::exchange(has_unlocked_, false); }
+
   // --- Results of actions. ---
   void applied(TransactionId id, std::uint64_t boot);
-  void told(TransactionId id, Outcome outcome);
+  void learn(TransactionId id, Outcome outcome);
   void pushed(TransactionId id, std::uint16_t server);
   void tick(std::int64_t now_ms);
 
@@ -103,7 +123,8 @@ class Transactions {
 
   // --- Questions. ---
   // Of a read that starts now. EAGAIN: some of it is about to change.
-  int stamp(FileId file, const std::vector<Extent>& extents, std::uint64_t& stamp) const;
+  int stamp(FileId file, const std::vector<Extent>& extents, std::int64_t now_ms,
+            std::uint64_t& stamp);
   // Null if it is not known.
   const TransactionPart* part(TransactionId id) const;
 
@@ -112,6 +133,7 @@ class Transactions {
 
   // A log that leads to the same state, without what is over. Everything that was applied must be
   // on the disk.
+  std::vector<std::string> records() const;
   std::string compacted() const;
 
  private:
@@ -131,6 +153,7 @@ class Transactions {
     std::int64_t next_try_ms = 0;
     std::vector<std::uint16_t> waiting;  // at the coordinator: servers that have not committed
     std::vector<std::uint64_t> tokens;   // to be answered when it is committed
+    std::uint64_t order = 0;             // of commits
   };
 
   struct Held {
@@ -139,14 +162,29 @@ class Transactions {
     bool is_write = false;
   };
 
+  struct Plain {
+    std::uint64_t number = 0;
+    std::vector<Extent> extents;
+  };
+
+  // A file that transactions read: when what of it changed last, by clock_.
+  struct Watched {
+    std::uint64_t since = 0;  // what changed before is not known
+    std::uint64_t whole = 0;  // all of it
+    std::unordered_map<std::uint64_t, std::uint64_t> granules;
+    std::int64_t read_ms = 0;
+  };
+
   using Place = std::map<TransactionId, Known>::iterator;
 
   int check(const TransactionPart& part) const;
   bool is_changed(const ReadAccess& read) const;
   bool is_held(FileId file, const Extent& extent, bool for_write, TransactionId by) const;
+  bool is_being_changed(FileId file, const Extent& extent) const;
   void lock(const TransactionPart& part);
   void unlock(const TransactionPart& part);
-  void set_stamps(const TransactionPart& part);
+  void set_stamps(FileId file, const Extent& extent);
+  std::vector<const Known*> committing() const;
   void commit(Known& known, std::int64_t now_ms);
   void abort(Place place);
   void forget(Place place);
@@ -159,13 +197,15 @@ class Transactions {
   std::uint16_t server_;
   std::uint64_t life_;
   std::uint64_t clock_ = 1;
-  std::uint64_t floor_ = 1;  // reads before it are refused: what changed since is not known
   std::map<TransactionId, Known> known_;
   std::unordered_map<FileId, std::vector<Held>> held_;
-  std::unordered_map<FileId, std::unordered_map<std::uint64_t, std::uint64_t>> changed_;
-  std::size_t changed_count_ = 0;
+  std::unordered_map<FileId, std::vector<Plain>> plain_;  // under way
+  std::uint64_t last_plain_ = 0;
+  std::unordered_map<FileId, Watched> watched_;
+  std::size_t granule_count_ = 0;
+  bool has_unlocked_ = false;
   std::size_t staged_bytes_ = 0;
-  std::vector<TransactionId> order_;  // of commits, during replay
+  std::uint64_t commits_ = 0;
   std::vector<Action> actions_;
 };
 

@@ -13,7 +13,7 @@ constexpr int kReconnectSeconds = 2;
 }  // namespace
 
 Forwarder::Forwarder(const VolumeDescription& volume, std::uint32_t server, int event)
-    : link_(volume, server, kReconnectSeconds), event_(event) {
+    : link_(volume, server, Link::Peer{kReconnectSeconds, false}), event_(event) {
   // Signals end the loop: it must get them.
   sigset_t all;
   sigset_t before;

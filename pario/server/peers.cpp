@@ -3,6 +3,7 @@
 #include <cerrno>
 #include <csignal>
 #include <cstdint>
+#include <fcntl.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 #include <utility>
@@ -15,11 +16,14 @@ constexpr int kReconnectSeconds = 1;
 
 }  // namespace
 
-Peers::Peer::Peer(const VolumeDescription& volume, std::uint32_t server)
-    : link(volume, server, kReconnectSeconds) {}
+Peers::Peer::Peer(const VolumeDescription& volume, std::uint32_t server, bool has_copy)
+    : link(volume, server, Link::Peer{kReconnectSeconds, has_copy}) {}
 
 Peers::Peers(const VolumeDescription& volume)
     : volume_(volume), event_(::eventfd(0, EFD_CLOEXEC)) {}
+
+Peers::Peers(const VolumeDescription& volume, const Peers* with)
+    : volume_(volume), has_copies_(true), event_(::fcntl(with->fd(), F_DUPFD_CLOEXEC, 0)) {}
 
 Peers::~Peers() {
   {
@@ -34,7 +38,7 @@ void Peers::ask(std::uint32_t server, Request request, Done done) {
   const std::scoped_lock lock(mutex_);
   std::unique_ptr<Peer>& peer = peers_[server];
   if (!peer) {
-    peer = std::make_unique<Peer>(volume_, server);
+    peer = std::make_unique<Peer>(volume_, server, has_copies_);
     // Signals end the loop: it must get them.
     sigset_t all;
     sigset_t before;

@@ -22,6 +22,8 @@ class Peers {
   using Done = std::function<void(int error, const Reply& reply)>;
 
   explicit Peers(const VolumeDescription& volume);
+  // To whichever replica leads the part of a server. Results make `with` readable.
+  Peers(const VolumeDescription& volume, const Peers* with);
   // Waits for what is being asked.
   ~Peers();
   Peers(const Peers&) = delete;
@@ -45,7 +47,7 @@ class Peers {
   };
 
   struct Peer {
-    explicit Peer(const VolumeDescription& volume, std::uint32_t server);
+    Peer(const VolumeDescription& volume, std::uint32_t server, bool has_copy);
     Link link;
     std::deque<Job> jobs;
     std::thread thread;
@@ -55,6 +57,7 @@ class Peers {
   void add_result(Job job);
 
   const VolumeDescription& volume_;
+  bool has_copies_ = false;
   UniqueFd event_;
   std::mutex mutex_;
   std::condition_variable changed_;

@@ -2,10 +2,6 @@
 // has it. Changes of names and attributes are forwarded in the order in which they are carried
 // out; changes of data that overlap wait for each other at the gate. So both replicas have the same
 // order.
-//
-// To fill the other replica, the leader sends all rows of its store, and from then on forwards what
-// changes; meanwhile it copies data files, range by range, through the gate: all of them, or if it
-// has seen all changes since the other one followed, those that have changed.
 #include "pario/server/replication.hpp"
 
 #include "base/os/log.hpp"
@@ -16,8 +12,6 @@
 #include <cerrno>
 #include <cstring>
 #include <ctime>
-#include <deque>
-#include <fcntl.h>
 #include <string>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -25,45 +19,37 @@
 namespace score::pario {
 namespace {
 
-constexpr std::size_t kRangeBytes = kMaxDataBytes;
-constexpr Extent kWholeFile{0, kMaxOffset};
 constexpr std::size_t kMostMissed = 100'000;
-// Of FillBegin: the follower keeps its files, but for those that it is told to drop.
-constexpr std::uint64_t kQuick = std::uint64_t{1} << 63;
-constexpr std::uint32_t kDroppedFiles = 3;  // a table of FillTable
-
-// See server.cpp.
-std::int64_t wall_ns() {
-  timespec now{};
-  ::clock_gettime(CLOCK_REALTIME_COARSE, &now);
-  return std::int64_t{now.tv_sec} * 1'000'000'000 + now.tv_nsec;
-}
 
 // Changes of the bytes of one file.
 bool changes_data(Op op) {
   return op == Op::Write || op == Op::Truncate || op == Op::SetTime;
 }
 
-// What one replica can answer. Everything else, such as transactions, would leave the other one
-// behind.
-bool only_reads(const Request& request) {
-  switch (request.op) {
+// What the leader answers alone. Transactions give their records to the follower themselves.
+bool is_for_leader(Op op) {
+  switch (op) {
     case Op::Lookup:
     case Op::GetAttributes:
     case Op::ReadEntries:
     case Op::Reserve:
     case Op::Statistics:
     case Op::Gather:
-      return true;
     case Op::Read:
-      return (request.flags & kStamped) == 0;
+    case Op::StageTransaction:
+    case Op::PrepareTransaction:
+    case Op::DecideTransaction:
+    case Op::FinishTransaction:
+    case Op::TellOutcome:
+    case Op::EndTransaction:
+      return true;
     default:
       return false;
   }
 }
 
 Extent extent_of(const Request& request) {
-  if (request.op != Op::Write) return kWholeFile;
+  if (request.op != Op::Write) return {0, kMaxOffset};
   std::uint64_t begin = kMaxOffset;
   std::uint64_t end = 0;
   for (const Extent& extent : request.extents) {
@@ -74,6 +60,12 @@ Extent extent_of(const Request& request) {
 }
 
 }  // namespace
+
+std::int64_t wall_ns() {
+  timespec now{};
+  ::clock_gettime(CLOCK_REALTIME_COARSE, &now);
+  return std::int64_t{now.tv_sec} * 1'000'000'000 + now.tv_nsec;
+}
 
 bool is_change(Op op) {
   switch (op) {
@@ -96,17 +88,14 @@ bool is_change(Op op) {
   }
 }
 
-// What the leader copies into a replica that is filled.
-struct Replication::Copying {
-  std::deque<FileId> files;
-  FileId file = 0;  // 0: none
-  std::shared_ptr<DataFile> open;
-  std::uint64_t offset = 0;
-  RangeGate::Ticket ticket = 0;
-};
-
 Replication::Replication(const Place& place, const Parts& parts, Hooks hooks)
-    : place_(place), parts_(parts), hooks_(std::move(hooks)) {}
+    : place_(place), parts_(parts), hooks_(std::move(hooks)) {
+  parts_.transactions.set_replica(
+      {[this](std::string record, const std::function<void(bool)>& done) {
+         forward_record(std::move(record), done);
+       },
+       [this](FileId file) { note_missed(file); }, &gate_});
+}
 
 Replication::~Replication() = default;
 
@@ -153,7 +142,7 @@ void Replication::lead(TransferPtr transfer) {
     return run_actions();
   }
   if (!is_change(transfer->request.op)) {
-    if (only_reads(transfer->request)) return hooks_.execute(std::move(transfer));
+    if (is_for_leader(transfer->request.op)) return hooks_.execute(std::move(transfer));
     transfer->answer.error = EOPNOTSUPP;
     return hooks_.answer(std::move(transfer));
   }
@@ -195,9 +184,8 @@ void Replication::forwarded(std::shared_ptr<TransferPtr> shared, int error) {
   if (error != 0) note_missed(**shared);
   const bool is_refused = error == ESTALE || !replica_->serves();
   if (error != 0 && is_refused && view().mode == ReplicaMode::Leading) {
-    replica_->stood_still();
     doubtful_.push_back(std::move(shared));
-    return probe();
+    return ask_who_leads();
   }
   if (!is_delivered(error) && view().mode == ReplicaMode::Stale) {
     (*shared)->answer.error = EREMCHG;
@@ -205,10 +193,21 @@ void Replication::forwarded(std::shared_ptr<TransferPtr> shared, int error) {
   end_change(std::move(*shared));
 }
 
-// Once it is known which of the two serves.
+void Replication::ask_who_leads() {
+  is_in_doubt_ = true;
+  replica_->stood_still();
+  probe();
+}
+
+// Once it is known which of the two serves. A follower that has refused something lacks it.
 void Replication::settle_doubtful() {
   const bool is_lost = view().mode == ReplicaMode::Stale;
   if (!is_lost && !replica_->serves()) return;
+  if (std::exchange(is_in_doubt_, false) && !is_lost && view().mode == ReplicaMode::Leading) {
+    stop_repair();
+    replica_->follower_is_lost();
+    return run_actions();
+  }
   for (const auto& shared : std::exchange(doubtful_, {})) {
     if (is_lost) (*shared)->answer.error = EREMCHG;
     end_change(std::move(*shared));
@@ -217,12 +216,16 @@ void Replication::settle_doubtful() {
 
 void Replication::note_missed(const Transfer& transfer) {
   const Request& request = transfer.request;
-  if (changes_data(request.op) || request.op == Op::Remove) missed_.insert(request.id);
+  if (changes_data(request.op) || request.op == Op::Remove) note_missed(request.id);
   Attributes removed;
   if (request.op == Op::Unlink && request.number == 0 &&
       parse_attributes(transfer.answer.body, removed)) {
-    missed_.insert(removed.id);
+    note_missed(removed.id);
   }
+}
+
+void Replication::note_missed(FileId file) {
+  missed_.insert(file);
   if (missed_.size() <= kMostMissed) return;
   missed_since_ = 0;
   missed_.clear();
@@ -242,6 +245,20 @@ void Replication::forward(Request request, const char* data, std::shared_ptr<voi
   request.forwarded.view = view().number;
   request.forwarded.sequence = ++sequence_;
   forwarder_->send(std::move(request), data, std::move(keeps), std::move(done));
+}
+
+void Replication::forward_record(std::string record, const std::function<void(bool)>& done) {
+  const auto keeps = std::make_shared<std::string>(std::move(record));
+  const Request request{.op = Op::LogTransaction,
+                        .id = kRootId,
+                        .data_bytes = static_cast<std::uint32_t>(keeps->size())};
+  forward(request, keeps->data(), keeps, [this, done](int error) {
+    done(error == 0);
+    if (error == 0) return;
+    const bool is_refused = error == ESTALE || !replica_->serves();
+    if (is_refused && view().mode == ReplicaMode::Leading) return ask_who_leads();
+    static_cast<void>(is_delivered(error));
+  });
 }
 
 // A follower that is lost is left behind: then this replica has it all. False: it was lost.
@@ -272,11 +289,23 @@ void Replication::run_actions() {
        actions = replica_->take_actions()) {
     for (const Replica::Action action : actions) {
       if (action == Replica::Action::Store) store_view();
+      settle_transactions();
       if (action == Replica::Action::Probe) probe();
       if (action == Replica::Action::Repair) start_repair();
     }
   }
+  settle_transactions();
   settle_doubtful();
+}
+
+// Before the other one is filled, as that begins with what transactions know here.
+void Replication::settle_transactions() {
+  if (replica_->serves()) {
+    parts_.transactions.start_leading();
+    if (!replica_->forwards()) parts_.transactions.follower_is_lost();
+  } else if (view().mode != ReplicaMode::Leading) {
+    parts_.transactions.stop_leading();
+  }
 }
 
 // The leader decides what there is room for; a follower's file system may count a little otherwise.
@@ -334,6 +363,9 @@ void Replication::follow(TransferPtr transfer) {
   const Request& request = transfer->request;
   const std::uint64_t number = request.forwarded.view;
   const bool follows = is_filling_ ? number == filling_view_ : replica_->follows(number);
+  if (follows && request.op == Op::LogTransaction) {
+    return parts_.transactions.follow(std::move(transfer));
+  }
   if (!follows || !is_change(request.op)) {
     transfer->answer.error = ESTALE;
     return hooks_.answer(std::move(transfer));
@@ -381,6 +413,7 @@ int Replication::begin_filling(std::uint64_t packed) {
   filling_view_ = number;
   applied_ = 0;
   if (const int error = parts_.store.clear()) return error;
+  if (const int error = parts_.transactions.clear()) return error;
   if ((packed & kQuick) == 0) {
     if (const int error = parts_.files.clear()) return error;
   }
@@ -405,176 +438,6 @@ int Replication::end_filling(std::uint64_t number) {
   replica_->filled(number);
   run_actions();
   return fault_;
-}
-
-// --- Repair, by the leader ---
-
-// The other one has followed, and has missed only what is noted.
-bool Replication::is_quick() const {
-  return missed_since_ != 0 && peer_.mode == ReplicaMode::Following &&
-         peer_.number == missed_since_;
-}
-
-void Replication::start_repair() {
-  const bool is_short = is_quick();
-  log_notice("repair replica", kv("part", place_.part), kv("server", place_.peer),
-             kv("files", is_short ? std::to_string(missed_.size()) : "all"));
-  forwarder_->reset();
-  copying_ = std::make_unique<Copying>();
-  sequence_ = 0;
-  const auto done = [this](int error) {
-    if (error != 0) static_cast<void>(is_delivered(error));
-  };
-  const Request begin{.op = Op::FillBegin,
-                      .id = kRootId,
-                      .part = place_.part + 1,
-                      .number = view().number | (is_short ? kQuick : 0)};
-  forwarder_->send(begin, nullptr, nullptr, done);
-  if (is_short) send_dropped();
-  send_tables();
-  std::vector<FileId> files;
-  if (is_short) {
-    files.assign(missed_.begin(), missed_.end());
-  } else if (parts_.files.list(files) != 0) {
-    return stop_repair();
-  }
-  missed_since_ = 0;  // until the other one follows again: if this fails it is filled as a whole
-  copying_->files.assign(files.begin(), files.end());
-  repaired_files_ = 0;
-  copy_next();
-}
-
-void Replication::send_dropped() {
-  const auto keeps = std::make_shared<std::string>();
-  for (const FileId id : missed_) put(*keeps, id);
-  if (keeps->empty()) return;
-  const Request request{.op = Op::FillTable,
-                        .id = kRootId,
-                        .part = place_.part + 1,
-                        .mode = kDroppedFiles,
-                        .data_bytes = static_cast<std::uint32_t>(keeps->size())};
-  forwarder_->send(request, keeps->data(), keeps, [this](int error) {
-    if (error != 0) static_cast<void>(is_delivered(error));
-  });
-}
-
-void Replication::send_tables() {
-  const auto done = [this](int error) {
-    if (error != 0) static_cast<void>(is_delivered(error));
-  };
-  const int error = parts_.store.dump([&](std::uint32_t table, std::string rows) {
-    const auto keeps = std::make_shared<std::string>(std::move(rows));
-    const Request request{.op = Op::FillTable,
-                          .id = kRootId,
-                          .part = place_.part + 1,
-                          .mode = table,
-                          .data_bytes = static_cast<std::uint32_t>(keeps->size())};
-    forwarder_->send(request, keeps->data(), keeps, done);
-  });
-  if (error != 0) fault_ = error;
-}
-
-// One range, or the end of a file, at a time.
-void Replication::copy_next() {
-  if (!copying_) return;
-  Copying& copying = *copying_;
-  while (copying.file == 0) {
-    if (copying.files.empty()) return end_repair();
-    const FileId file = copying.files.front();
-    copying.files.pop_front();
-    if (parts_.files.get(file, false, copying.open) != 0) continue;  // removed meanwhile
-    copying.file = file;
-    copying.offset = 0;
-  }
-  const int fd = copying.open->fd.get();
-  const off_t begin = ::lseek(fd, static_cast<off_t>(copying.offset), SEEK_DATA);
-  if (begin < 0 || copying.open->is_removed) return end_file();
-  const off_t hole = ::lseek(fd, begin, SEEK_HOLE);
-  const auto length = hole > begin ? static_cast<std::uint64_t>(hole - begin) : kRangeBytes;
-  copy_range({static_cast<std::uint64_t>(begin), std::min<std::uint64_t>(length, kRangeBytes)});
-}
-
-void Replication::copy_range(const Extent& extent) {
-  Copying& copying = *copying_;
-  copying.offset = extent.offset + extent.length;
-  const RangeGate::Ticket ticket = gate_.reserve();
-  gate_.enter(ticket, copying.file, extent, [this, extent, ticket] {
-    if (!copying_) return gate_.leave(ticket);
-    if (copying_->open->is_removed) {
-      gate_.leave(ticket);
-      return copy_next();
-    }
-    const auto data = std::make_shared<std::string>(extent.length, '\0');
-    const ssize_t got = ::pread(copying_->open->fd.get(), data->data(), data->size(),
-                                static_cast<off_t>(extent.offset));
-    if (got <= 0) {  // cut off meanwhile
-      gate_.leave(ticket);
-      return copy_next();
-    }
-    const Request request{.op = Op::Write,
-                          .id = copying_->file,
-                          .extents = {{extent.offset, static_cast<std::uint64_t>(got)}},
-                          .data_bytes = static_cast<std::uint32_t>(got)};
-    forward(request, data->data(), data, [this, ticket](int error) {
-      // A file whose home is here may be gone by now.
-      const bool is_copied = error == 0 || error == ENOENT || is_delivered(error);
-      gate_.leave(ticket);
-      if (is_copied) copy_next();
-    });
-  });
-}
-
-// Its size, for a hole at its end, and its time.
-void Replication::end_file() {
-  const FileId file = copying_->file;
-  const RangeGate::Ticket ticket = gate_.reserve();
-  gate_.enter(ticket, file, kWholeFile, [this, file, ticket] {
-    struct stat status {};
-
-    if (!copying_ || copying_->open->is_removed ||
-        ::fstat(copying_->open->fd.get(), &status) != 0) {
-      gate_.leave(ticket);
-      if (copying_) copying_->file = 0;
-      return copy_next();
-    }
-    forward({.op = Op::Truncate, .id = file, .number = static_cast<std::uint64_t>(status.st_size)},
-            nullptr, nullptr, [](int) {});
-    const std::int64_t modified =
-        std::int64_t{status.st_mtim.tv_sec} * 1'000'000'000 + status.st_mtim.tv_nsec;
-    Request request{.op = Op::SetTime, .id = file};
-    request.number = static_cast<std::uint64_t>(std::max<std::int64_t>(modified, 0));
-    request.forwarded.time_ns = wall_ns();
-    forward(request, nullptr, nullptr, [this, ticket](int error) {
-      const bool is_copied = error == 0 || error == ENOENT || is_delivered(error);
-      gate_.leave(ticket);
-      if (!copying_) return;
-      copying_->file = 0;
-      ++repaired_files_;
-      if (is_copied) copy_next();
-    });
-  });
-}
-
-// The follower is stored first: if this server ends now it asks it, and fills it again.
-void Replication::end_repair() {
-  copying_.reset();
-  const std::uint64_t number = view().number + 1;
-  const Request end{.op = Op::FillEnd, .id = kRootId, .part = place_.part + 1, .number = number};
-  forwarder_->send(end, nullptr, nullptr, [this, number](int error) {
-    if (error != 0) {
-      static_cast<void>(is_delivered(error));
-      return;
-    }
-    replica_->repaired(number);
-    missed_.clear();
-    missed_since_ = number;
-    log_notice("replica repaired", kv("part", place_.part), kv("files", repaired_files_));
-    run_actions();
-  });
-}
-
-void Replication::stop_repair() {
-  copying_.reset();
 }
 
 }  // namespace score::pario

@@ -7,7 +7,9 @@
 #include "pario/server/forwarder.hpp"
 #include "pario/server/metadata.hpp"
 #include "pario/server/peers.hpp"
+#include "pario/server/transaction_requests.hpp"
 
+#include <deque>
 #include <functional>
 #include <memory>
 #include <set>
@@ -31,6 +33,7 @@ class Replication {
     DataFiles& files;
     Metadata& metadata;
     Peers& peers;
+    TransactionRequests& transactions;
   };
 
   // What the server does for it.
@@ -61,7 +64,18 @@ class Replication {
   const ReplicaView& view() const { return replica_->view(); }
 
  private:
-  struct Copying;
+  // What the leader copies into a replica that is filled.
+  struct Copying {
+    std::deque<FileId> files;
+    FileId file = 0;  // 0: none
+    std::shared_ptr<DataFile> open;
+    std::uint64_t offset = 0;
+    RangeGate::Ticket ticket = 0;
+  };
+
+  // Of FillBegin: the follower keeps its files, but for those that it is told to drop.
+  static constexpr std::uint64_t kQuick = std::uint64_t{1} << 63;
+  static constexpr std::uint32_t kDroppedFiles = 3;  // a table of FillTable
 
   void lead(TransferPtr transfer);
   void start_change(TransferPtr transfer);
@@ -80,13 +94,18 @@ class Replication {
                Forwarder::Done done);
   bool is_delivered(int error);
   void forwarded(std::shared_ptr<TransferPtr> shared, int error);
+  void ask_who_leads();
   void settle_doubtful();
+  void settle_transactions();
+  void forward_record(std::string record, const std::function<void(bool)>& done);
+  void note_missed(FileId file);
   void run_actions();
   void set_capacity();
   void store_view();
   void probe();
   void start_repair();
   void send_tables();
+  void send_transactions();
   void copy_next();
   void copy_range(const Extent& extent);
   void end_file();
@@ -107,6 +126,7 @@ class Replication {
   std::unique_ptr<Copying> copying_;
   // Carried out here, refused by the other one: it has taken over, or has lost everything.
   std::vector<std::shared_ptr<TransferPtr>> doubtful_;
+  bool is_in_doubt_ = false;  // the follower has refused something
   std::uint64_t repaired_files_ = 0;
   // Files whose data a follower of view `missed_since_` lacks, or has although they are gone.
   std::set<FileId> missed_;
@@ -117,5 +137,9 @@ class Replication {
 
 // May it change what a part has?
 bool is_change(Op op);
+
+// By the clock that the kernel gives files their times by: one that was written directly after this
+// never has an earlier time.
+std::int64_t wall_ns();
 
 }  // namespace score::pario

@@ -31,14 +31,6 @@ constexpr int kPauseMs = 50;
 constexpr std::size_t kMostMemory = std::size_t{128} << 20;  // of data in flight
 static_assert(kMostMemory >= kMaxDataBytes);
 
-// By the clock that the kernel gives files their times by: one that was written directly after this
-// never has an earlier time.
-std::int64_t wall_ns() {
-  timespec now{};
-  ::clock_gettime(CLOCK_REALTIME_COARSE, &now);
-  return std::int64_t{now.tv_sec} * 1'000'000'000 + now.tv_nsec;
-}
-
 std::string name_of(const sockaddr_storage& address, socklen_t length) {
   std::array<char, NI_MAXHOST> host{};
   std::array<char, NI_MAXSERV> port{};
@@ -80,6 +72,7 @@ struct Server::News final : Completion {
 
   void complete(int) override {
     server.peers_->run_results();
+    if (server.leaders_) server.leaders_->run_results();
     if (server.own_replica_) server.own_replica_->run_results();
     if (server.other_replica_) server.other_replica_->run_results();
     server.wait_for_peers();
@@ -98,6 +91,7 @@ struct Server::Copy {
   DataFiles files;
   std::unique_ptr<Metadata> metadata;
   std::unique_ptr<DataRequests> data;
+  std::unique_ptr<TransactionRequests> transactions;
 };
 
 Server::Server(ServerOptions options)
@@ -181,8 +175,11 @@ int Server::open_copy(std::string& message) {
   const auto servers = static_cast<std::uint32_t>(options_.volume.servers.size());
   copy_->metadata =
       std::make_unique<Metadata>(Metadata::Place{part, servers}, *copy_->store, copy_->files);
-  copy_->data = std::make_unique<DataRequests>(
-      ring_, copy_->files, *copy_->metadata, [this](TransferPtr done) { answer(std::move(done)); });
+  const auto finish = [this](TransferPtr done) { answer(std::move(done)); };
+  copy_->data = std::make_unique<DataRequests>(ring_, copy_->files, *copy_->metadata, finish);
+  copy_->transactions = std::make_unique<TransactionRequests>(
+      TransactionRequests::Parts{ring_, copy_->files, *copy_->metadata, *leaders_},
+      static_cast<std::uint16_t>(part), finish);
   return 0;
 }
 
@@ -194,21 +191,25 @@ int Server::open_replicas(std::string& message) {
   const std::uint32_t next = copy_server(options_.server, options_.volume.servers.size());
   own_replica_ = std::make_unique<Replication>(
       Replication::Place{options_.volume, options_.server, next, true, options_.capacity},
-      Replication::Parts{*store_, files_, *metadata_, *peers_}, hooks);
+      Replication::Parts{*store_, files_, *metadata_, *peers_, *transactions_}, hooks);
   other_replica_ = std::make_unique<Replication>(
       Replication::Place{options_.volume, copied_part(), copied_part(), false, options_.capacity},
-      Replication::Parts{*copy_->store, copy_->files, *copy_->metadata, *peers_}, hooks);
+      Replication::Parts{*copy_->store, copy_->files, *copy_->metadata, *peers_,
+                         *copy_->transactions},
+      hooks);
   int error = own_replica_->open();
   if (error == 0) error = other_replica_->open();
+  if (error == 0) error = transactions_->open(directory_.get());
+  if (error == 0) error = copy_->transactions->open(copy_->directory.get());
   if (error != 0) message = options_.directory + ": replicas: " + std::strerror(error);
   return error;
 }
 
 Server::Parts Server::parts_of(const Request& request) {
   if (copy_ && request.part == copied_part() + 1) {
-    return {*copy_->store, copy_->files, *copy_->metadata, *copy_->data};
+    return {*copy_->store, copy_->files, *copy_->metadata, *copy_->data, *copy_->transactions};
   }
-  return {*store_, files_, *metadata_, *data_};
+  return {*store_, files_, *metadata_, *data_, *transactions_};
 }
 
 int Server::listen(std::string& message) {
@@ -267,13 +268,17 @@ int Server::start(std::string& message) {
   data_ = std::make_unique<DataRequests>(ring_, files_, *metadata_, finish);
   peers_ = std::make_unique<Peers>(options_.volume);
   moves_ = std::make_unique<Moves>(*store_, *peers_, servers, finish);
-  const TransactionRequests::Parts parts{ring_, files_, *metadata_, *peers_};
+  const bool has_replicas = options_.volume.replicas > 1;
+  if (has_replicas) leaders_ = std::make_unique<Peers>(options_.volume, peers_.get());
+  const TransactionRequests::Parts parts{ring_, files_, *metadata_,
+                                         has_replicas ? *leaders_ : *peers_};
   transactions_ = std::make_unique<TransactionRequests>(
       parts, static_cast<std::uint16_t>(options_.server), finish);
   int error = moves_->open();
+  if (error == 0 && has_replicas) return open_replicas(message);
   if (error == 0) error = transactions_->open(directory_.get());
   if (error != 0) message = options_.directory + "/transactions: " + std::strerror(error);
-  return error != 0 || options_.volume.replicas < 2 ? error : open_replicas(message);
+  return error;
 }
 
 int Server::run() {
@@ -332,6 +337,7 @@ void Server::tick() {
   if (must_remove_) is_stopped_ = true;
   for (const auto& [key, connection] : connections_) connection->tick();
   transactions_->tick();
+  if (copy_) copy_->transactions->tick();
   moves_->tick();
   const std::int64_t expires = options_.volume.expires_s;
   if (expires != 0 && wall_ns() / 1'000'000'000 >= expires && !must_remove_) {
@@ -352,13 +358,17 @@ void Server::wait_for_peers() {
 }
 
 void Server::read(TransferPtr transfer) {
+  const Parts parts = parts_of(transfer->request);
   if ((transfer->request.flags & kStamped) != 0) {
     std::uint64_t stamp = 0;
-    transfer->answer.error = transactions_->stamp(transfer->request, stamp);
-    if (transfer->answer.error != 0) return answered_.push_back(std::move(transfer));
+    int error = parts.transactions.stamp(transfer->request, stamp);
+    // A client writes the file directly, for a second or two: it gets no new lease.
+    if (error == 0 && leases_.has(transfer->request.id)) error = EAGAIN;
+    transfer->answer.error = error;
+    if (error != 0) return answered_.push_back(std::move(transfer));
     put(transfer->answer.body, stamp);
   }
-  parts_of(transfer->request).data.start(std::move(transfer));
+  parts.data.start(std::move(transfer));
 }
 
 void Server::execute(TransferPtr transfer) {
@@ -378,8 +388,23 @@ void Server::execute(TransferPtr transfer) {
     must_remove_ = true;
     return answered_.push_back(std::move(transfer));
   }
+  const bool is_plain =
+      (request.op == Op::Write || request.op == Op::Truncate) && (request.flags & kForwarded) == 0;
+  if (is_plain && !parts_of(request).transactions.admit(transfer)) return;
+  route(std::move(transfer));
+}
+
+void Server::route(TransferPtr transfer) {
   if (!own_replica_) return execute_here(std::move(transfer));
+  const bool is_own = transfer->request.part == options_.server + 1;
   (is_own ? *own_replica_ : *other_replica_).run(std::move(transfer));
+}
+
+// Plain changes that have waited for transactions.
+void Server::route_admitted() {
+  for (TransferPtr& transfer : transactions_->take_admitted()) route(std::move(transfer));
+  if (!copy_) return;
+  for (TransferPtr& transfer : copy_->transactions->take_admitted()) route(std::move(transfer));
 }
 
 // What has ended here; a change of a leader is forwarded first.
@@ -410,7 +435,7 @@ void Server::execute_here(TransferPtr transfer) {
     case Op::FinishTransaction:
     case Op::TellOutcome:
     case Op::EndTransaction:
-      return transactions_->run(std::move(transfer));
+      return parts.transactions.run(std::move(transfer));
     case Op::Move:
       parts.metadata.run(*transfer, wall_ns());
       return moves_->run(std::move(transfer));
@@ -444,15 +469,18 @@ void Server::statistics(Transfer& transfer) {
 }
 
 void Server::end_turn() {
+  route_admitted();
   if (store_->has_changes()) ++commits_;
   int error = store_->commit();
   moves_->committed(error);
   for (const FileId id : metadata_->take_removals()) {
+    transactions_->file_changed(id);
     if (error == 0) static_cast<void>(files_.remove(id));
   }
   if (copy_) {
     const int failed = copy_->store->commit();
     for (const FileId id : copy_->metadata->take_removals()) {
+      copy_->transactions->file_changed(id);
       if (failed == 0) static_cast<void>(copy_->files.remove(id));
     }
     if (error == 0) error = failed;
@@ -462,6 +490,7 @@ void Server::end_turn() {
   }
   start_syncs();
   fault_ = transactions_->end_turn();
+  if (copy_ && fault_ == 0) fault_ = copy_->transactions->end_turn();
   if (own_replica_ && fault_ == 0) fault_ = own_replica_->fault();
   if (other_replica_ && fault_ == 0) fault_ = other_replica_->fault();
   // Replies can make room for more requests, which are answered in the next turn, or at once.
@@ -474,6 +503,7 @@ void Server::end_turn() {
       synced_ = std::max(synced_, transfer->answer.number);
     }
     ++replied_;
+    if (transfer->transactions != nullptr) transfer->transactions->end_plain(*transfer);
     Connection& connection = *transfer->connection;
     connection.reply(std::move(transfer));
   }

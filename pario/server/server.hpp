@@ -56,6 +56,7 @@ class Server final : public ConnectionOwner {
     DataFiles& files;
     Metadata& metadata;
     DataRequests& data;
+    TransactionRequests& transactions;
   };
 
   int lock_directory(std::string& message);
@@ -72,6 +73,8 @@ class Server final : public ConnectionOwner {
   void tick();
   void wait_for_peers();
   void watch_time();
+  void route(TransferPtr transfer);
+  void route_admitted();
   void execute_here(TransferPtr transfer);
   void answer(TransferPtr transfer);
   void read(TransferPtr transfer);
@@ -109,6 +112,7 @@ class Server final : public ConnectionOwner {
   std::unique_ptr<Metadata> metadata_;
   std::unique_ptr<DataRequests> data_;
   std::unique_ptr<Peers> peers_;
+  std::unique_ptr<Peers> leaders_;  // replicas 2: of other parts, wherever they are
   std::unique_ptr<TransactionRequests> transactions_;
   std::unique_ptr<Moves> moves_;
   std::unique_ptr<Copy> copy_;                  // replicas 2: of the part of the server before

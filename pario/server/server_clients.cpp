@@ -48,12 +48,15 @@ int Server::describe_data(Answer& answer) const {
 
 int Server::lease(const Transfer& transfer) {
   const Request& request = transfer.request;
+  // Transactions must learn of changes.
+  if (transactions_->is_in_use(request.id)) return EBUSY;
   std::shared_ptr<DataFile> file;
   int error = files_.get(request.id, false, file);
   if (error == ENOENT) error = metadata_->check_exists(request.id);
   if (error == 0 && !file) error = files_.get(request.id, true, file);
   if (error != 0) return error;
   written_directly_ += request.other;
+  transactions_->file_changed(request.id);
   return leases_.take(transfer.connection, std::move(file), request.number, monotonic_us() / 1'000);
 }
 

@@ -5,6 +5,7 @@
 
 #include "base/os/log.hpp"
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <ctime>
@@ -15,6 +16,7 @@ namespace score::pario {
 namespace {
 
 constexpr std::uint64_t kMostLog = std::uint64_t{64} << 20;
+constexpr std::int64_t kMostParkedMs = 20'000;  // a plain change behind a transaction in doubt
 
 std::int64_t monotonic_ms() {
   timespec now{};
@@ -31,26 +33,152 @@ Transactions::Prepare prepare_of(const Request& request, std::uint64_t token) {
           .token = token};
 }
 
+// What it writes of each file, with what lies between.
+std::map<FileId, Extent> ranges_of(const TransactionPart& part) {
+  std::map<FileId, Extent> ranges;
+  for (const WriteAccess& one : part.writes) {
+    const auto [place, is_new] = ranges.try_emplace(one.file, one.extent);
+    if (is_new) continue;
+    Extent& range = place->second;
+    const std::uint64_t end =
+        std::max(range.offset + range.length, one.extent.offset + one.extent.length);
+    range.offset = std::min(range.offset, one.extent.offset);
+    range.length = end - range.offset;
+  }
+  return ranges;
+}
+
 }  // namespace
 
-TransactionRequests::TransactionRequests(const Parts& parts, std::uint16_t server, Finish finish)
-    : parts_(parts), finish_(std::move(finish)), transactions_(server, std::random_device()()) {}
+TransactionRequests::TransactionRequests(const Parts& parts, std::uint16_t part, Finish finish)
+    : parts_(parts), part_(part), finish_(std::move(finish)) {
+  reset(0);
+}
+
+// Nothing is known any more, as in a new process.
+void TransactionRequests::reset(int error) {
+  ++epoch_;
+  transactions_ = std::make_unique<Transactions>(part_, std::random_device()());
+  actions_ = {};
+  appended_ = 0;
+  is_leading_ = false;
+  must_admit_ = true;
+  for (auto& [token, transfer] : std::exchange(waiting_, {})) {
+    transfer->answer.error = error;
+    finish_(std::move(transfer));
+  }
+  for (const auto& [id, applying] : std::exchange(applying_, {})) {
+    for (const RangeGate::Ticket ticket : applying.tickets) replica_.gate->leave(ticket);
+  }
+  while (!reserved_.empty()) release(reserved_.begin()->first);
+}
 
 int TransactionRequests::open(int directory) {
   const auto replay = [this](LogRecord record) {
     // Perhaps in the kernel's cache only.
     for (const WriteAccess& one : record.part.writes) touched_.insert(one.file);
-    transactions_.replay(std::move(record), boot_);
+    transactions_->replay(std::move(record), boot_);
   };
   if (const int error = log_.open(directory, replay)) return error;
-  for (const TransactionId id : transactions_.recovered(monotonic_ms())) apply(id);
-  run_actions();
+  if (::fdatasync(log_.fd()) != 0) return errno;
+  if (replica_.forward) return 0;
+  start_leading();
   if (error_ != 0) return error_;
   return log_.size() > 0 ? compact() : 0;
 }
 
-int TransactionRequests::stamp(const Request& request, std::uint64_t& stamp) const {
-  return transactions_.stamp(request.id, request.extents, stamp);
+void TransactionRequests::start_leading() {
+  if (is_leading_) return;
+  is_leading_ = true;
+  transactions_->recovered(monotonic_ms());
+  run_actions();
+}
+
+void TransactionRequests::stop_leading() {
+  if (!is_leading_) return;
+  reset(EREMCHG);
+}
+
+std::vector<std::string> TransactionRequests::begin_forwarding() {
+  actions_.set_follower(true);
+  return transactions_->records();
+}
+
+void TransactionRequests::follower_is_lost() {
+  if (!actions_.has_follower()) return;
+  actions_.set_follower(false);
+  run_actions();
+}
+
+void TransactionRequests::follow(TransferPtr transfer) {
+  LogRecord record;
+  const std::string_view bytes(transfer->data.get(), transfer->request.data_bytes);
+  int error = decode(bytes, record) == bytes.size() ? 0 : EINVAL;
+  const TransactionId id = record.part.id;
+  if (error == 0 && record.kind == LogRecord::Kind::Applied && transactions_->must_apply(id)) {
+    error = write_all(*transactions_->part(id));
+  }
+  if (error != 0) {
+    transfer->answer.error = error;
+    return finish_(std::move(transfer));
+  }
+  record.boot = boot_;  // of an Applied record: here
+  std::vector<Action> actions(2);
+  actions[0].record = encode(record);
+  actions[1].kind = Action::Kind::Reply;
+  actions[1].after_sync = record.part.is_stable;
+  actions[1].token = next_token_++;
+  waiting_[actions[1].token] = std::move(transfer);
+  transactions_->replay(std::move(record), boot_);
+  actions_.add(std::move(actions));
+  run_actions();
+}
+
+int TransactionRequests::clear() {
+  reset(ESTALE);
+  touched_.clear();
+  return log_.replace("");
+}
+
+int TransactionRequests::stamp(const Request& request, std::uint64_t& stamp) {
+  return transactions_->stamp(request.id, request.extents, monotonic_ms(), stamp);
+}
+
+bool TransactionRequests::is_in_use(FileId file) const {
+  return transactions_->is_in_use(file, monotonic_ms());
+}
+
+bool TransactionRequests::register_plain(Transfer& transfer) {
+  const Request& request = transfer.request;
+  const std::vector<Extent> whole{{0, kMaxOffset}};
+  const bool is_write = request.op == Op::Write;
+  transfer.plain = transactions_->begin_plain(request.id, is_write ? request.extents : whole);
+  transfer.transactions = transfer.plain != 0 ? this : nullptr;
+  return transfer.plain != 0;
+}
+
+bool TransactionRequests::admit(TransferPtr& transfer) {
+  if (register_plain(*transfer)) return true;
+  parked_.push_back({std::move(transfer), monotonic_ms()});
+  return false;
+}
+
+std::vector<TransferPtr> TransactionRequests::take_admitted() {
+  const bool may_be_free = transactions_->take_unlocked() || std::exchange(must_admit_, false);
+  if (may_be_free) {
+    for (Parked& parked : std::exchange(parked_, {})) {
+      if (register_plain(*parked.transfer)) {
+        admitted_.push_back(std::move(parked.transfer));
+      } else {
+        parked_.push_back(std::move(parked));
+      }
+    }
+  }
+  return std::exchange(admitted_, {});
+}
+
+void TransactionRequests::end_plain(const Transfer& transfer) {
+  transactions_->end_plain(transfer.request.id, transfer.plain);
 }
 
 void TransactionRequests::run(TransferPtr transfer) {
@@ -58,7 +186,7 @@ void TransactionRequests::run(TransferPtr transfer) {
   const std::int64_t now = monotonic_ms();
   if (request.op == Op::StageTransaction || request.op == Op::EndTransaction) {
     if (request.op == Op::EndTransaction) {
-      transactions_.end(request.number);
+      transactions_->end(request.number);
     } else {
       transfer->answer.error = run_stage(*transfer);
     }
@@ -70,19 +198,19 @@ void TransactionRequests::run(TransferPtr transfer) {
   Transfer& waiting = *(waiting_[token] = std::move(transfer));
   switch (waiting.request.op) {
     case Op::PrepareTransaction:
-      transactions_.prepare(prepare_of(waiting.request, token), now);
+      transactions_->prepare(prepare_of(waiting.request, token), now);
       break;
     case Op::DecideTransaction:
-      transactions_.decide(waiting.request.number, token, now);
+      transactions_->decide(id, token, now);
       break;
     case Op::FinishTransaction:
-      transactions_.finish(waiting.request.number, waiting.request.other == 1, token, now);
+      transactions_->finish(id, waiting.request.other == 1, token, now);
       break;
     default:
-      transactions_.tell_outcome(waiting.request.number, token, now);
+      transactions_->tell_outcome(id, token, now);
   }
   run_actions();
-  if (transactions_.part(id) == nullptr) release(id);
+  if (transactions_->part(id) == nullptr) release(id);
 }
 
 int TransactionRequests::run_stage(const Transfer& transfer) {
@@ -100,7 +228,7 @@ int TransactionRequests::run_stage(const Transfer& transfer) {
       data += extent.length;
     }
   }
-  return transactions_.stage(std::move(stage), monotonic_ms());
+  return transactions_->stage(std::move(stage), monotonic_ms());
 }
 
 int TransactionRequests::reserve(const Request& request) {
@@ -121,25 +249,23 @@ void TransactionRequests::release(TransactionId id) {
   reserved_.erase(found);
 }
 
+// What an action leads to comes after those that are ready: records keep their order.
 void TransactionRequests::run_actions() {
+  if (is_running_) return;
+  is_running_ = true;
   for (;;) {
-    const std::vector<Action> actions = transactions_.take_actions();
-    if (actions.empty()) return;
-    for (const Action& action : actions) {
-      if (action.after_sync && synced_ < appended_) {
-        deferred_.push_back({appended_, action});
-      } else {
-        run_action(action);
-      }
-    }
+    actions_.add(transactions_->take_actions());
+    const std::vector<Action> ready = actions_.take();
+    if (ready.empty()) break;
+    for (const Action& action : ready) run_action(action);
   }
+  is_running_ = false;
 }
 
 void TransactionRequests::run_action(const Action& action) {
   switch (action.kind) {
     case Action::Kind::Append:
-      if (error_ == 0) error_ = log_.append(action.record);
-      appended_ += action.record.size();
+      append(action);
       break;
     case Action::Kind::Apply:
       if (error_ == 0) apply(action.id);
@@ -156,18 +282,75 @@ void TransactionRequests::run_action(const Action& action) {
   }
 }
 
-void TransactionRequests::apply(TransactionId id) {
-  const TransactionPart* part = transactions_.part(id);
-  if (part == nullptr || !transactions_.must_apply(id)) return;
-  release(id);
-  for (const WriteAccess& one : part->writes) {
-    if (const int error = write(one)) {  // again soon; until then it stays locked
-      log_error("cannot write a committed transaction; trying again",
-                kv("err", std::string_view(std::strerror(error))));
-      return;
-    }
+// The record that follows the writes of a transaction is the one that the follower applies it at.
+void TransactionRequests::append(const Action& action) {
+  if (error_ == 0) error_ = log_.append(action.record);
+  const std::uint64_t position = ++appended_;
+  const auto found = applying_.find(action.id);
+  const bool is_applied = found != applying_.end() && found->second.is_written;
+  if (!actions_.has_follower()) {
+    if (is_applied) end_applying(action.id);
+    return;
   }
-  transactions_.applied(id, boot_);
+  replica_.forward(action.record, [=, this, id = action.id, epoch = epoch_](bool has) {
+    if (epoch != epoch_) return;
+    if (is_applied && !has) note_missed(id);
+    if (is_applied) end_applying(id);
+    if (has) actions_.delivered(position);
+    run_actions();
+  });
+}
+
+void TransactionRequests::apply(TransactionId id) {
+  const TransactionPart* part = transactions_->part(id);
+  if (part == nullptr || !transactions_->must_apply(id) || applying_.contains(id)) return;
+  release(id);
+  Applying& applying = applying_[id];
+  for (const WriteAccess& one : part->writes) applying.files.insert(one.file);
+  if (!replica_.forward) return entered(id);
+  // Each file once, and all of them at once: no two tickets wait for each other.
+  const std::map<FileId, Extent> ranges = ranges_of(*part);
+  applying.missing = ranges.size() + 1;
+  for (const auto& [file, range] : ranges) {
+    const RangeGate::Ticket ticket = replica_.gate->reserve();
+    applying.tickets.push_back(ticket);
+    replica_.gate->enter(ticket, file, range, [this, id, epoch = epoch_] {
+      if (epoch == epoch_ && --applying_[id].missing == 0) entered(id);
+    });
+  }
+  if (--applying.missing == 0) entered(id);
+}
+
+void TransactionRequests::entered(TransactionId id) {
+  const TransactionPart* part = transactions_->part(id);
+  const int error = part != nullptr ? write_all(*part) : EIO;
+  if (error != 0) {  // again soon; until then it stays locked
+    log_error("cannot write a committed transaction; trying again",
+              kv("err", std::string_view(std::strerror(error))));
+    return end_applying(id);
+  }
+  applying_[id].is_written = true;
+  if (!actions_.has_follower()) note_missed(id);
+  transactions_->applied(id, boot_);
+  run_actions();
+}
+
+void TransactionRequests::note_missed(TransactionId id) {
+  if (!replica_.note_missed) return;
+  for (const FileId file : applying_[id].files) replica_.note_missed(file);
+}
+
+void TransactionRequests::end_applying(TransactionId id) {
+  const auto found = applying_.extract(id);
+  if (found.empty()) return;
+  for (const RangeGate::Ticket ticket : found.mapped().tickets) replica_.gate->leave(ticket);
+}
+
+int TransactionRequests::write_all(const TransactionPart& part) {
+  for (const WriteAccess& one : part.writes) {
+    if (const int error = write(one)) return error;
+  }
+  return 0;
 }
 
 // A file that was removed meanwhile is left out.
@@ -206,56 +389,63 @@ void TransactionRequests::reply(const Action& action) {
 
 void TransactionRequests::ask(const Action& action) {
   const TransactionId id = action.id;
-  parts_.peers.ask(action.server, {.op = Op::TellOutcome, .id = kRootId, .number = id},
-                   [this, id](int error, const Reply& reply) {
-                     if (error != 0 || reply.number > 2) return;
-                     transactions_.told(id, static_cast<Outcome>(reply.number));
-                     run_actions();
-                   });
+  parts_.leaders.ask(action.server, {.op = Op::TellOutcome, .id = kRootId, .number = id},
+                     [this, id, epoch = epoch_](int error, const Reply& reply) {
+                       if (epoch != epoch_ || error != 0 || reply.number > 2) return;
+                       transactions_->learn(id, static_cast<Outcome>(reply.number));
+                       run_actions();
+                     });
 }
 
 void TransactionRequests::push(const Action& action) {
   const TransactionId id = action.id;
   const std::uint16_t server = action.server;
-  parts_.peers.ask(server, {.op = Op::FinishTransaction, .id = kRootId, .number = id, .other = 1},
-                   [this, id, server](int error, const Reply&) {
-                     if (error == 0) transactions_.pushed(id, server);
-                     run_actions();
-                   });
+  parts_.leaders.ask(server, {.op = Op::FinishTransaction, .id = kRootId, .number = id, .other = 1},
+                     [this, id, server, epoch = epoch_](int error, const Reply&) {
+                       if (epoch != epoch_ || error != 0) return;
+                       transactions_->pushed(id, server);
+                       run_actions();
+                     });
 }
 
 void TransactionRequests::tick() {
-  transactions_.tick(monotonic_ms());
+  const std::int64_t now = monotonic_ms();
+  if (is_leading_) {
+    transactions_->tick(now);
+  } else {
+    transactions_->tick_replayed(now);
+  }
   run_actions();
   for (auto at = reserved_.begin(); at != reserved_.end();) {
     const auto next = std::next(at);
-    if (transactions_.part(at->first) == nullptr) release(at->first);
+    if (transactions_->part(at->first) == nullptr) release(at->first);
     at = next;
   }
-  if (log_.size() > kMostLog + 2 * compacted_size_ && !is_syncing_ && deferred_.empty() &&
-      error_ == 0) {
+  while (!parked_.empty() && now - parked_.front().since_ms > kMostParkedMs) {
+    parked_.front().transfer->answer.error = EIO;
+    finish_(std::move(parked_.front().transfer));
+    parked_.pop_front();
+  }
+  if (log_.size() > kMostLog + 2 * compacted_size_ && !is_syncing_ && error_ == 0) {
     error_ = compact();
   }
 }
 
 int TransactionRequests::end_turn() {
-  if (!deferred_.empty() && !is_syncing_ && error_ == 0) {
+  if (!is_syncing_ && error_ == 0 && actions_.waits_for_disk()) {
     io_uring_prep_fsync(parts_.ring.next(&syncing_), log_.fd(), IORING_FSYNC_DATASYNC);
     is_syncing_ = true;
-    syncing_to_ = appended_;
+    syncing_epoch_ = epoch_;
+    syncing_to_ = actions_.position();
   }
   return error_;
 }
 
 void TransactionRequests::synced(int result) {
   is_syncing_ = false;
+  if (syncing_epoch_ != epoch_) return;  // of a log that was replaced
   if (result < 0 && result != -EINTR) error_ = -result;
-  if (result == 0) synced_ = syncing_to_;
-  while (!deferred_.empty() && deferred_.front().position <= synced_) {
-    const Action action = std::move(deferred_.front().action);
-    deferred_.pop_front();
-    run_action(action);
-  }
+  if (result == 0) actions_.synced(syncing_to_);
   run_actions();
 }
 
@@ -266,10 +456,10 @@ int TransactionRequests::compact() {
     if (parts_.files.get(id, false, file) != 0) continue;
     if (::fdatasync(file->fd.get()) != 0) return errno;
   }
-  const int error = log_.replace(transactions_.compacted());
+  const int error = log_.replace(transactions_->compacted());
   if (error != 0) return error;
   touched_.clear();
-  synced_ = appended_;
+  actions_.synced(actions_.position());
   compacted_size_ = log_.size();
   return 0;
 }

@@ -14,6 +14,7 @@ namespace score::pario {
 class Connection;
 class Replication;
 class Session;
+class TransactionRequests;
 
 // What a request is answered with.
 struct Answer {
@@ -68,8 +69,10 @@ struct Transfer {
   Buffers::Buffer data;
   std::size_t memory = 0;  // bytes of `data`, counted until the reply is sent
   Answer answer;
-  Replication* replication = nullptr;  // a change of it, as the leader
-  std::uint64_t ticket = 0;            // of its gate
+  Replication* replication = nullptr;           // a change of it, as the leader
+  std::uint64_t ticket = 0;                     // of its gate
+  TransactionRequests* transactions = nullptr;  // that have admitted it, as `plain`
+  std::uint64_t plain = 0;
 };
 
 using TransferPtr = std::unique_ptr<Transfer>;

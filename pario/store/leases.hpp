@@ -5,6 +5,7 @@
 #include "pario/core/message.hpp"
 #include "pario/store/data_files.hpp"
 
+#include <algorithm>
 #include <map>
 
 namespace score::pario {
@@ -23,6 +24,11 @@ class Leases {
   void leave(const void* holder);
   // Ends leases older than kLeaseMs.
   void tick(std::int64_t now_ms);
+
+  bool has(FileId file) const {
+    return std::ranges::any_of(leases_,
+                               [file](const auto& entry) { return entry.first.second == file; });
+  }
 
   std::size_t size() const { return leases_.size(); }
 

@@ -84,7 +84,10 @@ std::string replay(std::string_view log) {
     machine.replay(std::move(record), 5);
     log.remove_prefix(length);
   }
-  for (const TransactionId id : machine.recovered(0)) machine.applied(id, 5);
+  machine.recovered(0);
+  for (const Transactions::Action& action : machine.take_actions()) {
+    if (action.kind == Transactions::Action::Kind::Apply) machine.applied(action.id, 5);
+  }
   machine.tick(100'000);
   static_cast<void>(machine.take_actions());
   return machine.compacted();

@@ -213,18 +213,6 @@ def test_both_replicas_have_overlapping_writes_in_one_order(servers):
     assert compared >= 2
 
 
-def test_transactions_are_refused(servers):
-    wait_in_sync(servers)
-    client = Client(servers.file)
-    with client.open('f') as file:
-        transaction = client.begin()
-        assert errno_of(transaction.read, file, 8, 0) == 'ENOTSUP'
-        transaction.write(file, b'x', 0)
-        assert errno_of(transaction.commit) == 'ENOTSUP'
-        assert file.pread(1, 0) == b''
-    client.close()
-
-
 def test_a_full_volume_stays_in_sync():
     """What the leader has room for the follower takes."""
     with make_temporary() as root:

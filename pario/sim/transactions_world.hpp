@@ -1,0 +1,151 @@
+// For tests: clients of transactions and plain writes over several parts, from a seed, with an
+// oracle of atomicity and of the order. Who runs the parts is up to the class that is made of it.
+#pragma once
+
+#include "pario/core/transactions.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cerrno>
+#include <functional>
+#include <map>
+#include <random>
+#include <set>
+#include <string>
+#include <vector>
+
+namespace score::pario {
+
+class TransactionsWorld {
+ public:
+  using Action = Transactions::Action;
+
+  static constexpr FileId kFile = 1 << kHomeBits;
+  static constexpr std::size_t kParts = 3;
+  static constexpr std::uint64_t kPlaces = 3;  // per part
+  static constexpr std::uint64_t kApart = 4096;
+
+  TransactionsWorld(unsigned seed, bool is_stable) : random_(seed), is_stable_(is_stable) {}
+
+  virtual ~TransactionsWorld() = default;
+
+  void run(int transactions);
+  // All work again.
+  void settle();
+  void check();
+
+ protected:
+  using Answer = std::function<void(int error, Outcome outcome)>;
+
+  struct Key {
+    std::size_t part = 0;
+    std::uint64_t place = 0;
+
+    friend auto operator<=>(const Key&, const Key&) = default;
+  };
+
+  // What a client knows of a transaction, or of a plain write. The values are the writers' numbers.
+  struct History {
+    std::map<Key, std::uint64_t> reads;  // a plain write: what it has overwritten
+    std::set<Key> writes;
+    std::set<std::uint16_t> parts;
+    int result = -1;  // errno; -1: the client vanished, EIO: it does not know
+    bool is_plain = false;
+  };
+
+  struct Message {
+    std::size_t part = 0;
+    std::function<void(Transactions&, std::uint64_t token)> deliver;
+    Answer answer;
+    bool has_token = true;
+  };
+
+  // --- What runs the parts ---
+  // Null: nobody serves the part now.
+  virtual Transactions* machine(std::size_t part) = 0;
+  // Of that machine: another one is another life.
+  virtual std::uint32_t life(std::size_t part) = 0;
+  // Carries out the actions of the machine.
+  virtual void drain(std::size_t part) = 0;
+  virtual std::uint64_t value(const Key& key) = 0;
+  // A plain write of `id`: overwrite() just before it, then end_plain(), at once or later.
+  virtual void write(const Key& key, std::uint64_t id, std::uint64_t plain) = 0;
+  // A fault, perhaps.
+  virtual void disturb() = 0;
+  virtual void tick_parts() = 0;
+
+  virtual void heal() {}
+
+  // --- For those ---
+  std::size_t pick(std::size_t count) { return random_() % count; }
+
+  bool chance(unsigned one_of) { return random_() % one_of == 0; }
+
+  static std::string bytes_of(std::uint64_t value) {
+    return {reinterpret_cast<const char*>(&value), sizeof value};
+  }
+
+  bool is_stable() const { return is_stable_; }
+
+  std::int64_t now() const { return now_; }
+
+  void reply(const Action& action);
+  // Of `part` to the part that the action names.
+  void ask_or_push(std::size_t part, const Action& action);
+
+  void applied(std::size_t part, TransactionId id) { applied_.insert({part, id}); }
+
+  void overwrite(const Key& key, std::uint64_t id);
+  // A plain write is where it was to be.
+  void end_plain(const Key& key, std::uint64_t id, std::uint64_t plain);
+  // Who waits for an answer of the part asks again, or gives up.
+  void lose_requests(std::size_t part);
+
+ private:
+  struct Client {
+    std::size_t waiting = 0;
+    int error = 0;
+    std::function<void(int)> next;
+  };
+
+  void begin(TransactionId id);
+  void begin_plain(TransactionId id);
+  std::uint16_t coordinator(TransactionId id);
+  void staged(TransactionId id, int error);
+  void prepare(TransactionId id, const std::vector<std::uint16_t>& parts,
+               const std::function<void(int)>& next);
+  void decide(TransactionId id);
+  void finish(TransactionId id, bool commits);
+  void undo(TransactionId id);
+  void over(TransactionId id, int result);
+  void vanish(TransactionId id);
+
+  void group(TransactionId id, std::size_t count, std::function<void(int)> next) {
+    groups_[id] = {count, 0, std::move(next)};
+  }
+
+  void arrived(TransactionId id, int error);
+  void send(std::size_t part, std::function<void(Transactions&, std::uint64_t)> deliver);
+  void ask(std::size_t part, TransactionId id,
+           std::function<void(Transactions&, std::uint64_t)> deliver);
+  void advance();
+  void tick();
+  void check_whole();
+  void find_plain();
+  void check_order();
+  void check_last(const std::map<std::pair<Key, std::uint64_t>, TransactionId>& next);
+
+  std::mt19937 random_;
+  bool is_stable_;
+  std::int64_t now_ = 0;
+  std::uint64_t next_token_ = 1;
+  std::vector<Message> messages_;
+  std::map<std::uint64_t, Message> waiting_;
+  std::map<TransactionId, Client> groups_;
+  std::set<TransactionId> clients_;
+  std::map<TransactionId, History> histories_;
+  std::set<std::pair<std::size_t, TransactionId>> applied_;
+  std::set<TransactionId> committed_;
+};
+
+}  // namespace score::pario
