@@ -143,8 +143,8 @@ constexpr Move move_by(std::size_t bits) {
 }
 
 constexpr Move kBy2048 = move_by(2048), kBy1536 = move_by(1536), kBy1024 = move_by(1024),
-               kBy512 = move_by(512), kBy384 = move_by(384), kBy256 = move_by(256),
-               kBy128 = move_by(128);
+               kBy768 = move_by(768), kBy512 = move_by(512), kBy384 = move_by(384),
+               kBy256 = move_by(256), kBy128 = move_by(128);
 
 SCORE_WIDE __m512i moved(__m512i value, Move by, __m512i added) {
   const __m512i k = _mm512_broadcast_i32x4(
@@ -153,7 +153,10 @@ SCORE_WIDE __m512i moved(__m512i value, Move by, __m512i added) {
                                    _mm512_clmulepi64_epi128(value, k, 0x11), added, 0x96);
 }
 
-SCORE_WIDE __m128i moved_lane(__m128i value, Move by, __m128i added) {
+// Inlined into functions for different processors, with the instructions that those may use.
+__attribute__((target("sse4.2,pclmul"), always_inline)) inline __m128i moved_lane(__m128i value,
+                                                                                  Move by,
+                                                                                  __m128i added) {
   const __m128i k = _mm_set_epi64x(static_cast<long long>(by.high), static_cast<long long>(by.low));
   return _mm_xor_si128(added, _mm_xor_si128(_mm_clmulepi64_si128(value, k, 0x00),
                                             _mm_clmulepi64_si128(value, k, 0x11)));
@@ -208,12 +211,64 @@ SCORE_WIDE std::uint32_t update_wide(std::uint32_t crc, const std::uint8_t* p, s
   return run_wide<false>(crc, p, nullptr, length);
 }
 
+// --- with 256-bit carry-less multiplication ----------------------------------------------------
+//
+// The same with four registers of 32 bytes, for processors without the wider ones. It is not
+// quicker than the instruction, but the bytes that it stores on the way cost nothing.
+
+#define SCORE_HALF __attribute__((target("sse4.2,pclmul,avx2,vpclmulqdq")))
+
+SCORE_HALF __m256i moved_half(__m256i value, Move by, __m256i added) {
+  const __m256i k = _mm256_broadcastsi128_si256(
+      _mm_set_epi64x(static_cast<long long>(by.high), static_cast<long long>(by.low)));
+  return _mm256_xor_si256(added, _mm256_xor_si256(_mm256_clmulepi64_epi128(value, k, 0x00),
+                                                  _mm256_clmulepi64_epi128(value, k, 0x11)));
+}
+
+SCORE_HALF __m256i take_half(const std::uint8_t* p, std::uint8_t* to) {
+  const __m256i value = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p));
+  _mm256_storeu_si256(reinterpret_cast<__m256i*>(to), value);
+  return value;
+}
+
+// Of 128 bytes or more.
+SCORE_HALF std::uint32_t copy_half(std::uint32_t crc, const std::uint8_t* p, std::uint8_t* to,
+                                   std::size_t length) {
+  const auto at = [&](std::size_t offset) SCORE_HALF { return take_half(p + offset, to + offset); };
+  const auto go_on = [&](std::size_t bytes) { p += bytes, to += bytes, length -= bytes; };
+  __m256i a =
+      _mm256_xor_si256(at(0), _mm256_zextsi128_si256(_mm_cvtsi32_si128(static_cast<int>(crc))));
+  __m256i b = at(32);
+  __m256i c = at(64);
+  __m256i d = at(96);
+  for (go_on(128); length >= 128; go_on(128)) {
+    a = moved_half(a, kBy1024, at(0));
+    b = moved_half(b, kBy1024, at(32));
+    c = moved_half(c, kBy1024, at(64));
+    d = moved_half(d, kBy1024, at(96));
+  }
+  d = moved_half(a, kBy768, moved_half(b, kBy512, moved_half(c, kBy256, d)));
+  for (; length >= 32; go_on(32)) d = moved_half(d, kBy256, at(0));
+  const __m128i lane =
+      moved_lane(_mm256_castsi256_si128(d), kBy128, _mm256_extracti128_si256(d, 1));
+  std::uint64_t value = _mm_crc32_u64(0, static_cast<std::uint64_t>(_mm_cvtsi128_si64(lane)));
+  value = _mm_crc32_u64(value, static_cast<std::uint64_t>(_mm_extract_epi64(lane, 1)));
+  _mm256_zeroupper();  // as above
+  std::memcpy(to, p, length);
+  return update_by_instruction(static_cast<std::uint32_t>(value), p, length);
+}
+
 using Update = std::uint32_t (*)(std::uint32_t, const std::uint8_t*, std::size_t);
 
 bool has_wide() {
   return __builtin_cpu_supports("sse4.2") && __builtin_cpu_supports("pclmul") &&
          __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl") &&
          __builtin_cpu_supports("vpclmulqdq");
+}
+
+bool has_half() {
+  return __builtin_cpu_supports("sse4.2") && __builtin_cpu_supports("pclmul") &&
+         __builtin_cpu_supports("avx2") && __builtin_cpu_supports("vpclmulqdq");
 }
 
 Update choose_update() {
@@ -232,7 +287,9 @@ std::uint32_t update(std::uint32_t crc, const std::uint8_t* p, std::size_t lengt
 std::uint32_t update_and_copy(std::uint32_t crc, const std::uint8_t* p, std::uint8_t* to,
                               std::size_t length) {
   static const bool is_wide = has_wide();
+  static const bool is_half = has_half();
   if (is_wide && length >= 256) return run_wide<true>(crc, p, to, length);
+  if (is_half && length >= 256) return copy_half(crc, p, to, length);
   if (length != 0) std::memcpy(to, p, length);
   return update(crc, p, length);
 }
