@@ -108,7 +108,7 @@ void Channel::pass_on(std::uint32_t peer, std::uint16_t index, bool more_follows
 
 void Channel::send_held(std::uint32_t peer) {
   state_.clock.begin_turn();
-  if (state_.check_peer(peer) == 0) window_.transmit(peer);
+  if (state_.check_peer(peer) == 0) window_.transmit(peer, true);
 }
 
 int Channel::send_datagram(std::uint32_t peer, std::span<const std::byte> bytes,

@@ -44,7 +44,8 @@ class Channel final : private FrameSink {
   // nothing free, progress() and try again. EBUSY: the buffer lent before was not sent yet.
   int get_send_buffer(std::uint32_t peer, std::uint32_t length, std::byte** buffer);
   // Sends what get_send_buffer() lent. If `more_follows` to the same peer it may wait for that, to
-  // go out together; send_held() says that no more comes.
+  // go out together; send_held() says that no more comes
+  // before the ACK.
   int send(bool more_follows = false);
   // The same if the sender knows the checksum of the payload, crc32c(0, bytes).
   int send_summed(std::uint32_t sum, bool more_follows);

@@ -89,7 +89,7 @@ bool Channel::take_placed(std::span<const std::byte> frame) {
   }
   Engine<>::on_plain_data(peer.receive);
   received_.placed(source, payload.size(), skipped);
-  acks_.owe(source, FrameKind::Message, false);
+  acks_.owe(source, FrameKind::Write, false);  // the last part will be stored as a message
   return true;
 }
 

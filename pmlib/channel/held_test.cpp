@@ -71,6 +71,15 @@ TEST_F(Held, LeaveWhenNoMoreComes) {
   expect_in_order(1);
 }
 
+TEST_F(Held, AskForTheirAckWhenNoMoreComes) {
+  for (unsigned i = 0; i < 3; ++i) send(std::byte(i), true);
+  ends_[0]->send_held(1);
+  expect_in_order(3);
+  EXPECT_EQ(wires_[1].carried, 1u);
+  ends_[0]->progress();
+  EXPECT_TRUE(ends_[0]->queues().is_empty());
+}
+
 TEST_F(Held, LeaveWithTheNextTurnAtTheLatest) {
   send(std::byte(0), true);
   send(std::byte(1), true);

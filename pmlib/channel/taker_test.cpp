@@ -177,6 +177,20 @@ TEST_F(Taker, LeavesAcksOfABurstToRideOnAnAnswer) {
   EXPECT_TRUE(ends_[0]->queues().is_empty());
 }
 
+TEST_F(Taker, OwesNoAckForPartsUntilTheLastOne) {
+  for (unsigned i = 0; i < 20; ++i) send(i == 0 ? kTaken : kPlaced, std::byte(i));
+  ends_[1]->poll();
+  ends_[1]->poll();
+  ends_[1]->send_due_acks();
+  EXPECT_EQ(owner_.places, 19);
+  EXPECT_EQ(wires_[1].carried, 0u);
+  send(kTaken, std::byte(20));
+  ends_[1]->poll();
+  ends_[1]->send_due_acks();
+  EXPECT_EQ(wires_[1].carried, 1u);
+  expect_in_order(21);
+}
+
 TEST_F(Taker, SendsAcksOfABurstAloneOtherwise) {
   for (unsigned i = 0; i < 20; ++i) send(kTaken, std::byte(i));
   ends_[1]->poll();

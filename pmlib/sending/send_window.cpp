@@ -74,7 +74,7 @@ bool SendWindow::ends_window(const PeerState& peer, std::size_t count) const {
 
 // What the device does not take stays in the ready set. The clock is read behind the send: the
 // receiver does not wait for it.
-void SendWindow::transmit(std::uint32_t rank) {
+void SendWindow::transmit(std::uint32_t rank, bool is_end) {
   PeerState& peer = state_.peer(rank);
   bool waits = false;
   for (int i = 0; i < kBatchesPerTurn; ++i) {
@@ -84,7 +84,8 @@ void SendWindow::transmit(std::uint32_t rank) {
     if (count == 0 || waits) break;
     std::array<std::uint32_t, kMaxBatch> numbers;
     std::iota(numbers.begin(), numbers.begin() + count, peer.send.sent + 1);
-    const std::size_t sent = send_batch(rank, {numbers.data(), count});
+    const bool asks = is_end && numbers[count - 1] == peer.send.queued;
+    const std::size_t sent = send_batch(rank, {numbers.data(), count}, asks);
     const Microseconds now = state_.clock.refresh();
     for (std::size_t k = 0; k < sent; ++k) state_.engine.on_app_send(peer.send, now);
     if (sent < count) break;
@@ -97,9 +98,11 @@ void SendWindow::transmit(std::uint32_t rank) {
   }
 }
 
-std::size_t SendWindow::send_batch(std::uint32_t rank, std::span<const std::uint32_t> numbers) {
+std::size_t SendWindow::send_batch(std::uint32_t rank, std::span<const std::uint32_t> numbers,
+                                   bool asks) {
   PeerState& peer = state_.peer(rank);
-  const std::size_t sent = frames_.send_frames(rank, numbers, ends_window(peer, numbers.size()));
+  asks = asks || ends_window(peer, numbers.size());
+  const std::size_t sent = frames_.send_frames(rank, numbers, asks);
   if (sent > 0) acks_.on_sent(peer, rank);
   return sent;
 }
@@ -113,19 +116,30 @@ void SendWindow::on_control(std::uint32_t rank, const Control<std::uint32_t>& co
   mark_ready(rank);
 }
 
+// The buffers are freed last first: the next long message gets them in the order in which they lie,
+// and a device that gathers takes neighbours as one piece.
 void SendWindow::release_acknowledged(std::uint32_t rank) {
+  std::array<std::uint16_t, kMaxBatch> done;
+  for (std::size_t count = done.size(); count == done.size();) {
+    for (count = 0; count < done.size(); ++count) {
+      done[count] = next_acknowledged(rank);
+      if (done[count] == kNoIndex) break;
+    }
+    for (std::size_t i = count; i-- > 0;) queues_.release(done[i]);
+  }
+}
+
+// Ends the oldest descriptor whose numbers are all acknowledged, to be released; else kNoIndex.
+std::uint16_t SendWindow::next_acknowledged(std::uint32_t rank) {
   for (;;) {
     const std::uint16_t index = queues_.pop_acknowledged(rank);
-    if (index == kNoIndex) return;
+    if (index == kNoIndex) return kNoIndex;
     SendDescriptor& d = state_.segment.descriptor(index);
     // A read or an announcement ends when the answer comes, the others when they are stored.
     if (d.op != kNoIndex && d.kind == FrameKind::Write) state_.operations.finish(d.op, 0);
-    if (is_postponed(d)) {
-      d.kind = FrameKind::ReadRequest;
-      enqueue(rank, index);
-    } else {
-      queues_.release(index);
-    }
+    if (!is_postponed(d)) return index;
+    d.kind = FrameKind::ReadRequest;
+    enqueue(rank, index);
   }
 }
 

@@ -26,7 +26,8 @@ class SendWindow {
   // The fast path of a message. False: it may not go alone and at once, and nothing was done.
   bool send_fast(std::uint32_t rank, std::uint16_t descriptor);
   // Sends what the window allows; the rest goes in a later turn.
-  [[gnu::noinline]] void transmit(std::uint32_t rank);
+  // `is_end`: for a while nothing will follow what is queued, and its ACK is waited for.
+  [[gnu::noinline]] void transmit(std::uint32_t rank, bool is_end = false);
 
   // --- what a peer's frames say; `now` of the clock is that of this turn
 
@@ -77,8 +78,10 @@ class SendWindow {
 
   bool should_wait(const PeerState& peer, std::size_t count) const;
   bool ends_window(const PeerState& peer, std::size_t count) const;
-  std::size_t send_batch(std::uint32_t rank, std::span<const std::uint32_t> numbers);
+  std::size_t send_batch(std::uint32_t rank, std::span<const std::uint32_t> numbers,
+                         bool asks = false);
   [[gnu::noinline]] void release_acknowledged(std::uint32_t rank);
+  std::uint16_t next_acknowledged(std::uint32_t rank);
   [[gnu::noinline]] void mark_ready(std::uint32_t rank);
   bool begin_look();
   void look_at_timer(std::uint32_t rank, bool resumed);
