@@ -24,17 +24,22 @@ bool RemoteMemory::covers_own(std::uint32_t region, std::uint64_t offset,
 
 // --- starting them -----------------------------------------------------------------------------
 
+// A descriptor and an operation; kNoIndex if either is missing.
+std::uint16_t RemoteMemory::start(std::uint32_t peer, OperationId& op) {
+  const std::uint16_t index = queues_.take(SendQueues::For::Application);
+  if (index == kNoIndex) return kNoIndex;
+  op = state_.operations.start(peer);
+  if (op != 0) return index;
+  queues_.free(index);
+  return kNoIndex;
+}
+
 int RemoteMemory::write(std::uint32_t peer, std::uint32_t local, std::uint64_t offset,
                         RegionName remote, std::uint32_t length, OperationId& op) {
   if (const int error = state_.check_peer(peer); error != 0) return error;
   if (!covers_own(local, offset, length)) return EINVAL;
-  const std::uint16_t index = queues_.take(SendQueues::For::Application);
+  const std::uint16_t index = start(peer, op);
   if (index == kNoIndex) return ENOBUFS;
-  op = state_.operations.start(peer);
-  if (op == 0) {
-    queues_.free(index);
-    return ENOBUFS;
-  }
   SendDescriptor& d = state_.segment.descriptor(index);
   d.kind = FrameKind::Write;
   d.op = static_cast<std::uint16_t>(op & 0xffff);
@@ -45,6 +50,26 @@ int RemoteMemory::write(std::uint32_t peer, std::uint32_t local, std::uint64_t o
   d.remote_nonce = remote.nonce;
   d.remote_offset = remote.offset;
   window_.enqueue(peer, index);
+  return 0;
+}
+
+int RemoteMemory::send_parts(std::uint32_t peer, std::uint32_t local, std::uint64_t offset,
+                             std::uint32_t length, const PartHead& head, OperationId& op) {
+  if (const int error = state_.check_peer(peer); error != 0) return error;
+  if (length == 0 || !covers_own(local, offset, length)) return EINVAL;
+  const std::uint16_t index = start(peer, op);
+  if (index == kNoIndex) return ENOBUFS;
+  SendDescriptor& d = state_.segment.descriptor(index);
+  d.kind = FrameKind::Message;
+  d.op = static_cast<std::uint16_t>(op & 0xffff);
+  d.length = length;
+  d.local_region = local;
+  d.local_offset = offset;
+  d.set_part_head(head);
+  window_.enqueue(peer, index);
+  Counters& c = state_.counters();
+  c.messages_sent += d.frames;
+  c.bytes_sent += length + d.frames * sizeof head;
   return 0;
 }
 

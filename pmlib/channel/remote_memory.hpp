@@ -29,6 +29,11 @@ class RemoteMemory {
   // Reads `length` bytes of `remote` into own memory.
   int read(std::uint32_t peer, std::uint32_t local, std::uint64_t offset, RegionName remote,
            std::uint32_t length, OperationId& op);
+  // Sends `length` > 0 bytes at `offset` of own region `local` as messages, which arrive one after
+  // the other like all messages: each is `head` and the next bytes, as many as one message takes.
+  // Errors and memory as of write(); done when all are stored at the receiver.
+  int send_parts(std::uint32_t peer, std::uint32_t local, std::uint64_t offset,
+                 std::uint32_t length, const PartHead& head, OperationId& op);
   // Announces own memory as one large message; done when the receiver has fetched it.
   int announce(std::uint32_t peer, std::uint32_t local, std::uint64_t offset, std::uint64_t length,
                OperationId& op);
@@ -51,6 +56,7 @@ class RemoteMemory {
 
  private:
   bool covers_own(std::uint32_t region, std::uint64_t offset, std::uint64_t length) const;
+  std::uint16_t start(std::uint32_t peer, OperationId& op);
   int enqueue_note(std::uint32_t peer, FrameKind kind, std::span<const std::byte> bytes,
                    OperationId& op);
   bool answer(const ReceivedMessage& read);

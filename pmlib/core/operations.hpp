@@ -64,6 +64,11 @@ class Operations {
     return op->error;
   }
 
+  bool is_running(OperationId id) const {
+    const Operation* op = find(id);
+    return op != nullptr && op->state == static_cast<std::uint8_t>(OperationState::Running);
+  }
+
   // Null if there is no such operation.
   Operation* find(OperationId id) const {
     const std::uint32_t index = id & 0xffff;

@@ -331,17 +331,17 @@ class ImageCheck {
     if (d.kind == FrameKind::OpDone) {
       return d.frames == 1 && d.buffer == kNoIndex && d.length == 0 && d.local_region < g.regions;
     }
-    if (d.kind == FrameKind::Write) {
+    if (const std::uint32_t each = d.bytes_per_frame(g.payload_bytes); each != 0) {
       if (d.local_region >= g.regions) return false;
       const Region& r = s_.region(d.local_region);
       if (d.local_offset > r.length || d.length > r.length - d.local_offset) return false;
-      const std::uint32_t each = g.payload_bytes - std::uint32_t{sizeof(RmaHeader)};
-      if (d.frames != std::max(1u, (d.length + each - 1) / each)) return false;
+      const std::uint32_t needed = d.length / each + (d.length % each != 0 ? 1 : 0);
+      if (d.frames != std::max(1u, needed)) return false;
     } else if (d.frames != 1 && d.kind != FrameKind::Void) {
       return false;
     }
     if (d.buffer == kNoIndex) {
-      return d.kind == FrameKind::Write || d.kind == FrameKind::Void;
+      return d.kind == FrameKind::Write || d.kind == FrameKind::Void || d.is_in_parts();
     }
     if (!claim(send_buffers_, d.buffer)) return false;
     return d.length <= g.payload_bytes;

@@ -98,7 +98,13 @@ struct PeerState {
 // 60 bytes, and a bit in each of four sets.
 static_assert(sizeof(PeerState) == 60, "a peer is promised to cost at most 64 bytes");
 
-// One entry of a send queue: a message in a buffer, or a remote write of many frames.
+// What leads the payload of each message that is a part of longer memory.
+struct PartHead {
+  std::array<std::uint64_t, 2> words{};
+};
+
+// One entry of a send queue: a message in a buffer, a remote write of many frames, or registered
+// memory that goes as many messages.
 struct SendDescriptor {
   std::uint32_t first = 0;        // number of its first frame
   std::uint32_t frames = 1;       // how many numbers it covers
@@ -115,6 +121,22 @@ struct SendDescriptor {
   std::uint32_t remote_op = 0;
   std::uint64_t local_offset = 0;
   std::uint64_t remote_offset = 0;
+
+  // Each of its messages has a PartHead, which lies in the place of the remote memory, and the next
+  // bytes of the own region.
+  bool is_in_parts() const { return kind == FrameKind::Message && buffer == kNoIndex; }
+
+  void set_part_head(const PartHead& head) {
+    remote_region = static_cast<std::uint32_t>(head.words[0]);
+    remote_nonce = static_cast<std::uint32_t>(head.words[0] >> 32);
+    remote_offset = head.words[1];
+  }
+
+  // Bytes of registered memory that each of its frames carries; 0: it has none.
+  std::uint32_t bytes_per_frame(std::uint32_t payload_bytes) const {
+    if (kind == FrameKind::Write) return payload_bytes - std::uint32_t{sizeof(RmaHeader)};
+    return is_in_parts() ? payload_bytes - std::uint32_t{sizeof(PartHead)} : 0;
+  }
 };
 
 static_assert(sizeof(SendDescriptor) == 56);

@@ -246,6 +246,39 @@ TEST(Segment, TheEndOfAnOperationHasNoBytesAndNamesNoMemoryOutsideTheTable) {
   EXPECT_EQ(validate_image(s.bytes()), EINVAL);
 }
 
+TEST(Segment, MemoryInPartsLiesInARegionAndHasAsManyFramesAsItNeeds) {
+  const auto segment = make();
+  const Segment& s = segment->segment();
+  SendDescriptor& d = s.descriptor(s.header().free_descriptor);
+  PeerState& peer = s.peer(1);
+  peer.head = peer.tail = std::exchange(s.header().free_descriptor, d.next);
+  --s.header().free_descriptors;
+  s.region(2) = {4096, 10'000, 1, 1, 0};
+  SendDescriptor good;
+  good.kind = FrameKind::Message;
+  good.first = peer.send.queued + 1;
+  good.length = 9'000;
+  good.frames = 7;  // 1408 bytes each
+  good.local_region = 2;
+  good.local_offset = 1'000;
+  peer.send.queued += good.frames;
+  d = good;
+  ASSERT_EQ(validate_image(s.bytes()), 0);
+  const auto expect_invalid = [&](auto break_it) {
+    d = good;
+    break_it(d);
+    EXPECT_EQ(validate_image(s.bytes()), EINVAL);
+  };
+  expect_invalid([&](SendDescriptor& bad) { bad.local_region = s.geometry().regions; });
+  expect_invalid([](SendDescriptor& bad) { bad.local_region = 1; });
+  expect_invalid([](SendDescriptor& bad) { bad.local_offset = 1'001; });
+  expect_invalid([](SendDescriptor& bad) { bad.length = 8'448; });  // of six frames
+  expect_invalid([](SendDescriptor& bad) { bad.length = 0xffffffff; });
+  expect_invalid([](SendDescriptor& bad) { bad.kind = FrameKind::Large; });
+  expect_invalid(
+      [&](SendDescriptor& bad) { bad.op = static_cast<std::uint16_t>(s.geometry().operations); });
+}
+
 TEST(Segment, RandomDamageIsNeverUsedUnchecked) {
   // Whatever the bytes are, validation ends and touches only the image (under asan: proven).
   std::mt19937_64 random(7);

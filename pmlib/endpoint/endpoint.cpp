@@ -289,6 +289,13 @@ int Endpoint::write(std::uint32_t peer, std::uint32_t local, std::uint64_t offse
                           : channel_->memory().write(peer, local, offset, remote, length, op);
 }
 
+int Endpoint::send_parts(std::uint32_t peer, std::uint32_t local, std::uint64_t offset,
+                         std::uint32_t length, const PartHead& head, OperationId& op) {
+  if (peer >= size()) return EINVAL;
+  if (uses_shmem(peer)) return EOPNOTSUPP;
+  return channel_->memory().send_parts(peer, local, offset, length, head, op);
+}
+
 int Endpoint::read(std::uint32_t peer, std::uint32_t local, std::uint64_t offset, RegionName remote,
                    std::uint32_t length, OperationId& op) {
   if (peer >= size()) return EINVAL;

@@ -110,6 +110,9 @@ class Endpoint {
             std::uint32_t length, OperationId& op);
   int read(std::uint32_t peer, std::uint32_t local, std::uint64_t offset, RegionName remote,
            std::uint32_t length, OperationId& op);
+  // See RemoteMemory. EOPNOTSUPP: the peer is in this node.
+  int send_parts(std::uint32_t peer, std::uint32_t local, std::uint64_t offset,
+                 std::uint32_t length, const PartHead& head, OperationId& op);
   // A message of any length: it is announced to the receiver, which fetches it.
   int announce(std::uint32_t peer, std::uint32_t local, std::uint64_t offset, std::uint64_t length,
                OperationId& op);
@@ -117,6 +120,9 @@ class Endpoint {
   int fetch(std::uint32_t source, const LargeHeader& large, std::uint32_t local,
             std::uint64_t offset, OperationId& op);
   int test(OperationId op);
+
+  // As test() == EINPROGRESS, but the operation is not freed if it has ended.
+  bool is_running(OperationId op) const { return operations_.is_running(op); }
 
   // Receives, acknowledges, resends. Never blocks. Returns whether anything happened.
   bool progress();

@@ -150,6 +150,7 @@ std::byte* FrameSender::next_joined(std::size_t bytes) {
 void FrameSender::fill_frame(FrameHeader& h, const SendDescriptor& d, std::size_t place) {
   h.kind = d.kind;
   if (d.kind == FrameKind::Write || d.kind == FrameKind::OpDone) return fill_write(h, d, place);
+  if (d.is_in_parts()) return fill_part(h, d, place);
   const bool has_payload = d.kind != FrameKind::Void && d.buffer != kNoIndex;
   std::byte* frame =
       has_payload ? state_.segment.send_buffer(d.buffer) : scratch_[place].bytes.data();
@@ -163,6 +164,30 @@ void FrameSender::fill_frame(FrameHeader& h, const SendDescriptor& d, std::size_
   batch_[place] = {{frame, sizeof h + h.length}, {}};
 }
 
+template <class... Words>
+void FrameSender::fill_gathered(FrameHeader& h, std::span<const std::byte> body, std::size_t place,
+                                Words... lead) {
+  constexpr std::size_t kLead = sizeof...(Words) * sizeof(std::uint64_t);
+  constexpr std::size_t kHeads = sizeof(FrameHeader) + kLead;
+  static_assert(kHeads <= sizeof(Scratch));
+  h.length = static_cast<std::uint16_t>(kLead + body.size());
+  std::byte* at = is_joining_ ? next_joined(kHeads + body.size()) : scratch_[place].bytes.data();
+  std::byte* const lead_at = at + sizeof h;
+  put_words(lead_at, lead...);
+  if (identity_.auth == FrameAuth::Tag) {
+    seal_by_tag(h, identity_.key, {lead_at, kLead}, body);
+    std::memcpy(at, &h, sizeof h);
+    if (is_joining_) std::memcpy(at + kHeads, body.data(), body.size());
+  } else {
+    const std::uint32_t crc = crc32c(0, lead_at, kLead);
+    put_sealed(at, h,
+               is_joining_ ? crc32c_copy(crc, at + kHeads, body.data(), body.size())
+                           : crc32c(crc, body.data(), body.size()));
+  }
+  batch_[place] =
+      is_joining_ ? FrameOut{{at, kHeads + body.size()}, {}} : FrameOut{{at, kHeads}, body};
+}
+
 // Also of an OpDone, which has no bytes behind its RmaHeader.
 void FrameSender::fill_write(FrameHeader& h, const SendDescriptor& d, std::size_t place) {
   const std::uint32_t index = SequencedFrame(h).sequence() - d.first;
@@ -172,26 +197,20 @@ void FrameSender::fill_write(FrameHeader& h, const SendDescriptor& d, std::size_
   const bool is_last = index + 1 == d.frames;
   // The application waits for the end of its own write.
   if (is_last && d.op != kNoIndex) h.flags = kAckNow;
-  h.length = static_cast<std::uint16_t>(sizeof(RmaHeader) + bytes);
-  constexpr std::size_t kHeads = sizeof(FrameHeader) + sizeof(RmaHeader);
-  const std::byte* body = memory_of(state_.segment, d.local_region, d.local_offset + done);
-  std::byte* at = is_joining_ ? next_joined(kHeads + bytes) : scratch_[place].bytes.data();
-  std::byte* rma = at + sizeof h;
   const std::uint64_t end =
       is_last ? words_of(d.remote_op, d.notify != 0 ? RmaHeader::kReplyEnd : RmaHeader::kEnd)
               : words_of(index, RmaHeader::kMiddle);
-  put_words(rma, words_of(d.remote_region, d.remote_nonce), d.remote_offset + done, end);
-  std::span<const std::byte> rest(body, bytes);
-  if (identity_.auth == FrameAuth::Tag) {
-    seal_by_tag(h, identity_.key, {rma, sizeof(RmaHeader)}, rest);
-    std::memcpy(at, &h, sizeof h);
-    if (is_joining_) std::memcpy(at + kHeads, body, bytes);
-  } else {
-    const std::uint32_t crc = crc32c(0, rma, sizeof(RmaHeader));
-    put_sealed(at, h,
-               is_joining_ ? crc32c_copy(crc, at + kHeads, body, bytes) : crc32c(crc, body, bytes));
-  }
-  batch_[place] = is_joining_ ? FrameOut{{at, kHeads + bytes}, {}} : FrameOut{{at, kHeads}, rest};
+  const std::byte* body = memory_of(state_.segment, d.local_region, d.local_offset + done);
+  fill_gathered(h, {body, bytes}, place, words_of(d.remote_region, d.remote_nonce),
+                d.remote_offset + done, end);
+}
+
+void FrameSender::fill_part(FrameHeader& h, const SendDescriptor& d, std::size_t place) {
+  const std::uint32_t each = d.bytes_per_frame(state_.payload_bytes());
+  const std::uint32_t done = (SequencedFrame(h).sequence() - d.first) * each;
+  const std::byte* body = memory_of(state_.segment, d.local_region, d.local_offset + done);
+  fill_gathered(h, {body, std::min(each, d.length - done)}, place,
+                words_of(d.remote_region, d.remote_nonce), d.remote_offset);
 }
 
 }  // namespace score::pm

@@ -53,6 +53,11 @@ class FrameSender {
                   std::uint32_t sum);
   void fill_frame(FrameHeader& h, const SendDescriptor& d, std::size_t place);
   void fill_write(FrameHeader& h, const SendDescriptor& d, std::size_t place);
+  void fill_part(FrameHeader& h, const SendDescriptor& d, std::size_t place);
+  // A frame whose payload is `lead` and then `body`, in place `place` of the batch.
+  template <class... Words>
+  void fill_gathered(FrameHeader& h, std::span<const std::byte> body, std::size_t place,
+                     Words... lead);
   std::byte* next_joined(std::size_t bytes);
 
   const ChannelState& state_;

@@ -77,8 +77,8 @@ void SendQueues::release(std::uint16_t index) {
 }
 
 std::uint32_t SendQueues::frames_of(const SendDescriptor& d) const {
-  if (d.kind != FrameKind::Write) return 1;
-  const std::uint32_t each = state_.payload_bytes() - std::uint32_t{sizeof(RmaHeader)};
+  const std::uint32_t each = d.bytes_per_frame(state_.payload_bytes());
+  if (each == 0) return 1;
   return std::max(1u, d.length / each + (d.length % each != 0 ? 1 : 0));
 }
 
@@ -113,7 +113,8 @@ bool SendQueues::is_region_in_use(std::uint32_t region) const {
     for (std::uint16_t i = state_.peer(rank).head; i != kNoIndex;
          i = state_.segment.descriptor(i).next) {
       const SendDescriptor& d = state_.segment.descriptor(i);
-      if (d.kind == FrameKind::Write && d.local_region == region) return true;
+      const bool has_region = d.kind == FrameKind::Write || d.is_in_parts();
+      if (has_region && d.local_region == region) return true;
     }
   }
   return false;

@@ -1,7 +1,7 @@
 // What was handed over for sending and is not acknowledged: per peer a chain of descriptors, oldest
 // first, which cover the numbers acked + 1 .. queued without a hole. A message is one number, a
-// remote write is as many as it has frames. Owns the context's descriptors and send buffers, and
-// the message that is being built.
+// remote write, or memory that goes as many messages, is as many as it has frames. Owns the
+// context's descriptors and send buffers, and the message that is being built.
 #pragma once
 
 #include "pmlib/sending/channel_state.hpp"
@@ -102,10 +102,13 @@ class SendQueues {
     PeerState& peer = state_.peer(rank);
     const std::uint16_t index = peer.head;
     const bool is_one = index == peer.tail && index != kNoIndex;
-    if (!is_one || state_.segment.descriptor(index).kind != FrameKind::Message) [[unlikely]]
+    if (!is_one) [[unlikely]]
+      return false;
+    const SendDescriptor& d = state_.segment.descriptor(index);
+    if (d.kind != FrameKind::Message || d.buffer == kNoIndex) [[unlikely]]
       return false;
     peer.head = peer.tail = kNoIndex;
-    free_buffer(state_.segment.descriptor(index).buffer);
+    free_buffer(d.buffer);
     free(index);
     return true;
   }

@@ -136,7 +136,8 @@ std::uint16_t SendWindow::next_acknowledged(std::uint32_t rank) {
     if (index == kNoIndex) return kNoIndex;
     SendDescriptor& d = state_.segment.descriptor(index);
     // A read or an announcement ends when the answer comes, the others when they are stored.
-    if (d.op != kNoIndex && d.kind == FrameKind::Write) state_.operations.finish(d.op, 0);
+    const bool ends = d.kind == FrameKind::Write || d.is_in_parts();
+    if (d.op != kNoIndex && ends) state_.operations.finish(d.op, 0);
     if (!is_postponed(d)) return index;
     d.kind = FrameKind::ReadRequest;
     enqueue(rank, index);

@@ -75,6 +75,14 @@ class World {
     return error;
   }
 
+  int send_parts(std::uint32_t from, std::uint32_t to, std::uint32_t length) {
+    OperationId op = 0;
+    const PartHead head{{++sent_, 0}};
+    const int error = ends_[from]->memory().send_parts(to, 0, 0, length, head, op);
+    if (error == 0) operations_[from].push_back(op);
+    return error;
+  }
+
   int receive(std::uint32_t at) {
     ReceivedMessage message;
     if (!ends_[at]->received().receive(message)) return -1;
@@ -156,6 +164,8 @@ int step(World& world, Random random) {
     case 4:
       return world.send(at, to, static_cast<std::uint32_t>(number % kMinPayload), false);
     case 5:
+      if (number % 4 == 1)
+        return world.send_parts(at, to, static_cast<std::uint32_t>(number % 900));
       return number % 4 == 0 ? world.write(at, to, static_cast<std::uint32_t>(number % 1500)) : 0;
     case 6:
       if (number % 32 == 0) world.resume(at);
