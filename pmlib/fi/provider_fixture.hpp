@@ -25,6 +25,16 @@ class Provider : public testing::Test {
     b_to_a = b->know(a->name());
   }
 
+  // New sides, which reach each other by way of relays.
+  void meet_by_relays(unsigned lost_per_1000) {
+    a = std::make_unique<Side>();
+    b = std::make_unique<Side>();
+    relays.push_back(std::make_unique<Relay>(b->name(), lost_per_1000));
+    relays.push_back(std::make_unique<Relay>(a->name(), lost_per_1000));
+    a_to_b = a->know(relays[0]->name());
+    b_to_a = b->know(relays[1]->name());
+  }
+
   // Lets both sides go on until `is_done()`, keeping their completions. False: it never was.
   bool run_until(const std::function<bool()>& is_done) {
     const auto end = Link::now_us() + kTimeoutUs;

@@ -22,6 +22,7 @@
 #include <memory>
 #include <poll.h>
 #include <random>
+#include <span>
 #include <sys/socket.h>
 #include <unistd.h>
 #include <vector>
@@ -142,11 +143,15 @@ class Relay {
 
   std::size_t arrived() const { return arrived_; }
 
+  // Is called with each datagram that arrives.
+  std::function<void(std::span<const char>)> sees;
+
   void forward() {
     for (;;) {
       const ssize_t n = recv(fd_, buffer_.data(), buffer_.size(), 0);
       if (n <= 0) return;
       ++arrived_;
+      if (sees) sees({buffer_.data(), static_cast<std::size_t>(n)});
       if (random_() % 1000 < lost_) continue;
       sendto(fd_, buffer_.data(), static_cast<std::size_t>(n), 0, reinterpret_cast<sockaddr*>(&to_),
              sizeof to_);

@@ -129,7 +129,7 @@ void Message::fail(int error) {
 }
 
 void Ep::message_complete(Message& message) {
-  if (message.is_discarded) return drop(message);
+  if (message.is_discarded) return discard(message);
   if (!message.has_claim) return;
   if (message.buffer) scatter(message.claim, 0, {message.buffer.get(), message.filled});
   received(message.claim, message.info, 0);
@@ -345,11 +345,12 @@ ssize_t Ep::peek(const ReceiveArgs& args, Receive& probe) {
 
 // Throws a message away that no table holds.
 void Ep::discard(Message& message) {
+  message.is_discarded = true;
+  if (!message.is_large && message.filled < message.info.length) return;  // later, when it is whole
   if (message.is_large || message.info.wants_done) {
     link_.send_done(message.info.from, message.info.request, 0);
   }
-  if (message.is_large || message.filled == message.info.length) return drop(message);
-  message.is_discarded = true;
+  drop(message);
 }
 
 ssize_t Ep::receive_claimed(const ReceiveArgs& args) {

@@ -135,12 +135,20 @@ ssize_t Ep::send_slowly(const SendArgs& args, PortName to, Header header, std::s
   request->report = report_of(args.context, args.flags, args.is_silent, event);
   request->to = to;
   const bool copies = args.is_silent || (args.flags & FI_INJECT) != 0;
-  const bool is_large = !copies && length > link_.eager_bytes(to.peer);
+  const bool is_long = !copies && length > link_.eager_bytes(to.peer);
+  const bool is_answered_anyway = !copies && (header.flags & kWantsDone) != 0;
+  const bool is_unasked = (is_long || (is_answered_anyway && length > kUncopiedBytes)) &&
+                          args.iov.size() == 1 && link_.may_go_unasked(to.peer, length);
+  const bool is_large = is_long && !is_unasked;
   const bool fits = sizeof(Header) + sizeof(Extra) + length <= link_.message_bytes(to.peer);
   if (is_large) {
     header.flags |= kLarge;
   } else if (!fits) {
     header.flags |= kSplit;
+  }
+  if (is_unasked) {
+    header.flags |= kWantsDone;
+    request->unasked = length;
   }
   request->pieces.assign(args.iov.begin(), args.iov.end());
   request->length = length;

@@ -40,6 +40,13 @@ struct Poller;
 constexpr std::size_t kEagerBytes = 128 << 10;
 // Over Ethernet, where each frame is sent by itself, no more than these.
 constexpr std::size_t kEagerFrames = 24;
+// Over UDP, messages up to kUnaskedBytes go out of the sender's own memory without asking; those
+// from kUncopiedBytes on do if they are to be answered anyway, which saves a copy. Of all that, so
+// much may be unanswered per peer: the receiver has to keep what no receive is posted for.
+// Measured.
+constexpr std::size_t kUncopiedBytes = 16 << 10;
+constexpr std::size_t kUnaskedBytes = 512 << 10;
+constexpr std::size_t kMostUnasked = 1 << 20;
 
 // Which endpoint of which process.
 struct PortName {
@@ -82,6 +89,11 @@ struct Request {
   std::size_t copied = 0;             // bytes of it
   bool is_queued = false;
   bool is_moving = false;  // the announced memory is being written
+  // Of a message out of its own memory, which counts as unasked: what is behind its first part.
+  std::size_t unasked = 0;
+  bool has_region = false;
+  std::uint32_t region = 0;
+  OperationId operation = 0;
 };
 
 // Bytes on their way into this process by a large transfer.
@@ -194,6 +206,8 @@ class Link final : private Directory::Listener, private MessageTaker {
 
   // The longest message that is worth copying.
   std::size_t eager_bytes(std::uint32_t peer) const;
+  // Whether a message may go at once out of one piece of its own memory. It is to be answered.
+  bool may_go_unasked(std::uint32_t peer, std::size_t length) const;
 
   std::size_t waiting_requests() const { return live_requests_; }
 
@@ -305,6 +319,7 @@ class Link final : private Directory::Listener, private MessageTaker {
     Inflow* inflow = nullptr;  // where Fragments go
     std::uint16_t inflow_port = 0;
     std::size_t inflow_left = 0;
+    std::size_t unasked = 0;  // bytes sent without asking and not answered
     bool is_waiting = false;  // in waiting_peers_
     bool is_dead = false;
   };
@@ -340,6 +355,7 @@ class Link final : private Directory::Listener, private MessageTaker {
 
   // Errors as pm::Endpoint's; 0 once all of it was handed to PM.
   int push(Request& request);
+  int push_parts(Request& request);
   void flush(std::uint32_t peer);
   void end(Request* request, int error);
   [[gnu::cold]] void peer_died(std::uint32_t peer);

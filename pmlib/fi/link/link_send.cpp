@@ -76,6 +76,13 @@ std::size_t Link::eager_bytes(std::uint32_t peer) const {
   return std::max(std::min(kEagerBytes, most), one);
 }
 
+bool Link::may_go_unasked(std::uint32_t peer, std::size_t length) const {
+  const Segment& segment = pm_->segment();
+  return length <= kUnaskedBytes && peers_[peer].unasked + length <= kMostUnasked &&
+         segment.peer(peer).route == Route::Packet &&
+         segment.header().device.kind == DeviceKind::Udp;
+}
+
 std::size_t Link::smallest_message() const {
   const Geometry& g = pm_->segment().geometry();
   return std::min(g.payload_bytes, g.pool_buffer_bytes);
@@ -113,6 +120,7 @@ void Link::submit(std::unique_ptr<Request> request) {
   ++live_requests_;
   copied_bytes_ += raw->copied;
   Peer& peer = peers_[raw->to.peer];
+  peer.unasked += raw->unasked;
   if (peer.is_dead) return end(raw, EHOSTDOWN);
   raw->is_queued = true;
   peer.queue.push_back(raw);
@@ -127,6 +135,9 @@ void Link::end(Request* request, int error) {
   if (request->id != 0) requests_.take(request->id);
   --live_requests_;
   copied_bytes_ -= request->copied;
+  peers_[request->to.peer].unasked -= request->unasked;
+  if (request->operation != 0) pm_->test(request->operation);
+  if (request->has_region) drop_region(request->region);
   request->finish(error);
 }
 
@@ -140,6 +151,11 @@ int Link::push(Request& request) {
     Header fragment;
     fragment.kind = Kind::Fragment;
     const bool is_first = request.head_bytes > 0;
+    if (request.unasked > 0 && !is_first) {
+      const int error = push_parts(request);
+      if (error == ENOBUFS) pm_->send_held(to);
+      if (error != ENOSPC) return error;
+    }
     const std::span<const std::byte> head =
         is_first ? std::span<const std::byte>(request.head).first(request.head_bytes)
                  : std::as_bytes(std::span(&fragment, 1));
@@ -168,6 +184,28 @@ int Link::push(Request& request) {
     request.head_bytes = 0;
     request.sent += n;
   }
+  return 0;
+}
+
+// Hands the rest of a request over to go out of its own memory. ENOSPC: no region is free.
+int Link::push_parts(Request& request) {
+  const auto* at = static_cast<const std::byte*>(request.pieces[0].iov_base) + request.sent;
+  const std::size_t left = request.length - request.sent;
+  std::uint64_t offset = 0;
+  if (pm_->add_region(at, left, request.region, offset) != 0) return ENOSPC;
+  Header fragment;
+  fragment.kind = Kind::Fragment;
+  PartHead head;
+  static_assert(sizeof head == sizeof fragment);
+  std::memcpy(head.words.data(), &fragment, sizeof head);
+  const int error = pm_->send_parts(request.to.peer, request.region, offset,
+                                    static_cast<std::uint32_t>(left), head, request.operation);
+  request.has_region = error == 0;
+  if (error != 0) {
+    pm_->drop_region(request.region);
+    return error;
+  }
+  request.sent = request.length;
   return 0;
 }
 
@@ -397,6 +435,8 @@ void Link::on_answer(const Incoming& in) {
   if (found == nullptr) return;
   Request* const request = *found;
   if (request->to.peer != in.from.peer || request->is_queued || request->is_moving) return;
+  // The answer comes behind the acknowledgement of all parts.
+  if (request->operation != 0 && pm_->is_running(request->operation)) return;
   if (request->inbound != 0) return end_inbound(request->inbound, in.header.status);
   if (in.header.kind == Kind::Reply && in.header.status == 0) request->take_reply(in.bytes);
   end(request, in.header.status);
