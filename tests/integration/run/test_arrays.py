@@ -56,6 +56,8 @@ def test_tasks_are_cancelled_alone_and_in_ranges(few):
     few.run('sccancel', f'{array}_[4-9]')
     assert record(few, array)['array']['waiting'] == '3%2'
     assert 'no task' in few.run('sccancel', f'{array}_[4-9]', code=125).stderr
+    for task in (1, 2):
+        wait_until(lambda: few.json('scq', f'{array}_{task}')['jobs'][0]['state'] == 'running')
     few.run('sccancel', '-s', 'TERM', f'{array}_[1-2]')
     wait_until(lambda: few.json('scq', f'{array}_3')['jobs'][0]['state'] == 'running')
     few.run('sccancel', array)
