@@ -7,6 +7,7 @@
 
 #include <CLI/CLI.hpp>
 
+#include <chrono>
 #include <cstdio>
 #include <poll.h>
 #include <unistd.h>
@@ -15,7 +16,12 @@ namespace {
 
 using namespace score::sctop;  // NOLINT: the program is its use
 
+using Clock = std::chrono::steady_clock;
+using Seconds = std::chrono::duration<std::int64_t>;
+
 constexpr int kWaitMs = 1000;  // a resized terminal is drawn anew at the latest then
+// The slowest rate is a document each 10 s. While a head is away its screen stays.
+constexpr std::chrono::seconds kSilence{12};
 
 struct Options {
   bool once = false;
@@ -84,6 +90,8 @@ class Live {
   std::string run() {
     CursesScreen screen;
     while (!view_.done) {
+      const auto silence = Clock::now() - heard_;
+      view_.silent_s = silence < kSilence ? 0 : std::chrono::floor<Seconds>(silence).count();
       screen.show(render(model_, view_, screen.size()));
       pollfd waiting[] = {{STDIN_FILENO, POLLIN, 0}, {source_.descriptor(), POLLIN, 0}};
       poll(waiting, 2, kWaitMs);
@@ -105,6 +113,7 @@ class Live {
       return false;
     }
     const auto line = source_.newest();
+    if (line) heard_ = Clock::now();
     if (!line || view_.paused) return true;
     auto model = parse_document(*line);
     if (!model) {
@@ -119,6 +128,7 @@ class Live {
   const Options& options_;
   Model model_;
   ViewState view_;
+  Clock::time_point heard_ = Clock::now();
   std::string why_;
 };
 

@@ -144,8 +144,9 @@ int job_main(const Invocation& invocation) {
   app.add_flag("--events", options.events, "Print only its events");
   app.add_option("job", options.job, "Job id")->type_name("JOB")->required();
   if (const auto code = parse(app, invocation)) return *code;
-  return with_head(invocation, options.common,
-                   [&](HeadLink& head) { return show_job(head, options); });
+  return with_head(
+      invocation, options.common, [&](HeadLink& head) { return show_job(head, options); },
+      kReadsOnly);
 }
 
 int info_main(const Invocation& invocation) {
@@ -155,14 +156,15 @@ int info_main(const Invocation& invocation) {
   add_server_option(app, options);
   add_json_option(app, options);
   if (const auto code = parse(app, invocation)) return *code;
-  return with_head(invocation, options, [&](HeadLink& head) -> Result<int> {
+  const auto show = [&](HeadLink& head) -> Result<int> {
     const auto info = head.ask<wire::Info>(wire::GetInfo());
     if (!info) return info.error();
     JsonWriter json;
     write_info(json, *info);
     print(options.json ? json.text() + "\n" : info_page(*info));
     return kExitOk;
-  });
+  };
+  return with_head(invocation, options, show, kReadsOnly);
 }
 
 }  // namespace score::scout

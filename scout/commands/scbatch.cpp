@@ -6,6 +6,7 @@
 #include "scout/batch/script.hpp"
 #include "scout/commands/commands.hpp"
 #include "scout/commands/dry_run.hpp"
+#include "scout/run/front_end.hpp"
 #include "scout/run/run_options.hpp"
 #include "scout/run/score_options.hpp"
 #include "scout/run/submitting.hpp"
@@ -134,14 +135,17 @@ std::optional<int> end_of(const wire::JobStatus& job) {
 
 // Asks anew each time: a wait of days holds no connection of the head, and outlives its restarts.
 Result<int> wait_for_end(const std::string& server, std::uint64_t job) {
-  for (;;) {
-    auto link = connect_surely(server);
-    if (!link) return link.error();
+  TimePoint answered = monotonic_now();
+  for (;; ::poll(nullptr, 0, kWaitPause_ms)) {
+    auto link = HeadLink::connect(server);
+    if (!link && monotonic_now() - answered > kReconnectFor) return link.error();
+    if (!link) continue;
+    answered = monotonic_now();
     const auto jobs = ask_jobs(*link, {job});
-    if (!jobs && !jobs.error().is(Errc::Closed)) return jobs.error();
+    const bool is_lost = !jobs && (jobs.error().is(Errc::Closed) || jobs.error().is(Errc::Timeout));
+    if (!jobs && !is_lost) return jobs.error();
     const auto code = jobs ? end_of(jobs->jobs(0)) : std::nullopt;
     if (code) return *code;
-    ::poll(nullptr, 0, kWaitPause_ms);
   }
 }
 

@@ -182,8 +182,9 @@ int scnodes_main(const Invocation& invocation) {
   app.add_flag("-v,--verbose", verbose,
                "Also show switch method, clock error and figures of the daemon");
   if (const auto code = parse(app, invocation)) return *code;
-  return with_head(invocation, options,
-                   [&](HeadLink& head) { return show_nodes(head, options, verbose); });
+  return with_head(
+      invocation, options, [&](HeadLink& head) { return show_nodes(head, options, verbose); },
+      kReadsOnly);
 }
 
 }  // namespace score::scout

@@ -81,7 +81,7 @@ Result<wire::Submit> make_command(const ScoutOptions& options, const std::string
 
 Result<int> run_line(const Invocation& invocation, const ScoutOptions& options,
                      const std::string& line) {
-  auto head = HeadLink::connect(options.socket);
+  auto head = reach_head(options.common.server, options.socket);
   if (!head) return head.error();
   const auto nodes = chosen_nodes(*head, options);
   if (!nodes) return nodes.error();

@@ -133,9 +133,10 @@ int scq_main(const Invocation& invocation) {
       ->check(CLI::Range(0.1, 3600.0));
   app.add_option("jobs", options.jobs, "Only these jobs")->type_name("JOB");
   if (const auto code = parse(app, invocation)) return *code;
-  return with_head(invocation, options.common, [&](HeadLink& head) -> Result<int> {
+  const auto show = [&](HeadLink& head) -> Result<int> {
     return options.why.empty() ? show_queue(head, options) : show_why(head, options);
-  });
+  };
+  return with_head(invocation, options.common, show, kReadsOnly);
 }
 
 }  // namespace score::scout

@@ -95,7 +95,7 @@ int scattach_main(const Invocation& invocation) {
   if (const auto code = parse(app, invocation)) return *code;
   const auto server = find_server(common.server);
   if (!server) return complain(invocation, server.error());
-  auto link = HeadLink::connect(*server);
+  auto link = reach_head(common.server, *server);
   if (!link) return complain(invocation, link.error());
   const auto id = find_job(*link, job);
   if (!id) return complain(invocation, id.error());

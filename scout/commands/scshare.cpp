@@ -91,7 +91,7 @@ int scshare_main(const Invocation& invocation) {
   add_server_option(app, options);
   add_table_options(app, options);
   if (const auto code = parse(app, invocation)) return *code;
-  return with_head(invocation, options, [&](HeadLink& head) -> Result<int> {
+  const auto show = [&](HeadLink& head) -> Result<int> {
     const auto list = head.ask<wire::ShareList>(wire::ListShares());
     if (!list) return list.error();
     if (options.json) return print(to_json(*list)), kExitOk;
@@ -100,7 +100,8 @@ int scshare_main(const Invocation& invocation) {
     if (!columns) return columns.error();
     print(make_table(*columns, list->rows()).to_text(!options.no_header, output_width()));
     return kExitOk;
-  });
+  };
+  return with_head(invocation, options, show, kReadsOnly);
 }
 
 }  // namespace score::scout

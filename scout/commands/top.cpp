@@ -8,7 +8,9 @@ namespace score::scout {
 
 namespace {
 
-constexpr Duration kSilence = std::chrono::seconds{30};  // longer than the slowest rate
+constexpr Duration kSilence = std::chrono::seconds{15};  // longer than the slowest rate
+constexpr Duration kTakeOver = std::chrono::seconds{5};
+constexpr Duration kReconnectFor = std::chrono::seconds{60};  // as scrun
 
 struct TopOptions {
   CommonOptions common;
@@ -37,18 +39,19 @@ void print_line(const std::string& document) {
   std::fflush(stdout);
 }
 
-// Until the head or the reader closes, or the count is reached.
-Result<int> follow(HeadLink& head, const TopOptions& options) {
-  auto first = head.ask<wire::Snapshot>(request_of(options));
+// Until the head or the reader closes, or the count is reached. `shown`: documents so far.
+Result<int> follow(HeadLink& head, const TopOptions& options, std::uint64_t& shown) {
+  const auto first = head.ask<wire::Snapshot>(request_of(options));
   if (!first) return first.error();
   print_line(first->document());
-  for (std::uint64_t shown = 1; options.count == 0 || shown < options.count; ++shown) {
+  while (++shown != options.count && std::ferror(stdout) == 0) {
     const auto frame = head.wait_frame(monotonic_now() + kSilence);
+    // A host without power closes nothing.
+    if (!frame && frame.error().is(Errc::Timeout)) return fail(Errc::Closed, "the head is silent");
     if (!frame) return frame.error();
     const auto next = decode<wire::Snapshot>(*frame);
     if (!next) return next.error();
     print_line(next->document());
-    if (std::ferror(stdout) != 0) break;
   }
   return kExitOk;
 }
@@ -76,9 +79,12 @@ int top_main(const Invocation& invocation) {
   if (const auto code = parse(app, invocation)) return *code;
   if (!options.common.json)
     return complain(invocation, "--json is required; sctop shows the cluster to people");
-  return with_head(invocation, options.common, [&](HeadLink& head) {
-    return options.once ? show_once(head, options) : follow(head, options);
-  });
+  std::uint64_t shown = 0;
+  const auto show = [&](HeadLink& head) {
+    return options.once ? show_once(head, options) : follow(head, options, shown);
+  };
+  return with_head(invocation, options.common, show,
+                   {.is_called = true, .patience = options.once ? kTakeOver : kReconnectFor});
 }
 
 }  // namespace score::scout

@@ -5,6 +5,7 @@
 #include "scout/doctor/probe_job.hpp"
 #include "scout/doctor/this_host.hpp"
 #include "scout/doctor/verdicts.hpp"
+#include "scout/session/session.hpp"
 
 #include <CLI/CLI.hpp>
 
@@ -13,7 +14,6 @@
 namespace score::scout {
 namespace {
 
-constexpr const char* kConfiguration = "/etc/scored/scored.toml";
 constexpr int kFaults = 1;
 
 struct Examination {
@@ -33,8 +33,9 @@ Finding no_head(const Error& error) {
           "on the head, systemctl status scored-head and journalctl -u scored-head"};
 }
 
-Result<Examination> examine_cluster(const std::string& server, bool is_quick) {
-  auto head = HeadLink::connect(server);
+Result<Examination> examine_cluster(const CommonOptions& options, const std::string& server,
+                                    bool is_quick) {
+  auto head = reach_head(options.server, server);
   if (!head) return head.error();
   auto evidence = ask_daemons(*head);
   if (!evidence) return evidence.error();
@@ -48,13 +49,13 @@ Result<Examination> examine_cluster(const std::string& server, bool is_quick) {
   return done;
 }
 
-Examination examine(const std::string& server, bool is_quick) {
-  auto cluster = examine_cluster(server, is_quick);
+Examination examine(const CommonOptions& options, const std::string& server, bool is_quick) {
+  auto cluster = examine_cluster(options, server, is_quick);
   if (cluster) return *std::move(cluster);
   Examination done{{no_head(cluster.error())}, {}};
-  // The packaged socket is that of the installed cluster, of which this host has files.
-  if (server != kDefaultSocket) return done;
-  for (auto& finding : look_at_this_host(kConfiguration))
+  // Of the installed cluster this host has files.
+  if (server != kDefaultSocket && !uses_installed_cluster(options.server)) return done;
+  for (auto& finding : look_at_this_host(kConfigurationFile))
     done.findings.push_back(std::move(finding));
   return done;
 }
@@ -97,7 +98,7 @@ int doctor_main(const Invocation& invocation) {
   if (const auto code = parse(app, invocation)) return *code;
   const auto server = find_server(options.server);
   if (!server) return complain(invocation, server.error());
-  const Examination done = examine(*server, is_quick);
+  const Examination done = examine(options, *server, is_quick);
   print(options.json ? to_json(done) : to_text(done));
   return has_faults(done.findings) ? kFaults : kExitOk;
 }

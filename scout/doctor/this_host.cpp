@@ -20,7 +20,7 @@ constexpr int kConnectMs = 3000;
 
 // What the configuration says, and nothing about what it does not.
 struct Configured {
-  std::string node_head;  // HOST:PORT
+  std::vector<std::string> node_heads;  // HOST:PORT; one or two
   std::string head_key = "/etc/scored/key";
   std::string node_key = "/etc/scored/node.key";
 };
@@ -30,7 +30,10 @@ Result<Configured> read_configured(const std::string& path) {
   if (!file) return file.error();
   Configured configured;
   ConfigSection node = file->root().section("node");
-  node.read("head", configured.node_head);
+  std::string head;
+  node.read("head", head);
+  node.read("heads", configured.node_heads);
+  if (configured.node_heads.empty() && !head.empty()) configured.node_heads = {head};
   node.read("key_file", configured.node_key);
   file->root().section("head").read("key_file", configured.head_key);
   return configured;
@@ -68,17 +71,27 @@ std::string try_connection(const std::string& endpoint) {
   return why;
 }
 
+// Of two heads only one need answer: the other one takes over when it is back.
 void check_head(const Configured& configured, Findings& found) {
-  if (configured.node_head.empty())
+  constexpr const char* kRemedy =
+      "start scored-head there; admit its TCP port in firewalls, and this network with "
+      "scored-setup head --allow";
+  if (configured.node_heads.empty()) {
     return found.skip("this host is not a node: [node] names no head");
-  const std::string head = escape_terminal(configured.node_head, 200);
-  const std::string why = try_connection(configured.node_head);
-  if (!why.empty()) {
-    return found.fault("", fmt::format("no TCP connection to the head at {}: {}", head, why),
-                       "start scored-head there; admit its TCP port in firewalls, and this network "
-                       "with scored-setup head --allow");
   }
-  found.else_ok(fmt::format("a TCP connection to the head at {} comes about", head));
+  std::string reached;
+  std::vector<std::string> failures;
+  for (const std::string& endpoint : configured.node_heads) {
+    const std::string head = escape_terminal(endpoint, 200);
+    const std::string why = try_connection(endpoint);
+    if (why.empty()) reached = head;
+    if (!why.empty()) {
+      failures.push_back(fmt::format("no TCP connection to the head at {}: {}", head, why));
+    }
+  }
+  const Level level = reached.empty() ? Level::Fault : Level::Warning;
+  for (const std::string& text : failures) found.add(level, "", text, kRemedy);
+  found.else_ok(fmt::format("a TCP connection to the head at {} comes about", reached));
 }
 
 // The keys that are here.

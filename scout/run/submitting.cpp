@@ -1,6 +1,7 @@
 #include "scout/run/submitting.hpp"
 
 #include "scout/run/front_end.hpp"
+#include "scout/session/session.hpp"
 
 #include <poll.h>
 #include <unistd.h>
@@ -21,17 +22,19 @@ Status check_root(const HeadLink& link, wire::Submit& submission) {
   return {};
 }
 
-}  // namespace
-
-Result<HeadLink> connect_surely(const std::string& socket) {
+// A head that closes the connection before its hello is being restarted: retries after each pause.
+// A missing socket is an error at once, unless another head may take over.
+Result<HeadLink> connect_surely(const std::string& server, const std::string& socket) {
   const TimePoint deadline = monotonic_now() + kReconnectFor;
-  auto link = HeadLink::connect(socket);
+  auto link = reach_head(server, socket);
   while (!link && link.error().is(Errc::Closed) && monotonic_now() < deadline) {
     ::poll(nullptr, 0, kRetryPause_ms);
     link = HeadLink::connect(socket);
   }
   return link;
 }
+
+}  // namespace
 
 Result<wire::Submitted> submit_surely(HeadLink& link, const std::string& socket,
                                       const wire::Submit& submission) {
@@ -50,7 +53,7 @@ Result<wire::Submitted> submit_surely(HeadLink& link, const std::string& socket,
 Result<Request> open_request(const std::string& server, wire::Submit submission) {
   auto socket = find_server(server);
   if (!socket) return socket.error();
-  auto link = connect_surely(*socket);
+  auto link = connect_surely(server, *socket);
   if (!link) return link.error();
   if (const auto allowed = check_root(*link, submission); !allowed) return allowed.error();
   return Request{std::move(*socket), std::move(submission), std::move(*link)};

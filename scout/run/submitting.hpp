@@ -7,10 +7,6 @@
 
 namespace score::scout {
 
-// A head that closes the connection before its hello is being restarted: retries after each pause.
-// A missing socket is an error at once.
-Result<HeadLink> connect_surely(const std::string& socket);
-
 // The head may be restarted before it answers. The same request id gives the same job, so that the
 // request can be repeated.
 Result<wire::Submitted> submit_surely(HeadLink& link, const std::string& socket,

@@ -5,6 +5,8 @@
 #include "base/text.hpp"
 #include "proto/frames/hello.hpp"
 
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <array>
 #include <cerrno>
@@ -78,9 +80,14 @@ Result<std::string> socket_path(std::string server) {
       escape_terminal(server, 200));
 }
 
+std::string installed_sockets() {
+  const auto sockets = read_installed().sockets;
+  return sockets.empty() ? kDefaultSocket : fmt::format("{}", fmt::join(sockets, ","));
+}
+
 // "a,b": of a cluster with two heads.
 Result<std::string> socket_paths(std::string_view servers) {
-  if (servers.empty()) return std::string(kDefaultSocket);
+  if (servers.empty()) return installed_sockets();
   std::string paths;
   for (const std::string_view server : split(servers, ',')) {
     auto path = socket_path(std::string(server));
@@ -95,7 +102,30 @@ bool is_there(std::string_view path) {
   return access(std::string(path).c_str(), F_OK) == 0;
 }
 
+// Of several sockets. A refusal says most, then a connection that was closed: that is worth a
+// retry.
+Error no_head_answers(const std::vector<std::pair<std::string, Error>>& failures) {
+  std::error_code code = make_error_code(Errc::NotFound);
+  std::string text;
+  for (const auto& [path, error] : failures) {
+    const bool is_errno = error.code().category() == std::generic_category() ||
+                          error.code().category() == std::system_category();
+    const bool is_refusal = error.code().category() == head_category();
+    if (is_refusal || (code.category() != head_category() && error.is(Errc::Closed))) {
+      code = error.code();
+    }
+    text += fmt::format("{}{}: {}", text.empty() ? "" : "; ", escape_terminal(path, 200),
+                        is_errno ? error.code().message() : error.context());
+  }
+  return Error(code, "no head answers: " + text);
+}
+
 }  // namespace
+
+bool uses_installed_cluster(const std::string& option) {
+  const char* variable = std::getenv("SCORED_SERVER");
+  return option.empty() && (variable == nullptr || *variable == '\0');
+}
 
 Result<std::string> find_server(const std::string& option) {
   const char* variable = std::getenv("SCORED_SERVER");
@@ -123,8 +153,6 @@ int exit_code_of(const Error& error) {
   return error.code().category() == head_category() ? error.code().value() : kExitError;
 }
 
-// Of several failures a refusal says most, then a connection that was closed: that is worth a
-// retry.
 Result<HeadLink> HeadLink::connect(const std::string& socket_path) {
   const auto connect_one = [](const std::string& path) -> Result<HeadLink> {
     auto socket = connect_socket(path);
@@ -132,17 +160,19 @@ Result<HeadLink> HeadLink::connect(const std::string& socket_path) {
     HeadLink link(std::move(*socket));
     auto status = link.check_server();
     if (status) status = link.greet();
-    if (!status) return status.error().with_context("{}", escape_terminal(path, 200));
+    if (!status) return status.error();
     return link;
   };
-  std::optional<Error> failure;
+  std::vector<std::pair<std::string, Error>> failures;
   for (const std::string_view path : split(socket_path, ',')) {
     auto link = connect_one(std::string(path));
     if (link) return link;
-    const bool is_refusal = link.error().code().category() == head_category();
-    if (!failure || is_refusal || link.error().is(Errc::Closed)) failure = link.error();
+    failures.emplace_back(path, link.error());
   }
-  return *failure;
+  if (failures.size() > 1) return no_head_answers(failures);
+  const auto& [path, error] = failures.front();
+  const bool is_named = error.context().find(path) != std::string::npos;
+  return is_named ? error : error.with_context("{}", escape_terminal(path, 200));
 }
 
 // The server of another user would get our environment and could answer anything.

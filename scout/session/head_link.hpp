@@ -8,6 +8,7 @@
 #include "base/time.hpp"
 #include "proto/client.pb.h"
 #include "proto/frames/frame_reader.hpp"
+#include "scout/session/installed_cluster.hpp"
 
 #include <cstdint>
 #include <deque>
@@ -18,12 +19,14 @@
 
 namespace score::scout {
 
-inline constexpr const char* kDefaultSocket = "/run/scored/head.sock";
-
-// The head's socket: `option` (--server), else SCORED_SERVER, else the packaged one: a path, a name
-// of this host, or several with commas between. If nothing is there and no option names it,
-// SCORE_COMMANDS_SOCKET, of the tasks' node daemon. Errors: Unsupported: a name of another host.
+// The head's socket: `option` (--server), else SCORED_SERVER, else the packaged one, or with two
+// heads those of read_installed(): a path, a name of this host, or several with commas between. If
+// nothing is there and no option names it, SCORE_COMMANDS_SOCKET, of the tasks' node daemon.
+// Errors: Unsupported: a name of another host.
 Result<std::string> find_server(const std::string& option);
+
+// Neither the option nor SCORED_SERVER names a server: commands use the installed cluster.
+bool uses_installed_cluster(const std::string& option);
 
 // The head's refusal as an Error: its code is the exit code of the command.
 const std::error_category& head_category() noexcept;
@@ -43,7 +46,7 @@ Result<Message> decode(const proto::InFrame& frame) {
 class HeadLink {
  public:
   // Connects to the first that answers, checks that the server is the cluster's (its user is root,
-  // a daemon's or us), and exchanges hellos. Errors name the socket.
+  // a daemon's or us), and exchanges hellos. Errors name each socket and why it does not do.
   static Result<HeadLink> connect(const std::string& socket_path);
 
   [[nodiscard]] int fd() const { return socket_.get(); }

@@ -1,7 +1,10 @@
 #include "scout/session/session.hpp"
 
 #include "base/limits.hpp"
+#include "base/text.hpp"
 #include "base/text/json_writer.hpp"
+
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <map>
@@ -11,26 +14,58 @@ namespace score::scout {
 namespace {
 
 constexpr Duration kTakeOver = std::chrono::seconds{5};
+constexpr Duration kStable = std::chrono::seconds{2};
 constexpr int kRetryPause_ms = 100;
 
-bool has_two_heads(const std::string& server) {
-  return server.find(',') != server.npos;
+// "a:7421 and b:7421", where commands use the installed cluster and it has two heads.
+std::string heads_of(const std::string& option) {
+  if (!uses_installed_cluster(option)) return {};
+  return fmt::format("{}", fmt::join(read_installed().heads, " and "));
+}
+
+Error with_heads(const Error& error, const std::string& heads) {
+  if (heads.empty()) return error;
+  return Error(error.code(), fmt::format("{}; the heads of this cluster are {}", words_of(error),
+                                         escape_terminal(heads, 400)));
 }
 
 }  // namespace
 
+Result<HeadLink> reach_head(const std::string& option, const std::string& server) {
+  auto head = HeadLink::connect(server);
+  if (head) return head;
+  const std::string heads = heads_of(option);
+  if (heads.empty() && server.find(',') == server.npos) return head;
+  const TimePoint deadline = monotonic_now() + kTakeOver;
+  while (!head && monotonic_now() < deadline) {
+    ::poll(nullptr, 0, kRetryPause_ms);
+    head = HeadLink::connect(server);
+  }
+  if (!head) return with_heads(head.error(), heads);
+  return head;
+}
+
 int with_head(const Invocation& invocation, const CommonOptions& options,
-              const std::function<Result<int>(HeadLink&)>& work) {
+              const std::function<Result<int>(HeadLink&)>& work, Again again) {
   const auto server = find_server(options.server);
   if (!server) return complain(invocation, server.error());
-  auto head = HeadLink::connect(*server);
-  const TimePoint deadline = monotonic_now() + kTakeOver;
-  while (!head && has_two_heads(*server) && monotonic_now() < deadline) {
-    ::poll(nullptr, 0, kRetryPause_ms);
-    head = HeadLink::connect(*server);
-  }
+  auto head = reach_head(options.server, *server);
   if (!head) return complain(invocation, head.error());
-  const auto result = work(*head);
+  TimePoint begun = monotonic_now();
+  TimePoint deadline{};
+  auto result = work(*head);
+  while (!result && again.is_called && result.error().is(Errc::Closed)) {
+    const TimePoint lost = monotonic_now();
+    // A head that closes each connection at once is not asked for ever.
+    if (deadline == TimePoint{} || lost - begun > kStable) deadline = lost + again.patience;
+    do {
+      ::poll(nullptr, 0, kRetryPause_ms);
+      head = HeadLink::connect(*server);
+    } while (!head && monotonic_now() < deadline);
+    begun = monotonic_now();
+    if (!head || begun >= deadline) break;
+    result = work(*head);
+  }
   return result ? *result : complain(invocation, result.error());
 }
 

@@ -5,6 +5,7 @@
 #include "scout/session/head_link.hpp"
 #include "scout/session/words.hpp"
 
+#include <chrono>
 #include <functional>
 #include <string>
 #include <string_view>
@@ -12,9 +13,22 @@
 
 namespace score::scout {
 
+// Connects to the first socket of `server` that answers: what find_server(option) gave. With two
+// heads it tries for as long as a take-over lasts, and the error names them.
+Result<HeadLink> reach_head(const std::string& option, const std::string& server);
+
+// What becomes of `work` if the connection is lost and the head, or with two the other one, comes
+// back within `patience`.
+struct Again {
+  bool is_called = false;  // again, from its beginning: it only reads
+  Duration patience = std::chrono::seconds{5};
+};
+
 // Connects as the options say and calls `work`; prints errors and turns them into the exit code.
 int with_head(const Invocation& invocation, const CommonOptions& options,
-              const std::function<Result<int>(HeadLink&)>& work);
+              const std::function<Result<int>(HeadLink&)>& work, Again again = {});
+
+inline constexpr Again kReadsOnly{.is_called = true};
 
 // All pages of a list; a job that ended between two pages is in it once. Errors: the head's.
 Result<wire::JobList> list_jobs(HeadLink& head, wire::ListJobs request);
