@@ -63,8 +63,8 @@ def test_two_jobs_that_block_fill_each_others_slices(pair):
     assert 'filled' in pair.run('score', 'job', jobs[0]).stdout
     web = Web(pair.json('score', 'info')['dashboard_url'])
     for node in range(NODES):
-        wait_until(lambda node=node: value(web.ask('/metrics').body.decode(), 'score_job_fill_seconds_total',
-                                           f'{{node="node0{node}"}}') > 0)
+        figure = 'score_job_fill_seconds_total', f'{{node="node0{node}"}}'
+        wait_until(lambda figure=figure: ''.join(figure) in (text := web.ask('/metrics').body.decode()) and value(text, *figure) > 0)
     for job in jobs:
         pair.cancel(job)
     listed = {job['job']: job for job in pair.json('scacct')['jobs']}
