@@ -20,6 +20,7 @@ constexpr std::size_t kMaxHeaders = 128;
 constexpr std::size_t kMaxDynamic = 4096;
 constexpr std::uint64_t kMaxName = 4096;
 constexpr std::size_t kMaxStrings = 256UL * 1024;
+constexpr std::uint64_t kMaxLibraryStrings = 4UL * 1024 * 1024;
 
 // At most `most` bytes from `offset`; fewer at the end of the file, none if it cannot be read.
 std::string read_at(int file, std::uint64_t offset, std::uint64_t most) {
@@ -54,15 +55,36 @@ std::optional<std::uint64_t> file_offset(std::span<const Elf64_Phdr> segments,
   return std::nullopt;
 }
 
-std::vector<std::string> names_of(int file, std::span<const Elf64_Phdr> segments,
-                                  std::span<const Elf64_Dyn> dynamic) {
-  const auto strings = std::ranges::find(dynamic, DT_STRTAB, &Elf64_Dyn::d_tag);
-  if (strings == dynamic.end()) return {};
-  const auto offset = file_offset(segments, strings->d_un.d_ptr);
-  if (!offset) return {};
-  const auto table = read_at(file, *offset, kMaxStrings);
+// What a file says to the dynamic linker; empty for files of another kind.
+struct Dynamic {
+  std::vector<Elf64_Phdr> segments;
+  std::vector<Elf64_Dyn> entries;
+};
+
+Dynamic read_dynamic(int file) {
+  Dynamic all;
+  const auto headers = read_entries<Elf64_Ehdr>(file, 0, 1);
+  if (headers.empty() || !is_our_kind(headers[0])) return all;
+  all.segments = read_entries<Elf64_Phdr>(file, headers[0].e_phoff, headers[0].e_phnum);
+  const auto at = std::ranges::find(all.segments, Elf64_Word{PT_DYNAMIC}, &Elf64_Phdr::p_type);
+  if (at == all.segments.end()) return all;
+  const auto count = std::min<std::uint64_t>(at->p_filesz / sizeof(Elf64_Dyn), kMaxDynamic);
+  all.entries = read_entries<Elf64_Dyn>(file, at->p_offset, count);
+  return all;
+}
+
+// The table of names, `most` bytes of it.
+std::string strings_of(int file, const Dynamic& dynamic, std::uint64_t most) {
+  const auto strings = std::ranges::find(dynamic.entries, DT_STRTAB, &Elf64_Dyn::d_tag);
+  if (strings == dynamic.entries.end()) return "";
+  const auto offset = file_offset(dynamic.segments, strings->d_un.d_ptr);
+  return offset ? read_at(file, *offset, most) : "";
+}
+
+std::vector<std::string> names_of(int file, const Dynamic& dynamic) {
+  const auto table = strings_of(file, dynamic, kMaxStrings);
   std::vector<std::string> names;
-  for (const auto& entry : dynamic) {
+  for (const auto& entry : dynamic.entries) {
     if (entry.d_tag == DT_NULL) break;
     if (entry.d_tag != DT_NEEDED || entry.d_un.d_val >= table.size()) continue;
     const std::string_view rest = std::string_view(table).substr(entry.d_un.d_val);
@@ -76,15 +98,18 @@ std::vector<std::string> names_of(int file, std::span<const Elf64_Phdr> segments
 base::Result<std::vector<std::string>> needed_libraries(const std::string& path) {
   const auto file = base::open_file(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (!file) return file.error();
-  const auto headers = read_entries<Elf64_Ehdr>(file->get(), 0, 1);
-  if (headers.empty() || !is_our_kind(headers[0])) return std::vector<std::string>{};
-  const auto segments =
-      read_entries<Elf64_Phdr>(file->get(), headers[0].e_phoff, headers[0].e_phnum);
-  const auto dynamic = std::ranges::find(segments, Elf64_Word{PT_DYNAMIC}, &Elf64_Phdr::p_type);
-  if (dynamic == segments.end()) return std::vector<std::string>{};
-  const auto count = std::min<std::uint64_t>(dynamic->p_filesz / sizeof(Elf64_Dyn), kMaxDynamic);
-  const auto entries = read_entries<Elf64_Dyn>(file->get(), dynamic->p_offset, count);
-  return names_of(file->get(), segments, entries);
+  return names_of(file->get(), read_dynamic(file->get()));
+}
+
+bool has_dynamic_name(const std::string& path, std::string_view name) {
+  const auto file = base::open_file(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  if (!file) return false;
+  const auto dynamic = read_dynamic(file->get());
+  const auto size = std::ranges::find(dynamic.entries, DT_STRSZ, &Elf64_Dyn::d_tag);
+  if (size == dynamic.entries.end()) return false;
+  const std::uint64_t bytes = std::min<std::uint64_t>(size->d_un.d_val, kMaxLibraryStrings);
+  const std::string with_end = std::string(name).append(1, '\0');
+  return strings_of(file->get(), dynamic, bytes).find(with_end) != std::string::npos;
 }
 
 base::Result<std::string> dynamic_linker(const std::string& path) {

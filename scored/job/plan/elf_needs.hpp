@@ -15,6 +15,10 @@ namespace score::shepherd {
 // Errors: errno codes (cannot be opened or read).
 base::Result<std::vector<std::string>> needed_libraries(const std::string& path);
 
+// Whether a name among the file's dynamic symbols, defined or not, is or ends with `name`: names
+// share their ends in the file. False for anything that is no such file, or cannot be read.
+bool has_dynamic_name(const std::string& path, std::string_view name);
+
 // The program's dynamic linker (PT_INTERP), empty as above. Errors: as above.
 base::Result<std::string> dynamic_linker(const std::string& path);
 

@@ -41,6 +41,13 @@ TEST(ElfNeeds, NamesTheLibrariesOfAProgram) {
   EXPECT_NE(std::ranges::find(*needed, "libc.so.6"), needed->end());
 }
 
+TEST(ElfNeeds, FindsNamesOfSymbolsByTheirEnds) {
+  EXPECT_TRUE(has_dynamic_name("/proc/self/exe", "mkstemp"));
+  EXPECT_FALSE(has_dynamic_name("/proc/self/exe", "mkstem"));
+  EXPECT_FALSE(has_dynamic_name(File("mkstemp").path(), "mkstemp"));
+  EXPECT_FALSE(has_dynamic_name("/nonexistent", "mkstemp"));
+}
+
 TEST(ElfNeeds, NamesTheDynamicLinker) {
   const auto linker = dynamic_linker("/proc/self/exe");
   ASSERT_TRUE(linker);
@@ -66,6 +73,7 @@ TEST(ElfNeeds, SurvivesTruncatedAndBrokenFiles) {
     const File file(bytes);
     EXPECT_TRUE(needed_libraries(file.path()));
     EXPECT_TRUE(dynamic_linker(file.path()));
+    EXPECT_FALSE(has_dynamic_name(file.path(), "no such name"));
   }
 }
 

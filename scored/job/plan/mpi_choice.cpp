@@ -4,10 +4,17 @@
 
 #include "scored/job/plan/checks.hpp"
 #include "scored/job/plan/elf_needs.hpp"
+#include "scored/job/plan/pm_choice.hpp"
+
+#include <algorithm>
 
 namespace score::shepherd {
 
 namespace {
+
+constexpr std::uint32_t kWorthALook = 32;  // ranks: what they read grows as the square; measured
+// A function that MPICH has since 5.0. The client of 4.0 reads lines of 1024 bytes.
+constexpr const char* kSinceMpich5 = "MPI_Abi_get_version";
 
 struct Offer {
   bool pmi1 = false;
@@ -37,6 +44,18 @@ void choose_mpi(Plan& plan) {
   plan.spec.set_mpi(!all.pmix  ? wire::LaunchSpec::PMI1
                     : all.pmi1 ? wire::LaunchSpec::BOTH
                                : wire::LaunchSpec::PMIX);
+}
+
+bool takes_long_pmi_values(const Plan& plan) {
+  if (plan.size < kWorthALook || plan.spec.programs_size() != 1) return false;
+  const auto path = executable_of(plan.spec, plan.spec.programs(0));
+  const auto needed = path ? needed_libraries(*path) : path.error();
+  if (!needed || mpi_library_of(*needed) != MpiLibrary::Mpich) return false;
+  const auto libraries = libraries_of(*path, plan);
+  return std::ranges::any_of(libraries, [](const std::string& library) {
+    const auto name = library.substr(library.rfind('/') + 1);
+    return mpi_library_of({name}) == MpiLibrary::Mpich && has_dynamic_name(library, kSinceMpich5);
+  });
 }
 
 }  // namespace score::shepherd

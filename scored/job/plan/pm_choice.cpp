@@ -68,20 +68,6 @@ std::string linker_list(const std::string& linker, const std::string& program, c
   return text;
 }
 
-std::vector<std::string> libraries_of(const std::string& program, const Plan& plan) {
-  const auto linker = dynamic_linker(program);
-  if (!linker || linker->empty()) return {};
-  const auto text = linker_list(*linker, program, plan);
-  std::vector<std::string> paths;
-  for (const auto line : base::split(text, '\n')) {
-    const auto arrow = line.find("=> ");
-    if (arrow == line.npos) continue;
-    const auto path = line.substr(arrow + 3);
-    paths.emplace_back(path.substr(0, path.find(" (")));
-  }
-  return paths;
-}
-
 std::string name_of(const std::string& path) {
   return path.substr(path.rfind('/') + 1);
 }
@@ -164,6 +150,20 @@ std::vector<pid_t> family_of(pid_t first) {
 }
 
 }  // namespace
+
+std::vector<std::string> libraries_of(const std::string& program, const Plan& plan) {
+  const auto linker = dynamic_linker(program);
+  if (!linker || linker->empty()) return {};
+  const auto text = linker_list(*linker, program, plan);
+  std::vector<std::string> paths;
+  for (const auto line : base::split(text, '\n')) {
+    const auto arrow = line.find("=> ");
+    if (arrow == line.npos) continue;
+    const auto path = line.substr(arrow + 3);
+    paths.emplace_back(path.substr(0, path.find(" (")));
+  }
+  return paths;
+}
 
 bool is_linked_to_mpi(const Plan& plan) {
   const auto apps = local_apps(plan);

@@ -19,6 +19,10 @@ base::Result<std::vector<std::string>> pm_variables(const Plan& plan);
 // Where libpm-fi.so is, beside or near this program. Empty: not installed.
 std::string provider_directory();
 
+// Paths of the libraries that a program loads, as its own dynamic linker finds them with the job's
+// variables; empty if it does not say.
+std::vector<std::string> libraries_of(const std::string& program, const Plan& plan);
+
 // Whether all programs of this node are linked to an MPI library, at which pm_variables() has
 // looked then. The working directory must be the job's.
 bool is_linked_to_mpi(const Plan& plan);

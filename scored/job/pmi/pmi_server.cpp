@@ -11,9 +11,11 @@
 #include <utility>
 
 // What MPICH's client does with a reply fixes the texts here: it compares cmd=, looks for rc= and a
-// few keys, and reads a line into 1024 bytes. So the value limit that get_maxes gives is smaller
-// than Hydra's 1024, with which a longest value would not fit its own reply line. A mapping too
-// long for that line is not published; MPICH then asks every rank for its host instead.
+// few keys, and before MPICH 5 reads a line into 1024 bytes. So the value limit that get_maxes
+// gives is smaller than Hydra's 1024, with which a longest value would not fit its own reply line.
+// A mapping too long for that line is not published; MPICH then asks every rank for its host
+// instead. MPICH 5 puts some 3,400 bytes per rank, in as many values as that limit makes necessary,
+// and each rank gets all of them: where the clients are known to take them, values may be longer.
 
 namespace score::shepherd {
 
@@ -25,6 +27,7 @@ constexpr std::size_t kClientLineBytes = 1024;  // PMIU_MAXLINE of MPICH
 constexpr std::size_t kNameMax = 256;
 constexpr std::size_t kKeyMax = 64;
 constexpr std::size_t kValueMax = 896;
+constexpr std::size_t kLongValueMax = limits::kMaxPmiValueBytes;
 constexpr std::size_t kLongestFrameOfReply =
     60;  // "cmd=get_result rc=0 msg=success value=" and end
 static_assert(kValueMax + kLongestFrameOfReply < kClientLineBytes);
@@ -67,7 +70,8 @@ std::string name_answer(Name::Kind kind, bool is_good, std::string_view port) {
 }  // namespace
 
 PmiServer::PmiServer(PmiJob job) : job_(std::move(job)), tasks_(job_.local_tasks) {
-  if (job_.process_mapping.size() <= kValueMax) store("PMI_process_mapping", job_.process_mapping);
+  if (job_.process_mapping.size() <= value_max())
+    store("PMI_process_mapping", job_.process_mapping);
   const auto pairs = proto::parse_key_values(job_.key_values);
   if (!pairs) return;
   for (const auto& pair : *pairs) store(pair.key, pair.value);
@@ -158,8 +162,12 @@ void PmiServer::on_init(std::uint32_t task, const PmiCommand& command, PmiAction
 void PmiServer::on_get_maxes(std::uint32_t task, const PmiCommand&, PmiActions& out) {
   reply(task,
         fmt::format("cmd=maxes kvsname_max={} keylen_max={} vallen_max={}\n", kNameMax, kKeyMax,
-                    kValueMax),
+                    value_max()),
         out);
+}
+
+std::size_t PmiServer::value_max() const {
+  return job_.takes_long_values ? kLongValueMax : kValueMax;
 }
 
 void PmiServer::on_get_appnum(std::uint32_t task, const PmiCommand&, PmiActions& out) {
@@ -181,7 +189,7 @@ std::string PmiServer::put_error(const Task& task, const PmiCommand& command) co
   if (command.find("kvsname").value_or(job_.name) != job_.name) return "kvs_not_found";
   if (key.empty()) return "no_key";
   if (key.size() > kKeyMax) return "key_too_long";
-  if (value.size() > kValueMax) return "value_too_long";
+  if (value.size() > value_max()) return "value_too_long";
   const std::size_t bytes = key.size() + value.size() + sizeof(std::uint32_t);
   if (task.bytes_put + bytes > limits::kMaxPmiBytesPerTask) return "too_many_pairs_of_this_task";
   if (gathered_.size() + bytes > max_batch_bytes()) return "too_many_pairs_on_this_node";

@@ -40,6 +40,7 @@ struct PmiJob {
   bool can_spawn = false;             // else spawning is refused here
   std::uint32_t universe = 0;         // tasks that there is room for in all; 0: `size`
   std::string key_values{};           // in the store from the start
+  bool takes_long_values = false;     // the clients of all tasks of the world
 };
 
 // What the shell must do now, in this order.
@@ -149,6 +150,7 @@ class PmiServer {
   void on_name(std::uint32_t task, const PmiCommand& command, PmiActions& out);
   void on_unsupported(std::uint32_t task, const PmiCommand& command, PmiActions& out);
 
+  std::size_t value_max() const;
   // Why the pair may not be put, or nothing.
   std::string put_error(const Task& task, const PmiCommand& command) const;
   void store(std::string_view key, std::string_view value);

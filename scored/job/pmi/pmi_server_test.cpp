@@ -51,6 +51,24 @@ TEST(PmiServer, AnswersAsMpichsClientExpects) {
   EXPECT_EQ(ask(server, 0, "cmd=finalize\n"), "cmd=finalize_ack\n");
 }
 
+TEST(PmiServer, TakesLongValuesOnlyWhereAllClientsDo) {
+  const auto put = [](std::size_t bytes) {
+    return "cmd=put kvsname=kvs_1 key=a value=" + std::string(bytes, 'v') + "\n";
+  };
+  PmiServer server(job_of(1, 1));
+  EXPECT_EQ(ask(server, 0, put(896)), "cmd=put_result rc=0 msg=success\n");
+  EXPECT_EQ(ask(server, 0, put(897)), "cmd=put_result rc=-1 msg=value_too_long\n");
+  PmiJob job = job_of(1, 1);
+  job.takes_long_values = true;
+  PmiServer wide(job);
+  EXPECT_EQ(ask(wide, 0, "cmd=get_maxes\n"),
+            "cmd=maxes kvsname_max=256 keylen_max=64 vallen_max=4096\n");
+  EXPECT_EQ(ask(wide, 0, put(4096)), "cmd=put_result rc=0 msg=success\n");
+  EXPECT_EQ(ask(wide, 0, "cmd=get kvsname=kvs_1 key=a\n"),
+            "cmd=get_result rc=0 msg=success value=" + std::string(4096, 'v') + "\n");
+  EXPECT_EQ(ask(wide, 0, put(4097)), "cmd=put_result rc=-1 msg=value_too_long\n");
+}
+
 TEST(PmiServer, RefusesAnotherVersion) {
   PmiServer server(job_of(1, 1));
   EXPECT_EQ(ask(server, 0, "cmd=init pmi_version=2 pmi_subversion=0\n"),

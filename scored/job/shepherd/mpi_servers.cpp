@@ -3,6 +3,7 @@
 
 #include "base/exit_codes.hpp"
 #include "base/os/log.hpp"
+#include "scored/job/plan/mpi_choice.hpp"
 #include "scored/job/plan/process_mapping.hpp"
 #include "scored/job/pmix/client_env.hpp"
 #include "scored/job/pmix/exchange.hpp"
@@ -68,7 +69,8 @@ void MpiServers::serve_world(const Plan& world) {
              .apps = std::move(apps),
              .can_spawn = plan_.can_spawn(),
              .universe = plan_.total,
-             .key_values = spawned.key_values()};
+             .key_values = spawned.key_values(),
+             .takes_long_values = takes_long_pmi_values(world)};
   pmi_->add_world(world.world(), world.members, std::move(job));
 }
 

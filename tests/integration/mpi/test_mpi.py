@@ -347,3 +347,37 @@ def test_cyclic_ranks_take_input_write_files_and_open_pm(few, tmp_path):
     assert '92 solutions' in few.run(*many, EXAMPLES / 'pm_queens', 8).stdout
     failed = few.run('scrun', '-N', 3, '-n', 5, '-m', 'cyclic', 'sh', '-c', 'if [ $SCORE_RANK = 4 ]; then exit 3; fi; sleep 50', code=3)
     assert 'rank 4 on node01' in failed.stderr
+
+
+MAXES = r'''
+#include <mpi.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+static void ask(const char* text, char* answer, int bytes) {
+  int fd = atoi(getenv("PMI_FD")), n;
+  if (write(fd, text, strlen(text)) < 0 || (n = read(fd, answer, bytes - 1)) < 0) _exit(9);
+  answer[n] = 0;
+}
+int main(int argc, char** argv) {
+  char answer[256];
+  int rank, sum;
+  ask("cmd=init pmi_version=1 pmi_subversion=1\n", answer, sizeof answer);
+  ask("cmd=get_maxes\n", answer, sizeof answer);  /* what the library will be told */
+  MPI_Init(&argc, &argv);
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  MPI_Allreduce(&rank, &sum, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+  if (rank == 0) printf("sum %d, %s", sum, strstr(answer, "vallen_max"));
+  MPI_Finalize();
+  return 0;
+}
+'''
+
+
+@pytest.mark.parametrize('mpi,how,most', [('mpich4', 'program', 896), ('mpich5', 'program', 4096), ('mpich5', 'shell', 896)])
+def test_many_ranks_of_mpich_5_exchange_long_values(few, tmp_path, mpi, how, most):
+    program = mpis.build(mpi, MAXES, tmp_path)
+    command = [program] if how == 'program' else ['sh', '-c', str(program)]
+    result = few.run('scrun', '-q', '-N', 8, '--ntasks-per-node', 4, *command)
+    assert result.stdout == f'sum 496, vallen_max={most}\n', result
