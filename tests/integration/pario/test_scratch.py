@@ -225,6 +225,7 @@ def test_a_full_disk_is_an_error_in_a_line(tmp_path_factory):
                                'dd if=/dev/zero of=$SCORE_SCRATCH/x bs=1M count=256; rm $SCORE_SCRATCH/x; '
                                'dd if=/dev/zero of=$SCORE_SCRATCH/y bs=1M count=8 && echo fits')
             assert 'No space left on device' in full.stderr and full.stdout == 'fits\n', full
+            wait_until(lambda: not any(files for _, _, files in os.walk(place)))  # of the volume
             fill(place / 'other')
             refused = cluster.run('scrun', '-q', '-n', 1, '--scratch', '16M', 'true', code=None)
             assert refused.returncode == 125 and 'No space left on device' in refused.stderr, (refused, cluster.logs())
