@@ -61,9 +61,9 @@ class TransactionsWorld {
   };
 
   // --- What runs the parts ---
-  // Null: nobody serves the part now.
+  // Null while no server serves the part.
   virtual Transactions* machine(std::size_t part) = 0;
-  // Of that machine: another one is another life.
+  // A number per machine at that place: it changes when the machine is replaced.
   virtual std::uint32_t life(std::size_t part) = 0;
   // Carries out the actions of the machine.
   virtual void drain(std::size_t part) = 0;
@@ -98,7 +98,7 @@ class TransactionsWorld {
   void overwrite(const Key& key, std::uint64_t id);
   // A plain write is where it was to be.
   void end_plain(const Key& key, std::uint64_t id, std::uint64_t plain);
-  // Who waits for an answer of the part asks again, or gives up.
+  // A client that waits for an answer of the part asks again or gives up.
   void lose_requests(std::size_t part);
 
  private:

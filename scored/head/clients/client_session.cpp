@@ -144,7 +144,7 @@ asio::awaitable<bool> ClientSession::take_turn(proto::InFrame frame) {
   co_await pay_for(frame);
   const bool may_reserve = proto::may_send(peer_.role, FrameType::Reserve);
   if (frame.type == FrameType::Reserve && may_reserve) co_await learn_users(frame.payload);
-  // What makes room, or is owed to nobody's reading, does not wait for it.
+  // Frames of streams and cancellations make room, or need none, so they do not wait.
   const bool needs_room = !is_stream_frame(frame.type) && frame.type != FrameType::CancelJob;
   std::optional<Turns::Turn> turn;
   do {  // the user's requests that had their turns meanwhile may have taken the room

@@ -19,7 +19,7 @@ class VolumeSweeps {
   VolumeSweeps(const VolumeSweeps&) = delete;
   VolumeSweeps& operator=(const VolumeSweeps&) = delete;
 
-  // For each user who has a directory there. A volume whose shepherd is alive stays.
+  // For each user with a directory there. A volume whose shepherd is alive stays.
   void sweep_all();
   void sweep(UserId user);
 

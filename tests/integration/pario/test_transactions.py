@@ -29,7 +29,7 @@ def servers(request):
 
 
 def compare_copies(servers):
-    """Nobody changes anything, and what was lost is repaired: both replicas of each part have the same data."""
+    """Waits until repair has ended, while no client changes anything: both replicas of each part have the same data."""
     wait_in_sync(servers)
     for index in range(3):
         assert data_of(servers.directory(index) / 'data') == data_of(servers.directory((index + 1) % 3) / 'copy/data')
