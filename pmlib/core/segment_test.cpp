@@ -24,6 +24,15 @@ std::unique_ptr<MappedSegment> make(Geometry geometry = {.size = 4}) {
   return segment;
 }
 
+// The first free one, as the only one that peer 1 is to be sent.
+SendDescriptor& queue_descriptor(const Segment& s) {
+  SendDescriptor& d = s.descriptor(s.header().free_descriptor);
+  PeerState& peer = s.peer(1);
+  peer.head = peer.tail = std::exchange(s.header().free_descriptor, d.next);
+  --s.header().free_descriptors;
+  return d;
+}
+
 TEST(Layout, APeerCostsAtMost64BytesAndBuffersFitHalfAMegabyte) {
   const auto small = Layout::of({.size = 1000});
   const auto large = Layout::of({.size = 2000});
@@ -229,10 +238,8 @@ TEST(Segment, BrokenListsAndIndicesAreNoticed) {
 TEST(Segment, TheEndOfAnOperationHasNoBytesAndNamesNoMemoryOutsideTheTable) {
   const auto segment = make();
   const Segment& s = segment->segment();
-  SendDescriptor& d = s.descriptor(s.header().free_descriptor);
+  SendDescriptor& d = queue_descriptor(s);
   PeerState& peer = s.peer(1);
-  peer.head = peer.tail = std::exchange(s.header().free_descriptor, d.next);
-  --s.header().free_descriptors;
   d = SendDescriptor();
   d.kind = FrameKind::OpDone;
   d.first = ++peer.send.queued;
@@ -249,10 +256,8 @@ TEST(Segment, TheEndOfAnOperationHasNoBytesAndNamesNoMemoryOutsideTheTable) {
 TEST(Segment, MemoryInPartsLiesInARegionAndHasAsManyFramesAsItNeeds) {
   const auto segment = make();
   const Segment& s = segment->segment();
-  SendDescriptor& d = s.descriptor(s.header().free_descriptor);
+  SendDescriptor& d = queue_descriptor(s);
   PeerState& peer = s.peer(1);
-  peer.head = peer.tail = std::exchange(s.header().free_descriptor, d.next);
-  --s.header().free_descriptors;
   s.region(2) = {4096, 10'000, 1, 1, 0};
   SendDescriptor good;
   good.kind = FrameKind::Message;
