@@ -29,11 +29,13 @@ class PollEpisode {
   // All chosen; see docs/lab/polling-and-resting.md.
   static constexpr std::uint32_t kFreePolls = 200;  // after a message, before the first call
   static constexpr std::uint32_t kDenseUs = 4;      // what one turn of an MPI's own loop takes
-  static constexpr std::uint32_t kColdUs = 40;      // the same after a sleep
+  static constexpr std::uint32_t kColdPolls = 3;    // after a sleep, that find cold caches
+  static constexpr std::uint32_t kColdUs = 40;      // what those take beyond that, together
+  static constexpr std::uint32_t kSwitchUs = 6;     // to a thread that ran meanwhile, and back
   static constexpr std::uint32_t kLookUs = 2;       // what a look at the processor time takes
   static constexpr std::uint32_t kSlackUs = 8;  // used by one gap and not explained: no rest yet
-  static constexpr std::uint32_t kMostWorkUs = 40;  // of such time in all: a new episode
-  static constexpr std::uint32_t kForgiveness = 8;  // polling for so long makes up for one of work
+  static constexpr std::uint32_t kMostWorkUs = 120;  // of such time in all: a new episode
+  static constexpr std::uint32_t kForgiveness = 8;   // polling for so long makes up for one of work
   static constexpr std::uint32_t kForgivenPerRestUs = 8;
   static constexpr std::uint32_t kStreak = 8;       // polls without such time before each rest
   static constexpr std::uint32_t kRefreshUs = 100;  // between two looks at the processor time
@@ -60,7 +62,8 @@ class PollEpisode {
     ++polls_;
     const std::uint32_t gap = pass_to(now);
     since_look_us_ += gap;
-    explained_us_ += std::min(gap, std::exchange(has_rested_, false) ? kColdUs : kDenseUs);
+    explained_us_ += std::min(gap, kDenseUs);
+    if (gap > kDenseUs && streak_ < kColdPolls) explained_us_ += warm_up(gap - kDenseUs);
     ++streak_;
     if (gap > kDenseUs || since_look_us_ >= kRefreshUs) {
       const std::uint64_t used = used_us();
@@ -78,8 +81,8 @@ class PollEpisode {
     pass_to(now);
     polled_us_ += used_us - used_us_;
     look(used_us);
-    work_us_ -= std::min<std::uint64_t>(work_us_, kForgivenPerRestUs);
-    has_rested_ = true;
+    forgive(kForgivenPerRestUs);
+    cold_us_ = kColdUs;
     streak_ = 0;
   }
 
@@ -87,16 +90,23 @@ class PollEpisode {
   void found_something() { is_open_ = false; }
 
   // Microseconds of processor time that went into polling and resting, since the last call. What is
-  // forgiven is part of it; of the work that ends an episode, nothing.
+  // forgiven is part of it; other work is not.
   std::uint64_t take_polled_us() { return std::exchange(polled_us_, 0); }
 
   // Of the episode so far, microseconds.
   [[nodiscard]] std::uint64_t silence_us() const { return is_open_ ? silence_us_ : 0; }
 
  private:
+  // How much of it the cold caches after a sleep explain.
+  std::uint32_t warm_up(std::uint32_t us) {
+    const std::uint32_t explained = std::min(us, cold_us_);
+    cold_us_ -= explained;
+    return explained;
+  }
+
   std::uint32_t begin(Microseconds now, std::uint64_t used_us) {
     is_open_ = true;
-    has_rested_ = false;
+    cold_us_ = 0;
     last_ = now;
     silence_us_ = work_us_ = 0;
     streak_ = 0;
@@ -114,14 +124,21 @@ class PollEpisode {
 
   void judge(std::uint64_t used_us) {
     const std::uint64_t used = used_us - used_us_;
+    if (since_look_us_ > used + kSwitchUs) explained_us_ += kSwitchUs;
     const std::uint64_t excess = used - std::min(used, explained_us_);
     if (excess > kSlackUs) streak_ = 0;
     work_us_ += excess;
-    work_us_ -= std::min(work_us_, explained_us_ / kForgiveness);
-    polled_us_ += work_us_ > kMostWorkUs ? used - excess : used;
+    polled_us_ += used - excess;
+    forgive(explained_us_ / kForgiveness);
     polled_us_ += std::min<std::uint64_t>(used, std::uint64_t{polls_} * kDenseUs) *
                   std::exchange(owed_polls_, 0) / std::max(polls_, 1U);
     look(used_us);
+  }
+
+  void forgive(std::uint64_t most_us) {
+    const std::uint64_t us = std::min(work_us_, most_us);
+    work_us_ -= us;
+    polled_us_ += us;
   }
 
   void look(std::uint64_t used_us) {
@@ -134,7 +151,7 @@ class PollEpisode {
   std::int64_t poll_us_;
   std::uint32_t longest_us_;
   bool is_open_ = false;
-  bool has_rested_ = false;  // since the last poll
+  std::uint32_t cold_us_ = 0;  // left of kColdUs
   std::uint32_t streak_ = 0;
   Microseconds last_ = 0;  // poll or rest
   std::uint64_t silence_us_ = 0;

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <functional>
 #include <random>
 #include <vector>
 
@@ -111,6 +112,54 @@ TEST(PollEpisode, ARestInVainGoesOnAndPollsOnlyALittleInBetween) {
   }
   EXPECT_LT(rests, 200U);
   EXPECT_LT(t.used - before, 200U * (5 + 2 * PollEpisode::kStreak));
+}
+
+// How often a thread rests in that time. gap_of(polls since the last rest) is the time between two
+// polls, used_of(gap) the processor time that the thread used of it.
+std::uint32_t count_rests(Thread& t, std::uint64_t time_us, auto gap_of, auto used_of) {
+  std::uint32_t rests = 0, polls = 0;
+  for (const std::uint64_t end = t.now + time_us; t.now < end;) {
+    const std::uint32_t gap = gap_of(polls++);
+    const std::uint32_t rest_us = t.poll_after(gap, used_of(gap));
+    if (rest_us == 0) continue;
+    t.rest(rest_us);
+    ++rests;
+    polls = 0;
+  }
+  return rests;
+}
+
+TEST(PollEpisode, CachesAreColdForSomePollsAfterARest) {
+  Thread t;
+  t.now = 0;
+  t.poll_for(400'000, 2);
+  const std::uint32_t rests = count_rests(
+      t, 4'000'000, [](std::uint32_t poll) { return poll < 3 ? 16U : 3U; }, std::identity());
+  EXPECT_GT(t.episode.silence_us(), 4'000'000U) << "no new episode";
+  EXPECT_LT(rests, 202U) << "it rests for 20 ms each time";
+}
+
+TEST(PollEpisode, AThreadThatComputesAfterItsRestsStopsResting) {
+  Thread t;
+  t.now = 0;
+  t.poll_for(400'000, 2);
+  const std::uint32_t rests = count_rests(
+      t, 1'000'000, [](std::uint32_t) { return 10U; }, std::identity());
+  EXPECT_LT(rests, 20U);
+}
+
+TEST(PollEpisode, AThreadThatSharesItsProcessorWithAnotherThatPollsRests) {
+  Thread t;
+  t.now = 0;
+  const std::uint32_t rests = count_rests(
+      t, 1'000'000, [](std::uint32_t) { return 24U; }, [](std::uint32_t) { return 9U; });
+  EXPECT_GT(rests, 50U);
+  EXPECT_GT(t.episode.silence_us(), 900'000U);
+}
+
+TEST(PollEpisode, AThreadThatComputesAndSharesItsProcessorNeverRests) {
+  Thread t;
+  for (int i = 0; i < 5'000; ++i) ASSERT_EQ(t.poll_after(50, 20), 0U);
 }
 
 TEST(PollEpisode, CountsWhatPollsAndRestsUsedAndNotWhatWorkDid) {

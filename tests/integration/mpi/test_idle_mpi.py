@@ -76,7 +76,7 @@ def test_a_deadlocked_job_is_ended_if_asked_for(pair, program):
 @pytest.mark.parametrize('mpi,process_manager', [('mpich5', 'pmi1'), ('openmpi5', 'pmix')])
 def test_a_program_of_mpi4py_that_waits_is_idle(pair, mpi, process_manager):
     job = pair.submit('-N', 2, '--net=pm', f'--mpi={process_manager}', mpis.python_of(mpi), '-c', WAITS_IN_PYTHON)
-    wait_until(lambda: pair.job(job)['activity'] == 'idle')
+    wait_until(lambda: pair.job(job)['activity'] == 'idle', what=lambda: pair.job(job))
 
 
 def test_ranks_that_test_for_a_message_are_idle_and_no_deadlock(pair, program):
