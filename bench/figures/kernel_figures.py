@@ -16,7 +16,8 @@ TRANSPORTS = ('PM udp', 'TCP', 'UCX', 'shared memory')
 LINK_RATE = '1gbit'  # chosen: four links carry what this machine's processors can move, one does not
 MOST_LINKS = 4
 TABLE_RANKS = 16  # chosen: with 64 that poll on two processors table 1 takes longer than anyone waits
-TABLE_SECONDS = 180  # chosen: shared by the kernels; a kernel begins no further round when its share is over
+# Chosen, of TABLE_RANKS; more ranks have more.
+TABLE_SECONDS = 180  # shared by the kernels; a kernel begins no further round when its share is over
 TABLE_RUN_SECONDS = 30  # after which a run of it is ended and reported
 
 
@@ -64,14 +65,16 @@ def table(plan):
     ranks = plan.ranks or (4 if plan.quick else TABLE_RANKS)
     transports = TRANSPORTS[:2] if plan.quick else TRANSPORTS
     kernels = [table_kernel(name, plan, ranks) for name in (('is', 'mg', 'lu', 'sp', 'bt') if plan.quick else KERNELS)]
+    patience = max(1, ranks / TABLE_RANKS)
+    seconds, limit = TABLE_SECONDS * patience, TABLE_RUN_SECONDS * patience
     begin, rows = time.monotonic(), []
     with open_mpi() as mpi:
         for number, kernel in enumerate(kernels, 1):
-            if time.monotonic() > begin + 2 * TABLE_SECONDS:
-                note(f'{kernel}: not measured: {2 * TABLE_SECONDS} s are over; name fewer --ranks')
+            if time.monotonic() > begin + 2 * seconds:
+                note(f'{kernel}: not measured: {2 * seconds:.0f} s are over; name fewer --ranks')
                 continue
-            end = begin + TABLE_SECONDS * number / len(kernels)
-            cases = {transport: lambda t=transport, k=kernel: seconds_of(mpi, Nodes(), ranks, t, k, limit=TABLE_RUN_SECONDS)
+            end = begin + seconds * number / len(kernels)
+            cases = {transport: lambda t=transport, k=kernel: seconds_of(mpi, Nodes(), ranks, t, k, limit=limit)
                      for transport in transports}
             with contextlib.suppress(Missing):  # each case has been reported
                 for transport, found in in_turns(cases, plan.rounds, end).items():

@@ -146,8 +146,9 @@ std::size_t Channel::after_frames(bool leaves_acks) {
   if (received_.has_reads()) memory_.answer_reads();
   if (window_.must_look_at_timers()) run_timers();
   if (!early_.is_empty()) early_.report_gaps();
+  const std::size_t sent = window_.send_ready();
   if (!leaves_acks) send_due_acks();
-  return window_.send_ready();
+  return sent;
 }
 
 void Channel::run_timers() {
@@ -219,6 +220,7 @@ void Channel::count_drop(FrameVerdict verdict) {
 void Channel::on_frame(std::span<const std::byte> frame) {
   if (take_fast(frame)) [[likely]]
     return;
+  if (memory_.expects_middle() && take_middle(frame)) return;
   if (!received_.has_taker() || !take_placed(frame)) on_any_frame(frame);
 }
 
@@ -303,7 +305,10 @@ void Channel::store(const FrameHeader& h, std::span<const std::byte> payload) {
     return;
   }
   state_.header().room.drop_promise(state_.peer(h.source).receive);
-  if (h.kind == FrameKind::Write) memory_.store_write(h.source, payload);
+  if (h.kind == FrameKind::Write) {
+    memory_.store_write(h.source, payload);
+    memory_.expect_middle(h.source, SequencedFrame(h).sequence() + 1, payload);
+  }
   if (h.kind == FrameKind::OpDone) memory_.end_operation(h.source, payload);
 }
 

@@ -44,8 +44,7 @@ class Channel final : private FrameSink {
   // nothing free, progress() and try again. EBUSY: the buffer lent before was not sent yet.
   int get_send_buffer(std::uint32_t peer, std::uint32_t length, std::byte** buffer);
   // Sends what get_send_buffer() lent. If `more_follows` to the same peer it may wait for that, to
-  // go out together; send_held() says that no more comes
-  // before the ACK.
+  // go out together; send_held() says that no more comes before the ACK.
   int send(bool more_follows = false);
   // The same if the sender knows the checksum of the payload, crc32c(0, bytes).
   int send_summed(std::uint32_t sum, bool more_follows);
@@ -106,10 +105,12 @@ class Channel final : private FrameSink {
   void pass_on(std::uint32_t peer, std::uint16_t index, bool more_follows);
 
   // --- the fast path (channel_fast.cpp)
-  bool is_next_plain(const std::byte* frame, std::size_t length) const;
+  bool is_next_plain(const std::byte* frame, std::size_t length, FrameKind kind) const;
   bool may_take_fast(const std::byte* frame, std::size_t length) const;
   bool take_fast(std::span<const std::byte> frame);
   [[gnu::noinline]] bool take_placed(std::span<const std::byte> frame);
+  [[gnu::noinline]] bool take_middle(std::span<const std::byte> frame);
+  PeerState& note_plain(const std::byte* frame, std::uint32_t source);
 
   // --- frames
   void on_frame(std::span<const std::byte> frame) override;

@@ -16,15 +16,25 @@ namespace {
 
 constexpr std::size_t kShortPayload = 256;
 
+// Copies the payload of a frame from `skipped` on to `to`. Whether the frame's checksum fits.
+bool copy_checked(std::span<const std::byte> frame, std::size_t skipped, std::byte* to) {
+  const std::span<const std::byte> payload = frame.subspan(sizeof(FrameHeader));
+  std::uint32_t sum = crc32c(0, payload.data(), skipped);
+  sum = crc32c_copy(sum, to, payload.data() + skipped, payload.size() - skipped);
+  return crc32c(sum, frame.data(), offsetof(FrameHeader, crc)) ==
+         load<std::uint32_t>(frame.data() + offsetof(FrameHeader, crc));
+}
+
 }  // namespace
 
 // Of its checksum nothing is said.
-bool Channel::is_next_plain(const std::byte* frame, std::size_t length) const {
+bool Channel::is_next_plain(const std::byte* frame, std::size_t length, FrameKind kind) const {
   const auto word = [frame](std::size_t offset) { return load<std::uint64_t>(frame + offset); };
   const auto half = [frame](std::size_t offset) { return load<std::uint32_t>(frame + offset); };
   const FrameIdentity& me = frames_.identity();
   const std::uint32_t source = half(offsetof(FrameHeader, source));
-  if (word(0) != first_word(me.channel, length) || word(offsetof(FrameHeader, key)) != me.key ||
+  if (word(0) != first_word(me.channel, length, kind) ||
+      word(offsetof(FrameHeader, key)) != me.key ||
       half(offsetof(FrameHeader, generation)) != me.generation || source >= fast_sources_ ||
       half(offsetof(FrameHeader, destination)) != me.rank ||
       half(offsetof(FrameHeader, reserved)) != 0) {
@@ -37,7 +47,7 @@ bool Channel::is_next_plain(const std::byte* frame, std::size_t length) const {
 }
 
 bool Channel::may_take_fast(const std::byte* frame, std::size_t length) const {
-  if (!is_next_plain(frame, length)) return false;
+  if (!is_next_plain(frame, length, FrameKind::Message)) return false;
   const PeerState& peer = state_.peer(load<std::uint32_t>(frame + offsetof(FrameHeader, source)));
   if (!acks_.may_owe_fast(peer) || !received_.has_room_fast()) return false;
   const std::uint32_t sum = crc32c(0, frame + sizeof(FrameHeader), length);
@@ -70,27 +80,41 @@ bool Channel::take_placed(std::span<const std::byte> frame) {
   if (frame.size() <= sizeof(FrameHeader)) return false;
   const std::byte* at = frame.data();
   const std::span<const std::byte> payload = frame.subspan(sizeof(FrameHeader));
-  if (!is_next_plain(at, payload.size())) return false;
+  if (!is_next_plain(at, payload.size(), FrameKind::Message)) return false;
   const auto source = load<std::uint32_t>(at + offsetof(FrameHeader, source));
   const auto [to, skipped] = received_.place(source, payload);
-  if (to == nullptr) return false;
-  std::uint32_t sum = crc32c(0, payload.data(), skipped);
-  sum = crc32c_copy(sum, to, payload.data() + skipped, payload.size() - skipped);
-  if (crc32c(sum, at, offsetof(FrameHeader, crc)) !=
-      load<std::uint32_t>(at + offsetof(FrameHeader, crc))) {
-    return false;
-  }
-  PeerState& peer = state_.peer(source);
-  ++state_.counters().frames_received;
-  Engine<>::on_sign_of_life(peer.send);
-  if (stored_of(at) != peer.send.acked) {
-    state_.clock.refresh();
-    window_.on_ack_fast(source, peer);
-  }
-  Engine<>::on_plain_data(peer.receive);
+  if (to == nullptr || !copy_checked(frame, skipped, to)) return false;
+  Engine<>::on_plain_data(note_plain(at, source).receive);
   received_.placed(source, payload.size(), skipped);
   acks_.owe(source, FrameKind::Write, false);  // the last part will be stored as a message
   return true;
+}
+
+// A frame from the middle of a write, which the frame before has announced: one pass over its bytes
+// puts them there and checks them. If they are broken, nothing but bytes that the write is still
+// going to overwrite has changed.
+bool Channel::take_middle(std::span<const std::byte> frame) {
+  if (frame.size() <= sizeof(FrameHeader) + sizeof(RmaHeader)) return false;
+  const std::byte* at = frame.data();
+  const std::span<const std::byte> payload = frame.subspan(sizeof(FrameHeader));
+  if (!is_next_plain(at, payload.size(), FrameKind::Write)) return false;
+  const auto source = load<std::uint32_t>(at + offsetof(FrameHeader, source));
+  std::byte* const to = memory_.place_middle(source, sequence_of(at), payload);
+  if (to == nullptr || !copy_checked(frame, sizeof(RmaHeader), to)) return false;
+  Engine<>::on_plain_data(note_plain(at, source).receive);
+  memory_.placed_middle(payload);
+  acks_.owe(source, FrameKind::Write, false);
+  return true;
+}
+
+// What a believed frame says beside its payload.
+PeerState& Channel::note_plain(const std::byte* frame, std::uint32_t source) {
+  PeerState& peer = state_.peer(source);
+  state_.clock.refresh();
+  ++state_.counters().frames_received;
+  Engine<>::on_sign_of_life(peer.send);
+  if (stored_of(frame) != peer.send.acked) window_.on_ack_fast(source, peer);
+  return peer;
 }
 
 }  // namespace score::pm

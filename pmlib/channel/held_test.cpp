@@ -11,11 +11,6 @@
 namespace score::pm {
 namespace {
 
-class StillClock final : public JobClock {
- public:
-  Microseconds now() override { return 1000; }
-};
-
 class Held : public testing::Test {
  protected:
   Held() {
@@ -49,7 +44,7 @@ class Held : public testing::Test {
     }
   }
 
-  StillClock clock_;
+  TestClock clock_;
   std::array<Wire, 2> wires_;
   std::array<std::unique_ptr<MappedSegment>, 2> contexts_;
   std::array<std::unique_ptr<WireDevice>, 2> devices_;

@@ -173,6 +173,31 @@ void RemoteMemory::store_write(std::uint32_t source, std::span<const std::byte> 
   }
 }
 
+void RemoteMemory::expect_middle(std::uint32_t source, std::uint32_t sequence,
+                                 std::span<const std::byte> payload) {
+  middle_ = load<RmaHeader>(payload.data());
+  middle_.offset += payload.size() - sizeof middle_;
+  ++WriteMiddle(middle_).frames_before();
+  middle_source_ = source;
+  middle_sequence_ = sequence;
+  middle_bytes_ = payload.size();
+}
+
+std::byte* RemoteMemory::place_middle(std::uint32_t source, std::uint32_t sequence,
+                                      std::span<const std::byte> payload) const {
+  if (source != middle_source_ || sequence != middle_sequence_ || payload.size() != middle_bytes_ ||
+      std::memcmp(payload.data(), &middle_, sizeof middle_) != 0 ||
+      !covers(state_.segment, middle_, payload.size() - sizeof middle_)) {
+    return nullptr;
+  }
+  return memory_of(state_.segment, middle_.region, middle_.offset);
+}
+
+void RemoteMemory::placed_middle(std::span<const std::byte> payload) {
+  state_.counters().rma_bytes_written += payload.size() - sizeof middle_;
+  expect_middle(middle_source_, middle_sequence_ + 1, payload);
+}
+
 void RemoteMemory::end_operation(std::uint32_t source, std::span<const std::byte> payload) {
   const auto rma = load<RmaHeader>(payload.data());
   const OperationEnd end(rma);

@@ -49,6 +49,22 @@ class RemoteMemory {
   bool can_answer(FrameKind kind) const;
   // Stores a Write that is_allowed().
   void store_write(std::uint32_t source, std::span<const std::byte> payload);
+
+  // A frame from the middle of a write says all of the next one but its bytes, unless that is the
+  // last of the write. What is expected after the last frame in sequence; not part of a saved
+  // context.
+  bool expects_middle() const { return middle_.place == RmaHeader::kMiddle; }
+
+  // Frame `sequence` of `source` follows the Write with `payload`, which was stored.
+  void expect_middle(std::uint32_t source, std::uint32_t sequence,
+                     std::span<const std::byte> payload);
+  // Where the bytes behind the RmaHeader of this Write belong; null if it is not the expected one.
+  // Nothing is believed yet: what lies there belongs to the write and may be overwritten.
+  std::byte* place_middle(std::uint32_t source, std::uint32_t sequence,
+                          std::span<const std::byte> payload) const;
+  // The bytes are there, and are what was sent.
+  void placed_middle(std::span<const std::byte> payload);
+
   // An OpDone that is_allowed().
   void end_operation(std::uint32_t source, std::span<const std::byte> payload);
   // Queues answers to the reads that wait, as many as there are descriptors.
@@ -65,6 +81,10 @@ class RemoteMemory {
   SendQueues& queues_;
   SendWindow& window_;
   ReceiveQueue& received_;
+  RmaHeader middle_;  // of the frame that is expected, if it is one of the middle
+  std::uint32_t middle_source_ = 0;
+  std::uint32_t middle_sequence_ = 0;
+  std::size_t middle_bytes_ = 0;  // of its payload
 };
 
 }  // namespace score::pm

@@ -56,6 +56,44 @@ TEST_F(RemoteMemoryTest, StoresAWriteWhereItBelongs) {
   EXPECT_EQ(own_[12], std::byte{0});
 }
 
+// Frame `index` of a write to offset 10, from the middle unless `place` says otherwise.
+std::vector<std::byte> middle(std::uint32_t index, std::uint32_t place = RmaHeader::kMiddle,
+                              std::size_t bytes = 20) {
+  const RmaHeader rma{0, 9, 10 + 20ull * index, index, place};
+  std::vector<std::byte> all(sizeof rma + bytes, std::byte{3});
+  std::memcpy(all.data(), &rma, sizeof rma);
+  return all;
+}
+
+TEST_F(RemoteMemoryTest, ExpectsTheNextFrameFromTheMiddleOfAWrite) {
+  EXPECT_FALSE(memory_.expects_middle());
+  memory_.expect_middle(1, 5, middle(0));
+  ASSERT_TRUE(memory_.expects_middle());
+  ASSERT_EQ(memory_.place_middle(1, 5, middle(1)), &own_[30]);
+  memory_.placed_middle(middle(1));
+  EXPECT_EQ(memory_.place_middle(1, 6, middle(2)), &own_[50]);
+  EXPECT_EQ(state_->counters().rma_bytes_written, 20u);
+  memory_.expect_middle(1, 7, middle(2, RmaHeader::kEnd));
+  EXPECT_FALSE(memory_.expects_middle());
+}
+
+TEST_F(RemoteMemoryTest, PlacesNoOtherFrameThanTheExpectedOne) {
+  memory_.expect_middle(1, 5, middle(0));
+  EXPECT_EQ(memory_.place_middle(2, 5, middle(1)), nullptr);
+  EXPECT_EQ(memory_.place_middle(1, 6, middle(1)), nullptr);
+  EXPECT_EQ(memory_.place_middle(1, 5, middle(2)), nullptr);
+  EXPECT_EQ(memory_.place_middle(1, 5, middle(1, RmaHeader::kEnd)), nullptr);
+  EXPECT_EQ(memory_.place_middle(1, 5, middle(1, RmaHeader::kMiddle, 21)), nullptr);
+  EXPECT_EQ(memory_.place_middle(1, 5, {}), nullptr);
+  for (std::size_t i = 0; i < sizeof(RmaHeader); ++i) {
+    auto broken = middle(1);
+    broken[i] ^= std::byte{4};
+    EXPECT_EQ(memory_.place_middle(1, 5, broken), nullptr) << i;
+  }
+  state_->segment.region(0).references = 0;
+  EXPECT_EQ(memory_.place_middle(1, 5, middle(1)), nullptr);
+}
+
 TEST_F(RemoteMemoryTest, AWriteEndsWhenItsLastFrameIsAcknowledged) {
   OperationId op = 0;
   ASSERT_EQ(memory_.write(1, 0, 0, {0, 1, 0}, 600, op), 0);

@@ -13,13 +13,6 @@
 namespace score::pm {
 namespace {
 
-class StillClock final : public JobClock {
- public:
-  Microseconds now() override { return time; }
-
-  Microseconds time = 1000;
-};
-
 constexpr std::byte kTaken{1}, kPlaced{2}, kStored{3};  // a message's first byte: what is done
 constexpr std::uint32_t kBytes = 600;                   // more than the fast path of short ones
 
@@ -90,7 +83,7 @@ class Taker : public testing::Test {
     for (std::size_t i = 0; i < count; ++i) EXPECT_EQ(owner_.seen[i], std::byte(i)) << i;
   }
 
-  StillClock clock_;
+  TestClock clock_;
   Owner owner_;
   std::array<Wire, 2> wires_;
   std::array<std::unique_ptr<MappedSegment>, 2> contexts_;

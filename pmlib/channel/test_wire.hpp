@@ -1,6 +1,8 @@
-// Test support: a link between two ranks of one process that loses chosen frames.
+// Test support: a link between two ranks of one process that loses chosen frames, and a clock that
+// stands still until a test sets it.
 #pragma once
 
+#include "pmlib/core/messages.hpp"
 #include "pmlib/core/packet_device.hpp"
 
 #include <cstddef>
@@ -13,6 +15,13 @@
 #include <vector>
 
 namespace score::pm {
+
+class TestClock final : public JobClock {
+ public:
+  Microseconds now() override { return time; }
+
+  Microseconds time = 1000;
+};
 
 // One direction of a link.
 struct Wire {

@@ -1,4 +1,4 @@
-// Single words of the header of a Message, for the fast paths: a word that is compared or written
+// Single words of the header of a frame, for the fast paths: a word that is compared or written
 // in one piece needs no FrameHeader on the stack.
 #pragma once
 
@@ -17,11 +17,12 @@ T load(const std::byte* at) {
   return value;
 }
 
-// The first eight bytes of the header of a Message without flags.
-constexpr std::uint64_t first_word(std::uint16_t channel, std::size_t length) {
-  constexpr std::uint32_t kKinds =
-      kFrameMagic | kFrameVersion << 8 | static_cast<std::uint32_t>(FrameKind::Message) << 16;
-  return words_of(kKinds, channel | static_cast<std::uint32_t>(length) << 16);
+// The first eight bytes of the header of a frame without flags.
+constexpr std::uint64_t first_word(std::uint16_t channel, std::size_t length,
+                                   FrameKind kind = FrameKind::Message) {
+  const std::uint32_t kinds =
+      kFrameMagic | kFrameVersion << 8 | static_cast<std::uint32_t>(kind) << 16;
+  return words_of(kinds, channel | static_cast<std::uint32_t>(length) << 16);
 }
 
 // As SequencedFrame::sequence().

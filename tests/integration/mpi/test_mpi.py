@@ -375,7 +375,7 @@ int main(int argc, char** argv) {
 '''
 
 
-@pytest.mark.parametrize('mpi,how,most', [('mpich4', 'program', 896), ('mpich5', 'program', 4096), ('mpich5', 'shell', 896)])
+@pytest.mark.parametrize('mpi,how,most', [('mpich4', 'program', 896), ('mpich5', 'program', 8200), ('mpich5', 'shell', 896)])
 def test_many_ranks_of_mpich_5_exchange_long_values(few, tmp_path, mpi, how, most):
     program = mpis.build(mpi, MAXES, tmp_path)
     command = [program] if how == 'program' else ['sh', '-c', str(program)]
