@@ -294,9 +294,9 @@ bool Link::progress() {
     pm_->release(message);
   }
   bool something = std::exchange(has_taken_, false) || taken > 0;
-  pm_->send_due_acks();  // on their own what did not ride on an answer
   if (has_late_work()) [[unlikely]]
     something |= do_late_work();
+  pm_->send_due_acks();  // on their own what did not ride on an answer
   if (something) {
     expect_more();
   } else if (++empty_turns_ > kPatientTurns) {

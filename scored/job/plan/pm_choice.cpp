@@ -93,10 +93,13 @@ std::vector<fs::path> plugin_folders(const std::string& library) {
   return folders;
 }
 
-// Nothing is known of an Open MPI whose plug-ins are elsewhere.
+// Nothing is known of an Open MPI whose plug-ins are elsewhere. Debian's library lies among all of
+// the host's, whose listing takes 2 ms, so its own place comes first.
 bool lacks_ofi_plugin(const std::string& library) {
   std::error_code error;
   bool has_others = false;
+  const auto beside = fs::canonical(library, error).parent_path();
+  if (fs::exists(beside / "openmpi/lib/openmpi3/mca_mtl_ofi.so", error)) return false;
   for (const auto& folder : plugin_folders(library)) {
     if (fs::exists(folder / "mca_mtl_ofi.so", error)) return false;
     has_others = has_others || fs::exists(folder / "mca_pml_cm.so", error);

@@ -9,6 +9,7 @@
  *   spawn      every rank asks twice for one more task, which is refused
  *   directory  prints where the server keeps what the ranks of this node share
  *   topology   prints the file in which the server shares the host's topology
+ *   devices    prints how many PCI devices that topology has
  *   names      publishes a name, looks up the next rank's and waits for it, withdraws its own
  *   garbage    writes random bytes to the server's port, then exchanges */
 #include <pmix.h>
@@ -267,6 +268,18 @@ static void print_topology(void) {
   PMIX_VALUE_RELEASE(value);
 }
 
+static void print_devices(void) {
+  pmix_proc_t job;
+  pmix_value_t* value;
+  const char* at;
+  int count = 0;
+  PMIX_LOAD_PROCID(&job, self.nspace, PMIX_RANK_WILDCARD);
+  check(PMIx_Get(&job, PMIX_HWLOC_XML_V2, NULL, 0, &value), "topology as text");
+  for (at = value->data.string; (at = strstr(at, "\"PCIDev\"")) != NULL; ++at) ++count;
+  printf("%d devices, %s", count, strstr(value->data.string, "\"Core\"") ? "cores" : "no cores");
+  PMIX_VALUE_RELEASE(value);
+}
+
 static void send_garbage(void) {
   const char* port = strrchr(getenv("PMIX_SERVER_URI4"), ':');
   struct sockaddr_in address = {0};
@@ -308,6 +321,8 @@ int main(int argc, char** argv) {
     print_directory();
   } else if (strcmp(mode, "topology") == 0) {
     print_topology();
+  } else if (strcmp(mode, "devices") == 0) {
+    print_devices();
   } else {
     exchange();
     exchange();

@@ -20,6 +20,7 @@
 #include <pmix_server.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <functional>
 #include <map>
 #include <memory>
@@ -415,8 +416,15 @@ base::Status check(pmix_status_t status, const char* what) {
   return base::fail(base::Errc::Unsupported, "PMIx {}: {}", what, PMIx_Error_string(status));
 }
 
+// Open MPI looks for network adapters in the topology, and PM is none. To read the registers of a
+// PCI device takes long, above all in virtual machines: most of what the server needs to start.
+void leave_out_devices() {
+  setenv("HWLOC_COMPONENTS", "-linux:pci", 1);  // and libhwloc loads no plugins here
+}
+
 base::Status initialise(const shepherd::Plan& plan, const std::string& directory) {
   static pmix_server_module_t module = make_module();
+  if (plan.spec.net() == wire::LaunchSpec::PM) leave_out_devices();
   InfoList directives;
   directives.add(PMIX_SERVER_TMPDIR, directory);
   directives.add(PMIX_SYSTEM_TMPDIR, directory);
