@@ -10,8 +10,10 @@ namespace score::proto {
 namespace {
 
 constexpr std::size_t kEntryHeaderBytes = 4;
-static_assert(base::limits::kMaxPmiKeyBytes <= 0xffff && base::limits::kMaxPmiValueBytes <= 0xffff,
+static_assert(base::limits::kMaxPmiKeyBytes <= 0xffff && kMaxValueBytes <= 0xffff,
               "lengths of an entry are 16-bit");
+static_assert(base::limits::kMaxPmiKeyBytes + kMaxValueBytes < base::limits::kMaxPmiLineBytes,
+              "a put fits into a line");
 
 void append_u16(std::string& out, std::size_t value) {
   out += static_cast<char>(value & 0xff);
@@ -33,9 +35,9 @@ base::Result<void> append_key_value(std::string& batch, std::string_view key,
     return base::fail(base::Errc::TooLarge, "key of {} bytes, limit {}", key.size(),
                       base::limits::kMaxPmiKeyBytes);
   }
-  if (value.size() > base::limits::kMaxPmiValueBytes) {
+  if (value.size() > kMaxValueBytes) {
     return base::fail(base::Errc::TooLarge, "value of {} bytes, limit {}", value.size(),
-                      base::limits::kMaxPmiValueBytes);
+                      kMaxValueBytes);
   }
   append_u16(batch, key.size());
   append_u16(batch, value.size());
@@ -64,7 +66,7 @@ base::Result<std::vector<KeyValue>> parse_key_values(std::string_view batch) {
     std::size_t key_bytes = u16_at(batch, at);
     std::size_t value_bytes = u16_at(batch, at + 2);
     if (key_bytes == 0 || key_bytes > base::limits::kMaxPmiKeyBytes ||
-        value_bytes > base::limits::kMaxPmiValueBytes) {
+        value_bytes > kMaxValueBytes) {
       return base::fail(WireErrc::BadMessage, "key of {} and value of {} bytes at byte {}",
                         key_bytes, value_bytes, at);
     }

@@ -3,6 +3,7 @@
 // looking inside. An entry: u16 key length, u16 value length (little-endian), key, value.
 #pragma once
 
+#include "base/limits.hpp"
 #include "base/result.hpp"
 
 #include <cstddef>
@@ -12,6 +13,10 @@
 
 namespace score::proto {
 
+// Of a value, which is text: MPICH writes a byte as two digits, and into one value only what leaves
+// some room.
+inline constexpr std::size_t kMaxValueBytes = 2 * base::limits::kMaxPmiValueBytes + 8;
+
 struct KeyValue {
   std::string_view key;
   std::string_view value;
@@ -20,7 +25,7 @@ struct KeyValue {
 };
 
 // Adds one entry. Errors: Malformed (empty key), TooLarge (limits::kMaxPmiKeyBytes,
-// kMaxPmiValueBytes); the batch is then as it was.
+// kMaxValueBytes); the batch is then as it was.
 base::Result<void> append_key_value(std::string& batch, std::string_view key,
                                     std::string_view value);
 

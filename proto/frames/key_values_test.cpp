@@ -37,7 +37,7 @@ TEST(KeyValues, BatchesLaidEndToEndAreABatch) {
 
 TEST(KeyValues, TakeTheLargestAndRefuseOneByteMore) {
   const std::string key(limits::kMaxPmiKeyBytes, 'k');
-  const std::string value(limits::kMaxPmiValueBytes, 'v');
+  const std::string value(kMaxValueBytes, 'v');
   std::string batch = batch_of({{key, value}});
   EXPECT_EQ(parse_key_values(batch)->at(0).value.size(), value.size());
   const std::string before = batch;
@@ -61,7 +61,7 @@ TEST(KeyValues, HostileLengthsAreRefused) {
   using namespace std::string_view_literals;
   EXPECT_FALSE(parse_key_values("\xff\xff\xff\xff"sv).has_value());
   EXPECT_FALSE(parse_key_values("\x00\x00\x01\x00v"sv).has_value());
-  EXPECT_FALSE(parse_key_values("\x01\x00\x01\x10kv"sv).has_value());
+  EXPECT_FALSE(parse_key_values("\x01\x00\x09\x20kv"sv).has_value());
   EXPECT_EQ(parse_key_values("\x01\x00\x01\x00kv\x01"sv).error().message(),
             "key/value entry cut short at byte 6: malformed message");
 }

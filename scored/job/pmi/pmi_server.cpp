@@ -14,8 +14,9 @@
 // few keys, and before MPICH 5 reads a line into 1024 bytes. So the value limit that get_maxes
 // gives is smaller than Hydra's 1024, with which a longest value would not fit its own reply line.
 // A mapping too long for that line is not published; MPICH then asks every rank for its host
-// instead. MPICH 5 puts some 3,400 bytes per rank, in as many values as that limit makes necessary,
-// and each rank gets all of them: where the clients are known to take them, values may be longer.
+// instead. MPICH 5 puts 4,096 bytes per rank, as 8,192 characters in as many values as that limit
+// makes necessary, and each rank gets all of them one by one: where the clients are known to take
+// it, one value has room for all.
 
 namespace score::shepherd {
 
@@ -27,11 +28,11 @@ constexpr std::size_t kClientLineBytes = 1024;  // PMIU_MAXLINE of MPICH
 constexpr std::size_t kNameMax = 256;
 constexpr std::size_t kKeyMax = 64;
 constexpr std::size_t kValueMax = 896;
-constexpr std::size_t kLongValueMax = limits::kMaxPmiValueBytes;
+constexpr std::size_t kLongValueMax = proto::kMaxValueBytes;
 constexpr std::size_t kLongestFrameOfReply =
     60;  // "cmd=get_result rc=0 msg=success value=" and end
 static_assert(kValueMax + kLongestFrameOfReply < kClientLineBytes);
-static_assert(kKeyMax <= limits::kMaxPmiKeyBytes && kValueMax <= limits::kMaxPmiValueBytes);
+static_assert(kKeyMax <= limits::kMaxPmiKeyBytes && kValueMax <= proto::kMaxValueBytes);
 
 // A node's batch must fit a FenceEnter beside its two numbers.
 std::size_t max_batch_bytes() {

@@ -62,11 +62,11 @@ TEST(PmiServer, TakesLongValuesOnlyWhereAllClientsDo) {
   job.takes_long_values = true;
   PmiServer wide(job);
   EXPECT_EQ(ask(wide, 0, "cmd=get_maxes\n"),
-            "cmd=maxes kvsname_max=256 keylen_max=64 vallen_max=4096\n");
-  EXPECT_EQ(ask(wide, 0, put(4096)), "cmd=put_result rc=0 msg=success\n");
+            "cmd=maxes kvsname_max=256 keylen_max=64 vallen_max=8200\n");
+  EXPECT_EQ(ask(wide, 0, put(8200)), "cmd=put_result rc=0 msg=success\n");
   EXPECT_EQ(ask(wide, 0, "cmd=get kvsname=kvs_1 key=a\n"),
-            "cmd=get_result rc=0 msg=success value=" + std::string(4096, 'v') + "\n");
-  EXPECT_EQ(ask(wide, 0, put(4097)), "cmd=put_result rc=-1 msg=value_too_long\n");
+            "cmd=get_result rc=0 msg=success value=" + std::string(8200, 'v') + "\n");
+  EXPECT_EQ(ask(wide, 0, put(8201)), "cmd=put_result rc=-1 msg=value_too_long\n");
 }
 
 TEST(PmiServer, RefusesAnotherVersion) {
