@@ -4,7 +4,9 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <iterator>
 #include <map>
+#include <optional>
 #include <tuple>
 
 // A list is parsed into patterns; a pattern is literal text and sets of numbers in turn. The number
@@ -195,6 +197,28 @@ std::string ranges_text(const std::vector<Number>& numbers) {
   return text;
 }
 
+// Names that differ only in their last number.
+struct Group {
+  Numbered shape;
+  std::vector<Number> numbers;  // none: a name without one
+
+  [[nodiscard]] auto key() const { return std::tuple(shape.prefix, shape.suffix, shape.width > 0); }
+};
+
+Group group_of(std::string_view name) {
+  Group group{.shape = numbered(name), .numbers = {}};
+  if (group.shape.width > 0) group.numbers.push_back({group.shape.number, group.shape.width});
+  return group;
+}
+
+void append_group(std::string& text, const Group& group) {
+  if (!text.empty()) text += ',';
+  text += group.shape.prefix;
+  const auto ranges = ranges_text(group.numbers);
+  text += group.numbers.size() > 1 ? "[" + ranges + "]" : ranges;
+  text += group.shape.suffix;
+}
+
 }  // namespace
 
 bool is_host_name(std::string_view name) {
@@ -217,31 +241,42 @@ Result<std::vector<std::string>> expand_hostlist(std::string_view text, std::siz
 }
 
 std::string compress_hostlist(std::span<const std::string> names) {
-  struct Group {
-    Numbered shape;
-    std::vector<Number> numbers;
-  };
-
   std::vector<Group> groups;
   std::map<std::tuple<std::string_view, std::string_view, bool>, std::size_t> known;
   for (const auto& name : names) {
-    const Numbered parts = numbered(name);
-    const auto key = std::tuple(parts.prefix, parts.suffix, parts.width > 0);
-    const auto [at, is_new] = known.try_emplace(key, groups.size());
-    if (is_new) groups.push_back({.shape = parts, .numbers = {}});
-    if (parts.width > 0) groups[at->second].numbers.push_back({parts.number, parts.width});
+    Group group = group_of(name);
+    const auto [at, is_new] = known.try_emplace(group.key(), groups.size());
+    if (is_new) {
+      groups.push_back(std::move(group));
+    } else {
+      std::ranges::copy(group.numbers, std::back_inserter(groups[at->second].numbers));
+    }
   }
   std::string text;
   for (Group& group : groups) {
     std::ranges::sort(group.numbers);
     const auto repeats = std::ranges::unique(group.numbers);
     group.numbers.erase(repeats.begin(), repeats.end());
-    if (!text.empty()) text += ',';
-    text += group.shape.prefix;
-    const auto ranges = ranges_text(group.numbers);
-    text += group.numbers.size() > 1 ? "[" + ranges + "]" : ranges;
-    text += group.shape.suffix;
+    append_group(text, group);
   }
+  return text;
+}
+
+std::string compress_in_order(std::span<const std::string> names) {
+  std::string text;
+  std::optional<Group> last;
+  for (const auto& name : names) {
+    Group group = group_of(name);
+    const bool is_same = last && last->key() == group.key() && !group.numbers.empty() &&
+                         last->numbers.size() < kMaxRangesInSet;
+    if (is_same) {
+      last->numbers.push_back(group.numbers.front());
+      continue;
+    }
+    if (last) append_group(text, *last);
+    last = std::move(group);
+  }
+  if (last) append_group(text, *last);
   return text;
 }
 

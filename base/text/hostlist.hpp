@@ -25,6 +25,10 @@ namespace score::inline base {
 // stands, in order of the number, without repeats. expand_hostlist gives the same set back.
 [[nodiscard]] std::string compress_hostlist(std::span<const std::string> names);
 
+// The short form that keeps order and repeats: expand_hostlist gives the same names back. Only
+// neighbours are gathered.
+[[nodiscard]] std::string compress_in_order(std::span<const std::string> names);
+
 // Letters, digits, '-', '_', '.', not empty, not starting with '-' or '.', at most
 // limits::kMaxNodeNameBytes: safe in paths, logs, metrics and terminals.
 [[nodiscard]] bool is_host_name(std::string_view name);

@@ -102,6 +102,35 @@ TEST(CompressHostlist, GivesTheSameSetBack) {
   }
 }
 
+TEST(CompressInOrder, GathersNeighbours) {
+  EXPECT_EQ(compress_in_order(Names{"n1", "n2", "n3", "n5"}), "n[1-3,5]");
+  EXPECT_EQ(compress_in_order(Names{"n10", "n9", "n10", "n11"}), "n[10,9-11]");
+  EXPECT_EQ(compress_in_order(Names{"n1", "head", "head", "n2", "m3"}), "n1,head,head,n2,m3");
+  EXPECT_EQ(compress_in_order(Names{}), "");
+}
+
+TEST(CompressInOrder, GivesTheSameNamesBackInTheirOrder) {
+  std::mt19937 random(2);
+  for (int round = 0; round < 300; ++round) {
+    Names names;
+    for (unsigned i = 0; i < random() % 60; ++i) {
+      const auto width = random() % 4;
+      names.push_back(fmt::format("{}{:0{}}{}", random() % 9 == 0 ? "rack1-" : "n", random() % 20,
+                                  width, random() % 9 == 0 ? ".example" : ""));
+    }
+    const auto text = compress_in_order(names);
+    ASSERT_EQ(expand_hostlist(text).value(), names) << text;
+  }
+}
+
+TEST(CompressInOrder, TakesAClusterInAnyOrder) {
+  Names names;
+  for (std::uint32_t i = 0; i < limits::kMaxNodes; ++i) names.push_back(fmt::format("n{:05}", i));
+  EXPECT_EQ(compress_in_order(names), "n[00000-16383]");
+  std::ranges::shuffle(names, std::mt19937(3));
+  EXPECT_EQ(expand_hostlist(compress_in_order(names)).value(), names);
+}
+
 TEST(CompressHostlist, KeepsNumbersThatAreTooLong) {
   const Names names = {"n12345678901234567890", "n12345678901234567891"};
   EXPECT_EQ(expand_hostlist(compress_hostlist(names)).value(), names);

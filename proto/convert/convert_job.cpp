@@ -1,5 +1,6 @@
 #include "base/limits.hpp"
 #include "base/text.hpp"
+#include "base/text/hostlist.hpp"
 #include "proto/convert/convert.hpp"
 #include "proto/frames/field_check.hpp"
 
@@ -268,7 +269,7 @@ Result<void> check_launch_spec(const wire::LaunchSpec& spec) {
   check.require("net", wire::LaunchSpec::Net_IsValid(spec.net()), "is unknown");
   check.require("cpu_bind", wire::LaunchSpec::Bind_IsValid(spec.cpu_bind()), "is unknown");
   check.c_string("job_name", spec.job_name(), limits::kMaxJobNameBytes);
-  check_names(check, "node_names", spec.node_names());
+  check.require("nodelist", base::expand_hostlist(spec.nodelist()).has_value(), "is no host list");
   check.within("cpus_per_task", spec.cpus_per_task(), 0, limits::kMaxCoresPerNode);
   check.within("spawn", spec.spawn(), 0, limits::kMaxTasksPerJob);
   check_rank_limits(check, spec);

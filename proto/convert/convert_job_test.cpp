@@ -54,7 +54,7 @@ wire::LaunchSpec some_spec() {
   spec.set_stdout_path("%j.out");
   spec.set_mpi(wire::LaunchSpec::PMI1);
   spec.set_job_name("ring");
-  spec.add_node_names("node00");
+  spec.set_nodelist("node00");
   auto* limit = spec.add_limits();
   limit->set_resource(RLIMIT_NOFILE);
   limit->set_soft(1024);
@@ -190,7 +190,7 @@ TEST(LaunchSpec, NamesTheFieldThatIsWrong) {
       {"net", [](auto& s) { s.set_net(static_cast<wire::LaunchSpec::Net>(2)); }},
       {"cpu_bind", [](auto& s) { s.set_cpu_bind(static_cast<wire::LaunchSpec::Bind>(-1)); }},
       {"job_name", [](auto& s) { s.set_job_name(std::string(257, 'n')); }},
-      {"node_names", [](auto& s) { s.add_node_names("-x"); }},
+      {"nodelist", [](auto& s) { s.set_nodelist("-x"); }},
       {"cpus_per_task", [](auto& s) { s.set_cpus_per_task(limits::kMaxCoresPerNode + 1); }},
       {"limits.resource", [](auto& s) { s.add_limits()->set_resource(RLIM_NLIMITS); }},
       {"limits", [](auto& s) { s.add_limits()->set_soft(1); }},

@@ -76,7 +76,7 @@ TEST_F(HeadTest, LaunchesOnAllNodesAndReportsTheEnd) {
   ASSERT_TRUE(spec.ParseFromString(prepare[0].spec()));
   EXPECT_EQ(spec.user(), kAlice.value());
   EXPECT_EQ(spec.job(), 1u);
-  ASSERT_EQ(spec.node_names_size(), 2);
+  EXPECT_EQ(spec.nodelist(), "n[0-1]");
   client.say(attachment(JobId(1)));
   EXPECT_EQ(state_of(client, JobId(1)), JobState::Running);
   first.session->dispatch(frame_of(output(attempt, "hello\n", 0)));

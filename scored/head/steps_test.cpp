@@ -55,7 +55,7 @@ TEST_F(StepsTest, TheScriptIsOneTaskThatKnowsOfAllNodes) {
   const auto prepare = first.connection->all<wire::PrepareTasks>().back();
   EXPECT_EQ(prepare.tasks_on_node_size(), 1);
   const wire::LaunchSpec spec = spec_in(prepare);
-  EXPECT_EQ(spec.node_names_size(), 1);
+  EXPECT_EQ(spec.nodelist(), "n0");
   const std::vector<std::string> env(spec.job_env().begin(), spec.job_env().end());
   EXPECT_NE(std::ranges::find(env, "SCORE_NODELIST=n[0-1]"), env.end());
   EXPECT_NE(std::ranges::find(env, fmt::format("SCORE_ALLOCATION={}", job)), env.end());

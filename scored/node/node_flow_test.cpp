@@ -90,7 +90,7 @@ TEST_P(NodeFlow, RefusesWhatCannotBeExecuted) {
   wire::LaunchSpec spec;
   spec.add_programs()->add_argv("/no/such/program");
   spec.set_directory("/");
-  spec.add_node_names("node1");
+  spec.set_nodelist("node1");
   wire::PrepareTasks message;
   message.set_attempt(256);
   message.set_user(geteuid());

@@ -215,10 +215,8 @@ void TestHead::prepare_on(std::size_t nodes, std::uint64_t attempt, const std::s
   wire::PrepareTasks message;
   message.set_attempt(attempt);
   message.set_user(geteuid());
-  for (std::size_t i = 1; i <= nodes; ++i) {
-    spec.add_node_names("node" + std::to_string(i));
-    message.add_tasks_on_node(1);
-  }
+  spec.set_nodelist(fmt::format("node[1-{}]", nodes));
+  for (std::size_t i = 1; i <= nodes; ++i) message.add_tasks_on_node(1);
   message.add_cores(0);
   message.set_memory_bytes(memory);
   message.set_spec(spec.SerializeAsString());

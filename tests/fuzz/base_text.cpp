@@ -32,6 +32,7 @@ void try_hostlist(std::string_view text) {
   const auto again = expand_hostlist(compress_hostlist(*names), 1000);
   require(again && std::set<std::string>(again->begin(), again->end()) ==
                        std::set<std::string>(names->begin(), names->end()));
+  require(expand_hostlist(compress_in_order(*names), 1000).value() == *names);
 }
 
 void try_index_set(std::string_view text) {

@@ -317,7 +317,7 @@ AddJob Submissions::make_job(const Peer& peer, wire::Submit& message) const {
   spec.set_key_space(fmt::format("{}.{:016x}", parts_.config.cluster, RequestId::random().low));
   spec.clear_scratch_key();
   if (resources.scratch_bytes() > 0) spec.set_scratch_key(RequestId::random().to_string());
-  spec.clear_node_names();
+  spec.clear_nodelist();
   add.spec = spec.SerializeAsString();
   add.info.spec_bytes = Bytes(add.spec.size());
   return add;

@@ -53,9 +53,8 @@ void TaskStarter::prepare(NodeId node, PrepareTasks&& message) {
 // The script is alone on its node, and learns of the others from variables.
 void TaskStarter::describe_allocation(const Job& job, const gang::JobView& view,
                                       wire::LaunchSpec& spec) {
-  const std::vector<std::string> nodes(spec.node_names().begin(), spec.node_names().end());
-  spec.clear_node_names();
-  spec.add_node_names(nodes.front());
+  const std::vector<std::string>& nodes = job.progress.placement.nodes;
+  spec.set_nodelist(nodes.front());
   std::uint32_t tasks = 0;
   for (const std::uint32_t on_node : view.tasks_on_node) tasks += on_node;
   const auto add = [&spec](std::string_view name, const auto& value) {
@@ -78,7 +77,6 @@ Result<std::string> TaskStarter::spec_for(AttemptId attempt, Job& job, const gan
   if (!stored) return stored.error();
   wire::LaunchSpec spec;
   if (!spec.ParseFromString(*stored)) return fail(Errc::Malformed, "specification");
-  spec.clear_node_names();
   // A step inside a task of an array has the numbers of that task.
   const Job* task = job.info.step_of == JobId(0) ? &job : parts_.jobs.find(job.info.step_of);
   if (task != nullptr && task->info.is_task()) fill_array_task(task->info, spec);
@@ -89,10 +87,8 @@ Result<std::string> TaskStarter::spec_for(AttemptId attempt, Job& job, const gan
   placement.tasks_on_node = view.tasks_on_node;
   placement.cores = view.cores;
   placement.units = view.units;
-  for (const NodeId node : view.nodes) {
-    spec.add_node_names(parts_.links.name(node));
-    placement.nodes.push_back(parts_.links.name(node));
-  }
+  for (const NodeId node : view.nodes) placement.nodes.push_back(parts_.links.name(node));
+  spec.set_nodelist(compress_in_order(placement.nodes));
   if (job.info.allocation) {
     describe_allocation(job, view, spec);
     // With a volume it has something on each of its nodes.

@@ -2,6 +2,7 @@
 
 #include "base/errc.hpp"
 #include "base/limits.hpp"
+#include "base/text/hostlist.hpp"
 
 #include <algorithm>
 #include <functional>
@@ -158,6 +159,9 @@ base::Result<Plan> parse_plan(std::string_view payload) {
   if (!parses(plan.spec, plan.prepare.spec())) return base::fail(base::Errc::Malformed, "spec");
   plan.prepare.clear_spec();  // it may be megabytes, and is in plan.spec now
   if (auto good = check_counts(plan.prepare); !good) return good.error();
+  auto names = base::expand_hostlist(plan.spec.nodelist());
+  if (!names) return names.error();
+  plan.node_names = *std::move(names);
   std::uint64_t total = 0;
   for (const std::uint32_t tasks : plan.prepare.tasks_on_node()) total += tasks;
   if (total > limits::kMaxTasksPerJob) return base::fail(base::Errc::TooLarge, "{} ranks", total);

@@ -22,11 +22,12 @@ namespace score::shepherd {
 struct Plan {
   wire::ShepherdPrepare prepare;
   wire::LaunchSpec spec;
-  std::uint32_t size = 0;              // ranks of the world
-  std::uint32_t total = 0;             // tasks of the job, those that may be spawned included
-  std::vector<std::uint32_t> ranks;    // [task]: number in the job of this node's tasks, ascending
-  std::vector<std::uint32_t> apps;     // [task]: index of its program in spec.programs
-  std::vector<std::uint32_t> members;  // tasks of this node that are in the world, ascending
+  std::vector<std::string> node_names;  // [node index]
+  std::uint32_t size = 0;               // ranks of the world
+  std::uint32_t total = 0;              // tasks of the job, those that may be spawned included
+  std::vector<std::uint32_t> ranks;     // [task]: number in the job of this node's tasks, ascending
+  std::vector<std::uint32_t> apps;      // [task]: index of its program in spec.programs
+  std::vector<std::uint32_t> members;   // tasks of this node that are in the world, ascending
 
   [[nodiscard]] std::uint32_t node_count() const {
     return static_cast<std::uint32_t>(prepare.tasks_on_node_size());

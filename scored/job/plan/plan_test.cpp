@@ -84,11 +84,11 @@ TEST(TaskEnvironment, SlurmLookAlikesOnlyIfAsked) {
   auto plan = plan_of({2, 2, 1}, 1);
   EXPECT_FALSE(holds(own_variables(plan, 0), "SLURM_PROCID=2"));
   plan.spec.set_slurm_env(true);
-  for (const auto* name : {"n0", "n1", "n2"}) plan.spec.add_node_names(name);
+  plan.spec.set_nodelist("n[0-2]");
   const auto own = own_variables(plan, 1);
   for (const auto* variable :
        {"SLURM_JOB_ID=12", "SLURM_PROCID=3", "SLURM_LOCALID=1", "SLURM_NODEID=1", "SLURM_NTASKS=5",
-        "SLURM_NNODES=3", "SLURM_JOB_NODELIST=n0,n1,n2", "SLURM_TASKS_PER_NODE=2(x2),1"}) {
+        "SLURM_NNODES=3", "SLURM_JOB_NODELIST=n[0-2]", "SLURM_TASKS_PER_NODE=2(x2),1"}) {
     EXPECT_TRUE(holds(own, variable)) << variable;
   }
 }

@@ -16,15 +16,13 @@ std::string_view name_of(std::string_view variable) {
 
 void add_slurm(std::vector<std::string>& out, const Plan& plan, std::uint32_t task) {
   const auto& spec = plan.spec;
-  std::string nodes;
-  for (const auto& node : spec.node_names()) (nodes += nodes.empty() ? "" : ",") += node;
   const auto add = [&out](std::string_view name, const auto& value) {
     out.push_back(fmt::format("{}={}", name, value));
   };
   for (const auto* name : {"SLURM_JOB_ID", "SLURM_JOBID"}) add(name, spec.job());
   for (const auto* name : {"SLURM_NTASKS", "SLURM_NPROCS"}) add(name, plan.size);
   for (const auto* name : {"SLURM_NNODES", "SLURM_JOB_NUM_NODES"}) add(name, plan.node_count());
-  for (const auto* name : {"SLURM_NODELIST", "SLURM_JOB_NODELIST"}) add(name, nodes);
+  for (const auto* name : {"SLURM_NODELIST", "SLURM_JOB_NODELIST"}) add(name, spec.nodelist());
   add("SLURM_TASKS_PER_NODE", slurm_tasks_per_node(plan));
   add("SLURM_PROCID", plan.rank_of(task));
   add("SLURM_LOCALID", task);

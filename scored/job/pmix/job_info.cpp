@@ -35,11 +35,11 @@ base::Result<std::string> packed(Generate generate, const std::string& list) {
 std::string node_list(const Plan& plan) {
   std::string nodes;
   const auto members = plan.members_on_node();
-  for (int node = 0; node < plan.prepare.tasks_on_node_size(); ++node) {
-    if (members[static_cast<std::size_t>(node)] == 0) continue;
-    const bool is_named = node < plan.spec.node_names_size();
+  for (std::size_t node = 0; node < members.size(); ++node) {
+    if (members[node] == 0) continue;
+    const bool is_named = node < plan.node_names.size();
     nodes += nodes.empty() ? "" : ",";
-    nodes += is_named ? plan.spec.node_names(node) : "node" + std::to_string(node);
+    nodes += is_named ? plan.node_names[node] : "node" + std::to_string(node);
   }
   return nodes;
 }

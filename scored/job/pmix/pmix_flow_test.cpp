@@ -17,8 +17,7 @@ using shepherd::test::TestNode;
 
 wire::LaunchSpec probe(const std::string& mode) {
   auto spec = spec_of({std::getenv("PMIX_PROBE"), mode});
-  spec.clear_node_names();
-  for (int node = 0; node < 8; ++node) spec.add_node_names("node" + std::to_string(node));
+  spec.set_nodelist("node[0-7]");
   return spec;
 }
 
@@ -198,6 +197,18 @@ TEST(PmixFlow, TheHostsTopologyIsShared) {
   const std::filesystem::path file = node.out[0];
   EXPECT_TRUE(file.parent_path().filename().string().starts_with("scored-pmix.")) << file;
   EXPECT_FALSE(std::filesystem::exists(file));
+}
+
+TEST(PmixFlow, TheTopologyHasNoDevicesWhereTheNetworkIsPm) {
+  TestNode own;
+  ASSERT_TRUE(own.run(probe("devices")));
+  if (own.out[0] == "0 devices, cores") GTEST_SKIP() << "this host has no PCI devices";
+  EXPECT_TRUE(own.out[0].ends_with(" devices, cores")) << own.out[0];
+  TestNode pm;
+  auto spec = probe("devices");
+  spec.set_net(wire::LaunchSpec::PM);
+  ASSERT_TRUE(pm.run(spec));
+  EXPECT_EQ(pm.out[0], "0 devices, cores");
 }
 
 TEST(PmixFlow, OtherProgramsGetNoServer) {
