@@ -7,10 +7,11 @@ root=$(mktemp -d)
 trap 'rm -rf "$root"' EXIT
 DESTDIR=$root cmake --install "$1" --prefix /usr >/dev/null
 units=$root/lib/systemd/system
+install -D /usr/bin/sleep "$root/usr/bin/sleep"
 for target in network-online sysinit basic sockets shutdown multi-user; do
   printf '[Unit]\nDescription=%s\n' "$target" >"$units/$target.target"
 done
-for unit in scored-head.service scored-head.socket scored-node.service scored-launcher.service; do
+for unit in scored-head.service scored-head.socket scored-jobs.service scored-node.service scored-launcher.service; do
   out=$(systemd-analyze --root="$root" --man=no verify "$units/$unit" 2>&1) || true
   out=$(printf '%s\n' "$out" | grep -E "scored-|$unit" || true)
   [ -z "$out" ] || { echo "verify $unit: $out"; exit 1; }
@@ -21,17 +22,23 @@ for unit in scored-head scored-node scored-launcher; do
   [ -x "$root$program" ] || { echo "$unit: $program is not installed"; exit 1; }
 done
 [ -f "$root/usr/lib/systemd/catalog/scored.catalog" ] || { echo "no message catalog"; exit 1; }
-# Its cgroup holds the jobs: a device filter would be theirs.
-if grep -E '^(Device(Policy|Allow)|PrivateDevices|ProtectClock)=' "$units/scored-node.service"; then
-  echo "scored-node.service filters the devices of jobs"
+# Its cgroup holds the jobs: filters that the kernel keeps with a cgroup would be theirs.
+if grep -E '^(Device(Policy|Allow)|PrivateDevices|ProtectClock|IP(Address|Ingress|Egress).*|SocketBind.*|RestrictNetworkInterfaces|BPFProgram)=' \
+  "$units/scored-jobs.service"; then
+  echo "scored-jobs.service filters jobs"
   exit 1
 fi
-for unit in scored-head scored-node scored-launcher; do
+for unit in scored-node scored-jobs; do
+  grep -qx 'Slice=scored.slice' "$units/$unit.service" || { echo "$unit is not where the daemon looks for the jobs"; exit 1; }
+done
+# It stops what an earlier version left in the cgroup of the unit: jobs.
+grep -qx 'KillMode=process' "$units/scored-node.service" || { echo "an upgrade ends the jobs"; exit 1; }
+for unit in scored-head scored-jobs scored-node scored-launcher; do
   grep -qx 'StartLimitIntervalSec=0' "$units/$unit.service" || { echo "$unit gives up after five failures"; exit 1; }
 done
 grep -qx 'ExecStopPost=-/usr/libexec/scored/scored-thaw' "$units/scored-node.service" || { echo "nothing thaws after the daemon"; exit 1; }
 [ -x "$root/usr/libexec/scored/scored-thaw" ] || { echo "scored-thaw is not installed"; exit 1; }
-for unit in scored-head scored-node scored-launcher; do
+for unit in scored-head scored-jobs scored-node scored-launcher; do
   grep -qx 'OOMScoreAdjust=-900' "$units/$unit.service" || { echo "$unit may be the first to go when memory is short"; exit 1; }
 done
 grep -qx 'LimitMEMLOCK=infinity' "$units/scored-launcher.service" || { echo "jobs may not lock memory"; exit 1; }
@@ -44,7 +51,7 @@ echo '# mine' >"$config"
 DESTDIR=$root cmake --install "$1" --prefix /usr >/dev/null
 [ "$(cat "$config")" = '# mine' ] || { echo "the configuration was overwritten"; exit 1; }
 # Each item that is open is argued in the unit. The launcher has none of it: jobs would inherit it.
-for bound in head=1.3 node=2.4; do
+for bound in head=1.3 node=1.5; do
   unit=${bound%=*}
   exposure=$(systemd-analyze security --offline=true "$units/scored-$unit.service" |
     sed -n 's/.*exposure level.*: \([0-9.]*\).*/\1/p')

@@ -18,6 +18,7 @@ namespace {
 constexpr std::size_t kMaxMountinfoBytes = 16 * limits::kMiB;
 constexpr std::size_t kMaxControlBytes = limits::kMiB;
 constexpr int kMaxTreeDepth = 8;
+constexpr std::string_view kJobsUnit = "/scored-jobs.service";  // also in scored/thaw/thaw.cpp
 
 bool is_octal(char c) {
   return c >= '0' && c <= '7';
@@ -114,6 +115,23 @@ Result<std::string> own_cgroup() {
   const auto path = parse_cgroup2_path(*text);
   if (!path) return path.error();
   return *path == "/" ? *mount : *mount + *path;
+}
+
+Result<std::string> find_jobs_unit() {
+  const auto own = own_cgroup();
+  if (!own) return own.error();
+  return find_jobs_unit(*own);
+}
+
+Result<std::string> find_jobs_unit(const std::string& own) {
+  std::string unit = own.substr(0, own.rfind('/')).append(kJobsUnit);
+  std::error_code ignored;
+  if (std::filesystem::is_directory(unit, ignored)) return unit;
+  return fail(Errc::NotFound, "{}", unit);
+}
+
+bool is_jobs_unit(std::string_view cgroup) {
+  return cgroup.ends_with(kJobsUnit);
 }
 
 CgroupEvents parse_cgroup_events(std::string_view text) {

@@ -27,6 +27,13 @@ namespace score::inline base {
 // Directory of this process's own cgroup: mount point and path.
 [[nodiscard]] Result<std::string> own_cgroup();
 
+// Where systemd runs the node daemon of this host, the cgroup below which it has its jobs: of
+// scored-jobs.service, beside the own cgroup. Errors: NotFound: there is no such unit, so the jobs
+// are below the own one.
+[[nodiscard]] Result<std::string> find_jobs_unit();
+[[nodiscard]] Result<std::string> find_jobs_unit(const std::string& own);
+[[nodiscard]] bool is_jobs_unit(std::string_view cgroup);
+
 // What cgroup.events says. Keys that are missing are false.
 struct CgroupEvents {
   bool populated = false;  // a live process is in it or below

@@ -40,6 +40,22 @@ TEST(Cgroup2Mount, UndoesOctalEscapes) {
   EXPECT_EQ(parse_cgroup2_mount("1 1 0:2 / /a\\04 rw - cgroup2 x rw").value(), "/a\\04");
 }
 
+TEST(JobsUnit, IsBesideTheOwnCgroup) {
+  namespace fs = std::filesystem;
+  const fs::path slice = fs::temp_directory_path() / ("scored-slice-" + std::to_string(getpid()));
+  const std::string own = slice / "scored-node.service";
+  const std::string unit = slice / "scored-jobs.service";
+  fs::create_directories(own);
+  EXPECT_TRUE(find_jobs_unit(own).error().is(Errc::NotFound));
+  fs::create_directories(unit);
+  EXPECT_EQ(find_jobs_unit(own).value(), unit);
+  EXPECT_TRUE(find_jobs_unit(slice).error().is(Errc::NotFound));
+  for (const char* path : {"", "/", "x"}) EXPECT_FALSE(find_jobs_unit(path)) << path;
+  fs::remove_all(slice);
+  EXPECT_TRUE(is_jobs_unit(unit));
+  EXPECT_FALSE(is_jobs_unit(own));
+}
+
 TEST(Cgroup2Mount, IsNotFoundInOtherText) {
   for (const auto* text :
        {"", "\n\n", " - cgroup2", "1 - cgroup2 x", "1 1 0:2 / relative rw - cgroup2 x rw",

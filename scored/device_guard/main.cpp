@@ -25,7 +25,8 @@ constexpr const char* kUsage =
     "tasks of one job from opening the devices; DEVICES are \"c195:0 b7:1\".\n"
     "\n"
     "  --config FILE        configuration (default: /etc/scored/scored.toml)\n"
-    "  --cgroup DIR         cgroup of the node daemon (default: that of this process)\n"
+    "  --cgroup DIR         cgroup of the jobs (default: that of scored-jobs.service, or of this "
+    "process)\n"
     "  --job DIR            cgroup of the job's tasks\n"
     "  --help               print this help and exit\n"
     "  --version            print the version and exit\n";
@@ -76,10 +77,15 @@ std::vector<DeviceRule> resolve_all(const std::vector<std::string>& entries,
   return rules;
 }
 
+Result<std::string> cgroup_of_jobs() {
+  auto unit = find_jobs_unit();
+  return unit ? unit : own_cgroup();
+}
+
 Status guard(const Request& request) {
   const auto config = read_table(request.config);
   if (!config) return config.error();
-  auto cgroup = request.cgroup.empty() ? own_cgroup() : Result<std::string>(request.cgroup);
+  auto cgroup = request.cgroup.empty() ? cgroup_of_jobs() : Result<std::string>(request.cgroup);
   if (!cgroup) return config->restricts() ? Status(cgroup.error()) : Status();
   if (!config->restricts()) return lift(*cgroup);
   const auto drivers = read_file("/proc/devices", 1UL << 20U).value_or("");

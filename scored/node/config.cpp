@@ -31,7 +31,7 @@ constexpr std::string_view kUsage =
     "  --launcher-dir DIR     sockets of the launcher\n"
     "  --login-socket FILE    for the commands of this host's users\n"
     "                         (default: commands.sock in the run directory)\n"
-    "  --cgroup-root DIR      cgroup2 directory for the jobs; auto: the daemon's own; none\n"
+    "  --cgroup-root DIR      cgroup2 directory for the jobs; auto, or none\n"
     "  --cores N              cores for jobs (default: those the daemon may use)\n"
     "  --first-core N         the first of them, counted from 0 (default: 0)\n"
     "  --confine-cores HOW    on: a job runs on its cores only; off (default: on)\n"

@@ -5,6 +5,23 @@
 #include "scored/facts/host_facts.hpp"
 
 namespace score::node {
+namespace {
+
+// cpuset is listed where tasks are kept on the cores of their job, by whichever version; a node
+// whose jobs may use all its cores lists it in other words, because it misses nothing.
+void add_controllers(const NodeConfig& config, const JobCgroups& cgroups, wire::HostFacts& facts) {
+  const auto controllers = read_file(cgroups.root() + "/cgroup.controllers", 4096);
+  for (const auto word : split(controllers ? trim(*controllers) : std::string_view(), ' ')) {
+    if (!word.empty() && word != "cpuset") facts.add_controllers(std::string(word));
+  }
+  if (!config.confine_cores) {
+    facts.add_controllers("cpuset (not used)");
+  } else if (cgroups.limits_processors()) {
+    facts.add_controllers("cpuset");
+  }
+}
+
+}  // namespace
 
 wire::HostFacts collect_facts(const NodeConfig& config, const JobCgroups* cgroups) {
   wire::HostFacts facts = facts::of_this_host();
@@ -19,10 +36,7 @@ wire::HostFacts collect_facts(const NodeConfig& config, const JobCgroups* cgroup
   facts.set_cgroup(cgroups->root());
   facts.set_limits_memory(cgroups->limits_memory());
   facts.set_why_no_fill(cgroups->why_no_fill());
-  const auto controllers = read_file(cgroups->root() + "/cgroup.controllers", 4096);
-  for (const auto word : split(controllers ? trim(*controllers) : std::string_view(), ' ')) {
-    if (!word.empty()) facts.add_controllers(std::string(word));
-  }
+  add_controllers(config, *cgroups, facts);
   return facts;
 }
 

@@ -1,6 +1,7 @@
 // scored-thaw: no job stays frozen because a daemon of its node is gone or hangs.
 //
-//   scored-thaw [--cgroup-root DIR]   thaws every job below DIR once (default: the own cgroup)
+//   scored-thaw [--cgroup-root DIR]   thaws every job below DIR once (default: below the own cgroup
+//                                     and that of scored-jobs.service)
 //   scored-thaw --guard DIR|none      started by the node daemon, as its user
 //
 // The guard is a process beside the node daemon with nothing else to do, so it never waits for a
@@ -97,6 +98,14 @@ int fail(const char* what, const char* value) {
   return 1;
 }
 
+// As the daemon's unit runs it after the daemon has ended.
+int thaw_units() {
+  if (open_jobs_unit(g_places)) thaw_all(nullptr);
+  if (!open_places(nullptr, g_places)) return fail("cannot open", "own cgroup");
+  thaw_all(nullptr);
+  return 0;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -106,10 +115,10 @@ int main(int argc, char** argv) {
     fputs("usage: scored-thaw [--cgroup-root DIR]\n", stderr);
     return kBadUsage;
   }
-  const char* root = argc == 3 ? argv[2] : nullptr;
+  if (argc == 1) return thaw_units();
+  const char* root = argv[2];
   if (guards && strcmp(root, "none") == 0) return guard();
-  if (!open_places(root, g_places))
-    return fail("cannot open", root != nullptr ? root : "own cgroup");
+  if (!open_places(root, g_places)) return fail("cannot open", root);
   if (guards) return guard();
   thaw_all(nullptr);
   return 0;

@@ -118,18 +118,37 @@ int open_directory(const char* path, unsigned type) {
   return -1;
 }
 
-// Of this process, in the hierarchy that find_mount() finds.
-int open_own(const char* type, const char* controller, unsigned magic) {
-  char mount[PATH_MAX];
-  char path[PATH_MAX];
+// Where that of this process is, in the hierarchy that find_mount() finds.
+bool find_own(const char* type, const char* controller, char (&mount)[PATH_MAX],
+              char (&path)[PATH_MAX]) {
   find_mount(type, controller, mount);
   find_path(controller, path);
   errno = ENOTSUP;
-  if (mount[0] == '\0' || path[0] == '\0') return -1;
+  if (mount[0] == '\0' || path[0] == '\0') return false;
   if (controller == nullptr && !leave_leaf(path, "/daemon")) leave_leaf(path, "/.control");
-  char whole[2 * PATH_MAX];
-  snprintf(whole, sizeof whole, "%s%s", mount, path);
+  return true;
+}
+
+int open_below(const char* mount, const char* path, const char* name, unsigned magic) {
+  char whole[2 * PATH_MAX + 64];
+  snprintf(whole, sizeof whole, "%s%s%s", mount, path, name);
   return open_directory(whole, magic);
+}
+
+int open_own(const char* type, const char* controller, unsigned magic) {
+  char mount[PATH_MAX];
+  char path[PATH_MAX];
+  if (!find_own(type, controller, mount, path)) return -1;
+  return open_below(mount, path, "", magic);
+}
+
+// Also in base/os/cgroup.cpp.
+int open_jobs_unit() {
+  char mount[PATH_MAX];
+  char path[PATH_MAX];
+  if (!find_own("cgroup2", nullptr, mount, path)) return -1;
+  *strrchr(path, '/') = '\0';
+  return open_below(mount, path, "/scored-jobs.service", CGROUP2_SUPER_MAGIC);
 }
 
 }  // namespace
@@ -140,6 +159,12 @@ bool open_places(const char* path, Places& places) {
   if (places.cgroups < 0) return false;
   places.cpu = open_own("cgroup", "cpu", CGROUP_SUPER_MAGIC);
   return true;
+}
+
+bool open_jobs_unit(Places& places) {
+  places.cgroups = open_jobs_unit();
+  places.cpu = -1;
+  return places.cgroups >= 0;
 }
 
 // Priority first: what goes on does so at the right one.

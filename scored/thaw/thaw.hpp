@@ -19,6 +19,10 @@ struct Places {
 // errno: there is none (ENOTSUP: not in a cgroup2 mount).
 bool open_places(const char* path, Places& places);
 
+// Where systemd runs the node daemon: the cgroup of scored-jobs.service, beside the one of this
+// process. False: there is none.
+bool open_jobs_unit(Places& places);
+
 // Thaws every job there, at normal priority. How many it thawed or tried to.
 int thaw_cgroups(const Places& places);
 

@@ -91,7 +91,10 @@ void check_head(const Configured& configured, Findings& found) {
   }
   const Level level = reached.empty() ? Level::Fault : Level::Warning;
   for (const std::string& text : failures) found.add(level, "", text, kRemedy);
-  found.else_ok(fmt::format("a TCP connection to the head at {} comes about", reached));
+  found.else_ok(fmt::format(
+      "a TCP connection to the head at {} comes about; if the node daemon gets none, see "
+      "IPAddressAllow= of scored-node.service",
+      reached));
 }
 
 // The keys that are here.

@@ -146,8 +146,9 @@ void check_clocks(const Evidence& evidence, Findings& found) {
 }
 
 constexpr const char* kDelegate =
-    "boot with systemd.unified_cgroup_hierarchy=1, and start the daemon by its unit, which has "
-    "Delegate=yes";
+    "boot with systemd.unified_cgroup_hierarchy=1, and start the daemon by its unit, which has its "
+    "jobs in scored-jobs.service";
+constexpr std::string_view kFormerPlace = "/system.slice/scored-node.service";  // ADR 101
 
 void check_cgroups(const Evidence& evidence, Findings& found) {
   std::set<std::string> controllers;
@@ -160,9 +161,22 @@ void check_cgroups(const Evidence& evidence, Findings& found) {
                  kDelegate);
       continue;
     }
+    if (node.cgroup().ends_with(kFormerPlace)) {
+      found.warn(name,
+                 "jobs run in the unit of the node daemon, as in earlier versions, and its filters "
+                 "hold for them",
+                 "drain the node, then systemctl restart scored-node there");
+    }
     if (!node.limits_memory()) {
       found.warn(name, "the controller memory is not delegated: --mem of jobs is not enforced",
                  "remove it from cgroup_disable= and from version 1 hierarchies");
+    }
+    const bool has_cpuset = std::ranges::any_of(
+        node.controllers(), [](const auto& one) { return one.starts_with("cpuset"); });
+    if (!has_cpuset) {
+      found.warn(name,
+                 "the controller cpuset is not delegated: tasks can leave the cores of their job",
+                 "remove it from cgroup_disable=, or set confine_cores = \"off\" in [node]");
     }
     if (!node.why_no_fill().empty()) {
       found.warn(name, "jobs cannot fill: " + clean(node.why_no_fill()),
@@ -179,7 +193,8 @@ void check_priority(const Evidence& evidence, Findings& found) {
     found.warn(name_of(node),
                fmt::format("the switcher has no real-time priority ({})",
                            method.empty() ? "unknown" : method),
-               "start the daemon by its unit, which has CAP_SYS_NICE and LimitRTPRIO=20");
+               "start the daemon by its unit, which has LimitRTPRIO=20; in a container without "
+               "CAP_SYS_RESOURCE, AmbientCapabilities=CAP_SYS_NICE");
   }
   found.else_ok("the switchers have real-time priority");
 }

@@ -37,6 +37,7 @@ void add_node(Evidence& evidence, const std::string& name) {
   facts.set_cgroup("/sys/fs/cgroup/x");
   facts.add_controllers("cpu");
   facts.add_controllers("memory");
+  facts.add_controllers("cpuset");
   facts.set_limits_memory(true);
   *facts.add_files() = file("key", S_IFREG | 0600U);
   *facts.add_files() = file("configuration", S_IFREG | 0644U, 0);
@@ -177,6 +178,19 @@ TEST(Verdicts, NameWhatCgroupsLack) {
   auto& node = *evidence.facts->mutable_nodes(0);
   node.set_why_no_fill("no controller cpu");
   expect(evidence, Level::Warning, "cgroups", "n0: jobs cannot fill: no controller cpu");
+  node.clear_why_no_fill();
+  const auto controllers = node.controllers();
+  node.mutable_controllers()->RemoveLast();
+  expect(evidence, Level::Warning, "cgroups",
+         "n0: the controller cpuset is not delegated: tasks can leave the cores of their job: "
+         "remove it from cgroup_disable=");
+  *node.add_controllers() = "cpuset (not used)";
+  EXPECT_EQ(judge(evidence).size(), judge(healthy()).size()) << "nothing is missing";
+  *node.mutable_controllers() = controllers;
+  node.set_cgroup("/sys/fs/cgroup/system.slice/scored-node.service");
+  expect(
+      evidence, Level::Warning, "cgroups",
+      "n0: jobs run in the unit of the node daemon, as in earlier versions, and its filters hold");
   node.clear_cgroup();
   expect(evidence, Level::Warning, "cgroups", "n0: no cgroup of version 2");
 }

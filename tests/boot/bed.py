@@ -34,7 +34,8 @@ echo ready
 exec cat
 '''
 
-# Its files are the base system's until it writes them.
+# Its files are the base system's until it writes them. It may call bpf(2), as hosts do: systemd filters addresses and
+# devices of units by it.
 MACHINE = r'''
 set -eu
 name=$1
@@ -52,6 +53,7 @@ mkdir -p "/sys/fs/cgroup/$cgroup/$name"
 echo 0 >"/sys/fs/cgroup/$cgroup/$name/cgroup.procs"
 exec systemd-nspawn --quiet --register=no --keep-unit --machine="$name" --directory="$root" --network-bridge=lan \
   --link-journal=no --resolv-conf=off --timezone=off --capability=all --drop-capability=CAP_SYS_TIME,CAP_SYS_MODULE \
+  --system-call-filter=bpf \
   --console=pipe --boot "$@"
 '''
 
@@ -65,6 +67,7 @@ class Bed:
         self.lower = ':'.join(map(str, lower))
         self.cgroup = f'scored-boot-{os.getpid()}-{next(Bed.numbers)}'
         self.machines = {}
+        self.enabled = []  # controllers that the host had not enabled
         self.holder = subprocess.Popen(
             ['unshare', '--mount', '--net', '--pid', '--fork', '--kill-child=KILL', '--mount-proc', '--propagation',
              'private', 'sh', '-c', HOLDER, 'holder', self.cgroup, self.lower, NETWORK + '1'],
@@ -106,7 +109,8 @@ class Bed:
         # In a mount of its own: the host may have no cgroup2 mount.
         subprocess.run(['unshare', '--mount', '--propagation', 'private', 'sh', '-c', f'''
             umount -R /sys/fs/cgroup; mount -t cgroup2 none /sys/fs/cgroup && cd /sys/fs/cgroup &&
-            [ ! -d {self.cgroup} ] || find {self.cgroup} -depth -type d -exec rmdir {{}} +'''], check=True)
+            if [ -d {self.cgroup} ]; then find {self.cgroup} -depth -type d -exec rmdir {{}} +; fi
+            for name in {' '.join(self.enabled)}; do echo -$name >cgroup.subtree_control; done'''], check=True)
 
 
 class Machine:
@@ -191,6 +195,17 @@ class Machine:
         with open(source, 'rb') as data:
             mode = format(os.fstat(data.fileno()).st_mode & 0o777, 'o')
             subprocess.run(self.command(['install', '-D', '-m', mode, '/dev/stdin', target]), stdin=data, check=True)
+
+    def enable_controller(self, name, *cgroups):
+        """Down to these cgroups of the machine, each below the one before. False: the host has it not in version 2."""
+        write = 'for place; do echo "$0" >"/sys/fs/cgroup$place/cgroup.subtree_control" || exit 1; done'
+        if name not in self.bed.run('cat', '/sys/fs/cgroup/cgroup.controllers').split():
+            return False
+        if name not in self.bed.run('cat', '/sys/fs/cgroup/cgroup.subtree_control').split():
+            self.bed.enabled.append(name)
+        self.bed.run('sh', '-c', write, f'+{name}', '', f'/{self.bed.cgroup}', f'/{self.bed.cgroup}/{self.name}')
+        self.run('sh', '-c', write, f'+{name}', '', *cgroups)
+        return True
 
     def journal(self, *options):
         """The last lines of the machine's journal."""

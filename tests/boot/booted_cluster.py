@@ -15,6 +15,23 @@ NODES = 'node[00-01],login'
 OF_HEAD = ['scored-head', 'scored-common', 'scored-client', 'libpm1']
 OF_NODE = ['scored-node', 'scored-common', 'scored-client', 'libpm1', 'libpm-fi1']
 
+# Of the node daemon, before there was scored-jobs.service, in what concerns cgroups.
+FORMER_UNIT = '''[Unit]
+After=scored-launcher.service
+Requires=scored-launcher.service
+[Service]
+Type=notify
+ExecStart=/usr/sbin/scored --role=node --config /etc/scored/scored.toml
+User=scored-node
+Group=scored-node
+Restart=always
+KillMode=process
+Delegate=yes
+TasksMax=infinity
+RuntimeDirectory=scored-node
+RuntimeDirectoryPreserve=yes
+'''
+
 
 def packages():
     """The packages to install, if they are there and have the program that sets a host up."""

@@ -8,7 +8,7 @@ import subprocess
 
 import pytest
 from bed import wait_until
-from booted_cluster import packages
+from booted_cluster import FORMER_UNIT, packages
 
 NAMES = ('libpm-fi1', 'libpm1', 'scored-client', 'scored-common', 'scored-head', 'scored-node')
 PLACE = '/var/tmp/packages'
@@ -80,15 +80,15 @@ class Host:
     def run_as_one_user(self):
         self.machine.run('sh', '-c', '''userdel scored-head; userdel scored-node; useradd --system --home-dir /var/lib/scored scored
             install -d -o scored -g scored /run/scored''')
-        for unit in ('head', 'node'):
-            self.machine.write(f'/etc/systemd/system/scored-{unit}.service.d/earlier.conf', '[Service]\nUser=scored\nGroup=scored\n')
+        self.machine.write('/etc/systemd/system/scored-head.service.d/earlier.conf', '[Service]\nUser=scored\nGroup=scored\n')
+        self.machine.write('/etc/systemd/system/scored-node.service', FORMER_UNIT.replace('=scored-node\n', '=scored\n'))
         self.machine.write('/etc/systemd/system/scored-launcher.service.d/ours.conf', LAUNCHER)
         self.machine.run('systemctl', 'daemon-reload')
         self.configure(node='run_dir = "/run/scored"\n', owner='scored')
 
     def forget_old_units(self):
         """What the units of the new packages do: they name the new users and the new directory."""
-        self.machine.run('sh', '-c', '''rm /etc/systemd/system/scored-head.service.d/earlier.conf /etc/systemd/system/scored-node.service.d/earlier.conf
+        self.machine.run('sh', '-c', '''rm /etc/systemd/system/scored-head.service.d/earlier.conf /etc/systemd/system/scored-node.service
             sed -i '/run_dir/d' /etc/scored/scored.toml''')
 
     def version(self, name):
@@ -218,6 +218,31 @@ def test_jobs_survive_the_upgrade_from_one_user(host, tmp_path):
     host.machine.run('sccancel', *jobs)
     wait_until(lambda: not host.tasks(), 'the new node daemon ends the jobs')
     assert host.start_jobs(1)
+
+
+def test_jobs_survive_the_upgrade_to_a_unit_of_their_own(host, tmp_path):
+    host.install()
+    host.machine.write('/etc/systemd/system/scored-node.service', FORMER_UNIT)
+    host.machine.run('systemctl', 'daemon-reload')
+    host.configure()
+    jobs = host.start_jobs(2)
+    # As the daemon of that version did with the controllers that it used.
+    unit = '/system.slice/scored-node.service'
+    host.machine.run('sh', '-c', 'cd "$0" && mkdir -p daemon && for pid in $(cat cgroup.procs); do echo $pid >daemon/cgroup.procs; done',
+                     f'/sys/fs/cgroup{unit}')
+    if not host.machine.enable_controller('hugetlb', '/system.slice', unit):
+        pytest.skip('the controller hugetlb is not in version 2 here')
+    tasks = host.tasks()
+    host.machine.run('rm', '/etc/systemd/system/scored-node.service')
+    host.install(newer(host.machine, tmp_path))
+    wait_until(lambda: host.states(jobs) == {'running'}, 'the new head has the jobs')
+    wait_until(lambda: host.machine.run('systemctl', 'is-active', 'scored-node', code=None).stdout == 'active\n', 'the daemon runs')
+    assert host.tasks() == tasks
+    host.machine.run('sccancel', *jobs)
+    wait_until(lambda: not host.tasks(), 'the new node daemon ends the jobs')
+    host.machine.run('systemctl', 'restart', 'scored-node')
+    host.start_jobs(1)
+    assert '/scored.slice/scored-jobs.service/job_' in host.machine.run('sh', '-c', 'cat /proc/$(pgrep -x -u alice sleep)/cgroup').stdout
 
 
 def test_a_head_that_is_older_than_the_store_is_refused(host, tmp_path):

@@ -4,7 +4,9 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdlib>
 #include <set>
+#include <string_view>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 
@@ -12,11 +14,19 @@ namespace score::node {
 
 namespace {
 
+// The daemon's unit has a /dev of its own and the host's at another place.
+std::string place_of(const std::string& file) {
+  constexpr std::string_view kDevices = "/dev/";
+  const char* host = std::getenv("SCORED_DEVICES");
+  if (host == nullptr || !file.starts_with(kDevices)) return file;
+  return host + file.substr(kDevices.size() - 1);
+}
+
 // "c195:0", "b7:1".
 Result<std::string> device_of(const std::string& file) {
   struct stat info {};
 
-  if (::stat(file.c_str(), &info) != 0) return fail(errno_code(errno), "{}", file);
+  if (::stat(place_of(file).c_str(), &info) != 0) return fail(errno_code(errno), "{}", file);
   if (!S_ISCHR(info.st_mode) && !S_ISBLK(info.st_mode)) {
     return fail(Errc::Malformed, "{} is not a device", file);
   }

@@ -30,6 +30,16 @@ TEST(CountedDevices, TwoUnitsMayHaveOneFile) {
   EXPECT_EQ(devices.denied(Shares{{"part", {1}}}).value(), "");
 }
 
+TEST(CountedDevices, LooksForDevicesWhereTheUnitHasThoseOfTheHost) {
+  ASSERT_EQ(setenv("SCORED_DEVICES", "/proc/self/root/dev", 1), 0);
+  EXPECT_EQ(CountedDevices(kinds(), true).denied(Shares{}).value(), "c1:3 c1:5");
+  ASSERT_EQ(setenv("SCORED_DEVICES", "/no/such", 1), 0);
+  EXPECT_EQ(CountedDevices(kinds(), true).denied(Shares{}).value(), "");
+  const CountedDevices elsewhere({{{"gpu", 1}, {"/proc/self/root/dev/null"}}}, true);
+  EXPECT_EQ(elsewhere.denied(Shares{}).value(), "c1:3") << "only /dev is elsewhere";
+  unsetenv("SCORED_DEVICES");
+}
+
 TEST(CountedDevices, NamesTheFileThatIsMissing) {
   const CountedDevices devices({{{"gpu", 2}, {"/no/such", "/etc/passwd"}}}, true);
   EXPECT_EQ(devices.denied(Shares{}).value(), "") << "none of them can be opened";

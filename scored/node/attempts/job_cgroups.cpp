@@ -3,6 +3,7 @@
 #include "base/os/cgroup.hpp"
 #include "base/os/cpu_cgroup.hpp"
 #include "base/os/fd.hpp"
+#include "base/os/log.hpp"
 #include "base/text.hpp"
 #include "scored/node/attempts/job_cores.hpp"
 
@@ -48,7 +49,17 @@ bool has_word(const std::string& path, std::string_view word) {
 }
 
 // Where controllers are enabled for the directories below, no process may be in this one, unless it
-// is the hierarchy's root.
+// is the hierarchy's root. That of the jobs' unit is the only one there.
+void move_keeper_to_leaf(const std::string& root) {
+  const std::string leaf = root + "/keeper";
+  const auto processes = read_file(root + "/cgroup.procs", kMaxControlBytes);
+  if (!processes || trim(*processes).empty() || !make_directory(leaf)) return;
+  for (const auto process : split(trim(*processes), '\n')) {
+    const auto moved = write_control(leaf + "/cgroup.procs", process);
+    if (!moved) log_warning("limits of jobs may not hold", kv("err", moved.error()));
+  }
+}
+
 void leave_to_leaf(const std::string& root) {
   const std::string leaf = root + "/daemon";
   if (!make_directory(leaf)) return;
@@ -84,6 +95,10 @@ bool has_idle(const std::string& directory) {
   const bool has = access((directory + "/cpu.idle").c_str(), W_OK) == 0;
   rmdir(directory.c_str());
   return has;
+}
+
+bool may_make_cgroups(const std::string& root) {
+  return access(root.c_str(), W_OK) == 0 && access((root + "/cgroup.procs").c_str(), W_OK) == 0;
 }
 
 std::string version1_of(const std::string& root, std::string_view controller) {
@@ -132,12 +147,11 @@ std::uint64_t parse_oom_kills(std::string_view memory_events) {
 }
 
 std::string find_cgroup_root() {
+  if (auto unit = find_jobs_unit(); unit && may_make_cgroups(*unit)) return *unit;
   auto own = own_cgroup();
   if (!own) return {};
   if (fs::path(*own).filename() == "daemon") own = fs::path(*own).parent_path().string();
-  const bool may_write =
-      access(own->c_str(), W_OK) == 0 && access((*own + "/cgroup.procs").c_str(), W_OK) == 0;
-  return may_write ? *own : std::string();
+  return may_make_cgroups(*own) ? *own : std::string();
 }
 
 Result<JobCgroups> JobCgroups::open(std::string root) {
@@ -148,6 +162,7 @@ Result<JobCgroups> JobCgroups::open(std::string root) {
     return fail(Errc::Unsupported, "{} is not in a cgroup2 file system", root);
   }
   if (access(root.c_str(), W_OK) != 0) return fail(errno_code(errno), "cgroup root {}", root);
+  if (is_jobs_unit(root)) move_keeper_to_leaf(root);
   const bool has_any = has_word(root + "/cgroup.controllers", "memory") ||
                        has_word(root + "/cgroup.controllers", "pids");
   if (has_any && own_cgroup().value_or("") == root && !enable(root, "memory")) leave_to_leaf(root);

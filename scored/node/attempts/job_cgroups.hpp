@@ -15,10 +15,11 @@
 
 namespace score::node {
 
-// The cgroup2 directory below which a node daemon of this host may make its jobs' cgroups: its own
-// one, if it may write there. "" if there is none. Under systemd that is the delegated one of the
-// service; the daemon then moves into a leaf of it (`daemon`), for where controllers are enabled no
-// process may be in between.
+// The cgroup2 directory below which a node daemon of this host may make its jobs' cgroups. "" if
+// there is none. Under systemd it is that of scored-jobs.service (find_jobs_unit()), whose process
+// the daemon moves into a leaf (`keeper`), for where controllers are enabled no process may be in
+// between. Elsewhere it is the daemon's own one, if it may write there; then it moves itself into a
+// leaf (`daemon`).
 std::string find_cgroup_root();
 
 // Where an attempt's cpu.idle lies, which lets it fill: run at idle priority.

@@ -45,6 +45,8 @@ Status ThawGuard::start() {
   }
   UniqueFd theirs(pair[1]);
   socket_ = UniqueFd(pair[0]);
+  // They wait in the socket: this daemon may be gone before the guard has read anything.
+  for (const pid_t group : groups_) tell(group, true);
   SpawnSpec spec;
   spec.path = *program;
   spec.argv = {"scored-thaw", "--guard", cgroup_root_.empty() ? "none" : cgroup_root_};
@@ -56,7 +58,6 @@ Status ThawGuard::start() {
   auto started = spawn(spec);
   if (!started) return started.error().error.with_context("start {}", *program);
   process_ = *std::move(started);
-  for (const pid_t group : groups_) tell(group, true);
   return {};
 }
 

@@ -123,6 +123,36 @@ def test_a_node_of_another_release(fresh, tmp_path, minor, level):
         process.wait()
 
 
+def test_a_node_without_the_controller_cpuset(fresh, as_root):
+    """Its daemon is started again where no cgroup hierarchy has the controller; the other node keeps it."""
+    cluster = fresh(2, '--cores', 1)
+    if not all('cpuset keeps jobs on their cores' in (cluster.directory / 'log' / f'node0{i}').read_text() for i in range(2)):
+        pytest.skip('the nodes cannot keep jobs on their cores here')
+
+    def named():
+        found = findings(report_of(cluster), 'cgroups')
+        return [one['nodes'] for one in found if 'the controller cpuset is not delegated' in one['text']]
+
+    assert named() == []
+    daemon = pathlib.Path('/proc') / str(cluster.daemon('node01')['pid'])
+    words = (daemon / 'cmdline').read_text().split('\0')[:-1]
+    environment = dict(one.split('=', 1) for one in (daemon / 'environ').read_text().split('\0')[:-1])
+    cluster.kill('node01')
+    hide = 'umount /sys/fs/cgroup/cpuset 2>/dev/null || exit 77; exec "$@"'
+    process = subprocess.Popen(['unshare', '--mount', '--propagation', 'private', 'sh', '-c', hide, 'sh',
+                                str(BIN / 'scored'), *words[1:]], env=environment)
+    try:
+        wait_until(lambda: process.poll() is not None or cluster.nodes_up() == 2)
+        if process.poll() == 77:
+            pytest.skip('cpuset is no version 1 hierarchy of this host')
+        report = examine(cluster, '--quick', code=0)
+        assert named() == [['node01']], report
+        assert 'confine_cores' in [one['remedy'] for one in findings(report, 'cgroups') if 'cpuset' in one['text']][0]
+    finally:
+        process.terminate()
+        process.wait()
+
+
 def test_a_node_with_udp_cut(fresh, as_root):
     need_nftables()
     cluster = fresh(4, '--netns', '--cores', 1)
