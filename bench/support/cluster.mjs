@@ -1,6 +1,6 @@
 // A virtual cluster and a browser for the tests of the page; both are gone at the end.
 import { execFile, spawn } from 'node:child_process';
-import { existsSync, mkdirSync } from 'node:fs';
+import { existsSync, mkdirSync, readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import path from 'node:path';
 import { promisify } from 'node:util';
@@ -54,10 +54,18 @@ export class Cluster {
     return this.command('sccancel', '--grace', 0, job);
   }
 
-  async restartHead() {
-    const file = JSON.parse(await (await import('node:fs/promises')).readFile(`${this.about.directory}/cluster.json`));
-    process.kill(file.head.pid, 'SIGKILL');
-    await this.command('score', 'virtual', '--restart', 'head', this.about.directory);
+  kill(head) {
+    const daemons = JSON.parse(readFileSync(`${this.about.directory}/cluster.json`));
+    process.kill(daemons[head].pid, 'SIGKILL');
+  }
+
+  restart(head) {
+    return this.command('score', 'virtual', '--restart', head, this.about.directory);
+  }
+
+  restartHead() {
+    this.kill('head');
+    return this.restart('head');
   }
 
   async stop() {

@@ -55,6 +55,18 @@ def value(text, name, labels=''):
     raise AssertionError(f'no {name}{labels}')
 
 
+class ThroughSocket(http.client.HTTPConnection):
+    """As a proxy on the head's host connects."""
+
+    def __init__(self, path):
+        super().__init__('cluster.example.org', timeout=LIMIT)
+        self.path = path
+
+    def connect(self):
+        self.sock = socket.socket(socket.AF_UNIX)
+        self.sock.connect(str(self.path))
+
+
 class Web:
     """An HTTP client that keeps its cookie."""
 

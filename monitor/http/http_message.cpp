@@ -79,6 +79,42 @@ Response make_refusal(const Refusal& refusal) {
   return response;
 }
 
+namespace {
+
+// Asks again by itself: this daemon may be the one that shows the cluster soon.
+std::string waiting_page(std::string_view text) {
+  std::string page =
+      "<!doctype html><html lang=en><meta charset=utf-8><meta http-equiv=refresh content=5>"
+      "<title>Scored</title><p>";
+  for (const char c : text) {
+    if (c == '<') {
+      page += "&lt;";
+    } else if (c == '&') {
+      page += "&amp;";
+    } else {
+      page += c;
+    }
+  }
+  return page + "</p></html>\n";
+}
+
+}  // namespace
+
+Response make_elsewhere(const Elsewhere& where, const Request& request, Endpoint endpoint) {
+  const bool only_reads = request.method == "GET" || request.method == "HEAD";
+  if (only_reads && !request.is_upgrade && !where.url.empty()) {
+    Response response = make_response(307, "text/plain; charset=utf-8", where.text + "\n");
+    response.set(http::field::location, where.url + request.target);
+    return response;
+  }
+  const bool is_page = endpoint == Endpoint::Page || endpoint == Endpoint::LoginPage;
+  Response response = is_page
+                          ? make_response(503, "text/html; charset=utf-8", waiting_page(where.text))
+                          : make_response(503, "application/json", error_body(where.text));
+  response.set(http::field::retry_after, "5");
+  return response;
+}
+
 int status_of(const Error& error) {
   if (error.is(Errc::Malformed) || error.is(Errc::TooLarge)) return 400;
   if (error.is(Errc::Denied)) return 403;

@@ -4,6 +4,7 @@
 #include "base/async/asio.hpp"
 #include "base/result.hpp"
 #include "monitor/http/router.hpp"
+#include "monitor/http/site.hpp"
 
 #include <boost/beast/http/message.hpp>
 #include <boost/beast/http/string_body.hpp>
@@ -31,6 +32,9 @@ using Response = http::response<http::string_body>;
 // With every header that all answers have.
 [[nodiscard]] Response make_response(int status, std::string_view type, std::string body);
 [[nodiscard]] Response make_refusal(const Refusal& refusal);
+// Sends browsers and tools to the daemon that shows the cluster, or says which it is.
+[[nodiscard]] Response make_elsewhere(const Elsewhere& where, const Request& request,
+                                      Endpoint endpoint);
 [[nodiscard]] std::string error_body(std::string_view text);
 [[nodiscard]] int status_of(const Error& error);
 

@@ -103,6 +103,7 @@ Status HttpServer::listen_for_proxy() {
 
 void HttpServer::set_rules(bool is_local, const std::string& shown) {
   rules_.needs_login = !is_local;
+  rules_.is_elsewhere = static_cast<bool>(parts_.elsewhere);
   rules_.token = options_.token;
   rules_.cookie_name = "scored_" + std::to_string(port());
   const std::string at = ":" + std::to_string(port());

@@ -53,7 +53,8 @@ class HttpServer {
     TaskGroup& tasks;
     WebLogin& logins;
     MetricsSource& metrics;
-    Site* site;  // null: /metrics, no page, no stream, nothing else
+    Site* site;                              // null: /metrics, no page, no stream, nothing else
+    std::function<Elsewhere()> elsewhere{};  // without a site: the answer to all else
   };
 
   HttpServer(Parts parts, HttpOptions options, PageFiles pages);

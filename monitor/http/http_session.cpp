@@ -121,16 +121,14 @@ asio::awaitable<bool> HttpSession::answer(http::request<http::string_body> messa
   const std::string asker = asker_of(routed);
   if (!server_.door_.may_ask(asker, begun)) routed = Refusal{429, "too many requests", {}};
   const auto* may = std::get_if<Routed>(&routed);
-  if (may != nullptr && server_.parts_.site == nullptr && may->endpoint != Endpoint::Metrics) {
-    routed = Refusal{404, "only /metrics", {}};
-    may = nullptr;
-  }
-  if (may != nullptr && may->endpoint == Endpoint::WebSocket) {
+  const bool is_here =
+      may != nullptr && (server_.parts_.site != nullptr || may->endpoint == Endpoint::Metrics);
+  if (is_here && may->endpoint == Endpoint::WebSocket) {
     Routed wanted = *may;
     co_await serve_socket(std::move(wanted), std::move(message));
     co_return false;
   }
-  if (may != nullptr && may->endpoint == Endpoint::Stream) {
+  if (is_here && may->endpoint == Endpoint::Stream) {
     Routed wanted = *may;
     co_await stream_documents(std::move(wanted));
     co_return false;
@@ -155,14 +153,21 @@ asio::awaitable<bool> HttpSession::answer(http::request<http::string_body> messa
   co_return is_sent&& keep_alive;
 }
 
+// Of a daemon that has no site.
+Response HttpSession::point_elsewhere(const Request& request, Endpoint endpoint) const {
+  if (!server_.parts_.elsewhere) return make_refusal({404, "only /metrics", {}});
+  return make_elsewhere(server_.parts_.elsewhere(), request, endpoint);
+}
+
 // Only the trusted proxy may name its user; the header is ignored from others.
 asio::awaitable<std::variant<Routed, Refusal>> HttpSession::route_from(
     const http::request<http::string_body>& message, Request& request) {
   constexpr const char* kRemoteUser = "X-Remote-User";
-  if (origin_.source == HttpSource::Proxy && message.count(kRemoteUser) > 0) {
-    if (server_.parts_.site != nullptr && message.count(kRemoteUser) == 1) {
+  Site* site = server_.parts_.site;  // null: there are no rights to look up
+  if (origin_.source == HttpSource::Proxy && site != nullptr && message.count(kRemoteUser) > 0) {
+    if (message.count(kRemoteUser) == 1) {
       std::string name(message[kRemoteUser]);
-      request.remote = co_await server_.parts_.site->user_named(std::move(name));
+      request.remote = co_await site->user_named(std::move(name));
     }
     if (!request.remote) co_return Refusal{403, "X-Remote-User names no account", {}};
   }
@@ -197,6 +202,8 @@ fetch('/login', { method: 'POST', body }).then(async (answer) => {
 }  // namespace
 
 asio::awaitable<Response> HttpSession::respond(Routed routed, Request request) {
+  const bool is_here = server_.parts_.site != nullptr || routed.endpoint == Endpoint::Metrics;
+  if (!is_here) co_return point_elsewhere(request, routed.endpoint);
   switch (routed.endpoint) {
     case Endpoint::Snapshot:
       co_return snapshot(routed);

@@ -55,6 +55,7 @@ class HttpSession final : public HttpConnection, public std::enable_shared_from_
   asio::awaitable<std::variant<Routed, Refusal>> route_from(
       const http::request<http::string_body>& message, Request& request);
   asio::awaitable<Response> respond(Routed routed, Request request);
+  [[nodiscard]] Response point_elsewhere(const Request& request, Endpoint endpoint) const;
   asio::awaitable<bool> send(Response response, bool keep_alive);
   Response page(const Routed& routed, std::string_view if_none_match);
   Response login(const Request& request);

@@ -146,6 +146,7 @@ std::variant<Routed, Refusal> route(const Request& request, const DoorRules& rul
   routed.endpoint = *endpoint;
   routed.target = *std::move(target);
   routed.is_head = request.method == "HEAD";
+  if (rules.is_elsewhere && *endpoint != Endpoint::Metrics) return routed;
   routed.session = request.remote
                        ? logins.vouched(*request.remote, now)
                        : logins.find(find_cookie(request.cookie, rules.cookie_name), now);

@@ -55,8 +55,9 @@ struct DoorRules {
   std::vector<std::string> hosts;    // that Host may name, with port, lower case
   std::vector<std::string> origins;  // of our own pages: scheme, name and port, lower case
   std::string scheme = "http";
-  bool needs_login = false;  // off loopback
-  std::string token;         // of Authorization: Bearer; empty: none
+  bool needs_login = false;   // off loopback
+  bool is_elsewhere = false;  // nothing is done here but /metrics: no login is needed to hear where
+  std::string token;          // of Authorization: Bearer; empty: none
   std::string cookie_name = "scored";
   std::string public_host;  // of a proxy that speaks https; empty: none
 };

@@ -13,6 +13,12 @@
 
 namespace score::monitor {
 
+// Where the cluster is shown, as a daemon says that only follows another one.
+struct Elsewhere {
+  std::string url;   // "http://head-b:8080"; empty: no browser can be sent there
+  std::string text;  // one line
+};
+
 // A daemon with metrics for Prometheus: a head or a node.
 class MetricsSource {
  public:

@@ -175,6 +175,23 @@ TEST_F(RouterTest, AnswersNoOtherHost) {
   EXPECT_EQ(status(request), 200);
 }
 
+TEST_F(RouterTest, ADaemonThatOnlyPointsElsewhereNeedsNoLoginForThat) {
+  rules_.needs_login = true;
+  EXPECT_EQ(status(get("/")), 401);
+  rules_.is_elsewhere = true;
+  for (const char* path : {"/", "/api/v1/snapshot", "/api/v1/stream", "/api/v1/ws", "/login"}) {
+    EXPECT_EQ(status(get(path)), 200) << path;
+  }
+  Request stranger = post();
+  stranger.cookie = "";
+  EXPECT_EQ(status(stranger), 200) << "nothing is done there";
+  EXPECT_EQ(status(get("/metrics")), 401);
+  EXPECT_EQ(status(get("//evil.example/")), 400) << "no address to be sent to";
+  Request request = get("/");
+  request.host = "evil.example";
+  EXPECT_EQ(status(request), 421);
+}
+
 TEST_F(RouterTest, KnowsItsMethods) {
   for (const char* method : {"POST", "PUT", "DELETE", "TRACE", "OPTIONS", "x"}) {
     Request request = get("/");

@@ -14,19 +14,18 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <sys/stat.h>
 
 namespace score::scout {
 namespace {
 
 constexpr const char* kUnit = "scored-head.service";
 constexpr std::uint16_t kDefaultPort = 7421;
-constexpr const char* kDropInDirectory = "/etc/systemd/system/scored-head.service.d";
 
 // What the configuration says already.
 struct Configured {
   std::string nodes;
   std::string listen;
+  std::vector<std::string> heads;  // two, or none
 };
 
 Result<Configured> read_configured(const std::string& text) {
@@ -36,6 +35,7 @@ Result<Configured> read_configured(const std::string& text) {
   ConfigSection head = file->root().section("head");
   head.read("nodes", configured.nodes);
   head.read("listen", configured.listen);
+  head.read("heads", configured.heads);
   return configured;
 }
 
@@ -61,19 +61,6 @@ std::string configure(std::string text, const HeadOptions& options, bool is_new)
   if (!is_new && options.port == 0) return text;
   const auto listen = fmt::format("0.0.0.0:{}", port_of(options));
   return set_key(text, "head", "listen", toml_string(listen));
-}
-
-// The head's unit admits only its own host.
-Status admit_networks(const HeadOptions& options) {
-  auto networks = connected_networks();
-  networks.insert(networks.end(), options.allow.begin(), options.allow.end());
-  std::string text = "# Written by scored-setup: from where nodes may connect.\n[Service]\n";
-  for (const auto& network : networks) text += fmt::format("IPAddressAllow={}\n", network);
-  ::mkdir(kDropInDirectory, 0755);
-  auto written = replace_file(std::string(kDropInDirectory) + "/scored-setup.conf", text, 0644);
-  if (!written) return written;
-  const auto loaded = run_program({"systemctl", "daemon-reload"});
-  return loaded ? Status() : loaded.error();
 }
 
 Status print_lines(const std::vector<std::string>& nodes, const std::string& address) {
@@ -119,7 +106,7 @@ Status install(const HeadOptions& options, const std::string& text, const std::s
   if (auto written = write_configuration(text, "head"); !written) return written;
   auto done = exists(kHeadKey) ? give_to_daemon(kHeadKey, kHeadUser)
                                : write_key(kHeadKey, {proto::random_key(), 0}, kHeadUser);
-  if (done) done = admit_networks(options);
+  if (done) done = admit_networks(kUnit, options.allow);
   if (done) done = start_unit(kUnit);
   if (!done && !old.empty()) (void)replace_file(kConfigFile, old, 0644);
   return done;
@@ -137,6 +124,11 @@ Status set_up_head(const HeadOptions& options) {
   const auto configured = read_configured(wanted);
   if (!configured) return configured.error();
   if (auto done = install(options, wanted, *text); !done) return done;
+  if (!configured->heads.empty()) {
+    print(fmt::format("The head runs, as one of {}; `score info` shows which one is in charge.\n",
+                      fmt::join(configured->heads, " and ")));
+    return {};
+  }
   const auto nodes = expand_hostlist(configured->nodes);
   if (!nodes) return nodes.error();
   print(

@@ -218,6 +218,37 @@ std::vector<std::string> connected_networks() {
   return networks;
 }
 
+std::vector<std::string> addresses_of(const std::string& host) {
+  addrinfo hints{};
+  hints.ai_socktype = SOCK_STREAM;
+  addrinfo* all = nullptr;
+  if (::getaddrinfo(host.c_str(), nullptr, &hints, &all) != 0) return {};
+  std::vector<std::string> addresses;
+  for (const addrinfo* one = all; one != nullptr; one = one->ai_next) {
+    std::array<char, INET6_ADDRSTRLEN> text{};
+    const auto bits = bits_of(one->ai_addr);
+    if (inet_ntop(one->ai_family, bits.data(), text.data(), text.size()) != nullptr) {
+      addresses.emplace_back(text.data());
+    }
+  }
+  ::freeaddrinfo(all);
+  return addresses;
+}
+
+Status admit_networks(const std::string& unit, const std::vector<std::string>& more) {
+  const std::string directory = "/etc/systemd/system/" + unit + ".d";
+  auto networks = connected_networks();
+  networks.insert(networks.end(), more.begin(), more.end());
+  std::string text = "# Written by scored-setup: with what the daemon may exchange packets.\n";
+  text += "[Service]\n";
+  for (const auto& network : networks) text += fmt::format("IPAddressAllow={}\n", network);
+  ::mkdir(directory.c_str(), 0755);
+  auto written = replace_file(directory + "/scored-setup.conf", text, 0644);
+  if (!written) return written;
+  const auto loaded = run_program({"systemctl", "daemon-reload"});
+  return loaded ? Status() : loaded.error();
+}
+
 bool is_port_free(std::uint16_t port) {
   const UniqueFd fd(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
   const int on = 1;

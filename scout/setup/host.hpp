@@ -41,6 +41,11 @@ Status start_unit(const std::string& unit);
 
 // "10.1.0.0/16" of each address of an interface that is up, without loopback and without repeats.
 std::vector<std::string> connected_networks();
+// Numeric addresses of a host; none if its name is unknown.
+std::vector<std::string> addresses_of(const std::string& host);
+// Lets the daemon of this unit exchange packets with the connected networks and those in `more`:
+// writes a drop-in, which counts when the unit starts.
+Status admit_networks(const std::string& unit, const std::vector<std::string>& more);
 bool is_port_free(std::uint16_t port);
 
 // All of HostState but the clock. `address`: an address of the head.

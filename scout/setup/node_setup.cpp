@@ -145,6 +145,21 @@ std::string head_of(const NodeOptions& options) {
   return head;
 }
 
+// Also of the heads that the configuration names.
+std::vector<std::string> addresses_of_heads(const std::string& head) {
+  std::vector<std::string> heads;
+  const auto text = read_configuration();
+  auto file = text ? ConfigFile::parse(*text, kConfigFile) : text.error();
+  if (file) file->root().section("node").read("heads", heads);
+  std::vector<std::string> addresses = addresses_of(head);
+  for (const auto& one : heads) {
+    const auto where = proto::parse_endpoint(one);
+    const auto more = where ? addresses_of(where->host) : std::vector<std::string>{};
+    addresses.insert(addresses.end(), more.begin(), more.end());
+  }
+  return addresses;
+}
+
 std::string configure(std::string text, const NodeOptions& options, const Offer& offer,
                       const proto::TcpEndpoint& head) {
   text = set_key(text, "node", "cluster", toml_string(offer.cluster));
@@ -233,6 +248,7 @@ Status set_up_node(const NodeOptions& options) {
     done = check_stored_key(secret->token, *head);
   }
   if (done && exists(kNodeKey)) done = give_to_daemon(kNodeKey, kNodeUser);
+  if (done) done = admit_networks(kUnit, addresses_of_heads(head->host));
   if (done) done = start_unit("scored-launcher.service");
   if (done) done = start_unit(kUnit);
   if (done) print(fmt::format("{} runs; `scnodes` on the head lists it\n", secret->token.node));

@@ -49,6 +49,21 @@ void check(const Request& request, const DoorRules& rules, WebLogin& logins) {
   (void)read_query(may.target.query, ViewerOptions());
 }
 
+// A daemon that only points to the one that shows the cluster: a redirect leads there alone.
+void check_elsewhere(const Request& request, DoorRules rules, WebLogin& logins) {
+  rules.is_elsewhere = true;
+  const auto routed = route(request, rules, logins, score::TimePoint(score::Duration(1)));
+  const auto* may = std::get_if<Routed>(&routed);
+  if (may == nullptr || may->endpoint == Endpoint::Metrics) return;
+  const Response response = make_elsewhere({"http://b:1", "b is <there>"}, request, may->endpoint);
+  const std::string_view place = response[http::field::location];
+  SCORE_ASSERT(response.result_int() == (place.empty() ? 503U : 307U));
+  SCORE_ASSERT(place.empty() || (place.starts_with("http://b:1/") && place.size() > 10));
+  for (const char c : place) SCORE_ASSERT(static_cast<unsigned char>(c) > ' ');
+  SCORE_ASSERT(response.body().find("<there>") == std::string::npos || !place.empty() ||
+               response[http::field::content_type].starts_with("application/json"));
+}
+
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
@@ -65,5 +80,6 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   rules.needs_login = true;
   rules.token = "t";
   check(*request, rules, logins);
+  check_elsewhere(*request, rules, logins);
   return 0;
 }

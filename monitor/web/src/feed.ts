@@ -122,8 +122,19 @@ export class Feed {
     this.socket = null;
     socket.close();
     this.change({ link: 'lost' });
-    setTimeout(() => this.connect(), this.pause);
+    setTimeout(() => void this.comeBack(), this.pause);
     this.pause = Math.min(this.pause * 2, longestPause);
+  }
+
+  // A head that is not in charge any more sends browsers to the one that is, which a WebSocket cannot follow.
+  private async comeBack(): Promise<void> {
+    try {
+      const answer = await fetch('', { method: 'HEAD', redirect: 'manual', cache: 'no-store' });
+      if (answer.type === 'opaqueredirect') return location.reload();
+    } catch {
+      // The WebSocket reports the failure.
+    }
+    this.connect();
   }
 
   private giveUpSilent(): void {

@@ -62,7 +62,7 @@ struct HeadConfig {
   Duration idle_timeout = 600s;  // of a command that watches nothing
   Duration write_timeout = limits::kWriteDeadline;  // of a command that reads nothing
   bool control_over_pm = true;  // datagrams between daemons; false: all over TLS
-  std::uint32_t control_fanout = gang::Tree::kDefaultFanout;  // of their tree
+  std::uint32_t control_fanout = gang::Tree::kDefaultFanout;  // of their tree, at most
   NetworkConfig network;
   UserLimits limits;  // what users may ask for
   AccountRules accounts;

@@ -4,10 +4,13 @@
 #include "base/overloaded.hpp"
 #include "base/text.hpp"
 #include "base/text/fnv1a.hpp"
+#include "monitor/model/settings.hpp"
 #include "proto/frames/hello.hpp"
 #include "proto/frames/parse.hpp"
+#include "proto/transport/setup_token.hpp"
 #include "scored/head/config/version.hpp"
 #include "scored/head/nodes/node_keys.hpp"
+#include "scored/head/nodes/setup_desk.hpp"
 #include "scored/leases/lease_wire.hpp"
 
 #include <algorithm>
@@ -19,6 +22,7 @@ namespace {
 // A connection between heads that says nothing for this time is made anew: each asks more often.
 constexpr Duration kSilence = 4s;
 constexpr Duration kReconnect = 250ms;
+constexpr std::size_t kMostUrlBytes = 400;  // the frame has room for it
 // A leader renews its lease here several times within it.
 constexpr Duration kLedLately = 1500ms;
 
@@ -67,6 +71,9 @@ std::optional<proto::Key> Charge::key_of(std::string_view identity) const {
   if (const auto head = proto::parse_head_identity(identity)) {
     if (head->head == parts_.config.self) return std::nullopt;
     return parts_.ring.head_key(*head);
+  }
+  if (is_valid_token(parts_.config, identity, wall_now())) {  // it will be sent to the other head
+    return proto::derive_setup_key(parts_.ring.newest().key, identity);
   }
   const auto node = proto::parse_node_identity(identity);
   if (!node || std::ranges::find(parts_.config.nodes, node->node) == parts_.config.nodes.end()) {
@@ -164,9 +171,14 @@ void Charge::take(Arrival arrival) {
 }
 
 asio::awaitable<void> Charge::refuse_arrival(Arrival arrival) {
-  co_await close_with(arrival.connection,
-                      fmt::format("this head is not in charge; the other one is {}",
-                                  proto::format_endpoint(other_endpoint())));
+  const std::string other = proto::format_endpoint(other_endpoint());
+  std::string why = fmt::format("this head is not in charge; the other one is {}", other);
+  if (arrival.first.type == proto::FrameType::SetupHello) {
+    why = is_other_in_charge()
+              ? fmt::format("it follows the head at {0}; give --head {0}", other)
+              : std::string("no head of the cluster is in charge at the moment; try again");
+  }
+  co_await close_with(arrival.connection, std::move(why));
 }
 
 asio::awaitable<void> Charge::serve_witness(std::string node, Arrival arrival) {
@@ -210,10 +222,11 @@ std::string Charge::hello() const {
   hello.set_cluster(parts_.config.cluster);
   hello.set_head(parts_.config.self);
   hello.set_nodes(digest_of(parts_.config.nodes));
+  if (dashboard_.size() <= kMostUrlBytes) hello.set_dashboard_url(dashboard_);
   return hello.SerializeAsString();
 }
 
-Status Charge::check_hello(const proto::InFrame& frame) const {
+Status Charge::check_hello(const proto::InFrame& frame) {
   const auto hello = proto::parse<wire::HeadHello>(frame);
   if (!hello) return hello.error();
   const auto version =
@@ -231,6 +244,8 @@ Status Charge::check_hello(const proto::InFrame& frame) const {
     return fail(Errc::WrongState,
                 "the two heads have different lists \"nodes\": make them equal and restart both");
   }
+  // Browsers are sent there: scheme, name and port alone.
+  other_dashboard_ = monitor::parse_public_url(hello->dashboard_url()).value_or("");
   return {};
 }
 

@@ -19,6 +19,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace score::head {
@@ -52,6 +53,12 @@ class Charge {
 
   void handle(Handlers handlers) { handlers_ = std::move(handlers); }
 
+  // Of this head's web server, for the other one. Before start().
+  void set_dashboard(std::string url) { dashboard_ = std::move(url); }
+
+  // "http://head-b:8080": where the other head serves its dashboard; empty: nowhere, or unknown.
+  [[nodiscard]] const std::string& other_dashboard() const { return other_dashboard_; }
+
   // Its timer, and the connection to the first head if this is the second one.
   void start();
 
@@ -64,7 +71,8 @@ class Charge {
 
   // Witnesses and the other head are served; who wants the head in charge is told where it is.
   void take(Arrival arrival);
-  // The key of a node or of the other head; for a listener of this process. Any text may be given.
+  // The key of a node, of the other head or of a setup token; for a listener of this process while
+  // it is not in charge. Any text may be given.
   [[nodiscard]] std::optional<proto::Key> key_of(std::string_view identity) const;
 
   void term_stored(Epoch term);
@@ -126,7 +134,7 @@ class Charge {
   void other_says(const proto::InFrame& frame);
   void asked(const proto::InFrame& frame);
   [[nodiscard]] std::string hello() const;
-  [[nodiscard]] Status check_hello(const proto::InFrame& frame) const;
+  [[nodiscard]] Status check_hello(const proto::InFrame& frame);
   void refuse(const std::string& peer, const Error& error);
   [[nodiscard]] std::string state_of_other() const;
 
@@ -141,6 +149,8 @@ class Charge {
   TimePoint other_heard_{};
   std::optional<std::uint64_t> follower_stored_;  // of this term, what the other head has
   std::optional<TimePoint> other_led_;  // when it last renewed its lease here as head in charge
+  std::string dashboard_;
+  std::string other_dashboard_;
   std::string last_error_;
   LogLimiter limiter_;
 };

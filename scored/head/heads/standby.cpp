@@ -3,6 +3,7 @@
 #include "base/limits.hpp"
 #include "base/os/log.hpp"
 #include "base/systemd/notify.hpp"
+#include "proto/transport/setup_token.hpp"
 #include "proto/transport/unix_connection.hpp"
 
 #include <algorithm>
@@ -27,6 +28,11 @@ proto::ConnectionLimits peer_limits(const HeadConfig& config) {
   return limits;
 }
 
+proto::Role role_of(std::string_view identity) {
+  if (proto::is_setup_identity(identity)) return proto::Role::Setup;
+  return proto::parse_head_identity(identity) ? proto::Role::Head : proto::Role::Node;
+}
+
 void log_failure(std::string_view task, const std::exception_ptr& exception) {
   log_error("task failed", kv("task", task), kv("err", describe_exception(exception)));
 }
@@ -42,6 +48,7 @@ Standby::Standby(const Parts& parts)
                 [this](const Error& error) { broken(error); }),
       relay_({parts.io.get_executor(), parts.charge.tls(), parts.clock, tasks_},
              parts.charge.other_endpoint()),
+      page_({parts.io, parts.clock, tasks_, parts.config, parts.charge}),
       ended_(parts.io, 1) {
   Charge::Handlers handlers;
   handlers.store_term = [this](Epoch term) { store_term(term); };
@@ -57,6 +64,8 @@ Status Standby::open() {
   auto listener = proto::TcpListener::open(parts_.io.get_executor(), parts_.config.listen);
   if (!listener) return listener.error();
   listener_.emplace(*std::move(listener));
+  page_.start();
+  parts_.charge.set_dashboard(page_.url());
   relay_.ask_first([this]() -> std::string {
     if (parts_.charge.is_other_in_charge()) return {};
     return "no head of the cluster is in charge at the moment, try again";
@@ -78,6 +87,7 @@ asio::awaitable<Standby::End> Standby::run() {
   co_await ended_.async_receive(asio::use_awaitable);
   listener_->close();
   relay_.close();
+  page_.close();
   co_await tasks_.stop();
   co_return *how_;
 }
@@ -138,8 +148,7 @@ asio::awaitable<void> Standby::serve(UniqueFd fd) {
   half_open_.erase(place);
   if (!peer) co_return;
   const auto connection = peer->connection;
-  const bool is_head = proto::parse_head_identity(peer->name).has_value();
-  auto first = co_await connection->read(is_head ? proto::Role::Head : proto::Role::Node);
+  auto first = co_await connection->read(role_of(peer->name));
   if (!first) co_return;
   Charge::Arrival arrival{connection, peer->name, *std::move(first)};
   parts_.charge.take(std::move(arrival));

@@ -10,6 +10,7 @@
 #include "base/os/fd.hpp"
 #include "proto/transport/tls_connection.hpp"
 #include "scored/head/heads/charge.hpp"
+#include "scored/head/heads/follower_page.hpp"
 #include "scored/head/heads/log_follower.hpp"
 #include "scored/node/link/login_relay.hpp"
 
@@ -42,7 +43,7 @@ class Standby {
 
   explicit Standby(const Parts& parts);
 
-  // Binds its listeners. Errors name the address.
+  // Binds its listeners; before Charge::start(). Errors name the address.
   [[nodiscard]] Status open();
   // Until it ends; the listeners are closed then, and its tasks have ended.
   asio::awaitable<End> run();
@@ -62,6 +63,7 @@ class Standby {
   BlockingCalls disk_;
   LogFollower follower_;
   node::LoginRelay relay_;
+  FollowerPage page_;
   std::optional<proto::TcpListener> listener_;
   std::list<int> half_open_;  // descriptors in the handshake, oldest first
   asio::experimental::channel<void(boost::system::error_code)> ended_;

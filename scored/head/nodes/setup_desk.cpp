@@ -47,6 +47,13 @@ asio::awaitable<void> refuse(std::shared_ptr<proto::Connection> connection, std:
 
 }  // namespace
 
+bool is_valid_token(const HeadConfig& config, std::string_view identity, WallTime now) {
+  const auto token = proto::parse_setup_identity(identity);
+  if (!token || std::ranges::find(config.nodes, token->node) == config.nodes.end()) return false;
+  const std::int64_t latest = seconds(now + proto::kSetupLifetime);
+  return token->expires_s > seconds(now) && token->expires_s <= latest;
+}
+
 SetupDesk::SetupDesk(const HeadConfig& config, const proto::KeyRing& ring, const NodeKeys& keys,
                      std::string used_file)
     : config_(config), ring_(ring), keys_(keys), used_file_(std::move(used_file)) {
@@ -64,10 +71,7 @@ std::optional<proto::Key> SetupDesk::key_of(std::string_view identity, WallTime 
 }
 
 bool SetupDesk::admits(std::string_view identity, WallTime now) const {
-  const auto token = proto::parse_setup_identity(identity);
-  if (!token || std::ranges::find(config_.nodes, token->node) == config_.nodes.end()) return false;
-  const std::int64_t latest = seconds(now + proto::kSetupLifetime);
-  return token->expires_s > seconds(now) && token->expires_s <= latest && !used_.contains(identity);
+  return is_valid_token(config_, identity, now) && !used_.contains(identity);
 }
 
 Status SetupDesk::use(const std::string& identity, WallTime now) {

@@ -21,6 +21,11 @@
 
 namespace score::head {
 
+// Whether the text is the identity of a token for a node of this cluster that has not expired, and
+// does not last longer than tokens do. It may have been used.
+[[nodiscard]] bool is_valid_token(const HeadConfig& config, std::string_view identity,
+                                  WallTime now);
+
 class SetupDesk {
  public:
   // config, ring and keys must outlive it. used_file: the identities of used tokens that have not

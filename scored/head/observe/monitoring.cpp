@@ -16,6 +16,7 @@
 #include "scored/head/config/version.hpp"
 #include "scored/head/observe/metrics.hpp"
 #include "scored/head/observe/sample_wire.hpp"
+#include "scored/head/observe/web_place.hpp"
 
 #include <algorithm>
 #include <sys/random.h>
@@ -24,12 +25,11 @@
 namespace score::head {
 namespace {
 
-constexpr Duration kDirectoryWait = 2s;   // of a request, for the directory of users
-constexpr Duration kLinger = 2s;          // of sampling, for a page that is loaded again
-constexpr Duration kTotalsWait = 300ms;   // of a scrape, for the nodes
-constexpr Duration kLoadsWait = 3s;       // of a snapshot with loads, for the nodes
-constexpr std::uint32_t kAskedTicks = 5;  // samples as often, that are not played out later
-constexpr std::size_t kMaxPortText = 16;
+constexpr Duration kDirectoryWait = 2s;         // of a request, for the directory of users
+constexpr Duration kLinger = 2s;                // of sampling, for a page that is loaded again
+constexpr Duration kTotalsWait = 300ms;         // of a scrape, for the nodes
+constexpr Duration kLoadsWait = 3s;             // of a snapshot with loads, for the nodes
+constexpr std::uint32_t kAskedTicks = 5;        // samples as often, that are not played out later
 constexpr Duration kLatePause = 10s;            // between two events of late switches
 constexpr Duration kTraceMargin = 1s;           // around a moment
 constexpr std::uint32_t kSlowestSampling = 10;  // ticks: loads are averages over a second at most
@@ -67,47 +67,14 @@ Monitoring::Monitoring(asio::io_context& io, Clock& clock, TaskGroup& tasks, con
 
 Status Monitoring::open(const monitor::MonitorSettings& settings) {
   if (!settings.listen) return {};
-  monitor::HttpOptions options;
-  options.host = settings.listen->host;
-  options.names = settings.names;
-  options.public_url = settings.public_url;
-  if (!settings.proxy_socket.empty()) {
-    const auto user = find_user(settings.proxy_user);
-    if (!user) {
-      return fail(Errc::NotFound, "monitor: proxy_user: no account {}", settings.proxy_user);
-    }
-    options.proxy = monitor::ProxyDoor{settings.proxy_socket, *user};
-  }
-  options.certificate = settings.certificate;
-  options.key = settings.key;
-  if (!settings.token_file.empty()) {
-    auto token = monitor::load_token(settings.token_file);
-    if (!token) return token.error().with_context("monitor");
-    options.token = *std::move(token);
-  }
+  auto options = http_options(settings);
+  if (!options) return options.error();
   auto pages = monitor::PageFiles::load(monitor::page_directory(settings));
   if (!pages) return pages.error().with_context("monitor");
   server_.emplace(monitor::HttpServer::Parts{io_, clock_, tasks_, logins_, *this, this},
-                  std::move(options), *std::move(pages));
-  if (auto opened = open_where_it_was(settings.listen->port); !opened) return opened;
+                  *std::move(options), *std::move(pages));
+  if (auto opened = open_where_it_was(*server_, parts_.config); !opened) return opened;
   parts_.overview.set_dashboard_url(server_->url());
-  return {};
-}
-
-// A page that is open finds the head again after a restart if its port is the same.
-Status Monitoring::open_where_it_was(std::uint16_t wanted) {
-  if (wanted != 0) return server_->open(wanted);
-  const std::string path = parts_.config.state_dir + "/dashboard.port";
-  std::optional<std::uint16_t> last;
-  if (const auto text = read_file(path, kMaxPortText)) {
-    if (const auto port = parse_number<std::uint16_t>(trim(*text))) last = *port;
-  }
-  Status opened = fail(Errc::NotFound, "no port");
-  if (last) opened = server_->open(*last);
-  if (!opened) opened = server_->open(0);
-  if (!opened) return opened;
-  const auto noted = replace_file(path, fmt::format("{}\n", server_->port()), 0600);
-  if (!noted) log_warning("cannot note the dashboard's port", kv("err", noted.error()));
   return {};
 }
 

@@ -85,8 +85,6 @@ class Monitoring final : public monitor::Site, public HeadObserver {
   void task_ended(NodeId node, JobId job) override;
 
  private:
-  Status open_where_it_was(std::uint16_t wanted);
-
   struct Asked {  // for a snapshot with loads; watches meanwhile
     monitor::ViewerId viewer;
     monitor::Filter filter;

@@ -3,6 +3,8 @@
 #include "base/limits.hpp"
 #include "proto/convert/convert.hpp"
 
+#include <utility>
+
 namespace score::node {
 
 namespace {
@@ -46,6 +48,12 @@ Status LoginRelay::open(const std::string& path) {
 void LoginRelay::adopt(proto::UnixListener listener) {
   listener_.emplace(std::move(listener));
   parts_.tasks.spawn("accept commands", accept());
+}
+
+void LoginRelay::set_head(const proto::TcpEndpoint& head) {
+  const bool is_same = format_endpoint(std::exchange(head_, head)) == format_endpoint(head);
+  if (is_same) return;  // a new process there: the old one has closed them itself
+  for (const ConnectionPtr& link : std::exchange(links_, {})) link->close();
 }
 
 void LoginRelay::close() {
@@ -119,7 +127,12 @@ asio::awaitable<Result<LoginRelay::ConnectionPtr>> LoginRelay::reach_head() {
     if (why.empty()) {
       const proto::TcpEndpoint where = head_;
       auto head = co_await proto::tls_connect(parts_.tls, where, patience, connection_limits());
-      if (head) co_return head->connection;
+      const bool is_current = format_endpoint(head_) == format_endpoint(where);
+      if (head && is_current) co_return head->connection;
+      if (head) {  // the other one has taken over meanwhile
+        head->connection->close();
+        continue;
+      }
       error = Error(Errc::Closed, fmt::format("cannot reach the head at {}: {}",
                                               format_endpoint(where), head.error().message()));
     }
@@ -153,8 +166,10 @@ asio::awaitable<void> LoginRelay::serve(proto::UnixPeer peer) {
   wire::LoginHello hello;
   hello.set_user(user.value());
   proto::send(*link, hello);
+  links_.insert(link);
   parts_.tasks.spawn("carry answers", carry(link, client, proto::Role::Head));
   co_await carry(client, link, proto::Role::Root);
+  links_.erase(link);
 }
 
 }  // namespace score::node

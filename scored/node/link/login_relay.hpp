@@ -15,6 +15,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 
 namespace score::node {
@@ -37,8 +38,9 @@ class LoginRelay {
   void adopt(proto::UnixListener listener);
   [[nodiscard]] static proto::ConnectionLimits connection_limits();
 
-  // Commands from now on go there; with two heads.
-  void set_head(const proto::TcpEndpoint& head) { head_ = head; }
+  // With two heads: commands from now on go there. The connections of running ones to another head
+  // end: a host without power closes none, and scrun connects again.
+  void set_head(const proto::TcpEndpoint& head);
 
   // Asked for each command: why it is refused; empty: it is passed on.
   void ask_first(std::function<std::string()> why_not) { why_not_ = std::move(why_not); }
@@ -69,6 +71,7 @@ class LoginRelay {
   std::optional<proto::UnixListener> listener_;
   std::size_t count_ = 0;
   std::map<UserId, PerUserPtr> of_user_;
+  std::set<ConnectionPtr> links_;  // to the head
   std::function<std::string()> why_not_;
   LoginBudget budget_;
   LogLimiter limiter_;

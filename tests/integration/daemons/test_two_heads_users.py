@@ -31,6 +31,36 @@ def test_commands_say_what_they_tried(fresh):
     assert cluster.run('scq').returncode == 0
 
 
+def test_scrun_of_a_login_node_leaves_a_head_that_is_silent(fresh):
+    """A host without power closes no connection: SIGSTOP stands for it."""
+    cluster = boot(fresh)
+    first = in_charge(cluster)
+    end = cluster.directory / 'end'
+    script = 'i=0; while [ ! -e "$0" ]; do i=$((i+1)); echo $i; sleep 0.2; done; exit 3'
+    front = cluster.start('scrun', '-n', 1, 'sh', '-c', script, end, extra_env=at_node(cluster))
+    lines, messages = [], []
+    readers = [threading.Thread(target=lambda file=file, into=into: into.extend(iter(file.readline, '')))
+               for file, into in ((front.stdout, lines), (front.stderr, messages))]
+    for reader in readers:
+        reader.start()
+    wait_until(lambda: lines)
+    pid = cluster.daemon(first)['pid']
+    os.kill(pid, signal.SIGSTOP)
+    try:
+        wait_until(lambda: in_charge(cluster) == other(first), what=cluster.logs)
+        wait_until(lambda: 'reconnected to the head' in ''.join(messages), what=lambda: messages)
+        seen = len(lines)
+        wait_until(lambda: len(lines) > seen + 5)
+    finally:
+        os.kill(pid, signal.SIGCONT)
+    end.write_text('')
+    assert front.wait(LIMIT) == 3
+    for reader in readers:
+        reader.join()
+    numbers = [int(line) for line in lines]
+    assert numbers == list(range(1, len(numbers) + 1)), 'output is lost or repeated'
+
+
 def test_score_top_goes_on_with_the_other_head(fresh):
     cluster = boot(fresh)
     top = cluster.start('score', 'top', '--json', '--rate', '5', '--parts', 'jobs')

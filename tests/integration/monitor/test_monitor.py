@@ -16,7 +16,7 @@ import time
 import pytest
 from cluster import LIMIT, configure_head, wait_until
 from figures import figure
-from web import Web, WebSocket, faults, value
+from web import ThroughSocket, Web, WebSocket, faults, value
 
 BUSY = ['sh', '-c', 'while :; do :; done']
 
@@ -351,16 +351,6 @@ def test_private_cluster_hides_other_users(fresh):
     web.login(cluster)
     assert 'hidden-name' in web.ask('/api/v1/snapshot').body.decode()
     assert 'hidden-name' in cluster.run('score', 'top', '--json', '--once').stdout
-
-
-class ThroughSocket(http.client.HTTPConnection):
-    def __init__(self, path):
-        super().__init__('cluster.example.org', timeout=LIMIT)
-        self.path = path
-
-    def connect(self):
-        self.sock = socket.socket(socket.AF_UNIX)
-        self.sock.connect(str(self.path))
 
 
 def test_the_proxy_names_the_user(fresh, tmp_path):

@@ -1,0 +1,61 @@
+#pragma once
+// The web server of a head that is not in charge, under the address at which it shows the cluster
+// when it is: it sends browsers and tools to the dashboard of the head in charge, or says which one
+// that is. /metrics says that this head follows. Thread: the loop's.
+
+#include "base/async/asio.hpp"
+#include "base/async/clock.hpp"
+#include "base/async/task_group.hpp"
+#include "monitor/http/http_server.hpp"
+#include "monitor/http/site.hpp"
+#include "monitor/http/web_login.hpp"
+#include "scored/head/heads/charge.hpp"
+
+#include <optional>
+#include <string>
+
+namespace score::head {
+
+class FollowerPage final : public monitor::MetricsSource {
+ public:
+  struct Parts {  // all outlive it
+    asio::io_context& io;
+    Clock& clock;
+    TaskGroup& tasks;
+    const HeadConfig& config;
+    const Charge& charge;
+  };
+
+  explicit FollowerPage(const Parts& parts);
+
+  // Listens, if the settings say so; a failure is logged, because the head can follow without it.
+  void start();
+  void close();
+
+  // Empty: it does not listen.
+  [[nodiscard]] std::string url() const { return server_ ? server_->url() : std::string(); }
+
+  asio::awaitable<std::string> metrics() override;
+
+ private:
+  Status open();
+  [[nodiscard]] monitor::Elsewhere elsewhere() const;
+
+  Parts parts_;
+  monitor::WebLogin logins_;  // empty: a follower has no logins
+  std::optional<monitor::HttpServer> server_;
+};
+
+// What a follower knows about the head in charge.
+struct KnownLeader {
+  bool is_known = false;
+  std::string name;  // "head-b:7421" of `heads`
+  std::string url;   // of its dashboard, without "/" at its end; empty: none
+};
+
+// Browsers are sent to an address that they can reach: not to a loopback address of another host,
+// and not to the one at which they asked, as behind a proxy of both heads.
+[[nodiscard]] monitor::Elsewhere elsewhere_of(const KnownLeader& leader,
+                                              const std::string& own_url);
+
+}  // namespace score::head
