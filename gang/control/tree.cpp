@@ -36,6 +36,13 @@ Tree::Tree(std::uint32_t members, std::uint32_t fanout)
   SCORE_ASSERT(members >= 1, "the head is a member");
 }
 
+std::uint32_t Tree::narrowest_fanout(std::uint32_t members, std::uint32_t most) {
+  const std::uint32_t depth = Tree(members, most).depth();
+  std::uint32_t fanout = kLeastFanout;
+  while (fanout < most && Tree(members, fanout).depth() > depth) ++fanout;
+  return fanout;
+}
+
 PositionRange Tree::part_with(PositionRange whole, Position position) const {
   const Position first = whole.begin + 1;
   const Parts parts(whole.end - first, fanout_);

@@ -23,6 +23,9 @@ class Tree {
   // members >= 1: the head and its nodes. A smaller fan-out than kLeastFanout is taken for that.
   Tree(std::uint32_t members, std::uint32_t fanout);
 
+  // The smallest fan-out whose tree is no deeper than with `most`: the least work for the head.
+  [[nodiscard]] static std::uint32_t narrowest_fanout(std::uint32_t members, std::uint32_t most);
+
   [[nodiscard]] std::uint32_t size() const { return members_; }
 
   // All below: O(depth) or O(what they return); positions must be below size().

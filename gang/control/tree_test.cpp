@@ -56,6 +56,19 @@ TEST(Tree, IsAsFlatAsItsFanoutAllows) {
   EXPECT_EQ(Tree(16'385, 128).depth(), 2U);
 }
 
+TEST(Tree, IsAsNarrowAsItsDepthAllows) {
+  EXPECT_EQ(Tree::narrowest_fanout(1, 16), Tree::kLeastFanout);
+  EXPECT_EQ(Tree::narrowest_fanout(17, 16), 16U);  // a star
+  EXPECT_EQ(Tree::narrowest_fanout(18, 16), 4U);
+  EXPECT_EQ(Tree::narrowest_fanout(65, 16), 8U);
+  EXPECT_EQ(Tree::narrowest_fanout(273, 16), 16U);
+  for (std::uint32_t members = 1; members < 3'000; members += 7) {
+    const std::uint32_t fanout = Tree::narrowest_fanout(members, 16);
+    EXPECT_LE(fanout, 16U);
+    EXPECT_EQ(Tree(members, fanout).depth(), Tree(members, 16).depth()) << members;
+  }
+}
+
 TEST(Tree, BypassesSilentMembers) {
   const Tree tree(11, 3);
   Positions silent;

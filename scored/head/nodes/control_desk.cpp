@@ -50,9 +50,9 @@ ControlDesk::ControlDesk(asio::io_context& io, Clock& clock, NodeLinks& links)
                        }}),
       generation_(random_number<std::uint32_t>()) {}
 
-Status ControlDesk::open(const proto::TcpEndpoint& listen, std::uint32_t fanout,
+Status ControlDesk::open(const proto::TcpEndpoint& listen, std::uint32_t most_fanout,
                          TaskGroup& tasks) {
-  fanout_ = fanout;
+  most_fanout_ = most_fanout;
   if (auto opened = network_.open(address_to_bind(listen.host), tasks); !opened) return opened;
   tasks_ = &tasks;
   tasks.spawn("heartbeats over PM", heartbeats_.run());
@@ -110,7 +110,8 @@ void ControlDesk::publish() {
   own.main = network_.address();
   own.main.bytes = {0, 0, 0, 0, own.main.bytes[4], own.main.bytes[5]};  // nodes know the host
   auto roster = members_.make(++generation_, random_number<std::uint64_t>(), own);
-  roster.fanout = fanout_;
+  const std::uint32_t members = control::Positions(roster).count();
+  if (members > 0) roster.fanout = gang::Tree::narrowest_fanout(members, most_fanout_);
   const auto frame = proto::encode_frame(control::to_wire(roster));
   for (const NodeId node : links_.connected()) {
     if (members_.has(node)) links_.send_shared(node, frame);

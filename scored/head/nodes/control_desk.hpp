@@ -25,8 +25,8 @@ class ControlDesk {
   ControlDesk(asio::io_context& io, Clock& clock, NodeLinks& links);
 
   // Until then, and after a failure, all goes over TLS. `listen`: where nodes reach the head;
-  // `fanout`: of the tree; its tasks run in `tasks`. Errors: errno codes.
-  Status open(const proto::TcpEndpoint& listen, std::uint32_t fanout, TaskGroup& tasks);
+  // `most_fanout`: of the tree; its tasks run in `tasks`. Errors: errno codes.
+  Status open(const proto::TcpEndpoint& listen, std::uint32_t most_fanout, TaskGroup& tasks);
   // Hears and sends nothing from now on.
   void close();
 
@@ -69,7 +69,7 @@ class ControlDesk {
   std::function<void(const gang::Hearsay&)> on_hearsay_;
   ControlMembers members_;
   std::uint32_t generation_;
-  std::uint32_t fanout_ = gang::Tree::kDefaultFanout;
+  std::uint32_t most_fanout_ = gang::Tree::kDefaultFanout;
   bool is_publishing_ = false;
 };
 
