@@ -16,6 +16,7 @@ import fill
 import kernels
 import limited_disks
 import measure as gang_measure
+import mount_cases
 import plot
 from kernels import note
 from progress import start_progress
@@ -27,7 +28,7 @@ BOUNDS = {'read_vs_syscall': 0.95, 'write_vs_syscall': 0.95, 'fuse_read_vs_sysca
           'pm_vs_tcp': 1.3, 'coordinated_speedup': 5}
 # Figure -> at most.
 MOST = {'gang_loss_percent': 1.0}
-PARTS = ('data', 'transports', 'ranks', 'growth', 'gang')
+PARTS = ('data', 'transports', 'mounts', 'ranks', 'growth', 'gang')
 RANKS = 64
 RECORDS = 64  # of 4 KB, per rank
 SLICE_NS = 100_000_000
@@ -61,14 +62,14 @@ def program(name):
 class Servers:
     """A volume of some servers on this host, one per directory. `groups`: their cgroups."""
 
-    def __init__(self, root, directories, groups=()):
+    def __init__(self, root, directories, groups=(), host='127.0.0.1'):
         self.root = pathlib.Path(root)
         self.directories = directories
         with contextlib.ExitStack() as held:
             places = [held.enter_context(socket.socket()) for _ in directories]
             for place in places:
-                place.bind(('127.0.0.1', 0))
-            names = [f'127.0.0.1:{place.getsockname()[1]}' for place in places]
+                place.bind((host, 0))
+            names = [f'{host}:{place.getsockname()[1]}' for place in places]
         self.file = self.root / 'volume'
         made = subprocess.run([program('scio'), 'create', 'bench', *[word for name in names for word in ('--server', name)]],
                               capture_output=True, check=True)
@@ -144,14 +145,30 @@ def measure_transports(options):
     return medians(values)
 
 
-def measure_ranks(options):
-    """Strided records of one file, one by one and coordinated; by TCP, as to servers of other nodes."""
+def measure_mounts(options):
+    """The mount over PM by UDP against TCP. The server has another address of this host: it is taken for one of another node."""
+    mounter = program('scored-pario-mount')
+    if not mounter or not shutil.which('fusermount3') or not os.access('/dev/fuse', os.W_OK):
+        note('no mounts: scored-pario-mount, fusermount3 or /dev/fuse is missing')
+        return {}
+    with a_root(options) as root, Servers(root, [root / 'server'], host='127.0.0.2') as servers:
+        return medians(mount_cases.measure(mounter, servers, options))
+
+
+@contextlib.contextmanager
+def over_tcp():
+    """As to servers of other nodes: a client here would open their data files itself."""
     os.environ['PARIO_TRANSPORT'] = 'tcp'
     try:
-        with a_root(options) as root, Servers(root, [root / f'server{i}' for i in range(2)]) as servers:
-            rows = run('ranks', servers.file, RANKS, RECORDS, options.rounds)
+        yield
     finally:
         del os.environ['PARIO_TRANSPORT']
+
+
+def measure_ranks(options):
+    """Strided records of one file, one by one and coordinated."""
+    with over_tcp(), a_root(options) as root, Servers(root, [root / f'server{i}' for i in range(2)]) as servers:
+        rows = run('ranks', servers.file, RANKS, RECORDS, options.rounds)
     values = {}
     for row in rows:
         values.setdefault(f'coordinated_{row["what"]}_speedup', []).append(row['coordinated'] / row['independent'])
@@ -171,7 +188,7 @@ def measure_growth(options):
         note(f'no growth over servers: {why}')
         return {}
     rates = {}
-    with a_root(options) as root, contextlib.ExitStack() as disks:
+    with over_tcp(), a_root(options) as root, contextlib.ExitStack() as disks:
         each = options.growth_megabytes
         made = [disks.enter_context(limited_disks.limited_disk(root / f'disk{i}', DISK_SPEED, 4 * each + 64)) for i in range(max(SERVERS))]
         for round_ in range(options.rounds):
@@ -326,4 +343,4 @@ def draw_ratios(path, figures):
     figure.savefig(path)
 
 
-MEASURES = {'data': measure, 'transports': measure_transports, 'ranks': measure_ranks, 'growth': measure_growth}
+MEASURES = {'data': measure, 'transports': measure_transports, 'mounts': measure_mounts, 'ranks': measure_ranks, 'growth': measure_growth}

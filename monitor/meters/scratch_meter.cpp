@@ -26,6 +26,7 @@ void ScratchMeter::feed(TimePoint taken, const std::vector<VolumeSample>& volume
     load.used = sample.used;
     load.queue = sample.queue;
     load.restarts = sample.restarts;
+    load.fallbacks = sample.fallbacks;
     load.is_down = sample.is_down;
     const auto old = before.find(sample.attempt);
     // What a server did before its first sample may be long ago: it makes no rate.
@@ -34,6 +35,7 @@ void ScratchMeter::feed(TimePoint taken, const std::vector<VolumeSample>& volume
     const std::uint64_t written = growth(sample.written, first.written);
     read_ += read;
     written_ += written;
+    fallbacks_ += growth(sample.fallbacks, first.fallbacks);
     if (old == before.end()) continue;
     const double seconds = std::chrono::duration<double>(taken - old->second.at).count();
     if (seconds <= 0) {

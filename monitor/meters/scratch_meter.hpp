@@ -12,15 +12,16 @@
 
 namespace score::monitor {
 
-// Of the server of an attempt's volume: read, written and requests since it was started.
+// Of the server of an attempt's volume: read, written, requests and fallbacks since it was started.
 struct VolumeSample {
   AttemptId attempt{};
   Bytes capacity{0}, used{0};
   std::uint64_t read = 0, written = 0;  // bytes
   std::uint64_t requests = 0;
-  std::uint64_t queue = 0;     // requests without a reply
-  std::uint64_t restarts = 0;  // of server and mount
-  bool is_down = false;        // it does not answer
+  std::uint64_t queue = 0;      // requests without a reply
+  std::uint64_t restarts = 0;   // of server and mount
+  std::uint64_t fallbacks = 0;  // connections that wanted PM and use TCP
+  bool is_down = false;         // it does not answer
 };
 
 struct VolumeLoad {
@@ -30,6 +31,7 @@ struct VolumeLoad {
   double request_rate = 0;               // per second
   std::uint64_t queue = 0;               // requests that are not answered yet
   std::uint64_t restarts = 0;            // of server and mount
+  std::uint64_t fallbacks = 0;           // connections that wanted PM and use TCP
   bool is_down = false;                  // the server does not answer
 };
 
@@ -46,6 +48,8 @@ class ScratchMeter {
 
   [[nodiscard]] std::uint64_t written_bytes() const { return written_; }
 
+  [[nodiscard]] std::uint64_t fallbacks() const { return fallbacks_; }
+
   // No samples come any more.
   void forget();
 
@@ -60,6 +64,7 @@ class ScratchMeter {
   bool is_known_ = false;
   std::uint64_t read_ = 0;
   std::uint64_t written_ = 0;
+  std::uint64_t fallbacks_ = 0;
 };
 
 }  // namespace score::monitor

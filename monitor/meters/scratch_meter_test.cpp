@@ -33,7 +33,11 @@ TEST(ScratchMeter, MakesRatesOfTotals) {
 TEST(ScratchMeter, CountsAServerThatWasRestartedFromZero) {
   ScratchMeter meter;
   meter.feed(TimePoint(1s), {sample(257, 0, 500)});
-  meter.feed(TimePoint(2s), {sample(257, 0, 40)});
+  VolumeSample again = sample(257, 0, 40);
+  again.fallbacks = 2;
+  meter.feed(TimePoint(2s), {again});
+  EXPECT_EQ(meter.fallbacks(), 2U);
+  EXPECT_EQ(meter.volumes()->at(0).fallbacks, 2U);
   EXPECT_DOUBLE_EQ(meter.volumes()->at(0).write_rate, 40);
   EXPECT_EQ(meter.written_bytes(), 540U);
 }

@@ -182,7 +182,8 @@ void Writer::write_scratch(const NodeRow& node, NodeId id) {
     json_.field("read_bytes_per_s", rounded(load.read_rate));
     json_.field("written_bytes_per_s", rounded(load.write_rate));
     json_.field("requests_per_s", rounded(load.request_rate)).field("queue", load.queue);
-    json_.field("restarts", load.restarts).field("down", load.is_down).end_object();
+    json_.field("restarts", load.restarts).field("fallbacks", load.fallbacks);
+    json_.field("down", load.is_down).end_object();
   }
   json_.end_array().end_object();
 }

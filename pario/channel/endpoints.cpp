@@ -5,17 +5,26 @@
 
 #include "pmlib/network/network.hpp"
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstring>
 #include <fcntl.h>
 #include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <string>
 #include <sys/socket.h>
 #include <unistd.h>
 
 namespace score::pario {
 namespace {
+
+// Packets of 1,500 and 9,000 bytes, less the headers of IP and UDP. Larger ones would take more
+// memory per context than they save time.
+constexpr std::uint32_t kHeaders = 20 + 8 + sizeof(pm::FrameHeader);
+constexpr std::uint32_t kUsualPayload = 1'500 - kHeaders;
+constexpr std::uint32_t kMostPayload = 9'000 - kHeaders;
+constexpr std::uint32_t kLeastPayload = 512;  // the smallest path that IPv4 allows takes as much
 
 pm::JobNetwork network_of(std::uint64_t key, pm::DeviceKind device) {
   pm::JobNetwork network;
@@ -86,23 +95,42 @@ int open_near(const ChannelOffer& offer, EndpointPtr& endpoint) {
   return finish(std::move(made), error, endpoint);
 }
 
-int open_udp_socket(const AddressBytes& own, UdpSocket& socket) {
+bool is_payload(std::uint32_t payload) {
+  return payload >= kLeastPayload && payload <= kMostPayload;
+}
+
+// TCP has learned from the other end how long a packet that end can take.
+std::uint32_t payload_of_path(int fd) {
+  tcp_info info{};
+  socklen_t length = sizeof info;
+  if (::getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &length) != 0) return kUsualPayload;
+  constexpr std::uint32_t kTcpHeaders = 40;
+  constexpr std::uint32_t kTimes = 12;
+  const bool has_times = (info.tcpi_options & TCPI_OPT_TIMESTAMPS) != 0;
+  const std::uint32_t packet =
+      std::min(info.tcpi_pmtu, info.tcpi_snd_mss + kTcpHeaders + (has_times ? kTimes : 0));
+  return std::clamp(packet, kLeastPayload + kHeaders, kMostPayload + kHeaders) - kHeaders;
+}
+
+int open_udp_socket(const AddressBytes& own, std::uint32_t payload, UdpSocket& socket) {
   int error = 0;
   pm::PeerAddress address;
   address.bytes = own;
-  const std::size_t frame = sizeof(pm::FrameHeader) + pm::JobNetwork().payload_bytes;
+  const std::size_t frame = sizeof(pm::FrameHeader) + payload;
   socket.device = pm::UdpDevice::open(address, frame, error);
   if (!socket.device) return error;
   socket.address = socket.device->own_address().bytes;
   return 0;
 }
 
-int make_udp(UdpSocket socket, std::uint64_t key, std::uint32_t rank, const AddressBytes& peer,
+int make_udp(UdpSocket socket, const UdpPair& pair, std::uint32_t rank, const AddressBytes& peer,
              EndpointPtr& endpoint) {
   int error = 0;
-  auto context = pm::create_context(network_of(key, pm::DeviceKind::Udp), rank, false, "", error);
+  pm::JobNetwork network = network_of(pair.key, pm::DeviceKind::Udp);
+  network.payload_bytes = pair.payload;
+  auto context = pm::create_context(network, rank, false, "", error);
   if (!context) return finish(nullptr, error, endpoint);
-  socket.device->drop_foreign(0, rank, key);
+  socket.device->drop_foreign(0, rank, pair.key);
   context->segment().peer(rank).address.bytes = socket.address;
   context->segment().peer(1 - rank).address.bytes = peer;
   auto made = pm::Endpoint::make(std::move(context), std::move(socket.device), nullptr, {}, error);

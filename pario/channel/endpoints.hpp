@@ -29,9 +29,19 @@ struct UdpSocket {
   AddressBytes address{};
 };
 
-int open_udp_socket(const AddressBytes& own, UdpSocket& socket);
+// What both contexts have to agree about.
+struct UdpPair {
+  std::uint64_t key = 0;
+  std::uint32_t payload = 0;  // of a frame, at most; see is_payload()
+};
+
+bool is_payload(std::uint32_t payload);
+// What fits a packet between the ends of this TCP connection.
+std::uint32_t payload_of_path(int fd);
+
+int open_udp_socket(const AddressBytes& own, std::uint32_t payload, UdpSocket& socket);
 // Makes the context of `rank`, whose peer is at `peer`.
-int make_udp(UdpSocket socket, std::uint64_t key, std::uint32_t rank, const AddressBytes& peer,
+int make_udp(UdpSocket socket, const UdpPair& pair, std::uint32_t rank, const AddressBytes& peer,
              EndpointPtr& endpoint);
 
 // The host's address of this end of a TCP connection, port 0. EAFNOSUPPORT: it is not IPv4.

@@ -12,6 +12,7 @@
 #include <fcntl.h>
 #include <span>
 #include <string>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -84,6 +85,34 @@ struct DirectFiles::File {
   std::uint64_t written = 0;  // since the lease was taken
   std::int64_t end_ms = 0;
   std::int64_t refused_until_ms = 0;
+  std::mutex lock_mutex;
+  unsigned writers = 0;  // threads
+};
+
+// The file is locked while it is written, from before the lease is looked at: this process may be
+// stopped in between for longer than the lease, and the server must see that a write is to come.
+class DirectFiles::Writing {
+ public:
+  explicit Writing(File& file) : file_(file) {
+    const std::scoped_lock lock(file.lock_mutex);
+    holds_ = file.writers > 0 || ::flock(file.fd, LOCK_SH | LOCK_NB) == 0;
+    if (holds_) ++file.writers;
+  }
+
+  ~Writing() {
+    if (!holds_) return;
+    const std::scoped_lock lock(file_.lock_mutex);
+    if (--file_.writers == 0) ::flock(file_.fd, LOCK_UN);
+  }
+
+  Writing(const Writing&) = delete;
+  Writing& operator=(const Writing&) = delete;
+
+  bool holds() const { return holds_; }
+
+ private:
+  File& file_;
+  bool holds_ = false;
 };
 
 // The numbers of a process and a descriptor mean something on one node only, which the same device
@@ -158,7 +187,8 @@ bool DirectFiles::read(File& file, const Request& request, const std::vector<iov
 bool DirectFiles::write(File& file, const Request& request, const std::vector<iovec>& memory) {
   std::uint64_t space = 0;
   for (const Extent& extent : request.extents) space += most_space(extent.length);
-  if (!has_lease(file, request.id, space)) return false;
+  const Writing writing(file);
+  if (!writing.holds() || !has_lease(file, request.id, space)) return false;
   for (Run& run : runs_of(request, memory)) {
     while (run.length > 0) {
       const ssize_t done =

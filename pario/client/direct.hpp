@@ -34,6 +34,7 @@ class DirectFiles {
 
  private:
   struct File;
+  class Writing;
   using FilePtr = std::shared_ptr<File>;
 
   DirectFiles(int directory, TakeLease take_lease)

@@ -1,13 +1,13 @@
 #include "pario/client/link.hpp"
 
-#include "pario/client/socket_calls.hpp"
-
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
 #include <poll.h>
+#include <random>
 #include <sys/random.h>
 #include <sys/socket.h>
 #include <time.h>
@@ -21,7 +21,29 @@ constexpr unsigned kMostTries = 4;
 constexpr int kOtherReplicaMs = 100;  // until the other replica is asked again
 constexpr int kConnectMs = 3'000;
 
+std::uint64_t random_number() {
+  std::random_device device;
+  return std::uniform_int_distribution<std::uint64_t>(1)(device);
+}
+
 }  // namespace
+
+Link::Link(const VolumeDescription& volume, std::uint32_t server, Transport transport)
+    : volume_(volume),
+      server_(server),
+      has_copy_(volume.replicas > 1),
+      client_(random_number()),
+      // PM in memory gains nothing where data goes on to the copy.
+      transport_(has_copy_ && transport == Transport::Usual ? Transport::Tcp : transport) {}
+
+Link::Link(const VolumeDescription& volume, std::uint32_t server, const Peer& peer)
+    : volume_(volume),
+      server_(server),
+      reconnect_seconds_(peer.reconnect_seconds),
+      most_try_ms_(peer.has_copy ? 2'000 : kMostTryMs),
+      has_copy_(peer.has_copy),
+      client_(random_number()),
+      transport_(Transport::Tcp) {}
 
 Link::~Link() {
   if (fd_ >= 0) ::close(fd_);
@@ -40,15 +62,24 @@ void Link::start(Call& call) {
   {
     Lock lock(mutex_);
     const bool is_gather = call.request.op == Op::Gather;
-    while (!is_gather && calls_.size() - gathers_ >= kClientWindow) progress(lock);
+    while (!is_gather && calls_.size() - gathers_ >= kClientWindow) {
+      if (is_reading_) {
+        room_.wait(lock);
+      } else {
+        progress(lock);
+      }
+    }
     call.is_done = false;
     call.error = 0;
     call.tries = 0;
     call.since_ms = monotonic_ms();
     call.generation = 0;
     call.request.tag = next_tag_++;
+    call.has_slot = can_be_once(call.request.op) && (call.request.flags & kForwarded) == 0;
+    if (call.has_slot) number(call);
     calls_.emplace(call.request.tag, &call);
     if (is_gather) ++gathers_;
+    hand_over();
   }
   const std::scoped_lock sending(send_mutex_);
   {
@@ -61,24 +92,51 @@ void Link::start(Call& call) {
   if (!send_call(call)) ::shutdown(fd_, SHUT_RDWR);
 }
 
-void Link::finish(Call& call) {
-  Lock lock(mutex_);
-  while (!call.is_done) progress(lock);
+// Under mutex_. There are as many slots as requests in flight.
+void Link::number(Call& call) {
+  std::uint32_t slot = 0;
+  while (used_slots_.test(slot)) ++slot;
+  used_slots_.set(slot);
+  call.request.flags |= kOnce;
+  call.request.once = {client_, slot, ++sequences_[slot]};
 }
 
-// Waits until something has changed.
-void Link::progress(Lock& lock) {
-  if (is_reading_) {
-    changed_.wait(lock);
-    return;
+void Link::finish(Call& call) {
+  Lock lock(mutex_);
+  std::condition_variable news;
+  while (!call.is_done) {
+    if (is_reading_) {
+      call.waiter = &news;
+      news.wait(lock);
+      call.waiter = nullptr;
+    } else {
+      progress(lock);
+    }
   }
+  hand_over();
+}
+
+// Reads until a reply has come, or something else has changed.
+void Link::progress(Lock& lock) {
   is_reading_ = true;
   const bool is_connected = generation_ != 0;
   lock.unlock();
-  if (!is_connected || !(pm_ ? read_any() : read_reply())) recover();
+  const bool is_ahead = !input_.is_empty();
+  if (!is_connected || !(pm_ && !is_ahead ? read_any() : read_reply())) recover();
   lock.lock();
   is_reading_ = false;
-  changed_.notify_all();
+}
+
+// Under mutex_, by a thread that reads no more.
+void Link::hand_over() {
+  if (is_reading_) return;
+  const auto waits = [](const auto& one) { return one.second->waiter != nullptr; };
+  const auto next = std::ranges::find_if(calls_, waits);
+  if (next != calls_.end()) {
+    next->second->waiter->notify_one();
+  } else {
+    room_.notify_one();
+  }
 }
 
 bool Link::send_call(Call& call) const {
@@ -111,10 +169,12 @@ bool Link::is_patient() {
 // False: the connection is broken, or the server does not follow the protocol.
 bool Link::read_reply() {
   pollfd news{fd_, POLLIN, 0};
-  if (waits_for_ranks() && ::poll(&news, 1, kSilenceMs) == 0) return is_patient();
+  if (input_.is_empty() && waits_for_ranks() && ::poll(&news, 1, kSilenceMs) == 0) {
+    return is_patient();
+  }
   std::array<char, kHeaderBytes> header{};
   Reply reply;
-  if (!receive_all(fd_, header.data(), header.size()) ||
+  if (!input_.take(fd_, header) ||
       !parse_reply(std::span<const char, kHeaderBytes>(header), reply)) {
     return false;
   }
@@ -129,9 +189,7 @@ bool Link::read_reply() {
   was_refused_ = has_copy_ && reply.error == EREMCHG;
   if (was_refused_) return false;
   std::string body(reply.body_bytes, '\0');
-  if (!receive_all(fd_, body.data(), body.size()) || !read_data(*call, reply.data_bytes)) {
-    return false;
-  }
+  if (!input_.take(fd_, body) || !read_data(*call, reply.data_bytes)) return false;
   const std::scoped_lock lock(mutex_);
   call->reply = reply;
   call->body = std::move(body);
@@ -158,6 +216,8 @@ bool Link::take_arrived(PmLink::Arrived& arrived) {
   const std::scoped_lock lock(mutex_);
   const auto found = calls_.find(arrived.reply.tag);
   if (found == calls_.end()) return false;
+  was_refused_ = has_copy_ && arrived.reply.error == EREMCHG;
+  if (was_refused_) return false;
   Call& call = *found->second;
   call.reply = arrived.reply;
   call.body = std::move(arrived.body);
@@ -172,6 +232,9 @@ bool Link::read_data(Call& call, std::size_t bytes) {
   for (iovec piece : call.memory) {
     piece.iov_len = std::min(piece.iov_len, bytes);
     bytes -= piece.iov_len;
+    const std::size_t taken =
+        input_.take_ahead({static_cast<char*>(piece.iov_base), piece.iov_len});
+    piece = {static_cast<char*>(piece.iov_base) + taken, piece.iov_len - taken};
     if (piece.iov_len > 0) pieces.push_back(piece);
   }
   return bytes == 0 && receive_all(fd_, pieces);
@@ -182,12 +245,13 @@ void Link::recover() {
   const std::scoped_lock sending(send_mutex_);
   pm_.reset();  // nothing of the old connection reaches the callers' memory any more
   if (fd_ >= 0) ::close(std::exchange(fd_, -1));
+  input_ = {};
   unsigned generation = 0;
   {
     const std::scoped_lock lock(mutex_);
     generation = std::exchange(generation_, 0);
   }
-  if (was_refused_) {
+  if (std::exchange(was_refused_, false)) {
     ::poll(nullptr, 0, kOtherReplicaMs);
     is_at_copy_ = !is_at_copy_;
   }
@@ -223,8 +287,11 @@ void Link::end_call(Call& call, int error) {
   silences_ = 0;
   calls_.erase(call.request.tag);
   if (call.request.op == Op::Gather) --gathers_;
+  if (call.has_slot) used_slots_.reset(call.request.once.slot);
   call.error = error;
   call.is_done = true;
+  if (call.waiter != nullptr) call.waiter->notify_one();
+  room_.notify_one();
 }
 
 void Link::fail_all(int error) {
@@ -255,9 +322,10 @@ int Link::connect() {
   if (error != 0 && has_copy_) is_at_copy_ = !is_at_copy_;
   if (error != 0) return error;
   fd_ = fd;
-  open_pm();
-  open_directory();
-  return 0;
+  error = open_pm();
+  if (error != 0) ::close(std::exchange(fd_, -1));
+  if (error == 0) open_directory();
+  return error;
 }
 
 // Before other calls use the connection.
@@ -286,8 +354,11 @@ void Link::open_directory() {
   std::shared_ptr<DirectFiles> made;
   std::string body;
   DataPlace place;
-  if (transport_ == Transport::Usual && is_same_host(fd_) &&
-      exchange({.op = Op::OpenData}, body) == 0 && parse_place(body, place)) {
+  // What the copy gets too must pass through a server.
+  const bool may_be_direct =
+      !has_copy_ && (transport_ == Transport::Usual || transport_ == Transport::Nodes);
+  if (may_be_direct && is_same_host(fd_) && exchange({.op = Op::OpenData}, body) == 0 &&
+      parse_place(body, place)) {
     made = DirectFiles::open(place, [this](FileId id, std::uint64_t bytes, std::uint64_t written) {
       return take_lease(id, bytes, written);
     });
@@ -323,14 +394,29 @@ bool Link::run_directly(Call& call) {
   return true;
 }
 
-void Link::open_pm() {
-  const int error = PmLink::open(fd_, transport_, *this, pm_);
-  if (error == 0 || transport_ == Transport::Usual) return;
+// Without PM data goes by TCP. An error is one of the connection as a whole.
+int Link::open_pm() {
+  // What does not pass to one server does not pass to the next one: do not wait for each of them.
+  static std::atomic<bool> is_blocked = false;
+  const bool is_wanted = transport_ != Transport::Usual && transport_ != Transport::Tcp;
+  const bool may_try = !is_wanted || !is_blocked || is_same_host(fd_);
+  const int error = may_try ? PmLink::open(fd_, transport_, *this, pm_) : ETIMEDOUT;
+  if (error == ECONNRESET) return error;
+  if (error == 0 || !is_wanted) return 0;
+  if (error == ETIMEDOUT) is_blocked = true;
+  report_fallback(error);
+  return 0;
+}
+
+void Link::report_fallback(int error) {
+  std::string body;
+  static_cast<void>(open_channel(ChannelKind::None, static_cast<std::uint64_t>(error), body));
   static std::once_flag is_said;
   std::call_once(is_said, [&] {
     const ServerAddress& address = volume_.servers[server_];
     std::fprintf(stderr, "libpario: server %s:%s: PM cannot be used (%s); using TCP\n",
-                 address.host.c_str(), address.port.c_str(), std::strerror(error));
+                 address.host.c_str(), address.port.c_str(),
+                 error == ETIMEDOUT ? "no answer over UDP" : std::strerror(error));
   });
 }
 

@@ -1,16 +1,20 @@
 // The connection to one server of a volume, for many threads. There is no thread of its own:
-// whoever waits for a reply reads the socket, and hands replies of others to them.
+// one of those that wait for a reply reads the socket, wakes the others when theirs has come, and
+// leaves the reading to one of them when it has its own.
 //
 // A connection that breaks is made again for some seconds, and the requests in flight are sent
-// again: a server that was killed and restarted has everything that it acknowledged. A request that
-// it carried out without a reply is then carried out twice, which matters only to exclusive
-// creates, unlinks and renames: they can fail although the first one succeeded.
+// again: a server that was killed and restarted has everything that it acknowledged. What it
+// carried out without a reply is carried out twice where that makes no difference; changes of names
+// have a number, by which the server knows them again (Once).
 #pragma once
 
 #include "pario/client/direct.hpp"
 #include "pario/client/pm_link.hpp"
+#include "pario/client/socket_calls.hpp"
 #include "pario/core/volume_file.hpp"
 
+#include <array>
+#include <bitset>
 #include <condition_variable>
 #include <map>
 #include <mutex>
@@ -31,7 +35,9 @@ struct Call {
  private:
   friend class Link;
   bool is_done = false;
-  unsigned generation = 0;  // of the connection by which it was sent
+  bool has_slot = false;                      // of the link
+  std::condition_variable* waiter = nullptr;  // of the thread in finish()
+  unsigned generation = 0;                    // of the connection by which it was sent
   unsigned tries = 0;
   std::int64_t since_ms = 0;
 };
@@ -41,13 +47,8 @@ class Link final : private PmLink::Exchange {
   static constexpr int kReconnectSeconds = 10;
   static constexpr std::int64_t kMostTryMs = 20'000;
 
-  // `volume` must outlive this. The link is to the server of part `server`, or to that of its copy:
-  // by TCP, as what the copy gets too must pass through a server.
-  Link(const VolumeDescription& volume, std::uint32_t server, Transport transport)
-      : volume_(volume),
-        server_(server),
-        has_copy_(volume.replicas > 1),
-        transport_(volume.replicas > 1 ? Transport::Tcp : transport) {}
+  // `volume` must outlive this. The link is to the server of part `server`, or to that of its copy.
+  Link(const VolumeDescription& volume, std::uint32_t server, Transport transport);
 
   // Of a server to another one, by TCP.
   struct Peer {
@@ -55,13 +56,7 @@ class Link final : private PmLink::Exchange {
     bool has_copy = false;  // false: to this server and no other
   };
 
-  Link(const VolumeDescription& volume, std::uint32_t server, const Peer& peer)
-      : volume_(volume),
-        server_(server),
-        reconnect_seconds_(peer.reconnect_seconds),
-        most_try_ms_(peer.has_copy ? 2'000 : kMostTryMs),
-        has_copy_(peer.has_copy),
-        transport_(Transport::Tcp) {}
+  Link(const VolumeDescription& volume, std::uint32_t server, const Peer& peer);
 
   ~Link();
   Link(const Link&) = delete;
@@ -81,7 +76,9 @@ class Link final : private PmLink::Exchange {
  private:
   using Lock = std::unique_lock<std::mutex>;
 
+  void number(Call& call);
   void progress(Lock& lock);
+  void hand_over();
   bool read_any();
   bool waits_for_ranks();
   bool is_patient();
@@ -98,7 +95,8 @@ class Link final : private PmLink::Exchange {
   int shake_hands(int fd, std::uint32_t server) const;
   int open_channel(ChannelKind kind, std::uint64_t address, std::string& body) override;
   int exchange(const Request& request, std::string& body) const;
-  void open_pm();
+  int open_pm();
+  void report_fallback(int error);
   void open_directory();
   int take_lease(FileId id, std::uint64_t bytes, std::uint64_t written);
 
@@ -111,14 +109,18 @@ class Link final : private PmLink::Exchange {
   bool was_refused_ = false;  // that server does not lead
   std::mutex send_mutex_;     // taken before mutex_
   std::mutex mutex_;
-  std::condition_variable changed_;
+  std::condition_variable room_;          // a request may be sent, or the socket has no reader
   std::map<std::uint64_t, Call*> calls_;  // by tag: sent or about to be sent
   std::size_t gathers_ = 0;               // of them: may wait for other ranks, so do not count
   int silences_ = 0;                      // since the last reply
   std::uint64_t next_tag_ = 1;
+  std::uint64_t client_;                                  // see Once
+  std::array<std::uint32_t, kClientWindow> sequences_{};  // of slots
+  std::bitset<kClientWindow> used_slots_;
   bool is_reading_ = false;  // a thread reads the socket, or connects again
   unsigned generation_ = 0;  // 0: never connected
   int fd_ = -1;
+  InputAhead input_;  // of fd_; the thread that reads has it
   Transport transport_;
   std::mutex direct_mutex_;
   std::shared_ptr<DirectFiles> direct_;  // null: the server is on another node

@@ -368,6 +368,16 @@ int pario_get_server_space(pario_volume* volume, std::uint32_t server, pario_spa
   return 0;
 }
 
+int pario_get_server_traffic(pario_volume* volume, std::uint32_t server, pario_traffic* traffic) {
+  std::vector<pario::Statistics> all;
+  if (server >= volume->volume->servers()) return -EINVAL;
+  if (const int error = volume->volume->statistics(all)) return -error;
+  const pario::Statistics& one = all[server];
+  *traffic = {one.requests, one.bytes_read, one.bytes_written,
+              one.pm_bytes, one.pm_clients, one.tcp_fallbacks};
+  return 0;
+}
+
 int pario_destroy_volume(pario_volume* volume) {
   return -volume->volume->destroy();
 }

@@ -158,6 +158,18 @@ typedef struct pario_space {
 /* Of the whole volume, or of one server: 0 .. pario_servers() - 1. */
 int pario_get_space(pario_volume* volume, pario_space* space);
 int pario_get_server_space(pario_volume* volume, uint32_t server, pario_space* space);
+
+/* What one server has done since it was started, for all clients. */
+typedef struct pario_traffic {
+  uint64_t requests;
+  uint64_t bytes_read;
+  uint64_t bytes_written;
+  uint64_t pm_bytes;      /* of those read and written: over PM */
+  uint64_t pm_clients;    /* connections whose data goes over PM now */
+  uint64_t tcp_fallbacks; /* connections that wanted PM and use TCP */
+} pario_traffic;
+
+int pario_get_server_traffic(pario_volume* volume, uint32_t server, pario_traffic* traffic);
 /* All servers of the volume remove its data and end. */
 int pario_destroy_volume(pario_volume* volume);
 uint32_t pario_servers(const pario_volume* volume);

@@ -15,6 +15,9 @@ namespace score::pario {
 namespace {
 
 constexpr std::uint64_t kMostMemory = std::uint64_t{1} << 40;
+constexpr std::int64_t kGreetMs = 3'000;
+// Less than a datagram: three messages and their acknowledgements take longer than TCP.
+constexpr std::size_t kLeastByUdp = std::size_t{64} << 10;
 
 using Exchange = PmLink::Exchange;
 
@@ -34,13 +37,14 @@ int reach_by_udp(int fd, Exchange& exchange, EndpointPtr& endpoint) {
   AddressBytes own{};
   UdpSocket socket;
   ChannelOffer offer;
+  const std::uint32_t payload = payload_of_path(fd);
   if (const int error = own_host(fd, own)) return error;
-  if (const int error = open_udp_socket(own, socket)) return error;
-  if (const int error = ask(exchange, ChannelKind::Udp, pack_address(socket.address), offer)) {
-    return error;
-  }
+  if (const int error = open_udp_socket(own, payload, socket)) return error;
+  const std::uint64_t number = std::uint64_t{payload} << 48 | pack_address(socket.address);
+  if (const int error = ask(exchange, ChannelKind::Udp, number, offer)) return error;
+  if (!is_payload(offer.payload) || offer.payload > payload) return EPROTO;
   const AddressBytes peer = unpack_address(offer.address);
-  return make_udp(std::move(socket), offer.key, kClientRank, peer, endpoint);
+  return make_udp(std::move(socket), {offer.key, offer.payload}, kClientRank, peer, endpoint);
 }
 
 }  // namespace
@@ -48,11 +52,12 @@ int reach_by_udp(int fd, Exchange& exchange, EndpointPtr& endpoint) {
 bool read_transport(Transport& transport) {
   const char* value = std::getenv("PARIO_TRANSPORT");
   const std::string_view text = value != nullptr ? value : "";
+  if (text.empty()) return true;
   transport = text == "pm"    ? Transport::Pm
               : text == "udp" ? Transport::Udp
               : text == "tcp" ? Transport::Tcp
                               : Transport::Usual;
-  return transport != Transport::Usual || text.empty();
+  return transport != Transport::Usual;
 }
 
 int PmLink::open(int fd, Transport transport, Exchange& exchange, std::unique_ptr<PmLink>& made) {
@@ -62,16 +67,47 @@ int PmLink::open(int fd, Transport transport, Exchange& exchange, std::unique_pt
   EndpointPtr endpoint;
   int error = is_near ? reach_near(exchange, endpoint) : ESRCH;
   // The same address, but another user or another view of processes.
-  if (error == ESRCH && transport != Transport::Usual) error = reach_by_udp(fd, exchange, endpoint);
+  const bool is_udp = error == ESRCH && transport != Transport::Usual;
+  if (is_udp) error = reach_by_udp(fd, exchange, endpoint);
   if (error != 0) return error;
   const int wake_fd = ::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
   if (wake_fd < 0) return errno;
-  made.reset(new PmLink(std::move(endpoint), wake_fd));
-  return 0;
+  made.reset(new PmLink(std::move(endpoint), wake_fd, is_udp ? kLeastByUdp : 0));
+  if (is_udp) error = made->greet(fd);
+  if (error != 0) made.reset();
+  return error;
 }
 
-PmLink::PmLink(EndpointPtr endpoint, int wake_fd)
-    : endpoint_(std::move(endpoint)), pipe_(*endpoint_, kServerRank), wake_fd_(wake_fd) {}
+// Before anything depends on it: do datagrams pass, in both directions?
+int PmLink::greet(int fd) {
+  std::string bytes;
+  append_request({.op = Op::OpenChannel, .mode = static_cast<std::uint32_t>(ChannelKind::Udp)},
+                 bytes);
+  std::unique_lock lock(mutex_);
+  pipe_.push(std::move(bytes));
+  const std::int64_t end = monotonic_ms() + kGreetMs;
+  std::string input;
+  while (input.size() < kHeaderBytes) {
+    endpoint_->progress();
+    pipe_.flush();
+    const bool has_come = pipe_.receive(input);
+    if (pipe_.is_broken()) return EPROTO;
+    if (has_come) continue;
+    if (monotonic_ms() >= end) return ETIMEDOUT;
+    if (rest(fd, end, lock)) return ECONNRESET;
+  }
+  Reply reply;
+  const bool is_good =
+      parse_reply(std::span<const char, kHeaderBytes>(input.data(), kHeaderBytes), reply) &&
+      reply.error == 0 && reply.body_bytes == 0 && reply.data_bytes == 0;
+  return is_good && input.size() == kHeaderBytes ? 0 : EPROTO;
+}
+
+PmLink::PmLink(EndpointPtr endpoint, int wake_fd, std::size_t least_bytes)
+    : endpoint_(std::move(endpoint)),
+      pipe_(*endpoint_, kServerRank),
+      wake_fd_(wake_fd),
+      least_bytes_(least_bytes) {}
 
 PmLink::~PmLink() {
   endpoint_.reset();
@@ -82,12 +118,15 @@ PmLink::~PmLink() {
 int PmLink::send(Request request, const std::vector<iovec>& memory) {
   auto begin = UINTPTR_MAX;
   std::uintptr_t end = 0;
+  std::size_t total = 0;
   for (const iovec& piece : memory) {
+    total += piece.iov_len;
     const auto start = reinterpret_cast<std::uintptr_t>(piece.iov_base);
     begin = std::min(begin, start);
     end = std::max(end, start + piece.iov_len);
   }
-  if (memory.size() != request.extents.size() || begin >= end || end - begin > kMostMemory) {
+  if (memory.size() != request.extents.size() || begin >= end || end - begin > kMostMemory ||
+      total < least_bytes_) {
     return ENOSPC;
   }
   for (const iovec& piece : memory) {
@@ -163,26 +202,30 @@ PmLink::News PmLink::wait(int fd, std::vector<Arrived>& arrived) {
   for (;;) {
     if (const News news = look(arrived); news != News::Socket) return news;
     if (monotonic_ms() >= end) return News::Silent;
-    std::int64_t timeout_us = -1;
-    if (endpoint_->before_select(timeout_us) != 0) continue;
-    if (pipe_.has_output() && (timeout_us < 0 || timeout_us > kRoomLookUs))
-      timeout_us = kRoomLookUs;
-    is_asleep_ = true;
-    lock.unlock();
-    std::array<pollfd, 3> news{
-        {{fd, POLLIN, 0}, {endpoint_->poll_fd(), POLLIN, 0}, {wake_fd_, POLLIN, 0}}};
-    const std::int64_t left = std::max<std::int64_t>(end - monotonic_ms(), 0);
-    const std::int64_t most = timeout_us < 0 ? left : std::min((timeout_us + 999) / 1'000, left);
-    ::poll(news.data(), news.size(), static_cast<int>(most));
-    lock.lock();
-    if (is_asleep_) endpoint_->after_select();
-    is_asleep_ = false;
-    std::uint64_t drained = 0;
-    if (news[2].revents != 0) {
-      [[maybe_unused]] const ssize_t got = ::read(wake_fd_, &drained, sizeof drained);
-    }
-    if (news[0].revents != 0) return News::Socket;
+    if (rest(fd, end, lock)) return News::Socket;
   }
+}
+
+bool PmLink::rest(int fd, std::int64_t end_ms, std::unique_lock<std::mutex>& lock) {
+  pm::Endpoint::Sleep until;
+  if (endpoint_->prepare_sleep(-1, pm::ContextState::Rests, until) != 0) return false;
+  std::int64_t timeout_us = until.timeout_us;
+  if (pipe_.has_output() && (timeout_us < 0 || timeout_us > kRoomLookUs)) timeout_us = kRoomLookUs;
+  is_asleep_ = true;
+  lock.unlock();
+  std::array<pollfd, 4> news{
+      {{fd, POLLIN, 0}, until.news[0], until.news[1], {wake_fd_, POLLIN, 0}}};
+  const std::int64_t left = std::max<std::int64_t>(end_ms - monotonic_ms(), 0);
+  const std::int64_t most = timeout_us < 0 ? left : std::min((timeout_us + 999) / 1'000, left);
+  ::poll(news.data(), news.size(), static_cast<int>(most));
+  lock.lock();
+  if (is_asleep_) endpoint_->after_select();
+  is_asleep_ = false;
+  std::uint64_t drained = 0;
+  if (news[3].revents != 0) {
+    [[maybe_unused]] const ssize_t got = ::read(wake_fd_, &drained, sizeof drained);
+  }
+  return news[0].revents != 0;
 }
 
 }  // namespace score::pario

@@ -6,6 +6,7 @@
 
 #include "pario/channel/endpoints.hpp"
 #include "pario/channel/pipe.hpp"
+#include "pario/core/volume_file.hpp"
 
 #include <map>
 #include <mutex>
@@ -16,10 +17,8 @@
 
 namespace score::pario {
 
-// What $PARIO_TRANSPORT asks for. Udp: PM by UDP, also to a server of this node.
-enum class Transport { Usual, Pm, Udp, Tcp };
-
-// False: it is not "pm", "udp" or "tcp"; unset or empty is Usual.
+// What $PARIO_TRANSPORT asks for; unset or empty: nothing, and `transport` stays. False: it is not
+// "pm", "udp" or "tcp".
 bool read_transport(Transport& transport);
 
 class PmLink {
@@ -39,7 +38,8 @@ class PmLink {
   };
 
   // `fd`: the TCP connection after its handshake. With Usual only a server of this node is reached
-  // by PM. An errno value, or 0 and `made`, which is null if TCP is to be used.
+  // by PM. An errno value, or 0 and `made`, which is null if TCP is to be used. ETIMEDOUT: the
+  // server does not answer over UDP; ECONNRESET: it has closed the connection meanwhile.
   static int open(int fd, Transport transport, Exchange& exchange, std::unique_ptr<PmLink>& made);
   ~PmLink();
   PmLink(const PmLink&) = delete;
@@ -55,9 +55,12 @@ class PmLink {
   News wait(int fd, std::vector<Arrived>& arrived);
 
  private:
-  explicit PmLink(EndpointPtr endpoint, int wake_fd);
+  PmLink(EndpointPtr endpoint, int wake_fd, std::size_t least_bytes);
 
+  int greet(int fd);
   News look(std::vector<Arrived>& arrived);
+  // Under `lock`, which is free meanwhile. True: `fd` can be read.
+  bool rest(int fd, std::int64_t end_ms, std::unique_lock<std::mutex>& lock);
   bool take_replies(std::vector<Arrived>& arrived);
   void drop(std::uint32_t region);
   void drop_later();
@@ -71,6 +74,7 @@ class PmLink {
   std::vector<std::uint32_t> dropped_;              // still in use by PM
   bool is_asleep_ = false;                          // a thread waits in poll()
   int wake_fd_;                                     // ends that
+  std::size_t least_bytes_;                         // of a request
 };
 
 }  // namespace score::pario

@@ -107,6 +107,25 @@ bool receive_all(int fd, char* bytes, std::size_t length) {
   return receive_all(fd, std::span(&piece, 1));
 }
 
+bool InputAhead::take(int fd, std::span<char> bytes) {
+  for (;;) {
+    bytes = bytes.subspan(take_ahead(bytes));
+    if (bytes.empty()) return true;
+    const ssize_t received = ::recv(fd, bytes_.data(), bytes_.size(), 0);
+    if (received < 0 && errno == EINTR) continue;
+    if (received <= 0) return false;
+    begin_ = 0;
+    end_ = static_cast<std::size_t>(received);
+  }
+}
+
+std::size_t InputAhead::take_ahead(std::span<char> bytes) {
+  const std::size_t taken = std::min(bytes.size(), end_ - begin_);
+  std::copy_n(bytes_.data() + begin_, taken, bytes.data());
+  begin_ += taken;
+  return taken;
+}
+
 int connect_to(const std::string& host, const std::string& port, int timeout_ms, int& fd) {
   addrinfo hints{};
   hints.ai_socktype = SOCK_STREAM;

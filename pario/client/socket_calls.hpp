@@ -1,6 +1,7 @@
 // Whole transfers on a blocking socket.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -19,6 +20,22 @@ std::int64_t monotonic_ms();
 bool send_all(int fd, std::span<iovec> pieces);
 bool receive_all(int fd, std::span<iovec> pieces);
 bool receive_all(int fd, char* bytes, std::size_t length);
+
+// Takes short replies several at a time.
+class InputAhead {
+ public:
+  bool is_empty() const { return begin_ == end_; }
+
+  // All of `bytes`; receives more if needed. False: as above.
+  bool take(int fd, std::span<char> bytes);
+  // What is there of the next bytes; gives how many.
+  std::size_t take_ahead(std::span<char> bytes);
+
+ private:
+  std::array<char, 1'024> bytes_;
+  std::size_t begin_ = 0;
+  std::size_t end_ = 0;
+};
 
 // Connects within `timeout_ms`. An errno value, or 0 and `fd`.
 int connect_to(const std::string& host, const std::string& port, int timeout_ms, int& fd);

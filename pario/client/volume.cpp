@@ -11,7 +11,7 @@ int Volume::open(const std::string& path, std::unique_ptr<Volume>& volume, std::
   std::unique_ptr<Volume> made(new Volume);
   if (const int error = read_volume(path, made->description_, message)) return error;
   const auto servers = static_cast<std::uint32_t>(made->description_.servers.size());
-  Transport transport{};
+  Transport transport = made->description_.transport;
   if (!read_transport(transport)) {
     message = "PARIO_TRANSPORT: expected pm, udp or tcp";
     return EINVAL;

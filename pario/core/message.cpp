@@ -140,9 +140,17 @@ void take_forwarded(Cursor& cursor, Forwarded& forwarded) {
   cursor.take(forwarded.time_ns);
 }
 
+void take_once(Cursor& cursor, Once& once) {
+  cursor.take(once.client);
+  cursor.take(once.slot);
+  cursor.take(once.sequence);
+}
+
 bool take_body(Cursor& cursor, unsigned fields, Request& request) {
   request.forwarded = {};
+  request.once = {};
   if ((request.flags & kForwarded) != 0) take_forwarded(cursor, request.forwarded);
+  if ((request.flags & kOnce) != 0) take_once(cursor, request.once);
   if (fields & kMode) cursor.take(request.mode);
   if (fields & kNumber) cursor.take(request.number);
   if (fields & kOther) cursor.take(request.other);
@@ -162,6 +170,8 @@ bool are_numbers_valid(const Request& request) {
   const bool needs_id =
       request.op != Op::Statistics && request.op != Op::OpenChannel && request.op != Op::OpenData;
   if (request.id == 0 && needs_id) return false;
+  const bool is_once = (request.flags & kOnce) != 0;
+  if (is_once && (request.once.client == 0 || request.once.slot >= kServerWindow)) return false;
   switch (request.op) {
     case Op::Insert:
     case Op::Rename:
@@ -185,7 +195,8 @@ bool are_numbers_valid(const Request& request) {
       return request.number != 0;
     case Op::OpenChannel:
       return request.mode == static_cast<std::uint32_t>(ChannelKind::Near) ||
-             request.mode == static_cast<std::uint32_t>(ChannelKind::Udp);
+             request.mode == static_cast<std::uint32_t>(ChannelKind::Udp) ||
+             request.mode == static_cast<std::uint32_t>(ChannelKind::None);
     default:
       return true;
   }
@@ -233,6 +244,11 @@ void append_request(const Request& request, std::string& bytes) {
     put(bytes, request.forwarded.new_id);
     put(bytes, request.forwarded.time_ns);
   }
+  if ((request.flags & kOnce) != 0) {
+    put(bytes, request.once.client);
+    put(bytes, request.once.slot);
+    put(bytes, request.once.sequence);
+  }
   const unsigned fields = fields_of(request.op);
   if (fields & kMode) put(bytes, request.mode);
   if (fields & kNumber) put(bytes, request.number);
@@ -260,7 +276,8 @@ bool parse_sizes(std::span<const char, kHeaderBytes> header, Sizes& sizes) {
   cursor.take(part);
   const bool is_data =
       op == static_cast<std::uint16_t>(Op::Read) || op == static_cast<std::uint16_t>(Op::Write);
-  const int known = kAllFlags | (is_data ? kRemote : 0);
+  const int may_be = can_be_once(static_cast<Op>(op)) ? kAllFlags : kAllFlags & ~kOnce;
+  const int known = may_be | (is_data ? kRemote : 0);
   return op >= 1 && op <= static_cast<std::uint16_t>(Op::Last) && (flags & ~known) == 0 &&
          part <= kMaxServers && sizes.body <= kMaxBodyBytes &&
          (takes_data(static_cast<Op>(op)) ? sizes.data <= kMaxDataBytes : sizes.data == 0);
@@ -360,7 +377,8 @@ void append_statistics(const Statistics& statistics, std::string& bytes) {
   for (const std::uint64_t value :
        {statistics.capacity, statistics.used, statistics.files, statistics.requests,
         statistics.bytes_read, statistics.bytes_written, statistics.refused_keys,
-        statistics.refused_requests, statistics.refused_slow, statistics.queue}) {
+        statistics.refused_requests, statistics.refused_slow, statistics.queue, statistics.pm_bytes,
+        statistics.pm_clients, statistics.tcp_fallbacks}) {
     put(bytes, value);
   }
 }
@@ -370,7 +388,8 @@ bool parse_statistics(std::string_view bytes, Statistics& statistics) {
   for (std::uint64_t* value :
        {&statistics.capacity, &statistics.used, &statistics.files, &statistics.requests,
         &statistics.bytes_read, &statistics.bytes_written, &statistics.refused_keys,
-        &statistics.refused_requests, &statistics.refused_slow, &statistics.queue}) {
+        &statistics.refused_requests, &statistics.refused_slow, &statistics.queue,
+        &statistics.pm_bytes, &statistics.pm_clients, &statistics.tcp_fallbacks}) {
     cursor.take(*value);
   }
   return cursor.is_done();
@@ -382,6 +401,7 @@ void append_offer(const ChannelOffer& offer, std::string& bytes) {
   put(bytes, offer.process);
   put(bytes, offer.server_context);
   put(bytes, offer.client_context);
+  put(bytes, offer.payload);
 }
 
 bool parse_offer(std::string_view bytes, ChannelOffer& offer) {
@@ -391,6 +411,7 @@ bool parse_offer(std::string_view bytes, ChannelOffer& offer) {
   cursor.take(offer.process);
   cursor.take(offer.server_context);
   cursor.take(offer.client_context);
+  cursor.take(offer.payload);
   return cursor.is_done();
 }
 

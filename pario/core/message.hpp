@@ -96,7 +96,8 @@ constexpr Gathered unpack_gathered(std::uint32_t mode, std::uint64_t other) {
 // How a PM context reaches the client.
 enum class ChannelKind : std::uint32_t {
   Near = 1,  // the memory of the node; the server makes both contexts
-  Udp = 2,   // `number` is the client's address
+  Udp = 2,   // `number` is the client's address, and in its high 16 bits what a frame takes there
+  None = 3,  // a report: the client wanted PM and uses TCP, as of the errno value `number`
 };
 
 // Request flags.
@@ -107,8 +108,25 @@ inline constexpr std::uint16_t kStable = 8;     // Prepare: survives a loss of p
 inline constexpr std::uint16_t kStamped = 16;
 // A change that the leader of two replicas gives to the follower: see Forwarded.
 inline constexpr std::uint16_t kForwarded = 32;
+// A change that is not to be carried out twice though it may be sent twice: see Once.
+inline constexpr std::uint16_t kOnce = 64;
 inline constexpr std::uint16_t kAllFlags =
-    kExclusive | kDirectory | kStable | kStamped | kForwarded;
+    kExclusive | kDirectory | kStable | kStamped | kForwarded | kOnce;
+
+// Which of a client's changes this is. The server keeps the answer to the last one of each slot
+// with the change itself, and gives it again when the request is repeated after a connection or a
+// server has failed (as slots of NFS 4.1 sessions, RFC 8881, 2.10.6). A client has one request of
+// a slot at a time, and numbers them.
+struct Once {
+  std::uint64_t client = 0;  // random, of a connection and those made again after it; never 0
+  std::uint32_t slot = 0;    // less than kServerWindow
+  std::uint32_t sequence = 0;
+};
+
+constexpr bool can_be_once(Op op) {
+  return op == Op::Create || op == Op::Unlink || op == Op::Insert || op == Op::Rename ||
+         op == Op::Move || op == Op::Remove || op == Op::Reserve;
+}
 
 // What the leader has chosen, so that the follower does the same.
 struct Forwarded {
@@ -138,6 +156,7 @@ struct Request {
   // Part of the volume, from 1: a server that has copies serves several. 0: the server's own.
   std::uint32_t part = 0;
   Forwarded forwarded{};  // with kForwarded
+  Once once{};            // with kOnce
   std::uint32_t mode = 0;
   std::uint64_t number = 0;
   std::uint64_t other = 0;
@@ -226,9 +245,12 @@ struct Statistics {
   std::uint64_t refused_requests = 0;  // connections closed for a malformed request
   std::uint64_t refused_slow = 0;      // connections closed since they did not read or shake hands
   std::uint64_t queue = 0;             // requests without a reply, this one not counted
+  std::uint64_t pm_bytes = 0;          // of data read and written: moved by PM
+  std::uint64_t pm_clients = 0;        // connections whose data goes over PM now
+  std::uint64_t tcp_fallbacks = 0;     // connections that wanted PM and use TCP
 };
 
-inline constexpr std::size_t kStatisticsBytes = 80;
+inline constexpr std::size_t kStatisticsBytes = 104;
 void append_statistics(const Statistics& statistics, std::string& bytes);
 bool parse_statistics(std::string_view bytes, Statistics& statistics);
 
@@ -240,9 +262,10 @@ struct ChannelOffer {
   std::uint32_t process = 0;         // Near: of the server
   std::uint32_t server_context = 0;  // Near: its descriptors
   std::uint32_t client_context = 0;
+  std::uint32_t payload = 0;  // Udp: of a frame at most, as the path between both takes it
 };
 
-inline constexpr std::size_t kOfferBytes = 28;
+inline constexpr std::size_t kOfferBytes = 32;
 void append_offer(const ChannelOffer& offer, std::string& bytes);
 bool parse_offer(std::string_view bytes, ChannelOffer& offer);
 
@@ -263,14 +286,14 @@ inline constexpr std::int64_t kLeaseMs = 2'000;
 // IPv4 address and port, in the order of the network, as one number.
 using AddressBytes = std::array<std::uint8_t, 6>;
 std::uint64_t pack_address(const AddressBytes& address);
-AddressBytes unpack_address(std::uint64_t packed);
+AddressBytes unpack_address(std::uint64_t packed);  // of the low 48 bits
 
 // --- Handshake. The server greets, the client proves that it has the key, the server too. ---
 
 using Nonce = std::array<char, 16>;
 using Key = std::array<char, 16>;
 using Proof = std::array<char, 16>;
-inline constexpr std::string_view kMagic{"PARIO\1\0\0", 8};
+inline constexpr std::string_view kMagic{"PARIO\2\0\0", 8};
 inline constexpr std::size_t kGreetingBytes = 24;  // kMagic, nonce
 inline constexpr std::size_t kAnswerBytes = 40;    // kMagic, nonce, proof
 inline constexpr std::size_t kWelcomeBytes = 16;   // proof

@@ -85,6 +85,25 @@ TEST(Message, WhatTheLeaderHasChosenComesBack) {
   EXPECT_FALSE(parses(bytes_of(sent)));
 }
 
+TEST(Message, TheNumberOfAChangeComesBack) {
+  for (unsigned op = 1; op <= static_cast<unsigned>(Op::Last); ++op) {
+    Request sent = sample(static_cast<Op>(op));
+    sent.flags = kOnce;
+    sent.once = {99, kServerWindow - 1, 7};
+    Request got;
+    const std::string bytes = bytes_of(sent);
+    ASSERT_EQ(parse_request(bytes, got), can_be_once(sent.op)) << op;
+    if (!can_be_once(sent.op)) continue;
+    EXPECT_EQ(bytes_of(got), bytes);
+    sent.flags |= kForwarded;
+    EXPECT_TRUE(parses(bytes_of(sent)));
+    sent.once.slot = kServerWindow;
+    EXPECT_FALSE(parses(bytes_of(sent)));
+    sent.once = {0, 1, 7};
+    EXPECT_FALSE(parses(bytes_of(sent)));
+  }
+}
+
 TEST(Message, RefusesHostileListsOfServers) {
   Request request = sample(Op::PrepareTransaction);
   for (const std::vector<std::uint16_t>& servers :
@@ -204,12 +223,13 @@ TEST(Message, RepliesComeBack) {
   EXPECT_EQ(list.at(1).name, "two");
   EXPECT_FALSE(parse_entries(entries.substr(1), list));
   std::string statistics;
-  append_statistics({.used = 5, .queue = 3}, statistics);
+  append_statistics({.used = 5, .queue = 3, .tcp_fallbacks = 9}, statistics);
   EXPECT_EQ(statistics.size(), kStatisticsBytes);
   Statistics counts;
   ASSERT_TRUE(parse_statistics(statistics, counts));
   EXPECT_EQ(counts.used, 5U);
   EXPECT_EQ(counts.queue, 3U);
+  EXPECT_EQ(counts.tcp_fallbacks, 9U);
   EXPECT_FALSE(parse_statistics(statistics + "x", counts));
 }
 
@@ -277,12 +297,14 @@ TEST(Message, OffersAndPlacesComeBack) {
   const AddressBytes address{127, 0, 0, 1, 30, 255};
   EXPECT_EQ(unpack_address(pack_address(address)), address);
   std::string bytes;
-  append_offer({0x1234567890abcdef, pack_address(address), 4'000'000'000, 5, 6}, bytes);
+  append_offer({0x1234567890abcdef, pack_address(address), 4'000'000'000, 5, 6, 1'424}, bytes);
   ASSERT_EQ(bytes.size(), kOfferBytes);
   ChannelOffer offer;
   ASSERT_TRUE(parse_offer(bytes, offer));
   EXPECT_EQ(offer.process, 4'000'000'000);
   EXPECT_EQ(offer.client_context, 6U);
+  EXPECT_EQ(offer.payload, 1'424U);
+  EXPECT_EQ(unpack_address(std::uint64_t{1'424} << 48 | pack_address(address)), address);
   EXPECT_FALSE(parse_offer(bytes + "x", offer));
   EXPECT_FALSE(parse_offer(bytes.substr(1), offer));
   std::string place_bytes;

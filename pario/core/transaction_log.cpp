@@ -107,6 +107,9 @@ bool decode_body(std::string_view body, LogRecord& record) {
     case LogRecord::Kind::Applied:
       cursor.take(record.boot);
       break;
+    case LogRecord::Kind::Flushed:
+      cursor.take(record.file);
+      break;
     case LogRecord::Kind::Aborted:
     case LogRecord::Kind::Ended:
       break;
@@ -129,6 +132,7 @@ std::string encode(const LogRecord& record) {
     put_accesses(body, record.part);
   }
   if (record.kind == LogRecord::Kind::Applied) put(body, record.boot);
+  if (record.kind == LogRecord::Kind::Flushed) put(body, record.file);
   std::string bytes;
   put(bytes, static_cast<std::uint32_t>(body.size()));
   put(bytes, checksum(body));

@@ -53,12 +53,14 @@ struct LogRecord {
     Applied,       // id, boot: the writes are in the files; a loss of power may undo that
     Ended,         // id: all servers have committed
     Accesses,      // id, reads and writes: the first ones of a Prepared record that follows
-    Last = Accesses,
+    Flushed,       // id, file: what it has written there is on the disk
+    Last = Flushed,
   };
 
   Kind kind = Kind::Prepared;
   TransactionPart part;
   std::uint64_t boot = 0;  // of the system when it was applied
+  FileId file = 0;         // of Flushed
 
   friend bool operator==(const LogRecord&, const LogRecord&) = default;
 };

@@ -24,12 +24,16 @@ TEST(TransactionLog, GivesBackWhatWasWritten) {
   applied.kind = LogRecord::Kind::Applied;
   applied.part.id = 7;
   applied.boot = 99;
-  const std::string log = encode(prepared) + encode(applied);
+  LogRecord flushed{.kind = LogRecord::Kind::Flushed, .part = {}, .file = kFile};
+  flushed.part.id = 7;
+  const std::string log = encode(prepared) + encode(applied) + encode(flushed);
   LogRecord found;
   const std::size_t length = decode(log, found);
   EXPECT_EQ(found, prepared);
-  EXPECT_EQ(length + decode(std::string_view(log).substr(length), found), log.size());
+  const std::size_t next = length + decode(std::string_view(log).substr(length), found);
   EXPECT_EQ(found, applied);
+  EXPECT_EQ(next + decode(std::string_view(log).substr(next), found), log.size());
+  EXPECT_EQ(found, flushed);
 }
 
 TEST(TransactionLog, EndsAtADamagedOrShortRecord) {

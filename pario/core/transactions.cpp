@@ -461,6 +461,11 @@ void Transactions::replay(LogRecord record, std::uint64_t boot) {
   if (place == known_.end()) return;
   if (record.kind == LogRecord::Kind::Aborted) known_.erase(place);
   if (record.kind == LogRecord::Kind::Ended) place->second.waiting.clear();
+  // Not once more over what plain changes have put there since.
+  if (record.kind == LogRecord::Kind::Flushed) {
+    std::erase_if(place->second.part.writes,
+                  [&record](const WriteAccess& write) { return write.file == record.file; });
+  }
   if (record.kind != LogRecord::Kind::Applied || record.boot != boot) return;
   if (place->second.part.coordinator != server_) {
     known_.erase(place);

@@ -88,8 +88,13 @@ std::string take_line(std::string_view word, std::string_view value, VolumeDescr
     volume.directory = value;
     return value.starts_with('/') ? "" : "a directory begins with /";
   }
+  if (word == "transport") {
+    volume.transport = value == "pm" ? Transport::Nodes : Transport::Tcp;
+    return value == "pm" || value == "tcp" ? "" : "transport: pm or tcp";
+  }
   if (word != "server") {
-    return "expected name, key, stripe, server, replicas, size, expires, owner or directory";
+    return "expected name, key, stripe, server, replicas, size, expires, owner, directory or "
+           "transport";
   }
   ServerAddress address;
   if (!parse_server(value, address)) return "expected HOST:PORT";

@@ -26,6 +26,10 @@ struct ServerAddress {
   std::string port;  // decimal
 };
 
+// How data travels. Usual: by the data files on a node, else over TCP. Nodes: as Usual, but between
+// nodes by PM over UDP. Pm: by PM everywhere. Udp: by PM over UDP, also on a node.
+enum class Transport { Usual, Nodes, Pm, Udp, Tcp };
+
 struct VolumeDescription {
   std::string name;  // 1 to 64 of A-Z a-z 0-9 . _ -
   Key key{};
@@ -36,6 +40,7 @@ struct VolumeDescription {
   std::int64_t expires_s = 0;  // wall time; 0: never
   std::string owner;
   std::string directory;
+  Transport transport = Transport::Usual;  // Usual, Nodes or Tcp
 };
 
 // The replica of a part that is not on the server of its number is on the next one.

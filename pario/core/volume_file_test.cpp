@@ -58,8 +58,9 @@ TEST(VolumeFile, NamesTheFaultAndItsLine) {
     EXPECT_EQ(fault(server), "line 1: expected HOST:PORT");
   }
   EXPECT_EQ(fault("colour 5"),
-            "line 1: expected name, key, stripe, server, replicas, size, expires, owner or "
-            "directory");
+            "line 1: expected name, key, stripe, server, replicas, size, expires, owner, "
+            "directory or transport");
+  EXPECT_EQ(fault("transport carrier"), "line 1: transport: pm or tcp");
   EXPECT_EQ(fault("replicas 3"), "line 1: replicas: 1 or 2");
   EXPECT_EQ(fault("size 0"), "line 1: size: bytes, not 0");
   EXPECT_EQ(fault("size 18446744073709551615"), "line 1: size: bytes, not 0");

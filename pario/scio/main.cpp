@@ -46,6 +46,7 @@ constexpr const char* kUsage =
     "  --size SIZE         Size of the volume, such as 100G\n"
     "  --stripe SIZE       Bytes of a chunk of that volume, a power of two (1M)\n"
     "  --replicas 1|2      Servers that have each part (1)\n"
+    "  --transport pm|tcp  How data travels between nodes (tcp)\n"
     "  --expires TIME      When its servers remove it: a time from now such as 7d, or a Unix time\n"
     "  --force             destroy: also if some server cannot be reached\n"
     "  --help              Print this help and exit\n"
@@ -130,13 +131,18 @@ void make_directory(pario_volume* volume, const Options& options) {
 }
 
 void print_space(pario_volume* volume, const Options&) {
-  std::printf("%8s %16s %16s %16s %10s\n", "SERVER", "CAPACITY", "USED", "FREE", "FILES");
+  std::printf("%8s %16s %16s %16s %10s %16s %10s %10s\n", "SERVER", "CAPACITY", "USED", "FREE",
+              "FILES", "PM-BYTES", "PM-CLIENTS", "FALLBACKS");
   for (std::uint32_t server = 0; server < pario_servers(volume); ++server) {
     pario_space space{};
+    pario_traffic traffic{};
     check("server " + std::to_string(server), pario_get_server_space(volume, server, &space));
+    check("server " + std::to_string(server), pario_get_server_traffic(volume, server, &traffic));
     const std::uint64_t free = space.used < space.capacity ? space.capacity - space.used : 0;
-    std::printf("%8u %16" PRIu64 " %16" PRIu64 " %16" PRIu64 " %10" PRIu64 "\n", server,
-                space.capacity, space.used, free, space.files);
+    std::printf("%8u %16" PRIu64 " %16" PRIu64 " %16" PRIu64 " %10" PRIu64 " %16" PRIu64
+                " %10" PRIu64 " %10" PRIu64 "\n",
+                server, space.capacity, space.used, free, space.files, traffic.pm_bytes,
+                traffic.pm_clients, traffic.tcp_fallbacks);
   }
 }
 
@@ -188,7 +194,7 @@ void take_option(int letter, const char* value, Options& options) {
   const std::map<int, std::string*> texts{{'v', &options.volume},   {'c', &wanted.stripe},
                                           {'d', &wanted.directory}, {'l', &wanted.launcher},
                                           {'z', &wanted.size},      {'r', &wanted.replicas},
-                                          {'x', &wanted.expires}};
+                                          {'x', &wanted.expires},   {'t', &wanted.transport}};
   if (const auto text = texts.find(letter); text != texts.end()) *text->second = value;
   if (letter == 's') wanted.addresses.emplace_back(value);
   if (letter == 'o') wanted.hosts = split_list(value);
@@ -209,7 +215,7 @@ void take_names(Options& options) {
 }
 
 Options parse(int argc, char** argv) {
-  constexpr std::array<option, 15> kOptions{{{"volume", required_argument, nullptr, 'v'},
+  constexpr std::array<option, 16> kOptions{{{"volume", required_argument, nullptr, 'v'},
                                              {"server", required_argument, nullptr, 's'},
                                              {"stripe", required_argument, nullptr, 'c'},
                                              {"hosts", required_argument, nullptr, 'o'},
@@ -220,6 +226,7 @@ Options parse(int argc, char** argv) {
                                              {"size", required_argument, nullptr, 'z'},
                                              {"replicas", required_argument, nullptr, 'r'},
                                              {"expires", required_argument, nullptr, 'x'},
+                                             {"transport", required_argument, nullptr, 't'},
                                              {"force", no_argument, nullptr, 'f'},
                                              {"help", no_argument, nullptr, 'h'},
                                              {"version", no_argument, nullptr, 'V'},

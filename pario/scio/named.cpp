@@ -190,6 +190,7 @@ std::string describe(const NewVolume& wanted) {
   if (!wanted.expires.empty()) {
     text += "expires " + std::to_string(parse_expiry(wanted.expires)) + "\n";
   }
+  if (!wanted.transport.empty()) text += "transport " + wanted.transport + "\n";
   if (!wanted.directory.empty()) text += "directory " + wanted.directory + "\n";
   text += "owner " + user_name() + "\n";
   VolumeDescription volume;
@@ -254,9 +255,10 @@ void list_named() {
 void print_named(const std::string& name) {
   const VolumeDescription volume = read(name);
   std::printf("volume %s\nowner %s\nservers %zu\nreplicas %u\nstripe %" PRIu64 "\nsize %" PRIu64
-              "\nexpires %s\n",
+              "\nexpires %s\ntransport %s\n",
               volume.name.c_str(), volume.owner.c_str(), volume.servers.size(), volume.replicas,
-              volume.stripe, volume.size, time_text(volume.expires_s).c_str());
+              volume.stripe, volume.size, time_text(volume.expires_s).c_str(),
+              volume.transport == Transport::Nodes ? "pm" : "tcp");
   for (const ServerAddress& server : volume.servers) {
     std::printf("server %s:%s\n", server.host.c_str(), server.port.c_str());
   }

@@ -20,6 +20,7 @@ struct NewVolume {
   std::string stripe;
   std::string replicas;
   std::string expires;  // a time to live such as 7d, or seconds since 1970
+  std::string transport;
 };
 
 // All of these throw std::string: what failed, for people.

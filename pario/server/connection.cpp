@@ -253,7 +253,12 @@ void Connection::open_session(Transfer& transfer) {
   }
   std::erase_if(old_sessions_, [](const auto& session) { return session->is_idle(); });
   ChannelOffer offer;
-  transfer.answer.error = make_session(transfer.request, offer);
+  const Request& request = transfer.request;
+  if (request.mode == static_cast<std::uint32_t>(ChannelKind::None)) {
+    return owner_.fell_back(static_cast<int>(std::min<std::uint64_t>(request.number, 4'095)),
+                            peer_);
+  }
+  transfer.answer.error = make_session(request, offer);
   if (transfer.answer.error != 0) return;
   append_offer(offer, transfer.answer.body);
   owner_.wake(*this);
@@ -269,13 +274,16 @@ int Connection::make_session(const Request& request, ChannelOffer& offer) {
   } else {
     AddressBytes own{};
     UdpSocket socket;
+    const auto asked = static_cast<std::uint32_t>(request.number >> 48);
+    if (!is_payload(asked)) return EINVAL;
+    offer.payload = std::min(asked, payload_of_path(fd_));
     int error = own_host(fd_, own);
-    if (error == 0) error = open_udp_socket(own, socket);
+    if (error == 0) error = open_udp_socket(own, offer.payload, socket);
     if (error != 0) return error;
     offer.key = key;
     offer.address = pack_address(socket.address);
     const AddressBytes peer = unpack_address(request.number);
-    error = make_udp(std::move(socket), key, kServerRank, peer, endpoint);
+    error = make_udp(std::move(socket), {key, offer.payload}, kServerRank, peer, endpoint);
     if (error != 0) return error;
   }
   Session::Owner& self = *this;

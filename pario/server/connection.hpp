@@ -19,6 +19,11 @@ class ConnectionOwner {
  public:
   enum class Refused { WrongKey, BadRequest, TooSlow };
 
+  // A client that wanted PM uses TCP; `error`: why.
+  virtual void fell_back(int error, const std::string& peer) = 0;
+  // Bytes of data went to or from a client's memory by PM.
+  virtual void moved_by_pm(std::uint64_t bytes) = 0;
+
   virtual void execute(TransferPtr transfer) = 0;
   // False: no memory now; the owner calls resume() later.
   virtual bool admit(Connection& connection, std::size_t memory) = 0;
@@ -71,6 +76,8 @@ class Connection final : private Session::Owner {
   // See Session; less than 0 without one.
   std::int64_t session_due_us() const { return session_ ? session_->due_us() : -1; }
 
+  bool has_session() const { return session_ != nullptr && state_ == State::Open; }
+
   bool is_authenticated() const { return state_ == State::Open; }
 
  private:
@@ -103,6 +110,8 @@ class Connection final : private Session::Owner {
   void execute(TransferPtr transfer) override { owner_.execute(std::move(transfer)); }
 
   void wake() override { owner_.wake(*this); }
+
+  void moved(std::uint64_t bytes) override { owner_.moved_by_pm(bytes); }
 
   int make_session(const Request& request, ChannelOffer& offer);
   bool is_window_full() const;

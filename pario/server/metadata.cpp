@@ -8,7 +8,6 @@ namespace score::pario {
 namespace {
 
 constexpr std::uint32_t kModeBits = 07777;
-constexpr std::size_t kMostEnds = 100'000;
 constexpr std::size_t kMostChanged = 100'000;
 constexpr std::int64_t kSecond = 1'000'000'000;
 
@@ -23,7 +22,38 @@ void Metadata::run(Transfer& transfer, std::int64_t now_ns) {
     answer.error = EXDEV;
     return;
   }
+  const bool is_once = (request.flags & kOnce) != 0;
+  if (is_once) answer.error = repeat(request, answer);
+  if (answer.error != 0 || answer.is_repeated) return;
   answer.error = is_named ? run_name(request, answer) : run_id(request, transfer);
+  if (is_once && answer.error == 0) answer.error = remember(request, answer);
+}
+
+// Data of a removed file may still be there: the process that removed it was killed.
+int Metadata::repeat(const Request& request, Answer& answer) {
+  Store::Answered known;
+  const int error = store_.get_answer(request.once, known);
+  if (error != 0) return error == ENOENT ? 0 : error;
+  if (known.sequence - request.once.sequence < UINT32_MAX / 2 &&
+      known.sequence != request.once.sequence) {
+    return ESTALE;  // the client has had its answer, and sent another one
+  }
+  answer.is_repeated = known.sequence == request.once.sequence;
+  if (!answer.is_repeated) return 0;
+  answer.number = known.number;
+  answer.body = std::move(known.body);
+  Attributes removed;
+  if (request.op == Op::Remove) removals_.push_back(request.id);
+  if (request.op == Op::Unlink && request.number == 0 && parse_attributes(answer.body, removed) &&
+      home_of(removed.id) == place_.server) {
+    removals_.push_back(removed.id);
+  }
+  return 0;
+}
+
+int Metadata::remember(const Request& request, const Answer& answer) {
+  return store_.put_answer(request.once,
+                           {request.once.sequence, now_ns_, answer.number, answer.body});
 }
 
 int Metadata::run_name(const Request& request, Answer& answer) {
@@ -63,8 +93,8 @@ int Metadata::run_id(const Request& request, Transfer& transfer) {
     case Op::UnsealDirectory:
       return store_.set_sealed(request.id, false);
     case Op::Truncate:
-      ends_.erase(request.id);
       if (const int error = check_exists(request.id)) return error;
+      if (const int error = store_.remove_end(request.id)) return error;
       return data_.truncate(request.id, request.number);
     case Op::Reserve:
       return reserve(request, transfer.answer);
@@ -174,10 +204,9 @@ int Metadata::unlink(const Request& request, Answer& answer) {
   if (error == 0) error = store_.remove(request.id, request.name);
   if (error == 0) error = touch(request.id);
   if (error != 0 || home_of(target.id) != place_.server) return error;
-  ends_.erase(target.id);
   removals_.push_back(target.id);
   error = store_.remove(target.id);
-  return error == ENOENT ? 0 : error;
+  return error == 0 || error == ENOENT ? store_.remove_end(target.id) : error;
 }
 
 // What a new entry of type `mode` would replace; whether it may.
@@ -227,11 +256,11 @@ int Metadata::rename(const Request& request, Answer& answer) {
 
 int Metadata::remove(const Request& request, Answer& answer) {
   if (request.id == kRootId) return EBUSY;
-  ends_.erase(request.id);
   if (home_of(request.id) == place_.server) {
     const int error = describe(request.id, answer);
     if (error != 0) return error == ENOENT ? 0 : error;
     if (const int failed = store_.remove(request.id)) return failed;
+    if (const int failed = store_.remove_end(request.id)) return failed;
   }
   removals_.push_back(request.id);
   return 0;
@@ -241,17 +270,14 @@ int Metadata::reserve(const Request& request, Answer& answer) {
   Inode inode;
   if (const int error = store_.get(request.id, inode)) return error;
   DataStatus status;
-  std::uint64_t end = request.other;
+  std::uint64_t known = 0;
+  if (const int error = store_.get_end(request.id, known)) return error;
+  std::uint64_t end = std::max(request.other, known);
   // Of a file with data on several servers the client has seen the end.
   if (inode.wide == 0 && data_.status(request.id, status) == 0) end = std::max(end, status.size);
-  if (const auto known = ends_.find(request.id); known != ends_.end()) {
-    end = std::max(end, known->second);
-  }
   if (request.number > kMaxOffset - end) return EFBIG;
-  if (ends_.size() >= kMostEnds) ends_.clear();
-  ends_[request.id] = end + request.number;
   answer.number = end;
-  return 0;
+  return store_.put_end(request.id, end + request.number);
 }
 
 int Metadata::change(const Request& request) {

@@ -20,7 +20,8 @@ class Metadata {
   Metadata(const Place& place, Store& store, DataFiles& data)
       : place_(place), store_(store), data_(data) {}
 
-  // `now_ns`: wall time. Not for Read, Write, Sync and Statistics.
+  // `now_ns`: wall time. Not for Read, Write, Sync and Statistics. A change that was carried out
+  // before (Once) is not repeated; its answer is.
   void run(Transfer& transfer, std::int64_t now_ns);
 
   // May data of this file be made here? ENOENT if this is its home and it does not exist.
@@ -30,6 +31,8 @@ class Metadata {
   std::vector<FileId> take_removals() { return std::exchange(removals_, {}); }
 
  private:
+  int repeat(const Request& request, Answer& answer);
+  int remember(const Request& request, const Answer& answer);
   int run_name(const Request& request, Answer& answer);
   int run_id(const Request& request, Transfer& transfer);
   int create(const Request& request, Answer& answer);
@@ -54,7 +57,6 @@ class Metadata {
   Store& store_;
   DataFiles& data_;
   std::vector<FileId> removals_;
-  std::unordered_map<FileId, std::uint64_t> ends_;  // up to which appended data was set aside
   // Of directories; in the store it is up to a second older.
   std::unordered_map<FileId, std::int64_t> changed_;
   std::int64_t now_ns_ = 0;

@@ -67,6 +67,45 @@ TEST_F(MetadataTest, RemovesDataAfterTheCommit) {
   EXPECT_EQ(metadata_->check_exists(id), ENOENT);
 }
 
+TEST_F(MetadataTest, ARepeatedChangeHasItsAnswer) {
+  const Request create{.op = Op::Create,
+                       .flags = kExclusive | kOnce,
+                       .id = kRootId,
+                       .once = {5, 0, 1},
+                       .mode = S_IFREG | 0644,
+                       .name = "a"};
+  const Request unlink{
+      .op = Op::Unlink, .flags = kOnce, .id = kRootId, .once = {5, 1, 1}, .name = "a"};
+  ASSERT_EQ(run(create), 0);
+  const std::string made = answer_.body;
+  const FileId id = attributes().id;
+  ASSERT_EQ(store_->commit(), 0);
+  ASSERT_EQ(run(create), 0);
+  EXPECT_EQ(answer_.body, made);
+  ASSERT_EQ(run(unlink), 0);
+  EXPECT_EQ(metadata_->take_removals(), std::vector<FileId>{id});
+  const FileId next = this->create("a");
+  ASSERT_EQ(run(unlink), 0);
+  EXPECT_EQ(attributes().id, id);
+  EXPECT_EQ(metadata_->take_removals(), std::vector<FileId>{id}) << "its data may be there still";
+  EXPECT_EQ(run({.op = Op::GetAttributes, .id = next}), 0);
+  Request later = create;
+  later.once.sequence = 2;
+  EXPECT_EQ(run(later), EEXIST) << "a later change, though the same name";
+  later.name = "b";
+  EXPECT_EQ(run(later), 0);
+  EXPECT_EQ(run(create), ESTALE) << "the client has sent a later one";
+  const Request reserve{
+      .op = Op::Reserve, .flags = kOnce, .id = next, .once = {6, 0, UINT32_MAX}, .number = 10};
+  Request other = reserve;
+  other.once.sequence = 0;  // after UINT32_MAX
+  ASSERT_EQ(run(reserve), 0);
+  ASSERT_EQ(run(reserve), 0);
+  EXPECT_EQ(answer_.number, 0U);
+  ASSERT_EQ(run(other), 0);
+  EXPECT_EQ(answer_.number, 10U);
+}
+
 TEST_F(MetadataTest, SealedDirectoriesTakeNothing) {
   const FileId id = create("d", S_IFDIR | 0755);
   EXPECT_EQ(run({.op = Op::Create, .id = id, .mode = S_IFREG, .name = "x"}), 0);

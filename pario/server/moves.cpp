@@ -12,8 +12,15 @@ int Moves::open() {
 void Moves::run(TransferPtr transfer) {
   const Request& request = transfer->request;
   Store::Move move{request.other, std::string(request.name2), request.number};
-  if (transfer->answer.error == 0) transfer->answer.error = store_.put_move(move);
-  if (transfer->answer.error != 0) return finish_(std::move(transfer));
+  Answer& answer = transfer->answer;
+  bool is_over = false;
+  if (answer.error == 0 && answer.is_repeated) {
+    bool has = false;
+    answer.error = store_.has_move(move, has);
+    is_over = !has;
+  }
+  if (answer.error == 0 && !is_over) answer.error = store_.put_move(move);
+  if (answer.error != 0 || is_over) return finish_(std::move(transfer));
   made_.push_back({std::move(move), std::make_shared<TransferPtr>(std::move(transfer))});
 }
 

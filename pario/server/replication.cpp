@@ -32,7 +32,6 @@ bool is_for_leader(Op op) {
     case Op::Lookup:
     case Op::GetAttributes:
     case Op::ReadEntries:
-    case Op::Reserve:
     case Op::Statistics:
     case Op::Gather:
     case Op::Read:
@@ -80,6 +79,7 @@ bool is_change(Op op) {
     case Op::SealDirectory:
     case Op::UnsealDirectory:
     case Op::Truncate:
+    case Op::Reserve:
     case Op::Write:
     case Op::Sync:
       return true;
@@ -168,7 +168,8 @@ void Replication::start_change(TransferPtr transfer) {
 void Replication::local_done(TransferPtr transfer) {
   if (transfer->answer.error == 0 && !replica_->forwards()) note_missed(*transfer);
   if (transfer->answer.error != 0 || !replica_->forwards()) return end_change(std::move(transfer));
-  const Request request = transfer->request;
+  Request request = transfer->request;
+  if (request.op == Op::Reserve) request.other = transfer->answer.number;  // what was chosen
   std::shared_ptr<DataFile> file;
   // Removed meanwhile: the follower knows.
   if (request.op == Op::Write && parts_.files.get(request.id, false, file) != 0) {
@@ -240,7 +241,8 @@ void Replication::end_change(TransferPtr transfer) {
 
 void Replication::forward(Request request, const char* data, std::shared_ptr<void> keeps,
                           Forwarder::Done done) {
-  request.flags = static_cast<std::uint16_t>(request.flags | kForwarded);
+  // The data is here, however it came.
+  request.flags = static_cast<std::uint16_t>((request.flags & ~kRemote) | kForwarded);
   request.part = place_.part + 1;
   request.forwarded.view = view().number;
   request.forwarded.sequence = ++sequence_;

@@ -75,7 +75,7 @@ class Replication {
 
   // Of FillBegin: the follower keeps its files, but for those that it is told to drop.
   static constexpr std::uint64_t kQuick = std::uint64_t{1} << 63;
-  static constexpr std::uint32_t kDroppedFiles = 3;  // a table of FillTable
+  static constexpr std::uint32_t kDroppedFiles = 100;  // a table of FillTable
 
   void lead(TransferPtr transfer);
   void start_change(TransferPtr transfer);

@@ -28,6 +28,8 @@ constexpr unsigned kRingEntries = 1'024;
 constexpr std::size_t kMostConnections = 1'024;
 constexpr int kMostTries = 100;  // to have the port
 constexpr int kPauseMs = 50;
+// A client repeats a request for 20 s; a process that was stopped meanwhile, when it goes on.
+constexpr std::int64_t kKeepAnswersNs = std::int64_t{3'600} * 1'000'000'000;
 constexpr std::size_t kMostMemory = std::size_t{128} << 20;  // of data in flight
 static_assert(kMostMemory >= kMaxDataBytes);
 
@@ -339,6 +341,10 @@ void Server::tick() {
   transactions_->tick();
   if (copy_) copy_->transactions->tick();
   moves_->tick();
+  // An error shows in the next change.
+  const std::int64_t forgotten_ns = wall_ns() - kKeepAnswersNs;
+  static_cast<void>(store_->forget_answers(forgotten_ns));
+  if (copy_) static_cast<void>(copy_->store->forget_answers(forgotten_ns));
   const std::int64_t expires = options_.volume.expires_s;
   if (expires != 0 && wall_ns() / 1'000'000'000 >= expires && !must_remove_) {
     log_notice("volume expired", kv("volume", options_.volume.name));
@@ -363,7 +369,7 @@ void Server::read(TransferPtr transfer) {
     std::uint64_t stamp = 0;
     int error = parts.transactions.stamp(transfer->request, stamp);
     // A client writes the file directly, for a second or two: it gets no new lease.
-    if (error == 0 && leases_.has(transfer->request.id)) error = EAGAIN;
+    if (error == 0 && has_direct_writer(transfer->request.id)) error = EAGAIN;
     transfer->answer.error = error;
     if (error != 0) return answered_.push_back(std::move(transfer));
     put(transfer->answer.body, stamp);
@@ -395,7 +401,8 @@ void Server::execute(TransferPtr transfer) {
 }
 
 void Server::route(TransferPtr transfer) {
-  if (!own_replica_) return execute_here(std::move(transfer));
+  const bool is_of_part = transfer->request.op != Op::OpenChannel;
+  if (!own_replica_ || !is_of_part) return execute_here(std::move(transfer));
   const bool is_own = transfer->request.part == options_.server + 1;
   (is_own ? *own_replica_ : *other_replica_).run(std::move(transfer));
 }
@@ -409,6 +416,10 @@ void Server::route_admitted() {
 
 // What has ended here; a change of a leader is forwarded first.
 void Server::answer(TransferPtr transfer) {
+  if (!transfer->flushed.empty() && transfer->answer.error == 0) {
+    TransactionRequests& transactions = parts_of(transfer->request).transactions;
+    return transactions.end_flush(std::move(transfer));
+  }
   if (transfer->replication != nullptr) {
     Replication& replication = *transfer->replication;
     return replication.local_done(std::move(transfer));
@@ -465,6 +476,8 @@ void Server::statistics(Transfer& transfer) {
   counts_.bytes_read = parts.data.bytes_read();
   counts_.bytes_written = parts.data.bytes_written() + written_directly_;
   counts_.queue = counts_.requests > replied_ ? counts_.requests - replied_ - 1 : 0;
+  counts_.pm_clients = static_cast<std::uint64_t>(
+      std::ranges::count_if(sessions_, [](const Connection* one) { return one->has_session(); }));
   append_statistics(counts_, transfer.answer.body);
 }
 
@@ -516,6 +529,7 @@ void Server::start_syncs() {
   for (TransferPtr& transfer : std::exchange(syncs_, {})) {
     transfer->answer.number = commits_;
     const Parts parts = parts_of(transfer->request);
+    transfer->flushed = parts.transactions.begin_flush(transfer->request.id);
     const bool is_on_disk = !copy_ && synced_ >= commits_;
     parts.data.start_sync(std::move(transfer), is_on_disk ? -1 : parts.store.fd());
   }

@@ -84,6 +84,7 @@ class Server final : public ConnectionOwner {
   void gather(TransferPtr transfer);
   int describe_data(Answer& answer) const;
   int lease(const Transfer& transfer);
+  bool has_direct_writer(FileId id);
   void end_parked(const std::vector<Gatherings::Answer>& answers);
   void remove_ended();
   std::int64_t timeout_us() const;
@@ -97,6 +98,10 @@ class Server final : public ConnectionOwner {
   Buffers& buffers() override { return buffers_; }
 
   void refused(Refused why, const std::string& peer) override;
+  void fell_back(int error, const std::string& peer) override;
+
+  void moved_by_pm(std::uint64_t bytes) override { counts_.pm_bytes += bytes; }
+
   void closed(Connection& connection) override;
   void wake(Connection& connection) override;
   bool admit_session(Connection& connection) override;

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstring>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #include <utility>
@@ -60,6 +62,16 @@ int Server::lease(const Transfer& transfer) {
   return leases_.take(transfer.connection, std::move(file), request.number, monotonic_us() / 1'000);
 }
 
+// By its lease, or since it was stopped in the middle of a write, by its lock of the file.
+bool Server::has_direct_writer(FileId id) {
+  if (leases_.has(id)) return true;
+  std::shared_ptr<DataFile> file;
+  if (files_.get(id, false, file) != 0) return false;
+  if (::flock(file->fd.get(), LOCK_EX | LOCK_NB) != 0) return errno == EWOULDBLOCK;
+  ::flock(file->fd.get(), LOCK_UN);
+  return false;
+}
+
 // A rank is gone: those who wait with it are told.
 void Server::closed(Connection& connection) {
   leases_.leave(&connection);
@@ -81,6 +93,14 @@ bool Server::admit_session(Connection& connection) {
   if (sessions_.size() == kMostSessions) return false;
   sessions_.push_back(&connection);
   return true;
+}
+
+void Server::fell_back(int error, const std::string& peer) {
+  ++counts_.tcp_fallbacks;
+  if (!limiter_.allow(monotonic_now())) return;
+  log_warning("client cannot use PM: its data goes by TCP", kv("peer", peer),
+              kv("err", std::string_view(std::strerror(error))),
+              kv("suppressed", limiter_.take_suppressed()));
 }
 
 void Server::run_sessions() {

@@ -33,7 +33,7 @@ Session::Session(EndpointPtr endpoint, Ring& ring, Owner& owner)
 Session::~Session() = default;
 
 void Session::Polled::complete(int) {
-  session.is_polling_ = false;
+  is_polling = false;
   session.owner_.wake();
 }
 
@@ -67,8 +67,9 @@ bool Session::do_something() {
 }
 
 void Session::arm() {
-  std::int64_t timeout_us = -1;
-  if (endpoint_->before_select(timeout_us) != 0) return;
+  pm::Endpoint::Sleep sleep;
+  if (endpoint_->prepare_sleep(-1, pm::ContextState::Rests, sleep) != 0) return;
+  std::int64_t timeout_us = sleep.timeout_us;
   const auto needs_room = [](const Move& move) {
     return move.open.empty() && move.error == 0 && move.next < move.parts.size();
   };
@@ -76,9 +77,14 @@ void Session::arm() {
   if (waits_for_room && (timeout_us < 0 || timeout_us > kRoomLookUs)) timeout_us = kRoomLookUs;
   due_us_ = timeout_us < 0 ? -1 : monotonic_us() + timeout_us;
   is_armed_ = true;
-  if (is_polling_) return;
-  io_uring_prep_poll_add(ring_.next(&polled_), endpoint_->poll_fd(), POLLIN);
-  is_polling_ = true;
+  poll(peers_news_, sleep.news[0].fd);
+  poll(device_news_, sleep.news[1].fd);
+}
+
+void Session::poll(Polled& polled, int fd) {
+  if (polled.is_polling || fd < 0) return;
+  io_uring_prep_poll_add(ring_.next(&polled), fd, POLLIN);
+  polled.is_polling = true;
 }
 
 void Session::disarm() {
@@ -104,8 +110,12 @@ bool Session::take_one() {
   auto transfer = std::make_unique<Transfer>();
   transfer->bytes.assign(input_, 0, length);
   input_.erase(0, length);
-  if (!parse_request(transfer->bytes, transfer->request) ||
-      (transfer->request.flags & kRemote) == 0 || requests_ == kServerWindow) {
+  const bool is_parsed = parse_request(transfer->bytes, transfer->request);
+  if (is_parsed && transfer->request.op == Op::OpenChannel && !std::exchange(is_greeted_, true)) {
+    greet(transfer->request);
+    return true;
+  }
+  if (!is_parsed || (transfer->request.flags & kRemote) == 0 || requests_ == kServerWindow) {
     fault_ = Fault::BadRequest;
     return false;
   }
@@ -115,6 +125,13 @@ bool Session::take_one() {
   ++requests_;
   waiting_.push_back(std::move(transfer));
   return true;
+}
+
+// The client wants to know whether messages pass.
+void Session::greet(const Request& request) {
+  std::string bytes;
+  append_reply({.tag = request.tag}, bytes);
+  pipe_.push(std::move(bytes));
 }
 
 bool Session::admit_waiting() {
@@ -209,6 +226,7 @@ bool Session::start_parts(Move& move) {
     if (error != 0) break;
     move.open.push_back(op);
     ++move.next;
+    owner_.moved(part.length);
   }
   return something;
 }
@@ -257,8 +275,9 @@ void Session::close() {
   if (is_closed_) return;
   is_closed_ = true;
   disarm();
-  if (is_polling_) {
-    io_uring_prep_poll_remove(ring_.next(nullptr), reinterpret_cast<std::uint64_t>(&polled_));
+  for (Polled* polled : {&peers_news_, &device_news_}) {
+    if (!polled->is_polling) continue;
+    io_uring_prep_poll_remove(ring_.next(nullptr), reinterpret_cast<std::uint64_t>(polled));
   }
   requests_ -= waiting_.size();  // they have no memory yet
   waiting_.clear();

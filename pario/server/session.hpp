@@ -37,6 +37,8 @@ class Session {
     virtual void execute(TransferPtr transfer) = 0;
     // Calls turn() soon.
     virtual void wake() = 0;
+    // So many bytes of data went to or from the client's memory.
+    virtual void moved(std::uint64_t bytes) = 0;
 
    protected:
     ~Owner() = default;
@@ -55,7 +57,9 @@ class Session {
   void close();
 
   // After close(): nothing refers to it any more.
-  bool is_idle() const { return running_ == 0 && !is_polling_; }
+  bool is_idle() const {
+    return running_ == 0 && !peers_news_.is_polling && !device_news_.is_polling;
+  }
 
   // When turn() is to be called though nothing came (CLOCK_MONOTONIC); less than 0: never.
   std::int64_t due_us() const { return is_armed_ ? due_us_ : -1; }
@@ -88,10 +92,14 @@ class Session {
     void complete(int result) override;
 
     Session& session;
+    bool is_polling = false;  // the ring watches the descriptor
   };
+
+  void poll(Polled& polled, int fd);
 
   bool take_requests();
   bool take_one();
+  void greet(const Request& request);
   bool admit_waiting();
   void start_move(TransferPtr transfer, std::uint64_t length);
   bool advance_moves();
@@ -108,15 +116,16 @@ class Session {
   Ring& ring_;
   Owner& owner_;
   Pipe pipe_;
-  Polled polled_{*this};
+  Polled peers_news_{*this};   // memory of the node
+  Polled device_news_{*this};  // packets
   std::string input_;
   std::deque<TransferPtr> waiting_;  // for memory
   std::list<Move> moves_;
   std::size_t requests_ = 0;  // taken and not answered
   std::size_t running_ = 0;   // of them: handed to execute()
   Fault fault_ = Fault::None;
-  bool is_armed_ = false;    // before_select() has been called
-  bool is_polling_ = false;  // the ring watches the endpoint
+  bool is_armed_ = false;  // prepare_sleep() has been called
+  bool is_greeted_ = false;
   bool is_closed_ = false;
   bool has_moved_ = false;
   std::int64_t due_us_ = -1;

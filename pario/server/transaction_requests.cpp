@@ -4,11 +4,11 @@
 #include "pario/server/transaction_requests.hpp"
 
 #include "base/os/log.hpp"
+#include "pario/client/socket_calls.hpp"
 
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
-#include <ctime>
 #include <random>
 #include <unistd.h>
 
@@ -17,12 +17,6 @@ namespace {
 
 constexpr std::uint64_t kMostLog = std::uint64_t{64} << 20;
 constexpr std::int64_t kMostParkedMs = 20'000;  // a plain change behind a transaction in doubt
-
-std::int64_t monotonic_ms() {
-  timespec now{};
-  ::clock_gettime(CLOCK_MONOTONIC, &now);
-  return std::int64_t{now.tv_sec} * 1'000 + now.tv_nsec / 1'000'000;
-}
 
 Transactions::Prepare prepare_of(const Request& request, std::uint64_t token) {
   return {.id = request.number,
@@ -77,6 +71,8 @@ int TransactionRequests::open(int directory) {
   const auto replay = [this](LogRecord record) {
     // Perhaps in the kernel's cache only.
     for (const WriteAccess& one : record.part.writes) touched_.insert(one.file);
+    const TransactionPart* part = transactions_->part(record.part.id);
+    if (record.kind == LogRecord::Kind::Applied && part != nullptr) unflushed_.applied(*part);
     transactions_->replay(std::move(record), boot_);
   };
   if (const int error = log_.open(directory, replay)) return error;
@@ -117,6 +113,7 @@ void TransactionRequests::follow(TransferPtr transfer) {
   const TransactionId id = record.part.id;
   if (error == 0 && record.kind == LogRecord::Kind::Applied && transactions_->must_apply(id)) {
     error = write_all(*transactions_->part(id));
+    if (error == 0) unflushed_.applied(*transactions_->part(id));
   }
   if (error != 0) {
     transfer->answer.error = error;
@@ -137,6 +134,7 @@ void TransactionRequests::follow(TransferPtr transfer) {
 int TransactionRequests::clear() {
   reset(ESTALE);
   touched_.clear();
+  unflushed_.clear();
   return log_.replace("");
 }
 
@@ -330,6 +328,7 @@ void TransactionRequests::entered(TransactionId id) {
     return end_applying(id);
   }
   applying_[id].is_written = true;
+  unflushed_.applied(*part);
   if (!actions_.has_follower()) note_missed(id);
   transactions_->applied(id, boot_);
   run_actions();
@@ -426,7 +425,8 @@ void TransactionRequests::tick() {
     finish_(std::move(parked_.front().transfer));
     parked_.pop_front();
   }
-  if (log_.size() > kMostLog + 2 * compacted_size_ && !is_syncing_ && error_ == 0) {
+  const bool is_large = log_.size() > kMostLog + 2 * compacted_size_;
+  if (is_large && !is_syncing_ && flushes_.empty() && error_ == 0) {
     error_ = compact();
   }
 }
@@ -449,6 +449,30 @@ void TransactionRequests::synced(int result) {
   run_actions();
 }
 
+// These records are of this server's disk: the other replica makes its own.
+void TransactionRequests::end_flush(TransferPtr transfer) {
+  const std::string records = Unflushed::records(transfer->request.id, transfer->flushed);
+  const int error = error_ != 0 ? error_ : log_.append(records);
+  if (error != 0) {
+    transfer->flushed.clear();
+    transfer->answer.error = error;
+    return finish_(std::move(transfer));
+  }
+  auto flush = std::make_unique<Flush>(*this, std::move(transfer));
+  io_uring_prep_fsync(parts_.ring.next(flush.get()), log_.fd(), IORING_FSYNC_DATASYNC);
+  Flush* const key = flush.get();
+  flushes_.emplace(key, std::move(flush));
+}
+
+void TransactionRequests::flush_done(Flush& flush, int result) {
+  const std::unique_ptr<Flush> owned = std::move(flushes_.extract(&flush).mapped());
+  TransferPtr transfer = std::move(owned->transfer);
+  const std::vector<TransactionId> ids = std::exchange(transfer->flushed, {});
+  if (result < 0) transfer->answer.error = -result;
+  if (result >= 0) unflushed_.flushed(transfer->request.id, ids);
+  finish_(std::move(transfer));
+}
+
 // What was applied must be on the disk before the log forgets it. This stops the loop, rarely.
 int TransactionRequests::compact() {
   for (const FileId id : touched_) {
@@ -459,6 +483,7 @@ int TransactionRequests::compact() {
   const int error = log_.replace(transactions_->compacted());
   if (error != 0) return error;
   touched_.clear();
+  unflushed_.clear();
   actions_.synced(actions_.position());
   compacted_size_ = log_.size();
   return 0;

@@ -5,6 +5,7 @@
 
 #include "pario/core/range_gate.hpp"
 #include "pario/core/safe_actions.hpp"
+#include "pario/core/unflushed.hpp"
 #include "pario/server/metadata.hpp"
 #include "pario/server/peers.hpp"
 #include "pario/server/ring.hpp"
@@ -70,6 +71,13 @@ class TransactionRequests {
   void file_changed(FileId file) { transactions_->file_changed(file); }
 
   bool is_in_use(FileId file) const;
+
+  // Transactions that a sync of the file, which begins now, puts on the disk.
+  std::vector<TransactionId> begin_flush(FileId file) const { return unflushed_.of(file); }
+
+  // The sync has worked, with transfer->flushed: the log says so before `finish` gets the transfer
+  // again.
+  void end_flush(TransferPtr transfer);
   // Once per second.
   void tick();
   // At the end of a turn: starts the sync that replies wait for. Errno value: the log cannot be
@@ -85,6 +93,16 @@ class TransactionRequests {
     void complete(int result) override { owner.synced(result); }
 
     TransactionRequests& owner;
+  };
+
+  // The log is written after a file.
+  struct Flush final : Completion {
+    Flush(TransactionRequests& made, TransferPtr of) : owner(made), transfer(std::move(of)) {}
+
+    void complete(int result) override { owner.flush_done(*this, result); }
+
+    TransactionRequests& owner;
+    TransferPtr transfer;
   };
 
   // Committed, and on its way into the files of both replicas.
@@ -118,6 +136,7 @@ class TransactionRequests {
   void ask(const Action& action);
   void push(const Action& action);
   void synced(int result);
+  void flush_done(Flush& flush, int result);
   int compact();
 
   Parts parts_;
@@ -146,6 +165,8 @@ class TransactionRequests {
   bool must_admit_ = false;
   std::vector<TransferPtr> admitted_;
   std::set<FileId> touched_;  // since the last compaction
+  Unflushed unflushed_;
+  std::map<Flush*, std::unique_ptr<Flush>> flushes_;
 };
 
 }  // namespace score::pario

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "pario/core/message.hpp"
+#include "pario/core/transaction_log.hpp"
 #include "pario/store/data_files.hpp"
 
 #include <cstddef>
@@ -22,6 +23,7 @@ struct Answer {
   std::uint64_t number = 0;
   std::string body;
   std::uint32_t data_bytes = 0;  // of Transfer::data
+  bool is_repeated = false;      // of a change that was carried out before
 };
 
 // Memory for the data of requests. Larger blocks are kept for the next requests: fresh memory costs
@@ -73,6 +75,7 @@ struct Transfer {
   std::uint64_t ticket = 0;                     // of its gate
   TransactionRequests* transactions = nullptr;  // that have admitted it, as `plain`
   std::uint64_t plain = 0;
+  std::vector<TransactionId> flushed{};  // a Sync: what it puts on the disk of transactions
 };
 
 using TransferPtr = std::unique_ptr<Transfer>;

@@ -1,15 +1,30 @@
 // Transactions on volumes with one copy: clients vanish, servers are killed or lose power.
+#include "pario/core/unflushed.hpp"
 #include "pario/sim/transactions_world.hpp"
 
 #include <gtest/gtest.h>
 
 #include <array>
 #include <cstring>
+#include <list>
 #include <map>
 #include <memory>
 
 namespace score::pario {
 namespace {
+
+// A plain write and the fsync that makes it safe, as the server does it, in steps: a loss of power
+// may come between any two.
+struct SimSync {
+  enum class Step { Begins, IsInFile, IsLogged, IsSafe };
+
+  std::uint64_t place = 0;
+  std::uint64_t id = 0;
+  std::uint64_t plain = 0;
+  Step step = Step::Begins;
+  bool is_early = false;  // the file reaches the disk at the beginning of the fsync, or at its end
+  std::vector<TransactionId> flushed{};
+};
 
 struct SimServer {
   std::unique_ptr<Transactions> machine;
@@ -17,6 +32,8 @@ struct SimServer {
   std::size_t synced = 0;                          // records that survive a loss of power
   std::map<std::uint64_t, std::uint64_t> data;     // as processes see it
   std::map<std::uint64_t, std::uint64_t> on_disk;  // what a loss of power leaves
+  Unflushed unflushed;
+  std::list<SimSync> syncs;
   std::uint64_t boot = 1;
   std::uint32_t life = 0;
 };
@@ -38,18 +55,60 @@ class Cluster final : public TransactionsWorld {
 
   void write(const Key& key, std::uint64_t id, std::uint64_t plain) override {
     overwrite(key, id);
-    servers_[key.part].data[key.place] = id;
-    end_plain(key, id, plain);
+    SimServer& server = servers_[key.part];
+    server.data[key.place] = id;
+    if (!loses_power_) return end_plain(key, id, plain);
+    server.syncs.push_back({.place = key.place, .id = id, .plain = plain, .is_early = chance(2)});
   }
+
+  bool has_plain_writes() const override { return true; }
 
   void disturb() override {
     if (chance(60)) crash(pick(kParts));
+    const std::size_t part = pick(kParts);
+    auto& syncs = servers_[part].syncs;
+    if (!syncs.empty()) step(part, std::next(syncs.begin(), static_cast<long>(pick(syncs.size()))));
+  }
+
+  void step(std::size_t part, std::list<SimSync>::iterator at) {
+    SimServer& server = servers_[part];
+    switch (at->step) {
+      case SimSync::Step::Begins:
+        at->flushed = server.unflushed.of(kFile);
+        if (at->is_early) server.on_disk = server.data;
+        at->step = SimSync::Step::IsInFile;
+        return;
+      case SimSync::Step::IsInFile:
+        if (!at->is_early) server.on_disk = server.data;
+        append_flushed(server, at->flushed);
+        at->step = SimSync::Step::IsLogged;
+        return;
+      case SimSync::Step::IsLogged:
+        server.synced = server.log.size();
+        server.unflushed.flushed(kFile, at->flushed);
+        at->step = SimSync::Step::IsSafe;
+        return;
+      case SimSync::Step::IsSafe:
+        end_plain({part, at->place}, at->id, at->plain);
+        server.syncs.erase(at);
+    }
+  }
+
+  static void append_flushed(SimServer& server, const std::vector<TransactionId>& ids) {
+    std::string_view left;
+    const std::string records = Unflushed::records(kFile, ids);
+    LogRecord record;
+    for (left = records; !left.empty(); left.remove_prefix(decode(left, record))) {
+      server.log.emplace_back(left.substr(0, decode(left, record)));
+    }
   }
 
   void tick_parts() override {
     for (std::size_t i = 0; i < kParts; ++i) {
       servers_[i].machine->tick(now());
       drain(i);
+      auto& syncs = servers_[i].syncs;
+      for (auto at = syncs.begin(); at != syncs.end();) step(i, at++);
     }
   }
 
@@ -86,6 +145,7 @@ class Cluster final : public TransactionsWorld {
       std::memcpy(&server.data[write.extent.offset / kApart], write.data.data(), 8);
     }
     applied(number, id);
+    server.unflushed.applied(*part);
     server.machine->applied(id, server.boot);
   }
 
@@ -94,7 +154,12 @@ class Cluster final : public TransactionsWorld {
     if (loses_power_) {
       const std::size_t kept = server.synced + pick(server.log.size() - server.synced + 1);
       server.log.resize(kept);
+      for (const auto& [place, value] : server.data) {  // the kernel writes when it likes
+        if (chance(4)) server.on_disk[place] = value;
+      }
       server.data = server.on_disk;
+      server.syncs.clear();
+      server.unflushed.clear();
       ++server.boot;
     }
     lose_requests(number);
@@ -116,6 +181,7 @@ class Cluster final : public TransactionsWorld {
     server.log = server.machine->records();
     server.synced = server.log.size();
     server.on_disk = server.data;
+    server.unflushed.clear();
   }
 
   bool loses_power_;
@@ -132,7 +198,7 @@ TEST_P(Seeds, KilledServersAndClientsLeaveWholeTransactionsInOneOrder) {
   cluster.check();
 }
 
-TEST_P(Seeds, StableTransactionsSurviveALossOfPower) {
+TEST_P(Seeds, StableTransactionsAndSyncedWritesSurviveALossOfPower) {
   Cluster cluster(GetParam() + 1000, true);
   cluster.run(200);
   cluster.settle();

@@ -35,7 +35,7 @@ void TransactionsWorld::tick() {
 
 // A client reads some places, writes some of them, and commits as client/transaction.cpp does.
 void TransactionsWorld::begin(TransactionId id) {
-  if (!is_stable_ && chance(4)) return begin_plain(id);
+  if (has_plain_writes() && chance(4)) return begin_plain(id);
   History& history = histories_[id];
   const std::size_t count = 1 + pick(3);
   std::map<std::size_t, Transactions::Stage> stages;

@@ -68,13 +68,17 @@ class TransactionsWorld {
   // Carries out the actions of the machine.
   virtual void drain(std::size_t part) = 0;
   virtual std::uint64_t value(const Key& key) = 0;
-  // A plain write of `id`: overwrite() just before it, then end_plain(), at once or later.
+  // A plain write of `id`: overwrite() just before it, then end_plain(), at once or later: when it
+  // is as safe as it must be. Until then no one reads it.
   virtual void write(const Key& key, std::uint64_t id, std::uint64_t plain) = 0;
   // A fault, perhaps.
   virtual void disturb() = 0;
   virtual void tick_parts() = 0;
 
   virtual void heal() {}
+
+  // Plain writes that are acknowledged are as lasting as committed transactions.
+  virtual bool has_plain_writes() const { return !is_stable_; }
 
   // --- For those ---
   std::size_t pick(std::size_t count) { return random_() % count; }

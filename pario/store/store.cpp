@@ -1,6 +1,6 @@
 // Tables: "entries" has (parent, name) -> (id, mode), "inodes" id -> Inode, "others" the identity,
-// the next number, and a key for each sealed directory. Numbers in keys are big-endian, so that the
-// entries of a directory follow each other.
+// the next number, and a key for each sealed directory, "answers" (client, slot) -> answer. Numbers
+// in keys are big-endian, so that the entries of a directory follow each other.
 #include "pario/store/store.hpp"
 
 #include "pario/core/bytes.hpp"
@@ -48,6 +48,16 @@ std::string changed_key(FileId id) {
   return "changed" + key_of(id);
 }
 
+std::string end_key(FileId id) {
+  return "end" + key_of(id);
+}
+
+std::string answer_key(const Once& once) {
+  std::string key = key_of(once.client);
+  key += static_cast<char>(once.slot);
+  return key;
+}
+
 std::string move_key(FileId parent, std::string_view name) {
   return std::string(kMoveKey) + key_of(parent, name);
 }
@@ -78,9 +88,18 @@ struct StoredTarget {
   std::uint32_t zero = 0;
 };
 
+struct StoredAnswer {
+  std::uint32_t sequence = 0;
+  std::uint32_t body_bytes = 0;
+  std::int64_t time_ns = 0;
+  std::uint64_t number = 0;
+  std::array<char, kAttributeBytes> body{};
+};
+
 // Of the table "others": what both replicas have alike.
 bool is_copied(std::string_view key) {
-  return key == kNextKey || key.starts_with("sealed") || key.starts_with("changed");
+  return key == kNextKey || key.starts_with("sealed") || key.starts_with("changed") ||
+         key.starts_with("end");
 }
 
 // What another server sends must not make rows that a reader chokes on.
@@ -91,6 +110,7 @@ bool is_row(std::uint32_t table, std::string_view key, std::string_view value) {
            value.size() == sizeof(StoredTarget);
   }
   if (table == 1) return key.size() == kIdBytes && value.size() == sizeof(Inode);
+  if (table == 3) return key.size() == kIdBytes + 1 && value.size() == sizeof(StoredAnswer);
   return is_copied(key) && key.size() <= 7 + kIdBytes &&
          value.size() == (key.starts_with("sealed") ? 0 : sizeof(std::uint64_t));
 }
@@ -114,15 +134,17 @@ Store::~Store() {
 int Store::start(const std::string& directory, const Identity& identity, std::string& message) {
   int result = mdb_env_create(&environment_);
   if (result == 0) result = mdb_env_set_mapsize(environment_, kMapBytes);
-  if (result == 0) result = mdb_env_set_maxdbs(environment_, 4);
+  if (result == 0) result = mdb_env_set_maxdbs(environment_, 5);
   // The caller holds a lock of the directory, and this process has one thread.
   constexpr unsigned kFlags = MDB_NOSYNC | MDB_NOLOCK | MDB_NORDAHEAD | MDB_NOTLS;
   if (result == 0) result = mdb_env_open(environment_, directory.c_str(), kFlags, 0600);
   MDB_txn* transaction = nullptr;
   int error = errno_of(result);
   if (error == 0) error = writing(transaction);
-  for (const auto& [name, table] :
-       {std::pair{"entries", &entries_}, {"inodes", &inodes_}, {"others", &others_}}) {
+  for (const auto& [name, table] : {std::pair{"entries", &entries_},
+                                    {"inodes", &inodes_},
+                                    {"others", &others_},
+                                    {"answers", &answers_}}) {
     if (error == 0) error = errno_of(mdb_dbi_open(transaction, name, MDB_CREATE, table));
   }
   if (error == 0) error = errno_of(mdb_env_get_fd(environment_, &fd_));
@@ -232,6 +254,18 @@ int Store::remove_value(MDB_dbi table, std::string_view key) {
   return errno_of(mdb_del(transaction, table, &name, nullptr));
 }
 
+template <typename T>
+int Store::get_other(std::string_view key, T& value) {
+  std::string_view bytes;
+  const int error = get_value(others_, key, bytes);
+  return error != 0 ? error : copy_to(value, bytes);
+}
+
+int Store::remove_other(std::string_view key) {
+  const int error = remove_value(others_, key);
+  return error == ENOENT ? 0 : error;
+}
+
 int Store::find(FileId parent, std::string_view name, Target& target) {
   std::string_view value;
   StoredTarget stored;
@@ -305,15 +339,13 @@ int Store::is_sealed(FileId id, bool& sealed) {
 
 int Store::set_sealed(FileId id, bool sealed) {
   if (sealed) return put_value(others_, sealed_key(id), "");
-  const int error = remove_value(others_, sealed_key(id));
-  return error == ENOENT ? 0 : error;
+  return remove_other(sealed_key(id));
 }
 
 int Store::get_changed(FileId id, std::int64_t& changed_ns) {
-  std::string_view value;
   changed_ns = 0;
-  const int error = get_value(others_, changed_key(id), value);
-  return error == ENOENT ? 0 : error != 0 ? error : copy_to(changed_ns, value);
+  const int error = get_other(changed_key(id), changed_ns);
+  return error == ENOENT ? 0 : error;
 }
 
 int Store::put_changed(FileId id, std::int64_t changed_ns) {
@@ -321,8 +353,72 @@ int Store::put_changed(FileId id, std::int64_t changed_ns) {
 }
 
 int Store::remove_changed(FileId id) {
-  const int error = remove_value(others_, changed_key(id));
+  return remove_other(changed_key(id));
+}
+
+int Store::get_end(FileId id, std::uint64_t& end) {
+  end = 0;
+  const int error = get_other(end_key(id), end);
   return error == ENOENT ? 0 : error;
+}
+
+int Store::put_end(FileId id, std::uint64_t end) {
+  return put_value(others_, end_key(id), bytes_of(end));
+}
+
+int Store::remove_end(FileId id) {
+  return remove_other(end_key(id));
+}
+
+int Store::get_answer(const Once& once, Answered& answered) {
+  std::string_view value;
+  StoredAnswer stored;
+  int error = get_value(answers_, answer_key(once), value);
+  if (error == 0) error = copy_to(stored, value);
+  if (error != 0) return error;
+  if (stored.body_bytes > stored.body.size()) return EIO;
+  answered = {
+      stored.sequence, stored.time_ns, stored.number, {stored.body.data(), stored.body_bytes}};
+  return 0;
+}
+
+int Store::put_answer(const Once& once, const Answered& answered) {
+  StoredAnswer stored{answered.sequence,
+                      static_cast<std::uint32_t>(answered.body.size()),
+                      answered.time_ns,
+                      answered.number,
+                      {}};
+  if (answered.body.size() > stored.body.size()) return EINVAL;
+  std::ranges::copy(answered.body, stored.body.begin());
+  return put_value(answers_, answer_key(once), bytes_of(stored));
+}
+
+int Store::forget_answers(std::int64_t before_ns) {
+  constexpr int kMostRows = 1'000;
+  MDB_txn* transaction = nullptr;
+  if (const int error = reading(transaction)) return error;
+  MDB_cursor* cursor = nullptr;
+  int result = mdb_cursor_open(transaction, answers_, &cursor);
+  if (result != 0) return errno_of(result);
+  MDB_val key = value_of(forgotten_);
+  MDB_val value{};
+  std::vector<std::string> old;
+  result = mdb_cursor_get(cursor, &key, &value, forgotten_.empty() ? MDB_FIRST : MDB_SET_RANGE);
+  for (int rows = 0; result == 0 && rows < kMostRows; ++rows) {
+    StoredAnswer stored;
+    forgotten_ = text_of(key);
+    if (copy_to(stored, text_of(value)) != 0 || stored.time_ns < before_ns) {
+      old.push_back(forgotten_);
+    }
+    result = mdb_cursor_get(cursor, &key, &value, MDB_NEXT);
+  }
+  mdb_cursor_close(cursor);
+  if (result == MDB_NOTFOUND) forgotten_.clear();  // from the start next time
+  int error = result == MDB_NOTFOUND ? 0 : errno_of(result);
+  for (const std::string& one : old) {
+    if (error == 0) error = remove_value(answers_, one);
+  }
+  return error;
 }
 
 int Store::make_id(FileId& id) {
@@ -346,9 +442,7 @@ int Store::take_id(FileId id) {
 }
 
 int Store::get_number(std::string_view name, std::uint64_t& number) {
-  std::string_view value;
-  const int error = get_value(others_, std::string("number ") + std::string(name), value);
-  return error != 0 ? error : copy_to(number, value);
+  return get_other(std::string("number ") + std::string(name), number);
 }
 
 int Store::put_number(std::string_view name, std::uint64_t number) {
@@ -359,9 +453,15 @@ int Store::put_move(const Move& move) {
   return put_value(others_, move_key(move.parent, move.name), bytes_of(move.id));
 }
 
-int Store::remove_move(const Move& move) {
-  const int error = remove_value(others_, move_key(move.parent, move.name));
+int Store::has_move(const Move& move, bool& has) {
+  std::string_view value;
+  const int error = get_value(others_, move_key(move.parent, move.name), value);
+  has = error == 0 && value == bytes_of(move.id);
   return error == ENOENT ? 0 : error;
+}
+
+int Store::remove_move(const Move& move) {
+  return remove_other(move_key(move.parent, move.name));
 }
 
 int Store::list_moves(std::vector<Move>& moves) {
@@ -389,7 +489,7 @@ int Store::list_moves(std::vector<Move>& moves) {
 }
 
 int Store::dump(const std::function<void(std::uint32_t table, std::string rows)>& send) {
-  const std::array<MDB_dbi, 3> tables{entries_, inodes_, others_};
+  const std::array<MDB_dbi, 4> tables{entries_, inodes_, others_, answers_};
   for (std::uint32_t table = 0; table < tables.size(); ++table) {
     if (const int error = dump_table(table, tables[table], send)) return error;
   }
@@ -421,8 +521,8 @@ int Store::dump_table(std::uint32_t table, MDB_dbi handle,
 }
 
 int Store::load(std::uint32_t table, std::string_view rows) {
-  if (table > 2) return EINVAL;
-  const MDB_dbi handle = table == 0 ? entries_ : table == 1 ? inodes_ : others_;
+  const std::array<MDB_dbi, 4> tables{entries_, inodes_, others_, answers_};
+  if (table >= tables.size()) return EINVAL;
   Cursor cursor{rows};
   while (cursor.ok && !cursor.left.empty()) {
     std::string_view key;
@@ -430,7 +530,7 @@ int Store::load(std::uint32_t table, std::string_view rows) {
     cursor.take_text(key);
     cursor.take_text(value);
     if (!cursor.ok || !is_row(table, key, value)) return EINVAL;
-    if (const int error = put_value(handle, key, value)) return error;
+    if (const int error = put_value(tables[table], key, value)) return error;
   }
   return cursor.ok ? 0 : EINVAL;
 }
@@ -438,7 +538,7 @@ int Store::load(std::uint32_t table, std::string_view rows) {
 int Store::clear() {
   MDB_txn* transaction = nullptr;
   int error = writing(transaction);
-  for (const MDB_dbi table : {entries_, inodes_, others_}) {
+  for (const MDB_dbi table : {entries_, inodes_, others_, answers_}) {
     if (error == 0) error = errno_of(mdb_drop(transaction, table, 0));
   }
   if (error == 0) error = put_value(others_, kIdentityKey, identity_);

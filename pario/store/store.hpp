@@ -62,6 +62,10 @@ class Store {
   int get_changed(FileId id, std::int64_t& changed_ns);
   int put_changed(FileId id, std::int64_t changed_ns);
   int remove_changed(FileId id);
+  // Up to which appended data of a file was set aside; 0: not known.
+  int get_end(FileId id, std::uint64_t& end);
+  int put_end(FileId id, std::uint64_t end);
+  int remove_end(FileId id);
   // A number that no file of this server has had. ENOSPC: what is left of the disk is for removing.
   int make_id(FileId& id);
   std::uint64_t count();
@@ -74,8 +78,22 @@ class Store {
   };
 
   int put_move(const Move& move);
+  int has_move(const Move& move, bool& has);
   int remove_move(const Move& move);
   int list_moves(std::vector<Move>& moves);
+
+  // The answer to a change, beside the change.
+  struct Answered {
+    std::uint32_t sequence = 0;
+    std::int64_t time_ns = 0;
+    std::uint64_t number = 0;
+    std::string body;  // at most kAttributeBytes
+  };
+
+  int get_answer(const Once& once, Answered& answered);
+  int put_answer(const Once& once, const Answered& answered);
+  // Some of those that were put before `before_ns`; repeated calls reach them all.
+  int forget_answers(std::int64_t before_ns);
 
   // Numbers of the caller, by name: at most 16 letters. ENOENT.
   int get_number(std::string_view name, std::uint64_t& number);
@@ -114,6 +132,10 @@ class Store {
   int get_value(MDB_dbi table, std::string_view key, std::string_view& value);
   int put_value(MDB_dbi table, std::string_view key, std::string_view value);
   int remove_value(MDB_dbi table, std::string_view key);
+  // Of the table "others".
+  template <typename T>
+  int get_other(std::string_view key, T& value);
+  int remove_other(std::string_view key);
 
   std::uint32_t server_;
   std::string identity_;
@@ -124,6 +146,8 @@ class Store {
   MDB_dbi entries_ = 0;
   MDB_dbi inodes_ = 0;
   MDB_dbi others_ = 0;
+  MDB_dbi answers_ = 0;
+  std::string forgotten_;       // key in answers_ up to which forget_answers() came last
   std::uint64_t next_ = 0;      // number of the next file
   std::uint64_t next_end_ = 0;  // numbers below are set aside in the store
   int fd_ = -1;

@@ -155,6 +155,37 @@ TEST(Store, AReplicaIsFilledFromTheRowsOfTheOther) {
   EXPECT_GT(next, id);
 }
 
+TEST(Store, KeepsAnswersUntilTheyAreOld) {
+  const TestDirectory directory;
+  const TestDirectory other_directory;
+  auto store = open_store(directory);
+  constexpr std::uint64_t kClients = 1'500;
+  for (std::uint64_t client = 1; client <= kClients; ++client) {
+    const auto time_ns = static_cast<std::int64_t>(client);
+    ASSERT_EQ(store->put_answer({client, 2, 9}, {9, time_ns, 5, std::string(48, 'a')}), 0);
+  }
+  ASSERT_EQ(store->put_answer({1, 3, 4}, {4, 1, 6, ""}), 0);
+  ASSERT_EQ(store->commit(), 0);
+  auto other = open_store(other_directory);
+  for (const auto& [table, rows] : dump_of(*store)) ASSERT_EQ(other->load(table, rows), 0);
+  store.reset();
+  store = open_store(directory);
+  for (Store* one : {store.get(), other.get()}) {
+    Store::Answered answered;
+    EXPECT_EQ(one->get_answer({1, 0, 1}, answered), ENOENT);
+    ASSERT_EQ(one->get_answer({1, 2, 9}, answered), 0);
+    EXPECT_EQ(answered.sequence, 9U);
+    EXPECT_EQ(answered.number, 5U);
+    EXPECT_EQ(answered.body, std::string(48, 'a'));
+  }
+  EXPECT_EQ(store->put_answer({1, 2, 9}, {9, 1, 5, std::string(49, 'a')}), EINVAL);
+  for (int turn = 0; turn < 4; ++turn) ASSERT_EQ(store->forget_answers(kClients), 0);
+  Store::Answered answered;
+  EXPECT_EQ(store->get_answer({kClients - 1, 2, 9}, answered), ENOENT);
+  EXPECT_EQ(store->get_answer({1, 3, 4}, answered), ENOENT);
+  EXPECT_EQ(store->get_answer({kClients, 2, 9}, answered), 0);
+}
+
 TEST(Store, AChosenNumberIsNotChosenAgain) {
   const TestDirectory directory;
   auto store = open_store(directory);
@@ -214,10 +245,11 @@ TEST(Store, RefusesHostileRows) {
   ASSERT_EQ(store->make_id(id), 0);
   ASSERT_EQ(store->put(id, Inode{0100644, 0, 1, 1}), 0);
   ASSERT_EQ(store->put(kRootId, "name", {id, 0100644}), 0);
+  ASSERT_EQ(store->put_answer({1, 0, 1}, {1, 1, 1, "body"}), 0);
   const auto batches = dump_of(*store);
   std::mt19937 random(3);
   for (const auto& [table, rows] : batches) {
-    EXPECT_EQ(store->load(table + 3, rows), EINVAL);
+    EXPECT_EQ(store->load(table + 4, rows), EINVAL);
     for (std::size_t length = 1; length < rows.size(); ++length) {
       static_cast<void>(store->load(table, rows.substr(0, length)));
     }

@@ -40,13 +40,13 @@ function draw(nodes: Node[], most: number) {
 function table(places: Place[]): Table {
   return {
     caption: 'Servers of striped volumes',
-    head: ['node', 'job', 'used', 'capacity', 'written kB/s', 'read kB/s', 'requests /s', 'queue', 'restarts', 'state'],
+    head: ['node', 'job', 'used', 'capacity', 'written kB/s', 'read kB/s', 'requests /s', 'queue', 'restarts', 'TCP for PM', 'state'],
     rows: places.length,
     row: (index) => {
       const { node, volume } = places[index]!;
       return [
         node, String(volume.job), bytes(volume.used_bytes), bytes(volume.capacity_bytes), (written(volume) / 1e3).toFixed(1), (read(volume) / 1e3).toFixed(1),
-        volume.requests_per_s.toFixed(0), String(volume.queue), String(volume.restarts), volume.down ? 'down' : 'up',
+        volume.requests_per_s.toFixed(0), String(volume.queue), String(volume.restarts), String(volume.fallbacks), volume.down ? 'down' : 'up',
       ];
     },
   };
@@ -58,6 +58,7 @@ export function ScratchPanel({ snapshot }: { snapshot: Snapshot }) {
   const volumes = places.map((place) => place.volume);
   const perNode = snapshot.nodes.map((node) => Math.max(sum(volumesOf(node), written), sum(volumesOf(node), read)));
   const most = Math.max(least, ...perNode);
+  const fallbacks = sum(volumes, (volume) => volume.fallbacks);
   const down = volumes.filter((volume) => volume.down).length;
   return (
     <Panel id="scratch" title="Scratch" table={() => table(places)}>
@@ -65,6 +66,7 @@ export function ScratchPanel({ snapshot }: { snapshot: Snapshot }) {
       <p class="hint">
         {`up: written, ${rate(sum(volumes, written), 'B/s')} in all; down: read, ${rate(sum(volumes, read), 'B/s')}; `}
         {`${bytes(sum(volumes, (volume) => volume.used_bytes))} used; ${sum(volumes, (volume) => volume.queue)} requests wait`}
+        {fallbacks > 0 ? `; ${fallbacks} connections wanted PM and use TCP` : ''}
         {down > 0 ? `; ${down} servers do not answer` : ''}
       </p>
     </Panel>

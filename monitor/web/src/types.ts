@@ -33,6 +33,7 @@ export interface Volume {
   requests_per_s: number;
   queue: number;
   restarts: number;
+  fallbacks: number;
   down: boolean;
 }
 

@@ -124,6 +124,8 @@ void export_scratch(Exporter& out, const monitor::ClusterView& view,
   auto queue = out.gauge("scored_scratch_queue", "Requests that servers have not answered.");
   auto down = out.gauge("scored_scratch_servers_down", "Servers that do not answer.");
   auto bytes = out.counter("scored_scratch_bytes_total", "Bytes through a node's servers.");
+  auto fallbacks =
+      out.counter("scored_scratch_fallbacks_total", "Connections that wanted PM and use TCP.");
   for (std::uint32_t i = 0; i < view.nodes.size(); ++i) {
     const auto& node = view.nodes[i];
     if (node.scratch == Bytes(0)) continue;
@@ -145,6 +147,7 @@ void export_scratch(Exporter& out, const monitor::ClusterView& view,
                 {{"node", node.name}, {"direction", "read"}});
     bytes.value(static_cast<double>(scratch->written_bytes()),
                 {{"node", node.name}, {"direction", "written"}});
+    fallbacks.value(static_cast<double>(scratch->fallbacks()), {{"node", node.name}});
   }
 }
 
@@ -193,6 +196,8 @@ std::string metrics_text(const MetricsInput& input) {
   out.counter("scored_timetables_late_total", "Timetables that reached a node late.")
       .value(static_cast<double>(input.counters.late_epochs));
   if (input.has_current_follower) {
+    out.gauge("scored_head_in_charge", "1: this head is in charge; 0: it follows the other one.")
+        .value(1);
     out.gauge("scored_head_follower_current",
               "1: the other head has every change and can take over. This one is in charge.")
         .value(*input.has_current_follower ? 1 : 0);

@@ -161,6 +161,7 @@ std::vector<monitor::VolumeSample> volumes_of(const wire::NodeSample& message) {
     volume.requests = sent.requests();
     volume.queue = sent.queue();
     volume.restarts = sent.restarts();
+    volume.fallbacks = sent.fallbacks();
     volume.is_down = sent.is_down();
   }
   return volumes;

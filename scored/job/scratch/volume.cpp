@@ -64,6 +64,10 @@ std::string JobVolume::missing_here() {
   return {};
 }
 
+void JobVolume::set_transport(std::string_view wanted) {
+  transport_ = wanted == "pm" || wanted == "udp" ? "pm" : wanted == "tcp" ? "tcp" : "";
+}
+
 // ---- before the tasks ---------------------------------------------------------------------------
 
 base::Status JobVolume::begin() {
@@ -111,6 +115,7 @@ void JobVolume::say_listening() {
 base::Status JobVolume::describe(const wire::ScratchServers& servers) {
   std::string text = fmt::format("name job-{}\nkey {}\n", attempt_, key_);
   for (const std::string& server : servers.servers()) text += fmt::format("server {}\n", server);
+  if (!transport_.empty()) text += fmt::format("transport {}\n", transport_);
   std::string message;
   if (!pario::parse_volume(text, volume_, message)) {
     return base::fail(base::Errc::Malformed, "description of the volume: {}", message);
@@ -145,6 +150,7 @@ void JobVolume::mounted() {
       sample.set_written_bytes(got->bytes_written);
       sample.set_requests(got->requests);
       sample.set_queue(got->queue);
+      sample.set_fallbacks(got->tcp_fallbacks);
     }
     send_sample();
   });

@@ -20,6 +20,7 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace score::shepherd {
@@ -43,6 +44,8 @@ class JobVolume {
   // What this node lacks for a volume, for the user; empty: nothing.
   static std::string missing_here();
 
+  // The user's PARIO_TRANSPORT: with "pm" or "udp" data goes by PM between nodes. Before serve().
+  void set_transport(std::string_view wanted);
   // Errors: one line for the user.
   base::Status begin();
   // Repeated, or before begin() succeeded: nothing happens.
@@ -77,6 +80,7 @@ class JobVolume {
   std::string path_;
   std::string host_;
   std::string key_;
+  std::string transport_;  // of the description; empty: the usual one
   base::AttemptId attempt_;
   std::uint32_t index_;
   std::uint32_t count_;  // nodes of the job

@@ -33,6 +33,11 @@ void Shepherd::start_volume() {
   handlers.failed = [this](const std::string& why) { refuse(kExitError, why); };
   handlers.sample = [this](const wire::ShepherdScratch& sample) { link_.send(sample); };
   volume_.emplace(loop_, plan_->prepare, plan_->spec.scratch_key(), std::move(handlers));
+  constexpr std::string_view kTransport = "PARIO_TRANSPORT=";
+  for (const std::string_view variable : plan_->spec.env()) {
+    if (!variable.starts_with(kTransport)) continue;
+    volume_->set_transport(variable.substr(kTransport.size()));
+  }
   plan_->spec.clear_scratch_key();  // the tasks' side does not need it
 }
 

@@ -12,10 +12,11 @@ REQUIRED = [pytest.mark.skipif(not (BIN / 'scored-pario-mount').exists(), reason
 
 
 class Mount:
-    def __init__(self, file, directory):
+    def __init__(self, file, directory, transport=''):
         directory.mkdir()
         self.directory = directory
-        subprocess.run([BIN / 'scored-pario-mount', '--volume', file, directory], check=True, timeout=30)
+        self.messages = subprocess.run([BIN / 'scored-pario-mount', '--volume', file, directory], check=True, timeout=90,
+                                       stderr=subprocess.PIPE, text=True, env=os.environ | {'PARIO_TRANSPORT': transport}).stderr
 
     def stop(self):
         if subprocess.run(['fusermount3', '-u', self.directory]).returncode:

@@ -11,12 +11,12 @@ import pytest
 from figures import figure
 from volumes import BIN, Client, Servers, errno_of, make_temporary
 
-MAGIC = b'PARIO\x01\x00\x00'
+MAGIC = b'PARIO\x02\x00\x00'
 MASK = 2**64 - 1
 OUTSIDE = f'/tmp/pario-outside-{os.getpid()}'
 LOOKUP, CREATE, TRUNCATE, READ, WRITE, STATISTICS = 1, 2, 14, 15, 16, 19
 STAGE, PREPARE, DECIDE, FINISH, JOIN, FILL_BEGIN, FILL_TABLE = 20, 21, 22, 23, 26, 27, 28
-FORWARDED, DESTROY, MOVE = 32, 30, 31
+FORWARDED, ONCE, DESTROY, MOVE = 32, 64, 30, 31
 
 
 def rotated(value, count):
@@ -57,13 +57,13 @@ def proof(key, nonces, volume, server=0):
 class Raw:
     """A connection whose bytes a test makes."""
 
-    def __init__(self, port, key=None, volume=b'test'):
-        self.socket = socket.create_connection(('127.0.0.1', port), 20)
+    def __init__(self, port, key=None, volume=b'test', host='127.0.0.1', server=0):
+        self.socket = socket.create_connection((host, port), 20)
         greeting = self.receive(24)
         assert greeting[:8] == MAGIC
         if key is not None:
             mine = os.urandom(16)
-            self.socket.sendall(MAGIC + mine + proof(key, greeting[8:] + mine, volume))
+            self.socket.sendall(MAGIC + mine + proof(key, greeting[8:] + mine, volume, server))
             self.welcome = self.receive(16)
 
     def receive(self, length):
@@ -102,18 +102,17 @@ def name(text):
 def servers():
     with make_temporary() as root:
         made = Servers(root, 1, capacity='64M')
-        made.key = bytes.fromhex(next(line.split()[1] for line in made.file.read_text().splitlines() if line.startswith('key')))
         yield made
         assert made.stop() == [0], made.log(0)
 
 
-def counts(servers):
-    raw = Raw(servers.ports[0], servers.key)
-    raw.request(STATISTICS, id=0)
+def counts(servers, index=0, part=0):
+    raw = Raw(servers.ports[index], servers.key, host=servers.host, server=index)
+    raw.request(STATISTICS, id=0, part=part)
     error, body, _, _ = raw.reply()
     assert error == 0
-    return dict(zip(('capacity', 'used', 'files', 'requests', 'read', 'written', 'keys', 'malformed', 'slow', 'queue'),
-                    struct.unpack('<10Q', body)))
+    return dict(zip(('capacity', 'used', 'files', 'requests', 'read', 'written', 'keys', 'malformed', 'slow', 'queue',
+                     'pm_bytes', 'pm_clients', 'fallbacks'), struct.unpack('<13Q', body)))
 
 
 def files_below(path):
@@ -166,6 +165,9 @@ HOSTILE = {
     'part': lambda raw: raw.request(LOOKUP, body=name(b'x'), part=4097),
     'flag': lambda raw: raw.request(LOOKUP, body=name(b'x'), flags=0x8000),
     'forwarded': lambda raw: raw.request(LOOKUP, body=name(b'x'), flags=FORWARDED),
+    'client 0': lambda raw: raw.request(CREATE, body=struct.pack('<QIII', 0, 0, 1, 0o100644) + name(b'x'), flags=ONCE),
+    'slot': lambda raw: raw.request(CREATE, body=struct.pack('<QIII', 1, 16, 1, 0o100644) + name(b'x'), flags=ONCE),
+    'once': lambda raw: raw.request(LOOKUP, body=struct.pack('<QII', 1, 0, 1) + name(b'x'), flags=ONCE),
     'transaction 0': lambda raw: raw.request(DECIDE, body=struct.pack('<Q', 0)),
     'outcome': lambda raw: raw.request(FINISH, body=struct.pack('<QQ', 1, 2)),
     'no servers': lambda raw: raw.request(PREPARE, body=struct.pack('<IQQH', 1, 1, 0, 0)),

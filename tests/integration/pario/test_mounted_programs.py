@@ -104,11 +104,8 @@ def insert_rows(path, number, mode, count):
                 base.execute('rollback')
 
 
-@pytest.mark.parametrize('kills', [False, True], ids=['', 'kill'])
-@pytest.mark.parametrize('mode', ['delete', 'truncate', 'persist'])
-def test_sqlite_with_many_writers(volume, folders, mode, kills):
-    """Several processes, each with its transactions; a server is killed and started again amid them."""
-    path = folders[0] / 'base'
+def start_writers(path, mode):
+    """Four processes with transactions on the accounts of a new database."""
     with contextlib.closing(sqlite3.connect(path)) as base:
         base.execute('create table account (id integer primary key, amount integer)')
         base.execute('create table log (writer integer, i integer, text text)')
@@ -117,6 +114,15 @@ def test_sqlite_with_many_writers(volume, folders, mode, kills):
     writers = [multiprocessing.Process(target=insert_rows, args=(path, number, mode, 25)) for number in range(4)]
     for writer in writers:
         writer.start()
+    return writers
+
+
+@pytest.mark.parametrize('kills', [False, True], ids=['', 'kill'])
+@pytest.mark.parametrize('mode', ['delete', 'truncate', 'persist'])
+def test_sqlite_with_many_writers(volume, folders, mode, kills):
+    """Several processes, each with its transactions; a server is killed and started again amid them."""
+    path = folders[0] / 'base'
+    writers = start_writers(path, mode)
     turn = 0
     while kills and any(writer.is_alive() for writer in writers):
         volume.servers.kill(turn % 3)

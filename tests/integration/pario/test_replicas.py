@@ -7,10 +7,12 @@ import threading
 import time
 
 import pytest
+from test_hostile_clients import counts
 from test_volume import Oracle
 from volumes import Client, Servers, errno_of, make_temporary
 
 LIMIT = 90
+TRANSPORTS = ('pm', 'udp', 'tcp')
 
 
 @pytest.fixture
@@ -44,6 +46,10 @@ def last_view(servers, part, index):
         elif match and int(match[1]) == part:
             found, is_new = (int(match[2]), int(match[3])), True
     return found, is_new
+
+
+def leader_of(servers, part):
+    return next(index for index in (part, (part + 1) % 3) if last_view(servers, part, index)[0][1] == LEADING)
 
 
 def is_in_sync(servers):
@@ -105,10 +111,11 @@ def test_a_lost_directory_loses_nothing(servers, lost):
     client.close()
 
 
-def test_a_killed_server_is_stale_and_repaired(servers):
+@pytest.mark.parametrize('transport', TRANSPORTS)
+def test_a_killed_server_is_stale_and_repaired(servers, transport):
     """One at a time is killed and comes back with what it had, amid writes; no write fails, none is lost."""
     chance, expected = random.Random(5), {}
-    client = Client(servers.file)
+    client = Client(servers.file, transport)
     wait_in_sync(servers)
     stop, failed = threading.Event(), []
 
@@ -188,12 +195,30 @@ def test_a_short_outage_copies_what_was_missed(servers):
     client.close()
 
 
-def test_both_replicas_have_overlapping_writes_in_one_order(servers):
-    """Many writers of the same bytes: after all of it both replicas have the same."""
+def pm_bytes(servers):
+    """Of all servers that lead a part."""
+    asked = {leader_of(servers, part): part + 1 for part in range(3)}
+    return sum(counts(servers, index, part)['pm_bytes'] for index, part in asked.items())
+
+
+@pytest.mark.parametrize('transport', TRANSPORTS)
+def test_data_comes_by_the_transport_that_was_chosen(servers, transport):
     wait_in_sync(servers)
+    client, data = Client(servers.file, transport), random.Random(9).randbytes(3_000_000)
+    with client.open('data') as file:
+        file.pwrite(data, 0)
+        assert file.pread(len(data), 0) == data
+    assert pm_bytes(servers) == (0 if transport == 'tcp' else 2 * len(data))
+    client.close()
+
+
+def test_both_replicas_have_overlapping_writes_in_one_order(servers):
+    """Many writers of the same bytes, by all ways: after all of it both replicas have the same."""
+    wait_in_sync(servers)
+    clients = [Client(servers.file, TRANSPORTS[number % len(TRANSPORTS)]) for number in range(1, 7)]
 
     def write(number):
-        client, chance = Client(servers.file), random.Random(number)
+        client, chance = clients[number - 1], random.Random(number)
         with client.open('same') as file:
             for _ in range(40):
                 file.pwrite(bytes([number]) * 60_000, chance.randrange(5) * 10_000)

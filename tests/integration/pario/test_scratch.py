@@ -1,15 +1,19 @@
 """scrun --scratch: a job's own striped volume, from its start to its end."""
 import contextlib
+import errno
 import json
 import os
 import pathlib
 import shutil
 import signal
+import struct
 import subprocess
 
 import pytest
 from cluster import BIN, Cluster, wait_until
 from login_users import other_user
+from test_hostile_clients import Raw
+from test_transport import OPEN_CHANNEL
 
 pytestmark = [pytest.mark.skipif(not (BIN / 'scored-pario').exists() or not (BIN / 'scored-pario-mount').exists(),
                                  reason='scored-pario or scored-pario-mount is not built'),
@@ -83,6 +87,14 @@ if [ $SCORE_RANK = 0 ]; then head -c 5000000 /dev/urandom > new && mv new data; 
 until [ -e data ]; do sleep 0.05; done
 echo "$(sha256sum < data | cut -c1-16) $SCORE_SCRATCH $(test -r $PARIO_VOLUME && stat -c %a $PARIO_VOLUME)"
 '''
+
+
+def test_a_job_chooses_the_transport_of_its_volume(cluster):
+    """The shepherds write it into the description, which mounts and tasks follow."""
+    command = 'grep -c "^transport pm$" $PARIO_VOLUME; echo x > $SCORE_SCRATCH/file$SCORE_RANK'
+    for transport, count in (('pm', '1'), ('', '0')):
+        done = cluster.run('scrun', '-q', '-N', NODES, '--scratch', '96M', 'sh', '-c', command, extra_env={'PARIO_TRANSPORT': transport})
+        assert done.stdout.split() == [count] * NODES
 
 
 def test_what_one_rank_writes_all_read(cluster):
@@ -286,6 +298,24 @@ def test_steps_use_the_volume_of_their_job(cluster, tmp_path):
     expect_nothing_left(cluster)
 
 
+def report_fallback(volume):
+    """As a client does whose datagrams do not pass, to the first server."""
+    words = [line.split() for line in (volume / 'volume').read_text().splitlines()]
+    name, key = (next(rest[0] for what, *rest in words if what == wanted) for wanted in ('name', 'key'))
+    host, port = next(rest[0] for what, *rest in words if what == 'server').rsplit(':', 1)
+    raw = Raw(int(port), bytes.fromhex(key), name.encode(), host)
+    raw.request(OPEN_CHANNEL, id=0, body=struct.pack('<IQ', 3, errno.ETIMEDOUT))
+    assert raw.reply()[0] == 0
+
+
+def fallbacks(cluster):
+    top = cluster.start('score', 'top', '--json')
+    snapshot = json.loads(top.stdout.readline())
+    top.kill()
+    top.communicate()
+    return sum(volume['fallbacks'] for node in snapshot['nodes'] for volume in node['scratch']['volumes'] or [])
+
+
 def test_the_monitor_shows_what_servers_do(cluster, tmp_path):
     go = tmp_path / 'go'
     job = start_and_wait(cluster, script=f'until [ -e {go} ]; do dd if=/dev/zero of=$SCORE_SCRATCH/$SCORE_RANK bs=64k count=99; done 2> /dev/null')
@@ -301,7 +331,9 @@ def test_the_monitor_shows_what_servers_do(cluster, tmp_path):
     top.kill()
     top.communicate()
     assert all(volume['job'] == job and volume['capacity_bytes'] == 30 << 20 and not volume['down'] for volume in seen.values()), seen
-    assert all(volume['used_bytes'] > 0 for volume in seen.values()), seen
+    assert all(volume['used_bytes'] > 0 and volume['fallbacks'] == 0 for volume in seen.values()), seen
+    report_fallback(cluster.directory / volumes(cluster)[0])
+    wait_until(lambda: fallbacks(cluster) == 1)
     go.touch()
     cluster.wait_job(job, 'completed')
 

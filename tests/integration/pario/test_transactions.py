@@ -382,3 +382,52 @@ def test_a_full_volume_is_enospc_before_anything_is_changed():
             assert again.commit(), 'the space of the failed one was given back'
         client.close()
         assert made.stop() == [0, 0]
+
+
+def opened(file):
+    """Until the kernel has ended the io_uring of a killed server, its socket takes connections and drops them."""
+    end = time.monotonic() + LIMIT
+    while True:
+        try:
+            return Client(file, 'tcp')
+        except (ConnectionError, PermissionError):
+            assert time.monotonic() < end
+            time.sleep(0.05)
+
+
+OTHER_BOOT = 'mount --bind "$0" /proc/sys/kernel/random/boot_id && exec "$@"'
+
+
+@pytest.mark.skipif(os.geteuid() != 0 or not shutil.which('unshare'), reason='needs root and unshare')
+@pytest.mark.parametrize('is_synced', [True, False], ids=['synced', 'unsynced'])
+def test_recovery_does_not_undo_what_was_synced(is_synced):
+    """A server that finds another boot carries its log out again, as after a loss of power."""
+    with make_temporary() as root:
+        servers = Servers(root, 1)
+        client = Client(servers.file, 'tcp')
+        with client.open('file') as file:
+            file.pwrite(b'o' * 8192, 0)
+            for _ in range(2):
+                made = client.begin(stable=True)
+                made.write(file, b't' * 8, 0)
+                made.write(file, b't' * 8, 4096)
+                assert made.commit()
+            file.pwrite(b'p' * 8, 0)
+            if is_synced:
+                file.fsync()
+            made = client.begin(stable=True)
+            made.write(file, b'u' * 8, 6000)
+            assert made.commit()
+        client.close()
+        servers.kill(0)
+        boot = servers.root / 'boot'
+        boot.write_text('5c1dc3b2-0000-4000-8000-000000000001\n')
+        servers.before = ['unshare', '-m', 'sh', '-c', OTHER_BOOT, boot]
+        servers.start(0)
+        client = opened(servers.file)
+        data = client.contents('file')
+        # Without an fsync the older transaction is there again: so it was carried out once more.
+        assert data[:8] == (b'p' if is_synced else b't') * 8
+        assert data[4096:4104] == b't' * 8 and data[6000:6008] == b'u' * 8 and data[8:16] == b'o' * 8
+        client.close()
+        assert servers.stop() == [0], servers.log(0)

@@ -15,6 +15,7 @@ from test_hostile_clients import READ, WRITE, Raw, counts
 from volumes import BIN, Client, Servers, View, make_temporary
 
 OPEN_CHANNEL, NEAR, UDP, REMOTE = 32, 1, 2, 4
+PAYLOAD = 1424  # of a frame
 TRANSPORTS = ('', 'pm', 'udp', 'tcp')
 
 
@@ -22,7 +23,6 @@ TRANSPORTS = ('', 'pm', 'udp', 'tcp')
 def servers():
     with make_temporary() as root:
         made = Servers(root, 1, capacity='256M')
-        made.key = bytes.fromhex(next(line.split()[1] for line in made.file.read_text().splitlines() if line.startswith('key')))
         yield made
         assert made.stop() == [0], made.log(0)
 
@@ -117,12 +117,12 @@ class Hostile:
         with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as free:
             free.bind(('127.0.0.1', 0))
             own = free.getsockname()[1]
-        self.raw.request(OPEN_CHANNEL, id=0, body=struct.pack('<IQ', UDP, int.from_bytes(bytes([127, 0, 0, 1]) + own.to_bytes(2, 'big'), 'big')))
+        self.raw.request(OPEN_CHANNEL, id=0, body=struct.pack('<IQ', UDP, PAYLOAD << 48 | int.from_bytes(bytes([127, 0, 0, 1]) + own.to_bytes(2, 'big'), 'big')))
         error, body, _, _ = self.raw.reply()
         assert error == 0
         self.key, address = struct.unpack_from('<QQ', body)
         path = root / f'addresses{own}'
-        path.write_text(f'key {key or self.key:x}\ndevice udp\npeer_timeout 0\nrank 0 here 127.0.0.1:{address & 0xffff}\n'
+        path.write_text(f'key {key or self.key:x}\ndevice udp\npayload {PAYLOAD}\npeer_timeout 0\nrank 0 here 127.0.0.1:{address & 0xffff}\n'
                         f'rank 1 here 127.0.0.1:{own}\n')
         self.pm = ctypes.CDLL(str(BIN.parent / 'lib/libpm.so.1'))
         self.context = ctypes.c_void_p()
@@ -252,7 +252,7 @@ def test_a_wrong_key_is_never_answered(servers, tmp_path):
     stranger.close()
 
 
-@pytest.mark.parametrize('kind', [0, 3, 2**32 - 1])
+@pytest.mark.parametrize('kind', [0, 4, 2**32 - 1])
 def test_unknown_channels_are_refused(servers, kind):
     raw = Raw(servers.ports[0], servers.key)
     raw.request(OPEN_CHANNEL, id=0, body=struct.pack('<IQ', kind, 0))

@@ -15,6 +15,10 @@ import pytest
 BIN = pathlib.Path(os.environ.get('SCORE_BIN', 'build/release/bin')).resolve()
 
 
+# A client of this host has another address, and takes the server for one of another node.
+FAR = '127.0.0.2'
+
+
 def free_ports(count):
     """Below the ports that the kernel gives to clients: a server that was killed must get its port again."""
     ports = []
@@ -33,16 +37,19 @@ def free_ports(count):
 class Servers:
     """`count` servers of a volume; directories below `root`."""
 
-    def __init__(self, root, count=1, capacity='1G', stripe=65536, name='test', replicas=1):
+    def __init__(self, root, count=1, capacity='1G', stripe=65536, name='test', replicas=1, options=()):
         self.root = pathlib.Path(root)
         self.capacity = capacity
+        self.before = []  # words before the server's command
         self.ports = free_ports(count)
         self.processes = [None] * count
-        servers = [word for port in self.ports for word in ('--server', f'127.0.0.1:{port}')]
-        made = subprocess.run([BIN / 'scio', 'create', name, '--stripe', str(stripe), '--replicas', str(replicas), *servers], capture_output=True, text=True, check=True)
+        self.host = FAR if 'pm' in options else '127.0.0.1'
+        servers = [word for port in self.ports for word in ('--server', f'{self.host}:{port}')]
+        made = subprocess.run([BIN / 'scio', 'create', name, '--stripe', str(stripe), '--replicas', str(replicas), *servers, *options], capture_output=True, text=True, check=True)
         self.file = self.root / 'volume'
         self.file.write_text(made.stdout)
         self.file.chmod(0o600)
+        self.key = bytes.fromhex(next(line.split()[1] for line in made.stdout.splitlines() if line.startswith('key')))
         for index in range(count):
             self.directory(index).mkdir()
             self.start(index)
@@ -53,12 +60,12 @@ class Servers:
     def start(self, index):
         log = open(self.root / f'log{index}', 'ab')
         self.processes[index] = subprocess.Popen(
-            [BIN / 'scored-pario', '--volume', self.file, '--index', str(index), '--directory', self.directory(index),
+            [*self.before, BIN / 'scored-pario', '--volume', self.file, '--index', str(index), '--directory', self.directory(index),
              '--capacity', self.capacity], stderr=log, stdout=log)
         end = time.monotonic() + 20
         while time.monotonic() < end:
             try:
-                socket.create_connection(('127.0.0.1', self.ports[index]), 1).close()
+                socket.create_connection((self.host, self.ports[index]), 1).close()
                 return
             except OSError:
                 if self.processes[index].poll() is not None and 'io_uring is not available' in self.log(index):

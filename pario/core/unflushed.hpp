@@ -1,0 +1,58 @@
+// Which applied transactions a loss of power may still take out of the files, by file. An fsync of
+// a file ends that: before it is answered, the log says so (LogRecord::Kind::Flushed), so that the
+// transactions are not carried out again over later changes that the fsync has made safe. Pure.
+#pragma once
+
+#include "pario/core/transaction_log.hpp"
+
+#include <algorithm>
+#include <map>
+#include <string>
+#include <vector>
+
+namespace score::pario {
+
+class Unflushed {
+ public:
+  // Its writes are in the files now.
+  void applied(const TransactionPart& part) {
+    for (const WriteAccess& write : part.writes) {
+      std::vector<TransactionId>& ids = ids_[write.file];
+      if (ids.empty() || ids.back() != part.id) ids.push_back(part.id);
+    }
+  }
+
+  // Those that a flush of the file that begins now puts on the disk.
+  std::vector<TransactionId> of(FileId file) const {
+    const auto found = ids_.find(file);
+    return found == ids_.end() ? std::vector<TransactionId>() : found->second;
+  }
+
+  // What the log has to have on the disk when that flush is answered.
+  static std::string records(FileId file, const std::vector<TransactionId>& ids) {
+    std::string bytes;
+    for (const TransactionId id : ids) {
+      LogRecord record{.kind = LogRecord::Kind::Flushed, .part = {}, .file = file};
+      record.part.id = id;
+      bytes += encode(record);
+    }
+    return bytes;
+  }
+
+  // The log has it. Others may have been applied meanwhile.
+  void flushed(FileId file, const std::vector<TransactionId>& ids) {
+    const auto found = ids_.find(file);
+    if (found == ids_.end()) return;
+    std::erase_if(found->second,
+                  [&ids](TransactionId id) { return std::ranges::find(ids, id) != ids.end(); });
+    if (found->second.empty()) ids_.erase(found);
+  }
+
+  // All files are on the disk, or the log is empty.
+  void clear() { ids_.clear(); }
+
+ private:
+  std::map<FileId, std::vector<TransactionId>> ids_;
+};
+
+}  // namespace score::pario
