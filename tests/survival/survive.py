@@ -2,7 +2,8 @@
 """Runs the tests of the table of promises and writes docs/reference/survival.md.
 
   survive.py --check             compares the table, the sources and the page; starts no test
-  survive.py --write             writes the page with the figures that it has
+  survive.py --write [FILE ...]  writes the page with the figures that it has, or those that runs of the tests recorded in FILEs
+                                 (SCORE_FIGURES); of a test that several recorded the last one counts
   survive.py --short [ID...]     runs the tests, or those of some rows (about 5 minutes in all)
   survive.py --long [ID...]      the same for hours; also the tests of booted machines
   survive.py --figures FILE      prints what another run of the tests recorded in FILE (SCORE_FIGURES)
@@ -154,12 +155,18 @@ def run_all(tests, is_long):
         return outcomes, read_figures(place / 'figures')
 
 
-def read_figures(path):
+def read_figures(*paths):
     """{id: figures}"""
+    by_test = {}
+    for path in paths:
+        found = collections.defaultdict(list)
+        for line in path.read_text(encoding='utf-8').splitlines() if path.exists() else []:
+            record = json.loads(line)
+            found[record['promise'], record.get('test', '')].append(cell(record['figure']))
+        by_test |= found
     figures = collections.defaultdict(list)
-    for line in path.read_text(encoding='utf-8').splitlines() if path.exists() else []:
-        record = json.loads(line)
-        figures[record['promise']].append(cell(record['figure']))
+    for (promise, _), texts in by_test.items():
+        figures[promise] += texts
     return figures
 
 
@@ -209,7 +216,8 @@ def main(words):
     if words[:1] == ['--check']:
         return check()
     if words[:1] == ['--write']:
-        PAGE.write_text(page(figures_of_page(), note_of_page()), encoding='utf-8')
+        recorded = {key: '; '.join(dict.fromkeys(found)) for key, found in read_figures(*map(pathlib.Path, words[1:])).items()}
+        PAGE.write_text(page(figures_of_page() | recorded, note_of_page()), encoding='utf-8')
         return 0
     if words[:1] == ['--figures'] and len(words) == 2:
         return show_figures(pathlib.Path(words[1]))
