@@ -1,13 +1,7 @@
 import os
-import signal
 
 import pytest
 from cluster import Cluster
-
-
-def pytest_configure():
-    """Whoever ends the tests ends their clusters too."""
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
 
 
 @pytest.fixture(scope='module')

@@ -139,9 +139,10 @@ def test_a_shell_and_its_program_are_one_task(few, web):
     few.wait_job(job, 'running')
     for document in watched(web, f'?rate=10&job={job}'):
         seen = rows(document)
-        if seen and seen[0]['processes'] == 2 and seen[0]['user'] > 0.2:
+        # In a slice in which a busy machine gave it no processor it is not seen running.
+        if seen and seen[0]['processes'] == 2 and seen[0]['user'] > 0.2 and seen[0]['state'] == 'running':
             break
-    assert len(seen) == 1 and seen[0]['state'] == 'running' and seen[0]['memory_bytes'] > 100_000
+    assert len(seen) == 1 and seen[0]['memory_bytes'] > 100_000
 
 
 def test_rates_filters_and_counts(few, web):
