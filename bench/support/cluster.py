@@ -82,7 +82,12 @@ class Cluster:
         return self.json('score', 'job', job)['job']
 
     def wait_job(self, job, *states, limit=LIMIT):
-        wait_until(lambda: self.job(job)['state'] in states, limit, lambda: self.job(job))
+        """Returns when the job is in one of the states; fails when it has ended in another one."""
+        def is_there():
+            found = self.job(job)
+            assert found['state'] in states or not found['final'], found
+            return found['state'] in states
+        wait_until(is_there, limit, lambda: self.job(job))
         return self.job(job)
 
     def cancel(self, *jobs):

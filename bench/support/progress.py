@@ -63,6 +63,7 @@ def start_progress(cluster, tmp_path, name, nodes, *options, seconds=0, gap_us=1
     path = tmp_path / name
     job = cluster.submit('-N', nodes, '-J', name, *options, EXAMPLES / 'progress', '--counters', path,
                          '--seconds', seconds, '--gap-us', gap_us)
+    cluster.wait_job(job, 'running', 'completed')
     counters = Counters(path, nodes, lambda: cluster.job(job))
     wait_until(counters.all_started, what=lambda: cluster.job(job))
     return job, counters
