@@ -65,8 +65,8 @@ def table(plan):
     ranks = plan.ranks or (4 if plan.quick else TABLE_RANKS)
     transports = TRANSPORTS[:2] if plan.quick else TRANSPORTS
     kernels = [table_kernel(name, plan, ranks) for name in (('is', 'mg', 'lu', 'sp', 'bt') if plan.quick else KERNELS)]
-    patience = max(1, ranks / TABLE_RANKS)
-    seconds, limit = TABLE_SECONDS * patience, TABLE_RUN_SECONDS * patience
+    scale = max(1, ranks / TABLE_RANKS)
+    seconds, limit = TABLE_SECONDS * scale, TABLE_RUN_SECONDS * scale
     begin, rows = time.monotonic(), []
     with open_mpi() as mpi:
         for number, kernel in enumerate(kernels, 1):

@@ -47,7 +47,7 @@ class LongWrites : public testing::Test {
     return op;
   }
 
-  // Bytes of frames under way are changed, half of them in headers.
+  // Bytes of frames under way are changed, two of three in headers.
   void break_some() {
     auto& frames = wires_[0].frames;
     for (int i = 0; i < 3 && !frames.empty(); ++i) {

@@ -124,9 +124,10 @@ class PollEpisode {
 
   void judge(std::uint64_t used_us) {
     const std::uint64_t used = used_us - used_us_;
+    // Others had the processor, too: that explains some time, but not that much is work.
+    if (used > explained_us_ + kSlackUs) streak_ = 0;
     if (since_look_us_ > used + kSwitchUs) explained_us_ += kSwitchUs;
     const std::uint64_t excess = used - std::min(used, explained_us_);
-    if (excess > kSlackUs) streak_ = 0;
     work_us_ += excess;
     polled_us_ += used - excess;
     forgive(explained_us_ / kForgiveness);

@@ -158,8 +158,12 @@ TEST(PollEpisode, AThreadThatSharesItsProcessorWithAnotherThatPollsRests) {
 }
 
 TEST(PollEpisode, AThreadThatComputesAndSharesItsProcessorNeverRests) {
-  Thread t;
-  for (int i = 0; i < 5'000; ++i) ASSERT_EQ(t.poll_after(50, 20), 0U);
+  for (std::uint32_t gap = 30; gap <= 1'000; gap += 7) {
+    for (std::uint32_t used = 15; used <= 50 && used < gap; ++used) {
+      Thread t;
+      for (int i = 0; i < 2'000; ++i) ASSERT_EQ(t.poll_after(gap, used), 0U) << gap << ' ' << used;
+    }
+  }
 }
 
 TEST(PollEpisode, CountsWhatPollsAndRestsUsedAndNotWhatWorkDid) {

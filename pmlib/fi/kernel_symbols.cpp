@@ -155,8 +155,14 @@ void hide_kernel_symbols(const void* caller) {
 
 void show_kernel_symbols() {
   if (original == nullptr) return;
-  std::ignore = changed.exchange(original);
-  original = nullptr;
+  if (changed.exchange(original) != nullptr) {
+    original = nullptr;
+    return;
+  }
+  // The slot leads here for ever, so this library must stay.
+  Dl_info own{};
+  if (dladdr(reinterpret_cast<const void*>(&open_other_files), &own) == 0) return;
+  std::ignore = dlopen(own.dli_fname, RTLD_LAZY | RTLD_NOLOAD | RTLD_NODELETE);
 }
 
 }  // namespace score::pm::fi
