@@ -149,7 +149,8 @@ Status append_item(std::vector<std::string>& names, std::string_view item, std::
   return {};
 }
 
-// A name around its last number. Names without one, or with one that is too long, have width 0.
+// A name around the number that counts hosts: the last one before the domain, else the last one.
+// Names without one, or with one that is too long, have width 0.
 struct Numbered {
   std::string_view prefix;
   std::string_view suffix;
@@ -158,7 +159,9 @@ struct Numbered {
 };
 
 Numbered numbered(std::string_view name) {
-  const auto last = name.find_last_of("0123456789");
+  constexpr std::string_view kDigits = "0123456789";
+  auto last = name.substr(0, name.find('.')).find_last_of(kDigits);
+  if (last == name.npos) last = name.find_last_of(kDigits);
   if (last == name.npos) return {.prefix = name, .suffix = {}};
   auto first = last;
   while (first > 0 && is_digit(name[first - 1])) --first;
@@ -197,7 +200,7 @@ std::string ranges_text(const std::vector<Number>& numbers) {
   return text;
 }
 
-// Names that differ only in their last number.
+// Names that differ only in the number that counts them.
 struct Group {
   Numbered shape;
   std::vector<Number> numbers;  // none: a name without one

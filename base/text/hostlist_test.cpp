@@ -131,6 +131,13 @@ TEST(CompressInOrder, TakesAClusterInAnyOrder) {
   EXPECT_EQ(expand_hostlist(compress_in_order(names)).value(), names);
 }
 
+TEST(CompressHostlist, CountsHostsAndNotTheirDomain) {
+  const Names names = {"n1.hpc2.example.org", "n2.hpc2.example.org", "n3.hpc2.example.org"};
+  EXPECT_EQ(compress_hostlist(names), "n[1-3].hpc2.example.org");
+  EXPECT_EQ(compress_in_order(names), "n[1-3].hpc2.example.org");
+  EXPECT_EQ(compress_hostlist(Names{"a.hpc1", "a.hpc2"}), "a.hpc[1-2]");
+}
+
 TEST(CompressHostlist, KeepsNumbersThatAreTooLong) {
   const Names names = {"n12345678901234567890", "n12345678901234567891"};
   EXPECT_EQ(expand_hostlist(compress_hostlist(names)).value(), names);

@@ -194,7 +194,8 @@ void check_priority(const Evidence& evidence, Findings& found) {
                fmt::format("the switcher has no real-time priority ({})",
                            method.empty() ? "unknown" : method),
                "start the daemon by its unit, which has LimitRTPRIO=20; in a container without "
-               "CAP_SYS_RESOURCE, AmbientCapabilities=CAP_SYS_NICE");
+               "CAP_SYS_RESOURCE, CapabilityBoundingSet=CAP_SYS_NICE and "
+               "AmbientCapabilities=CAP_SYS_NICE");
   }
   found.else_ok("the switchers have real-time priority");
 }

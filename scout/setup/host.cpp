@@ -235,6 +235,21 @@ std::vector<std::string> addresses_of(const std::string& host) {
   return addresses;
 }
 
+std::vector<std::string> name_servers(std::string_view resolv_conf) {
+  constexpr std::string_view kWord = "nameserver ";
+  std::vector<std::string> found;
+  for (auto line : split(resolv_conf, '\n')) {
+    line = trim(line);
+    if (!line.starts_with(kWord)) continue;
+    const std::string address(trim(line.substr(kWord.size())));
+    std::array<unsigned char, sizeof(in6_addr)> bits{};
+    const bool is_numeric = inet_pton(AF_INET, address.c_str(), bits.data()) == 1 ||
+                            inet_pton(AF_INET6, address.c_str(), bits.data()) == 1;
+    if (is_numeric) found.push_back(address);
+  }
+  return found;
+}
+
 Status admit_networks(const std::string& unit, const std::vector<std::string>& more) {
   const std::string directory = "/etc/systemd/system/" + unit + ".d";
   auto networks = connected_networks();

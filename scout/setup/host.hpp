@@ -43,6 +43,8 @@ Status start_unit(const std::string& unit);
 std::vector<std::string> connected_networks();
 // Numeric addresses of a host; none if its name is unknown.
 std::vector<std::string> addresses_of(const std::string& host);
+// Addresses of the name servers in the text of a resolv.conf(5).
+std::vector<std::string> name_servers(std::string_view resolv_conf);
 // Lets the daemon of this unit exchange packets with the connected networks and those in `more`:
 // writes a drop-in, which counts when the unit starts.
 Status admit_networks(const std::string& unit, const std::vector<std::string>& more);

@@ -4,6 +4,7 @@
 #include "base/config/config.hpp"
 #include "base/limits.hpp"
 #include "base/os/daemon_users.hpp"
+#include "base/os/fd.hpp"
 #include "proto/frames/hello.hpp"
 #include "proto/frames/parse.hpp"
 #include "proto/node.pb.h"
@@ -146,7 +147,8 @@ std::string head_of(const NodeOptions& options) {
 }
 
 // Also of the heads that the configuration names.
-std::vector<std::string> addresses_of_heads(const std::string& head) {
+// The heads, and the name servers that the daemon asks for them.
+std::vector<std::string> addresses_of_others(const std::string& head) {
   std::vector<std::string> heads;
   const auto text = read_configuration();
   auto file = text ? ConfigFile::parse(*text, kConfigFile) : text.error();
@@ -157,6 +159,9 @@ std::vector<std::string> addresses_of_heads(const std::string& head) {
     const auto more = where ? addresses_of(where->host) : std::vector<std::string>{};
     addresses.insert(addresses.end(), more.begin(), more.end());
   }
+  const auto resolver = read_file("/etc/resolv.conf", limits::kMaxConfigBytes);
+  const auto servers = resolver ? name_servers(*resolver) : std::vector<std::string>{};
+  addresses.insert(addresses.end(), servers.begin(), servers.end());
   return addresses;
 }
 
@@ -248,7 +253,7 @@ Status set_up_node(const NodeOptions& options) {
     done = check_stored_key(secret->token, *head);
   }
   if (done && exists(kNodeKey)) done = give_to_daemon(kNodeKey, kNodeUser);
-  if (done) done = admit_networks(kUnit, addresses_of_heads(head->host));
+  if (done) done = admit_networks(kUnit, addresses_of_others(head->host));
   if (done) done = start_unit("scored-launcher.service");
   if (done) done = start_unit(kUnit);
   if (done) print(fmt::format("{} runs; `scnodes` on the head lists it\n", secret->token.node));

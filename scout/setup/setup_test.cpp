@@ -1,5 +1,6 @@
 #include "scout/setup/checks.hpp"
 #include "scout/setup/config_text.hpp"
+#include "scout/setup/host.hpp"
 
 #include <gtest/gtest.h>
 
@@ -116,6 +117,15 @@ TEST(Checks, NameAFewOfManyUsers) {
   ASSERT_EQ(found.size(), 1U);
   EXPECT_NE(found[0].text.find("100 of the head's users"), std::string::npos);
   EXPECT_EQ(found[0].text.find("user50"), std::string::npos);
+}
+
+TEST(NameServers, AreTheNumericAddressesOfTheFile) {
+  const std::vector<std::string> expected = {"192.0.2.53", "2001:db8::53", "127.0.0.53"};
+  EXPECT_EQ(name_servers("# nameserver 1.1.1.1\nnameserver 192.0.2.53\n"
+                         "  nameserver   2001:db8::53 \nsearch example.org\nnameserver\n"
+                         "nameserver x\nnameserver fe80::1%eth0\nnameserver 127.0.0.53"),
+            expected);
+  EXPECT_TRUE(name_servers("").empty());
 }
 
 }  // namespace

@@ -238,6 +238,10 @@ def test_jobs_survive_the_upgrade_to_a_unit_of_their_own(host, tmp_path):
     wait_until(lambda: host.states(jobs) == {'running'}, 'the new head has the jobs')
     wait_until(lambda: host.machine.run('systemctl', 'is-active', 'scored-node', code=None).stdout == 'active\n', 'the daemon runs')
     assert host.tasks() == tasks
+    assert 'IPAddressAllow=any' in host.machine.read('/etc/systemd/system/scored-node.service.d/scored-setup.conf')
+    host.machine.run('systemctl', 'restart', 'scored-node')
+    wait_until(lambda: host.states(jobs) == {'running'}, 'the daemon starts again above the jobs')
+    assert host.tasks() == tasks
     host.machine.run('sccancel', *jobs)
     wait_until(lambda: not host.tasks(), 'the new node daemon ends the jobs')
     host.machine.run('systemctl', 'restart', 'scored-node')

@@ -34,7 +34,7 @@ What Scored promises about faults, load and attacks, and the tests that check it
 writes the figures; `--long` runs them with more kills, cuts and time. Rows are in `tests/survival/*.toml`; `ctest -R survival_table`
 compares them with the sources and with this page.
 
-"no test yet": nothing checks the promise. "not tested: ...": the tests leave that out. "N of M tests ran": the others were not built.
+"no test yet": nothing checks the promise. "not tested: ...": the tests leave that out. "N of M tests ran", of the last `--short` run: the others were not built.
 "(... in the test)": the test allows more than the promise, for the machine may do something else at the same time; the figure counts.
 """
 NOTE = 'Last run: '

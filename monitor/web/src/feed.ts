@@ -129,7 +129,9 @@ export class Feed {
   // A head that is not in charge any more sends browsers to the one that is, which a WebSocket cannot follow.
   private async comeBack(): Promise<void> {
     try {
-      const answer = await fetch('', { method: 'HEAD', redirect: 'manual', cache: 'no-store' });
+      const answer = await fetch('', {
+        method: 'HEAD', redirect: 'manual', cache: 'no-store', signal: AbortSignal.timeout(silentAfter),
+      });
       if (answer.type === 'opaqueredirect') return location.reload();
     } catch {
       // The WebSocket reports the failure.

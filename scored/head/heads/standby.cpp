@@ -64,12 +64,18 @@ Status Standby::open() {
   auto listener = proto::TcpListener::open(parts_.io.get_executor(), parts_.config.listen);
   if (!listener) return listener.error();
   listener_.emplace(*std::move(listener));
-  page_.start();
-  parts_.charge.set_dashboard(page_.url());
   relay_.ask_first([this]() -> std::string {
     if (parts_.charge.is_other_in_charge()) return {};
     return "no head of the cluster is in charge at the moment, try again";
   });
+  if (auto opened = open_commands(); !opened) return opened;
+  // Nothing fails from here on: an error would meet tasks that run.
+  page_.start();
+  parts_.charge.set_dashboard(page_.url());
+  return {};
+}
+
+Status Standby::open_commands() {
   if (!parts_.commands) return relay_.open(parts_.config.socket);
   auto adopted =
       proto::UnixListener::adopt(parts_.io.get_executor(), UniqueFd(::dup(*parts_.commands)),

@@ -49,6 +49,7 @@ class Standby {
   asio::awaitable<End> run();
 
  private:
+  Status open_commands();
   asio::awaitable<void> accept();
   asio::awaitable<void> serve(UniqueFd fd);
   asio::awaitable<void> handle_signals();

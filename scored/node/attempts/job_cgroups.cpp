@@ -66,8 +66,14 @@ void leave_to_leaf(const std::string& root) {
   [[maybe_unused]] auto moved = write_control(leaf + "/cgroup.procs", "0");
 }
 
+// The place of jobs before they had a unit of their own. Above a cgroup with controllers systemd
+// could not start the daemon again, which would end the jobs.
+bool is_former_place(const std::string& root) {
+  return root.ends_with("/system.slice/scored-node.service");
+}
+
 bool enable(const std::string& root, const std::string& controller) {
-  if (!has_word(root + "/cgroup.controllers", controller)) return false;
+  if (is_former_place(root) || !has_word(root + "/cgroup.controllers", controller)) return false;
   return write_control(root + "/cgroup.subtree_control", "+" + controller).has_value();
 }
 

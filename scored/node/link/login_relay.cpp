@@ -51,8 +51,7 @@ void LoginRelay::adopt(proto::UnixListener listener) {
 }
 
 void LoginRelay::set_head(const proto::TcpEndpoint& head) {
-  const bool is_same = format_endpoint(std::exchange(head_, head)) == format_endpoint(head);
-  if (is_same) return;  // a new process there: the old one has closed them itself
+  head_ = head;
   for (const ConnectionPtr& link : std::exchange(links_, {})) link->close();
 }
 

@@ -38,8 +38,8 @@ class LoginRelay {
   void adopt(proto::UnixListener listener);
   [[nodiscard]] static proto::ConnectionLimits connection_limits();
 
-  // With two heads: commands from now on go there. The connections of running ones to another head
-  // end: a host without power closes none, and scrun connects again.
+  // With two heads: commands from now on go there; called for each new term. The connections of
+  // running ones end: a host that lost power has closed none, and scrun connects again.
   void set_head(const proto::TcpEndpoint& head);
 
   // Asked for each command: why it is refused; empty: it is passed on.
