@@ -335,12 +335,14 @@ int Link::exchange(const Request& request, std::string& body) const {
   iovec piece{bytes.data(), bytes.size()};
   std::array<char, kHeaderBytes> header{};
   Reply reply;
-  if (!send_all(fd_, std::span(&piece, 1)) || !receive_all(fd_, header.data(), header.size()) ||
-      !parse_reply(std::span<const char, kHeaderBytes>(header), reply) || reply.data_bytes != 0) {
+  if (!send_all(fd_, std::span(&piece, 1)) || !receive_all(fd_, header.data(), header.size())) {
+    return ECONNRESET;
+  }
+  if (!parse_reply(std::span<const char, kHeaderBytes>(header), reply) || reply.data_bytes != 0) {
     return EPROTO;
   }
   body.assign(reply.body_bytes, '\0');
-  if (!receive_all(fd_, body.data(), body.size())) return EPROTO;
+  if (!receive_all(fd_, body.data(), body.size())) return ECONNRESET;
   return static_cast<int>(reply.error);
 }
 

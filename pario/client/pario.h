@@ -159,7 +159,8 @@ typedef struct pario_space {
 int pario_get_space(pario_volume* volume, pario_space* space);
 int pario_get_server_space(pario_volume* volume, uint32_t server, pario_space* space);
 
-/* What one server has done since it was started, for all clients. */
+/* What one server has done since it was started, for all clients. With two copies: the server that
+   leads the part, with all that it has done. */
 typedef struct pario_traffic {
   uint64_t requests;
   uint64_t bytes_read;

@@ -5,9 +5,9 @@
 
 #include "pario/core/transaction_log.hpp"
 
-#include <algorithm>
 #include <map>
 #include <string>
+#include <unordered_set>
 #include <vector>
 
 namespace score::pario {
@@ -43,8 +43,8 @@ class Unflushed {
   void flushed(FileId file, const std::vector<TransactionId>& ids) {
     const auto found = ids_.find(file);
     if (found == ids_.end()) return;
-    std::erase_if(found->second,
-                  [&ids](TransactionId id) { return std::ranges::find(ids, id) != ids.end(); });
+    const std::unordered_set<TransactionId> known(ids.begin(), ids.end());
+    std::erase_if(found->second, [&known](TransactionId id) { return known.contains(id); });
     if (found->second.empty()) ids_.erase(found);
   }
 

@@ -89,7 +89,7 @@ std::string take_line(std::string_view word, std::string_view value, VolumeDescr
     return value.starts_with('/') ? "" : "a directory begins with /";
   }
   if (word == "transport") {
-    volume.transport = value == "pm" ? Transport::Nodes : Transport::Tcp;
+    volume.transport = value == "pm" ? Transport::Nodes : Transport::Usual;
     return value == "pm" || value == "tcp" ? "" : "transport: pm or tcp";
   }
   if (word != "server") {

@@ -40,7 +40,7 @@ struct VolumeDescription {
   std::int64_t expires_s = 0;  // wall time; 0: never
   std::string owner;
   std::string directory;
-  Transport transport = Transport::Usual;  // Usual, Nodes or Tcp
+  Transport transport = Transport::Usual;  // Usual or Nodes
 };
 
 // The replica of a part that is not on the server of its number is on the next one.

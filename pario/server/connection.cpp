@@ -255,6 +255,7 @@ void Connection::open_session(Transfer& transfer) {
   ChannelOffer offer;
   const Request& request = transfer.request;
   if (request.mode == static_cast<std::uint32_t>(ChannelKind::None)) {
+    owner_.dismiss_session(*this);
     return owner_.fell_back(static_cast<int>(std::min<std::uint64_t>(request.number, 4'095)),
                             peer_);
   }
@@ -292,7 +293,7 @@ int Connection::make_session(const Request& request, ChannelOffer& offer) {
 }
 
 void Connection::run_session() {
-  if (!session_) return;
+  if (!session_) return check_end();  // one that is closed may have ended
   const Session::Fault fault = session_->turn();
   if (fault == Session::Fault::BadRequest) refuse(ConnectionOwner::Refused::BadRequest);
   if (fault == Session::Fault::Broken) close();

@@ -36,6 +36,8 @@ class ConnectionOwner {
   virtual void wake(Connection& connection) = 0;
   // False: there are as many sessions as this server has memory for.
   virtual bool admit_session(Connection& connection) = 0;
+  // Its data goes by TCP from now on.
+  virtual void dismiss_session(Connection& connection) = 0;
   // Nothing of it runs any more: it may be deleted, once the caller has returned.
   virtual void ended(Connection& connection) = 0;
 

@@ -1,12 +1,23 @@
 #include "pario/server/moves.hpp"
 
+#include "pario/client/socket_calls.hpp"
+
 #include <cerrno>
 #include <utility>
 
 namespace score::pario {
+namespace {
+
+// As long as clients connect again to a server that was killed.
+constexpr std::int64_t kMostWaitMs = 10'000;
+
+}  // namespace
 
 int Moves::open() {
-  return store_.list_moves(failed_);
+  std::vector<Store::Move> moves;
+  const int error = store_.list_moves(moves);
+  for (Store::Move& move : moves) failed_.push_back({.move = std::move(move), .transfer = {}});
+  return error;
 }
 
 void Moves::run(TransferPtr transfer) {
@@ -21,7 +32,8 @@ void Moves::run(TransferPtr transfer) {
   }
   if (answer.error == 0 && !is_over) answer.error = store_.put_move(move);
   if (answer.error != 0 || is_over) return finish_(std::move(transfer));
-  made_.push_back({std::move(move), std::make_shared<TransferPtr>(std::move(transfer))});
+  made_.push_back(
+      {std::move(move), std::make_shared<TransferPtr>(std::move(transfer)), monotonic_ms()});
 }
 
 void Moves::committed(int error) {
@@ -36,7 +48,7 @@ void Moves::committed(int error) {
 }
 
 void Moves::tick() {
-  for (Store::Move& move : std::exchange(failed_, {})) ask({std::move(move), nullptr});
+  for (const Pending& pending : std::exchange(failed_, {})) ask(pending);
 }
 
 // A job may have to be repeated: it has its own copy of the name.
@@ -52,7 +64,11 @@ void Moves::finished(const Pending& pending, int error) {
   // ENOENT: it is another file's by now, or was gone.
   const bool is_done = error == 0 || error == ENOENT;
   if (is_done) static_cast<void>(store_.remove_move(pending.move));
-  if (!is_done) failed_.push_back(pending.move);
+  if (!is_done) {
+    const bool waits = pending.transfer && monotonic_ms() - pending.since_ms < kMostWaitMs;
+    failed_.push_back(waits ? pending : Pending{.move = pending.move, .transfer = {}});
+    if (waits) return;
+  }
   if (!pending.transfer) return;
   (*pending.transfer)->answer.error = is_done ? 0 : EIO;
   finish_(std::move(*pending.transfer));

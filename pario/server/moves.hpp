@@ -31,6 +31,7 @@ class Moves {
   struct Pending {
     Store::Move move;
     std::shared_ptr<TransferPtr> transfer;  // null: the client is not waiting
+    std::int64_t since_ms = 0;              // the client waits
   };
 
   void ask(const Pending& pending);
@@ -40,8 +41,8 @@ class Moves {
   Peers& peers_;
   std::uint32_t servers_;
   Finish finish_;
-  std::vector<Pending> made_;        // in this turn
-  std::vector<Store::Move> failed_;  // the server of the old entry could not be reached
+  std::vector<Pending> made_;    // in this turn
+  std::vector<Pending> failed_;  // the server of the old entry could not be reached
 };
 
 }  // namespace score::pario

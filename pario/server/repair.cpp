@@ -157,6 +157,11 @@ void Replication::end_file() {
     }
     forward({.op = Op::Truncate, .id = file, .number = static_cast<std::uint64_t>(status.st_size)},
             nullptr, nullptr, [](int) {});
+    // Which a Truncate forgets.
+    std::uint64_t end = 0;
+    if (parts_.store.get_end(file, end) == 0 && end > 0) {
+      forward({.op = Op::Reserve, .id = file, .other = end}, nullptr, nullptr, [](int) {});
+    }
     const std::int64_t modified =
         std::int64_t{status.st_mtim.tv_sec} * 1'000'000'000 + status.st_mtim.tv_nsec;
     Request request{.op = Op::SetTime, .id = file};

@@ -105,6 +105,9 @@ class Server final : public ConnectionOwner {
   void closed(Connection& connection) override;
   void wake(Connection& connection) override;
   bool admit_session(Connection& connection) override;
+
+  void dismiss_session(Connection& connection) override { std::erase(sessions_, &connection); }
+
   void ended(Connection& connection) override;
 
   ServerOptions options_;

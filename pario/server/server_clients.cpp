@@ -13,7 +13,7 @@
 namespace score::pario {
 namespace {
 
-constexpr std::size_t kMostSessions = 256;  // 0.4 MB and two descriptors each
+constexpr std::size_t kMostSessions = 256;  // 0.4 to 1.2 MB and two descriptors each
 
 }  // namespace
 

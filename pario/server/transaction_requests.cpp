@@ -425,8 +425,7 @@ void TransactionRequests::tick() {
     finish_(std::move(parked_.front().transfer));
     parked_.pop_front();
   }
-  const bool is_large = log_.size() > kMostLog + 2 * compacted_size_;
-  if (is_large && !is_syncing_ && flushes_.empty() && error_ == 0) {
+  if (log_.size() > kMostLog + 2 * compacted_size_ && !is_syncing_ && error_ == 0) {
     error_ = compact();
   }
 }
@@ -459,12 +458,17 @@ void TransactionRequests::end_flush(TransferPtr transfer) {
     return finish_(std::move(transfer));
   }
   auto flush = std::make_unique<Flush>(*this, std::move(transfer));
-  io_uring_prep_fsync(parts_.ring.next(flush.get()), log_.fd(), IORING_FSYNC_DATASYNC);
+  flush->log = UniqueFd(::dup(log_.fd()));
+  io_uring_prep_fsync(parts_.ring.next(flush.get()), flush->log.get(), IORING_FSYNC_DATASYNC);
   Flush* const key = flush.get();
   flushes_.emplace(key, std::move(flush));
 }
 
 void TransactionRequests::flush_done(Flush& flush, int result) {
+  if (result == -EINTR || result == -EAGAIN) {
+    io_uring_prep_fsync(parts_.ring.next(&flush), flush.log.get(), IORING_FSYNC_DATASYNC);
+    return;
+  }
   const std::unique_ptr<Flush> owned = std::move(flushes_.extract(&flush).mapped());
   TransferPtr transfer = std::move(owned->transfer);
   const std::vector<TransactionId> ids = std::exchange(transfer->flushed, {});

@@ -103,6 +103,7 @@ class TransactionRequests {
 
     TransactionRequests& owner;
     TransferPtr transfer;
+    UniqueFd log;  // of its own: the log may be replaced meanwhile
   };
 
   // Committed, and on its way into the files of both replicas.

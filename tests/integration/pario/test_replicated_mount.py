@@ -42,8 +42,7 @@ def lose_servers(servers, is_running):
     return lost
 
 
-# Not by removing the journal: an unlink that is repeated after its server was lost can fail although it was done.
-@pytest.mark.parametrize('mode', ['persist', 'truncate'])
+@pytest.mark.parametrize('mode', ['delete', 'persist', 'truncate'])
 def test_sqlite_while_servers_are_lost(volume, mode):
     servers, directories = volume
     wait_in_sync(servers)
