@@ -136,6 +136,8 @@ asio::awaitable<bool> HttpSession::answer(http::request<http::string_body> messa
   Response response;
   if (may == nullptr) {
     response = make_refusal(std::get<Refusal>(routed));
+  } else if (!is_here) {
+    response = point_elsewhere(request, may->endpoint);
   } else {
     Routed wanted = *may;
     Request asked = request;
@@ -202,8 +204,6 @@ fetch('/login', { method: 'POST', body }).then(async (answer) => {
 }  // namespace
 
 asio::awaitable<Response> HttpSession::respond(Routed routed, Request request) {
-  const bool is_here = server_.parts_.site != nullptr || routed.endpoint == Endpoint::Metrics;
-  if (!is_here) co_return point_elsewhere(request, routed.endpoint);
   switch (routed.endpoint) {
     case Endpoint::Snapshot:
       co_return snapshot(routed);

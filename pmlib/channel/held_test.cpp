@@ -1,6 +1,5 @@
 // Messages that may wait for those that follow them.
-#include "pmlib/channel/channel.hpp"
-#include "pmlib/channel/test_wire.hpp"
+#include "pmlib/channel/test_pair.hpp"
 
 #include <gtest/gtest.h>
 
@@ -11,20 +10,14 @@
 namespace score::pm {
 namespace {
 
-class Held : public testing::Test {
+class Held : public PairTest {
  protected:
-  Held() {
-    for (std::uint32_t i = 0; i < 2; ++i) {
-      Geometry geometry;
-      geometry.size = 2;
-      geometry.send_buffers = 8;
-      int error = 0;
-      contexts_[i] = MappedSegment::create(geometry, {.key = 5, .rank = i, .window = 16}, error);
-      EXPECT_EQ(error, 0);
-      devices_[i] = std::make_unique<WireDevice>(wires_[i], wires_[1 - i]);
-      ends_[i] = std::make_unique<Channel>(contexts_[i]->segment(), *devices_[i], clock_,
-                                           ChannelOptions{});
-    }
+  Held() : PairTest(shape(), 16) {}
+
+  static Geometry shape() {
+    Geometry geometry;
+    geometry.send_buffers = 8;
+    return geometry;
   }
 
   void send(std::byte value, bool more_follows) {
@@ -43,12 +36,6 @@ class Held : public testing::Test {
       ends_[1]->received().release(message.ticket);
     }
   }
-
-  TestClock clock_;
-  std::array<Wire, 2> wires_;
-  std::array<std::unique_ptr<MappedSegment>, 2> contexts_;
-  std::array<std::unique_ptr<WireDevice>, 2> devices_;
-  std::array<std::unique_ptr<Channel>, 2> ends_;
 };
 
 TEST_F(Held, LeaveInOneBatchWithTheLastInTheOrderTheyWereSent) {

@@ -1,7 +1,6 @@
 // Writes of many frames over a link that breaks, loses and mixes them: what lies beside the written
 // range never changes, and what lies in it is what was sent once the write is over.
-#include "pmlib/channel/channel.hpp"
-#include "pmlib/channel/test_wire.hpp"
+#include "pmlib/channel/test_pair.hpp"
 
 #include <gtest/gtest.h>
 
@@ -19,19 +18,9 @@ constexpr std::size_t kBeside = 5000;  // bytes before and behind the written on
 constexpr std::uint32_t kBytes = 30'000;
 constexpr std::byte kUntouched{0xee};
 
-class LongWrites : public testing::Test {
+class LongWrites : public PairTest {
  protected:
-  LongWrites() {
-    for (std::uint32_t i = 0; i < 2; ++i) {
-      Geometry geometry;
-      geometry.size = 2;
-      int error = 0;
-      contexts_[i] = MappedSegment::create(geometry, {.key = 5, .rank = i, .window = 44}, error);
-      EXPECT_EQ(error, 0);
-      devices_[i] = std::make_unique<WireDevice>(wires_[i], wires_[1 - i]);
-      ends_[i] = std::make_unique<Channel>(contexts_[i]->segment(), *devices_[i], clock_,
-                                           ChannelOptions{});
-    }
+  LongWrites() : PairTest(Geometry(), 44) {
     for (auto& b : source_) b = static_cast<std::byte>(random_());
     contexts_[0]->segment().region(0) = {address(source_), source_.size(), 8, 1, 0};
     contexts_[1]->segment().region(0) = {address(target_), target_.size(), 9, 1, 0};
@@ -80,14 +69,9 @@ class LongWrites : public testing::Test {
     EXPECT_TRUE(is_beside_untouched());
   }
 
-  TestClock clock_;
   std::mt19937 random_{3};
   std::vector<std::byte> source_ = std::vector<std::byte>(kBytes);
   std::vector<std::byte> target_ = std::vector<std::byte>(kBytes + 2 * kBeside, kUntouched);
-  std::array<Wire, 2> wires_;
-  std::array<std::unique_ptr<MappedSegment>, 2> contexts_;
-  std::array<std::unique_ptr<WireDevice>, 2> devices_;
-  std::array<std::unique_ptr<Channel>, 2> ends_;
 };
 
 // The frame in the middle goes straight to its place: what was broken on the way lies there until

@@ -1,6 +1,5 @@
 // Messages that are offered to their owner before they are stored, and ACKs that are left to it.
-#include "pmlib/channel/channel.hpp"
-#include "pmlib/channel/test_wire.hpp"
+#include "pmlib/channel/test_pair.hpp"
 
 #include <gtest/gtest.h>
 
@@ -43,22 +42,15 @@ class Owner final : public MessageTaker {
   int places = 0;
 };
 
-class Taker : public testing::Test {
+class Taker : public PairTest {
  protected:
-  Taker() {
-    for (std::uint32_t i = 0; i < 2; ++i) {
-      Geometry geometry;
-      geometry.size = 2;
-      geometry.send_buffers = 40;
-      geometry.descriptors = 48;
-      int error = 0;
-      contexts_[i] = MappedSegment::create(geometry, {.key = 5, .rank = i, .window = 44}, error);
-      EXPECT_EQ(error, 0);
-      devices_[i] = std::make_unique<WireDevice>(wires_[i], wires_[1 - i]);
-      ends_[i] = std::make_unique<Channel>(contexts_[i]->segment(), *devices_[i], clock_,
-                                           ChannelOptions{});
-    }
-    ends_[1]->set_taker(&owner_);
+  Taker() : PairTest(shape(), 44) { ends_[1]->set_taker(&owner_); }
+
+  static Geometry shape() {
+    Geometry geometry;
+    geometry.send_buffers = 40;
+    geometry.descriptors = 48;
+    return geometry;
   }
 
   void send(std::byte what, std::byte value, std::uint32_t from = 0) {
@@ -83,12 +75,7 @@ class Taker : public testing::Test {
     for (std::size_t i = 0; i < count; ++i) EXPECT_EQ(owner_.seen[i], std::byte(i)) << i;
   }
 
-  TestClock clock_;
   Owner owner_;
-  std::array<Wire, 2> wires_;
-  std::array<std::unique_ptr<MappedSegment>, 2> contexts_;
-  std::array<std::unique_ptr<WireDevice>, 2> devices_;
-  std::array<std::unique_ptr<Channel>, 2> ends_;
 };
 
 TEST_F(Taker, GetsMessagesThatThenTakeNoBuffer) {

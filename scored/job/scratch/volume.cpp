@@ -65,7 +65,7 @@ std::string JobVolume::missing_here() {
 }
 
 void JobVolume::set_transport(std::string_view wanted) {
-  transport_ = wanted == "pm" || wanted == "udp" ? "pm" : wanted == "tcp" ? "tcp" : "";
+  uses_pm_ = wanted == "pm" || wanted == "udp";
 }
 
 // ---- before the tasks ---------------------------------------------------------------------------
@@ -115,7 +115,7 @@ void JobVolume::say_listening() {
 base::Status JobVolume::describe(const wire::ScratchServers& servers) {
   std::string text = fmt::format("name job-{}\nkey {}\n", attempt_, key_);
   for (const std::string& server : servers.servers()) text += fmt::format("server {}\n", server);
-  if (!transport_.empty()) text += fmt::format("transport {}\n", transport_);
+  if (uses_pm_) text += "transport pm\n";
   std::string message;
   if (!pario::parse_volume(text, volume_, message)) {
     return base::fail(base::Errc::Malformed, "description of the volume: {}", message);

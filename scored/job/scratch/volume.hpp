@@ -80,7 +80,7 @@ class JobVolume {
   std::string path_;
   std::string host_;
   std::string key_;
-  std::string transport_;  // of the description; empty: the usual one
+  bool uses_pm_ = false;  // between nodes
   base::AttemptId attempt_;
   std::uint32_t index_;
   std::uint32_t count_;  // nodes of the job
