@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <csignal>
 #include <cstdlib>
 #include <filesystem>
 #include <sched.h>
@@ -151,18 +152,68 @@ struct NodeWithoutPmix {
   const std::filesystem::path program = directory / "scored-shepherd";
 };
 
-// The script starts a program of MPI only where PMIx is offered, and waits on the other node.
-TEST(PmixFlow, AScriptOnANodeWithoutPmixEndsTheJobOnceTasksOfOtherNodesUseIt) {
+// The script starts a program of MPI only where PMIx is offered, and elsewhere does `otherwise`.
+void expect_end_for_lack(const std::string& otherwise) {
   const NodeWithoutPmix bare;
-  TestCluster cluster({1, 1});
-  cluster.nodes[1] = std::make_unique<TestNode>(TestNode::Options{.program = bare.program});
-  const std::string begin = "test -n \"$PMIX_RANK\" || exec sleep 1000; exec ";
+  TestCluster cluster({1, 1, 1});
+  for (const int lacking : {1, 2}) {
+    cluster.nodes[lacking] = std::make_unique<TestNode>(TestNode::Options{.program = bare.program});
+  }
+  const std::string begin = "test -n \"$PMIX_RANK\" || " + otherwise + "; exec ";
   ASSERT_TRUE(cluster.run(shell(begin + std::getenv("PMIX_PROBE") + " exchange")));
-  EXPECT_FALSE(cluster.nodes[0]->abort);
-  ASSERT_TRUE(cluster.nodes[1]->abort);
-  EXPECT_EQ(cluster.nodes[1]->abort->rank(), 1U);
-  EXPECT_EQ(cluster.nodes[1]->abort->message(),
-            "no PMIx on this node (program scored-pmix), but tasks of other nodes use it");
+  ASSERT_TRUE(cluster.nodes[0]->abort);
+  EXPECT_EQ(cluster.nodes[0]->abort->rank(), 0U);
+  EXPECT_EQ(cluster.nodes[0]->abort->code(), 125);
+  EXPECT_EQ(cluster.nodes[0]->abort->message(),
+            "this task uses PMIx, but node1 and 1 more node have no PMIx (program scored-pmix): "
+            "install it there, or choose other nodes");
+  EXPECT_FALSE(cluster.nodes[1]->abort || cluster.nodes[2]->abort);
+}
+
+TEST(PmixFlow, AScriptOnANodeWithoutPmixEndsTheJobOnceTasksOfOtherNodesUseIt) {
+  expect_end_for_lack("exec sleep 1000");
+}
+
+TEST(PmixFlow, ANodeWithoutPmixWhoseTasksHaveEndedIsNamed) {
+  expect_end_for_lack("exit 0");
+}
+
+TEST(PmixFlow, AScriptRunsWhereNoNodeHasPmix) {
+  const NodeWithoutPmix bare;
+  TestCluster cluster({1, 2, 1, 1});
+  for (auto& node : cluster.nodes) {
+    node = std::make_unique<TestNode>(TestNode::Options{.program = bare.program});
+  }
+  ASSERT_TRUE(cluster.run(shell("sleep 0.5; test $SCORE_RANK != 0 || exit 3; exec sleep 1000")));
+  EXPECT_EQ(cluster.fences_done, 1U);
+  EXPECT_EQ(abort_of(cluster), nullptr);
+  EXPECT_EQ(cluster.nodes[0]->exit_of(0)->code(), 3);
+}
+
+TEST(PmixFlow, ANodeWithoutPmixReportsItUntilTheFenceIsOver) {
+  const NodeWithoutPmix bare;
+  TestNode node(TestNode::Options{.program = bare.program});
+  const auto resume = [&node] {
+    node.disconnect();
+    node.connect();
+    node.send(wire::ShepherdResume());
+    node.report.reset();
+    return node.wait([&node] { return node.report.has_value(); });
+  };
+  node.prepare(shell("sleep 1000"), {.index = 0, .tasks_on_node = {1, 1}});
+  ASSERT_TRUE(node.wait([&] { return node.ready && node.fences.size() == 1; }));
+  ASSERT_TRUE(resume());
+  ASSERT_TRUE(node.wait([&] { return node.fences.size() == 2; }));
+  wire::FenceDone done;
+  done.set_sequence(1);
+  done.set_pmix(true);
+  done.set_key_values(node.fences[0].key_values() + node.fences[1].key_values());
+  node.send(done);
+  ASSERT_TRUE(resume());
+  node.signal(SIGKILL);
+  ASSERT_TRUE(node.wait([&] { return node.done.has_value(); }));
+  EXPECT_EQ(node.fences.size(), 2U);
+  EXPECT_FALSE(node.abort);
 }
 
 TEST(PmixFlow, AScriptThatUsesNoPmixNeedsNone) {

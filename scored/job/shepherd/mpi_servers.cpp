@@ -8,6 +8,8 @@
 #include "scored/job/pmix/client_env.hpp"
 #include "scored/job/pmix/exchange.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <utility>
 
@@ -17,10 +19,26 @@ using namespace std::string_view_literals;
 
 namespace {
 
-// What a node without PMIx contributes to the first fence of a job whose tasks may use PMIx. The
-// head concatenates what nodes contribute, and libpmix writes nothing like it.
+// A node without PMIx contributes this mark, its name and a zero byte to the first fence of a job
+// whose tasks may use PMIx. The head concatenates what nodes contribute, and libpmix writes nothing
+// like it.
 constexpr auto kLackMark = "\0scored: no PMIx here\0"sv;
 constexpr std::uint64_t kFirstFence = 1;
+
+// Returns "node01 has", "node01 and 2 more nodes have": the nodes whose marks are in what the
+// nodes contributed. Empty: there is no mark in it.
+std::string nodes_in_lack(std::string_view contributions) {
+  std::string first;
+  std::size_t count = 0;
+  for (auto at = contributions.find(kLackMark); at != contributions.npos;
+       at = contributions.find(kLackMark, at)) {
+    at += kLackMark.size();
+    if (count++ == 0) first = contributions.substr(at, contributions.find('\0', at) - at);
+  }
+  if (count == 0) return "";
+  if (count == 1) return first + " has";
+  return fmt::format("{} and {} more {} have", first, count - 1, count == 2 ? "node" : "nodes");
+}
 
 }  // namespace
 
@@ -176,11 +194,25 @@ base::Result<std::vector<std::string>> MpiServers::offer_pmix(std::string prepar
 void MpiServers::lack_pmix(std::string why) {
   if (plan_.prepare.tasks_on_node_size() < 2) return;
   lack_ = std::move(why);
-  send_fence({kFirstFence, std::string(kLackMark)}, true);
+  report_lack();
 }
 
-void MpiServers::abort_for_lack() {
-  handlers_.abort({plan_.rank_of(0), kExitError, lack_ + ", but tasks of other nodes use it"});
+void MpiServers::report_lack() {
+  auto mark = std::string(kLackMark) + plan_.prepare.node_name() + '\0';
+  send_fence({kFirstFence, std::move(mark)}, true);
+}
+
+// A fence is entered on a node with PMIx only when a task there uses PMIx, so the nodes without it
+// do not judge: they cannot tell that a node took part, and a node whose tasks have ended is gone.
+void MpiServers::end_pmix_fence(std::uint64_t sequence, std::string_view data) {
+  is_lack_known_ = true;
+  if (!pmix_ || !pmix_->pending_fence()) return;
+  const auto lacking = nodes_in_lack(data);
+  if (lacking.empty()) return pmix_->fence_done(sequence, data);
+  handlers_.abort({plan_.rank_of(0), kExitError,
+                   fmt::format("this task uses PMIx, but {} no PMIx (program scored-pmix): install "
+                               "it there, or choose other nodes",
+                               lacking)});
 }
 
 base::Status MpiServers::connect(std::uint32_t task, std::vector<base::UniqueFd>& descriptors) {
@@ -208,12 +240,7 @@ void MpiServers::send_fence(const PmiActions::Fence& fence, bool pmix) {
 }
 
 void MpiServers::fence_done(const wire::FenceDone& done) {
-  if (done.pmix()) {
-    if (!lack_.empty()) return abort_for_lack();
-    if (done.key_values().find(kLackMark) != std::string::npos) return;  // that node ends the job
-    if (pmix_) pmix_->fence_done(done.sequence(), done.key_values());
-    return;
-  }
+  if (done.pmix()) return end_pmix_fence(done.sequence(), done.key_values());
   if (pmi_) end_pmi_fence(0, done.sequence(), done.key_values());
 }
 
@@ -223,7 +250,10 @@ void MpiServers::relay(const wire::JobRelay& message) {
     if (peers_) peers_->receive(message.node_index(), message.message());
     return;
   }
-  if (!lack_.empty()) return abort_for_lack();
+  if (!lack_.empty()) {
+    return handlers_.abort(
+        {plan_.rank_of(0), kExitError, lack_ + ", but tasks of other nodes use it"});
+  }
   if (!pmix_) return;
   pmix_->begin();
   if (pmix_->is_running()) return pmix_->relay(message.SerializeAsString());
@@ -237,7 +267,7 @@ void MpiServers::relay(const wire::JobRelay& message) {
 
 void MpiServers::resume() {
   if (pmi_ && pmi_->pending_fence()) send_fence(*pmi_->pending_fence(), false);
-  if (!lack_.empty()) send_fence({kFirstFence, std::string(kLackMark)}, true);
+  if (!lack_.empty() && !is_lack_known_) report_lack();
   if (pmix_ && pmix_->pending_fence()) send_fence(*pmix_->pending_fence(), true);
 }
 

@@ -48,8 +48,8 @@ class MpiServers {
   // by which they find it. Errors: NotFound (no scored-pmix here), errno codes. Later ones:
   // pmix_failed.
   base::Result<std::vector<std::string>> offer_pmix(std::string prepare);
-  // There is none here, which only matters if tasks of other nodes use it: then the job is aborted
-  // for the reason `why` instead of waiting for this node for ever.
+  // There is none here, for the reason `why`. That only matters if tasks of other nodes use it:
+  // then the job is aborted instead of waiting for this node for ever.
   void lack_pmix(std::string why);
   void start_pmi();
 
@@ -77,7 +77,8 @@ class MpiServers {
   void spawn_over_pmix(const wire::PmixSpawn& spawn);
   void end_pmi_fence(std::uint32_t world, std::uint64_t sequence, std::string_view key_values);
   void send_fence(const PmiActions::Fence& fence, bool pmix);
-  void abort_for_lack();
+  void report_lack();
+  void end_pmix_fence(std::uint64_t sequence, std::string_view data);
 
   EventLoop& loop_;
   DaemonLink& link_;
@@ -89,6 +90,7 @@ class MpiServers {
   std::optional<PmixProcess> pmix_;
   bool has_refused_spawn_ = false;
   std::string lack_;  // why there is no PMIx here; empty: it is not asked for, or there is
+  bool is_lack_known_ = false;  // the first fence is over: it is not entered again after a resume
 };
 
 }  // namespace score::shepherd
