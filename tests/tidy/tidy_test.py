@@ -146,6 +146,15 @@ class Tidy(unittest.TestCase):
         self.assertEqual(faults_of(tree), [('prose', 'scored/a.md')])
         self.assertEqual(faults_of(tree, 'prose scored/\n'), [])
 
+    def test_the_guide_for_contributors_names_these_rules(self):
+        guide = (pathlib.Path(tidy.__file__).parents[2] / 'CONTRIBUTING.md').read_text(encoding='utf-8')
+        for words in (f'at most {structure.FOLDER_FILES} sources', f'a README of at most {structure.README_LINES} lines',
+                      f'({tidy.FUNCTION_LINES} at most)', f'({tidy.FILE_LINES})', f'lines of {tidy.LINE_CHARS}'):
+            self.assertIn(words, guide)
+        order = next(line for line in guide.splitlines() if line.startswith('- Includes go one way'))
+        for folder in tidy.MAY_INCLUDE.keys() - {'examples'}:
+            self.assertIn(f'`{folder}`', order)
+
 
 if __name__ == '__main__':
     unittest.main()
