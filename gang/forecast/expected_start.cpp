@@ -45,7 +45,7 @@ std::optional<TimePoint> Scene::end_of(const Job& job) const {
 Forecast::Wanted Scene::wanted_by(const Job& job) const {
   Forecast::Wanted wanted;
   wanted.shape = job.shape;
-  wanted.rows = placer.rows_for(job);
+  wanted.rows = placer.rows_for(job) - placer.rows_kept_from(job);
   wanted.is_exclusive = job.is_exclusive();
   wanted.allowed = job.allowed;
   wanted.occupant = placer.occupant(job);

@@ -121,6 +121,23 @@ struct Reasons {
                               join(qualified)));
   }
 
+  // See Hold.
+  void add_kept_rows() {
+    const std::string limit = base::format_duration(tables.config.long_limit);
+    const std::uint32_t slots = tables.config.max_slots;
+    const std::size_t of_long = placer.held_rows(Hold::Long);
+    if (placer.holds_row(job, Hold::Long) && of_long >= placer.most_held_rows(Hold::Long)) {
+      out.push_back(fmt::format(
+          "jobs with a time limit over {} hold {} of {} slots; no more, so that others find one",
+          limit, of_long, slots));
+      return;
+    }
+    out.push_back(fmt::format(
+        "jobs with no time limit or one over {} hold {} of {} slots; no more, so that jobs with "
+        "--time of at most {} find one",
+        limit, placer.held_rows(Hold::Any), slots, limit));
+  }
+
   void add_room() {
     if (has_spot) return;
     Names memory;
@@ -154,6 +171,8 @@ struct Reasons {
     if (!exclusive.empty()) out.push_back(fmt::format("exclusive jobs hold {}", join(exclusive)));
     if (job.is_exclusive() && !occupied.empty()) {
       out.push_back(fmt::format("exclusive: other jobs hold {}", join(occupied)));
+    } else if (placer.is_kept_out(job)) {
+      add_kept_rows();
     } else if (!job.overlay() && placer.matrix().row_count() >= placer.rows_for(job)) {
       out.push_back(
           fmt::format("too few free cores in each of the {} slots", placer.rows_for(job)));

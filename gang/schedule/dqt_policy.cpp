@@ -16,6 +16,8 @@
 
 #include <algorithm>
 #include <bit>
+#include <map>
+#include <set>
 #include <tuple>
 
 namespace score::gang {
@@ -71,10 +73,11 @@ std::optional<Spot> DqtPolicy::find_spot(const Job& job) const {
   const auto count = static_cast<std::uint32_t>(matrix.node_count());
   const Kept* kept = kept_from(job);
   const std::size_t rows = std::min(matrix.row_count(), room().rows_for(job));
-  const bool may_open = matrix.row_count() < room().rows_for(job);
+  const bool may_open = matrix.row_count() < room().rows_for(job) && may_hold(job, std::nullopt);
   for (std::uint32_t size = std::bit_ceil(std::max(1U, least_nodes(job, matrix)));; size *= 2) {
     for (const Partition& p : partitions_of(matrix, size)) {
       for (std::size_t row = 0; row < rows; ++row) {
+        if (!may_hold(job, row)) continue;
         if (auto spot = room().spot_in(job, row, kept, p.range)) return spot;
       }
       if (!may_open) continue;
@@ -87,7 +90,8 @@ std::optional<Spot> DqtPolicy::find_spot(const Job& job) const {
 // Each job in the first row that no job of its path, so far, has taken: from the root down, and in
 // each queue by age; the urgent jobs after all others, so that rows beyond max_slots are theirs
 // alone. If that takes more rows than there are (jobs with few cores are packed like things in
-// boxes), or would move another job up into such a row, all stay where they are.
+// boxes), would move another job up into such a row, or would let jobs hold a row that is kept for
+// short ones, all stay where they are.
 bool DqtPolicy::repack() {
   while (room().take_freed()) {
   }
@@ -106,17 +110,25 @@ bool DqtPolicy::repack() {
   const std::size_t rows = matrix.row_count();
   std::vector<CoreMap> taken;
   std::vector<std::pair<JobId, std::size_t>> moves;
+  std::map<Hold, std::set<std::size_t>> held;
   bool is_possible = true;
   for (const Job* job : jobs) {
     std::size_t row = 0;
     while (row < taken.size() && !matrix.is_free(taken[row], job->cells)) ++row;
     if (row == taken.size()) taken.push_back(matrix.empty_map());
     matrix.take(taken[row], job->cells);
+    for (const Hold kind : kHolds) {
+      if (row < room().config().max_slots && room().holds_row(*job, kind)) held[kind].insert(row);
+    }
     const auto home = matrix.position(job->home);
     if (row != *home) moves.emplace_back(job->id, row);
     is_possible = is_possible && (row <= *home || row < room().rows_for(*job));
   }
   is_possible = is_possible && taken.size() <= rows && !moves.empty();
+  for (const auto& [kind, by] : held) {
+    const std::size_t most = std::max(room().held_rows(kind), room().most_held_rows(kind));
+    is_possible = is_possible && by.size() <= most;
+  }
   if (is_possible) room().move_all(moves);
   room().drop_empty_rows();
   return is_possible || rows != matrix.row_count();

@@ -11,6 +11,9 @@
 // other jobs run in the slices between, at once. The lowest of these rows then has the greater
 // weight, so that a job on one node does not take half of the time of a job on all.
 //
+// Short jobs always find a row: long ones, and jobs without a limit, may hold only so many (see
+// Hold). No promise is made of a row that the job may not hold: short jobs would wait for it.
+//
 // An urgent job does not wait for a row: when all max_slots are in use, it gets one beyond them.
 // The other jobs must not use that row, or it would stay when the urgent job has ended: they are
 // tried in the first max_slots rows alone, and move only downwards.
@@ -58,11 +61,12 @@ bool MatrixPolicy::is_long(const Job& job) const {
 bool MatrixPolicy::may_open_row(const Job& job) const {
   if (job.overlay()) return true;
   if (is_long(job) && long_rows_.size() >= long_row_limit(job)) return false;
+  if (!may_hold(job, std::nullopt)) return false;
   return room_.matrix().row_count() < room_.rows_for(job);
 }
 
 bool MatrixPolicy::may_take_row(std::size_t position, const Job& job) const {
-  if (is_long_row(position) != is_long(job)) return false;
+  if (is_long_row(position) != is_long(job) || !may_hold(job, position)) return false;
   if (!is_long(job) || long_rows_.size() <= long_row_limit(job)) return true;
   std::size_t below = 0;
   for (std::size_t row = 0; row < position; ++row) below += is_long_row(row) ? 1 : 0;
@@ -145,6 +149,7 @@ void MatrixPolicy::placed(const Job& job) {
     long_jobs_.insert(job.id);
   }
   if (promise_ && promise_->job == job.id) promise_.reset();
+  if (room_.opens_row(job)) room_.set_grown();
 }
 
 void MatrixPolicy::unplaced(const Job& job) {
@@ -179,6 +184,21 @@ void MatrixPolicy::leave_node(NodeIndex node) {
 
 // ---- the promise ------------------------------------------------------------------------------
 
+// The row with most free cores of those that it may take, or else of those that it may hold: there
+// it waits for memory, and the cells do not matter. nullopt: there are none.
+std::optional<std::size_t> MatrixPolicy::row_to_promise(const Job& job) const {
+  const Matrix& matrix = room_.matrix();
+  const std::size_t rows = std::min(matrix.row_count(), room_.rows_for(job));
+  const auto value = [&](std::size_t row) {
+    return std::pair(may_take_row(row, job), matrix.free_cores(row));
+  };
+  std::optional<std::size_t> best;
+  for (std::size_t row = 0; row < rows; ++row) {
+    if (may_hold(job, row) && (!best || value(row) > value(*best))) best = row;
+  }
+  return best;
+}
+
 // Promises the places that will be free soonest, as far as is known: few jobs to wait for. If
 // the nodes that are up could not hold the job at all, nothing is promised.
 void MatrixPolicy::promise_to(const Job& job) {
@@ -189,11 +209,8 @@ void MatrixPolicy::promise_to(const Job& job) {
                   job.wait,
                   {RowId{0}, std::vector<bool>(count), job.shape.memory, job.request.generic,
                    job.shape.scratch}};
-  std::optional<std::size_t> row;
-  const std::size_t rows = std::min(matrix.row_count(), room_.rows_for(job));
-  for (std::size_t r = 0; !job.is_exclusive() && r < rows; ++r) {
-    if (!row || matrix.free_cores(r) > matrix.free_cores(*row)) row = r;
-  }
+  const auto row = job.is_exclusive() ? std::nullopt : row_to_promise(job);
+  if (!row && !may_hold(job, std::nullopt)) return;
   if (row) promise.kept.row = matrix.row_id(*row);
   std::vector<Candidate> places;
   for (NodeIndex index = 0; index < count; ++index) {
@@ -221,7 +238,8 @@ void MatrixPolicy::promise_to(const Job& job) {
 bool MatrixPolicy::promise_holds() const {
   const Kept& kept = promise_->kept;
   const Job& job = room_.jobs().at(promise_->job);
-  if (kept.row != RowId{0} && !room_.matrix().position(kept.row)) return false;
+  const auto row = room_.matrix().position(kept.row);
+  if (kept.row != RowId{0} && (!row || !may_hold(job, row))) return false;
   for (NodeIndex index = 0; index < room_.nodes().size(); ++index) {
     if (kept.nodes[index] && !room_.may_use(job, index)) return false;
   }
@@ -244,7 +262,7 @@ bool MatrixPolicy::move_down(const Job& job) {
   const auto from = matrix.position(job.home);
   if (!from) return false;
   for (std::size_t to = 0; to < *from; ++to) {
-    if (is_long_row(to) != is_long_row(*from)) continue;
+    if (is_long_row(to) != is_long_row(*from) || !may_hold(job, to)) continue;
     if (!matrix.is_free(to, job.cells) || is_promised_cell(to, job.cells)) continue;
     room_.move(job.id, to);
     return true;

@@ -15,8 +15,9 @@ namespace score::gang {
 class MatrixPolicy : public Policy {
  public:
   struct Rules {
-    bool migrates = true;   // jobs move to lower rows; else they stay where they were put
-    bool long_rows = true;  // long jobs have rows of their own
+    bool migrates = true;    // jobs move to lower rows; else they stay where they were put
+    bool long_rows = true;   // long jobs have rows of their own
+    bool keeps_rows = true;  // from jobs that may hold them for long; see Room::may_hold()
   };
 
   explicit MatrixPolicy(Room& room) : MatrixPolicy(room, Rules{}) {}
@@ -49,6 +50,11 @@ class MatrixPolicy : public Policy {
   [[nodiscard]] Withheld withheld(const Job& job, NodeIndex node) const override;
 
  protected:
+  // In this row; nullopt: in a new one.
+  [[nodiscard]] bool may_hold(const Job& job, std::optional<std::size_t> row) const {
+    return !rules_.keeps_rows || room_.may_hold(job, row);
+  }
+
   // What is kept from the job; nullptr: nothing is.
   [[nodiscard]] const Kept* kept_from(const Job& job) const;
 
@@ -80,6 +86,7 @@ class MatrixPolicy : public Policy {
   }
 
   [[nodiscard]] bool is_in_lowest_long_row(const Job& job) const;
+  [[nodiscard]] std::optional<std::size_t> row_to_promise(const Job& job) const;
   [[nodiscard]] bool may_take_row(std::size_t position, const Job& job) const;
   [[nodiscard]] bool may_open_row(const Job& job) const;
   [[nodiscard]] std::int64_t free_for_long() const;

@@ -23,7 +23,7 @@ std::unique_ptr<Policy> make_policy(Room& room) {
     case Placement::Dqt:
       return std::make_unique<DqtPolicy>(room);
     case Placement::Slurm:
-      return std::make_unique<MatrixPolicy>(room, MatrixPolicy::Rules{false, false});
+      return std::make_unique<MatrixPolicy>(room, MatrixPolicy::Rules{false, false, false});
     case Placement::Fcfs:
     case Placement::Easy:
     case Placement::Conservative:
@@ -38,32 +38,32 @@ bool is_plain(const Job& job) {
          job.request.generic.empty() && job.request.reservation.empty();
 }
 
-// A plain job that found no place.
-struct Failed {
+// What a plain job needs.
+struct Needs {
   Shape shape;
   std::optional<Duration> longest;  // see Occupant::bound
+  std::size_t rows_kept = 0;        // see Room::rows_kept_from()
 };
 
 // Whether room for the job would also be room for the one that failed.
-bool is_no_smaller(const Shape& shape, std::optional<Duration> longest, const Failed& failed) {
-  const bool lasts_as_long = !longest || (failed.longest && *longest >= *failed.longest);
-  return lasts_as_long && needs_no_less(shape, failed.shape);
+bool is_no_smaller(const Needs& job, const Needs& failed) {
+  const bool lasts_as_long = !job.longest || (failed.longest && *job.longest >= *failed.longest);
+  return lasts_as_long && job.rows_kept >= failed.rows_kept &&
+         needs_no_less(job.shape, failed.shape);
 }
 
 // Neighbours in line are often alike: the one that has last been of use is looked at first.
-bool is_hopeless(const Shape& shape, std::optional<Duration> longest, std::vector<Failed>& failed) {
-  const auto found = std::ranges::find_if(
-      failed, [&](const Failed& other) { return is_no_smaller(shape, longest, other); });
+bool is_hopeless(const Needs& job, std::vector<Needs>& failed) {
+  const auto found =
+      std::ranges::find_if(failed, [&](const Needs& other) { return is_no_smaller(job, other); });
   if (found == failed.end()) return false;
   std::swap(*found, failed.front());
   return true;
 }
 
 // Those that are no smaller than it say nothing more.
-void note_failed(const Failed& smaller, std::vector<Failed>& failed) {
-  std::erase_if(failed, [&](const Failed& other) {
-    return is_no_smaller(other.shape, other.longest, smaller);
-  });
+void note_failed(const Needs& smaller, std::vector<Needs>& failed) {
+  std::erase_if(failed, [&](const Needs& other) { return is_no_smaller(other, smaller); });
   failed.push_back(smaller);
 }
 
@@ -194,20 +194,21 @@ std::vector<JobId> Placer::place_waiting(TimePoint now) {
   policy_->begin_pass(now);
   break_closed_promise();
   place_steps(placed);
-  std::vector<Failed> failed;
+  std::vector<Needs> failed;
   const bool has_reservations = !room_.calendar().empty();
   for (auto it = waiting_.begin(); it != waiting_.end();) {
     Job& job = *(it++)->second;
     const bool may_skip = is_plain(job) && policy_->skips_larger(job);
     const auto longest = has_reservations ? room_.occupant(job).bound : std::nullopt;
-    if (may_skip && is_hopeless(job.shape, longest, failed)) continue;
+    const Needs needs{job.shape, longest, room_.rows_kept_from(job)};
+    if (may_skip && is_hopeless(needs, failed)) continue;
     if (!is_open(job)) continue;
     if (try_place(job)) {
       placed.push_back(job.id);
       continue;
     }
     if (!policy_->stays(job)) break;
-    if (may_skip) note_failed({job.shape, longest}, failed);
+    if (may_skip) note_failed(needs, failed);
   }
   reweigh();
   return placed;

@@ -68,6 +68,23 @@ class Placer {
   // See Room.
   [[nodiscard]] std::size_t rows_for(const Job& job) const { return room_.rows_for(job); }
 
+  [[nodiscard]] std::size_t rows_kept_from(const Job& job) const {
+    return room_.rows_kept_from(job);
+  }
+
+  // The job may open no row, because as many are held as jobs like it may hold.
+  [[nodiscard]] bool is_kept_out(const Job& job) const {
+    return !room_.may_hold(job, std::nullopt);
+  }
+
+  [[nodiscard]] std::size_t held_rows(Hold kind) const { return room_.held_rows(kind); }
+
+  [[nodiscard]] std::size_t most_held_rows(Hold kind) const { return room_.most_held_rows(kind); }
+
+  [[nodiscard]] bool holds_row(const Job& job, Hold kind) const {
+    return room_.holds_row(job, kind);
+  }
+
   [[nodiscard]] const Reservations& on_node(NodeIndex node) const { return room_.on_node(node); }
 
   [[nodiscard]] const Units& units() const { return room_.units(); }

@@ -3,6 +3,7 @@
 // This file is tested by placer_test.cpp and gang/head/placement_test.cpp.
 #include "gang/schedule/room.hpp"
 
+#include "gang/schedule/backfill.hpp"
 #include "gang/schedule/request_check.hpp"
 
 #include <algorithm>
@@ -109,7 +110,78 @@ std::int64_t Room::free_nodes(std::optional<std::size_t> row) const {
   return free;
 }
 
+// ---- rows that are kept -----------------------------------------------------------------------
+
+bool Room::holds_row(const Job& job, Hold kind) const {
+  if (config_.long_limit == Duration::zero() || !job.has_row() || job.is_exclusive()) return false;
+  const Duration limit = estimate_of(job);
+  return limit > config_.long_limit && (kind == Hold::Any || limit < kNoEstimate);
+}
+
+// Where there is one row alone, nothing can be kept.
+std::size_t Room::kept_rows(Hold kind) const {
+  constexpr std::uint32_t kEach = ClusterConfig::kSlotsPerKeptRow;
+  const std::size_t kept = config_.max_slots < 2 ? 0 : (config_.max_slots + kEach - 1) / kEach;
+  return kind == Hold::Long ? kept : kept / 2;
+}
+
+std::size_t Room::rows_kept_from(const Job& job) const {
+  if (!holds_row(job, Hold::Any) || job.is_high()) return 0;
+  return kept_rows(holds_row(job, Hold::Long) ? Hold::Long : Hold::Any);
+}
+
+std::uint32_t Room::holders(RowId row, Hold kind) const {
+  const auto found = holders_.find(row);
+  return found == holders_.end() ? 0 : found->second[static_cast<std::size_t>(kind)];
+}
+
+std::size_t Room::held_rows(Hold kind) const {
+  std::size_t held = 0;
+  const std::size_t rows = std::min<std::size_t>(matrix_.row_count(), config_.max_slots);
+  for (std::size_t row = 0; row < rows; ++row) {
+    held += holders(matrix_.row_id(row), kind) > 0 ? 1 : 0;
+  }
+  return held;
+}
+
+// A job that moves gives up its own row, where it is the only one that holds it.
+bool Room::may_hold(const Job& job, std::optional<std::size_t> row, Hold kind) const {
+  if (row && holders(matrix_.row_id(*row), kind) > 0) return true;
+  const auto home = job.placed ? matrix_.position(job.home) : std::nullopt;
+  const bool gives_up = home && *home < config_.max_slots && holders(job.home, kind) == 1;
+  return held_rows(kind) < most_held_rows(kind) + (gives_up ? 1 : 0);
+}
+
+bool Room::may_hold(const Job& job, std::optional<std::size_t> row) const {
+  if (!holds_row(job, Hold::Any) || job.is_high()) return true;
+  return may_hold(job, row, Hold::Any) &&
+         (!holds_row(job, Hold::Long) || may_hold(job, row, Hold::Long));
+}
+
+bool Room::opens_row(const Job& job) const {
+  return std::ranges::any_of(kHolds, [&](Hold kind) {
+    return holds_row(job, kind) && holders(job.home, kind) == 1 &&
+           held_rows(kind) >= most_held_rows(kind);
+  });
+}
+
 // ---- changes ----------------------------------------------------------------------------------
+
+void Room::occupy(Job& job, std::size_t row) {
+  matrix_.occupy(row, job.cells, job.id);
+  job.home = matrix_.row_id(row);
+  for (const Hold kind : kHolds) {
+    if (holds_row(job, kind)) ++holders_[job.home][static_cast<std::size_t>(kind)];
+  }
+}
+
+void Room::vacate(const Job& job, std::size_t row) {
+  matrix_.vacate(row, job.cells, job.id);
+  for (const Hold kind : kHolds) {
+    if (holds_row(job, kind)) --holders_[job.home][static_cast<std::size_t>(kind)];
+  }
+  std::erase_if(holders_, [](const auto& of_row) { return of_row.second == Holders{}; });
+}
 
 void Room::put(Job& job, const Spot& spot) {
   job.cells.nodes = spot.choice.nodes;
@@ -128,10 +200,7 @@ void Room::put(Job& job, const Spot& spot) {
 
 // Takes the job's cells, which are free, memory and units.
 void Room::take_cells(Job& job, std::size_t row) {
-  if (job.has_row()) {
-    matrix_.occupy(row, job.cells, job.id);
-    job.home = matrix_.row_id(row);
-  }
+  if (job.has_row()) occupy(job, row);
   job.placed = true;
   job.scratch = job.is_step() ? base::Bytes{0} : scratch_share(job.request, job.cells.nodes.size());
   units_.take(job);
@@ -150,7 +219,7 @@ void Room::take_cells(Job& job, std::size_t row) {
 
 void Room::unplace(Job& job) {
   const auto row = matrix_.position(job.home);
-  if (row) matrix_.vacate(*row, job.cells, job.id);
+  if (row) vacate(job, *row);
   job.placed = false;
   units_.give_back(job);
   for (const NodeIndex node : job.cells.nodes) {
@@ -170,9 +239,8 @@ void Room::unplace(Job& job) {
 void Room::move(JobId id, std::size_t to) {
   Job& job = jobs_.at(id);
   for (const NodeIndex node : job.cells.nodes) freed_.emplace_back(job.home, node);
-  matrix_.vacate(*matrix_.position(job.home), job.cells, job.id);
-  matrix_.occupy(to, job.cells, job.id);
-  job.home = matrix_.row_id(to);
+  vacate(job, *matrix_.position(job.home));
+  occupy(job, to);
 }
 
 std::optional<std::pair<RowId, NodeIndex>> Room::take_freed() {
@@ -185,13 +253,9 @@ std::optional<std::pair<RowId, NodeIndex>> Room::take_freed() {
 void Room::move_all(const std::vector<std::pair<JobId, std::size_t>>& moves) {
   for (const auto& [id, to] : moves) {
     const Job& job = jobs_.at(id);
-    matrix_.vacate(*matrix_.position(job.home), job.cells, id);
+    vacate(job, *matrix_.position(job.home));
   }
-  for (const auto& [id, to] : moves) {
-    Job& job = jobs_.at(id);
-    matrix_.occupy(to, job.cells, id);
-    job.home = matrix_.row_id(to);
-  }
+  for (const auto& [id, to] : moves) occupy(jobs_.at(id), to);
 }
 
 // ---- a restarted head -------------------------------------------------------------------------
@@ -237,10 +301,14 @@ base::Result<void> Room::check() const {
 base::Result<void> Room::check_matrix() const {
   std::set<std::tuple<std::size_t, NodeIndex, std::uint32_t>> taken;
   std::vector<std::uint64_t> used(matrix_.row_count(), 0);
+  std::map<RowId, Holders> holders;
   for (const auto& [id, job] : jobs_.all()) {
     if (!job.placed || !job.has_row()) continue;
     const auto row = matrix_.position(job.home);
     if (!row) return fail(Errc::WrongState, "job {} has no row", id);
+    for (const Hold kind : kHolds) {
+      if (holds_row(job, kind)) ++holders[job.home][static_cast<std::size_t>(kind)];
+    }
     for (std::size_t m = 0; m < job.cells.nodes.size(); ++m) {
       const NodeIndex node = job.cells.nodes[m];
       const auto& there = matrix_.jobs_at(*row, node);
@@ -257,6 +325,7 @@ base::Result<void> Room::check_matrix() const {
       }
     }
   }
+  if (holders != holders_) return fail(Errc::WrongState, "holders of rows are counted wrongly");
   std::uint64_t total = 0;
   for (NodeIndex node = 0; node < nodes_.size(); ++node) total += matrix_.cores(node);
   for (std::size_t row = 0; row < matrix_.row_count(); ++row) {

@@ -7,6 +7,9 @@
 #include "gang/resources/units.hpp"
 #include "gang/state/tables.hpp"
 
+#include <array>
+#include <cstdint>
+#include <map>
 #include <optional>
 #include <set>
 #include <utility>
@@ -37,6 +40,11 @@ struct Kept {
   Generic generic{};        // likewise
   base::Bytes scratch{0};   // likewise
 };
+
+// A job that is not short holds its row, perhaps for hours. Any: it has no time limit, or one over
+// ClusterConfig::long_limit. Long: it has such a limit.
+enum class Hold : std::uint8_t { Any, Long };
+inline constexpr std::array kHolds = {Hold::Any, Hold::Long};
 
 // Nodes [first, last).
 struct NodeRange {
@@ -111,6 +119,28 @@ class Room {
     return config_.max_slots + (job.is_urgent() ? config_.urgent_slots : 0U);
   }
 
+  // ---- rows that are kept for short jobs: see Hold
+
+  // The job holds the row that it is in.
+  [[nodiscard]] bool holds_row(const Job& job, Hold kind) const;
+  // So many of the first max_slots rows are held.
+  [[nodiscard]] std::size_t held_rows(Hold kind) const;
+
+  // So many may be held.
+  [[nodiscard]] std::size_t most_held_rows(Hold kind) const {
+    return config_.max_slots - kept_rows(kind);
+  }
+
+  // Whether the job may hold this row; nullopt: a new one. A short job holds none. Jobs of queues
+  // that others make way for may hold every row, and a job that has its nodes alone keeps no other
+  // job from a row.
+  [[nodiscard]] bool may_hold(const Job& job, std::optional<std::size_t> row) const;
+  // The rows that jobs like it can never hold; 0: there are none.
+  [[nodiscard]] std::size_t rows_kept_from(const Job& job) const;
+  // The placed job is the first that holds its row, and no more rows may be held: jobs that wait
+  // for this reason have room in the rest of its row.
+  [[nodiscard]] bool opens_row(const Job& job) const;
+
   // Usable nodes on which no job has cores, in the row; nullopt: in any row.
   [[nodiscard]] std::int64_t free_nodes(std::optional<std::size_t> row) const;
 
@@ -134,9 +164,16 @@ class Room {
   [[nodiscard]] base::Result<void> check() const;
 
  private:
+  using Holders = std::array<std::uint32_t, kHolds.size()>;  // [Hold]
+
   void take_cells(Job& job, std::size_t row);
   void put_inside(Job& step);
+  void occupy(Job& job, std::size_t row);
+  void vacate(const Job& job, std::size_t row);
   bool make_room(const Job& job);
+  [[nodiscard]] std::size_t kept_rows(Hold kind) const;
+  [[nodiscard]] std::uint32_t holders(RowId row, Hold kind) const;
+  [[nodiscard]] bool may_hold(const Job& job, std::optional<std::size_t> row, Hold kind) const;
   [[nodiscard]] bool has_scratch(const Job& job, NodeIndex node, const Kept* kept,
                                  base::Bytes share) const;
   [[nodiscard]] base::Result<void> check_matrix() const;
@@ -149,6 +186,7 @@ class Room {
   Matrix matrix_;
   Units units_{nodes_, matrix_};
   std::vector<Reservations> reserved_;  // [node]
+  std::map<RowId, Holders> holders_;    // of the rows that have any
   std::vector<std::pair<RowId, NodeIndex>> freed_;
   bool has_grown_ = false;
 };

@@ -14,6 +14,13 @@ namespace score::gang {
 enum class Placement : std::uint8_t { Matrix, Dqt, Slurm, Fcfs, Easy, Conservative };
 
 struct ClusterConfig {
+  // Jobs up to this limit are short: those that take turns all end within minutes, so a row that
+  // they hold is free again soon. A longer one can hold its row for hours.
+  static constexpr base::Duration kDefaultLongLimit = std::chrono::minutes{5};
+  // Jobs with a longer limit leave one row in so many to others, and together with the jobs that
+  // have none they leave half of these to short ones: 2 and 1 of the default 8.
+  static constexpr std::uint32_t kSlotsPerKeptRow = 4;
+
   static constexpr base::Duration kMinNodeTimeout = std::chrono::seconds{4};
   static_assert(base::limits::kSuspectAfter < kMinNodeTimeout);
 

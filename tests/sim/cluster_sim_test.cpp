@@ -28,6 +28,7 @@ Seen add(Seen a, const Seen& b) {
   a.launches_compared += b.launches_compared;
   a.hangs_ended += b.hangs_ended;
   a.urgent_beyond += b.urgent_beyond;
+  a.kept_rows_compared += b.kept_rows_compared;
   a.reserved_compared += b.reserved_compared;
   a.left_reserved += b.left_reserved;
   a.met += b.met;
@@ -77,6 +78,7 @@ TEST_P(ClusterSim, HoldsItsInvariantsAndEndsEveryJobOnce) {
   EXPECT_GT(all.lost_reports, 20U);
   EXPECT_GT(all.fake_wakes, 0U);
   EXPECT_GT(all.urgent_beyond, 0U);
+  EXPECT_GT(all.kept_rows_compared, 100U);
   EXPECT_GT(all.reserved_compared, 100U);
   EXPECT_GT(all.left_reserved, 0U);
 }

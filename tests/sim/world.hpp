@@ -47,10 +47,11 @@ struct Seen {
   std::uint64_t idle_left = 0, idle_returned = 0, early_yields = 0, idle_compared = 0;
   std::uint64_t deadlocks_killed = 0, lost_reports = 0, fake_wakes = 0;
   std::uint64_t launches_compared = 0, hangs_ended = 0;
-  std::uint64_t high_compared = 0;      // jobs beside a busy one of queue high
-  std::uint64_t urgent_beyond = 0;      // urgent jobs that were placed beyond the slots
-  std::uint64_t reserved_compared = 0;  // jobs on nodes that were reserved
-  std::uint64_t left_reserved = 0;      // jobs that had to leave when a reservation began
+  std::uint64_t high_compared = 0;       // jobs beside a busy one of queue high
+  std::uint64_t kept_rows_compared = 0;  // jobs without a short limit that opened a row
+  std::uint64_t urgent_beyond = 0;       // urgent jobs that were placed beyond the slots
+  std::uint64_t reserved_compared = 0;   // jobs on nodes that were reserved
+  std::uint64_t left_reserved = 0;       // jobs that had to leave when a reservation began
   std::uint64_t met = 0, unmet = 0;
   Duration worst_gang_skew{0};
 };
@@ -116,6 +117,7 @@ class World {
   void check_launch(JobId job);
   void check_high(JobId job);
   void check_placed(const gang::JobView& before, const gang::JobView& view);
+  void check_kept_row(const gang::JobView& placed);
   void check_reserved();
   void count_idle();
   [[nodiscard]] std::string describe(base::NodeId id, base::AttemptId attempt) const;

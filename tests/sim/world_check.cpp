@@ -17,6 +17,15 @@ bool may_run(const SimNode::Shepherd& s) {
          !s.placed.cores.empty();
 }
 
+// It has no time limit, or a long one.
+bool holds_rows(const base::ResourceRequest& request, Duration long_limit) {
+  bool is_short = false;
+  for (const Duration limit : {request.scheduled_limit, request.wall_limit}) {
+    is_short |= limit > 0s && limit <= long_limit;
+  }
+  return !is_short && request.queue != base::Queue::Exclusive;
+}
+
 }  // namespace
 
 void World::broken(const std::string& what) const {
@@ -319,8 +328,30 @@ void World::check_placed(const gang::JobView& before, const gang::JobView& view)
   const bool is_urgent = view.request.queue == base::Queue::Urgent;
   const std::uint32_t most = slots + (is_urgent ? head_->config().urgent_slots : 0);
   seen_.urgent_beyond += is_urgent && view.slot->value() >= slots ? 1 : 0;
+  check_kept_row(view);
   if (view.slot->value() < most) return;
   broken(fmt::format("job {} was placed in slot {} of {}", view.id, view.slot->value(), most));
+}
+
+// See gang::Hold; written anew from the jobs. Rows that were held when slots became fewer, or that
+// jobs of queue high hold, are not the placed job's fault.
+void World::check_kept_row(const gang::JobView& placed) {
+  const gang::ClusterConfig& config = head_->config();
+  const bool keeps = config.placement <= gang::Placement::Dqt && config.max_slots > 4;
+  const auto holds = [&](const gang::JobView& view) {
+    return view.slot && view.slot->value() < config.max_slots &&
+           holds_rows(view.request, config.long_limit);
+  };
+  if (!keeps || placed.request.queue != base::Queue::Normal || !holds(placed)) return;
+  std::map<std::uint32_t, int> holders;
+  for (const JobId id : head_->jobs()) {
+    const auto view = head_->job(id, head_now());
+    if (view && holds(*view)) ++holders[view->slot->value()];
+  }
+  if (holders[placed.slot->value()] > 1) return;  // it has come into a row that was held
+  ++seen_.kept_rows_compared;
+  if (holders.size() < config.max_slots) return;
+  broken(fmt::format("job {} took the last row from short jobs", placed.id));
 }
 
 std::string World::describe(base::NodeId id, base::AttemptId attempt) const {

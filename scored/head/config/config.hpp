@@ -47,7 +47,7 @@ struct HeadConfig {
   bool fill = false;               // jobs use what the gang in turn leaves
   std::vector<Queue> fill_queues{Queue::High, Queue::Normal};  // ... of these
   gang::Placement placement = gang::Placement::Matrix;
-  Duration long_limit = std::chrono::minutes{5};  // see gang::ClusterConfig
+  Duration long_limit = gang::ClusterConfig::kDefaultLongLimit;
   Duration long_shared = std::chrono::hours{1};
   std::uint32_t long_slots = 1;
   std::uint32_t long_weight = 48;

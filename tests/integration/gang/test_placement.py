@@ -1,4 +1,4 @@
-"""The distributed queue tree in a real cluster: partitions, turns, and the head's restart."""
+"""Where jobs go in a real cluster: the partitions of the distributed queue tree, and the slots that short jobs always find."""
 import pytest
 from cluster import EXAMPLES, LIMIT, Cluster, wait_until
 
@@ -27,3 +27,19 @@ def test_dqt_gives_jobs_nested_partitions_and_all_of_them_turns(tree):
     for job in jobs:
         out, err = job.communicate(timeout=LIMIT)
         assert job.returncode == 0 and 'correct' in out, (out, err)
+
+
+def test_short_job_starts_beside_nine_long_ones(pair):
+    """Jobs of 10 minutes on both nodes would hold all 8 slots for as long."""
+    jobs = [pair.submit('-t', '10m', '-N', 2, 'sleep', 600) for _ in range(9)]
+    wait_until(lambda: len(running(pair)) == 6)
+    pair.run('scrun', '-q', '-n', 1, '-t', '1m', 'true')
+    pair.run('scrun', '-q', '-n', 1, 'true')
+    assert 'jobs with a time limit over 5m hold 6 of 8 slots' in pair.run('scq', '--why', jobs[-1]).stdout
+
+
+def test_short_job_starts_beside_nine_without_limit(pair):
+    jobs = [pair.submit('-N', 2, 'sleep', 600) for _ in range(9)]
+    wait_until(lambda: len(running(pair)) == 7)
+    pair.run('scrun', '-q', '-n', 1, '-t', '1m', 'true')
+    assert '--time of at most 5m' in pair.run('scq', '--why', jobs[-1]).stdout
