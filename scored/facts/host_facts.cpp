@@ -22,9 +22,9 @@ wire::HostFacts of_this_host() {
   return facts;
 }
 
-void add_file(wire::HostFacts& facts, std::string_view role, const std::string& path) {
+void add_file(wire::HostFacts& facts, wire::FileFact::Role role, const std::string& path) {
   wire::FileFact& file = *facts.add_files();
-  file.set_role(std::string(role));
+  file.set_role(role);
   file.set_path(path);
 
   struct stat info {};

@@ -15,7 +15,7 @@ namespace score::facts {
 [[nodiscard]] wire::HostFacts of_this_host();
 
 // Mode and owner of the file as they are now, or why they cannot be had.
-void add_file(wire::HostFacts& facts, std::string_view role, const std::string& path);
+void add_file(wire::HostFacts& facts, wire::FileFact::Role role, const std::string& path);
 
 // Where a program of this installation is: beside this one, or in ../libexec/scored. Empty:
 // nowhere.

@@ -15,9 +15,9 @@ TEST(HostFacts, SayModeAndOwner) {
   std::ofstream(path) << "x";
   std::filesystem::permissions(path, std::filesystem::perms(0640));
   auto facts = of_this_host();
-  add_file(facts, "key", path);
+  add_file(facts, wire::FileFact::KEY, path);
   std::filesystem::remove(path);
-  add_file(facts, "key", path);
+  add_file(facts, wire::FileFact::KEY, path);
   ASSERT_EQ(facts.files_size(), 2);
   EXPECT_EQ(facts.files(0).mode() & 07777U, 0640U);
   EXPECT_TRUE(S_ISREG(facts.files(0).mode()));

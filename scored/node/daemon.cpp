@@ -8,6 +8,7 @@
 #include "base/systemd/notify.hpp"
 #include "gang/control/beat_timing.hpp"
 #include "proto/convert/convert.hpp"
+#include "proto/convert/words.hpp"
 #include "proto/frames/hello.hpp"
 #include "scored/facts/host_facts.hpp"
 #include "scored/journal/event.hpp"
@@ -78,18 +79,6 @@ static_assert(kBeatsOfTls * limits::kHeartbeatPeriod + HeadLink::kSilenceLimit <
 // real cluster does not hear from all at once.
 TimePoint next_beat(TimePoint now, Duration period) {
   return TimePoint((now.time_since_epoch() / period + 1) * period);
-}
-
-const char* priority_name(SwitchPriority priority) {
-  switch (priority) {
-    case SwitchPriority::RealTime:
-      return "real-time";
-    case SwitchPriority::Nice:
-      return "nice";
-    case SwitchPriority::None:
-      return "tasks lowered";
-  }
-  return "";
 }
 
 void log_failure(std::string_view task, const std::exception_ptr& exception) {
@@ -223,6 +212,10 @@ void Daemon::follow(gang::FollowPlan order) {
   parts_.switcher.follow(std::move(order.plan));
 }
 
+wire::Switching Daemon::switching() const {
+  return describe_switching(parts_.cgroups != nullptr, parts_.switcher.priority());
+}
+
 void Daemon::send(const base::NodeToHead& message) {
   const auto* hello = std::get_if<base::NodeHello>(&message);
   if (hello == nullptr) {
@@ -231,8 +224,7 @@ void Daemon::send(const base::NodeToHead& message) {
     return;
   }
   auto wire = proto::to_wire(*hello);
-  wire.set_switch_method(parts_.cgroups != nullptr ? "cgroup.freeze" : "signals");
-  wire.set_priority_method(priority_name(parts_.switcher.priority()));
+  *wire.mutable_switching() = switching();
   wire.set_network_problem(networks_.problem());
   wire.set_pid(getpid());
   wire.set_release(std::string(facts::release()));
@@ -577,7 +569,7 @@ asio::awaitable<void> Daemon::run() {
   report_fill_control();
   report(Event::NodeStarted, kv("node", config_.name), kv("head", format_endpoint(config_.head)),
          kv("cgroups", parts_.cgroups != nullptr ? parts_.cgroups->root() : "none"),
-         kv("priority", priority_name(parts_.switcher.priority())));
+         kv("priority", proto::word_of(switching().priority())));
   co_await wait_for_signal();
   notify_stopping();
   auto farewell = announce_stop();

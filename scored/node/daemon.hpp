@@ -79,6 +79,7 @@ class Daemon {
   void note_status();
   void report_confinement() const;
   void report_fill_control() const;
+  [[nodiscard]] wire::Switching switching() const;
 
   Parts parts_;
   NodeConfig config_;

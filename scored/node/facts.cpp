@@ -7,29 +7,45 @@
 namespace score::node {
 namespace {
 
-// cpuset is listed where tasks are kept on the cores of their job, by whichever version; a node
-// whose jobs may use all its cores lists it in other words, because it misses nothing.
+// cpuset counts where tasks are kept on the cores of their job, by whichever version.
 void add_controllers(const NodeConfig& config, const JobCgroups& cgroups, wire::HostFacts& facts) {
   const auto controllers = read_file(cgroups.root() + "/cgroup.controllers", 4096);
   for (const auto word : split(controllers ? trim(*controllers) : std::string_view(), ' ')) {
     if (!word.empty() && word != "cpuset") facts.add_controllers(std::string(word));
   }
-  if (!config.confine_cores) {
-    facts.add_controllers("cpuset (not used)");
-  } else if (cgroups.limits_processors()) {
-    facts.add_controllers("cpuset");
+  facts.set_confinement(!config.confine_cores         ? wire::HostFacts::NOT_WANTED
+                        : cgroups.limits_processors() ? wire::HostFacts::CONFINED
+                                                      : wire::HostFacts::IMPOSSIBLE);
+}
+
+wire::Switching::Priority to_wire(SwitchPriority priority) {
+  switch (priority) {
+    case SwitchPriority::RealTime:
+      return wire::Switching::REAL_TIME;
+    case SwitchPriority::Nice:
+      return wire::Switching::NICE;
+    case SwitchPriority::None:
+      break;
   }
+  return wire::Switching::TASKS_LOWERED;
 }
 
 }  // namespace
 
+wire::Switching describe_switching(bool has_cgroups, SwitchPriority priority) {
+  wire::Switching switching;
+  switching.set_method(has_cgroups ? wire::Switching::FREEZER : wire::Switching::SIGNALS);
+  switching.set_priority(to_wire(priority));
+  return switching;
+}
+
 wire::HostFacts collect_facts(const NodeConfig& config, const JobCgroups* cgroups) {
   wire::HostFacts facts = facts::of_this_host();
-  if (!config.file.empty()) facts::add_file(facts, "configuration", config.file);
-  facts::add_file(facts, "key", config.key_file);
-  facts::add_file(facts, "launcher socket", config.launcher_dir + "/launcher.sock");
+  if (!config.file.empty()) facts::add_file(facts, wire::FileFact::CONFIGURATION, config.file);
+  facts::add_file(facts, wire::FileFact::KEY, config.key_file);
+  facts::add_file(facts, wire::FileFact::LAUNCHER_SOCKET, config.launcher_dir + "/launcher.sock");
   if (!config.login_socket.empty()) {
-    facts::add_file(facts, "command socket", config.login_socket);
+    facts::add_file(facts, wire::FileFact::COMMAND_SOCKET, config.login_socket);
   }
   facts.set_probe(facts::find_helper("scored-probe"));
   if (cgroups == nullptr) return facts;

@@ -81,7 +81,8 @@ TEST_P(NodeFlow, RunsATaskToItsEnd) {
 }
 
 TEST_P(NodeFlow, SaysHowItSwitches) {
-  EXPECT_EQ(head.hellos[0].switch_method(), GetParam() ? "cgroup.freeze" : "signals");
+  EXPECT_EQ(head.hellos[0].switching().method(),
+            GetParam() ? wire::Switching::FREEZER : wire::Switching::SIGNALS);
   EXPECT_EQ(head.hellos[0].name(), "node1");
   EXPECT_EQ(head.hellos[0].cores(), 2U);
 }

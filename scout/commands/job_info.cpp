@@ -93,7 +93,7 @@ void write_info(JsonWriter& json, const wire::Info& info) {
     json.key("heads").begin_array();
     for (const auto& head : info.heads()) {
       json.begin_object().field("name", head.name()).field("in_charge", head.in_charge());
-      json.field("state", head.state()).end_object();
+      json.field("state", proto::state_words(head)).end_object();
     }
     json.end_array();
   }
@@ -128,7 +128,7 @@ std::string info_page(const wire::Info& info) {
       fmt::format("head    pid {}, socket {}\n", info.pid(), escape_terminal(info.socket(), 200));
   for (const auto& head : info.heads()) {
     page += fmt::format("        {}: {}\n", escape_terminal(head.name(), 200),
-                        escape_terminal(head.state(), 80));
+                        escape_terminal(proto::state_words(head), 80));
   }
   return page;
 }

@@ -1,6 +1,7 @@
 // scnodes: the nodes, one per line; -v: switch method, clock and daemon too.
 #include "base/text/json_writer.hpp"
 #include "base/units.hpp"
+#include "proto/convert/words.hpp"
 #include "scout/commands/commands.hpp"
 #include "scout/session/session.hpp"
 #include "scout/session/text_table.hpp"
@@ -22,7 +23,7 @@ constexpr const char* kVerboseFields =
     "pid,reason";
 
 std::string state_of(const Node& node) {
-  const std::string state(node_word(node.state()));
+  const std::string state(proto::word_of(node.state()));
   if (node.drained()) return state + "*drained";
   return node.reservation().empty() ? state : state + "*reserved";
 }
@@ -114,8 +115,10 @@ const std::vector<Column<Node>>& node_columns() {
       {"jobs", "JOBS", kLeft, jobs_of},
       {"features", "FEATURES", kLeft, features_of},
       {"gres", "GRES", kLeft, generic_of},
-      {"switch", "SWITCH", kLeft, [](const Node& n) { return n.switch_method(); }},
-      {"priority", "PRIORITY", kLeft, [](const Node& n) { return n.priority_method(); }},
+      {"switch", "SWITCH", kLeft,
+       [](const Node& n) { return std::string(proto::word_of(n.switching().method())); }},
+      {"priority", "PRIORITY", kLeft,
+       [](const Node& n) { return std::string(proto::word_of(n.switching().priority())); }},
       {"clock", "CLOCKERR", kRight,
        [](const Node& n) { return fmt::format("{:.0f}us", to_seconds(n.clock_error_ns()) * 1e6); }},
       {"switches", "SWITCHES", kRight, [](const Node& n) { return std::to_string(n.switches()); }},
@@ -124,7 +127,7 @@ const std::vector<Column<Node>>& node_columns() {
       {"cpu", "CPU", kRight,
        [](const Node& n) { return fmt::format("{:.2f}s", to_seconds(n.cpu_ns())); }},
       {"heard", "HEARD", kRight, heard},
-      {"control", "CONTROL", kLeft, [](const Node& n) { return n.control(); }},
+      {"control", "CONTROL", kLeft, [](const Node& n) { return proto::control_words(n); }},
       {"pid", "PID", kRight, [](const Node& n) { return std::to_string(n.pid()); }},
       {"reservation", "RESERVATION", kLeft, [](const Node& n) { return n.reservation(); }},
       {"reason", "REASON", kLeft, reason_of},
@@ -133,7 +136,7 @@ const std::vector<Column<Node>>& node_columns() {
 }
 
 void write_node(JsonWriter& json, const Node& node) {
-  json.begin_object().field("node", node.name()).field("state", node_word(node.state()));
+  json.begin_object().field("node", node.name()).field("state", proto::word_of(node.state()));
   json.field("drained", node.drained()).field("reason", node.reason());
   json.field("reservation", node.reservation());
   json.field("cores", node.cores()).field("memory_bytes", node.memory_bytes());
@@ -142,13 +145,13 @@ void write_node(JsonWriter& json, const Node& node) {
   json.field("scratch_reserved_bytes", node.scratch_reserved_bytes());
   json.list("features", node.features());
   write_generic(json, node);
-  json.field("switch_method", node.switch_method());
-  json.field("priority_method", node.priority_method());
+  json.field("switch_method", proto::word_of(node.switching().method()));
+  json.field("priority_method", proto::word_of(node.switching().priority()));
   json.field("clock_error_ns", node.clock_error_ns()).field("switches", node.switches());
   json.field("late_switches", node.late_switches()).field("rss_bytes", node.rss_bytes());
   json.field("cpu_s", to_seconds(node.cpu_ns()))
       .field("last_heard_s", to_seconds(node.last_heard_ns()));
-  json.field("control", node.control()).field("pid", node.pid()).end_object();
+  json.field("control", proto::control_words(node)).field("pid", node.pid()).end_object();
 }
 
 Result<int> show_nodes(HeadLink& head, const CommonOptions& options, bool verbose) {

@@ -42,7 +42,7 @@ Result<std::vector<std::string>> chosen_nodes(HeadLink& head, const ScoutOptions
   };
   std::vector<std::string> names;
   for (const auto& node : list->nodes()) {
-    const bool usable = node_word(node.state()) == "up" && !node.drained();
+    const bool usable = node.state() == wire::NodeStatus::UP && !node.drained();
     const bool chosen = wanted->empty() ? usable : has(*wanted, node.name());
     if (chosen && !has(*unwanted, node.name())) names.push_back(node.name());
   }

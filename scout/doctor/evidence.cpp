@@ -6,7 +6,7 @@
 namespace score::scout {
 
 bool takes_jobs(const wire::NodeStatus& node) {
-  return node_word(node.state()) == "up" && !node.drained();
+  return node.state() == wire::NodeStatus::UP && !node.drained();
 }
 
 Result<Evidence> ask_daemons(HeadLink& head) {

@@ -2,6 +2,7 @@
 
 #include "base/text.hpp"
 #include "base/units.hpp"
+#include "proto/convert/words.hpp"
 #include "scout/doctor/pair_verdict.hpp"
 #include "scout/session/words.hpp"
 
@@ -30,7 +31,7 @@ std::string clean(const std::string& text) {
 }
 
 bool is_up(const wire::NodeStatus& node) {
-  return node_word(node.state()) == "up";
+  return node.state() == wire::NodeStatus::UP;
 }
 
 std::size_t count_up(const Evidence& evidence) {
@@ -73,11 +74,11 @@ void check_heads(const Evidence& evidence, Findings& found) {
   }
   for (const auto& head : evidence.info.heads()) {
     const std::string name = clean(head.name());
-    if (head.in_charge()) continue;
-    if (head.state() == "current") {
+    if (head.in_charge() || head.state() == wire::HeadState::UNKNOWN) continue;
+    if (head.state() == wire::HeadState::CURRENT) {
       found.else_ok(fmt::format("{} is in charge, {} can take over", leader, name));
     } else {
-      found.warn("", fmt::format("{} cannot take over: {}", name, clean(head.state())),
+      found.warn("", fmt::format("{} cannot take over: {}", name, clean(proto::state_words(head))),
                  "on its host, systemctl status scored-head and journalctl -u scored-head");
     }
   }
@@ -90,15 +91,15 @@ void check_nodes(const Evidence& evidence, Findings& found) {
       "there, systemctl status scored-node and journalctl -u scored-node; if it runs, "
       "`score doctor` there tries the way to the head";
   for (const auto& node : evidence.nodes.nodes()) {
-    const auto state = node_word(node.state());
+    const auto state = node.state();
     const std::string reason = node.reason().empty() ? "" : ", " + clean(node.reason());
     if (node.drained()) {
       found.warn(name_of(node), "drained" + reason, "scadm resume, when it is to take jobs again");
     }
-    if (state == "suspect") {
+    if (state == wire::NodeStatus::SUSPECT) {
       found.warn(name_of(node), "no heartbeat" + reason,
                  "nothing, if it is only overloaded; else journalctl -u scored-node there");
-    } else if (state != "up") {
+    } else if (state != wire::NodeStatus::UP) {
       const bool never = node.last_heard_ns() == 0;
       found.fault(name_of(node),
                   never ? "not connected since the head was started" : "down" + reason, kDown);
@@ -112,9 +113,9 @@ void check_nodes(const Evidence& evidence, Findings& found) {
 
 void check_control(const Evidence& evidence, Findings& found) {
   for (const auto& node : evidence.nodes.nodes()) {
-    const std::string control = clean(node.control());
-    if (!is_up(node) || !control.starts_with("tls: ")) continue;
-    found.warn(name_of(node), "heartbeats go over TLS, " + control.substr(5),
+    const std::string problem = clean(node.control_problem());
+    if (!is_up(node) || problem.empty()) continue;
+    found.warn(name_of(node), "heartbeats go over TLS, " + problem,
                "admit UDP between the head and the nodes on all ports");
   }
   found.else_ok("the daemons reach each other as configured");
@@ -171,9 +172,10 @@ void check_cgroups(const Evidence& evidence, Findings& found) {
       found.warn(name, "the controller memory is not delegated: --mem of jobs is not enforced",
                  "remove it from cgroup_disable= and from version 1 hierarchies");
     }
-    const bool has_cpuset = std::ranges::any_of(
-        node.controllers(), [](const auto& one) { return one.starts_with("cpuset"); });
-    if (!has_cpuset) {
+    const auto confinement = node.confinement();
+    if (confinement == wire::HostFacts::CONFINED) controllers.insert("cpuset");
+    if (confinement == wire::HostFacts::NOT_WANTED) controllers.insert("cpuset (not used)");
+    if (confinement == wire::HostFacts::IMPOSSIBLE) {
       found.warn(name,
                  "the controller cpuset is not delegated: tasks can leave the cores of their job",
                  "remove it from cgroup_disable=, or set confine_cores = \"off\" in [node]");
@@ -188,11 +190,11 @@ void check_cgroups(const Evidence& evidence, Findings& found) {
 
 void check_priority(const Evidence& evidence, Findings& found) {
   for (const auto& node : evidence.nodes.nodes()) {
-    const std::string method = clean(node.priority_method());
-    if (!is_up(node) || method == "SCHED_FIFO") continue;
+    const auto priority = node.switching().priority();
+    const bool is_known = priority != wire::Switching::PRIORITY_UNKNOWN;
+    if (!is_up(node) || !is_known || priority == wire::Switching::REAL_TIME) continue;
     found.warn(name_of(node),
-               fmt::format("the switcher has no real-time priority ({})",
-                           method.empty() ? "unknown" : method),
+               fmt::format("the switcher has no real-time priority ({})", proto::word_of(priority)),
                "start the daemon by its unit, which has LimitRTPRIO=20; in a container without "
                "CAP_SYS_RESOURCE, CapabilityBoundingSet=CAP_SYS_NICE and "
                "AmbientCapabilities=CAP_SYS_NICE");
@@ -314,11 +316,10 @@ std::vector<Finding> judge(const Evidence& evidence) {
 
 void judge_file(const std::string& where, std::uint32_t user, const wire::FileFact& file,
                 Findings& found) {
-  const std::string role = clean(file.role());
   const std::string path = clean(file.path());
-  const std::string name = fmt::format("{} {}", role, path);
+  const std::string name = fmt::format("{} {}", proto::word_of(file.role()), path);
   if (!file.problem().empty()) {
-    const bool is_launcher = role == "launcher socket";
+    const bool is_launcher = file.role() == wire::FileFact::LAUNCHER_SOCKET;
     return found.fault(where, fmt::format("{}: {}", name, clean(file.problem())),
                        is_launcher ? "systemctl restart scored-launcher"
                                    : "see scored-setup(8), or restart the daemon");
@@ -327,16 +328,22 @@ void judge_file(const std::string& where, std::uint32_t user, const wire::FileFa
     found.fault(where, fmt::format("{} has mode {:04o}: {}", name, file.mode() & 07777U, what),
                 fmt::format("chmod {} {}", right, path));
   };
-  const bool is_key = role == "key";
-  if (is_key && (file.mode() & 0077U) != 0) wrong_mode("others can use it", "600");
-  if (role == "configuration" && (file.mode() & 0022U) != 0) {
-    wrong_mode("others can change it", "644");
-  }
-  if (role == "command socket" && (file.mode() & 0666U) != 0666U) {
-    wrong_mode("users cannot connect", "666");
-  }
-  if (role == "launcher socket" && (file.mode() & 0077U) != 0) {
-    wrong_mode("others can connect", "600");
+  const bool is_key = file.role() == wire::FileFact::KEY;
+  switch (file.role()) {
+    case wire::FileFact::KEY:
+      if ((file.mode() & 0077U) != 0) wrong_mode("others can use it", "600");
+      break;
+    case wire::FileFact::CONFIGURATION:
+      if ((file.mode() & 0022U) != 0) wrong_mode("others can change it", "644");
+      break;
+    case wire::FileFact::COMMAND_SOCKET:
+      if ((file.mode() & 0666U) != 0666U) wrong_mode("users cannot connect", "666");
+      break;
+    case wire::FileFact::LAUNCHER_SOCKET:
+      if ((file.mode() & 0077U) != 0) wrong_mode("others can connect", "600");
+      break;
+    default:
+      break;
   }
   if (file.owner() == user || (file.owner() == 0 && !is_key)) return;
   found.fault(

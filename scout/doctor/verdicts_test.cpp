@@ -1,5 +1,6 @@
 #include "scout/doctor/verdicts.hpp"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -8,15 +9,19 @@
 namespace score::scout {
 namespace {
 
-constexpr std::uint32_t kUp = 1;
-constexpr std::uint32_t kSuspect = 2;
-constexpr std::uint32_t kDown = 3;
+constexpr auto kUp = wire::NodeStatus::UP;
+constexpr auto kSuspect = wire::NodeStatus::SUSPECT;
+constexpr auto kDown = wire::NodeStatus::DOWN;
+constexpr auto kKey = wire::FileFact::KEY;
+constexpr auto kConfiguration = wire::FileFact::CONFIGURATION;
+constexpr auto kCommandSocket = wire::FileFact::COMMAND_SOCKET;
+constexpr auto kLauncherSocket = wire::FileFact::LAUNCHER_SOCKET;
 constexpr std::uint32_t kUser = 900;
 
-wire::FileFact file(const char* role, std::uint32_t mode, std::uint32_t owner = kUser) {
+wire::FileFact file(wire::FileFact::Role role, std::uint32_t mode, std::uint32_t owner = kUser) {
   wire::FileFact fact;
   fact.set_role(role);
-  fact.set_path(std::string("/etc/") + role);
+  fact.set_path(fmt::format("/etc/{}", static_cast<int>(role)));
   fact.set_mode(mode);
   fact.set_owner(owner);
   return fact;
@@ -28,20 +33,19 @@ void add_node(Evidence& evidence, const std::string& name) {
   status.set_state(kUp);
   status.set_release("1.2.0");
   status.set_last_heard_ns(1);
-  status.set_switch_method("cgroup.freeze");
-  status.set_priority_method("SCHED_FIFO");
-  status.set_control("tls");
+  status.mutable_switching()->set_method(wire::Switching::FREEZER);
+  status.mutable_switching()->set_priority(wire::Switching::REAL_TIME);
   auto& facts = *evidence.facts->add_nodes();
   facts.set_name(name);
   facts.set_user(kUser);
   facts.set_cgroup("/sys/fs/cgroup/x");
   facts.add_controllers("cpu");
   facts.add_controllers("memory");
-  facts.add_controllers("cpuset");
+  facts.set_confinement(wire::HostFacts::CONFINED);
   facts.set_limits_memory(true);
-  *facts.add_files() = file("key", S_IFREG | 0600U);
-  *facts.add_files() = file("configuration", S_IFREG | 0644U, 0);
-  *facts.add_files() = file("launcher socket", S_IFSOCK | 0600U);
+  *facts.add_files() = file(kKey, S_IFREG | 0600U);
+  *facts.add_files() = file(kConfiguration, S_IFREG | 0644U, 0);
+  *facts.add_files() = file(kLauncherSocket, S_IFSOCK | 0600U);
   ProbedNode node;
   node.name = name;
   node.memlock = ~std::uint64_t{0};
@@ -57,7 +61,7 @@ Evidence healthy() {
   evidence.info.set_version("1.2.0");
   evidence.facts.emplace();
   evidence.facts->mutable_head()->set_user(kUser);
-  *evidence.facts->mutable_head()->add_files() = file("command socket", S_IFSOCK | 0666U);
+  *evidence.facts->mutable_head()->add_files() = file(kCommandSocket, S_IFSOCK | 0666U);
   evidence.probe.emplace();
   for (const auto* name : {"n0", "n1", "n2"}) add_node(evidence, name);
   evidence.probe->pairs = {
@@ -122,15 +126,16 @@ TEST(Verdicts, SayWhetherTheSecondHeadCanTakeOver) {
   auto& first = *evidence.info.add_heads();
   first.set_name("a:7421");
   first.set_in_charge(true);
-  first.set_state("in charge");
+  first.set_state(wire::HeadState::LEADS);
   auto& second = *evidence.info.add_heads();
   second.set_name("b:7421");
-  second.set_state("current");
+  second.set_state(wire::HeadState::CURRENT);
   const auto all = judge(evidence);
   EXPECT_TRUE(std::ranges::any_of(all, [](const Finding& one) {
     return one.level == Level::Ok && one.line() == "a:7421 is in charge, b:7421 can take over";
   }));
-  second.set_state("not connected, 7 transactions behind");
+  second.set_state(wire::HeadState::BEHIND);
+  second.set_missing(7);
   expect(evidence, Level::Warning, "heads",
          "b:7421 cannot take over: not connected, 7 transactions behind: on its host, systemctl "
          "status scored-head and journalctl -u scored-head");
@@ -179,14 +184,14 @@ TEST(Verdicts, NameWhatCgroupsLack) {
   node.set_why_no_fill("no controller cpu");
   expect(evidence, Level::Warning, "cgroups", "n0: jobs cannot fill: no controller cpu");
   node.clear_why_no_fill();
-  const auto controllers = node.controllers();
-  node.mutable_controllers()->RemoveLast();
+  node.set_confinement(wire::HostFacts::IMPOSSIBLE);
   expect(evidence, Level::Warning, "cgroups",
          "n0: the controller cpuset is not delegated: tasks can leave the cores of their job: "
          "remove it from cgroup_disable=");
-  *node.add_controllers() = "cpuset (not used)";
-  EXPECT_EQ(judge(evidence).size(), judge(healthy()).size()) << "nothing is missing";
-  *node.mutable_controllers() = controllers;
+  for (const auto other : {wire::HostFacts::NOT_WANTED, wire::HostFacts::UNKNOWN}) {
+    node.set_confinement(other);
+    EXPECT_EQ(judge(evidence).size(), judge(healthy()).size()) << "nothing is missing";
+  }
   node.set_cgroup("/sys/fs/cgroup/system.slice/scored-node.service");
   expect(
       evidence, Level::Warning, "cgroups",
@@ -197,8 +202,11 @@ TEST(Verdicts, NameWhatCgroupsLack) {
 
 TEST(Verdicts, NameMissingPrivileges) {
   auto evidence = healthy();
-  evidence.nodes.mutable_nodes(0)->set_priority_method("nice");
+  auto& switching = *evidence.nodes.mutable_nodes(0)->mutable_switching();
+  switching.set_priority(wire::Switching::NICE);
   expect(evidence, Level::Warning, "priority", "n0: the switcher has no real-time priority (nice)");
+  switching.clear_priority();
+  EXPECT_EQ(judge(evidence).size(), judge(healthy()).size()) << "the node is older";
   evidence = healthy();
   evidence.probe->nodes[1].memlock = 1U << 20U;
   expect(evidence, Level::Warning, "memlock", "n1: jobs may lock 1");
@@ -210,19 +218,19 @@ TEST(Verdicts, JudgeFiles) {
     judge_file("n0", kUser, fact, found);
     return found.all().empty() ? "" : found.all()[0].line();
   };
-  EXPECT_EQ(judged(file("key", S_IFREG | 0600U)), "");
-  EXPECT_EQ(judged(file("key", S_IFREG | 0644U)),
-            "n0: key /etc/key has mode 0644: others can use it: chmod 600 /etc/key");
-  EXPECT_EQ(judged(file("key", S_IFREG | 0600U, 0)),
-            "n0: key /etc/key belongs to uid 0, and the daemon runs as uid 900: chown 900 "
-            "/etc/key");
-  EXPECT_EQ(judged(file("configuration", S_IFREG | 0644U, 0)), "");
-  EXPECT_NE(judged(file("configuration", S_IFREG | 0664U)).find("chmod 644"), std::string::npos);
-  EXPECT_NE(judged(file("configuration", S_IFREG | 0644U, 5)).find("chown"), std::string::npos);
-  EXPECT_EQ(judged(file("command socket", S_IFSOCK | 0666U)), "");
-  EXPECT_NE(judged(file("command socket", S_IFSOCK | 0600U)).find("chmod 666"), std::string::npos);
-  EXPECT_NE(judged(file("launcher socket", S_IFSOCK | 0666U)).find("chmod 600"), std::string::npos);
-  auto gone = file("launcher socket", 0);
+  EXPECT_EQ(judged(file(kKey, S_IFREG | 0600U)), "");
+  EXPECT_EQ(judged(file(kKey, S_IFREG | 0644U)),
+            "n0: key /etc/2 has mode 0644: others can use it: chmod 600 /etc/2");
+  EXPECT_EQ(judged(file(kKey, S_IFREG | 0600U, 0)),
+            "n0: key /etc/2 belongs to uid 0, and the daemon runs as uid 900: chown 900 "
+            "/etc/2");
+  EXPECT_EQ(judged(file(kConfiguration, S_IFREG | 0644U, 0)), "");
+  EXPECT_NE(judged(file(kConfiguration, S_IFREG | 0664U)).find("chmod 644"), std::string::npos);
+  EXPECT_NE(judged(file(kConfiguration, S_IFREG | 0644U, 5)).find("chown"), std::string::npos);
+  EXPECT_EQ(judged(file(kCommandSocket, S_IFSOCK | 0666U)), "");
+  EXPECT_NE(judged(file(kCommandSocket, S_IFSOCK | 0600U)).find("chmod 666"), std::string::npos);
+  EXPECT_NE(judged(file(kLauncherSocket, S_IFSOCK | 0666U)).find("chmod 600"), std::string::npos);
+  auto gone = file(kLauncherSocket, 0);
   gone.set_problem("No such file or directory");
   EXPECT_NE(judged(gone).find("systemctl restart scored-launcher"), std::string::npos);
 }
@@ -241,7 +249,7 @@ TEST(Verdicts, NameSilentDaemonsAndTheWayOfHeartbeats) {
   evidence.facts->add_silent_nodes("n1");
   expect(evidence, Level::Fault, "answers", "n1: the daemon does not answer");
   evidence = healthy();
-  evidence.nodes.mutable_nodes(0)->set_control("tls: no answer over PM");
+  evidence.nodes.mutable_nodes(0)->set_control_problem("no answer over PM");
   expect(evidence, Level::Warning, "control", "n0: heartbeats go over TLS, no answer over PM");
 }
 

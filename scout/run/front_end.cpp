@@ -198,7 +198,7 @@ void FrontEnd::on_news(const wire::JobStatus& status) {
     say(fmt::format("{} lost a node and is restarted (restart {})", name(), restarts_));
   }
   if (state == base::JobState::Pending) show_reasons(status);
-  const bool was_deadlocked = std::exchange(is_deadlocked_, activity_word(status) == "deadlocked");
+  const bool was_deadlocked = std::exchange(is_deadlocked_, is_deadlocked(status));
   if (is_deadlocked_ && !was_deadlocked) {
     const std::string why =
         status.reasons_size() > 0 ? status.reasons(0) : "no task can send a message";

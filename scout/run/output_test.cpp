@@ -78,7 +78,6 @@ TEST(Words, SignalsHaveThreeSpellings) {
 TEST(Words, UnknownStatesHaveAName) {
   EXPECT_EQ(state_word(2), "running");
   EXPECT_EQ(state_word(4'000'000'000U), "unknown");
-  EXPECT_EQ(node_word(77), "unknown");
 }
 
 TEST(Words, NodesAreANumberOrARange) {

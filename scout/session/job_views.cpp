@@ -3,6 +3,7 @@
 #include "base/model/resources.hpp"
 #include "base/text.hpp"
 #include "base/text/hostlist.hpp"
+#include "proto/convert/words.hpp"
 #include "scout/session/words.hpp"
 
 #include <fmt/core.h>
@@ -17,7 +18,7 @@ using Job = wire::JobStatus;
 
 std::string_view activity_word(const Job& job) {
   if (state_word(job.state()) != "running") return "";
-  return job.activity() == 0 ? "busy" : job.activity() == 1 ? "idle" : "deadlocked";
+  return proto::word_of(job.activity());
 }
 
 namespace {
@@ -34,11 +35,14 @@ std::string slot_text(const Job& job) {
   return job.slot() < 0 || is_final_state(job.state()) ? "" : std::to_string(job.slot());
 }
 
+bool is_deadlocked(const Job& job) {
+  return !activity_word(job).empty() && job.activity() == wire::JobStatus::DEADLOCKED;
+}
+
 // The activity of a running job that is idle or deadlocked, else the state.
 std::string state_text(const Job& job) {
-  const auto activity = activity_word(job);
-  return std::string(activity == "idle" || activity == "deadlocked" ? activity
-                                                                    : state_word(job.state()));
+  const bool is_shown = job.activity() != wire::JobStatus::BUSY && !activity_word(job).empty();
+  return std::string(is_shown ? activity_word(job) : state_word(job.state()));
 }
 
 std::string range(std::uint32_t from, std::uint32_t to) {
@@ -280,7 +284,7 @@ std::string job_page(const Job& job) {
   line("directory", job.directory());
   std::string state(state_word(job.state()));
   if (is_final_state(job.state())) state += fmt::format(", exit code {}", job.exit_code());
-  if (job.activity() != 0) {
+  if (job.activity() != wire::JobStatus::BUSY) {
     state += fmt::format(", {}{}", activity_word(job),
                          job.background() ? "; other jobs have its slices" : "");
   }

@@ -24,6 +24,7 @@ std::string array_text(const wire::JobStatus& job);
 std::string node_list(const wire::JobStatus& job);
 // "busy", "idle" or "deadlocked"; empty unless the job is running.
 std::string_view activity_word(const wire::JobStatus& job);
+bool is_deadlocked(const wire::JobStatus& job);
 // Why it waits, or why it ended; "; " between.
 std::string all_reasons(const wire::JobStatus& job);
 

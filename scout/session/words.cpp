@@ -19,7 +19,6 @@ namespace {
 constexpr std::array<std::string_view, 11> kStates = {
     "pending", "launching", "running",   "suspended",   "completing",   "completed",
     "failed",  "cancelled", "timed-out", "node-failed", "launch-failed"};
-constexpr std::array<std::string_view, 4> kNodeStates = {"unknown", "up", "suspect", "down"};
 constexpr std::array<std::string_view, 4> kQueues = {"exclusive", "high", "normal", "urgent"};
 
 template <std::size_t Count>
@@ -35,10 +34,6 @@ std::string_view state_word(std::uint32_t job_state) {
 
 bool is_final_state(std::uint32_t job_state) {
   return job_state >= static_cast<std::uint32_t>(base::JobState::Completed);
-}
-
-std::string_view node_word(std::uint32_t node_state) {
-  return word_of(kNodeStates, node_state);
 }
 
 std::string_view queue_word(std::uint32_t queue) {

@@ -15,8 +15,7 @@ namespace score::scout {
 
 std::string_view state_word(std::uint32_t job_state);  // "running"; "unknown" beyond the known
 bool is_final_state(std::uint32_t job_state);
-std::string_view node_word(std::uint32_t node_state);  // "up"
-std::string_view queue_word(std::uint32_t queue);      // "normal"
+std::string_view queue_word(std::uint32_t queue);  // "normal"
 Result<base::Queue> parse_queue(std::string_view word);
 
 // "TERM", "SIGTERM" or "15". Errors: NotFound.

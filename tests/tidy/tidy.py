@@ -5,8 +5,9 @@ usage: tidy.py ROOT        prints one line per fault, `file:line: rule: what`, a
 
 Rules per file: size (file, function, line), include (which folder may include which), banned (calls
 that break testability or safety), trap (g++ 12 coroutine faults), pragma, test (a source without a
-test), left (files that a crash or a merge left behind). A line is excused by a comment on it or the
-line above: `tidy: allow RULE, reason`.
+test), left (files that a crash or a merge left behind), wire (a text field of a message that is
+compared with a literal: wire_words.py). A line is excused by a comment on it or the line above:
+`tidy: allow RULE, reason`.
 
 Rules for the tree (structure.py): room (files per folder), readme (a folder without one, or a long
 one), folder-cycle, file-cycle, limit (a limit that no code uses), listed (a test that ctest does
@@ -20,6 +21,7 @@ import sys
 
 import prose
 import structure
+import wire_words
 
 FILE_LINES, FUNCTION_LINES, LINE_CHARS = 600, 60, 100
 
@@ -231,6 +233,7 @@ def check_tree(root, files, allowed):
 def faults(root):
     files = [path for path in tracked(root) if not path.startswith('build/') and pathlib.Path(root, path).is_file()]
     known = set(files)
+    words = wire_words.pattern_of(wire_words.text_fields(root))
     for path, number, rule, what in check_left(root, files):
         yield f'{path}:{number}: {rule}: {what}'
     yield from check_tree(root, files, exceptions(root))
@@ -240,7 +243,7 @@ def faults(root):
         lines = pathlib.Path(root, path).read_text(encoding='utf-8', errors='replace').splitlines()
         found = [*check_size(path, lines), *check_includes(path, lines), *check_banned(path, lines),
                  *check_traps(path, lines), *check_pragma(path, lines),
-                 *check_test(path, known, lines)]
+                 *check_test(path, known, lines), *wire_words.check_wire_words(path, lines, words)]
         for number, rule, what in found:
             if not excused(lines, number - 1, rule):
                 yield f'{path}:{number}: {rule}: {what}'

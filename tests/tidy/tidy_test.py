@@ -123,6 +123,17 @@ class Tidy(unittest.TestCase):
         self.assertEqual(faults_of({'base/systemd/a.cpp': text, 'scored/journal/journal.cpp': text}), [])
         self.assertEqual(faults_of({'base/os/a.cpp': text}), [('include', 'base/os/a.cpp')])
 
+    def test_text_fields_are_not_compared_with_literals(self):
+        proto = 'message A {\n  bytes fate = 1;\n  repeated bytes words = 2;\n  uint32 kind = 3;\n}\n'
+        faulty = ('if (a.fate() == "bad") f();', 'if ("bad" != node->a().fate()) f();', 'a.words(0).starts_with("x");')
+        for line in faulty:
+            self.assertEqual(faults_of({'proto/a.proto': proto, 'scout/a.cpp': line + '\n'}),
+                             [('wire', 'scout/a.cpp')], line)
+        for line in ('if (a.fate() == "") f();', 'if (a.kind() == 1) f();', 'set_fate("bad");',
+                     'f(a.fate()); g("bad");', 'if (a.fate() == b.fate()) f();'):
+            self.assertEqual(faults_of({'proto/a.proto': proto, 'scout/a.cpp': line + '\n'}), [], line)
+        self.assertEqual(faults_of({'proto/a.proto': proto, 'scout/a_test.cpp': faulty[0] + '\n'}), [])
+
     def test_unused_limit(self):
         tree = {'base/limits.hpp': '#pragma once\ninline constexpr int kA = 1;\n'
                                    'inline constexpr int kB = 2 * kA;\ninline constexpr int kC = 3;\n'

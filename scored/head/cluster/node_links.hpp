@@ -3,6 +3,7 @@
 
 #include "base/ids.hpp"
 #include "base/time.hpp"
+#include "proto/client.pb.h"
 #include "proto/transport/connection.hpp"
 
 #include <map>
@@ -15,8 +16,7 @@ namespace score::head {
 
 // What a node's hello and heartbeats say, for display.
 struct NodeVitals {
-  std::string switch_method;
-  std::string priority_method;
+  wire::Switching switching;
   std::string network_problem;  // empty: none
   std::string release;          // empty: it does not answer FactsRequest
   std::int64_t pid = 0;
@@ -26,8 +26,9 @@ struct NodeVitals {
   std::int64_t clock_error_ns = 0;
   std::uint64_t switches = 0;
   std::uint64_t late_switches = 0;
-  TimePoint last_heard{};       // epoch: never
-  std::string control = "tls";  // how it is reached: "pm", "tls", "tls: why"
+  TimePoint last_heard{};  // epoch: never
+  wire::NodeStatus::ControlPath control_path = wire::NodeStatus::TLS;
+  std::string control_problem;  // see wire::NodeStatus
 };
 
 class NodeLinks {

@@ -359,25 +359,34 @@ void Charge::asked(const proto::InFrame& frame) {
 
 // ---- for people ---------------------------------------------------------------------------------
 
-std::string Charge::state_of_other() const {
-  if (has_current_follower()) return "current";
-  const std::string behind = follower_stored_ ? fmt::format("{} transactions behind",
-                                                            position().sequence - *follower_stored_)
-                                              : std::string("has no copy of the database yet");
-  return other_ ? behind : "not connected, " + behind;
+// Of the head that follows this one.
+void Charge::describe_other(wire::HeadState& state) const {
+  if (has_current_follower()) {
+    state.set_state(wire::HeadState::CURRENT);
+  } else if (follower_stored_) {
+    state.set_state(wire::HeadState::BEHIND);
+    state.set_missing(position().sequence - *follower_stored_);
+  } else {
+    state.set_state(wire::HeadState::NO_COPY);
+  }
 }
 
 std::vector<wire::HeadState> Charge::states() const {
   std::vector<wire::HeadState> states(gang::kHeads);
   const bool leads = role() == gang::LeadershipRole::Leader;
   for (gang::HeadIndex i = 0; i < gang::kHeads; ++i) {
-    states[i].set_name(proto::format_endpoint(parts_.config.heads[i]));
+    wire::HeadState& state = states[i];
+    state.set_name(proto::format_endpoint(parts_.config.heads[i]));
     const bool is_self = i == parts_.config.self;
-    states[i].set_in_charge(is_self && leads);
+    state.set_in_charge(is_self && leads);
+    state.set_is_connected(is_self || other_ != nullptr);
     if (is_self) {
-      states[i].set_state(leads ? "in charge" : leadership_.why_not(parts_.clock.now()));
+      state.set_state(leads ? wire::HeadState::LEADS : wire::HeadState::STANDS_BY);
+      if (!leads) state.set_reason(leadership_.why_not(parts_.clock.now()));
+    } else if (leads) {
+      describe_other(state);
     } else {
-      states[i].set_state(leads ? state_of_other() : other_ ? "connected" : "not connected");
+      state.set_state(wire::HeadState::UNASSESSED);
     }
   }
   return states;

@@ -136,7 +136,7 @@ class Charge {
   [[nodiscard]] std::string hello() const;
   [[nodiscard]] Status check_hello(const proto::InFrame& frame);
   void refuse(const std::string& peer, const Error& error);
-  [[nodiscard]] std::string state_of_other() const;
+  void describe_other(wire::HeadState& state) const;
 
   Parts parts_;
   gang::Leadership leadership_;

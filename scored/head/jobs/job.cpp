@@ -20,6 +20,18 @@ constexpr std::size_t kFirstEvents = 2;  // of a job that waits
 constexpr std::size_t kMaxStepsShown = 256;
 constexpr std::size_t kMaxEventBytes = 512;
 
+wire::JobStatus::Activity to_wire(gang::JobActivity activity) {
+  switch (activity) {
+    case gang::JobActivity::Idle:
+      return wire::JobStatus::IDLE;
+    case gang::JobActivity::Deadlocked:
+      return wire::JobStatus::DEADLOCKED;
+    case gang::JobActivity::Busy:
+      break;
+  }
+  return wire::JobStatus::BUSY;
+}
+
 std::uint32_t task_count(const gang::JobView& view) {
   std::uint32_t placed = 0;
   for (const std::uint32_t tasks : view.tasks_on_node) placed += tasks;
@@ -103,7 +115,7 @@ wire::JobStatus make_status(const Job& job, const StatusContext& context) {
   out.set_directory(job.info.directory.str());
   out.set_queue(static_cast<std::uint32_t>(view.request.queue));
   out.set_priority(view.request.priority);
-  out.set_activity(static_cast<std::uint32_t>(view.activity));
+  out.set_activity(to_wire(view.activity));
   out.set_background(view.background);
   for (const std::string& wait : view.waits) out.add_waits(wait);
   out.set_restarts(view.restarts);

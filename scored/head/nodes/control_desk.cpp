@@ -69,15 +69,17 @@ std::uint32_t ControlDesk::rank_for(NodeId node) const {
   return tasks_ != nullptr ? control::rank_of_node(node.value()) : 0;
 }
 
-void ControlDesk::set_state(NodeId node, std::string state) {
-  links_.link(node).vitals.control = std::move(state);
+void ControlDesk::set_path(NodeId node, wire::NodeStatus::ControlPath path, std::string problem) {
+  NodeVitals& vitals = links_.link(node).vitals;
+  vitals.control_path = path;
+  vitals.control_problem = std::move(problem);
 }
 
 void ControlDesk::offered(NodeId node, const wire::ControlOffer& offer) {
   if (tasks_ == nullptr) return;
   const auto address = control::from_wire(offer);
   const std::string reason = !address ? address.error().message() : offer.reason();
-  set_state(node, reason.empty() ? "tls" : "tls: " + escape_terminal(reason, kMostReasonBytes));
+  set_path(node, wire::NodeStatus::TLS, escape_terminal(reason, kMostReasonBytes));
   if (!reason.empty()) {
     log_warning("node is not in the PM network of the daemons", kv("node", links_.name(node)),
                 kv("reason", escape_terminal(reason, kMostReasonBytes)));
@@ -90,7 +92,7 @@ void ControlDesk::offered(NodeId node, const wire::ControlOffer& offer) {
 }
 
 void ControlDesk::removed(NodeId node) {
-  set_state(node, "tls");
+  set_path(node, wire::NodeStatus::TLS);
   if (members_.remove(node, clock_.now())) publish_soon();
 }
 
@@ -146,12 +148,14 @@ void ControlDesk::publish_timetables() {
 
 void ControlDesk::hear(const control::HeadHeartbeats::News& news) {
   gang::Hearsay hearsay;
-  const auto add = [&](std::uint32_t rank, std::vector<NodeId>& nodes, const char* state) {
-    nodes.push_back(control::node_of_rank(rank));
-    set_state(nodes.back(), state);
-  };
-  for (const std::uint32_t rank : news.alive) add(rank, hearsay.alive, "pm");
-  for (const std::uint32_t rank : news.silent) add(rank, hearsay.silent, "tls: not heard over PM");
+  for (const std::uint32_t rank : news.alive) {
+    hearsay.alive.push_back(control::node_of_rank(rank));
+    set_path(hearsay.alive.back(), wire::NodeStatus::PM);
+  }
+  for (const std::uint32_t rank : news.silent) {
+    hearsay.silent.push_back(control::node_of_rank(rank));
+    set_path(hearsay.silent.back(), wire::NodeStatus::TLS, "not heard over PM");
+  }
   if (news.deaf) hearsay.deaf.push_back(control::node_of_rank(*news.deaf));
   if (news.hearing) hearsay.hearing.push_back(control::node_of_rank(*news.hearing));
   hearsay.silent_for = gang::BeatTiming{}.silent_after();

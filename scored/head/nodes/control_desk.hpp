@@ -57,7 +57,7 @@ class ControlDesk {
   asio::awaitable<void> publish_when_due();
   void publish();
   void send_roster(NodeId node);
-  void set_state(NodeId node, std::string state);
+  void set_path(NodeId node, wire::NodeStatus::ControlPath path, std::string problem = {});
 
   Clock& clock_;
   NodeLinks& links_;

@@ -3,6 +3,7 @@
 #include "base/limits.hpp"
 #include "base/os/log.hpp"
 #include "base/text.hpp"
+#include "proto/convert/words.hpp"
 #include "scored/journal/event.hpp"
 
 #include <array>
@@ -101,7 +102,8 @@ void NodeDesk::connected(NodeId node, const NodeHello& hello, NodeVitals vitals,
   link.vitals.last_heard = now();
   link.is_stopping = false;
   log_notice("connect node", kv("node", link.name), kv("cores", hello.info.cores),
-             kv("attempts", hello.attempts.size()), kv("method", link.vitals.switch_method));
+             kv("attempts", hello.attempts.size()),
+             kv("method", proto::word_of(link.vitals.switching.method())));
   parts_.runner.perform(cluster.node_connected(node, hello, now()));
   if (observer_ != nullptr) observer_->node_connected(node);
 }

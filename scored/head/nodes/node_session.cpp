@@ -103,8 +103,7 @@ bool NodeSession::greet(const proto::InFrame& frame) {
   if (parts_.desk.is_outlived(node_, Epoch(hello->head_epoch()), hello->head_proof())) return false;
   parts_.desk.saw_job(node_, JobId(hello->last_job()));
   NodeVitals vitals;
-  vitals.switch_method = escape_terminal(hello->switch_method(), 80);
-  vitals.priority_method = escape_terminal(hello->priority_method(), 80);
+  vitals.switching = hello->switching();
   vitals.network_problem = escape_terminal(hello->network_problem(), 160);
   vitals.release = escape_terminal(hello->release(), 80);
   vitals.pid = hello->pid();

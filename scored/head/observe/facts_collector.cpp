@@ -15,10 +15,11 @@ Status FactsCollector::gather(Done done) {
   first.asked = wall_now();
   wire::HostFacts& head = *first.facts.mutable_head();
   head = facts::of_this_host();
-  facts::add_file(head, "configuration", config_.file);
-  facts::add_file(head, "key", config_.key_file);
+  facts::add_file(head, wire::FileFact::CONFIGURATION, config_.file);
+  facts::add_file(head, wire::FileFact::KEY, config_.key_file);
   const auto& socket = config_.socket;
-  facts::add_file(head, "command socket", socket.empty() ? config_.run_dir + "/head.sock" : socket);
+  facts::add_file(head, wire::FileFact::COMMAND_SOCKET,
+                  socket.empty() ? config_.run_dir + "/head.sock" : socket);
   const auto question = [](std::uint64_t tag) {
     wire::FactsRequest request;
     request.set_tag(tag);

@@ -2,6 +2,7 @@
 
 #include "base/text/hostlist.hpp"
 #include "proto/convert/convert.hpp"
+#include "proto/convert/words.hpp"
 #include "scored/head/config/version.hpp"
 
 #include <fmt/format.h>
@@ -16,18 +17,18 @@ namespace {
 
 constexpr std::size_t kMostShownJobs = 2'000;
 
-const char* name_of_node_state(gang::NodeState state) {
+wire::NodeStatus::State to_wire(gang::NodeState state) {
   switch (state) {
     case gang::NodeState::Up:
-      return "up";
+      return wire::NodeStatus::UP;
     case gang::NodeState::Suspect:
-      return "suspect";
+      return wire::NodeStatus::SUSPECT;
     case gang::NodeState::Down:
-      return "down";
+      return wire::NodeStatus::DOWN;
     case gang::NodeState::Unknown:
       break;
   }
-  return "unknown";
+  return wire::NodeStatus::UNKNOWN;
 }
 
 std::string shown_name(JobState state) {
@@ -43,17 +44,8 @@ const char* name_of_queue(std::uint32_t queue) {
 }
 
 // As scq prints it.
-const char* activity_of(JobState state, std::uint32_t activity) {
-  if (state != JobState::Running) return "";
-  switch (static_cast<gang::JobActivity>(activity)) {
-    case gang::JobActivity::Idle:
-      return "idle";
-    case gang::JobActivity::Deadlocked:
-      return "deadlocked";
-    case gang::JobActivity::Busy:
-      break;
-  }
-  return "busy";
+std::string_view activity_of(JobState state, wire::JobStatus::Activity activity) {
+  return state == JobState::Running ? proto::word_of(activity) : "";
 }
 
 monitor::JobRow row_of(const wire::JobStatus& status) {
@@ -157,7 +149,8 @@ wire::Info Overview::info() const {
 std::optional<bool> Overview::has_current_follower() const {
   if (!heads_) return std::nullopt;
   const auto states = heads_();
-  return std::ranges::any_of(states, [](const auto& head) { return head.state() == "current"; });
+  return std::ranges::any_of(
+      states, [](const auto& head) { return head.state() == wire::HeadState::CURRENT; });
 }
 
 std::string Overview::summary() const {
@@ -166,7 +159,7 @@ std::string Overview::summary() const {
                   jobs_.active(), format_duration(runner_.cluster().config().quantum));
   if (!heads_) return text;
   for (const wire::HeadState& head : heads_()) {
-    if (!head.in_charge()) text += ", other head " + head.state();
+    if (!head.in_charge()) text += ", other head " + proto::state_words(head);
   }
   return text;
 }
@@ -179,7 +172,7 @@ wire::NodeList Overview::nodes() const {
     const NodeVitals& vitals = links_.link(id).vitals;
     wire::NodeStatus& out = *list.add_nodes();
     out.set_name(links_.name(id));
-    out.set_state(static_cast<std::uint32_t>(view->state));
+    out.set_state(to_wire(view->state));
     out.set_drained(view->drained);
     const auto& reason = view->drained ? view->drain_reason : view->down_reason;
     out.set_reason(reason.empty() ? vitals.network_problem : reason);
@@ -194,8 +187,7 @@ wire::NodeList Overview::nodes() const {
     out.set_scratch_bytes(view->info.scratch.value());
     out.set_scratch_reserved_bytes(view->scratch_reserved.value());
     out.set_clock_error_ns(vitals.clock_error_ns);
-    out.set_switch_method(vitals.switch_method);
-    out.set_priority_method(vitals.priority_method);
+    *out.mutable_switching() = vitals.switching;
     out.set_rss_bytes(vitals.rss_bytes);
     out.set_cpu_ns(vitals.cpu_ns);
     if (vitals.last_heard != TimePoint()) {
@@ -204,7 +196,8 @@ wire::NodeList Overview::nodes() const {
     out.set_pid(vitals.pid);
     out.set_switches(vitals.switches);
     out.set_late_switches(vitals.late_switches);
-    out.set_control(vitals.control);
+    out.set_control_path(vitals.control_path);
+    out.set_control_problem(vitals.control_problem);
     out.set_release(vitals.release);
   }
   return list;
@@ -233,7 +226,7 @@ void Overview::add_nodes(monitor::ClusterView& out) const {
     const NodeVitals& vitals = links_.link(id).vitals;
     monitor::NodeRow row;
     row.name = links_.name(id);
-    row.state = name_of_node_state(view->state);
+    row.state = proto::word_of(to_wire(view->state));
     row.drained = view->drained;
     row.reason = view->drained ? view->drain_reason : view->down_reason;
     row.cores = view->info.cores;
@@ -246,7 +239,7 @@ void Overview::add_nodes(monitor::ClusterView& out) const {
     row.late_switches = vitals.late_switches;
     row.clock_error = Duration(std::max<std::int64_t>(vitals.clock_error_ns, 0));
     if (vitals.last_heard != TimePoint()) row.last_heard = runner_.now() - vitals.last_heard;
-    row.method = vitals.switch_method;
+    row.method = proto::word_of(vitals.switching.method());
     row.daemon_cpu = Duration(vitals.cpu_ns);
     row.daemon_memory = Bytes(vitals.rss_bytes);
     out.nodes_up += view->state == gang::NodeState::Up ? 1 : 0;

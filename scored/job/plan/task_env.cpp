@@ -49,6 +49,7 @@ void add_generic(std::vector<std::string>& out, const Plan& plan) {
                           is_restricted ? static_cast<std::uint32_t>(i) : share.indices(i));
     }
     all += fmt::format("{}{}:{}", all.empty() ? "" : ";", share.name(), units);
+    // tidy: allow wire, users give kinds their names, and this one has variables of its own
     if (share.name() != "gpu") continue;
     for (const char* name : {"CUDA_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES"}) {
       out.push_back(fmt::format("{}={}", name, seen));

@@ -40,6 +40,10 @@ def test_a_healthy_cluster_has_no_fault(four):
     report = examine(four)
     assert list(dict.fromkeys(one['check'] for one in report['findings'])) == CHECKS
     assert faults(report) == []
+    priorities = {node['priority_method'] for node in four.json('scnodes')['nodes']}
+    level = 'ok' if priorities == {'real-time'} else 'warning'
+    assert [one['level'] for one in findings(report, 'priority')] == [level], (priorities, report)
+    assert [one['level'] for one in findings(report, 'control')] == ['ok'], report
     assert findings(report, 'pairs')[0]['level'] in ('ok', 'warning'), report
     assert len(report['pairs']) == 6, 'all pairs of 4 nodes'
     for pair in report['pairs']:
