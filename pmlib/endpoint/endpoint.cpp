@@ -44,9 +44,8 @@ std::uint32_t usable_processors() {
   return static_cast<std::uint32_t>(CPU_COUNT(&set));
 }
 
-// Ranks that share this node's processors, as far as routes and addresses show: the port of a
-// network address does not count.
-std::uint32_t ranks_here(const Segment& segment) {
+// The port of a network address does not count.
+std::uint32_t count_ranks_here(const Segment& segment) {
   const SegmentHeader& h = segment.header();
   const PeerAddress& own = segment.peer(h.rank).address;
   const bool is_ethernet = h.device.kind == DeviceKind::Ethernet;
@@ -76,6 +75,13 @@ std::uint64_t thread_used_us() {
   clock_gettime(CLOCK_THREAD_CPUTIME_ID, &used);
   return static_cast<std::uint64_t>(used.tv_sec) * 1'000'000 +
          static_cast<std::uint64_t>(used.tv_nsec) / 1000;
+}
+
+std::uint64_t now_ns() {
+  timespec now{};
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return static_cast<std::uint64_t>(now.tv_sec) * 1'000'000'000 +
+         static_cast<std::uint64_t>(now.tv_nsec);
 }
 
 void sleep_until_news(std::span<pollfd> news, std::int64_t timeout_us) {
@@ -135,9 +141,9 @@ int Endpoint::start() {
     // Peers copy into and out of this process's memory; they are the same user.
     prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY, 0, 0, 0);
   }
-  const std::uint32_t here = ranks_here(segment_);
-  if (options_.spin_us < 0) options_.spin_us = here <= usable_processors() ? kSpinUs : 0;
-  longest_rest_us_ = std::clamp(here * kRestPerRankUs, kRestUs, kLongestRestUs);
+  ranks_here_ = count_ranks_here(segment_);
+  if (options_.spin_us < 0) options_.spin_us = ranks_here_ <= usable_processors() ? kSpinUs : 0;
+  longest_rest_us_ = std::clamp(ranks_here_ * kRestPerRankUs, kRestUs, kLongestRestUs);
   episode_.set_limits(poll_us_from_environment(), longest_rest_us_);
   build();
   h.closed.store(0, std::memory_order_relaxed);
@@ -242,6 +248,8 @@ int Endpoint::send_datagram(std::span<const std::uint32_t> ranks,
 }
 
 int Endpoint::receive(ReceivedMessage& message) {
+  if (empty_polls_ > PollEpisode::kFreePolls) [[unlikely]]
+    returns_.begin_look(now_ns());
   // Shared memory costs a look at one cache line, the device a system call: it is not asked while
   // there are messages that it brought before.
   const bool is_drained = segment_.header().delivered.head == kNoIndex;
@@ -468,13 +476,21 @@ bool Endpoint::end_sleep(const Sleep& sleep) {
 
 bool Endpoint::rest_if_silent() {
   if (++empty_polls_ <= PollEpisode::kFreePolls) return false;
-  if (empty_polls_ == PollEpisode::kFreePolls + 1) episode_.found_something();
+  if (empty_polls_ == PollEpisode::kFreePolls + 1) {
+    episode_.found_something();
+    returns_.start_anew();
+  }
   // The rank that is to answer may have been woken on this processor.
   if (empty_polls_ % kYieldEvery == 0) sched_yield();
   const std::uint32_t most_us = episode_.found_nothing(now(), thread_used_us);
   if (const std::uint64_t us = episode_.take_polled_us(); us != 0) add_polled(us);
-  if (episode_.silence_us() == 0 && is_resting_) stop_resting();  // it did other things
-  if (most_us == 0) return false;
+  if (episode_.silence_us() == 0 && is_resting_) stop_resting();       // it did other things
+  if (most_us == 0 || !(is_declared_idle_ || returns_.are_quick())) {  // it works in between
+    if (most_us > 0 && std::exchange(is_resting_, false)) publish(ContextState::Works);
+    returns_.end_look(now_ns());
+    return false;
+  }
+  returns_.note_sleep();
   keep_resting(ContextState::Rests);
   Sleep sleep;
   if (prepare_sleep(most_us, ContextState::Rests, sleep) != 0) return true;

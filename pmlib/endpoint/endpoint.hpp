@@ -11,6 +11,7 @@
 #include "pmlib/core/regions.hpp"
 #include "pmlib/core/segment.hpp"
 #include "pmlib/endpoint/poll_episode.hpp"
+#include "pmlib/endpoint/quick_returns.hpp"
 #include "pmlib/endpoint/stoppable_clock.hpp"
 #include "pmlib/shmem/shmem.hpp"
 
@@ -41,6 +42,8 @@ constexpr std::int64_t kPollUs = 1'000;
 std::int64_t poll_us_from_environment();
 // CLOCK_THREAD_CPUTIME_ID.
 std::uint64_t thread_used_us();
+// CLOCK_MONOTONIC.
+std::uint64_t now_ns();
 // Sleeps in ppoll(2); `timeout_us` < 0: for ever.
 void sleep_until_news(std::span<pollfd> news, std::int64_t timeout_us);
 
@@ -168,6 +171,10 @@ class Endpoint {
   // So long that the ranks of a node together use less than 1 % of a processor while they rest.
   std::uint32_t longest_rest_us() const { return longest_rest_us_; }
 
+  // Ranks of the job on this host, with this one, as far as routes and addresses show: of a virtual
+  // cluster those of all its nodes, perhaps.
+  std::uint32_t ranks_here() const { return ranks_here_; }
+
   // A descriptor for poll(2), select(2) and epoll(7); see before_select().
   int poll_fd() const { return epoll_fd_; }
 
@@ -235,7 +242,9 @@ class Endpoint {
   bool is_declared_idle_ = false;
   bool is_resting_ = false;  // it is published, sleeping or not
   PollEpisode episode_;
+  QuickReturns returns_;
   std::uint32_t longest_rest_us_ = 0;
+  std::uint32_t ranks_here_ = 1;
   unsigned near_turns_ = 1;  // the device is looked at once in so many calls of receive(); 2^n
   std::uint32_t dead_unreported_ = 0;
   std::uint32_t seen_dead_ = 0;  // channel_->dead_peers() at the last count

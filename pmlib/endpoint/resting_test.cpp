@@ -97,6 +97,18 @@ TEST_P(Resting, ARankThatComputesBetweenItsLooksNeverRests) {
   EXPECT_EQ(job[0].counters().sleeps, 0U);
 }
 
+// Less than PollEpisode takes for a turn of polling.
+TEST_P(Resting, ARankThatWorksForMomentsBetweenItsLooksNeverRests) {
+  TestJob job(GetParam(), 2);
+  std::string text;
+  for (int i = 0; i < 20'000; ++i) {
+    for (const std::uint64_t end = now_ns() + 1'500; now_ns() < end;) {
+    }
+    ASSERT_FALSE(look(job[0], text));
+  }
+  EXPECT_EQ(job[0].counters().sleeps, 0U);
+}
+
 // Beside other load a poll that was interrupted makes the estimate of those before it too large, so
 // one of some tries counts.
 TEST_P(Resting, PublishesTheProcessorTimeOfItsPolls) {

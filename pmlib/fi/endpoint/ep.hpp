@@ -215,7 +215,7 @@ class Ep final : public fid_ep, public std::enable_shared_from_this<Ep>, private
   Inflow* on_message(const Incoming& in, std::size_t& left) override;
   void on_access(const Incoming& in) override;
   bool take_fast(const Incoming& in) override;
-  bool find_oldest(Awaited& awaited) const override;
+  bool find_oldest(const TagFilter& filter, Awaited& awaited) const override;
   void on_write(const Incoming& in, const RmaExtra& extra, std::span<const std::byte> bytes);
   void on_read(const Incoming& in, const RmaExtra& extra);
   void on_atomic(const Incoming& in);

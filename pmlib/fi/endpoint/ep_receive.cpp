@@ -186,7 +186,10 @@ ssize_t Ep::receive(const ReceiveArgs& args) {
   if ((args.flags & FI_CLAIM) != 0 && (args.flags & FI_PEEK) == 0) return receive_claimed(args);
   Receive& r = new_receive(args);
   r.source = source;
-  if ((args.flags & FI_PEEK) != 0) return peek(args, r);
+  if ((args.flags & FI_PEEK) != 0) {
+    link_.note_peek();
+    return peek(args, r);
+  }
   MatchTable& table = table_of(args.kind);
   while (EarlyMessage* const early = table.take_early(r)) {
     auto& message = *static_cast<Message*>(early);
@@ -371,11 +374,11 @@ ssize_t Ep::receive_claimed(const ReceiveArgs& args) {
   return 0;
 }
 
-// The library's own buffers for whatever comes name no message.
-bool Ep::find_oldest(Awaited& awaited) const {
+// Those without a tag are a library's own buffers for whatever comes.
+bool Ep::find_oldest(const TagFilter& filter, Awaited& awaited) const {
   for (const Chain* at = receives_.next; at != &receives_; at = at->next) {
     const Receive& r = *static_cast<const Receive::Hook*>(at)->receive;
-    if (r.is_multi) continue;
+    if ((r.flags & FI_TAGGED) == 0 || !filter.takes(r.tag, r.ignore)) continue;
     awaited.peer = r.source == kAnySource ? -1 : static_cast<std::int64_t>(r.source >> 16);
     awaited.tag = r.tag;
     awaited.ignore = r.ignore;

@@ -94,7 +94,9 @@ std::shared_ptr<Link> Link::open(const Name& own, int& error) {
 std::shared_ptr<Link> Link::open_job(int& error) {
   bool is_of_file = false;
   auto endpoint = open_context(error, is_of_file);
+  const bool shares_host = is_of_file && endpoint && endpoint->ranks_here() > 1;
   auto link = endpoint ? over(std::move(endpoint), error) : nullptr;
+  if (link) link->has_near_ranks_ |= shares_host;  // MPI's own shared memory needs no path
   if (is_of_file) kept_link = link;
   return link;
 }
@@ -125,8 +127,16 @@ std::shared_ptr<Link> Link::over(std::unique_ptr<pm::Endpoint> endpoint, int& er
   name.key = mark_of(h.key, h.generation, h.channel);
   name.rank = h.rank;
   std::shared_ptr<Link> link(new Link(std::move(endpoint), name, nullptr));
+  link->has_near_ranks_ = link->find_near_ranks();
   error = link->make_wait_fd();
   return error == 0 ? link : nullptr;
+}
+
+bool Link::find_near_ranks() const {
+  for (std::uint32_t i = 0; i < pm_->size(); ++i) {
+    if (i != pm_->rank() && pm_->segment().peer(i).route != Route::Packet) return true;
+  }
+  return false;
 }
 
 std::shared_ptr<Link> Link::open_own(const Name& own, int& error) {

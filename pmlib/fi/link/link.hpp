@@ -15,6 +15,7 @@
 #include "pmlib/fi/link/directory.hpp"
 #include "pmlib/fi/link/id_table.hpp"
 #include "pmlib/fi/link/name.hpp"
+#include "pmlib/fi/link/rest_rule.hpp"
 #include "pmlib/fi/link/wire.hpp"
 
 #include <array>
@@ -143,8 +144,9 @@ class Port {
   // on_message() of one with no flags or kSmallData alone, for a receive that takes it at once and
   // whole. False: there is none, and nothing was done.
   virtual bool take_fast(const Incoming& in) = 0;
-  // Of the oldest receive that no message has come for. False if there is none.
-  virtual bool find_oldest(Awaited& awaited) const = 0;
+  // Of the oldest receive with a tag that `filter` takes and that no message has come for. False if
+  // there is none.
+  virtual bool find_oldest(const TagFilter& filter, Awaited& awaited) const = 0;
 
  protected:
   ~Port() = default;
@@ -238,9 +240,11 @@ class Link final : private Directory::Listener, private MessageTaker {
   // They were in vain.
   void gave_up();
 
-  // Whether the calling thread has polled in vain for long. Where it has, it gives the lock up and
-  // calls rest().
-  bool is_silent() const { return empty_turns_ > kPatientTurns; }
+  // Whether the calling thread has polled in vain for long. Where it has, it calls begin_look()
+  // before it looks, and rest() behind that, both without the lock.
+  bool is_silent() const { return empty_turns_ > kPatientTurns && may_rest_; }
+
+  void begin_look();
 
   // Sleeps for a moment if this thread polls and does nothing else: until anything comes, another
   // thread sends, or wake(); not at all if `has_news` says so with the lock. Called without the
@@ -277,6 +281,9 @@ class Link final : private Directory::Listener, private MessageTaker {
 
   // Nothing that was accepted is unsent or unacknowledged.
   bool is_drained() const;
+
+  // A receive with FI_PEEK has asked whether a message is there.
+  void note_peek() { ++peeks_; }
 
   std::mutex& mutex() { return mutex_; }
 
@@ -329,6 +336,7 @@ class Link final : private Directory::Listener, private MessageTaker {
   static std::shared_ptr<Link> open_own(const Name& own, int& error);
   int make_wait_fd();
   void choose_looks();
+  [[nodiscard]] bool find_near_ranks() const;
   void on_known(std::uint32_t index, std::uint64_t key, std::uint32_t own_index) override;
   void on_address(std::uint32_t index, const PeerAddress& address) override;
 
@@ -348,7 +356,9 @@ class Link final : private Directory::Listener, private MessageTaker {
   }
 
   std::int64_t longest_rest(Poller& poller);
-  [[nodiscard]] ContextState state_of_rest(Poller& poller) const;
+  [[nodiscard]] WaitFacts facts_of(const Poller& poller) const;
+  [[nodiscard]] bool find_receive(const TagFilter& filter, Awaited& awaited) const;
+  void note_wait(const Poller& poller) const;
   void end_rest(Poller& poller, const pm::Endpoint::Sleep& sleep, bool is_woken);
 
   bool is_ready(std::uint32_t peer) const { return !directory_ || directory_->is_ready(peer); }
@@ -411,10 +421,13 @@ class Link final : private Directory::Listener, private MessageTaker {
   int wake_fd_ = -1;
   bool is_armed_ = false;
   int sleepers_ = 0;
-  ReceivedMessage held_;      // that the next progress() gives back to PM
-  bool holds_ = false;        // one
-  bool is_handling_ = false;  // on_received() runs
-  bool has_taken_ = false;    // take() has, since the last turn
+  ReceivedMessage held_;        // that the next progress() gives back to PM
+  bool holds_ = false;          // one
+  bool is_handling_ = false;    // on_received() runs
+  bool has_taken_ = false;      // take() has, since the last turn
+  bool has_near_ranks_ = true;  // or it is not known
+  bool may_rest_ = poll_us_from_environment() >= 0;
+  std::uint32_t peeks_ = 0;  // modulo 2^32
   unsigned empty_turns_ = 0;
   std::uint32_t silence_ = 0;  // how many have ended, modulo 2^32
   unsigned looks_at_once_ = 0;

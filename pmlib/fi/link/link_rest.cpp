@@ -3,8 +3,11 @@
 // it holds no lock of the link's: other threads send and receive, and end the sleep.
 #include "pmlib/fi/link/link.hpp"
 #include "pmlib/fi/link/poller.hpp"
+#include "pmlib/fi/link/rest_rule.hpp"
 
 #include <algorithm>
+#include <cstdlib>
+#include <string_view>
 #include <unistd.h>
 #include <utility>
 
@@ -14,22 +17,49 @@ namespace {
 
 constexpr std::int64_t kBusyRestUs = 1'000;  // at most, while something cannot be sent
 
+thread_local Poller own_poller;
+
+std::string_view variable(const char* name) {
+  const char* const value = std::getenv(name);
+  return value != nullptr ? value : "";
+}
+
+// MPICH takes these words for true, and no others.
+bool is_mpich_told_nolocal() {
+  constexpr std::array<std::string_view, 7> kTrue{"1", "yes", "YES", "true", "TRUE", "on", "ON"};
+  const std::string_view value = variable("MPIR_CVAR_NOLOCAL");
+  return std::find(kTrue.begin(), kTrue.end(), value) != kTrue.end();
+}
+
 }  // namespace
 
+void Link::begin_look() {
+  own_poller.returns.begin_look(now_ns());
+}
+
 bool Link::rest(const std::function<bool()>& has_news) {
-  thread_local Poller poller;
+  Poller& poller = own_poller;
   poller.name_call(*pm_);
   pm::Endpoint::Sleep sleep;
   {
     Guard guard(*this);
     const std::int64_t most_us = longest_rest(poller);
-    if (most_us == 0) return false;
+    const WaitFacts facts = most_us > 0 ? facts_of(poller) : WaitFacts{};
+    poller.peeks = peeks_;
+    const ContextState state = most_us > 0 ? state_of(facts) : ContextState::Works;
+    if (state == ContextState::Works) {
+      if (most_us > 0) pm_->end_silence();
+      if (never_rests(facts)) may_rest_ = false;
+      poller.returns.end_look(now_ns());
+      return false;
+    }
     if (has_news()) return true;
-    const ContextState state = state_of_rest(poller);
+    if (state == ContextState::Waits && std::exchange(poller.is_named, false)) note_wait(poller);
     pm_->keep_resting(state);
     if (pm_->prepare_sleep(most_us, state, sleep) != 0) return true;
     is_armed_ = true;
     add_sleeper();
+    poller.returns.note_sleep();
   }
   std::array<pollfd, 3> news{sleep.news[0], sleep.news[1], pollfd{wake_fd_, POLLIN, 0}};
   sleep_until_news(news, sleep.timeout_us);
@@ -68,26 +98,42 @@ void Link::end_rest(Poller& poller, const pm::Endpoint::Sleep& sleep, bool is_wo
   if (poller.silence == silence_) poller.episode.rested(pm_->now(), thread_used_us());
 }
 
-// Where this process has something of its own to do it does not wait for a message alone.
-ContextState Link::state_of_rest(Poller& poller) const {
-  const MpiWait wait = poller.call.wait;
-  if (wait == MpiWait::None || has_late_work()) return ContextState::Rests;
-  Awaited awaited;
-  const bool has_receive = std::any_of(ports_.begin(), ports_.end(), [&](const Port* port) {
-    return port != nullptr && port->find_oldest(awaited);
+bool Link::find_receive(const TagFilter& filter, Awaited& awaited) const {
+  return std::any_of(ports_.begin(), ports_.end(), [&](const Port* port) {
+    return port != nullptr && port->find_oldest(filter, awaited);
   });
-  if (wait == MpiWait::Request && !has_receive && live_requests_ == 0) return ContextState::Rests;
-  if (std::exchange(poller.is_named, false)) {
-    WaitNote note{.call = poller.call.name};
-    if (has_receive) {
-      note.source = awaited.peer;
-      note.bytes = awaited.bytes;
-      note.tag = mpi_tag(poller.call.library, awaited.tag, awaited.ignore);
-    }
-    if (wait == MpiWait::Collective) note.tag = WaitNote::kAny;
-    pm_->segment().write_wait_note(note);
+}
+
+WaitFacts Link::facts_of(const Poller& poller) const {
+  static const bool is_told_to_rest = !variable("PM_POLL_US").empty();
+  static const bool is_near_by_pm = is_mpich_told_nolocal();
+  const MpiCall& call = poller.call;
+  Awaited ignored;
+  return {.has_near_ranks = has_near_ranks_,
+          .is_near_by_pm = is_near_by_pm,
+          .is_told_to_rest = is_told_to_rest,
+          .library = call.library,
+          .call = call.wait,
+          .may_others_call = call.may_others_call,
+          .may_end_by_file = call.may_end_by_file,
+          .has_receive = find_receive({}, ignored),
+          .has_own_receive = find_receive(own_receives(call.library), ignored),
+          .has_request = live_requests_ > 0,
+          .has_peeked = peeks_ != poller.peeks,
+          .has_late_work = has_late_work(),
+          .returns_at_once = poller.returns.are_quick()};
+}
+
+void Link::note_wait(const Poller& poller) const {
+  WaitNote note{.call = poller.call.name};
+  Awaited awaited;
+  if (find_receive({}, awaited)) {
+    note.source = awaited.peer;
+    note.bytes = awaited.bytes;
+    note.tag = mpi_tag(poller.call.library, awaited.tag, awaited.ignore);
   }
-  return ContextState::Waits;
+  if (poller.call.wait == MpiWait::Collective) note.tag = WaitNote::kAny;
+  pm_->segment().write_wait_note(note);
 }
 
 }  // namespace score::pm::fi

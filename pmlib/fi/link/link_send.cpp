@@ -23,13 +23,6 @@ constexpr unsigned kLooksAfterMessage = 64;
 constexpr unsigned kQuickLooks = 128;
 constexpr std::uint64_t kAwayNs = 3'000;  // longer than the MPI's own part of a turn
 
-std::uint64_t now_ns() {
-  timespec now{};
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  return static_cast<std::uint64_t>(now.tv_sec) * 1'000'000'000 +
-         static_cast<std::uint64_t>(now.tv_nsec);
-}
-
 // Gives `copy` the places of `length` bytes of the pieces, from `offset` on.
 template <class Copy>
 void for_pieces(std::span<const iovec> pieces, std::size_t offset, std::size_t length, Copy copy) {

@@ -3,10 +3,13 @@
 #include "pmlib/fi/link/mpi_call.hpp"
 
 #include <algorithm>
+#include <cstdlib>
 #include <cstring>
+#include <dirent.h>
 #include <dlfcn.h>
 #include <span>
 #include <sys/stat.h>
+#include <unistd.h>
 #include <unwind.h>
 
 namespace score::pm::fi {
@@ -81,6 +84,23 @@ bool may_others_call(const Object& object) {
   return provided >= kSerialized && !is_alone();
 }
 
+// A regular file beyond the standard streams. Memory that has no name is none.
+bool has_open_file() {
+  DIR* const open = opendir("/proc/self/fd");
+  if (open == nullptr) return true;
+  bool is_found = false;
+  while (const dirent* entry = readdir(open)) {
+    const int fd = std::atoi(entry->d_name);  // 0 for "." and ".."
+
+    struct stat status {};
+
+    is_found |= fd > STDERR_FILENO && fstat(fd, &status) == 0 && S_ISREG(status.st_mode) &&
+                status.st_nlink > 0;
+  }
+  closedir(open);
+  return is_found;
+}
+
 // The outermost frame of an MPI library.
 bool find_outermost(const Frames& frames, Dl_info& outermost) {
   const void* checked = nullptr;
@@ -99,6 +119,13 @@ bool find_outermost(const Frames& frames, Dl_info& outermost) {
   return is_found;
 }
 
+// MPICH, ch4/ofi: 31 bits where the source goes as data of the completion; the lowest bit of the
+// context before them is set for its own messages. Open MPI, mtl/ofi: 32 bits, negative for its
+// own.
+constexpr std::uint64_t kMpichTag = (std::uint64_t{1} << 31) - 1;
+constexpr std::uint64_t kMpichOwn = std::uint64_t{1} << 31;
+constexpr std::uint64_t kOpenMpiTag = 0xffff'ffff, kOpenMpiOwn = 0x8000'0000;
+
 struct Waiting {
   std::string_view name;  // without MPI_
   MpiWait wait;
@@ -106,8 +133,9 @@ struct Waiting {
 
 constexpr auto kCollective = MpiWait::Collective;
 
-// Functions that end only by messages. Sorted.
+// Functions that end only by messages, and those that use memory. Sorted.
 constexpr std::array kWaiting{
+    Waiting{"Accumulate", MpiWait::Memory},
     Waiting{"Allgather", kCollective},
     Waiting{"Allgatherv", kCollective},
     Waiting{"Allreduce", kCollective},
@@ -121,9 +149,13 @@ constexpr std::array kWaiting{
     Waiting{"Comm_create_group", kCollective},
     Waiting{"Comm_dup", kCollective},
     Waiting{"Comm_split", kCollective},
+    Waiting{"Compare_and_swap", MpiWait::Memory},
     Waiting{"Exscan", kCollective},
+    Waiting{"Fetch_and_op", MpiWait::Memory},
     Waiting{"Gather", kCollective},
     Waiting{"Gatherv", kCollective},
+    Waiting{"Get", MpiWait::Memory},
+    Waiting{"Get_accumulate", MpiWait::Memory},
     Waiting{"Intercomm_create", kCollective},
     Waiting{"Intercomm_merge", kCollective},
     Waiting{"Mprobe", MpiWait::Receive},
@@ -134,10 +166,15 @@ constexpr std::array kWaiting{
     Waiting{"Neighbor_alltoallv", kCollective},
     Waiting{"Neighbor_alltoallw", kCollective},
     Waiting{"Probe", MpiWait::Receive},
+    Waiting{"Put", MpiWait::Memory},
+    Waiting{"Raccumulate", MpiWait::Memory},
     Waiting{"Recv", MpiWait::Receive},
     Waiting{"Reduce", kCollective},
     Waiting{"Reduce_scatter", kCollective},
     Waiting{"Reduce_scatter_block", kCollective},
+    Waiting{"Rget", MpiWait::Memory},
+    Waiting{"Rget_accumulate", MpiWait::Memory},
+    Waiting{"Rput", MpiWait::Memory},
     Waiting{"Rsend", MpiWait::Receive},
     Waiting{"Scan", kCollective},
     Waiting{"Scatter", kCollective},
@@ -151,17 +188,9 @@ constexpr std::array kWaiting{
     Waiting{"Waitany", MpiWait::Request},
     Waiting{"Waitsome", MpiWait::Request},
     Waiting{"Win_allocate", kCollective},
-    Waiting{"Win_complete", kCollective},
     Waiting{"Win_create", kCollective},
     Waiting{"Win_fence", kCollective},
-    Waiting{"Win_flush", kCollective},
-    Waiting{"Win_flush_all", kCollective},
     Waiting{"Win_free", kCollective},
-    Waiting{"Win_lock", kCollective},
-    Waiting{"Win_start", kCollective},
-    Waiting{"Win_unlock", kCollective},
-    Waiting{"Win_unlock_all", kCollective},
-    Waiting{"Win_wait", kCollective},
 };
 
 constexpr bool is_before(const Waiting& a, const Waiting& b) {
@@ -173,13 +202,14 @@ static_assert(std::is_sorted(kWaiting.begin(), kWaiting.end(), is_before), "it i
 }  // namespace
 
 MpiWait wait_of(std::string_view name) {
-  constexpr std::string_view kPrefix = "MPI_", kLargeCounts = "_c";
+  constexpr std::string_view kPrefix = "MPI_", kLargeCounts = "_c", kWindow = "Win_";
   if (!name.starts_with(kPrefix)) return MpiWait::None;
   name.remove_prefix(kPrefix.size());
   if (name.ends_with(kLargeCounts)) name.remove_suffix(kLargeCounts.size());
   const auto* const found =
       std::lower_bound(kWaiting.begin(), kWaiting.end(), Waiting{name, MpiWait::None}, is_before);
-  return found != kWaiting.end() && found->name == name ? found->wait : MpiWait::None;
+  if (found != kWaiting.end() && found->name == name) return found->wait;
+  return name.starts_with(kWindow) ? MpiWait::Memory : MpiWait::None;
 }
 
 MpiCall find_mpi_call() {
@@ -194,17 +224,18 @@ MpiCall find_mpi_call() {
   const Object object(outermost);
   call.library = library_of(object);
   call.wait = wait_of(name);
-  if (call.wait != MpiWait::None && may_others_call(object)) call.wait = MpiWait::None;
+  call.may_others_call = may_others_call(object);
+  call.may_end_by_file = has_open_file();
   return call;
 }
 
+TagFilter own_receives(MpiLibrary library) {
+  if (library == MpiLibrary::Mpich) return {kMpichOwn, kMpichOwn};
+  if (library == MpiLibrary::OpenMpi) return {kOpenMpiOwn, kOpenMpiOwn};
+  return {0, 1};
+}
+
 std::int64_t mpi_tag(MpiLibrary library, std::uint64_t tag, std::uint64_t ignore) {
-  // MPICH, ch4/ofi: 31 bits where the source goes as data of the completion; the lowest bit of the
-  // context before them is set for its own messages. Open MPI, mtl/ofi: 32 bits, negative for its
-  // own.
-  constexpr std::uint64_t kMpichTag = (std::uint64_t{1} << 31) - 1;
-  constexpr std::uint64_t kMpichOwn = std::uint64_t{1} << 31;
-  constexpr std::uint64_t kOpenMpiTag = 0xffff'ffff, kOpenMpiOwn = 0x8000'0000;
   const bool is_mpich = library == MpiLibrary::Mpich;
   if (!is_mpich && library != MpiLibrary::OpenMpi) return -1;
   const std::uint64_t mask = is_mpich ? kMpichTag : kOpenMpiTag;

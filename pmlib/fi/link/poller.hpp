@@ -3,6 +3,7 @@
 #pragma once
 
 #include "pmlib/endpoint/endpoint.hpp"
+#include "pmlib/endpoint/quick_returns.hpp"
 #include "pmlib/fi/link/mpi_call.hpp"
 
 #include <cstdint>
@@ -10,16 +11,19 @@
 namespace score::pm::fi {
 
 struct Poller {
-  // Both chosen: a wait that is over by then need not be named, for that takes some 20 us.
-  static constexpr std::uint64_t kNameAfterUs = 20'000;
-  static constexpr std::uint64_t kNameEveryUs = 1'000'000;
+  // The call is looked up before the first rest, which depends on it, and then from time to time:
+  // that takes some 20 us. Chosen.
+  static constexpr std::uint64_t kNameEveryUs = 500'000;
+  static constexpr std::uint64_t kNever = UINT64_MAX;
 
   const void* link = nullptr;
   std::uint32_t silence = 0;  // the link's, that the episode belongs to
   PollEpisode episode{poll_us_from_environment(), 0};
-  std::uint64_t name_at_us = kNameAfterUs;  // of silence
-  MpiCall call;                             // while it rests
-  bool is_named = false;                    // the link has not taken `call` over yet
+  QuickReturns returns;
+  std::uint64_t name_at_us = kNever;  // of silence
+  MpiCall call;                       // as of then
+  bool is_named = false;              // the link has not taken `call` over yet
+  std::uint32_t peeks = 0;            // the link's, at the last look
 
   // Looks up what the thread has called, from time to time. It reads the lists of loaded libraries,
   // which takes locks: called without the link's.
@@ -35,11 +39,13 @@ struct Poller {
   void start_anew(const pm::Endpoint& pm) {
     episode.found_something();
     episode.set_limits(poll_us_from_environment(), pm.longest_rest_us());
+    returns.start_anew();
     forget_call();
   }
 
   void forget_call() {
-    name_at_us = kNameAfterUs;
+    const std::int64_t poll_us = poll_us_from_environment();
+    name_at_us = poll_us < 0 ? kNever : static_cast<std::uint64_t>(poll_us);
     call = {};
     is_named = false;
   }

@@ -82,6 +82,8 @@ std::uint64_t Counter::read(const std::atomic<std::uint64_t>& number) {
     link.progress();
     return number.load(std::memory_order_relaxed);
   };
+  if (link.is_silent()) [[unlikely]]
+    link.begin_look();
   const std::uint64_t before = look();
   if (!link.is_silent()) [[likely]]
     return before;

@@ -171,10 +171,13 @@ void Cq::look() {
 }
 
 ssize_t Cq::read(void* buffer, std::size_t count, fi_addr_t* sources) {
+  Link& link = domain_.link();
+  if (link.is_silent()) [[unlikely]]
+    link.begin_look();
   const ssize_t n = read_once(buffer, count, sources);
-  if (n != -FI_EAGAIN || !domain_.link().is_silent()) [[likely]]
+  if (n != -FI_EAGAIN || !link.is_silent()) [[likely]]
     return n;
-  const bool is_news = domain_.link().rest([this] { return has_news() || is_signalled_; });
+  const bool is_news = link.rest([this] { return has_news() || is_signalled_; });
   return is_news ? read_once(buffer, count, sources) : n;
 }
 

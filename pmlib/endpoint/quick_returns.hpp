@@ -1,0 +1,48 @@
+// Whether a thread that looks for messages does nothing else between its looks. PollEpisode takes a
+// turn of 4 us for polling, because that is what a turn of an MPI takes; a program that works for a
+// microsecond between two tests would pass for one that waits. So where a look does not come from a
+// call that waits, the time between a look and the next one counts too, without the look.
+//
+// Decides only: the caller says what time it is.
+#pragma once
+
+#include <bit>
+#include <cstdint>
+
+namespace score::pm {
+
+class QuickReturns {
+ public:
+  // Chosen; see docs/lab/polling-and-resting.md.
+  static constexpr std::uint64_t kAwayNs = 600;  // from a test of an MPI to the next one, and more
+  static constexpr std::uint32_t kLooks = 8;     // as PollEpisode::kStreak
+  static constexpr int kLateOnes = 1;            // of these: interrupts, what an MPI does at times
+
+  // A look begins, or ends in vain; nanoseconds of any steady clock.
+  void begin_look(std::uint64_t now_ns) {
+    if (left_ns_ == 0) return;
+    const bool is_late = now_ns - left_ns_ > kAwayNs;
+    late_ = (late_ << 1 | (is_late ? 1U : 0U)) & kMask;
+  }
+
+  void end_look(std::uint64_t now_ns) { left_ns_ = now_ns; }
+
+  // The thread has slept in a look: what follows up to the next one is not known.
+  void note_sleep() { left_ns_ = 0; }
+
+  // It did something else.
+  void start_anew() {
+    late_ = kMask;
+    left_ns_ = 0;
+  }
+
+  [[nodiscard]] bool are_quick() const { return std::popcount(late_) <= kLateOnes; }
+
+ private:
+  static constexpr std::uint32_t kMask = (1U << kLooks) - 1;
+
+  std::uint32_t late_ = kMask;  // a bit per look, the last one lowest
+  std::uint64_t left_ns_ = 0;   // 0: not since start_anew() or note_sleep()
+};
+
+}  // namespace score::pm

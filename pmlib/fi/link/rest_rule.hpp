@@ -1,0 +1,79 @@
+// Whether a thread that polls in vain may sleep, and whether it waits for a message alone.
+//
+// PM sees its own messages only, and an MPI library may have other ways: MPICH's shared memory
+// between the ranks of a node, windows in the process's own memory or in its node's, Open MPI's
+// BTLs. To PM a thread that works over these looks like one that waits. One sleep costs it little,
+// but PM would let it sleep after every few looks, and its peers with it: it would do some hundred
+// steps in a second instead of a hundred thousand. So a thread goes on unless PM has something
+// that it waits for and all communication of the process is PM's. Where its call may return without
+// a message, as a test does, it also has to come back at once each time: else it works in between.
+//
+// Decides only.
+#pragma once
+
+#include "pmlib/core/segment.hpp"
+#include "pmlib/fi/link/mpi_call.hpp"
+
+namespace score::pm::fi {
+
+// All that is known.
+struct WaitFacts {
+  // Of the process.
+  bool has_near_ranks = true;    // others of its job are on this node, or may be
+  bool is_near_by_pm = false;    // MPICH was told to use no shared memory between them
+  bool is_told_to_rest = false;  // by the user, who knows what else it does
+  // Of the call.
+  MpiLibrary library = MpiLibrary::Other;
+  MpiWait call = MpiWait::None;
+  bool may_others_call = true;  // other threads may call MPI meanwhile
+  bool may_end_by_file = true;  // a request of input and output may be what it waits for
+  // Of what PM has.
+  bool has_receive = false;      // one with a tag is posted
+  bool has_own_receive = false;  // ... of the library's own, as for a collective operation
+  bool has_request = false;      // something was sent that is not answered
+  bool has_peeked = false;       // it asked for an early message since its last look
+  bool has_late_work = false;    // PM has something to do without a message
+  // Of the thread: see QuickReturns.
+  bool returns_at_once = false;
+};
+
+// Whether PM carries what the ranks of this node tell each other. Open MPI with mtl/ofi sends all
+// messages by libfabric, and its other ways show by what it has not given to PM.
+constexpr bool carries_near(const WaitFacts& w) {
+  return !w.has_near_ranks || w.library == MpiLibrary::OpenMpi ||
+         (w.library == MpiLibrary::Mpich && w.is_near_by_pm);
+}
+
+// No message of this process may ever be waited for asleep.
+constexpr bool never_rests(const WaitFacts& w) {
+  return !w.is_told_to_rest && w.library != MpiLibrary::Other && !carries_near(w);
+}
+
+// PM has what the call may be waiting for.
+constexpr bool awaits_pm(const WaitFacts& w) {
+  if (w.call == MpiWait::Collective) return w.has_own_receive || w.has_request;
+  return w.has_receive || w.has_request || w.has_peeked;
+}
+
+constexpr bool may_rest(const WaitFacts& w) {
+  if (w.is_told_to_rest) return true;
+  if (w.call == MpiWait::Memory || !carries_near(w)) return false;
+  if (w.library != MpiLibrary::Other && !awaits_pm(w)) return false;
+  return w.call != MpiWait::None || (w.returns_at_once && !w.has_near_ranks);
+}
+
+// Nothing but a message that PM will bring can end it: a job of which all tasks wait so and no
+// message is on its way is deadlocked. Requires may_rest().
+constexpr bool waits_for_message(const WaitFacts& w) {
+  if (w.may_others_call || w.has_late_work || !carries_near(w) || !awaits_pm(w)) return false;
+  if (w.call == MpiWait::Collective) return w.has_own_receive;
+  return w.call == MpiWait::Receive || (w.call == MpiWait::Request && !w.may_end_by_file);
+}
+
+// Works: it goes on polling.
+constexpr ContextState state_of(const WaitFacts& w) {
+  if (!may_rest(w)) return ContextState::Works;
+  return waits_for_message(w) ? ContextState::Waits : ContextState::Rests;
+}
+
+}  // namespace score::pm::fi
