@@ -52,9 +52,7 @@ endfunction()
 # of the whole, and users of the project need none of them.
 add_custom_target(score_tests)
 find_package(GTest QUIET)
-if(NOT GTest_FOUND)
-  message(STATUS "No GoogleTest: unit tests are not built (./try test installs it)")
-endif()
+score_part(GTest_FOUND "unit tests" "libgtest-dev, as ./try test does")
 function(score_only_for_tests target)
   set_target_properties(${target} PROPERTIES
     EXCLUDE_FROM_ALL ON RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/test)
