@@ -5,6 +5,7 @@
 #                    SHARED_CXX: with the shared C++ library, as prometheus-cpp needs it
 #   score_test(gang_test SOURCES a_test.cpp LIBS score::gang)      GoogleTest program, label "unit"
 #   score_test(gang_flow SOURCES f_test.cpp LIBS score::gang LABEL flow TIMEOUT 600)
+#              LONG: tests whose suite's name begins with "Long" belong to the long tier
 #
 # Every function takes PCH core|asio|none: "core" precompiles standard and fmt headers, "asio" adds
 # base/async/asio.hpp. Default: asio if LIBS names score::base or score::asio, else core. Both need fmt,
@@ -49,20 +50,42 @@ function(score_executable name)
 endfunction()
 
 # Programs that only tests run are built by the target "score_tests", not by "all": they are two fifths
-# of the whole, and users of the project need none of them.
+# of the whole, and users of the project need none of them. "score_unit_tests" are those of the label unit,
+# and "score_test_helpers" those that tests start.
 add_custom_target(score_tests)
+add_custom_target(score_unit_tests)
+add_custom_target(score_test_helpers)
 find_package(GTest QUIET)
 score_part(GTest_FOUND "unit tests" "libgtest-dev, as ./try test does")
+# score_only_for_tests(TARGET [LABEL]): without a label it is a program that tests start.
 function(score_only_for_tests target)
   set_target_properties(${target} PROPERTIES
     EXCLUDE_FROM_ALL ON RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/test)
   add_dependencies(score_tests ${target})
+  if(ARGC EQUAL 1)
+    add_dependencies(score_test_helpers ${target})
+  elseif(ARGV1 STREQUAL unit)
+    add_dependencies(score_unit_tests ${target})
+  endif()
+endfunction()
+
+# Makes tests of ctest of the TEST()s that the filter takes. Lists, which gtest_discover_tests() cannot take as
+# properties, are set by a script that ctest reads after its list.
+function(score_list_tests program list timeout filter labels env)
+  gtest_discover_tests(${program} DISCOVERY_MODE PRE_TEST DISCOVERY_TIMEOUT 120 TEST_PREFIX ${program}.
+    TEST_FILTER ${filter} TEST_LIST ${list} PROPERTIES TIMEOUT ${timeout})
+  set(script ${CMAKE_CURRENT_BINARY_DIR}/${list}_properties.cmake)
+  file(GENERATE OUTPUT ${script} CONTENT "if(${list})
+  set_tests_properties(\${${list}} PROPERTIES LABELS \"${labels}\" ENVIRONMENT \"${env}\")
+endif()
+")
+  set_property(DIRECTORY APPEND PROPERTY TEST_INCLUDE_FILES ${script})
 endfunction()
 
 # One program per module and label; every TEST() in it is a test of ctest. Tests are listed when
 # ctest runs, not when the program is linked, so that building never executes anything.
 function(score_test name)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "" "PCH;LABEL;TIMEOUT" "SOURCES;LIBS;ENV")
+  cmake_parse_arguments(PARSE_ARGV 1 arg "LONG" "PCH;LABEL;TIMEOUT" "SOURCES;LIBS;ENV")
   if(NOT arg_LABEL)
     set(arg_LABEL unit)
   endif()
@@ -75,16 +98,14 @@ function(score_test name)
     return()
   endif()
   include(GoogleTest)
-  score_only_for_tests(${name})
+  score_only_for_tests(${name} ${arg_LABEL})
   target_link_libraries(${name} PRIVATE score_options ${arg_LIBS} GTest::gtest GTest::gtest_main)
   score_use_pch(${name} "${arg_PCH}" "${arg_LIBS}")
-  gtest_discover_tests(${name} DISCOVERY_MODE PRE_TEST TEST_PREFIX ${name}.
-    TEST_LIST ${name}_tests PROPERTIES LABELS ${arg_LABEL} TIMEOUT ${arg_TIMEOUT})
-  if(arg_ENV)  # a list, which PROPERTIES above cannot take
-    string(REPLACE "\\;" ";" arg_ENV "${arg_ENV}")
-    set(script ${CMAKE_CURRENT_BINARY_DIR}/${name}_environment.cmake)
-    file(GENERATE OUTPUT ${script}
-      CONTENT "set_tests_properties(\${${name}_tests} PROPERTIES ENVIRONMENT \"${arg_ENV}\")\n")
-    set_property(DIRECTORY APPEND PROPERTY TEST_INCLUDE_FILES ${script})
+  string(REPLACE "\\;" ";" env "${arg_ENV}")
+  if(arg_LONG)
+    score_list_tests(${name} ${name}_tests ${arg_TIMEOUT} -Long* "${arg_LABEL}" "${env}")
+    score_list_tests(${name} ${name}_long_tests ${arg_TIMEOUT} Long* "${arg_LABEL};long" "${env}")
+  else()
+    score_list_tests(${name} ${name}_tests ${arg_TIMEOUT} "*" "${arg_LABEL}" "${env}")
   endif()
 endfunction()

@@ -12,8 +12,8 @@ ControlOptions lossy(std::uint32_t nodes) {
   return {.nodes = nodes, .loss = 0.2, .twice = 0.05, .reordered = 0.05};
 }
 
-TEST(ControlSim, KeepsItsBoundsWith16384Nodes) {
-  const ControlFigures f = measure_control({.nodes = 16'384, .loss = 0.01});
+void keep_bounds(std::uint32_t nodes) {
+  const ControlFigures f = measure_control({.nodes = nodes, .loss = 0.01});
   EXPECT_LE(f.timetable_worst, 10ms);
   EXPECT_LE(f.head_messages, 256);
   EXPECT_LE(f.asked_in_vain, base::limits::kHeartbeatPeriod);
@@ -24,6 +24,14 @@ TEST(ControlSim, KeepsItsBoundsWith16384Nodes) {
   EXPECT_EQ(f.false_suspicions, 0U);
   EXPECT_TRUE(f.clocks.all_within);
   EXPECT_EQ(f.clocks.unknown, 0U);
+}
+
+TEST(ControlSim, KeepsItsBoundsWith1024Nodes) {
+  keep_bounds(1'024);
+}
+
+TEST(LongControlSim, KeepsItsBoundsWith16384Nodes) {
+  keep_bounds(16'384);
 }
 
 // A suspicion ends no job: for less than a heartbeat the node gets no new ones.

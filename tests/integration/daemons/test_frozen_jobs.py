@@ -35,7 +35,7 @@ def longest_pause(counters, seconds):
     return longest
 
 
-@pytest.fixture(params=[(), ('--no-cgroup',)], ids=['freezer', 'signals'])
+@pytest.fixture(params=[(), pytest.param(('--no-cgroup',), marks=pytest.mark.long)], ids=['freezer', 'signals'])
 def switched(request, fresh, tmp_path):
     """A node with two jobs, of which one is stopped at any time."""
     cluster = fresh(1, '--slice', '100ms', '--cores', 1, *request.param)

@@ -30,6 +30,7 @@ def test_a_kernel_that_cannot_be_divided_says_so(cluster, ranks, size):
     assert result.stderr.count('not supported') == 1 and 'assert' not in result.stderr, result.stderr
 
 
+@pytest.mark.long
 def test_figure11_has_a_result_for_each_kernel_and_number_of_jobs(tmp_path):
     command = [BIN / 'scbench', 'gang', '--figure11', '--nodes', '2', '--kernels', 'cg,lu', '--seconds', '1', '--json',
                '--csv', tmp_path / 'figure.csv']
@@ -45,6 +46,7 @@ def test_figure11_has_a_result_for_each_kernel_and_number_of_jobs(tmp_path):
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason='bare processes make cgroups')
+@pytest.mark.long
 def test_two_jobs_are_compared_with_what_the_machine_alone_takes():
     done = subprocess.run([BIN / 'scbench', 'gang', '--figure11', '--nodes', '2', '--slice', '10ms', '--kernels', 'ft,cg', '--mode',
                            'bare', '--seconds', '1', '--json'], capture_output=True, text=True, timeout=LIMIT)
@@ -59,6 +61,7 @@ def test_the_interval_of_a_median_leaves_out_as_many_values_as_tables_say(values
     assert measure.interval(list(range(values, 0, -1))) == (first, last)
 
 
+@pytest.mark.long
 def test_figure11_goes_on_where_it_was_interrupted(tmp_path):
     kept = tmp_path / 'kept.json'
     command = [BIN / 'scbench', 'gang', '--figure11', '--kernels', 'ep', '--seconds', '0.5', '--json', '--resume', kept]
@@ -79,6 +82,7 @@ def test_figure11_goes_on_where_it_was_interrupted(tmp_path):
 
 
 @pytest.mark.skipif(not (EXAMPLES / 'cosmo-mpich').exists(), reason='examples were not built with MPICH')
+@pytest.mark.long
 def test_speed_ups_are_drawn_without_matplotlib(tmp_path):
     (tmp_path / 'matplotlib.py').write_text('raise ImportError("not here")')
     picture = tmp_path / 'speedup.svg'
@@ -115,6 +119,7 @@ def test_a_case_comes_with_what_the_machine_does_to_bare_threads():
 
 
 # Both ways that a PM job is woken; how soon it leaves is the machine's matter.
+@pytest.mark.long
 def test_idle_pm_jobs_are_timed():
     done = subprocess.run([BIN / 'scbench', 'gang', '--idle', 'pm,pm_timer', '--times', '1', '--nodes', '2', '--json'],
                           capture_output=True, text=True, timeout=LIMIT)
@@ -155,6 +160,7 @@ def test_io_measures_data_and_growth(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.long
 def test_io_draws_the_experiment_of_pious(tmp_path):
     report, _ = scbench_io(tmp_path, '--figures')
     assert [row['bytes'] for row in report['microseconds']] == [8192 << i for i in range(11)]
@@ -162,6 +168,7 @@ def test_io_draws_the_experiment_of_pious(tmp_path):
         assert all(row[f'{what}_{who}'] > 0 for what in ('write', 'read') for who in (1, 2, 4, 'system'))
 
 
+@pytest.mark.long
 def test_load_measures_each_part(tmp_path):
     words = ['--starts', '5', '--seconds', '0.3', '--connections', '20', '--queued', '40', '--finished', '50', '--rounds', '3', '--array', '500']
     done = subprocess.run([BIN / 'scbench', 'load', '--json', *words], capture_output=True, text=True, timeout=LIMIT)

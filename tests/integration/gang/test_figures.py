@@ -8,6 +8,7 @@ import xml.dom.minidom
 import pytest
 
 from cluster import BIN, EXAMPLES, LIMIT
+from tiers import others_long
 
 # Figure -> its panels.
 PANELS = {'writes': {'shmem'}, 'mpi': {'two nodes', 'one node'}, 'scaling': {'is S'},
@@ -24,7 +25,7 @@ def figures(*words, code=0):
     return done
 
 
-@pytest.mark.parametrize('name', PANELS)
+@pytest.mark.parametrize('name', others_long(['writes', 'mttl', *sorted(PANELS.keys() - {'writes', 'mttl'})], 2))
 def test_a_figure_has_all_its_curves(name, tmp_path):
     if name in NEEDS_ROOT and os.geteuid() != 0:
         pytest.skip('namespaces need root')

@@ -1,6 +1,7 @@
 """Settings of an MPI library's own, on PM."""
 import mpis
 import pytest
+from tiers import others_long
 
 SIZES = r'''
 #include <mpi.h>
@@ -38,7 +39,7 @@ int main(int argc, char** argv) {
 '''
 
 
-@pytest.mark.parametrize('threshold', [64, 1024, 16384])
+@pytest.mark.parametrize('threshold', others_long([1024, 64, 16384]))
 def test_mpich_announces_messages_above_its_own_threshold(few, tmp_path, threshold):
     program = mpis.build('mpich5', SIZES, tmp_path)
     env = {'MPIR_CVAR_NOLOCAL': '1', 'MPIR_CVAR_CH4_OFI_EAGER_THRESHOLD': str(threshold)}

@@ -14,6 +14,7 @@ import pytest
 from cluster import BIN, EXAMPLES, LIMIT, users_of, wait_until
 from frozen import FrozenWatch
 from web import Web, faults
+from tiers import others_long
 
 QUEENS = EXAMPLES / 'pm_queens'
 PINGPONG = EXAMPLES / 'pm_pingpong'
@@ -170,7 +171,7 @@ def test_forged_frames_are_refused_and_counted(fresh, as_root, auth):
     assert refused >= 300, out
 
 
-@pytest.mark.parametrize('device', ['udp', 'ethernet', 'ethernet:xdp'])
+@pytest.mark.parametrize('device', others_long(['udp', 'ethernet', 'ethernet:xdp'], 2))
 def test_between_network_namespaces(fresh, as_root, device):
     if shutil.which('ip') is None:
         pytest.skip('needs iproute2')
@@ -223,7 +224,7 @@ def test_rings_serve_one_program_after_another_and_outlive_daemons(fresh, as_roo
     assert job.returncode == 0 and 'round trip' in out, (out, err, cluster.logs())
 
 
-@pytest.mark.parametrize('device, links', [('udp', 2), ('ofi', 1), ('ofi', 2)])
+@pytest.mark.parametrize('device, links', others_long([('udp', 2), ('ofi', 1), ('ofi', 2)], 2))
 def test_pm_programs_over_libfabric_and_several_links(fresh, device, links):
     cluster = fresh(2, '--cores', 2, '--device', device, '--links', links)
     assert 'round trip' in cluster.run('scrun', '-N', 2, '-n', 2, PINGPONG, 500).stdout
@@ -284,7 +285,7 @@ def channel_figures(cluster):
 
 
 # By hand with eight jobs: SCORE_TALK_JOBS=8 SCORE_TALK_SECONDS=120 makes some 10,000 handovers a node.
-@pytest.mark.parametrize('channels, mode', [(1, 'clock'), (16, 'clock'), (1, 'barrier'), (16, 'barrier')])
+@pytest.mark.parametrize('channels, mode', others_long([(1, 'clock'), (1, 'barrier'), (16, 'clock'), (16, 'barrier')], 2))
 def test_talkative_jobs_take_turns_on_their_channels(fresh, channels, mode):
     cluster = fresh(2, '--slice', '10ms' if mode == 'clock' else '20ms', '--channels', channels, '--switch-mode', mode)
     jobs = [cluster.start('scrun', '-q', '-N', 2, TALK, SECONDS) for _ in range(JOBS)]

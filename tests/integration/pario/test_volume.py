@@ -265,7 +265,8 @@ def test_a_rename_is_finished_although_its_client_is_killed(volume):
             process.start()
         client = Client(servers.file)
         end = time.monotonic() + 60
-        while not any(name.endswith('.5') for name in client.names() if name.startswith(f'file{turn}-')) and time.monotonic() < end:
+        while not any(int(name.rsplit('.', 1)[1]) >= 5 for name in client.names() if name.startswith(f'file{turn}-')):
+            assert time.monotonic() < end, client.names()
             time.sleep(0.02)
         time.sleep(random.Random(turn).random() / 2)
         for process in processes:

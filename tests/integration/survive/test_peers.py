@@ -23,7 +23,7 @@ from figures import figure
 from frames import Schema, read_frame
 from progress import start_progress
 
-SECONDS = float(os.environ.get('SCORE_FUZZ_SECONDS', 10))
+SECONDS = float(os.environ.get('SCORE_FUZZ_SECONDS', 5))
 SEED = int(os.environ.get('SCORE_SEED', 1))
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parents[2]

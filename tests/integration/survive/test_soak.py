@@ -17,7 +17,7 @@ from figures import figure
 from frozen import FrozenWatch
 from workers import Workers
 
-SECONDS = float(os.environ.get('SCORE_SOAK_SECONDS', 60))
+SECONDS = float(os.environ.get('SCORE_SOAK_SECONDS', 20))
 SEED = int(os.environ.get('SCORE_SEED', 1))
 NODES = 4
 PRIME = 2147483647
