@@ -32,18 +32,21 @@ inline constexpr std::uint32_t kMaxActiveJobs = 65'536;
 inline constexpr std::uint32_t kMaxFinishedJobs = 1'000'000;
 inline constexpr std::uint32_t kMaxJobsPerNode = 256;
 inline constexpr std::size_t kMaxJobNameBytes = 256;
-inline constexpr std::size_t kMaxNodeFeatures = 64;         // that a node has
-inline constexpr std::size_t kMaxFeatures = 16;             // that a job asks for
-inline constexpr std::size_t kMaxGenericKinds = 16;         // of generic resources, of a node
-inline constexpr std::uint32_t kMaxGenericCount = 256;      // of one kind, of a node
-inline constexpr std::size_t kMaxArgumentBytes = 1 * kMiB;  // argv with terminators
-inline constexpr std::size_t kMaxArgumentCount = 64 * kKiB;
-inline constexpr std::size_t kMaxScriptBytes = 512 * kKiB;     // of a batch job
-inline constexpr std::size_t kMaxLiveSteps = 256;              // of one job
-inline constexpr std::size_t kMaxEnvironmentBytes = 2 * kMiB;  // envp with terminators
-inline constexpr std::size_t kMaxEnvironmentCount = 32 * kKiB;
-inline constexpr std::size_t kMaxPathBytes = 4'096;  // PATH_MAX of Linux
-inline constexpr std::size_t kMaxGroups = 65'536;    // NGROUPS_MAX of Linux
+inline constexpr std::size_t kMaxNodeFeatures = 64;     // that a node has
+inline constexpr std::size_t kMaxFeatures = 16;         // that a job asks for
+inline constexpr std::size_t kMaxGenericKinds = 16;     // of generic resources, of a node
+inline constexpr std::uint32_t kMaxGenericCount = 256;  // of one kind, of a node
+// What execve(2) of Linux takes at most: argv and envp together, each string with its terminator
+// and the pointer to it. In a message each string needs no more than that.
+inline constexpr std::size_t kMaxExecBytes = 6 * kMiB;
+inline constexpr std::size_t kExecBytesPerString = 9;
+inline constexpr std::size_t kMaxSpawnBytes = 1 * kMiB;     // words of programs that tasks start
+inline constexpr std::size_t kMaxSpawnWords = 64 * kKiB;    // likewise
+inline constexpr std::size_t kMaxProgramsBytes = 1 * kMiB;  // a file that lists programs
+inline constexpr std::size_t kMaxScriptBytes = 512 * kKiB;  // of a batch job
+inline constexpr std::size_t kMaxLiveSteps = 256;           // of one job
+inline constexpr std::size_t kMaxPathBytes = 4'096;         // PATH_MAX of Linux
+inline constexpr std::size_t kMaxGroups = 65'536;           // NGROUPS_MAX of Linux
 inline constexpr std::uint32_t kMinWeight = 1;
 inline constexpr std::uint32_t kDefaultWeight = 100;
 inline constexpr std::uint32_t kMaxWeight = 10'000;
@@ -52,8 +55,7 @@ inline constexpr std::int32_t kMaxPriority = 1'000'000;  // two of them added ar
 // --- Frames between daemons and clients ---
 inline constexpr std::size_t kMaxFrameBytes = 8 * kMiB;
 inline constexpr std::size_t kMaxMessageDepth = 32;  // nesting of a message
-static_assert(kMaxArgumentBytes + kMaxEnvironmentBytes + kMaxScriptBytes + kMiB / 2 <=
-                  kMaxFrameBytes,
+static_assert(kMaxExecBytes + kMaxScriptBytes + kMiB / 2 <= kMaxFrameBytes,
               "the largest submission that is allowed fits into one frame");
 static_assert(kMaxHostlistBytes < kMaxFrameBytes, "a list of all nodes fits into a frame");
 static_assert(kMaxNodes * std::size_t{8} < kMaxHostlistBytes,

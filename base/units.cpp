@@ -4,6 +4,7 @@
 
 #include <array>
 #include <cctype>
+#include <string>
 #include <utility>
 
 namespace score::inline base {
@@ -22,8 +23,11 @@ std::uint64_t suffix_unit(std::string_view suffix) {
   const auto upper = static_cast<char>(std::toupper(static_cast<unsigned char>(suffix[0])));
   const auto at = kLetters.find(upper);
   if (at == kLetters.npos) return 0;
-  const auto rest = suffix.substr(1);
-  if (!rest.empty() && rest != "B" && rest != "iB" && rest != "b") return 0;
+  std::string rest(suffix.substr(1));
+  for (char& letter : rest) {
+    letter = static_cast<char>(std::tolower(static_cast<unsigned char>(letter)));
+  }
+  if (!rest.empty() && rest != "b" && rest != "ib") return 0;
   return unit_bytes(at + 1);
 }
 

@@ -23,6 +23,9 @@ TEST(ParseBytes, KnowsTheUsualUnits) {
   EXPECT_EQ(parse_bytes("2G").value(), 2_GiB);
   EXPECT_EQ(parse_bytes("2GiB").value(), 2_GiB);
   EXPECT_EQ(parse_bytes("2GB").value(), 2_GiB);
+  EXPECT_EQ(parse_bytes("2gb").value(), 2_GiB);
+  EXPECT_EQ(parse_bytes("4mb").value(), 4_MiB);
+  EXPECT_EQ(parse_bytes("2gib").value(), 2_GiB);
   EXPECT_EQ(parse_bytes("1.5G").value(), 1536_MiB);
   EXPECT_EQ(parse_bytes("0.5K").value(), 512_B);
   EXPECT_EQ(parse_bytes("15E").value(), 15 * (1024 * 1024) * (1024 * 1_GiB) * 1);

@@ -8,8 +8,10 @@
 #include "base/time.hpp"
 #include "base/units.hpp"
 
+#include <array>
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <variant>
 #include <vector>
 
@@ -107,11 +109,18 @@ enum class JobState : std::uint8_t {
   TimedOut,      // scheduled_limit or wall_limit
   NodeFailed,    // a node of it was lost
   LaunchFailed,  // a node refused it; the reason names node and cause
+  OutOfMemory,   // the kernel killed a process of it because memory was exhausted
 };
 
 constexpr bool is_final(JobState s) {
   return s >= JobState::Completed;
 }
+
+// The words that commands, events, logs and documents have for the states; [JobState].
+inline constexpr std::array<std::string_view, 12> kJobStateWords = {
+    "pending", "launching", "running",   "suspended",   "completing",    "completed",
+    "failed",  "cancelled", "timed-out", "node-failed", "launch-failed", "out-of-memory"};
+static_assert(kJobStateWords.size() == static_cast<std::size_t>(JobState::OutOfMemory) + 1);
 
 // How one task ended.
 struct TaskExit {
@@ -247,6 +256,7 @@ struct AttemptReport {
   std::vector<TaskExit> exits;  // of tasks that ended already
   std::string reason;           // Exited: as in the message
   Duration filled{0};           // Exited: as in the message
+  std::uint32_t oom_kills = 0;  // Exited: as in the message
 
   friend bool operator==(const AttemptReport&, const AttemptReport&) = default;
 };
@@ -282,6 +292,7 @@ struct Exited {  // nothing of the attempt runs on the node any more; repeated u
   std::vector<TaskExit> exits;  // every task of the node, in rank order
   std::string reason;           // empty, or why the node ended it ("memory limit 64M exceeded")
   Duration filled{0};           // processor time that its tasks used at idle priority
+  std::uint32_t oom_kills = 0;  // processes of it that the kernel killed for want of memory
 };
 
 struct AbortRequested {  // a rank called MPI_Abort (PMI abort)

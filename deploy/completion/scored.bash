@@ -34,6 +34,7 @@ _scored() {
       scrun:--mpi) words='auto pmi1 pmix both none' ;;
       scrun:--net) words='native pm' ;;
       scrun:--distribution) words='block cyclic' ;;
+      scrun:--open-mode|scbatch:--open-mode) words='truncate append' ;;
       scrun:-m) words='block cyclic' ;;
       scrun:--cpu-bind) words='none core socket' ;;
       scrun:--queue | scbatch:--queue | scalloc:--queue) words='exclusive high normal urgent' ;;

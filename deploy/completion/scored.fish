@@ -36,6 +36,8 @@ function __scored_words
             printf '%s\n' native pm
         case 'scrun:--distribution' 'scrun:-m'
             printf '%s\n' block cyclic
+        case 'scrun:--open-mode' 'scbatch:--open-mode'
+            printf '%s\n' truncate append
         case 'scrun:--cpu-bind'
             printf '%s\n' none core socket
         case 'scrun:--queue' 'scbatch:--queue' 'scalloc:--queue'

@@ -27,6 +27,7 @@ _scored_words() {
     scrun:--mpi) print -l auto pmi1 pmix both none ;;
     scrun:--net) print -l native pm ;;
     scrun:(--distribution|-m)) print -l block cyclic ;;
+    (scrun|scbatch):--open-mode) print -l truncate append ;;
     scrun:--cpu-bind) print -l none core socket ;;
     (scrun|scbatch|scalloc):--queue) print -l exclusive high normal urgent ;;
     *:--color) print -l auto always never ;;

@@ -270,6 +270,35 @@ TEST(Cluster, TheJobHasTheReasonThatItsNodeGave) {
   EXPECT_EQ(b.view(job).reasons.at(0), "node00: memory limit 64M exceeded");
 }
 
+base::Exited out_of_memory(const Bench& b, JobId job, std::uint32_t rank, int code) {
+  base::Exited exited{
+      b.view(job).attempt, {{base::Rank{rank}, code, 0}}, "memory limit 64M exceeded"};
+  exited.oom_kills = 1;
+  return exited;
+}
+
+TEST(Cluster, AJobThatLostAProcessForWantOfMemorySaysSo) {
+  Bench b;
+  b.add_nodes(1);
+  for (const int code : {0, 3}) {
+    const JobId job = b.submit(Bench::on_nodes(1));
+    b.say(NodeId{0}, out_of_memory(b, job, 0, code));
+    EXPECT_EQ(b.state(job), JobState::OutOfMemory);
+    EXPECT_EQ(b.view(job).exit_code, code == 0 ? 137 : code);
+    EXPECT_EQ(b.view(job).reasons.at(0), "node00: memory limit 64M exceeded");
+  }
+}
+
+TEST(Cluster, LostProcessDoesNotEndTasksOfOtherNodesThatGoOn) {
+  Bench b;
+  b.add_nodes(2);
+  const JobId job = b.submit(Bench::on_nodes(2));
+  b.say(NodeId{0}, out_of_memory(b, job, 0, 0));
+  EXPECT_EQ(b.state(job), JobState::Running);
+  b.say(NodeId{1}, base::Exited{b.view(job).attempt, {{base::Rank{1}, 0, 0}}, ""});
+  EXPECT_EQ(b.state(job), JobState::OutOfMemory);
+}
+
 TEST(Cluster, CancelEndsPendingJobsAtOnceAndRunningOnesWhenTheirNodesAreDone) {
   Bench b;
   b.add_nodes(1);

@@ -60,7 +60,7 @@ Result<void> Requests::check(JobId id, JobRequest request, std::int64_t number) 
       return must_be(has_tasks, "suspended");
     case JobRequest::Hold:
     case JobRequest::Release:
-      return must_be(job.state == JobState::Pending, "waiting");
+      return must_be(job.state == JobState::Pending, "pending");
     case JobRequest::SetWeight:
       if (number >= limits::kMinWeight && number <= limits::kMaxWeight) return {};
       return fail(Errc::TooLarge, "weight {} is outside {} ... {}", number, limits::kMinWeight,

@@ -3,32 +3,8 @@
 
 namespace score::gang {
 
-const char* to_string(base::JobState state) {
-  switch (state) {
-    case base::JobState::Pending:
-      return "Pending";
-    case base::JobState::Launching:
-      return "Launching";
-    case base::JobState::Running:
-      return "Running";
-    case base::JobState::Suspended:
-      return "Suspended";
-    case base::JobState::Completing:
-      return "Completing";
-    case base::JobState::Completed:
-      return "Completed";
-    case base::JobState::Failed:
-      return "Failed";
-    case base::JobState::Cancelled:
-      return "Cancelled";
-    case base::JobState::TimedOut:
-      return "TimedOut";
-    case base::JobState::NodeFailed:
-      return "NodeFailed";
-    case base::JobState::LaunchFailed:
-      return "LaunchFailed";
-  }
-  return "?";
+std::string_view to_string(base::JobState state) {
+  return base::kJobStateWords.at(static_cast<std::size_t>(state));
 }
 
 const char* to_string(JobEvent event) {

@@ -5,6 +5,7 @@
 
 #include <array>
 #include <optional>
+#include <string_view>
 
 namespace score::gang {
 
@@ -45,7 +46,7 @@ constexpr std::optional<base::JobState> next_state(base::JobState from, JobEvent
   return std::nullopt;
 }
 
-const char* to_string(base::JobState state);
+std::string_view to_string(base::JobState state);
 const char* to_string(JobEvent event);
 
 }  // namespace score::gang

@@ -7,6 +7,7 @@
 #include "base/assert.hpp"
 
 #include <algorithm>
+#include <csignal>
 #include <utility>
 
 namespace score::gang {
@@ -17,6 +18,7 @@ namespace {
 
 constexpr int kSignalBase = 128;
 constexpr int kMaxSignal = 64;
+constexpr int kKilledExit = kSignalBase + SIGKILL;
 
 }  // namespace
 
@@ -45,7 +47,8 @@ Outcome::Recorded Outcome::record(std::size_t member, const base::TaskExit& exit
   }
   if (ranks_[rank].exit) return Recorded::Known;
   ranks_[rank].exit = exit;
-  const bool counts = !ending_ || (*ending_ == JobState::Failed && exit.signal == 0);
+  const bool is_failure = ending_ == JobState::Failed || ending_ == JobState::OutOfMemory;
+  const bool counts = !ending_ || (is_failure && exit.signal == 0);
   if (counts) exit_code_ = std::max(exit_code_, code_of(exit));
   return Recorded::New;
 }
@@ -81,6 +84,9 @@ void Outcome::decide(JobState final_state, std::string reason, int exit_code) {
 }
 
 void Outcome::decide(Failure failure) {
+  if (!memory_.empty()) {
+    return decide(JobState::OutOfMemory, memory_, std::max(exit_code_, failure.exit_code));
+  }
   decide(JobState::Failed, failure.reason, std::max(exit_code_, failure.exit_code));
   failure_ = std::move(failure);
 }
@@ -102,6 +108,21 @@ bool Outcome::blame_loss(const std::string& reason, base::TimePoint since) {
   failure_.reset();
   reasons_.insert(reasons_.begin(), reason);
   return true;
+}
+
+bool Outcome::blame_memory(const std::string& reason) {
+  if (memory_.empty()) memory_ = reason;
+  if (ending_ != JobState::Failed) return false;
+  decide(JobState::OutOfMemory, memory_, exit_code_);
+  failure_.reset();
+  return true;
+}
+
+void Outcome::decide_by_exits(std::string failures) {
+  if (!memory_.empty()) {
+    return decide(JobState::OutOfMemory, memory_, exit_code_ != 0 ? exit_code_ : kKilledExit);
+  }
+  decide(exit_code_ == 0 ? JobState::Completed : JobState::Failed, std::move(failures), exit_code_);
 }
 
 void Outcome::cancel_requeue(JobState final_state, const std::string& reason, int exit_code) {

@@ -57,6 +57,12 @@ class Outcome {
   // A node is lost with its tasks, and was already at `since`: a task's failure after that was its
   // consequence. True: the end has changed.
   bool blame_loss(const std::string& reason, base::TimePoint since);
+  // The kernel has killed processes of the attempt because memory was exhausted. Whatever the tasks
+  // return after that, the job ends because of it. True: the end has changed.
+  bool blame_memory(const std::string& reason);
+  // All tasks have ended by themselves, and nothing has decided the end. failures: of tasks that
+  // failed while the job kept going; may be empty.
+  void decide_by_exits(std::string failures);
   // A requeued job ends after all, because of this; the earlier reasons stay behind it.
   void cancel_requeue(base::JobState final_state, const std::string& reason, int exit_code);
 
@@ -80,6 +86,7 @@ class Outcome {
   int exit_code_ = 0;
   std::vector<std::string> reasons_;
   std::optional<Failure> failure_;  // that reasons_ is about
+  std::string memory_;              // the reason of blame_memory(), before the end is decided
 };
 
 }  // namespace score::gang

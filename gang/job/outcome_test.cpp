@@ -79,6 +79,32 @@ TEST(Outcome, NoFailureExplainsAnEndThatWasAskedFor) {
   EXPECT_FALSE(outcome.ending());
 }
 
+TEST(Outcome, MemoryDecidesWhateverTasksReturn) {
+  Outcome well = of_two_members();
+  EXPECT_FALSE(well.blame_memory("out of memory"));
+  well.decide_by_exits("");
+  EXPECT_EQ(well.ending(), JobState::OutOfMemory);
+  EXPECT_EQ(well.exit_code(), 137);
+  Outcome fails = of_two_members();
+  fails.blame_memory("out of memory");
+  fails.decide({"rank 0 exited with 3", 3});
+  EXPECT_EQ(fails.ending(), JobState::OutOfMemory);
+  EXPECT_EQ(fails.reasons(), Reasons{"out of memory"});
+  EXPECT_EQ(fails.exit_code(), 3);
+}
+
+TEST(Outcome, MemoryExplainsAFailureButNoCancel) {
+  Outcome failed = of_two_members();
+  failed.decide({"rank 1 aborted", 14, TimePoint(1s)});
+  EXPECT_TRUE(failed.blame_memory("out of memory"));
+  EXPECT_EQ(failed.ending(), JobState::OutOfMemory);
+  EXPECT_EQ(failed.exit_code(), 14);
+  Outcome cancelled = of_two_members();
+  cancelled.decide(JobState::Cancelled, "cancelled", 130);
+  EXPECT_FALSE(cancelled.blame_memory("out of memory"));
+  EXPECT_EQ(cancelled.reasons(), Reasons{"cancelled"});
+}
+
 TEST(Outcome, ACancelledRequeueNamesBothReasons) {
   Outcome outcome = of_two_members();
   outcome.decide(JobState::NodeFailed, "node lost", 125);

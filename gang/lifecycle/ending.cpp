@@ -117,6 +117,8 @@ void Ending::exited(Job& job, std::size_t member, const base::Exited& message, S
   if ((*job.members)[member] != Member::Started) {
     end(job, {JobState::LaunchFailed, fmt::format("{}: {}", name, why), base::kExitError, true},
         step);
+  } else if (message.oom_kills > 0) {
+    out_of_memory(job, fmt::format("{}: {}", name, why), message, step);
   } else if (!message.reason.empty()) {
     const int code = job.outcome->exit_code();
     end(job,
@@ -129,6 +131,16 @@ void Ending::exited(Job& job, std::size_t member, const base::Exited& message, S
         step);
   }
   gone(job, member, step);
+}
+
+// Tasks that all ended well do not end those of other nodes: the job's state says it in the end.
+void Ending::out_of_memory(Job& job, const std::string& reason, const base::Exited& message,
+                           Step& step) {
+  if (job.outcome.edit().blame_memory(reason)) step.job_changed(job.id);
+  const auto is_well = [](const base::TaskExit& exit) { return code_of(exit) == 0; };
+  if (std::ranges::all_of(message.exits, is_well)) return;
+  const int code = job.outcome->exit_code();
+  end(job, {JobState::OutOfMemory, reason, code != 0 ? code : base::kExitError}, step);
 }
 
 void Ending::gone(Job& job, std::size_t member, Step& step) {
@@ -198,9 +210,7 @@ void Ending::carry_out(Job& job, Step& step) {
 // Nothing of the attempt is left.
 void Ending::finish(Job& job, Step& step) {
   if (!job.outcome->ending()) {  // all tasks ended by themselves
-    const int code = job.outcome->exit_code();
-    job.outcome.edit().decide(code == 0 ? JobState::Completed : JobState::Failed, failures_of(job),
-                              code);
+    job.outcome.edit().decide_by_exits(failures_of(job));
     decide(job, step);
   }
   if (job.state != JobState::Completing || !job.steps->empty()) return;

@@ -93,8 +93,8 @@ std::optional<Phase> NodeAgent::step(AttemptId id, AttemptEvent event) {
 std::vector<base::AttemptReport> NodeAgent::attempts() const {
   std::vector<base::AttemptReport> out;
   for (const auto& [id, attempt] : attempts_) {
-    out.push_back(
-        {id, reported(attempt.phase), values(attempt.exits), attempt.reason, attempt.filled});
+    out.push_back({id, reported(attempt.phase), values(attempt.exits), attempt.reason,
+                   attempt.filled, attempt.oom_kills});
   }
   return out;
 }
@@ -203,6 +203,13 @@ void NodeAgent::set_filled(AttemptId id, Duration filled) {
     found->second.filled = filled;
 }
 
+void NodeAgent::note_oom_kills(AttemptId id, std::uint32_t kills, std::string reason) {
+  const auto found = attempts_.find(id);
+  if (found == attempts_.end() || found->second.phase == Phase::Exited || kills == 0) return;
+  found->second.oom_kills = kills;
+  if (found->second.reason.empty()) found->second.reason = std::move(reason);
+}
+
 NodeActions NodeAgent::end_attempt(AttemptId id, std::string reason, TimePoint) {
   NodeActions out;
   const auto found = attempts_.find(id);
@@ -211,6 +218,15 @@ NodeActions NodeAgent::end_attempt(AttemptId id, std::string reason, TimePoint) 
   kill(id, out);
   return out;
 }
+
+namespace {
+
+std::string end_of_shepherd(const ShepherdGone& gone) {
+  if (gone.signal == 0) return "its shepherd died";
+  return fmt::format("its shepherd was killed by signal {}", gone.signal);
+}
+
+}  // namespace
 
 // ---- what shepherds report --------------------------------------------------------------------
 
@@ -249,13 +265,13 @@ NodeActions NodeAgent::on_shepherd(AttemptId id, const ShepherdEvent& event, Tim
             finish(id, out);
             out.push_back(RetireAttempt{id});
           },
-          [&](const ShepherdGone&) {
+          [&](const ShepherdGone& e) {
             if (attempt.phase == Phase::Exited) return out.push_back(RemoveAttempt{id});
             out.push_back(KillAttempt{id});
             if (attempt.phase == Phase::Preparing && !attempt.killed) {
               return refuse(id, {kExitError, "the shepherd died before it was ready", true}, out);
             }
-            if (!attempt.killed && attempt.reason.empty()) attempt.reason = "its shepherd died";
+            if (!attempt.killed && attempt.reason.empty()) attempt.reason = end_of_shepherd(e);
             if (!step(id, AttemptEvent::Gone)) return;
             finish(id, out);
             out.push_back(RemoveAttempt{id});
@@ -314,7 +330,7 @@ base::Exited NodeAgent::exited_message(AttemptId id) const {
   const auto found = attempts_.find(id);
   if (found == attempts_.end()) return {id, {}, {}};
   const Attempt& attempt = found->second;
-  return {id, values(attempt.exits), attempt.reason, attempt.filled};
+  return {id, values(attempt.exits), attempt.reason, attempt.filled, attempt.oom_kills};
 }
 
 NodeActions NodeAgent::adopt(const base::PlacedTasks& placed, const base::AttemptReport& report,
@@ -331,6 +347,7 @@ NodeActions NodeAgent::adopt(const base::PlacedTasks& placed, const base::Attemp
   attempt.phase = from_report(report.phase);
   attempt.started = has_begun;
   attempt.reason = report.reason;
+  attempt.oom_kills = report.oom_kills;
   for (base::TaskExit exit : report.exits) {
     exit.ended = {};  // the clock is not synchronised yet
     attempt.exits.emplace(exit.rank, exit);

@@ -92,7 +92,9 @@ struct ShepherdAbort {
 
 struct ShepherdDone {};  // every task ended and its cgroup is empty
 
-struct ShepherdGone {};  // connection lost for good: it died
+struct ShepherdGone {  // connection lost for good: it died
+  int signal = 0;      // that ended it; 0: another end, or not known
+};
 
 using ShepherdEvent = std::variant<ShepherdReady, ShepherdRefused, ShepherdStarted,
                                    ShepherdTaskExited, ShepherdAbort, ShepherdDone, ShepherdGone>;
@@ -130,6 +132,9 @@ class NodeAgent {
   // Processor time that its tasks used at idle priority; reported with their end. Ignored for an
   // attempt that is unknown or has ended.
   void set_filled(AttemptId attempt, Duration filled);
+  // The kernel has killed so many of its processes because memory was exhausted; reported with its
+  // end, and with the reason unless it has another. Ignored as above.
+  void note_oom_kills(AttemptId attempt, std::uint32_t kills, std::string reason);
   // The daemon ended the attempt for a reason of its own (memory limit): killed, reason reported.
   NodeActions end_attempt(AttemptId attempt, std::string reason, TimePoint now);
 
@@ -163,6 +168,7 @@ class NodeAgent {
     std::map<base::Rank, base::TaskExit> exits;
     std::string reason;  // why the node ended it
     Duration filled{0};
+    std::uint32_t oom_kills = 0;
     base::Activity activity;
     std::optional<base::AbortRequested> abort;
     bool killed = false;

@@ -154,11 +154,21 @@ TEST(NodeAgent, ReportsNoTimeThatCannotBeCompared) {
 TEST(NodeAgent, ADeadShepherdsTasksCountAsKilled) {
   Agent a;
   a.run();
-  const auto actions = a.shepherd(ShepherdGone{});
+  const auto actions = a.shepherd(ShepherdGone{.signal = 9});
   EXPECT_EQ(count<KillAttempt>(actions), 1U);
   const auto exited = said<base::Exited>(actions).at(0);
-  EXPECT_EQ(exited.reason, "its shepherd died");
+  EXPECT_EQ(exited.reason, "its shepherd was killed by signal 9");
   EXPECT_EQ(exited.exits, (std::vector<base::TaskExit>{{Rank{2}, 0, 9}, {Rank{3}, 0, 9}}));
+}
+
+TEST(NodeAgent, ProcessesKilledForWantOfMemoryAreReportedWithTheEnd) {
+  Agent a;
+  a.run();
+  a.agent.note_oom_kills(kJob, 0, "no reason");
+  a.agent.note_oom_kills(kJob, 2, "memory limit 64M exceeded");
+  const auto exited = said<base::Exited>(a.shepherd(ShepherdDone{})).at(0);
+  EXPECT_EQ(exited.reason, "memory limit 64M exceeded");
+  EXPECT_EQ(exited.oom_kills, 2U);
 }
 
 TEST(NodeAgent, DelayedReportsFollowTheNextHello) {

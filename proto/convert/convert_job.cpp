@@ -1,6 +1,7 @@
 #include "base/limits.hpp"
 #include "base/text.hpp"
 #include "base/text/hostlist.hpp"
+#include "base/text/path_pattern.hpp"
 #include "proto/convert/convert.hpp"
 #include "proto/frames/field_check.hpp"
 
@@ -59,29 +60,24 @@ void check_wishes(FieldCheck& check, const wire::ResourceRequest& message) {
   check_generic(check, message.generic());
 }
 
-struct TextLimits {
-  std::size_t count;
-  std::size_t bytes;  // terminators included, as the kernel counts
-};
-
+// Adds what execve counts for them to `bytes`.
 void check_texts(FieldCheck& check, std::string_view field,
-                 const google::protobuf::RepeatedPtrField<std::string>& texts, TextLimits limit) {
-  check.at_most(field, static_cast<std::size_t>(texts.size()), limit.count);
-  std::size_t bytes = 0;
+                 const google::protobuf::RepeatedPtrField<std::string>& texts, std::size_t& bytes) {
   for (const auto& text : texts) {
     if (!check.ok()) return;
-    check.c_string(field, text, limit.bytes);
-    bytes += text.size() + 1;
+    check.c_string(field, text, limits::kMaxExecBytes);
+    bytes += text.size() + limits::kExecBytesPerString;
   }
-  if (bytes > limit.bytes) {
-    check.require(field, false, fmt::format("has {} bytes in all, limit {}", bytes, limit.bytes));
-  }
+  if (bytes <= limits::kMaxExecBytes) return;
+  check.require(field, false,
+                fmt::format("and what comes before have {} bytes in all, limit {}", bytes,
+                            limits::kMaxExecBytes));
 }
 
 void check_environment(FieldCheck& check,
-                       const google::protobuf::RepeatedPtrField<std::string>& variables) {
-  check_texts(check, "env", variables,
-              {limits::kMaxEnvironmentCount, limits::kMaxEnvironmentBytes});
+                       const google::protobuf::RepeatedPtrField<std::string>& variables,
+                       std::size_t& bytes) {
+  check_texts(check, "env", variables, bytes);
   for (const auto& variable : variables) {
     auto equals = variable.find('=');
     check.require("env", equals != std::string::npos && equals > 0,
@@ -108,16 +104,23 @@ void check_programs(FieldCheck& check, const wire::LaunchSpec& spec) {
     if (!check.ok()) return;
   }
   check.at_most("tasks", tasks, limits::kMaxTasksPerJob);
-  check_texts(check, "argv", words, {limits::kMaxArgumentCount, limits::kMaxArgumentBytes});
-  check_environment(check, variables);
+  std::size_t bytes = 0;
+  check_texts(check, "argv", words, bytes);
+  check_environment(check, variables, bytes);
 }
 
 void check_paths(FieldCheck& check, const wire::LaunchSpec& spec) {
   check.c_string("directory", spec.directory(), limits::kMaxPathBytes);
   check.require("directory", spec.directory().starts_with('/'), "is not absolute");
-  check.c_string("stdin_path", spec.stdin_path(), limits::kMaxPathBytes);
-  check.c_string("stdout_path", spec.stdout_path(), limits::kMaxPathBytes);
-  check.c_string("stderr_path", spec.stderr_path(), limits::kMaxPathBytes);
+  const auto file = [&check](std::string_view field, const std::string& pattern) {
+    check.c_string(field, pattern, limits::kMaxPathBytes);
+    if (!check.ok()) return;
+    const auto sound = base::check_pattern(pattern);
+    check.require(field, sound.has_value(), sound ? std::string() : sound.error().context());
+  };
+  file("stdin_path", spec.stdin_path());
+  file("stdout_path", spec.stdout_path());
+  file("stderr_path", spec.stderr_path());
 }
 
 void check_rank_limits(FieldCheck& check, const wire::LaunchSpec& spec) {
@@ -325,7 +328,7 @@ Result<std::vector<base::TaskExit>> from_wire(const WireExits& message) {
 }
 
 Result<base::JobState> job_state_from_wire(std::uint32_t state) {
-  if (state > static_cast<std::uint32_t>(base::JobState::LaunchFailed)) {
+  if (state > static_cast<std::uint32_t>(base::JobState::OutOfMemory)) {
     return base::fail(WireErrc::BadMessage, "job state {}", state);
   }
   return static_cast<base::JobState>(state);

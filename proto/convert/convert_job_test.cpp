@@ -157,13 +157,12 @@ TEST(LaunchSpec, NamesTheFieldThatIsWrong) {
       {"argv", [](auto& s) { s.mutable_programs(0)->set_argv(0, ""); }},
       {"argv", [&nul](auto& s) { s.mutable_programs(0)->add_argv(nul); }},
       {"argv",
-       [](auto& s) {
-         s.mutable_programs(0)->add_argv(std::string(limits::kMaxArgumentBytes, 'x'));
-       }},
+       [](auto& s) { s.mutable_programs(0)->add_argv(std::string(limits::kMaxExecBytes, 'x')); }},
       {"argv",
        [](auto& s) {
          auto& program = *s.mutable_programs(0);
-         for (std::size_t i = 0; i < limits::kMaxArgumentCount; ++i) program.add_argv("");
+         constexpr auto kMost = limits::kMaxExecBytes / limits::kExecBytesPerString;
+         for (std::size_t i = 0; i < kMost; ++i) program.add_argv("");
        }},
       {"env", [](auto& s) { s.add_env("NOEQUALS"); }},
       {"env", [](auto& s) { s.add_env("=value"); }},
@@ -171,7 +170,7 @@ TEST(LaunchSpec, NamesTheFieldThatIsWrong) {
       {"env",
        [](auto& s) {
          for (int i = 0; i < 3; ++i) {
-           s.add_env("A=" + std::string(limits::kMaxEnvironmentBytes / 2, 'x'));
+           s.add_env("A=" + std::string(limits::kMaxExecBytes / 2, 'x'));
          }
        }},
       {"directory", [](auto& s) { s.set_directory("relative"); }},
@@ -198,6 +197,22 @@ TEST(LaunchSpec, NamesTheFieldThatIsWrong) {
        [](auto& s) {
          for (int i = 0; i < 17; ++i) s.add_limits();
        }},
+  };
+  for (const auto& [field, spoil] : cases) {
+    auto spec = some_spec();
+    spoil(spec);
+    const auto checked = check_launch_spec(spec);
+    ASSERT_FALSE(checked.has_value()) << field;
+    EXPECT_TRUE(checked.error().context().starts_with(fmt::format("LaunchSpec.{} ", field)))
+        << checked.error().message();
+  }
+}
+
+TEST(LaunchSpec, FileNamesWithUnknownLettersAreRefused) {
+  const BadSpec cases[] = {
+      {"stdin_path", [](auto& s) { s.set_stdin_path("in.%q"); }},
+      {"stdout_path", [](auto& s) { s.set_stdout_path("out.%"); }},
+      {"stderr_path", [](auto& s) { s.set_stderr_path("%y"); }},
   };
   for (const auto& [field, spoil] : cases) {
     auto spec = some_spec();
@@ -280,7 +295,7 @@ TEST(ConvertExits, SurviveTheWireAndAreChecked) {
 
 TEST(ConvertStates, RefuseNumbersBeyondTheLast) {
   EXPECT_EQ(*job_state_from_wire(10), base::JobState::LaunchFailed);
-  EXPECT_FALSE(job_state_from_wire(11).has_value());
+  EXPECT_FALSE(job_state_from_wire(12).has_value());
   EXPECT_EQ(*phase_from_wire(3), base::AttemptPhase::Exited);
   EXPECT_FALSE(phase_from_wire(4).has_value());
 }

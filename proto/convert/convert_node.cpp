@@ -166,6 +166,7 @@ struct Codec<base::Exited> {
     to_wire(value.exits, *out.mutable_exits());
     out.set_reason(cut_reason(value.reason));
     out.set_filled_ns(value.filled.count());
+    out.set_oom_kills(value.oom_kills);
   }
 
   static Result<base::Exited> take(const wire::Exited& message) {
@@ -176,7 +177,8 @@ struct Codec<base::Exited> {
     check.require("filled_ns", message.filled_ns() >= 0, "is negative");
     if (!check.ok()) return check.error();
     return base::Exited{AttemptId(message.attempt()), std::move(*exits),
-                        cut_reason(message.reason()), base::Duration(message.filled_ns())};
+                        cut_reason(message.reason()), base::Duration(message.filled_ns()),
+                        message.oom_kills()};
   }
 };
 

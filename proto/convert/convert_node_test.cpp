@@ -57,6 +57,7 @@ base::NodeHello some_hello() {
   report.exits = {{base::Rank(0), 3, 0}};
   report.reason = "memory limit";
   report.filled = 3ms;
+  report.oom_kills = 2;
   base::NodeHello hello;
   hello.info = {"node01",
                 8,
@@ -173,7 +174,7 @@ TEST(HeadToNode, EveryFieldAtItsLargestFitsTheFramesLimit) {
   base::PlacedTasks placed = some_placed();
   placed.tasks_on_node.assign(limits::kMaxNodes, limits::kMaxTasksPerNode);
   placed.cores.assign(limits::kMaxCoresPerNode, limits::kMaxCoresPerNode - 1);
-  const std::string spec(limits::kMaxArgumentBytes + limits::kMaxEnvironmentBytes + 100'000, 's');
+  const std::string spec(limits::kMaxExecBytes + 100'000, 's');
   const base::HeadToNode messages[] = {base::PrepareTasks{placed, spec}, base::StartTasks{attempt},
                                        base::SignalTasks{attempt, 64}, base::KillTasks{attempt},
                                        base::ForgetTasks{attempt}};

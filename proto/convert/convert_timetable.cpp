@@ -69,6 +69,7 @@ wire::NodeHello to_wire(const base::NodeHello& hello) {
     to_wire(report.exits, *entry->mutable_exits());
     entry->set_reason(cut_reason(report.reason));
     entry->set_filled_ns(report.filled.count());
+    entry->set_oom_kills(report.oom_kills);
   }
   return out;
 }
@@ -104,6 +105,7 @@ Result<base::NodeHello> from_wire(const wire::NodeHello& message) {
     report.exits = std::move(*exits);
     report.reason = cut_reason(entry.reason());
     report.filled = base::Duration(entry.filled_ns());
+    report.oom_kills = entry.oom_kills();
   }
   return out;
 }

@@ -186,7 +186,8 @@ TEST_F(ArraysTest, TasksAreCancelledOneByOneAndInRanges) {
   cancel(client, 1, "7");
   EXPECT_EQ(last_error(client), "no task 7 of job 1 is left");
   EXPECT_EQ(run_all(node), 6);
-  EXPECT_EQ(state_of(client, JobId(1)), JobState::Failed);
+  EXPECT_EQ(state_of(client, JobId(1)), JobState::Cancelled);
+  EXPECT_EQ(status_of(client, JobId(1)).reasons(0), "4 of 10 tasks were cancelled");
   EXPECT_EQ(status_of(client, JobId(1)).array().completed_count(), 6U);
 }
 
@@ -206,9 +207,9 @@ TEST_F(ArraysTest, ARestartKnowsWhichTasksWereCancelledBeforeTheyWereJobs) {
   EXPECT_EQ(status_of(other, JobId(1)).array().failed_count(), 3U);
   for (const AttemptId attempt : attempts) end(again, attempt);
   EXPECT_EQ(run_all(again), 5);
-  EXPECT_EQ(state_of(other, JobId(1)), JobState::Failed);
+  EXPECT_EQ(state_of(other, JobId(1)), JobState::Cancelled);
   EXPECT_EQ(status_of(other, JobId(1)).array().completed_count(), 7U);
-  EXPECT_EQ(status_of(other, JobId(1)).reasons(0), "3 of 10 tasks did not complete");
+  EXPECT_EQ(status_of(other, JobId(1)).reasons(0), "3 of 10 tasks were cancelled");
 }
 
 TEST_F(ArraysTest, BatchJobsAndTheirStepsHaveTheNumbersOfTheTask) {

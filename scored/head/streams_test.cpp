@@ -39,6 +39,29 @@ TEST_F(StreamsTest, SaysOfOutputWhereItStandsInItsNodes) {
   EXPECT_EQ(stands(sent[2]), std::tuple(1U, 75U, "n and more"));
 }
 
+TEST_F(StreamsTest, EndOfADetachedJobsOutputIsThereAfterTheJob) {
+  FakeNode first = connect_node(0);
+  FakeNode second = connect_node(1);
+  FakeClient client = connect(kAlice);
+  wire::Submit message = submission();
+  message.set_detached(true);
+  const AttemptId attempt = launch(client, first, second, message);
+  first.session->dispatch(frame_of(output(attempt, "hello\n", 0)));
+  finish(first, attempt, 0);
+  finish(second, attempt, 1);
+  settle();
+  for (int time = 0; time < 2; ++time) {
+    pass(config_.front_end_grace + 1s);
+    FakeClient late = connect(kAlice);
+    late.say(attachment(JobId(1), false));
+    settle();
+    const auto sent = late.connection->all<wire::Output>();
+    ASSERT_EQ(sent.size(), 1U);
+    EXPECT_EQ(sent[0].data(), "hello\n");
+    ASSERT_EQ(late.connection->all<wire::JobEnded>().size(), 1U);
+  }
+}
+
 // A shepherd is its user's: the link that it would fill is the other jobs', too.
 TEST_F(StreamsTest, EndsAJobThatEntersOneFenceOverAndOver) {
   FakeNode first = connect_node(0);

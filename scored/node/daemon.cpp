@@ -149,6 +149,9 @@ ShepherdFrames::Handlers Daemon::shepherd_handlers() {
     carry_out(agent_.on_shepherd(attempt, event, parts_.clock.now()));
     if (std::holds_alternative<gang::ShepherdStarted>(event)) sampling_.tasks_changed();
   };
+  handlers.out_of_memory = [this](AttemptId attempt, std::uint32_t kills, std::string reason) {
+    agent_.note_oom_kills(attempt, kills, std::move(reason));
+  };
   handlers.ended = [this](AttemptId attempt, std::string reason) {
     carry_out(agent_.end_attempt(attempt, std::move(reason), parts_.clock.now()));
   };

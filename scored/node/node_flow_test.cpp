@@ -335,7 +335,10 @@ TEST_P(NodeFlow, EndsAnAttemptWhoseShepherdDied) {
   ::kill(shepherd, SIGKILL);
   const auto exited = head.expect<wire::Exited>(256);
   ASSERT_NE(exited, nullptr) << log();
-  EXPECT_EQ(exited->reason(), "its shepherd died");
+  // Kernels before 6.15 do not say how a process of others ended.
+  EXPECT_TRUE(exited->reason() == "its shepherd was killed by signal 9" ||
+              exited->reason() == "its shepherd died")
+      << exited->reason();
   EXPECT_TRUE(head.wait([&] { return processes_with(word() + "; done").empty(); })) << log();
 }
 

@@ -63,7 +63,7 @@ Status read_line(std::string_view line, std::size_t number, ScriptOptions& out) 
     }
     words = std::move(translated->words);
   }
-  if (!words->empty()) out.lines.push_back({number, std::move(*words)});
+  if (!words->empty()) out.lines.push_back({number, std::move(*words), slurm.has_value()});
   return {};
 }
 

@@ -15,6 +15,7 @@ namespace score::scout {
 struct ScriptLine {
   std::size_t number = 0;  // from 1
   std::vector<std::string> words;
+  bool is_slurms = false;  // it is a line "#SBATCH"
 
   friend bool operator==(const ScriptLine&, const ScriptLine&) = default;
 };

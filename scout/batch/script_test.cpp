@@ -74,9 +74,8 @@ TEST(Script, LinesOfSlurmAreReadWhereTheyMeanTheSame) {
       "#SBATCH --exclusive --output=out-%j --error=err-%x\n");
   ASSERT_TRUE(read) << read.error().message();
   EXPECT_EQ(all_words(*read), (Words{"--nodes=2", "--ntasks=8", "--wall-time=88200s", "--mem=4000M",
-                                     "--queue=exclusive", "--output=out-%j"}));
-  EXPECT_EQ(read->ignored, (Words{"line 3: ignoring #SBATCH --partition debug",
-                                  "line 4: ignoring #SBATCH --error=err-%x"}));
+                                     "--queue=exclusive", "--output=out-%j", "--error=err-%x"}));
+  EXPECT_EQ(read->ignored, (Words{"line 3: ignoring #SBATCH --partition debug"}));
 }
 
 TEST(Script, ArraysAndWhatAJobWaitsForAreReadFromLinesOfSlurm) {
@@ -87,9 +86,42 @@ TEST(Script, ArraysAndWhatAJobWaitsForAreReadFromLinesOfSlurm) {
   ASSERT_TRUE(read) << read.error().message();
   EXPECT_EQ(all_words(*read), (Words{"--array=0-9%2", "--dependency=afterok:3", "--begin=16:00",
                                      "--deadline=2026-12-01", "--array=7", "--dependency=singleton",
-                                     "--output=%A_%3a", "--kill-on-invalid-dep"}));
-  EXPECT_EQ(read->ignored, (Words{"line 4: ignoring #SBATCH --error=%A-%x",
-                                  "line 6: ignoring #SBATCH --kill-on-invalid-dep no"}));
+                                     "--output=%A_%3a", "--error=%A-%x", "--kill-on-invalid-dep"}));
+  EXPECT_EQ(read->ignored, (Words{"line 6: ignoring #SBATCH --kill-on-invalid-dep no"}));
+}
+
+TEST(Script, SizesOfSlurmAreMegabytesUnlessTheySayOtherwise) {
+  for (const auto& [given, words] :
+       std::vector<std::pair<std::string, Words>>{{"4000", {"--mem=4000M"}},
+                                                  {"4GB", {"--mem=4GB"}},
+                                                  {"4g", {"--mem=4g"}},
+                                                  {"100mb", {"--mem=100mb"}},
+                                                  {"1024K", {"--mem=1024K"}},
+                                                  {"0", {}}}) {
+    EXPECT_EQ(words_in("#!/bin/sh\n#SBATCH --mem=" + given + "\n"), words) << given;
+  }
+  EXPECT_EQ(refusal_of("#!/bin/sh\n#SBATCH --mem=4X\n"),
+            "line 2: --mem: '4X' is not a size; use 4000 (megabytes), 4G or 4GB");
+}
+
+TEST(Script, CommonOptionsOfSlurmAreTaken) {
+  EXPECT_EQ(words_in("#!/bin/sh\n#SBATCH --open-mode=append --nice --nice=5 --gres=none\n"
+                     "#SBATCH --distribution=cyclic:block -m block --begin=now --exclude=\n"),
+            (Words{"--open-mode=append", "--nice=100", "--nice=5", "--gres=none",
+                   "--distribution=cyclic", "--distribution=block", "--begin=now"}));
+  const auto read = read_script("#!/bin/sh\n#SBATCH --distribution=plane=4 --gpus-per-node=0\n");
+  ASSERT_TRUE(read);
+  EXPECT_EQ(read->ignored, (Words{"line 2: ignoring #SBATCH --distribution=plane=4",
+                                  "line 2: ignoring #SBATCH --gpus-per-node=0"}));
+}
+
+TEST(Script, ResourcesThatAreNotThereAreRefused) {
+  for (const char* option : {"--gpus=2", "-G 2", "--gpus-per-task=1", "--gpus-per-socket=1",
+                             "--licenses=a:1", "-L a:1", "--tmp=10G", "--bb=x", "--bbf=x"}) {
+    const auto refusal = refusal_of(std::string("#!/bin/sh\n#SBATCH ") + option + "\n");
+    EXPECT_TRUE(refusal.starts_with("line 2: #SBATCH --")) << option << ": " << refusal;
+  }
+  EXPECT_EQ(words_in("#!/bin/sh\n#SBATCH --gpus=0 --licenses=none\n"), Words());
 }
 
 TEST(Script, ALineOfSlurmThatIsNotSlurmsIsRefused) {

@@ -1,11 +1,11 @@
 #include "scout/batch/slurm_options.hpp"
 
 #include "base/text.hpp"
+#include "base/units.hpp"
 
 #include <fmt/core.h>
 
 #include <array>
-#include <cctype>
 #include <cstdint>
 #include <optional>
 
@@ -16,8 +16,9 @@ namespace {
 enum class Meaning : std::uint8_t {
   Value,      // the same, with a value
   Flag,       // the same, without one
-  Optional,   // the same; a value is optional and follows "="
-  Pattern,    // a file's name, with % and letters
+  Nice,       // a value is optional and follows "="; without one it is 100
+  Scatter,    // how ranks go to nodes, and in nodes to sockets
+  NotHere,    // asks for a resource that nodes do not have by this name; 0 and none ask for nothing
   Time,       // elapsed time
   Memory,     // megabytes unless it says otherwise
   Generic,    // perhaps with "gres/" before it
@@ -30,8 +31,12 @@ struct Known {
   std::string_view name;  // without dashes
   char letter;            // 0: none
   Meaning meaning;
-  std::string_view ours;  // empty: the same name
+  std::string_view ours;  // empty: the same name; of NotHere: what to do instead
 };
+
+constexpr std::string_view kGpusHint = "name those of each node: --gpus-per-node=N or --gres=gpu:N";
+constexpr std::string_view kScratchHint =
+    "disks of nodes are reserved by #SCORE --scratch SIZE, of the whole job";
 
 constexpr std::array kKnown = {
     Known{"nodes", 'N', Meaning::Value, ""},
@@ -42,9 +47,10 @@ constexpr std::array kKnown = {
     Known{"time", 't', Meaning::Time, "wall-time"},
     Known{"account", 'A', Meaning::Value, ""},
     Known{"job-name", 'J', Meaning::Value, ""},
-    Known{"output", 'o', Meaning::Pattern, ""},
-    Known{"error", 'e', Meaning::Pattern, ""},
-    Known{"input", 'i', Meaning::Pattern, ""},
+    Known{"output", 'o', Meaning::Value, ""},
+    Known{"error", 'e', Meaning::Value, ""},
+    Known{"input", 'i', Meaning::Value, ""},
+    Known{"open-mode", 0, Meaning::Value, ""},
     Known{"chdir", 'D', Meaning::Value, ""},
     Known{"export", 0, Meaning::Value, ""},
     Known{"nodelist", 'w', Meaning::Value, ""},
@@ -64,6 +70,15 @@ constexpr std::array kKnown = {
     Known{"begin", 'b', Meaning::Value, ""},
     Known{"deadline", 0, Meaning::Value, ""},
     Known{"reservation", 0, Meaning::Value, ""},
+    Known{"nice", 0, Meaning::Nice, ""},
+    Known{"distribution", 'm', Meaning::Scatter, ""},
+    Known{"gpus", 'G', Meaning::NotHere, kGpusHint},
+    Known{"gpus-per-task", 0, Meaning::NotHere, kGpusHint},
+    Known{"gpus-per-socket", 0, Meaning::NotHere, kGpusHint},
+    Known{"licenses", 'L', Meaning::NotHere, "there are no licenses here; remove it"},
+    Known{"tmp", 0, Meaning::NotHere, kScratchHint},
+    Known{"bb", 0, Meaning::NotHere, kScratchHint},
+    Known{"bbf", 0, Meaning::NotHere, kScratchHint},
 };
 
 struct Option {
@@ -94,36 +109,36 @@ Option read_option(const std::string& word) {
 }
 
 bool takes_value(Meaning meaning) {
-  return meaning == Meaning::Value || meaning == Meaning::Pattern || meaning == Meaning::Time ||
-         meaning == Meaning::Memory || meaning == Meaning::IfYes || meaning == Meaning::Generic ||
-         meaning == Meaning::Gpus;
-}
-
-// Ours know %j, %t, %N, %A, %a and %%; another letter would name other files than meant.
-bool is_known_pattern(std::string_view text) {
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    if (text[i] != '%') continue;
-    i = text.find_first_not_of("0123456789", i + 1);  // a width
-    if (i == text.npos || std::string_view("jtNAa%").find(text[i]) == std::string_view::npos) {
-      return false;
-    }
-  }
-  return true;
+  return meaning == Meaning::Value || meaning == Meaning::Time || meaning == Meaning::Memory ||
+         meaning == Meaning::IfYes || meaning == Meaning::Generic || meaning == Meaning::Gpus ||
+         meaning == Meaning::Scatter || meaning == Meaning::NotHere;
 }
 
 // Empty: all of the node's memory, which is not reserved here.
 Result<std::string> memory_of(const std::string& text) {
-  std::string_view digits = text;
-  char unit = 'M';
-  if (!digits.empty() && std::isalpha(static_cast<unsigned char>(digits.back())) != 0) {
-    unit = static_cast<char>(std::toupper(static_cast<unsigned char>(digits.back())));
-    digits.remove_suffix(1);
+  const bool is_bare = text.find_first_not_of("0123456789") == text.npos;
+  const std::string size = is_bare ? text + "M" : text;
+  const auto bytes = parse_bytes(size);
+  if (!bytes) {
+    return fail(Errc::Malformed, "--mem: '{}' is not a size; use 4000 (megabytes), 4G or 4GB",
+                escape_terminal(text, 80));
   }
-  const auto number = parse_number<std::uint64_t>(digits);
-  if (!number || std::string_view("KMGT").find(unit) == std::string_view::npos) {
-    return fail(Errc::Malformed, "--mem: '{}' is no size", escape_terminal(text, 80));
-  }
-  return *number == 0 ? std::string() : fmt::format("{}{}", *number, unit);
+  return bytes->value() == 0 ? std::string() : size;
+}
+
+// "cyclic:block" and "block,NoPack" also say how tasks go to sockets, which cores have no part in
+// here. Empty: a distribution that scbatch does not have.
+std::string distribution_of(const std::string& text) {
+  const auto nodes = text.substr(0, text.find_first_of(":,"));
+  if (nodes == "*") return "block";
+  return nodes == "block" || nodes == "cyclic" ? nodes : std::string();
+}
+
+Result<std::string> refuse_unless_none(const Known& known, const std::string& value) {
+  const bool is_none = value == "0" || value == "none";
+  if (is_none) return std::string();
+  return fail(Errc::Unsupported, "#SBATCH --{}={}: {}", known.name, escape_terminal(value, 80),
+              known.ours);
 }
 
 // Empty: to be ignored.
@@ -132,11 +147,11 @@ Result<std::string> translate(const Known& known, const Option& option) {
   const std::string value = option.value.value_or("");
   switch (known.meaning) {
     case Meaning::Flag:
-    case Meaning::Optional:
       return "--" + name;
     case Meaning::Exclusive:
       return std::string(option.value ? "" : "--queue=exclusive");
     case Meaning::Gpus:
+      if (value == "0") return std::string();
       return fmt::format("--{}=gpu:{}", name, value);
     case Meaning::Generic: {
       const std::string_view text = value;
@@ -144,8 +159,14 @@ Result<std::string> translate(const Known& known, const Option& option) {
     }
     case Meaning::Value:
       return fmt::format("--{}={}", name, value);
-    case Meaning::Pattern:
-      return is_known_pattern(value) ? fmt::format("--{}={}", name, value) : std::string();
+    case Meaning::Nice:
+      return fmt::format("--{}={}", name, option.value.value_or("100"));
+    case Meaning::Scatter: {
+      const auto distribution = distribution_of(value);
+      return distribution.empty() ? std::string() : fmt::format("--{}={}", name, distribution);
+    }
+    case Meaning::NotHere:
+      return refuse_unless_none(known, value);
     case Meaning::Time: {
       const auto time = slurm_time(value);
       if (!time) return time.error();
@@ -214,6 +235,7 @@ Result<SlurmOptions> from_slurm(const std::vector<std::string>& words) {
       option.value = words[++i];
       option.shown += " " + words[i];
     }
+    if (option.shown == "--exclude=") continue;  // it names no node
     if (known != nullptr && takes_value(known->meaning) && option.value.value_or("").empty()) {
       return fail(Errc::Malformed, "#SBATCH --{} needs a value", known->name);
     }

@@ -16,7 +16,8 @@ struct SlurmOptions {
 
 // Options that mean the same here are translated, the others are ignored by name. What scbatch
 // cannot read of a translated value it refuses itself. Errors: Malformed: a value is missing, or a
-// time or a size cannot be read.
+// time or a size cannot be read; Unsupported: it asks for a resource that nodes do not have by that
+// name.
 Result<SlurmOptions> from_slurm(const std::vector<std::string>& words);
 
 // "30", "30:00", "1:30:00", "1-12", "1-12:30" or "1-12:30:00" as "5400s"; empty: no limit. Errors:

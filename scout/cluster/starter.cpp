@@ -1,5 +1,6 @@
 #include "scout/cluster/starter.hpp"
 
+#include "base/os/signals.hpp"
 #include "scout/cluster/command_process.hpp"
 #include "scout/cluster/control.hpp"
 #include "scout/cluster/registry.hpp"
@@ -37,9 +38,8 @@ Status Starter::start_supervisor() {
 }
 
 int Starter::run() {
-  sigset_t set;
-  sigemptyset(&set);
-  for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGQUIT}) sigaddset(&set, signal);
+  constexpr int kHandled[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT};
+  const sigset_t set = base::signals_to_handle(kHandled);
   if (auto started = start_supervisor(); !started) return complain(invocation_, started.error());
   sigprocmask(SIG_BLOCK, &set, nullptr);
   signals_ = UniqueFd(signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK));

@@ -77,6 +77,8 @@ Columns columns_for(bool plain) {
       {"name", "NAME", kLeft, [](const Row& r) { return r.name(); }},
       {"state", "STATE", kLeft, [](const Row& r) { return std::string(state_word(r.state())); }},
       {"exit", "EXIT", kRight, [](const Row& r) { return std::to_string(r.exit_code()); }},
+      {"signal", "SIGNAL", kRight,
+       [](const Row& r) { return r.signal() != 0 ? std::to_string(r.signal()) : std::string(); }},
       {"nodes", "NODES", kRight, [](const Row& r) { return std::to_string(r.node_count()); }},
       {"tasks", "TASKS", kRight, [](const Row& r) { return std::to_string(r.tasks()); }},
       {"elapsed", "ELAPSED", kRight, [span](const Row& r) { return span(elapsed_ns(r)); }},
@@ -107,7 +109,8 @@ void write_row(JsonWriter& json, const Row& row) {
   json.field("user", row.user_name()).field("uid", row.user());
   json.field("account", row.account());
   json.field("name", row.name()).field("state", state_word(row.state()));
-  json.field("exit_code", row.exit_code()).field("nodes", row.node_count());
+  json.field("exit_code", row.exit_code()).field("signal", row.signal());
+  json.field("nodes", row.node_count());
   json.field("nodelist", row.nodes()).field("tasks", row.tasks());
   json.field("elapsed_s", to_seconds(elapsed_ns(row)));
   json.field("scheduled_s", to_seconds(row.scheduled_ns()));

@@ -15,6 +15,7 @@
 
 #include <CLI/CLI.hpp>
 
+#include <algorithm>
 #include <poll.h>
 #include <unistd.h>
 
@@ -31,6 +32,7 @@ constexpr int kWaitPause_ms = 500;  // of --wait, between two questions
 struct BatchOptions : RunOptions {
   bool wait = false;
   std::optional<std::string> wrap;  // a command in the place of a script
+  bool has_account = false;         // the command line names one
 };
 
 // What is on the command line replaces what the script says.
@@ -82,12 +84,39 @@ std::optional<int> check_line(const Invocation& invocation, const std::string& s
 struct Script {
   std::string name;  // for people
   std::string text;
-  Words words;  // its options
+  Words words;                // its options
+  std::string slurm_account;  // of its last #SBATCH line that has one
 };
 
 std::string name_of(const std::string& file) {
   if (file.empty()) return "standard input";
   return escape_terminal(file.substr(file.find_last_of('/') + 1), 80);
+}
+
+void note_account(const ScriptLine& line, Script& script) {
+  constexpr std::string_view kAccount = "--account=";
+  for (const auto& word : line.words) {
+    if (line.is_slurms && word.starts_with(kAccount)) {
+      script.slurm_account = word.substr(kAccount.size());
+    }
+  }
+}
+
+// Nearly every script for Slurm names an account. On a cluster that has none it is ignored.
+void drop_foreign_account(const Invocation& invocation, const Script& script, bool is_quiet,
+                          Request& request) {
+  auto& resources = *request.submission.mutable_resources();
+  if (script.slurm_account.empty() || resources.account() != script.slurm_account) return;
+  const auto shares = request.link.ask<wire::ShareList>(wire::ListShares());
+  if (!shares) return;  // the submission says what is wrong
+  const auto has_name = [](const wire::ShareRow& row) { return !row.account().empty(); };
+  if (std::ranges::any_of(shares->rows(), has_name)) return;
+  resources.clear_account();
+  if (is_quiet) return;
+  const auto account = escape_terminal(script.slurm_account, 80);
+  complain(invocation,
+           fmt::format("{}: ignoring #SBATCH --account={}: this cluster has no accounts",
+                       script.name, account));
 }
 
 std::optional<int> load(const Invocation& invocation, const std::string& file,
@@ -104,6 +133,7 @@ std::optional<int> load(const Invocation& invocation, const std::string& file,
   for (const ScriptLine& line : options->lines) {
     if (const auto code = check_line(invocation, script.name, line)) return code;
     script.words.insert(script.words.end(), line.words.begin(), line.words.end());
+    note_account(line, script);
   }
   for (const auto& ignored : options->ignored) {
     if (!given.quiet) complain(about, ignored);
@@ -149,11 +179,14 @@ Result<int> wait_for_end(const std::string& server, std::uint64_t job) {
   }
 }
 
-int submit(const Invocation& invocation, const BatchOptions& options) {
+int submit(const Invocation& invocation, const BatchOptions& options, const Script& script) {
   auto submission = make_submission(options);
   if (!submission) return complain(invocation, submission.error());
   auto request = open_request(options.common.server, std::move(*submission));
   if (!request) return complain(invocation, request.error());
+  if (!options.has_account) {
+    drop_foreign_account(invocation, script, options.quiet, *request);
+  }
   if (options.dry_run) {
     const auto code = dry_run(invocation, request->link, options.common.json, request->submission);
     return code ? *code : complain(invocation, code.error());
@@ -198,8 +231,9 @@ int scbatch_main(const Invocation& invocation) {
   if (!options.signal.empty()) {
     return complain(invocation, "--signal needs a front end: give it to scrun in the script");
   }
+  options.has_account = !given.account.empty();
   fill_defaults(options, script, std::move(split->command));
-  return submit(invocation, options);
+  return submit(invocation, options, script);
 }
 
 }  // namespace score::scout

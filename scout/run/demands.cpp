@@ -34,7 +34,7 @@ Status add_demands(const DemandOptions& options, wire::ResourceRequest& resource
     for (const auto& feature : *features) resources.add_features(feature);
   }
   if (auto added = add_scratch(options, resources); !added) return added;
-  if (options.generic.empty()) return {};
+  if (options.generic.empty() || options.generic == "none") return {};
   const auto generic = parse_generic(options.generic);
   if (!generic) return generic.error().with_context("--gres");
   for (const auto& one : *generic) {

@@ -1,6 +1,9 @@
 #include "scout/run/environment.hpp"
 
 #include "base/text.hpp"
+#include "base/text/path_pattern.hpp"
+
+#include <CLI/CLI.hpp>
 
 #include <cstdlib>
 #include <map>
@@ -47,6 +50,12 @@ Status add_item(Variables& chosen, const Variables& own, std::string_view item) 
   return {};
 }
 
+// What is wrong with it; empty: nothing.
+std::string check_file_name(const std::string& pattern) {
+  const auto sound = check_pattern(pattern);
+  return sound ? std::string() : sound.error().context();
+}
+
 }  // namespace
 
 Result<std::vector<std::string>> exported_environment(std::string_view rule, bool unbuffered) {
@@ -81,6 +90,30 @@ Result<std::vector<std::string>> named_variables(std::string_view rule) {
   std::vector<std::string> entries;
   for (const auto& [name, value] : chosen) entries.push_back(name + "=" + value);
   return entries;
+}
+
+void add_place_options(CLI::App& app, PlaceOptions& options) {
+  app.add_option("-D,--chdir", options.directory, "Directory of the tasks; default: this one")
+      ->type_name("DIR");
+  app.add_option("--export", options.export_rule,
+                 "Environment: ALL, NONE, or NAME,NAME=value,... (with ALL: and these)")
+      ->type_name("RULE");
+  app.add_option("-i,--input", options.input,
+                 "Standard input goes to: all, none, a rank (0), or comes from a file")
+      ->type_name("WHAT")
+      ->check(check_file_name);
+  app.add_option("-o,--output", options.output,
+                 "File for standard output; %j job, %x its name, %t rank, %N node, %A array, %a "
+                 "task of it, %u user")
+      ->type_name("FILE")
+      ->check(check_file_name);
+  app.add_option("-e,--error", options.error, "File for standard error")
+      ->type_name("FILE")
+      ->check(check_file_name);
+  app.add_option("--open-mode", options.open_mode,
+                 "Files of --output and --error are emptied (truncate) or continued (append)")
+      ->check(CLI::IsMember({"truncate", "append"}));
+  app.add_flag("--slurm-env", options.slurm_env, "Also set variables as Slurm names them");
 }
 
 }  // namespace score::scout

@@ -1,4 +1,4 @@
-// The environment of a job's tasks (--export).
+// What a job's tasks find: their directory, environment (--export) and files.
 #pragma once
 
 #include "base/result.hpp"
@@ -7,7 +7,23 @@
 #include <string_view>
 #include <vector>
 
+namespace CLI {
+class App;
+}
+
 namespace score::scout {
+
+struct PlaceOptions {
+  std::string directory;
+  std::string export_rule = "ALL";
+  std::string input;
+  std::string output;
+  std::string error;
+  std::string open_mode = "truncate";
+  bool slurm_env = false;
+};
+
+void add_place_options(CLI::App& app, PlaceOptions& options);
 
 // "ALL": this process's; "NONE": PATH, HOME, USER, LOGNAME, SHELL, TERM and LANG only; a list of
 // NAME (taken from here if it is set) and NAME=value: these only; "ALL,NAME=value,...": all, and

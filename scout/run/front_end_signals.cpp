@@ -1,5 +1,6 @@
 // What a signal to the front end means for the job. All are blocked and read from a descriptor, so
 // that they come in the loop's turn.
+#include "base/os/signals.hpp"
 #include "scout/run/front_end.hpp"
 #include "scout/session/words.hpp"
 
@@ -22,9 +23,7 @@ constexpr int kMostCancels = 2;  // TERM, then KILL
 }  // namespace
 
 void FrontEnd::catch_signals() {
-  sigset_t set;
-  sigemptyset(&set);
-  for (const int signal : kHandled) sigaddset(&set, signal);
+  const sigset_t set = base::signals_to_handle(kHandled);
   sigprocmask(SIG_BLOCK, &set, nullptr);
   signals_ = UniqueFd(signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK));
 }

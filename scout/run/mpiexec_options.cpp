@@ -55,7 +55,7 @@ Result<Hosts> hosts_of_list(std::string_view list) {
 
 // Lines of MPICH ("a:2") and of Open MPI ("a slots=2 max_slots=4").
 Result<Hosts> hosts_of_file(const std::string& path) {
-  const auto text = read_file(path, limits::kMaxArgumentBytes);
+  const auto text = read_file(path, limits::kMaxProgramsBytes);
   if (!text) return text.error();
   Hosts hosts;
   for (const auto whole : split(*text, '\n')) {

@@ -353,6 +353,7 @@ Status fill_spec(const RunOptions& options, wire::LaunchSpec& spec) {
   fill_input(options, spec);
   spec.set_stdout_path(options.output == "none" ? "/dev/null" : options.output);
   spec.set_stderr_path(options.error == "none" ? "/dev/null" : options.error);
+  spec.set_append_output(options.open_mode == "append");
   if (options.pty) fill_terminal(spec);
   spec.set_keep_going(options.keep_going);
   spec.set_spawn(options.spawn);
@@ -378,21 +379,20 @@ Status fill_spec(const RunOptions& options, wire::LaunchSpec& spec) {
 }
 
 Status check_sizes(const wire::LaunchSpec& spec) {
-  std::size_t arguments = 0;
-  std::size_t environment = 0;
+  std::size_t bytes = 0;
+  const auto add = [&bytes](const auto& texts) {
+    for (const auto& text : texts) bytes += text.size() + limits::kExecBytesPerString;
+  };
   for (const auto& program : spec.programs()) {
-    for (const auto& word : program.argv()) arguments += word.size() + 1;
-    for (const auto& entry : program.env()) environment += entry.size() + 1;
+    add(program.argv());
+    add(program.env());
   }
-  for (const auto& entry : spec.env()) environment += entry.size() + 1;
-  if (arguments > limits::kMaxArgumentBytes) {
-    return fail(Errc::TooLarge, "the arguments take {} bytes; at most {}", arguments,
-                limits::kMaxArgumentBytes);
-  }
-  if (environment > limits::kMaxEnvironmentBytes) {
+  add(spec.env());
+  if (bytes > limits::kMaxExecBytes) {
     return fail(Errc::TooLarge,
-                "the environment takes {} bytes; at most {} (--export=NONE sends none)",
-                environment, limits::kMaxEnvironmentBytes);
+                "the arguments and the environment take {} bytes; at most {} (--export=NONE sends "
+                "no environment)",
+                bytes, limits::kMaxExecBytes);
   }
   if (spec.job_name().size() > limits::kMaxJobNameBytes) {
     return fail(Errc::TooLarge, "the job's name takes {} bytes; at most {}", spec.job_name().size(),
@@ -419,7 +419,7 @@ Result<std::vector<ProgramOptions>> read_programs(const RunOptions& options,
   if (!words.empty()) {
     return fail(Errc::Malformed, "--multi-prog: the programs are in the file, not after it");
   }
-  const auto text = read_file(options.multi_prog, limits::kMaxArgumentBytes);
+  const auto text = read_file(options.multi_prog, limits::kMaxProgramsBytes);
   if (!text) return text.error().with_context("--multi-prog");
   auto programs = parse_multi_prog(*text, options.tasks);
   if (programs) return programs;
@@ -433,7 +433,7 @@ Status apply_mpiexec(const CLI::App& app, SplitCommand& split) {
     if (!split.command.empty()) {
       return fail(Errc::Malformed, "-configfile: the programs are in the file, not after it");
     }
-    const auto text = read_file(split.config_file, limits::kMaxArgumentBytes);
+    const auto text = read_file(split.config_file, limits::kMaxProgramsBytes);
     if (!text) return text.error().with_context("-configfile");
     auto words = parse_config_file(*text);
     auto more = words ? split_command(app, *words, "") : Result<SplitCommand>(words.error());
@@ -471,22 +471,6 @@ Result<std::uint64_t> job_around(const RunOptions& options) {
 }
 
 }  // namespace
-
-void add_place_options(CLI::App& app, RunOptions& options) {
-  app.add_option("-D,--chdir", options.directory, "Directory of the tasks; default: this one")
-      ->type_name("DIR");
-  app.add_option("--export", options.export_rule,
-                 "Environment: ALL, NONE, or NAME,NAME=value,... (with ALL: and these)")
-      ->type_name("RULE");
-  app.add_option("-i,--input", options.input,
-                 "Standard input goes to: all, none, a rank (0), or comes from a file")
-      ->type_name("WHAT");
-  app.add_option("-o,--output", options.output,
-                 "File for standard output; %j job, %t rank, %N node, %A array, %a task of it")
-      ->type_name("FILE");
-  app.add_option("-e,--error", options.error, "File for standard error")->type_name("FILE");
-  app.add_flag("--slurm-env", options.slurm_env, "Also set variables as Slurm names them");
-}
 
 void add_job_options(CLI::App& app, RunOptions& options) {
   add_size_options(app, options);

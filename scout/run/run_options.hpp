@@ -5,6 +5,7 @@
 #include "base/time.hpp"
 #include "proto/client.pb.h"
 #include "scout/run/demands.hpp"
+#include "scout/run/environment.hpp"
 #include "scout/run/programs.hpp"
 #include "scout/session/command.hpp"
 #include "scout/waits/wait_options.hpp"
@@ -21,7 +22,7 @@ struct LimitSignal {
   Duration before{};
 };
 
-struct RunOptions {
+struct RunOptions : PlaceOptions {
   CommonOptions common;
   std::string nodes;  // "4" or "2-4"; empty: as the tasks need
   std::uint32_t tasks = 0;
@@ -46,12 +47,7 @@ struct RunOptions {
   std::string immediate;
   WaitOptions waits;
   std::string job_name;
-  std::string directory;
-  std::string export_rule = "ALL";
   std::vector<std::string> variables;  // NAME=value, besides those of the rule
-  std::string input;
-  std::string output;
-  std::string error;
   std::string signal;
   std::string cpu_bind = "none";
   std::string distribution = "block";
@@ -68,7 +64,6 @@ struct RunOptions {
   bool requeue = false;
   bool no_requeue = false;
   bool allow_root = false;
-  bool slurm_env = false;
   bool quiet = false;
   bool verbose = false;
   std::string inside;  // --job
@@ -86,8 +81,6 @@ std::optional<int> parse_run_options(const Invocation& invocation, RunOptions& o
 // The options of all that holds cores, also of scbatch and scalloc: sizes, limits, what it waits
 // for, the name.
 void add_job_options(CLI::App& app, RunOptions& options);
-// Directory, environment and files of what runs there.
-void add_place_options(CLI::App& app, RunOptions& options);
 
 // 16 random bytes, for Submit.request_id.
 std::string new_request_id();

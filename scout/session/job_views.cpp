@@ -31,6 +31,11 @@ std::string exit_text(const Job& job) {
   return is_final_state(job.state()) ? std::to_string(job.exit_code()) : "";
 }
 
+std::string end_text(int exit_code, int signal) {
+  if (signal == 0) return fmt::format(", exit code {}", exit_code);
+  return fmt::format(", exit code {} (signal {})", exit_code, signal);
+}
+
 std::string slot_text(const Job& job) {
   return job.slot() < 0 || is_final_state(job.state()) ? "" : std::to_string(job.slot());
 }
@@ -166,6 +171,8 @@ const std::vector<Column<Job>>& job_columns() {
       {"walllimit", "WALLLIMIT", kRight,
        [](const Job& j) { return limit_time(j.wall_limit_ns()); }},
       {"exit", "EXIT", kRight, exit_text},
+      {"signal", "SIGNAL", kRight,
+       [](const Job& j) { return j.signal() != 0 ? std::to_string(j.signal()) : std::string(); }},
       {"queue", "QUEUE", kLeft, [](const Job& j) { return std::string(queue_word(j.queue())); }},
       {"weight", "WEIGHT", kRight, [](const Job& j) { return std::to_string(j.weight()); }},
       {"priority", "PRIO", kRight, [](const Job& j) { return std::to_string(j.priority()); }},
@@ -191,7 +198,8 @@ void write_steps(JsonWriter& json, const Job& job) {
   for (const auto& step : job.steps()) {
     json.begin_object().field("step", step.step()).field("job", step.job());
     json.field("name", step.name()).field("state", state_word(step.state()));
-    json.field("exit_code", step.exit_code()).field("tasks", step.tasks());
+    json.field("exit_code", step.exit_code()).field("signal", step.signal());
+    json.field("tasks", step.tasks());
     json.field("nodes", step.nodes()).field("elapsed_s", to_seconds(step.elapsed_ns()));
     json.end_object();
   }
@@ -235,7 +243,7 @@ void write_job(JsonWriter& json, const Job& job) {
   write_moment(json, "submitted_unix_s", job.submitted_wall_ns());
   write_moment(json, "started_unix_s", job.started_wall_ns());
   write_moment(json, "ended_unix_s", job.ended_wall_ns());
-  json.field("exit_code", job.exit_code());
+  json.field("exit_code", job.exit_code()).field("signal", job.signal());
   json.key("failed_tasks").begin_array();
   for (const auto& exit : job.failed_tasks()) {
     json.begin_object().field("rank", exit.rank());
@@ -254,7 +262,7 @@ std::string job_document(const Job& job) {
 std::string step_line(std::uint64_t job, const wire::StepStatus& step) {
   std::string text =
       fmt::format("{}.{} ({}): {}", job, step.step(), step.name(), state_word(step.state()));
-  if (is_final_state(step.state())) text += fmt::format(", exit code {}", step.exit_code());
+  if (is_final_state(step.state())) text += end_text(step.exit_code(), step.signal());
   return text + fmt::format("; {} tasks on {} nodes, {:.1f} s", step.tasks(), step.nodes(),
                             to_seconds(step.elapsed_ns()));
 }
@@ -283,8 +291,13 @@ std::string job_page(const Job& job) {
   line("command", job.command());
   line("directory", job.directory());
   std::string state(state_word(job.state()));
+<<<<<<< HEAD
   if (is_final_state(job.state())) state += fmt::format(", exit code {}", job.exit_code());
   if (job.activity() != wire::JobStatus::BUSY) {
+=======
+  if (is_final_state(job.state())) state += end_text(job.exit_code(), job.signal());
+  if (job.activity() != 0) {
+>>>>>>> 535a4f95 (WIP: jobs)
     state += fmt::format(", {}{}", activity_word(job),
                          job.background() ? "; other jobs have its slices" : "");
   }

@@ -16,9 +16,13 @@ namespace score::scout {
 
 namespace {
 
+<<<<<<< HEAD
 constexpr std::array<std::string_view, 11> kStates = {
     "pending", "launching", "running",   "suspended",   "completing",   "completed",
     "failed",  "cancelled", "timed-out", "node-failed", "launch-failed"};
+=======
+constexpr std::array<std::string_view, 4> kNodeStates = {"unknown", "up", "suspect", "down"};
+>>>>>>> 535a4f95 (WIP: jobs)
 constexpr std::array<std::string_view, 4> kQueues = {"exclusive", "high", "normal", "urgent"};
 
 template <std::size_t Count>
@@ -29,7 +33,7 @@ std::string_view word_of(const std::array<std::string_view, Count>& words, std::
 }  // namespace
 
 std::string_view state_word(std::uint32_t job_state) {
-  return word_of(kStates, job_state);
+  return word_of(base::kJobStateWords, job_state);
 }
 
 bool is_final_state(std::uint32_t job_state) {

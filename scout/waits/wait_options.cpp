@@ -69,9 +69,30 @@ std::optional<std::int64_t> next_time_of_day(const std::string& text, std::time_
   return std::nullopt;
 }
 
+// Of "now+2hours" and "now+90" (seconds), as Slurm has them, and of "2h" and "now+1h30m", as
+// everywhere here. Nothing: it is neither.
+std::optional<Duration> time_from_now(std::string_view word) {
+  constexpr std::array<std::pair<std::string_view, Duration>, 5> kUnits = {
+      {{"second", 1s}, {"minute", 60s}, {"hour", 1h}, {"day", 24h}, {"week", 24h * 7}}};
+  const bool is_slurms = word.starts_with("now+");
+  if (is_slurms) word.remove_prefix(4);
+  if (word.find_first_of("-:") != word.npos) return std::nullopt;
+  const auto bare = is_slurms ? BareNumber::Seconds : BareNumber::Refused;
+  if (const auto plain = parse_duration(word, bare)) return *plain;
+  const auto digits = word.find_first_not_of("0123456789");
+  const auto number = parse_number<std::uint32_t>(word.substr(0, digits));
+  if (!is_slurms || !number || digits == word.npos) return std::nullopt;
+  std::string_view unit = word.substr(digits);
+  if (unit.ends_with('s')) unit.remove_suffix(1);
+  for (const auto& [name, length] : kUnits) {
+    if (unit == name && *number < kMostAhead / length) return length * std::int64_t{*number};
+  }
+  return std::nullopt;
+}
+
 Status fill_time(std::string_view option, const std::string& text, WallTime now,
                  std::int64_t& out) {
-  if (text.empty()) return {};
+  if (text.empty() || (text == "now" && option == "--begin")) return {};
   const auto at = parse_ahead(text, now);
   if (!at) return at.error().with_context("{}", option);
   if (*at <= now.time_since_epoch().count()) {
@@ -137,15 +158,14 @@ Result<std::int64_t> parse_ahead(std::string_view word, WallTime now) {
   const std::string text(word);
   const auto seconds = std::chrono::floor<std::chrono::seconds>(now.time_since_epoch()).count();
   if (const auto at = next_time_of_day(text, static_cast<std::time_t>(seconds))) return *at;
-  const std::string_view wait = word.starts_with("now+") ? word.substr(4) : word;
-  const bool is_duration = word.find_first_of("-:") == word.npos;
-  if (const auto after = parse_duration(wait); is_duration && after && *after < kMostAhead) {
+  if (word == "now") return now.time_since_epoch().count();
+  if (const auto after = time_from_now(word); after && *after < kMostAhead) {
     return (now + *after).time_since_epoch().count();
   }
   if (const auto date = parse_past(word, 0); date && *date > 0) return *date;
   return fail(Errc::Malformed,
               "'{}' is not a time; use 16:00, a date such as 2026-12-01 or 2026-12-01T08:30, or 2h "
-              "for the time from now on",
+              "or now+2hours for the time from now on",
               escape_terminal(word, 80));
 }
 

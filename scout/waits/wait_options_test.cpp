@@ -60,14 +60,22 @@ TEST_F(WaitOptionsTest, ReadsTimesToCome) {
   EXPECT_EQ(ahead("16:00:30"), "2026-11-23T16:00:30Z");
   EXPECT_EQ(ahead("2h"), "2026-11-23T14:00:00Z");
   EXPECT_EQ(ahead("now+90s"), "2026-11-23T12:01:30Z");
+  EXPECT_EQ(ahead("now+90"), "2026-11-23T12:01:30Z");
+  EXPECT_EQ(ahead("now+1hour"), "2026-11-23T13:00:00Z");
+  EXPECT_EQ(ahead("now+2hours"), "2026-11-23T14:00:00Z");
+  EXPECT_EQ(ahead("now+1minute"), "2026-11-23T12:01:00Z");
+  EXPECT_EQ(ahead("now+30seconds"), "2026-11-23T12:00:30Z");
+  EXPECT_EQ(ahead("now+1day"), "2026-11-24T12:00:00Z");
+  EXPECT_EQ(ahead("now+1week"), "2026-11-30T12:00:00Z");
   EXPECT_EQ(ahead("2026-12-01"), "2026-12-01T00:00:00Z");
   EXPECT_EQ(ahead("2026-12-01T08:30"), "2026-12-01T08:30:00Z");
   EXPECT_EQ(ahead("2026-12-01 08:30:59"), "2026-12-01T08:30:59Z");
 }
 
 TEST_F(WaitOptionsTest, RefusesWhatIsNoTime) {
-  for (const char* word : {"", "soon", "25:00", "16:61", "2026-02-31", "2026-13-01", "now", "now+",
-                           "12", "-2h", "2026-12-01T", "16:00x"}) {
+  for (const char* word :
+       {"", "soon", "25:00", "16:61", "2026-02-31", "2026-13-01", "now+", "now+1fortnight",
+        "now+hour", "now+-1hour", "2hours", "12", "-2h", "2026-12-01T", "16:00x"}) {
     EXPECT_EQ(ahead(word), "refused") << word;
   }
 }
@@ -80,6 +88,16 @@ TEST_F(WaitOptionsTest, RefusesThePast) {
             "--begin 2020-01-01: 2020-01-01 00:00:00 is past");
   options.begin = {};
   options.deadline = "2026-11-23T11:00";
+  EXPECT_FALSE(fill_conditions(options, kNoon, submit));
+}
+
+TEST_F(WaitOptionsTest, BeginNowIsNoCondition) {
+  wire::Submit submit;
+  WaitOptions options;
+  options.begin = "now";
+  EXPECT_TRUE(fill_conditions(options, kNoon, submit));
+  EXPECT_FALSE(submit.has_conditions());
+  options.deadline = "now";
   EXPECT_FALSE(fill_conditions(options, kNoon, submit));
 }
 

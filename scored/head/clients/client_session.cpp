@@ -378,6 +378,7 @@ Status ClientSession::on(const wire::Attach& message) {
   if (job == nullptr || !job->ended) {
     auto status = parts_.queries.status(id);
     if (!status) return status.error();
+    if (job == nullptr) parts_.streams.send_kept(id, *connection_);
     send_job(message, std::move(*status), job == nullptr);
   }
   if (job != nullptr) {

@@ -26,11 +26,10 @@ void Arrays::add(const Job& array, bool waits) {
     tasks = ArrayTasks();
   }
   parts_.book.add(id, std::move(*tasks), array.rest->next, array.rest->total);
-  if (const auto completed = parts_.reader.completed_tasks(id)) {
-    parts_.book.count_completed(id, *completed);
+  if (const auto ended = parts_.reader.ended_tasks(id)) {
+    parts_.book.count_ended(id, ended->completed, ended->broken);
   } else {
-    log_error("cannot read what tasks of an array completed", kv("job", id),
-              kv("err", completed.error()));
+    log_error("cannot read how tasks of an array ended", kv("job", id), kv("err", ended.error()));
   }
   parts_.book.set_open(id, !waits && !array.is_held);
 }
@@ -71,7 +70,7 @@ void Arrays::began(const Job& task) {
 void Arrays::ended(const Job& job) {
   if (job.info.is_array()) return parts_.book.forget(job.info.id);
   if (!job.info.is_task()) return;
-  parts_.book.ended(job.info.array, job.info.task, job.progress.state == JobState::Completed);
+  parts_.book.ended(job.info.array, job.info.task, job.progress.state);
   settle(job.info.array);
 }
 
@@ -90,13 +89,18 @@ void Arrays::settle(JobId id) {
 
 void Arrays::finish(Job& array) {
   const ArrayBook::Counts counts = parts_.book.view(array.info.id).counts;
-  if (!array.ends_as) {
-    array.ends_as = counts.failed == 0 ? JobState::Completed : JobState::Failed;
-    array.exit_code = counts.failed == 0 ? kExitOk : 1;
-    if (counts.failed > 0) {
-      array.why_ended = fmt::format("{} of {} tasks did not complete", counts.failed,
-                                    counts.failed + counts.completed);
-    }
+  const std::uint32_t all = counts.failed + counts.completed;
+  if (!array.ends_as && counts.failed == 0) {
+    array.ends_as = JobState::Completed;
+    array.exit_code = kExitOk;
+  } else if (!array.ends_as && counts.broken == 0) {
+    array.ends_as = JobState::Cancelled;
+    array.exit_code = kExitInterrupted;
+    array.why_ended = fmt::format("{} of {} tasks were cancelled", counts.failed, all);
+  } else if (!array.ends_as) {
+    array.ends_as = JobState::Failed;
+    array.exit_code = 1;
+    array.why_ended = fmt::format("{} of {} tasks did not complete", counts.failed, all);
   }
   parts_.life.kill(array.info.id, gang::EndCause::User);
 }

@@ -3,6 +3,8 @@
 #include "base/exit_codes.hpp"
 #include "base/text.hpp"
 #include "base/text/hostlist.hpp"
+#include "gang/job/job_state.hpp"
+#include "gang/job/outcome.hpp"
 #include "gang/matrix/shape.hpp"
 #include "proto/convert/convert.hpp"
 
@@ -60,11 +62,20 @@ void add_times(const Job& job, const StatusContext& context, wire::JobStatus& ou
   out.set_elapsed_ns((context.now - job.progress.started).count());
 }
 
+// The signal that ended a task and makes the job's exit code; 0: it is not that of a signal.
+int signal_of(const std::vector<TaskExit>& exits, int exit_code) {
+  for (const TaskExit& exit : exits) {
+    if (exit.signal != 0 && gang::code_of(exit) == exit_code) return exit.signal;
+  }
+  return 0;
+}
+
 void add_end(const Job& job, const StatusContext& context, wire::JobStatus& out) {
   if (!is_final(context.view.state)) return;
   out.set_ended_wall_ns(context.now.time_since_epoch().count());
   const bool hit_limit = shown_state(job, context.view.state) == JobState::TimedOut;
   out.set_exit_code(hit_limit ? kExitLimit : job.exit_code.value_or(context.view.exit_code));
+  out.set_signal(signal_of(context.view.exits, out.exit_code()));
   for (const TaskExit& exit : context.view.exits) {
     if (exit.code == 0 && exit.signal == 0) continue;
     if (out.failed_tasks_size() == kMaxFailedShown) break;
@@ -142,6 +153,7 @@ wire::StepStatus step_status(const wire::JobStatus& step) {
   out.set_name(step.name());
   out.set_state(step.state());
   out.set_exit_code(step.exit_code());
+  out.set_signal(step.signal());
   out.set_tasks(step.tasks());
   out.set_nodes(static_cast<std::uint32_t>(step.nodes_size()));
   out.set_elapsed_ns(step.elapsed_ns());
@@ -220,6 +232,7 @@ std::string event_of(const Job& job, const gang::JobView& view, JobState before)
 std::string end_event(const wire::JobStatus& status) {
   auto text = fmt::format("{}, exit code {}", name_of(static_cast<JobState>(status.state())),
                           status.exit_code());
+  if (status.signal() != 0) text += fmt::format(" (signal {})", status.signal());
   const std::vector<std::string> reasons(status.reasons().begin(), status.reasons().end());
   if (!reasons.empty()) text += ": " + joined(reasons);
   return text;
@@ -261,10 +274,7 @@ std::string_view name_of(gang::JobActivity activity) {
 }
 
 std::string_view name_of(JobState state) {
-  constexpr std::array<std::string_view, 11> kNames = {
-      "pending", "launching", "running",   "suspended",   "completing",   "completed",
-      "failed",  "cancelled", "timed_out", "node_failed", "launch_failed"};
-  return kNames.at(static_cast<std::size_t>(state));
+  return gang::to_string(state);
 }
 
 }  // namespace score::head

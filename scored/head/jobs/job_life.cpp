@@ -301,6 +301,7 @@ void JobLife::end(Job& job, const gang::JobView& view) {
   saved.id = id;
   saved.progress = job.progress;
   saved.exit_code = status.exit_code();
+  saved.signal = status.signal();
   saved.ended = ended;
   saved.status = status.SerializeAsString();
   saved.is_step = job.info.step_of != JobId(0);

@@ -21,6 +21,7 @@ wire::AccountingRow to_wire(const AccountedJob& job) {
   row.set_name(job.name);
   row.set_state(static_cast<std::uint32_t>(job.state));
   row.set_exit_code(job.exit_code);
+  row.set_signal(job.signal);
   row.set_node_count(static_cast<std::uint32_t>(job.nodes.size()));
   row.set_nodes(compress_hostlist(job.nodes));
   row.set_tasks(job.tasks);

@@ -31,12 +31,6 @@ wire::NodeStatus::State to_wire(gang::NodeState state) {
   return wire::NodeStatus::UNKNOWN;
 }
 
-std::string shown_name(JobState state) {
-  std::string name(name_of(state));
-  std::replace(name.begin(), name.end(), '_', '-');
-  return name;
-}
-
 const char* name_of_queue(std::uint32_t queue) {
   if (queue == static_cast<std::uint32_t>(base::Queue::Exclusive)) return "exclusive";
   if (queue == static_cast<std::uint32_t>(base::Queue::Urgent)) return "urgent";
@@ -56,7 +50,7 @@ monitor::JobRow row_of(const wire::JobStatus& status) {
   row.name = status.name();
   row.command = status.command();
   const auto state = static_cast<JobState>(status.state());
-  row.state = shown_name(state);
+  row.state = name_of(state);
   row.final = is_final(state);
   row.activity = activity_of(state, status.activity());
   row.idle = status.background();

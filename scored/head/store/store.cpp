@@ -97,6 +97,8 @@ constexpr LaterColumn kLaterColumns[] = {
      "ALTER TABLE accounting ADD COLUMN cores INTEGER NOT NULL DEFAULT 0"},
     {"SELECT COUNT(*) FROM pragma_table_info('accounting') WHERE name = 'generic'",
      "ALTER TABLE accounting ADD COLUMN generic TEXT NOT NULL DEFAULT ''"},
+    {"SELECT COUNT(*) FROM pragma_table_info('accounting') WHERE name = 'signal'",
+     "ALTER TABLE accounting ADD COLUMN signal INTEGER NOT NULL DEFAULT 0"},
     {"SELECT COUNT(*) FROM pragma_table_info('jobs') WHERE name = 'units'",
      "ALTER TABLE jobs ADD COLUMN units TEXT"},
 };
@@ -354,9 +356,10 @@ Status Store::prepare() {
        {account_,
         "INSERT OR IGNORE INTO accounting (job, user, name, state, exit_code, nodes, tasks, "
         "submitted_ns, started_ns, ended_ns, scheduled_ns, restarts, filled_ns, array_id, "
-        "array_task, account, cores, generic) SELECT id, user, name, state, exit_code, nodes, ?2, "
+        "array_task, account, cores, generic, signal) "
+        "SELECT id, user, name, state, exit_code, nodes, ?2, "
         "submitted_ns, started_ns, ended_ns, scheduled_ns, restarts, filled_ns, array_id, "
-        "array_task, ?3, ?4, ?5 FROM jobs "
+        "array_task, ?3, ?4, ?5, ?6 FROM jobs "
         "WHERE id = ?1"},
        {save_resources_, "UPDATE jobs SET resources = ?2 WHERE id = ?1 AND state < 5"},
        {put_, "INSERT OR REPLACE INTO settings VALUES (?, ?)"},
@@ -448,6 +451,7 @@ Status Store::apply_one(const SaveEnd& change) {
       .bind_text(3, change.account)
       .bind(4, number(cores))
       .bind_text(5, change.generic)
+      .bind(6, change.signal)
       .run();
 }
 

@@ -136,6 +136,7 @@ struct SaveEnd {
   JobId id;
   JobProgress progress;  // state is final
   std::int32_t exit_code = 0;
+  std::int32_t signal = 0;  // as in wire::JobStatus
   WallTime ended{};
   std::string status;     // serialised wire::JobStatus, for later listings
   bool is_step = false;   // its time is its job's: no accounting row
@@ -268,6 +269,7 @@ struct AccountedJob {
   std::string name;
   JobState state{};
   std::int32_t exit_code = 0;
+  std::int32_t signal = 0;         // as in wire::JobStatus
   std::vector<std::string> nodes;  // [node index]; empty: never placed
   std::uint32_t tasks = 0;
   WallTime submitted{}, started{}, ended{};  // started 0: never
@@ -299,8 +301,14 @@ class StoreReader {
   [[nodiscard]] Result<std::string> ended_status(JobId job);
   // How a job ended, also one whose row in the list of jobs is gone. Errors: NotFound.
   [[nodiscard]] Result<JobState> outcome(JobId job);
-  // How many tasks of an array ended as Completed.
-  [[nodiscard]] Result<std::uint32_t> completed_tasks(JobId array);
+
+  struct EndedTasks {
+    std::uint32_t completed = 0;
+    std::uint32_t broken = 0;  // neither Completed nor Cancelled
+  };
+
+  // How many tasks of an array ended in which way.
+  [[nodiscard]] Result<EndedTasks> ended_tasks(JobId array);
   // The job that a task of an array became, if it has ended. Errors: NotFound.
   [[nodiscard]] Result<JobId> ended_task(JobId array, std::uint32_t task);
   // Those of the last ones to end, latest first; of one user, or of all; with_tasks: also the tasks
@@ -314,7 +322,7 @@ class StoreReader {
  private:
   Database database_;
   Statement spec_, request_, status_, ended_, ended_of_user_, ended_once_, ended_once_of_user_,
-      account_, account_of_user_, outcome_, completed_tasks_, ended_task_;
+      account_, account_of_user_, outcome_, ended_tasks_, ended_task_;
 };
 
 }  // namespace score::head

@@ -33,6 +33,7 @@ AccountedJob read_account(const Statement& row) {
   job.account = row.bytes(15);
   job.cores = static_cast<std::uint32_t>(row.integer(16));
   job.generic = row.bytes(17);
+  job.signal = static_cast<std::int32_t>(row.integer(18));
   return job;
 }
 
@@ -61,21 +62,21 @@ Result<StoreReader> StoreReader::open(const std::string& path) {
        {reader.account_,
         "SELECT job, user, name, state, exit_code, nodes, tasks, submitted_ns, started_ns, "
         "ended_ns, scheduled_ns, restarts, filled_ns, array_id, array_task, account, cores, "
-        "generic "
+        "generic, signal "
         "FROM accounting "
         "WHERE (ended_ns, job) > (?2, ?3) "
         "ORDER BY ended_ns, job LIMIT ?1"},
        {reader.account_of_user_,
         "SELECT job, user, name, state, exit_code, nodes, tasks, submitted_ns, started_ns, "
         "ended_ns, scheduled_ns, restarts, filled_ns, array_id, array_task, account, cores, "
-        "generic "
+        "generic, signal "
         "FROM accounting "
         "WHERE user = ?4 AND (ended_ns, job) > (?2, ?3) "
         "ORDER BY ended_ns, job LIMIT ?1"},
        {reader.outcome_, "SELECT state FROM accounting WHERE job = ?"},
-       {reader.completed_tasks_,
-        "SELECT COUNT(*) FROM accounting "
-        "WHERE array_id = ?1 AND array_id > 0 AND job != ?1 AND state = 5"},
+       {reader.ended_tasks_,
+        "SELECT TOTAL(state = 5), TOTAL(state NOT IN (5, 7)) FROM accounting "
+        "WHERE array_id = ?1 AND array_id > 0 AND job != ?1"},
        {reader.ended_task_,
         "SELECT job FROM accounting WHERE array_id = ?1 AND array_id > 0 AND array_task = ?2 "
         "AND job != ?1"}});
@@ -115,12 +116,19 @@ Result<JobState> StoreReader::outcome(JobId job) {
   return state;
 }
 
-Result<std::uint32_t> StoreReader::completed_tasks(JobId array) {
-  auto row = completed_tasks_.bind(1, number(array.value())).step();
-  Result<std::uint32_t> tasks = 0U;
-  if (row && *row) tasks = static_cast<std::uint32_t>(completed_tasks_.integer(0));
+static_assert(static_cast<int>(JobState::Completed) == 5 &&
+                  static_cast<int>(JobState::Cancelled) == 7,
+              "ended_tasks counts states by these numbers");
+
+Result<StoreReader::EndedTasks> StoreReader::ended_tasks(JobId array) {
+  auto row = ended_tasks_.bind(1, number(array.value())).step();
+  Result<EndedTasks> tasks = EndedTasks();
+  if (row && *row) {
+    tasks->completed = static_cast<std::uint32_t>(ended_tasks_.integer(0));
+    tasks->broken = static_cast<std::uint32_t>(ended_tasks_.integer(1));
+  }
   if (!row) tasks = row.error();
-  completed_tasks_.reset();
+  ended_tasks_.reset();
   return tasks;
 }
 

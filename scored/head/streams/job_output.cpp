@@ -85,6 +85,12 @@ bool JobOutput::is_delivered() const {
   return over_ && all_told && (!wanted_ || front_taken_ >= end_);
 }
 
+std::vector<std::shared_ptr<const OutputChunk>> JobOutput::kept() const {
+  std::vector<std::shared_ptr<const OutputChunk>> chunks;
+  for (const Entry& entry : log_) chunks.push_back(entry.chunk);
+  return chunks;
+}
+
 OutputActions JobOutput::finish() {
   OutputActions actions;
   over_ = true;

@@ -96,6 +96,12 @@ class JobOutput {
   // any more.
   [[nodiscard]] bool is_delivered() const;
 
+  // No front end has it, or is to have it.
+  [[nodiscard]] bool is_unread() const { return !wanted_; }
+
+  // The end of it that is kept, oldest first.
+  [[nodiscard]] std::vector<std::shared_ptr<const OutputChunk>> kept() const;
+
   [[nodiscard]] std::size_t kept_bytes() const { return static_cast<std::size_t>(end_ - begin_); }
 
   [[nodiscard]] std::size_t client_count() const { return clients_.size(); }

@@ -16,6 +16,24 @@ constexpr std::size_t kMaxWatchers = 64;  // of one job
 constexpr std::size_t kMaxRelayed = 32 * limits::kMiB;
 constexpr std::size_t kPmixKind = 1;
 
+// Jobs that were closed: enough for whoever looks at what ran in the last minutes.
+constexpr std::size_t kMaxKeptBytes = 16 * limits::kMiB;
+constexpr std::size_t kMaxKeptJobs = 4'096;
+
+wire::Output output_of(JobId job, const OutputChunk& chunk, std::size_t skip) {
+  wire::Output message;
+  message.set_job(job.value());
+  message.set_rank(chunk.rank.value());
+  message.set_stream(chunk.is_error ? wire::STDERR : wire::STDOUT);
+  message.set_data(chunk.data.substr(skip));
+  if (chunk.attempt != AttemptId(0)) {
+    message.set_attempt(chunk.attempt.value());
+    message.set_node_index(chunk.node_index);
+    message.set_offset(chunk.offset + skip);
+  }
+  return message;
+}
+
 auto fence_frame(AttemptId attempt, std::size_t kind, FenceBoard::Done done) {
   wire::FenceDone message;
   message.set_attempt(attempt.value());
@@ -137,8 +155,27 @@ void JobStreams::close(JobId job) {
   const auto found = streams_.find(job);
   if (found == streams_.end()) return;
   close_fences(found->second.attempt);
+  if (found->second.ended && found->second.output.is_unread()) keep(job, found->second.output);
   for (const auto& [client, watch] : found->second.watches) std::erase(jobs_of_[client], job);
   streams_.erase(found);
+}
+
+void JobStreams::keep(JobId job, const JobOutput& output) {
+  KeptOutput kept{job, output.kept(), 0};
+  if (kept.chunks.empty()) return;
+  for (const auto& chunk : kept.chunks) kept.bytes += chunk->data.size() + sizeof(OutputChunk);
+  kept_bytes_ += kept.bytes;
+  kept_.push_back(std::move(kept));
+  while (kept_bytes_ > kMaxKeptBytes || kept_.size() > kMaxKeptJobs) {
+    kept_bytes_ -= kept_.front().bytes;
+    kept_.pop_front();
+  }
+}
+
+void JobStreams::send_kept(JobId job, proto::Connection& connection) const {
+  const auto found = std::ranges::find(kept_, job, &KeptOutput::job);
+  if (found == kept_.end()) return;
+  for (const auto& chunk : found->chunks) proto::send(connection, output_of(job, *chunk, 0));
 }
 
 bool JobStreams::has_front_end(JobId job) const {
@@ -405,17 +442,7 @@ void JobStreams::acknowledge(const Stream& stream, std::uint32_t index, std::uin
 void JobStreams::send_output(JobId job, Stream& stream, const SendOutput& action) {
   const auto watch = stream.watches.find(action.client);
   if (watch == stream.watches.end()) return;
-  wire::Output message;
-  message.set_job(job.value());
-  message.set_rank(action.chunk->rank.value());
-  message.set_stream(action.chunk->is_error ? wire::STDERR : wire::STDOUT);
-  message.set_data(action.chunk->data.substr(action.skip));
-  if (action.chunk->attempt != AttemptId(0)) {
-    message.set_attempt(action.chunk->attempt.value());
-    message.set_node_index(action.chunk->node_index);
-    message.set_offset(action.chunk->offset + action.skip);
-  }
-  proto::send(*watch->second.connection, message);
+  proto::send(*watch->second.connection, output_of(job, *action.chunk, action.skip));
 }
 
 void JobStreams::send_end(Stream& stream, ClientId client) {

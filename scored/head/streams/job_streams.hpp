@@ -15,6 +15,7 @@
 #include "scored/head/streams/job_output.hpp"
 #include "scored/head/streams/repeat_filter.hpp"
 
+#include <deque>
 #include <functional>
 #include <map>
 #include <memory>
@@ -64,6 +65,7 @@ class JobStreams {
   void abandon(JobId job);      // it has no front end any more, by request
   void news(JobId job, const wire::JobStatus& status);
   void finish(JobId job, wire::JobStatus status);  // JobEnded follows each client's last output
+  // Of a job that ended without a front end, the end of its output is kept for some time.
   void close(JobId job);
 
   [[nodiscard]] bool has_front_end(JobId job) const;
@@ -75,6 +77,8 @@ class JobStreams {
   // ---- clients. Errors: NotFound (job not open), Busy (it has a front end, or input from another;
   // too many watch), WrongState (this client watches it already).
   [[nodiscard]] Status attach(JobId job, Watch watch);
+  // Sends what is kept of the output of a job that was closed.
+  void send_kept(JobId job, proto::Connection& connection) const;
   // True: it was the front end.
   bool detach(JobId job, ClientId client);
   // The connection ended: as detach() for all of its jobs, but a front end counts as lost.
@@ -123,6 +127,13 @@ class JobStreams {
     bool reported_delivered = false;
   };
 
+  struct KeptOutput {
+    JobId job;
+    std::vector<std::shared_ptr<const OutputChunk>> chunks;
+    std::size_t bytes = 0;
+  };
+
+  void keep(JobId job, const JobOutput& output);
   // An open job's, also of a quiet one, which is so no longer.
   Stream* wake(JobId job);
   // Not of a quiet one.
@@ -145,6 +156,8 @@ class JobStreams {
   // Open, but nothing has happened yet: a queue may be long, and a Stream is 1 KiB.
   std::map<JobId, Opening> quiet_;
   std::map<ClientId, std::vector<JobId>> jobs_of_;  // what each client watches
+  std::deque<KeptOutput> kept_;                     // of jobs that were closed, oldest first
+  std::size_t kept_bytes_ = 0;
 };
 
 }  // namespace score::head

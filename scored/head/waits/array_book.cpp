@@ -47,8 +47,11 @@ void ArrayBook::add(JobId array, ArrayTasks tasks, std::uint32_t next, std::uint
   added.total = total;
 }
 
-void ArrayBook::count_completed(JobId id, std::uint32_t tasks) {
-  if (Array* array = find(id)) array->completed += tasks;
+void ArrayBook::count_ended(JobId id, std::uint32_t completed, std::uint32_t broken) {
+  Array* array = find(id);
+  if (array == nullptr) return;
+  array->completed += completed;
+  array->broken += broken;
 }
 
 void ArrayBook::set_open(JobId id, bool is_open) {
@@ -89,11 +92,15 @@ void ArrayBook::placed(JobId id, std::uint32_t task) {
   if (array->in_queue == task) array->in_queue.reset();
 }
 
-void ArrayBook::ended(JobId id, std::uint32_t task, bool ok) {
+void ArrayBook::ended(JobId id, std::uint32_t task, JobState final_state) {
   Array* array = find(id);
   if (array == nullptr || array->active.erase(task) == 0) return;
   if (array->in_queue == task) array->in_queue.reset();
-  if (ok) ++array->completed;
+  if (final_state == JobState::Completed) {
+    ++array->completed;
+  } else if (final_state != JobState::Cancelled) {
+    ++array->broken;
+  }
 }
 
 void ArrayBook::drop_tasks(JobId id, const IndexSet& tasks) {
@@ -150,6 +157,7 @@ ArrayBook::View ArrayBook::view(JobId id) const {
   // Nothing counts the others one by one: so a restart of the head cannot miss any.
   const std::uint32_t known = counts.waiting + counts.running + counts.completed;
   counts.failed = std::max(array->total, known) - known;
+  counts.broken = std::min(array->broken, counts.failed);
   if (array->in_queue) view.in_queue = array->active.at(*array->in_queue).job;
   view.is_full = is_full(*array) && !waiting.tasks.empty();
   return view;

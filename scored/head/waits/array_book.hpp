@@ -5,6 +5,7 @@
 // when it has its place, the next one joins the queue.
 
 #include "base/ids.hpp"
+#include "base/model/model.hpp"
 #include "base/result.hpp"
 #include "base/text/index_set.hpp"
 
@@ -37,6 +38,7 @@ class ArrayBook {
     std::uint32_t running = 0;    // they have a place
     std::uint32_t completed = 0;  // they ended so
     std::uint32_t failed = 0;     // all others: they ended otherwise, or were dropped
+    std::uint32_t broken = 0;     // of these, those that ended by themselves: not cancelled
   };
 
   struct View {
@@ -50,8 +52,8 @@ class ArrayBook {
   // tasks: without the dropped ones; those before `next` are jobs already, or have been. total: of
   // the array as it was submitted.
   void add(JobId array, ArrayTasks tasks, std::uint32_t next, std::uint32_t total);
-  // Tasks that completed before the head was restarted.
-  void count_completed(JobId array, std::uint32_t tasks);
+  // Tasks that ended before the head was restarted.
+  void count_ended(JobId array, std::uint32_t completed, std::uint32_t broken);
   // It may (not) give tasks to the queue: it waits for no condition, and is not held.
   void set_open(JobId array, bool is_open);
   // The next task is being stored as a job ...
@@ -60,7 +62,7 @@ class ArrayBook {
   bool became(JobId array, std::uint32_t task, JobId job, bool is_placed);
   void not_stored(JobId array);
   void placed(JobId array, std::uint32_t task);
-  void ended(JobId array, std::uint32_t task, bool ok);
+  void ended(JobId array, std::uint32_t task, JobState final_state);
   // They will not become jobs.
   void drop_tasks(JobId array, const IndexSet& tasks);
 
@@ -97,6 +99,7 @@ class ArrayBook {
     std::map<std::uint32_t, Task> active;
     std::optional<std::uint32_t> in_queue;
     std::uint32_t completed = 0;
+    std::uint32_t broken = 0;
   };
 
   [[nodiscard]] static bool is_full(const Array& array);

@@ -79,7 +79,7 @@ TEST_F(ArrayBookTest, RunsNoMoreThanItsLimit) {
   EXPECT_EQ(step(true), -1);
   EXPECT_TRUE(book_.view(kArray).is_full);
   EXPECT_EQ(book_.view(kArray).waiting, "5-9:2%2");
-  book_.ended(kArray, 1, true);
+  book_.ended(kArray, 1, JobState::Completed);
   EXPECT_EQ(step(true), 5);
   EXPECT_EQ(step(true), -1);
 }
@@ -87,9 +87,9 @@ TEST_F(ArrayBookTest, RunsNoMoreThanItsLimit) {
 TEST_F(ArrayBookTest, IsDoneWhenEveryTaskHasEnded) {
   open("0-1");
   step(true), step(true);
-  book_.ended(kArray, 1, false);
+  book_.ended(kArray, 1, JobState::Failed);
   EXPECT_FALSE(book_.is_done(kArray));
-  book_.ended(kArray, 0, true);
+  book_.ended(kArray, 0, JobState::Completed);
   EXPECT_TRUE(book_.is_done(kArray));
   EXPECT_EQ(book_.view(kArray).counts.completed, 1U);
   EXPECT_EQ(book_.view(kArray).counts.failed, 1U);
@@ -103,8 +103,21 @@ TEST_F(ArrayBookTest, DroppedTasksCountAsFailed) {
   EXPECT_EQ(book_.jobs(kArray, nullptr), (std::map<std::uint32_t, JobId>{{0, JobId(100)}}));
   EXPECT_EQ(step(true), 5);
   book_.drop_tasks(kArray, tasks_of("0-9").tasks);
-  book_.ended(kArray, 0, true), book_.ended(kArray, 5, true);
+  book_.ended(kArray, 0, JobState::Completed), book_.ended(kArray, 5, JobState::Completed);
   EXPECT_TRUE(book_.is_done(kArray));
+}
+
+TEST_F(ArrayBookTest, CancelledTasksAreNotBroken) {
+  open("0-3");
+  step(true), step(true), step(true), step(true);
+  book_.ended(kArray, 0, JobState::Completed);
+  book_.ended(kArray, 1, JobState::Cancelled);
+  book_.ended(kArray, 2, JobState::Cancelled);
+  EXPECT_EQ(book_.view(kArray).counts.failed, 2U);
+  EXPECT_EQ(book_.view(kArray).counts.broken, 0U);
+  book_.ended(kArray, 3, JobState::TimedOut);
+  EXPECT_EQ(book_.view(kArray).counts.failed, 3U);
+  EXPECT_EQ(book_.view(kArray).counts.broken, 1U);
 }
 
 TEST_F(ArrayBookTest, AClosedArrayGivesNoTasks) {
@@ -126,7 +139,7 @@ TEST_F(ArrayBookTest, GoesOnAfterARestart) {
   open("0-9%3", 4);
   book_.became(kArray, 2, JobId(50), true);
   book_.became(kArray, 3, JobId(51), false);
-  book_.count_completed(kArray, 1);
+  book_.count_ended(kArray, 1, 0);
   EXPECT_EQ(step(true), -1);
   book_.placed(kArray, 3);
   EXPECT_EQ(step(true), 4);
@@ -137,8 +150,9 @@ TEST_F(ArrayBookTest, GoesOnAfterARestart) {
 
 TEST_F(ArrayBookTest, DroppedTasksCountAsFailedAfterARestart) {
   book_.add(kArray, tasks_of("0-4,8-9"), 3, 10);
-  book_.count_completed(kArray, 3);
+  book_.count_ended(kArray, 3, 1);
   EXPECT_EQ(book_.view(kArray).counts.failed, 3U);
+  EXPECT_EQ(book_.view(kArray).counts.broken, 1U);
   EXPECT_EQ(book_.view(kArray).counts.waiting, 4U);
   book_.forget(kArray);
   book_.add(kArray, tasks_of("0"), 1, 10);  // none is left
@@ -152,7 +166,7 @@ TEST_F(ArrayBookTest, ATaskThatIsDroppedWhileItIsStoredCountsOnce) {
   EXPECT_EQ(book_.view(kArray).counts.waiting, 2U);
   book_.drop_tasks(kArray, tasks_of("0").tasks);
   EXPECT_FALSE(book_.became(kArray, 0, JobId(100), false));
-  book_.ended(kArray, 0, false);
+  book_.ended(kArray, 0, JobState::Failed);
   EXPECT_EQ(book_.view(kArray).counts.failed, 1U);
   book_.take(kArray);
   book_.drop_tasks(kArray, tasks_of("1").tasks);
@@ -162,7 +176,7 @@ TEST_F(ArrayBookTest, ATaskThatIsDroppedWhileItIsStoredCountsOnce) {
 }
 
 TEST_F(ArrayBookTest, KnowsNothingOfOthers) {
-  book_.placed(kArray, 1), book_.ended(kArray, 1, true), book_.not_stored(kArray);
+  book_.placed(kArray, 1), book_.ended(kArray, 1, JobState::Completed), book_.not_stored(kArray);
   EXPECT_FALSE(book_.is_done(kArray));
   EXPECT_EQ(book_.view(kArray).waiting, "");
 }
@@ -190,7 +204,7 @@ TEST_F(ArrayBookTest, RunsEachTaskOnce) {
       } else if (!active.empty() && random() % 2 == 0) {
         auto chosen = active.begin();
         std::advance(chosen, random() % active.size());
-        book_.ended(kArray, *chosen, true);
+        book_.ended(kArray, *chosen, JobState::Completed);
         active.erase(chosen);
       } else if (!active.empty()) {
         book_.placed(kArray, *active.begin());

@@ -5,12 +5,13 @@
 #include "base/os/fd.hpp"
 #include "base/os/spawn.hpp"
 #include "base/text.hpp"
-#include "scored/job/plan/path_pattern.hpp"
+#include "base/text/path_pattern.hpp"
 #include "scored/job/plan/task_env.hpp"
 
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <cstdlib>
 #include <fcntl.h>
 #include <set>
 #include <sys/stat.h>
@@ -176,11 +177,9 @@ base::Status check_input(const std::string& path) {
 std::optional<Refusal> check_files(const Plan& plan, const std::string& pattern,
                                    base::Status (*check)(const std::string& path)) {
   if (pattern.empty()) return std::nullopt;
-  const std::uint32_t files = scope_of(pattern).per_rank ? plan.local_tasks() : 1;
+  const std::uint32_t files = base::scope_of(pattern).per_rank ? plan.local_tasks() : 1;
   for (std::uint32_t task = 0; task < files; ++task) {
-    auto path = expand_pattern(
-        pattern,
-        {.job = plan.spec.job(), .rank = plan.rank_of(task), .node = plan.prepare.node_name()});
+    auto path = file_name_of(plan, task, pattern);
     if (!path) return refuse(kExitError, path.error());
     if (auto good = check(*path); !good) return refuse(kExitError, good.error());
   }
@@ -188,6 +187,21 @@ std::optional<Refusal> check_files(const Plan& plan, const std::string& pattern,
 }
 
 }  // namespace
+
+// The launcher sets USER of this process.
+base::Result<std::string> file_name_of(const Plan& plan, std::uint32_t task,
+                                       std::string_view pattern) {
+  const char* user = std::getenv("USER");
+  base::PatternValues values;
+  values.job = plan.spec.job();
+  values.rank = plan.rank_of(task);
+  values.node = plan.prepare.node_name();
+  values.node_index = plan.prepare.node_index();
+  values.step = plan.spec.step();
+  values.job_name = plan.spec.job_name();
+  values.user = user != nullptr ? std::string_view(user) : std::string_view();
+  return base::expand_pattern(pattern, values);
+}
 
 base::Result<std::string> executable_of(const wire::LaunchSpec& spec,
                                         const wire::Program& program) {

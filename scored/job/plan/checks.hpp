@@ -7,6 +7,7 @@
 
 #include <optional>
 #include <string>
+#include <string_view>
 #include <sys/resource.h>
 #include <utility>
 #include <vector>
@@ -20,6 +21,10 @@ struct Refusal {
 
 // Directory, executable, size of arguments and environment, limits, input and output files.
 std::optional<Refusal> check_plan(const Plan& plan);
+
+// A pattern of the specification as the name of the task's file. Errors: as base::expand_pattern().
+base::Result<std::string> file_name_of(const Plan& plan, std::uint32_t task,
+                                       std::string_view pattern);
 
 // What execve gets. Errors: NotFound, Denied; as find_executable. The working directory must be the
 // job's.

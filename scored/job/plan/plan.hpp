@@ -93,8 +93,11 @@ struct Plan {
     return spec.mpi() == wire::LaunchSpec::PMIX || spec.mpi() == wire::LaunchSpec::BOTH;
   }
 
-  // Its tasks may open PM.
-  [[nodiscard]] bool wants_network() const { return !spec.scout(); }
+  // Its tasks may open PM. A batch script computes in its steps, which have networks of their own.
+  [[nodiscard]] bool wants_network() const {
+    const bool computes = spec.script().empty() || spec.net() == wire::LaunchSpec::PM;
+    return !spec.scout() && computes;
+  }
 
   // Rank 0 has a terminal, and it is here.
   [[nodiscard]] bool has_terminal(std::uint32_t task) const {

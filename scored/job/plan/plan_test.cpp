@@ -3,7 +3,6 @@
 #include "base/errc.hpp"
 #include "scored/job/plan/checks.hpp"
 #include "scored/job/plan/mpi_choice.hpp"
-#include "scored/job/plan/path_pattern.hpp"
 #include "scored/job/plan/task_env.hpp"
 #include "scored/job/plan/test_plan.hpp"
 
@@ -20,22 +19,14 @@ bool holds(const std::vector<std::string>& list, const std::string& item) {
   return std::ranges::find(list, item) != list.end();
 }
 
-TEST(PathPattern, PutsNumbersIn) {
-  const PatternValues values{.job = 12, .rank = 3, .node = "n0"};
-  EXPECT_EQ(*expand_pattern("out.%j.%t.%N", values), "out.12.3.n0");
-  EXPECT_EQ(*expand_pattern("%4t-%12j-100%%", values), "0003-0000000012-100%");
-  EXPECT_EQ(*expand_pattern("plain", values), "plain");
-  for (const auto* wrong : {"%", "%x", "a%4", "%4x", "%-3t"}) {
-    EXPECT_TRUE(expand_pattern(wrong, values).error().is(base::Errc::Malformed)) << wrong;
-  }
-}
-
-TEST(PathPattern, KnowsWhichRanksShareAFile) {
-  EXPECT_TRUE(scope_of("o.%t").per_rank);
-  EXPECT_FALSE(scope_of("o.%t").per_node);
-  EXPECT_TRUE(scope_of("o.%N").per_node);
-  EXPECT_FALSE(scope_of("o.%j.%%t").per_rank);
-  EXPECT_FALSE(scope_of("o.%t.%").per_rank);
+TEST(Plan, FileNamesHaveWhatTheJobIs) {
+  auto plan = plan_of({2, 3}, 1);
+  plan.spec.set_job(7);
+  plan.spec.set_job_name("a/b");
+  plan.spec.set_step("3");
+  plan.prepare.set_node_name("n1");
+  EXPECT_EQ(file_name_of(plan, 1, "%x-%j-%J-%s-%t-%n-%N").value(), "a_b-7-7.3-3-3-1-n1");
+  EXPECT_FALSE(file_name_of(plan, 1, "%q"));
 }
 
 TEST(Plan, RanksGoBlockByBlock) {

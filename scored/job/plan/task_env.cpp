@@ -146,6 +146,7 @@ bool is_replaced(std::string_view variable, const std::vector<std::string>& own)
   const bool is_pmix = variable.starts_with("PMIX_") && !variable.starts_with("PMIX_MCA_");
   if (variable.starts_with("PMI_") || is_pmix) return true;
   const auto name = name_of(variable);
+  if (name == pm::kBrokerVariable) return true;
   return std::ranges::any_of(own, [&](const auto& other) { return name_of(other) == name; });
 }
 

@@ -160,6 +160,7 @@ void Shepherd::on_prepare(const std::string& payload) {
   }
   plan_ = std::move(*plan);
   output_.begin(plan_->prepare.attempt(), plan_->prepare.node_name());
+  if (auto made = make_script(); !made) return refuse(kExitError, made.error().message());
   if (auto made = make_volume(); !made) return refuse(kExitError, made.error().message());
   make_servers();
   if (plan_->local_tasks() == 0) return finish_prepare();
@@ -517,6 +518,7 @@ void Shepherd::kill_leftovers() {
 // seconds.
 void Shepherd::remove_leftovers() {
   if (servers_) servers_->clean_up();
+  script_.reset();
   const bool ended_well = tasks_ && tasks_->all_ended_well() && !abort_;
   if (ended_well || began_ == base::WallTime()) return;
   remove_abandoned_memory("/dev/shm", began_);

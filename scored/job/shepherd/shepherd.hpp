@@ -18,6 +18,7 @@
 #include "scored/job/spawn/spawn_hub.hpp"
 #include "scored/job/tasks/event_loop.hpp"
 #include "scored/job/tasks/input.hpp"
+#include "scored/job/tasks/script_file.hpp"
 #include "scored/job/tasks/spawn_client.hpp"
 #include "scored/job/tasks/task_stdio.hpp"
 #include "scored/job/tasks/task_table.hpp"
@@ -68,6 +69,7 @@ class Shepherd {
   void refuse(int exit_code, const std::string& reason);
   void make_servers();
   base::Status offer_pmix(bool is_optional);
+  base::Status make_script();
   base::Status make_volume();
   void start_volume();
   void on_pmix_failed(const std::string& why);
@@ -130,6 +132,7 @@ class Shepherd {
   std::optional<SpawnHub> spawning_;  // where programs may start tasks
   std::optional<Plan> starting_;      // the world that is being started here
   bool is_room_closed_ = false;
+  std::optional<ScriptFile> script_;  // of a batch job, on the node of its task
   std::optional<JobVolume> volume_;
   bool awaits_volume_ = false;                // nothing else is missing
   std::optional<wire::ShepherdAbort> abort_;  // the first one

@@ -95,7 +95,8 @@ TEST(Shepherd, PrintsExecFailureOnTheTasksStderr) {
   TestNode node;
   ASSERT_TRUE(node.run(spec_of({script})));
   EXPECT_EQ(node.exit_of(0)->code(), 127);
-  EXPECT_EQ(node.err[0], "scored: node0: rank 0: exec " + script + ": No such file or directory\n");
+  EXPECT_EQ(node.err[0], "scored: node0: rank 0: exec " + script +
+                             ": interpreter /no/such/interpreter: No such file or directory\n");
 }
 
 TEST(Shepherd, RunsScriptsWithoutInterpreterLine) {
@@ -106,6 +107,35 @@ TEST(Shepherd, RunsScriptsWithoutInterpreterLine) {
   TestNode node;
   ASSERT_TRUE(node.run(spec_of({script, "arg"})));
   EXPECT_EQ(node.out[0], "plain arg\n");
+}
+
+wire::LaunchSpec batch(const std::string& text) {
+  auto spec = spec_of({"./dir/train.sh", "one"});
+  spec.set_script(text);
+  spec.set_mpi(wire::LaunchSpec::NONE);
+  return spec;
+}
+
+TEST(Shepherd, ScriptIsAFileAsLongAsItRuns) {
+  TestNode node;
+  ASSERT_TRUE(
+      node.run(batch("#!/bin/sh\necho $0 $1; cat $0 | head -1\n"
+                     "ls /proc/self/fd | tr '\\n' ' '\n")));
+  const auto& out = node.out[0];
+  const std::string path = out.substr(0, out.find(' '));
+  EXPECT_TRUE(path.starts_with("/tmp/scored-script-7.") && path.ends_with("/train.sh")) << out;
+  EXPECT_EQ(out.substr(path.size()), " one\n#!/bin/sh\n0 1 2 3 ");  // 3: of ls
+  EXPECT_NE(access(path.c_str(), F_OK), 0);
+  EXPECT_NE(access(path.substr(0, path.rfind('/')).c_str(), F_OK), 0);
+}
+
+TEST(Shepherd, ScriptOfAMissingInterpreterIsNamedWithIt) {
+  TestNode node;
+  ASSERT_TRUE(node.run(batch("#!/no/such/interpreter -x\n")));
+  EXPECT_EQ(node.exit_of(0)->code(), 127);
+  EXPECT_EQ(node.err[0],
+            "scored: node0: rank 0: exec ./dir/train.sh: interpreter /no/such/interpreter: "
+            "No such file or directory\n");
 }
 
 // ---- hostile peers

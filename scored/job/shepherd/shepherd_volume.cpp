@@ -1,10 +1,20 @@
-// The job's striped volume: a part of it is on this node.
+// What the job has on the disks of this node: its script, and a part of its striped volume.
 #include "base/exit_codes.hpp"
 #include "base/limits.hpp"
 #include "base/text.hpp"
 #include "scored/job/shepherd/shepherd.hpp"
 
 namespace score::shepherd {
+
+base::Status Shepherd::make_script() {
+  if (plan_->spec.script().empty() || plan_->local_tasks() == 0) return {};
+  const auto& name = plan_->spec.programs(0).argv(0);
+  auto made = ScriptFile::create(plan_->spec.job(), name, plan_->spec.script());
+  if (!made) return made.error().with_context("the script");
+  script_.emplace(*std::move(made));
+  plan_->prepare.set_script_path(script_->path());
+  return {};
+}
 
 // A step uses its job's.
 base::Status Shepherd::make_volume() {

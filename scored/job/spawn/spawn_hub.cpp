@@ -41,7 +41,7 @@ std::string SpawnHub::check_request(std::vector<wire::Program>& programs) const 
       directory = plan_.spec.directory() + "/" + directory;
     }
   }
-  const bool is_large = words > limits::kMaxArgumentCount || bytes > limits::kMaxArgumentBytes;
+  const bool is_large = words > limits::kMaxSpawnWords || bytes > limits::kMaxSpawnBytes;
   return is_large ? "MPI_Comm_spawn with too many arguments" : "";
 }
 

@@ -2,8 +2,10 @@
 
 #include "base/errc.hpp"
 #include "base/exit_codes.hpp"
+#include "base/text.hpp"
 #include "scored/job/plan/checks.hpp"
 #include "scored/job/plan/task_env.hpp"
+#include "scored/job/tasks/script_file.hpp"
 
 #include <algorithm>
 #include <array>
@@ -13,13 +15,14 @@
 #include <linux/close_range.h>
 #include <signal.h>
 #include <sys/ioctl.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 namespace score::shepherd {
 
 namespace {
+
+constexpr std::size_t kMaxShownPath = 512;
 
 void reset_signals() {
   for (int number = 1; number < NSIG; ++number) signal(number, SIG_DFL);
@@ -75,6 +78,30 @@ std::vector<int> cpus_of_job(const Plan& plan, const std::vector<int>& usable) {
     if (!usable.empty()) cpus.push_back(usable[(prepare.first_core() + core) % usable.size()]);
   }
   return cpus;
+}
+
+// After execve(path) has failed. A script without a first line of its own is run by sh, as execvp
+// and every shell do. One on a file system that is mounted noexec is run by its interpreter. Gives
+// the error. argv: two free places, then the program's words.
+int try_interpreter(const std::string& path, std::vector<char*>& argv,
+                    std::vector<char*>& environment) {
+  const int error = errno;
+  std::string file = path;
+  if (error == ENOEXEC) {
+    std::array<char, 3> shell{'s', 'h', '\0'};
+    argv[1] = shell.data();
+    argv[2] = file.data();
+    execve("/bin/sh", argv.data() + 1, environment.data());
+    return ENOEXEC;
+  }
+  auto [interpreter, argument] = interpreter_of(path);
+  if (error != EACCES || interpreter.empty()) return error;
+  const std::size_t first = argument.empty() ? 1 : 0;
+  argv[first] = interpreter.data();
+  if (!argument.empty()) argv[1] = argument.data();
+  argv[2] = file.data();
+  execve(interpreter.c_str(), argv.data() + first, environment.data());
+  return error;
 }
 
 }  // namespace
@@ -185,24 +212,11 @@ void TaskStarter::set_limits(std::uint32_t task) const {
   }
 }
 
-// The text as a file without a name: nothing is left behind, and it cannot be changed. It stays
-// open for the interpreter, which opens it by this path.
-std::string TaskStarter::make_script(std::uint32_t task) const {
-  constexpr int kSeals = F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE;
-  const int file = memfd_create("script", MFD_ALLOW_SEALING);
-  if (file < 0) fail(task, "script", errno, kExitError);
-  if (!base::write_all(file, plan_->spec.script()) || fcntl(file, F_ADD_SEALS, kSeals) != 0) {
-    fail(task, "script", errno, kExitError);
-  }
-  return fmt::format("/proc/self/fd/{}", file);
-}
-
 void TaskStarter::execute(std::uint32_t task) const {
   const auto& program = plan_->program_of(task);
-  const std::string path =
-      plan_->spec.script().empty() ? paths_[plan_->apps[task]] : make_script(task);
-  std::vector<char*> argv;
-  argv.push_back(nullptr);  // room for a shell in front
+  const bool is_script = !plan_->spec.script().empty();
+  const std::string path = is_script ? plan_->prepare.script_path() : paths_[plan_->apps[task]];
+  std::vector<char*> argv(2, nullptr);  // room for an interpreter in front, and its argument
   for (const auto& argument : program.argv()) argv.push_back(const_cast<char*>(argument.c_str()));
   argv.push_back(nullptr);
 
@@ -222,17 +236,14 @@ void TaskStarter::execute(std::uint32_t task) const {
   environment.push_back(nullptr);
 
   set_limits(task);  // last: they may leave no memory for the above
-  execve(path.c_str(), argv.data() + 1, environment.data());
-  if (errno == ENOEXEC) {
-    // A script without a first line of its own: run by sh, as execvp and every shell do.
-    std::array<char, 3> shell{'s', 'h', '\0'};
-    argv[0] = shell.data();
-    argv[1] = const_cast<char*>(path.c_str());
-    execve("/bin/sh", argv.data(), environment.data());
-    errno = ENOEXEC;
-  }
-  const int error = errno;
-  const auto what = "exec " + path;
+  execve(path.c_str(), argv.data() + 2, environment.data());
+  const int error = try_interpreter(path, argv, environment);
+  const auto shown = base::quote_value(is_script ? program.argv(0) : path, kMaxShownPath);
+  const auto interpreter = interpreter_of(path).path;
+  const auto by = interpreter.empty() || error == ENOEXEC
+                      ? std::string()
+                      : ": interpreter " + base::quote_value(interpreter, kMaxShownPath);
+  const auto what = "exec " + shown + by;
   fail(task, what.c_str(), error, error == ENOENT ? kExitNotFound : kExitCannotExecute);
 }
 

@@ -38,8 +38,6 @@ class TaskStarter {
   void take_terminal(std::uint32_t task) const;
   void open_input(std::uint32_t task) const;
   void set_limits(std::uint32_t task) const;
-  // Gives its path. The plan has a script.
-  [[nodiscard]] std::string make_script(std::uint32_t task) const;
   [[noreturn]] void execute(std::uint32_t task) const;
 
   const Plan* plan_;

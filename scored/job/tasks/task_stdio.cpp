@@ -1,6 +1,6 @@
 #include "scored/job/tasks/task_stdio.hpp"
 
-#include "scored/job/plan/path_pattern.hpp"
+#include "base/text/path_pattern.hpp"
 
 #include <cerrno>
 #include <fcntl.h>
@@ -75,9 +75,9 @@ TaskStdio::Opened TaskStdio::open_stream(std::uint32_t task, wire::Stream stream
 TaskStdio::Opened TaskStdio::open_output_file(std::uint32_t task, const std::string& pattern) {
   auto path = name_of(task, pattern);
   if (!path) return path.error();
-  const auto scope = scope_of(pattern);
+  const auto scope = base::scope_of(pattern);
   const bool is_first = scope.per_rank || (task == 0 && (scope.per_node || plan_.rank_of(0) == 0));
-  const int truncate = is_first ? O_TRUNC : 0;
+  const int truncate = is_first && !plan_.spec.append_output() ? O_TRUNC : 0;
   // O_NONBLOCK: a FIFO without a reader is an error instead of a shepherd that hangs.
   const int flags = O_WRONLY | O_CREAT | O_APPEND | O_NONBLOCK | O_NOCTTY;
   auto file = base::open_file(*path, flags | truncate, kNewFileMode & ~plan_.spec.umask());
@@ -87,9 +87,7 @@ TaskStdio::Opened TaskStdio::open_output_file(std::uint32_t task, const std::str
 }
 
 base::Result<std::string> TaskStdio::name_of(std::uint32_t task, const std::string& pattern) const {
-  return expand_pattern(
-      pattern,
-      {.job = plan_.spec.job(), .rank = plan_.rank_of(task), .node = plan_.prepare.node_name()});
+  return file_name_of(plan_, task, pattern);
 }
 
 base::Result<std::vector<base::UniqueFd>> TaskStdio::open_terminal(std::uint32_t task) {

@@ -313,11 +313,11 @@ void JobCgroups::thaw_all() const {
   }
 }
 
-bool JobCgroups::hit_memory_limit(AttemptId attempt) const {
-  if (!memory_.limits()) return false;
+std::uint32_t JobCgroups::oom_kills(AttemptId attempt) const {
+  if (!memory_.limits()) return 0;
   const char* file = memory_.is_unified ? "/memory.events" : "/memory.oom_control";
   const auto events = read_file(limit_path(memory_, attempt) + file, kMaxControlBytes);
-  return events && parse_oom_kills(*events) > 0;
+  return events ? static_cast<std::uint32_t>(parse_oom_kills(*events)) : 0;
 }
 
 }  // namespace score::node

@@ -95,8 +95,9 @@ class JobCgroups {
   [[nodiscard]] std::vector<AttemptId> list() const;
   // Thaws whatever is there, at normal priority: at the start, before anything else.
   void thaw_all() const;
-  // Did the kernel kill a task of it because of its memory limit?
-  [[nodiscard]] bool hit_memory_limit(AttemptId attempt) const;
+  // Processes of its tasks that the kernel has killed because memory was exhausted: its limit's, or
+  // the node's. 0 without a memory controller.
+  [[nodiscard]] std::uint32_t oom_kills(AttemptId attempt) const;
 
  private:
   JobCgroups(std::string root, FillPlace fill) : root_(std::move(root)), fill_(std::move(fill)) {}

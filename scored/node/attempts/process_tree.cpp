@@ -4,8 +4,12 @@
 #include "base/os/spawn.hpp"
 #include "base/text.hpp"
 
+#include <array>
 #include <csignal>
+#include <cstdint>
 #include <filesystem>
+#include <sys/ioctl.h>
+#include <sys/wait.h>
 
 namespace score::node {
 
@@ -13,6 +17,18 @@ namespace {
 
 constexpr std::size_t kMaxListBytes = 1U << 20U;
 constexpr std::size_t kMaxProcesses = 65'536;
+
+// struct pidfd_info of <linux/pidfd.h>, which Debian 12 does not have yet.
+struct PidfdInfo {
+  std::uint64_t mask;
+  std::uint64_t cgroup;
+  std::array<std::uint32_t, 11> ids;
+  std::int32_t exit_code;  // as waitpid(2) has it
+};
+
+static_assert(sizeof(PidfdInfo) == 64, "PIDFD_INFO_SIZE_VER0");
+constexpr std::uint64_t kExitInfo = 1U << 3U;  // PIDFD_INFO_EXIT
+constexpr unsigned long kGetInfo = _IOWR(0xFF, 11, PidfdInfo);
 
 std::vector<pid_t> children(pid_t pid) {
   std::vector<pid_t> found;
@@ -50,6 +66,13 @@ bool is_ending(pid_t pid) {
   const auto fields = split(trim(std::string_view(*text).substr(behind + 1)), ' ');
   if (fields.size() <= kFlags) return false;
   return fields[0] == "Z" || (parse_number<unsigned>(fields[kFlags]).value_or(0) & kExiting) != 0;
+}
+
+std::optional<int> signal_that_ended(int pidfd) {
+  PidfdInfo info{};
+  info.mask = kExitInfo;
+  if (ioctl(pidfd, kGetInfo, &info) != 0 || (info.mask & kExitInfo) == 0) return std::nullopt;
+  return WIFSIGNALED(info.exit_code) ? WTERMSIG(info.exit_code) : 0;
 }
 
 std::size_t kill_tree(pid_t shepherd, pid_t group) {

@@ -1,6 +1,7 @@
 // Killing all of an attempt where there are no cgroups: the one-user cluster without cgroup2.
 #pragma once
 
+#include <optional>
 #include <sys/types.h>
 #include <vector>
 
@@ -12,6 +13,10 @@ std::vector<pid_t> descendants(pid_t pid);
 
 // It has begun to end or is not there any more: a signal changes nothing of how it ends.
 bool is_ending(pid_t pid);
+
+// The signal that ended a process, from a descriptor of it; 0: it exited. Nothing: it has not been
+// reaped, or the kernel (before 6.15) does not say it.
+std::optional<int> signal_that_ended(int pidfd);
 
 // SIGKILL to the group and to all descendants of `shepherd` (0: unknown). How many descendants it
 // found: what they forked meanwhile needs another call.

@@ -1,6 +1,8 @@
 // With processes of its own.
 #include "scored/node/attempts/process_tree.hpp"
 
+#include "base/os/spawn.hpp"
+
 #include <gtest/gtest.h>
 
 #include <signal.h>
@@ -21,6 +23,26 @@ TEST(ProcessTree, TellsWhoEndsOrHasEnded) {
   waitpid(child, nullptr, 0);
   EXPECT_TRUE(is_ending(child)) << "there is none";
   EXPECT_FALSE(is_ending(getpid()));
+}
+
+TEST(ProcessTree, SignalThatEndedAProcessIsKnownOnceItWasReaped) {
+  for (const int signal : {SIGKILL, 0}) {
+    const pid_t child = fork();
+    if (child == 0) {
+      if (signal == 0) _exit(137);
+      pause();
+    }
+    const auto pidfd = open_pidfd(child);
+    ASSERT_TRUE(pidfd);
+    if (signal != 0) kill(child, signal);
+    siginfo_t info{};
+    ASSERT_EQ(waitid(P_PID, static_cast<id_t>(child), &info, WEXITED | WNOWAIT), 0);
+    EXPECT_EQ(signal_that_ended(pidfd->get()), std::nullopt);
+    waitpid(child, nullptr, 0);
+    const auto ended = signal_that_ended(pidfd->get());
+    if (!ended) GTEST_SKIP() << "this kernel does not say how a process of others ended";
+    EXPECT_EQ(*ended, signal);
+  }
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 #include "scored/node/attempts/shepherd_frames.hpp"
 
 #include "base/os/log.hpp"
+#include "scored/node/attempts/process_tree.hpp"
 
 #include <algorithm>
 #include <csignal>
@@ -16,6 +17,8 @@ namespace {
 // shepherd.
 constexpr Duration kWindow = std::chrono::milliseconds{100};
 constexpr std::uint32_t kMostFrames = 500;  // per window
+constexpr int kEndChecks = 20;
+constexpr Duration kEndCheckPause = std::chrono::milliseconds{5};
 constexpr UserId kUnknownUser{0xffff'ffffU};
 
 TimePoint due_by_count(Attempt& attempt, TimePoint now) {
@@ -60,8 +63,24 @@ asio::awaitable<void> ShepherdFrames::read(AttemptPtr attempt) {
   }
   connection->close();
   if (attempt->is_removed) co_return;
+  note_memory(*attempt);
   gang::ShepherdGone gone;
+  gone.signal = co_await signal_of_end(attempt);
+  if (attempt->is_removed) co_return;
+  if (!attempt->is_killed) {
+    log_warning("shepherd died", kv("attempt", attempt->id), kv("pid", attempt->shepherd),
+                kv("signal", gone.signal));
+  }
   handlers_.event(attempt->id, gone);
+}
+
+// The launcher reaps it a moment after its connection has ended. 0: not known, or no signal.
+asio::awaitable<int> ShepherdFrames::signal_of_end(AttemptPtr attempt) {
+  for (int check = 0; check < kEndChecks && attempt->pidfd && !attempt->is_killed; ++check) {
+    if (const auto signal = signal_that_ended(attempt->pidfd.get())) co_return *signal;
+    co_await parts_.clock.sleep_for(kEndCheckPause);
+  }
+  co_return 0;
 }
 
 // The end of an attempt is not reported before the head has its last output: reported over a link
@@ -103,6 +122,19 @@ bool ShepherdFrames::on_frame(Attempt& attempt, const proto::InFrame& frame) {
   }
 }
 
+// True: the kernel has killed a process of it because memory was exhausted.
+bool ShepherdFrames::note_memory(const Attempt& attempt) {
+  const std::uint32_t kills = parts_.cgroups == nullptr ? 0 : parts_.cgroups->oom_kills(attempt.id);
+  if (kills == 0) return false;
+  const auto cause = attempt.memory > Bytes(0)
+                         ? fmt::format("memory limit {} exceeded", attempt.memory)
+                         : std::string("the node's memory is exhausted");
+  handlers_.out_of_memory(
+      attempt.id, kills,
+      fmt::format("{}; the kernel killed {} process{}", cause, kills, kills == 1 ? "" : "es"));
+  return true;
+}
+
 bool ShepherdFrames::on_scratch(Attempt& attempt, const proto::InFrame& frame) {
   const auto message = proto::parse<wire::ShepherdScratch>(frame);
   if (!message || !attempt.has_volume) return false;
@@ -128,6 +160,7 @@ bool ShepherdFrames::on_event(Attempt& attempt, const proto::InFrame& frame) {
       return true;
     }
     case FrameType::ShepherdDone:
+      note_memory(attempt);
       handlers_.event(attempt.id, gang::ShepherdDone{});
       return true;
     case FrameType::ShepherdRefused: {
@@ -156,9 +189,10 @@ bool ShepherdFrames::on_task_ended(Attempt& attempt, const proto::InFrame& frame
   if (!exit) return false;
   exit->was_ending =
       std::ranges::find(attempt.was_ending, exit->rank.value()) != attempt.was_ending.end();
-  const bool may_be_memory = exit->signal == SIGKILL && parts_.cgroups != nullptr;
-  if (may_be_memory && parts_.cgroups->hit_memory_limit(attempt.id)) {
-    handlers_.ended(attempt.id, fmt::format("memory limit {} exceeded", attempt.memory));
+  // A shell that lost a child fails by itself, or goes on and ends well: that is seen at the end.
+  const bool has_failed = exit->signal != 0 || exit->code != 0;
+  if (has_failed && !attempt.is_killed && note_memory(attempt)) {
+    handlers_.ended(attempt.id, "out of memory");
   }
   handlers_.event(attempt.id, gang::ShepherdTaskExited{*exit});
   return true;

@@ -15,7 +15,9 @@ class ShepherdFrames {
  public:
   struct Handlers {
     std::function<void(AttemptId, const gang::ShepherdEvent&)> event;
-    // The daemon ends the attempt for this reason.
+    // The kernel has killed so many processes of the attempt because memory was exhausted.
+    std::function<void(AttemptId, std::uint32_t, std::string)> out_of_memory;
+    // The daemon ends the attempt for this reason, unless it has another.
     std::function<void(AttemptId, std::string)> ended;
   };
 
@@ -40,9 +42,11 @@ class ShepherdFrames {
 
  private:
   TimePoint due(Attempt& attempt, const proto::InFrame& frame);
+  asio::awaitable<int> signal_of_end(AttemptPtr attempt);
   asio::awaitable<bool> may_end(AttemptPtr attempt);
   bool on_frame(Attempt& attempt, const proto::InFrame& frame);
   static bool on_scratch(Attempt& attempt, const proto::InFrame& frame);
+  bool note_memory(const Attempt& attempt);
   bool on_event(Attempt& attempt, const proto::InFrame& frame);
   bool on_task_ended(Attempt& attempt, const proto::InFrame& frame);
   template <class Message>

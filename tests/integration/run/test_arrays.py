@@ -64,6 +64,13 @@ def test_tasks_are_cancelled_alone_and_in_ranges(few):
     assert few.job(array)['state'] == 'cancelled'
 
 
+def test_an_array_of_which_tasks_were_cancelled_is_cancelled(few):
+    array = few.submit('--array', '0-9%2', 'sh', '-c', '[ $SCORE_ARRAY_TASK_ID -gt 4 ] || exec sleep 0.1; sleep 0.1')
+    few.run('sccancel', f'{array}_[5-9]')
+    few.wait_job(array, 'cancelled')
+    assert few.job(array)['reasons'] == ['5 of 10 tasks were cancelled']
+
+
 def test_a_job_waits_for_a_whole_array(few):
     array = few.submit('--array', '0-4', 'sh', '-c', '[ $SCORE_ARRAY_TASK_ID != 3 ]')
     fails = few.submit('--after', f'afternotok:{array}', 'true')

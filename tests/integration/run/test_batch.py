@@ -80,6 +80,61 @@ def test_a_script_runs_once_with_what_it_was_submitted_with(batch):
     assert (job['name'], job['tasks'], len(job['nodes'])) == ('named', 4, 2)
 
 
+def test_a_script_is_a_file_while_it_runs(batch):
+    """Interpreters and programs open it by its name; its own descriptors are those of any command."""
+    job, out = batch.finish('#!/bin/sh\necho $0\nhead -1 $0\nls /proc/self/fd | tr "\\n" " "\nstat -c %a $(dirname $0)\n')
+    path, first, rest = out.split('\n', 2)
+    assert os.path.basename(path) == 'job.sh' and first == '#!/bin/sh'
+    assert rest == '0 1 2 3 700\n', rest  # 3: the directory that ls reads
+    assert not os.path.exists(os.path.dirname(path))
+
+
+def test_a_python_script_may_spawn_processes(batch):
+    job, out = batch.finish('#!/usr/bin/python3\nimport multiprocessing\n\n\ndef square(x):\n    return x * x\n\n\n'
+                            'if __name__ == "__main__":\n    context = multiprocessing.get_context("spawn")\n'
+                            '    with context.Pool(2) as pool:\n        print(pool.map(square, [2, 3]))\n')
+    assert out == '[4, 9]\n'
+
+
+def test_messages_about_a_script_name_it_and_its_interpreter(batch):
+    job, out = batch.finish('#!/no/such/interpreter\n', state='failed')
+    assert job['exit_code'] == 127
+    assert out.endswith('exec job.sh: interpreter /no/such/interpreter: No such file or directory\n'), out
+    job, out = batch.finish('#!/bin/sh\nno-such-command\nexit 3\n', state='failed')
+    assert '/job.sh: 2: no-such-command: not found' in out
+
+
+def test_names_of_output_files(batch):
+    job, _ = batch.submit('#!/bin/sh\n#SBATCH -J named -o %x-%j-%J-%u-%n-%N-%t-%s-%A-%a.out\necho here\n')
+    batch.cluster.wait_job(job, 'completed')
+    user = batch.cluster.run('id', '-un').stdout.strip()
+    names = [path.name for path in batch.directory.glob('named-*')]
+    assert names == [f'named-{job}-{job}-{user}-0-{batch.cluster.job(job)["nodes"][0]}-0-0-{job}-0.out'], names
+    for line in ('#SBATCH -o out-%q', '#SCORE --error out-%'):
+        assert 'job.sh line 2: ' in (text := batch.refused(f'#!/bin/sh\n{line}\ntrue\n')) and '%x' in text
+    result = batch.cluster.run('scrun', '-o', 'x%y', 'true', code=125)
+    assert '%y' in result.stderr and result.stderr.count('\n') == 1
+
+
+def test_output_files_are_continued_where_that_is_asked_for(batch):
+    for mode, text in (('append', 'old\nnew\n'), ('truncate', 'new\n')):
+        (batch.directory / 'out').write_text('old\n')
+        (batch.directory / 'out').chmod(0o666)
+        job, _ = batch.submit(f'#!/bin/sh\n#SBATCH --open-mode={mode} -o out\necho new\n')
+        batch.cluster.wait_job(job, 'completed')
+        assert (batch.directory / 'out').read_text() == text
+
+
+def test_common_options_of_slurm_are_taken_or_refused(batch):
+    job, err = batch.submit('#!/bin/sh\n#SBATCH --nice --distribution=cyclic --gres=none --mem=100MB --begin=now\n'
+                            '#SBATCH --deadline=now+1hour --account=proj1 --gpus=0\ntrue\n')
+    assert 'job.sh: ignoring #SBATCH --account=proj1: this cluster has no accounts' in err
+    assert batch.cluster.wait_job(job, 'completed')['priority'] == -100
+    assert 'no accounts' in batch.cluster.run('scrun', '-A', 'proj1', 'true', code=125).stderr
+    for line, text in (('--gpus=2', '--gpus-per-node=N'), ('--licenses=a:1', 'licenses'), ('--tmp=1G', '--scratch')):
+        assert text in batch.refused(f'#!/bin/sh\n#SBATCH {line}\ntrue\n')
+
+
 def test_options_of_the_command_line_replace_those_of_the_script(batch):
     job, _ = batch.submit('#!/bin/sh\n#SCORE -N 2 -J script\nsleep 1000\n', '-N', 3, '--hold')
     shown = batch.cluster.job(job)

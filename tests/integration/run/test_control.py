@@ -5,6 +5,7 @@ import re
 import signal
 import time
 
+import pytest
 from cluster import LIMIT, is_alive, wait_until
 
 
@@ -53,6 +54,60 @@ def test_double_forker_that_ignores_term_is_gone(few, tmp_path):
     few.run('sccancel', '--grace', '500ms', job)
     wait_until(lambda: few.job(job)['final'])
     wait_until(lambda: not is_alive(pid))
+
+
+def ignoring(number):
+    return {'preexec_fn': lambda: signal.signal(number, signal.SIG_IGN)}
+
+
+@pytest.mark.parametrize('number', [signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGTERM])
+def test_signals_that_were_ignored_at_the_start_stay_ignored(few, tmp_path, number):
+    """As nohup(1) and the background jobs of a script start commands."""
+    job = few.submit('sh', '-c', f'while [ ! -e {tmp_path}/go ]; do sleep 0.05; done; echo done')
+    few.wait_job(job, 'running')
+    wait = f'echo on; while [ ! -e {tmp_path}/go ]; do sleep 0.05; done; echo done'
+    commands = [few.start('scrun', 'sh', '-c', wait, **ignoring(number)),
+                few.start('scout', '-w', 'node00', wait, **ignoring(number)),
+                few.start('scattach', job, **ignoring(number))]
+    assert commands[0].stdout.readline() == 'on\n'
+    wait_until(lambda: len(few.json('scq', '--active')['jobs']) >= 2)
+    time.sleep(0.3)  # scattach has no output that shows that it is attached
+    for command in commands:
+        command.send_signal(number)
+    time.sleep(0.3)
+    assert [command.poll() for command in commands] == [None] * 3
+    (tmp_path / 'go').touch()
+    for command in commands:
+        out, err = command.communicate(timeout=LIMIT)
+        assert (command.returncode, 'done\n' in out) == (0, True), (command.args, out, err)
+
+
+def test_the_end_of_the_output_of_an_ended_job_is_shown(few):
+    job = few.submit('sh', '-c', 'echo hello; echo oops >&2')
+    few.wait_job(job, 'completed')
+    for _ in range(2):
+        time.sleep(0.5)
+        result = few.run('scattach', job)
+        assert (result.stdout, result.stderr) == ('hello\n', f'oops\nscattach: job {job} completed\n')
+
+
+def test_a_signal_is_told_from_an_exit_code(few):
+    killed = few.submit('-i', 'none', 'sh', '-c', 'kill -9 $$')
+    exited = few.submit('-i', 'none', 'sh', '-c', 'exit 137')
+    for job, number in ((killed, 9), (exited, 0)):
+        shown = few.wait_job(job, 'failed')
+        assert (shown['exit_code'], shown['signal']) == (137, number)
+    rows = {row['job']: row for row in few.json('scacct')['jobs']}
+    assert [(rows[job]['exit_code'], rows[job]['signal']) for job in (killed, exited)] == [(137, 9), (137, 0)]
+    columns = few.run('scacct', '--no-header', '-o', 'job,exit,signal').stdout.splitlines()
+    assert [str(killed), '137', '9'] in [line.split() for line in columns]
+    assert 'exit code 137 (signal 9)' in few.run('score', 'job', killed).stdout
+
+
+def test_a_state_has_one_name(few):
+    job = few.submit('sleep', 60)
+    few.wait_job(job, 'running')
+    assert f'job {job} is running, not' in few.run('score', 'release', job, code=125).stderr
 
 
 def test_detached_job_is_watched_by_others(few, tmp_path):

@@ -73,6 +73,19 @@ def test_memory_limit(few):
     assert result.returncode not in (0, None)
 
 
+# What a shell returns whose child the kernel killed.
+@pytest.mark.parametrize('after', ['', '; exit 0', '; exit 3'])
+def test_a_child_that_runs_out_of_memory_gives_the_state(few, after):
+    eater = 'x = bytearray(300 << 20)'
+    if 'memory limit' not in few.run('scrun', '-N', 1, '--mem', '64M', 'python3', '-c', eater, code=None).stderr:
+        pytest.skip('no controller for memory here')
+    job = few.submit('-N', 1, '--mem', '64M', 'sh', '-c', f"python3 -c '{eater}'{after}")
+    shown = few.wait_job(job, 'out-of-memory')
+    assert shown['exit_code'] == (3 if '3' in after else 137), shown
+    assert 'memory limit 64M exceeded; the kernel killed 1 process' in shown['reasons'][0]
+    assert {row['job']: row['state'] for row in few.json('scacct')['jobs']}[job] == 'out-of-memory'
+
+
 def test_each_task_has_a_session(few):
     """One session is one share of the processor for the kernel, however many tasks it has."""
     if few.json('scnodes')['nodes'][0]['switch_method'] != 'cgroup.freeze':

@@ -36,9 +36,9 @@ const char* directory_in(std::span<const pmix_info_t> infos) {
 
 std::optional<std::vector<wire::Program>> programs_of(std::span<const pmix_info_t> infos,
                                                       std::span<const pmix_app_t> apps) {
-  if (apps.empty() || apps.size() > limits::kMaxArgumentCount) return std::nullopt;
+  if (apps.empty() || apps.size() > limits::kMaxSpawnWords) return std::nullopt;
   std::vector<wire::Program> programs;
-  std::size_t left = limits::kMaxArgumentCount;
+  std::size_t left = limits::kMaxSpawnWords;
   for (const auto& app : apps) {
     wire::Program program;
     const bool has_command = app.cmd != nullptr && *app.cmd != '\0';

@@ -51,7 +51,7 @@ TEST(SpawnRequest, HostileCountsAreRefused) {
     EXPECT_FALSE(programs_of({}, {&app, 1}));
   }
   auto app = app_of("a", 1);
-  std::vector<char*> words(base::limits::kMaxArgumentCount + 1, const_cast<char*>("x"));
+  std::vector<char*> words(base::limits::kMaxSpawnWords + 1, const_cast<char*>("x"));
   words.push_back(nullptr);
   app.argv = words.data();
   EXPECT_FALSE(programs_of({}, {&app, 1}));
