@@ -18,6 +18,7 @@ import time
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE / folder) for folder in ('gang', 'pm', 'cosmo', 'figures', 'mpi', 'pario', 'replay', 'support')]
 
+import arguments  # noqa: E402
 import control  # noqa: E402
 import cosmo  # noqa: E402
 import figure11  # noqa: E402
@@ -39,35 +40,28 @@ MOST_BUSY_PERCENT = 10  # of other programs, before the start
 UNITS = {'us': 1_000, 'ms': 1_000_000, 's': 1_000_000_000}
 
 
+SLICES = (1_000_000, 10_000_000_000)  # base/limits.hpp: kMinQuantum, kMaxQuantum
+MOST_NODES = 4096  # of score virtual
+MOST_SECONDS = 86_400
+
+
 def nanoseconds(text):
-    match = re.fullmatch(r'(\d+)(us|ms|s)', text)
-    if not match or not int(match[1]):
-        raise argparse.ArgumentTypeError(f"'{text}': use a time such as 100ms")
-    return int(match[1]) * UNITS[match[2]]
+    match = re.fullmatch(r'(\d{1,9})(us|ms|s)', text)
+    value = int(match[1]) * UNITS[match[2]] if match else 0
+    if not SLICES[0] <= value <= SLICES[1]:
+        raise argparse.ArgumentTypeError(f"'{text}' is not a time from 1ms to 10s, such as 100ms")
+    return value
 
 
 def duration(ns):
     return f'{ns // 1_000_000}ms' if ns % 1_000_000 == 0 else f'{ns // 1000}us'
 
 
-def positive(text):
-    if not text.isdigit() or not int(text):
-        raise argparse.ArgumentTypeError(f"'{text}': use a number from 1")
-    return int(text)
-
-
-def parts_of(known):
-    def parse_parts(text):
-        parts = text.split(',')
-        for part in parts:
-            if part not in known:
-                raise argparse.ArgumentTypeError(f"'{part}': use some of {','.join(known)}")
-        return parts
-    return parse_parts
+positive = arguments.whole()
 
 
 def parse():
-    parser = argparse.ArgumentParser(prog='scbench', description='Measures gang scheduling on virtual clusters, and PM')
+    parser = arguments.Parser(prog='scbench', description='Measures gang scheduling on virtual clusters, and PM')
     parser.add_argument('--version', action='version', version=f"scored {os.environ.get('SCBENCH_VERSION', '')}")
     kinds = parser.add_subparsers(dest='kind', required=True)
     gang = kinds.add_parser('gang', help='overhead and precision of gang switches, time to start')
@@ -75,14 +69,14 @@ def parse():
                       help='one case with this many nodes; default: all cases, with bounds')
     gang.add_argument('--slice', type=nanoseconds, default=100_000_000, metavar='D', help='time slice (100ms)')
     gang.add_argument('--jobs', type=positive, default=2, help='jobs that share all nodes (2)')
-    gang.add_argument('--seconds', type=float, default=15, help='of the windows of one case, about (15)')
+    gang.add_argument('--seconds', type=arguments.real(0.1, MOST_SECONDS), default=15, help='of the windows of one case, about (15)')
     gang.add_argument('--pairs', type=positive, metavar='N',
                       help='pairs of windows of one case (5, 6 with --fill); from 6 on the 95%% interval of the median is printed')
     gang.add_argument('--starting', action='store_true', help='only times to start, memory, and CPU without jobs')
-    gang.add_argument('--idle', type=parts_of(idle.PARTS), nargs='?', const=idle.PARTS, metavar='PART[,PART...]',
+    gang.add_argument('--idle', type=arguments.some_of(idle.PARTS), nargs='?', const=idle.PARTS, metavar='PART[,PART...]',
                       help='cost of idle jobs for a busy one, how soon they leave and return; parts: '
                       f'{",".join(idle.PARTS)} (all)')
-    gang.add_argument('--fill', type=parts_of(fill.PARTS), nargs='?', const=fill.DEFAULT_PARTS, metavar='PART[,PART...]',
+    gang.add_argument('--fill', type=arguments.some_of(fill.PARTS), nargs='?', const=fill.DEFAULT_PARTS, metavar='PART[,PART...]',
                       help='what jobs gain that use the processor time that the gang in turn leaves; parts: '
                       f'{",".join(fill.PARTS)} (all but irregular)')
     gang.add_argument('--times', type=positive, default=20, metavar='N', help='wake-ups of a job with --idle (20)')
@@ -111,6 +105,8 @@ def parse():
 
 
 def check(parser, options):
+    if options.nodes and max(options.nodes) > MOST_NODES:
+        parser.error(f'--nodes: a virtual cluster has at most {MOST_NODES} nodes')
     with_kernels = options.figure11 or options.sweep
     if options.figure11 and options.sweep:
         parser.error('either --figure11 or --sweep')
@@ -296,4 +292,4 @@ def main():
 
 
 if __name__ == '__main__':
-    sys.exit(main())
+    sys.exit(arguments.run('scbench', main))

@@ -1,34 +1,65 @@
 #!/bin/bash
-# Every command that the files name is completed by bash, fish and zsh as it is by the others.
+# bash, fish and zsh complete each command, and offer the same words; what needs a cluster is tested
+# by tests/integration/run/test_completion.py.
 # usage: check_completion.sh DIRECTORY_OF_FILES DIRECTORY_OF_PROGRAMS
 set -eu
 files=$1
 PATH=$2:$PATH
-commands=$(sed -n 's/^complete .*-F _scored //p' "$files/scored.bash")
+export SCORED_COMPLETION_WORDS=$files/completion-words SCORED_SERVER=/nonexistent
+commands=$(sed -n 's/^complete -F _scored //p' "$files/scored.bash")
 [ "$(sed -n 's/^#compdef //p' "$files/scored.zsh")" = "$commands" ] || { echo "zsh completes other commands than bash"; exit 1; }
 [ "$(sed -n 's/^for command in \(.*\)$/\1/p' "$files/scored.fish")" = "$commands" ] || { echo "fish completes other commands than bash"; exit 1; }
+. "$(dirname "$0")/ask_shells.sh"
 
-. "$files/scored.bash"
-# words COMMAND WORD...: what bash offers for the last word
-words() {
-  COMP_WORDS=("$@")
-  COMP_CWORD=$(($# - 1))
-  _scored "$1"
-  printf '%s\n' "${COMPREPLY[@]}"
-}
-for command in $commands; do
-  words "$command" -- | grep -qx -- --help || { echo "bash: $command: no --help"; exit 1; }
-  words "$command" --v | grep -qx -- --version || { echo "bash: $command: no --version"; exit 1; }
-done
-words score '' | grep -qx virtual
-words score '' | grep -qx doctor
-words score doctor -- | grep -qx -- --quick
-words scored-setup '' | grep -qx node
-words scored-setup node -- | grep -qx -- --token
-words scored --role = head --conf | grep -qx -- --config
-if command -v fish >/dev/null; then
-  for command in $commands; do
-    fish -c "source $files/scored.fish; complete -C '$command --'" | grep -q '^--help' || { echo "fish: $command: no --help"; exit 1; }
+# offers SHELL LINE WORD...: the shell offers each WORD at the end of LINE
+offers() {
+  local shell=$1 line=$2 found word
+  shift 2
+  found=$(ask_"$shell" "$line")
+  for word in "$@"; do
+    grep -qxF -e "$word" <<<"$found" || { echo "$shell: '$line' does not offer $word, but: $found" | head -20; exit 1; }
   done
-fi
-if command -v zsh >/dev/null; then zsh -n "$files/scored.zsh"; fi
+}
+# lacks SHELL LINE WORD: it does not
+lacks() {
+  if ask_"$1" "$2" | grep -qxF -e "$3"; then echo "$1: '$2' offers $3"; exit 1; fi
+}
+
+check() {
+  local shell=$1 command
+  for command in $commands; do
+    offers "$shell" "$command --" --help --version
+  done
+  offers "$shell" 'score ' virtual doctor job
+  offers "$shell" 'score doctor --' --quick
+  offers "$shell" 'scored-setup ' node
+  offers "$shell" 'scored-setup node --' --token
+  offers "$shell" 'scadm ' key drain
+  offers "$shell" 'scadm key ' rotate revoke list
+  offers "$shell" 'scadm set ' quantum fill
+  offers "$shell" 'scio ' create destroy
+  offers "$shell" 'scsim --policies ' matrix easy
+  offers "$shell" 'scacct --by ' user day
+  offers "$shell" 'scacct --by user,' user,day
+  offers "$shell" 'scacct --state ' failed completed
+  offers "$shell" 'scq -o ' job reason
+  offers "$shell" 'scq -o job,na' job,name
+  offers "$shell" 'scnodes --format ' node gres
+  offers "$shell" 'scrun --queue ' urgent
+  offers "$shell" 'scrun --queue=' --queue=urgent
+  offers "$shell" 'scrun --export ' NONE PATH
+  offers "$shell" 'scrun -t ' 30m
+  for option in -A --account --reservation --export --time --nodelist -w; do
+    lacks "$shell" "scrun $option " sh
+  done
+  offers "$shell" 'scrun ' sh
+}
+
+for shell in bash zsh fish; do
+  if command -v "$shell" >/dev/null; then
+    check "$shell"
+    echo "$shell: completes"
+  else
+    echo "$shell: not tested: it is not installed"
+  fi
+done

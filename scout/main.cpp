@@ -1,5 +1,6 @@
 // One binary, many names: `scrun ...` and `score scrun ...` are the same.
 #include "base/text.hpp"
+#include "base/text/plain.hpp"
 #include "scout/commands/commands.hpp"
 #include "scout/doctor/doctor.hpp"
 
@@ -75,8 +76,12 @@ int score_main(std::vector<std::string> args) {
   if (word == "--version") return print(std::string("scored ") + SCORE_VERSION + "\n"), kExitOk;
   const Command* command = find_command(word);
   if (command == nullptr) {
+    std::vector<std::string> known;
+    for (const auto& each : kCommands) known.emplace_back(each.name);
+    const auto near = nearest_word(word, known);
     return complain(
-        self, fmt::format("unknown command '{}' (try score --help)", escape_terminal(word, 80)));
+        self, fmt::format("unknown command '{}'{} (try score --help)", escape_terminal(word, 80),
+                          near.empty() ? "" : "; did you mean " + near + "?"));
   }
   args.erase(args.begin());
   return command->main({.name = "score " + word, .args = std::move(args)});

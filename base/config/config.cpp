@@ -3,6 +3,7 @@
 #include "base/config/config_tree.hpp"
 #include "base/limits.hpp"
 #include "base/os/fd.hpp"
+#include "base/text/plain.hpp"
 
 #include <algorithm>
 #include <optional>
@@ -154,7 +155,7 @@ void ConfigSection::read(std::string_view key, Duration& out, Duration min, Dura
   const auto* text = std::get_if<std::string>(&node->value);
   if (text == nullptr) return refuse(key, "must be a duration in quotes, such as \"100ms\"");
   const auto value = parse_duration(*text);
-  if (!value) return refuse(key, value.error().message());
+  if (!value) return refuse(key, plain_text(value.error()));
   if (*value < min) {
     return refuse(key,
                   fmt::format("{} is below {}", format_duration(*value), format_duration(min)));
@@ -176,7 +177,7 @@ void ConfigSection::read(std::string_view key, Bytes& out, Bytes min, Bytes max)
              integer && *integer >= 0) {
     value = Bytes(static_cast<std::uint64_t>(*integer));
   }
-  if (!value) return refuse(key, value.error().message());
+  if (!value) return refuse(key, plain_text(value.error()));
   if (*value < min) return refuse(key, fmt::format("{} is below {}", *value, min));
   if (*value > max) return refuse(key, fmt::format("{} is above {}", *value, max));
   out = *value;
@@ -278,7 +279,8 @@ Status ConfigFile::finish() const {
   for (const auto& problem : state_->problems) {
     if (!first || problem.line < first->line) first = problem;
   }
-  find_unread(state_->root, "", first);
+  // A reader that refuses a value may stop there: other keys are then unread, not unknown.
+  if (!first) find_unread(state_->root, "", first);
   if (!first) return {};
   return fail(Errc::Malformed, "{}:{}: {}", state_->name, first->line, first->text);
 }

@@ -91,7 +91,8 @@ Result<ConfigNode> parse_toml(std::string_view text, const std::string& name) {
       return fail(Errc::Malformed, "{}: nested deeper than {}", name, kMaxDepth);
     }
   } catch (const toml::parse_error& error) {
-    return fail(Errc::Malformed, "{}:{}: {}", name, error.source().begin.line, error.description());
+    return fail(Errc::Malformed, "{}:{}:{}: {}", name, error.source().begin.line,
+                error.source().begin.column, error.description());
   } catch (const ParserAssertion& error) {
     return fail(Errc::Malformed, "{}: {}", name, error.what());
   }

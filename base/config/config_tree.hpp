@@ -26,7 +26,7 @@ struct ConfigNode {
   mutable bool was_read = false;
 };
 
-// Errors: Malformed with "name:line: ...".
+// Errors: Malformed with "name:line:column: ...".
 [[nodiscard]] Result<ConfigNode> parse_toml(std::string_view text, const std::string& name);
 
 }  // namespace score::inline base::detail

@@ -40,22 +40,38 @@ bool is_name_character(char c) {
          c == '.';
 }
 
+Error not_a_name(std::string_view text) {
+  if (text.empty()) return fail(Errc::Malformed, "a host name is missing between two commas");
+  return fail(Errc::Malformed, "'{}' is not a host name", escape_terminal(text, 40));
+}
+
+Error too_long() {
+  return fail(Errc::TooLarge, "a host name of more than {} bytes", limits::kMaxNodeNameBytes);
+}
+
 Result<Range> parse_range(std::string_view text) {
   const auto dash = text.find('-');
   const auto first_text = text.substr(0, dash);
   const auto last_text = dash == text.npos ? first_text : text.substr(dash + 1);
-  const Error malformed = fail(Errc::Malformed, "range '{}'", escape_terminal(text, 40));
+  const Error malformed =
+      fail(Errc::Malformed, "'{}' in brackets is not a number or a range such as 00-07",
+           escape_terminal(text, 40));
   if (first_text.size() > kMaxDigits || last_text.size() > kMaxDigits) return malformed;
   const auto first = parse_number<std::uint32_t>(first_text);
   const auto last = parse_number<std::uint32_t>(last_text);
-  if (!first || !last || *first > *last) return malformed;
+  if (!first || !last) return malformed;
+  if (*first > *last) {
+    return fail(Errc::Malformed, "the range {} goes down; write {}-{}", text, last_text,
+                first_text);
+  }
   return Range{.first = *first, .last = *last, .width = first_text.size()};
 }
 
 Result<std::vector<Range>> parse_set(std::string_view text) {
   std::vector<Range> set;
   for (const auto part : split(text, ',')) {
-    if (set.size() == kMaxRangesInSet) return fail(Errc::TooLarge, "ranges in one bracket");
+    if (set.size() == kMaxRangesInSet)
+      return fail(Errc::TooLarge, "more than {} ranges in one bracket", kMaxRangesInSet);
     const auto range = parse_range(part);
     if (!range) return range.error();
     set.push_back(*range);
@@ -71,11 +87,11 @@ Result<Pattern> parse_pattern(std::string_view text) {
     const auto open = text.find('[');
     const auto literal = text.substr(0, open);
     if (!std::ranges::all_of(literal, is_name_character)) {
-      return fail(Errc::Malformed, "host name '{}'", escape_terminal(literal, 40));
+      return not_a_name(literal);
     }
     // Every set adds a digit at least. Checked here: a long literal times many numbers is a lot.
     length += literal.size() + (open == text.npos ? 0 : 1);
-    if (length > limits::kMaxNodeNameBytes) return fail(Errc::TooLarge, "host name");
+    if (length > limits::kMaxNodeNameBytes) return too_long();
     pattern.literals.emplace_back(literal);
     if (open == text.npos) return pattern;
     const auto close = text.find(']', open);
@@ -93,14 +109,15 @@ Result<std::vector<std::string_view>> split_items(std::string_view text) {
   bool inside = false;
   for (std::size_t i = 0; i < text.size(); ++i) {
     if (text[i] == '[' || text[i] == ']') {
-      if (inside == (text[i] == '[')) return fail(Errc::Malformed, "brackets do not match");
+      if (inside == (text[i] == '['))
+        return fail(Errc::Malformed, "'{}' without its other bracket", text[i]);
       inside = !inside;
     } else if (text[i] == ',' && !inside) {
       items.push_back(text.substr(begin, i - begin));
       begin = i + 1;
     }
   }
-  if (inside) return fail(Errc::Malformed, "bracket is not closed");
+  if (inside) return fail(Errc::Malformed, "a '[' is not closed");
   items.push_back(text.substr(begin));
   return items;
 }
@@ -138,12 +155,11 @@ Status append_item(std::vector<std::string>& names, std::string_view item, std::
   const auto pattern = parse_pattern(item);
   if (!pattern) return pattern.error();
   const std::size_t room = max_hosts - names.size();
-  if (count_names(*pattern, room) > room) return fail(Errc::TooLarge, "over {} hosts", max_hosts);
+  if (count_names(*pattern, room) > room)
+    return fail(Errc::TooLarge, "more than {} hosts", max_hosts);
   for (auto& name : names_of(*pattern)) {
-    if (name.size() > limits::kMaxNodeNameBytes) return fail(Errc::TooLarge, "host name");
-    if (!is_host_name(name)) {
-      return fail(Errc::Malformed, "host name '{}'", escape_terminal(name, 40));
-    }
+    if (name.size() > limits::kMaxNodeNameBytes) return too_long();
+    if (!is_host_name(name)) return not_a_name(name);
     names.push_back(std::move(name));
   }
   return {};
@@ -230,15 +246,15 @@ bool is_host_name(std::string_view name) {
 }
 
 Result<std::vector<std::string>> expand_hostlist(std::string_view text, std::size_t max_hosts) {
-  if (text.size() > limits::kMaxHostlistBytes) return fail(Errc::TooLarge, "host list");
+  if (text.size() > limits::kMaxHostlistBytes) {
+    return fail(Errc::TooLarge, "a list of hosts of more than {} bytes", limits::kMaxHostlistBytes);
+  }
   std::vector<std::string> names;
   if (trim(text).empty()) return names;
   const auto items = split_items(text);
-  if (!items) return items.error().with_context("host list");
+  if (!items) return items.error();
   for (const auto item : *items) {
-    if (auto added = append_item(names, trim(item), max_hosts); !added) {
-      return added.error().with_context("host list");
-    }
+    if (auto added = append_item(names, trim(item), max_hosts); !added) return added.error();
   }
   return names;
 }

@@ -143,5 +143,15 @@ TEST(CompressHostlist, KeepsNumbersThatAreTooLong) {
   EXPECT_EQ(expand_hostlist(compress_hostlist(names)).value(), names);
 }
 
+TEST(Hostlist, ErrorsSayWhatIsWrong) {
+  const auto fault = [](std::string_view text) { return expand_hostlist(text).error().context(); };
+  EXPECT_EQ(fault("n[3-1]"), "the range 3-1 goes down; write 1-3");
+  EXPECT_EQ(fault("n[a-b]"), "'a-b' in brackets is not a number or a range such as 00-07");
+  EXPECT_EQ(fault("FOO=1"), "'FOO=1' is not a host name");
+  EXPECT_EQ(fault("a,,b"), "a host name is missing between two commas");
+  EXPECT_EQ(fault("n[1-2"), "a '[' is not closed");
+  EXPECT_EQ(fault("n1]"), "']' without its other bracket");
+}
+
 }  // namespace
 }  // namespace score

@@ -7,6 +7,7 @@ import os
 import re
 import statistics
 
+import arguments
 import kernels
 import plot
 from cluster import EXAMPLES, Cluster
@@ -29,7 +30,7 @@ def add_options(parser):
     parser.add_argument('--programs', type=programs, default=['linpack:1000', 'cg:W'], metavar='LIST',
                         help=','.join(PROGRAMS) + ' (linpack:1000,cg:W)')
     parser.add_argument('--mpi', choices=['mpich', 'openmpi'], default='mpich', help='which MPI (mpich)')
-    parser.add_argument('--repeats', type=int, default=3, help='runs of each (3)')
+    parser.add_argument('--repeats', type=arguments.whole(), default=3, help='runs of each (3)')
     parser.add_argument('--plot', metavar='FILE', help='draw it: .svg, .png or .pdf')
     parser.add_argument('--csv', metavar='FILE', help='write a line a result')
     parser.add_argument('--json', action='store_true')

@@ -14,7 +14,9 @@ import sys
 import threading
 import time
 
+import arguments
 import measure
+from figure11 import node_counts
 from kernels import note
 
 sys.path.append(str(pathlib.Path(__file__).resolve().parents[1] / 'support'))
@@ -27,13 +29,13 @@ WAYS = (('', 'pm'), ('_tls', 'tls'))
 
 
 def add_options(parser):
-    parser.add_argument('--parts', type=lambda text: text.split(','), default=list(PARTS), metavar='PART[,PART...]',
+    parser.add_argument('--parts', type=arguments.some_of(PARTS), default=list(PARTS), metavar='PART[,PART...]',
                         help=f'what to measure: {",".join(PARTS)} (all)')
-    parser.add_argument('--barrier-nodes', type=lambda text: [int(n) for n in text.split(',')], default=[2, 8], metavar='N[,N...]',
+    parser.add_argument('--barrier-nodes', type=node_counts, default=[2, 8], metavar='N[,N...]',
                         help='nodes of barrier switches (2,8)')
-    parser.add_argument('--nodes', type=int, default=64, metavar='N', help='nodes of the other figures (64)')
-    parser.add_argument('--seconds', type=float, default=8, help='of each window (8)')
-    parser.add_argument('--times', type=int, default=3, metavar='N', help='clusters of each kind (3)')
+    parser.add_argument('--nodes', type=arguments.whole(1, 4096), default=64, metavar='N', help='nodes of the other figures (64)')
+    parser.add_argument('--seconds', type=arguments.real(0.1, 86_400), default=8, help='of each window (8)')
+    parser.add_argument('--times', type=arguments.whole(), default=3, metavar='N', help='clusters of each kind (3)')
     parser.add_argument('--json', action='store_true')
 
 

@@ -11,6 +11,7 @@ import struct
 import threading
 import time
 
+import arguments
 from cluster import Cluster, wait_until
 from kernels import note
 from measure import percentile
@@ -268,13 +269,13 @@ def measure_connections(cluster, path, count):
 
 
 def add_options(parser):
-    parser.add_argument('--seconds', type=float, default=5, help='of submissions (5)')
-    parser.add_argument('--starts', type=int, default=300, metavar='N', help='jobs to start (300)')
-    parser.add_argument('--queued', type=int, default=10_000, metavar='N', help='jobs that wait (10000)')
-    parser.add_argument('--finished', type=int, default=100_000, metavar='N', help='jobs that have ended (100000)')
-    parser.add_argument('--rounds', type=int, default=300, metavar='N', help='submit, list and cancel so often (300)')
-    parser.add_argument('--array', type=int, default=100_000, metavar='N', help='tasks of an array (100000)')
-    parser.add_argument('--connections', type=int, default=1000, metavar='N', help='open, and half-open (1000)')
+    parser.add_argument('--seconds', type=arguments.real(0.1, 86_400), default=5, help='of submissions (5)')
+    parser.add_argument('--starts', type=arguments.whole(), default=300, metavar='N', help='jobs to start (300)')
+    parser.add_argument('--queued', type=arguments.whole(), default=10_000, metavar='N', help='jobs that wait (10000)')
+    parser.add_argument('--finished', type=arguments.whole(), default=100_000, metavar='N', help='jobs that have ended (100000)')
+    parser.add_argument('--rounds', type=arguments.whole(), default=300, metavar='N', help='submit, list and cancel so often (300)')
+    parser.add_argument('--array', type=arguments.whole(), default=100_000, metavar='N', help='tasks of an array (100000)')
+    parser.add_argument('--connections', type=arguments.whole(), default=1000, metavar='N', help='open, and half-open (1000)')
     parser.add_argument('--json', action='store_true')
 
 

@@ -17,6 +17,7 @@ import sys
 import tempfile
 import time
 
+import arguments
 import start_cases
 from units import size
 
@@ -77,8 +78,8 @@ def add_options(parser):
                         help='MPICH built on OFI; DIR has bin/mpicc (MPICH_HOME, else the one that ./try test installed)')
     parser.add_argument('--openmpi', metavar='DIR', default=installed('openmpi', 'OPENMPI_HOME'),
                         help='Open MPI to compare with (OPENMPI_HOME, else the one that ./try test installed)')
-    parser.add_argument('--rounds', type=int, default=5, metavar='N', help='interleaved rounds; the median counts (5)')
-    parser.add_argument('--start', type=int, metavar='N', help='only: MPI_Init to MPI_Finalize of N ranks on N virtual nodes')
+    parser.add_argument('--rounds', type=arguments.whole(), default=5, metavar='N', help='interleaved rounds; the median counts (5)')
+    parser.add_argument('--start', type=arguments.whole(1, 4096), metavar='N', help='only: MPI_Init to MPI_Finalize of N ranks on N virtual nodes')
     parser.add_argument('--mtu', type=size, default=MTU, metavar='BYTES',
                         help='of the links, for PM and for TCP; PM uses frames as large as they carry (1500)')
     parser.add_argument('--npb', nargs='?', type=kernel_list, const=DEFAULT_KERNELS, metavar='LIST',

@@ -45,7 +45,7 @@ def shmem():
     assert all(hits[f'write_hit_{percent}_mb_s'] > 0 for percent in (100, 50, 0)) and hits['write_vs_message'] > 0
     for wrong in (['--device', 'wire'], ['--size', '0'], ['--size', '5M'], ['--size', '1X'], ['--loss', '99'], ['--auth', 'none'],
                   ['--device', 'shmem', '--garbage', '5'], ['--device', 'udp', '--rounds', 'x']):
-        run(*wrong, *([] if '--device' in wrong else ['--device', 'udp']), code=1)
+        run(*wrong, *([] if '--device' in wrong else ['--device', 'udp']), code=125)
 
 
 def network():

@@ -1,4 +1,5 @@
 // scbench-pm: measures PM beside its raw baselines, in one run. See --help.
+#include "base/exit_codes.hpp"
 #include "bench/pm/bench.hpp"
 #include "bench/pm/options.hpp"
 #include "bench/pm/report.hpp"
@@ -39,7 +40,7 @@ int main(int argc, char** argv) {
     run(read_options(argc, argv));
   } catch (const std::exception& e) {
     std::fprintf(stderr, "scbench-pm: %s\n", e.what());
-    return 1;
+    return score::kExitError;
   }
   return 0;
 }

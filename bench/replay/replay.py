@@ -15,6 +15,7 @@ import sys
 import tempfile
 import time
 
+import arguments
 import comparison
 import measure
 from cluster import BIN, PROGRAMS, Cluster
@@ -34,14 +35,10 @@ class Failed(Exception):
 
 
 def add_options(parser, positive, nanoseconds):
-    def number(text):
-        value = float(text)
-        if not 0 < value < 1e6:
-            raise ValueError
-        return value
+    number = arguments.real(1e-3, 1e6)
     parser.add_argument('--swf', required=True, metavar='FILE', help='log in the Standard Workload Format, compressed with gzip or not')
     parser.add_argument('--hours', type=number, metavar='H', help='length of the part that is replayed (24)')
-    parser.add_argument('--from', dest='first', type=float, metavar='H',
+    parser.add_argument('--from', dest='first', type=arguments.real(0, 1e6), metavar='H',
                         help='its begin, in hours from the start of the log (the part with the most work)')
     parser.add_argument('--compress', type=number, metavar='F', help='the log runs so many times faster (240)')
     parser.add_argument('--load', type=number, metavar='L',
@@ -50,9 +47,9 @@ def add_options(parser, positive, nanoseconds):
     parser.add_argument('--slice', type=nanoseconds, default=100_000_000, metavar='D', help='time slice (100ms)')
     parser.add_argument('--slots', type=positive, default=8, metavar='N', help='rows of the gang matrix (8)')
     parser.add_argument('--placement', choices=['matrix', 'dqt'], default='matrix', help='policy (matrix)')
-    parser.add_argument('--long-limit', type=float, default=300, metavar='S',
+    parser.add_argument('--long-limit', type=arguments.real(0, 1e9), default=300, metavar='S',
                         help='long_limit of the cluster, in seconds of the log; 0: no job is long (300)')
-    parser.add_argument('--long-shared', type=float, default=3600, metavar='S', help='its long_shared, as well (3600)')
+    parser.add_argument('--long-shared', type=arguments.real(0, 1e9), default=3600, metavar='S', help='its long_shared, as well (3600)')
     parser.add_argument('--seed', type=positive, default=1, metavar='S', help='of the memory of the jobs (1)')
     parser.add_argument('--quick', action='store_true', help='2 hours, 1000 times faster, 8 nodes, unless given')
     parser.add_argument('--json', action='store_true')
@@ -286,8 +283,8 @@ def run(options):
         try:
             report = report_of(options, pathlib.Path(directory))
         except Failed as error:
-            print(f'scbench: {error}', file=sys.stderr)
-            return 1
+            print(f'scbench replay: {error}', file=sys.stderr)
+            return arguments.ERROR
     print(json.dumps(report, indent=1)) if options.json else print_text(options, report)
     if options.plot and 'all' in report:
         comparison.draw(report, options.plot)

@@ -1,4 +1,7 @@
 // scsim: the placement policies of the head on a workload; see scsim(1).
+#include "base/exit_codes.hpp"
+#include "base/text.hpp"
+#include "base/text/plain.hpp"
 #include "bench/scsim/figures.hpp"
 
 #include <fmt/format.h>
@@ -167,7 +170,22 @@ int read_figures(int argc, char** argv, int i, Options& o) {
 
 int refuse(const std::string& why) {
   fmt::print(stderr, "scsim: {}\n", why);
-  return 2;
+  return base::kExitError;
+}
+
+bool is_option(std::string_view key) {
+  return kUsage.find(fmt::format("  {} ", key)) != kUsage.npos ||
+         kUsage.find(fmt::format("  {}\n", key)) != kUsage.npos;
+}
+
+// What is wrong with an option that was not taken.
+std::string fault_of(std::string_view key, const char* value) {
+  const std::string shown = base::escape_terminal(key, 80);
+  if (!key.starts_with('-')) return fmt::format("unexpected argument '{}'", shown);
+  if (!is_option(key)) return fmt::format("unknown option '{}' (try scsim --help)", shown);
+  if (value == nullptr) return fmt::format("{} needs a value", shown);
+  return fmt::format("{}: '{}' is not a value that it takes, or is out of range (try scsim --help)",
+                     shown, base::escape_terminal(value, 80));
 }
 
 // What one option alone cannot say.
@@ -177,7 +195,7 @@ std::optional<int> check_together(Options& o) {
   if (o.figures.empty()) return std::nullopt;
   if (o.pass) return refuse("either --figures or --pass");
   if (const auto figures = figures_named(o.figures); !figures) {
-    return refuse(figures.error().message());
+    return refuse(plain_text(figures.error()));
   }
   if (o.loads.empty()) read_loads("0.5..0.95", o.loads);
   return std::nullopt;
@@ -195,10 +213,8 @@ std::optional<int> read_arguments(int argc, char** argv, Options& o) {
       i = read_figures(argc, argv, i, o);
       continue;
     }
-    if (i + 1 == argc || !read_value(key, argv[i + 1], o)) {
-      return refuse(fmt::format(
-          "{}: unknown option, or its value is missing or out of range; see scsim --help", key));
-    }
+    const char* value = i + 1 < argc ? argv[i + 1] : nullptr;
+    if (value == nullptr || !read_value(key, value, o)) return refuse(fault_of(key, value));
     ++i;
   }
   return check_together(o);
@@ -274,11 +290,11 @@ base::Result<PolicyOptions> policy_with(const Options& o, const std::string& nam
 int measure_passes(Options& o) {
   constexpr int kPasses = 100;
   auto workloads = workloads_of(o);
-  if (!workloads) return fmt::print(stderr, "scsim: {}\n", workloads.error().message()), 1;
+  if (!workloads) return refuse(plain_text(workloads.error()));
   const Workload& workload = workloads->front();
   for (const std::string& name : split(o.policies, ',')) {
     const auto policy = policy_with(o, name);
-    if (!policy) return fmt::print(stderr, "scsim: {}\n", policy.error().message()), 2;
+    if (!policy) return refuse(plain_text(policy.error()));
     Machine machine(machine_options(*policy, workload.nodes));
     TimePoint now{std::chrono::hours{1}};
     for (const SimJob& job : workload.jobs) machine.submit(request_of(job, o.sim), now);
@@ -327,15 +343,17 @@ bool draw_figures(const Options& o, const std::vector<Result>& results) {
 
 int write_results(const Options& o, const std::vector<Result>& results, const LastRun& last) {
   if (o.json || o.figures.empty()) fmt::print("{}", o.json ? as_json(results) : as_table(results));
-  if (!draw_figures(o, results)) return 1;
-  if (!o.timeline.empty() && !write(o.timeline, as_timeline(results.back(), last.run))) return 1;
+  if (!draw_figures(o, results)) return base::kExitError;
+  if (!o.timeline.empty() && !write(o.timeline, as_timeline(results.back(), last.run))) {
+    return base::kExitError;
+  }
   const auto records = [&] { return as_records(last.workload, last.options, last.run); };
-  return o.records.empty() || write(o.records, records()) ? 0 : 1;
+  return o.records.empty() || write(o.records, records()) ? 0 : base::kExitError;
 }
 
 int run_all(Options& o) {
   auto workloads = workloads_of(o);
-  if (!workloads) return fmt::print(stderr, "scsim: {}\n", workloads.error().message()), 1;
+  if (!workloads) return refuse(plain_text(workloads.error()));
   std::vector<Result> results;
   LastRun last;
   for (const Workload& original : *workloads) {
@@ -345,11 +363,11 @@ int run_all(Options& o) {
       const Workload workload = at_load(original, load);
       for (const std::string& name : split(o.policies, ',')) {
         auto policy = policy_with(o, name);
-        if (!policy) return fmt::print(stderr, "scsim: {}\n", policy.error().message()), 2;
+        if (!policy) return refuse(plain_text(policy.error()));
         o.sim.policy = *policy;
         o.sim.seed = o.seed;
         auto run = timed(workload, o.sim);
-        if (!run) return fmt::print(stderr, "scsim: {}\n", run.error().message()), 1;
+        if (!run) return refuse(plain_text(run.error()));
         results.push_back(result_of(workload, o.sim, load, *run));
         if (!o.json)
           fmt::print(stderr, "{}", as_table({results.back()}).substr(as_table({}).size()));

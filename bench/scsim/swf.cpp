@@ -135,7 +135,8 @@ base::Result<Workload> read_swf(const std::string& path) {
   }
   if (got < 0) return base::fail(base::Errc::Malformed, "cannot read {}: broken gzip data", path);
   Workload out = parse_swf(text, path.substr(path.rfind('/') + 1));
-  if (out.jobs.empty()) return base::fail(base::Errc::Malformed, "{} holds no job", path);
+  if (out.jobs.empty())
+    return base::fail(base::Errc::Malformed, "{} has no job in the Standard Workload Format", path);
   return out;
 }
 

@@ -545,9 +545,9 @@ TEST(Cluster, CheckRefusesImpossibleRequestsWithOneClearLine) {
        "requested 3 cores per node (3 tasks x 1); the largest node has 2 (node00): -N 3 -n 6 may "
        "fit"},
       {"too many cores per task", [](auto& r) { r.cpus_per_task = 4; },
-       "requested 4 cores per node (1 tasks x 4); the largest node has 2 (node00)"},
+       "requested 4 cores per node (1 task x 4); the largest node has 2 (node00)"},
       {"too many tasks", [](auto& r) { r.tasks = 9, r.own_cores = true; },
-       "9 tasks with 1 cores each do not fit"},
+       "9 tasks with 1 core each do not fit"},
       {"too many on a core", [](auto& r) { r.nodes = 1, r.tasks = 257; },
        "requested 257 tasks per node; the largest node holds 256 (node00: 2 cores, 128 tasks per "
        "core)"},

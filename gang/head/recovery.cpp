@@ -5,6 +5,7 @@
 // This file is tested by placement_test.cpp and requeue_test.cpp.
 #include "gang/head/recovery.hpp"
 
+#include "base/text/plain.hpp"
 #include "gang/schedule/request_check.hpp"
 
 #include <algorithm>
@@ -80,10 +81,11 @@ void Recovery::recover_waiting(Job& job, const RecoveredJob& r, Step& step) {
   if (!shape) return ending_.end(job, {JobState::LaunchFailed, shape.error().context()}, step);
   job.shape = *shape;
   if (job.attempts + 1 >= base::kAttemptsPerJob) {  // as by a head that ends in each launch
-    return ending_.end(job,
-                       {JobState::LaunchFailed,
-                        fmt::format("it was launched {} times, which is the limit", job.attempts)},
-                       step);
+    return ending_.end(
+        job,
+        {JobState::LaunchFailed, fmt::format("it was launched {}, which is the limit",
+                                             base::counted(job.attempts, "time"))},
+        step);
   }
   if (!r.request.held) placer_.enqueue(job);
   if (r.state == JobState::Launching) step.job_changed(job.id);

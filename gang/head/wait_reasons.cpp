@@ -3,6 +3,7 @@
 
 #include "base/model/resources.hpp"
 #include "base/text/hostlist.hpp"
+#include "base/text/plain.hpp"
 #include "gang/schedule/request_check.hpp"
 
 #include <algorithm>
@@ -102,7 +103,7 @@ struct Reasons {
     }
     const std::uint32_t needed = std::max(1U, job.shape.nodes);
     if (usable < needed) {
-      out.push_back(fmt::format("needs {} nodes, {} can be used", needed, usable));
+      out.push_back(fmt::format("needs {}, {} can be used", base::counted(needed, "node"), usable));
     }
     if (has_spot) return;
     add_constraint();
@@ -174,8 +175,8 @@ struct Reasons {
     } else if (placer.is_kept_out(job)) {
       add_kept_rows();
     } else if (!job.overlay() && placer.matrix().row_count() >= placer.rows_for(job)) {
-      out.push_back(
-          fmt::format("too few free cores in each of the {} slots", placer.rows_for(job)));
+      out.push_back(fmt::format("too few free cores in each of the {}",
+                                base::counted(placer.rows_for(job), "slot")));
     }
     if (std::string why = placer.why_waits(job); !why.empty()) out.push_back(std::move(why));
     if (const auto ahead = placer.behind(job)) {

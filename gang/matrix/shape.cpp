@@ -1,6 +1,7 @@
 #include "gang/matrix/shape.hpp"
 
 #include "base/limits.hpp"
+#include "base/text/plain.hpp"
 
 #include <algorithm>
 #include <tuple>
@@ -123,8 +124,8 @@ base::Status open_range(const base::ResourceRequest& r, Shape& s) {
     s.nodes = std::max(s.nodes, divide_up(r.tasks, s.most_on_node));
   }
   if (s.most_nodes < s.nodes) {
-    return fail(Errc::Malformed, "requested at most {} nodes, but it needs {}", s.most_nodes,
-                s.nodes);
+    return fail(Errc::Malformed, "requested at most {}, but it needs {}",
+                base::counted(s.most_nodes, "node"), s.nodes);
   }
   const std::uint64_t tasks = std::uint64_t{s.most_nodes} * s.tasks_of_each_more;
   if (tasks > limits::kMaxTasksPerJob) {
@@ -156,11 +157,12 @@ base::Result<Shape> shape_of(const base::ResourceRequest& r) {
   }
   if (s.nodes == 0 && s.most_on_node > 0) s.nodes = divide_up(s.tasks, s.most_on_node);
   if (s.tasks < s.nodes) {
-    return fail(Errc::Malformed, "requested {} nodes, but only {} tasks", s.nodes, s.tasks);
+    return fail(Errc::Malformed, "requested {}, but only {}", base::counted(s.nodes, "node"),
+                base::counted(s.tasks, "task"));
   }
   if (s.most_on_node > 0 && std::uint64_t{s.nodes} * s.most_on_node < s.tasks) {
-    return fail(Errc::Malformed, "{} nodes with {} tasks each do not hold {} tasks", s.nodes,
-                s.most_on_node, s.tasks);
+    return fail(Errc::Malformed, "{} with {} each cannot hold {}", base::counted(s.nodes, "node"),
+                base::counted(s.most_on_node, "task"), base::counted(s.tasks, "task"));
   }
   s.scratch = scratch_share(r, s.nodes);
   return s;

@@ -3,6 +3,7 @@
 
 #include "base/model/resources.hpp"
 #include "base/text.hpp"
+#include "base/text/plain.hpp"
 #include "gang/resources/unit_book.hpp"
 
 #include <algorithm>
@@ -107,9 +108,9 @@ Result<void> check_demands(const NodeTable& nodes, const base::ResourceRequest& 
   }
   const Offered offered = offered_of(nodes, request, allowed, {});
   if (offered.nodes >= std::max(1U, count)) return {};
-  return fail(Errc::TooLarge, "requested {} nodes with {}; {} {} that", std::max(1U, count),
-              base::format_generic(request.generic), offered.nodes,
-              offered.nodes == 1 ? "has" : "have");
+  return fail(Errc::TooLarge, "requested {} with {}; {} {} that",
+              base::counted(std::max(1U, count), "node"), base::format_generic(request.generic),
+              offered.nodes, offered.nodes == 1 ? "has" : "have");
 }
 
 }  // namespace score::gang

@@ -79,7 +79,7 @@ TEST_P(Gres, WaitsForNodesThatAreDown) {
   b.pass(20s);
   const JobId job = b.submit(of({"right"}));
   EXPECT_EQ(b.state(job), JobState::Pending);
-  EXPECT_EQ(why(job), "needs 1 nodes, 0 can be used; constraint right: node01; down: node01");
+  EXPECT_EQ(why(job), "needs 1 node, 0 can be used; constraint right: node01; down: node01");
   b.silent.clear();
   b.connect(NodeId{1});
   EXPECT_EQ(b.state(job), JobState::Running);

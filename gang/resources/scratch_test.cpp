@@ -88,12 +88,12 @@ TEST_P(Scratch, AJobGoesToNodesThatHaveRoom) {
 
 TEST_P(Scratch, MoreThanTheClusterCouldEverGiveIsRefused) {
   EXPECT_EQ(refusal(wants(150, 1)),
-            "requested 150 of scratch per node; the largest node has 100 (node00): 150 takes 2 "
-            "nodes");
+            "requested 150 of scratch on 1 node; the largest node offers 100 (node00): -N 2 may "
+            "fit");
   EXPECT_EQ(refusal(wants(150, 2)), "");
   EXPECT_NE(refusal(wants(250, 4)), "") << "node 3 has 40";
   EXPECT_NE(refusal(wants(301, 3)), "");
-  EXPECT_NE(refusal(wants(UINT64_MAX, 1)).find(": 15.9E takes 184467440737095517 nodes"),
+  EXPECT_NE(refusal(wants(UINT64_MAX, 1)).find("of scratch; the 4 nodes that can be used offer"),
             std::string::npos)
       << refusal(wants(UINT64_MAX, 1));
   for (std::uint32_t n = 0; n < 4; ++n) offer(n, 0);

@@ -3,6 +3,7 @@
 
 #include "base/limits.hpp"
 #include "base/model/resources.hpp"
+#include "base/text/plain.hpp"
 #include "gang/resources/demands.hpp"
 #include "gang/resources/unit_book.hpp"
 
@@ -102,6 +103,7 @@ struct Largest {
   const Node* cores = nullptr;   // the node with most
   const Node* memory = nullptr;  // likewise
   const Node* scratch = nullptr;
+  base::Bytes all_scratch{0};
 };
 
 Largest largest_of(const Check& c) {
@@ -111,6 +113,7 @@ Largest largest_of(const Check& c) {
     const Node& node = c.nodes[index];
     ++largest.count;
     largest.all_seen &= node.seen;
+    largest.all_scratch = largest.all_scratch + node.info.scratch;
     if (largest.cores == nullptr || node.info.cores > largest.cores->info.cores) {
       largest.cores = &node;
     }
@@ -132,15 +135,21 @@ std::string advice(const Shape& shape, const Largest& largest) {
   return fmt::format(": -N {} -n {} may fit", needed, shape.tasks);
 }
 
-std::string too_much_scratch(const Check& c, const Shape& shape, const Node& largest) {
+std::string too_much_scratch(const Check& c, const Shape& shape, const Largest& all_nodes) {
+  const Node& largest = *all_nodes.scratch;
   const base::Bytes most = largest.info.scratch;
   if (most == base::Bytes{0}) return "no node offers scratch ([pario] in its scored.toml)";
   const std::uint64_t all = c.request.scratch.value();
   const std::uint64_t needed = all / most.value() + (all % most.value() > 0 ? 1 : 0);
+  if (needed > all_nodes.count) {
+    return fmt::format("requested {} of scratch; the {} that can be used offer {} in all",
+                       base::human_bytes(c.request.scratch), base::counted(all_nodes.count, "node"),
+                       base::human_bytes(all_nodes.all_scratch));
+  }
   return fmt::format(
-      "requested {} of scratch per node; the largest node has {} ({}): {} takes {} nodes",
-      base::human_bytes(shape.scratch), base::human_bytes(most), largest.info.name,
-      base::human_bytes(c.request.scratch), needed);
+      "requested {} of scratch on {}; the largest node offers {} ({}): -N {} may fit",
+      base::human_bytes(c.request.scratch), base::counted(std::max(1U, shape.nodes), "node"),
+      base::human_bytes(most), largest.info.name, needed);
 }
 
 // One line that says what is too much of it.
@@ -152,7 +161,7 @@ base::Error no_room(const Check& c, const Shape& shape) {
                 largest.memory->info.name);
   }
   if (largest.all_seen && shape.scratch > largest.scratch->info.scratch) {
-    return fail(Errc::TooLarge, "{}", too_much_scratch(c, shape, *largest.scratch));
+    return fail(Errc::TooLarge, "{}", too_much_scratch(c, shape, largest));
   }
   const std::uint32_t on_node =
       shape.nodes == 0 ? 1 : (shape.tasks + shape.nodes - 1) / shape.nodes;
@@ -163,20 +172,19 @@ base::Error no_room(const Check& c, const Shape& shape) {
       largest.all_seen ? tasks_on_cores(crowded, largest.cores->info.cores) : 0;
   if (c.may_share && most > 0 && on_node > most) {
     return fail(Errc::TooLarge,
-                "requested {} tasks per node; the largest node holds {} ({}: {} cores, {} tasks "
-                "per core)",
-                on_node, most, largest.cores->info.name, largest.cores->info.cores,
-                limits::kMaxTasksPerCore);
+                "requested {} per node; the largest node holds {} ({}: {}, {} tasks per core)",
+                base::counted(on_node, "task"), most, largest.cores->info.name,
+                base::counted(largest.cores->info.cores, "core"), limits::kMaxTasksPerCore);
   }
   if (largest.all_seen && !c.request.overlay && cores > largest.cores->info.cores) {
-    return fail(Errc::TooLarge,
-                "requested {} cores per node ({} tasks x {}); the largest node has {} ({}){}",
-                cores, on_node, shape.cpus_per_task, largest.cores->info.cores,
-                largest.cores->info.name, advice(shape, largest));
+    return fail(Errc::TooLarge, "requested {} per node ({} x {}); the largest node has {} ({}){}",
+                base::counted(cores, "core"), base::counted(on_node, "task"), shape.cpus_per_task,
+                largest.cores->info.cores, largest.cores->info.name, advice(shape, largest));
   }
   return fail(
-      Errc::TooLarge, "{} tasks with {} cores each do not fit on the {} nodes that qualify{}",
-      shape.tasks, shape.cpus_per_task, largest.count,
+      Errc::TooLarge, "{} with {} each do not fit on the {} that can be used{}",
+      base::counted(shape.tasks, "task"), base::counted(shape.cpus_per_task, "core"),
+      base::counted(largest.count, "node"),
       c.may_share ? fmt::format(" (at most {} share a core)", limits::kMaxTasksPerCore) : "");
 }
 
@@ -193,7 +201,8 @@ Result<void> check_room(const Check& c, Shape& shape) {
                                        : std::count(c.allowed.begin(), c.allowed.end(), true);
   const std::uint32_t wanted = std::max(1U, shape.nodes);
   if (count < std::ptrdiff_t{wanted}) {
-    return fail(Errc::TooLarge, "requested {} nodes; {} {}", wanted, what_leaves(c), count);
+    return fail(Errc::TooLarge, "requested {}; {} {}", base::counted(wanted, "node"),
+                what_leaves(c), count);
   }
   if (c.request.overlay && shape.scratch > base::Bytes{0}) {
     return fail(Errc::Unsupported, "a job that takes no cores gets no scratch");

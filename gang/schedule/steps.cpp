@@ -1,6 +1,7 @@
 // A step is placed by Room like every job, but inside another one.
 // This file is tested by gang/head/steps_test.cpp.
 #include "base/limits.hpp"
+#include "base/text/plain.hpp"
 #include "gang/schedule/request_check.hpp"
 #include "gang/schedule/room.hpp"
 
@@ -151,11 +152,11 @@ Result<Shape> check_step(const JobTable& jobs, const NodeTable& nodes,
   step.allowed = allowed_nodes(nodes, request);
   std::vector<Candidate> room = candidates_of(*allocation, step, allocation->cells.cores);
   if (choose(*shape, room)) return shape;
-  return fail(Errc::TooLarge,
-              "the step needs {} tasks with {} cores each on {} nodes; job {} has {} cores on {} "
-              "nodes",
-              shape->tasks, shape->cpus_per_task, std::max(1U, shape->nodes), id,
-              core_count(*allocation), allocation->cells.nodes.size());
+  return fail(Errc::TooLarge, "the step needs {} with {} each on {}; job {} has {} on {}",
+              base::counted(shape->tasks, "task"), base::counted(shape->cpus_per_task, "core"),
+              base::counted(std::max(1U, shape->nodes), "node"), id,
+              base::counted(core_count(*allocation), "core"),
+              base::counted(allocation->cells.nodes.size(), "node"));
 }
 
 std::optional<Spot> Room::spot_inside(const Job& step) const {

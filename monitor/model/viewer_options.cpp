@@ -4,6 +4,8 @@
 #include "base/text.hpp"
 #include "monitor/model/json_input.hpp"
 
+#include <fmt/ranges.h>
+
 #include <array>
 #include <charconv>
 #include <cmath>
@@ -123,7 +125,8 @@ Result<std::uint32_t> parse_parts(std::string_view text) {
     std::size_t index = 0;
     while (index < kParts && kPartNames[index] != word) ++index;
     if (index == kParts && word != "cluster") {
-      return fail(Errc::Malformed, "no part '{}'", escape_terminal(word, 40));
+      return fail(Errc::Malformed, "'{}' is not a part; the parts are cluster, {}",
+                  escape_terminal(word, 40), fmt::join(kPartNames, ", "));
     }
     if (index < kParts) parts |= 1U << index;
   }

@@ -37,21 +37,27 @@ Result<std::string> find_command(const std::string& name) {
   return find_executable(name, path == nullptr ? "/usr/bin:/bin" : path);
 }
 
-Result<DocumentSource> DocumentSource::from_command(const std::vector<std::string>& words) {
+Result<DocumentSource> DocumentSource::from_command(const std::vector<std::string>& words,
+                                                    bool keeps_messages) {
   auto path = find_command(words.front());
   if (!path) return path.error();
   auto pipe = make_pipe();
   if (!pipe) return pipe.error();
+  auto messages = make_pipe();
+  if (!messages) return messages.error();
+  if (auto set = set_nonblocking(messages->read.get(), true); !set) return set.error();
   SpawnSpec spec;
   spec.path = *path;
   spec.argv = words;
   spec.environment = own_environment();
-  spec.fds = {{pipe->write.get(), STDOUT_FILENO}, {STDERR_FILENO, STDERR_FILENO}};
+  spec.fds = {{pipe->write.get(), STDOUT_FILENO},
+              {keeps_messages ? messages->write.get() : STDERR_FILENO, STDERR_FILENO}};
   spec.die_with_parent = true;
   auto spawned = spawn(spec);
   if (!spawned) return spawned.error().error;
   DocumentSource source(std::move(pipe->read));
   source.child_ = std::move(*spawned);
+  if (keeps_messages) source.messages_ = std::move(messages->read);
   return source;
 }
 
@@ -80,6 +86,28 @@ bool DocumentSource::read() {
   line_ = pending_.substr(first, end - first);
   pending_.erase(0, end + 1);
   return true;
+}
+
+void DocumentSource::read_messages() {
+  std::array<char, kReadBytes> buffer;
+  for (;;) {
+    const ssize_t got = ::read(messages_.get(), buffer.data(), buffer.size());
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0 && errno == EAGAIN) break;
+    if (got <= 0) {
+      messages_.reset();
+      break;
+    }
+    pending_message_.append(buffer.data(), static_cast<std::size_t>(got));
+    if (pending_message_.size() > kMaxPending) pending_message_.clear();
+  }
+  for (auto end = pending_message_.find('\n'); end != std::string::npos;
+       end = pending_message_.find('\n')) {
+    message_ = pending_message_.substr(0, end);
+    pending_message_.erase(0, end + 1);
+    const auto name = message_.find(": ");
+    if (name != std::string::npos) message_.erase(0, name + 2);
+  }
 }
 
 std::optional<std::string> DocumentSource::newest() {

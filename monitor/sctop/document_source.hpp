@@ -12,8 +12,10 @@ namespace score::sctop {
 
 class DocumentSource {
  public:
-  // words: of the command, found beside this program or in PATH. Errors: of spawn(), errno codes.
-  static Result<DocumentSource> from_command(const std::vector<std::string>& words);
+  // words: of the command, found beside this program or in PATH. What it writes to standard error
+  // goes to ours, or with `keeps_messages` to message(). Errors: of spawn(), errno codes.
+  static Result<DocumentSource> from_command(const std::vector<std::string>& words,
+                                             bool keeps_messages);
   static Result<DocumentSource> from_file(const std::string& path);
   ~DocumentSource();
   DocumentSource(DocumentSource&&) = default;
@@ -26,6 +28,15 @@ class DocumentSource {
   // The newest whole line since the last call.
   std::optional<std::string> newest();
 
+  // Readable when the command has written a message; -1: there are none.
+  [[nodiscard]] int message_descriptor() const { return messages_.get(); }
+
+  // Reads messages, without waiting.
+  void read_messages();
+
+  // The last one, without the command's name; empty: there was none.
+  [[nodiscard]] const std::string& message() const { return message_; }
+
  private:
   explicit DocumentSource(UniqueFd input) : input_(std::move(input)) {}
 
@@ -33,6 +44,8 @@ class DocumentSource {
   std::optional<SpawnedProcess> child_;
   std::string pending_;
   std::optional<std::string> line_;
+  UniqueFd messages_;
+  std::string pending_message_, message_;
 };
 
 // A command of this project: beside this program if it is there, else of PATH.

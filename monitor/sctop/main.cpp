@@ -1,14 +1,19 @@
 // sctop: the cluster live in a terminal. A view of what `score top --json` prints.
 
 #include "base/exit_codes.hpp"
+#include "base/text.hpp"
+#include "base/text/plain.hpp"
 #include "monitor/sctop/curses_screen.hpp"
 #include "monitor/sctop/document_source.hpp"
 #include "monitor/sctop/view.hpp"
 
 #include <CLI/CLI.hpp>
+#include <fmt/format.h>
 
 #include <chrono>
 #include <cstdio>
+#include <cstdlib>
+#include <optional>
 #include <poll.h>
 #include <unistd.h>
 
@@ -42,7 +47,7 @@ score::Result<DocumentSource> open_source(const Options& options) {
   if (options.once) words.emplace_back("--once");
   if (!options.once) words.insert(words.end(), {"--rate", options.rate});
   if (!options.server.empty()) words.insert(words.end(), {"--server", options.server});
-  return DocumentSource::from_command(words);
+  return DocumentSource::from_command(words, !options.once);
 }
 
 void print_plain(const std::vector<Line>& lines) {
@@ -61,7 +66,7 @@ int show_once(DocumentSource& source, const Options& options) {
   }
   if (!line) return score::kExitError;  // the command said why
   const auto model = parse_document(*line);
-  if (!model) return complain(model.error().message());
+  if (!model) return complain(plain_text(model.error()));
   const std::size_t lines = 12 + model->rows.size() + model->jobs.size() + model->nodes.size();
   auto screen = render(*model, ViewState(), {.lines = lines, .columns = options.columns});
   screen.pop_back();  // the keys
@@ -93,13 +98,19 @@ class Live {
       const auto silence = Clock::now() - heard_;
       view_.silent_s = silence < kSilence ? 0 : std::chrono::floor<Seconds>(silence).count();
       screen.show(render(model_, view_, screen.size()));
-      pollfd waiting[] = {{STDIN_FILENO, POLLIN, 0}, {source_.descriptor(), POLLIN, 0}};
-      poll(waiting, 2, kWaitMs);
+      pollfd waiting[] = {{STDIN_FILENO, POLLIN, 0},
+                          {source_.descriptor(), POLLIN, 0},
+                          {source_.message_descriptor(), POLLIN, 0}};
+      poll(waiting, 3, kWaitMs);
       if ((waiting[0].revents & (POLLHUP | POLLERR)) != 0) return "";
       while (const auto key = screen.next_key()) {
         if (const auto action = press(view_, *key, model_); action.cancel != 0) {
           cancel(action.cancel, options_);
         }
+      }
+      if (waiting[2].revents != 0) {
+        source_.read_messages();
+        view_.trouble = source_.message();
       }
       if (waiting[1].revents != 0 && !take()) return why_;
     }
@@ -109,15 +120,19 @@ class Live {
  private:
   bool take() {
     if (!source_.read()) {
-      why_ = "the stream ended";
+      source_.read_messages();
+      why_ = source_.message().empty() ? "the stream ended" : source_.message();
       return false;
     }
     const auto line = source_.newest();
-    if (line) heard_ = Clock::now();
+    if (line) {
+      heard_ = Clock::now();
+      view_.trouble.clear();
+    }
     if (!line || view_.paused) return true;
     auto model = parse_document(*line);
     if (!model) {
-      why_ = model.error().message();
+      why_ = plain_text(model.error());
       return false;
     }
     model_ = std::move(*model);
@@ -132,23 +147,56 @@ class Live {
   std::string why_;
 };
 
+std::string check_number(const std::string& text, double least, double most) {
+  char* end = nullptr;
+  const double value = std::strtod(text.c_str(), &end);
+  if (!text.empty() && *end == '\0' && value >= least && value <= most) return "";
+  return fmt::format("'{}' is not a number from {:g} to {:g}", score::escape_terminal(text, 80),
+                     least, most);
+}
+
+// A value: the status to end with now.
+std::optional<int> parse(CLI::App& app, int argc, char** argv) {
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::Success& asked) {  // --help, --version
+    return app.exit(asked);
+  } catch (const CLI::ExtrasError& error) {
+    const auto rest = app.remaining();
+    const std::string word = rest.empty() ? error.what() : rest.front();
+    return complain(fmt::format("{} '{}' (try sctop --help)",
+                                word.starts_with('-') ? "unknown option" : "unexpected argument",
+                                score::escape_terminal(word, 200)));
+  } catch (const CLI::ArgumentMismatch& error) {
+    const std::string_view what = error.what();
+    return complain(
+        fmt::format("{} needs a value (try sctop --help)", what.substr(0, what.find(':'))));
+  } catch (const CLI::ParseError& error) {
+    return complain(
+        fmt::format("{} (try sctop --help)", score::escape_terminal(error.what(), 400)));
+  }
+  return std::nullopt;
+}
+
 int run(int argc, char** argv) {
   Options options;
   CLI::App app{"Shows the cluster live in the terminal"};
   app.set_version_flag("--version", "scored " SCORE_VERSION);
   app.add_flag("--once", options.once, "Print one screen as text, then exit");
-  app.add_option("--rate", options.rate, "Updates per second, 0.1 to 10")->type_name("N");
+  app.add_option("--rate", options.rate, "Updates per second, 0.1 to 10")
+      ->type_name("N")
+      ->check([](const std::string& text) { return check_number(text, 0.1, 10); });
   app.add_option("--server", options.server, "Socket or address of the head")->type_name("WHERE");
   app.add_option("--input", options.input, "Show documents of a file (-: standard input) instead")
       ->type_name("FILE");
   app.add_option("--columns", options.columns, "Width of the output of --once")
-      ->check(CLI::Range(40, 1000))
+      ->check([](const std::string& text) { return check_number(text, 40, 1000); })
       ->type_name("N");
-  CLI11_PARSE(app, argc, argv);
+  if (const auto code = parse(app, argc, argv)) return *code;
   auto source = open_source(options);
-  if (!source) return complain(source.error().message());
+  if (!source) return complain(plain_text(source.error()));
   if (options.once) return show_once(*source, options);
-  if (auto opened = CursesScreen::open(); !opened) return complain(opened.error().message());
+  if (auto opened = CursesScreen::open(); !opened) return complain(plain_text(opened.error()));
   const auto why = Live(*source, options).run();
   return why.empty() ? 0 : complain(why);
 }

@@ -54,9 +54,10 @@ void add_header(std::vector<Line>& out, const Model& model, const ViewState& vie
                                  model.quantum_s * 1e3, model.slots);
   out.push_back({{"sctop ", Style::Strong},
                  {shown(model.cluster), Style::Strong},
-                 {view.paused         ? "  PAUSED"
-                  : view.silent_s > 0 ? fmt::format("  NO ANSWER FOR {} s", view.silent_s)
-                                      : std::string(),
+                 {!view.trouble.empty() ? "  " + shown(view.trouble)
+                  : view.paused         ? "  PAUSED"
+                  : view.silent_s > 0   ? fmt::format("  NO ANSWER FOR {} s", view.silent_s)
+                                        : std::string(),
                   Style::Bad},
                  {model.is_virtual && !is_narrow ? " (virtual nodes)" : ""},
                  {fmt::format("{}  nodes {}/{}  {:.1f} switches/s  lost {}", turns, model.nodes_up,

@@ -34,6 +34,7 @@ struct ViewState {
   bool types_filter = false;
   bool shows_help = false;
   bool paused = false;
+  std::string trouble;           // with the connection, for people; empty: none
   std::int64_t silent_s = 0;     // for so long no document came; 0: as many as there should be
   std::int64_t asks_cancel = 0;  // the job that is cancelled if the next key is y; 0: none
   std::size_t chosen = 0;        // line of the job list

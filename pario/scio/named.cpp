@@ -1,5 +1,6 @@
 #include "pario/scio/named.hpp"
 
+#include "pario/client/link.hpp"
 #include "pario/client/pario.h"
 
 #include <climits>
@@ -137,9 +138,14 @@ int run_command(std::vector<std::string> words, const std::string& input) {
   return is_given ? WEXITSTATUS(status) : 127;
 }
 
-void start_servers(const VolumeDescription& volume, const std::string& text,
-                   const std::string& launcher) {
-  std::string failed;
+std::string address_of(const VolumeDescription& volume, std::size_t index) {
+  return volume.servers[index].host + ":" + volume.servers[index].port;
+}
+
+// Those that did not start, by their places in the volume.
+std::vector<std::size_t> start_servers(const VolumeDescription& volume, const std::string& text,
+                                       const std::string& launcher) {
+  std::vector<std::size_t> failed;
   for (std::size_t index = 0; index < volume.servers.size(); ++index) {
     const std::string& host = volume.servers[index].host;
     const std::string directory =
@@ -152,11 +158,38 @@ void start_servers(const VolumeDescription& volume, const std::string& text,
           std::string("--background")}) {
       words.push_back(word);
     }
-    if (run_command(words, text) != 0) failed += " " + host + ":" + volume.servers[index].port;
+    if (run_command(words, text) != 0) failed.push_back(index);
   }
-  if (!failed.empty()) {
-    throw "not all servers were started:" + failed + "; try scio start " + volume.name;
+  return failed;
+}
+
+std::string addresses_of(const VolumeDescription& volume, const std::vector<std::size_t>& which) {
+  std::string text;
+  for (const std::size_t index : which) text += " " + address_of(volume, index);
+  return text;
+}
+
+// The server ends and removes what it has. An errno code; 0: it has agreed.
+int destroy_server(const VolumeDescription& volume, std::size_t index) {
+  Link link(volume, static_cast<std::uint32_t>(index), Transport::Tcp);
+  if (const int error = link.open()) return error;
+  Call call;
+  call.request.op = Op::Destroy;
+  call.request.id = kRootId;
+  link.start(call);
+  link.finish(call);
+  return call.error;
+}
+
+// Removes those servers of a new volume that did start. Gives those that could not be removed.
+std::vector<std::size_t> undo_servers(const VolumeDescription& volume,
+                                      const std::vector<std::size_t>& failed) {
+  std::vector<std::size_t> left;
+  for (std::size_t index = 0; index < volume.servers.size(); ++index) {
+    const bool has_started = std::ranges::find(failed, index) == failed.end();
+    if (has_started && destroy_server(volume, index) != 0) left.push_back(index);
   }
+  return left;
 }
 
 std::string text_of(const std::string& path) {
@@ -218,7 +251,17 @@ void create_named(const NewVolume& wanted) {
   VolumeDescription volume;
   std::string message;
   static_cast<void>(parse_volume(text, volume, message));
-  start_servers(volume, text, wanted.launcher);
+  const auto failed = start_servers(volume, text, wanted.launcher);
+  if (failed.empty()) return;
+  const auto left = undo_servers(volume, failed);
+  const std::string what =
+      "the volume was not made: these servers did not start:" + addresses_of(volume, failed);
+  if (!left.empty()) {
+    throw what + "; these run and could not be removed:" + addresses_of(volume, left) +
+        " (scio destroy --force " + wanted.name + " forgets the volume)";
+  }
+  ::unlink((folder + "/" + wanted.name).c_str());
+  throw what;
 }
 
 void start_named(const std::string& name, const std::string& launcher) {
@@ -226,7 +269,10 @@ void start_named(const std::string& name, const std::string& launcher) {
   if (volume.directory.empty()) {
     throw name + ": its servers are started by hand; see scored-pario(8)";
   }
-  start_servers(volume, text_of(volume_path(name)), launcher);
+  const auto failed = start_servers(volume, text_of(volume_path(name)), launcher);
+  if (failed.empty()) return;
+  throw "not all servers were started:" + addresses_of(volume, failed) + "; try scio start " +
+      volume.name;
 }
 
 void list_named() {

@@ -27,7 +27,8 @@ struct NewVolume {
 
 // The text of the description, with a fresh key.
 std::string describe(const NewVolume& wanted);
-// Stores the description and starts the servers.
+// Stores the description and starts the servers. If one does not start, the others are removed, and
+// the description too.
 void create_named(const NewVolume& wanted);
 // Starts those servers of the volume that do not run.
 void start_named(const std::string& name, const std::string& launcher);

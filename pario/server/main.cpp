@@ -40,6 +40,7 @@ constexpr const char* kUsage =
 
 pario::Server* running = nullptr;
 bool goes_to_background = false;
+bool has_made_directory = false;  // by --background
 
 void on_signal(int) {
   if (running != nullptr) running->stop();
@@ -119,7 +120,8 @@ pario::ServerOptions parse(int argc, char** argv) {
 // The parent waits until the child works or has failed. Gives the end of a pipe that says so.
 int go_to_background(const std::string& directory) {
   std::array<int, 2> ends{};
-  if (::mkdir(directory.c_str(), 0700) != 0 && errno != EEXIST) {
+  has_made_directory = ::mkdir(directory.c_str(), 0700) == 0;
+  if (!has_made_directory && errno != EEXIST) {
     fail_usage(directory + ": " + std::strerror(errno));
   }
   const int log =
@@ -182,6 +184,7 @@ int main(int argc, char** argv) {
   }
   if (started != 0) {
     std::fprintf(stderr, "scored-pario: %s\n", message.c_str());
+    if (has_made_directory) server.remove_all();  // a start that failed leaves nothing
     return kExitError;
   }
   report_start(pipe);

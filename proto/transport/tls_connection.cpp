@@ -138,6 +138,9 @@ Result<TcpListener> TcpListener::open(asio::any_io_executor executor, const TcpE
   tcp::acceptor acceptor(executor);
   acceptor.open(endpoint.protocol(), ec);
   if (!ec) acceptor.set_option(asio::socket_base::reuse_address(true), ec);
+  // "::" accepts IPv4 too, whatever the sysctl net.ipv6.bindv6only says.
+  const bool is_any_v6 = address.is_v6() && address.is_unspecified();
+  if (!ec && is_any_v6) acceptor.set_option(asio::ip::v6_only(false), ec);
   if (!ec) acceptor.bind(endpoint, ec);
   if (!ec) acceptor.listen(kBacklog, ec);
   if (ec) return base::fail(ec, "listen on {}", format_endpoint(where));

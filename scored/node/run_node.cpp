@@ -3,6 +3,7 @@
 #include "base/os/fd.hpp"
 #include "base/os/log.hpp"
 #include "base/os/priority.hpp"
+#include "base/text/plain.hpp"
 #include "proto/transport/key_ring.hpp"
 #include "scored/journal/journal.hpp"
 #include "scored/node/config.hpp"
@@ -29,7 +30,7 @@ constexpr int kBadUsage = 2;
 constexpr int kNice = -10;
 
 int refuse(int status, const Error& error) {
-  const std::string line = fmt::format("scored: node: {}\n", error.message());
+  const std::string line = fmt::format("scored: node: {}\n", plain_text(error));
   [[maybe_unused]] const auto written = write_all(STDERR_FILENO, line);
   return status;
 }

@@ -1,7 +1,7 @@
 #include "scout/commands/account_sums.hpp"
 
 #include "base/text.hpp"
-#include "base/time.hpp"
+#include "scout/session/words.hpp"
 
 #include <algorithm>
 
@@ -12,8 +12,9 @@ namespace {
 constexpr double kSecond = 1e9;
 constexpr double kHour = 3600;
 
+// As the column "ended" shows it.
 std::string day_of(std::int64_t wall_ns) {
-  return format_wall(WallTime(Duration(wall_ns))).substr(0, 10);  // YYYY-MM-DD
+  return local_time(wall_ns).substr(0, 10);  // YYYY-MM-DD
 }
 
 }  // namespace

@@ -26,7 +26,7 @@ class AccountSums {
   // "user,account,day", in any order; rows are sorted so. Errors: Malformed.
   [[nodiscard]] static Result<AccountSums> by(std::string_view keys);
 
-  // The day is that of its end, in local time.
+  // The day is that of its end, in the time zone of this process.
   void add(const wire::AccountingRow& row);
 
   [[nodiscard]] std::vector<AccountSum> rows() const;

@@ -2,6 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdlib>
+#include <ctime>
+
 namespace score::scout {
 namespace {
 
@@ -49,6 +52,22 @@ TEST(AccountSums, ADayIsThatOfTheEnd) {
   ASSERT_EQ(rows.size(), 2U);
   EXPECT_EQ(rows[0].day.size(), 10U);
   EXPECT_LT(rows[0].day, rows[1].day);
+}
+
+TEST(AccountSums, ADayBeginsWhereTheReaderIs) {
+  const auto day_in = [](const char* zone) {
+    ::setenv("TZ", zone, 1);
+    ::tzset();
+    auto sums = AccountSums::by("day");
+    sums->add(row("bob", "", kNoon));
+    return sums->rows().at(0).day;
+  };
+  EXPECT_EQ(day_in("UTC"), "2026-09-21");
+  EXPECT_EQ(day_in("XXX-14"), "2026-09-22");
+  EXPECT_EQ(day_in("XXX+14"), "2026-09-21");
+  EXPECT_EQ(day_in("XXX+15"), "2026-09-20");
+  ::unsetenv("TZ");
+  ::tzset();
 }
 
 TEST(AccountSums, CountTasksWhereCoresAreNotKnown) {

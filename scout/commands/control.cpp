@@ -20,26 +20,26 @@ struct ControlOptions {
 
 Result<int> control(HeadLink& head, const Invocation& invocation, const ControlOptions& options,
                     wire::ControlJob::What what) {
-  std::vector<std::uint64_t> ids;
   for (const auto& word : options.jobs) {
     const auto named = parse_job_word(word);
-    if (!named) return named.error();
-    if (named->step) {
+    if (named && named->step) {
       return fail(Errc::Malformed, "{} is a step: name its job", escape_terminal(word, 80));
     }
-    const auto id = find_job(head, *named);
-    if (!id) return id.error();
-    ids.push_back(*id);
   }
-  return for_each_job(invocation, options.common, ids, [&](std::uint64_t id) -> Result<void> {
-    wire::ControlJob request;
-    request.set_job(id);
-    request.set_what(what);
-    request.set_weight(options.weight);
-    request.set_priority(options.priority);
-    if (const auto done = head.ask<wire::Done>(request); !done) return done.error();
-    return {};
-  });
+  int code = kExitOk;
+  const auto ids = known_jobs(invocation, head, options.jobs, code);
+  if (!ids) return ids.error();
+  const int done =
+      for_each_job(invocation, options.common, *ids, [&](std::uint64_t id) -> Result<void> {
+        wire::ControlJob request;
+        request.set_job(id);
+        request.set_what(what);
+        request.set_weight(options.weight);
+        request.set_priority(options.priority);
+        if (const auto done = head.ask<wire::Done>(request); !done) return done.error();
+        return {};
+      });
+  return done != kExitOk ? done : code;
 }
 
 int control_main(const Invocation& invocation, wire::ControlJob::What what,

@@ -1,4 +1,5 @@
 // score job JOB: one readable page about one job. score info: the cluster.
+#include "base/text/plain.hpp"
 #include "scout/commands/commands.hpp"
 #include "scout/session/job_views.hpp"
 #include "scout/session/session.hpp"
@@ -29,8 +30,9 @@ std::vector<Event> events_of(const wire::JobStatus& job) {
   if (!events.empty()) return events;
   events.push_back({job.submitted_wall_ns(), fmt::format("accepted as job {}", job.job())});
   if (job.started_wall_ns() > 0) {
-    events.push_back({job.started_wall_ns(),
-                      fmt::format("{} tasks started on {}", job.tasks(), node_list(job))});
+    events.push_back(
+        {job.started_wall_ns(),
+         fmt::format("{} started on {}", counted(job.tasks(), "task"), node_list(job))});
   }
   if (job.ended_wall_ns() > 0) {
     const auto why = all_reasons(job);
@@ -42,10 +44,9 @@ std::vector<Event> events_of(const wire::JobStatus& job) {
 }
 
 Result<int> show_job(HeadLink& head, const JobOptions& options) {
-  const auto list = ask_words(head, {options.job});
-  if (!list) return list.error();
-  if (list->jobs().empty()) return fail(Errc::NotFound, "no job {}", options.job);
-  const auto& job = list->jobs(0);
+  const auto found = ask_word(head, options.job);
+  if (!found) return found.error();
+  const wire::JobStatus& job = *found;
   const auto events = events_of(job);
   if (options.common.json) {
     JsonWriter json;
@@ -107,9 +108,9 @@ std::string info_page(const wire::Info& info) {
                                  escape_terminal(info.version(), 80),
                                  info.virtual_cluster() ? " (virtual nodes)" : "");
   page += fmt::format("nodes   {} up of {}\n", info.nodes_up(), info.nodes_known());
-  page += fmt::format("slice   {}, {} slots, cycle {}, epoch {}\n",
-                      format_duration(Duration(info.quantum_ns())), info.max_slots(),
-                      format_duration(Duration(info.cycle_ns())), info.epoch());
+  page += fmt::format(
+      "slice   {}, {}, cycle {}, epoch {}\n", format_duration(Duration(info.quantum_ns())),
+      counted(info.max_slots(), "slot"), format_duration(Duration(info.cycle_ns())), info.epoch());
   page += fmt::format("jobs    {} active\n", info.jobs_active());
   page += fmt::format("fill    {}\n", fill_words(info));
   for (const auto& slice : info.slices()) {
@@ -118,8 +119,8 @@ std::string info_page(const wire::Info& info) {
     for (const auto job : slice.jobs()) page += fmt::format(" {}", job);
     page += "\n";
   }
-  page += fmt::format("limits  per user: weight {}, priority {}, {} jobs, queues: {}\n",
-                      info.max_weight(), info.max_priority(), info.max_jobs(),
+  page += fmt::format("limits  per user: weight {}, priority {}, {}, queues: {}\n",
+                      info.max_weight(), info.max_priority(), counted(info.max_jobs(), "job"),
                       escape_terminal(fmt::format("{}", fmt::join(info.queues(), " ")), 80));
   if (!info.dashboard_url().empty()) {
     page += fmt::format("web     {}\n", escape_terminal(info.dashboard_url(), 200));

@@ -92,7 +92,7 @@ std::string reservations_page(const wire::ReservationList& list, const CommonOpt
   };
   std::vector<const Column<Row>*> columns;
   for (const auto& column : all) columns.push_back(&column);
-  return make_table(columns, list.reservations()).to_text(!options.no_header, output_width());
+  return make_table(columns, list.reservations()).to_text(table_style(options));
 }
 
 std::string reservations_json(const wire::ReservationList& list, WallTime now) {

@@ -1,9 +1,12 @@
 // scacct: accounting of ended jobs. Prints page by page, so that a year of jobs takes no more
 // memory than an hour.
+#include "base/text/index_set.hpp"
 #include "base/text/json_writer.hpp"
+#include "base/text/plain.hpp"
 #include "base/time.hpp"
 #include "scout/commands/account_sums.hpp"
 #include "scout/commands/commands.hpp"
+#include "scout/session/job_filter.hpp"
 #include "scout/session/session.hpp"
 #include "scout/session/text_table.hpp"
 #include "scout/session/words.hpp"
@@ -22,13 +25,17 @@ constexpr const char* kOwnFields = "job,name,state,exit,nodes,tasks,elapsed,sche
 constexpr const char* kAllFields =
     "job,user,account,name,state,exit,nodes,tasks,elapsed,scheduled,share,cpu";
 
+constexpr const char* kDefaultSince = "1d";
+constexpr std::uint32_t kMostTasks = 1'000'000;  // of an array, as parse_job_word()
+
 struct AccountOptions {
   CommonOptions common;
   bool all_users = false;
   bool csv = false;
-  std::string since = "1d";
+  std::string since;  // empty: kDefaultSince; for jobs that are named, no limit
   std::string until;
   std::string by;
+  JobFilter filter;
 };
 
 struct Period {
@@ -72,10 +79,11 @@ Columns columns_for(bool plain) {
          return is_task ? fmt::format("{}_{}", r.array_job(), r.array_task())
                         : std::to_string(r.job());
        }},
-      {"user", "USER", kLeft, [](const Row& r) { return r.user_name(); }},
-      {"account", "ACCOUNT", kLeft, [](const Row& r) { return r.account(); }},
-      {"name", "NAME", kLeft, [](const Row& r) { return r.name(); }},
-      {"state", "STATE", kLeft, [](const Row& r) { return std::string(state_word(r.state())); }},
+      {"user", "USER", kLeft, [](const Row& r) { return r.user_name(); }, true},
+      {"account", "ACCOUNT", kLeft, [](const Row& r) { return r.account(); }, true},
+      {"name", "NAME", kLeft, [](const Row& r) { return r.name(); }, true},
+      {"state", "STATE", kLeft, [](const Row& r) { return std::string(state_word(r.state())); },
+       false, [](const Row& r) { return state_tint(r.state()); }},
       {"exit", "EXIT", kRight, [](const Row& r) { return std::to_string(r.exit_code()); }},
       {"signal", "SIGNAL", kRight,
        [](const Row& r) { return r.signal() != 0 ? std::to_string(r.signal()) : std::string(); }},
@@ -126,7 +134,8 @@ void write_row(JsonWriter& json, const Row& row) {
 }
 
 // RFC 4180: quoted where it must be.
-std::string csv_cell(const std::string& text) {
+std::string csv_cell(const std::string& raw) {
+  const std::string text = valid_utf8(raw);
   if (text.find_first_of(",\"\r\n") == text.npos) return text;
   std::string quoted = "\"";
   for (const char c : text) quoted += c == '"' ? std::string("\"\"") : std::string(1, c);
@@ -141,41 +150,110 @@ std::string csv_line(const std::vector<std::string>& cells) {
 
 using Show = std::function<void(const std::vector<Row>&)>;
 
-// Calls `show` for each page.
-Result<int> each_page(HeadLink& head, const AccountOptions& options, const Period& period,
-                      const Show& show) {
-  wire::GetAccounting request;
-  request.set_all_users(options.all_users);
-  request.set_since_wall_ns(period.since_ns);
-  for (;;) {
+// Those of a page that the options choose.
+std::vector<Row> chosen_rows(const wire::Accounting& page, const AccountOptions& options,
+                             const Period& period) {
+  std::vector<Row> rows;
+  for (const auto& row : page.rows()) {
+    const bool is_chosen = row.ended_wall_ns() >= period.since_ns &&
+                           row.ended_wall_ns() < period.until_ns && options.filter.matches(row);
+    if (is_chosen) rows.push_back(row);
+  }
+  return rows;
+}
+
+// Calls `show` for each page. Gives whether there was any row before the choice.
+Result<bool> each_page(HeadLink& head, wire::GetAccounting request, const AccountOptions& options,
+                       const Period& period, const Show& show) {
+  for (bool has_rows = false;;) {
     const auto page = head.ask<wire::Accounting>(request);
     if (!page) return page.error();
-    std::vector<Row> rows;
-    for (const auto& row : page->rows()) {
-      if (row.ended_wall_ns() < period.until_ns) rows.push_back(row);
-    }
-    const bool is_last = !page->more() || static_cast<int>(rows.size()) < page->rows_size();
-    show(rows);
-    if (is_last) return kExitOk;
-    request.set_since_wall_ns(rows.back().ended_wall_ns());
-    request.set_after_job(rows.back().job());
+    show(chosen_rows(*page, options, period));
+    if (page->rows().empty()) return has_rows;
+    has_rows = true;
+    const Row& last = page->rows(page->rows_size() - 1);
+    if (!page->more() || last.ended_wall_ns() >= period.until_ns) return has_rows;
+    request.set_since_wall_ns(last.ended_wall_ns());
+    request.set_after_job(last.job());
   }
 }
 
-Result<int> show_json(HeadLink& head, const AccountOptions& options, const Period& period) {
+// "7" and "12" of an array; tasks of an array are chosen among its rows.
+Result<bool> each_page_of(HeadLink& head, const JobWord& named, const AccountOptions& options,
+                          const Period& period, const Show& show) {
+  const auto tasks =
+      named.tasks.empty() ? Result<IndexSet>(IndexSet()) : IndexSet::parse(named.tasks, kMostTasks);
+  if (!tasks) return tasks.error();
+  wire::GetAccounting request;
+  request.set_all_users(true);
+  request.set_job(named.job);
+  bool found = false;
+  const auto pages = each_page(head, request, options, period, [&](std::vector<Row> rows) {
+    std::erase_if(rows, [&](const Row& row) {
+      const bool is_task = row.array_job() == named.job && row.job() != named.job;
+      if (row.job() != named.job && !is_task) return true;  // of a head that gives all
+      return !named.tasks.empty() && !(is_task && tasks->contains(row.array_task()));
+    });
+    found = found || !rows.empty();
+    show(rows);
+  });
+  if (!pages) return pages.error();
+  return named.tasks.empty() ? *pages : found;
+}
+
+Error no_record(const std::string& word) {
+  return fail(Errc::NotFound, "no record of job {}: it has not ended, or was never submitted",
+              escape_terminal(word, 80));
+}
+
+// Calls `show` for each page of what the options choose; then reports the jobs without a record.
+Result<int> each_row(HeadLink& head, const AccountOptions& options, const Period& period,
+                     const Show& show, std::vector<Error>& missing) {
+  for (const auto& word : options.filter.jobs()) {
+    const auto named = parse_job_word(word);
+    if (!named) return named.error();
+    if (named->step) {
+      return fail(Errc::Malformed, "{} is a step: its time is in the record of its job", word);
+    }
+    const auto found = each_page_of(head, *named, options, period, show);
+    if (!found) return found.error();
+    if (!*found) missing.push_back(no_record(word));
+  }
+  if (!options.filter.jobs().empty()) return kExitOk;
+  wire::GetAccounting request;
+  request.set_all_users(options.all_users || options.filter.names_users());
+  request.set_since_wall_ns(period.since_ns);
+  bool is_empty = true;
+  const auto pages = each_page(head, request, options, period, [&](const std::vector<Row>& rows) {
+    is_empty = is_empty && rows.empty();
+    show(rows);
+  });
+  if (!pages) return pages.error();
+  const std::string unknown = options.filter.unknown_users();
+  if (is_empty && !unknown.empty()) missing.push_back(fail(Errc::NotFound, "{}", unknown));
+  return kExitOk;
+}
+
+using Missing = std::vector<Error>;
+
+Result<int> show_json(HeadLink& head, const AccountOptions& options, const Period& period,
+                      Missing& missing) {
   JsonWriter json;
   json.begin_object().field("schema", "scored.accounting/1").key("jobs").begin_array();
-  const auto shown = each_page(head, options, period, [&](const std::vector<Row>& rows) {
+  const auto write = [&](const std::vector<Row>& rows) {
     for (const auto& row : rows) write_row(json, row);
-  });
+  };
+  const auto shown = each_row(head, options, period, write, missing);
   if (shown) print(json.end_array().end_object().text() + "\n");
   return shown;
 }
 
 template <class Item>
 std::string text_of(const std::vector<const Column<Item>*>& columns, const std::vector<Item>& rows,
-                    bool csv, bool with_header) {
-  if (!csv) return make_table(columns, rows).to_text(with_header, output_width());
+                    const AccountOptions& options, bool with_header) {
+  auto style = table_style(options.common);
+  style.with_header = with_header;
+  if (!options.csv) return make_table(columns, rows).to_text(style);
   std::vector<std::string> cells;
   for (const auto* column : columns) cells.emplace_back(column->key);
   std::string text = with_header ? csv_line(cells) : "";
@@ -186,17 +264,30 @@ std::string text_of(const std::vector<const Column<Item>*>& columns, const std::
   return text;
 }
 
-Result<int> show_rows(HeadLink& head, const AccountOptions& options, const Period& period) {
+std::string fields_of(const AccountOptions& options) {
+  if (!options.common.fields.empty()) return options.common.fields;
+  return options.all_users || options.filter.names_users() ? kAllFields : kOwnFields;
+}
+
+Result<int> show_rows(HeadLink& head, const AccountOptions& options, const Period& period,
+                      Missing& missing) {
   const auto all = columns_for(options.csv);
-  const std::string fields = !options.common.fields.empty() ? options.common.fields
-                             : options.all_users            ? kAllFields
-                                                            : kOwnFields;
-  const auto columns = choose_columns(all, fields);
+  const auto columns = choose_columns(all, fields_of(options));
   if (!columns) return columns.error();
   bool with_header = !options.common.no_header;
-  return each_page(head, options, period, [&](const std::vector<Row>& rows) {
-    print(text_of(*columns, rows, options.csv, std::exchange(with_header, false)));
-  });
+  // Several jobs are one table; else a page at a time is printed.
+  std::vector<Row> kept;
+  const bool is_by_job = !options.filter.jobs().empty();
+  const auto show = [&](const std::vector<Row>& rows) {
+    if (is_by_job) {
+      kept.insert(kept.end(), rows.begin(), rows.end());
+    } else {
+      print(text_of(*columns, rows, options, std::exchange(with_header, false)));
+    }
+  };
+  const auto shown = each_row(head, options, period, show, missing);
+  if (shown && is_by_job) print(text_of(*columns, kept, options, with_header));
+  return shown;
 }
 
 // ---- sums ---------------------------------------------------------------------------------------
@@ -236,27 +327,43 @@ void write_sums(const AccountSums& sums) {
   print(json.end_array().end_object().text() + "\n");
 }
 
-Result<int> show_sums(HeadLink& head, const AccountOptions& options, const Period& period) {
+std::string sum_fields(const AccountOptions& options, const AccountSums& sums) {
+  if (!options.common.fields.empty()) return options.common.fields;
+  std::string fields;
+  for (const std::string& key : sums.keys()) fields += key + ",";
+  return fields + "jobs,elapsed,scheduled,filled,corehours";
+}
+
+Result<int> show_sums(HeadLink& head, const AccountOptions& options, const Period& period,
+                      Missing& missing) {
   auto sums = AccountSums::by(options.by);
   if (!sums) return sums.error();
-  std::string fields = options.common.fields;
-  if (fields.empty()) {
-    for (const std::string& key : sums->keys()) fields += key + ",";
-    fields += "jobs,elapsed,scheduled,filled,corehours";
-  }
   const auto all = sum_columns(options.csv);
-  const auto columns = choose_columns(all, fields);
+  const auto columns = choose_columns(all, sum_fields(options, *sums));
   if (!columns) return columns.error();
-  const auto asked = each_page(head, options, period, [&](const std::vector<Row>& rows) {
+  const auto add = [&](const std::vector<Row>& rows) {
     for (const Row& row : rows) sums->add(row);
-  });
+  };
+  const auto asked = each_row(head, options, period, add, missing);
   if (!asked) return asked;
   if (options.common.json) {
     write_sums(*sums);
   } else {
-    print(text_of(*columns, sums->rows(), options.csv, !options.common.no_header));
+    print(text_of(*columns, sums->rows(), options, !options.common.no_header));
   }
   return kExitOk;
+}
+
+// What can be said without the head.
+Status check(const AccountOptions& options) {
+  if (options.by.empty()) {
+    const auto columns = choose_columns(columns_for(false), fields_of(options));
+    return columns ? Status() : columns.error();
+  }
+  const auto sums = AccountSums::by(options.by);
+  if (!sums) return sums.error();
+  const auto columns = choose_columns(sum_columns(false), sum_fields(options, *sums));
+  return columns ? Status() : columns.error();
 }
 
 // --format csv, json and table say how to print, other words are columns.
@@ -269,11 +376,13 @@ void take_format(AccountOptions& options) {
 
 Result<Period> period_of(const AccountOptions& options) {
   const std::int64_t now = wall_now().time_since_epoch().count();
-  const auto since = parse_past(options.since, now);
-  if (!since) return since.error();
+  const bool names_jobs = !options.filter.jobs().empty();
+  const std::string from = options.since.empty() && !names_jobs ? kDefaultSince : options.since;
+  const auto since = from.empty() ? Result<std::int64_t>(0) : parse_past(from, now);
+  if (!since) return since.error().with_context("--since");
   const auto until =
       options.until.empty() ? Result<std::int64_t>(INT64_MAX) : parse_past(options.until, now);
-  if (!until) return until.error();
+  if (!until) return until.error().with_context("--until");
   return Period{*since, *until};
 }
 
@@ -288,21 +397,25 @@ int scacct_main(const Invocation& invocation) {
   app.add_flag("-a,--all", options.all_users, "Show jobs of all users");
   app.add_flag("--csv", options.csv, "Print comma-separated values, times in seconds");
   app.add_option("-S,--since", options.since,
-                 "Only jobs that ended after TIME: 2h, 7d, 2026-11-21T08:30")
-      ->type_name("TIME")
-      ->capture_default_str();
+                 "Only jobs that ended after TIME: 2h, 7d, 2026-11-21T08:30 (1d; with JOB: all)")
+      ->type_name("TIME");
   app.add_option("-E,--until", options.until, "Only jobs that ended before TIME")
       ->type_name("TIME");
   app.add_option("--by", options.by, "Show sums by user, account or day, or several of them")
       ->type_name("KEYS");
+  options.filter.add_options(app, "Only these jobs; 12: all tasks of array 12; 12_7: one task");
   if (const auto code = parse(app, invocation)) return *code;
+  if (const auto read = options.filter.read(); !read) return complain(invocation, read.error());
   take_format(options);
+  if (const auto good = check(options); !good) return complain(invocation, good.error());
+  const auto period = period_of(options);
+  if (!period) return complain(invocation, period.error());
   return with_head(invocation, options.common, [&](HeadLink& head) -> Result<int> {
-    const auto period = period_of(options);
-    if (!period) return period.error();
-    if (!options.by.empty()) return show_sums(head, options, *period);
-    return options.common.json ? show_json(head, options, *period)
-                               : show_rows(head, options, *period);
+    Missing missing;
+    const auto shown = !options.by.empty()   ? show_sums(head, options, *period, missing)
+                       : options.common.json ? show_json(head, options, *period, missing)
+                                             : show_rows(head, options, *period, missing);
+    return shown ? complain_of_each(invocation, missing) : shown;
   });
 }
 

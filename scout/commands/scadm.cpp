@@ -2,6 +2,7 @@
 #include "base/limits.hpp"
 #include "base/text/hostlist.hpp"
 #include "base/text/json_writer.hpp"
+#include "base/text/plain.hpp"
 #include "proto/trace/trace_export.hpp"
 #include "scout/commands/commands.hpp"
 #include "scout/commands/reservations.hpp"
@@ -384,11 +385,14 @@ void add_subcommands(CLI::App& app, AdminOptions& options) {
 // CLI11 reports only that a subcommand is missing.
 Status check_subcommand(const CLI::App& app, const std::vector<std::string>& args) {
   if (args.empty() || args[0].starts_with('-')) return {};
-  for (const auto* known : app.get_subcommands([](const CLI::App*) { return true; })) {
-    if (known->get_name() == args[0]) return {};
+  std::vector<std::string> known;
+  for (const auto* each : app.get_subcommands([](const CLI::App*) { return true; })) {
+    if (each->get_name() == args[0]) return {};
+    known.push_back(each->get_name());
   }
-  return fail(Errc::NotFound, "unknown command '{}' (try scadm --help)",
-              escape_terminal(args[0], 80));
+  const auto near = nearest_word(args[0], known);
+  return fail(Errc::NotFound, "unknown command '{}'{} (try scadm --help)",
+              escape_terminal(args[0], 80), near.empty() ? "" : "; did you mean " + near + "?");
 }
 
 }  // namespace

@@ -130,7 +130,7 @@ int scalloc_main(const Invocation& invocation) {
       ->type_name("COMMAND [ARGUMENT...]");
   auto split = split_command(app, invocation.args, "");
   if (!split) return complain(invocation, split.error());
-  if (const auto code = parse(app, {.name = invocation.name, .args = split->options})) return *code;
+  if (const auto code = parse(app, invocation.with(split->options))) return *code;
   if (!options.signal.empty()) {
     return complain(invocation, "--signal: give it to scrun");
   }
@@ -140,7 +140,7 @@ int scalloc_main(const Invocation& invocation) {
   options.mpi = "none";
   auto submission = make_submission(options);
   if (!submission) return complain(invocation, submission.error());
-  auto request = open_request(options.common.server, std::move(*submission));
+  auto request = open_request(invocation, options.common.server, std::move(*submission));
   if (!request) return complain(invocation, request.error());
   FrontEndOptions front;
   front.invocation = invocation;

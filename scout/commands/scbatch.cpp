@@ -18,6 +18,7 @@
 #include <algorithm>
 #include <poll.h>
 #include <unistd.h>
+#include <utility>
 
 namespace score::scout {
 
@@ -74,11 +75,11 @@ std::optional<int> check_line(const Invocation& invocation, const std::string& s
   add_options(app, options);
   const auto split = split_command(app, line.words, "");
   if (!split) return complain(about, split.error());
-  if (!split->command.empty()) {
-    return complain(about, fmt::format("unexpected '{}'", escape_terminal(split->command[0], 80)));
-  }
-  about.args = split->options;
-  return parse(app, about);
+  // A word that follows an unknown option is taken for its value.
+  if (const auto code = parse(app, about.with(split->options))) return code;
+  if (split->command.empty()) return std::nullopt;
+  return complain(about,
+                  fmt::format("'{}' is not an option", escape_terminal(split->command[0], 80)));
 }
 
 struct Script {
@@ -164,12 +165,22 @@ std::optional<int> end_of(const wire::JobStatus& job) {
 }
 
 // Asks anew each time: a wait of days holds no connection of the head, and outlives its restarts.
-Result<int> wait_for_end(const std::string& server, std::uint64_t job) {
+Result<int> wait_for_end(const Invocation& invocation, const std::string& server,
+                         std::uint64_t job) {
   TimePoint answered = monotonic_now();
+  bool is_lost_told = false;
   for (;; ::poll(nullptr, 0, kWaitPause_ms)) {
     auto link = HeadLink::connect(server);
-    if (!link && monotonic_now() - answered > kReconnectFor) return link.error();
+    const Duration silent = monotonic_now() - answered;
+    if (!link && silent > kReconnectFor) {
+      return link.error().with_context("job {} may still run; `scq {}` shows it", job, job);
+    }
+    if (!link && silent > kSilentFor && !is_lost_told) {
+      complain(invocation, fmt::format("job {}: {}", job, lost_head_text(kReconnectFor)));
+      is_lost_told = true;
+    }
     if (!link) continue;
+    if (std::exchange(is_lost_told, false)) complain(invocation, "reconnected to the head");
     answered = monotonic_now();
     const auto jobs = ask_jobs(*link, {job});
     const bool is_lost = !jobs && (jobs.error().is(Errc::Closed) || jobs.error().is(Errc::Timeout));
@@ -182,7 +193,7 @@ Result<int> wait_for_end(const std::string& server, std::uint64_t job) {
 int submit(const Invocation& invocation, const BatchOptions& options, const Script& script) {
   auto submission = make_submission(options);
   if (!submission) return complain(invocation, submission.error());
-  auto request = open_request(options.common.server, std::move(*submission));
+  auto request = open_request(invocation, options.common.server, std::move(*submission));
   if (!request) return complain(invocation, request.error());
   if (!options.has_account) {
     drop_foreign_account(invocation, script, options.quiet, *request);
@@ -191,14 +202,14 @@ int submit(const Invocation& invocation, const BatchOptions& options, const Scri
     const auto code = dry_run(invocation, request->link, options.common.json, request->submission);
     return code ? *code : complain(invocation, code.error());
   }
-  const auto submitted = submit_surely(request->link, request->socket, request->submission);
+  const auto submitted = submit_surely(invocation, *request);
   if (!submitted) return complain(invocation, submitted.error());
   JsonWriter json;
   json.begin_object().field("schema", "scored.submitted/1").field("job", submitted->job());
   json.end_object();
   print(options.common.json ? json.text() + "\n" : fmt::format("{}\n", submitted->job()));
   if (!options.wait) return kExitOk;
-  const auto code = wait_for_end(request->socket, submitted->job());
+  const auto code = wait_for_end(invocation, request->socket, submitted->job());
   return code ? *code : complain(invocation, code.error());
 }
 
@@ -214,7 +225,7 @@ int scbatch_main(const Invocation& invocation) {
       ->type_name("SCRIPT [ARGUMENT...]");
   auto split = split_command(app, invocation.args, "");
   if (!split) return complain(invocation, split.error());
-  if (const auto code = parse(app, {.name = invocation.name, .args = split->options})) return *code;
+  if (const auto code = parse(app, invocation.with(split->options))) return *code;
   Script script;
   const std::string file = split->command.empty() ? "" : split->command[0];
   if (given.wrap && !file.empty()) {
@@ -227,7 +238,7 @@ int scbatch_main(const Invocation& invocation) {
   CLI::App all;
   describe(all, invocation, "");
   add_command_line_options(all, options);
-  if (const auto code = parse(all, {.name = invocation.name, .args = words})) return *code;
+  if (const auto code = parse(all, invocation.with(words))) return *code;
   if (!options.signal.empty()) {
     return complain(invocation, "--signal needs a front end: give it to scrun in the script");
   }

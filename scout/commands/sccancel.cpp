@@ -1,6 +1,7 @@
 // sccancel: ends jobs, or sends them a signal.
 #include "base/text.hpp"
 #include "scout/commands/commands.hpp"
+#include "scout/session/job_filter.hpp"
 #include "scout/session/session.hpp"
 #include "scout/session/words.hpp"
 
@@ -21,7 +22,7 @@ struct CancelOptions {
   std::string grace;
   bool all = false;
   bool no_wait = false;
-  std::vector<std::string> jobs;
+  JobFilter filter;
 };
 
 std::uint64_t put_signal(HeadLink& head, std::uint64_t job, int signal) {
@@ -42,40 +43,73 @@ std::uint64_t put_cancel(HeadLink& head, const JobWord& job, Duration grace, boo
 
 // Of tasks that are to be sent a signal, the jobs that they have become.
 Result<std::vector<JobWord>> running_tasks(HeadLink& head, const std::string& word) {
-  const auto list = ask_words(head, {word});
-  if (!list) return list.error();
+  const auto found = find_words(head, {word});
+  if (!found) return found.error();
   std::vector<JobWord> jobs;
-  for (const auto& job : list->jobs()) {
+  for (const auto& job : found->list.jobs()) {
     if (job.job() != job.array_job()) jobs.push_back({job.job()});
   }
   if (!jobs.empty()) return jobs;
+  if (!found->missing.empty()) return found->missing.front();
   return fail(Errc::WrongState, "{} does not run", escape_terminal(word, 80));
 }
 
-Result<std::vector<JobWord>> chosen_jobs(HeadLink& head, const CancelOptions& options) {
-  std::vector<JobWord> ids;
-  for (const auto& word : options.jobs) {
-    const auto id = parse_job_word(word);
-    if (!id) return id.error();
-    if (id->step) {
-      const auto step = find_job(head, *id);
-      if (!step) return step.error();
-      ids.push_back({*step});
-      continue;
-    }
-    if (options.signal.empty() || id->tasks.empty()) {
-      ids.push_back(*id);
-      continue;
-    }
-    const auto tasks = running_tasks(head, word);
-    if (!tasks) return tasks.error();
-    ids.insert(ids.end(), tasks->begin(), tasks->end());
+Result<std::vector<JobWord>> jobs_of(HeadLink& head, const CancelOptions& options,
+                                     const std::string& word) {
+  const auto named = parse_job_word(word);
+  if (!named) return named.error();
+  if (named->step) {
+    const auto step = find_job(head, *named);
+    if (!step) return step.error();
+    return std::vector<JobWord>{{*step}};
   }
-  if (!options.all) return ids;
-  const auto list = list_jobs(head, wire::ListJobs());
-  if (!list) return list.error();
-  for (const auto& job : list->jobs()) {
-    if (!is_final_state(job.state())) ids.push_back({job.job()});
+  if (!options.signal.empty() && !named->tasks.empty()) return running_tasks(head, word);
+  return std::vector<JobWord>{*named};
+}
+
+// Those of the jobs, or of all active ones, that the filter chooses.
+Result<std::vector<JobWord>> filtered_jobs(HeadLink& head, const Invocation& invocation,
+                                           const CancelOptions& options, int& code) {
+  FoundJobs found;
+  if (options.filter.jobs().empty()) {
+    wire::ListJobs request;
+    request.set_all_users(options.filter.names_users());
+    auto list = list_jobs(head, std::move(request));
+    if (!list) return list.error();
+    found.list = std::move(*list);
+  } else {
+    auto named = find_words(head, options.filter.jobs());
+    if (!named) return named.error();
+    found = std::move(*named);
+  }
+  code = complain_of_each(invocation, found.missing);
+  std::vector<JobWord> ids;
+  for (const auto& job : found.list.jobs()) {
+    const bool is_chosen = !is_final_state(job.state()) && options.filter.matches(job);
+    if (is_chosen) ids.push_back({job.job()});
+  }
+  if (!ids.empty() || !options.filter.chooses() || code != kExitOk) return ids;
+  const std::string unknown = options.filter.unknown_users();
+  if (!unknown.empty()) return fail(Errc::NotFound, "{}", unknown);
+  complain(invocation, "no active job matches");
+  return ids;
+}
+
+// A job that is not known is reported, and the others are cancelled.
+Result<std::vector<JobWord>> chosen_jobs(HeadLink& head, const Invocation& invocation,
+                                         const CancelOptions& options, int& code) {
+  if (options.all || options.filter.chooses()) {
+    return filtered_jobs(head, invocation, options, code);
+  }
+  std::vector<JobWord> ids;
+  for (const auto& word : options.filter.jobs()) {
+    const auto jobs = jobs_of(head, options, word);
+    if (!jobs && jobs.error().is(Errc::Closed)) return jobs.error();
+    if (!jobs) {
+      code = complain(invocation, jobs.error());
+      continue;
+    }
+    ids.insert(ids.end(), jobs->begin(), jobs->end());
   }
   return ids;
 }
@@ -93,7 +127,8 @@ Result<int> cancel(HeadLink& head, const Invocation& invocation, const CancelOpt
     if (!parsed) return parsed.error().with_context("--grace {}", options.grace);
     grace = *parsed;
   }
-  const auto jobs = chosen_jobs(head, options);
+  int code = kExitOk;
+  const auto jobs = chosen_jobs(head, invocation, options, code);
   if (!jobs) return jobs.error();
   // All are requested before the first answer is awaited, so that their graces run side by side.
   std::vector<std::uint64_t> tags;
@@ -105,11 +140,13 @@ Result<int> cancel(HeadLink& head, const Invocation& invocation, const CancelOpt
   }
   auto tag = tags.begin();
   const bool waits = signal == 0 && !options.no_wait;
-  return for_each_job(invocation, options.common, ids, [&](std::uint64_t) -> Result<void> {
+  const auto wait = [&](std::uint64_t) -> Result<void> {
     const auto done = head.answer<wire::Done>(*tag++, waits ? kNoLimit : limits::kRequestDeadline);
     if (!done) return done.error();
     return {};
-  });
+  };
+  const int ended = for_each_job(invocation, options.common, ids, wait);
+  return ended != kExitOk ? ended : code;
 }
 
 }  // namespace
@@ -128,11 +165,18 @@ int sccancel_main(const Invocation& invocation) {
   app.add_flag("--no-wait", options.no_wait,
                "Return when the request is accepted, not when the jobs have ended");
   app.add_flag("--all", options.all, "All of your active jobs");
-  app.add_option("jobs", options.jobs,
-                 "Their ids; 12_7 and 12_[1-5]: tasks of array 12; 7.0: step 0 of job 7")
-      ->type_name("JOB");
+  options.filter.add_options(
+      app, "Their ids; 12_7 and 12_[1-5]: tasks of array 12; 7.0: step 0 of job 7");
   if (const auto code = parse(app, invocation)) return *code;
-  if (options.jobs.empty() && !options.all) return complain(invocation, "which job? (try --help)");
+  if (const auto read = options.filter.read(); !read) return complain(invocation, read.error());
+  if (options.filter.jobs().empty() && !options.filter.chooses() && !options.all) {
+    return complain(invocation, fmt::format("which job? Name it, or choose with --user, --name, "
+                                            "--state, --nodelist or --all (try {} --help)",
+                                            invocation.name));
+  }
+  if (options.all && !options.filter.jobs().empty()) {
+    return complain(invocation, "--all and job ids: give one of them");
+  }
   return with_head(invocation, options.common,
                    [&](HeadLink& head) { return cancel(head, invocation, options); });
 }

@@ -1,13 +1,20 @@
 // scnodes: the nodes, one per line; -v: switch method, clock and daemon too.
+#include "base/text/hostlist.hpp"
 #include "base/text/json_writer.hpp"
 #include "base/units.hpp"
 #include "proto/convert/words.hpp"
 #include "scout/commands/commands.hpp"
+#include "scout/session/job_filter.hpp"
 #include "scout/session/session.hpp"
 #include "scout/session/text_table.hpp"
 #include "scout/session/words.hpp"
 
 #include <CLI/CLI.hpp>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <array>
+#include <set>
 
 namespace score::scout {
 
@@ -26,6 +33,11 @@ std::string state_of(const Node& node) {
   const std::string state(proto::word_of(node.state()));
   if (node.drained()) return state + "*drained";
   return node.reservation().empty() ? state : state + "*reserved";
+}
+
+Tint tint_of(const Node& node) {
+  if (node.state() == wire::NodeStatus::DOWN) return Tint::Bad;
+  return node.state() == wire::NodeStatus::UP && !node.drained() && node.reservation().empty() ? Tint::Good : Tint::Wait;
 }
 
 // A reservation that is in force, where nothing else is to be said.
@@ -107,7 +119,7 @@ const std::vector<Column<Node>>& node_columns() {
   constexpr auto kLeft = Align::Left;
   static const std::vector<Column<Node>> columns = {
       {"node", "NODE", kLeft, [](const Node& n) { return n.name(); }},
-      {"state", "STATE", kLeft, state_of},
+      {"state", "STATE", kLeft, state_of, false, tint_of},
       {"cores", "CORES", kRight, cores_of},
       {"memory", "MEMORY", kRight, memory_of},
       {"free", "FREE", kRight, free_memory},
@@ -154,40 +166,124 @@ void write_node(JsonWriter& json, const Node& node) {
   json.field("control", proto::control_words(node)).field("pid", node.pid()).end_object();
 }
 
-Result<int> show_nodes(HeadLink& head, const CommonOptions& options, bool verbose) {
-  const std::string fields = !options.fields.empty() ? options.fields
-                             : verbose               ? kVerboseFields
-                                                     : kFields;
-  const auto columns = choose_columns(node_columns(), fields);
+struct NodeOptions {
+  CommonOptions common;
+  bool verbose = false;
+  std::vector<std::string> nodes;   // host lists
+  std::vector<std::string> states;  // lists of words
+};
+
+// In the order in which they are named, each once.
+Result<std::vector<std::string>> names_of(const NodeOptions& options) {
+  std::vector<std::string> names;
+  std::set<std::string> seen;
+  for (const auto& list : options.nodes) {
+    const auto expanded = expand_hostlist(list);
+    if (!expanded) return expanded.error().with_context("NODE '{}'", escape_terminal(list, 80));
+    for (const auto& name : *expanded) {
+      if (seen.insert(name).second) names.push_back(name);
+    }
+  }
+  return names;
+}
+
+Status check_states(const std::set<std::string, std::less<>>& states) {
+  constexpr std::array<std::string_view, 6> kKnown = {"up",      "suspect", "down",
+                                                      "unknown", "drained", "reserved"};
+  for (const auto& state : states) {
+    if (std::ranges::find(kKnown, state) != kKnown.end()) continue;
+    return fail(Errc::NotFound, "--state: unknown state '{}'; the states are {}",
+                escape_terminal(state, 80), fmt::join(kKnown, ", "));
+  }
+  return {};
+}
+
+bool has_state(const Node& node, const std::set<std::string, std::less<>>& states) {
+  return states.empty() || states.contains(proto::word_of(node.state())) ||
+         (node.drained() && states.contains("drained")) ||
+         (!node.reservation().empty() && states.contains("reserved"));
+}
+
+struct Chosen {
+  std::vector<Node> nodes;
+  std::vector<Error> missing;
+};
+
+Chosen choose(const wire::NodeList& list, const std::vector<std::string>& names,
+              const std::set<std::string, std::less<>>& states) {
+  const std::set<std::string, std::less<>> wanted(names.begin(), names.end());
+  Chosen chosen;
+  for (const auto& node : list.nodes()) {
+    const bool is_named = wanted.empty() || wanted.contains(node.name());
+    if (is_named && has_state(node, states)) chosen.nodes.push_back(node);
+  }
+  for (const auto& name : names) {
+    const auto is_it = [&](const auto& node) { return node.name() == name; };
+    if (std::ranges::none_of(list.nodes(), is_it)) {
+      chosen.missing.push_back(fail(Errc::NotFound, "no node {}", escape_terminal(name, 80)));
+    }
+  }
+  return chosen;
+}
+
+std::string fields_of(const NodeOptions& options) {
+  if (!options.common.fields.empty()) return options.common.fields;
+  return options.verbose ? kVerboseFields : kFields;
+}
+
+Status check(const NodeOptions& options) {
+  if (const auto columns = choose_columns(node_columns(), fields_of(options)); !columns) {
+    return columns.error();
+  }
+  if (const auto names = names_of(options); !names) return names.error();
+  return check_states(words_of_lists(options.states));
+}
+
+Result<int> show_nodes(HeadLink& head, const Invocation& invocation, const NodeOptions& options) {
+  const auto columns = choose_columns(node_columns(), fields_of(options));
   if (!columns) return columns.error();
+  const auto names = names_of(options);
+  if (!names) return names.error();
+  const auto states = words_of_lists(options.states);
   const auto list = head.ask<wire::NodeList>(wire::ListNodes());
   if (!list) return list.error();
-  if (options.json) {
+  const Chosen chosen = choose(*list, *names, states);
+  if (options.common.json) {
     JsonWriter json;
     json.begin_object().field("schema", "scored.nodes/1").key("nodes").begin_array();
-    for (const auto& node : list->nodes()) write_node(json, node);
+    for (const auto& node : chosen.nodes) write_node(json, node);
     print(json.end_array().end_object().text() + "\n");
-    return kExitOk;
+  } else {
+    print(make_table(*columns, chosen.nodes).to_text(table_style(options.common)));
   }
-  print(make_table(*columns, list->nodes()).to_text(!options.no_header, output_width()));
-  return kExitOk;
+  return complain_of_each(invocation, chosen.missing);
 }
 
 }  // namespace
 
 int scnodes_main(const Invocation& invocation) {
-  CommonOptions options;
-  bool verbose = false;
+  NodeOptions options;
   CLI::App app;
   describe(app, invocation, "Shows the nodes of the cluster");
-  add_server_option(app, options);
-  add_table_options(app, options);
-  app.add_flag("-v,--verbose", verbose,
+  add_server_option(app, options.common);
+  add_table_options(app, options.common);
+  app.add_flag("-v,--verbose", options.verbose,
                "Also show switch method, clock error and figures of the daemon");
+  app.add_option("-w,--nodelist", options.nodes, "Only these nodes; the same as NODE")
+      ->type_name("NODES")
+      ->allow_extra_args(false);
+  app.add_option("--state", options.states,
+                 "Only nodes in one of these states, such as down,drained")
+      ->type_name("STATE,...")
+      ->allow_extra_args(false);
+  std::vector<std::string> named;
+  app.add_option("node", named, "Only these nodes: node05 or node[00-07]")->type_name("NODE");
   if (const auto code = parse(app, invocation)) return *code;
+  options.nodes.insert(options.nodes.end(), named.begin(), named.end());
+  if (const auto good = check(options); !good) return complain(invocation, good.error());
   return with_head(
-      invocation, options, [&](HeadLink& head) { return show_nodes(head, options, verbose); },
-      kReadsOnly);
+      invocation, options.common,
+      [&](HeadLink& head) { return show_nodes(head, invocation, options); }, kReadsOnly);
 }
 
 }  // namespace score::scout

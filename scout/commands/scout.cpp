@@ -143,7 +143,7 @@ int scout_main(const Invocation& invocation) {
   app.add_option("command", options.command, "Command to run")->type_name("COMMAND [ARGUMENT...]");
   auto split = split_command(app, invocation.args, "");
   if (!split) return complain(invocation, split.error());
-  if (const auto code = parse(app, {.name = invocation.name, .args = split->options})) return *code;
+  if (const auto code = parse(app, invocation.with(split->options))) return *code;
   const auto server = find_server(options.common.server);
   if (!server) return complain(invocation, server.error());
   options.socket = *server;

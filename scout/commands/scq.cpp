@@ -1,11 +1,13 @@
 // scq: your jobs, active and recently ended, like ps(1); --why: why a job waits.
 #include "scout/commands/commands.hpp"
+#include "scout/session/job_filter.hpp"
 #include "scout/session/job_views.hpp"
 #include "scout/session/session.hpp"
 #include "scout/session/words.hpp"
 
 #include <CLI/CLI.hpp>
 
+#include <algorithm>
 #include <cstdio>
 #include <unistd.h>
 
@@ -25,15 +27,20 @@ struct QueueOptions {
   bool steps = false;
   bool expand = false;
   std::string why;
+  std::string since = "10m";
   double watch = 0;  // seconds between tables; 0: one
-  std::vector<std::string> jobs;
+  JobFilter filter;
+};
+
+struct Queue {
+  wire::JobList list;
+  std::vector<Error> missing;  // of the jobs that were named
 };
 
 Result<int> show_why(HeadLink& head, const QueueOptions& options) {
-  const auto list = ask_words(head, {options.why});
-  if (!list) return list.error();
-  if (list->jobs().empty()) return fail(Errc::NotFound, "no job {}", options.why);
-  const auto& job = list->jobs(0);
+  const auto found = ask_word(head, options.why);
+  if (!found) return found.error();
+  const wire::JobStatus& job = *found;
   if (options.common.json) {
     JsonWriter json;
     json.begin_object().field("schema", "scored.why/1").field("job", job.job());
@@ -52,19 +59,49 @@ Result<int> show_why(HeadLink& head, const QueueOptions& options) {
   return kExitOk;
 }
 
-Result<wire::JobList> ask_list(HeadLink& head, const QueueOptions& options) {
-  if (!options.jobs.empty()) return ask_words(head, options.jobs);
+// Active jobs by number, then those that ended since `since_ns`, the last one last.
+void arrange(wire::JobList& list, std::int64_t since_ns) {
+  std::vector<wire::JobStatus> ended;
+  wire::JobList jobs;
+  for (auto& job : *list.mutable_jobs()) {
+    if (!is_final_state(job.state())) {
+      *jobs.add_jobs() = std::move(job);
+    } else if (job.ended_wall_ns() >= since_ns) {
+      ended.push_back(std::move(job));
+    }
+  }
+  std::ranges::stable_sort(ended, {}, [](const auto& job) { return job.ended_wall_ns(); });
+  for (auto& job : ended) *jobs.add_jobs() = std::move(job);
+  list.mutable_jobs()->Swap(jobs.mutable_jobs());
+}
+
+Result<Queue> ask_queue(HeadLink& head, const QueueOptions& options) {
+  const JobFilter& filter = options.filter;
+  if (!filter.jobs().empty()) {
+    auto found = find_words(head, filter.jobs());
+    if (!found) return found.error();
+    filter.apply(found->list);
+    return Queue{std::move(found->list), std::move(found->missing)};
+  }
+  const auto since = parse_past(options.since, wall_now().time_since_epoch().count());
+  if (!since) return since.error().with_context("--since");
   wire::ListJobs request;
-  request.set_all_users(options.all_users);
+  request.set_all_users(options.all_users || filter.names_users());
   request.set_finished(!options.active_only);
   request.set_expand(options.expand);
   auto list = list_jobs(head, std::move(request));
-  if (!list || options.steps) return list;
-  wire::JobList jobs;
+  if (!list) return list.error();
+  arrange(*list, *since);
+  filter.apply(*list);
+  Queue queue;
   for (auto& job : *list->mutable_jobs()) {
-    if (job.step_of() == 0) *jobs.add_jobs() = std::move(job);
+    if (options.steps || job.step_of() == 0) *queue.list.add_jobs() = std::move(job);
   }
-  return jobs;
+  const std::string unknown = filter.unknown_users();
+  if (queue.list.jobs().empty() && !unknown.empty()) {
+    queue.missing.push_back(fail(Errc::NotFound, "{}", unknown));
+  }
+  return queue;
 }
 
 std::string queue_json(const wire::JobList& list, JsonWriter::Layout layout) {
@@ -75,19 +112,24 @@ std::string queue_json(const wire::JobList& list, JsonWriter::Layout layout) {
   return json.take() + "\n";
 }
 
+using Columns = std::vector<const Column<wire::JobStatus>*>;
+
+std::string queue_table(const Queue& queue, const QueueOptions& options, const Columns& columns) {
+  return make_table(columns, queue.list.jobs()).to_text(table_style(options.common));
+}
+
 // Repeats the table on a cleared terminal; JSON is one line each time.
-Result<int> watch_queue(HeadLink& head, const QueueOptions& options,
-                        const std::vector<const Column<wire::JobStatus>*>& columns) {
+Result<int> watch_queue(HeadLink& head, const QueueOptions& options, const Columns& columns) {
   const bool is_terminal = isatty(STDOUT_FILENO) != 0;
   const auto period = Duration(static_cast<Duration::rep>(options.watch * 1e9));
   for (TimePoint next = monotonic_now();; next += period) {
-    const auto list = ask_list(head, options);
-    if (!list) return list.error();
+    const auto queue = ask_queue(head, options);
+    if (!queue) return queue.error();
     if (options.common.json) {
-      print(queue_json(*list, JsonWriter::Layout::Line));
+      print(queue_json(queue->list, JsonWriter::Layout::Line));
     } else {
       if (is_terminal) print("\x1b[H\x1b[2J");
-      print(make_table(columns, list->jobs()).to_text(!options.common.no_header, output_width()));
+      print(queue_table(*queue, options, columns));
     }
     if (std::fflush(stdout) != 0) return kExitOk;  // the reader has closed the pipe
     const auto frame = head.wait_frame(next + period);
@@ -95,21 +137,20 @@ Result<int> watch_queue(HeadLink& head, const QueueOptions& options,
   }
 }
 
-Result<int> show_queue(HeadLink& head, const QueueOptions& options) {
-  const std::string fields = !options.common.fields.empty() ? options.common.fields
-                             : options.all_users            ? kAllFields
-                                                            : kOwnFields;
-  const auto columns = choose_columns(job_columns(), fields);
+std::string fields_of(const QueueOptions& options) {
+  if (!options.common.fields.empty()) return options.common.fields;
+  return options.all_users || options.filter.names_users() ? kAllFields : kOwnFields;
+}
+
+Result<int> show_queue(HeadLink& head, const Invocation& invocation, const QueueOptions& options) {
+  const auto columns = choose_columns(job_columns(), fields_of(options));
   if (!columns) return columns.error();
   if (options.watch > 0) return watch_queue(head, options, *columns);
-  const auto list = ask_list(head, options);
-  if (!list) return list.error();
-  if (options.common.json) {
-    print(queue_json(*list, JsonWriter::Layout::Page));
-    return kExitOk;
-  }
-  print(make_table(*columns, list->jobs()).to_text(!options.common.no_header, output_width()));
-  return kExitOk;
+  const auto queue = ask_queue(head, options);
+  if (!queue) return queue.error();
+  print(options.common.json ? queue_json(queue->list, JsonWriter::Layout::Page)
+                            : queue_table(*queue, options, *columns));
+  return complain_of_each(invocation, queue->missing);
 }
 
 }  // namespace
@@ -131,12 +172,20 @@ int scq_main(const Invocation& invocation) {
       ->expected(0, 1)
       ->default_str("2")
       ->check(CLI::Range(0.1, 3600.0));
-  app.add_option("jobs", options.jobs, "Only these jobs")->type_name("JOB");
+  app.add_option("--since", options.since,
+                 "Show jobs that ended after TIME: 2h, 7d, 2026-11-21T08:30 (10m)")
+      ->type_name("TIME");
+  options.filter.add_options(app,
+                             "Only these jobs; 12_7 and 12_[1-5]: tasks of array 12; 7.0: step");
   if (const auto code = parse(app, invocation)) return *code;
+  if (const auto read = options.filter.read(); !read) return complain(invocation, read.error());
+  const auto columns = choose_columns(job_columns(), fields_of(options));
+  if (!columns) return complain(invocation, columns.error());
   const auto show = [&](HeadLink& head) -> Result<int> {
-    return options.why.empty() ? show_queue(head, options) : show_why(head, options);
+    return options.why.empty() ? show_queue(head, invocation, options) : show_why(head, options);
   };
-  return with_head(invocation, options.common, show, kReadsOnly);
+  return with_head(invocation, options.common, show,
+                   {.is_called = true, .tells = options.watch > 0});
 }
 
 }  // namespace score::scout

@@ -21,7 +21,7 @@ bool tells_sharing(const RunOptions& options) {
 }
 
 Result<int> detach(Request& request, const Invocation& invocation, const RunOptions& options) {
-  const auto submitted = submit_surely(request.link, request.socket, request.submission);
+  const auto submitted = submit_surely(invocation, request);
   if (!submitted) return submitted.error();
   const auto sharing = sharing_text(submitted->tasks_per_core(), options.cpus_per_task);
   if (!sharing.empty() && tells_sharing(options)) complain(invocation, sharing);
@@ -61,7 +61,7 @@ int scrun_main(const Invocation& invocation) {
   if (!limit_signal) return complain(invocation, limit_signal.error());
   auto submission = make_submission(options);
   if (!submission) return complain(invocation, submission.error());
-  auto request = open_request(options.common.server, std::move(*submission));
+  auto request = open_request(invocation, options.common.server, std::move(*submission));
   if (!request) return complain(invocation, request.error());
   if (options.dry_run) {
     const auto code = dry_run(invocation, request->link, options.common.json, request->submission);

@@ -2,11 +2,15 @@
 #include "base/text/json_writer.hpp"
 #include "base/units.hpp"
 #include "scout/commands/commands.hpp"
+#include "scout/session/job_filter.hpp"
 #include "scout/session/session.hpp"
 #include "scout/session/text_table.hpp"
 #include "scout/session/words.hpp"
 
 #include <CLI/CLI.hpp>
+
+#include <set>
+#include <utility>
 
 namespace score::scout {
 
@@ -82,23 +86,48 @@ std::string to_json(const wire::ShareList& list) {
   return json.end_array().end_object().text() + "\n";
 }
 
+using Words = std::set<std::string, std::less<>>;
+
+// An empty set keeps everything.
+void keep(wire::ShareList& list, const Words& users, const Words& accounts) {
+  wire::ShareList kept;
+  for (auto& row : *list.mutable_rows()) {
+    const bool is_kept = (users.empty() || users.contains(row.user_name())) &&
+                         (accounts.empty() || accounts.contains(row.account()));
+    if (is_kept) *kept.add_rows() = std::move(row);
+  }
+  list.mutable_rows()->Swap(kept.mutable_rows());
+}
+
 }  // namespace
 
 int scshare_main(const Invocation& invocation) {
   CommonOptions options;
+  std::vector<std::string> users, accounts;
   CLI::App app;
   describe(app, invocation, "Shows accounts and users: shares, recent use, jobs and limits");
   add_server_option(app, options);
   add_table_options(app, options);
+  app.add_option("-u,--user", users, "Only these users")
+      ->type_name("USER,...")
+      ->allow_extra_args(false);
+  app.add_option("-A,--account", accounts, "Only these accounts and their users")
+      ->type_name("NAME,...")
+      ->allow_extra_args(false);
   if (const auto code = parse(app, invocation)) return *code;
+  if (options.fields.empty()) options.fields = kFields;
+  if (const auto columns = choose_columns(columns_for(true), options.fields); !columns) {
+    return complain(invocation, columns.error());
+  }
   const auto show = [&](HeadLink& head) -> Result<int> {
-    const auto list = head.ask<wire::ShareList>(wire::ListShares());
+    auto list = head.ask<wire::ShareList>(wire::ListShares());
     if (!list) return list.error();
+    keep(*list, words_of_lists(users), words_of_lists(accounts));
     if (options.json) return print(to_json(*list)), kExitOk;
     const auto all = columns_for(list->half_life_ns() > 0);
-    const auto columns = choose_columns(all, options.fields.empty() ? kFields : options.fields);
+    const auto columns = choose_columns(all, options.fields);
     if (!columns) return columns.error();
-    print(make_table(*columns, list->rows()).to_text(!options.no_header, output_width()));
+    print(make_table(*columns, list->rows()).to_text(table_style(options)));
     return kExitOk;
   };
   return with_head(invocation, options, show, kReadsOnly);

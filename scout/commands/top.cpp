@@ -17,7 +17,8 @@ struct TopOptions {
   bool once = false;
   std::string rate = "1";
   std::string parts;
-  std::uint64_t job = 0;
+  std::string job;
+  std::uint64_t job_id = 0;  // 0: all
   std::uint64_t count = 0;
 };
 
@@ -27,7 +28,7 @@ wire::WatchCluster request_of(const TopOptions& options) {
     query += (query.empty() ? "" : "&") + name + "=" + value;
   };
   if (!options.parts.empty()) add("parts", options.parts);
-  if (options.job != 0) add("job", std::to_string(options.job));
+  if (options.job_id != 0) add("job", std::to_string(options.job_id));
   wire::WatchCluster request;
   request.set_query(query);
   request.set_follow(!options.once);
@@ -63,6 +64,15 @@ Result<int> show_once(HeadLink& head, const TopOptions& options) {
   return kExitOk;
 }
 
+// A job that the head does not know would give empty documents for ever.
+Status find_named_job(HeadLink& head, TopOptions& options) {
+  if (options.job.empty() || options.job_id != 0) return {};
+  const auto job = ask_word(head, options.job);
+  if (!job) return job.error().with_context("--job");
+  options.job_id = job->job();
+  return {};
+}
+
 }  // namespace
 
 int top_main(const Invocation& invocation) {
@@ -72,19 +82,26 @@ int top_main(const Invocation& invocation) {
   add_server_option(app, options.common);
   add_json_option(app, options.common);
   app.add_flag("--once", options.once, "Print one document, then exit");
-  app.add_option("--rate", options.rate, "Documents per second, 0.1 to 10")->type_name("N");
+  app.add_option("--rate", options.rate, "Documents per second, 0.1 to 10")
+      ->type_name("N")
+      ->check(CLI::Range(0.1, 10.0));
   app.add_option("--parts", options.parts, "Only these parts, e.g. jobs,nodes")->type_name("PARTS");
   app.add_option("--job", options.job, "Only this job")->type_name("JOB");
-  app.add_option("--count", options.count, "Exit after N documents")->type_name("N");
+  app.add_option("--count", options.count, "Exit after N documents")
+      ->type_name("N")
+      ->check(CLI::Range(std::uint64_t{1}, std::uint64_t{1'000'000'000}));
   if (const auto code = parse(app, invocation)) return *code;
   if (!options.common.json)
     return complain(invocation, "--json is required; sctop shows the cluster to people");
   std::uint64_t shown = 0;
-  const auto show = [&](HeadLink& head) {
+  const auto show = [&](HeadLink& head) -> Result<int> {
+    if (auto found = find_named_job(head, options); !found) return found.error();
     return options.once ? show_once(head, options) : follow(head, options, shown);
   };
   return with_head(invocation, options.common, show,
-                   {.is_called = true, .patience = options.once ? kTakeOver : kReconnectFor});
+                   {.is_called = true,
+                    .patience = options.once ? kTakeOver : kReconnectFor,
+                    .tells = !options.once});
 }
 
 }  // namespace score::scout

@@ -5,6 +5,7 @@
 #include "scout/commands/trace_view.hpp"
 
 #include "base/text/hostlist.hpp"
+#include "base/text/plain.hpp"
 #include "proto/trace/trace_json.hpp"
 
 #include <fmt/core.h>
@@ -114,7 +115,9 @@ std::string trace_page(const wire::Trace& trace) {
       whole.push_back(record.done_ns() - record.woke_ns());
     }
   }
-  std::string page = fmt::format("{} nodes, {} switches\n", trace.nodes_size(), whole.size());
+  std::string page =
+      fmt::format("{}, {}\n", counted(static_cast<std::uint64_t>(trace.nodes_size()), "node"),
+                  whole.size() == 1 ? "1 switch" : fmt::format("{} switches", whole.size()));
   page += figures("woke after the boundary", std::move(woke));
   page += figures("stopping", std::move(stopped));
   page += figures("whole switch", std::move(whole));

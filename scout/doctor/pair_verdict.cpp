@@ -1,5 +1,7 @@
 #include "scout/doctor/pair_verdict.hpp"
 
+#include "base/text/plain.hpp"
+
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -104,9 +106,9 @@ void judge_pairs(const ProbeReport& report, Findings& found) {
   if (pairs.empty()) return found.else_ok("one node: there are no pairs");
   judge_silence(pairs, found);
   judge_speed(pairs, found);
-  found.else_ok(fmt::format("PM connects {} pairs of {} nodes: median round trip {:.0f} us, {}",
-                            pairs.size(), report.nodes.size(), median(pairs, trip_of) / 1e3,
-                            speed_text(median(pairs, speed_of))));
+  found.else_ok(fmt::format("PM connects {} of {} nodes: median round trip {:.0f} us, {}",
+                            counted(pairs.size(), "pair"), report.nodes.size(),
+                            median(pairs, trip_of) / 1e3, speed_text(median(pairs, speed_of))));
 }
 
 }  // namespace score::scout

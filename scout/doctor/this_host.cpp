@@ -4,6 +4,7 @@
 #include "base/os/daemon_users.hpp"
 #include "base/os/fd.hpp"
 #include "base/text.hpp"
+#include "base/text/plain.hpp"
 #include "scout/doctor/verdicts.hpp"
 
 #include <cstring>
@@ -137,7 +138,7 @@ std::vector<Finding> look_at_this_host(const std::string& path) {
     check_files(path, *configured, files);
     check_head(*configured, way);
   } else {
-    files.skip(fmt::format("not checked: {}", configured.error().message()));
+    files.skip(fmt::format("not checked: {}", plain_text(configured.error())));
   }
   std::vector<Finding> all;
   const auto take = [&all](const char* check, const Findings& found) {

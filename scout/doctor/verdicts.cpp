@@ -1,6 +1,7 @@
 #include "scout/doctor/verdicts.hpp"
 
 #include "base/text.hpp"
+#include "base/text/plain.hpp"
 #include "base/units.hpp"
 #include "proto/convert/words.hpp"
 #include "scout/doctor/pair_verdict.hpp"
@@ -60,7 +61,8 @@ void check_versions(const Evidence& evidence, Findings& found) {
   for (const auto& node : evidence.nodes.nodes()) {
     if (is_up(node)) judge_release(name_of(node), clean(node.release()), head, found);
   }
-  found.else_ok(fmt::format("commands, head and {} nodes: {}", count_up(evidence), head));
+  found.else_ok(
+      fmt::format("commands, head and {}: {}", counted(count_up(evidence), "node"), head));
 }
 
 // ---- heads
@@ -107,8 +109,9 @@ void check_nodes(const Evidence& evidence, Findings& found) {
       found.fault(name_of(node), clean(node.reason()), "see [network] of its scored.toml");
     }
   }
-  found.else_ok(
-      fmt::format("{} nodes are up: the head's TCP port is reached", evidence.nodes.nodes_size()));
+  const int nodes = evidence.nodes.nodes_size();
+  found.else_ok(fmt::format("{} up: the head's TCP port is reached",
+                            nodes == 1 ? "1 node is" : fmt::format("{} nodes are", nodes)));
 }
 
 void check_control(const Evidence& evidence, Findings& found) {

@@ -1,6 +1,8 @@
 #include "scout/run/front_end.hpp"
 
 #include "base/limits.hpp"
+#include "base/text.hpp"
+#include "base/text/plain.hpp"
 #include "scout/session/job_views.hpp"
 #include "scout/session/words.hpp"
 
@@ -213,7 +215,8 @@ void FrontEnd::on_news(const wire::JobStatus& status) {
     }
     ::close(ready);
   }
-  if (options_.start_lines) tell(fmt::format("SCORE: {} hosts ready.", status.nodes_size()));
+  const auto nodes = static_cast<std::uint64_t>(status.nodes_size());
+  if (options_.start_lines) tell(fmt::format("SCORE: {} ready.", counted(nodes, "host")));
   if (options_.pty && isatty(STDIN_FILENO) == 1) {
     if (const auto raw = terminal_.enter(STDIN_FILENO); !raw) say(raw.error().message());
     resize_terminal();
@@ -272,7 +275,8 @@ void FrontEnd::lose_link(const Error& error) {
     say(fmt::format("lost connection to the head{}; retrying for {}",
                     job_ == 0 ? "" : fmt::format(", job {} continues", job_),
                     format_duration(kReconnectFor)));
-    if (input_waiting_ > 0) say(fmt::format("{} bytes of input may be lost", input_waiting_));
+    if (input_waiting_ > 0)
+      say(fmt::format("{} of input may be lost", counted(input_waiting_, "byte")));
   }
   state_ = State::Lost;
   next_try_ = monotonic_now() + kRetryPause;

@@ -1,6 +1,7 @@
 // What a signal to the front end means for the job. All are blocked and read from a descriptor, so
 // that they come in the loop's turn.
 #include "base/os/signals.hpp"
+#include "base/text/plain.hpp"
 #include "scout/run/front_end.hpp"
 #include "scout/session/words.hpp"
 
@@ -122,8 +123,9 @@ void FrontEnd::print_status(std::string_view hint) {
   if (state_ == State::Lost)
     return say(fmt::format("job {}: no connection to the head{}", job_, hint));
   if (job_ == 0) return say(fmt::format("the head has not accepted the job yet{}", hint));
-  say(fmt::format("job {} is {}, {} tasks on {} nodes, scheduled {}{}", job_,
-                  state_word(status_.state()), status_.tasks(), status_.nodes_size(),
+  const auto nodes = static_cast<std::uint64_t>(status_.nodes_size());
+  say(fmt::format("job {} is {}, {} on {}, scheduled {}{}", job_, state_word(status_.state()),
+                  counted(status_.tasks(), "task"), counted(nodes, "node"),
                   short_time(status_.scheduled_ns()), hint));
 }
 

@@ -86,6 +86,7 @@ Words options_of(const Hosts& hosts) {
 enum class How {
   Value,         // the value of an option of scrun's
   Flag,          // an option of scrun's
+  Seconds,       // the value of an option of scrun's, in seconds
   Hosts,         // a list
   HostFile,      // a file of hosts
   Variable,      // NAME VALUE
@@ -129,7 +130,7 @@ constexpr Known kKnown[] = {
     {" -errfile-pattern ", How::Refused, "use -e FILE, with %t for the rank"},
     {" -prepend-pattern ", How::Refused, "use -l, which puts the rank before each line"},
     {" -stdin --stdin ", How::Refused, "use -i RANK, -i all or -i none"},
-    {" -timeout --timeout ", How::Refused, "use --wall-time TIME, or MPIEXEC_TIMEOUT"},
+    {" -timeout --timeout ", How::Seconds, "--wall-time"},
     {" -verbose ", How::Refused, "use -v"},
     {" -allow-run-as-root --allow-run-as-root ", How::Refused, "use --allow-root"},
     {" -print-all-exitcodes ", How::Refused, "score job shows how each task has ended"},
@@ -178,6 +179,15 @@ Status fill(MpiexecOption& option, const Known& known, std::span<const std::stri
     case How::Flag:
       option.options = {known.here};
       return {};
+    case How::Seconds: {
+      const auto seconds = parse_number<std::uint32_t>(values[0]);
+      if (!seconds || *seconds == 0) {
+        return fail(Errc::Malformed, "'{}' is not a number of seconds",
+                    escape_terminal(values[0], 80));
+      }
+      option.options = {fmt::format("{}={}s", known.here, *seconds)};
+      return {};
+    }
     case How::Hosts:
     case How::HostFile: {
       const auto hosts =

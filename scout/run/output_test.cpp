@@ -20,18 +20,38 @@ namespace score::scout {
 namespace {
 
 TEST(TextTable, AlignsAndFillsEmptyCells) {
-  TextTable table({"A", "LONG"}, {Align::Left, Align::Right});
+  TextTable table({{"A"}, {"LONG", Align::Right}});
   table.add({"x", "1"});
   table.add({"", "22"});
-  EXPECT_EQ(table.to_text(true, 0), "A  LONG\nx     1\n-    22\n");
-  EXPECT_EQ(table.to_text(false, 0), "x   1\n-  22\n");
+  EXPECT_EQ(table.to_text({}), "A  LONG\nx     1\n-    22\n");
+  EXPECT_EQ(table.to_text({.with_header = false}), "x   1\n-  22\n");
 }
 
 TEST(TextTable, CutsOnlyForATerminalAndShowsIt) {
-  TextTable table({"A"}, {Align::Left});
+  TextTable table({{"A"}});
   table.add({"äöü-long"});
-  EXPECT_EQ(table.to_text(false, 4), "äöü…\n");
-  EXPECT_EQ(table.to_text(false, 0), "äöü-long\n");
+  EXPECT_EQ(table.to_text({.with_header = false, .width = 4}), "äöü…\n");
+  EXPECT_EQ(table.to_text({.with_header = false, .width = 0}), "äöü-long\n");
+}
+
+TEST(TextTable, NamesAreCutBeforeTheEndOfTheLine) {
+  TextTable table({{"JOB"}, {.text = "NAME", .may_shrink = true}, {"STATE"}});
+  table.add({"1", "a-long-name-of-a-job", "running"});
+  table.add({"2", "short", "pending"});
+  EXPECT_EQ(table.to_text({.width = 24}),
+            "JOB  NAME        STATE\n"
+            "1    a-long-na…  running\n"
+            "2    short       pending\n");
+  EXPECT_EQ(table.to_text({.with_header = false, .width = 14}),
+            "1  a-long-…  …\n"
+            "2  short     …\n");
+}
+
+TEST(TextTable, ColoursCellsAndNotTheirPadding) {
+  TextTable table({{"STATE"}, {"EXIT", Align::Right}});
+  table.add({"failed", "1"}, {Tint::Bad, Tint::None});
+  EXPECT_EQ(table.to_text({.with_header = false, .color = true}), "\x1b[31mfailed\x1b[0m  1\n");
+  EXPECT_EQ(table.to_text({.with_header = false}), "failed  1\n");
 }
 
 TEST(JobPage, TellsOfEachWayToFailOnceWithItsRanks) {

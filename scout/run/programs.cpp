@@ -2,6 +2,7 @@
 
 #include "base/limits.hpp"
 #include "base/text.hpp"
+#include "base/text/plain.hpp"
 #include "scout/batch/shell_words.hpp"
 #include "scout/run/score_options.hpp"
 
@@ -82,7 +83,7 @@ class RankMap {
     if (!ranges) return fail(Errc::Malformed, "'{}' are no ranks", escape_terminal(ranks, 80));
     for (const auto [first, last] : *ranges) {
       if (tasks_ != 0 && last >= tasks_) {
-        return fail(Errc::Malformed, "rank {} of a job of {} tasks", last, tasks_);
+        return fail(Errc::Malformed, "rank {} of a job of {}", last, counted(tasks_, "task"));
       }
       if (last >= lines_.size()) lines_.resize(last + 1);
       for (std::uint32_t rank = first; rank <= last; ++rank) {

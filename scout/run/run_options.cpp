@@ -181,6 +181,15 @@ Result<Duration> limit_of(const std::string& text, std::string_view option) {
 Status add_node_names(google::protobuf::RepeatedPtrField<std::string>& names,
                       const std::string& list, std::string_view option) {
   const auto expanded = expand_hostlist(list);
+  // mpirun's -x sets a variable.
+  const auto equals = list.find('=');
+  if (!expanded && option == "-x" && equals != list.npos) {
+    const auto name = escape_terminal(list.substr(0, equals), 80);
+    return fail(Errc::Malformed,
+                "-x '{}': here -x excludes nodes; -genv {} VALUE or --export=ALL,{}=VALUE sets a "
+                "variable",
+                escape_terminal(list, 80), name, name);
+  }
   if (!expanded) {
     return expanded.error().with_context("{} '{}'", option, escape_terminal(list, 80));
   }
@@ -445,6 +454,7 @@ Status apply_mpiexec(const CLI::App& app, SplitCommand& split) {
     split.job_variables.insert(split.job_variables.end(), more->job_variables.begin(),
                                more->job_variables.end());
     split.command = std::move(more->command);
+    split.typed.insert(more->typed.begin(), more->typed.end());
   }
   const auto is_limit = [](const std::string& word) { return word.starts_with("--wall-time"); };
   if (std::ranges::any_of(split.options, is_limit)) return {};
@@ -507,7 +517,8 @@ std::optional<int> parse_run_options(const Invocation& invocation, RunOptions& o
   if (const auto foreign = explain_foreign(app, split->options); !foreign.empty()) {
     return complain(invocation, foreign);
   }
-  if (const auto code = parse(app, {.name = invocation.name, .args = split->options})) return code;
+  invocation.typed->insert(split->typed.begin(), split->typed.end());
+  if (const auto code = parse(app, invocation.with(split->options))) return code;
   if (options.multi_prog.empty() && split->command.empty()) {
     return complain(invocation, fmt::format("which program? (try {} --help)", invocation.name));
   }

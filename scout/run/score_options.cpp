@@ -95,7 +95,9 @@ void append(Words& words, Words more) {
                std::make_move_iterator(more.end()));
 }
 
-void take(SplitCommand& result, MpiexecOption option) {
+void take(SplitCommand& result, MpiexecOption option, const std::string& word) {
+  const std::string typed = word.substr(0, word.find('='));
+  for (const auto& ours : option.options) result.typed[ours.substr(0, ours.find('='))] = typed;
   append(result.options, std::move(option.options));
   append(result.variables, std::move(option.variables));
   append(result.job_variables, std::move(option.job_variables));
@@ -158,7 +160,7 @@ Result<SplitCommand> split_command(const CLI::App& app, const Words& args,
       if (!foreign) return foreign.error();
       if (*foreign) {
         at += (*foreign)->words - 1;
-        take(result, std::move(**foreign));
+        take(result, std::move(**foreign), word);
         continue;
       }
     }

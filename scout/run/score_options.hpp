@@ -5,6 +5,7 @@
 
 #include "base/result.hpp"
 
+#include <map>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -22,6 +23,7 @@ struct SplitCommand {
   std::vector<std::string> variables{};
   std::vector<std::string> job_variables{};
   std::string config_file{};
+  std::map<std::string, std::string> typed{};  // our names of options, and as the user typed them
 };
 
 // True for `-` followed by two or more small letters and `=`: no getopt cluster means that.

@@ -22,12 +22,22 @@ Status check_root(const HeadLink& link, wire::Submit& submission) {
   return {};
 }
 
+// That there is no head, once, when that has lasted a while.
+void tell_once(const Invocation& invocation, TimePoint begun, bool& has_told) {
+  if (has_told || monotonic_now() - begun < kSilentFor) return;
+  complain(invocation, lost_head_text(kReconnectFor));
+  has_told = true;
+}
+
 // A head that closes the connection before its hello is being restarted: retries after each pause.
 // A missing socket is an error at once, unless another head may take over.
-Result<HeadLink> connect_surely(const std::string& server, const std::string& socket) {
-  const TimePoint deadline = monotonic_now() + kReconnectFor;
+Result<HeadLink> connect_surely(const Invocation& invocation, const std::string& server,
+                                const std::string& socket) {
+  const TimePoint begun = monotonic_now();
+  bool has_told = false;
   auto link = reach_head(server, socket);
-  while (!link && link.error().is(Errc::Closed) && monotonic_now() < deadline) {
+  while (!link && link.error().is(Errc::Closed) && monotonic_now() < begun + kReconnectFor) {
+    tell_once(invocation, begun, has_told);
     ::poll(nullptr, 0, kRetryPause_ms);
     link = HeadLink::connect(socket);
   }
@@ -36,13 +46,17 @@ Result<HeadLink> connect_surely(const std::string& server, const std::string& so
 
 }  // namespace
 
-Result<wire::Submitted> submit_surely(HeadLink& link, const std::string& socket,
-                                      const wire::Submit& submission) {
-  const TimePoint deadline = monotonic_now() + kReconnectFor;
+Result<wire::Submitted> submit_surely(const Invocation& invocation, Request& request) {
+  HeadLink& link = request.link;
+  const wire::Submit& submission = request.submission;
   auto submitted = link.ask<wire::Submitted>(submission);
+  const TimePoint begun = monotonic_now();
+  const TimePoint deadline = begun + kReconnectFor;
+  bool has_told = false;
   while (!submitted && submitted.error().is(Errc::Closed) && monotonic_now() < deadline) {
+    tell_once(invocation, begun, has_told);
     ::poll(nullptr, 0, kRetryPause_ms);
-    auto again = HeadLink::connect(socket);
+    auto again = HeadLink::connect(request.socket);
     if (!again) continue;
     link = std::move(*again);
     submitted = link.ask<wire::Submitted>(submission);
@@ -50,10 +64,11 @@ Result<wire::Submitted> submit_surely(HeadLink& link, const std::string& socket,
   return submitted;
 }
 
-Result<Request> open_request(const std::string& server, wire::Submit submission) {
+Result<Request> open_request(const Invocation& invocation, const std::string& server,
+                             wire::Submit submission) {
   auto socket = find_server(server);
   if (!socket) return socket.error();
-  auto link = connect_surely(server, *socket);
+  auto link = connect_surely(invocation, server, *socket);
   if (!link) return link.error();
   if (const auto allowed = check_root(*link, submission); !allowed) return allowed.error();
   return Request{std::move(*socket), std::move(submission), std::move(*link)};

@@ -2,24 +2,18 @@
 
 #include "base/os/fd.hpp"
 #include "base/text.hpp"
+#include "base/text/plain.hpp"
 #include "scout/session/head_link.hpp"
 
 #include <CLI/CLI.hpp>
 
 #include <algorithm>
 #include <cstdlib>
+#include <memory>
 #include <sys/ioctl.h>
 #include <unistd.h>
 
 namespace score::scout {
-
-void describe(CLI::App& app, const Invocation& invocation, std::string description) {
-  app.name(invocation.name);
-  app.description(std::move(description));
-  app.set_help_flag("-h,--help", "Print this help and exit");
-  app.set_version_flag("--version", std::string("scored ") + SCORE_VERSION);
-  app.option_defaults()->always_capture_default(false);
-}
 
 void add_server_option(CLI::App& app, CommonOptions& options) {
   app.add_option("--server", options.server,
@@ -42,8 +36,117 @@ void add_table_options(CLI::App& app, CommonOptions& options) {
       ->check(CLI::IsMember({"auto", "always", "never"}));
 }
 
+namespace {
+
+// "unknown option '--nodse'; did you mean --nodes?"
+std::string unknown_option(const CLI::App& app, const std::string& word) {
+  const std::string name = word.substr(0, word.find('='));
+  std::vector<std::string> known;
+  const auto add = [&known](const CLI::App& from) {
+    for (const CLI::Option* option : from.get_options()) {
+      if (option->get_group().empty()) continue;  // not for users
+      for (const auto& long_name : option->get_lnames()) known.push_back("--" + long_name);
+    }
+  };
+  add(app);
+  for (const CLI::App* chosen : app.get_subcommands()) add(*chosen);
+  const std::string text = fmt::format("unknown option '{}'", escape_terminal(name, 200));
+  const std::string near = name.starts_with("--") ? nearest_word(name, known) : "";
+  return near.empty() ? text : fmt::format("{}; did you mean {}?", text, near);
+}
+
+// "0.100000" -> "0.1", "4096" -> "4096"
+std::string short_number(std::string text) {
+  if (text.find('.') == text.npos) return text;
+  text.erase(text.find_last_not_of('0') + 1);
+  if (text.ends_with('.')) text.pop_back();
+  return text;
+}
+
+// "Value 0 not in range 1 to 1000" -> "'0' is not a number from 1 to 1000"; "x not in {a,b}" ->
+// "'x' is not one of a, b". Empty: it is another text.
+std::string plain_limits(const std::string& rest) {
+  constexpr std::string_view kValue = "Value ";
+  constexpr std::string_view kRange = " not in range ";
+  constexpr std::string_view kTo = " to ";
+  constexpr std::string_view kSet = " not in {";
+  const auto range = rest.rfind(kRange);
+  if (rest.starts_with(kValue) && range != rest.npos) {
+    const std::string limits = rest.substr(range + kRange.size());
+    const auto to = limits.find(kTo);
+    return fmt::format("'{}' is not a number from {} to {}",
+                       rest.substr(kValue.size(), range - kValue.size()),
+                       short_number(limits.substr(0, to)),
+                       to == limits.npos ? "" : short_number(limits.substr(to + kTo.size())));
+  }
+  const auto set = rest.rfind(kSet);
+  if (set == rest.npos) return {};
+  std::string words = rest.substr(set + kSet.size());
+  words.erase(std::min(words.size(), words.rfind('}')));
+  for (auto comma = words.find(','); comma != words.npos; comma = words.find(',', comma + 2)) {
+    words.replace(comma, 1, ", ");
+  }
+  return fmt::format("'{}' is not one of {}", rest.substr(0, set), words);
+}
+
+// The parser's messages in plain words.
+std::string plain_words(const std::string& what) {
+  constexpr std::string_view kConvert = "Could not convert: ";
+  constexpr std::string_view kRequired = " is required";
+  constexpr std::string_view kOverride = " was given a disallowed flag override";
+  const auto before = [&what](std::string_view end) {
+    return what.substr(0, what.size() - end.size());
+  };
+  if (what.starts_with(kConvert)) {
+    const auto equals = what.find(" = ");
+    if (equals == what.npos) return what;
+    return fmt::format("{}: '{}' is not a number",
+                       what.substr(kConvert.size(), equals - kConvert.size()),
+                       what.substr(equals + 3));
+  }
+  if (what.ends_with(kRequired)) return before(kRequired) + " is missing";
+  if (what.ends_with(kOverride)) return before(kOverride) + " takes no value";
+  const auto colon = what.find(": ");
+  if (colon == what.npos) return what;
+  const std::string option = what.substr(0, colon);
+  const std::string rest = what.substr(colon + 2);
+  if (rest.ends_with(" missing") && rest.find(" required ") != rest.npos) {
+    return option + " needs a value";
+  }
+  const std::string limits = plain_limits(rest);
+  return limits.empty() ? what : fmt::format("{}: {}", option, limits);
+}
+
+// The help without the parser's names of types: "N", not "N:UINT in [1 - 4096]".
+class PlainFormatter : public CLI::Formatter {
+ public:
+  std::string make_option_opts(const CLI::Option* option) const override {
+    std::string text = CLI::Formatter::make_option_opts(option);
+    for (const std::string_view type : {":UINT in [", ":INT in [", ":FLOAT in ["}) {
+      const auto at = text.find(type);
+      if (at != text.npos) text.erase(at, text.find(']', at) + 1 - at);
+    }
+    return text;
+  }
+};
+
+}  // namespace
+
+void describe(CLI::App& app, const Invocation& invocation, std::string description) {
+  app.name(invocation.name);
+  app.description(std::move(description));
+  app.set_help_flag("-h,--help", "Print this help and exit");
+  app.set_version_flag("--version", std::string("scored ") + SCORE_VERSION);
+  app.option_defaults()->always_capture_default(false);
+  app.formatter(std::make_shared<PlainFormatter>());
+}
+
 std::optional<int> parse(CLI::App& app, const Invocation& invocation) {
   std::vector<std::string> reversed(invocation.args.rbegin(), invocation.args.rend());
+  const auto refuse = [&](const std::string& text) {
+    return complain(invocation, fmt::format("{} (try {} --help)", text, invocation.name));
+  };
+  const auto rest = [&app] { return app.remaining(true); };
   try {
     app.parse(reversed);
   } catch (const CLI::CallForHelp&) {
@@ -53,28 +156,40 @@ std::optional<int> parse(CLI::App& app, const Invocation& invocation) {
     print(app.version() + "\n");
     return kExitOk;
   } catch (const CLI::ExtrasError& error) {
-    const auto rest = app.remaining();
-    const std::string word = rest.empty() ? error.what() : rest.front();
-    const char* what = word.starts_with('-') ? "unknown option" : "unexpected argument";
-    return complain(invocation, fmt::format("{} '{}' (try {} --help)", what,
-                                            escape_terminal(word, 200), invocation.name));
-  } catch (const CLI::RequiredError& error) {
-    // Report an unknown option before a missing argument.
-    for (const auto& word : app.remaining()) {
-      if (!word.starts_with('-')) continue;
-      return complain(invocation, fmt::format("unknown option '{}' (try {} --help)",
-                                              escape_terminal(word, 200), invocation.name));
-    }
-    return complain(invocation, fmt::format("{} (try {} --help)", error.what(), invocation.name));
+    const auto words = rest();
+    const std::string word = words.empty() ? error.what() : words.front();
+    if (word.starts_with('-')) return refuse(unknown_option(app, word));
+    return refuse(fmt::format("unexpected argument '{}'", escape_terminal(word, 200)));
   } catch (const CLI::ParseError& error) {
-    return complain(invocation, fmt::format("{} (try {} --help)",
-                                            escape_terminal(error.what(), 400), invocation.name));
+    // Report an unknown option before what is missing because of it.
+    for (const auto& word : rest()) {
+      const bool is_option = word.size() > 1 && word.starts_with('-');
+      if (is_option && error.get_name() == "RequiredError")
+        return refuse(unknown_option(app, word));
+    }
+    return refuse(escape_terminal(plain_words(error.what()), 400));
   }
   return std::nullopt;
 }
 
+namespace {
+
+// With the names of options that the user typed.
+std::string as_typed(const Invocation& invocation, std::string_view text) {
+  std::string words(text);
+  for (const auto& [ours, typed] : *invocation.typed) {
+    const bool is_named =
+        words.starts_with(ours) && words.size() > ours.size() &&
+        std::string_view(" :=").find(words[ours.size()]) != std::string_view::npos;
+    if (is_named) return words.replace(0, ours.size(), typed);
+  }
+  return words;
+}
+
+}  // namespace
+
 int complain(const Invocation& invocation, std::string_view text) {
-  tell(fmt::format("{}: {}{}", invocation.name, invocation.place, text));
+  tell(fmt::format("{}: {}{}", invocation.name, invocation.place, as_typed(invocation, text)));
   return kExitError;
 }
 

@@ -9,6 +9,8 @@
 #include <fmt/core.h>
 
 #include <cstdio>
+#include <map>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -22,10 +24,21 @@ class App;
 
 namespace score::scout {
 
+// Options that the user typed by other names, such as those of mpiexec: ours, and as typed.
+using TypedNames = std::map<std::string, std::string>;
+
 struct Invocation {
   std::string name;               // as the user called it: "scrun", "score job"
   std::vector<std::string> args;  // without the name
   std::string place{};            // what messages are about, after the name: "job.sh line 3: "
+  std::shared_ptr<TypedNames> typed = std::make_shared<TypedNames>();  // of all copies
+
+  // The same with other arguments.
+  [[nodiscard]] Invocation with(std::vector<std::string> words) const {
+    Invocation other = *this;
+    other.args = std::move(words);
+    return other;
+  }
 };
 
 struct Command {

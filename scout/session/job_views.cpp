@@ -3,6 +3,7 @@
 #include "base/model/resources.hpp"
 #include "base/text.hpp"
 #include "base/text/hostlist.hpp"
+#include "base/text/plain.hpp"
 #include "proto/convert/words.hpp"
 #include "scout/session/words.hpp"
 
@@ -48,6 +49,17 @@ bool is_deadlocked(const Job& job) {
 std::string state_text(const Job& job) {
   const bool is_shown = job.activity() != wire::JobStatus::BUSY && !activity_word(job).empty();
   return std::string(is_shown ? activity_word(job) : state_word(job.state()));
+}
+
+// What it has; while it has none, what it asks for.
+std::string nodes_text(const Job& job) {
+  const auto nodes =
+      job.nodes_size() > 0 ? static_cast<std::uint32_t>(job.nodes_size()) : job.nodes_wanted();
+  return nodes > 0 ? std::to_string(nodes) : "";
+}
+
+Tint tint_of(const Job& job) {
+  return is_deadlocked(job) ? Tint::Bad : state_tint(job.state());
 }
 
 std::string range(std::uint32_t from, std::uint32_t to) {
@@ -147,18 +159,18 @@ const std::vector<Column<Job>>& job_columns() {
   constexpr auto kLeft = Align::Left;
   static const std::vector<Column<Job>> columns = {
       {"job", "JOB", kRight, job_id},
-      {"user", "USER", kLeft, [](const Job& j) { return j.user_name(); }},
-      {"account", "ACCOUNT", kLeft, [](const Job& j) { return j.account(); }},
+      {"user", "USER", kLeft, [](const Job& j) { return j.user_name(); }, true},
+      {"account", "ACCOUNT", kLeft, [](const Job& j) { return j.account(); }, true},
       {"reservation", "RESERVATION", kLeft, [](const Job& j) { return j.reservation(); }},
-      {"name", "NAME", kLeft, [](const Job& j) { return j.name(); }},
+      {"name", "NAME", kLeft, [](const Job& j) { return j.name(); }, true},
       {"constraint", "CONSTRAINT", kLeft, constraint_text},
       {"gres", "GRES", kLeft, generic_text},
       {"scratch", "SCRATCH", kRight, scratch_text},
-      {"state", "STATE", kLeft, state_text},
+      {"state", "STATE", kLeft, state_text, false, tint_of},
       {"activity", "ACTIVITY", kLeft, [](const Job& j) { return std::string(activity_word(j)); }},
       {"slot", "SLOT", kRight, slot_text},
       {"rows", "ROWS", kRight, [](const Job& j) { return std::to_string(j.rows_used()); }},
-      {"nodes", "NODES", kRight, [](const Job& j) { return std::to_string(j.nodes_size()); }},
+      {"nodes", "NODES", kRight, nodes_text},
       {"tasks", "TASKS", kRight, [](const Job& j) { return std::to_string(j.tasks()); }},
       {"percore", "PERCORE", kRight,
        [](const Job& j) { return std::to_string(std::max(1U, j.tasks_per_core())); }},
@@ -181,8 +193,8 @@ const std::vector<Column<Job>>& job_columns() {
       {"started", "STARTED", kLeft, [](const Job& j) { return local_time(j.started_wall_ns()); }},
       {"ended", "ENDED", kLeft, [](const Job& j) { return local_time(j.ended_wall_ns()); }},
       {"nodelist", "NODELIST", kLeft, node_list},
-      {"directory", "DIRECTORY", kLeft, [](const Job& j) { return j.directory(); }},
-      {"command", "COMMAND", kLeft, [](const Job& j) { return j.command(); }},
+      {"directory", "DIRECTORY", kLeft, [](const Job& j) { return j.directory(); }, true},
+      {"command", "COMMAND", kLeft, [](const Job& j) { return j.command(); }, true},
       {"array", "ARRAY", kLeft, array_text},
       {"reason", "REASON", kLeft,
        [](const Job& j) {
@@ -227,6 +239,7 @@ void write_job(JsonWriter& json, const Job& job) {
   json.field("restarts", job.restarts());
   json.list("reasons", job.reasons()).list("waits", job.waits());
   json.field("tasks", job.tasks()).list("nodes", job.nodes());
+  json.field("nodes_wanted", job.nodes_wanted());
   json.list("tasks_on_node", job.tasks_on_node());
   json.field("tasks_per_core", std::max(1U, job.tasks_per_core()));
   if (job.slot() >= 0) json.field("slot", job.slot());
@@ -263,8 +276,18 @@ std::string step_line(std::uint64_t job, const wire::StepStatus& step) {
   std::string text =
       fmt::format("{}.{} ({}): {}", job, step.step(), step.name(), state_word(step.state()));
   if (is_final_state(step.state())) text += end_text(step.exit_code(), step.signal());
-  return text + fmt::format("; {} tasks on {} nodes, {:.1f} s", step.tasks(), step.nodes(),
-                            to_seconds(step.elapsed_ns()));
+  return text + fmt::format("; {} on {}, {:.1f} s", counted(step.tasks(), "task"),
+                            counted(step.nodes(), "node"), to_seconds(step.elapsed_ns()));
+}
+
+// "4 on 2 nodes; 2 tasks share each core"
+std::string tasks_text(const Job& job) {
+  const bool is_placed = job.nodes_size() > 0;
+  const auto nodes = is_placed ? static_cast<std::uint64_t>(job.nodes_size()) : job.nodes_wanted();
+  const auto sharing = sharing_text(job.tasks_per_core(), job.cpus_per_task());
+  return fmt::format("{}{}{}{}", job.tasks(),
+                     nodes == 0 ? "" : fmt::format(" on {}", counted(nodes, "node")),
+                     sharing.empty() ? "" : "; ", sharing);
 }
 
 std::string job_page(const Job& job) {
@@ -276,9 +299,10 @@ std::string job_page(const Job& job) {
   if (job.has_array()) {
     const auto& array = job.array();
     line("array",
-         fmt::format("{} tasks wait{}{}, {} run, {} completed, {} did not", array.waiting_count(),
-                     array.waiting().empty() ? "" : ": ", array.waiting(), array.running_count(),
-                     array.completed_count(), array.failed_count()));
+         fmt::format("{} wait{}{}, {} run, {} completed, {} did not",
+                     counted(array.waiting_count(), "task"), array.waiting().empty() ? "" : ": ",
+                     array.waiting(), array.running_count(), array.completed_count(),
+                     array.failed_count()));
   } else if (job.array_job() != 0) {
     line("array", fmt::format("task {} of array {}", job.array_task(), job.array_job()));
   }
@@ -291,13 +315,8 @@ std::string job_page(const Job& job) {
   line("command", job.command());
   line("directory", job.directory());
   std::string state(state_word(job.state()));
-<<<<<<< HEAD
-  if (is_final_state(job.state())) state += fmt::format(", exit code {}", job.exit_code());
-  if (job.activity() != wire::JobStatus::BUSY) {
-=======
   if (is_final_state(job.state())) state += end_text(job.exit_code(), job.signal());
-  if (job.activity() != 0) {
->>>>>>> 535a4f95 (WIP: jobs)
+  if (job.activity() != wire::JobStatus::BUSY) {
     state += fmt::format(", {}{}", activity_word(job),
                          job.background() ? "; other jobs have its slices" : "");
   }
@@ -308,9 +327,7 @@ std::string job_page(const Job& job) {
   }
   for (const auto& wait : job.waits()) line("waits", wait);
   if (job.restarts() > 0) line("restarts", fmt::format("{} (lost nodes)", job.restarts()));
-  const auto sharing = sharing_text(job.tasks_per_core(), job.cpus_per_task());
-  line("tasks", fmt::format("{} on {} nodes{}{}", job.tasks(), job.nodes_size(),
-                            sharing.empty() ? "" : "; ", sharing));
+  line("tasks", tasks_text(job));
   line("nodes", node_list(job));
   if (job.slot() >= 0 && !is_final_state(job.state())) {
     line("slot", fmt::format("{} (runs in {} rows), share {:.1f}%, weight {}", job.slot(),

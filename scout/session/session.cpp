@@ -29,13 +29,50 @@ Error with_heads(const Error& error, const std::string& heads) {
                                          escape_terminal(heads, 400)));
 }
 
+// Where nothing listens: what the user can do.
+Error with_remedy(const Error& error, const std::string& option, const std::string& server) {
+  const bool is_absent = error.is(std::errc::no_such_file_or_directory);
+  if (!is_absent && !error.is(std::errc::connection_refused)) return error;
+  const std::string where = "cannot reach the head at " + escape_terminal(server, 200);
+  if (uses_installed_cluster(option) && server == kDefaultSocket) {
+    return fail(Errc::NotFound,
+                "{}: no cluster runs on this host; `score virtual -- bash` starts one here, "
+                "SCORED_SERVER or --server names another",
+                where);
+  }
+  return fail(Errc::NotFound, "{}: {}; has its cluster ended?", where, error.code().message());
+}
+
+// Tries to reach the head again until the deadline.
+Result<HeadLink> reconnect(const Invocation& invocation, const std::string& server, Again again,
+                           TimePoint deadline) {
+  const TimePoint lost = monotonic_now();
+  bool has_told = false;
+  for (;;) {
+    ::poll(nullptr, 0, kRetryPause_ms);
+    auto head = HeadLink::connect(server);
+    const TimePoint now = monotonic_now();
+    if (head && has_told) complain(invocation, "reconnected to the head");
+    if (head || now >= deadline) return head;
+    if (!again.tells || has_told || now - lost < kSilentFor) continue;
+    complain(invocation, lost_head_text(again.patience));
+    has_told = true;
+  }
+}
+
 }  // namespace
+
+std::string lost_head_text(Duration patience) {
+  return fmt::format("lost connection to the head; retrying for {}", format_duration(patience));
+}
 
 Result<HeadLink> reach_head(const std::string& option, const std::string& server) {
   auto head = HeadLink::connect(server);
   if (head) return head;
   const std::string heads = heads_of(option);
-  if (heads.empty() && server.find(',') == server.npos) return head;
+  if (heads.empty() && server.find(',') == server.npos) {
+    return with_remedy(head.error(), option, server);
+  }
   const TimePoint deadline = monotonic_now() + kTakeOver;
   while (!head && monotonic_now() < deadline) {
     ::poll(nullptr, 0, kRetryPause_ms);
@@ -58,10 +95,7 @@ int with_head(const Invocation& invocation, const CommonOptions& options,
     const TimePoint lost = monotonic_now();
     // A head that closes each connection at once is not asked for ever.
     if (deadline == TimePoint{} || lost - begun > kStable) deadline = lost + again.patience;
-    do {
-      ::poll(nullptr, 0, kRetryPause_ms);
-      head = HeadLink::connect(*server);
-    } while (!head && monotonic_now() < deadline);
+    head = reconnect(invocation, *server, again, deadline);
     begun = monotonic_now();
     if (!head || begun >= deadline) break;
     result = work(*head);
@@ -87,24 +121,30 @@ Result<wire::JobList> list_jobs(HeadLink& head, wire::ListJobs request) {
   return list;
 }
 
-Result<wire::JobList> ask_jobs(HeadLink& head, const std::vector<std::uint64_t>& jobs) {
-  wire::JobList list;
+Result<FoundJobs> find_jobs(HeadLink& head, const std::vector<std::uint64_t>& jobs) {
+  FoundJobs found;
   for (std::size_t next = 0; next < jobs.size();) {
     wire::ListJobs request;
     const std::size_t end = std::min<std::size_t>(jobs.size(), next + limits::kMaxJobsAsked);
     for (std::size_t i = next; i < end; ++i) request.add_jobs(jobs[i]);
     auto page = head.ask<wire::JobList>(request);
     if (!page) return page.error();
-    if (page->jobs().empty()) break;
-    next += static_cast<std::size_t>(page->jobs_size());
-    for (auto& job : *page->mutable_jobs()) *list.add_jobs() = std::move(job);
+    const int answered = page->jobs_size() + page->missing_size();
+    if (answered == 0) break;
+    next += static_cast<std::size_t>(answered);
+    for (auto& job : *page->mutable_jobs()) *found.list.add_jobs() = std::move(job);
+    for (const auto id : page->missing()) {
+      found.missing.push_back(fail(Errc::NotFound, "no job {}", id));
+    }
   }
-  for (const auto job : jobs) {
-    const bool found = std::any_of(list.jobs().begin(), list.jobs().end(),
-                                   [&](const auto& status) { return status.job() == job; });
-    if (!found) return fail(Errc::NotFound, "no job {}", job);
-  }
-  return list;
+  return found;
+}
+
+Result<wire::JobList> ask_jobs(HeadLink& head, const std::vector<std::uint64_t>& jobs) {
+  auto found = find_jobs(head, jobs);
+  if (!found) return found.error();
+  if (!found->missing.empty()) return found->missing.front();
+  return std::move(found->list);
 }
 
 namespace {
@@ -116,28 +156,77 @@ Result<wire::JobList> ask_tasks(HeadLink& head, const JobWord& named) {
   return head.ask<wire::JobList>(request);
 }
 
+Result<std::vector<JobWord>> read_words(const std::vector<std::string>& words) {
+  std::vector<JobWord> read;
+  for (const auto& word : words) {
+    auto named = parse_job_word(word);
+    if (!named) return named.error();
+    read.push_back(std::move(*named));
+  }
+  return read;
+}
+
+// What the head said about one job; a lost connection is about all.
+bool is_about_one(const Error& error) {
+  return error.is(Errc::NotFound) || error.code().category() == head_category();
+}
+
 }  // namespace
 
-Result<wire::JobList> ask_words(HeadLink& head, const std::vector<std::string>& words) {
-  wire::JobList all;
+Result<FoundJobs> find_words(HeadLink& head, const std::vector<std::string>& words) {
+  const auto read = read_words(words);
+  if (!read) return read.error();
+  FoundJobs all;
   std::vector<std::uint64_t> ids;
-  for (const auto& word : words) {
-    const auto named = parse_job_word(word);
-    if (!named) return named.error();
-    if (named->tasks.empty() || named->step) {
-      const auto id = find_job(head, *named);
-      if (!id) return id.error();
-      ids.push_back(*id);
+  for (const JobWord& named : *read) {
+    if (named.tasks.empty() || named.step) {
+      const auto id = find_job(head, named);
+      if (id) ids.push_back(*id);
+      if (!id && !is_about_one(id.error())) return id.error();
+      if (!id) all.missing.push_back(id.error());
       continue;
     }
-    auto page = ask_tasks(head, *named);
-    if (!page) return page.error();
-    for (auto& job : *page->mutable_jobs()) *all.add_jobs() = std::move(job);
+    auto page = ask_tasks(head, named);
+    if (!page && !is_about_one(page.error())) return page.error();
+    if (!page) {
+      all.missing.push_back(page.error());
+      continue;
+    }
+    for (auto& job : *page->mutable_jobs()) *all.list.add_jobs() = std::move(job);
   }
-  auto list = ask_jobs(head, ids);
-  if (!list) return list.error();
-  for (auto& job : *list->mutable_jobs()) *all.add_jobs() = std::move(job);
+  auto found = find_jobs(head, ids);
+  if (!found) return found.error();
+  for (auto& job : *found->list.mutable_jobs()) *all.list.add_jobs() = std::move(job);
+  all.missing.insert(all.missing.end(), found->missing.begin(), found->missing.end());
   return all;
+}
+
+Result<wire::JobStatus> ask_word(HeadLink& head, const std::string& word) {
+  auto found = find_words(head, {word});
+  if (!found) return found.error();
+  if (found->list.jobs_size() > 0) return std::move(*found->list.mutable_jobs(0));
+  if (!found->missing.empty()) return found->missing.front();
+  return fail(Errc::NotFound, "no job {}", escape_terminal(word, 80));
+}
+
+Result<std::vector<std::uint64_t>> known_jobs(const Invocation& invocation, HeadLink& head,
+                                              const std::vector<std::string>& words, int& code) {
+  const auto read = read_words(words);
+  if (!read) return read.error();
+  std::vector<std::uint64_t> ids;
+  for (const JobWord& named : *read) {
+    const auto id = find_job(head, named);
+    if (id) ids.push_back(*id);
+    if (!id && !is_about_one(id.error())) return id.error();
+    if (!id) code = complain(invocation, id.error());
+  }
+  return ids;
+}
+
+int complain_of_each(const Invocation& invocation, const std::vector<Error>& errors) {
+  int code = kExitOk;
+  for (const Error& error : errors) code = complain(invocation, error);
+  return code;
 }
 
 Result<std::uint64_t> find_job(HeadLink& head, const JobWord& named) {

@@ -3,8 +3,10 @@
 
 #include "base/result.hpp"
 #include "base/text.hpp"
+#include "scout/session/command.hpp"
 
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <string>
 #include <string_view>
@@ -12,20 +14,48 @@
 
 namespace score::scout {
 
-enum class Align { Left, Right };
+enum class Align : std::uint8_t { Left, Right };
+// How a terminal with colours shows a cell.
+enum class Tint : std::uint8_t { None, Good, Wait, Bad, Faint };
+
+struct Heading {
+  std::string text;
+  Align align = Align::Left;
+  bool may_shrink = false;  // on a narrow terminal, before the end of the line is cut off
+};
+
+struct TableStyle {
+  bool with_header = true;
+  std::size_t width = 0;  // columns of the terminal; 0: nothing is cut
+  bool color = false;
+};
+
+// As the options and standard output ask for it.
+[[nodiscard]] TableStyle table_style(const CommonOptions& options);
 
 // Rows of cells under headings; to_text aligns them.
 class TextTable {
  public:
-  explicit TextTable(std::vector<std::string> headings, std::vector<Align> alignment);
+  explicit TextTable(std::vector<Heading> headings) : headings_(std::move(headings)) {}
 
-  void add(std::vector<std::string> cells);
-  // Last column is cut to `width` columns with "…" if width > 0; without heading if asked.
-  [[nodiscard]] std::string to_text(bool with_header, std::size_t width) const;
+  // tints: of each cell; fewer: the others have none.
+  void add(std::vector<std::string> cells, std::vector<Tint> tints = {});
+  // Where a line is wider than the terminal, columns that may shrink are cut first, then the end of
+  // the line; "…" marks what was cut.
+  [[nodiscard]] std::string to_text(const TableStyle& style) const;
 
  private:
-  std::vector<std::vector<std::string>> rows_;  // [0] the headings
-  std::vector<Align> alignment_;
+  struct Row {
+    std::vector<std::string> cells;
+    std::vector<Tint> tints;
+  };
+
+  [[nodiscard]] std::vector<std::size_t> widths(const TableStyle& style) const;
+  [[nodiscard]] std::string line(const Row& row, const std::vector<std::size_t>& widths,
+                                 const TableStyle& style) const;
+
+  std::vector<Heading> headings_;
+  std::vector<Row> rows_;
 };
 
 // A column that can be asked for with -o KEY.
@@ -35,6 +65,8 @@ struct Column {
   std::string_view heading;
   Align align = Align::Left;
   std::function<std::string(const Item&)> cell;
+  bool may_shrink = false;
+  std::function<Tint(const Item&)> tint{};
 };
 
 // The columns named in "a,b,c", in that order. Error: NotFound, with the names there are.
@@ -60,17 +92,19 @@ Result<std::vector<const Column<Item>*>> choose_columns(const std::vector<Column
 
 template <typename Item, typename Items>
 TextTable make_table(const std::vector<const Column<Item>*>& columns, const Items& items) {
-  std::vector<std::string> headings;
-  std::vector<Align> alignment;
+  std::vector<Heading> headings;
   for (const auto* column : columns) {
-    headings.emplace_back(column->heading);
-    alignment.push_back(column->align);
+    headings.push_back({std::string(column->heading), column->align, column->may_shrink});
   }
-  TextTable table(std::move(headings), std::move(alignment));
+  TextTable table(std::move(headings));
   for (const auto& item : items) {
     std::vector<std::string> cells;
-    for (const auto* column : columns) cells.push_back(escape_terminal(column->cell(item), 65536));
-    table.add(std::move(cells));
+    std::vector<Tint> tints;
+    for (const auto* column : columns) {
+      cells.push_back(escape_terminal(column->cell(item), 65536));
+      tints.push_back(column->tint ? column->tint(item) : Tint::None);
+    }
+    table.add(std::move(cells), std::move(tints));
   }
   return table;
 }

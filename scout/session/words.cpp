@@ -16,13 +16,6 @@ namespace score::scout {
 
 namespace {
 
-<<<<<<< HEAD
-constexpr std::array<std::string_view, 11> kStates = {
-    "pending", "launching", "running",   "suspended",   "completing",   "completed",
-    "failed",  "cancelled", "timed-out", "node-failed", "launch-failed"};
-=======
-constexpr std::array<std::string_view, 4> kNodeStates = {"unknown", "up", "suspect", "down"};
->>>>>>> 535a4f95 (WIP: jobs)
 constexpr std::array<std::string_view, 4> kQueues = {"exclusive", "high", "normal", "urgent"};
 
 template <std::size_t Count>
@@ -38,6 +31,13 @@ std::string_view state_word(std::uint32_t job_state) {
 
 bool is_final_state(std::uint32_t job_state) {
   return job_state >= static_cast<std::uint32_t>(base::JobState::Completed);
+}
+
+Tint state_tint(std::uint32_t job_state) {
+  const auto word = state_word(job_state);
+  if (word == "running") return Tint::Good;
+  if (!is_final_state(job_state)) return Tint::Wait;
+  return word == "completed" || word == "cancelled" ? Tint::Faint : Tint::Bad;
 }
 
 std::string_view queue_word(std::uint32_t queue) {

@@ -5,6 +5,7 @@
 #include "base/result.hpp"
 #include "base/text/json_writer.hpp"
 #include "proto/client.pb.h"
+#include "scout/session/text_table.hpp"
 
 #include <cstdint>
 #include <optional>
@@ -15,6 +16,7 @@ namespace score::scout {
 
 std::string_view state_word(std::uint32_t job_state);  // "running"; "unknown" beyond the known
 bool is_final_state(std::uint32_t job_state);
+Tint state_tint(std::uint32_t job_state);
 std::string_view queue_word(std::uint32_t queue);  // "normal"
 Result<base::Queue> parse_queue(std::string_view word);
 

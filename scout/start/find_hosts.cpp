@@ -8,6 +8,7 @@
 #include <arpa/inet.h>
 #include <array>
 #include <cstdlib>
+#include <memory>
 #include <netdb.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
@@ -60,21 +61,28 @@ Result<std::string> ask_flux() {
 // known here. A UDP connect sends nothing.
 std::string address_towards(const std::string& host) {
   addrinfo hints{};
-  hints.ai_family = AF_INET;
   hints.ai_socktype = SOCK_DGRAM;
   addrinfo* found = nullptr;
   if (getaddrinfo(host.c_str(), "9", &hints, &found) != 0) return "";
-  const UniqueFd socket(::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
-  sockaddr_in own{};
-  socklen_t size = sizeof own;
-  auto* generic = reinterpret_cast<sockaddr*>(&own);
-  const bool is_known = ::connect(socket.get(), found->ai_addr, found->ai_addrlen) == 0 &&
-                        ::getsockname(socket.get(), generic, &size) == 0;
-  freeaddrinfo(found);
-  std::array<char, INET_ADDRSTRLEN> text{};
-  if (!is_known || inet_ntop(AF_INET, &own.sin_addr, text.data(), text.size()) == nullptr)
-    return "";
-  return text.data();
+  const std::unique_ptr<addrinfo, decltype(&freeaddrinfo)> owner(found, &freeaddrinfo);
+  for (const addrinfo* one = found; one != nullptr; one = one->ai_next) {
+    const UniqueFd socket(::socket(one->ai_family, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+    sockaddr_storage own{};
+    socklen_t size = sizeof own;
+    auto* generic = reinterpret_cast<sockaddr*>(&own);
+    std::array<char, NI_MAXHOST> text{};
+    const bool is_known =
+        socket && ::connect(socket.get(), one->ai_addr, one->ai_addrlen) == 0 &&
+        ::getsockname(socket.get(), generic, &size) == 0 &&
+        getnameinfo(generic, size, text.data(), text.size(), nullptr, 0, NI_NUMERICHOST) == 0;
+    if (is_known) return text.data();
+  }
+  return "";
+}
+
+// Other hosts cannot use it: a loopback address, or one that is only valid with our interface.
+bool is_local_only(std::string_view address) {
+  return address.starts_with("127.") || address == "::1" || address.find('%') != address.npos;
 }
 
 // The address of this host that other hosts reach; empty if none of the first hosts leads to one.
@@ -82,8 +90,9 @@ std::string address_towards(const std::string& host) {
 std::string own_address(const std::vector<Host>& hosts) {
   constexpr std::size_t kTries = 3;
   for (std::size_t i = 0; i < std::min(hosts.size(), kTries); ++i) {
-    const auto found = address_towards(hosts[i].node);
-    if (!found.empty() && !found.starts_with("127.")) return found;
+    const auto& target = hosts[i].target;
+    const auto found = address_towards(target.substr(target.rfind('@') + 1));
+    if (!found.empty() && !is_local_only(found)) return found;
   }
   return "";
 }

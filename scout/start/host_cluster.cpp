@@ -2,6 +2,7 @@
 
 #include "base/text.hpp"
 #include "base/text/json_writer.hpp"
+#include "base/text/plain.hpp"
 #include "scout/session/command.hpp"
 #include "scout/session/head_link.hpp"
 #include "scout/start/plan/remedy.hpp"
@@ -11,8 +12,10 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <netinet/in.h>
 #include <poll.h>
 #include <sys/epoll.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -28,6 +31,16 @@ constexpr std::size_t kAtOnce = 32;                        // hosts that are bei
 Status make_directory(const std::string& path) {
   if (mkdir(path.c_str(), 0700) != 0) return fail(errno_code(errno), "make {}", path);
   return {};
+}
+
+// Hosts may reach the head over IPv4 and, where this host has it, over IPv6.
+std::string all_interfaces() {
+  const UniqueFd socket(::socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  sockaddr_in6 any{};
+  any.sin6_family = AF_INET6;
+  const bool has_ipv6 =
+      socket && ::bind(socket.get(), reinterpret_cast<const sockaddr*>(&any), sizeof any) == 0;
+  return has_ipv6 ? "[::]" : "0.0.0.0";
 }
 
 std::string hexadecimal(const proto::Key& key) {
@@ -74,6 +87,7 @@ Status HostCluster::start_head() {
   }
   if (auto stored = proto::store_key(layout_.key(), key_); !stored) return stored;
   for (const auto& host : options_.hosts) options_.head.nodes.push_back(host.node);
+  options_.head.listen = all_interfaces();
   const auto text = head_config(layout_, options_.head);
   if (auto written = replace_file(layout_.config_of("head"), text, 0600); !written) return written;
   daemons_.emplace(layout_, DaemonSetup{});
@@ -310,7 +324,7 @@ void HostCluster::name_silent_nodes() {
 Error HostCluster::too_few() const {
   const auto hosts = options_.hosts.size();
   const auto left = roll_->taking_part();
-  const auto text = fmt::format("{} of {} hosts can be used", left, hosts);
+  const auto text = fmt::format("{} of {} can be used", left, counted(hosts, "host"));
   if (left == 0) return Error(Errc::WrongState, text);
   return Error(Errc::WrongState,
                fmt::format("{}; --min-hosts {} starts without the others", text, left));

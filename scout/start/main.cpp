@@ -1,6 +1,8 @@
 // score start: a cluster of one user on several hosts, without root and without installation.
 // `score start` and `score stop` run this program here; links run it as the keeper of a host.
 #include "base/limits.hpp"
+#include "base/text.hpp"
+#include "base/text/plain.hpp"
 #include "base/units.hpp"
 #include "scout/cluster/starter.hpp"
 #include "scout/run/score_options.hpp"
@@ -91,6 +93,16 @@ Status check_options(Request& request) {
     return fail(Errc::Malformed, "--memory '{}': use a size such as 8G",
                 escape_terminal(options.memory, 80));
   }
+  if (!options.head_address.empty()) {
+    auto& address = options.head_address;
+    if (address.starts_with('[') && address.ends_with(']')) {
+      address = address.substr(1, address.size() - 2);
+    }
+    if (!is_head_host(address)) {
+      return fail(Errc::Malformed, "--head-address '{}' is neither a name nor an address",
+                  escape_terminal(address, 80));
+    }
+  }
   if (!request.ssh.empty()) {
     options.ssh.clear();
     for (const auto word : split(request.ssh, ' ')) {
@@ -113,8 +125,9 @@ Status take_hosts(Request& request) {
   options.own_address = found->own_address;
   if (options.memory.empty()) options.memory = found->memory;
   if (options.min_hosts > options.hosts.size()) {
-    return fail(Errc::Malformed, "--min-hosts {}: only {} hosts are given", options.min_hosts,
-                options.hosts.size());
+    return fail(Errc::Malformed, "--min-hosts {}: only {} given", options.min_hosts,
+                options.hosts.size() == 1 ? "1 host is"
+                                          : fmt::format("{} hosts are", options.hosts.size()));
   }
   return {};
 }
@@ -132,7 +145,8 @@ int start_cluster(const Invocation& invocation, const Request& request) {
       if (const auto text = read_file(layout.description(), std::size_t{16} << 20U)) print(*text);
     }
     if (!request.command.empty()) return;
-    tell(fmt::format("cluster: {} hosts, {}", request.options.hosts.size(), layout.directory));
+    tell(fmt::format("cluster: {}, {}", counted(request.options.hosts.size(), "host"),
+                     layout.directory));
     tell(fmt::format("use it:  {}", use_words(layout)));
     tell(fmt::format("stop it: {}/score stop {}", layout.programs, layout.directory));
   };
@@ -151,7 +165,7 @@ int start_main(const Invocation& invocation) {
   add_options(app, request);
   auto split = split_command(app, invocation.args, "");
   if (!split) return complain(invocation, split.error());
-  if (const auto code = parse(app, {.name = invocation.name, .args = split->options})) return *code;
+  if (const auto code = parse(app, invocation.with(split->options))) return *code;
   request.command = std::move(split->command);
   if (auto good = check_options(request); !good) return complain(invocation, good.error());
   if (auto taken = take_hosts(request); !taken) return complain(invocation, taken.error());

@@ -1,6 +1,8 @@
 // score virtual: starts real daemons for N nodes on this machine, runs a command on them, and
 // removes everything. This process only starts the supervisor, forwards signals and returns the
 // exit code, so it can be killed at any time.
+#include "base/text.hpp"
+#include "base/text/plain.hpp"
 #include "base/units.hpp"
 #include "scout/cluster/control.hpp"
 #include "scout/cluster/starter.hpp"
@@ -200,7 +202,8 @@ int start_cluster(const Invocation& invocation, const Request& request) {
   spec.on_up = [&](const Layout& layout) {
     if (options.print_json) print_status(invocation, layout.directory);
     if (!options.keep) return;
-    tell(fmt::format("virtual cluster: {} nodes in {}", options.nodes, layout.directory));
+    tell(
+        fmt::format("virtual cluster: {} in {}", counted(options.nodes, "node"), layout.directory));
     const char* yields = std::getenv(kYieldVariable);
     tell(fmt::format("use it:  {}{}", use_words(layout),
                      yields == nullptr ? "" : fmt::format(" {}={}", kYieldVariable, yields)));
@@ -226,7 +229,7 @@ int virtual_main(const Invocation& invocation) {
   add_options(app, request);
   auto split = split_command(app, invocation.args, "");
   if (!split) return complain(invocation, split.error());
-  if (const auto code = parse(app, {.name = invocation.name, .args = split->options})) return *code;
+  if (const auto code = parse(app, invocation.with(split->options))) return *code;
   request.options.command = std::move(split->command);
   if (!request.stop.empty()) return stop_cluster(invocation, request.stop, "virtual cluster");
   if (!request.restart.empty()) return restart_daemon(invocation, request);

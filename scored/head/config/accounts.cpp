@@ -2,6 +2,7 @@
 
 #include "base/text.hpp"
 #include "base/text/hostlist.hpp"
+#include "base/text/plain.hpp"
 
 #include <fmt/ranges.h>
 
@@ -63,15 +64,15 @@ Status check_one(const RunningLimits& limits, std::string_view table,
                  const ResourceRequest& request) {
   const std::uint64_t nodes = std::max(request.nodes, 1U);
   if (limits.max_nodes != 0 && nodes > limits.max_nodes) {
-    return fail(Errc::Denied, "requested {} nodes; {}.max_nodes of the head is {}", nodes, table,
-                limits.max_nodes);
+    return fail(Errc::Denied, "requested {}; {}.max_nodes of the head is {}",
+                counted(nodes, "node"), table, limits.max_nodes);
   }
   const std::uint64_t per_node = request.memory_per_node.value();
   const bool is_more =
       limits.max_memory != Bytes(0) && per_node > limits.max_memory.value() / nodes;
   if (!is_more) return {};
-  return fail(Errc::Denied, "requested {} of memory on {} nodes; {}.max_memory of the head is {}",
-              request.memory_per_node, nodes, table, limits.max_memory);
+  return fail(Errc::Denied, "requested {} of memory on {}; {}.max_memory of the head is {}",
+              request.memory_per_node, counted(nodes, "node"), table, limits.max_memory);
 }
 
 }  // namespace
@@ -166,8 +167,8 @@ Status check_account_jobs(const AccountRules& rules, const std::string& name, st
   const Account* account = rules.find(name);
   if (account == nullptr || account->max_jobs == 0 || jobs < account->max_jobs) return {};
   return fail(Errc::Denied,
-              "account {} has {} jobs queued or running; accounts.{}.max_jobs of the head is {}",
-              name, jobs, name, account->max_jobs);
+              "account {} has {} queued or running; accounts.{}.max_jobs of the head is {}", name,
+              counted(jobs, "job"), name, account->max_jobs);
 }
 
 }  // namespace score::head

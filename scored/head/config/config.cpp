@@ -3,6 +3,7 @@
 #include "base/config/config.hpp"
 #include "base/os/host_facts.hpp"
 #include "base/text/hostlist.hpp"
+#include "base/text/plain.hpp"
 
 #include <algorithm>
 #include <optional>
@@ -28,7 +29,7 @@ void read_login_nodes(ConfigSection& section, const std::set<std::string>& nodes
   section.read("login_nodes", text);
   if (text.empty()) return;
   auto names = expand_hostlist(text);
-  if (!names) return section.refuse("login_nodes", names.error().message());
+  if (!names) return section.refuse("login_nodes", plain_text(names.error()));
   for (const std::string& name : *names) {
     if (!nodes.contains(name)) section.refuse("login_nodes", name + " is not one of the nodes");
   }
@@ -40,7 +41,7 @@ void read_names(ConfigSection& section, HeadConfig& config) {
   section.read("nodes", nodes);
   auto names = expand_hostlist(nodes);
   if (!names) {
-    section.refuse("nodes", names.error().message());
+    section.refuse("nodes", plain_text(names.error()));
     return;
   }
   config.nodes = std::move(*names);

@@ -5,6 +5,7 @@
 #include "base/text/hostlist.hpp"
 #include "gang/job/job_state.hpp"
 #include "gang/job/outcome.hpp"
+#include "base/text/plain.hpp"
 #include "gang/matrix/shape.hpp"
 #include "proto/convert/convert.hpp"
 
@@ -96,6 +97,17 @@ std::size_t count_known(const Job& job, const gang::JobView& view) {
 
 }  // namespace
 
+namespace {
+
+// The least number of nodes that it asks for; 0: as few as have its tasks.
+std::uint32_t nodes_wanted(const gang::JobView& view) {
+  const auto shape = gang::shape_of(view.request);
+  if (!shape) return 0;
+  return shape->tasks == 1 ? 1 : shape->nodes;
+}
+
+}  // namespace
+
 wire::JobStatus make_status(const Job& job, const StatusContext& context) {
   const gang::JobView& view = context.view;
   wire::JobStatus out;
@@ -112,6 +124,7 @@ wire::JobStatus make_status(const Job& job, const StatusContext& context) {
     out.add_reasons(reasons[i]);
   }
   out.set_tasks(task_count(view));
+  out.set_nodes_wanted(nodes_wanted(view));
   for (const std::string& node : job.progress.placement.nodes) out.add_nodes(node);
   for (const std::uint32_t tasks : job.progress.placement.tasks_on_node) {
     out.add_tasks_on_node(tasks);
@@ -222,7 +235,7 @@ std::string event_of(const Job& job, const gang::JobView& view, JobState before)
       return text;
     case JobState::Running:
       if (before == JobState::Suspended) return "goes on";
-      return fmt::format("{} tasks started", task_count(view));
+      return fmt::format("{} started", counted(task_count(view), "task"));
     default:
       if (!view.reasons.empty()) text += ": " + joined(view.reasons);
       return text;

@@ -1,8 +1,10 @@
 #include "scored/head/jobs/job_life.hpp"
 
 #include "base/exit_codes.hpp"
+#include "base/limits.hpp"
 #include "base/model/resources.hpp"
 #include "base/os/log.hpp"
+#include "base/text.hpp"
 #include "base/text/hostlist.hpp"
 #include "scored/journal/event.hpp"
 
@@ -216,7 +218,8 @@ void JobLife::add_event(const Job& job, std::string_view what, std::string_view 
   EventFeed::About about;
   about.job = job.info.id;
   about.public_text = fmt::format("job {} {}", job.info.id, what);
-  std::string text = fmt::format("job {} ({} of {}) {}", job.info.id, job.info.name,
+  std::string text = fmt::format("job {} ({} of {}) {}", job.info.id,
+                                 escape_terminal(job.info.name, limits::kMaxJobNameBytes),
                                  parts_.users.name(job.info.user, now()), what);
   if (!why.empty()) text += fmt::format(": {}", why);
   parts_.feed.add(monitor::EventKind::Job, std::move(text), std::move(about));

@@ -107,7 +107,8 @@ Result<wire::JobStatus> JobQueries::status(JobId id) const {
   if (!stored && stored.error().is(Errc::NotFound)) return fail(Errc::NotFound, "no job {}", id);
   if (!stored) return stored.error();
   wire::JobStatus read;
-  if (!read.ParseFromString(*stored)) return fail(Errc::Malformed, "record of job {}", id);
+  if (!read.ParseFromString(*stored))
+    return fail(Errc::Malformed, "the record of job {} cannot be read", id);
   return read;
 }
 
@@ -145,6 +146,10 @@ Result<wire::JobList> JobQueries::list(const Peer& peer, const wire::ListJobs& m
   std::size_t bytes = 0;
   for (const std::uint64_t wanted : message.jobs()) {
     auto found = status(JobId(wanted));
+    if (!found && found.error().is(Errc::NotFound)) {
+      list.add_missing(wanted);
+      continue;
+    }
     if (!found) return found.error();
     if (message.jobs_size() == 1) add_expected_start(*found);
     if (!add(peer, std::move(*found), bytes, list)) return list;
@@ -228,6 +233,7 @@ void JobQueries::add_ended(const Peer& peer, const wire::ListJobs& message,
 Result<wire::Accounting> JobQueries::accounting(const Peer& peer,
                                                 const wire::GetAccounting& message) const {
   AccountQuery query;
+  if (message.job() != 0) query.job = JobId(message.job());
   if (!message.all_users()) query.user = peer.user;
   query.since = WallTime(Duration(message.since_wall_ns()));
   query.after = JobId(message.after_job());

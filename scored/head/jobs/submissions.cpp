@@ -1,10 +1,11 @@
-// Text of users is escaped here, once, where it becomes something to show; the specification itself
-// is kept as it came.
+// Names are kept as they came: programs read them in JSON, and each place that shows them on a
+// terminal or writes them to a log escapes them there.
 #include "scored/head/jobs/submissions.hpp"
 
 #include "base/limits.hpp"
 #include "base/os/log.hpp"
 #include "base/text.hpp"
+#include "base/text/plain.hpp"
 #include "gang/matrix/shape.hpp"
 #include "proto/convert/convert.hpp"
 
@@ -22,6 +23,16 @@ constexpr std::size_t kMaxShownDirectory = 256;
 constexpr std::uint64_t kMostJobsAhead = 100'000'000;
 constexpr Duration kLongestWait = 24h * 36'500;  // a century; more would not fit a time point
 
+// At most so many bytes; a character is not cut in two.
+std::string cut(std::string text, std::size_t most) {
+  constexpr std::string_view kCut = "...";
+  if (text.size() <= most) return text;
+  std::size_t end = most - kCut.size();
+  while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xC0U) == 0x80U) --end;
+  text.resize(end);
+  return text += kCut;
+}
+
 std::string shown_command(const wire::LaunchSpec& spec) {
   std::string command;
   for (const wire::Program& program : spec.programs()) {
@@ -32,7 +43,7 @@ std::string shown_command(const wire::LaunchSpec& spec) {
       command += argument;
     }
   }
-  return escape_terminal(command, kMaxShownCommand);
+  return cut(std::move(command), kMaxShownCommand);
 }
 
 // A job without a name gets its program's.
@@ -42,7 +53,7 @@ std::string shown_name(const wire::LaunchSpec& spec) {
     const std::string& program = spec.programs(0).argv(0);
     name = program.substr(program.find_last_of('/') + 1);
   }
-  return escape_terminal(name, limits::kMaxJobNameBytes);
+  return cut(std::move(name), limits::kMaxJobNameBytes);
 }
 
 std::uint32_t tasks_of(const ResourceRequest& request) {
@@ -60,7 +71,8 @@ Status check_task_count(const wire::LaunchSpec& spec, std::uint32_t tasks) {
   for (const wire::Program& program : spec.programs()) sum += program.tasks();
   const bool is_all = spec.programs_size() == 1 && spec.programs(0).tasks() == 0;
   if (is_all || sum == tasks) return {};
-  return fail(Errc::Malformed, "the programs have {} tasks in all, but the job has {}", sum, tasks);
+  return fail(Errc::Malformed, "the programs have {} in all, but the job has {}",
+              counted(sum, "task"), tasks);
 }
 
 }  // namespace
@@ -188,7 +200,7 @@ Result<Submissions::Checked> Submissions::check(const Peer& peer, wire::Submit& 
   if (auto sound = check_task_count(message.spec(), tasks); !sound) return sound.error();
   const std::uint32_t started = tasks - message.spec().spawn();
   if (!request->allocation && add.info.stdin_rank >= started) {
-    return fail(Errc::NotFound, "input is for rank {}, but there are {} tasks", add.info.stdin_rank,
+    return fail(Errc::NotFound, "input is for rank {}, but the job has {}", add.info.stdin_rank,
                 started);
   }
   return Checked{std::move(add), std::move(*request)};
@@ -296,7 +308,7 @@ AddJob Submissions::make_job(const Peer& peer, wire::Submit& message) const {
   add.info.user = peer.user;
   add.info.name = shown_name(spec);
   add.info.command = shown_command(spec);
-  add.info.directory = escape_terminal(spec.directory(), kMaxShownDirectory);
+  add.info.directory = cut(spec.directory(), kMaxShownDirectory);
   add.info.resources = message.resources().SerializeAsString();
   add.info.stdin_rank = spec.stdin_path().empty() ? spec.stdin_rank() : -2;
   add.info.keep_going = spec.keep_going();

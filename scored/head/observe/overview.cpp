@@ -1,6 +1,7 @@
 #include "scored/head/observe/overview.hpp"
 
 #include "base/text/hostlist.hpp"
+#include "base/text/plain.hpp"
 #include "proto/convert/convert.hpp"
 #include "proto/convert/words.hpp"
 #include "scored/head/config/version.hpp"
@@ -148,9 +149,9 @@ std::optional<bool> Overview::has_current_follower() const {
 }
 
 std::string Overview::summary() const {
-  std::string text =
-      fmt::format("{}/{} nodes, {} jobs, quantum {}", links_.connected().size(), links_.size(),
-                  jobs_.active(), format_duration(runner_.cluster().config().quantum));
+  std::string text = fmt::format("{}/{}, {}, quantum {}", links_.connected().size(),
+                                 counted(links_.size(), "node"), counted(jobs_.active(), "job"),
+                                 format_duration(runner_.cluster().config().quantum));
   if (!heads_) return text;
   for (const wire::HeadState& head : heads_()) {
     if (!head.in_charge()) text += ", other head " + proto::state_words(head);

@@ -4,6 +4,7 @@
 #include "base/os/log.hpp"
 #include "base/os/priority.hpp"
 #include "base/text.hpp"
+#include "base/text/plain.hpp"
 #include "proto/transport/key_ring.hpp"
 #include "scored/head/config/config.hpp"
 #include "scored/head/process/head_daemon.hpp"
@@ -97,7 +98,7 @@ Result<CommandLine> read_command_line(const std::vector<std::string>& arguments)
 }
 
 int refuse(int status, const Error& error) {
-  const std::string line = fmt::format("scored: head: {}\n", error.message());
+  const std::string line = fmt::format("scored: head: {}\n", plain_text(error));
   [[maybe_unused]] const auto written = write_all(STDERR_FILENO, line);
   return status;
 }

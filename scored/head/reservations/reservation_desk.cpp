@@ -3,6 +3,7 @@
 #include "base/limits.hpp"
 #include "base/os/log.hpp"
 #include "base/text.hpp"
+#include "base/text/plain.hpp"
 #include "scored/head/store/settings.hpp"
 
 #include <fmt/ranges.h>
@@ -96,7 +97,7 @@ Status ReservationDesk::admit(UserId user, const ResourceRequest& request) const
     return fail(Errc::Denied, "reservation {} is for other users", booking->name);
   }
   if (request.nodes <= booking->nodes.size()) return {};
-  return fail(Errc::TooLarge, "requested {} nodes; reservation {} has {}", request.nodes,
+  return fail(Errc::TooLarge, "requested {}; reservation {} has {}", counted(request.nodes, "node"),
               booking->name, booking->nodes.size());
 }
 

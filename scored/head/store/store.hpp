@@ -287,6 +287,7 @@ struct AccountQuery {
   WallTime since{};
   JobId after;  // of those that ended at `since`, only with greater ids
   std::int64_t limit = 0;
+  std::optional<JobId> job{};  // only this one, and the tasks of it
 };
 
 class StoreReader {
@@ -322,7 +323,7 @@ class StoreReader {
  private:
   Database database_;
   Statement spec_, request_, status_, ended_, ended_of_user_, ended_once_, ended_once_of_user_,
-      account_, account_of_user_, outcome_, ended_tasks_, ended_task_;
+      account_, account_of_user_, account_of_job_, outcome_, ended_tasks_, ended_task_;
 };
 
 }  // namespace score::head

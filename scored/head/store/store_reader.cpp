@@ -73,6 +73,13 @@ Result<StoreReader> StoreReader::open(const std::string& path) {
         "FROM accounting "
         "WHERE user = ?4 AND (ended_ns, job) > (?2, ?3) "
         "ORDER BY ended_ns, job LIMIT ?1"},
+       {reader.account_of_job_,
+        "SELECT job, user, name, state, exit_code, nodes, tasks, submitted_ns, started_ns, "
+        "ended_ns, scheduled_ns, restarts, filled_ns, array_id, array_task, account, cores, "
+        "generic "
+        "FROM accounting "
+        "WHERE (job = ?4 OR (array_id = ?4 AND array_id > 0)) AND (ended_ns, job) > (?2, ?3) "
+        "ORDER BY ended_ns, job LIMIT ?1"},
        {reader.outcome_, "SELECT state FROM accounting WHERE job = ?"},
        {reader.ended_tasks_,
         "SELECT TOTAL(state = 5), TOTAL(state NOT IN (5, 7)) FROM accounting "
@@ -167,9 +174,13 @@ Result<std::vector<std::string>> StoreReader::lately_ended(std::optional<UserId>
 }
 
 Result<std::vector<AccountedJob>> StoreReader::accounting(const AccountQuery& query) {
-  Statement& statement = query.user ? account_of_user_ : account_;
+  Statement& statement = query.job ? account_of_job_ : query.user ? account_of_user_ : account_;
   statement.bind(1, query.limit).bind(2, count(query.since)).bind(3, number(query.after.value()));
-  if (query.user) statement.bind(4, query.user->value());
+  if (query.job) {
+    statement.bind(4, number(query.job->value()));
+  } else if (query.user) {
+    statement.bind(4, query.user->value());
+  }
   std::vector<AccountedJob> found;
   auto row = statement.step();
   for (; row && *row; row = statement.step()) found.push_back(read_account(statement));

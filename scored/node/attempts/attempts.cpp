@@ -3,6 +3,7 @@
 #include "base/async/timeout.hpp"
 #include "base/exit_codes.hpp"
 #include "base/os/log.hpp"
+#include "base/text/plain.hpp"
 #include "scored/control/roster.hpp"
 
 #include <algorithm>
@@ -102,7 +103,7 @@ asio::awaitable<void> Attempts::run_new(AttemptPtr attempt, AttemptPtr before,
   if (attempt->is_removed) co_return;
   if (!started) {
     log_warning("refuse an attempt", kv("attempt", attempt->id), kv("err", started.error()));
-    gang::ShepherdRefused refused{kExitError, started.error().message(),
+    gang::ShepherdRefused refused{kExitError, plain_text(started.error()),
                                   may_retry(started.error())};
     frames_.report(attempt->id, refused);
     co_return;
@@ -110,7 +111,7 @@ asio::awaitable<void> Attempts::run_new(AttemptPtr attempt, AttemptPtr before,
   follow_plan(*attempt, order.placed);
   parts_.networks.add(order.placed, attempt->connection);
   if (auto prepared = prepare(*attempt, order); !prepared) {
-    gang::ShepherdRefused refused{kExitError, prepared.error().message(), false};
+    gang::ShepherdRefused refused{kExitError, plain_text(prepared.error()), false};
     co_return frames_.report(attempt->id, refused);
   }
   if (attempt->is_killed) end_.kill_tasks(*attempt);

@@ -113,9 +113,45 @@ Result<in_addr> address_of_host(const std::string& host) {
   return reinterpret_cast<const sockaddr_in*>(found->ai_addr)->sin_addr;
 }
 
+namespace {
+
+// PM speaks IPv4: of a host that is reached over IPv6, the IPv4 address of the interface that leads
+// there.
+Result<in_addr> address_beside_ipv6(const std::string& host) {
+  addrinfo hints{};
+  hints.ai_family = AF_INET6;
+  hints.ai_socktype = SOCK_DGRAM;
+  addrinfo* found = nullptr;
+  if (getaddrinfo(host.c_str(), "9", &hints, &found) != 0) {
+    return fail(Errc::NotFound, "no address of {} is known", host);
+  }
+  const std::unique_ptr<addrinfo, decltype(&freeaddrinfo)> owner(found, &freeaddrinfo);
+  const UniqueFd probe(socket(AF_INET6, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+  sockaddr_in6 own{};
+  socklen_t size = sizeof own;
+  if (!probe || connect(probe.get(), found->ai_addr, found->ai_addrlen) != 0 ||
+      getsockname(probe.get(), reinterpret_cast<sockaddr*>(&own), &size) != 0) {
+    return fail(errno_code(errno), "find the way to {}", host);
+  }
+  if (IN6_IS_ADDR_LOOPBACK(&own.sin6_addr)) return in_addr{htonl(INADDR_LOOPBACK)};
+  ifaddrs* all = nullptr;
+  if (getifaddrs(&all) != 0) return fail(errno_code(errno), "list interfaces");
+  const std::unique_ptr<ifaddrs, decltype(&freeifaddrs)> interfaces(all, &freeifaddrs);
+  for (const ifaddrs* one = all; one != nullptr; one = one->ifa_next) {
+    if (one->ifa_addr == nullptr || one->ifa_addr->sa_family != AF_INET6) continue;
+    const auto* address = reinterpret_cast<const sockaddr_in6*>(one->ifa_addr);
+    if (IN6_ARE_ADDR_EQUAL(&address->sin6_addr, &own.sin6_addr)) {
+      return address_of_interface(one->ifa_name);
+    }
+  }
+  return fail(Errc::NotFound, "no interface leads to {}", host);
+}
+
+}  // namespace
+
 Result<in_addr> address_towards(const std::string& host) {
   const auto to = address_of_host(host);
-  if (!to) return to.error();
+  if (!to) return address_beside_ipv6(host);
   sockaddr_in address{};
   address.sin_family = AF_INET;
   address.sin_port = htons(9);

@@ -15,8 +15,8 @@ constexpr const char* kClusterName = "start";
 // The head listens on all interfaces: which one leads to a host is known on that host only. Nodes
 // must prove their key.
 std::string head_config(const Layout& layout, const HeadSetup& setup) {
-  auto text = fmt::format("[head]\ncluster = \"{}\"\nnodes = \"{}\"\nlisten = \"0.0.0.0:{}\"\n",
-                          kClusterName, compress_hostlist(setup.nodes), setup.port);
+  auto text = fmt::format("[head]\ncluster = \"{}\"\nnodes = \"{}\"\nlisten = \"{}:{}\"\n",
+                          kClusterName, compress_hostlist(setup.nodes), setup.listen, setup.port);
   text += fmt::format("run_dir = \"{0}\"\nstate_dir = \"{0}\"\nkey_file = \"{1}\"\n",
                       layout.state_of("head"), layout.key());
   if (!setup.slice.empty()) text += fmt::format("quantum = \"{}\"\n", setup.slice);

@@ -12,10 +12,11 @@ namespace score::scout {
 
 struct HeadSetup {
   std::vector<std::string> nodes;
-  std::uint16_t port = 0;    // 0: any
-  std::string slice;         // empty: the default
-  std::uint32_t slots = 0;   // 0: the default
-  std::string node_timeout;  // empty: the default
+  std::string listen = "0.0.0.0";  // or "[::]"
+  std::uint16_t port = 0;          // 0: any
+  std::string slice;               // empty: the default
+  std::uint32_t slots = 0;         // 0: the default
+  std::string node_timeout;        // empty: the default
 };
 
 // scored.toml of the head, whose key and directories are those of the layout.

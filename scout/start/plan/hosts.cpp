@@ -5,6 +5,8 @@
 #include "base/text/hostlist.hpp"
 
 #include <algorithm>
+#include <arpa/inet.h>
+#include <array>
 
 namespace score::scout {
 
@@ -49,9 +51,41 @@ Status add(std::vector<Host>& hosts, Host host) {
   return {};
 }
 
+// "::1" and "[::1]" as ssh takes it, in its shortest form; empty: no IPv6 address. A zone may
+// follow: "fe80::1%eth0".
+std::string ipv6_address(std::string_view text) {
+  if (text.starts_with('[') && text.ends_with(']')) text = text.substr(1, text.size() - 2);
+  const auto percent = text.find('%');
+  const std::string digits(text.substr(0, percent));
+  in6_addr address{};
+  if (inet_pton(AF_INET6, digits.c_str(), &address) != 1) return {};
+  std::array<char, INET6_ADDRSTRLEN> shortest{};
+  std::string found = inet_ntop(AF_INET6, &address, shortest.data(), shortest.size());
+  if (percent == text.npos) return found;
+  const auto zone = text.substr(percent + 1);
+  return is_host_name(zone) ? found + "%" + std::string(zone) : std::string();
+}
+
+// The name of a node has no colon: "fe80--1", and "0--1" for "::1".
+std::string node_of_address(const std::string& address) {
+  std::string node = address.starts_with(':') ? "0" + address : address;
+  std::ranges::replace(node, ':', '-');
+  std::ranges::replace(node, '%', '-');
+  return node.ends_with('-') ? node + "0" : node;
+}
+
+Status add_address(std::vector<Host>& hosts, std::string_view user, const std::string& address,
+                   std::uint32_t slots) {
+  const auto target = user.empty() ? address : std::string(user) + "@" + address;
+  return add(hosts, {.target = target, .node = node_of_address(address), .slots = slots});
+}
+
 Status add_part(std::vector<Host>& hosts, std::string_view part, std::uint32_t slots) {
   const auto at = part.rfind('@');
   const auto user = at == part.npos ? std::string_view() : part.substr(0, at);
+  const auto address = ipv6_address(at == part.npos ? part : part.substr(at + 1));
+  const bool has_good_user = at == part.npos || is_user_name(user);
+  if (!address.empty() && has_good_user) return add_address(hosts, user, address, slots);
   const auto names = expand_hostlist(at == part.npos ? part : part.substr(at + 1));
   if (!names) return names.error();
   if (names->empty() || (at != part.npos && !is_user_name(user))) {
@@ -90,7 +124,8 @@ Status add_line(std::vector<Host>& hosts, std::string_view line) {
     if (number && *number >= 1 && *number <= kMostSlots) slots = *number;
     return number && slots == *number;
   };
-  if (const auto colon = name.find(':'); colon != name.npos) {
+  const bool is_address = !ipv6_address(name.substr(name.rfind('@') + 1)).empty();
+  if (const auto colon = name.rfind(':'); colon != name.npos && !is_address) {
     if (!read_slots(name.substr(colon + 1))) return fail(Errc::Malformed, "bad number of slots");
     name = name.substr(0, colon);
   }

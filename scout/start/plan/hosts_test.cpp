@@ -21,6 +21,18 @@ TEST(Hosts, ListHasRangesAndUsers) {
             "a=a:0 b=b:0 bob@n1=n1:0 bob@n2=n2:0 10.0.0.7=10.0.0.7:0 ");
 }
 
+TEST(Hosts, Ipv6AddressesAreHosts) {
+  EXPECT_EQ(told(parse_hosts("::1,[2001:DB8::5],bob@[fe80::1%eth0],n[1-2],2001:db8:0::")),
+            "::1=0--1:0 2001:db8::5=2001-db8--5:0 bob@fe80::1%eth0=fe80--1-eth0:0 n1=n1:0 n2=n2:0 "
+            "2001:db8::=2001-db8--0:0 ");
+  EXPECT_EQ(told(parse_hostfile("[::1]:4\n2001:db8::2 slots=2\na:3\n")),
+            "::1=0--1:4 2001:db8::2=2001-db8--2:2 a=a:3 ");
+  for (const auto* list :
+       {"[::1", "::1]", ":::1", "1::2::3", "fe80::1%", "fe80::1%a;b", "[n]", "-x@::1", "::g"}) {
+    EXPECT_FALSE(parse_hosts(list)) << list;
+  }
+}
+
 TEST(Hosts, RepeatedHostsCountOnce) {
   EXPECT_EQ(told(parse_hosts("a,b,a")), "a=a:0 b=b:0 ");
 }

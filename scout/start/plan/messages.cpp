@@ -7,7 +7,9 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <arpa/inet.h>
 #include <array>
+#include <string>
 
 namespace score::scout {
 
@@ -26,12 +28,6 @@ constexpr std::array kWords = {
 
 bool is_key(std::string_view text) {
   return text.size() == 64 && text.find_first_not_of("0123456789abcdef") == text.npos;
-}
-
-// An address in digits, IPv4 or IPv6, or a name.
-bool is_head_host(std::string_view text) {
-  return is_host_name(text) || (!text.empty() && text.size() < 64 &&
-                                text.find_first_not_of("0123456789abcdefABCDEF:.") == text.npos);
 }
 
 template <class Number>
@@ -70,6 +66,14 @@ bool read_order(std::string_view key, std::string_view value, Orders& orders) {
 }
 
 }  // namespace
+
+bool is_head_host(std::string_view text) {
+  if (text.find(':') == text.npos) return is_host_name(text);
+  const auto percent = text.find('%');  // of a link-local address: its interface
+  if (percent != text.npos && !is_host_name(text.substr(percent + 1))) return false;
+  in6_addr address{};
+  return inet_pton(AF_INET6, std::string(text.substr(0, percent)).c_str(), &address) == 1;
+}
 
 std::string encode(const Orders& orders) {
   auto text = fmt::format("node {}\nuid {}\nport {}\nkey {}\ncgroups {}\n", orders.node, orders.uid,

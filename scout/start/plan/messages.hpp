@@ -32,6 +32,9 @@ struct Orders {
   friend bool operator==(const Orders&, const Orders&) = default;
 };
 
+// An address in digits, IPv4 or IPv6 without brackets, or a name.
+[[nodiscard]] bool is_head_host(std::string_view text);
+
 [[nodiscard]] std::string encode(const Orders& orders);
 
 // Takes lines until "go".

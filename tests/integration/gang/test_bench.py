@@ -78,7 +78,7 @@ def test_figure11_goes_on_where_it_was_interrupted(tmp_path):
     assert both[:2] == first and [(r['nodes'], r['jobs']) for r in both[2:]] == [(2, 1), (2, 2)]
     assert json.loads(run('2').stdout)['results'] == both[2:]
     kept.write_text('{"results": [{}]}')
-    assert 'not what --resume wrote' in run('1', code=1).stderr
+    assert 'not what --resume wrote' in run('1', code=125).stderr
 
 
 @pytest.mark.skipif(not (EXAMPLES / 'cosmo-mpich').exists(), reason='examples were not built with MPICH')
@@ -102,7 +102,31 @@ def test_options_that_do_not_fit_together_are_refused():
                   ['--figure11', '--kernels', 'sp', '--nodes', '2'], ['--figure11', '--kernels', 'lu', '--nodes', '32'],
                   ['--figure11', '--kernels', 'cg', '--nodes', '3'], ['--figure11', '--mode', 'bear'], ['--sweep', '1s..1ms']):
         done = subprocess.run([BIN / 'scbench', 'gang', *words], capture_output=True, text=True, timeout=LIMIT)
-        assert done.returncode == 2 and 'error' in done.stderr, words
+        assert done.returncode == 125 and done.stderr.startswith('scbench gang: ') and done.stderr.count('\n') == 1, (words, done.stderr)
+
+
+@pytest.mark.parametrize('words, said', [
+    ([], 'required'), (['gangs'], 'gangs'), (['gang', '--seconds', '-1'], '--seconds'), (['gang', '--seconds', 'nan'], '--seconds'),
+    (['gang', '--slice', '20s'], '1ms to 10s'), (['gang', '--slice', '10us'], '1ms to 10s'), (['gang', '--nodes', '5000'], '4096'),
+    (['gang', '--jobs', '0'], '--jobs'), (['gang', '--nodse', '2'], '--nodse'), (['load', '--seconds', '0'], '--seconds'),
+    (['load', '--starts', '-3'], '--starts'), (['control', '--nodes', '-1'], '--nodes'), (['control', '--parts', 'x'], "'x'"),
+    (['control', '--barrier-nodes', 'a'], "'a'"), (['io', '--parts', 'x'], "'x'"), (['io', '--megabytes', '0'], '--megabytes'),
+    (['cosmo', '--repeats', '0'], '--repeats'), (['mpi', '--rounds', 'x'], '--rounds'), (['pm', '--size', '1X'], '1X'),
+    (['replay'], '--swf'), (['replay', '--swf', '/etc/passwd'], 'no job'), (['replay', '--swf', '/nonexistent'], 'cannot open'),
+    (['replay', '--swf', '/etc'], '/etc')])
+def test_wrong_words_get_one_line_and_125(words, said):
+    done = subprocess.run([BIN / 'scbench', *words], capture_output=True, text=True, timeout=LIMIT)
+    assert done.returncode == 125 and said in done.stderr and done.stderr.count('\n') == 1, done.stderr
+    assert done.stderr.startswith('scbench'), done.stderr
+
+
+@pytest.mark.parametrize('words, said', [
+    ([], 'no workload'), (['--swf', '/etc/passwd'], 'no job'), (['--swf', '/nonexistent'], 'cannot open'), (['--nodse', '3'], "unknown option '--nodse'"),
+    (['--lublin', 'x'], "--lublin: 'x'"), (['--lublin'], '--lublin needs a value'), (['--lublin', '10', '--policies', 'best'], 'best'),
+    (['--lublin', '10', '--figures', 'x'], "x"), (['--lublin', '10', 'x'], "unexpected argument 'x'"), (['--lublin', '10', '--pass', '--figures'], 'either')])
+def test_scsim_refuses_wrong_words_with_125(words, said):
+    done = subprocess.run([BIN / 'scsim', *words], capture_output=True, text=True, timeout=LIMIT)
+    assert done.returncode == 125 and said in done.stderr.splitlines()[-1] and done.stderr.startswith('scsim: '), done.stderr
 
 
 def test_a_case_comes_with_what_the_machine_does_to_bare_threads():

@@ -54,5 +54,5 @@ def test_wrong_words_get_one_line():
                         (['writes', '--size', '0'], '--size'), (['writes', '--rounds', '0'], '--rounds'),
                         (['writes', '--rounds', 'x'], '--rounds'), (['kernels', '--class', 'C'], '--class'),
                         (['kernels', '--ranks', '65'], '--ranks'), (['kernels', '--ranks', 'x'], '--ranks'), (['writes', '--loss', '1'], '--loss')):
-        error = figures(*words, code=1).stderr
+        error = figures(*words, code=125).stderr
         assert said in error and error.count('\n') == 1, error

@@ -487,7 +487,7 @@ def test_score_top_prints_the_same_documents(few, web):
     assert faults(once) == [] and once['head'] == web.snapshot()['head']
     lines = few.run('score', 'top', '--json', '--rate', '10', '--count', '4').stdout.splitlines()
     assert [faults(json.loads(line)) for line in lines] == [[]] * 4
-    assert "no part 'x'" in few.run('score', 'top', '--json', '--parts', 'x', code=125).stderr
+    assert "'x' is not a part; the parts are" in few.run('score', 'top', '--json', '--parts', 'x', code=125).stderr
     assert few.run('score', 'top', '--json', '--rate', '1000', code=125).stderr
 
 

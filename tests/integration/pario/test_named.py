@@ -130,6 +130,22 @@ def test_a_server_that_was_killed_is_started_again(home, tmp_path):
     assert (tmp_path / 'out').read_bytes() == b'kept'
 
 
+def test_a_create_that_fails_leaves_nothing(home):
+    with socket.socket() as taken:
+        taken.bind(('127.0.0.1', 0))
+        taken.listen()
+        port = taken.getsockname()[1] - 1
+        done = home.scio('create', 'half', '--hosts', 'localhost', '--servers', 2, '--port', port, '--directory', home.root / 'data',
+                         '--size', '8M', code=125)
+        assert f'localhost:{port + 1}' in done.stderr.splitlines()[-1] and 'was not made' in done.stderr.splitlines()[-1], done.stderr
+    assert len(home.scio('ls').stdout.splitlines()) == 1
+    assert not home.file('half').exists()
+    wait_for(lambda: not list((home.root / 'data').iterdir()), 'a server that was started has not removed its directory')
+    # A launcher that does not exist, on a host that is not this one.
+    home.scio('create', 'far', '--hosts', 'elsewhere.invalid', '--launcher', '/nonexistent', '--directory', '/nonexistent', '--size', '8M', code=125)
+    assert len(home.scio('ls').stdout.splitlines()) == 1
+
+
 @pytest.mark.parametrize('words, text', [
     (['create', 'x'], 'needs either --hosts'), (['create', 'x', '--hosts', 'localhost', '--size', '1G'], '--directory'),
     (['create', 'x', '--hosts', 'localhost', '--directory', '/tmp'], 'needs --size'),

@@ -300,7 +300,7 @@ def test_a_step_is_no_array_and_does_not_wait(batch):
 
 
 def test_bad_scripts_are_refused_in_one_line(batch):
-    assert 'job.sh line 2: unknown option \'--nodse=2\'' in batch.refused('#!/bin/sh\n#SCORE --nodse=2\necho\n')
+    assert 'job.sh line 2: unknown option \'--nodse\'; did you mean --nodes?' in batch.refused('#!/bin/sh\n#SCORE --nodse=2\necho\n')
     assert 'line 3' in batch.refused('#!/bin/sh\n\n#SCORE -N many\n')
     assert 'line 2' in batch.refused('#!/bin/sh\n#SCORE -N 2 program\n')
     assert 'job.sh line 2: ' in batch.refused('#!/bin/sh\n#SBATCH --dependency=afterok:1?afterok:2\n')
@@ -323,7 +323,7 @@ def test_steps_that_cannot_be(batch):
     job, _ = batch.submit('#!/bin/sh\n#SCORE -N 1 --ppn 2\nsleep 1000\n')
     cluster.wait_job(job, 'running')
     step = lambda *words, **more: cluster.run('scrun', '--job', job, *words, code=125, **more).stderr
-    assert 'job %d has 2 cores on 1 nodes' % job in step('-n', 3, 'true')
+    assert 'job %d has 2 cores on 1 node' % job in step('-n', 3, 'true')
     assert step('-N', 2, 'true').count('\n') == 1
     plain = cluster.submit('-N', 1, 'sleep', 1000)
     cluster.wait_job(plain, 'running')

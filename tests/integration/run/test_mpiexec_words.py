@@ -93,10 +93,16 @@ def test_help_and_version(few):
     assert few.run('scrun', '-help').stdout == few.run('scrun', '--help').stdout
 
 
+def test_timeout_limits_the_elapsed_time(few):
+    result = few.run('scrun', '--timeout', 1, 'sleep', 600, code=124)
+    assert 'limit' in result.stderr
+    assert few.run('scrun', '--timeout=60', 'echo', 'done').stdout == 'done\n'
+
+
 @pytest.mark.parametrize('word, hint', [
     ('-map-by', '-m block'), ('--map-by', '-m block'), ('-rank-by', '-m block'), ('-mca', 'OMPI_MCA_'), ('--mca', 'OMPI_MCA_'),
     ('-disable-auto-cleanup', '--keep-going'), ('-outfile-pattern', '-o FILE'), ('-errfile-pattern', '-e FILE'),
-    ('-output-filename', '-o FILE'), ('-prepend-pattern', '-l'), ('-stdin', '-i RANK'), ('-timeout', '--wall-time'),
+    ('-output-filename', '-o FILE'), ('-prepend-pattern', '-l'), ('-stdin', '-i RANK'),
     ('-verbose', '-v'), ('-allow-run-as-root', '--allow-root'), ('-print-all-exitcodes', 'score job'),
     ('--report-bindings', 'score job'), ('-nolocal', '-x NODE'), ('-usize', '--spawn N'), ('-launcher', 'leave it out'),
     ('-rmk', 'leave it out'), ('-iface', 'leave it out'), ('--prefix', 'leave it out'), ('-membind', 'leave it out'),
