@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <fcntl.h>
 #include <filesystem>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -21,6 +22,9 @@ namespace fs = std::filesystem;
 
 constexpr std::size_t kMaxProcBytes = 16 * limits::kMiB;
 constexpr std::string_view kControllers[] = {"cpu", "memory", "pids", "cpuset"};
+constexpr std::string_view kOuterPlace = "/scored";
+constexpr std::string_view kJobsPlace = "/scored/jobs";
+constexpr std::string_view kLeastShares = "2";
 
 bool lists(std::string_view text, std::string_view word) {
   const auto words = split(text, ',');
@@ -44,6 +48,11 @@ void remove_jobs(const std::vector<std::string>& jobs, const std::string& root) 
   for (const auto& job : jobs) {
     if (fs::path(job).filename().native().starts_with(*prefix)) rmdir(job.c_str());
   }
+}
+
+Status make_directory(const std::string& path) {
+  if (mkdir(path.c_str(), 0755) == 0 || errno == EEXIST) return {};
+  return fail(errno_code(errno), "cannot make cgroup {}", path);
 }
 
 }  // namespace
@@ -92,13 +101,35 @@ Result<std::string> cpu_job_prefix(const std::string& root) {
   return fmt::format("scored_{}_job_", info.st_ino);
 }
 
+Result<std::string> make_cpu_jobs_place() {
+  const auto own = own_cpu_cgroup();
+  if (!own) return own.error();
+  if (auto made = make_directory(fmt::format("{}{}", *own, kOuterPlace)); !made) {
+    return made.error();
+  }
+  const std::string place = fmt::format("{}{}", *own, kJobsPlace);
+  if (auto made = make_directory(place); !made) return made.error();
+  auto shares = open_file(place + "/cpu.shares", O_WRONLY);
+  if (!shares) return shares.error();
+  if (auto set = write_all(shares->get(), kLeastShares); !set) return set.error();
+  return place;
+}
+
 void remove_cpu_jobs(const std::string& root) {
   for (const auto controller : kControllers) {
     const auto own = own_cpu_cgroup(controller);
     if (!own) continue;
-    const auto jobs = directories_of(*own);
+    auto jobs = directories_of(*own);
+    for (auto& job : directories_of(fmt::format("{}{}", *own, kJobsPlace))) {
+      jobs.push_back(std::move(job));
+    }
     remove_jobs(jobs, root);
     for (const auto& below : directories_of(root)) remove_jobs(jobs, below);
+  }
+  const auto own = own_cpu_cgroup();
+  if (!own) return;
+  for (const auto place : {kJobsPlace, kOuterPlace}) {
+    rmdir(fmt::format("{}{}", *own, place).c_str());
   }
 }
 

@@ -56,16 +56,19 @@ TEST(CpuCgroup, RemovesTheJobsOfANodeAndOfNoOther) {
   if (!own || !tree) GTEST_SKIP() << "no cpu hierarchy of version 1";
   const std::string root = *tree + "/scored-cpu-test-" + std::to_string(getpid());
   if (!Cgroup::create(root) || !Cgroup::create(root + "/node")) GTEST_SKIP() << "cannot write";
-  std::vector<std::string> made;
-  for (const auto& node : {root, root + "/node", *tree}) {
-    made.push_back(*own + "/" + cpu_job_prefix(node).value() + std::to_string(getpid()));
-    ASSERT_EQ(mkdir(made.back().c_str(), 0755), 0);
+  for (const auto& place : {*own, make_cpu_jobs_place().value()}) {
+    std::vector<std::string> made;
+    for (const auto& node : {root, root + "/node", *tree}) {
+      made.push_back(place + "/" + cpu_job_prefix(node).value() + std::to_string(getpid()));
+      ASSERT_EQ(mkdir(made.back().c_str(), 0755), 0) << made.back();
+    }
+    remove_cpu_jobs(root);
+    EXPECT_FALSE(std::filesystem::exists(made[0]));
+    EXPECT_FALSE(std::filesystem::exists(made[1]));
+    EXPECT_TRUE(std::filesystem::exists(made[2]));
+    rmdir(made[2].c_str());
   }
   remove_cpu_jobs(root);
-  EXPECT_FALSE(std::filesystem::exists(made[0]));
-  EXPECT_FALSE(std::filesystem::exists(made[1]));
-  EXPECT_TRUE(std::filesystem::exists(made[2]));
-  rmdir(made[2].c_str());
   EXPECT_TRUE(remove_cgroup_tree(root));
 }
 

@@ -6,6 +6,8 @@
 #include "proto/transport/accept.hpp"
 #include "proto/transport/stream_connection.hpp"
 
+#include <boost/asio/ip/v6_only.hpp>
+
 #include <netinet/tcp.h>
 #include <sys/socket.h>
 #include <unistd.h>

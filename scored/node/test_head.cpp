@@ -263,9 +263,9 @@ bool TestHead::run(std::uint64_t attempt, const std::string& script) {
 }
 
 std::string TestHead::idle_of(std::uint64_t attempt) const {
-  const auto own = own_cpu_cgroup();
+  const auto place = make_cpu_jobs_place();
   const auto prefix = cpu_job_prefix(cgroup_root_);
-  for (const auto& job : {prefix && own ? *own + "/" + *prefix : "", cgroup_root_ + "/job_"}) {
+  for (const auto& job : {prefix && place ? *place + "/" + *prefix : "", cgroup_root_ + "/job_"}) {
     const auto text = read_file(fmt::format("{}{}/cpu.idle", job, attempt), 16);
     if (text) return std::string(trim(*text));
   }

@@ -96,6 +96,14 @@ int for_each(int root, const char* start, Act&& act) {
   return count;
 }
 
+// The directory is opened each time, for the nodes of a host make and remove it together.
+void raise_cpu_jobs(int cpu, const char* start) {
+  const int jobs = openat(cpu, "scored/jobs", O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+  if (jobs < 0) return;
+  for_each(jobs, start, [&](const char* job) { write_zero(jobs, job, "cpu.idle"); });
+  close(jobs);
+}
+
 bool leave_leaf(char (&path)[PATH_MAX], const char* leaf) {
   const std::size_t length = strlen(path);
   if (length < strlen(leaf) || strcmp(path + length - strlen(leaf), leaf) != 0) return false;
@@ -172,9 +180,7 @@ int thaw_cgroups(const Places& places) {
   if (places.cgroups < 0) return 0;
   char start[48];
   name_cpu_jobs(places.cgroups, start);
-  if (places.cpu >= 0 && start[0] != '\0') {
-    for_each(places.cpu, start, [&](const char* job) { write_zero(places.cpu, job, "cpu.idle"); });
-  }
+  if (places.cpu >= 0 && start[0] != '\0') raise_cpu_jobs(places.cpu, start);
   return for_each(places.cgroups, "job_", [&](const char* job) {
     write_zero(places.cgroups, job, "cpu.idle");
     write_zero(places.cgroups, job, "tasks/cgroup.freeze");

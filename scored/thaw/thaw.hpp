@@ -10,7 +10,7 @@ struct Places {
   int cgroups = -1;  // cgroup2
   // The version 1 hierarchy of the cpu controller. The daemon makes a directory there for each
   // attempt whose tasks join it, named by the inode of the cgroup2 directory, so that those of all
-  // nodes of a host are siblings: scored_<inode>_job_<attempt>.
+  // nodes of a host are siblings: scored/jobs/scored_<inode>_job_<attempt>.
   int cpu = -1;
 };
 

@@ -37,7 +37,9 @@ std::string state_of(const Node& node) {
 
 Tint tint_of(const Node& node) {
   if (node.state() == wire::NodeStatus::DOWN) return Tint::Bad;
-  return node.state() == wire::NodeStatus::UP && !node.drained() && node.reservation().empty() ? Tint::Good : Tint::Wait;
+  return node.state() == wire::NodeStatus::UP && !node.drained() && node.reservation().empty()
+             ? Tint::Good
+             : Tint::Wait;
 }
 
 // A reservation that is in force, where nothing else is to be said.

@@ -3,9 +3,9 @@
 #include "base/exit_codes.hpp"
 #include "base/text.hpp"
 #include "base/text/hostlist.hpp"
+#include "base/text/plain.hpp"
 #include "gang/job/job_state.hpp"
 #include "gang/job/outcome.hpp"
-#include "base/text/plain.hpp"
 #include "gang/matrix/shape.hpp"
 #include "proto/convert/convert.hpp"
 

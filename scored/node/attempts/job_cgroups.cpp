@@ -108,9 +108,9 @@ bool may_make_cgroups(const std::string& root) {
 }
 
 std::string version1_of(const std::string& root, std::string_view controller) {
-  const auto own = own_cpu_cgroup(controller);
+  const auto place = controller == "cpu" ? make_cpu_jobs_place() : own_cpu_cgroup(controller);
   const auto prefix = cpu_job_prefix(root);
-  return own && prefix ? *own + "/" + *prefix : "";
+  return place && prefix ? *place + "/" + *prefix : "";
 }
 
 // Of directories whose paths begin like that and end with an attempt.
@@ -132,6 +132,8 @@ std::vector<AttemptId> list_of(const std::string& start) {
 
 FillPlace find_fill_place(const std::string& root, const std::string& version1) {
   if (!version1.empty() && has_idle(version1 + "probe")) {
+    // The nodes of a host share the directory above. None removes it while this one is in it.
+    [[maybe_unused]] auto kept = make_directory(version1 + "node");
     return {FillControl::Version1, version1, ""};
   }
   if (enable_cpu(root)) {

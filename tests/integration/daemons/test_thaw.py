@@ -190,7 +190,8 @@ def test_gives_tasks_of_version_1_their_priority_back(frozen_job):
         pytest.skip('needs the cpu controller of cgroup version 1')
     own = next(line.split(':', 2)[2] for line in pathlib.Path('/proc/self/cgroup').read_text().splitlines()
                if 'cpu' in line.split(':')[1].split(','))
-    parent = cpu / own.lstrip('/')
+    parent = cpu / own.lstrip('/') / 'scored/jobs'
+    parent.mkdir(parents=True, exist_ok=True)
     with a_cgroup(parent, f'scored_{root.stat().st_ino}_job_1793') as job, a_cgroup(parent, f'scored_{root.stat().st_ino + 1}_job_1') as other:
         if not (job / 'cpu.idle').exists():
             pytest.skip('this kernel has no cpu.idle')

@@ -46,7 +46,7 @@ def priorities(cluster):
     nodes = [node for node in pathlib.Path(cluster.description['cgroup']).iterdir() if node.is_dir()]
     files = [file for node in nodes for file in node.glob('job_*/cpu.idle')]
     for node in nodes:
-        files += pathlib.Path('/sys/fs/cgroup/cpu').glob(f'scored_{node.stat().st_ino}_job_*/cpu.idle')
+        files += pathlib.Path('/sys/fs/cgroup/cpu/scored/jobs').glob(f'scored_{node.stat().st_ino}_job_*/cpu.idle')
     return [file.read_text().strip() for file in files]
 
 

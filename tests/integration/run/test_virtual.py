@@ -49,7 +49,7 @@ def priority_directories(description):
     """Of its jobs, in the version 1 hierarchy of the cpu controller; none elsewhere."""
     nodes = pathlib.Path(description['cgroup']).iterdir() if description['cgroup'] else []
     inodes = [node.stat().st_ino for node in nodes if node.is_dir()]
-    return [path for inode in inodes for path in pathlib.Path('/sys/fs/cgroup/cpu').glob(f'scored_{inode}_job_*')]
+    return [path for inode in inodes for path in pathlib.Path('/sys/fs/cgroup/cpu/scored/jobs').glob(f'scored_{inode}_job_*')]
 
 
 def start_stubborn_job(description):

@@ -1,0 +1,60 @@
+"""Tasks that sleep often do not keep the rest of the machine from its processors."""
+import os
+import pathlib
+import subprocess
+import sys
+
+import pytest
+from cluster import Cluster, wait_until
+
+TASKS = 32
+SECONDS = 12
+# Other load makes a thread wait for some time slices, starvation made it wait until the job ended.
+STARVED_S = 4
+
+# Prints for how long the thread waited for its processor at most, in seconds.
+WATCHER = r'''
+import os, pathlib, sys, time
+processor, seconds = int(sys.argv[1]), float(sys.argv[2])
+os.sched_setaffinity(0, {processor})
+def waited():
+    return int(pathlib.Path('/proc/self/schedstat').read_text().split()[1]) / 1e9
+end, last, most = time.monotonic() + seconds, waited(), 0.0
+while time.monotonic() < end:
+    time.sleep(0.01)
+    now = waited()
+    most, last = max(most, now - last), now
+print(most)
+'''
+
+
+@pytest.fixture(scope='module')
+def program(tmp_path_factory):
+    built = tmp_path_factory.mktemp('starvation') / 'sleeps_often'
+    source = pathlib.Path(__file__).with_name('sleeps_often.c')
+    subprocess.run(['cc', '-O2', '-o', built, source], check=True)
+    return built
+
+
+def watch_all_processors():
+    """One watcher per processor, in sessions of their own, where no job's priority reaches them."""
+    return [subprocess.Popen([sys.executable, '-c', WATCHER, str(processor), str(SECONDS)], start_new_session=True,
+                             stdout=subprocess.PIPE, text=True) for processor in os.sched_getaffinity(0)]
+
+
+def test_tasks_that_sleep_often_starve_no_one(program):
+    """Two jobs that are not gangs of one another: each node of the host runs its own."""
+    if os.geteuid() != 0 or not pathlib.Path('/sys/fs/cgroup/cpu/cpu.shares').parent.exists():
+        pytest.skip('needs root and the cpu controller of cgroup version 1')
+    cluster = Cluster(2, '--cores', 2)
+    try:
+        jobs = [cluster.submit('-q', '-w', node, '-n', TASKS, '--mpi', 'none', program, SECONDS + 60)
+                for node in ('node00', 'node01')]
+        for job in jobs:
+            cluster.wait_job(job, 'running')
+        wait_until(lambda: all(cluster.job(job)['scheduled_s'] > 0 for job in jobs))
+        waits = [float(watcher.communicate()[0]) for watcher in watch_all_processors()]
+        cluster.cancel(*jobs)
+        assert max(waits) < STARVED_S, waits
+    finally:
+        cluster.stop()
