@@ -19,16 +19,11 @@ constexpr std::int64_t kBusyRestUs = 1'000;  // at most, while something cannot 
 
 thread_local Poller own_poller;
 
-std::string_view variable(const char* name) {
-  const char* const value = std::getenv(name);
-  return value != nullptr ? value : "";
-}
-
 // MPICH takes these words for true, and no others.
 bool is_mpich_told_nolocal() {
   constexpr std::array<std::string_view, 7> kTrue{"1", "yes", "YES", "true", "TRUE", "on", "ON"};
-  const std::string_view value = variable("MPIR_CVAR_NOLOCAL");
-  return std::find(kTrue.begin(), kTrue.end(), value) != kTrue.end();
+  const char* const value = std::getenv("MPIR_CVAR_NOLOCAL");
+  return value != nullptr && std::find(kTrue.begin(), kTrue.end(), value) != kTrue.end();
 }
 
 }  // namespace
@@ -46,7 +41,8 @@ bool Link::rest(const std::function<bool()>& has_news) {
     const std::int64_t most_us = longest_rest(poller);
     const WaitFacts facts = most_us > 0 ? facts_of(poller) : WaitFacts{};
     poller.peeks = peeks_;
-    const ContextState state = most_us > 0 ? state_of(facts) : ContextState::Works;
+    const bool may_ask = most_us > 0 && (poller.knows_call || facts.is_told_to_rest);
+    const ContextState state = may_ask ? state_of(facts) : ContextState::Works;
     if (state == ContextState::Works) {
       if (most_us > 0) pm_->end_silence();
       if (never_rests(facts)) may_rest_ = false;
@@ -105,13 +101,13 @@ bool Link::find_receive(const TagFilter& filter, Awaited& awaited) const {
 }
 
 WaitFacts Link::facts_of(const Poller& poller) const {
-  static const bool is_told_to_rest = !variable("PM_POLL_US").empty();
+  static const bool is_told = is_told_to_rest();
   static const bool is_near_by_pm = is_mpich_told_nolocal();
   const MpiCall& call = poller.call;
   Awaited ignored;
   return {.has_near_ranks = has_near_ranks_,
           .is_near_by_pm = is_near_by_pm,
-          .is_told_to_rest = is_told_to_rest,
+          .is_told_to_rest = is_told,
           .library = call.library,
           .call = call.wait,
           .may_others_call = call.may_others_call,

@@ -7,23 +7,32 @@
 #include "pmlib/fi/link/mpi_call.hpp"
 
 #include <cstdint>
+#include <cstdlib>
 
 namespace score::pm::fi {
 
+// PM_POLL_US of the environment says when a thread rests.
+inline bool is_told_to_rest() {
+  const char* const text = std::getenv("PM_POLL_US");
+  return text != nullptr && *text != '\0';
+}
+
 struct Poller {
   // The call is looked up before the first rest, which depends on it, and then from time to time:
-  // that takes some 20 us. Chosen.
+  // that takes some 20 us, and ten times that with cold caches. Where the user says when to rest,
+  // that is not before the first time. Both chosen.
+  static constexpr std::uint64_t kNameAfterUs = 20'000;
   static constexpr std::uint64_t kNameEveryUs = 500'000;
-  static constexpr std::uint64_t kNever = UINT64_MAX;
 
   const void* link = nullptr;
   std::uint32_t silence = 0;  // the link's, that the episode belongs to
   PollEpisode episode{poll_us_from_environment(), 0};
   QuickReturns returns;
-  std::uint64_t name_at_us = kNever;  // of silence
-  MpiCall call;                       // as of then
-  bool is_named = false;              // the link has not taken `call` over yet
-  std::uint32_t peeks = 0;            // the link's, at the last look
+  std::uint64_t name_at_us = kNameAfterUs;  // of silence
+  MpiCall call;                             // as of then
+  bool knows_call = false;
+  bool is_named = false;    // the link has not taken `call` over yet
+  std::uint32_t peeks = 0;  // the link's, at the last look
 
   // Looks up what the thread has called, from time to time. It reads the lists of loaded libraries,
   // which takes locks: called without the link's.
@@ -31,7 +40,7 @@ struct Poller {
     if (episode.silence_us() < name_at_us) return;
     name_at_us = episode.silence_us() + kNameEveryUs;
     call = find_mpi_call();
-    is_named = true;
+    knows_call = is_named = true;
     episode.rested(pm.now(), thread_used_us());
   }
 
@@ -44,10 +53,9 @@ struct Poller {
   }
 
   void forget_call() {
-    const std::int64_t poll_us = poll_us_from_environment();
-    name_at_us = poll_us < 0 ? kNever : static_cast<std::uint64_t>(poll_us);
+    name_at_us = is_told_to_rest() ? kNameAfterUs : kPollUs;
     call = {};
-    is_named = false;
+    knows_call = is_named = false;
   }
 };
 
