@@ -1,5 +1,6 @@
 // score job JOB: one readable page about one job. score info: the cluster.
 #include "base/text/plain.hpp"
+#include "proto/convert/words.hpp"
 #include "scout/commands/commands.hpp"
 #include "scout/session/job_views.hpp"
 #include "scout/session/session.hpp"

@@ -101,14 +101,14 @@ void check_head(const Configured& configured, Findings& found) {
 // The keys that are here.
 void check_files(const std::string& path, const Configured& configured, Findings& found) {
   struct Place {
-    const char* role;
+    wire::FileFact::Role role;
     std::string path;
     const char* user;
   };
 
-  for (const Place& place :
-       {Place{"configuration", path, kHeadUser}, Place{"key", configured.head_key, kHeadUser},
-        Place{"key", configured.node_key, kNodeUser}}) {
+  for (const Place& place : {Place{wire::FileFact::CONFIGURATION, path, kHeadUser},
+                             Place{wire::FileFact::KEY, configured.head_key, kHeadUser},
+                             Place{wire::FileFact::KEY, configured.node_key, kNodeUser}}) {
     const auto daemon = uid_of(place.user);
     if (!daemon) {
       found.fault("", fmt::format("the user {} is missing", place.user), "systemd-sysusers");
