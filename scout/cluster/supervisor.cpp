@@ -8,6 +8,7 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstring>
@@ -24,6 +25,15 @@ namespace score::scout {
 namespace {
 
 constexpr int kServeTick_ms = 1000;
+
+// A shell without arguments reads commands from the terminal.
+bool is_interactive_shell(const std::vector<std::string>& command) {
+  constexpr std::array<std::string_view, 8> kShells = {"bash", "sh",  "dash", "zsh",
+                                                       "fish", "ksh", "csh",  "tcsh"};
+  if (command.size() != 1 || isatty(STDIN_FILENO) == 0 || isatty(STDERR_FILENO) == 0) return false;
+  const auto name = std::string_view(command[0]).substr(command[0].rfind('/') + 1);
+  return std::ranges::find(kShells, name) != kShells.end();
+}
 
 }  // namespace
 
@@ -87,6 +97,9 @@ void Supervisor::on_up() {
   describe_cluster();
   send_to_starter("up " + directory_->path);
   if (options_.command.empty() || options_.keep) return;
+  if (is_interactive_shell(options_.command)) {
+    for (const auto& line : cluster_->greeting()) tell(line);
+  }
   command_ = start_command(cluster_->layout(), options_.command);
   if (command_ < 0) stop(fmt::format("error fork: {}", std::strerror(errno)));
 }

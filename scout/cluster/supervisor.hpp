@@ -51,6 +51,10 @@ class OwnCluster {
   // The description of the cluster as JSON: see scout/JSON.md.
   [[nodiscard]] virtual std::string describe() const = 0;
 
+  // Lines for the user who starts an interactive shell on the cluster, printed before the shell's
+  // first prompt. Called once, when the cluster is up. Default: none.
+  [[nodiscard]] virtual std::vector<std::string> greeting() const { return {}; }
+
   // Lines for the user since the last call.
   virtual std::vector<std::string> take_notes() { return {}; }
 

@@ -2,6 +2,8 @@
 
 #include "base/text/json_writer.hpp"
 
+#include <fmt/core.h>
+
 #include <unistd.h>
 
 namespace score::scout {
@@ -15,6 +17,10 @@ void write_daemon(JsonWriter& json, const Layout& layout, const Daemons& daemons
   json.list("restart", std::vector<std::string>{layout.programs + "/score", "virtual", "--restart",
                                                 name, layout.directory});
   json.end_object();
+}
+
+std::string plural(std::uint32_t count, std::string_view noun) {
+  return fmt::format("{} {}{}", count, noun, count == 1 ? "" : "s");
 }
 
 }  // namespace
@@ -38,6 +44,22 @@ std::string cluster_json(const Layout& layout, const Daemons& daemons) {
   json.end_array().key("launchers").begin_array();
   for (const auto& node : daemons.nodes()) write_daemon(json, layout, daemons, launcher_of(node));
   return json.end_array().end_object().text() + "\n";
+}
+
+std::vector<std::string> greeting_lines(const VirtualOptions& options, std::string_view page) {
+  std::vector<std::string> lines;
+  lines.push_back(
+      fmt::format("Virtual cluster: {}, each with {}, {} of memory and {} of scratch; "
+                  "slices of {}; \"exit\" removes it",
+                  plural(options.nodes, "node"), plural(options.cores, "core"), options.memory,
+                  options.scratch, format_duration(options.slice)));
+  if (!page.empty()) {
+    lines.push_back(fmt::format("Page:  {}  (\"scadm web-login\" opens it as you)", page));
+  }
+  lines.push_back(fmt::format("Try:   scrun -N {} -l sh -c 'echo $SCORE_NODENAME'", options.nodes));
+  lines.emplace_back("       scq        lists the jobs; scnodes lists the nodes");
+  lines.emplace_back("       sctop      shows the load, live; q ends it");
+  return lines;
 }
 
 }  // namespace score::scout

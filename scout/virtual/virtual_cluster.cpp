@@ -90,6 +90,7 @@ Result<bool> VirtualCluster::is_up() {
   if (!head) return false;
   const auto info = head->ask<wire::Info>(wire::GetInfo(), std::chrono::seconds{5});
   is_up_ = info && info->nodes_up() == options_.nodes;
+  if (is_up_) page_ = info->dashboard_url();
   return is_up_;
 }
 
@@ -107,6 +108,10 @@ Result<pid_t> VirtualCluster::restart(const std::string& name) {
 
 std::string VirtualCluster::describe() const {
   return cluster_json(layout_, *daemons_);
+}
+
+std::vector<std::string> VirtualCluster::greeting() const {
+  return greeting_lines(options_, page_);
 }
 
 std::vector<std::string> VirtualCluster::tear_down() {

@@ -11,6 +11,7 @@
 
 #include <optional>
 #include <string>
+#include <vector>
 
 namespace score::scout {
 
@@ -27,6 +28,7 @@ class VirtualCluster : public OwnCluster {
   Status on_child(pid_t pid, int shell_code) override;
   Result<pid_t> restart(const std::string& name) override;
   [[nodiscard]] std::string describe() const override;
+  [[nodiscard]] std::vector<std::string> greeting() const override;
   std::vector<std::string> tear_down() override;
 
  private:
@@ -37,6 +39,7 @@ class VirtualCluster : public OwnCluster {
   std::optional<NodeNetworks> networks_;
   std::optional<Daemons> daemons_;
   TimePoint boot_deadline_{};
+  std::string page_;  // address of the dashboard; empty: the head has no web server
   bool is_up_ = false;
 };
 
