@@ -278,9 +278,9 @@ base::Exited out_of_memory(const Bench& b, JobId job, std::uint32_t rank, int co
 }
 
 TEST(Cluster, AJobThatLostAProcessForWantOfMemorySaysSo) {
-  Bench b;
-  b.add_nodes(1);
   for (const int code : {0, 3}) {
+    Bench b;
+    b.add_nodes(1);
     const JobId job = b.submit(Bench::on_nodes(1));
     b.say(NodeId{0}, out_of_memory(b, job, 0, code));
     EXPECT_EQ(b.state(job), JobState::OutOfMemory);

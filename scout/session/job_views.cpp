@@ -22,6 +22,10 @@ std::string_view activity_word(const Job& job) {
   return proto::word_of(job.activity());
 }
 
+bool is_deadlocked(const Job& job) {
+  return !activity_word(job).empty() && job.activity() == wire::JobStatus::DEADLOCKED;
+}
+
 namespace {
 
 std::string share_percent(const Job& job) {
@@ -39,10 +43,6 @@ std::string end_text(int exit_code, int signal) {
 
 std::string slot_text(const Job& job) {
   return job.slot() < 0 || is_final_state(job.state()) ? "" : std::to_string(job.slot());
-}
-
-bool is_deadlocked(const Job& job) {
-  return !activity_word(job).empty() && job.activity() == wire::JobStatus::DEADLOCKED;
 }
 
 // The activity of a running job that is idle or deadlocked, else the state.

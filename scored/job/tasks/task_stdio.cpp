@@ -1,6 +1,7 @@
 #include "scored/job/tasks/task_stdio.hpp"
 
 #include "base/text/path_pattern.hpp"
+#include "scored/job/plan/checks.hpp"
 
 #include <cerrno>
 #include <fcntl.h>
