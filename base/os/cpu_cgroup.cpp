@@ -24,7 +24,10 @@ constexpr std::size_t kMaxProcBytes = 16 * limits::kMiB;
 constexpr std::string_view kControllers[] = {"cpu", "memory", "pids", "cpuset"};
 constexpr std::string_view kOuterPlace = "/scored";
 constexpr std::string_view kJobsPlace = "/scored/jobs";
-constexpr std::string_view kLeastShares = "2";
+constexpr std::string_view kNodeName = "node";  // after the prefix, in the place of an attempt
+constexpr std::size_t kLeastShares = 2;
+constexpr std::size_t kSharesPerNode = 1024;  // as a cgroup has them when it is made
+constexpr std::size_t kMostShares = 262'144;  // of the kernel
 
 bool lists(std::string_view text, std::string_view word) {
   const auto words = split(text, ',');
@@ -53,6 +56,12 @@ void remove_jobs(const std::vector<std::string>& jobs, const std::string& root) 
 Status make_directory(const std::string& path) {
   if (mkdir(path.c_str(), 0755) == 0 || errno == EEXIST) return {};
   return fail(errno_code(errno), "cannot make cgroup {}", path);
+}
+
+Status set_shares(const std::string& cgroup, std::size_t shares) {
+  auto file = open_file(cgroup + "/cpu.shares", O_WRONLY);
+  if (!file) return file.error();
+  return write_all(file->get(), fmt::format("{}", shares));
 }
 
 }  // namespace
@@ -109,10 +118,23 @@ Result<std::string> make_cpu_jobs_place() {
   }
   const std::string place = fmt::format("{}{}", *own, kJobsPlace);
   if (auto made = make_directory(place); !made) return made.error();
-  auto shares = open_file(place + "/cpu.shares", O_WRONLY);
-  if (!shares) return shares.error();
-  if (auto set = write_all(shares->get(), kLeastShares); !set) return set.error();
+  if (auto set = set_shares(place, kLeastShares); !set) return set.error();
   return place;
+}
+
+Status enter_cpu_jobs_place(const std::string& root) {
+  const auto place = make_cpu_jobs_place();
+  if (!place) return place.error();
+  const auto prefix = cpu_job_prefix(root);
+  if (!prefix) return prefix.error();
+  if (auto made = make_directory(fmt::format("{}/{}{}", *place, *prefix, kNodeName)); !made) {
+    return made;
+  }
+  const auto found = directories_of(*place);
+  const auto nodes = static_cast<std::size_t>(std::count_if(
+      found.begin(), found.end(), [](const auto& name) { return name.ends_with(kNodeName); }));
+  return set_shares(fs::path(*place).parent_path(),
+                    std::clamp(nodes * kSharesPerNode, kSharesPerNode, kMostShares));
 }
 
 void remove_cpu_jobs(const std::string& root) {

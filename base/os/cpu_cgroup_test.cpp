@@ -1,6 +1,7 @@
 #include "base/os/cpu_cgroup.hpp"
 
 #include "base/os/cgroup.hpp"
+#include "base/os/fd.hpp"
 
 #include <gtest/gtest.h>
 
@@ -48,6 +49,26 @@ TEST(CpuCgroup, SurvivesEveryTruncationAndRandomBytes) {
     EXPECT_EQ(parse_cpu_mount(text).value_or("/")[0], '/');
     EXPECT_EQ(parse_cpu_path(text).value_or("/")[0], '/');
   }
+}
+
+TEST(CpuCgroup, EachNodeAddsItsWeightUntilItIsRemoved) {
+  const auto own = own_cpu_cgroup();
+  const auto tree = own_cgroup();
+  if (!own || !tree) GTEST_SKIP() << "no cpu hierarchy of version 1";
+  const std::string root = *tree + "/scored-weight-test-" + std::to_string(getpid());
+  if (!Cgroup::create(root) || !Cgroup::create(root + "/node")) GTEST_SKIP() << "cannot write";
+  ASSERT_TRUE(enter_cpu_jobs_place(root));
+  ASSERT_TRUE(enter_cpu_jobs_place(root + "/node"));
+  const auto shares = [&own](const char* place) {
+    return std::stoul(read_file(*own + place + "/cpu.shares", 32).value());
+  };
+  EXPECT_GE(shares("/scored"), 2 * 1024U) << "other nodes of this host may be there";
+  EXPECT_EQ(shares("/scored/jobs"), 2U);
+  const std::string node = *own + "/scored/jobs/" + cpu_job_prefix(root).value() + "node";
+  EXPECT_TRUE(std::filesystem::exists(node));
+  remove_cpu_jobs(root);
+  EXPECT_FALSE(std::filesystem::exists(node));
+  EXPECT_TRUE(remove_cgroup_tree(root));
 }
 
 TEST(CpuCgroup, RemovesTheJobsOfANodeAndOfNoOther) {

@@ -132,8 +132,6 @@ std::vector<AttemptId> list_of(const std::string& start) {
 
 FillPlace find_fill_place(const std::string& root, const std::string& version1) {
   if (!version1.empty() && has_idle(version1 + "probe")) {
-    // The nodes of a host share the directory above. None removes it while this one is in it.
-    [[maybe_unused]] auto kept = make_directory(version1 + "node");
     return {FillControl::Version1, version1, ""};
   }
   if (enable_cpu(root)) {
@@ -175,6 +173,10 @@ Result<JobCgroups> JobCgroups::open(std::string root) {
                        has_word(root + "/cgroup.controllers", "pids");
   if (has_any && own_cgroup().value_or("") == root && !enable(root, "memory")) leave_to_leaf(root);
   FillPlace fill = find_fill_place(root, version1_of(root, "cpu"));
+  if (fill.control == FillControl::Version1) {
+    auto entered = enter_cpu_jobs_place(root);
+    if (!entered) log_warning("cannot set the weight of jobs", kv("err", entered.error()));
+  }
   JobCgroups opened(std::move(root), std::move(fill));
   opened.memory_ = opened.find_limit_place("memory");
   opened.processes_ = opened.find_limit_place("pids");
