@@ -73,13 +73,7 @@ if(SCORE_SANITIZE)
   target_link_options(score_options INTERFACE -fsanitize=${SCORE_SANITIZE})
 endif()
 
-# ccache: hits are shared between build directories of one depth and between clones.
-find_program(CCACHE_PROGRAM ccache)
-if(CCACHE_PROGRAM)
-  set(ccache_launcher ${CMAKE_COMMAND} -E env
-      CCACHE_BASEDIR=${PROJECT_SOURCE_DIR} CCACHE_NOHASHDIR=true
-      CCACHE_SLOPPINESS=pch_defines,time_macros,include_file_mtime,include_file_ctime
-      ${CCACHE_PROGRAM})
-  set(CMAKE_C_COMPILER_LAUNCHER ${ccache_launcher})
-  set(CMAKE_CXX_COMPILER_LAUNCHER ${ccache_launcher})
-endif()
+# The launcher uses ccache where it is installed, which it looks up for each compilation: a command that
+# changed with ccache's arrival would compile everything again.
+set(CMAKE_C_COMPILER_LAUNCHER ${PROJECT_SOURCE_DIR}/cmake/launch_compiler ${PROJECT_SOURCE_DIR})
+set(CMAKE_CXX_COMPILER_LAUNCHER ${CMAKE_C_COMPILER_LAUNCHER})
