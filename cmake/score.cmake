@@ -8,22 +8,46 @@
 #              LONG: tests whose suite's name begins with "Long" belong to the long tier
 #
 # Every function takes PCH core|asio|none: "core" precompiles standard and fmt headers, "asio" adds
-# base/async/asio.hpp. Default: asio if LIBS names score::base or score::asio, else core. Both need fmt,
-# which score::core brings; targets without score::core (pmlib, C programs) say PCH none.
+# base/async/asio.hpp. Default: asio if LIBS lead to score::asio, else core. Both need fmt, which
+# score::core brings; targets without score::core (pmlib, C programs) say PCH none.
 
-# Chooses and attaches the precompiled header. They are made by base/CMakeLists.txt.
-function(score_use_pch target kind libs)
+# Sets result to TRUE if a target of libs links wanted, itself or through others.
+function(score_leads_to result wanted libs)
+  set(seen ${libs})
+  while(libs)
+    list(POP_FRONT libs lib)
+    if(NOT TARGET "${lib}")
+      continue()
+    endif()
+    get_target_property(next ${lib} INTERFACE_LINK_LIBRARIES)
+    foreach(other IN LISTS next)
+      if(NOT other IN_LIST seen)
+        list(APPEND seen ${other})
+        list(APPEND libs ${other})
+      endif()
+    endforeach()
+  endwhile()
+  set(${result} FALSE PARENT_SCOPE)
+  if("${wanted}" IN_LIST seen)
+    set(${result} TRUE PARENT_SCOPE)
+  endif()
+endfunction()
+
+# Chooses and attaches the precompiled header. They are made by base/pch/CMakeLists.txt; suffix is
+# empty, or "_test" for those with GoogleTest.
+function(score_use_pch target kind libs suffix)
   if(NOT SCORE_PCH OR kind STREQUAL "none")
     return()
   endif()
   if(NOT kind)
     set(kind core)
-    if("score::base" IN_LIST libs OR "score::asio" IN_LIST libs)
+    score_leads_to(asio score::asio "${libs}")
+    if(asio)
       set(kind asio)
     endif()
   endif()
-  if(TARGET score_pch_${kind})
-    target_precompile_headers(${target} REUSE_FROM score_pch_${kind})
+  if(TARGET score_pch_${kind}${suffix})
+    target_precompile_headers(${target} REUSE_FROM score_pch_${kind}${suffix})
   endif()
 endfunction()
 
@@ -32,7 +56,7 @@ function(score_library name)
   add_library(score_${name} STATIC ${arg_SOURCES})
   add_library(score::${name} ALIAS score_${name})
   target_link_libraries(score_${name} PUBLIC score_options ${arg_LIBS} PRIVATE ${arg_PRIVATE_LIBS})
-  score_use_pch(score_${name} "${arg_PCH}" "${arg_LIBS};${arg_PRIVATE_LIBS}")
+  score_use_pch(score_${name} "${arg_PCH}" "${arg_LIBS};${arg_PRIVATE_LIBS}" "")
 endfunction()
 
 function(score_executable name)
@@ -46,7 +70,7 @@ function(score_executable name)
       target_link_options(${name} PRIVATE -static-libstdc++ -static-libgcc)
     endif()
   endif()
-  score_use_pch(${name} "${arg_PCH}" "${arg_LIBS}")
+  score_use_pch(${name} "${arg_PCH}" "${arg_LIBS}" "")
 endfunction()
 
 # Programs that only tests run are built by the target "score_tests", not by "all": they are two fifths
@@ -100,7 +124,7 @@ function(score_test name)
   include(GoogleTest)
   score_only_for_tests(${name} ${arg_LABEL})
   target_link_libraries(${name} PRIVATE score_options ${arg_LIBS} GTest::gtest GTest::gtest_main)
-  score_use_pch(${name} "${arg_PCH}" "${arg_LIBS}")
+  score_use_pch(${name} "${arg_PCH}" "${arg_LIBS}" _test)
   string(REPLACE "\\;" ";" env "${arg_ENV}")
   if(arg_LONG)
     score_list_tests(${name} ${name}_tests ${arg_TIMEOUT} -Long* "${arg_LABEL}" "${env}")
