@@ -10,6 +10,10 @@
 # Every function takes PCH core|asio|none: "core" precompiles standard and fmt headers, "asio" adds
 # base/async/asio.hpp. Default: asio if LIBS lead to score::asio, else core. Both need fmt, which
 # score::core brings; targets without score::core (pmlib, C programs) say PCH none.
+#
+# With SCORE_UNITY the sources of a library or a test are compiled in batches, since most of a
+# compilation is headers and the templates that they bring. score_alone(a.cpp) leaves a source out
+# whose local names clash with those of another.
 
 # Sets result to TRUE if a target of libs links wanted, itself or through others.
 function(score_leads_to result wanted libs)
@@ -51,12 +55,26 @@ function(score_use_pch target kind libs suffix)
   endif()
 endfunction()
 
+function(score_batch target)
+  if(SCORE_UNITY)
+    set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 8)
+    # g++ takes the included sources for headers, where local types in others would be a fault.
+    target_compile_options(${target} PRIVATE
+      $<$<AND:$<COMPILE_LANGUAGE:CXX>,$<CXX_COMPILER_ID:GNU>>:-Wno-subobject-linkage>)
+  endif()
+endfunction()
+
+function(score_alone)
+  set_source_files_properties(${ARGV} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
+endfunction()
+
 function(score_library name)
   cmake_parse_arguments(PARSE_ARGV 1 arg "" "PCH" "SOURCES;LIBS;PRIVATE_LIBS")
   add_library(score_${name} STATIC ${arg_SOURCES})
   add_library(score::${name} ALIAS score_${name})
   target_link_libraries(score_${name} PUBLIC score_options ${arg_LIBS} PRIVATE ${arg_PRIVATE_LIBS})
   score_use_pch(score_${name} "${arg_PCH}" "${arg_LIBS};${arg_PRIVATE_LIBS}" "")
+  score_batch(score_${name})
 endfunction()
 
 function(score_executable name)
@@ -125,6 +143,7 @@ function(score_test name)
   score_only_for_tests(${name} ${arg_LABEL})
   target_link_libraries(${name} PRIVATE score_options ${arg_LIBS} GTest::gtest GTest::gtest_main)
   score_use_pch(${name} "${arg_PCH}" "${arg_LIBS}" _test)
+  score_batch(${name})
   string(REPLACE "\\;" ";" env "${arg_ENV}")
   if(arg_LONG)
     score_list_tests(${name} ${name}_tests ${arg_TIMEOUT} -Long* "${arg_LABEL}" "${env}")

@@ -10,8 +10,6 @@
 namespace score::head {
 namespace {
 
-constexpr UserId kOperator(1002);
-
 class AdminTest : public HeadFixture {
  protected:
   // As a command of this host or of a login node does: through a session. Empty: it was done.

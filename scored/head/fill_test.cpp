@@ -5,8 +5,6 @@
 namespace score::head {
 namespace {
 
-constexpr UserId kOperator(1002);
-
 class FillTest : public HeadFixture {
  protected:
   // Empty: it was done.

@@ -117,6 +117,7 @@ struct FakeNode {
 
 inline constexpr UserId kAlice(1000);
 inline constexpr UserId kBob(1001);
+inline constexpr UserId kOperator(1002);
 
 // Without a grace the configuration's.
 inline wire::CancelJob cancel(JobId job, std::optional<Duration> grace = {}) {

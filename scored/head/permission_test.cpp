@@ -11,8 +11,6 @@ namespace {
 
 using proto::Role;
 
-constexpr UserId kOperator(1002);
-
 // Fields 1 and 2 are 1: tag and job, or job and bytes, of every frame about a job; other frames
 // have unknown or harmless fields there.
 constexpr std::string_view kUniversalPayload = "\x08\x01\x10\x01";

@@ -4,8 +4,6 @@
 namespace score::head {
 namespace {
 
-constexpr UserId kOperator(1002);
-
 class PolicyTest : public HeadFixture {
  protected:
   static wire::Submit asking(void (*change)(wire::ResourceRequest&)) {

@@ -5,8 +5,6 @@
 namespace score::head {
 namespace {
 
-constexpr UserId kOperator(1002);
-
 class ReservationsTest : public HeadFixture {
  protected:
   wire::Reserve reserve(const std::string& nodes, Duration from, Duration length) {
