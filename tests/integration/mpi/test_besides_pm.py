@@ -28,12 +28,12 @@ static void ping_pong(void) {
 static void own_window(void) {
   long* memory, one = 1;
   MPI_Win window;
-  MPI_Win_allocate(sizeof one, 1, MPI_INFO_NULL, MPI_COMM_WORLD, &memory, &window);
+  MPI_Win_allocate(sizeof one, 1, MPI_INFO_NULL, MPI_COMM_SELF, &memory, &window);
   while (goes_on()) {
-    MPI_Win_lock(MPI_LOCK_SHARED, rank, 0, window);
-    MPI_Accumulate(&one, 1, MPI_LONG, rank, 0, 1, MPI_LONG, MPI_SUM, window);
-    MPI_Win_flush(rank, window);
-    MPI_Win_unlock(rank, window);
+    MPI_Win_lock(MPI_LOCK_SHARED, 0, 0, window);
+    MPI_Accumulate(&one, 1, MPI_LONG, 0, 0, 1, MPI_LONG, MPI_SUM, window);
+    MPI_Win_flush(0, window);
+    MPI_Win_unlock(0, window);
   }
   MPI_Win_free(&window);
 }
