@@ -5,6 +5,7 @@
 #include "scout/cluster/layout.hpp"
 #include "scout/cluster/reaper.hpp"
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdlib>
 #include <fcntl.h>
@@ -19,6 +20,19 @@ namespace {
 
 namespace fs = std::filesystem;
 
+// Sockets of a cluster have paths of up to 60 bytes below it, and an address holds 107.
+constexpr std::size_t kLongestTemporary = 40;
+
+// $TMPDIR, or /tmp if that is not set, too long or not for us.
+std::string temporary_directory() {
+  const char* own = std::getenv("TMPDIR");
+  const std::string path = own != nullptr ? own : "";
+  std::error_code error;
+  const bool is_usable = path.starts_with('/') && path.size() <= kLongestTemporary &&
+                         fs::is_directory(path, error) && access(path.c_str(), W_OK | X_OK) == 0;
+  return is_usable ? path : "/tmp";
+}
+
 std::string base_path(const std::string& name) {
   const char* runtime = std::getenv("XDG_RUNTIME_DIR");
 
@@ -28,13 +42,10 @@ std::string base_path(const std::string& name) {
       info.st_uid == geteuid() && access(runtime, W_OK) == 0) {
     return std::string(runtime) + "/" + name;
   }
-  return "/tmp/" + name + "-" + std::to_string(geteuid());
+  return temporary_directory() + "/" + name + "-" + std::to_string(geteuid());
 }
 
-Status make_private(const std::string& path) {
-  if (mkdir(path.c_str(), 0700) != 0 && errno != EEXIST)
-    return fail(errno_code(errno), "make {}", path);
-
+Status check_private(const std::string& path) {
   struct stat info {};
 
   if (lstat(path.c_str(), &info) != 0) return fail(errno_code(errno), "{}", path);
@@ -59,6 +70,22 @@ std::vector<std::string> directories_in(const std::string& path) {
     if (entry.is_directory(error) && !entry.is_symlink(error)) found.push_back(entry.path());
   }
   return found;
+}
+
+// Makes the directory `path`, or finds it. Where others may write, any program can occupy that
+// name; then the directory is `path`.XXXXXX, a name of mkdtemp(), which the next call finds again.
+Result<std::string> private_directory(const std::string& path) {
+  if (mkdir(path.c_str(), 0700) != 0 && errno != EEXIST)
+    return fail(errno_code(errno), "make {}", path);
+  if (check_private(path)) return path;
+  auto others = directories_in(fs::path(path).parent_path());
+  std::sort(others.begin(), others.end());  // two programs choose the same one
+  for (const auto& other : others) {
+    if (other.starts_with(path + ".") && check_private(other)) return other;
+  }
+  std::string made = path + ".XXXXXX";
+  if (mkdtemp(made.data()) == nullptr) return fail(errno_code(errno), "make {}", made);
+  return made;
 }
 
 }  // namespace
@@ -111,11 +138,11 @@ Status remove_files(const std::string& directory) {
 }
 
 Result<Registry> Registry::open(const std::string& name) {
-  const std::string path = base_path(name);
-  if (auto status = make_private(path); !status) return status.error();
-  auto lock = open_file(path + "/.lock", O_RDWR | O_CREAT | O_NOFOLLOW, 0600);
+  const auto path = private_directory(base_path(name));
+  if (!path) return path.error();
+  auto lock = open_file(*path + "/.lock", O_RDWR | O_CREAT | O_NOFOLLOW, 0600);
   if (!lock) return lock.error();
-  return Registry(path, std::move(*lock));
+  return Registry(*path, std::move(*lock));
 }
 
 int Registry::sweep() {

@@ -19,8 +19,8 @@ struct ClusterDirectory {
 
 class Registry {
  public:
-  // $XDG_RUNTIME_DIR/NAME, else /tmp/NAME-UID; made with mode 0700. Errors: Denied if it is not
-  // ours or open to others.
+  // $XDG_RUNTIME_DIR/NAME, else NAME-UID in $TMPDIR or /tmp; made with mode 0700. If that name is
+  // occupied by something else than our own private directory, NAME-UID.XXXXXX.
   static Result<Registry> open(const std::string& name);
 
   // Removes dead clusters, then makes a directory (0700) and takes its lock.

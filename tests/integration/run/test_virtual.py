@@ -8,6 +8,7 @@ import shutil
 import signal
 import socket
 import subprocess
+import tempfile
 import time
 
 import pytest
@@ -236,6 +237,30 @@ def test_plain_user(as_root, tmp_path_factory):
     finally:
         cluster.stop()
     assert pwd.getpwuid(65534)
+
+
+@pytest.mark.parametrize('occupied', [False, True])
+def test_the_directory_is_in_tmpdir_also_where_its_name_is_occupied(occupied):
+    """Any program can make names in /tmp: a file, or a directory that others may open."""
+    uid = os.geteuid()
+    with tempfile.TemporaryDirectory(prefix='s', dir='/tmp') as place:
+        env = {key: value for key, value in os.environ.items() if key != 'XDG_RUNTIME_DIR'} | {'TMPDIR': place}
+        name = pathlib.Path(place, f'scored-virtual-{uid}')
+        if occupied:
+            name.mkdir(mode=0o755)
+        registries = []
+        first, second = Cluster(1, environment=env), Cluster(1, environment=env)
+        try:
+            for cluster in (first, second):
+                registries.append(cluster.directory.parent)
+            listed = subprocess.run([SCORE, 'virtual', '--list'], env=env, capture_output=True, text=True, check=True).stdout
+            assert sorted(listed.split()) == sorted(str(cluster.directory) for cluster in (first, second))
+        finally:
+            first.stop()
+            second.stop()
+        assert registries[0] == registries[1] and registries[0].parent == name.parent
+        assert registries[0].stat().st_mode & 0o777 == 0o700
+        assert (registries[0] == name) != occupied and registries[0].name.startswith(name.name)
 
 
 def test_netns(as_root):
