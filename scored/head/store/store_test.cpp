@@ -113,7 +113,7 @@ TEST_F(StoreTest, KeepsTheUseWithTheProgressThatItIsOf) {
   {
     Store store = Store::open(directory_).value();
     ASSERT_TRUE(apply(store, {add(1), SaveProgress{JobId(1), placed(JobState::Running), first}}));
-    SaveEnd end{JobId(1), placed(JobState::Completed), 0, WallTime(9s), "x"};
+    SaveEnd end{JobId(1), placed(JobState::Completed), 0, 0, WallTime(9s), "x"};
     end.account = "physics";
     end.generic = "gpu:2";
     end.use = last;
