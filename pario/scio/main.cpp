@@ -7,6 +7,7 @@
 #include <array>
 #include <charconv>
 #include <cinttypes>
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -293,6 +294,7 @@ void run(const Options& options) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  std::signal(SIGPIPE, SIG_IGN);  // a launcher that fails does not read the description
   try {
     run(parse(argc, argv));
   } catch (const std::string& message) {

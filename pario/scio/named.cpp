@@ -10,6 +10,7 @@
 #include <cerrno>
 #include <charconv>
 #include <cinttypes>
+#include <csignal>
 #include <cstdio>
 #include <cstring>
 #include <ctime>
@@ -120,6 +121,7 @@ int run_command(std::vector<std::string> words, const std::string& input) {
   if (::pipe2(ends.data(), O_CLOEXEC) != 0) return 127;
   const pid_t child = ::fork();
   if (child == 0) {
+    std::signal(SIGPIPE, SIG_DFL);
     ::dup2(ends[0], STDIN_FILENO);
     std::vector<char*> arguments;
     for (std::string& word : words) arguments.push_back(word.data());

@@ -29,7 +29,7 @@ Result<int> control(HeadLink& head, const Invocation& invocation, const ControlO
   int code = kExitOk;
   const auto ids = known_jobs(invocation, head, options.jobs, code);
   if (!ids) return ids.error();
-  const int done =
+  const int result =
       for_each_job(invocation, options.common, *ids, [&](std::uint64_t id) -> Result<void> {
         wire::ControlJob request;
         request.set_job(id);
@@ -39,7 +39,7 @@ Result<int> control(HeadLink& head, const Invocation& invocation, const ControlO
         if (const auto done = head.ask<wire::Done>(request); !done) return done.error();
         return {};
       });
-  return done != kExitOk ? done : code;
+  return result != kExitOk ? result : code;
 }
 
 int control_main(const Invocation& invocation, wire::ControlJob::What what,
