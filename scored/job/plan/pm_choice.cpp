@@ -225,7 +225,8 @@ std::string provider_directory() {
 base::Result<std::vector<std::string>> pm_variables(const Plan& plan) {
   const auto directory = provider_directory();
   if (directory.empty()) {
-    return base::fail(base::Errc::NotFound, "--net=pm: no libpm-fi.so on this node");
+    return base::fail(base::Errc::NotFound,
+                      "--net=pm: no libpm-fi.so on this node: install the package libpm-fi1");
   }
   if (auto good = check_libraries(plan); !good) return good.error();
   // PM itself may run over other providers, which MPI must not choose. Each MPI reads its own.

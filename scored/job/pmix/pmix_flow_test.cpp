@@ -159,14 +159,14 @@ void expect_end_for_lack(const std::string& otherwise) {
   for (const int lacking : {1, 2}) {
     cluster.nodes[lacking] = std::make_unique<TestNode>(TestNode::Options{.program = bare.program});
   }
-  const std::string begin = "test -n \"$PMIX_RANK\" || " + otherwise + "; exec ";
+  const std::string begin = "test $SCORE_RANK = 0 || " + otherwise + "; exec ";
   ASSERT_TRUE(cluster.run(shell(begin + std::getenv("PMIX_PROBE") + " exchange")));
   ASSERT_TRUE(cluster.nodes[0]->abort);
   EXPECT_EQ(cluster.nodes[0]->abort->rank(), 0U);
   EXPECT_EQ(cluster.nodes[0]->abort->code(), 125);
   EXPECT_EQ(cluster.nodes[0]->abort->message(),
-            "this task uses PMIx, but node1 and 1 more node have no PMIx (program scored-pmix): "
-            "install it there, or choose other nodes");
+            "this task uses PMIx, but node1 and 1 more node have no PMIx: scored-pmix is not "
+            "installed there: install the package scored-node, or build with libpmix-dev");
   EXPECT_FALSE(cluster.nodes[1]->abort || cluster.nodes[2]->abort);
 }
 
@@ -188,6 +188,19 @@ TEST(PmixFlow, AScriptRunsWhereNoNodeHasPmix) {
   EXPECT_EQ(cluster.fences_done, 1U);
   EXPECT_EQ(abort_of(cluster), nullptr);
   EXPECT_EQ(cluster.nodes[0]->exit_of(0)->code(), 3);
+}
+
+// As singletons they would print two wrong results.
+TEST(PmixFlow, ATaskThatUsesPmixWhereThereIsNoneEndsTheJob) {
+  const NodeWithoutPmix bare;
+  TestCluster cluster({2});
+  cluster.nodes[0] = std::make_unique<TestNode>(TestNode::Options{.program = bare.program});
+  ASSERT_TRUE(cluster.run(shell(std::string(std::getenv("PMIX_PROBE")) + " exchange; exit 3")));
+  ASSERT_TRUE(cluster.nodes[0]->abort);
+  EXPECT_EQ(cluster.nodes[0]->abort->message(),
+            "no PMIx on this node: scored-pmix is not installed: install the package scored-node, "
+            "or build with libpmix-dev");
+  EXPECT_EQ(cluster.output() + cluster.errors(), "");
 }
 
 TEST(PmixFlow, ANodeWithoutPmixReportsItUntilTheFenceIsOver) {

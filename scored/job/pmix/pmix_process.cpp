@@ -50,10 +50,14 @@ void PmixProcess::clean_up() {
   directory_.remove();
 }
 
+base::Status PmixProcess::find() {
+  if (access(program_path().c_str(), X_OK) == 0) return {};
+  return base::fail(base::Errc::NotFound,
+                    "no PMIx on this node: scored-pmix is not installed: install the package "
+                    "scored-node, or build with libpmix-dev");
+}
+
 base::Status PmixProcess::prepare_directory() {
-  if (access(program_path().c_str(), X_OK) != 0) {
-    return base::fail(base::Errc::NotFound, "no PMIx on this node (program scored-pmix)");
-  }
   auto directory = base::PmixDirectory::make();
   if (!directory) return directory.error();
   directory_ = std::move(*directory);
@@ -61,6 +65,7 @@ base::Status PmixProcess::prepare_directory() {
 }
 
 base::Status PmixProcess::start(std::string_view plan) {
+  if (auto found = find(); !found) return found;
   if (auto made = prepare_directory(); !made) return made;
   return spawn_server(plan, {});
 }
@@ -89,10 +94,14 @@ base::Result<std::uint16_t> PmixProcess::offer(std::string plan) {
 void PmixProcess::begin() {
   if (!is_offered()) return;
   loop_.remove(listener_.get());
-  const base::UniqueFd listener = std::move(listener_);
+  base::UniqueFd listener = std::move(listener_);
   const std::string plan = std::move(offered_plan_);
-  auto started = spawn_server(plan, listener);
-  if (!started) handlers_.failed(started.error().message());
+  auto started = find();
+  if (started) started = spawn_server(plan, listener);
+  if (started) return;
+  // A client whose connection ended would print its own error, and might go on without its peers.
+  silent_listener_ = std::move(listener);
+  handlers_.failed(started.error().context());
 }
 
 base::Status PmixProcess::spawn_server(std::string_view plan, const base::UniqueFd& listener) {

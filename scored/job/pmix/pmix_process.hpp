@@ -38,10 +38,14 @@ class PmixProcess {
   PmixProcess(const PmixProcess&) = delete;
   PmixProcess& operator=(const PmixProcess&) = delete;
 
-  // plan: bytes of ShepherdPrepare. Errors: NotFound (no scored-pmix here), errno codes.
+  // Errors: NotFound (scored-pmix is not installed on this node).
+  static base::Status find();
+
+  // plan: bytes of ShepherdPrepare. Errors: as find(), errno codes.
   base::Status start(std::string_view plan);
   // Starts the server only when a first client connects to the port given, or at a call of begin().
-  // Errors: as start().
+  // If the server cannot be started then, also because it is not installed, the client waits for an
+  // answer until the job ends. Errors: errno codes.
   base::Result<std::uint16_t> offer(std::string plan);
 
   [[nodiscard]] bool is_offered() const { return static_cast<bool>(listener_); }  // not started yet
@@ -83,8 +87,9 @@ class PmixProcess {
   EventLoop& loop_;
   Handlers handlers_;
   base::PmixDirectory directory_;
-  base::UniqueFd listener_;   // before the server is started
-  std::string offered_plan_;  // as long as there is one
+  base::UniqueFd listener_;         // before the server is started
+  base::UniqueFd silent_listener_;  // of a server that could not be started
+  std::string offered_plan_;        // as long as there is one
   base::UniqueFd socket_;
   base::UniqueFd process_;  // pidfd
   proto::FrameReader reader_;

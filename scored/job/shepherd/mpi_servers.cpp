@@ -210,8 +210,8 @@ void MpiServers::end_pmix_fence(std::uint64_t sequence, std::string_view data) {
   const auto lacking = nodes_in_lack(data);
   if (lacking.empty()) return pmix_->fence_done(sequence, data);
   handlers_.abort({plan_.rank_of(0), kExitError,
-                   fmt::format("this task uses PMIx, but {} no PMIx (program scored-pmix): install "
-                               "it there, or choose other nodes",
+                   fmt::format("this task uses PMIx, but {} no PMIx: scored-pmix is not installed "
+                               "there: install the package scored-node, or build with libpmix-dev",
                                lacking)});
 }
 

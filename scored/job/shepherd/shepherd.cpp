@@ -173,15 +173,19 @@ void Shepherd::on_prepare(const std::string& payload) {
   finish_prepare();
 }
 
-// Without scored-pmix there is still PMI-1, unless the user has asked for both.
+// Without scored-pmix a script runs all the same, unless the user has asked for it. It is offered
+// even so: a task that connects ends the job, where it would run alone and believe to be the whole
+// program. A job of one task may believe that.
 base::Status Shepherd::offer_pmix(bool is_optional) {
-  auto variables = servers_->offer_pmix(prepare_bytes(*plan_));
-  if (!variables && !is_optional) return variables.error();
-  if (!variables) {
+  const auto found = PmixProcess::find();
+  if (!found && !is_optional) return found;
+  if (!found && plan_->size == 1 && !plan_->can_spawn()) {
     plan_->spec.set_mpi(wire::LaunchSpec::PMI1);
-    servers_->lack_pmix(variables.error().context());
     return {};
   }
+  auto variables = servers_->offer_pmix(prepare_bytes(*plan_));
+  if (!variables) return variables.error();
+  if (!found) servers_->lack_pmix(found.error().context());
   for (auto& variable : *variables) plan_->prepare.add_pmix_env(std::move(variable));
   return {};
 }
