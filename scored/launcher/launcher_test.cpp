@@ -277,6 +277,18 @@ TEST_F(LauncherTest, RefusesRootsJobsUnlessAllowed) {
   EXPECT_EQ(launch(7, 0).error, static_cast<std::uint32_t>(EPERM));
 }
 
+TEST_F(LauncherTest, NamesAHelperThatIsNotInstalled) {
+  start_launcher(allow());
+  const UniqueFd listener = listening_socket();
+  Request request;
+  request.attempt = 7;
+  request.user = own_user();
+  request.scratch = 1;
+  const Reply reply = ask(request, {listener.get()});
+  EXPECT_EQ(reply.error, static_cast<std::uint32_t>(ENOENT));
+  EXPECT_STREQ(reply.step, "scored-scratch-directory");
+}
+
 TEST_F(LauncherTest, RefusesAnUnknownUser) {
   if (geteuid() != 0) GTEST_SKIP() << "another user is refused before he is looked up";
   start_launcher();

@@ -53,6 +53,10 @@ Error why_not_launched(const Error& error, UserId user) {
   if (is_unknown && error.context() == launcher::kLookUpUser) {
     return fail(Errc::NotFound, "user {} on this node", user.value());
   }
+  if (is_unknown && error.context().starts_with("scored-")) {  // a program beside the shepherd's
+    return fail(Errc::NotFound, "{} is not installed on this node: install the package scored-node",
+                error.context());
+  }
   return error.with_context("start the shepherd");
 }
 
