@@ -3,8 +3,14 @@
 
 option(SCORE_WERROR "Warnings are errors" OFF)
 option(SCORE_PCH "Precompile the heavy standard and Asio headers" ON)
-# A clean build becomes shorter; a changed source compiles its batch.
+# A clean build becomes shorter; a changed source compiles its batch. Release builds are rarely made in parts.
+if(CMAKE_BUILD_TYPE STREQUAL Debug)
+  set(score_unity_tests OFF)
+else()
+  set(score_unity_tests ON)
+endif()
 option(SCORE_UNITY "Compile the sources of a library or a test in batches" OFF)
+option(SCORE_UNITY_TESTS "Compile the sources of a test in batches" ${score_unity_tests})
 # A node daemon has 8 MB in all; shared OpenSSL, protobuf and C++ libraries together take more.
 option(SCORE_STATIC_LIBS "Link OpenSSL, protobuf and the C++ library statically into programs" ON)
 set(SCORE_SANITIZE "" CACHE STRING "Value of -fsanitize=, e.g. address,undefined or thread")

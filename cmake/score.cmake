@@ -56,7 +56,7 @@ function(score_use_pch target kind libs suffix)
 endfunction()
 
 function(score_batch target)
-  if(SCORE_UNITY)
+  if(SCORE_UNITY OR (SCORE_UNITY_TESTS AND "${ARGV1}" STREQUAL test))
     set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 8)
     # g++ takes the included sources for headers, where local types in others would be a fault.
     target_compile_options(${target} PRIVATE
@@ -143,7 +143,7 @@ function(score_test name)
   score_only_for_tests(${name} ${arg_LABEL})
   target_link_libraries(${name} PRIVATE score_options ${arg_LIBS} GTest::gtest GTest::gtest_main)
   score_use_pch(${name} "${arg_PCH}" "${arg_LIBS}" _test)
-  score_batch(${name})
+  score_batch(${name} test)
   string(REPLACE "\\;" ";" env "${arg_ENV}")
   if(arg_LONG)
     score_list_tests(${name} ${name}_tests ${arg_TIMEOUT} -Long* "${arg_LABEL}" "${env}")

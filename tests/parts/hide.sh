@@ -14,7 +14,9 @@ without_device() {
   for entry in "$place"/dev/*; do
     name=${entry##*/}
     [ "$name" != "$1" ] || continue
-    if [ -L "$entry" ]; then
+    if [ "$name" = ptmx ]; then
+      ln -s pts/ptmx /dev/ptmx  # bound, it would look for its terminals in a /dev without them
+    elif [ -L "$entry" ]; then
       ln -s "$(readlink "$entry")" "/dev/$name"
     elif [ -d "$entry" ]; then
       mkdir "/dev/$name" && mount --rbind "$entry" "/dev/$name"
