@@ -2,12 +2,16 @@
 #include "base/text/plain.hpp"
 #include "proto/convert/words.hpp"
 #include "scout/commands/commands.hpp"
+#include "scout/doctor/parts.hpp"
+#include "scout/doctor/probe_job.hpp"
 #include "scout/session/job_views.hpp"
 #include "scout/session/session.hpp"
 #include "scout/session/words.hpp"
 
 #include <CLI/CLI.hpp>
 #include <fmt/ranges.h>
+
+#include <optional>
 
 namespace score::scout {
 
@@ -71,7 +75,7 @@ Result<int> show_job(HeadLink& head, const JobOptions& options) {
 }
 
 void write_info(JsonWriter& json, const wire::Info& info) {
-  json.begin_object().field("schema", "scored.info/1");
+  json.field("schema", "scored.info/1");
   json.field("cluster", info.cluster()).field("version", info.version());
   json.field("virtual", info.virtual_cluster()).field("socket", info.socket());
   json.field("head_pid", info.pid()).field("quantum_s", to_seconds(info.quantum_ns()));
@@ -101,7 +105,7 @@ void write_info(JsonWriter& json, const wire::Info& info) {
   }
   json.field("dashboard_url", info.dashboard_url()).key("limits").begin_object();
   json.field("max_weight", info.max_weight()).field("max_priority", info.max_priority());
-  json.field("max_jobs", info.max_jobs()).list("queues", info.queues()).end_object().end_object();
+  json.field("max_jobs", info.max_jobs()).list("queues", info.queues()).end_object();
 }
 
 std::string info_page(const wire::Info& info) {
@@ -135,6 +139,21 @@ std::string info_page(const wire::Info& info) {
   return page;
 }
 
+Result<Evidence> look_for_parts(HeadLink& head, const CommonOptions& options) {
+  const auto server = find_server(options.server);
+  if (!server) return server.error();
+  auto evidence = ask_daemons(head);
+  if (!evidence) return evidence;
+  evidence->with_pairs = false;
+  run_probe(*server, *evidence);
+  return evidence;
+}
+
+std::string parts_lines(const std::optional<Evidence>& evidence) {
+  return evidence ? parts_page(*evidence)
+                  : "parts   score info --optional lists the optional parts of the nodes\n";
+}
+
 }  // namespace
 
 int job_main(const Invocation& invocation) {
@@ -153,17 +172,29 @@ int job_main(const Invocation& invocation) {
 
 int info_main(const Invocation& invocation) {
   CommonOptions options;
+  bool with_parts = false;
   CLI::App app;
   describe(app, invocation, "Shows the cluster: its slice, slots, nodes and timetable");
   add_server_option(app, options);
   add_json_option(app, options);
+  app.add_flag("--optional", with_parts,
+               "Look for the optional parts of each node, by a small job");
   if (const auto code = parse(app, invocation)) return *code;
   const auto show = [&](HeadLink& head) -> Result<int> {
     const auto info = head.ask<wire::Info>(wire::GetInfo());
     if (!info) return info.error();
+    std::optional<Evidence> evidence;
+    if (with_parts) {
+      auto found = look_for_parts(head, options);
+      if (!found) return found.error();
+      evidence = *std::move(found);
+    }
     JsonWriter json;
+    json.begin_object();
     write_info(json, *info);
-    print(options.json ? json.text() + "\n" : info_page(*info));
+    if (evidence) write_parts(json, *evidence);
+    json.end_object();
+    print(options.json ? json.text() + "\n" : info_page(*info) + parts_lines(evidence));
     return kExitOk;
   };
   return with_head(invocation, options, show, kReadsOnly);

@@ -1,9 +1,11 @@
 #include "scout/doctor/probe_report.hpp"
 
 #include "base/limits.hpp"
+#include "base/model/optional_parts.hpp"
 #include "base/text.hpp"
 #include "base/text/hostlist.hpp"
 
+#include <algorithm>
 #include <map>
 #include <utility>
 
@@ -61,6 +63,10 @@ void Reader::read_fact(ProbedNode& node, const Words& words) const {
     node.provider = text_of(words[2]);
   } else if (words[0] == "mpi" && words.size() == 3 && node.mpis.size() < kMostMpis) {
     node.mpis.push_back({text_of(words[1]), text_of(words[2])});
+  } else if (words[0] == "part" && words.size() == 3 && words[2] == "missing") {
+    const auto* part = base::find_optional_part(words[1]);
+    const bool is_new = part != nullptr && std::ranges::count(node.missing_parts, part->name) == 0;
+    if (is_new) node.missing_parts.push_back(part->name);
   } else if (words[0] == "network" && words.size() == 2) {
     node.network_error = text_of(words[1]);
   }

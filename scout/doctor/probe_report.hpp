@@ -20,7 +20,8 @@ struct ProbedNode {
   std::string pm;             // release of libpm; empty: not installed
   std::string provider;       // folder of libpm-fi.so; empty: not installed
   std::vector<ProbedMpi> mpis;
-  std::string network_error;  // PM cannot be opened
+  std::vector<std::string_view> missing_parts;  // names of base::kOptionalParts
+  std::string network_error;                    // PM cannot be opened
 };
 
 struct ProbedPair {

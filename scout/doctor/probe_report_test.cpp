@@ -15,6 +15,10 @@ constexpr std::string_view kOutput =
     "0: mpi\t/usr/lib/libmpi.so.40\t-\n"
     "0: mpi\t/usr/lib/libmpich.so.12\tonly \x1b[31mUCX\n"
     "1: pm\t-\t-\n"
+    "0: part\tscored-pmix\there\n"
+    "1: part\tscored-pmix\tmissing\n"
+    "1: part\tscored-pmix\tmissing\n"
+    "1: part\tnonsense\tmissing\n"
     "1: network\tno such device\n"
     "0: pair\t1\t12345\t900000000\n"
     "1: pair\t2\t-\t0\n";
@@ -31,6 +35,8 @@ TEST(ProbeReport, HasTheFactsOfEachNode) {
   EXPECT_EQ(report.nodes[0].mpis[1].objection, "only \\x1b[31mUCX");
   EXPECT_EQ(report.nodes[1].pm, "");
   EXPECT_EQ(report.nodes[1].network_error, "no such device");
+  EXPECT_TRUE(report.nodes[0].missing_parts.empty());
+  EXPECT_EQ(report.nodes[1].missing_parts, std::vector<std::string_view>{"scored-pmix"});
 }
 
 TEST(ProbeReport, NamesTheNodesOfPairs) {

@@ -5,6 +5,7 @@
 #include "base/units.hpp"
 #include "proto/convert/words.hpp"
 #include "scout/doctor/pair_verdict.hpp"
+#include "scout/doctor/parts.hpp"
 #include "scout/session/words.hpp"
 
 #include <fmt/ranges.h>
@@ -257,13 +258,13 @@ void check_mpi(const Evidence& evidence, Findings& found) {
     if (node.pm.empty()) {
       found.warn(node.name, "libpm.so.1 is missing", "apt install libpm1, for programs of PM");
     }
-    if (node.provider.empty()) {
-      found.warn(node.name, "libpm-fi.so is missing",
-                 "apt install libpm-fi1, for MPI over PM (scrun --net=pm)");
-    }
   }
-  found.else_ok(all.empty() ? "no MPI library where the linker looks; libpm-fi.so is there"
-                            : fmt::format("{}; libpm-fi.so is there", fmt::join(all, ", ")));
+  found.else_ok(all.empty() ? "no MPI library where the linker looks"
+                            : fmt::format("{}", fmt::join(all, ", ")));
+}
+
+void check_parts(const Evidence& evidence, Findings& found) {
+  judge_parts(*evidence.probe, found);
 }
 
 void check_pairs(const Evidence& evidence, Findings& found) {
@@ -287,7 +288,8 @@ constexpr Check kChecks[] = {
     {"files", Source::Daemons, check_files},     {"clocks", Source::Daemons, check_clocks},
     {"cgroups", Source::Daemons, check_cgroups}, {"priority", Source::Head, check_priority},
     {"control", Source::Head, check_control},    {"memlock", Source::Probe, check_memlock},
-    {"mpi", Source::Probe, check_mpi},           {"pairs", Source::Probe, check_pairs},
+    {"parts", Source::Probe, check_parts},       {"mpi", Source::Probe, check_mpi},
+    {"pairs", Source::Probe, check_pairs},
 };
 
 // Why the facts of a source are missing; empty: they are there.

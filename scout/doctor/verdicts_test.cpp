@@ -94,7 +94,7 @@ void expect(const Evidence& evidence, Level level, const char* check, const std:
 
 TEST(Verdicts, HaveOneLinePerCheckOfAHealthyCluster) {
   const auto findings = judge(healthy());
-  EXPECT_EQ(findings.size(), 11U);
+  EXPECT_EQ(findings.size(), 12U);
   for (const auto& finding : findings) EXPECT_EQ(finding.level, Level::Ok) << finding.line();
 }
 
@@ -240,8 +240,9 @@ TEST(Verdicts, NameLibrariesThatDiffer) {
   evidence.probe->nodes[2].mpis.clear();
   expect(evidence, Level::Warning, "mpi", "n2: lacks libmpi.so.40 (PM) of other nodes: install");
   evidence = healthy();
-  evidence.probe->nodes[1].provider.clear();
-  expect(evidence, Level::Warning, "mpi", "n1: libpm-fi.so is missing: apt install libpm-fi1");
+  evidence.probe->nodes[1].missing_parts = {"libpm-fi.so"};
+  expect(evidence, Level::Warning, "parts",
+         "n1: libpm-fi.so is missing, for MPI over PM (--net=pm): install the package libpm-fi1");
 }
 
 TEST(Verdicts, NameSilentDaemonsAndTheWayOfHeartbeats) {
@@ -263,7 +264,7 @@ TEST(Verdicts, SayWhatIsNotChecked) {
   evidence.why_no_probe = "no node takes jobs";
   std::size_t skipped = 0;
   for (const auto& finding : judge(evidence)) skipped += finding.level == Level::Skipped ? 1 : 0;
-  EXPECT_EQ(skipped, 7U);
+  EXPECT_EQ(skipped, 8U);
 }
 
 }  // namespace

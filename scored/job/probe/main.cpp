@@ -1,9 +1,11 @@
 // scored-probe [--no-pairs]: what a job finds on this node, as lines of facts for `score doctor`.
+#include "base/model/optional_parts.hpp"
 #include "base/text.hpp"
 #include "scored/job/plan/pm_choice.hpp"
 #include "scored/job/probe/mpi_search.hpp"
 #include "scored/job/probe/pair_rounds.hpp"
 #include "scored/job/probe/pair_test.hpp"
+#include "scored/job/probe/parts_search.hpp"
 #include "scored/job/probe/pmi_barrier.hpp"
 
 #include <fmt/core.h>
@@ -49,6 +51,9 @@ std::string installed_pm(const std::string& provider) {
 void print_libraries() {
   const std::string provider = shepherd::provider_directory();
   fmt::print("pm\t{}\t{}\n", word(installed_pm(provider)), word(provider));
+  for (const auto& part : base::kOptionalParts) {
+    fmt::print("part\t{}\t{}\n", part.name, has_part(part.name, provider) ? "here" : "missing");
+  }
   const auto folders = library_folders(variable("LD_LIBRARY_PATH"), "/etc/ld.so.conf");
   for (const auto& path : find_mpi(folders)) {
     fmt::print("mpi\t{}\t{}\n", word(path), word(shepherd::ofi_objection({path})));
