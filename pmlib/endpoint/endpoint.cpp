@@ -16,6 +16,7 @@
 #include <sched.h>
 #include <sys/epoll.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <time.h>
@@ -75,6 +76,12 @@ std::uint64_t thread_used_us() {
   clock_gettime(CLOCK_THREAD_CPUTIME_ID, &used);
   return static_cast<std::uint64_t>(used.tv_sec) * 1'000'000 +
          static_cast<std::uint64_t>(used.tv_nsec) / 1000;
+}
+
+std::uint64_t thread_switches() {
+  rusage used{};
+  getrusage(RUSAGE_THREAD, &used);
+  return static_cast<std::uint64_t>(used.ru_nvcsw + used.ru_nivcsw);
 }
 
 std::uint64_t now_ns() {
@@ -249,7 +256,7 @@ int Endpoint::send_datagram(std::span<const std::uint32_t> ranks,
 
 int Endpoint::receive(ReceivedMessage& message) {
   if (empty_polls_ > PollEpisode::kFreePolls) [[unlikely]]
-    returns_.begin_look(now_ns());
+    returns_.begin_look(now_ns(), thread_switches);
   // Shared memory costs a look at one cache line, the device a system call: it is not asked while
   // there are messages that it brought before.
   const bool is_drained = segment_.header().delivered.head == kNoIndex;

@@ -42,6 +42,8 @@ constexpr std::int64_t kPollUs = 1'000;
 std::int64_t poll_us_from_environment();
 // CLOCK_THREAD_CPUTIME_ID.
 std::uint64_t thread_used_us();
+// How often the calling thread has given its processor up or lost it.
+std::uint64_t thread_switches();
 // CLOCK_MONOTONIC.
 std::uint64_t now_ns();
 // Sleeps in ppoll(2); `timeout_us` < 0: for ever.

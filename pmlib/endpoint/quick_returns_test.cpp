@@ -11,15 +11,18 @@ class Thread {
   void look(std::uint32_t count, std::uint64_t away_ns) {
     for (std::uint32_t i = 0; i < count; ++i) {
       now_ns_ += away_ns;
-      returns.begin_look(now_ns_);
+      switches_ += is_switched ? 1 : 0;
+      returns.begin_look(now_ns_, [this] { return switches_; });
       now_ns_ += 3'000;
       returns.end_look(now_ns_);
     }
   }
 
   QuickReturns returns;
+  bool is_switched = false;  // away from the processor before each look
 
  private:
+  std::uint64_t switches_ = 0;
   std::uint64_t now_ns_ = 1;
 };
 
@@ -42,6 +45,19 @@ TEST(QuickReturns, OneThatWorksBetweenItsLooksIsNot) {
     t.look(1, kLate);
     EXPECT_FALSE(t.returns.are_quick()) << "it works between some of them";
   }
+}
+
+TEST(QuickReturns, TimeThatOthersHadTheProcessorSaysNothing) {
+  Thread t;
+  t.is_switched = true;
+  t.look(1 + kLooks, 20'000);
+  EXPECT_TRUE(t.returns.are_quick());
+  t.is_switched = false;
+  t.look(1000, kLate);
+  EXPECT_FALSE(t.returns.are_quick());
+  t.is_switched = true;
+  t.look(100, 20'000);
+  EXPECT_TRUE(t.returns.are_quick());
 }
 
 TEST(QuickReturns, AnInterruptIsForgiven) {

@@ -29,7 +29,7 @@ bool is_mpich_told_nolocal() {
 }  // namespace
 
 void Link::begin_look() {
-  own_poller.returns.begin_look(now_ns());
+  own_poller.returns.begin_look(now_ns(), thread_switches);
 }
 
 bool Link::rest(const std::function<bool()>& has_news) {
