@@ -13,9 +13,10 @@ heading() { printf '\n== %s\n' "$*"; }
 echo "virtual cluster: $nodes nodes on $(nproc) cores: switch times are real, application speed is not"
 
 heading "scrun -N $nodes pi and scrun -N $nodes allreduce, MPICH programs, at the same time"
-scrun -q -N "$nodes" -J pi "$programs/pi" --seconds 12 >"$results/pi" 2>&1 &
+# Both compute most of the time: a job that mostly waits is idle, and leaves its slices to the other one.
+scrun -q -N "$nodes" -J pi "$programs/pi" --seconds 12 --intervals 400000000 >"$results/pi" 2>&1 &
 pi=$!
-scrun -q -N "$nodes" -J allreduce "$programs/allreduce" --seconds 12 >"$results/allreduce" 2>&1 &
+scrun -q -N "$nodes" -J allreduce "$programs/allreduce" --seconds 12 --elements 200000 >"$results/allreduce" 2>&1 &
 allreduce=$!
 sleep 9
 heading "scq"
