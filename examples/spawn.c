@@ -29,7 +29,7 @@ int main(int argc, char** argv) {
   if (rank == 0) {
     int parents;
     MPI_Comm_size(MPI_COMM_WORLD, &parents);
-    printf("spawn: %d ranks and %d spawned ones: %s\n", parents, size - parents,
+    printf("spawn: %d ranks, %d of them spawned: %s\n", size, size - parents,
            good ? "correct" : "WRONG");
     fflush(stdout);
   }

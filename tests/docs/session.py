@@ -11,13 +11,15 @@ import time
 from cluster import BIN, EXAMPLES, LIMIT
 
 SHELL_END = '-- bash'
+ENVIRONMENT = {'COLUMNS': '150', 'TERM': 'dumb', 'OMPI_ALLOW_RUN_AS_ROOT': '1', 'OMPI_ALLOW_RUN_AS_ROOT_CONFIRM': '1'}
 
 
 def make_tree(directory):
     """A directory that looks like the tree after `./try build`. What commands write into it stays out of the tree."""
     release = directory / 'build/release'
     release.mkdir(parents=True)
-    (release / 'bin').symlink_to(BIN)
+    for name in ('bin', 'lib'):
+        (release / name).symlink_to(BIN.parent / name)
     shutil.copytree(EXAMPLES, release / 'examples', ignore=shutil.ignore_patterns('CMakeFiles', '*.cmake'))
     (directory / 'examples').symlink_to(pathlib.Path(__file__).resolve().parents[2] / 'examples')
 
@@ -29,8 +31,9 @@ class Session:
         self.first, self.directory, self.count = first, directory, 0
         self.marks = directory / 'marks'
         os.mkfifo(self.marks)
+        # As a user of this machine, who may be root, in a wide window.
         env = {name: value for name, value in os.environ.items() if not name.startswith(('SCORE', 'SLURM', 'OMPI_'))}
-        self.shell = subprocess.Popen(['bash', '-c', first], cwd=directory, env=dict(env, COLUMNS='150', TERM='dumb'),
+        self.shell = subprocess.Popen(['bash', '-c', first], cwd=directory, env=dict(env, **ENVIRONMENT),
                                       stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
         self.reader = os.open(self.marks, os.O_RDWR)  # never at its end
         self.background = []

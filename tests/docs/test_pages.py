@@ -12,8 +12,8 @@ from shown import difference
 
 NEEDS = {  # a comment "needs: NAME" on the page: (whether it is here, why the page's commands are not run)
     'mpich': (lambda: (EXAMPLES / 'ring').exists(), "MPICH is not installed, so its examples are not built"),
-    'openmpi': (lambda: (EXAMPLES / 'openmpi/ring').exists() and (BIN / 'scored-pmix').exists(),
-                'Open MPI or PMIx is not installed'),
+    'openmpi': (lambda: all(path.exists() for path in (EXAMPLES / 'openmpi/ring', BIN / 'scored-pmix', BIN.parent / 'lib/libfabric/libpm-fi.so')),
+                'Open MPI, PMIx or libfabric is not installed'),
     'fuse': (lambda: os.access('/dev/fuse', os.W_OK) and shutil.which('fusermount3') is not None, 'there is no /dev/fuse or fusermount3'),
     'gdb': (lambda: shutil.which('gdb') is not None, 'gdb is not installed'),
 }
@@ -56,6 +56,7 @@ def check(session, block, problems):
         if words[:1] == ['cat'] and not (session.here() / words[1]).exists():
             (session.here() / words[1]).write_text('\n'.join(shown) + '\n')
         status, printed = session.run(command, keys if number == len(block.commands()) else None)
+        print('\n'.join([f'$ {command}', *printed]))  # pytest -s shows the page as a user sees it
         if status != expected:
             problems.append(f'{block.place}: $ {command}\nended with {status}, not {expected}:\n' + '\n'.join(printed))
         elif shown and (found := difference(shown, printed, 'any order' in block.options)):
