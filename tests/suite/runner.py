@@ -17,7 +17,7 @@ from entries import Task, is_built
 from supervise import Running
 
 MOST = 8         # tasks per processor, whatever they demand
-ROOM = 1.25      # of the processors: demands are averages, and a task that waits lets others go on
+ROOM = 1.5       # of the processors: demands are averages, and jobs that only compute until they are seen need not compute fast
 REMEMBERED = 300.0  # seconds that an ended task is remembered, to be named beside a late watcher
 
 
