@@ -123,12 +123,18 @@ def test_large_environment(few):
     assert result.stdout == '100000\n' * 2
 
 
-def test_too_large_environment_is_refused(few):
-    # A larger stack lets the kernel take it; then scrun must not.
+def test_arguments_and_environment_may_be_as_large_as_execve_takes(few):
+    """The shells that start scrun have the limits of execve, too; the program gets what it got."""
+    program = 'import os, sys; print(len(sys.argv) - 1, sum(map(len, sys.argv[1:])), len(os.environ.get("BIG19", "")))'
+    start = ('import os, sys; count, length, program = int(sys.argv[1]), int(sys.argv[2]), sys.argv[3]; '
+             'os.execvp("scrun", ["scrun", "-q", "-N", "2", "python3", "-c", program] + ["a" * length] * count)')
+    for count, length, stack in ((20000, 40, 8192), (100000, 6, 8192), (1, 131000, 8192), (32, 120000, 64000)):
+        result = few.run('bash', '-c', f'ulimit -s {stack}; exec /usr/bin/python3 -c "$@"', 'bash',
+                         start, count, length, program)
+        assert result.stdout == f'{count} {count * length} 0\n' * 2, (count, length, result.stderr[:300])
     script = ('ulimit -s 200000; x=$(head -c 120000 /dev/zero | tr "\\0" x); '
-              'for i in $(seq 20); do export BIG$i=$x; done; exec scrun true')
-    result = few.run('bash', '-c', script, code=125)
-    assert 'environment' in result.stderr and len(result.stderr.splitlines()) == 1
+              'for i in $(seq 20); do export BIG$i=$x; done; exec scrun python3 -c "$1"')
+    assert few.run('bash', '-c', script, 'bash', program).stdout == '0 0 120000\n'
 
 
 def test_directory(few, tmp_path):

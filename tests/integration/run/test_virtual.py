@@ -93,6 +93,18 @@ def test_nothing_left_after_a_signal(number):
     check_gone(description)
 
 
+def test_a_signal_that_was_ignored_at_the_start_stays_ignored(tmp_path):
+    """As nohup(1) starts it."""
+    script = f'touch {tmp_path}/on; while [ ! -e {tmp_path}/go ]; do sleep 0.05; done; exit 3'
+    process = subprocess.Popen([BIN / 'score', 'virtual', '--nodes', '2', '--', 'sh', '-c', script],
+                               preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_IGN))
+    wait_until((tmp_path / 'on').exists)
+    process.send_signal(signal.SIGHUP)
+    time.sleep(0.3)
+    (tmp_path / 'go').touch()
+    assert process.wait(timeout=LIMIT) == 3
+
+
 def test_nothing_left_after_sigkill_of_the_starter():
     process, description = boot('--nodes', 3)
     start_stubborn_job(description)
