@@ -6,8 +6,7 @@
 #include "proto/transport/accept.hpp"
 #include "proto/transport/stream_connection.hpp"
 
-#include <boost/asio/ip/v6_only.hpp>
-
+#include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -142,7 +141,10 @@ Result<TcpListener> TcpListener::open(asio::any_io_executor executor, const TcpE
   if (!ec) acceptor.set_option(asio::socket_base::reuse_address(true), ec);
   // "::" accepts IPv4 too, whatever the sysctl net.ipv6.bindv6only says.
   const bool is_any_v6 = address.is_v6() && address.is_unspecified();
-  if (!ec && is_any_v6) acceptor.set_option(asio::ip::v6_only(false), ec);
+  const int off = 0;
+  if (!ec && is_any_v6) {
+    setsockopt(acceptor.native_handle(), IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof off);
+  }
   if (!ec) acceptor.bind(endpoint, ec);
   if (!ec) acceptor.listen(kBacklog, ec);
   if (ec) return base::fail(ec, "listen on {}", format_endpoint(where));

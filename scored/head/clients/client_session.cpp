@@ -9,6 +9,7 @@
 #include "scored/head/config/version.hpp"
 
 #include <algorithm>
+#include <concepts>
 #include <type_traits>
 #include <utility>
 
@@ -24,8 +25,9 @@ constexpr Duration kForName = 100ms;
 constexpr Duration kSpareIdle = limits::kHeaderDeadline;
 constexpr double kStreamFrameCost = 1.0 / 16;  // windows bound what they can do
 
+// The accounting is a list, also where it is of one job: the job may be another user's, or unknown.
 template <class Message>
-concept AboutJob = requires(const Message& message) {
+concept AboutJob = !std::same_as<Message, wire::GetAccounting> && requires(const Message& message) {
   message.job();
 };
 

@@ -18,7 +18,8 @@ def ids(text):
 
 def ended(cluster, *words):
     job = cluster.submit('-i', 'none', *words)
-    wait_until(lambda: cluster.job(job)['final'])
+    # The record is stored a moment after the end is known.
+    wait_until(lambda: cluster.job(job)['final'] and cluster.run('scacct', job, code=None).returncode == 0)
     return job
 
 
