@@ -6,6 +6,7 @@ import re
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 PAGES = ('README.md', 'docs/guide/user.md', 'docs/guide/mpi.md', 'docs/guide/admin.md', 'docs/debugging.md')
 MARK = re.compile(r'<!-- (run by|run|config|not run|transcript|wait until): (.*?) -->')
+ROW = re.compile(r'\| `([^`]+)` \|')
 FENCE = re.compile(r'^\s*```')
 OPTIONS = ('any order', 'status', 'keys', 'needs')
 
@@ -52,10 +53,13 @@ class Block:
 
 
 def blocks(page, text=None):
-    """All fenced blocks of a page. A comment belongs to the block that follows it, with at most blank lines between."""
-    found, mark, waits, inside = [], ('', ''), [], None
+    """All fenced blocks of a page, and the tables below a comment "run": the first code of each row is a command.
+    A comment belongs to the block that follows it, with at most blank lines between."""
+    found, mark, waits, inside, table = [], ('', ''), [], None, None
     text = (ROOT / page).read_text(encoding='utf-8') if text is None else text
     for number, line in enumerate(text.splitlines(), 1):
+        if table and not line.startswith('|'):
+            table, mark, waits = None, ('', ''), []
         if FENCE.match(line):
             if inside:
                 found.append(inside)
@@ -64,6 +68,12 @@ def blocks(page, text=None):
                 inside = Block(page, number, *mark, waits)
         elif inside:
             inside.text.append(line)
+        elif line.startswith('|') and mark[0] == 'run':
+            if table is None:
+                table = Block(page, number, *mark, waits)
+                found.append(table)
+            if row := ROW.match(line):
+                table.text.append('$ ' + row[1])
         elif marked := MARK.fullmatch(line.strip()):
             if marked[1] == 'wait until':
                 waits.append(marked[2])

@@ -32,6 +32,12 @@ def test_a_comment_counts_for_the_next_block_only():
     assert page.blocks('x.md', text)[0].kind == ''
 
 
+def test_the_rows_of_a_marked_table_are_commands():
+    text = '<!-- run: one -->\n| command | shows |\n| --- | --- |\n| `scq` | jobs; `--json` |\n| `scacct` | ended jobs |\n\n```\nx\n```\n'
+    table, block = page.blocks('x.md', text)
+    assert table.commands() == [['scq', []], ['scacct', []]] and 'no comment' in page.complaint(block)
+
+
 def test_commands_and_what_is_shown_below_them():
     block = page.blocks('x.md', '<!-- run: one, status 1, any order -->\n```\n$ a \\\n  b\nout\n$ c\n```\n')[0]
     assert block.cluster == 'one' and block.options == {'status': '1', 'any order': ''}
