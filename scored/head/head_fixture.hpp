@@ -285,6 +285,15 @@ class HeadFixture : public ::testing::Test {
     return attempt;
   }
 
+  // Ends the only task of a node, and with it the node's part of the attempt.
+  static void finish(FakeNode& node, AttemptId attempt, std::uint32_t rank, std::int32_t code = 0) {
+    Exited exited;
+    exited.attempt = attempt;
+    exited.exits = {{Rank(rank), code, 0}};
+    node.say(TaskEnded{attempt, exited.exits[0]});
+    node.say(exited);
+  }
+
   // What a task wrote, where it stands in all output of its node.
   static wire::TaskOutput output(AttemptId attempt, std::string data, std::uint64_t offset) {
     wire::TaskOutput message;

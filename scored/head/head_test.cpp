@@ -9,14 +9,6 @@ namespace {
 
 class HeadTest : public HeadFixture {
  protected:
-  static void finish(FakeNode& node, AttemptId attempt, std::uint32_t rank, std::int32_t code = 0) {
-    Exited exited;
-    exited.attempt = attempt;
-    exited.exits = {{Rank(rank), code, 0}};
-    node.say(TaskEnded{attempt, exited.exits[0]});
-    node.say(exited);
-  }
-
   static std::string received(const FakeClient& client) {
     std::string text;
     for (const wire::Output& output : client.connection->all<wire::Output>()) text += output.data();
