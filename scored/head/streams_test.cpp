@@ -39,6 +39,14 @@ TEST_F(StreamsTest, SaysOfOutputWhereItStandsInItsNodes) {
   EXPECT_EQ(stands(sent[2]), std::tuple(1U, 75U, "n and more"));
 }
 
+void end_rank(FakeNode& node, AttemptId attempt, std::uint32_t rank) {
+  Exited exited;
+  exited.attempt = attempt;
+  exited.exits = {{Rank(rank), 0, 0}};
+  node.say(TaskEnded{attempt, exited.exits[0]});
+  node.say(exited);
+}
+
 TEST_F(StreamsTest, EndOfADetachedJobsOutputIsThereAfterTheJob) {
   FakeNode first = connect_node(0);
   FakeNode second = connect_node(1);
@@ -47,8 +55,8 @@ TEST_F(StreamsTest, EndOfADetachedJobsOutputIsThereAfterTheJob) {
   message.set_detached(true);
   const AttemptId attempt = launch(client, first, second, message);
   first.session->dispatch(frame_of(output(attempt, "hello\n", 0)));
-  finish(first, attempt, 0);
-  finish(second, attempt, 1);
+  end_rank(first, attempt, 0);
+  end_rank(second, attempt, 1);
   settle();
   for (int time = 0; time < 2; ++time) {
     pass(config_.front_end_grace + 1s);
