@@ -77,7 +77,8 @@ TEST(CpuCgroup, RemovesTheJobsOfANodeAndOfNoOther) {
   if (!own || !tree) GTEST_SKIP() << "no cpu hierarchy of version 1";
   const std::string root = *tree + "/scored-cpu-test-" + std::to_string(getpid());
   if (!Cgroup::create(root) || !Cgroup::create(root + "/node")) GTEST_SKIP() << "cannot write";
-  for (const auto& place : {*own, make_cpu_jobs_place().value()}) {
+  for (const bool is_shared : {false, true}) {
+    const std::string place = is_shared ? make_cpu_jobs_place().value() : *own;
     std::vector<std::string> made;
     for (const auto& node : {root, root + "/node", *tree}) {
       made.push_back(place + "/" + cpu_job_prefix(node).value() + std::to_string(getpid()));

@@ -66,7 +66,7 @@ TEST(Queue, AnUrgentJobRunsAtOnceThoughAllSlotsAreInUse) {
   EXPECT_EQ(b.share_on(0, urgent), 1.0);
   EXPECT_EQ(b.state(normal), JobState::Running);
   EXPECT_EQ(b.state(waits), JobState::Pending);
-  EXPECT_EQ(b.view(waits).reasons.back(), "too few free cores in each of the 1 slots");
+  EXPECT_EQ(b.view(waits).reasons.back(), "too few free cores in each of the 1 slot");
   b.finish(urgent);
   b.pass(100ms);
   EXPECT_EQ(b.share_on(0, normal), 1.0);

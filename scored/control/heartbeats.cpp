@@ -207,9 +207,7 @@ asio::awaitable<void> NodeHeartbeats::run() {
 // ---- head --------------------------------------------------------------------------------------
 
 HeadHeartbeats::Tree::Tree(const Roster& roster, TimePoint now)
-    : positions(roster),
-      shape(positions.count(), roster.fanout),
-      verdicts(shape, kTiming, now) {}
+    : positions(roster), shape(positions.count(), roster.fanout), verdicts(shape, kTiming, now) {}
 
 HeadHeartbeats::HeadHeartbeats(asio::any_io_executor io, Clock& clock, ControlNetwork& network,
                                Handler handler)

@@ -97,7 +97,7 @@ class NodeHeartbeats {
 
 class HeadHeartbeats {
  public:
-  struct News {  // ranks
+  struct News {                                // ranks
     std::vector<std::uint32_t> alive, silent;  // see gang::TreeVerdicts
     std::optional<std::uint32_t> deaf;         // it says that it hears nothing
     std::optional<std::uint32_t> hearing;      // it beats, and has heard an answer

@@ -35,14 +35,13 @@ class Beats : public testing::Test {
                                              [this](std::uint32_t source, const Message& message) {
                                                is_head_deaf_ || beats_->handle(source, message);
                                              });
-    beats_ = std::make_unique<HeadHeartbeats>(io_.get_executor(), clock_, *head_,
-                                              [this](const HeadHeartbeats::News& news) {
-                                                alive_.insert(news.alive.begin(), news.alive.end());
-                                                silent_.insert(news.silent.begin(),
-                                                               news.silent.end());
-                                                if (news.deaf) deaf_.insert(*news.deaf);
-                                                if (news.hearing) deaf_.erase(*news.hearing);
-                                              });
+    beats_ = std::make_unique<HeadHeartbeats>(
+        io_.get_executor(), clock_, *head_, [this](const HeadHeartbeats::News& news) {
+          alive_.insert(news.alive.begin(), news.alive.end());
+          silent_.insert(news.silent.begin(), news.silent.end());
+          if (news.deaf) deaf_.insert(*news.deaf);
+          if (news.hearing) deaf_.erase(*news.hearing);
+        });
     EXPECT_TRUE(head_->open(kLoopback, tasks_));
     for (Node& node : nodes_) build(node);
     join_all();

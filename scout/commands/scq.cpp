@@ -148,8 +148,11 @@ Result<int> show_queue(HeadLink& head, const Invocation& invocation, const Queue
   if (options.watch > 0) return watch_queue(head, options, *columns);
   const auto queue = ask_queue(head, options);
   if (!queue) return queue.error();
-  print(options.common.json ? queue_json(queue->list, JsonWriter::Layout::Page)
-                            : queue_table(*queue, options, *columns));
+  if (options.common.json) {
+    print(queue_json(queue->list, JsonWriter::Layout::Page));
+  } else if (queue->list.jobs_size() > 0 || queue->missing.empty()) {
+    print(queue_table(*queue, options, *columns));
+  }
   return complain_of_each(invocation, queue->missing);
 }
 

@@ -51,10 +51,9 @@ void JobNetworks::prepared(NodeId node, wire::NetworkPrepared&& message) {
   const auto from = sender(node, attempt);
   if (!from) return;
   const std::size_t open_before = board_.open_attempts();
-  auto answer = board_.prepared(
-      attempt, from->job,
-      {from->index, message.key(), message.channel(), std::move(*message.mutable_addresses()),
-       message.is_open()});
+  auto answer = board_.prepared(attempt, from->job,
+                                {from->index, message.key(), message.channel(),
+                                 std::move(*message.mutable_addresses()), message.is_open()});
   if (board_.open_attempts() > open_before) note_opened(attempt);
   if (!answer) {
     log_warning("refuse network of node", kv("node", links_.name(node)), kv("err", answer.error()));

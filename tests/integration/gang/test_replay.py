@@ -51,7 +51,7 @@ def test_what_cannot_be_replayed_is_refused_by_one_line(tmp_path):
     log = log_of(tmp_path / 'log.swf', [(0, 60, 1)])
     empty = tmp_path / 'empty.swf'
     empty.write_text(HEADER)
-    for words, said in ((['--swf', tmp_path / 'none.swf'], 'cannot open'), (['--swf', empty], 'holds no job'),
+    for words, said in ((['--swf', tmp_path / 'none.swf'], 'cannot open'), (['--swf', empty], 'has no job'),
                         (['--swf', log, '--from', '100', '--hours', '1'], 'no job was submitted')):
         done = replay(*words)
         assert done.returncode == 125 and said in done.stderr, done.stderr

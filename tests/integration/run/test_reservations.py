@@ -168,7 +168,7 @@ def test_an_urgent_job_starts_at_once_and_ends_no_other(two, tmp_path):
     first = two.submit('-N', 2, *busy_until(tmp_path))
     two.wait_job(first, 'running')
     waits = two.submit('true')
-    assert 'too few free cores in each of the 1 slots' in why(two, waits)
+    assert 'too few free cores in each of the 1 slot' in why(two, waits)
     urgent = two.submit('--queue', 'urgent', *busy_until(tmp_path, 'urgent'))
     two.wait_job(urgent, 'running')
     assert (two.job(urgent)['slot'], two.job(urgent)['queue']) == (1, 'urgent')
