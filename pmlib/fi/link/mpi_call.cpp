@@ -77,7 +77,16 @@ bool is_alone() {
   return stat("/proc/self/task", &status) == 0 && status.st_nlink == 3;
 }
 
+// MPI_Init is over: a spawned rank of Open MPI waits for its parent inside of it, and most
+// functions, MPI_Query_thread among them, end a process that calls them there.
+bool is_initialized(const Object& object) {
+  auto* const initialized = object.find<int(int*)>("PMPI_Initialized");
+  int flag = 0;
+  return initialized != nullptr && initialized(&flag) == 0 && flag != 0;
+}
+
 bool may_others_call(const Object& object) {
+  if (!is_initialized(object)) return true;
   auto* const query = object.find<int(int*)>("PMPI_Query_thread");
   int provided = kSerialized;
   if (query != nullptr && query(&provided) != 0) provided = kSerialized;

@@ -1,4 +1,5 @@
 """MPI programs on PM that wait: their jobs give their slices away, return, and a deadlock is seen."""
+import os
 import time
 
 import mpis
@@ -81,7 +82,12 @@ def test_a_program_of_mpi4py_that_waits_is_idle(pair, mpi, process_manager):
 
 def test_ranks_that_test_for_a_message_are_idle_and_no_deadlock(pair, program):
     job = pair.submit('-N', 2, '--net=pm', program, 'poll')
-    wait_until(lambda: pair.job(job)['activity'] == 'idle')
+    try:
+        wait_until(lambda: pair.job(job)['activity'] == 'idle', 60)
+    except AssertionError:
+        if os.getloadavg()[0] > 2 * os.cpu_count():  # Open MPI yields, and others have the time in between
+            pytest.skip('beside other programs PM cannot tell whether a rank works between its tests')
+        raise
     for _ in range(8):  # a deadlock would be reported meanwhile
         time.sleep(0.5)
         assert pair.job(job)['activity'] != 'deadlocked'
