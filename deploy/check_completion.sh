@@ -15,7 +15,7 @@ commands=$(sed -n 's/^complete -F _scored //p' "$files/scored.bash")
 offers() {
   local shell=$1 line=$2 found word
   shift 2
-  found=$(ask_"$shell" "$line")
+  found=$(ask_"$shell" "$line" || true)  # the status is that of a completion function
   for word in "$@"; do
     grep -qxF -e "$word" <<<"$found" || { echo "$shell: '$line' does not offer $word, but: $found" | head -20; exit 1; }
   done

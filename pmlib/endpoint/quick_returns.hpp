@@ -20,8 +20,8 @@ class QuickReturns {
   static constexpr int kLateOnes = 1;            // of these: interrupts, what an MPI does at times
 
   // A look begins, or ends in vain; nanoseconds of any steady clock. `switches`() counts how often
-  // the thread has lost its processor: it is called only where it is needed. A late look after which
-  // others had the processor says nothing, so it counts neither way.
+  // the thread has lost its processor: it is called only where it is needed. A late look after
+  // which others had the processor says nothing, so it counts neither way.
   template <class Switches>
   void begin_look(std::uint64_t now_ns, Switches switches) {
     if (left_ns_ == 0) return;

@@ -149,7 +149,7 @@ base::Result<void> store_key_file(const std::string& path, std::string_view text
   base::UniqueFd file(
       ::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600));
   if (file.get() < 0) {
-    if (errno == EEXIST) return base::fail(base::Errc::Exists, "key file {}", path);
+    if (errno == EEXIST) return base::fail(base::Errc::Exists, "key file {} exists already", path);
     return base::fail(base::errno_code(errno), "key file {}", path);
   }
   ssize_t n = ::write(file.get(), text.data(), text.size());

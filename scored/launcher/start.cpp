@@ -29,7 +29,6 @@ namespace {
 constexpr int kListenerFd = 3;
 constexpr int kPairFd = 4;
 constexpr int kLowPriority = 10;
-constexpr int kCannotExecute = 127;  // as a shell has it
 
 struct Child {
   const Launch& launch;
@@ -124,10 +123,10 @@ void assist(const Child& child, const char* program, const char* word) {
   if (status == 0) {
     dup2(child.launch.places[kTasksCgroup], kPairFd);
     execl(path, path, "--job", "/proc/self/fd/4", word, nullptr);
-    _exit(kCannotExecute);
+    _exit(127);  // as a shell does, if it cannot be executed
   }
   waitpid(-1, &status, 0);
-  errno = WIFEXITED(status) && WEXITSTATUS(status) == kCannotExecute ? ENOENT : EPERM;
+  errno = WIFEXITED(status) && WEXITSTATUS(status) == 127 ? ENOENT : EPERM;
   must(status == 0, child, program);
 }
 

@@ -39,7 +39,7 @@ for word; do
   case $word in {base}/front/*) word=$tree/${{word#{base}/front/}} ;; esac
   set -- "$@" "$word"
 done
-exec $with "$tree/usr/sbin/${{0##*/}}" "$@"
+exec $with "$tree/usr/{program}" "$@"
 '''
 
 
@@ -53,11 +53,11 @@ class Tree:
                        env=dict(os.environ, DESTDIR=str(base / 'whole')))
         (base / 'lacks').mkdir()
         self.copy('front')
-        for name in ('scored', 'scored-launcher'):
-            program = base / 'front/usr/sbin' / name
-            program.unlink()
-            program.write_text(FRONT.format(base=base))
-            program.chmod(0o755)
+        for program in ('sbin/scored', 'libexec/scored/scored-launcher'):
+            path = base / 'front/usr' / program
+            path.unlink()
+            path.write_text(FRONT.format(base=base, program=program))
+            path.chmod(0o755)
 
     @property
     def bin(self):

@@ -201,7 +201,7 @@ Result<Submissions::Checked> Submissions::check(const Peer& peer, wire::Submit& 
   const std::uint32_t started = tasks - message.spec().spawn();
   if (!request->allocation && add.info.stdin_rank >= started) {
     return fail(Errc::NotFound, "input is for rank {}, but the job has {}", add.info.stdin_rank,
-                started);
+                counted(started, "task"));
   }
   return Checked{std::move(add), std::move(*request)};
 }

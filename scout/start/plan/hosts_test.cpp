@@ -78,7 +78,8 @@ TEST(Hosts, RandomBytesAreRefusedOrSafe) {
     for (const auto& hosts : {parse_hosts(text), parse_hostfile(text)}) {
       if (!hosts) continue;
       for (const auto& host : *hosts) {
-        EXPECT_EQ(host.target.find_first_of(" \n\t\"'$;\\\x01\xff,#:"), std::string::npos) << text;
+        EXPECT_EQ(host.target.find_first_of(" \n\t\"'$;\\\x01\xff,#"), std::string::npos) << text;
+        EXPECT_EQ(host.node.find_first_of(" \n\t\"'$;\\\x01\xff,#:@"), std::string::npos) << text;
         EXPECT_NE(host.target.front(), '-') << text;
       }
     }

@@ -266,9 +266,9 @@ def test_a_job_waits_until_another_gives_its_space_back(cluster):
 REFUSED = [(['--scratch', 'much'], "--scratch 'much'"), (['--scratch', '0'], 'less than 1M'), (['--scratch', '12'], 'less than 1M'),
            (['--scratch', '-1G'], '--scratch'), (['--scratch', '99999999999999G'], '--scratch'), (['--scratch', ''], '--scratch'),
            (['--scratch', '1G2'], '--scratch'), (['--scratch', '\x1b[31m1G'], '--scratch'), (['--scratch', '9' * 10_000], '--scratch'),
-           (['--scratch', '15.9E'], 'of scratch per node; the largest node has 256M'),
-           (['-N', '1', '--scratch', '300M'], 'the largest node has 256M (node00): 300M takes 2 nodes'),
-           (['-N', str(NODES), '--scratch', '1T'], 'of scratch per node; the largest node has 256M')]
+           (['--scratch', '15.9E'], 'of scratch; the 3 nodes that can be used offer 768M in all'),
+           (['-N', '1', '--scratch', '300M'], '300M of scratch on 1 node; the largest node offers 256M (node00): -N 2 may fit'),
+           (['-N', str(NODES), '--scratch', '1T'], 'of scratch')]
 
 
 @pytest.mark.parametrize('words, says', REFUSED)
