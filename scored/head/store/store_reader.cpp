@@ -76,7 +76,7 @@ Result<StoreReader> StoreReader::open(const std::string& path) {
        {reader.account_of_job_,
         "SELECT job, user, name, state, exit_code, nodes, tasks, submitted_ns, started_ns, "
         "ended_ns, scheduled_ns, restarts, filled_ns, array_id, array_task, account, cores, "
-        "generic "
+        "generic, signal "
         "FROM accounting "
         "WHERE (job = ?4 OR (array_id = ?4 AND array_id > 0)) AND (ended_ns, job) > (?2, ?3) "
         "ORDER BY ended_ns, job LIMIT ?1"},

@@ -176,6 +176,7 @@ TEST_F(StoreTest, TakesADatabaseOfBeforeRestartsWereCounted) {
     ASSERT_TRUE(old->execute("ALTER TABLE accounting DROP COLUMN account"));
     ASSERT_TRUE(old->execute("ALTER TABLE accounting DROP COLUMN cores"));
     ASSERT_TRUE(old->execute("ALTER TABLE accounting DROP COLUMN generic"));
+    ASSERT_TRUE(old->execute("ALTER TABLE accounting DROP COLUMN signal"));
     ASSERT_TRUE(old->execute("ALTER TABLE jobs DROP COLUMN units"));
     ASSERT_TRUE(old->execute("DROP TABLE uses"));
     ASSERT_TRUE(old->execute("ALTER TABLE accounting DROP COLUMN filled_ns"));
@@ -272,6 +273,22 @@ TEST_F(StoreTest, AccountsInTheOrderOfTheEnds) {
   EXPECT_EQ(page[0].restarts, 2U);
   next.user = UserId(1);
   EXPECT_TRUE(reader.accounting(next).value().empty());
+}
+
+TEST_F(StoreTest, SignalIsInEveryListOfTheAccounting) {
+  Store store = Store::open(directory_).value();
+  StoreReader reader = StoreReader::open(store.path()).value();
+  SaveEnd end = end_of(1);
+  end.signal = 11;
+  ASSERT_TRUE(apply(store, {add(1), end}));
+  AccountQuery of_user{.user = UserId(1000), .since = {}, .after = {}, .limit = 9};
+  AccountQuery of_job{.user = {}, .since = {}, .after = {}, .limit = 9, .job = JobId(1)};
+  AccountQuery all{.user = {}, .since = {}, .after = {}, .limit = 9};
+  for (const AccountQuery& query : {of_user, of_job, all}) {
+    const auto rows = reader.accounting(query).value();
+    ASSERT_EQ(rows.size(), 1U);
+    EXPECT_EQ(rows[0].signal, 11);
+  }
 }
 
 TEST_F(StoreTest, RefusesASecondHead) {
