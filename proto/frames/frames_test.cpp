@@ -1,5 +1,6 @@
 #include "proto/frames/frames.hpp"
 
+#include "base/limits.hpp"
 #include "proto/client.pb.h"
 
 #include <fmt/format.h>
@@ -78,6 +79,16 @@ TEST(Frames, AreFoundByNumberAndByMessage) {
   EXPECT_STREQ(rule->name, "Submit");
   EXPECT_EQ(name_of(FrameType::Submit), "Submit");
   EXPECT_EQ(name_of(Role::OtherUser), "OTHER_USER");
+}
+
+TEST(Frames, LargestSubmissionFitsIntoEachThatCarriesIt) {
+  constexpr std::size_t kMost =
+      base::limits::kMaxExecBytes + base::limits::kMaxScriptBytes + base::limits::kMiB / 2;
+  for (FrameType type :
+       {FrameType::Submit, FrameType::Plan, FrameType::PrepareTasks, FrameType::ShepherdPrepare}) {
+    ASSERT_NE(find_rule(type), nullptr);
+    EXPECT_GE(find_rule(type)->max_bytes, kMost) << name_of(type);
+  }
 }
 
 TEST(Frames, AnyNumberMayBeAskedAbout) {
