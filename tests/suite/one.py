@@ -11,10 +11,17 @@ import sys
 MACRO = re.compile(r'^\s*(?:TYPED_)?TEST(?:_F|_P)?\(\s*(\w+)\s*,\s*(\w+)\s*\)', re.M)
 
 
+def sources_of(compiled):
+    """The file itself, or the files of a batch that SCORE_UNITY_TESTS compiles as one."""
+    if compiled.parent.name != 'Unity':
+        return {compiled}
+    return set(map(pathlib.Path, re.findall(r'^#include "(.*)"', compiled.read_text(encoding='utf-8'), re.M)))
+
+
 def program_of(build, path):
     """The target that compiles the file, from the name of its object."""
     for command in json.loads((build / 'compile_commands.json').read_text(encoding='utf-8')):
-        if pathlib.Path(command['file']) == path:
+        if path in sources_of(pathlib.Path(command['file'])):
             found = re.search(r' -o \S*CMakeFiles/([^/ ]+)\.dir/', command['command'])
             if found:
                 return found[1]
