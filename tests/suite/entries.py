@@ -170,8 +170,9 @@ def tasks_of(entries, times):
         if entry.filter is None:
             tasks.append(task_of(entry.name, [entry], times))
         else:
-            # Serial TEST()s and those with locks or fixtures of their own do not mix with others.
-            key = (entry.command[0], entry.environment, entry.directory, entry.is_serial, entry.locks, entry.requires, entry.is_long)
+            # Serial or disabled TEST()s, and those with locks or fixtures of their own, do not mix with others.
+            key = (entry.command[0], entry.environment, entry.directory, entry.is_serial, entry.is_disabled, entry.locks, entry.requires,
+                   entry.is_long)
             programs.setdefault(key, []).append(entry)
     for (program, *_), cases in programs.items():
         cut = pieces(cases, times)

@@ -53,8 +53,6 @@ def of_tests(cases, result, text):
             seconds = int(match[3]) / 1000
             shown = text[begins.get(name, 0):match.end()] + '\n' if word == 'failed' else ''
             found[name] = Outcome(by_name[name], word, seconds, seconds * share, shown)
-    for name in begins:
-        started = name
     undone = [case for case in cases if case.filter not in found]
     has_failed = any(outcome.word == 'failed' for outcome in found.values())
     if not undone and result['code'] == int(has_failed):

@@ -22,8 +22,8 @@ REMEMBERED = 300.0  # seconds that an ended task is remembered, to be named besi
 
 
 class Runner:
-    def __init__(self, report, build):
-        self.report, self.build = report, build
+    def __init__(self, report):
+        self.report = report
         self.processors = len(os.sched_getaffinity(0))
         self.running = {}    # descriptor: (task, Running, began)
         self.ended = []      # (name, began, ended)
@@ -31,7 +31,8 @@ class Runner:
         self.events, self.text = [], b''
         self.number = 0
         words = [sys.executable, str(pathlib.Path(__file__).with_name('watcher.py'))]
-        self.watcher = subprocess.Popen(words, stdout=subprocess.PIPE)
+        # ^C is for the runner, which then stops the watcher.
+        self.watcher = subprocess.Popen(words, stdout=subprocess.PIPE, start_new_session=True)
         os.set_blocking(self.watcher.stdout.fileno(), False)
 
     def run(self, tasks, until):

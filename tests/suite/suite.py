@@ -12,8 +12,6 @@
 
 The last line is "N passed, N failed, N skipped". Exit code: 1 if a test failed, if none ran, or if tests starved the machine."""
 import argparse
-import json
-import os
 import pathlib
 import re
 import sys
@@ -66,7 +64,7 @@ def main(words):
             print(f'{task.name}: {len(task.cases)} tests, {task.seconds:.0f} s, {task.demand:.1f} processors')
         return 0
     report = Report(options.build)
-    runner = Runner(report, options.build)
+    runner = Runner(report)
     try:
         runner.run(tasks, None)
         not_run = runner.run(rotating, options.until) if rotating else []
