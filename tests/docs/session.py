@@ -5,6 +5,7 @@ import pathlib
 import pty
 import select
 import shutil
+import signal
 import subprocess
 import time
 
@@ -94,6 +95,8 @@ class Session:
                 if typed and time.monotonic() > typed:
                     os.write(terminal, keys.encode())
                     typed = end
+            else:
+                os.kill(child, signal.SIGKILL)
         _, status = os.waitpid(child, 0)
         os.close(terminal)
         return os.waitstatus_to_exitcode(status), text.decode(errors='replace').splitlines()

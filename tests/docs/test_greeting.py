@@ -4,6 +4,7 @@ import os
 import pty
 import re
 import select
+import signal
 import subprocess
 import time
 
@@ -26,6 +27,8 @@ def terminal(words, lines):
             if todo and text.endswith('$ '):
                 os.write(fd, (todo.pop(0) + '\n').encode())
                 text += '\n'
+        else:
+            os.kill(child, signal.SIGKILL)
     _, status = os.waitpid(child, 0)
     os.close(fd)
     assert not todo or not lines, text

@@ -10,6 +10,7 @@ from cluster import BIN, EXAMPLES, LIMIT, wait_until
 from session import SHELL_END, Session, make_tree
 from shown import difference
 
+
 def may_attach():
     """Whether a process may attach to one of the same user that is not its child."""
     scope = pathlib.Path('/proc/sys/kernel/yama/ptrace_scope')
@@ -71,13 +72,13 @@ def check(session, block, problems):
 
 @pytest.mark.parametrize('name, cluster, blocks', runs())
 def test_commands_of(name, cluster, blocks, tmp_path):
+    first = next(block for block in page.blocks(name) if block.kind == 'run' and starts_cluster(block))
+    if not starts_cluster(blocks[0]):
+        blocks = [first, *blocks]
     for need in (need for block in blocks for need in block.options.get('needs', '').split()):
         is_here, reason = NEEDS[need]
         if not is_here():
             pytest.skip(reason)
-    first = next(block for block in page.blocks(name) if block.kind == 'run' and starts_cluster(block))
-    if not starts_cluster(blocks[0]):
-        blocks = [first, *blocks]
     make_tree(tmp_path)
     session, problems = Session(blocks[0].commands()[0][0], tmp_path), []
     try:
