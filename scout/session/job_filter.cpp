@@ -21,7 +21,7 @@ namespace {
 using Words = std::set<std::string, std::less<>>;
 
 // Other spellings that users of other systems type.
-constexpr std::array<std::pair<std::string_view, std::string_view>, 13> kOtherStates = {{
+constexpr std::array<std::pair<std::string_view, std::string_view>, 14> kOtherStates = {{
     {"pd", "pending"},
     {"cf", "launching"},
     {"r", "running"},
@@ -35,6 +35,7 @@ constexpr std::array<std::pair<std::string_view, std::string_view>, 13> kOtherSt
     {"timeout", "timed-out"},
     {"nf", "node-failed"},
     {"node-fail", "node-failed"},
+    {"oom", "out-of-memory"},
 }};
 
 std::vector<std::string> known_states() {

@@ -88,6 +88,12 @@ TEST(JobFilter, AccountingRowsMatchAlike) {
   EXPECT_TRUE(filter_of({"--state", "failed", "-w", "node02"})->matches(row));
   EXPECT_FALSE(filter_of({"-w", "node04"})->matches(row));
   EXPECT_FALSE(filter_of({"--state", "completed"})->matches(row));
+  row.set_state(static_cast<std::uint32_t>(base::JobState::OutOfMemory));
+  for (const char* word : {"out-of-memory", "OUT_OF_MEMORY", "OOM"}) {
+    const auto filter = filter_of({"--state", word});
+    ASSERT_TRUE(filter) << word;
+    EXPECT_TRUE(filter->matches(row)) << word;
+  }
 }
 
 }  // namespace
