@@ -415,7 +415,7 @@ int scacct_main(const Invocation& invocation) {
     const auto shown = !options.by.empty()   ? show_sums(head, options, *period, missing)
                        : options.common.json ? show_json(head, options, *period, missing)
                                              : show_rows(head, options, *period, missing);
-    return shown ? complain_of_each(invocation, missing) : shown;
+    return shown ? report_errors(invocation, missing) : shown;
   });
 }
 

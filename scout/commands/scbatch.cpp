@@ -168,19 +168,19 @@ std::optional<int> end_of(const wire::JobStatus& job) {
 Result<int> wait_for_end(const Invocation& invocation, const std::string& server,
                          std::uint64_t job) {
   TimePoint answered = monotonic_now();
-  bool is_lost_told = false;
+  bool is_loss_reported = false;
   for (;; ::poll(nullptr, 0, kWaitPause_ms)) {
     auto link = HeadLink::connect(server);
     const Duration silent = monotonic_now() - answered;
     if (!link && silent > kReconnectFor) {
       return link.error().with_context("job {} may still run; `scq {}` shows it", job, job);
     }
-    if (!link && silent > kSilentFor && !is_lost_told) {
+    if (!link && silent > kSilentFor && !is_loss_reported) {
       complain(invocation, fmt::format("job {}: {}", job, lost_head_text(kReconnectFor)));
-      is_lost_told = true;
+      is_loss_reported = true;
     }
     if (!link) continue;
-    if (std::exchange(is_lost_told, false)) complain(invocation, "reconnected to the head");
+    if (std::exchange(is_loss_reported, false)) complain(invocation, "reconnected to the head");
     answered = monotonic_now();
     const auto jobs = ask_jobs(*link, {job});
     const bool is_lost = !jobs && (jobs.error().is(Errc::Closed) || jobs.error().is(Errc::Timeout));

@@ -82,7 +82,7 @@ Result<std::vector<JobWord>> filtered_jobs(HeadLink& head, const Invocation& inv
     if (!named) return named.error();
     found = std::move(*named);
   }
-  code = complain_of_each(invocation, found.missing);
+  code = report_errors(invocation, found.missing);
   std::vector<JobWord> ids;
   for (const auto& job : found.list.jobs()) {
     const bool is_chosen = !is_final_state(job.state()) && options.filter.matches(job);

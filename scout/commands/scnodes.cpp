@@ -258,7 +258,7 @@ Result<int> show_nodes(HeadLink& head, const Invocation& invocation, const NodeO
   } else {
     print(make_table(*columns, chosen.nodes).to_text(table_style(options.common)));
   }
-  return complain_of_each(invocation, chosen.missing);
+  return report_errors(invocation, chosen.missing);
 }
 
 }  // namespace

@@ -153,7 +153,7 @@ Result<int> show_queue(HeadLink& head, const Invocation& invocation, const Queue
   } else if (queue->list.jobs_size() > 0 || queue->missing.empty()) {
     print(queue_table(*queue, options, *columns));
   }
-  return complain_of_each(invocation, queue->missing);
+  return report_errors(invocation, queue->missing);
 }
 
 }  // namespace
@@ -188,7 +188,7 @@ int scq_main(const Invocation& invocation) {
     return options.why.empty() ? show_queue(head, invocation, options) : show_why(head, options);
   };
   return with_head(invocation, options.common, show,
-                   {.is_called = true, .tells = options.watch > 0});
+                   {.is_called = true, .reports_loss = options.watch > 0});
 }
 
 }  // namespace score::scout

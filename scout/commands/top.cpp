@@ -101,7 +101,7 @@ int top_main(const Invocation& invocation) {
   return with_head(invocation, options.common, show,
                    {.is_called = true,
                     .patience = options.once ? kTakeOver : kReconnectFor,
-                    .tells = !options.once});
+                    .reports_loss = !options.once});
 }
 
 }  // namespace score::scout

@@ -22,11 +22,11 @@ Status check_root(const HeadLink& link, wire::Submit& submission) {
   return {};
 }
 
-// That there is no head, once, when that has lasted a while.
-void tell_once(const Invocation& invocation, TimePoint begun, bool& has_told) {
-  if (has_told || monotonic_now() - begun < kSilentFor) return;
+// Reports that there is no head, once, when that has lasted for kSilentFor.
+void report_loss_once(const Invocation& invocation, TimePoint begun, bool& has_reported) {
+  if (has_reported || monotonic_now() - begun < kSilentFor) return;
   complain(invocation, lost_head_text(kReconnectFor));
-  has_told = true;
+  has_reported = true;
 }
 
 // A head that closes the connection before its hello is being restarted: retries after each pause.
@@ -34,10 +34,10 @@ void tell_once(const Invocation& invocation, TimePoint begun, bool& has_told) {
 Result<HeadLink> connect_surely(const Invocation& invocation, const std::string& server,
                                 const std::string& socket) {
   const TimePoint begun = monotonic_now();
-  bool has_told = false;
+  bool has_reported = false;
   auto link = reach_head(server, socket);
   while (!link && link.error().is(Errc::Closed) && monotonic_now() < begun + kReconnectFor) {
-    tell_once(invocation, begun, has_told);
+    report_loss_once(invocation, begun, has_reported);
     ::poll(nullptr, 0, kRetryPause_ms);
     link = HeadLink::connect(socket);
   }
@@ -52,9 +52,9 @@ Result<wire::Submitted> submit_surely(const Invocation& invocation, Request& req
   auto submitted = link.ask<wire::Submitted>(submission);
   const TimePoint begun = monotonic_now();
   const TimePoint deadline = begun + kReconnectFor;
-  bool has_told = false;
+  bool has_reported = false;
   while (!submitted && submitted.error().is(Errc::Closed) && monotonic_now() < deadline) {
-    tell_once(invocation, begun, has_told);
+    report_loss_once(invocation, begun, has_reported);
     ::poll(nullptr, 0, kRetryPause_ms);
     auto again = HeadLink::connect(request.socket);
     if (!again) continue;

@@ -16,8 +16,7 @@ struct Request {
 };
 
 // The head may be restarted before it answers. The same request id gives the same job, so that the
-// request can be repeated; the user is told when that takes a while. request.link is then another
-// one.
+// request can be repeated; a longer wait is reported to the user. request.link is then another one.
 Result<wire::Submitted> submit_surely(const Invocation& invocation, Request& request);
 
 // Connects to the head that `server` (an option, may be empty) or the environment names. Errors:

@@ -47,16 +47,16 @@ Error with_remedy(const Error& error, const std::string& option, const std::stri
 Result<HeadLink> reconnect(const Invocation& invocation, const std::string& server, Again again,
                            TimePoint deadline) {
   const TimePoint lost = monotonic_now();
-  bool has_told = false;
+  bool has_reported = false;
   for (;;) {
     ::poll(nullptr, 0, kRetryPause_ms);
     auto head = HeadLink::connect(server);
     const TimePoint now = monotonic_now();
-    if (head && has_told) complain(invocation, "reconnected to the head");
+    if (head && has_reported) complain(invocation, "reconnected to the head");
     if (head || now >= deadline) return head;
-    if (!again.tells || has_told || now - lost < kSilentFor) continue;
+    if (!again.reports_loss || has_reported || now - lost < kSilentFor) continue;
     complain(invocation, lost_head_text(again.patience));
-    has_told = true;
+    has_reported = true;
   }
 }
 
@@ -223,7 +223,7 @@ Result<std::vector<std::uint64_t>> known_jobs(const Invocation& invocation, Head
   return ids;
 }
 
-int complain_of_each(const Invocation& invocation, const std::vector<Error>& errors) {
+int report_errors(const Invocation& invocation, const std::vector<Error>& errors) {
   int code = kExitOk;
   for (const Error& error : errors) code = complain(invocation, error);
   return code;

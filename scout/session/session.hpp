@@ -22,14 +22,14 @@ Result<HeadLink> reach_head(const std::string& option, const std::string& server
 struct Again {
   bool is_called = false;  // again, from its beginning: it only reads
   Duration patience = std::chrono::seconds{5};
-  bool tells = false;  // after a second without a head, and when there is one again
+  bool reports_loss = false;  // after kSilentFor without a head, and when there is one again
 };
 
 // Connects as the options say and calls `work`; prints errors and turns them into the exit code.
 int with_head(const Invocation& invocation, const CommonOptions& options,
               const std::function<Result<int>(HeadLink&)>& work, Again again = {});
 
-// How long a command that waits is without a head before it says so.
+// A command that waits reports the loss of its head after this time.
 inline constexpr Duration kSilentFor = std::chrono::seconds{1};
 
 // "lost connection to the head; retrying for 1m"
@@ -64,8 +64,8 @@ Result<wire::JobStatus> ask_word(HeadLink& head, const std::string& word);
 Result<std::vector<std::uint64_t>> known_jobs(const Invocation& invocation, HeadLink& head,
                                               const std::vector<std::string>& words, int& code);
 
-// Reports each on standard error. Gives kExitOk, or kExitError if there is one.
-int complain_of_each(const Invocation& invocation, const std::vector<Error>& errors);
+// Reports each error on standard error. Returns kExitError if there is one, else kExitOk.
+int report_errors(const Invocation& invocation, const std::vector<Error>& errors);
 
 // The number of a job: "7"; of the step "7.0"; of a task that is a job, "12_7". Errors: as
 // ask_words(); NotFound (no such step, or the task has not started).

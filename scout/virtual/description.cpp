@@ -1,6 +1,7 @@
 #include "scout/virtual/description.hpp"
 
 #include "base/text/json_writer.hpp"
+#include "base/text/plain.hpp"
 
 #include <fmt/core.h>
 
@@ -17,10 +18,6 @@ void write_daemon(JsonWriter& json, const Layout& layout, const Daemons& daemons
   json.list("restart", std::vector<std::string>{layout.programs + "/score", "virtual", "--restart",
                                                 name, layout.directory});
   json.end_object();
-}
-
-std::string plural(std::uint32_t count, std::string_view noun) {
-  return fmt::format("{} {}{}", count, noun, count == 1 ? "" : "s");
 }
 
 }  // namespace
@@ -51,7 +48,7 @@ std::vector<std::string> greeting_lines(const VirtualOptions& options, std::stri
   lines.push_back(
       fmt::format("Virtual cluster: {}, each with {}, {} of memory and {} of scratch; "
                   "slices of {}; \"exit\" removes it",
-                  plural(options.nodes, "node"), plural(options.cores, "core"), options.memory,
+                  counted(options.nodes, "node"), counted(options.cores, "core"), options.memory,
                   options.scratch, format_duration(options.slice)));
   if (!page.empty()) {
     lines.push_back(fmt::format("Page:  {}  (\"scadm web-login\" opens it as you)", page));
