@@ -1,5 +1,6 @@
-# What bash, zsh and fish offer at the end of a command line; read by tests, which set `files`, the
-# directory of the completion files, and SCORED_COMPLETION_WORDS. One word per line.
+# ask_SHELL LINE prints what bash, zsh or fish offers at the end of a command line, one word per line.
+# Tests source this file; they set `files`, the directory of the completion files, and
+# SCORED_COMPLETION_WORDS.
 
 ask_bash() {
   bash -c '

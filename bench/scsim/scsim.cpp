@@ -178,7 +178,7 @@ bool is_option(std::string_view key) {
          kUsage.find(fmt::format("  {}\n", key)) != kUsage.npos;
 }
 
-// What is wrong with an option that was not taken.
+// Describes why an option was not accepted.
 std::string fault_of(std::string_view key, const char* value) {
   const std::string shown = base::escape_terminal(key, 80);
   if (!key.starts_with('-')) return fmt::format("unexpected argument '{}'", shown);

@@ -25,7 +25,7 @@ class Parser(argparse.ArgumentParser):
         return options
 
     def option_words(self):
-        """Of subcommands, too."""
+        """Returns the long and short options, those of subcommands too."""
         words = [word for action in self._actions for word in action.option_strings]
         for action in self._actions:
             for parser in action.choices.values() if isinstance(action.choices, dict) else ():

@@ -144,7 +144,7 @@ std::string address_of(const VolumeDescription& volume, std::size_t index) {
   return volume.servers[index].host + ":" + volume.servers[index].port;
 }
 
-// Those that did not start, by their places in the volume.
+// Returns the servers that did not start, as indices in the volume.
 std::vector<std::size_t> start_servers(const VolumeDescription& volume, const std::string& text,
                                        const std::string& launcher) {
   std::vector<std::size_t> failed;
@@ -171,7 +171,7 @@ std::string addresses_of(const VolumeDescription& volume, const std::vector<std:
   return text;
 }
 
-// The server ends and removes what it has. An errno code; 0: it has agreed.
+// Asks the server to end and to remove its data. Returns an errno code; 0: it has agreed.
 int destroy_server(const VolumeDescription& volume, std::size_t index) {
   Link link(volume, static_cast<std::uint32_t>(index), Transport::Tcp);
   if (const int error = link.open()) return error;
@@ -183,7 +183,7 @@ int destroy_server(const VolumeDescription& volume, std::size_t index) {
   return call.error;
 }
 
-// Removes those servers of a new volume that did start. Gives those that could not be removed.
+// Removes the servers of a new volume that did start. Returns those that could not be removed.
 std::vector<std::size_t> undo_servers(const VolumeDescription& volume,
                                       const std::vector<std::size_t>& failed) {
   std::vector<std::size_t> left;

@@ -150,7 +150,7 @@ std::string csv_line(const std::vector<std::string>& cells) {
 
 using Show = std::function<void(const std::vector<Row>&)>;
 
-// Those of a page that the options choose.
+// Returns the rows of a page that the options choose.
 std::vector<Row> chosen_rows(const wire::Accounting& page, const AccountOptions& options,
                              const Period& period) {
   std::vector<Row> rows;
@@ -162,7 +162,7 @@ std::vector<Row> chosen_rows(const wire::Accounting& page, const AccountOptions&
   return rows;
 }
 
-// Calls `show` for each page. Gives whether there was any row before the choice.
+// Calls `show` for each page. Returns true if there was any row before the choice.
 Result<bool> each_page(HeadLink& head, wire::GetAccounting request, const AccountOptions& options,
                        const Period& period, const Show& show) {
   for (bool has_rows = false;;) {
@@ -354,7 +354,7 @@ Result<int> show_sums(HeadLink& head, const AccountOptions& options, const Perio
   return kExitOk;
 }
 
-// What can be said without the head.
+// Checks the words that can be checked without the head.
 Status check(const AccountOptions& options) {
   if (options.by.empty()) {
     const auto columns = choose_columns(columns_for(false), fields_of(options));

@@ -67,7 +67,7 @@ Result<std::vector<JobWord>> jobs_of(HeadLink& head, const CancelOptions& option
   return std::vector<JobWord>{*named};
 }
 
-// Those of the jobs, or of all active ones, that the filter chooses.
+// Returns the named jobs that the filter chooses, or those of all active jobs if none is named.
 Result<std::vector<JobWord>> filtered_jobs(HeadLink& head, const Invocation& invocation,
                                            const CancelOptions& options, int& code) {
   FoundJobs found;

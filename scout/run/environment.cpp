@@ -50,7 +50,7 @@ Status add_item(Variables& chosen, const Variables& own, std::string_view item) 
   return {};
 }
 
-// What is wrong with it; empty: nothing.
+// Returns the fault of the pattern; empty: it has none.
 std::string check_file_name(const std::string& pattern) {
   const auto sound = check_pattern(pattern);
   return sound ? std::string() : sound.error().context();

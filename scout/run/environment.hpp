@@ -1,4 +1,4 @@
-// What a job's tasks find: their directory, environment (--export) and files.
+// The directory, the environment (--export) and the files that a job's tasks find.
 #pragma once
 
 #include "base/result.hpp"

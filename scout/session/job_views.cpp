@@ -51,7 +51,7 @@ std::string state_text(const Job& job) {
   return std::string(is_shown ? activity_word(job) : state_word(job.state()));
 }
 
-// What it has; while it has none, what it asks for.
+// Returns the number of nodes that the job has; while it has none, of those that it asks for.
 std::string nodes_text(const Job& job) {
   const auto nodes =
       job.nodes_size() > 0 ? static_cast<std::uint32_t>(job.nodes_size()) : job.nodes_wanted();

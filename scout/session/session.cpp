@@ -29,7 +29,7 @@ Error with_heads(const Error& error, const std::string& heads) {
                                          escape_terminal(heads, 400)));
 }
 
-// Where nothing listens: what the user can do.
+// Adds what the user can do where nothing listens.
 Error with_remedy(const Error& error, const std::string& option, const std::string& server) {
   const bool is_absent = error.is(std::errc::no_such_file_or_directory);
   if (!is_absent && !error.is(std::errc::connection_refused)) return error;
@@ -166,7 +166,7 @@ Result<std::vector<JobWord>> read_words(const std::vector<std::string>& words) {
   return read;
 }
 
-// What the head said about one job; a lost connection is about all.
+// Returns true if the error concerns one job; a lost connection concerns all.
 bool is_about_one(const Error& error) {
   return error.is(Errc::NotFound) || error.code().category() == head_category();
 }

@@ -65,7 +65,7 @@ void TextTable::add(std::vector<std::string> cells, std::vector<Tint> tints) {
   rows_.push_back({std::move(cells), std::move(tints)});
 }
 
-// Those that may shrink give what is too much for the terminal, the widest first.
+// Columns that may shrink give up what the terminal has no room for, the widest column first.
 std::vector<std::size_t> TextTable::widths(const TableStyle& style) const {
   std::vector<std::size_t> widths;
   std::size_t sum = 0;

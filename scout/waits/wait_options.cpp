@@ -69,8 +69,8 @@ std::optional<std::int64_t> next_time_of_day(const std::string& text, std::time_
   return std::nullopt;
 }
 
-// Of "now+2hours" and "now+90" (seconds), as Slurm has them, and of "2h" and "now+1h30m", as
-// everywhere here. Nothing: it is neither.
+// Reads "now+2hours" and "now+90" (seconds) as Slurm does, and "2h" and "now+1h30m" as everywhere
+// here. Returns nothing for any other word.
 std::optional<Duration> time_from_now(std::string_view word) {
   constexpr std::array<std::pair<std::string_view, Duration>, 5> kUnits = {
       {{"second", 1s}, {"minute", 60s}, {"hour", 1h}, {"day", 24h}, {"week", 24h * 7}}};

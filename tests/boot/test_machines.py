@@ -7,7 +7,7 @@ import bed
 
 
 def traces():
-    """What a bed could leave on the host. Other tests make and remove links and mounts meanwhile: only names of beds count."""
+    """Returns what a bed could leave on the host. Other tests make and remove links and mounts meanwhile, so only names of beds count."""
     links = subprocess.run(['ip', '-o', 'link'], capture_output=True, text=True, check=True).stdout
     mounts = pathlib.Path('/proc/mounts').read_text()
     cgroups = subprocess.run(

@@ -84,7 +84,7 @@ def blocks(page, text=None):
     return found
 
 
-def complaint(block):
+def fault_of(block):
     """Why a block does not pass, in one line; None: it is run, or excused with a reason."""
     if not block.kind:
         return f'{block.place}: no comment above the block says how it is run, or why not (tests/docs/README.md)'

@@ -24,7 +24,7 @@ def pattern(line):
 
 
 def matches(shown, printed):
-    """Whether these printed lines are what the page shows, in this order."""
+    """Returns True if these printed lines are what the page shows, in this order."""
     if not shown:
         return not printed
     if shown[0].strip() == '...':
@@ -34,7 +34,7 @@ def matches(shown, printed):
 
 
 def difference(shown, printed, any_order=False):
-    """What differs, for a failing test; None: nothing."""
+    """Describes the difference for a failing test; None: there is none."""
     if any_order:
         shown, printed = sorted(shown), sorted(printed)
     if matches(shown, printed):

@@ -8,7 +8,7 @@ MOST_EXCUSED = 9  # blocks that cannot run here, of all pages
 
 @pytest.mark.parametrize('name', page.PAGES)
 def test_each_block_is_run_or_excused(name):
-    found = [page.complaint(block) for block in page.blocks(name)]
+    found = [page.fault_of(block) for block in page.blocks(name)]
     assert [line for line in found if line] == []
 
 
@@ -21,10 +21,10 @@ def test_few_blocks_are_excused():
 
 def test_a_block_without_a_comment_is_found():
     text = 'Type:\n\n```\n$ scq\n```\n'
-    assert 'no comment' in page.complaint(page.blocks('x.md', text)[0])
-    assert page.complaint(page.blocks('x.md', text.replace('Type:', '<!-- run: one -->'))[0]) is None
-    assert 'begins with "$ "' in page.complaint(page.blocks('x.md', '<!-- run: one -->\n```\nscq\n```\n')[0])
-    assert 'needs a reason' in page.complaint(page.blocks('x.md', '<!-- not run: root -->\n```\nscq\n```\n')[0])
+    assert 'no comment' in page.fault_of(page.blocks('x.md', text)[0])
+    assert page.fault_of(page.blocks('x.md', text.replace('Type:', '<!-- run: one -->'))[0]) is None
+    assert 'begins with "$ "' in page.fault_of(page.blocks('x.md', '<!-- run: one -->\n```\nscq\n```\n')[0])
+    assert 'needs a reason' in page.fault_of(page.blocks('x.md', '<!-- not run: root -->\n```\nscq\n```\n')[0])
 
 
 def test_a_comment_counts_for_the_next_block_only():
@@ -35,7 +35,7 @@ def test_a_comment_counts_for_the_next_block_only():
 def test_the_rows_of_a_marked_table_are_commands():
     text = '<!-- run: one -->\n| command | shows |\n| --- | --- |\n| `scq` | jobs; `--json` |\n| `scacct` | ended jobs |\n\n```\nx\n```\n'
     table, block = page.blocks('x.md', text)
-    assert table.commands() == [['scq', []], ['scacct', []]] and 'no comment' in page.complaint(block)
+    assert table.commands() == [['scq', []], ['scacct', []]] and 'no comment' in page.fault_of(block)
 
 
 def test_commands_and_what_is_shown_below_them():

@@ -12,7 +12,7 @@ from shown import difference
 
 
 def may_attach():
-    """Whether a process may attach to one of the same user that is not its child."""
+    """Returns True if a process may attach to one of the same user that is not its child."""
     scope = pathlib.Path('/proc/sys/kernel/yama/ptrace_scope')
     return os.geteuid() == 0 or not scope.exists() or scope.read_text().strip() == '0'
 

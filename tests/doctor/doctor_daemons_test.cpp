@@ -14,7 +14,7 @@ using node::SwitchPriority;
 
 class DoctorOfDaemons : public head::HeadFixture {
  protected:
-  // What the head says of its only connected node, whose hello has this.
+  // Returns what the head reports about its only node, whose hello has `switching`.
   scout::Evidence evidence_of(const wire::Switching& switching) {
     wire::NodeHello hello = proto::to_wire(base::NodeHello{{"n0", 1, Bytes(1 << 30)}, {}, {}});
     *hello.mutable_switching() = switching;

@@ -19,7 +19,7 @@ NODES = [f'node{index:02}' for index in range(jobs.NODES)]
 LIMIT = 120  # seconds that a job may take; only one that hangs takes that long
 AT_ONCE = 6
 
-# What may fail without a part: the words of these jobs' names, and the line that says why and what to do.
+# Without a part, jobs whose names match the first pattern may fail with a line that matches the second one.
 MAY_FAIL = {
     'scored-pmix': ('openmpi', 'scored-pmix is not installed.*: install the package scored-node, or build with libpmix-dev'),
     'scored-pario': ('scratch', 'scored-pario is not installed on this node: install the package scored-pario'),
@@ -106,7 +106,7 @@ def allowed(lacking, name):
 
 
 def faults(results, lacking, all_jobs):
-    """What is wrong with the jobs' ends, as lines."""
+    """Yields a line for each job that ended as it should not."""
     for name, (code, out, err) in results.items():
         if jobs.worked(all_jobs[name], code, out):
             continue

@@ -31,7 +31,7 @@ JOBS = {
     'openmpi in a shell': Job(['sh', '-c', f'{OPEN_MPI}; exit $?'], 'ring: 4 ranks', 1),
 }
 NO_PMIX = 'no PMIx.*: scored-pmix is not installed.*: install the package scored-node, or build with libpmix-dev'
-# Which jobs a part is for, and the line with which they end without it.
+# Without a part, jobs whose names match the first pattern end with a line that matches the second one.
 NEEDED_BY = {
     'scored-pmix': ('openmpi', NO_PMIX),
     'mpich': ('mpich', r'libmpich\.so\.12: cannot open shared object file'),
@@ -45,7 +45,7 @@ NICE = ['setpriv', '--bounding-set', '-sys_nice', '--inh-caps', '-sys_nice']
 
 
 def words_without(part):
-    """What stands before a program that lacks the part."""
+    """Returns the words that start a program without the part."""
     if part in HIDDEN:
         return ['unshare', '-m', HIDE, part, '--']
     if part in CALLS:
@@ -85,7 +85,7 @@ def run(base, tree, before, job):
 
 
 def faults(base, tree, part, jobs=JOBS):
-    """What is wrong with the ends of the jobs, as lines."""
+    """Yields a line for each job that ended as it should not."""
     needed_by, pattern = NEEDED_BY.get(part, ('nothing', ''))
     for name, job in jobs.items():
         done = run(base, tree, words_without(part), job)

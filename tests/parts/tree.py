@@ -70,7 +70,7 @@ class Tree:
         return self.base / name / 'usr'
 
     def words_without(self, parts):
-        """What to put before a command that is to lack these parts, as far as they are not files of the tree."""
+        """Returns the words that start a command without these parts, as far as they are not files of the tree."""
         hidden = [part for part in parts if part in HIDDEN]
         calls = [part for part in parts if part in CALLS]
         words = ['unshare', '-m', str(HERE / 'hide.sh'), *hidden, '--'] if hidden else []

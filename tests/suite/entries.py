@@ -54,7 +54,7 @@ class Entry:
 
 @dataclasses.dataclass
 class Task:
-    """What one process runs. `cases` are more than one for a GoogleTest program only."""
+    """The cases that one process runs: more than one for a GoogleTest program only."""
     name: str
     cases: list
     seconds: float   # expected, of a machine that has nothing else to do

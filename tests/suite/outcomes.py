@@ -1,4 +1,4 @@
-"""What a task's process said about each of its cases."""
+"""Reads the outcome of each case from the exit code and the output of a task's process."""
 import dataclasses
 import re
 import signal
@@ -25,7 +25,7 @@ def ending(code, seconds):
 
 
 def of_entry(entry, result, text):
-    """Of an entry that is no TEST(), as ctest judges it."""
+    """Judges an entry that is not a TEST(), as ctest does."""
     code = result['code']
     matches = lambda patterns: any(re.search(pattern, text) for pattern in patterns)
     if code is not None and (code == entry.skip_code or matches(entry.skip_patterns)):

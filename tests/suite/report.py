@@ -1,4 +1,4 @@
-"""What the runner prints, and the files that it leaves in BUILD/suite: run.XXXXXX has the output of each task, times.txt the times of each
+"""Prints the report, and writes the files in BUILD/suite: run.XXXXXX has the output of each task, times.txt the times of each
 test. Two runs may share a build folder; a run removes what those before it have left."""
 import collections
 import fcntl

@@ -1,4 +1,4 @@
-"""Which part of the long tier goes first on which day."""
+"""Orders the long tier by the day, so that another part of it runs first each day."""
 DAYS = 3
 
 
@@ -19,5 +19,5 @@ def order(tasks, day):
 
 
 def fits(task, now, until):
-    """Whether the task ends in time, also if it takes half as long again as expected."""
+    """Returns True if the task ends in time, also if it takes half as long again as expected."""
     return until is None or now + 1.5 * task.seconds + 5 <= until

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """An ordinary program that sleeps 10 ms again and again, to see whether the machine still runs ordinary programs.
 
-It prints one line of JSON each time it is NOTICE late: when (CLOCK_MONOTONIC), how late, and the cause, of which the kernel tells the parts:
+It prints one line of JSON each time it is NOTICE late: when (CLOCK_MONOTONIC), how late, and the cause, from the kernel's own accounts:
 
 - waited: it was ready to run and other threads had the processors (second number of /proc/self/schedstat)
 - stolen: the hypervisor ran other machines (steal of /proc/stat, the processor that lost most)

@@ -1,4 +1,4 @@
-"""Where jobs go in a real cluster: the partitions of the distributed queue tree, and the slots that short jobs always find."""
+"""Placement in a real cluster: the partitions of the distributed queue tree, and the slots that short jobs always find."""
 import pytest
 from cluster import EXAMPLES, LIMIT, Cluster, wait_until
 

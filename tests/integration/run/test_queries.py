@@ -121,7 +121,7 @@ def test_one_is_singular(few):
 
 
 def in_terminal(cluster, columns, *words):
-    """What the command prints to a terminal of so many columns."""
+    """Returns what the command prints to a terminal of so many columns."""
     script = f'stty cols {columns}; exec ' + ' '.join(f"'{word}'" for word in words)
     command = ['script', '-qec', f'sh -c "{script}"', '/dev/null']
     done = subprocess.run(command, capture_output=True, text=True, timeout=LIMIT, stdin=subprocess.DEVNULL,

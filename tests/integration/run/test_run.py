@@ -73,7 +73,7 @@ def test_memory_limit(few):
     assert result.returncode not in (0, None)
 
 
-# What a shell returns whose child the kernel killed.
+# A shell whose child the kernel killed returns its own code, or that of the last command.
 @pytest.mark.parametrize('after', ['', '; exit 0', '; exit 3'])
 def test_a_child_that_runs_out_of_memory_gives_the_state(few, after):
     eater = 'x = bytearray(300 << 20)'

@@ -1,4 +1,4 @@
-"""Which values of a parameter belong to the short tier."""
+"""Divides the values of a parameter between the short tier and the long one."""
 import pytest
 
 
