@@ -2,6 +2,8 @@
 # hide.sh THING... -- PROGRAM [ARGUMENT...]: runs a program in a mount namespace of its own (unshare -m) in which
 # these things are not there: fuse, fusermount3, mpich, openmpi, python3, shm, cgroup, systemd. Needs root.
 set -eu
+[ "$(readlink /proc/self/ns/mnt)" != "$(readlink /proc/1/ns/mnt)" ] ||
+  { echo 'hide.sh: it would hide things from the whole machine: start it with unshare -m' >&2; exit 125; }
 libraries=/usr/lib/$(uname -m)-linux-gnu
 place=$(mktemp -d /tmp/score-parts-hide.XXXXXX)
 mount -t tmpfs hidden "$place"
