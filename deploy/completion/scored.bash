@@ -7,13 +7,16 @@ _scored_words() {
 }
 
 _scored() {
-  local current=${COMP_WORDS[COMP_CWORD]} word
+  local current=${COMP_WORDS[COMP_CWORD]} word has_files=
   local -a offered=()
   [[ $current == = ]] && current=
   COMPREPLY=()
   while IFS= read -r word; do
     case $word in
-      :files) COMPREPLY+=($(compgen -f -- "$current")) ;;
+      :files)
+        has_files=1
+        mapfile -t -O "${#COMPREPLY[@]}" COMPREPLY < <(compgen -f -- "$current")
+        ;;
       :commands) COMPREPLY+=($(compgen -c -- "$current")) ;;
       :users) COMPREPLY+=($(compgen -u -- "$current")) ;;
       :none) ;;
@@ -21,6 +24,8 @@ _scored() {
     esac
   done < <(_scored_words "$1")
   COMPREPLY+=("${offered[@]}")
+  # With only files, bash adds "/" to directories and quotes blanks.
+  [[ $has_files && ${#offered[@]} -eq 0 ]] && compopt -o filenames 2>/dev/null
   [[ ${#COMPREPLY[@]} -eq 1 && $COMPREPLY == *[,:=/] ]] && compopt -o nospace 2>/dev/null
   return 0
 }
