@@ -74,7 +74,7 @@ class Placer {
 
   // The job may open no row, because as many are held as jobs like it may hold.
   [[nodiscard]] bool is_kept_out(const Job& job) const {
-    return !room_.may_hold(job, std::nullopt);
+    return room_.rows_kept_from(job) > 0 && !room_.may_hold(job, std::nullopt);
   }
 
   [[nodiscard]] std::size_t held_rows(Hold kind) const { return room_.held_rows(kind); }
