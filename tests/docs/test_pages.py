@@ -10,19 +10,13 @@ from cluster import BIN, EXAMPLES, LIMIT, wait_until
 from session import SHELL_END, Session, make_tree
 from shown import difference
 
-
-def may_attach():
-    """Returns True if a process may attach to one of the same user that is not its child."""
-    scope = pathlib.Path('/proc/sys/kernel/yama/ptrace_scope')
-    return os.geteuid() == 0 or not scope.exists() or scope.read_text().strip() == '0'
-
-
 NEEDS = {  # a comment "needs: NAME" on the page: (whether it is here, why the page's commands are not run)
     'mpich': (lambda: (EXAMPLES / 'ring').exists(), "MPICH is not installed, so its examples are not built"),
     'openmpi': (lambda: all(path.exists() for path in (EXAMPLES / 'openmpi/ring', BIN / 'scored-pmix', BIN.parent / 'lib/libfabric/libpm-fi.so')),
                 'Open MPI, PMIx or libfabric is not installed'),
     'fuse': (lambda: os.access('/dev/fuse', os.W_OK) and shutil.which('fusermount3') is not None, 'there is no /dev/fuse or fusermount3'),
-    'gdb': (lambda: shutil.which('gdb') is not None and may_attach(), 'gdb is not installed, or may not attach (kernel.yama.ptrace_scope)'),
+    'gdb': (lambda: shutil.which('gdb') is not None and os.geteuid() == 0,
+            'gdb is not installed, or this is not root: it may not attach, or jobs are stopped by signals, to which it attaches at once'),
 }
 CONFIGURATION = {
     'head': ('[head]', 'cluster = "c"\nnodes = "node[00-03]"\nlisten = "127.0.0.1:7421"\n'),
