@@ -36,8 +36,8 @@ inline constexpr std::size_t kMaxNodeFeatures = 64;     // that a node has
 inline constexpr std::size_t kMaxFeatures = 16;         // that a job asks for
 inline constexpr std::size_t kMaxGenericKinds = 16;     // of generic resources, of a node
 inline constexpr std::uint32_t kMaxGenericCount = 256;  // of one kind, of a node
-// What execve(2) of Linux takes at most: argv and envp together, each string with its terminator
-// and the pointer to it. In a message each string needs no more than that.
+// The limit of execve(2) on Linux for argv and envp together: each string counts with its
+// terminator and the pointer to it. In a message each string needs no more than that.
 inline constexpr std::size_t kMaxExecBytes = 6 * kMiB;
 inline constexpr std::size_t kExecBytesPerString = 9;
 inline constexpr std::size_t kMaxSpawnBytes = 1 * kMiB;     // words of programs that tasks start

@@ -1,6 +1,6 @@
 #pragma once
-// What a node may lack without ceasing to run jobs. scored-probe looks for each of them on every
-// node; `score doctor` and `score info --optional` print what is missing, and the remedy.
+// Parts that a node may lack without ceasing to run jobs. scored-probe looks for each of them on
+// every node; `score doctor` and `score info --optional` print what is missing, and the remedy.
 
 #include <algorithm>
 #include <array>

@@ -1,5 +1,5 @@
 #pragma once
-// Plain words for people: counts, typing errors, what an error says; and text that is valid UTF-8.
+// Plain words for people (counts, typing errors, the text of errors) and text that is valid UTF-8.
 
 #include "base/result.hpp"
 
@@ -17,8 +17,8 @@ namespace score::inline base {
 // none is near.
 [[nodiscard]] std::string nearest_word(std::string_view word, std::span<const std::string> known);
 
-// The line for a user: the context alone where the code is one of Errc, as the context then says
-// what is wrong; else the error's message().
+// Returns the line for a user: the context alone where the code is one of Errc, because the context
+// then names the fault; else the error's message().
 [[nodiscard]] std::string plain_text(const Error& error);
 
 // The text with U+FFFD for each byte that is not UTF-8. Everything else stays, control characters

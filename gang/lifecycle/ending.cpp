@@ -133,7 +133,8 @@ void Ending::exited(Job& job, std::size_t member, const base::Exited& message, S
   gone(job, member, step);
 }
 
-// Tasks that all ended well do not end those of other nodes: the job's state says it in the end.
+// If all tasks of the node ended well, the tasks of other nodes go on: the job gets the state
+// OutOfMemory when they have ended.
 void Ending::out_of_memory(Job& job, const std::string& reason, const base::Exited& message,
                            Step& step) {
   if (job.outcome.edit().blame_memory(reason)) step.job_changed(job.id);

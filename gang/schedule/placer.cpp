@@ -38,7 +38,7 @@ bool is_plain(const Job& job) {
          job.request.generic.empty() && job.request.reservation.empty();
 }
 
-// What a plain job needs.
+// The needs of a plain job, by which two jobs are compared.
 struct Needs {
   Shape shape;
   std::optional<Duration> longest;  // see Occupant::bound

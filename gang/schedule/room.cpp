@@ -118,7 +118,7 @@ bool Room::holds_row(const Job& job, Hold kind) const {
   return limit > config_.long_limit && (kind == Hold::Any || limit < kNoEstimate);
 }
 
-// Where there is one row alone, nothing can be kept.
+// A matrix of one row cannot keep any.
 std::size_t Room::kept_rows(Hold kind) const {
   constexpr std::uint32_t kEach = ClusterConfig::kSlotsPerKeptRow;
   const std::size_t kept = config_.max_slots < 2 ? 0 : (config_.max_slots + kEach - 1) / kEach;

@@ -131,9 +131,9 @@ class Room {
     return config_.max_slots - kept_rows(kind);
   }
 
-  // Whether the job may hold this row; nullopt: a new one. A short job holds none. Jobs of queues
-  // that others make way for may hold every row, and a job that has its nodes alone keeps no other
-  // job from a row.
+  // Returns true if the job may hold this row; nullopt: a new one. A short job holds none. Jobs of
+  // queues that others make way for may hold every row, and a job that has its nodes alone keeps no
+  // other job from a row.
   [[nodiscard]] bool may_hold(const Job& job, std::optional<std::size_t> row) const;
   // The rows that jobs like it can never hold; 0: there are none.
   [[nodiscard]] std::size_t rows_kept_from(const Job& job) const;

@@ -139,7 +139,7 @@ Result<TcpListener> TcpListener::open(asio::any_io_executor executor, const TcpE
   tcp::acceptor acceptor(executor);
   acceptor.open(endpoint.protocol(), ec);
   if (!ec) acceptor.set_option(asio::socket_base::reuse_address(true), ec);
-  // "::" accepts IPv4 too, whatever the sysctl net.ipv6.bindv6only says.
+  // "::" accepts IPv4 too, whatever the value of the sysctl net.ipv6.bindv6only.
   const bool is_any_v6 = address.is_v6() && address.is_unspecified();
   const int off = 0;
   if (!ec && is_any_v6) {

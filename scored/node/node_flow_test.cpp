@@ -335,7 +335,7 @@ TEST_P(NodeFlow, EndsAnAttemptWhoseShepherdDied) {
   ::kill(shepherd, SIGKILL);
   const auto exited = head.expect<wire::Exited>(256);
   ASSERT_NE(exited, nullptr) << log();
-  // Kernels before 6.15 do not say how a process of others ended.
+  // Kernels before 6.15 do not report how a process of others ended.
   EXPECT_TRUE(exited->reason() == "its shepherd was killed by signal 9" ||
               exited->reason() == "its shepherd died")
       << exited->reason();

@@ -374,7 +374,7 @@ ssize_t Ep::receive_claimed(const ReceiveArgs& args) {
   return 0;
 }
 
-// Those without a tag are a library's own buffers for whatever comes.
+// Receives without a tag are a library's own buffers for any message: they are skipped.
 bool Ep::find_oldest(const TagFilter& filter, Awaited& awaited) const {
   for (const Chain* at = receives_.next; at != &receives_; at = at->next) {
     const Receive& r = *static_cast<const Receive::Hook*>(at)->receive;

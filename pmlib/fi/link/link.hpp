@@ -144,8 +144,8 @@ class Port {
   // on_message() of one with no flags or kSmallData alone, for a receive that takes it at once and
   // whole. False: there is none, and nothing was done.
   virtual bool take_fast(const Incoming& in) = 0;
-  // Of the oldest receive with a tag that `filter` takes and that no message has come for. False if
-  // there is none.
+  // Describes the oldest receive with a tag that `filter` takes and that no message has come for.
+  // Returns false if there is none.
   virtual bool find_oldest(const TagFilter& filter, Awaited& awaited) const = 0;
 
  protected:
@@ -240,8 +240,8 @@ class Link final : private Directory::Listener, private MessageTaker {
   // They were in vain.
   void gave_up();
 
-  // Whether the calling thread has polled in vain for long. Where it has, it calls begin_look()
-  // before it looks, and rest() behind that, both without the lock.
+  // Returns true if the calling thread has polled in vain for long. It then calls begin_look()
+  // before it looks, and rest() after that, both without the lock.
   bool is_silent() const { return empty_turns_ > kPatientTurns && may_rest_; }
 
   void begin_look();

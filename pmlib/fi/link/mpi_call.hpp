@@ -23,8 +23,7 @@ enum class MpiLibrary : std::uint8_t { Other, Mpich, OpenMpi };
 struct MpiCall {
   std::array<char, 32> name{};  // "MPI_Recv", ended by 0; empty: none
   MpiWait wait = MpiWait::None;
-  bool may_others_call =
-      true;  // other threads of the process may call MPI meanwhile: they may send
+  bool may_others_call = true;  // other threads may call MPI meanwhile: they may send
   bool may_end_by_file = true;  // a file is open: a request may be of input and output
   MpiLibrary library = MpiLibrary::Other;
 };
@@ -46,7 +45,8 @@ struct TagFilter {
   }
 };
 
-// Of receives that a library has posted for its own messages. None, if its bits are not known.
+// Returns the filter for receives that a library has posted for its own messages; it takes none if
+// the library's bits are not known.
 [[nodiscard]] TagFilter own_receives(MpiLibrary library);
 
 // The tag that an MPI receive with these match bits waits for; -1: any, one of the library's own,

@@ -11,7 +11,7 @@
 
 namespace score::pm::fi {
 
-// PM_POLL_US of the environment says when a thread rests.
+// Returns true if the user has set PM_POLL_US, the time after which a thread rests.
 inline bool is_told_to_rest() {
   const char* const text = std::getenv("PM_POLL_US");
   return text != nullptr && *text != '\0';
@@ -19,8 +19,8 @@ inline bool is_told_to_rest() {
 
 struct Poller {
   // The call is looked up before the first rest, which depends on it, and then from time to time:
-  // that takes some 20 us, and ten times that with cold caches. Where the user says when to rest,
-  // that is not before the first time. Both chosen.
+  // that takes some 20 us, and ten times that with cold caches. If the user has set the time before
+  // a rest, the first look-up does not precede kNameAfterUs. Both values are chosen.
   static constexpr std::uint64_t kNameAfterUs = 20'000;
   static constexpr std::uint64_t kNameEveryUs = 500'000;
 

@@ -1,4 +1,4 @@
-// Whether a thread that polls in vain may sleep, and whether it waits for a message alone.
+// Decides whether a thread that polls in vain may sleep, and whether it waits for a message alone.
 //
 // PM sees its own messages only, and an MPI library may have other ways: MPICH's shared memory
 // between the ranks of a node, windows in the process's own memory or in its node's, Open MPI's
@@ -8,7 +8,7 @@
 // that it waits for and all communication of the process is PM's. Where its call may return without
 // a message, as a test does, it also has to come back at once each time: else it works in between.
 //
-// Decides only.
+// Everything here is pure.
 #pragma once
 
 #include "pmlib/core/segment.hpp"
@@ -18,27 +18,27 @@ namespace score::pm::fi {
 
 // All that is known.
 struct WaitFacts {
-  // Of the process.
+  // ---- the process
   bool has_near_ranks = true;    // others of its job are on this node, or may be
   bool is_near_by_pm = false;    // MPICH was told to use no shared memory between them
   bool is_told_to_rest = false;  // by the user, who knows what else it does
-  // Of the call.
+  // ---- the call
   MpiLibrary library = MpiLibrary::Other;
   MpiWait call = MpiWait::None;
   bool may_others_call = true;  // other threads may call MPI meanwhile
   bool may_end_by_file = true;  // a request of input and output may be what it waits for
-  // Of what PM has.
+  // ---- what PM has
   bool has_receive = false;      // one with a tag is posted
   bool has_own_receive = false;  // ... of the library's own, as for a collective operation
   bool has_request = false;      // something was sent that is not answered
   bool has_peeked = false;       // it asked for an early message since its last look
   bool has_late_work = false;    // PM has something to do without a message
-  // Of the thread: see QuickReturns.
+  // ---- the thread: see QuickReturns
   bool returns_at_once = false;
 };
 
-// Whether PM carries what the ranks of this node tell each other. Open MPI with mtl/ofi sends all
-// messages by libfabric, and its other ways show by what it has not given to PM.
+// Returns true if PM carries all messages between the ranks of this node. Open MPI with mtl/ofi
+// sends all messages by libfabric, and its other ways show by what it has not given to PM.
 constexpr bool carries_near(const WaitFacts& w) {
   return !w.has_near_ranks || w.library == MpiLibrary::OpenMpi ||
          (w.library == MpiLibrary::Mpich && w.is_near_by_pm);

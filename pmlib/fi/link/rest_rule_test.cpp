@@ -73,7 +73,7 @@ TEST(RestRule, AProbeWaitsForWhatItAsksFor) {
   EXPECT_EQ(state_of(w), kWaits);
 }
 
-// With a window of its own, or of its node.
+// The call uses a window of its own memory, or of its node.
 TEST(RestRule, WorkOnAWindowIsNeverRest) {
   WaitFacts w = receiving(kMpich);
   w.call = MpiWait::Memory;

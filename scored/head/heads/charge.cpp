@@ -359,7 +359,7 @@ void Charge::asked(const proto::InFrame& frame) {
 
 // ---- for people ---------------------------------------------------------------------------------
 
-// Of the head that follows this one.
+// Describes how far the other head follows this one.
 void Charge::describe_other(wire::HeadState& state) const {
   if (has_current_follower()) {
     state.set_state(wire::HeadState::CURRENT);

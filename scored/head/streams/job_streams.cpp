@@ -16,7 +16,7 @@ constexpr std::size_t kMaxWatchers = 64;  // of one job
 constexpr std::size_t kMaxRelayed = 32 * limits::kMiB;
 constexpr std::size_t kPmixKind = 1;
 
-// Jobs that were closed: enough for whoever looks at what ran in the last minutes.
+// Limits for the output of closed jobs: enough to look at the jobs of the last minutes.
 constexpr std::size_t kMaxKeptBytes = 16 * limits::kMiB;
 constexpr std::size_t kMaxKeptJobs = 4'096;
 

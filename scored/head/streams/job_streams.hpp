@@ -65,7 +65,7 @@ class JobStreams {
   void abandon(JobId job);      // it has no front end any more, by request
   void news(JobId job, const wire::JobStatus& status);
   void finish(JobId job, wire::JobStatus status);  // JobEnded follows each client's last output
-  // Of a job that ended without a front end, the end of its output is kept for some time.
+  // Keeps the end of the output for some time if the job ended without a front end.
   void close(JobId job);
 
   [[nodiscard]] bool has_front_end(JobId job) const;

@@ -26,7 +26,7 @@ bool is_in_path(std::string_view name) {
   return false;
 }
 
-// Where the shepherd and the launcher, which lie beside this program, look for it.
+// Looks where the shepherd and the launcher look for it: they lie beside this program.
 bool is_installed(std::string_view name) {
   std::error_code error;
   const auto here = std::filesystem::read_symlink("/proc/self/exe", error).parent_path();

@@ -1,4 +1,4 @@
-// What the job has on the disks of this node: its script, and a part of its striped volume.
+// The job's files on the disks of this node: its script, and a part of its striped volume.
 #include "base/exit_codes.hpp"
 #include "base/limits.hpp"
 #include "base/text.hpp"

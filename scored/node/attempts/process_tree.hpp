@@ -14,8 +14,8 @@ std::vector<pid_t> descendants(pid_t pid);
 // It has begun to end or is not there any more: a signal changes nothing of how it ends.
 bool is_ending(pid_t pid);
 
-// The signal that ended a process, from a descriptor of it; 0: it exited. Nothing: it has not been
-// reaped, or the kernel (before 6.15) does not say it.
+// Returns the signal that ended the process of this pidfd; 0: it exited. nullopt: it has not been
+// reaped, or the kernel (before 6.15) does not report it.
 std::optional<int> signal_that_ended(int pidfd);
 
 // SIGKILL to the group and to all descendants of `shepherd` (0: unknown). How many descendants it
