@@ -104,6 +104,7 @@ WaitFacts Link::facts_of(const Poller& poller) const {
   static const bool is_told = is_told_to_rest();
   static const bool is_near_by_pm = is_mpich_told_nolocal();
   const MpiCall& call = poller.call;
+  const bool is_collective = call.wait == MpiWait::Collective;
   Awaited ignored;
   return {.has_near_ranks = has_near_ranks_,
           .is_near_by_pm = is_near_by_pm,
@@ -113,7 +114,7 @@ WaitFacts Link::facts_of(const Poller& poller) const {
           .may_others_call = call.may_others_call,
           .may_end_by_file = call.may_end_by_file,
           .has_receive = find_receive({}, ignored),
-          .has_own_receive = find_receive(own_receives(call.library), ignored),
+          .has_own_receive = is_collective && find_receive(own_receives(call.library), ignored),
           .has_request = live_requests_ > 0,
           .has_peeked = peeks_ != poller.peeks,
           .has_late_work = has_late_work(),

@@ -234,7 +234,7 @@ MpiCall find_mpi_call() {
   call.library = library_of(object);
   call.wait = wait_of(name);
   call.may_others_call = may_others_call(object);
-  call.may_end_by_file = has_open_file();
+  call.may_end_by_file = call.wait != MpiWait::Request || has_open_file();
   return call;
 }
 

@@ -24,7 +24,7 @@ struct MpiCall {
   std::array<char, 32> name{};  // "MPI_Recv", ended by 0; empty: none
   MpiWait wait = MpiWait::None;
   bool may_others_call = true;  // other threads may call MPI meanwhile: they may send
-  bool may_end_by_file = true;  // a file is open: a request may be of input and output
+  bool may_end_by_file = true;  // a file is open; known for Request only
   MpiLibrary library = MpiLibrary::Other;
 };
 

@@ -29,7 +29,7 @@ struct WaitFacts {
   bool may_end_by_file = true;  // a request of input and output may be what it waits for
   // ---- what PM has
   bool has_receive = false;      // one with a tag is posted
-  bool has_own_receive = false;  // ... of the library's own, as for a collective operation
+  bool has_own_receive = false;  // ... of the library's own, in a collective operation
   bool has_request = false;      // something was sent that is not answered
   bool has_peeked = false;       // it asked for an early message since its last look
   bool has_late_work = false;    // PM has something to do without a message
