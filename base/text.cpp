@@ -1,15 +1,13 @@
 #include "base/text.hpp"
 
+#include "base/utf8.hpp"
+
 #include <algorithm>
 #include <array>
 #include <cstdint>
 
 namespace score::inline base {
 
-namespace {
-
-// Length of the well-formed UTF-8 sequence at the start of `text` (RFC 3629: no overlong forms, no
-// surrogates, nothing above U+10FFFF), or 0.
 std::size_t utf8_length(std::string_view text) {
   const auto byte = [&](std::size_t i) { return static_cast<std::uint8_t>(text[i]); };
   const auto lead = byte(0);
@@ -27,6 +25,8 @@ std::size_t utf8_length(std::string_view text) {
   const bool beyond = lead == 0xF4 && byte(1) >= 0x90;
   return overlong || surrogate || beyond ? 0 : length;
 }
+
+namespace {
 
 // C0, DEL, and C1 written as UTF-8: a terminal may act on any of them.
 bool is_control(std::string_view sequence) {

@@ -1,5 +1,7 @@
 #include "base/text/json_writer.hpp"
 
+#include "base/utf8.hpp"
+
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -12,26 +14,6 @@
 namespace score::inline base {
 
 namespace {
-
-// Length of the well-formed UTF-8 sequence at `text[at]` (RFC 3629), or 0.
-std::size_t sequence_length(std::string_view text, std::size_t at) {
-  const auto byte = [&](std::size_t i) -> unsigned {
-    return at + i < text.size() ? static_cast<unsigned char>(text[at + i]) : 0U;
-  };
-  const auto continues = [&](std::size_t i) { return (byte(i) & 0xC0U) == 0x80U; };
-  const unsigned lead = byte(0);
-  if (lead < 0x80) return 1;
-  if (lead >= 0xC2 && lead <= 0xDF) return continues(1) ? 2 : 0;
-  if ((lead & 0xF0U) == 0xE0U) {
-    const bool bad = (lead == 0xE0 && byte(1) < 0xA0) || (lead == 0xED && byte(1) >= 0xA0);
-    return !bad && continues(1) && continues(2) ? 3 : 0;
-  }
-  if (lead >= 0xF0 && lead <= 0xF4) {
-    const bool bad = (lead == 0xF0 && byte(1) < 0x90) || (lead == 0xF4 && byte(1) >= 0x90);
-    return !bad && continues(1) && continues(2) && continues(3) ? 4 : 0;
-  }
-  return 0;
-}
 
 void append_character(std::string& out, std::string_view sequence) {
   const char c = sequence[0];
@@ -106,7 +88,7 @@ void JsonWriter::quote(std::string_view text) {
     return;
   }
   for (std::size_t at = 0; at < text.size();) {
-    const std::size_t length = sequence_length(text, at);
+    const std::size_t length = utf8_length(text.substr(at));
     if (length == 0) {
       text_ += "\xEF\xBF\xBD";
       ++at;

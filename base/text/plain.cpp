@@ -1,5 +1,7 @@
 #include "base/text/plain.hpp"
 
+#include "base/utf8.hpp"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -55,32 +57,10 @@ std::string plain_text(const Error& error) {
   return is_said ? error.context() : error.message();
 }
 
-namespace {
-
-// Length of the well-formed UTF-8 sequence at the start of `text` (RFC 3629), or 0.
-std::size_t sequence_length(std::string_view text) {
-  const auto byte = [&](std::size_t i) -> unsigned {
-    return i < text.size() ? static_cast<unsigned char>(text[i]) : 0U;
-  };
-  const unsigned lead = byte(0);
-  if (lead < 0x80) return 1;
-  const std::size_t length = lead >= 0xF0 ? 4 : lead >= 0xE0 ? 3 : 2;
-  if (lead < 0xC2 || lead > 0xF4) return 0;
-  for (std::size_t i = 1; i < length; ++i) {
-    if ((byte(i) & 0xC0U) != 0x80U) return 0;
-  }
-  const bool is_overlong = (lead == 0xE0 && byte(1) < 0xA0) || (lead == 0xF0 && byte(1) < 0x90);
-  const bool is_no_character =
-      (lead == 0xED && byte(1) >= 0xA0) || (lead == 0xF4 && byte(1) >= 0x90);
-  return is_overlong || is_no_character ? 0 : length;
-}
-
-}  // namespace
-
 std::string valid_utf8(std::string_view text) {
   std::string out;
   while (!text.empty()) {
-    const std::size_t length = sequence_length(text);
+    const std::size_t length = utf8_length(text);
     out += length == 0 ? std::string_view("\xEF\xBF\xBD") : text.substr(0, length);
     text.remove_prefix(std::max<std::size_t>(length, 1));
   }
