@@ -2,6 +2,7 @@
 
 #include "base/errc.hpp"
 #include "base/exit_codes.hpp"
+#include "base/limits.hpp"
 #include "base/os/fd.hpp"
 #include "base/os/spawn.hpp"
 #include "base/text.hpp"
@@ -22,10 +23,9 @@ namespace score::shepherd {
 namespace {
 
 // Linux: one string of argv or envp is at most 32 pages, all together a quarter of the stack limit,
-// between 128 KiB and 6 MiB (execve(2)).
+// between 128 KiB and limits::kMaxExecBytes (execve(2)).
 constexpr std::size_t kMaxStringBytes = 128 * 1024;
 constexpr std::size_t kMinExecBytes = 128 * 1024;
-constexpr std::size_t kMaxExecBytes = 6 * 1024 * 1024;
 
 struct LimitName {
   int resource;
@@ -148,7 +148,7 @@ std::optional<Refusal> check_sizes(const Plan& plan, const wire::Program& progra
     if (limit.resource() == RLIMIT_STACK) stack.rlim_cur = std::min(limit.soft(), stack.rlim_max);
   }
   const std::size_t allowed =
-      std::clamp<std::size_t>(stack.rlim_cur / 4, kMinExecBytes, kMaxExecBytes);
+      std::clamp<std::size_t>(stack.rlim_cur / 4, kMinExecBytes, base::limits::kMaxExecBytes);
   if (sum <= allowed) return std::nullopt;
   return Refusal{kExitCannotExecute,
                  fmt::format("arguments and environment of {} bytes: this system "
