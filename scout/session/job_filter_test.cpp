@@ -62,6 +62,14 @@ TEST(JobFilter, EachOptionChooses) {
   EXPECT_FALSE(matches({"-u", "alice", "--state", "pending"})) << "all of them must match";
 }
 
+TEST(JobFilter, OutOfMemoryHasTheWordsOfSlurm) {
+  for (const char* word : {"out-of-memory", "OUT_OF_MEMORY", "OOM"}) {
+    const auto filter = filter_of({"--state", word});
+    ASSERT_TRUE(filter) << word;
+    EXPECT_TRUE(filter->matches(job(base::JobState::OutOfMemory))) << word;
+  }
+}
+
 TEST(JobFilter, JobsStandAloneOrInLists) {
   const auto filter = filter_of({"7", "-j", "8,12_[1,3]", "--jobs=9", "7.0"});
   ASSERT_TRUE(filter);
