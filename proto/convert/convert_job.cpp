@@ -70,7 +70,7 @@ void check_texts(FieldCheck& check, std::string_view field,
   }
   if (bytes <= limits::kMaxExecBytes) return;
   check.require(field, false,
-                fmt::format("and what comes before have {} bytes in all, limit {}", bytes,
+                fmt::format("makes arguments and environment {} bytes in all, limit {}", bytes,
                             limits::kMaxExecBytes));
 }
 

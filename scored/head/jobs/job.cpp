@@ -95,10 +95,6 @@ std::size_t count_known(const Job& job, const gang::JobView& view) {
   return shown_state(job, state) != state ? view.reasons.size() : 0;
 }
 
-}  // namespace
-
-namespace {
-
 // The least number of nodes that it asks for; 0: as few as have its tasks.
 std::uint32_t nodes_wanted(const gang::JobView& view) {
   const auto shape = gang::shape_of(view.request);
