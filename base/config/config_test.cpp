@@ -144,7 +144,8 @@ TEST(Config, LeavesSectionsOfOtherReadersAlone) {
 }
 
 TEST(Config, GivesTheFirstProblemByLine) {
-  EXPECT_EQ(problem("x = 1\nname = 1"), "f.toml:1: unknown key 'x'");
+  EXPECT_EQ(problem("name = 1\n[gang]\nmode = \"both\""),
+            "f.toml:1: name: must be a string in quotes");
   EXPECT_EQ(problem("name = 1\nx = 1"), "f.toml:1: name: must be a string in quotes");
 }
 

@@ -28,6 +28,7 @@ class DoctorOfDaemons : public head::HeadFixture {
     evidence.nodes = client.connection->all<wire::NodeList>().at(0);
     client.say(wire::GetInfo());
     evidence.info = client.connection->all<wire::Info>().at(0);
+    evidence.why_no_facts = evidence.why_no_probe = "not asked";
     return evidence;
   }
 

@@ -18,6 +18,7 @@ from supervise import Running
 
 MOST = 8         # tasks per processor, whatever they demand
 ROOM = 1.5       # of the processors: demands are averages, and jobs that only compute until they are seen need not compute fast
+MARGIN = 600.0    # seconds after `until` in which a task that takes too long is ended
 REMEMBERED = 300.0  # seconds that an ended task is remembered, to be named beside a late watcher
 
 
@@ -30,6 +31,7 @@ class Runner:
         self.broken = set()  # fixtures whose setup failed
         self.events, self.text = [], b''
         self.number = 0
+        self.until = None
         words = [sys.executable, str(pathlib.Path(__file__).with_name('watcher.py'))]
         # ^C is for the runner, which then stops the watcher.
         self.watcher = subprocess.Popen(words, stdout=subprocess.PIPE, start_new_session=True)
@@ -38,6 +40,7 @@ class Runner:
     def run(self, tasks, until):
         """Runs them all; gives those that could not end before `until`, which did not start."""
         waiting, late = list(tasks), []
+        self.until = until
         while waiting or self.running:
             now = time.time()
             late += [task for task in waiting if not tiers.fits(task, now, until)]
@@ -81,8 +84,11 @@ class Runner:
             self.close(task, [judged.Outcome(case, word, 0.0, 0.0, why) for case in task.cases], [], 0)
             return
         environment = dict(os.environ, **dict(word.split('=', 1) for word in first.environment if word))
-        running = Running(task.command(task.cases), environment, first.directory, first.timeout, path)
+        running = Running(task.command(task.cases), environment, first.directory, self.limit_of(first), path)
         self.running[running.descriptor] = task, running, time.monotonic()
+
+    def limit_of(self, entry):
+        return entry.timeout if self.until is None else min(entry.timeout, self.until + MARGIN - time.time())
 
     def wait(self, waiting):
         """Until a task ends; takes what the watcher has said meanwhile."""

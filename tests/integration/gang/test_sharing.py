@@ -56,7 +56,7 @@ def test_64_ranks_run_on_two_nodes_of_two_cores_beside_another_job(two, tmp_path
     assert ranks == [f'{r} of 64, {r % 32} of 32 on node0{r // 32} as {r % 32}: 0 wrong' for r in range(64)]
     out, err = beside.communicate(timeout=LIMIT)
     assert beside.returncode == 0 and 'correct' in out, (out, err)
-    job = two.json('scq')['jobs'][0]
+    job = two.json('scq')['jobs'][-1]
     assert (job['tasks'], job['tasks_on_node'], job['tasks_per_core']) == (64, [32, 32], 16)
 
 
