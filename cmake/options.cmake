@@ -83,5 +83,8 @@ endif()
 
 # The launcher uses ccache where it is installed, which it looks up for each compilation: a command that
 # changed with ccache's arrival would compile everything again.
-set(CMAKE_C_COMPILER_LAUNCHER ${PROJECT_SOURCE_DIR}/cmake/launch_compiler ${PROJECT_SOURCE_DIR})
-set(CMAKE_CXX_COMPILER_LAUNCHER ${CMAKE_C_COMPILER_LAUNCHER})
+foreach(language IN ITEMS C CXX)
+  if(NOT DEFINED CMAKE_${language}_COMPILER_LAUNCHER)
+    set(CMAKE_${language}_COMPILER_LAUNCHER ${PROJECT_SOURCE_DIR}/cmake/launch_compiler ${PROJECT_SOURCE_DIR})
+  endif()
+endforeach()

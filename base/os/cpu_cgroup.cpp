@@ -64,6 +64,15 @@ Status set_shares(const std::string& cgroup, std::size_t shares) {
   return write_all(file->get(), fmt::format("{}", shares));
 }
 
+// As many times the weight of one service as nodes have entered the place.
+Status weigh_nodes(const std::string& place) {
+  const auto found = directories_of(place);
+  const auto nodes = static_cast<std::size_t>(std::count_if(
+      found.begin(), found.end(), [](const auto& name) { return name.ends_with(kNodeName); }));
+  return set_shares(fs::path(place).parent_path(),
+                    std::clamp(nodes * kSharesPerNode, kSharesPerNode, kMostShares));
+}
+
 }  // namespace
 
 // "32 31 0:29 / /sys/fs/cgroup/cpu rw,relatime shared:9 - cgroup cgroup rw,cpu,cpuacct"
@@ -130,11 +139,7 @@ Status enter_cpu_jobs_place(const std::string& root) {
   if (auto made = make_directory(fmt::format("{}/{}{}", *place, *prefix, kNodeName)); !made) {
     return made;
   }
-  const auto found = directories_of(*place);
-  const auto nodes = static_cast<std::size_t>(std::count_if(
-      found.begin(), found.end(), [](const auto& name) { return name.ends_with(kNodeName); }));
-  return set_shares(fs::path(*place).parent_path(),
-                    std::clamp(nodes * kSharesPerNode, kSharesPerNode, kMostShares));
+  return weigh_nodes(*place);
 }
 
 void remove_cpu_jobs(const std::string& root) {
@@ -150,8 +155,11 @@ void remove_cpu_jobs(const std::string& root) {
   }
   const auto own = own_cpu_cgroup();
   if (!own) return;
-  for (const auto place : {kJobsPlace, kOuterPlace}) {
-    rmdir(fmt::format("{}{}", *own, place).c_str());
+  const std::string place = fmt::format("{}{}", *own, kJobsPlace);
+  if (rmdir(place.c_str()) == 0) {
+    rmdir(fmt::format("{}{}", *own, kOuterPlace).c_str());
+  } else {
+    [[maybe_unused]] auto weighed = weigh_nodes(place);
   }
 }
 

@@ -142,8 +142,9 @@ Result<TcpListener> TcpListener::open(asio::any_io_executor executor, const TcpE
   // "::" accepts IPv4 too, whatever the value of the sysctl net.ipv6.bindv6only.
   const bool is_any_v6 = address.is_v6() && address.is_unspecified();
   const int off = 0;
-  if (!ec && is_any_v6) {
-    setsockopt(acceptor.native_handle(), IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof off);
+  if (!ec && is_any_v6 &&
+      setsockopt(acceptor.native_handle(), IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof off) != 0) {
+    ec.assign(errno, boost::system::system_category());
   }
   if (!ec) acceptor.bind(endpoint, ec);
   if (!ec) acceptor.listen(kBacklog, ec);

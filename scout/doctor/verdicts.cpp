@@ -347,8 +347,10 @@ void judge_file(const std::string& where, std::uint32_t user, const wire::FileFa
     case wire::FileFact::LAUNCHER_SOCKET:
       if ((file.mode() & 0077U) != 0) wrong_mode("others can connect", "600");
       break;
-    default:
-      break;
+    default:  // an older release has no roles
+      return found.warn(where,
+                        fmt::format("{} is not checked: the daemon is of an older release", path),
+                        "upgrade it");
   }
   if (file.owner() == user || (file.owner() == 0 && !is_key)) return;
   found.fault(
