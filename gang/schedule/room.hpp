@@ -123,10 +123,10 @@ class Room {
 
   // The job holds the row that it is in.
   [[nodiscard]] bool holds_row(const Job& job, Hold kind) const;
-  // So many of the first max_slots rows are held.
+  // Counts the held rows among the first max_slots.
   [[nodiscard]] std::size_t held_rows(Hold kind) const;
 
-  // So many may be held.
+  // The number of rows that may be held at the same time.
   [[nodiscard]] std::size_t most_held_rows(Hold kind) const {
     return config_.max_slots - kept_rows(kind);
   }

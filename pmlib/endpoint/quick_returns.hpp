@@ -1,4 +1,4 @@
-// Whether a thread that looks for messages does nothing else between its looks. PollEpisode takes a
+// Judges whether a thread that looks for messages does nothing else in between. PollEpisode takes a
 // turn of 4 us for polling, because that is what a turn of an MPI takes; a program that works for a
 // microsecond between two tests would pass for one that waits. So where a look does not come from a
 // call that waits, the time between a look and the next one counts too, without the look.

@@ -7,6 +7,7 @@
   --label REGEX           only tests with such a label (of all tiers unless --tier says otherwise)
   --match REGEX           only tests with such a name (the same)
   --until SECONDS         epoch seconds: after the short tier, as much of the long tier as ends before, in the order of this day
+  --without REGEX         for --until: leaves out tests of the long tier with such a name
   --day N                 for --until: the day, instead of today's
   --list                  prints what would run, and starts nothing
 
@@ -32,6 +33,7 @@ def arguments(words):
     parser.add_argument('--label', type=re.compile)
     parser.add_argument('--match', type=re.compile)
     parser.add_argument('--until', type=float)
+    parser.add_argument('--without', type=re.compile)
     parser.add_argument('--day', type=int, default=int(time.time() // 86400))
     parser.add_argument('--list', action='store_true')
     return parser.parse_args(words)
@@ -44,7 +46,8 @@ def choose(entries, options):
     is_part = options.match or options.label
     tier = options.tier or ('all' if is_part and options.until is None else 'short')
     first = [e for e in named if tier == 'all' or e.is_long == (tier == 'long')]
-    later = [e for e in named if e.is_long and tier == 'short'] if options.until else []
+    later = [e for e in named if e.is_long and tier == 'short' and not (options.without and options.without.search(e.name))]
+    later = later if options.until else []
     left = [] if is_part else [e for e in named if e not in first and e not in later]
     return first, later, left
 
