@@ -9,6 +9,7 @@ import re
 import select
 import subprocess
 import sys
+import tempfile
 import time
 
 import outcomes as judged
@@ -31,6 +32,7 @@ class Runner:
         self.broken = set()  # fixtures whose setup failed
         self.events, self.text = [], b''
         self.number = 0
+        self.places = {}     # path of the output: the task's directory for temporary files
         self.until = None
         words = [sys.executable, str(pathlib.Path(__file__).with_name('watcher.py'))]
         # ^C is for the runner, which then stops the watcher.
@@ -84,6 +86,11 @@ class Runner:
             self.close(task, [judged.Outcome(case, word, 0.0, 0.0, why) for case in task.cases], [], 0)
             return
         environment = dict(os.environ, **dict(word.split('=', 1) for word in first.environment if word))
+        # Each pytest closes the directory of all to other users when it starts, also while a test lets them in.
+        place = tempfile.mkdtemp(prefix='t', dir='/tmp')
+        os.chmod(place, 0o755)
+        environment['PYTEST_DEBUG_TEMPROOT'] = place
+        self.places[path] = place
         running = Running(task.command(task.cases), environment, first.directory, self.limit_of(first), path)
         self.running[running.descriptor] = task, running, time.monotonic()
 
@@ -102,6 +109,7 @@ class Runner:
     def finish(self, descriptor, waiting):
         task, running, began = self.running.pop(descriptor)
         result = running.result()
+        self.clear(running.path)
         now = time.monotonic()
         self.ended = [past for past in self.ended if past[2] > now - REMEMBERED] + [(task.name, began, now)]
         text = running.path.read_text(encoding='utf-8', errors='replace')
@@ -113,6 +121,9 @@ class Runner:
         if rest:
             waiting.insert(0, Task(task.name, rest, task.seconds, task.demand))
         self.close(task, found, result['left'], len(waiting))
+
+    def clear(self, path):
+        subprocess.run(['timeout', '60', 'rm', '-rf', '--one-file-system', self.places.pop(path)], check=False)
 
     def close(self, task, found, left, remaining):
         if any(outcome.word == 'failed' for outcome in found):
@@ -149,4 +160,5 @@ class Runner:
     def end(self):
         for _, running, _ in self.running.values():
             running.end()
+            self.clear(running.path)
         self.running.clear()
