@@ -30,7 +30,8 @@ def check_rows(device, sizes):
     for row in found:
         assert not KEYS - set(row), KEYS - set(row)
         # So few small messages may take a bandwidth that is printed as 0.
-        assert all(row[key] > 0 for key in ('one_way_us', 'vs_raw', 'vs_tcp')), row
+        # A ratio of rounds that other programs disturbed may round to 0.
+        assert row['one_way_us'] > 0 and all(row[key] >= 0 for key in ('vs_raw', 'vs_tcp')), row
         low, high = row['one_way_us_spread']
         assert low <= row['one_way_us'] <= high
 
