@@ -6,6 +6,7 @@
 #include <csignal>
 #include <cstdlib>
 #include <filesystem>
+#include <fstream>
 #include <sched.h>
 
 namespace score::pmix {
@@ -184,7 +185,10 @@ TEST(PmixFlow, AScriptRunsWhereNoNodeHasPmix) {
   for (auto& node : cluster.nodes) {
     node = std::make_unique<TestNode>(TestNode::Options{.program = bare.program});
   }
-  ASSERT_TRUE(cluster.run(shell("sleep 0.5; test $SCORE_RANK != 0 || exit 3; exec sleep 1000")));
+  const std::string fence_is_over = bare.directory / "fence_is_over";
+  cluster.fence_ended = [&] { std::ofstream{fence_is_over}; };
+  const std::string wait = "until test -e " + fence_is_over + "; do sleep 0.05; done; ";
+  ASSERT_TRUE(cluster.run(shell(wait + "test $SCORE_RANK != 0 || exit 3; exec sleep 1000")));
   EXPECT_EQ(cluster.fences_done, 1U);
   EXPECT_EQ(abort_of(cluster), nullptr);
   EXPECT_EQ(cluster.nodes[0]->exit_of(0)->code(), 3);

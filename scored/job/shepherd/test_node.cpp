@@ -112,8 +112,10 @@ TestNode::~TestNode() {
   if (shepherd_ > 0) {
     // TERM: it takes its tasks with it.
     kill(shepherd_, SIGTERM);
-    if (!wait_ended()) kill(shepherd_, SIGKILL);
-    waitpid(shepherd_, nullptr, 0);
+    if (!wait_ended()) {
+      kill(shepherd_, SIGKILL);
+      waitpid(shepherd_, nullptr, 0);
+    }
   }
   unlink_socket();
   rmdir(directory_.c_str());
@@ -380,6 +382,7 @@ void TestCluster::merge_fences() {
       *message.mutable_key_values() += node->fences[fences_done].key_values();
     for (auto& node : nodes) node->send(message);
     ++fences_done;
+    fence_ended();
   }
 }
 

@@ -144,6 +144,7 @@ class TestCluster {
 
   std::vector<std::unique_ptr<TestNode>> nodes;
   std::function<bool(const wire::JobRelay&)> loses;  // messages that do not arrive; empty: none
+  std::function<void()> fence_ended = [] {};  // called after each fence
   std::size_t fences_done = 0;
   std::chrono::nanoseconds prepare_time{}, start_time{}, run_time{};
 
