@@ -3,6 +3,8 @@
 
 #include "gang/head/cluster_bench.hpp"
 
+#include <numeric>
+
 namespace score::gang {
 namespace {
 
@@ -286,6 +288,9 @@ TEST(Cluster, AJobThatLostAProcessForWantOfMemorySaysSo) {
     EXPECT_EQ(b.state(job), JobState::OutOfMemory);
     EXPECT_EQ(b.view(job).exit_code, code == 0 ? 137 : code);
     EXPECT_EQ(b.view(job).reasons.at(0), "node00: memory limit 64M exceeded");
+    const auto& ended = b.cluster.counters().jobs_ended;
+    EXPECT_EQ(ended.at(static_cast<std::size_t>(JobState::OutOfMemory)), 1U);
+    EXPECT_EQ(std::accumulate(ended.begin(), ended.end(), std::uint64_t{0}), 1U);
   }
 }
 

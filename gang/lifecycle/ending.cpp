@@ -218,7 +218,7 @@ void Ending::finish(Job& job, Step& step) {
   tables_.deadlines.clear(job.id);
   if (will_requeue(job)) return requeue(job, step);
   tables_.jobs.end(job, step);
-  ++tables_.counters.jobs_ended;
+  ++tables_.counters.jobs_ended.at(static_cast<std::size_t>(job.state));
   clear_attempt(job, step);
   leave_allocation(job, step);
 }

@@ -5,6 +5,7 @@
 #include "base/model/model.hpp"
 #include "base/time.hpp"
 
+#include <array>
 #include <vector>
 
 namespace score::gang {
@@ -66,7 +67,8 @@ struct ClusterCounters {
   std::uint64_t epochs = 0;         // timetables published
   std::uint64_t late_epochs = 0;    // reported late by a node
   std::uint64_t stale_reports = 0;  // about an attempt or node that is not, or no longer, ours
-  std::uint64_t jobs_started = 0, jobs_ended = 0;
+  std::uint64_t jobs_started = 0;
+  std::array<std::uint64_t, base::kJobStateWords.size()> jobs_ended{};  // [final JobState]
   std::uint64_t idle_left = 0, idle_returned = 0;  // jobs that left the timetable and came back
   std::uint64_t deadlocks = 0;                     // jobs that were found deadlocked
   std::uint64_t early_yields = 0;  // slices that ended early because no job was left in them

@@ -187,8 +187,12 @@ std::string metrics_text(const MetricsInput& input) {
       .distribution(input.job_waits);
   out.counter("scored_jobs_started_total", "Jobs that were started.")
       .value(static_cast<double>(input.counters.jobs_started));
-  out.counter("scored_jobs_ended_total", "Jobs that ended.")
-      .value(static_cast<double>(input.counters.jobs_ended));
+  auto ended = out.counter("scored_jobs_ended_total", "Jobs that ended, by final state.");
+  for (std::size_t state = 0; state < base::kJobStateWords.size(); ++state) {
+    if (!base::is_final(static_cast<base::JobState>(state))) continue;
+    ended.value(static_cast<double>(input.counters.jobs_ended[state]),
+                {{"state", std::string(base::kJobStateWords[state])}});
+  }
   out.counter("scored_deadlocks_total", "Jobs that were found deadlocked.")
       .value(static_cast<double>(input.counters.deadlocks));
   out.counter("scored_timetables_total", "Timetables published.")

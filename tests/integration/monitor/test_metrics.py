@@ -58,6 +58,8 @@ def test_metrics_of_head_and_nodes_are_clean(fresh):
         wait_until(lambda: ''.join(figure) in (text := scrape(head)) and value(text, *figure) > 0)
     assert node.ask('/').status == 404 and node.ask('/api/v1/snapshot').status == 404
     cluster.cancel_all()
+    wait_until(lambda: value(scrape(head), 'scored_jobs_ended_total', '{state="cancelled"}') == 2)
+    assert value(scrape(head), 'scored_jobs_ended_total', '{state="out-of-memory"}') == 0
 
 
 def test_prometheus_scrapes_the_cluster(few, web, tmp_path):
