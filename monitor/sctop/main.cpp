@@ -25,8 +25,8 @@ using Clock = std::chrono::steady_clock;
 using Seconds = std::chrono::duration<std::int64_t>;
 
 constexpr int kWaitMs = 1000;  // a resized terminal is drawn anew at the latest then
-// The slowest rate is a document each 10 s. While a head is away its screen stays.
-constexpr std::chrono::seconds kSilence{12};
+// A head that sends nothing for this long after the next document was due is reported as silent.
+constexpr std::chrono::seconds kMostDelay{2};
 
 struct Options {
   bool once = false;
@@ -89,14 +89,16 @@ void cancel(std::int64_t job, const Options& options) {
 
 class Live {
  public:
-  Live(DocumentSource& source, const Options& options) : source_(source), options_(options) {}
+  Live(DocumentSource& source, const Options& options)
+      : source_(source),
+        options_(options),
+        period_(1 / std::strtod(options.rate.c_str(), nullptr)) {}
 
   // Until the user leaves or the source ends; why it ended, or nothing.
   std::string run() {
     CursesScreen screen;
     while (!view_.done) {
-      const auto silence = Clock::now() - heard_;
-      view_.silent_s = silence < kSilence ? 0 : std::chrono::floor<Seconds>(silence).count();
+      view_.silent_s = silent_s();
       screen.show(render(model_, view_, screen.size()));
       pollfd waiting[] = {{STDIN_FILENO, POLLIN, 0},
                           {source_.descriptor(), POLLIN, 0},
@@ -118,6 +120,13 @@ class Live {
   }
 
  private:
+  // Returns 0 while documents come in time, and for a file, which has no rate.
+  [[nodiscard]] std::int64_t silent_s() const {
+    const auto silence = Clock::now() - heard_;
+    const bool is_silent = options_.input.empty() && silence > period_ + kMostDelay;
+    return is_silent ? std::chrono::floor<Seconds>(silence).count() : 0;
+  }
+
   bool take() {
     if (!source_.read()) {
       source_.read_messages();
@@ -141,6 +150,7 @@ class Live {
 
   DocumentSource& source_;
   const Options& options_;
+  std::chrono::duration<double> period_;  // of the documents
   Model model_;
   ViewState view_;
   Clock::time_point heard_ = Clock::now();

@@ -1,7 +1,9 @@
 """sctop in a real terminal: tmux draws it and presses its keys."""
 import json
+import os
 import re
 import shutil
+import signal
 import subprocess
 
 import pytest
@@ -196,3 +198,19 @@ def test_once_has_matrix_bars_and_switch_times(few):
     for slot, job in enumerate(jobs):
         assert re.search(rf'^[> ] slot {slot} +({job} +){{7}}{job}\s*$', text, re.MULTILINE), text
         assert re.search(rf'^ +{job} .*running', text, re.MULTILINE), text
+
+
+def test_a_head_that_stops_answering_is_reported(fresh, tmp_path):
+    cluster = fresh(2)
+    screen = Terminal(cluster, tmp_path / 'tmux')
+    try:
+        screen.shows('nodes 2/2')
+        head = cluster.daemon('head')['pid']
+        os.kill(head, signal.SIGSTOP)
+        try:
+            screen.shows(r'NO ANSWER FOR \d+ s')
+        finally:
+            os.kill(head, signal.SIGCONT)
+        screen.shows_no('NO ANSWER')
+    finally:
+        screen.close()
