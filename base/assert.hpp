@@ -1,7 +1,7 @@
 #pragma once
-// SCORE_ASSERT: for bugs in this project only. It is on in release builds and aborts; systemd
-// starts us again and running jobs survive that. Nothing a peer, a user or a file says may reach an
-// assert.
+// SCORE_ASSERT is for bugs of this project only. It is on in release builds and aborts the process;
+// systemd restarts it, and running jobs survive that. Input from a peer, a user or a file must
+// never reach an assert.
 
 #include <fmt/core.h>
 
@@ -10,13 +10,13 @@
 
 namespace score::inline base {
 
-// Writes one line to stderr and aborts. Called by SCORE_ASSERT.
+// Writes one line to stderr and aborts. SCORE_ASSERT calls it.
 [[noreturn]] void assert_failed(const char* condition, std::string_view context,
                                 const std::source_location& where);
 
 }  // namespace score::inline base
 
-// SCORE_ASSERT(condition) or SCORE_ASSERT(condition, "job={} state={}", job, state)
+// Use it as SCORE_ASSERT(condition) or SCORE_ASSERT(condition, "job={} state={}", job, state).
 #define SCORE_ASSERT(condition, ...)                                                              \
   (static_cast<bool>(condition) ? static_cast<void>(0)                                            \
                                 : ::score::assert_failed(#condition, fmt::format("" __VA_ARGS__), \

@@ -1,7 +1,7 @@
 #pragma once
-// Expected failures that base's own functions and small helpers of other folders name. A folder
-// with failures of its own has its own enum and category; the kernel's are errno values
-// (errno_code).
+// Errc lists the expected failures of base's own functions and of small helpers in other folders. A
+// folder with failures of its own has its own enum and category. Failures that the kernel reports
+// are errno values (errno_code).
 
 #include <system_error>
 
@@ -21,11 +21,11 @@ enum class Errc {
   Closed,         // the other side is gone
 };
 
-// The only instance; categories are compared by address.
+// Returns the only instance, because categories are compared by address.
 const std::error_category& errc_category() noexcept;
 std::error_code make_error_code(Errc code) noexcept;
 
-// An errno value as an error_code that compares with std::errc.
+// Returns an errno value as an error_code that compares with std::errc.
 inline std::error_code errno_code(int value) noexcept {
   return {value, std::generic_category()};
 }

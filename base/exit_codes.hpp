@@ -1,16 +1,16 @@
 #pragma once
 
-// What commands, daemons and jobs exit with when the code is not the program's own: 1 to 123 are
-// the program's, 128 + N means that signal N ended it. The same numbers as of env(1), timeout(1)
-// and shells.
+// These are the exit codes of commands, daemons and jobs when the code is not the program's own.
+// The codes 1 to 123 belong to the program, and 128 + N means that signal N ended it. env(1),
+// timeout(1) and shells use the same numbers.
 
 namespace score {
 inline namespace base {
 
 inline constexpr int kExitOk = 0;
 inline constexpr int kExitLimit = 124;          // a time limit of the job
-inline constexpr int kExitError = 125;          // an error of Scored or of the way it was called
-inline constexpr int kExitCannotExecute = 126;  // the program is there but cannot be executed
+inline constexpr int kExitError = 125;          // an error of Scored or of its command line
+inline constexpr int kExitCannotExecute = 126;  // the program exists but cannot be executed
 inline constexpr int kExitNotFound = 127;       // no such program
 inline constexpr int kExitInterrupted = 130;    // 128 + SIGINT
 

@@ -1,8 +1,8 @@
 #pragma once
-// Identifiers as types: a NodeId cannot be passed for a JobId, added to, or made from a number by
+// Identifiers are types: a NodeId cannot be passed for a JobId, added to, or made from a number by
 // accident. Raw integers appear only where a message is converted (proto/).
 //
-// base's names live in score::base, an inline namespace: other folders write JobId, or base::JobId
+// base's names are in score::base, an inline namespace. Other folders write JobId, or base::JobId
 // where that reads better.
 
 #include <fmt/format.h>
@@ -17,8 +17,9 @@
 
 namespace score::inline base {
 
-// A number with a meaning. Explicit both ways, ordered, hashable, formats as the number.
-// A default-constructed id is 0; see each alias for what 0 means.
+// An Id is a number with a meaning. Conversions are explicit in both directions; ids are ordered,
+// hashable and formatted as the number. A default-constructed id is 0; see each alias for the
+// meaning of 0.
 template <typename Tag, std::unsigned_integral Rep>
 class Id {
  public:
@@ -38,7 +39,7 @@ class Id {
 
 // A host running scored; index into the head's node table, from 0.
 using NodeId = Id<struct NodeTag, std::uint32_t>;
-// A parallel program as its user sees it; from 1, never used again. 0 is no job.
+// A parallel program as its user sees it; from 1, never reused. 0 is no job.
 using JobId = Id<struct JobTag, std::uint64_t>;
 // One process of a job, 0 .. size-1.
 using Rank = Id<struct RankTag, std::uint32_t>;
@@ -46,21 +47,22 @@ using Rank = Id<struct RankTag, std::uint32_t>;
 using SlotIndex = Id<struct SlotTag, std::uint32_t>;
 // Incarnation number: of a timetable or of a head. The larger one wins.
 using Epoch = Id<struct EpochTag, std::uint64_t>;
-// One try to run a job; a requeued job has several. Unique over the cluster's life. 0 is none.
+// One try to run a job; a requeued job has several. Unique over the cluster's life. 0 is no
+// attempt.
 using AttemptId = Id<struct AttemptTag, std::uint64_t>;
 // The kernel's uid and gid.
 using UserId = Id<struct UserTag, std::uint32_t>;
 using GroupId = Id<struct GroupTag, std::uint32_t>;
 
-// Names one submission, chosen at random by the client, so that a repeated call is recognised and
-// starts one job only. All zero is no id.
+// A RequestId identifies one submission. The client chooses it at random, so that a repeated call
+// is recognised and starts only one job. All zero is no id.
 struct RequestId {
   std::uint64_t high = 0;
   std::uint64_t low = 0;
 
-  // From the kernel's random source. Aborts if the kernel has none.
+  // Returns an id from the kernel's random source, and aborts if the kernel has none.
   static RequestId random();
-  // 32 hexadecimal digits, as to_string() gives; nothing else is accepted.
+  // Parses exactly 32 hexadecimal digits, as to_string() returns them.
   static std::optional<RequestId> parse(std::string_view text);
 
   [[nodiscard]] std::string to_string() const;
@@ -81,7 +83,7 @@ struct std::hash<score::Id<Tag, Rep>> {
 
 template <>
 struct std::hash<score::RequestId> {
-  // Random already: either half would do.
+  // The halves are already random, so either of them would do.
   std::size_t operator()(const score::RequestId& id) const noexcept { return id.high ^ id.low; }
 };
 

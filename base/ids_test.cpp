@@ -23,12 +23,12 @@ TEST(Id, FormatsAsItsNumber) {
   EXPECT_EQ(fmt::format("{:>4}", JobId(17)), "  17");
 }
 
-TEST(Id, HashesApart) {
+TEST(Id, DifferentIdsHashDifferently) {
   const std::unordered_set<NodeId> nodes = {NodeId(1), NodeId(2), NodeId(1)};
   EXPECT_EQ(nodes.size(), 2U);
 }
 
-TEST(RequestId, ComesBackFromItsText) {
+TEST(RequestId, RoundTripsThroughText) {
   const RequestId id{.high = 0x0123456789abcdef, .low = 0xf};
   EXPECT_EQ(id.to_string(), "0123456789abcdef000000000000000f");
   EXPECT_EQ(RequestId::parse(id.to_string()), id);

@@ -1,6 +1,6 @@
 #pragma once
-// A value that is the default one in most of many objects. It takes a pointer until it is changed.
-// Copies are deep. Asio-free, for `gang/` too.
+// Lazy holds a value that equals the default in most of many objects. It takes the space of a
+// pointer until it is changed. Copies are deep. It is free of Asio, so that `gang/` can use it.
 
 #include <memory>
 #include <utility>
@@ -21,18 +21,18 @@ class Lazy {
   Lazy& operator=(Lazy&&) noexcept = default;
   ~Lazy() = default;
 
-  // Valid until the next edit() or reset().
+  // The reference is valid until the next edit() or reset().
   const T& operator*() const { return value_ ? *value_ : none(); }
 
   const T* operator->() const { return &**this; }
 
-  // To change it.
+  // Returns the value for changes and allocates it if necessary.
   T& edit() {
     if (!value_) value_ = std::make_unique<T>();
     return *value_;
   }
 
-  // The default value again.
+  // Restores the default value.
   void reset() { value_.reset(); }
 
   friend bool operator==(const Lazy& a, const Lazy& b) { return *a == *b; }

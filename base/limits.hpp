@@ -1,7 +1,7 @@
 #pragma once
-// Every limit of the project by name. Where two belong together a static_assert says how. A queue
-// that is full and a request beyond a limit are refused with an error and counted; nothing grows
-// unseen. Asio-free and fmt-free: PM includes it.
+// This file names every limit of the project. Where two limits depend on each other, a
+// static_assert says how. A full queue or a request beyond a limit is rejected with an error and
+// counted, so that nothing grows unnoticed. It is free of Asio and fmt, because PM includes it.
 
 #include <chrono>
 #include <cstddef>
@@ -21,7 +21,7 @@ inline constexpr std::uint32_t kMaxNodes = 16'384;
 inline constexpr std::uint32_t kMaxCoresPerNode = 1'024;
 inline constexpr std::uint32_t kMaxTasksPerNode = 4'096;
 inline constexpr std::uint32_t kMaxTasksPerJob = 1U << 20;
-inline constexpr std::uint32_t kMaxTasksPerCore = 128;  // of one job, where they share it
+inline constexpr std::uint32_t kMaxTasksPerCore = 128;  // of one job, where they share cores
 static_assert(kMaxTasksPerCore <= kMaxTasksPerNode);
 inline constexpr std::size_t kMaxNodeNameBytes = 64;  // HOST_NAME_MAX of Linux
 inline constexpr std::size_t kMaxHostlistBytes = 256 * kKiB;
@@ -32,25 +32,25 @@ inline constexpr std::uint32_t kMaxActiveJobs = 65'536;
 inline constexpr std::uint32_t kMaxFinishedJobs = 1'000'000;
 inline constexpr std::uint32_t kMaxJobsPerNode = 256;
 inline constexpr std::size_t kMaxJobNameBytes = 256;
-inline constexpr std::size_t kMaxNodeFeatures = 64;     // that a node has
-inline constexpr std::size_t kMaxFeatures = 16;         // that a job asks for
-inline constexpr std::size_t kMaxGenericKinds = 16;     // of generic resources, of a node
-inline constexpr std::uint32_t kMaxGenericCount = 256;  // of one kind, of a node
+inline constexpr std::size_t kMaxNodeFeatures = 64;     // features of a node
+inline constexpr std::size_t kMaxFeatures = 16;         // features that a job requests
+inline constexpr std::size_t kMaxGenericKinds = 16;     // kinds of generic resources of a node
+inline constexpr std::uint32_t kMaxGenericCount = 256;  // units of one kind on a node
 // The limit of execve(2) on Linux for argv and envp together: each string counts with its
-// terminator and the pointer to it. In a message each string needs no more than that.
+// terminator and the pointer to it. A string in a message needs no more than that.
 inline constexpr std::size_t kMaxExecBytes = 6 * kMiB;
 inline constexpr std::size_t kExecBytesPerString = 9;
 inline constexpr std::size_t kMaxSpawnBytes = 1 * kMiB;     // words of programs that tasks start
-inline constexpr std::size_t kMaxSpawnWords = 64 * kKiB;    // likewise
+inline constexpr std::size_t kMaxSpawnWords = 64 * kKiB;    // number of these words
 inline constexpr std::size_t kMaxProgramsBytes = 1 * kMiB;  // a file that lists programs
-inline constexpr std::size_t kMaxScriptBytes = 512 * kKiB;  // of a batch job
-inline constexpr std::size_t kMaxLiveSteps = 256;           // of one job
+inline constexpr std::size_t kMaxScriptBytes = 512 * kKiB;  // script of a batch job
+inline constexpr std::size_t kMaxLiveSteps = 256;           // steps of one job
 inline constexpr std::size_t kMaxPathBytes = 4'096;         // PATH_MAX of Linux
 inline constexpr std::size_t kMaxGroups = 65'536;           // NGROUPS_MAX of Linux
 inline constexpr std::uint32_t kMinWeight = 1;
 inline constexpr std::uint32_t kDefaultWeight = 100;
 inline constexpr std::uint32_t kMaxWeight = 10'000;
-inline constexpr std::int32_t kMaxPriority = 1'000'000;  // two of them added are still a number
+inline constexpr std::int32_t kMaxPriority = 1'000'000;  // the sum of two does not overflow
 
 // --- Frames between daemons and clients ---
 inline constexpr std::size_t kMaxFrameBytes = 8 * kMiB;
@@ -70,7 +70,7 @@ inline constexpr std::uint32_t kMaxSlots = 64;
 inline constexpr std::uint32_t kDefaultUrgentSlots = 2;  // rows for urgent jobs, beyond the slots
 inline constexpr std::uint32_t kMaxUrgentSlots = 16;
 inline constexpr std::size_t kMaxSegmentsPerCycle = 4'096;
-// What a node reports of tasks that wait for messages.
+// Limits of a node's report about tasks that wait for messages.
 inline constexpr std::size_t kMaxTaskWaits = 32;
 inline constexpr std::size_t kMaxCallName = 32;
 static_assert(kMinQuantum < kDefaultQuantum && kDefaultQuantum < kMaxQuantum);
@@ -82,12 +82,13 @@ static_assert(kMaxSlots + kMaxUrgentSlots <= kMaxSegmentsPerCycle,
 
 // --- Reservations ---
 inline constexpr std::size_t kMaxReservations = 1'000;
-inline constexpr std::size_t kMaxReservationUsers = 1'000;  // and accounts
-inline constexpr nanoseconds kMinReservation = seconds(1);  // its length
+inline constexpr std::size_t kMaxReservationUsers = 1'000;  // accounts count too
+inline constexpr nanoseconds kMinReservation = seconds(1);  // length of a reservation
 inline constexpr nanoseconds kMaxReservation = std::chrono::hours(24 * 366);
 inline constexpr nanoseconds kMaxReservationAhead = std::chrono::hours(24 * 3'660);  // its start
 
-// Least notice of a new timetable on nodes where something runs; more with more nodes.
+// The least notice of a new timetable to nodes where something runs; it grows with the number of
+// nodes.
 inline constexpr nanoseconds kMinTimetableLead = milliseconds(4);
 // The launcher thaws everything max(two quanta, this) after the last sign of life of the node
 // daemon.
@@ -95,11 +96,11 @@ inline constexpr nanoseconds kMinThawLease = seconds(1);
 inline constexpr std::uint32_t kThawLeaseQuanta = 2;
 
 // --- Liveness: a node sends a heartbeat each period ---
-// docs/adr/0056.
+// The values are derived in docs/adr/0056.
 inline constexpr nanoseconds kHeartbeatPeriod = milliseconds(1'400);
-// The period while a viewer watches its samples, which are sent at the same wake-up.
+// The period while a viewer watches the node's samples, which are sent at the same wake-up.
 inline constexpr nanoseconds kWatchedHeartbeatPeriod = seconds(1);
-// Silence after which a node is suspect: it gets no new jobs.
+// A node is suspect after this silence: it gets no new jobs.
 inline constexpr nanoseconds kSuspectAfter = milliseconds(2'400);
 // A node whose connection broke has this long to reconnect before its jobs end.
 inline constexpr nanoseconds kReconnectGrace = seconds(3);
@@ -112,7 +113,7 @@ static_assert(kMinThawLease < kReconnectGrace, "a node's jobs run again before t
 inline constexpr nanoseconds kHandshakeDeadline = seconds(5);  // connect to authenticated
 inline constexpr nanoseconds kHeaderDeadline = seconds(5);     // first to last byte of a header
 inline constexpr nanoseconds kFrameDeadline = seconds(30);     // header to end of frame
-inline constexpr nanoseconds kWriteDeadline = seconds(30);     // a peer takes not one byte
+inline constexpr nanoseconds kWriteDeadline = seconds(30);     // a peer accepts no byte
 inline constexpr nanoseconds kRequestDeadline = seconds(30);   // a client waits for an answer
 inline constexpr nanoseconds kLaunchDeadline = seconds(10);    // all nodes have prepared a job
 inline constexpr nanoseconds kKillGrace = seconds(5);          // SIGTERM to kill
@@ -130,14 +131,14 @@ inline constexpr std::size_t kMaxConnectionsPerUser = 1'024;
 inline constexpr std::size_t kMaxLogins = 256;  // commands that one node daemon carries at a time
 inline constexpr std::size_t kMaxLoginsPerUser = 64;
 inline constexpr std::size_t kMaxUnauthenticated = 1'024;  // half-open, oldest closed first
-inline constexpr std::size_t kReservedDescriptors = 32;    // for killing jobs when all are used
+inline constexpr std::size_t kReservedDescriptors = 32;  // for killing jobs when others are used up
 inline constexpr std::size_t kMaxPeerQueueBytes = 64 * kMiB;
 inline constexpr std::size_t kMaxClientQueueBytes = 16 * kMiB;
-// Of all connections of one user together. From the first number on his requests wait and are not
-// read; the connection that would pass the second one is closed.
+// These limits hold for all connections of one user together. Beyond the first number the user's
+// requests wait and are not read; the connection that would exceed the second one is closed.
 inline constexpr std::size_t kUserQueueRoom = 16 * kMiB;
 inline constexpr std::size_t kMaxUserQueueBytes = 32 * kMiB;
-inline constexpr std::size_t kMaxUserRequestBytes = 16 * kMiB;  // that came and were not handled
+inline constexpr std::size_t kMaxUserRequestBytes = 16 * kMiB;  // received and not yet handled
 inline constexpr std::size_t kIoWindowBytes = 256 * kKiB;       // unacknowledged output of a stream
 inline constexpr std::size_t kIoChunkBytes = 32 * kKiB;
 inline constexpr std::size_t kMaxGroupCommit = 1'024;  // submissions in one transaction
@@ -148,13 +149,13 @@ static_assert(kUserQueueRoom + kMaxFrameBytes <= kMaxUserQueueBytes,
               "a request that may begin can be answered");
 static_assert(kMaxConnectionsPerUser < kMaxConnections, "one user cannot lock out the others");
 
-// Token bucket of each user's requests. One costs at least a token, and more if it keeps the thread
-// busy for longer: kRequestsPerSecond of the cheapest use half of it.
+// Token bucket of each user's requests. A request costs at least one token, and more if it keeps
+// the thread busy for longer: kRequestsPerSecond of the cheapest requests use half of the thread.
 inline constexpr double kRequestsPerSecond = 2'000;
 inline constexpr double kRequestBurst = 4'000;
 inline constexpr nanoseconds kTokenTime = std::chrono::microseconds(250);
-inline constexpr std::size_t kTokenBytes = 64 * kKiB;  // of a request
-inline constexpr int kMaxJobsAsked = 1'000;  // of one question; longer lists come in pages
+inline constexpr std::size_t kTokenBytes = 64 * kKiB;  // bytes of a request per token
+inline constexpr int kMaxJobsAsked = 1'000;            // per query; longer lists come in pages
 
 // --- PMI key-value exchange ---
 inline constexpr std::size_t kMaxPmiKeyBytes = 256;
@@ -166,7 +167,7 @@ static_assert(kMaxPmiKeyBytes + kMaxPmiValueBytes < kMaxPmiLineBytes, "a put fit
 // --- Text ---
 inline constexpr std::size_t kMaxConfigBytes = 1 * kMiB;
 inline constexpr std::size_t kMaxLogLineBytes = 4'096;    // PIPE_BUF: one write is one line
-inline constexpr std::size_t kMaxErrorTextBytes = 1'024;  // of an error sent to a peer
+inline constexpr std::size_t kMaxErrorTextBytes = 1'024;  // an error text sent to a peer
 static_assert(kMaxErrorTextBytes < kMaxLogLineBytes, "an error fits into a log line");
 
 }  // namespace score::inline base::limits

@@ -1,6 +1,6 @@
 #pragma once
 
-// One visitor for std::visit out of a lambda per alternative.
+// Overloaded makes one visitor for std::visit out of one lambda per alternative.
 
 namespace score {
 inline namespace base {

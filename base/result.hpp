@@ -1,16 +1,16 @@
 #pragma once
-// Result<T>: the answer of anything that can fail because of a peer, a user or the kernel.
+// Result<T> is the result of anything that can fail because of a peer, a user or the kernel.
 //
-//   Result<Config> load(const std::string& path) {
-//     auto text = read_file(path, kMaxConfigBytes);
-//     if (!text) return text.error().with_context("load {}", path);
-//     ...
-//     return fail(Errc::Malformed, "{}:{}: no value for {}", path, line, key);
-//     return fail(errno_code(errno), "open {}", path);
-//   }
+//    Result<Config> load(const std::string& path) {
+//      auto text = read_file(path, kMaxConfigBytes);
+//      if (!text) return text.error().with_context("cannot load {}", path);
+//      ...
+//      return fail(Errc::Malformed, "{}:{}: no value for {}", path, line, key);
+//      return fail(errno_code(errno), "cannot open {}", path);
+//    }
 //
-// Context is added going up, the code is never dropped. g++ 12 does not warn when the Result of a
-// co_await is dropped: bind it.
+// Each caller may add context; the code is never dropped. g++ 12 does not warn when the Result of a
+// co_await is dropped, so always bind it.
 
 #include "base/errc.hpp"
 
@@ -25,7 +25,7 @@
 
 namespace score::inline base {
 
-// What went wrong: a code for programs, a context for people. Copyable, cheap to move.
+// An Error has a code for programs and a context for people. It is copyable and cheap to move.
 class Error {
  public:
   explicit Error(std::error_code code, std::string context = {})
@@ -35,16 +35,18 @@ class Error {
 
   [[nodiscard]] const std::string& context() const { return context_; }
 
-  // The one line for people: "start job 7: exec ./a.out: No such file or directory".
+  // Returns the line for users: "cannot start job 7: cannot exec ./a.out: No such file or
+  // directory".
   [[nodiscard]] std::string message() const;
 
-  // The same code with "outer: " before the context.
+  // Returns the same code with "outer: " before the context.
   template <typename... Args>
   [[nodiscard]] Error with_context(fmt::format_string<Args...> format, Args&&... args) const {
     return wrapped(fmt::format(format, std::forward<Args>(args)...));
   }
 
-  // True for an enumerator of any module or of std::errc: error.is(Errc::NotFound).
+  // Returns true if the code equals an enumerator of any module or of std::errc:
+  // error.is(Errc::NotFound).
   template <typename Enum>
   [[nodiscard]] bool is(Enum value) const {
     return code_ == value;
@@ -59,7 +61,8 @@ class Error {
   std::string context_;
 };
 
-// code is an enumerator (Errc, another module's, std::errc) or an error_code.
+// Makes an error. `code` is an enumerator (Errc, an enum of a different module, std::errc) or an
+// error_code.
 template <typename... Args>
 [[nodiscard]] Error fail(std::error_code code, fmt::format_string<Args...> format, Args&&... args) {
   return Error(code, fmt::format(format, std::forward<Args>(args)...));
@@ -71,7 +74,7 @@ class [[nodiscard]] Result : public std::expected<T, Error> {
   using Base = std::expected<T, Error>;
   using Base::Base;
 
-  // A failure converts by itself: `return fail(...)`, `return other.error()`.
+  // A failure converts implicitly: `return fail(...)`, `return other.error()`.
   Result(Error error)  // NOLINT(google-explicit-constructor)
       : Base(std::unexpect, std::move(error)) {}
 };

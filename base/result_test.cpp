@@ -29,7 +29,7 @@ TEST(Result, CarriesAValueOrAnError) {
   EXPECT_FALSE(odd.error().is(Errc::TooLarge));
 }
 
-TEST(Result, GathersContextGoingUpAndKeepsTheCode) {
+TEST(Result, CallersAddContextAndKeepTheCode) {
   EXPECT_TRUE(check(2));
   const auto status = check(3);
   ASSERT_FALSE(status);
@@ -51,7 +51,7 @@ TEST(Result, MovesValuesThatCannotBeCopied) {
   EXPECT_EQ(*owned, 5);
 }
 
-TEST(Result, HoldsTextWithoutTakingItForAnError) {
+TEST(Result, TextIsAValueAndNotAnError) {
   const auto make = []() -> Result<std::string> { return "text"; };
   EXPECT_EQ(make().value(), "text");
 }
@@ -62,14 +62,14 @@ TEST(Error, WithoutContextIsItsCode) {
   EXPECT_EQ(fmt::format("{}", Error(Errc::Closed)), "closed by the other side");
 }
 
-TEST(Errc, HasAMessageForEveryValueAndForNone) {
+TEST(Errc, HasAMessageForEveryValue) {
   for (int value = 1; value <= static_cast<int>(Errc::Closed); ++value) {
     EXPECT_EQ(errc_category().message(value).find("unknown"), std::string::npos) << value;
   }
   EXPECT_EQ(errc_category().message(999), "unknown error 999");
 }
 
-TEST(AssertDeathTest, SaysWhatWasFalseAndTheContext) {
+TEST(AssertDeathTest, PrintsConditionAndContext) {
   EXPECT_DEATH(SCORE_ASSERT(1 == 2, "job={}", 7), "assertion failed: 1 == 2 at=.* job=7");
   EXPECT_DEATH(SCORE_ASSERT(false), "assertion failed: false");
 }

@@ -10,8 +10,8 @@ namespace score::inline base {
 
 namespace {
 
-// 0.`digits` x unit by Horner's rule from the last digit: exact but for the final rounding down.
-// Units are below 2^60.4, so ten of them fit 64 bits.
+// Computes 0.`digits` x unit by Horner's rule from the last digit. The result is exact but for the
+// final rounding down. Units are below 2^60.4, so ten times a unit fits into 64 bits.
 Result<std::uint64_t> scaled_fraction(std::string_view digits, std::uint64_t unit) {
   if (digits.empty()) return fail(Errc::Malformed, "no digit after the point");
   std::uint64_t value = 0;

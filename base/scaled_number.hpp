@@ -1,5 +1,5 @@
 #pragma once
-// The shared core of the size and duration parsers.
+// This function is shared by the size and duration parsers.
 
 #include "base/result.hpp"
 
@@ -8,8 +8,9 @@
 
 namespace score::inline base {
 
-// digits[.digits] times `unit` (at most 2^60), rounded down: "1.5" x 60 = 90. Errors: Malformed
-// (empty, no digit before or after the point, two points), TooLarge (does not fit 64 bits).
+// Returns digits[.digits] times `unit` (at most 2^60), rounded down: "1.5" x 60 = 90. Errors:
+// Malformed (empty, no digit before or after the point, two points), TooLarge (does not fit 64
+// bits).
 [[nodiscard]] Result<std::uint64_t> scaled_number(std::string_view number, std::uint64_t unit);
 
 }  // namespace score::inline base

@@ -28,7 +28,8 @@ std::size_t utf8_length(std::string_view text) {
 
 namespace {
 
-// C0, DEL, and C1 written as UTF-8: a terminal may act on any of them.
+// Control characters are C0, DEL, and C1 written as UTF-8, because a terminal may act on any of
+// them.
 bool is_control(std::string_view sequence) {
   const auto lead = static_cast<std::uint8_t>(sequence[0]);
   if (lead < 0x20 || lead == 0x7F) return true;
@@ -43,9 +44,9 @@ std::uint32_t code_point(std::string_view sequence) {
   return point;
 }
 
-// Marks that reorder, break or hide what is around them (Unicode 15: Bidi_Control, line and
-// paragraph separators, invisible format characters, tags). The joiners U+200C and U+200D stay:
-// Persian and Indic scripts are written with them.
+// Format characters reorder, break or hide the text around them (Unicode 15: Bidi_Control, line and
+// paragraph separators, invisible format characters, tags). The joiners U+200C and U+200D are
+// allowed, because Persian and Indic scripts need them.
 bool is_format(std::string_view sequence) {
   struct Range {
     std::uint32_t first, last;
@@ -81,8 +82,8 @@ void append_escaped(std::string& out, std::string_view bytes) {
   }
 }
 
-// Appends `text` made printable; characters of `also_escaped` get a backslash. If `out` would pass
-// max_bytes, it is cut between characters and ends in "...".
+// Appends `text` in printable form. Characters of `also_escaped` get a backslash. If `out` would
+// exceed max_bytes, it is cut between characters and ends in "...".
 void append_printable(std::string& out, std::string_view text, std::string_view also_escaped,
                       std::size_t max_bytes) {
   constexpr std::string_view kCut = "...";

@@ -1,5 +1,6 @@
 #pragma once
-// Small functions on text: strict numbers, splitting, and making text of others safe to print.
+// Provides small functions on text: strict numbers, splitting, and escaping untrusted text for
+// printing.
 
 #include "base/result.hpp"
 
@@ -11,8 +12,8 @@
 
 namespace score::inline base {
 
-// The whole of `text` as a decimal number: no sign for unsigned types, no blanks, nothing after it.
-// Errors: Errc::Malformed, Errc::TooLarge (does not fit T).
+// Parses the whole of `text` as a decimal number: no sign for unsigned types, no blanks, nothing
+// after it. Errors: Errc::Malformed, Errc::TooLarge (does not fit T).
 template <std::integral T>
 [[nodiscard]] Result<T> parse_number(std::string_view text) {
   T value{};
@@ -23,20 +24,23 @@ template <std::integral T>
   return value;
 }
 
-// The parts between separators, empty ones included; "" gives one empty part. Views into `text`.
+// Returns the parts between separators, including empty ones; "" has one empty part. The parts are
+// views into `text`.
 [[nodiscard]] std::vector<std::string_view> split(std::string_view text, char separator);
 
-// Without blanks, tabs and line ends at both ends. A view into `text`.
+// Returns the text without blanks, tabs and line ends at both ends. The result is a view into
+// `text`.
 [[nodiscard]] std::string_view trim(std::string_view text);
 
-// Text that may be printed to a terminal whatever it holds: control characters, including escape
-// sequences and C1 controls, marks that change the direction of writing or are invisible, and bytes
-// that are not UTF-8 become \n, \t or \xNN for each byte. Other UTF-8 and backslashes stay, so it
-// is for reading, not for parsing back. At most `max_bytes` bytes (at least 4) are given; what is
-// cut is marked by "...".
+// Returns text that is safe to print to a terminal. Control characters (including escape sequences
+// and C1 controls), marks that change the direction of writing or are invisible, and bytes that are
+// not UTF-8 become \n, \t or \xNN for each byte. Other UTF-8 and backslashes stay, so the result
+// cannot be parsed back. It has at most `max_bytes` bytes (at least 4); a text that was cut ends in
+// "...".
 [[nodiscard]] std::string escape_terminal(std::string_view text, std::size_t max_bytes = 4096);
 
-// A log value: as it is if it is plain ("a.out"), else quoted with escapes ("\"a b\"").
+// Returns a log value: unchanged if it is plain ("a.out"), otherwise quoted with escapes ("\"a
+// b\"").
 [[nodiscard]] std::string quote_value(std::string_view text, std::size_t max_bytes = 1024);
 
 }  // namespace score::inline base

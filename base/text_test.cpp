@@ -8,7 +8,7 @@
 namespace score {
 namespace {
 
-TEST(ParseNumber, TakesTheWholeTextOrNothing) {
+TEST(ParseNumber, ParsesTheWholeTextOrNothing) {
   EXPECT_EQ(parse_number<std::uint32_t>("4294967295").value(), 4294967295U);
   EXPECT_EQ(parse_number<int>("-5").value(), -5);
   for (const auto* text : {"", " 1", "1 ", "+1", "1x", "0x10", "1.0", "-"}) {
@@ -24,12 +24,12 @@ TEST(Split, KeepsEmptyParts) {
   EXPECT_EQ(split("", ',').size(), 1U);
 }
 
-TEST(Trim, CutsBlanksAtBothEnds) {
+TEST(Trim, RemovesBlanksAtBothEnds) {
   EXPECT_EQ(trim(" \ta b\r\n"), "a b");
   EXPECT_EQ(trim(" \n"), "");
 }
 
-TEST(EscapeTerminal, LetsNoControlThrough) {
+TEST(EscapeTerminal, EscapesControlCharacters) {
   EXPECT_EQ(escape_terminal("a\x1b[2Jb\n"), "a\\x1b[2Jb\\n");
   EXPECT_EQ(escape_terminal("\xc2\x9b"
                             "31m"),
@@ -41,7 +41,7 @@ TEST(EscapeTerminal, KeepsWellFormedTextOfOtherLanguages) {
   EXPECT_EQ(escape_terminal("並列 naïve 🚀"), "並列 naïve 🚀");
 }
 
-TEST(EscapeTerminal, LetsNoMarkReorderOrHideText) {
+TEST(EscapeTerminal, EscapesMarksThatReorderOrHideText) {
   EXPECT_EQ(escape_terminal("\u202egnp.exe"), "\\xe2\\x80\\xaegnp.exe");
   for (const char* mark :
        {"\u00ad", "\u061c", "\u180e", "\u200b", "\u200e", "\u200f", "\u2028", "\u2029", "\u202a",
@@ -62,7 +62,7 @@ TEST(EscapeTerminal, EscapesMalformedUtf8) {
   EXPECT_EQ(escape_terminal("\xe4\xb8"), "\\xe4\\xb8");           // cut off
 }
 
-TEST(EscapeTerminal, CutsBetweenCharactersAndSaysSo) {
+TEST(EscapeTerminal, CutsBetweenCharactersAndMarksIt) {
   EXPECT_EQ(escape_terminal("abcdef", 6), "abcdef");
   EXPECT_EQ(escape_terminal("abcdefg", 6), "abc...");
   EXPECT_EQ(escape_terminal("並列計算", 10), "並列...");
@@ -79,7 +79,7 @@ TEST(EscapeTerminal, IsPrintableAndBoundedForRandomBytes) {
   }
 }
 
-TEST(QuoteValue, QuotesWhatIsNotPlain) {
+TEST(QuoteValue, QuotesTextThatIsNotPlain) {
   EXPECT_EQ(quote_value("a.out"), "a.out");
   EXPECT_EQ(quote_value(""), "\"\"");
   EXPECT_EQ(quote_value("a b"), "\"a b\"");

@@ -17,7 +17,8 @@ struct Unit {
   std::uint64_t ns;
 };
 
-// Falling, as parse_units and format_duration need it. Names are matched whole.
+// The units are in descending order, as parse_units and format_duration need it. Names are matched
+// whole.
 constexpr std::array<Unit, 7> kUnits = {{{"d", 86'400'000'000'000},
                                          {"h", 3'600'000'000'000},
                                          {"m", 60'000'000'000},
@@ -46,7 +47,7 @@ Result<Duration> to_duration(std::uint64_t ns) {
   return Duration(static_cast<Duration::rep>(ns));
 }
 
-// "1h30m": numbers with units, each unit smaller than the one before.
+// Parses numbers with units such as "1h30m"; each unit is smaller than the one before.
 Result<Duration> parse_units(std::string_view text) {
   std::uint64_t sum = 0;
   std::size_t next_unit = 0;
@@ -67,10 +68,10 @@ Result<Duration> parse_units(std::string_view text) {
   return to_duration(sum);
 }
 
-// "D-HH:MM:SS", "HH:MM:SS" or "MM:SS".
+// Parses "D-HH:MM:SS", "HH:MM:SS" or "MM:SS".
 Result<Duration> parse_colons(std::string_view text) {
   const Error malformed = fail(Errc::Malformed, "duration: use [[D-]HH:]MM:SS");
-  std::uint64_t total = 0;  // in the unit of the field read last
+  std::uint64_t total = 0;  // in the unit of the field that was read last
   const auto dash = text.find('-');
   const bool has_days = dash != text.npos;
   if (has_days) {

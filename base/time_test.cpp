@@ -7,7 +7,7 @@
 namespace score {
 namespace {
 
-TEST(ParseDuration, KnowsUnitsAndTheirSums) {
+TEST(ParseDuration, ReadsUnitsAndTheirSums) {
   EXPECT_EQ(parse_duration("250us").value(), 250us);
   EXPECT_EQ(parse_duration("50ms").value(), 50ms);
   EXPECT_EQ(parse_duration("30s").value(), 30s);
@@ -20,14 +20,14 @@ TEST(ParseDuration, KnowsUnitsAndTheirSums) {
   EXPECT_EQ(parse_duration("0").value(), 0s);
 }
 
-TEST(ParseDuration, KnowsClockForms) {
+TEST(ParseDuration, ReadsClockForms) {
   EXPECT_EQ(parse_duration("01:02:03").value(), 1h + 2min + 3s);
   EXPECT_EQ(parse_duration("100:00:00").value(), 100h);
   EXPECT_EQ(parse_duration("90:30").value(), 90min + 30s);
   EXPECT_EQ(parse_duration("1-02:03:04").value(), 26h + 3min + 4s);
 }
 
-TEST(ParseDuration, TakesABareNumberOnlyWhereAsked) {
+TEST(ParseDuration, AcceptsABareNumberOnlyWhereAllowed) {
   EXPECT_TRUE(parse_duration("5").error().is(Errc::Malformed));
   EXPECT_EQ(parse_duration("5", BareNumber::Minutes).value(), 5min);
   EXPECT_EQ(parse_duration("5", BareNumber::Seconds).value(), 5s);
@@ -35,7 +35,7 @@ TEST(ParseDuration, TakesABareNumberOnlyWhereAsked) {
   EXPECT_EQ(parse_duration("1.5", BareNumber::Minutes).value(), 90s);
 }
 
-TEST(ParseDuration, RefusesEverythingElse) {
+TEST(ParseDuration, RejectsEverythingElse) {
   for (const auto* text :
        {"",     "s",       "-1s",    "1 s",        " 1s",     "1x", "1m1h",      "1s1s",
         "1.s",  ".5s",     "1..2s",  "1sec",       "1:2:3:4", ":",  "1:",        ":1",
@@ -44,7 +44,7 @@ TEST(ParseDuration, RefusesEverythingElse) {
   }
 }
 
-TEST(ParseDuration, RefusesWhatDoesNotFit) {
+TEST(ParseDuration, RejectsTooLargeDurations) {
   for (const auto* text : {"300y", "106752d", "99999999999999999999s", "9223372036854775808ns",
                            "4000000000-00:00:00"}) {
     EXPECT_FALSE(parse_duration(text)) << text;
@@ -65,7 +65,7 @@ TEST(ParseDuration, SurvivesRandomText) {
   }
 }
 
-TEST(FormatDuration, IsExactAndComesBack) {
+TEST(FormatDuration, IsExactAndRoundTrips) {
   EXPECT_EQ(format_duration(100ms), "100ms");
   EXPECT_EQ(format_duration(1500ms), "1500ms");
   EXPECT_EQ(format_duration(90s), "1m30s");
@@ -80,7 +80,7 @@ TEST(FormatDuration, IsExactAndComesBack) {
   EXPECT_EQ(parse_duration(format_duration(Duration::max())).value(), Duration::max());
 }
 
-TEST(FormatDuration, ShowsTheSmallestValue) {
+TEST(FormatDuration, PrintsTheSmallestValue) {
   EXPECT_EQ(format_duration(Duration::min()), "-9223372036854775808ns");
 }
 

@@ -17,7 +17,7 @@ constexpr std::uint64_t unit_bytes(std::size_t power) {
   return std::uint64_t{1} << (10 * power);
 }
 
-// What the suffix multiplies by; 0 if it is none.
+// Returns the factor of the suffix, or 0 if it is not a suffix.
 std::uint64_t suffix_unit(std::string_view suffix) {
   if (suffix.empty() || suffix == "B" || suffix == "b") return 1;
   const auto upper = static_cast<char>(std::toupper(static_cast<unsigned char>(suffix[0])));
@@ -60,7 +60,7 @@ std::string human_bytes(Bytes bytes) {
   const std::uint64_t whole = bytes.value() / unit_bytes(power);
   const std::uint64_t rest = bytes.value() % unit_bytes(power);
   const char letter = kLetters[power - 1];
-  // rest < 2^60, so rest / 1024 * 10 does not overflow.
+  // rest is below 2^60, so rest / 1024 * 10 does not overflow.
   const std::uint64_t tenth = (rest / 1024) * 10 / (unit_bytes(power) / 1024);
   if (whole >= 100 || tenth == 0) return fmt::format("{}{}", whole, letter);
   return fmt::format("{}.{}{}", whole, tenth, letter);

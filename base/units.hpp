@@ -1,5 +1,5 @@
 #pragma once
-// Quantities of memory and data as a type.
+// Defines quantities of memory and data as a type.
 
 #include "base/result.hpp"
 
@@ -14,9 +14,9 @@
 
 namespace score::inline base {
 
-// A number of bytes. Explicit both ways. Arithmetic saturates at 0 and at max(): sums of what users
-// ask for cannot wrap round to something small, and memory that is over-reserved shows as none
-// free.
+// Bytes is a number of bytes. Conversions are explicit in both directions. Arithmetic saturates at
+// 0 and at max(), so that a sum of user requests cannot wrap around to a small number, and
+// over-reserved memory shows as no free memory.
 class Bytes {
  public:
   constexpr Bytes() = default;
@@ -72,14 +72,16 @@ constexpr Bytes operator""_GiB(unsigned long long n) {
 
 }  // namespace literals
 
-// "4096", "64K", "512M", "1.5G", "2T"; an optional "B" or "iB" follows the letter; powers of 1024;
-// capitals or not. Errors: Malformed, TooLarge (does not fit 64 bits).
+// Parses "4096", "64K", "512M", "1.5G" or "2T", in powers of 1024. An optional "B" or "iB" follows
+// the letter; upper and lower case are equal. Errors: Malformed, TooLarge (does not fit 64 bits).
 [[nodiscard]] Result<Bytes> parse_bytes(std::string_view text);
 
-// Exact, in the largest unit that divides: "512M", "1536M", "100". parse_bytes gives it back.
+// Returns the exact size in the largest unit that divides it: "512M", "1536M", "100". parse_bytes
+// reads it back.
 [[nodiscard]] std::string format_bytes(Bytes bytes);
 
-// For people, about three digits, rounded down: "1.5G", "23.4G", "118M", "999".
+// Returns the size for people with about three digits, rounded down: "1.5G", "23.4G", "118M",
+// "999".
 [[nodiscard]] std::string human_bytes(Bytes bytes);
 
 }  // namespace score::inline base

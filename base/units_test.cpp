@@ -15,7 +15,7 @@ TEST(Bytes, SaturatesInsteadOfWrapping) {
   EXPECT_EQ(Bytes::max() * 0, 0_B);
 }
 
-TEST(ParseBytes, KnowsTheUsualUnits) {
+TEST(ParseBytes, ReadsTheUsualUnits) {
   EXPECT_EQ(parse_bytes("0").value(), 0_B);
   EXPECT_EQ(parse_bytes("4096").value(), 4_KiB);
   EXPECT_EQ(parse_bytes("512M").value(), 512_MiB);
@@ -31,7 +31,7 @@ TEST(ParseBytes, KnowsTheUsualUnits) {
   EXPECT_EQ(parse_bytes("15E").value(), 15 * (1024 * 1024) * (1024 * 1_GiB) * 1);
 }
 
-TEST(ParseBytes, RefusesEverythingElse) {
+TEST(ParseBytes, RejectsEverythingElse) {
   for (const auto* text : {"", "G", "-1", "+1", " 1", "1 G", "1X", "1Gi", "1GG", "1.G", ".5G",
                            "1..5G", "1.5.5G", "0x10", "1e3", "1.-5G"}) {
     EXPECT_TRUE(parse_bytes(text).error().is(Errc::Malformed)) << text;
@@ -41,7 +41,7 @@ TEST(ParseBytes, RefusesEverythingElse) {
   }
 }
 
-TEST(FormatBytes, IsExactAndComesBack) {
+TEST(FormatBytes, IsExactAndRoundTrips) {
   EXPECT_EQ(format_bytes(512_MiB), "512M");
   EXPECT_EQ(format_bytes(1536_MiB), "1536M");
   EXPECT_EQ(format_bytes(0_B), "0");

@@ -1,5 +1,6 @@
 #pragma once
-// The one decoder of UTF-8, for text that is escaped, cut or made valid. It is in base/text.cpp.
+// This is the only decoder of UTF-8. It serves text that is escaped, cut or made valid. The
+// implementation is in base/text.cpp.
 
 #include <cstddef>
 #include <string_view>

@@ -1,12 +1,12 @@
-// Build tool: turns the annotations of the .proto files into C++ (the enumerations FrameType and
-// Role, the table of rules) and into the permission table for people. It alone uses the full
-// protobuf runtime; programs see only what it wrote.
+// This build tool turns the annotations of the .proto files into C++: the enumerations FrameType
+// and Role, and the table of rules. Only this tool uses the full protobuf runtime; programs use
+// only its output.
 //
-//   score_generate_table DESCRIPTOR_SET FRAMES_INC
+//    score_generate_table DESCRIPTOR_SET FRAMES_INC
 //
-// It refuses what would leave a hole: a message that opens a frame without an annotation, two
-// frames of one number, a frame without permitted senders. A top-level message opens a frame unless
-// another message has it as a field.
+// It rejects everything that would leave a hole: a message that opens a frame without an
+// annotation, two frames with the same number, a frame without permitted senders. A top-level
+// message opens a frame unless it is the type of a field in a message.
 
 #include "proto/options.pb.h"
 
@@ -37,7 +37,7 @@ struct FrameMessage {
   std::exit(1);
 }
 
-// OTHER_USER -> OtherUser
+// Converts OTHER_USER to OtherUser.
 std::string pascal_case(const std::string& name) {
   std::string out;
   bool word_starts = true;
@@ -58,7 +58,7 @@ void collect_field_types(const pb::DescriptorProto& message, std::set<std::strin
   for (const auto& nested : message.nested_type()) collect_field_types(nested, types);
 }
 
-// Every message of our files that opens a frame, by number.
+// Collects every message of our files that opens a frame, by number.
 std::map<std::uint32_t, FrameMessage> collect_frames(const pb::FileDescriptorSet& files) {
   std::set<std::string> used_as_field;
   for (const auto& file : files.file()) {

@@ -1,11 +1,11 @@
-# Code made from the .proto files: the messages (lite runtime), the frame table, and the tool that
-# makes the table. All of it goes to the build tree, under gen/proto so that sources include
+# Generates code from the .proto files: the messages (lite runtime), the frame table, and the tool
+# that makes the table. All of it goes to the build tree, under gen/proto, so that sources include
 # "proto/client.pb.h" and "proto/frames.inc".
 find_package(Protobuf REQUIRED)
 
 set(SCORE_PROTO_FILES common client node shepherd control heads)
 set(proto_gen ${CMAKE_CURRENT_BINARY_DIR}/gen)
-# Another program's format: no frames in it.
+# This file is the format of a different program and has no frames.
 set(SCORE_FOREIGN_FILES perfetto)
 set(proto_full ${CMAKE_CURRENT_BINARY_DIR}/full)
 file(MAKE_DIRECTORY ${proto_gen}/proto ${proto_full}/proto)
@@ -42,7 +42,7 @@ add_custom_command(
   COMMENT "protoc"
   VERBATIM)
 
-# -w: the warnings are for code people write. SYSTEM: the same for its headers.
+# -w is set because warnings are for hand-written code. SYSTEM does the same for its headers.
 add_executable(score_generate_table generate_table.cpp ${proto_full}/proto/options.pb.cc)
 target_link_libraries(score_generate_table PRIVATE score_options protobuf::libprotobuf)
 target_include_directories(score_generate_table SYSTEM PRIVATE ${proto_full})
@@ -57,7 +57,8 @@ add_custom_command(
   COMMENT "frame table"
   VERBATIM)
 
-# The lite runtime, static if SCORE_STATIC_LIBS (see cmake/options.cmake) and there.
+# Links the lite runtime, statically if SCORE_STATIC_LIBS is set (see cmake/options.cmake) and the
+# library exists.
 add_library(score_protobuf_lite INTERFACE)
 find_library(PROTOBUF_LITE_STATIC libprotobuf-lite.a)
 if(SCORE_STATIC_LIBS AND PROTOBUF_LITE_STATIC)

@@ -1,5 +1,6 @@
 #pragma once
-// Sleeps until a deadline, or less long if an earlier one is set meanwhile.
+// An Alarm sleeps until a deadline. It ends the sleep earlier if an earlier deadline is set in the
+// meantime.
 
 #include "base/async/asio.hpp"
 #include "base/async/clock.hpp"
@@ -11,19 +12,19 @@ namespace score::inline base {
 
 class Alarm {
  public:
-  // Both must outlive it.
+  // Both `io` and `clock` must outlive the alarm.
   Alarm(asio::io_context& io, Clock& clock) : Alarm(io.get_executor(), clock) {}
 
   Alarm(asio::any_io_executor io, Clock& clock) : clock_(clock), wake_(std::move(io), 1) {}
 
-  // Ends a sleep that would last longer.
+  // Ends a sleep that would last longer than `deadline`.
   void at(std::optional<TimePoint> deadline) {
     if (!deadline || !until_ || *until_ <= *deadline) return;
     wake();
   }
 
-  // Ends a sleep, so that the sleeper looks for its deadline anew; which is later, as a rule. Worth
-  // it while the program is awake: the sleep would end for nothing.
+  // Ends a sleep, so that the sleeper computes its deadline again, which is usually later. Call it
+  // while the program is awake anyway: otherwise the sleep would end for nothing.
   void again() {
     if (until_) wake();
   }
@@ -41,7 +42,7 @@ class Alarm {
   }
 
   Clock& clock_;
-  std::optional<TimePoint> until_;  // of the sleep, unless it ends now
+  std::optional<TimePoint> until_;  // end of the sleep; empty once it has been woken
   asio::experimental::channel<void(boost::system::error_code)> wake_;
 };
 

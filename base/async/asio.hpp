@@ -1,9 +1,9 @@
 #pragma once
-// The parts of Boost.Asio this project uses, and nothing more. Include this instead of
-// <boost/asio...>: the whole library costs twice the compile time. Everything that is not a
-// template is compiled once, in asio_impl.cpp (BOOST_ASIO_SEPARATE_COMPILATION).
+// Includes the parts of Boost.Asio that this project uses, and nothing more. Include this header
+// instead of <boost/asio...>, because the whole library costs twice the compile time. Everything
+// that is not a template is compiled once, in asio_impl.cpp (BOOST_ASIO_SEPARATE_COMPILATION).
 //
-// co_spawn is not here on purpose: tasks are started with TaskGroup::spawn
+// co_spawn is left out on purpose: tasks are started with TaskGroup::spawn
 // (base/async/task_group.hpp).
 
 #include <boost/asio/any_io_executor.hpp>
@@ -32,7 +32,8 @@ namespace score::inline base {
 
 namespace asio = boost::asio;
 
-// `auto [ec, n] = co_await socket.async_read_some(buffer, score::kNoThrow);`
+// With this token an operation returns its error code instead of throwing: `auto [ec, n] = co_await
+// socket.async_read_some(buffer, score::kNoThrow);`
 inline constexpr auto kNoThrow = asio::as_tuple(asio::use_awaitable);
 
 }  // namespace score::inline base

@@ -1,6 +1,6 @@
 #pragma once
-// Asio's stream sockets of any family in one type; apart from base/async/asio.hpp because few need
-// them.
+// Includes Asio's stream sockets of any family in one type. This is separate from
+// base/async/asio.hpp because few files need them.
 
 #include "base/async/asio.hpp"
 

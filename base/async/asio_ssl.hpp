@@ -1,6 +1,6 @@
 #pragma once
-// Asio's TLS streams; apart from base/async/asio.hpp because few need them. Their code is compiled
-// once, in asio_ssl_impl.cpp.
+// Includes Asio's TLS streams. This is separate from base/async/asio.hpp because few files need
+// them. Their code is compiled once, in asio_ssl_impl.cpp.
 
 #include "base/async/asio.hpp"
 

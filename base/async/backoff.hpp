@@ -1,6 +1,7 @@
 #pragma once
-// Waiting times between tries: doubling with jitter, so that 4,096 nodes that lost the head at one
-// instant do not come back at one instant. Asio-free; the caller sleeps.
+// Backoff computes the pauses between retries. They double and have jitter, so that 4,096 nodes
+// that lost the head at the same instant do not reconnect at the same instant. It is free of Asio;
+// the caller sleeps.
 
 #include "base/time.hpp"
 
@@ -12,12 +13,12 @@ namespace score::inline base {
 
 class Backoff {
  public:
-  // 0 < min <= max. The seed should differ between nodes.
+  // Requires 0 < min <= max. The seed should differ between nodes.
   Backoff(Duration min, Duration max, std::uint64_t seed)
       : min_(min), max_(max), ceiling_(min), random_(seed) {}
 
-  // A time between half the ceiling and the ceiling; the ceiling starts at min and doubles up to
-  // max.
+  // Returns a time between half the ceiling and the ceiling. The ceiling starts at min and doubles
+  // with each call up to max.
   Duration next() {
     std::uniform_int_distribution<Duration::rep> pick(ceiling_.count() / 2, ceiling_.count());
     const Duration wait(pick(random_));
@@ -25,7 +26,7 @@ class Backoff {
     return wait;
   }
 
-  // After a success.
+  // Resets the ceiling to min. Call it after a success.
   void reset() { ceiling_ = min_; }
 
  private:

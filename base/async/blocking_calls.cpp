@@ -1,5 +1,5 @@
-// The threads are detached: each holds the state that it shares with the loop, and looks whether
-// the loop is still there before it answers.
+// The threads are detached. Each one holds the state that it shares with the loop, and checks
+// whether the loop still exists before it posts its result.
 #include "base/async/blocking_calls.hpp"
 
 #include <condition_variable>

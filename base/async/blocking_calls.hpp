@@ -1,7 +1,7 @@
 #pragma once
-// Calls that may block for as long as they like, such as questions to the directory of users: on
-// threads of their own, so that the loop goes on. A call that hangs holds one of the threads and
-// nothing else, not even the end of the process.
+// BlockingCalls runs calls that may block for any time, such as lookups in the directory of users,
+// on separate threads, so that the loop goes on. A call that hangs holds one of these threads and
+// nothing else; it does not even delay the end of the process.
 
 #include "base/async/asio.hpp"
 
@@ -13,15 +13,15 @@ namespace score::inline base {
 
 class BlockingCalls {
  public:
-  // io must outlive it. threads > 0; they are made at the first call.
+  // `io` must outlive this object. `threads` > 0; the threads are created at the first call.
   BlockingCalls(asio::io_context& io, std::size_t threads);
-  // Forgets the calls that wait. One that hangs ends its thread when it returns.
+  // Drops the calls that wait. A call that hangs ends its thread when it returns.
   ~BlockingCalls();
   BlockingCalls(const BlockingCalls&) = delete;
   BlockingCalls& operator=(const BlockingCalls&) = delete;
 
-  // `work` on one of the threads, as soon as one is free; then `done` in the loop. `work` must not
-  // touch what the loop uses, nor throw.
+  // Runs `work` on one of the threads as soon as one is free, then `done` in the loop. `work` must
+  // neither touch what the loop uses nor throw.
   void run(std::function<void()> work, std::function<void()> done);
 
  private:

@@ -10,10 +10,10 @@
 namespace score {
 namespace {
 
-constexpr std::chrono::seconds kLong{120};  // only a fault takes it
+constexpr std::chrono::seconds kLong{120};  // reached only in case of a fault
 
-// `done` of a call that has not come back keeps nothing else waiting.
-TEST(BlockingCalls, AnswersInTheLoopWhileAnotherCallHangs) {
+// A call that has not returned does not delay the completion of other calls.
+TEST(BlockingCalls, CallsCompleteWhileOneHangs) {
   asio::io_context io(1);
   BlockingCalls calls(io, 2);
   const auto release = std::make_shared<std::promise<void>>();
@@ -36,7 +36,7 @@ TEST(BlockingCalls, AnswersInTheLoopWhileAnotherCallHangs) {
   while (!has_hung_one_answered) ASSERT_GT(io.run_one_for(kLong), 0u);
 }
 
-TEST(BlockingCalls, MayEndBeforeItsCalls) {
+TEST(BlockingCalls, MayBeDestroyedBeforeItsCallsReturn) {
   const auto release = std::make_shared<std::promise<void>>();
   const auto released = std::make_shared<std::shared_future<void>>(release->get_future());
   const auto begun = std::make_shared<std::promise<void>>();

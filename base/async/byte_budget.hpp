@@ -1,6 +1,7 @@
 #pragma once
-// Bytes that one user's connections hold in this process: what came for us and was not handled, or
-// what waits until a peer reads it. Pure; one thread. A share is counted as long as it lives.
+// A ByteBudget counts the bytes that one user's connections hold in this process: input that has
+// not been handled yet, or output that a peer has not read yet. It is pure and for one thread. A
+// share counts as long as it lives.
 
 #include <cstddef>
 #include <memory>
@@ -10,7 +11,8 @@ namespace score::inline base {
 
 class ByteBudget {
  public:
-  // From `room` bytes on no new work should begin; beyond `most` nothing is taken. room <= most.
+  // No new work should begin once `room` bytes are in use; nothing beyond `most` bytes is accepted.
+  // Requires room <= most.
   constexpr ByteBudget(std::size_t room, std::size_t most) : room_(room), most_(most) {}
 
   ByteBudget(const ByteBudget&) = delete;
@@ -18,7 +20,7 @@ class ByteBudget {
 
   [[nodiscard]] bool has_room() const { return used_ < room_; }
 
-  // One that is larger than the whole budget is taken if there is nothing else.
+  // An item larger than the whole budget is accepted only if the budget is empty.
   [[nodiscard]] bool may_add(std::size_t bytes) const {
     return used_ == 0 || (used_ <= most_ && bytes <= most_ - used_);
   }
@@ -33,7 +35,8 @@ class ByteBudget {
   std::size_t used_ = 0;
 };
 
-// What one holder has of a budget. Without a budget it only remembers its size.
+// A ByteShare is the part of a budget that one holder uses. Without a budget it only stores its
+// size.
 class ByteShare {
  public:
   ByteShare() = default;
@@ -48,7 +51,7 @@ class ByteShare {
 
   ~ByteShare() { set(0); }
 
-  // What is held moves from the old budget to this one.
+  // Moves the bytes that this share holds from its old budget to `budget`.
   void charge_to(std::shared_ptr<ByteBudget> budget) {
     const std::size_t held = bytes_;
     set(0);

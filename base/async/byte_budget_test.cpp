@@ -23,14 +23,14 @@ TEST(ByteBudget, CountsSharesAsLongAsTheyLive) {
   EXPECT_EQ(budget->used(), 0u);
 }
 
-TEST(ByteBudget, TakesOneThatIsTooLargeOnlyAlone) {
+TEST(ByteBudget, AcceptsAnOversizeItemOnlyAlone) {
   const auto budget = std::make_shared<ByteBudget>(100, 200);
   EXPECT_TRUE(budget->may_add(1'000));
   const ByteShare small(budget, 1);
   EXPECT_FALSE(budget->may_add(1'000));
 }
 
-TEST(ByteBudget, MovesWhatIsHeldToAnotherBudget) {
+TEST(ByteBudget, ChargeToMovesHeldBytes) {
   const auto first = std::make_shared<ByteBudget>(100, 200);
   const auto second = std::make_shared<ByteBudget>(100, 200);
   ByteShare share(nullptr, 50);
@@ -41,7 +41,7 @@ TEST(ByteBudget, MovesWhatIsHeldToAnotherBudget) {
   EXPECT_EQ(second->used(), 50u);
 }
 
-TEST(ByteBudget, IsTheSumOfAllSharesWhateverTheyDo) {
+TEST(ByteBudget, AlwaysEqualsTheSumOfItsShares) {
   for (unsigned seed = 0; seed < 50; ++seed) {
     std::mt19937 random(seed);
     const auto budget = std::make_shared<ByteBudget>(1'000, 2'000);

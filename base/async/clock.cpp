@@ -2,9 +2,10 @@
 
 #include <memory>
 
-// SimClock does not use Asio timers on a clock of its own: the reactor looks at such timers only
+// SimClock does not use Asio timers on its own clock, because the reactor checks such timers only
 // when its real timer descriptor fires. A sleeper is an ordinary timer set to infinity, which is
-// cancelled when its time has come. A wait that is cancelled from outside leaves the map by itself.
+// cancelled when its time has come. A wait that is cancelled from outside removes itself from the
+// map.
 
 namespace score::inline base {
 
@@ -23,7 +24,8 @@ asio::awaitable<void> SimClock::sleep_until(TimePoint time) {
     if (!s->is_due) sleepers_.erase(place);
   };
   const std::unique_ptr<Sleeper, decltype(leave)> guard(&sleeper, leave);
-  // Ends with operation_aborted in any case: a timer at infinity only ends by being cancelled.
+  // A timer at infinity ends only when it is cancelled, so the wait always returns
+  // operation_aborted.
   const auto [error] = co_await sleeper.timer.async_wait(kNoThrow);
   if (!sleeper.is_due) throw boost::system::system_error(error);
 }

@@ -69,8 +69,8 @@ void TaskGroup::cancel() {
 asio::awaitable<void> TaskGroup::stop() {
   stopping_ = true;
   cancel();
-  // The caller may be cancelled itself, and must wait all the same: no exception at its co_await,
-  // and a wait that is cut short is repeated.
+  // The caller may itself be cancelled, and must wait nevertheless. So no exception is thrown at
+  // its co_await, and a wait that is cut short is repeated.
   const bool throws = co_await asio::this_coro::throw_if_cancelled();
   co_await asio::this_coro::throw_if_cancelled(false);
   while (!tasks_.empty()) {
@@ -84,7 +84,7 @@ namespace detail {
 void run_group(asio::io_context& io, TaskGroup& group) {
   io.restart();
   while (!group.empty()) {
-    // A task that waits keeps the io_context busy, so it cannot run dry by itself.
+    // A task that waits keeps the io_context busy, so it cannot run out of work.
     SCORE_ASSERT(io.run_one() > 0, "the io_context was stopped under a task");
   }
 }

@@ -1,8 +1,10 @@
 #pragma once
-// Background tasks that somebody waits for. The only caller of co_spawn in the project.
+// A TaskGroup owns background tasks and waits for their end. It is the only caller of co_spawn in
+// the project.
 //
-// A service has a TaskGroup, start() spawns into it, stop() is `co_await tasks_.stop()`. A group
-// that is destroyed with a task in it is a bug and asserts. One thread: that of the executor.
+// A service has a TaskGroup; start() spawns into it, and stop() is `co_await tasks_.stop()`.
+// Destroying a group that still has a task is a bug and asserts. A group is used only on the thread
+// of its executor.
 
 #include "base/async/asio.hpp"
 
@@ -16,13 +18,13 @@
 
 namespace score::inline base {
 
-// what() of an exception, for log lines.
+// Returns what() of an exception, for log lines.
 [[nodiscard]] std::string describe_exception(const std::exception_ptr& exception);
 
 class TaskGroup {
  public:
-  // Gets the exception a task ended with. Not called for operation_aborted while the group stops.
-  // Must not throw.
+  // Receives the exception with which a task ended. It is not called for operation_aborted while
+  // the group stops. It must not throw.
   using FailureHandler =
       std::function<void(std::string_view task, const std::exception_ptr& exception)>;
 
@@ -31,17 +33,19 @@ class TaskGroup {
   TaskGroup& operator=(const TaskGroup&) = delete;
   ~TaskGroup();
 
-  // Starts a task; it may run up to its first wait, or to its end, before this returns. The name
-  // says what it does, for the failure handler. False, and the task is dropped unstarted, once
-  // stop() was called. What the task refers to must outlive the group's stop().
+  // Starts a task. The task may run up to its first wait, or to its end, before this returns. The
+  // name describes the task to the failure handler. After stop() was called, spawn() drops the task
+  // unstarted and returns false. Everything that the task refers to must outlive the group's
+  // stop().
   bool spawn(std::string name, asio::awaitable<void> task);
 
-  // Asks all tasks to end: what they wait for throws operation_aborted. Does not wait; new tasks
-  // may still be spawned.
+  // Asks all tasks to end: the operations that they wait for throw operation_aborted. It does not
+  // wait, and new tasks may still be spawned.
   void cancel();
 
-  // Cancels, refuses new tasks, returns when all have ended; cannot itself be cancelled. Not from a
-  // task of this group. May be called twice, also at once.
+  // Cancels all tasks, rejects new ones, and returns when all have ended. It cannot be cancelled
+  // itself and must not be called from a task of this group. It may be called twice, even
+  // concurrently.
   asio::awaitable<void> stop();
 
   [[nodiscard]] bool empty() const { return tasks_.empty(); }
@@ -63,15 +67,15 @@ class TaskGroup {
   bool stopping_ = false;
 };
 
-// Runs the io_context until `task` has ended and gives its result or throws its exception. For
-// main() and tests. Other work of the io_context runs meanwhile and is left where it is afterwards.
-// Nobody may stop() the io_context meanwhile.
+// Runs the io_context until `task` has ended, then returns its result or throws its exception. This
+// is for main() and tests. Other work of the io_context runs in the meantime and remains pending
+// afterwards. The io_context must not be stopped in the meantime.
 template <typename T>
 T run(asio::io_context& io, asio::awaitable<T> task);
 
 namespace detail {
 
-// Turns the crank until the group is empty.
+// Runs the io_context until the group is empty.
 void run_group(asio::io_context& io, TaskGroup& group);
 
 template <typename T>

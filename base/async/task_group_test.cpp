@@ -54,7 +54,7 @@ TEST_F(TaskGroupTest, StopCancelsAndWaitsForAll) {
   EXPECT_TRUE(failures.empty());
 }
 
-TEST_F(TaskGroupTest, StopOfAnEmptyGroupReturnsAtOnceAndTwice) {
+TEST_F(TaskGroupTest, StopOfEmptyGroupReturnsEvenTwice) {
   run(io, tasks.stop());
   run(io, tasks.stop());
   EXPECT_TRUE(tasks.empty());
@@ -85,14 +85,14 @@ TEST_F(TaskGroupTest, RefusesTasksAfterStop) {
   EXPECT_TRUE(tasks.empty());
 }
 
-TEST_F(TaskGroupTest, GivesExceptionsWithTheTasksName) {
+TEST_F(TaskGroupTest, ReportsExceptionsWithTaskName) {
   tasks.spawn("explode", fail_with("boom"));
   io.run();
   EXPECT_EQ(failures, (std::vector<std::string>{"explode: boom"}));
   EXPECT_TRUE(tasks.empty());
 }
 
-TEST_F(TaskGroupTest, ReportsCancellationThatIsNoStop) {
+TEST_F(TaskGroupTest, ReportsCancellationOutsideOfStop) {
   int ended = 0;
   tasks.spawn("sleep", sleep_until_cancelled(clock, ended));
   tasks.cancel();
@@ -113,7 +113,7 @@ TEST(TaskGroupDeathTest, AssertsThatNoTaskIsLeft) {
   EXPECT_DEATH(abandon(), "tasks=1 first=leak");
 }
 
-TEST(Run, GivesTheResultOrThrows) {
+TEST(Run, ReturnsResultOrThrows) {
   asio::io_context io{1};
   EXPECT_EQ(run(io, answer()), 42);
   EXPECT_EQ(*run(io, answer_moved()), 42);

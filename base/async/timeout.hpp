@@ -1,5 +1,5 @@
 #pragma once
-// The only place where work races against time.
+// This is the only place where work races against a deadline.
 
 #include "base/async/clock.hpp"
 #include "base/result.hpp"
@@ -10,7 +10,8 @@ namespace score::inline base {
 
 namespace detail {
 
-// What became of the work: a result, or an exception to be thrown on. Not an aggregate (g++ 12).
+// Settled is the outcome of the work: a result, or an exception to rethrow. It is no aggregate,
+// because of g++ 12.
 template <typename T>
 struct Settled {
   Settled() = default;
@@ -18,8 +19,8 @@ struct Settled {
   std::exception_ptr exception;
 };
 
-// Never throws: the operator || waits for the first that succeeds, and a work that threw would make
-// it wait for the deadline.
+// Never throws. The operator || waits for the first operand that succeeds, so work that threw would
+// make it wait for the deadline.
 template <typename T>
 asio::awaitable<Settled<T>> settle(asio::awaitable<Result<T>> work) {
   Settled<T> settled;
@@ -33,10 +34,10 @@ asio::awaitable<Settled<T>> settle(asio::awaitable<Result<T>> work) {
 
 }  // namespace detail
 
-// The work's result, or Errc::Timeout when now() reaches `deadline` first; the work is cancelled
-// then and has ended when this returns. Exceptions of the work and cancellation of the caller pass
-// through. Work that does not react to cancellation delays the answer. `clock` must outlive the
-// task.
+// Returns the result of the work, or Errc::Timeout if now() reaches `deadline` first; the work is
+// then cancelled and has ended when this returns. Exceptions of the work and cancellation of the
+// caller pass through. Work that does not react to cancellation delays the return. `clock` must
+// outlive the task.
 template <typename T>
 asio::awaitable<Result<T>> with_deadline(Clock& clock, TimePoint deadline,
                                          asio::awaitable<Result<T>> work) {

@@ -20,7 +20,7 @@ asio::awaitable<Status> throw_now(Clock& clock) {
   throw std::runtime_error("boom");
 }
 
-// Puts the outcome, and when it came, where the test can see it.
+// Seen holds the outcome and its time for the test to check.
 struct Seen {
   std::optional<Result<int>> result;
   Duration after{};
@@ -44,7 +44,7 @@ class TimeoutTest : public testing::Test {
   Seen seen;
 };
 
-TEST_F(TimeoutTest, GivesTheResultOfQuickWork) {
+TEST_F(TimeoutTest, QuickWorkReturnsItsResult) {
   tasks.spawn("watch", watch(clock, 1s, 2s, seen));
   clock.run_for(1h);
   EXPECT_EQ(seen.result->value(), 7);
@@ -52,7 +52,7 @@ TEST_F(TimeoutTest, GivesTheResultOfQuickWork) {
   EXPECT_EQ(clock.sleeper_count(), 0U);
 }
 
-TEST_F(TimeoutTest, EndsSlowWorkAtTheDeadline) {
+TEST_F(TimeoutTest, SlowWorkEndsAtTheDeadline) {
   tasks.spawn("watch", watch(clock, 3s, 2s, seen));
   clock.run_for(1h);
   EXPECT_TRUE(seen.result->error().is(Errc::Timeout));
@@ -60,7 +60,7 @@ TEST_F(TimeoutTest, EndsSlowWorkAtTheDeadline) {
   EXPECT_EQ(clock.sleeper_count(), 0U);
 }
 
-TEST_F(TimeoutTest, PassesExceptionsOnWithoutWaiting) {
+TEST_F(TimeoutTest, ExceptionsPassThroughWithoutWaiting) {
   const auto guarded = [](SimClock& sim) -> asio::awaitable<void> {
     [[maybe_unused]] const auto status = co_await with_timeout(sim, 1h, throw_now(sim));
   };
@@ -70,7 +70,7 @@ TEST_F(TimeoutTest, PassesExceptionsOnWithoutWaiting) {
   EXPECT_EQ(clock.sleeper_count(), 0U);
 }
 
-TEST_F(TimeoutTest, CancellationEndsBoth) {
+TEST_F(TimeoutTest, CancellationEndsWorkAndTimer) {
   tasks.spawn("watch", watch(clock, 3s, 2s, seen));
   clock.run_for(1s);
   tasks.cancel();

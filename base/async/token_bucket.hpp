@@ -1,6 +1,6 @@
 #pragma once
-// A limit on how often something may happen: `rate` times per second in the long run, `burst` at
-// once.
+// A TokenBucket limits how often something may happen: `rate` times per second in the long run, and
+// up to `burst` times at once.
 
 #include "base/time.hpp"
 
@@ -10,13 +10,14 @@
 
 namespace score::inline base {
 
-// Pure: time is an argument and may stand still, but must not go back (then nothing is refilled).
+// It is pure: time is an argument. Time may stand still but must not go back; if it does, nothing
+// is refilled.
 class TokenBucket {
  public:
-  // rate > 0 tokens per second; burst >= 1. Starts full.
+  // Requires rate > 0 tokens per second and burst >= 1. The bucket starts full.
   constexpr TokenBucket(double rate, double burst) : rate_(rate), burst_(burst), tokens_(burst) {}
 
-  // Takes `count` tokens if they are there. A refusal takes none and is counted.
+  // Takes `count` tokens if they are available. A refusal takes none and is counted.
   bool try_take(TimePoint now, double count = 1) {
     refill(now);
     if (tokens_ < count) {
@@ -27,8 +28,8 @@ class TokenBucket {
     return true;
   }
 
-  // Takes `count` tokens in any case and owes the missing ones. Returns when they will be there:
-  // callers that wait until then, in the order of the calls, do not exceed the rate.
+  // Takes `count` tokens in any case and owes the missing ones. Returns the time at which they will
+  // be available. Callers that wait until then, in the order of the calls, do not exceed the rate.
   TimePoint reserve(TimePoint now, double count = 1) {
     refill(now);
     tokens_ -= count;
@@ -36,7 +37,7 @@ class TokenBucket {
     return now + std::chrono::ceil<Duration>(std::chrono::duration<double>(-tokens_ / rate_));
   }
 
-  // Refusals since the last call: "and 17 more".
+  // Returns the number of refusals since the last call, for messages such as "and 17 more".
   std::uint64_t take_refused() { return std::exchange(refused_, 0); }
 
  private:

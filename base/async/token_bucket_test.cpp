@@ -30,7 +30,7 @@ TEST(TokenBucket, GainsNothingFromTimeGoingBack) {
   EXPECT_TRUE(bucket.try_take(TimePoint(11s)));
 }
 
-TEST(TokenBucket, TellsWhoReservesWhenItIsTheirTurn) {
+TEST(TokenBucket, ReserveReturnsTheCallersTurn) {
   TokenBucket bucket(10, 2);
   const TimePoint start{1s};
   EXPECT_EQ(bucket.reserve(start), start);

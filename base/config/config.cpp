@@ -32,7 +32,7 @@ using detail::ConfigArray;
 using detail::ConfigNode;
 using detail::ConfigTable;
 
-// The node's members count as read, all the way down.
+// Marks the node and all of its descendants as read.
 void mark_read(const ConfigNode& node) {
   node.was_read = true;
   if (const auto* array = std::get_if<ConfigArray>(&node.value)) {
@@ -43,7 +43,7 @@ void mark_read(const ConfigNode& node) {
   for (const auto& [key, member] : *table) mark_read(member);
 }
 
-// The first member that was not read, if it stands before `first`.
+// Stores the first member that was not read in `first`, if it comes before `first` in the file.
 void find_unread(const ConfigNode& node, const std::string& path,
                  std::optional<detail::Problem>& first) {
   if (const auto* array = std::get_if<ConfigArray>(&node.value)) {
@@ -142,7 +142,7 @@ void ConfigSection::read(std::string_view key, double& out, double min, double m
   } else {
     return refuse(key, "must be a number");
   }
-  // Written so that a NaN is refused.
+  // The condition is negated so that a NaN is rejected.
   if (!(value >= min && value <= max)) {
     return refuse(key, fmt::format("{} is not between {} and {}", value, min, max));
   }
@@ -279,7 +279,7 @@ Status ConfigFile::finish() const {
   for (const auto& problem : state_->problems) {
     if (!first || problem.line < first->line) first = problem;
   }
-  // A reader that refuses a value may stop there: other keys are then unread, not unknown.
+  // A reader that rejects a value may stop there; the remaining keys are then unread, not unknown.
   if (!first) find_unread(state_->root, "", first);
   if (!first) return {};
   return fail(Errc::Malformed, "{}:{}: {}", state_->name, first->line, first->text);

@@ -28,7 +28,7 @@ struct Settings {
   std::vector<std::string> users;
 };
 
-// Reads everything there is and gives the context of the first problem, or "".
+// Reads all keys and returns the context of the first problem, or "".
 std::string read(std::string_view text, Settings& out) {
   auto file = ConfigFile::parse(text, "f.toml");
   if (!file) return file.error().context();
@@ -59,7 +59,7 @@ std::string problem(std::string_view text) {
   return read(text, settings);
 }
 
-TEST(Config, LeavesDefaultsWhereNothingIsSaid) {
+TEST(Config, AbsentKeysLeaveDefaults) {
   Settings settings;
   EXPECT_EQ(read("", settings), "");
   EXPECT_EQ(settings.name, "default");
@@ -143,7 +143,7 @@ TEST(Config, LeavesSectionsOfOtherReadersAlone) {
   EXPECT_EQ(status.error().context(), "f.toml:5: unknown key 'mine'");
 }
 
-TEST(Config, GivesTheFirstProblemByLine) {
+TEST(Config, ReportsTheFirstProblemByLine) {
   EXPECT_EQ(problem("name = 1\n[gang]\nmode = \"both\""),
             "f.toml:1: name: must be a string in quotes");
   EXPECT_EQ(problem("name = 1\nx = 1"), "f.toml:1: name: must be a string in quotes");
@@ -155,7 +155,7 @@ TEST(Config, NamesTheLineOfASyntaxError) {
   EXPECT_EQ(problem("[a\n").substr(0, 9), "f.toml:1:");
 }
 
-TEST(Config, TakesTheCallersOwnChecks) {
+TEST(Config, ReportsTheCallersOwnChecks) {
   auto file = ConfigFile::parse("a = 1\nb = 2\n", "f.toml");
   ConfigSection root = file->root();
   int value = 0;

@@ -10,7 +10,8 @@ struct ParserAssertion : std::runtime_error {
 
 }  // namespace
 
-// toml++ 3.3 asserts on some malformed files that it should refuse; a file must not end a daemon.
+// toml++ 3.3 asserts on some malformed files that it should reject, but a file must not end a
+// daemon.
 #define TOML_ASSERT(condition) \
   ((condition) ? static_cast<void>(0) : throw ParserAssertion("not TOML: " #condition))
 #define TOML_EXCEPTIONS 1
@@ -18,8 +19,9 @@ struct ParserAssertion : std::runtime_error {
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wterminate"  // in functions where the assertion does hold
 #include <toml++/impl/preprocessor.h>
-// Its tables of characters call unreachable what a letter such as U+00E9 outside quotes does reach;
-// the functions all answer a question, and the answer there is no.
+// A letter such as U+00E9 outside quotes reaches code in the character tables of toml++ that is
+// marked as unreachable. All these functions answer a yes-or-no question, and the right answer
+// there is no.
 #undef TOML_UNREACHABLE
 #define TOML_UNREACHABLE \
   return {}
@@ -31,18 +33,18 @@ struct ParserAssertion : std::runtime_error {
 
 #include "base/config/config_tree.hpp"
 
-// toml++ is half a megabyte of templates: it is parsed here once, into a tree of our own, and seen
-// nowhere else.
+// toml++ is half a megabyte of templates. This file is the only one that includes it, and it
+// converts the result into our own tree.
 
 namespace score::inline base::detail {
 
 namespace {
 
-// Enough for any file we understand; the parser itself is recursive too.
+// This depth is enough for any file that we read; the parser itself is recursive too.
 constexpr int kMaxDepth = 16;
 constexpr std::size_t kMaxLineBytes = 16'384;
 
-// "a.a.a. ..." on one line nests as deep as it is long.
+// The length of lines is limited, because a line such as "a.a.a. ..." nests as deep as it is long.
 bool has_long_line(std::string_view text) {
   std::size_t begin = 0;
   while (begin <= text.size()) {
@@ -53,7 +55,7 @@ bool has_long_line(std::string_view text) {
   return false;
 }
 
-// False if it is nested too deep.
+// Returns false if the node is nested too deep.
 bool convert(const toml::node& from, ConfigNode& to, int depth) {
   if (depth > kMaxDepth) return false;
   to.line = from.source().begin.line;

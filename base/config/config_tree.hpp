@@ -1,5 +1,6 @@
 #pragma once
-// Between config_toml.cpp, the one source that includes toml++, and config.cpp. Not for others.
+// This tree is the interface between config_toml.cpp, the only source that includes toml++, and
+// config.cpp. No other file uses it.
 
 #include "base/result.hpp"
 
@@ -16,7 +17,7 @@ struct ConfigNode;
 using ConfigTable = std::map<std::string, ConfigNode, std::less<>>;
 using ConfigArray = std::vector<ConfigNode>;
 
-// What the project has no use for: dates and times.
+// ConfigOther stands for values that the project does not use: dates and times.
 struct ConfigOther {};
 
 struct ConfigNode {
@@ -26,7 +27,7 @@ struct ConfigNode {
   mutable bool was_read = false;
 };
 
-// Errors: Malformed with "name:line:column: ...".
+// Parses TOML into a tree. Errors: Malformed with "name:line:column: ...".
 [[nodiscard]] Result<ConfigNode> parse_toml(std::string_view text, const std::string& name);
 
 }  // namespace score::inline base::detail

@@ -1,6 +1,6 @@
-// The vocabulary that crosses process boundaries: jobs, nodes, timetables and the messages between
-// the head's brain (gang::Cluster) and a node's brain (gang::NodeAgent). Plain values, no I/O.
-// proto/convert.* is the only place that turns them into bytes and back.
+// These are the values that cross process boundaries: jobs, nodes, timetables and the messages
+// between the head's core (gang::Cluster) and a node's core (gang::NodeAgent). They are plain
+// values without I/O. Only proto/convert.* turns them into bytes and back.
 #pragma once
 
 #include "base/ids.hpp"
@@ -19,18 +19,18 @@ namespace score::base {
 
 // ---- nodes ---------------------------------------------------------------------------------
 
-// What a node has beside cores and memory and jobs get by number ("gpu", 2), or what a job asks
-// for on each of its nodes.
+// A GenericResource is a countable resource besides cores and memory, such as ("gpu", 2). It
+// describes what a node offers, or what a job requests on each of its nodes.
 struct GenericResource {
   std::string name;  // as a host name
   std::uint32_t count = 0;
-  Bytes memory{0};      // of each unit; asked for: of each; 0: it is not counted, or all of it
+  Bytes memory{0};      // per unit; 0: a node does not count it, a job takes all of it
   bool shared = false;  // of a node: jobs of different rows may have the same unit
 
   friend bool operator==(const GenericResource&, const GenericResource&) = default;
 };
 
-// Those that a job has on one node: ascending, from 0.
+// A GenericShare lists the units of one resource that a job has on one node, ascending from 0.
 struct GenericShare {
   std::string name;
   std::vector<std::uint32_t> indices;
@@ -38,11 +38,11 @@ struct GenericShare {
   friend bool operator==(const GenericShare&, const GenericShare&) = default;
 };
 
-// What a node offers. Reported by the node itself when it connects.
+// NodeInfo describes what a node offers. The node itself reports it when it connects.
 struct NodeInfo {
   std::string name;         // as in the configuration; a host name part, at most 63 bytes
   std::uint32_t cores = 1;  // columns of the matrix that belong to this node, >= 1
-  Bytes memory{0};          // what jobs may reserve, all rows together
+  Bytes memory{0};          // memory that jobs may reserve, all rows together
   std::vector<GenericResource> generic{};
   Bytes scratch{0};                     // for jobs' striped volumes, all rows together
   std::vector<std::string> features{};  // words that jobs may ask for
@@ -52,23 +52,25 @@ struct NodeInfo {
 
 // ---- jobs ----------------------------------------------------------------------------------
 
-// Stored and sent by number.
-//   Exclusive  no other job on its nodes
-//   High       no job of another queue has slices on its cores while it is busy
-//   Urgent     as High, ahead of all others in line, and in rows of its own if all are in use
+// Queues are stored and sent by number.
+//  Exclusive  no other job runs on its nodes
+//  High       no job of a different queue has slices on its cores while it is busy
+//  Urgent     like High, but ahead of all other jobs in line, and in extra rows if all are in use
 enum class Queue : std::uint8_t { Exclusive, High, Normal, Urgent };
 
-// Does a job start again when it has lost a node? The head takes its own default for Default.
+// Requeue selects whether a job starts again after it has lost a node. Default means the head's own
+// setting.
 enum class Requeue : std::uint8_t { Default, No, Yes };
 
-// What placement needs to know of a job. Everything else about it is opaque to the scheduler.
+// ResourceRequest holds what placement needs to know about a job. Everything else is opaque to the
+// scheduler.
 struct ResourceRequest {
   std::uint32_t nodes = 0;           // 0: as few as hold the tasks
-  std::uint32_t tasks = 0;           // 0: one a node, or tasks_per_node on each
+  std::uint32_t tasks = 0;           // 0: one per node, or tasks_per_node on each
   std::uint32_t tasks_per_node = 0;  // 0: spread evenly
   std::uint32_t cpus_per_task = 1;
   Bytes memory_per_node{0};               // reserved on each of its nodes; 0: nothing reserved
-  std::vector<std::string> only_nodes;    // operators: exactly these may be used; empty: any
+  std::vector<std::string> only_nodes;    // operators: only these may be used; empty: any
   std::vector<std::string> except_nodes;  // never these
   Queue queue = Queue::Normal;
   std::uint32_t weight = 1;     // share of slices, 1 ... limits::kMaxWeight
@@ -77,17 +79,17 @@ struct ResourceRequest {
   Duration scheduled_limit{0};  // counts scheduled time only; 0: none
   Duration wall_limit{0};       // counts from the start of the tasks; 0: none
   bool overlay = false;         // parallel shell: takes no cores, is in no segment, never frozen
-  Distribution distribution = Distribution::Block;  // of ranks; says nothing about where tasks go
-  bool kill_deadlock = false;  // end it when all its tasks wait for messages that none can send
+  Distribution distribution = Distribution::Block;  // of ranks; does not affect task placement
+  bool kill_deadlock = false;  // end it when all its tasks wait for messages that no task can send
   Requeue requeue = Requeue::Default;
   std::uint32_t most_nodes = 0;  // as many as there is room for, at least `nodes`; 0: `nodes`
-  bool own_cores = false;        // refuse it rather than let its tasks share cores
-  bool no_fill = false;          // neither fills nor lets other jobs fill in its slices
-  JobId inside{0};               // a step: the job in whose cores it runs; 0: a job of its own
+  bool own_cores = false;        // reject the job rather than let its tasks share cores
+  bool no_fill = false;          // neither fills nor lets other jobs fill its slices
+  JobId inside{0};               // a step: the job in whose cores it runs; 0: not a step
   std::uint32_t step = 0;        // its number within that job
   bool allocation = false;       // holds its cores for steps; its only task is on its first node
   bool overlap = false;          // a step that may share cores with other steps
-  std::string account;           // whose use and limits it counts to; empty: its user's default
+  std::string account;           // account that is charged and limits it; empty: the user's default
   std::string reservation;       // runs in its nodes and time; empty: none
   std::vector<std::string> features;     // its nodes have all of them; "a|b": one of these
   std::vector<GenericResource> generic;  // on each of its nodes
@@ -102,38 +104,39 @@ enum class JobState : std::uint8_t {
   Running,     // the start was sent to every node
   Suspended,   // off the timetable by request; keeps its place and memory
   Completing,  // end decided; nodes are killing and reporting
-  // final states, exactly one of them is ever reached:
+  // Exactly one of these final states is ever reached.
   Completed,     // all tasks exited 0
   Failed,        // a task exited non-zero, was killed by a signal, or aborted
   Cancelled,     // by its owner, an operator, or its front end going away
   TimedOut,      // scheduled_limit or wall_limit
-  NodeFailed,    // a node of it was lost
+  NodeFailed,    // one of its nodes was lost
   LaunchFailed,  // a node refused it; the reason names node and cause
-  OutOfMemory,   // the kernel killed a process of it because memory was exhausted
+  OutOfMemory,   // the kernel killed one of its processes because memory was exhausted
 };
 
 constexpr bool is_final(JobState s) {
   return s >= JobState::Completed;
 }
 
-// The words that commands, events, logs and documents have for the states; [JobState].
+// Commands, events, logs and documents use these words for the states; the index is a JobState.
 inline constexpr std::array<std::string_view, 12> kJobStateWords = {
     "pending", "launching", "running",   "suspended",   "completing",    "completed",
     "failed",  "cancelled", "timed-out", "node-failed", "launch-failed", "out-of-memory"};
 static_assert(kJobStateWords.size() == static_cast<std::size_t>(JobState::OutOfMemory) + 1);
 
-// How one task ended.
+// TaskExit describes how one task ended.
 struct TaskExit {
   Rank rank{0};
   std::int32_t code = 0;    // exit status 0 ... 255 if signal == 0
   std::int32_t signal = 0;  // terminating signal, else 0
-  TimePoint ended{};        // when its shepherd saw it; at the head cluster time; 0: not known
-  bool was_ending = false;  // already before its node was asked to kill it
+  TimePoint ended{};        // when its shepherd saw it; at the head in cluster time; 0: unknown
+  bool was_ending = false;  // it had ended before its node was asked to kill it
 
   friend bool operator==(const TaskExit&, const TaskExit&) = default;
 };
 
-// An attempt is one try at running a job: a message about an older try is recognised as stale.
+// An attempt is one try at running a job. Its number lets a receiver recognise messages about an
+// older try as stale.
 inline constexpr std::uint64_t kAttemptsPerJob = 256;
 
 constexpr AttemptId make_attempt(JobId job, std::uint64_t number) {
@@ -155,25 +158,27 @@ struct Segment {
   friend bool operator==(const Segment&, const Segment&) = default;
 };
 
-// A node's column of the matrix, in cluster time (the head's monotonic clock). Followed alone,
-// for ever, until one with a greater epoch starts. Segments are sorted, do not overlap and cover
-// [0, cycle). No segments: the node has no jobs (cycle is then 0). An attempt with cores is frozen
-// from its birth until a timetable runs it: its first one may still lie ahead when it starts.
+// A Timetable is a node's column of the matrix, in cluster time (the head's monotonic clock). The
+// node follows it without further messages until one with a greater epoch starts. Segments are
+// sorted, do not overlap and cover [0, cycle). Without segments the node has no jobs, and cycle is
+// 0. An attempt with cores is frozen from its creation until a timetable runs it. Its first
+// timetable may still lie in the future when it starts.
 struct Timetable {
   Epoch epoch{0};
   TimePoint start{};  // cluster time at which it takes over; phase 0 of its first cycle
   Duration cycle{0};
   std::vector<Segment> segments;
   std::vector<AttemptId> managed;  // all attempts the node must hold frozen unless in the segment
-  // If not 0: what runs on is stopped and continued too, at start + first_slice + any number of
-  // these. Every change between segments lies at such a boundary, or at the start.
+  // If this is not 0, jobs that continue across a boundary are stopped and continued too, at start
+  // + first_slice + any multiple of it. Every change between segments lies at such a boundary, or
+  // at the start.
   Duration slice{0};
   Duration first_slice{0};  // (0, slice]
-  // Idle attempts that gave their slices away, not managed: they run, watched by the node, which
-  // stops one that needs the processor until a timetable has it again. Sorted.
+  // Idle attempts that gave their slices away and are not managed. They run under the watch of the
+  // node, which stops one that needs the processor until a timetable includes it again. Sorted.
   std::vector<AttemptId> background{};
-  // Managed attempts that may fill: run at idle priority instead of being frozen while they are not
-  // in turn, in segments all of whose jobs are in this list too. Sorted.
+  // Managed attempts that may fill: outside their turn they run at idle priority instead of being
+  // frozen, in segments whose jobs are all in this list too. Sorted.
   std::vector<AttemptId> fill{};
 
   friend bool operator==(const Timetable&, const Timetable&) = default;
@@ -181,17 +186,17 @@ struct Timetable {
 
 // ---- head -> node --------------------------------------------------------------------------
 
-// A node's share of one attempt. `spec` is a serialised proto LaunchSpec: opaque to the brains.
+// PlacedTasks is a node's share of one attempt.
 struct PlacedTasks {
   AttemptId attempt{0};
   UserId user{0};
   std::uint32_t node_index = 0;              // 0 ... nodes-1 within the job
   std::vector<std::uint32_t> tasks_on_node;  // [node index]
   Distribution distribution = Distribution::Block;
-  std::vector<std::uint32_t> cores;    // of this node, cpus_per_task a task, in task order; fewer:
-                                       // tasks share them; empty: an overlay job, never frozen
-  Bytes memory{0};                     // limit on this node; 0: none
-  std::uint32_t restarts = 0;          // how often the job was requeued before
+  std::vector<std::uint32_t> cores;  // of this node, cpus_per_task per task, in task order; fewer:
+                                     // tasks share them; empty: an overlay job, never frozen
+  Bytes memory{0};                   // limit on this node; 0: none
+  std::uint32_t restarts = 0;        // number of earlier requeues of the job
   std::vector<std::uint32_t> nodes{};  // [node index] the head's number of the node; empty: they
                                        // do not meet directly (barrier mode)
   std::vector<GenericShare> generic{};
@@ -200,7 +205,7 @@ struct PlacedTasks {
   friend bool operator==(const PlacedTasks&, const PlacedTasks&) = default;
 };
 
-struct PrepareTasks {  // check everything, start nothing; answered by Prepared or Refused
+struct PrepareTasks {  // checks everything, starts nothing; answered by Prepared or Refused
   PlacedTasks placed;
   std::string spec;
 };
@@ -214,11 +219,11 @@ struct SignalTasks {  // forwarded to every task of the attempt on this node
   std::int32_t signal = 0;
 };
 
-struct KillTasks {  // empty the cgroup now; answered by Exited (also if the attempt is unknown)
+struct KillTasks {  // empties the cgroup now; answered by Exited, even for an unknown attempt
   AttemptId attempt{0};
 };
 
-struct ForgetTasks {  // the head has recorded the end: drop what is kept for a repeated Exited
+struct ForgetTasks {  // the head has recorded the end: drop what is kept for repeating Exited
   AttemptId attempt{0};
 };
 
@@ -226,17 +231,18 @@ struct SetTimetable {
   Timetable timetable;
 };
 
-// Where the nodes of an attempt meet at a boundary, in barrier mode.
+// Meeting names the points of a boundary at which the nodes of an attempt wait for each other, in
+// barrier mode.
 enum class Meeting : std::uint8_t {
-  Stopped,  // it was stopped, and what it had sent has left the node
-  Ready,    // it may go on: its network is restored
+  Stopped,  // it has stopped, and everything it had sent has left the node
+  Ready,    // it may continue: its network is restored
 };
 
 inline constexpr std::size_t kMeetings = 2;
-// Boundaries in cluster time that are not farther apart are the same one.
+// Boundaries in cluster time that differ by at most this are the same boundary.
 inline constexpr Duration kSameBoundary = std::chrono::microseconds{300};
 
-struct MetAll {  // every node of the attempt has said MeetingReached
+struct MetAll {  // every node of the attempt has sent MeetingReached
   AttemptId attempt{0};
   Meeting meeting = Meeting::Stopped;
   TimePoint boundary{};  // cluster time
@@ -249,11 +255,11 @@ using HeadToNode = std::variant<PrepareTasks, StartTasks, SignalTasks, KillTasks
 
 enum class AttemptPhase : std::uint8_t { Preparing, Prepared, Running, Exited };
 
-// What a node has of one attempt, reported when it connects (again).
+// AttemptReport describes one attempt on a node. The node sends it each time it connects.
 struct AttemptReport {
   AttemptId attempt{0};
   AttemptPhase phase = AttemptPhase::Preparing;
-  std::vector<TaskExit> exits;  // of tasks that ended already
+  std::vector<TaskExit> exits;  // of tasks that have ended
   std::string reason;           // Exited: as in the message
   Duration filled{0};           // Exited: as in the message
   std::uint32_t oom_kills = 0;  // Exited: as in the message
@@ -271,9 +277,9 @@ struct Prepared {
   AttemptId attempt{0};
 };
 
-struct Refused {  // nothing of the attempt is left on the node
+struct Refused {  // nothing of the attempt remains on the node
   AttemptId attempt{0};
-  std::int32_t exit_code = 126;  // what scrun exits with: 126 cannot execute, 127 not found, 125
+  std::int32_t exit_code = 126;  // exit code of scrun: 126 cannot execute, 127 not found, 125
   std::string reason;            // one line, without the node's name
   bool may_retry = false;        // the job is not the cause: another launch may succeed
 };
@@ -287,12 +293,12 @@ struct TaskEnded {  // sent at once for each task, so that one failure can end t
   TaskExit exit;
 };
 
-struct Exited {  // nothing of the attempt runs on the node any more; repeated until forgotten
+struct Exited {  // nothing of the attempt runs on the node any more; repeated until ForgetTasks
   AttemptId attempt{0};
   std::vector<TaskExit> exits;  // every task of the node, in rank order
   std::string reason;           // empty, or why the node ended it ("memory limit 64M exceeded")
   Duration filled{0};           // processor time that its tasks used at idle priority
-  std::uint32_t oom_kills = 0;  // processes of it that the kernel killed for want of memory
+  std::uint32_t oom_kills = 0;  // its processes that the kernel killed for lack of memory
 };
 
 struct AbortRequested {  // a rank called MPI_Abort (PMI abort)
@@ -301,16 +307,16 @@ struct AbortRequested {  // a rank called MPI_Abort (PMI abort)
   std::int32_t code = 1;
   std::string message;
   TimePoint asked{};  // as TaskExit::ended
-  bool left = false;  // it did not: it ended without MPI_Finalize
+  bool left = false;  // the rank did not call it: it ended without MPI_Finalize
 };
 
-struct TimetableApplied {  // once an epoch that was late or refused; in time: silent
+struct TimetableApplied {  // sent once per epoch that was late or refused; not sent if in time
   Epoch epoch{0};
   Duration late{0};
 };
 
-// What a node's share of an attempt does. Until the node says otherwise it is busy.
-// A task that waits until a message comes. `call`: the MPI function that it is in, "" if unknown.
+// A TaskWait describes a task that waits until a message comes. `call` is the MPI function that it
+// is in, or "" if unknown.
 struct TaskWait {
   static constexpr std::int64_t kAny = -1;
 
@@ -318,21 +324,23 @@ struct TaskWait {
   std::string call{};
   std::int64_t source = kAny;  // rank
   std::int64_t tag = kAny;
-  std::uint64_t bytes = 0;  // of the buffer that is to be filled
+  std::uint64_t bytes = 0;  // size of the buffer to be filled
 
   friend bool operator==(const TaskWait&, const TaskWait&) = default;
 };
 
+// Activity describes what a node's share of an attempt does. The share counts as busy until the
+// node reports something else.
 struct Activity {
   bool idle = false;   // has needed no processor for some slices
-  bool waits = false;  // ... and every task of it waits for a message of the job, for ever
+  bool waits = false;  // idle, and every task waits for a message of the job without a timeout
   std::uint64_t sent = 0, received = 0;  // messages so far, of all its contexts
-  std::vector<TaskWait> tasks{};  // that wait so, if it is idle: at most limits::kMaxTaskWaits
+  std::vector<TaskWait> tasks{};  // tasks that wait so, if idle: at most limits::kMaxTaskWaits
 
   friend bool operator==(const Activity&, const Activity&) = default;
 };
 
-struct ActivityChanged {  // of an attempt that runs; said again after a lost connection
+struct ActivityChanged {  // of a running attempt; repeated after a lost connection
   AttemptId attempt{0};
   Activity activity;
 };

@@ -1,6 +1,7 @@
 #pragma once
-// Parts that a node may lack without ceasing to run jobs. scored-probe looks for each of them on
-// every node; `score doctor` and `score info --optional` print what is missing, and the remedy.
+// Optional parts are those that a node may lack and still run jobs. scored-probe looks for each of
+// them on every node. `score doctor` and `score info --optional` print the missing ones and the
+// remedy.
 
 #include <algorithm>
 #include <array>
@@ -10,7 +11,7 @@ namespace score::inline base {
 
 struct OptionalPart {
   std::string_view name;    // on the wire between scored-probe and the commands, and for users
-  std::string_view use;     // what does not work without it
+  std::string_view use;     // feature that does not work without it
   std::string_view remedy;  // an imperative, for administrators
 };
 

@@ -19,7 +19,8 @@ std::string shown(std::string_view text) {
   return escape_terminal(text, 80);
 }
 
-// Slurm has more forms: counts, groups in brackets, and both operators in one text.
+// Slurm has more forms: counts, groups in brackets, and both operators in one text. They are
+// rejected here.
 Status check_form(std::string_view text) {
   if (text.size() > kMaxBytes) return fail(Errc::TooLarge, "more than {} bytes", kMaxBytes);
   const auto other = text.find_first_of("[]()*!,:");

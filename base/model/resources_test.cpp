@@ -9,7 +9,7 @@ namespace {
 
 using Words = std::vector<std::string>;
 
-TEST(Constraint, HasSlurmsSimpleForms) {
+TEST(Constraint, ReadsSimpleFormsOfSlurm) {
   EXPECT_EQ(parse_constraint("ib").value(), Words{"ib"});
   EXPECT_EQ(parse_constraint("ib&big").value(), (Words{"ib", "big"}));
   EXPECT_EQ(parse_constraint("ib & big&ib").value(), (Words{"ib", "big"}));
@@ -18,7 +18,7 @@ TEST(Constraint, HasSlurmsSimpleForms) {
   EXPECT_EQ(format_constraint(Words{"a|b"}), "a|b");
 }
 
-TEST(Constraint, RefusesTheRestWithOneLine) {
+TEST(Constraint, RejectsOtherFormsWithOneLine) {
   const std::pair<const char*, const char*> cases[] = {
       {"", "'' is not the name of a feature"},
       {"a&", "'' is not the name of a feature"},
@@ -44,7 +44,7 @@ TEST(Constraint, RefusesTheRestWithOneLine) {
   EXPECT_FALSE(parse_constraint("a\x1b[31m").has_value());
 }
 
-TEST(Constraint, HoldsForNodesWithAllOrOneOf) {
+TEST(Constraint, MatchesNodesWithAllOrOneFeature) {
   const Words node{"ib", "big"};
   EXPECT_TRUE(has_features(node, {}));
   EXPECT_TRUE(has_features(node, Words{"ib", "big"}));
@@ -54,7 +54,7 @@ TEST(Constraint, HoldsForNodesWithAllOrOneOf) {
   EXPECT_FALSE(has_features({}, Words{"ib"}));
 }
 
-TEST(Generic, HasNameCountAndMemory) {
+TEST(Generic, ReadsNameCountAndMemory) {
   using Many = std::vector<GenericResource>;
   EXPECT_EQ(parse_generic("gpu").value(), (Many{{"gpu", 1}}));
   EXPECT_EQ(parse_generic("gpu:2,nic").value(), (Many{{"gpu", 2}, {"nic", 1}}));
@@ -66,7 +66,7 @@ TEST(Generic, HasNameCountAndMemory) {
             "gpu:0,3;nic:1");
 }
 
-TEST(Generic, RefusesTheRestWithOneLine) {
+TEST(Generic, RejectsOtherFormsWithOneLine) {
   const std::pair<const char*, const char*> cases[] = {
       {"", "'' is not NAME[:COUNT][:mem=SIZE]"},
       {",", "'' is not NAME[:COUNT][:mem=SIZE]"},

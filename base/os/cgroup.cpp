@@ -46,8 +46,9 @@ struct Mount {
   std::string_view type;
 };
 
-// "41 31 0:38 / /sys/fs/cgroup/unified rw - cgroup2 cgroup2 rw": fields 4 and 5, and the first
-// after the lone dash, before which there is any number of optional fields.
+// The format of a line is "41 31 0:38 / /sys/fs/cgroup/unified rw - cgroup2 cgroup2 rw". This
+// function reads fields 4 and 5, and the first one after the separate dash. Any number of optional
+// fields may come before the dash.
 bool parse_mount(std::string_view line, Mount& mount) {
   const auto dash = line.find(" - ");
   if (dash == line.npos) return false;
@@ -73,7 +74,7 @@ Status remove_tree(const std::string& path, int depth) {
     if (auto removed = remove_tree(entry->path(), depth + 1); !removed) return removed;
   }
   if (rmdir(path.c_str()) != 0 && errno != ENOENT) {
-    return fail(errno_code(errno), "remove cgroup {}", path);
+    return fail(errno_code(errno), "cannot remove cgroup {}", path);
   }
   return {};
 }
@@ -145,7 +146,7 @@ CgroupEvents parse_cgroup_events(std::string_view text) {
 
 Result<Cgroup> Cgroup::create(std::string path) {
   if (mkdir(path.c_str(), 0755) != 0 && errno != EEXIST) {
-    return fail(errno_code(errno), "make cgroup {}", path);
+    return fail(errno_code(errno), "cannot make cgroup {}", path);
   }
   return open(std::move(path));
 }
@@ -166,13 +167,13 @@ std::string Cgroup::child_path(std::string_view name) const {
 
 Result<UniqueFd> Cgroup::open_control(std::string_view file, int flags) const {
   UniqueFd opened(openat(directory_.get(), std::string(file).c_str(), flags | O_CLOEXEC));
-  if (!opened) return fail(errno_code(errno), "open {}/{}", path_, file);
+  if (!opened) return fail(errno_code(errno), "cannot open {}/{}", path_, file);
   return opened;
 }
 
 Status Cgroup::freeze(bool on) {
   if (pwrite(freeze_.get(), on ? "1" : "0", 1, 0) == 1) return {};
-  return fail(errno_code(errno), "{} {}", on ? "freeze" : "thaw", path_);
+  return fail(errno_code(errno), "cannot {} {}", on ? "freeze" : "thaw", path_);
 }
 
 Status Cgroup::kill() {
@@ -181,14 +182,14 @@ Status Cgroup::kill() {
     return fail(Errc::Unsupported, "cgroup.kill in {}", path_);
   }
   if (!control) return control.error();
-  if (::write(control->get(), "1", 1) != 1) return fail(errno_code(errno), "kill {}", path_);
+  if (::write(control->get(), "1", 1) != 1) return fail(errno_code(errno), "cannot kill {}", path_);
   return {};
 }
 
 Result<CgroupEvents> Cgroup::events() const {
   std::array<char, 256> text{};
   const ssize_t got = pread(events_.get(), text.data(), text.size(), 0);
-  if (got < 0) return fail(errno_code(errno), "read events of {}", path_);
+  if (got < 0) return fail(errno_code(errno), "cannot read events of {}", path_);
   return parse_cgroup_events({text.data(), static_cast<std::size_t>(got)});
 }
 

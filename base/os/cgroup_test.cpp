@@ -18,7 +18,7 @@ constexpr std::string_view kMixed =
     "32 31 0:29 / /sys/fs/cgroup/cpu rw,relatime shared:9 - cgroup cgroup rw,cpu\n"
     "41 31 0:38 / /sys/fs/cgroup/unified rw,relatime shared:1 master:2 - cgroup2 cgroup2 rw\n";
 
-TEST(Cgroup2Mount, IsFoundBesideVersion1) {
+TEST(Cgroup2Mount, IsFoundNextToVersion1) {
   EXPECT_EQ(parse_cgroup2_mount(kMixed).value(), "/sys/fs/cgroup/unified");
 }
 
@@ -40,7 +40,7 @@ TEST(Cgroup2Mount, UndoesOctalEscapes) {
   EXPECT_EQ(parse_cgroup2_mount("1 1 0:2 / /a\\04 rw - cgroup2 x rw").value(), "/a\\04");
 }
 
-TEST(JobsUnit, IsBesideTheOwnCgroup) {
+TEST(JobsUnit, IsNextToTheOwnCgroup) {
   namespace fs = std::filesystem;
   const fs::path slice = fs::temp_directory_path() / ("scored-slice-" + std::to_string(getpid()));
   const std::string own = slice / "scored-node.service";
@@ -94,7 +94,7 @@ TEST(CgroupEvents, AreReadByName) {
   EXPECT_FALSE(parse_cgroup_events("frozen 10\nfrozen").frozen);
 }
 
-// The rest needs a cgroup2 that we may write.
+// The remaining tests need a writable cgroup2.
 class CgroupTest : public testing::Test {
  protected:
   void SetUp() override {
@@ -122,7 +122,7 @@ class CgroupTest : public testing::Test {
     child = *std::move(started);
   }
 
-  // Waits for the kernel's notice, not for time to pass.
+  // Waits for the kernel's notification, not for time to pass.
   template <typename Predicate>
   bool wait_until(Predicate predicate) {
     while (true) {
@@ -139,7 +139,7 @@ class CgroupTest : public testing::Test {
   SpawnedProcess child;
 };
 
-TEST_F(CgroupTest, FreezesAndThawsAProcessBornInIt) {
+TEST_F(CgroupTest, FreezesAndThawsAProcessStartedInIt) {
   start_sleeper();
   EXPECT_EQ(cgroup->processes().value(), std::vector<pid_t>{child.pid});
   ASSERT_TRUE(cgroup->freeze(true));
@@ -149,7 +149,7 @@ TEST_F(CgroupTest, FreezesAndThawsAProcessBornInIt) {
   EXPECT_TRUE(wait_until([](const CgroupEvents& e) { return !e.frozen; }));
 }
 
-TEST_F(CgroupTest, KillsEvenWhatIsFrozen) {
+TEST_F(CgroupTest, KillsFrozenProcesses) {
   start_sleeper();
   ASSERT_TRUE(cgroup->freeze(true));
   ASSERT_TRUE(wait_until([](const CgroupEvents& e) { return e.frozen; }));
@@ -164,7 +164,7 @@ TEST_F(CgroupTest, CannotBeRemovedWhileInhabited) {
   EXPECT_TRUE(remove_cgroup_tree(path).error().is(std::errc::device_or_resource_busy));
 }
 
-TEST_F(CgroupTest, RemovesTheTreeBelowAndIsThenGone) {
+TEST_F(CgroupTest, RemovalDeletesTheWholeTree) {
   ASSERT_TRUE(Cgroup::create(cgroup->child_path("tasks")));
   ASSERT_TRUE(remove_cgroup_tree(path));
   EXPECT_FALSE(std::filesystem::exists(path));

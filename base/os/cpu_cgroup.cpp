@@ -24,10 +24,10 @@ constexpr std::size_t kMaxProcBytes = 16 * limits::kMiB;
 constexpr std::string_view kControllers[] = {"cpu", "memory", "pids", "cpuset"};
 constexpr std::string_view kOuterPlace = "/scored";
 constexpr std::string_view kJobsPlace = "/scored/jobs";
-constexpr std::string_view kNodeName = "node";  // after the prefix, in the place of an attempt
+constexpr std::string_view kNodeName = "node";  // after the prefix, instead of an attempt
 constexpr std::size_t kLeastShares = 2;
-constexpr std::size_t kSharesPerNode = 1024;  // as a cgroup has them when it is made
-constexpr std::size_t kMostShares = 262'144;  // of the kernel
+constexpr std::size_t kSharesPerNode = 1024;  // the kernel's default for a new cgroup
+constexpr std::size_t kMostShares = 262'144;  // limit of the kernel
 
 bool lists(std::string_view text, std::string_view word) {
   const auto words = split(text, ',');
@@ -64,7 +64,7 @@ Status set_shares(const std::string& cgroup, std::size_t shares) {
   return write_all(file->get(), fmt::format("{}", shares));
 }
 
-// As many times the weight of one service as nodes have entered the place.
+// Sets the weight of the place to the weight of one service per node that has entered it.
 Status weigh_nodes(const std::string& place) {
   const auto found = directories_of(place);
   const auto nodes = static_cast<std::size_t>(std::count_if(
@@ -75,7 +75,8 @@ Status weigh_nodes(const std::string& place) {
 
 }  // namespace
 
-// "32 31 0:29 / /sys/fs/cgroup/cpu rw,relatime shared:9 - cgroup cgroup rw,cpu,cpuacct"
+// The format of a line is "32 31 0:29 / /sys/fs/cgroup/cpu rw,relatime shared:9 - cgroup cgroup
+// rw,cpu,cpuacct".
 Result<std::string> parse_cpu_mount(std::string_view mountinfo, std::string_view controller) {
   for (const auto line : split(mountinfo, '\n')) {
     const auto dash = line.find(" - cgroup ");

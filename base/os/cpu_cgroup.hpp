@@ -1,13 +1,13 @@
 #pragma once
-// The version 1 hierarchy of the `cpu` controller, for hosts whose version 2 tree does not have
-// that controller: processor priorities of jobs are then set there. Priority is relative to
-// siblings, so the jobs of all nodes of a host lie side by side, below the cgroup of their daemon:
-//   scored/jobs/scored_<inode of the node's cgroup2 directory>_job_<attempt>
-// Two levels, `scored` with the weight of the host's nodes and in it `jobs` of the least weight,
-// keep the weight of the whole constant, without which tasks that sleep often can starve a machine
-// (ADR 0103). In the hierarchies of `memory`, `pids` and `cpuset`, which limit jobs, the jobs'
-// directories lie directly below the daemon's cgroup. scored/thaw/thaw.cpp makes the same names.
-// Errors are errno codes with the path as context.
+// This is the version 1 hierarchy of the `cpu` controller. It sets the processor priorities of jobs
+// on hosts whose version 2 tree lacks that controller. Priority is relative to siblings, so the
+// jobs of all nodes of a host lie side by side, below the cgroup of their daemon:
+//  scored/jobs/scored_<inode of the node's cgroup2 directory>_job_<attempt>
+// There are two levels: `scored` has the weight of the host's nodes, and `jobs` in it has the least
+// weight. They keep the weight of the whole constant; otherwise tasks that sleep often can starve a
+// machine (ADR 0103). In the hierarchies of `memory`, `pids` and `cpuset`, which limit jobs, the
+// jobs' directories lie directly below the daemon's cgroup. scored/thaw/thaw.cpp makes the same
+// names. Errors are errno codes with the path as context.
 
 #include "base/result.hpp"
 
@@ -16,31 +16,33 @@
 
 namespace score::inline base {
 
-// Mount point of the hierarchy in the text of /proc/<pid>/mountinfo. Errors: NotFound.
+// Returns the mount point of the hierarchy, from the text of /proc/<pid>/mountinfo. Errors:
+// NotFound.
 [[nodiscard]] Result<std::string> parse_cpu_mount(std::string_view mountinfo,
                                                   std::string_view controller = "cpu");
-// Path below it in the text of /proc/<pid>/cgroup: of line "1:cpu,cpuacct:/path". Errors: NotFound.
+// Returns a process's path below it, from the line "1:cpu,cpuacct:/path" in the text of
+// /proc/<pid>/cgroup. Errors: NotFound.
 [[nodiscard]] Result<std::string> parse_cpu_path(std::string_view proc_cgroup,
                                                  std::string_view controller = "cpu");
-// Directory of this process's own cgroup there.
+// Returns the directory of this process's own cgroup in that hierarchy.
 [[nodiscard]] Result<std::string> own_cpu_cgroup(std::string_view controller = "cpu");
 
-// Makes the directory in which the jobs' directories of the `cpu` hierarchy lie and returns its
-// path. A call for a directory that exists changes nothing.
+// Makes the directory for the jobs' directories in the `cpu` hierarchy and returns its path. If the
+// directory exists, the call changes nothing.
 [[nodiscard]] Result<std::string> make_cpu_jobs_place();
 
-// Enters the node of this cgroup2 directory into the place that make_cpu_jobs_place() made, which
-// then stays until remove_cpu_jobs(root), and gives the jobs of the host as many times the weight
-// of one service as there are nodes.
+// Enters the node of this cgroup2 directory into the place that make_cpu_jobs_place() made. The
+// place then stays until remove_cpu_jobs(root). The jobs of the host get the weight of one service
+// per node.
 [[nodiscard]] Status enter_cpu_jobs_place(const std::string& root);
 
-// How the names of the jobs of one node begin: "scored_7_job_". `root`: the node's cgroup2
-// directory.
+// Returns the common prefix of the names of one node's jobs: "scored_7_job_". `root` is the node's
+// cgroup2 directory.
 [[nodiscard]] Result<std::string> cpu_job_prefix(const std::string& root);
-// Removes what remains of the jobs of the node of this cgroup2 directory, and of those directly
-// below it, in the hierarchies of all these controllers. To be called while it still exists.
-// Directories in use remain; without a hierarchy nothing happens. The directory that all nodes
-// share goes with the last of them.
+// Removes the remaining directories of the jobs of the node with this cgroup2 directory, and of the
+// nodes directly below it, in the hierarchies of all these controllers. It must be called while
+// `root` still exists. Directories in use remain; without a hierarchy nothing happens. The
+// directory that all nodes share is removed with the last of them.
 void remove_cpu_jobs(const std::string& root);
 
 }  // namespace score::inline base

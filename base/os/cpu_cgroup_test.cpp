@@ -51,7 +51,7 @@ TEST(CpuCgroup, SurvivesEveryTruncationAndRandomBytes) {
   }
 }
 
-TEST(CpuCgroup, EachNodeAddsItsWeightUntilItIsRemoved) {
+TEST(CpuCgroup, EachNodeAddsItsWeightUntilRemoved) {
   const auto own = own_cpu_cgroup();
   const auto tree = own_cgroup();
   if (!own || !tree) GTEST_SKIP() << "no cpu hierarchy of version 1";
@@ -71,7 +71,7 @@ TEST(CpuCgroup, EachNodeAddsItsWeightUntilItIsRemoved) {
   EXPECT_TRUE(remove_cgroup_tree(root));
 }
 
-TEST(CpuCgroup, RemovesTheJobsOfANodeAndOfNoOther) {
+TEST(CpuCgroup, RemovesOnlyTheJobsOfOneNode) {
   const auto own = own_cpu_cgroup();
   const auto tree = own_cgroup();
   if (!own || !tree) GTEST_SKIP() << "no cpu hierarchy of version 1";

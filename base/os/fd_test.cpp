@@ -80,7 +80,7 @@ TEST(Descriptor, DuplicatesAndSwitchesBlocking) {
   EXPECT_FALSE(duplicate(-1));
 }
 
-TEST_F(FdTest, ReadsBackWhatReplaceWrote) {
+TEST_F(FdTest, ReplacedFileIsReadBack) {
   const auto path = directory + "/file";
   ASSERT_TRUE(replace_file(path, "one", 0600));
   ASSERT_TRUE(replace_file(path, std::string(10'000, 'x'), 0640));
@@ -93,7 +93,7 @@ TEST_F(FdTest, ReadsBackWhatReplaceWrote) {
   EXPECT_FALSE(std::filesystem::exists(path + ".new"));
 }
 
-TEST_F(FdTest, RefusesAFileAboveTheLimit) {
+TEST_F(FdTest, FileAboveTheLimitIsRejected) {
   const auto path = directory + "/file";
   ASSERT_TRUE(replace_file(path, "12345", 0600));
   EXPECT_TRUE(read_file(path, 4).error().is(Errc::TooLarge));
@@ -108,7 +108,7 @@ TEST_F(FdTest, NamesThePathInErrors) {
   EXPECT_FALSE(replace_file(directory + "/none/x", "a", 0600));
 }
 
-TEST_F(FdTest, ReplaceDoesNotFollowALinkAtItsTemporaryName) {
+TEST_F(FdTest, ReplaceRefusesLinkAsTemporaryFile) {
   const auto victim = directory + "/victim";
   ASSERT_TRUE(replace_file(victim, "keep", 0600));
   std::filesystem::create_symlink(victim, directory + "/file.new");
@@ -133,7 +133,7 @@ TEST(PassedFds, ArriveWithTheirMessage) {
   EXPECT_EQ(read_all(pipe->read.get(), 100).value(), "hello");
 }
 
-TEST(PassedFds, MoreThanTheLimitAreRefusedAndNotLeaked) {
+TEST(PassedFds, MoreThanLimitAreRejectedWithoutLeak) {
   auto sockets = make_socket_pair(SOCK_SEQPACKET);
   const std::vector<int> many(kMaxPassedFds + 1, 0);
   EXPECT_TRUE(send_with_fds(sockets->first.get(), bytes_of("x"), many).error().is(Errc::TooLarge));
@@ -142,7 +142,7 @@ TEST(PassedFds, MoreThanTheLimitAreRefusedAndNotLeaked) {
   EXPECT_EQ(receive_with_fds(sockets->second.get(), 10)->fds.size(), kMaxPassedFds);
 }
 
-TEST(PassedFds, ALongMessageIsRefused) {
+TEST(PassedFds, LongMessageIsRejected) {
   auto sockets = make_socket_pair(SOCK_SEQPACKET);
   ASSERT_TRUE(send_with_fds(sockets->first.get(), bytes_of("0123456789"), {}));
   EXPECT_TRUE(receive_with_fds(sockets->second.get(), 9).error().is(Errc::TooLarge));

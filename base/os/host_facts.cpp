@@ -1,4 +1,4 @@
-// Its functions are tested by os_test.cpp.
+// Its parsers are tested by tests/fuzz/base_text.cpp.
 
 #include "base/os/host_facts.hpp"
 
@@ -21,7 +21,8 @@ namespace {
 constexpr std::uint32_t kMaxCpu = 65'536;
 constexpr std::size_t kMaxProcBytes = 65'536;
 
-// cpu_set_t ends at 1,024 processors; the kernel refuses sets that are too small for the host.
+// cpu_set_t ends at 1,024 processors, and the kernel rejects sets that are too small for the host.
+// So the set grows until the kernel accepts it.
 Result<std::vector<std::uint32_t>> allowed_cores() {
   for (std::size_t room = CPU_SETSIZE; room <= kMaxCpu; room *= 2) {
     cpu_set_t* set = CPU_ALLOC(room);
@@ -34,7 +35,7 @@ Result<std::vector<std::uint32_t>> allowed_cores() {
     }
     CPU_FREE(set);
     if (done) return cores;
-    if (error != EINVAL) return fail(errno_code(error), "ask for the allowed processors");
+    if (error != EINVAL) return fail(errno_code(error), "cannot get the allowed processors");
   }
   return fail(Errc::TooLarge, "number of processors");
 }
@@ -75,7 +76,7 @@ Result<std::vector<std::uint32_t>> parse_cpu_list(std::string_view text) {
 Result<HostFacts> read_host_facts() {
   HostFacts facts;
   utsname names{};
-  if (uname(&names) != 0) return fail(errno_code(errno), "uname");
+  if (uname(&names) != 0) return fail(errno_code(errno), "cannot get the host's name");
   facts.name = split(names.nodename, '.')[0];
   facts.kernel = names.release;
   auto cores = allowed_cores();

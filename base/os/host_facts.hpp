@@ -1,5 +1,5 @@
 #pragma once
-// What this host is and has, as a node reports it when it connects. Asio-free.
+// HostFacts describes this host as a node reports it when it connects. It is free of Asio.
 
 #include "base/result.hpp"
 #include "base/units.hpp"
@@ -13,27 +13,28 @@ namespace score::inline base {
 
 struct HostFacts {
   std::string name;                  // gethostname, up to the first dot
-  std::vector<std::uint32_t> cores;  // processors this process may run on, rising
+  std::vector<std::uint32_t> cores;  // processors that this process may run on, ascending
   Bytes memory;                      // MemTotal
   std::string boot_id;               // differs after each boot
   std::string kernel;                // uname's release
-  std::string cgroup2_mount;         // empty: none, the fallback is SIGSTOP
+  std::string cgroup2_mount;         // empty: none; the fallback is SIGSTOP
 };
 
-// Value of a line "Key:   123 kB" in the text of /proc/meminfo. Errors: NotFound, Malformed.
+// Returns the value of a line "Key:   123 kB" from the text of /proc/meminfo. Errors: NotFound,
+// Malformed.
 [[nodiscard]] Result<Bytes> parse_meminfo(std::string_view text, std::string_view key);
 
-// Processors in the kernel's notation "0-3,8,10-11" (cpuset and sysfs files), rising, without
-// repeats.
-// "" gives none. Errors: Malformed, TooLarge (a number of 65,536 or more).
+// Parses a list of processors in the kernel's notation "0-3,8,10-11" (cpuset and sysfs files). The
+// result is ascending, without repeats, and empty for "". Errors: Malformed, TooLarge (a number of
+// 65,536 or more).
 [[nodiscard]] Result<std::vector<std::uint32_t>> parse_cpu_list(std::string_view text);
 
-// Which monotonic clock this process reads: the machine's boot and the time namespace, both as the
-// kernel names them. Empty: not known. Clones of a virtual machine may have the same name, and
-// clocks of their own.
+// Returns a name of the monotonic clock that this process reads: the machine's boot and the time
+// namespace, both as the kernel names them. It is empty if it is unknown. Clones of a virtual
+// machine may have the same name but different clocks.
 [[nodiscard]] std::string monotonic_clock_name();
 
-// Asks the kernel. Errors: errno codes, with what was asked.
+// Asks the kernel for the facts. Errors: errno codes, with the query as context.
 [[nodiscard]] Result<HostFacts> read_host_facts();
 
 }  // namespace score::inline base

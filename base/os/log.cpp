@@ -19,7 +19,7 @@ LogSink& sink() {
   return instance;
 }
 
-// Where stderr goes decides what stands before a line.
+// The destination of stderr determines the prefix of a line.
 struct Decoration {
   bool priority = isatty(STDERR_FILENO) == 0;
   bool time = std::getenv("JOURNAL_STREAM") == nullptr;  // NOLINT(concurrency-mt-unsafe)
@@ -30,7 +30,8 @@ const Decoration& decoration() {
   return instance;
 }
 
-// "05:41:49.123456 ", UTC: for files and terminals, which stamp nothing.
+// Returns the time as "05:41:49.123456 " in UTC. Files and terminals need it, because they add no
+// time.
 std::string time_text(WallTime now) {
   const auto us = std::chrono::floor<std::chrono::microseconds>(now.time_since_epoch()).count();
   const auto seconds = us / 1'000'000;
@@ -76,7 +77,7 @@ void log_line(LogLevel level, std::string_view line) {
   if (decoration().time) out += time_text(wall_now());
   out += line.substr(0, limits::kMaxLogLineBytes - out.size() - 1);
   out += '\n';
-  // A failure cannot be reported anywhere.
+  // A failure is ignored, because it cannot be reported anywhere.
   [[maybe_unused]] const auto written = write(STDERR_FILENO, out.data(), out.size());
 }
 

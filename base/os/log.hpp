@@ -1,16 +1,20 @@
 #pragma once
-// Logging for daemons and commands (libraries return errors instead). One event, one line on
+// Logs events of daemons and commands (libraries return errors instead). One event is one line on
 // stderr:
 //
-//   log_notice("start job", kv("job", id), kv("user", name), kv("err", error));
-//   <5>start job job=7 user=alice err="exec ./a.out: No such file or directory"
+//    log_notice("Started job", kv("job", id), kv("user", name), kv("err", error));
+//    <5>Started job job=7 user=alice err="cannot exec ./a.out: No such file or directory"
 //
-// Verb first, then key=value. Values of others are quoted, so a line or a key cannot be forged.
-//   error: an operator must act · warning: handled, the line says how · notice: life cycle ·
-//   info: transitions · debug: one a message
-// The "<n>" is what journald reads; on a terminal it is left out. When stderr is not the journal
-// the line has the wall time. Anything a peer can trigger goes through a LogLimiter. Thread-safe,
-// except set_log_sink. A line is one write(2) of at most limits::kMaxLogLineBytes.
+// The text comes first, then key=value. Values from outside are quoted, so that neither a line nor
+// a key can be forged. The levels are:
+//  error    an operator must act
+//  warning  a fault that was handled; the line says how
+//  notice   life cycle
+//  info     transitions
+//  debug    one line per message
+// journald reads the "<n>"; it is left out on a terminal. When stderr is not the journal the line
+// has the wall time. Events that a peer can trigger go through a LogLimiter. The functions are
+// thread-safe, except set_log_sink. A line is one write(2) of at most limits::kMaxLogLineBytes.
 
 #include "base/async/token_bucket.hpp"
 #include "base/result.hpp"
@@ -26,22 +30,24 @@
 
 namespace score::inline base {
 
-// The numbers are syslog's.
+// The numbers are those of syslog.
 enum class LogLevel : std::uint8_t { Error = 3, Warning = 4, Notice = 5, Info = 6, Debug = 7 };
 
-// "error" .. "debug". Errors: Malformed.
+// Parses "error", "warning", "notice", "info" or "debug". Errors: Malformed.
 [[nodiscard]] Result<LogLevel> parse_log_level(std::string_view name);
 
-// Lines less urgent than this are dropped before they are formatted. Starts at Notice.
+// Sets the threshold: lines less urgent than this are dropped before they are formatted. It starts
+// at Notice.
 void set_log_level(LogLevel level);
 [[nodiscard]] bool log_enabled(LogLevel level);
 
-// For tests and for daemons that count: gets every line (without priority, time and line end)
-// instead of stderr. An empty function restores stderr. Not while other threads log.
+// Sets a function that receives every line (without priority, time and line end) instead of stderr.
+// It is for tests and for daemons that count lines. An empty function restores stderr. It must not
+// be called while other threads log.
 using LogSink = std::function<void(LogLevel, std::string_view line)>;
 void set_log_sink(LogSink sink);
 
-// Writes a line made of parts already escaped. For the functions below.
+// Writes a line whose parts are already escaped. The functions below use it.
 void log_line(LogLevel level, std::string_view line);
 
 template <typename T>
@@ -93,9 +99,10 @@ void log_debug(std::string_view verb, const KeyValue<Ts>&... values) {
   log_event(LogLevel::Debug, verb, values...);
 }
 
-// For events that a peer can cause at will: a few lines, then silence, then how many were left out.
-//   if (limiter.allow(now)) log_warning("refuse frame", kv("peer", peer),
-//                                       kv("suppressed", limiter.take_suppressed()));
+// A LogLimiter is for events that a peer can cause at will: a few lines are logged, and then only
+// how many were left out.
+//    if (limiter.allow(now)) log_warning("Rejected frame", kv("peer", peer),
+//                                        kv("suppressed", limiter.take_suppressed()));
 class LogLimiter {
  public:
   explicit LogLimiter(double lines_per_second = 1, double burst = 5)
@@ -103,7 +110,7 @@ class LogLimiter {
 
   [[nodiscard]] bool allow(TimePoint now) { return bucket_.try_take(now); }
 
-  // Lines refused since the last call.
+  // Returns the number of lines refused since the last call.
   std::uint64_t take_suppressed() { return bucket_.take_refused(); }
 
  private:

@@ -23,17 +23,17 @@ class LogTest : public testing::Test {
   std::vector<std::string> lines;
 };
 
-TEST_F(LogTest, WritesTheVerbThenKeysAndValues) {
+TEST_F(LogTest, WritesTextThenKeysAndValues) {
   log_notice("start job", kv("job", JobId(7)), kv("user", "alice"));
   EXPECT_EQ(lines, (std::vector<std::string>{"<5>start job job=7 user=alice"}));
 }
 
-TEST_F(LogTest, QuotesWhatCouldForgeALineOrAKey) {
+TEST_F(LogTest, QuotesValuesThatCouldForgeLines) {
   log_error("refuse name", kv("name", "x\n<2>root=1"), kv("err", Error(Errc::Malformed, "a b")));
   EXPECT_EQ(lines[0], "<3>refuse name name=\"x\\n<2>root=1\" err=\"a b: malformed\"");
 }
 
-TEST_F(LogTest, DropsWhatIsBelowTheLevel) {
+TEST_F(LogTest, DropsLinesBelowTheLevel) {
   log_info("hidden");
   set_log_level(LogLevel::Info);
   log_info("shown");
@@ -42,7 +42,7 @@ TEST_F(LogTest, DropsWhatIsBelowTheLevel) {
   EXPECT_FALSE(log_enabled(LogLevel::Debug));
 }
 
-TEST_F(LogTest, LimiterCountsWhatItHides) {
+TEST_F(LogTest, LimiterCountsSuppressedLines) {
   LogLimiter limiter(1, 2);
   const TimePoint start(10s);
   EXPECT_TRUE(limiter.allow(start));
@@ -54,7 +54,7 @@ TEST_F(LogTest, LimiterCountsWhatItHides) {
   EXPECT_EQ(limiter.take_suppressed(), 0U);
 }
 
-TEST(Log, AddsThePriorityAndCutsLongLinesOnAPipe) {
+TEST(Log, PipeGetsPriorityAndBoundedLines) {
   testing::internal::CaptureStderr();
   log_error("stop", kv("text", std::string(5000, 'x')));
   log_event(LogLevel::Error, std::string(5000, 'v'));

@@ -18,9 +18,10 @@ namespace fs = std::filesystem;
 
 constexpr std::array<const char*, 2> kParents{"/dev/shm", "/tmp"};
 constexpr std::string_view kPrefix = "scored-pmix.";
-constexpr int kAttempts = 100;  // others may take one for abandoned before it is locked
+constexpr int kAttempts = 100;  // another process may take one for abandoned before it is locked
 
-// The lock, or nothing: it is a link, another user's, gone, or in use.
+// Returns the lock, or nothing if the path is a link, belongs to a different user, is gone, or is
+// in use.
 UniqueFd lock_directory(const std::string& path) {
   auto directory = open_file(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW);
   if (!directory) return {};
@@ -29,7 +30,7 @@ UniqueFd lock_directory(const std::string& path) {
 
   const bool is_ours = fstat(directory->get(), &info) == 0 && info.st_uid == geteuid();
   if (!is_ours || flock(directory->get(), LOCK_EX | LOCK_NB) != 0) return {};
-  // Somebody else may have removed it meanwhile.
+  // Another process may have removed the directory in the meantime.
   if (fstat(directory->get(), &info) != 0 || info.st_nlink == 0) return {};
   return std::move(*directory);
 }
@@ -59,7 +60,7 @@ Result<PmixDirectory> PmixDirectory::make_in(const std::string& parent) {
     if (mkdtemp(path.data()) == nullptr) break;
     if (auto lock = lock_directory(path)) return PmixDirectory(std::move(path), std::move(lock));
   }
-  return fail(errno_code(errno), "make a directory in {}", parent);
+  return fail(errno_code(errno), "cannot make a directory in {}", parent);
 }
 
 void PmixDirectory::remove() {

@@ -1,7 +1,8 @@
 #pragma once
-// The directory of a PMIx server's files. It lies where all users' temporary files do, so it has a
-// lock as long as its maker lives: one whose lock is free was left by a process that was
-// killed, and goes with the next that is made, or with the virtual cluster it was of.
+// A PmixDirectory is the directory of a PMIx server's files. It lies where the temporary files of
+// all users do, so it is locked as long as its maker lives. A directory whose lock is free was left
+// by a killed process. It is removed when the next directory is made, or with the virtual cluster
+// that it belonged to.
 
 #include "base/os/fd.hpp"
 #include "base/result.hpp"
@@ -18,16 +19,16 @@ class PmixDirectory {
 
   ~PmixDirectory() { remove(); }
 
-  // Made with mode 0700 in shared memory, else in /tmp, after what others left there was removed.
+  // Makes a directory with mode 0700 in shared memory, else in /tmp, after removing abandoned ones.
   // Errors: errno codes.
   [[nodiscard]] static Result<PmixDirectory> make();
-  // The same in one place.
+  // Makes the directory in `parent`.
   [[nodiscard]] static Result<PmixDirectory> make_in(const std::string& parent);
 
-  // Removes it with all that is in it; a second time nothing.
+  // Removes the directory with all its content. A second call does nothing.
   void remove();
 
-  // Empty: none, or removed.
+  // Returns the path; it is empty if there is no directory or it was removed.
   [[nodiscard]] const std::string& path() const { return path_; }
 
  private:
@@ -37,7 +38,7 @@ class PmixDirectory {
   UniqueFd lock_;  // flock of the directory itself
 };
 
-// Removes those of this process's user that are not locked; gives how many. Links are not
+// Removes the unlocked directories of this process's user and returns their number. Links are not
 // followed.
 int remove_abandoned_pmix_directories();
 int remove_abandoned_pmix_directories_in(const std::string& parent);

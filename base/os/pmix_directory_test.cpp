@@ -24,7 +24,7 @@ class PmixDirectoryTest : public testing::Test {
 
   ~PmixDirectoryTest() override { fs::remove_all(parent_); }
 
-  // As a server leaves it: a file in a directory of the directory.
+  // Creates files as a server leaves them: a file in a directory of the directory.
   static void fill(const std::string& path) {
     fs::create_directory(path + "/dstor");
     std::ofstream(path + "/dstor/rendezvous") << "1";
@@ -35,7 +35,7 @@ class PmixDirectoryTest : public testing::Test {
   std::string parent_;
 };
 
-TEST_F(PmixDirectoryTest, IsPrivateAndGoesWithItsOwner) {
+TEST_F(PmixDirectoryTest, IsPrivateAndRemovedWithItsOwner) {
   std::string path;
   {
     auto made = PmixDirectory::make_in(parent_);
@@ -55,7 +55,7 @@ TEST_F(PmixDirectoryTest, IsPrivateAndGoesWithItsOwner) {
   EXPECT_FALSE(PmixDirectory::make_in(parent_ + "/none"));
 }
 
-TEST_F(PmixDirectoryTest, WhatAKilledProcessLeftGoes) {
+TEST_F(PmixDirectoryTest, LeftoversOfKilledProcessAreRemoved) {
   const pid_t pid = fork();
   if (pid == 0) {
     auto made = PmixDirectory::make_in(parent_);
@@ -68,7 +68,7 @@ TEST_F(PmixDirectoryTest, WhatAKilledProcessLeftGoes) {
   EXPECT_TRUE(fs::is_empty(parent_));
 }
 
-TEST_F(PmixDirectoryTest, WhatIsNoDirectoryOrHasAnotherNameStays) {
+TEST_F(PmixDirectoryTest, OtherFilesAndDirectoriesStay) {
   fs::create_directory(parent_ + "/mine");
   fill(parent_ + "/mine");
   fs::create_symlink(parent_ + "/mine", parent_ + "/scored-pmix.abcdef");
@@ -87,7 +87,7 @@ TEST_F(PmixDirectoryTest, LinksInsideAreNotFollowed) {
   EXPECT_TRUE(fs::exists(parent_ + "/mine/dstor/rendezvous"));
 }
 
-TEST_F(PmixDirectoryTest, AnotherUsersStays) {
+TEST_F(PmixDirectoryTest, DirectoryOfDifferentUserStays) {
   if (geteuid() != 0) GTEST_SKIP() << "needs root";
   fs::create_directory(parent_ + "/scored-pmix.abcdef");
   ASSERT_EQ(chown((parent_ + "/scored-pmix.abcdef").c_str(), 12345, 12345), 0);

@@ -1,4 +1,4 @@
-// The C library alone: the launcher compiles this file too.
+// This file uses the C library alone, because the launcher compiles it too.
 #include "base/os/priority.hpp"
 
 #include <cstdio>

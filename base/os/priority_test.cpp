@@ -12,7 +12,8 @@
 namespace score {
 namespace {
 
-// In a child with a session of its own: 0 if both values are as asked, else what differs.
+// Sets the value in a child with its own session. Returns 0 if both values are as requested,
+// otherwise a number for the difference.
 int nice_in_child(int nice) {
   const pid_t child = fork();
   if (child == 0) {
@@ -32,7 +33,7 @@ TEST(Priority, SetsProcessAndSession) {
   EXPECT_EQ(nice_in_child(5), 0);
 }
 
-TEST(Priority, GoesFirstWhereAllowed) {
+TEST(Priority, AllowsNegativeValuesForRoot) {
   if (geteuid() != 0) GTEST_SKIP() << "needs CAP_SYS_NICE";
   EXPECT_EQ(nice_in_child(-10), 0);
 }

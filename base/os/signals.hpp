@@ -1,5 +1,5 @@
-// The signals that a program handles. A signal that was ignored when the program started stays
-// ignored, as nohup(1) and shells that start commands in the background expect.
+// Selects the signals that a program handles. A signal that was ignored when the program started
+// stays ignored, as nohup(1) and shells that start commands in the background expect.
 #pragma once
 
 #include <csignal>
@@ -8,9 +8,9 @@
 
 namespace score::inline base {
 
-// The set of those of `wanted` that are not ignored now. Call it before any of them gets a handler.
-// A blocked signal is queued even while it is ignored (a signalfd would deliver it), so only this
-// set may be blocked.
+// Returns the signals of `wanted` that are not ignored now. Call it before any of them gets a
+// handler. A blocked signal is queued even while it is ignored (a signalfd would deliver it), so
+// only this set may be blocked.
 inline sigset_t signals_to_handle(std::span<const int> wanted) {
   sigset_t set;
   sigemptyset(&set);

@@ -16,12 +16,12 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-// clone3 gives what fork and posix_spawn cannot: a pidfd from the start, birth in a cgroup (no
-// migration, which would wait for a grace period of the kernel), and default signal handlers. The
-// child is a copy, not a vfork on our memory: it may be put together with ordinary code, as long as
-// it only makes system calls, for other threads' locks may be held in the copy. Everything it needs
-// is laid out by the parent beforehand. Its first failure goes through a close-on-exec pipe as
-// {step, errno}; end of file without a byte means that exec happened.
+// clone3 provides what fork and posix_spawn cannot: a pidfd from the start, a child that starts in
+// its cgroup (no migration, which would wait for a grace period of the kernel), and default signal
+// handlers. The child is a copy, not a vfork that shares our memory. Its code may be ordinary code,
+// but it may make only system calls, because locks of other threads may be held in the copy. The
+// parent prepares everything that it needs. The child reports its first failure through a
+// close-on-exec pipe as {step, errno}; end of file without a byte means that exec succeeded.
 
 namespace score::inline base {
 
@@ -34,7 +34,7 @@ struct Report {
   int error;
 };
 
-// All that the child reads, made before it exists.
+// A Plan contains everything that the child reads. The parent makes it before it creates the child.
 struct Plan {
   const SpawnSpec* spec = nullptr;
   std::vector<char*> argv;
@@ -55,9 +55,9 @@ void check(const Plan& plan, SpawnStep step, bool good) {
   if (!good) give_up(plan, step, errno);
 }
 
-// A daemon ignores SIGPIPE and blocks what it waits for; a program expects neither.
-// CLONE_CLEAR_SIGHAND leaves ignored signals ignored, hence the loop. For SIGKILL and the like
-// signal() fails: fine.
+// A daemon ignores SIGPIPE and blocks the signals that it waits for, but a program expects neither.
+// CLONE_CLEAR_SIGHAND leaves ignored signals ignored, hence the loop. signal() fails for SIGKILL
+// and SIGSTOP, which does no harm.
 void clear_signals(const Plan& plan) {
   for (int number = 1; number <= SIGRTMAX; ++number) signal(number, SIG_DFL);
   sigset_t none;
@@ -79,7 +79,7 @@ void set_limits(const Plan& plan) {
   }
 }
 
-// Reads everything back: a partly dropped identity must not reach exec.
+// Reads everything back, because a process that kept part of its old identity must not reach exec.
 bool identity_holds(Plan& plan, const Identity& wanted) {
   uid_t uid[3];
   gid_t gid[3];
@@ -95,8 +95,8 @@ bool identity_holds(Plan& plan, const Identity& wanted) {
   return std::equal(plan.groups.begin(), plan.groups.end(), plan.groups_back.begin(), end);
 }
 
-// System calls themselves, not glibc's wrappers: those signal all threads of the parent they think
-// they run in.
+// Uses the system calls themselves. glibc's wrappers would signal all threads of the parent,
+// because they do not know that they run in a child.
 void take_identity(Plan& plan) {
   if (!plan.spec->identity) return;
   const auto& wanted = *plan.spec->identity;
@@ -109,7 +109,7 @@ void take_identity(Plan& plan) {
   if (!identity_holds(plan, wanted)) give_up(plan, step, EPERM);
 }
 
-// After the identity: a change of it clears the setting.
+// This comes after the identity, because a change of identity clears the setting.
 void die_with_parent(const Plan& plan, pid_t parent) {
   if (!plan.spec->die_with_parent) return;
   check(plan, SpawnStep::Session, prctl(PR_SET_PDEATHSIG, SIGKILL) == 0);
@@ -121,8 +121,8 @@ void enter_directory(const Plan& plan) {
   if (!directory.empty()) check(plan, SpawnStep::Directory, chdir(directory.c_str()) == 0);
 }
 
-// First every source (and the report pipe) is moved above all targets, so that no target can hit
-// one that is still needed; then into place; then the gaps are closed.
+// First moves every source (and the report pipe) above all targets, so that no target can overwrite
+// one that is still needed. Then moves the sources into place, and finally closes the gaps.
 void place_descriptors(Plan& plan) {
   const auto step = SpawnStep::Descriptors;
   const int report = fcntl(plan.report_fd, F_DUPFD_CLOEXEC, kMaxTargetFd);
@@ -164,7 +164,7 @@ std::vector<char*> pointers(const std::vector<std::string>& texts) {
   return out;
 }
 
-// Errors: EINVAL for a plan that cannot be carried out.
+// Makes the plan. Errors: EINVAL for a plan that cannot be carried out.
 Result<Plan> make_plan(const SpawnSpec& spec) {
   Plan plan;
   plan.spec = &spec;
@@ -179,11 +179,11 @@ Result<Plan> make_plan(const SpawnSpec& spec) {
   const auto twice = std::ranges::adjacent_find(plan.fds, {}, &std::pair<int, int>::second);
   if (twice != plan.fds.end() || plan.fds.front().second < 0 ||
       plan.fds.back().second >= kMaxTargetFd || spec.argv.empty()) {
-    return fail(errno_code(EINVAL), "start {}", spec.path);
+    return fail(errno_code(EINVAL), "cannot start {}", spec.path);
   }
   if (spec.identity) {
     for (const GroupId group : spec.identity->groups) plan.groups.push_back(group.value());
-    // The kernel keeps the list sorted; equal groups stay.
+    // The kernel keeps the list sorted and does not remove duplicates.
     std::ranges::sort(plan.groups);
     plan.groups_back.resize(plan.groups.size() + 1);
   }
@@ -194,11 +194,11 @@ Error describe(const SpawnSpec& spec, const Report& report) {
   const auto code = errno_code(report.error);
   switch (report.step) {
     case SpawnStep::Exec:
-      return fail(code, "exec {}", spec.path);
+      return fail(code, "cannot exec {}", spec.path);
     case SpawnStep::Directory:
-      return fail(code, "enter {}", spec.directory);
+      return fail(code, "cannot enter {}", spec.directory);
     case SpawnStep::Identity:
-      return fail(code, "become uid {}", spec.identity.value_or(Identity()).uid);
+      return fail(code, "cannot become uid {}", spec.identity.value_or(Identity()).uid);
     default:
       return fail(code, "{}", spawn_step_name(report.step));
   }
@@ -259,11 +259,13 @@ std::expected<SpawnedProcess, SpawnFailure> spawn(const SpawnSpec& spec) {
   auto args = arguments_for(spec, raw_pidfd);
   auto pid = static_cast<pid_t>(syscall(SYS_clone3, &args, sizeof args));
   if (pid < 0 && errno == ENOSYS && (args.flags & CLONE_INTO_CGROUP) == 0) {
-    // A unit with RestrictNamespaces has no clone3. The child's exec resets the signal handlers.
+    // clone3 is missing in a unit with RestrictNamespaces. The child's exec resets the signal
+    // handlers.
     pid = static_cast<pid_t>(syscall(SYS_clone, CLONE_PIDFD | SIGCHLD, 0, &raw_pidfd, 0, 0));
   }
   if (pid == 0) run_child(*plan, parent);
-  if (pid < 0) return failed(SpawnStep::Fork, fail(errno_code(errno), "fork for {}", spec.path));
+  if (pid < 0)
+    return failed(SpawnStep::Fork, fail(errno_code(errno), "cannot fork for {}", spec.path));
   UniqueFd pidfd(raw_pidfd);
   pipe->write.reset();
 
@@ -280,12 +282,12 @@ std::expected<SpawnedProcess, SpawnFailure> spawn(const SpawnSpec& spec) {
 Result<std::optional<ExitStatus>> reap(int pidfd, bool block) {
   siginfo_t info{};
   rusage usage{};
-  // The system call, unlike glibc's waitid, also gives the child's resource usage.
+  // Unlike glibc's waitid, the system call also returns the child's resource usage.
   long done = 0;
   do {
     done = syscall(SYS_waitid, P_PIDFD, pidfd, &info, WEXITED | (block ? 0 : WNOHANG), &usage);
   } while (done < 0 && errno == EINTR);
-  if (done < 0) return fail(errno_code(errno), "wait for process");
+  if (done < 0) return fail(errno_code(errno), "cannot wait for a process");
   if (info.si_pid == 0) return std::optional<ExitStatus>();
   ExitStatus status;
   (info.si_code == CLD_EXITED ? status.code : status.signal) = info.si_status;
@@ -298,12 +300,12 @@ Result<std::optional<ExitStatus>> reap(int pidfd, bool block) {
 
 Status send_signal(int pidfd, int signal) {
   if (syscall(SYS_pidfd_send_signal, pidfd, signal, nullptr, 0) == 0) return {};
-  return fail(errno_code(errno), "send signal {}", signal);
+  return fail(errno_code(errno), "cannot send signal {}", signal);
 }
 
 Result<UniqueFd> open_pidfd(pid_t pid) {
   UniqueFd pidfd(static_cast<int>(syscall(SYS_pidfd_open, pid, 0)));
-  if (!pidfd) return fail(errno_code(errno), "open pidfd of {}", pid);
+  if (!pidfd) return fail(errno_code(errno), "cannot open a pidfd of {}", pid);
   return pidfd;
 }
 
@@ -320,7 +322,7 @@ Result<std::string> find_executable(const std::string& name, std::string_view pa
     if (usable(name)) return name;
   } else if (!name.empty()) {
     for (const auto directory : split(path_variable, ':')) {
-      // An empty entry is the current directory, as the shell has it.
+      // An empty entry means the current directory, as in a shell.
       const auto path = fmt::format("{}/{}", directory.empty() ? "." : directory, name);
       if (usable(path)) return path;
     }

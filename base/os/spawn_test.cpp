@@ -10,7 +10,7 @@
 namespace score {
 namespace {
 
-// Runs /bin/sh -c script with its output on a pipe.
+// An Outcome is the result of /bin/sh -c script with its output on a pipe.
 struct Outcome {
   std::string output;
   ExitStatus status;
@@ -43,9 +43,9 @@ TEST(Spawn, PassesArgumentsAndOnlyTheGivenEnvironment) {
   EXPECT_EQ(run(spec).output, "zero one two\nA=b c\nPATH=/usr/bin:/bin\n");
 }
 
-TEST(Spawn, GivesTheChildItsDescriptorsAndNoOthers) {
+TEST(Spawn, ChildGetsOnlyItsDescriptors) {
   auto leak = make_pipe();
-  const int inherited = dup(leak->read.get());  // without close-on-exec, as a careless library does
+  const int inherited = dup(leak->read.get());  // without close-on-exec, as in a careless library
   auto five = make_pipe();
   auto spec = shell("ls /proc/self/fd | tr '\\n' ' '; echo hello >&5");
   spec.fds.emplace_back(five->write.get(), 5);
@@ -60,7 +60,7 @@ TEST(Spawn, GivesTheChildItsDescriptorsAndNoOthers) {
 TEST(Spawn, CanSwapDescriptors) {
   auto one = make_pipe();
   auto two = make_pipe();
-  // The sources as each other's targets: neither may be lost.
+  // The sources are each other's targets, and neither may be lost.
   SpawnSpec swap = shell("echo a >&" + std::to_string(two->write.get()) + "; echo b >&" +
                          std::to_string(one->write.get()));
   swap.fds = {{one->write.get(), two->write.get()}, {two->write.get(), one->write.get()}};
@@ -76,14 +76,15 @@ TEST(Spawn, FillsMissingStandardDescriptors) {
   EXPECT_EQ(outcome.output, "/dev/null\n");
 }
 
-TEST(Spawn, SaysWhichStepFailedAndLeavesNothing) {
+TEST(Spawn, ReportsFailedStepAndLeavesNothing) {
   auto spec = shell("true");
   spec.path = "/no/such/program";
   auto child = spawn(spec);
   ASSERT_FALSE(child);
   EXPECT_EQ(child.error().step, SpawnStep::Exec);
   EXPECT_TRUE(child.error().error.is(std::errc::no_such_file_or_directory));
-  EXPECT_EQ(child.error().error.message(), "exec /no/such/program: No such file or directory");
+  EXPECT_EQ(child.error().error.message(),
+            "cannot exec /no/such/program: No such file or directory");
 
   spec = shell("true");
   spec.directory = "/no/such/directory";
@@ -124,7 +125,7 @@ TEST(Spawn, AppliesDirectorySessionLimitsAndAffinity) {
   EXPECT_EQ(run(spec).output, "/usr\n40\n1\nleader\n");
 }
 
-TEST(Spawn, StartsWithDefaultSignalsEvenIfWeIgnoreOrBlockThem) {
+TEST(Spawn, ChildStartsWithDefaultSignals) {
   const auto old = signal(SIGTERM, SIG_IGN);
   sigset_t blocked;
   sigset_t before;
@@ -139,7 +140,7 @@ TEST(Spawn, StartsWithDefaultSignalsEvenIfWeIgnoreOrBlockThem) {
   EXPECT_EQ(outcome.status.shell_code(), 143);
 }
 
-TEST(Spawn, BecomesTheUserForGood) {
+TEST(Spawn, ChildCannotRegainItsOldIdentity) {
   if (geteuid() != 0) GTEST_SKIP() << "needs root";
   auto spec = shell("id -u; id -g; id -G; awk '/^(Uid|Gid|Groups|CapEff)/' /proc/self/status");
   spec.environment = {"PATH=/usr/bin:/bin"};
@@ -173,7 +174,7 @@ TEST(Spawn, FailsWithoutTheRightToChangeUser) {
   EXPECT_EQ(child.error().step, SpawnStep::Identity);
 }
 
-TEST(Reap, TellsCodeSignalAndUse) {
+TEST(Reap, ReturnsCodeSignalAndUsage) {
   EXPECT_EQ(run(shell("exit 7")).status.code, 7);
   EXPECT_EQ(run(shell("exit 7")).status.shell_code(), 7);
   EXPECT_GT(run(shell("exit 7")).status.max_rss_kib, 100U);
@@ -182,7 +183,7 @@ TEST(Reap, TellsCodeSignalAndUse) {
   EXPECT_FALSE(reap(child->pidfd.get(), true));
 }
 
-TEST(Reap, WithoutBlockingGivesNothingWhileTheChildLives) {
+TEST(Reap, NonBlockingReturnsNothingWhileChildLives) {
   auto spec = shell("read line");
   auto pipe = make_pipe();
   spec.fds.emplace_back(pipe->read.get(), 0);

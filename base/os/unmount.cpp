@@ -15,7 +15,7 @@ Status unmount(const std::string& directory) {
     const bool is_gone = umount2(directory.c_str(), MNT_DETACH | UMOUNT_NOFOLLOW) == 0 ||
                          errno == EINVAL || errno == ENOENT;
     if (is_gone) return {};
-    return fail(errno_code(errno), "unmount {}", directory);
+    return fail(errno_code(errno), "cannot unmount {}", directory);
   }
   SpawnSpec spec;
   spec.path = "/usr/bin/fusermount3";
@@ -23,7 +23,8 @@ Status unmount(const std::string& directory) {
   spec.environment = {"PATH=/usr/bin:/bin"};
   auto unmounter = spawn(spec);
   if (!unmounter) return unmounter.error().error;
-  // It fails where there is no mount, too; a mount that stays keeps the directory from going.
+  // The command also fails where there is no mount. A mount that remains prevents the removal of
+  // the directory.
   std::ignore = reap(unmounter->pidfd.get(), true);
   return {};
 }

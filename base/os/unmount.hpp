@@ -1,5 +1,5 @@
 #pragma once
-// Ends mounts of FUSE: as root by the kernel, as another user by fusermount3.
+// Ends mounts of FUSE. Root asks the kernel; other users run fusermount3.
 
 #include "base/result.hpp"
 
@@ -7,8 +7,8 @@
 
 namespace score::inline base {
 
-// Also where no process serves it any more. No mount: nothing happens. Errors: why it is there
-// still.
+// Unmounts the directory, even if no process serves it any more. Without a mount nothing happens.
+// Errors: the reason why the mount remains.
 Status unmount(const std::string& directory);
 
 }  // namespace score::inline base

@@ -1,5 +1,5 @@
-// fmt's own code, compiled here: Debian ships only a shared library of it, which brings the shared
-// C++ library with it (1.3 MB in every daemon, and a millisecond at the start of every command).
+// This file compiles fmt's own code. Debian ships only a shared library of it, which loads the
+// shared C++ library too (1.3 MB in every daemon, and a millisecond at the start of every command).
 // The list of templates is that of fmt 9's src/format.cc.
 //
 // tested by everything that formats

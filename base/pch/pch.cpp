@@ -1,1 +1,1 @@
-// A source for the object libraries that carry the precompiled headers.
+// The object libraries that carry the precompiled headers need a source, which is this file.

@@ -1,6 +1,7 @@
 #pragma once
-// Precompiled for every target (cmake/score.cmake). Only headers of others: ours change too often.
-// Sources still include what they use; tests/tidy compiles without this header.
+// This header is precompiled for every target (cmake/score.cmake). It includes only headers of
+// other projects, because ours change too often. Sources still include what they use; tests/tidy
+// compiles without this header.
 #include <fmt/format.h>
 
 #include <algorithm>

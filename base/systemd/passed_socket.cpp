@@ -12,7 +12,7 @@ Result<std::optional<UniqueFd>> take_passed_socket(const std::string& path) {
   constexpr int kRemoveVariables = 1;
   constexpr int kListens = 1;
   const int count = sd_listen_fds(kRemoveVariables);
-  if (count < 0) return fail(errno_code(-count), "read $LISTEN_FDS");
+  if (count < 0) return fail(errno_code(-count), "cannot read $LISTEN_FDS");
   if (count == 0) return std::nullopt;
   if (count > 1) {
     return fail(Errc::Malformed, "the service manager passed {} sockets, expected one", count);

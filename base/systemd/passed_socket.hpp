@@ -1,5 +1,6 @@
 #pragma once
-// Socket activation: takes the socket that the service manager listens on (sd_listen_fds(3)).
+// Implements socket activation: takes the socket on which the service manager listens
+// (sd_listen_fds(3)).
 
 #include "base/os/fd.hpp"
 #include "base/result.hpp"
@@ -9,9 +10,10 @@
 
 namespace score::inline base {
 
-// The listening Unix stream socket that was passed to this process. nullopt: none was passed.
-// Errors: Malformed (more than one descriptor, or another kind of socket, or it listens on another
-// path than `path`). A second call finds nothing: the environment variables are removed.
+// Returns the listening Unix stream socket that was passed to this process, or nullopt if none was
+// passed. A second call finds none, because the environment variables are removed. Errors:
+// Malformed (more than one descriptor, a different kind of socket, or a socket that listens on a
+// path other than `path`).
 [[nodiscard]] Result<std::optional<UniqueFd>> take_passed_socket(const std::string& path);
 
 }  // namespace score::inline base

@@ -36,8 +36,8 @@ class PassedSocket : public testing::Test {
     return fd;
   }
 
-  // What `check` gives in a process to which `fd` was passed as a service manager does: as
-  // descriptor 3 and, as long as `count` says, the next ones.
+  // Returns the result of `check` in a process to which `fd` was passed as a service manager does
+  // it: as descriptor 3 and, for a greater `count`, the next ones.
   static bool in_child(int fd, int count, const std::function<bool()>& check) {
     const pid_t pid = ::fork();
     if (pid == 0) {
@@ -76,7 +76,7 @@ TEST_F(PassedSocket, IsNotPassedOnToPrograms) {
   }));
 }
 
-TEST_F(PassedSocket, IsRefusedOfAnotherKind) {
+TEST_F(PassedSocket, IsRejectedIfOfADifferentKind) {
   const UniqueFd socket = listener();
   const auto is_refused = [](const std::string& path) {
     const auto taken = take_passed_socket(path);

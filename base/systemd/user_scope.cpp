@@ -1,5 +1,5 @@
-// systemd.scope(5); the D-Bus call is StartTransientUnit of org.freedesktop.systemd1(5). The
-// unit has moved us when our own cgroup has changed.
+// systemd.scope(5) describes the unit; the D-Bus call is StartTransientUnit of
+// org.freedesktop.systemd1(5). systemd has moved this process when its own cgroup has changed.
 #include "base/systemd/user_scope.hpp"
 
 #include "base/os/cgroup.hpp"

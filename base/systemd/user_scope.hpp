@@ -1,12 +1,12 @@
 #pragma once
 
-// A scope of systemd's user manager: a cgroup that its user may divide. Asio-free.
+// Joins a scope of systemd's user manager: a cgroup that its user may divide. It is free of Asio.
 
 namespace score::inline base {
 
-// Moves this process into a new scope with Delegate=yes, so that own_cgroup() is a directory in
-// which we may make others. False where there is no user manager, it refuses, or it takes longer
-// than a second; then nothing has changed. Root stays where it is: it needs no permission.
+// Moves this process into a new scope with Delegate=yes, so that we may make cgroups below
+// own_cgroup(). Returns false and changes nothing if there is no user manager, if it refuses, or if
+// it takes longer than a second. Root is not moved, because it needs no permission.
 bool join_user_scope();
 
 }  // namespace score::inline base

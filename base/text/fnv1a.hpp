@@ -1,6 +1,6 @@
 #pragma once
-// FNV-1a in 64 bits: a digest by which equal contents are recognised, where no one has a reason to
-// forge it.
+// FNV-1a in 64 bits is a digest that recognises equal contents. Use it only where no one has a
+// reason to forge one.
 
 #include <cstdint>
 #include <string_view>
@@ -9,7 +9,7 @@ namespace score::inline base {
 
 constexpr std::uint64_t kFnv1aBegin = 0xcbf29ce484222325U;
 
-// `hash` is that of the bytes before these.
+// Returns the digest after `bytes`; `hash` is the digest of the bytes before them.
 constexpr std::uint64_t fnv1a(std::string_view bytes, std::uint64_t hash = kFnv1aBegin) {
   for (const char c : bytes) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3U;
   return hash;

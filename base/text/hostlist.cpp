@@ -9,9 +9,9 @@
 #include <optional>
 #include <tuple>
 
-// A list is parsed into patterns; a pattern is literal text and sets of numbers in turn. The number
-// of names of a pattern is the product of its sets' sizes, known before a single name exists, so
-// that n[0-999999999] is refused for the price of reading it.
+// A list is parsed into patterns. A pattern alternates between literal text and sets of numbers.
+// Its number of names is the product of its sets' sizes. This product is known before any name is
+// made, so that rejecting n[0-999999999] costs no more than reading it.
 
 namespace score::inline base {
 
@@ -79,7 +79,7 @@ Result<std::vector<Range>> parse_set(std::string_view text) {
   return set;
 }
 
-// `text` has balanced, unnested brackets: split_items saw to it.
+// `text` has balanced, unnested brackets, because split_items checked it.
 Result<Pattern> parse_pattern(std::string_view text) {
   Pattern pattern;
   std::size_t length = 0;
@@ -89,7 +89,8 @@ Result<Pattern> parse_pattern(std::string_view text) {
     if (!std::ranges::all_of(literal, is_name_character)) {
       return not_a_name(literal);
     }
-    // Every set adds a digit at least. Checked here: a long literal times many numbers is a lot.
+    // Every set adds at least one digit. The length is checked here, because a long literal times
+    // many numbers takes much memory.
     length += literal.size() + (open == text.npos ? 0 : 1);
     if (length > limits::kMaxNodeNameBytes) return too_long();
     pattern.literals.emplace_back(literal);
@@ -102,7 +103,7 @@ Result<Pattern> parse_pattern(std::string_view text) {
   }
 }
 
-// At the commas outside brackets.
+// Splits the text at the commas outside brackets.
 Result<std::vector<std::string_view>> split_items(std::string_view text) {
   std::vector<std::string_view> items;
   std::size_t begin = 0;
@@ -122,7 +123,7 @@ Result<std::vector<std::string_view>> split_items(std::string_view text) {
   return items;
 }
 
-// Number of names, or something above `limit`.
+// Returns the number of names, or any number above `limit` if it exceeds `limit`.
 std::size_t count_names(const Pattern& pattern, std::size_t limit) {
   std::size_t product = 1;
   for (const auto& set : pattern.sets) {
@@ -133,7 +134,7 @@ std::size_t count_names(const Pattern& pattern, std::size_t limit) {
   return product;
 }
 
-// The product of all sets, the last one running fastest.
+// Returns the product of all sets; the last one varies fastest.
 std::vector<std::string> names_of(const Pattern& pattern) {
   std::vector<std::string> names = {pattern.literals[0]};
   for (std::size_t i = 0; i < pattern.sets.size(); ++i) {
@@ -165,8 +166,8 @@ Status append_item(std::vector<std::string>& names, std::string_view item, std::
   return {};
 }
 
-// A name around the number that counts hosts: the last one before the domain, else the last one.
-// Names without one, or with one that is too long, have width 0.
+// Numbered is a name split at the number that counts hosts: the last number before the domain,
+// otherwise the last one. Names without a number, or with one that is too long, have width 0.
 struct Numbered {
   std::string_view prefix;
   std::string_view suffix;
@@ -189,14 +190,15 @@ Numbered numbered(std::string_view name) {
           .width = digits.size()};
 }
 
-// A number as it is written; ordered by value, so that runs lie side by side.
+// A Number is a number as it is written. Numbers are ordered by value, so that runs are adjacent.
 struct Number {
   std::uint32_t value = 0;
   std::size_t width = 0;
   friend auto operator<=>(const Number&, const Number&) = default;
 };
 
-// Whether `next` is what counting on from a range that began with `width` digits would print.
+// Returns true if `next` is printed as the successor of `last` in a range that began with `width`
+// digits.
 bool continues(const Number& last, std::size_t width, const Number& next) {
   if (next.value != last.value + 1) return false;
   return next.width == std::max(width, fmt::formatted_size("{}", next.value));
@@ -216,10 +218,10 @@ std::string ranges_text(const std::vector<Number>& numbers) {
   return text;
 }
 
-// Names that differ only in the number that counts them.
+// A Group collects names that differ only in the number that counts them.
 struct Group {
   Numbered shape;
-  std::vector<Number> numbers;  // none: a name without one
+  std::vector<Number> numbers;  // empty: a name without a number
 
   [[nodiscard]] auto key() const { return std::tuple(shape.prefix, shape.suffix, shape.width > 0); }
 };

@@ -11,7 +11,7 @@ namespace {
 
 using Names = std::vector<std::string>;
 
-TEST(ExpandHostlist, KnowsNamesRangesAndBrackets) {
+TEST(ExpandHostlist, ReadsNamesRangesAndBrackets) {
   EXPECT_EQ(expand_hostlist("head").value(), (Names{"head"}));
   EXPECT_EQ(expand_hostlist("node[00-02,70],head").value(),
             (Names{"node00", "node01", "node02", "node70", "head"}));
@@ -25,7 +25,7 @@ TEST(ExpandHostlist, KnowsNamesRangesAndBrackets) {
   EXPECT_EQ(expand_hostlist("  ").value(), Names());
 }
 
-TEST(ExpandHostlist, RefusesWhatIsNoList) {
+TEST(ExpandHostlist, RejectsMalformedLists) {
   for (const auto* text :
        {",",        "a,",     ",a",     "a,,b",   "n[",    "n]",    "n[1",
         "n1]",      "n[]",    "n[,]",   "n[1,]",  "n[1-]", "n[-1]", "n[2-1]",
@@ -38,7 +38,7 @@ TEST(ExpandHostlist, RefusesWhatIsNoList) {
   }
 }
 
-TEST(ExpandHostlist, RefusesHostileSizesAtOnce) {
+TEST(ExpandHostlist, RejectsHostileSizesAtOnce) {
   for (const auto* text : {"n[0-999999999]", "n[0-16384]", "n[0-999][0-999]",
                            "n[1-9][1-9][1-9][1-9][1-9][1-9][1-9][1-9][1-9][1-9][1-9][1-9]"}) {
     EXPECT_TRUE(expand_hostlist(text).error().is(Errc::TooLarge)) << text;
@@ -53,7 +53,7 @@ TEST(ExpandHostlist, RefusesHostileSizesAtOnce) {
   EXPECT_TRUE(expand_hostlist(ranges + "]").error().is(Errc::TooLarge));
 }
 
-TEST(ExpandHostlist, TakesTheLargestCluster) {
+TEST(ExpandHostlist, AcceptsTheLargestCluster) {
   EXPECT_EQ(expand_hostlist("node[0-16383]")->size(), 16'384U);
 }
 
@@ -73,7 +73,7 @@ TEST(ExpandHostlist, SurvivesRandomText) {
   EXPECT_GT(good, 100);
 }
 
-TEST(CompressHostlist, GathersRanges) {
+TEST(CompressHostlist, CombinesRanges) {
   EXPECT_EQ(compress_hostlist(Names{"node00", "node01", "node02", "node70", "head"}),
             "node[00-02,70],head");
   EXPECT_EQ(compress_hostlist(Names{"n10", "n9", "n11"}), "n[9-11]");
@@ -85,7 +85,7 @@ TEST(CompressHostlist, GathersRanges) {
   EXPECT_EQ(compress_hostlist(Names{}), "");
 }
 
-TEST(CompressHostlist, GivesTheSameSetBack) {
+TEST(CompressHostlist, ExpandsToTheSameSet) {
   std::mt19937 random(1);
   for (int round = 0; round < 300; ++round) {
     std::set<std::string> names;
@@ -102,14 +102,14 @@ TEST(CompressHostlist, GivesTheSameSetBack) {
   }
 }
 
-TEST(CompressInOrder, GathersNeighbours) {
+TEST(CompressInOrder, CombinesAdjacentNames) {
   EXPECT_EQ(compress_in_order(Names{"n1", "n2", "n3", "n5"}), "n[1-3,5]");
   EXPECT_EQ(compress_in_order(Names{"n10", "n9", "n10", "n11"}), "n[10,9-11]");
   EXPECT_EQ(compress_in_order(Names{"n1", "head", "head", "n2", "m3"}), "n1,head,head,n2,m3");
   EXPECT_EQ(compress_in_order(Names{}), "");
 }
 
-TEST(CompressInOrder, GivesTheSameNamesBackInTheirOrder) {
+TEST(CompressInOrder, ExpandsToTheSameNamesInOrder) {
   std::mt19937 random(2);
   for (int round = 0; round < 300; ++round) {
     Names names;
@@ -123,7 +123,7 @@ TEST(CompressInOrder, GivesTheSameNamesBackInTheirOrder) {
   }
 }
 
-TEST(CompressInOrder, TakesAClusterInAnyOrder) {
+TEST(CompressInOrder, AcceptsAClusterInAnyOrder) {
   Names names;
   for (std::uint32_t i = 0; i < limits::kMaxNodes; ++i) names.push_back(fmt::format("n{:05}", i));
   EXPECT_EQ(compress_in_order(names), "n[00000-16383]");
@@ -143,7 +143,7 @@ TEST(CompressHostlist, KeepsNumbersThatAreTooLong) {
   EXPECT_EQ(expand_hostlist(compress_hostlist(names)).value(), names);
 }
 
-TEST(Hostlist, ErrorsSayWhatIsWrong) {
+TEST(Hostlist, ErrorsNameTheFault) {
   const auto fault = [](std::string_view text) { return expand_hostlist(text).error().context(); };
   EXPECT_EQ(fault("n[3-1]"), "the range 3-1 goes down; write 1-3");
   EXPECT_EQ(fault("n[a-b]"), "'a-b' in brackets is not a number or a range such as 00-07");

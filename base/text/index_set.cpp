@@ -70,7 +70,8 @@ Result<IndexSet> IndexSet::parse(std::string_view text, std::uint32_t max_size) 
   return of(numbers);
 }
 
-// A run of two is kept only as neighbours: two numbers with a gap are no pattern.
+// A run of two numbers is kept only if they are adjacent, because two numbers with a gap are no
+// pattern.
 IndexSet IndexSet::of(const std::vector<std::uint32_t>& sorted) {
   IndexSet set;
   set.size_ = static_cast<std::uint32_t>(sorted.size());

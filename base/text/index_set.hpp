@@ -1,5 +1,5 @@
 #pragma once
-// Sets of numbers in the notation of job arrays: "0-99", "1,3,5-9:2".
+// An IndexSet is a set of numbers in the notation of job arrays: "0-99", "1,3,5-9:2".
 
 #include "base/result.hpp"
 
@@ -16,9 +16,9 @@ class IndexSet {
   static constexpr std::uint32_t kMaxIndex = 999'999'999;
   static constexpr std::size_t kMaxTextBytes = 64 * 1024;
 
-  // Numbers, ranges A-B and steps A-B:S, joined by commas, in any order; repeats count once. Sizes
-  // are counted before numbers are made. Errors: Malformed; TooLarge (more than max_size numbers, a
-  // number above kMaxIndex, text over kMaxTextBytes).
+  // Parses numbers, ranges A-B and steps A-B:S, joined by commas, in any order; repeats count once.
+  // Sizes are counted before numbers are made. Errors: Malformed; TooLarge (more than max_size
+  // numbers, a number above kMaxIndex, text over kMaxTextBytes).
   [[nodiscard]] static Result<IndexSet> parse(std::string_view text, std::uint32_t max_size);
 
   [[nodiscard]] std::uint32_t size() const { return size_; }
@@ -27,13 +27,13 @@ class IndexSet {
 
   [[nodiscard]] bool contains(std::uint32_t index) const { return next(index) == index; }
 
-  // The smallest that is not below `from`.
+  // Returns the smallest number that is not below `from`.
   [[nodiscard]] std::optional<std::uint32_t> next(std::uint32_t from) const;
-  // Those that are not below `from`.
+  // Returns the set of the numbers that are not below `from`.
   [[nodiscard]] IndexSet rest(std::uint32_t from) const;
   [[nodiscard]] IndexSet without(const IndexSet& other) const;
 
-  // The short form; parse() gives the same set back. "" if it is empty.
+  // Returns the short form, from which parse() makes the same set. It is "" for an empty set.
   [[nodiscard]] std::string text() const;
 
   friend bool operator==(const IndexSet&, const IndexSet&) = default;

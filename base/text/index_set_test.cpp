@@ -30,7 +30,7 @@ TEST(IndexSet, ReadsListsRangesAndSteps) {
   EXPECT_EQ(set_of("0-999998:2").text(), "0-999998:2");
 }
 
-TEST(IndexSet, RefusesWhatIsNoList) {
+TEST(IndexSet, RejectsMalformedLists) {
   for (const char* text : {"", ",", "1,", "-", "1-", "-1", "2-1", "1:2", "1-2:", "1-5:0", "a",
                            "1-a", "1 ", "1--2", "1-2-3", "1-5:2:2", ":", "1,:2-3", "0x1"}) {
     EXPECT_EQ(IndexSet::parse(text, 10).error().code(), make_error_code(Errc::Malformed)) << text;
@@ -62,7 +62,7 @@ TEST(IndexSet, FindsTheNext) {
   EXPECT_EQ(IndexSet().next(0), std::nullopt);
 }
 
-TEST(IndexSet, TakesAway) {
+TEST(IndexSet, WithoutRemovesNumbers) {
   EXPECT_EQ(set_of("0-9").without(set_of("3-5,9")).text(), "0-2,6-8");
   EXPECT_TRUE(set_of("1-3").without(set_of("0-9")).empty());
   EXPECT_EQ(set_of("1-3").without(IndexSet()).text(), "1-3");
@@ -93,7 +93,7 @@ TEST(IndexSet, BehavesLikeASet) {
   }
 }
 
-TEST(IndexSet, BearsAnyBytes) {
+TEST(IndexSet, AcceptsOrRejectsAnyBytes) {
   std::mt19937 random(9);
   constexpr std::string_view kBytes = "0123456789,-:% \x01\xff";
   for (int round = 0; round < 20'000; ++round) {

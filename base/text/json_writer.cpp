@@ -36,8 +36,8 @@ bool is_plain(std::string_view text) {
                      [](char c) { return c >= ' ' && c < 0x7F && c != '"' && c != '\\'; });
 }
 
-// Numbers of few digits, which most are, are written as integers are: a general conversion would
-// be a quarter of the work of a document.
+// Numbers with few digits, as most numbers are, are written like integers. A general conversion
+// would take a quarter of the time of writing a document.
 constexpr double kMostExact = 9e15;  // below 2^53
 constexpr double kMostDigits = 1e10;
 
@@ -46,7 +46,7 @@ struct Decimals {
   bool keeps_zeros = false;  // at the end
 };
 
-// Of `scaled` / 10^count.
+// Appends `scaled` / 10^count.
 void append_decimal(std::string& out, std::int64_t scaled, Decimals decimals) {
   std::array<char, 32> text;
   char* at = text.data() + text.size();
@@ -65,7 +65,7 @@ void append_decimal(std::string& out, std::int64_t scaled, Decimals decimals) {
   out.append(at, text.data() + text.size());
 }
 
-// If ten digits say it exactly, with 4 or 9 decimals.
+// Appends the number with 4 or 9 decimals and returns true, if ten digits represent it exactly.
 bool append_short(std::string& out, double number) {
   for (const auto& [count, scale] : {std::pair(4, 1e4), std::pair(9, 1e9)}) {
     const double scaled = number * scale;
@@ -159,7 +159,8 @@ JsonWriter& JsonWriter::raw(std::string_view text) {
   return *this;
 }
 
-// The two outer levels go on lines of their own: readable, and a job stays one line for grep.
+// The two outer levels go on separate lines. This makes the text readable and keeps each job on one
+// line for grep.
 void JsonWriter::separate() {
   if (after_key_) {
     after_key_ = false;

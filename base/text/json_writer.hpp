@@ -1,10 +1,11 @@
-// Writes JSON text. It is only ever written, so there is no tree: calls append.
+// JsonWriter writes JSON text. The project never modifies JSON, so there is no tree: calls append
+// text.
 //
-//   JsonWriter json;
-//   json.begin_object().field("schema", "scored.jobs/1").key("jobs").begin_array();
-//   for (...) json.begin_object().field("job", 7).end_object();
-//   json.end_array().end_object();
-//   puts(json.text().c_str());
+//    JsonWriter json;
+//    json.begin_object().field("schema", "scored.jobs/1").key("jobs").begin_array();
+//    for (...) json.begin_object().field("job", 7).end_object();
+//    json.end_array().end_object();
+//    puts(json.text().c_str());
 #pragma once
 
 #include <charconv>
@@ -28,7 +29,7 @@ class JsonWriter {
 
   explicit JsonWriter(Layout layout = Layout::Page) : layout_(layout) {}
 
-  // Before much is written.
+  // Reserves memory. Call it before much is written.
   void reserve(std::size_t bytes) { text_.reserve(bytes); }
 
   JsonWriter& begin_object() { return open('{'); }
@@ -41,14 +42,14 @@ class JsonWriter {
 
   JsonWriter& key(std::string_view name);
 
-  // Bytes that are not UTF-8 become U+FFFD; control characters are escaped.
+  // Writes a string. Bytes that are not UTF-8 become U+FFFD; control characters are escaped.
   JsonWriter& value(std::string_view text);
 
   JsonWriter& value(const char* text) { return value(std::string_view(text)); }
 
   JsonWriter& value(bool flag);
   JsonWriter& value(double number);  // not finite: null
-  // With so many decimals: for times, of which ten digits would be too few.
+  // Writes a number with this many decimals, for times, for which ten digits are too few.
   JsonWriter& fixed(double number, int decimals);
   template <std::integral Number>
 
@@ -59,7 +60,7 @@ class JsonWriter {
     return *this;
   }
 
-  // null if there is none.
+  // Writes the value, or null if there is none.
   template <typename Value>
   JsonWriter& value(const std::optional<Value>& what) {
     return what ? value(*what) : null();
@@ -72,7 +73,7 @@ class JsonWriter {
     return key(name).value(what);
   }
 
-  // Any range of things that value() takes.
+  // Writes any range of items that value() accepts.
   template <typename Range>
   JsonWriter& list(std::string_view name, const Range& range) {
     key(name).begin_array();
@@ -82,7 +83,7 @@ class JsonWriter {
 
   [[nodiscard]] const std::string& text() const { return text_; }
 
-  // The text, moved out; the writer is of no more use.
+  // Moves the text out. The writer must not be used afterwards.
   [[nodiscard]] std::string take() { return std::move(text_); }
 
  private:
@@ -94,7 +95,7 @@ class JsonWriter {
 
   Layout layout_;
   std::string text_;
-  std::vector<bool> has_items_;  // of each open bracket
+  std::vector<bool> has_items_;  // one for each open bracket
   bool after_key_ = false;
 };
 

@@ -21,7 +21,7 @@ TEST(JsonWriter, NestsAndSeparates) {
             "\"e\": true\n  }\n}");
 }
 
-TEST(JsonWriter, EscapesWhateverTextHolds) {
+TEST(JsonWriter, EscapesControlAndMalformedBytes) {
   JsonWriter json;
   json.value("a\"b\\c\n\x01\x1b[m\xff\xc3\xa4\xed\xa0\x80");
   EXPECT_EQ(
@@ -29,13 +29,13 @@ TEST(JsonWriter, EscapesWhateverTextHolds) {
       "\"a\\\"b\\\\c\\n\\u0001\\u001b[m\xEF\xBF\xBD\xc3\xa4\xEF\xBF\xBD\xEF\xBF\xBD\xEF\xBF\xBD\"");
 }
 
-TEST(JsonWriter, HasNoWordForInfinity) {
+TEST(JsonWriter, WritesNullForInfinity) {
   JsonWriter json;
   json.value(1.0 / 0.0);
   EXPECT_EQ(json.text(), "null");
 }
 
-TEST(JsonWriter, KeepsALineALine) {
+TEST(JsonWriter, LineLayoutHasNoLineBreaks) {
   JsonWriter json(JsonWriter::Layout::Line);
   json.begin_object().list("a", std::vector<int>{1, 2}).field("b", "x\ny");
   json.key("c").begin_object().field("d", 0.1).end_object().end_object();

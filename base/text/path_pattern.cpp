@@ -26,7 +26,7 @@ std::string step_of(const PatternValues& values, std::size_t width) {
   return padded(parse_number<std::uint64_t>(values.step).value_or(0), width);
 }
 
-// Nothing: the letter has no meaning.
+// Returns the value of a letter, or nothing if the letter has no meaning.
 std::optional<std::string> value_of(char letter, std::size_t width, const PatternValues& values) {
   switch (letter) {
     case 'j':

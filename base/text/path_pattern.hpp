@@ -1,5 +1,5 @@
 #pragma once
-// Names of input and output files with the job's numbers and names in them. Pure.
+// Expands the job's numbers and names in the names of input and output files. It is pure.
 
 #include "base/result.hpp"
 
@@ -26,10 +26,11 @@ struct PatternValues {
 // name becomes "_". Errors: Malformed (anything else after a %).
 Result<std::string> expand_pattern(std::string_view pattern, const PatternValues& values);
 
-// Errors: as expand_pattern().
+// Checks the pattern. Errors: as expand_pattern().
 Status check_pattern(std::string_view pattern);
 
-// Does every rank, every node have a file of its own? A malformed pattern has neither.
+// PatternScope says whether every rank or every node has a separate file. A malformed pattern has
+// neither.
 struct PatternScope {
   bool per_rank = false;
   bool per_node = false;

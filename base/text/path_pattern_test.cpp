@@ -31,7 +31,7 @@ TEST(PathPattern, StepIsPartOfTheLongNumber) {
   EXPECT_EQ(*expand_pattern("%J %s %3s %j", step), "12.4 4 004 12");
 }
 
-TEST(PathPattern, UnknownLettersAreRefused) {
+TEST(PathPattern, UnknownLettersAreRejected) {
   for (const char* wrong : {"%", "%q", "a%5", "%-t", "%S"}) {
     EXPECT_TRUE(expand_pattern(wrong, values()).error().is(Errc::Malformed)) << wrong;
     EXPECT_FALSE(check_pattern(wrong)) << wrong;

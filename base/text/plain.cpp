@@ -13,9 +13,14 @@ std::string counted(std::uint64_t count, std::string_view noun) {
   return fmt::format("{} {}{}", count, noun, count == 1 ? "" : "s");
 }
 
+std::string range_words(std::string_view least, std::string_view most) {
+  return fmt::format("from {} to {}", least, most);
+}
+
 namespace {
 
-// Insertions, deletions, replacements and swaps of neighbours (optimal string alignment).
+// Counts insertions, deletions, replacements and swaps of adjacent letters (optimal string
+// alignment).
 std::size_t edit_distance(std::string_view a, std::string_view b) {
   std::vector<std::size_t> before(b.size() + 1);
   std::vector<std::size_t> last(b.size() + 1);

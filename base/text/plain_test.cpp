@@ -15,6 +15,10 @@ TEST(Plain, CountsHaveTheirPlural) {
   EXPECT_EQ(counted(12, "task"), "12 tasks");
 }
 
+TEST(Plain, RangeNamesBothLimits) {
+  EXPECT_EQ(range_words("0.1", "10"), "from 0.1 to 10");
+}
+
 TEST(Plain, NearestWordIsFoundForTypingErrors) {
   const std::vector<std::string> known = {"--nodes", "--nice", "--ntasks", "--time", "-t"};
   EXPECT_EQ(nearest_word("--nodse", known), "--nodes");
@@ -26,14 +30,14 @@ TEST(Plain, NearestWordIsFoundForTypingErrors) {
   EXPECT_EQ(nearest_word(std::string(1'000'000, 'a'), known), "");
 }
 
-TEST(Plain, ErrorsLeaveOutOurOwnCodes) {
+TEST(Plain, PlainTextOmitsOurOwnCodes) {
   EXPECT_EQ(plain_text(fail(Errc::Malformed, "'x' is not a number")), "'x' is not a number");
   EXPECT_EQ(plain_text(Error(Errc::Timeout)), "timed out");
   EXPECT_EQ(plain_text(fail(std::make_error_code(std::errc::no_such_file_or_directory), "open x")),
             "open x: No such file or directory");
 }
 
-TEST(Plain, TextIsMadeValidAndElseKept) {
+TEST(Plain, ValidUtf8ReplacesOnlyInvalidBytes) {
   EXPECT_EQ(valid_utf8("a\xff\x1b[1m \xc3\xa9\xc3"), "a\xEF\xBF\xBD\x1b[1m \xc3\xa9\xEF\xBF\xBD");
   EXPECT_EQ(valid_utf8("\xed\xa0\x80"), "\xEF\xBF\xBD\xEF\xBF\xBD\xEF\xBF\xBD");
 }

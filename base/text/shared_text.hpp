@@ -1,5 +1,6 @@
 #pragma once
-// Immutable strings that many objects share: equal ones are in memory once. Asio-free and fmt-free.
+// A SharedText is an immutable string that many objects share, so that equal texts are in memory
+// once. It is free of Asio and fmt.
 
 #include <cstddef>
 #include <memory>
@@ -10,12 +11,12 @@
 
 namespace score::inline base {
 
-// Copies share the text; an empty one takes no memory. Copies may be used on other threads.
+// Copies share the text; an empty text takes no memory. Copies may be used on other threads.
 class SharedText {
  public:
   SharedText() = default;
 
-  SharedText(std::string text)  // implicit: it is a std::string wherever it is read
+  SharedText(std::string text)  // implicit: it converts to std::string wherever it is read
       : text_(text.empty() ? nullptr : std::make_shared<const std::string>(std::move(text))) {}
 
   SharedText(const char* text) : SharedText(std::string(text)) {}
@@ -47,10 +48,11 @@ class SharedText {
   std::shared_ptr<const std::string> text_;
 };
 
-// Finds equal texts. It holds each text as long as somebody else does, and some a little longer.
+// A TextPool finds equal texts. It holds each text as long as someone else does, and some texts a
+// little longer.
 class TextPool {
  public:
-  // The text that the pool has already, if there is an equal one.
+  // Returns the pool's own text if it has an equal one.
   [[nodiscard]] SharedText share(const SharedText& text);
 
   [[nodiscard]] std::size_t size() const { return texts_.size(); }

@@ -8,7 +8,7 @@
 namespace score::inline base {
 namespace {
 
-TEST(SharedText, IsAStringWhereverItIsRead) {
+TEST(SharedText, ConvertsToString) {
   const SharedText text(std::string("sleep 600"));
   const std::string& read = text;
   EXPECT_EQ(read, "sleep 600");
@@ -19,7 +19,7 @@ TEST(SharedText, IsAStringWhereverItIsRead) {
   EXPECT_EQ(SharedText(), SharedText(""));
 }
 
-TEST(TextPool, GivesEqualTextsTheSameMemory) {
+TEST(TextPool, EqualTextsShareMemory) {
   TextPool pool;
   const SharedText first = pool.share("sleep 600");
   const SharedText second = pool.share(std::string("sleep 600"));
@@ -31,7 +31,7 @@ TEST(TextPool, GivesEqualTextsTheSameMemory) {
   EXPECT_EQ(pool.size(), 2U);
 }
 
-TEST(TextPool, ForgetsWhatNobodyHolds) {
+TEST(TextPool, DropsUnusedTexts) {
   TextPool pool;
   std::vector<SharedText> held;
   for (int i = 0; i < 10; ++i) held.push_back(pool.share("held " + std::to_string(i)));

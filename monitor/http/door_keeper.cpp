@@ -66,7 +66,7 @@ const std::string* DoorKeeper::largest_peer() const {
   return most == of_peer_.end() ? nullptr : &most->first;
 }
 
-// An asker whose budget is full is as good as one who never came.
+// An entry whose budget is full carries no information, so it can be removed.
 TokenBucket& DoorKeeper::budget(const std::string& asker, TimePoint now) {
   for (auto one = budgets_.begin(); budgets_.size() >= kMaxAskers && one != budgets_.end();) {
     const bool is_full = one->second.try_take(now, limits_.request_burst);

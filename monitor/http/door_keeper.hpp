@@ -1,8 +1,8 @@
 #pragma once
-// Limits of connections and of requests, in all and per peer. Pure.
-// A connection is silent while it has sent no complete request, or none since the last answer;
-// when the limit is reached, the oldest silent one is closed. So silent connections keep no other
-// client out, even from the same address, which all users of this host share.
+// DoorKeeper enforces the limits of connections and requests, in total and per peer. It is pure. A
+// connection is silent until it has sent a complete request, and again after each answer. When a
+// limit is reached, the oldest silent connection is closed. So silent connections cannot keep other
+// clients out, even from the same address, which all users of this host share.
 
 #include "base/async/token_bucket.hpp"
 #include "base/time.hpp"
@@ -23,9 +23,9 @@ class DoorKeeper {
   struct Limits {
     std::size_t connections = 0;
     std::size_t connections_per_peer = 0;
-    double requests_per_second = 500;  // of each peer
+    double requests_per_second = 500;  // per peer
     double request_burst = 500;
-    Duration token_time{500'000};  // a request that takes longer counts for more than one
+    Duration token_time{500'000};  // a request that takes longer counts as more than one
   };
 
   struct Verdict {
@@ -35,14 +35,15 @@ class DoorKeeper {
 
   explicit DoorKeeper(Limits limits) : limits_(limits) {}
 
-  // A connection came; if it may enter it is counted until left(). Ids are different.
+  // Decides on a new connection; an admitted connection is counted until left(). Each id must be
+  // unique.
   [[nodiscard]] Verdict enter(ConnectionId id, const std::string& peer);
   void left(ConnectionId id);
-  // Its request came completely; and was answered.
+  // Notes that a complete request of the connection has arrived, or that it was answered.
   void spoke(ConnectionId id);
   void answered(ConnectionId id);
 
-  // Whether a request of this peer, or of this logged-in user, may be carried out now.
+  // Returns true if a request of this peer, or of this logged-in user, may be carried out now.
   [[nodiscard]] bool may_ask(const std::string& asker, TimePoint now);
   void charge(const std::string& asker, TimePoint now, Duration took);
 
@@ -52,7 +53,7 @@ class DoorKeeper {
   struct Open {
     std::string peer;
     bool is_silent = true;
-    std::list<ConnectionId>::iterator place;  // in silent_, if it is
+    std::list<ConnectionId>::iterator place;  // in silent_, if it is silent
   };
 
   static constexpr std::size_t kMaxAskers = 4'096;

@@ -10,7 +10,7 @@ namespace {
 
 constexpr DoorKeeper::Limits kLimits{8, 4, 10, 5, Duration(10ms)};
 
-TEST(DoorKeeper, LetsTheOldestSilentConnectionGo) {
+TEST(DoorKeeper, ClosesTheOldestSilentConnection) {
   DoorKeeper door(kLimits);
   for (std::uint64_t id = 1; id <= 4; ++id) EXPECT_TRUE(door.enter(id, "a").may_enter);
   door.spoke(1);
@@ -20,7 +20,7 @@ TEST(DoorKeeper, LetsTheOldestSilentConnectionGo) {
   EXPECT_EQ(door.size(), 4u);
 }
 
-TEST(DoorKeeper, RefusesWhereEverybodySpeaks) {
+TEST(DoorKeeper, RejectsWhenNoConnectionIsSilent) {
   DoorKeeper door(kLimits);
   for (std::uint64_t id = 1; id <= 4; ++id) {
     EXPECT_TRUE(door.enter(id, "a").may_enter);
@@ -32,7 +32,7 @@ TEST(DoorKeeper, RefusesWhereEverybodySpeaks) {
   EXPECT_EQ(door.enter(7, "a").leaves, 3u);
 }
 
-TEST(DoorKeeper, TakesAPlaceFromThePeerWithMost) {
+TEST(DoorKeeper, ClosesAConnectionOfTheLargestPeer) {
   DoorKeeper door(kLimits);
   EXPECT_TRUE(door.enter(1, "small").may_enter);
   for (std::uint64_t id = 2; id <= 5; ++id) EXPECT_TRUE(door.enter(id, "large").may_enter);
@@ -41,7 +41,7 @@ TEST(DoorKeeper, TakesAPlaceFromThePeerWithMost) {
   EXPECT_EQ(door.size(), 8u);
 }
 
-TEST(DoorKeeper, CountsRequestsOfEachAskerByWhatTheyCost) {
+TEST(DoorKeeper, ChargesRequestsByTheirTime) {
   DoorKeeper door(kLimits);
   const TimePoint now(1s);
   for (int i = 0; i < 5; ++i) EXPECT_TRUE(door.may_ask("a", now));
@@ -53,7 +53,7 @@ TEST(DoorKeeper, CountsRequestsOfEachAskerByWhatTheyCost) {
   EXPECT_TRUE(door.may_ask("a", now + 1s));
 }
 
-TEST(DoorKeeper, NeverHasMoreThanItsPlaces) {
+TEST(DoorKeeper, NeverExceedsItsLimits) {
   for (unsigned seed = 0; seed < 50; ++seed) {
     std::mt19937 random(seed);
     DoorKeeper door(kLimits);

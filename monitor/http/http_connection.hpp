@@ -1,5 +1,5 @@
 #pragma once
-// The server's view of a connection: run and close. Keeps Beast out of other files.
+// This is the server's view of a connection: run and close. It keeps Beast out of other files.
 
 #include "base/async/asio_generic.hpp"
 
@@ -11,16 +11,16 @@ namespace score::monitor {
 
 class HttpServer;
 
-// The listener that accepted a connection.
+// HttpSource is the listener that accepted a connection.
 enum class HttpSource : std::uint8_t {
   Open,   // the request identifies the user
-  Proxy,  // from the trusted proxy: X-Remote-User is believed
+  Proxy,  // from the trusted proxy: X-Remote-User is trusted
 };
 
 struct HttpOrigin {  // of a connection
   std::uint64_t id = 0;
   HttpSource source = HttpSource::Open;
-  std::string peer;  // whose requests are counted together
+  std::string peer;  // key under which its requests are counted
 };
 
 class HttpConnection {
@@ -30,15 +30,16 @@ class HttpConnection {
   HttpConnection& operator=(const HttpConnection&) = delete;
   virtual ~HttpConnection() = default;
 
-  // Serves requests until the peer or close() ends it. Once.
+  // Serves requests until the peer or close() ends it. It must be called only once.
   virtual asio::awaitable<void> run() = 0;
-  // The daemon stops: streams end at once, the others when they are idle.
+  // Ends the connection because the daemon stops: streams end at once, other connections when they
+  // are idle.
   virtual void close() = 0;
-  // At once: its place is needed.
+  // Ends the connection at once, because its place is needed.
   virtual void drop() = 0;
 };
 
-// `server` outlives it.
+// Makes a connection. `server` must outlive it.
 [[nodiscard]] std::shared_ptr<HttpConnection> make_connection(
     HttpServer& server, asio::generic::stream_protocol::socket socket, HttpOrigin origin);
 

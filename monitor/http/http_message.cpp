@@ -22,7 +22,7 @@ Request request_of(const http::request<http::string_body>& message) {
   Request request;
   request.method = message.method_string();
   request.target = message.target();
-  // Two of a header that decides something are one too many: none counts.
+  // A header that decides something must occur only once; if it is repeated, none of them counts.
   const auto only = [&](http::field name) {
     return message.count(name) == 1 ? field(message, name) : std::string();
   };
@@ -81,7 +81,7 @@ Response make_refusal(const Refusal& refusal) {
 
 namespace {
 
-// Asks again by itself: this daemon may be the one that shows the cluster soon.
+// The page is reloaded regularly, because this daemon may soon be the one that shows the cluster.
 std::string waiting_page(std::string_view text) {
   std::string page =
       "<!doctype html><html lang=en><meta charset=utf-8><meta http-equiv=refresh content=5>"

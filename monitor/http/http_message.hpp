@@ -1,5 +1,5 @@
 #pragma once
-// Between Beast's messages and ours.
+// Converts between Beast's messages and ours.
 
 #include "base/async/asio.hpp"
 #include "base/result.hpp"
@@ -24,15 +24,15 @@ inline constexpr std::size_t kMaxMessageBytes = 4 * 1024;
 
 using Response = http::response<http::string_body>;
 
-// The fields of a parsed request that we use.
+// Returns the fields of a parsed request that we use.
 [[nodiscard]] Request request_of(const http::request<http::string_body>& message);
-// The status for a request that could not be read; 0: close without an answer. `has_target`: its
-// first line was read.
+// Returns the status for a request that could not be read, or 0 to close without an answer.
+// `has_target` says that its first line was read.
 [[nodiscard]] int status_of(const beast::error_code& failed, bool has_target);
-// With every header that all answers have.
+// Makes a response with the headers that all answers have.
 [[nodiscard]] Response make_response(int status, std::string_view type, std::string body);
 [[nodiscard]] Response make_refusal(const Refusal& refusal);
-// Sends browsers and tools to the daemon that shows the cluster, or says which it is.
+// Redirects browsers and tools to the daemon that shows the cluster, or names that daemon.
 [[nodiscard]] Response make_elsewhere(const Elsewhere& where, const Request& request,
                                       Endpoint endpoint);
 [[nodiscard]] std::string error_body(std::string_view text);

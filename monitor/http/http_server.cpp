@@ -1,5 +1,5 @@
-// Listeners: TCP, TLS over it, and a Unix socket for a proxy that authenticates its users. All
-// connections are served by HttpConnection.
+// The server has three listeners: TCP, TLS over TCP, and a Unix socket for a proxy that
+// authenticates its users. HttpConnection serves all connections.
 #include "monitor/http/http_server.hpp"
 
 #include "base/os/fd.hpp"
@@ -15,7 +15,7 @@ namespace score::monitor {
 namespace {
 
 constexpr std::size_t kMaxConnections = Hub::kMaxViewers + 128;
-// All users of this host have one address, and so has everybody behind a proxy.
+// All users of this host have the same address, and so do all users behind a proxy.
 constexpr std::size_t kMaxOfPeer = kMaxConnections - 64;
 constexpr const char* kProxy = "proxy";
 
@@ -79,11 +79,12 @@ Status HttpServer::listen(const asio::ip::tcp::endpoint& endpoint) {
   if (!failed) acceptor.set_option(asio::socket_base::reuse_address(true), failed);
   if (!failed) acceptor.bind(endpoint, failed);
   if (!failed) acceptor.listen(asio::socket_base::max_listen_connections, failed);
-  if (failed) return fail(failed, "monitor: listen at {}:{}", options_.host, endpoint.port());
+  if (failed)
+    return fail(failed, "monitor: cannot listen at {}:{}", options_.host, endpoint.port());
   return {};
 }
 
-// Any user can connect to it, but only the proxy's user is served.
+// Any user can connect to this socket, but only the proxy's user is served.
 Status HttpServer::listen_for_proxy() {
   const std::string& path = options_.proxy->path;
 
@@ -97,7 +98,7 @@ Status HttpServer::listen_for_proxy() {
   if (!failed) proxy.bind(endpoint, failed);
   if (!failed) proxy.listen(asio::socket_base::max_listen_connections, failed);
   if (!failed && chmod(path.c_str(), 0666) != 0) failed = {errno, boost::system::system_category()};
-  if (failed) return fail(failed, "monitor: listen at {}", path);
+  if (failed) return fail(failed, "monitor: cannot listen at {}", path);
   return {};
 }
 
@@ -154,15 +155,16 @@ std::optional<std::uint64_t> HttpServer::let_in(const std::string& peer) {
   }
   if (verdict.may_enter) return id;
   if (limiter_.allow(parts_.clock.now())) {
-    log_warning("refuse viewer: too many", kv("peer", peer), kv("connections", door_.size()),
-                kv("suppressed", limiter_.take_suppressed()));
+    log_warning("Rejected a viewer: too many connections", kv("peer", peer),
+                kv("connections", door_.size()), kv("suppressed", limiter_.take_suppressed()));
   }
   return std::nullopt;
 }
 
 namespace {
 
-// An address; of IPv6 the network, because one host has many addresses there.
+// Returns the address of the peer. For IPv6 it is the network, because one host has many addresses
+// there.
 std::string peer_of(const asio::ip::tcp::socket& socket) {
   boost::system::error_code failed;
   const auto address = socket.remote_endpoint(failed).address();
@@ -178,14 +180,14 @@ asio::awaitable<void> HttpServer::accept() {
   while (!is_closing_) {
     auto [failed, socket] = co_await listener_->acceptor.async_accept(kNoThrow);
     if (failed == asio::error::operation_aborted || is_closing_) co_return;
-    if (failed) {  // of descriptors there may be more in a moment
+    if (failed) {  // more descriptors may be free in a moment
       co_await parts_.clock.sleep_for(100ms);
       continue;
     }
     HttpOrigin origin;
     origin.peer = peer_of(socket);
     const auto id = let_in(origin.peer);
-    if (!id) continue;  // closes it
+    if (!id) continue;  // closes the socket
     origin.id = *id;
     boost::system::error_code ignored;
     socket.set_option(asio::ip::tcp::no_delay(true), ignored);
@@ -206,7 +208,7 @@ asio::awaitable<void> HttpServer::accept_proxy() {
     const auto peer = peer_credentials(socket.native_handle());
     if (!peer || peer->uid != options_.proxy->user) {
       if (limiter_.allow(parts_.clock.now())) {
-        log_warning("refuse proxy: another user",
+        log_warning("Rejected a connection to the proxy socket: wrong user",
                     kv("uid", peer ? std::to_string(peer->uid.value()) : "?"),
                     kv("suppressed", limiter_.take_suppressed()));
       }
@@ -225,7 +227,7 @@ asio::awaitable<void> HttpServer::accept_proxy() {
 
 namespace {
 
-// Calls when a connection's task ends, however that happens.
+// AtEnd runs its function when a connection's task ends, for any reason.
 class AtEnd {
  public:
   explicit AtEnd(std::function<void()> work) : work_(std::move(work)) {}
@@ -254,7 +256,7 @@ asio::awaitable<void> HttpServer::serve(Socket socket, HttpOrigin origin) {
   co_await connection->run();
 }
 
-// Connections in the handshake count, too: each holds three descriptors.
+// Connections in the handshake are counted too, because each has three descriptors.
 asio::awaitable<void> HttpServer::serve_tls(asio::ip::tcp::socket socket, HttpOrigin origin) {
   const std::uint64_t id = origin.id;
   const AtEnd leaving([this, id] { forget(id); });
@@ -262,7 +264,7 @@ asio::awaitable<void> HttpServer::serve_tls(asio::ip::tcp::socket socket, HttpOr
   exits_[id] = {cut, cut};
   auto secured = secure(parts_.clock, parts_.tasks, *tls_, std::move(socket));
   auto plain = co_await std::move(secured);
-  exits_.erase(id);  // its descriptor may be another's by now
+  exits_.erase(id);  // its descriptor may have been reused by now
   if (!plain) co_return;
   auto serving = serve(*std::move(plain), std::move(origin));
   co_await std::move(serving);

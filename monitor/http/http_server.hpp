@@ -1,6 +1,6 @@
 #pragma once
-// The web server: HTTP/1.1 and WebSockets on the io_context of its daemon. Decides nothing itself:
-// the router checks the request, the site answers it.
+// HttpServer is the web server: HTTP/1.1 and WebSockets on the io_context of its daemon. It makes
+// no decisions itself: the router checks the request, and the site answers it.
 
 #include "base/async/clock.hpp"
 #include "base/async/task_group.hpp"
@@ -27,7 +27,7 @@
 
 namespace score::monitor {
 
-// A Unix socket for a reverse proxy that names the user in X-Remote-User.
+// ProxyDoor is a Unix socket for a reverse proxy that names the user in X-Remote-User.
 struct ProxyDoor {
   std::string path;
   UserId user;  // only this user's processes may connect
@@ -35,8 +35,9 @@ struct ProxyDoor {
 
 struct HttpOptions {
   std::string host = "127.0.0.1";  // an IP address
-  std::vector<std::string> names;  // further names in Host, with port if it is not the scheme's own
-  std::string public_url;          // "https://name:port", the address at a proxy; empty: none
+  std::vector<std::string>
+      names;               // further names in Host, with port unless it is the scheme's default
+  std::string public_url;  // "https://name:port", the address at a proxy; empty: none
   std::optional<ProxyDoor> proxy;
   std::string token;             // bearer; empty: none
   std::string certificate, key;  // PEM files; both: TLS
@@ -46,15 +47,15 @@ class HttpServer {
  public:
   using Socket = asio::generic::stream_protocol::socket;
 
-  // All outlive it.
+  // All of these must outlive the server.
   struct Parts {
     asio::io_context& io;
     Clock& clock;
     TaskGroup& tasks;
     WebLogin& logins;
     MetricsSource& metrics;
-    Site* site;                              // null: /metrics, no page, no stream, nothing else
-    std::function<Elsewhere()> elsewhere{};  // without a site: the answer to all else
+    Site* site;                              // null: only /metrics, neither page nor stream
+    std::function<Elsewhere()> elsewhere{};  // without a site: the answer to other requests
   };
 
   HttpServer(Parts parts, HttpOptions options, PageFiles pages);
@@ -62,19 +63,20 @@ class HttpServer {
   HttpServer& operator=(const HttpServer&) = delete;
   ~HttpServer();
 
-  // Listens; serves from start() on. Port 0: any. Errors name the address; Denied: off loopback
-  // without TLS and token. After an error it may be tried again with another port.
+  // Opens the listeners; requests are served from start() on. Port 0 means any port. Errors name
+  // the address; Denied: not a loopback address, without TLS and token. After an error it may be
+  // called again with a different port.
   [[nodiscard]] Status open(std::uint16_t port);
   void start();
-  // Accepts no more connections; open ones end soon.
+  // Stops accepting connections. Open connections end soon.
   void close();
 
-  // After open(): "http://127.0.0.1:4711/", or the public one.
+  // Returns "http://127.0.0.1:4711/", or the public address. Call it after open().
   [[nodiscard]] std::string url() const;
 
   [[nodiscard]] std::uint16_t port() const;
 
-  // Requests answered so far, by method and status code; for metrics.
+  // Count holds the requests answered so far, by method and status code, for metrics.
   struct Count {
     std::uint64_t requests = 0;
     TimeHistogram times;
@@ -93,7 +95,8 @@ class HttpServer {
   void set_rules(bool is_local, const std::string& shown);
   asio::awaitable<void> accept();
   asio::awaitable<void> accept_proxy();
-  // The id of a connection that may come in; for it another one may have to go.
+  // Returns the id of a connection that may enter. A different connection may be closed to make
+  // room.
   std::optional<std::uint64_t> let_in(const std::string& peer);
   void forget(std::uint64_t id);
   asio::awaitable<void> serve(Socket socket, HttpOrigin origin);
@@ -121,7 +124,7 @@ class HttpServer {
   Counts counts_;
 };
 
-// Whether it is a loopback address.
+// Returns true if the address is a loopback address.
 [[nodiscard]] bool is_loopback(const std::string& host);
 
 }  // namespace score::monitor

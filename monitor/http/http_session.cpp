@@ -1,5 +1,6 @@
-// HTTP by Boost.Beast. A request is read completely (headers 16 KiB, body 64 KiB, 5 s), reduced to
-// the few fields that we use and checked by the router, which is pure; only then it is carried out.
+// Boost.Beast provides HTTP. A request is read completely (headers 16 KiB, body 64 KiB, 5 s) and
+// reduced to the few fields that we use. The router, which is pure, checks it. Only then is it
+// carried out.
 #include "monitor/http/http_session.hpp"
 
 #include "base/text.hpp"
@@ -33,8 +34,8 @@ asio::awaitable<void> HttpSession::run() {
   co_await hang_up();
 }
 
-// The rest of the peer's data is read for a moment: if we closed at once, its kernel would discard
-// our last answer.
+// Reads the rest of the peer's data for a moment. If we closed at once, the peer's kernel would
+// discard our last answer.
 asio::awaitable<void> HttpSession::hang_up() {
   beast::error_code ignored;
   stream_.socket().shutdown(asio::socket_base::shutdown_send, ignored);
@@ -61,7 +62,7 @@ void HttpSession::leave() {
   viewer_.reset();
 }
 
-// One request and its answer; false: the connection must be closed.
+// Serves one request. Returns false if the connection must be closed.
 asio::awaitable<bool> HttpSession::serve_one() {
   http::request_parser<http::string_body> parser;
   parser.header_limit(kMaxHeaderBytes);
@@ -97,7 +98,7 @@ asio::awaitable<bool> HttpSession::serve_one() {
 
 namespace {
 
-// What an answer that waits for others meanwhile costs this thread, about.
+// The approximate cost for this thread of an answer that waits for nodes.
 constexpr Duration kGathering = 10ms;
 
 bool waits_for_nodes(Endpoint endpoint) {
@@ -155,13 +156,13 @@ asio::awaitable<bool> HttpSession::answer(http::request<http::string_body> messa
   co_return is_sent&& keep_alive;
 }
 
-// Of a daemon that has no site.
+// Answers a request to a daemon that has no site.
 Response HttpSession::point_elsewhere(const Request& request, Endpoint endpoint) const {
   if (!server_.parts_.elsewhere) return make_refusal({404, "only /metrics", {}});
   return make_elsewhere(server_.parts_.elsewhere(), request, endpoint);
 }
 
-// Only the trusted proxy may name its user; the header is ignored from others.
+// Only the trusted proxy may name its user; from other peers the header is ignored.
 asio::awaitable<std::variant<Routed, Refusal>> HttpSession::route_from(
     const http::request<http::string_body>& message, Request& request) {
   constexpr const char* kRemoteUser = "X-Remote-User";
@@ -190,7 +191,7 @@ namespace {
 constexpr const char* kLoginPage =
     "<!doctype html><html lang=en><meta charset=utf-8><title>Log in</title>"
     "<p id=said>Logging in needs JavaScript.</p><script src=/login.js></script></html>\n";
-// The token is taken out of the history, too.
+// The page also removes the token from the history.
 constexpr const char* kLoginScript = R"(const said = document.getElementById('said');
 const body = new URLSearchParams({ token: location.hash.slice(1) });
 history.replaceState(null, '', '/login');
@@ -247,7 +248,7 @@ Response HttpSession::login(const Request& request) {
   const TimePoint now = server_.parts_.clock.now();
   const auto session = server_.parts_.logins.redeem(login_token(request.body), now);
   if (!session) {
-    // A guesser uses up its own budget; users who are logged in are not affected.
+    // Failed logins use up a separate budget, so users who are logged in are not affected.
     if (!server_.guesses_allowed_.try_take(now)) {
       return make_refusal({429, "too many failed logins", {}});
     }
@@ -306,7 +307,7 @@ struct TraceFile {
   std::string_view word;  // of the query
   TraceFormat format;
   std::string_view type;
-  std::string_view name;  // empty: to be read by programs, not kept
+  std::string_view name;  // empty: read by programs, not saved as a file
 };
 
 constexpr std::array<TraceFile, 3> kTraceFiles = {{
@@ -330,7 +331,7 @@ bool apply(Site::TraceRequest& request, const std::string& name, const std::stri
   }
   if (name == "at") {
     const auto seconds = parse_decimal(value);
-    constexpr double kMost = 1e9;  // thirty years after the head's machine was started
+    constexpr double kMost = 1e9;  // thirty years after the start of the head's machine
     if (!seconds || *seconds < 0 || *seconds > kMost) return false;
     request.at = TimePoint(Duration(static_cast<std::int64_t>(*seconds * 1e9)));
     return true;
@@ -342,7 +343,7 @@ bool apply(Site::TraceRequest& request, const std::string& name, const std::stri
   return name == "late" || (name == "seconds" && *number >= 1 && *number <= 60);
 }
 
-// Drawings are ten times the work of records, for the thread that also schedules.
+// Drawings take ten times the work of records, on the thread that also schedules.
 bool is_too_long(const Site::TraceRequest& request) {
   constexpr Duration kLongestDrawn = 10s;
   const bool is_around = request.late || request.at;

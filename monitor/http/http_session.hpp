@@ -1,7 +1,7 @@
 #pragma once
-// One connection of the web server, over whatever carries bytes: TCP, a Unix socket, or one end of
-// a socket pair behind which TLS is spoken (http_tls.cpp). Beast is expensive to compile: only
-// http_message, http_session and http_streams know it.
+// HttpSession is one connection of the web server, over any byte stream: TCP, a Unix socket, or one
+// end of a socket pair with TLS behind it (http_tls.cpp). Beast is expensive to compile, so only
+// http_message, http_session and http_streams include it.
 
 #include "monitor/http/http_connection.hpp"
 #include "monitor/http/http_message.hpp"
@@ -51,7 +51,7 @@ class HttpSession final : public HttpConnection, public std::enable_shared_from_
   asio::awaitable<bool> serve_one();
   asio::awaitable<void> hang_up();
   asio::awaitable<bool> answer(http::request<http::string_body> message);
-  // The arguments outlive it.
+  // The arguments must outlive the task.
   asio::awaitable<std::variant<Routed, Refusal>> route_from(
       const http::request<http::string_body>& message, Request& request);
   asio::awaitable<Response> respond(Routed routed, Request request);
@@ -59,7 +59,8 @@ class HttpSession final : public HttpConnection, public std::enable_shared_from_
   asio::awaitable<bool> send(Response response, bool keep_alive);
   Response page(const Routed& routed, std::string_view if_none_match);
   Response login(const Request& request);
-  // Whose budget its requests use: the logged-in user's, or without a login the address's.
+  // Returns the key of the budget for its requests: the logged-in user, or the address without a
+  // login.
   [[nodiscard]] std::string asker_of(const std::variant<Routed, Refusal>& routed) const;
   asio::awaitable<Response> act(Routed routed, Request request);
   Response snapshot(const Routed& routed);
@@ -71,7 +72,7 @@ class HttpSession final : public HttpConnection, public std::enable_shared_from_
   Result<ViewerOptions> options_of(const Routed& routed, std::uint32_t ticks) const;
   Result<void> join(const ViewerOptions& options, const Routed& routed);
   void leave();
-  // Why the stream must end; null: it may go on.
+  // Returns the reason why the stream must end, or null if it may continue.
   [[nodiscard]] const char* why_over() const;
 
   Sight sight_of(const Routed& routed) {
@@ -91,7 +92,7 @@ class HttpSession final : public HttpConnection, public std::enable_shared_from_
   beast::flat_buffer buffer_;
   Mailbox mailbox_;
   std::optional<ViewerId> viewer_;
-  std::optional<Login> login_;  // with which its stream was opened
+  std::optional<Login> login_;  // the login with which its stream was opened
   std::shared_ptr<Socket> socket_;
   websocket::close_reason reason_;
   bool has_answered_ = false;

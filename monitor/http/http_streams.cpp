@@ -1,5 +1,5 @@
-// One coroutine per viewer waits for its mailbox: at most one document is being written and one
-// waits. Documents are shared, never copied.
+// Each viewer has a coroutine that waits for its mailbox: at most one document is being written,
+// and one waits. Documents are shared, never copied.
 #include "monitor/http/http_session.hpp"
 
 #include <boost/beast/http/chunk_encode.hpp>
@@ -85,7 +85,7 @@ asio::awaitable<void> HttpSession::serve_socket(Routed routed,
   stream_.expires_never();
   socket_ = std::make_shared<Socket>(stream_);
   const auto socket = socket_;
-  // A viewer that reads nothing answers no pings.
+  // A viewer that does not read does not answer pings either.
   auto times = websocket::stream_base::timeout::suggested(beast::role_type::server);
   times.idle_timeout = kWriteTime;
   socket->set_option(times);

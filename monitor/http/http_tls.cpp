@@ -1,9 +1,9 @@
-// A bridge: data from TLS goes in plain into one end of a socket pair, and the session serves the
-// other end like any connection. Beast's HTTP and WebSocket code over a TLS stream would take the
-// compiler minutes; this takes seconds, and a viewer costs two copies more.
+// This is a bridge: decrypted data goes into one end of a socket pair, and the session serves the
+// other end like any connection. Compiling Beast's HTTP and WebSocket code for a TLS stream would
+// take minutes. The bridge compiles in seconds and costs two more copies per viewer.
 //
-// Nothing is buffered without bound: a direction holds one part of kPartBytes, and the pair has the
-// kernel's limit, so the session notices a slow viewer as it does without TLS.
+// Buffers are bounded: a direction holds one part of kPartBytes, and the pair has the kernel's
+// limit. So the session notices a slow viewer as it does without TLS.
 #include "monitor/http/http_tls.hpp"
 
 #include "base/async/asio_ssl.hpp"
@@ -51,18 +51,18 @@ using BridgePtr = std::shared_ptr<Bridge>;
 
 asio::awaitable<Result<void>> shake_hands(BridgePtr bridge) {
   auto [failed] = co_await bridge->secure.async_handshake(asio::ssl::stream_base::server, kNoThrow);
-  if (failed) co_return fail(failed, "TLS handshake");
+  if (failed) co_return fail(failed, "cannot complete the TLS handshake");
   co_return Result<void>();
 }
 
 asio::awaitable<Result<void>> say_goodbye(BridgePtr bridge) {
   auto [failed] = co_await bridge->secure.async_shutdown(kNoThrow);
-  if (failed) co_return fail(failed, "TLS shutdown");
+  if (failed) co_return fail(failed, "cannot shut TLS down");
   co_return Result<void>();
 }
 
-// From the viewer to the session. The viewer's end of file is passed on: the session may still have
-// something to send.
+// Copies data from the viewer to the session. The viewer's end of file is passed on, because the
+// session may still have data to send.
 asio::awaitable<void> carry_in(BridgePtr bridge) {
   std::vector<char> part(kPartBytes);
   for (;;) {
@@ -77,7 +77,8 @@ asio::awaitable<void> carry_in(BridgePtr bridge) {
   bridge->plain.shutdown(asio::socket_base::shutdown_send, ignored);
 }
 
-// From the session to the viewer; when the session is over, its input is no longer read.
+// Copies data from the session to the viewer. When the session has ended, its input is no longer
+// read.
 asio::awaitable<void> carry_out(Clock& clock, BridgePtr bridge) {
   std::vector<char> part(kPartBytes);
   for (;;) {
@@ -100,10 +101,10 @@ Result<std::pair<Plain, Plain>> make_pair_of(const asio::any_io_executor& execut
   Plain inner(executor), outer(executor);
   boost::system::error_code failed;
   inner.assign(protocol, made->first.get(), failed);
-  if (failed) return fail(failed, "socket pair");
+  if (failed) return fail(failed, "cannot use a socket pair");
   (void)made->first.release();
   outer.assign(protocol, made->second.get(), failed);
-  if (failed) return fail(failed, "socket pair");
+  if (failed) return fail(failed, "cannot use a socket pair");
   (void)made->second.release();
   return std::pair(std::move(inner), std::move(outer));
 }
@@ -128,9 +129,9 @@ Result<TlsFrontPtr> load_tls(const std::string& certificate, const std::string& 
                           asio::ssl::context::single_dh_use,
                       failed);
   if (!failed) context.use_certificate_chain_file(certificate, failed);
-  if (failed) return fail(failed, "tls_certificate {}", certificate);
+  if (failed) return fail(failed, "cannot load tls_certificate {}", certificate);
   context.use_private_key_file(key, asio::ssl::context::pem, failed);
-  if (failed) return fail(failed, "tls_key {}", key);
+  if (failed) return fail(failed, "cannot load tls_key {}", key);
   return front;
 }
 

@@ -1,5 +1,6 @@
 #pragma once
-// TLS of the web server: a certificate for browsers, unlike the daemons' own keys.
+// Provides TLS for the web server, with a certificate for browsers instead of the daemons' own
+// keys.
 
 #include "base/async/asio_generic.hpp"
 #include "base/async/clock.hpp"
@@ -19,13 +20,13 @@ struct DropTlsFront {
 
 using TlsFrontPtr = std::unique_ptr<TlsFront, DropTlsFront>;
 
-// PEM files: the certificate with its chain, and its key. TLS 1.2 and newer. Errors name the file;
-// Denied: all users can read the key.
+// Loads PEM files: the certificate with its chain, and its key. TLS 1.2 and newer are allowed.
+// Errors name the file; Denied: all users can read the key.
 [[nodiscard]] Result<TlsFrontPtr> load_tls(const std::string& certificate, const std::string& key);
 
-// The plain end of a connection that speaks TLS with `socket`'s peer, after the handshake; the rest
-// is done by two tasks of `tasks`, which end when either side does. All outlive those. Errors: the
-// peer's, or Timeout after 5 s.
+// Returns, after the handshake, the plain end of a connection that speaks TLS with `socket`'s peer.
+// Two tasks of `tasks` do the rest; they end when either side ends. All arguments must outlive
+// them. Errors: the peer's, or Timeout after 5 s.
 [[nodiscard]] asio::awaitable<Result<asio::generic::stream_protocol::socket>> secure(
     Clock& clock, TaskGroup& tasks, TlsFront& front, asio::ip::tcp::socket socket);
 

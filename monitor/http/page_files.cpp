@@ -42,7 +42,7 @@ std::string_view type_of(std::string_view path) {
   return "application/octet-stream";
 }
 
-// Only to see whether a file changed.
+// The tag only shows that a file has changed.
 std::string etag_of(std::string_view bytes) {
   return fmt::format("\"{:016x}-{}\"", base::fnv1a(bytes), bytes.size());
 }
@@ -72,7 +72,7 @@ Result<PageFiles> PageFiles::load(const std::string& directory) {
       files.add("/" + entry.path().lexically_relative(directory).string(), *std::move(bytes));
     }
   }
-  if (failed) return fail(failed, "read {}", directory);
+  if (failed) return fail(failed, "cannot read {}", directory);
   if (!files.files_.contains("/index.html")) files.add("/index.html", std::string(kNoPage));
   return files;
 }

@@ -1,5 +1,6 @@
 #pragma once
-// The files of the dashboard, read once: they are part of the installation and do not change.
+// PageFiles holds the files of the dashboard. They are read once, because they are part of the
+// installation and do not change.
 
 #include "base/result.hpp"
 
@@ -11,20 +12,20 @@ namespace score::monitor {
 
 struct PageFile {
   std::string bytes;
-  std::string type;  // of the header
+  std::string type;  // of the Content-Type header
   std::string etag;  // with its quotes
 };
 
 class PageFiles {
  public:
   static constexpr std::size_t kMaxFiles = 256;
-  static constexpr std::size_t kMaxBytes = 16U << 20U;  // in all
+  static constexpr std::size_t kMaxBytes = 16U << 20U;  // in total
 
-  // Everything below the directory; "" or a missing one: a page that says so. Symbolic
-  // links and special files are left out. Errors: TooLarge, errno codes.
+  // Loads everything below the directory. For "" or a missing directory it makes a page that says
+  // so. Symbolic links and special files are left out. Errors: TooLarge, errno codes.
   [[nodiscard]] static Result<PageFiles> load(const std::string& directory);
 
-  // nullptr: no such file. "/" is index.html. `path` is a clean one (url.hpp).
+  // Returns nullptr if there is no such file. "/" is index.html. `path` must be clean (url.hpp).
   [[nodiscard]] const PageFile* find(std::string_view path) const;
 
  private:

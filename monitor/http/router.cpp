@@ -70,7 +70,8 @@ bool is_of_login(Endpoint endpoint) {
          endpoint == Endpoint::LoginScript;
 }
 
-// A token in an address would be in logs and histories, and whatever follows links would use it up.
+// A token in an address would be written to logs and histories, and a program that follows links
+// would use it up.
 std::optional<Refusal> check_login(const Request& request, Endpoint& endpoint,
                                    const Target& target) {
   if (!is_of_login(endpoint)) return std::nullopt;
@@ -79,7 +80,7 @@ std::optional<Refusal> check_login(const Request& request, Endpoint& endpoint,
   return Refusal{405, "log in by POST, with the address as scadm web-login prints it", "POST"};
 }
 
-// Cross-site requests carry an Origin that is not ours; tools carry none.
+// Cross-site requests carry an Origin that is not ours; tools send none.
 std::optional<Refusal> check_origin(const Request& request, const DoorRules& rules) {
   if (request.origin.empty() || is_our_origin(request.origin, rules)) return std::nullopt;
   return Refusal{403, "this Origin may not", {}};

@@ -1,6 +1,6 @@
 #pragma once
-// Checks of a request, all before anything happens, in the order of docs/reference/stream.md.
-// Pure, so that the fuzzer and the permission tests need no socket.
+// The router checks a request completely before anything happens, in the order of
+// docs/reference/stream.md. It is pure, so that the fuzzer and the permission tests need no socket.
 
 #include "base/result.hpp"
 #include "monitor/http/url.hpp"
@@ -14,7 +14,7 @@
 
 namespace score::monitor {
 
-// The fields of an HTTP request that we use. Absent headers are empty.
+// Request holds the fields of an HTTP request that we use. Absent headers are empty.
 struct Request {
   std::string method, target;
   std::string host, origin, cookie, csrf, authorization, content_type, if_none_match;
@@ -32,8 +32,8 @@ enum class Endpoint : std::uint8_t {
   Trace,
   Admin,
   Login,        // by POST
-  LoginPage,    // sends the token on: it stands behind the address's "#", which no server sees
-  LoginScript,  // ... does that
+  LoginPage,    // sends the token on, which stands behind the "#" that no server sees
+  LoginScript,  // the script of that page
   Metrics,
 };
 
@@ -50,34 +50,35 @@ struct Refusal {
   std::string allow;  // of a 405
 };
 
-// The addresses of this server.
+// DoorRules describes the addresses of this server.
 struct DoorRules {
-  std::vector<std::string> hosts;    // that Host may name, with port, lower case
+  std::vector<std::string> hosts;    // values that Host may have, with port, lower case
   std::vector<std::string> origins;  // of our own pages: scheme, name and port, lower case
   std::string scheme = "http";
   bool needs_login = false;   // off loopback
-  bool is_elsewhere = false;  // nothing is done here but /metrics: no login is needed to hear where
+  bool is_elsewhere = false;  // only /metrics is served: no login is needed for the redirect
   std::string token;          // of Authorization: Bearer; empty: none
   std::string cookie_name = "scored";
   std::string public_host;  // of a proxy that speaks https; empty: none
 };
 
-// The login and its time; sessions are looked up, nothing is changed.
+// Checks the login and its age. Sessions are looked up; nothing is changed.
 [[nodiscard]] std::variant<Routed, Refusal> route(const Request& request, const DoorRules& rules,
                                                   WebLogin& logins, TimePoint now);
 
-// For Set-Cookie after a login. Only for https where the request came that way: by our own TLS, or
-// for the public name, which is only there behind https. No header of the request says so.
+// Returns the Set-Cookie value after a login. It is marked Secure only if the request came over
+// https: by our own TLS, or for the public name, which exists only behind https. No header of the
+// request is trusted for this.
 [[nodiscard]] std::string login_cookie(const std::string& cookie, std::string_view host,
                                        const DoorRules& rules);
 
-// Of the body of a login: "token=T". Empty: it is not one.
+// Returns the token in the body of a login, "token=T". It is empty if the body is different.
 [[nodiscard]] std::string_view login_token(std::string_view body);
 
-// The value of one cookie in a Cookie header; empty: not there.
+// Returns the value of one cookie in a Cookie header, or "" if it is missing.
 [[nodiscard]] std::string_view find_cookie(std::string_view header, std::string_view name);
 
-// Whether they are equal, in constant time.
+// Compares the texts in constant time.
 [[nodiscard]] bool equal_secrets(std::string_view a, std::string_view b);
 
 }  // namespace score::monitor

@@ -1,5 +1,5 @@
 #pragma once
-// The interface of a daemon to the web server.
+// Site is the interface of a daemon to the web server.
 
 #include "base/async/asio.hpp"
 #include "base/result.hpp"
@@ -13,13 +13,13 @@
 
 namespace score::monitor {
 
-// Where the cluster is shown, as a daemon says that only follows another one.
+// Elsewhere names the daemon that shows the cluster. A daemon that only follows it returns this.
 struct Elsewhere {
-  std::string url;   // "http://head-b:8080"; empty: no browser can be sent there
+  std::string url;   // "http://head-b:8080"; empty: browsers cannot be redirected
   std::string text;  // one line
 };
 
-// A daemon with metrics for Prometheus: a head or a node.
+// MetricsSource is a daemon with metrics for Prometheus: a head or a node.
 class MetricsSource {
  public:
   MetricsSource() = default;
@@ -27,44 +27,44 @@ class MetricsSource {
   MetricsSource& operator=(const MetricsSource&) = delete;
   virtual ~MetricsSource() = default;
 
-  // The text that Prometheus reads.
+  // Returns the text that Prometheus reads.
   virtual asio::awaitable<std::string> metrics() = 0;
 };
 
-// The head.
+// Site is the interface of a head.
 class Site : public MetricsSource {
  public:
   enum class TraceFormat { Records, Chrome, Perfetto };
 
   struct TraceRequest {
     Duration since{5s};
-    std::optional<std::uint64_t> late;  // around this one instead
-    std::optional<TimePoint> at;        // ... or around this moment, cluster time
+    std::optional<std::uint64_t> late;  // around this late switch instead
+    std::optional<TimePoint> at;        // or around this moment instead, in cluster time
     TraceFormat format = TraceFormat::Records;
   };
 
-  // One document with the slices of the last 5 s.
+  // Returns one document with the slices of the last 5 s.
   virtual Frame snapshot(const Filter& filter, const Sight& sight) = 0;
-  // Calls `give` once, when every running task was measured, or after 3 s; at once if the filter
-  // selects nothing that is measured. Errors: Busy.
+  // Calls `give` once, when every running task was measured, or after 3 s. It calls it at once if
+  // the filter selects nothing that is measured. Errors: Busy.
   virtual Status measured_snapshot(const Filter& filter, const Sight& sight,
                                    std::function<void(Frame)> give) = 0;
-  // Documents from now on. Errors: Busy.
+  // Delivers documents from now on. Errors: Busy.
   virtual Result<ViewerId> join(const ViewerOptions& options, const Sight& sight,
                                 Deliver deliver) = 0;
   virtual Status change(ViewerId viewer, const ViewerOptions& options) = 0;
   virtual void pause(ViewerId viewer, bool paused) = 0;
   virtual void leave(ViewerId viewer) = 0;
 
-  // The rights of this user now; none: a viewer.
+  // Returns the present rights of this user; without a user, those of a viewer.
   virtual Sight sight_of(const std::optional<WebUser>& who) = 0;
-  // The account of this name, authenticated by a proxy; none: unknown.
+  // Returns the account of this name, authenticated by a proxy, or nothing if it is unknown.
   virtual asio::awaitable<std::optional<WebUser>> user_named(std::string name) = 0;
-  // scored.session/1.
+  // Returns the document scored.session/1.
   virtual std::string session_document(const std::optional<WebSession>& session) = 0;
-  // The line to show. Errors: Denied, NotFound, WrongState, Malformed.
+  // Returns the line to show. Errors: Denied, NotFound, WrongState, Malformed.
   virtual asio::awaitable<Result<std::string>> act(WebUser who, Action action) = 0;
-  // In that format. Errors: NotFound.
+  // Returns the trace in the requested format. Errors: NotFound.
   virtual asio::awaitable<Result<std::string>> trace(TraceRequest request) = 0;
 };
 

@@ -1,5 +1,5 @@
 #pragma once
-// The target of a request, taken apart. Pure.
+// Parses the target of a request. It is pure.
 
 #include "base/result.hpp"
 #include "monitor/model/viewer_options.hpp"
@@ -14,9 +14,9 @@ struct Target {
   Query query;       // decoded, in order
 };
 
-// Origin form only ("/a?b=c"). Refused: broken %-escapes, NUL and other control characters,
-// backslashes, "//", "/./", "/../" also when escaped, a name of the query that comes twice.
-// Errors: Malformed.
+// Parses the origin form only ("/a?b=c"). It rejects broken %-escapes, NUL and other control
+// characters, backslashes, "//", "/./" and "/../" (even if escaped), and a repeated name in the
+// query. Errors: Malformed.
 [[nodiscard]] Result<Target> parse_target(std::string_view target);
 [[nodiscard]] Result<Query> parse_query(std::string_view text);
 

@@ -20,7 +20,7 @@ void drop_oldest(Sessions& sessions) {
       [](const auto& a, const auto& b) { return a.second.until < b.second.until; }));
 }
 
-// So that another of this user leaves `most`.
+// Removes the oldest entries of this user, so that one more leaves at most `most`.
 template <class Kept>
 void make_room(Kept& kept, UserId user, std::size_t most) {
   for (;;) {

@@ -1,6 +1,6 @@
 #pragma once
-// Logins of the dashboard: one-time addresses become cookies. Nothing survives a
-// restart of the head. Pure: randomness and time are passed in.
+// WebLogin manages logins of the dashboard: one-time addresses become cookies. Nothing survives a
+// restart of the head. It is pure: randomness and time are passed in.
 
 #include "base/ids.hpp"
 #include "base/result.hpp"
@@ -33,21 +33,23 @@ class WebLogin {
   static constexpr Duration kSessionLife = 12h;
   static constexpr std::size_t kMaxTokens = 256;
   static constexpr std::size_t kMaxSessions = 1'024;
-  // Per user: the oldest makes room, so that one user cannot take all places.
+  // These limits hold per user: the oldest entry makes room, so that one user cannot take all
+  // places.
   static constexpr std::size_t kTokensOfUser = 8;
   static constexpr std::size_t kSessionsOfUser = 32;
 
-  // Gives 256 bits as text, different each time.
+  // Returns 256 random bits as text, different each time.
   using Random = std::function<std::string()>;
 
   explicit WebLogin(Random random) : random_(std::move(random)) {}
 
-  // A token for an address. Errors: Busy.
+  // Returns a token for an address. Errors: Busy.
   [[nodiscard]] Result<std::string> offer(const WebUser& who, TimePoint now);
-  // Errors: Denied: unknown, used or too old. The oldest session makes room.
+  // Opens a session; the oldest session makes room. Errors: Denied: unknown, used or expired.
   [[nodiscard]] Result<WebSession> redeem(std::string_view token, TimePoint now);
   [[nodiscard]] std::optional<WebSession> find(std::string_view cookie, TimePoint now);
-  // Of a user that the trusted proxy authenticated; made at the first request. No cookie opens it.
+  // Returns the session of a user that the trusted proxy authenticated. It is made at the first
+  // request, and no cookie opens it.
   [[nodiscard]] WebSession vouched(const WebUser& who, TimePoint now);
   void end(std::string_view cookie);
 

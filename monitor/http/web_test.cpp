@@ -1,4 +1,4 @@
-// Requests: parsing, refusals, access.
+// Tests requests: parsing, rejection and access.
 #include "monitor/http/router.hpp"
 #include "monitor/model/action.hpp"
 #include "monitor/model/hub.hpp"
@@ -12,7 +12,7 @@
 namespace score::monitor {
 namespace {
 
-TEST(Url, TakesTargetsApart) {
+TEST(Url, ParsesTargets) {
   const auto target = parse_target("/a%20b/c?x=1&y=%2F+z&flag");
   ASSERT_TRUE(target);
   EXPECT_EQ(target->path, "/a b/c");
@@ -20,7 +20,7 @@ TEST(Url, TakesTargetsApart) {
   EXPECT_EQ(parse_target("/a?b=1#c")->query, (Query{{"b", "1"}}));
 }
 
-TEST(Url, RefusesWhatLeavesItsDirectory) {
+TEST(Url, RejectsPathsOutsideTheDirectory) {
   for (const char* bad :
        {"",          "a",  "http://x/", "*",    "/..",      "/../x",     "/a/../b",    "/%2e%2e/x",
         "/a/%2E%2e", "/.", "/./a",      "//x",  "/a//b",    "/a\\b",     "/%5c",       "/%00",
@@ -29,7 +29,7 @@ TEST(Url, RefusesWhatLeavesItsDirectory) {
   }
 }
 
-TEST(JsonInput, TakesOneFlatObject) {
+TEST(JsonInput, ReadsOneFlatObject) {
   const auto object = parse_object(R"({"a":1,"b":"x","c":true,"d":null,"e":["p","q"]})");
   ASSERT_TRUE(object) << object.error().message();
   EXPECT_EQ(std::get<double>(object->at("a")), 1);
@@ -83,7 +83,7 @@ TEST(ViewerOptions, ReadsMessagesOfSockets) {
   }
 }
 
-TEST(Action, NamesWhatIsMissingOrTooMuch) {
+TEST(Action, NamesMissingAndUnknownFields) {
   EXPECT_EQ(parse_action("quantum", R"({"quantum":"50ms"})")->quantum, 50ms);
   EXPECT_EQ(parse_action("cancel", R"({"job":7,"grace_s":0.5})")->grace, 500ms);
   EXPECT_TRUE(parse_action("bogus", "{}").error().is(Errc::NotFound));
@@ -163,7 +163,7 @@ TEST_F(RouterTest, ServesReadersOnLoopback) {
   EXPECT_EQ(status(get("/../etc/passwd")), 400);
 }
 
-TEST_F(RouterTest, AnswersNoOtherHost) {
+TEST_F(RouterTest, RejectsOtherHosts) {
   Request request = get("/");
   for (const char* host : {"evil.example", "127.0.0.1", "127.0.0.1:81", "127.0.0.1:80.evil"}) {
     request.host = host;
@@ -175,7 +175,7 @@ TEST_F(RouterTest, AnswersNoOtherHost) {
   EXPECT_EQ(status(request), 200);
 }
 
-TEST_F(RouterTest, ADaemonThatOnlyPointsElsewhereNeedsNoLoginForThat) {
+TEST_F(RouterTest, RedirectToTheHeadNeedsNoLogin) {
   rules_.needs_login = true;
   EXPECT_EQ(status(get("/")), 401);
   rules_.is_elsewhere = true;
@@ -192,7 +192,7 @@ TEST_F(RouterTest, ADaemonThatOnlyPointsElsewhereNeedsNoLoginForThat) {
   EXPECT_EQ(status(request), 421);
 }
 
-TEST_F(RouterTest, KnowsItsMethods) {
+TEST_F(RouterTest, RejectsWrongMethods) {
   for (const char* method : {"POST", "PUT", "DELETE", "TRACE", "OPTIONS", "x"}) {
     Request request = get("/");
     request.method = method;
@@ -233,7 +233,7 @@ TEST_F(RouterTest, MarksTheCookieOfALoginForHttps) {
   EXPECT_EQ(login_cookie("x", "127.0.0.1:80", rules_), "scored=x" + flags + "; Secure");
 }
 
-TEST_F(RouterTest, TakesAPostOnlyWithEverything) {
+TEST_F(RouterTest, PostNeedsOriginCookieAndSecret) {
   EXPECT_EQ(status(post()), 200);
   Request request = post();
   request.origin = "http://evil.example";
@@ -252,7 +252,7 @@ TEST_F(RouterTest, TakesAPostOnlyWithEverything) {
   EXPECT_EQ(status(request), 415);
 }
 
-TEST_F(RouterTest, OpensSocketsForItsOwnPagesAndForTools) {
+TEST_F(RouterTest, OpensSocketsForOwnPagesAndTools) {
   Request request = get("/api/v1/ws");
   EXPECT_EQ(status(request), 426);
   request.is_upgrade = true;
@@ -266,7 +266,7 @@ TEST_F(RouterTest, OpensSocketsForItsOwnPagesAndForTools) {
   }
 }
 
-TEST_F(RouterTest, TakesThePublicOriginBehindAProxy) {
+TEST_F(RouterTest, AcceptsThePublicOriginBehindAProxy) {
   rules_.hosts.push_back("cluster.example.org");
   rules_.origins.push_back("https://cluster.example.org");
   Request request = post();
@@ -280,7 +280,7 @@ TEST_F(RouterTest, TakesThePublicOriginBehindAProxy) {
   }
 }
 
-TEST_F(RouterTest, LetsTheProxySayWhoAsks) {
+TEST_F(RouterTest, TrustsTheUserNamedByTheProxy) {
   Request request = post();
   request.cookie = "";
   EXPECT_EQ(status(request), 401);
@@ -289,10 +289,10 @@ TEST_F(RouterTest, LetsTheProxySayWhoAsks) {
   request.csrf = logins_.vouched(*request.remote, now_).csrf;
   EXPECT_EQ(status(request), 200);
   request.remote = WebUser{UserId(8), "trent"};
-  EXPECT_EQ(status(request), 403);  // with that of another user
+  EXPECT_EQ(status(request), 403);  // with the secret of a different user
 }
 
-TEST_F(RouterTest, ServesNobodyUnknownOffLoopback) {
+TEST_F(RouterTest, NeedsLoginOffLoopback) {
   rules_.needs_login = true;
   rules_.token = "0123456789abcdef";
   for (const char* path : {"/", "/metrics", "/api/v1/snapshot", "/api/v1/stream"}) {
@@ -342,7 +342,7 @@ TEST(Action, HasANameAndAnObjectForLogs) {
   EXPECT_EQ(object_of(*parse_action("slots", R"({"slots": 4})")), "");
 }
 
-TEST(WebLogin, WorksOnceAndNotForEver) {
+TEST(WebLogin, TokenWorksOnceAndExpires) {
   std::uint64_t secret = 0;
   WebLogin logins([&secret] { return "s" + std::to_string(++secret); });
   const TimePoint now{1h};
@@ -360,7 +360,7 @@ TEST(WebLogin, WorksOnceAndNotForEver) {
   EXPECT_FALSE(logins.find(session->cookie, now));
 }
 
-TEST(WebLogin, BoundsWhatItKeeps) {
+TEST(WebLogin, LimitsTokensAndSessions) {
   std::uint64_t secret = 0;
   WebLogin logins([&secret] { return "s" + std::to_string(++secret); });
   const TimePoint now{1h};
@@ -371,7 +371,7 @@ TEST(WebLogin, BoundsWhatItKeeps) {
   EXPECT_TRUE(logins.offer({UserId(1), "a"}, now + WebLogin::kTokenLife));
 }
 
-TEST(WebLogin, LetsNobodyTakeEverybodysPlaces) {
+TEST(WebLogin, OneUserCannotTakeAllPlaces) {
   std::uint64_t secret = 0;
   WebLogin logins([&secret] { return "s" + std::to_string(++secret); });
   const WebUser greedy{UserId(1), "greedy"}, bob{UserId(2), "bob"};
@@ -431,7 +431,7 @@ TEST(Hub, EncodesOnceForAHundred) {
   EXPECT_EQ(viewers[0].frames[3], viewers[99].frames[3]);
 }
 
-TEST(Hub, KeepsRatesFiltersAndRightsApart) {
+TEST(Hub, GroupsByRateFilterAndRights) {
   Hub hub;
   Viewer fast, slow, other;
   ASSERT_TRUE(hub.add(every(1), {}, fast.take()));
@@ -445,7 +445,7 @@ TEST(Hub, KeepsRatesFiltersAndRightsApart) {
   EXPECT_EQ(encoded, 14);
 }
 
-TEST(Hub, SaysWhatASlowViewerMissed) {
+TEST(Hub, SlowViewerSeesAGapInSequence) {
   Hub hub;
   Viewer slow;
   slow.is_quick = false;
@@ -455,7 +455,7 @@ TEST(Hub, SaysWhatASlowViewerMissed) {
   EXPECT_EQ(hub.counters().skipped, 3U);
 }
 
-TEST(Hub, MakesNothingForThosePausing) {
+TEST(Hub, PausedViewersGetNoDocuments) {
   Hub hub;
   Viewer viewer;
   const auto id = hub.add(every(1), {}, viewer.take());
@@ -473,7 +473,7 @@ TEST(Hub, MakesNothingForThosePausing) {
   EXPECT_EQ(hub.viewer_count(), 0U);
 }
 
-TEST(Hub, KnowsWhetherSomebodyWantsAPart) {
+TEST(Hub, ReportsPartsThatViewersRequest) {
   Hub hub;
   Viewer usual, curious;
   ASSERT_TRUE(hub.add(every(1), {}, usual.take()));
@@ -513,7 +513,7 @@ Status settings_error(const std::string& text) {
   return file->finish();
 }
 
-TEST(MonitorSettings, RefusesToBeReachedWithoutTlsAndToken) {
+TEST(MonitorSettings, RemoteAccessNeedsTlsAndToken) {
   EXPECT_TRUE(settings_error("listen = \"127.0.0.1:0\""));
   EXPECT_TRUE(settings_error("listen = \"[::1]:8080\"\nnode_listen = \"none\""));
   const auto open = settings_error("listen = \"0.0.0.0:8080\"");

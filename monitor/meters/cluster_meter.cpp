@@ -10,7 +10,7 @@ bool went_back(const NodeTotals& now, const NodeTotals& before) {
   return now.switches < before.switches || now.busy < before.busy || now.lost < before.lost;
 }
 
-// Totals with the fields that the sample left out.
+// Returns the totals with the fields that the sample left out.
 NodeTotals with_rest_of(const NodeTotals& before, const NodeTotals& sent) {
   NodeTotals made = before;
   made.switches = sent.switches;
@@ -20,7 +20,7 @@ NodeTotals with_rest_of(const NodeTotals& before, const NodeTotals& sent) {
   return made;
 }
 
-// Of a total and of the one before it.
+// Adds the growth of a total since the previous one.
 template <class Total>
 void add_growth(Total& sum, const Total& now, const Total& before) {
   if (now > before) sum += now - before;
@@ -64,16 +64,16 @@ void ClusterMeter::feed_volumes(NodeId id, TimePoint taken,
 }
 
 void ClusterMeter::note_totals(Node& node, TimePoint taken, const NodeTotals& totals) {
-  // Totals that a scrape asked for overtake queued samples.
+  // A scrape requests totals, which may overtake queued samples.
   if (!node.totals.empty() && taken < node.totals.back().at) return;
   const bool has_restarted = node.has_totals && went_back(totals, node.newest);
   if (has_restarted) node.totals.clear();
   node.totals.push_back({taken, totals.lost, totals.busy, totals.switches});
-  // One beyond the window stays, to count from.
+  // One entry beyond the window remains, as the base of the differences.
   while (node.totals.size() > 2 && node.totals[1].at < taken - kOverheadWindow) {
     node.totals.pop_front();
   }
-  // Counts from before the first sample are not growth, and partial totals lack them.
+  // Counts from before the first sample are no growth, and partial totals lack them.
   if (!totals.is_whole && !node.has_totals) return;
   const NodeTotals before = has_restarted ? NodeTotals() : node.newest;
   const NodeTotals now = totals.is_whole ? totals : with_rest_of(before, totals);

@@ -1,5 +1,6 @@
 #pragma once
-// All that nodes measured, as far back as a document shows. Pure.
+// ClusterMeter holds all measurements of the nodes, as far back as a document shows them. It is
+// pure.
 
 #include "monitor/meters/load_meter.hpp"
 #include "monitor/meters/peer_meter.hpp"
@@ -17,41 +18,43 @@ class ClusterMeter {
  public:
   static constexpr Duration kOverheadWindow = 10s;
 
-  // Returns the late switches of the sample. `node` counts from 0 without gaps.
+  // Processes a sample and returns its late switches. `node` counts from 0 without gaps.
   std::vector<LateSwitch> feed(NodeId node, const NodeSample& sample);
-  // The servers of jobs' striped volumes there; see ScratchMeter.
+  // Processes the state of the servers of jobs' striped volumes on the node; see ScratchMeter.
   void feed_volumes(NodeId node, TimePoint taken, const std::vector<VolumeSample>& volumes);
-  // A task of the job there, at a moment of which samples may still come.
+  // Notes that a task of the job has ended on the node, at a moment of which samples may still
+  // come.
   void task_ended(NodeId node, JobId job, TimePoint at);
-  // The node is gone, or samples stop: its loads are not known from `now` on.
+  // Notes that the node is gone or sends no more samples: its loads are unknown from `now` on.
   void interrupt(NodeId node, TimePoint now);
   void interrupt_all(TimePoint now);
 
-  // nullptr: no sample since the last interruption.
+  // Returns nullptr if there was no sample since the last interruption.
   [[nodiscard]] const NodeLoad* load(NodeId node) const;
-  // nullptr: no sample ever.
+  // Returns nullptr if there was never a sample.
   [[nodiscard]] const NodeTotals* totals(NodeId node) const;
   [[nodiscard]] std::vector<Run> runs(NodeId node, TimePoint from, TimePoint to) const;
-  // ... at idle priority.
+  // Returns the runs at idle priority.
   [[nodiscard]] std::vector<Run> fills(NodeId node, TimePoint from, TimePoint to) const;
 
-  // nullptr: no sample ever.
+  // Returns nullptr if there was never a sample.
   [[nodiscard]] const ScratchMeter* scratch(NodeId node) const;
 
-  // Time lost in switches by time in which jobs ran, over kOverheadWindow; none: nothing ran.
+  // Returns the time lost in switches divided by the time in which jobs ran, over kOverheadWindow.
+  // It is empty if nothing ran.
   [[nodiscard]] std::optional<double> overhead(NodeId node) const;
   [[nodiscard]] std::optional<double> overhead() const;
-  // Of the nodes that switch, a node.
+  // Returns the rate per node, over the nodes that switch.
   [[nodiscard]] double switches_per_second() const;
 
-  // Sums over all nodes since the first sample of each, for counters. Unlike the sum of the totals
-  // they never go back when a daemon restarts, and leave out what nodes did before: that would look
-  // like a burst.
+  // Returns the sums over all nodes since the first sample of each, for counters. Unlike the sum of
+  // the totals they never go back when a daemon restarts. They leave out earlier work of the nodes,
+  // which would look like a burst.
   [[nodiscard]] const NodeTotals& sum() const { return sum_; }
 
   [[nodiscard]] const SwitchWindow& switches() const { return switches_; }
 
-  // Fed by the owner of the attempts.
+  // Returns the traffic matrix, to which the owner of the attempts feeds samples.
   [[nodiscard]] PeerMeter& peers() { return peers_; }
 
   [[nodiscard]] const PeerMeter& peers() const { return peers_; }

@@ -1,6 +1,6 @@
 #pragma once
-// Late switches as events for people: on a crowded machine there are dozens per second, which
-// would push everything else out of the list, or fill the journal. Pure.
+// LateReports makes events for people from late switches. A crowded machine has dozens per second,
+// which would push everything else out of the list, or fill the journal. It is pure.
 
 #include "base/time.hpp"
 
@@ -9,11 +9,11 @@
 
 namespace score::monitor {
 
-// Late: a value with `Duration late`.
+// Late is a type with a member `Duration late`.
 template <class Late>
 class LateReports {
  public:
-  // At most one event in `pause`; the first comes at once.
+  // Allows at most one event per `pause`; the first one is returned at once.
   explicit LateReports(Duration pause) : pause_(pause) {}
 
   struct Report {
@@ -30,7 +30,7 @@ class LateReports {
     if (late.late > waiting_->worst.late) waiting_->worst = late;
   }
 
-  // The report that is due now, if any.
+  // Returns the report that is due now, if any.
   std::optional<Report> take(TimePoint now) {
     if (!waiting_ || (reported_ && now - *reported_ < pause_)) return std::nullopt;
     reported_ = now;

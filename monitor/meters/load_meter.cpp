@@ -7,10 +7,10 @@ namespace score::monitor {
 
 namespace {
 
-// Loads of less scheduled time than this say more about the clocks than about the task.
+// Loads over less scheduled time than this depend more on the clocks than on the task.
 constexpr Duration kLeastScheduled = 2ms;
 constexpr Duration kTrafficWindow = 1s;
-constexpr double kMostCores = 4'096;  // a broken total is shown as no more
+constexpr double kMostCores = 4'096;  // a broken total is shown as no more than this
 constexpr Duration kPmWindow = 1s;
 constexpr Duration kFillWindow = 1s;
 
@@ -18,7 +18,7 @@ double seconds(Duration duration) {
   return std::chrono::duration<double>(duration).count();
 }
 
-// A total that went back belongs to something else: nothing happened.
+// A total that went back belongs to a different process, so it counts as no growth.
 double grown(std::uint64_t now, std::uint64_t before) {
   return now > before ? static_cast<double>(now - before) : 0;
 }
@@ -36,7 +36,7 @@ TrafficRate rate(const Traffic& now, const Traffic& before, double period) {
           grown(now.received_bytes, before.received_bytes) / period};
 }
 
-// `part` of the new value and the rest of the old one.
+// Weighs the new value with `part` and the old one with the rest.
 TrafficRate mix(const TrafficRate& was, const TrafficRate& is, double part) {
   const auto one = [part](double before, double now) { return before + part * (now - before); };
   return {one(was.sent_messages, is.sent_messages),
@@ -67,8 +67,8 @@ double LoadMeter::Filling::share() const {
   return scheduled > 0 ? std::min(used / scheduled, kMostCores) : 0;
 }
 
-// While it fills a task waits for the processor by its priority, and for messages of tasks that do:
-// that says nothing of its slices.
+// The waiting of a task that fills does not count for its own slices. It waits for the processor
+// because of its priority, and for messages of tasks that fill too.
 TaskLoad LoadMeter::load_of(const TaskSample& now, Kept* before, const Turns& turns) {
   const Duration scheduled = turns.scheduled;
   TaskLoad load;
@@ -85,7 +85,7 @@ TaskLoad LoadMeter::load_of(const TaskSample& now, Kept* before, const Turns& tu
   if (now.pm) load.pm_wait = before != nullptr ? before->pm_wait : 0;
   if (before == nullptr || before->sample.pid != now.pid) return load;
   const TaskSample& last = before->sample;
-  // Of a gang that has been frozen all the time its last slice is still what there is to say.
+  // The values of the last slice are kept while a gang is frozen.
   load.user = before->user;
   load.system = before->system;
   load.waited = before->waited;
@@ -102,12 +102,13 @@ TaskLoad LoadMeter::load_of(const TaskSample& now, Kept* before, const Turns& tu
   before->filling.add((1 - turns.own) * used, seconds(scheduled), real);
   load.filled = before->filling.share();
   if (now.pm && last.pm) {
-    // A gang sends in its slices alone; of shorter periods half would have none.
+    // A gang sends only in its slices, and half of the shorter periods have none, so traffic is
+    // averaged.
     const auto measured = rate(now.pm->traffic, last.pm->traffic, real);
     const double part = std::min(1.0, real / seconds(kTrafficWindow));
     load.traffic = mix(before->traffic.value_or(measured), measured, part);
     before->traffic = load.traffic;
-    // Only samples of a running task count; older ones weigh less and less.
+    // Only samples of a running task are used; the weight of older ones decreases.
     const double weight =
         turns.now.fills ? 0 : std::min(1.0, seconds(scheduled) / seconds(kPmWindow));
     load.pm_wait = *load.pm_wait + weight * ((now.pm->waits ? 1.0 : 0.0) - *load.pm_wait);
@@ -115,7 +116,7 @@ TaskLoad LoadMeter::load_of(const TaskSample& now, Kept* before, const Turns& tu
   return load;
 }
 
-// A node sends its tasks in the same order each time: usually it is the next one.
+// A node sends its tasks in the same order each time, so it is usually the next one.
 LoadMeter::Kept* LoadMeter::find(AttemptId attempt, Rank rank) {
   const auto is_it = [&](const Kept& kept) {
     return kept.attempt == attempt && kept.sample.rank == rank;
@@ -134,7 +135,7 @@ LoadMeter::Turns LoadMeter::turns_of(const GangSample& gang) {
   Turns turns{{gang.attempt, gang.scheduled, gang.filled, gang.fills}};
   for (const Totals& totals : totals_) {
     if (totals.attempt != gang.attempt) continue;
-    // A sample of between two boundaries may lack what was filled since the last one.
+    // A sample between two boundaries may lack the time filled since the last boundary.
     turns.now.filled = std::max(gang.filled, totals.filled);
     turns.scheduled = gang.scheduled - totals.scheduled;
     turns.filled = turns.now.filled - totals.filled;
@@ -144,7 +145,7 @@ LoadMeter::Turns LoadMeter::turns_of(const GangSample& gang) {
   return turns;
 }
 
-// Filled time is known of the gang, not of each task.
+// The filled time of the gang is known, but not that of each task.
 double LoadMeter::own_part(const GangSample& gang, Duration filled) {
   if (filled <= Duration(0)) return 1;
   double used = 0;

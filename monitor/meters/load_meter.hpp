@@ -1,6 +1,7 @@
 #pragma once
-// From totals to rates: what each task, and each node's tasks together, did between the last two
-// samples of a node. CPU is per second of scheduled time: a gang that was frozen is not idle. Pure.
+// LoadMeter computes rates from totals: the load of each task, and of each node's tasks together,
+// between the last two samples of a node. CPU is per second of scheduled time: a gang that was
+// frozen is not idle. It is pure.
 
 #include "monitor/sampler/samples.hpp"
 
@@ -20,41 +21,42 @@ struct TaskLoad {
   Rank rank;
   std::int32_t pid = 0;
   TaskState state = TaskState::Blocked;
-  double user = 0, system = 0;  // cores, while it was scheduled; of when it was last
-  double waited = 0;            // share of scheduled time that it wanted a core and had none
+  double user = 0, system = 0;  // cores while scheduled; of the last time that it was scheduled
+  double waited = 0;            // share of scheduled time in which it waited for a core
   double filled = 0;            // cores at idle priority per scheduled time, over about a second
   double scheduled = 0;         // share of the period
   double switches = 0;          // per second of scheduled time
   Bytes memory;
   std::uint32_t processes = 0;
-  bool has_rates = false;  // it was scheduled between two samples; or there is nothing to measure
-  std::optional<double> pm_wait;       // share of scheduled time, as sampled over about a second
+  bool has_rates = false;         // scheduled between two samples, or there is nothing to measure
+  std::optional<double> pm_wait;  // share of scheduled time, as sampled over about a second
   std::optional<TrafficRate> traffic;  // over about a second
 };
 
 struct NodeLoad {
   TimePoint taken{};
   double user = 0, system = 0;  // cores, of real time
-  double filled = 0;            // ... of these at idle priority
+  double filled = 0;            // part of these at idle priority
   std::optional<TrafficRate> traffic;
   std::vector<TaskLoad> tasks;  // by attempt, then rank
 };
 
-// Of one node.
+// A LoadMeter serves one node.
 class LoadMeter {
  public:
-  // Samples in the order they were taken; an older one than the last is dropped.
+  // Processes samples in the order in which they were taken; a sample that is older than the last
+  // one is dropped.
   void feed(const NodeSample& sample);
-  // The connection was lost, or no viewer watched for a while: the next sample is a first one.
+  // Treats the next sample as the first one, after a lost connection or a time without viewers.
   void forget();
 
-  // Rates are 0 after the first sample.
+  // Returns the loads. Rates are 0 after the first sample.
   [[nodiscard]] const NodeLoad& load() const { return load_; }
 
   [[nodiscard]] bool has_sample() const { return has_sample_; }
 
  private:
-  // Seconds, of the last second or so.
+  // Filling contains sums in seconds over about the last second.
   struct Filling {
     double used = 0, scheduled = 0;
 
@@ -67,8 +69,8 @@ class LoadMeter {
     TaskSample sample;
     double pm_wait = 0;
     double user = 0, system = 0, waited = 0, switches = 0;  // as shown last
-    bool has_rates = false;                                 // ... too
-    std::optional<TrafficRate> traffic;                     // ... too; none: not known yet
+    bool has_rates = false;                                 // as shown last
+    std::optional<TrafficRate> traffic;                     // as shown last; empty: not known yet
     Filling filling{};
   };
 
@@ -81,8 +83,8 @@ class LoadMeter {
   struct Turns {  // of a gang, since the last sample
     Totals now;
     Duration scheduled{0}, filled{0};
-    double own = 1;           // part of its tasks' processor time that was used in its own slices
-    bool filled_too = false;  // what its tasks waited for says nothing of its own slices
+    double own = 1;           // part of its tasks' processor time used in its own slices
+    bool filled_too = false;  // the waiting of its tasks does not count for its own slices
   };
 
   static std::pair<AttemptId, Rank> key_of(const Kept& kept) {
@@ -96,10 +98,10 @@ class LoadMeter {
   [[nodiscard]] double own_part(const GangSample& gang, Duration filled);
 
   bool has_sample_ = false;
-  // Of the last sample; and the next one's, for their memory.
+  // Totals of the last sample, and of the next one; both are kept to reuse their memory.
   std::vector<Totals> totals_, new_totals_;
   std::vector<Kept> last_, new_;  // by attempt, then rank
-  std::size_t next_ = 0;          // of last_: where the next task is likely to be
+  std::size_t next_ = 0;          // in last_: probable place of the next task
   Duration period_{0};
   NodeLoad load_;
 };

@@ -1,4 +1,4 @@
-// From samples to what a document shows.
+// Tests how samples become the figures of a document.
 #include "base/model/model.hpp"
 #include "monitor/meters/cluster_meter.hpp"
 #include "monitor/meters/late_reports.hpp"
@@ -28,10 +28,10 @@ NodeSample sample(TimePoint taken, Duration scheduled, const TaskSample& of) {
   return made;
 }
 
-TEST(LoadMeter, CallsAFrozenGangNotIdle) {
+TEST(LoadMeter, FrozenGangIsNotIdle) {
   LoadMeter meter;
   meter.feed(sample(TimePoint(10s), 1s, task(1s)));
-  // In 200 ms it was scheduled for 50 and computed all the time that it could.
+  // In 200 ms it was scheduled for 50 ms and computed all of this time.
   meter.feed(sample(TimePoint(10200ms), 1050ms, task(1050ms)));
   ASSERT_EQ(meter.load().tasks.size(), 1U);
   EXPECT_DOUBLE_EQ(meter.load().tasks[0].user, 1.0);
@@ -39,7 +39,7 @@ TEST(LoadMeter, CallsAFrozenGangNotIdle) {
   EXPECT_DOUBLE_EQ(meter.load().user, 0.25);
 }
 
-TEST(LoadMeter, ShowsTheLastSliceOfAGangThatIsFrozen) {
+TEST(LoadMeter, ShowsTheLastSliceOfAFrozenGang) {
   LoadMeter meter;
   meter.feed(sample(TimePoint(10s), 1s, task(1s)));
   meter.feed(sample(TimePoint(10100ms), 1100ms, task(1080ms)));
@@ -52,7 +52,7 @@ TEST(LoadMeter, ShowsTheLastSliceOfAGangThatIsFrozen) {
   EXPECT_DOUBLE_EQ(meter.load().tasks[0].user, 0);
 }
 
-TEST(LoadMeter, TellsWhoHasNoProcessorFromWhoSleeps) {
+TEST(LoadMeter, DistinguishesStarvedFromSleepingTasks) {
   LoadMeter meter;
   const auto starved = [](Duration user, Duration waited) {
     TaskSample made = task(user);
@@ -69,7 +69,7 @@ TEST(LoadMeter, TellsWhoHasNoProcessorFromWhoSleeps) {
   EXPECT_DOUBLE_EQ(meter.load().tasks[0].waited, 0);
 }
 
-TEST(LoadMeter, TakesFillingNeitherForLoadNorForWaiting) {
+TEST(LoadMeter, FillingIsNeitherLoadNorWaiting) {
   LoadMeter meter;
   const auto filling = [](Duration user, Duration waited, Duration filled, TimePoint at,
                           Duration scheduled) {
@@ -82,7 +82,8 @@ TEST(LoadMeter, TakesFillingNeitherForLoadNorForWaiting) {
   meter.feed(filling(1s, 0s, 0s, TimePoint(10s), 1s));
   meter.feed(filling(1080ms, 10ms, 0s, TimePoint(10100ms), 1100ms));
   EXPECT_DOUBLE_EQ(meter.load().tasks[0].waited, 0.1);
-  // 100 ms in its slice, of which it used 80, and 100 ms filling: 30 used, 70 waited for.
+  // It had 100 ms in its slice, of which it used 80, and 100 ms filling, of which it used 30 and
+  // waited for 70.
   meter.feed(filling(1190ms, 80ms, 30ms, TimePoint(10300ms), 1200ms));
   EXPECT_NEAR(meter.load().tasks[0].user, 0.8, 1e-9);
   EXPECT_DOUBLE_EQ(meter.load().tasks[0].waited, 0.1) << "as in its last slice without filling";
@@ -91,8 +92,9 @@ TEST(LoadMeter, TakesFillingNeitherForLoadNorForWaiting) {
   EXPECT_DOUBLE_EQ(meter.load().tasks[0].user, 0) << "a total that cannot be";
 }
 
-// A filler that gets nothing: it waits for the processor and for messages, not in its own slices.
-TEST(LoadMeter, TakesAStarvedFillerForNoWaiter) {
+// A filler without processor time waits for the processor and for messages, but not in its own
+// slices.
+TEST(LoadMeter, StarvedFillerIsNotWaiting) {
   LoadMeter meter;
   const auto feed = [&meter](TimePoint at, Duration scheduled, Duration waited, bool fills) {
     TaskSample made = task(0s, fills);
@@ -118,7 +120,7 @@ TEST(LoadMeter, TakesAStarvedFillerForNoWaiter) {
 
 TEST(LoadMeter, ShowsFilledTimePerScheduledTime) {
   LoadMeter meter;
-  // Turns of 100 ms: half of its own is used, and in each other one 40 ms.
+  // Turns take 100 ms: it uses half of its own turns, and 40 ms of each other turn.
   for (int i = 0; i <= 20; ++i) {
     NodeSample all = sample(TimePoint(10s + i * 100ms), (i + 1) / 2 * 100ms,
                             task((i + 1) / 2 * 50ms + i / 2 * 40ms));
@@ -132,10 +134,10 @@ TEST(LoadMeter, ShowsFilledTimePerScheduledTime) {
   EXPECT_NEAR(meter.load().tasks[0].filled, 0.4, 0.05);
 }
 
-TEST(LoadMeter, CountsNoFilledTimeTwice) {
+TEST(LoadMeter, CountsFilledTimeOnce) {
   LoadMeter meter;
   double cores = 0;
-  // Samples of between two boundaries lack what was filled since the last one.
+  // Samples between two boundaries lack the time filled since the last boundary.
   for (const Duration filled : {0ms, 50ms, 20ms, 60ms}) {
     NodeSample all = sample(meter.load().taken + 1s, 0s, task(filled));
     all.gangs[0].filled = filled;
@@ -145,7 +147,7 @@ TEST(LoadMeter, CountsNoFilledTimeTwice) {
   EXPECT_NEAR(cores, 0.06, 1e-9);
 }
 
-TEST(LoadMeter, HasNoRatesAfterOneSampleAndNoneOfTheFuture) {
+TEST(LoadMeter, HasNoRatesAfterOneSample) {
   LoadMeter meter;
   EXPECT_FALSE(meter.has_sample());
   meter.feed(sample(TimePoint(10s), 1s, task(1s)));
@@ -154,7 +156,7 @@ TEST(LoadMeter, HasNoRatesAfterOneSampleAndNoneOfTheFuture) {
   EXPECT_EQ(meter.load().taken, TimePoint(10s));
 }
 
-TEST(LoadMeter, TakesATotalThatWentBackForNothing) {
+TEST(LoadMeter, TotalThatWentBackIsIgnored) {
   LoadMeter meter;
   meter.feed(sample(TimePoint(10s), 1s, task(1s, false, 5'000)));
   meter.feed(sample(TimePoint(11s), 2s, task(200ms, false, 10)));
@@ -170,20 +172,20 @@ TEST(LoadMeter, AveragesWaitsInPmOverScheduledTime) {
   EXPECT_NEAR(*meter.load().tasks[0].pm_wait, 0.5, 0.2);
 }
 
-TEST(LoadMeter, GivesTrafficASecond) {
+TEST(LoadMeter, ShowsTrafficPerSecond) {
   LoadMeter meter;
   meter.feed(sample(TimePoint(10s), 0s, task(0s, false, 1'000)));
   meter.feed(sample(TimePoint(10500ms), 0s, task(0s, false, 2'000)));
   EXPECT_DOUBLE_EQ(meter.load().traffic->sent_bytes, 2'000);
 }
 
-TEST(LoadMeter, ShowsTheTrafficOfAGangBetweenItsSlicesToo) {
+TEST(LoadMeter, ShowsTrafficBetweenSlices) {
   LoadMeter meter;
   std::uint64_t bytes = 0;
   for (int i = 0; i < 100; ++i) {
     if (i % 2 == 0) bytes += 1'000;
     meter.feed(sample(TimePoint(10s + i * 100ms), i * 50ms, task(0s, false, bytes)));
-    if (i < 60) continue;  // until then the first period counts
+    if (i < 60) continue;  // the first period counts until then
     EXPECT_NEAR(meter.load().traffic->sent_bytes, 5'000, 300);
   }
 }
@@ -197,7 +199,7 @@ NodeSample switched(TimePoint taken, TimePoint due, AttemptId left, AttemptId en
   return made;
 }
 
-TEST(LateReports, TellsTheFirstAtOnceAndTheRestTogether) {
+TEST(LateReports, ReportsFirstAtOnceAndRestTogether) {
   constexpr Duration kPause = 10s;
   LateReports<LateSwitch> reports(kPause);
   EXPECT_FALSE(reports.take(TimePoint(1s)));
@@ -252,7 +254,7 @@ TEST(RunHistory, EndsAKilledJobWithItsLastTask) {
   history.feed(gone);
   EXPECT_EQ(history.between(TimePoint(0s), TimePoint(4s)),
             (std::vector{monitor::Run{JobId(1), TimePoint(1s), TimePoint(1700ms)}}));
-  // Of a run that began later it says nothing.
+  // This does not apply to a run that began later.
   history.feed(sample(TimePoint(3s), 500ms, task(0s)));
   gone.taken = TimePoint(4s);
   history.feed(gone);
@@ -260,7 +262,7 @@ TEST(RunHistory, EndsAKilledJobWithItsLastTask) {
             (std::vector{monitor::Run{JobId(1), TimePoint(3s), TimePoint(4s)}}));
 }
 
-TEST(RunHistory, FollowsWhatFillsToo) {
+TEST(RunHistory, FollowsFillingJobs) {
   RunHistory history;
   NodeSample first = switched(TimePoint(1050ms), TimePoint(1s), kSecond, kFirst);
   first.switches[0].filling = {kSecond};
@@ -324,7 +326,7 @@ TEST(SwitchWindow, RemembersLateOnes) {
   EXPECT_FALSE(window.late(late[0].id + 1));
 }
 
-TEST(SwitchWindow, CountsASkewOnceWhenAllHadTimeToTell) {
+TEST(SwitchWindow, CountsASkewOnceAfterAllReports) {
   SwitchWindow window;
   for (int i = 0; i < 50; ++i) {
     for (std::uint32_t node = 0; node < 4; ++node) {
@@ -337,7 +339,7 @@ TEST(SwitchWindow, CountsASkewOnceWhenAllHadTimeToTell) {
   EXPECT_LT(count, 50U);
 }
 
-TEST(ClusterMeter, GivesTheShareThatSwitchingTook) {
+TEST(ClusterMeter, ReturnsTheShareOfSwitching) {
   ClusterMeter meter;
   EXPECT_FALSE(meter.overhead());
   for (int i = 0; i < 20; ++i) {
@@ -358,9 +360,9 @@ TEST(ClusterMeter, GivesTheShareThatSwitchingTook) {
   EXPECT_EQ(meter.load(NodeId(2)), nullptr);
 }
 
-TEST(ClusterMeter, TakesAnOlderSampleForNoRestart) {
+TEST(ClusterMeter, OlderSampleIsNoRestart) {
   ClusterMeter meter;
-  for (const int second : {1, 2, 4, 3, 5}) {  // a scrape overtook what is played out
+  for (const int second : {1, 2, 4, 3, 5}) {  // a scrape overtook queued samples
     NodeSample made;
     made.taken = TimePoint(1s * second);
     made.totals.emplace();
@@ -373,8 +375,7 @@ TEST(ClusterMeter, TakesAnOlderSampleForNoRestart) {
   EXPECT_NEAR(*meter.overhead(), 0.01, 1e-9);
 }
 
-// ---- counters of the cluster
-// ----------------------------------------------------------------------
+// ---- counters of the cluster ------------------------------------------------------------------
 
 NodeSample totals_of(int second, std::uint64_t switches) {
   NodeSample made;
@@ -387,7 +388,7 @@ NodeSample totals_of(int second, std::uint64_t switches) {
   return made;
 }
 
-TEST(ClusterMeter, CountsOfANodeWhatItDidSinceItWasHeardOf) {
+TEST(ClusterMeter, CountsANodeFromItsFirstSample) {
   ClusterMeter meter;
   meter.feed(NodeId(0), totals_of(1, 1'000));
   EXPECT_EQ(meter.sum().switches, 0U) << "weeks of work in no time";
@@ -405,7 +406,7 @@ NodeTotals counts_of(std::uint64_t switches) {
   return counts;
 }
 
-TEST(ClusterMeter, KeepsWhatAPartOfTheTotalsDoesNotTell) {
+TEST(ClusterMeter, PartialTotalsKeepOtherFields) {
   ClusterMeter meter;
   NodeSample part;
   part.taken = TimePoint(1s);
@@ -423,14 +424,14 @@ TEST(ClusterMeter, KeepsWhatAPartOfTheTotalsDoesNotTell) {
   EXPECT_EQ(meter.sum().switches, 6U);
   EXPECT_EQ(meter.sum().phases[0].counts[1], 6U);
   part.taken = TimePoint(5s);
-  part.totals = counts_of(2);  // the daemon started anew
+  part.totals = counts_of(2);  // the daemon restarted
   meter.feed(NodeId(0), part);
   meter.feed(NodeId(0), totals_of(6, 3));
   EXPECT_EQ(meter.sum().switches, 9U);
   EXPECT_EQ(meter.sum().phases[0].counts[1], 9U);
 }
 
-TEST(ClusterMeter, NeverCountsBackWhereADaemonStartsAnew) {
+TEST(ClusterMeter, SumNeverDecreasesAfterARestart) {
   ClusterMeter meter;
   for (const std::uint32_t node : {0U, 1U}) meter.feed(NodeId(node), totals_of(1, 0));
   meter.feed(NodeId(0), totals_of(2, 100));

@@ -10,7 +10,7 @@ namespace {
 
 constexpr std::uint32_t kHalf = 1U << 31;
 
-// Of a count modulo 2^32; one that went back, which is no count, grew by nothing.
+// Returns the growth of a count modulo 2^32. A count that went back has grown by 0.
 std::uint32_t growth(std::uint32_t before, std::uint32_t now) {
   const std::uint32_t grown = now - before;
   return grown < kHalf ? grown : 0;

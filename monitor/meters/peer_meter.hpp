@@ -1,6 +1,7 @@
 #pragma once
-// The traffic matrix: turns counts of frames between nodes into a map of rates of at most
-// kMostSide x kMostSide; with more nodes, neighbours share a row and a column. Pure.
+// PeerMeter is the traffic matrix. It turns counts of frames between nodes into a map of rates of
+// at most kMostSide x kMostSide. With more nodes, adjacent nodes share a row and a column. It is
+// pure.
 
 #include "base/ids.hpp"
 #include "base/time.hpp"
@@ -18,7 +19,7 @@ namespace score::monitor {
 class PeerMeter {
  public:
   static constexpr std::uint32_t kMostSide = 64;
-  static constexpr Duration kKept = 3s;  // a rate that is not sent again
+  static constexpr Duration kKept = 3s;  // lifetime of a rate that is not sent again
 
   struct Cell {
     std::uint32_t from = 0, to = 0;  // rows and columns of the map
@@ -27,17 +28,18 @@ class PeerMeter {
     friend bool operator==(const Cell&, const Cell&) = default;
   };
 
-  // Of how many nodes the cluster is.
+  // Sets the number of nodes of the cluster.
   void set_nodes(std::uint32_t count);
-  // `nodes`: those of the attempt, in its order. What does not fit it is dropped.
+  // Processes a sample. `nodes` are the nodes of the attempt, in its order; entries that do not fit
+  // it are dropped.
   void feed(NodeId from, TimePoint taken, const GangSample& gang, std::span<const NodeId> nodes);
 
   void forget() { rows_.clear(); }
 
-  // At least 1: rows and columns stand for so many neighbours.
+  // Returns how many adjacent nodes share a row and a column, at least 1.
   [[nodiscard]] std::uint32_t nodes_per_cell() const { return nodes_per_cell_; }
 
-  // Those that are not 0, by row and column; of all jobs or of one.
+  // Returns the cells that are not 0, by row and column, of all jobs or of one.
   [[nodiscard]] std::vector<Cell> cells(TimePoint now, std::optional<JobId> job) const;
 
  private:

@@ -1,4 +1,4 @@
-// The traffic matrix, from counts that wrap and from nodes that send too much.
+// Tests the traffic matrix with counts that wrap and with nodes that send too much.
 #include "monitor/meters/peer_meter.hpp"
 
 #include <gtest/gtest.h>
@@ -23,7 +23,7 @@ PeerMeter meter(std::uint32_t nodes) {
   return made;
 }
 
-TEST(PeerMeter, TellsRatesOfNodesOfTheCluster) {
+TEST(PeerMeter, ReturnsRatesBetweenNodes) {
   PeerMeter map = meter(8);
   const std::vector<NodeId> nodes = {NodeId(5), NodeId(2)};
   map.feed(NodeId(5), TimePoint(1s), sent({0, 100}), nodes);
@@ -64,7 +64,7 @@ TEST(PeerMeter, SharesCellsAmongManyNodes) {
   EXPECT_EQ(map.cells(TimePoint(2s), {}), (Cells{{0, 0, 1}, {0, 43, 7}}));
 }
 
-TEST(PeerMeter, DropsWhatDoesNotFit) {
+TEST(PeerMeter, DropsEntriesThatDoNotFit) {
   PeerMeter map = meter(2);
   const std::vector<NodeId> nodes = {NodeId(0), NodeId(1)}, strange = {NodeId(0), NodeId(7)};
   for (const std::uint32_t second : {1U, 2U}) {
@@ -77,7 +77,7 @@ TEST(PeerMeter, DropsWhatDoesNotFit) {
   EXPECT_EQ(map.cells(TimePoint(2s), {}), Cells());
 }
 
-TEST(PeerMeter, ForgetsWhoSaysNothing) {
+TEST(PeerMeter, DropsNodesThatSendNothing) {
   PeerMeter map = meter(2);
   const std::vector<NodeId> nodes = {NodeId(0), NodeId(1)};
   for (const std::uint32_t second : {1U, 2U}) {

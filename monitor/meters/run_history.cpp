@@ -16,7 +16,8 @@ bool has(const std::vector<AttemptId>& attempts, JobId job) {
 
 }  // namespace
 
-// Nothing if it is open. More than a node may have are a lie.
+// Opens a run unless it is open. A report of more jobs than a node may have is false, so the rest
+// is ignored.
 void RunHistory::Track::begin(JobId job, TimePoint at) {
   if (open_.size() >= limits::kMaxJobsPerNode) return;
   const auto place = std::ranges::find_if(open_, [&](const Run& run) { return run.job >= job; });
@@ -51,7 +52,7 @@ std::vector<Run> RunHistory::Track::between(TimePoint from, TimePoint to) const 
   return runs;
 }
 
-// Of a run that the sample has no more.
+// Returns the end of a run that the sample no longer has.
 TimePoint RunHistory::end_of(const Run& run, TimePoint taken) const {
   const auto last = last_task_.find(run.job);
   const bool is_told = last != last_task_.end() && last->second > run.start;

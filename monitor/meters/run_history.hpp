@@ -1,6 +1,7 @@
 #pragma once
-// Measured history of the jobs on one node: the second mode of the gang matrix. Fed with switches
-// and, for jobs that ran or filled without a switch, with the jobs of a sample. Pure.
+// RunHistory is the measured history of the jobs on one node: the second mode of the gang matrix.
+// It is fed with switches and, for jobs that ran or filled without a switch, with the jobs of a
+// sample. It is pure.
 
 #include "monitor/sampler/samples.hpp"
 
@@ -21,24 +22,25 @@ struct Run {
 
 class RunHistory {
  public:
-  // Runs that ended longer ago are forgotten; so are the oldest beyond kMostRuns.
+  // Runs that ended longer ago are dropped, as are the oldest beyond kMostRuns.
   static constexpr Duration kKept = 6s;
   static constexpr std::size_t kMostRuns = 8'192;
 
   void feed(const NodeSample& sample);
 
-  // A job that no sample has any more ran until its last task ended, if that was reported before.
+  // Notes the end of a task. A job that no sample has any more ran until its last task ended, if
+  // that was reported before.
   void task_ended(JobId job, TimePoint at) { last_task_[job] = at; }
 
-  // Nothing is known from `now` on: running jobs count as ended.
+  // Notes that nothing is known from `now` on, so running jobs count as ended.
   void interrupt(TimePoint now);
 
-  // Those that touch [from, to), by start; those that still run last.
+  // Returns the runs that touch [from, to), by start; those that still run come last.
   [[nodiscard]] std::vector<Run> between(TimePoint from, TimePoint to) const {
     return turns_.between(from, to);
   }
 
-  // ... when jobs ran at idle priority.
+  // Returns the runs at idle priority.
   [[nodiscard]] std::vector<Run> fills_between(TimePoint from, TimePoint to) const {
     return fills_.between(from, to);
   }
@@ -51,7 +53,7 @@ class RunHistory {
     void end_all(TimePoint at);
     void forget(TimePoint before);
 
-    // Those without an end; a copy, to end some of them.
+    // Returns a copy of the runs without an end, so that the caller may end some of them.
     [[nodiscard]] std::vector<Run> open() const { return open_; }
 
     [[nodiscard]] std::vector<Run> between(TimePoint from, TimePoint to) const;
@@ -64,7 +66,7 @@ class RunHistory {
   [[nodiscard]] TimePoint end_of(const Run& run, TimePoint taken) const;
 
   Track turns_, fills_;
-  std::map<JobId, TimePoint> last_task_;  // when one ended, of lately
+  std::map<JobId, TimePoint> last_task_;  // end of the last task of recent jobs
 };
 
 }  // namespace score::monitor

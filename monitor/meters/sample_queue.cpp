@@ -14,7 +14,7 @@ SampleQueue::Sample SampleQueue::spare() {
 void SampleQueue::put(NodeId node, Sample sample) {
   if (node.value() >= nodes_.size()) nodes_.resize(node.value() + 1);
   auto& waiting = nodes_[node.value()];
-  // A slow reader loses the oldest samples, which is harmless: they are totals.
+  // A slow reader loses the oldest samples, which is harmless because samples are totals.
   if (waiting.size() >= 2 * kMostWaiting) waiting.pop_front();
   waiting.push_back(std::move(sample));
 }

@@ -1,6 +1,6 @@
 #pragma once
-// Samples that arrive together are delivered at the pace at which they were taken: viewers see ten
-// per second where two messages per second arrive. Pure.
+// SampleQueue delivers samples that arrive together at the pace at which they were taken: viewers
+// see ten per second where two messages per second arrive. It is pure.
 
 #include "monitor/sampler/samples.hpp"
 
@@ -13,24 +13,25 @@ namespace score::monitor {
 
 class SampleQueue {
  public:
-  // Delay from taking to delivering a sample of this period: messages come every `together`, and
-  // take a moment.
+  // Returns the delay between taking and delivering a sample of this period, because messages come
+  // every `together` and need some time.
   [[nodiscard]] static Duration delay(Duration period, Duration together) {
     return period > Duration(0) && period < kTogether ? together + 100ms : Duration(0);
   }
 
   using Sample = std::unique_ptr<NodeSample>;
 
-  // An old sample to fill again, so that its memory is reused.
+  // Returns an old sample to fill again, so that its memory is reused.
   [[nodiscard]] Sample spare();
-  // Not null; in the order they were taken per node.
+  // Queues a sample, which is not null. The samples of a node must come in the order in which they
+  // were taken.
   void put(NodeId node, Sample sample);
   void forget(NodeId node);
 
   void forget_all() { nodes_.clear(); }
 
-  // Calls each(NodeId, const NodeSample&) for those taken until then, and for the oldest beyond
-  // kMostWaiting.
+  // Calls each(NodeId, const NodeSample&) for samples taken until then, and for the oldest ones
+  // beyond kMostWaiting.
   template <class Each>
   void take(TimePoint until, Each&& each) {
     for (std::uint32_t i = 0; i < nodes_.size(); ++i) {

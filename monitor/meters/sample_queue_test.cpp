@@ -19,7 +19,7 @@ std::vector<std::pair<std::uint32_t, TimePoint>> play(SampleQueue& queue, TimePo
   return played;
 }
 
-TEST(SampleQueue, PlaysWhatCameTogetherInStep) {
+TEST(SampleQueue, DeliversBatchedSamplesInStep) {
   SampleQueue queue;
   for (int i = 0; i < 5; ++i) queue.put(NodeId(2), taken(TimePoint(10s + i * 100ms)));
   EXPECT_TRUE(play(queue, TimePoint(9s)).empty());
@@ -31,7 +31,7 @@ TEST(SampleQueue, PlaysWhatCameTogetherInStep) {
   EXPECT_TRUE(play(queue, TimePoint(20s)).empty());
 }
 
-TEST(SampleQueue, ForgetsANodeAlone) {
+TEST(SampleQueue, ForgetAffectsOneNode) {
   SampleQueue queue;
   queue.put(NodeId(0), taken(TimePoint(1s)));
   queue.put(NodeId(1), taken(TimePoint(1s)));
@@ -40,14 +40,14 @@ TEST(SampleQueue, ForgetsANodeAlone) {
   EXPECT_EQ(play(queue, TimePoint(1s)).size(), 1U);
 }
 
-TEST(SampleQueue, KeepsNoMoreThanSomeOfANodeThatFloods) {
+TEST(SampleQueue, LimitsSamplesOfAFloodingNode) {
   SampleQueue queue;
   for (int i = 0; i < 10'000; ++i) queue.put(NodeId(0), taken(TimePoint(10s + i * 1ms)));
   EXPECT_LE(play(queue, TimePoint(1s)).size(), 32U);
   EXPECT_LE(play(queue, TimePoint(30s)).size(), 32U);
 }
 
-TEST(SampleQueue, GivesPlayedSamplesBackToBeFilledAgain) {
+TEST(SampleQueue, DeliveredSamplesAreReused) {
   SampleQueue queue;
   auto sample = queue.spare();
   const NodeSample* const first = sample.get();
@@ -57,7 +57,7 @@ TEST(SampleQueue, GivesPlayedSamplesBackToBeFilledAgain) {
   EXPECT_EQ(queue.spare().get(), first);
 }
 
-TEST(SampleQueue, DelaysOnlyWhatTravelsTogether) {
+TEST(SampleQueue, DelaysOnlyBatchedSamples) {
   for (const Duration apart : {together(1), together(kMany), together(kMany + 1)}) {
     EXPECT_EQ(SampleQueue::delay(0s, apart), 0s);
     EXPECT_GT(SampleQueue::delay(100ms, apart), apart);

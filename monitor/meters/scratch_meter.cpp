@@ -6,7 +6,7 @@ namespace score::monitor {
 
 namespace {
 
-// A server that was started again counts from 0.
+// The counters of a server begin at 0 when it is restarted.
 std::uint64_t growth(std::uint64_t now, std::uint64_t before) {
   return now >= before ? now - before : now;
 }
@@ -29,7 +29,7 @@ void ScratchMeter::feed(TimePoint taken, const std::vector<VolumeSample>& volume
     load.fallbacks = sample.fallbacks;
     load.is_down = sample.is_down;
     const auto old = before.find(sample.attempt);
-    // What a server did before its first sample may be long ago: it makes no rate.
+    // Work of a server before its first sample may be long ago, so it makes no rate.
     const VolumeSample first = old != before.end() ? old->second.newest : VolumeSample{};
     const std::uint64_t read = growth(sample.read, first.read);
     const std::uint64_t written = growth(sample.written, first.written);

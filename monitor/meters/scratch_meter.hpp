@@ -1,5 +1,6 @@
 #pragma once
-// The servers of jobs' striped volumes on one node: from totals to rates. Pure.
+// ScratchMeter computes rates from totals for the servers of jobs' striped volumes on one node. It
+// is pure.
 
 #include "base/ids.hpp"
 #include "base/time.hpp"
@@ -12,7 +13,8 @@
 
 namespace score::monitor {
 
-// Of the server of an attempt's volume: read, written, requests and fallbacks since it was started.
+// VolumeSample describes the server of an attempt's volume. Reads, writes, requests and fallbacks
+// count since it was started.
 struct VolumeSample {
   AttemptId attempt{};
   Bytes capacity{0}, used{0};
@@ -20,7 +22,7 @@ struct VolumeSample {
   std::uint64_t requests = 0;
   std::uint64_t queue = 0;      // requests without a reply
   std::uint64_t restarts = 0;   // of server and mount
-  std::uint64_t fallbacks = 0;  // connections that wanted PM and use TCP
+  std::uint64_t fallbacks = 0;  // connections that requested PM and use TCP
   bool is_down = false;         // it does not answer
 };
 
@@ -31,26 +33,28 @@ struct VolumeLoad {
   double request_rate = 0;               // per second
   std::uint64_t queue = 0;               // requests that are not answered yet
   std::uint64_t restarts = 0;            // of server and mount
-  std::uint64_t fallbacks = 0;           // connections that wanted PM and use TCP
+  std::uint64_t fallbacks = 0;           // connections that requested PM and use TCP
   bool is_down = false;                  // the server does not answer
 };
 
 class ScratchMeter {
  public:
-  // Of all volumes that the node has a part of; those that are missing have ended.
+  // Processes all volumes of which the node has a part; volumes that are missing have ended.
   void feed(TimePoint taken, const std::vector<VolumeSample>& volumes);
 
-  // In order of attempts. nullopt: not known since the last forget().
+  // Returns the volumes in order of attempts, or nullopt if they are unknown since the last
+  // forget().
   [[nodiscard]] std::optional<std::vector<VolumeLoad>> volumes() const;
 
-  // Since the first sample, the volumes that have ended included: never go back.
+  // The following counters run since the first sample and include ended volumes; they never go
+  // back.
   [[nodiscard]] std::uint64_t read_bytes() const { return read_; }
 
   [[nodiscard]] std::uint64_t written_bytes() const { return written_; }
 
   [[nodiscard]] std::uint64_t fallbacks() const { return fallbacks_; }
 
-  // No samples come any more.
+  // Notes that no more samples come.
   void forget();
 
  private:

@@ -16,7 +16,7 @@ VolumeSample sample(std::uint64_t attempt, std::uint64_t read, std::uint64_t wri
   return made;
 }
 
-TEST(ScratchMeter, MakesRatesOfTotals) {
+TEST(ScratchMeter, TurnsTotalsIntoRates) {
   ScratchMeter meter;
   EXPECT_FALSE(meter.volumes());
   meter.feed(TimePoint(1s), {sample(257, 0, 100)});
@@ -30,7 +30,7 @@ TEST(ScratchMeter, MakesRatesOfTotals) {
   EXPECT_EQ(loads->at(0).used, Bytes(300));
 }
 
-TEST(ScratchMeter, CountsAServerThatWasRestartedFromZero) {
+TEST(ScratchMeter, RestartedServerCountsFromZero) {
   ScratchMeter meter;
   meter.feed(TimePoint(1s), {sample(257, 0, 500)});
   VolumeSample again = sample(257, 0, 40);
@@ -42,7 +42,7 @@ TEST(ScratchMeter, CountsAServerThatWasRestartedFromZero) {
   EXPECT_EQ(meter.written_bytes(), 540U);
 }
 
-TEST(ScratchMeter, KeepsTheSumOfVolumesThatHaveEnded) {
+TEST(ScratchMeter, SumsIncludeEndedVolumes) {
   ScratchMeter meter;
   meter.feed(TimePoint(1s), {sample(257, 10, 500), sample(513, 0, 7)});
   meter.feed(TimePoint(2s), {sample(513, 0, 8)});
@@ -55,7 +55,7 @@ TEST(ScratchMeter, KeepsTheSumOfVolumesThatHaveEnded) {
   EXPECT_EQ(meter.written_bytes(), 508U);
 }
 
-TEST(ScratchMeter, IgnoresASampleThatIsRepeated) {
+TEST(ScratchMeter, IgnoresRepeatedSample) {
   ScratchMeter meter;
   meter.feed(TimePoint(1s), {sample(257, 0, 0)});
   meter.feed(TimePoint(2s), {sample(257, 0, 10)});

@@ -7,19 +7,19 @@ namespace score::monitor {
 
 namespace {
 
-// Nodes' boundaries within this are the same one: above any clock error on one machine or network,
-// well below the shortest quantum.
+// Boundaries of nodes within this time are the same one. It is above any clock error on one machine
+// or network, and well below the shortest quantum.
 constexpr Duration kSameBoundary = 300us;
-// A boundary's skew counts when all nodes had time to report it.
+// The skew of a boundary counts once all nodes had time to report it.
 constexpr Duration kSettleAfter = 2s;
-constexpr std::size_t kUsual = 1'024;  // switches in a window, of which chosen
+constexpr std::size_t kUsual = 1'024;  // chosen: the usual number of switches in a window
 constexpr Duration kMostDelay = 2s;    // of a sample behind those of other nodes
 
 Quantiles quantiles(std::vector<Duration>& lengths) {
   Quantiles made;
   made.count = lengths.size();
   if (lengths.empty()) return made;
-  // What is behind one place is not less, so the next one is looked for there.
+  // The values behind a selected place are not less, so the search for the next one starts there.
   auto from = lengths.begin();
   const auto at = [&](double part) {
     const auto index = part * static_cast<double>(lengths.size() - 1) + 0.5;
@@ -93,7 +93,7 @@ SwitchWindow::Summary SwitchWindow::summary(TimePoint from, TimePoint to) const 
   Duration lost{0};
   std::int64_t entering = 0;
   for (auto& of_phase : lengths) of_phase.reserve(kUsual);
-  // In order of arrival; a new one is not much older than the previous one.
+  // Entries are in order of arrival, and a new one is not much older than the previous one.
   for (auto next = entries_.rbegin(); next != entries_.rend(); ++next) {
     const Entry& entry = *next;
     if (entry.due < from - kMostDelay) break;

@@ -1,6 +1,6 @@
 #pragma once
-// The switches of the last seconds over all nodes: how long their phases took, how far apart the
-// nodes were at one boundary, which came late. Pure.
+// SwitchWindow holds the switches of the last seconds over all nodes: the lengths of their phases,
+// the skew of the nodes at each boundary, and the late switches. It is pure.
 
 #include "monitor/sampler/samples.hpp"
 
@@ -30,7 +30,7 @@ class SwitchWindow {
   static constexpr std::size_t kMostSwitches = 65'536;
   static constexpr std::size_t kMostLate = 4'096;
 
-  // Returns those of the sample that were late.
+  // Processes a sample and returns its late switches.
   std::vector<LateSwitch> feed(NodeId node, const NodeSample& sample);
 
   struct Summary {
@@ -40,21 +40,21 @@ class SwitchWindow {
     std::optional<Duration> mean_lost;
   };
 
-  // Of switches due in [from, to).
+  // Returns the figures of switches due in [from, to).
   [[nodiscard]] Summary summary(TimePoint from, TimePoint to) const;
 
   [[nodiscard]] std::optional<LateSwitch> last_late() const;
-  // One of the last kMostLate.
+  // Returns one of the last kMostLate late switches.
   [[nodiscard]] std::optional<LateSwitch> late(std::uint64_t id) const;
 
-  // Skews of boundaries that were settled since the start; for the metric.
+  // Returns the skews of boundaries that were settled since the start, for the metric.
   [[nodiscard]] const TimeHistogram& skews() const { return skews_; }
 
  private:
   struct Entry {
     TimePoint due{};
-    bool enters = false;                            // some job
-    std::array<Duration, kSwitchPhases> lengths{};  // kNone: it had no such phase
+    bool enters = false;                            // true: some job entered
+    std::array<Duration, kSwitchPhases> lengths{};  // kNone: no such phase
   };
 
   static constexpr Duration kNone{-1};
@@ -69,7 +69,8 @@ class SwitchWindow {
   void settle(TimePoint before);
 
   std::deque<Entry> entries_;  // roughly by time
-  // Boundaries that nodes report differ by their clocks' errors: they are one if they lie together.
+  // Boundaries that nodes report differ by the errors of their clocks, so boundaries close together
+  // count as one.
   std::map<TimePoint, Boundary> boundaries_;
   TimePoint settled_{};
   TimeHistogram skews_;

@@ -1,6 +1,7 @@
 #pragma once
-// Metrics for Prometheus: one registry of prometheus-cpp per scrape. The daemons keep their totals
-// as plain values, so a scrape copies them; a node or label that is gone leaves nothing behind.
+// Exporter writes metrics for Prometheus, with one registry of prometheus-cpp per scrape. The
+// daemons keep their totals as plain values, and a scrape copies them. So nothing remains of a node
+// or label that is gone.
 
 #include "base/time.hpp"
 #include "monitor/sampler/samples.hpp"
@@ -19,11 +20,11 @@ namespace score::monitor {
 
 using prometheus::Labels;
 
-// The values of one family. Each set of labels is given once.
+// A Series holds the values of one family. Each set of labels may be given once.
 template <class Metric>
 class Series {
  public:
-  // The family's registry outlives this.
+  // The family's registry must outlive this object.
   explicit Series(prometheus::Family<Metric>& family) : family_(family) {}
 
   Series& value(double value, const Labels& labels = {}) {
@@ -39,7 +40,8 @@ class Series {
     return this->value(in_seconds(value), labels);
   }
 
-  // Of: TimeHistogram or another with `counts`, `sum` and bounds() in nanoseconds.
+  // Adds a distribution. `Of` is TimeHistogram, or a type with `counts`, `sum` and bounds() in
+  // nanoseconds.
   template <class Of>
   Series& distribution(const Of& histogram, const Labels& labels = {}) {
     std::vector<double> bounds;
@@ -59,22 +61,22 @@ class Series {
 
 class Exporter {
  public:
-  // Each adds a family. Units are part of the name.
+  // Each call adds a family. Units are part of the name.
   Series<prometheus::Counter> counter(const std::string& name, const std::string& help);
   Series<prometheus::Gauge> gauge(const std::string& name, const std::string& help);
   Series<prometheus::Histogram> histogram(const std::string& name, const std::string& help);
 
-  // Exposition format 0.0.4. A family without values is left out.
+  // Returns exposition format 0.0.4. A family without values is left out.
   [[nodiscard]] std::string text() const;
 
  private:
   prometheus::Registry registry_;
 };
 
-// Metrics of this process, under the names that every exporter uses (process_cpu_seconds_total
+// Writes the metrics of this process, under the usual names of exporters (process_cpu_seconds_total
 // ...).
 void export_process(Exporter& out);
-// Metrics of one node's totals, as on its own /metrics.
+// Writes the metrics of one node's totals, as on its own /metrics.
 void export_node(Exporter& out, const NodeTotals& totals);
 
 }  // namespace score::monitor

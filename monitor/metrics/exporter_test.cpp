@@ -25,7 +25,7 @@ TEST(Exporter, WritesCountersAndGaugesWithHelpAndLabels) {
   EXPECT_TRUE(has(text, "b_seconds{node=\"n0\"} 0.1"));
 }
 
-TEST(Exporter, WritesACumulativeHistogram) {
+TEST(Exporter, WritesCumulativeHistogram) {
   TimeHistogram lengths;
   lengths.add(30us);
   lengths.add(20us);
@@ -46,7 +46,7 @@ TEST(Exporter, LeavesOutAFamilyWithoutValues) {
   EXPECT_EQ(out.text(), "");
 }
 
-TEST(Exporter, ExportsTotalsOfANodeAndOfTheProcess) {
+TEST(Exporter, ExportsTotalsOfNodeAndProcess) {
   Exporter out;
   NodeTotals totals;
   totals.switches = 7;

@@ -1,5 +1,5 @@
 #pragma once
-// What a POST asks for, checked as far as it can be without the cluster. Pure.
+// An Action is the request of a POST, checked as far as possible without the cluster. It is pure.
 
 #include "base/ids.hpp"
 #include "base/result.hpp"
@@ -28,15 +28,16 @@ struct Action {
   std::uint32_t slots = 0;
   std::string nodes, reason;      // a host list
   JobId job;                      // 0: none
-  std::optional<Duration> grace;  // none: the cluster's
+  std::optional<Duration> grace;  // empty: the cluster's default
 };
 
-// "quantum", "drain" ...: the last part of the path.
+// Returns the last part of the path, such as "quantum" or "drain".
 [[nodiscard]] std::string_view name_of(ActionKind kind);
-// What it is about, e.g. "job 7", for logs; "" if it is about the cluster.
+// Returns the object of the action for logs, such as "job 7", or "" for the cluster.
 [[nodiscard]] std::string object_of(const Action& action);
 
-// `name`: the last part of the path. Errors: NotFound (no such action), Malformed.
+// Parses an action; `name` is the last part of the path. Errors: NotFound (no such action),
+// Malformed.
 [[nodiscard]] Result<Action> parse_action(std::string_view name, std::string_view body);
 
 }  // namespace score::monitor

@@ -1,5 +1,6 @@
 #pragma once
-// What the head knows of the cluster besides measurements, as plain values for a document.
+// ClusterView is the head's knowledge of the cluster besides measurements, as plain values for a
+// document.
 
 #include "base/ids.hpp"
 #include "base/time.hpp"
@@ -50,7 +51,7 @@ struct JobRow {
   std::string queue;
   int exit_code = 0;
   std::vector<std::string> reasons;
-  std::vector<std::string> waits;  // while it is idle or deadlocked: a line per rank that is known
+  std::vector<std::string> waits;  // while idle or deadlocked: one line per rank that is known
 };
 
 struct MatrixRow {
@@ -63,7 +64,7 @@ struct ClusterView {
   std::string head;  // random, of this run of the head
   std::string name, version;
   bool is_virtual = false;
-  bool is_private = false;  // others' names are for operators only
+  bool is_private = false;  // names of other users are only for operators
   TimePoint now{};
   WallTime wall{};
   Duration quantum{0}, cycle{0};
@@ -71,7 +72,7 @@ struct ClusterView {
   std::uint64_t epoch = 0;
   std::uint32_t nodes_up = 0, nodes_down = 0, nodes_drained = 0, jobs_active = 0;
   std::optional<Duration> sample_period;
-  Duration sample_delay{0};  // what nodes measured is known until now less this
+  Duration sample_delay{0};  // measurements are complete up to now minus this
   std::size_t viewers = 0;
   std::vector<NodeRow> nodes;
   std::vector<MatrixRow> rows;

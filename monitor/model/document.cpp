@@ -1,5 +1,5 @@
-// One function per section, in the order of docs/reference/stream.md. Rows of processes and runs
-// are arrays: with 1,024 tasks, field names would be most of the document.
+// Each section has one function, in the order of docs/reference/stream.md. Rows of processes and
+// runs are arrays, because with 1,024 tasks field names would be most of the document.
 #include "monitor/model/document.hpp"
 
 #include "base/model/model.hpp"
@@ -30,7 +30,7 @@ std::optional<double> seconds(std::optional<Duration> duration) {
   return duration ? std::optional(seconds(*duration)) : std::nullopt;
 }
 
-// Four digits say all that a rate has to say.
+// Four digits are precise enough for a rate.
 double rounded(double value) {
   if (value == 0 || !std::isfinite(value)) return 0;
   if (value >= 1'000) return std::round(value);
@@ -149,7 +149,7 @@ void Writer::write_node(const NodeRow& node, NodeId id) {
   json_.field("user", load != nullptr ? std::optional(rounded(load->user)) : std::nullopt);
   json_.field("system", load != nullptr ? std::optional(rounded(load->system)) : std::nullopt);
   json_.field("filled", load != nullptr ? std::optional(rounded(load->filled)) : std::nullopt);
-  const NodeTotals* totals = meter_.totals(id);  // newer than the heartbeat, while it is watched
+  const NodeTotals* totals = meter_.totals(id);  // while it is watched, newer than the heartbeat
   json_.field("switches", std::max(node.switches, totals != nullptr ? totals->switches : 0));
   json_.field("late_switches", std::max(node.late_switches, totals != nullptr ? totals->late : 0));
   json_.field("overhead", meter_.overhead(id)).field("clock_error_s", seconds(node.clock_error));
@@ -160,7 +160,8 @@ void Writer::write_node(const NodeRow& node, NodeId id) {
   json_.end_object();
 }
 
-// null: the node offers none. The figures of its servers are null while they are not known.
+// Writes null if the node offers no scratch. The figures of its servers are null while they are
+// unknown.
 void Writer::write_scratch(const NodeRow& node, NodeId id) {
   json_.key("scratch");
   if (node.scratch == Bytes(0)) {
@@ -261,7 +262,7 @@ void Writer::write_job(const JobRow& job) {
   json_.field("scheduled_limit_s", seconds(job.scheduled_limit));
   json_.field("wall_limit_s", seconds(job.wall_limit)).field("weight", job.weight);
   json_.field("queue", job.queue).field("exit_code", job.exit_code);
-  // They name people ("cancelled by alice").
+  // The reasons may name people ("cancelled by alice").
   json_.list("reasons", is_visible ? job.reasons : std::vector<std::string>());
   json_.list("waits", is_visible ? job.waits : std::vector<std::string>()).end_object();
 }
@@ -364,7 +365,7 @@ void Writer::write_traffic() {
   json_.end_array();
 }
 
-// An event's job may be gone from the list: then only operators see more than its number.
+// The job of an event may be gone from the list. Then only operators see more than its number.
 bool Writer::may_know(const std::optional<JobId>& job) const {
   if (!view_.is_private || options_.sight.is_operator || !job) return true;
   for (const JobRow& row : view_.jobs) {

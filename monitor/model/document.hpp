@@ -1,6 +1,6 @@
 #pragma once
-// The document of docs/reference/stream.md: the head's state and the nodes' measurements as one
-// line of JSON. Pure.
+// Writes the document of docs/reference/stream.md: the head's state and the nodes' measurements as
+// one line of JSON. It is pure.
 
 #include "monitor/meters/cluster_meter.hpp"
 #include "monitor/model/cluster_view.hpp"
@@ -12,7 +12,7 @@
 
 namespace score::monitor {
 
-// Whose eyes it is for.
+// Sight describes the rights of the viewer of a document.
 struct Sight {
   std::optional<UserId> user;  // none: not logged in
   bool is_operator = false;
@@ -24,15 +24,15 @@ struct DocumentOptions {
   std::uint64_t sequence = 0;
   Filter filter;
   Sight sight;
-  Duration slices{5s};  // how far back
-  Duration window{1s};  // of the switches' figures
+  Duration slices{5s};  // time span of the slices
+  Duration window{1s};  // time span of the switch figures
 };
 
 [[nodiscard]] std::string write_document(const ClusterView& view, const ClusterMeter& meter,
                                          const DocumentOptions& options);
 
-// Every task of a job that runs was measured: a document has a load of each. A job that gave its
-// slices away does not count.
+// Returns true if every task of a running job was measured, so that a document has a load of each.
+// A job that gave its slices away does not count.
 [[nodiscard]] bool has_all_loads(const ClusterView& view, const ClusterMeter& meter);
 
 }  // namespace score::monitor

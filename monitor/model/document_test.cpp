@@ -1,4 +1,4 @@
-// One document, and the parts of it that each user sees.
+// Tests a document, and the parts of it that each user sees.
 #include "monitor/model/document.hpp"
 
 #include <gtest/gtest.h>
@@ -55,7 +55,7 @@ TEST(Document, HasTheActivityOfAJob) {
   EXPECT_TRUE(has(document(view, {}), R"("activity":"deadlocked","idle":false)"));
 }
 
-TEST(Document, HasWhatFillsAndWhatRanksWaitFor) {
+TEST(Document, ShowsFillingAndWaitsOfRanks) {
   ClusterView view = cluster();
   view.jobs[0].waits = {"rank 0 in MPI_Recv"};
   view.is_private = true;
@@ -74,7 +74,7 @@ TEST(Document, HasWhatFillsAndWhatRanksWaitFor) {
   EXPECT_TRUE(has(document(view, {}), R"("waits":[])")) << "of another's job";
 }
 
-// As after two samples between which it ran so long.
+// Adds two samples; the job ran for this time between them.
 void measure(ClusterMeter& meter, NodeId node, Duration ran) {
   GangSample gang;
   gang.attempt = AttemptId(257);
@@ -88,7 +88,7 @@ void measure(ClusterMeter& meter, NodeId node, Duration ran) {
   }
 }
 
-TEST(Document, HasAllLoadsOnceEachTaskOfARunningJobWasMeasured) {
+TEST(Document, HasAllLoadsAfterEachTaskWasMeasured) {
   ClusterView view = cluster();
   view.nodes.push_back(view.nodes[0]);
   view.jobs[0].tasks = 2;
@@ -109,7 +109,7 @@ TEST(Document, HasAllLoadsOnceEachTaskOfARunningJobWasMeasured) {
   EXPECT_TRUE(has_all_loads(view, meter));
 }
 
-TEST(Document, LeavesOutPartsThatAreNotWanted) {
+TEST(Document, LeavesOutUnrequestedParts) {
   Filter filter;
   filter.parts = *parse_parts("jobs");
   const std::string text = document(cluster(), {}, filter);
@@ -120,7 +120,7 @@ TEST(Document, LeavesOutPartsThatAreNotWanted) {
   EXPECT_TRUE(has(document(cluster(), {}, filter), "\"jobs\":[]"));
 }
 
-TEST(Document, TellsWhoSendsToWhomWhereAsked) {
+TEST(Document, ShowsPeersOnRequest) {
   ClusterMeter meter;
   meter.peers().set_nodes(2);
   GangSample gang;
@@ -154,7 +154,7 @@ TEST(Document, HidesOthersWhenPrivate) {
   EXPECT_TRUE(has(document(view, {UserId(6), true}), "secret arguments"));
 }
 
-TEST(Document, DoesNotTellAUserNameByAFilterThatFindsIt) {
+TEST(Document, FilterDoesNotRevealAUserName) {
   ClusterView view = cluster();
   Filter filter;
   filter.user = "alice";
@@ -163,7 +163,7 @@ TEST(Document, DoesNotTellAUserNameByAFilterThatFindsIt) {
   EXPECT_TRUE(has(document(view, {}, filter), "\"jobs\":[]"));
 }
 
-TEST(Document, TellsEventsOfOthersWithoutNames) {
+TEST(Document, ShowsEventsOfOthersWithoutNames) {
   ClusterView view = cluster();
   EventLog log;
   Event event;

@@ -1,5 +1,5 @@
 #pragma once
-// The last things that happened, for people. Pure.
+// EventLog holds the most recent events, for people. It is pure.
 
 #include "base/ids.hpp"
 #include "base/time.hpp"
@@ -15,12 +15,12 @@ enum class EventKind : std::uint8_t { Job, Node, Admin, Late, Head };
 [[nodiscard]] const char* name_of(EventKind kind);  // "job" ...
 
 struct Event {
-  std::uint64_t id = 0;  // given by the log
+  std::uint64_t id = 0;  // assigned by the log
   TimePoint at{};
   WallTime wall{};
   EventKind kind = EventKind::Head;
   std::string text;         // one line, escaped
-  std::string public_text;  // for users without permission to see the job's owner; empty: as `text`
+  std::string public_text;  // for users who may not see the job's owner; empty: as `text`
   std::optional<JobId> job;
   std::optional<NodeId> node;
 };

@@ -1,7 +1,7 @@
 #pragma once
-// Who watches what. Viewers with the same rate, filter and rights form a group: one document is
-// made for all of them and its bytes are shared. Holds no queue: a viewer keeps at most the newest
-// document it has not taken. One thread, no I/O.
+// The Hub assigns viewers to documents. Viewers with the same rate, filter and rights form a group:
+// one document is made for all of them, and its bytes are shared. It has no queue: a viewer keeps
+// at most the newest document that it has not taken. It is for one thread, without I/O.
 
 #include "base/result.hpp"
 #include "monitor/model/document.hpp"
@@ -17,7 +17,7 @@ namespace score::monitor {
 
 using Frame = std::shared_ptr<const std::string>;
 
-// Takes a document; false: the one before was not taken yet and is given up.
+// Receives a document. Returns false if it replaces a document that was not taken yet.
 using Deliver = std::function<bool(Frame)>;
 
 enum class ViewerId : std::uint64_t {};
@@ -27,13 +27,14 @@ class Hub {
   static constexpr std::size_t kMaxViewers = 1'024;
   static constexpr std::size_t kMaxGroups = 32;
 
-  // Makes the document that `sequence` documents of its group preceded.
+  // Makes a document; `sequence` is the number of earlier documents of its group.
   using Encode = std::function<Frame(const ViewerOptions&, const Sight&, std::uint64_t sequence)>;
 
-  // Its group's newest document is delivered at once, if there is one. Errors: Busy.
+  // Adds a viewer. The newest document of its group is delivered at once, if there is one. Errors:
+  // Busy.
   [[nodiscard]] Result<ViewerId> add(const ViewerOptions& options, const Sight& sight,
                                      Deliver deliver);
-  // Errors: Busy (it stays as it was), NotFound.
+  // Changes the options of a viewer. Errors: Busy (the viewer is unchanged), NotFound.
   [[nodiscard]] Status change(ViewerId viewer, const ViewerOptions& options);
   void pause(ViewerId viewer, bool paused);
   void remove(ViewerId viewer);
@@ -43,10 +44,10 @@ class Hub {
 
   [[nodiscard]] std::size_t viewer_count() const { return viewers_.size(); }
 
-  // Of the viewers that are not paused; 0: no viewer.
+  // Returns the shortest period of the viewers that are not paused, or 0 without such a viewer.
   [[nodiscard]] std::uint32_t shortest_ticks() const;
 
-  // Some viewer that does not pause.
+  // Returns true if a viewer that is not paused requests the part.
   [[nodiscard]] bool wants(Part part) const;
 
   struct Counters {
@@ -66,7 +67,7 @@ class Hub {
 
   struct Group {
     std::uint64_t sequence = 0;
-    std::size_t members = 0;  // that do not pause
+    std::size_t members = 0;  // viewers that are not paused
     std::size_t viewers = 0;
     Frame newest;
   };

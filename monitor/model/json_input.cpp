@@ -1,5 +1,5 @@
-// Boost.JSON parses (header-only, compiled only here); this converts its tree and reports faults in
-// words.
+// Boost.JSON parses the text (header-only, compiled only here). This file converts its tree and
+// describes faults in words.
 #include "monitor/model/json_input.hpp"
 
 #pragma GCC diagnostic push

@@ -1,5 +1,6 @@
 #pragma once
-// JSON from outside: one flat object with the few kinds of values that requests have. Pure.
+// Parses JSON from outside: one flat object with the few kinds of values that requests have. It is
+// pure.
 
 #include "base/result.hpp"
 
@@ -20,8 +21,8 @@ using JsonObject = std::map<std::string, JsonValue, std::less<>>;
 
 inline constexpr std::size_t kMaxJsonMembers = 32;
 
-// An object whose values are texts, numbers, true, false, null, or lists of texts; nothing deeper.
-// A name that comes twice is an error. Errors: Malformed with the fault.
+// Parses an object whose values are texts, numbers, true, false, null, or lists of texts, without
+// deeper nesting. A repeated name is an error. Errors: Malformed with the fault.
 [[nodiscard]] Result<JsonObject> parse_object(std::string_view text);
 
 }  // namespace score::monitor

@@ -1,5 +1,6 @@
 #pragma once
-// The one document that waits while its viewer is busy with the previous one. One thread.
+// A Mailbox holds the one document that waits while its viewer is busy with the previous one. It is
+// for one thread.
 
 #include "base/async/asio.hpp"
 #include "monitor/model/hub.hpp"
@@ -12,7 +13,8 @@ class Mailbox {
  public:
   explicit Mailbox(asio::any_io_executor executor) : wake_(std::move(executor), 1) {}
 
-  // False: one that was not taken is replaced. Nothing is put into a closed one.
+  // Stores a document. Returns false if it replaced one that was not taken. A closed mailbox stores
+  // nothing.
   bool put(Frame frame) {
     if (is_closed_) return true;
     const bool is_free = frame_ == nullptr;
@@ -21,7 +23,7 @@ class Mailbox {
     return is_free;
   }
 
-  // The newest; waits for it. Null: closed.
+  // Waits for a document and returns the newest one, or null if the mailbox is closed.
   asio::awaitable<Frame> take() {
     while (!frame_ && !is_closed_) co_await wake_.async_receive(kNoThrow);
     co_return std::exchange(frame_, nullptr);

@@ -1,5 +1,6 @@
 #pragma once
-// The table [monitor] of the configuration, the same for head and nodes. See scored.toml(5).
+// MonitorSettings is the table [monitor] of the configuration, the same for head and nodes. See
+// scored.toml(5).
 
 #include "base/config/config.hpp"
 #include "base/result.hpp"
@@ -20,35 +21,37 @@ struct ListenAddress {
 };
 
 struct MonitorSettings {
-  std::optional<ListenAddress> listen = ListenAddress{"127.0.0.1", 0};  // of the head; none: off
-  std::optional<ListenAddress> node_listen;  // of a node, /metrics alone; none: off
-  std::vector<std::string> names;            // "cluster.example.org:8443": further names of ours
-  std::string public_url;    // "https://cluster.example.org/": where a proxy shows us; empty: none
+  std::optional<ListenAddress> listen = ListenAddress{"127.0.0.1", 0};  // of the head; empty: off
+  std::optional<ListenAddress> node_listen;  // of a node, only /metrics; empty: off
+  std::vector<std::string> names;  // "cluster.example.org:8443": further names of this server
+  std::string public_url;    // "https://cluster.example.org/": address at a proxy; empty: none
   std::string proxy_socket;  // a Unix socket for that proxy; empty: none
-  std::string proxy_user;    // only its processes may connect there and name the user
+  std::string proxy_user;    // only processes of this user may connect there and name the user
   bool is_private = false;
-  std::string web_dir = "auto";  // of the page; auto: installed beside the program
+  std::string web_dir = "auto";  // directory of the page; auto: installed next to the program
   std::string certificate, key;  // PEM
   std::string token_file;
 
   friend bool operator==(const MonitorSettings&, const MonitorSettings&) = default;
 };
 
-// Faults are recorded in the section.
+// Reads the table. Faults are recorded in the section.
 void read_settings(ConfigSection& section, MonitorSettings& settings);
 
-// The lower-case "https://cluster.example.org:8443" of "https://cluster.example.org:8443/": scheme,
-// name and port alone, as browsers write an Origin. Errors: Malformed.
+// Converts "https://cluster.example.org:8443/" to the lower-case form
+// "https://cluster.example.org:8443": only scheme, name and port, as browsers write an Origin.
+// Errors: Malformed.
 [[nodiscard]] Result<std::string> parse_public_url(std::string_view text);
 
-// "127.0.0.1:0", "[::1]:8080". Errors: Malformed.
+// Parses "127.0.0.1:0" or "[::1]:8080". Errors: Malformed.
 [[nodiscard]] Result<ListenAddress> parse_listen(std::string_view text);
 
-// Where "auto" is: share/scored/web beside the directory of this program.
+// Returns the directory of the page. "auto" is share/scored/web next to the directory of this
+// program.
 [[nodiscard]] std::string page_directory(const MonitorSettings& settings);
 
-// The first line of the file: 0600 or 0400, 16 to 256 printable characters. Errors: Denied (mode),
-// Malformed, errno codes.
+// Returns the first line of the file: mode 0600 or 0400, 16 to 256 printable characters. Errors:
+// Denied (mode), Malformed, errno codes.
 [[nodiscard]] Result<std::string> load_token(const std::string& path);
 
 }  // namespace score::monitor

@@ -1,6 +1,6 @@
 #pragma once
-// What a viewer wants to see and how often: from the query of an address or a WebSocket message.
-// Pure.
+// ViewerOptions are the content and rate that a viewer requests, in the query of an address or in a
+// WebSocket message. They are pure.
 
 #include "base/ids.hpp"
 #include "base/result.hpp"
@@ -15,7 +15,7 @@
 
 namespace score::monitor {
 
-// The sections of a document; `cluster` always comes.
+// Part names the sections of a document; `cluster` is always included.
 enum class Part : std::uint8_t {
   Nodes,
   Matrix,
@@ -25,7 +25,7 @@ enum class Part : std::uint8_t {
   Switches,
   Traffic,
   Events,
-  Peers,  // measured only where somebody asks for it by name
+  Peers,  // measured only if a viewer requests it by name
 };
 
 inline constexpr std::size_t kParts = 9;
@@ -33,7 +33,7 @@ inline constexpr std::uint32_t kUsualParts = (1U << static_cast<unsigned>(Part::
 
 // Samples and documents are made at multiples of this.
 inline constexpr Duration kTick = 100ms;
-inline constexpr std::uint32_t kMostTicks = 100;  // a document in 10 s
+inline constexpr std::uint32_t kMostTicks = 100;  // one document per 10 s
 inline constexpr double kSlowestRate = 0.1, kFastestRate = 10;
 
 // Two viewers with equal filters and rights get the same bytes.
@@ -49,7 +49,7 @@ struct Filter {
   friend auto operator<=>(const Filter&, const Filter&) = default;
 };
 
-// Does it want anything that nodes measure?
+// Returns true if the filter selects anything that nodes measure.
 [[nodiscard]] inline bool is_measured(const Filter& filter) {
   return filter.has(Part::Nodes) || filter.has(Part::Slices) || filter.has(Part::Processes) ||
          filter.has(Part::Switches) || filter.has(Part::Traffic) || filter.has(Part::Peers);
@@ -65,23 +65,23 @@ struct ViewerOptions {
 
 using Query = std::vector<std::pair<std::string, std::string>>;
 
-// `defaults` with what the query says. Errors: Malformed, for unknown names too.
+// Returns `defaults` changed by the query. Errors: Malformed, for unknown names too.
 [[nodiscard]] Result<ViewerOptions> read_query(const Query& query, ViewerOptions defaults);
 
-// "0.5", without an exponent; finite. Errors: Malformed.
+// Parses a number such as "0.5", without an exponent and finite. Errors: Malformed.
 [[nodiscard]] Result<double> parse_decimal(std::string_view text);
-// "jobs,nodes". Errors: Malformed.
+// Parses names of parts such as "jobs,nodes". Errors: Malformed.
 [[nodiscard]] Result<std::uint32_t> parse_parts(std::string_view text);
-// In documents a second. Errors: Malformed, TooLarge.
+// Converts a rate in documents per second. Errors: Malformed, TooLarge.
 [[nodiscard]] Result<std::uint32_t> ticks_of_rate(double rate);
 
-// A message of a WebSocket viewer.
+// ViewerMessage is a message of a WebSocket viewer.
 struct ViewerMessage {
   ViewerOptions options;
   std::optional<bool> pause;
 };
 
-// `current` with what the message says. Errors: Malformed.
+// Returns `current` changed by the message. Errors: Malformed.
 [[nodiscard]] Result<ViewerMessage> read_message(std::string_view json, ViewerOptions current);
 
 }  // namespace score::monitor

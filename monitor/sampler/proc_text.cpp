@@ -9,12 +9,13 @@ namespace score::monitor {
 
 namespace {
 
-// Numbers of fields in proc(5), from 1; the list after the name begins with the third.
+// These are the numbers of fields in proc(5), from 1. The list after the name begins with the
+// third.
 constexpr std::size_t kFirstField = 3;
 constexpr std::size_t kParent = 4, kUser = 14, kSystem = 15, kChildrenUser = 16;
 constexpr std::size_t kChildrenSystem = 17, kThreads = 20, kResident = 24;
 
-// The number that is field `index`; 0 if it is none, as for a negative one.
+// Returns field `index` as a number, or 0 if it is not a valid one, such as a negative number.
 std::uint64_t number_at(const std::array<std::string_view, kResident + 1>& fields,
                         std::size_t index) {
   return parse_number<std::uint64_t>(fields[index]).value_or(0);

@@ -1,6 +1,6 @@
 #pragma once
-// The files of /proc and of cgroups that a load is made from, as values. See proc(5) and the
-// kernel's cgroup-v2 document. Pure.
+// Parses the files of /proc and of cgroups from which a load is computed. See proc(5) and the
+// kernel's cgroup-v2 document. It is pure.
 
 #include "base/result.hpp"
 #include "base/time.hpp"
@@ -10,38 +10,39 @@
 
 namespace score::monitor {
 
-// Of /proc/PID/stat.
+// ProcessStat contains fields of /proc/PID/stat.
 struct ProcessStat {
   char state = '?';
   std::int32_t parent = 0;
-  std::uint64_t user_ticks = 0;      // with waited-for children
-  std::uint64_t system_ticks = 0;    // with waited-for children
-  std::uint64_t children_ticks = 0;  // of the two, what children had
+  std::uint64_t user_ticks = 0;      // including waited-for children
+  std::uint64_t system_ticks = 0;    // including waited-for children
+  std::uint64_t children_ticks = 0;  // part of the two above that children used
   std::uint32_t threads = 0;
   std::uint64_t resident_pages = 0;
 };
 
-// The program's name in it may hold anything, also blanks and parentheses. Errors: Malformed.
+// Parses the text. The program's name in it may contain anything, even blanks and parentheses.
+// Errors: Malformed.
 [[nodiscard]] Result<ProcessStat> parse_stat(std::string_view text);
 
-// Of /proc/PID/schedstat: the first thread's.
+// ProcessSchedule contains /proc/PID/schedstat, the schedule of the first thread.
 struct ProcessSchedule {
   Duration ran{0};
-  std::uint64_t turns = 0;  // times it got a core
-  Duration waited{0};       // for one, while it could run
+  std::uint64_t turns = 0;  // number of times that it got a core
+  Duration waited{0};       // for a core, while it could run
 
   friend bool operator==(const ProcessSchedule&, const ProcessSchedule&) = default;
 };
 
-// CPU of a cgroup and all below it, the removed ones too.
+// CgroupCpu is the CPU time of a cgroup and all below it, including removed ones.
 struct CgroupCpu {
   Duration user{0}, system{0};
 };
 
-// Of cpu.stat. Errors: Malformed.
+// Parses cpu.stat. Errors: Malformed.
 [[nodiscard]] Result<CgroupCpu> parse_cpu_stat(std::string_view text);
 
-// Errors: Malformed.
+// Parses schedstat. Errors: Malformed.
 [[nodiscard]] Result<ProcessSchedule> parse_schedule(std::string_view text);
 
 }  // namespace score::monitor

@@ -1,4 +1,4 @@
-// What is read of a task, and how reading it goes wrong.
+// Tests how a task is read, and how reading can fail.
 #include "monitor/sampler/proc_text.hpp"
 #include "monitor/sampler/task_watch.hpp"
 
@@ -18,7 +18,7 @@ std::string stat_line(char state, int parent, int user, int system, int threads 
                      state, parent, user, system, threads);
 }
 
-TEST(ProcText, ReadsPastAnyName) {
+TEST(ProcText, AcceptsAnyProgramName) {
   const auto stat = parse_stat(stat_line('R', 5, 120, 30));
   ASSERT_TRUE(stat) << stat.error().message();
   EXPECT_EQ(stat->state, 'R');
@@ -29,7 +29,7 @@ TEST(ProcText, ReadsPastAnyName) {
   EXPECT_EQ(stat->resident_pages, 3U);
 }
 
-TEST(ProcText, RefusesEveryTruncation) {
+TEST(ProcText, RejectsEveryTruncation) {
   const std::string whole = stat_line('S', 5, 1, 2);
   for (std::size_t size = 0; size < whole.size() - 10; ++size) {
     EXPECT_FALSE(parse_stat(std::string_view(whole).substr(0, size))) << size;
@@ -90,7 +90,7 @@ class TaskWatchTest : public ::testing::Test {
   std::vector<pid_t> found_;
 };
 
-TEST_F(TaskWatchTest, ATaskThatStartsLaterIsTheNextRank) {
+TEST_F(TaskWatchTest, TaskThatStartsLaterIsTheNextRank) {
   set(10, stat_line('S', 1, 0, 0), 1ms, 5);
   TaskWatch watched = watch({10});
   ASSERT_EQ(watched.read(false).size(), 1U);
@@ -125,7 +125,7 @@ TEST_F(TaskWatchTest, CountsChildrenForTheRankThatStartedThem) {
   EXPECT_EQ(samples[1].state, TaskState::Running);
 }
 
-TEST_F(TaskWatchTest, SplitsTheScheduleAsTheTicksAre) {
+TEST_F(TaskWatchTest, SplitsTheScheduleLikeTheTicks) {
   set(10, stat_line('R', 1, 30, 10), 404ms, 5);
   TaskWatch watched = watch({10});
   const auto samples = watched.read(false);
@@ -133,13 +133,13 @@ TEST_F(TaskWatchTest, SplitsTheScheduleAsTheTicksAre) {
   EXPECT_EQ(samples[0].system, 101ms);
 }
 
-TEST_F(TaskWatchTest, TakesTicksWhereThereAreThreads) {
+TEST_F(TaskWatchTest, UsesTicksForThreadedProcesses) {
   set(10, stat_line('R', 1, 30, 10, 4), 90ms, 5);
   TaskWatch watched = watch({10});
   EXPECT_EQ(watched.read(false)[0].user, 300ms);
 }
 
-TEST_F(TaskWatchTest, SaysFrozenAndEnded) {
+TEST_F(TaskWatchTest, ReportsFrozenAndEndedTasks) {
   set(10, stat_line('S', 1, 0, 0), 1ms, 5);
   TaskWatch watched = watch({10, 11});
   const auto samples = watched.read(true);
@@ -147,7 +147,7 @@ TEST_F(TaskWatchTest, SaysFrozenAndEnded) {
   EXPECT_EQ(samples[1].state, TaskState::Ended);
 }
 
-TEST_F(TaskWatchTest, ReadsStatesAnewThatItMustNotTrust) {
+TEST_F(TaskWatchTest, RereadsUnreliableStates) {
   set(10, stat_line('R', 1, 0, 0), 1ms, 5);
   TaskWatch watched = watch({10});
   std::ignore = watched.read(false);
@@ -158,7 +158,7 @@ TEST_F(TaskWatchTest, ReadsStatesAnewThatItMustNotTrust) {
   EXPECT_EQ(watched.read(false)[0].state, TaskState::Running);
 }
 
-TEST_F(TaskWatchTest, BelievesNoPidThatIsNotAmongItsProcesses) {
+TEST_F(TaskWatchTest, RejectsPidsOutsideItsProcesses) {
   set(10, stat_line('R', 1, 0, 0), 5ms, 5);
   set(99, stat_line('R', 1, 0, 0), 500s, 5);
   found_ = {10};
@@ -169,7 +169,7 @@ TEST_F(TaskWatchTest, BelievesNoPidThatIsNotAmongItsProcesses) {
   EXPECT_EQ(samples[1].state, TaskState::Ended);
 }
 
-TEST_F(TaskWatchTest, SumsWhatItsProcessesWaitedForAProcessor) {
+TEST_F(TaskWatchTest, SumsProcessorWaitsOfItsProcesses) {
   set(10, stat_line('S', 1, 0, 0), 1ms, 5, 20ms);
   set(11, stat_line('R', 10, 0, 0), 2ms, 6, 300ms);
   TaskWatch watched = watch({10});
@@ -179,7 +179,7 @@ TEST_F(TaskWatchTest, SumsWhatItsProcessesWaitedForAProcessor) {
   EXPECT_EQ(watched.read(false)[0].waited, 320ms) << "the child ended";
 }
 
-TEST_F(TaskWatchTest, KeepsWhatAnEndedTaskUsed) {
+TEST_F(TaskWatchTest, KeepsTimesOfAnEndedTask) {
   set(10, stat_line('R', 1, 0, 0), 50ms, 5);
   TaskWatch watched = watch({10});
   (void)watched.read(false);

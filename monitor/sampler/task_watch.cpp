@@ -1,11 +1,12 @@
-// A sleeping process costs one short pread: if its schedule did not change since the last reading,
-// nothing else did either, except that its state may have become a sleep. Of a busy one stat, which
-// is by far the dearer file, is read each second time and when it falls asleep or wakes up:
-// its state, its memory and the split of its time are that old at most.
+// A sleeping process costs one short pread. If its schedule has not changed since the last reading,
+// nothing else has changed either, except that its state may have become a sleep. The stat file of
+// a busy process, which is by far more expensive, is read at every second reading, and when the
+// process falls asleep or wakes up. Its state, its memory and the split of its time are at most
+// that old.
 //
-// CPU time comes in ticks of 10 ms from stat and in nanoseconds, but for one thread only, from
-// schedstat. At ten samples a second the ticks are too coarse, so a process of one thread is
-// measured by its schedule and split into user and system as its ticks are.
+// stat gives CPU time in ticks of 10 ms. schedstat gives it in nanoseconds, but for one thread
+// only. At ten samples per second the ticks are too coarse. So a process with one thread is
+// measured by its schedule, split into user and system time like its ticks.
 #include "monitor/sampler/task_watch.hpp"
 
 #include "base/text.hpp"
@@ -25,9 +26,9 @@ namespace {
 constexpr std::size_t kMaxProcesses = 2'048;  // of an attempt on a node; two descriptors each
 constexpr std::size_t kMaxTextBytes = 1'024;
 constexpr std::uint8_t kStatAge = 2;
-constexpr Duration kTick = 10ms;  // USER_HZ is 100 on every architecture we run on
+constexpr Duration kTick = 10ms;  // USER_HZ is 100 on every architecture that we support
 
-// Into `buffer`; empty if the process is gone.
+// Reads the file into `buffer`. The result is empty if the process is gone.
 std::string_view read_again(int fd, std::array<char, kMaxTextBytes>& buffer) {
   const ssize_t got = pread(fd, buffer.data(), buffer.size(), 0);
   return {buffer.data(), got > 0 ? static_cast<std::size_t>(got) : 0};
@@ -71,8 +72,8 @@ TaskWatch::TaskWatch(Tasks tasks, FindProcesses find, std::string proc)
 }
 
 void TaskWatch::set_pids(std::vector<pid_t> pids) {
-  pids.resize(std::min(pids.size(), tasks_.ranks.size()));  // the user's word
-  if (pids.size() < samples_.size()) return;                // no task is without its process again
+  pids.resize(std::min(pids.size(), tasks_.ranks.size()));  // the pids come from the user
+  if (pids.size() < samples_.size()) return;  // a task that had a process never loses it
   tasks_.pids = std::move(pids);
   ended_.resize(tasks_.pids.size());
   samples_.resize(tasks_.pids.size());
@@ -97,7 +98,7 @@ void TaskWatch::look_up() {
     const auto current = next++;
     if (std::binary_search(found.begin(), found.end(), current->first)) continue;
     const CpuTime cpu = cpu_of(current->second.stat, current->second.schedule);
-    // The time of a reaped child is now in its parent's; at most one period is lost.
+    // The time of a reaped child is now in its parent's time; at most one period is lost.
     const bool is_task = tasks_.pids[current->second.task] == current->first;
     if (is_task) ended_[current->second.task].user += cpu.user;
     if (is_task) ended_[current->second.task].system += cpu.system;
@@ -113,7 +114,7 @@ void TaskWatch::look_up() {
   assign_ranks();
 }
 
-// A process is of the rank it is the process of, or of its parent's rank.
+// A process has the rank of its task, or the rank of its parent.
 void TaskWatch::assign_ranks() {
   for (auto& [pid, process] : processes_) {
     pid_t ancestor = pid;
@@ -177,7 +178,8 @@ void TaskWatch::add_to(TaskSample& sample, const Process& process, bool is_first
   static const auto page = static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE));
   sample.memory += Bytes(process.stat.resident_pages * page);
   ++sample.processes;
-  // The busiest says what the task does; its own process, if none is busy.
+  // The busiest process determines the state of the task, or the task's own process if none is
+  // busy.
   const TaskState state = state_of(process.stat.state);
   if (is_first || state == TaskState::Running) sample.state = state;
 }

@@ -1,10 +1,10 @@
 #pragma once
-// Reads the tasks of one attempt on this node: the processes in its cgroup (or below its first
-// ones), through descriptors that are kept, so that a reading is a pread and a reused pid is an
-// error instead of another process. No Asio. One thread.
+// TaskWatch reads the tasks of one attempt on this node: the processes in its cgroup (or below its
+// first ones). It keeps descriptors open, so that a reading is a pread, and a reused pid is an
+// error instead of a different process. It does not use Asio and is for one thread.
 //
-// Which ranks there are is what the shepherd says, and it runs as the user: a pid is believed only
-// if it is among the processes found. What is found and belongs to no rank counts for the lowest.
+// The shepherd reports the ranks, and it runs as the user. So a pid is accepted only if it is among
+// the processes found. A found process that belongs to no rank counts for the lowest rank.
 
 #include "base/os/fd.hpp"
 #include "monitor/sampler/proc_text.hpp"
@@ -18,7 +18,8 @@
 
 namespace score::monitor {
 
-// The processes of the attempt now. Never fails: what cannot be read is not there.
+// Returns the present processes of the attempt. It never fails: processes that cannot be read are
+// left out.
 using FindProcesses = std::function<std::vector<pid_t>()>;
 
 class TaskWatch {
@@ -28,27 +29,28 @@ class TaskWatch {
     std::vector<pid_t> pids;           // of these ranks
   };
 
-  // `proc`: where /proc is, for tests.
+  // `proc` is the path of /proc; tests set it.
   TaskWatch(Tasks tasks, FindProcesses find, std::string proc = "/proc");
 
-  // The pids as they are now: tasks that have started since are the next ranks'. Before look_up().
+  // Sets the present pids: tasks that have started since then have the next ranks. Call it before
+  // look_up().
   void set_pids(std::vector<pid_t> pids);
 
-  // Looks which processes there are; then read() knows them. Once a second is enough.
+  // Looks for the present processes, so that read() knows them. Once per second is enough.
   void look_up();
 
-  // One sample a rank, by rank. `frozen`: the attempt does not run now. Valid until the next call;
-  // the caller may add to it.
+  // Returns one sample per rank, by rank. `frozen` says that the attempt does not run now. The
+  // result is valid until the next call, and the caller may add to it.
   [[nodiscard]] std::vector<TaskSample>& read(bool frozen);
 
-  // The last samples may be of processes that were frozen without read() knowing it: their states
-  // are read again.
+  // Makes read() read all states again, because the processes may have been frozen at the last
+  // samples without its knowledge.
   void distrust();
 
-  // The samples of the last read(): of a gang that did not run since, they are still true.
+  // Returns the samples of the last read(), which remain true for a gang that has not run since.
   [[nodiscard]] const std::vector<TaskSample>& last() const { return samples_; }
 
-  // [task]: those that were there at the last look_up(), its own process first.
+  // Returns for each task the processes of the last look_up(); its own process comes first.
   [[nodiscard]] std::vector<std::vector<pid_t>> processes() const;
 
   [[nodiscard]] std::size_t process_count() const { return processes_.size(); }
@@ -63,7 +65,7 @@ class TaskWatch {
     bool is_gone = false;
     bool was_active = false;    // between the last two readings
     std::uint8_t stat_age = 0;  // readings since stat was read
-    bool was_frozen = false;    // when stat was read: its state says nothing
+    bool was_frozen = false;    // when stat was read, so its state is not reliable
   };
 
   void add(pid_t pid);
@@ -76,7 +78,7 @@ class TaskWatch {
   FindProcesses find_;
   std::string proc_;
   std::map<pid_t, Process> processes_;
-  std::vector<TaskSample> ended_;    // [task]: what processes had that are gone: times
+  std::vector<TaskSample> ended_;    // times of processes that are gone
   std::vector<TaskSample> samples_;  // [task]
 };
 

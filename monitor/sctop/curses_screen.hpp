@@ -1,6 +1,6 @@
 #pragma once
-// The terminal by ncursesw: puts lines there and gives keys. One at a time; the destructor leaves
-// the terminal as it was.
+// CursesScreen manages the terminal through ncursesw: it shows lines and reads keys. Only one may
+// exist at a time. The destructor restores the terminal.
 
 #include "monitor/sctop/view.hpp"
 
@@ -10,7 +10,7 @@ namespace score::sctop {
 
 class CursesScreen {
  public:
-  // Errors: NotFound (no terminal, or one that terminfo does not know).
+  // Opens the terminal. Errors: NotFound (no terminal, or one that terminfo does not know).
   static Status open();
   CursesScreen();
   ~CursesScreen();
@@ -19,7 +19,7 @@ class CursesScreen {
 
   [[nodiscard]] ScreenSize size() const;
   void show(const std::vector<Line>& lines);
-  std::optional<KeyPress> next_key();  // nothing: none waits
+  std::optional<KeyPress> next_key();  // empty: no key waits
 };
 
 }  // namespace score::sctop

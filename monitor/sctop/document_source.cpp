@@ -1,4 +1,4 @@
-// Tested by test_sctop.py.
+// This file is tested by test_sctop.py.
 #include "monitor/sctop/document_source.hpp"
 
 #include "base/errc.hpp"

@@ -1,6 +1,6 @@
 #pragma once
-// Where documents come from: `score top --json` as a child, or a file of documents ("-": standard
-// input). Lines come as bytes arrive; nothing blocks but read().
+// DocumentSource reads documents from `score top --json` as a child, or from a file of documents
+// ("-": standard input). Lines come as bytes arrive; only read() may block.
 
 #include "base/os/spawn.hpp"
 
@@ -12,8 +12,8 @@ namespace score::sctop {
 
 class DocumentSource {
  public:
-  // words: of the command, found beside this program or in PATH. What it writes to standard error
-  // goes to ours, or with `keeps_messages` to message(). Errors: of spawn(), errno codes.
+  // Starts the command in `words`, found next to this program or in PATH. Its standard error goes
+  // to ours, or with `keeps_messages` to message(). Errors: of spawn(), errno codes.
   static Result<DocumentSource> from_command(const std::vector<std::string>& words,
                                              bool keeps_messages);
   static Result<DocumentSource> from_file(const std::string& path);
@@ -23,18 +23,20 @@ class DocumentSource {
 
   [[nodiscard]] int descriptor() const { return input_.get(); }
 
-  // Reads once, when the descriptor is readable; may block otherwise. False: the end.
+  // Reads once. Call it when the descriptor is readable; otherwise it may block. Returns false at
+  // the end.
   bool read();
-  // The newest whole line since the last call.
+  // Returns the newest whole line since the last call.
   std::optional<std::string> newest();
 
-  // Readable when the command has written a message; -1: there are none.
+  // Returns the descriptor that is readable when the command has written a message, or -1 if there
+  // is none.
   [[nodiscard]] int message_descriptor() const { return messages_.get(); }
 
-  // Reads messages, without waiting.
+  // Reads messages without waiting.
   void read_messages();
 
-  // The last one, without the command's name; empty: there was none.
+  // Returns the last message without the command's name; empty: there was none.
   [[nodiscard]] const std::string& message() const { return message_; }
 
  private:
@@ -48,7 +50,7 @@ class DocumentSource {
   std::string pending_message_, message_;
 };
 
-// A command of this project: beside this program if it is there, else of PATH.
+// Returns a command of this project: next to this program if it is there, otherwise from PATH.
 Result<std::string> find_command(const std::string& name);
 std::vector<std::string> own_environment();
 

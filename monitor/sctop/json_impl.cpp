@@ -1,3 +1,3 @@
-// Boost.JSON's own code, compiled once: its headers-only form needs no library at run time.
-// Tested by sctop_test.cpp.
+// This file compiles Boost.JSON's own code once. Its headers-only form needs no library at run
+// time. It is tested by sctop_test.cpp.
 #include <boost/json/src.hpp>

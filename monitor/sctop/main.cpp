@@ -1,4 +1,5 @@
-// sctop: the cluster live in a terminal. A view of what `score top --json` prints.
+// sctop shows the live state of the cluster in a terminal. It displays the output of `score top
+// --json`.
 
 #include "base/exit_codes.hpp"
 #include "base/text.hpp"
@@ -24,9 +25,11 @@ using namespace score::sctop;  // NOLINT: the program is its use
 using Clock = std::chrono::steady_clock;
 using Seconds = std::chrono::duration<std::int64_t>;
 
-constexpr int kWaitMs = 1000;  // a resized terminal is drawn anew at the latest then
+constexpr int kWaitMs = 1000;  // a resized terminal is redrawn after at most this time
 // A head that sends nothing for this long after the next document was due is reported as silent.
 constexpr std::chrono::seconds kMostDelay{2};
+constexpr double kSlowest = 0.1, kFastest = 10;    // updates per second
+constexpr double kNarrowest = 40, kWidest = 1000;  // columns
 
 struct Options {
   bool once = false;
@@ -64,12 +67,12 @@ int show_once(DocumentSource& source, const Options& options) {
   while (source.read()) {
     if ((line = source.newest())) break;
   }
-  if (!line) return score::kExitError;  // the command said why
+  if (!line) return score::kExitError;  // the command has printed the reason
   const auto model = parse_document(*line);
   if (!model) return complain(plain_text(model.error()));
   const std::size_t lines = 12 + model->rows.size() + model->jobs.size() + model->nodes.size();
   auto screen = render(*model, ViewState(), {.lines = lines, .columns = options.columns});
-  screen.pop_back();  // the keys
+  screen.pop_back();  // the line of keys
   while (!screen.empty() && screen.back().empty()) screen.pop_back();
   print_plain(screen);
   return 0;
@@ -94,7 +97,7 @@ class Live {
         options_(options),
         period_(1 / std::strtod(options.rate.c_str(), nullptr)) {}
 
-  // Until the user leaves or the source ends; why it ended, or nothing.
+  // Runs until the user quits or the source ends. Returns the reason of the end, or "".
   std::string run() {
     CursesScreen screen;
     while (!view_.done) {
@@ -157,15 +160,19 @@ class Live {
   std::string why_;
 };
 
+std::string range_of(double least, double most) {
+  return score::range_words(fmt::format("{:g}", least), fmt::format("{:g}", most));
+}
+
 std::string check_number(const std::string& text, double least, double most) {
   char* end = nullptr;
   const double value = std::strtod(text.c_str(), &end);
   if (!text.empty() && *end == '\0' && value >= least && value <= most) return "";
-  return fmt::format("'{}' is not a number from {:g} to {:g}", score::escape_terminal(text, 80),
-                     least, most);
+  return fmt::format("'{}' is not a number {}", score::escape_terminal(text, 80),
+                     range_of(least, most));
 }
 
-// A value: the status to end with now.
+// Parses the command line. Returns the exit status if the program must end now.
 std::optional<int> parse(CLI::App& app, int argc, char** argv) {
   try {
     app.parse(argc, argv);
@@ -190,17 +197,19 @@ std::optional<int> parse(CLI::App& app, int argc, char** argv) {
 
 int run(int argc, char** argv) {
   Options options;
-  CLI::App app{"Shows the cluster live in the terminal"};
-  app.set_version_flag("--version", "scored " SCORE_VERSION);
+  CLI::App app{"Shows the cluster live in the terminal", "sctop"};
+  app.set_help_flag("-h,--help", "Print this help and exit");
+  app.set_version_flag("--version", "scored " SCORE_VERSION, "Print the version and exit");
   app.add_flag("--once", options.once, "Print one screen as text, then exit");
-  app.add_option("--rate", options.rate, "Updates per second, 0.1 to 10")
+  app.add_option("--rate", options.rate, "Updates per second; " + range_of(kSlowest, kFastest))
       ->type_name("N")
-      ->check([](const std::string& text) { return check_number(text, 0.1, 10); });
+      ->check([](const std::string& text) { return check_number(text, kSlowest, kFastest); });
   app.add_option("--server", options.server, "Socket or address of the head")->type_name("WHERE");
-  app.add_option("--input", options.input, "Show documents of a file (-: standard input) instead")
+  app.add_option("--input", options.input, "Show the documents in a file (-: standard input)")
       ->type_name("FILE");
-  app.add_option("--columns", options.columns, "Width of the output of --once")
-      ->check([](const std::string& text) { return check_number(text, 40, 1000); })
+  app.add_option("--columns", options.columns,
+                 "Width of the output of --once; " + range_of(kNarrowest, kWidest))
+      ->check([](const std::string& text) { return check_number(text, kNarrowest, kWidest); })
       ->type_name("N");
   if (const auto code = parse(app, argc, argv)) return *code;
   auto source = open_source(options);

@@ -14,7 +14,7 @@ namespace json = boost::json;
 
 constexpr std::size_t kMaxLine = 64UL << 20U;
 
-// A member that is missing or of another kind counts as absent.
+// A member that is missing or has a different type counts as absent.
 const json::value* member(const json::object& object, std::string_view name) {
   const auto* found = object.if_contains(name);
   return found == nullptr || found->is_null() ? nullptr : found;
@@ -81,7 +81,8 @@ RowView row_of(const json::object& object) {
   return row;
 }
 
-// As scq shows it: what a running job does, unless it simply runs.
+// Returns the state as scq shows it: the activity of a running job if it is idle or deadlocked,
+// otherwise its state.
 std::string shown_state(const json::object& job) {
   const auto activity = text(job, "activity");
   return activity == "idle" || activity == "deadlocked" ? activity : text(job, "state");
@@ -109,7 +110,7 @@ JobView job_of(const json::object& object) {
   return job;
 }
 
-// The rows of processes; their columns are named once.
+// ProcessTable reads the rows of processes; their columns are named once.
 class ProcessTable {
  public:
   explicit ProcessTable(const json::array& columns) : columns_(columns) {}

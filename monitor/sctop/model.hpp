@@ -1,6 +1,7 @@
 #pragma once
-// The data that sctop shows, read from one document of the stream (docs/reference/stream.md).
-// Missing fields keep their default: a head of another version must not end the view.
+// Model is the data that sctop shows, read from one document of the stream
+// (docs/reference/stream.md). Missing fields keep their default, because a head of a different
+// version must not end the view.
 
 #include "base/result.hpp"
 
@@ -27,12 +28,12 @@ struct RowView {
 struct JobView {
   std::int64_t job = 0;
   std::string user, name, reason;
-  std::string state;  // "running", "idle", ...: as scq shows it
+  std::string state;  // "running", "idle", ... as scq shows it
   std::int64_t nodes = 0, tasks = 0;
   std::optional<std::int64_t> slot;
   double share = 0, scheduled_s = 0, elapsed_s = 0, filled_s = 0;
   bool is_final = false;
-  std::vector<std::string> waits;  // what its ranks wait for, a line each
+  std::vector<std::string> waits;  // what its ranks wait for, one line each
 };
 
 struct ProcessView {
@@ -45,12 +46,12 @@ struct Percentiles {
   double p50_s = 0, p95_s = 0, max_s = 0;
 };
 
-// Of all servers of jobs' striped volumes.
+// ScratchView is the sum of all servers of jobs' striped volumes.
 struct ScratchView {
   std::int64_t servers = 0, down = 0;
   double used = 0, reserved = 0;  // bytes
   double read = 0, written = 0;   // bytes per second
-  std::int64_t queue = 0;         // requests that wait
+  std::int64_t queue = 0;         // waiting requests
 };
 
 struct Model {
@@ -68,7 +69,7 @@ struct Model {
   ScratchView scratch;
 };
 
-// One line of the stream. Errors: Malformed (no JSON, or not an object), TooLarge.
+// Parses one line of the stream. Errors: Malformed (no JSON, or not an object), TooLarge.
 Result<Model> parse_document(std::string_view line);
 
 }  // namespace score::sctop

@@ -50,7 +50,7 @@ TEST(Sctop, ShowsMatrixLoadsAndJobs) {
   }
 }
 
-TEST(Sctop, SumsUpTheServersOfVolumes) {
+TEST(Sctop, SumsUpVolumeServers) {
   const auto read = parse_document(R"({"nodes": [
     {"name": "a", "state": "up", "scratch": {"capacity_bytes": 4096, "reserved_bytes": 2048,
      "volumes": [{"job": 7, "used_bytes": 1024, "written_bytes_per_s": 3072, "read_bytes_per_s": 0,
@@ -64,7 +64,7 @@ TEST(Sctop, SumsUpTheServersOfVolumes) {
   EXPECT_NE(text.find("1 servers down"), text.npos) << text;
 }
 
-TEST(Sctop, ShowsWhetherARunningJobIsIdleOrDeadlocked) {
+TEST(Sctop, ShowsIdleAndDeadlockedJobs) {
   for (const std::string activity : {"busy", "idle", "deadlocked"}) {
     const auto read = parse_document(fmt::format(
         R"({{"jobs": [{{"job": 7, "state": "running", "activity": "{}"}}]}})", activity));
@@ -76,7 +76,7 @@ TEST(Sctop, ShowsWhetherARunningJobIsIdleOrDeadlocked) {
   }
 }
 
-TEST(Sctop, ShowsWhatTheRanksOfTheChosenJobWaitFor) {
+TEST(Sctop, ShowsWaitsOfTheSelectedJob) {
   Model read = model();
   read.jobs[1].waits = {"rank 0 in MPI_Recv from rank 1, tag 7", "rank 1 in MPI_Barrier"};
   const ScreenSize size{.lines = 24, .columns = 120};
@@ -92,7 +92,7 @@ TEST(Sctop, ShowsWhatTheRanksOfTheChosenJobWaitFor) {
   }
 }
 
-TEST(Sctop, ShowsFilledTimeApart) {
+TEST(Sctop, ShowsFilledTimeSeparately) {
   const auto read = parse_document(
       R"({"nodes": [{"name": "n"}], "jobs": [{"job": 7, "filled_s": 65, "reasons": []}],
           "processes": {"columns": ["node", "job", "state", "user", "filled"],
@@ -108,7 +108,7 @@ TEST(Sctop, ShowsFilledTimeApart) {
   }
 }
 
-TEST(Sctop, ShowsAllJobsOfACellOrThatThereAreMore) {
+TEST(Sctop, ShowsAllJobsOfCellOrMark) {
   Model both = model();
   both.rows[0].cells[0] = {7, 8};
   EXPECT_NE(text_of(render(both, {}, {.lines = 24, .columns = 80})).find(" 7,8  "),
@@ -118,7 +118,7 @@ TEST(Sctop, ShowsAllJobsOfACellOrThatThereAreMore) {
             std::string::npos);
 }
 
-TEST(Sctop, ShowsAllFiguresOfItsFirstLineInEightyColumns) {
+TEST(Sctop, FirstLineFitsInEightyColumns) {
   ViewState paused;
   paused.paused = true;
   const auto text = text_of(render(model(), paused, {.lines = 24, .columns = 80}));
@@ -168,7 +168,7 @@ TEST(Sctop, KeysWorkAsInHtop) {
   EXPECT_TRUE(view.done);
 }
 
-TEST(Sctop, CancelsOnlyAfterYes) {
+TEST(Sctop, CancelsOnlyAfterConfirmation) {
   ViewState view;
   press(view, {Key::Down}, model());
   EXPECT_EQ(press(view, {Key::F9}, model()).cancel, 0);
@@ -178,7 +178,7 @@ TEST(Sctop, CancelsOnlyAfterYes) {
   EXPECT_EQ(press(view, {Key::Text, 'y'}, model()).cancel, 0);
 }
 
-TEST(Sctop, ChoiceStaysInTheList) {
+TEST(Sctop, SelectionStaysInTheList) {
   ViewState view;
   for (int i = 0; i < 5; ++i) press(view, {Key::Down}, model());
   EXPECT_EQ(view.chosen, 1U);
@@ -188,14 +188,14 @@ TEST(Sctop, ChoiceStaysInTheList) {
   EXPECT_EQ(view.chosen, 0U);
 }
 
-TEST(Sctop, RefusesWhatIsNoDocument) {
+TEST(Sctop, RejectsMalformedDocuments) {
   for (const char* text : {"", "{", "[]", "7", "\"x\"", "{\"a\":}", "nul"}) {
     EXPECT_FALSE(parse_document(text)) << text;
   }
   EXPECT_FALSE(parse_document(std::string(100'000, '[')));
 }
 
-TEST(Sctop, SurvivesDocumentsOfAnotherShape) {
+TEST(Sctop, SurvivesUnexpectedDocuments) {
   std::mt19937 random(1);
   const std::string_view pieces[] = {"null",  "7",  "-1", "1e300",
                                      "\"x\"", "[]", "{}", "[[9999999999]]"};

@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::size_t kMaxText = 64;
 constexpr std::size_t kMaxWait = 120;
-constexpr std::size_t kMostWaits = 8;  // lines of the chosen job
+constexpr std::size_t kMostWaits = 8;  // lines of the selected job
 constexpr std::size_t kMatrixLines = 6;
 constexpr std::size_t kNodeNameColumns = 10;
 constexpr std::size_t kWideColumns = 100;
@@ -47,7 +47,7 @@ std::string percentiles_text(const char* name, const std::optional<Percentiles>&
 
 void add_header(std::vector<Line>& out, const Model& model, const ViewState& view,
                 ScreenSize size) {
-  const bool is_narrow = size.columns < kWideColumns;  // then the figures matter more than names
+  const bool is_narrow = size.columns < kWideColumns;  // then figures matter more than names
   const auto lost =
       model.overhead ? fmt::format("{:.3f} %", *model.overhead * 100) : std::string("-");
   const auto turns = fmt::format("  {}{:.0f} ms  slots {}", is_narrow ? "" : "quantum ",
@@ -74,7 +74,8 @@ void add_header(std::vector<Line>& out, const Model& model, const ViewState& vie
        {scratch.down > 0 ? fmt::format("   {} servers down", scratch.down) : "", Style::Bad}});
 }
 
-// "7", or "7,8" where cores of the node run another job in the same slot; "7+" if that is too wide.
+// Returns "7", or "7,8" if cores of the node run a different job in the same slot; "7+" if that is
+// too wide.
 std::string numbers_of(const std::vector<std::int64_t>& jobs, std::size_t width) {
   std::string all;
   for (const auto job : jobs) all += (all.empty() ? "" : ",") + std::to_string(job);
@@ -108,7 +109,7 @@ void add_matrix(std::vector<Line>& out, const Model& model, ScreenSize size) {
   if (model.rows.empty()) out.push_back({{"  no slot is in use", Style::Faint}});
 }
 
-// "user|||sys///filled+++waiting for a processor...pm~~~" of `width` characters.
+// Returns "user|||sys///filled+++waiting for a processor...pm~~~" in `width` characters.
 std::vector<Span> bar(const ProcessView& process, std::size_t width) {
   const auto part = [&](double share) {
     return static_cast<std::size_t>(
@@ -171,7 +172,7 @@ std::size_t chosen_of(const std::vector<JobView>& jobs, const ViewState& view) {
   return jobs.empty() ? 0 : std::min(view.chosen, jobs.size() - 1);
 }
 
-// Of the list of jobs: below the chosen one stands what its ranks wait for.
+// Counts the lines of the list of jobs. The waits of the selected job's ranks stand below it.
 std::size_t lines_of_jobs(const std::vector<JobView>& jobs, const ViewState& view) {
   if (jobs.empty()) return 1;
   return 1 + jobs.size() + std::min(jobs[chosen_of(jobs, view)].waits.size(), kMostWaits);
@@ -237,7 +238,8 @@ std::size_t width_of(const std::string& text) {
       text, [](char c) { return (static_cast<unsigned char>(c) & 0xc0U) != 0x80U; }));
 }
 
-// Cuts a line to the screen's width. Only ASCII is cut inside; a span with more goes as a whole.
+// Cuts a line to the screen's width. Only ASCII text is cut inside; other text is kept or dropped
+// as a whole.
 void cut(Line& line, std::size_t columns) {
   std::size_t used = 0;
   for (auto& span : line) {
@@ -294,7 +296,7 @@ void move(ViewState& view, std::ptrdiff_t by, std::size_t count) {
   view.chosen = static_cast<std::size_t>(std::clamp<std::ptrdiff_t>(to, 0, last));
 }
 
-// A letter that stands for another key, as in htop.
+// Returns the key for a letter that stands for a different key, as in htop.
 Key key_of(const KeyPress& press) {
   if (press.key != Key::Text) return press.key;
   switch (press.text) {

@@ -1,10 +1,11 @@
 #pragma once
-// sctop's screen as lines of styled text, and what keys do to it. Pure: curses only puts it there.
+// Provides sctop's screen as lines of styled text, and the effect of keys on it. It is pure; curses
+// only displays the lines.
 //
-//   ┌ header, switch times
-//   │ gang matrix: one row per slot, one cell per node
-//   │ load bars: one line per node
-//   └ jobs, sorted and filtered; the function keys
+//  ┌ header, switch times
+//  │ gang matrix: one row per slot, one cell per node
+//  │ load bars: one line per node
+//  └ jobs, sorted and filtered; the function keys
 
 #include "monitor/sctop/model.hpp"
 
@@ -18,7 +19,7 @@ enum class Style { Plain, Faint, Strong, Reverse, Bad, Job };
 struct Span {
   std::string text;  // printable UTF-8, no control characters
   Style style = Style::Plain;
-  std::int64_t job = 0;  // Style::Job: whose colour
+  std::int64_t job = 0;  // Style::Job: the job whose colour is used
 
   friend bool operator==(const Span&, const Span&) = default;
 };
@@ -34,8 +35,8 @@ struct ViewState {
   bool types_filter = false;
   bool shows_help = false;
   bool paused = false;
-  std::string trouble;           // with the connection, for people; empty: none
-  std::int64_t silent_s = 0;     // for so long no document came; 0: as many as there should be
+  std::string trouble;           // problem with the connection, for people; empty: none
+  std::int64_t silent_s = 0;     // time without a document; 0: documents come as expected
   std::int64_t asks_cancel = 0;  // the job that is cancelled if the next key is y; 0: none
   std::size_t chosen = 0;        // line of the job list
   std::size_t first_node = 0;
@@ -47,13 +48,13 @@ struct ScreenSize {
   std::size_t columns = 80;
 };
 
-// As many lines as the screen has at most, each at most as wide.
+// Returns at most as many lines as the screen has, each at most as wide.
 std::vector<Line> render(const Model& model, const ViewState& view, ScreenSize size);
 
-// The jobs that the filter lets through, in order.
+// Returns the jobs that match the filter, in order.
 std::vector<JobView> listed_jobs(const Model& model, const ViewState& view);
 
-// Keys as in htop.
+// Key lists the keys, as in htop.
 enum class Key {
   Text,
   Up,
@@ -77,7 +78,7 @@ struct KeyPress {
   char text = 0;  // Key::Text
 };
 
-// The program's next action: cancel the chosen job, or none.
+// Command is the program's next action: cancel the selected job, or none.
 struct Command {
   std::int64_t cancel = 0;  // a job, or 0
 };

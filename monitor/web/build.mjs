@@ -13,7 +13,7 @@ await build({
   bundle: true,
   minify: true,
   format: 'esm',
-  splitting: true, // page.js for the first paint, rest.js for afterwards, what both need in chunk.js
+  splitting: true, // page.js for the first paint, rest.js afterwards, shared code in chunk.js
   chunkNames: '[name]',
   target: 'es2022',
   jsx: 'automatic',

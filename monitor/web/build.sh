@@ -1,6 +1,6 @@
 #!/bin/sh
-# build.sh SOURCE WORK OUT: builds the page of SOURCE in WORK, so that the source tree stays as it is,
-# and puts it into OUT. Without the packages: says so; an error only if SCORED_WEB=on.
+# build.sh SOURCE WORK OUT: builds the page of SOURCE in WORK, so that the source tree is unchanged,
+# and copies it to OUT. Without the packages it prints a message, and fails only if SCORED_WEB=on.
 set -eu
 source=$1 work=$2 out=$3
 mkdir -p "$work"

@@ -24,7 +24,7 @@ constexpr std::int64_t kStdinToAll = -1;
 constexpr std::int64_t kStdinToNone = -2;
 constexpr std::uint32_t kMaxTerminalSide = 0xffff;
 constexpr std::size_t kMaxNodeNames = limits::kMaxNodes;
-// A century is as good as no limit, and can be added to any time point.
+// A century is practically no limit, and it can be added to any time point.
 constexpr base::Duration kLongestLimit = std::chrono::hours(24 * 36'500);
 
 base::Duration limit_of(std::int64_t ns) {
@@ -44,7 +44,7 @@ bool is_word(std::string_view text) {
   return text.empty() || base::is_host_name(text);
 }
 
-// What only some jobs name: accounts, reservations, features, generic resources.
+// Checks the fields that only some jobs use: accounts, reservations, features, generic resources.
 void check_wishes(FieldCheck& check, const wire::ResourceRequest& message) {
   check.require("account", is_word(message.account()), "is no name");
   check.require("reservation", is_word(message.reservation()), "is no name");
@@ -60,7 +60,7 @@ void check_wishes(FieldCheck& check, const wire::ResourceRequest& message) {
   check_generic(check, message.generic());
 }
 
-// Adds what execve counts for them to `bytes`.
+// Adds the number of bytes that execve counts for the texts to `bytes`.
 void check_texts(FieldCheck& check, std::string_view field,
                  const google::protobuf::RepeatedPtrField<std::string>& texts, std::size_t& bytes) {
   for (const auto& text : texts) {
@@ -85,7 +85,8 @@ void check_environment(FieldCheck& check,
   }
 }
 
-// Their sizes count together: one exec never gets more, and the specification stays within a frame.
+// The sizes of all programs count together: one exec never gets more, and the specification stays
+// within a frame.
 void check_programs(FieldCheck& check, const wire::LaunchSpec& spec) {
   check.require("programs", spec.programs_size() > 0, "is empty");
   google::protobuf::RepeatedPtrField<std::string> words;

@@ -62,7 +62,7 @@ wire::LaunchSpec some_spec() {
   return spec;
 }
 
-TEST(ConvertRequest, SurvivesTheWire) {
+TEST(ConvertRequest, RoundTrips) {
   const auto request = some_request();
   const auto back = from_wire(to_wire(request));
   ASSERT_TRUE(back.has_value()) << back.error().message();
@@ -70,7 +70,7 @@ TEST(ConvertRequest, SurvivesTheWire) {
   EXPECT_EQ(*from_wire(to_wire(base::ResourceRequest())), base::ResourceRequest());
 }
 
-TEST(ConvertRequest, TakesZeroForTheDefault) {
+TEST(ConvertRequest, ZeroMeansTheDefault) {
   auto message = to_wire(some_request());
   message.set_cpus_per_task(0);
   message.set_weight(0);
@@ -85,7 +85,7 @@ struct BadRequest {
   std::function<void(wire::ResourceRequest&)> spoil;
 };
 
-TEST(ConvertRequest, NamesTheFieldThatIsWrong) {
+TEST(ConvertRequest, NamesTheInvalidField) {
   const BadRequest cases[] = {
       {"nodes", [](auto& m) { m.set_nodes(limits::kMaxNodes + 1); }},
       {"tasks", [](auto& m) { m.set_tasks(limits::kMaxTasksPerJob + 1); }},
@@ -127,13 +127,13 @@ TEST(ConvertRequest, NamesTheFieldThatIsWrong) {
   }
 }
 
-TEST(ConvertRequest, EscapesWhatItQuotes) {
+TEST(ConvertRequest, EscapesQuotedText) {
   auto message = to_wire(some_request());
   message.add_only_nodes("\x1b[2Jnode");
   EXPECT_EQ(from_wire(message).error().context().find('\x1b'), std::string::npos);
 }
 
-TEST(LaunchSpec, SurvivesTheWire) {
+TEST(LaunchSpec, RoundTrips) {
   const auto spec = some_spec();
   ASSERT_TRUE(check_launch_spec(spec).has_value()) << check_launch_spec(spec).error().message();
   const auto back = parse_launch_spec(spec.SerializeAsString());
@@ -146,7 +146,7 @@ struct BadSpec {
   std::function<void(wire::LaunchSpec&)> spoil;
 };
 
-TEST(LaunchSpec, NamesTheFieldThatIsWrong) {
+TEST(LaunchSpec, NamesTheInvalidField) {
   const std::string nul("a\0b", 3);
   const BadSpec cases[] = {
       {"programs", [](auto& s) { s.clear_programs(); }},
@@ -208,7 +208,7 @@ TEST(LaunchSpec, NamesTheFieldThatIsWrong) {
   }
 }
 
-TEST(LaunchSpec, FileNamesWithUnknownLettersAreRefused) {
+TEST(LaunchSpec, FileNamesWithUnknownLettersAreRejected) {
   const BadSpec cases[] = {
       {"stdin_path", [](auto& s) { s.set_stdin_path("in.%q"); }},
       {"stdout_path", [](auto& s) { s.set_stdout_path("out.%"); }},
@@ -224,7 +224,7 @@ TEST(LaunchSpec, FileNamesWithUnknownLettersAreRefused) {
   }
 }
 
-TEST(LaunchSpec, AScriptIsTextThatNamesItsInterpreter) {
+TEST(LaunchSpec, ScriptMustNameItsInterpreter) {
   auto spec = some_spec();
   while (spec.programs_size() > 1) spec.mutable_programs()->RemoveLast();
   spec.set_script("#!/bin/sh\necho\n");
@@ -236,7 +236,7 @@ TEST(LaunchSpec, AScriptIsTextThatNamesItsInterpreter) {
   }
 }
 
-TEST(ResourceRequest, AStepIsInsideAJobAndTakesNoCoresOfItsOwn) {
+TEST(ResourceRequest, StepRoundTripsWithItsJob) {
   base::ResourceRequest step;
   step.inside = base::JobId(7);
   step.step = 3;
@@ -252,13 +252,14 @@ TEST(ResourceRequest, AStepIsInsideAJobAndTakesNoCoresOfItsOwn) {
   EXPECT_FALSE(from_wire(overflowing).has_value());
 }
 
-TEST(LaunchSpec, RefusesBytesThatAreNone) {
+TEST(LaunchSpec, RejectsMalformedBytes) {
   EXPECT_FALSE(parse_launch_spec("\xff\xff\xff").has_value());
   const std::string bytes = some_spec().SerializeAsString();
   EXPECT_FALSE(parse_launch_spec(bytes.substr(0, 5)).has_value());
 }
 
-// Endlessly nested groups in an unknown field: the parser must stop before the stack overflows.
+// Endlessly nested groups in an unknown field must not overflow the stack: the parser stops before
+// that.
 TEST(Parse, RefusesDeepNesting) {
   wire::Failed message;
   EXPECT_FALSE(parse_into(message, std::string(100'000, '\x7b')));
@@ -266,13 +267,13 @@ TEST(Parse, RefusesDeepNesting) {
   EXPECT_TRUE(parse_into(message, std::string(20, '\x7b') + std::string(20, '\x7c')));
 }
 
-TEST(Parse, WantsTheMessageOfTheFrame) {
+TEST(Parse, RejectsFrameOfDifferentType) {
   const InFrame frame{FrameType::Submit, ""};
   EXPECT_TRUE(parse<wire::Submit>(frame).has_value());
   EXPECT_EQ(parse<wire::Attach>(frame).error().context(), "Submit where Attach is due");
 }
 
-TEST(ConvertExits, SurviveTheWireAndAreChecked) {
+TEST(ConvertExits, RoundTripAndAreChecked) {
   const std::vector<base::TaskExit> exits = {
       {base::Rank(0), 0, 0}, {base::Rank(1), 255, 0}, {base::Rank(2), 0, 9}};
   WireExits message;
@@ -293,7 +294,7 @@ TEST(ConvertExits, SurviveTheWireAndAreChecked) {
   EXPECT_FALSE(from_wire(many).has_value());
 }
 
-TEST(ConvertStates, RefuseNumbersBeyondTheLast) {
+TEST(ConvertStates, RejectUnknownNumbers) {
   EXPECT_EQ(*job_state_from_wire(10), base::JobState::LaunchFailed);
   EXPECT_FALSE(job_state_from_wire(12).has_value());
   EXPECT_EQ(*phase_from_wire(3), base::AttemptPhase::Exited);
@@ -322,7 +323,7 @@ TEST(ConvertError, KeepsCodeAndLine) {
   }
 }
 
-TEST(ConvertError, MakesWhatAPeerSaysSafeToPrint) {
+TEST(ConvertError, EscapesTextFromPeers) {
   wire::Error message;
   message.set_code(-5);
   message.set_text("\x1b[31m" + std::string(100'000, 'x'));

@@ -1,5 +1,6 @@
-// Both directions of the head's link to a node. Each message has a pair of functions, `fill` (value
-// to message) and `take` (message to value, checked); the variants are walked with them.
+// Implements both directions of the head's link to a node. Each message has a pair of functions:
+// `fill` (value to message) and `take` (message to value, checked). The variants are converted with
+// them.
 
 #include "base/limits.hpp"
 #include "proto/convert/convert.hpp"

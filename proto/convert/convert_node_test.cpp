@@ -1,4 +1,4 @@
-// Both directions of the head's link, with convert_timetable.cpp.
+// Tests both directions of the head's link, with convert_timetable.cpp.
 
 #include "base/limits.hpp"
 #include "proto/convert/convert.hpp"
@@ -70,7 +70,7 @@ base::NodeHello some_hello() {
   return hello;
 }
 
-// Out and in again; the payload of a second encoding must be the same, byte for byte.
+// Encodes and decodes the message. A second encoding must give the same payload, byte for byte.
 template <class Variant, class Decode>
 Variant round_trip(const Variant& message, Decode decode) {
   const OutFrame frame = encode(message);
@@ -92,7 +92,7 @@ Value to_head_and_back(const Value& value) {
   return std::get<Value>(round_trip(base::NodeToHead(value), decode_node_to_head));
 }
 
-TEST(HeadToNode, EveryMessageSurvivesTheWire) {
+TEST(HeadToNode, EveryMessageRoundTrips) {
   const auto prepare = to_node_and_back(base::PrepareTasks{some_placed(), "spec"});
   EXPECT_EQ(prepare.placed, some_placed());
   EXPECT_EQ(prepare.spec, "spec");
@@ -106,7 +106,7 @@ TEST(HeadToNode, EveryMessageSurvivesTheWire) {
   EXPECT_EQ(to_node_and_back(base::SetTimetable()).timetable, base::Timetable());
 }
 
-TEST(NodeToHead, EveryMessageSurvivesTheWire) {
+TEST(NodeToHead, EveryMessageRoundTrips) {
   const auto hello = to_head_and_back(some_hello());
   EXPECT_EQ(hello.info, some_hello().info);
   EXPECT_EQ(hello.attempts, some_hello().attempts);
@@ -136,7 +136,7 @@ TEST(NodeToHead, EveryMessageSurvivesTheWire) {
   EXPECT_EQ(to_head_and_back(base::ActivityChanged{kAttempt, activity}).activity, activity);
 }
 
-TEST(HeadToNode, KnowsItsFrames) {
+TEST(HeadToNode, RecognisesItsFrames) {
   EXPECT_TRUE(is_head_to_node(FrameType::StartTasks));
   EXPECT_FALSE(is_head_to_node(FrameType::Heartbeat));
   EXPECT_TRUE(is_node_to_head(FrameType::Exited));
@@ -145,12 +145,12 @@ TEST(HeadToNode, KnowsItsFrames) {
   EXPECT_TRUE(decode_head_to_node(FrameType{4711}, "").error().is(WireErrc::UnknownType));
 }
 
-TEST(NodeToHead, LongReasonsAreCutNotRefused) {
+TEST(NodeToHead, LongReasonsAreCut) {
   const auto exited = to_head_and_back(base::Exited{kAttempt, {}, std::string(100'000, 'r')});
   EXPECT_EQ(exited.reason.size(), limits::kMaxErrorTextBytes);
 }
 
-TEST(NodeToHead, EveryFieldAtItsLargestFitsTheFramesLimit) {
+TEST(NodeToHead, LargestFieldsFitIntoTheFrame) {
   const auto attempt = base::AttemptId(UINT64_MAX);
   const base::TaskExit exit{base::Rank(limits::kMaxTasksPerJob - 1), 255, 64};
   const std::vector<base::TaskExit> exits(limits::kMaxTasksPerNode, exit);
@@ -169,7 +169,7 @@ TEST(NodeToHead, EveryFieldAtItsLargestFitsTheFramesLimit) {
   }
 }
 
-TEST(HeadToNode, EveryFieldAtItsLargestFitsTheFramesLimit) {
+TEST(HeadToNode, LargestFieldsFitIntoTheFrame) {
   const auto attempt = base::AttemptId(UINT64_MAX);
   base::PlacedTasks placed = some_placed();
   placed.tasks_on_node.assign(limits::kMaxNodes, limits::kMaxTasksPerNode);
@@ -190,7 +190,7 @@ struct Bad {
   std::function<void(Message&)> spoil;
 };
 
-TEST(Timetable, NamesTheFieldThatIsWrong) {
+TEST(Timetable, NamesTheInvalidField) {
   const Bad<wire::SetTimetable> cases[] = {
       {"cycle_ns", [](auto& m) { m.set_cycle_ns(-1); }},
       {"slice_ns", [](auto& m) { m.set_slice_ns(-1); }},
@@ -231,7 +231,7 @@ TEST(Timetable, NamesTheFieldThatIsWrong) {
   }
 }
 
-TEST(NodeHello, NamesTheFieldThatIsWrong) {
+TEST(NodeHello, NamesTheInvalidField) {
   const Bad<wire::NodeHello> cases[] = {
       {"name", [](auto& m) { m.set_name(""); }},
       {"name", [](auto& m) { m.set_name("node\n01"); }},
@@ -260,7 +260,7 @@ TEST(NodeHello, NamesTheFieldThatIsWrong) {
   }
 }
 
-TEST(PlacedTasks, RefusesWhatCannotBe) {
+TEST(PlacedTasks, RejectsImpossibleValues) {
   const Bad<wire::PrepareTasks> cases[] = {
       {"attempt", [](auto& m) { m.set_attempt(0); }},
       {"node_index", [](auto& m) { m.set_node_index(3); }},
@@ -292,7 +292,7 @@ TEST(PlacedTasks, RefusesWhatCannotBe) {
   }
 }
 
-TEST(NodeToHead, TruncatedAtAnyByteIsRefusedOrAnotherValue) {
+TEST(NodeToHead, TruncationNeverCrashesTheDecoder) {
   const OutFrame frame = encode(base::NodeToHead(some_hello()));
   for (std::size_t size = 0; size < frame.payload.size(); ++size) {
     const auto hello = decode_node_to_head(frame.type, frame.payload.substr(0, size));

@@ -21,13 +21,13 @@ FoundAttempt some_found() {
   return found;
 }
 
-TEST(ConvertShepherd, ReportSurvivesTheWire) {
+TEST(ConvertShepherd, ReportRoundTrips) {
   const auto back = from_wire(to_wire(some_found()));
   ASSERT_TRUE(back.has_value()) << back.error().message();
   EXPECT_EQ(*back, some_found());
 }
 
-TEST(ConvertShepherd, PreparationCarriesAllButTheUser) {
+TEST(ConvertShepherd, PreparationOmitsOnlyTheUser) {
   auto expected = some_found().placed;
   const auto message = to_wire(expected, "spec");
   EXPECT_EQ(message.spec(), "spec");
@@ -35,7 +35,7 @@ TEST(ConvertShepherd, PreparationCarriesAllButTheUser) {
   EXPECT_EQ(*from_wire(message), expected);
 }
 
-TEST(ConvertShepherd, RefusesPidsThatCanBeNoTask) {
+TEST(ConvertShepherd, RejectsPidsThatCannotBeTasks) {
   for (std::int64_t pid : {std::int64_t{-1}, std::int64_t{0}, std::int64_t{1}, INT64_MAX}) {
     wire::ShepherdStarted message;
     message.add_pids(pid);
@@ -49,7 +49,7 @@ TEST(ConvertShepherd, RefusesPidsThatCanBeNoTask) {
   EXPECT_FALSE(from_wire(many).has_value());
 }
 
-TEST(ConvertShepherd, RefusesReportsThatCannotBe) {
+TEST(ConvertShepherd, RejectsImpossibleReports) {
   auto phase = to_wire(some_found());
   phase.set_phase(4);
   EXPECT_FALSE(from_wire(phase).has_value());

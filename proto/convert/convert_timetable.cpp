@@ -1,4 +1,4 @@
-// (tested by convert_node_test.cpp)
+// This file is tested by convert_node_test.cpp.
 
 #include "base/limits.hpp"
 #include "proto/convert/convert.hpp"
@@ -16,7 +16,7 @@ using base::Result;
 
 namespace {
 
-// More than a node can have; each is an entry of a few bytes within the frame's limit.
+// A node cannot have this many; each is an entry of a few bytes within the frame's limit.
 constexpr std::size_t kMaxAttempts = limits::kMaxActiveJobs;
 
 std::vector<AttemptId> take_attempts(const google::protobuf::RepeatedField<std::uint64_t>& ids) {

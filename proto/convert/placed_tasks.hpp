@@ -1,5 +1,5 @@
-// A node's share of a job, as three messages carry it (PrepareTasks, ShepherdPrepare,
-// ShepherdReport): the same fields, checked the same way.
+// Converts a node's share of a job. Three messages carry it (PrepareTasks, ShepherdPrepare,
+// ShepherdReport) with the same fields and the same checks.
 #pragma once
 
 #include "base/limits.hpp"
@@ -43,7 +43,7 @@ void check_generic_shares(FieldCheck& check, const Message& message) {
   }
 }
 
-// All but the user.
+// Converts and checks all fields but the user.
 template <class Message>
 base::Result<base::PlacedTasks> take_placed(std::string_view name, const Message& message) {
   namespace limits = base::limits;

@@ -1,6 +1,6 @@
 #pragma once
-// The words for people and of JSON output that stand for the enums of messages: one table per enum.
-// A value that this release does not know has the words of the enum's 0.
+// Provides the words for the enums of messages in texts and JSON output, with one table per enum. A
+// value that this release does not know has the word of the enum's 0.
 
 #include "proto/client.pb.h"
 
@@ -15,11 +15,11 @@ namespace score::proto {
 [[nodiscard]] std::string_view word_of(wire::JobStatus::Activity activity);  // "busy"
 [[nodiscard]] std::string_view word_of(wire::FileFact::Role role);           // "key"
 
-// "pm", "tls", or "tls: no answer". The reason is the node's own text, not escaped.
+// Returns "pm", "tls", or "tls: no answer". The reason is the node's own text, not escaped.
 [[nodiscard]] std::string control_words(const wire::NodeStatus& node);
 
-// "in charge", "current", "not connected, 7 transactions behind". The reason of a head that stands
-// by is that head's own text, not escaped.
+// Returns "in charge", "current", or "not connected, 7 transactions behind". The reason of a head
+// that stands by is that head's own text, not escaped.
 [[nodiscard]] std::string state_words(const wire::HeadState& head);
 
 }  // namespace score::proto

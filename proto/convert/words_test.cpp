@@ -13,7 +13,7 @@ TEST(Words, ValueOfNewerReleaseIsUnknown) {
   EXPECT_EQ(word_of(wire::Switching::PRIORITY_UNKNOWN), "");
 }
 
-TEST(Words, ControlNamesWhyItIsTls) {
+TEST(Words, ControlNamesReasonForTls) {
   wire::NodeStatus node;
   EXPECT_EQ(control_words(node), "tls");
   node.set_control_problem("no answer");
@@ -22,7 +22,7 @@ TEST(Words, ControlNamesWhyItIsTls) {
   EXPECT_EQ(control_words(node), "pm");
 }
 
-TEST(Words, StateOfHeadSaysWhatItLacks) {
+TEST(Words, StateOfHeadCountsMissingTransactions) {
   wire::HeadState head;
   EXPECT_EQ(state_words(head), "unknown") << "the head is older";
   head.set_state(wire::HeadState::BEHIND);

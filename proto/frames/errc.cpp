@@ -1,4 +1,4 @@
-// (tested by hello_test.cpp)
+// This file is tested by hello_test.cpp.
 
 #include "proto/frames/errc.hpp"
 

@@ -1,5 +1,5 @@
-// Checks the fields of a message in order and keeps the first fault, so that a conversion reads as
-// a list of conditions.
+// FieldCheck checks the fields of a message in order and keeps the first fault, so that a
+// conversion reads as a list of conditions.
 #pragma once
 
 #include "base/limits.hpp"
@@ -14,14 +14,14 @@
 
 namespace score::proto {
 
-// Reasons and similar texts are for people: they are cut at the limit, not refused.
+// Reasons and similar texts are for people, so they are cut at the limit instead of rejected.
 inline std::string cut_reason(const std::string& text) {
   return text.substr(0, base::limits::kMaxErrorTextBytes);
 }
 
 class FieldCheck {
  public:
-  // `message` must be a literal: it goes into the error's text.
+  // `message` must be a literal, because the text of the error contains it.
   explicit FieldCheck(std::string_view message) : message_(message) {}
 
   template <std::integral T, std::integral Low, std::integral High>
@@ -38,7 +38,7 @@ class FieldCheck {
     if (value == 0) fail(field, "is missing");
   }
 
-  // Text that becomes a C string somewhere.
+  // Checks text that becomes a C string later.
   void c_string(std::string_view field, std::string_view text, std::size_t limit) {
     at_most(field, text.size(), limit);
     if (text.find('\0') != std::string_view::npos) fail(field, "has a zero byte");
@@ -54,7 +54,7 @@ class FieldCheck {
     if (!holds) fail(field, otherwise);
   }
 
-  // A part's own failure.
+  // Takes over the failure of a part, if any.
   template <class T>
   void part(std::string_view field, const base::Result<T>& result) {
     if (!result) fail(field, result.error().context());
@@ -62,7 +62,7 @@ class FieldCheck {
 
   [[nodiscard]] bool ok() const { return !error_; }
 
-  // Only if !ok().
+  // Requires !ok().
   [[nodiscard]] const base::Error& error() const { return *error_; }
 
   [[nodiscard]] base::Result<void> result() const {

@@ -11,9 +11,9 @@ namespace score::proto {
 
 namespace {
 
-// A payload this small is reserved at once; a larger one earns its memory by arriving.
+// A payload of this size is reserved at once. A larger one gets memory only as it arrives.
 constexpr std::size_t kTrustedBytes = 4096;
-// What an idle reader may keep.
+// An idle reader may keep this much memory.
 constexpr std::size_t kIdleBytes = 512;
 
 }  // namespace
@@ -53,7 +53,7 @@ std::string encode_frame_bytes(FrameType type, std::string_view payload) {
 void FrameReader::feed(std::string_view bytes) {
   if (error_) return;
   if (header_ && pending_.size() == taken_) {
-    // The usual case inside a large frame: straight to the payload.
+    // Inside a large frame, as usual, the bytes go straight to the payload.
     std::size_t now = std::min(bytes.size(), header_->length - payload_.size());
     grow_payload(bytes.substr(0, now));
     bytes.remove_prefix(now);
@@ -86,7 +86,7 @@ base::Result<std::optional<InFrame>> FrameReader::next(Role sender) {
   }
   InFrame frame{FrameType{header_->type}, std::exchange(payload_, std::string())};
   header_.reset();
-  // The frame may be handled much later: meanwhile only what came after it takes memory.
+  // The frame may be handled much later, so only the bytes after it keep memory.
   if (taken_ > kIdleBytes && taken_ >= pending_.size() / 2) {
     pending_ = std::string(pending_, taken_);
     taken_ = 0;

@@ -1,13 +1,13 @@
-// Bytes in, frames out: the incremental parser of the frame stream. Pure; the connections, the
-// shepherd's poll loop and the fuzzers use it alike.
+// FrameReader is the incremental parser of the frame stream: bytes in, frames out. It is pure. The
+// connections, the shepherd's poll loop and the fuzzers use it.
 //
-//   reader.feed(bytes);
-//   for (;;) {
-//     auto frame = reader.next(Role::NodeDaemon);
-//     if (!frame) return frame.error();   // log once, count, close
-//     if (!*frame) break;                 // needs more bytes
-//     handle(std::move(**frame));
-//   }
+//    reader.feed(bytes);
+//    for (;;) {
+//      auto frame = reader.next(Role::NodeDaemon);
+//      if (!frame) return frame.error();   // log once, count, close
+//      if (!*frame) break;                 // needs more bytes
+//      handle(std::move(**frame));
+//    }
 #pragma once
 
 #include "base/result.hpp"
@@ -21,7 +21,7 @@
 
 namespace score::proto {
 
-// A received frame. `payload` belongs to the caller.
+// InFrame is a received frame. The caller owns `payload`.
 struct InFrame {
   FrameType type{};
   std::string payload;
@@ -31,33 +31,36 @@ struct InFrame {
 // TooLong; the text names the frame.
 base::Result<const FrameRule*> check_header(const FrameHeader& header, Role sender);
 
-// Header and payload as one block. A payload beyond the type's limit is encoded all the same: the
-// connections refuse to send it, and a reader refuses to take it.
+// Encodes header and payload as one block. A payload beyond the type's limit is encoded too: the
+// connections do not send it, and a reader rejects it.
 std::string encode_frame_bytes(FrameType type, std::string_view payload);
 void append_frame(std::string& out, FrameType type, std::string_view payload);
 
-// Memory held is proportional to the received bytes, never to a length that a peer claims: a
-// header is checked before anything is kept for its payload, and the payload grows as it arrives.
+// The memory in use is proportional to the received bytes, never to a length that a peer claims. A
+// header is checked before any memory is reserved for its payload, and the payload grows as it
+// arrives.
 class FrameReader {
  public:
-  // Takes more of the stream. Call next() until it wants more before feeding again, else what is
-  // fed piles up. Ignored after an error.
+  // Adds bytes of the stream. Call next() until it needs more before feeding again, otherwise the
+  // bytes accumulate. It does nothing after an error.
   void feed(std::string_view bytes);
 
-  // The next complete frame, or nothing yet. `sender` is the current role of the peer: a
-  // connection's first frame is read as Anonymous, the later ones with what the hello proved.
-  // An error is final: every later call gives it again.
+  // Returns the next complete frame, or nothing yet. `sender` is the current role of the peer: the
+  // first frame of a connection is read as Anonymous, later ones with the role that the hello
+  // proved. An error is final: every later call returns it again.
   base::Result<std::optional<InFrame>> next(Role sender);
 
-  // True between frames: a stream may end here and nowhere else.
+  // Returns true between frames. A stream may end only there.
   [[nodiscard]] bool is_between_frames() const { return !header_ && pending_.size() == taken_; }
 
-  // Bytes of payload that the current frame still needs; 0: no header so far.
+  // Returns how many bytes of payload the current frame still needs; it is 0 before the header is
+  // complete.
   [[nodiscard]] std::size_t missing_payload() const {
     return header_ ? header_->length - payload_.size() : 0;
   }
 
-  // Bytes the current frame still needs (a header's at least); for sizing the next read.
+  // Returns the bytes that the current frame still needs (at least those of a header), for sizing
+  // the next read.
   [[nodiscard]] std::size_t wanted_bytes() const;
 
  private:
@@ -65,9 +68,9 @@ class FrameReader {
   void grow_payload(std::string_view bytes);
   void drop_taken();
 
-  std::string pending_;  // not looked at yet, from taken_ on
+  std::string pending_;  // not parsed yet, from taken_ on
   std::size_t taken_ = 0;
-  std::optional<FrameHeader> header_;  // of the frame whose payload is being gathered
+  std::optional<FrameHeader> header_;  // of the frame whose payload is arriving
   std::string payload_;
   std::optional<base::Error> error_;
 };

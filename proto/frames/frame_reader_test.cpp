@@ -1,4 +1,4 @@
-// FrameReader, with the header's encoding (wire.cpp).
+// Tests FrameReader, with the encoding of the header (wire.cpp).
 
 #include "proto/frames/frame_reader.hpp"
 
@@ -20,21 +20,21 @@ std::string header_bytes(FrameHeader header) {
   return bytes;
 }
 
-// The reader's answers to a whole stream.
+// Returns the reader's result for a whole stream.
 Result<std::optional<InFrame>> read_one(std::string_view bytes, Role sender = Role::Node) {
   FrameReader reader;
   reader.feed(bytes);
   return reader.next(sender);
 }
 
-TEST(FrameHeader, LiesOnTheWireAsTheDocumentSays) {
+TEST(FrameHeader, EncodingIsAsDocumented) {
   FrameHeader header;
   header.type = 0x0201;
   header.length = 0x06050403;
   EXPECT_EQ(header_bytes(header), std::string("SCRD\x01\x00\x01\x02\x03\x04\x05\x06\0\0\0\0", 16));
 }
 
-TEST(FrameReader, GivesFramesHoweverTheBytesCome) {
+TEST(FrameReader, ReturnsFramesForAnyChunkSize) {
   std::string stream;
   for (std::size_t i = 0; i < 20; ++i) {
     append_frame(stream, FrameType::TaskOutput, std::string(i * 37, 'a'));
@@ -57,13 +57,13 @@ TEST(FrameReader, GivesFramesHoweverTheBytesCome) {
   }
 }
 
-TEST(FrameReader, TakesAFrameWithoutPayload) {
+TEST(FrameReader, AcceptsAFrameWithoutPayload) {
   auto frame = read_one(encode_frame_bytes(FrameType::ShepherdReady, ""), Role::Shepherd);
   ASSERT_TRUE(frame.has_value() && frame->has_value());
   EXPECT_TRUE((*frame)->payload.empty());
 }
 
-TEST(FrameReader, KnowsHowMuchItWants) {
+TEST(FrameReader, ReportsHowManyBytesItNeeds) {
   FrameReader reader;
   EXPECT_EQ(reader.wanted_bytes(), 16U);
   const std::string bytes = encode_frame_bytes(FrameType::TaskOutput, std::string(100, 'x'));
@@ -75,7 +75,7 @@ TEST(FrameReader, KnowsHowMuchItWants) {
   EXPECT_EQ(reader.wanted_bytes(), 70U);
 }
 
-TEST(FrameReader, AsksForEachFrameWhoSends) {
+TEST(FrameReader, ChecksTheSenderOfEachFrame) {
   FrameReader reader;
   reader.feed(encode_frame_bytes(FrameType::ClientHello, "") +
               encode_frame_bytes(FrameType::ListJobs, ""));
@@ -85,7 +85,7 @@ TEST(FrameReader, AsksForEachFrameWhoSends) {
   EXPECT_EQ((*frame)->type, FrameType::ListJobs);
 }
 
-TEST(FrameReader, RefusesWhatIsNoHeader) {
+TEST(FrameReader, RejectsInvalidHeaders) {
   FrameHeader header;
   header.type = static_cast<std::uint16_t>(FrameType::Heartbeat);
   EXPECT_TRUE(read_one(header_bytes(header)).has_value());
@@ -108,7 +108,7 @@ TEST(FrameReader, RefusesWhatIsNoHeader) {
   EXPECT_TRUE(read_one(header_bytes(header), Role::OtherUser).error().is(WireErrc::NotAllowed));
 }
 
-TEST(FrameReader, RefusesEachTypeOneByteAboveItsLimitBeforeThePayloadComes) {
+TEST(FrameReader, RejectsOversizeFrameBeforeItsPayload) {
   for (const FrameRule& rule : kFrameRules) {
     for (std::size_t i = 0; i < kRoleCount; ++i) {
       const Role role{static_cast<std::uint8_t>(i)};
@@ -126,7 +126,7 @@ TEST(FrameReader, RefusesEachTypeOneByteAboveItsLimitBeforeThePayloadComes) {
   }
 }
 
-TEST(FrameReader, AnErrorIsFinal) {
+TEST(FrameReader, ErrorIsFinal) {
   FrameReader reader;
   reader.feed("GET / HTTP/1.1\r\n\r\n");
   EXPECT_TRUE(reader.next(Role::Node).error().is(WireErrc::BadMagic));
@@ -146,7 +146,7 @@ TEST(FrameReader, TruncatedStreamsGiveNoFrame) {
   }
 }
 
-TEST(FrameReader, EveryFlippedHeaderBitIsRefusedOrIsAnotherValidHeader) {
+TEST(FrameReader, FlippedHeaderBitIsRejectedOrStillValid) {
   const std::string bytes = encode_frame_bytes(FrameType::Prepared, "\x08\x01");
   for (std::size_t bit = 0; bit < kHeaderBytes * 8; ++bit) {
     std::string flipped = bytes;
@@ -161,7 +161,7 @@ TEST(FrameReader, EveryFlippedHeaderBitIsRefusedOrIsAnotherValidHeader) {
   }
 }
 
-TEST(FrameReader, RandomBytesAreRefusedAtTheFirstHeader) {
+TEST(FrameReader, RandomBytesAreRejectedAtTheFirstHeader) {
   std::mt19937 random(11);
   for (int round = 0; round < 1000; ++round) {
     std::string bytes(64, '\0');
@@ -170,7 +170,7 @@ TEST(FrameReader, RandomBytesAreRefusedAtTheFirstHeader) {
   }
 }
 
-TEST(Encode, LeavesTheLimitToTheReader) {
+TEST(Encode, DoesNotCheckTheLimit) {
   auto frame = read_one(encode_frame_bytes(FrameType::Prepared, std::string(65, 'x')));
   ASSERT_FALSE(frame.has_value());
   EXPECT_TRUE(frame.error().is(WireErrc::TooLong));

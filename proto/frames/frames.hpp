@@ -1,6 +1,6 @@
-// The frame table: number, permitted senders and size of each frame. Everything here is generated
-// from the (frame) options of the .proto files; proto/permissions.md is the same table for the
-// reader, and a test holds the two together.
+// This is the frame table: number, permitted senders and size of each frame. All of it is generated
+// from the (frame) options of the .proto files. proto/permissions.md is the same table for readers,
+// and a test keeps the two equal.
 #pragma once
 
 #include <array>
@@ -29,22 +29,22 @@ namespace score::proto {
 inline constexpr std::size_t kRoleCount = kRoleNames.size();
 static_assert(kRoleCount <= 32, "a role is a bit of FrameRule::allowed_roles");
 
-// The frame that carries a generated message; only messages that open a frame have one.
+// Returns the frame type of a generated message. Only messages that open a frame have one.
 template <class Message>
 constexpr FrameType frame_type() {
   return FrameTypeOf<Message>::value;
 }
 
-// nullptr: no such frame. Any 16-bit value may be asked about.
+// Returns nullptr if there is no such frame. The function accepts any 16-bit value.
 const FrameRule* find_rule(FrameType type);
 
-// Exactly what the table says. The dispatch point asks this with the role the sender has towards
-// the job or attempt in question (Owner, WrongNode), before any handler runs.
+// Returns exactly what the table says. The dispatcher calls it before any handler runs, with the
+// sender's role towards the job or attempt in question (Owner, WrongNode).
 bool may_send(Role role, FrameType type);
 
-// Whether a peer with this proven role may send this frame at all. Asked while reading: the job
-// that the frame is about is known only after reading it, so an OtherUser may open what an Owner
-// may send. Handlers must not rely on it.
+// Returns true if a peer with this proven role may send this frame at all. It is called while
+// reading, when the job of the frame is not yet known; so an OtherUser may open every frame that an
+// Owner may send. Handlers must not rely on it.
 bool may_open(Role role, FrameType type);
 
 std::string_view name_of(FrameType type);  // "Submit"; "unknown" if there is none

@@ -41,14 +41,14 @@ std::string permission_table() {
   return text;
 }
 
-TEST(Permissions, EveryRequestAndRoleIsAsThePageSays) {
+TEST(Permissions, TableMatchesItsDocument) {
   std::ifstream file(kPermissionsFile);
   const std::string page{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
   const std::string table = permission_table();
   EXPECT_TRUE(page == table) << kPermissionsFile << " must be:\n" << table;
 }
 
-TEST(Permissions, NobodyUnprovenMaySendMoreThanAHello) {
+TEST(Permissions, UnprovenPeerMaySendOnlyAHello) {
   for (const FrameRule& rule : kFrameRules) {
     EXPECT_EQ(may_open(Role::Anonymous, rule.type), rule.type == FrameType::ClientHello)
         << rule.name;
@@ -66,7 +66,7 @@ TEST(Permissions, OnlyRootAndOperatorsControlTheCluster) {
   }
 }
 
-TEST(Permissions, AUserMayOpenWhatTheOwnerOfAJobMaySend) {
+TEST(Permissions, UserMayOpenFramesOfAJobOwner) {
   EXPECT_FALSE(may_send(Role::OtherUser, FrameType::CancelJob));
   EXPECT_TRUE(may_open(Role::OtherUser, FrameType::CancelJob));
   EXPECT_TRUE(may_send(Role::Owner, FrameType::CancelJob));
@@ -81,7 +81,7 @@ TEST(Frames, AreFoundByNumberAndByMessage) {
   EXPECT_EQ(name_of(Role::OtherUser), "OTHER_USER");
 }
 
-TEST(Frames, LargestSubmissionFitsIntoEachThatCarriesIt) {
+TEST(Frames, LargestSubmissionFitsIntoItsFrames) {
   constexpr std::size_t kMost =
       base::limits::kMaxExecBytes + base::limits::kMaxScriptBytes + base::limits::kMiB / 2;
   for (FrameType type :
@@ -91,7 +91,7 @@ TEST(Frames, LargestSubmissionFitsIntoEachThatCarriesIt) {
   }
 }
 
-TEST(Frames, AnyNumberMayBeAskedAbout) {
+TEST(Frames, LookupAcceptsAnyNumber) {
   std::size_t known = 0;
   for (unsigned number = 0; number <= 0xffff; ++number) {
     const FrameType type{static_cast<std::uint16_t>(number)};

@@ -1,4 +1,4 @@
-// Which version of the messages two programs speak: the highest that both do.
+// Two programs choose the version of their messages: the highest that both speak.
 #pragma once
 
 #include "base/result.hpp"
@@ -13,15 +13,16 @@ struct VersionRange {
   std::uint32_t highest = 0;
 };
 
-// Of the messages that this program understands; the hellos carry it. Alone in its file, so that
-// the tests link programs that speak others.
+// Returns the versions of the messages that this program understands; the hellos carry it. It is in
+// a separate file, so that tests can link programs that speak different versions.
 VersionRange spoken_versions();
 
-// Error: BadVersion, "client speaks versions 3..4, this program 1..1". `who` names the other side.
+// Returns the chosen version. `who` names the other side. Errors: BadVersion, "client speaks
+// versions 3..4, this program 1..1".
 base::Result<std::uint32_t> choose_version(VersionRange theirs, std::string_view who,
                                            VersionRange ours = spoken_versions());
 
-// The side that proposed versions checks the chosen one. Error: BadVersion.
+// Checks the chosen version on the side that proposed versions. Errors: BadVersion.
 base::Result<void> check_chosen(std::uint32_t chosen, std::string_view who,
                                 VersionRange ours = spoken_versions());
 

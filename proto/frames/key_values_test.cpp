@@ -18,7 +18,7 @@ std::string batch_of(std::initializer_list<KeyValue> entries) {
   return batch;
 }
 
-TEST(KeyValues, ComeBackInOrderWithAnyBytes) {
+TEST(KeyValues, RoundTripInOrderWithAnyBytes) {
   const std::string binary("a\0b=c\n", 6);
   const std::string batch = batch_of({{"P0-businesscard", "port#1"}, {"k", ""}, {"bin", binary}});
   const auto entries = parse_key_values(batch);
@@ -27,7 +27,7 @@ TEST(KeyValues, ComeBackInOrderWithAnyBytes) {
             (std::vector<KeyValue>{{"P0-businesscard", "port#1"}, {"k", ""}, {"bin", binary}}));
 }
 
-TEST(KeyValues, BatchesLaidEndToEndAreABatch) {
+TEST(KeyValues, ConcatenatedBatchesAreABatch) {
   std::string all = batch_of({{"a", "1"}});
   ASSERT_TRUE(append_batch(all, batch_of({{"b", "2"}, {"c", "3"}}), 100).has_value());
   ASSERT_TRUE(append_batch(all, "", all.size()).has_value());
@@ -35,7 +35,7 @@ TEST(KeyValues, BatchesLaidEndToEndAreABatch) {
   EXPECT_TRUE(parse_key_values("")->empty());
 }
 
-TEST(KeyValues, TakeTheLargestAndRefuseOneByteMore) {
+TEST(KeyValues, AcceptTheLargestAndRejectOneMore) {
   const std::string key(limits::kMaxPmiKeyBytes, 'k');
   const std::string value(kMaxValueBytes, 'v');
   std::string batch = batch_of({{key, value}});
@@ -48,7 +48,7 @@ TEST(KeyValues, TakeTheLargestAndRefuseOneByteMore) {
   EXPECT_EQ(batch, before);
 }
 
-TEST(KeyValues, TruncatedAtAnyByteAreRefused) {
+TEST(KeyValues, TruncationIsRejected) {
   const std::string batch = batch_of({{"key", "value"}});
   for (std::size_t size = 1; size < batch.size(); ++size) {
     const auto entries = parse_key_values(std::string_view(batch).substr(0, size));
@@ -57,7 +57,7 @@ TEST(KeyValues, TruncatedAtAnyByteAreRefused) {
   }
 }
 
-TEST(KeyValues, HostileLengthsAreRefused) {
+TEST(KeyValues, HostileLengthsAreRejected) {
   using namespace std::string_view_literals;
   EXPECT_FALSE(parse_key_values("\xff\xff\xff\xff"sv).has_value());
   EXPECT_FALSE(parse_key_values("\x00\x00\x01\x00v"sv).has_value());

@@ -1,4 +1,4 @@
-// (tested by convert_job_test.cpp)
+// This file is tested by convert_job_test.cpp.
 
 #include "proto/frames/parse.hpp"
 

@@ -1,4 +1,4 @@
-// Bytes to message, within limits; the fields are checked afterwards (convert.hpp).
+// Parses bytes into a message, within limits. The fields are checked afterwards (convert.hpp).
 #pragma once
 
 #include "base/result.hpp"
@@ -13,7 +13,8 @@ class MessageLite;
 
 namespace score::proto {
 
-// Fills `message`. Nesting is limited to limits::kMaxMessageDepth. False: not such a message.
+// Fills `message`. Nesting is limited to limits::kMaxMessageDepth. Returns false if the bytes are
+// not such a message.
 bool parse_into(google::protobuf::MessageLite& message, std::string_view bytes);
 
 template <class Message>
@@ -23,7 +24,8 @@ base::Result<Message> parse(std::string_view bytes, std::string_view name) {
   return message;
 }
 
-// The message a frame carries. Errors: BadMessage; also if the frame is of another type.
+// Returns the message that a frame carries. Errors: BadMessage, including for a frame of a
+// different type.
 template <class Message>
 base::Result<Message> parse(const InFrame& frame) {
   constexpr FrameType kType = frame_type<Message>();

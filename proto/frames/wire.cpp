@@ -1,4 +1,4 @@
-// (tested by frame_reader_test.cpp)
+// This file is tested by frame_reader_test.cpp.
 
 #include "proto/frames/wire.hpp"
 

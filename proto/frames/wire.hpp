@@ -1,5 +1,5 @@
-// The frame header, the same for every protocol of the project (docs/reference/wire.md). All
-// numbers are little-endian. A frame is the header and `length` bytes of one protobuf message,
+// Defines the frame header, the same for every protocol of the project (docs/reference/wire.md).
+// All numbers are little-endian. A frame is the header and `length` bytes of one protobuf message,
 // whose type is in the header.
 #pragma once
 
@@ -30,7 +30,8 @@ inline constexpr std::size_t kHeaderBytes = 16;
 static_assert(sizeof(FrameHeader) == kHeaderBytes, "the header is read and written as one block");
 
 void encode_header(const FrameHeader& header, std::span<std::byte, kHeaderBytes> out);
-// Errors: BadMagic, BadVersion, BadFrame (reserved not 0). Knows nothing of types.
+// Decodes a header without checking the type. Errors: BadMagic, BadVersion, BadFrame (reserved is
+// not 0).
 base::Result<FrameHeader> decode_header(std::span<const std::byte, kHeaderBytes> in);
 
 }  // namespace score::proto

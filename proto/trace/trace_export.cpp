@@ -1,6 +1,6 @@
 // A job's bar begins when the network is switched and ends when the switcher begins to stop the
-// job, so bars of jobs that follow each other never overlap. The records are those of the node,
-// moved to cluster time by the node's own offset.
+// job. So the bars of consecutive jobs never overlap. The records are those of the node, converted
+// to cluster time by the node's own offset.
 #include "proto/trace/trace_export.hpp"
 
 #include "base/model/model.hpp"
@@ -61,7 +61,7 @@ class Bars {
     seen_.try_emplace(attempt, true);
   }
 
-  // From `at` on these are open, and no others.
+  // From `at` on exactly these attempts are open.
   template <class Attempts>
   void set(const Attempts& attempts, std::int64_t at, std::uint64_t epoch) {
     for (auto one = open_.begin(); one != open_.end();) {
@@ -177,7 +177,7 @@ void add_node(perfetto::Trace& out, std::uint64_t number, const wire::NodeTrace&
   }
 }
 
-// Without it an empty record would look like a file that was not written.
+// Without this mark an empty record would look like a file that was not written.
 void add_emptiness(perfetto::Trace& out) {
   auto& track = *add_packet(out).mutable_track_descriptor();
   track.set_uuid(kEmptyTrack);

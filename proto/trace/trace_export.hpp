@@ -1,6 +1,6 @@
-// The record of switches for programs that draw it: Perfetto's TrackEvent format (ui.perfetto.dev)
-// and the JSON of chrome://tracing. Times are cluster time, in ns; a node is a process of the
-// drawing, with a track for its switches and one for each job.
+// Exports the record of switches for viewers: Perfetto's TrackEvent format (ui.perfetto.dev) and
+// the JSON of chrome://tracing. Times are cluster time, in ns. Each node is a process of the trace,
+// with one track for its switches and one per job.
 #pragma once
 
 #include "proto/client.pb.h"
@@ -11,7 +11,7 @@
 
 namespace score::proto {
 
-// One bar of the drawing.
+// A TraceBar is one bar of the trace.
 struct TraceBar {
   std::string name;         // "job 7", "job 7 fills", or a phase: "freeze"
   std::uint64_t track = 0;  // job, or 0: switches
@@ -21,14 +21,14 @@ struct TraceBar {
   const char* category = "job";  // "job", "fill" (at idle priority), "switch"
 };
 
-// Of one node, by begin. A job that was running already when the record starts begins with it; one
-// that runs on ends with it.
+// Returns the bars of one node, ordered by begin. The bar of a job that runs when the record starts
+// begins with the record; the bar of a job that runs on ends with it.
 std::vector<TraceBar> trace_bars(const wire::NodeTrace& node);
 
-// A serialised perfetto.protos.Trace. Like the other one, it has one mark that says so if no node
-// has recorded a switch.
+// Returns a serialised perfetto.protos.Trace. If no node has recorded a switch, both formats have a
+// mark that says so.
 std::string trace_perfetto(const wire::Trace& trace);
-// {"traceEvents": [...]}
+// Returns the JSON text {"traceEvents": [...]}.
 std::string trace_chrome(const wire::Trace& trace);
 
 }  // namespace score::proto

@@ -1,4 +1,4 @@
-// Writes a record both ways and reads it back.
+// Writes a record in both formats and reads it back.
 #include "proto/trace/trace_export.hpp"
 
 #include "proto/perfetto.pb.h"
@@ -27,7 +27,8 @@ void add_switch(wire::NodeTrace& node, std::int64_t due, std::uint64_t left,
   if (entered != 0) record.add_entered(entered);
 }
 
-// Jobs 1 and 2 take turns of 1 ms on two nodes whose clocks differ by a second.
+// Makes a trace in which jobs 1 and 2 take turns of 1 ms on two nodes whose clocks differ by a
+// second.
 wire::Trace alternation() {
   wire::Trace trace;
   for (std::int64_t n = 0; n < 2; ++n) {
@@ -42,7 +43,7 @@ wire::Trace alternation() {
   return trace;
 }
 
-TEST(TraceExport, BarsOfDifferentJobsTouchAndDoNotOverlap) {
+TEST(TraceExport, BarsOfJobsTouchWithoutOverlap) {
   std::int64_t end = 0;
   int jobs = 0;
   for (const TraceBar& bar : trace_bars(alternation().nodes(0))) {
@@ -65,7 +66,7 @@ TEST(TraceExport, NodesAreDrawnInClusterTime) {
   }
 }
 
-TEST(TraceExport, AJobThatFillsHasABarOfItsOwnUntilItsTurn) {
+TEST(TraceExport, FillingJobHasASeparateBar) {
   wire::NodeTrace node;
   const std::int64_t apart = 1'000'000;
   for (std::int64_t i = 0; i < 4; ++i) {
@@ -91,7 +92,7 @@ TEST(TraceExport, ShowsThePhasesOfASwitch) {
                          {"late", 20'000}, {"freeze", 15'000}, {"thaw", 25'000}}));
 }
 
-TEST(TraceExport, PerfettoReadsBackWhatWasWritten) {
+TEST(TraceExport, PerfettoTraceIsReadBack) {
   perfetto::Trace read;
   ASSERT_TRUE(read.ParseFromString(trace_perfetto(alternation())));
   std::map<std::uint64_t, std::string> tracks;
@@ -116,7 +117,7 @@ TEST(TraceExport, PerfettoReadsBackWhatWasWritten) {
   EXPECT_EQ(begins, 2 * (11 + 30));
 }
 
-TEST(TraceExport, ChromeGetsACompleteEventForEachBar) {
+TEST(TraceExport, ChromeHasACompleteEventPerBar) {
   const std::string json = trace_chrome(alternation());
   std::size_t events = 0;
   for (std::size_t at = json.find("\"X\""); at != json.npos; at = json.find("\"X\"", at + 1)) {
@@ -125,7 +126,7 @@ TEST(TraceExport, ChromeGetsACompleteEventForEachBar) {
   EXPECT_EQ(events, 2U * (11 + 30));
 }
 
-TEST(TraceExport, ChromeTimesAreExactAfterDaysToo) {
+TEST(TraceExport, ChromeTimesAreExactAfterDays) {
   wire::Trace trace;
   auto& node = *trace.add_nodes();
   constexpr std::int64_t kDays = 1'000'000'000'000'000;
@@ -135,11 +136,11 @@ TEST(TraceExport, ChromeTimesAreExactAfterDaysToo) {
   EXPECT_NE(json.find("\"ts\": 1000000001000.007"), json.npos) << json;
 }
 
-TEST(TraceExport, ANodeWithoutSwitchesHasNoBars) {
+TEST(TraceExport, NodeWithoutSwitchesHasNoBars) {
   EXPECT_TRUE(trace_bars(wire::NodeTrace()).empty());
 }
 
-TEST(TraceExport, ARecordWithoutSwitchesSaysSo) {
+TEST(TraceExport, RecordWithoutSwitchesHasAMark) {
   wire::Trace one;
   one.add_nodes()->set_node("node00");
   for (const wire::Trace& empty : {wire::Trace(), one}) {
@@ -153,7 +154,7 @@ TEST(TraceExport, ARecordWithoutSwitchesSaysSo) {
   EXPECT_EQ(trace_chrome(alternation()).find("no switches"), std::string::npos);
 }
 
-TEST(TraceExport, SurvivesARecordThatMakesNoSense) {
+TEST(TraceExport, SurvivesAnInconsistentRecord) {
   std::mt19937_64 random(3);
   for (int round = 0; round < 200; ++round) {
     wire::Trace trace;

@@ -1,4 +1,4 @@
-// The nodes' records of their switches as JSON, schema scored.trace/1 (scout/JSON.md).
+// Writes the nodes' records of their switches as JSON, schema scored.trace/1 (scout/JSON.md).
 #pragma once
 
 #include "base/text/json_writer.hpp"

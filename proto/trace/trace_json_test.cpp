@@ -5,7 +5,7 @@
 namespace score::proto {
 namespace {
 
-TEST(TraceJson, NamesWhatWasRecorded) {
+TEST(TraceJson, WritesTheRecordedSwitches) {
   wire::Trace trace;
   auto& node = *trace.add_nodes();
   node.set_node("n0");

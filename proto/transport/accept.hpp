@@ -1,4 +1,4 @@
-// The part of accepting that Unix and TCP listeners share.
+// Unix and TCP listeners share this part of accepting.
 #pragma once
 
 #include "base/async/asio.hpp"
@@ -7,8 +7,8 @@
 
 namespace score::proto {
 
-// Accepts one connection and gives its descriptor. A peer that is gone again
-// is passed over. Out of descriptors or memory: waits 100 ms, then tries again; meanwhile peers
+// Accepts one connection and returns its descriptor. A peer that has already disconnected is
+// skipped. If descriptors or memory are short, it waits 100 ms and tries again; until then peers
 // stay in the kernel's backlog. `acceptor` must outlive the call. Errors: Closed, Cancelled.
 template <class Acceptor>
 boost::asio::awaitable<base::Result<base::UniqueFd>> accept_descriptor(Acceptor& acceptor) {
@@ -19,16 +19,17 @@ boost::asio::awaitable<base::Result<base::UniqueFd>> accept_descriptor(Acceptor&
     if (!ec) {
       boost::system::error_code released;
       int fd = socket.release(released);
-      if (released) co_return base::fail(released, "accept");
+      if (released) co_return base::fail(released, "cannot accept");
       co_return base::UniqueFd(fd);
     }
-    if (!acceptor.is_open()) co_return base::fail(base::Errc::Closed, "accept");
-    if (ec == asio::error::operation_aborted) co_return base::fail(base::Errc::Cancelled, "accept");
+    if (!acceptor.is_open()) co_return base::fail(base::Errc::Closed, "cannot accept");
+    if (ec == asio::error::operation_aborted)
+      co_return base::fail(base::Errc::Cancelled, "cannot accept");
     if (ec == asio::error::connection_aborted) continue;
     asio::steady_timer pause(acceptor.get_executor(), kPause);
     auto [waited] = co_await pause.async_wait(kNoThrow);
-    if (waited) co_return base::fail(base::Errc::Cancelled, "accept");
-    if (!acceptor.is_open()) co_return base::fail(base::Errc::Closed, "accept");
+    if (waited) co_return base::fail(base::Errc::Cancelled, "cannot accept");
+    if (!acceptor.is_open()) co_return base::fail(base::Errc::Closed, "cannot accept");
   }
 }
 

@@ -1,4 +1,4 @@
-// (tested by unix_connection_test.cpp)
+// This file is tested by unix_connection_test.cpp.
 
 #include "proto/transport/byte_stream.hpp"
 

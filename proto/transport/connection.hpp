@@ -1,5 +1,6 @@
-// One framed connection: Unix stream socket, or TCP under TLS. Coroutine reads, queued writes.
-// Thread: the io_context's only one. The owner keeps it in a shared_ptr until both loops ended.
+// A Connection carries frames over a Unix stream socket, or over TCP under TLS. Reads are
+// coroutines, writes are queued. It is used only on the thread of the io_context. The owner keeps
+// it in a shared_ptr until both loops have ended.
 #pragma once
 
 #include "base/async/asio.hpp"
@@ -19,11 +20,11 @@
 namespace score::proto {
 
 struct ConnectionLimits {
-  std::size_t write_queue_bytes = 64U << 20U;  // more queued than this: the connection is closed
+  std::size_t write_queue_bytes = 64U << 20U;  // with more queued, the connection is closed
   base::Duration header_deadline{};            // first frame must be complete within this; 0: none
   base::Duration frame_deadline{};             // from header to last byte of a frame; 0: none
-  base::Duration write_deadline{};             // the peer takes not one byte for this long; 0: none
-  std::size_t descriptors = 0;                 // that came and wait for take_descriptors()
+  base::Duration write_deadline{};             // for a peer that takes no byte; 0: none
+  std::size_t descriptors = 0;                 // limit of those that wait for take_descriptors()
 };
 
 class Connection {
@@ -33,57 +34,61 @@ class Connection {
   Connection(const Connection&) = delete;
   Connection& operator=(const Connection&) = delete;
 
-  // Next frame. Before it is read its header is checked: known type, `role` may send it, length
-  // within the type's limit; else an error and the connection is of no more use. End of file, or
-  // close() by anybody: base::Errc::Closed; a deadline: Timeout; see proto/frames/errc.hpp for the
-  // rest. One read at a time.
+  // Returns the next frame. Its header is checked first: the type is known, `sender` may send it,
+  // and the length is within the type's limit; after a fault the connection is unusable. Errors:
+  // base::Errc::Closed for end of file and after close(), Timeout for a deadline;
+  // proto/frames/errc.hpp has the rest. Only one read may be in progress.
   virtual boost::asio::awaitable<base::Result<InFrame>> read(Role sender) = 0;
-  // Queues; never blocks. False: closed, the peer reads no more, the payload is beyond the type's
-  // limit (nothing is sent), or the queue limit was passed (then it closes itself). A frame is
-  // always taken when nothing is queued.
-  // Frames queued within one turn of the loop leave in one write.
+  // Queues a frame and never blocks. Returns false if the connection is closed, the peer reads no
+  // more, the payload is beyond the type's limit (nothing is sent), or the queue limit was exceeded
+  // (the connection then closes itself). A frame is always accepted when nothing is queued. Frames
+  // queued within one turn of the loop are sent in one write.
   virtual bool send(FrameType type, std::string_view payload) = 0;
 
-  // As send(), with at most base::kMaxPassedFds descriptors, over a Unix socket; false elsewhere.
+  // Works like send(), with at most base::kMaxPassedFds descriptors. It needs a Unix socket and
+  // returns false elsewhere.
   virtual bool send_descriptors(FrameType, std::string_view, std::vector<base::UniqueFd>) {
     return false;
   }
 
-  // The descriptors that came with the frames read so far, oldest first: at most `count`. A peer
-  // that sends more than ConnectionLimits::descriptors before they are taken is an error of read().
+  // Returns the descriptors that came with the frames read so far, oldest first, at most `count`.
+  // read() fails if a peer sends more than ConnectionLimits::descriptors before they are taken.
   virtual std::vector<base::UniqueFd> take_descriptors(std::size_t) { return {}; }
 
-  // The same bytes to many connections without copying them for each.
+  // Queues a frame that many connections share, without copying it for each.
   virtual bool send_shared(std::shared_ptr<const std::string> frame_bytes) = 0;
-  // Waits until less than `bytes` are queued, or it is closed.
+  // Waits until less than `bytes` are queued, or the connection is closed.
   virtual boost::asio::awaitable<void> drained(std::size_t bytes) = 0;
   virtual std::size_t queued_bytes() const = 0;
 
-  // Over TCP: what was sent has not been acknowledged by the peer's host, and nothing has come from
-  // there for this time. 0 if it has been, or on another socket.
+  // Returns how long the peer's host has neither acknowledged the bytes sent over TCP nor sent
+  // anything. It is 0 if everything was acknowledged, and on other sockets.
   virtual base::Duration unanswered_for() const { return base::Duration(0); }
 
-  // What it holds from now on counts there: frames on their way in (one that has no room is not
-  // read on; its deadline goes on), and queued bytes (send() closes it where there is no room).
+  // Charges the memory of this connection to the budgets from now on. Incoming frames count to the
+  // first: a frame without room is not read further, while its deadline continues. Queued bytes
+  // count to the second: send() closes the connection if there is no room.
   virtual void charge_to(std::shared_ptr<base::ByteBudget>, std::shared_ptr<base::ByteBudget>) {}
 
-  // Its peer may stop for any time, as a terminal does: no write deadline.
+  // Turns the write deadline off, because the peer may stop reading for any time, as a terminal
+  // does.
   virtual void be_patient() {}
 
-  // At once; queued bytes that the peer's buffer does not take at once are lost (drained(1) first
-  // waits for them). Idempotent.
+  // Closes at once. Queued bytes that the peer's buffer does not accept are lost; drained(1) waits
+  // for them first. It is idempotent.
   virtual void close() = 0;
   virtual bool is_open() const = 0;
   virtual const std::string& peer() const = 0;  // for logs: "uid 1000 pid 77", "node03 127.0.0.1"
 };
 
-// Frame of a generated message: `send(c, wire::Submit)`; the type number comes from its annotation.
+// Sends the frame of a generated message, as in `send(c, wire::Submit)`. The type number comes from
+// its annotation.
 template <class Message>
 bool send(Connection& connection, const Message& message) {
   return connection.send(frame_type<Message>(), message.SerializeAsString());
 }
 
-// Header and payload as one block, for send_shared.
+// Encodes header and payload as one block, for send_shared.
 std::shared_ptr<const std::string> encode_frame(FrameType type, std::string_view payload);
 
 template <class Message>

@@ -43,7 +43,7 @@ Key derive_key(const Key& cluster_key, std::string info) {
   const auto& secret = cluster_key.bytes();
   Key extracted(
       hmac_sha256(no_salt, {reinterpret_cast<const char*>(secret.data()), secret.size()}));
-  // One block of output is all that is needed, so expanding is a single step.
+  // One block of output is enough, so expanding is a single step.
   info += '\x01';
   return Key(hmac_sha256(extracted.bytes(), info));
 }
@@ -94,7 +94,7 @@ base::Result<Key> parse_key(std::string_view text) {
 
 namespace {
 
-// root reads the keys of the daemons for them: scored --role=head --node-key.
+// Root may read the keys of the daemons, as in scored --role=head --node-key.
 bool may_own_key(uid_t owner) {
   if (owner == ::geteuid() || owner == 0) return true;
   return ::geteuid() == 0 && base::is_daemon_user(owner);
@@ -104,7 +104,7 @@ bool may_own_key(uid_t owner) {
 
 base::Result<std::string> read_key_file(const std::string& path) {
   base::UniqueFd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
-  if (file.get() < 0) return base::fail(base::errno_code(errno), "key file {}", path);
+  if (file.get() < 0) return base::fail(base::errno_code(errno), "cannot open key file {}", path);
 
   struct stat info {};
 
@@ -121,7 +121,7 @@ base::Result<std::string> read_key_file(const std::string& path) {
   }
   std::string text(kMostKeyFileBytes + 1, '\0');
   ssize_t n = ::read(file.get(), text.data(), text.size());
-  if (n < 0) return base::fail(base::errno_code(errno), "key file {}", path);
+  if (n < 0) return base::fail(base::errno_code(errno), "cannot read key file {}", path);
   text.resize(static_cast<std::size_t>(n));
   if (text.size() > kMostKeyFileBytes) {
     wipe(text);
@@ -150,14 +150,14 @@ base::Result<void> store_key_file(const std::string& path, std::string_view text
       ::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600));
   if (file.get() < 0) {
     if (errno == EEXIST) return base::fail(base::Errc::Exists, "key file {} exists already", path);
-    return base::fail(base::errno_code(errno), "key file {}", path);
+    return base::fail(base::errno_code(errno), "cannot create key file {}", path);
   }
   ssize_t n = ::write(file.get(), text.data(), text.size());
   bool stored = n == static_cast<ssize_t>(text.size()) && ::fsync(file.get()) == 0;
   int error = n >= 0 && errno == 0 ? ENOSPC : errno;
   if (stored) return {};
   ::unlink(path.c_str());
-  return base::fail(base::errno_code(error), "key file {}", path);
+  return base::fail(base::errno_code(error), "cannot write key file {}", path);
 }
 
 base::Result<void> store_key(const std::string& path, const Key& key) {

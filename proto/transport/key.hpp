@@ -1,5 +1,6 @@
-// Keys of a cluster. The head holds the cluster key; every node holds only its own, derived from it
-// and the node's name, so that a node cannot speak for another.
+// Provides the keys of a cluster. The head holds the cluster key. Every node holds only its own
+// key, derived from the cluster key and the node's name, so that a node cannot impersonate a
+// different node.
 #pragma once
 
 #include "base/ids.hpp"
@@ -15,7 +16,7 @@ namespace score::proto {
 
 inline constexpr std::size_t kKeyBytes = 32;
 
-// 32 secret bytes; wiped when it goes out of scope.
+// A Key is 32 secret bytes. It is wiped when it goes out of scope.
 class Key {
  public:
   Key() = default;
@@ -34,35 +35,37 @@ class Key {
   std::array<std::uint8_t, kKeyBytes> bytes_{};
 };
 
-// HKDF-SHA256 (RFC 5869), no salt, info = "scored node " + name.
+// Derives the key of a node: HKDF-SHA256 (RFC 5869), no salt, info = "scored node " + name.
 Key derive_node_key(const Key& cluster_key, std::string_view node_name);
 
-// Shows that the cluster had a head of this incarnation: 32 bytes that cannot be made without the
-// cluster key. Nodes keep the newest; a head that is shown one of a later head than itself ends.
+// Returns a proof that the cluster had a head of this incarnation: 32 bytes that cannot be made
+// without the cluster key. Nodes keep the newest proof. A head that receives the proof of a later
+// head ends.
 std::string prove_head(const Key& cluster_key, base::Epoch incarnation);
 bool is_head_proof(const Key& cluster_key, base::Epoch incarnation, std::string_view proof);
 
-// HKDF-SHA256 (RFC 5869), no salt, with this info: every key that a cluster key stands for.
+// Derives any key that follows from the cluster key: HKDF-SHA256 (RFC 5869), no salt, with this
+// info.
 Key derive_key(const Key& cluster_key, std::string info);
 
-// From the kernel's random source.
+// Returns a key from the kernel's random source.
 Key random_key();
 
-// 64 hexadecimal digits. Error of parse_key: Malformed.
+// The text of a key is 64 hexadecimal digits. Errors of parse_key: Malformed.
 std::string format_key(const Key& key);
 base::Result<Key> parse_key(std::string_view text);
 
-// The text of a key file without its last line end, at most kMostKeyFileBytes. The file must belong
-// to us or to root, or to the user
-// scored if we are root, and be closed to group and others (0600 or 0400), else Denied; anything
-// else in it: Malformed. A symbolic link is refused.
+// Returns the text of a key file without its last line end, at most kMostKeyFileBytes. The file
+// must belong to us or to root, or to a daemon user if we are root, and must be closed to group and
+// others (0600 or 0400), else Denied. Any other content is Malformed. A symbolic link is rejected.
 base::Result<std::string> read_key_file(const std::string& path);
 inline constexpr std::size_t kMostKeyFileBytes = 1024;
 void wipe(std::string& secret);
 
-// A key file of 64 hexadecimal digits. Errors: see read_key_file().
+// Loads a key file of 64 hexadecimal digits. Errors: see read_key_file().
 base::Result<Key> load_key(const std::string& path);
-// Makes the file, mode 0600; Exists if it is there. The text is on disk when it returns.
+// Creates the file with mode 0600. Errors: Exists if it is there. The text is on disk when it
+// returns.
 base::Result<void> store_key_file(const std::string& path, std::string_view text);
 base::Result<void> store_key(const std::string& path, const Key& key);
 

@@ -1,7 +1,7 @@
-// Keys that can be replaced while the cluster runs (docs/adr/0079). A node key has a generation, a
-// number that grows; the node shows it in the handshake. The head's key file holds one cluster key
-// or, while the cluster key is being replaced, several: each derives the node keys from a
-// generation on.
+// Keys can be replaced while the cluster runs (docs/adr/0079). A node key has a generation, a
+// number that increases; the node shows it in the handshake. The head's key file holds one cluster
+// key, or several while the cluster key is being replaced. Each derives the node keys from a
+// certain generation on.
 #pragma once
 
 #include "base/ids.hpp"
@@ -23,13 +23,14 @@ struct NodeIdentity {
   friend bool operator==(const NodeIdentity&, const NodeIdentity&) = default;
 };
 
-// The identity in the handshake: "node03", or "node03#1795460469"; no node name has a '#'.
+// Returns the identity in the handshake: "node03", or "node03#1795460469"; no node name has a '#'.
 std::string format_node_identity(const NodeIdentity& identity);
-// Only the spelling of format_node_identity() is accepted.
+// Accepts only the spelling of format_node_identity().
 std::optional<NodeIdentity> parse_node_identity(std::string_view text);
 
-// A head towards the other head of the cluster: "head:1#1795460469", its place in `heads` and the
-// number of the cluster key that it proves to have. No node name has a colon.
+// HeadIdentity identifies a head to the other head of the cluster: "head:1#1795460469". It has the
+// head's place in `heads` and the number of the cluster key that it proves to have. No node name
+// has a colon.
 struct HeadIdentity {
   std::uint32_t head = 0;    // 0 or 1
   std::uint64_t number = 0;  // of the newest key of its key file
@@ -38,7 +39,7 @@ struct HeadIdentity {
 };
 
 std::string format_head_identity(const HeadIdentity& identity);
-// Only the spelling of format_head_identity() is accepted.
+// Accepts only the spelling of format_head_identity().
 std::optional<HeadIdentity> parse_head_identity(std::string_view text);
 
 struct NumberedKey {
@@ -46,11 +47,11 @@ struct NumberedKey {
   std::uint64_t number = 0;
 };
 
-// A line of a key file: 64 hexadecimal digits, and a number if it is not 0. Errors: Malformed.
+// A line of a key file has 64 hexadecimal digits, and a number if it is not 0. Errors: Malformed.
 std::string format_numbered_key(const NumberedKey& key);
 base::Result<NumberedKey> parse_numbered_key(std::string_view line);
 
-// The key file of a node: its key and generation. Errors: see read_key_file().
+// Loads the key file of a node: its key and generation. Errors: see read_key_file().
 base::Result<NumberedKey> load_node_key(const std::string& path);
 
 class KeyRing {
@@ -59,10 +60,10 @@ class KeyRing {
 
   explicit KeyRing(const Key& only) : keys_{{only, 0}} {}
 
-  // One key per line, numbers ascending: the least generation that the key derives. Errors:
-  // Malformed.
+  // Parses one key per line, numbers ascending. The number is the least generation that the key
+  // derives. Errors: Malformed.
   static base::Result<KeyRing> parse(std::string_view text);
-  // Errors also: see read_key_file().
+  // Loads the key file of a head. Errors: those of parse() and of read_key_file().
   static base::Result<KeyRing> load(const std::string& path);
   [[nodiscard]] std::string format() const;
 
@@ -70,9 +71,9 @@ class KeyRing {
 
   [[nodiscard]] std::size_t size() const { return keys_.size(); }
 
-  // nullopt: of a cluster key that was retired.
+  // Returns nullopt for a generation whose cluster key was retired.
   [[nodiscard]] std::optional<Key> node_key(const NodeIdentity& identity) const;
-  // nullopt: this file has no key of that number.
+  // Returns nullopt if this file has no key of that number.
   [[nodiscard]] std::optional<Key> head_key(const HeadIdentity& identity) const;
   [[nodiscard]] bool is_head_proof(base::Epoch incarnation, std::string_view proof) const;
 
@@ -80,7 +81,7 @@ class KeyRing {
   // that no key has yet. Errors: TooLarge (kMostKeys).
   base::Result<void> rotate(std::uint64_t now_s);
 
-  // Leaves the newest key alone: older node keys are refused.
+  // Removes all keys but the newest, so that older node keys are rejected.
   void retire() { keys_.erase(keys_.begin(), keys_.end() - 1); }
 
  private:
@@ -89,8 +90,8 @@ class KeyRing {
   std::vector<NumberedKey> keys_;  // ascending by number; never empty
 };
 
-// As load(), of either daemon's key file, for --check-config: a file that is not there yet, or that
-// this user may not read, is no error.
+// Checks the key file of a head or node for --check-config. Errors: those of load(), except that a
+// file that is missing, or that this user may not read, is no error.
 base::Result<void> check_key_file(const std::string& path);
 
 }  // namespace score::proto

@@ -29,7 +29,7 @@ TEST(NodeIdentity, HasOneSpelling) {
   }
 }
 
-TEST(HeadIdentity, HasOneSpellingAndAKeyOfItsOwn) {
+TEST(HeadIdentity, HasOneSpellingAndADistinctKey) {
   EXPECT_EQ(format_head_identity({1, 17}), "head:1#17");
   EXPECT_EQ(parse_head_identity("head:1#17"), (HeadIdentity{1, 17}));
   EXPECT_EQ(parse_head_identity("head:0#0"), (HeadIdentity{0, 0}));
@@ -45,7 +45,7 @@ TEST(HeadIdentity, HasOneSpellingAndAKeyOfItsOwn) {
   EXPECT_FALSE(ring.head_key({0, 1})) << "this file has no key of that number";
 }
 
-TEST(KeyRing, IsReadAsItIsWritten) {
+TEST(KeyRing, RoundTripsThroughText) {
   const std::string one = format_key(key_of(1)) + "\n";
   const std::string two = one + format_key(key_of(2)) + " 1000\n";
   EXPECT_EQ(KeyRing::parse(one.substr(0, 64))->format(), one);
@@ -69,7 +69,7 @@ TEST(KeyRing, DerivesEachGenerationFromItsClusterKey) {
   EXPECT_TRUE(ring->node_key({"node03", 1000}));
 }
 
-TEST(KeyRing, BelievesProofsOfEveryKeyItHas) {
+TEST(KeyRing, AcceptsProofsOfEveryKeyItHas) {
   KeyRing ring(key_of(1));
   const std::string old = prove_head(key_of(1), base::Epoch(7));
   ASSERT_TRUE(ring.rotate(1000));
@@ -79,7 +79,7 @@ TEST(KeyRing, BelievesProofsOfEveryKeyItHas) {
   EXPECT_FALSE(ring.is_head_proof(base::Epoch(7), old));
 }
 
-TEST(KeyRing, NumbersAscendWhateverTheClockSays) {
+TEST(KeyRing, NumbersAscendEvenIfTheClockGoesBack) {
   KeyRing ring(key_of(1));
   ASSERT_TRUE(ring.rotate(1000));
   ASSERT_TRUE(ring.rotate(5));
@@ -102,7 +102,7 @@ TEST(KeyRing, RefusesRandomBytes) {
   }
 }
 
-TEST(KeyRingFile, OfANodeHoldsItsGeneration) {
+TEST(KeyRingFile, NodeKeyFileHoldsItsGeneration) {
   std::string directory = (std::filesystem::temp_directory_path() / "score_ring_XXXXXX").string();
   ASSERT_NE(::mkdtemp(directory.data()), nullptr);
   const std::string path = directory + "/key";

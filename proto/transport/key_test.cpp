@@ -18,9 +18,9 @@ std::string hex(const Key& key) {
   return text;
 }
 
-// Made with: openssl kdf -keylen 32 -kdfopt digest:SHA256 -kdfopt hexkey:0001..1f
-//            -kdfopt info:'scored node node00' HKDF
-TEST(Key, IsDerivedAsRfc5869Says) {
+// The expected value comes from: openssl kdf -keylen 32 -kdfopt digest:SHA256 -kdfopt
+// hexkey:0001..1f -kdfopt info:'scored node node00' HKDF
+TEST(Key, IsDerivedAccordingToRfc5869) {
   std::array<std::uint8_t, kKeyBytes> bytes{};
   for (std::size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<std::uint8_t>(i);
   EXPECT_EQ(hex(derive_node_key(Key(bytes), "node00")),
@@ -34,7 +34,7 @@ TEST(Key, DiffersForEachNodeAndCluster) {
   EXPECT_EQ(derive_node_key(cluster, "node00"), derive_node_key(cluster, "node00"));
 }
 
-TEST(Key, ProvesOneIncarnationOfTheHeadOnly) {
+TEST(Key, ProvesOnlyOneIncarnationOfTheHead) {
   const Key cluster = random_key();
   const std::string proof = prove_head(cluster, base::Epoch(7));
   EXPECT_TRUE(is_head_proof(cluster, base::Epoch(7), proof));
@@ -73,7 +73,7 @@ class KeyFile : public testing::Test {
   char directory_[32] = "/tmp/score-key-XXXXXX";
 };
 
-TEST_F(KeyFile, ComesBackAsItWasStored) {
+TEST_F(KeyFile, StoredKeyIsLoaded) {
   const Key key = random_key();
   ASSERT_TRUE(store_key(path(), key).has_value());
   const auto loaded = load_key(path());
@@ -87,7 +87,7 @@ TEST_F(KeyFile, ComesBackAsItWasStored) {
   EXPECT_TRUE(store_key(path(), key).error().is(base::Errc::Exists));
 }
 
-TEST_F(KeyFile, IsRefusedIfOthersMayReadIt) {
+TEST_F(KeyFile, IsRejectedIfReadableByOthers) {
   for (mode_t mode : {0640U, 0604U, 0620U, 0666U}) {
     write(std::string(64, 'a') + "\n", mode);
     const auto key = load_key(path());
@@ -98,14 +98,14 @@ TEST_F(KeyFile, IsRefusedIfOthersMayReadIt) {
   EXPECT_TRUE(load_key(path()).has_value());
 }
 
-TEST_F(KeyFile, IsRefusedIfItIsAnotherUsers) {
+TEST_F(KeyFile, IsRejectedIfOwnedByADifferentUser) {
   if (::geteuid() != 0) GTEST_SKIP() << "needs root to give a file away";
   write(std::string(64, 'a'));
   ASSERT_EQ(::chown(path().c_str(), 12345, 12345), 0);
   EXPECT_TRUE(load_key(path()).error().is(base::Errc::Denied));
 }
 
-TEST_F(KeyFile, OfADaemonIsReadByRoot) {
+TEST_F(KeyFile, RootReadsKeyFilesOfDaemons) {
   const auto daemon = base::uid_of(base::kHeadUser);
   if (::geteuid() != 0 || !daemon) GTEST_SKIP() << "needs root and the user scored-head";
   write(std::string(64, 'a'));
@@ -113,7 +113,7 @@ TEST_F(KeyFile, OfADaemonIsReadByRoot) {
   EXPECT_TRUE(load_key(path()).has_value());
 }
 
-TEST_F(KeyFile, IsRefusedIfItIsALinkOrNoFile) {
+TEST_F(KeyFile, IsRejectedIfLinkOrNoFile) {
   write(std::string(64, 'a'));
   ASSERT_EQ(::symlink(path().c_str(), (path() + ".link").c_str()), 0);
   EXPECT_FALSE(load_key(path() + ".link").has_value());
@@ -121,7 +121,7 @@ TEST_F(KeyFile, IsRefusedIfItIsALinkOrNoFile) {
   EXPECT_FALSE(load_key(path() + ".none").has_value());
 }
 
-TEST_F(KeyFile, IsRefusedIfItHoldsAnythingElse) {
+TEST_F(KeyFile, IsRejectedForOtherContent) {
   for (const std::string& text :
        {std::string(), std::string(63, 'a'), std::string(65, 'a'), std::string(64, 'g'),
         std::string(64, 'a') + "\n\n", " " + std::string(63, 'a'), "0x" + std::string(62, 'a'),

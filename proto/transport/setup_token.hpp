@@ -1,6 +1,6 @@
-// A token with which one host fetches the key of its node from the head, once. Its secret is a
-// pre-shared key of TLS 1.3: the handshake proves the token to the head and the head to its holder,
-// so no certificate or fingerprint is needed besides.
+// A setup token lets one host fetch the key of its node from the head, once. Its secret is a
+// pre-shared key of TLS 1.3. The handshake proves the token to the head and the head to the holder
+// of the token, so no certificate or fingerprint is needed.
 #pragma once
 
 #include "base/result.hpp"
@@ -16,24 +16,24 @@ namespace score::proto {
 inline constexpr base::Duration kSetupLifetime = std::chrono::hours(1);
 
 struct SetupToken {
-  std::string node;            // which node's key it fetches
+  std::string node;            // the node whose key it fetches
   std::int64_t expires_s = 0;  // Unix time by the head's clock
-  std::uint64_t number = 0;    // random: the head admits each once
+  std::uint64_t number = 0;    // random; the head accepts each number once
 
   friend bool operator==(const SetupToken&, const SetupToken&) = default;
 };
 
 SetupToken new_setup_token(std::string node, base::WallTime now);
 
-// "setup:NODE:EXPIRES:NUMBER", the identity in the handshake; no node name has a colon. Whether a
-// token is valid follows from its identity and the cluster key, so the head need not know which
-// tokens were made.
+// Returns "setup:NODE:EXPIRES:NUMBER", the identity in the handshake; no node name has a colon. The
+// identity and the cluster key determine if a token is valid, so the head need not remember the
+// tokens that it made.
 std::string setup_identity(const SetupToken& token);
 bool is_setup_identity(std::string_view identity);
-// Errors: Malformed; only the spelling of setup_identity() is accepted.
+// Accepts only the spelling of setup_identity(). Errors: Malformed.
 base::Result<SetupToken> parse_setup_identity(std::string_view identity);
 
-// HKDF-SHA256, no salt, info = "scored " + identity.
+// Derives the key of a token: HKDF-SHA256, no salt, info = "scored " + identity.
 Key derive_setup_key(const Key& cluster_key, std::string_view identity);
 
 struct SetupSecret {
@@ -41,9 +41,10 @@ struct SetupSecret {
   Key key;
 };
 
-// What the administrator copies: "NODE:EXPIRES:NUMBER:KEY", numbers and key in hexadecimal digits.
+// Returns the text that the administrator copies: "NODE:EXPIRES:NUMBER:KEY", numbers and key in
+// hexadecimal digits.
 std::string format_setup_secret(const SetupSecret& secret);
-// Errors: Malformed.
+// Parses that text. Errors: Malformed.
 base::Result<SetupSecret> parse_setup_secret(std::string_view text);
 
 }  // namespace score::proto

@@ -10,7 +10,7 @@ SetupSecret made() {
   return {token, derive_setup_key(random_key(), setup_identity(token))};
 }
 
-TEST(SetupToken, SurvivesItsText) {
+TEST(SetupToken, RoundTripsThroughText) {
   const SetupSecret secret = made();
   const auto read = parse_setup_secret(format_setup_secret(secret));
   ASSERT_TRUE(read);
@@ -32,7 +32,7 @@ TEST(SetupToken, DiffersEachTime) {
   EXPECT_NE(new_setup_token("node01", now), new_setup_token("node01", now));
 }
 
-TEST(SetupToken, HasAKeyOfItsOwn) {
+TEST(SetupToken, HasADistinctKey) {
   const Key cluster = random_key();
   const SetupToken token = new_setup_token("node01", base::wall_now());
   SetupToken later = token;

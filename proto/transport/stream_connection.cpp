@@ -1,10 +1,10 @@
-// Reading: every connection of a thread reads through one scratch buffer, so that an idle one holds
-// no buffer at all; what is left of an incomplete frame, or came after a frame, is kept by its
-// FrameReader. It counts as arriving; where there is no room for that, only what the present frame
-// needs is read. Writing: frames are appended to the queue and one posted flush writes them
-// together; when the socket is full, the flush waits for it. A failed write does not close: what
-// the peer sent before it went is still read, up to its end of file.
-// (tested by unix_connection_test.cpp and tls_connection_test.cpp)
+// Reading: all connections of a thread share one scratch buffer, so an idle connection has no
+// buffer. The FrameReader keeps the bytes of an incomplete frame, and those behind a frame. These
+// bytes count as arriving; without room for them, only the bytes of the current frame are read.
+// Writing: frames are appended to the queue, and one posted flush writes them together; when the
+// socket is full, the flush waits for it. A failed write does not close the connection, because
+// data that the peer sent before it disconnected must still be read, up to its end of file. This
+// file is tested by unix_connection_test.cpp and tls_connection_test.cpp.
 
 #include "proto/transport/stream_connection.hpp"
 
@@ -27,11 +27,12 @@ namespace {
 
 constexpr std::size_t kScratchBytes = 32U << 10U;
 constexpr std::size_t kCoalesceBytes = 16U << 10U;  // a TLS record
-constexpr std::size_t kFlushBytes = 1U << 20U;      // then others get their turn
+constexpr std::size_t kFlushBytes = 1U << 20U;      // then other connections get their turn
 constexpr std::size_t kPartsPerWrite = 16;
-constexpr std::size_t kSmallFrame = 4U << 10U;  // needs no room of its own
+constexpr std::size_t kSmallFrame =
+    4U << 10U;  // a payload up to this size needs no room in the budget
 constexpr base::Duration kRoomPoll = std::chrono::milliseconds(50);
-// After so many reads that found data at once, others get their turn.
+// After this many reads that found data at once, other connections get their turn.
 constexpr unsigned kReadsPerTurn = 32;
 
 }  // namespace
@@ -94,7 +95,7 @@ asio::awaitable<Result<InFrame>> StreamConnection::read(Role sender) {
   }
 }
 
-// Feeds the reader once, waiting for the socket if need be.
+// Reads once into the reader and waits for the socket if necessary.
 asio::awaitable<Result<void>> StreamConnection::read_more() {
   if (++reads_without_wait_ > kReadsPerTurn) {
     reads_without_wait_ = 0;
@@ -126,8 +127,8 @@ asio::awaitable<Result<void>> StreamConnection::read_more() {
   }
 }
 
-// What is read ahead leaves room for the largest frame: else connections that are in the middle of
-// one could wait for each other.
+// Reading ahead leaves room for the largest frame. Otherwise connections that are in the middle of
+// a frame could wait for each other.
 std::span<char> StreamConnection::read_buffer() const {
   thread_local std::array<char, kScratchBytes> buffer;
   if (arriving_.may_add(base::limits::kMaxFrameBytes)) return buffer;
@@ -140,14 +141,15 @@ void StreamConnection::took(const InFrame& frame) {
   arriving_.set(kept_);
 }
 
-// A frame that has begun to be read is read to its end: two halves never wait for each other.
+// A frame whose payload has been admitted is read to its end, so that two incomplete frames never
+// wait for each other.
 asio::awaitable<Result<void>> StreamConnection::wait_for_room() {
   while (!arriving_.may_add(reader_.missing_payload())) {
     watch_read_deadline();
     asio::steady_timer pause(descriptor_.get_executor(), kRoomPoll);
     auto [ec] = co_await pause.async_wait(kNoThrow);
     if (!is_open()) co_return read_failure({IoStep::Kind::End, 0, {}});
-    if (ec) co_return base::fail(base::Errc::Cancelled, "read");
+    if (ec) co_return base::fail(base::Errc::Cancelled, "cannot read");
   }
   co_return Result<void>();
 }
@@ -157,8 +159,9 @@ asio::awaitable<Result<void>> StreamConnection::wait(IoStep::Kind kind) {
                                                   : asio::posix::descriptor_base::wait_write;
   auto [ec] = co_await descriptor_.async_wait(direction, kNoThrow);
   if (!is_open()) co_return read_failure({IoStep::Kind::End, 0, {}});
-  if (ec == asio::error::operation_aborted) co_return base::fail(base::Errc::Cancelled, "read");
-  if (ec) co_return base::fail(ec, "read");
+  if (ec == asio::error::operation_aborted)
+    co_return base::fail(base::Errc::Cancelled, "cannot read");
+  if (ec) co_return base::fail(ec, "cannot read");
   co_return Result<void>();
 }
 
@@ -176,8 +179,9 @@ base::Error StreamConnection::read_failure(const IoStep& step) {
   return base::fail(base::Errc::Closed, "{}", peer_);
 }
 
-// The first frame has a deadline from the start, the others from when their header began. A timer
-// that runs already goes on: bytes trickling in win no time.
+// The first frame has a deadline from the start of the connection, later ones from the start of
+// their header. A running timer is not restarted, so that a peer cannot extend it by sending
+// slowly.
 void StreamConnection::watch_read_deadline() {
   if (is_armed(&StreamConnection::read_timer_)) return;
   if (!had_frame_ && limits_.header_deadline.count() > 0) {
@@ -193,7 +197,7 @@ void StreamConnection::arm(Timer StreamConnection::*which, base::Duration after)
   timer->expires_after(after);
   timer->async_wait([weak = weak_from_this(), which](const boost::system::error_code& ec) {
     auto self = weak.lock();
-    // A timer that was disarmed when its handler was already on its way is none.
+    // Ignores a timer that was disarmed while its handler was already queued.
     if (ec || !self || !self->is_open() || !self->is_armed(which)) return;
     self->timed_out_ = true;
     self->close();
@@ -384,7 +388,8 @@ base::Duration StreamConnection::unanswered_for() const {
 
 void StreamConnection::close() {
   if (!is_open()) return;
-  // A last try for what was queued in this turn, such as the reason for the closing.
+  // Makes a last attempt to write frames that were queued in this turn, such as the reason for
+  // closing.
   while (queued_.bytes() > 0 && !writing_stopped_) {
     IoStep step = write_front();
     if (step.kind != IoStep::Kind::Done) {

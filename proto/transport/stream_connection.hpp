@@ -1,5 +1,5 @@
-// Connection over a byte stream: waiting, framing, deadlines and the write queue, the same for a
-// Unix socket and for TLS.
+// StreamConnection is the Connection over a byte stream: waiting, framing, deadlines and the write
+// queue. It is the same for a Unix socket and for TLS.
 #pragma once
 
 #include "proto/transport/byte_stream.hpp"
@@ -16,12 +16,13 @@ namespace score::proto {
 class StreamConnection final : public Connection,
                                public std::enable_shared_from_this<StreamConnection> {
  public:
-  // Takes over the descriptor, which must not block; `stream` moves bytes on the same one.
+  // Takes over the descriptor, which must be non-blocking; `stream` moves bytes on the same one.
   StreamConnection(boost::asio::posix::stream_descriptor descriptor,
                    std::unique_ptr<ByteStream> stream, std::string peer, ConnectionLimits limits);
   ~StreamConnection() override;
 
-  // Once, before anything else, where the stream has one. `deadline` > 0. On an error it is closed.
+  // Does the handshake of the stream, if it has one. Call it once, before anything else; `deadline`
+  // > 0. On an error the connection is closed.
   boost::asio::awaitable<base::Result<void>> handshake(base::Duration deadline);
 
   void set_peer(std::string peer) { peer_ = std::move(peer); }
@@ -59,11 +60,12 @@ class StreamConnection final : public Connection,
   const std::string& peer() const override { return peer_; }
 
  private:
-  // A run of small frames that share one buffer, or one frame that many connections share.
+  // A Chunk is a run of small frames that share one buffer, or one frame that many connections
+  // share.
   struct Chunk {
     std::string owned;
     std::shared_ptr<const std::string> shared;
-    std::vector<base::UniqueFd> fds;  // ride on its first byte; gone with it
+    std::vector<base::UniqueFd> fds;  // sent with its first byte, then closed
 
     std::string_view bytes() const { return shared ? *shared : owned; }
   };
@@ -91,7 +93,7 @@ class StreamConnection final : public Connection,
   void queue_shrank();
 
   boost::asio::posix::stream_descriptor descriptor_;
-  int fd_;  // its number
+  int fd_;  // number of the descriptor
   std::unique_ptr<ByteStream> stream_;
   std::string peer_;
   ConnectionLimits limits_;
@@ -101,17 +103,18 @@ class StreamConnection final : public Connection,
   bool timed_out_ = false;
   unsigned reads_without_wait_ = 0;
   Timer read_timer_;
-  std::size_t kept_ = 0;      // bytes that were read and belong to no frame that was handed out
-  bool is_let_in_ = false;    // the present frame: its whole payload counts as arriving
-  base::ByteShare arriving_;  // the present frame, and what came after it
+  std::size_t kept_ = 0;      // bytes that were read and belong to no returned frame
+  bool is_let_in_ = false;    // the whole payload of the current frame counts as arriving
+  base::ByteShare arriving_;  // the current frame, and the bytes behind it
 
   std::vector<Chunk> queue_;  // from queue_front_ on
   std::size_t queue_front_ = 0;
-  std::size_t front_written_ = 0;  // bytes of the front chunk that are gone
-  base::ByteShare queued_;  // a chunk counts whole until its last byte is written: it takes memory
+  std::size_t front_written_ = 0;  // bytes of the front chunk that were written
+  base::ByteShare
+      queued_;  // a chunk counts whole until its last byte is written, because it takes memory
   bool flush_scheduled_ = false;  // a flush is posted or waits for the socket
-  bool writing_stopped_ = false;  // the peer takes no more
-  bool is_patient_ = false;       // ... and that may last
+  bool writing_stopped_ = false;  // the peer accepts no more
+  bool is_patient_ = false;       // the write deadline is off
   Timer write_timer_;
   Timer drain_signal_;
 };

@@ -1,11 +1,12 @@
-// OpenSSL is driven by hand over a BIO of our own instead of through Asio's stream: that one keeps
-// two 17 KiB buffers and a BIO pair for each connection, and the head has thousands, the node
-// daemon a budget of 8 MB in all. The socket BIO of OpenSSL would write without MSG_NOSIGNAL.
+// OpenSSL is driven directly, over our own BIO, instead of through Asio's stream. Asio's stream
+// keeps two 17 KiB buffers and a BIO pair per connection; the head has thousands of connections,
+// and the node daemon has a budget of 8 MB in total. The socket BIO of OpenSSL would write without
+// MSG_NOSIGNAL.
 //
-// External keys in TLS 1.3 (RFC 8446 4.2.11) come as sessions: the callbacks make one that holds
-// the key and the cipher whose hash goes with it. A server without certificates can complete no
-// other handshake; a client accepts none, because it looks afterwards whether its key was used.
-// (tested by tls_connection_test.cpp)
+// External keys in TLS 1.3 (RFC 8446 4.2.11) are represented as sessions: the callbacks make a
+// session that holds the key and the cipher with the matching hash. A server without certificates
+// cannot complete a different handshake. A client checks after the handshake that its key was used,
+// and accepts no other one. This file is tested by tls_connection_test.cpp.
 
 #include "proto/transport/tls.hpp"
 
@@ -40,9 +41,9 @@ constexpr std::size_t kRecordBytes = 16U << 10U;
 constexpr std::array<unsigned char, 2> kCipherId{0x13, 0x01};  // TLS_AES_128_GCM_SHA256
 
 void start_library() {
-  // No configuration file: what a distribution or a user put there must not change our security,
-  // and parsing it costs memory. No tables of error texts and of old algorithm names either: no one
-  // reads them.
+  // No configuration file is read: the settings of a distribution or a user must not change our
+  // security, and parsing the file costs memory. The tables of error texts and of old algorithm
+  // names are not loaded either, because nothing reads them.
   constexpr std::uint64_t kLean = OPENSSL_INIT_NO_LOAD_CONFIG |
                                   OPENSSL_INIT_NO_LOAD_CRYPTO_STRINGS |
                                   OPENSSL_INIT_NO_ADD_ALL_CIPHERS | OPENSSL_INIT_NO_ADD_ALL_DIGESTS;
@@ -83,8 +84,8 @@ SSL_SESSION* session_with(SSL* ssl, const Key& key) {
   return nullptr;
 }
 
-// Server: the key of the identity that a client offers. No session: none of our names, and the
-// handshake fails for want of a certificate.
+// Finds the key of the identity that a client offers to the server. Without a session the name is
+// unknown, and the handshake fails for lack of a certificate.
 int find_session(SSL* ssl, const unsigned char* identity, std::size_t bytes,
                  SSL_SESSION** session) {
   *session = nullptr;
@@ -167,10 +168,10 @@ ssl_ctx_st* make_context(bool is_server, TlsContext::Secrets* secrets) {
   SCORE_ASSERT(is_set, "OpenSSL refuses TLS 1.3 with AES-128-GCM and X25519");
   SSL_CTX_set_mode(context, SSL_MODE_RELEASE_BUFFERS | SSL_MODE_ENABLE_PARTIAL_WRITE |
                                 SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
-  // A record by one system call instead of two.
+  // With read-ahead, a record takes one system call instead of two.
   SSL_CTX_set_read_ahead(context, 1);
-  // Frames tell a complete stream from a truncated one, so a missing close_notify is an end of
-  // file.
+  // A missing close_notify is treated as end of file, because frames already show if a stream was
+  // truncated.
   SSL_CTX_set_options(context,
                       SSL_OP_NO_TICKET | SSL_OP_NO_RENEGOTIATION | SSL_OP_IGNORE_UNEXPECTED_EOF);
   SSL_CTX_set_session_cache_mode(context, SSL_SESS_CACHE_OFF);
@@ -179,7 +180,8 @@ ssl_ctx_st* make_context(bool is_server, TlsContext::Secrets* secrets) {
     SSL_CTX_set_psk_find_session_callback(context, find_session);
   } else {
     SSL_CTX_set_psk_use_session_callback(context, use_session);
-    SSL_CTX_set_verify(context, SSL_VERIFY_PEER, nullptr);  // no authority is known: none passes
+    SSL_CTX_set_verify(context, SSL_VERIFY_PEER,
+                       nullptr);  // no authority is known, so no certificate passes
   }
   return context;
 }
@@ -236,7 +238,8 @@ TlsStream::TlsStream(const TlsContext& context, int fd) : fd_(fd), ssl_(SSL_new(
 
 TlsStream::~TlsStream() = default;
 
-// OpenSSL reports through a queue of the thread: it is emptied before and read after every call.
+// OpenSSL reports errors through a queue of the thread, so the queue is emptied before every call
+// and read after it.
 IoStep TlsStream::step_of(int result) {
   if (result > 0) return {IoStep::Kind::Done, static_cast<std::size_t>(result), {}};
   int saved_errno = errno;
@@ -281,7 +284,7 @@ IoStep TlsStream::write_some(std::span<const std::string_view> parts) {
   ERR_clear_error();
   errno = 0;
   std::string_view first = parts[0];
-  // Small parts are gathered, so that what was queued together leaves in one record.
+  // Small parts are combined, so that frames queued together are sent in one record.
   thread_local std::array<char, kRecordBytes> record;
   if (parts.size() > 1 && first.size() < kRecordBytes) {
     std::size_t filled = 0;

@@ -1,6 +1,6 @@
-// TLS 1.3 with external pre-shared keys and nothing else: no certificates, no tickets, no older
-// version, one cipher. The identity in the handshake is the node's name; the handshake proves that
-// the peer holds the key of that name, in both directions.
+// Implements TLS 1.3 with external pre-shared keys and nothing else: no certificates, no tickets,
+// no older version, one cipher. The identity in the handshake is the node's name. The handshake
+// proves, in both directions, that the peer holds the key of that name.
 #pragma once
 
 #include "proto/transport/byte_stream.hpp"
@@ -22,26 +22,26 @@ struct SslFree {
   void operator()(ssl_ctx_st* context) const;
 };
 
-// One for all connections of a listener, or of a node. Immovable: OpenSSL's callbacks point to it.
-// It must outlive every TlsStream made from it.
+// One TlsContext serves all connections of a listener, or of a node. It is immovable, because
+// OpenSSL's callbacks point to it, and it must outlive every TlsStream made from it.
 class TlsContext {
  public:
-  // The head: the key of each name is derived. `is_known` says which names may connect at all; it
-  // is asked during each handshake, with text from an unproven peer (already a valid node name or
-  // the identity of a setup token, whose key is derived too).
+  // Makes the context of a head; the key of each name is derived. `is_known` decides which names
+  // may connect. It is called during each handshake, with text from an unproven peer (already a
+  // valid node name, or the identity of a setup token, whose key is derived too).
   static std::unique_ptr<TlsContext> server(const Key& cluster_key,
                                             std::function<bool(std::string_view)> is_known);
-  // The head: `key_of` gives the key of an identity, or none if it may not connect. It is asked
-  // during each handshake, with any text from an unproven peer.
+  // Makes the context of a head; `key_of` returns the key of an identity, or none if it may not
+  // connect. It is called during each handshake, with any text from an unproven peer.
   using KeyOf = std::function<std::optional<Key>(std::string_view identity)>;
   static std::unique_ptr<TlsContext> server(KeyOf key_of);
-  // A node. identity: see format_node_identity().
+  // Makes the context of a node. `identity` is described at format_node_identity().
   static std::unique_ptr<TlsContext> client(const Key& node_key, std::string identity);
 
   TlsContext(const TlsContext&) = delete;
   TlsContext& operator=(const TlsContext&) = delete;
 
-  struct Secrets;  // what the callbacks need
+  struct Secrets;  // data for the callbacks
 
   ssl_ctx_st* handle() const { return context_.get(); }
 
@@ -67,8 +67,8 @@ class TlsStream final : public ByteStream {
   IoStep write_some(std::span<const std::string_view> parts) override;
   void say_goodbye() override;
 
-  // The proven identity of the node, or of the setup token, at the other end; empty on the
-  // node's own side and before the handshake is complete.
+  // Returns the proven identity of the node, or of the setup token, at the other end. It is empty
+  // on the node's own side and before the handshake is complete.
   std::string peer_name() const;
 
  private:

@@ -42,13 +42,13 @@ Result<std::shared_ptr<StreamConnection>> make_connection(asio::any_io_executor 
                                                           const TlsContext& context,
                                                           base::UniqueFd fd,
                                                           ConnectionLimits limits) {
-  // Small frames answer each other: waiting to fill a segment would cost a round trip.
+  // Small frames answer each other, so waiting to fill a segment would cost a round trip.
   int on = 1;
   ::setsockopt(fd.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
   asio::posix::stream_descriptor descriptor(executor);
   boost::system::error_code ec;
   descriptor.assign(fd.get(), ec);
-  if (ec) return base::fail(ec, "adopt socket");
+  if (ec) return base::fail(ec, "cannot adopt the socket");
   std::string peer = remote_of(fd.get());
   auto stream = std::make_unique<TlsStream>(context, fd.release());
   return std::make_shared<StreamConnection>(std::move(descriptor), std::move(stream),
@@ -68,7 +68,8 @@ asio::awaitable<Result<Endpoints>> look_up(TcpEndpoint where) {
   co_return endpoints;
 }
 
-// Addresses need no lookup; names are looked up by Asio's thread, which starts at the first one.
+// Addresses are used without a lookup. Names are looked up by Asio's thread, which starts at the
+// first lookup.
 asio::awaitable<Result<Endpoints>> resolve(TcpEndpoint where, base::Duration deadline) {
   boost::system::error_code ec;
   auto address = asio::ip::make_address(where.host, ec);
@@ -79,7 +80,7 @@ asio::awaitable<Result<Endpoints>> resolve(TcpEndpoint where, base::Duration dea
   }
   base::SteadyClock clock;
   auto endpoints = co_await base::with_timeout(clock, deadline, look_up(where));
-  if (!endpoints) co_return endpoints.error().with_context("look up {}", where.host);
+  if (!endpoints) co_return endpoints.error().with_context("cannot look up {}", where.host);
   co_return endpoints;
 }
 
@@ -98,7 +99,7 @@ asio::awaitable<Result<base::UniqueFd>> connect_first(Endpoints endpoints,
   for (const auto& endpoint : endpoints) {
     auto fd = co_await base::with_timeout(clock, deadline, connect_one(endpoint));
     if (fd) co_return fd;
-    last = fd.error().with_context("connect to {}", address_text(endpoint));
+    last = fd.error().with_context("cannot connect to {}", address_text(endpoint));
   }
   co_return last;
 }
@@ -134,12 +135,12 @@ TcpListener::TcpListener(tcp::acceptor acceptor, std::uint16_t port)
 Result<TcpListener> TcpListener::open(asio::any_io_executor executor, const TcpEndpoint& where) {
   boost::system::error_code ec;
   auto address = asio::ip::make_address(where.host, ec);
-  if (ec) return base::fail(ec, "listen on {}: not an address", format_endpoint(where));
+  if (ec) return base::fail(ec, "cannot listen on {}: not an address", format_endpoint(where));
   tcp::endpoint endpoint(address, where.port);
   tcp::acceptor acceptor(executor);
   acceptor.open(endpoint.protocol(), ec);
   if (!ec) acceptor.set_option(asio::socket_base::reuse_address(true), ec);
-  // "::" accepts IPv4 too, whatever the value of the sysctl net.ipv6.bindv6only.
+  // "::" accepts IPv4 too, regardless of the sysctl net.ipv6.bindv6only.
   const bool is_any_v6 = address.is_v6() && address.is_unspecified();
   const int off = 0;
   if (!ec && is_any_v6 &&
@@ -148,9 +149,9 @@ Result<TcpListener> TcpListener::open(asio::any_io_executor executor, const TcpE
   }
   if (!ec) acceptor.bind(endpoint, ec);
   if (!ec) acceptor.listen(kBacklog, ec);
-  if (ec) return base::fail(ec, "listen on {}", format_endpoint(where));
+  if (ec) return base::fail(ec, "cannot listen on {}", format_endpoint(where));
   std::uint16_t port = acceptor.local_endpoint(ec).port();
-  if (ec) return base::fail(ec, "listen on {}", format_endpoint(where));
+  if (ec) return base::fail(ec, "cannot listen on {}", format_endpoint(where));
   return TcpListener(std::move(acceptor), port);
 }
 
@@ -170,7 +171,7 @@ asio::awaitable<Result<TlsPeer>> tls_accept(const TlsContext& context, base::Uni
   if (!made) co_return made.error();
   auto connection = *made;
   auto proven = co_await connection->handshake(deadline);
-  if (!proven) co_return proven.error().with_context("TLS handshake");
+  if (!proven) co_return proven.error().with_context("cannot complete the TLS handshake");
   TlsPeer peer;
   peer.name = static_cast<TlsStream&>(connection->stream()).peer_name();
   if (peer.name.empty()) co_return base::fail(WireErrc::BadPeer, "{}", connection->peer());
@@ -191,7 +192,7 @@ asio::awaitable<Result<TlsPeer>> tls_connect(const TlsContext& context, TcpEndpo
   TlsPeer peer;
   auto connection = *made;
   auto proven = co_await connection->handshake(deadline);
-  if (!proven) co_return proven.error().with_context("TLS handshake");
+  if (!proven) co_return proven.error().with_context("cannot complete the TLS handshake");
   peer.connection = std::move(connection);
   co_return peer;
 }

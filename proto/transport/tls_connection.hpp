@@ -1,4 +1,4 @@
-// Connections between head and nodes: TCP under TLS 1.3 with the node's pre-shared key.
+// Connects the head and the nodes: TCP under TLS 1.3 with the node's pre-shared key.
 #pragma once
 
 #include "base/os/fd.hpp"
@@ -13,7 +13,7 @@ namespace score::proto {
 
 struct TlsPeer {
   std::shared_ptr<Connection> connection;
-  std::string name;  // proven name of the node, or identity of its token; on a node: empty
+  std::string name;  // proven name of the node, or identity of its token; on a node empty
 };
 
 struct TcpEndpoint {
@@ -21,19 +21,19 @@ struct TcpEndpoint {
   std::uint16_t port = 0;
 };
 
-// "host:port", "[v6]:port". Error: Malformed.
+// Parses "host:port" or "[v6]:port". Errors: Malformed.
 base::Result<TcpEndpoint> parse_endpoint(std::string_view text);
 std::string format_endpoint(const TcpEndpoint& endpoint);
 
-// The head's side. Accepting and the handshake are two steps, so that a peer that is slow with the
-// second delays no other peer: loop { accept(); spawn { handshake } }.
+// TcpListener is the head's side. Accepting and the handshake are separate steps, so that a peer
+// with a slow handshake delays no other peer: loop { accept(); spawn { handshake } }.
 class TcpListener {
  public:
-  // `host` must be an address ("0.0.0.0", "::", "127.0.0.1"); port 0: the kernel chooses one.
+  // `host` must be an address ("0.0.0.0", "::", "127.0.0.1"); for port 0 the kernel chooses one.
   static base::Result<TcpListener> open(boost::asio::any_io_executor executor,
                                         const TcpEndpoint& where);
 
-  // A connected socket; for tls_accept. See accept_descriptor for errors.
+  // Returns a connected socket for tls_accept. Errors: see accept_descriptor.
   boost::asio::awaitable<base::Result<base::UniqueFd>> accept();
   void close();
 
@@ -46,13 +46,14 @@ class TcpListener {
   std::uint16_t port_;
 };
 
-// Proves the peer on a socket from TcpListener::accept. `context`
-// must outlive the connection. Errors: BadPeer (unknown name, wrong key, not TLS), Timeout, Closed.
+// Proves the identity of the peer on a socket from TcpListener::accept. `context` must outlive the
+// connection. Errors: BadPeer (unknown name, wrong key, not TLS), Timeout, Closed.
 boost::asio::awaitable<base::Result<TlsPeer>> tls_accept(const TlsContext& context,
                                                          base::UniqueFd fd, base::Duration deadline,
                                                          ConnectionLimits limits);
 
-// A node's side; `deadline` covers name lookup, connecting and the handshake, each.
+// Connects from a node to the head. `deadline` applies separately to the name lookup, the
+// connection and the handshake.
 boost::asio::awaitable<base::Result<TlsPeer>> tls_connect(const TlsContext& context,
                                                           TcpEndpoint where,
                                                           base::Duration deadline,

@@ -1,5 +1,5 @@
-// TLS between head and node over loopback: accepted peers, refused peers, and that refused peers
-// disturb no one.
+// Tests TLS between head and node over loopback: accepted peers, rejected peers, and that rejected
+// peers disturb no other peer.
 
 #include "proto/transport/tls_connection.hpp"
 
@@ -22,7 +22,7 @@ namespace {
 
 using base::Result;
 
-// A head that accepts for ever and keeps what each peer came to.
+// This head accepts forever and keeps the result of each peer.
 class Head {
  public:
   explicit Head(asio::io_context& io)
@@ -95,7 +95,7 @@ class TlsConnectionTest : public testing::Test {
 
   Result<TlsPeer> connect(const std::string& name) { return connect(head_.key_of(name), name); }
 
-  // A question and its answer; false: the connection is of no use.
+  // Sends a request and reads its reply. Returns false if the connection is unusable.
   bool works(const std::shared_ptr<Connection>& connection) {
     if (!connection->send(FrameType::Heartbeat, "\x08\x01")) return false;
     auto frame = base::run(io_, connection->read(Role::Head));
@@ -112,7 +112,7 @@ class TlsConnectionTest : public testing::Test {
     return fd;
   }
 
-  // Turns the loop until the head has refused `count` peers.
+  // Runs the loop until the head has rejected `count` peers.
   void wait_refused(std::size_t count) {
     const auto deadline = base::monotonic_now() + 120s;
     while (head_.refused.size() < count && base::monotonic_now() < deadline) {
@@ -175,7 +175,7 @@ TEST_F(TlsConnectionTest, RefusesAWrongKey) {
   EXPECT_TRUE(head_.peers.empty());
 }
 
-TEST_F(TlsConnectionTest, RefusesOneNodesKeyUnderAnotherName) {
+TEST_F(TlsConnectionTest, RejectsKeyOfADifferentNode) {
   auto node = connect(head_.key_of("node04"), "node03");
   ASSERT_FALSE(node.has_value());
   wait_refused(1);
@@ -192,8 +192,8 @@ TEST_F(TlsConnectionTest, RefusesAnUnknownName) {
   EXPECT_TRUE(head_.peers.empty());
 }
 
-// Whoever listens in the head's place does not have the node's key.
-TEST_F(TlsConnectionTest, ANodeRefusesAHeadWithAnotherClusterKey) {
+// A process that listens in place of the head does not have the node's key.
+TEST_F(TlsConnectionTest, NodeRejectsHeadWithDifferentClusterKey) {
   Head other(io_);
   auto context = TlsContext::client(head_.key_of("node03"), "node03");
   auto node =
@@ -216,14 +216,14 @@ TEST_F(TlsConnectionTest, RefusesFramesWithoutTls) {
   wait_refused(1);
 }
 
-TEST_F(TlsConnectionTest, GivesUpOnAPeerThatSaysNothing) {
+TEST_F(TlsConnectionTest, TimesOutOnASilentPeer) {
   head_.deadline = 20ms;
   auto fd = connect_plain();
   wait_refused(1);
   EXPECT_TRUE(head_.refused[0].is(base::Errc::Timeout)) << head_.refused[0].message();
 }
 
-TEST_F(TlsConnectionTest, GivesUpOnANodeThatSendsNoFrameAfterTheHandshake) {
+TEST_F(TlsConnectionTest, TimesOutWithoutAFrameAfterHandshake) {
   head_.limits.header_deadline = 20ms;
   auto node = connect("node00");
   ASSERT_TRUE(node.has_value());
@@ -231,12 +231,12 @@ TEST_F(TlsConnectionTest, GivesUpOnANodeThatSendsNoFrameAfterTheHandshake) {
   EXPECT_TRUE(head_.refused[0].is(base::Errc::Timeout)) << head_.refused[0].message();
 }
 
-TEST_F(TlsConnectionTest, RefusesOversizeAndUnknownFramesOfAProvenNode) {
+TEST_F(TlsConnectionTest, RejectsOversizeFramesOfAProvenNode) {
   std::string claim = encode_frame_bytes(FrameType::Heartbeat, "");
-  claim[11] = '\x7f';  // says 2 GiB follow
+  claim[11] = '\x7f';  // claims that 2 GiB follow
   const auto node = connect("node00");
   ASSERT_TRUE(node.has_value());
-  // What send() would refuse goes out as the payload's tail of an honest frame cut short.
+  // send() would reject this frame, so it is sent as the tail of a valid frame's payload.
   auto raw = std::make_shared<const std::string>(
       encode_frame_bytes(FrameType::Heartbeat, "\x08\x01") + claim);
   ASSERT_TRUE(node->connection->send_shared(raw));
@@ -254,15 +254,15 @@ long resident_kib() {
   return kib;
 }
 
-// Random bytes, cut-off handshakes and slow ones, hundreds at a time: all refused, the node that is
-// connected meanwhile is served, memory stays where it was.
-TEST_F(TlsConnectionTest, HostilePeersDisturbNobody) {
+// Random bytes, truncated handshakes and slow ones come hundreds at a time. All are rejected, the
+// connected node is served in the meantime, and memory does not grow.
+TEST_F(TlsConnectionTest, HostilePeersDisturbNoOther) {
   const auto node = connect("node00");
   ASSERT_TRUE(node.has_value());
   ASSERT_TRUE(works(node->connection));
   head_.deadline = 100ms;
   std::mt19937 random(3);
-  [[maybe_unused]] long before = 0;  // sanitizers keep what is freed
+  [[maybe_unused]] long before = 0;  // sanitizers keep freed memory
   for (std::size_t round = 0; round < 12; ++round) {
     std::vector<base::UniqueFd> attackers;
     for (std::size_t i = 0; i < 50; ++i) {

@@ -31,7 +31,7 @@ Result<void> check_path(const std::string& path) {
   return {};
 }
 
-// Removes what an earlier run left behind: a socket without a listener.
+// Removes the socket of an earlier run, which has no listener any more.
 Result<void> remove_stale(asio::any_io_executor executor, const std::string& path) {
   struct stat info {};
 
@@ -48,7 +48,7 @@ Result<void> remove_stale(asio::any_io_executor executor, const std::string& pat
   if (!ec) return base::fail(base::Errc::Exists, "another process already listens on {}", path);
   if (ec != asio::error::connection_refused) return base::fail(ec, "{}", path);
   if (::unlink(path.c_str()) != 0 && errno != ENOENT) {
-    return base::fail(base::errno_code(errno), "remove {}", path);
+    return base::fail(base::errno_code(errno), "cannot remove {}", path);
   }
   return {};
 }
@@ -71,7 +71,7 @@ Result<UnixPeer> adopt_unix(asio::any_io_executor executor, base::UniqueFd fd,
   boost::system::error_code ec;
   asio::posix::stream_descriptor descriptor(executor);
   descriptor.assign(fd.get(), ec);
-  if (ec) return base::fail(ec, "adopt socket");
+  if (ec) return base::fail(ec, "cannot adopt the socket");
   auto stream = std::make_unique<PlainStream>(fd.release(), limits.descriptors);
   std::string peer = fmt::format("uid {} pid {}", credentials->uid, credentials->pid);
   auto connection = std::make_shared<StreamConnection>(std::move(descriptor), std::move(stream),
@@ -86,7 +86,7 @@ asio::awaitable<Result<UnixPeer>> connect_unix(std::string path, base::Duration 
   if (!checked) co_return checked.error();
   base::SteadyClock clock;
   auto fd = co_await base::with_timeout(clock, deadline, connect_descriptor(path));
-  if (!fd) co_return fd.error().with_context("connect to {}", path);
+  if (!fd) co_return fd.error().with_context("cannot connect to {}", path);
   co_return adopt_unix(executor, std::move(*fd), limits);
 }
 
@@ -110,16 +110,16 @@ Result<UnixListener> UnixListener::open(asio::any_io_executor executor, std::str
   boost::system::error_code ec;
   local::acceptor acceptor(executor);
   acceptor.open(local(), ec);
-  if (ec) return base::fail(ec, "listen on {}", path);
-  // The file gets its mode before anybody can find it with another one: umask is process-wide, but
-  // so is this thread the only one that creates files.
+  if (ec) return base::fail(ec, "cannot listen on {}", path);
+  // The file has its mode from the beginning, so that no process can find it with a different one.
+  // umask is process-wide, but only this thread creates files.
   mode_t before = ::umask(static_cast<mode_t>(~mode & 0777U));
   acceptor.bind(local::endpoint(path), ec);
   ::umask(before);
-  if (ec) return base::fail(ec, "bind {}", path);
+  if (ec) return base::fail(ec, "cannot bind {}", path);
   UnixListener listener(std::move(acceptor), path, true, limits);
   listener.acceptor_.listen(kBacklog, ec);
-  if (ec) return base::fail(ec, "listen on {}", path);
+  if (ec) return base::fail(ec, "cannot listen on {}", path);
   return listener;
 }
 
@@ -128,7 +128,7 @@ Result<UnixListener> UnixListener::adopt(asio::any_io_executor executor, base::U
   boost::system::error_code ec;
   local::acceptor acceptor(executor);
   acceptor.assign(local(), fd.get(), ec);
-  if (ec) return base::fail(ec, "listen on inherited {}", path);
+  if (ec) return base::fail(ec, "cannot listen on inherited {}", path);
   static_cast<void>(fd.release());
   return UnixListener(std::move(acceptor), std::move(path), false, limits);
 }

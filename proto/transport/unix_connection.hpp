@@ -1,5 +1,5 @@
-// Connections over Unix stream sockets: commands and shepherds. The identity of the peer comes
-// from the kernel (SO_PEERCRED), never from the peer.
+// Provides connections over Unix stream sockets, for commands and shepherds. The identity of the
+// peer comes from the kernel (SO_PEERCRED), never from the peer.
 #pragma once
 
 #include "base/os/fd.hpp"
@@ -13,37 +13,37 @@ namespace score::proto {
 
 struct UnixPeer {
   std::shared_ptr<Connection> connection;
-  base::PeerCredentials credentials;  // of the process that connected, or listened
+  base::PeerCredentials credentials;  // of the process that connected or listened
 };
 
-// Takes over a connected stream socket (a shepherd's inherited one, an end of a socketpair).
+// Takes over a connected stream socket (a shepherd's inherited one, or an end of a socketpair).
 base::Result<UnixPeer> adopt_unix(boost::asio::any_io_executor executor, base::UniqueFd fd,
                                   ConnectionLimits limits);
 
-// Error: errno (NotFound-like: std::errc::no_such_file_or_directory, connection_refused), Timeout.
+// Errors: errno (std::errc::no_such_file_or_directory, connection_refused), Timeout.
 boost::asio::awaitable<base::Result<UnixPeer>> connect_unix(std::string path,
                                                             base::Duration deadline,
                                                             ConnectionLimits limits);
 
 class UnixListener {
  public:
-  // Binds and listens. A socket file without a listener is replaced; one that is in use, or
-  // anything else of that name, is an error. `mode` is the file's, e.g. 0666 for commands
-  // (any user may connect, the credentials decide), 0600 for shepherds. The path holds at most 107
-  // bytes.
+  // Binds and listens. A socket file without a listener is replaced; a socket that is in use, or a
+  // different file of that name, is an error. `mode` is the mode of the file, for example 0666 for
+  // commands (any user may connect, the credentials decide) or 0600 for shepherds. The path has at
+  // most 107 bytes.
   static base::Result<UnixListener> open(boost::asio::any_io_executor executor, std::string path,
                                          mode_t mode, ConnectionLimits limits);
-  // Takes over a socket that listens already (systemd). `path` for messages only.
+  // Takes over a socket that already listens (systemd). `path` is only for messages.
   static base::Result<UnixListener> adopt(boost::asio::any_io_executor executor, base::UniqueFd fd,
                                           std::string path, ConnectionLimits limits);
   UnixListener(UnixListener&&) noexcept = default;
   UnixListener& operator=(UnixListener&&) noexcept = default;
   ~UnixListener();
 
-  // The next peer. When descriptors or memory are short it waits a little and tries again, so a
-  // loop around it never spins. Errors: Cancelled, Closed (close() was called).
+  // Returns the next peer. When descriptors or memory are short it waits a little and tries again,
+  // so a loop around it never spins. Errors: Cancelled, Closed (close() was called).
   boost::asio::awaitable<base::Result<UnixPeer>> accept();
-  void close();  // and removes the file that open() made
+  void close();  // also removes the file that open() made
 
   const std::string& path() const { return path_; }
 

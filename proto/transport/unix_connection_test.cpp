@@ -1,4 +1,4 @@
-// UnixConnection, and with it StreamConnection and PlainStream: framing, queueing, deadlines.
+// Tests UnixConnection, and with it StreamConnection and PlainStream: framing, queueing, deadlines.
 
 #include "proto/transport/unix_connection.hpp"
 
@@ -39,7 +39,7 @@ class TemporaryDirectory {
   std::string path_;
 };
 
-// Two ends of a socket pair: one is a connection, the other a bare descriptor or one too.
+// One end of a socket pair is a connection; the other end is a bare descriptor or a connection too.
 class UnixConnectionTest : public testing::Test {
  protected:
   void open(ConnectionLimits limits = {}) {
@@ -82,7 +82,7 @@ TEST_F(UnixConnectionTest, CarriesFramesInOrder) {
   EXPECT_EQ(connection_->queued_bytes(), 0U);
 }
 
-TEST_F(UnixConnectionTest, WritesWhatIsQueuedInOneTurnTogether) {
+TEST_F(UnixConnectionTest, FramesOfOneTurnAreWrittenTogether) {
   open();
   for (int i = 0; i < 10; ++i) connection_->send(FrameType::Prepared, "\x08\x01");
   io_.poll();
@@ -110,7 +110,7 @@ TEST_F(UnixConnectionTest, SendsSharedBytesToManyWithoutCopies) {
   EXPECT_EQ(bytes.use_count(), 1);
 }
 
-TEST_F(UnixConnectionTest, RefusesToSendAPayloadBeyondTheTypesLimit) {
+TEST_F(UnixConnectionTest, SendRejectsOversizePayload) {
   open();
   EXPECT_FALSE(connection_->send(FrameType::Prepared, std::string(65, 'x')));
   EXPECT_FALSE(connection_->send(FrameType{999}, ""));
@@ -118,7 +118,7 @@ TEST_F(UnixConnectionTest, RefusesToSendAPayloadBeyondTheTypesLimit) {
   EXPECT_EQ(connection_->queued_bytes(), 0U);
 }
 
-TEST_F(UnixConnectionTest, ClosesItselfWhenThePeerReadsNothingAndTheQueueIsFull) {
+TEST_F(UnixConnectionTest, ClosesItselfWhenTheQueueIsFull) {
   ConnectionLimits limits;
   limits.write_queue_bytes = 1U << 20U;
   open(limits);
@@ -152,7 +152,7 @@ TEST_F(UnixConnectionTest, DrainedWaitsForTheSlowPeer) {
   EXPECT_EQ(connection_->queued_bytes(), 0U);
 }
 
-TEST_F(UnixConnectionTest, SendsTheLastWordsBeforeItCloses) {
+TEST_F(UnixConnectionTest, SendsQueuedFramesBeforeItCloses) {
   open_both();
   connection_->send(FrameType::Failed, "why");
   connection_->close();
@@ -165,7 +165,7 @@ TEST_F(UnixConnectionTest, SendsTheLastWordsBeforeItCloses) {
   EXPECT_TRUE(end.error().is(base::Errc::Closed));
 }
 
-TEST_F(UnixConnectionTest, StillReadsWhatThePeerSentBeforeItWentAway) {
+TEST_F(UnixConnectionTest, ReadsDataSentBeforeDisconnect) {
   open();
   write_raw(encode_frame_bytes(FrameType::Prepared, "\x08\x01"));
   raw_.reset();
@@ -175,7 +175,7 @@ TEST_F(UnixConnectionTest, StillReadsWhatThePeerSentBeforeItWentAway) {
   EXPECT_TRUE(read(connection_, Role::Node).error().is(base::Errc::Closed));
 }
 
-TEST_F(UnixConnectionTest, CloseEndsAReadThatWaits) {
+TEST_F(UnixConnectionTest, CloseEndsAWaitingRead) {
   open();
   asio::post(io_, [this] { connection_->close(); });
   auto frame = read(connection_, Role::Node);
@@ -183,7 +183,7 @@ TEST_F(UnixConnectionTest, CloseEndsAReadThatWaits) {
   EXPECT_TRUE(frame.error().is(base::Errc::Closed));
 }
 
-TEST_F(UnixConnectionTest, GivesUpOnAPeerThatSendsNothingAtFirst) {
+TEST_F(UnixConnectionTest, TimesOutOnASilentPeer) {
   ConnectionLimits limits;
   limits.header_deadline = 20ms;
   open(limits);
@@ -193,8 +193,8 @@ TEST_F(UnixConnectionTest, GivesUpOnAPeerThatSendsNothingAtFirst) {
   EXPECT_FALSE(connection_->is_open());
 }
 
-// One byte a millisecond keeps the socket busy, but wins no time.
-TEST_F(UnixConnectionTest, GivesUpOnAPeerThatTricklesItsHeader) {
+// One byte per millisecond keeps the socket busy, but does not extend the deadline.
+TEST_F(UnixConnectionTest, TimesOutOnASlowHeader) {
   ConnectionLimits limits;
   limits.header_deadline = 30ms;
   open(limits);
@@ -214,7 +214,7 @@ TEST_F(UnixConnectionTest, GivesUpOnAPeerThatTricklesItsHeader) {
   base::run(io_, tasks.stop());
 }
 
-TEST_F(UnixConnectionTest, GivesUpOnAFrameThatNeverEnds) {
+TEST_F(UnixConnectionTest, TimesOutOnAnIncompleteFrame) {
   ConnectionLimits limits;
   limits.frame_deadline = 20ms;
   open(limits);
@@ -226,7 +226,7 @@ TEST_F(UnixConnectionTest, GivesUpOnAFrameThatNeverEnds) {
   EXPECT_TRUE(frame.error().is(base::Errc::Timeout)) << frame.error().message();
 }
 
-TEST_F(UnixConnectionTest, GivesUpOnAPeerThatTakesNothing) {
+TEST_F(UnixConnectionTest, TimesOutIfPeerReadsNothing) {
   ConnectionLimits limits;
   limits.write_deadline = 20ms;
   open(limits);
@@ -236,7 +236,7 @@ TEST_F(UnixConnectionTest, GivesUpOnAPeerThatTakesNothing) {
   EXPECT_TRUE(frame.error().is(base::Errc::Timeout)) << frame.error().message();
 }
 
-TEST_F(UnixConnectionTest, WaitsForAPatientPeerThatTakesNothing) {
+TEST_F(UnixConnectionTest, WaitsForAPeerWithoutWriteDeadline) {
   ConnectionLimits limits;
   limits.write_deadline = 20ms;
   open(limits);
@@ -249,7 +249,7 @@ TEST_F(UnixConnectionTest, WaitsForAPatientPeerThatTakesNothing) {
   EXPECT_GT(connection_->queued_bytes(), 0U);
 }
 
-TEST_F(UnixConnectionTest, ClosesWhereAUsersBytesHaveNoRoom) {
+TEST_F(UnixConnectionTest, ClosesWhenTheUsersBudgetIsFull) {
   open();
   const auto outgoing = std::make_shared<base::ByteBudget>(1'000, 10'000);
   connection_->charge_to(nullptr, outgoing);
@@ -268,7 +268,7 @@ asio::awaitable<void> note_read(std::shared_ptr<Connection> from, bool& came) {
   came = frame.has_value();
 }
 
-TEST_F(UnixConnectionTest, ReadsALargeFrameOnlyWhenThereIsRoomForIt) {
+TEST_F(UnixConnectionTest, ReadsALargeFrameOnlyWithRoom) {
   open();
   const auto incoming = std::make_shared<base::ByteBudget>(100'000, 100'000);
   connection_->charge_to(incoming, nullptr);
@@ -296,9 +296,9 @@ asio::awaitable<void> read_frames(std::shared_ptr<Connection> from, std::size_t 
   }
 }
 
-// A peer that sends many frames at once: those behind the first one count, and where there is no
-// room for them they stay in the socket. None is lost.
-TEST_F(UnixConnectionTest, ReadsAheadOnlyWhereThereIsRoom) {
+// A peer sends many frames at once. The frames behind the first one count, and without room for
+// them they stay in the socket. No frame is lost.
+TEST_F(UnixConnectionTest, ReadsAheadOnlyWithRoom) {
   for (const bool has_room : {true, false}) {
     open();
     constexpr std::size_t kBytes = 16U << 20U;
@@ -332,7 +332,7 @@ TEST_F(UnixConnectionTest, ReadsAheadOnlyWhereThereIsRoom) {
   }
 }
 
-TEST_F(UnixConnectionTest, SaysWhenAStreamEndsInsideAFrame) {
+TEST_F(UnixConnectionTest, ReportsStreamEndInsideAFrame) {
   const std::string whole = encode_frame_bytes(FrameType::Prepared, "\x08\x01");
   for (std::size_t bytes = 1; bytes < whole.size(); ++bytes) {
     open();
@@ -344,7 +344,7 @@ TEST_F(UnixConnectionTest, SaysWhenAStreamEndsInsideAFrame) {
   }
 }
 
-// Frames of descriptors between plain ones, more than one write takes at once.
+// Frames with descriptors are mixed with plain ones, more than one write accepts at once.
 TEST_F(UnixConnectionTest, DescriptorsArriveWithTheirFrames) {
   ConnectionLimits limits;
   limits.descriptors = 64;
@@ -376,7 +376,7 @@ TEST_F(UnixConnectionTest, DescriptorsArriveWithTheirFrames) {
   EXPECT_TRUE(other_->take_descriptors(8).empty());
 }
 
-TEST_F(UnixConnectionTest, MoreDescriptorsThanWantedAreAnError) {
+TEST_F(UnixConnectionTest, MoreDescriptorsThanAllowedAreAnError) {
   ConnectionLimits limits;
   limits.descriptors = 1;
   open(limits);
@@ -386,7 +386,7 @@ TEST_F(UnixConnectionTest, MoreDescriptorsThanWantedAreAnError) {
   EXPECT_FALSE(read(connection_, Role::Shepherd));
 }
 
-TEST_F(UnixConnectionTest, DescriptorsNobodyWantsAreClosedUnseen) {
+TEST_F(UnixConnectionTest, UnexpectedDescriptorsAreClosed) {
   open();
   auto pipe = base::make_pipe();
   const int fd = pipe->write.get();
@@ -398,7 +398,7 @@ TEST_F(UnixConnectionTest, DescriptorsNobodyWantsAreClosedUnseen) {
   pipe->write = base::UniqueFd();
   ASSERT_TRUE(read(connection_, Role::Shepherd));
   char none = 0;
-  EXPECT_EQ(::read(pipe->read.get(), &none, 1), 0);  // its only writer is gone
+  EXPECT_EQ(::read(pipe->read.get(), &none, 1), 0);  // the only writer of the pipe is closed
 }
 
 TEST_F(UnixConnectionTest, RefusesRandomBytes) {
@@ -414,7 +414,7 @@ TEST_F(UnixConnectionTest, RefusesRandomBytes) {
   }
 }
 
-TEST_F(UnixConnectionTest, RefusesAFrameTheSenderMayNotSend) {
+TEST_F(UnixConnectionTest, RejectsFrameOfUnauthorisedSender) {
   open();
   write_raw(encode_frame_bytes(FrameType::Submit, "x"));
   auto frame = read(connection_, Role::Anonymous);
@@ -441,7 +441,7 @@ asio::awaitable<Result<UnixPeer>> meet(UnixListener& listener, std::string path,
   co_return co_await listener.accept();
 }
 
-TEST_F(UnixListenerTest, KnowsWhoConnects) {
+TEST_F(UnixListenerTest, ReportsThePeersCredentials) {
   auto listener = listen();
   ASSERT_TRUE(listener.has_value()) << listener.error().message();
   std::shared_ptr<Connection> client;
@@ -452,7 +452,7 @@ TEST_F(UnixListenerTest, KnowsWhoConnects) {
   EXPECT_EQ(peer->connection->peer(), fmt::format("uid {} pid {}", ::geteuid(), ::getpid()));
 }
 
-TEST_F(UnixListenerTest, GivesTheSocketItsModeAndRemovesItAtTheEnd) {
+TEST_F(UnixListenerTest, SocketHasItsModeAndIsRemoved) {
   struct stat info {};
 
   {
@@ -464,7 +464,7 @@ TEST_F(UnixListenerTest, GivesTheSocketItsModeAndRemovesItAtTheEnd) {
   EXPECT_NE(::stat(path_.c_str(), &info), 0);
 }
 
-TEST_F(UnixListenerTest, ReplacesASocketNobodyListensOn) {
+TEST_F(UnixListenerTest, ReplacesAStaleSocket) {
   const std::string kept = directory_ / "kept";
   {
     auto dead = listen();
@@ -508,7 +508,7 @@ TEST_F(UnixListenerTest, CloseEndsAnAccept) {
   EXPECT_TRUE(peer.error().is(base::Errc::Closed)) << peer.error().message();
 }
 
-// A listener that answers every ListNodes and counts the refused connections.
+// This listener answers every ListNodes and counts the rejected connections.
 class Answering {
  public:
   Answering(asio::io_context& io, UnixListener listener)
@@ -548,7 +548,8 @@ class Answering {
   base::TaskGroup tasks_;
 };
 
-// One attack of each kind: noise, a hello cut short, an oversize claim, a frame of another role.
+// Returns one of several attacks: noise, a truncated hello, an oversize claim, or a frame of a
+// different role.
 std::string attack(std::mt19937& random) {
   std::string bytes(1 + random() % 3000, '\0');
   for (char& byte : bytes) byte = static_cast<char>(random());
@@ -564,7 +565,7 @@ std::string attack(std::mt19937& random) {
   }
 }
 
-TEST_F(UnixListenerTest, HostilePeersDisturbNobody) {
+TEST_F(UnixListenerTest, HostilePeersDisturbNoOther) {
   auto listener = listen();
   ASSERT_TRUE(listener.has_value());
   Answering server(io_, std::move(*listener));

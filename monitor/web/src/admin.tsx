@@ -1,5 +1,6 @@
-// The drawer of logged-in users: the effect of a new quantum before it is set, drain and resume,
-// suspend and cancel. Each asks for confirmation; the head checks the rights.
+// The drawer is for logged-in users: it shows the effect of a new quantum before it is set, and it can drain
+// and resume nodes, and suspend and cancel jobs. Each action asks for confirmation; the head checks the
+// rights.
 
 import { useState } from 'preact/hooks';
 import { act, type ActionResult } from './feed';
@@ -11,7 +12,7 @@ interface DrawerProps {
   snapshot: Snapshot;
 }
 
-// "50ms", "0.1s" or a bare number of milliseconds, in seconds.
+// Returns "50ms", "0.1s" or a bare number of milliseconds in seconds.
 export function parseQuantum(text: string): number | null {
   const match = /^\s*(\d+(?:\.\d+)?)\s*(us|ms|s)?\s*$/.exec(text);
   if (!match) return null;
@@ -90,7 +91,7 @@ function Slots({ snapshot, run }: { snapshot: Snapshot; run: Run }) {
   );
 }
 
-// "node[00-03,07],other" as names; the head refuses a malformed list.
+// Returns the names in "node[00-03,07],other"; the head rejects a malformed list.
 function expand(list: string): string[] {
   const parts = list.match(/[^,[\]]+(\[[^\]]*\])?[^,[\]]*/g) ?? [];
   return parts.flatMap((part) => {
@@ -170,7 +171,7 @@ function Jobs({ run, snapshot }: { run: Run; snapshot: Snapshot }) {
   );
 }
 
-// Who did what last, as it is in the events and in the head's journal.
+// Shows the last action and its user, as in the events and in the head's journal.
 function Audit({ snapshot }: { snapshot: Snapshot }) {
   const last = snapshot.events.filter(({ kind }) => kind === 'admin').at(-1);
   return <p id="audit">{last ? `Last: ${clockTime(last.time_unix_s)} ${last.text}` : ''}</p>;

@@ -1,4 +1,4 @@
-// A canvas that fills its box at the screen's own resolution and is drawn anew when the component is.
+// A canvas that fills its box at the screen's own resolution and is redrawn when the component is rendered.
 // It has a name for screen readers; a table has the same data.
 
 import { useLayoutEffect, useRef, useState } from 'preact/hooks';
@@ -14,7 +14,7 @@ interface CanvasProps {
   height: number;
   draw: (context: CanvasRenderingContext2D, size: Size, theme: Theme) => void;
   onPoint?: (x: number, y: number, size: Size) => void;
-  onKey?: (key: string) => boolean; // true: it was for us
+  onKey?: (key: string) => boolean; // true: the key was handled
 }
 
 export function useWidth(): [(element: HTMLElement | null) => void, number] {

@@ -1,5 +1,6 @@
-// A colour per job, from the eight of the scheme (style.css), distinct for every common kind of colour vision;
-// after its eight the same ones striped. Text on them is black or white, whichever is read better.
+// Each job has one of the eight colours of the scheme (style.css), which are distinct for every common kind
+// of colour vision. After these eight the same colours are striped. Text on them is black or white, whichever
+// is easier to read.
 
 const jobColours = 8;
 
@@ -8,7 +9,7 @@ export interface JobColour {
   text: string;
 }
 
-// WCAG's relative luminance of #rrggbb.
+// Returns WCAG's relative luminance of #rrggbb.
 function luminance(colour: string): number {
   const part = (at: number) => {
     const share = parseInt(colour.slice(at, at + 2), 16) / 255;
@@ -17,7 +18,7 @@ function luminance(colour: string): number {
   return 0.2126 * part(1) + 0.7152 * part(3) + 0.0722 * part(5);
 }
 
-// Above 0.179 black is read better, below it white; either way at 4.5:1 or better.
+// Above 0.179 black is easier to read, below it white; the contrast is always 4.5:1 or better.
 function withText(fill: string): JobColour {
   return { fill, text: luminance(fill) > 0.179 ? '#000000' : '#ffffff' };
 }
@@ -31,7 +32,7 @@ export interface Theme {
   faint: string;
   line: string;
   ground: string;
-  cell: string; // where no job is
+  cell: string; // a cell without a job
   jobs: JobColour[];
   accent: string;
   // Curves.
@@ -46,7 +47,7 @@ export interface Theme {
   pm: string;
 }
 
-// Asking for a style makes the browser bring all styles up to date first: once for each scheme is enough.
+// Reading a style makes the browser recompute all styles first, so it is read once per scheme.
 const schemes = window.matchMedia('(prefers-color-scheme: light)');
 let kept: { light: boolean; theme: Theme } | null = null;
 
@@ -77,7 +78,7 @@ function readTheme(element: Element): Theme {
   };
 }
 
-// Of what belongs to other jobs than the one that is marked.
+// Opacity of jobs other than the marked one.
 export const unmarkedAlpha = 0.2;
 
 export function fillJob(

@@ -1,5 +1,5 @@
-// The last events, newest first. Told politely to screen readers as they come. While the nodes still remember
-// what they switched at that time, an event leads to it.
+// The panel shows the last events, newest first. Screen readers announce them politely. While the nodes still
+// have the switches of that time, an event links to them.
 
 import { useMemo } from 'preact/hooks';
 import { clockTime } from './format';
@@ -7,7 +7,7 @@ import type { Moment } from './trace';
 import { Panel } from './panel';
 import type { Event, Snapshot } from './types';
 
-const remembered = 60; // s; with the shortest slices nodes remember less, and say so
+const remembered = 60; // s; with the shortest slices nodes remember less, and report it
 
 function TraceButton({ event, onTrace }: { event: Event; onTrace: (moment: Moment) => void }) {
   const time = clockTime(event.time_unix_s);

@@ -1,6 +1,6 @@
-// Where documents come from: first one over plain HTTP so that something shows at once, then the
-// WebSocket, with growing pauses between retries while the head is away. Every document is a whole
-// state, so nothing has to be caught up with.
+// The feed fetches the first document over plain HTTP, so that the page shows something at once. Then it uses
+// the WebSocket, with growing pauses between retries while the head is away. Every document is a whole state,
+// so nothing has to be caught up with.
 
 import { simulate } from './simulated';
 import type { Session, Snapshot } from './types';
@@ -22,8 +22,8 @@ type Listener = (state: FeedState) => void;
 const firstPause = 250;
 const longestPause = 5000;
 const longestFirst = 1000;
-// A peer that is gone without a word (a laptop that slept, a cable) never closes the socket. Documents come
-// each second at least.
+// A peer that disappears without notice (a laptop that slept, a cable) never closes the socket. Documents
+// come at least once per second.
 const silentAfter = 10_000;
 
 export class Feed {
@@ -39,9 +39,9 @@ export class Feed {
   private listeners = new Set<Listener>();
   private socket: WebSocket | null = null;
   private pause = firstPause;
-  private heard = 0; // performance.now() of the last word on the socket, or of its begin
+  private heard = 0; // performance.now() of the last message on the socket, or of its begin
 
-  // Done when there is something to show, or nothing came for a second.
+  // Resolves when there is something to show, or nothing came for a second.
   async start(query: URLSearchParams): Promise<void> {
     const size = query.get('simulate');
     if (size !== null) {
@@ -54,7 +54,7 @@ export class Feed {
     }
     setInterval(() => this.giveUpSilent(), 1000);
     await Promise.race([this.fetchFirst(), pause(longestFirst)]);
-    // The first paint needs the snapshot alone, and the processor for itself.
+    // The first paint needs only the snapshot and the whole processor.
     void painted().then(() => this.connect());
   }
 
@@ -126,7 +126,7 @@ export class Feed {
     this.pause = Math.min(this.pause * 2, longestPause);
   }
 
-  // A head that is not in charge any more sends browsers to the one that is, which a WebSocket cannot follow.
+  // A head that is no longer in charge redirects browsers to the one that is, but a WebSocket cannot follow.
   private async comeBack(): Promise<void> {
     try {
       const answer = await fetch('', {
@@ -156,7 +156,7 @@ export interface ActionResult {
   text: string;
 }
 
-// An action of docs/reference/stream.md; never throws.
+// Carries out an action of docs/reference/stream.md. It never throws.
 export async function act(session: Session, path: string, body: object): Promise<ActionResult> {
   try {
     const answer = await fetch(`api/v1/admin/${path}`, {

@@ -1,12 +1,12 @@
-// How the page shows what runs at idle priority, in the slices of other jobs: in a lighter shade.
+// The page shows jobs at idle priority, in the slices of other jobs, in a lighter shade.
 
 import type { ProcessRow } from './processes';
 import type { Snapshot } from './types';
 
-// Of a job's colour where it fills, and of time that was used so.
+// Opacity of a job's colour where it fills, and of the time that it used so.
 export const fillingAlpha = 0.45;
 
-// Of a load bar as a whole: full in its gang's turn.
+// Returns the opacity of a whole load bar: full in its gang's turn.
 export function barAlpha(state: string): number {
   if (state === 'fill') return 0.8;
   return state === 'frozen' ? 0.6 : 1;
@@ -18,7 +18,7 @@ export interface Part {
   alpha: number;
 }
 
-// From the bottom up. What does not fit into the bar is cut at its top.
+// Returns the parts from the bottom up. A part that does not fit into the bar is cut at the top.
 export function partsOf(row: ProcessRow): Part[] {
   return [
     { share: row.user, colour: 'user', alpha: 1 },
@@ -29,7 +29,7 @@ export function partsOf(row: ProcessRow): Part[] {
   ];
 }
 
-// [node]: the jobs that fill there now.
+// Returns for each node the jobs that fill there now.
 export function fillersOf(snapshot: Snapshot): Set<number>[] {
   const nodes = snapshot.nodes.map(() => new Set<number>());
   for (const [node, job, , end] of snapshot.slices.fills) {
@@ -45,7 +45,7 @@ export interface Box {
   h: number;
 }
 
-// Of a node's lane over time: fillers run below the gang in turn.
+// Returns the part of a node's lane for fillers, which run below the gang in turn.
 export function fillLane({ x, y, w, h }: Box): Box {
   return { x, y: y + (2 * h) / 3, w, h: h / 3 };
 }

@@ -1,4 +1,4 @@
-// Numbers for people. With their units:
+// Formats numbers for people. These have units:
 
 const scales: [number, string][] = [
   [1e9, 'G'],
@@ -21,7 +21,7 @@ export function micros(seconds: number): string {
   return `${us.toFixed(0)} µs`;
 }
 
-// For columns whose heads say the unit: %, µs, h:mm:ss, MiB.
+// These are for columns whose heads have the unit: %, µs, h:mm:ss, MiB.
 
 export function hundredths(ratio: number | null, digits = 0): string {
   return ratio === null ? '–' : (ratio * 100).toFixed(digits);

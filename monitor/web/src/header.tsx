@@ -1,4 +1,4 @@
-// The first line: which cluster, how fresh, how fast.
+// The header shows the cluster, the age of the data and their rate.
 
 import type { RefObject } from 'preact';
 import { useEffect, useState } from 'preact/hooks';
@@ -62,7 +62,7 @@ export function Header({ feed, state, drawer }: HeaderProps) {
         </dl>
       )}
       <span class="tools">
-        {/* First, so that nothing moves when it comes. */}
+        {/* This comes first, so that nothing moves when it appears. */}
         {state.session && <span id="viewer" class="note">{roleText(state.session)}</span>}
         <button type="button" aria-pressed={state.paused} onClick={() => feed.setPaused(!state.paused)}>
           Pause

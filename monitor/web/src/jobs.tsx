@@ -1,4 +1,4 @@
-// The jobs, as scq has them. A click marks one: the other parts dim other jobs.
+// The panel shows the jobs as scq does. A click marks a job, and the other parts of the page dim other jobs.
 
 import { useState } from 'preact/hooks';
 import { jobColour, themeOf } from './colours';
@@ -6,7 +6,8 @@ import { hours, hundredths } from './format';
 import { Panel } from './panel';
 import type { Job, Snapshot } from './types';
 
-// As scq and sctop have it: what a running job does, unless it simply runs.
+// Returns the state as scq and sctop show it: the activity if the job is idle or deadlocked, otherwise its
+// state.
 function shownState(job: Job): string {
   return job.activity === 'idle' || job.activity === 'deadlocked' ? job.activity : job.state;
 }
@@ -57,7 +58,7 @@ function JobRow({ job, marked, onMark }: JobRowProps) {
   return marked && job.waits.length > 0 ? <>{row}<WaitsRow job={job} /></> : row;
 }
 
-// What each rank of an idle or deadlocked job waits for.
+// Shows for each rank of an idle or deadlocked job what it waits for.
 function WaitsRow({ job }: { job: Job }) {
   return (
     <tr class="waits" data-waits={job.job}>
@@ -68,7 +69,7 @@ function WaitsRow({ job }: { job: Job }) {
   );
 }
 
-// Head, its unit, whether numbers stand below it.
+// Head, unit, and true if the column has numbers.
 const columns: [name: string, unit: string, isNumber: boolean][] = [
   ['job', '', false],
   ['user', '', false],

@@ -1,6 +1,6 @@
-// A bar a process under its node, as SCore's monitor had: the share of its scheduled time spent in user
-// code, in the kernel, waiting for a processor that others had, and waiting in PM; lighter, what it used besides in the slices of
-// other jobs. A gang that is frozen right now is dimmed, not empty.
+// Each process has a bar under its node, as in SCore's monitor: the share of its scheduled time spent in user
+// code, in the kernel, waiting for a processor that others had, and waiting in PM. Time that it used in the
+// slices of other jobs is lighter. A gang that is frozen now is dimmed, not empty.
 
 import { useState } from 'preact/hooks';
 import { Canvas, type Size } from './canvas';
@@ -14,7 +14,7 @@ import type { Snapshot } from './types';
 const gapOfNodes = 2;
 const labelHeight = 12;
 const leastHeight = 10; // of a line of nodes
-const mostBars = 32; // of a node; more are drawn as their mean
+const mostBars = 32; // per node; more are drawn as their mean
 
 function byNode(snapshot: Snapshot, rows: ProcessRow[]): ProcessRow[][] {
   const nodes: ProcessRow[][] = snapshot.nodes.map(() => []);
@@ -53,7 +53,7 @@ function drawBar(context: CanvasRenderingContext2D, row: ProcessRow, bar: Bar, t
   context.globalAlpha = 1;
 }
 
-// One row in place of many: their mean load.
+// Returns one row for many: their mean load.
 function meanOf(rows: ProcessRow[]): ProcessRow {
   const mean = (get: (row: ProcessRow) => number) => rows.reduce((sum, row) => sum + get(row), 0) / rows.length;
   const awake = rows.find((row) => row.state !== 'frozen');
@@ -75,7 +75,7 @@ interface Placed {
   bar: Bar;
 }
 
-// Where each node is, and the bars in it.
+// Returns the position of each node and its bars.
 function layOut(snapshot: Snapshot, rows: ProcessRow[], size: Size) {
   const nodes = byNode(snapshot, rows);
   const mostLines = Math.max(Math.floor(size.h / leastHeight), 1);
@@ -100,7 +100,7 @@ function layOut(snapshot: Snapshot, rows: ProcessRow[], size: Size) {
   return { labels: label > 0 ? labels : [], bars, w };
 }
 
-// Numbers alone where names would not fit: "node07" is "07".
+// Returns only the number if the name does not fit: "node07" is "07".
 function shortened(name: string, w: number): string {
   return w > 40 ? name : (/\d+$/.exec(name)?.[0] ?? name);
 }

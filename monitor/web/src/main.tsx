@@ -16,7 +16,7 @@ const longestBlank = 300; // ms
 const pauseOfRest = 1000; // ms
 const anonymous: Session = { schema: '', role: 'viewer', user: null, csrf: null, can: [] };
 
-// Escape closes the drawer from anywhere but the parts below it, and gives the focus back to the opener.
+// Escape closes the drawer from anywhere except the dialogs below it, and returns the focus to the opener.
 function useDrawer() {
   const [isOpen, setOpen] = useState(false);
   const button = useRef<HTMLButtonElement>(null);
@@ -33,7 +33,7 @@ function useDrawer() {
   return { isOpen, button, toggle: () => setOpen(!isOpen) };
 }
 
-// The header and the matrix, and when it is there the rest beside and below them.
+// The header and the matrix, and when it is loaded the rest next to and below them.
 function App({ rest }: { rest?: Rest }) {
   const [state, setState] = useState(feed.state);
   const drawer = useDrawer();
@@ -46,7 +46,7 @@ function App({ rest }: { rest?: Rest }) {
   );
   useLayoutEffect(() => feed.subscribe(setState), []);
   const { snapshot, session } = state;
-  // A job that is gone marks nothing: all others would stay dimmed.
+  // A job that is gone cannot stay marked, because all others would stay dimmed.
   const marked = snapshot?.jobs.some((job) => job.job === chosen) ? chosen : null;
   return (
     <>
@@ -75,7 +75,7 @@ function App({ rest }: { rest?: Rest }) {
   );
 }
 
-// Again and again: the head may be away just now.
+// Retries forever, because the head may be away for now.
 async function restOfPage(): Promise<Rest> {
   for (;;) {
     try {
@@ -86,12 +86,12 @@ async function restOfPage(): Promise<Rest> {
   }
 }
 
-// The first frame has the matrix in it if the head answers soon; everything else comes after that frame, so
-// that a busy machine shows something soon.
+// The first frame has the matrix if the head answers soon. The rest comes after that frame, so that a busy
+// machine shows something soon.
 async function show(into: Element): Promise<void> {
   const first = feed.start(new URLSearchParams(location.search));
   await Promise.race([first, pause(longestBlank)]);
-  into.replaceChildren(); // or what stood there moves below before it goes
+  into.replaceChildren(); // otherwise the old content moves down before it is removed
   render(<App />, into);
   await first;
   await painted();

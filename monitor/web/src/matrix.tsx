@@ -1,5 +1,5 @@
-// The gang matrix: nodes across, slots down, a job a cell; or nodes down and the last seconds across,
-// where the skew between nodes can be seen.
+// The gang matrix has nodes across and slots down, one job per cell. The other mode has nodes down and the
+// last seconds across, and shows the skew between nodes.
 
 import { useRef, useState } from 'preact/hooks';
 import { Canvas, type Size } from './canvas';
@@ -12,7 +12,8 @@ import type { Node, Run, Snapshot } from './types';
 const leftMargin = 34;
 const topMargin = 16;
 
-// What nodes over time show: 5 s, of short slices about a hundred; more would not be distinguishable.
+// Returns the time span of the mode with time: 5 s, or about a hundred short slices, because more could not
+// be distinguished.
 function timelineSeconds({ cluster }: Snapshot): number {
   return Math.min(Math.max(Math.round(100 * cluster.quantum_s), 1), 5);
 }
@@ -40,14 +41,14 @@ function hatch(context: Context, x: number, y: number, w: number, h: number, col
   context.restore();
 }
 
-// Pixels from one node to the next; a gap after every eighth.
+// Returns the position of a node in pixels; a gap follows every eighth node.
 function columnX(node: number, width: number, nodes: number): number {
   const gaps = Math.floor((nodes - 1) / 8) * 3;
   const step = (width - leftMargin - gaps) / Math.max(nodes, 1);
   return leftMargin + node * step + Math.floor(node / 8) * 3;
 }
 
-// Of digits, which are all as wide.
+// Returns the width of digits, which are all equally wide.
 function widthOf(context: Context, digits: string): number {
   digitWidth ||= context.measureText('0').width;
   return digits.length * digitWidth;
@@ -60,7 +61,7 @@ interface Cell {
   fillers: Set<number>;
 }
 
-// The outline separates neighbours of one job.
+// The outline separates adjacent cells of one job.
 function drawCell(context: Context, { jobs, fillers }: Cell, box: Box, marked: number | null, theme: Theme) {
   jobs.forEach((job, index) => {
     const alpha = marked === null || job === marked ? 1 : unmarkedAlpha;
@@ -133,7 +134,7 @@ function drawTimeline(snapshot: Snapshot, { runs, fills }: History, marked: numb
     const to = snapshot.slices.to_s;
     const seconds = timelineSeconds(snapshot);
     const from = to - seconds;
-    const age = snapshot.time_s - to; // samples that come together are shown later
+    const age = snapshot.time_s - to; // samples that arrive together are shown later
     const newest = age < 0.05 ? 'now' : `${age.toFixed(1)} s ago`;
     const h = (size.h - topMargin) / Math.max(snapshot.nodes.length, 1);
     const xOf = (time: number) =>
@@ -171,7 +172,7 @@ function drawTimeline(snapshot: Snapshot, { runs, fills }: History, marked: numb
   };
 }
 
-// The runs, or fills, of the last seconds, gathered from documents that each bring the newest.
+// Collects the runs, or fills, of the last seconds from documents, each of which has the newest ones.
 function useRuns(snapshot: Snapshot, newest: Run[]): Run[] {
   const kept = useRef({ head: '', runs: new Map<string, Run>() });
   if (kept.current.head !== snapshot.head) kept.current = { head: snapshot.head, runs: new Map() };
@@ -202,7 +203,7 @@ function matrixTable(snapshot: Snapshot): Table {
   };
 }
 
-// What each rank of the job does on that node, e.g. ": rank 3 running, rank 4 blocked".
+// Returns the state of each rank of the job on that node, such as ": rank 3 running, rank 4 blocked".
 function ranksThere(snapshot: Snapshot, node: number, job: number): string {
   const rows = rowsOf(snapshot.processes).filter((row) => row.node === node && row.job === job);
   const listed = rows.slice(0, 8).map((row) => `rank ${row.rank} ${row.state}`);

@@ -1,8 +1,8 @@
-// The table beside a drawing: what it shows as text, renewed once a second. Hidden from sight unless
-// asked for, never from screen readers.
+// A table shows the data of each drawing as text, renewed once per second. It is hidden from sight unless
+// requested, but never from screen readers.
 //
-// A thousand rows are too much for one frame, so they are written where there is time between two, and
-// only cells that changed. The first of them follow the page's first paint.
+// A thousand rows are too many for one frame. So they are written in idle time between frames, and only
+// changed cells are written. The first rows follow the page's first paint.
 
 import type { ComponentChildren } from 'preact';
 import { useEffect, useRef, useState } from 'preact/hooks';
@@ -15,13 +15,13 @@ export interface Table {
 }
 
 const period = 1000; // ms
-const mostAtOnce = 4; // ms, of a frame's 16
-const longestWait = 500; // ms, of a page that is always busy
-const least = 8; // rows at once, or it would never come to an end there
+const mostAtOnce = 4; // ms of a frame's 16
+const longestWait = 500; // ms on a page that is always busy
+const least = 8; // rows at once, so that a busy page finishes too
 
 type Step = (hasTime: () => boolean) => void;
 
-// Calls `step` once, between two frames; returns what takes that back.
+// Calls `step` once, between two frames. Returns a function that cancels the call.
 function whenIdle(step: Step): () => void {
   const until = (end: number) => () => performance.now() < end;
   if (!('requestIdleCallback' in window)) {
@@ -45,7 +45,7 @@ function writeRow(row: HTMLTableRowElement, cells: (string | number)[]): void {
   });
 }
 
-// Fills the body's rows now and each second, for as long as it lives.
+// Fills the body's rows now and each second, as long as it lives.
 class Filling {
   private table: Table | null = null;
   private next = 0;
@@ -120,10 +120,10 @@ interface PanelProps {
   children: ComponentChildren;
   tools?: ComponentChildren;
   table?: () => Table;
-  more?: { id: string; table: () => Table }; // of what else is drawn
+  more?: { id: string; table: () => Table }; // for a further drawing
 }
 
-// A titled part of the page; with a table, a button shows it in the drawing's place.
+// A titled part of the page. If it has a table, a button shows the table instead of the drawing.
 export function Panel({ id, title, children, tools, table, more }: PanelProps) {
   const [asTable, setAsTable] = useState(false);
   return (
@@ -137,7 +137,7 @@ export function Panel({ id, title, children, tools, table, more }: PanelProps) {
           </button>
         )}
       </div>
-      {/* Focusable, so that the keyboard can scroll it. */}
+      {/* The box is focusable, so that the keyboard can scroll it. */}
       <div class="panel-body" tabIndex={0} role="group" aria-labelledby={`${id}-title`}>
         <div class="drawing">{children}</div>
         {table && (

@@ -1,5 +1,5 @@
-// The traffic matrix: a map of nodes by nodes, requested only while it is open. A connection of its own
-// brings it once a second, so that the page's documents stay what all viewers share.
+// The traffic matrix is a map of nodes by nodes, requested only while it is open. It comes over a separate
+// connection once per second, so that all viewers continue to share the page's documents.
 
 import { useEffect, useMemo, useRef, useState } from 'preact/hooks';
 import { Canvas, type Size } from './canvas';
@@ -9,9 +9,9 @@ import { simulatePeers } from './simulated';
 import { Panel, type Table } from './panel';
 import type { Peers, Snapshot } from './types';
 
-const period = 1000; // ms, of documents; and the pause before connecting again
+const period = 1000; // ms, of documents; also the pause before reconnecting
 
-// Calls `take` with each map, until the function that it returns is called.
+// Calls `take` with each map, until the returned function is called.
 function follow(isSimulated: boolean, nodes: number, take: (peers: Peers) => void): () => void {
   if (isSimulated) {
     const timer = setInterval(() => take(simulatePeers(nodes)), period);
@@ -47,7 +47,7 @@ const leftMargin = 58;
 const topMargin = 18;
 const mostHeight = 560;
 
-// Groups of nodes are named by their first and last.
+// A group of nodes is named after its first and last node.
 function nameOf(snapshot: Snapshot, peers: Peers, index: number): string {
   const first = index * peers.nodes_per_cell;
   const last = Math.min(first + peers.nodes_per_cell, snapshot.nodes.length) - 1;
@@ -59,7 +59,8 @@ const sideOf = (snapshot: Snapshot, peers: Peers) => Math.max(Math.ceil(snapshot
 
 const frames = (value: number) => rate(value, 'frames/s');
 
-// From the ground's colour to the ink's, by the logarithm: readable without colours, in both schemes.
+// Returns a value from the background's colour to the text's, on a logarithmic scale. It is readable without
+// colours, in both schemes.
 function strengthOf(value: number, most: number): number {
   return 0.15 + 0.85 * (Math.log10(1 + value) / Math.log10(1 + most));
 }
@@ -174,7 +175,7 @@ export function PeersDialog({ snapshot, onClose }: { snapshot: Snapshot; onClose
     dialog.current?.showModal();
     return follow(snapshot.simulated === true, snapshot.nodes.length, setPeers);
   }, []);
-  // Drawn when there is another map, not with each of the page's documents.
+  // The map is drawn when it has changed, not with each of the page's documents.
   const map = useMemo(() => peers && <PeerMap snapshot={snapshot} peers={peers} />, [peers]);
   const most = Math.max(0, ...(peers?.cells ?? []).map(([, , value]) => value));
   return (

@@ -1,4 +1,4 @@
-// Rows of processes, by the names of their columns.
+// Returns rows of processes by the names of their columns.
 
 import type { Processes } from './types';
 

@@ -1,4 +1,4 @@
-// What the first paint does without: a module of its own, which is asked for afterwards.
+// The first paint does not need these parts, so they are a separate module that is loaded afterwards.
 
 export { Drawer } from './admin';
 export { EventsPanel } from './events';

@@ -1,4 +1,5 @@
-// Striped volumes: what the servers of each node write (upwards) and read (downwards). Shown while jobs have volumes.
+// The panel shows writes (upwards) and reads (downwards) of each node's servers for striped volumes. It is
+// visible while jobs have volumes.
 
 import { Canvas, type Size } from './canvas';
 import type { Theme } from './colours';

@@ -1,5 +1,5 @@
-// A made-up cluster for measuring the page: ?simulate=64x16 is 64 nodes with 16 processes each at
-// 10 Hz. The page says so.
+// Simulates a cluster for measuring the page: ?simulate=64x16 is 64 nodes with 16 processes each at 10 Hz.
+// The page shows that it is simulated.
 
 import type { Job, Peers, Run, Snapshot } from './types';
 
@@ -43,7 +43,7 @@ function runs(nodes: number, time: number): Run[] {
   return out;
 }
 
-// Of the filler: when the other job runs.
+// Returns the runs of the filler: it fills while the other job runs.
 function fills(nodes: number, time: number): Run[] {
   return runs(nodes, time)
     .filter(([, job]) => job !== filler)
@@ -88,7 +88,7 @@ function document(nodes: number, ppn: number, seq: number): Snapshot {
   };
 }
 
-// Everybody sends to the next ones.
+// Each node sends to the next ones.
 export function simulatePeers(nodes: number): Peers {
   const nodes_per_cell = Math.ceil(nodes / 64);
   const side = Math.ceil(nodes / nodes_per_cell);

@@ -1,6 +1,6 @@
-// What switching costs: p50, p95 and largest of each second of the last minute, of one phase of a switch,
-// beside the skew and the time slice that they are to be small against; and the share of scheduled time
-// that was lost.
+// The panel shows the cost of switching: p50, p95 and maximum of one phase of a switch, for each second of
+// the last minute. The skew and the time slice are shown for comparison, because the cost should be small
+// against the slice. It also shows the share of scheduled time that was lost.
 
 import { useEffect, useRef, useState } from 'preact/hooks';
 import uPlot from 'uplot';
@@ -22,7 +22,7 @@ interface Second {
   skew: Percentiles | null;
 }
 
-// A point a second; nothing is kept but what the plot shows.
+// Keeps one point per second, and nothing beyond the range of the plot.
 class History {
   private head = '';
   seconds: Second[] = [];
@@ -30,7 +30,7 @@ class History {
   take(snapshot: Snapshot): void {
     const time = snapshot.time_unix_s;
     const passed = time - (this.newest ?? -Infinity);
-    // Another head, or its clock was set back: the rest of the old curve would hide the new one until then.
+    // If the head has changed, or its clock was set back, the rest of the old curve would hide the new one.
     if (snapshot.head !== this.head || passed < 0) this.seconds = [];
     else if (passed < 1) return;
     this.head = snapshot.head;
@@ -63,7 +63,7 @@ class History {
   }
 }
 
-// Says what the topmost line is, at its newest point.
+// Labels the topmost line at its newest point.
 function nameSlice(plot: uPlot, theme: Theme): void {
   const slices = plot.data[5];
   const newest = slices?.[slices.length - 1];
@@ -86,7 +86,7 @@ function decades(_: uPlot, least: number | null, most: number | null): [number, 
   return [10 ** down, 10 ** Math.max(up, down + 1)];
 }
 
-// One line a decade.
+// Returns one line per decade.
 function powersOfTen(_: uPlot, __: number, least: number, most: number): number[] {
   const first = Math.round(Math.log10(least));
   return Array.from({ length: Math.round(Math.log10(most)) - first + 1 }, (___, index) => 10 ** (first + index));
@@ -157,7 +157,7 @@ function table(snapshot: Snapshot): Table {
   };
 }
 
-// The curves, newest first.
+// Returns the curves as a table, newest first.
 function historyTable(history: History, phase: string): Table {
   const [times, ...curves] = history.columns(phase);
   const rows = times.length;
@@ -185,7 +185,7 @@ function LateSwitch({ snapshot, onTrace }: { snapshot: Snapshot; onTrace: (momen
   );
 }
 
-// The node that loses the most to switches.
+// Returns the node that loses the most time to switches.
 function worst(snapshot: Snapshot): Node | null {
   let found: Node | null = null;
   for (const node of snapshot.nodes) {

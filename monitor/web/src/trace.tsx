@@ -1,6 +1,6 @@
-// The switches around a moment, as the nodes recorded them: a line per node, the phases of its switch at one
-// boundary along it. In it, buttons step by boundaries; for more, load the file into
-// a program made for that.
+// The dialog shows the switches around a moment, as the nodes recorded them: one line per node, with the
+// phases of its switch at one boundary. Buttons step from boundary to boundary. For more, load the file into
+// a trace viewer.
 
 import { useEffect, useRef, useState } from 'preact/hooks';
 import { Canvas, type Size } from './canvas';
@@ -8,14 +8,14 @@ import type { Theme } from './colours';
 import { inMicros, micros } from './format';
 import { Panel, type Table } from './panel';
 
-// What to look at: a query of /api/v1/trace, and the cluster time in question.
+// The switch to show: a query of /api/v1/trace, and the cluster time in question.
 export interface Moment {
   query: string;
   at_s: number;
   title: string;
 }
 
-// scored.trace/1. Times of a record are of the node's clock, and after `due`.
+// The format is scored.trace/1. Times of a record are of the node's clock, and relative to `due`.
 interface SwitchRecord {
   due_ns: number;
   woke_ns: number;
@@ -45,13 +45,13 @@ const phases = [
 interface Line {
   node: string;
   due_s: number; // cluster time
-  ends_s: number[]; // [phase], after due; one that took no time ends where it began
+  ends_s: number[]; // [phase], after due; a phase without duration ends where it begins
   left: number[];
   entered: number[];
 }
 
 interface Boundary {
-  at_s: number; // where its first node began
+  at_s: number; // begin on its first node
   lines: Line[]; // by node
 }
 
@@ -62,7 +62,7 @@ function lineOf(node: string, offset_ns: number, record: SwitchRecord): Line {
   const { woke_ns, stopped_ns, guarded_ns, saved_ns, restored_ns, done_ns } = record;
   const ends = [woke_ns, stopped_ns, guarded_ns, saved_ns, restored_ns, done_ns];
   let last = 0;
-  const ends_s = ends.map((end) => (last = Math.max(last, end)) / 1e9); // a phase that was not is 0
+  const ends_s = ends.map((end) => (last = Math.max(last, end)) / 1e9); // a phase that did not occur is 0
   return {
     node, ends_s, due_s: (record.due_ns + offset_ns) / 1e9,
     left: record.left.map(jobOf), entered: record.entered.map(jobOf),
@@ -105,7 +105,7 @@ function lengthOf(boundary: Boundary): number {
   return Math.max(...boundary.lines.map(({ due_s, ends_s }) => due_s - boundary.at_s + ends_s[ends_s.length - 1]!), 1e-6);
 }
 
-// A step of 1, 2 or 5 of which about five are in the length.
+// Returns a step of 1, 2 or 5 that divides the length into about five parts.
 function stepOf(length: number): number {
   const decade = 10 ** Math.floor(Math.log10(length / 5));
   return [1, 2, 5, 10].map((one) => one * decade).find((step) => length / step <= 6)!;
@@ -127,7 +127,7 @@ function draw(boundary: Boundary, chosen: number) {
       if (xOf(after) < size.w - 24) context.fillText(micros(after), xOf(after), 7);
     }
     context.textAlign = 'left';
-    const named = Math.ceil(12 / h); // lines that share a name's height
+    const named = Math.ceil(12 / h); // lines per visible name
     boundary.lines.forEach((line, index) => {
       const y = topMargin + index * h;
       context.fillStyle = theme.ink;

@@ -1,5 +1,5 @@
-// PM traffic of each node, bytes or messages: sent upwards, received downwards. The traffic matrix is a map that
-// is asked for.
+// The panel shows the PM traffic of each node, in bytes or messages: sent upwards, received downwards. The
+// traffic matrix is a map that opens on request.
 
 import { useState } from 'preact/hooks';
 import { Canvas, type Size } from './canvas';
@@ -12,7 +12,7 @@ type Traffic = NonNullable<Snapshot['traffic'][number]>;
 
 const none: Traffic = [0, 0, 0, 0];
 
-// Where in a row of the stream the two are, and the least full height.
+// Columns of the two in a row of the stream, and the least full height.
 const kinds = {
   Bytes: { sent: 0, received: 1, unit: 'B/s', least: 1000 },
   Messages: { sent: 2, received: 3, unit: 'msg/s', least: 10 },

@@ -1,4 +1,4 @@
-// The documents of the stream; docs/reference/stream.md says what the fields mean.
+// These are the documents of the stream; docs/reference/stream.md describes the fields.
 
 export interface Percentiles {
   p50_s: number;
@@ -49,7 +49,7 @@ export interface Node {
   filled: number;
   late_switches: number;
   overhead: number | null;
-  scratch?: { capacity_bytes: number; reserved_bytes: number; volumes: Volume[] | null } | null; // missing: an older head's
+  scratch?: { capacity_bytes: number; reserved_bytes: number; volumes: Volume[] | null } | null; // missing: from an older head
 }
 
 export interface Row {

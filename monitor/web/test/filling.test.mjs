@@ -1,4 +1,5 @@
-// How the page shows what fills: the pure part, built as the page is. The drawing itself is tested in tests/browser.
+// Tests the pure part of how the page shows filling, built as the page is. tests/browser tests the drawing
+// itself.
 import assert from 'node:assert/strict';
 import { existsSync } from 'node:fs';
 import { createRequire } from 'node:module';

@@ -1,5 +1,5 @@
-// What the lock file asks of Node. Debian 12 has version 18; a newer one on a developer's machine
-// takes packages that a plain Debian refuses to start.
+// Tests the requirements of the lock file on Node. Debian 12 has version 18; a newer version on a developer's
+// machine accepts packages that do not start on a plain Debian.
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { test } from 'node:test';
