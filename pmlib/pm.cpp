@@ -1,5 +1,5 @@
-// pm.h over Endpoint. No exception leaves: the only ones possible are failed allocations at
-// opening.
+// This file implements pm.h over Endpoint. No exception leaves it: only allocations at opening can
+// fail, and they are handled.
 #include "pmlib/include/pm.h"
 
 #include "pmlib/endpoint/endpoint.hpp"
@@ -19,9 +19,9 @@ struct pm_context {
 
 namespace {
 
-constexpr std::int64_t kRetryUs = 200;  // between looks for a free buffer
+constexpr std::int64_t kRetryUs = 200;  // between attempts to get a free buffer
 
-// pm_message.internal holds the ticket and whether it is of shared memory, then what a Large says.
+// pm_message.internal holds the ticket, a flag for shared memory, and then the fields of a Large.
 static_assert(8 + sizeof(LargeHeader) <= sizeof(pm_message::internal));
 static_assert(sizeof(pm_statistics) == sizeof(Counters));
 
@@ -39,7 +39,7 @@ int open_endpoint(pm_context** context, std::unique_ptr<Endpoint> endpoint, int 
   return *context != nullptr ? PM_SUCCESS : ENOMEM;
 }
 
-// Own memory that is registered under this very handle.
+// Returns true for own memory that is registered under this handle.
 bool is_registered(const pm_context* context, const pm_handle& handle) {
   const Segment& segment = context->endpoint->segment();
   if (handle.region >= segment.geometry().regions) return false;

@@ -1,4 +1,5 @@
-// Reads that cannot be answered yet: they are put off, never kept, and answered exactly once.
+// These tests check that reads which cannot be answered yet are postponed and answered exactly
+// once.
 #include "pmlib/channel/channel.hpp"
 #include "pmlib/channel/test_wire.hpp"
 
@@ -61,7 +62,7 @@ class Answers : public testing::Test {
     }
   }
 
-  // Rank 0 gets `look` at each frame from rank 1 before it arrives.
+  // Calls `look` with each frame from rank 1 before it arrives at rank 0.
   template <class Look>
   void run(Look look) {
     int running = kReads;
@@ -93,7 +94,7 @@ class Answers : public testing::Test {
   std::array<OperationId, kReads> reads_{};
 };
 
-TEST_F(Answers, ToMoreReadsThanThereAreDescriptorsComeLater) {
+TEST_F(Answers, ReadsBeyondDescriptorsAreAnsweredLater) {
   int put_off = 0;
   run([&](const FrameHeader& h) {
     put_off += h.kind == FrameKind::Deny && DenyFrame(h).is_postponed() == 1;
@@ -103,10 +104,10 @@ TEST_F(Answers, ToMoreReadsThanThereAreDescriptorsComeLater) {
   EXPECT_EQ(memory_[0], memory_[1]);
 }
 
-TEST_F(Answers, AreNotGivenTwiceWhenAnOldRequestComesAgain) {
+TEST_F(Answers, RepeatedRequestIsAnsweredOnce) {
   const std::vector<Frame> requests(wires_[0].frames.begin(), wires_[0].frames.end());
   ASSERT_EQ(requests.size(), kReads);
-  // All requests come again and again, also when there is a descriptor for them.
+  // All requests arrive again and again, even when there is a descriptor for them.
   run([&](const FrameHeader&) {
     if (wires_[0].frames.size() >= 2 * kReads) return;
     wires_[0].frames.insert(wires_[0].frames.begin(), requests.begin(), requests.end());

@@ -1,6 +1,6 @@
-// A frame is believed only after check_frame(). A frame in sequence is stored before it can be
-// acknowledged (G16): messages in a buffer of the segment, writes in the registered memory they
-// name.
+// Each frame is verified by check_frame() before use. A frame in sequence is stored before it can
+// be acknowledged (G16): messages in a buffer of the segment, writes in the registered memory that
+// they name.
 #include "pmlib/channel/channel.hpp"
 
 #include <algorithm>
@@ -21,7 +21,7 @@ std::uint16_t tries_for(std::uint16_t peer_timeout_s) {
   return peer_timeout_s == 0 ? kNever : static_cast<std::uint16_t>(peer_timeout_s + 13);
 }
 
-// What a control frame other than Deny says to the engine.
+// Converts a control frame other than Deny for the engine.
 Control<std::uint32_t> control_of(const FrameHeader& h) {
   switch (h.kind) {
     case FrameKind::Ack:
@@ -72,7 +72,8 @@ int Channel::get_send_buffer(std::uint32_t peer, std::uint32_t length, std::byte
   return queues_.lend(peer, length, buffer);
 }
 
-// Not inlined: a message to a peer of this node passes its caller without needing its registers.
+// This function is not inlined: a message to a peer of this node passes its caller without needing
+// its registers.
 [[gnu::noinline]] int Channel::send(bool more_follows) {
   if (!queues_.is_building()) return EINVAL;
   const std::uint32_t peer = queues_.building_for();
@@ -119,14 +120,14 @@ int Channel::send_datagram(std::uint32_t peer, std::span<const std::byte> bytes,
   return 0;
 }
 
-// --- a turn ------------------------------------------------------------------------------------
+// --- progress ----------------------------------------------------------------------------------
 
 std::size_t Channel::poll() {
   state_.clock.begin_turn();
   const std::size_t fast = fast_frames_;
   const std::size_t frames = device_.receive(*this, kFramesPerTurn);
-  // Messages that took the fast path make nothing due at once. Reading the clock and looking at
-  // timers takes as long as a look for frames: not each time.
+  // The fast path makes nothing due at once. Reading the clock and checking the
+  // timers takes as long as a poll for frames, so it is not done each time.
   if (frames == fast_frames_ - fast && !acks_.is_due_soon() && early_.is_empty() &&
       ++easy_polls_ % kEasyPolls != 0)
     return frames;
@@ -162,7 +163,7 @@ bool Channel::next_deadline(Microseconds& microseconds) {
   if (!acks_.is_empty()) soonest = static_cast<std::int32_t>(acks_.deadline() - now);
   soonest = window_.next_deadline(now, watch_.next_deadline(now, soonest));
   if (soonest == INT32_MAX) return false;
-  // Timers are looked at in steps: sooner than a step after the last look nothing would happen.
+  // The timers are checked in steps, so nothing would happen within one step of the last check.
   microseconds = static_cast<Microseconds>(std::max(soonest, std::int32_t{0}));
   return true;
 }
@@ -178,7 +179,7 @@ void Channel::declare_dead(std::uint32_t rank) {
   if (peer.dead != 0) return;
   peer.dead = 1;
   ++dead_peers_;
-  // Each accepted operation is owed one completion.
+  // Each accepted operation must complete once.
   state_.operations.fail_peer(rank, EHOSTDOWN);
   window_.forget(rank);
   state_.header().room.drop_promise(peer.receive);
@@ -282,9 +283,10 @@ void Channel::on_sequenced(const FrameHeader& h, std::span<const std::byte> payl
   if (result.reply.kind != ControlKind::None) frames_.send_control(h.source, result.reply);
 }
 
-// Once a frame was denied only a Void may take its number: an old copy of it may be under way. A
-// read that cannot be answered now must not wait in a buffer, or behind one: two ranks that ask
-// each other would wait for ever. It is denied as postponed and asked again under a later number.
+// Once a frame was denied, only a Void may take its number, because an old copy of it may be in
+// flight. A read that cannot be answered now must not wait in a buffer, or behind one, because two
+// ranks that read from each other would wait forever. It is denied as postponed and requested again
+// under a later number.
 bool Channel::deny_if_due(const FrameHeader& h, std::span<const std::byte> payload) {
   Receiver& side = state_.peer(h.source).receive;
   const bool is_allowed = memory_.is_allowed(h, payload);

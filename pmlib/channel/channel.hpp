@@ -1,12 +1,13 @@
-// A channel over a packet device: reliable, ordered messages and remote memory between the ranks
-// of a job. All its lasting state lies in the context segment; the object itself can be thrown
-// away and made anew over the same or a restored segment at any time.
+// A Channel sends reliable, ordered messages and remote memory operations between the ranks of a
+// job over a packet device. All its lasting state lies in the context segment. The object itself
+// can be destroyed and made again over the same or a restored segment at any time.
 //
-// It joins parts that each own something: SendQueues, SendWindow, FrameSender and OwedAcks send,
-// ReceiveQueue, RemoteMemory, EarlyWrites and PeerWatch take in. This class checks what arrives,
-// asks the engine about it and gives it to its part.
+// Each part of a channel owns some state: SendQueues, SendWindow, FrameSender and OwedAcks send;
+// ReceiveQueue, RemoteMemory, EarlyWrites and PeerWatch receive. This class checks each arriving
+// frame, asks the engine about it and passes it to the part that handles it.
 //
-// Not thread-safe: one thread at a time. Nothing blocks. Errors are errno values, 0 is success.
+// The class is not thread-safe: only one thread may use it at a time. No function blocks. Errors
+// are errno values, 0 is success.
 #pragma once
 
 #include "pmlib/channel/early_writes.hpp"
@@ -30,78 +31,81 @@ struct ChannelOptions {
   EngineLimits limits;  // `window` is taken from the segment
   AckRules acks;
   bool may_use_fast_path = true;
-  // Consecutive time-outs after which a peer counts as dead; 0: by the context's peer timeout.
+  // After this many consecutive timeouts a peer counts as dead; 0 uses the context's peer timeout.
   std::uint16_t tries_before_dead = 0;
 };
 
 class Channel final : private FrameSink {
  public:
-  // `device` and `clock` outlive the channel.
+  // `device` and `clock` must outlive the channel.
   Channel(const Segment& segment, PacketDevice& device, JobClock& clock,
           const ChannelOptions& options);
 
-  // Memory for a message of `length` <= payload_bytes() to `peer`, to be built in place. ENOBUFS:
-  // nothing free, progress() and try again. EBUSY: the buffer lent before was not sent yet.
+  // Lends memory for a message of `length` <= payload_bytes() to `peer`, to be built in place.
+  // Errors: ENOBUFS if nothing is free, so the caller must call progress() and try again; EBUSY if
+  // the buffer lent before has not been sent yet.
   int get_send_buffer(std::uint32_t peer, std::uint32_t length, std::byte** buffer);
-  // Sends what get_send_buffer() lent. If `more_follows` to the same peer it may wait for that, to
-  // go out together; send_held() says that no more comes before the ACK.
+  // Sends the message that get_send_buffer() lent. With `more_follows` it may wait for the next
+  // message to the same peer, so that both are sent together. The caller calls send_held() if no
+  // more follows.
   int send(bool more_follows = false);
-  // The same if the sender knows the checksum of the payload, crc32c(0, bytes).
+  // Does the same for a sender that knows the checksum of the payload, crc32c(0, bytes).
   int send_summed(std::uint32_t sum, bool more_follows);
   void send_held(std::uint32_t peer);
-  // Sends one frame that is neither numbered nor acknowledged: nothing is kept of it here. `sum` is
-  // crc32c(0, bytes). EAGAIN: the device took nothing.
+  // Sends one frame that is neither numbered nor acknowledged; the channel keeps no copy. `sum` is
+  // crc32c(0, bytes). Returns EAGAIN if the device took nothing.
   int send_datagram(std::uint32_t peer, std::span<const std::byte> bytes, std::uint32_t sum);
 
-  // For giving a lent buffer back unsent, and for asking whether a region is in use.
+  // The queues let the caller return a lent buffer unsent and ask whether a region is in use.
   SendQueues& queues() { return queues_; }
 
-  // Messages that have arrived.
+  // Returns the queue of messages that have arrived.
   ReceiveQueue& received() { return received_; }
 
   RemoteMemory& memory() { return memory_; }
 
-  // From now on `taker` is offered messages as they arrive, and poll() leaves the ACKs that it
-  // makes due to send_due_acks(): the owner calls that after it has dealt with what came, so that
-  // they ride on its answers.
+  // Offers arriving messages to `taker` from now on. poll() then does not send the ACKs that it
+  // makes due. The owner calls send_due_acks() after it has handled the messages, so that the ACKs
+  // ride on its answers.
   void set_taker(MessageTaker* taker) { received_.set_taker(taker); }
 
   void send_due_acks() {
     if (acks_.is_due()) acks_.send_all();
   }
 
-  // Takes in frames, answers them, resends, sends what waits. Returns how much happened.
+  // Receives frames, answers them, resends, and sends queued frames. Returns how much was done.
   std::size_t progress();
-  // The same for a loop that waits for a message: cheaper, looks at timers only now and then.
+  // Does the same for a loop that waits for a message. It is cheaper because it checks timers only
+  // now and then.
   std::size_t poll();
 
-  // True if calling progress() later is needed although nothing arrives; then in `microseconds`.
+  // Returns true if progress() must be called later even if nothing arrives, within `microseconds`.
   bool next_deadline(Microseconds& microseconds);
-  // Nothing queued, sent and unacknowledged, received or under way.
+  // Returns true if nothing is queued, unacknowledged, received or pending.
   bool is_quiet() const;
 
   bool has_dead_peer() const { return dead_peers_ != 0; }
 
-  // Differs from before when a peer was found dead since.
+  // Returns a number that changes each time a peer is found dead.
   std::uint32_t dead_peers() const { return dead_peers_; }
 
   [[gnu::cold]] void declare_dead(std::uint32_t peer);
-  // For channels without common ranks: nothing may be sent to `peer` before. Not part of a saved
-  // context.
+  // Sets the alias of a channel whose processes do not share one numbering of ranks. Nothing may
+  // have been sent to `peer` before. It is not part of a saved context.
   void set_alias(std::uint32_t peer, const Alias& alias);
 
-  // ACKs that are owed; send_all() does not wait for something to ride on.
+  // Returns the owed ACKs; send_all() does not wait for a frame to ride on.
   OwedAcks& acks() { return acks_; }
 
   std::uint32_t payload_bytes() const { return state_.payload_bytes(); }
 
   const Segment& segment() const { return state_.segment; }
 
-  // Messages that were taken by the fast path since this object was made.
+  // Returns how many messages took the fast path since this object was made.
   std::size_t fast_frames() const { return fast_frames_; }
 
  private:
-  // To the window; of the slow path.
+  // Passes a descriptor to the send window, on the slow path.
   void pass_on(std::uint32_t peer, std::uint16_t index, bool more_follows);
 
   // --- the fast path (channel_fast.cpp)

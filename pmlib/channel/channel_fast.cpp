@@ -1,12 +1,12 @@
-// The fast path of a message, receiving: for the next message of a sender with which there are no
-// losses, no lack of room and no time-outs to remember, and which makes no answer due at once. It
-// skips the verdict, the engine's switch over kinds and states, reads, writes and everything behind
-// a gap: the conditions at the beginning only leave out what the same rules would find to be
-// nothing. fast_path_test.cpp plays the same histories with and without it and compares whole
-// contexts.
+// This file is the receiving side of the fast path of a message. It handles the next message of a
+// sender with which no losses, lack of buffers or timeouts are pending, and which makes no answer
+// due at once. It skips the verdict, the engine's switch over kinds and states, reads, writes and
+// everything behind a gap. The conditions at the beginning only leave out steps in which the same
+// rules would find nothing to do. fast_path_test.cpp runs the same histories with and without it
+// and compares whole contexts.
 //
-// A processor's cache of instructions is full of the kernel's way of the frame when this runs, so
-// little code is quick code (docs/adr/0038).
+// When this code runs, the processor's instruction cache is full of the kernel's code for the
+// frame, so short code is fast code (docs/adr/0038).
 #include "pmlib/channel/channel.hpp"
 #include "pmlib/wire/fast_header.hpp"
 
@@ -16,7 +16,8 @@ namespace {
 
 constexpr std::size_t kShortPayload = 256;
 
-// Copies the payload of a frame from `skipped` on to `to`. Whether the frame's checksum fits.
+// Copies the payload of a frame from `skipped` on to `to`. Returns true if the frame's checksum
+// fits.
 bool copy_checked(std::span<const std::byte> frame, std::size_t skipped, std::byte* to) {
   const std::span<const std::byte> payload = frame.subspan(sizeof(FrameHeader));
   std::uint32_t sum = crc32c(0, payload.data(), skipped);
@@ -27,7 +28,7 @@ bool copy_checked(std::span<const std::byte> frame, std::size_t skipped, std::by
 
 }  // namespace
 
-// Of its checksum nothing is said.
+// The checksum is not verified here; the caller does that.
 bool Channel::is_next_plain(const std::byte* frame, std::size_t length, FrameKind kind) const {
   const auto word = [frame](std::size_t offset) { return load<std::uint64_t>(frame + offset); };
   const auto half = [frame](std::size_t offset) { return load<std::uint32_t>(frame + offset); };
@@ -55,12 +56,12 @@ bool Channel::may_take_fast(const std::byte* frame, std::size_t length) const {
          load<std::uint32_t>(frame + offsetof(FrameHeader, crc));
 }
 
-// False: the frame has to take the slow path, and nothing was done.
+// If it returns false, nothing was done and the frame has to take the slow path.
 bool Channel::take_fast(std::span<const std::byte> frame) {
   const std::byte* at = frame.data();
   const std::size_t length = frame.size() - sizeof(FrameHeader);
   if (length > kShortPayload || !may_take_fast(at, length))
-    return false;  // also if it is too short
+    return false;  // also false if the frame is too short
   const Microseconds now = state_.clock.refresh();
   const auto source = load<std::uint32_t>(at + offsetof(FrameHeader, source));
   PeerState& peer = state_.peer(source);
@@ -74,8 +75,8 @@ bool Channel::take_fast(std::span<const std::byte> frame) {
   return true;
 }
 
-// A part of a longer message whose place is known: one pass over its bytes puts them there and
-// checks them. False: nothing was done that is seen before the right bytes come.
+// Handles a part of a longer message whose place is known: one pass over its bytes copies and
+// checks them. If it returns false, only bytes that the right frame will overwrite have changed.
 bool Channel::take_placed(std::span<const std::byte> frame) {
   if (frame.size() <= sizeof(FrameHeader)) return false;
   const std::byte* at = frame.data();
@@ -90,9 +91,9 @@ bool Channel::take_placed(std::span<const std::byte> frame) {
   return true;
 }
 
-// A frame from the middle of a write, which the frame before has announced: one pass over its bytes
-// puts them there and checks them. If they are broken, nothing but bytes that the write is still
-// going to overwrite has changed.
+// Handles a frame from the middle of a write, which the frame before has announced: one pass over
+// its bytes copies and checks them. If they are broken, only bytes that the write will overwrite
+// again have changed.
 bool Channel::take_middle(std::span<const std::byte> frame) {
   if (frame.size() <= sizeof(FrameHeader) + sizeof(RmaHeader)) return false;
   const std::byte* at = frame.data();
@@ -107,7 +108,7 @@ bool Channel::take_middle(std::span<const std::byte> frame) {
   return true;
 }
 
-// What a believed frame says beside its payload.
+// Records what a verified frame reports besides its payload.
 PeerState& Channel::note_plain(const std::byte* frame, std::uint32_t source) {
   PeerState& peer = state_.peer(source);
   state_.clock.refresh();

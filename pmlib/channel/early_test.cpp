@@ -1,5 +1,5 @@
-// Losses within remote writes: which frames are sent again, and that no write overwrites a newer
-// one.
+// These tests check which frames of a remote write are resent after losses, and that no write
+// overwrites a newer one.
 #include "pmlib/channel/channel.hpp"
 #include "pmlib/channel/test_wire.hpp"
 #include "pmlib/core/regions.hpp"
@@ -29,7 +29,7 @@ class TestClock final : public JobClock {
   Microseconds now_ = 1000;
 };
 
-// Two ranks in virtual time: each turn takes a microsecond.
+// Two ranks run in virtual time: each turn takes a microsecond.
 class Losses : public testing::Test {
  protected:
   static constexpr std::uint32_t kBytes = 300'000;  // more than a window
@@ -91,7 +91,7 @@ class Losses : public testing::Test {
   std::uint32_t local_ = 0, remote_ = 0;
 };
 
-TEST_F(Losses, OfOneFrameOfAWriteMakeThatOneGoAgain) {
+TEST_F(Losses, OneLostFrameOfWriteIsResent) {
   wires_[0].lost = {20};
   finish(write(0, 0, kBytes));
   EXPECT_EQ(here_, there_);
@@ -99,7 +99,7 @@ TEST_F(Losses, OfOneFrameOfAWriteMakeThatOneGoAgain) {
   EXPECT_EQ(counters(0).time_outs, 0u);
 }
 
-TEST_F(Losses, OfSeveralFramesMakeThoseGoAgain) {
+TEST_F(Losses, OnlyLostFramesAreResent) {
   wires_[0].lost = {0, 5, 6, 40, 41, 90, 150};
   finish(write(0, 0, kBytes));
   EXPECT_EQ(here_, there_);
@@ -107,7 +107,7 @@ TEST_F(Losses, OfSeveralFramesMakeThoseGoAgain) {
   EXPECT_EQ(counters(0).time_outs, 0u);
 }
 
-TEST_F(Losses, OfWhatWasSentAgainAreAskedForOnceMore) {
+TEST_F(Losses, LostResentFrameIsRequestedAgain) {
   wires_[0].lost = {20};
   const OperationId op = write(0, 0, kBytes);
   run_until([&] { return counters(0).frames_resent >= 1; });
@@ -116,13 +116,13 @@ TEST_F(Losses, OfWhatWasSentAgainAreAskedForOnceMore) {
   EXPECT_EQ(here_, there_);
 }
 
-TEST_F(Losses, OfTheLastFrameAreMended) {
+TEST_F(Losses, LostLastFrameIsResent) {
   wires_[0].lost = {kBytes / 1400};
   finish(write(0, 0, kBytes));
   EXPECT_EQ(here_, there_);
 }
 
-TEST_F(Losses, DoNotLetAMessageOvertakeTheWriteBeforeIt) {
+TEST_F(Losses, MessageDoesNotOvertakeEarlierWrite) {
   wires_[0].lost = {3, 30};
   const OperationId op = write(0, 0, 60'000);
   std::byte* buffer = nullptr;
@@ -134,7 +134,7 @@ TEST_F(Losses, DoNotLetAMessageOvertakeTheWriteBeforeIt) {
   finish(op);
 }
 
-TEST_F(Losses, DoNotLetAWriteComeToLieOverANewerOne) {
+TEST_F(Losses, OlderWriteDoesNotOverwriteNewerOne) {
   wires_[0].loss = 0.1;
   wires_[1].loss = 0.1;
   std::mt19937 generator(3);
@@ -144,7 +144,7 @@ TEST_F(Losses, DoNotLetAWriteComeToLieOverANewerOne) {
   for (int i = 0; i < 400; ++i) {
     const std::uint32_t length = random() % 3 == 0 ? random() % 50'000 : random() % 4000;
     const std::uint32_t from = random() % (kBytes - length);
-    const std::uint32_t to = random() % 3000;  // over each other
+    const std::uint32_t to = random() % 3000;  // ranges overlap
     running.push_back(write(from, to, length));
     std::copy_n(here_.begin() + from, length, expected.begin() + to);
     if (running.size() < 8) continue;
@@ -154,10 +154,10 @@ TEST_F(Losses, DoNotLetAWriteComeToLieOverANewerOne) {
   }
 }
 
-// Each answer that a write asks for costs the receiver a system call and the sender another.
+// Each answer costs one system call at the receiver and one at the sender.
 class Bursts : public Losses {
  protected:
-  // By number of frame, from 0, of what rank 0 has sent.
+  // Returns the numbers of the frames sent by rank 0, from 0.
   std::vector<std::size_t> frames_that_ask() const {
     std::vector<std::size_t> asking;
     for (std::size_t i = 0; i < wires_[0].frames.size(); ++i) {
@@ -169,7 +169,7 @@ class Bursts : public Losses {
   }
 };
 
-TEST_F(Bursts, OfAWriteThatFitsTheWindowAskForAnAnswerAtItsEnd) {
+TEST_F(Bursts, WriteWithinWindowRequestsAnswerAtEnd) {
   write(0, 0, 25'000);
   ends_[0]->progress();
   const std::size_t sent = wires_[0].frames.size();
@@ -177,7 +177,7 @@ TEST_F(Bursts, OfAWriteThatFitsTheWindowAskForAnAnswerAtItsEnd) {
   EXPECT_EQ(frames_that_ask(), std::vector<std::size_t>{sent - 1});
 }
 
-TEST_F(Bursts, OfALongerWriteAskWhenTheWindowEnds) {
+TEST_F(Bursts, LongWriteRequestsAnswerAtWindowEnd) {
   write(0, 0, kBytes);
   for (int i = 0; i < 4; ++i) ends_[0]->progress();
   EXPECT_EQ(frames_that_ask(), std::vector<std::size_t>{wires_[0].frames.size() - 1});

@@ -1,6 +1,6 @@
 // A frame may be stored early only if all missing frames belong to the same write: otherwise an
-// older write would overwrite a newer one. So each frame of a write but the last carries the number
-// of frames of the write that went before.
+// older write would overwrite a newer one. So each frame of a write except the last carries the
+// number of preceding frames of the write.
 #include "pmlib/channel/early_writes.hpp"
 
 #include "pmlib/wire/fast_header.hpp"
@@ -14,8 +14,8 @@ namespace {
 
 using Receiver = ReceiveSide<std::uint32_t>;
 
-constexpr Microseconds kAskAgain = 100;  // at the earliest: the resent frames are lost, too
-constexpr std::uint32_t kMostAsked = 4;  // times without progress; then time-outs take over
+constexpr Microseconds kAskAgain = 100;  // at the earliest; resent frames may be lost, too
+constexpr std::uint32_t kMostAsked = 4;  // times without progress; then timeouts take over
 
 }  // namespace
 
@@ -66,11 +66,11 @@ void EarlyWrites::on_stored(std::uint32_t source) {
     acks_.count(peer);
   }
   if (distance(gap->highest, peer.receive.recv) <= 0) return early_.close(*gap);
-  // The frames missing further on were reported, too.
+  // The frames that are missing further on were reported, too.
   peer.receive.set(Receiver::kGap, true);
 }
 
-// Twice a round trip, if that is known.
+// Returns twice the round trip if it has been measured.
 Microseconds EarlyWrites::ask_again_after(std::uint32_t rank) const {
   return std::max(kAskAgain, 2 * state_.peer(rank).send.srtt);
 }
@@ -93,8 +93,8 @@ void EarlyWrites::report_gaps() {
   }
 }
 
-// A bit for each number behind the last one stored: 0 if it has to come again. If none is
-// held all have to.
+// Sends a bit for each number behind the last stored one: 0 if the frame has to be resent. If none
+// is held, all have to be resent.
 void EarlyWrites::send_lose(const EarlyFrames::Gap& gap) {
   const std::uint32_t stored = state_.peer(gap.peer).receive.recv;
   const std::uint32_t count = gap.held_count > 0 ? gap.highest - stored : 0;

@@ -1,9 +1,10 @@
-// Losses within remote writes: the receiver stores what comes behind a gap and reports what is
-// missing, the sender sends that again and nothing else (SendWindow::on_missing). Owns the gaps.
+// EarlyWrites repairs losses within remote writes: the receiver stores frames behind a gap and
+// reports the missing ones, and the sender resends only those (SendWindow::on_missing). It owns the
+// gaps.
 //
 // For the go-back-N nothing changes. A frame stored early counts as one that arrives when the gap
-// is closed; a LOSE that lists missing frames is an ACK, and a frame that is sent again is a
-// duplicate. Time-outs repair every failure of this.
+// is closed; a LOSE that lists missing frames is an ACK, and a resent frame is a duplicate.
+// Timeouts repair every failure of this mechanism.
 #pragma once
 
 #include "pmlib/channel/remote_memory.hpp"
@@ -18,19 +19,20 @@ namespace score::pm {
 
 class EarlyWrites {
  public:
-  // All outlive the object.
+  // All arguments must outlive the object.
   EarlyWrites(ChannelState& state, FrameSender& frames, OwedAcks& acks, RemoteMemory& memory)
       : state_(state), frames_(frames), acks_(acks), memory_(memory) {}
 
   bool is_empty() const { return early_.is_empty(); }
 
-  // A frame behind a gap, which is new if the engine has asked for a LOSE.
+  // Handles a frame behind a gap. The gap is new if the engine has asked for a LOSE.
   void on_early(const FrameHeader& h, std::span<const std::byte> payload, bool is_new);
-  // The number before the held frames was stored.
+  // Handles the event that the number before the held frames was stored.
   void on_stored(std::uint32_t source);
-  // Sends the LOSEs that are due: at the end of a turn, when most losses are known.
+  // Sends the LOSEs that are due. The channel calls it at the end of a turn, when most losses are
+  // known.
   [[gnu::noinline]] void report_gaps();
-  // Nothing of `rank` is held any more.
+  // Drops all held frames of `rank`.
   void forget(std::uint32_t rank);
 
  private:

@@ -17,7 +17,7 @@ class EarlyWritesTest : public Parts {
     state_->peer(1).receive.set(ReceiveSide<std::uint32_t>::kGap, true);
   }
 
-  // Number `sequence` of rank 1: one byte of a write, `before` frames of which went before.
+  // Delivers number `sequence` of rank 1: one byte of a write, after `before` other frames of it.
   void arrive(std::uint32_t sequence, std::uint32_t before, bool is_new) {
     FrameHeader h;
     h.kind = FrameKind::Write;
@@ -39,7 +39,7 @@ class EarlyWritesTest : public Parts {
   EarlyWrites early_{*state_, frames_, acks_, memory_};
 };
 
-TEST_F(EarlyWritesTest, StoreWhatIsBehindAGapOfTheSameWrite) {
+TEST_F(EarlyWritesTest, StoresFrameBehindGapOfSameWrite) {
   arrive(3, 2, true);
   EXPECT_EQ(own_[3], std::byte{3});
   early_.report_gaps();
@@ -50,12 +50,12 @@ TEST_F(EarlyWritesTest, StoreWhatIsBehindAGapOfTheSameWrite) {
   EXPECT_EQ(device_.sent[0].back(), std::byte{0b100});
 }
 
-TEST_F(EarlyWritesTest, DoNotStoreWhatMayLieBehindAnotherWrite) {
+TEST_F(EarlyWritesTest, DoesNotStoreFrameBehindOtherWrite) {
   arrive(3, 1, true);
   EXPECT_EQ(own_[3], std::byte{0});
 }
 
-TEST_F(EarlyWritesTest, CountWhatIsHeldOnceTheGapIsClosed) {
+TEST_F(EarlyWritesTest, CountsHeldFramesOnceGapIsClosed) {
   arrive(2, 1, true);
   auto& receive = state_->peer(1).receive;
   state_->engine.on_packet_data(receive, 1, true);
@@ -64,7 +64,7 @@ TEST_F(EarlyWritesTest, CountWhatIsHeldOnceTheGapIsClosed) {
   EXPECT_TRUE(early_.is_empty());
 }
 
-TEST_F(EarlyWritesTest, ForgetADeadPeer) {
+TEST_F(EarlyWritesTest, ForgetsDeadPeer) {
   arrive(2, 1, true);
   early_.forget(1);
   EXPECT_TRUE(early_.is_empty());

@@ -1,4 +1,4 @@
-// Messages that may wait for those that follow them.
+// These tests check messages that may wait for those that follow them.
 #include "pmlib/channel/test_pair.hpp"
 
 #include <gtest/gtest.h>
@@ -38,14 +38,14 @@ class Held : public PairTest {
   }
 };
 
-TEST_F(Held, LeaveInOneBatchWithTheLastInTheOrderTheyWereSent) {
+TEST_F(Held, HeldMessagesAreSentInOneOrderedBatch) {
   for (unsigned i = 0; i < 4; ++i) send(std::byte(i), i < 3);
   EXPECT_EQ(wires_[0].batches, 1u);
   EXPECT_EQ(wires_[0].carried, 4u);
   expect_in_order(4);
 }
 
-TEST_F(Held, LeaveWhenNoMoreComes) {
+TEST_F(Held, HeldMessageIsSentWhenNoneFollows) {
   send(std::byte(0), true);
   EXPECT_EQ(wires_[0].carried, 0u);
   ends_[0]->send_held(1);
@@ -53,7 +53,7 @@ TEST_F(Held, LeaveWhenNoMoreComes) {
   expect_in_order(1);
 }
 
-TEST_F(Held, AskForTheirAckWhenNoMoreComes) {
+TEST_F(Held, LastHeldMessageRequestsAck) {
   for (unsigned i = 0; i < 3; ++i) send(std::byte(i), true);
   ends_[0]->send_held(1);
   expect_in_order(3);
@@ -62,7 +62,7 @@ TEST_F(Held, AskForTheirAckWhenNoMoreComes) {
   EXPECT_TRUE(ends_[0]->queues().is_empty());
 }
 
-TEST_F(Held, LeaveWithTheNextTurnAtTheLatest) {
+TEST_F(Held, HeldMessagesAreSentByNextTurn) {
   send(std::byte(0), true);
   send(std::byte(1), true);
   EXPECT_FALSE(ends_[0]->is_quiet());

@@ -1,5 +1,6 @@
-// Writes of many frames over a link that breaks, loses and mixes them: what lies beside the written
-// range never changes, and what lies in it is what was sent once the write is over.
+// These tests send writes of many frames over a link that corrupts, loses and reorders them. The
+// bytes next to the written range never change, and the range holds the sent bytes once the write
+// is over.
 #include "pmlib/channel/test_pair.hpp"
 
 #include <gtest/gtest.h>
@@ -14,7 +15,7 @@
 namespace score::pm {
 namespace {
 
-constexpr std::size_t kBeside = 5000;  // bytes before and behind the written ones
+constexpr std::size_t kBeside = 5000;  // bytes before and after the written ones
 constexpr std::uint32_t kBytes = 30'000;
 constexpr std::byte kUntouched{0xee};
 
@@ -36,7 +37,7 @@ class LongWrites : public PairTest {
     return op;
   }
 
-  // Bytes of frames under way are changed, two of three in headers.
+  // Changes bytes of frames in flight, two of three in headers.
   void break_some() {
     auto& frames = wires_[0].frames;
     for (int i = 0; i < 3 && !frames.empty(); ++i) {
@@ -74,9 +75,9 @@ class LongWrites : public PairTest {
   std::vector<std::byte> target_ = std::vector<std::byte>(kBytes + 2 * kBeside, kUntouched);
 };
 
-// The frame in the middle goes straight to its place: what was broken on the way lies there until
-// it comes again.
-TEST_F(LongWrites, ABrokenFrameIsWrittenAgain) {
+// A frame in the middle goes directly to its destination: broken bytes lie there until the frame is
+// resent.
+TEST_F(LongWrites, BrokenFrameIsWrittenAgain) {
   const OperationId op = write(0, kBytes);
   auto& frames = wires_[0].frames;
   ASSERT_GT(frames.size(), 10u);
@@ -91,7 +92,7 @@ TEST_F(LongWrites, ABrokenFrameIsWrittenAgain) {
   expect_written(op);
 }
 
-TEST_F(LongWrites, NothingBesideThemIsTouchedByBrokenFrames) {
+TEST_F(LongWrites, BrokenFramesChangeNothingOutsideWrite) {
   for (int round = 0; round < 100; ++round) {
     std::fill(target_.begin() + kBeside, target_.end() - kBeside, kUntouched);
     const OperationId op = write(0, kBytes);
@@ -111,7 +112,7 @@ TEST_F(LongWrites, NothingBesideThemIsTouchedByBrokenFrames) {
   EXPECT_GT(contexts_[1]->segment().header().counters.dropped_corrupt, 100u);
 }
 
-TEST_F(LongWrites, FollowEachOtherAndMessages) {
+TEST_F(LongWrites, WritesAndMessagesKeepTheirOrder) {
   wires_[0].loss = 0.02;
   std::byte* buffer = nullptr;
   std::vector<OperationId> ops;

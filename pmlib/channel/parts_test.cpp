@@ -1,4 +1,4 @@
-// Registered memory that is sent as many messages.
+// These tests check registered memory that is sent as many messages.
 #include "pmlib/channel/channel.hpp"
 #include "pmlib/channel/test_wire.hpp"
 
@@ -24,7 +24,7 @@ class TurnClock final : public JobClock {
   Microseconds time = 1000;
 };
 
-// A link that is faster with frames that lie one behind the other, if told so.
+// JoiningDevice is a link that prefers contiguous frames if `joins` is set.
 class JoiningDevice final : public PacketDevice {
  public:
   JoiningDevice(Wire& out, Wire& in, bool joins) : wire_(out, in), joins_(joins) {}
@@ -89,7 +89,7 @@ class MemoryInParts : public testing::TestWithParam<Way> {
     ASSERT_EQ(ends_[0]->send(true), 0);
   }
 
-  // Until `count` bytes in all have come in messages.
+  // Runs until messages with `count` bytes in total have arrived.
   void run_until(std::size_t count) {
     for (int turn = 0; turn < 100'000 && bytes_ < count; ++turn) {
       clock_.time += 100;
@@ -105,7 +105,7 @@ class MemoryInParts : public testing::TestWithParam<Way> {
     EXPECT_EQ(bytes_, count);
   }
 
-  // Of messages `from` .. `from + count` - 1: each has the head.
+  // Joins messages `from` .. `from + count` - 1, each of which must have the head.
   std::vector<std::byte> joined(std::size_t from, std::size_t count) const {
     std::vector<std::byte> all;
     for (std::size_t i = from; i < from + count; ++i) {
@@ -125,7 +125,7 @@ class MemoryInParts : public testing::TestWithParam<Way> {
   std::size_t bytes_ = 0;
 };
 
-TEST_P(MemoryInParts, ArrivesBetweenOtherMessages) {
+TEST_P(MemoryInParts, PartsArriveBetweenOtherMessages) {
   OperationId op = 0;
   send_one(std::byte{1});
   ASSERT_EQ(send(1, 20'000, op), 0);
@@ -148,7 +148,7 @@ TEST_P(MemoryInParts, ArrivesBetweenOtherMessages) {
   EXPECT_EQ(devices_[0]->bodies == 0, GetParam().joins);
 }
 
-TEST_P(MemoryInParts, IsSentAgainFromWhereItLies) {
+TEST_P(MemoryInParts, LostPartsAreResentFromMemory) {
   wires_[0].lost = {0, 3, 4, 11};
   OperationId op = 0;
   ASSERT_EQ(send(0, 20'001, op), 0);
@@ -160,7 +160,7 @@ TEST_P(MemoryInParts, IsSentAgainFromWhereItLies) {
   EXPECT_GT(own().header().counters.frames_resent, 0u);
 }
 
-TEST_P(MemoryInParts, IsRefusedWhereThereIsNone) {
+TEST_P(MemoryInParts, UnregisteredMemoryIsRefused) {
   OperationId op = 0;
   EXPECT_EQ(send(0, 0, op), EINVAL);
   EXPECT_EQ(send(2, 20'000, op), EINVAL);
@@ -173,7 +173,7 @@ TEST_P(MemoryInParts, IsRefusedWhereThereIsNone) {
   EXPECT_EQ(own().header().free_descriptors, free);
 }
 
-TEST_P(MemoryInParts, EndsWithItsPeer) {
+TEST_P(MemoryInParts, OperationEndsWithItsPeer) {
   OperationId op = 0;
   ASSERT_EQ(send(0, 20'000, op), 0);
   ends_[0]->declare_dead(1);
@@ -182,7 +182,7 @@ TEST_P(MemoryInParts, EndsWithItsPeer) {
   EXPECT_EQ(send(0, 1, op), EHOSTDOWN);
 }
 
-TEST_P(MemoryInParts, IsPartOfASavedContext) {
+TEST_P(MemoryInParts, PartsAreKeptInSavedContext) {
   OperationId op = 0;
   ASSERT_EQ(send(0, 20'000, op), 0);
 
@@ -194,7 +194,7 @@ TEST_P(MemoryInParts, IsPartOfASavedContext) {
   std::memcpy(lines.data(), own().bytes().data(), own().bytes().size());
   const auto image = std::as_bytes(std::span(lines));
   ASSERT_EQ(validate_image(image), 0);
-  ends_[0]->declare_dead(1);  // all of it is gone here
+  ends_[0]->declare_dead(1);  // all of it is dropped here
   ends_[0].reset();
   wires_[0].frames.clear();
   ASSERT_EQ(restore_image(own(), image), 0);

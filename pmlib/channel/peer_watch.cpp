@@ -31,8 +31,8 @@ std::vector<std::uint32_t> PeerWatch::on_refused(const PeerAddress& address) {
 }
 
 // A rank that only waits sends nothing, so it would never learn that a peer has ended. An ACK that
-// says nothing new is enough to be refused. A few peers at a time, and none while frames arrive:
-// the traffic of a silent job stays the same however many ranks it has.
+// reports nothing new is enough to be refused. Only a few peers are asked at a time, and none while
+// frames arrive, so the traffic of a silent job does not grow with its number of ranks.
 void PeerWatch::ask() {
   last_asked_ = state_.clock.now();
   const std::uint64_t frames = state_.counters().frames_received;

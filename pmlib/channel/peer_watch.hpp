@@ -1,5 +1,5 @@
-// Notices peers whose process has ended: their node refuses frames for them. Owns which peers were
-// heard from, and since when frames to them have been refused.
+// PeerWatch detects peers whose process has ended, because their node refuses frames for them. It
+// owns which peers were heard from, and since when frames to them have been refused.
 #pragma once
 
 #include "pmlib/sending/channel_state.hpp"
@@ -13,7 +13,7 @@ namespace score::pm {
 
 class PeerWatch {
  public:
-  // `asks`: send an ACK to silent peers now and then, to find out whether it is refused.
+  // If `asks` is true, it sends an ACK to silent peers now and then, to find out if it is refused.
   PeerWatch(const ChannelState& state, FrameSender& frames, bool asks);
 
   bool has_heard(std::uint32_t rank) const { return heard_[rank] != 0; }
@@ -25,16 +25,16 @@ class PeerWatch {
     if (!refused_since_.empty()) refused_since_.erase(rank);
   }
 
-  // The node of `address` refuses frames. Returns the ranks there that are gone: a rank that
-  // is restarted, moved or not started yet is refused for a moment only.
+  // Handles a refusal by the node of `address`. Returns the ranks there that are gone. A rank that
+  // is restarted, moved or not started yet is refused only for a short time, so it does not count.
   std::vector<std::uint32_t> on_refused(const PeerAddress& address);
 
-  // Asks silent peers, if that is due.
+  // Sends the ACKs to silent peers when they are due.
   void ask_if_due() {
     if (asks_ && state_.clock.now() - last_asked_ >= kAskEvery) ask();
   }
 
-  // As SendWindow::next_deadline().
+  // Has the contract of SendWindow::next_deadline().
   std::int32_t next_deadline(Microseconds now, std::int32_t soonest) const;
 
  private:

@@ -17,7 +17,7 @@ class PeerWatchTest : public Parts {
   PeerWatch watch_{*state_, frames_, true};
 };
 
-TEST_F(PeerWatchTest, TakesAPeerForGoneAfterThreeSecondsOfRefusals) {
+TEST_F(PeerWatchTest, PeerIsGoneAfterThreeSecondsOfRefusals) {
   watch_.on_frame(1);
   EXPECT_TRUE(watch_.on_refused({{1}}).empty());
   pass(3 * kSecond - 1);
@@ -26,7 +26,7 @@ TEST_F(PeerWatchTest, TakesAPeerForGoneAfterThreeSecondsOfRefusals) {
   EXPECT_EQ(watch_.on_refused({{1}}), std::vector<std::uint32_t>{1});
 }
 
-TEST_F(PeerWatchTest, ForgetsRefusalsWhenAFrameComes) {
+TEST_F(PeerWatchTest, FrameEndsRefusals) {
   watch_.on_frame(1);
   watch_.on_refused({{1}});
   EXPECT_TRUE(watch_.has_refusals());
@@ -34,12 +34,12 @@ TEST_F(PeerWatchTest, ForgetsRefusalsWhenAFrameComes) {
   EXPECT_FALSE(watch_.has_refusals());
 }
 
-TEST_F(PeerWatchTest, IgnoresRefusalsOfAPeerThatHasNotStarted) {
+TEST_F(PeerWatchTest, RefusalsBeforePeerStartsAreIgnored) {
   watch_.on_refused({{2}});
   EXPECT_FALSE(watch_.has_refusals());
 }
 
-TEST_F(PeerWatchTest, AsksSilentPeersOnceASecond) {
+TEST_F(PeerWatchTest, SilentPeersAreAskedOncePerSecond) {
   watch_.on_frame(1);
   watch_.ask_if_due();
   EXPECT_TRUE(device_.sent.empty());
@@ -50,7 +50,7 @@ TEST_F(PeerWatchTest, AsksSilentPeersOnceASecond) {
   EXPECT_EQ(device_.header(0).destination, 1u);
 }
 
-TEST_F(PeerWatchTest, AsksNothingWhileFramesArrive) {
+TEST_F(PeerWatchTest, AsksNoPeerWhileFramesArrive) {
   watch_.on_frame(1);
   ++state_->counters().frames_received;
   pass(kSecond);

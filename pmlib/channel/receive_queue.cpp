@@ -28,7 +28,8 @@ void ReceiveQueue::release(std::uint32_t ticket) {
   if (state_.segment.received(buffer).lent != 0) free_buffer(buffer);
 }
 
-// Not behind one that waits: messages of a sender keep their order.
+// A message is not offered while an earlier one waits, because messages of a sender keep their
+// order.
 bool ReceiveQueue::offer(const FrameHeader& h, std::span<const std::byte> payload) {
   SegmentHeader& s = state_.header();
   if (taker_ == nullptr || h.kind != FrameKind::Message || s.delivered.head != kNoIndex ||
@@ -106,7 +107,8 @@ void ReceiveQueue::free_buffer(std::uint16_t buffer) {
   if (!refused_.empty()) invite_refused();
 }
 
-// Rule 8: GO to refused senders in turn, as many as buffers allow; each keeps its buffer.
+// Implements rule 8: sends GO to refused senders in turn, as many as buffers allow. Each keeps its
+// buffer.
 void ReceiveQueue::invite_refused() {
   SegmentHeader& s = state_.header();
   while (s.room.unpromised() > 0) {

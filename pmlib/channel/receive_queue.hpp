@@ -1,6 +1,7 @@
-// What has arrived in sequence and lies in the context's receive buffers: messages until the
-// application releases them, reads of other ranks until they are answered. Owns these buffers and
-// the senders that were refused for want of one: each is invited again in its turn.
+// ReceiveQueue keeps frames that arrived in sequence in the context's receive buffers: messages
+// until the application releases them, and reads of other ranks until they are answered. It owns
+// these buffers. It also owns the senders that were refused for lack of a buffer, and sends GO to
+// each in turn.
 #pragma once
 
 #include "pmlib/sending/channel_state.hpp"
@@ -13,25 +14,25 @@
 
 namespace score::pm {
 
-// Is offered messages as they arrive, so that their bytes go where they belong without lying in a
-// receive buffer first.
+// A MessageTaker is offered messages as they arrive, so that their bytes go directly to their
+// destination without a receive buffer.
 class MessageTaker {
  public:
-  // The next message of `source` has arrived, and the owner has received all before it. True: it
-  // was taken, and receive() will not give it. Does not call the channel; `bytes` are valid during
-  // the call.
+  // Offers the next message of `source`; the owner has received all before it. If it returns true,
+  // the message was taken and receive() will not return it. It must not call the channel; `bytes`
+  // are valid only during the call.
   virtual bool take(std::uint32_t source, std::span<const std::byte> bytes) = 0;
 
-  // Where take() would put bytes of such a message from `skipped` on, all in one piece. Null: it
-  // would do more, or not take it. Nothing is believed yet: what lies there may be overwritten, and
-  // nothing else changes before placed().
+  // A Place is where take() would put the bytes of such a message from `skipped` on, in one piece.
+  // It is null if take() would do more, or would not take the message. The bytes are not verified
+  // yet: they may be overwritten, and nothing else changes before placed().
   struct Place {
     std::byte* to = nullptr;
     std::size_t skipped = 0;
   };
 
   virtual Place place(std::uint32_t source, std::span<const std::byte> bytes) = 0;
-  // The bytes are there, and are what was sent.
+  // The channel calls this when the bytes are in place and verified.
   virtual void placed(std::uint32_t source, std::size_t count) = 0;
 
  protected:
@@ -40,11 +41,12 @@ class MessageTaker {
 
 class ReceiveQueue {
  public:
-  // Both outlive the object.
+  // Both arguments must outlive the object.
   ReceiveQueue(ChannelState& state, FrameSender& frames)
       : state_(state), frames_(frames), refused_(state.segment.set(PeerSetId::Refused)) {}
 
-  // The oldest message not received yet. Several may be held; each takes a buffer until released.
+  // Returns the oldest message not received yet. The caller may hold several; each occupies a
+  // buffer until it is released.
   bool receive(ReceivedMessage& message);
   void release(std::uint32_t ticket);
 
@@ -54,19 +56,19 @@ class ReceiveQueue {
     return kind == FrameKind::Message || kind == FrameKind::Large || kind == FrameKind::ReadRequest;
   }
 
-  // Whether a frame of `kind` can be stored for `peer`.
+  // Returns true if a frame of `kind` can be stored for `peer`.
   bool has_room(const PeerState& peer, FrameKind kind) const {
     return !needs_buffer(kind) || state_.header().room.has_room_for(peer.receive);
   }
 
   bool has_room_fast() const { return state_.header().room.unpromised() != 0; }
 
-  // Null: no one is offered messages.
+  // With null no messages are offered.
   void set_taker(MessageTaker* taker) { taker_ = taker; }
 
   bool has_taker() const { return taker_ != nullptr; }
 
-  // See MessageTaker, for the next message of `source`.
+  // Has the contract of MessageTaker::place() for the next message of `source`.
   MessageTaker::Place place(std::uint32_t source, std::span<const std::byte> payload) {
     if (taker_ == nullptr || state_.header().delivered.head != kNoIndex) return {};
     return taker_->place(source, payload);
@@ -79,13 +81,14 @@ class ReceiveQueue {
     taker_->placed(source, length - skipped);
   }
 
-  // Offers a frame that needs a buffer and has room. False: it has to be stored.
+  // Offers a frame that needs a buffer and has room. If it returns false, the caller must store the
+  // frame.
   bool offer(const FrameHeader& h, std::span<const std::byte> payload);
 
   // Stores a frame that needs a buffer and has room.
   void store(const FrameHeader& h, std::span<const std::byte> payload);
 
-  // The same for a Message in one piece, of a sender to which nothing was promised.
+  // Does the same for a Message in one piece from a sender without a reserved buffer.
   void store_fast(std::uint32_t source, std::span<const std::byte> frame) {
     SegmentHeader& s = state_.header();
     ++s.room.used;
@@ -95,16 +98,16 @@ class ReceiveQueue {
     std::memcpy(state_.segment.receive_buffer(buffer), frame.data(), frame.size());
   }
 
-  // Stores a datagram in a buffer that is promised to no sender, or drops and counts it.
+  // Stores a datagram in a buffer that is not reserved for a sender, or drops and counts it.
   void store_datagram(const FrameHeader& h, std::span<const std::byte> payload);
 
-  // --- reads that others have asked for
+  // --- reads that other ranks have requested
 
   bool has_reads() const { return state_.header().requests.head != kNoIndex; }
 
   std::uint32_t reads() const;
 
-  // The oldest; `bytes` is its payload.
+  // Returns the oldest read; `bytes` is its payload.
   ReceivedMessage first_read() const;
   void pop_read();
 
@@ -112,11 +115,11 @@ class ReceiveQueue {
 
   void on_refused(std::uint32_t rank) { refused_.insert(rank); }
 
-  // `rank` is not refused any more, or is dead.
+  // Drops `rank` from the refused senders because it is no longer refused, or is dead.
   void forget(std::uint32_t rank) { refused_.erase(rank); }
 
  private:
-  // There is one: SharedRoom has been asked.
+  // Takes a free buffer; the caller has checked SharedRoom, so there is one.
   std::uint16_t take_buffer(std::uint32_t source, FrameKind kind, std::size_t length) {
     SegmentHeader& s = state_.header();
     const std::uint16_t buffer = s.free_receive_buffer;

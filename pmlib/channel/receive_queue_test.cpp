@@ -21,7 +21,7 @@ class ReceiveQueueTest : public Parts {
   ReceiveQueue received_{*state_, frames_};
 };
 
-TEST_F(ReceiveQueueTest, GivesMessagesInTheOrderInWhichTheyCame) {
+TEST_F(ReceiveQueueTest, MessagesAreReceivedInArrivalOrder) {
   store(1, FrameKind::Message, std::byte{7});
   store(2, FrameKind::Message, std::byte{8});
   ReceivedMessage first, second, none;
@@ -32,7 +32,7 @@ TEST_F(ReceiveQueueTest, GivesMessagesInTheOrderInWhichTheyCame) {
   EXPECT_EQ(second.source, 2u);
 }
 
-TEST_F(ReceiveQueueTest, KeepsABufferUntilItIsReleased) {
+TEST_F(ReceiveQueueTest, BufferIsKeptUntilReleased) {
   store(1, FrameKind::Message, std::byte{1});
   store(1, FrameKind::Message, std::byte{2});
   EXPECT_FALSE(received_.has_room(state_->peer(1), FrameKind::Message));
@@ -46,7 +46,7 @@ TEST_F(ReceiveQueueTest, KeepsABufferUntilItIsReleased) {
   EXPECT_EQ(state_->header().room.used, 1);
 }
 
-TEST_F(ReceiveQueueTest, InvitesARefusedSenderAndKeepsTheBufferForIt) {
+TEST_F(ReceiveQueueTest, RefusedSenderGetsGoAndBuffer) {
   store(1, FrameKind::Message, std::byte{1});
   store(1, FrameKind::Message, std::byte{2});
   received_.on_refused(2);
@@ -62,7 +62,7 @@ TEST_F(ReceiveQueueTest, InvitesARefusedSenderAndKeepsTheBufferForIt) {
   EXPECT_FALSE(received_.has_room(state_->peer(1), FrameKind::Message));
 }
 
-TEST_F(ReceiveQueueTest, KeepsReadsApart) {
+TEST_F(ReceiveQueueTest, ReadsAreQueuedSeparately) {
   store(1, FrameKind::ReadRequest, std::byte{9});
   ReceivedMessage message;
   EXPECT_FALSE(received_.receive(message));

@@ -22,9 +22,9 @@ bool RemoteMemory::covers_own(std::uint32_t region, std::uint64_t offset,
          region_covers(state_.segment, region, state_.segment.region(region).nonce, offset, length);
 }
 
-// --- starting them -----------------------------------------------------------------------------
+// --- start of operations -----------------------------------------------------------------------
 
-// A descriptor and an operation; kNoIndex if either is missing.
+// Takes a descriptor and an operation; returns kNoIndex if either is missing.
 std::uint16_t RemoteMemory::start(std::uint32_t peer, OperationId& op) {
   const std::uint16_t index = queues_.take(SendQueues::For::Application);
   if (index == kNoIndex) return kNoIndex;
@@ -73,8 +73,8 @@ int RemoteMemory::send_parts(std::uint32_t peer, std::uint32_t local, std::uint6
   return 0;
 }
 
-// Queues a small frame of the library's own: `bytes` as the payload of `kind`. Takes the operation
-// back if there is no room for it.
+// Queues a small frame of the library's own with `bytes` as the payload of `kind`. Cancels the
+// operation if there is no buffer for it.
 int RemoteMemory::enqueue_note(std::uint32_t peer, FrameKind kind, std::span<const std::byte> bytes,
                                OperationId& op) {
   const std::uint16_t index = queues_.take_with(bytes);
@@ -156,7 +156,7 @@ bool RemoteMemory::is_allowed(const FrameHeader& h, std::span<const std::byte> p
   }
 }
 
-// Each read that waits for its answer has a descriptor to come.
+// Each read that waits for its answer will need a descriptor.
 bool RemoteMemory::can_answer(FrameKind kind) const {
   return kind != FrameKind::ReadRequest || state_.header().free_descriptors > received_.reads();
 }
@@ -208,7 +208,7 @@ void RemoteMemory::answer_reads() {
   while (received_.has_reads() && answer(received_.first_read())) received_.pop_read();
 }
 
-// False if there is no descriptor for it yet.
+// Returns false if there is no descriptor for the answer yet.
 bool RemoteMemory::answer(const ReceivedMessage& read) {
   const auto rma = load<RmaHeader>(read.bytes.data());
   const auto target = load<ReadTarget>(read.bytes.data() + sizeof rma);

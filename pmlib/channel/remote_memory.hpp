@@ -1,8 +1,8 @@
-// Remote memory over a channel: writes, reads and announcements of large messages, as they are
-// asked for here and as they arrive.
+// RemoteMemory implements remote memory over a channel: writes, reads and announcements of large
+// messages, both those requested here and those that arrive.
 //
 // A region is named by index and nonce. Every frame that names one is checked against the table
-// when it arrives: a frame for memory that is not registered any more is denied, never stored. An
+// when it arrives: a frame for memory that is no longer registered is denied and never stored. An
 // operation is named by index and tag, so that a late answer cannot end a newer operation.
 #pragma once
 
@@ -18,56 +18,60 @@ namespace score::pm {
 
 class RemoteMemory {
  public:
-  // All outlive the object.
+  // All arguments must outlive the object.
   RemoteMemory(ChannelState& state, SendQueues& queues, SendWindow& window, ReceiveQueue& received)
       : state_(state), queues_(queues), window_(window), received_(received) {}
 
   // Writes `length` bytes at `offset` of own region `local` into `remote`'s memory. The memory must
-  // stay unchanged until the operation is done. ENOBUFS: nothing is free, progress() and try again.
+  // stay unchanged until the operation is done. Returns ENOBUFS if nothing is free; the caller must
+  // call progress() and try again.
   int write(std::uint32_t peer, std::uint32_t local, std::uint64_t offset, RegionName remote,
             std::uint32_t length, OperationId& op);
   // Reads `length` bytes of `remote` into own memory.
   int read(std::uint32_t peer, std::uint32_t local, std::uint64_t offset, RegionName remote,
            std::uint32_t length, OperationId& op);
-  // Sends `length` > 0 bytes at `offset` of own region `local` as messages, which arrive one after
-  // the other like all messages: each is `head` and the next bytes, as many as one message takes.
-  // Errors and memory as of write(); done when all are stored at the receiver.
+  // Sends `length` > 0 bytes at `offset` of own region `local` as messages, which arrive in order
+  // like all messages. Each consists of `head` and as many of the next bytes as fit in a message.
+  // The operation is done when the receiver has stored all of them. Errors and the rule for the
+  // memory are those of write().
   int send_parts(std::uint32_t peer, std::uint32_t local, std::uint64_t offset,
                  std::uint32_t length, const PartHead& head, OperationId& op);
-  // Announces own memory as one large message; done when the receiver has fetched it.
+  // Announces own memory as one large message; the operation is done when the receiver has fetched
+  // it.
   int announce(std::uint32_t peer, std::uint32_t local, std::uint64_t offset, std::uint64_t length,
                OperationId& op);
-  // Ends an operation of `peer` with `error`: an announcement that was fetched. ENOBUFS as above;
-  // the announcement must not stay unreleased until it works.
+  // Ends an operation of `peer` with `error`, such as an announcement that was fetched. Returns
+  // ENOBUFS like write(); the caller must then try again later, or the announcement never ends.
   int end_remote(std::uint32_t peer, std::uint32_t remote_op, int error);
 
   // --- what arrives
 
-  // May the payload of the next frame in sequence be acted upon?
+  // Returns true if the payload of the next frame in sequence may be acted upon.
   bool is_allowed(const FrameHeader& h, std::span<const std::byte> payload) const;
-  // Can a frame of `kind` be answered: is a descriptor left for one read more?
+  // Returns true if a frame of `kind` can be answered, because a descriptor is left for one more
+  // read.
   bool can_answer(FrameKind kind) const;
   // Stores a Write that is_allowed().
   void store_write(std::uint32_t source, std::span<const std::byte> payload);
 
-  // A frame from the middle of a write says all of the next one but its bytes, unless that is the
-  // last of the write. What is expected after the last frame in sequence; not part of a saved
-  // context.
+  // A frame from the middle of a write determines everything of the next frame except its bytes,
+  // unless the next one is the last of the write. This expectation is not part of a saved context.
   bool expects_middle() const { return middle_.place == RmaHeader::kMiddle; }
 
   // Frame `sequence` of `source` follows the Write with `payload`, which was stored.
   void expect_middle(std::uint32_t source, std::uint32_t sequence,
                      std::span<const std::byte> payload);
-  // Where the bytes behind the RmaHeader of this Write belong; null if it is not the expected one.
-  // Nothing is believed yet: what lies there belongs to the write and may be overwritten.
+  // Returns the destination of the bytes behind the RmaHeader of this Write, or null if the frame
+  // is not the expected one. The frame is not verified yet: the destination belongs to the write
+  // and may be overwritten.
   std::byte* place_middle(std::uint32_t source, std::uint32_t sequence,
                           std::span<const std::byte> payload) const;
-  // The bytes are there, and are what was sent.
+  // The channel calls this when the bytes are in place and verified.
   void placed_middle(std::span<const std::byte> payload);
 
-  // An OpDone that is_allowed().
+  // Ends the operation of an OpDone that is_allowed().
   void end_operation(std::uint32_t source, std::span<const std::byte> payload);
-  // Queues answers to the reads that wait, as many as there are descriptors.
+  // Queues answers to the waiting reads, as many as there are descriptors.
   [[gnu::noinline]] void answer_reads();
 
  private:
@@ -81,7 +85,7 @@ class RemoteMemory {
   SendQueues& queues_;
   SendWindow& window_;
   ReceiveQueue& received_;
-  RmaHeader middle_;  // of the frame that is expected, if it is one of the middle
+  RmaHeader middle_;  // of the expected frame, if it is a middle one
   std::uint32_t middle_source_ = 0;
   std::uint32_t middle_sequence_ = 0;
   std::size_t middle_bytes_ = 0;  // of its payload

@@ -16,7 +16,7 @@ class RemoteMemoryTest : public Parts {
                                  0};
   }
 
-  // A Write of `bytes` to `offset` of the region with `nonce`.
+  // Returns the payload of a Write of `bytes` to `offset` of the region with `nonce`.
   static std::vector<std::byte> payload(std::uint32_t nonce, std::uint64_t offset,
                                         std::size_t bytes) {
     const RmaHeader rma{0, nonce, offset, 0, RmaHeader::kEnd};
@@ -41,14 +41,14 @@ class RemoteMemoryTest : public Parts {
   RemoteMemory memory_{*state_, queues_, window_, received_};
 };
 
-TEST_F(RemoteMemoryTest, AllowsOnlyWhatIsRegistered) {
+TEST_F(RemoteMemoryTest, OnlyRegisteredMemoryIsAllowed) {
   EXPECT_TRUE(memory_.is_allowed(write_frame(), payload(9, 500, 100)));
   EXPECT_FALSE(memory_.is_allowed(write_frame(), payload(9, 501, 100)));
   EXPECT_FALSE(memory_.is_allowed(write_frame(), payload(8, 0, 1)));
   EXPECT_FALSE(memory_.is_allowed(write_frame(), {}));
 }
 
-TEST_F(RemoteMemoryTest, StoresAWriteWhereItBelongs) {
+TEST_F(RemoteMemoryTest, WriteIsStoredAtItsOffset) {
   memory_.store_write(1, payload(9, 10, 2));
   EXPECT_EQ(own_[9], std::byte{0});
   EXPECT_EQ(own_[10], std::byte{3});
@@ -56,7 +56,7 @@ TEST_F(RemoteMemoryTest, StoresAWriteWhereItBelongs) {
   EXPECT_EQ(own_[12], std::byte{0});
 }
 
-// Frame `index` of a write to offset 10, from the middle unless `place` says otherwise.
+// Returns frame `index` of a write to offset 10; it is a middle frame unless `place` differs.
 std::vector<std::byte> middle(std::uint32_t index, std::uint32_t place = RmaHeader::kMiddle,
                               std::size_t bytes = 20) {
   const RmaHeader rma{0, 9, 10 + 20ull * index, index, place};
@@ -65,7 +65,7 @@ std::vector<std::byte> middle(std::uint32_t index, std::uint32_t place = RmaHead
   return all;
 }
 
-TEST_F(RemoteMemoryTest, ExpectsTheNextFrameFromTheMiddleOfAWrite) {
+TEST_F(RemoteMemoryTest, NextMiddleFrameOfWriteIsExpected) {
   EXPECT_FALSE(memory_.expects_middle());
   memory_.expect_middle(1, 5, middle(0));
   ASSERT_TRUE(memory_.expects_middle());
@@ -77,7 +77,7 @@ TEST_F(RemoteMemoryTest, ExpectsTheNextFrameFromTheMiddleOfAWrite) {
   EXPECT_FALSE(memory_.expects_middle());
 }
 
-TEST_F(RemoteMemoryTest, PlacesNoOtherFrameThanTheExpectedOne) {
+TEST_F(RemoteMemoryTest, OnlyExpectedFrameIsPlaced) {
   memory_.expect_middle(1, 5, middle(0));
   EXPECT_EQ(memory_.place_middle(2, 5, middle(1)), nullptr);
   EXPECT_EQ(memory_.place_middle(1, 6, middle(1)), nullptr);
@@ -94,7 +94,7 @@ TEST_F(RemoteMemoryTest, PlacesNoOtherFrameThanTheExpectedOne) {
   EXPECT_EQ(memory_.place_middle(1, 5, middle(1)), nullptr);
 }
 
-TEST_F(RemoteMemoryTest, AWriteEndsWhenItsLastFrameIsAcknowledged) {
+TEST_F(RemoteMemoryTest, WriteEndsWhenLastFrameIsAcknowledged) {
   OperationId op = 0;
   ASSERT_EQ(memory_.write(1, 0, 0, {0, 1, 0}, 600, op), 0);
   ASSERT_EQ(device_.sent.size(), 3u);
@@ -104,7 +104,7 @@ TEST_F(RemoteMemoryTest, AWriteEndsWhenItsLastFrameIsAcknowledged) {
   EXPECT_EQ(state_->operations.test(op), 0);
 }
 
-TEST_F(RemoteMemoryTest, AReadThatFindsNoBufferLeavesNoOperation) {
+TEST_F(RemoteMemoryTest, ReadWithoutBufferLeavesNoOperation) {
   std::byte* memory = nullptr;
   while (queues_.lend(2, 1, &memory) == 0) queues_.append(2, queues_.take_built());
   OperationId op = 7;
@@ -113,7 +113,7 @@ TEST_F(RemoteMemoryTest, AReadThatFindsNoBufferLeavesNoOperation) {
   EXPECT_EQ(state_->header().live_operations, 0u);
 }
 
-TEST_F(RemoteMemoryTest, AnswersAReadWithAWrite) {
+TEST_F(RemoteMemoryTest, ReadIsAnsweredWithWrite) {
   const struct {
     RmaHeader from;
     ReadTarget to;

@@ -1,4 +1,4 @@
-// A context that goes on under the clock of another host.
+// A restored context must continue under the clock of a different host.
 #include "pmlib/channel/channel.hpp"
 #include "pmlib/channel/test_wire.hpp"
 #include "pmlib/network/network.hpp"
@@ -49,7 +49,7 @@ class Restored : public testing::TestWithParam<Microseconds> {
 
 INSTANTIATE_TEST_SUITE_P(Hosts, Restored, testing::Values(0u, kHour / 4, kHour, kHour / 2 + 1));
 
-TEST_P(Restored, ALostMessageIsSentAgainWhateverTheClockSays) {
+TEST_P(Restored, LostMessageIsResentUnderAnyClock) {
   clock_.now_us = kHour / 3;
   std::byte* buffer = nullptr;
   {

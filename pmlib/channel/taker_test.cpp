@@ -1,4 +1,5 @@
-// Messages that are offered to their owner before they are stored, and ACKs that are left to it.
+// These tests check messages that are offered to their owner before they are stored, and ACKs that
+// are left to the owner.
 #include "pmlib/channel/test_pair.hpp"
 
 #include <gtest/gtest.h>
@@ -12,10 +13,10 @@
 namespace score::pm {
 namespace {
 
-constexpr std::byte kTaken{1}, kPlaced{2}, kStored{3};  // a message's first byte: what is done
+constexpr std::byte kTaken{1}, kPlaced{2}, kStored{3};  // first byte of a message: its handling
 constexpr std::uint32_t kBytes = 600;                   // more than the fast path of short ones
 
-// Takes or places messages by their first byte; keeps the last byte of each, in order.
+// Takes or places messages by their first byte; records the last byte of each, in order.
 class Owner final : public MessageTaker {
  public:
   bool take(std::uint32_t, std::span<const std::byte> bytes) override {
@@ -61,7 +62,7 @@ class Taker : public PairTest {
     ASSERT_EQ(ends_[from]->send(), 0);
   }
 
-  // Gives what was stored to the owner too, as it is received.
+  // Gives stored messages to the owner, too, as it receives them.
   void receive_all() {
     ReceivedMessage message;
     while (ends_[1]->received().receive(message)) {
@@ -78,7 +79,7 @@ class Taker : public PairTest {
   Owner owner_;
 };
 
-TEST_F(Taker, GetsMessagesThatThenTakeNoBuffer) {
+TEST_F(Taker, TakenMessagesUseNoBuffer) {
   for (unsigned i = 0; i < 6; ++i) send(i % 2 == 0 ? kTaken : kPlaced, std::byte(i));
   ends_[1]->poll();
   ReceivedMessage message;
@@ -91,7 +92,7 @@ TEST_F(Taker, GetsMessagesThatThenTakeNoBuffer) {
   EXPECT_EQ(h.counters.bytes_received, 6u * kBytes);
 }
 
-TEST_F(Taker, IsOfferedNothingBehindAMessageThatWaits) {
+TEST_F(Taker, NothingIsOfferedBehindWaitingMessage) {
   send(kTaken, std::byte(0));
   send(kStored, std::byte(1));
   send(kTaken, std::byte(2));
@@ -105,7 +106,7 @@ TEST_F(Taker, IsOfferedNothingBehindAMessageThatWaits) {
   expect_in_order(5);
 }
 
-TEST_F(Taker, GetsNoFrameTwiceAndNoneThatIsBroken) {
+TEST_F(Taker, DuplicateAndBrokenFramesAreNotOffered) {
   send(kTaken, std::byte(0));
   ends_[1]->poll();
   ends_[1]->send_due_acks();
@@ -125,7 +126,7 @@ TEST_F(Taker, GetsNoFrameTwiceAndNoneThatIsBroken) {
   EXPECT_EQ(contexts_[1]->segment().header().counters.duplicates, 1u);
 }
 
-TEST_F(Taker, LosesNothingOnALinkThatDoes) {
+TEST_F(Taker, NoMessageIsLostOnLossyLink) {
   wires_[0].loss = wires_[1].loss = 0.1;
   constexpr unsigned kCount = 200;
   unsigned sent = 0;
@@ -146,7 +147,7 @@ TEST_F(Taker, LosesNothingOnALinkThatDoes) {
   expect_in_order(kCount);
 }
 
-TEST_F(Taker, LeavesAcksOfABurstToRideOnAnAnswer) {
+TEST_F(Taker, AcksOfBurstRideOnAnswer) {
   for (unsigned i = 0; i < 20; ++i) send(kTaken, std::byte(i));
   ends_[1]->poll();
   EXPECT_EQ(wires_[1].carried, 0u);
@@ -157,7 +158,7 @@ TEST_F(Taker, LeavesAcksOfABurstToRideOnAnAnswer) {
   EXPECT_TRUE(ends_[0]->queues().is_empty());
 }
 
-TEST_F(Taker, OwesNoAckForPartsUntilTheLastOne) {
+TEST_F(Taker, PartsOweNoAckUntilLastOne) {
   for (unsigned i = 0; i < 20; ++i) send(i == 0 ? kTaken : kPlaced, std::byte(i));
   ends_[1]->poll();
   ends_[1]->poll();
@@ -171,7 +172,7 @@ TEST_F(Taker, OwesNoAckForPartsUntilTheLastOne) {
   expect_in_order(21);
 }
 
-TEST_F(Taker, SendsAcksOfABurstAloneOtherwise) {
+TEST_F(Taker, AcksOfBurstAreSentAloneWithoutAnswer) {
   for (unsigned i = 0; i < 20; ++i) send(kTaken, std::byte(i));
   ends_[1]->poll();
   EXPECT_EQ(wires_[1].carried, 0u);
@@ -179,7 +180,7 @@ TEST_F(Taker, SendsAcksOfABurstAloneOtherwise) {
   EXPECT_EQ(wires_[1].carried, 1u);
   ends_[1]->send_due_acks();
   EXPECT_EQ(wires_[1].carried, 1u);
-  // One that was not asked to send them: the next look does.
+  // If the owner does not call send_due_acks(), the next poll sends the ACKs.
   for (unsigned i = 0; i < 20; ++i) send(kTaken, std::byte(i));
   ends_[1]->poll();
   EXPECT_EQ(wires_[1].carried, 1u);

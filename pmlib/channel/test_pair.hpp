@@ -1,4 +1,4 @@
-// Test support: two ranks of one process, each at one end of a link.
+// A PairTest has two ranks of one process, each at one end of a link.
 #pragma once
 
 #include "pmlib/channel/channel.hpp"

@@ -1,4 +1,4 @@
-// Test support: a link between two ranks of one process that loses chosen frames, and a clock that
+// Tests use this link between two ranks of one process, which loses chosen frames, and a clock that
 // stands still until a test sets it.
 #pragma once
 
@@ -23,15 +23,15 @@ class TestClock final : public JobClock {
   Microseconds time = 1000;
 };
 
-// One direction of a link.
+// A Wire is one direction of a link.
 struct Wire {
   std::deque<std::vector<std::byte>> frames;
   std::size_t carried = 0;
   unsigned batches = 0;  // calls of the device
   bool is_dead = false;
-  unsigned slowness = 1;  // a frame arrives at each so many looks
+  unsigned slowness = 1;  // one frame arrives per this many calls of receive()
   double loss = 0;
-  std::set<std::size_t> lost;  // these of what is carried, from 0
+  std::set<std::size_t> lost;  // numbers of carried frames that are lost, from 0
 };
 
 class WireDevice final : public PacketDevice {

@@ -1,8 +1,10 @@
-// Frames of remote writes that were stored although a number before them is missing. A frame of a
-// write says where it belongs, so it needs no buffer to wait in: once the gap is closed its number
-// only has to be counted. To the go-back-N that looks like a network that was late.
+// EarlyFrames records frames of remote writes that were stored although a number before them is
+// missing. Each frame of a write states its own place in memory, so it needs no receive buffer:
+// once the gap is closed, its number only has to be counted. The go-back-N cannot distinguish this
+// from a slow network.
 //
-// Kept for a few peers at a time and not in the segment: a forgotten frame is sent again.
+// The record covers a few peers at a time and does not lie in the segment: the sender sends a
+// forgotten frame again.
 #pragma once
 
 #include "pmlib/core/engine.hpp"
@@ -47,7 +49,7 @@ class EarlyFrames {
 
   bool is_empty() const { return open_ == 0; }
 
-  // Null if there is none.
+  // Returns null if `peer` has no open gap.
   Gap* find(std::uint32_t peer) {
     if (open_ == 0) return nullptr;
     for (Gap& gap : gaps_) {
@@ -56,7 +58,7 @@ class EarlyFrames {
     return nullptr;
   }
 
-  // The gap of `peer`, opened if need be; null if too many are open.
+  // Returns the gap of `peer` and opens it if needed; returns null if too many are open.
   Gap* open(std::uint32_t peer) {
     if (Gap* gap = find(peer); gap != nullptr) return gap;
     for (Gap& gap : gaps_) {

@@ -1,17 +1,17 @@
-// The go-back-N of PM with STOP/GO flow control, as a pure state machine.
+// This engine implements PM's go-back-N with STOP/GO flow control as a pure state machine.
 //
 // One SendSide and one ReceiveSide exist per ordered pair of endpoints. Both are trivially copyable
 // and hold no pointers: they lie in the context segment and are saved by copying. The engine has no
 // clock, no socket and no memory of its own; events go in, decisions come out:
 //
-//   on_app_*     the application queued, sent or made room
+//   on_app_*     the application queued a frame, sent one or released a buffer
 //   on_packet_*  a verified frame arrived
 //   on_timer     the deadline passed
-//   on_resume    the job was stopped for a while and goes on
+//   on_resume    the job continues after a stop
 //
-// Why it is not the published protocol: that one stalls or loses data in several ways. Each repair
-// has a name (G1 ... G24, see docs/reference/pm.md). Six of them can be switched off through the
-// Rules so that the model checker can show that each is needed.
+// The published protocol stalls or loses data in several ways, so the engine differs from it. Each
+// repair has a name (G1 ... G24) and each rule a number; see docs/reference/pm.md. Six repairs can
+// be switched off through the Rules so that the model checker can show that each is needed.
 //
 // Numbers are serial (RFC 1982): windows are at most half of the number space. Times are
 // microseconds on the job's own clock, which stands still while the job is stopped; they wrap.
@@ -26,50 +26,51 @@ namespace score::pm {
 
 using Microseconds = std::uint32_t;
 
-// The shipped rules. The checker derives from them and switches one repair off.
+// These rules are used in production. The model checker derives from them and switches one repair
+// off.
 struct Rules {
   using Seq = std::uint32_t;
-  static constexpr bool kG1 = true;   // a time-out resends the oldest message, not the one after it
-  static constexpr bool kG4 = true;   // STOP(k) frees below k: k itself was refused
-  static constexpr bool kG7 = true;   // duplicates are answered
+  static constexpr bool kG1 = true;   // a timeout resends the oldest message, not the one after it
+  static constexpr bool kG4 = true;   // STOP(k) frees below k, because k itself was refused
+  static constexpr bool kG7 = true;   // duplicates are acknowledged
   static constexpr bool kG8 = true;   // `sent` never stays below `acked`
   static constexpr bool kG9 = true;   // a stopped sender probes
-  static constexpr bool kG10 = true;  // progress lifts STOP, not only GO
+  static constexpr bool kG10 = true;  // not only GO but any progress lifts STOP
 };
 
 struct EngineLimits {
-  std::uint16_t window = 1024;       // W: frames unacknowledged at most; <= half the numbers
-  Microseconds rto_min = 1000;       // time-outs are never shorter, RFC 6298 adapted to a LAN
-  Microseconds rto_max = 1'000'000;  // nor longer, backed off or not
-  Microseconds rto_kept = 32'000;    // what backing off leaves after progress, at most; up to here
-                                     // each time-out doubles it, beyond every second one
+  std::uint16_t window = 1024;       // W: most frames in flight; at most half the number space
+  Microseconds rto_min = 1000;       // shortest timeout; RFC 6298 adapted to a LAN
+  Microseconds rto_max = 1'000'000;  // longest timeout, with or without back-off
+  Microseconds rto_kept = 32'000;    // longest backed-off timeout kept after progress; up to
+                                     // here each timeout doubles it, beyond it every second one
   Microseconds rto_initial = 5000;   // before the first round trip is measured
 };
 
-// What the sender of one pair keeps. Always acked <= sent <= max_sent <= acked + W, and
-// max_sent <= queued.
+// SendSide is the state of the sender of one pair. These hold always: acked <= sent <= max_sent <=
+// acked + W, and max_sent <= queued.
 template <class Seq>
 struct SendSide {
-  Seq acked = 0;     // everything up to it is known to be stored at the receiver
-  Seq sent = 0;      // number sent last; moves back to resend
+  Seq acked = 0;     // the receiver is known to have stored everything up to it
+  Seq sent = 0;      // number sent last; it moves back to resend
   Seq max_sent = 0;  // highest number ever sent
-  Seq queued = 0;    // highest number the application has handed over
-  Seq timed = 0;     // frame whose round trip is being measured, if kTiming
+  Seq queued = 0;    // highest number that the application has handed over
+  Seq timed = 0;     // frame whose round trip is being measured, if kTiming is set
   Microseconds timed_at = 0;
   Microseconds srtt = 0;  // smoothed round trip; 0 = not measured yet
   Microseconds deadline = 0;
-  std::uint16_t window = 0;      // frames the path is believed to carry, 1 .. W
-  std::uint16_t flow_count = 0;  // count of the newest STOP or GO obeyed
+  std::uint16_t window = 0;      // frames that the path is assumed to carry, 1 .. W
+  std::uint16_t flow_count = 0;  // count of the newest STOP or GO that was obeyed
   std::uint8_t flags = 0;
-  std::uint8_t backoff = 0;  // time-outs since a round trip was measured; saturates
-  std::uint8_t silent = 0;   // time-outs since the receiver last said anything; saturates
+  std::uint8_t backoff = 0;  // timeouts since a round trip was measured; saturates
+  std::uint8_t silent = 0;   // timeouts since the last frame of the receiver; saturates
 
   static constexpr std::uint8_t kStopped = 1;     // the receiver has no room
-  static constexpr std::uint8_t kRecovering = 2;  // a LOSE(acked) was obeyed already
+  static constexpr std::uint8_t kRecovering = 2;  // a LOSE(acked) has been obeyed
   static constexpr std::uint8_t kArmed = 4;       // `deadline` is set
   static constexpr std::uint8_t kTiming = 8;      // `timed` is set
-  static constexpr std::uint8_t kCautious = 16;   // much was lost: the window grows slowly
-  static constexpr std::uint8_t kResent = 32;     // no progress since a time-out
+  static constexpr std::uint8_t kCautious = 16;   // after many losses the window grows slowly
+  static constexpr std::uint8_t kResent = 32;     // no progress since a timeout
 
   bool operator==(const SendSide&) const = default;
 
@@ -80,18 +81,18 @@ struct SendSide {
   }
 };
 
-// What the receiver of one pair keeps.
+// ReceiveSide is the state of the receiver of one pair.
 template <class Seq>
 struct ReceiveSide {
   Seq recv = 0;                  // number stored last
   std::uint16_t flow_count = 0;  // count of the newest STOP or GO sent
   std::uint8_t flags = 0;
 
-  static constexpr std::uint8_t kRefused = 1;   // STOP was sent, GO was not
-  static constexpr std::uint8_t kGap = 2;       // LOSE was said for the present gap
-  static constexpr std::uint8_t kPromised = 4;  // one free buffer is kept for this sender
+  static constexpr std::uint8_t kRefused = 1;   // STOP was sent, but no GO since then
+  static constexpr std::uint8_t kGap = 2;       // a LOSE was sent for the present gap
+  static constexpr std::uint8_t kPromised = 4;  // one free buffer is reserved for this sender
   static constexpr std::uint8_t kAckOwed = 8;   // stored or duplicate frames not yet acknowledged
-  static constexpr std::uint8_t kDenied = 16;   // the next was denied: only a Void takes its place
+  static constexpr std::uint8_t kDenied = 16;   // the next number was denied; only Void replaces it
 
   bool operator==(const ReceiveSide&) const = default;
 
@@ -103,32 +104,32 @@ struct ReceiveSide {
 };
 
 enum class ControlKind : std::uint8_t {
-  None,  // nothing to say
+  None,  // no frame to send
   Ack,   // everything up to `number` is stored
-  Lose,  // `number` is stored, the next is missing: go back
-  Stop,  // `number` was refused for want of room; everything below it is stored
-  Go,    // send again from `number` on; `credit` buffers were free
+  Lose,  // `number` is stored, the next one is missing: go back
+  Stop,  // `number` was refused for lack of a buffer; everything below it is stored
+  Go,    // continue to send from `number`; `credit` buffers were free
 };
 
 template <class Seq>
 struct Control {
   ControlKind kind = ControlKind::None;
   Seq number = 0;
-  std::uint16_t count = 0;   // orders STOP and GO among themselves
+  std::uint16_t count = 0;   // puts STOP and GO in order
   std::uint16_t credit = 0;  // GO only; 0 = unlimited
 };
 
 enum class TimerAction {
   None,
-  GoBack,  // `sent` moved back: send what may be sent
-  Probe,   // send acked + 1 once, stay stopped
+  GoBack,  // `sent` moved back: send as many frames as allowed
+  Probe,   // send acked + 1 once and stay stopped
 };
 
 enum class Arrival {
-  Store,      // the next in sequence: store it, it is part of the order now
-  Refused,    // the next in sequence, no room
+  Store,      // next in sequence: the caller stores it; it is counted already
+  Refused,    // next in sequence, but no buffer is free
   Early,      // numbers are missing before it
-  Duplicate,  // stored before
+  Duplicate,  // was stored before
   Strange,    // outside every window: drop and count
 };
 
@@ -138,13 +139,13 @@ struct ArrivalResult {
   Control<Seq> reply;  // to be sent at once; an owed ACK is in ReceiveSide::kAckOwed
 };
 
-// The receive buffer of a channel, shared by all senders (G17, G18). A refused sender is invited
-// with GO when there is room, and the buffer it was invited for is kept for it: it has at least the
-// refused frame to send. So a busy sender cannot starve a refused one.
+// SharedRoom counts the receive buffers of a channel, which all senders share (G17, G18). When a
+// buffer becomes free, a refused sender gets a GO and the buffer stays reserved for it, because it
+// has at least the refused frame to send. So a busy sender cannot starve a refused one.
 struct SharedRoom {
   std::uint16_t capacity = 0;  // buffers
-  std::uint16_t used = 0;      // hold messages not yet released
-  std::uint16_t promised = 0;  // free, but kept for senders that were sent GO
+  std::uint16_t used = 0;      // buffers with messages not yet released
+  std::uint16_t promised = 0;  // free, but reserved for senders that got a GO
 
   bool operator==(const SharedRoom&) const = default;
 
@@ -172,7 +173,7 @@ struct SharedRoom {
     ++promised;
   }
 
-  // Also when the sender is declared dead.
+  // The channel calls this, too, when it declares the sender dead.
   template <class Seq>
   void drop_promise(ReceiveSide<Seq>& side) {
     if (!side.has(ReceiveSide<Seq>::kPromised)) return;
@@ -181,7 +182,7 @@ struct SharedRoom {
   }
 };
 
-// Serial "a is not after b", for times.
+// Returns true if `now` is at or after `deadline` in serial order.
 constexpr bool time_reached(Microseconds now, Microseconds deadline) {
   return static_cast<std::int32_t>(now - deadline) >= 0;
 }
@@ -198,7 +199,7 @@ class Engine {
 
   constexpr const EngineLimits& limits() const { return limits_; }
 
-  // Both sides of a pair start from the same number (0 in production).
+  // Both sides of a pair must start from the same number (0 in production).
   Send fresh_sender(Seq start = 0) const {
     Send s;
     s.acked = s.sent = s.max_sent = s.queued = start;
@@ -214,15 +215,15 @@ class Engine {
 
   // --- sender -------------------------------------------------------------------------------
 
-  // `frames` more numbers may be sent. The caller keeps queued - acked below half the numbers.
+  // Adds `frames` numbers that may be sent. The caller keeps queued - acked below half the numbers.
   static void on_app_queue(Send& s, Seq frames) { s.queued = plus(s.queued, frames); }
 
-  // Rule 1 (G6, G13).
+  // Implements rule 1 (G6, G13).
   bool may_send(const Send& s) const {
     return !s.has(Send::kStopped) && s.sent != s.queued && minus(s.sent, s.acked) < window_of(s);
   }
 
-  // How many frames may go out now.
+  // Returns how many frames may be sent now.
   Seq sendable(const Send& s) const {
     if (!may_send(s)) return 0;
     const Seq room = minus(window_of(s), minus(s.sent, s.acked));
@@ -230,7 +231,7 @@ class Engine {
     return room < waiting ? room : waiting;
   }
 
-  // Takes the next number; only if may_send(). The caller transmits the frame of that number.
+  // Takes the next number; requires may_send(). The caller transmits the frame of that number.
   Seq on_app_send(Send& s, Microseconds now) const {
     const bool is_new = s.sent == s.max_sent;
     s.sent = plus(s.sent, 1);
@@ -242,8 +243,8 @@ class Engine {
     return s.sent;
   }
 
-  // A control frame, or the ACK riding on a data frame. True if it was obeyed. The caller then
-  // frees what it keeps of numbers up to `acked`.
+  // Handles a control frame, or the ACK that rides on a data frame. Returns true if it was obeyed.
+  // The caller then frees what it keeps of numbers up to `acked`.
   bool on_packet_control(Send& s, const Control<Seq>& c, Microseconds now) const {
     switch (c.kind) {
       case ControlKind::Ack:
@@ -260,7 +261,7 @@ class Engine {
     return false;
   }
 
-  // Rule 6. Does nothing before the deadline.
+  // Implements rule 6. Does nothing before the deadline.
   TimerAction on_timer(Send& s, Microseconds now) const {
     if (!s.has(Send::kArmed) || !time_reached(now, s.deadline)) return TimerAction::None;
     if (s.acked == s.max_sent) {
@@ -269,8 +270,8 @@ class Engine {
     }
     count_up(s.backoff);
     count_up(s.silent);
-    // Karn: never measure a frame that was sent twice. Only the first measure of all may be one:
-    // where a round trip takes longer than rto_initial there would be none.
+    // Karn's algorithm forbids measuring a frame that was sent twice. The first measurement may be
+    // one: where a round trip takes longer than rto_initial, there would otherwise be none.
     if (s.srtt != 0) s.set(Send::kTiming, false);
     s.set(Send::kRecovering, false);
     s.set(Send::kResent, true);
@@ -281,7 +282,7 @@ class Engine {
     return TimerAction::GoBack;
   }
 
-  // Rule 9 (G22): the job goes on after a stop. `jitter` spreads the timers of its peers.
+  // Implements rule 9 (G22) after a stop of the job. `jitter` spreads the timers of its peers.
   static void on_resume(Send& s, Microseconds now, Microseconds jitter) {
     if (!s.has(Send::kArmed)) return;
     s.deadline = (time_reached(now, s.deadline) ? now : s.deadline) + jitter;
@@ -289,7 +290,8 @@ class Engine {
     s.set(Send::kResent, false);
   }
 
-  // After a restore the clock may be another host's: no deadline is further away than a time-out.
+  // Limits the deadline to one timeout from now: after a restore the clock may be that of a
+  // different host.
   void on_restore(Send& s, Microseconds now) const {
     const bool is_too_far = static_cast<std::int32_t>(s.deadline - now - timeout_of(s)) > 0;
     if (!s.has(Send::kArmed) || !is_too_far) return;
@@ -298,7 +300,8 @@ class Engine {
     s.set(Send::kResent, false);
   }
 
-  // The receiver misses many frames at once: the path does not carry the load (G21).
+  // Reduces the window by half (G21): the receiver misses many frames at once, so the path does not
+  // carry the load.
   void on_heavy_loss(Send& s) const {
     s.window =
         static_cast<std::uint16_t>(window_of(s) > kLeastWindow ? window_of(s) / 2 : window_of(s));
@@ -310,7 +313,7 @@ class Engine {
 
   // --- receiver -----------------------------------------------------------------------------
 
-  // Rule 7. `room`: a buffer is free for this sender (true for frames that need none).
+  // Implements rule 7. `room` is true if a buffer is free for this sender or the frame needs none.
   ArrivalResult<Seq> on_packet_data(Receive& r, Seq seq, bool room) const {
     const Seq ahead = minus(seq, plus(r.recv, 1));
     if (ahead == 0) return room ? store(r) : refuse(r);
@@ -322,13 +325,13 @@ class Engine {
     return {Arrival::Strange, {}};
   }
 
-  // The owed ACK, now being sent (alone or on a data frame).
+  // Returns the owed ACK, which the caller sends now, alone or on a data frame.
   static Control<Seq> on_app_ack(Receive& r) {
     r.set(Receive::kAckOwed, false);
     return {ControlKind::Ack, r.recv, 0, 0};
   }
 
-  // Rule 8: there is room for a refused sender. The caller has promised it a buffer.
+  // Implements rule 8 for a refused sender. The caller has reserved a buffer for it.
   static Control<Seq> on_app_room(Receive& r, std::uint16_t credit) {
     r.set(Receive::kRefused, false);
     ++r.flow_count;
@@ -336,22 +339,22 @@ class Engine {
   }
 
   // --- the common cases ------------------------------------------------------------------------
-  // The cases in which few of the rules apply, for the fast path.
+  // The fast path uses these functions for the cases in which few of the rules apply.
 
-  // An ACK of nothing new; or of all that was handed over, with nothing to remember of time-outs,
-  // losses or a full receiver.
+  // Returns true for an ACK that reports nothing new. Also returns true if it covers all queued
+  // frames and there is no timeout, loss or full receiver to account for.
   static bool is_plain_ack(const Send& s, Seq k) {
     constexpr unsigned kPlain = Send::kArmed | Send::kTiming;
     return k == s.acked || (k == s.sent && k == s.queued && s.srtt != 0 && s.backoff == 0 &&
                             (s.flags & ~kPlain) == 0);
   }
 
-  // The next in sequence, with nothing said or promised before.
+  // Returns true for the next frame in sequence if no STOP, LOSE or reserved buffer is pending.
   static bool is_plain_data(const Receive& r, Seq seq) {
     return seq == plus(r.recv, 1) && (r.flags & ~unsigned{Receive::kAckOwed}) == 0;
   }
 
-  // As on_packet_control() with a plain ACK of something new.
+  // Does the same as on_packet_control() for a plain ACK that reports progress.
   void on_plain_ack(Send& s, Microseconds now) const {
     if (s.has(Send::kTiming)) measure(s, now);
     const unsigned grown = s.window + unsigned{minus(s.sent, s.acked)};
@@ -361,10 +364,10 @@ class Engine {
     s.silent = 0;
   }
 
-  // As on_packet_data() with plain data and room.
+  // Does the same as on_packet_data() for plain data with room.
   static void on_plain_data(Receive& r) { store(r); }
 
-  // One frame more could go, alone and at once.
+  // Returns true if one more frame could be sent, alone and at once.
   bool is_plain_send(const Send& s) const {
     return s.sent == s.queued && !s.has(Send::kStopped) && minus(s.sent, s.acked) < window_of(s);
   }
@@ -375,24 +378,25 @@ class Engine {
 
   static constexpr Seq minus(Seq a, Seq b) { return static_cast<Seq>(a - b); }
 
-  // Microseconds until the next time-out of a frame sent now.
+  // Returns the microseconds until the next timeout of a frame sent now.
   Microseconds timeout_of(const Send& s) const {
     const std::uint64_t base = usual_timeout_of(s);
     return s.backoff == 0 ? static_cast<Microseconds>(base) : backed_off(base, s.backoff);
   }
 
  private:
-  static constexpr Seq kLeastWindow = 4;  // after losses; time-outs go down to 1
+  static constexpr Seq kLeastWindow = 4;  // after losses; timeouts reduce it down to 1
 
-  // While nothing times out.
+  // Returns the timeout without back-off.
   Microseconds usual_timeout_of(const Send& s) const {
     const std::uint64_t base = s.srtt == 0 ? limits_.rto_initial : std::uint64_t{s.srtt} * 4;
     return static_cast<Microseconds>(
         std::clamp<std::uint64_t>(base, limits_.rto_min, limits_.rto_max));
   }
 
-  // No round trip is believed to be longer than rto_kept; what times out beyond was lost. If more
-  // than half is lost, times that double each time have no mean: so they double every second time.
+  // The engine assumes no round trip longer than rto_kept; a frame that times out beyond that was
+  // lost. If more than half of the frames are lost, a timeout that doubles each time has no mean
+  // value, so it doubles only every second time.
   [[gnu::noinline]] Microseconds backed_off(std::uint64_t timeout, unsigned times) const {
     for (; times > 0 && timeout < limits_.rto_kept; --times) timeout *= 2;
     timeout <<= std::min(times / 2, 20u);
@@ -418,7 +422,7 @@ class Engine {
     s.set(Send::kTiming, true);
   }
 
-  // Frees up to k. Returns whether that was progress.
+  // Frees up to k. Returns true if that was progress.
   bool advance(Send& s, Seq k, Microseconds now) const {
     const Seq freed = minus(k, s.acked);
     if (freed == 0) return false;
@@ -441,19 +445,20 @@ class Engine {
     return true;
   }
 
-  // The first progress after a time-out. What comes within a usual time-out after the frame was
-  // sent again answers that: the frame was lost, and no round trip became longer. What comes later
-  // may well answer the frame that was sent first.
+  // Runs at the first progress after a timeout. An answer within one usual timeout after the resend
+  // belongs to the resend: the frame was lost, and the round trip has not become longer. A later
+  // answer may belong to the first transmission.
   void judge_resend(Send& s, Microseconds now) const {
     s.set(Send::kResent, false);
     const Microseconds since = now - (s.deadline - timeout_of(s));
     if (since <= usual_timeout_of(s)) s.backoff = 0;
   }
 
-  // Karn's other half: the longer time-out stays until a frame sent once was measured. Round trips
-  // that have become longer would else time out for ever, each of them too early to be measured.
-  // Where time-outs come from losses it would stay long for nothing: so not longer than rto_kept,
-  // and not at all where the receiver has reported many.
+  // Implements the other half of Karn's algorithm: the longer timeout stays until a frame that was
+  // sent once has been measured. Otherwise round trips that have become longer would always time
+  // out before they could be measured. Where losses cause the timeouts, a long timeout only wastes
+  // time. So it is kept at most at rto_kept, and not at all if the receiver has reported many
+  // losses.
   void forget_backoff(Send& s, bool is_measured) const {
     if (is_measured || s.has(Send::kCautious)) s.backoff = 0;
     while (s.backoff > 0 && timeout_of(s) > limits_.rto_kept) --s.backoff;
@@ -461,7 +466,7 @@ class Engine {
 
   void measure(Send& s, Microseconds now) const {
     const Microseconds took = now - s.timed_at;
-    // The first may also be of a peer that was not there yet.
+    // The first sample may include the time before the peer had started.
     const Microseconds longest = s.srtt == 0 ? 4 * limits_.rto_initial : limits_.rto_max;
     const Microseconds sample = took < longest ? took : longest;
     s.srtt = s.srtt == 0 ? sample + 1 : (s.srtt * 7 + sample) / 8 + 1;
@@ -470,19 +475,20 @@ class Engine {
     s.set(Send::kTiming, false);
   }
 
-  // `sent` goes back to k, or forward if k overtook it (G8).
+  // Moves `sent` back to k, or forward if k overtook it (G8).
   static void resend_from(Send& s, Seq k) {
     if (s.sent != k) s.set(Send::kTiming, false);
     s.sent = k;
   }
 
-  // k - acked if acked < k <= max_sent, else 0 (G15: a frame never sent cannot be acknowledged).
+  // Returns k - acked if acked < k <= max_sent, else 0. A frame that was never sent cannot be
+  // acknowledged (G15).
   static Seq progress_of(const Send& s, Seq k) {
     const Seq ahead = minus(k, s.acked);
     return ahead <= minus(s.max_sent, s.acked) ? ahead : Seq{0};
   }
 
-  // Rule 2.
+  // Implements rule 2.
   bool on_ack(Send& s, Seq k, Microseconds now) const {
     if (progress_of(s, k) == 0) return false;
     const bool overtaken = minus(s.sent, s.acked) < minus(k, s.acked);
@@ -495,7 +501,7 @@ class Engine {
     return true;
   }
 
-  // Rule 3 (G2, G3, G14).
+  // Implements rule 3 (G2, G3, G14).
   bool on_lose(Send& s, Seq k, Microseconds now) const {
     const Seq ahead = minus(k, s.acked);
     if (ahead > minus(s.max_sent, s.acked)) return false;
@@ -510,7 +516,7 @@ class Engine {
     return static_cast<std::int16_t>(static_cast<std::uint16_t>(count - s.flow_count)) > 0;
   }
 
-  // Rule 4 (G4, G12).
+  // Implements rule 4 (G4, G12).
   bool on_stop(Send& s, const Control<Seq>& c, Microseconds now) const {
     if (progress_of(s, c.number) == 0 || !is_newer(s, c.count)) return false;
     s.flow_count = c.count;
@@ -522,7 +528,7 @@ class Engine {
     return true;
   }
 
-  // Rule 5.
+  // Implements rule 5.
   bool on_go(Send& s, const Control<Seq>& c, Microseconds now) const {
     if (progress_of(s, c.number) == 0 || !is_newer(s, c.count)) return false;
     s.flow_count = c.count;
@@ -530,7 +536,7 @@ class Engine {
     advance(s, stored, now);
     resend_from(s, stored);
     s.set(Send::kStopped, false);
-    s.backoff = 0;  // of probes
+    s.backoff = 0;  // this counted probes
     if (c.credit != 0 && c.credit < window_of(s)) s.window = c.credit;
     return true;
   }
@@ -544,7 +550,8 @@ class Engine {
     return {Arrival::Store, {}};
   }
 
-  // The first refusal counts; a repeated one repeats the same STOP, which answers a probe.
+  // Only the first refusal increments the count; a repeated one sends the same STOP, which answers
+  // a probe.
   static ArrivalResult<Seq> refuse(Receive& r) {
     if (!r.has(Receive::kRefused)) {
       r.set(Receive::kRefused, true);
@@ -553,7 +560,7 @@ class Engine {
     return {Arrival::Refused, {ControlKind::Stop, plus(r.recv, 1), r.flow_count, 0}};
   }
 
-  // Behind a refused frame nothing is lost, it is only refused too: no LOSE.
+  // A frame behind a refused one is not lost, only refused as well, so no LOSE is sent for it.
   static ArrivalResult<Seq> early(Receive& r) {
     if (r.has(Receive::kGap) || r.has(Receive::kRefused)) return {Arrival::Early, {}};
     r.set(Receive::kGap, true);

@@ -1,6 +1,7 @@
-// One packet script per row of the repair table in docs/reference/pm.md that the engine decides.
-// Compiled once more for each repair that can be switched off, with SCORE_PM_WITHOUT naming its
-// switch: there the script of that row must fail (tests pm_script.without_*).
+// Each test is a packet script for one row of the repair table in docs/reference/pm.md that the
+// engine decides. CMake compiles this file again for each repair that can be switched off, with
+// SCORE_PM_WITHOUT naming its switch. The script of that row must fail there (tests
+// pm_script.without_*).
 #include "pmlib/core/engine.hpp"
 
 #include <gtest/gtest.h>
@@ -57,14 +58,14 @@ TEST_F(EngineTest, G1TimeOutResendsTheOldestMessage) {
   EXPECT_EQ(engine.on_app_send(s, now), 1u);
 }
 
-TEST_F(EngineTest, NothingTimesOutEarlyOrWhenAllIsAcknowledged) {
+TEST_F(EngineTest, TimerFiresOnlyAtDeadlineForUnackedFrames) {
   queue_and_send(2);
   EXPECT_EQ(engine.on_timer(s, s.deadline - 1), TimerAction::None);
   EXPECT_TRUE(obey(ControlKind::Ack, 2));
   EXPECT_EQ(engine.on_timer(s, now + 10'000'000), TimerAction::None);
 }
 
-TEST_F(EngineTest, G2G3LoseOfTheNumberAlreadyAcknowledgedMovesSentBack) {
+TEST_F(EngineTest, G2G3LoseOfAckedNumberGoesBack) {
   queue_and_send(3);
   EXPECT_TRUE(obey(ControlKind::Ack, 1));
   EXPECT_TRUE(obey(ControlKind::Lose, 1));
@@ -79,7 +80,7 @@ TEST_F(EngineTest, G4StopKeepsTheRefusedMessage) {
   EXPECT_EQ(engine.on_app_send(s, now), 2u);
 }
 
-TEST_F(EngineTest, G6AWindowOfNAllowsExactlyN) {
+TEST_F(EngineTest, G6WindowOfNAllowsNFrames) {
   queue_and_send(9);
   EXPECT_EQ(s.sent, 4u);
   EXPECT_TRUE(obey(ControlKind::Ack, 1));
@@ -98,7 +99,7 @@ TEST_F(EngineTest, G7DuplicatesAreAnswered) {
   EXPECT_EQ(E::on_app_ack(r).number, 1u);
 }
 
-TEST_F(EngineTest, G8AnAckBeyondSentMovesSentForward) {
+TEST_F(EngineTest, G8AckBeyondSentMovesSentForward) {
   queue_and_send(4);
   time_out();
   EXPECT_EQ(s.sent, 0u);
@@ -107,7 +108,7 @@ TEST_F(EngineTest, G8AnAckBeyondSentMovesSentForward) {
   EXPECT_EQ(engine.on_app_send(s, now), 4u);
 }
 
-TEST_F(EngineTest, G9G11AStoppedSenderProbesAndTheReceiverAnswersEachProbe) {
+TEST_F(EngineTest, G9G11StoppedSenderProbesAndGetsAnswers) {
   queue_and_send(2);
   EXPECT_TRUE(obey(ControlKind::Stop, 1, 1));
   EXPECT_EQ(time_out(), TimerAction::Probe);
@@ -119,7 +120,7 @@ TEST_F(EngineTest, G9G11AStoppedSenderProbesAndTheReceiverAnswersEachProbe) {
   EXPECT_EQ(last.reply.count, first.count);
 }
 
-TEST_F(EngineTest, G10AnAckOfAProbeLiftsStop) {
+TEST_F(EngineTest, G10AckOfProbeLiftsStop) {
   queue_and_send(2);
   obey(ControlKind::Stop, 1, 1);
   EXPECT_TRUE(obey(ControlKind::Ack, 1));
@@ -127,7 +128,7 @@ TEST_F(EngineTest, G10AnAckOfAProbeLiftsStop) {
   EXPECT_EQ(engine.on_app_send(s, now), 2u);
 }
 
-TEST_F(EngineTest, G12AStaleStopDoesNotStopAFreeSender) {
+TEST_F(EngineTest, G12StaleStopDoesNotStopSender) {
   queue_and_send(3);
   EXPECT_TRUE(obey(ControlKind::Go, 2, 2));
   EXPECT_FALSE(obey(ControlKind::Stop, 2, 1));
@@ -142,7 +143,7 @@ TEST_F(EngineTest, G12CountsWrap) {
   EXPECT_FALSE(obey(ControlKind::Stop, 2, 0xffff));
 }
 
-TEST_F(EngineTest, G13AStoppedSenderSendsNothingNew) {
+TEST_F(EngineTest, G13StoppedSenderSendsNothingNew) {
   queue_and_send(2);
   obey(ControlKind::Stop, 1, 1);
   E::on_app_queue(s, 1);
@@ -150,7 +151,7 @@ TEST_F(EngineTest, G13AStoppedSenderSendsNothingNew) {
   EXPECT_EQ(engine.sendable(s), 0u);
 }
 
-TEST_F(EngineTest, G14OneGapIsReportedAndObeyedOnce) {
+TEST_F(EngineTest, G14GapIsReportedAndObeyedOnce) {
   EXPECT_EQ(arrive(2), Arrival::Early);
   EXPECT_EQ(last.reply.kind, ControlKind::Lose);
   EXPECT_EQ(last.reply.number, 0u);
@@ -163,7 +164,7 @@ TEST_F(EngineTest, G14OneGapIsReportedAndObeyedOnce) {
   EXPECT_EQ(s.sent, 3u);
 }
 
-TEST_F(EngineTest, G15WhatWasNeverSentCannotBeAcknowledged) {
+TEST_F(EngineTest, G15AckOfUnsentFrameIsIgnored) {
   queue_and_send(2);
   for (const auto kind :
        {ControlKind::Ack, ControlKind::Lose, ControlKind::Stop, ControlKind::Go}) {
@@ -180,7 +181,7 @@ TEST_F(EngineTest, G16OnlyStoredFramesAreAcknowledged) {
   EXPECT_EQ(r.recv, 0u);
 }
 
-TEST_F(EngineTest, G17APromisedBufferIsKeptForTheRefusedSender) {
+TEST_F(EngineTest, G17PromisedBufferIsKeptForRefusedSender) {
   SharedRoom room{.capacity = 1};
   E::Receive other = engine.fresh_receiver();
   room.take(other);
@@ -194,7 +195,7 @@ TEST_F(EngineTest, G17APromisedBufferIsKeptForTheRefusedSender) {
   EXPECT_EQ(room.used, 1u);
 }
 
-TEST_F(EngineTest, G18FramesBehindARefusedOneAreNotReportedLost) {
+TEST_F(EngineTest, G18FramesBehindRefusedFrameAreNotLost) {
   arrive(1, false);
   EXPECT_EQ(arrive(2), Arrival::Early);
   EXPECT_EQ(last.reply.kind, ControlKind::None);
@@ -219,7 +220,7 @@ TEST_F(EngineTest, G19NumbersOutsideEveryWindowAreStrange) {
   EXPECT_EQ(arrive(104), Arrival::Early);
 }
 
-TEST_F(EngineTest, G21TimeOutsBackOffAndHalveTheWindow) {
+TEST_F(EngineTest, G21TimeoutBacksOffAndHalvesWindow) {
   queue_and_send(4);
   const Microseconds first = engine.timeout_of(s);
   time_out();
@@ -233,7 +234,7 @@ TEST_F(EngineTest, G21TimeOutsBackOffAndHalveTheWindow) {
   EXPECT_EQ(s.silent, 0u);
 }
 
-TEST_F(EngineTest, AnAnsweredProbeBacksOffButIsNoSilence) {
+TEST_F(EngineTest, AnsweredProbeBacksOffWithoutCountingSilence) {
   queue_and_send(1);
   obey(ControlKind::Stop, 1, 1);
   time_out();
@@ -243,7 +244,7 @@ TEST_F(EngineTest, AnAnsweredProbeBacksOffButIsNoSilence) {
   EXPECT_EQ(s.backoff, 2u);
 }
 
-TEST_F(EngineTest, G21TheTimeOutFollowsTheRoundTripAndNeverFallsBelowAMillisecond) {
+TEST_F(EngineTest, G21TimeoutFollowsRoundTripDownToMinimum) {
   queue_and_send(1);
   now += 20'000;
   obey(ControlKind::Ack, 1);
@@ -269,9 +270,9 @@ TEST_F(EngineTest, G21FramesSentTwiceAreNotMeasured) {
   EXPECT_EQ(s.srtt, 301u);
 }
 
-// A rank that shares its processor answers when it is its turn: milliseconds, where it took
-// microseconds before.
-TEST_F(EngineTest, G21RoundTripsThatBecomeLongerAreLearntAndTimeOutNoMore) {
+// A rank that shares its processor answers only in its turn, so round trips grow from microseconds
+// to milliseconds.
+TEST_F(EngineTest, G21LongerRoundTripsAreLearnt) {
   for (int i = 0; i < 20; ++i) {
     queue_and_send(1);
     now += 50;
@@ -300,7 +301,7 @@ TEST_F(EngineTest, G21RoundTripsThatBecomeLongerAreLearntAndTimeOutNoMore) {
   for (int i = 0; i < 100; ++i) EXPECT_EQ(round_trip(20'000), 0);
 }
 
-TEST_F(EngineTest, G21AfterALongSilenceTheTimeOutIsNotKeptForLong) {
+TEST_F(EngineTest, G21LongTimeoutIsNotKeptAfterProgress) {
   for (int i = 0; i < 2; ++i) queue_and_send(1);
   obey(ControlKind::Ack, 1);
   for (int i = 0; i < 15; ++i) time_out();
@@ -312,7 +313,7 @@ TEST_F(EngineTest, G21AfterALongSilenceTheTimeOutIsNotKeptForLong) {
   EXPECT_LE(engine.timeout_of(s), engine.limits().rto_kept);
 }
 
-TEST_F(EngineTest, G21WhatIsAnsweredSoonAfterItWasSentAgainWasLost) {
+TEST_F(EngineTest, G21QuickAnswerToResendResetsBackoff) {
   queue_and_send(1);
   now += 300;
   obey(ControlKind::Ack, 1);
@@ -332,10 +333,10 @@ TEST_F(EngineTest, G21WhatIsAnsweredSoonAfterItWasSentAgainWasLost) {
   obey(ControlKind::Ack, s.max_sent - 1);
   EXPECT_EQ(s.backoff, 4u) << "may be the answer to what was sent first";
   obey(ControlKind::Ack, s.max_sent);
-  EXPECT_EQ(s.backoff, 4u) << "only the first progress after a time-out tells";
+  EXPECT_EQ(s.backoff, 4u) << "only the first progress after a timeout counts";
 }
 
-TEST_F(EngineTest, G21WhatAJobWasStoppedForTellsNothingOfLosses) {
+TEST_F(EngineTest, G21AnswerAfterJobStopKeepsBackoff) {
   queue_and_send(1);
   time_out();
   time_out();
@@ -345,7 +346,7 @@ TEST_F(EngineTest, G21WhatAJobWasStoppedForTellsNothingOfLosses) {
   EXPECT_EQ(s.backoff, 2u);
 }
 
-TEST_F(EngineTest, G21BeyondWhatIsKeptEverySecondTimeOutDoubles) {
+TEST_F(EngineTest, G21EverySecondTimeoutDoublesBeyondKeptLimit) {
   queue_and_send(1);
   const Microseconds kept = engine.limits().rto_kept;
   while (engine.timeout_of(s) < kept) {
@@ -360,7 +361,7 @@ TEST_F(EngineTest, G21BeyondWhatIsKeptEverySecondTimeOutDoubles) {
   }
 }
 
-TEST_F(EngineTest, G21OnALossyPathTheTimeOutIsNotKept) {
+TEST_F(EngineTest, G21TimeoutIsNotKeptOnLossyPath) {
   for (int i = 0; i < 4; ++i) queue_and_send(1);
   engine.on_heavy_loss(s);
   time_out();
@@ -370,7 +371,7 @@ TEST_F(EngineTest, G21OnALossyPathTheTimeOutIsNotKept) {
   EXPECT_EQ(s.backoff, 0u);
 }
 
-TEST_F(EngineTest, G21GoEndsTheBackingOffOfProbes) {
+TEST_F(EngineTest, G21GoResetsBackoffOfProbes) {
   queue_and_send(1);
   obey(ControlKind::Stop, 1, 1);
   for (int i = 0; i < 8; ++i) time_out();
@@ -379,7 +380,7 @@ TEST_F(EngineTest, G21GoEndsTheBackingOffOfProbes) {
   EXPECT_EQ(s.backoff, 0u);
 }
 
-TEST_F(EngineTest, G21RoundTripsAboveTheFirstTimeOutAreMeasuredNevertheless) {
+TEST_F(EngineTest, G21RoundTripAboveInitialTimeoutIsMeasured) {
   queue_and_send(1);
   time_out();
   send_all();
@@ -389,7 +390,7 @@ TEST_F(EngineTest, G21RoundTripsAboveTheFirstTimeOutAreMeasuredNevertheless) {
   EXPECT_EQ(engine.timeout_of(s), 28'004u);
 }
 
-TEST_F(EngineTest, G21TheFirstMeasureIsNotThatOfAPeerThatCameLate) {
+TEST_F(EngineTest, G21FirstMeasureOfLatePeerIsLimited) {
   queue_and_send(1);
   time_out();
   send_all();
@@ -398,7 +399,7 @@ TEST_F(EngineTest, G21TheFirstMeasureIsNotThatOfAPeerThatCameLate) {
   EXPECT_EQ(s.srtt, 20'001u);
 }
 
-TEST_F(EngineTest, G22AfterAStopTimersStartAgainWithJitter) {
+TEST_F(EngineTest, G22TimersRestartWithJitterAfterStop) {
   queue_and_send(1);
   const Microseconds due = s.deadline;
   E::on_resume(s, due + 50, 300);
@@ -407,7 +408,7 @@ TEST_F(EngineTest, G22AfterAStopTimersStartAgainWithJitter) {
   EXPECT_EQ(s.deadline, due + 360);
 }
 
-TEST_F(EngineTest, GoLimitsTheWindowToTheCredit) {
+TEST_F(EngineTest, GoLimitsWindowToCredit) {
   queue_and_send(4);
   obey(ControlKind::Stop, 1, 1);
   EXPECT_TRUE(obey(ControlKind::Go, 1, 2, 2));

@@ -1,4 +1,5 @@
-// What the channel and shared memory have in common: the clock of a job, messages, names of memory.
+// These types are common to the channel and shared memory: the clock of a job, messages, names of
+// memory.
 #pragma once
 
 #include "pmlib/core/engine.hpp"
@@ -10,7 +11,7 @@
 
 namespace score::pm {
 
-// The job's own clock: microseconds that stand still while the job is stopped.
+// JobClock is the job's own clock: microseconds that stand still while the job is stopped.
 class JobClock {
  public:
   virtual Microseconds now() = 0;
@@ -19,7 +20,7 @@ class JobClock {
   ~JobClock() = default;
 };
 
-// A message lent to the application until it is released.
+// A ReceivedMessage is lent to the application until it is released.
 struct ReceivedMessage {
   std::uint32_t source = 0;
   FrameKind kind = FrameKind::Message;  // Message, Datagram, or Large:
@@ -29,7 +30,7 @@ struct ReceivedMessage {
   bool by_shmem = false;
 };
 
-// A region of some rank as others name it.
+// A RegionName identifies a place in a region of some rank.
 struct RegionName {
   std::uint32_t region = 0;
   std::uint32_t nonce = 0;

@@ -1,5 +1,5 @@
-// Remote memory operations under way: a table in the segment. An operation is named by index and
-// tag, so that a late answer or a stale id never touches a newer operation of the same entry.
+// Operations is the table of pending remote memory operations in the segment. An operation id holds
+// index and tag, so a late answer or a stale id never touches a newer operation of the same entry.
 #pragma once
 
 #include "pmlib/core/segment.hpp"
@@ -9,14 +9,14 @@
 
 namespace score::pm {
 
-// 0 is none.
+// The value 0 means no operation.
 using OperationId = std::uint32_t;
 
 class Operations {
  public:
   explicit Operations(const Segment& segment) : segment_(segment) {}
 
-  // 0 if the table is full.
+  // Returns 0 if the table is full.
   OperationId start(std::uint32_t peer) {
     for (std::uint32_t i = 0; i < segment_.geometry().operations; ++i) {
       Operation& op = segment_.operation(i);
@@ -31,7 +31,7 @@ class Operations {
     return 0;
   }
 
-  // Ends a running operation with an errno, 0 for success. Nothing if it has ended before.
+  // Ends a running operation with an errno, 0 for success. Does nothing if it has already ended.
   void finish(std::uint16_t index, int error) {
     Operation& op = segment_.operation(index);
     if (op.state != static_cast<std::uint8_t>(OperationState::Running)) return;
@@ -39,19 +39,20 @@ class Operations {
     op.error = static_cast<std::uint8_t>(error);
   }
 
-  // The same, asked for by rank `from`, which must be the operation's peer.
+  // Does the same for rank `from`, which must be the operation's peer.
   void finish_for(std::uint32_t from, OperationId id, int error) {
     if (Operation* op = find(id); op != nullptr && op->peer == from) finish(id & 0xffff, error);
   }
 
-  // Every running operation with `peer` ends.
+  // Ends every running operation with `peer`.
   void fail_peer(std::uint32_t peer, int error) {
     for (std::uint32_t i = 0; i < segment_.geometry().operations; ++i) {
       if (segment_.operation(i).peer == peer) finish(static_cast<std::uint16_t>(i), error);
     }
   }
 
-  // EINPROGRESS while running; else 0 or why it failed, and the id is free. EINVAL: no such one.
+  // Returns EINPROGRESS while it runs. Returns EINVAL if there is no such operation.
+  // Otherwise returns 0 or the errno of the failure, and frees the id.
   int test(OperationId id) {
     Operation* op = find(id);
     if (op == nullptr || op->state == static_cast<std::uint8_t>(OperationState::Free)) {
@@ -69,7 +70,7 @@ class Operations {
     return op != nullptr && op->state == static_cast<std::uint8_t>(OperationState::Running);
   }
 
-  // Null if there is no such operation.
+  // Returns null if there is no such operation.
   Operation* find(OperationId id) const {
     const std::uint32_t index = id & 0xffff;
     if (index >= segment_.geometry().operations) return nullptr;

@@ -1,5 +1,6 @@
-// The network as the go-back-N sees it: any frame may be lost, doubled, overtaken or damaged. UDP,
-// Ethernet and libfabric devices implement it, and the simulated network of the tests.
+// PacketDevice is the network below the go-back-N: any frame may be lost, duplicated, reordered or
+// damaged. UDP, Ethernet and libfabric devices implement it, and the simulated network of the
+// tests.
 #pragma once
 
 #include "pmlib/core/segment.hpp"
@@ -10,7 +11,8 @@
 
 namespace score::pm {
 
-// A frame to be sent, gathered from its header and a piece of memory. `body` may be empty.
+// A FrameOut is a frame to be sent, gathered from its header and a piece of memory. `body` may be
+// empty.
 struct FrameOut {
   std::span<const std::byte> head;
   std::span<const std::byte> body;
@@ -18,13 +20,13 @@ struct FrameOut {
   std::size_t size() const { return head.size() + body.size(); }
 };
 
-// Takes the frames that a device received.
+// A FrameSink takes the frames that a device received.
 class FrameSink {
  public:
-  // `frame` is valid during the call.
+  // `frame` is valid only during the call.
   virtual void on_frame(std::span<const std::byte> frame) = 0;
 
-  // The node of this address refuses frames: no process has the port open.
+  // The node of this address refuses frames because no process has the port open.
   virtual void on_refused(const PeerAddress&) {}
 
  protected:
@@ -37,33 +39,35 @@ class PacketDevice {
  public:
   virtual ~PacketDevice() = default;
 
-  // Sends frames in order to one peer, none larger than frame_bytes(). Never blocks. Returns how
-  // many the network took; the rest was not sent and may be offered again later.
+  // Sends frames in order to one peer; none may be larger than frame_bytes(). Never blocks. Returns
+  // how many frames the network took; the caller may offer the rest again later.
   virtual std::size_t send(const PeerAddress& to, std::span<const FrameOut> frames) = 0;
 
-  // Hands at most about `limit` frames that have arrived to `sink`. Never blocks. Returns how many.
+  // Gives at most about `limit` received frames to `sink`. Never blocks. Returns the
+  // number of frames.
   virtual std::size_t receive(FrameSink& sink, std::size_t limit) = 0;
 
-  // A descriptor that polls readable when receive() would find something.
+  // Returns a descriptor that polls readable when receive() would find a frame.
   virtual int poll_fd() const = 0;
 
-  // Called before sleeping on poll_fd(). False: do not sleep, receive() first.
+  // The caller must call this before it sleeps on poll_fd(). If it returns false, the caller must
+  // call receive() instead of sleeping.
   virtual bool prepare_to_sleep() { return true; }
 
-  // Whether frames for a process that has ended come back as FrameSink::on_refused().
+  // Returns true if a frame for an ended process causes FrameSink::on_refused().
   virtual bool tells_refusals() const { return false; }
 
-  // Frames that the kernel has dropped on their way to this device: of other jobs, or for lack of
-  // room.
+  // Returns how many frames for this device the kernel has dropped: those of other jobs, and those
+  // for which it had no space.
   virtual std::uint32_t dropped() const { return 0; }
 
-  // As many full frames as are cheapest to send at once, 1 .. kMaxBatch.
+  // Returns how many full frames are cheapest to send at once, 1 .. kMaxBatch.
   virtual std::size_t batch_frames() const { return 16; }
 
-  // Whether a batch goes cheapest if its frames follow each other in memory.
+  // Returns true if a batch is cheapest to send when its frames are contiguous in memory.
   virtual bool wants_joined() const { return false; }
 
-  // Header and payload of a frame at most.
+  // Returns the largest size of a frame, with header and payload.
   virtual std::size_t frame_bytes() const = 0;
 };
 

@@ -1,6 +1,5 @@
-// A set of peers as a bitmap that lies in the context segment: 125 bytes for 1,000 peers.
-// Walking it costs a look at size/64 words, so work that is due for a few peers of many is cheap
-// and no list has to be kept intact.
+// A PeerSet is a bitmap of peers that lies in the context segment: 125 bytes for 1,000 peers. A
+// walk reads size/64 words, so work that is due for a few of many peers is cheap and needs no list.
 #pragma once
 
 #include <bit>
@@ -11,7 +10,7 @@ namespace score::pm {
 
 class PeerSet {
  public:
-  // `words` has room for `size` peers and outlives the set; bits beyond `size` stay 0.
+  // `words` must have space for `size` peers and outlive the set; bits beyond `size` stay 0.
   PeerSet(std::span<std::uint64_t> words, std::uint32_t size) : words_(words), size_(size) {}
 
   static constexpr std::uint32_t words_for(std::uint32_t size) { return (size + 63) / 64; }
@@ -29,7 +28,7 @@ class PeerSet {
     return true;
   }
 
-  // The first member at or after `from`, or `size` if there is none.
+  // Returns the first member at or after `from`, or `size` if there is none.
   std::uint32_t next(std::uint32_t from) const {
     if (from >= size_) return size_;
     std::uint64_t word = words_[from / 64] & (~std::uint64_t{0} << (from % 64));
@@ -40,7 +39,7 @@ class PeerSet {
     }
   }
 
-  // The first member at or after `from`, going round: serves members in turn.
+  // Returns the first member at or after `from` and wraps around, to serve members in turn.
   std::uint32_t next_in_turn(std::uint32_t from) const {
     const std::uint32_t found = next(from);
     return found < size_ ? found : next(0);

@@ -79,7 +79,7 @@ bool Regions::find(std::uint64_t address, std::uint64_t length, std::uint32_t& i
   return false;
 }
 
-// A place never used, else that of the region not registered for longest.
+// Finds an entry that was never used, or else evicts the region that was released longest ago.
 bool Regions::find_place(std::uint32_t& index) {
   for (int attempt = 0; attempt < 2; ++attempt) {
     for (std::uint32_t i = 0; i < segment_.geometry().regions; ++i) {
@@ -104,8 +104,9 @@ bool Regions::forget_oldest() {
   return true;
 }
 
-// Devices here copy through the page tables, so unpinned memory is slower, not wrong: when the
-// limit on locked memory is reached even with an empty cache, the region is used unpinned.
+// A failed mlock is tolerated: devices here copy through the page tables, so unpinned memory is
+// slower but still correct. If the limit on locked memory is reached even with an empty cache, the
+// region is used unpinned.
 void Regions::pin(Region& region) {
   while (mlock(page_of(region.address), pages_length(region)) != 0) {
     if ((errno != ENOMEM && errno != EAGAIN && errno != EPERM) || !forget_oldest()) return;

@@ -1,11 +1,10 @@
-// Registered memory and the pin-down cache (Tezuka et al., "Pin-down Cache: A Virtual Memory
-// Management Technique for Zero-copy Communication", IPPS 1998).
+// Regions manages registered memory and the pin-down cache (Tezuka et al., "Pin-down Cache: A
+// Virtual Memory Management Technique for Zero-copy Communication", IPPS 1998).
 //
-// Registering pins memory and lets others write and read it by name. Pinning is slow, so releasing
-// it is lazy: a region that is not registered any more stays pinned until its place in the table or
-// its memory is needed, and is found again when the same memory is registered next. Protection is
-// not lazy: a region that is not registered cannot be named, and a new registration has a new
-// nonce.
+// Registration pins memory and lets other ranks write and read it by name. Pinning is slow, so
+// unpinning is lazy: a released region stays pinned until its table entry or its memory is needed.
+// The cache finds it when the same memory is registered again. Protection is not lazy: a released
+// region cannot be named, and a new registration has a new nonce.
 #pragma once
 
 #include "pmlib/core/segment.hpp"
@@ -15,7 +14,7 @@
 
 namespace score::pm {
 
-// The reason for a failure is not reported, so that a stranger learns nothing.
+// Does not report the reason for a failure, so that an attacker learns nothing.
 inline bool region_covers(const Segment& segment, std::uint32_t region, std::uint32_t nonce,
                           std::uint64_t offset, std::uint64_t length) {
   if (region >= segment.geometry().regions) return false;
@@ -23,7 +22,7 @@ inline bool region_covers(const Segment& segment, std::uint32_t region, std::uin
   return r.references > 0 && r.nonce == nonce && offset <= r.length && length <= r.length - offset;
 }
 
-// Where that lies in this process.
+// Returns the address of that place in this process.
 inline std::byte* memory_of(const Segment& segment, std::uint32_t region, std::uint64_t offset) {
   return reinterpret_cast<std::byte*>(segment.region(region).address + offset);
 }
@@ -32,22 +31,22 @@ class Regions {
  public:
   explicit Regions(const Segment& segment) : segment_(segment) {}
 
-  // Unpins what is pinned; the table is left as it is.
+  // Releases all pinned memory; the table is left as it is.
   ~Regions();
   Regions(const Regions&) = delete;
   Regions& operator=(const Regions&) = delete;
 
-  // Registers [address, address + length). ENOSPC: every entry of the table is registered.
-  // EINVAL: empty or wrapping. On success `index` names the region and `offset` is where in it the
-  // address lies.
+  // Registers [address, address + length). On success `index` names the region and `offset` is the
+  // position of `address` in it. Errors: ENOSPC if every entry of the table is registered, EINVAL
+  // if the range is empty or wraps.
   int add(const void* address, std::uint64_t length, std::uint32_t& index, std::uint64_t& offset);
-  // Takes one registration back. EINVAL if there is none.
+  // Removes one registration. Returns EINVAL if there is none.
   int drop(std::uint32_t index);
-  // After a restore into another process: the region lies at `address` now.
+  // Moves the region to `address` after a restore into a different process.
   int rebind(std::uint32_t index, void* address);
 
-  // For measurements: the percentage of releases that are lazy. 100 is the normal case; 0 unpins at
-  // once, so that every registration misses.
+  // Sets the percentage of releases that are lazy, for measurements. 100 is the normal case; 0
+  // unpins at once, so that every registration misses.
   void set_lazy_percent(unsigned percent) { lazy_percent_ = percent < 100 ? percent : 100; }
 
  private:

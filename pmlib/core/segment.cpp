@@ -1,8 +1,8 @@
-// Layout, creation and validation of context segments.
+// This file implements layout, creation and validation of context segments.
 //
-// The rule that makes a segment copyable: nothing in it is an address. Lists are chained by 16-bit
-// indices, the parts follow from the geometry. The rule that makes it readable while hostile: the
-// reader copies first and checks the copy, so that nothing can change between check and use.
+// A segment can be copied because nothing in it is an address: lists are chained by 16-bit indices,
+// and the geometry determines the parts. A segment of a hostile owner can be read safely because
+// the reader copies first and checks the copy, so nothing can change between check and use.
 #include "pmlib/core/segment.hpp"
 
 #include <algorithm>
@@ -59,7 +59,8 @@ std::uint64_t random_number() {
   return value | 1;
 }
 
-// A header copied out of a segment, with the layout that its geometry gives.
+// Returns the layout that the geometry of a copied header gives, or nothing if the header is
+// invalid.
 std::optional<Layout> layout_of(const SegmentHeader& header, std::uint64_t available) {
   if (header.magic != kSegmentMagic || header.version != kSegmentVersion ||
       header.header_bytes != sizeof(SegmentHeader)) {
@@ -75,7 +76,7 @@ std::optional<Layout> layout_of(const SegmentHeader& header, std::uint64_t avail
   return layout;
 }
 
-// The header has atomics, so a copy of its bytes is looked at in aligned storage.
+// The header has atomics, so a copy of its bytes is read in aligned storage.
 struct HeaderCopy {
   alignas(SegmentHeader) std::array<std::byte, sizeof(SegmentHeader)> bytes{};
 
@@ -204,7 +205,8 @@ std::unique_ptr<MappedSegment> MappedSegment::create_at(const std::string& path,
                                                         const Geometry& geometry,
                                                         const SegmentIdentity& identity,
                                                         int& error) {
-  // Formatted under another name first, so that a process which opens `path` finds it complete.
+  // The file is formatted under a different name first, so that a process that opens `path` finds
+  // it complete.
   const std::string draft = path + ".new";
   unlink(draft.c_str());
   const int fd = open(draft.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
@@ -258,7 +260,8 @@ MappedSegment::~MappedSegment() {
 
 namespace {
 
-// Follows every list of an image once. An entry met twice, or an index out of bounds, is an error.
+// Follows every list of an image once. An entry found twice, or an index out of bounds, is an
+// error.
 class ImageCheck {
  public:
   ImageCheck(const Segment& s)
@@ -307,7 +310,7 @@ class ImageCheck {
     return check_queue(peer, waiting);
   }
 
-  // The descriptors of a peer cover its numbers without a hole, up to `queued`.
+  // Returns true if the descriptors of a peer cover its numbers without a gap, up to `queued`.
   bool check_queue(const PeerState& peer, std::uint32_t waiting) {
     std::uint32_t covered = 0;
     std::uint16_t last = kNoIndex;
@@ -428,7 +431,7 @@ int validate_image(std::span<const std::byte> image) {
   std::memcpy(header.bytes.data(), image.data(), header.bytes.size());
   const auto layout = layout_of(*header, image.size());
   if (!layout || reinterpret_cast<std::uintptr_t>(image.data()) % 64 != 0) return EINVAL;
-  // The checks only read; there is no read-only Segment because its owner always writes.
+  // The checks only read; there is no read-only Segment because all other users write.
   const Segment s(const_cast<std::byte*>(image.data()), header->geometry, *layout);
   return ImageCheck(s).is_sound() ? 0 : EINVAL;
 }
@@ -440,7 +443,7 @@ int restore_image(const Segment& target, std::span<const std::byte> image) {
   SegmentHeader& h = target.header();
   if (!(saved->geometry == target.geometry()) || saved->rank != h.rank) return EINVAL;
 
-  HeaderCopy mine;  // what belongs to this place and not to the context
+  HeaderCopy mine;  // this belongs to the target and is not part of the context
   std::memcpy(mine.bytes.data(), &h, mine.bytes.size());
   const std::uint32_t links = target.geometry().links;
   std::vector<PeerAddress> addresses(std::size_t{target.geometry().size} * links);
@@ -489,7 +492,7 @@ void Segment::write_wait_note(const WaitNote& note) const {
 
 namespace {
 
-// 0: the header fits the file's size.
+// Returns 0 if the header fits the file's size.
 int read_header(int fd, HeaderCopy& header, Layout& layout) {
   struct stat status {};
 
@@ -504,7 +507,7 @@ int read_header(int fd, HeaderCopy& header, Layout& layout) {
   return 0;
 }
 
-// A rank that waits sleeps, but for the moments in which it looks around.
+// Returns true if the rank sleeps until a message arrives, or is awake only for a short check.
 bool is_waiting(const SegmentHeader& h) {
   if (h.state.load(std::memory_order_relaxed) != ContextState::Waits) return false;
   if (h.sleeping.load(std::memory_order_relaxed) == 1) return true;
@@ -534,7 +537,8 @@ int read_wait_note(int fd, WaitNote& note) {
   Layout layout;
   if (const int error = read_header(fd, header, layout); error != 0) return error;
   if (const int error = read_header(fd, again, layout); error != 0) return error;
-  // A copy is made in no known order: if two are equal, the owner did not write between them.
+  // The order in which a copy is made is unknown, so two equal copies show that the owner did not
+  // write between them.
   const std::uint64_t version = header->wait.version.load(std::memory_order_relaxed);
   const bool is_same = again->wait.version.load(std::memory_order_relaxed) == version &&
                        again->wait.note == header->wait.note;

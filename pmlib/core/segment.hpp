@@ -1,11 +1,12 @@
-// The context segment: everything of one endpoint of a job's network, in one contiguous piece of
-// memory without a pointer in it. Saving a context is copying these bytes, restoring it is copying
-// them back, also into another process or onto another node. Layout: docs/reference/pm.md.
+// A context segment holds all state of one endpoint of a job's network, in one contiguous piece of
+// memory without pointers. A context is saved by copying these bytes and restored by copying them
+// back, even into a different process or on a different node. docs/reference/pm.md describes the
+// layout.
 //
-// Two kinds of readers:
-//   the owner maps the segment and trusts it: it wrote it, or checked it with validate_image();
-//   scored reads it while the owner runs and may be hostile: only through read_summary(), which
-//   copies the header by pread and believes no number before it is checked.
+// There are two kinds of readers. The owner maps the segment and trusts it, because it wrote it or
+// checked it with validate_image(). scored reads it while the owner, which may be hostile, is
+// running. It uses only read_summary() and the functions after it, which copy by pread and check
+// every number before use.
 #pragma once
 
 #include "pmlib/core/engine.hpp"
@@ -28,15 +29,15 @@ constexpr std::uint64_t kSegmentMagic = 0x31305458'54434d50;  // "PMCTXT01"
 constexpr std::uint32_t kSegmentVersion = 5;
 constexpr std::uint16_t kNoIndex = 0xffff;
 
-// How large the parts of a segment are. Fixed when it is created.
+// Geometry gives the sizes of the parts of a segment. It is fixed when the segment is created.
 struct Geometry {
   std::uint32_t size = 1;              // ranks of the job, 1 .. kMaxRanks
-  std::uint32_t payload_bytes = 1424;  // of a frame at most; MTU less headers
+  std::uint32_t payload_bytes = 1424;  // most bytes per frame; MTU minus headers
   std::uint32_t send_buffers = 64;     // messages being sent
   std::uint32_t receive_buffers = 64;  // messages received and not yet released
   std::uint32_t descriptors = 128;     // entries of send queues: messages, writes, replies
   std::uint32_t regions = 128;         // registered memory
-  std::uint32_t operations = 128;      // remote memory operations under way
+  std::uint32_t operations = 128;      // pending remote memory operations
   std::uint32_t inbox_entries = 512;   // shared-memory inbox, a power of two
   std::uint32_t pool_buffers = 16;     // shared-memory buffers for messages that do not fit inline
   std::uint32_t pool_buffer_bytes = 8192;
@@ -49,41 +50,42 @@ constexpr std::uint32_t kMaxLinks = 4;
 constexpr std::uint32_t kMinPayload = 256;
 constexpr std::uint32_t kMaxPayload = 65000;
 
-// Which network a peer is reached by.
+// Route is the network by which a peer is reached.
 enum class Route : std::uint8_t { None = 0, Shmem = 1, Packet = 2, Self = 3 };
 
-// The packet device of a context, if its peers are on other nodes.
+// DeviceKind is the packet device of a context; None if all peers are on this node.
 enum class DeviceKind : std::uint8_t { None = 0, Udp = 1, Ethernet = 2, Ofi = 3 };
 
 struct DeviceConfig {
   DeviceKind kind = DeviceKind::None;
-  std::array<char, 15> interface {};  // Ethernet: its name, ended by 0
-  std::array<char, 32> provider{};    // libfabric: its name; Ethernet: the mode; ended by 0
+  std::array<char, 15> interface {};  // Ethernet: its name, ends with 0
+  std::array<char, 32> provider{};    // libfabric: its name; Ethernet: the mode; ends with 0
 
-  // Ethernet: "xdp", else by a mapped packet ring. A socket that is passed in says itself what it
-  // is.
+  // Returns "xdp" for that mode of Ethernet; any other text selects a mapped packet ring. A socket
+  // that is passed in determines its mode itself.
   const char* mode() const { return kind == DeviceKind::Ethernet ? provider.data() : ""; }
 };
 
-// A further link beside the device.
+// A LinkConfig describes a further link in addition to the device.
 struct LinkConfig {
   DeviceKind kind = DeviceKind::None;  // not None
-  std::array<char, 15>
-      name{};  // Ethernet: of the interface, libfabric: of the provider; ended by 0
+  std::array<char, 15> name{};         // interface (Ethernet) or provider (libfabric); ends with 0
 };
 
 using LinkConfigs = std::array<LinkConfig, kMaxLinks - 1>;
 
-// What part of the frames each link gets, the device first, beside the others; 0 counts as 1.
+// LinkWeights gives each link's share of the frames relative to the other links, the device first;
+// 0 counts as 1.
 using LinkWeights = std::array<std::uint8_t, kMaxLinks>;
 
-// Where a packet device finds a peer; written when the job is created, kept on restore.
+// A PeerAddress is where a packet device finds a peer. It is written when the job is created and
+// kept on restore.
 struct PeerAddress {
   std::array<std::uint8_t, 6> bytes{};  // UDP: IPv4 and port in network order; Ethernet: MAC
   bool operator==(const PeerAddress&) const = default;
 };
 
-// Everything kept about one peer.
+// PeerState is all state about one peer.
 struct PeerState {
   SendSide<std::uint32_t> send;        // 40 bytes
   ReceiveSide<std::uint32_t> receive;  // 8
@@ -95,20 +97,20 @@ struct PeerState {
   PeerAddress address;
 };
 
-// 60 bytes, and a bit in each of four sets.
+// The cost of a peer is these 60 bytes and a bit in each of four sets.
 static_assert(sizeof(PeerState) == 60, "a peer is promised to cost at most 64 bytes");
 
-// What leads the payload of each message that is a part of longer memory.
+// A PartHead leads the payload of each message that is a part of longer memory.
 struct PartHead {
   std::array<std::uint64_t, 2> words{};
 };
 
-// One entry of a send queue: a message in a buffer, a remote write of many frames, or registered
-// memory that goes as many messages.
+// A SendDescriptor is one entry of a send queue. It is a message in a buffer, a remote write of
+// many frames, or registered memory that is sent as several messages.
 struct SendDescriptor {
   std::uint32_t first = 0;        // number of its first frame
   std::uint32_t frames = 1;       // how many numbers it covers
-  std::uint32_t length = 0;       // bytes of payload in all, without RmaHeaders
+  std::uint32_t length = 0;       // bytes of payload in total, without RmaHeaders
   std::uint32_t payload_crc = 0;  // of a buffer's payload
   std::uint16_t next = kNoIndex;
   std::uint16_t buffer = kNoIndex;  // send buffer, if the payload lies in one
@@ -122,8 +124,8 @@ struct SendDescriptor {
   std::uint64_t local_offset = 0;
   std::uint64_t remote_offset = 0;
 
-  // Each of its messages has a PartHead, which lies in the place of the remote memory, and the next
-  // bytes of the own region.
+  // Returns true for registered memory that is sent as messages. Each message has the PartHead,
+  // which is stored in the fields for remote memory, and the next bytes of the own region.
   bool is_in_parts() const { return kind == FrameKind::Message && buffer == kNoIndex; }
 
   void set_part_head(const PartHead& head) {
@@ -132,7 +134,7 @@ struct SendDescriptor {
     remote_offset = head.words[1];
   }
 
-  // Bytes of registered memory that each of its frames carries; 0: it has none.
+  // Returns the bytes of registered memory that each of its frames carries, or 0 if it has none.
   std::uint32_t bytes_per_frame(std::uint32_t payload_bytes) const {
     if (kind == FrameKind::Write) return payload_bytes - std::uint32_t{sizeof(RmaHeader)};
     return is_in_parts() ? payload_bytes - std::uint32_t{sizeof(PartHead)} : 0;
@@ -141,7 +143,7 @@ struct SendDescriptor {
 
 static_assert(sizeof(SendDescriptor) == 56);
 
-// Memory of the owner that others may read and write while `references` > 0.
+// A Region is memory of the owner that others may read and write while `references` > 0.
 struct Region {
   std::uint64_t address = 0;  // in the owner's address space; rebound after a restore elsewhere
   std::uint64_t length = 0;   // bytes; 0 = entry not in use
@@ -160,8 +162,8 @@ struct Operation {
 
 enum class OperationState : std::uint8_t { Free = 0, Running = 1, Done = 2 };
 
-// A write to a peer of this node that goes through the pool, piece by piece: an own write, or the
-// answer to a read that the peer asked for. See shmem_rma.cpp.
+// A NearTransfer is a write to a peer of this node that goes through the pool, piece by piece. It
+// is an own write, or the answer to a read that the peer requested. See shmem_rma.cpp.
 struct NearTransfer {
   std::uint32_t running = 0;  // 0 = entry not in use
   std::uint32_t peer = 0;
@@ -178,7 +180,7 @@ struct NearTransfer {
   std::uint64_t remote_offset = 0;
 };
 
-// On a cache line of its own: two processors write it in turn.
+// Each flag has its own cache line because two processors write it in turn.
 struct alignas(64) PoolFlag {
   std::atomic<std::uint32_t> used;
 };
@@ -186,17 +188,17 @@ struct alignas(64) PoolFlag {
 static_assert(sizeof(NearTransfer) == 56);
 constexpr std::uint32_t kNearTransfers = 64;
 
-// A message that was received and is not released yet.
+// A ReceivedBuffer describes a message that was received and is not released yet.
 struct ReceivedBuffer {
   std::uint32_t source = 0;
   std::uint16_t length = 0;
   std::uint16_t next = kNoIndex;  // in the free list or the queue of delivered messages
   FrameKind kind = FrameKind::Message;
-  std::uint8_t lent = 0;  // the application reads it now
+  std::uint8_t lent = 0;  // the application is reading it
   std::uint16_t reserved = 0;
 };
 
-// An entry of the shared-memory inbox: one cache line, filled by a peer on the same node.
+// An InboxEntry is one cache line of the shared-memory inbox, filled by a peer on the same node.
 struct alignas(64) InboxEntry {
   std::atomic<std::uint32_t> turn;  // lap protocol, see shmem.cpp
   std::uint32_t source;
@@ -213,7 +215,7 @@ struct FifoList {
   std::uint16_t tail = kNoIndex;
 };
 
-// Counters. They only grow; read by statistics, scored and tests.
+// Each counter only grows; statistics, scored and tests read them.
 struct Counters {
   std::uint64_t messages_sent = 0;
   std::uint64_t messages_received = 0;
@@ -238,13 +240,13 @@ struct Counters {
   std::uint64_t wakeups = 0;
   std::uint64_t sleeps = 0;
   std::uint64_t dropped_forged = 0;
-  std::uint64_t dropped_by_kernel = 0;   // as of the last look at the counters
+  std::uint64_t dropped_by_kernel = 0;   // as of the last reading of the counters
   std::uint64_t datagrams_sent = 0;      // one per destination
   std::uint64_t datagrams_received = 0;  // by the application
   std::uint64_t datagrams_dropped = 0;   // no receive buffer was free
 };
 
-// What the owner of a context does.
+// ContextState is what the owner of a context is doing.
 enum class ContextState : std::uint32_t {
   Works = 0,
   Rests =
@@ -252,23 +254,23 @@ enum class ContextState : std::uint32_t {
   Waits = 2,  // sleeps until a message comes: nothing else can end it
 };
 
-// After a sleep a rank looks around and sleeps again. Chosen: it is expected to be back by then,
-// and no sleep outside of PM is taken for one inside.
+// This time after a sleep is long enough for a rank to check for messages and sleep again. It is
+// short enough that a sleep outside of PM is not mistaken for one inside.
 constexpr std::uint64_t kRestGraceUs = 10'000;
 
-// What a rank that waits for a message waits for, as it says.
+// A WaitNote describes the message that a waiting rank waits for, as the rank states it.
 struct WaitNote {
-  static constexpr std::int64_t kAny = -1;  // or not known
+  static constexpr std::int64_t kAny = -1;  // any, or not known
 
-  std::array<char, 32> call{};  // the function that it is in, ended by 0
+  std::array<char, 32> call{};  // the function that waits, ends with 0
   std::int64_t source = kAny;   // rank
   std::int64_t tag = kAny;
-  std::uint64_t bytes = 0;  // of the buffer that is to be filled; 0: none is known
+  std::uint64_t bytes = 0;  // size of the buffer to be filled; 0 = not known
 
   friend bool operator==(const WaitNote&, const WaitNote&) = default;
 };
 
-// The note in a context. `version` is odd while the owner writes it.
+// A WaitNotice holds the note in a context. `version` is odd while the owner writes it.
 struct WaitNotice {
   std::atomic<std::uint64_t> version;
   WaitNote note;
@@ -278,7 +280,7 @@ static_assert(sizeof(WaitNotice) == 64, "one cache line, one read");
 
 constexpr std::size_t kCounterCount = sizeof(Counters) / sizeof(std::uint64_t);
 
-// The first page of the segment.
+// SegmentHeader is the first page of the segment.
 struct SegmentHeader {
   std::uint64_t magic = kSegmentMagic;
   std::uint32_t version = kSegmentVersion;
@@ -287,48 +289,48 @@ struct SegmentHeader {
   Geometry geometry;
   LinkWeights link_weights{};
 
-  // The identity of this endpoint. Restoring keeps that of the place restored to.
+  // These fields identify the endpoint. A restore keeps those of the target.
   std::uint64_t key = 0;
   std::uint32_t generation = 0;
   std::uint32_t rank = 0;
   std::uint16_t channel = 0;
   std::uint16_t window = 0;  // EngineLimits::window
   FrameAuth auth = FrameAuth::Key;
-  // Silence after which a peer counts as dead; 0: never. See network.hpp.
+  // After this silence a peer counts as dead; 0 means never. See network.hpp.
   std::uint16_t peer_timeout_s = 0;
   DeviceConfig device{};
   LinkConfigs more_links{};
 
-  // Written by scored while the owner does not run.
-  alignas(64) std::atomic<std::uint64_t> stopped_us;  // all the time the job was stopped so far
-  std::atomic<std::uint32_t> resumes;                 // how often it went on
+  // scored writes these fields while the owner does not run.
+  alignas(64) std::atomic<std::uint64_t> stopped_us;  // total time for which the job was stopped
+  std::atomic<std::uint32_t> resumes;                 // how often the job was resumed
 
-  // Written by the owner, read by scored and by peers on this node.
+  // The owner writes these fields; scored and the peers on this node read them.
   alignas(64) std::atomic<ContextState> state;
-  std::atomic<std::uint32_t> sleeping;   // 1 = wake it after giving it something
+  std::atomic<std::uint32_t> sleeping;   // 1 = a sender must wake the owner
   std::atomic<std::uint32_t> owner_pid;  // 0 = no process attached yet
   std::atomic<std::uint32_t> closed;     // 1 = the owner has left in good order
   std::array<char, 16> wake_name;        // abstract Unix datagram address, not ended by 0
-  std::atomic<std::uint64_t> rested_us;  // CLOCK_MONOTONIC_COARSE at the end of its last sleep
+  std::atomic<std::uint64_t> rested_us;  // CLOCK_MONOTONIC_COARSE at the end of the last sleep
   std::atomic<std::uint64_t> polled_us;  // processor time of polling in vain; see PollEpisode
   alignas(64) WaitNotice wait;           // valid while `state` is Waits
 
-  // Allocation.
+  // These fields serve allocation.
   alignas(64) std::uint16_t free_descriptor = 0;  // list heads
   std::uint16_t free_send_buffer = 0;
   std::uint16_t free_receive_buffer = 0;
   FifoList delivered;  // messages for the application
-  FifoList requests;   // reads asked by others, waiting for a descriptor
+  FifoList requests;   // reads requested by others, waiting for a descriptor
   SharedRoom room;
   std::uint16_t free_descriptors = 0;  // how many
-  std::uint32_t turn = 0;              // whose GO is next
+  std::uint32_t turn = 0;              // the rank that gets the next GO
   std::uint64_t use_clock = 0;         // orders uses of regions
   std::uint64_t nonce_state = 0;
   std::uint32_t live_operations = 0;
 
-  // The shared-memory inbox.
+  // These fields belong to the shared-memory inbox.
   alignas(64) std::atomic<std::uint32_t> inbox_tail;  // next place, taken by senders
-  alignas(64) std::uint32_t inbox_head = 0;           // next to read, owner only
+  alignas(64) std::uint32_t inbox_head = 0;           // next to read; only the owner uses it
 
   alignas(64) Counters counters;
 };
@@ -336,7 +338,8 @@ struct SegmentHeader {
 static_assert(sizeof(SegmentHeader) <= 4096);
 static_assert(std::atomic<std::uint64_t>::is_always_lock_free);
 
-// Where the parts lie. Computed from the geometry, never stored: nothing to forge.
+// Layout gives the offsets of the parts. It is computed from the geometry and never stored, so it
+// cannot be forged.
 struct Layout {
   std::uint64_t peers = 0, sets = 0, descriptors = 0, regions = 0, operations = 0;
   std::uint64_t received = 0, send_buffers = 0, receive_buffers = 0, inbox = 0, pool_free = 0,
@@ -345,22 +348,22 @@ struct Layout {
   std::uint64_t total = 0;         // bytes, a multiple of the page size
   std::uint32_t buffer_bytes = 0;  // header and payload, a multiple of 64
 
-  // Nothing if a number is outside its limits.
+  // Returns nothing if a number is outside its limits.
   static std::optional<Layout> of(const Geometry& geometry);
 
-  // Bytes that grow with the number of peers, and those that do not.
+  // Returns the bytes that each further peer adds to the segment.
   std::uint64_t bytes_per_peer() const { return sizeof(PeerState); }
 };
 
-// Sets of peers kept in the segment.
+// PeerSetId names the sets of peers that are kept in the segment.
 enum class PeerSetId : std::uint32_t { Armed, AckOwed, Ready, Refused, kCount };
 
-// Typed access to a segment's bytes. Copyable; does not own the memory.
+// A Segment gives typed access to a segment's bytes. It can be copied and does not own the memory.
 class Segment {
  public:
   Segment() = default;
 
-  // `base` holds layout.total bytes, 64-byte aligned, and outlives the object.
+  // `base` must hold layout.total bytes, 64-byte aligned, and outlive the object.
   Segment(std::byte* base, const Geometry& geometry, const Layout& layout)
       : base_(base), geometry_(geometry), layout_(layout) {}
 
@@ -386,7 +389,7 @@ class Segment {
 
   InboxEntry& inbox(std::uint32_t i) const { return at<InboxEntry>(layout_.inbox)[i]; }
 
-  // Where link `link` < geometry().links finds `rank`.
+  // Returns the address at which link `link` < geometry().links finds `rank`.
   PeerAddress& link_address(std::size_t link, std::uint32_t rank) const {
     if (link == 0) return peer(rank).address;
     return at<PeerAddress>(layout_.link_addresses)[(link - 1) * geometry_.size + rank];
@@ -394,7 +397,7 @@ class Segment {
 
   NearTransfer& transfer(std::uint32_t i) const { return at<NearTransfer>(layout_.transfers)[i]; }
 
-  // State of a pool buffer, see shmem.hpp.
+  // Returns the state of a pool buffer; see shmem.hpp.
   std::atomic<std::uint32_t>& pool_used(std::uint32_t i) const {
     return at<PoolFlag>(layout_.pool_free)[i].used;
   }
@@ -403,7 +406,7 @@ class Segment {
     return base_ + layout_.pool + std::uint64_t{i} * geometry_.pool_buffer_bytes;
   }
 
-  // A buffer holds a FrameHeader, then the payload.
+  // The buffer holds a FrameHeader, then the payload.
   std::byte* send_buffer(std::uint16_t i) const {
     return base_ + layout_.send_buffers + std::uint64_t{i} * layout_.buffer_bytes;
   }
@@ -414,7 +417,7 @@ class Segment {
 
   PeerSet set(PeerSetId id) const;
 
-  // Replaces the note of what the owner waits for. Owner only.
+  // Replaces the note about the message that the owner waits for. Only the owner may call it.
   void write_wait_note(const WaitNote& note) const;
 
   std::span<std::byte> bytes() const { return {base_, static_cast<std::size_t>(layout_.total)}; }
@@ -430,7 +433,7 @@ class Segment {
   Layout layout_;
 };
 
-// How a new segment begins.
+// A SegmentIdentity gives the initial values of a new segment.
 struct SegmentIdentity {
   std::uint64_t key = 0;
   std::uint32_t generation = 1;
@@ -442,24 +445,25 @@ struct SegmentIdentity {
   DeviceConfig device{};
   LinkConfigs more_links{};
   LinkWeights link_weights{};
-  std::uint64_t nonce_seed = 0;  // of region nonces and jitter; 0: the kernel's
+  std::uint64_t nonce_seed = 0;  // seed of region nonces and jitter; 0: from the kernel
 };
 
-// Fills `memory` with an empty context. The memory is zero and layout.total bytes long.
+// Fills `memory` with an empty context. The memory must be zero and layout.total bytes long.
 Segment format_segment(std::byte* memory, const Geometry& geometry, const Layout& layout,
                        const SegmentIdentity& identity);
 
-// A mapped segment, unmapped and closed with the object.
+// A MappedSegment unmaps the segment and closes its descriptor when it is destroyed.
 class MappedSegment {
  public:
-  // A new memfd, sealed against shrinking and growing. Negative errno in `error` on failure.
+  // Creates a memfd that is sealed against shrinking and growing. On failure all three functions
+  // return null and set `error` to an errno.
   static std::unique_ptr<MappedSegment> create(const Geometry& geometry,
                                                const SegmentIdentity& identity, int& error);
-  // A new file that only the user may open, for processes that share no ancestor.
+  // Creates a file that only the user may open, for processes that share no ancestor.
   static std::unique_ptr<MappedSegment> create_at(const std::string& path, const Geometry& geometry,
                                                   const SegmentIdentity& identity, int& error);
-  // Maps what `fd` holds; takes the descriptor over, also on failure. Checks owner, size and
-  // header.
+  // Maps the segment in `fd` after checks of owner, size and header. Takes the descriptor over,
+  // even on failure.
   static std::unique_ptr<MappedSegment> attach(int fd, int& error);
   ~MappedSegment();
   MappedSegment(const MappedSegment&) = delete;
@@ -479,59 +483,64 @@ class MappedSegment {
   Segment segment_;
 };
 
-// 0 if every index, list and count in the image is within its bounds, else an errno. An image that
-// passes can be used without any further check of its contents.
+// Returns 0 if every index, list and count in the image is within its bounds, else an errno. An
+// image that passes can be used without any further check of its contents.
 int validate_image(std::span<const std::byte> image);
 
-// Makes `target` go on where `image` stopped. Identity and addresses of the target stay; regions
-// keep their addresses and have to be rebound in another process. EINVAL if the image is not
-// valid or of another geometry.
+// Makes `target` continue where `image` stopped. The target keeps its identity and addresses.
+// Regions keep their addresses and must be rebound in a different process. Returns EINVAL if the
+// image is not valid or has a different geometry.
 int restore_image(const Segment& target, std::span<const std::byte> image);
 
-// A running context as scored sees it.
+// A SegmentSummary describes a running context as scored sees it.
 struct SegmentSummary {
   std::uint32_t rank = 0;
   std::uint32_t size = 0;
   std::uint32_t generation = 0;
   std::uint32_t channel = 0;
   bool idle = false;   // rests or waits
-  bool waits = false;  // ... sleeps until a message comes; see ContextState
+  bool waits = false;  // sleeps until a message comes; see ContextState
   std::uint64_t total_bytes = 0;
   Counters counters;
 };
 
-// Reads the summary from a context that may be hostile: by pread, so that a truncated file is an
-// error and not a SIGBUS. EINVAL if it is no context; nothing in it is believed unchecked.
+// Reads the summary of a context whose owner may be hostile. It uses pread, so a truncated file is
+// an error and not a SIGBUS. Returns EINVAL if the file is not a context; every value is checked
+// before use.
 int read_summary(int fd, SegmentSummary& summary);
 
-// What the context waits for, if its owner says so. As read_summary(); EAGAIN: it is being written.
-// Every field is within its bounds: a name of letters, digits and '_', a rank of the job.
+// Reads the note about the message that the context waits for, under the same conditions as
+// read_summary(). Returns EAGAIN while the owner writes it. Every field is within its bounds: a
+// name of letters, digits and '_', a rank of the job.
 int read_wait_note(int fd, WaitNote& note);
 
-// [rank]: frames that the context has sent to each rank over its device, without those sent again,
-// modulo 2^32; 0 to ranks of its own node. As read_summary(); EINVAL too if the job of the context
-// has not frames.size() ranks. A hostile owner can only cause wrong numbers.
+// Fills [rank] with the number of frames that the context has sent to each rank over its device,
+// modulo 2^32 and without resent frames. It is 0 for ranks on the same node. The conditions are
+// those of read_summary(); returns EINVAL, too, if the job of the context does not have
+// frames.size() ranks. A hostile owner can only cause wrong numbers.
 int read_frames_to(int fd, std::span<std::uint32_t> frames);
 
-// The stops of the job: scored writes both before it lets the process go on. Only the owner uses
-// them; they belong to the place and are not saved.
+// StoppedTime describes the stops of the job: scored writes both values before it lets the process
+// continue. Only the owner uses them; they belong to the node's copy of the context and are not
+// saved.
 struct StoppedTime {
-  std::uint64_t microseconds = 0;  // all of them so far
+  std::uint64_t microseconds = 0;  // in total so far
   std::uint32_t times = 0;
 };
 
-// Where a context has them, one behind the other as here: one pwrite of so many bytes.
+// The two values lie one after the other in a context as they do here, so one pwrite covers them.
 inline constexpr std::size_t kStoppedTimeAt = offsetof(SegmentHeader, stopped_us);
 inline constexpr std::size_t kStoppedTimeBytes = 12;
 static_assert(offsetof(SegmentHeader, resumes) == kStoppedTimeAt + 8);
 
-// Where a context says how its owner waits: from `state` up to and with `polled_us`, for readers
-// that have time for one short pread only. They check nothing: the owner may write anything there.
+// A context shows how its owner waits in the fields from `state` to `polled_us`, for readers that
+// have time for only one short pread. These readers check nothing: the owner may write any values
+// there.
 inline constexpr std::size_t kPollingAt = offsetof(SegmentHeader, state);
 inline constexpr std::size_t kPolledTimeAt = offsetof(SegmentHeader, polled_us);
 static_assert(kPolledTimeAt + sizeof(std::uint64_t) - kPollingAt <= 64, "one cache line");
 
-// As read_summary().
+// Reads the stopped time under the same conditions as read_summary().
 int read_stopped_time(int fd, StoppedTime& stopped);
 
 }  // namespace score::pm

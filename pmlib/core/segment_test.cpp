@@ -24,7 +24,7 @@ std::unique_ptr<MappedSegment> make(Geometry geometry = {.size = 4}) {
   return segment;
 }
 
-// The first free one, as the only one that peer 1 is to be sent.
+// Takes the first free descriptor and makes it the only one queued for peer 1.
 SendDescriptor& queue_descriptor(const Segment& s) {
   SendDescriptor& d = s.descriptor(s.header().free_descriptor);
   PeerState& peer = s.peer(1);
@@ -33,7 +33,7 @@ SendDescriptor& queue_descriptor(const Segment& s) {
   return d;
 }
 
-TEST(Layout, APeerCostsAtMost64BytesAndBuffersFitHalfAMegabyte) {
+TEST(Layout, PeersCost64BytesAndBuffersHalfMegabyte) {
   const auto small = Layout::of({.size = 1000});
   const auto large = Layout::of({.size = 2000});
   ASSERT_TRUE(small && large);
@@ -41,7 +41,7 @@ TEST(Layout, APeerCostsAtMost64BytesAndBuffersFitHalfAMegabyte) {
   EXPECT_LE(small->total - small->descriptors, 512u * 1024);
 }
 
-TEST(Layout, RefusesNumbersOutsideTheirLimits) {
+TEST(Layout, RefusesNumbersOutsideLimits) {
   const Geometry good{.size = 4};
   ASSERT_TRUE(Layout::of(good));
   for (auto member : {&Geometry::size, &Geometry::payload_bytes, &Geometry::send_buffers,
@@ -56,7 +56,7 @@ TEST(Layout, RefusesNumbersOutsideTheirLimits) {
   }
 }
 
-TEST(Segment, ANewOneIsAValidImage) {
+TEST(Segment, NewSegmentIsValidImage) {
   const auto segment = make();
   EXPECT_EQ(validate_image(segment->segment().bytes()), 0);
 }
@@ -76,7 +76,7 @@ TEST(Segment, CannotBeTruncatedUnderItsReaders) {
   EXPECT_NE(ftruncate(segment->fd(), 0), 0);
 }
 
-TEST(Segment, SummaryOfWhatIsNoSegmentIsAnError) {
+TEST(Segment, SummaryOfOtherFileFails) {
   SegmentSummary summary;
   const int empty = memfd_create("empty", 0);
   EXPECT_EQ(read_summary(empty, summary), EINVAL);
@@ -89,7 +89,7 @@ TEST(Segment, SummaryOfWhatIsNoSegmentIsAnError) {
   EXPECT_EQ(error, EINVAL);
 }
 
-TEST(Segment, TellsFramesSentToEachRank) {
+TEST(Segment, FramesSentToEachRankAreRead) {
   const auto segment = make();
   segment->segment().peer(2).send.max_sent = 0xffffffff;
   segment->segment().peer(3).send.max_sent = 8;
@@ -98,18 +98,18 @@ TEST(Segment, TellsFramesSentToEachRank) {
   EXPECT_EQ(frames, (std::array<std::uint32_t, 4>{0, 0, 0xffffffff, 8}));
 }
 
-TEST(Segment, TellsFramesOfNoOtherJob) {
+TEST(Segment, FramesOfDifferentJobAreRefused) {
   const auto segment = make();
   std::array<std::uint32_t, 5> others{};
   EXPECT_EQ(read_frames_to(segment->fd(), others), EINVAL);
   EXPECT_EQ(read_frames_to(segment->fd(), std::span(others).first(3)), EINVAL);
   EXPECT_NE(read_frames_to(-1, std::span(others).first(4)), 0);
   std::vector<std::uint32_t> many(1'000);
-  segment->segment().header().geometry.size = 1'000;  // its owner says so; they are not there
+  segment->segment().header().geometry.size = 1'000;  // a false claim of the owner
   EXPECT_EQ(read_frames_to(segment->fd(), many), EINVAL);
 }
 
-TEST(Segment, TellsFramesToManyRanks) {
+TEST(Segment, FramesSentToManyRanksAreRead) {
   const auto segment = make({.size = 1'000});
   for (std::uint32_t rank = 0; rank < 1'000; ++rank) {
     segment->segment().peer(rank).send.max_sent = rank * 3;
@@ -119,7 +119,7 @@ TEST(Segment, TellsFramesToManyRanks) {
   for (std::uint32_t rank = 0; rank < 1'000; ++rank) EXPECT_EQ(frames[rank], rank * 3);
 }
 
-TEST(Segment, WaitsOnlyWhileItSleepsOrHasJustSlept) {
+TEST(Segment, WaitingEndsSoonAfterLastSleep) {
   const auto segment = make();
   SegmentHeader& h = segment->segment().header();
   h.state = ContextState::Waits;
@@ -130,19 +130,19 @@ TEST(Segment, WaitsOnlyWhileItSleepsOrHasJustSlept) {
   ASSERT_EQ(read_summary(segment->fd(), summary), 0);
   EXPECT_TRUE(summary.waits);
   h.sleeping = 0;
-  h.rested_us = ~std::uint64_t{0} >> 1;  // a time to come
+  h.rested_us = ~std::uint64_t{0} >> 1;  // a time in the future
   ASSERT_EQ(read_summary(segment->fd(), summary), 0);
   EXPECT_FALSE(summary.waits);
 }
 
-TEST(Segment, AWaitNoteIsReadWholeOrNotAtAll) {
+TEST(Segment, WaitNoteIsNeverReadInPart) {
   const auto segment = make();
   WaitNote note;
   const WaitNote written{{"MPI_Recv"}, 2, 77, 1024};
   segment->segment().write_wait_note(written);
   ASSERT_EQ(read_wait_note(segment->fd(), note), 0);
   EXPECT_EQ(note, written);
-  segment->segment().header().wait.version = 7;  // its owner has stopped in the middle
+  segment->segment().header().wait.version = 7;  // the owner has stopped in the middle
   EXPECT_EQ(read_wait_note(segment->fd(), note), EAGAIN);
   segment->segment().write_wait_note({{"a\nb"}, 4, -7, 1});
   ASSERT_EQ(read_wait_note(segment->fd(), note), 0);
@@ -150,7 +150,7 @@ TEST(Segment, AWaitNoteIsReadWholeOrNotAtAll) {
   EXPECT_NE(read_wait_note(-1, note), 0);
 }
 
-TEST(Segment, SummaryShowsWhatTheOwnerWrote) {
+TEST(Segment, SummaryShowsStateOfOwner) {
   const auto segment = make();
   segment->segment().header().state = ContextState::Rests;
   segment->segment().header().counters.messages_sent = 17;
@@ -170,7 +170,7 @@ TEST(Segment, SummaryShowsWhatTheOwnerWrote) {
   EXPECT_EQ(summary.channel, 6u);
 }
 
-TEST(Segment, StoppedTimeIsReadAsItWasWritten) {
+TEST(Segment, StoppedTimeIsReadBack) {
   const auto segment = make();
   const StoppedTime written{150, 2};
   ASSERT_EQ(pwrite(segment->fd(), &written, kStoppedTimeBytes, kStoppedTimeAt),
@@ -186,7 +186,7 @@ TEST(Segment, StoppedTimeIsReadAsItWasWritten) {
   close(empty);
 }
 
-TEST(Segment, RestoreKeepsTheIdentityOfThePlace) {
+TEST(Segment, RestoreKeepsIdentityOfTarget) {
   const auto from = make();
   const auto to = make();
   from->segment().header().counters.bytes_sent = 99;
@@ -206,7 +206,7 @@ TEST(Segment, RestoreKeepsTheIdentityOfThePlace) {
   EXPECT_EQ(to->segment().header().resumes.load(), 3u);
 }
 
-TEST(Segment, RestoreRefusesAnotherGeometryAndLeavesTheTargetAlone) {
+TEST(Segment, RestoreRefusesDifferentGeometry) {
   const auto from = make({.size = 5});
   const auto to = make();
   const std::vector<std::byte> before(to->segment().bytes().begin(), to->segment().bytes().end());
@@ -214,7 +214,7 @@ TEST(Segment, RestoreRefusesAnotherGeometryAndLeavesTheTargetAlone) {
   EXPECT_EQ(std::memcmp(before.data(), to->segment().bytes().data(), before.size()), 0);
 }
 
-TEST(Segment, BrokenListsAndIndicesAreNoticed) {
+TEST(Segment, BrokenListsAndIndicesAreRefused) {
   auto expect_invalid = [](auto break_it) {
     const auto segment = make();
     break_it(segment->segment());
@@ -235,7 +235,7 @@ TEST(Segment, BrokenListsAndIndicesAreNoticed) {
   expect_invalid([](const Segment& s) { s.header().rank = 4; });
 }
 
-TEST(Segment, TheEndOfAnOperationHasNoBytesAndNamesNoMemoryOutsideTheTable) {
+TEST(Segment, OpDoneCarriesNoBytesAndValidRegion) {
   const auto segment = make();
   const Segment& s = segment->segment();
   SendDescriptor& d = queue_descriptor(s);
@@ -253,7 +253,7 @@ TEST(Segment, TheEndOfAnOperationHasNoBytesAndNamesNoMemoryOutsideTheTable) {
   EXPECT_EQ(validate_image(s.bytes()), EINVAL);
 }
 
-TEST(Segment, MemoryInPartsLiesInARegionAndHasAsManyFramesAsItNeeds) {
+TEST(Segment, MemoryInPartsNeedsRegionAndMatchingFrames) {
   const auto segment = make();
   const Segment& s = segment->segment();
   SendDescriptor& d = queue_descriptor(s);
@@ -277,15 +277,15 @@ TEST(Segment, MemoryInPartsLiesInARegionAndHasAsManyFramesAsItNeeds) {
   expect_invalid([&](SendDescriptor& bad) { bad.local_region = s.geometry().regions; });
   expect_invalid([](SendDescriptor& bad) { bad.local_region = 1; });
   expect_invalid([](SendDescriptor& bad) { bad.local_offset = 1'001; });
-  expect_invalid([](SendDescriptor& bad) { bad.length = 8'448; });  // of six frames
+  expect_invalid([](SendDescriptor& bad) { bad.length = 8'448; });  // needs only six frames
   expect_invalid([](SendDescriptor& bad) { bad.length = 0xffffffff; });
   expect_invalid([](SendDescriptor& bad) { bad.kind = FrameKind::Large; });
   expect_invalid(
       [&](SendDescriptor& bad) { bad.op = static_cast<std::uint16_t>(s.geometry().operations); });
 }
 
-TEST(Segment, RandomDamageIsNeverUsedUnchecked) {
-  // Whatever the bytes are, validation ends and touches only the image (under asan: proven).
+TEST(Segment, ValidationSurvivesRandomDamage) {
+  // Validation must end and touch only the image for any bytes; asan checks this.
   std::mt19937_64 random(7);
   const auto segment = make({.size = 2,
                              .send_buffers = 4,

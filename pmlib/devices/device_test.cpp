@@ -1,5 +1,5 @@
-// The packet devices: what they carry, what they refuse and what they leave alone. Ethernet runs
-// over a veth pair between two network namespaces, which needs root.
+// These tests check the packet devices: what they carry, what they refuse and what they leave
+// alone. Ethernet runs over a veth pair between two network namespaces, which needs root.
 #include "pmlib/devices/ethernet_device.hpp"
 #include "pmlib/devices/ofi_device.hpp"
 #include "pmlib/devices/udp_device.hpp"
@@ -61,7 +61,7 @@ std::unique_ptr<UdpDevice> udp() {
   return device;
 }
 
-// Sends, then receives until `count` frames are there.
+// Sends, then receives until `count` frames have arrived.
 void carry(PacketDevice& from, const PeerAddress& to, PacketDevice& into, Collector& got,
            const std::vector<std::vector<std::byte>>& frames) {
   std::vector<FrameOut> out;
@@ -92,7 +92,7 @@ TEST(UdpDevice, CarriesBurstsOfMixedSizesInOrder) {
   for (std::size_t i = 0; i < got.frames.size(); ++i) EXPECT_EQ(got.frames[i], frames[i]) << i;
 }
 
-TEST(UdpDevice, StrangersDatagramsAreHandedOnWholeAndHarmless) {
+TEST(UdpDevice, ForeignDatagramsArePassedOnWhole) {
   const auto a = udp();
   const int stranger = socket(AF_INET, SOCK_DGRAM, 0);
   sockaddr_in to{};
@@ -118,7 +118,7 @@ TEST(UdpDevice, StrangersDatagramsAreHandedOnWholeAndHarmless) {
   close(stranger);
 }
 
-// A frame that UdpDevice.TheKernelDropsWhatIsNotForThisRank lets through, to be spoiled.
+// Returns a frame that passes the filter; KernelDropsFramesForOtherRanks modifies it.
 std::vector<std::byte> fitting_frame(std::uint32_t number) {
   FrameHeader h;
   h.number = number;
@@ -131,11 +131,11 @@ std::vector<std::byte> fitting_frame(std::uint32_t number) {
   return bytes;
 }
 
-TEST(UdpDevice, TheKernelDropsWhatIsNotForThisRank) {
+TEST(UdpDevice, KernelDropsFramesForOtherRanks) {
   const auto from = udp();
   const auto to = udp();
   ASSERT_EQ(to->drop_foreign(3, 0x01020304, 0x1122334455667788), 0);
-  // One byte of what is looked at, and the end.
+  // The test modifies one byte of each checked field, and then the length.
   for (const std::size_t at : {0u, 1u, 4u, 5u, 8u, 11u, 12u, 15u, 24u, 27u}) {
     auto bytes = fitting_frame(0);
     bytes[at] ^= std::byte{0x10};
@@ -154,7 +154,7 @@ TEST(UdpDevice, TheKernelDropsWhatIsNotForThisRank) {
   EXPECT_EQ(to->dropped(), 15u);
 }
 
-TEST(UdpDevice, ARefusalNeedNotStopWhatIsSentNext) {
+TEST(UdpDevice, RefusalDoesNotStopNextDatagram) {
   int error = 0;
   auto to = UdpDevice::open({{127, 0, 0, 1, 0, 0}}, kFrameBytes, error);
   auto gone = UdpDevice::open({{127, 0, 0, 1, 0, 0}}, kFrameBytes, error);
@@ -173,7 +173,7 @@ TEST(UdpDevice, ARefusalNeedNotStopWhatIsSentNext) {
   EXPECT_EQ(to->receive(got, 10), 1u);
 }
 
-TEST(FrameFilter, IsOfAtMostSoManyOwners) {
+TEST(FrameFilter, NumberOfOwnersIsLimited) {
   const auto to = udp();
   const std::vector<FrameOwner> owners(kMostFrameOwners + 1, {1, 2});
   EXPECT_EQ(attach_filter(to->poll_fd(), {kUdpHeader, 3, owners}), -EINVAL);
@@ -182,7 +182,7 @@ TEST(FrameFilter, IsOfAtMostSoManyOwners) {
   EXPECT_EQ(detach_filter(to->poll_fd()), 0);
 }
 
-TEST(UdpDevice, FramesWithTagsPassWhateverTheirKey) {
+TEST(UdpDevice, TaggedFramesPassWithAnyKey) {
   const auto from = udp();
   const auto to = udp();
   ASSERT_EQ(to->drop_foreign(3, 0x01020304, 0), 0);
@@ -202,7 +202,8 @@ TEST(UdpDevice, ReadsAddresses) {
 
 // --- Ethernet ----------------------------------------------------------------------------------
 
-// A veth pair in a network namespace of this thread, gone at the end; by packet ring and by AF_XDP.
+// EthernetTest has a veth pair in a network namespace of this thread, which goes away at the end.
+// It runs with the packet ring and with AF_XDP.
 class EthernetTest : public testing::TestWithParam<const char*> {
  protected:
   void SetUp() override {
@@ -244,7 +245,7 @@ class EthernetTest : public testing::TestWithParam<const char*> {
     return {std::move(made), address};
   }
 
-  // Packed and unpacked on the way.
+  // The socket is packed and unpacked in between.
   static Opened xdp(const char* interface, std::uint32_t rank) {
     XdpParts parts;
     const char* step = "";
@@ -263,7 +264,8 @@ class EthernetTest : public testing::TestWithParam<const char*> {
     return {std::move(made), address};
   }
 
-  // `count` frames, each with `step` bytes more than the one before, come to rank 1 unchanged.
+  // Expects that `count` frames, each `step` bytes longer than the one before, arrive at rank 1
+  // unchanged.
   static void expect_carried(const Opened& from, const Opened& to, std::uint32_t count,
                              std::uint32_t step) {
     std::vector<std::vector<std::byte>> frames;
@@ -285,14 +287,14 @@ class EthernetTest : public testing::TestWithParam<const char*> {
 INSTANTIATE_TEST_SUITE_P(Modes, EthernetTest, testing::Values("ring", "xdp"),
                          [](const auto& parameter) { return std::string(parameter.param); });
 
-TEST_P(EthernetTest, CarriesFramesOfAllSizesAndKeepsTheirLength) {
+TEST_P(EthernetTest, FramesOfAllSizesKeepTheirLength) {
   const auto a = device("pma", 0);
   const auto b = device("pmb", 1);
   EXPECT_EQ(a->frame_bytes(), 1500u);
   expect_carried(a, b, 50, 29);
 }
 
-TEST_P(EthernetTest, TheFilterPassesOnlyTheOwnChannelRankAndJob) {
+TEST_P(EthernetTest, FilterPassesOnlyOwnChannelRankAndJob) {
   const auto a = device("pma", 0);
   const auto b = device("pmb", 1);
   auto send = [&](std::uint16_t channel, std::uint32_t rank, std::uint64_t key) {
@@ -319,7 +321,7 @@ class XdpTest : public EthernetTest {};
 INSTANTIATE_TEST_SUITE_P(Modes, PacketRingTest, testing::Values("ring"));
 INSTANTIATE_TEST_SUITE_P(Modes, XdpTest, testing::Values("xdp"));
 
-TEST_P(PacketRingTest, TheFilterIsLocked) {
+TEST_P(PacketRingTest, FilterIsLocked) {
   const int fd = open_ethernet_socket({"pma", 3, 0, 99});
   ASSERT_GE(fd, 0);
   const int nothing = 0;
@@ -328,7 +330,7 @@ TEST_P(PacketRingTest, TheFilterIsLocked) {
   EXPECT_EQ(open_ethernet_socket({"absent", 3, 0, 99}), -ENODEV);
 }
 
-TEST_P(EthernetTest, AJobRunsOverItWhileTcpIpGoesOn) {
+TEST_P(EthernetTest, JobRunsInParallelToTcpIp) {
   ASSERT_EQ(std::system("ip addr add 10.78.0.1/24 dev pma"), 0);
   JobNetwork network;
   network.key = 99;
@@ -378,7 +380,7 @@ TEST_P(EthernetTest, AJobRunsOverItWhileTcpIpGoesOn) {
   close(tcp);
 }
 
-TEST_P(EthernetTest, BothWaysUnderstandEachOther) {
+TEST_P(EthernetTest, RingAndXdpInteroperate) {
   const auto own = device("pma", 0);
   const auto other = is_xdp() ? ring("pmb", 1) : xdp("pmb", 1);
   expect_carried(own, other, 100, 14);
@@ -389,12 +391,12 @@ TEST_P(EthernetTest, SendingNeverBlocks) {
   const auto b = device("pmb", 1);
   const auto frame = frame_of(1000, 1);
   const std::vector<FrameOut> many(kMaxBatch, FrameOut{frame, {}});
-  for (int i = 0; i < 1000; ++i) a->send(b.address, many);  // and no one receives
+  for (int i = 0; i < 1000; ++i) a->send(b.address, many);  // without a receiver
   ASSERT_EQ(std::system("ip link set pma down"), 0);
   for (int i = 0; i < 1000; ++i) a->send(b.address, many);
 }
 
-TEST_P(EthernetTest, AWaitingEndIsWokenByAFrame) {
+TEST_P(EthernetTest, FrameWakesWaitingEnd) {
   const auto a = device("pma", 0);
   const auto b = device("pmb", 1);
   auto f = frame_of(10, 7);
@@ -410,8 +412,8 @@ TEST_P(EthernetTest, AWaitingEndIsWokenByAFrame) {
   EXPECT_EQ(poll(&ready, 1, 0), 0);
 }
 
-// As a task's next program does.
-TEST_P(PacketRingTest, AnotherDeviceGoesOnWithTheSameSocket) {
+// A task's next program does the same.
+TEST_P(PacketRingTest, SecondDeviceContinuesWithSameSocket) {
   const auto from = device("pma", 0);
   auto to = device("pmb", 1);
   const int kept = dup(to->poll_fd());
@@ -431,7 +433,7 @@ TEST_P(PacketRingTest, AnotherDeviceGoesOnWithTheSameSocket) {
   carry(*from.device, to.address, *to.device, after, frames);
 }
 
-TEST_P(XdpTest, SaysWhatItCannotDo) {
+TEST_P(XdpTest, ImpossiblePlacesAreRefused) {
   XdpParts parts;
   const char* step = "";
   EXPECT_EQ(open_xdp_parts({"absent", 3, 0, 99}, parts, step), -ENODEV);
@@ -440,7 +442,7 @@ TEST_P(XdpTest, SaysWhatItCannotDo) {
   EXPECT_EQ(parts.socket, -1);
 }
 
-TEST_P(XdpTest, ForeignDescriptorsAreNoParcels) {
+TEST_P(XdpTest, ForeignDescriptorsAreRefused) {
   PeerAddress address;
   XdpParts parts;
   int pair[2];
@@ -466,7 +468,8 @@ TEST_P(XdpTest, ForeignDescriptorsAreNoParcels) {
 
 class OfiTest : public testing::TestWithParam<const char*> {};
 
-// Free for TCP and UDP now, and none that the kernel gives to clients: libfabric binds it itself.
+// Returns a port that is free for TCP and UDP now and that the kernel gives to no client, because
+// libfabric binds it itself.
 std::uint16_t free_port() {
   static std::mt19937 random(std::random_device{}());
   for (;;) {
@@ -492,7 +495,7 @@ INSTANTIATE_TEST_SUITE_P(Providers, OfiTest, testing::Values("tcp", "shm", "udp;
                            return name == "udp;ofi_rxd" ? std::string("rxd") : name;
                          });
 
-TEST_P(OfiTest, CarriesAJob) {
+TEST_P(OfiTest, ProviderCarriesJob) {
   JobNetwork network;
   network.key = 99;
   network.device.kind = DeviceKind::Ofi;
@@ -501,7 +504,7 @@ TEST_P(OfiTest, CarriesAJob) {
     network.ranks.push_back({"h", "127.0.0.1:" + std::to_string(free_port())});
   }
   std::vector<std::unique_ptr<Endpoint>> ends;
-  // Both ends connect at once, and a connection given up by libfabric takes frames with it.
+  // Both ends connect at once, and when libfabric gives up one connection it loses frames.
   EndpointOptions options;
   options.channel.limits.rto_max = 20'000;
   options.channel.tries_before_dead = 255;
@@ -526,7 +529,7 @@ TEST_P(OfiTest, CarriesAJob) {
       ASSERT_EQ(ends[0]->send(), 0);
       ++sent;
     }
-    // Not a busy loop: libfabric's own thread makes the connection.
+    // The test waits instead of polling because libfabric's own thread makes the connection.
     ends[0]->wait(100);
     ReceivedMessage m;
     while (ends[1]->receive(m) == 0) {
@@ -538,7 +541,8 @@ TEST_P(OfiTest, CarriesAJob) {
     }
   }
   EXPECT_EQ(received, 300u);
-  // libfabric's shm does not bear a peer of the same process that has gone: come to rest first.
+  // libfabric's shm provider fails if a peer of the same process is gone, so the test waits until
+  // both ends are quiet.
   for (polls = 0; polls < limit && !(ends[0]->is_quiet() && ends[1]->is_quiet()); ++polls) {
     for (auto& end : ends) end->progress();
   }

@@ -21,20 +21,21 @@ namespace score::pm {
 
 namespace {
 
-// At least 128 places, so that a window of one sender fits: a quarter of a megabyte for all of a
-// node's peers, 1.2 MB if the interface's MTU is 9000.
+// The ring has at least 128 places, so that a window of one sender fits: a quarter of a megabyte
+// for all of a node's peers, 1.2 MB if the interface's MTU is 9000.
 constexpr std::size_t kSmallSpace = 2048;
 constexpr std::uint32_t kFrames = 128;
 constexpr std::size_t kLargeBlock = 65536;
-constexpr std::size_t kKernelHeader = 128;  // its own, then kReserve, then that of Ethernet
+constexpr std::size_t kKernelHeader = 128;  // includes kReserve and the Ethernet header
 constexpr std::size_t kLargestMtu = 16'000;
 
-// The kernel puts the frame behind its own header. So much further on, PM's header and a short
-// payload share one cache line: one line less goes over from the processor that received them.
+// The kernel writes the frame behind its own header. With this reserve PM's header and a short
+// payload share one cache line, so one line less moves from the processor that received them.
 constexpr int kReserve = 48;
 
-// Everything else never reaches the ring, whatever the socket is bound to later. A broken frame is
-// rare: a filter of that too would cost each message. No one can remove or change the filter.
+// No other packet reaches the ring, whatever the socket is bound to later. Broken frames are rare
+// and a check for them would cost time for each message, so the filter passes them. The filter
+// cannot be removed or changed.
 int lock_filter(int fd, const EthernetPlace& place) {
   const FrameOwner owner{place.rank, place.key, place.generation};
   const FrameFilter filter{ETH_HLEN, place.channel, {&owner, 1}, true, kEtherType};
@@ -43,8 +44,8 @@ int lock_filter(int fd, const EthernetPlace& place) {
   return setsockopt(fd, SOL_SOCKET, SO_LOCK_FILTER, &on, sizeof on) == 0 ? 0 : -errno;
 }
 
-// 0 if it is not known. Both calls ask in the socket's network namespace, which need not be that of
-// this process.
+// Returns the MTU, or 0 if it is not known. Both calls ask in the socket's network namespace, which
+// may differ from that of this process.
 std::size_t mtu_of(int fd, int interface) {
   ifreq request{};
   request.ifr_ifindex = interface;
@@ -71,7 +72,7 @@ int configure(int fd, const EthernetPlace& place) {
   setsockopt(fd, SOL_PACKET, PACKET_QDISC_BYPASS, &on, sizeof on);
   setsockopt(fd, SOL_PACKET, PACKET_IGNORE_OUTGOING, &on, sizeof on);
   if (const int error = lock_filter(fd, place); error != 0) return error;
-  // Bound last: nothing is received before the filter is in place.
+  // The socket is bound last, so that nothing is received before the filter is in place.
   sockaddr_ll address{};
   address.sll_family = AF_PACKET;
   address.sll_protocol = htons(kEtherType);
@@ -142,9 +143,9 @@ EthernetDevice::~EthernetDevice() {
   close(fd_);
 }
 
-// A short frame is put together here and goes by the cheapest call there is.
+// A short frame is assembled here and sent by the cheapest call.
 bool EthernetDevice::send_short(const PeerAddress& to, const FrameOut& frame) {
-  std::memcpy(short_.data(), to.bytes.data(), ETH_ALEN);  // the rest of the header is there
+  std::memcpy(short_.data(), to.bytes.data(), ETH_ALEN);  // the rest of the header is already there
   put_frame(frame, short_.data() + kEthernetHeader);
   return ::send(fd_, short_.data(), kEthernetHeader + frame.size(), MSG_DONTWAIT) >= 0;
 }
@@ -173,7 +174,7 @@ std::size_t EthernetDevice::send_many(const PeerAddress& to, std::span<const Fra
     m.msg_iovlen = count - before;
   }
   const int sent = sendmmsg(fd_, messages.data(), static_cast<unsigned>(n), MSG_DONTWAIT);
-  if (sent < 0 && errno == EMSGSIZE) return 1;  // the interface carries less now: lost
+  if (sent < 0 && errno == EMSGSIZE) return 1;  // the interface's MTU has shrunk: the frame is lost
   return sent > 0 ? static_cast<std::size_t>(sent) : 0;
 }
 
@@ -186,8 +187,8 @@ bool EthernetDevice::is_full(std::uint32_t place) const {
   return (status_of(place).load(std::memory_order_acquire) & TP_STATUS_USER) != 0;
 }
 
-// The kernel does not say where it is in a ring that another process has read before: the first
-// frame shows it. A ring without a free place does not, so its frames are lost.
+// The kernel does not report its position in a ring that an earlier process has read, but the first
+// frame shows it. A ring without a free place does not show it, so its frames are lost.
 bool EthernetDevice::find_start() {
   for (std::uint32_t i = 0; i < shape_.frames && !has_start_; ++i) {
     has_start_ = is_full(i) && !is_full(i + shape_.frames - 1);
@@ -216,8 +217,8 @@ std::size_t EthernetDevice::receive(FrameSink& sink, std::size_t limit) {
     status.store(TP_STATUS_KERNEL, std::memory_order_release);
     if (++next_ == shape_.frames) next_ = 0;
     at_ = ring_ + shape_.offset(next_);
-    // A short frame is most likely what the application waits for, and the next place of the ring
-    // was written by another processor: looking at it takes a while.
+    // A short frame is most likely one that the application waits for. The next place of the ring
+    // was written by a different processor, so reading it takes a while.
     if (length < kEthernetHeader + kShortFrame) return count + 1;
   }
   return count;

@@ -1,8 +1,8 @@
-// PM frames directly on Ethernet, with an EtherType of their own beside TCP/IP. Received frames lie
-// in a ring that the kernel fills and this process reads without a system call, as GigaE PM's
-// descriptors; sending is one system call.
+// EthernetDevice sends PM frames directly on Ethernet, with an EtherType of their own in parallel
+// to TCP/IP. The kernel writes received frames into a ring, which this process reads without a
+// system call, like GigaE PM's descriptors. Sending is one system call.
 //
-// Opening the socket needs CAP_NET_RAW, using it does not: a privileged process opens it for one
+// Opening the socket needs CAP_NET_RAW, using it does not. A privileged process opens it for one
 // interface, channel and rank, locks the filter and passes the descriptor on.
 #pragma once
 
@@ -21,19 +21,19 @@ namespace score::pm {
 struct EthernetPlace {
   const char* interface = nullptr;
   std::uint16_t channel = 0;
-  std::uint32_t rank = 0;  // only frames for this rank pass the filter
-  std::uint64_t key = 0;   // and only of this job; 0 = frames carry tags, there is no key in them
-  std::uint32_t generation = 0;  // and of this incarnation; 0 = not looked at
+  std::uint32_t rank = 0;        // only frames for this rank pass the filter
+  std::uint64_t key = 0;         // and only of this job; 0 = frames carry tags and no key
+  std::uint32_t generation = 0;  // and of this incarnation; 0 = not checked
 };
 
-// The receive ring: blocks of whole frames' places.
+// RingShape describes the receive ring: blocks that each hold a number of whole frames.
 struct RingShape {
-  std::size_t space = 0;  // of a frame
+  std::size_t space = 0;  // bytes per frame
   std::size_t block_bytes = 0;
   std::uint32_t in_block = 0;  // frames
-  std::uint32_t frames = 0;    // in all
+  std::uint32_t frames = 0;    // in total
 
-  // For an interface of this MTU.
+  // Returns the shape for an interface of this MTU.
   static RingShape of(std::size_t mtu);
 
   std::size_t bytes() const { return frames / in_block * block_bytes; }
@@ -43,13 +43,13 @@ struct RingShape {
   }
 };
 
-// Opens and configures the socket; a negative errno on failure. The filter cannot be changed or
-// taken off any more.
+// Opens and configures the socket; returns a negative errno on failure. The filter can no longer be
+// changed or detached.
 int open_ethernet_socket(const EthernetPlace& place);
 
 class EthernetDevice final : public PacketDevice {
  public:
-  // Takes over a socket of open_ethernet_socket() and maps its ring.
+  // Takes ownership of a socket of open_ethernet_socket() and maps its ring.
   static std::unique_ptr<EthernetDevice> attach(int fd, int& error);
   ~EthernetDevice() override;
   EthernetDevice(const EthernetDevice&) = delete;
@@ -62,10 +62,10 @@ class EthernetDevice final : public PacketDevice {
 
   int poll_fd() const override { return fd_; }
 
-  // From the interface's MTU.
+  // Returns the size that follows from the interface's MTU.
   std::size_t frame_bytes() const override { return frame_bytes_; }
 
-  // "aa:bb:cc:dd:ee:ff"
+  // Parses an address of the form "aa:bb:cc:dd:ee:ff".
   static bool parse(const char* text, PeerAddress& address);
 
  private:
@@ -85,9 +85,9 @@ class EthernetDevice final : public PacketDevice {
   std::byte* ring_ = nullptr;
   RingShape shape_;
   std::uint32_t next_ = 0;
-  bool has_start_ = false;   // `next_` is where the kernel puts the next frame
+  bool has_start_ = false;   // `next_` is where the kernel writes the next frame
   std::byte* at_ = nullptr;  // place `next_` of the ring
-  std::array<std::byte, kEthernetHeader + kShortFrame> short_;  // a frame that goes out
+  std::array<std::byte, kEthernetHeader + kShortFrame> short_;  // a short frame to be sent
 };
 
 }  // namespace score::pm

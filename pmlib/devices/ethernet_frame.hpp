@@ -1,4 +1,5 @@
-// What the Ethernet devices have in common: the header before PM's frame, and how a frame ends.
+// The Ethernet devices share these functions for the header before PM's frame and the end of a
+// frame.
 #pragma once
 
 #include "pmlib/core/packet_device.hpp"
@@ -17,7 +18,7 @@ namespace score::pm {
 constexpr std::size_t kEthernetHeader = 14;
 using EthernetHeader = std::array<std::byte, kEthernetHeader>;
 
-// Up to here it is short: most likely what the application waits for.
+// A frame up to this size is short: most likely the application waits for it.
 constexpr std::size_t kShortFrame = 256;
 
 inline EthernetHeader ethernet_header(const PeerAddress& to, const PeerAddress& from) {
@@ -29,8 +30,7 @@ inline EthernetHeader ethernet_header(const PeerAddress& to, const PeerAddress& 
   return header;
 }
 
-// Writes the frame to `at`, behind a header that says whom it is for; returns its end. The rest of
-// the header may have been there before.
+// Writes the frame to `at`, behind the Ethernet header, and returns its end.
 inline std::byte* put_frame(const FrameOut& frame, std::byte* at) {
   std::memcpy(at, frame.head.data(), frame.head.size());
   at += frame.head.size();
@@ -39,8 +39,8 @@ inline std::byte* put_frame(const FrameOut& frame, std::byte* at) {
   return at + frame.body.size();
 }
 
-// Hands over PM's frame in what arrived, if there is one. Short frames are padded to 60 bytes on
-// the wire: PM's header says how long they are.
+// Passes PM's frame in `arrived` to `sink`, if there is one. Ethernet pads short frames to 60
+// bytes, so the length is taken from PM's header.
 inline void take_frame(std::span<const std::byte> arrived, FrameSink& sink) {
   if (arrived.size() < kEthernetHeader + sizeof(FrameHeader)) return;
   const auto frame = arrived.subspan(kEthernetHeader);

@@ -1,6 +1,6 @@
-// Frames are copied into buffers of the device's own, because a reliable endpoint may read them
-// long after send() has returned; when none is free the frame is not taken and offered again.
-// Failed completions are lost frames, nothing else: the go-back-N resends.
+// Frames are copied into the device's own buffers, because a reliable endpoint may read them long
+// after send() has returned. If no buffer is free, the frame is not taken and is offered again. A
+// failed completion is only a lost frame: the go-back-N resends it.
 #include "pmlib/devices/ofi_device.hpp"
 
 #include <algorithm>
@@ -17,7 +17,7 @@
 #include <unordered_map>
 #include <vector>
 
-// libfabric's headers are C with their own ideas of conversions.
+// libfabric's headers are C code that triggers these warnings.
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wconversion"
 #pragma GCC diagnostic ignored "-Wold-style-cast"
@@ -33,9 +33,9 @@ namespace score::pm {
 
 namespace {
 
-constexpr std::size_t kBuffers = 128;  // each way
+constexpr std::size_t kBuffers = 128;  // per direction
 constexpr std::uint32_t kApi = FI_VERSION(1, 14);
-constexpr long kTickNs = 1'000'000;  // how often to look where the provider cannot wake us
+constexpr long kTickNs = 1'000'000;  // interval of polls if the provider cannot wake us
 
 struct Library {
   int (*getinfo)(std::uint32_t, const char*, const char*, std::uint64_t, const fi_info*,
@@ -90,7 +90,7 @@ std::string service_of(const PeerAddress& address) {
   return std::to_string(ntohs(port));
 }
 
-// What a device needs of `provider`; null without memory. The caller frees it.
+// Returns the requirements of a device for `provider`, or null without memory. The caller frees it.
 fi_info* hints_for(const char* provider) {
   fi_info* hints = library().dupinfo(nullptr);
   if (hints == nullptr) return nullptr;
@@ -134,7 +134,7 @@ class Device final : public OfiDevice {
 
   std::size_t send(const PeerAddress& to, std::span<const FrameOut> frames) override {
     const auto found = peers_.find(key_of(to));
-    if (found == peers_.end()) return frames.size();  // nowhere: lost
+    if (found == peers_.end()) return frames.size();  // unknown peer: the frame is lost
     std::size_t sent = 0;
     for (; sent < frames.size(); ++sent) {
       if (free_.empty()) reap(nullptr, kBuffers);
@@ -161,7 +161,7 @@ class Device final : public OfiDevice {
 
  private:
   struct Buffer {
-    fi_context context{};  // first: completions point to it
+    fi_context context{};  // must be first, because completions point to it
     std::byte* bytes = nullptr;
     bool is_receive = false;
   };
@@ -235,7 +235,7 @@ class Device final : public OfiDevice {
     return static_cast<int>(-error);
   }
 
-  // shm names endpoints by a text, the others by socket address.
+  // The shm provider takes a text as the address, all others a socket address.
   int insert(const PeerAddress& address) {
     fi_addr_t entry = FI_ADDR_UNSPEC;
     int count = 0;
@@ -261,11 +261,11 @@ class Device final : public OfiDevice {
     const ssize_t error =
         fi_send(endpoint_, buffer->bytes, frame.size(), descriptor(), to, &buffer->context);
     if (error == -FI_EAGAIN) return false;
-    if (error == 0) free_.pop_back();  // any other error: the frame is lost
+    if (error == 0) free_.pop_back();  // after any other error the frame is lost
     return true;
   }
 
-  // Takes completions. Frames go to `sink`; without one they are lost and will be sent again.
+  // Takes completions. Frames go to `sink`; without a sink they are dropped and will be resent.
   std::size_t reap(FrameSink* sink, std::size_t limit) {
     std::size_t frames = 0;
     for (std::size_t i = 0; i < limit; ++i) {

@@ -1,7 +1,7 @@
-// PM frames over a libfabric endpoint of type FI_EP_RDM: RDMA networks, and tcp, shm or udp;ofi_rxd
-// for tests. The go-back-N runs above it as on any other network. That is more than a reliable
-// endpoint needs, and it is what makes the context switchable: an endpoint cannot be saved, so at a
-// switch it is dropped with all that is in flight, and the frames are sent again later.
+// OfiDevice sends PM frames over a libfabric endpoint of type FI_EP_RDM: RDMA networks, and tcp,
+// shm or udp;ofi_rxd for tests. The go-back-N runs above it as on any other network. A reliable
+// endpoint would not need it, but it makes the context switchable. An endpoint cannot be saved, so
+// a switch drops it with all frames in flight, and the frames are resent later.
 //
 // libfabric is loaded when the first device is opened; programs that use none do not need it.
 #pragma once
@@ -15,12 +15,12 @@ namespace score::pm {
 
 class OfiDevice : public PacketDevice {
  public:
-  // Loads libfabric into this process, which stays there.
+  // Returns true if libfabric has the provider. Loads libfabric into this process, where it stays.
   static bool has_provider(const char* provider);
 
-  // Opens link `link` of the segment, 0 the device itself: an endpoint of its provider at its own
-  // address, and enters the addresses of all peers. Null and an errno on failure; ENOSYS: no
-  // libfabric or no such provider.
+  // Opens link `link` of the segment, where 0 is the device itself. It opens an endpoint of the
+  // link's provider at its own address and enters the addresses of all peers. Returns null and sets
+  // `error` to an errno on failure; ENOSYS means that libfabric or the provider is missing.
   static std::unique_ptr<PacketDevice> open(const Segment& segment, std::size_t link, int& error);
 };
 

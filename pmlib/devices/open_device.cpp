@@ -19,12 +19,12 @@ namespace {
 
 constexpr int kTriesAtQueue = 100, kQueuePauseMs = 10;
 
-// In frames: with tags there is none.
+// Returns the key in frames, which is 0 if frames carry tags.
 std::uint64_t visible_key(const SegmentHeader& h) {
   return h.auth == FrameAuth::Tag ? 0 : h.key;
 }
 
-// The kernel gives up a queue a little later than its last socket.
+// The kernel releases a queue a little later than its last socket, so EBUSY is retried.
 std::unique_ptr<PacketDevice> open_xdp(const EthernetPlace& place, int& error) {
   XdpParts parts;
   const char* step = nullptr;
@@ -36,7 +36,7 @@ std::unique_ptr<PacketDevice> open_xdp(const EthernetPlace& place, int& error) {
   return error == 0 ? XdpDevice::attach(parts, error) : nullptr;
 }
 
-// A socket that was passed in says itself which of the two ways it is.
+// The type of a socket that was passed in determines which of the two devices is used.
 std::unique_ptr<PacketDevice> attach_ethernet(int fd, int& error) {
   XdpParts parts;
   if (unpack_xdp_parts(fd, parts) != 0) return EthernetDevice::attach(fd, error);
@@ -56,7 +56,7 @@ std::unique_ptr<PacketDevice> open_ethernet(const Segment& segment, const char* 
   return nullptr;
 }
 
-// A socket that was passed in may be a channel that jobs have in turn.
+// A socket that was passed in may be a channel that jobs use in turn, so it gets no filter.
 std::unique_ptr<PacketDevice> open_udp(const SegmentHeader& h, const PeerAddress& own, int fd,
                                        std::size_t frame_bytes, int& error) {
   auto device = fd >= 0 ? std::make_unique<UdpDevice>(fd, frame_bytes)
@@ -91,7 +91,7 @@ std::unique_ptr<PacketDevice> open_link(const Segment& segment, std::size_t inde
           error);
       break;
     case DeviceKind::Ofi:
-      // The socket only kept the port.
+      // The socket was opened only to reserve the port.
       if (fd >= 0) close(fd);
       return OfiDevice::open(segment, index, error);
   }

@@ -1,12 +1,11 @@
-// What travels between two of these, beside the frames that they hand through:
+// Two PathDevices exchange the following frames in addition to those that they pass through. All
+// three are sealed like any frame. Reassembled pieces are a frame with a seal of its own, which the
+// channel checks, so wrong pieces can spoil a frame but never change one.
 //
-//   Probe        `sequence` its number; the payload only makes it as large as it has to be
-//   ProbeAnswer  `sequence` of the probe that has come
-//   Piece        part `count` of the `credit` equal parts of a frame of `ack` bytes; `sequence` is
-//                the same for all parts of one frame. The last part may be shorter.
-//
-// All three are sealed like any frame. What pieces are put together to is a frame with a seal of
-// its own, looked at by the channel: wrong pieces can spoil a frame, never change one.
+//   Probe        probe() is its number; the payload only gives it the required size
+//   ProbeAnswer  probe() is the number of the probe that arrived
+//   Piece        number piece_index() of piece_count() equal parts of a frame of frame_bytes();
+//                frame_number() is the same for all parts, and the last part may be shorter
 #include "pmlib/devices/path_device.hpp"
 
 #include "pmlib/wire/frame_fields.hpp"
@@ -20,11 +19,11 @@ namespace score::pm {
 
 namespace {
 
-constexpr std::size_t kPuzzles = 16;      // frames that may come in pieces at the same time
+constexpr std::size_t kPuzzles = 16;      // frames that may arrive in pieces at the same time
 constexpr std::size_t kMostPieces = 64;   // of a frame
-constexpr std::uint32_t kSuspicious = 3;  // batches sent again
+constexpr std::uint32_t kSuspicious = 3;  // resent batches
 constexpr Microseconds kRefusedLong = 20'000;
-constexpr unsigned kProbeEvery = 64;  // looks for frames
+constexpr unsigned kProbeEvery = 64;  // polls for frames
 constexpr std::uint32_t kProbedAtOnce = 16;
 
 FrameIdentity identity_of(const Segment& segment) {
@@ -32,14 +31,14 @@ FrameIdentity identity_of(const Segment& segment) {
   return {h.key, h.generation, h.rank, segment.geometry().size, h.channel, h.auth};
 }
 
-// `total` bytes in so many parts.
+// Returns the bytes per part of `total` bytes in `parts` parts.
 std::size_t part_bytes(std::size_t total, std::size_t parts) {
   return (total + parts - 1) / parts;
 }
 
 }  // namespace
 
-// Between the link and the device or channel above.
+// The Sorter is between the link and the device or channel above.
 class PathDevice::Sorter final : public FrameSink {
  public:
   Sorter(PathDevice& device, FrameSink& sink) : device_(device), sink_(sink) {}
@@ -104,8 +103,8 @@ std::size_t PathDevice::send(const PeerAddress& to, std::span<const FrameOut> fr
   return sent;
 }
 
-// Whether a probe may be due. Large frames that went whole and are sent again raise a suspicion;
-// an acknowledgement ends it.
+// Returns true if a probe may be due. Large frames that were sent whole and are resent raise a
+// suspicion; an acknowledgement ends it.
 bool PathDevice::watch(Path& path, const FrameHeader& first,
                        std::span<const FrameOut> frames) const {
   const auto largest =
@@ -121,8 +120,8 @@ bool PathDevice::watch(Path& path, const FrameHeader& first,
   return path.is_wanted;
 }
 
-// A link may refuse a frame that is too long for it as if its queue were full: then nothing is sent
-// that could be missed.
+// A link may refuse a frame that is too long for it as if its queue were full. Nothing is then
+// sent, so no loss would show it.
 void PathDevice::note_refusal(Path& path, std::size_t bytes) const {
   if (bytes <= PathLimits().floor) return;
   const Microseconds now = now_();
@@ -136,7 +135,7 @@ void PathDevice::note_refusal(Path& path, std::size_t bytes) const {
 bool PathDevice::send_pieces(const PeerAddress& to, const FrameOut& frame, std::size_t limit) {
   const std::size_t room = limit - sizeof(FrameHeader);
   const std::size_t parts = (frame.size() + room - 1) / room;
-  if (parts > kMostPieces || frame.size() > inner_->frame_bytes()) return true;  // as if lost
+  if (parts > kMostPieces || frame.size() > inner_->frame_bytes()) return true;  // counts as lost
   const std::size_t each = part_bytes(frame.size(), parts);
   FrameHeader h = header_of(frame.head);
   h.kind = FrameKind::Piece;
@@ -185,7 +184,7 @@ void PathDevice::probe(std::uint32_t rank) {
   send_note(rank, FrameKind::Probe, probe.number + 1, sizeof(FrameHeader));
 }
 
-// A frame of `bytes` in all.
+// Sends a frame of `bytes` in total.
 void PathDevice::send_note(std::uint32_t rank, FrameKind kind, std::uint32_t number,
                            std::size_t bytes) {
   const SegmentHeader& me = segment_.header();
@@ -220,13 +219,13 @@ std::size_t PathDevice::receive(FrameSink& sink, std::size_t limit) {
   return count;
 }
 
-// False if the frame is for the channel.
+// Returns false if the frame is for the channel.
 bool PathDevice::take(FrameSink& sink, std::span<const std::byte> frame) {
   if (frame.size() < sizeof(FrameHeader)) return false;
   FrameHeader h = header_of(frame);
   if (!is_of_path(h.kind)) {
     if (h.source >= paths_.size()) return false;
-    // The checksum is not checked yet: at worst a suspicion ends too soon.
+    // The checksum is not verified yet: at worst a suspicion ends too soon.
     Path& path = paths_[h.source];
     const std::uint32_t acked = is_control(h.kind) ? h.number : ChannelFrame(h).stored();
     if (path.suspicion > 0 && distance(acked, path.acked) > 0) path.suspicion = 0;
@@ -270,7 +269,7 @@ void PathDevice::add_piece(FrameSink& sink, const FrameHeader& h,
   sink.on_frame({bytes, total});
 }
 
-// The place where the pieces of this frame are put together; if there is none, the oldest one's.
+// Returns the entry where the pieces of this frame are reassembled, or evicts the oldest entry.
 PathDevice::Puzzle& PathDevice::puzzle_for(const FrameHeader& h) {
   const PieceFrame piece(h);
   const auto known = std::find_if(puzzles_.begin(), puzzles_.end(), [&](const Puzzle& p) {

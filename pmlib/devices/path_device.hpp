@@ -1,9 +1,10 @@
-// A device over paths that may carry less than this host's own link: it finds the size that passes
-// to each peer (PathSize) and cuts larger frames into pieces, which the other end puts together.
+// PathDevice runs over paths that may carry smaller frames than this host's own link. It finds the
+// size that passes to each peer (PathSize) and splits larger frames into pieces, which the other
+// end reassembles.
 //
-// The go-back-N above knows nothing of it: a frame keeps its number and its length whatever the
-// path carries, so a path may change under a window that is under way. A piece that is lost is a
-// frame that is lost. Used only where frames may be larger than what passes everywhere.
+// The go-back-N above does not notice this: a frame keeps its number and its length for any path,
+// so a path may change while a window is in flight. If a piece is lost, its frame is lost. The
+// device is used only where frames may be larger than the size that passes everywhere.
 #pragma once
 
 #include "pmlib/core/packet_device.hpp"
@@ -22,11 +23,13 @@ class PathDevice final : public PacketDevice {
  public:
   using Now = std::function<Microseconds()>;
 
-  // `inner` reaches a peer at Segment::link_address(link, rank). Both ends must have one.
+  // `inner` must reach a peer at Segment::link_address(link, rank). Both ends must use a
+  // PathDevice.
   PathDevice(const Segment& segment, std::unique_ptr<PacketDevice> inner, std::size_t link,
              Now now);
 
-  // The frames' own destination says which path: ranks are common to both ends.
+  // The frames' own destination determines the path, because both ends share one numbering of
+  // ranks.
   std::size_t send(const PeerAddress& to, std::span<const FrameOut> frames) override;
   std::size_t receive(FrameSink& sink, std::size_t limit) override;
 
@@ -44,26 +47,26 @@ class PathDevice final : public PacketDevice {
 
   std::size_t frame_bytes() const override { return inner_->frame_bytes(); }
 
-  // Bytes of a frame that goes whole to `rank`.
+  // Returns the largest size of a frame that is sent whole to `rank`.
   std::size_t limit(std::uint32_t rank) const { return paths_[rank].size.limit(); }
 
  private:
   struct Path {
     PathSize size;
-    std::uint32_t highest = 0;    // number sent
-    std::uint32_t acked = 0;      // as the peer said last
-    std::uint32_t suspicion = 0;  // batches with large frames sent again since
+    std::uint32_t highest = 0;    // highest number sent
+    std::uint32_t acked = 0;      // last acknowledgement of the peer
+    std::uint32_t suspicion = 0;  // batches with large frames resent since then
     bool is_wanted = false;       // a frame was larger than the limit
-    bool is_refused = false;      // the link takes none of the large frames
-    Microseconds refused_at = 0;  // since when
+    bool is_refused = false;      // the link refuses large frames
+    Microseconds refused_at = 0;  // time of the first refusal
   };
 
-  // A frame that comes in pieces.
+  // A Puzzle is a frame that arrives in pieces.
   struct Puzzle {
     std::uint32_t source = 0, number = 0;
-    std::uint32_t total = 0;    // bytes of the frame; 0 = place not used
-    std::uint32_t pieces = 0;   // in all
-    std::uint64_t missing = 0;  // a bit a piece
+    std::uint32_t total = 0;    // bytes of the frame; 0 = entry not used
+    std::uint32_t pieces = 0;   // in total
+    std::uint64_t missing = 0;  // one bit per piece
   };
 
   class Sorter;

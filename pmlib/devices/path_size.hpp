@@ -1,13 +1,16 @@
-// How large a frame may be to reach one peer, found by asking: no router has to say anything.
+// PathSize finds the largest frame that reaches one peer by probing, without any report from a
+// router.
 //
-// A try sends a probe of the size in question and, behind it, a small companion. If both come back
-// the size passes. If only the companion does, the probe was lost: after three tries the size does
-// not pass. If neither comes back the peer is away or busy, which says nothing about the path; the
-// try is repeated. Between what passes and what does not the search halves (RFC 8899 without its
-// timers). A size that has passed may stop to: a caller that sees large frames lost repeatedly says
-// so, and until a probe has passed again frames are small.
+// A try sends a probe of the size in question and, behind it, a small companion. If both are
+// answered, the size passes. If only the companion is answered, the probe was lost: after three
+// tries the size does not pass. If neither is answered, the peer is away or busy, which shows
+// nothing about the path, and the try is repeated. The search halves the range between the sizes
+// that pass and that do not (RFC 8899 without its timers). A size that has passed may stop passing.
+// A caller that sees repeated losses of large frames reports this, and frames stay small until a
+// probe has passed again.
 //
-// Pure: no clock, no socket. Sizes are bytes of whole frames. Times are microseconds, and wrap.
+// The class has no clock and no socket. Sizes are bytes of whole frames. Times are microseconds,
+// and wrap.
 #pragma once
 
 #include "pmlib/core/engine.hpp"
@@ -19,26 +22,26 @@
 namespace score::pm {
 
 struct PathLimits {
-  std::size_t floor = 1472;    // passes everywhere: an MTU of 1500 less IP and UDP
+  std::size_t floor = 1472;    // passes everywhere: an MTU of 1500 minus IP and UDP headers
   std::size_t ceiling = 1472;  // what this host's own link carries; at least `floor`
 };
 
 class PathSize {
  public:
   struct Probe {
-    std::size_t bytes = 0;     // 0: none is due
-    std::uint32_t number = 0;  // its companion has the next one
+    std::size_t bytes = 0;     // 0: no probe is due
+    std::uint32_t number = 0;  // its companion has the next number
   };
 
   explicit PathSize(const PathLimits& limits)
       : floor_(limits.floor), ceiling_(limits.ceiling), low_(limits.floor), high_(limits.ceiling) {}
 
-  // Frames up to this size go whole.
+  // Frames up to this size are sent whole.
   std::size_t limit() const { return low_; }
 
   bool is_searching() const { return low_ + kNear <= high_; }
 
-  // The probe to be sent now, if any.
+  // Returns the probe to be sent now, if any.
   Probe on_turn(Microseconds now) {
     if (!is_searching()) {
       if (high_ == ceiling_ || !time_reached(now, search_again_)) return {};
@@ -56,7 +59,7 @@ class PathSize {
     return {next_, number_};
   }
 
-  // The peer has answered the probe, or the companion, of this number.
+  // Handles the peer's answer to the probe, or the companion, of this number.
   void on_answer(std::uint32_t number, Microseconds now) {
     if (!is_waiting_) return;
     if (number == number_ + 1 && !companion_back_) {
@@ -68,7 +71,7 @@ class PathSize {
     settle(now);
   }
 
-  // Frames larger than the floor are lost again and again.
+  // The caller must call this when frames larger than the floor are lost repeatedly.
   void on_suspicion() {
     if (low_ == floor_) return;
     high_ = low_;
@@ -78,10 +81,10 @@ class PathSize {
   }
 
  private:
-  static constexpr std::size_t kNear = 16;  // bytes; not worth a search
+  static constexpr std::size_t kNear = 16;  // bytes; a smaller range needs no search
   static constexpr unsigned kTries = 3;
   static constexpr Microseconds kGrace = 10'000;       // for a probe that was overtaken
-  static constexpr Microseconds kFirstPause = 50'000;  // then twice as long
+  static constexpr Microseconds kFirstPause = 50'000;  // doubles each time
   static constexpr Microseconds kLongestPause = 1'000'000;
   static constexpr Microseconds kSearchAgain = 60'000'000;  // the path may have become better
 
@@ -94,14 +97,14 @@ class PathSize {
     pause_ = kFirstPause;
   }
 
-  // What was asked for passes.
+  // Ends a search step: the probed size passes.
   void settle(Microseconds now) {
     tries_at_top_ = false;
     search_again_ = now + kSearchAgain;
     begin();
   }
 
-  // The companion came and the probe did not.
+  // Handles a try in which the companion was answered and the probe was not.
   void lose(Microseconds now) {
     is_waiting_ = false;
     if (++lost_ < kTries) return;
@@ -111,12 +114,12 @@ class PathSize {
   }
 
   std::size_t floor_, ceiling_;
-  std::size_t low_, high_;    // passes; may pass
-  std::size_t next_ = 0;      // asked for, 0 = to be chosen
-  bool tries_at_top_ = true;  // mostly all is well: the largest first
+  std::size_t low_, high_;    // largest that passes; largest that may pass
+  std::size_t next_ = 0;      // size to probe, 0 = to be chosen
+  bool tries_at_top_ = true;  // the largest size passes in most cases, so it is tried first
   bool is_waiting_ = false;
   bool companion_back_ = false;
-  unsigned lost_ = 0;  // tries
+  unsigned lost_ = 0;  // lost tries
   std::uint32_t number_ = 0;
   Microseconds pause_ = kFirstPause;
   Microseconds repeat_at_ = 0;

@@ -1,5 +1,5 @@
-// The size that a path carries: found, lost, found again. First the decisions alone, then two
-// channels over a path of the test's own.
+// These tests check how the size that a path carries is found, lost and found again. The first ones
+// check the decisions alone, the others run two channels over a simulated path.
 #include "pmlib/channel/channel.hpp"
 #include "pmlib/devices/path_device.hpp"
 #include "pmlib/devices/path_size.hpp"
@@ -21,14 +21,14 @@ namespace {
 
 constexpr std::size_t kFloor = 1472, kCeiling = 9000;
 
-// A peer that answers, over a path that carries `mtu` bytes.
+// Asked is a peer that answers, over a path that carries `mtu` bytes.
 class Asked {
  public:
   PathSize size{{kFloor, kCeiling}};
   std::size_t mtu = kCeiling;
   bool is_away = false;
   unsigned probes = 0;
-  std::set<unsigned> lost;  // of the probes, by what was asked before
+  std::set<unsigned> lost;  // numbers of the lost probes, counted from 0
 
   void turns(Microseconds us) {
     for (const Microseconds end = now_ + us; !time_reached(now_, end); now_ += 1000) {
@@ -43,10 +43,10 @@ class Asked {
   }
 
  private:
-  Microseconds now_ = 0u - 3'000'000;  // time wraps on the way
+  Microseconds now_ = 0u - 3'000'000;  // time wraps during the test
 };
 
-TEST(PathSize, AsksForTheLargestFirstAndIsContent) {
+TEST(PathSize, LargestSizeIsProbedFirst) {
   Asked path;
   EXPECT_EQ(path.size.limit(), kFloor);
   path.turns(5000);
@@ -55,7 +55,7 @@ TEST(PathSize, AsksForTheLargestFirstAndIsContent) {
   EXPECT_EQ(path.probes, 1u);
 }
 
-TEST(PathSize, FindsWhatPassesWithinAFewBytes) {
+TEST(PathSize, PassingSizeIsFoundWithinFewBytes) {
   for (const std::size_t mtu : {1472u, 1500u, 4000u, 4352u, 8999u}) {
     Asked path;
     path.mtu = mtu;
@@ -69,14 +69,14 @@ TEST(PathSize, FindsWhatPassesWithinAFewBytes) {
   }
 }
 
-TEST(PathSize, SomeLostProbesAreNotTakenForALimit) {
+TEST(PathSize, SomeLostProbesAreNoLimit) {
   Asked path;
   path.lost = {0, 1};
   path.turns(200'000);
   EXPECT_EQ(path.size.limit(), kCeiling);
 }
 
-TEST(PathSize, SilenceOfThePeerSaysNothingOfThePath) {
+TEST(PathSize, SilentPeerDoesNotChangeSize) {
   Asked path;
   path.is_away = true;
   path.turns(100'000'000);
@@ -95,7 +95,7 @@ TEST(PathSize, OldAnswersAreIgnored) {
   EXPECT_EQ(size.limit(), kFloor);
 }
 
-TEST(PathSize, SuspicionMakesFramesSmallUntilTheSizePassesAgain) {
+TEST(PathSize, SuspicionKeepsFramesSmallUntilProbePasses) {
   Asked path;
   path.turns(5000);
   path.size.on_suspicion();
@@ -109,7 +109,7 @@ TEST(PathSize, SuspicionMakesFramesSmallUntilTheSizePassesAgain) {
   EXPECT_GE(path.size.limit() + 16, 2000u);
 }
 
-TEST(PathSize, APathThatBecameBetterIsFoundAfterAMinute) {
+TEST(PathSize, ImprovedPathIsFoundAfterMinute) {
   Asked path;
   path.mtu = 2000;
   path.turns(3'000'000);
@@ -124,9 +124,9 @@ TEST(PathSize, APathThatBecameBetterIsFoundAfterAMinute) {
 
 struct Path {
   std::size_t mtu = 9000;                                       // bytes of a frame
-  std::array<std::deque<std::vector<std::byte>>, 2> under_way;  // by who receives
+  std::array<std::deque<std::vector<std::byte>>, 2> under_way;  // by receiver
   unsigned swallowed = 0, largest = 0;
-  bool refuses = false;  // what is too large, as if there were no room for it
+  bool refuses = false;  // refuses too large frames as if its queue were full
 };
 
 class PathEnd final : public PacketDevice {
@@ -201,7 +201,8 @@ class OverAPath : public testing::TestWithParam<FrameAuth> {
 
   Path path;
 
-  // Rank 0 sends `count` numbered messages of `bytes` each; rank 1 gets them in order and whole.
+  // Rank 0 sends `count` numbered messages of `bytes` each; rank 1 receives them in order and
+  // whole.
   void expect_messages(std::uint32_t count, std::uint32_t bytes) {
     std::uint32_t sent = 0, received = 0;
     for (int turn = 0; turn < 400'000 && received < count; ++turn) {
@@ -241,14 +242,14 @@ class OverAPath : public testing::TestWithParam<FrameAuth> {
 INSTANTIATE_TEST_SUITE_P(Auths, OverAPath, testing::Values(FrameAuth::Key, FrameAuth::Tag),
                          [](const auto& p) { return p.param == FrameAuth::Key ? "Key" : "Tag"; });
 
-TEST_P(OverAPath, LargeFramesGoWholeOnceTheSizeIsFound) {
+TEST_P(OverAPath, LargeFramesAreWholeOnceSizeIsFound) {
   expect_messages(300, 7900);
   EXPECT_EQ(limit(), 8048u);
   EXPECT_EQ(path.largest, 8048u);
   EXPECT_EQ(path.swallowed, 0u);
 }
 
-TEST_P(OverAPath, ThatIsNarrowEveryMessageArrivesFromTheFirstOn) {
+TEST_P(OverAPath, NarrowPathCarriesEveryMessage) {
   path.mtu = 1500;
   expect_messages(2000, 7900);
   EXPECT_LE(limit(), 1500u);
@@ -256,7 +257,7 @@ TEST_P(OverAPath, ThatIsNarrowEveryMessageArrivesFromTheFirstOn) {
   EXPECT_EQ(contexts_[0]->segment().header().counters.frames_resent, 0u);
 }
 
-TEST_P(OverAPath, ThatBecomesNarrowInTheMiddleNothingIsLost) {
+TEST_P(OverAPath, PathThatBecomesNarrowLosesNothing) {
   expect_messages(100, 7900);
   ASSERT_EQ(limit(), 8048u);
   path.mtu = 1600;
@@ -264,7 +265,7 @@ TEST_P(OverAPath, ThatBecomesNarrowInTheMiddleNothingIsLost) {
   EXPECT_LE(limit(), 1600u);
 }
 
-TEST_P(OverAPath, WhoseOwnLinkRefusesLargeFramesFromNowOnNothingWaitsForEver) {
+TEST_P(OverAPath, LinkThatRefusesLargeFramesDoesNotStall) {
   expect_messages(100, 7900);
   path.refuses = true;
   for (const std::size_t mtu : {4000u, 1600u}) {  // whole frames, then pieces
@@ -274,7 +275,7 @@ TEST_P(OverAPath, WhoseOwnLinkRefusesLargeFramesFromNowOnNothingWaitsForEver) {
   }
 }
 
-TEST_P(OverAPath, SmallMessagesAskNothing) {
+TEST_P(OverAPath, SmallMessagesSendNoProbe) {
   expect_messages(50, 100);
   EXPECT_EQ(path.largest, 148u);
   EXPECT_EQ(limit(), PathLimits().floor);

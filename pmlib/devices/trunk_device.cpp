@@ -1,19 +1,19 @@
-// Spreading and gathering.
+// This file spreads frames over links and gathers them.
 //
-// Sending: a burst goes whole to one link, the next burst to the next link, more often to links of
-// more weight. Single frames stay on
-// one link: they are what somebody waits for, and between two links they could only overtake each
-// other. When a peer sends numbers again that were received, the acknowledgements may have been
-// lost: single frames go by the next link from then on, and control frames, which may come twice,
-// by all links until a new number comes.
+// Sending: a burst goes whole to one link and the next burst to the next link, more often to links
+// of more weight. Single frames stay on one link: an application is waiting for them, and over two
+// links they could only overtake each other. When a peer resends numbers that were received, the
+// acknowledgements may have been lost. From then on single frames use the next link. Control
+// frames, which may arrive twice, use all links until a new number arrives.
 //
-// Receiving: a frame with a higher number than the next to be stored waits in a place of a small
-// table until what is missing has come by another link. If nothing comes for some turns the oldest
-// is handed on, and the go-back-N above says LOSE as over a single link; before sleeping all are.
+// Receiving: a frame with a higher number than the next to be stored waits in a small table until
+// the missing frames have arrived over a different link. If nothing arrives for some turns, the
+// oldest frame is passed on, and the go-back-N above sends LOSE as over a single link. Before
+// sleeping all frames are passed on.
 //
-// A dead link: when the go-back-N sends a number again, the link that carried it first is blamed,
-// and praised when an acknowledgement covers a burst that was not sent again. A link blamed three
-// times in a row rests for a number of bursts, twice as long each time.
+// Dead links: when the go-back-N resends a number, the link that carried it first is blamed. It is
+// praised when an acknowledgement covers a burst that was not resent. A link blamed three times in
+// a row rests for a number of bursts, twice as long each time.
 #include "pmlib/devices/trunk_device.hpp"
 
 #include "pmlib/wire/frame_fields.hpp"
@@ -29,14 +29,14 @@ namespace score::pm {
 namespace {
 
 constexpr std::size_t kEarlyFrames = 128;      // for all sources
-constexpr std::int32_t kFar = 4096;            // no window is as wide
+constexpr std::int32_t kFar = 4096;            // wider than any window
 constexpr std::uint32_t kPatientTurns = 2000;  // some hundred microseconds of polling
 constexpr std::uint32_t kMaxBlame = 3;
 constexpr std::uint32_t kLongestRest = 1 << 14;
 
 }  // namespace
 
-// Between a link and the channel.
+// The Sorter is between a link and the channel.
 class TrunkDevice::Sorter final : public FrameSink {
  public:
   Sorter(TrunkDevice& trunk, FrameSink& sink) : trunk_(trunk), sink_(sink) {}
@@ -103,7 +103,7 @@ std::size_t TrunkDevice::send(const PeerAddress&, std::span<const FrameOut> fram
   if (!is_sequenced(first.kind) && duplicates_ > 0) return send_by_all(first.destination, frames);
   std::size_t index = pick_link(first, frames.size());
   std::size_t sent = 0;
-  // A link that takes nothing is full or has gone: the next one may do.
+  // A link that takes nothing is full or down, so the next link is tried.
   for (std::size_t i = 0; i < links_.size() && sent == 0; ++i) {
     if (i > 0) index = (index + 1) % links_.size();
     sent = links_[index].device->send(segment_.link_address(index, first.destination), frames);
@@ -136,8 +136,8 @@ std::size_t TrunkDevice::pick_link(const FrameHeader& first, std::size_t count) 
   return most_due();
 }
 
-// Bursts in proportion to the weights, as evenly as can be (smooth weighted round robin): of links
-// that rest the part goes to the others.
+// Distributes bursts in proportion to the weights, as evenly as possible (smooth weighted round
+// robin). The other links take over the share of resting links.
 std::size_t TrunkDevice::most_due() {
   std::size_t next = links_.size();
   std::int32_t sum = 0;
@@ -152,7 +152,7 @@ std::size_t TrunkDevice::most_due() {
   return next;
 }
 
-// The first link from `index` on that is up; if all rest, any.
+// Returns the first link from `index` on that is up; if all rest, any link.
 std::size_t TrunkDevice::up_from(std::size_t index) const {
   for (std::size_t i = 0; i < links_.size(); ++i) {
     if (links_[(index + i) % links_.size()].rests == 0) return (index + i) % links_.size();
@@ -163,7 +163,7 @@ std::size_t TrunkDevice::up_from(std::size_t index) const {
 void TrunkDevice::blame_for(std::uint32_t rank, std::uint32_t number) {
   for (Burst& burst : bursts_) {
     if (!burst.is_open || burst.rank != rank || distance(number, burst.last) > 0) continue;
-    burst.is_open = false;  // goes out again, by whatever link
+    burst.is_open = false;  // will be resent, over any link
     if (distance(number, burst.first) < 0) continue;
     Link& link = links_[burst.link];
     const std::uint32_t limit = link.next_rest > kFirstRest ? 1 : kMaxBlame;
@@ -230,7 +230,7 @@ void TrunkDevice::hand_on(FrameSink& sink, std::span<const std::byte> frame) {
   if (kept_ > 0) hand_on_kept(sink, h.source);
 }
 
-// The checksum is not checked here.
+// The checksum is not verified here.
 bool TrunkDevice::is_ours(const FrameHeader& h) const {
   const SegmentHeader& me = segment_.header();
   return h.source < segment_.geometry().size && h.destination == me.rank &&
@@ -238,17 +238,18 @@ bool TrunkDevice::is_ours(const FrameHeader& h) const {
          (me.auth == FrameAuth::Tag || h.key == me.key);
 }
 
-// How far beyond the next number to be stored; less than 0: stored before.
+// Returns the distance to the next number to be stored; it is negative for a number stored before.
 std::int32_t TrunkDevice::ahead_of(std::uint32_t source, std::uint32_t sequence) const {
   return distance(sequence, segment_.peer(source).receive.recv + 1);
 }
 
-// What was stored comes again: perhaps no acknowledgement of ours has arrived.
+// Handles a resent frame that was stored before: perhaps no acknowledgement of this rank has
+// arrived.
 void TrunkDevice::note_duplicate() {
   if (duplicates_++ == 0) single_ = (single_ + 1) % links_.size();
 }
 
-// False if there is no place for it.
+// Returns false if there is no free entry for the frame.
 bool TrunkDevice::keep(const FrameHeader& h, std::span<const std::byte> frame) {
   if (kept_ == early_.size()) return false;
   std::size_t place = SequencedFrame(h).sequence() % early_.size();
@@ -272,7 +273,8 @@ void TrunkDevice::release(FrameSink& sink, std::size_t place) {
   sink.on_frame({&early_bytes_[place * frame_bytes_], length});
 }
 
-// What waited for the number just handed on. The place of a number is near its remainder.
+// Passes on the frames that waited for the last number. The entry of a number is near its
+// remainder.
 void TrunkDevice::hand_on_kept(FrameSink& sink, std::uint32_t source) {
   for (bool found = true; found && kept_ > 0;) {
     found = false;
@@ -286,7 +288,7 @@ void TrunkDevice::hand_on_kept(FrameSink& sink, std::uint32_t source) {
   }
 }
 
-// Gives a gap up.
+// Gives up on a gap.
 void TrunkDevice::hand_on_oldest(FrameSink& sink) {
   std::size_t oldest = early_.size();
   for (std::size_t place = 0; place < early_.size(); ++place) {

@@ -1,10 +1,11 @@
-// Several links to the same peers as one device (trunking): bursts are spread over the links, what
-// arrives is put in order again, and a link that loses everything is left out for a while.
+// TrunkDevice combines several links to the same peers into one device (trunking). It spreads
+// bursts over the links, restores the order of arriving frames, and stops using a link that loses
+// everything for a while.
 //
-// The frames' own numbers are all there is to order by, beside the number that the context stored
-// last: the links are of any kind and know nothing of each other. Nothing here is trusted and
-// nothing is lasting: a frame is looked at before its checksum is, so a broken one may cost time,
-// never order, which is the go-back-N's business above.
+// The order follows only from the frames' own numbers and the number that the context stored last.
+// The links are of any kind and independent of each other. The device trusts no frame and keeps no
+// lasting state: it reads a frame before its checksum is verified. So a broken frame may cost time,
+// but never breaks the order, which the go-back-N above ensures.
 #pragma once
 
 #include "pmlib/core/packet_device.hpp"
@@ -22,21 +23,21 @@ class TrunkDevice final : public PacketDevice {
  public:
   using Links = std::vector<std::unique_ptr<PacketDevice>>;
 
-  // `links` holds 1 .. kMaxLinks devices; link i reaches a peer at Segment::link_address(i, rank).
-  // Null and an errno in `error` on failure.
+  // `links` holds 1 .. kMaxLinks devices; link i must reach a peer at Segment::link_address(i,
+  // rank). Returns null and sets `error` to an errno on failure.
   static std::unique_ptr<TrunkDevice> make(const Segment& segment, Links links, int& error);
   ~TrunkDevice() override;
   TrunkDevice(const TrunkDevice&) = delete;
   TrunkDevice& operator=(const TrunkDevice&) = delete;
 
-  // `to` is ignored: each link has an address of its own for the frames' destination.
+  // `to` is ignored: each link has its own address for the frames' destination.
   std::size_t send(const PeerAddress& to, std::span<const FrameOut> frames) override;
   std::size_t receive(FrameSink& sink, std::size_t limit) override;
 
-  // Becomes readable when any link does.
+  // The descriptor becomes readable when any link does.
   int poll_fd() const override { return epoll_fd_; }
 
-  // Frames kept back for one that is missing are handed on first.
+  // Passes on all frames that were held back for a missing one.
   bool prepare_to_sleep() override;
 
   std::size_t batch_frames() const override { return batch_frames_; }
@@ -47,7 +48,7 @@ class TrunkDevice final : public PacketDevice {
 
   std::size_t frame_bytes() const override { return frame_bytes_; }
 
-  // Whether link `index` is used now.
+  // Returns true if link `index` is used now.
   bool is_up(std::size_t index) const { return links_[index].rests == 0; }
 
  private:
@@ -55,14 +56,14 @@ class TrunkDevice final : public PacketDevice {
 
   struct Link {
     std::unique_ptr<PacketDevice> device;
-    std::int32_t weight = 1;  // the part of the bursts it gets, beside the others
+    std::int32_t weight = 1;  // its share of the bursts, relative to the other links
     std::int32_t due = 0;     // grows by the weight with each burst; the link with most is next
-    std::uint32_t blame = 0;  // losses in a row
-    std::uint32_t rests = 0;  // bursts it is left out of; 0 = up
+    std::uint32_t blame = 0;  // consecutive losses
+    std::uint32_t rests = 0;  // bursts that it is left out of; 0 = up
     std::uint32_t next_rest = kFirstRest;
   };
 
-  // Frames sent lately: shows which link lost one.
+  // A Burst is a run of recently sent frames; it shows which link lost one.
   struct Burst {
     std::uint32_t rank = 0;
     std::uint32_t first = 0, last = 0;  // numbers
@@ -70,11 +71,11 @@ class TrunkDevice final : public PacketDevice {
     bool is_open = false;  // neither acknowledged nor resent yet
   };
 
-  // A frame that came before one with a lower number.
+  // An Early is a frame that arrived before one with a lower number.
   struct Early {
     std::uint32_t source = 0;
     std::uint32_t sequence = 0;
-    std::uint32_t length = 0;  // bytes; 0 = place not used
+    std::uint32_t length = 0;  // bytes; 0 = entry not used
   };
 
   class Sorter;
@@ -100,7 +101,7 @@ class TrunkDevice final : public PacketDevice {
   std::vector<Link> links_;
   std::size_t all_rest_ = 0;      // bursts sent while every link rested
   std::size_t single_ = 0;        // link of single frames
-  std::size_t receive_turn_ = 0;  // link looked at first
+  std::size_t receive_turn_ = 0;  // link polled first
   std::size_t batch_frames_ = 1;
   bool wants_joined_ = true;
   std::size_t frame_bytes_ = 0;
@@ -108,10 +109,10 @@ class TrunkDevice final : public PacketDevice {
   std::array<Burst, 64> bursts_{};
   std::uint32_t burst_turn_ = 0;
   std::vector<std::uint32_t> highest_sent_;
-  std::vector<Early> early_;  // as many as a window, for all sources
+  std::vector<Early> early_;  // one window of entries, for all sources
   std::vector<std::byte> early_bytes_;
   std::uint32_t kept_ = 0;         // frames in early_
-  std::uint32_t empty_turns_ = 0;  // of receive() since one was kept
+  std::uint32_t empty_turns_ = 0;  // of receive() since a frame was kept
   std::uint32_t duplicates_ = 0;   // since the last new frame
   bool must_flush_ = false;
 };

@@ -1,4 +1,4 @@
-// Several links as one: order, spreading, and links that lose everything.
+// These tests check several links as one: order, spreading, and links that lose everything.
 #include "pmlib/devices/trunk_device.hpp"
 
 #include "pmlib/channel/test_wire.hpp"
@@ -22,7 +22,7 @@
 namespace score::pm {
 namespace {
 
-// Two ranks joined by two links.
+// Trunk has two ranks joined by two links.
 class Trunk : public testing::Test {
  protected:
   static constexpr std::size_t kBytes = 2 << 20;
@@ -52,7 +52,7 @@ class Trunk : public testing::Test {
     EXPECT_EQ(ends_[1]->add_region(there_.data(), kBytes, remote_, offset), 0);
   }
 
-  // Writes everything from rank 0 to rank 1.
+  // Writes the whole region from rank 0 to rank 1.
   int write_all() {
     const RegionName to{remote_, ends_[1]->segment().region(remote_).nonce, 0};
     OperationId op = 0;
@@ -113,28 +113,28 @@ class WeightedTrunk : public Trunk {
   }
 };
 
-TEST_F(WeightedTrunk, BurstsAreSpreadInProportionToTheWeights) {
+TEST_F(WeightedTrunk, BurstsAreSpreadInProportionToWeights) {
   EXPECT_EQ(write_all(), 0);
   EXPECT_EQ(here_, there_);
   EXPECT_NEAR(share_of_second(), 0.75, 0.05);
   EXPECT_EQ(ends_[1]->counters().loses_sent, 0u);
 }
 
-TEST_F(WeightedTrunk, TheOtherLinkTakesThePartOfOneThatRests) {
+TEST_F(WeightedTrunk, OtherLinkTakesShareOfRestingLink) {
   wires_[1][0].is_dead = wires_[1][1].is_dead = true;
   for (int i = 0; i < 4; ++i) EXPECT_EQ(write_all(), 0);
   EXPECT_EQ(here_, there_);
   EXPECT_LT(share_of_second(), 0.5);
 }
 
-TEST_F(Trunk, ASlowerLinkDoesNotMakeFramesGoTwice) {
+TEST_F(Trunk, SlowLinkCausesNoResends) {
   wires_[1][0].slowness = 2;
   EXPECT_EQ(write_all(), 0);
   EXPECT_EQ(here_, there_);
   EXPECT_EQ(ends_[1]->counters().loses_sent, 0u);
 }
 
-TEST_F(Trunk, ADeadLinkLeavesTheOtherWorking) {
+TEST_F(Trunk, DeadLinkLeavesOtherWorking) {
   for (const std::size_t dead : {0, 1}) {
     const std::array<std::size_t, 2> before{wires_[0][0].carried, wires_[1][0].carried};
     wires_[dead][0].is_dead = wires_[dead][1].is_dead = true;
@@ -151,27 +151,27 @@ TEST_F(Trunk, ADeadLinkLeavesTheOtherWorking) {
   }
 }
 
-TEST_F(Trunk, ALinkThatLosesOneDirectionOnlyDoesNoHarm) {
-  wires_[0][1].is_dead = true;  // acknowledgements of rank 1 go there at first
+TEST_F(Trunk, LinkDeadInOneDirectionIsHarmless) {
+  wires_[0][1].is_dead = true;  // acknowledgements of rank 1 use this link first
   EXPECT_EQ(write_all(), 0);
   EXPECT_EQ(here_, there_);
   exchange(200);
 }
 
-TEST_F(Trunk, MessagesKeepTheirOrderThoughBothLinksLoseSome) {
+TEST_F(Trunk, MessagesKeepOrderOnTwoLossyLinks) {
   wires_[0][0].loss = wires_[0][1].loss = 0.03;
   wires_[1][0].loss = wires_[1][1].loss = 0.03;
   wires_[1][0].slowness = 3;
   exchange(3000);
 }
 
-TEST_F(Trunk, BrokenFramesAreHandedOnAndHarmless) {
+TEST_F(Trunk, BrokenFramesArePassedOn) {
   std::mt19937 random(3);
   for (int i = 0; i < 5000; ++i) {
     std::vector<std::byte> frame(random() % 2000);
     for (std::byte& byte : frame) byte = static_cast<std::byte>(random());
     if (frame.size() >= sizeof(FrameHeader) && i % 2 == 0) {
-      FrameHeader h;  // looks right, with any number
+      FrameHeader h;  // valid except for a random number
       h.kind = FrameKind::Message;
       h.source = i % 3;
       h.destination = 1;
@@ -185,7 +185,7 @@ TEST_F(Trunk, BrokenFramesAreHandedOnAndHarmless) {
   EXPECT_GT(c.dropped_malformed + c.dropped_foreign, 4000u);
 }
 
-TEST(TrunkNetwork, AddressFilesNameFurtherLinks) {
+TEST(TrunkNetwork, AddressFileNamesFurtherLinks) {
   JobNetwork network;
   std::string error;
   const std::string head = "key 1\ndevice udp\nlink ethernet eth1\nlink udp\n";
@@ -211,7 +211,7 @@ TEST(TrunkNetwork, AddressFilesNameFurtherLinks) {
   EXPECT_FALSE(parse_network(head + a + "rank 1 b 10.0.0.2:1\n", network, error));
 }
 
-// Two veth pairs in a namespace of this thread's own, gone at the end.
+// TwoCables has two veth pairs in a namespace of this thread, which goes away at the end.
 class TwoCables : public testing::Test {
  protected:
   void SetUp() override {
@@ -234,7 +234,7 @@ class TwoCables : public testing::Test {
 
   static constexpr const char* kNames[2][2] = {{"pma", "pmc"}, {"pmb", "pmd"}};
 
-  // Ranks 0 and 1 over Ethernet, with one link or two.
+  // Makes ranks 0 and 1 over Ethernet, with one or two links.
   void make(std::size_t links, std::uint32_t payload_bytes) {
     JobNetwork network = over_ethernet(payload_bytes);
     for (RankPlace& rank : network.ranks) {
@@ -289,7 +289,7 @@ class TwoCables : public testing::Test {
     }
   }
 
-  // What an interface of this thread's namespace has sent.
+  // Returns how many bytes an interface of this thread's namespace has sent.
   static std::uint64_t bytes_of(const std::string& name) {
     std::ifstream in("/proc/thread-self/net/dev");
     for (std::string line; std::getline(in, line);) {
@@ -330,7 +330,7 @@ class TwoCables : public testing::Test {
   int original_ = -1;
 };
 
-TEST_F(TwoCables, AnUnpluggedCableLeavesTheOtherWorking) {
+TEST_F(TwoCables, UnpluggedCableLeavesOtherWorking) {
   make(2, 1424);
   write_four_megabytes();
   ASSERT_EQ(std::system("ip link set pmd down"), 0);
@@ -339,7 +339,7 @@ TEST_F(TwoCables, AnUnpluggedCableLeavesTheOtherWorking) {
   write_four_megabytes();
 }
 
-TEST_F(TwoCables, AnEthernetLinkAndAUdpLinkShareTheWork) {
+TEST_F(TwoCables, EthernetAndUdpLinksShareLoad) {
   ASSERT_EQ(std::system("ip link set lo up"), 0);
   JobNetwork network = over_ethernet(1424);
   network.links.push_back({DeviceKind::Udp, {}});
@@ -356,7 +356,7 @@ TEST_F(TwoCables, AnEthernetLinkAndAUdpLinkShareTheWork) {
   write_four_megabytes();
 }
 
-TEST_F(TwoCables, FramesUpToTheInterfacesMtuAreCarried) {
+TEST_F(TwoCables, FramesUpToMtuAreCarried) {
   make(1, 9000 - 48);
   write_four_megabytes();
   std::byte* buffer = nullptr;
@@ -372,7 +372,7 @@ TEST_F(TwoCables, FramesUpToTheInterfacesMtuAreCarried) {
   ends_[1]->release(m);
 }
 
-TEST_F(TwoCables, FramesAboveTheMtuAreRefusedAtOpening) {
+TEST_F(TwoCables, FramesAboveMtuAreRefusedAtOpen) {
   JobNetwork network;
   network.key = 5;
   network.device.kind = DeviceKind::Ethernet;

@@ -23,7 +23,7 @@ namespace {
 constexpr std::size_t kMaxDatagram = 65507;  // IPv4 payload: 65535 - 20 - 8
 constexpr std::size_t kReceiveBytes = 65536;
 constexpr std::size_t kMaxErrors = 64;  // taken at once
-constexpr int kSocketBytes = 4 << 20;   // asked for; the kernel gives what net.core.*mem_max allows
+constexpr int kSocketBytes = 4 << 20;   // requested; the kernel limits it to net.core.*mem_max
 
 sockaddr_in to_sockaddr(const PeerAddress& address) {
   sockaddr_in in{};
@@ -33,7 +33,8 @@ sockaddr_in to_sockaddr(const PeerAddress& address) {
   return in;
 }
 
-// What the frame at the start of `bytes` says to be its length; all of it if it says nothing.
+// Returns the length of the frame at the start of `bytes` by its header, or all of `bytes` if there
+// is none.
 std::size_t frame_length(std::span<const std::byte> bytes) {
   if (bytes.size() < sizeof(FrameHeader)) return bytes.size();
   std::uint16_t payload = 0;
@@ -41,7 +42,8 @@ std::size_t frame_length(std::span<const std::byte> bytes) {
   return sizeof(FrameHeader) + payload;
 }
 
-// What follows the piece before in memory is joined to it: each piece costs the kernel a walk.
+// Joins memory that directly follows the previous piece to it, because each piece costs the kernel
+// a step.
 void add_pieces(const FrameOut& frame, std::span<iovec> pieces, std::size_t& count) {
   for (const auto& part : {frame.head, frame.body}) {
     if (part.empty()) continue;
@@ -148,7 +150,7 @@ std::size_t UdpDevice::send(const PeerAddress& to, std::span<const FrameOut> fra
     const auto rest = frames.subspan(sent);
     const std::size_t run = can_join_ ? run_length(rest) : 1;
     std::size_t n = run > 1 ? send_joined(to, rest.first(run)) : send_separately(to, rest);
-    if (n == 0 && run > 1 && !can_join_) continue;  // found out just now
+    if (n == 0 && run > 1 && !can_join_) continue;  // this call has just found out
     if (n == 0 && loses_too_large_ && errno == EMSGSIZE) n = 1;
     if (n == 0) {
       has_error_ |= errno == ECONNREFUSED;
@@ -163,7 +165,8 @@ std::size_t UdpDevice::batch_frames() const {
   return std::clamp<std::size_t>(kMaxDatagram / frame_bytes_, 1, kMaxBatch);
 }
 
-// How many frames from the first on may be joined: of one size, the last may be smaller.
+// Returns how many frames from the first on may be joined: all of one size, the last may be
+// smaller.
 std::size_t UdpDevice::run_length(std::span<const FrameOut> frames) const {
   const std::size_t each = frames[0].size();
   const std::size_t limit = std::min(frames.size(), kMaxDatagram / each);
@@ -196,7 +199,7 @@ std::size_t UdpDevice::send_joined(const PeerAddress& to, std::span<const FrameO
   if (loses_too_large_ && (errno == EINVAL || errno == EMSGSIZE)) {
     return send_separately(to, frames.first(1));
   }
-  // EIO: the link cannot; EINVAL and EMSGSIZE: the frames do not fit its MTU one by one.
+  // EIO means that the link cannot join; EINVAL and EMSGSIZE, that single frames exceed its MTU.
   if (errno == EIO || errno == EINVAL || errno == EMSGSIZE || errno == ENOPROTOOPT) {
     can_join_ = false;
   }
@@ -222,7 +225,7 @@ bool UdpDevice::send_one(const sockaddr_in& to, const FrameOut& frame) {
 
 std::size_t UdpDevice::send_separately(const PeerAddress& to, std::span<const FrameOut> frames) {
   sockaddr_in address = to_sockaddr(to);
-  // With joining, only the first frame stands alone: what follows may be a run again.
+  // With joining, only the first frame is sent alone, because the rest may be a run again.
   const std::size_t n = can_join_ ? 1 : std::min(frames.size(), kMaxBatch);
   if (n == 1) return send_one(address, frames[0]) ? 1 : 0;
   std::array<iovec, 2 * kMaxBatch> pieces;
@@ -240,7 +243,7 @@ std::size_t UdpDevice::send_separately(const PeerAddress& to, std::span<const Fr
 
 // --- receiving ---------------------------------------------------------------------------------
 
-// The answers of peers' nodes to frames for a closed port (ICMP port unreachable).
+// Takes the answers of peers' nodes to frames for a closed port (ICMP port unreachable).
 void UdpDevice::take_errors() {
   has_error_ = false;
   for (std::size_t i = 0; i < kMaxErrors; ++i) {
@@ -271,8 +274,9 @@ bool UdpDevice::prepare_to_sleep() {
   return refused_.empty();
 }
 
-// A joined datagram is cut where the frames' own headers say: the kernel joins only datagrams of
-// one sender, and a frame cut wrong fails its checksum. So no control message has to be read.
+// A joined datagram is split by the lengths in the frames' own headers: the kernel joins only
+// datagrams of one sender, and a frame split wrongly fails its checksum. So no control message has
+// to be read.
 std::size_t UdpDevice::receive(FrameSink& sink, std::size_t limit) {
   std::size_t count = 0;
   if (has_error_) take_errors();
@@ -289,7 +293,8 @@ std::size_t UdpDevice::receive(FrameSink& sink, std::size_t limit) {
       rest = rest.subspan(each);
       ++count;
     }
-    // A single frame is most likely what the application waits for: do not ask again first.
+    // A single frame is most likely one that the application waits for, so the device does not poll
+    // again first.
     if (count == before + 1) break;
   }
   return count;

@@ -1,6 +1,6 @@
-// PM frames in UDP datagrams. Bursts go through the kernel as one packet of up to 64 KB that is cut
-// late or never (UDP_SEGMENT) and arrives joined (UDP_GRO); where the kernel has neither, frames go
-// by sendmmsg.
+// UdpDevice sends PM frames in UDP datagrams. A burst passes the kernel as one packet of up to 64
+// KB that is split late or never (UDP_SEGMENT) and arrives joined (UDP_GRO). Where the kernel has
+// neither, frames are sent by sendmmsg.
 #pragma once
 
 #include "pmlib/core/packet_device.hpp"
@@ -16,29 +16,29 @@ namespace score::pm {
 
 class UdpDevice final : public PacketDevice {
  public:
-  // Binds to `own` (IPv4 and port; port 0 = any). `frame_bytes` is at most what fits the path's MTU
-  // less 28. Null and an errno in `error` on failure.
+  // Binds to `own` (IPv4 and port; port 0 = any). `frame_bytes` is at most the path's MTU minus 28.
+  // Returns null and sets `error` to an errno on failure.
   static std::unique_ptr<UdpDevice> open(const PeerAddress& own, std::size_t frame_bytes,
                                          int& error);
-  // Takes over a bound, nonblocking UDP socket.
+  // Takes ownership of a bound, nonblocking UDP socket.
   UdpDevice(int fd, std::size_t frame_bytes);
   ~UdpDevice() override;
 
-  // From now on the kernel drops what is not for this rank of this job: not on a socket that jobs
-  // have in turn. 0 or a negative errno.
+  // Makes the kernel drop frames that are not for this rank of this job. It must not be used on a
+  // socket that jobs use in turn. Returns 0 or a negative errno.
   int drop_foreign(std::uint16_t channel, std::uint32_t rank, std::uint64_t key);
 
-  // From now on datagrams are never cut into IP fragments; one that is too large for the path is
-  // lost, also where this host knows it: for who finds the size that passes (PathDevice).
+  // Disables IP fragmentation. A datagram that is too large for the path is then lost, even if this
+  // host knows that it is too large. PathDevice needs this to find the size that passes.
   void lose_what_is_too_large();
 
-  // From now on the socket does not report refusals: for who sends only datagrams, and would learn
-  // of a peer that is not there instead of sending to another.
+  // Stops the socket from reporting refusals. An owner that sends only datagrams needs this,
+  // because a report of an absent peer would take the place of a datagram to a different peer.
   void ignore_refusals();
 
-  // The address the socket is bound to.
+  // Returns the address that the socket is bound to.
   PeerAddress own_address() const;
-  // Bytes the socket holds for a slow reader.
+  // Returns how many bytes the socket buffers for a slow reader.
   std::size_t receive_buffer_bytes() const;
 
   std::size_t send(const PeerAddress& to, std::span<const FrameOut> frames) override;
@@ -58,7 +58,7 @@ class UdpDevice final : public PacketDevice {
 
   bool wants_joined() const override { return can_join_; }
 
-  // IPv4 and port, as in PeerAddress. False if `text` is not "a.b.c.d:port".
+  // Parses IPv4 and port as in PeerAddress. Returns false if `text` is not "a.b.c.d:port".
   static bool parse(const char* text, PeerAddress& address);
 
  private:
@@ -73,9 +73,9 @@ class UdpDevice final : public PacketDevice {
   bool can_join_ = true;
   bool loses_too_large_ = false;
   bool tells_refusals_ = true;
-  std::vector<std::byte> buffer_;     // what arrived
+  std::vector<std::byte> buffer_;     // received data
   std::vector<PeerAddress> refused_;  // to be reported by the next receive()
-  bool has_error_ = false;            // the socket's error queue may hold something
+  bool has_error_ = false;            // the socket's error queue may have entries
 };
 
 }  // namespace score::pm

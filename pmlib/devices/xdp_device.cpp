@@ -35,7 +35,7 @@ XdpDevice::~XdpDevice() {
   close_parts(parts_);
 }
 
-// Goes on where whoever had the socket before has stopped.
+// Continues at the ring positions of the previous user of the socket.
 int XdpDevice::map() {
   if (const int error = rings_.map(parts_.socket); error != 0) return error;
   const std::size_t bytes = parts_.shape.bytes();
@@ -47,8 +47,8 @@ int XdpDevice::map() {
   return 0;
 }
 
-// The kernel sends only in this call, at most kBatch frames, and after one that was dropped it goes
-// on only if asked again.
+// The kernel sends only in this call, at most kBatch frames. After a frame that it dropped, it
+// continues only with the next call.
 void XdpDevice::push() {
   for (std::size_t i = 0; i <= kXdpSend / kBatch; ++i) {
     is_waiting_ = sendto(parts_.socket, nullptr, 0, MSG_DONTWAIT, nullptr, 0) < 0;
@@ -56,8 +56,8 @@ void XdpDevice::push() {
   }
 }
 
-// A place is free again when the kernel has taken its frame from the ring, because it copies. What
-// the ring of completed frames says of it later is only to be taken out.
+// A place is free again when the kernel has taken its frame from the ring, because the kernel
+// copies. The entries of the ring of completed frames are only removed.
 std::size_t XdpDevice::send(const PeerAddress& to, std::span<const FrameOut> frames) {
   store(rings_.completed.consumer, load(rings_.completed.producer));
   const std::uint32_t room = kXdpSend - (sent_ - load(rings_.sent.consumer));
@@ -80,8 +80,9 @@ std::size_t XdpDevice::receive(FrameSink& sink, std::size_t limit) {
     push();
   const std::uint32_t arrived = load(rings_.received.producer) - received_;
   if (arrived == 0) return 0;
-  // Places are used in turn, as long as no frame was dropped: with luck this is the one, and comes
-  // over from the processor that has filled it while the ring's entry does.
+  // Places are used in turn as long as no frame was dropped. So this place is probably the right
+  // one, and its cache line arrives from the processor that has filled it together with the ring's
+  // entry.
   const std::uint64_t space = parts_.shape.space;
   __builtin_prefetch(memory_ + received_ % kXdpReceive * space + kXdpFrameAt);
   const auto count = static_cast<std::uint32_t>(std::min<std::size_t>({arrived, limit, kBatch}));

@@ -1,5 +1,6 @@
-// PM frames on Ethernet by AF_XDP: frames lie in memory that the kernel and this process share, and
-// one system call sends many of them. Frames on the wire are those of EthernetDevice.
+// XdpDevice sends PM frames on Ethernet by AF_XDP: frames lie in memory that the kernel and this
+// process share, and one system call sends many of them. The frames on the wire are those of
+// EthernetDevice.
 #pragma once
 
 #include "pmlib/core/packet_device.hpp"
@@ -15,7 +16,8 @@ namespace score::pm {
 
 class XdpDevice final : public PacketDevice {
  public:
-  // Takes over the parts of an AF_XDP socket. Null: an errno in `error`.
+  // Takes ownership of the parts of an AF_XDP socket. Returns null and sets `error` to an errno on
+  // failure.
   static std::unique_ptr<XdpDevice> attach(XdpParts parts, int& error);
   ~XdpDevice() override;
   XdpDevice(const XdpDevice&) = delete;
@@ -33,7 +35,7 @@ class XdpDevice final : public PacketDevice {
   std::size_t batch_frames() const override { return kBatch; }
 
  private:
-  static constexpr std::size_t kBatch = 32;  // that the kernel sends in one call
+  static constexpr std::size_t kBatch = 32;  // frames that the kernel sends in one call
 
   explicit XdpDevice(XdpParts parts) : parts_(parts) {}
 
@@ -43,9 +45,9 @@ class XdpDevice final : public PacketDevice {
   XdpParts parts_;
   XdpRings rings_;
   std::byte* memory_ = nullptr;
-  std::uint32_t received_ = 0;  // frames taken, as the rings count them: they wrap
-  std::uint32_t sent_ = 0;      // frames put into the ring
-  bool is_waiting_ = false;     // the kernel has not taken all
+  std::uint32_t received_ = 0;  // received frames, as the rings count them: the count wraps
+  std::uint32_t sent_ = 0;      // frames written into the ring
+  bool is_waiting_ = false;     // the kernel has not taken all frames
 };
 
 }  // namespace score::pm

@@ -28,7 +28,7 @@ constexpr std::uint32_t kMagic = 0x50445831;       // "1XDP"
 constexpr std::size_t kKernelHeadroom = 256;       // XDP_PACKET_HEADROOM
 constexpr std::uint32_t kOnly = 0;                 // queue of the interface, and key of the map
 constexpr std::size_t kParts = 3;                  // descriptors
-constexpr std::uint32_t kSpaces[] = {2048, 4096};  // what the kernel takes, below a page
+constexpr std::uint32_t kSpaces[] = {2048, 4096};  // sizes that the kernel accepts, below a page
 
 // ---- the interface
 
@@ -48,7 +48,7 @@ struct Asked {
   ifreq request{};
 };
 
-// A driver that does not say has one.
+// A driver that does not report the number has one queue.
 std::uint32_t receive_queues(Asked& asked) {
   ethtool_channels channels{};
   channels.cmd = ETHTOOL_GCHANNELS;
@@ -74,7 +74,7 @@ constexpr std::size_t kLookedAt =
     kEthernetHeader + offsetof(FrameHeader, destination) + sizeof(FrameHeader::destination);
 constexpr int kPacket = BPF_REG_2, kFound = BPF_REG_4, kWanted = BPF_REG_5;
 
-// Goes on if the field is `wanted`, else leaves the frame to the kernel.
+// Continues if the field is `wanted`, else leaves the frame to the kernel.
 void require(EbpfProgram& program, int size, std::size_t at, std::uint64_t wanted) {
   ebpf::append(program, {ebpf::load(size, kFound, kPacket, at)});
   ebpf::append_constant(program, kWanted, wanted);
@@ -102,7 +102,7 @@ EbpfProgram pass_to_socket(const EthernetPlace& place, int map) {
   return ebpf::complete(std::move(program));
 }
 
-// The link, or a negative errno.
+// Returns the link, or a negative errno.
 int attach_program(const EthernetPlace& place, int interface, int socket) {
   bpf_attr attributes = bpf_nothing();
   attributes.map_type = BPF_MAP_TYPE_XSKMAP;
@@ -131,7 +131,7 @@ int attach_program(const EthernetPlace& place, int interface, int socket) {
 
 // ---- the socket
 
-// Pinned by the kernel from now on, also when it is mapped no more.
+// The kernel pins the memory from now on, even after it is unmapped here.
 int give_memory(const XdpParts& parts) {
   const std::size_t bytes = parts.shape.bytes();
   if (ftruncate(parts.memory, static_cast<off_t>(bytes)) != 0) return -errno;
@@ -181,16 +181,16 @@ int bind_to(int socket, int interface) {
 
 int open_parts(const EthernetPlace& place, XdpParts& parts, const char*& step) {
   int interface = 0;
-  step = "look at the interface";
+  step = "check the interface";
   if (const int error = describe(place.interface, parts.shape, interface); error != 0) return error;
   step = "open an AF_XDP socket";
   parts.socket = socket(AF_XDP, SOCK_RAW | SOCK_CLOEXEC, 0);
   if (parts.socket < 0) return -errno;
-  step = "give frames' memory to AF_XDP";
+  step = "register frame memory with AF_XDP";
   parts.memory = memfd_create("pm-frames", MFD_CLOEXEC);
   if (parts.memory < 0) return -errno;
   if (const int error = give_memory(parts); error != 0) return error;
-  step = "make the rings of AF_XDP";
+  step = "create the AF_XDP rings";
   if (const int error = make_rings(parts.socket); error != 0) return error;
   if (const int error = offer_memory(parts); error != 0) return error;
   step = "bind an AF_XDP socket";

@@ -1,4 +1,4 @@
-// Datagrams: one buffer to many ranks, outside of the go-back-N.
+// These tests check datagrams: one buffer to many ranks, outside of the go-back-N.
 #include "pmlib/endpoint/test_job.hpp"
 
 #include <gtest/gtest.h>
@@ -48,7 +48,7 @@ TEST_P(Datagrams, OneBufferReachesEachRankOnce) {
   EXPECT_EQ(job[2].counters().datagrams_received, 3u);
 }
 
-TEST_P(Datagrams, AreNoMessagesForIdleDetectionAndLeaveMessagesInOrder) {
+TEST_P(Datagrams, DatagramsAreNoMessagesAndKeepMessageOrder) {
   TestJob job(GetParam(), 2);
   const std::array<std::uint32_t, 1> to{1};
   job.send(0, 1, "first");
@@ -63,7 +63,7 @@ TEST_P(Datagrams, AreNoMessagesForIdleDetectionAndLeaveMessagesInOrder) {
   job.run_until([&] { return job[0].is_quiet() && job[1].is_quiet(); });
 }
 
-TEST_P(Datagrams, TooLongOrToNoRankAreRefusedAndNothingIsSent) {
+TEST_P(Datagrams, BadLengthOrRankSendsNothing) {
   TestJob job(GetParam(), 2);
   const std::array<std::uint32_t, 2> wrong{1, 2};
   EXPECT_EQ(job[0].send_datagram(wrong, bytes_of("x")), EINVAL);
@@ -77,7 +77,7 @@ TEST_P(Datagrams, TooLongOrToNoRankAreRefusedAndNothingIsSent) {
   EXPECT_EQ(job[1].receive(message), EAGAIN);
 }
 
-TEST(DatagramsOverFrames, LeaveNothingBehindAboutTheirPeer) {
+TEST(DatagramsOverFrames, DatagramsDoNotChangePeerState) {
   TestJob job(Over::Udp, 2);
   std::array<PeerState, 2> before{};
   for (std::uint32_t i = 0; i < 2; ++i) before[i] = job[i].segment().peer(1 - i);
@@ -93,13 +93,13 @@ TEST(DatagramsOverFrames, LeaveNothingBehindAboutTheirPeer) {
   }
 }
 
-TEST(DatagramsOverFrames, AreDroppedAndCountedWithoutAFreeBuffer) {
+TEST(DatagramsOverFrames, DatagramsWithoutBufferAreDroppedAndCounted) {
   TestJob job(Over::Udp, 2);
   const std::uint32_t buffers = job[1].segment().geometry().receive_buffers;
   const std::array<std::uint32_t, 1> to{1};
   for (std::uint32_t i = 0; i < buffers + 5; ++i) {
     ASSERT_EQ(job[0].send_datagram(to, bytes_of(std::to_string(i))), 0);
-    // One by one: nothing is lost in the socket.
+    // Datagrams are sent one at a time, so that none is lost in the socket.
     const std::uint64_t seen = job[1].counters().frames_received;
     job.run_until([&] { return job[1].counters().frames_received > seen; });
   }

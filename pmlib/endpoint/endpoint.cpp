@@ -1,8 +1,9 @@
-// Waiting. A rank that waits polls for a while, because an answer often comes within microseconds,
-// and then sleeps in poll on everything that can bring news: the packet device, the wake
+// This file implements waiting, among other things. A rank that waits polls for a while, because an
+// answer often comes within microseconds. Then it sleeps in poll on the packet device, the wake
 // socket that peers of this node write to when `sleeping` is set, and the pidfds of those peers.
-// `sleeping` is set before the last look at the inbox and peers look at it after they have filled
-// an entry, both with full barriers: one of the two always sees the other.
+// The rank sets `sleeping` before it checks the inbox for the last time, and peers read it after
+// they have filled an entry, both with full barriers. So at least one of the two sees the other's
+// write.
 #include "pmlib/endpoint/endpoint.hpp"
 
 #include "pmlib/devices/open_device.hpp"
@@ -27,17 +28,17 @@ namespace score::pm {
 
 namespace {
 
-constexpr unsigned kDeviceEvery = 8;   // looks at shared memory for one at the device
-constexpr unsigned kDeadEvery = 64;    // turns for one look at the clock
-constexpr unsigned kEmptyEvery = 256;  // empty receives for one
+constexpr unsigned kDeviceEvery = 8;   // polls of shared memory per poll of the device
+constexpr unsigned kDeadEvery = 64;    // turns per reading of the clock
+constexpr unsigned kEmptyEvery = 256;  // empty receives per reading of the clock
 constexpr unsigned kYieldEvery = 16;   // polls in vain after the first ones
 constexpr std::uint64_t kDeathLookUs = 20'000;
 constexpr std::int32_t kSpinUs = 50;
-// A sleep of a rest costs some 40 us of processor time, where the machine is virtual.
+// One sleep of a rest costs some 40 us of processor time on a virtual machine.
 constexpr std::uint32_t kRestUs = 20'000;
 constexpr std::uint32_t kRestPerRankUs = 5'000;
 constexpr std::uint32_t kLongestRestUs = 200'000;
-constexpr std::int64_t kRoomLookUs = 1000;  // for room, which no event announces
+constexpr std::int64_t kRoomLookUs = 1000;  // a free buffer is announced by no event
 
 std::uint32_t usable_processors() {
   cpu_set_t set;
@@ -45,7 +46,7 @@ std::uint32_t usable_processors() {
   return static_cast<std::uint32_t>(CPU_COUNT(&set));
 }
 
-// The port of a network address does not count.
+// The port of a network address is ignored.
 std::uint32_t count_ranks_here(const Segment& segment) {
   const SegmentHeader& h = segment.header();
   const PeerAddress& own = segment.peer(h.rank).address;
@@ -94,7 +95,8 @@ std::uint64_t now_ns() {
 void sleep_until_news(std::span<pollfd> news, std::int64_t timeout_us) {
   const timespec time{timeout_us / 1'000'000, timeout_us % 1'000'000 * 1000};
   for (pollfd& one : news) one.revents = 0;
-  // Not epoll_wait: that ends when the process is frozen and thawed, poll goes on by itself.
+  // The call is not epoll_wait, which ends when the process is frozen and thawed; poll continues by
+  // itself.
   ppoll(news.data(), news.size(), timeout_us < 0 ? nullptr : &time, nullptr);
 }
 
@@ -127,7 +129,7 @@ int Endpoint::start() {
   wake_fd_ = socket(AF_UNIX, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
   epoll_fd_ = epoll_create1(EPOLL_CLOEXEC);
   if (wake_fd_ < 0 || epoll_fd_ < 0) return errno;
-  // Binding the bare family lets the kernel choose a free abstract name.
+  // The kernel chooses a free abstract name if only the family is bound.
   sockaddr_un name{};
   name.sun_family = AF_UNIX;
   socklen_t length = sizeof name;
@@ -145,7 +147,7 @@ int Endpoint::start() {
     near += segment_.peer(i).route != Route::Packet ? 1 : 0;
   if (near > 1) {
     near_turns_ = kDeviceEvery;
-    // Peers copy into and out of this process's memory; they are the same user.
+    // Peers must be able to copy into and out of this process's memory; they are the same user.
     prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY, 0, 0, 0);
   }
   ranks_here_ = count_ranks_here(segment_);
@@ -158,7 +160,7 @@ int Endpoint::start() {
   return 0;
 }
 
-// The objects over the segment; made anew after a restore.
+// Makes the objects over the segment, and makes them again after a restore.
 void Endpoint::build() {
   const char* forbidden = std::getenv("PM_NO_CROSS_MEMORY");
   const bool may_cross = options_.may_cross && (forbidden == nullptr || *forbidden == '\0');
@@ -177,8 +179,8 @@ void Endpoint::watch(int fd) {
   epoll_ctl(epoll_fd_, EPOLL_CTL_ADD, fd, &event);
 }
 
-// A watched socket costs the kernel a walk to the watcher for each frame, a fifth of a microsecond
-// that a polling rank has no use for: the device is watched only while this rank may sleep.
+// A watched socket costs the kernel a fifth of a microsecond per frame, which is useless to a
+// polling rank. So the device is watched only while this rank may sleep.
 void Endpoint::watch_device(bool on) {
   if (!device_ || is_device_watched_ == on) return;
   is_device_watched_ = on;
@@ -257,8 +259,8 @@ int Endpoint::send_datagram(std::span<const std::uint32_t> ranks,
 int Endpoint::receive(ReceivedMessage& message) {
   if (empty_polls_ > PollEpisode::kFreePolls) [[unlikely]]
     returns_.begin_look(now_ns(), thread_switches);
-  // Shared memory costs a look at one cache line, the device a system call: it is not asked while
-  // there are messages that it brought before.
+  // Polling shared memory reads one cache line, but polling the device is a system call. So the
+  // device is not polled while messages from it are waiting.
   const bool is_drained = segment_.header().delivered.head == kNoIndex;
   if (channel_ && is_drained && (++receive_turn_ & (near_turns_ - 1)) == 0) channel_->poll();
   if (shmem_->has_input() && shmem_->receive(message)) [[unlikely]]
@@ -376,7 +378,8 @@ void Endpoint::look_for_dead() {
   if (found) count_dead();
 }
 
-// Dead peers not reported yet. Walks through all peers, so it is called only for new ones.
+// Counts the dead peers not reported yet. It walks through all peers, so it is called only for new
+// ones.
 void Endpoint::count_dead() {
   seen_dead_ = channel_ ? channel_->dead_peers() : 0;
   dead_unreported_ = 0;
@@ -411,7 +414,7 @@ int Endpoint::get_ready_to_sleep(std::int64_t& timeout_us) {
   SegmentHeader& h = segment_.header();
   for (const int fd : shmem_->take_new_death_fds()) watch(fd);
   if (channel_) channel_->acks().send_all();
-  shmem_->push_through();  // then progress() below ends what that completed
+  shmem_->push_through();  // progress() below ends the operations that this completed
   h.sleeping.store(1, std::memory_order_seq_cst);
   if (progress() || (device_ && !device_->prepare_to_sleep())) {
     h.sleeping.store(0, std::memory_order_relaxed);
@@ -454,7 +457,7 @@ int Endpoint::wait(std::int64_t timeout_us) {
   } while (passed() < options_.spin_us && (timeout_us < 0 || passed() < timeout_us));
   for (;;) {
     if (timeout_us >= 0 && passed() >= timeout_us) return ETIMEDOUT;
-    // Over by now, perhaps.
+    // The time may be over by now.
     const std::int64_t left =
         timeout_us < 0 ? -1 : std::max(timeout_us - passed(), std::int64_t{0});
     Sleep sleep;
@@ -487,11 +490,11 @@ bool Endpoint::rest_if_silent() {
     episode_.found_something();
     returns_.start_anew();
   }
-  // The rank that is to answer may have been woken on this processor.
+  // The rank that has to answer may have been woken on this processor.
   if (empty_polls_ % kYieldEvery == 0) sched_yield();
   const std::uint32_t most_us = episode_.found_nothing(now(), thread_used_us);
   if (const std::uint64_t us = episode_.take_polled_us(); us != 0) add_polled(us);
-  if (episode_.silence_us() == 0 && is_resting_) stop_resting();       // it did other things
+  if (episode_.silence_us() == 0 && is_resting_) stop_resting();       // it did other work
   if (most_us == 0 || !(is_declared_idle_ || returns_.are_quick())) {  // it works in between
     if (most_us > 0 && std::exchange(is_resting_, false)) publish(ContextState::Works);
     returns_.end_look(now_ns());
@@ -507,7 +510,8 @@ bool Endpoint::rest_if_silent() {
   return has_news;
 }
 
-// Between two sleeps too: whether the owner still rests is seen from when it last slept.
+// The published state holds between two sleeps, too: readers decide by the end of the last sleep if
+// the owner still rests.
 void Endpoint::keep_resting(ContextState state) {
   is_resting_ = true;
   publish(state);
@@ -520,7 +524,7 @@ void Endpoint::stop_resting() {
 }
 
 void Endpoint::declare_idle(bool idle) {
-  if (std::exchange(is_declared_idle_, idle) == idle) return;  // a loop may say it in each turn
+  if (std::exchange(is_declared_idle_, idle) == idle) return;  // repeated in each turn
   is_resting_ = false;
   episode_.found_something();
   const std::int64_t poll_us = poll_us_from_environment();

@@ -1,8 +1,8 @@
-// One rank's end of its job's network. It joins the devices of a context
-// (the composite device of the original): peers of the same node are reached by shared memory,
-// others by frames. pm.h is this class in C.
+// An Endpoint is one rank's end of its job's network. It combines the devices of a context (the
+// composite device of the original): peers of the same node are reached by shared memory, others by
+// frames. pm.h is this class in C.
 //
-// Not thread-safe. Errors are errno values; 0 is success.
+// The class is not thread-safe. Errors are errno values; 0 is success.
 #pragma once
 
 #include "pmlib/channel/channel.hpp"
@@ -28,40 +28,40 @@ namespace score::pm {
 
 struct EndpointOptions {
   ChannelOptions channel{};
-  // How long wait() polls before it sleeps; less than 0: chosen by whether each rank of the node
-  // can have a processor.
+  // wait() polls for this time before it sleeps. If negative, the time depends on whether each rank
+  // of the node can have its own processor.
   std::int32_t spin_us = -1;
-  // Let the kernel copy between processes of a node where that is allowed. Also switched off by
-  // PM_NO_CROSS_MEMORY in the environment.
+  // If true, the kernel may copy between processes of a node where that is allowed.
+  // PM_NO_CROSS_MEMORY in the environment switches it off, too.
   bool may_cross = true;
 };
 
-// How long a thread polls in vain before it rests: PM_POLL_US of the environment, else kPollUs;
-// less than 0: for ever.
+// Returns how long a thread polls in vain before it rests: PM_POLL_US of the environment, else
+// kPollUs. A negative value means forever.
 constexpr std::int64_t kPollUs = 1'000;
 std::int64_t poll_us_from_environment();
-// CLOCK_THREAD_CPUTIME_ID.
+// Returns the time of CLOCK_THREAD_CPUTIME_ID.
 std::uint64_t thread_used_us();
-// How often the calling thread has given its processor up or lost it.
+// Returns how often the calling thread has given up or lost its processor.
 std::uint64_t thread_switches();
-// CLOCK_MONOTONIC.
+// Returns the time of CLOCK_MONOTONIC.
 std::uint64_t now_ns();
-// Sleeps in ppoll(2); `timeout_us` < 0: for ever.
+// Sleeps in ppoll(2); a negative `timeout_us` means forever.
 void sleep_until_news(std::span<pollfd> news, std::int64_t timeout_us);
 
 class Endpoint {
  public:
-  // From the environment scored gives a task: PM_CONTEXT_FD is the context's descriptor,
-  // PM_LOCAL_FDS the first of the contexts of this node in the order of ranks, PM_DEVICE_FD the
-  // packet device's socket if one was opened for it. Without PM_CONTEXT_FD they are asked for at
-  // PM_NETWORK_FD (broker.hpp). ENOENT if there is neither.
+  // Opens the context that scored describes in the task's environment. PM_CONTEXT_FD is the
+  // context's descriptor, and PM_LOCAL_FDS the first of the contexts of this node in the order of
+  // ranks. PM_DEVICE_FD is the packet device's socket if one was opened for it. Without
+  // PM_CONTEXT_FD it requests them at PM_NETWORK_FD (broker.hpp). Returns ENOENT if neither is set.
   static std::unique_ptr<Endpoint> open_inherited(int& error);
-  // From the broker at the socket `broker`; see ask_broker() for errors.
+  // Opens the context that the broker at the socket `broker` sends; see ask_broker() for errors.
   static std::unique_ptr<Endpoint> open_brokered(int broker, int& error);
-  // From an address file; see network.hpp. `message` is the error in the file.
+  // Opens a context from an address file; see network.hpp. `message` is the error in the file.
   static std::unique_ptr<Endpoint> open_file(const std::string& path, std::uint32_t rank,
                                              int& error, std::string& message);
-  // Over parts made by the caller. `device` may be null if no peer needs it.
+  // Makes an endpoint from parts made by the caller. `device` may be null if no peer needs it.
   static std::unique_ptr<Endpoint> make(std::unique_ptr<MappedSegment> context,
                                         std::unique_ptr<PacketDevice> device,
                                         Shmem::OpenPeer open_peer, const EndpointOptions& options,
@@ -74,39 +74,40 @@ class Endpoint {
 
   std::uint32_t size() const { return segment_.geometry().size; }
 
-  // Longest message to `peer`; 0 if there is no such rank.
+  // Returns the length of the longest message to `peer`, or 0 if there is no such rank.
   std::uint32_t message_bytes(std::uint32_t peer) const;
 
   const Segment& segment() const { return segment_; }
 
-  // See Channel. Only for contexts with a packet device.
+  // Has the contract of Channel::set_alias(). Requires a context with a packet device.
   void set_alias(std::uint32_t peer, const Alias& alias) { channel_->set_alias(peer, alias); }
 
-  // Messages; see Channel.
+  // These functions for messages have the contracts of Channel.
   int get_send_buffer(std::uint32_t peer, std::uint32_t length, std::byte** buffer);
   int send(bool more_follows = false);
   int send_summed(std::uint32_t sum, bool more_follows);
   void send_held(std::uint32_t peer);
   void cancel_send();
-  // Sends `bytes` once to each of `ranks`, by one frame each that is neither ordered nor sent
-  // again; ranks that have died are passed over. EAGAIN: some got nothing for want of room. EINVAL
-  // and EMSGSIZE (see message_bytes()): nothing was sent.
+  // Sends `bytes` once to each of `ranks`, in one frame each that is neither ordered nor resent.
+  // Ranks that have died are skipped. Errors: EAGAIN if some ranks got nothing because the queue
+  // was full; EINVAL and EMSGSIZE (see message_bytes()), after which nothing was sent.
   int send_datagram(std::span<const std::uint32_t> ranks, std::span<const std::byte> bytes);
-  // See Channel::set_taker(). Only messages of other nodes are offered.
+  // Has the contract of Channel::set_taker(). Only messages from other nodes are offered.
   void set_taker(MessageTaker* taker);
 
   void send_due_acks() {
     if (channel_) channel_->send_due_acks();
   }
 
-  // EAGAIN: nothing there. EHOSTDOWN: rank message.source has died; returned once per rank.
+  // Returns EAGAIN if there is no message, and EHOSTDOWN once for each rank message.source that has
+  // died.
   int receive(ReceivedMessage& message);
   void release(const ReceivedMessage& message);
 
-  // Remote memory; see Channel and Regions.
+  // These functions for remote memory have the contracts of Channel and Regions.
   int add_region(const void* address, std::uint64_t length, std::uint32_t& region,
                  std::uint64_t& offset);
-  // EBUSY while a transfer uses it: progress and try again.
+  // Returns EBUSY while a transfer uses the region; the caller must call progress() and try again.
   int drop_region(std::uint32_t region);
 
   Regions& regions() { return *regions_; }
@@ -115,10 +116,10 @@ class Endpoint {
             std::uint32_t length, OperationId& op);
   int read(std::uint32_t peer, std::uint32_t local, std::uint64_t offset, RegionName remote,
            std::uint32_t length, OperationId& op);
-  // See RemoteMemory. EOPNOTSUPP: the peer is in this node.
+  // Has the contract of RemoteMemory::send_parts(). Returns EOPNOTSUPP if the peer is on this node.
   int send_parts(std::uint32_t peer, std::uint32_t local, std::uint64_t offset,
                  std::uint32_t length, const PartHead& head, OperationId& op);
-  // A message of any length: it is announced to the receiver, which fetches it.
+  // Announces a message of any length to the receiver, which fetches it.
   int announce(std::uint32_t peer, std::uint32_t local, std::uint64_t offset, std::uint64_t length,
                OperationId& op);
   // Fetches an announced message into own memory and then ends the sender's operation.
@@ -126,80 +127,87 @@ class Endpoint {
             std::uint64_t offset, OperationId& op);
   int test(OperationId op);
 
-  // As test() == EINPROGRESS, but the operation is not freed if it has ended.
+  // Returns the same as test() == EINPROGRESS, but does not free the operation if it has ended.
   bool is_running(OperationId op) const { return operations_.is_running(op); }
 
-  // Receives, acknowledges, resends. Never blocks. Returns whether anything happened.
+  // Receives, acknowledges and resends frames. Never blocks. Returns true if anything happened.
   bool progress();
-  // Returns 0 as soon as something can be received or anything else happened, ETIMEDOUT after
-  // `timeout_us` (< 0: never). The context rests while it sleeps, or waits if that is for ever.
+  // Returns 0 as soon as a message can be received or anything else happened, and ETIMEDOUT after
+  // `timeout_us` (negative: never). The context rests while it sleeps; it waits if the timeout is
+  // infinite.
   int wait(std::int64_t timeout_us);
 
-  // To be called by the owner after a receive() that found nothing, and that it will repeat: sleeps
-  // for a moment if it has polled in vain for long; see poll_episode.hpp. True: something came.
+  // Sleeps for a short time if the owner has polled in vain for long; see poll_episode.hpp. The
+  // owner calls it after a receive() that found nothing, and that it will repeat. Returns true if
+  // there may be something to receive.
   bool rest_if_silent();
 
-  // A message was received or sent: the owner does not poll in vain.
+  // Records that a message was received or sent, so that the owner does not poll in vain.
   void end_silence() {
     empty_polls_ = 0;
     if (is_resting_) [[unlikely]]
       stop_resting();
   }
 
-  // A sleep of a thread that may leave the endpoint to others meanwhile.
+  // A Sleep describes a sleep of a thread that may leave the endpoint to other threads in the
+  // meantime.
   struct Sleep {
     std::array<pollfd, 2> news{};  // for ppoll(2)
-    std::int64_t timeout_us = -1;  // longest; < 0: for ever
+    std::int64_t timeout_us = -1;  // longest sleep; < 0: forever
   };
 
-  // Prepares a sleep of at most `most_us` (< 0: for ever), during which the context does `as`; one
-  // with something in flight never waits. EBUSY: there is something to do. After 0 end_sleep() is
-  // called, or after_select() if others use the endpoint before that.
+  // Prepares a sleep of at most `most_us` (negative: forever), during which the context is in state
+  // `as`. A context with frames in flight never waits. Returns EBUSY if there is something to do.
+  // After 0 the caller must call end_sleep(), or after_select() if others use the endpoint before
+  // that.
   int prepare_sleep(std::int64_t most_us, ContextState as, Sleep& sleep);
-  // `sleep` as ppoll(2) has left it. True: something came.
+  // Ends a sleep; `sleep` is as ppoll(2) has left it. Returns true if there may be something to
+  // receive.
   bool end_sleep(const Sleep& sleep);
-  // The context does `state` between its sleeps too, until end_silence().
+  // Keeps the context in `state` between its sleeps, too, until end_silence().
   void keep_resting(ContextState state);
 
-  // So much more processor time went into polling in vain: it is published.
+  // Adds processor time that was spent on polling in vain, and publishes the sum.
   void add_polled(std::uint64_t us) {
     std::atomic<std::uint64_t>& polled = segment_.header().polled_us;
     polled.store(polled.load(std::memory_order_relaxed) + us, std::memory_order_relaxed);
   }
 
-  // The job's own time.
+  // Returns the job's own time.
   Microseconds now() { return clock_.now(); }
 
-  // So long that the ranks of a node together use less than 1 % of a processor while they rest.
+  // Returns the longest rest, with which the ranks of a node together use less than 1 % of a
+  // processor.
   std::uint32_t longest_rest_us() const { return longest_rest_us_; }
 
-  // Ranks of the job on this host, with this one, as far as routes and addresses show: of a virtual
-  // cluster those of all its nodes, perhaps.
+  // Returns how many ranks of the job are on this host, including this one, as far as routes and
+  // addresses show. In a virtual cluster this may include the ranks of all its nodes.
   std::uint32_t ranks_here() const { return ranks_here_; }
 
-  // A descriptor for poll(2), select(2) and epoll(7); see before_select().
+  // Returns a descriptor for poll(2), select(2) and epoll(7); see before_select().
   int poll_fd() const { return epoll_fd_; }
 
-  // Arms poll_fd(). EBUSY: something waits already, receive it first. Otherwise `timeout_us` is how
-  // long one may sleep (-1: for ever).
+  // Prepares poll_fd() for a sleep. Returns EBUSY if there is already something to receive.
+  // Otherwise `timeout_us` is how long the caller may sleep (-1: forever).
   int before_select(std::int64_t& timeout_us);
   void after_select();
-  // The owner only waits for messages, in a loop of its own: it rests early and counts as resting.
+  // States that the owner only waits for messages, in its own loop: it rests early and counts as
+  // resting.
   void declare_idle(bool idle);
 
-  // Bytes of an image of this context.
+  // Returns the size in bytes of an image of this context.
   std::size_t image_bytes() const { return segment_.layout().total; }
 
-  // EBUSY while a send buffer is lent.
+  // Returns EBUSY while a send buffer is lent.
   int save(std::span<std::byte> image) const;
   int restore(std::span<const std::byte> image);
 
   const Counters& counters() const;
 
-  // Nothing of this rank is under way; see pm_quiet().
+  // Returns true if this rank has nothing in flight; see pm_quiet().
   bool is_quiet() const;
 
-  // Something from a peer of this node can be received, without asking the device.
+  // Returns true if something from a peer of this node can be received, without polling the device.
   bool has_near_input() const { return shmem_->has_input(); }
 
  private:
@@ -212,9 +220,10 @@ class Endpoint {
   [[gnu::noinline]] void look_for_dead();
   void count_dead();
   bool has_input() const;
-  // As before_select(), but the device is not part of poll_fd().
+  // Does the same as before_select(), but without the device in poll_fd().
   int get_ready_to_sleep(std::int64_t& timeout_us);
-  // `by_peers`: poll_fd() may be readable because a peer of this node has woken this rank or ended.
+  // `by_peers` is true if poll_fd() may be readable because a peer of this node has woken this rank
+  // or ended.
   void wake_up(bool by_peers);
   void publish(ContextState state);
   void stop_resting();
@@ -228,11 +237,11 @@ class Endpoint {
   Shmem::OpenPeer open_peer_;
   EndpointOptions options_;
   StoppableClock clock_;
-  std::unique_ptr<Channel> channel_;  // null if every peer is near
+  std::unique_ptr<Channel> channel_;  // null if every peer is on this node
   MessageTaker* taker_ = nullptr;
   std::unique_ptr<Shmem> shmem_;
   std::unique_ptr<Regions> regions_;
-  std::string path_;  // of the context's file, removed at the end
+  std::string path_;  // of the context's file, which is removed at the end
   int wake_fd_ = -1;
   int epoll_fd_ = -1;
   bool sends_by_shmem_ = false;
@@ -242,16 +251,16 @@ class Endpoint {
   unsigned progress_turn_ = 0;
   unsigned empty_polls_ = 0;
   bool is_declared_idle_ = false;
-  bool is_resting_ = false;  // it is published, sleeping or not
+  bool is_resting_ = false;  // the state is published, during sleeps and between them
   PollEpisode episode_;
   QuickReturns returns_;
   std::uint32_t longest_rest_us_ = 0;
   std::uint32_t ranks_here_ = 1;
-  unsigned near_turns_ = 1;  // the device is looked at once in so many calls of receive(); 2^n
+  unsigned near_turns_ = 1;  // the device is polled once in this many calls of receive(); 2^n
   std::uint32_t dead_unreported_ = 0;
   std::uint32_t seen_dead_ = 0;  // channel_->dead_peers() at the last count
   std::uint64_t last_look_us_ = 0;
-  mutable std::uint32_t seen_dropped_ = 0;  // by the kernel
+  mutable std::uint32_t seen_dropped_ = 0;  // dropped by the kernel
 };
 
 }  // namespace score::pm

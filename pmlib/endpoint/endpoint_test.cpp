@@ -1,4 +1,4 @@
-// Claims that hold over every device, and those about shared memory and waiting.
+// These tests check properties that hold over every device, and those of shared memory and waiting.
 #include "pmlib/endpoint/endpoint.hpp"
 
 #include "pmlib/endpoint/test_job.hpp"
@@ -42,7 +42,7 @@ TEST_P(EveryDevice, MessagesArriveInOrderFromEachRank) {
   job.run_until([&] { return job[0].is_quiet() && job[1].is_quiet() && job[2].is_quiet(); });
 }
 
-TEST_P(EveryDevice, ARankMaySendToItself) {
+TEST_P(EveryDevice, RankMaySendToItself) {
   TestJob job(GetParam(), 2);
   job.send(1, 1, "me");
   EXPECT_EQ(job.receive(1), "me");
@@ -60,11 +60,11 @@ TEST_P(EveryDevice, EmptyAndLongestMessagesWork) {
   EXPECT_EQ(job[0].get_send_buffer(2, 1, &buffer), EINVAL);
 }
 
-TEST_P(EveryDevice, ASlowReceiverHoldsTheSenderUpAndLosesNothing) {
+TEST_P(EveryDevice, SlowReceiverDelaysSenderWithoutLoss) {
   TestJob job(GetParam(), 2);
   std::byte* buffer = nullptr;
   int sent = 0;
-  // As many as fit anywhere; then the sender has to wait.
+  // The test sends as many messages as fit anywhere; then the sender has to wait.
   for (; sent < 20'000; ++sent) {
     if (job[0].get_send_buffer(1, 4, &buffer) != 0) break;
     std::memcpy(buffer, &sent, 4);
@@ -129,7 +129,7 @@ TEST_P(EveryDevice, MemoryThatIsNotRegisteredIsRefused) {
   EXPECT_EQ(job.receive(1), "the order goes on");
 }
 
-TEST_P(EveryDevice, LargeMessagesKeepTheirPlaceAndEndWhenFetched) {
+TEST_P(EveryDevice, LargeMessagesKeepOrderAndEndWhenFetched) {
   TestJob job(GetParam(), 2);
   std::vector<std::uint8_t> here(300'000, 42), there(300'000);
   std::uint32_t local = 0, target = 0;
@@ -156,7 +156,7 @@ TEST_P(EveryDevice, LargeMessagesKeepTheirPlaceAndEndWhenFetched) {
   EXPECT_EQ(job.receive(1), "after");
 }
 
-TEST_P(EveryDevice, SeveralMessagesMayBeHeldAndReleasedInAnyOrder) {
+TEST_P(EveryDevice, HeldMessagesMayBeReleasedInAnyOrder) {
   TestJob job(GetParam(), 2);
   std::vector<ReceivedMessage> held(10);
   for (int i = 0; i < 10; ++i) job.send(0, 1, std::string(100, static_cast<char>('a' + i)));
@@ -165,15 +165,15 @@ TEST_P(EveryDevice, SeveralMessagesMayBeHeldAndReleasedInAnyOrder) {
     const auto& m = held[static_cast<std::size_t>(i)];
     EXPECT_EQ(static_cast<char>(m.bytes[99]), 'a' + i);
     job[1].release(m);
-    job[1].release(m);  // twice is harmless
+    job[1].release(m);  // a second release is harmless
   }
   job.run_until([&] { return job[0].is_quiet() && job[1].is_quiet(); });
 }
 
-TEST_P(EveryDevice, ASavedContextGoesOnWhereItStopped) {
+TEST_P(EveryDevice, SavedContextContinuesWhereItStopped) {
   TestJob job(GetParam(), 2);
   for (int i = 0; i < 5; ++i) job.send(0, 1, std::to_string(i));
-  // Both stop at the same moment, with messages under way and received.
+  // Both stop at the same moment, with messages in flight and received.
   EXPECT_EQ(job.receive(1), "0");
   std::vector<std::vector<std::byte>> images;
   for (int rank : {0, 1}) {
@@ -188,7 +188,7 @@ TEST_P(EveryDevice, ASavedContextGoesOnWhereItStopped) {
   EXPECT_EQ(job.receive(0), "back");
 }
 
-TEST_P(EveryDevice, ADamagedImageIsRefused) {
+TEST_P(EveryDevice, DamagedImageIsRefused) {
   TestJob job(GetParam(), 2);
   auto& e = job[0];
   auto* memory = static_cast<std::byte*>(::operator new (e.image_bytes(), std::align_val_t{64}));
@@ -203,14 +203,15 @@ TEST_P(EveryDevice, ADamagedImageIsRefused) {
   EXPECT_EQ(e.save(room), EBUSY);
 }
 
-TEST_P(EveryDevice, WaitEndsWhenItsTimeIsOver) {
+TEST_P(EveryDevice, WaitEndsAfterTimeout) {
   TestJob job(GetParam(), 2, {.spin_us = 0});
   EXPECT_EQ(job[0].wait(2000), ETIMEDOUT);
   EXPECT_GE(job[0].counters().sleeps, 1u);
 }
 
-// Also if it is over before the rank has gone to sleep: without an end there it slept for ever.
-TEST_P(EveryDevice, WaitEndsHoweverShortItsTimeIs) {
+// The wait must end even if its time is over before the rank has gone to sleep, or it would sleep
+// forever.
+TEST_P(EveryDevice, WaitEndsForAnyShortTimeout) {
   TestJob job(GetParam(), 2, {.spin_us = 0});
   for (int i = 0; i < 2000; ++i) {
     const int error = job[0].wait(i % 4);
@@ -218,7 +219,7 @@ TEST_P(EveryDevice, WaitEndsHoweverShortItsTimeIs) {
   }
 }
 
-// Runs `child` as rank 1 in another process and `parent` as rank 0 here.
+// Runs `child` as rank 1 in a second process and `parent` as rank 0 here.
 template <class Child, class Parent>
 void in_two_processes(Over over, Child child, Parent parent) {
   TestJob job(over, 2, {.spin_us = 0});
@@ -273,7 +274,7 @@ TEST_P(EveryDevice, SleepingRanksWakeEachOther) {
       });
 }
 
-TEST(Shmem, ADeadPeerIsToldOnceAndNothingHangs) {
+TEST(Shmem, DeadPeerIsReportedOnceAndNothingHangs) {
   in_two_processes(
       Over::Shmem, [](Endpoint& e) { send_to(e, 0, 1), pause(); },
       [](Endpoint& e, pid_t pid) {
@@ -293,8 +294,8 @@ TEST(Shmem, ADeadPeerIsToldOnceAndNothingHangs) {
       });
 }
 
-TEST(Udp, ADeadPeerIsToldWithinTheBound) {
-  // 50 ms of time-outs instead of ten seconds.
+TEST(Udp, DeadPeerIsReportedWithinBound) {
+  // The timeouts take 50 ms in total instead of ten seconds.
   EndpointOptions options{.spin_us = 0};
   options.channel.limits.rto_max = 4000;
   options.channel.limits.rto_initial = 1000;
@@ -329,7 +330,7 @@ TEST(Shmem, ContextsOfOtherUsersCannotBeAttached) {
   unlink(path);
 }
 
-TEST(Regions, ReleasingIsLazyAndFoundAgainButNeverReachable) {
+TEST(Regions, ReleasedRegionStaysPinnedButIsNotReachable) {
   TestJob job(Over::Shmem, 1);
   std::vector<std::byte> memory(100'000);
   std::uint32_t first = 0, again = 0;
@@ -347,7 +348,7 @@ TEST(Regions, ReleasingIsLazyAndFoundAgainButNeverReachable) {
   EXPECT_EQ(job[0].drop_region(again), EINVAL);
 }
 
-TEST(Regions, TheHitRateCanBeForced) {
+TEST(Regions, HitRateCanBeForced) {
   TestJob job(Over::Shmem, 1);
   std::vector<std::byte> memory(8192);
   std::uint32_t region = 0;
@@ -363,7 +364,7 @@ TEST(Regions, TheHitRateCanBeForced) {
   }
 }
 
-TEST(Regions, TheOldestUnregisteredOneMakesRoom) {
+TEST(Regions, OldestReleasedRegionIsEvicted) {
   TestJob job(Over::Shmem, 1);
   const std::uint32_t entries = job[0].segment().geometry().regions;
   std::vector<std::byte> memory((entries + 2) * 64);
@@ -381,7 +382,7 @@ TEST(Regions, TheOldestUnregisteredOneMakesRoom) {
   EXPECT_EQ(extra, regions[3]);
 }
 
-// What a gang was stopped for, and how often, as its nodes' switchers write it into contexts.
+// Writes how long and how often a gang was stopped into contexts, like the switchers of its nodes.
 void tell_stopped(TestJob& job, std::uint32_t ranks, Microseconds time) {
   for (std::uint32_t rank = 0; rank < ranks; ++rank) {
     SegmentHeader& header = job[rank].segment().header();
@@ -390,7 +391,7 @@ void tell_stopped(TestJob& job, std::uint32_t ranks, Microseconds time) {
   }
 }
 
-TEST(Stopped, NothingIsSentAgainBecauseItsGangWasStopped) {
+TEST(Stopped, StoppedGangCausesNoResends) {
   constexpr Microseconds kStopped = 300'000;
   for (const bool was_stopped : {true, false}) {
     TestJob job(Over::Udp, 2);
@@ -404,16 +405,16 @@ TEST(Stopped, NothingIsSentAgainBecauseItsGangWasStopped) {
   }
 }
 
-TEST(Stopped, TimeStandsStillForTheJob) {
+TEST(Stopped, JobTimeStandsStill) {
   TestJob job(Over::Udp, 1);
-  constexpr Microseconds kLong = 1'000'000'000;  // longer than any machine's hiccup
+  constexpr Microseconds kLong = 1'000'000'000;  // longer than any delay of the machine
   StoppableClock clock(job[0].segment());
   const Microseconds before = clock.now();
   tell_stopped(job, 1, kLong);
   EXPECT_LT(static_cast<std::int32_t>(clock.now() - before), 0);
 }
 
-TEST(Idle, AWaitingQuietContextIsSeenAsIdleFromOutside) {
+TEST(Idle, WaitingQuietContextIsReadAsIdle) {
   TestJob job(Over::Udp, 2, {.spin_us = 0});
   std::int64_t timeout = 0;
   ASSERT_EQ(job[0].before_select(timeout), 0);

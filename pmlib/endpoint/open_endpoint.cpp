@@ -1,4 +1,4 @@
-// The ways to open an endpoint: from what scored has left in the environment, from a broker, or
+// An endpoint can be opened in three ways: from the environment that scored sets, from a broker, or
 // from an address file.
 #include "pmlib/devices/open_device.hpp"
 #include "pmlib/endpoint/endpoint.hpp"
@@ -17,7 +17,7 @@ namespace score::pm {
 
 namespace {
 
-// -1 if `name` is not set to a number.
+// Returns -1 if `name` is not set to a number.
 int number_from_environment(const char* name) {
   const char* text = std::getenv(name);
   if (text == nullptr || *text == '\0') return -1;
@@ -26,7 +26,7 @@ int number_from_environment(const char* name) {
   return *end == '\0' && value >= 0 && value < 1 << 20 ? static_cast<int>(value) : -1;
 }
 
-// Where the context of `peer` is among those of the node's ranks.
+// Returns the index of the context of `peer` among those of the node's ranks.
 std::size_t local_index(const Segment& segment, std::uint32_t peer) {
   std::size_t index = 0;
   for (std::uint32_t i = 0; i < peer; ++i) {

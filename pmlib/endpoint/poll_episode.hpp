@@ -1,19 +1,21 @@
-// When a thread that polls should rest. A thread that looks for a message again and again and finds
-// none uses a processor that others could use. After `poll_us` of such polling, without anything
-// else in between, it is told to sleep for a part of the time that it has waited already: what it
-// waits for comes later by that part at most, if it is not a message, which ends the sleep.
+// PollEpisode decides when a thread that polls should rest. A thread that polls for a message
+// repeatedly in vain uses a processor that others could use. After `poll_us` of such polling
+// without a break, the thread should sleep for a fraction of the time that it has waited already. A
+// message ends the sleep; any other event is noticed later by at most that fraction.
 //
-// Polling is unbroken while the thread does nothing else. Polls less than kDenseUs apart are. A
-// longer gap may be work of the thread's own, or time in which others had the processor: the
-// processor time that the thread has used since the last look says which. Small pieces of it are
-// forgiven, for interrupts and hypervisors are charged to whoever runs, but no rest follows
-// one soon: a thread that works between its polls has no kStreak of them.
+// Polling is unbroken while the thread does nothing else. This holds for polls less than kDenseUs
+// apart. A longer gap may be work of the thread, or time in which other threads had the processor.
+// The processor time that the thread has used since the last reading distinguishes the two. Small
+// amounts of it are forgiven, because interrupts and hypervisors are charged to the running thread.
+// But no rest follows soon after such time: a thread that works between its polls never has kStreak
+// polls without it.
 //
-// It also counts the processor time that went into polls and rests, so that others can tell a
-// thread that only waits from one that works, whatever a poll costs on a busy machine.
+// The class also counts the processor time that was spent on polls and rests. So others can
+// distinguish a thread that only waits from one that works, even if a poll takes long on a busy
+// machine.
 //
-// Decides only: the caller says what time it is. Times are the job's own, so that one that was
-// stopped has not waited meanwhile.
+// The class only decides, and the caller supplies the time. Times are the job's own, so that a
+// stopped job does not count as waiting.
 #pragma once
 
 #include "pmlib/core/engine.hpp"
@@ -26,23 +28,23 @@ namespace score::pm {
 
 class PollEpisode {
  public:
-  // All chosen; see docs/lab/polling-and-resting.md.
+  // All values were chosen by experiment; see docs/lab/polling-and-resting.md.
   static constexpr std::uint32_t kFreePolls = 200;  // after a message, before the first call
-  static constexpr std::uint32_t kDenseUs = 4;      // what one turn of an MPI's own loop takes
-  static constexpr std::uint32_t kColdPolls = 3;    // after a sleep, that find cold caches
-  static constexpr std::uint32_t kColdUs = 40;      // what those take beyond that, together
-  static constexpr std::uint32_t kSwitchUs = 6;     // to a thread that ran meanwhile, and back
-  static constexpr std::uint32_t kLookUs = 2;       // what a look at the processor time takes
-  static constexpr std::uint32_t kSlackUs = 8;  // used by one gap and not explained: no rest yet
-  static constexpr std::uint32_t kMostWorkUs = 120;  // of such time in all: a new episode
-  static constexpr std::uint32_t kForgiveness = 8;   // polling for so long makes up for one of work
+  static constexpr std::uint32_t kDenseUs = 4;      // duration of one turn of an MPI's own loop
+  static constexpr std::uint32_t kColdPolls = 3;    // after a sleep, which find cold caches
+  static constexpr std::uint32_t kColdUs = 40;      // duration of those beyond that, together
+  static constexpr std::uint32_t kSwitchUs = 6;     // to a different thread and back
+  static constexpr std::uint32_t kLookUs = 2;       // duration of reading the processor time
+  static constexpr std::uint32_t kSlackUs = 8;  // used by one gap without explanation: no rest yet
+  static constexpr std::uint32_t kMostWorkUs = 120;  // total of it that ends an episode
+  static constexpr std::uint32_t kForgiveness = 8;   // 8 us of polling make up for one of work
   static constexpr std::uint32_t kForgivenPerRestUs = 8;
   static constexpr std::uint32_t kStreak = 8;       // polls without such time before each rest
-  static constexpr std::uint32_t kRefreshUs = 100;  // between two looks at the processor time
-  static constexpr std::uint32_t kPart = 16;        // a rest is at most this part of the silence
+  static constexpr std::uint32_t kRefreshUs = 100;  // between two readings of the processor time
+  static constexpr std::uint32_t kPart = 16;        // a rest lasts at most 1/16 of the silence
   static constexpr std::uint32_t kShortestUs = 50;
 
-  // `poll_us` < 0: it never rests. No rest is longer than `longest_us`.
+  // A negative `poll_us` disables rests. No rest is longer than `longest_us`.
   PollEpisode(std::int64_t poll_us, std::uint32_t longest_us)
       : poll_us_(poll_us), longest_us_(std::max(longest_us, kShortestUs)) {}
 
@@ -51,8 +53,8 @@ class PollEpisode {
     longest_us_ = std::max(longest_us, kShortestUs);
   }
 
-  // A poll found nothing. `used_us`() is the processor time of the thread; it is called only where
-  // it is needed. Returns how long to sleep, in microseconds; 0: go on.
+  // Records that a poll found nothing. `used_us`() returns the processor time of the thread; it is
+  // called only where needed. Returns how long to sleep, in microseconds; 0 means to continue.
   template <class UsedUs>
   std::uint32_t found_nothing(Microseconds now, UsedUs used_us) {
     if (!is_open_) {
@@ -76,7 +78,7 @@ class PollEpisode {
         std::clamp<std::uint64_t>(silence_us_ / kPart, kShortestUs, longest_us_));
   }
 
-  // The thread has slept, or done something else that is no work of the program's.
+  // Records that the thread has slept, or done something else that is not work of the program.
   void rested(Microseconds now, std::uint64_t used_us) {
     pass_to(now);
     polled_us_ += used_us - used_us_;
@@ -86,18 +88,18 @@ class PollEpisode {
     streak_ = 0;
   }
 
-  // The next poll that finds nothing begins an episode.
+  // Ends the episode; the next poll that finds nothing begins a new one.
   void found_something() { is_open_ = false; }
 
-  // Microseconds of processor time that went into polling and resting, since the last call. What is
-  // forgiven is part of it; other work is not.
+  // Returns the microseconds of processor time that were spent on polling and resting since the
+  // last call. Forgiven time is included; other work is not.
   std::uint64_t take_polled_us() { return std::exchange(polled_us_, 0); }
 
-  // Of the episode so far, microseconds.
+  // Returns the length of the episode so far in microseconds.
   [[nodiscard]] std::uint64_t silence_us() const { return is_open_ ? silence_us_ : 0; }
 
  private:
-  // How much of it the cold caches after a sleep explain.
+  // Returns how much of `us` the cold caches after a sleep explain.
   std::uint32_t warm_up(std::uint32_t us) {
     const std::uint32_t explained = std::min(us, cold_us_);
     cold_us_ -= explained;
@@ -114,7 +116,7 @@ class PollEpisode {
     return 0;
   }
 
-  // Microseconds since the last call. A clock that is told of a stop too late goes back.
+  // Returns the microseconds since the last call. A clock that learns of a stop too late goes back.
   std::uint32_t pass_to(Microseconds now) {
     const auto gap = static_cast<std::int32_t>(now - std::exchange(last_, now));
     const auto passed = static_cast<std::uint32_t>(std::max(gap, 0));
@@ -124,7 +126,8 @@ class PollEpisode {
 
   void judge(std::uint64_t used_us) {
     const std::uint64_t used = used_us - used_us_;
-    // Others had the processor, too: that explains some time, but not that much is work.
+    // If others had the processor, too, that explains some time, but it does not make that much
+    // time work.
     if (used > explained_us_ + kSlackUs) streak_ = 0;
     if (since_look_us_ > used + kSwitchUs) explained_us_ += kSwitchUs;
     const std::uint64_t excess = used - std::min(used, explained_us_);
@@ -152,16 +155,16 @@ class PollEpisode {
   std::int64_t poll_us_;
   std::uint32_t longest_us_;
   bool is_open_ = false;
-  std::uint32_t cold_us_ = 0;  // left of kColdUs
+  std::uint32_t cold_us_ = 0;  // remainder of kColdUs
   std::uint32_t streak_ = 0;
-  Microseconds last_ = 0;  // poll or rest
+  Microseconds last_ = 0;  // last poll or rest
   std::uint64_t silence_us_ = 0;
   std::uint64_t work_us_ = 0;       // not explained and not forgiven
-  std::uint64_t used_us_ = 0;       // at the last look
+  std::uint64_t used_us_ = 0;       // at the last reading
   std::uint64_t explained_us_ = 0;  // by polling, since then
   std::uint64_t since_look_us_ = 0;
-  std::uint32_t polls_ = 0;       // since the last look
-  std::uint32_t owed_polls_ = 0;  // took as much as those until the next look take
+  std::uint32_t polls_ = 0;       // since the last reading
+  std::uint32_t owed_polls_ = 0;  // polls that are charged like those until the next reading
   std::uint64_t polled_us_ = 0;   // not taken yet
 };
 

@@ -12,11 +12,11 @@ namespace {
 
 constexpr std::uint32_t kLongest = 20'000;
 
-// A thread, its clocks, and its episode.
+// Thread simulates a thread, its clocks, and its episode.
 struct Thread {
   explicit Thread(std::int64_t poll_us = 1'000) : episode(poll_us, kLongest) {}
 
-  // It does something for so long, of which it uses so much, then polls in vain.
+  // Lets `gap_us` pass, in which the thread uses `used_us`, and then polls in vain.
   std::uint32_t poll_after(std::uint32_t gap_us, std::uint32_t used_us) {
     now += gap_us;
     used += used_us;
@@ -32,7 +32,7 @@ struct Thread {
     episode.rested(now, used);
   }
 
-  // Polls for so long. The longest rest that was asked for.
+  // Polls for `us` microseconds. Returns the longest rest that was requested.
   std::uint32_t poll_for(std::uint32_t us, std::uint32_t gap = 1) {
     std::uint32_t most = 0;
     for (std::uint32_t i = 0; i < us; i += gap) most = std::max(most, poll_after(gap, gap));
@@ -45,25 +45,25 @@ struct Thread {
   std::uint32_t looks = 0;
 };
 
-TEST(PollEpisode, RestsAfterSoMuchUnbrokenPollingAndNotBefore) {
+TEST(PollEpisode, RestsOnlyAfterPollTimeOfUnbrokenPolling) {
   Thread t;
   EXPECT_EQ(t.poll_for(1'000), 0U);
   EXPECT_EQ(t.poll_for(2), 62U);
 }
 
-TEST(PollEpisode, RestsForAPartOfTheSilenceWithinLimits) {
+TEST(PollEpisode, RestsForFractionOfSilenceWithinLimits) {
   Thread t(0);
   EXPECT_EQ(t.poll_for(100), PollEpisode::kShortestUs);
   EXPECT_EQ(t.poll_for(16'000), 16'099U / PollEpisode::kPart);
   EXPECT_EQ(t.poll_for(400'000), kLongest);
 }
 
-TEST(PollEpisode, NeverRestsWhereThatIsForbidden) {
+TEST(PollEpisode, NegativePollTimeDisablesRests) {
   Thread t(-1);
   EXPECT_EQ(t.poll_for(1'000'000), 0U);
 }
 
-TEST(PollEpisode, AMessageEndsTheSilence) {
+TEST(PollEpisode, MessageEndsSilence) {
   Thread t;
   EXPECT_GT(t.poll_for(1'010), 0U);
   t.episode.found_something();
@@ -71,14 +71,14 @@ TEST(PollEpisode, AMessageEndsTheSilence) {
   EXPECT_EQ(t.poll_for(1'000), 0U);
 }
 
-TEST(PollEpisode, AThreadThatComputesBetweenItsPollsNeverRests) {
+TEST(PollEpisode, ThreadComputingBetweenPollsNeverRests) {
   for (const std::uint32_t piece : {20U, 50U, 1'000U, 50'000U}) {
     Thread t;
     for (int i = 0; i < 5'000; ++i) ASSERT_EQ(t.poll_after(piece, piece), 0U) << piece;
   }
 }
 
-TEST(PollEpisode, AThreadThatBeginsToComputeRestsNoMore) {
+TEST(PollEpisode, ThreadStopsRestingWhenItComputes) {
   Thread t;
   t.poll_for(400'000);
   for (int i = 0; i < 5'000; ++i) {
@@ -87,7 +87,7 @@ TEST(PollEpisode, AThreadThatBeginsToComputeRestsNoMore) {
   }
 }
 
-TEST(PollEpisode, AThreadThatLostItsProcessorGoesOn) {
+TEST(PollEpisode, LostProcessorDoesNotEndEpisode) {
   Thread t;
   for (int i = 0; i < 20; ++i) {
     EXPECT_EQ(t.poll_for(40), 0U);
@@ -98,7 +98,7 @@ TEST(PollEpisode, AThreadThatLostItsProcessorGoesOn) {
   EXPECT_EQ(t.poll_after(100'000, 0), 6'318U);
 }
 
-TEST(PollEpisode, ARestInVainGoesOnAndPollsOnlyALittleInBetween) {
+TEST(PollEpisode, RestsRepeatWithLittlePollingInBetween) {
   Thread t;
   std::uint32_t rests = 0;
   t.poll_for(1'000);
@@ -114,8 +114,8 @@ TEST(PollEpisode, ARestInVainGoesOnAndPollsOnlyALittleInBetween) {
   EXPECT_LT(t.used - before, 200U * (5 + 2 * PollEpisode::kStreak));
 }
 
-// How often a thread rests in that time. gap_of(polls since the last rest) is the time between two
-// polls, used_of(gap) the processor time that the thread used of it.
+// Returns how often a thread rests in `time_us`. gap_of(polls since the last rest) is the time
+// between two polls, and used_of(gap) is the processor time that the thread used of it.
 std::uint32_t count_rests(Thread& t, std::uint64_t time_us, auto gap_of, auto used_of) {
   std::uint32_t rests = 0, polls = 0;
   for (const std::uint64_t end = t.now + time_us; t.now < end;) {
@@ -129,7 +129,7 @@ std::uint32_t count_rests(Thread& t, std::uint64_t time_us, auto gap_of, auto us
   return rests;
 }
 
-TEST(PollEpisode, CachesAreColdForSomePollsAfterARest) {
+TEST(PollEpisode, SlowPollsAfterRestAreExplained) {
   Thread t;
   t.now = 0;
   t.poll_for(400'000, 2);
@@ -139,7 +139,7 @@ TEST(PollEpisode, CachesAreColdForSomePollsAfterARest) {
   EXPECT_LT(rests, 202U) << "it rests for 20 ms each time";
 }
 
-TEST(PollEpisode, AThreadThatComputesAfterItsRestsStopsResting) {
+TEST(PollEpisode, ThreadComputingAfterRestsStopsResting) {
   Thread t;
   t.now = 0;
   t.poll_for(400'000, 2);
@@ -148,7 +148,7 @@ TEST(PollEpisode, AThreadThatComputesAfterItsRestsStopsResting) {
   EXPECT_LT(rests, 20U);
 }
 
-TEST(PollEpisode, AThreadThatSharesItsProcessorWithAnotherThatPollsRests) {
+TEST(PollEpisode, PollingThreadOnSharedProcessorRests) {
   Thread t;
   t.now = 0;
   const std::uint32_t rests = count_rests(
@@ -157,7 +157,7 @@ TEST(PollEpisode, AThreadThatSharesItsProcessorWithAnotherThatPollsRests) {
   EXPECT_GT(t.episode.silence_us(), 900'000U);
 }
 
-TEST(PollEpisode, AThreadThatComputesAndSharesItsProcessorNeverRests) {
+TEST(PollEpisode, ComputingThreadOnSharedProcessorNeverRests) {
   for (std::uint32_t gap = 30; gap <= 1'000; gap += 7) {
     for (std::uint32_t used = 15; used <= 50 && used < gap; ++used) {
       Thread t;
@@ -166,7 +166,7 @@ TEST(PollEpisode, AThreadThatComputesAndSharesItsProcessorNeverRests) {
   }
 }
 
-TEST(PollEpisode, CountsWhatPollsAndRestsUsedAndNotWhatWorkDid) {
+TEST(PollEpisode, CountsTimeOfPollsAndRestsWithoutWork) {
   Thread t;
   const std::uint64_t begin = t.used + 1;  // the first poll opens the episode
   for (std::uint64_t polls = 0; polls < 1'000'000; ++polls) {
@@ -184,7 +184,7 @@ TEST(PollEpisode, CountsWhatPollsAndRestsUsedAndNotWhatWorkDid) {
   EXPECT_LE(t.episode.take_polled_us(), 1'000 * 2 * PollEpisode::kDenseUs);
 }
 
-TEST(PollEpisode, CountsNothingBetweenAMessageAndTheNextPoll) {
+TEST(PollEpisode, CountsNothingBetweenMessageAndNextPoll) {
   Thread t;
   t.poll_for(400);
   t.episode.take_polled_us();
@@ -193,13 +193,13 @@ TEST(PollEpisode, CountsNothingBetweenAMessageAndTheNextPoll) {
   EXPECT_EQ(t.episode.take_polled_us(), 0U);
 }
 
-TEST(PollEpisode, LooksSeldomAtTheProcessorTime) {
+TEST(PollEpisode, ProcessorTimeIsReadSeldom) {
   Thread t;
   t.poll_for(10'000);
   EXPECT_LE(t.looks, 101U);
 }
 
-TEST(PollEpisode, StoppedTimeThatIsToldLateDoesNoHarm) {
+TEST(PollEpisode, LateReportOfStopIsHarmless) {
   Thread t;
   t.poll_for(500);
   t.now -= 100'000;
@@ -207,7 +207,7 @@ TEST(PollEpisode, StoppedTimeThatIsToldLateDoesNoHarm) {
   EXPECT_GT(t.poll_for(30), 0U);
 }
 
-// The rule said slowly: over all that has happened since the last message.
+// Reference states the rule directly, over all polls since the last message.
 struct Reference {
   struct Poll {
     std::uint64_t gap, used;
@@ -216,7 +216,7 @@ struct Reference {
 
   std::vector<Poll> polls;
 
-  // No processor time of its own at all, since the episode began.
+  // Returns true if the thread has used no processor time for other work since the episode began.
   bool has_only_polled() const {
     for (const Poll& p : polls) {
       if (p.used > std::min<std::uint64_t>(
@@ -226,7 +226,8 @@ struct Reference {
     return true;
   }
 
-  // More of its own in one piece than a cold poll explains and an episode forgives.
+  // Returns true if the last gap used more processor time than a cold poll explains and an episode
+  // forgives.
   bool has_worked() const {
     return !polls.empty() && polls.back().used > PollEpisode::kColdUs + PollEpisode::kMostWorkUs +
                                                      PollEpisode::kForgivenPerRestUs +
@@ -240,7 +241,7 @@ struct Reference {
   }
 };
 
-TEST(PollEpisode, AgreesWithTheRuleSaidSlowlyInRandomSequences) {
+TEST(PollEpisode, AgreesWithReferenceInRandomSequences) {
   for (unsigned seed = 0; seed < 300; ++seed) {
     std::mt19937 random(seed);
     Thread t;

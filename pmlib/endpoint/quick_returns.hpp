@@ -1,9 +1,10 @@
-// Judges whether a thread that looks for messages does nothing else in between. PollEpisode takes a
-// turn of 4 us for polling, because that is what a turn of an MPI takes; a program that works for a
-// microsecond between two tests would pass for one that waits. So where a look does not come from a
-// call that waits, the time between a look and the next one counts too, without the look.
+// QuickReturns determines if a thread that polls for messages does nothing else in between.
+// PollEpisode counts a turn of 4 us as polling, because a turn of an MPI takes that long. A program
+// that works for a microsecond between two tests would therefore seem to wait. So if a poll does
+// not come from a call that waits, the time between a poll and the next one counts, too, without
+// the poll itself.
 //
-// Decides only: the caller says what time it is.
+// The class only decides, and the caller supplies the time.
 #pragma once
 
 #include <bit>
@@ -14,14 +15,15 @@ namespace score::pm {
 
 class QuickReturns {
  public:
-  // Chosen; see docs/lab/polling-and-resting.md.
-  static constexpr std::uint64_t kAwayNs = 600;  // from a test of an MPI to the next one, and more
-  static constexpr std::uint32_t kLooks = 8;     // as PollEpisode::kStreak
-  static constexpr int kLateOnes = 1;            // of these: interrupts, what an MPI does at times
+  // The values were chosen by experiment; see docs/lab/polling-and-resting.md.
+  static constexpr std::uint64_t kAwayNs = 600;  // more than between two tests of an MPI
+  static constexpr std::uint32_t kLooks = 8;     // like PollEpisode::kStreak
+  static constexpr int kLateOnes = 1;            // of these: interrupts, rare work of an MPI
 
-  // A look begins, or ends in vain; nanoseconds of any steady clock. `switches`() counts how often
-  // the thread has lost its processor: it is called only where it is needed. A late look after
-  // which others had the processor says nothing, so it counts neither way.
+  // Records that a poll begins, or that it ended in vain, in nanoseconds of any steady clock.
+  // `switches`() returns how often the thread has lost its processor; it is called only where
+  // needed. A late poll after which others had the processor shows nothing, so it counts neither
+  // way.
   template <class Switches>
   void begin_look(std::uint64_t now_ns, Switches switches) {
     if (left_ns_ == 0) return;
@@ -32,10 +34,10 @@ class QuickReturns {
 
   void end_look(std::uint64_t now_ns) { left_ns_ = now_ns; }
 
-  // The thread has slept in a look: what follows up to the next one is not known.
+  // Records that the thread has slept in a poll: the time from there to the next one is not known.
   void note_sleep() { left_ns_ = 0; }
 
-  // It did something else.
+  // Records that the thread did something else.
   void start_anew() {
     late_ = kMask;
     left_ns_ = 0;
@@ -44,7 +46,8 @@ class QuickReturns {
   [[nodiscard]] bool are_quick() const { return std::popcount(late_) <= kLateOnes; }
 
  private:
-  // A thread that was late in vain for long enough works, and is not asked again soon.
+  // Returns true if others had the processor. After kLooks late polls in a row without a switch the
+  // thread is working, so the count is not read again for kUnasked late polls.
   template <class Switches>
   bool was_switched(Switches switches) {
     if (unasked_ > 0) {
@@ -63,11 +66,11 @@ class QuickReturns {
   static constexpr std::uint32_t kUnasked = 64;
   static constexpr std::uint32_t kMask = (1U << kLooks) - 1;
 
-  std::uint32_t late_ = kMask;  // a bit per look, the last one lowest
-  std::uint64_t switches_ = 0;  // when it was asked last
-  std::uint32_t in_vain_ = 0;   // asked since it was switched
-  std::uint32_t unasked_ = 0;   // so many late looks are not asked for
-  std::uint64_t left_ns_ = 0;   // 0: not since start_anew() or note_sleep()
+  std::uint32_t late_ = kMask;  // one bit per poll, the last one lowest
+  std::uint64_t switches_ = 0;  // at the last reading
+  std::uint32_t in_vain_ = 0;   // readings since the last switch
+  std::uint32_t unasked_ = 0;   // late polls for which the count is not read
+  std::uint64_t left_ns_ = 0;   // 0: no poll since start_anew() or note_sleep()
 };
 
 }  // namespace score::pm

@@ -7,7 +7,7 @@ namespace {
 
 class Thread {
  public:
-  // It looks `count` times, each `away_ns` after the last look.
+  // Polls `count` times, each time `away_ns` after the last poll.
   void look(std::uint32_t count, std::uint64_t away_ns) {
     for (std::uint32_t i = 0; i < count; ++i) {
       now_ns_ += away_ns;
@@ -19,7 +19,7 @@ class Thread {
   }
 
   QuickReturns returns;
-  bool is_switched = false;  // away from the processor before each look
+  bool is_switched = false;  // loses the processor before each poll
 
  private:
   std::uint64_t switches_ = 0;
@@ -29,14 +29,14 @@ class Thread {
 constexpr std::uint64_t kQuick = QuickReturns::kAwayNs, kLate = kQuick + 1;
 constexpr std::uint32_t kLooks = QuickReturns::kLooks;
 
-TEST(QuickReturns, AThreadThatOnlyLooksIsQuickHoweverLongALookTakes) {
+TEST(QuickReturns, ThreadThatOnlyPollsIsQuick) {
   Thread t;
   EXPECT_FALSE(t.returns.are_quick());
   t.look(1 + kLooks, kQuick);
   EXPECT_TRUE(t.returns.are_quick());
 }
 
-TEST(QuickReturns, OneThatWorksBetweenItsLooksIsNot) {
+TEST(QuickReturns, ThreadWorkingBetweenPollsIsNotQuick) {
   Thread t;
   t.look(1000, kLate);
   EXPECT_FALSE(t.returns.are_quick());
@@ -47,7 +47,7 @@ TEST(QuickReturns, OneThatWorksBetweenItsLooksIsNot) {
   }
 }
 
-TEST(QuickReturns, TimeThatOthersHadTheProcessorSaysNothing) {
+TEST(QuickReturns, TimeOfOtherThreadsIsIgnored) {
   Thread t;
   t.is_switched = true;
   t.look(1000, 20'000);
@@ -62,7 +62,7 @@ TEST(QuickReturns, TimeThatOthersHadTheProcessorSaysNothing) {
   EXPECT_FALSE(t.returns.are_quick());
 }
 
-TEST(QuickReturns, AnInterruptIsForgiven) {
+TEST(QuickReturns, InterruptIsForgiven) {
   Thread t;
   t.look(1 + kLooks, kQuick);
   t.look(1, 50'000);
@@ -73,7 +73,7 @@ TEST(QuickReturns, AnInterruptIsForgiven) {
   EXPECT_TRUE(t.returns.are_quick());
 }
 
-TEST(QuickReturns, ASleepIsNoWork) {
+TEST(QuickReturns, SleepIsNotCountedAsWork) {
   Thread t;
   t.look(1 + kLooks, kQuick);
   for (int i = 0; i < 100; ++i) {

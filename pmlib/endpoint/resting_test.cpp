@@ -1,4 +1,4 @@
-// A rank that polls in vain sleeps for moments, and what it waits for ends them.
+// A rank that polls in vain sleeps for short times, and the event that it waits for ends them.
 #include "pmlib/endpoint/test_job.hpp"
 
 #include <gtest/gtest.h>
@@ -15,7 +15,7 @@ namespace {
 
 using Over = TestJob::Over;
 
-// PM_POLL_US while it lives.
+// A PollTime object sets the variable PM_POLL_US as long as it exists.
 class PollTime {
  public:
   explicit PollTime(const char* poll_us) { setenv("PM_POLL_US", poll_us, 1); }
@@ -26,7 +26,7 @@ class PollTime {
   PollTime& operator=(const PollTime&) = delete;
 };
 
-// As pm_receive(): looks, and rests if it has looked in vain for long.
+// Polls like pm_receive(), and rests after polling in vain for long.
 bool look(Endpoint& e, std::string& text) {
   ReceivedMessage m;
   int error = e.receive(m);
@@ -54,7 +54,7 @@ INSTANTIATE_TEST_SUITE_P(Devices, Resting, testing::Values(Over::Shmem, Over::Ud
                            return parameter.param == Over::Shmem ? "Shmem" : "Udp";
                          });
 
-TEST_P(Resting, ARankThatPollsInVainRestsUntilItsMessageComes) {
+TEST_P(Resting, RankPollingInVainRestsUntilMessageComes) {
   TestJob job(GetParam(), 2);
   look_in_vain_until(job[0], 5);
   EXPECT_EQ(job[0].segment().header().state.load(), ContextState::Rests);
@@ -66,8 +66,8 @@ TEST_P(Resting, ARankThatPollsInVainRestsUntilItsMessageComes) {
   EXPECT_EQ(job[0].segment().header().state.load(), ContextState::Works);
 }
 
-// For ever: only the message can end it.
-TEST_P(Resting, AMessageEndsASleep) {
+// The sleep has no timeout, so only the message can end it.
+TEST_P(Resting, MessageEndsSleep) {
   TestJob job(GetParam(), 2);
   for (int i = 0; i < 20; ++i) {
     Endpoint::Sleep sleep;
@@ -86,7 +86,7 @@ TEST_P(Resting, AMessageEndsASleep) {
   }
 }
 
-TEST_P(Resting, ARankThatComputesBetweenItsLooksNeverRests) {
+TEST_P(Resting, RankComputingBetweenPollsNeverRests) {
   TestJob job(GetParam(), 2);
   std::string text;
   for (int i = 0; i < 3'000; ++i) {
@@ -97,8 +97,8 @@ TEST_P(Resting, ARankThatComputesBetweenItsLooksNeverRests) {
   EXPECT_EQ(job[0].counters().sleeps, 0U);
 }
 
-// Less than PollEpisode takes for a turn of polling.
-TEST_P(Resting, ARankThatWorksForMomentsBetweenItsLooksNeverRests) {
+// The work takes less time than PollEpisode counts as one turn of polling.
+TEST_P(Resting, RankWorkingBrieflyBetweenPollsNeverRests) {
   TestJob job(GetParam(), 2);
   std::string text;
   for (int i = 0; i < 20'000; ++i) {
@@ -109,9 +109,9 @@ TEST_P(Resting, ARankThatWorksForMomentsBetweenItsLooksNeverRests) {
   EXPECT_EQ(job[0].counters().sleeps, 0U);
 }
 
-// Beside other load a poll that was interrupted makes the estimate of those before it too large, so
-// one of some tries counts.
-TEST_P(Resting, PublishesTheProcessorTimeOfItsPolls) {
+// Under other load an interrupted poll makes the estimate for earlier polls too large, so one of
+// several tries must pass.
+TEST_P(Resting, ProcessorTimeOfPollsIsPublished) {
   TestJob job(GetParam(), 2);
   look_in_vain_until(job[0], job[0].counters().sleeps + 1);
   const auto polled = [&job] { return job[0].segment().header().polled_us.load(); };
@@ -128,7 +128,7 @@ TEST_P(Resting, PublishesTheProcessorTimeOfItsPolls) {
   EXPECT_EQ(least_excess, 0U);
 }
 
-TEST_P(Resting, ANegativePollTimeMeansToPollForEver) {
+TEST_P(Resting, NegativePollTimeMeansPollingForever) {
   const PollTime poll_time("-1");
   TestJob job(GetParam(), 2);
   std::string text;
@@ -138,7 +138,7 @@ TEST_P(Resting, ANegativePollTimeMeansToPollForEver) {
   EXPECT_EQ(job[0].counters().sleeps, 0U);
 }
 
-TEST_P(Resting, ADeclaredIdleRankRestsWhateverItsPollTimeAndIsSeenAsResting) {
+TEST_P(Resting, DeclaredIdleRankRestsWithAnyPollTime) {
   const PollTime poll_time("1000000000");
   TestJob job(GetParam(), 2);
   job[0].declare_idle(true);
@@ -147,7 +147,7 @@ TEST_P(Resting, ADeclaredIdleRankRestsWhateverItsPollTimeAndIsSeenAsResting) {
   std::string none;
   for (const std::uint64_t sleeps = job[0].counters().sleeps;
        job[0].counters().sleeps < sleeps + 5;) {
-    job[0].declare_idle(true);  // a loop may say it in each turn
+    job[0].declare_idle(true);  // a loop may repeat the call in each turn
     ASSERT_FALSE(look(job[0], none));
   }
   job.send(1, 0, "x");

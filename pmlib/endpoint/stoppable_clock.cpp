@@ -10,7 +10,7 @@ namespace score::pm {
 
 struct CounterRate {
   std::uint64_t start_ticks = 0, start_us = 0;
-  std::uint64_t us_per_tick = 0;  // times 2^32; 0: the counter cannot be used
+  std::uint64_t us_per_tick = 0;  // times 2^32; 0: the counter is unusable
 };
 
 std::uint64_t monotonic_us() {

@@ -1,8 +1,9 @@
-// The clock of an endpoint: monotonic microseconds less the time the job was stopped.
+// StoppableClock is the clock of an endpoint: monotonic microseconds minus the time for which the
+// job was stopped.
 //
 // Reading the processor's counter takes a third of the time of the system's clock, and the clock is
-// read twice per message. Its rate is measured once, to a few parts in 10,000: enough for
-// time-outs.
+// read twice per message. The counter's rate is measured once, to a few parts in 10,000, which is
+// enough for timeouts.
 #pragma once
 
 #include "pmlib/core/messages.hpp"
@@ -12,9 +13,9 @@
 
 namespace score::pm {
 
-// CLOCK_MONOTONIC.
+// Returns the time of CLOCK_MONOTONIC in microseconds.
 std::uint64_t monotonic_us();
-// The same by the processor's counter, where it can be used.
+// Returns the same from the processor's counter, where it can be used.
 std::uint64_t quick_us();
 
 class StoppableClock final : public JobClock {

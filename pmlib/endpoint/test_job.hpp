@@ -1,4 +1,4 @@
-// Test support: a job of several endpoints in one process, over a device of choice.
+// A TestJob is a job of several endpoints in one process, over a chosen device.
 #pragma once
 
 #include "pmlib/devices/udp_device.hpp"
@@ -16,7 +16,7 @@ namespace score::pm {
 
 class TestJob {
  public:
-  // Copies: shared memory where cross-memory attach is forbidden.
+  // With Copies, shared memory works without cross-memory attach.
   enum class Over { Shmem, Udp, Copies };
 
   TestJob(Over over, std::uint32_t size, EndpointOptions options = {}) {
@@ -58,7 +58,7 @@ class TestJob {
 
   const JobNetwork& network() const { return network_; }
 
-  // Runs every rank until `done` holds.
+  // Runs every rank until `done` returns true.
   template <class Done>
   void run_until(Done done) {
     for (int i = 0; i < 2'000'000; ++i) {

@@ -1,5 +1,5 @@
-// More ranks than processors: a ring of many processes makes progress, because ranks that wait
-// sleep.
+// These tests run more ranks than processors. A ring of many processes makes progress because ranks
+// that wait sleep.
 #include "pmlib/endpoint/test_job.hpp"
 
 #include <gtest/gtest.h>
@@ -39,8 +39,8 @@ bool receive_number(Endpoint& e, std::uint32_t& value, std::uint32_t& source) {
   return true;
 }
 
-// In each round every rank sends to every other, then waits until it has this round's number from
-// each. A fast rank may be ahead, but no rank's numbers may be missing or out of order.
+// In each round every rank sends to each other rank, then waits until it has this round's number
+// from each. A fast rank may be ahead, but no rank's numbers may be missing or out of order.
 bool all_to_all(Endpoint& e, std::uint32_t rounds) {
   std::vector<std::uint32_t> next(e.size());
   for (std::uint32_t round = 0; round < rounds; ++round) {
@@ -59,7 +59,7 @@ bool all_to_all(Endpoint& e, std::uint32_t rounds) {
   return true;
 }
 
-// A token goes round the ring `laps` times.
+// Passes a token around the ring `laps` times.
 bool pass_token(Endpoint& e, std::uint32_t laps) {
   const std::uint32_t next = (e.rank() + 1) % e.size();
   for (std::uint32_t lap = 0; lap < laps; ++lap) {
@@ -83,7 +83,7 @@ void run_ranks(Over over, std::uint32_t size, Body body) {
       alarm(120);  // a hang ends as a failure
       job[i].segment().header().owner_pid = static_cast<std::uint32_t>(getpid());
       const bool good = body(job[i]);
-      job.close_rank(i);  // a rank that leaves silently is dead to the others
+      job.close_rank(i);  // the other ranks see a rank that leaves silently as dead
       _exit(good ? 0 : 1);
     }
     children.push_back(pid);
@@ -102,11 +102,11 @@ INSTANTIATE_TEST_SUITE_P(Devices, Crowd, testing::Values(Over::Shmem, Over::Udp)
                            return parameter.param == Over::Shmem ? "Shmem" : "Udp";
                          });
 
-TEST_P(Crowd, SixtyFourProcessesPassATokenAndSleepMeanwhile) {
+TEST_P(Crowd, ManyProcessesPassTokenAndSleep) {
   run_ranks(GetParam(), 64, [](Endpoint& e) { return pass_token(e, 20); });
 }
 
-TEST_P(Crowd, SixtyFourProcessesExchangeAllToAll) {
+TEST_P(Crowd, ManyProcessesExchangeAllToAll) {
   run_ranks(GetParam(), 64, [](Endpoint& e) { return all_to_all(e, 3); });
 }
 
@@ -119,8 +119,9 @@ bool sleeps_within(Endpoint& e, std::chrono::seconds limit) {
   return true;
 }
 
-// As all ranks of a gang are at each switch: a rank that sleeps need not look for input.
-TEST_P(Crowd, AWaitGoesOnWhenItsProcessIsStoppedAndContinued) {
+// A switch stops and continues all ranks of a gang in this way: a rank that sleeps need not poll
+// for input.
+TEST_P(Crowd, WaitContinuesAfterProcessStop) {
   TestJob job(GetParam(), 2);
   const pid_t pid = fork();
   ASSERT_GE(pid, 0);
@@ -146,9 +147,9 @@ TEST_P(Crowd, AWaitGoesOnWhenItsProcessIsStoppedAndContinued) {
   EXPECT_EQ(status, 0);
 }
 
-// As a server does that waits in its own loop: before each sleep what is left of its writes is
-// stored by the kernel, and that must end them, since no event does.
-TEST(Waiting, WritesEndAlthoughTheWriterOnlyPreparesToSleep) {
+// A server that waits in its own loop does this: before each sleep the kernel stores the rest of
+// its writes. That must end the writes, because no event does.
+TEST(Waiting, WritesEndWhenWriterOnlyPreparesToSleep) {
   TestJob job(Over::Shmem, 2);
   std::vector<char> from(1 << 20, 'x');
   std::vector<char> to(1 << 20, 'y');

@@ -1,5 +1,6 @@
-// A name contains the key of a process, or the mark of its job, so a host name and a port lead to
-// no peer: peers exchange names. They do lead to the address that an own socket gets (FI_SOURCE).
+// A name contains the key of a process, or the mark of its job, so a host name and a port do not
+// identify a peer: peers exchange names. They do identify the address that the process's own socket
+// gets (FI_SOURCE).
 #include "pmlib/fi/addresses.hpp"
 
 #include "pmlib/fi/link/link.hpp"
@@ -17,7 +18,7 @@ namespace score::pm::fi {
 
 namespace {
 
-// The first IPv4 address and port of a node and a service, either of which may be null.
+// Resolves the first IPv4 address and port of a node and a service, either of which may be null.
 bool resolve(const AddressQuery& query, std::uint32_t& ip, std::uint16_t& port) {
   addrinfo hints{};
   hints.ai_family = AF_INET;
@@ -35,7 +36,7 @@ bool resolve(const AddressQuery& query, std::uint32_t& ip, std::uint16_t& port) 
   return true;
 }
 
-// malloc()ed, for fi_freeinfo(3) frees it.
+// Allocates with malloc(), because fi_freeinfo(3) frees the memory.
 bool store(const fi_info& info, const Name& name, void*& to, std::size_t& length) {
   const std::string text = info.addr_format == FI_ADDR_STR ? to_address(name) : std::string();
   const void* from = text.empty() ? static_cast<const void*>(&name) : text.c_str();
@@ -46,7 +47,7 @@ bool store(const fi_info& info, const Name& name, void*& to, std::size_t& length
   return true;
 }
 
-// The address that the process has, or will get from fi_domain(3).
+// Finds the address that the process has, or will get from fi_domain(3).
 int find_source(const fi_info& info, const AddressQuery& query, Name& name) {
   std::uint32_t ip = 0;
   std::uint16_t port = 0;

@@ -1,5 +1,5 @@
-// The event queue. Nothing of this provider's happens later than the call that asks for it, so what
-// is read here an application has written, perhaps to wake a thread that waits.
+// The provider completes every call before it returns, so it never writes an event of its own. All
+// events that an application reads are its own, written perhaps to wake a waiting thread.
 #include "pmlib/fi/event_queue.hpp"
 
 #include "pmlib/fi/objects/no_ops.hpp"

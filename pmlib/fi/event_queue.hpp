@@ -1,4 +1,4 @@
-// Event queues: no completions, only what the application writes.
+// Event queues carry no completions, only the events that the application writes.
 #pragma once
 
 #include <rdma/fabric.h>
@@ -14,13 +14,13 @@
 
 namespace score::pm::fi {
 
-// Any thread. Functions return 0, a number of bytes or a negative errno.
+// Any thread may call these functions. They return 0, a number of bytes or a negative errno.
 class EventQueue : public fid_eq {
  public:
   using Base = fid_eq;
   static constexpr std::size_t kMostEvents = 4096;  // chosen; then -FI_EAGAIN
 
-  // As fi_eq_open(3), with the wait objects none, unspecified, FD and yield.
+  // Behaves as fi_eq_open(3), with the wait objects none, unspecified, FD and yield.
   static int open(const fi_eq_attr* attr, fid_eq** queue, void* context);
   ~EventQueue();
   EventQueue(const EventQueue&) = delete;
@@ -32,11 +32,11 @@ class EventQueue : public fid_eq {
 
   bool can_wait() const { return fd_ >= 0; }
 
-  // Readable while there are events; -1 without a wait object.
+  // Returns a descriptor that is readable while there are events; -1 without a wait object.
   int wait_fd() const { return fd_; }
 
-  // Sleeps until there is an event. False at once if the time (Link::now_us()) is over. May return
-  // early.
+  // Sleeps until there is an event and may return early. Returns false at once if the time
+  // (Link::now_us()) has passed.
   bool wait_until(std::uint64_t deadline_us) const;
 
  private:

@@ -1,4 +1,4 @@
-// The fabric, the object above all others; and the opening of a domain.
+// Declares the fabric, the topmost object, and the function that opens a domain.
 #pragma once
 
 #include <rdma/fabric.h>
@@ -11,7 +11,7 @@ struct Fabric : fid_fabric {
   static int open(fi_fabric_attr* attr, fid_fabric** fabric, void* context);
 };
 
-// As fi_domain(3).
+// Behaves as fi_domain(3).
 int open_domain(const fi_info& info, fid_domain** domain, void* context);
 
 }  // namespace score::pm::fi

@@ -61,14 +61,14 @@ bool fits_fabric(const fi_fabric_attr* a) {
 }  // namespace
 
 std::size_t inject_bytes() {
-  // The names by which MPICH knows it, as mpir_cvars reads them.
+  // MPICH reads its threshold from variables of these names (mpir_cvars).
   for (const char* name : {"MPIR_CVAR_CH4_OFI_EAGER_THRESHOLD",
                            "MPIR_PARAM_CH4_OFI_EAGER_THRESHOLD", "MPICH_CH4_OFI_EAGER_THRESHOLD"}) {
     const char* text = std::getenv(name);
     if (text == nullptr) continue;
     char* end = nullptr;
     const long bytes = std::strtol(text, &end, 10);
-    if (end == text || bytes < 0) return kInjectBytes;  // none of its own
+    if (end == text || bytes < 0) return kInjectBytes;  // a negative value is no threshold
     return std::min(kInjectBytes, static_cast<std::size_t>(bytes));
   }
   return kInjectBytes;

@@ -1,4 +1,5 @@
-// What the provider can do, in numbers, and whether an application's hints can be met by it.
+// States the limits and capabilities of the provider, and compares an application's hints with
+// them.
 #pragma once
 
 #include "pmlib/fi/objects/objects.hpp"
@@ -14,10 +15,10 @@ constexpr std::uint32_t kAddressFormat = FI_PROV_SPECIFIC | 0x504d;  // "PM"
 constexpr std::uint32_t kProtocol = FI_PROV_SPECIFIC | 0x504d;
 constexpr std::size_t kMostBytes = std::size_t{1} << 40;  // of a message or an access
 constexpr std::size_t kQueueSize = 4096;
-constexpr std::size_t kMostObjects = 1024;  // of each kind, of a domain; stated, not counted
+constexpr std::size_t kMostObjects = 1024;  // per kind and domain; reported, not enforced
 constexpr std::size_t kMostRegions = 1 << 20;
-// An atomic operation is one message, so its order holds for all its bytes: those that fit the
-// shortest messages of any link.
+// An atomic operation is one message, so all its bytes are ordered. They must therefore fit into
+// the shortest messages of any link.
 constexpr std::size_t kAtomicBytes = kMinPayload - sizeof(Header) - sizeof(AtomicExtra);
 
 constexpr std::uint64_t kTransmitCaps =
@@ -27,28 +28,30 @@ constexpr std::uint64_t kReceiveCaps = FI_MSG | FI_TAGGED | FI_RMA | FI_ATOMIC |
                                        FI_DIRECTED_RECV | FI_SOURCE | FI_SOURCE_ERR | FI_RMA_EVENT;
 constexpr std::uint64_t kDomainCaps = FI_LOCAL_COMM | FI_REMOTE_COMM;
 constexpr std::uint64_t kCaps = kTransmitCaps | kReceiveCaps | kDomainCaps;
-// Given to those who ask, for they cost something.
+// These capabilities cost time, so an endpoint has them only if the application asks for them.
 constexpr std::uint64_t kCapsOnDemand = FI_FENCE | FI_SOURCE_ERR;
 
-// Always given.
+// Every endpoint has these orders.
 constexpr std::uint64_t kOrder = FI_ORDER_SAS | FI_ORDER_RAR | FI_ORDER_ATOMIC_RAR |
                                  FI_ORDER_ATOMIC_RAW | FI_ORDER_ATOMIC_WAR | FI_ORDER_ATOMIC_WAW |
                                  FI_ORDER_RMA_RAR;
-// Given to those who ask: later operations wait for an announced write (endpoint/order.hpp).
+// An endpoint has these orders only if the application asks for them: later operations then wait
+// for an announced write (endpoint/order.hpp).
 constexpr std::uint64_t kOrderOnDemand =
     FI_ORDER_SAW | FI_ORDER_WAW | FI_ORDER_RAW | FI_ORDER_RMA_WAW | FI_ORDER_RMA_RAW;
 
-// Bytes that may be injected: 32 KB, or less if an MPI in this process begins its own protocol for
-// long messages earlier. MPICH injects whatever the provider takes and expects no more than its
-// threshold in a message that it did not announce.
+// Returns how many bytes may be injected: 32 KB, or less if an MPI in this process begins its own
+// protocol for long messages earlier. MPICH injects as much as the provider accepts, and expects no
+// more than its threshold in a message that it did not announce.
 std::size_t inject_bytes();
 
-// Bytes up to which accesses are ordered as `order`, an endpoint's msg_order, says.
+// Returns the number of bytes up to which accesses of `kinds` are ordered under `order`, an
+// endpoint's msg_order.
 std::size_t ordered_bytes(std::uint64_t order, std::uint64_t kinds);
 constexpr std::uint64_t kReadAfterWrite = FI_ORDER_RAW | FI_ORDER_RMA_RAW;
 constexpr std::uint64_t kWriteAfterWrite = FI_ORDER_WAW | FI_ORDER_RMA_WAW;
 
-// True if everything that `hints` asks for can be given.
+// Returns true if the provider can meet all hints.
 bool fits(const fi_info& hints);
 
 }  // namespace score::pm::fi

@@ -1,6 +1,6 @@
-// The fi_info is made by the library that loaded us, in its own version's size; the fields known
-// here have kept their places from libfabric 1.17 to 2.5. Its functions are looked up by hand:
-// bound by the linker they would be the versions of 1.17, which older structs go with.
+// The fi_info is allocated by the library that loaded us, in the size of its own version; the
+// fields known here have kept their places from libfabric 1.17 to 2.5. We look up its functions by
+// hand: the linker would bind the versions of 1.17, which expect older structs.
 #include "pmlib/fi/info.hpp"
 
 #include "pmlib/fi/addresses.hpp"
@@ -19,13 +19,13 @@ void (*host_free_info)(fi_info*) = nullptr;
 std::uint64_t caps_for(const fi_info* hints) {
   if (hints == nullptr || hints->caps == 0) return kCaps & ~kCapsOnDemand;
   std::uint64_t caps = hints->caps | kDomainCaps;
-  // Directions not named are all of the primary capabilities'.
+  // If the hints name no directions, they ask for all directions of the primary capabilities.
   if ((caps & (FI_MSG | FI_TAGGED)) != 0 && (caps & (FI_SEND | FI_RECV)) == 0) {
     caps |= FI_SEND | FI_RECV;
   }
   constexpr std::uint64_t kAccess = FI_READ | FI_WRITE | FI_REMOTE_READ | FI_REMOTE_WRITE;
   if ((caps & (FI_RMA | FI_ATOMIC)) != 0 && (caps & kAccess) == 0) caps |= kAccess;
-  if ((caps & (FI_RMA | FI_ATOMIC)) != 0) caps |= FI_RMA_EVENT;  // which costs nothing
+  if ((caps & (FI_RMA | FI_ATOMIC)) != 0) caps |= FI_RMA_EVENT;  // free of cost
   return caps;
 }
 
@@ -61,8 +61,9 @@ void fill_endpoint(fi_ep_attr& a, std::uint64_t order) {
   a.tx_ctx_cnt = a.rx_ctx_cnt = 1;
 }
 
-// Until 1.5 applications chose between two modes. Since then they offer what they would do for a
-// provider, and get back what is needed: nothing. The old basic mode is still given if asked for.
+// An application written before 1.5 chooses between two modes. Since then it offers the modes that
+// it supports and gets back those that are needed: none. The old basic mode is still returned on
+// request.
 int mr_mode_for(std::uint32_t version, const fi_info* hints) {
   const bool has_attr = hints != nullptr && hints->domain_attr != nullptr;
   const int mode = has_attr ? hints->domain_attr->mr_mode : FI_MR_UNSPEC;
@@ -101,7 +102,7 @@ std::uint32_t find_host_library(const void* caller) {
   Dl_info where{};
   if (dladdr(caller, &where) == 0 || where.dli_fname == nullptr) return 0;
   void* host = dlopen(where.dli_fname, RTLD_NOLOAD | RTLD_LAZY);
-  if (host == nullptr) host = dlopen(nullptr, RTLD_LAZY);  // linked into the program itself
+  if (host == nullptr) host = dlopen(nullptr, RTLD_LAZY);  // libfabric is in the program itself
   if (host == nullptr) return 0;
   host_dup_info = reinterpret_cast<decltype(host_dup_info)>(dlsym(host, "fi_dupinfo"));
   host_free_info = reinterpret_cast<decltype(host_free_info)>(dlsym(host, "fi_freeinfo"));
@@ -125,7 +126,7 @@ int get_info(std::uint32_t version, const char* node, const char* service, std::
   fill_endpoint(*made->ep_attr, made->tx_attr->msg_order);
   fill_domain(*made->domain_attr, version, hints);
   made->fabric_attr->name = strdup("pm");
-  // The library that calls adds the name of the provider.
+  // The calling library adds the name of the provider.
   made->fabric_attr->prov_version = FI_VERSION(1, 0);
   made->fabric_attr->api_version = version;
   if (const int error = fill_addresses(*made, {node, service, flags, hints}); error != 0) {

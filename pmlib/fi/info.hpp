@@ -1,4 +1,4 @@
-// The capabilities that the provider offers, matched against an application's hints.
+// Matches the capabilities that the provider offers with an application's hints.
 #pragma once
 
 #include <rdma/fabric.h>
@@ -7,14 +7,14 @@
 
 namespace score::pm::fi {
 
-// As fi_getinfo(3). 0 and at most one entry, or -FI_ENODATA if something was asked for that is not
-// offered.
+// Behaves as fi_getinfo(3). Returns 0 and at most one entry, or -FI_ENODATA if the hints ask for
+// something that the provider does not offer.
 int get_info(std::uint32_t version, const char* node, const char* service, std::uint64_t flags,
              const fi_info* hints, fi_info** info);
 
-// The library that has loaded this one, which allocates and frees fi_info: its structs may be
-// longer than those this library was built with. `caller` is an address in its code. Called first.
-// Returns the version of its interface, 0 if it is not usable.
+// Finds the library that has loaded this one, and returns the version of its interface, or 0 if it
+// is not usable. That library allocates and frees fi_info, because its structs may be longer than
+// those this library was built with. `caller` is an address in its code. This must be called first.
 std::uint32_t find_host_library(const void* caller);
 
 }  // namespace score::pm::fi

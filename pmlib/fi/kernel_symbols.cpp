@@ -1,9 +1,9 @@
-// libfabric 1.17, Debian 12's, initialises its provider `verbs` even where FI_PROVIDER excludes it,
-// and that searches /proc/kallsyms twice for what the kernel offers for the memory of devices. The
-// kernel writes the table anew each time, which takes a rank longer than the rest of its start. No
-// setting prevents it. But libfabric loads this library before it initialises its own providers,
-// and where the table cannot be opened `verbs` takes these features for missing. So libfabric's
-// import of fopen() is redirected, as libfabric's own memory monitor redirects functions of the C
+// libfabric 1.17 (Debian 12) initialises its provider `verbs` even where FI_PROVIDER excludes it,
+// and `verbs` searches /proc/kallsyms twice for the kernel's support of device memory. The kernel
+// writes the table anew each time, which takes longer than the rest of a rank's start. No setting
+// prevents this. But libfabric loads this library before it initialises its own providers, and
+// `verbs` takes these features for missing if it cannot open the table. So this file redirects
+// libfabric's import of fopen(), as libfabric's own memory monitor redirects functions of the C
 // library.
 #include "pmlib/fi/kernel_symbols.hpp"
 
@@ -41,7 +41,7 @@ std::FILE* open_other_files(const char* path, const char* mode) {
   return nullptr;
 }
 
-// What a loaded object calls in others.
+// Lists the functions that a loaded object imports from other objects.
 struct Imports {
   std::uintptr_t base = 0;  // where the object is loaded
   std::span<const Relocation> slots;
@@ -49,7 +49,7 @@ struct Imports {
   const char* names = nullptr;
 };
 
-// No slots on machines that keep them in the older format.
+// Returns no slots on machines that keep them in the older format.
 Imports imports_of(const link_map& object) {
   Imports found{.base = object.l_addr, .slots = {}};
   const Relocation* first = nullptr;
@@ -70,7 +70,8 @@ Imports imports_of(const link_map& object) {
   return found;
 }
 
-// Where the object keeps the address of a function of this name; null if it does not call it.
+// Returns the place where the object keeps the address of the named function; null if the object
+// does not import it.
 void** find_slot(const Imports& imports, std::string_view name) {
   for (const auto& slot : imports.slots) {
     const auto& symbol = imports.symbols[ELF64_R_SYM(slot.r_info)];
@@ -101,7 +102,8 @@ int look_for_seal(dl_phdr_info* object, std::size_t, void* argument) {
   return 1;
 }
 
-// A slot of an object. The dynamic linker makes it read-only if the object was linked so.
+// Changes one import slot of an object. The dynamic linker has made it read-only if the object was
+// linked with that option.
 class Slot {
  public:
   Slot() = default;
@@ -114,7 +116,7 @@ class Slot {
 
   [[nodiscard]] bool is_known() const { return at_ != nullptr; }
 
-  // Returns what was there. Null: it could not be changed.
+  // Returns the previous value; null if the slot could not be changed.
   void* exchange(void* value) const {
     const auto address = page_of(reinterpret_cast<std::uintptr_t>(at_));
     auto* const page = reinterpret_cast<void*>(address);
@@ -137,7 +139,7 @@ void* original = nullptr;
 
 bool reads_symbols_in_vain(std::uint32_t version, const char* providers) {
   if (FI_VERSION_GE(version, kReadsWhenUsed) || providers == nullptr) return false;
-  // "a,b": these alone; "^a,b": all but these. A name may be layered: "verbs;ofi_rxm".
+  // "a,b" selects only these; "^a,b" selects all but these. A name may be layered: "verbs;ofi_rxm".
   const bool names_some = *providers != '\0' && *providers != '^';
   return names_some && strcasestr(providers, "verbs") == nullptr;
 }
@@ -159,7 +161,7 @@ void show_kernel_symbols() {
     original = nullptr;
     return;
   }
-  // The slot leads here for ever, so this library must stay.
+  // The slot points into this library from now on, so this library must stay loaded.
   Dl_info own{};
   if (dladdr(reinterpret_cast<const void*>(&open_other_files), &own) == 0) return;
   std::ignore = dlopen(own.dli_fname, RTLD_LAZY | RTLD_NOLOAD | RTLD_NODELETE);

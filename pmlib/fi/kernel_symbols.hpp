@@ -5,16 +5,18 @@
 
 namespace score::pm::fi {
 
-// Whether a libfabric of this version reads the table for its provider `verbs` while FI_PROVIDER,
-// which has this value (null: it is not set), excludes that provider. In doubt it does not.
+// Returns true if a libfabric of this version reads the table for its provider `verbs` although
+// FI_PROVIDER excludes that provider. `providers` is the value of FI_PROVIDER, null if it is not
+// set. If in doubt, returns false.
 [[nodiscard]] bool reads_symbols_in_vain(std::uint32_t version, const char* providers);
 
-// From now on the library that contains the code at `caller` cannot open the kernel's symbol table,
-// until show_kernel_symbols(). Does nothing if the library does not import fopen(), or is hidden
-// already. Not safe beside other calls of these two; libfabric holds a lock meanwhile.
+// Prevents the library that contains the code at `caller` from opening the kernel's symbol table
+// until show_kernel_symbols() is called. Does nothing if the library does not import fopen(), or if
+// the table is hidden already. Neither function may run concurrently with itself or the other;
+// libfabric holds a lock during the calls.
 void hide_kernel_symbols(const void* caller);
 
-// Does nothing if nothing is hidden.
+// Does nothing if the table is not hidden.
 void show_kernel_symbols();
 
 }  // namespace score::pm::fi

@@ -1,4 +1,4 @@
-// Opening a domain, and the table of what a domain opens.
+// Opens a domain and holds the table of functions by which a domain opens its objects.
 #include "pmlib/fi/addresses.hpp"
 #include "pmlib/fi/endpoint/ep.hpp"
 #include "pmlib/fi/fabric.hpp"

@@ -1,5 +1,5 @@
-// libpm-fi.so: what libfabric calls when it loads the provider. It looks for libraries named
-// lib*-fi.so in FI_PROVIDER_PATH.
+// Contains the entry points of libpm-fi.so. libfabric looks for libraries named lib*-fi.so in
+// FI_PROVIDER_PATH and calls fi_prov_ini() of each.
 #include "pmlib/fi/fabric.hpp"
 #include "pmlib/fi/info.hpp"
 #include "pmlib/fi/kernel_symbols.hpp"
@@ -20,8 +20,9 @@ void clean_up() {
   score::pm::fi::show_kernel_symbols();
 }
 
-// The library offers a provider only to programs that ask for no newer interface than the provider
-// says to have, and takes none that says more than itself has: `fi_version` becomes its own.
+// libfabric offers a provider only to programs that ask for no newer interface than the provider
+// reports, and rejects a provider that reports a newer version than its own. So `fi_version` is set
+// to the version of the library.
 fi_provider provider = {FI_VERSION(1, 0),        FI_VERSION(1, 17), {{nullptr}}, "pm",
                         score::pm::fi::get_info, open_fabric,       clean_up};
 

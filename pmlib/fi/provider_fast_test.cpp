@@ -1,4 +1,4 @@
-// The fast path of short messages, through libfabric: see docs/adr/0038.
+// Tests the fast path of short messages through libfabric: see docs/adr/0038.
 #include "pmlib/fi/provider_fixture.hpp"
 
 #include <algorithm>
@@ -12,8 +12,8 @@
 namespace score::pm::fi {
 namespace {
 
-// As an MPI sends and receives them: no counters are bound, so they take the fast path where it
-// applies.
+// The sides are used as an MPI uses them: no counters are bound, so messages take the fast path
+// where it applies.
 TEST_F(Provider, ShortMessagesCarryTheirBytesTagAndData) {
   make({.counts = false});
   for (const std::uint64_t data :
@@ -51,8 +51,8 @@ TEST_F(Provider, ShortMessagesCarryTheirBytesTagAndData) {
   EXPECT_TRUE(errors.empty());
 }
 
-// With a counter bound no message is received by the fast path, and what is longer than 1 KB or has
-// more than 16 bits of data is not sent by it.
+// With a counter bound, no message is received by the fast path. Messages longer than 1 KB, or with
+// more than 16 bits of data, are not sent by it.
 TEST_F(Provider, FastPathCompletesAsTheSlowPathDoes) {
   using Seen = std::tuple<std::uint64_t, std::uint64_t, std::uint64_t, std::uint64_t,
                           std::vector<std::uint8_t>>;
@@ -85,7 +85,7 @@ TEST_F(Provider, FastPathCompletesAsTheSlowPathDoes) {
   EXPECT_EQ(play(false), slow);
 }
 
-TEST_F(Provider, ShortMessagesThatDoNotFitAreReportedTruncated) {
+TEST_F(Provider, ShortMessagesReportTruncation) {
   make({.counts = false});
   std::array<char, 16> got{};
   ASSERT_EQ(fi_trecv(b->ep, got.data(), 4, nullptr, FI_ADDR_UNSPEC, 5, 0, &got), 0);

@@ -1,4 +1,4 @@
-// For tests: two halves of libfabric over provider pm, which send each other messages.
+// Connects two halves of libfabric over provider pm, for tests in which they exchange messages.
 #pragma once
 
 #include "pmlib/fi/link/link.hpp"
@@ -25,7 +25,7 @@ class Provider : public testing::Test {
     b_to_a = b->know(a->name());
   }
 
-  // New sides, which reach each other by way of relays.
+  // Makes new sides that reach each other through relays.
   void meet_by_relays(unsigned lost_per_1000) {
     a = std::make_unique<Side>();
     b = std::make_unique<Side>();
@@ -35,7 +35,7 @@ class Provider : public testing::Test {
     b_to_a = b->know(relays[1]->name());
   }
 
-  // Lets both sides go on until `is_done()`, keeping their completions. False: it never was.
+  // Runs both sides until `is_done()` and keeps their completions. Returns false after a timeout.
   bool run_until(const std::function<bool()>& is_done) {
     const auto end = Link::now_us() + kTimeoutUs;
     while (!is_done()) {
@@ -54,7 +54,7 @@ class Provider : public testing::Test {
     while (fi_cq_readerr(side.cq, &error, 0) == 1) errors.push_back(error);
   }
 
-  // For what only has to go on for a while.
+  // Runs both sides for a short time, for tests that need only some progress.
   void run_a_little() {
     for (int i = 0; i < 2000; ++i) run_until([&, n = 0]() mutable { return n++ > 0; });
   }
@@ -68,7 +68,7 @@ class Provider : public testing::Test {
            error == 0;
   }
 
-  // The same, without a look at the other side.
+  // Sends as send_tagged() does, but makes progress only on side `a`.
   bool send_only(const void* bytes, std::size_t length, std::uint64_t tag) {
     const auto end = Link::now_us() + kTimeoutUs;
     ssize_t error = -FI_EAGAIN;
@@ -87,7 +87,7 @@ class Provider : public testing::Test {
   std::vector<std::unique_ptr<Relay>> relays;
 };
 
-// Bytes that depend on their place and on the seed.
+// Returns bytes that depend on their position and on the seed.
 inline std::vector<std::uint8_t> pattern(std::size_t length, unsigned seed) {
   std::vector<std::uint8_t> bytes(length);
   for (std::size_t i = 0; i < length; ++i) {

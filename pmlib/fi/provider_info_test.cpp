@@ -1,5 +1,5 @@
-// What fi_getinfo(3) promises and refuses, and addresses that are none, at every function that
-// takes one.
+// Tests the answers of fi_getinfo(3), and passes invalid addresses to every function that takes
+// one.
 #include "pmlib/fi/hints.hpp"
 #include "pmlib/fi/provider_fixture.hpp"
 
@@ -27,7 +27,7 @@ class ProviderInfo : public testing::Test {
  protected:
   using Change = std::function<void(fi_info&)>;
 
-  // The answer to hints with one change; `status` is fi_getinfo()'s.
+  // Returns the answer to hints with one change; `status` is the result of fi_getinfo().
   InfoPtr ask(const Change& change = {}, const InfoQuery& query = {}) {
     const InfoPtr hints(fi_dupinfo(nullptr), fi_freeinfo);
     hints->fabric_attr->prov_name = strdup("pm");
@@ -56,7 +56,7 @@ std::string ip_text(std::uint32_t ip) {
 
 // --- addresses ---------------------------------------------------------------------------------
 
-TEST_F(ProviderInfo, ReturnsAnOwnAddressWithoutBeingAsked) {
+TEST_F(ProviderInfo, ReturnsOwnAddressByDefault) {
   const auto info = ask();
   ASSERT_NE(info, nullptr);
   EXPECT_EQ(info->dest_addr, nullptr);
@@ -66,7 +66,7 @@ TEST_F(ProviderInfo, ReturnsAnOwnAddressWithoutBeingAsked) {
   EXPECT_FALSE(own.is_whole()) << "no socket yet";
 }
 
-TEST_F(ProviderInfo, ReturnsTheSourceThatNodeAndServiceName) {
+TEST_F(ProviderInfo, ReturnsSourceGivenByNodeAndService) {
   for (const char* node : {"127.0.0.2", "localhost"}) {
     const auto info = ask({}, {node, "41234", FI_SOURCE});
     ASSERT_NE(info, nullptr) << node;
@@ -80,7 +80,7 @@ TEST_F(ProviderInfo, ReturnsTheSourceThatNodeAndServiceName) {
   EXPECT_EQ(ip_text(source_of(*by_service).ip), "127.0.0.1");
 }
 
-TEST_F(ProviderInfo, ADomainUsesTheSourceIfItIsFree) {
+TEST_F(ProviderInfo, DomainUsesSourceAddressIfFree) {
   const auto info = ask({}, {"127.0.0.1", nullptr, FI_SOURCE});
   ASSERT_NE(info, nullptr);
   Side first;
@@ -92,7 +92,7 @@ TEST_F(ProviderInfo, ADomainUsesTheSourceIfItIsFree) {
   EXPECT_EQ(fi_close(&domain->fid), 0);
 }
 
-TEST_F(ProviderInfo, RefusesANodeThatLeadsNowhere) {
+TEST_F(ProviderInfo, RefusesUnresolvableNode) {
   const auto refuses = [this](const InfoQuery& query) {
     ask({}, query);
     EXPECT_EQ(status, -FI_ENODATA) << (query.node != nullptr ? query.node : "none");
@@ -103,7 +103,7 @@ TEST_F(ProviderInfo, RefusesANodeThatLeadsNowhere) {
     refuses({node, "4000", 0});
     refuses({node});
   }
-  // Another host's socket: its key is not known.
+  // These name a different host's socket, whose key is not known.
   refuses({"127.0.0.1", "4000", 0});
   refuses({"127.0.0.1"});
   refuses({nullptr, "4000", 0});
@@ -111,7 +111,7 @@ TEST_F(ProviderInfo, RefusesANodeThatLeadsNowhere) {
   refuses({"localhost", nullptr, FI_SOURCE | FI_NUMERICHOST});
 }
 
-TEST_F(ProviderInfo, RefusesHintsWithAddressesThatAreNone) {
+TEST_F(ProviderInfo, RefusesHintsWithInvalidAddresses) {
   std::array<std::uint8_t, 64> random{};
   std::mt19937 bits(7);
   const auto refuses = [&](std::size_t length) {
@@ -122,7 +122,7 @@ TEST_F(ProviderInfo, RefusesHintsWithAddressesThatAreNone) {
         address = std::malloc(random.size());
         std::memcpy(address, random.data(), random.size());
       });
-      EXPECT_EQ(status, -FI_ENODATA) << length;  // libfabric's word for a provider's refusal
+      EXPECT_EQ(status, -FI_ENODATA) << length;  // libfabric's error if a provider refuses
     }
   };
   for (int round = 0; round < 50; ++round) {
@@ -166,7 +166,7 @@ TEST_F(ProviderInfo, RefusesHintsThatCannotBeMet) {
   }
 }
 
-TEST_F(ProviderInfo, StatesItsLimitsAndMeetsThem) {
+TEST_F(ProviderInfo, AcceptsHintsWithItsOwnLimits) {
   const auto info = ask();
   ASSERT_NE(info, nullptr);
   EXPECT_EQ(info->tx_attr->comp_order, std::uint64_t{FI_ORDER_NONE});
@@ -174,14 +174,14 @@ TEST_F(ProviderInfo, StatesItsLimitsAndMeetsThem) {
   EXPECT_NE(info->rx_attr->caps & FI_RMA_EVENT, 0u);
   EXPECT_GT(info->ep_attr->max_order_waw_size, 0u) << "atomics are ordered";
   EXPECT_EQ(info->caps & (FI_FENCE | FI_SOURCE_ERR), 0u) << "not asked for";
-  // What it states is accepted when it is asked for.
+  // The provider must accept the limits that it states.
   const InfoPtr again(fi_dupinfo(info.get()), fi_freeinfo);
   fi_info* found = nullptr;
   ASSERT_EQ(fi_getinfo(FI_VERSION(1, 17), nullptr, nullptr, 0, again.get(), &found), 0);
   fi_freeinfo(found);
 }
 
-TEST_F(ProviderInfo, OrdersWritesOnlyForThoseWhoAsk) {
+TEST_F(ProviderInfo, OrdersWritesOnlyOnRequest) {
   const auto plain = ask();
   ASSERT_NE(plain, nullptr);
   EXPECT_EQ(plain->tx_attr->msg_order & (FI_ORDER_SAW | FI_ORDER_WAW), 0u);
@@ -195,7 +195,7 @@ TEST_F(ProviderInfo, OrdersWritesOnlyForThoseWhoAsk) {
   EXPECT_GE(ordered->ep_attr->max_order_waw_size, std::size_t{1} << 20);
 }
 
-TEST_F(ProviderInfo, RequiresOnlyTheMemoryModesThatItNeeds) {
+TEST_F(ProviderInfo, RequiresOnlyNeededMemoryModes) {
   const auto mode_for = [this](int offered, std::uint32_t version) {
     const auto info =
         ask([&](fi_info& h) { h.domain_attr->mr_mode = offered; }, {.version = version});
@@ -212,8 +212,9 @@ TEST_F(ProviderInfo, RequiresOnlyTheMemoryModesThatItNeeds) {
   EXPECT_EQ(mode_for(FI_MR_SCALABLE, FI_VERSION(1, 4)), FI_MR_SCALABLE);
 }
 
-// MPICH injects whatever the provider takes, and its receivers expect no more than its threshold.
-TEST_F(ProviderInfo, InjectsNoMoreThanAnMpiSendsWithoutAnnouncing) {
+// MPICH injects as much as the provider accepts, and its receivers expect no more than its
+// threshold.
+TEST_F(ProviderInfo, InjectLimitFollowsMpiEagerThreshold) {
   struct Case {
     const char* value;
     std::size_t bytes;
@@ -240,8 +241,8 @@ TEST_F(ProviderInfo, InjectsNoMoreThanAnMpiSendsWithoutAnnouncing) {
 
 class ProviderAddresses : public Provider {
  protected:
-  // Bytes that are no name: random, of another magic, of an unknown kind, with reserved bits, and
-  // names that lead nowhere.
+  // Returns bytes that are not a name: random, with a wrong magic, an unknown kind or reserved
+  // bits, and names that no peer has.
   std::vector<Name> bad_names() const {
     std::vector<Name> bad(40);
     std::mt19937 bits(3);
@@ -266,7 +267,7 @@ class ProviderAddresses : public Provider {
   }
 };
 
-TEST_F(ProviderAddresses, InsertRefusesWhatIsNoName) {
+TEST_F(ProviderAddresses, InsertRefusesInvalidNames) {
   fi_addr_t number = 0;
   EXPECT_EQ(fi_av_insert(b->av, nullptr, 1, &number, 0, nullptr), -FI_EINVAL);
   const Name good = a->name();
@@ -280,7 +281,7 @@ TEST_F(ProviderAddresses, InsertRefusesWhatIsNoName) {
     EXPECT_EQ(fi_av_insert(b->av, &name, 1, &number, 0, nullptr), -FI_EINVAL);
     EXPECT_EQ(number, FI_ADDR_NOTAVAIL);
   }
-  // Good names among bad ones are inserted, and the others' errors said.
+  // Valid names among invalid ones are inserted, and the errors of the others are reported.
   const std::array<Name, 3> mixed = {bad[0], good, bad[1]};
   std::array<fi_addr_t, 3> numbers{};
   std::array<int, 3> faults{};
@@ -290,7 +291,7 @@ TEST_F(ProviderAddresses, InsertRefusesWhatIsNoName) {
   EXPECT_NE(numbers[1], FI_ADDR_NOTAVAIL);
 }
 
-TEST_F(ProviderAddresses, OtherFunctionsOfAnAddressVectorRefuseNull) {
+TEST_F(ProviderAddresses, OtherAddressVectorFunctionsRefuseNull) {
   Name name;
   std::size_t length = sizeof name;
   std::array<char, 8> text{};
@@ -303,7 +304,7 @@ TEST_F(ProviderAddresses, OtherFunctionsOfAnAddressVectorRefuseNull) {
   length = text.size();
   EXPECT_STREQ(fi_av_straddr(b->av, nullptr, text.data(), &length), "no name");
   EXPECT_EQ(fi_av_straddr(b->av, &name, text.data(), nullptr), nullptr);
-  // A short buffer gets the beginning and the length that is needed.
+  // A short buffer gets the beginning, and the length that is needed.
   text = {};
   length = 4;
   EXPECT_EQ(fi_av_lookup(b->av, b_to_a, text.data(), &length), 0);
@@ -311,7 +312,7 @@ TEST_F(ProviderAddresses, OtherFunctionsOfAnAddressVectorRefuseNull) {
   EXPECT_EQ(std::memcmp(text.data(), "PMN1\0\0\0\0", 8), 0);
 }
 
-TEST_F(ProviderAddresses, GetnameNeedsRoom) {
+TEST_F(ProviderAddresses, GetnameReportsNeededLength) {
   Name name;
   std::size_t length = sizeof name;
   EXPECT_EQ(fi_getname(&a->ep->fid, nullptr, &length), -FI_EINVAL);
@@ -324,7 +325,7 @@ TEST_F(ProviderAddresses, GetnameNeedsRoom) {
   EXPECT_EQ(length, sizeof name);
 }
 
-TEST_F(ProviderAddresses, DomainsAndEndpointsRefuseAddressesThatAreNone) {
+TEST_F(ProviderAddresses, DomainsAndEndpointsRefuseInvalidAddresses) {
   const InfoPtr info(fi_dupinfo(a->info), fi_freeinfo);
   fid_domain* domain = nullptr;
   fid_ep* ep = nullptr;
@@ -344,7 +345,7 @@ TEST_F(ProviderAddresses, DomainsAndEndpointsRefuseAddressesThatAreNone) {
   }
 }
 
-TEST_F(ProviderAddresses, OperationsRefuseNumbersThatNameNoPeer) {
+TEST_F(ProviderAddresses, OperationsRefuseUnknownPeerNumbers) {
   std::uint64_t bytes = 0;
   for (const fi_addr_t nobody : {fi_addr_t{77}, fi_addr_t{FI_ADDR_UNSPEC}, fi_addr_t{1} << 40}) {
     EXPECT_EQ(fi_send(a->ep, &bytes, 8, nullptr, nobody, nullptr), -FI_EINVAL);
@@ -355,7 +356,7 @@ TEST_F(ProviderAddresses, OperationsRefuseNumbersThatNameNoPeer) {
     EXPECT_EQ(fi_read(a->ep, &bytes, 8, nullptr, nobody, 0, 0, nullptr), -FI_EINVAL);
     EXPECT_EQ(fi_atomic(a->ep, &bytes, 1, nullptr, nobody, 0, 0, FI_INT64, FI_SUM, nullptr),
               -FI_EINVAL);
-    if (nobody == FI_ADDR_UNSPEC) continue;  // of a receive: from anyone
+    if (nobody == FI_ADDR_UNSPEC) continue;  // a receive accepts it: any source
     EXPECT_EQ(fi_recv(a->ep, &bytes, 8, nullptr, nobody, nullptr), -FI_EINVAL);
     EXPECT_EQ(fi_trecv(a->ep, &bytes, 8, nullptr, nobody, 1, 0, nullptr), -FI_EINVAL);
   }
@@ -400,13 +401,13 @@ TEST_F(ProviderInfo, AddressesMayBeStrings) {
     b.poll(entry);
   }
   EXPECT_EQ(got, 9);
-  // fi_getinfo() takes one as node.
+  // fi_getinfo() accepts an address as node.
   const auto info = ask([](fi_info& hints) { hints.addr_format = FI_ADDR_STR; }, {of_b.c_str()});
   ASSERT_NE(info, nullptr);
   EXPECT_EQ(static_cast<const char*>(info->dest_addr), of_b);
 }
 
-TEST(Name, StringsThatAreNoAddressesAreRefused) {
+TEST(Name, MalformedAddressStringsAreRefused) {
   Name name;
   const std::string good = "fi_pm://10.0.0.1:4000/3?key=1f&payload=1424";
   ASSERT_TRUE(parse_name(good, name));

@@ -1,4 +1,4 @@
-// Messages that go out of the sender's own memory without asking.
+// Tests messages that are sent out of the sender's own memory without asking.
 #include "pmlib/fi/link/wire.hpp"
 #include "pmlib/fi/provider_fixture.hpp"
 
@@ -11,7 +11,7 @@
 namespace score::pm::fi {
 namespace {
 
-// Also of messages that are not whole yet.
+// The messages may be incomplete when they are claimed or discarded.
 TEST_F(Provider, ClaimsAndDiscardsLongMessages) {
   const auto sent = pattern(400'000, 4);
   fi_msg_tagged m{};
@@ -42,8 +42,8 @@ TEST_F(Provider, ClaimsAndDiscardsLongMessages) {
   }
 }
 
-// The receiver has to keep what is sent without asking.
-TEST_F(Provider, SendsNotMoreThanAMegabyteWithoutAsking) {
+// The receiver has to keep messages that are sent without asking.
+TEST_F(Provider, SendsAtMostOneMegabyteUnasked) {
   meet_by_relays(0);
   constexpr std::size_t kCount = 12, kLength = 300'000;
   std::set<std::uint64_t> begun, announced;  // tags

@@ -1,5 +1,5 @@
-// Order between operations of different kinds, fences, unknown senders, event queues, poll sets,
-// and a job of an address file.
+// Tests order between operations of different kinds, fences, unknown senders, event queues, poll
+// sets, and a job of an address file.
 #include "pmlib/fi/provider_fixture.hpp"
 
 #include <algorithm>
@@ -41,7 +41,7 @@ class ProviderOrder : public Provider {
                        [=](std::uint8_t byte) { return byte == value; });
   }
 
-  // Completions of `a`.
+  // Waits for `count` completions of `a`.
   bool run_until_done(std::size_t count) {
     return run_until([&] { return done_a.size() >= count || !errors.empty(); }) && errors.empty();
   }
@@ -50,7 +50,7 @@ class ProviderOrder : public Provider {
   fid_mr* region = nullptr;
 };
 
-TEST_F(ProviderOrder, ASendDoesNotOvertakeAnInjectedWrite) {
+TEST_F(ProviderOrder, SendDoesNotOvertakeInjectedWrite) {
   start({.order = FI_ORDER_SAS | FI_ORDER_SAW});
   std::vector<std::uint8_t> bytes(a->info->tx_attr->inject_size);
   for (std::uint8_t round = 1; round < 100; ++round) {
@@ -60,7 +60,7 @@ TEST_F(ProviderOrder, ASendDoesNotOvertakeAnInjectedWrite) {
     ASSERT_EQ(fi_trecv(b->ep, &got, 4, nullptr, b_to_a, 1, 0, nullptr), 0);
     ASSERT_EQ(fi_inject_write(a->ep, bytes.data(), bytes.size(), a_to_b, 0, kKey), 0);
     const int value = round;
-    // By the fast path, as a message of its own, and in pieces.
+    // The send goes by the fast path, as a message of its own, and in pieces.
     ASSERT_EQ(round % 2 == 0 ? fi_tinject(a->ep, &value, 4, a_to_b, 1)
                              : fi_tsend(a->ep, &value, 4, nullptr, a_to_b, 1, nullptr),
               0);
@@ -71,7 +71,7 @@ TEST_F(ProviderOrder, ASendDoesNotOvertakeAnInjectedWrite) {
   EXPECT_TRUE(errors.empty());
 }
 
-TEST_F(ProviderOrder, LaterAccessesDoNotOvertakeALongWrite) {
+TEST_F(ProviderOrder, AccessesDoNotOvertakeLongWrite) {
   start({.order = FI_ORDER_WAW | FI_ORDER_RAW});
   std::vector<std::uint8_t> first(600'000), second(600'000), back(16);
   for (std::uint8_t round = 1; round < 60; round += 3) {
@@ -90,7 +90,7 @@ TEST_F(ProviderOrder, LaterAccessesDoNotOvertakeALongWrite) {
   }
 }
 
-TEST_F(ProviderOrder, AFenceWaitsForWhatWasBefore) {
+TEST_F(ProviderOrder, FenceWaitsForEarlierOperations) {
   start({.caps = FI_FENCE});
   std::vector<std::uint8_t> bytes(700'000), back(700'000);
   for (std::uint8_t round = 1; round < 30; ++round) {
@@ -125,7 +125,7 @@ TEST_F(ProviderOrder, AFenceWaitsForWhatWasBefore) {
   }
 }
 
-TEST_F(ProviderOrder, AFenceNeedsItsCapability) {
+TEST_F(ProviderOrder, FenceNeedsItsCapability) {
   start({});
   const int value = 1;
   const iovec one{const_cast<int*>(&value), 4};
@@ -136,7 +136,7 @@ TEST_F(ProviderOrder, AFenceNeedsItsCapability) {
   EXPECT_EQ(fi_tsendmsg(a->ep, &m, FI_FENCE), -FI_EINVAL);
 }
 
-TEST_F(ProviderOrder, WhatWaitsForAWriteEndsWithTheEndpoint) {
+TEST_F(ProviderOrder, OperationsBehindWriteEndWithEndpoint) {
   start({.order = FI_ORDER_SAW});
   std::vector<std::uint8_t> bytes(600'000);
   ASSERT_EQ(fi_write(a->ep, bytes.data(), bytes.size(), nullptr, a_to_b, 0, kKey, nullptr), 0);
@@ -145,7 +145,7 @@ TEST_F(ProviderOrder, WhatWaitsForAWriteEndsWithTheEndpoint) {
   EXPECT_TRUE(errors.empty());
 }
 
-TEST_F(ProviderOrder, AnUnknownSenderIsReported) {
+TEST_F(ProviderOrder, UnknownSenderIsReported) {
   make({.caps = FI_SOURCE_ERR});
   ASSERT_EQ(fi_av_remove(b->av, &b_to_a, 1, 0), 0);
   int got = 0;
@@ -169,7 +169,7 @@ TEST_F(ProviderOrder, AnUnknownSenderIsReported) {
   EXPECT_EQ(error.err_data_size, sizeof sender);
   EXPECT_EQ(sender, a->name());
   EXPECT_EQ(got, 5);
-  // The address is good to answer with.
+  // The reported address can be used to answer.
   EXPECT_NE(b->know(sender), FI_ADDR_NOTAVAIL);
 }
 
@@ -183,7 +183,7 @@ fid_eq* open_events(const Side& side, fi_wait_obj wait) {
   return events;
 }
 
-TEST_F(Provider, AnEventQueueWaits) {
+TEST_F(Provider, EventQueueWakesItsWaiter) {
   for (const fi_wait_obj wait : {FI_WAIT_UNSPEC, FI_WAIT_FD}) {
     fid_eq* const events = open_events(*a, wait);
     std::uint32_t event = 0;
@@ -217,7 +217,7 @@ TEST_F(Provider, AnEventQueueWaits) {
   }
 }
 
-TEST_F(Provider, AnEventQueueWithoutAWaitObjectIsOnlyRead) {
+TEST_F(Provider, EventQueueWithoutWaitObjectRefusesWaiting) {
   fid_eq* const events = open_events(*a, FI_WAIT_NONE);
   std::uint32_t event = 0;
   int fd = -1;
@@ -229,7 +229,7 @@ TEST_F(Provider, AnEventQueueWithoutAWaitObjectIsOnlyRead) {
   EXPECT_EQ(fi_close(&events->fid), 0);
 }
 
-TEST_F(Provider, APollSetNamesWhatHasNews) {
+TEST_F(Provider, PollSetReturnsMembersWithEvents) {
   fid_poll* set = nullptr;
   fi_poll_attr attr{};
   ASSERT_EQ(fi_poll_open(b->domain, &attr, &set), 0);
@@ -280,8 +280,8 @@ struct AddressFile {
   std::string directory, path;
 };
 
-// One of the job's ranks: the client asks with a number, the server answers with the same. True if
-// that went well.
+// Runs one rank of the job: the client sends a number and the server returns it. Returns true on
+// success.
 bool exchange(const Side& side, bool is_client, int rounds) {
   if (side.ep == nullptr) return false;
   Name peer = side.name();
@@ -307,7 +307,7 @@ bool exchange(const Side& side, bool is_client, int rounds) {
   return true;
 }
 
-TEST(ProviderAddressFile, AClientMayReopenItsDomainWhileTheServerGoesOn) {
+TEST(ProviderAddressFile, ClientMayReopenItsDomain) {
   constexpr int kTimes = 3, kRounds = 50;
   const AddressFile file;
   std::array<pid_t, 2> ranks{};
@@ -317,7 +317,7 @@ TEST(ProviderAddressFile, AClientMayReopenItsDomainWhileTheServerGoesOn) {
     setenv("PM_ADDRESS_FILE", file.path.c_str(), 1);
     setenv("PM_RANK", std::to_string(rank).c_str(), 1);
     bool went_well = true;
-    // The server has one domain all the time, the client a new one for each part.
+    // The server keeps one domain; the client opens a new one for each part.
     if (rank == 0) {
       const Side side;
       for (int i = 0; i < kTimes; ++i) went_well = went_well && exchange(side, false, kRounds);

@@ -1,4 +1,4 @@
-// Reads and writes of several ranges of remote memory.
+// Tests reads and writes of several ranges of remote memory.
 #include "pmlib/fi/provider_fixture.hpp"
 
 namespace score::pm::fi {
@@ -21,7 +21,7 @@ class ProviderRanges : public Provider {
     for (fid_mr* one : mr) EXPECT_EQ(fi_close(&one->fid), 0);
   }
 
-  // Of the bytes in `local`, in pieces of a third each.
+  // Reads or writes the ranges with the bytes of `local`, in three pieces.
   ssize_t access(bool is_read, std::vector<std::uint8_t>& local,
                  const std::vector<fi_rma_iov>& ranges, std::uint64_t flags = 0) {
     const std::size_t third = local.size() / 3;
@@ -48,7 +48,7 @@ class ProviderRanges : public Provider {
   std::array<fid_mr*, 2> mr{};
 };
 
-TEST_F(ProviderRanges, AreWrittenAndReadAsOne) {
+TEST_F(ProviderRanges, RangesAreAccessedAsOne) {
   ASSERT_GE(a->info->tx_attr->rma_iov_limit, 4u);
   for (const std::size_t each : {1, 500, 20'000}) {
     const std::vector<fi_rma_iov> ranges = {
@@ -75,7 +75,7 @@ TEST_F(ProviderRanges, AreWrittenAndReadAsOne) {
   }
 }
 
-TEST_F(ProviderRanges, AreOneWriteForThePeer) {
+TEST_F(ProviderRanges, PeerCountsRangesAsOneWrite) {
   std::vector<std::uint8_t> sent = pattern(60'000, 4);
   const std::vector<fi_rma_iov> ranges = {{0, 30'000, kKeys[0]}, {0, 30'000, kKeys[1]}};
   ASSERT_EQ(access(false, sent, ranges, FI_REMOTE_CQ_DATA), 0);
@@ -87,7 +87,7 @@ TEST_F(ProviderRanges, AreOneWriteForThePeer) {
   EXPECT_EQ(fi_cntr_read(b->counter), 1u);
 }
 
-TEST_F(ProviderRanges, OfAnInjectedWriteNeedTheirBufferNoLonger) {
+TEST_F(ProviderRanges, InjectedWriteReleasesItsBuffer) {
   const std::vector<std::uint8_t> sent = pattern(3000, 5);
   std::vector<std::uint8_t> buffer = sent;
   const std::vector<fi_rma_iov> ranges = {{0, 1500, kKeys[0]}, {0, 1500, kKeys[1]}};
@@ -98,7 +98,7 @@ TEST_F(ProviderRanges, OfAnInjectedWriteNeedTheirBufferNoLonger) {
   EXPECT_TRUE(std::equal(sent.begin() + 1500, sent.end(), memory[1].begin()));
 }
 
-TEST_F(ProviderRanges, OneThatIsRefusedFailsTheWholeOnce) {
+TEST_F(ProviderRanges, RefusedRangeFailsWholeAccessOnce) {
   std::vector<std::uint8_t> bytes(3000);
   for (const std::uint64_t first : {kKeys[0], std::uint64_t{99}}) {
     errors.clear();
@@ -111,7 +111,7 @@ TEST_F(ProviderRanges, OneThatIsRefusedFailsTheWholeOnce) {
   }
 }
 
-TEST_F(ProviderRanges, MustBeAsLongAsTheLocalBuffers) {
+TEST_F(ProviderRanges, RangesMustMatchLocalLength) {
   std::vector<std::uint8_t> bytes(300);
   EXPECT_EQ(access(false, bytes, {{0, 100, kKeys[0]}, {0, 199, kKeys[1]}}), -FI_EINVAL);
   EXPECT_EQ(access(true, bytes, {{0, 100, kKeys[0]}, {0, 201, kKeys[1]}}), -FI_EINVAL);

@@ -1,5 +1,5 @@
-// What libfabric reads while it initialises itself with this provider. It does that once per
-// process, so each case has a process of its own.
+// Tests which files libfabric reads while it initialises itself with this provider. That happens
+// once per process, so each case has a process of its own.
 #include "pmlib/fi/kernel_symbols.hpp"
 
 #include <gtest/gtest.h>
@@ -17,7 +17,7 @@ int opened_symbols = 0;
 
 }  // namespace
 
-// Libraries find this one before the C library's.
+// The dynamic linker finds this function before that of the C library.
 extern "C" std::FILE* fopen(const char* path, const char* mode) {
   using Open = std::FILE* (*)(const char*, const char*);
   static const auto real = reinterpret_cast<Open>(dlsym(RTLD_NEXT, "fopen"));
@@ -30,7 +30,7 @@ namespace {
 
 constexpr int kNoProvider = 100;
 
-// Ends the process with the number of times that the table of symbols was opened in it.
+// Ends the process with the number of times that it has opened the symbol table.
 [[noreturn]] void start_with(const char* providers) {
   if (providers != nullptr) {
     setenv("FI_PROVIDER", providers, 1);
@@ -56,19 +56,19 @@ class ProviderStart : public testing::Test {
   ProviderStart() { GTEST_FLAG_SET(death_test_style, "threadsafe"); }
 };
 
-TEST_F(ProviderStart, DoesNotReadTheKernelsSymbolsWhereVerbsIsExcluded) {
+TEST_F(ProviderStart, SkipsKernelSymbolsIfVerbsIsExcluded) {
   if (!reads_symbols_in_vain(fi_version(), "pm")) GTEST_SKIP() << "this libfabric does not";
   EXPECT_EXIT(start_with("pm"), testing::ExitedWithCode(0), "");
   EXPECT_EXIT(start_with("pm,tcp"), testing::ExitedWithCode(0), "");
 }
 
-TEST_F(ProviderStart, LeavesTheKernelsSymbolsToVerbs) {
+TEST_F(ProviderStart, VerbsReadsKernelSymbols) {
   if (!reads_symbols_in_vain(fi_version(), "pm")) GTEST_SKIP() << "this libfabric does not";
   EXPECT_EXIT(start_with(nullptr), has_opened, "");
   EXPECT_EXIT(start_with("pm,verbs"), has_opened, "");
 }
 
-TEST(KernelSymbols, AreReadInVainOnlyWhereVerbsIsExcluded) {
+TEST(KernelSymbols, AreReadInVainIfVerbsIsExcluded) {
   constexpr std::uint32_t kOld = FI_VERSION(1, 17);
   for (const char* providers : {"pm", "pm,tcp", "tcp;ofi_rxm", "pm,shm"}) {
     EXPECT_TRUE(reads_symbols_in_vain(kOld, providers)) << providers;
@@ -84,7 +84,7 @@ TEST(KernelSymbols, AreReadInVainOnlyWhereVerbsIsExcluded) {
 [[noreturn]] void start_hidden(bool is_shown_again) {
   const void* const library = dlsym(RTLD_DEFAULT, "fi_getinfo");
   hide_kernel_symbols(library);
-  hide_kernel_symbols(library);  // once more changes nothing
+  hide_kernel_symbols(library);  // a second call changes nothing
   if (is_shown_again) show_kernel_symbols();
   start_with(nullptr);
 }
@@ -100,7 +100,7 @@ TEST_F(ProviderStart, HiddenSymbolsCanBeShownAgain) {
   start_with(nullptr);
 }
 
-TEST_F(ProviderStart, ACallerThatIsInNoLibraryChangesNothing) {
+TEST_F(ProviderStart, CallerOutsideLibrariesHidesNothing) {
   if (!reads_symbols_in_vain(fi_version(), "pm")) GTEST_SKIP() << "this libfabric does not";
   const int on_stack = 0;
   EXPECT_EXIT(start_hidden_from(&on_stack), has_opened, "");

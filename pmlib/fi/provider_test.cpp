@@ -1,4 +1,4 @@
-// Conformance of the provider: two endpoints in one process, by way of libfabric itself.
+// Tests the provider's conformance: two endpoints in one process, through libfabric itself.
 #include "pmlib/fi/provider_fixture.hpp"
 
 #include <algorithm>
@@ -15,7 +15,7 @@ namespace {
 
 constexpr auto kTestTimeout = std::chrono::seconds(120);
 
-TEST_F(Provider, MessagesOfEveryLengthArriveWholeWhetherExpectedOrNot) {
+TEST_F(Provider, MessagesOfEveryLengthArrive) {
   for (const bool is_expected : {true, false}) {
     for (const std::size_t length :
          {0,     1,      8,      1300,   1384,   1400,   1408,    1424,    5000,    16384,    32768,
@@ -47,7 +47,7 @@ TEST_F(Provider, MessagesOfEveryLengthArriveWholeWhetherExpectedOrNot) {
   EXPECT_TRUE(errors.empty());
 }
 
-TEST_F(Provider, KeepsTheOrderOfMessagesOfOneTag) {
+TEST_F(Provider, KeepsOrderWithinTag) {
   constexpr std::uint32_t kCount = 2000;
   std::vector<std::uint32_t> got(kCount), numbers(kCount);
   std::iota(numbers.begin(), numbers.end(), 0);
@@ -62,14 +62,14 @@ TEST_F(Provider, KeepsTheOrderOfMessagesOfOneTag) {
   EXPECT_EQ(got, numbers);
 }
 
-// Times that this thread has slept.
+// Returns how often this thread has slept.
 long sleeps_so_far() {
   rusage used{};
   getrusage(RUSAGE_THREAD, &used);
   return used.ru_nvcsw;
 }
 
-// Reads a queue in vain until the thread has slept in it; false: it never did.
+// Reads an empty queue until the thread has slept in it; returns false if it never did.
 bool polls_until_it_rests(fid_cq* cq) {
   const auto end = Link::now_us() + kTimeoutUs;
   const long before = sleeps_so_far();
@@ -83,7 +83,7 @@ bool polls_until_it_rests(fid_cq* cq) {
   return true;
 }
 
-TEST_F(Provider, AThreadThatPollsInVainRestsAndStillGetsItsMessage) {
+TEST_F(Provider, IdlePollerRestsAndStillReceives) {
   int got = 0;
   const int sent = 7;
   ASSERT_EQ(fi_trecv(b->ep, &got, sizeof got, nullptr, b_to_a, 1, 0, &got), 0);
@@ -93,7 +93,7 @@ TEST_F(Provider, AThreadThatPollsInVainRestsAndStillGetsItsMessage) {
   EXPECT_EQ(got, 7);
 }
 
-TEST_F(Provider, OthersSendWhileAThreadRestsInARead) {
+TEST_F(Provider, SendsWhileOtherThreadRests) {
   std::atomic<bool> rests{false}, stops{false};
   std::thread poller([&] {
     rests = polls_until_it_rests(a->cq);
@@ -132,7 +132,7 @@ TEST_F(Provider, TakesMoreUnexpectedMessagesThanPmHasBuffers) {
   }
 }
 
-TEST_F(Provider, LargeSendsEndInAnyOrderOfReceives) {
+TEST_F(Provider, LargeSendsCompleteInAnyReceiveOrder) {
   constexpr std::size_t kCount = 200, kLength = 40'000;  // more than PM has regions
   std::vector<std::vector<std::uint8_t>> sent, got(kCount, std::vector<std::uint8_t>(kLength));
   for (std::size_t i = 0; i < kCount; ++i) {
@@ -165,7 +165,7 @@ TEST_F(Provider, ReportsTruncation) {
   }
 }
 
-TEST_F(Provider, CancelsReceivesThatNothingMatched) {
+TEST_F(Provider, CancelsUnmatchedReceives) {
   int first = 0, second = 0;
   ASSERT_EQ(fi_trecv(b->ep, &first, 4, nullptr, FI_ADDR_UNSPEC, 1, 0, &first), 0);
   ASSERT_EQ(fi_trecv(b->ep, &second, 4, nullptr, FI_ADDR_UNSPEC, 1, 0, &second), 0);
@@ -192,7 +192,7 @@ TEST_F(Provider, DirectedReceivesTakeOnlyTheirSource) {
   EXPECT_EQ(from_self, 2);
 }
 
-TEST_F(Provider, MultiReceiveIsUsedUpAndThenGivenBack) {
+TEST_F(Provider, MultiReceiveBufferIsReleasedWhenFull) {
   std::vector<std::uint8_t> buffer(10'000);
   const std::size_t least = 1000;
   ASSERT_EQ(fi_setopt(&b->ep->fid, FI_OPT_ENDPOINT, FI_OPT_MIN_MULTI_RECV, &least, sizeof least),
@@ -244,7 +244,7 @@ TEST_F(Provider, PeeksClaimsAndDiscards) {
   EXPECT_TRUE(std::equal(got.begin(), got.end(), sent.begin()));
   m.iov_count = 0;
   ASSERT_EQ(fi_trecvmsg(b->ep, &m, FI_PEEK | FI_DISCARD), 0);
-  // The sender of the discarded message has done its part.
+  // The sender of the discarded message has completed its send.
   ASSERT_TRUE(run_until([&] { return done_a.size() == 2 && done_b.size() == 3; }));
   EXPECT_EQ(done_b[2].len, 30'000u);
 }
@@ -272,8 +272,8 @@ TEST_F(Provider, WaitsOnDescriptorAndInSread) {
   EXPECT_EQ(got, 7);
 }
 
-// The one may take in what the other sleeps for.
-TEST_F(Provider, ThreadsThatWaitAndThreadsThatPollDoNotMissEachOther) {
+// The polling thread may receive the message that the other one sleeps for.
+TEST_F(Provider, SleeperWakesDespiteConcurrentPoller) {
   for (std::uint64_t round = 1; round <= 300; ++round) {
     int got = 0;
     const int value = 7;
@@ -322,7 +322,7 @@ TEST_F(Provider, OneOfTwoEqualNamesMayBeRemoved) {
   EXPECT_EQ(source, again);
 }
 
-TEST_F(Provider, RefusesToInjectMoreThanItSays) {
+TEST_F(Provider, RefusesToInjectBeyondItsLimit) {
   const std::vector<std::uint8_t> bytes(2'000'000);
   const iovec iov{const_cast<std::uint8_t*>(bytes.data()), bytes.size()};
   fi_msg_tagged m{};
@@ -333,7 +333,7 @@ TEST_F(Provider, RefusesToInjectMoreThanItSays) {
   EXPECT_EQ(fi_tinject(a->ep, bytes.data(), bytes.size(), a_to_b, 1), -FI_EINVAL);
 }
 
-TEST_F(Provider, SelectiveCompletionTellsOnlyWhatWasAskedFor) {
+TEST_F(Provider, SelectiveCompletionReportsOnlyRequestedOperations) {
   make({FI_PROGRESS_MANUAL, FI_SELECTIVE_COMPLETION, FI_CQ_FORMAT_TAGGED});
   int got = 0;
   const int value = 3;
@@ -345,7 +345,7 @@ TEST_F(Provider, SelectiveCompletionTellsOnlyWhatWasAskedFor) {
   EXPECT_EQ(fi_cntr_read(b->counter), 1u);
 }
 
-TEST_F(Provider, InjectedMessagesNeedTheirBufferNoLongerAndNoAnswer) {
+TEST_F(Provider, InjectedMessagesNeedNeitherBufferNorAnswer) {
   SideOptions options;
   options.send_flags = FI_DELIVERY_COMPLETE;
   make(options);
@@ -374,7 +374,7 @@ TEST_F(Provider, InjectedMessagesNeedTheirBufferNoLongerAndNoAnswer) {
   std::fill(buffer.begin(), buffer.end(), 0xee);
   take_one(1);
   EXPECT_EQ(got, pattern(length, 0));
-  // All are on their way before the other side looks: it acknowledges them together.
+  // All are sent before the other side looks, so it acknowledges them together.
   const std::size_t before = to_a.arrived();
   for (std::size_t i = 0; i < kCount; ++i) {
     ASSERT_EQ(fi_tinject(a->ep, buffer.data(), 8, a_to_b, 2), 0);
@@ -385,11 +385,11 @@ TEST_F(Provider, InjectedMessagesNeedTheirBufferNoLongerAndNoAnswer) {
   EXPECT_TRUE(errors.empty());
 }
 
-TEST_F(Provider, KeepsAFewMegabytesOfInjectedMessagesNoMore) {
+TEST_F(Provider, LimitsBytesOfInjectedMessages) {
   const std::vector<std::uint8_t> bytes = pattern(a->info->tx_attr->inject_size, 3);
   std::size_t count = 0;
   ssize_t error = 0;
-  // The other side is not called: nothing is taken off.
+  // The other side is not called, so it receives nothing.
   while (count < 4096 && error == 0) {
     error = fi_tinject(a->ep, bytes.data(), bytes.size(), a_to_b, 1);
     count += error == 0 ? 1 : 0;
@@ -405,18 +405,18 @@ TEST_F(Provider, KeepsAFewMegabytesOfInjectedMessagesNoMore) {
   }
 }
 
-TEST_F(Provider, GoesOnByItselfWithAutomaticProgress) {
+TEST_F(Provider, AutomaticProgressNeedsNoCalls) {
   make({FI_PROGRESS_AUTO, 0, FI_CQ_FORMAT_TAGGED});
   std::vector<std::uint8_t> sent = pattern(200'000, 5), got(200'000);
   ASSERT_EQ(fi_trecv(b->ep, got.data(), got.size(), nullptr, b_to_a, 1, 0, nullptr), 0);
   ASSERT_TRUE(send_tagged(sent.data(), sent.size(), 1));
-  // Only the receiver's counter is looked at; the sender is not called any more.
+  // Only the receiver's counter is read; the sender is not called any more.
   EXPECT_EQ(fi_cntr_wait(b->counter, 1, 20'000), 0);
   EXPECT_EQ(got, sent);
 }
 
-// The thread of the domain and the one that rests in a read share the link's descriptors.
-TEST_F(Provider, RestsBesideAutomaticProgress) {
+// The link's descriptors are shared by the domain's thread and the thread that rests in a read.
+TEST_F(Provider, PollerRestsDuringAutomaticProgress) {
   make({FI_PROGRESS_AUTO, 0, FI_CQ_FORMAT_TAGGED});
   std::vector<std::uint8_t> sent = pattern(200'000, 5), got(200'000);
   ASSERT_EQ(fi_trecv(b->ep, got.data(), got.size(), nullptr, b_to_a, 1, 0, nullptr), 0);
@@ -438,7 +438,7 @@ TEST_F(Provider, DeliversUnderLoss) {
     got.assign(numbers.size(), 0);
     ASSERT_EQ(fi_trecv(b->ep, got.data(), got.size() * 4, nullptr, b_to_a, 1, 0, nullptr), 0);
     ASSERT_EQ(fi_tsend(a->ep, numbers.data(), length, nullptr, a_to_b, 1, nullptr), 0);
-    // A few are under way at a time.
+    // Only a few messages are in flight at a time.
     ASSERT_TRUE(run_until([&] { return !done_b.empty() && !done_a.empty(); })) << i;
     ASSERT_EQ(done_b[0].len, length);
     ASSERT_EQ(got[0], i);
@@ -487,7 +487,7 @@ TEST_F(ProviderMemory, WritesAndReadsOfEveryLength) {
   }
 }
 
-TEST_F(ProviderMemory, InjectedWritesOfEveryLengthNeedTheirBufferNoLonger) {
+TEST_F(ProviderMemory, InjectedWritesReleaseTheirBuffer) {
   for (const std::size_t length :
        {std::size_t{1}, std::size_t{1360}, std::size_t{1361}, a->info->tx_attr->inject_size}) {
     const auto sent = pattern(length, 8);
@@ -500,7 +500,7 @@ TEST_F(ProviderMemory, InjectedWritesOfEveryLengthNeedTheirBufferNoLonger) {
   EXPECT_TRUE(done_a.empty());
 }
 
-TEST_F(ProviderMemory, RefusesWhatIsNotRegistered) {
+TEST_F(ProviderMemory, RefusesUnregisteredMemory) {
   std::vector<std::uint8_t> bytes(20'000);
   for (const std::size_t length : {8, 20'000}) {
     for (const bool is_write : {true, false}) {
@@ -521,7 +521,7 @@ TEST_F(ProviderMemory, RefusesWhatIsNotRegistered) {
   }
 }
 
-TEST_F(ProviderMemory, AWriteEndsOnlyWhenItIsDoneThere) {
+TEST_F(ProviderMemory, WriteEndsOnlyAfterPeerStoredIt) {
   const std::uint64_t value = 6;
   ASSERT_EQ(fi_write(a->ep, &value, 8, nullptr, a_to_b, 0, kKey, nullptr), 0);
   for (int i = 0; i < 2000; ++i) take(*a, done_a);  // the other side does not run
@@ -530,7 +530,7 @@ TEST_F(ProviderMemory, AWriteEndsOnlyWhenItIsDoneThere) {
   EXPECT_EQ(std::memcmp(memory.data(), &value, 8), 0);
 }
 
-TEST_F(ProviderMemory, WriteWithDataTellsTheOtherSide) {
+TEST_F(ProviderMemory, WriteWithDataNotifiesPeer) {
   const std::uint64_t value = 5;
   ASSERT_EQ(fi_writedata(a->ep, &value, 8, nullptr, 1234, a_to_b, 0, kKey, nullptr), 0);
   ASSERT_TRUE(run_until([&] { return !done_b.empty() && !done_a.empty(); }));

@@ -1,6 +1,6 @@
 #!/bin/sh
-# run_pingpong.sh DIRECTORY: libfabric's own fi_info and fi_pingpong find and use the provider there.
-# Exit status 77 where they are not installed (package libfabric-bin).
+# run_pingpong.sh DIRECTORY: checks that libfabric's own fi_info and fi_pingpong find and use the provider there.
+# Exits with 77 if they are not installed (package libfabric-bin).
 set -eu
 command -v fi_pingpong > /dev/null && command -v fi_info > /dev/null || exit 77
 export FI_PROVIDER_PATH="$1" FI_PROVIDER=pm FI_PM_IP=127.0.0.1
@@ -18,7 +18,7 @@ while [ "$tries" -lt 150 ]; do
     cat "$out"
     exit 0
   fi
-  sleep 0.2  # the server does not listen yet
+  sleep 0.2  # the server may not listen yet
 done
 kill "$server"
 cat "$out"

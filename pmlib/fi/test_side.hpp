@@ -1,4 +1,5 @@
-// For tests: one process's half of libfabric over provider pm, and a relay that loses frames.
+// Provides, for tests, one process's half of libfabric over provider pm, and a relay that loses
+// frames.
 #pragma once
 
 #include "pmlib/fi/link/name.hpp"
@@ -33,14 +34,14 @@ struct SideOptions {
   fi_progress progress = FI_PROGRESS_MANUAL;
   std::uint64_t bind_flags = 0;
   fi_cq_format format = FI_CQ_FORMAT_TAGGED;
-  std::uint64_t send_flags = 0;  // of operations that name none
+  std::uint64_t send_flags = 0;  // of operations that have none of their own
   bool counts = true;            // receives and remote writes
   std::uint32_t address_format = FI_FORMAT_UNSPEC;
   std::uint64_t order = 0;  // of messages and accesses
-  std::uint64_t caps = 0;   // beside those of any side
+  std::uint64_t caps = 0;   // in addition to those of every side
 };
 
-// Domain, endpoint, address vector, completion queue and a counter of receives.
+// Owns a domain, an endpoint, an address vector, a completion queue and a counter of receives.
 class Side {
  public:
   explicit Side(const SideOptions& options = {}) {
@@ -101,7 +102,7 @@ class Side {
     return address;
   }
 
-  // One completion, or nothing.
+  // Reads one completion; returns false if there is none.
   bool poll(fi_cq_tagged_entry& entry) const { return fi_cq_read(cq, &entry, 1) == 1; }
 
   fi_info* info = nullptr;
@@ -138,12 +139,12 @@ class Relay {
   Relay(const Relay&) = delete;
   Relay& operator=(const Relay&) = delete;
 
-  // For the other side.
+  // Returns the name by which the other side reaches this relay.
   const Name& name() const { return name_; }
 
   std::size_t arrived() const { return arrived_; }
 
-  // Is called with each datagram that arrives.
+  // The relay calls this with each datagram that arrives.
   std::function<void(std::span<const char>)> sees;
 
   void forward() {

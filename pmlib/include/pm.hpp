@@ -1,5 +1,5 @@
-// PM for C++: owners and spans around pm.h, nothing else. Errors that a correct program does not
-// meet are exceptions; "not now" is not an error but an empty answer.
+// This header wraps pm.h for C++ with owning objects and spans only. Errors that a correct program
+// does not cause are exceptions; a temporary lack of buffers or messages is an empty result.
 #pragma once
 
 #include "pm.h"
@@ -32,7 +32,8 @@ inline void check(int code) {
 
 class Context;
 
-// A received message; its buffer goes back with the object. Must not outlive the context.
+// A Message is a received message. Its buffer is released with the object, which must not outlive
+// the context.
 class Message {
  public:
   Message(pm_context* context, const pm_message& message) : context_(context), message_(message) {}
@@ -69,7 +70,8 @@ class Message {
   pm_message message_;
 };
 
-// Registered memory; the registration ends with the object. Must not outlive the context.
+// A Region is registered memory. The registration ends with the object, which must not outlive the
+// context.
 class Region {
  public:
   Region(pm_context* context, std::span<std::byte> memory) : context_(context) {
@@ -96,7 +98,7 @@ class Region {
 
 class Context {
  public:
-  // The context given to this process; see pm_open().
+  // Opens the context given to this process; see pm_open().
   Context() {
     pm_context* context = nullptr;
     check(pm_open(&context));
@@ -119,12 +121,12 @@ class Context {
 
   std::uint32_t mtu(std::uint32_t dest) const { return pm_mtu(raw(), dest); }
 
-  // Copies and sends; waits for a buffer.
+  // Copies and sends the message; waits for a buffer.
   void send(std::uint32_t dest, std::span<const std::byte> bytes) {
     check(pm_send_message(raw(), dest, bytes.data(), bytes.size()));
   }
 
-  // Sends a datagram to each of `dests`. False: there was no room for some of them.
+  // Sends a datagram to each of `dests`. Returns false if there was no room for some of them.
   bool send_datagram(std::span<const std::uint32_t> dests, std::span<const std::byte> bytes) {
     const int error =
         pm_send_datagram(raw(), dests.data(), dests.size(), bytes.data(), bytes.size());
@@ -132,7 +134,8 @@ class Context {
     return error == PM_SUCCESS;
   }
 
-  // Lets `build(std::span<std::byte>)` make the message in place. False: no buffer now.
+  // Calls `build(std::span<std::byte>)` to make the message in place. Returns false if no buffer is
+  // free.
   template <class Build>
   bool try_send(std::uint32_t dest, std::size_t length, Build build) {
     void* buffer = nullptr;
@@ -147,7 +150,7 @@ class Context {
     return true;
   }
 
-  // Nothing if no message is there. Throws Error(PM_EPEER) once for each rank that died.
+  // Returns nothing if no message is there. Throws Error(PM_EPEER) once for each rank that died.
   std::optional<Message> receive() {
     pm_message message;
     const int error = pm_receive(raw(), &message);

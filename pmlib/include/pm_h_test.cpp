@@ -1,4 +1,5 @@
-// The C functions where they are more than a call of Endpoint: handles that are over.
+// These tests check the C functions that do more than call Endpoint, with handles that are no
+// longer valid.
 #include "pmlib/include/pm.h"
 
 #include <gtest/gtest.h>
@@ -13,7 +14,7 @@
 
 namespace {
 
-// One rank that is its own peer.
+// Handles has one rank that is its own peer.
 class Handles : public testing::Test {
  protected:
   Handles() {
@@ -33,12 +34,12 @@ class Handles : public testing::Test {
   std::vector<char> memory_ = std::vector<char>(8192);
 };
 
-TEST_F(Handles, AreRefusedOnceTheirRegistrationHasEnded) {
+TEST_F(Handles, HandlesAreRefusedAfterDeregistration) {
   pm_handle old{}, now{};
   ASSERT_EQ(pm_register(context_, memory_.data(), memory_.size(), &old), 0);
   ASSERT_EQ(pm_deregister(context_, &old), 0);
   EXPECT_EQ(pm_deregister(context_, &old), PM_EINVAL);
-  // The same place of the table, another registration.
+  // The same entry of the table now belongs to a different registration.
   ASSERT_EQ(pm_register(context_, memory_.data(), memory_.size(), &now), 0);
   ASSERT_EQ(now.region, old.region);
   pm_op op = 0;
@@ -65,7 +66,7 @@ TEST_F(Handles, DatagramsAreMarkedAndCounted) {
   EXPECT_EQ(statistics.datagrams_sent, 1u);
   EXPECT_EQ(statistics.datagrams_received, 1u);
   EXPECT_EQ(statistics.messages_sent, 0u);
-  // A program made for 1.0 has a shorter structure.
+  // A program built for version 1.0 has a shorter structure.
   pm_statistics old{};
   pm_get_statistics(context_, &old, offsetof(pm_statistics, datagrams_sent));
   EXPECT_EQ(old.datagrams_sent, 0u);

@@ -1,4 +1,5 @@
-// MTTL's promises, with the ranks of a job as threads of this process (a context each).
+// These tests check MTTL's guarantees, with the ranks of a job as threads of this process (one
+// context each).
 #include "pm/mttl.hpp"
 
 #include <gtest/gtest.h>
@@ -59,7 +60,7 @@ Task<void> invoke_everywhere(Runtime& rt) {
   }
 }
 
-TEST(Mttl, AFunctionObjectRunsOnTheNamedRank) {
+TEST(Mttl, FunctionObjectRunsOnNamedRank) {
   run_job(3, invoke_everywhere);
 }
 
@@ -75,7 +76,7 @@ Task<void> chain(Runtime& rt) {
   EXPECT_EQ(end, static_cast<int>((rt.self() + 10) % rt.size()));
 }
 
-TEST(Mttl, AnInvokedCoroutineMayInvokeFurther) {
+TEST(Mttl, InvokedCoroutineMayInvokeFurther) {
   run_job(4, chain);
 }
 
@@ -90,7 +91,7 @@ Task<void> reduce_and_meet(Runtime& rt) {
   }
 }
 
-TEST(Mttl, ReductionsGiveTheSameEverywhere) {
+TEST(Mttl, ReductionsGiveSameResultOnAllRanks) {
   for (const std::uint32_t size : {1u, 2u, 5u}) run_job(size, reduce_and_meet);
 }
 
@@ -105,7 +106,7 @@ Task<void> meet_often(Runtime& rt) {
   }
 }
 
-TEST(Mttl, NobodyPassesABarrierBeforeAllHaveCome) {
+TEST(Mttl, BarrierWaitsForAllRanks) {
   arrived = 0;
   run_job(4, meet_often);
 }
@@ -136,7 +137,7 @@ Task<void> move_memory(Runtime& rt) {
   co_await rt.barrier();
 }
 
-TEST(Mttl, GlobalPointersReadAndWriteTheOwnersMemory) {
+TEST(Mttl, GlobalPointersAccessMemoryOfOwner) {
   run_job(3, move_memory);
 }
 
@@ -161,7 +162,7 @@ Task<void> make_and_free(Runtime& rt) {
   co_await rt.write(first + 99, std::uint64_t{7});
   EXPECT_EQ(co_await rt.read(first + 99), 7u);
   EXPECT_EQ(co_await rt.read(other + 99), 0u);
-  // Another rank than the one that made it may free it.
+  // A rank other than the one that made the memory may free it.
   auto free_it = [first](Runtime& there) { return there.remote_delete(first); };
   co_await rt.invoke((rt.self() + 2) % rt.size(), free_it);
   EXPECT_EQ(co_await error_of(rt.remote_delete(first)), PM_EINVAL);
@@ -169,7 +170,7 @@ Task<void> make_and_free(Runtime& rt) {
   co_await rt.remote_delete(other);
 }
 
-TEST(Mttl, MemoryMadeOnAnotherRankIsZeroAndFreedOnce) {
+TEST(Mttl, RemoteMemoryIsZeroAndFreedOnce) {
   for (const std::uint32_t size : {1u, 3u}) run_job(size, make_and_free);
 }
 
@@ -182,11 +183,11 @@ Task<void> make_the_impossible(Runtime& rt) {
   EXPECT_EQ(co_await error_of(rt.remote_delete(nowhere)), PM_EINVAL);
 }
 
-TEST(Mttl, MemoryThatCannotBeMadeIsRefused) {
+TEST(Mttl, ImpossibleAllocationIsRefused) {
   run_job(2, make_the_impossible);
 }
 
-// Far more than PM has places for registrations, one after the other.
+// This makes far more registrations than PM has entries, one after the other.
 Task<void> make_often(Runtime& rt) {
   for (int i = 0; i < 5000; ++i) {
     const auto made = co_await rt.remote_new<int>(rt.size() - 1, 10);
@@ -194,11 +195,11 @@ Task<void> make_often(Runtime& rt) {
   }
 }
 
-TEST(Mttl, FreedMemoryLeavesItsPlace) {
+TEST(Mttl, FreedMemoryReleasesItsEntry) {
   run_job(2, make_often);
 }
 
-// Coroutines as MPC++'s threads: many on another rank, which end in any order.
+// Coroutines act as MPC++'s threads: many run on a different rank and end in any order.
 Task<int> wait_turns(Runtime& rt, int turns) {
   for (int i = 0; i < turns; ++i) co_await rt.yield();
   co_return turns;
@@ -215,7 +216,7 @@ Task<void> fork_and_join(Runtime& rt) {
   EXPECT_EQ(sum, 50 * 51 / 2);
 }
 
-TEST(Mttl, ManyThreadsOfAnotherRankAreJoined) {
+TEST(Mttl, ManyRemoteThreadsAreJoined) {
   run_job(2, fork_and_join);
 }
 
@@ -225,7 +226,7 @@ Task<void> flood(Runtime& rt) {
     for (auto& c : counts) c = 0;
   }
   co_await rt.barrier();
-  // Far more than all buffers hold, in all directions at once.
+  // The posts are far more than all buffers hold, in all directions at once.
   for (int i = 0; i < 3000; ++i) {
     for (std::uint32_t rank = 0; rank < rt.size(); ++rank) {
       rt.post(rank, [](Runtime& there) { ++counts[there.self()]; });
@@ -241,7 +242,7 @@ Task<void> flood(Runtime& rt) {
   EXPECT_LE(counts[rt.self()].load(), 3000 * n);
 }
 
-TEST(Mttl, AFloodInAllDirectionsDoesNotDeadlock) {
+TEST(Mttl, FloodInAllDirectionsDoesNotDeadlock) {
   run_job(3, flood);
 }
 
@@ -261,7 +262,7 @@ Task<void> consume(Runtime& rt) {
   }
 }
 
-TEST(Mttl, ASynchronisationVariableKeepsTheOrder) {
+TEST(Mttl, SynchronisationVariableKeepsOrder) {
   run_job(1, consume);
 }
 
@@ -270,7 +271,7 @@ Task<void> fail(Runtime& rt) {
   throw std::runtime_error("on purpose");
 }
 
-TEST(Mttl, AnExceptionOfTheProgramLeavesRun) {
+TEST(Mttl, ExceptionOfProgramLeavesRun) {
   run_job(1, [](Runtime& rt) -> Task<void> {
     bool thrown = false;
     try {
@@ -286,7 +287,7 @@ Task<void> read_one(Runtime& rt, GlobalPtr<std::uint64_t> from, std::uint64_t& s
   sum += co_await rt.read(from);
 }
 
-// More at once than PM has places for operations.
+// This reads more at once than PM has entries for operations.
 Task<void> read_many(Runtime& rt) {
   constexpr std::uint64_t kReads = 200;
   std::vector<std::uint64_t> numbers(kReads);
@@ -301,7 +302,7 @@ Task<void> read_many(Runtime& rt) {
   EXPECT_EQ(sum, kReads * (kReads + 1) / 2);
 }
 
-TEST(Mttl, MoreReadsThanOperationsWaitForEachOtherAndEnd) {
+TEST(Mttl, ReadsBeyondOperationLimitWaitAndEnd) {
   run_job(2, read_many);
 }
 

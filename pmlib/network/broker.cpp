@@ -13,7 +13,7 @@ namespace {
 constexpr std::uint32_t kMaxContexts = 65536;
 constexpr std::uint32_t kMaxDevices = 4;  // kMaxLinks
 
-// Keeps the descriptors of one packet. False: there were more than fit.
+// Keeps the descriptors of one packet. Returns false if there were more than fit.
 bool take_descriptors(msghdr& message, std::vector<int>& into) {
   for (cmsghdr* part = CMSG_FIRSTHDR(&message); part != nullptr;
        part = CMSG_NXTHDR(&message, part)) {
@@ -43,7 +43,7 @@ int receive_reply(int socket, BrokerReply& reply, std::vector<int>& descriptors)
   if (n < 0) return errno;
   if (n == 0) return ENETDOWN;
   const bool is_whole = take_descriptors(message, descriptors);
-  if (!is_whole) return EMFILE;  // the kernel drops what this process may not open
+  if (!is_whole) return EMFILE;  // the kernel drops descriptors that this process may not open
   return n == sizeof reply && reply.magic == kBrokerMagic ? 0 : EPROTO;
 }
 

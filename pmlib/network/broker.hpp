@@ -1,6 +1,5 @@
-// How a task gets its context from its launcher: over an inherited Unix socket of packets, at
-// the moment it first wants one. A job that never asks costs one descriptor a task and nothing
-// else.
+// A task gets its context from its launcher over an inherited Unix socket of packets, when it first
+// needs one. A job that never asks costs only one descriptor per task.
 //
 // The task sends one BrokerRequest. The answer is one or more BrokerReply, each with at most
 // kBrokerFds descriptors: the contexts of the node's ranks in their order, then the packet devices'
@@ -14,7 +13,7 @@
 namespace score::pm {
 
 constexpr std::uint32_t kBrokerMagic = 0x424d5031;  // "1PMB"
-constexpr std::size_t kBrokerFds = 32;              // of one packet at most
+constexpr std::size_t kBrokerFds = 32;              // most descriptors of one packet
 constexpr const char* kBrokerVariable = "PM_NETWORK_FD";
 
 struct BrokerRequest {
@@ -24,16 +23,16 @@ struct BrokerRequest {
 
 struct BrokerReply {
   std::uint32_t magic = kBrokerMagic;
-  std::int32_t error = 0;      // errno: there is no network, and no other packet
-  std::uint32_t contexts = 0;  // of this node
-  std::uint32_t own = 0;       // which of them is the task's
+  std::int32_t error = 0;      // errno: there is no network, and no further packet
+  std::uint32_t contexts = 0;  // number of contexts of this node
+  std::uint32_t own = 0;       // index of the task's context
   std::uint32_t devices = 0;   // sockets, one per link; 0 or 1 for libraries before links
   std::uint32_t reserved = 0;
 };
 
 static_assert(sizeof(BrokerRequest) == 8 && sizeof(BrokerReply) == 24);
 
-// Owns the descriptors that came.
+// A BrokeredContext owns the received descriptors.
 struct BrokeredContext {
   BrokeredContext() = default;
   BrokeredContext(const BrokeredContext&) = delete;
@@ -42,11 +41,12 @@ struct BrokeredContext {
 
   std::vector<int> contexts;  // [local rank]
   std::uint32_t own = 0;
-  std::vector<int> devices;  // [link]; a caller that takes them over empties it
+  std::vector<int> devices;  // [link]; a caller that takes ownership empties it
 };
 
-// Asks and waits, for as long as the other ranks' nodes need. 0, the broker's errno, EPROTO if it
-// answers nonsense, ENETDOWN if it is gone. One process at a time.
+// Asks the broker and waits as long as the other ranks' nodes need. Returns 0, the broker's errno,
+// EPROTO if the answer is invalid, or ENETDOWN if the broker is gone. Only one process may ask at a
+// time.
 int ask_broker(int socket, BrokeredContext& got);
 
 }  // namespace score::pm

@@ -50,7 +50,7 @@ class BrokerTest : public testing::Test {
   int ends_[2] = {-1, -1};
 };
 
-TEST_F(BrokerTest, GivesContextsInSeveralPacketsAndTheDevicesLast) {
+TEST_F(BrokerTest, ContextsComeInSeveralPacketsBeforeDevices) {
   const std::vector<int> many(kBrokerFds, ends_[0]);
   const BrokerReply reply{.contexts = 40, .own = 33, .devices = 2};
   answer(reply, many);
@@ -62,20 +62,20 @@ TEST_F(BrokerTest, GivesContextsInSeveralPacketsAndTheDevicesLast) {
   EXPECT_EQ(got.devices.size(), 2U);
 }
 
-TEST_F(BrokerTest, TellsWhyThereIsNoNetwork) {
+TEST_F(BrokerTest, BrokerErrorIsReturned) {
   answer({.error = ENETUNREACH}, {});
   BrokeredContext got;
   EXPECT_EQ(ask_broker(ends_[0], got), ENETUNREACH);
 }
 
-TEST_F(BrokerTest, ThatIsGoneIsAnError) {
+TEST_F(BrokerTest, GoneBrokerIsError) {
   close(ends_[1]);
   ends_[1] = -1;
   BrokeredContext got;
   EXPECT_EQ(ask_broker(ends_[0], got), ENETDOWN);
 }
 
-TEST_F(BrokerTest, AnswersThatMakeNoSenseAreRefused) {
+TEST_F(BrokerTest, InvalidAnswersAreRefused) {
   const std::vector<BrokerReply> hostile = {
       {.contexts = 0, .own = 0},
       {.contexts = 2, .own = 2},
@@ -89,7 +89,7 @@ TEST_F(BrokerTest, AnswersThatMakeNoSenseAreRefused) {
     BrokeredContext got;
     EXPECT_EQ(ask_broker(ends_[0], got), EPROTO);
   }
-  answer({.contexts = 5, .own = 0}, {});  // would never end
+  answer({.contexts = 5, .own = 0}, {});  // would never end without the check
   BrokeredContext none;
   EXPECT_EQ(ask_broker(ends_[0], none), EPROTO);
 }
@@ -106,7 +106,7 @@ TEST_F(BrokerTest, RandomAndShortPacketsAreRefused) {
   }
 }
 
-TEST_F(BrokerTest, AnEndpointOpensOnWhatItGives) {
+TEST_F(BrokerTest, EndpointOpensOnBrokeredContext) {
   JobNetwork network;
   network.key = 11;
   network.ranks.assign(2, {"node", "-"});

@@ -12,7 +12,7 @@ namespace score::pm {
 
 namespace {
 
-// Words of a line up to a comment.
+// Returns the words of a line up to a comment.
 std::vector<std::string_view> words_of(std::string_view line) {
   line = line.substr(0, line.find('#'));
   std::vector<std::string_view> words;
@@ -117,7 +117,7 @@ bool read_line(const std::vector<std::string_view>& words, JobNetwork& network) 
   return false;
 }
 
-// A libfabric address is looked up by rank in the process; the others are the address itself.
+// Reads an address. For libfabric and UDP it is IPv4 and port, for Ethernet a MAC address.
 bool read_address(DeviceKind kind, const std::string& text, PeerAddress& address) {
   switch (kind) {
     case DeviceKind::None:
@@ -131,7 +131,7 @@ bool read_address(DeviceKind kind, const std::string& text, PeerAddress& address
   return false;
 }
 
-// By each link.
+// Reads the address of `rank` on each link.
 bool read_addresses(const JobNetwork& network, std::uint32_t rank,
                     std::array<PeerAddress, kMaxLinks>& addresses) {
   const RankPlace& place = network.ranks[rank];
@@ -167,12 +167,12 @@ bool parse_network(std::string_view text, JobNetwork& network, std::string& erro
     std::array<PeerAddress, kMaxLinks> addresses;
     if (!network.ranks[rank].host.empty() && read_addresses(network, rank, addresses)) continue;
     error = "rank " + std::to_string(rank) +
-            ": no line for it, or an address that does not fit the device";
+            ": missing line, or an address that does not fit the device";
     return false;
   }
   if (network.key == 0 || network.ranks.empty() || network.peer_timeout_s > kMaxPeerTimeout ||
       !Layout::of(geometry_for(network))) {
-    error = "no key, no ranks, or a number out of range";
+    error = "the file has no key or no ranks, or a number is out of range";
     return false;
   }
   return true;
@@ -203,7 +203,7 @@ std::unique_ptr<MappedSegment> create_context(const JobNetwork& network, std::ui
   identity.link_weights = network.weights;
   bool is_ethernet = network.device.kind == DeviceKind::Ethernet;
   for (const LinkConfig& link : network.links) is_ethernet |= link.kind == DeviceKind::Ethernet;
-  // The receive ring of an Ethernet device holds 128 frames.
+  // The window must fit the receive ring of an Ethernet device, which holds 128 frames.
   if (is_ethernet) identity.window = 96;
   const Geometry geometry = geometry_for(network);
   auto context = path.empty() ? MappedSegment::create(geometry, identity, error)

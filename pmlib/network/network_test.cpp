@@ -32,7 +32,7 @@ std::string error_of(const std::string& text) {
   return error;
 }
 
-TEST(Network, ReadsAnAddressFile) {
+TEST(Network, AddressFileIsRead) {
   JobNetwork network;
   std::string error;
   ASSERT_TRUE(parse_network(kGood, network, error)) << error;
@@ -44,7 +44,7 @@ TEST(Network, ReadsAnAddressFile) {
   EXPECT_EQ(network.ranks[2].host, "a");
 }
 
-TEST(Network, SaysWhichLineIsWrong) {
+TEST(Network, ErrorNamesInvalidLine) {
   EXPECT_NE(error_of("key 1\nfoo bar\n").find("line 2"), std::string::npos);
   EXPECT_NE(error_of("key xyz\n").find("line 1"), std::string::npos);
   EXPECT_NE(error_of("key 1\ndevice carrier-pigeon\n").find("line 2"), std::string::npos);
@@ -88,7 +88,7 @@ TEST(Network, RandomTextNeverCrashes) {
   }
 }
 
-TEST(Network, RoutesFollowTheHosts) {
+TEST(Network, RoutesFollowHosts) {
   JobNetwork network;
   std::string error;
   ASSERT_TRUE(parse_network(kGood, network, error));
@@ -104,7 +104,7 @@ TEST(Network, RoutesFollowTheHosts) {
   EXPECT_EQ(failed, EINVAL);
 }
 
-TEST(Network, RanksFindEachOtherThroughAFile) {
+TEST(Network, RanksFindEachOtherThroughFile) {
   const auto directory =
       std::filesystem::temp_directory_path() / ("pm-network-test-" + std::to_string(getpid()));
   std::filesystem::create_directory(directory);
@@ -117,7 +117,7 @@ TEST(Network, RanksFindEachOtherThroughAFile) {
     auto zero = Endpoint::open_file(file, 0, error, message);
     ASSERT_TRUE(zero) << message;
     std::byte* buffer = nullptr;
-    EXPECT_EQ(zero->get_send_buffer(1, 1, &buffer), ENOBUFS);  // not there yet
+    EXPECT_EQ(zero->get_send_buffer(1, 1, &buffer), ENOBUFS);  // its peer has not started yet
     auto one = Endpoint::open_file(file, 1, error, message);
     ASSERT_TRUE(one) << message;
     ASSERT_EQ(zero->get_send_buffer(1, 1, &buffer), 0);
@@ -135,7 +135,7 @@ TEST(Network, RanksFindEachOtherThroughAFile) {
   std::filesystem::remove_all(directory);
 }
 
-TEST(Network, AnInheritedContextIsFoundThroughTheEnvironment) {
+TEST(Network, InheritedContextIsFoundThroughEnvironment) {
   JobNetwork network;
   network.key = 9;
   network.ranks = {{"x", "-"}, {"x", "-"}};

@@ -1,5 +1,5 @@
-// What all parts of a channel look at: its context, its clock, the protocol's rules and the
-// operations under way. Each part owns what it keeps beside this.
+// ChannelState is common to all parts of a channel: its context, its clock, the rules of the
+// protocol and the pending operations. Each part owns its further state.
 #pragma once
 
 #include "pmlib/core/messages.hpp"
@@ -11,12 +11,12 @@
 
 namespace score::pm {
 
-// The job's clock, read at most once per turn.
+// ChannelClock reads the job's clock at most once per turn.
 class ChannelClock {
  public:
   explicit ChannelClock(JobClock& clock) : clock_(clock), now_(clock.now()) {}
 
-  // The time of this turn.
+  // Returns the time of this turn.
   Microseconds refresh() {
     if (!is_fresh_) {
       now_ = clock_.now();
@@ -25,7 +25,7 @@ class ChannelClock {
     return now_;
   }
 
-  // The time of the last refresh().
+  // Returns the time of the last refresh().
   Microseconds now() const { return now_; }
 
   void begin_turn() { is_fresh_ = false; }
@@ -60,7 +60,7 @@ struct ChannelState {
 
   std::uint32_t payload_bytes() const { return segment.geometry().payload_bytes; }
 
-  // EINVAL: there is no such rank. EHOSTDOWN: it is dead.
+  // Returns EINVAL if there is no such rank, and EHOSTDOWN if it is dead.
   int check_peer(std::uint32_t rank) const {
     if (rank >= ranks()) return EINVAL;
     return peer(rank).dead != 0 ? EHOSTDOWN : 0;

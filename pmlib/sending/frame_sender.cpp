@@ -1,4 +1,4 @@
-// A remote write of a megabyte is one descriptor over some 750 numbers: its frames are made from
+// A remote write of a megabyte is one descriptor over some 750 numbers. Its frames are made from
 // the user's memory each time they are sent, so large transfers need no buffers and no copy.
 #include "pmlib/sending/frame_sender.hpp"
 
@@ -60,7 +60,7 @@ FrameHeader FrameSender::header_for(std::uint32_t rank, FrameKind kind) const {
 
 // --- control frames ----------------------------------------------------------------------------
 
-// `sum` is crc32c(0, payload). False: the device took nothing.
+// `sum` is crc32c(0, payload). Returns false if the device took nothing.
 bool FrameSender::send_alone(std::uint32_t rank, FrameHeader& h, std::span<const std::byte> payload,
                              std::uint32_t sum) {
   h.length = static_cast<std::uint16_t>(payload.size());
@@ -84,7 +84,7 @@ void FrameSender::send_control(std::uint32_t rank, const Control<std::uint32_t>&
     GoFrame(h).flow_count() = control.count;
     GoFrame(h).free_buffers() = control.credit;
   } else {
-    AckFrame(h).acknowledged() = control.number;  // as of a LOSE
+    AckFrame(h).acknowledged() = control.number;  // the same field as in a LOSE
   }
   send_alone(rank, h, {}, 0);
 }
@@ -125,7 +125,7 @@ std::size_t FrameSender::send_frames(std::uint32_t rank, std::span<const std::ui
     FrameHeader h = base;
     SequencedFrame(h).sequence() = numbers[filled];
     index = SendQueues::find(state_.segment, index, numbers[filled]);
-    if (index == kNoIndex) break;  // only with a segment broken from outside
+    if (index == kNoIndex) break;  // only if the segment was damaged by another process
     if (asks && filled + 1 == count) h.flags = kAckNow;
     fill_frame(h, state_.segment.descriptor(index), filled);
   }
@@ -138,7 +138,7 @@ std::size_t FrameSender::send_frames(std::uint32_t rank, std::span<const std::ui
   return sent;
 }
 
-// Behind the frame before.
+// Returns the place behind the previous frame.
 std::byte* FrameSender::next_joined(std::size_t bytes) {
   std::byte* at = joined_.data() + joined_bytes_;
   joined_bytes_ += bytes;
@@ -146,7 +146,8 @@ std::byte* FrameSender::next_joined(std::size_t bytes) {
 }
 
 // Makes the frame of the number in `h`, which `d` covers, in place `place` of the batch. A message
-// goes from where it was built, beside its header: a device that gathers is quicker than a copy.
+// is sent from where it was built, next to its header, because a device that gathers is faster than
+// a copy.
 void FrameSender::fill_frame(FrameHeader& h, const SendDescriptor& d, std::size_t place) {
   h.kind = d.kind;
   if (d.kind == FrameKind::Write || d.kind == FrameKind::OpDone) return fill_write(h, d, place);
@@ -188,14 +189,14 @@ void FrameSender::fill_gathered(FrameHeader& h, std::span<const std::byte> body,
       is_joining_ ? FrameOut{{at, kHeads + body.size()}, {}} : FrameOut{{at, kHeads}, body};
 }
 
-// Also of an OpDone, which has no bytes behind its RmaHeader.
+// Handles an OpDone, too, which has no bytes behind its RmaHeader.
 void FrameSender::fill_write(FrameHeader& h, const SendDescriptor& d, std::size_t place) {
   const std::uint32_t index = SequencedFrame(h).sequence() - d.first;
   const std::uint32_t each = state_.payload_bytes() - std::uint32_t{sizeof(RmaHeader)};
   const std::uint32_t done = index * each;
   const std::uint32_t bytes = std::min(each, d.length - done);
   const bool is_last = index + 1 == d.frames;
-  // The application waits for the end of its own write.
+  // The application waits for the end of its own write, so the last frame requests its ACK at once.
   if (is_last && d.op != kNoIndex) h.flags = kAckNow;
   const std::uint64_t end =
       is_last ? words_of(d.remote_op, d.notify != 0 ? RmaHeader::kReplyEnd : RmaHeader::kEnd)

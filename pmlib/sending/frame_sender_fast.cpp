@@ -1,6 +1,7 @@
-// The fast path of a message, header part: writes the header over the buffer that holds the payload
-// and offers the frame alone. It skips tags, joined batches, Voids and payloads in user memory; the
-// bytes are those that send_frames() makes. fast_path_test.cpp compares both paths.
+// This file makes the header on the fast path of a message: it writes the header in front of the
+// payload in the buffer and offers the frame alone. It skips tags, joined batches, Voids and
+// payloads in user memory. The bytes are those that send_frames() makes; fast_path_test.cpp
+// compares both paths.
 #include "pmlib/sending/frame_sender.hpp"
 #include "pmlib/wire/fast_header.hpp"
 

@@ -15,8 +15,8 @@ OwedAcks::OwedAcks(const ChannelState& state, FrameSender& frames, const AckRule
   least_due_ = std::min(rules_.soon, rules_.at_most);
 }
 
-// A sender of messages runs out of buffers before the window ends; one of a long write says when it
-// waits.
+// Only messages set soon_: their sender runs out of buffers before the window ends, while the
+// sender of a long write requests an ACK when it waits.
 void OwedAcks::owe(std::uint32_t rank, FrameKind kind, bool at_once) {
   PeerState& peer = state_.peer(rank);
   count(peer);

@@ -1,6 +1,6 @@
-// The ACKs that are owed. An ACK waits a little for a frame to ride on; a burst is answered by one
-// ACK, which in the engine's terms is the same as the earlier ones being lost. Owns whom an ACK is
-// owed to and when it goes alone.
+// OwedAcks delays each ACK a little so that it can ride on a frame. One ACK answers a whole burst,
+// which the engine handles as if the earlier ACKs were lost. The class owns which ranks an ACK is
+// owed to and when it is sent alone.
 #pragma once
 
 #include "pmlib/sending/channel_state.hpp"
@@ -12,33 +12,33 @@ namespace score::pm {
 
 struct AckRules {
   Microseconds delay = 100;   // an ACK waits this long for a frame to ride on
-  std::uint8_t soon = 16;     // ... or until so many messages and no more have come
-  std::uint8_t at_most = 88;  // ... or until so many frames, at most half a window
+  std::uint8_t soon = 16;     // ... or until this many messages have come and no more follow
+  std::uint8_t at_most = 88;  // ... or until this many frames, at most half a window
 };
 
 class OwedAcks {
  public:
   OwedAcks(const ChannelState& state, FrameSender& frames, const AckRules& rules);
 
-  // For a frame of `rank` that was stored, or came again.
+  // Records an ACK for a frame of `rank` that was stored, or arrived again.
   void owe(std::uint32_t rank, FrameKind kind, bool at_once);
 
-  // A frame of `peer` that was stored before is acknowledged with the others.
+  // Counts a frame of `peer` that was stored before, to be acknowledged with the others.
   static void count(PeerState& peer) {
     if (peer.unacked < UINT8_MAX) ++peer.unacked;
   }
 
-  // As owe() for a message that may_owe_fast().
+  // Does the same as owe() for a message that may_owe_fast().
   void owe_fast(PeerState& peer, std::uint32_t rank, Microseconds now) {
     ++peer.unacked;
     if (owed_.empty()) deadline_ = now + rules_.delay;
     owed_.insert(rank);
   }
 
-  // One message more makes no ACK due before its time.
+  // Returns true if one more message makes no ACK due before its time.
   bool may_owe_fast(const PeerState& peer) const { return peer.unacked + 1 < least_due_; }
 
-  // The ACK to `rank` rides on frames that were sent.
+  // The ACK to `rank` has been sent on a frame and is no longer owed.
   void on_sent(PeerState& peer, std::uint32_t rank) {
     Engine<>::on_app_ack(peer.receive);
     owed_.erase(rank);
@@ -46,17 +46,17 @@ class OwedAcks {
     if (owed_.empty()) soon_ = at_once_ = false;
   }
 
-  // `is_drained`: nothing more has arrived for now.
+  // `is_drained` is true if no more frames have arrived for now.
   void end_look(bool is_drained) { at_once_ |= soon_ && is_drained; }
 
-  // Some ACK goes once nothing more arrives.
+  // Returns true if some ACK has to be sent once nothing more arrives.
   bool is_due_soon() const { return soon_; }
 
   bool is_due() const {
     return !owed_.empty() && (at_once_ || time_reached(state_.clock.now(), deadline_));
   }
 
-  // Sends all that are owed, alone.
+  // Sends all owed ACKs alone.
   [[gnu::noinline]] void send_all();
 
   bool is_empty() const { return owed_.empty(); }

@@ -11,7 +11,7 @@ class OwedAcksTest : public Parts {
   OwedAcks acks_{*state_, frames_, {.delay = 100, .soon = 3, .at_most = 200}};
 };
 
-TEST_F(OwedAcksTest, AreDueAfterADelay) {
+TEST_F(OwedAcksTest, AcksAreDueAfterDelay) {
   acks_.owe(1, FrameKind::Message, false);
   EXPECT_FALSE(acks_.is_due());
   pass(99);
@@ -20,7 +20,7 @@ TEST_F(OwedAcksTest, AreDueAfterADelay) {
   EXPECT_TRUE(acks_.is_due());
 }
 
-TEST_F(OwedAcksTest, GoTogetherAsOneFramePerPeer) {
+TEST_F(OwedAcksTest, AcksAreSentInOneFramePerPeer) {
   for (int i = 0; i < 2; ++i) acks_.owe(1, FrameKind::Message, false);
   acks_.owe(2, FrameKind::Message, true);
   ASSERT_TRUE(acks_.is_due());
@@ -31,7 +31,7 @@ TEST_F(OwedAcksTest, GoTogetherAsOneFramePerPeer) {
   EXPECT_TRUE(acks_.is_empty());
 }
 
-TEST_F(OwedAcksTest, OfManyMessagesAreDueOnceNothingMoreArrives) {
+TEST_F(OwedAcksTest, AcksOfManyMessagesAreDueWhenDrained) {
   for (int i = 0; i < 3; ++i) acks_.owe(1, FrameKind::Message, false);
   EXPECT_TRUE(acks_.is_due_soon());
   acks_.end_look(false);
@@ -40,14 +40,14 @@ TEST_F(OwedAcksTest, OfManyMessagesAreDueOnceNothingMoreArrives) {
   EXPECT_TRUE(acks_.is_due());
 }
 
-TEST_F(OwedAcksTest, AreDueAfterHalfAWindow) {
+TEST_F(OwedAcksTest, AcksAreDueAfterHalfWindow) {
   for (int i = 0; i < 7; ++i) acks_.owe(1, FrameKind::Write, false);
   EXPECT_FALSE(acks_.is_due());
   acks_.owe(1, FrameKind::Write, false);
   EXPECT_TRUE(acks_.is_due());
 }
 
-TEST_F(OwedAcksTest, RideOnAFrame) {
+TEST_F(OwedAcksTest, AcksRideOnFrame) {
   acks_.owe(1, FrameKind::Message, true);
   acks_.on_sent(state_->peer(1), 1);
   EXPECT_FALSE(acks_.is_due());

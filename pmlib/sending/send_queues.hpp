@@ -1,7 +1,7 @@
-// What was handed over for sending and is not acknowledged: per peer a chain of descriptors, oldest
-// first, which cover the numbers acked + 1 .. queued without a hole. A message is one number, a
-// remote write, or memory that goes as many messages, is as many as it has frames. Owns the
-// context's descriptors and send buffers, and the message that is being built.
+// SendQueues holds what was queued for sending and is not acknowledged. Each peer has a chain of
+// descriptors, oldest first, which cover the numbers acked + 1 .. queued without a gap. A message
+// takes one number; a remote write, or memory that is sent as messages, takes one per frame. The
+// class owns the context's descriptors and send buffers, and the message that is being built.
 #pragma once
 
 #include "pmlib/sending/channel_state.hpp"
@@ -15,26 +15,27 @@ namespace score::pm {
 
 class SendQueues {
  public:
-  // Who takes a descriptor: some are kept for what peers wait for.
+  // For distinguishes the users of descriptors: some are reserved for frames that peers wait for.
   enum class For { Application, Peer };
 
-  // `state` outlives the object.
+  // `state` must outlive the object.
   explicit SendQueues(const ChannelState& state);
 
   // --- the message being built
 
-  // Memory for a message of `length` bytes to `rank`. ENOBUFS: nothing is free.
+  // Lends memory for a message of `length` bytes to `rank`. Returns ENOBUFS if nothing is free.
   int lend(std::uint32_t rank, std::uint32_t length, std::byte** memory);
 
   bool is_building() const { return building_ != kNoIndex; }
 
   std::uint32_t building_for() const { return building_for_; }
 
-  // Its descriptor, with the checksum of the payload; it is counted as sent. It must be appended.
+  // Returns its descriptor, with the checksum of the payload, and counts it as sent. The caller
+  // must append it.
   std::uint16_t take_built();
-  // The same if the checksum is known.
+  // Does the same if the checksum is known.
   std::uint16_t take_built(std::uint32_t payload_crc);
-  // Gives its buffer back. Harmless if there is none.
+  // Frees its buffer. Does nothing if there is none.
   void cancel();
 
   // --- descriptors and buffers; kNoIndex if none is free
@@ -50,7 +51,7 @@ class SendQueues {
     return index;
   }
 
-  // A descriptor with a copy of `bytes` in a send buffer.
+  // Takes a descriptor with a copy of `bytes` in a send buffer.
   std::uint16_t take_with(std::span<const std::byte> bytes);
   // Frees the buffer that `d` has, if any.
   void free_buffer_of(SendDescriptor& d);
@@ -66,7 +67,7 @@ class SendQueues {
 
   // --- the chains
 
-  // At the end of the queue of `rank`, with the next `frames` numbers.
+  // Appends the descriptor to the queue of `rank`, with the next `frames` numbers.
   void append(std::uint32_t rank, std::uint16_t index, std::uint32_t frames) {
     PeerState& peer = state_.peer(rank);
     SendDescriptor& d = state_.segment.descriptor(index);
@@ -84,7 +85,8 @@ class SendQueues {
 
   [[gnu::noinline]] void append(std::uint32_t rank, std::uint16_t index);
 
-  // The descriptor that covers `number`, from `index` of its chain on; kNoIndex if none does.
+  // Returns the descriptor that covers `number`, searching from `index` of its chain on, or
+  // kNoIndex.
   static std::uint16_t find(const Segment& segment, std::uint16_t index, std::uint32_t number) {
     while (index != kNoIndex &&
            number - segment.descriptor(index).first >= segment.descriptor(index).frames) {
@@ -93,11 +95,12 @@ class SendQueues {
     return index;
   }
 
-  // Takes the oldest descriptor of `rank` out if all its numbers are acknowledged; else kNoIndex.
+  // Removes the oldest descriptor of `rank` if all its numbers are acknowledged, else returns
+  // kNoIndex.
   std::uint16_t pop_acknowledged(std::uint32_t rank);
 
-  // Frees the one message of a queue. False: there is more, or something else, and nothing was
-  // done.
+  // Frees the only message of a queue. Returns false and does nothing if the queue has more entries
+  // or a different kind of entry.
   bool free_only_message(std::uint32_t rank) {
     PeerState& peer = state_.peer(rank);
     const std::uint16_t index = peer.head;
@@ -116,7 +119,7 @@ class SendQueues {
   // Frees the whole queue of `rank`.
   void drop_all(std::uint32_t rank);
 
-  // A queued write reads own region `region`.
+  // Returns true if a queued write reads own region `region`.
   bool is_region_in_use(std::uint32_t region) const;
   bool is_empty() const;
 
@@ -138,7 +141,7 @@ class SendQueues {
   std::uint32_t frames_of(const SendDescriptor& d) const;
 
   const ChannelState& state_;
-  std::uint32_t reserved_;  // descriptors kept for what peers wait for
+  std::uint32_t reserved_;  // descriptors reserved for frames that peers wait for
   std::uint32_t building_for_ = 0;
   std::uint16_t building_ = kNoIndex;  // its descriptor
 };

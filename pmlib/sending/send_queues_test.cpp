@@ -18,7 +18,7 @@ class SendQueuesTest : public Parts {
   SendQueues queues_{*state_};
 };
 
-TEST_F(SendQueuesTest, NumbersFramesWithoutAHole) {
+TEST_F(SendQueuesTest, FramesAreNumberedWithoutGap) {
   const std::uint16_t message = built(1);
   queues_.append(1, message);
   const std::uint16_t write = queues_.take(SendQueues::For::Application);
@@ -32,7 +32,7 @@ TEST_F(SendQueuesTest, NumbersFramesWithoutAHole) {
   EXPECT_EQ(SendQueues::find(state_->segment, message, 6), kNoIndex);
 }
 
-TEST_F(SendQueuesTest, GivesBackWhatIsAcknowledgedWhole) {
+TEST_F(SendQueuesTest, FullyAcknowledgedDescriptorIsReturned) {
   const std::uint16_t first = built(1), second = built(1);
   queues_.append(1, first);
   queues_.append(1, second);
@@ -44,14 +44,14 @@ TEST_F(SendQueuesTest, GivesBackWhatIsAcknowledgedWhole) {
   EXPECT_TRUE(queues_.is_empty());
 }
 
-TEST_F(SendQueuesTest, KeepsADescriptorForWhatPeersWaitFor) {
+TEST_F(SendQueuesTest, OneDescriptorIsReservedForPeers) {
   while (queues_.take(SendQueues::For::Application) != kNoIndex) {
   }
   EXPECT_NE(queues_.take(SendQueues::For::Peer), kNoIndex);
   EXPECT_EQ(queues_.take(SendQueues::For::Peer), kNoIndex);
 }
 
-TEST_F(SendQueuesTest, CancelsTheMessageBeingBuilt) {
+TEST_F(SendQueuesTest, MessageBeingBuiltIsCancelled) {
   std::byte* memory = nullptr;
   ASSERT_EQ(queues_.lend(2, 10, &memory), 0);
   EXPECT_TRUE(queues_.is_building());
@@ -61,7 +61,7 @@ TEST_F(SendQueuesTest, CancelsTheMessageBeingBuilt) {
   EXPECT_TRUE(queues_.is_empty());
 }
 
-TEST_F(SendQueuesTest, LendsNothingWithoutAFreeBuffer) {
+TEST_F(SendQueuesTest, LendsNothingWithoutFreeBuffer) {
   std::byte* memory = nullptr;
   for (int i = 0; i < 6; ++i) queues_.append(1, built(1));
   EXPECT_EQ(queues_.lend(1, 10, &memory), ENOBUFS);

@@ -13,10 +13,11 @@ namespace {
 
 using Sender = SendSide<std::uint32_t>;
 
-constexpr int kBatchesPerTurn = 4;       // then other peers and arriving frames get their turn
-constexpr std::uint32_t kHeavyLoss = 2;  // more than one in so many: the path is too slow
+constexpr int kBatchesPerTurn = 4;       // then the next peer and arriving frames are served
+constexpr std::uint32_t kHeavyLoss = 2;  // too slow a path loses more than one in this many
 
-// A read that the peer could not answer yet: a Void fills its number, its request is kept.
+// Returns true for a read that the peer could not answer yet: a Void fills its number, and its
+// request is kept.
 bool is_postponed(const SendDescriptor& d) {
   return d.kind == FrameKind::Void && d.buffer != kNoIndex;
 }
@@ -56,15 +57,15 @@ void SendWindow::mark_ready(std::uint32_t rank) {
   if (state_.engine.may_send(state_.peer(rank).send)) ready_.insert(rank);
 }
 
-// Would sending now cut a large transfer into small bursts? Then the next ACK, or the time-out,
-// makes the window wide enough for a whole one.
+// Returns true if sending now would split a large transfer into small bursts. The next ACK, or the
+// timeout, then makes the window wide enough for a whole burst.
 bool SendWindow::should_wait(const PeerState& peer, std::size_t count) const {
   const auto& s = peer.send;
   return count < frames_.batch_frames() / 2 && s.sent != s.acked && s.queued - s.sent > count;
 }
 
-// Are `count` frames the last for now, although more wait? Then the receiver should know. They are
-// not if all that waits goes in the next batch.
+// Returns true if `count` frames are the last for now although more are waiting; then the receiver
+// should acknowledge at once. They are not the last if all waiting frames fit in the next batch.
 bool SendWindow::ends_window(const PeerState& peer, std::size_t count) const {
   const auto& s = peer.send;
   const std::size_t sendable = state_.engine.sendable(s);
@@ -72,8 +73,8 @@ bool SendWindow::ends_window(const PeerState& peer, std::size_t count) const {
   return is_cut && sendable < count + frames_.batch_frames() / 2;
 }
 
-// What the device does not take stays in the ready set. The clock is read behind the send: the
-// receiver does not wait for it.
+// Frames that the device does not take stay in the ready set. The clock is read after the send, so
+// that the receiver does not wait for it.
 void SendWindow::transmit(std::uint32_t rank, bool is_end) {
   PeerState& peer = state_.peer(rank);
   bool waits = false;
@@ -107,7 +108,7 @@ std::size_t SendWindow::send_batch(std::uint32_t rank, std::span<const std::uint
   return sent;
 }
 
-// --- what a peer says --------------------------------------------------------------------------
+// --- input from a peer -------------------------------------------------------------------------
 
 void SendWindow::on_control(std::uint32_t rank, const Control<std::uint32_t>& control) {
   const Microseconds now = state_.clock.now();
@@ -116,8 +117,8 @@ void SendWindow::on_control(std::uint32_t rank, const Control<std::uint32_t>& co
   mark_ready(rank);
 }
 
-// The buffers are freed last first: the next long message gets them in the order in which they lie,
-// and a device that gathers takes neighbours as one piece.
+// The buffers are freed in reverse order, so the next long message gets them in the order of their
+// addresses, and a device that gathers takes neighbours as one piece.
 void SendWindow::release_acknowledged(std::uint32_t rank) {
   std::array<std::uint16_t, kMaxBatch> done;
   for (std::size_t count = done.size(); count == done.size();) {
@@ -129,13 +130,13 @@ void SendWindow::release_acknowledged(std::uint32_t rank) {
   }
 }
 
-// Ends the oldest descriptor whose numbers are all acknowledged, to be released; else kNoIndex.
+// Ends and returns the oldest descriptor whose numbers are all acknowledged, or returns kNoIndex.
 std::uint16_t SendWindow::next_acknowledged(std::uint32_t rank) {
   for (;;) {
     const std::uint16_t index = queues_.pop_acknowledged(rank);
     if (index == kNoIndex) return kNoIndex;
     SendDescriptor& d = state_.segment.descriptor(index);
-    // A read or an announcement ends when the answer comes, the others when they are stored.
+    // A read or an announcement ends when the answer comes, other operations when they are stored.
     const bool ends = d.kind == FrameKind::Write || d.is_in_parts();
     if (d.op != kNoIndex && ends) state_.operations.finish(d.op, 0);
     if (!is_postponed(d)) return index;
@@ -156,7 +157,7 @@ void SendWindow::on_missing(const FrameHeader& h, std::span<const std::byte> bit
   for (std::uint32_t i = 0; i < count; ++i) {
     if ((bits[i / 8] >> i % 8 & std::byte{1}) != std::byte{0}) continue;
     const std::uint32_t number = stored + 1 + i;
-    if (number - s.acked > s.sent - s.acked) break;  // not sent, or about to be again
+    if (number - s.acked > s.sent - s.acked) break;  // not sent yet, or about to be resent
     numbers[batch++] = number;
     ++missing;
     if (batch < frames_.batch_frames()) continue;
@@ -167,7 +168,7 @@ void SendWindow::on_missing(const FrameHeader& h, std::span<const std::byte> bit
   if (missing > 1 && missing * kHeavyLoss > count) state_.engine.on_heavy_loss(s);
 }
 
-// The numbers of the operation stay, or the order would have a hole; their contents go.
+// The operation keeps its numbers, because the order must have no gap; their contents are dropped.
 void SendWindow::on_deny(const FrameHeader& h) {
   PeerState& peer = state_.peer(h.source);
   const std::uint32_t denied = DenyFrame(h).denied();
@@ -194,7 +195,7 @@ void SendWindow::on_deny(const FrameHeader& h) {
 
 // --- timers ------------------------------------------------------------------------------------
 
-// Whether the job was stopped since the last look.
+// Returns true if the job was stopped since the last check.
 bool SendWindow::begin_look() {
   const std::uint32_t resumes = state_.header().resumes.load(std::memory_order_relaxed);
   const bool resumed = resumes != seen_resumes_;

@@ -1,6 +1,7 @@
-// When the frames of the send queues go out: as many as a peer's window allows, again what was
-// lost, and a probe where a peer has stopped this rank. Owns which peers have something to send,
-// whose timer runs, and the looks at the timers. The engine decides which number goes next.
+// SendWindow decides when frames of the send queues are sent: as many as a peer's window allows,
+// lost frames again, and a probe where a peer has stopped this rank. It owns which peers have
+// something to send, which timers run, and when the timers are checked. The engine decides which
+// number is next.
 #pragma once
 
 #include "pmlib/sending/channel_state.hpp"
@@ -16,32 +17,33 @@ namespace score::pm {
 
 class SendWindow {
  public:
-  // All outlive the object.
+  // All arguments must outlive the object.
   SendWindow(ChannelState& state, SendQueues& queues, FrameSender& frames, OwedAcks& acks);
 
   // Queues `descriptor` for `rank` and sends what the window allows.
   void enqueue(std::uint32_t rank, std::uint16_t descriptor);
-  // Queues it for the next turn at the latest.
+  // Queues it and leaves the sending to the next turn at the latest.
   void enqueue_later(std::uint32_t rank, std::uint16_t descriptor);
-  // The fast path of a message. False: it may not go alone and at once, and nothing was done.
+  // Sends a message on the fast path. Returns false and does nothing if it may not be sent alone
+  // and at once.
   bool send_fast(std::uint32_t rank, std::uint16_t descriptor);
-  // Sends what the window allows; the rest goes in a later turn.
-  // `is_end`: for a while nothing will follow what is queued, and its ACK is waited for.
+  // Sends what the window allows; the rest is sent in a later turn. `is_end` is true if nothing
+  // will follow the queued frames for a while and the caller waits for the ACK.
   [[gnu::noinline]] void transmit(std::uint32_t rank, bool is_end = false);
 
-  // --- what a peer's frames say; `now` of the clock is that of this turn
+  // --- input from a peer's frames; `now` of the clock is that of this turn
 
   void on_control(std::uint32_t rank, const Control<std::uint32_t>& control);
-  // As on_control() for an ACK that Engine::is_plain_ack() has found to be one of something new.
+  // Does the same as on_control() for an ACK that is_plain_ack() accepts and that reports progress.
   void on_ack_fast(std::uint32_t rank, PeerState& peer);
-  // A LOSE with a bit for each number behind the acknowledged one.
+  // Handles a LOSE with a bit for each number behind the acknowledged one.
   void on_missing(const FrameHeader& h, std::span<const std::byte> bits);
-  // The peer has refused the operation of a frame.
+  // Handles a frame whose operation the peer has refused.
   [[gnu::cold]] void on_deny(const FrameHeader& h);
 
   // --- turns
 
-  // Sends to each peer that has something to send. Returns how many there were.
+  // Sends to each peer that has something to send. Returns the number of these peers.
   std::size_t send_ready() {
     std::size_t done = 0;
     for (std::uint32_t rank = ready_.next(0); rank < ready_.size(); rank = ready_.next(rank + 1)) {
@@ -51,13 +53,13 @@ class SendWindow {
     return done;
   }
 
-  // The job was stopped since the last look at the timers, or it is time for one.
+  // Returns true if the job was stopped since the last check of the timers, or a check is due.
   bool must_look_at_timers() const {
     const std::uint32_t resumes = state_.header().resumes.load(std::memory_order_relaxed);
     return state_.clock.now() - last_look_ >= kTimerStep || resumes != seen_resumes_;
   }
 
-  // Calls `on_silence(rank)` for each peer that has not answered for `tries` time-outs in a row.
+  // Calls `on_silence(rank)` for each peer that has not answered for `tries` consecutive timeouts.
   template <class OnSilence>
   void look_at_timers(std::uint16_t tries, OnSilence on_silence) {
     const bool resumed = begin_look();
@@ -67,7 +69,7 @@ class SendWindow {
     }
   }
 
-  // Microseconds from `now` to the first thing to be done, less than `soonest`; else `soonest`.
+  // Returns the microseconds from `now` to the next action, but at most `soonest`.
   std::int32_t next_deadline(Microseconds now, std::int32_t soonest) const;
 
   // Drops everything that is queued for `rank`.

@@ -1,8 +1,8 @@
-// The fast path of a message, sending: for a message that is the only thing its peer waits for and
-// that the window takes. It skips the search for the descriptor of a number, batches, the question
-// whether to wait for a wider window and the release of more than one message. The state afterwards
-// is that of enqueue() and on_control(): fast_path_test.cpp plays the same histories with and
-// without it and compares whole contexts.
+// This file is the sending side of the fast path of a message. It handles a message that is alone
+// in its queue and fits the window. It skips the search for the descriptor of a number, batches,
+// the check for a wider window and the release of more than one message. The resulting state is
+// that of enqueue() and on_control(): fast_path_test.cpp runs the same histories with and without
+// it and compares whole contexts.
 #include "pmlib/sending/send_window.hpp"
 
 namespace score::pm {

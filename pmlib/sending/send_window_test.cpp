@@ -27,7 +27,7 @@ class SendWindowTest : public Parts {
   SendWindow window_{*state_, queues_, frames_, acks_};
 };
 
-TEST_F(SendWindowTest, SendsAtOnceAndFreesWhatIsAcknowledged) {
+TEST_F(SendWindowTest, SendsAtOnceAndFreesAcknowledgedFrames) {
   window_.enqueue(1, message(1));
   EXPECT_EQ(numbers(), std::vector<std::uint32_t>{1});
   EXPECT_FALSE(queues_.is_empty());
@@ -35,7 +35,7 @@ TEST_F(SendWindowTest, SendsAtOnceAndFreesWhatIsAcknowledged) {
   EXPECT_TRUE(queues_.is_empty());
 }
 
-TEST_F(SendWindowTest, SendsLaterWhatTheDeviceDoesNotTake) {
+TEST_F(SendWindowTest, FramesRefusedByDeviceAreSentLater) {
   device_.room = 0;
   window_.enqueue(1, message(1));
   EXPECT_TRUE(numbers().empty());
@@ -45,13 +45,13 @@ TEST_F(SendWindowTest, SendsLaterWhatTheDeviceDoesNotTake) {
   EXPECT_EQ(window_.send_ready(), 0u);
 }
 
-TEST_F(SendWindowTest, HoldsWhatIsToGoTogether) {
+TEST_F(SendWindowTest, FramesToSendTogetherAreHeld) {
   window_.enqueue_later(1, message(1));
   window_.enqueue(1, message(1));
   EXPECT_EQ(numbers(), (std::vector<std::uint32_t>{1, 2}));
 }
 
-TEST_F(SendWindowTest, SendsAgainAfterATimeOut) {
+TEST_F(SendWindowTest, FrameIsResentAfterTimeout) {
   window_.enqueue(1, message(1));
   pass(1'000'000);
   ASSERT_TRUE(window_.must_look_at_timers());
@@ -62,7 +62,7 @@ TEST_F(SendWindowTest, SendsAgainAfterATimeOut) {
   EXPECT_EQ(silent, 1);
 }
 
-TEST_F(SendWindowTest, ForgetsAPeerWithAllThatIsQueuedForIt) {
+TEST_F(SendWindowTest, ForgettingPeerDropsItsQueue) {
   window_.enqueue(2, message(2));
   window_.forget(2);
   EXPECT_TRUE(queues_.is_empty());

@@ -1,5 +1,5 @@
-// Test support: a context and a device that keeps what is sent, to drive one part of a channel by
-// itself.
+// Tests of one part of a channel use this file: it has a context, a clock set by hand and a device
+// that records the sent frames.
 #pragma once
 
 #include "pmlib/core/packet_device.hpp"
@@ -48,7 +48,7 @@ class KeepingDevice final : public PacketDevice {
   std::size_t room = SIZE_MAX;  // frames that one send() takes
 };
 
-// Rank 0 of three.
+// Parts is rank 0 of three.
 class Parts : public testing::Test {
  protected:
   Parts() {

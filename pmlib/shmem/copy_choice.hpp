@@ -1,9 +1,9 @@
-// How writes to peers of this node go: through the pool, or by one copy by the kernel.
+// Chooses how a write to a peer of this node is copied: through the pool, or once by the kernel.
 //
 // Which is quicker differs between hosts by a factor of two in both directions (docs/adr/0052), and
-// depends on what the receiver does with the bytes. So both are tried: some megabytes go one way,
-// some the other, in turns, and the faster one by its best turn is kept for a while.
-// Pure: no clock inside. Not thread-safe.
+// depends on what the receiver does with the bytes. So both are tried: some megabytes are copied
+// one way, then some the other, in turns. The way with the faster best turn is used for a while.
+// This class is pure: it reads no clock itself. It is not thread-safe.
 #pragma once
 
 #include <algorithm>
@@ -21,12 +21,12 @@ class CopyChoice {
   // byte.
   static constexpr std::uint32_t kMinKernelBytes = 4096;
   static constexpr std::uint64_t kTurnBytes = 2 << 20;
-  static constexpr std::uint32_t kTurns = 6;  // three each way
+  static constexpr std::uint32_t kTurns = 6;  // three for each way
   static constexpr std::uint64_t kKeptBytes = std::uint64_t{512} << 20;
 
-  // For a write of `length` bytes that starts now, while writes of `under_way` bytes go through the
-  // pool; `clock()` gives nanoseconds and is read a few times a turn. Writes of about one length
-  // are compared with each other.
+  // Returns the way for a write of `length` bytes that starts now, while writes of `under_way`
+  // bytes go through the pool. `clock()` returns nanoseconds and is called a few times per turn.
+  // Only writes of similar length are compared with each other.
   template <class Clock>
   CopyWay choose(std::uint32_t length, std::uint64_t under_way, Clock&& clock) {
     if (length < kMinKernelBytes) return CopyWay::Pool;
@@ -38,8 +38,9 @@ class CopyChoice {
       c.bytes = 0;
       c.started_ns = clock();
     }
-    // What the pool's turn left behind is not the kernel's time. But there may always be something,
-    // of other lengths.
+    // The time of writes left over from the pool's turn must not count as the kernel's, so the
+    // measurement restarts. Writes of other lengths may be in flight all the time, so it does so
+    // only kMaxSkipped times.
     c.shares_time =
         c.turn > 0 && c.way == CopyWay::Kernel && under_way > 0 && c.skipped < kMaxSkipped;
     c.skipped += c.shares_time ? 1 : 0;
@@ -48,18 +49,18 @@ class CopyChoice {
   }
 
  private:
-  // Writes of less than 8 KB, 16 KB and so on; the last takes all that are longer.
+  // The classes are writes of less than 8 KB, 16 KB and so on; the last has all longer ones.
   static constexpr std::size_t kClasses = 8;
   static constexpr std::uint32_t kMaxSkipped = 64;  // writes of a turn
 
   struct Class {
-    CopyWay way = CopyWay::Kernel;  // so that the first turn is the pool's
+    CopyWay way = CopyWay::Kernel;  // so that the pool has the first turn
     bool shares_time = false;
     std::uint32_t skipped = 0;
-    std::uint32_t turn = 0;              // 0: nothing is tried
+    std::uint32_t turn = 0;              // 0: no trial is running
     std::uint64_t bytes = 0, limit = 0;  // of this turn
     std::uint64_t started_ns = 0;
-    std::array<std::uint64_t, 2> best_ns{UINT64_MAX, UINT64_MAX};  // a megabyte, each way
+    std::array<std::uint64_t, 2> best_ns{UINT64_MAX, UINT64_MAX};  // per megabyte, for each way
   };
 
   static std::size_t class_of(std::uint32_t length) {

@@ -10,13 +10,13 @@ namespace {
 constexpr std::uint32_t kLength = 65'536;
 constexpr std::uint64_t kTrialBytes = CopyChoice::kTurns * CopyChoice::kTurnBytes;
 
-// Writes that take as long as they are said to.
+// Simulates writes that take a given time.
 struct Stream {
-  std::array<std::uint64_t, 2> ns{1000, 1000};  // a write, each way
+  std::array<std::uint64_t, 2> ns{1000, 1000};  // per write, for each way
   std::uint64_t now = 0;
   CopyChoice choice = {};
 
-  // How many of them went through the kernel.
+  // Returns how many writes went through the kernel.
   std::uint64_t write(std::uint64_t bytes, std::uint32_t length = kLength) {
     std::uint64_t by_kernel = 0;
     for (std::uint64_t i = 0; i < bytes / length; ++i) {
@@ -28,14 +28,14 @@ struct Stream {
   }
 };
 
-TEST(CopyChoice, BeginsWithThePoolAndTriesBoth) {
+TEST(CopyChoice, BeginsWithPoolAndTriesBoth) {
   Stream s;
   EXPECT_EQ(s.write(CopyChoice::kTurnBytes), 0u);
   EXPECT_EQ(s.write(CopyChoice::kTurnBytes), CopyChoice::kTurnBytes / kLength);
   EXPECT_EQ(s.write(CopyChoice::kTurnBytes), 0u);
 }
 
-TEST(CopyChoice, KeepsTheQuickerWay) {
+TEST(CopyChoice, KeepsQuickerWay) {
   constexpr std::uint64_t kSome = 64 << 20;
   Stream kernel{.ns = {2000, 1000}};
   kernel.write(kTrialBytes);
@@ -45,7 +45,7 @@ TEST(CopyChoice, KeepsTheQuickerWay) {
   EXPECT_EQ(pool.write(kSome), 0u);
 }
 
-TEST(CopyChoice, OnePauseDoesNotCount) {
+TEST(CopyChoice, SinglePauseIsIgnored) {
   Stream s{.ns = {1000, 500}};
   s.write(CopyChoice::kTurnBytes + kLength);
   s.now += 1'000'000'000;  // in the kernel's turn
@@ -53,7 +53,7 @@ TEST(CopyChoice, OnePauseDoesNotCount) {
   EXPECT_EQ(s.write(1 << 20), (1 << 20) / kLength);
 }
 
-TEST(CopyChoice, LooksAgainAfterAWhile) {
+TEST(CopyChoice, TriesAgainAfterKeptBytes) {
   Stream s{.ns = {1000, 500}};
   s.write(kTrialBytes + CopyChoice::kKeptBytes);
   s.ns = {500, 1000};
@@ -61,7 +61,7 @@ TEST(CopyChoice, LooksAgainAfterAWhile) {
   EXPECT_EQ(s.write(1 << 20), 0u);
 }
 
-TEST(CopyChoice, LengthsAreTriedApartAndShortOnesUseThePool) {
+TEST(CopyChoice, LengthClassesAreTriedSeparately) {
   Stream s{.ns = {1000, 500}};
   s.write(kTrialBytes);
   EXPECT_EQ(s.write(CopyChoice::kTurnBytes, 8192), 0u);
@@ -70,12 +70,13 @@ TEST(CopyChoice, LengthsAreTriedApartAndShortOnesUseThePool) {
   EXPECT_EQ(s.choice.choose(UINT32_MAX, 0, [] { return 0u; }), CopyWay::Pool);
 }
 
-// Two writes of a megabyte under way: the kernel's are over when they return, the pool's are not.
-TEST(CopyChoice, WhatIsUnderWayIsNotCountedForTheOther) {
+// Two writes of a megabyte are in flight: the kernel's have completed when they return, the pool's
+// have not.
+TEST(CopyChoice, WritesInFlightCountOnlyForTheirWay) {
   constexpr std::uint32_t kMegabyte = 1 << 20;
   constexpr std::uint64_t kPoolNs = 100'000, kKernelNs = 70'000;
   CopyChoice choice;
-  std::uint64_t now = 0, pool_ends = 0;  // of all that was given to the pool
+  std::uint64_t now = 0, pool_ends = 0;  // of all writes given to the pool
   std::array<std::uint64_t, 2> ends{};
   CopyWay way = CopyWay::Pool;
   for (unsigned i = 0; i < 40; ++i) {
@@ -84,7 +85,7 @@ TEST(CopyChoice, WhatIsUnderWayIsNotCountedForTheOther) {
     way = choice.choose(kMegabyte, under_way, [&] { return now; });
     if (way == CopyWay::Kernel) {
       ends[i % 2] = now += kKernelNs;
-      pool_ends = std::max(pool_ends, now);  // no one looks meanwhile
+      pool_ends = std::max(pool_ends, now);  // the pool makes no progress in the meantime
       ends[(i + 1) % 2] += ends[(i + 1) % 2] > now - kKernelNs ? kKernelNs : 0;
     } else {
       ends[i % 2] = pool_ends = std::max(pool_ends, now) + kPoolNs;

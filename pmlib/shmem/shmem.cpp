@@ -1,9 +1,10 @@
 // The inbox is a bounded queue of cache lines with many writers and one reader, ordered by a turn
-// number in each entry (Vyukov's bounded queue): an entry may be filled in lap L when its turn says
-// so, and read when the writer has advanced it. A small message and its turn number share the
-// line, so one transfer of it between caches is the whole cost. Longer messages are built in a
-// buffer of the sender's own segment and read there by the receiver; only their place goes through
-// the inbox. So buffers belong to the sender, and a sender that builds slowly delays no other.
+// number in each entry (Vyukov's bounded queue). A writer may fill an entry in lap L when its turn
+// number allows it, and the reader may read it when the writer has advanced that number. A small
+// message and its turn number share the line, so the whole cost is one transfer of it between
+// caches. A longer message is built in a buffer of the sender's own segment and read there by the
+// receiver; only its place goes through the inbox. So buffers belong to the sender, and a slow
+// sender delays no other.
 #include "pmlib/shmem/shmem.hpp"
 
 #include "pmlib/shmem/shmem_entries.hpp"
@@ -27,12 +28,12 @@ namespace {
 constexpr std::size_t kInlineBytes = sizeof(InboxEntry::bytes);
 constexpr std::uint32_t kPeerShift = 3;
 
-// What pool_used() says of a message to `peer`.
+// Returns the value of pool_used() for a message to `peer`.
 std::uint32_t message_in_buffer(std::uint32_t peer) {
   return static_cast<std::uint32_t>(BufferState::Message) | peer << kPeerShift;
 }
 
-// The rank itself counts.
+// Returns true if any rank of this node uses Shmem, including this one.
 bool has_near_peer(const Segment& segment) {
   for (std::uint32_t i = 0; i < segment.geometry().size; ++i) {
     const Route route = segment.peer(i).route;
@@ -77,7 +78,7 @@ const Segment* Shmem::peer_segment(std::uint32_t peer) const {
   return peers_[peer].mapping ? &peers_[peer].mapping->segment() : nullptr;
 }
 
-// 0, or ENOBUFS while the peer is not there yet.
+// Returns 0, or ENOBUFS while the peer is not there yet.
 int Shmem::attach(std::uint32_t rank) {
   if (rank >= peers_.size()) return EINVAL;
   if (segment_.peer(rank).dead != 0) return EHOSTDOWN;
@@ -119,9 +120,9 @@ bool Shmem::find_dead(std::uint32_t& rank) {
   return false;
 }
 
-// A dead peer neither answers nor releases what lies in our buffers.
+// Frees all state of a dead peer, which neither answers nor releases our buffers.
 void Shmem::forget_peer(std::uint32_t rank) {
-  take_entries();  // what it said last still counts
+  take_entries();  // messages sent before the death still count
   Peer& peer = peers_[rank];
   peer.is_gone = true;
   --attached_;
@@ -143,7 +144,7 @@ void Shmem::wake(const SegmentHeader& peer) const {
   std::memcpy(name.sun_path, peer.wake_name.data(), peer.wake_name.size());
   const auto length = static_cast<socklen_t>(
       offsetof(sockaddr_un, sun_path) + 1 + strnlen(&peer.wake_name[1], peer.wake_name.size() - 1));
-  // A full queue means that it is being woken already.
+  // A full queue means that the peer is being woken already.
   [[maybe_unused]] const ssize_t sent =
       sendto(wake_socket_, "", 1, MSG_DONTWAIT, reinterpret_cast<sockaddr*>(&name), length);
   ++segment_.header().counters.wakeups;
@@ -175,10 +176,11 @@ int Shmem::push(std::uint32_t rank, std::uint16_t kind, std::uint32_t length, st
   entry->kind = kind;
   entry->buffer = buffer;
   if (!bytes.empty()) std::memcpy(entry->bytes.data(), bytes.data(), bytes.size());
-  // A full barrier: the reader's `sleeping` must be looked at after the entry can be seen.
+  // A full barrier is needed, because the reader's `sleeping` must be read after the entry has
+  // become visible.
   if (kind == kWrite && can_cross(rank)) {
-    // The wake-up may fail: the writer takes back an offer that is not looked at. So
-    // it does not wait here for its stores.
+    // The wake-up may fail, because the writer takes back an offer that stays untouched. So it does
+    // not wait here for its stores.
     entry->turn.store(ticket + 1, std::memory_order_release);
   } else {
     entry->turn.exchange(ticket + 1, std::memory_order_seq_cst);
@@ -187,7 +189,7 @@ int Shmem::push(std::uint32_t rank, std::uint16_t kind, std::uint32_t length, st
   return 0;
 }
 
-// A free buffer, marked with `value`; kNoIndex if there is none.
+// Returns a free buffer, marked with `value`; kNoIndex if there is none.
 std::uint16_t Shmem::take_pool_buffer(std::uint32_t value) {
   const std::uint32_t buffers = segment_.geometry().pool_buffers;
   for (std::uint32_t i = 0; i < buffers; ++i) {
@@ -281,7 +283,7 @@ bool Shmem::receive(ReceivedMessage& message) {
   const std::uint32_t mask = segment_.geometry().inbox_entries - 1;
   while (has_input()) {
     InboxEntry& entry = segment_.inbox(head_ & mask);
-    // From another process: what is used is copied before it is checked.
+    // The entry comes from a different process, so it is copied before it is checked.
     const std::uint32_t source = entry.source;
     const std::uint32_t length = entry.length;
     const std::uint16_t kind = entry.kind;
@@ -291,7 +293,7 @@ bool Shmem::receive(ReceivedMessage& message) {
       release(head_++);
       continue;
     }
-    // What the dead have said is received as well.
+    // Messages of dead peers are received as well.
     bool is_sound = source < segment_.geometry().size && length <= kInlineBytes;
     if (is_pooled(kind) && source < segment_.geometry().size) {
       const bool is_there = peer_segment(source) != nullptr || attach(source) == 0;

@@ -1,10 +1,11 @@
-// PM between processes of one node: each context's inbox and buffers lie in its segment, which its
-// peers map. Latency is that of one cache line going over. Writes go through the sender's pool like
-// messages (the two copies run side by side) if the target is awake and that is quicker; else they
-// are one copy by the kernel from one process's memory into the other's (cross-memory attach), as
-// reads are. Where that is forbidden, everything goes through the pool.
+// Implements PM between processes of one node. Each context's inbox and buffers lie in its segment,
+// which its peers map. The latency is that of moving one cache line between processors. Writes go
+// through the sender's pool like messages (the two copies run side by side) if the target is awake
+// and that is quicker. Otherwise the kernel copies once from one process's memory into the other's
+// (cross-memory attach), as for reads. Where that is forbidden, everything goes through the pool.
 //
-// Works between contexts of one user only: segments of others cannot be attached. Not thread-safe.
+// All contexts must belong to one user, because segments of others cannot be attached. The class is
+// not thread-safe.
 #pragma once
 
 #include "pmlib/core/messages.hpp"
@@ -22,37 +23,38 @@
 
 namespace score::pm {
 
-// What a pool buffer is used for: the lowest bits of Segment::pool_used(). While a buffer holds a
-// piece of a write, its transfer and a serial number stand above, so that a late look at it cannot
-// take it for another piece; above a message stands the peer that will release it.
+// States the use of a pool buffer, in the lowest bits of Segment::pool_used(). For a piece of a
+// write, the bits above hold its transfer and a serial number, so that a late reader cannot mistake
+// it for a different piece. For a message they hold the peer that will release it.
 enum class BufferState : std::uint32_t {
   Free = 0,
   Message = 1,  // being built, or not released by the receiver yet
   Offered = 2,  // a piece of a write that is not stored yet
-  Taken = 3,    // one of the two stores it now
+  Taken = 3,    // one of the two sides stores it now
   Stored = 4,
   Denied = 5,  // the memory is not registered
 };
 
 class Shmem {
  public:
-  // Opens the segment of a peer on this node: a descriptor that the caller owns, or -1 if it is not
-  // there yet. Called until it succeeds.
+  // Opens the segment of a peer on this node. Returns a descriptor that the caller owns, or -1 if
+  // the segment does not exist yet. Shmem calls this until it succeeds.
   using OpenPeer = std::function<int(std::uint32_t peer)>;
 
   // `wake_socket` is the Unix datagram socket whose name is in the own header; peers with a
-  // wake_name are woken through it. `may_cross`: use cross-memory attach where it is allowed.
+  // wake_name are woken through it. If `may_cross` is true, cross-memory attach is used where it is
+  // allowed.
   Shmem(const Segment& segment, OpenPeer open_peer, int wake_socket, bool may_cross = true);
   ~Shmem();
 
   std::uint32_t message_bytes() const { return segment_.geometry().pool_buffer_bytes; }
 
-  // As the functions of Channel.
+  // These behave as the functions of Channel.
   [[gnu::noinline]] int get_send_buffer(std::uint32_t peer, std::uint32_t length,
                                         std::byte** buffer);
   [[gnu::noinline]] int send();
   void cancel_send();
-  // EAGAIN: no room at the peer, or it is not there yet.
+  // Returns EAGAIN if the peer has no room or is not there yet.
   int send_datagram(std::uint32_t peer, std::span<const std::byte> bytes);
 
   bool is_building() const { return building_; }
@@ -62,25 +64,26 @@ class Shmem {
   int announce(std::uint32_t peer, std::uint32_t local, std::uint64_t offset, std::uint64_t length,
                OperationId& op);
   int end_remote(std::uint32_t peer, std::uint32_t remote_op, int error);
-  // These may have ended already when they return; else progress() ends them.
+  // These may have completed already when they return; otherwise progress() completes them.
   int write(std::uint32_t peer, std::uint32_t local, std::uint64_t offset, RegionName remote,
             std::uint32_t length, OperationId& op);
   int read(std::uint32_t peer, std::uint32_t local, std::uint64_t offset, RegionName remote,
            std::uint32_t length, OperationId& op);
 
-  // Stores what peers write, ends operations that are over, goes on with those that are not.
-  // Returns whether anything happened.
+  // Stores the writes of peers, ends completed operations, and continues the others. Returns
+  // whether anything happened.
   bool progress();
-  // Stores pieces that their receivers have not looked at by cross-memory attach: before this rank
-  // sleeps.
+  // Copies, by cross-memory attach, the pieces that their receivers have not taken. The rank calls
+  // this before it sleeps.
   void push_through();
-  // True while a transfer reads own region `region`.
+  // Returns true while a transfer reads own region `region`.
   bool is_region_in_use(std::uint32_t region) const;
 
-  // A transfer waits for a free buffer or for room in an inbox, which no event announces.
+  // Returns true if a transfer waits for a free buffer or for room in an inbox. No event announces
+  // either.
   bool waits_for_room() const { return running_ != 0 && pieces_ == 0; }
 
-  // True if a message or a note waits.
+  // Returns true if a message or a note waits.
   bool has_input() const {
     const std::uint32_t mask = segment_.geometry().inbox_entries - 1;
     return segment_.inbox(head_ & mask).turn.load(std::memory_order_acquire) == head_ + 1;
@@ -88,10 +91,11 @@ class Shmem {
 
   bool is_quiet() const;
 
-  // Looks which peers have died without leaving; each is reported once, by rank.
+  // Finds a peer that has died without leaving; each is reported once, by rank.
   bool find_dead(std::uint32_t& peer);
-  // Descriptors that poll readable when a peer ends, of peers attached since the last call. They
-  // are closed as soon as find_dead() has noticed it, so no one waits on them any more.
+  // Returns descriptors that poll readable when a peer ends, for peers attached since the last
+  // call. Shmem closes them as soon as find_dead() has noticed the end, so the caller cannot wait
+  // on them afterwards.
   std::vector<int> take_new_death_fds();
 
  private:
@@ -102,7 +106,7 @@ class Shmem {
     bool can_cross = false;  // cross-memory attach is allowed
   };
 
-  // Where the piece in a pool buffer goes.
+  // Describes the destination of the piece in a pool buffer.
   struct Offered {
     std::uint32_t peer = 0;
     std::uint32_t length = 0;
@@ -129,7 +133,7 @@ class Shmem {
   int cross(const Transfer& t);
   int copy(std::uint32_t peer, std::byte* own, std::uint64_t theirs, std::uint64_t length,
            bool is_write) const;
-  // Handles the entry if it is for the library. False: it has to wait.
+  // Handles the entry if it is for the library. Returns false if it has to wait.
   bool take_entry(const InboxEntry& entry, std::uint16_t kind);
   void end_announcement(std::uint32_t source, const InboxEntry& entry);
   void store_offer(std::uint32_t source, const InboxEntry& entry);
@@ -165,23 +169,23 @@ class Shmem {
   std::uint32_t& head_;
   bool may_cross_;
   std::vector<Peer> peers_;
-  std::uint32_t attached_ = 0;  // of them: have a mapping and are not gone
+  std::uint32_t attached_ = 0;  // peers that have a mapping and are not gone
   std::vector<int> new_death_fds_;
-  std::vector<Offered> offers_;  // of each pool buffer
-  // Buffers with pieces, in the order of offers; an entry is void if its buffer was found stored
+  std::vector<Offered> offers_;  // one for each pool buffer
+  // Buffers with pieces, in the order of offers. An entry is void if its buffer was found stored
   // before.
   std::vector<std::uint16_t> offered_;
   std::uint32_t offered_head_ = 0, offered_tail_ = 0;
-  std::uint32_t pieces_ = 0;         // buffers that hold one
-  std::uint64_t running_ = 0;        // transfers, a bit each
+  std::uint32_t pieces_ = 0;         // buffers that hold a piece
+  std::uint64_t running_ = 0;        // one bit for each transfer
   std::uint64_t running_bytes_ = 0;  // their lengths
-  std::uint32_t serial_ = 0;         // of offers
-  std::uint32_t seen_ = 0;           // entries before it were looked at by take_entries()
-  std::uint32_t patient_turns_ = 0;  // of progress() since anything was stored
+  std::uint32_t serial_ = 0;         // of the last offer
+  std::uint32_t seen_ = 0;           // take_entries() has handled all entries before this one
+  std::uint32_t patient_turns_ = 0;  // calls of progress() since anything was stored
   std::uint32_t pool_turn_ = 0;
   CopyChoice choice_;  // the same for all peers
 
-  // The message being built.
+  // These describe the message being built.
   bool building_ = false;
   std::uint32_t building_for_ = 0;
   std::uint32_t building_length_ = 0;

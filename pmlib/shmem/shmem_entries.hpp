@@ -1,5 +1,5 @@
-// What lies in the inbox of a context: the kinds of entries, and the contents of those that the
-// library sends to itself. Internal to Shmem.
+// Defines the contents of a context's inbox: the kinds of entries, and the entries that the library
+// sends to itself. Only Shmem uses this file.
 #pragma once
 
 #include "pmlib/core/segment.hpp"
@@ -15,17 +15,17 @@ enum InboxKind : std::uint16_t {
   kLarge = 3,
   kOpDone = 4,  // {operation, errno}
   kWrite = 5,   // Offer: a piece in the sender's pool buffer
-  kRead = 6,    // ReadOffer: write this to me
+  kRead = 6,    // ReadOffer: a request to write to the sender
   kInlineDatagram = 7,
   kPooledDatagram = 8,
 };
 
-// Not for the application.
+// Returns true if the entry is for the library, not for the application.
 constexpr bool is_internal(std::uint16_t kind) {
   return kind == kTaken || (kind >= kOpDone && kind <= kRead);
 }
 
-// Its bytes lie in the sender's pool.
+// Returns true if the bytes lie in the sender's pool.
 constexpr bool is_pooled(std::uint16_t kind) {
   return kind == kPooled || kind == kPooledDatagram;
 }
@@ -38,23 +38,24 @@ struct Offer {
   std::uint32_t region = 0;
   std::uint32_t nonce = 0;
   std::uint64_t offset = 0;
-  std::uint32_t token = 0;     // what pool_used() of the buffer is while the offer stands
-  std::uint32_t is_short = 0;  // 1: the whole write is, which says how best to copy
+  std::uint32_t token = 0;     // value of pool_used() of the buffer while the offer is open
+  std::uint32_t is_short = 0;  // 1: the whole write is short, which decides how to copy
 };
 
 struct ReadOffer {
-  std::uint32_t region = 0, nonce = 0;  // to be read: of the receiver of this entry
+  std::uint32_t region = 0, nonce = 0;  // read from the receiver of this entry
   std::uint64_t offset = 0;
-  std::uint32_t to_region = 0, to_nonce = 0;  // where it goes: of the sender
+  std::uint32_t to_region = 0, to_nonce = 0;  // destination at the sender
   std::uint64_t to_offset = 0;
-  std::uint32_t op = 0;  // of the sender, to be ended
+  std::uint32_t op = 0;  // the sender's operation, to be ended
   std::uint32_t reserved = 0;
 };
 
 static_assert(sizeof(Offer) <= sizeof(InboxEntry::bytes));
 static_assert(sizeof(ReadOffer) <= sizeof(InboxEntry::bytes));
 
-// Asks the kernel by a read that is bound to fail: the permission is looked at before the address.
+// Asks the kernel by a read that always fails, because the kernel checks the permission before the
+// address.
 bool is_crossing_allowed(pid_t pid);
 
 }  // namespace score::pm

@@ -1,18 +1,18 @@
-// Remote memory between processes of a node.
+// Implements remote memory between processes of a node.
 //
 // The kernel's copy from process to process (cross-memory attach) costs a microsecond before the
 // first byte moves: as long as copying 16 KB. So short writes go like messages through the sender's
-// pool, and longer ones where that is quicker, see copy_choice.hpp: the sender copies a piece into
-// a buffer and offers it through the receiver's inbox, the receiver copies it to its place whenever
-// it progresses and marks the buffer. No answer has to be sent, and the two copies of consecutive
-// pieces run side by side.
+// pool, and longer ones do so where that is quicker (see copy_choice.hpp). The sender copies a
+// piece into a buffer and offers it through the receiver's inbox. The receiver copies it to its
+// place when it makes progress, and marks the buffer. No answer has to be sent, and the two copies
+// of consecutive pieces run side by side.
 //
-// A receiver that computes does not look. So an offer may be taken by either side: after some
-// turns without news, and before it sleeps, the sender takes it back and lets the kernel copy. Who
-// changes the buffer from Offered to Taken stores the piece.
+// A receiver that computes does not look at its inbox. So either side may take an offer: after some
+// turns without news, and before it sleeps, the sender takes it back and lets the kernel copy. The
+// side that changes the buffer from Offered to Taken stores the piece.
 //
-// Where cross-memory attach is forbidden (another user namespace, seccomp, ptrace_scope) writes of
-// any length go in pieces, and a read asks the peer to write.
+// Where cross-memory attach is forbidden (a different user namespace, seccomp, ptrace_scope),
+// writes of any length go in pieces, and a read asks the peer to write.
 #include "pmlib/shmem/shmem.hpp"
 #include "pmlib/shmem/shmem_entries.hpp"
 
@@ -34,7 +34,7 @@ constexpr std::uint32_t kStateMask = 7;
 constexpr std::uint32_t kIndexShift = 3;  // of the transfer, 8 bits
 constexpr std::uint32_t kSerialShift = 11;
 constexpr std::uint32_t kLookEverywhere = 16;
-constexpr std::uint32_t kMaxPatientTurns = 200;  // of progress() without news, some microseconds
+constexpr std::uint32_t kMaxPatientTurns = 200;  // progress() calls without news: some us
 constexpr std::uint32_t kKeptForMessages = 4;    // pool buffers that writes leave free
 constexpr std::uint32_t kShortWrite = 8192;      // bytes, see copy_out()
 
@@ -64,7 +64,7 @@ T contents(const InboxEntry& entry) {
 
 constexpr std::size_t kWideBytes = 256;
 
-// Whole pieces of kWideBytes; how many bytes.
+// Copies whole pieces of kWideBytes; returns the number of bytes.
 [[gnu::target("avx512f")]] std::size_t copy_wide(std::byte* to, const std::byte* from,
                                                  std::size_t length) {
   std::size_t at = 0;
@@ -73,13 +73,14 @@ constexpr std::size_t kWideBytes = 256;
       _mm512_storeu_si512(to + i, _mm512_loadu_si512(from + i));
     }
   }
-  _mm256_zeroupper();  // as in crc32c.cpp: the compiler does not always see to it
+  _mm256_zeroupper();  // as in crc32c.cpp: the compiler does not always do it
   return at;
 }
 
-// Out of a buffer. The C library copies a few kilobytes by one instruction (rep movsb). That is the
-// quickest way into a buffer. But reading what the other processor has just written takes longer so
-// than by vectors; with more bytes under way it was the other way round. See docs/adr/0052.
+// Copies out of a buffer. The C library copies a few kilobytes by one instruction (rep movsb),
+// which is the quickest way into a buffer. But it reads data that the other processor has just
+// written more slowly than vectors do. With more bytes in flight the opposite holds. See
+// docs/adr/0052.
 void copy_out(std::byte* to, const std::byte* from, std::size_t length, bool is_short) {
   static const bool is_wide = __builtin_cpu_supports("avx512f") != 0;
   const std::size_t done = is_short && is_wide ? copy_wide(to, from, length) : 0;
@@ -107,7 +108,7 @@ bool is_crossing_allowed(pid_t pid) {
   return process_vm_readv(pid, &local, 1, &remote, 1, 0) < 0 && errno == EFAULT;
 }
 
-// Calls `f` with the index of each of `transfers`, which may become fewer meanwhile.
+// Calls `f` with the index of each of `transfers`, which may lose members in the meantime.
 template <class F>
 void Shmem::for_each(const std::uint64_t& transfers, F f) {
   for (std::uint64_t rest = transfers; rest != 0; rest &= (rest - 1) & transfers) {
@@ -142,7 +143,7 @@ int Shmem::copy(std::uint32_t rank, std::byte* own, std::uint64_t theirs, std::u
   return 0;
 }
 
-// The whole transfer at once. EPERM: not this way.
+// Copies the whole transfer at once. Returns EPERM if cross-memory attach is not allowed.
 int Shmem::cross(const Transfer& t) {
   const Segment& to = *peer_segment(t.peer);
   if (!region_covers(to, t.remote.region, t.remote.nonce, t.remote.offset, t.length)) {
@@ -173,7 +174,7 @@ int Shmem::read(std::uint32_t peer, std::uint32_t local, std::uint64_t offset, R
 
 int Shmem::transfer(const Transfer& t, OperationId& op) {
   if (const int error = attach(t.peer); error != 0) return error;
-  // Who has left has no memory here any more, and its process id may be another's by now.
+  // A peer that has left has no memory here any more, and its process id may have been reused.
   if (peer_segment(t.peer)->header().closed.load(std::memory_order_relaxed) != 0) return EHOSTDOWN;
   if (t.local >= segment_.geometry().regions ||
       !region_covers(segment_, t.local, segment_.region(t.local).nonce, t.offset, t.length)) {
@@ -199,7 +200,7 @@ CopyWay Shmem::choose_way(std::uint32_t length) {
   });
 }
 
-// 0: it has ended or goes on by itself.
+// Returns 0 if the transfer has ended or continues by itself.
 int Shmem::start_transfer(const Transfer& t, OperationId op) {
   const Segment& to = *peer_segment(t.peer);
   const bool is_covered =
@@ -223,7 +224,7 @@ int Shmem::start_transfer(const Transfer& t, OperationId op) {
   }
   if (by_pool && !can_cross(t.peer)) return ENOBUFS;
   const int error = is_covered ? cross(t) : EACCES;
-  if (error == EPERM) return start_transfer(t, op);  // found out just now: through the pool
+  if (error == EPERM) return start_transfer(t, op);  // just noticed, so use the pool
   operations_.finish(static_cast<std::uint16_t>(op & 0xffff), error);
   return 0;
 }
@@ -240,7 +241,7 @@ int Shmem::request_read(const Transfer& t, OperationId op) {
   return push(t.peer, kRead, t.length, kNoIndex, std::as_bytes(std::span(&request, 1)));
 }
 
-// False if every entry is taken.
+// Returns false if every entry is in use.
 bool Shmem::start_pieces(const NearTransfer& transfer) {
   const auto index = static_cast<std::uint32_t>(std::countr_one(running_));
   if (index == kNearTransfers) return false;
@@ -279,7 +280,7 @@ bool Shmem::offer(std::uint32_t index, std::uint32_t piece) {
                                                        t.local_offset + t.given);
   const bool is_short = t.length <= kShortWrite;
   std::memcpy(segment_.pool_buffer(buffer), own, piece);
-  // The entry has to wait until what was copied has left the processor: done meanwhile, this costs
+  // The entry must wait until the copied bytes have left the processor. Work done meanwhile costs
   // nothing.
   collect_oldest(true);
   const Offer told{t.remote_region, t.remote_nonce, t.remote_offset + t.given, token, is_short};
@@ -293,19 +294,19 @@ bool Shmem::offer(std::uint32_t index, std::uint32_t piece) {
   ++t.pieces;
   ++pieces_;
   t.given += piece;
-  // With as many places as buffers, the place taken is that of a buffer that is void by now.
+  // If all places are in use, the oldest one belongs to a buffer that is void by now.
   offered_[offered_tail_++ & (offered_.size() - 1)] = buffer;
   if (offered_tail_ - offered_head_ > offered_.size()) ++offered_head_;
   return true;
 }
 
-// Frees the buffer if its piece is stored, and goes on with the transfer.
+// Frees the buffer if its piece is stored, and continues the transfer.
 bool Shmem::collect(std::uint32_t buffer) {
   std::atomic<std::uint32_t>& used = segment_.pool_used(buffer);
   const std::uint32_t value = used.load(std::memory_order_acquire);
   if (state_of(value) < BufferState::Stored) return false;
   used.store(0, std::memory_order_relaxed);
-  if (transfer_of(value) >= kNearTransfers) return true;  // only in a segment that was broken
+  if (transfer_of(value) >= kNearTransfers) return true;  // only in a corrupt segment
   NearTransfer& t = segment_.transfer(transfer_of(value));
   if (t.running == 0 || t.pieces == 0) return true;
   --t.pieces;
@@ -316,10 +317,10 @@ bool Shmem::collect(std::uint32_t buffer) {
   return true;
 }
 
-// Buffers are stored in the order of offers, more or less. One is taken a call, and no others are
-// looked at: a look at a buffer that is being stored takes its line from the processor that stores
-// it. The line of the next one comes while other things are done. Within an offer, those stay whose
-// transfers would make further ones.
+// Frees one buffer per call. Receivers store buffers roughly in the order of offers, so only the
+// oldest one is read: a read of a buffer that is being stored would take its line from the storing
+// processor. The line of the next buffer is prefetched while other work is done. With
+// `is_offering`, a buffer stays if its transfer would make further offers.
 bool Shmem::collect_oldest(bool is_offering) {
   const auto mask = static_cast<std::uint32_t>(offered_.size() - 1);
   while (offered_head_ != offered_tail_) {
@@ -348,13 +349,13 @@ bool Shmem::collect_all() {
   return something;
 }
 
-// Ends the transfer if nothing of it is left to do.
+// Ends the transfer if all of it is done.
 bool Shmem::settle(std::uint32_t index) {
   NearTransfer& t = segment_.transfer(index);
   if (t.pieces != 0 || (t.error == 0 && t.given < t.length)) return false;
   if (t.remote_op != 0 && t.error != EHOSTDOWN &&
       end_remote(t.peer, t.remote_op, t.error) == ENOBUFS) {
-    return false;  // its inbox is full: later
+    return false;  // its inbox is full: retried later
   }
   if (t.error == 0) segment_.header().counters.rma_bytes_written += t.length;
   if (t.op != 0) operations_.finish_for(t.peer, t.op, t.error);
@@ -362,7 +363,7 @@ bool Shmem::settle(std::uint32_t index) {
   return true;
 }
 
-// Takes an offer back and stores the piece from here. False if it cannot be done.
+// Takes an offer back and stores the piece from here. Returns false if that is not possible.
 bool Shmem::steal(std::uint16_t buffer) {
   const Offered& to = offers_[buffer];
   std::atomic<std::uint32_t>& used = segment_.pool_used(buffer);
@@ -382,8 +383,8 @@ bool Shmem::steal(std::uint16_t buffer) {
 
 void Shmem::push_through() {
   if (running_ == 0) return;
-  // The next progress() looks everywhere, also for transfers without a piece: the rank may sleep
-  // after it, and nothing would wake it.
+  // The next progress() must look everywhere, also for transfers without a piece: the rank may
+  // sleep after it, and nothing would wake it.
   patient_turns_ = kLookEverywhere - 1;
   for (std::uint32_t buffer = 0; buffer < segment_.geometry().pool_buffers; ++buffer) {
     steal(static_cast<std::uint16_t>(buffer));
@@ -391,7 +392,7 @@ void Shmem::push_through() {
   for_each(running_, [this](std::uint32_t i) { cross_rest(segment_.transfer(i)); });
 }
 
-// What no buffer holds yet goes in one piece.
+// Copies the part that no buffer holds yet in one piece.
 void Shmem::cross_rest(NearTransfer& t) {
   if (t.error != 0 || t.given == t.length || !can_cross(t.peer)) return;
   const RegionName to{t.remote_region, t.remote_nonce, t.remote_offset + t.given};
@@ -429,7 +430,7 @@ void Shmem::forget_transfers(std::uint32_t rank) {
   });
 }
 
-// What waits for a buffer or for room in an inbox.
+// Continues the transfers that wait for a buffer or for room in an inbox.
 bool Shmem::go_on() {
   bool something = false;
   for_each(running_, [this, &something](std::uint32_t i) {
@@ -454,10 +455,11 @@ bool Shmem::progress() {
 
 // --- the receiving side ------------------------------------------------------------------------
 
-// Entries of the library do not wait behind messages that the application has not received.
+// Handles entries of the library before messages that the application has not received.
 //
-// A read that cannot be served yet must not hold up what comes behind it, or two ranks that read
-// from each other would wait for each other: it changes places with what was taken behind it.
+// A read that cannot be served yet must not delay the entries behind it, or two ranks that read
+// from each other would wait for each other. So it changes places with an entry behind it that was
+// handled.
 bool Shmem::take_entries() {
   const std::uint32_t mask = segment_.geometry().inbox_entries - 1;
   bool something = false;
@@ -480,7 +482,7 @@ bool Shmem::take_entries() {
   return something;
 }
 
-// Moves the first that waits to `later`, which was taken.
+// Moves the first waiting entry to `later`, which was handled.
 void Shmem::postpone(std::vector<InboxEntry*>& waiting, InboxEntry& later) {
   InboxEntry& first = *waiting.front();
   waiting.erase(waiting.begin());
@@ -492,7 +494,7 @@ void Shmem::postpone(std::vector<InboxEntry*>& waiting, InboxEntry& later) {
   waiting.push_back(&later);
 }
 
-// From another process: what decides is read once.
+// The entry comes from a different process, so each field that matters is read only once.
 bool Shmem::take_entry(const InboxEntry& entry, std::uint16_t kind) {
   const std::uint32_t source = entry.source;
   if (source >= peers_.size() || attach(source) != 0) return true;
@@ -501,7 +503,7 @@ bool Shmem::take_entry(const InboxEntry& entry, std::uint16_t kind) {
   return kind != kRead || serve_read(source, entry);
 }
 
-// The end of an announcement that a peer has fetched, or of a read that it has served.
+// Ends an announcement that a peer has fetched, or a read that it has served.
 void Shmem::end_announcement(std::uint32_t source, const InboxEntry& entry) {
   const auto note = contents<std::array<std::uint32_t, 2>>(entry);
   operations_.finish_for(source, note[0], static_cast<int>(note[1] & 0xff));
@@ -521,12 +523,12 @@ void Shmem::store_offer(std::uint32_t source, const InboxEntry& entry) {
     auto* to = reinterpret_cast<std::byte*>(segment_.region(offer.region).address + offer.offset);
     copy_out(to, from.pool_buffer(buffer), length, offer.is_short != 0);
   }
-  // A full barrier, as in push().
+  // A full barrier is needed, as in push().
   used.exchange(with_state(expected, is_allowed ? BufferState::Stored : BufferState::Denied));
   wake(from.header());
 }
 
-// False if every transfer is taken: the entry stays where it is.
+// Returns false if every transfer is in use: the entry then stays in its place.
 bool Shmem::serve_read(std::uint32_t source, const InboxEntry& entry) {
   const auto request = contents<ReadOffer>(entry);
   const std::uint32_t length = entry.length;

@@ -1,5 +1,5 @@
-// Remote memory between processes of a node: pieces through the pool, taken back where the receiver
-// does not look, and what happens where the kernel refuses to copy.
+// Tests remote memory between processes of a node: pieces through the pool, pieces taken back from
+// a receiver that does not look, and the fallback where the kernel refuses to copy.
 #include "pmlib/shmem/shmem.hpp"
 
 #include "pmlib/endpoint/test_job.hpp"
@@ -27,7 +27,7 @@ namespace {
 
 using Over = TestJob::Over;
 
-// Two ranks with a megabyte each that the other may write and read.
+// Connects two ranks with a megabyte each, which the other may write and read.
 class NearMemory : public testing::Test {
  protected:
   static constexpr std::size_t kBytes = 1 << 20;
@@ -54,7 +54,7 @@ class NearCopies : public NearMemory {
   NearCopies() : NearMemory(Over::Copies) {}
 };
 
-TEST_F(NearMemory, AWriteIsStoredByTheReceiverIfItLooks) {
+TEST_F(NearMemory, PollingReceiverStoresWrite) {
   OperationId op = 0;
   ASSERT_EQ(job_[0].write(1, local_, 0, remote(), 8192, op), 0);
   EXPECT_EQ(job_[0].test(op), EINPROGRESS);
@@ -65,7 +65,7 @@ TEST_F(NearMemory, AWriteIsStoredByTheReceiverIfItLooks) {
   EXPECT_EQ(job_[0].test(op), 0);
 }
 
-TEST_F(NearMemory, AWriteThatIsStoredEndsWithTheNext) {
+TEST_F(NearMemory, StoredWriteEndsWithNextWrite) {
   OperationId first = 0, second = 0;
   ASSERT_EQ(job_[0].write(1, local_, 0, remote(), 8192, first), 0);
   job_[1].progress();
@@ -77,12 +77,12 @@ TEST_F(NearMemory, AWriteThatIsStoredEndsWithTheNext) {
   EXPECT_TRUE(std::equal(there_.begin(), there_.begin() + 16'384, here_.begin()));
 }
 
-TEST_F(NearMemory, AsManyWritesAsThereAreEntriesMayRun) {
+TEST_F(NearMemory, WritesFillAllEntriesThenUseKernel) {
   std::vector<OperationId> ops(kNearTransfers);
   for (std::size_t i = 0; i < ops.size(); ++i) {
     ASSERT_EQ(job_[0].write(1, local_, 8192 * i, remote(8192 * i), 8192, ops[i]), 0);
   }
-  // One more goes through the kernel.
+  // One more write goes through the kernel.
   OperationId more = 0;
   ASSERT_EQ(job_[0].write(1, local_, 8192 * ops.size(), remote(8192 * ops.size()), 10, more), 0);
   EXPECT_EQ(job_[0].test(more), 0);
@@ -91,7 +91,7 @@ TEST_F(NearMemory, AsManyWritesAsThereAreEntriesMayRun) {
   EXPECT_TRUE(job_[0].is_quiet());
 }
 
-TEST_F(NearMemory, AWriteEndsThoughTheReceiverNeverLooks) {
+TEST_F(NearMemory, WriteEndsWithoutReceiverProgress) {
   OperationId op = 0;
   ASSERT_EQ(job_[0].write(1, local_, 5, remote(7), 900'000, op), 0);
   int result = EINPROGRESS;
@@ -100,7 +100,7 @@ TEST_F(NearMemory, AWriteEndsThoughTheReceiverNeverLooks) {
   }
   EXPECT_EQ(result, 0);
   EXPECT_TRUE(std::equal(there_.begin() + 7, there_.begin() + 900'007, here_.begin() + 5));
-  // The entries that it finds later are void.
+  // The entries that the receiver finds later are void.
   std::fill(there_.begin(), there_.end(), std::uint8_t{0});
   job_[1].progress();
   EXPECT_EQ(std::count(there_.begin(), there_.end(), 0), static_cast<std::ptrdiff_t>(kBytes));
@@ -121,7 +121,7 @@ TEST_F(NearMemory, AfterSomeMegabytesTheKernelIsTried) {
   EXPECT_EQ(there_, here_);
 }
 
-TEST_F(NearMemory, AWriteToASleepingReceiverDoesNotWait) {
+TEST_F(NearMemory, WriteToSleepingReceiverEndsAtOnce) {
   job_[1].segment().header().sleeping = 1;
   OperationId op = 0;
   ASSERT_EQ(job_[0].write(1, local_, 0, remote(), 8192, op), 0);
@@ -129,7 +129,7 @@ TEST_F(NearMemory, AWriteToASleepingReceiverDoesNotWait) {
   EXPECT_TRUE(std::equal(there_.begin(), there_.begin() + 8192, here_.begin()));
 }
 
-TEST_F(NearMemory, MemoryTakenBackBeforeTheReceiverLooksIsNotWritten) {
+TEST_F(NearMemory, DroppedRegionIsNotWritten) {
   OperationId op = 0;
   ASSERT_EQ(job_[0].write(1, local_, 0, remote(), 8192, op), 0);
   ASSERT_EQ(job_[1].drop_region(remote_), 0);
@@ -139,7 +139,7 @@ TEST_F(NearMemory, MemoryTakenBackBeforeTheReceiverLooksIsNotWritten) {
   EXPECT_EQ(there_[0], 0);
 }
 
-TEST_F(NearMemory, WritesDoNotWaitBehindMessagesNorLoseThem) {
+TEST_F(NearMemory, WritesPassMessagesWithoutLosingThem) {
   job_.send(0, 1, "first");
   OperationId op = 0;
   ASSERT_EQ(job_[0].write(1, local_, 0, remote(), 60'000, op), 0);
@@ -150,7 +150,7 @@ TEST_F(NearMemory, WritesDoNotWaitBehindMessagesNorLoseThem) {
   EXPECT_EQ(job_.receive(1), "second");
 }
 
-TEST_F(NearMemory, ManySmallWritesAtOnceArriveWhole) {
+TEST_F(NearMemory, ManySmallWritesArriveWhole) {
   std::vector<OperationId> ops(64);
   for (std::size_t i = 0; i < ops.size(); ++i) {
     int error = ENOBUFS;
@@ -164,7 +164,7 @@ TEST_F(NearMemory, ManySmallWritesAtOnceArriveWhole) {
   EXPECT_TRUE(std::equal(there_.begin(), there_.begin() + 64'000, here_.begin()));
 }
 
-TEST_F(NearCopies, TheKernelIsNotAskedAndNothingMovesByItself) {
+TEST_F(NearCopies, WithoutKernelNothingMovesByItself) {
   OperationId write = 0, read = 0;
   ASSERT_EQ(job_[0].write(1, local_, 0, remote(), kBytes / 2, write), 0);
   ASSERT_EQ(job_[0].read(1, local_, kBytes / 2, remote(), 4096, read), 0);
@@ -178,7 +178,7 @@ TEST_F(NearCopies, TheKernelIsNotAskedAndNothingMovesByItself) {
   EXPECT_TRUE(std::equal(there_.begin(), there_.begin() + kBytes / 2, here_.begin()));
 }
 
-TEST_F(NearCopies, MoreReadsThanTransfersAreAllServed) {
+TEST_F(NearCopies, ReadsBeyondTransferLimitAreServed) {
   std::vector<std::uint8_t> back(kBytes);
   std::uint32_t target = 0;
   std::uint64_t offset = 0;
@@ -192,7 +192,7 @@ TEST_F(NearCopies, MoreReadsThanTransfersAreAllServed) {
   EXPECT_TRUE(std::equal(back.begin(), back.begin() + 1'000'000, there_.begin()));
 }
 
-// What a container's system call filter does.
+// Forbids the system calls as a container's filter does.
 bool forbid_crossing() {
   constexpr auto kNumber = static_cast<std::uint32_t>(offsetof(seccomp_data, nr));
   sock_filter code[] = {
@@ -231,7 +231,7 @@ TEST(NearMemoryForbidden, TransfersOfAnyLengthWorkUnderSeccomp) {
   EXPECT_EQ(WEXITSTATUS(status), 0);
 }
 
-TEST_F(NearCopies, APeerThatDiesEndsItsTransfers) {
+TEST_F(NearCopies, DeadPeerEndsItsTransfers) {
   OperationId op = 0;
   ASSERT_EQ(job_[0].write(1, local_, 0, remote(), 8192, op), 0);
   const pid_t child = fork();
@@ -257,8 +257,8 @@ TEST_F(NearCopies, APeerThatDiesEndsItsTransfers) {
   EXPECT_EQ(other[0].drop_region(local), 0);
 }
 
-TEST_F(NearCopies, RanksThatWriteToAndReadFromEachOtherDoNotWaitForEachOther) {
-  constexpr std::uint32_t kWrites = 64, kPiece = 128 << 10;  // every transfer there is
+TEST_F(NearCopies, MutualWritesAndReadsDoNotDeadlock) {
+  constexpr std::uint32_t kWrites = 64, kPiece = 128 << 10;  // all transfers that exist
   std::array<std::vector<OperationId>, 2> ops;
   const std::array<std::uint32_t, 2> regions{local_, remote_};
   const auto name = [&](std::size_t rank) {
@@ -280,7 +280,7 @@ TEST_F(NearCopies, RanksThatWriteToAndReadFromEachOtherDoNotWaitForEachOther) {
   }
 }
 
-TEST_F(NearCopies, WhoHasLeftEndsWhatIsUnderWayAndTakesNothingNew) {
+TEST_F(NearCopies, ClosedPeerFailsOldAndNewOperations) {
   OperationId large = 0, op = 0;
   ASSERT_EQ(job_[0].announce(1, local_, 0, 4096, large), 0);
   const RegionName name = remote();
@@ -295,7 +295,7 @@ TEST_F(NearCopies, WhoHasLeftEndsWhatIsUnderWayAndTakesNothingNew) {
   EXPECT_TRUE(job_[0].is_quiet());
 }
 
-TEST_F(NearMemory, NothingIsWrittenIntoAProcessThatHasLeft) {
+TEST_F(NearMemory, ClosedProcessIsNotWritten) {
   const RegionName name = remote();
   OperationId op = 0;
   job_.send(0, 1, "they know each other");
@@ -304,7 +304,7 @@ TEST_F(NearMemory, NothingIsWrittenIntoAProcessThatHasLeft) {
   EXPECT_EQ(std::count(there_.begin(), there_.end(), 0), static_cast<std::ptrdiff_t>(kBytes));
 }
 
-// Three ranks here, of which rank 1 seems to be another process that can be killed.
+// Makes three ranks here; rank 1 has the process id of a child that can be killed.
 class NearEnds : public testing::Test {
  protected:
   NearEnds() : job_(Over::Shmem, 3), child_(fork()) {
@@ -323,7 +323,7 @@ class NearEnds : public testing::Test {
     child_ = 0;
   }
 
-  // Messages of rank 0 to rank 1 that are never released, as many as there are buffers.
+  // Sends messages from rank 0 to rank 1 that are never released, as many as there are buffers.
   void fill_pool() {
     std::byte* buffer = nullptr;
     int error = 0;
@@ -357,19 +357,19 @@ class NearEnds : public testing::Test {
   pid_t child_;
 };
 
-TEST_F(NearEnds, BuffersOfMessagesToTheDeadComeBack) {
+TEST_F(NearEnds, BuffersOfDeadPeerAreFreed) {
   fill_pool();
   end_child();
   expect_room_for_others();
 }
 
-TEST_F(NearEnds, BuffersOfMessagesToWhoHasLeftComeBack) {
+TEST_F(NearEnds, BuffersOfClosedPeerAreFreed) {
   fill_pool();
   job_.close_rank(1);
   expect_room_for_others();
 }
 
-TEST_F(NearEnds, ASleeperHearsOfADeathWhicheverPeerItMetFirst) {
+TEST_F(NearEnds, SleeperNoticesDeathOfAnyPeer) {
   std::int64_t timeout_us = 0;
   job_.send(0, 2, "first");
   ASSERT_EQ(job_[0].before_select(timeout_us), 0);
@@ -382,14 +382,14 @@ TEST_F(NearEnds, ASleeperHearsOfADeathWhicheverPeerItMetFirst) {
   job_[0].after_select();
 }
 
-TEST_F(NearEnds, OneCanSleepAfterADeath) {
+TEST_F(NearEnds, RankCanSleepAfterPeerDeath) {
   job_.send(0, 1, "hello");
   ASSERT_TRUE(can_sleep());
   end_child();
   EXPECT_TRUE(can_sleep());
 }
 
-TEST_F(NearEnds, OneCanSleepAfterAPeerHasLeft) {
+TEST_F(NearEnds, RankCanSleepAfterPeerHasLeft) {
   job_.send(0, 1, "hello");
   ASSERT_TRUE(can_sleep());
   job_.close_rank(1);
@@ -397,7 +397,7 @@ TEST_F(NearEnds, OneCanSleepAfterAPeerHasLeft) {
   EXPECT_TRUE(can_sleep());
 }
 
-TEST_F(NearEnds, AllThatTheDeadHaveSaidIsReceived) {
+TEST_F(NearEnds, MessagesOfDeadPeerAreReceived) {
   job_.send(0, 1, "hello");
   const std::string longer(1000, 'x');
   job_.send(1, 0, "short");

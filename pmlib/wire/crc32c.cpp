@@ -1,5 +1,5 @@
-// One crc32 instruction takes 3 cycles and starts every cycle, so three independent streams run
-// side by side. Their results are joined by multiplying with x^(8n) modulo the polynomial, one
+// One crc32 instruction takes 3 cycles and starts every cycle, so three independent streams run in
+// parallel. Their results are joined by multiplying with x^(8n) modulo the polynomial, one
 // carry-less multiplication each (Gopal et al., "Fast CRC Computation for iSCSI Polynomial Using
 // CRC32 Instruction", Intel 2011). A frame's payload is about two blocks of three streams.
 #include "pmlib/wire/crc32c.hpp"
@@ -8,7 +8,7 @@
 #include <cstring>
 
 #if defined(__x86_64__)
-// g++ 12 takes the undefined halves in its own header for mistakes of ours (GCC bug 105593).
+// g++ 12 takes the undefined halves in its own header for errors of this file (GCC bug 105593).
 #pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
 #pragma GCC diagnostic ignored "-Wuninitialized"
 #include <immintrin.h>
@@ -48,7 +48,7 @@ constexpr auto make_table() {
 constexpr std::size_t kStreamBytes = 232;  // three of them: half of an Ethernet payload
 constexpr std::size_t kBlockBytes = 3 * kStreamBytes;
 
-// x^n modulo the polynomial, bit-reversed.
+// Returns x^n modulo the polynomial, bit-reversed.
 constexpr std::uint32_t power_of_x(std::size_t n) {
   std::uint32_t value = 0x80000000;
   for (; n > 0; --n) value = shift_bit(value);
@@ -96,7 +96,7 @@ __attribute__((target("sse4.2,pclmul"))) std::uint32_t update_by_instruction(std
   std::uint64_t value = crc;
   for (; length >= 8; length -= 8, p += 8) value = _mm_crc32_u64(value, load(p));
   auto rest = static_cast<std::uint32_t>(value);
-  if (length >= 4) {  // a frame's header ends so
+  if (length >= 4) {  // the size of a frame's header leaves four bytes
     std::uint32_t word = 0;
     std::memcpy(&word, p, sizeof word);
     rest = _mm_crc32_u32(rest, word);
@@ -106,7 +106,7 @@ __attribute__((target("sse4.2,pclmul"))) std::uint32_t update_by_instruction(std
   return rest;
 }
 
-// For short messages, whose time is mostly waiting for code: little code.
+// Messages up to this size use little code, because their time is mostly waiting for code.
 constexpr std::size_t kShortBytes = 256;
 
 __attribute__((target("sse4.2"), noinline)) std::uint32_t crc32c_of_short(std::uint32_t crc,
@@ -116,7 +116,7 @@ __attribute__((target("sse4.2"), noinline)) std::uint32_t crc32c_of_short(std::u
   const std::uint8_t* const end = p + length;
   for (; end - p >= 8; p += 8) value = _mm_crc32_u64(value, load(p));
   auto rest = static_cast<std::uint32_t>(value);
-  if (end - p >= 4) {  // a frame's header ends so
+  if (end - p >= 4) {  // the size of a frame's header leaves four bytes
     std::uint32_t word = 0;
     std::memcpy(&word, p, sizeof word);
     rest = _mm_crc32_u32(rest, word);
@@ -128,9 +128,10 @@ __attribute__((target("sse4.2"), noinline)) std::uint32_t crc32c_of_short(std::u
 
 // --- with 512-bit carry-less multiplication ----------------------------------------------------
 //
-// Four registers of 64 bytes run over the data; before new bytes are added each is moved 256 bytes
-// on, a multiplication for either half of each 128-bit lane. At the end the registers, then the
-// lanes, are moved onto the last one. A move over D bits multiplies by x^(D + 31) and x^(D - 33).
+// Four registers of 64 bytes run over the data. Before new bytes are added, each register is moved
+// by 256 bytes, with one multiplication for either half of each 128-bit lane. At the end the
+// registers, then the lanes, are moved onto the last one. A move over D bits multiplies by x^(D +
+// 31) and x^(D - 33).
 
 #define SCORE_WIDE __attribute__((target("sse4.2,pclmul,avx512f,avx512vl,vpclmulqdq")))
 
@@ -153,7 +154,8 @@ SCORE_WIDE __m512i moved(__m512i value, Move by, __m512i added) {
                                    _mm512_clmulepi64_epi128(value, k, 0x11), added, 0x96);
 }
 
-// Inlined into functions for different processors, with the instructions that those may use.
+// The function is inlined into functions for different processors, with the instructions that those
+// may use.
 __attribute__((target("sse4.2,pclmul"), always_inline)) inline __m128i moved_lane(__m128i value,
                                                                                   Move by,
                                                                                   __m128i added) {
@@ -162,7 +164,7 @@ __attribute__((target("sse4.2,pclmul"), always_inline)) inline __m128i moved_lan
                                             _mm_clmulepi64_si128(value, k, 0x11)));
 }
 
-// With `kCopies` the bytes are stored at `to` on the way: they are in registers anyway.
+// With `kCopies` the bytes are stored at `to` in the same pass, since they are in registers anyway.
 template <bool kCopies>
 SCORE_WIDE __m512i take(const std::uint8_t* p, std::uint8_t* to) {
   const __m512i value = _mm512_loadu_si512(p);
@@ -199,8 +201,8 @@ SCORE_WIDE std::uint32_t run_wide(std::uint32_t crc, const std::uint8_t* p, std:
   lane = moved_lane(_mm512_castsi512_si128(d), kBy384, lane);
   std::uint64_t value = _mm_crc32_u64(0, static_cast<std::uint64_t>(_mm_cvtsi128_si64(lane)));
   value = _mm_crc32_u64(value, static_cast<std::uint64_t>(_mm_extract_epi64(lane, 1)));
-  // Without this the upper halves of the registers stay in use, and whatever floating point the
-  // application does next in the older encoding takes half as long again.
+  // Without this the upper halves of the registers stay in use, and floating-point code of the
+  // application in the older encoding then takes half as long again.
   _mm256_zeroupper();
   if constexpr (kCopies) std::memcpy(to, p, length);
   return update_by_instruction(static_cast<std::uint32_t>(value), p, length);
@@ -213,8 +215,8 @@ SCORE_WIDE std::uint32_t update_wide(std::uint32_t crc, const std::uint8_t* p, s
 
 // --- with 256-bit carry-less multiplication ----------------------------------------------------
 //
-// The same with four registers of 32 bytes, for processors without the wider ones. It is not
-// quicker than the instruction, but the bytes that it stores on the way cost nothing.
+// The same method with four registers of 32 bytes serves processors without the wider ones. It is
+// not faster than the instruction, but the bytes that it stores on the way cost nothing.
 
 #define SCORE_HALF __attribute__((target("sse4.2,pclmul,avx2,vpclmulqdq")))
 
@@ -231,7 +233,7 @@ SCORE_HALF __m256i take_half(const std::uint8_t* p, std::uint8_t* to) {
   return value;
 }
 
-// Of 128 bytes or more.
+// `length` must be 128 bytes or more.
 SCORE_HALF std::uint32_t copy_half(std::uint32_t crc, const std::uint8_t* p, std::uint8_t* to,
                                    std::size_t length) {
   const auto at = [&](std::size_t offset) SCORE_HALF { return take_half(p + offset, to + offset); };

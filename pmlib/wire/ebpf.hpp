@@ -1,5 +1,5 @@
-// The calls of bpf(2) that are needed here: a descriptor, 0, or a negative errno. Header only, so
-// that the launcher links nothing.
+// These functions wrap the calls of bpf(2) that are needed here. They return a descriptor, 0, or a
+// negative errno. The file is header-only, so that the launcher links no library.
 #pragma once
 
 #include "pmlib/wire/ebpf_program.hpp"
@@ -24,16 +24,16 @@ inline bpf_attr bpf_nothing() {
   return attributes;
 }
 
-// `attributes`: kind of the program and where it will be attached.
+// `attributes` holds the kind of the program and where it will be attached.
 inline int bpf_load(const EbpfProgram& program, bpf_attr attributes) {
-  constexpr const char* kLicense = "Dual MIT/GPL";  // the kernel asks
+  constexpr const char* kLicense = "Dual MIT/GPL";  // the kernel requires one
   attributes.insns = reinterpret_cast<std::uint64_t>(program.data());
   attributes.insn_cnt = static_cast<std::uint32_t>(program.size());
   attributes.license = reinterpret_cast<std::uint64_t>(kLicense);
   return bpf(BPF_PROG_LOAD, attributes);
 }
 
-// What is pinned at `path`.
+// Opens the object that is pinned at `path`.
 inline int bpf_open(const char* path) {
   bpf_attr attributes = bpf_nothing();
   attributes.pathname = reinterpret_cast<std::uint64_t>(path);
@@ -47,7 +47,7 @@ inline int bpf_pin(const char* path, int fd) {
   return bpf(BPF_OBJ_PIN, attributes);
 }
 
-// Sets what `table` has at `key`.
+// Sets the value of `key` in `table`.
 inline int bpf_set(int table, const void* key, const void* value, std::uint64_t flags = BPF_ANY) {
   bpf_attr attributes = bpf_nothing();
   attributes.map_fd = static_cast<std::uint32_t>(table);

@@ -1,5 +1,5 @@
-// Programs of eBPF as instructions: those here are short, and a compiler for them would be one more
-// thing to build with.
+// These functions build eBPF programs from single instructions. The programs here are short, and a
+// compiler for them would be one more build dependency.
 #pragma once
 
 #include <cstddef>
@@ -28,7 +28,7 @@ inline bpf_insn instruction(int code, int to, int from, std::int16_t offset, std
   return out;
 }
 
-// size: BPF_H, BPF_W or BPF_DW.
+// `size` is BPF_H, BPF_W or BPF_DW.
 inline bpf_insn load(int size, int to, int from, std::size_t offset) {
   return instruction(BPF_LDX | BPF_MEM | size, to, from, static_cast<std::int16_t>(offset), 0);
 }
@@ -49,7 +49,7 @@ inline bpf_insn add(int to, std::int32_t number) {
   return instruction(BPF_ALU64 | BPF_ADD | BPF_K, to, 0, 0, number);
 }
 
-// condition: BPF_JEQ or BPF_JNE.
+// `condition` is BPF_JEQ or BPF_JNE.
 inline bpf_insn exit_if(int condition, int left, std::int32_t number) {
   return instruction(BPF_JMP32 | condition | BPF_K, left, 0, kToExit, number);
 }
@@ -58,7 +58,7 @@ inline bpf_insn exit_if_null(int left) {
   return instruction(BPF_JMP | BPF_JEQ | BPF_K, left, 0, kToExit, 0);
 }
 
-// condition: BPF_JNE or BPF_JGT, without sign.
+// `condition` is BPF_JNE or BPF_JGT, both unsigned.
 inline bpf_insn exit_if_register(int condition, int left, int right) {
   return instruction(BPF_JMP | condition | BPF_X, left, right, kToExit, 0);
 }
@@ -83,7 +83,7 @@ inline void append_constant(EbpfProgram& program, int to, std::uint64_t number) 
                    instruction(0, 0, 0, 0, static_cast<std::int32_t>(high))});
 }
 
-// Ends it, and lets the jumps to the exit go there.
+// Appends the exit and sets the offsets of the jumps to it.
 inline EbpfProgram complete(EbpfProgram program) {
   program.push_back(instruction(BPF_JMP | BPF_EXIT, 0, 0, 0, 0));
   for (std::size_t i = 0; i < program.size(); ++i) {

@@ -1,5 +1,5 @@
-// Single words of the header of a frame, for the fast paths: a word that is compared or written
-// in one piece needs no FrameHeader on the stack.
+// These functions read single words of a frame's header for the fast paths: a word that is compared
+// or written in one piece needs no FrameHeader on the stack.
 #pragma once
 
 #include "pmlib/wire/frame.hpp"
@@ -17,7 +17,7 @@ T load(const std::byte* at) {
   return value;
 }
 
-// The first eight bytes of the header of a frame without flags.
+// Returns the first eight bytes of the header of a frame without flags.
 constexpr std::uint64_t first_word(std::uint16_t channel, std::size_t length,
                                    FrameKind kind = FrameKind::Message) {
   const std::uint32_t kinds =
@@ -25,12 +25,12 @@ constexpr std::uint64_t first_word(std::uint16_t channel, std::size_t length,
   return words_of(kinds, channel | static_cast<std::uint32_t>(length) << 16);
 }
 
-// As SequencedFrame::sequence().
+// Returns the same as SequencedFrame::sequence().
 inline std::uint32_t sequence_of(const std::byte* frame) {
   return load<std::uint32_t>(frame + offsetof(FrameHeader, number));
 }
 
-// As SequencedFrame::stored().
+// Returns the same as SequencedFrame::stored().
 inline std::uint32_t stored_of(const std::byte* frame) {
   return load<std::uint32_t>(frame + offsetof(FrameHeader, word));
 }

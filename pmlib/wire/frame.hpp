@@ -1,12 +1,12 @@
-// The frame of PM, which travels between two endpoints of one job. See docs/reference/pm.md.
+// A frame travels between two endpoints of one job. See docs/reference/pm.md.
 //
-// Every frame names its job (64-bit key) and the incarnation of it (generation); one that does not
-// match is counted and dropped. The checksum covers payload and header, in this order, so that a
-// payload is summed once however often its header changes.
+// Every frame names its job (64-bit key) and the job's incarnation (generation); a frame that does
+// not match is counted and dropped. The checksum covers payload and header, in this order, so that
+// the sum of a payload is computed only once even if its header changes.
 //
-// With tags the key never travels: in its place is a hash of the whole frame that only holders of
-// the key can compute, and there is no checksum beside it. A recorded frame that is sent again is a
-// duplicate to the go-back-N, until the numbers wrap.
+// With tags the key is never sent. Its field holds a hash of the whole frame that only holders of
+// the key can compute, and there is no checksum in addition. A recorded frame that is sent again is
+// a duplicate to the go-back-N, until the numbers wrap.
 #pragma once
 
 #include "pmlib/wire/crc32c.hpp"
@@ -21,34 +21,35 @@
 
 namespace score::pm {
 
-// Numbers on the wire are little-endian, as every machine this runs on.
+// Numbers in a frame are little-endian, like on every machine that PM runs on.
 static_assert(std::endian::native == std::endian::little);
 
 constexpr std::uint8_t kFrameMagic = 'P';
 constexpr std::uint8_t kFrameVersion = 2;
 
-// EtherType of PM's own Ethernet frames: the first of the two IEEE 802 keeps for experiments.
+// PM's own Ethernet frames use the first of the two EtherTypes that IEEE 802 reserves for
+// experiments.
 constexpr std::uint16_t kEtherType = 0x88b5;
 
 enum class FrameKind : std::uint8_t {
-  // In sequence: they have a number and are resent until acknowledged.
+  // These kinds are sequenced: they have a number and are resent until acknowledged.
   Message = 1,      // a message of the application
   Large = 2,        // announces a large message: the payload is a LargeHeader
   OpDone = 3,       // RmaHeader: ends an operation of the receiver
   Write = 4,        // RmaHeader, then bytes for the receiver's memory
   ReadRequest = 5,  // RmaHeader of the region to read, then a ReadTarget
-  Void = 6,         // keeps the place of a frame whose operation was refused
-  // Control: numbers of the opposite direction.
+  Void = 6,         // takes the number of a frame whose operation was refused
+  // These kinds are for control: they acknowledge numbers of the opposite direction.
   Ack = 16,
   Lose = 17,  // with a payload: a bit for each number behind it, 1 = stored
   Stop = 18,
   Go = 19,
-  Deny = 20,  // a frame was not stored: it names memory that is not registered
-  // Between the ends of a path, see PathDevice.
+  Deny = 20,  // a frame was not stored because it names memory that is not registered
+  // These kinds are exchanged between the ends of a path; see PathDevice.
   Probe = 24,
   ProbeAnswer = 25,
   Piece = 26,
-  // Neither numbered nor acknowledged: it may be lost, doubled or overtaken.
+  // A datagram is neither numbered nor acknowledged: it may be lost, duplicated or reordered.
   Datagram = 32,
 };
 
@@ -68,10 +69,10 @@ constexpr bool is_of_channel(FrameKind kind) {
   return is_sequenced(kind) || is_control(kind) || kind == FrameKind::Datagram;
 }
 
-// FrameHeader.flags: the sender waits for the ACK, do not delay it.
+// This value of FrameHeader.flags requests an ACK without delay because the sender waits for it.
 constexpr std::uint8_t kAckNow = 1;
 
-// What makes a frame believable.
+// FrameAuth selects how a frame is authenticated.
 enum class FrameAuth : std::uint8_t {
   Key = 0,  // it names the job's key, and its checksum fits
   Tag = 1,  // its tag fits the job's key
@@ -81,14 +82,14 @@ struct FrameHeader {
   std::uint8_t magic = kFrameMagic;
   std::uint8_t version = kFrameVersion;
   FrameKind kind = FrameKind::Ack;
-  std::uint8_t flags = 0;  // kAckNow or 0; others are dropped
+  std::uint8_t flags = 0;  // kAckNow or 0; frames with others are dropped
   std::uint16_t channel = 0;
   std::uint16_t length = 0;  // bytes of payload behind the header
   std::uint64_t key = 0;     // the job's; with FrameAuth::Tag the tag
   std::uint32_t generation = 0;
   std::uint32_t source = 0;       // rank
   std::uint32_t destination = 0;  // rank
-  // What these mean depends on the kind: see frame_fields.hpp.
+  // The meaning of these fields depends on the kind; see frame_fields.hpp.
   std::uint32_t number = 0;
   std::uint32_t word = 0;
   std::uint16_t half0 = 0;
@@ -103,10 +104,10 @@ static_assert(offsetof(FrameHeader, number) == 28 && offsetof(FrameHeader, word)
 static_assert(offsetof(FrameHeader, half0) == 36 && offsetof(FrameHeader, half1) == 38);
 static_assert(offsetof(FrameHeader, crc) == 44);
 
-// Leads the payload of Write, ReadRequest and OpDone.
+// An RmaHeader leads the payload of Write, ReadRequest and OpDone.
 struct RmaHeader {
   std::uint32_t region = 0;  // index in the receiver's table
-  std::uint32_t nonce = 0;   // must be the region's: a stale or invented handle does not fit
+  std::uint32_t nonce = 0;   // the region's; a stale or invented handle does not fit
   std::uint64_t offset = 0;  // bytes from the start of the region
   std::uint32_t word = 0;    // see frame_fields.hpp
   std::uint32_t place = 0;   // kEnd, kReplyEnd or kMiddle
@@ -118,7 +119,7 @@ struct RmaHeader {
 
 static_assert(sizeof(RmaHeader) == 24);
 
-// Where the bytes of a ReadRequest go: memory of the node that asks.
+// A ReadTarget is where the bytes of a ReadRequest are written: memory of the node that reads.
 struct ReadTarget {
   std::uint32_t region = 0;
   std::uint32_t nonce = 0;
@@ -129,7 +130,7 @@ struct ReadTarget {
 
 static_assert(sizeof(ReadTarget) == 24);
 
-// Payload of Large.
+// A LargeHeader is the payload of Large.
 struct LargeHeader {
   std::uint32_t region = 0;  // of the sender
   std::uint32_t nonce = 0;
@@ -146,8 +147,8 @@ inline void seal(FrameHeader& header, std::uint32_t payload_crc) {
   header.crc = crc32c(payload_crc, &header, offsetof(FrameHeader, crc));
 }
 
-// Headers are written word by word: a word that is stored in small fields and read back whole waits
-// each time for the stores to reach the cache.
+// Headers are written word by word: a word that is stored in small fields and read back whole must
+// wait each time until the stores reach the cache.
 constexpr std::uint64_t words_of(std::uint32_t low, std::uint32_t high) {
   return std::uint64_t{low} | std::uint64_t{high} << 32;
 }
@@ -158,7 +159,7 @@ void put_words(std::byte* at, Words... words) {
   ((std::memcpy(at, &words, 8), at += 8), ...);
 }
 
-// Completes a header at `at` of which only the last word is missing.
+// Completes the header at `at`, of which only the last word is missing.
 inline void put_crc(std::byte* at, std::uint32_t payload_crc) {
   std::memset(at + offsetof(FrameHeader, reserved), 0, sizeof(std::uint32_t));
   const std::uint32_t crc = crc32c(payload_crc, at, offsetof(FrameHeader, crc));
@@ -180,7 +181,7 @@ inline bool seal_fits(const FrameHeader& header, std::uint32_t payload_crc) {
   return header.crc == crc32c(payload_crc, &header, offsetof(FrameHeader, crc));
 }
 
-// Of a job's 64 bits: which are all the secret there is.
+// Derives a SipHash key from a job's 64-bit key, which is the only secret.
 inline SipKey tag_key(std::uint64_t key) {
   std::uint64_t mixed = key + 0x9e3779b97f4a7c15;  // splitmix64
   mixed = (mixed ^ (mixed >> 30)) * 0xbf58476d1ce4e5b9;
@@ -188,7 +189,8 @@ inline SipKey tag_key(std::uint64_t key) {
   return {key, mixed ^ (mixed >> 31)};
 }
 
-// Of a header with key and crc 0 and its payload in two pieces, the first of whole 8-byte words.
+// Returns the tag of a header with key and crc 0 and its payload in two pieces, the first of whole
+// 8-byte words.
 [[gnu::noinline]] inline std::uint64_t tag_of(const FrameHeader& header, std::uint64_t key,
                                               std::span<const std::byte> first,
                                               std::span<const std::byte> rest) {
@@ -213,7 +215,7 @@ inline bool tag_fits(const FrameHeader& header, std::uint64_t key,
   return tag_of(bare, key, {}, payload) == header.key;
 }
 
-// What an endpoint accepts.
+// A FrameIdentity describes the frames that an endpoint accepts.
 struct FrameIdentity {
   std::uint64_t key = 0;
   std::uint32_t generation = 0;
@@ -223,14 +225,14 @@ struct FrameIdentity {
   FrameAuth auth = FrameAuth::Key;
 };
 
-// Of a frame that holds one at least; nothing of it is checked.
+// Copies the header out of `frame`, which must hold at least one. Checks nothing.
 inline FrameHeader header_of(std::span<const std::byte> frame) {
   FrameHeader h;
   std::memcpy(&h, frame.data(), sizeof h);
   return h;
 }
 
-// How far sequence number `a` is beyond `b`; they wrap.
+// Returns how far sequence number `a` is beyond `b`; numbers wrap.
 constexpr std::int32_t distance(std::uint32_t a, std::uint32_t b) {
   return static_cast<std::int32_t>(a - b);
 }
@@ -238,14 +240,14 @@ constexpr std::int32_t distance(std::uint32_t a, std::uint32_t b) {
 enum class FrameVerdict {
   Good,
   Malformed,  // not a frame: too short, wrong magic, version, kind, length or rank
-  Foreign,    // of another job, channel or rank
-  Stale,      // of another incarnation of this job
+  Foreign,    // of a different job, channel or rank
+  Stale,      // of a different incarnation of this job
   Corrupt,    // the checksum does not fit
   Forged,     // the tag does not fit
 };
 
-// Checks `frame` whole. On Good, `header` is filled and the payload is what follows it. Kinds that
-// are not `is_known` are malformed.
+// Checks the whole of `frame`. On Good, `header` is filled and the payload follows it in `frame`. A
+// kind for which `is_known` returns false is malformed.
 inline FrameVerdict check_frame(std::span<const std::byte> frame, const FrameIdentity& me,
                                 FrameHeader& header, bool (*is_known)(FrameKind) = is_of_channel) {
   if (frame.size() < sizeof(FrameHeader)) return FrameVerdict::Malformed;

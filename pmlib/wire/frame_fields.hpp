@@ -1,6 +1,6 @@
-// What the fields of a frame mean for each kind. A view names them and costs nothing; it is made
-// over a FrameHeader or RmaHeader, const or not, whose kind the caller has looked at.
-// docs/reference/pm.md has the same table, and check_frames.py compares the two.
+// These views name the fields of a frame for each kind, and cost nothing. A view is made over a
+// FrameHeader or RmaHeader, const or not, whose kind the caller has checked. docs/reference/pm.md
+// has the same table, and check_frames.py compares the two.
 #pragma once
 
 #include "pmlib/wire/frame.hpp"
@@ -18,17 +18,17 @@ class FieldView {
   Header& h;
 };
 
-// Every frame of a channel, in sequence or not.
+// ChannelFrame views every frame of a channel, in sequence or not.
 template <class Header>
 class ChannelFrame : public FieldView<Header> {
  public:
   explicit constexpr ChannelFrame(Header& header) : FieldView<Header>(header) {}
 
-  // The last number that the sender of this frame has stored.
+  // Returns the last number that the sender of this frame has stored.
   constexpr auto& stored() const { return this->h.word; }
 };
 
-// Message, Large, OpDone, Write, ReadRequest, Void.
+// SequencedFrame is the view of Message, Large, OpDone, Write, ReadRequest and Void.
 template <class Header>
 class SequencedFrame : public ChannelFrame<Header> {
  public:
@@ -37,7 +37,7 @@ class SequencedFrame : public ChannelFrame<Header> {
   constexpr auto& sequence() const { return this->h.number; }
 };
 
-// Everything up to acknowledged() is stored.
+// The sender has stored everything up to acknowledged().
 template <class Header>
 class AckFrame : public ChannelFrame<Header> {
  public:
@@ -46,7 +46,7 @@ class AckFrame : public ChannelFrame<Header> {
   constexpr auto& acknowledged() const { return this->h.number; }
 };
 
-// acknowledged() is stored, the next number is missing.
+// The sender has stored acknowledged(), but the next number is missing.
 template <class Header>
 class LoseFrame : public ChannelFrame<Header> {
  public:
@@ -57,7 +57,7 @@ class LoseFrame : public ChannelFrame<Header> {
   constexpr auto& bit_count() const { return this->h.half1; }
 };
 
-// refused() found no buffer.
+// There was no buffer for refused().
 template <class Header>
 class StopFrame : public ChannelFrame<Header> {
  public:
@@ -65,11 +65,11 @@ class StopFrame : public ChannelFrame<Header> {
 
   constexpr auto& refused() const { return this->h.number; }
 
-  // Orders STOP and GO among themselves.
+  // The count puts STOP and GO in order.
   constexpr auto& flow_count() const { return this->h.half0; }
 };
 
-// Send again, from next() on.
+// The receiver should send again, from next() on.
 template <class Header>
 class GoFrame : public ChannelFrame<Header> {
  public:
@@ -82,7 +82,7 @@ class GoFrame : public ChannelFrame<Header> {
   constexpr auto& free_buffers() const { return this->h.half1; }
 };
 
-// denied() was not stored.
+// The frame denied() was not stored.
 template <class Header>
 class DenyFrame : public ChannelFrame<Header> {
  public:
@@ -90,11 +90,12 @@ class DenyFrame : public ChannelFrame<Header> {
 
   constexpr auto& denied() const { return this->h.number; }
 
-  // 1: a read that cannot be answered yet; ask again under a later number.
+  // The value is 1 for a read that cannot be answered yet; it must be requested again under a later
+  // number.
   constexpr auto& is_postponed() const { return this->h.half1; }
 };
 
-// Probe, ProbeAnswer.
+// ProbeFrame views Probe and ProbeAnswer.
 template <class Header>
 class ProbeFrame : public FieldView<Header> {
  public:
@@ -103,7 +104,7 @@ class ProbeFrame : public FieldView<Header> {
   constexpr auto& probe() const { return this->h.number; }
 };
 
-// One piece of a frame that is too long for the path.
+// PieceFrame views one piece of a frame that is too long for the path.
 template <class Header>
 class PieceFrame : public FieldView<Header> {
  public:
@@ -118,27 +119,27 @@ class PieceFrame : public FieldView<Header> {
   constexpr auto& piece_count() const { return this->h.half1; }
 };
 
-// The RmaHeader of a Write whose place is kMiddle.
+// WriteMiddle views the RmaHeader of a Write whose place is kMiddle.
 template <class Header>
 class WriteMiddle : public FieldView<Header> {
  public:
   explicit constexpr WriteMiddle(Header& header) : FieldView<Header>(header) {}
 
-  // Frames of the same write that went before.
+  // Returns the number of preceding frames of the same write.
   constexpr auto& frames_before() const { return this->h.word; }
 };
 
-// The RmaHeader of a Write whose place is kEnd or kReplyEnd.
+// WriteEnd views the RmaHeader of a Write whose place is kEnd or kReplyEnd.
 template <class Header>
 class WriteEnd : public FieldView<Header> {
  public:
   explicit constexpr WriteEnd(Header& header) : FieldView<Header>(header) {}
 
-  // The operation of the receiver that kReplyEnd completes; 0 = none.
+  // Returns the operation of the receiver that kReplyEnd completes; 0 = none.
   constexpr auto& operation() const { return this->h.word; }
 };
 
-// The RmaHeader of an OpDone.
+// OperationEnd views the RmaHeader of an OpDone.
 template <class Header>
 class OperationEnd : public FieldView<Header> {
  public:

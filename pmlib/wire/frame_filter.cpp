@@ -18,7 +18,7 @@ using Program = std::vector<sock_filter>;
 constexpr sock_filter kPass = BPF_STMT(BPF_RET | BPF_K, 0xffffffff);
 constexpr sock_filter kDrop = BPF_STMT(BPF_RET | BPF_K, 0);
 
-// Loads `bytes` (BPF_B, BPF_H or BPF_W) at `at`. Beyond the end it drops the packet.
+// Loads `bytes` (BPF_B, BPF_H or BPF_W) at `at`. A load beyond the end drops the packet.
 sock_filter load(std::size_t bytes, std::size_t at) {
   return BPF_STMT(static_cast<std::uint16_t>(BPF_LD | BPF_ABS | bytes),
                   static_cast<std::uint32_t>(at));
@@ -29,13 +29,14 @@ sock_filter unless(std::uint32_t value, std::size_t statements) {
   return BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, value, 0, static_cast<std::uint8_t>(statements));
 }
 
-// Goes on if the loaded word is `value`, else drops.
+// Continues if the loaded word is `value`, else drops.
 void require(Program& program, std::uint32_t value) {
   program.push_back(BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, value, 1, 0));
   program.push_back(kDrop);
 }
 
-// Not shorter than it says. The length is put together from its bytes.
+// Drops a packet that is shorter than its length field claims. The length is assembled from its
+// bytes.
 void require_length(Program& program, std::size_t frame) {
   constexpr std::size_t kAt = offsetof(FrameHeader, length);
   const auto least = static_cast<std::uint32_t>(frame + sizeof(FrameHeader));
@@ -48,7 +49,7 @@ void require_length(Program& program, std::size_t frame) {
        BPF_JUMP(BPF_JMP | BPF_JGE | BPF_X, 0, 1, 0), kDrop});
 }
 
-// Passes frames for `owner`, goes on with the rest.
+// Passes frames for `owner` and continues with all others.
 void pass_owner(Program& program, std::size_t frame, const FrameOwner& owner) {
   const auto low = static_cast<std::uint32_t>(owner.key);
   const auto high = static_cast<std::uint32_t>(owner.key >> 32);
@@ -71,8 +72,8 @@ void pass_owner(Program& program, std::size_t frame, const FrameOwner& owner) {
 
 }  // namespace
 
-// BPF loads are in network order, the frame is little-endian: the constants are swapped. Of frames
-// that the kernel has joined the first is looked at: they are all of one sender.
+// BPF loads are in network order and the frame is little-endian, so the constants are swapped. If
+// the kernel has joined frames, only the first is checked: they are all of one sender.
 int attach_filter(int fd, const FrameFilter& filter) {
   if (filter.owners.size() > kMostFrameOwners) return -EINVAL;
   Program program;

@@ -1,5 +1,6 @@
-// What the kernel drops before it reaches a device's socket: everything but frames of a channel for
-// certain ranks of certain jobs. It costs a job's neighbours what they send, not the job.
+// This filter makes the kernel drop packets before they reach a device's socket: everything but
+// frames of a channel for certain ranks of certain jobs. So unwanted packets cost their senders
+// time, and not the job.
 #pragma once
 
 #include <cstddef>
@@ -8,14 +9,14 @@
 
 namespace score::pm {
 
-// Of UDP sockets the kernel shows filters the header, too.
+// For UDP sockets the kernel passes this header to filters, too.
 constexpr std::size_t kUdpHeader = 8;
 
-// Whom frames are for.
+// A FrameOwner is the receiver of frames.
 struct FrameOwner {
   std::uint32_t rank = 0;
-  std::uint64_t key = 0;         // 0: its frames carry tags, there is no key in them
-  std::uint32_t generation = 0;  // 0: not looked at
+  std::uint64_t key = 0;         // 0: its frames carry tags and no key
+  std::uint32_t generation = 0;  // 0: not checked
   bool operator==(const FrameOwner&) const = default;
 };
 
@@ -25,15 +26,15 @@ struct FrameFilter {
   std::size_t offset = 0;  // of the frame in what the kernel shows to filters
   std::uint16_t channel = 0;
   std::span<const FrameOwner> owners;  // at most kMostFrameOwners
-  bool is_brief = false;               // does not look at magic, version and length
-  std::uint16_t ether_type = 0;        // of the two bytes before the frame; 0: not looked at
+  bool is_brief = false;               // does not check magic, version and length
+  std::uint16_t ether_type = 0;        // required in the two bytes before the frame; 0: not checked
 };
 
-// Of what shows itself only to who knows the generation or computes the checksum nothing is
-// dropped: that is counted above. 0 or a negative errno. Takes the place of the filter before; it
-// can still be taken off.
+// Attaches a filter in place of the previous one; it can be detached later. Returns 0 or a negative
+// errno. The filter never drops a frame that only the generation or the checksum would reveal as
+// wrong, because the device above counts those.
 int attach_filter(int fd, const FrameFilter& filter);
-// 0 or a negative errno; also 0 if there is none.
+// Returns 0, even if there is no filter, or a negative errno.
 int detach_filter(int fd);
 
 }  // namespace score::pm

@@ -14,7 +14,7 @@
 namespace score::pm {
 namespace {
 
-TEST(Crc32c, MatchesTheReferenceAtEveryLength) {
+TEST(Crc32c, MatchesReferenceAtEveryLength) {
   EXPECT_EQ(crc32c(0, "123456789", 9), 0xe3069283u);  // RFC 3720 B.4 style check value
   std::vector<std::uint8_t> bytes(2500);
   std::mt19937 random(1);
@@ -26,7 +26,7 @@ TEST(Crc32c, MatchesTheReferenceAtEveryLength) {
   }
 }
 
-TEST(Crc32c, CopiesOnTheWayAtEveryLength) {
+TEST(Crc32c, CopiesBytesAtEveryLength) {
   std::vector<std::uint8_t> bytes(2500);
   std::mt19937 random(2);
   for (auto& b : bytes) b = static_cast<std::uint8_t>(random());
@@ -40,8 +40,8 @@ TEST(Crc32c, CopiesOnTheWayAtEveryLength) {
 
 #if defined(__x86_64__)
 
-// Whether the processor has the upper halves of vector registers to look after; it may say so
-// always, if it does not keep count.
+// Returns true if the upper halves of vector registers are in use. A processor that does not track
+// this may always report true.
 bool are_upper_halves_in_use() {
   std::uint32_t low = 0;
   std::uint32_t high = 0;
@@ -59,10 +59,10 @@ bool tells_what_is_in_use() {
   return !are_upper_halves_in_use();
 }
 
-// Else the application's own arithmetic is slower after each message: a sparse product takes half
-// as long again on Zen 5.
+// Otherwise the application's own arithmetic is slower after each message: a sparse product takes
+// half as long again on Zen 5.
 TEST(Crc32c, LeavesNoUpperHalvesInUse) {
-  if (!tells_what_is_in_use()) GTEST_SKIP() << "the processor does not tell";
+  if (!tells_what_is_in_use()) GTEST_SKIP() << "the processor does not report it";
   const std::vector<std::uint8_t> bytes(1500, 0xa5);
   std::vector<std::uint8_t> copy(1500);
   for (const std::size_t n : {256, 300, 512, 1455}) {
@@ -79,7 +79,7 @@ TEST(Crc32c, LeavesNoUpperHalvesInUse) {
 
 #endif
 
-TEST(FrameHeader, IsTheSameWordByWord) {
+TEST(FrameHeader, WordsAndFieldsAgree) {
   FrameHeader h;
   h.kind = FrameKind::Go;
   h.flags = kAckNow;
@@ -126,17 +126,17 @@ class FrameTest : public testing::Test {
   FrameHeader out;
 };
 
-TEST_F(FrameTest, AcceptsWhatWasSealed) {
+TEST_F(FrameTest, SealedFrameIsAccepted) {
   EXPECT_EQ(check(frame(good())), FrameVerdict::Good);
 }
 
-TEST_F(FrameTest, G20AnotherGenerationIsStale) {
+TEST_F(FrameTest, G20DifferentGenerationIsStale) {
   auto h = good();
   h.generation = 8;
   EXPECT_EQ(check(frame(h)), FrameVerdict::Stale);
 }
 
-TEST_F(FrameTest, G24AnotherJobChannelOrRankIsForeign) {
+TEST_F(FrameTest, G24DifferentJobChannelOrRankIsForeign) {
   auto h = good();
   h.key ^= 1;
   EXPECT_EQ(check(frame(h)), FrameVerdict::Foreign);
@@ -182,8 +182,8 @@ TEST_F(FrameTest, UnknownKindsFlagsAndRanksAreMalformed) {
   EXPECT_EQ(check(frame(h)), FrameVerdict::Malformed);
 }
 
-TEST(SipHash, MatchesTheVectorsOfItsAuthors) {
-  // Key 00 01 .. 0f, message 00 01 .. length - 1; from the reference implementation.
+TEST(SipHash, MatchesPublishedVectors) {
+  // Key 00 01 .. 0f, message 00 01 .. length - 1; the values are from the reference implementation.
   const SipKey key{0x0706050403020100, 0x0f0e0d0c0b0a0908};
   std::vector<std::byte> message;
   const std::vector<std::uint64_t> expected{
@@ -194,7 +194,7 @@ TEST(SipHash, MatchesTheVectorsOfItsAuthors) {
     EXPECT_EQ(SipHash(key).finish(message), value) << message.size();
     message.push_back(static_cast<std::byte>(message.size()));
   }
-  // The longest of the published ones, in pieces too: 15 bytes.
+  // The longest published vector has 15 bytes; it is checked in pieces, too.
   while (message.size() < 15) message.push_back(static_cast<std::byte>(message.size()));
   EXPECT_EQ(SipHash(key).finish(message), 0xa129ca6149be45e5u);
   SipHash pieces(key);
@@ -216,7 +216,7 @@ class TagTest : public FrameTest {
   }
 };
 
-TEST_F(TagTest, AFrameOfTheJobIsGoodAndDoesNotCarryItsKey) {
+TEST_F(TagTest, TaggedFrameIsGoodWithoutCarryingKey) {
   const auto bytes = tagged(good(), me.key);
   EXPECT_EQ(check(bytes), FrameVerdict::Good);
   for (std::size_t at = 0; at + sizeof me.key <= bytes.size(); ++at) {
@@ -224,9 +224,9 @@ TEST_F(TagTest, AFrameOfTheJobIsGoodAndDoesNotCarryItsKey) {
   }
 }
 
-TEST_F(TagTest, WhoDoesNotHaveTheKeyCannotMakeAFrame) {
+TEST_F(TagTest, FrameMadeWithoutKeyIsForged) {
   EXPECT_EQ(check(tagged(good(), me.key + 1)), FrameVerdict::Forged);
-  EXPECT_EQ(check(frame(good())), FrameVerdict::Forged);  // the key itself is no tag
+  EXPECT_EQ(check(frame(good())), FrameVerdict::Forged);  // the key itself is not a tag
   auto h = good();
   h.generation = 8;
   EXPECT_EQ(check(tagged(h, me.key)), FrameVerdict::Stale);
@@ -241,7 +241,7 @@ TEST_F(TagTest, EveryFlippedBitIsNoticed) {
   }
 }
 
-TEST_F(TagTest, ATaggedFrameIsForeignToWhoExpectsKeys) {
+TEST_F(TagTest, TaggedFrameIsForeignWhereKeysAreExpected) {
   me.auth = FrameAuth::Key;
   EXPECT_EQ(check(tagged(good(), me.key)), FrameVerdict::Foreign);
 }

@@ -1,5 +1,6 @@
-// SipHash-2-4 (Aumasson and Bernstein, 2012): a keyed hash of 64 bits that cannot be computed
-// without the key. For messages in pieces, all but the last of whole 8-byte words.
+// SipHash computes SipHash-2-4 (Aumasson and Bernstein, 2012), a keyed hash of 64 bits that cannot
+// be computed without the key. It takes a message in pieces; all but the last consist of whole
+// 8-byte words.
 #pragma once
 
 #include <bit>
@@ -23,7 +24,7 @@ class SipHash {
         v2_(key.low ^ 0x6c7967656e657261),
         v3_(key.high ^ 0x7465646279746573) {}
 
-  // The next piece; `words.size()` is a multiple of 8.
+  // Adds the next piece; `words.size()` must be a multiple of 8.
   void add(std::span<const std::byte> words) {
     for (std::size_t at = 0; at < words.size(); at += 8) {
       std::uint64_t word = 0;
@@ -33,7 +34,7 @@ class SipHash {
     length_ += words.size();
   }
 
-  // The last piece, of any length, and the result. The object is used up.
+  // Adds the last piece, of any length, and returns the hash. The object cannot be used again.
   std::uint64_t finish(std::span<const std::byte> rest) {
     const std::size_t whole = rest.size() / 8 * 8;
     add(rest.first(whole));

@@ -24,7 +24,7 @@ T combine_ordered(fi_op operation, T old, T operand) {
   }
 }
 
-// Integers wrap: the arithmetic is done without sign.
+// Integers wrap around, so the arithmetic is unsigned.
 template <class T>
 T combine_numbers(fi_op operation, T old, T operand) {
   if constexpr (std::is_integral_v<T>) {
@@ -117,7 +117,7 @@ void apply(fi_op operation, std::span<std::byte> memory, std::span<const std::by
   }
 }
 
-// Calls `f` with a value of the type; false if there is no such type.
+// Calls `f` with a value of the type; returns false if there is no such type.
 template <class F>
 bool with_type(fi_datatype datatype, F f) {
   switch (datatype) {

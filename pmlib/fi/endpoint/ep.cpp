@@ -1,4 +1,4 @@
-// The endpoint's life: binding, options, closing.
+// Implements binding, options and closing of an endpoint.
 #include "pmlib/fi/endpoint/ep.hpp"
 
 #include <algorithm>
@@ -12,7 +12,7 @@ namespace score::pm::fi {
 
 namespace {
 
-constexpr std::uint64_t kCloseUs = 2'000'000;  // for what is still under way
+constexpr std::uint64_t kCloseUs = 2'000'000;  // for operations in flight
 
 }  // namespace
 
@@ -114,7 +114,7 @@ int Ep::set_flags(std::uint64_t flags) {
 // --- the end -----------------------------------------------------------------------------------
 
 void Ep::close() {
-  const std::shared_ptr<Ep> keep = self_;  // until the lock is given back
+  const std::shared_ptr<Ep> keep = self_;  // until the lock is released
   Guard guard(link_);
   const std::uint64_t end = Link::now_us() + kCloseUs;
   const auto is_over = [this] {

@@ -1,6 +1,6 @@
-// The endpoint: matches what arrives with what was posted, and turns libfabric's calls into
+// The endpoint matches arriving messages with posted receives, and turns libfabric's calls into
 // messages of the link. ep_send.cpp, ep_receive.cpp, ep_access.cpp (remote memory, atomics) and
-// ep.cpp.
+// ep.cpp implement it.
 #pragma once
 
 #include "pmlib/fi/endpoint/matching.hpp"
@@ -18,7 +18,7 @@
 
 namespace score::pm::fi {
 
-// Arguments of a send, whichever of libfabric's ten functions it came by.
+// Holds the arguments of a send, common to libfabric's ten functions.
 struct SendArgs {
   Kind kind = Kind::Send;
   std::span<const iovec> iov;
@@ -63,27 +63,27 @@ struct AtomicArgs {
   std::span<const iovec> result;
 };
 
-// A posted receive.
+// Holds a receive that the application has posted.
 struct Receive : PostedReceive {
   struct Hook : Chain {
     Receive* receive = nullptr;
   };
 
-  Hook own;  // in the endpoint's list
+  Hook own;  // element of the endpoint's list
   std::array<iovec, kMaxIov> iov{};
   std::size_t iov_count = 0;
   std::size_t length = 0;
   void* context = nullptr;
-  std::uint64_t flags = 0;  // of its completions
+  std::uint64_t flags = 0;  // flags of its completions
   bool reports = true;
   bool is_posted = false;
-  // FI_MULTI_RECV: the buffer is used up piece by piece.
+  // With FI_MULTI_RECV the buffer is used up piece by piece.
   bool is_multi = false;
   std::size_t used = 0;
   std::size_t unfinished = 0;
 };
 
-// Where one message goes: a receive, or the next piece of its buffer.
+// Holds the place of one message: a receive, or the next piece of its buffer.
 struct Claim {
   Receive* receive = nullptr;
   std::array<iovec, kMaxIov> iov{};
@@ -91,7 +91,7 @@ struct Claim {
   std::size_t capacity = 0;
 };
 
-// What a completion says of a message.
+// Holds the part of a completion that describes a message.
 struct MessageInfo {
   PortName from;
   std::uint64_t tag = 0;
@@ -104,7 +104,7 @@ struct MessageInfo {
 
 class Ep;
 
-// A message that is not complete yet, or that no receive was posted for.
+// Holds a message that is incomplete, or that no receive was posted for.
 struct Message final : EarlyMessage, Inflow {
   std::byte* place(std::size_t count) override;
 
@@ -118,7 +118,7 @@ struct Message final : EarlyMessage, Inflow {
   };
 
   Ep* ep = nullptr;
-  MatchTable* table = nullptr;  // while it waits there
+  MatchTable* table = nullptr;  // set while it waits there
   Alive alive;
   MessageInfo info;
   std::unique_ptr<std::byte[]> buffer;  // null: `claim` takes the bytes at once
@@ -142,17 +142,18 @@ class Ep final : public fid_ep, public std::enable_shared_from_this<Ep>, private
   int name(void* address, std::size_t* length);
   int get_option(int name, void* value, std::size_t* length) const;
   int set_option(int name, const void* value, std::size_t length);
-  // Default flags of operations; `flags` says of which direction.
+  // Both use the default flags of operations; `flags` names the direction.
   int get_flags(std::uint64_t& flags) const;
   int set_flags(std::uint64_t flags);
   ssize_t cancel(const void* context);
-  // Sends the queued requests, then forgets everything.
+  // Sends the queued requests, then releases everything.
   void close();
 
   [[gnu::noinline]] ssize_t send(const SendArgs& args);
   [[gnu::noinline]] ssize_t receive(const ReceiveArgs& args);
 
-  // The fast path of small messages; otherwise as send() and receive(). See ep_fast.cpp.
+  // Holds the arguments of the fast path of small messages, which has the effect of send() and
+  // receive(). See ep_fast.cpp.
   struct Short {
     Kind kind = Kind::Tagged;
     fi_addr_t peer = FI_ADDR_UNSPEC;  // or the source of a receive
@@ -161,17 +162,19 @@ class Ep final : public fid_ep, public std::enable_shared_from_this<Ep>, private
     bool has_data = false;
   };
 
-  // `buffer` may be used again at once; the end is not reported.
+  // Sends without a completion; `buffer` may be reused at once.
   ssize_t inject(const Short& message, const void* buffer, std::size_t length);
-  // Tagged only, with the endpoint's own flags.
+  // Receives a tagged message with the endpoint's own flags.
   ssize_t receive_one(const Short& wanted, std::uint64_t ignore, const iovec& to, void* context);
   ssize_t write(const AccessArgs& args);
   ssize_t read(const AccessArgs& args);
-  // Both for several ranges of remote memory, in place of the address and the key of `args`.
-  // It ends once, when all of them have ended. -FI_EINVAL: not as many bytes as in this process.
+  // Reads or writes several ranges of remote memory, in place of the address and the key of `args`.
+  // The operation completes once, when all ranges have. Returns -FI_EINVAL if the local length
+  // differs.
   ssize_t access(const AccessArgs& args, std::span<const fi_rma_iov> ranges, bool is_read);
   ssize_t atomic(const AtomicArgs& args);
-  // Elements that one operation may have; -FI_EOPNOTSUPP.
+  // Stores how many elements one operation may have. Returns -FI_EOPNOTSUPP if there is no such
+  // operation.
   int atomic_count(AtomicForm form, fi_datatype datatype, fi_op operation, std::size_t* count);
   static int query_atomic(fid_domain* domain, fi_datatype datatype, fi_op operation,
                           fi_atomic_attr* attr, std::uint64_t flags);
@@ -180,24 +183,24 @@ class Ep final : public fid_ep, public std::enable_shared_from_this<Ep>, private
 
   std::uint64_t receive_flags() const { return receive_flags_; }
 
-  struct Whole;  // of an access to several ranges
+  struct Whole;  // an access to several ranges
 
-  // Reports the end of an operation; `flags` are those of the completion.
+  // Describes the end of an operation to be reported.
   struct Report {
     Completion completion;
     bool reports = true;
     std::uint64_t counter = 0;  // FI_SEND, FI_READ, FI_WRITE
     static constexpr std::uint64_t kUncounted = UINT64_MAX;
     Order::Operation operation{};
-    std::uint64_t peer = kUncounted;  // where `order_` counts it
+    std::uint64_t peer = kUncounted;  // the peer for which `order_` counts it
   };
 
   void ended(const Report& report, int error);
-  // The same for a part of an operation, which reports nothing.
+  // Notes the end of a part of an operation, which is not reported.
   void part_ended(const Report& report);
   void received(const Claim& claim, const MessageInfo& info, int error);
   void scatter(const Claim& claim, std::size_t offset, std::span<const std::byte> bytes) const;
-  // Reports a write by a peer.
+  // Records and reports a write by a peer.
   void was_written(std::uint64_t key, const RmaExtra& extra, std::uint8_t flags);
   void message_complete(Message& message);
   void drop(Message& message);
@@ -230,7 +233,7 @@ class Ep final : public fid_ep, public std::enable_shared_from_this<Ep>, private
 
   int bind_cq(Cq& cq, std::uint64_t flags);
   int resolve(fi_addr_t address, PortName& port) const;
-  // 0, or the error of operations whose flags the endpoint was not opened for.
+  // Returns 0, or the error if the endpoint was not opened for the flags of the operation.
   int check(std::uint64_t flags, std::span<const iovec> iov) const;
   bool is_full();
   Report report_of(void* context, std::uint64_t flags, bool is_silent, std::uint64_t event) const;
@@ -241,7 +244,7 @@ class Ep final : public fid_ep, public std::enable_shared_from_this<Ep>, private
     return order_ != nullptr && order_->must_wait(to.number(), (flags & FI_FENCE) != 0);
   }
 
-  // Calls `start` with the request, now or once what is before it has ended.
+  // Calls `start` with the request, at once or when the operations before it have ended.
   template <class R, class Start>
   void launch(std::unique_ptr<R> request, Order::Operation operation, Start start);
 
@@ -259,7 +262,7 @@ class Ep final : public fid_ep, public std::enable_shared_from_this<Ep>, private
 
   Domain& domain_;
   Link& link_;
-  std::shared_ptr<Ep> self_;  // until close()
+  std::shared_ptr<Ep> self_;  // set until close()
   Av* av_ = nullptr;
   Cq* send_cq_ = nullptr;
   Cq* receive_cq_ = nullptr;

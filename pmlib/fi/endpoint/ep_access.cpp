@@ -1,5 +1,6 @@
-// Remote memory and atomics, both sides. Small accesses are one message and its answer; large ones
-// are transfers of the link, a write announced and fetched like a message, a read answered by one.
+// Implements remote memory and atomics, both sides. Small accesses are one message and its answer;
+// large ones are transfers of the link: a write is announced and fetched like a message, a read is
+// answered by one.
 #include "pmlib/fi/endpoint/atomics.hpp"
 #include "pmlib/fi/endpoint/ep.hpp"
 
@@ -11,7 +12,8 @@
 
 namespace score::pm::fi {
 
-// The last range is accessed when the others have ended: the peer counts it and reports its data.
+// The last range is accessed when the others have ended, because the peer counts it and reports its
+// data.
 struct Ep::Whole : std::enable_shared_from_this<Whole> {
   std::shared_ptr<Ep> ep;
   Report report;
@@ -21,7 +23,7 @@ struct Ep::Whole : std::enable_shared_from_this<Whole> {
   AccessArgs last;
   Claim last_memory;
   PortName to;
-  std::unique_ptr<std::byte[]> kept;  // of an injected write: the last range's bytes
+  std::unique_ptr<std::byte[]> kept;  // the last range's bytes, for an injected write
 
   void part_ended(int part_error) {
     if (error == 0) error = part_error;
@@ -41,8 +43,8 @@ struct AccessRequest final : Request {
   Ep::Report report;
   Claim result;  // where the reply goes
   bool has_reply = false;
-  std::unique_ptr<std::byte[]> bounce;  // of a large read into several pieces
-  std::shared_ptr<Ep::Whole> whole;     // that this is a part of
+  std::unique_ptr<std::byte[]> bounce;  // for a large read into several pieces
+  std::shared_ptr<Ep::Whole> whole;     // the operation that this is a part of
 
   void take_reply(std::span<const std::byte> bytes) override {
     has_reply = bytes.size() == result.capacity;
@@ -58,7 +60,7 @@ struct AccessRequest final : Request {
   }
 };
 
-// The bytes of a peer's large write.
+// Receives the bytes of a peer's large write.
 struct WriteArrival final : Arrival {
   std::shared_ptr<Ep> ep;
   std::uint64_t key = 0;
@@ -78,7 +80,7 @@ Claim claim_of(std::span<const iovec> iov) {
   return c;
 }
 
-// `length` bytes from `offset` on.
+// Returns the pieces that contain `length` bytes from `offset` on.
 Claim slice(std::span<const iovec> iov, std::size_t offset, std::size_t length) {
   Claim c;
   for (const iovec& piece : iov) {
@@ -102,7 +104,7 @@ void gather(std::span<const iovec> iov, std::byte* to) {
   }
 }
 
-// Bytes the request keeps until they are sent.
+// Makes the request keep a copy of its bytes until they are sent.
 void keep(Request& request, std::span<const iovec> iov, std::size_t length) {
   request.copy = std::make_unique_for_overwrite<std::byte[]>(length);
   request.copied = length;
@@ -361,7 +363,7 @@ void Ep::on_write(const Incoming& in, const RmaExtra& extra, std::span<const std
 }
 
 void Ep::was_written(std::uint64_t key, const RmaExtra& extra, std::uint8_t flags) {
-  if (!is_enabled_) return;  // closed, and the domain perhaps too
+  if (!is_enabled_) return;  // the endpoint is closed, perhaps its domain as well
   if ((flags & kPart) != 0) return;
   if (Counter* const counter = domain_.counter_of(key); counter != nullptr) counter->add(1);
   if (counters_.remote_write != nullptr) counters_.remote_write->add(1);
@@ -418,7 +420,7 @@ void Ep::on_atomic(const Incoming& in) {
   link_.send_done(in.from, extra->request, 0);
 }
 
-// Sends bytes back, of which a copy is made if they cannot leave now.
+// Sends bytes back, and copies them if they cannot leave now.
 void Ep::reply(PortName to, std::uint32_t request, std::span<const std::byte> bytes) {
   const Head head(header_to(to, Kind::Reply, request));
   const iovec piece{const_cast<std::byte*>(bytes.data()), bytes.size()};

@@ -1,5 +1,6 @@
-// The functions of libfabric's tables for remote memory and atomics: ways to fill in AccessArgs and
-// AtomicArgs. The remote side of an atomic is one range of memory; lists of several are refused.
+// Implements the functions of libfabric's tables for remote memory and atomics: they fill in
+// AccessArgs and AtomicArgs. The remote side of an atomic is one range of memory; lists of several
+// are refused.
 #include "pmlib/fi/endpoint/atomics.hpp"
 #include "pmlib/fi/endpoint/ep_tables.hpp"
 
@@ -16,7 +17,7 @@ Ep& of(fid_ep* ep) {
   return *static_cast<Ep*>(ep);
 }
 
-// The other side of an access.
+// Describes the remote side of an access.
 struct Remote {
   fi_addr_t peer;
   std::uint64_t address;
@@ -114,7 +115,7 @@ ssize_t inject_write_data(fid_ep* ep, const void* buffer, std::size_t length, st
 
 // --- atomics -----------------------------------------------------------------------------------
 
-// Pieces given as counts of elements, as bytes.
+// Converts pieces from counts of elements to bytes.
 struct Pieces {
   std::array<iovec, kMaxIov> iov{};
   std::size_t pieces = 0;

@@ -1,10 +1,11 @@
-// The fast path of short messages, endpoint part: a send that injects at most 1 KB and a receive of
-// one piece that the message fits, with no counter to be advanced. It skips what those never need:
-// splitting, announcing, several pieces, requests that wait, reports of a send's end. Everything
-// else takes ep_send.cpp and ep_receive.cpp; false means that nothing was done.
-// provider_fast_test.cpp plays one history of receives with and without it and compares the
-// completions.
-// Why it pays: docs/adr/0038.
+// Implements the endpoint's part of the fast path of short messages: a send that injects at most 1
+// KB, and a receive of one piece that the message fits, with no counter to advance. It skips the
+// steps that these never need: splitting, announcing, several pieces, requests that wait, reports
+// of a send's end. Everything else takes ep_send.cpp and ep_receive.cpp. If a function here returns
+// false, it has done nothing.
+//
+// provider_fast_test.cpp plays one sequence of receives with and without the fast path and compares
+// the completions. docs/adr/0038 explains the gain.
 #include "pmlib/fi/endpoint/ep.hpp"
 
 #include <algorithm>
@@ -29,7 +30,7 @@ bool Ep::send_fast(const Short& m, const void* buffer, std::size_t length) {
   const std::uint8_t flags = m.has_data ? kSmallData : 0;
   const Header header{m.kind, flags, port_, to.port, static_cast<std::uint16_t>(m.data), m.tag};
   std::memcpy(at, &header, sizeof header);
-  if (length == sizeof(std::uint64_t)) {  // a number: no call
+  if (length == sizeof(std::uint64_t)) {  // a number: copied without a call
     std::memcpy(at + sizeof header, buffer, sizeof(std::uint64_t));
   } else if (length > 0) {
     std::memcpy(at + sizeof header, buffer, length);
@@ -56,7 +57,7 @@ ssize_t Ep::inject(const Short& m, const void* buffer, std::size_t length) {
   return send(args);
 }
 
-// What claim(), scatter() and received() do for such a message.
+// Does the work of claim(), scatter() and received() for such a message.
 bool Ep::take_fast(const Incoming& in) {
   MatchTable& table = table_of(in.header.kind);
   const std::size_t length = in.bytes.size();
@@ -69,7 +70,7 @@ bool Ep::take_fast(const Incoming& in) {
   r->own.unlink();
   r->is_posted = false;
   void* const buffer = r->iov[0].iov_base;
-  if (length == sizeof(std::uint64_t)) {  // a number: no call
+  if (length == sizeof(std::uint64_t)) {  // a number: copied without a call
     std::memcpy(buffer, in.bytes.data(), sizeof(std::uint64_t));
   } else if (length > 0) {
     std::memcpy(buffer, in.bytes.data(), length);

@@ -1,4 +1,4 @@
-// Receiving: a message meets a receive, or waits for one.
+// Matches an arriving message with a receive, or keeps it until a receive is posted.
 #include "pmlib/fi/endpoint/ep.hpp"
 
 #include <algorithm>
@@ -11,9 +11,9 @@ namespace score::pm::fi {
 
 namespace {
 
-constexpr std::size_t kMostSplit = 1 << 20;  // bytes a peer may make this process set aside
+constexpr std::size_t kMostSplit = 1 << 20;  // bytes that a peer may make this process allocate
 
-// The bytes of a large message come here if the receive has several pieces.
+// Receives the bytes of a large message if its receive has several pieces.
 struct LargeArrival final : Arrival {
   std::shared_ptr<Ep> ep;
   Claim claim;
@@ -138,7 +138,7 @@ void Ep::message_complete(Message& message) {
 
 // --- receives ----------------------------------------------------------------------------------
 
-// One more, for which there is always room among the spare ones.
+// Adds a receive to the storage, and reserves room for it among the spare ones.
 Receive* Ep::add_storage() {
   Receive& r = storage_.emplace_back();
   r.own.receive = &r;
@@ -218,7 +218,8 @@ void Ep::deliver(Receive& receive, Message& message) {
   if (message.filled == message.info.length) message_complete(message);
 }
 
-// What a message of `length` bytes may use of a receive, which is taken off if that was the last.
+// Returns the part of a receive that a message of `length` bytes may use. Unposts the receive if
+// that was the last part.
 Claim Ep::claim(Receive& r, std::size_t length) {
   Claim c;
   c.receive = &r;
@@ -270,7 +271,7 @@ void Ep::fetch(const Claim& to, const MessageInfo& info) {
   arrival->ep = shared_from_this();
   arrival->claim = to;
   arrival->info = info;
-  arrival->info.wants_done = false;  // the end of the transfer is answer enough
+  arrival->info.wants_done = false;  // the end of the transfer serves as the answer
   std::span<std::byte> memory(static_cast<std::byte*>(to.iov[0].iov_base), n);
   if (to.iov[0].iov_len < n) {
     arrival->bounce = std::make_unique_for_overwrite<std::byte[]>(n);
@@ -279,7 +280,7 @@ void Ep::fetch(const Claim& to, const MessageInfo& info) {
   link_.fetch(info.from, info.request, memory, std::move(arrival));
 }
 
-// A message has come in whole, or never will.
+// Completes a receive when a message has arrived in whole, or never will.
 void Ep::received(const Claim& c, const MessageInfo& info, int error) {
   Receive& r = *c.receive;
   Completion done;
@@ -346,10 +347,10 @@ ssize_t Ep::peek(const ReceiveArgs& args, Receive& probe) {
   return 0;
 }
 
-// Throws a message away that no table holds.
+// Drops a message that is in no table.
 void Ep::discard(Message& message) {
   message.is_discarded = true;
-  if (!message.is_large && message.filled < message.info.length) return;  // later, when it is whole
+  if (!message.is_large && message.filled < message.info.length) return;  // later, when complete
   if (message.is_large || message.info.wants_done) {
     link_.send_done(message.info.from, message.info.request, 0);
   }
@@ -374,7 +375,7 @@ ssize_t Ep::receive_claimed(const ReceiveArgs& args) {
   return 0;
 }
 
-// Receives without a tag are a library's own buffers for any message: they are skipped.
+// Skips receives without a tag, because they are a library's own buffers for any message.
 bool Ep::find_oldest(const TagFilter& filter, Awaited& awaited) const {
   for (const Chain* at = receives_.next; at != &receives_; at = at->next) {
     const Receive& r = *static_cast<const Receive::Hook*>(at)->receive;

@@ -1,4 +1,5 @@
-// Sending. What fits one PM message goes at once, without a Request; the rest becomes a Request.
+// Sends a message at once, without a Request, if it fits one PM message. Otherwise it becomes a
+// Request.
 #include "pmlib/fi/endpoint/ep.hpp"
 
 #include <algorithm>
@@ -54,7 +55,7 @@ int Ep::check(std::uint64_t flags, std::span<const iovec> iov) const {
   return (flags & FI_FENCE) != 0 && order_ == nullptr ? -FI_EINVAL : 0;
 }
 
-// Too much is under way; the caller comes again later.
+// Returns true if too much is in flight; the caller must try again later.
 bool Ep::is_full() {
   const auto has_room = [this] {
     const std::size_t held = order_ != nullptr ? order_->held_count() : 0;
@@ -111,7 +112,7 @@ ssize_t Ep::send(const SendArgs& args) {
   header.from_port = port_;
   header.to_port = to.port;
   header.tag = args.tag;
-  // What the inject functions send has no completion that could wait for the peer.
+  // A message of the inject functions has no completion that could wait for the peer.
   if (!args.is_silent && (args.flags & kWantsDoneFlags) != 0) header.flags |= kWantsDone;
   if ((header.flags & kWantsDone) == 0 && !must_wait(to, args.flags) &&
       sizeof(Header) + sizeof(Extra) + length <= link_.message_bytes(to.peer)) {

@@ -1,4 +1,4 @@
-// The many functions of libfabric's message tables, each a way to fill in SendArgs or ReceiveArgs.
+// Implements the functions of libfabric's message tables: each fills in SendArgs or ReceiveArgs.
 #include "pmlib/fi/endpoint/ep_tables.hpp"
 
 #include <cerrno>

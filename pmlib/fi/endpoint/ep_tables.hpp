@@ -1,4 +1,4 @@
-// libfabric's tables of an endpoint's functions.
+// Declares libfabric's tables of an endpoint's functions.
 #pragma once
 
 #include "pmlib/fi/endpoint/ep.hpp"
@@ -9,7 +9,7 @@ namespace score::pm::fi {
 // Points `ep` to the tables.
 void set_tables(fid_ep& ep);
 
-// What the three families of data functions are; one file each.
+// Three files define these tables of data functions.
 extern fi_ops_msg message_table;
 extern fi_ops_tagged tagged_table;
 extern fi_ops_rma access_table;

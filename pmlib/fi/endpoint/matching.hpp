@@ -1,14 +1,14 @@
-// Which receive takes which message. A receive names a tag, bits of it to ignore, and perhaps a
-// source; a message has a tag and a source. The oldest receive that fits takes a message, and the
-// oldest message that fits is taken by a receive.
+// Decides which receive takes which message. A receive names a tag, the bits of it to ignore, and
+// perhaps a source; a message has a tag and a source. A message goes to the oldest receive that
+// fits, and a receive takes the oldest message that fits.
 //
 // Receives with the same set of ignored bits form a class (tuple space search; Srinivasan, Suri,
-// Varghese, SIGCOMM 1999): within it a match is a match of the remaining bits, which a hash finds.
-// A program has a handful of classes, so matching takes the same time with one receive posted as
-// with a thousand; messages that came too early are indexed by the same classes.
+// Varghese, SIGCOMM 1999). Within a class the remaining bits must be equal, so a hash finds the
+// match. A program has a handful of classes, so matching takes the same time with one receive
+// posted as with a thousand. Messages that came too early are indexed by the same classes.
 //
-// The receive posted last stays outside of its class until the next one is posted: a program that
-// receives and waits in turns, as most small messages are received, needs no index.
+// The receive posted last stays outside of its class until the next one is posted. A program that
+// alternates between receiving and waiting, as for most small messages, therefore needs no index.
 #pragma once
 
 #include <array>
@@ -22,7 +22,7 @@ namespace score::pm::fi {
 
 constexpr std::uint64_t kAnySource = ~std::uint64_t{0};
 
-// An element of a circular list.
+// Links an element into a circular list.
 struct Chain {
   Chain* next = this;
   Chain* previous = this;
@@ -47,7 +47,7 @@ struct Chain {
   }
 };
 
-// Elements of one key, oldest first.
+// Holds the elements of one key, oldest first.
 struct KeyQueue {
   std::uint64_t source = 0;
   std::uint64_t tag = 0;
@@ -55,15 +55,15 @@ struct KeyQueue {
   KeyQueue* next = nullptr;  // in its bucket, or in the list of spare ones
 };
 
-// A hash table of queues.
+// Maps a source and a tag to a queue.
 class KeyIndex {
  public:
   KeyIndex() : buckets_(kFirstBuckets) {}
 
-  // Null if nothing is queued under this key.
+  // Returns null if nothing is queued under this key.
   KeyQueue* find(std::uint64_t source, std::uint64_t tag) const;
   KeyQueue& find_or_add(std::uint64_t source, std::uint64_t tag);
-  // Takes `element` out of `queue`, which may be gone then.
+  // Takes `element` out of `queue`, and removes `queue` if it is empty then.
   void take(KeyQueue& queue, Chain& element);
 
  private:
@@ -78,13 +78,13 @@ class KeyIndex {
   std::size_t used_ = 0;
 };
 
-// What the table needs of a posted receive. Owned by the caller.
+// Holds the part of a posted receive that the table uses. The caller owns it.
 struct PostedReceive : Chain {
   std::uint64_t source = kAnySource;
   std::uint64_t tag = 0;
   std::uint64_t ignore = 0;
 
-  // The table's own.
+  // Only the table uses these.
   std::uint64_t order = 0;
   std::size_t in_class = 0;
   KeyQueue* queue = nullptr;
@@ -92,12 +92,12 @@ struct PostedReceive : Chain {
 
 constexpr std::size_t kIndexedClasses = 8;
 
-// What it needs of a message that came early. Owned by the caller.
+// Holds the part of an early message that the table uses. The caller owns it.
 struct EarlyMessage {
   std::uint64_t source = 0;
   std::uint64_t tag = 0;
 
-  // The table's own.
+  // Only the table uses these.
   struct Hook : Chain {
     EarlyMessage* message = nullptr;
     KeyQueue* queue = nullptr;
@@ -109,14 +109,14 @@ struct EarlyMessage {
 
 class MatchTable {
  public:
-  // The oldest early message that `receive` takes, removed; null if there is none.
+  // Removes and returns the oldest early message that `receive` takes; null if there is none.
   EarlyMessage* take_early(const PostedReceive& receive);
-  // The same, left where it is.
+  // Returns the same message without removing it.
   EarlyMessage* find_early(const PostedReceive& receive);
   void remove_early(EarlyMessage& message);
   void add_early(EarlyMessage& message);
 
-  // The receive that takes a message, left where it is; null if there is none.
+  // Returns the receive that takes a message, without removing it; null if there is none.
   PostedReceive* find_receive(std::uint64_t source, std::uint64_t tag) const {
     const bool is_alone = latest_ != nullptr && posted_ == 1;
     PostedReceive* const older = is_alone ? nullptr : find_indexed(source, tag);
@@ -170,7 +170,7 @@ class MatchTable {
   std::vector<std::unique_ptr<Class>> classes_;
   Chain all_early_;
   std::uint64_t order_ = 0;
-  PostedReceive* latest_ = nullptr;  // the youngest, if it is not in its class
+  PostedReceive* latest_ = nullptr;  // the youngest receive, if it is not in its class
   std::size_t posted_ = 0;
   std::size_t early_ = 0;
 };

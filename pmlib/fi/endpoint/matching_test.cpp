@@ -33,7 +33,7 @@ bool fits(const PostedReceive& r, std::uint64_t source, std::uint64_t tag) {
   return (r.source == kAnySource || r.source == source) && ((r.tag ^ tag) & ~r.ignore) == 0;
 }
 
-TEST(MatchTable, OldestReceiveThatFitsTakesAMessage) {
+TEST(MatchTable, OldestFittingReceiveTakesMessage) {
   MatchTable table;
   Posted any(1, kAnySource, 0, ~std::uint64_t{0}), exact(2, 7, 5, 0);
   table.post(any);
@@ -47,7 +47,7 @@ TEST(MatchTable, OldestReceiveThatFitsTakesAMessage) {
   EXPECT_EQ(table.posted_count(), 0u);
 }
 
-TEST(MatchTable, OldestMessageThatFitsIsTaken) {
+TEST(MatchTable, OldestFittingMessageIsTaken) {
   MatchTable table;
   Early first(1, 3, 9), second(2, 4, 9);
   table.add_early(first);
@@ -57,20 +57,21 @@ TEST(MatchTable, OldestMessageThatFitsIsTaken) {
   EXPECT_EQ(table.take_early(Posted(0, kAnySource, 0, ~std::uint64_t{0})), nullptr);
 }
 
-TEST(MatchTable, MessagesThatCameBeforeTheFirstReceiveOfAClassAreFound) {
+TEST(MatchTable, MessagesOlderThanTheirClassAreFound) {
   MatchTable table;
   std::vector<std::unique_ptr<Early>> messages;
   for (int i = 0; i < 1000; ++i) {
     messages.push_back(std::make_unique<Early>(i, 1, static_cast<std::uint64_t>(i)));
     table.add_early(*messages.back());
   }
-  // A class with an ignored low byte: the oldest of 256 is found.
+  // In a class with an ignored low byte, the oldest of 256 messages is found.
   EXPECT_EQ(table.take_early(Posted(0, 1, 0x2ff, 0xff)), messages[0x200].get());
   EXPECT_EQ(table.early_count(), 999u);
 }
 
-// The same random calls on the table and on two plain lists, with more classes than are indexed.
-TEST(MatchTable, AgreesWithPlainListsOverRandomCalls) {
+// Makes the same random calls on the table and on two plain lists, with more classes than are
+// indexed.
+TEST(MatchTable, AgreesWithPlainListsOnRandomCalls) {
   std::mt19937 random(4711);
   MatchTable table;
   std::vector<std::unique_ptr<Posted>> posted;

@@ -1,4 +1,4 @@
-// Opening an endpoint: it begins with libfabric's tables.
+// Opens an endpoint and gives it libfabric's tables.
 #include "pmlib/fi/endpoint/ep.hpp"
 #include "pmlib/fi/endpoint/ep_tables.hpp"
 
@@ -9,7 +9,7 @@ namespace score::pm::fi {
 
 namespace {
 
-// What asks for a write's bytes to be in place before later operations.
+// These orders require a write's bytes to be in place before later operations.
 constexpr std::uint64_t kWriteOrder =
     FI_ORDER_SAW | FI_ORDER_WAW | FI_ORDER_RAW | FI_ORDER_RMA_WAW | FI_ORDER_RMA_RAW;
 

@@ -24,10 +24,11 @@ void Order::run(std::uint64_t peer, Operation operation, Start start) {
     return;
   }
   begin(p, operation);
-  start();  // which may end it
+  start();  // may end the operation
 }
 
-// What begins here may end at once, and then this is called from within; the outer call goes on.
+// An operation that begins here may end at once and call this function again. In that case the
+// outer call continues.
 void Order::ended(std::uint64_t peer, Operation operation) {
   auto at = peers_.find(peer);
   if (at == peers_.end()) return;  // cleared

@@ -1,11 +1,13 @@
-// Operations that wait for earlier ones to the same peer. What fits a few messages is carried out
-// in the order in which it was submitted, whatever it is; a longer write is announced and its bytes
-// come later. An endpoint that was asked for FI_ORDER_SAW, WAW or RAW holds everything back that
-// follows such a write until that has ended, and one that was asked for FI_FENCE whatever has this
-// flag until all that was before it has ended, with everything behind it. Endpoints that were asked
-// for neither have no Order.
+// Holds back operations that must wait for earlier ones to the same peer. Operations of a few
+// messages are carried out in the order of submission, whatever their kind; a longer write is
+// announced and its bytes come later.
 //
-// Used with the link's lock.
+// An endpoint opened with FI_ORDER_SAW, WAW or RAW holds back every operation that follows such a
+// write until the write has ended. An endpoint opened with FI_FENCE holds back an operation with
+// this flag, and all operations behind it, until all earlier ones have ended. Other endpoints have
+// no Order.
+//
+// The caller must hold the link's lock.
 #pragma once
 
 #include <cstddef>
@@ -25,15 +27,16 @@ class Order {
     bool holds_later = false;  // until it has ended
   };
 
-  // Whether an operation to `peer` may not begin now.
+  // Returns true if an operation to `peer` may not begin now.
   bool must_wait(std::uint64_t peer, bool is_fenced) const;
-  // Calls `start` at once, or when the operation may begin. ended() follows.
+  // Calls `start` at once, or when the operation may begin. The caller must call ended()
+  // afterwards.
   void run(std::uint64_t peer, Operation operation, Start start);
   void ended(std::uint64_t peer, Operation operation);
 
   std::size_t held_count() const { return held_count_; }
 
-  // Forgets what was held.
+  // Drops the operations that were held back.
   void clear() {
     peers_.clear();
     held_count_ = 0;
@@ -47,7 +50,7 @@ class Order {
 
   struct Peer {
     std::size_t in_flight = 0;
-    std::size_t holding = 0;  // of those
+    std::size_t holding = 0;  // those of them that hold back later ones
     std::deque<Held> held;
     bool is_draining = false;
 
@@ -56,7 +59,7 @@ class Order {
 
   static void begin(Peer& peer, Operation operation);
 
-  std::unordered_map<std::uint64_t, Peer> peers_;  // that something is in flight to
+  std::unordered_map<std::uint64_t, Peer> peers_;  // peers with operations in flight
   std::size_t held_count_ = 0;
 };
 

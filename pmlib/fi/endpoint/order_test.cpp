@@ -20,13 +20,13 @@ struct OrderTest : testing::Test {
   std::string begun;
 };
 
-TEST_F(OrderTest, WhatFollowsALongWriteWaitsForItsEnd) {
+TEST_F(OrderTest, OperationsBehindLongWriteWait) {
   run('a', kPlain);
   run('b', kLongWrite);
   run('c', kPlain);
   run('d', kLongWrite);
   run('e', kPlain);
-  run('x', kPlain, 2);  // another peer
+  run('x', kPlain, 2);  // a different peer
   EXPECT_EQ(begun, "abx");
   EXPECT_TRUE(order.must_wait(1, false));
   order.ended(1, kPlain);
@@ -38,7 +38,7 @@ TEST_F(OrderTest, WhatFollowsALongWriteWaitsForItsEnd) {
   EXPECT_EQ(order.held_count(), 0u);
 }
 
-TEST_F(OrderTest, AFenceWaitsForAllBeforeAndHoldsAllBehind) {
+TEST_F(OrderTest, FenceWaitsAndHoldsLaterOperations) {
   run('a', kPlain);
   run('b', kPlain);
   run('c', kFenced);
@@ -55,7 +55,7 @@ TEST_F(OrderTest, AFenceWaitsForAllBeforeAndHoldsAllBehind) {
   EXPECT_FALSE(order.must_wait(1, true));
 }
 
-TEST_F(OrderTest, WhatEndsAsItBeginsLetsTheNextOnesBegin) {
+TEST_F(OrderTest, OperationMayEndWhileItBegins) {
   run('a', kLongWrite);
   for (int i = 0; i < 1000; ++i) {
     order.run(1, kLongWrite, [this] {
@@ -68,7 +68,7 @@ TEST_F(OrderTest, WhatEndsAsItBeginsLetsTheNextOnesBegin) {
   EXPECT_FALSE(order.must_wait(1, true));
 }
 
-TEST_F(OrderTest, AnEndAfterClearIsIgnored) {
+TEST_F(OrderTest, EndAfterClearIsIgnored) {
   run('a', kLongWrite);
   run('b', kPlain);
   order.clear();

@@ -1,5 +1,5 @@
-// What an endpoint of the provider makes of a peer that dies in the middle of something. The peer
-// is played by the test, message by message.
+// Tests how an endpoint of the provider handles a peer that dies during an operation. The test
+// plays the peer, message by message.
 #include "pmlib/fi/endpoint/ep.hpp"
 #include "pmlib/network/network.hpp"
 
@@ -20,7 +20,8 @@ namespace {
 
 constexpr std::size_t kLargeBytes = 100'000;
 
-// Rank 0 is the endpoint, rank 1 the peer: by its process id another process, that can be killed.
+// Rank 0 is the endpoint and rank 1 the peer; the peer has the process id of a child that can be
+// killed.
 class PeerDeath : public testing::Test {
  protected:
   PeerDeath() : child_(fork()) {
@@ -62,7 +63,7 @@ class PeerDeath : public testing::Test {
     Name name = link_->name_of(0);
     name.rank = 1;
     EXPECT_EQ(fi_av_insert(av_.get(), &name, 1, &there_, 0, nullptr), 1);
-    // The two meet: a death of a stranger is none of one's business.
+    // The endpoint must know the peer, because it ignores the death of an unknown process.
     EXPECT_EQ(fi_tinject(ep_, "hello", 5, there_, 1), 0);
   }
 
@@ -79,7 +80,7 @@ class PeerDeath : public testing::Test {
     child_ = 0;
   }
 
-  // Rank 0 has heard of the death: a send fails.
+  // Kills the peer and waits until a send of rank 0 fails, so that rank 0 has noticed the death.
   void let_die() {
     kill_peer();
     const fi_cq_err_entry failed = failure_of([&] {
@@ -88,7 +89,8 @@ class PeerDeath : public testing::Test {
     ASSERT_EQ(failed.err, EHOSTDOWN);
   }
 
-  // How what `begin` begins fails; `err` 0: it did not in a while.
+  // Returns the failure of the operation that `begin` starts; `err` is 0 if it did not fail in
+  // time.
   template <class Begin>
   fi_cq_err_entry failure_of(Begin begin) {
     begin();
@@ -101,7 +103,7 @@ class PeerDeath : public testing::Test {
     return failed;
   }
 
-  // As the peer's library would send it.
+  // Sends a message as the peer's library would.
   void say(std::uint8_t flags, std::uint64_t length, std::size_t bytes) {
     Header header;
     header.kind = Kind::Tagged;
@@ -127,7 +129,7 @@ class PeerDeath : public testing::Test {
   std::vector<std::byte> large_ = std::vector<std::byte>(kLargeBytes);
 };
 
-TEST_F(PeerDeath, EndsTheReceiveOfWhatItHadAnnounced) {
+TEST_F(PeerDeath, EndsReceiveOfAnnouncedMessage) {
   say(kLarge, kLargeBytes, 0);
   let_die();
   const fi_cq_err_entry failed = failure_of([&] {
@@ -146,7 +148,7 @@ TEST_F(PeerDeath, EndsLargeAndSmallReads) {
   }
 }
 
-TEST_F(PeerDeath, TakesAClaimedMessageAwayThatIsNotComplete) {
+TEST_F(PeerDeath, RemovesIncompleteClaimedMessage) {
   say(kSplit, 20'000, 100);
   fi_msg_tagged m{};
   m.addr = there_;

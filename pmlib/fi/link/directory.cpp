@@ -18,13 +18,13 @@ struct Hello {
   std::uint8_t is_welcome = 0;
   std::uint8_t reserved[4] = {};
   std::uint16_t length = 8;  // bytes beyond those of a FrameHeader
-  std::uint64_t key = 0;     // of the receiver
-  Name name;                 // of the sender
+  std::uint64_t key = 0;     // the receiver's
+  Name name;                 // the sender's
   std::uint32_t index = 0;   // the sender's number for the receiver
   std::uint32_t crc = 0;
 };
 
-// The UDP device cuts joined datagrams where the length field of a FrameHeader says.
+// The UDP device uses the length field of a FrameHeader to cut joined datagrams.
 static_assert(offsetof(Hello, length) == offsetof(FrameHeader, length));
 static_assert(sizeof(Hello) == sizeof(FrameHeader) + 8);
 

@@ -1,11 +1,13 @@
-// Peers that become known one by one, for processes that no scored introduces to each other.
+// Introduces peers one by one, for processes that no scored introduces to each other.
 //
-// Each process has a random key and numbers its peers as it meets them. Before two exchange frames
-// each sends the other its number there: HELLO with one's own name and the number one has given the
-// other, answered by WELCOME. Any process that knows a name may say HELLO; a HELLO without the
-// right key is dropped. Both are repeated until the other side is known, so they may get lost.
+// Each process has a random key and numbers its peers as it meets them. Before two processes
+// exchange frames, each sends the other the number that it has given to it. HELLO contains the
+// sender's name and that number; the receiver answers with WELCOME. Any process that knows a name
+// may send HELLO; the receiver drops a HELLO without the right key. Both messages may be lost, so
+// they are repeated until the other side is known.
 //
-// Sits between a channel and its UDP device and takes HELLO and WELCOME out of the frames.
+// A Directory lies between a channel and its UDP device and takes HELLO and WELCOME out of the
+// frames.
 #pragma once
 
 #include "pmlib/core/packet_device.hpp"
@@ -22,7 +24,8 @@ namespace score::pm::fi {
 
 class Directory final : public PacketDevice, private FrameSink {
  public:
-  // Called when `index` is reached at `address`, under `key` and as number `own_index`.
+  // The directory calls these when it can reach peer `index`: at `address`, under `key` and as
+  // number `own_index`.
   class Listener {
    public:
     virtual void on_known(std::uint32_t index, std::uint64_t key, std::uint32_t own_index) = 0;
@@ -32,26 +35,26 @@ class Directory final : public PacketDevice, private FrameSink {
     ~Listener() = default;
   };
 
-  // `capacity`: peers at most, own index 0 among them.
+  // `capacity` is the maximum number of peers, including own index 0.
   Directory(std::unique_ptr<UdpDevice> device, const Name& own, std::uint32_t capacity);
 
   void set_listener(Listener& listener) { listener_ = &listener; }
 
-  // The index of a process, a new one if its key is new: a process that is known keeps the address
-  // it was first known by. 0: the table is full. Own name: 0 too, see is_own().
+  // Returns the index of a process, a new one if its key is new. A known process keeps its first
+  // address. Returns 0 if the table is full, and for the own name; see is_own().
   std::uint32_t find_or_add(const Name& name);
 
-  // `index` is one that find_or_add() has returned.
+  // `index` must come from find_or_add().
   const Name& name_of(std::uint32_t index) const { return peers_[index].name; }
 
   bool is_own(const Name& name) const { return name.key == own_.key; }
 
-  // Numbers are exchanged: frames can be sent.
+  // Returns true if the numbers have been exchanged, so that frames can be sent.
   bool is_ready(std::uint32_t index) const {
     return index == 0 || (index < peers_.size() && peers_[index].is_ready);
   }
 
-  // Says HELLO again where that is due.
+  // Repeats HELLO to each peer for which it is due.
   void tick(std::uint64_t now_us);
 
   bool has_unready() const { return unready_ > 0; }

@@ -1,5 +1,5 @@
-// A table whose entries are named by numbers that a stale or invented number does not fit: 20 bits
-// of index, 12 of use count. 0 names nothing.
+// This table names its entries by numbers, which consist of 20 bits of index and 12 bits of use
+// count. A stale or invented number therefore matches no entry. The number 0 is never used.
 #pragma once
 
 #include <cstddef>
@@ -12,7 +12,7 @@ namespace score::pm::fi {
 template <class T>
 class IdTable {
  public:
-  // 0 if there are a million entries.
+  // Returns the number of the new entry; 0 if there are a million entries.
   std::uint32_t add(T value) {
     if (free_.empty()) {
       if (entries_.size() >= kMaxEntries) return 0;
@@ -28,7 +28,7 @@ class IdTable {
     return entry.use << kIndexBits | index;
   }
 
-  // Null if `id` names nothing. Valid until the next add().
+  // Returns null if `id` names no entry. The pointer is valid until the next add().
   T* find(std::uint32_t id) {
     const std::uint32_t index = id & (kMaxEntries - 1);
     if (index >= entries_.size()) return nullptr;
@@ -36,7 +36,7 @@ class IdTable {
     return entry.is_used && entry.use == id >> kIndexBits ? &entry.value : nullptr;
   }
 
-  // Takes the entry out; `id` must name one.
+  // Removes and returns the entry; `id` must name one.
   T take(std::uint32_t id) {
     const std::uint32_t index = id & (kMaxEntries - 1);
     Entry& entry = entries_[index];
@@ -49,7 +49,7 @@ class IdTable {
 
   std::size_t count() const { return count_; }
 
-  // All ids, at the moment.
+  // Returns the ids of all present entries.
   std::vector<std::uint32_t> ids() const {
     std::vector<std::uint32_t> all;
     for (std::uint32_t i = 0; i < entries_.size(); ++i) {

@@ -1,4 +1,4 @@
-// Opening, ports and waiting; link_send.cpp and link_transfer.cpp have the rest.
+// Implements opening, ports and waiting; link_send.cpp and link_transfer.cpp have the rest.
 #include "pmlib/fi/link/link.hpp"
 
 #include "pmlib/fi/link/own_context.hpp"
@@ -23,14 +23,15 @@ constexpr std::uint64_t kLingerUs =
     2'000'000;                               // chosen: messages not acknowledged by then are lost
 constexpr std::int64_t kBusyWaitUs = 1'000;  // between looks while something cannot be sent
 
-// A rank of a job can open its context once; its endpoints share it.
+// A rank of a job can open its context only once, so all its endpoints share it.
 std::mutex job_mutex;
 std::weak_ptr<Link> job_link;
-// Of an address file: peers know a rank by one context only, so a process that closes its last
-// domain and opens another one gets the same.
+// Keeps the link of an address file. Peers know a rank by one context only, so a process that
+// closes its last domain and opens a new one gets the same link.
 std::shared_ptr<Link> kept_link;
 
-// The rank that an address file is opened for: what scored sets, else what a process manager does.
+// Returns the rank that an address file is opened for: the variable of scored, otherwise that of a
+// process manager.
 const char* rank_from_environment() {
   for (const char* name : {"PM_RANK", "PMI_RANK", "OMPI_COMM_WORLD_RANK", "PMIX_RANK"}) {
     const char* value = std::getenv(name);
@@ -82,7 +83,7 @@ std::shared_ptr<Link> Link::open(const Name& own, int& error) {
   const std::lock_guard lock(job_mutex);
   if (auto link = job_link.lock()) {
     error = 0;
-    link->needs_lock = true;  // whatever the first domain asked for, there is another user now
+    link->needs_lock = true;  // there are two users now, whatever the first domain asked for
     return link;
   }
   auto link = open_job(error);

@@ -1,14 +1,14 @@
-// One process's way to its peers: a PM endpoint, and what the provider adds to it. All endpoints of
-// a process that lives in a job share one link, distinguished by ports; without a job each domain
-// makes its own.
+// Connects a process to its peers: a PM endpoint, and the transfers that the provider adds to it.
+// All endpoints of a process in a job share one link and are distinguished by ports; without a job
+// each domain makes its own link.
 //
 // Small messages go as PM messages, split if they do not fit one. Larger ones are announced; the
 // receiver answers with registered memory once it knows where the bytes go, and the sender writes
 // them there. Both sides use few of PM's regions at a time: each transfer holds one at the receiver
-// (Inbound) and one at the sender (Outbound), each from a quota of its own, so that a transfer that
-// was given the go-ahead never waits for another one.
+// (Inbound) and one at the sender (Outbound), each from a quota of its own. So a transfer that has
+// its go-ahead never waits for a different one.
 //
-// All functions are called with the lock held, unless said.
+// All functions must be called with the lock held, unless a comment says otherwise.
 #pragma once
 
 #include "pmlib/endpoint/endpoint.hpp"
@@ -35,21 +35,22 @@ namespace score::pm::fi {
 class Link;
 struct Poller;
 
-// Sent without asking, if three quarters of the send buffers hold it: with an MTU of 1500 66 KB, so
-// that 64 KB are. Chosen; measured over UDP with an MTU of 9000, where asking takes 1.1 times as
-// long for 128 KB and 1.2 times for 64.
+// Messages up to this length are sent without asking, if three quarters of the send buffers hold
+// them: with an MTU of 1500 those hold 66 KB, so 64 KB go unasked. Chosen; measured over UDP with
+// an MTU of 9000, where asking takes 1.1 times as long for 128 KB and 1.2 times for 64.
 constexpr std::size_t kEagerBytes = 128 << 10;
-// Over Ethernet, where each frame is sent by itself, no more than these.
+// Over Ethernet, where each frame is sent by itself, a message without asking has at most this many
+// frames.
 constexpr std::size_t kEagerFrames = 24;
-// Over UDP, messages up to kUnaskedBytes go out of the sender's own memory without asking; those
-// from kUncopiedBytes on do if they are to be answered anyway, which saves a copy. Of all that, so
-// much may be unanswered per peer: the receiver has to keep what no receive is posted for.
-// Measured.
+// Over UDP, messages up to kUnaskedBytes go out of the sender's own memory without asking. Those
+// from kUncopiedBytes on do so if they are to be answered anyway, which saves a copy. At most
+// kMostUnasked bytes of them may be unanswered per peer, because the receiver has to keep a message
+// until a receive is posted. The values were measured.
 constexpr std::size_t kUncopiedBytes = 16 << 10;
 constexpr std::size_t kUnaskedBytes = 512 << 10;
 constexpr std::size_t kMostUnasked = 1 << 20;
 
-// Which endpoint of which process.
+// Identifies an endpoint of a process.
 struct PortName {
   std::uint32_t peer = 0;
   std::uint16_t port = 0;
@@ -59,14 +60,14 @@ struct PortName {
   bool operator==(const PortName&) const = default;
 };
 
-// Something to be sent, or waiting for an answer. The link's own from submit() until it ends.
+// A request is to be sent or waits for an answer. The link owns it from submit() until it ends.
 struct Request {
   virtual ~Request() = default;
 
-  // Called once, at the end; `error` is an errno or 0. The request is deleted afterwards.
+  // The link calls this once, at the end, and then deletes the request. `error` is an errno or 0.
   virtual void finish(int error) = 0;
 
-  // The answer to a Read or Atomic: the bytes, valid during the call.
+  // Takes the answer to a Read or Atomic; the bytes are valid during the call.
   virtual void take_reply(std::span<const std::byte>) {}
 
   void set_head(const Head& from) {
@@ -78,74 +79,77 @@ struct Request {
   std::span<const std::byte> large;
 
   PortName to;
-  std::uint32_t id = 0;       // 0: no answer is awaited
-  std::uint32_t inbound = 0;  // the transfer that ends it, of a large Read
-  // What is still to be sent: the head, then the pieces.
+  std::uint32_t id = 0;       // 0: no answer is expected
+  std::uint32_t inbound = 0;  // the transfer that ends a large Read
+  // These bytes are still to be sent: the head, then the pieces.
   std::array<std::byte, kMaxHead> head{};
   std::size_t head_bytes = 0;
   std::vector<iovec> pieces;
-  std::size_t length = 0;  // of the pieces
+  std::size_t length = 0;  // bytes in the pieces
   std::size_t sent = 0;
   std::unique_ptr<std::byte[]> copy;  // if `pieces` or `large` lie here
-  std::size_t copied = 0;             // bytes of it
+  std::size_t copied = 0;             // bytes in `copy`
   bool is_queued = false;
   bool is_moving = false;  // the announced memory is being written
-  // Of a message out of its own memory, which counts as unasked: what is behind its first part.
+  // For a message that goes unasked out of its own memory: the bytes behind its first part.
   std::size_t unasked = 0;
   bool has_region = false;
   std::uint32_t region = 0;
   OperationId operation = 0;
 };
 
-// Bytes on their way into this process by a large transfer.
+// Bytes that arrive in this process by a large transfer.
 struct Arrival {
   virtual ~Arrival() = default;
-  // Called once; the object is deleted afterwards.
+  // The link calls this once, and then deletes the object.
   virtual void finish(int error) = 0;
 };
 
-// Bytes on their way into this process in Fragments.
+// Receives bytes that arrive in this process in Fragments.
 class Inflow {
  public:
-  // Where the next `count` bytes go in one piece; null if add() has to do it.
+  // Returns where the next `count` bytes go in one piece; null if add() has to take them.
   virtual std::byte* place(std::size_t count) = 0;
-  // They lie there, and are not the last ones.
+  // The link calls this when the bytes are in place; they are not the last ones.
   virtual void placed(std::size_t count) = 0;
-  // `left` more bytes will come; 0: these were the last, and the object is not used any more.
+  // `left` more bytes will come. If it is 0, these were the last, and the link no longer uses the
+  // object.
   virtual void add(std::span<const std::byte> bytes, std::size_t left) = 0;
-  // No more will come: the peer has died. The object is not used any more.
+  // The link calls this when the peer has died, and does not use the object afterwards. No more
+  // bytes will come.
   virtual void fail(int error) = 0;
 
  protected:
   ~Inflow() = default;
 };
 
-// What came in, for a port.
+// Holds a message that has arrived for a port.
 struct Incoming {
   Header header;
   PortName from;
   std::span<const std::byte> bytes;  // behind the header
 };
 
-// A posted receive that names one message.
+// Describes a posted receive that names one message.
 struct Awaited {
-  std::int64_t peer = -1;  // any
+  std::int64_t peer = -1;  // -1: any
   std::uint64_t tag = 0;
   std::uint64_t ignore = 0;  // bits of the tag
-  std::size_t bytes = 0;     // of its buffer
+  std::size_t bytes = 0;     // length of its buffer
 };
 
-// An endpoint as its link sees it.
+// Represents an endpoint to its link.
 class Port {
  public:
-  // Send, Tagged. The inflow takes the Fragments of a kSplit message, `left` bytes.
+  // Takes a Send or Tagged message. The returned inflow takes the `left` bytes in the Fragments of
+  // a kSplit message.
   virtual Inflow* on_message(const Incoming& in, std::size_t& left) = 0;
   virtual void on_access(const Incoming& in) = 0;  // Write, WriteLarge, Read, Atomic
-  // on_message() of one with no flags or kSmallData alone, for a receive that takes it at once and
-  // whole. False: there is none, and nothing was done.
+  // Does what on_message() does for a message without flags, or with kSmallData alone, if a receive
+  // takes it at once and whole. Otherwise returns false and does nothing.
   virtual bool take_fast(const Incoming& in) = 0;
-  // Describes the oldest receive with a tag that `filter` takes and that no message has come for.
-  // Returns false if there is none.
+  // Describes the oldest unmatched receive with a tag that `filter` accepts. Returns false if there
+  // is none.
   virtual bool find_oldest(const TagFilter& filter, Awaited& awaited) const = 0;
 
  protected:
@@ -154,16 +158,16 @@ class Port {
 
 class Link final : private Directory::Listener, private MessageTaker {
  public:
-  // Joins the job this process was given, or else opens a UDP socket that others reach by the
-  // address and port of `own` (0 = chosen; another port if that one is taken). Called without any
-  // lock.
+  // Joins the job that this process was given. Without a job, opens a UDP socket that peers reach
+  // by the address and port of `own` (0 = chosen; a different port if that one is taken). Must be
+  // called without any lock.
   static std::shared_ptr<Link> open(const Name& own, int& error);
-  // What the names of a link will contain that open() makes, as far as it is known before. `ip` and
+  // Returns the name of a link that open() would make, as far as it is known before. `ip` and
   // `udp_port`, both in network order, are those of a socket; 0 = chosen.
   static Name expected_name(std::uint32_t ip, std::uint16_t udp_port);
-  // At the end of the process; see open_job().
+  // Closes the kept link at the end of the process; see open_job().
   static void forget_kept();
-  // Over an endpoint of a job that the caller has opened.
+  // Makes a link over an endpoint of a job that the caller has opened.
   static std::shared_ptr<Link> over(std::unique_ptr<pm::Endpoint> endpoint, int& error);
   ~Link();
   Link(const Link&) = delete;
@@ -171,28 +175,30 @@ class Link final : private Directory::Listener, private MessageTaker {
 
   // --- ports
 
-  // ENOSPC: there are too many.
+  // Returns 0, or ENOSPC if there are too many ports.
   int add_port(Port& port, std::uint16_t& number);
   void remove_port(std::uint16_t number);
   Name name_of(std::uint16_t port) const;
   Name name_of_peer(PortName port) const;
-  // Peer and port of a name. EINVAL: of another job; ENOSPC: too many peers.
+  // Finds peer and port of a name. Errors: EINVAL if the name belongs to a different job; ENOSPC if
+  // there are too many peers.
   int resolve(const Name& name, PortName& port);
 
   // --- sending
 
-  // Sends head and pieces at once. False if that is not possible now: make it a Request.
+  // Sends head and pieces at once. Returns false if that is not possible now; the caller then makes
+  // a Request.
   bool try_send(std::uint32_t peer, std::span<const std::byte> head, std::span<const iovec> pieces,
                 std::size_t length);
-  // Memory for a message of `bytes`, to be sent by send_lent() before anything else is. Null if
-  // none can go at once.
+  // Lends memory for a message of `bytes`, which send_lent() must send before anything else is
+  // sent. Returns null if no message can be sent at once.
   std::byte* lend(std::uint32_t peer, std::size_t bytes);
-  // False: it was not sent, and the memory is given back.
+  // Returns false if the message was not sent; the memory is given back in that case as well.
   bool send_lent();
-  // Sends a request that needs no answer at once; its pieces are not used afterwards. False: not
-  // all of it could be sent, submit() it.
+  // Sends a request that needs no answer at once; its pieces are not used afterwards. Returns false
+  // if a part could not be sent: the caller must then submit() it.
   bool send_at_once(Request& request);
-  // Sends `request` as soon as possible. If `id` is 0 it ends when all was handed to PM.
+  // Sends `request` as soon as possible. If `id` is 0, it ends when PM has accepted all of it.
   void submit(std::unique_ptr<Request> request);
   // Gives the request an id, to be named by the peer.
   std::uint32_t enter(Request& request);
@@ -200,44 +206,46 @@ class Link final : private Directory::Listener, private MessageTaker {
   void send_head(std::uint32_t peer, const Head& head);
   void send_done(PortName to, std::uint32_t request, int error);
 
-  // Bytes of one message, head and payload.
+  // Returns the bytes of one message, head and payload.
   std::size_t message_bytes(std::uint32_t peer) const { return pm_->message_bytes(peer); }
 
-  // Bytes of one message to whichever peer.
+  // Returns the message length that every peer supports.
   std::size_t smallest_message() const;
 
-  // The longest message that is worth copying.
+  // Returns the length of the longest message that is worth copying.
   std::size_t eager_bytes(std::uint32_t peer) const;
-  // Whether a message may go at once out of one piece of its own memory. It is to be answered.
+  // Returns true if a message that is to be answered may go at once out of one piece of its own
+  // memory.
   bool may_go_unasked(std::uint32_t peer, std::size_t length) const;
 
   std::size_t waiting_requests() const { return live_requests_; }
 
-  // Of those requests that keep their bytes.
+  // Returns the bytes of the waiting requests that keep a copy.
   std::size_t waiting_bytes() const { return copied_bytes_; }
 
   // --- large transfers
 
-  // Asks the peer to write the announced message `request` to `memory`; ends `arrival` then.
+  // Asks the peer to write the announced message `request` to `memory`, then ends `arrival`.
   void fetch(PortName from, std::uint32_t request, std::span<std::byte> memory,
              std::unique_ptr<Arrival> arrival);
-  // Sends the Read that `header` and `extra` describe, whose bytes come to `memory`; ends `request`
-  // then, which has an id.
+  // Sends the Read that `header` and `extra` describe and receives its bytes in `memory`. Then ends
+  // `request`, which must have an id.
   void read_into(std::unique_ptr<Request> request, const Header& header, const RmaExtra& extra,
                  std::span<std::byte> memory);
-  // Writes `memory` to where a peer's Read asked for it.
+  // Writes `memory` to the place that a peer's Read has named.
   void answer_read(PortName to, const RmaExtra& extra, std::span<const std::byte> memory);
 
   // --- progress
 
-  // Receives all that has arrived and sends all that can be sent. Returns whether anything
-  // happened.
+  // Receives everything that has arrived and sends everything that can be sent. Returns whether
+  // anything happened.
   bool progress();
-  // Looks that a reader which finds nothing should take before it gives up: MPIs yield the
-  // processor between two reads, which takes longer than an answer. Few after each message, and
-  // none if the caller does other things in between, or others had the processor.
+  // Returns how often a reader that finds nothing should look before it gives up. MPIs yield the
+  // processor between two reads, which takes longer than an answer, so it pays to look again. The
+  // number is small after each message, and 0 if the caller does other work in between or has lost
+  // the processor.
   unsigned looks_before_giving_up();
-  // They were in vain.
+  // Notes that these looks found nothing.
   void gave_up();
 
   // Returns true if the calling thread has polled in vain for long. It then calls begin_look()
@@ -246,23 +254,24 @@ class Link final : private Directory::Listener, private MessageTaker {
 
   void begin_look();
 
-  // Sleeps for a moment if this thread polls and does nothing else: until anything comes, another
-  // thread sends, or wake(); not at all if `has_news` says so with the lock. Called without the
-  // lock. True: look again.
+  // Sleeps for a moment if this thread polls and does nothing else: until a message comes, another
+  // thread sends, or wake() is called. Does not sleep if `has_news`, which is called with the lock,
+  // returns true. Must be called without the lock. Returns true if the caller should look again.
   bool rest(const std::function<bool()>& has_news);
 
-  // Prepares for a sleep on wait_fd(). False: there is something to do.
+  // Prepares for a sleep on wait_fd(). Returns false if there is work to do.
   bool prepare_to_wait();
 
   int wait_fd() const { return wait_fd_; }
 
-  // Makes wait_fd() readable until the next progress() while no thread sleeps. Any thread,
-  // without the lock.
+  // Makes wait_fd() readable until the next progress() without sleeping threads. Any thread may
+  // call this, without the lock.
   void wake();
 
-  // A thread is about to sleep on wait_fd() after prepare_to_wait(), and not any more: while
-  // others make progress meanwhile it is woken, for it would not hear of what they take in, and
-  // when they send, for it does not know by when that is to be repeated.
+  // A thread calls add_sleeper() after prepare_to_wait(), before it sleeps on wait_fd(), and
+  // remove_sleeper() afterwards. Other threads wake it when they make progress, because it would
+  // not notice what they receive, and when they send, because its timeout does not include their
+  // retransmissions.
   void add_sleeper() { ++sleepers_; }
 
   void remove_sleeper() { --sleepers_; }
@@ -273,23 +282,23 @@ class Link final : private Directory::Listener, private MessageTaker {
     if (has_sleepers()) wake();
   }
 
-  // This process sends: its threads do not poll in vain.
+  // Called when this process sends: its threads then do not poll in vain.
   void tell_of_sending() {
     tell_sleepers();
     end_silence();
   }
 
-  // Nothing that was accepted is unsent or unacknowledged.
+  // Returns true if everything that was accepted has been sent and acknowledged.
   bool is_drained() const;
 
-  // A receive with FI_PEEK has asked whether a message is there.
+  // Notes that a receive with FI_PEEK has asked for a message.
   void note_peek() { ++peeks_; }
 
   std::mutex& mutex() { return mutex_; }
 
   bool needs_lock = true;
 
-  // Monotonic.
+  // Returns the monotonic time.
   static std::uint64_t now_us();
 
   static constexpr unsigned kPatientTurns = PollEpisode::kFreePolls;  // some 50 us
@@ -297,10 +306,10 @@ class Link final : private Directory::Listener, private MessageTaker {
  private:
   struct Inbound {
     PortName from;
-    std::uint32_t request = 0;  // of the peer; of this process if it is a Read
+    std::uint32_t request = 0;  // the peer's; this process's if it is a Read
     std::span<std::byte> memory;
     std::unique_ptr<Arrival> arrival;  // null: a Read
-    Header header;                     // of the Read
+    Header header;                     // header of the Read
     RmaExtra extra;
     std::uint32_t region = 0;
     bool is_started = false;
@@ -308,8 +317,8 @@ class Link final : private Directory::Listener, private MessageTaker {
 
   struct Outbound {
     PortName to;
-    std::uint32_t request = 0;  // own; 0: the answer to a Read
-    std::uint32_t inbound = 0;  // of the peer
+    std::uint32_t request = 0;  // this process's; 0: the answer to a Read
+    std::uint32_t inbound = 0;  // the peer's
     fi::Place place;
     std::span<const std::byte> memory;
     std::uint64_t written = 0;
@@ -323,11 +332,11 @@ class Link final : private Directory::Listener, private MessageTaker {
 
   struct Peer {
     std::list<Request*> queue;
-    Inflow* inflow = nullptr;  // where Fragments go
+    Inflow* inflow = nullptr;  // receives the Fragments
     std::uint16_t inflow_port = 0;
     std::size_t inflow_left = 0;
     std::size_t unasked = 0;  // bytes sent without asking and not answered
-    bool is_waiting = false;  // in waiting_peers_
+    bool is_waiting = false;  // is in waiting_peers_
     bool is_dead = false;
   };
 
@@ -363,7 +372,7 @@ class Link final : private Directory::Listener, private MessageTaker {
 
   bool is_ready(std::uint32_t peer) const { return !directory_ || directory_->is_ready(peer); }
 
-  // Errors as pm::Endpoint's; 0 once all of it was handed to PM.
+  // Both return 0 once PM has accepted all of the request, otherwise the errors of pm::Endpoint.
   int push(Request& request);
   int push_parts(Request& request);
   void flush(std::uint32_t peer);
@@ -415,28 +424,28 @@ class Link final : private Directory::Listener, private MessageTaker {
   std::size_t started_inbounds_ = 0;
   std::vector<Outbound> outbounds_;
   std::deque<Outbound> waiting_outbounds_;
-  std::vector<std::uint32_t> undropped_;  // regions that PM still used when they were to go
+  std::vector<std::uint32_t> undropped_;  // regions that PM still used when they were to be dropped
   int wait_fd_ = -1;
   int timer_fd_ = -1;
   int wake_fd_ = -1;
   bool is_armed_ = false;
   int sleepers_ = 0;
-  ReceivedMessage held_;        // that the next progress() gives back to PM
-  bool holds_ = false;          // one
+  ReceivedMessage held_;        // the next progress() gives it back to PM
+  bool holds_ = false;          // held_ is set
   bool is_handling_ = false;    // on_received() runs
-  bool has_taken_ = false;      // take() has, since the last turn
-  bool has_near_ranks_ = true;  // or it is not known
+  bool has_taken_ = false;      // take() has received bytes since the last turn
+  bool has_near_ranks_ = true;  // true also if it is not known
   bool may_rest_ = poll_us_from_environment() >= 0;
   std::uint32_t peeks_ = 0;  // modulo 2^32
   unsigned empty_turns_ = 0;
-  std::uint32_t silence_ = 0;  // how many have ended, modulo 2^32
+  std::uint32_t silence_ = 0;  // number of silences that have ended, modulo 2^32
   unsigned looks_at_once_ = 0;
   unsigned looks_after_message_ = 0;
   unsigned looks_left_ = 0;
   std::uint64_t gave_up_ns_ = 0;  // 0: not since the last message
 };
 
-// Locks a link while it lives, if that is needed.
+// Locks a link for its own lifetime, if the link needs a lock.
 class Guard {
  public:
   explicit Guard(Link& link) : link_(link), is_locked_(link.needs_lock) {

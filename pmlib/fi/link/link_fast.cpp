@@ -1,7 +1,7 @@
-// The fast path of short messages, link part: lends PM's own buffer to a sender and gives a message
-// to the endpoint that takes it at once. It skips the request, the queue of its peer and the
-// reassembly of a message that came in pieces; see endpoint/ep_fast.cpp for the rest of it and its
-// test.
+// Implements the link's part of the fast path of short messages. It lends PM's own buffer to a
+// sender and gives a message to the endpoint that takes it at once. It skips the request, the queue
+// of its peer and the reassembly of a message that came in pieces; see endpoint/ep_fast.cpp for the
+// endpoint's part and the condition.
 #include "pmlib/fi/link/link.hpp"
 
 namespace score::pm::fi {
@@ -23,8 +23,9 @@ bool Link::send_lent() {
   return false;
 }
 
-// What is done now delays the answer; the next turn is one that waits. A buffer of a peer is given
-// back at once: there are few, and a rank that computes next would keep it.
+// Releasing the buffer now would delay the answer, so the next turn does it while it waits. A
+// buffer of a peer is given back at once: there are few, and a rank that computes next would keep
+// it.
 void Link::give_back_later(const ReceivedMessage& message) {
   if (message.by_shmem) return pm_->release(message);
   held_ = message;

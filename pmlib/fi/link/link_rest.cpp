@@ -1,6 +1,6 @@
-// MPIs never sleep: whatever they wait for, they read their completion queues. A thread that has
-// read in vain for long sleeps inside of a read, for a moment and until anything comes. Meanwhile
-// it holds no lock of the link's: other threads send and receive, and end the sleep.
+// An MPI does not sleep: it reads its completion queue while it waits. A thread that has read in
+// vain for long sleeps inside of a read, for a moment and until anything arrives. Meanwhile it
+// holds no lock of the link's: other threads send and receive, and end the sleep.
 #include "pmlib/fi/link/link.hpp"
 #include "pmlib/fi/link/poller.hpp"
 #include "pmlib/fi/link/rest_rule.hpp"
@@ -15,11 +15,11 @@ namespace score::pm::fi {
 
 namespace {
 
-constexpr std::int64_t kBusyRestUs = 1'000;  // at most, while something cannot be sent
+constexpr std::int64_t kBusyRestUs = 1'000;  // maximum, while something cannot be sent
 
 thread_local Poller own_poller;
 
-// MPICH takes these words for true, and no others.
+// MPICH takes only these words for true.
 bool is_mpich_told_nolocal() {
   constexpr std::array<std::string_view, 7> kTrue{"1", "yes", "YES", "true", "TRUE", "on", "ON"};
   const char* const value = std::getenv("MPIR_CVAR_NOLOCAL");
@@ -65,7 +65,8 @@ bool Link::rest(const std::function<bool()>& has_news) {
   return true;
 }
 
-// 0: the thread goes on. Who sleeps already is disturbed by each look of this thread.
+// Returns 0 if the thread must go on polling. While a different thread sleeps, each look of this
+// one would disturb it.
 std::int64_t Link::longest_rest(Poller& poller) {
   if (has_transfers() || has_sleepers()) return 0;
   if (poller.link != this || poller.silence != silence_) {
@@ -75,7 +76,7 @@ std::int64_t Link::longest_rest(Poller& poller) {
   }
   std::int64_t most_us = poller.episode.found_nothing(pm_->now(), thread_used_us);
   if (const std::uint64_t us = poller.episode.take_polled_us(); us != 0) pm_->add_polled(us);
-  if (poller.episode.silence_us() == 0) {  // it did other things
+  if (poller.episode.silence_us() == 0) {  // it did other work
     poller.forget_call();
     pm_->end_silence();
   }
@@ -86,7 +87,7 @@ std::int64_t Link::longest_rest(Poller& poller) {
 
 void Link::end_rest(Poller& poller, const pm::Endpoint::Sleep& sleep, bool is_woken) {
   remove_sleeper();
-  if (std::exchange(is_armed_, false)) pm_->end_sleep(sleep);  // else others have
+  if (std::exchange(is_armed_, false)) pm_->end_sleep(sleep);  // otherwise another thread has
   if (is_woken && !has_sleepers()) {
     std::uint64_t drained = 0;
     [[maybe_unused]] const ssize_t n = read(wake_fd_, &drained, sizeof drained);

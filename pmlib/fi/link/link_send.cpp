@@ -1,5 +1,5 @@
-// Sending: at once where PM has a buffer, else in the order of submission when it has one again.
-// And the first look at whatever arrives.
+// Sends at once if PM has a buffer, otherwise in the order of submission when it has one again.
+// This file also dispatches everything that arrives.
 #include "pmlib/fi/link/link.hpp"
 #include "pmlib/wire/crc32c.hpp"
 
@@ -15,15 +15,15 @@ namespace {
 
 constexpr int kMessagesPerTurn = 64;
 constexpr unsigned kYieldEvery = 16;
-// Chosen: a look takes 50 to 300 ns, so a read takes 5 us at most, and this after a message only.
+// Chosen: a look takes 50 to 300 ns, so a read takes at most 5 us, and only after a message.
 constexpr unsigned kLooksAtOnce = 16;
 constexpr unsigned kLooksAfterMessage = 64;
-// Where frames come into memory of this process's: 25 ns. The MPI's own turn between two reads
-// takes as long as several looks, and an answer that comes meanwhile waits for its end.
+// Used where frames arrive in this process's own memory, so that a look takes 25 ns. The MPI's own
+// turn between two reads takes as long as several looks, and delays an answer that comes meanwhile.
 constexpr unsigned kQuickLooks = 128;
 constexpr std::uint64_t kAwayNs = 3'000;  // longer than the MPI's own part of a turn
 
-// Gives `copy` the places of `length` bytes of the pieces, from `offset` on.
+// Calls `copy` with the positions of `length` bytes of the pieces, beginning at `offset`.
 template <class Copy>
 void for_pieces(std::span<const iovec> pieces, std::size_t offset, std::size_t length, Copy copy) {
   for (const iovec& piece : pieces) {
@@ -46,7 +46,7 @@ void gather(std::span<const iovec> pieces, std::size_t offset, std::span<std::by
   });
 }
 
-// The same, and the checksum of what was before and of these bytes.
+// Gathers the bytes and returns the checksum `sum` extended by them.
 std::uint32_t gather_summed(std::span<const iovec> pieces, std::size_t offset,
                             std::span<std::byte> to, std::uint32_t sum) {
   for_pieces(pieces, offset, to.size(), [&](const std::byte* from, std::size_t n) {
@@ -62,7 +62,7 @@ std::size_t Link::eager_bytes(std::uint32_t peer) const {
   const std::size_t one = message_bytes(peer);
   const Segment& segment = pm_->segment();
   if (segment.peer(peer).route != Route::Packet) return one;
-  // No message waits for acknowledgements of its own frames.
+  // A message must not wait for acknowledgements of its own frames.
   const std::size_t kept = segment.geometry().send_buffers * 3 / 4 * (one - sizeof(Header));
   const bool is_joined = segment.header().device.kind == DeviceKind::Udp;
   const std::size_t most = is_joined ? kept : std::min(kept, kEagerFrames * one);
@@ -134,8 +134,8 @@ void Link::end(Request* request, int error) {
   request->finish(error);
 }
 
-// Hands as much as possible of a request to PM; what does not fit one message goes in Fragments,
-// which leave together.
+// Passes as much as possible of a request to PM. If it does not fit one message, the rest goes in
+// Fragments, which leave together.
 int Link::push(Request& request) {
   const std::uint32_t to = request.to.peer;
   const std::size_t most = message_bytes(to);
@@ -180,7 +180,8 @@ int Link::push(Request& request) {
   return 0;
 }
 
-// Hands the rest of a request over to go out of its own memory. ENOSPC: no region is free.
+// Passes the rest of a request to PM, which sends it out of its own memory. Returns ENOSPC if no
+// region is free.
 int Link::push_parts(Request& request) {
   const auto* at = static_cast<const std::byte*>(request.pieces[0].iov_base) + request.sent;
   const std::size_t left = request.length - request.sent;
@@ -278,7 +279,8 @@ bool Link::progress() {
       continue;
     }
     on_received(message);
-    // Asking the device once more costs a system call.
+    // A further look at the device would cost a system call, so the loop ends if nothing more is at
+    // hand.
     if (h.delivered.head == kNoIndex && !pm_->has_near_input()) {
       give_back_later(message);
       ++taken;
@@ -289,7 +291,7 @@ bool Link::progress() {
   bool something = std::exchange(has_taken_, false) || taken > 0;
   if (has_late_work()) [[unlikely]]
     something |= do_late_work();
-  pm_->send_due_acks();  // on their own what did not ride on an answer
+  pm_->send_due_acks();  // sends the acknowledgements that no answer has carried
   if (something) {
     expect_more();
   } else if (++empty_turns_ > kPatientTurns) {
@@ -298,12 +300,12 @@ bool Link::progress() {
   return something;
 }
 
-// With more ranks than processors it is others' turn.
+// Yields the processor at times, because there may be more ranks than processors.
 void Link::yield_at_times() {
   if (empty_turns_ % kYieldEvery == 0) sched_yield();
 }
 
-// What could not be sent at once, large transfers, peers that are not known yet.
+// Sends what could not be sent at once, continues large transfers, and introduces unknown peers.
 bool Link::do_late_work() {
   bool something = false;
   if (!waiting_peers_.empty()) {
@@ -312,7 +314,7 @@ bool Link::do_late_work() {
     something |= waiting.size() != waiting_peers_.size();
   }
   if (has_transfers()) {
-    pm_->progress();  // writes end there, receive() alone does not look at them
+    pm_->progress();  // completes writes; receive() alone does not
     something |= pump_all();
   }
   if (directory_ != nullptr && directory_->has_unready()) directory_->tick(now_us());
@@ -377,8 +379,8 @@ void Link::on_message(const Incoming& in) {
   }
 }
 
-// A part of a message that is not its last one, as it arrives: its bytes go where they belong
-// without a buffer between, and nothing is answered or reported yet.
+// Takes a part of a message, but not its last one, as it arrives. The bytes go directly to their
+// place without an intermediate buffer; this neither answers nor reports anything yet.
 bool Link::take(std::uint32_t source, std::span<const std::byte> bytes) {
   const auto header = fi::take<Header>(bytes);
   if (is_handling_ || !header) return false;
@@ -421,14 +423,14 @@ void Link::on_fragment(Peer& peer, std::span<const std::byte> bytes) {
   inflow->add(bytes.first(n), peer.inflow_left);
 }
 
-// Answers are believed only from the peer that was asked.
+// An answer is accepted only from the peer that was asked.
 void Link::on_answer(const Incoming& in) {
   if (in.header.tag > UINT32_MAX) return;
   Request** const found = requests_.find(static_cast<std::uint32_t>(in.header.tag));
   if (found == nullptr) return;
   Request* const request = *found;
   if (request->to.peer != in.from.peer || request->is_queued || request->is_moving) return;
-  // The answer comes behind the acknowledgement of all parts.
+  // The answer must not overtake the acknowledgement of all parts.
   if (request->operation != 0 && pm_->is_running(request->operation)) return;
   if (request->inbound != 0) return end_inbound(request->inbound, in.header.status);
   if (in.header.kind == Kind::Reply && in.header.status == 0) request->take_reply(in.bytes);

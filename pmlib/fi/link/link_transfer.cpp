@@ -1,6 +1,6 @@
-// Large transfers. Both ends of one hold a region of PM while its bytes move, from two quotas: were
-// there one, two processes that fetch from each other could each hold all their regions for what
-// comes in and none for what goes out.
+// Implements large transfers. Both ends of a transfer hold a region of PM while its bytes move,
+// from two quotas. With a single quota, two processes that fetch from each other could each hold
+// all their regions for incoming bytes and have none for outgoing ones.
 #include "pmlib/fi/link/link.hpp"
 
 #include <algorithm>
@@ -32,7 +32,7 @@ void Link::fetch(PortName from, std::uint32_t request, std::span<std::byte> memo
 
 void Link::read_into(std::unique_ptr<Request> request, const Header& header, const RmaExtra& extra,
                      std::span<std::byte> memory) {
-  if (peers_[request->to.peer].is_dead) return submit(std::move(request));  // which ends it
+  if (peers_[request->to.peer].is_dead) return submit(std::move(request));  // ends the request
   auto inbound = std::make_unique<Inbound>();
   inbound->from = request->to;
   inbound->memory = memory;
@@ -41,7 +41,7 @@ void Link::read_into(std::unique_ptr<Request> request, const Header& header, con
   inbound->request = enter(*request);
   inbound->extra.request = inbound->request;
   ++live_requests_;
-  Request* const owned = request.release();  // by its entry from here on
+  Request* const owned = request.release();  // its table entry owns it from here on
   owned->inbound = inbounds_.add(std::move(inbound));
   waiting_inbounds_.push_back(owned->inbound);
   start_inbounds();
@@ -56,7 +56,7 @@ void Link::start_inbounds() {
   }
 }
 
-// Registers the memory and notifies the peer. False if no region is free.
+// Registers the memory and notifies the peer. Returns false if no region is free.
 bool Link::start_inbound(Inbound& inbound, std::uint32_t id) {
   fi::Place place;
   if (pm_->add_region(inbound.memory.data(), inbound.memory.size(), place.region, place.offset) !=
@@ -174,7 +174,7 @@ void Link::end_outbound(const Outbound& outbound) {
   }
 }
 
-// Goes on with one transfer. True once it is over.
+// Continues one transfer. Returns true once it is over.
 bool Link::pump(Outbound& o) {
   if (peers_[o.to.peer].is_dead) o.error = EHOSTDOWN;
   if (!o.has_region && o.error == 0 && !o.memory.empty()) {
@@ -201,8 +201,9 @@ bool Link::pump(Outbound& o) {
   }
 }
 
-// Whether a message sent now arrives after the bytes, so that their acknowledgement need not be
-// waited for. In shared memory bytes may still wait for a buffer that a message gets at once.
+// Returns true if a message sent now arrives after the bytes, so that there is no need to wait for
+// their acknowledgement. In shared memory bytes may still wait for a buffer while a message gets
+// one at once.
 bool Link::is_ordered(const Outbound& o) const {
   return o.written == o.memory.size() && pm_->segment().peer(o.to.peer).route == Route::Packet;
 }
@@ -218,7 +219,7 @@ void Link::tell_finished(Outbound& o) {
   send_head(o.to.peer, Head(header));
 }
 
-// False if it cannot start now, or failed.
+// Returns false if the write cannot start now, or has failed.
 bool Link::write_chunk(Outbound& o) {
   const std::uint64_t n = std::min<std::uint64_t>(o.memory.size() - o.written, kChunkBytes);
   const RegionName there{o.place.region, o.place.nonce, o.place.offset + o.written};
@@ -241,7 +242,7 @@ void Link::end_transfers_of(std::uint32_t rank) {
     std::unique_ptr<Inbound>* const inbound = inbounds_.find(id);
     if (inbound != nullptr && (*inbound)->from.peer == rank) end_inbound(id, EHOSTDOWN);
   }
-  // Outbounds notice by themselves.
+  // Outbounds check for dead peers themselves.
 }
 
 }  // namespace score::pm::fi

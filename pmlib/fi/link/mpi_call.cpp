@@ -1,5 +1,5 @@
-// An MPI library is a shared object that defines MPI_Init. Inside of it the functions that call one
-// another have any names, or none; the outermost frame is the function that the program has called.
+// An MPI library is a shared object that defines MPI_Init. Inside the library, functions that call
+// one another have any names, or none. The program has called the function of the outermost frame.
 #include "pmlib/fi/link/mpi_call.hpp"
 
 #include <algorithm>
@@ -26,13 +26,13 @@ struct Frames {
 
 _Unwind_Reason_Code add_frame(_Unwind_Context* context, void* argument) {
   auto& frames = *static_cast<Frames*>(argument);
-  int is_before = 0;  // else the address is behind the call, perhaps in the next function
+  int is_before = 0;  // 0: the address may be behind the call, perhaps in the next function
   const std::uintptr_t address = _Unwind_GetIPInfo(context, &is_before) - (is_before != 0 ? 0 : 1);
   frames.addresses[frames.count++] = reinterpret_cast<void*>(address);
   return frames.count < kMostFrames ? _URC_NO_REASON : _URC_END_OF_STACK;
 }
 
-// A loaded object, or nothing.
+// Holds a loaded object, or none.
 class Object {
  public:
   explicit Object(const Dl_info& info)
@@ -45,7 +45,7 @@ class Object {
   Object(const Object&) = delete;
   Object& operator=(const Object&) = delete;
 
-  // Null if it does not define that itself.
+  // Returns null if the object does not define the function itself.
   template <class Function>
   Function* find(const char* name) const {
     void* const address = dlsym(handle_ != nullptr ? handle_ : RTLD_DEFAULT, name);
@@ -73,12 +73,12 @@ MpiLibrary library_of(const Object& object) {
 bool is_alone() {
   struct stat status {};
 
-  // One entry per thread, and two of the directory's own.
+  // The directory has one entry per thread, and two of its own.
   return stat("/proc/self/task", &status) == 0 && status.st_nlink == 3;
 }
 
-// MPI_Init is over: a spawned rank of Open MPI waits for its parent inside of it, and most
-// functions, MPI_Query_thread among them, end a process that calls them there.
+// Returns true once MPI_Init has returned. A spawned rank of Open MPI waits for its parent inside
+// MPI_Init, and most functions, including MPI_Query_thread, end a process that calls them before.
 bool is_initialized(const Object& object) {
   auto* const initialized = object.find<int(int*)>("PMPI_Initialized");
   int flag = 0;
@@ -93,7 +93,8 @@ bool may_others_call(const Object& object) {
   return provided >= kSerialized && !is_alone();
 }
 
-// A regular file beyond the standard streams. Memory that has no name is none.
+// Returns true if the process has a regular file open beyond the standard streams. Memory without a
+// name does not count.
 bool has_open_file() {
   DIR* const open = opendir("/proc/self/fd");
   if (open == nullptr) return true;
@@ -110,7 +111,7 @@ bool has_open_file() {
   return is_found;
 }
 
-// The outermost frame of an MPI library.
+// Finds the outermost frame that lies in an MPI library.
 bool find_outermost(const Frames& frames, Dl_info& outermost) {
   const void* checked = nullptr;
   bool is_mpi = false, is_found = false;
@@ -128,9 +129,9 @@ bool find_outermost(const Frames& frames, Dl_info& outermost) {
   return is_found;
 }
 
-// MPICH, ch4/ofi: 31 bits where the source goes as data of the completion; the lowest bit of the
-// context before them is set for its own messages. Open MPI, mtl/ofi: 32 bits, negative for its
-// own.
+// MPICH, ch4/ofi: the tag has 31 bits where the source goes as data of the completion. The lowest
+// bit of the context before them marks the library's own messages. Open MPI, mtl/ofi: the tag has
+// 32 bits and is negative for the library's own messages.
 constexpr std::uint64_t kMpichTag = (std::uint64_t{1} << 31) - 1;
 constexpr std::uint64_t kMpichOwn = std::uint64_t{1} << 31;
 constexpr std::uint64_t kOpenMpiTag = 0xffff'ffff, kOpenMpiOwn = 0x8000'0000;
@@ -142,7 +143,7 @@ struct Waiting {
 
 constexpr auto kCollective = MpiWait::Collective;
 
-// Functions that end only by messages, and those that use memory. Sorted.
+// These functions end only by messages, or use memory. They are sorted by name.
 constexpr std::array kWaiting{
     Waiting{"Accumulate", MpiWait::Memory},
     Waiting{"Allgather", kCollective},

@@ -5,7 +5,7 @@
 namespace score::pm::fi {
 namespace {
 
-TEST(MpiCall, OnlyFunctionsThatEndByAMessageWait) {
+TEST(MpiCall, OnlyFunctionsThatNeedMessagesWait) {
   EXPECT_EQ(wait_of("MPI_Recv"), MpiWait::Receive);
   EXPECT_EQ(wait_of("MPI_Recv_c"), MpiWait::Receive);
   EXPECT_EQ(wait_of("MPI_Waitall"), MpiWait::Request);
@@ -22,13 +22,13 @@ TEST(MpiCall, OnlyFunctionsThatEndByAMessageWait) {
   }
 }
 
-TEST(MpiCall, OutsideOfAnMpiThereIsNone) {
+TEST(MpiCall, NoneIsFoundOutsideMpi) {
   const MpiCall call = find_mpi_call();
   EXPECT_EQ(call.name[0], '\0');
   EXPECT_EQ(call.wait, MpiWait::None);
 }
 
-TEST(MpiCall, ALibrarysOwnReceivesAreKnownByTheirTags) {
+TEST(MpiCall, TagsIdentifyReceivesOfTheLibrary) {
   constexpr std::uint64_t kContext = std::uint64_t{6} << 32;
   const TagFilter mpich = own_receives(MpiLibrary::Mpich);
   EXPECT_TRUE(mpich.takes(kContext | 0x8000'0000 | 2, 0));
@@ -41,7 +41,7 @@ TEST(MpiCall, ALibrarysOwnReceivesAreKnownByTheirTags) {
   EXPECT_TRUE(TagFilter{}.takes(77, 0x7fff'ffff));
 }
 
-TEST(MpiCall, TagsAreReadOnlyWhereTheyAreTheProgramsOwn) {
+TEST(MpiCall, OnlyTagsOfTheProgramAreRead) {
   constexpr std::uint64_t kContext = std::uint64_t{6} << 32;
   EXPECT_EQ(mpi_tag(MpiLibrary::Mpich, kContext | 77, 0), 77);
   EXPECT_EQ(mpi_tag(MpiLibrary::Mpich, kContext | 77, 0x7fff'ffff), -1) << "any";

@@ -9,18 +9,18 @@ namespace score::pm::fi {
 
 namespace {
 
-constexpr std::string_view kScheme = "fi_";  // before what to_string() makes
+constexpr std::string_view kScheme = "fi_";  // prefix of the text of to_string()
 constexpr std::string_view kBegin = "fi_pm://";
 constexpr std::string_view kRank = "rank:";
 
-// Takes `prefix` off the front of `text`.
+// Removes `prefix` from the front of `text`; returns false if it is not there.
 bool take(std::string_view& text, std::string_view prefix) {
   if (!text.starts_with(prefix)) return false;
   text.remove_prefix(prefix.size());
   return true;
 }
 
-// Takes a number off the front.
+// Reads a number from the front of `text` and removes it.
 template <class T>
 bool take_number(std::string_view& text, T& number, int base = 10) {
   const auto [end, failed] = std::from_chars(text.data(), text.data() + text.size(), number, base);
@@ -29,7 +29,7 @@ bool take_number(std::string_view& text, T& number, int base = 10) {
   return true;
 }
 
-// "10.0.0.1:4000"
+// Reads an address and a port, as in "10.0.0.1:4000".
 bool take_socket(std::string_view& text, Name& name) {
   const std::string ip(text.substr(0, text.find(':')));
   in_addr address{};
@@ -81,8 +81,8 @@ bool parse_name(std::string_view text, Name& name) {
   return true;
 }
 
-// SplitMix64's finalizer over both halves, with half of the result thrown away: 32 bits of 96
-// cannot be turned back into the key.
+// Applies SplitMix64's finalizer to both halves and discards half of the result: 32 bits of 96 do
+// not determine the key.
 std::uint64_t mark_of(std::uint64_t key, std::uint32_t generation, std::uint16_t channel) {
   std::uint64_t x = key ^ (std::uint64_t{generation} << 16 | channel) * 0x9e3779b97f4a7c15ULL;
   x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9ULL;

@@ -1,5 +1,5 @@
-// A PM context of a process that no job has given one: a UDP socket, a random key, and room for
-// peers that become known later.
+// Opens a PM context for a process without a job: a UDP socket, a random key, and room for peers
+// that become known later.
 #pragma once
 
 #include "pmlib/endpoint/endpoint.hpp"
@@ -17,11 +17,12 @@ struct OwnContext {
   Name name;
 };
 
-// The IPv4 address that others reach this host by, network order: `ip`, or if that is 0 FI_PM_IP,
-// else that of the first interface which is up.
+// Returns the IPv4 address by which other hosts reach this one, in network order: `ip`; if that is
+// 0, FI_PM_IP; otherwise the address of the first interface that is up.
 std::uint32_t own_ip(std::uint32_t ip);
 
-// `ip` as for own_ip(). `udp_port`, network order: of the socket; another one if it is 0 or taken.
+// `ip` is used as in own_ip(). `udp_port` is the port of the socket in network order; if it is 0 or
+// taken, a different port is chosen.
 OwnContext open_own_context(std::uint32_t ip, std::uint16_t udp_port, int& error);
 
 }  // namespace score::pm::fi

@@ -1,5 +1,5 @@
-// What a thread that polls a link knows of itself. Each thread has its own: one that computes
-// between its polls shall not sleep because another one polls for long.
+// Holds the state of a thread that polls a link. Each thread has its own, because a thread that
+// computes between its polls must not sleep when a different thread polls for long.
 #pragma once
 
 #include "pmlib/endpoint/endpoint.hpp"
@@ -18,24 +18,24 @@ inline bool is_told_to_rest() {
 }
 
 struct Poller {
-  // The call is looked up before the first rest, which depends on it, and then from time to time:
-  // that takes some 20 us, and ten times that with cold caches. If the user has set the time before
-  // a rest, the first look-up does not precede kNameAfterUs. Both values are chosen.
+  // The call is looked up before the first rest, which depends on it, and then from time to time. A
+  // look-up takes some 20 us, and ten times that with cold caches. If the user has set the time
+  // before a rest, the first look-up does not precede kNameAfterUs. Both values are chosen.
   static constexpr std::uint64_t kNameAfterUs = 20'000;
   static constexpr std::uint64_t kNameEveryUs = 500'000;
 
   const void* link = nullptr;
-  std::uint32_t silence = 0;  // the link's, that the episode belongs to
+  std::uint32_t silence = 0;  // the link's silence that the episode belongs to
   PollEpisode episode{poll_us_from_environment(), 0};
   QuickReturns returns;
-  std::uint64_t name_at_us = kNameAfterUs;  // of silence
-  MpiCall call;                             // as of then
+  std::uint64_t name_at_us = kNameAfterUs;  // time of silence before the next look-up
+  MpiCall call;                             // result of the last look-up
   bool knows_call = false;
-  bool is_named = false;    // the link has not taken `call` over yet
-  std::uint32_t peeks = 0;  // the link's, at the last look
+  bool is_named = false;    // the link has not taken over `call` yet
+  std::uint32_t peeks = 0;  // the link's count at the last look
 
-  // Looks up what the thread has called, from time to time. It reads the lists of loaded libraries,
-  // which takes locks: called without the link's.
+  // Looks up from time to time what the thread has called. This reads the lists of loaded libraries
+  // and takes their locks, so the caller must not hold the link's lock.
   void name_call(pm::Endpoint& pm) {
     if (episode.silence_us() < name_at_us) return;
     name_at_us = episode.silence_us() + kNameEveryUs;
@@ -44,7 +44,7 @@ struct Poller {
     episode.rested(pm.now(), thread_used_us());
   }
 
-  // Another silence, or another link.
+  // Starts again for a different silence or a different link.
   void start_anew(const pm::Endpoint& pm) {
     episode.found_something();
     episode.set_limits(poll_us_from_environment(), pm.longest_rest_us());

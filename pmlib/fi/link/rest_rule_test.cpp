@@ -5,7 +5,7 @@
 namespace score::pm::fi {
 namespace {
 
-// A rank alone on its node, which waits in MPI_Recv for a message that PM will bring.
+// Describes a rank alone on its node that waits in MPI_Recv for a message that PM will bring.
 WaitFacts receiving(MpiLibrary library) {
   return {.has_near_ranks = false,
           .library = library,
@@ -15,7 +15,7 @@ WaitFacts receiving(MpiLibrary library) {
           .has_receive = true};
 }
 
-// The same with other ranks on its node.
+// Describes the same rank with other ranks on its node.
 WaitFacts near(MpiLibrary library) {
   WaitFacts w = receiving(library);
   w.has_near_ranks = true;
@@ -27,12 +27,12 @@ constexpr auto kOther = MpiLibrary::Other;
 constexpr auto kWorks = ContextState::Works, kRests = ContextState::Rests;
 constexpr auto kWaits = ContextState::Waits;
 
-TEST(RestRule, ARankAloneOnItsNodeWaitsInAReceive) {
+TEST(RestRule, LoneRankWaitsInReceive) {
   EXPECT_EQ(state_of(receiving(kMpich)), kWaits);
   EXPECT_EQ(state_of(receiving(kOpenMpi)), kWaits);
 }
 
-TEST(RestRule, MpichBesideOtherRanksOfItsNodeNeverRests) {
+TEST(RestRule, MpichWithNearRanksNeverRests) {
   for (const MpiWait call :
        {MpiWait::None, MpiWait::Receive, MpiWait::Request, MpiWait::Collective, MpiWait::Memory}) {
     WaitFacts w = near(kMpich);
@@ -43,18 +43,18 @@ TEST(RestRule, MpichBesideOtherRanksOfItsNodeNeverRests) {
   }
 }
 
-TEST(RestRule, MpichWithoutSharedMemoryGivesAllMessagesToPm) {
+TEST(RestRule, MpichWithoutSharedMemoryMayWait) {
   WaitFacts w = near(kMpich);
   w.is_near_by_pm = true;
   EXPECT_EQ(state_of(w), kWaits);
   EXPECT_FALSE(never_rests(w));
 }
 
-TEST(RestRule, OpenMpiGivesPmAlsoTheMessagesOfItsNode) {
+TEST(RestRule, OpenMpiMayWaitWithNearRanks) {
   EXPECT_EQ(state_of(near(kOpenMpi)), kWaits);
 }
 
-TEST(RestRule, WithoutAnythingThatPmWillBringARankGoesOn) {
+TEST(RestRule, RankWithoutPmWorkKeepsPolling) {
   for (const MpiLibrary library : {kMpich, kOpenMpi}) {
     for (const MpiWait call : {MpiWait::None, MpiWait::Receive, MpiWait::Request}) {
       WaitFacts w = receiving(library);
@@ -66,7 +66,7 @@ TEST(RestRule, WithoutAnythingThatPmWillBringARankGoesOn) {
   }
 }
 
-TEST(RestRule, AProbeWaitsForWhatItAsksFor) {
+TEST(RestRule, ProbeWaitsForItsMessage) {
   WaitFacts w = receiving(kMpich);
   w.has_receive = false;
   w.has_peeked = true;
@@ -74,14 +74,14 @@ TEST(RestRule, AProbeWaitsForWhatItAsksFor) {
 }
 
 // The call uses a window of its own memory, or of its node.
-TEST(RestRule, WorkOnAWindowIsNeverRest) {
+TEST(RestRule, WindowAccessNeverRests) {
   WaitFacts w = receiving(kMpich);
   w.call = MpiWait::Memory;
   w.has_own_receive = w.has_request = w.returns_at_once = true;
   EXPECT_EQ(state_of(w), kWorks);
 }
 
-TEST(RestRule, ACollectiveOperationWaitsForAMessageOfTheLibrarysOwn) {
+TEST(RestRule, CollectiveWaitsForLibraryMessage) {
   WaitFacts w = receiving(kOpenMpi);
   w.call = MpiWait::Collective;
   EXPECT_EQ(state_of(w), kWorks) << "the receive may be the program's";
@@ -91,7 +91,7 @@ TEST(RestRule, ACollectiveOperationWaitsForAMessageOfTheLibrarysOwn) {
   EXPECT_EQ(state_of(w), kWaits);
 }
 
-TEST(RestRule, ATestThatComesBackAtOnceRestsAndIsNoDeadlock) {
+TEST(RestRule, QuickTestRestsWithoutDeadlock) {
   WaitFacts w = receiving(kMpich);
   w.call = MpiWait::None;
   EXPECT_EQ(state_of(w), kWorks) << "the program does something between its tests";
@@ -103,7 +103,7 @@ TEST(RestRule, ATestThatComesBackAtOnceRestsAndIsNoDeadlock) {
   EXPECT_EQ(state_of(w), kWorks) << "it may look at memory of its node, too";
 }
 
-TEST(RestRule, AProgramWithoutAnMpiRestsOnlyAloneOnItsNode) {
+TEST(RestRule, ProgramWithoutMpiRestsOnlyAlone) {
   WaitFacts w = receiving(kOther);
   w.call = MpiWait::None;
   w.has_receive = false;
@@ -114,7 +114,7 @@ TEST(RestRule, AProgramWithoutAnMpiRestsOnlyAloneOnItsNode) {
   EXPECT_FALSE(never_rests(w)) << "the library may not have been looked up yet";
 }
 
-TEST(RestRule, WhateverElseMayEndTheCallMakesItNoDeadlock) {
+TEST(RestRule, OtherWaysToEndPreventDeadlock) {
   for (bool WaitFacts::*fact : {&WaitFacts::may_others_call, &WaitFacts::has_late_work}) {
     WaitFacts w = receiving(kOpenMpi);
     w.*fact = true;
@@ -127,7 +127,7 @@ TEST(RestRule, WhateverElseMayEndTheCallMakesItNoDeadlock) {
   EXPECT_EQ(state_of(w), kRests) << "a request of MPI_File_iread()";
 }
 
-TEST(RestRule, TheUserMayTellItToRest) {
+TEST(RestRule, UserSettingAllowsRest) {
   WaitFacts w = near(kMpich);
   w.is_told_to_rest = true;
   EXPECT_EQ(state_of(w), kRests) << "and it is no deadlock";

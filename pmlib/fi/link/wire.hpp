@@ -1,5 +1,5 @@
-// What the libfabric provider puts into PM messages: a header of 16 bytes, for most kinds an
-// extension behind it, then the bytes themselves. Protocol: docs/reference/pm-fi.md.
+// Defines the contents of the provider's PM messages: a header of 16 bytes, for most kinds an
+// extension, then the bytes themselves. Protocol: docs/reference/pm-fi.md.
 //
 // A peer belongs to the same job but may be broken: everything read here is checked before use.
 #pragma once
@@ -15,9 +15,9 @@
 namespace score::pm::fi {
 
 enum class Kind : std::uint8_t {
-  Send = 1,        // a message without a tag; Extra if flags are set, but for kSmallData alone
+  Send = 1,        // a message without a tag; Extra unless the only flag is kSmallData
   Tagged = 2,      // a tagged message
-  Fragment = 3,    // the next bytes of the message that was begun last by this peer
+  Fragment = 3,    // the next bytes of the message that this peer began last
   Write = 4,       // RmaExtra, then bytes for the memory it names
   WriteLarge = 5,  // RmaExtra: asks for a GoAhead
   Read = 6,        // RmaExtra: asks for a Reply, or for a transfer if it names a region
@@ -28,19 +28,19 @@ enum class Kind : std::uint8_t {
   Done = 11,       // tag = request: it has ended with `status`
 };
 
-// Header.flags.
+// These are the bits of Header.flags.
 constexpr std::uint8_t kHasData = 1;     // Extra.data is for the completion
 constexpr std::uint8_t kSplit = 2;       // Fragments follow until Extra.length bytes are there
 constexpr std::uint8_t kLarge = 4;       // announced only: answer with GoAhead
 constexpr std::uint8_t kWantsDone = 8;   // answer with Done once received
 constexpr std::uint8_t kSmallData = 16;  // Header.status is for the completion; no Extra
-constexpr std::uint8_t kAllFlags = 31;   // of a message
+constexpr std::uint8_t kAllFlags = 31;   // all flags of a message
 constexpr std::uint8_t kPart = 32;       // of a Write or Read: more ranges of the operation follow
 
 struct Header {
   Kind kind = Kind::Send;
   std::uint8_t flags = 0;
-  std::uint16_t from_port = 0;  // which endpoint of the sender
+  std::uint16_t from_port = 0;  // the endpoint within the sender
   std::uint16_t to_port = 0;
   std::uint16_t status = 0;  // errno, in Reply, Finished and Done; data, with kSmallData
   std::uint64_t tag = 0;     // of a message; memory's key; request or transfer
@@ -51,13 +51,13 @@ static_assert(sizeof(Header) == 16);
 struct Extra {
   std::uint64_t data = 0;
   std::uint64_t length = 0;   // bytes of the whole message
-  std::uint32_t request = 0;  // of the sender, for GoAhead and Done
+  std::uint32_t request = 0;  // the sender's, for GoAhead and Done
   std::uint32_t reserved = 0;
 };
 
 static_assert(sizeof(Extra) == 24);
 
-// Memory registered with PM; see pm::RegionName.
+// Names memory that is registered with PM; see pm::RegionName.
 struct Place {
   std::uint32_t region = 0;
   std::uint32_t nonce = 0;
@@ -100,7 +100,7 @@ static_assert(sizeof(GoAheadExtra) == 32);
 
 constexpr std::size_t kMaxHead = sizeof(Header) + sizeof(RmaExtra);
 
-// Takes a T off the front of `bytes`; nothing if it is too short.
+// Takes a T off the front of `bytes`; returns nullopt if they are too short.
 template <class T>
 std::optional<T> take(std::span<const std::byte>& bytes) {
   static_assert(std::is_trivially_copyable_v<T>);
@@ -111,7 +111,7 @@ std::optional<T> take(std::span<const std::byte>& bytes) {
   return value;
 }
 
-// Header and extension of one message, in one piece.
+// Holds the header and the extension of one message in one piece.
 struct Head {
   std::array<std::byte, kMaxHead> bytes;
   std::size_t size = 0;

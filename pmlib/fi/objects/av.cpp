@@ -26,7 +26,7 @@ int insert(fid_av* av, const void* names, std::size_t count, fi_addr_t* addresse
   return static_cast<Av*>(av)->insert(names, count, addresses, errors);
 }
 
-// A string is all that names a peer: FI_ADDR_STR.
+// A peer is named by a single string, as with FI_ADDR_STR, so `service` must be null.
 int insert_service(fid_av* av, const char* node, const char* service, fi_addr_t* address,
                    std::uint64_t flags, void* context) {
   Name name;
@@ -96,7 +96,7 @@ int Av::insert(const void* names, std::size_t count, fi_addr_t* addresses, int* 
   return inserted > 0 ? inserted : -first_error;
 }
 
-// 0 or an errno.
+// Returns 0 or an errno.
 int Av::insert_one(const void* address, fi_addr_t* number) {
   Name name;
   PortName port{kRemoved, 0};
@@ -105,7 +105,7 @@ int Av::insert_one(const void* address, fi_addr_t* number) {
     if (number != nullptr) *number = FI_ADDR_NOTAVAIL;
     port.peer = kRemoved;
   }
-  // A table's addresses are the positions of all names, good or not.
+  // The addresses of a table are the positions of all names, valid or not.
   if (error == 0 || number == nullptr) {
     entries_.push_back(port);
     names_.push_back(name);

@@ -87,7 +87,7 @@ std::uint64_t Counter::read(const std::atomic<std::uint64_t>& number) {
   const std::uint64_t before = look();
   if (!link.is_silent()) [[likely]]
     return before;
-  // What another thread's progress has added since is news too.
+  // The change may also come from another thread's progress.
   const bool is_news = link.rest([&] { return number.load(std::memory_order_relaxed) != before; });
   return is_news ? look() : before;
 }

@@ -127,7 +127,7 @@ Cq::~Cq() {
 }
 
 void Cq::push(const Completion& completion) {
-  if (head_ == tail_) head_ = tail_ = 0;  // the place that was used last is still in the cache
+  if (head_ == tail_) head_ = tail_ = 0;  // the first place is still in the cache
   if (tail_ - head_ == ring_.size()) [[unlikely]]
     grow();
   ring_[tail_++ & (ring_.size() - 1)] = completion;
@@ -150,7 +150,7 @@ void Cq::push(const Failure& failure) {
 
 void Cq::write_out(std::byte*& to, const Completion& c) const {
   const fi_cq_tagged_entry entry{c.context, c.flags, c.length, c.buffer, c.data, c.tag};
-  if (format_ == FI_CQ_FORMAT_TAGGED) [[likely]] {  // of a size that is known here: no call
+  if (format_ == FI_CQ_FORMAT_TAGGED) [[likely]] {  // the size is known here, so this needs no call
     std::memcpy(to, &entry, sizeof entry);
     to += sizeof entry;
     return;
@@ -202,9 +202,9 @@ ssize_t Cq::read_once(void* buffer, std::size_t count, fi_addr_t* sources) {
   return static_cast<ssize_t>(n);
 }
 
-// The application has set aside err_data_size bytes for the address of an unknown sender, or gets
-// ours if that is 0. Entries of before 1.5 end before these fields: no one who uses them asks for
-// FI_SOURCE_ERR.
+// The application has set aside err_data_size bytes for the address of an unknown sender, or gets a
+// pointer to ours if that is 0. Entries of before 1.5 end before these fields, but an application
+// that uses them does not ask for FI_SOURCE_ERR.
 void Cq::give_source(fi_cq_err_entry& entry, const std::string& source) {
   if (source.empty()) return;
   last_source_ = source;
@@ -224,7 +224,8 @@ bool Cq::poll_once() {
   return has_news();
 }
 
-// The entry grew at its end over the years; what the application has not, is not touched.
+// The entry has grown at its end over the versions. Fields that the application's version lacks are
+// not written.
 ssize_t Cq::read_error(fi_cq_err_entry& entry) {
   Guard guard(domain_.link());
   if (failures_.empty()) return -FI_EAGAIN;

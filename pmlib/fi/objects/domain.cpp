@@ -1,5 +1,5 @@
-// Domain and memory registration. Registering enters the memory in a table of the domain, no more:
-// PM's own regions, which are few, are taken for the time of a transfer.
+// Implements the domain and the registration of memory. Registration only enters the memory in a
+// table of the domain: PM's own regions, which are few, are used only during a transfer.
 #include "pmlib/fi/objects/no_ops.hpp"
 #include "pmlib/fi/objects/objects.hpp"
 
@@ -76,7 +76,8 @@ fi_ops_mr memory_ops = {sizeof(fi_ops_mr), register_buffer, register_iov, regist
 fi_ops memory_fid_ops = {sizeof(fi_ops), close_memory, bind_memory, control_memory,
                          no_op,          nullptr,      nullptr};
 
-// Old applications ask for FI_MR_BASIC, newer ones for its three parts.
+// Returns true if the application asks for this part of FI_MR_BASIC. Old applications ask for
+// FI_MR_BASIC as a whole, newer ones for its three parts.
 bool wants(const fi_info& info, int part) {
   const int mode = info.domain_attr->mr_mode;
   return mode == FI_MR_BASIC || (mode != FI_MR_SCALABLE && (mode & part) != 0);
@@ -104,7 +105,7 @@ Domain::~Domain() {
   if (thread_.joinable()) thread_.join();
 }
 
-// Progress without calls of the application.
+// Makes progress without calls of the application.
 void Domain::run() {
   while (!stops_) {
     int pause_ms = 0;

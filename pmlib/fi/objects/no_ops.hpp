@@ -1,12 +1,12 @@
-// Members of libfabric's tables that this provider does not implement: applications call through
-// the tables without looking, so none may be null.
+// Fills members of libfabric's tables that this provider does not implement. Applications call
+// through the tables without a check, so no member may be null.
 #pragma once
 
 #include <rdma/fi_errno.h>
 
 namespace score::pm::fi {
 
-// A function of any type that returns -FI_ENOSYS: `.accept = no_op`.
+// Converts to a function of any type that returns -FI_ENOSYS, as in `.accept = no_op`.
 struct NoOp {
   template <class R, class... Args>
   using Function = R (*)(Args...);

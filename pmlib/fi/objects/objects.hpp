@@ -1,4 +1,4 @@
-// The provider's objects as libfabric sees them: each begins with the C struct that applications
+// The provider's objects as libfabric uses them. Each begins with the C struct that applications
 // hold, so a pointer to one is a pointer to the other. Functions return 0 or a count, or a negative
 // errno.
 #pragma once
@@ -30,14 +30,14 @@
 namespace score::pm::fi {
 
 constexpr std::size_t kMaxIov = 4;
-constexpr std::size_t kMaxRemoteIov = 4;  // of a read or write; of an atomic 1
+constexpr std::size_t kMaxRemoteIov = 4;  // of a read or write; 1 of an atomic
 constexpr std::size_t kMaxMrIov = 1;
 constexpr std::size_t kInjectBytes = 32 << 10;
-// Under way of an endpoint, then FI_EAGAIN.
+// Maximum in flight per endpoint; beyond it calls return FI_EAGAIN.
 constexpr std::size_t kMostRequests = 4096;
 constexpr std::size_t kMostCopied = 8 << 20;  // bytes that requests keep
 
-// The object that begins with `fid`.
+// Returns the object that begins with `fid`.
 template <class T>
 T& object_of(fid* f) {
   return *static_cast<T*>(reinterpret_cast<typename T::Base*>(f));
@@ -52,30 +52,32 @@ class Domain : public fid_domain {
  public:
   using Base = fid_domain;
 
-  // `ops` opens what belongs to a domain, and outlives it; null if nothing is opened through it.
+  // `ops` opens the objects of a domain and must outlive it; null if nothing is opened through it.
   Domain(std::shared_ptr<Link> link, const fi_info& info, void* context,
          fi_ops_domain* ops = nullptr);
   ~Domain();
 
   Link& link() { return *link_; }
 
-  // Memory that [address, address + length) of `key` names; empty with an errno if it may not be
-  // used for `access`. A length of 0 may be anywhere.
+  // Finds the memory that [address, address + length) of `key` names. Returns an errno and leaves
+  // `memory` empty if it may not be used for `access`. A length of 0 is valid at any address.
   int locate(std::uint64_t key, std::uint64_t address, std::uint64_t length, std::uint64_t access,
              std::span<std::byte>& memory) const;
   int register_memory(const fi_mr_attr& attr, std::uint64_t flags, fid_mr** region);
 
-  // Of remote writes to the memory that `key` names; null if there is none, or no such memory.
+  // Returns the counter of remote writes to the memory of `key`; null if there is no counter or no
+  // such memory.
   Counter* counter_of(std::uint64_t key) const;
 
   void forget(std::uint64_t key) { memory_.erase(key); }
 
-  // A name in the format of the domain's fi_info: its bytes, or a string and its end.
+  // Returns a name in the format of the domain's fi_info: its bytes, or a string with its
+  // terminator.
   std::string address_of(const Name& name) const;
-  // False if `address` is none in that format.
+  // Returns false if `address` is not valid in that format.
   bool read(const void* address, Name& name) const;
 
-  // Addresses are strings.
+  // Returns true if addresses are strings.
   bool uses_text() const { return uses_text_; }
 
   std::atomic<int> users{0};
@@ -114,17 +116,17 @@ class Av : public fid_av {
   Av(Domain& domain, void* context);
   ~Av();
 
-  // False if there is no such peer.
+  // Returns false if there is no such peer.
   bool find(fi_addr_t address, PortName& port) const {
     if (address >= entries_.size()) return false;
     port = entries_[address];
     return port.peer != kRemoved;
   }
 
-  // FI_ADDR_NOTAVAIL if it was never inserted.
+  // Returns FI_ADDR_NOTAVAIL if the name was never inserted.
   fi_addr_t address_of(PortName port) const;
-  // The number of names that were inserted; if that is 0, the first one's fault. `errors`: of each
-  // name, or null.
+  // Returns how many names were inserted; if none, the error of the first one. `errors` receives
+  // one error per name and may be null.
   int insert(const void* names, std::size_t count, fi_addr_t* addresses, int* errors);
   int remove(const fi_addr_t* addresses, std::size_t count);
   int lookup(fi_addr_t address, void* name, std::size_t* length) const;
@@ -152,14 +154,14 @@ struct Completion {
   std::uint64_t data = 0;
   std::uint64_t tag = 0;
   PortName from;
-  const Av* av = nullptr;  // that knows `from`; null: no source
+  const Av* av = nullptr;  // knows `from`; null: no source
 };
 
 struct Failure {
   Completion completion;
   int error = 0;
   std::size_t missing = 0;  // bytes that did not fit
-  std::string source{};     // address of the sender, if that is what is reported
+  std::string source{};     // address of the sender, if that is reported
 };
 
 class Cq : public fid_cq {
@@ -171,23 +173,23 @@ class Cq : public fid_cq {
 
   void push(const Completion& completion);
   void push(const Failure& failure);
-  // Takes at most `count` completions, after some progress if there are none.
+  // Takes at most `count` completions; makes some progress first if there are none.
   ssize_t read(void* buffer, std::size_t count, fi_addr_t* sources);
   ssize_t read_error(fi_cq_err_entry& entry);
   ssize_t wait_and_read(void* buffer, std::size_t count, fi_addr_t* sources, int timeout_ms);
-  // 0 if one may sleep on the descriptor, -FI_EAGAIN if there is something to read.
+  // Returns 0 if the caller may sleep on the descriptor, -FI_EAGAIN if there is something to read.
   int try_wait();
   void signal();
 
   Domain& domain() { return domain_; }
 
-  // After some progress.
+  // Makes some progress, then returns true if there is something to read.
   bool poll_once();
 
  private:
   bool has_news() const { return head_ != tail_ || !failures_.empty(); }
 
-  // read(), without a rest of a thread that polls for long.
+  // Reads as read() does, but never rests.
   ssize_t read_once(void* buffer, std::size_t count, fi_addr_t* sources);
 
   [[gnu::noinline]] void grow();
@@ -201,7 +203,7 @@ class Cq : public fid_cq {
   std::vector<Completion> ring_;  // size is a power of two
   std::size_t head_ = 0, tail_ = 0;
   std::deque<Failure> failures_;
-  std::string last_source_;  // of the failure that was read last
+  std::string last_source_;  // of the last failure that was read
   std::atomic<bool> is_signalled_{false};
 };
 
@@ -220,12 +222,12 @@ class Counter : public fid_cntr {
 
   void set_error(std::uint64_t n) { errors_.store(n, std::memory_order_relaxed); }
 
-  // After some progress.
+  // Both return the number after some progress.
   std::uint64_t read();
   std::uint64_t read_error();
   int wait(std::uint64_t threshold, int timeout_ms);
   int try_wait();
-  // Whether it has changed since the last call. After some progress.
+  // Makes some progress, then returns true if the counter has changed since the last call.
   bool poll_once();
 
   Domain& domain() { return domain_; }
@@ -239,7 +241,7 @@ class Counter : public fid_cntr {
   std::uint64_t polled_ = 0;  // value and errors at the last poll_once()
 };
 
-// Completion queues and counters that are looked at together.
+// Polls several completion queues and counters together.
 class PollSet : public fid_poll {
  public:
   using Base = fid_poll;
@@ -249,7 +251,8 @@ class PollSet : public fid_poll {
 
   int add(fid_t member);
   int remove(fid_t member);
-  // Stores the contexts of at most `count` members that have something to read; returns how many.
+  // Stores the contexts of at most `count` members that have something to read, and returns their
+  // number.
   int poll(void** contexts, int count);
 
  private:
@@ -257,10 +260,10 @@ class PollSet : public fid_poll {
   std::vector<fid_t> members_;
 };
 
-// Waits until something arrives, without the lock; not at all if `has_news` says so with the lock.
-// False: the time is over.
+// Waits without the lock until something arrives. Does not wait if `has_news`, which is called with
+// the lock, returns true. Returns false if the time is over.
 bool wait_for_news(Link& link, std::uint64_t deadline_us, const std::function<bool()>& has_news);
-// The end of a wait that begins now; UINT64_MAX for ever.
+// Returns the end of a wait that begins now; UINT64_MAX if it has no end.
 std::uint64_t deadline_of(int timeout_ms);
 
 }  // namespace score::pm::fi

@@ -1,9 +1,10 @@
-// Templates for parallel programs on PM, after MPC++'s Multi-Thread Template Library: invocation of
-// function objects on other ranks, global pointers, memory made and freed on other ranks,
-// synchronisation variables, barrier, reduction.
-// Where MPC++ had threads this has coroutines: a rank runs one thread, and whatever waits is a
-// coroutine that gives way. spawn() starts one here, post() one on another rank; invoke() starts
-// one there and gives its result.
+// MTTL has templates for parallel programs on PM, after MPC++'s Multi-Thread Template Library:
+// invocation of function objects on other ranks, global pointers, memory made and freed on other
+// ranks, synchronisation variables, barrier, reduction.
+//
+// MTTL has coroutines instead of MPC++'s threads: a rank runs one thread, and a coroutine that
+// waits lets others run. spawn() starts one here, post() one on a different rank; invoke() starts
+// one there and returns its result.
 //
 //   mttl::Task<void> program(mttl::Runtime& rt) {
 //     const int other = co_await rt.invoke(1, [](mttl::Runtime& there) { return 42; });
@@ -11,9 +12,10 @@
 //   }
 //   int main() { pm::Context context; mttl::Runtime rt(context); rt.run(program(rt)); }
 //
-// Rules. Function objects, their results and everything remote is copied as bytes, so it has to be
-// trivially copyable and to mean the same on every rank: no pointers but GlobalPtr. All ranks run
-// the same program. run() is called by all; it returns when the program has ended on all.
+// Function objects, their results and all remote objects are copied as bytes. So they must be
+// trivially copyable and mean the same on every rank: GlobalPtr is the only pointer allowed. All
+// ranks run the same program. All call run(), which returns when the program has ended on all
+// ranks.
 #pragma once
 
 #include "mttl_parts.hpp"
@@ -40,7 +42,7 @@ namespace mttl {
 
 class Runtime {
  public:
-  // `context` outlives the runtime, which alone uses it.
+  // `context` must outlive the runtime, which is its only user.
   explicit Runtime(pm::Context& context) : context_(context), scratch_(kScratchCells) {
     check(pm_register(raw(), scratch_.data(), scratch_.size() * sizeof(Cell), &scratch_handle_));
     for (std::size_t i = 0; i < kScratchCells; ++i) free_cells_.push_back(i);
@@ -57,13 +59,13 @@ class Runtime {
 
   std::uint32_t size() const { return context_.size(); }
 
-  // Runs `program` and serves the others until it has ended on all ranks.
+  // Runs `program` and serves the other ranks until it has ended on all ranks.
   void run(Task<void> program) {
     Task<void> whole = run_all(std::move(program));
     whole.start();
     while (!whole.is_done() || !outbox_.empty()) turn();
     whole.take();
-    // What was sent last has to arrive before this rank leaves.
+    // The last messages must arrive before this rank leaves.
     for (int i = 0; i < 100'000 && pm_quiet(raw()) == 0; ++i) pm_progress(raw());
   }
 
@@ -74,7 +76,8 @@ class Runtime {
     spawned_.back().start();
   }
 
-  // Invokes `f(Runtime&)` on `rank` and gives its result. `f` may be a coroutine: return Task<R>.
+  // Invokes `f(Runtime&)` on `rank` and returns its result. `f` may be a coroutine that returns
+  // Task<R>.
   template <Portable F>
   auto invoke(std::uint32_t rank, const F& f) {
     using R = typename detail::ResultOf<std::invoke_result_t<F, Runtime&>>::type;
@@ -89,13 +92,14 @@ class Runtime {
     return Future<R>(std::move(state));
   }
 
-  // Invokes without an answer.
+  // Invokes `f` without an answer.
   template <Portable F>
   void post(std::uint32_t rank, const F& f) {
     call(rank, f, 0);
   }
 
-  // Invokes and waits, serving others meanwhile. For code that is not a coroutine.
+  // Invokes `f` and waits, serving other ranks in the meantime. It is for code that is not a
+  // coroutine.
   template <Portable F>
   auto invoke_sync(std::uint32_t rank, const F& f) {
     auto future = invoke(rank, f);
@@ -103,7 +107,7 @@ class Runtime {
     return future.await_resume();
   }
 
-  // Names own memory for the other ranks. The memory lives as long as `region` does.
+  // Makes a name of own memory for other ranks. The memory lives as long as `region` does.
   template <Portable T>
   GlobalPtr<T> global(const pm::Region& region) const {
     return {self(), region.handle(), 0};
@@ -111,7 +115,7 @@ class Runtime {
 
   pm::Region share(std::span<std::byte> memory) { return context_.register_memory(memory); }
 
-  // Remote read and write of one object.
+  // These functions read and write one remote object.
   template <Portable T>
   Task<T> read(GlobalPtr<T> from) {
     static_assert(sizeof(T) <= sizeof(Cell));
@@ -136,7 +140,8 @@ class Runtime {
     check(error);
   }
 
-  // Of many objects at once, without a copy. `local` stays as it is until the task has ended.
+  // These functions move many objects at once, without a copy. `local` must not change until the
+  // task has ended.
   template <Portable T>
   Task<void> read_array(GlobalPtr<T> from, std::span<T> local) {
     co_await move_array(from, std::as_writable_bytes(local), false);
@@ -148,8 +153,9 @@ class Runtime {
   }
 
   // Makes `count` objects, all bytes zero, in the memory of `rank` (MPC++'s remote new). They live
-  // until remote_delete(), else as long as that rank's runtime. pm::Error: PM_EINVAL no such rank,
-  // or no objects or too many; PM_ENOBUFS no memory; PM_ENOSPC too many registrations there.
+  // until remote_delete(), but not longer than that rank's runtime. Throws pm::Error: PM_EINVAL if
+  // there is no such rank, or no or too many objects; PM_ENOBUFS if there is no memory; PM_ENOSPC
+  // if there are too many registrations on that rank.
   template <Portable T>
   Task<GlobalPtr<T>> remote_new(std::uint32_t rank, std::uint64_t count = 1) {
     if (rank >= size() || count == 0 || count > kMostAllocated / sizeof(T)) check(PM_EINVAL);
@@ -160,8 +166,9 @@ class Runtime {
     co_return GlobalPtr<T>{rank, made.memory, 0};
   }
 
-  // Frees what remote_new() made, from any rank; `first` points at the first object. No access to
-  // it may be under way. pm::Error: PM_EINVAL if it is not, or no longer, such memory.
+  // Frees the memory of remote_new(), from any rank; `first` points at the first object. No access
+  // to it may be in flight. Throws pm::Error with PM_EINVAL if it is not, or no longer, such
+  // memory.
   template <Portable T>
   Task<void> remote_delete(GlobalPtr<T> first) {
     if (first.rank >= size() || first.index != 0) check(PM_EINVAL);
@@ -170,13 +177,14 @@ class Runtime {
     check(co_await invoke(first.rank, free));
   }
 
-  // Ends when all ranks have come. Collective operations are called in the same order everywhere.
+  // Ends when all ranks have called it. Each rank must call collective operations in the same
+  // order.
   Task<void> barrier() {
     co_await all_reduce(0, [](int a, int) { return a; });
   }
 
-  // `op` over the values of all ranks, the result everywhere. Up and down a binary tree; `op` has
-  // to be associative and commutative.
+  // Applies `op` to the values of all ranks and returns the result on all. The values go up and
+  // down a binary tree, so `op` must be associative and commutative.
   template <Portable T, class Op>
   Task<T> all_reduce(T value, Op op) {
     static_assert(sizeof(T) <= sizeof(Packed));
@@ -199,7 +207,7 @@ class Runtime {
     co_return value;
   }
 
-  // Gives other coroutines and ranks a turn. For a coroutine that computes for long.
+  // Gives other coroutines and ranks a turn. A coroutine that computes for long should call it.
   auto yield() {
     struct Yield {
       Runtime& rt;
@@ -219,7 +227,8 @@ class Runtime {
   friend struct detail::Entry;
 
   static constexpr std::size_t kScratchCells = 256;
-  static constexpr std::uint64_t kMostAllocated = std::uint64_t{1} << 40;  // bytes; chosen
+  static constexpr std::uint64_t kMostAllocated = std::uint64_t{1}
+                                                  << 40;  // bytes; an arbitrary limit
   static constexpr std::int64_t kPollUs = 100;
 
   struct alignas(64) Cell {
@@ -241,7 +250,7 @@ class Runtime {
     std::vector<std::byte> bytes;
   };
 
-  // Memory that a rank has asked for by remote_new().
+  // An Allocation is memory that a rank has requested by remote_new().
   struct Allocation {
     Allocation(pm_context* context, std::uint64_t bytes) : memory(bytes), region(context, memory) {}
 
@@ -316,7 +325,7 @@ class Runtime {
     if (!outbox_.empty() || !try_send(parcel)) outbox_.push_back(std::move(parcel));
   }
 
-  // Never waits: a rank that waited for room here could not make room for others.
+  // This function must never wait: a rank that waited here could not free buffers for others.
   bool try_send(const Parcel& parcel) {
     void* buffer = nullptr;
     if (!is_buffer_lent_) {
@@ -344,7 +353,7 @@ class Runtime {
       return found->second(*this, message.source(), header.reply_to, body);
     }
     const auto future = futures_.find(header.reply_to);
-    if (future == futures_.end()) throw std::runtime_error("answer to no question");
+    if (future == futures_.end()) throw std::runtime_error("answer without an invocation");
     const auto deliver = std::move(future->second);
     futures_.erase(future);
     deliver(body);
@@ -399,8 +408,8 @@ class Runtime {
     return cell;
   }
 
-  // A remote memory operation: waits for a place in PM's table, which other coroutines may hold
-  // until they go on, then until it has ended.
+  // A Transfer is a remote memory operation. It waits for an entry of PM's table, which other
+  // coroutines may hold until they continue, and then until the operation has ended.
   struct Transfer {
     Runtime& rt;
     std::uint32_t rank;
@@ -411,7 +420,7 @@ class Runtime {
     std::uint64_t length;
     bool is_write;
     pm_op op = 0;
-    int result = PM_ENOBUFS;  // until it is begun
+    int result = PM_ENOBUFS;  // until it has begun
     std::coroutine_handle<> handle{};
 
     void begin() {
@@ -458,7 +467,7 @@ class Runtime {
   std::deque<std::coroutine_handle<>> yielded_;
   std::vector<Transfer*> transfers_;
   std::vector<Task<void>> spawned_;
-  // By region and nonce of the handle.
+  // The keys are region and nonce of the handle.
   std::map<std::pair<std::uint32_t, std::uint32_t>, std::unique_ptr<Allocation>> allocations_;
 };
 
@@ -480,8 +489,8 @@ void Entry<F>::call(Runtime& rt, std::uint32_t source, std::uint64_t reply_to,
                     std::span<const std::byte> object) {
   using Returned = std::invoke_result_t<F, Runtime&>;
   using R = typename ResultOf<Returned>::type;
-  if (object.size() != sizeof(F)) throw std::runtime_error("function object of a wrong size");
-  // F need not be default constructible: its bytes are put where one would be.
+  if (object.size() != sizeof(F)) throw std::runtime_error("function object has a wrong size");
+  // F need not be default constructible, so its bytes are copied to raw storage.
   alignas(F) std::byte storage[sizeof(F)];
   std::memcpy(storage, object.data(), sizeof(F));
   F& f = *std::launder(reinterpret_cast<F*>(storage));

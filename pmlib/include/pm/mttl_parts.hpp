@@ -1,5 +1,5 @@
-// The parts of MTTL that do not need its runtime: tasks, synchronisation variables, futures, global
-// pointers and the table of functions. Included by pm/mttl.hpp.
+// These parts of MTTL do not need its runtime: tasks, synchronisation variables, futures, global
+// pointers and the table of functions. pm/mttl.hpp includes them.
 #pragma once
 
 #include "../pm.hpp"
@@ -83,7 +83,8 @@ struct Promise<void> : PromiseBase {
 
 }  // namespace detail
 
-// A coroutine that starts when it is awaited or spawned. Owns its frame.
+// A Task is a coroutine that starts when it is awaited or spawned. The object owns the coroutine's
+// frame.
 template <class T>
 class [[nodiscard]] Task {
  public:
@@ -149,9 +150,9 @@ struct ResultOf<Task<T>> {
 
 // --- synchronisation variable ------------------------------------------------------------------
 
-// A queue of values between coroutines of one rank: get() waits until something was put. Remote
-// ranks put by invoking a function that does. Values come out in the order they were put, waiting
-// coroutines go on in the order they came.
+// A Sync is a queue of values between coroutines of one rank: get() waits until there is a value.
+// Other ranks put values by invoking a function that calls put(). Values are returned in the order
+// of put(), and waiting coroutines continue in the order of get().
 template <class T>
 class Sync {
  public:
@@ -165,7 +166,7 @@ class Sync {
 
   bool has_value() const { return !values_.empty(); }
 
-  // Values that no coroutine has taken yet.
+  // Returns the number of values that no coroutine has taken yet.
   std::size_t size() const { return values_.size(); }
 
   auto get() {
@@ -191,7 +192,7 @@ class Sync {
   std::deque<std::coroutine_handle<>> waiting_;
 };
 
-// The result of an invocation that is under way. Awaited at most once.
+// A Future is the result of an invocation in flight. It may be awaited only once.
 template <class T>
 class Future {
  public:
@@ -210,7 +211,7 @@ class Future {
 
   T await_resume() const {
     if constexpr (!std::is_void_v<T>) {
-      if (state_->reply->size() != sizeof(T)) throw std::runtime_error("reply of a wrong size");
+      if (state_->reply->size() != sizeof(T)) throw std::runtime_error("reply has a wrong size");
       T value;
       std::memcpy(&value, state_->reply->data(), sizeof value);
       return value;
@@ -223,7 +224,8 @@ class Future {
 
 // --- global pointers ---------------------------------------------------------------------------
 
-// Names objects of type T in the memory of some rank. May be sent anywhere.
+// A GlobalPtr is a pointer to objects of type T in the memory of some rank. It may be sent to any
+// rank.
 template <Portable T>
 struct GlobalPtr {
   std::uint32_t rank = 0;
@@ -245,8 +247,8 @@ namespace detail {
 using Handler = void (*)(Runtime&, std::uint32_t source, std::uint64_t reply_to,
                          std::span<const std::byte> object);
 
-// Function types are named by a hash of their mangled name: addresses differ from rank to rank.
-// Every type that a program ever invokes is entered before main().
+// A function type is identified by a hash of its mangled name, because addresses differ from rank
+// to rank. Every type that a program invokes is registered before main().
 inline std::unordered_map<std::uint64_t, Handler>& handlers() {
   static std::unordered_map<std::uint64_t, Handler> table;
   return table;
@@ -260,11 +262,11 @@ inline std::uint64_t hash_of(const char* name) {
   return hash;
 }
 
-constexpr std::uint64_t kReply = 0;  // not a handler: the answer to an invocation
+constexpr std::uint64_t kReply = 0;  // not a handler: marks the answer to an invocation
 
 struct CallHeader {
   std::uint64_t handler;
-  std::uint64_t reply_to;  // future of the invoking rank; 0 = no answer wanted
+  std::uint64_t reply_to;  // future of the invoking rank; 0 = no answer requested
 };
 
 template <class F>
@@ -274,7 +276,8 @@ struct Entry {
 
   static std::uint64_t enter() {
     const std::uint64_t id = hash_of(typeid(F).name());
-    if (!handlers().emplace(id, &call).second) throw std::logic_error("two functions, one name");
+    if (!handlers().emplace(id, &call).second)
+      throw std::logic_error("two functions have the same name");
     return id;
   }
 
