@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """scbench: measures gang scheduling on virtual clusters that it boots itself, and PM.
 
-`scbench gang --nodes N --slice D` measures one case; without --nodes all cases of the table with
+`scbench gang --nodes N --slice D` measures one case; without --nodes it measures all cases of the table with
 their bounds. The machine drifts, so work is compared between windows that alternate: job A alone,
 A and B sharing, A alone, ... `scbench pm` is pm_cases.py over the program scbench-pm; `scbench pm --figures` is paper_figures.py.
 """
@@ -35,7 +35,7 @@ import replay  # noqa: E402
 from cluster import EXAMPLES, Cluster  # noqa: E402
 from kernels import note  # noqa: E402
 
-MOST_BUSY_PERCENT = 10  # of other programs, before the start
+MOST_BUSY_PERCENT = 10  # use by other programs before the start
 
 UNITS = {'us': 1_000, 'ms': 1_000_000, 's': 1_000_000_000}
 
@@ -69,15 +69,15 @@ def parse():
                       help='one case with this many nodes; default: all cases, with bounds')
     gang.add_argument('--slice', type=nanoseconds, default=100_000_000, metavar='D', help='time slice (100ms)')
     gang.add_argument('--jobs', type=positive, default=2, help='jobs that share all nodes (2)')
-    gang.add_argument('--seconds', type=arguments.real(0.1, MOST_SECONDS), default=15, help='of the windows of one case, about (15)')
+    gang.add_argument('--seconds', type=arguments.real(0.1, MOST_SECONDS), default=15, help='about the total length of the windows of a case (15)')
     gang.add_argument('--pairs', type=positive, metavar='N',
                       help='pairs of windows of one case (5, 6 with --fill); from 6 on the 95%% interval of the median is printed')
-    gang.add_argument('--starting', action='store_true', help='only times to start, memory, and CPU without jobs')
+    gang.add_argument('--starting', action='store_true', help='measure only times to start, memory, and CPU without jobs')
     gang.add_argument('--idle', type=arguments.some_of(idle.PARTS), nargs='?', const=idle.PARTS, metavar='PART[,PART...]',
-                      help='cost of idle jobs for a busy one, how soon they leave and return; parts: '
+                      help='measure the cost of idle jobs for a busy one, and how soon they leave and return; parts: '
                       f'{",".join(idle.PARTS)} (all)')
     gang.add_argument('--fill', type=arguments.some_of(fill.PARTS), nargs='?', const=fill.DEFAULT_PARTS, metavar='PART[,PART...]',
-                      help='what jobs gain that use the processor time that the gang in turn leaves; parts: '
+                      help='measure the gain of jobs that use the processor time left by the gang in turn; parts: '
                       f'{",".join(fill.PARTS)} (all but irregular)')
     gang.add_argument('--times', type=positive, default=20, metavar='N', help='wake-ups of a job with --idle (20)')
     gang.add_argument('--json', action='store_true')
@@ -89,8 +89,8 @@ def parse():
     mpi_cases.add_options(kinds.add_parser('mpi', help='MPICH over PM compared with MPICH over TCP'))
     load.add_options(kinds.add_parser('load', help='capacity of one head: submissions, starts, a long queue, connections'))
     control.add_options(kinds.add_parser('control', help='the network of the daemons: barrier switches and processor time, over PM and over TLS'))
-    io_cases.add_options(kinds.add_parser('io', help='a striped volume of one server against system calls on the same disk'))
-    replayed = kinds.add_parser('replay', help='a workload log as real jobs, in compressed time, beside the prediction of scsim')
+    io_cases.add_options(kinds.add_parser('io', help='a striped volume of one server compared with system calls on the same disk'))
+    replayed = kinds.add_parser('replay', help='a workload log as real jobs, in compressed time, compared with the prediction of scsim')
     replay.add_options(replayed, positive, nanoseconds)
     options = parser.parse_args()
     if options.kind == 'replay':
@@ -111,7 +111,7 @@ def check(parser, options):
     if options.figure11 and options.sweep:
         parser.error('either --figure11 or --sweep')
     if options.nodes and len(options.nodes) > 1 and not options.figure11:
-        parser.error('several numbers of nodes only with --figure11')
+        parser.error('more than one number of nodes needs --figure11')
     if (options.plot and not options.fill or options.csv or options.resume) and not with_kernels:
         parser.error('--plot needs --figure11, --sweep or --fill; --csv and --resume need --figure11 or --sweep')
     if options.fill and options.plot and not plot.is_own(options.plot):
@@ -129,7 +129,7 @@ class Case:
 
     def __init__(self, nodes, quantum_ns, *words):
         self.cluster = Cluster(nodes, '--slice', duration(quantum_ns), *words)
-        # Counters are written all the time: in memory, never on a disk.
+        # The counters are written all the time, so they must be in memory, not on a disk.
         self.directory = tempfile.TemporaryDirectory(prefix='scbench-', dir='/dev/shm')
 
     def __enter__(self):
@@ -165,14 +165,14 @@ def starting_figures():
         if (EXAMPLES / 'ring').exists():
             ours, hydra = measure.measure_mpi(cluster, 64, 5)
             figures |= {'mpi_64_ms': ours, 'mpi_64_hydra_ms': hydra}
-    note('starting: beside a running job, 8 nodes, 100ms')
+    note('starting: with a running job, 8 nodes, 100ms')
     with Case(8, 100_000_000) as (cluster, directory):
         first, last = measure.measure_first_progress(cluster, 8, directory, 7)
         figures |= {'first_progress_ms': first, 'first_progress_all_ms': last}
     return figures
 
 
-# (nodes, slice in ns, bounds: figure -> at most)
+# (nodes, slice in ns, bounds: figure -> upper bound)
 CASES = [
     (64, 100_000_000, {'overhead_percent': 1.0, 'daemon_cpu_percent': 1.0, 'skew_p99_us': 5000}),
     (64, 10_000_000, {'overhead_percent': 5.0}),
@@ -184,7 +184,7 @@ STARTING_BOUNDS = {'up_64_s': 3, 'scrun_8_ms': 50, 'scrun_64_ms': 250, 'first_pr
 
 
 def judge(key, figures, bound):
-    """A difference of windows shows nothing where the bound lies within their spread."""
+    """Returns the verdict. A difference of windows proves nothing if the bound lies within their spread."""
     if bound is None:
         return ''
     if key == 'overhead_percent' and figures['overhead_interval'][0] <= bound < figures['overhead_interval'][1]:
@@ -215,7 +215,7 @@ def missed(figures, bounds):
 
 
 def measure_starting():
-    """Figures and their bounds."""
+    """Prints the figures and their bounds."""
     starting = starting_figures()
     bounds = dict(STARTING_BOUNDS)
     if starting.get('mpi_64_hydra_ms'):
@@ -252,7 +252,7 @@ def run_all(options):
 
 
 def main():
-    # SIGTERM also removes the cluster and its files.
+    # SIGTERM must remove the cluster and its files as well.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
     options = parse()
     if options.kind == 'pm':
@@ -269,7 +269,7 @@ def main():
         return replay.run(options)
     busy = measure.busy_percent()
     if busy > MOST_BUSY_PERCENT:
-        note(f'the processors are {busy:.0f} % busy before the start: figures of work lost mean little now')
+        note(f'the processors are {busy:.0f} % busy before the start, so figures of lost work are unreliable')
     if options.kind == 'control':
         return control.run(options, Case)
     if options.starting:

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Runs inside `score virtual` (see ./try demo): two MPI jobs share all nodes, then what happened.
+# Runs inside `score virtual` (see ./try demo): two MPI jobs share all nodes; then the script shows the result.
 set -eu
 programs=${SCORED_EXAMPLES:-build/release/examples}
 nodes=$(scnodes --no-header -o node | wc -l)
@@ -13,7 +13,7 @@ heading() { printf '\n== %s\n' "$*"; }
 echo "virtual cluster: $nodes nodes on $(nproc) cores: switch times are real, application speed is not"
 
 heading "scrun -N $nodes pi and scrun -N $nodes allreduce, MPICH programs, at the same time"
-# Both compute most of the time: a job that mostly waits is idle, and leaves its slices to the other one.
+# Both jobs must compute most of the time: a job that mostly waits is idle, and leaves its slices to the other one.
 scrun -q -N "$nodes" -J pi "$programs/pi" --seconds 12 --intervals 400000000 >"$results/pi" 2>&1 &
 pi=$!
 scrun -q -N "$nodes" -J allreduce "$programs/allreduce" --seconds 12 --elements 200000 >"$results/allreduce" 2>&1 &

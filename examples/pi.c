@@ -1,6 +1,6 @@
-/* Pi by the midpoint rule over 4 / (1 + x^2), the intervals dealt out to the ranks. Mostly
- * computing: what one rank does in a second is what the scheduler gave it. Verified against the
- * constant. */
+/* Computes pi by the midpoint rule over 4 / (1 + x^2); the intervals are distributed over the
+ * ranks. The program mostly computes, so the work of a rank in a second shows its share of the
+ * processor. The result is compared with the constant. */
 #include "kind.h"
 
 #include <math.h>
@@ -15,16 +15,16 @@ static double sum_of_rank(int rank, int size, long intervals) {
   return sum * width;
 }
 
-int main(int argc, char **argv) {
+int main(int argc, char** argv) {
   int rank, size;
   MPI_Init(&argc, &argv);
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   MPI_Comm_size(MPI_COMM_WORLD, &size);
-  const struct options options = read_options(
-      argc, argv, (struct options){.iterations = 5, .size = 2000000}, "intervals");
+  const struct options options =
+      read_options(argc, argv, (struct options){.iterations = 5, .size = 2000000}, "intervals");
 
   long rounds = 0;
-  double result[2] = {0, 0}; /* pi, and whether rank 0 wants to end */
+  double result[2] = {0, 0}; /* pi; nonzero if rank 0 wants to end */
   double worst = 0;
   const double start = MPI_Wtime();
   while (result[1] == 0) {
@@ -36,7 +36,7 @@ int main(int argc, char **argv) {
     worst = fmax(worst, fabs(result[0] - M_PI));
   }
   const double seconds = MPI_Wtime() - start;
-  /* The rule's error is 1 / (12 n^2) times the second derivative's bound 8, plus rounding. */
+  /* The error of the rule is 1 / (12 n^2) times the second derivative's bound 8, plus rounding. */
   const double allowed = 1.0 / ((double)options.size * (double)options.size) + 1e-9;
   const int good = worst <= allowed;
   if (rank == 0) {

@@ -1,8 +1,7 @@
-/* Ranks that wait for each other: pm_patient [SECONDS]
+/* Makes ranks wait for each other: pm_patient [SECONDS]
  *
- * Without SECONDS each rank waits for a message that no rank sends: a deadlock, which the scheduler
- * finds. With it, rank 0 sleeps that long before it sends one to each of the others.
- */
+ * Without SECONDS each rank waits for a message that no rank sends. The scheduler detects this
+ * deadlock. With SECONDS, rank 0 sleeps that long before it sends a message to each other rank. */
 #include <pm.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,8 +1,7 @@
-/* Round-trip time between ranks 0 and 1: pm_pingpong [ROUNDS [BYTES]]
+/* Measures the round-trip time between ranks 0 and 1: pm_pingpong [ROUNDS [BYTES]]
  *
  * Without scored, run both ranks by hand:
- *   PM_ADDRESS_FILE=job PM_RANK=1 ./pm_pingpong & PM_ADDRESS_FILE=job PM_RANK=0 ./pm_pingpong
- */
+ *   PM_ADDRESS_FILE=job PM_RANK=1 ./pm_pingpong & PM_ADDRESS_FILE=job PM_RANK=0 ./pm_pingpong */
 #include <pm.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -61,7 +60,7 @@ int main(int argc, char** argv) {
   if (pm_self(pm) == 0) {
     const double us =
         (double)(end.tv_sec - start.tv_sec) * 1e6 + (double)(end.tv_nsec - start.tv_nsec) / 1e3;
-    printf("%zu bytes: %.2f us a round trip\n", bytes, us / rounds);
+    printf("%zu bytes: %.2f us per round trip\n", bytes, us / rounds);
   }
   for (i = 0; i < 100000 && !pm_quiet(pm); ++i) pm_progress(pm);
   pm_close(pm);

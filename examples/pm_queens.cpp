@@ -1,8 +1,7 @@
 // Counts the solutions of the n-queens problem with all ranks of a job: pm_queens [N]
 //
-// Rank 0 keeps a list of openings (the queens of the first two rows); every rank, rank 0 too,
-// fetches the next one by a remote invocation until none is left. The counts are added by a
-// reduction.
+// Rank 0 keeps a list of openings (the queens of the first two rows). Every rank, including rank 0,
+// fetches the next one by a remote invocation until none is left. A reduction adds the counts.
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
@@ -13,7 +12,7 @@ namespace {
 
 struct Opening {
   std::uint32_t columns, left, right;  // attacked squares of the next row
-  bool is_last;                        // no opening: all are given away
+  bool is_last;                        // no opening: all have been given out
 };
 
 unsigned board = 10;

@@ -1,8 +1,8 @@
-/* Ranks send numbered messages around a ring and check what they get: pm_talk SECONDS [JOB]
+/* Ranks send numbered messages around a ring and check each one that arrives: pm_talk SECONDS [JOB]
  *
- * Every message carries JOB, its sender and its number. One that is missing, double, out of order
- * or of another job ends the program with 1. The last one of a rank says that it is the last.
- */
+ * Every message carries JOB, its sender and its number. If a message is missing, duplicated, out of
+ * order or from a different job, the program exits with 1. The last message of a rank is marked as
+ * such. */
 #include <pm.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -32,7 +32,7 @@ static double now(void) {
   return (double)time.tv_sec + (double)time.tv_nsec / 1e9;
 }
 
-/* 1: sent; 0: no room now. */
+/* Returns 1 if the message was sent, 0 if there is no room now. */
 static int say(pm_context* pm, int is_last) {
   const uint32_t next = (pm_self(pm) + 1) % pm_size(pm);
   struct note* note;
@@ -56,7 +56,7 @@ static int say(pm_context* pm, int is_last) {
   return 1;
 }
 
-/* 1: something came. */
+/* Returns 1 if a message arrived. */
 static int hear(pm_context* pm) {
   const uint32_t before = (pm_self(pm) + pm_size(pm) - 1) % pm_size(pm);
   struct note note;
@@ -64,12 +64,13 @@ static int hear(pm_context* pm) {
   const int error = pm_receive(pm, &message);
   if (error == PM_EAGAIN) return 0;
   if (error != PM_SUCCESS) fail("pm_receive", pm_strerror(error));
-  if (message.length != sizeof note) fail("check", "a message of another length");
+  if (message.length != sizeof note) fail("check", "a message has a different length");
   memcpy(&note, message.data, sizeof note);
   pm_release_receive_buffer(pm, &message);
-  if (note.job != job) fail("check", "a message of another job");
-  if (note.source != before || message.source != before) fail("check", "a message of a stranger");
-  if (note.number != received) fail("check", "a message is missing, double or out of order");
+  if (note.job != job) fail("check", "a message belongs to a different job");
+  if (note.source != before || message.source != before)
+    fail("check", "a message has an unexpected sender");
+  if (note.number != received) fail("check", "a message is missing, duplicated or out of order");
   if (note.filler[95] != (note.number & 0xff)) fail("check", "a message is damaged");
   ++received;
   is_done = note.is_last != 0;

@@ -1,6 +1,7 @@
-/* Every rank counts steps of equal work in a shared file and notes when it did not run. No MPI:
- * rank and size come from SCORE_RANK and SCORE_SIZE. It uses its core fully; that is its purpose.
- * The layout of the file is in progress.h. Ends after --seconds, or at SIGTERM. */
+/* Every rank counts steps of equal work in a shared file and records when it did not run. The
+ * program does not use MPI: rank and size come from SCORE_RANK and SCORE_SIZE. It uses its core
+ * fully, on purpose. The layout of the file is in progress.h. The program ends after --seconds, or
+ * at SIGTERM. */
 #include "progress.h"
 
 #include <errno.h>
@@ -27,24 +28,24 @@ static uint64_t now_ns(void) {
 }
 
 struct settings {
-  const char *path;
+  const char* path;
   double seconds; /* 0: until SIGTERM */
   uint64_t gap_ns;
   uint32_t rank, size;
 };
 
-static uint32_t number_from(const char *variable, uint32_t otherwise) {
-  const char *text = getenv(variable);
+static uint32_t number_from(const char* variable, uint32_t otherwise) {
+  const char* text = getenv(variable);
   return text != NULL ? (uint32_t)strtoul(text, NULL, 10) : otherwise;
 }
 
-static struct settings read_settings(int argc, char **argv) {
+static struct settings read_settings(int argc, char** argv) {
   struct settings settings = {.seconds = 10, .gap_ns = 200000};
   settings.rank = number_from("SCORE_RANK", 0);
   settings.size = number_from("SCORE_SIZE", 1);
   int wrong = settings.rank >= settings.size;
   for (int i = 1; i < argc && !wrong; i += 2) {
-    const char *value = i + 1 < argc ? argv[i + 1] : NULL;
+    const char* value = i + 1 < argc ? argv[i + 1] : NULL;
     if (value == NULL) {
       wrong = 1;
     } else if (strcmp(argv[i], "--counters") == 0) {
@@ -64,11 +65,11 @@ static struct settings read_settings(int argc, char **argv) {
   return settings;
 }
 
-/* Every rank makes the file the same; who is first does not matter. */
-static void *map_file(const struct settings *settings) {
+/* All ranks create the same file, so their order does not matter. */
+static void* map_file(const struct settings* settings) {
   const uint64_t bytes = progress_file_bytes(settings->size);
   const int file = open(settings->path, O_RDWR | O_CREAT | O_CLOEXEC, 0644);
-  void *memory = MAP_FAILED;
+  void* memory = MAP_FAILED;
   if (file >= 0 && ftruncate(file, (off_t)bytes) == 0) {
     memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
   }
@@ -77,7 +78,7 @@ static void *map_file(const struct settings *settings) {
     exit(1);
   }
   close(file);
-  struct progress_header *header = memory;
+  struct progress_header* header = memory;
   header->ranks = settings->size;
   header->ring = kProgressRing;
   header->slot_bytes = kProgressSlotBytes;
@@ -86,8 +87,8 @@ static void *map_file(const struct settings *settings) {
   return memory;
 }
 
-static void note_gap(struct progress_slot *slot, uint64_t last, uint64_t now) {
-  struct progress_interval *interval = &slot->ring[slot->intervals % kProgressRing];
+static void note_gap(struct progress_slot* slot, uint64_t last, uint64_t now) {
+  struct progress_interval* interval = &slot->ring[slot->intervals % kProgressRing];
   interval->start_ns = slot->interval_start_ns;
   interval->end_ns = last;
   progress_store(&slot->intervals, slot->intervals + 1);
@@ -97,11 +98,11 @@ static void note_gap(struct progress_slot *slot, uint64_t last, uint64_t now) {
   progress_store(&slot->gaps, slot->gaps + 1);
 }
 
-int main(int argc, char **argv) {
+int main(int argc, char** argv) {
   const struct settings settings = read_settings(argc, argv);
   signal(SIGTERM, stop);
-  struct progress_slot *slot = progress_slot_of(map_file(&settings), settings.rank);
-  memset(slot, 0, sizeof *slot); /* also touches its pages */
+  struct progress_slot* slot = progress_slot_of(map_file(&settings), settings.rank);
+  memset(slot, 0, sizeof *slot); /* touches its pages as well */
   slot->pid = (uint64_t)getpid();
 
   uint64_t counter = 0, last = now_ns();

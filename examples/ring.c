@@ -1,4 +1,5 @@
-/* A token goes round all ranks, each adds one. Latency of a hop; verified by the token's value. */
+/* A token goes round all ranks, and each rank adds one. The program prints the latency per hop and
+ * verifies the token's value. */
 #include "kind.h"
 
 enum { kTag = 1 };
@@ -8,25 +9,24 @@ struct token {
   long stop;
 };
 
-static void receive(struct token *token, int from) {
+static void receive(struct token* token, int from) {
   MPI_Request request;
   MPI_Irecv(token, 2, MPI_LONG, from, kTag, MPI_COMM_WORLD, &request);
   kind_wait(&request);
 }
 
-static void send(struct token *token, int to) {
+static void send(struct token* token, int to) {
   MPI_Request request;
   MPI_Isend(token, 2, MPI_LONG, to, kTag, MPI_COMM_WORLD, &request);
   kind_wait(&request);
 }
 
-int main(int argc, char **argv) {
+int main(int argc, char** argv) {
   int rank, size;
   MPI_Init(&argc, &argv);
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   MPI_Comm_size(MPI_COMM_WORLD, &size);
-  const struct options options =
-      read_options(argc, argv, (struct options){.iterations = 10}, NULL);
+  const struct options options = read_options(argc, argv, (struct options){.iterations = 10}, NULL);
   const int next = (rank + 1) % size, previous = (rank + size - 1) % size;
 
   struct token token = {0, 0};
@@ -48,7 +48,7 @@ int main(int argc, char **argv) {
   const double seconds = MPI_Wtime() - start;
   const int good = rank != 0 || token.value == laps * size;
   if (rank == 0) {
-    printf("ring: %d ranks, %ld laps in %.3f s, %.1f us a hop: %s\n", size, laps, seconds,
+    printf("ring: %d ranks, %ld laps in %.3f s, %.1f us per hop: %s\n", size, laps, seconds,
            laps > 0 ? seconds * 1e6 / ((double)laps * size) : 0.0, good ? "correct" : "WRONG");
     fflush(stdout);
   }

@@ -1,5 +1,5 @@
-/* Starts `--iterations` more ranks of this program (4), which MPI finds room for, and sums their
- * ranks over all of them together. Room: `scrun --spawn N`. */
+/* Starts `--iterations` (default 4) more ranks of this program, for which MPI finds room, and sums
+ * the rank numbers over old and new ranks together. `scrun --spawn N` provides the room. */
 #include "kind.h"
 
 int main(int argc, char** argv) {

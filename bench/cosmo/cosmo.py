@@ -1,5 +1,5 @@
-"""scbench cosmo: Linpack and CG, MPI only and hybrid, over nodes and cores of a node, as speed-up over one
-rank with one thread. Runs of the versions take turns, so that a busy machine meets all alike."""
+"""scbench cosmo: measures Linpack and CG, MPI only and hybrid, over nodes and cores per node, as speed-up over one
+rank with one thread. Runs of the versions take turns, so that other load affects all of them alike."""
 import argparse
 import csv
 import json
@@ -26,13 +26,13 @@ def programs(text):
 
 def add_options(parser):
     parser.add_argument('--nodes', type=node_counts, default=[1, 2], metavar='N[,N...]', help='virtual nodes (1,2)')
-    parser.add_argument('--cores', type=node_counts, default=[1, 2], metavar='N[,N...]', help='cores of each (1,2)')
+    parser.add_argument('--cores', type=node_counts, default=[1, 2], metavar='N[,N...]', help='cores per node (1,2)')
     parser.add_argument('--programs', type=programs, default=['linpack:1000', 'cg:W'], metavar='LIST',
                         help=','.join(PROGRAMS) + ' (linpack:1000,cg:W)')
     parser.add_argument('--mpi', choices=['mpich', 'openmpi'], default='mpich', help='which MPI (mpich)')
-    parser.add_argument('--repeats', type=arguments.whole(), default=3, help='runs of each (3)')
-    parser.add_argument('--plot', metavar='FILE', help='draw it: .svg, .png or .pdf')
-    parser.add_argument('--csv', metavar='FILE', help='write a line a result')
+    parser.add_argument('--repeats', type=arguments.whole(), default=3, help='runs per version (3)')
+    parser.add_argument('--plot', metavar='FILE', help='draw the results: .svg, .png or .pdf')
+    parser.add_argument('--csv', metavar='FILE', help='write one line per result')
     parser.add_argument('--json', action='store_true')
 
 

@@ -18,7 +18,7 @@ Linpack::Linpack(std::size_t n, int threads, Communicator& network)
   matrix_.resize(own_.size() * n);
 }
 
-// Every column begins at its own place in one sequence of random numbers; column n is b.
+// Fills a column from its own position in one sequence of random numbers; column n is b.
 void Linpack::fill(Vector& out, std::size_t global) const {
   npb::Random random(npb::Random::kSeed, global * n_);
   out.resize(n_);
@@ -55,7 +55,8 @@ bool Linpack::run() {
   return is_regular;
 }
 
-// The block's columns, from row `first` on. L is left below the diagonal, U on it and above.
+// Computes the factors of the block's columns, from row `first` on. Leaves L below the diagonal, U
+// on it and above.
 bool Linpack::factor(Panel& panel) {
   double* const base = column(panel.first) + panel.first;
   const auto at = [&](std::size_t j) { return base + j * n_; };
@@ -79,7 +80,7 @@ bool Linpack::factor(Panel& panel) {
   return true;
 }
 
-// From the owner to the next rank, and on, until all have it.
+// Passes the panel from the owner to the next rank, and so on, until all ranks have it.
 void Linpack::pass_round(Panel& panel, Rank owner) {
   const Rank size = network_.size();
   const Rank turn = (network_.rank() + size - owner) % size;
@@ -94,14 +95,15 @@ void Linpack::pass_round(Panel& panel, Rank owner) {
   }
 }
 
-// `values`: a column from row panel.first on.
+// Exchanges the rows of `values`, a column from row panel.first on.
 void Linpack::exchange_rows(double* values, Panel& panel) const {
   for (std::size_t k = 0; k < panel.width; ++k) {
     std::swap(values[k], values[static_cast<std::size_t>(panel.pivots()[k])]);
   }
 }
 
-// All own columns right of the block: U = L^-1 A, then A -= L U. And the right side, everywhere.
+// Updates all own columns right of the block: U = L^-1 A, then A -= L U. Every rank updates the
+// right side.
 void Linpack::update(Panel& panel) {
   const auto eliminate = [&](double* values) {
     exchange_rows(values, panel);
@@ -118,8 +120,8 @@ void Linpack::update(Panel& panel) {
   eliminate(&right_[panel.first]);
 }
 
-// U x = y, from the last block to the first: its owner solves it and all subtract its
-// part.
+// Computes x of U x = y, from the last block to the first: the owner solves its block and all ranks
+// subtract their part.
 void Linpack::solve() {
   Vector solved(kBlock + n_);
   for (std::size_t end = n_; end > 0;) {
@@ -146,9 +148,9 @@ void Linpack::solve() {
 
 // ---- the check ----------------------------------------------------------------------------------
 
-// Makes the matrix again: sums over the own columns, then over the ranks.
+// Generates the matrix again and sums over the own columns, then over the ranks.
 double Linpack::residual() {
-  Vector sums(2 * n_);  // A x, and of each row the sum of its absolute values
+  Vector sums(2 * n_);  // A x, and for each row the sum of its absolute values
   Vector values;
   for (const std::size_t global : own_) {
     fill(values, global);

@@ -1,7 +1,8 @@
-// Linpack: a dense system of equations by LU factorisation with partial pivoting. Blocks of columns
-// are dealt out to the ranks in turn (column-cyclic); the owner of a block factors it and passes it
-// round a ring, rank to next rank, so that neighbours in rank are neighbours on the wire. Inside a
-// rank threads share the columns of the update; only the first of them communicates.
+// Implements Linpack: a dense system of equations is solved by LU factorisation with partial
+// pivoting. Blocks of columns are distributed over the ranks in turn (column-cyclic). The owner of
+// a block factors it and passes it round a ring, rank to next rank, so that neighbours in rank are
+// neighbours on the network. Inside a rank threads share the columns of the update; only the first
+// of them communicates.
 #pragma once
 
 #include "bench/npb/communicator.hpp"
@@ -18,19 +19,21 @@ class Linpack {
  public:
   static constexpr std::size_t kBlock = 32;  // columns
 
-  // `n` equations; `network` outlives this.
+  // `n` is the number of equations. `network` must outlive the object.
   Linpack(std::size_t n, int threads, Communicator& network);
 
-  // Collective, like all of them. A random matrix, the same for any number of ranks.
+  // Makes a random matrix, the same for any number of ranks. Collective, like all other functions.
   void prepare();
-  // The timed part: factors, then solves. False if the matrix is singular.
+  // Computes the factors, then the solution; this is the timed part. Returns false if the matrix is
+  // singular.
   bool run();
-  // |A x - b| / (eps n |A| |x|), all in the maximum norm: below 16 is right (HPL's test).
+  // Returns |A x - b| / (eps n |A| |x|), all in the maximum norm. Below 16 it is right (HPL's
+  // test).
   [[nodiscard]] double residual();
 
   static constexpr double kRightBelow = 16;
 
-  // Of the factorisation and the solution.
+  // Returns the number of operations of the factorisation and the solution.
   [[nodiscard]] double operations() const {
     const auto n = static_cast<double>(n_);
     return 2.0 / 3 * n * n * n + 2 * n * n;
@@ -39,8 +42,8 @@ class Linpack {
  private:
   using Vector = std::vector<double>;
 
-  // What the owner of a block passes round: its columns below and on the diagonal, column by
-  // column, and the rows that were exchanged.
+  // Holds the message that the owner of a block passes on: its columns below and on the diagonal,
+  // column by column, and the rows that were exchanged.
   struct Panel {
     std::size_t first = 0, width = 0, height = 0;
     Vector columns;  // [width][height], then the pivots, as numbers
@@ -54,7 +57,7 @@ class Linpack {
     return static_cast<Rank>(block % network_.size());
   }
 
-  // The own column with this global number.
+  // Returns the own column with this global number.
   [[nodiscard]] double* column(std::size_t global);
 
   void fill(Vector& out, std::size_t global) const;
@@ -67,7 +70,7 @@ class Linpack {
   std::size_t n_;
   int threads_;
   Communicator& network_;
-  std::vector<std::size_t> own_;  // global numbers of the own columns, ascending
+  std::vector<std::size_t> own_;  // global numbers of own columns, ascending
   Vector matrix_;                 // [own column][row]
   Vector right_;                  // b, then y, then x; the same on all ranks
 };

@@ -1,5 +1,6 @@
-// cosmo-mpich, cosmo-openmpi: Linpack and CG of the COSMO paper on MPI, with one thread a rank (MPI
-// only) or several (hybrid, the first thread communicates), sums flat or in two levels.
+// Runs Linpack and CG of the COSMO paper on MPI, as cosmo-mpich and cosmo-openmpi. Each rank has
+// one thread (MPI only) or several (hybrid; the first thread communicates), and sums are flat or in
+// two levels.
 #include "bench/cosmo/linpack.hpp"
 #include "bench/npb/kernel.hpp"
 #include "bench/npb/mpi_communicator.hpp"

@@ -1,4 +1,4 @@
-"""Network namespaces as the nodes of a figure, and Open MPI's ranks in them over PM, TCP, UCX or shared memory."""
+"""Runs Open MPI's ranks in network namespaces, the nodes of a figure, over PM, TCP, UCX or shared memory."""
 import contextlib
 import itertools
 import os
@@ -18,7 +18,7 @@ keys = itertools.count(1)
 
 
 class Nodes:
-    """`names` of namespaces; empty: the host itself is the only node. `links`: interfaces pm0, pm1 ... of each."""
+    """`names`: the namespaces; if empty, the host itself is the only node. `links`: number of interfaces pm0, pm1 ... per node."""
 
     def __init__(self, names=(), links=1):
         self.names, self.links = list(names), links
@@ -42,7 +42,7 @@ def mac(node):
 
 @contextlib.contextmanager
 def namespaces(count, links=1, rate=None):
-    """Nodes joined by a switch per link. `rate`: what each link carries each way, as tc(8) writes it."""
+    """Yields nodes joined by a switch per link. `rate`: bandwidth of each link in each direction, in the format of tc(8)."""
     if os.geteuid() != 0:
         raise Missing('network namespaces need root')
     names = [f'scf{os.getpid()}n{node}' for node in range(count)]
@@ -80,7 +80,7 @@ def plug_in(name, node, switch, link, rate):
 
 
 def address_file(directory, nodes, ranks, device, links=1):
-    """A PM network of `ranks` ranks, the same number on each node. Device udp uses the first `links` links."""
+    """Writes a PM network of `ranks` ranks, the same number on each node. Device udp uses the first `links` links."""
     per_node = ranks // nodes.count()
     lines = [f'key {int.from_bytes(os.urandom(8), "big") | 1:x}', f'device {"none" if device == "shmem" else device}']
     lines += ['interface pm0'] if device == 'ethernet' else []
@@ -98,7 +98,7 @@ def address_file(directory, nodes, ranks, device, links=1):
 
 
 def transport_words(transport, nodes, links):
-    """Options of mpirun and variables that choose a transport."""
+    """Returns the options of mpirun and the variables that choose a transport."""
     interfaces = ','.join(nodes.interfaces().split(',')[:links])
     if transport.startswith('PM'):
         return ['--mca', 'pml', 'cm', '--mca', 'mtl', 'ofi', '--mca', 'mtl_ofi_provider_include', 'pm'], \
@@ -112,7 +112,7 @@ def transport_words(transport, nodes, links):
 
 
 class OpenMpi:
-    """Debian's Open MPI. Its launcher is in the first node."""
+    """Runs programs with Debian's Open MPI. Its launcher is in the first node."""
 
     def __init__(self, directory):
         self.directory = directory
@@ -134,7 +134,7 @@ class OpenMpi:
         return program
 
     def run(self, nodes, ranks, transport, command, links=1, limit=RUN_SECONDS):
-        """What `ranks` ranks print, the same number on each node; each of two ranks keeps to its processor. `transport`: PM udp,
+        """Returns the output of `ranks` ranks, the same number on each node; each of two ranks keeps its processor. `transport`: PM udp,
         PM ethernet, PM shmem, TCP, UCX, UCX shared memory, shared memory, or self for one rank. `limit`: seconds."""
         words, variables = transport_words(transport, nodes, links)
         if transport.startswith('PM'):

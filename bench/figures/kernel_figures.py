@@ -1,4 +1,4 @@
-"""Figures of NAS kernels on MPI: over ranks, over links, on many ranks, and over nodes on Ethernet."""
+"""Measures the figures of NAS kernels on MPI: over ranks, over links, on many ranks, and over nodes on Ethernet."""
 import contextlib
 import re
 import time
@@ -11,18 +11,18 @@ from stream_figures import QUICK_SIZES, doubled, of_device, scbench_pm, sizes_of
 
 KERNEL_SECONDS = '0.2'  # a run repeats the kernel that long, and at least once
 KERNELS = ('ep', 'cg', 'ft', 'is', 'mg', 'lu', 'sp', 'bt')
-SOLVERS = KERNELS[-3:]  # class S of them fits on 16 ranks
+SOLVERS = KERNELS[-3:]  # their class S fits on 16 ranks
 TRANSPORTS = ('PM udp', 'TCP', 'UCX', 'shared memory')
-LINK_RATE = '1gbit'  # chosen: four links carry what this machine's processors can move, one does not
+LINK_RATE = '1gbit'  # chosen: four links carry the most that this machine's processors can move, one does not
 MOST_LINKS = 4
-TABLE_RANKS = 16  # chosen: with 64 that poll on two processors table 1 takes longer than anyone waits
-# Chosen, of TABLE_RANKS; more ranks have more.
-TABLE_SECONDS = 180  # shared by the kernels; a kernel begins no further round when its share is over
-TABLE_RUN_SECONDS = 30  # after which a run of it is ended and reported
+TABLE_RANKS = 16  # chosen: with 64 polling ranks on two processors table 1 takes too long
+# Chosen for TABLE_RANKS; more ranks get more time.
+TABLE_SECONDS = 180  # shared by the kernels; a kernel begins no further round after its share
+TABLE_RUN_SECONDS = 30  # a longer run is ended and reported
 
 
 def seconds_of(mpi, nodes, ranks, transport, kernel, links=1, limit=RUN_SECONDS):
-    """Seconds of a verified run."""
+    """Returns the seconds of a verified run."""
     name, size = kernel.split()
     text = mpi.run(nodes, ranks, transport, [mpi.npb(), name, size, '--seconds', KERNEL_SECONDS], links, limit)
     found = re.search(r': verified; .* ([0-9.]+) s each', text)
@@ -32,13 +32,13 @@ def seconds_of(mpi, nodes, ranks, transport, kernel, links=1, limit=RUN_SECONDS)
 
 
 def speedup_rows(panel, x_name, alone, samples):
-    """Samples of seconds by (curve, place); `alone`: seconds of one rank, in the same rounds."""
+    """Makes rows of speed-ups from the samples in seconds by (curve, place); `alone`: seconds of one rank, in the same rounds."""
     return [row(panel, curve, (x_name, place), [one / many for one, many in zip(alone, found)], 'speed-up')
             for (curve, place), found in samples.items()]
 
 
 def with_alone(cases, rounds, alone):
-    """The cases and one rank by itself, in turns: (its samples, the others')."""
+    """Measures the cases and one rank by itself in turns: (the rank's samples, the other samples)."""
     samples = in_turns({'alone': alone, **cases}, rounds)
     if 'alone' not in samples:
         raise Missing('one rank by itself failed')
@@ -46,7 +46,7 @@ def with_alone(cases, rounds, alone):
 
 
 def scaling(plan):
-    """Ranks of one machine: it has as many processors as it has, so the curves show what the network costs beyond them."""
+    """Measures ranks on one machine, whose processors limit them all: the curves differ by the cost of the network."""
     near, rows = Nodes(), []
     counts = [2] if plan.quick else [2, 4, 8, 16, 32, 64]
     transports = TRANSPORTS[:2] if plan.quick else TRANSPORTS
@@ -61,7 +61,7 @@ def scaling(plan):
 
 
 def table(plan):
-    """Seconds of each kernel on many ranks. A kernel that ran over no transport in time is reported and left out."""
+    """Measures the seconds of each kernel on many ranks. A kernel that no transport finished in time is reported and left out."""
     ranks = plan.ranks or (4 if plan.quick else TABLE_RANKS)
     transports = TRANSPORTS[:2] if plan.quick else TRANSPORTS
     kernels = [table_kernel(name, plan, ranks) for name in (('is', 'mg', 'lu', 'sp', 'bt') if plan.quick else KERNELS)]
@@ -85,12 +85,12 @@ def table(plan):
 
 
 def table_kernel(name, plan, ranks):
-    """The kernel with its class: that of --class, else the smallest that can be divided among so many ranks."""
+    """Returns the kernel with its class: that of --class, else the smallest that can be divided among so many ranks."""
     return f'{name} {plan.kernel_class or ("W" if name in SOLVERS and ranks > TABLE_RANKS else "S")}'
 
 
 def bisection(plan):
-    """Two halves of two ranks each, joined by links of LINK_RATE, of which some are taken out of the network's configuration."""
+    """Measures two halves of two ranks each, joined by links of LINK_RATE, some of which are left out of the configuration."""
     links = [2, 1] if plan.quick else list(range(MOST_LINKS, 0, -1))
     kernels = ['is S'] if plan.quick else ['ep S', 'cg W', 'ft S', 'is W']
     rows = []
@@ -108,7 +108,7 @@ def bisection(plan):
 
 
 def gigae(plan):
-    """Round trip and bandwidth of two nodes over the size; speed-up of two kernels on one to four nodes."""
+    """Measures round trip and bandwidth of two nodes over the size, and the speed-up of two kernels on one to four nodes."""
     sizes = plan.sizes or (QUICK_SIZES if plan.quick else sizes_of(plan)[:6])
     words = ['--device', 'ethernet', '--size', ','.join(map(str, sizes)), '--rounds', plan.rounds]
     found = scbench_pm(*words, *(['--count', 50] if plan.quick else []))

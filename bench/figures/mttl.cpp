@@ -1,5 +1,5 @@
-// scbench-mttl COUNT: what operations of MTTL take between rank 0, which times them, and rank 1,
-// which serves; and the same things without MTTL. One JSON object per line: what, us.
+// Implements scbench-mttl COUNT: measures operations of MTTL, and the same operations without MTTL.
+// Rank 0 times them, rank 1 serves. It prints one JSON object per line: what, us.
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
@@ -69,7 +69,7 @@ mttl::Task<void> time_memory(mttl::Runtime& rt) {
   co_await rt.remote_delete(word);
 }
 
-// What a program without MTTL has in this process.
+// Measures the same operations without MTTL, inside this process.
 void time_own() {
   Clock::time_point start = Clock::now();
   for (unsigned i = 0; i < count; ++i) std::thread([] {}).join();
@@ -101,7 +101,7 @@ int main(int argc, char** argv) {
   count = static_cast<unsigned>(asked);
   try {
     pm::Context context;
-    if (context.size() < 2) throw std::runtime_error("two ranks are needed");
+    if (context.size() < 2) throw std::runtime_error("scbench-mttl needs two ranks");
     mttl::Runtime rt(context);
     rt.run(program(rt));
   } catch (const std::exception& error) {

@@ -1,4 +1,4 @@
-"""What operations of MTTL take between two ranks of this machine, and the same things without it."""
+"""Measures operations of MTTL between two ranks of this machine, and the same operations without it."""
 import json
 import pathlib
 import subprocess
@@ -10,7 +10,7 @@ from mpi_cases import Missing
 from rows import in_turns, row
 from stream_figures import doubled, scbench_pm
 
-WITHOUT_MTTL = {'kernel\'s thread': 'own thread', 'own new 1 MB': 'new 1 MB'}  # beside which operation each is drawn
+WITHOUT_MTTL = {'kernel\'s thread': 'own thread', 'own new 1 MB': 'new 1 MB'}  # the operation next to which each is drawn
 
 
 def run_program(device, count):

@@ -1,4 +1,4 @@
-"""scbench pm --figures: the figures of the papers on PM, measured on this machine beside what a user would take instead. A figure is
+"""scbench pm --figures: measures the figures of the papers on PM on this machine, compared with the usual alternatives. A figure is
 a list of rows: a panel, a curve in it, a place along x, and the median of the rounds with the lowest and the highest."""
 import argparse
 import json
@@ -15,7 +15,7 @@ from mpi_cases import Missing
 from rows import Plan
 from units import size
 
-# Name -> (what measures it, the papers' figure, title).
+# Name -> (function that measures it, the papers' figure, title).
 FIGURES = {
     'writes': (stream_figures.writes, 'PC Cluster II, figure 7', 'PM: messages and remote writes by hits of memory registration'),
     'mpi': (stream_figures.mpi, 'PC Cluster II, figure 8', 'MPI: bandwidth with buffers used again and buffers used once'),
@@ -32,10 +32,10 @@ MOST_RANKS = 64
 
 def add_options(parser):
     parser.add_argument('--figures', nargs='*', metavar='NAME',
-                        help='the figures of the papers on PM instead; all without a NAME: ' + ', '.join(FIGURES))
-    parser.add_argument('--quick', action='store_true', help='with --figures: one round, few and small cases; only to try them out')
-    parser.add_argument('--class', dest='kernel_class', metavar='C', help='S, W or A: of the kernels of scaling and kernels (S)')
-    parser.add_argument('--ranks', metavar='N', help=f'of the kernels of kernels, 1 to {MOST_RANKS} ({kernel_figures.TABLE_RANKS})')
+                        help='measure the figures of the papers on PM instead; all without a NAME: ' + ', '.join(FIGURES))
+    parser.add_argument('--quick', action='store_true', help='with --figures: one round, few and small cases; only to try the figures out')
+    parser.add_argument('--class', dest='kernel_class', metavar='C', help='class of the kernels of scaling and kernels: S, W or A (S)')
+    parser.add_argument('--ranks', metavar='N', help=f'ranks of the figure kernels, 1 to {MOST_RANKS} ({kernel_figures.TABLE_RANKS})')
 
 
 def fail(text):
@@ -61,7 +61,7 @@ def sizes_of(text):
 
 
 def plan_of(options):
-    """What the options say, checked."""
+    """Checks the options and returns the plan."""
     unknown = [name for name in options.figures if name not in FIGURES]
     if unknown:
         fail(f"no figure '{unknown[0]}'; figures are {', '.join(FIGURES)}")
@@ -98,7 +98,7 @@ def print_figure(figure):
 
 
 def panels_of(figures):
-    """As plot.draw_panels() takes them."""
+    """Returns panels for plot.draw_panels()."""
     found = {}
     for figure in figures:
         for row in figure['rows']:
@@ -112,7 +112,7 @@ def panels_of(figures):
 
 
 def run(options):
-    """0, or 77 if none of the figures can be measured here."""
+    """Returns 0, or 77 if no figure can be measured here."""
     plan = plan_of(options)
     if options.plot and not plot.is_own(options.plot):
         plot.check()

@@ -1,4 +1,4 @@
-"""Rows of the papers' figures, and measuring in turns."""
+"""Makes rows of the papers' figures, and measures cases in turns."""
 import collections
 import math
 import statistics
@@ -7,18 +7,18 @@ import time
 
 from mpi_cases import Missing
 
-# sizes: bytes, None without --size; kernel_class: of the kernels, None without --class; ranks: of table 1, None without --ranks.
+# Bytes per size, class of the kernels, ranks of table 1: each is None without its option.
 Plan = collections.namedtuple('Plan', 'rounds quick sizes kernel_class ranks')
 
 
 def row(panel, curve, place, samples, unit):
-    """`place`: name of the x axis, and where on it."""
+    """Makes a row; `place`: name of the x axis, and the position on it."""
     return {'panel': panel, 'curve': curve, 'x_name': place[0], 'x': place[1], 'value': statistics.median(samples),
             'spread': [min(samples), max(samples)], 'unit': unit}
 
 
 def in_turns(cases, rounds, end=math.inf):
-    """Calls the functions of `cases` in turns, so that a busy machine meets all alike: {key: samples}. A case that fails is
+    """Calls the functions of `cases` in turns, so that other load affects all alike: {key: samples}. A case that fails is
     reported and left out from then on. After `end` (time.monotonic()) no further round begins."""
     samples, failed = {key: [] for key in cases}, set()
     for number in range(rounds):

@@ -1,7 +1,7 @@
-/* stream HITS BYTES SIZE...: rank 0 sends rank 1 some BYTES of each size and prints "SIZE MB/s".
- * HITS 100: always from and into the same memory; 0: each message from and into memory that the
- * last 64 MB did not use, so that no cache of registrations knows it. A single rank has its bytes
- * copied by a second thread, from memory that the first one hands over. */
+/* stream HITS BYTES SIZE...: rank 0 sends about BYTES of each size to rank 1 and prints "SIZE
+ * MB/s". With HITS 100 all messages use the same memory. With 0 each message uses memory that the
+ * last 64 MB did not use, so that no cache of registrations contains it. If there is a single rank,
+ * a second thread copies its bytes, from memory that the first thread passes on. */
 #include <mpi.h>
 #include <pthread.h>
 #include <sched.h>
@@ -23,7 +23,7 @@ static char target[4 << 20];
 static atomic_int handed, copied; /* messages */
 static int thread_size, thread_count, thread_step;
 
-/* A message's place: always the first, or the next in the pool. */
+/* Returns the memory of a message: always the first, or the next in the pool. */
 static char* place(int i, int size, int step) {
   if (step == 0) return pool;
   return pool + (size_t)(i % ((pool_bytes - size) / step)) * (size_t)step;

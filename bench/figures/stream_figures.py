@@ -1,4 +1,4 @@
-"""Figures of bandwidth: PM's writes and messages, MPI's messages, and what moves inside and between nodes."""
+"""Measures the figures of bandwidth: PM's writes and messages, MPI's messages, and copies inside and between nodes."""
 import pathlib
 
 import pm_cases
@@ -12,8 +12,8 @@ QUICK_SIZES = [8, 8192]
 WRITES = {'message': 'message_mb_s', 'message, copied twice': 'message_with_copies_mb_s', 'write, 100 % hits': 'write_hit_100_mb_s',
           'write, 50 % hits': 'write_hit_50_mb_s', 'write, 0 % hits': 'write_hit_0_mb_s', 'TCP': 'tcp_mb_s'}
 RAW = {'shmem': 'process_vm_writev', 'udp': 'bare datagrams', 'ethernet': 'bare frames'}
-WRITE_BYTES = 64 << 20  # of a size
-BYTES = '8388608'  # of a size, of MPI's streams
+WRITE_BYTES = 64 << 20  # per size
+BYTES = '8388608'  # per size, for MPI's streams
 PM_BOTH = ['PM udp', 'TCP', 'UCX']
 NEAR = ['PM shmem', 'shared memory', 'UCX shared memory']
 
@@ -30,18 +30,18 @@ def scbench_pm(*words):
 
 
 def of_device(panel, keys, found):
-    """Rows of scbench-pm's lines. `keys`: curve -> key."""
+    """Makes rows from the lines of scbench-pm. `keys`: curve -> key."""
     return [row(panel, curve, ('bytes', line['size']), [line[key], *line[f'{key}_spread']], 'MB/s')
             for curve, key in keys.items() for line in found]
 
 
 def doubled(line, key):
-    """Samples of a round trip, from a one-way time."""
+    """Returns samples of a round trip, from a one-way time."""
     return [2 * line[key], *(2 * value for value in line[f'{key}_spread'])]
 
 
 def transfers(plan, size):
-    """How many transfers of a size are timed."""
+    """Returns how many transfers of a size are timed."""
     return 200 if plan.quick else min(10_000, max(50, WRITE_BYTES // size))
 
 
@@ -60,7 +60,7 @@ def writes(plan):
 
 
 def stream_rows(panel, samples):
-    """Samples are {size: MB/s} by curve."""
+    """Makes rows from samples {size: MB/s} by curve."""
     return [row(panel, curve, ('bytes', bytes_), [sample[bytes_] for sample in found], 'MB/s')
             for curve, found in samples.items() for bytes_ in found[0]]
 
@@ -75,7 +75,7 @@ def stream(mpi, program, nodes, transport, hit, sizes):
 
 
 def mpi(plan):
-    """Two ranks on two nodes, and in one node."""
+    """Measures two ranks on two nodes, and in one node."""
     sizes, rows = sizes_of(plan), []
     with open_mpi() as launcher, namespaces(2) as nodes:
         program = launcher.build(HERE / 'stream.c', 'stream')
@@ -88,7 +88,7 @@ def mpi(plan):
 
 
 def cosmo(plan):
-    """The same bytes by two threads, by MPI in a node, and by MPI between two nodes."""
+    """Measures the same bytes by two threads, by MPI in a node, and by MPI between two nodes."""
     sizes = plan.sizes or ([8192] if plan.quick else [1024, 16384, 65536, 1048576])
     with open_mpi() as launcher, namespaces(2) as nodes:
         program = launcher.build(HERE / 'stream.c', 'stream')

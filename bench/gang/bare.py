@@ -1,4 +1,4 @@
-"""The kernels over bare datagrams (examples/npb-udp), switched by bare processes (scbench-bare): the slowdown without daemons
+"""Runs the kernels over bare datagrams (examples/npb-udp), switched by bare processes (scbench-bare): the slowdown without daemons
 and without PM, which is the machine's part."""
 import json
 import os
@@ -11,12 +11,12 @@ from measure import SETTLE
 from progress import Counters
 
 JOBS = 2
-LONGEST = 3600  # seconds; its input ends it sooner
-STARVED_NS = 60_000_000_000  # so long a busy machine may leave the ranks no time
+LONGEST = 3600  # seconds; the end of its input ends it sooner
+STARVED_NS = 60_000_000_000  # a busy machine may leave the ranks no time for this long
 
 
 class BareJobs:
-    """Two jobs of one kernel, a rank a node; the second can be stopped. To kernels.shared() like KernelJobs."""
+    """Two jobs of one kernel, with one rank per node; the second can be stopped. kernels.shared() uses it like KernelJobs."""
 
     def __init__(self, cluster, kernel, size, nodes, slice_ns, directory):
         if not cluster.description['cgroup']:
@@ -54,17 +54,17 @@ class BareJobs:
         assert self.process.poll() is None, self.what()
 
     def rate(self, seconds):
-        """Ticks a second of both jobs together. None at all: a rank found its result wrong, and ended."""
+        """Returns the ticks per second of both jobs together. If there are none, a rank found its result wrong, and ended."""
         begin, before = time.monotonic_ns(), sum(c.total() for c in self.counters)
         after = before
         while after == before and time.monotonic_ns() < begin + STARVED_NS:
             time.sleep(seconds)
             end, after = time.monotonic_ns(), sum(c.total() for c in self.counters)
-        assert after > before, 'the ranks of npb-udp do not go on'
+        assert after > before, 'the ranks of npb-udp make no progress'
         return (after - before) / (end - begin) * 1e9
 
     def end(self):
-        """The mean of a switch in us. Harmless when called twice."""
+        """Stops the processes and returns the mean of a switch in us. May be called twice."""
         if self.process.stdin.closed:
             return {}
         self.process.stdin.close()

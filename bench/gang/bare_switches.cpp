@@ -1,17 +1,18 @@
-// The kernel's part of the switches of many nodes on this one machine: one process per node,
-// real-time where that is allowed, only sleeps until absolute times of the monotonic clock and
-// writes cgroup.freeze twice, for two tasks that compute in turns. No daemon has a part in it, so
-// daemons cannot use less.
+// Measures the kernel's part of the switches of many nodes on this one machine. It runs one process
+// per node, real-time where that is allowed, which only sleeps until absolute times of the
+// monotonic clock and writes cgroup.freeze twice, for two tasks that compute in turns. No daemon
+// takes part, so daemons cannot use less.
 //
 //   scbench-bare CGROUP NODES PERIOD_NS SECONDS [COMMAND...]
 //
-// Makes CGROUP, a directory of cgroup2, and removes it. Prints one object of JSON: the processor
-// time of the switching processes, for a switch and as a part of the machine.
+// The program makes CGROUP, a directory of cgroup2, and removes it. It prints one object of JSON:
+// the processor time of the switching processes, per switch and as a share of the machine.
 //
-// With COMMAND the two tasks of a node run it, each in a session of its own and on one processor,
-// which nodes take in turns; BARE_NODE and BARE_JOB (0, 1) identify the task. Lines of standard
-// input select the mode: `alone` (the initial one): job 0 runs and nothing is switched; `shared`:
-// both take turns. The end of the input, or SECONDS, ends everything.
+// With COMMAND the two tasks of a node run it, each in a session of its own and on one processor;
+// the nodes take the processors in turn. BARE_NODE and BARE_JOB (0, 1) identify the task. Lines of
+// standard input select the mode: with `alone` (the initial mode) job 0 runs and nothing is
+// switched; with `shared` both jobs take turns. The program ends at the end of the input or after
+// SECONDS.
 #include "base/os/cgroup.hpp"
 
 #include <fmt/format.h>
@@ -42,7 +43,7 @@ namespace {
 
 using score::Cgroup;
 
-constexpr int kPriority = 20;  // as the switchers have
+constexpr int kPriority = 20;  // the switchers' priority
 constexpr std::int64_t kSecond = 1'000'000'000;
 constexpr std::int64_t kToGetReady = 1'500'000'000;
 constexpr std::int64_t kMostNodes = 4'096;
@@ -52,17 +53,17 @@ struct Plan {
   std::string root;
   std::int64_t nodes = 0, period = 0, seconds = 0;
   char** command = nullptr;  // null: the tasks compute
-  std::int64_t start = 0;    // of the first switch
+  std::int64_t start = 0;    // time of the first switch
 };
 
-// What a node has done.
+// Counts the work of a node.
 struct Tally {
   std::int64_t used_ns = 0, switches = 0;
 };
 
-// In memory that the parent and its nodes share. The tallies of the nodes follow it.
+// Lies in memory that the parent and its nodes share. The tallies of the nodes follow it.
 struct alignas(64) Shared {
-  std::atomic<bool> takes_turns{true};  // else job 0 runs alone
+  std::atomic<bool> takes_turns{true};  // otherwise job 0 runs alone
   std::atomic<bool> is_over{false};
 };
 
@@ -72,7 +73,7 @@ std::int64_t clock_ns(clockid_t clock) {
   return now.tv_sec * kSecond + now.tv_nsec;
 }
 
-// As the switchers sleep.
+// Sleeps in the same way as the switchers.
 void sleep_until(std::int64_t time) {
   const timespec at{.tv_sec = time / kSecond, .tv_nsec = time % kSecond};
   std::uint32_t word = 0;
@@ -105,7 +106,7 @@ void keep_to_processor(std::int64_t node) {
   _exit(127);
 }
 
-// A stopped cgroup with a task in it.
+// Makes a stopped cgroup with a task in it.
 std::optional<Cgroup> make_job(const Plan& plan, std::int64_t node, int job) {
   auto cgroup = Cgroup::create(fmt::format("{}/{}{}", plan.root, node, job == 0 ? 'a' : 'b'));
   if (!cgroup || !cgroup->freeze(true)) return std::nullopt;
@@ -148,13 +149,13 @@ int run_node(const Plan& plan, std::int64_t node, const Shared& shared, Tally& t
   return follow(plan, jobs, shared, tally) ? 0 : 1;
 }
 
-// Does what standard input says until it ends.
+// Follows the lines of standard input until it ends.
 void obey(Shared& shared) {
   for (std::string line; std::getline(std::cin, line);) shared.takes_turns = line == "shared";
   shared.is_over = true;
 }
 
-// True: every node ended well.
+// Returns true if every node ended successfully.
 bool run_nodes(const Plan& plan, Shared& shared, Tally* tallies) {
   shared.takes_turns = plan.command == nullptr;
   std::vector<pid_t> nodes;
@@ -186,7 +187,7 @@ void print(const Plan& plan, const Tally* tallies) {
              used / switches / 1e3, used / machine * 100);
 }
 
-// The dead leave a cgroup some time after they were killed.
+// Killed processes leave a cgroup some time after the signal, so this retries.
 bool remove_all(Cgroup& root) {
   [[maybe_unused]] const auto killed = root.kill();
   for (int i = 0; i < 200; ++i) {
@@ -202,7 +203,7 @@ int run(Plan plan) {
       mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   auto root = Cgroup::create(plan.root);
   if (memory == MAP_FAILED || !root) {
-    fmt::print(stderr, "scbench-bare: cannot make cgroup {}\n", plan.root);
+    fmt::print(stderr, "scbench-bare: cannot create cgroup {}\n", plan.root);
     return 1;
   }
   auto* const shared = new (memory) Shared;
@@ -210,7 +211,7 @@ int run(Plan plan) {
   plan.start = (clock_ns(CLOCK_MONOTONIC) + kToGetReady) / plan.period * plan.period + plan.period;
   const bool went_well = run_nodes(plan, *shared, tallies);
   if (!remove_all(*root) || !went_well) {
-    fmt::print(stderr, "scbench-bare: failed below {}\n", plan.root);
+    fmt::print(stderr, "scbench-bare: cannot run the nodes below {}\n", plan.root);
     return 1;
   }
   print(plan, tallies);

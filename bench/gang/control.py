@@ -1,10 +1,10 @@
-"""scbench control: what the daemons' network is worth. Each figure is measured over PM and, in clusters of the same run, over
+"""scbench control: measures the benefit of the daemons' network. Each figure is measured over PM and, in clusters of the same run, over
 TLS alone (`_tls`): clusters alternate, a figure is the median of its clusters.
 
 barrier_N_us: median time of a barrier-mode switch on N nodes, from the wake-up of a node's switcher until the entering job
-runs, with two jobs that keep their channels. daemon_cpu_percent: processor time of all daemons while two jobs take turns, of the
-whole machine; head_cpu_percent: of the head alone, of one processor; viewer_head_cpu_percent: the same while a viewer
-watches with 10 Hz.
+runs, with two jobs that keep their channels. daemon_cpu_percent: processor time of all daemons while two jobs take turns, relative to the
+whole machine; head_cpu_percent: that of the head alone, relative to one processor; viewer_head_cpu_percent: the same while a viewer
+reads at 10 Hz.
 """
 import json
 import os
@@ -34,8 +34,8 @@ def add_options(parser):
     parser.add_argument('--barrier-nodes', type=node_counts, default=[2, 8], metavar='N[,N...]',
                         help='nodes of barrier switches (2,8)')
     parser.add_argument('--nodes', type=arguments.whole(1, 4096), default=64, metavar='N', help='nodes of the other figures (64)')
-    parser.add_argument('--seconds', type=arguments.real(0.1, 86_400), default=8, help='of each window (8)')
-    parser.add_argument('--times', type=arguments.whole(), default=3, metavar='N', help='clusters of each kind (3)')
+    parser.add_argument('--seconds', type=arguments.real(0.1, 86_400), default=8, help='length of each window (8)')
+    parser.add_argument('--times', type=arguments.whole(), default=3, metavar='N', help='clusters per kind (3)')
     parser.add_argument('--json', action='store_true')
 
 
@@ -53,7 +53,7 @@ def barrier(make_case, nodes, way, seconds):
 
 
 class HeadCpu:
-    """Percent of one processor since it was made."""
+    """Returns the percentage of one processor since the object was made."""
 
     def __init__(self, cluster):
         self.pids = [cluster.describe()['head']['pid']]

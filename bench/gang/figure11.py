@@ -1,4 +1,4 @@
-"""scbench gang --figure11 and --sweep: the papers' experiment, as table, JSON, CSV and plot."""
+"""scbench gang --figure11 and --sweep: repeats the papers' experiment, with table, JSON, CSV and plot."""
 import argparse
 import csv
 import itertools
@@ -27,7 +27,7 @@ CASE = ('nodes', 'slice_ms', 'jobs', 'kernel', 'class', 'mode', 'channels')  # i
 KERNELS = ('ep', 'cg', 'ft', 'is', 'mg', 'lu', 'sp', 'bt')
 SQUARE = ('sp', 'bt')  # run on a square number of nodes
 SOLVERS = ('lu', 'sp', 'bt')
-MOST_RANKS = {'S': 16, 'W': 64, 'A': 64}  # among which the solvers' points can be divided
+MOST_RANKS = {'S': 16, 'W': 64, 'A': 64}  # maximum ranks among which the solvers' points can be divided
 
 
 def names(text):
@@ -38,7 +38,7 @@ def names(text):
 
 
 def refusal(options):
-    """Why the kernels cannot run on so many nodes; None if they can."""
+    """Returns why the kernels cannot run on so many nodes; None if they can."""
     for kernel, nodes in itertools.product(options.kernels, options.nodes):
         if kernel in SQUARE and math.isqrt(nodes) ** 2 != nodes:
             return f'{kernel} needs a square number of nodes, not {nodes}: use some of --nodes 1,4,9,16,25,36,49,64'
@@ -74,12 +74,12 @@ def add_options(parser, nanoseconds):
                         help=f'some of {",".join(KERNELS)} (ep,cg,ft,is)')
     parser.add_argument('--class', dest='size', choices=['S', 'W', 'A'], default='S', help='size of the kernels (S)')
     parser.add_argument('--mode', type=modes, default=['clock'], metavar='M[,M...]',
-                        help='clock,barrier: compares both; bare: two jobs without daemons and PM, what the machine takes')
+                        help='clock,barrier: compare both; bare: two jobs without daemons and PM, to measure the part of the machine')
     parser.add_argument('--channels', type=node_counts, default=[16], metavar='N[,N...]',
-                        help='channels of a node (16): two jobs on 1 are saved and restored')
-    parser.add_argument('--plot', metavar='FILE', help='draw it: .svg, .png or .pdf')
-    parser.add_argument('--csv', metavar='FILE', help='write a line a result')
-    parser.add_argument('--resume', metavar='FILE', help='keep results here; do not measure what it has')
+                        help='channels per node (16): two jobs on 1 channel are saved and restored')
+    parser.add_argument('--plot', metavar='FILE', help='draw the results: .svg, .png or .pdf')
+    parser.add_argument('--csv', metavar='FILE', help='write one line per result')
+    parser.add_argument('--resume', metavar='FILE', help='keep the results in FILE, and skip those that it already has')
 
 
 def show(result):
@@ -101,7 +101,7 @@ def show(result):
 
 
 def cases(options):
-    """(nodes, jobs, what they are called in results, options of score virtual)"""
+    """Yields (nodes, jobs, names in the results, options of score virtual)."""
     for nodes, mode, channels in itertools.product(options.nodes, options.mode, options.channels):
         called = {'nodes': nodes, 'mode': mode, 'channels': channels}
         if mode == 'bare':
@@ -113,7 +113,7 @@ def cases(options):
 
 
 class Results:
-    """The results, kept in a file if one is named, so that an interrupted run can continue."""
+    """Holds the results, in a file if one is named, so that an interrupted run can continue."""
 
     def __init__(self, path):
         self.path = pathlib.Path(path) if path else None
@@ -137,7 +137,7 @@ class Results:
 
 
 def measure(options, make_case, results):
-    """Gives those of all cases that were asked for, in their order."""
+    """Returns the results of all requested cases, in their order."""
     asked = []
     for nodes, count, names_of_case, words in cases(options):
         wanted = [{'kernel': kernel, 'class': options.size, **names_of_case, 'jobs': count, 'slice_ms': slice_ns / 1e6}
@@ -145,7 +145,7 @@ def measure(options, make_case, results):
         asked += map(results.key, wanted)
         missing = [case for case in wanted if results.key(case) not in results.found]
         if missing:
-            is_bare = names_of_case['mode'] == 'bare'  # the cluster only lends its cgroup
+            is_bare = names_of_case['mode'] == 'bare'  # only the cgroup of the cluster is used
             with make_case(1 if is_bare else nodes, options.slice, *words) as (cluster, directory):
                 kernels.bind_nodes(cluster)
                 for kernel, group in itertools.groupby(missing, lambda case: case['kernel']):

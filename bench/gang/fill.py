@@ -1,9 +1,10 @@
-"""scbench gang --fill: what the processor time is worth that a gang in turn leaves to the others.
+"""scbench gang --fill: measures the benefit of the processor time that a gang in turn leaves to the others.
 
 Two nodes with a processor each, two jobs on both, `fill` on and off in turns: a pair is one of each, in an order that alternates.
 `alone`, `irregular`, `read`, `messages`, `serial`, `mpich` and `openmpi` run the same pieces of work to the end and compare the
-times in which both jobs have ended. `beside` and `gang` compare the work of jobs that go on, in windows. `many` compares daemons and skew of 64 nodes.
-A ratio below 1 (above 1 for `beside`) is what filling gains.
+times in which both jobs have ended. `beside` and `gang` compare the work of jobs that keep running, in windows.
+`many` compares daemons and skew of 64 nodes.
+A ratio below 1 (above 1 for `beside`) is a gain by filling.
 """
 import json
 import os
@@ -31,8 +32,8 @@ BOUNDS = {'fill_time_ratio': 0.55, 'fill_read_time_ratio': 0.55, 'fill_message_t
 AT_LEAST = {'fill_beside_gain'}
 NODES = 2
 MANY = 64
-PHASE_NS = 2_000_000  # of work, and of being blocked
-FILE_BYTES = 64 << 20  # larger than what a job reads in a window, read past the page cache
+PHASE_NS = 2_000_000  # length of work, and of being blocked
+FILE_BYTES = 64 << 20  # larger than the part that a job reads in a window, past the page cache
 START_SECONDS = 1.0  # from scrun until the common start of all ranks of both jobs
 
 
@@ -47,14 +48,14 @@ def set_fill(cluster, on):
 
 
 class Phases:
-    """Two jobs of the same pieces of work; `words` are scrun's options and the program."""
+    """Runs two jobs of the same pieces of work; `words` are scrun's options and the program."""
 
     def __init__(self, cluster, words, kind, pieces, file=None):
         self.cluster, self.words, self.kind, self.pieces = cluster, list(words), kind, pieces
         self.file = [] if file is None else [file]
 
     def seconds(self):
-        """From the common start to the end of the last rank."""
+        """Returns the seconds from the common start to the end of the last rank."""
         at = time.monotonic_ns() + int(START_SECONDS * 1e9)
         arguments = [self.kind, at, PHASE_NS, PHASE_NS, self.pieces]
         fronts = [self.cluster.start('scrun', '-q', '-N', NODES, '-J', f'phases{number}', *self.words, *arguments, number,
@@ -69,7 +70,7 @@ class Phases:
 
 
 def paired(cluster, pairs, measured):
-    """[(with fill, without)]: what `measured` gives, in turns."""
+    """Returns [(with fill, without)]: the results of `measured`, in turns."""
     found = []
     for number in range(pairs):
         values = {}
@@ -81,7 +82,7 @@ def paired(cluster, pairs, measured):
 
 
 def figure(key, pairs, value):
-    """The median of what `value` makes of each pair, its 95 % interval, and the pairs."""
+    """Returns the median of `value` over the pairs, its 95 % interval, and the pairs."""
     values = [value(on, off) for on, off in pairs]
     return {key: statistics.median(values), f'{key}_spread': list(measure.interval(values)), f'{key}_pairs': [list(pair) for pair in pairs]}
 
@@ -95,7 +96,7 @@ def ratio(on, off):
 def timed(options, cluster, part, words, kind, file=None):
     jobs = Phases(cluster, words, kind, round(window(options) * 1e9 / (4 * PHASE_NS)), file)
     set_fill(cluster, False)
-    jobs.seconds()  # for warmth
+    jobs.seconds()  # warm-up
     return figure(KEYS[part], paired(cluster, options.pairs, jobs.seconds), ratio)
 
 
@@ -113,7 +114,7 @@ def with_mpi(options, cluster, directory, part):
 
 
 class Endless:
-    """A job of phases that goes on until it is ended."""
+    """Starts a job of phases that runs until it is ended."""
 
     def __init__(self, cluster):
         words = [PROGRAMS / 'scbench-phases', 'alone', 0, PHASE_NS, PHASE_NS, 1 << 40, 0]
@@ -125,7 +126,7 @@ class Endless:
 
 
 def rate(counters, seconds):
-    """Steps a second of these jobs together."""
+    """Returns the steps per second of these jobs together."""
     begin, before = time.monotonic_ns(), sum(c.total() for c in counters)
     time.sleep(seconds)
     end, after = time.monotonic_ns(), sum(c.total() for c in counters)
@@ -133,7 +134,7 @@ def rate(counters, seconds):
 
 
 def beside(options, cluster, directory, part):
-    """A computing job beside one that is blocked half of the time."""
+    """Measures a computing job together with one that is blocked half of the time."""
     _, counters = start_progress(cluster, directory, 'beside', NODES, gap_us=20)
     other = Endless(cluster)
     try:
@@ -145,7 +146,7 @@ def beside(options, cluster, directory, part):
 
 
 def gang(options, cluster, directory, part):
-    """Two jobs that always want the processor: fill must not cost them any. A small figure: it takes twice the pairs."""
+    """Measures two jobs that always need the processor, which fill must not cost any. The figure is small, so there are twice the pairs."""
     counters = [start_progress(cluster, directory, f'gang{number}', NODES, gap_us=20)[1] for number in range(2)]
     try:
         pairs = paired(cluster, 2 * options.pairs, lambda: rate(counters, window(options)))
@@ -155,7 +156,7 @@ def gang(options, cluster, directory, part):
 
 
 def many(options, case):
-    """Daemons and skew of many nodes with two computing jobs."""
+    """Measures daemons and skew of many nodes with two computing jobs."""
     note(f'many: {MANY} nodes')
     with case(MANY, options.slice) as (cluster, directory):
         for number in range(2):
@@ -185,7 +186,7 @@ MEASURES = {'alone': with_pm, 'irregular': with_pm, 'read': with_pm, 'messages':
 
 
 def with_worst_mpi(figures):
-    """One figure for the row of both MPIs: that of the slower one."""
+    """Makes one figure for the row of both MPIs: that of the slower one."""
     keys = [KEYS[part] for part in ('mpich', 'openmpi') if KEYS[part] in figures]
     if not keys:
         return figures
@@ -193,7 +194,7 @@ def with_worst_mpi(figures):
     return figures | {'fill_mpi_time_ratio': figures[worst], 'fill_mpi_time_ratio_spread': figures[f'{worst}_spread']}
 
 
-# ---- what is shown
+# ---- output
 
 def is_missed(key, value):
     return value < BOUNDS[key] if key in AT_LEAST else value > BOUNDS[key]
@@ -211,14 +212,14 @@ def show(figures):
 
 
 def draw(figures, path):
-    """A panel for each part: what both settings took, pair by pair."""
+    """Draws a panel for each part: the times of both settings, pair by pair."""
     panels = []
     for part, key in KEYS.items():
         pairs = figures.get(f'{key}_pairs')
         if not pairs:
             continue
         is_rate = part in ('beside', 'gang')
-        most = max(max(pair) for pair in pairs) if is_rate else 1  # rates in percent of the highest
+        most = max(max(pair) for pair in pairs) if is_rate else 1  # rates in percent of the highest one
         scale = 100 / most if is_rate else 1
         lines = [(name, [(index, pair[place] * scale) for index, pair in enumerate(pairs)])
                  for place, name in ((1, 'fill off'), (0, 'fill on'))]

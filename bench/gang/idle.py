@@ -1,9 +1,9 @@
-"""scbench gang --idle: what idle jobs cost a busy one beside them, and how soon they leave and return.
+"""scbench gang --idle: measures what idle jobs cost a busy job, and how soon they leave and return.
 
-The cost is measured in four ways. The busy job's work, in pairs of windows with and without idle jobs: complete, but drowned by
-whatever else the machine does. In the same windows the time in which its tasks did not run, as they saw it themselves: without
-effects of caches and of the processor's speed. The processor time of the idle jobs, and the additional time of the daemons. And
-the part of the time in which the busy job has no slice.
+The cost is measured in four ways. The first is the busy job's work, in pairs of windows with and without idle jobs: it is complete,
+but dominated by other load of the machine. The second is the time in the same windows in which its tasks did not run, as they
+measured it themselves, without effects of caches and of the processor's speed. The third is the processor time of the idle jobs,
+and the additional time of the daemons. The fourth is the part of the time in which the busy job has no slice.
 """
 import json
 import math
@@ -23,8 +23,8 @@ TIMED = ('pm', 'pm_timer', 'pm_receive', 'pm_idle', *MPIS)
 BOUNDS = {'slowed_percent': 1.0, 'leave_slices': 2.0, 'leave_p90_slices': 2.0, 'return_slices': 1.0,
           **{f'{part}_{end}': bound for part in TIMED for end, bound in (('leave_slices', 2.0), ('return_slices', 1.0))}}
 PARTS = ('cost', 'reader', *TIMED)
-ASLEEP = 1.0  # seconds from telling a PM job when to wake until then: it has left the timetable again
-# Answers each line with the time it came, works as long as the line says, and says when it is done.
+ASLEEP = 1.0  # seconds between the wake-up request to a PM job and the wake-up: the job has left the timetable again
+# Answers each line with the time at which it arrived, works as long as the line says, and prints the time at the end.
 READER = '''
 import sys, time
 for line in sys.stdin:
@@ -36,7 +36,7 @@ for line in sys.stdin:
 
 
 class IdleJobs(measure.SharedJobs):
-    """A counting job, beside it one that reads its input and one that waits for a PM message."""
+    """Runs a counting job together with one that reads its input and one that waits for a PM message."""
 
     def __init__(self, cluster, nodes, directory):
         super().__init__(cluster, nodes, 1, directory, gap_us=20)
@@ -62,7 +62,7 @@ class IdleJobs(measure.SharedJobs):
 
 
 def work_and_gaps(jobs, nodes, seconds):
-    """Steps a second of the busy job; percent of the time that its tasks did not run."""
+    """Returns the steps per second of the busy job, and the percentage of the time that its tasks did not run."""
     busy = jobs.counters[0]
     begin, before = time.monotonic_ns(), sum(measure.gap_time(busy, rank) for rank in range(nodes))
     rate = jobs.rate(seconds)
@@ -71,8 +71,8 @@ def work_and_gaps(jobs, nodes, seconds):
 
 
 def paired(jobs, nodes, window, pairs):
-    """Percent of its work, and of its time, that the busy job loses to idle ones: two lists. Each window beside them
-    against the mean of those alone around it."""
+    """Returns the percentages of its work, and of its time, that the busy job loses to idle ones: two lists. Each window with
+    idle jobs is compared with the mean of the windows without them around it."""
     jobs.share(False)
     alone, losses, gaps = work_and_gaps(jobs, nodes, window), [], []
     for _ in range(pairs):
@@ -87,7 +87,7 @@ def paired(jobs, nodes, window, pairs):
 
 
 def idle_cpu_ns(jobs):
-    """Processor time of all tasks of the idle jobs."""
+    """Returns the processor time of all tasks of the idle jobs."""
     used = 0
     for path in pathlib.Path(jobs.cluster.description['cgroup'] or '/none').glob('*/job_*/cpu.stat'):
         if int(path.parent.name.removeprefix('job_')) // 256 != jobs.first:
@@ -96,8 +96,8 @@ def idle_cpu_ns(jobs):
 
 
 def taken(jobs, seconds):
-    """Percent of the machine: what idle jobs use, and daemons more with them than without. Percent of
-    the time: what the busy job has no slice."""
+    """Returns the percentages of the machine that idle jobs use, and that daemons use in addition, and the percentage of
+    the time in which the busy job has no slice."""
     jobs.share(False)
     alone = measure.DaemonCpu(jobs.cluster)
     time.sleep(seconds)
@@ -120,7 +120,7 @@ def only_other(cluster, first):
 
 
 def turns(cluster, job, since_ns):
-    """When the job's turns began and ended, by the nodes' records: two lists of (ns, epoch)."""
+    """Returns when the job's turns began and ended, by the nodes' records: two lists of (ns, epoch)."""
     seconds = (time.monotonic_ns() - since_ns) / 1e9 + 1
     begun, ended = [], []
     for node in cluster.json('scadm', 'trace', '--seconds', f'{seconds:.1f}')['nodes']:
@@ -132,21 +132,21 @@ def turns(cluster, job, since_ns):
 
 
 def left_at(begun, ended, slice_ns):
-    """(end of its last slice, start of the first timetable without it). A slice that is cut ends with the timetable;
-    else the next one, which is the other job's, is the last of the old timetable."""
+    """Returns (end of its last slice, start of the first timetable without it). A slice that is cut ends with the timetable;
+    otherwise the next slice, which is the other job's, is the last one of the old timetable."""
     stopped, due, epoch = ended[-1]
     is_cut = begun[-1][1] < due and due - begun[-1][1] < slice_ns * 0.99 and epoch > begun[-1][2]
     return stopped, due if is_cut else due + slice_ns
 
 
 class Reader:
-    """A job on one node that waits for its input."""
+    """Runs a job on one node that waits for its input."""
     prefix, nodes = '', 1
     words = (sys.executable, '-c', READER)
 
     @staticmethod
     def wake(front, work):
-        """Has it work so many seconds; gives when it is woken."""
+        """Makes it work so many seconds; returns when it is woken."""
         sent = time.monotonic_ns()
         front.stdin.write(f'{work}\n')
         front.stdin.flush()
@@ -154,7 +154,7 @@ class Reader:
 
 
 class PmWaiter:
-    """A PM job on all nodes, whose ranks wait for messages and one of them for its input too."""
+    """Runs a PM job on all nodes, whose ranks wait for messages; one of them waits for its input as well."""
     prefix, words, delay = 'pm_', (PROGRAMS / 'scbench-waiter',), 0
 
     def __init__(self, nodes):
@@ -169,12 +169,12 @@ class PmWaiter:
 
 
 class PmTimer(PmWaiter):
-    """The same, woken by the end of a pm_wait()."""
+    """Runs the same job, woken by the end of a pm_wait()."""
     prefix, delay = 'pm_timer_', ASLEEP
 
 
 class PmPoller(PmTimer):
-    """The same, but rank 0 sleeps, and the others wait in a loop over pm_receive(), which may call pm_idle() as well."""
+    """Runs the same job, but rank 0 sleeps, and the others wait in a loop over pm_receive(), which may call pm_idle() as well."""
 
     def __init__(self, nodes, way):
         super().__init__(nodes)
@@ -182,7 +182,7 @@ class PmPoller(PmTimer):
 
 
 class MpiTimer(PmTimer):
-    """All ranks wait in MPI_Bcast, over PM; rank 0 sleeps before."""
+    """Runs a job whose ranks wait in MPI_Bcast, over PM; rank 0 sleeps before."""
 
     def __init__(self, nodes, name, words):
         super().__init__(nodes)
@@ -190,8 +190,8 @@ class MpiTimer(PmTimer):
 
 
 def latencies(cluster, program, directory, times, slice_ns):
-    """Lists of ns: from what wakes it (a line of input, a timer) to the program's answer and to its first turn; from
-    the end of its last work to the end of its last slice and to the start of the timetable that has it no more."""
+    """Returns lists of ns: from the wake-up (a line of input, a timer) to the program's answer and to its first turn; from
+    the end of its last work to the end of its last slice and to the start of the first timetable without it."""
     nodes = len(cluster.describe()['nodes'])
     first, _ = measure.start_progress(cluster, directory, f'beside-{program.prefix}', nodes)
     front = cluster.start('scrun', '-q', '-N', program.nodes, *program.words, stdin=subprocess.PIPE)
@@ -204,7 +204,7 @@ def latencies(cluster, program, directory, times, slice_ns):
     answered, returned, last, left = [], [], [], []
     for number in range(times):
         time.sleep(0.4)
-        # It stops anywhere in its slice, and anywhere as often.
+        # The stops are spread evenly over the slice.
         woken = program.wake(front, 0.3 + 2 * slice_ns / 1e9 * (number + 0.5) / times)
         answered.append(int(front.stdout.readline()) - woken)
         done = int(front.stdout.readline())
@@ -229,7 +229,7 @@ def latency_figures(program, measured, slice_ns):
 
 
 def program_of(part, nodes, directory):
-    """What waits in this part, or None without that MPI."""
+    """Returns the waiting job of this part, or None without that MPI."""
     if part in MPIS:
         words = mpi_jobs.words_of(part, 'waiter_mpi', directory)
         return MpiTimer(nodes, part, words) if words else None
@@ -239,7 +239,7 @@ def program_of(part, nodes, directory):
 
 
 def cost(options, cluster, directory, nodes):
-    """What idle jobs cost a busy one."""
+    """Measures what idle jobs cost a busy job."""
     window = 1.0
     pairs = max(5, round(options.seconds / (2 * window)))
     jobs = IdleJobs(cluster, nodes, directory)
@@ -248,7 +248,7 @@ def cost(options, cluster, directory, nodes):
         figures = taken(jobs, max(5.0, options.seconds / 4))
     finally:
         jobs.end()
-    error = 1.25 * statistics.stdev(losses) / math.sqrt(pairs)  # of a median
+    error = 1.25 * statistics.stdev(losses) / math.sqrt(pairs)  # standard error of a median
     return figures | {'idle_jobs': len(jobs.fronts), 'pairs': pairs, 'window_s': window,
                       'slowed_percent': statistics.median(losses), 'slowed_error': error,
                       'slowed_lowest': min(losses), 'slowed_highest': max(losses),
@@ -258,7 +258,7 @@ def cost(options, cluster, directory, nodes):
 def show(figures):
     print(f'{figures["nodes"]} nodes, slice {figures["slice_ms"]:g} ms, load {os.getloadavg()[0]:.1f}')
     if 'pairs' in figures:
-        print(f'  {figures["idle_jobs"]} idle jobs beside a busy one, {figures["pairs"]} pairs of windows of '
+        print(f'  {figures["idle_jobs"]} idle jobs with a busy one, {figures["pairs"]} pairs of windows of '
               f'{figures["window_s"]:.1f} s')
     for name, value in figures.items():
         if isinstance(value, float) and name not in ('slice_ms', 'slowed_error', 'window_s'):

@@ -1,9 +1,9 @@
-"""NAS kernels on PM as jobs of a virtual cluster, and how much switching slows them down.
+"""Runs NAS kernels on PM as jobs of a virtual cluster, and measures how much switching slows them down.
 
-One job alone: the cluster switches it to itself at every boundary (--switch-always), as SCore-D does;
+With one job, the cluster switches it to itself at every boundary (--switch-always), as SCore-D does;
 windows with the slice in question alternate with windows between boundaries 10 s apart, in which
-nothing is switched. Several jobs: windows in which they share all nodes alternate with windows in
-which all but the first are suspended; what they do together is compared with what the first does.
+nothing is switched. With several jobs, windows in which they share all nodes alternate with windows in
+which all but the first are suspended; their work together is compared with the work of the first.
 """
 import math
 import os
@@ -15,7 +15,7 @@ from cluster import EXAMPLES, wait_until
 from measure import SETTLE, SharedJobs, summary, switch_figures
 from progress import Counters
 
-UNSWITCHED = '10s'  # the longest quantum there is
+UNSWITCHED = '10s'  # the longest possible quantum
 
 
 def time_text(ns):
@@ -23,9 +23,9 @@ def time_text(ns):
 
 
 def bind_nodes(cluster):
-    """Gives the tasks of each node one core, the same all the time, as a node of a real cluster has its own: of its own
-    if there are as many, else nodes take them in turns. Left to itself the kernel wakes ranks of several nodes on
-    one core after a switch and needs a good part of a slice to spread them again."""
+    """Binds the tasks of each node to one core, as a node of a real cluster has its own. Each node has a core of its own
+    if there are enough; otherwise nodes share them in turn. Without this the kernel wakes ranks of several nodes on
+    one core after a switch and needs a large part of a slice to spread them again."""
     cores = sorted(os.sched_getaffinity(0))
     for number, launcher in enumerate(cluster.describe()['launchers']):
         for thread in os.listdir(f'/proc/{launcher["pid"]}/task'):
@@ -33,7 +33,7 @@ def bind_nodes(cluster):
 
 
 class KernelJobs(SharedJobs):
-    """Jobs that repeat one kernel on all nodes; all but the first can be suspended."""
+    """Runs jobs that repeat one kernel on all nodes; all but the first can be suspended."""
 
     def __init__(self, cluster, kernel, size, nodes, jobs, directory):
         self.cluster, self.nodes = cluster, nodes
@@ -58,7 +58,7 @@ class KernelJobs(SharedJobs):
         assert state['state'] == 'running' and all(front.poll() is None for front in self.fronts), state
 
     def tick_rate(self, seconds):
-        """Ticks a second of the first job, from the times of ticks themselves: exact also where few fit
+        """Returns the ticks per second of the first job, from the times of the ticks themselves. This is exact even if few fit
         into the window, but only for a job that always runs."""
         counters = self.counters[0]
 
@@ -71,7 +71,7 @@ class KernelJobs(SharedJobs):
 
 
 def tick(counters, rank):
-    """(count, time) of a rank's last tick."""
+    """Returns (count, time) of a rank's last tick."""
     while True:
         time_before = counters.last_ns(rank)
         count = counters.counter(rank)
@@ -80,8 +80,8 @@ def tick(counters, rank):
 
 
 def slowdowns(base, switched, pairs):
-    """Calls both in turns and compares each switched window with the mean of its neighbours. In percent:
-    measure.summary."""
+    """Calls both in turns and compares each switched window with the mean of its neighbours. Returns
+    measure.summary in percent."""
     before, losses = base(), []
     for _ in range(pairs):
         during = switched()
@@ -98,7 +98,7 @@ def figures(losses, running):
 
 
 def alone(cluster, jobs, slice_ns, seconds, pairs):
-    """One job that the cluster switches to itself."""
+    """Measures one job that the cluster switches to itself."""
     def window(quantum):
         cluster.run('scadm', 'set', 'quantum', quantum)
         time.sleep(SETTLE)
@@ -109,14 +109,14 @@ def alone(cluster, jobs, slice_ns, seconds, pairs):
 
 
 def shared(jobs, slice_ns, seconds, pairs):
-    """Several jobs that take turns."""
+    """Measures several jobs that take turns."""
     found = shared_windows(jobs, slice_ns, seconds, pairs)
     jobs.share(True)
     return found | switch_times(jobs.cluster, slice_ns)
 
 
 def shared_windows(jobs, slice_ns, seconds, pairs):
-    """The slowdown is that of the nodes' work: of each job, beyond the factor that sharing costs anyway."""
+    """Returns the slowdown of the nodes' work: that of each job, beyond the factor that sharing costs anyway."""
     count = len(jobs.counters)
     cycle = count * slice_ns / 1e9
     length = max(1, round(seconds / (2 * pairs + 1) / cycle)) * cycle
@@ -129,7 +129,7 @@ def shared_windows(jobs, slice_ns, seconds, pairs):
 
 
 def switch_times(cluster, slice_ns):
-    """Switch times from the nodes' own records of such windows."""
+    """Returns switch times from the nodes' own records of such windows."""
     seconds = max(1, 20 * slice_ns / 1e9)
     time.sleep(seconds + SETTLE)
     found = switch_figures(cluster.json('scadm', 'trace', '--seconds', seconds), slice_ns)

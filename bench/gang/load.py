@@ -1,6 +1,6 @@
-"""scbench load: the capacity of one head on one machine. Real daemons on loopback, real commits to disk.
+"""scbench load: measures the capacity of one head on one machine, with real daemons on loopback and real commits to disk.
 
-A client here speaks the wire protocol itself (docs/reference/wire.md) with the few messages that it needs, so
+The clients use the wire protocol themselves (docs/reference/wire.md) with the few messages that they need, so
 that the start of commands is not measured."""
 import json
 import os
@@ -39,7 +39,7 @@ def varint(number):
 
 
 def field(number, value):
-    """A protobuf field: bytes, text, or a number."""
+    """Encodes a protobuf field: bytes, text, or a number."""
     if isinstance(value, str):
         value = value.encode()
     if isinstance(value, bytes):
@@ -48,7 +48,7 @@ def field(number, value):
 
 
 def numbers(payload):
-    """The fields of a message that are numbers, the last of each."""
+    """Returns the last value of each numeric field of a message."""
     return {number: value for number, value in fields(payload) if isinstance(value, int)}
 
 
@@ -117,7 +117,7 @@ def milliseconds(call, *words, **named):
 
 
 def in_turn(path, seconds, clients):
-    """Every client submits as soon as it has its answer; held jobs, so that nothing starts."""
+    """Makes every client submit as soon as it has its answer. The jobs are held, so that nothing starts."""
     times, refused = [], [0]
     end = time.monotonic() + seconds
 
@@ -157,7 +157,7 @@ def measure_starts(path, jobs):
 
 
 def finish(cluster, jobs):
-    """The database gets so many ended jobs: copies of one, while the head is stopped."""
+    """Adds so many ended jobs to the database, as copies of one, while the head is stopped."""
     database = next(cluster.directory.rglob('*.db'))
     cluster.kill('head')
     time.sleep(0.2)
@@ -176,7 +176,7 @@ def finish(cluster, jobs):
 
 
 def measure_requests(client, rounds, prefix='', array=''):
-    """Submit a held job, or an array of them, list all, cancel it."""
+    """Submits a held job, or an array of them, lists all, and cancels it."""
     submits, lists, cancels = [], [], []
     for _ in range(rounds):
         job = None
@@ -194,7 +194,7 @@ def measure_requests(client, rounds, prefix='', array=''):
 
 
 def measure_array(tasks, rounds):
-    """Beside one array of so many tasks that waits: in a cluster of its own, as the head's memory is a figure."""
+    """Measures with one waiting array of so many tasks: in a cluster of its own, because the head's memory is a figure."""
     note(f'an array of {tasks} tasks')
     cluster = Cluster(8)
     try:
@@ -221,8 +221,8 @@ def measure_queue(cluster, path, queued, finished, rounds):
 
 
 def measure_restart(cluster, path):
-    """With all those jobs: from the restart of a killed head to its first answer."""
-    note('the head killed and restarted')
+    """Measures, with all these jobs, the time from the restart of a killed head to its first answer."""
+    note('restart of the head after it was killed')
     jobs = Client(path).active()
     pid = cluster.daemon('head')['pid']
     cluster.kill('head')
@@ -245,7 +245,7 @@ def resident_bytes(pid):
 
 
 def measure_connections(cluster, path, count):
-    """So many that have said hello, so many that say nothing: what another one's question takes."""
+    """Measures the response time of one more client, with so many connections after their hello and so many before it."""
     note(f'{count} connections open, {count} half-open')
     head = cluster.daemon('head')['pid']
     asker = Client(path)
@@ -269,13 +269,13 @@ def measure_connections(cluster, path, count):
 
 
 def add_options(parser):
-    parser.add_argument('--seconds', type=arguments.real(0.1, 86_400), default=5, help='of submissions (5)')
+    parser.add_argument('--seconds', type=arguments.real(0.1, 86_400), default=5, help='length of the submissions (5)')
     parser.add_argument('--starts', type=arguments.whole(), default=300, metavar='N', help='jobs to start (300)')
     parser.add_argument('--queued', type=arguments.whole(), default=10_000, metavar='N', help='jobs that wait (10000)')
     parser.add_argument('--finished', type=arguments.whole(), default=100_000, metavar='N', help='jobs that have ended (100000)')
-    parser.add_argument('--rounds', type=arguments.whole(), default=300, metavar='N', help='submit, list and cancel so often (300)')
+    parser.add_argument('--rounds', type=arguments.whole(), default=300, metavar='N', help='rounds of submit, list and cancel (300)')
     parser.add_argument('--array', type=arguments.whole(), default=100_000, metavar='N', help='tasks of an array (100000)')
-    parser.add_argument('--connections', type=arguments.whole(), default=1000, metavar='N', help='open, and half-open (1000)')
+    parser.add_argument('--connections', type=arguments.whole(), default=1000, metavar='N', help='open, and half-open, connections (1000)')
     parser.add_argument('--json', action='store_true')
 
 

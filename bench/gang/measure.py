@@ -1,4 +1,4 @@
-"""The measurements of scbench gang, one function per figure. All times in nanoseconds unless named."""
+"""The measurements of scbench gang, one function per figure. All times are in nanoseconds unless their name has a unit."""
 import math
 import json
 import os
@@ -11,7 +11,7 @@ import time
 from cluster import EXAMPLES, PROGRAMS, wait_until
 from progress import Counters, start_progress
 
-DAEMONS = 7  # seconds in which the daemons' CPU is measured: whole periods of their heartbeats, which come all at once
+DAEMONS = 7  # seconds over which the daemons' CPU time is measured: whole periods of their heartbeats, which come all at once
 SETTLE = 0.3  # seconds after a job comes or goes, before its effect is measured
 
 
@@ -21,8 +21,8 @@ def percentile(values, part):
 
 
 def interval(values):
-    """(low, high): the median lies between these with at least 95 %, whatever the distribution (the sign test's order
-    statistics). (lowest, highest) where there are fewer than the six values that this takes."""
+    """Returns (low, high): the median lies between these with at least 95 %, whatever the distribution (the sign test's order
+    statistics). Returns (lowest, highest) if there are fewer than the six values that this needs."""
     ordered, below, outside = sorted(values), 0, 0
     while below < len(ordered) // 2 and outside + math.comb(len(ordered), below) <= 0.025 * 2**len(ordered):
         outside += math.comb(len(ordered), below)
@@ -32,7 +32,7 @@ def interval(values):
 
 
 def summary(values):
-    """The figure, how far values lie apart, and how well the figure is known."""
+    """Returns the figure, the spread of the values, and the precision of the figure."""
     low, high = interval(values)
     return {'median': statistics.median(values), 'lowest': min(values), 'highest': max(values), 'low': low, 'high': high}
 
@@ -45,7 +45,7 @@ def daemon_pids(cluster):
 
 
 def cpu_ns(pids):
-    """CPU time of all threads of all these processes."""
+    """Returns the CPU time of all threads of these processes."""
     total = 0
     for pid in pids:
         for path in pathlib.Path(f'/proc/{pid}/task').glob('*/schedstat'):
@@ -54,7 +54,7 @@ def cpu_ns(pids):
 
 
 class DaemonCpu:
-    """Percent of the machine that the daemons used between start and percent()."""
+    """Measures the percentage of the machine that the daemons used between start and percent()."""
 
     def __init__(self, cluster):
         self.pids = daemon_pids(cluster)
@@ -66,7 +66,7 @@ class DaemonCpu:
 
 
 class Processors:
-    """What all processors together did between its making and the question, from /proc/stat."""
+    """Measures the use of all processors between construction and the call, from /proc/stat."""
 
     def __init__(self):
         self.ticks = self.read()
@@ -77,21 +77,21 @@ class Processors:
             return [int(word) for word in file.readline().split()[1:9]]  # user ... steal
 
     def parts(self):
-        """(busy, stolen) percent of the machine."""
+        """Returns (busy, stolen) in percent of the machine."""
         spent = [now - then for now, then in zip(self.read(), self.ticks)]
         whole = max(1, sum(spent))
         return 100 * (whole - spent[3] - spent[4]) / whole, 100 * spent[7] / whole
 
 
 def busy_percent(seconds=0.5):
-    """How busy the machine is now; the load average is what minutes before left."""
+    """Returns how busy the machine is now; the load average would include the minutes before."""
     processors = Processors()
     time.sleep(seconds)
     return processors.parts()[0]
 
 
 def idle_daemons(cluster, seconds=3):
-    """Percent of one core that all daemons use while there is no job; the largest memory of one."""
+    """Returns the percentage of one core that all daemons use while there is no job, and the largest memory of one."""
     cpu = DaemonCpu(cluster)
     time.sleep(seconds)
     nodes = cluster.json('scnodes')['nodes']
@@ -101,7 +101,7 @@ def idle_daemons(cluster, seconds=3):
 # ---- overhead
 
 class SharedJobs:
-    """Counting jobs on all nodes; all but the first can be taken off the timetable and put back."""
+    """Runs counting jobs on all nodes; all but the first can be taken off the timetable and put back."""
 
     def __init__(self, cluster, nodes, jobs, directory, gap_us):
         self.first, counters = start_progress(cluster, directory, 'job0', nodes, gap_us=gap_us)
@@ -117,7 +117,7 @@ class SharedJobs:
             wait_until(self.counters[-1].all_started)
 
     def share(self, shared):
-        """^Z to the others' front ends, or fg."""
+        """Sends ^Z, or fg, to the front ends of the other jobs."""
         for front in self.fronts:
             front.send_signal(signal.SIGCONT if shared else signal.SIGTSTP)
         states = {'running'} if shared else {'suspended', 'running'}
@@ -131,15 +131,15 @@ class SharedJobs:
         time.sleep(SETTLE)
 
     def rate(self, seconds):
-        """Steps a second of all jobs together."""
+        """Returns the steps per second of all jobs together."""
         begin, before = time.monotonic_ns(), sum(c.total() for c in self.counters)
         time.sleep(seconds)
         end, after = time.monotonic_ns(), sum(c.total() for c in self.counters)
         return (after - before) / (end - begin) * 1e9
 
     def lost(self, nodes, seconds, jobs):
-        """Percent of the time in which on a node none of these jobs' tasks ran: gaps as the tasks saw
-        them. Means something only where each task could have a core to itself."""
+        """Returns the percentage of the time in which on a node none of these jobs' tasks ran, from the gaps that the tasks
+        measured. It is meaningful only if each task could have a core to itself."""
         begin, before = time.monotonic_ns(), [[gap_time(c, r) for r in range(nodes)] for c in jobs]
         time.sleep(seconds)
         end, after = time.monotonic_ns(), [[gap_time(c, r) for r in range(nodes)] for c in jobs]
@@ -157,7 +157,7 @@ class SharedJobs:
 
 
 def gap_time(counters, rank):
-    """Sum of a rank's gaps, the one that goes on now included."""
+    """Returns the sum of a rank's gaps, including the present one."""
     now = time.monotonic_ns()
     _, closed, _ = counters.gaps(rank)
     open_gap = now - counters.last_ns(rank)
@@ -165,12 +165,12 @@ def gap_time(counters, rank):
 
 
 def measure_overhead(jobs, window, pairs):
-    """Work lost by sharing, in percent: summary of paired_losses."""
+    """Returns the work lost by sharing, in percent: the summary of paired_losses."""
     return summary(paired_losses(jobs, window, pairs))
 
 
 def paired_losses(jobs, window, pairs):
-    """Work lost by sharing, in percent: each shared window against the mean of the windows alone
+    """Returns the work lost by sharing, in percent: each shared window is compared with the mean of the windows alone
     around it."""
     jobs.share(False)
     alone, losses = jobs.rate(window), []
@@ -187,7 +187,7 @@ def paired_losses(jobs, window, pairs):
 # ---- switches
 
 def switch_figures(trace, quantum_ns):
-    """From the nodes' records. Their clocks are one clock here, so stamps compare as they are."""
+    """Returns figures from the nodes' records. All nodes have one clock here, so their stamps can be compared."""
     records = [record for node in trace['nodes'] for record in node['switches'] if record['left'] and record['entered']]
     if not records:
         return {'switches': 0}
@@ -201,8 +201,8 @@ def switch_figures(trace, quantum_ns):
 
 
 def boundary_skews(records, quantum_ns):
-    """Last node's stop minus the first's, for every boundary: records whose boundaries are nearer
-    than half a quantum are of the same one."""
+    """Returns the last node's stop minus the first's, for every boundary. Records whose boundaries are nearer
+    than half a quantum belong to the same boundary."""
     stops = sorted((r['due_ns'], r['due_ns'] + r['stopped_ns']) for r in records)
     skews, group, start = [], [], None
     for due, stopped in stops:
@@ -216,7 +216,7 @@ def boundary_skews(records, quantum_ns):
 
 
 def measure_control(cluster, quantum_ns, seconds):
-    """Its figures while the jobs share the machine. Waits for the control to end."""
+    """Returns its figures while the jobs share the machine. Waits for the control to end."""
     control = Control(cluster, quantum_ns, seconds)
     try:
         return control.figures()
@@ -225,8 +225,8 @@ def measure_control(cluster, quantum_ns, seconds):
 
 
 class Control:
-    """A bare thread a processor that only sleeps until absolute times, once a slice and half a slice
-    away from the switches: how late the machine itself lets threads be, while the jobs share it."""
+    """Runs one bare thread per processor that only sleeps until absolute times, once per slice and half a slice
+    away from the switches. It shows how late the machine itself wakes threads while the jobs share it."""
 
     def __init__(self, cluster, quantum_ns, seconds):
         records = [r for node in cluster.json('scadm', 'trace', '--seconds', 1)['nodes'] for r in node['switches']]
@@ -247,8 +247,8 @@ class Control:
 
 
 def measure_bare(cluster, nodes, quantum_ns, seconds):
-    """What processes that only sleep and write cgroup.freeze take of the machine for as many switches, right after the
-    daemons, which are idle meanwhile. Nothing where there are no cgroups."""
+    """Measures what processes that only sleep and write cgroup.freeze use of the machine for as many switches, right after the
+    daemons, which are idle meanwhile. Returns nothing if there are no cgroups."""
     if not cluster.description['cgroup']:
         return {}
     words = [f"{cluster.description['cgroup']}/bare", nodes, quantum_ns, max(1, round(seconds))]
@@ -257,7 +257,7 @@ def measure_bare(cluster, nodes, quantum_ns, seconds):
 
 
 def measure_gang(cluster, nodes, quantum_ns, job_count, seconds, pairs, directory):
-    """The figures of one case; `seconds` is what all windows take together, about."""
+    """Returns the figures of one case; `seconds` is about the time of all windows together."""
     window = max(0.4, seconds / (2 * pairs + 1))
     jobs = SharedJobs(cluster, nodes, job_count, directory, gap_us=20)
     try:
@@ -289,14 +289,14 @@ def run_ms(cluster, *words):
 
 
 def measure_start(cluster, nodes, times):
-    """Median of `scrun -N nodes true`, in ms, after two for warmth."""
+    """Returns the median of `scrun -N nodes true`, in ms, after two runs for warm-up."""
     for _ in range(2):
         run_ms(cluster, 'scrun', '-N', nodes, 'true')
     return statistics.median(run_ms(cluster, 'scrun', '-N', nodes, 'true') for _ in range(times))
 
 
 def measure_first_progress(cluster, nodes, directory, times):
-    """From the start of scrun to the first step of a job beside a running one, in ms: medians of the
+    """Returns the time from the start of scrun to the first step of a job while a second one runs, in ms: medians of the
     first rank and of the last."""
     start_progress(cluster, directory, 'running', nodes)
     first, last = [], []
@@ -316,8 +316,8 @@ def measure_first_progress(cluster, nodes, directory, times):
 
 
 def measure_mpi(cluster, ranks, times):
-    """An MPICH program from start to finish, one lap of `ring`: (ours, Hydra's) medians in ms, taken in
-    turns. None for Hydra if it is not installed."""
+    """Measures an MPICH program from start to finish, one lap of `ring`: (ours, Hydra's) medians in ms, measured in
+    turns. The second is None if Hydra is not installed."""
     program = str(EXAMPLES / 'ring')
     ours, hydra = [], []
     has_hydra = subprocess.run(['sh', '-c', 'command -v mpiexec.mpich'], capture_output=True).returncode == 0

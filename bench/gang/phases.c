@@ -1,4 +1,4 @@
-/* A PM job that computes and is blocked in turns, for scbench gang --fill; see phases.h. */
+/* Runs a PM job that computes and is blocked in turns, for scbench gang --fill; see phases.h. */
 #include "phases.h"
 
 #include <pm.h>

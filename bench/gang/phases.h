@@ -1,14 +1,14 @@
-/* What scbench-phases and its MPI twin share: options, work, blocking, times.
+/* Shared by scbench-phases and its MPI version: options, work, blocking, times.
  *
- * All ranks begin at AT on the monotonic clock, until then they work and block without being
- * measured, so that the nodes know the job as it is; and go through PIECES pieces.
+ * All ranks begin at AT on the monotonic clock and go through PIECES pieces. Until AT they work and
+ * block without being measured, so that the nodes know how the job behaves.
  *
  *   alone      work, block
- *   irregular  the same; both lengths are drawn, from 0 to twice the given ones
+ *   irregular  the same; both lengths are random, from 0 to twice the given ones
  *   messages   work, block, exchange a message with the next rank
  *   serial     rank 0 blocks and works while the others wait for it; then all work
  *
- * Work is WORK_NS of processor time: where a processor is shared or taken away it takes longer.
+ * Work is WORK_NS of processor time: it takes longer where a processor is shared or taken away.
  * Blocking is a sleep of BLOCK_NS, or reading a file past the page cache until the rank was blocked
  * for BLOCK_NS; the processor time of reading is part of the next work. */
 #ifndef SCORE_BENCH_GANG_PHASES_H
@@ -25,8 +25,8 @@
 #include <time.h>
 #include <unistd.h>
 
-/* Paced like a file system of 128 MB/s per rank: at full speed a disk's interrupts and the host of
- * a virtual machine would take a good part of the processor that handles them. */
+/* Reads at the pace of a file system of 128 MB/s per rank. At full speed a disk's interrupts and
+ * the host of a virtual machine would take a large part of the processor that handles them. */
 #define READ_BYTES 65536
 #define READ_EVERY_NS 500000
 #define NS_PER_S INT64_C(1000000000)
@@ -41,7 +41,7 @@ struct phases {
   int64_t pieces;
   uint64_t random; /* state of the generator; differs between ranks and jobs */
   int64_t read_ns; /* processor time of reading, since the last work */
-  int file; /* -1: sleep instead */
+  int file;        /* -1: sleep instead */
   void* buffer;
   off_t position;
 };
@@ -52,11 +52,15 @@ static int64_t clock_ns(clockid_t clock) {
   return (int64_t)time.tv_sec * NS_PER_S + (int64_t)time.tv_nsec;
 }
 
-static int64_t now_ns(void) { return clock_ns(CLOCK_MONOTONIC); }
+static int64_t now_ns(void) {
+  return clock_ns(CLOCK_MONOTONIC);
+}
 
-static int64_t used_ns(void) { return clock_ns(CLOCK_THREAD_CPUTIME_ID); }
+static int64_t used_ns(void) {
+  return clock_ns(CLOCK_THREAD_CPUTIME_ID);
+}
 
-/* The mean length, or with PHASES_IRREGULAR one that is drawn. */
+/* Returns the mean length, or with PHASES_IRREGULAR a random one. */
 static int64_t phases_length(struct phases* phases, int64_t mean_ns) {
   if (phases->kind != PHASES_IRREGULAR) return mean_ns;
   phases->random = phases->random * UINT64_C(6364136223846793005) + 1442695;
@@ -142,7 +146,7 @@ static void phases_await_start(struct phases* phases, int rank) {
   }
 }
 
-/* When this rank was done: the output of the program. */
+/* Prints the time at which this rank was done: the output of the program. */
 static void phases_tell_end(void) {
   printf("%" PRId64 "\n", now_ns());
   fflush(stdout);

@@ -1,4 +1,5 @@
-/* scbench-phases on MPI, compiled by scbench with the MPI's own compiler; see phases.h. */
+/* The MPI version of scbench-phases. scbench compiles it with the MPI's own compiler; see phases.h.
+ */
 #include "phases.h"
 
 #include <mpi.h>

@@ -1,4 +1,4 @@
-"""Draws results with matplotlib (Debian: python3-matplotlib), which is only loaded when it is needed; speed-ups as SVG
+"""Draws results with matplotlib (Debian: python3-matplotlib), which is only loaded when it is needed. Speed-ups can be drawn as SVG
 without it."""
 import collections
 import sys
@@ -73,7 +73,7 @@ def over_slice(results, path):
 
 
 def speedup_panels(results):
-    """A picture a program: speed-up over nodes x cores, a line a version."""
+    """Draws one picture per program: speed-up over nodes x cores, with one line per version."""
     places = sorted({(r['nodes'], r['cores']) for r in results}, key=lambda place: (place[0] * place[1], place))
     panels = []
     for program in sorted({result['program'] for result in results}):
@@ -88,7 +88,7 @@ def speedup_panels(results):
 
 
 def is_own(path):
-    """Whether draw_panels() draws this itself."""
+    """Returns true if draw_panels() draws this itself."""
     return path.endswith('.svg')
 
 
@@ -97,7 +97,7 @@ def speedups(results, path):
 
 
 def draw_panels(panels, path):
-    """Panels as svg_chart.draw() takes them; as .svg without matplotlib."""
+    """Draws panels in the format of svg_chart.draw(); as .svg without matplotlib."""
     if is_own(path):
         svg_chart.draw(panels, path)
         return

@@ -1,11 +1,12 @@
-// How late this machine wakes a thread: one thread per processor,
-// bound to it, real-time where that is allowed, only sleeps until absolute times of the monotonic
-// clock. No daemon has a part in it, so lateness here is the machine's.
+// Measures how late this machine wakes a thread. It runs one thread per processor, bound to it,
+// real-time where that is allowed, which only sleeps until absolute times of the monotonic clock.
+// No daemon takes part, so lateness here is the machine's.
 //
 //   scbench-sleeper PERIOD_NS PHASE_NS SECONDS
 //
-// Wakes at all multiples of the period plus the phase. Prints one object of JSON: how late, and the
-// skew, which is the latest processor minus the earliest at the same time.
+// The threads wake at all multiples of the period plus the phase. The program prints one object of
+// JSON: the lateness, and the skew, which is the latest processor minus the earliest at the same
+// time.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -25,7 +26,7 @@
 
 namespace {
 
-// Below the switchers', so that none of them waits for a thread that only measures.
+// The priority is below the switchers', so that none of them waits for a thread that only measures.
 constexpr int kPriority = 10;
 constexpr std::int64_t kSecond = 1'000'000'000;
 constexpr std::int64_t kMostWakes = 10'000'000;
@@ -37,8 +38,8 @@ std::int64_t monotonic_ns() {
   return now.tv_sec * kSecond + now.tv_nsec;
 }
 
-// When to wake up. The first time is known when all threads are ready: beside a load it may take a
-// thread half a second to get as far as being real-time.
+// Computes the times to wake up. The first time is known when all threads are ready: on a loaded
+// machine it may take half a second until a thread is real-time.
 class Times {
  public:
   Times(std::int64_t period, std::int64_t phase, std::size_t wakes, std::size_t threads)
@@ -51,7 +52,7 @@ class Times {
 
   void wait_for_all() { ready_.arrive_and_wait(); }
 
-  // After wait_for_all().
+  // The caller must have called wait_for_all().
   std::int64_t at(std::size_t wake) const {
     return first_ + static_cast<std::int64_t>(wake) * period_;
   }
@@ -75,7 +76,7 @@ void sleep_until(std::int64_t time) {
   while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &at, nullptr) == EINTR) continue;
 }
 
-// Writes each wake-up's lateness in ns into `late`; says whether the thread was real-time.
+// Writes each wake-up's lateness in ns into `late`; returns whether the thread was real-time.
 bool sleep_on(int processor, Times& times, std::vector<std::int64_t>& late) {
   cpu_set_t only;
   CPU_ZERO(&only);

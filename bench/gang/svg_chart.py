@@ -1,12 +1,12 @@
-"""Line charts as SVG, in plain Python, for hosts without matplotlib."""
+"""Draws line charts as SVG, in plain Python, for hosts without matplotlib."""
 import math
 from xml.sax.saxutils import escape
 
-WIDTH, HEIGHT = 460, 340  # of a panel
+WIDTH, HEIGHT = 460, 340  # size of a panel
 LEFT, RIGHT, TOP, BOTTOM = 56, 12, 34, 52  # around its axes
 COLOURS = ['#0072b2', '#d55e00', '#009e73', '#cc79a7', '#56b4e9', '#e69f00']  # Okabe and Ito: safe for colour-blind readers
 TICKS = 5
-COLUMNS = 3  # of panels, where there are more than ROW
+COLUMNS = 3  # columns of panels, if there are more than ROW
 ROW = 6
 
 
@@ -19,7 +19,7 @@ def line(x1, y1, x2, y2, colour):
 
 
 class Linear:
-    """From 0 to a round number not below any point. `ticks`: (value, share of the axis)."""
+    """An axis from 0 to a round number not below any point. `ticks`: (value, share of the axis)."""
 
     def __init__(self, values):
         highest = max(values, default=1) or 1
@@ -36,7 +36,7 @@ class Linear:
 
 
 class Logarithmic:
-    """Between powers of ten around the points, which are above 0."""
+    """An axis between powers of ten around the points, which must be above 0."""
 
     def __init__(self, values):
         self.low = math.floor(math.log10(min(values, default=1)))
@@ -52,7 +52,7 @@ def scale_of(panel):
 
 
 def frame(panel, scale):
-    """Axes, their labels and grid."""
+    """Draws the axes, their labels and grid."""
     inner_width, inner_height = WIDTH - LEFT - RIGHT, HEIGHT - TOP - BOTTOM
     out = [text(LEFT + inner_width / 2, TOP - 14, panel['title'], 'text-anchor="middle" font-weight="bold"')]
     for value, share in scale.ticks:
@@ -83,7 +83,7 @@ def curves(panel, scale):
 
 
 def draw(panels, path):
-    """`panels` stand side by side, many in lines of COLUMNS. Each has title, x, y, places (the labels along x) and lines: (name,
+    """Draws `panels` side by side, many in lines of COLUMNS. Each has title, x, y, places (the labels along x) and lines: (name,
     [(place, value)]); and perhaps log: a logarithmic y axis."""
     columns = len(panels) if len(panels) <= ROW else COLUMNS
     height = HEIGHT * -(-len(panels) // columns)

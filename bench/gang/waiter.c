@@ -1,11 +1,12 @@
-/* A PM job that waits most of the time, for scbench gang --idle: scbench-waiter [wait|receive|idle]
+/* Runs a PM job that waits most of the time, for scbench gang --idle: scbench-waiter
+ * [wait|receive|idle]
  *
- * All ranks wait for messages; rank 0 also for lines "AT_NS WORK_NS" of its input. With one it
- * waits until that time of the monotonic clock (0: not at all), prints the time, has all ranks work
- * that long, and prints the time when the last has answered. The end of the input ends it. Ranks
- * wait in pm_wait(), or in a loop over pm_receive(), or in one that calls pm_idle() as well; then
- * rank 0 sleeps until its time, because a rest in pm_receive() ends late for what is not a message.
- */
+ * All ranks wait for messages; rank 0 also waits for lines "AT_NS WORK_NS" of its input. After a
+ * line it waits until that time of the monotonic clock (0: no wait), prints the time, has all ranks
+ * work that long, and prints the time when the last rank has answered. The program ends at the end
+ * of the input. Ranks wait in pm_wait(), in a loop over pm_receive(), or in a loop that calls
+ * pm_idle() as well. In the last two modes rank 0 sleeps until its time, because only a message
+ * ends a rest in pm_receive() at once. */
 #include <inttypes.h>
 #include <pm.h>
 #include <poll.h>
@@ -44,7 +45,7 @@ static void say(pm_context* pm, uint32_t to, int64_t number) {
   check(error, "pm_send");
 }
 
-/* A step of waiting for a message. */
+/* Makes one step of waiting for a message. */
 static void wait_a_step(pm_context* pm) {
   if (way == WAIT) pm_wait(pm, -1);
   if (way == IDLE) pm_idle(pm);
@@ -67,7 +68,7 @@ static void work(int64_t length_ns) {
   while (now_ns() < end) continue;
 }
 
-/* Sleeps until input or a message is there. */
+/* Sleeps until there is input or a message. */
 static void wait_for_input(pm_context* pm) {
   struct pollfd both[2] = {{.fd = STDIN_FILENO, .events = POLLIN},
                            {.fd = pm_get_fd(pm), .events = POLLIN}};
@@ -80,7 +81,7 @@ static void wait_for_input(pm_context* pm) {
   } while (both[0].revents == 0);
 }
 
-/* 1: a line; 0: the end. */
+/* Returns 1 for a line, 0 at the end of the input. */
 static int read_line(char* line) {
   size_t length = 0;
   while (length + 1 < LINE_BYTES && read(STDIN_FILENO, line + length, 1) == 1) {

@@ -1,5 +1,5 @@
-/* scbench-waiter on MPI, compiled by scbench with the MPI's own compiler: all ranks wait in
- * MPI_Bcast while rank 0 reads a line "AT_NS WORK_NS" and sleeps until that time. */
+/* The MPI version of scbench-waiter. scbench compiles it with the MPI's own compiler. All ranks
+ * wait in MPI_Bcast while rank 0 reads a line "AT_NS WORK_NS" and sleeps until that time. */
 #include <inttypes.h>
 #include <mpi.h>
 #include <stdio.h>
@@ -20,7 +20,7 @@ static void tell_time(void) {
   fflush(stdout);
 }
 
-/* How long to work; THE_END after the input's end. */
+/* Returns the time to work; THE_END at the end of the input. */
 static int64_t next_order(void) {
   int64_t at, length;
   struct timespec until;

@@ -1,14 +1,14 @@
-// Cost of the page in Chromium without a screen.
+// Measures the cost of the page in headless Chromium.
 //
 // usage: SCORE_BIN=build/release/bin node bench/monitor/page.mjs [--json] [--nodes 64] [--loads 5] [--seconds 10]
 //            [--viewers 100] [--minutes 0] [--against FILE.html]
 //
-// first_paint_ms: from the request to the first frame with the gang matrix in it, of --loads fresh browsers, over a virtual
-// cluster with two jobs; --against: in turns with another page that was put beside index.html (with scripts and styles of other
-// names). --seconds 0: no more than that. dropped_frames: of a simulated 64 x 16 processes at 10 Hz (the page says that it is simulated), frames
-// that a display of 60 Hz would have shown and the page did not, by intervals of requestAnimationFrame; also over time
-// and with the traffic map. encoded_per_s: of
-// --viewers WebSockets at 10 Hz, from the head's counters. heap: of the simulated page after collecting, --minutes long.
+// first_paint_ms is the time from the request to the first frame with the gang matrix in it, with --loads fresh browsers and a
+// virtual cluster with two jobs. With --against it is measured in turns with a second page next to index.html (whose scripts and
+// styles have different names). --seconds 0 measures only this. dropped_frames counts the frames that a display of 60 Hz would
+// have shown and the page did not, by intervals of requestAnimationFrame, for 64 x 16 simulated processes at 10 Hz (the page
+// shows that they are simulated); it is also measured over time and with the traffic map. encoded_per_s is measured with
+// --viewers WebSockets at 10 Hz, from the head's counters. heap is that of the simulated page after a collection, over --minutes.
 import os from 'node:os';
 import { parseArgs } from 'node:util';
 import { browserPath, Cluster, missing, require, until } from '../support/cluster.mjs';
@@ -36,7 +36,7 @@ function spread(all) {
   return { median: round(sorted[Math.floor(sorted.length / 2)]), least: round(sorted[0]), most: round(sorted.at(-1)), of: sorted.length };
 }
 
-// The frame after the matrix is there has been painted.
+// Returns when the first frame with the matrix has been painted.
 async function firstPaint(url) {
   const browser = await launch();
   const page = await browser.newPage({ viewport: { width: 1440, height: 900 } });
@@ -54,7 +54,7 @@ async function firstPaint(url) {
   return painted;
 }
 
-// Intervals between frames, and tasks of more than 50 ms, of a page that shows `address`.
+// Measures the intervals between frames, and tasks of more than 50 ms, of a page that shows `address`.
 async function frames(address, seconds, button) {
   const browser = await launch();
   const page = await browser.newPage({ viewport: { width: 1440, height: 900 } });
@@ -124,7 +124,7 @@ async function heap(address, minutes) {
   return { simulated: true, minutes, elements: nodes, megabytes: bytes.map((one) => Math.round(one / 1e5) / 10) };
 }
 
-// Of each page in turns.
+// Measures the pages in turns.
 async function firstPaints(pages, loads) {
   const paints = pages.map(() => []);
   for (let i = 0; i < loads; ++i) {

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Cost of watching: CPU of all daemons with a viewer at 10 Hz, minus CPU without one.
+"""Measures the cost of a viewer: CPU of all daemons with a viewer at 10 Hz, minus CPU without one.
 
 usage: SCORE_BIN=build/release/bin bench/monitor/sampler.py [--nodes 64] [--pairs 6] [--seconds 2]
            [--work busy] [--map]
@@ -25,11 +25,11 @@ from measure import cpu_ns  # noqa: E402
 from viewers import drain  # noqa: E402
 from web import Web, WebSocket  # noqa: E402
 
-# What a task does: never waits; or mostly waits, as one whose messages come over a network.
+# The work of a task: it never waits, or it mostly waits, as a task whose messages come over a network.
 WORK = {'busy': [sys.executable, '-c', 'while True: pass'],
         'waiting': [sys.executable, '-c', 'import time\nwhile True: time.sleep(0.01)'],
         'talk': [EXAMPLES / 'pm_talk', 600]}
-SETTLE = 2.5  # seconds: nodes sample for two more after the last viewer left
+SETTLE = 2.5  # seconds: nodes sample for two more seconds after the last viewer has left
 
 
 def groups(cluster):
@@ -39,7 +39,7 @@ def groups(cluster):
 
 
 def spent(pids, seconds, wait):
-    """Percent of one core that each group of daemons used meanwhile."""
+    """Returns the percentage of one core that each group of daemons used in this time."""
     before = {name: cpu_ns(group) for name, group in pids.items()}
     begin = time.monotonic_ns()
     wait(seconds)
@@ -48,7 +48,7 @@ def spent(pids, seconds, wait):
 
 
 def pair_of_map(web, pids, options):
-    """With the map, and without; a viewer is there all the time."""
+    """Measures with the map and without; a viewer is connected all the time."""
     viewers = [WebSocket(web, f'/api/v1/ws?rate={options.rate}')]
     viewers.append(WebSocket(web, '/api/v1/ws?rate=1&parts=peers'))
     drain(viewers, 1.5)

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Cost of viewers: N WebSocket viewers of a virtual cluster; documents per second, CPU of the head
+"""Measures the cost of N WebSocket viewers of a virtual cluster: documents per second, CPU of the head
 and of the nodes.
 
 usage: score virtual --nodes 64 -- bench/monitor/viewers.py [--viewers 100] [--seconds 10] [--rate 10]
 
-Prints one JSON object. The jobs are two of one task per node, so each node has two processes.
+Prints one JSON object. Two jobs have one task per node each, so each node has two processes.
 """
 import argparse
 import json
@@ -48,7 +48,7 @@ def difference(before, after):
 
 
 def drain(viewers, seconds):
-    """Reads and throws away, as a viewer that keeps up."""
+    """Reads and discards, as a viewer that keeps up."""
     selector, received = selectors.DefaultSelector(), 0
     for viewer in viewers:
         viewer.link.setblocking(False)

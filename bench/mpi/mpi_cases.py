@@ -1,4 +1,4 @@
-"""scbench mpi: an MPI over provider pm beside the same MPI over TCP, two ranks in two namespaces.
+"""scbench mpi: compares an MPI over provider pm with the same MPI over TCP, two ranks in two namespaces.
 
 Every case runs in turns with the others, `--rounds` times; the median counts. Needs root for the
 namespaces, and an MPICH built on OFI (--mpich DIR, MPICH_HOME, or what tests/mpi_wheels.sh installed).
@@ -27,17 +27,17 @@ NPB_SOURCES = ['cfd/bt', 'cfd/flow', 'cfd/lu', 'cfd/partition', 'cfd/solution', 
                'is', 'kernel', 'mg', 'mg_grid', 'run', 'main_mpi', 'mpi_communicator']
 LARGE = 1048576
 MTU = 1500  # without --mtu
-HEADERS = {'udp': 28 + 48, 'ethernet': 48, 'both': 28 + 48}  # bytes of the MTU that a frame's payload has not
+HEADERS = {'udp': 28 + 48, 'ethernet': 48, 'both': 28 + 48}  # bytes of the MTU that are not payload of a frame
 KERNELS = ('is', 'cg', 'mg', 'ft', 'ep', 'lu', 'sp', 'bt')
 DEFAULT_KERNELS = ['is', 'cg']
-SQUARE = ('sp', 'bt')  # run on a square number of ranks: four, two in each namespace
-NETWORKS = {'udp': '', 'ethernet': '_ethernet'}  # that NPB runs over, with the ends of their keys
-BOTH = ['link udp', 'weights 1 255']  # beside Ethernet: single frames go there, bursts by UDP
+SQUARE = ('sp', 'bt')  # these need a square number of ranks: four, two in each namespace
+NETWORKS = {'udp': '', 'ethernet': '_ethernet'}  # networks for NPB, with the suffixes of their keys
+BOTH = ['link udp', 'weights 1 255']  # in addition to Ethernet: single frames go by Ethernet, bursts by UDP
 KERNEL_SECONDS = 0.4
 ATTEMPTS = 3
 UP_SECONDS = 5
-MOST_LOST = 40  # seconds of all runs that fail, so that the whole ends
-RUN_SECONDS = 20  # the longest takes 3
+MOST_LOST = 40  # seconds of all failed runs, after which the whole ends
+RUN_SECONDS = 20  # the longest run takes 3
 SHORT_PAIR = [('ethernet', 8), ('pm alone', 8)]  # their ratio lies closest to its bound
 PAIRS_A_ROUND = 3  # chosen
 EXCHANGES = {8: 50000, LARGE: 2000}  # 8 B: some 0.1 s; in a tenth of that one interruption would dominate
@@ -57,7 +57,7 @@ def kernel_list(text):
 
 
 def installed(name, variable):
-    """Where this MPI is: what the environment says, else what tests/mpi_wheels.sh put beside the programs, else None."""
+    """Returns the place of this MPI: that of the environment, else the one installed by tests/mpi_wheels.sh, else None."""
     if os.environ.get(variable):
         return os.environ[variable]
     place = pathlib.Path(os.environ.get('SCORE_BIN', ROOT / 'build/release/bin')).parent / 'mpi' / name
@@ -65,7 +65,7 @@ def installed(name, variable):
 
 
 def no_mpich(given):
-    """What to do without an MPICH."""
+    """Returns the advice for a machine without an MPICH."""
     wheels = ROOT / 'tests/mpi_wheels.sh'
     place = pathlib.Path(os.environ.get('SCORE_BIN', ROOT / 'build/release/bin')).parent / 'mpi'
     command = f'{wheels} {place}' if wheels.exists() else 'python3 -m venv DIR && DIR/bin/pip install mpich, then --mpich DIR'
@@ -81,14 +81,14 @@ def add_options(parser):
     parser.add_argument('--rounds', type=arguments.whole(), default=5, metavar='N', help='interleaved rounds; the median counts (5)')
     parser.add_argument('--start', type=arguments.whole(1, 4096), metavar='N', help='only: MPI_Init to MPI_Finalize of N ranks on N virtual nodes')
     parser.add_argument('--mtu', type=size, default=MTU, metavar='BYTES',
-                        help='of the links, for PM and for TCP; PM uses frames as large as they carry (1500)')
+                        help='MTU of the links, for PM and for TCP; PM uses frames as large as they carry (1500)')
     parser.add_argument('--npb', nargs='?', type=kernel_list, const=DEFAULT_KERNELS, metavar='LIST',
                         help=f'also NPB kernels, classes S and W: some of {",".join(KERNELS)} ({",".join(DEFAULT_KERNELS)})')
     parser.add_argument('--json', action='store_true', help='one JSON object')
 
 
 class Missing(Exception):
-    """Something this needs is not on this machine."""
+    """Something that this needs is missing on this machine."""
 
 
 def end(launcher):
@@ -107,7 +107,7 @@ def run(words, env=None, seconds=120):
         except subprocess.TimeoutExpired as error:
             end(child)
             raise Missing(f'{words[0]}: not over in {seconds} s') from error
-        except BaseException:  # a signal ends this program: its ranks too
+        except BaseException:  # a signal that ends this program must end its ranks as well
             end(child)
             raise
     if child.returncode != 0:
@@ -116,7 +116,7 @@ def run(words, env=None, seconds=120):
 
 
 def wait_until_up(names):
-    """The kernel reports a link as up to a second late. Until then libfabric's tcp does not use it and takes another
+    """Waits for the link: the kernel reports it up to a second late. Until then libfabric's tcp takes a different
     address, and MPICH fails: "ep_enable failed: Bad file descriptor"."""
     deadline = time.monotonic() + UP_SECONDS
     while not all(' state UP ' in run(['ip', '-n', name, '-o', 'link', 'show', 'pm0']) for name in names):
@@ -127,7 +127,7 @@ def wait_until_up(names):
 
 @contextlib.contextmanager
 def two_namespaces(mtu=MTU):
-    """Two namespaces, joined by a veth pair of this MTU with `pm0` at both ends."""
+    """Yields two namespaces, joined by a veth pair of this MTU with `pm0` at both ends."""
     names = [f'scm{os.getpid()}a', f'scm{os.getpid()}b']
     try:
         for name in names:
@@ -148,14 +148,14 @@ def two_namespaces(mtu=MTU):
 
 
 def address_file(directory, device, mtu=MTU, ranks=2):
-    """The job's network for one device over links of this MTU, half of the ranks in each namespace; its path."""
+    """Writes the job's network for one device over links of this MTU, half of the ranks in each namespace; returns its path."""
     nodes = [rank * 2 // ranks for rank in range(ranks)]
     places = {'ethernet': [f'02:00:00:00:00:0{node + 1}' for node in nodes],
               'udp': [f'10.197.0.{node + 1}:{4100 + rank}' for rank, node in enumerate(nodes)], 'shmem': ['-'] * ranks}
     places['both'] = [' '.join(pair) for pair in zip(places['ethernet'], places['udp'])]
     lines = [f'key {int.from_bytes(os.urandom(8), "big") | 1:x}']
     lines += ['device none', f'shmem {directory}/{device}'] if device == 'shmem' else [f'device {"ethernet" if device == "both" else device}']
-    if device == 'ethernet' and ranks > 2:  # a link does not give a host's frames back to it
+    if device == 'ethernet' and ranks > 2:  # a link does not return a host's frames to it
         lines += [f'shmem {directory}/near']
     lines += ['interface pm0'] if device == 'ethernet' else []
     lines += ['interface pm0', *BOTH] if device == 'both' else []
@@ -202,7 +202,7 @@ class Bench:
                 'PM_ADDRESS_FILE': address_file(self.directory, transport, self.options.mtu, ranks)}
 
     def mpich(self, transport, program, *arguments, ranks=2):
-        """What the ranks print, the first half in one namespace and the second in the other, on processors in turn."""
+        """Returns the output of the ranks, the first half in one namespace and the second in the other, on processors in turn."""
         is_near = transport in ('shmem', 'own shm')
         words = [f'{self.options.mpich}/bin/mpiexec']
         for rank in range(ranks):
@@ -212,7 +212,7 @@ class Bench:
         return self.insist(transport, words, self.environment(transport, ranks))
 
     def insist(self, transport, words, env):
-        """A run that fails, or whose one rank fails while the other waits for ever, is ended, reported and repeated."""
+        """Repeats a run that fails, or whose one rank fails while the other waits for ever, after it has ended and reported it."""
         for attempt in range(1, ATTEMPTS + 1):
             if self.lost_seconds > MOST_LOST:
                 raise Missing(f'{transport}: runs that failed took {self.lost_seconds:.0f} s before')
@@ -226,7 +226,7 @@ class Bench:
         raise Missing(f'{transport}: {ATTEMPTS} runs failed')
 
     def openmpi(self, *arguments):
-        """Open MPI over its TCP. The launcher is in the first namespace and listens on the link."""
+        """Runs Open MPI over its TCP. The launcher is in the first namespace and listens on the link."""
         words = ['ip', 'netns', 'exec', self.namespaces[0], f'{self.options.openmpi}/bin/mpirun', '--allow-run-as-root',
                  '--oversubscribe', '--bind-to', 'none', '--mca', 'pml', 'ob1', '--mca', 'btl', 'tcp,self',
                  '--mca', 'btl_tcp_if_include', 'pm0']
@@ -246,17 +246,17 @@ class Bench:
         return float(text.split()[1])
 
     def pm_alone(self):
-        """PM itself: 8 bytes one way over the same sort of link."""
+        """Measures PM itself: 8 bytes one way over the same sort of link."""
         scbench_pm = str(pathlib.Path(os.environ['SCBENCH_PROGRAMS']) / 'scbench-pm')
         return json.loads(run([scbench_pm, '--device', 'ethernet', '--size', '8', '--rounds', '3', '--json']))['one_way_us']
 
     def seconds_of(self, program, transport, kernel, size):
-        """A run, the mean of as many as fit KERNEL_SECONDS: NPB's rules want code and data touched before the clock starts."""
+        """Returns the mean seconds of the runs that fit KERNEL_SECONDS: NPB's rules require code and data touched before the clock starts."""
         text = self.mpich(transport, program, kernel, size, '--seconds', str(KERNEL_SECONDS), ranks=ranks_of(kernel))
         return float(re.search(r'([0-9.]+) s each', text)[1])
 
     def alone(self, program, kernel, size):
-        """Seconds of one rank by itself: half of it is what two ranks compute at least."""
+        """Returns the seconds of one rank by itself: two ranks compute at least half as long."""
         words = [f'{self.options.mpich}/bin/mpiexec', '-n', '1', 'taskset', '-c', '0', program, kernel, size,
                  '--seconds', str(KERNEL_SECONDS)]
         text = self.insist('one rank', words, {'MPIR_CVAR_CH4_NETMOD': 'ofi', 'FI_PROVIDER': 'tcp'})
@@ -272,7 +272,7 @@ def summary(samples):
 
 
 def measure(bench, transport, size):
-    """None, and a line, if that was not possible."""
+    """Measures one case; prints a line and returns None if that was not possible."""
     try:
         return bench.pm_alone() if transport == 'pm alone' else bench.latency(transport, size, EXCHANGES[size])
     except (Missing, ValueError, IndexError) as error:
@@ -281,7 +281,7 @@ def measure(bench, transport, size):
 
 
 def measure_exchanges(bench, rounds):
-    """[case][(round, time in it)], the measurements; compared ones follow each other."""
+    """Returns the measurements as [case][(round, time in it)]; compared cases follow each other."""
     cases = [('tcp', 8), *SHORT_PAIR, ('udp', LARGE), ('tcp', LARGE), ('shmem', 8), ('own shm', 8)]
     if bench.has_openmpi:
         cases += [('openmpi tcp', 8), ('openmpi tcp', LARGE)]
@@ -296,7 +296,7 @@ def measure_exchanges(bench, rounds):
 
 
 def ratios(results, first, second):
-    """Of the turns that have both: the machine is not as fast in each."""
+    """Returns the ratio over the rounds that have both, because the machine is not equally fast in each."""
     turns = results.get(first, {}).keys() & results.get(second, {}).keys()
     return [results[first][turn] / results[second][turn] for turn in sorted(turns)]
 
@@ -343,9 +343,9 @@ def measure_kernels(bench, rounds):
         for network, end in NETWORKS.items():
             figures[f'{name}{end}_vs_tcp'] = figures[f'{name}_tcp_s'] / figures[f'{name}_{network}_s']
         figures[f'{name}_both_vs_tcp'] = figures[f'{name}_tcp_s'] / figures[f'{name}_both_s']
-        # Both ranks at work beside each other, and hardly a network between them.
+        # Both ranks work at the same time, with hardly a network between them.
         figures[f'{name}_shmem_vs_tcp'] = figures[f'{name}_tcp_s'] / figures[f'{name}_shmem_s']
-        # What a network that takes no time at all would reach, did all ranks that have a processor compute as fast as one.
+        # The bound of a network that takes no time, if all ranks that have a processor computed as fast as a single one.
         figures[f'{name}_most_vs_tcp'] = min(ranks_of(kernel), os.cpu_count()) * figures[f'{name}_tcp_s'] / figures[f'{name}_alone_s']
     return figures
 
@@ -368,7 +368,7 @@ def print_table(figures):
 
 
 def run_mpi(options):
-    """0, 1 if a bound was missed, 77 if something is missing."""
+    """Returns 0, 1 if a bound was missed, or 77 if something is missing."""
     if options.start:
         return show(options, start_cases.measure_start(options))
     try:

@@ -1,4 +1,4 @@
-/* pingpong COUNT SIZE...: two ranks exchange messages; for each size rank 0 prints the half time of
+/* pingpong COUNT SIZE...: two ranks exchange messages. For each size rank 0 prints half the time of
  * a round trip in microseconds, the mean over COUNT exchanges (fewer for sizes above 64 KB). */
 #include <mpi.h>
 #include <stdio.h>

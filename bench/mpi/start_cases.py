@@ -1,9 +1,9 @@
-"""scbench mpi --start N: MPI_Init to MPI_Finalize of N ranks, each on a virtual node of its own, started by scrun, beside the
-MPI's own launcher with N processes on this machine. Debian's MPICH and Open MPI, and those of --mpich and --openmpi; in turns, the
-median counts.
+"""scbench mpi --start N: measures MPI_Init to MPI_Finalize of N ranks, each on a virtual node of its own, started by scrun, and with
+the MPI's own launcher as N processes on this machine. It uses Debian's MPICH and Open MPI, and those of --mpich and --openmpi, in
+turns; the median counts.
 
 For the MPI's own launcher the machine is one node, whose processes meet in shared memory; under scrun N nodes exchange addresses.
-Therefore also measured: `scrun --net=pm` where the MPI can use it, and the own launcher with MPICH set to treat its processes as N
+So it also measures `scrun --net=pm` where the MPI can use it, and the own launcher with MPICH set to treat its processes as N
 nodes (`apart`), or with Debian's Open MPI set to use libfabric as well (`own_ofi`), whose start alone takes longer than the rest."""
 import contextlib
 import pathlib
@@ -30,7 +30,7 @@ OPENMPI_OPTIONS = ['--oversubscribe', '--bind-to', 'none', '--allow-run-as-root'
 
 
 def mpis(options):
-    """Compiler and launcher of each MPI that is there, by the name its figures have."""
+    """Returns compiler and launcher of each installed MPI, by the name in its figures."""
     known = {'mpich': ('mpicc.mpich', ['mpiexec.hydra']), 'openmpi': ('mpicc.openmpi', ['mpirun.openmpi', *OPENMPI_OPTIONS])}
     if options.mpich:
         known['mpich_wheel'] = (f'{options.mpich}/bin/mpicc', [f'{options.mpich}/bin/mpiexec'])
@@ -61,7 +61,7 @@ def virtual_nodes(count):
 
 
 def ways_to_start(name, launcher, nodes, ranks):
-    """What is measured of an MPI: functions that start a program, by the name of their figures."""
+    """Returns the functions to measure for an MPI, which start a program, by the name of their figures."""
     ways = {'own': lambda program: launch([*launcher, '-n', ranks, program]),
             'scrun': lambda program: nodes.run('scrun', '-q', '-N', ranks, program, limit=300)}
     if name in CAN_USE_PM:
@@ -89,7 +89,7 @@ def figures_of(name, samples):
 
 
 def measure_start(options):
-    """Figures: seconds and ratio for each MPI that is there."""
+    """Returns the figures: seconds and ratio for each installed MPI."""
     figures, ranks, rounds = {}, options.start, options.rounds
     with tempfile.TemporaryDirectory(prefix='scbench-start-') as directory, virtual_nodes(ranks) as nodes:
         source = pathlib.Path(directory) / 'start.c'

@@ -1,8 +1,8 @@
-// CG: the smallest eigenvalue of a sparse matrix by inverse iteration, with 25 steps of the method
-// of conjugate gradients for each. The matrix is divided into blocks, [row of ranks][column of
-// ranks], as many columns as rows or twice as many. A vector is divided among the columns; all
-// ranks of a column have the same part. A product therefore takes a sum over each row of ranks, and
-// one exchange with the rank at the transposed place.
+// Implements CG: computes the smallest eigenvalue of a sparse matrix by inverse iteration, with 25
+// steps of the method of conjugate gradients for each. The matrix is divided into blocks, [row of
+// ranks][column of ranks], with as many columns as rows or twice as many. A vector is divided among
+// the columns; all ranks of a column have the same part. A product therefore needs a sum over each
+// row of ranks, and one exchange with the rank at the transposed position.
 #include "bench/npb/cg_matrix.hpp"
 #include "bench/npb/kernel.hpp"
 
@@ -16,11 +16,11 @@ namespace {
 constexpr int kSteps = 25;
 constexpr double kTolerance = 1e-10;
 
-// Where this rank is among all.
+// Describes the position of this rank in the grid of ranks.
 struct Grid {
   Rank rows, columns;  // of ranks
   Rank row, column;    // own
-  Rank partner;        // at the transposed place; it may be this rank itself
+  Rank partner;        // at the transposed position; may be this rank itself
 
   static Grid of(Rank rank, Rank size) {
     Grid g{};
@@ -29,8 +29,7 @@ struct Grid {
     g.columns = size / g.rows;
     g.row = rank / g.columns;
     g.column = rank % g.columns;
-    // With two columns for a row, the partner's row is half of the own column, and the other way
-    // round.
+    // With two columns for each row, the partner's row is half of the own column, and vice versa.
     const Rank ratio = g.columns / g.rows;
     g.partner = g.column / ratio * g.columns + g.row * ratio + g.column % ratio;
     return g;
@@ -74,7 +73,7 @@ class Cg final : public Kernel {
  private:
   using Vector = std::vector<double>;
 
-  // z_ is about the solution of A z = x.
+  // Sets z_ to an approximate solution of A z = x.
   void solve(Meter& meter) {
     z_.assign(columns_, 0.0);
     p_ = r_ = x_;
@@ -94,12 +93,12 @@ class Cg final : public Kernel {
     }
   }
 
-  // q = A p.
+  // Computes q = A p.
   void multiply() {
 #pragma omp parallel for num_threads(threads_) if (threads_ > 1) schedule(static)
     for (std::uint32_t i = 0; i < rows_; ++i) w_[i] = matrix_.row_times(i, p_.data());
     sum_over_row(w_);
-    // The partner has use for one part of the rows, and has the rows that are the own columns.
+    // The partner needs one part of the rows, and has the rows that are the own columns.
     const std::size_t part = grid_.column % (grid_.columns / grid_.rows);
     const std::span<const double> wanted = std::span(w_).subspan(part * columns_, columns_);
     if (grid_.partner == network_.rank()) {
@@ -109,7 +108,7 @@ class Cg final : public Kernel {
     }
   }
 
-  // Over the ranks of the own row.
+  // Computes the sums over the ranks of the own row.
   void sum_over_row(std::span<double> values) {
     network_.sum_among(grid_.row * grid_.columns, grid_.columns, values);
   }

@@ -25,7 +25,7 @@ struct Entry {
   double value;
 };
 
-// Random values at random places; `row` gets 0.5.
+// Makes a vector of random values at random positions; position `row` gets 0.5.
 SparseVector random_vector(Random& random, const CgProblem& problem, std::uint32_t row) {
   const std::uint32_t range = std::bit_ceil(problem.rows);
   SparseVector vector;

@@ -1,5 +1,5 @@
-// The matrix of CG: sparse, symmetric, of random pattern; the sum of outer products of sparse
-// random vectors, weighted by a geometric series, so that its condition is known
+// Makes the matrix of CG: sparse, symmetric, of random pattern. It is the sum of outer products of
+// sparse random vectors, weighted by a geometric series, so that its condition is known
 // (RNR-94-007, 2.4.1).
 #pragma once
 
@@ -17,13 +17,13 @@ struct CgProblem {
   double zeta;  // published
 };
 
-// Rows [first_row, first_row + rows) and columns [first_column, ...) of it.
+// Selects rows [first_row, first_row + rows) and columns [first_column, ...) of the matrix.
 struct CgBlock {
   std::uint32_t first_row, rows;
   std::uint32_t first_column, columns;
 };
 
-// Compressed rows; indices are relative to the block.
+// Stores compressed rows; indices are relative to the block.
 struct SparseMatrix {
   std::vector<std::uint32_t> starts;  // [row], one more at the end
   std::vector<std::uint32_t> columns;
@@ -31,7 +31,7 @@ struct SparseMatrix {
 
   [[nodiscard]] std::size_t rows() const { return starts.size() - 1; }
 
-  // Row `row` times `vector`, which is as long as the block has columns.
+  // Returns the product of row `row` and `vector`, which is as long as the block has columns.
   [[nodiscard]] double row_times(std::size_t row, const double* vector) const {
     double sum = 0;
     for (std::uint32_t i = starts[row]; i < starts[row + 1]; ++i) {
@@ -43,7 +43,7 @@ struct SparseMatrix {
 
 SparseMatrix make_cg_matrix(const CgProblem& problem, const CgBlock& block);
 
-// Class S, W, A or B; null otherwise.
+// Returns the problem of class S, W, A or B; null for other classes.
 const CgProblem* cg_problem(char size);
 
 }  // namespace score::npb

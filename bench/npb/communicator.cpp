@@ -21,8 +21,8 @@ void receive(Communicator& network, Rank from, std::span<T> values) {
   network.transfer({}, {&in, 1});
 }
 
-// a + b and b + a are the same bits, so every rank gets the same sum. Ranks beyond a power of two
-// give their values to one of the others first, and get the sum from it.
+// The sums a + b and b + a have the same bits, so every rank gets the same sum. Ranks beyond a
+// power of two first give their values to one of the other ranks, and get the sum from it.
 template <class T>
 void sum_by_doubling(Communicator& network, Rank first, Rank count, std::span<T> values) {
   const Rank own = network.rank() - first;
@@ -58,7 +58,7 @@ void Communicator::sum(std::span<std::int64_t> values) {
   sum_by_doubling(*this, 0, size(), values);
 }
 
-// By dissemination, for any number of ranks.
+// Uses dissemination, which works for any number of ranks.
 void Communicator::barrier() {
   const std::byte out{};
   std::byte in{};
@@ -85,7 +85,7 @@ void Communicator::all_to_all(std::span<const std::byte> out,
   if (!sends[rank()].bytes.empty()) {
     std::memcpy(receives[rank()].bytes.data(), sends[rank()].bytes.data(), out_bytes[rank()]);
   }
-  // Each rank begins with a different one and leaves out itself.
+  // Each rank begins with a different peer and skips itself.
   std::rotate(sends.begin(), sends.begin() + rank(), sends.end());
   transfer(std::span(sends).subspan(1), receives);
 }

@@ -1,6 +1,6 @@
-// EP, "embarrassingly parallel": pairs of normal deviates by the polar method, their sums and how
-// many lie in each square ring. Batches of 2^16 pairs are dealt out to the ranks; the network is
-// used once, for the sums.
+// Implements EP, "embarrassingly parallel": it makes pairs of normal deviates by the polar method,
+// and computes their sums and how many lie in each square ring. Batches of 2^16 pairs are
+// distributed over the ranks; the network is used once, for the sums.
 #include "bench/npb/kernel.hpp"
 #include "bench/npb/random.hpp"
 
@@ -78,7 +78,7 @@ class Ep final : public Kernel {
 
   Problem problem_;
   Communicator& network_;
-  std::array<double, 2 + kRings> sums_{};  // of x, of y, and how many lie in each ring
+  std::array<double, 2 + kRings> sums_{};  // sum of x, sum of y, and how many lie in each ring
 };
 
 }  // namespace

@@ -1,7 +1,8 @@
-// FT: a partial differential equation by three-dimensional Fourier transforms. In space the grid is
-// divided along y, each rank has planes [y][z][x]; in frequency along x, [x][z][y]. So two of the
-// three transforms are local on each side, and one all-to-all exchange lies
-// between. (NPB divides along z; along x and y all classes can be divided among 64 ranks.)
+// Implements FT: it computes a partial differential equation by three-dimensional Fourier
+// transforms. In space the grid is divided along y, and each rank has planes [y][z][x]; in
+// frequency it is divided along x, as [x][z][y]. So two of the three transforms are local on each
+// side, and one all-to-all exchange lies between. (NPB divides along z; along x and y all classes
+// can be divided among 64 ranks.)
 #include "bench/npb/kernel.hpp"
 #include "bench/npb/random.hpp"
 
@@ -23,7 +24,7 @@ constexpr double kDiffusion = 1e-6;
 constexpr double kTolerance = 1e-12;
 constexpr std::size_t kIterations = 6;
 constexpr std::size_t kLinesPerTick = 8;
-constexpr std::size_t kSamples = 1024;  // points of which a checksum is made
+constexpr std::size_t kSamples = 1024;  // points in a checksum
 
 struct Problem {
   std::size_t nx, ny, nz;
@@ -69,13 +70,13 @@ std::optional<Problem> problem_of(char size) {
   }
 }
 
-// Plain multiplication: no test for infinities, which do not occur.
+// Multiplies without tests for infinities, which do not occur.
 Complex times(Complex a, Complex b) {
   return {a.real() * b.real() - a.imag() * b.imag(), a.real() * b.imag() + a.imag() * b.real()};
 }
 
-// Transforms of one length, a power of two, by Stockham's algorithm: no bit reversal, every step
-// goes from one array into the other.
+// Computes transforms of one length, a power of two, by Stockham's algorithm. It needs no bit
+// reversal: every step goes from one array into the other.
 class Transform {
  public:
   explicit Transform(std::size_t length) : roots_(length / 2), work_(length) {
@@ -86,7 +87,7 @@ class Transform {
     }
   }
 
-  // In place, of `work_.size()` values that are `stride` apart. The inverse is not scaled.
+  // Replaces `work_.size()` values, `stride` apart, by their transform. The inverse is not scaled.
   void apply(Complex* values, std::size_t stride, bool inverse) {
     const std::size_t n = work_.size();
     line_.resize(n);
@@ -165,7 +166,7 @@ class Ft final : public Kernel {
   }
 
  private:
-  // exp(-4 pi^2 alpha |k|^2), with k from -n/2 to n/2 - 1.
+  // Computes exp(-4 pi^2 alpha |k|^2), with k from -n/2 to n/2 - 1.
   void find_decay() {
     const auto square = [](std::size_t i, std::size_t n) {
       const double k = static_cast<double>(i) - (i < n / 2 ? 0.0 : static_cast<double>(n));
@@ -184,10 +185,10 @@ class Ft final : public Kernel {
     }
   }
 
-  // space_ into spectrum_; space_ is used up.
+  // Transforms space_ into spectrum_ and overwrites space_.
   void to_spectrum(Meter& meter) {
     transform_planes(false, meter);
-    // To each rank the columns x that it will have: [x][y][z].
+    // Packs for each rank the columns x that it will have: [x][y][z].
     std::size_t i = 0;
     for (std::size_t x = 0; x < p_.nx; ++x) {
       for (std::size_t yz = 0; yz < own_y_ * p_.nz; ++yz) packed_[i++] = space_[yz * p_.nx + x];
@@ -206,7 +207,8 @@ class Ft final : public Kernel {
     transform_lines(spectrum_, false, meter);
   }
 
-  // decayed_ into space_; decayed_ is used up. The way of to_spectrum(), backwards.
+  // Transforms decayed_ into space_ and overwrites decayed_, by the steps of to_spectrum() in
+  // reverse.
   void to_space(Meter& meter) {
     transform_lines(decayed_, true, meter);
     std::size_t i = 0;
@@ -227,7 +229,7 @@ class Ft final : public Kernel {
     transform_planes(true, meter);
   }
 
-  // Along z and x, in space_.
+  // Computes the transforms of space_ along z and x, in place.
   void transform_planes(bool inverse, Meter& meter) {
     for (std::size_t y = 0; y < own_y_; ++y) {
       Complex* plane = &space_[y * p_.nz * p_.nx];
@@ -242,7 +244,7 @@ class Ft final : public Kernel {
     }
   }
 
-  // Along y.
+  // Computes the transforms of `values` along y, in place.
   void transform_lines(std::vector<Complex>& values, bool inverse, Meter& meter) {
     for (std::size_t xz = 0; xz < own_x_ * p_.nz; ++xz) {
       along_y_.apply(&values[xz * p_.ny], 1, inverse);
@@ -277,7 +279,7 @@ class Ft final : public Kernel {
 
   Problem p_;
   Communicator& network_;
-  std::size_t own_x_, own_y_;  // how many of each this rank has
+  std::size_t own_x_, own_y_;  // number of x and of y that this rank has
   Transform along_x_, along_y_, along_z_;
   std::vector<Complex> space_;               // [y][z][x], own y
   std::vector<Complex> spectrum_, decayed_;  // [x][z][y], own x

@@ -1,5 +1,6 @@
-// IS: ranks of integer keys by a distributed bucket sort. Keys of a bucket go to one rank, which
-// counts them. Every iteration changes two keys, and the ranks of five keys are published.
+// Implements IS: it ranks integer keys by a distributed bucket sort. All keys of a bucket go to one
+// rank, which counts them. Every iteration changes two keys, and the ranks of five keys are
+// published.
 #include "bench/npb/kernel.hpp"
 #include "bench/npb/random.hpp"
 
@@ -21,7 +22,7 @@ constexpr std::size_t kTests = 5;
 struct Problem {
   char size;
   std::uint32_t log_keys, log_largest, log_buckets;
-  std::array<std::size_t, kTests> index;  // of the tested keys
+  std::array<std::size_t, kTests> index;  // positions of the tested keys
   std::array<std::int64_t, kTests> rank;  // published, before the iteration's own shift
 
   [[nodiscard]] std::int64_t expected(std::size_t test, std::int64_t iteration) const {
@@ -93,12 +94,12 @@ class Is final : public Kernel {
   }
 
   Verdict verify() override {
-    std::vector<std::int64_t> seen(2 * network_.size() + 2);  // smallest and largest of each, ...
+    std::vector<std::int64_t> seen(2 * network_.size() + 2);  // smallest and largest of each rank
     const auto [low, high] = std::minmax_element(mine_.begin(), mine_.end());
     seen[2 * network_.rank()] = mine_.empty() ? -1 : *low;
     seen[2 * network_.rank() + 1] = mine_.empty() ? -1 : *high;
-    seen[2 * network_.size()] = static_cast<std::int64_t>(mine_.size());  // ... their number
-    seen[2 * network_.size() + 1] = wrong_ + count_unsorted();            // and faults
+    seen[2 * network_.size()] = static_cast<std::int64_t>(mine_.size());  // their number
+    seen[2 * network_.size() + 1] = wrong_ + count_unsorted();            // and errors
     network_.sum(seen);
     const std::int64_t faults = seen.back();
     const std::int64_t number = seen[2 * network_.size()];
@@ -120,7 +121,7 @@ class Is final : public Kernel {
 
   void rank_keys(std::int64_t iteration) {
     const std::size_t buckets = std::size_t{1} << p_.log_buckets;
-    std::vector<std::int64_t> totals(buckets + kTests);  // keys a bucket; values of tested keys
+    std::vector<std::int64_t> totals(buckets + kTests);  // keys per bucket; values of tested keys
     for (const Key key : keys_) ++totals[bucket_of(key)];
     const std::vector<std::int64_t> own(totals.begin(), totals.begin() + std::ptrdiff_t(buckets));
     for (std::size_t t = 0; t < kTests; ++t) {
@@ -140,7 +141,7 @@ class Is final : public Kernel {
     }
   }
 
-  // keys_ by bucket into grouped_.
+  // Copies keys_ by bucket into grouped_.
   void group(const std::vector<std::int64_t>& own) {
     std::vector<std::size_t> place(own.size());
     for (std::size_t b = 1; b < own.size(); ++b) {
@@ -149,7 +150,8 @@ class Is final : public Kernel {
     for (const Key key : keys_) grouped_[place[bucket_of(key)]++] = key;
   }
 
-  // [bucket] -> rank: neighbouring buckets together, so that all get about the same number of keys.
+  // Returns [bucket] -> rank. Neighbouring buckets stay together, and all ranks get about the same
+  // number of keys.
   [[nodiscard]] std::vector<std::size_t> deal_out(std::span<const std::int64_t> totals) const {
     std::vector<std::size_t> owners(totals.size());
     std::size_t rank = 0;
@@ -178,7 +180,7 @@ class Is final : public Kernel {
                         std::as_writable_bytes(std::span(mine_)), in);
   }
 
-  // lesser_: for every key of the own range how many keys of all ranks are smaller.
+  // Sets lesser_: for every key of the own range, how many keys of all ranks are smaller.
   void count(std::span<const std::int64_t> totals, const std::vector<std::size_t>& owners) {
     const auto range = std::equal_range(owners.begin(), owners.end(), network_.rank());
     const auto begin = static_cast<std::size_t>(range.first - owners.begin());
@@ -191,7 +193,7 @@ class Is final : public Kernel {
     std::partial_sum(lesser_.begin(), lesser_.end(), lesser_.begin());
   }
 
-  // Places the own keys by their ranks and checks their order.
+  // Places the own keys by their ranks and returns the number of errors in their order.
   std::int64_t count_unsorted() const {
     std::vector<std::int64_t> next = lesser_;
     std::vector<Key> sorted(mine_.size(), -1);
@@ -211,9 +213,9 @@ class Is final : public Kernel {
 
   Problem p_;
   Communicator& network_;
-  std::uint32_t shift_;  // of a key to its bucket
+  std::uint32_t shift_;  // from a key to its bucket
   std::vector<Key> keys_, grouped_;
-  std::vector<Key> mine_;  // keys of the own buckets, of all ranks
+  std::vector<Key> mine_;  // keys of the own buckets, from all ranks
   Key first_ = 0;          // smallest key of the own buckets
   std::vector<std::int64_t> lesser_;
   std::int64_t wrong_ = 0;

@@ -1,5 +1,5 @@
-// The kernels EP, CG, FT, IS, MG, LU, SP and BT of the NAS Parallel Benchmarks, written from their
-// specification (RNR-94-007 and the problem sizes of NPB 3), over any network.
+// Declares the kernels EP, CG, FT, IS, MG, LU, SP and BT of the NAS Parallel Benchmarks, written
+// from their specification (RNR-94-007 and the problem sizes of NPB 3). They run over any network.
 #pragma once
 
 #include "bench/npb/communicator.hpp"
@@ -13,7 +13,7 @@ namespace score::npb {
 
 struct Verdict {
   bool is_right = false;
-  std::string detail;  // the comparison, for a person
+  std::string detail;  // the comparison, for display
 };
 
 // All functions are collective.
@@ -24,17 +24,18 @@ class Kernel {
   Kernel& operator=(const Kernel&) = delete;
   virtual ~Kernel() = default;
 
-  // The part that is not timed. Before each run().
+  // Does the part that is not timed. The caller must call it before each run().
   virtual void prepare() = 0;
-  // The timed part. `meter` counts pieces of computing; the network counts messages with its own.
+  // Does the timed part. `meter` counts pieces of computing; the network counts messages with its
+  // own meter.
   virtual void run(Meter& meter) = 0;
-  // Of the last run; the same on all ranks.
+  // Verifies the last run; returns the same on all ranks.
   [[nodiscard]] virtual Verdict verify() = 0;
 };
 
-// `name` is ep, cg, ft, is, mg, lu, sp or bt; `size` S, W or A, of cg and mg also B. Null if there
-// is no such kernel, or it cannot be divided among this number of ranks: a power of two, of sp and
-// bt a square, of lu any number, at most 64. `network` outlives the kernel.
+// `name` is ep, cg, ft, is, mg, lu, sp or bt; `size` is S, W or A, for cg and mg also B. Returns
+// null if there is no such kernel, or if it cannot be divided among this number of ranks: a power
+// of two, for sp and bt a square, for lu any number, at most 64. `network` must outlive the kernel.
 std::unique_ptr<Kernel> make_kernel(std::string_view name, char size, Communicator& network);
 
 std::unique_ptr<Kernel> make_ep(char size, Communicator& network);
@@ -46,9 +47,9 @@ std::unique_ptr<Kernel> make_lu(char size, Communicator& network);
 std::unique_ptr<Kernel> make_sp(char size, Communicator& network);
 std::unique_ptr<Kernel> make_bt(char size, Communicator& network);
 
-// True if `value` differs from `expected` by at most that part of it.
+// Returns true if `value` differs from `expected` by at most that fraction of it.
 bool is_close(double value, double expected, double tolerance);
-// For Verdict::detail: name, value, expected value.
+// Formats name, value and expected value for Verdict::detail.
 std::string compared(std::string_view name, double value, double expected);
 
 }  // namespace score::npb

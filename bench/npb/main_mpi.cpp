@@ -1,4 +1,4 @@
-// npb-mpich, npb-openmpi KERNEL CLASS: a kernel on MPI.
+// Implements npb-mpich and npb-openmpi, which run a kernel on MPI; the arguments are KERNEL CLASS.
 #include "bench/npb/mpi_communicator.hpp"
 #include "bench/npb/run.hpp"
 

@@ -1,5 +1,5 @@
-// npb-pm KERNEL CLASS: a kernel on PM. The context is the one given to this process, or that of an
-// address file (PM_ADDRESS_FILE, PM_RANK).
+// Implements npb-pm, which runs a kernel on PM; the arguments are KERNEL CLASS. It uses the context
+// given to this process, or that of an address file (PM_ADDRESS_FILE, PM_RANK).
 #include "bench/npb/pm_communicator.hpp"
 #include "bench/npb/run.hpp"
 

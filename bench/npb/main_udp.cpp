@@ -1,5 +1,6 @@
-// npb-udp KERNEL CLASS: a kernel over bare datagrams (udp_communicator.hpp). NPB_RANK and NPB_RANKS
-// identify the process; NPB_FIRST_SOCKET is the descriptor of rank 0's socket, the others' follow.
+// Implements npb-udp, which runs a kernel over bare datagrams (udp_communicator.hpp); the arguments
+// are KERNEL CLASS. NPB_RANK and NPB_RANKS identify the process. NPB_FIRST_SOCKET is the descriptor
+// of rank 0's socket; those of the other ranks follow.
 #include "bench/npb/run.hpp"
 #include "bench/npb/udp_communicator.hpp"
 
@@ -8,7 +9,7 @@
 
 namespace {
 
-// -1 if there is no such number.
+// Returns -1 if there is no such number.
 long number(const char* name) {
   const char* text = std::getenv(name);
   return text != nullptr && *text >= '0' && *text <= '9' ? std::strtol(text, nullptr, 10) : -1;

@@ -3,9 +3,9 @@
 
 namespace score::npb {
 
-// One tick is a small piece of work, about that of a message: a part of a transfer that has come
-// (Communicator), or what a kernel computes in some ten microseconds to a few milliseconds. Ticks
-// of different kinds are not the same work, but every iteration has as many of each.
+// One tick is a small piece of work, about that of a message: a received part of a transfer
+// (Communicator), or some ten microseconds to a few milliseconds of a kernel's computing. Ticks of
+// different kinds are not the same work, but every iteration has as many of each.
 class Meter {
  public:
   Meter() = default;

@@ -1,7 +1,7 @@
-// MG: Poisson's equation on a periodic cube, by cycles over grids of halved resolution. Each grid
-// is divided among the ranks in all three dimensions. Where a rank would have a single point along
-// one, all ranks have the whole grid from there on down and do the same work: it is some hundred
-// points.
+// Implements MG: it computes Poisson's equation on a periodic cube, by cycles over grids of halved
+// resolution. Each grid is divided among the ranks in all three dimensions. Where a rank would have
+// a single point along one dimension, all ranks have the whole grid from that level down and do the
+// same work: it is some hundred points.
 #include "bench/npb/kernel.hpp"
 #include "bench/npb/mg_grid.hpp"
 #include "bench/npb/random.hpp"
@@ -17,7 +17,7 @@ namespace {
 constexpr double kTolerance = 1e-8;
 constexpr std::size_t kCharges = 10;  // of each sign
 
-// Weights of a point, its 6 neighbours, the 12 behind an edge and the 8 behind a corner.
+// Holds the weights of a point, its 6 neighbours, the 12 behind an edge and the 8 behind a corner.
 struct Stencil {
   double centre, faces, edges, corners;
 };
@@ -49,8 +49,8 @@ std::optional<Problem> problem_of(char size) {
   }
 }
 
-// Sums around point x of a row: the four neighbours of each point in the planes of y and z lie in
-// `near`, the four diagonal ones in `far`, both from index -1 on.
+// Computes the sums around each point of a row. `near` has the four neighbours of each point in the
+// planes of y and z, `far` has the four diagonal ones; both begin at index -1.
 class Surroundings {
  public:
   explicit Surroundings(int edge) : near_(static_cast<std::size_t>(edge) + 2), far_(near_.size()) {}
@@ -136,7 +136,7 @@ class Mg final : public Kernel {
     }
   }
 
-  // One down and up through all grids.
+  // Runs one cycle down and up through all grids.
   void cycle(Meter& meter) {
     for (std::size_t k = levels_.size() - 1; k > 0; --k) restrict_to(levels_[k - 1], levels_[k]);
     levels_.front().solution.clear();
@@ -151,7 +151,7 @@ class Mg final : public Kernel {
     }
   }
 
-  // residual = right - A solution. `right` may be the residual itself.
+  // Computes residual = right - A solution. `right` may be the residual itself.
   void subtract(const Block& right, Level& level, Meter& meter) {
     Surroundings around(right.edge(0));
     for_rows(right, [&](int y, int z) {
@@ -167,7 +167,7 @@ class Mg final : public Kernel {
     level.residual.exchange_border(level.grid, network_);
   }
 
-  // solution += S residual.
+  // Computes solution += S residual.
   void smooth(Level& level, Meter& meter) {
     Surroundings around(level.residual.edge(0));
     for_rows(level.residual, [&](int y, int z) {
@@ -203,7 +203,8 @@ class Mg final : public Kernel {
     to.exchange_border(coarse.grid, network_);
   }
 
-  // Between two coarse points their mean. The border too: its coarse points are known.
+  // Adds, between two coarse points, their mean. This includes the border, where the coarse points
+  // are known.
   static void add_interpolated(Level& fine, const Level& coarse) {
     const bool is_whole = coarse.grid.is_alone() && !fine.grid.is_alone();
     Block& to = fine.solution;
@@ -229,10 +230,10 @@ class Mg final : public Kernel {
 
   struct Charge {
     double value;
-    double place;  // in the whole cube, x fastest
+    double place;  // position in the whole cube, x fastest
   };
 
-  // +1 at the ten largest of the random numbers of all points, -1 at the ten smallest.
+  // Puts +1 at the ten largest of the random numbers of all points, -1 at the ten smallest.
   void place_charges() {
     const std::vector<Charge> all = of_all_ranks(own_extremes());
     for (std::size_t i = 0; i < kCharges; ++i) {
@@ -242,7 +243,7 @@ class Mg final : public Kernel {
     charges_.exchange_border(grid_, network_);
   }
 
-  // The ten smallest, then the ten largest of this rank's points.
+  // Returns the ten smallest, then the ten largest of this rank's points.
   std::vector<Charge> own_extremes() const {
     std::vector<Charge> kept;
     const auto by_value = [](const Charge& a, const Charge& b) { return a.value < b.value; };
@@ -264,7 +265,7 @@ class Mg final : public Kernel {
     return kept;
   }
 
-  // Sorted.
+  // Returns the charges of all ranks, sorted.
   std::vector<Charge> of_all_ranks(const std::vector<Charge>& own) {
     constexpr std::size_t kEach = 2 * kCharges;
     std::vector<double> values(2 * kEach * network_.size());

@@ -54,7 +54,8 @@ void Block::set_layer(std::size_t dimension, int place, std::span<const double> 
   for_layer(dimension, place, [&](double& value) { value = values[next++]; });
 }
 
-// One dimension after the other, so that corners come round two or three corners.
+// Exchanges one dimension after the other, so that corners arrive by way of two or three
+// neighbours.
 void Block::exchange_border(const RankGrid& grid, Communicator& network) {
   for (std::size_t d = 0; d < 3; ++d) {
     const int last = edges_[d] - 1;
@@ -66,12 +67,12 @@ void Block::exchange_border(const RankGrid& grid, Communicator& network) {
       continue;
     }
     const std::size_t points = low.size();
-    std::vector<double> received(2 * points);  // what lies above, what lies below
+    std::vector<double> received(2 * points);  // the layers above and below
     const std::span<double> above = std::span(received).first(points);
     const std::span<double> below = std::span(received).last(points);
     const Rank next = grid.neighbour(d, 1);
     const Rank previous = grid.neighbour(d, -1);
-    if (next == previous) {  // it gets both layers in one part
+    if (next == previous) {  // one neighbour gets both layers in one part
       low.insert(low.end(), high.begin(), high.end());
       exchange(network, next, std::span<const double>(low), std::span<double>(received));
     } else {

@@ -11,11 +11,11 @@ namespace {
 constexpr int kTag = 1;
 
 int to_int(std::size_t bytes) {
-  if (bytes > INT_MAX) throw std::length_error("more than MPI counts");
+  if (bytes > INT_MAX) throw std::length_error("a message is longer than MPI can count");
   return static_cast<int>(bytes);
 }
 
-// Counts and where each part begins, as MPI wants them.
+// Converts the lengths of the parts, and their offsets, to the types of MPI.
 struct Parts {
   explicit Parts(std::span<const std::size_t> bytes) {
     std::size_t begin = 0;

@@ -1,4 +1,4 @@
-// Communicator over MPI; its sums, barriers and all-to-all are MPI's own.
+// Implements Communicator over MPI; its sums, barriers and all-to-all are those of MPI.
 #pragma once
 
 #include "bench/npb/communicator.hpp"
@@ -10,7 +10,8 @@ namespace score::npb {
 
 class MpiCommunicator : public Communicator {
  public:
-  // Between MPI_Init() and MPI_Finalize(). A failing MPI ends the program by itself.
+  // May be used only between MPI_Init() and MPI_Finalize(). If MPI fails, MPI itself ends the
+  // program.
   MpiCommunicator();
 
   [[nodiscard]] Rank rank() const override { return rank_; }
@@ -30,20 +31,20 @@ class MpiCommunicator : public Communicator {
   std::vector<MPI_Request> requests_;
 };
 
-// Sums first inside each node, then between one rank of each node, then inside again: each value
-// goes over the network once a node, not once a rank (as COSMO does).
+// Adds first inside each node, then between one rank of each node, then inside again. Each value
+// goes over the network once per node, not once per rank (as COSMO does).
 class NodeAwareCommunicator final : public MpiCommunicator {
  public:
   NodeAwareCommunicator();
   ~NodeAwareCommunicator() override;
 
-  // Among all ranks in two levels; among a part of them flat if that part is smaller.
+  // Adds over all ranks in two levels, and over a smaller group in one.
   void sum_among(Rank first, Rank count, std::span<double> values) override;
   void sum(std::span<double> values) override;
 
  private:
   MPI_Comm inside_ = MPI_COMM_NULL;   // the ranks of this node
-  MPI_Comm leaders_ = MPI_COMM_NULL;  // the first ranks of all nodes; null elsewhere
+  MPI_Comm leaders_ = MPI_COMM_NULL;  // the first rank of each node; null on other ranks
 };
 
 }  // namespace score::npb

@@ -1,5 +1,5 @@
-// One loop: send while there is room, receive, check which transfers have ended. It
-// never waits in a send, because a rank that waits for room must make room for others.
+// A single loop sends while there is room, receives, and checks which transfers have ended. It
+// never waits in a send, because a rank that waits for room must make room for the other ranks.
 #include "bench/npb/pm_communicator.hpp"
 
 #include <algorithm>
@@ -21,7 +21,7 @@ PmCommunicator::~PmCommunicator() {
   try {
     barrier();
   } catch (const std::exception&) {
-    return;  // a rank has died: none to wait for
+    return;  // a rank has died, so there is no one to wait for
   }
   for (int i = 0; i < kLeaveTurns && pm_quiet(raw()) == 0; ++i) pm_wait(raw(), kRetryUs);
 }
@@ -46,7 +46,7 @@ void PmCommunicator::transfer(std::span<const Outgoing> out, std::span<const Inc
 
 // ---- sending ------------------------------------------------------------------------------------
 
-// Each part as far as it goes, so that one slow rank does not hold up the others.
+// Sends as much as possible of each part, so that one slow rank does not delay the others.
 bool PmCommunicator::send_some() {
   bool did = false;
   for (Sending& sending : sending_) did = send_part(sending) || did;
@@ -83,10 +83,11 @@ bool PmCommunicator::send_part(Sending& sending) {
   return sending.sent > before;
 }
 
-// Registers `memory` and starts an operation with it. False if there is no room for another now.
+// Registers `memory` and starts an operation with it. Returns false if there is no room for one
+// more now.
 bool PmCommunicator::start_operation(std::span<const std::byte> memory, auto start) {
   Operation operation{};
-  // PM reads sent and writes fetched memory; registering itself changes nothing.
+  // PM reads sent memory and writes fetched memory; the registration itself changes nothing.
   const int error =
       pm_register(raw(), const_cast<std::byte*>(memory.data()), memory.size(), &operation.memory);
   if (error == ENOSPC) return false;
@@ -126,7 +127,7 @@ bool PmCommunicator::receive_some() {
       const auto* bytes = static_cast<const std::byte*>(message.data);
       source.early.push_back({});
       source.early.back().large = message;
-      if (is_large) continue;  // its buffer is kept
+      if (is_large) continue;  // keeps its buffer
       source.early.back().bytes.assign(bytes, bytes + message.length);
     } else if (is_large) {
       fetch(source, message);
@@ -139,7 +140,8 @@ bool PmCommunicator::receive_some() {
 }
 
 void PmCommunicator::accept(Source& source, std::span<const std::byte> bytes) {
-  if (bytes.size() > source.wanted.size()) throw std::runtime_error("longer than expected");
+  if (bytes.size() > source.wanted.size())
+    throw std::runtime_error("a message is longer than expected");
   std::memcpy(source.wanted.data(), bytes.data(), bytes.size());
   source.wanted = source.wanted.subspan(bytes.size());
   missing_bytes_ -= bytes.size();
@@ -147,7 +149,8 @@ void PmCommunicator::accept(Source& source, std::span<const std::byte> bytes) {
 }
 
 void PmCommunicator::fetch(Source& source, const pm_message& message) {
-  if (message.length != source.wanted.size()) throw std::runtime_error("not the expected length");
+  if (message.length != source.wanted.size())
+    throw std::runtime_error("a message has an unexpected length");
   const auto start = [&](const pm_handle& memory, pm_op& op) {
     return pm_fetch(raw(), &message, &memory, 0, &op);
   };

@@ -1,6 +1,7 @@
-// Communicator over PM. Between two ranks there is a stream of messages in order, so none needs a
-// name: a short part travels as messages of at most pm_mtu() bytes, a long one is announced and
-// fetched from the sender's memory. What comes before it is asked for is kept.
+// Implements Communicator over PM. Between two ranks there is a stream of messages in order, so a
+// message needs no name. A short part goes as messages of at most pm_mtu() bytes; a long one is
+// announced and fetched from the sender's memory. Data that arrives before the rank asks for it is
+// kept.
 #pragma once
 
 #include "bench/npb/communicator.hpp"
@@ -13,7 +14,7 @@ namespace score::npb {
 
 class PmCommunicator final : public Communicator {
  public:
-  // `context` outlives this.
+  // `context` must outlive the object.
   explicit PmCommunicator(pm::Context& context);
   // Waits for all ranks, then until everything that was sent has arrived.
   ~PmCommunicator() override;
@@ -25,7 +26,7 @@ class PmCommunicator final : public Communicator {
   void transfer(std::span<const Outgoing> out, std::span<const Incoming> in) override;
 
  private:
-  static constexpr std::size_t kLargeBytes = 16 * 1024;  // from here on fetched, not copied
+  static constexpr std::size_t kLargeBytes = 16 * 1024;  // longer parts are fetched, not copied
 
   struct Early {
     std::vector<std::byte> bytes;
@@ -42,7 +43,7 @@ class PmCommunicator final : public Communicator {
     std::size_t sent = 0;
   };
 
-  struct Operation {  // a remote memory operation that runs
+  struct Operation {  // a remote memory operation in progress
     pm_op op;
     pm_handle memory;
   };

@@ -1,6 +1,6 @@
-// The random numbers of the NAS Parallel Benchmarks (report RNR-94-007, section 2.3):
+// Generates the random numbers of the NAS Parallel Benchmarks (report RNR-94-007, section 2.3):
 // x(k+1) = a x(k) mod 2^46, as numbers x(k) / 2^46 in (0, 1). The product modulo 2^64 has the right
-// low bits, so integers do what the specification does with pairs of doubles.
+// low bits, so integers suffice where the specification uses pairs of doubles.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@ class Random {
   static constexpr std::uint64_t kSeed = 314'159'265;
   static constexpr std::uint64_t kFactor = 1'220'703'125;  // 5^13
 
-  // As if `skipped` numbers had been drawn already.
+  // Starts as if `skipped` numbers had been drawn already.
   explicit Random(std::uint64_t seed = kSeed, std::uint64_t skipped = 0)
       : x_(seed * power(skipped) & kMask) {}
 

@@ -31,7 +31,7 @@ class NoMeter final : public Meter {
   void tick() override {}
 };
 
-// Counts in the file that `progress` uses too. Every rank makes it the same.
+// Counts in the file that `progress` uses too. Every rank creates the same file.
 class FileMeter final : public Meter {
  public:
   FileMeter(const std::string& path, Rank rank, Rank size) {
@@ -42,7 +42,7 @@ class FileMeter final : public Meter {
       memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
     }
     if (file >= 0) close(file);
-    if (memory == MAP_FAILED) throw std::runtime_error(path + ": cannot be made or mapped");
+    if (memory == MAP_FAILED) throw std::runtime_error("cannot create or map " + path);
     auto* header = static_cast<progress_header*>(memory);
     header->ranks = size;
     header->ring = kProgressRing;
@@ -79,7 +79,7 @@ struct Result {
   int runs = 0;
 };
 
-// True on all ranks as soon as it is on one.
+// Returns true on all ranks if `mine` is true on any.
 bool any(Communicator& network, bool mine) {
   std::int64_t sum = mine ? 1 : 0;
   network.sum({&sum, 1});

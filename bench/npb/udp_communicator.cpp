@@ -27,9 +27,10 @@ UdpCommunicator::UdpCommunicator(Rank rank, Rank size, int first)
     sockaddr_in& address = sources_[i].address;
     socklen_t length = sizeof address;
     auto* name = reinterpret_cast<sockaddr*>(&address);
-    if (getsockname(first + static_cast<int>(i), name, &length) != 0) fail("socket of a rank");
+    if (getsockname(first + static_cast<int>(i), name, &length) != 0)
+      fail("cannot get the address of a socket");
   }
-  // Beyond net.core.rmem_max where that is allowed.
+  // This option may exceed net.core.rmem_max; it needs a privilege.
   if (setsockopt(socket_, SOL_SOCKET, SO_RCVBUFFORCE, &kSocketBytes, sizeof kSocketBytes) != 0) {
     setsockopt(socket_, SOL_SOCKET, SO_RCVBUF, &kSocketBytes, sizeof kSocketBytes);
   }
@@ -63,7 +64,7 @@ void UdpCommunicator::send(const Outgoing& part) {
     const auto piece = rest.first(std::min(rest.size(), kDatagram));
     std::memcpy(out_.data() + sizeof rank_, piece.data(), piece.size());
     const std::size_t bytes = sizeof rank_ + piece.size();
-    if (sendto(socket_, out_.data(), bytes, 0, to, sizeof(sockaddr_in)) < 0) fail("send");
+    if (sendto(socket_, out_.data(), bytes, 0, to, sizeof(sockaddr_in)) < 0) fail("cannot send");
     rest = rest.subspan(piece.size());
   }
 }
@@ -73,18 +74,18 @@ void UdpCommunicator::wait() {
   const timespec timeout{kTimeoutMs / 1000, 0};
   const int count = ppoll(&news, 1, &timeout, nullptr);
   if (count == 0) throw std::runtime_error("a datagram was lost");
-  if (count < 0 && errno != EINTR) fail("poll");
+  if (count < 0 && errno != EINTR) fail("cannot poll");
 }
 
 void UdpCommunicator::receive_some() {
   for (;;) {
     const ssize_t got = recv(socket_, in_.data(), in_.size(), MSG_DONTWAIT);
     if (got < 0 && errno == EAGAIN) return;
-    if (got < 0) fail("receive");
+    if (got < 0) fail("cannot receive");
     Rank from = size();
     const auto datagram = std::span(in_).first(static_cast<std::size_t>(got));
     if (datagram.size() > sizeof from) std::memcpy(&from, datagram.data(), sizeof from);
-    if (from >= size()) throw std::runtime_error("a datagram of a stranger");
+    if (from >= size()) throw std::runtime_error("a datagram from an unknown sender");
     take(sources_[from], datagram.subspan(sizeof from));
   }
 }
@@ -95,7 +96,8 @@ void UdpCommunicator::take(Source& source, std::span<const std::byte> bytes) {
 }
 
 void UdpCommunicator::accept(Source& source, std::span<const std::byte> bytes) {
-  if (bytes.size() > source.wanted.size()) throw std::runtime_error("longer than expected");
+  if (bytes.size() > source.wanted.size())
+    throw std::runtime_error("a message is longer than expected");
   std::memcpy(source.wanted.data(), bytes.data(), bytes.size());
   source.wanted = source.wanted.subspan(bytes.size());
   missing_bytes_ -= bytes.size();

@@ -1,7 +1,7 @@
-// Communicator over bare datagrams: what the kernels cost where nothing is between them and the
-// machine's own network. Nothing is sent again, so it serves only where nothing is lost: between
-// processes of one machine with room enough in their sockets. A datagram that does not come is an
-// exception after ten seconds.
+// Implements Communicator over bare datagrams, to measure the cost of the kernels with only the
+// machine's own network. There are no retransmissions, so it serves only where nothing is lost:
+// between processes of one machine with enough room in their sockets. If a datagram does not arrive
+// within ten seconds, this is an exception.
 #pragma once
 
 #include "bench/npb/communicator.hpp"
@@ -15,7 +15,8 @@ namespace score::npb {
 
 class UdpCommunicator final : public Communicator {
  public:
-  // Bound sockets of all ranks, descriptors `first` ... `first` + `size` - 1. They are not closed.
+  // Takes bound sockets of all ranks, with descriptors `first` ... `first` + `size` - 1. They are
+  // not closed.
   UdpCommunicator(Rank rank, Rank size, int first);
 
   [[nodiscard]] Rank rank() const override { return rank_; }

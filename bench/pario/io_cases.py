@@ -1,4 +1,4 @@
-"""scbench io: one server of a volume on this host against system calls, the rate of names, and growth over servers."""
+"""scbench io: compares one server of a volume on this host with system calls, and measures the rate of names and growth over servers."""
 import contextlib
 import functools
 import json
@@ -23,11 +23,11 @@ from kernels import note
 from progress import start_progress
 
 BIN = pathlib.Path(os.environ.get('SCORE_BIN', pathlib.Path(sys.argv[0]).resolve().parent))
-# Figure -> at least.
+# Figure -> lower bound.
 BOUNDS = {'read_vs_syscall': 0.95, 'write_vs_syscall': 0.95, 'fuse_read_vs_syscall': 0.8, 'fuse_write_vs_syscall': 0.8,
           'creates_per_second': 20_000, 'stats_per_second': 20_000, 'unlinks_per_second': 20_000, 'growth_per_doubling': 1.9,
           'pm_vs_tcp': 1.3, 'coordinated_speedup': 5}
-# Figure -> at most.
+# Figure -> upper bound.
 MOST = {'gang_loss_percent': 1.0}
 PARTS = ('data', 'transports', 'mounts', 'ranks', 'growth', 'gang')
 RANKS = 64
@@ -39,20 +39,20 @@ DISK_SPEED = 8 * limited_disks.MIB  # bytes per second
 
 
 def add_options(parser):
-    parser.add_argument('--directory', metavar='DIR', default='.', help='where data is kept: decides which disk is measured (.)')
+    parser.add_argument('--directory', metavar='DIR', default='.', help='directory for the data: this selects the disk to measure (.)')
     parser.add_argument('--megabytes', type=arguments.whole(), default=256, metavar='N', help='size of the file (256)')
     parser.add_argument('--rounds', type=arguments.whole(), default=5, metavar='N', help='interleaved rounds; the median counts (5)')
-    parser.add_argument('--threads', type=arguments.whole(), default=8, metavar='N', help='clients of the names, in one process (8)')
+    parser.add_argument('--threads', type=arguments.whole(), default=8, metavar='N', help='clients that create names, in one process (8)')
     parser.add_argument('--parts', type=arguments.some_of(PARTS), default=list(PARTS), metavar='PART[,PART...]',
                         help=f'what to measure: {",".join(PARTS)} (all)')
     parser.add_argument('--growth-megabytes', type=arguments.whole(), default=16, metavar='N', help='per server with a limited disk (16)')
-    parser.add_argument('--figures', action='store_true', help='the experiment of PIOUS instead: access times over sizes and servers')
-    parser.add_argument('--plot', metavar='FILE', help='draw what was measured')
+    parser.add_argument('--figures', action='store_true', help='repeat the experiment of PIOUS: access times over sizes and servers')
+    parser.add_argument('--plot', metavar='FILE', help='draw the results')
     parser.add_argument('--json', action='store_true')
 
 
 def program(name):
-    """Where it is in this build, or in an installation; None."""
+    """Returns the path in this build, or in an installation; None if there is none."""
     for folder in (os.environ.get('SCBENCH_PROGRAMS', BIN), BIN, BIN / '../sbin'):
         path = pathlib.Path(folder) / name
         if path.exists():
@@ -61,7 +61,7 @@ def program(name):
 
 
 class Servers:
-    """A volume of some servers on this host, one per directory. `groups`: their cgroups."""
+    """Runs a volume of several servers on this host, one per directory. `groups`: their cgroups."""
 
     def __init__(self, root, directories, groups=(), host='127.0.0.1'):
         self.root = pathlib.Path(root)
@@ -82,7 +82,7 @@ class Servers:
         end = time.monotonic() + 20
         while subprocess.run([program('scio'), '--volume', self.file, 'df'], capture_output=True).returncode:
             if time.monotonic() > end or any(process.poll() is not None for process in self.processes):
-                sys.exit('scbench io: a server does not start')
+                sys.exit('scbench io: cannot start a server')
             time.sleep(0.05)
 
     def start(self, index, directory):
@@ -102,7 +102,7 @@ class Servers:
 
 @contextlib.contextmanager
 def mounted(servers):
-    """Its mount point; None where there is no FUSE."""
+    """Returns the mount point; None if there is no FUSE."""
     mounter = program('scored-pario-mount')
     place = servers.root / 'mount'
     place.mkdir()
@@ -119,7 +119,7 @@ def mounted(servers):
 @contextlib.contextmanager
 def a_root(options):
     if not all(map(program, ('scbench-io', 'scio', 'scored-pario'))):
-        sys.exit('scbench io: its programs are not there: build with liburing-dev, liblmdb-dev and libfuse3-dev')
+        sys.exit('scbench io: its programs are missing: build with liburing-dev, liblmdb-dev and libfuse3-dev')
     with tempfile.TemporaryDirectory(prefix='scbench-io-', dir=options.directory) as root:
         yield pathlib.Path(root)
 
@@ -134,7 +134,7 @@ def measure(options):
 
 
 def measure_transports(options):
-    """Cached data by PM against TCP, to the same server; the servers are those of this node."""
+    """Compares cached data by PM and by TCP, from the same server; the servers belong to this node."""
     with a_root(options) as root, Servers(root, [root / 'server']) as servers:
         rows = run('transports', servers.file, options.megabytes, options.rounds)
     values = {}
@@ -147,7 +147,7 @@ def measure_transports(options):
 
 
 def measure_mounts(options):
-    """The mount over PM by UDP against TCP. The server has another address of this host: it is taken for one of another node."""
+    """Compares the mount over PM by UDP and over TCP. The server has a different address, so it counts as a remote node."""
     mounter = program('scored-pario-mount')
     if not mounter or not shutil.which('fusermount3') or not os.access('/dev/fuse', os.W_OK):
         note('no mounts: scored-pario-mount, fusermount3 or /dev/fuse is missing')
@@ -158,7 +158,7 @@ def measure_mounts(options):
 
 @contextlib.contextmanager
 def over_tcp():
-    """As to servers of other nodes: a client here would open their data files itself."""
+    """Makes clients use the servers as those of other nodes: a client here would open their data files itself."""
     os.environ['PARIO_TRANSPORT'] = 'tcp'
     try:
         yield
@@ -167,7 +167,7 @@ def over_tcp():
 
 
 def measure_ranks(options):
-    """Strided records of one file, one by one and coordinated."""
+    """Measures strided records of one file, one by one and coordinated."""
     with over_tcp(), a_root(options) as root, Servers(root, [root / f'server{i}' for i in range(2)]) as servers:
         rows = run('ranks', servers.file, RANKS, RECORDS, options.rounds)
     values = {}
@@ -183,7 +183,7 @@ def measure_ranks(options):
 
 
 def measure_growth(options):
-    """Megabytes per second of one client over servers with disks of DISK_SPEED, and the factor per doubling."""
+    """Measures the megabytes per second of one client over servers with disks of DISK_SPEED, and the factor per doubling."""
     why = limited_disks.why_not()
     if why:
         note(f'no growth over servers: {why}')
@@ -208,7 +208,7 @@ def measure_growth(options):
 
 
 def measure_gang(options, case):
-    """Percent of its work that a busy gang loses to a job of I/O that fills: with fill on against off, in turns."""
+    """Measures the percentage of its work that a busy gang loses to an I/O job that fills: fill is on and off in turns."""
     with a_root(options) as root, Servers(root, [root / 'server']) as servers, \
             case(fill.NODES, SLICE_NS, '--cores', '1') as (cluster, memory):
         kernels.bind_nodes(cluster)
@@ -224,7 +224,7 @@ def measure_gang(options, case):
 
 
 def measure_sizes(options):
-    """PIOUS's experiment: microseconds of one access of each size, with 1, 2 and 4 servers, and by system calls."""
+    """Repeats PIOUS's experiment: microseconds of one access of each size, with 1, 2 and 4 servers, and by system calls."""
     rows = {}
     for count in (1, 2, 4):
         with a_root(options) as root, Servers(root, [root / f'server{i}' for i in range(count)]) as servers:
@@ -244,7 +244,7 @@ def run(*words):
 
 
 def figures_of(data, names):
-    """Medians, and the lowest and highest of the rounds."""
+    """Returns the medians, and the lowest and highest of the rounds."""
     values = {}
     for round_ in data:
         what = round_['what']
@@ -327,7 +327,7 @@ def verdict(figures, key):
 
 
 def draw_ratios(path, figures):
-    """Each figure that has a bound, in parts of it."""
+    """Draws each figure that has a bound, relative to it."""
     pyplot = plot.pyplot()
     keys = [key for key in BOUNDS if key in figures]
     figure, axes = pyplot.subplots(figsize=(7, 0.5 + 0.4 * len(keys)))

@@ -1,4 +1,4 @@
-"""Disks of a stated speed: loop devices whose reads and writes a cgroup limits. Needs root and the blkio controller (cgroup 1)."""
+"""Makes disks of a stated speed: loop devices whose reads and writes a cgroup limits. Needs root and the blkio controller (cgroup 1)."""
 import contextlib
 import os
 import pathlib
@@ -9,7 +9,7 @@ MIB = 2**20
 
 
 def blkio():
-    """Its hierarchy, or None."""
+    """Returns its hierarchy, or None."""
     for line in pathlib.Path('/proc/self/mounts').read_text().splitlines():
         _, place, kind, options, *_ = line.split()
         if kind == 'cgroup' and 'blkio' in options.split(','):
@@ -18,11 +18,11 @@ def blkio():
 
 
 def why_not():
-    """Why there can be none here; empty: there can."""
+    """Returns why limited disks are not possible here; empty if they are."""
     if os.geteuid() != 0:
         return 'only root can make loop devices'
     if blkio() is None or not (blkio() / 'blkio.throttle.read_bps_device').exists():
-        return 'the blkio controller of cgroup version 1 is not there'
+        return 'the blkio controller of cgroup version 1 is missing'
     if not os.path.exists('/dev/loop-control'):
         return 'there are no loop devices'
     return ''
@@ -34,7 +34,7 @@ def call(*words):
 
 @contextlib.contextmanager
 def limited_disk(root, bytes_per_second, megabytes):
-    """A file system of this speed: (directory, cgroup.procs for those who use it)."""
+    """Yields a file system of this speed: (directory, cgroup.procs for the processes that use it)."""
     root.mkdir()
     with contextlib.ExitStack() as undo:
         image = root / 'image'

@@ -1,4 +1,4 @@
-"""scbench io --parts mounts: a mount over PM by UDP against one over TCP, in turns, with the processor time of all that take part."""
+"""scbench io --parts mounts: compares a mount over PM by UDP with one over TCP, in turns, and the processor time of all processes."""
 import contextlib
 import mmap
 import os
@@ -14,7 +14,7 @@ WAYS = ('tcp', 'udp')
 
 
 def used_seconds(pid):
-    """Of a process with all its threads, io_uring's included."""
+    """Returns the processor time of a process with all its threads, including those of io_uring."""
     fields = open(f'/proc/{pid}/stat').read().rsplit(')', 1)[1].split()
     return (int(fields[11]) + int(fields[12])) / os.sysconf('SC_CLK_TCK')
 
@@ -28,7 +28,7 @@ class Mount:
         end = time.monotonic() + 30
         while not os.path.ismount(self.place):
             if time.monotonic() > end or self.process.poll() is not None:
-                sys.exit('scbench io: the mount does not start')
+                sys.exit('scbench io: cannot start the mount')
             time.sleep(0.02)
         self.fd = os.open(self.place / 'bench', os.O_RDWR | os.O_CREAT)
 
@@ -38,7 +38,7 @@ class Mount:
         self.process.wait()
 
     def run(self, what, size, memory):
-        """Seconds that pass, and of processors."""
+        """Returns elapsed seconds and processor seconds."""
         places = range(0, self.megabytes * RECORD, RECORD) if size == RECORD else [
             random.randrange(self.megabytes * RECORD // SMALL) * SMALL for _ in range(SMALL_PER_MB * self.megabytes)]
         used = time.process_time() + used_seconds(self.server) + used_seconds(self.process.pid)
@@ -52,7 +52,7 @@ class Mount:
 
 
 def measure(program, servers, options):
-    """Lists of ratios by figure: PM's rate by TCP's, and its processor time by TCP's."""
+    """Returns lists of ratios by figure: PM's rate divided by TCP's, and its processor time divided by TCP's."""
     values = {}
     memories = {size: mmap.mmap(-1, size) for size in (RECORD, SMALL)}  # aligned: one request of FUSE per record
     with contextlib.ExitStack() as stack:

@@ -1,17 +1,18 @@
-// What `scbench io` times: the same work by system calls, by libpario and on a mount, in turns.
+// Runs the measurements of `scbench io`: the same work by system calls, by libpario and on a mount,
+// in turns.
 //
 //   scbench-io data VOLUME DIRECTORY SERVER_DIRECTORY MOUNT MEGABYTES ROUNDS   MOUNT "-": none
 //   scbench-io names VOLUME THREADS COUNT
-//   scbench-io stream VOLUME MEGABYTES AHEAD SERVER_DIRECTORY...   one file, so many records in
+//   scbench-io stream VOLUME MEGABYTES AHEAD SERVER_DIRECTORY...   one file, with AHEAD records in
 //                                              flight
-//   scbench-io sizes VOLUME DIRECTORY ROUNDS   a file of each size at once, by the library and by
-//                                              system calls
-//   scbench-io endless VOLUME MEGABYTES        writes and reads until it is ended
+//   scbench-io sizes VOLUME DIRECTORY ROUNDS   files of each size, each in one call, by the library
+//                                              and by system calls
+//   scbench-io endless VOLUME MEGABYTES        writes and reads until it is terminated
 //   scbench-io transports VOLUME MEGABYTES ROUNDS   cached data by each transport
 //   scbench-io ranks VOLUME RANKS RECORDS ROUNDS    strided records of 4 KB, each rank a process:
 //                                              one by one, and coordinated
 //
-// prints one JSON object per round.
+// The program prints one JSON object per round.
 #include "pario/client/pario.h"
 
 #include <chrono>
@@ -52,7 +53,7 @@ double seconds_of(const std::function<void()>& work) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
 }
 
-// Forgets what the kernel has cached of all files below `path`.
+// Drops the kernel's cache of all files below `path`.
 void drop_caches(const std::string& path) {
   for (const auto& entry : std::filesystem::recursive_directory_iterator(path)) {
     if (!entry.is_regular_file()) continue;
@@ -64,10 +65,10 @@ void drop_caches(const std::string& path) {
   }
 }
 
-// A file that is written and read in records of 1 MB, one after the other.
+// Describes one way to write and read a file in records of 1 MB, one after the other.
 struct Way {
   std::string name;
-  std::function<void(std::vector<char>&, std::size_t)> write;  // and makes it stable
+  std::function<void(std::vector<char>&, std::size_t)> write;  // and makes the data stable
   std::function<void(std::vector<char>&, std::size_t)> read;
 };
 
@@ -95,8 +96,8 @@ Way system_calls(std::string name, const std::string& path) {
 
 constexpr std::size_t kUsualAhead = 4;
 
-// Several records in flight, as a program that knows what it reads next would do; `memory` is as
-// large as they are.
+// Keeps several records in flight, as a program does that knows its next reads; `memory` must hold
+// all of them.
 void run_library(pario_volume* volume, std::vector<char>& memory, std::size_t records,
                  bool is_write, bool is_stable = true) {
   const std::size_t ahead = memory.size() / kRecord;
@@ -105,7 +106,7 @@ void run_library(pario_volume* volume, std::vector<char>& memory, std::size_t re
   std::vector<pario_transfer*> running(ahead, nullptr);
   for (std::size_t i = 0; i < records + ahead; ++i) {
     pario_transfer*& slot = running[i % ahead];
-    if (slot != nullptr) require(pario_wait(slot) == kRecord, "transfer");
+    if (slot != nullptr) require(pario_wait(slot) == kRecord, "cannot transfer a record");
     slot = nullptr;
     if (i >= records) continue;
     const pario_extent extent{i * kRecord, kRecord};
@@ -208,7 +209,7 @@ int stream(pario_volume* volume, char** words) {
   return 0;
 }
 
-// Microseconds that one write and one read of a whole file of `size` bytes take.
+// Holds the microseconds of one write and one read of a whole file of `size` bytes.
 struct Access {
   double write = 0;
   double read = 0;
@@ -219,11 +220,12 @@ Access access_library(pario_volume* volume, std::vector<char>& memory) {
   check(pario_open(volume, "sizes", O_RDWR | O_CREAT, 0600, &file), "open");
   const auto size = static_cast<std::int64_t>(memory.size());
   Access took;
-  took.write = 1e6 * seconds_of([&] {
-                 require(pario_pwrite(file, memory.data(), memory.size(), 0) == size, "write");
-               });
+  took.write =
+      1e6 * seconds_of([&] {
+        require(pario_pwrite(file, memory.data(), memory.size(), 0) == size, "cannot write");
+      });
   took.read = 1e6 * seconds_of([&] {
-                require(pario_pread(file, memory.data(), memory.size(), 0) == size, "read");
+                require(pario_pread(file, memory.data(), memory.size(), 0) == size, "cannot read");
               });
   pario_close(file);
   return took;
@@ -290,7 +292,7 @@ int transports(const char* description, char** words) {
   return 0;
 }
 
-// What the ranks share: they start each measurement together.
+// Lets the ranks start each measurement together.
 struct Meeting {
   pthread_barrier_t barrier;
 };
@@ -298,7 +300,7 @@ struct Meeting {
 Meeting* make_meeting(unsigned ranks) {
   void* memory =
       ::mmap(nullptr, sizeof(Meeting), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-  require(memory != MAP_FAILED, "mmap");
+  require(memory != MAP_FAILED, "cannot map memory");
   auto* meeting = static_cast<Meeting*>(memory);
   pthread_barrierattr_t shared;
   pthread_barrierattr_init(&shared);
@@ -316,7 +318,7 @@ struct RankOf {
   int rounds = 0;
 };
 
-// Seconds from when all ranks begin to when all are done.
+// Returns the seconds from the common start of all ranks to the end of the last one.
 double together(Meeting& meeting, const std::function<void()>& work) {
   pthread_barrier_wait(&meeting.barrier);
   return seconds_of([&] {
@@ -344,14 +346,14 @@ void run_rank(const char* description, const RankOf& of, Meeting& meeting) {
       char* place = memory.data() + i * kSmallRecord;
       const auto done = is_write ? pario_pwrite(file, place, kSmallRecord, extents[i].offset)
                                  : pario_pread(file, place, kSmallRecord, extents[i].offset);
-      require(done == static_cast<ssize_t>(kSmallRecord), "record");
+      require(done == static_cast<ssize_t>(kSmallRecord), "cannot transfer a record");
     }
   };
   const auto all = [&](bool is_write) {
     const auto done =
         is_write ? pario_write_all(group, file, extents.data(), extents.size(), memory.data())
                  : pario_read_all(group, file, extents.data(), extents.size(), memory.data());
-    require(done == size, "coordinated");
+    require(done == size, "cannot transfer coordinated records");
   };
   all(true);  // allocates
   for (int round = 0; round < of.rounds; ++round) {
@@ -376,7 +378,7 @@ int ranks(const char* description, char** words) {
   std::vector<pid_t> children;
   for (; of.rank < count; ++of.rank) {
     const pid_t child = ::fork();
-    require(child >= 0, "fork");
+    require(child >= 0, "cannot fork");
     if (child > 0) {
       children.push_back(child);
       continue;
@@ -390,13 +392,13 @@ int ranks(const char* description, char** words) {
     ::wait(&status);
     if (status == 0 || failed != 0) continue;
     failed = 125;
-    // The others would wait for ever.
+    // The other ranks would wait for ever.
     for (const pid_t child : children) ::kill(child, SIGKILL);
   }
   return failed;
 }
 
-// A job that writes and reads a file of its own until it is ended.
+// Runs a job that writes and reads a file of its own until it is terminated.
 int endless(pario_volume* volume, char** words) {
   const std::size_t records = std::strtoul(words[0], nullptr, 10);
   std::vector<char> memory(kRecord, 'x');
@@ -418,7 +420,8 @@ int main(int argc, char** argv) {
   pario_volume* volume = nullptr;
   std::vector<char> message(512);
   if (argc <= 2 || pario_open_volume(argv[2], &volume, message.data(), message.size()) != 0) {
-    std::fprintf(stderr, "scbench-io: %s\n", argc <= 2 ? "see its source" : message.data());
+    std::fprintf(stderr, "scbench-io: %s\n",
+                 argc <= 2 ? "usage: see bench/pario/scbench_io.cpp" : message.data());
     return 125;
   }
   int code = 125;

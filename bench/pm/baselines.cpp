@@ -27,8 +27,8 @@ namespace score::bench {
 namespace {
 
 constexpr unsigned kWarmUp = 200;
-// Chosen before the two sides are forked, so both know it; a second benchmark on this machine has
-// other ports. They are below those that the kernel assigns.
+// Chosen before the two sides are forked, so both know it. Benchmarks that run at the same time on
+// this machine have different ports. All are below those that the kernel assigns.
 const auto kPort = static_cast<std::uint16_t>(10'000 + getpid() % 1000 * 20);
 constexpr std::size_t kSegment = 1472;  // UDP payload that fits an MTU of 1500
 
@@ -50,7 +50,7 @@ sockaddr_in address_of(const std::string& ip, std::uint16_t port) {
   sockaddr_in address{};
   address.sin_family = AF_INET;
   address.sin_port = htons(port);
-  require(inet_pton(AF_INET, ip.c_str(), &address.sin_addr) == 1, "address");
+  require(inet_pton(AF_INET, ip.c_str(), &address.sin_addr) == 1, "cannot parse the address");
   return address;
 }
 
@@ -61,7 +61,7 @@ const sockaddr* generic(const Address& address) {
 
 class Socket {
  public:
-  explicit Socket(int fd) : fd_(fd) { require(fd >= 0, "socket"); }
+  explicit Socket(int fd) : fd_(fd) { require(fd >= 0, "cannot make a socket"); }
 
   ~Socket() { close(fd_); }
 
@@ -141,22 +141,24 @@ class PacketRing {
     const int version = TPACKET_V2;
     const int on = 1;
     tpacket_req ring{16384, kFrames * kFrameSpace / 16384, kFrameSpace, kFrames};
-    require(setsockopt(fd_, SOL_PACKET, PACKET_VERSION, &version, sizeof version) == 0, "version");
-    require(setsockopt(fd_, SOL_PACKET, PACKET_RX_RING, &ring, sizeof ring) == 0, "ring");
+    require(setsockopt(fd_, SOL_PACKET, PACKET_VERSION, &version, sizeof version) == 0,
+            "cannot set PACKET_VERSION");
+    require(setsockopt(fd_, SOL_PACKET, PACKET_RX_RING, &ring, sizeof ring) == 0,
+            "cannot set PACKET_RX_RING");
     setsockopt(fd_, SOL_PACKET, PACKET_QDISC_BYPASS, &on, sizeof on);
     setsockopt(fd_, SOL_PACKET, PACKET_IGNORE_OUTGOING, &on, sizeof on);
     sockaddr_ll address{};
     address.sll_family = AF_PACKET;
     address.sll_protocol = htons(kRawType);
     address.sll_ifindex = static_cast<int>(if_nametoindex(TwoEnds::kInterface));
-    require(bind(fd_, generic(address), sizeof address) == 0, "bind");
+    require(bind(fd_, generic(address), sizeof address) == 0, "cannot bind");
     socklen_t length = sizeof address;
     getsockname(fd_, reinterpret_cast<sockaddr*>(&address), &length);
     void* memory = mmap(nullptr, kFrames * kFrameSpace, PROT_READ | PROT_WRITE, MAP_SHARED, fd_, 0);
-    require(memory != MAP_FAILED, "mmap");
+    require(memory != MAP_FAILED, "cannot map the ring");
     ring_ = static_cast<std::uint8_t*>(memory);
     pm::PeerAddress peer;
-    require(pm::EthernetDevice::parse(peer_mac.c_str(), peer), "mac");
+    require(pm::EthernetDevice::parse(peer_mac.c_str(), peer), "cannot parse the MAC address");
     std::memcpy(frame_.data(), peer.bytes.data(), 6);
     std::memcpy(frame_.data() + 6, address.sll_addr, 6);
     const std::uint16_t type = htons(kRawType);
@@ -165,7 +167,7 @@ class PacketRing {
 
   ~PacketRing() { munmap(ring_, kFrames * kFrameSpace); }
 
-  // Both ways the message's bytes are moved between the frame and memory of the user.
+  // In both directions the message's bytes are copied between the frame and memory of the user.
   void send(std::size_t size) {
     std::memcpy(frame_.data() + 14, message_.data(), size);
     const std::size_t length = std::max<std::size_t>(60, 14 + size);
@@ -197,7 +199,7 @@ class PacketRing {
 
 namespace {
 
-// Sends and takes messages of any size over a ring that never overruns: each end says through
+// Sends and receives messages of any size over a ring that never overruns: each end publishes in
 // shared memory how many frames it has taken.
 class RingFlow {
  public:
@@ -231,7 +233,7 @@ class RingFlow {
 }  // namespace
 
 void packet_ring_ping_pong(int side, Shared& shared, Amount amount, const std::string& peer_mac) {
-  if (amount.size <= kRingPayload) {  // the answer says that the frame was taken
+  if (amount.size <= kRingPayload) {  // the answer shows that the frame was taken
     PacketRing ring(peer_mac);
     return timed_rounds(side, shared, amount.count, [&] {
       if (side == 0) ring.send(amount.size);
@@ -271,7 +273,7 @@ namespace {
 
 constexpr std::size_t kBurst = 44 * kSegment;
 
-// A socket that sends bursts to be cut by the kernel and takes them joined.
+// Sends bursts that the kernel cuts into datagrams, and receives joined datagrams.
 class UdpFlow {
  public:
   UdpFlow(int side, const std::string& own, const std::string& peer)
@@ -282,7 +284,7 @@ class UdpFlow {
     const int room = 4 << 20;
     setsockopt(fd_, IPPROTO_UDP, UDP_GRO, &on, sizeof on);
     setsockopt(fd_, SOL_SOCKET, SO_RCVBUF, &room, sizeof room);
-    require(bind(fd_, generic(mine), sizeof mine) == 0, "bind");
+    require(bind(fd_, generic(mine), sizeof mine) == 0, "cannot bind");
     message_.msg_name = &peer_;
     message_.msg_namelen = sizeof peer_;
     message_.msg_iov = &piece_;
@@ -319,7 +321,7 @@ class UdpFlow {
   alignas(cmsghdr) std::array<std::byte, CMSG_SPACE(sizeof(std::uint16_t))> control_{};
 };
 
-// Messages longer than a datagram, in bursts that the other end's socket can hold.
+// Exchanges messages longer than a datagram, in bursts that the other end's socket can hold.
 void udp_ping_pong_in_bursts(int side, Shared& shared, Amount amount, UdpFlow& flow) {
   constexpr std::uint64_t kAhead = 2 * kBurst;
   std::vector<std::uint8_t> bytes(amount.size + 65536);
@@ -360,7 +362,7 @@ void udp_ping_pong(int side, Shared& shared, Amount amount, const std::string ow
   const Socket fd(socket(AF_INET, SOCK_DGRAM | SOCK_NONBLOCK, 0));
   const sockaddr_in mine = address_of(own, static_cast<std::uint16_t>(kPort + side));
   const sockaddr_in other = address_of(peer, static_cast<std::uint16_t>(kPort + 1 - side));
-  require(bind(fd, generic(mine), sizeof mine) == 0, "bind");
+  require(bind(fd, generic(mine), sizeof mine) == 0, "cannot bind");
   std::vector<std::uint8_t> bytes(amount.size);
   const auto put = [&] { sendto(fd, bytes.data(), bytes.size(), 0, generic(other), sizeof other); };
   const auto take = [&] {
@@ -376,12 +378,13 @@ void udp_ping_pong(int side, Shared& shared, Amount amount, const std::string ow
 
 namespace {
 
-// Never more ahead than the receiver's socket holds, or most would be lost. What is lost all the
-// same would stop the stream: after a while without news it is taken as lost.
+// The sender is never further ahead than the receiver's socket holds, or most datagrams would be
+// lost. A lost datagram would stop the stream, so after a while without progress the missing bytes
+// count as lost.
 void udp_stream_out(UdpFlow& flow, std::size_t burst, Amount amount,
                     const std::atomic<std::uint64_t>& received) {
   constexpr std::uint64_t kAhead = 262'144;
-  // Both ends go through a buffer of a message's size, as a program that uses the bytes would.
+  // Both ends copy through a buffer of a message's size, as a program that uses the bytes would.
   std::vector<std::uint8_t> bytes(std::max(amount.size, burst) + burst);
   const std::uint64_t total = std::uint64_t{amount.size} * amount.count;
   std::uint64_t sent = 0, lost = 0;
@@ -434,16 +437,16 @@ int connect_tcp(int side, Shared& shared, const std::string& server) {
   int fd = -1;
   if (side == 1) {
     setsockopt(listener, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
-    require(bind(listener, generic(address), sizeof address) == 0, "bind");
-    require(listen(listener, 1) == 0, "listen");
+    require(bind(listener, generic(address), sizeof address) == 0, "cannot bind");
+    require(listen(listener, 1) == 0, "cannot listen");
     meet(shared, 1);
     fd = accept(listener, nullptr, nullptr);
   } else {
     meet(shared, 1);
     fd = socket(AF_INET, SOCK_STREAM, 0);
-    require(connect(fd, generic(address), sizeof address) == 0, "connect");
+    require(connect(fd, generic(address), sizeof address) == 0, "cannot connect");
   }
-  require(fd >= 0, "tcp");
+  require(fd >= 0, "cannot open a TCP connection");
   setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
   return fd;
 }
@@ -453,7 +456,7 @@ void tcp_move(int fd, std::vector<std::uint8_t>& bytes, bool send_it) {
     const ssize_t n = send_it ? send(fd, &bytes[at], bytes.size() - at, MSG_DONTWAIT | MSG_NOSIGNAL)
                               : recv(fd, &bytes[at], bytes.size() - at, MSG_DONTWAIT);
     if (n > 0) at += static_cast<std::size_t>(n);
-    if (n == 0 && !send_it) throw std::runtime_error("tcp ended early");
+    if (n == 0 && !send_it) throw std::runtime_error("the TCP connection closed early");
   }
 }
 

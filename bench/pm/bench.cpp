@@ -24,7 +24,7 @@ Bench::~Bench() {
   std::filesystem::remove_all(directory_);
 }
 
-// All differ in one setting from the first.
+// Each variant differs from the first one in one setting.
 void Bench::write_address_file(const std::string& variant) {
   std::ofstream out(file_with(variant));
   const std::string auth = variant == "tag" ? "tag" : "key";
@@ -150,12 +150,12 @@ void Bench::measure_loss(std::size_t size) {
       .print();
 }
 
-// Three streams, each alone and beside garbage for no receiver: what the generator takes from PM,
-// raw frames and TCP. PM also with the garbage sent to its receiver.
+// Measures three streams, each alone and with garbage for no receiver, to find the cost of the
+// generator for PM, raw frames and TCP. PM is also measured with the garbage sent to its receiver.
 void Bench::measure_garbage(std::size_t size) {
   std::array<std::vector<double>, 3> clean, elsewhere;
   std::vector<double> hit, dropped, sent;
-  // A second or so of a stream: the garbage comes in bursts of a millisecond.
+  // The stream lasts a second or so, because the garbage comes in bursts of a millisecond.
   const std::size_t count = std::clamp<std::size_t>((std::size_t{2} << 30) / size, 64, 1'000'000);
   PmStream stream{{size, options_.count != 0 ? options_.count : static_cast<unsigned>(count)}};
   if (size > longest_message()) stream.by = Transfer::Large;
@@ -232,7 +232,7 @@ unsigned writes_under_way(std::size_t size) {
   return static_cast<unsigned>(std::clamp<std::size_t>(65536 / size, 1, 8));
 }
 
-// The first hundredth of a second is slower, and most of a short stream: so it is not timed, and
+// The first hundredth of a second is slower, and most of a short stream. So it is not timed, and
 // fast variants run longer.
 constexpr unsigned kLonger = 4;
 
@@ -243,7 +243,7 @@ double Bench::write_bandwidth(std::size_t size, int hit_percent) {
   return rate([&](int side, Shared& s) { pm_stream(side, s, stream, file()); });
 }
 
-// The same bytes, cut into messages.
+// Sends the same bytes, cut into messages.
 double Bench::message_bandwidth(std::size_t size, bool copies) {
   const Amount piece = amount_for(std::min(size, longest_message()));
   PmStream stream{piece, Transfer::Message, 1, -1, size, piece.count, copies};

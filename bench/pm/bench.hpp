@@ -1,5 +1,5 @@
-// The measurements of scbench-pm. What is compared is measured in turns, so that a machine that
-// drifts drifts for all.
+// Makes the measurements of scbench-pm. The variants of a comparison are measured in turns, so that
+// a machine that drifts affects all of them alike.
 #pragma once
 
 #include "bench/pm/baselines.hpp"
@@ -22,25 +22,25 @@ class Bench {
   Bench(const Bench&) = delete;
   Bench& operator=(const Bench&) = delete;
 
-  // Latency and bandwidth beside the raw baseline and TCP.
+  // Measures latency and bandwidth, with the raw baseline and TCP for comparison.
   void measure(std::size_t size);
-  // Bandwidth with and without loss.
+  // Measures bandwidth with and without loss.
   void measure_loss(std::size_t size);
-  // Goodput while a sender sends garbage to the receiver, to another port on the same
-  // node, and without.
+  // Measures goodput while a sender sends garbage to the receiver, to a different port on the same
+  // node, and without garbage.
   void measure_garbage(std::size_t size);
-  // Frames with key and checksum against frames with a tag.
+  // Compares frames with key and checksum with frames with a tag.
   void measure_auth(std::size_t size);
-  // Ethernet by a packet ring against AF_XDP.
+  // Compares Ethernet by a packet ring with Ethernet by AF_XDP.
   void measure_mode(std::size_t size);
-  // Remote writes with a pin-down cache that finds 100, 50 and 0 %, messages without and with
-  // copies, the raw baseline and TCP.
+  // Measures remote writes with a pin-down cache that finds 100, 50 and 0 %, messages without and
+  // with copies, the raw baseline and TCP.
   void measure_hits(std::size_t size);
 
  private:
   using Exchange = std::function<void(int side, Shared&, Amount)>;
 
-  // Address file of the job.
+  // Returns the path of the job's address file.
   std::string file() const { return file_with(options_.auth == "tag" ? "tag" : "key"); }
 
   std::string file_with(const std::string& variant) const { return directory_ / variant; }

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""check_bench.py SCBENCH CASE: scbench pm prints what it promises; the figures themselves are not
-judged. CASE is shmem, network or plot. Exit status 77: this machine cannot do it."""
+"""check_bench.py SCBENCH CASE: checks the format of the output of scbench pm, not the figures
+themselves. CASE is shmem, network or plot. Exits with 77 if this machine cannot run the case."""
 import json
 import os
 import pathlib
@@ -29,7 +29,7 @@ def check_rows(device, sizes):
     assert [row['size'] for row in found] == sizes
     for row in found:
         assert not KEYS - set(row), KEYS - set(row)
-        # So few small messages may take a bandwidth that is printed as 0.
+        # So few small messages may have a bandwidth that is printed as 0.
         # A ratio of rounds that other programs disturbed may round to 0.
         assert row['one_way_us'] > 0 and all(row[key] >= 0 for key in ('vs_raw', 'vs_tcp')), row
         low, high = row['one_way_us_spread']

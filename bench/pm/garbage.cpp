@@ -32,7 +32,7 @@ constexpr std::uint16_t kNobodysPort = 4999;
 constexpr std::uint16_t kNobodysType = 0x88b7;  // not the bare ring's either
 constexpr std::size_t kBatch = 50;
 
-// A frame that would be good but for one thing.
+// Makes a frame that would be valid but for one fault.
 Bytes spoiled_frame(std::mt19937& random, unsigned kind, const GarbageOptions& options) {
   Bytes bytes(sizeof(pm::FrameHeader) + random() % 1300);
   for (auto& b : bytes) b = static_cast<std::byte>(random());
@@ -60,7 +60,7 @@ std::vector<Bytes> make_frames(const GarbageOptions& options) {
   return frames;
 }
 
-// Sends whole datagrams or Ethernet frames, many a call.
+// Sends whole datagrams or Ethernet frames, many per call.
 class Sender {
  public:
   Sender(const TwoEnds& ends, const GarbageOptions& options) : frames_(make_frames(options)) {
@@ -99,7 +99,7 @@ class Sender {
     address.sin_family = AF_INET;
     address.sin_port = htons(options.to_nobody ? kNobodysPort : options.port);
     inet_pton(AF_INET, ends.address(1).c_str(), &address.sin_addr);
-    if (options.to_nobody) {  // a socket that never reads, or each frame would be answered
+    if (options.to_nobody) {  // a socket without a reader, or the kernel would answer each frame
       ends.enter(1);
       sink_ = socket(AF_INET, SOCK_DGRAM, 0);
       if (bind(sink_, reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) _exit(1);
@@ -136,7 +136,7 @@ class Sender {
   int sink_ = -1;
 };
 
-// A millisecond's worth at a time.
+// Sends the frames of a millisecond at a time.
 [[noreturn]] void send_for_ever(Sender& sender, unsigned rate, std::atomic<std::uint64_t>& sent) {
   const double start = now_seconds();
   for (;;) {
@@ -152,11 +152,11 @@ class Sender {
 Garbage::Garbage(const TwoEnds& ends, const GarbageOptions& options) {
   void* memory =
       mmap(nullptr, sizeof *sent_, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-  if (memory == MAP_FAILED) throw std::runtime_error("no memory");
+  if (memory == MAP_FAILED) throw std::runtime_error("cannot allocate memory");
   sent_ = static_cast<std::atomic<std::uint64_t>*>(memory);
   start_ = now_seconds();
   child_ = fork();
-  if (child_ < 0) throw std::runtime_error("fork");
+  if (child_ < 0) throw std::runtime_error("cannot fork");
   if (child_ == 0) {
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     Sender sender(ends, options);

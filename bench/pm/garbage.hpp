@@ -1,5 +1,5 @@
-// A process that sends frames which are none of the job's: random bytes, frames of another job, of
-// an old generation, frames that lie about their length, frames with a wrong checksum.
+// Runs a process that sends frames from outside the job: random bytes, frames of a different job,
+// of an old generation, frames with a false length, frames with a wrong checksum.
 #pragma once
 
 #include "bench/pm/harness.hpp"
@@ -12,28 +12,29 @@ namespace score::bench {
 
 struct GarbageOptions {
   bool is_ethernet = false;
-  // Send to the same node, but to a port or type without a reader: the cost of sending alone.
+  // Sends to the same node, but to a port or type without a reader, to measure the cost of sending
+  // alone.
   bool to_nobody = false;
   std::uint16_t port = 4000;  // UDP: of rank 1
-  std::uint64_t key = 0;      // of the job
+  std::uint64_t key = 0;      // the job's
   std::uint32_t generation = 1;
-  unsigned rate = 1000;  // frames a second
+  unsigned rate = 1000;  // frames per second
 };
 
 class Garbage {
  public:
   // Starts to send from the node of side 0 to that of side 1.
   Garbage(const TwoEnds& ends, const GarbageOptions& options);
-  // Ends it.
+  // Ends the process.
   ~Garbage();
   Garbage(const Garbage&) = delete;
   Garbage& operator=(const Garbage&) = delete;
 
-  // Frames a second so far.
+  // Returns the frames per second so far.
   double rate() const;
 
  private:
-  std::atomic<std::uint64_t>* sent_;  // shared with the process
+  std::atomic<std::uint64_t>* sent_;  // shared with the child process
   double start_;
   pid_t child_;
 };

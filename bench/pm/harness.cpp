@@ -71,7 +71,7 @@ Spread spread_of(std::vector<double> values) {
 TwoEnds::TwoEnds(bool with_network) : with_network_(with_network) {
   void* memory =
       mmap(nullptr, sizeof(Shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-  if (memory == MAP_FAILED) throw std::runtime_error("no memory");
+  if (memory == MAP_FAILED) throw std::runtime_error("cannot allocate memory");
   shared_ = static_cast<Shared*>(memory);
   if (with_network_) make_namespaces();
 }
@@ -87,9 +87,9 @@ TwoEnds::~TwoEnds() {
 
 int TwoEnds::hold_namespace() {
   int ready[2];
-  if (pipe2(ready, O_CLOEXEC) != 0) throw std::runtime_error("pipe");
+  if (pipe2(ready, O_CLOEXEC) != 0) throw std::runtime_error("cannot make a pipe");
   const int holder = fork();
-  if (holder < 0) throw std::runtime_error("fork");
+  if (holder < 0) throw std::runtime_error("cannot fork");
   if (holder == 0) {
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     const bool made = unshare(CLONE_NEWNET) == 0;
@@ -194,7 +194,7 @@ bool TwoEnds::spoil(const Spoil& spoil, std::string& reason) {
   const auto chance = [](double percent) {
     return "numgen random mod 100000 < " + std::to_string(std::lround(percent * 1000)) + " ";
   };
-  // Behind 28 bytes of IP and UDP, or behind nothing: where a PM header has its credit.
+  // A PM header has its credit here, behind 28 bytes of IP and UDP, or at the start of the payload.
   const std::string udp_field =
       "ether type ip " + chance(spoil.damage) + "@nh,512,32 set 0xdeadbeef";
   const std::string own_field =
@@ -230,10 +230,10 @@ Shared& TwoEnds::run(const Side& side) {
   int pidfds[2];
   for (int i = 0; i < 2; ++i) {
     children[i] = fork();
-    // Never kept: a signal to process -1 goes to every process.
+    // A negative pid must not be kept, because a signal to process -1 goes to every process.
     if (children[i] < 0) {
       if (i == 1) kill(children[0], SIGKILL);
-      throw std::runtime_error("fork");
+      throw std::runtime_error("cannot fork");
     }
     if (children[i] == 0) {
       prctl(PR_SET_PDEATHSIG, SIGKILL);

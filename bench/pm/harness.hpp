@@ -1,5 +1,5 @@
 // Runs the two ends of a measurement in two processes, each on its own processor and, for network
-// devices, in its own network namespace; the namespaces are joined by a veth pair.
+// devices, in its own network namespace. A veth pair connects the namespaces.
 #pragma once
 
 #include <array>
@@ -12,35 +12,35 @@
 
 namespace score::bench {
 
-// What both ends and the parent see. Zero at the start of each run.
+// Holds the memory that both ends and the parent share. It is zero at the start of each run.
 struct Shared {
   std::atomic<std::uint32_t> arrived;  // for meet()
   std::atomic<std::uint32_t> finished;
-  double seconds;  // what a side measured
+  double seconds;  // measured by a side
   std::uint64_t amount;
   char failure[160];
   alignas(64) std::atomic<std::uint64_t> flag[2][8];  // one cache line each
-  std::uint64_t address[2];                           // of memory that the other end writes into
+  std::uint64_t address[2];                           // memory that the other end writes into
   std::int32_t pid[2];
-  std::uint64_t dropped;                  // frames that rank 1 did not believe
-  std::array<std::uint64_t, 8> count[2];  // what a test counts
+  std::uint64_t dropped;                  // frames that rank 1 rejected
+  std::array<std::uint64_t, 8> count[2];  // counters of a test
   std::uint8_t note[64];
   alignas(64) std::uint8_t area[2][1 << 23];
 };
 
-// Percent of the frames, each way.
+// Gives percentages of the frames in each direction.
 struct Spoil {
   double lose = 0;
-  double damage = 0;  // four bytes are overwritten; nothing below PM notices
+  double damage = 0;  // four bytes are overwritten, which only PM notices
   double duplicate = 0;
 };
 
-// One end: 0 or 1. Reports through Shared; throws to fail the run.
+// Runs one end: 0 or 1. It reports through Shared, and throws to fail the run.
 using Side = std::function<void(int side, Shared& shared)>;
 
 class TwoEnds {
  public:
-  // `with_network`: make the namespaces (needs root).
+  // If `with_network` is true, makes the namespaces (needs root).
   explicit TwoEnds(bool with_network);
   ~TwoEnds();
   TwoEnds(const TwoEnds&) = delete;
@@ -54,18 +54,19 @@ class TwoEnds {
   // Moves the calling process into the namespace of `side`.
   void enter(int side) const;
 
-  // Of the namespace of `side`; "127.0.0.1" without network.
+  // Returns the address in the namespace of `side`; "127.0.0.1" without network.
   std::string address(int side) const;
   std::string mac(int side) const;
   static constexpr const char* kInterface = "pm0";
-  // nftables draws lots for `percent` of what the link carries and loses it, or lets it pass all
-  // the same: what drawing lots costs. 0 takes the filter away.
+  // Makes nftables select `percent` of the frames at random and drop them, or let them pass anyway
+  // to measure the cost of the selection. 0 removes the filter.
   void lose(double percent, bool passes = false);
-  // A link that is worse, for single frames. False and why if nftables cannot do it here.
+  // Makes the link worse, for single frames. Returns false and the reason if nftables cannot do it
+  // here.
   bool spoil(const Spoil& spoil, std::string& reason);
-  // From now on the link carries single frames: bursts are cut before.
+  // Makes the link carry single frames from now on: bursts are cut before it.
   void cut_bursts();
-  // Puts a bridge of a third namespace between the ends, whose own links carry 9000 bytes then. The
+  // Puts a bridge of a third namespace between the ends, whose own links then carry 9000 bytes. The
   // bridge silently drops frames longer than `mtu`.
   void put_bridge(unsigned mtu);
   void set_bridge_mtu(unsigned mtu);
@@ -84,13 +85,13 @@ class TwoEnds {
   std::string macs_[2];
 };
 
-// Both ends wait for each other.
+// Makes both ends wait for each other.
 void meet(Shared& shared, std::uint32_t times);
 
 double now_seconds();
 
 struct Spread {
-  double median = 0, low = 0, high = 0;  // of the rounds
+  double median = 0, low = 0, high = 0;  // over the rounds
 };
 
 Spread spread_of(std::vector<double> values);

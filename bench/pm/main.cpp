@@ -1,4 +1,4 @@
-// scbench-pm: measures PM beside its raw baselines, in one run. See --help.
+// Implements scbench-pm, which measures PM and its raw baselines in one run. See --help.
 #include "base/exit_codes.hpp"
 #include "bench/pm/bench.hpp"
 #include "bench/pm/options.hpp"

@@ -16,18 +16,18 @@ namespace {
 
 constexpr const char* kUsage =
     "usage: scbench-pm [OPTION]...\n"
-    "  --device D     shmem, udp, ethernet, ofi:PROVIDER, or xdp: ethernet by packet ring and by\n"
+    "  --device D     shmem, udp, ethernet, ofi:PROVIDER, or xdp: Ethernet by packet ring and by\n"
     "                 AF_XDP in turns (default shmem)\n"
     "  --size N[,N]   message sizes, 1 to 4M; K and M are powers of 1024 (default 8,1M)\n"
     "  --rounds N     interleaved rounds; the median counts (default 5)\n"
-    "  --count N      exchanges of a round (default 3000 round trips, 256 MB of a stream)\n"
+    "  --count N      exchanges per round (default 3000 round trips, 256 MB per stream)\n"
     "  --auth A       frames carry key and checksum (key, the default) or a tag (tag); compare:\n"
     "                 both in turns\n"
-    "  --loss P       lose P percent of what the link carries (needs nftables)\n"
-    "  --cut          with --loss: the link cuts bursts into frames first and loses single ones\n"
+    "  --loss P       lose P percent of the frames of the link (needs nftables)\n"
+    "  --cut          with --loss: cut bursts into frames first and lose single frames\n"
     "  --garbage N    send the receiver N foreign frames per second\n"
-    "  --hits         remote write with 100, 50 and 0 % of the registrations found pinned\n"
-    "  --memory       table of memory per node for 1,000 peers\n"
+    "  --hits         remote write with 100, 50 and 0 % of the registrations cached\n"
+    "  --memory       print a table of memory per node for 1,000 peers\n"
     "  --json         one JSON object per line\n"
     "Network devices run in two namespaces joined by veth, which needs root.\n";
 
@@ -72,7 +72,8 @@ void check_device(const Options& o) {
   if (o.auth != "key" && o.auth != "tag" && o.auth != "compare") {
     throw std::runtime_error("--auth takes key, tag or compare");
   }
-  if (o.is_xdp() && o.auth != "key") throw std::runtime_error("--auth does not go with device xdp");
+  if (o.is_xdp() && o.auth != "key")
+    throw std::runtime_error("--auth cannot be used with device xdp");
   const bool needs_link = o.loss > 0 || o.garbage > 0;
   if (needs_link && device != "udp" && device != "ethernet") {
     throw std::runtime_error("--loss and --garbage need device udp or ethernet");

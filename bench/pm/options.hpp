@@ -1,4 +1,4 @@
-// What scbench-pm was asked for.
+// Reads the options of scbench-pm.
 #pragma once
 
 #include <cstddef>
@@ -12,10 +12,10 @@ struct Options {
   std::vector<std::size_t> sizes{8, 1 << 20};  // bytes
   bool sizes_given = false;
   unsigned rounds = 5;
-  unsigned count = 0;        // exchanges of a round; 0 = chosen by size
+  unsigned count = 0;        // exchanges per round; 0 = chosen by size
   std::string auth = "key";  // key, tag or compare
   double loss = 0;           // percent of the frames
-  unsigned garbage = 0;      // frames a second
+  unsigned garbage = 0;      // frames per second
   bool cut_bursts = false;
   bool hits = false;
   bool memory = false;
@@ -28,7 +28,7 @@ struct Options {
   bool is_xdp() const { return device == "xdp"; }  // ethernet by AF_XDP
 };
 
-// Throws std::runtime_error with the reason. --help prints and ends the program.
+// Throws std::runtime_error with the reason. With --help, prints the usage and ends the program.
 Options read_options(int argc, char** argv);
 
 }  // namespace score::bench

@@ -1,4 +1,4 @@
-"""scbench pm: runs scbench-pm, for one device, for all cases that have bounds, or for a drawing."""
+"""scbench pm: runs scbench-pm for one device, for all cases that have bounds, or for a plot."""
 import json
 import os
 import pathlib
@@ -23,7 +23,7 @@ CASES = [
      [('write_vs_message', '>=', 1.0)]),
     ('udp, remote write by registration hits', ['--device', 'udp', '--hits'], None,
      [('write_vs_message', '>=', 1.0)]),
-    ('memory a node, 1,000 peers', ['--memory'], None, [('total_kb', '<=', 512 + 64 * 1000 / 1024),
+    ('memory per node, 1,000 peers', ['--memory'], None, [('total_kb', '<=', 512 + 64 * 1000 / 1024),
                                                         ('bytes_a_peer', '<=', 64)]),
     ('udp, 0.1 % of the bursts lost', ['--device', 'udp', '--loss', '0.1'], None,
      [('bandwidth_vs_lossless', '>=', 0.9)]),
@@ -36,10 +36,10 @@ CASES = [
      [('bandwidth_vs_lossless', '>=', 0.9)]),
     ('ethernet, 1 % of the frames lost', ['--device', 'ethernet', '--loss', '1'], None,
      [('bandwidth_vs_lossless', '>=', 0.5)]),
-    # What the generator's own work takes from two processors is no cost of PM: see scbench(1).
-    ('udp, 100,000 garbage frames a second', ['--device', 'udp', '--garbage', '100000'], None,
+    # The generator's own use of two processors is not a cost of PM: see scbench(1).
+    ('udp, 100,000 garbage frames per second', ['--device', 'udp', '--garbage', '100000'], None,
      [('goodput_vs_elsewhere', '>=', 0.8)]),
-    ('ethernet, 100,000 garbage frames a second', ['--device', 'ethernet', '--garbage', '100000'], None,
+    ('ethernet, 100,000 garbage frames per second', ['--device', 'ethernet', '--garbage', '100000'], None,
      [('goodput_vs_elsewhere', '>=', 0.8)]),
     ('udp, frames with a tag instead of key and checksum',
      ['--device', 'udp', '--auth', 'compare', '--size', '8,1048576'], None, []),
@@ -50,12 +50,12 @@ def add_options(parser):
     parser.add_argument('--device', metavar='D', help='shmem, udp, ethernet, xdp or ofi:PROVIDER; default: all cases, with bounds')
     parser.add_argument('--size', metavar='N[,N]', help='message sizes up to 4M: bytes, or with K or M (powers of 1024), such as 8,64K,1MB')
     parser.add_argument('--rounds', metavar='N', help='interleaved rounds; the median counts (5)')
-    parser.add_argument('--count', metavar='N', help='exchanges of a round')
+    parser.add_argument('--count', metavar='N', help='exchanges per round')
     parser.add_argument('--auth', metavar='A', help='key, tag, or compare: both in turns')
-    parser.add_argument('--loss', metavar='P', help='lose P percent of what the link carries')
-    parser.add_argument('--cut', action='store_true', help='with --loss: bursts are cut first, single frames lost')
+    parser.add_argument('--loss', metavar='P', help='lose P percent of the frames of the link')
+    parser.add_argument('--cut', action='store_true', help='with --loss: cut bursts first and lose single frames')
     parser.add_argument('--garbage', metavar='N', help='send the receiver N foreign frames per second')
-    parser.add_argument('--hits', action='store_true', help='remote write with 100, 50 and 0 %% of the registrations found pinned')
+    parser.add_argument('--hits', action='store_true', help='remote write with 100, 50 and 0 %% of the registrations cached')
     parser.add_argument('--memory', action='store_true', help='memory per node for 1,000 peers')
     parser.add_argument('--plot', metavar='FILE', help='draw latency and bandwidth, 4 B to 4 MB (.svg), or the figures')
     parser.add_argument('--json', action='store_true', help='one JSON object per line')
@@ -66,7 +66,7 @@ def program():
 
 
 def words_of(options, names):
-    """The options as scbench-pm takes them."""
+    """Returns the options in the form of scbench-pm."""
     words = []
     for name in names:
         value = getattr(options, name)
@@ -78,7 +78,7 @@ def words_of(options, names):
 
 
 def measure(words):
-    """scbench-pm's objects, or nothing and the reason."""
+    """Returns the objects of scbench-pm, or nothing and the reason."""
     run = subprocess.run([program(), *words, '--json'], capture_output=True, text=True)
     if run.returncode != 0:
         return [], run.stderr.strip()
@@ -115,7 +115,7 @@ def print_case(what, figures, bounds):
 
 
 def run_cases(options):
-    """Every case of the table. 1 if a bound was missed."""
+    """Runs every case of the table. Returns 1 if a bound was missed."""
     rounds = ['--rounds', options.rounds] if options.rounds else []
     missed, cases = False, []
     for what, words, _, bounds in CASES:
@@ -135,10 +135,10 @@ def run_cases(options):
     return 1 if missed else 0
 
 
-# ---- the drawing
+# ---- plot
 
 def python_with_matplotlib():
-    """The Python in use, or the system's, which is the one that Debian's package is for."""
+    """Returns the Python in use, or the system's, for which Debian's package is made."""
     for python in (sys.executable, '/usr/bin/python3'):
         if subprocess.run([python, '-c', 'import matplotlib'], capture_output=True).returncode == 0:
             return python

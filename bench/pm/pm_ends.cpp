@@ -23,7 +23,7 @@ class Context {
   }
 
   ~Context() {
-    // Leave only when the other end has everything.
+    // An end must not leave before the other end has received everything.
     for (int i = 0; i < 20'000 && pm_quiet(context_) == 0; ++i) pm_progress(context_);
     pm_close(context_);
   }
@@ -50,7 +50,7 @@ pm_message take(pm_context* context) {
   return message;
 }
 
-// Without `bytes` the message is what the buffer happens to have.
+// Without `bytes` the message has the present contents of the buffer.
 void put(pm_context* context, int to, const std::uint8_t* bytes, std::size_t size) {
   void* buffer = nullptr;
   int error = 0;
@@ -127,7 +127,7 @@ void pm_ping_pong(int side, Shared& shared, Amount amount, const std::string& fi
     if (side == 1) send_one();
   }
   if (side == 0) shared.seconds = now_seconds() - start;
-  // The last message has to be acknowledged before an end leaves.
+  // The last message must be acknowledged before an end leaves.
   for (const double end = now_seconds() + 0.01; now_seconds() < end;) pm_progress(context);
 }
 
@@ -153,8 +153,8 @@ void stream_messages(int side, Shared& shared, pm_context* context, const PmStre
   if (side == 1) shared.seconds = now_seconds() - start;
 }
 
-// Announced messages: both ends keep several under way, all from and to one buffer of a message's
-// size, as the streams they are compared with.
+// Sends announced messages. Both ends keep several in flight, all from and to one buffer of a
+// message's size, as the streams they are compared with.
 void stream_large(int side, Shared& shared, pm_context* context, const PmStream& stream) {
   const std::size_t size = stream.amount.size;
   std::vector<std::uint8_t> bytes(size, 1);
@@ -181,7 +181,7 @@ void stream_large(int side, Shared& shared, pm_context* context, const PmStream&
   if (side == 1) shared.seconds = now_seconds() - start;
 }
 
-// Remote writes into the other end's memory.
+// Writes into the other end's memory.
 void stream_writes(int side, Shared& shared, pm_context* context, const PmStream& stream) {
   const std::size_t size = stream.amount.size;
   std::vector<std::uint8_t> bytes(size * stream.outstanding, 1);
@@ -197,7 +197,8 @@ void stream_writes(int side, Shared& shared, pm_context* context, const PmStream
   pm_handle remote;
   std::memcpy(&remote, shared.note, sizeof remote);
   const bool registers = stream.hit_percent >= 0;
-  // Found pinned each time it may be the same memory, as with messages; to miss it has to be other.
+  // For a pin-down hit each write may use the same memory, as messages do; a miss needs different
+  // memory.
   const std::size_t step = registers && stream.hit_percent < 100 ? size : 0;
   if (registers) pm_set_cache(context, static_cast<unsigned>(stream.hit_percent));
   if (registers) check(pm_deregister(context, &memory));

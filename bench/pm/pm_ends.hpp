@@ -1,4 +1,4 @@
-// The same exchanges through PM, by its C interface.
+// Makes the same exchanges through PM, by its C interface.
 #pragma once
 
 #include "bench/pm/baselines.hpp"
@@ -13,10 +13,10 @@ enum class Transfer { Message, Large, Write };
 struct PmStream {
   Amount amount;
   Transfer by = Transfer::Message;
-  unsigned outstanding = 2;  // transfers under way, of Large and Write
-  int hit_percent = -1;      // Write: register each time, so many percent found pinned
-  std::size_t memory = 0;    // Message: the user's bytes that they go through, if more than one
-  unsigned warm_up = 0;      // Message and Write: transfers before those that are timed
+  unsigned outstanding = 2;  // transfers in flight, for Large and Write
+  int hit_percent = -1;      // Write: register each time, with this percentage of pin-down hits
+  std::size_t memory = 0;    // Message: the user's bytes that they pass through, if more than one
+  unsigned warm_up = 0;      // Message and Write: transfers before the timed ones
   bool copies = true;        // Message: between the frame and the user's memory, at both ends
 };
 

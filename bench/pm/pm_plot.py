@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""pm_plot.py FILE < JSON: draws what scbench pm measured; the JSON maps devices to lists of rows."""
+"""pm_plot.py FILE < JSON: draws the results of scbench pm; the JSON maps devices to lists of rows."""
 import json
 import os
 import sys
@@ -15,7 +15,7 @@ COLOURS = ['#0072b2', '#d55e00', '#009e73', '#cc79a7']  # Okabe and Ito: safe fo
 
 
 def curves(device):
-    """(label, key of the latency, key of the bandwidth, style)"""
+    """Returns (label, key of the latency, key of the bandwidth, style)."""
     return [(f'PM {device}', 'one_way_us', 'bandwidth_mb_s', '-o'),
             (f'raw {device}', 'raw_one_way_us', 'raw_mb_s', '--'),
             (f'TCP beside {device}', 'tcp_one_way_us', 'tcp_mb_s', ':')]

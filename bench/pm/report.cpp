@@ -114,7 +114,7 @@ void print_memory(bool json) {
       "  receive buffers                     %8.0f      128        128,000\n"
       "  shared-memory inbox and buffers     %8.0f        -              -\n"
       "  control                             %8.0f       23            274\n"
-      "  table of peers (%.1f B a peer)       %8.0f\n"
+      "  table of peers (%.1f B per peer)     %8.0f\n"
       "  in all                              %8.0f      271        256,274\n",
       send, receive, shared, control, per_peer, peers, kb(large->total));
 }

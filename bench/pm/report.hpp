@@ -1,4 +1,4 @@
-// What scbench-pm prints: one line a measurement, for people or as one JSON object.
+// Prints the results of scbench-pm: one line per measurement, as text or as one JSON object.
 #pragma once
 
 #include "bench/pm/harness.hpp"
@@ -11,19 +11,19 @@
 
 namespace score::bench {
 
-// One size: PM beside its raw baseline and TCP, measured in the same rounds.
+// Holds the results for one size: PM, its raw baseline and TCP, measured in the same rounds.
 struct Row {
   std::size_t size = 0;
   Spread pm_us, raw_us, tcp_us;  // one way
-  Spread pm_mb, raw_mb, tcp_mb;  // 10^6 bytes a second
+  Spread pm_mb, raw_mb, tcp_mb;  // 10^6 bytes per second
 };
 
 void print_row(const Options& options, const Row& row);
 
-// Memory of a node for 1,000 peers, beside GigaE PM and TCP.
+// Prints the memory of a node for 1,000 peers, compared with GigaE PM and TCP.
 void print_memory(bool json);
 
-// A line of named values, in this order.
+// Prints a line of named values, in the order in which they were added.
 class Line {
  public:
   // Begins with "device" and "size".
@@ -31,9 +31,9 @@ class Line {
 
   Line& add(const std::string& name, const std::string& text);
   Line& add(const std::string& name, double value, int digits);
-  // Median as `name`, lowest and highest as `name`_spread.
+  // Adds the median as `name`, and the lowest and highest value as `name`_spread.
   Line& add(const std::string& name, const Spread& spread, int digits);
-  // Ends with the method and prints.
+  // Adds the method and prints the line.
   void print();
 
  private:
@@ -41,9 +41,9 @@ class Line {
   std::vector<std::pair<std::string, std::string>> values_;  // name, JSON text
 };
 
-// 0 stands for "not measured".
+// Returns 0 if a value was not measured.
 double ratio(double a, double b);
-// Of values of the same rounds, round by round.
+// Returns the ratios of values of the same rounds, round by round.
 Spread ratios_of(const std::vector<double>& a, const std::vector<double>& b);
 
 }  // namespace score::bench

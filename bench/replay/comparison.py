@@ -1,10 +1,10 @@
-"""Two schedules of the same jobs: the records of real daemons, and a prediction. Times in seconds of the compressed log."""
+"""Compares two schedules of the same jobs: the records of real daemons, and a prediction. Times are in seconds of the compressed log."""
 import statistics
 
 import svg_chart
 from measure import percentile
 
-BOUND_S = 10  # of the bounded slowdown, in the log's time (Feitelson 1997)
+BOUND_S = 10  # bound of the bounded slowdown, in the log's time (Feitelson 1997)
 MOST_DIFFERENCE = 0.05
 SIZES = [('1 node', 0), ('to 1/16', 1 / 16), ('to 1/4', 1 / 4), ('to 1/2', 1 / 2), ('to all', 1)]
 RUN_TIMES = [('to 1 min', 60), ('to 10 min', 600), ('to 1 h', 3600), ('over 1 h', float('inf'))]
@@ -12,7 +12,7 @@ MEASURES = ('response_mean_s', 'response_p95_s', 'bounded_slowdown_mean', 'bound
 
 
 def size_class(job, nodes):
-    """The classes of scsim."""
+    """Returns the classes of scsim."""
     if job['nodes'] == 1:
         return SIZES[0][0]
     return next(name for name, most in SIZES[1:] if job['nodes'] <= most * nodes)
@@ -38,7 +38,7 @@ def predicted_schedule(records):
 
 
 def ratios(measured, predicted):
-    """None where only the prediction is 0, as of a wait."""
+    """Returns the ratio; None if only the prediction is 0, as for a wait."""
     return {name: ratio(measured[name], predicted[name]) for name in MEASURES}
 
 
@@ -65,7 +65,7 @@ def by_class(jobs, measured, predicted, compress, class_of, names):
 
 
 def job_ratios(jobs, measured, predicted):
-    """Of the responses of single jobs: a mean hides differences that cancel out."""
+    """Compares the responses of single jobs, because a mean hides differences that cancel out."""
     out = []
     for job in jobs:
         (submit, _, end), (expected_submit, _, expected_end) = measured[job['job']], predicted[job['job']]

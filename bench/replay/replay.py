@@ -1,10 +1,10 @@
-"""scbench replay: the jobs of a workload log as real jobs of a virtual cluster, in compressed time, beside what scsim
-predicts for the same jobs, nodes, slices and policy.
+"""scbench replay: runs the jobs of a workload log as real jobs of a virtual cluster, in compressed time, and compares them with
+the prediction of scsim for the same jobs, nodes, slices and policy.
 
 The tasks (scbench-scheduled) end when they have been scheduled for as long as the log says, and sleep meanwhile. Idle
-detection is off: it would give away the turns of tasks that sleep. What the daemons add to each job is measured in the
-same run, by jobs that run alone, and given to the prediction: from submission to the entry into the timetable, and
-from there to the end, more than the job's run time.
+detection is off: it would give away the turns of tasks that sleep. The time that the daemons add to each job is measured
+in the same run, by jobs that run alone, and added to the prediction: from submission to the entry into the timetable, and
+from there to the end, beyond the job's run time.
 """
 import json
 import os
@@ -31,7 +31,7 @@ USUAL = {'hours': 24.0, 'compress': 240.0, 'nodes': 32}
 
 
 class Failed(Exception):
-    """One line for the user."""
+    """An error that is reported to the user as one line."""
 
 
 def add_options(parser, positive, nanoseconds):
@@ -40,7 +40,7 @@ def add_options(parser, positive, nanoseconds):
     parser.add_argument('--hours', type=number, metavar='H', help='length of the part that is replayed (24)')
     parser.add_argument('--from', dest='first', type=arguments.real(0, 1e6), metavar='H',
                         help='its begin, in hours from the start of the log (the part with the most work)')
-    parser.add_argument('--compress', type=number, metavar='F', help='the log runs so many times faster (240)')
+    parser.add_argument('--compress', type=number, metavar='F', help='run the log F times faster (240)')
     parser.add_argument('--load', type=number, metavar='L',
                         help='offered load: the times between submissions are scaled (as in the log)')
     parser.add_argument('--nodes', type=positive, metavar='N', help='virtual nodes; the sizes of jobs shrink in proportion (32)')
@@ -49,15 +49,15 @@ def add_options(parser, positive, nanoseconds):
     parser.add_argument('--placement', choices=['matrix', 'dqt'], default='matrix', help='policy (matrix)')
     parser.add_argument('--long-limit', type=arguments.real(0, 1e9), default=300, metavar='S',
                         help='long_limit of the cluster, in seconds of the log; 0: no job is long (300)')
-    parser.add_argument('--long-shared', type=arguments.real(0, 1e9), default=3600, metavar='S', help='its long_shared, as well (3600)')
-    parser.add_argument('--seed', type=positive, default=1, metavar='S', help='of the memory of the jobs (1)')
-    parser.add_argument('--quick', action='store_true', help='2 hours, 1000 times faster, 8 nodes, unless given')
+    parser.add_argument('--long-shared', type=arguments.real(0, 1e9), default=3600, metavar='S', help='its long_shared, in seconds of the log (3600)')
+    parser.add_argument('--seed', type=positive, default=1, metavar='S', help='seed of the memory of the jobs (1)')
+    parser.add_argument('--quick', action='store_true', help='use 2 hours, 1000 times faster, 8 nodes, unless given')
     parser.add_argument('--json', action='store_true')
-    parser.add_argument('--plot', metavar='FILE', help='draw it, as .svg')
+    parser.add_argument('--plot', metavar='FILE', help='draw the comparison, as .svg')
 
 
 def settle(parser, options):
-    """Options that were not given get their values; those that do not fit together are refused."""
+    """Sets the defaults of missing options, and refuses options that do not fit together."""
     for name, value in (QUICK if options.quick else USUAL).items():
         if getattr(options, name) is None:
             setattr(options, name, value)
@@ -79,8 +79,8 @@ def part_of_log(options):
 
 
 def as_submitted(jobs, measured, nodes, directory):
-    """A log of the same jobs with the times at which they were submitted: on a busy machine scrun takes a moment, and
-    the prediction is about what comes after it."""
+    """Writes a log of the same jobs with the times at which they were submitted: on a busy machine scrun takes a moment, and
+    the prediction begins after it."""
     path = directory / 'submitted.swf'
     lines = [f'; MaxProcs: {nodes}']
     for job in jobs:
@@ -91,7 +91,7 @@ def as_submitted(jobs, measured, nodes, directory):
 
 
 def simulate(options, directory, workload, start_s=0.0, run_s=0.0):
-    """scsim's records: the jobs, and when each would start and end."""
+    """Returns the records of scsim: the jobs, and the predicted start and end of each."""
     records = directory / 'records.json'
     words = [*workload, '--nodes', options.nodes, '--policies', options.placement, '--slots', options.slots, '--quantum', options.slice / 1e6, '--seed', options.seed,
              '--long-limit', options.long_limit / options.compress, '--long-shared', options.long_shared / options.compress,
@@ -107,7 +107,7 @@ def simulate(options, directory, workload, start_s=0.0, run_s=0.0):
 # ---- the real jobs
 
 def head_keys(options):
-    """What the head must know so that it decides as the simulation."""
+    """Returns the configuration with which the head decides as the simulation does."""
     if options.placement != 'matrix':
         return ''
     limits = {'long_limit': options.long_limit, 'long_shared': options.long_shared}
@@ -115,7 +115,7 @@ def head_keys(options):
 
 
 def configure(cluster, keys):
-    """The head's own keys stand at the begin of its file, under [head]."""
+    """Adds to the head's own keys, which are at the beginning of its file, under [head]."""
     path = cluster.directory / 'head/scored.toml'
     path.write_text(path.read_text().replace('[head]\n', f'[head]\n{keys}', 1))
     cluster.kill('head')
@@ -133,7 +133,7 @@ def request(job):
 
 
 def wait_for_end(cluster, limit_s):
-    """True: no job is left."""
+    """Returns true if no job is left."""
     end = time.monotonic() + limit_s
     while cluster.json('scq', '--active')['jobs']:
         if time.monotonic() > end:
@@ -143,7 +143,7 @@ def wait_for_end(cluster, limit_s):
 
 
 def records_of(cluster, ids):
-    """The accounting record of each of these jobs, by id; a list, so that a job that is there twice is seen."""
+    """Returns the accounting records of these jobs by id, as lists, so that a duplicate record is noticed."""
     out = {job: [] for job in ids}
     for record in cluster.json('scacct', '--all')['jobs']:
         if record['job'] in out:
@@ -152,8 +152,8 @@ def records_of(cluster, ids):
 
 
 def measure_costs(cluster, options, jobs):
-    """What the daemons add to a job that runs alone: (until it enters the timetable, from there on), in seconds; medians
-    over jobs of the sizes of the workload."""
+    """Measures the time that the daemons add to a job that runs alone: (until it enters the timetable, from there on), in seconds;
+    medians over jobs of the sizes of the workload."""
     sizes = sorted(job['nodes'] for job in jobs)
     ids = []
     for probe in range(PROBES):
@@ -194,7 +194,7 @@ def measured_schedule(ids, records):
 
 
 def worst_of(jobs, measured, records):
-    """The jobs whose responses differ most from the prediction, with what the accounting says of them."""
+    """Returns the jobs whose responses differ most from the prediction, with their accounting records."""
     def difference(job):
         submit, _, end = measured[job['job']]
         return (end - submit) - (job['end_s'] - job['submit_s'])
@@ -205,7 +205,7 @@ def worst_of(jobs, measured, records):
 
 
 def run_jobs(options, workload, limit_s):
-    """Boots the cluster and replays: what was seen, with the records of the jobs by number."""
+    """Boots the cluster and replays the log. Returns the observations and the records of the jobs by number."""
     jobs = workload['jobs']
     cluster = Cluster(options.nodes, '--slice', f'{options.slice // 1000}us', '--slots', options.slots, '--placement',
                       options.placement, '--memory', NODE_BYTES)

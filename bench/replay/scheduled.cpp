@@ -1,13 +1,13 @@
-// A task that needs scheduled time and hardly any processor: many virtual nodes share a few
-// processors, so their tasks cannot compute.
+// Runs a task that needs scheduled time and hardly any processor time: many virtual nodes share a
+// few processors, so their tasks cannot compute.
 //
 //   scbench-scheduled SECONDS SLICE_SECONDS
 //
-// It ends when it has been scheduled for SECONDS. It rests in short naps and adds up how long each
-// took. If a nap took longer by about a slice or more, although the task did not have to wait for a
-// processor, the task was stopped until its gang's next turn. Gangs are stopped for whole slices,
-// so the whole slices of a nap were not the task's, and the rest of it was. A stop of less than
-// half a slice, where the timetable changed between boundaries, is not seen.
+// It ends when it has been scheduled for SECONDS. It sleeps for short times and adds up how long
+// each sleep took. If one took longer by about a slice or more, although the task did not have to
+// wait for a processor, the task was stopped until its gang's next turn. Gangs are stopped for
+// whole slices, so the whole slices of a sleep were not the task's, and the rest of it was. It does
+// not notice a stop of less than half a slice, where the timetable changed between boundaries.
 //
 // A sleeping task uses almost no processor time, so the cluster must not give away the turns of
 // idle jobs: `scadm set idle off`.
@@ -45,8 +45,9 @@ void nap(double seconds) {
   clock_nanosleep(CLOCK_MONOTONIC, 0, &length, nullptr);
 }
 
-// How long this thread has waited for a processor (the second number of schedstat). The kernel
-// counts it in the process that runs, not in one that is stopped. 0 where it is not counted.
+// Reads how long this thread has waited for a processor (the second number of schedstat). The
+// kernel counts this time for a running process, not for a stopped one. Returns 0 where the kernel
+// does not count it.
 class Waiting {
  public:
   Waiting() : file_(open("/proc/thread-self/schedstat", O_RDONLY | O_CLOEXEC)) {}
@@ -73,12 +74,12 @@ class Waiting {
   int file_;
 };
 
-// A time, and how long the thread had waited by then.
+// Holds a time, and how long the thread had waited by then.
 struct Reading {
   double now_s, waited_s;
 };
 
-// Read again if the thread had to wait between the two.
+// Reads again if the thread had to wait between the two.
 Reading take_reading(const Waiting& waiting) {
   for (;;) {
     const double waited_s = waiting.seconds();
@@ -87,7 +88,7 @@ Reading take_reading(const Waiting& waiting) {
   }
 }
 
-// Of a nap that took so long, how much the task was scheduled.
+// Returns how much of a sleep of this length the task was scheduled.
 double scheduled_part(double took_s, double waited_s, double slice_s) {
   const double own_s = took_s - waited_s;
   const double stopped_slices = std::round((own_s - kNap_s / 2) / slice_s);

@@ -16,7 +16,7 @@ constexpr const char* kColours[] = {"#0072b2", "#009e73", "#d55e00",
                                     "#cc79a7", "#e69f00", "#56b4e9"};
 constexpr double kWidth = 420, kHeight = 260, kMargin = 46;
 
-// Curves of one measure of one workload, at (x, y).
+// Makes a chart of one measure of one workload, at (x, y).
 std::string chart(const std::vector<Result>& results, const std::string& workload,
                   const Measure& measure, double x, double y) {
   std::map<std::string, std::vector<std::pair<double, double>>> curves;
@@ -24,7 +24,7 @@ std::string chart(const std::vector<Result>& results, const std::string& workloa
   for (const Result& r : results) {
     if (r.workload != workload) continue;
     const double v = measure.value(r);
-    auto& curve = curves[r.policy];  // also without a point: each policy keeps its colour
+    auto& curve = curves[r.policy];  // even without a point, so that each policy keeps its colour
     if (!std::isfinite(v)) continue;
     curve.emplace_back(r.load, v);
     low = std::min(low, v);
@@ -67,7 +67,7 @@ std::string chart(const std::vector<Result>& results, const std::string& workloa
 
 }  // namespace
 
-// Charts stand six to a line, those of each workload below those of the one before.
+// Puts six charts on a line; the charts of each workload begin a new line.
 std::string as_plot(const Figure& figure, const std::vector<Result>& results) {
   constexpr std::size_t kMostColumns = 6;
   std::set<std::string> workloads;
@@ -90,7 +90,7 @@ std::string as_plot(const Figure& figure, const std::vector<Result>& results) {
       kWidth * static_cast<double>(columns), kHeight * static_cast<double>(line), body);
 }
 
-// Bars are stacked: each in the lowest lane that is free for its whole time.
+// Puts each bar into the lowest lane that is free for its whole time.
 std::string as_timeline(const Result& result, const Run& run) {
   constexpr std::size_t kMostBars = 4000;
   constexpr double kPixels = 1600;

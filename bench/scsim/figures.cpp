@@ -1,5 +1,5 @@
-// Which measures there are, and their tables; drawings.cpp draws them.
-// This file is tested by simulate_test.cpp.
+// Defines the measures and makes their tables; drawings.cpp draws them. This file is tested by
+// simulate_test.cpp.
 #include "bench/scsim/figures.hpp"
 
 #include "base/text.hpp"
@@ -38,7 +38,7 @@ void add_all_jobs(const OfFigures (&measures)[N], Figure& out) {
   }
 }
 
-// Every measure of every class: six charts per class.
+// Makes a figure of every measure of every class: six charts per class.
 Figure of_classes(const char* name, std::vector<ClassFigures> Result::*classes) {
   Figure out{name, {}};
   const Result none = result_of({}, {}, 0, {});

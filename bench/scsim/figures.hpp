@@ -1,5 +1,6 @@
 #pragma once
-// The figures of `scsim --figures`: each a few measures over load, as tables and as drawings.
+// Makes the figures of `scsim --figures`: each shows a few measures over load, as tables and as
+// drawings.
 
 #include "bench/scsim/report.hpp"
 
@@ -11,26 +12,27 @@ namespace score::scsim {
 
 struct Measure {
   std::string title;
-  // NaN: the run has no such job.
+  // Returns NaN if the run has no such job.
   std::function<double(const Result&)> value;
-  bool is_log = false;  // the axis of its drawing
+  bool is_log = false;  // scale of the drawing's axis
 };
 
 struct Figure {
-  std::string name;  // of the command line and of the drawing's file
+  std::string name;  // in the command line and in the drawing's file name
   std::vector<Measure> measures;
 };
 
-// slowdown, response, wait, utilisation, size, run-time, fairness, switches, memory.
+// Returns slowdown, response, wait, utilisation, size, run-time, fairness, switches, memory.
 std::vector<Figure> all_figures();
-// Those of a list such as "slowdown,wait"; "all": all. Error: there is none of a name.
+// Returns the figures of a list such as "slowdown,wait"; "all" selects all. Fails if a name is
+// unknown.
 base::Result<std::vector<Figure>> figures_named(const std::string& list);
-// What --plot draws without --figures.
+// Returns the figure that --plot draws without --figures.
 Figure overview();
 
-// For each workload and measure: a line per load, a column per policy.
+// Makes a table for each workload and measure: a line per load, a column per policy.
 std::string as_tables(const Figure& figure, const std::vector<Result>& results);
-// SVG: a chart per workload and measure, a curve per policy over load.
+// Makes an SVG: a chart per workload and measure, a curve per policy over load.
 std::string as_plot(const Figure& figure, const std::vector<Result>& results);
 
 }  // namespace score::scsim

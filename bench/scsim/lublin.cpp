@@ -1,11 +1,12 @@
-// Sizes: a fifth of the jobs is serial; the logarithm of the size of the others has a two-stage
-// uniform distribution, mostly rounded to a power of two. Run times: the logarithm has a
-// hyper-gamma distribution whose mix depends on the size. Arrivals: the logarithm of the
-// inter-arrival time has a gamma distribution; it passes quickly or slowly by the time of day,
-// whose rush is a gamma distribution too (48 half hours, a day that begins at 5:30).
+// A fifth of the jobs is serial; the logarithm of the size of the others has a two-stage uniform
+// distribution, mostly rounded to a power of two. Run times: the logarithm has a hyper-gamma
+// distribution whose mix depends on the size. Arrivals: the logarithm of the inter-arrival time has
+// a gamma distribution. Time passes quickly or slowly by the time of day, whose rush is a gamma
+// distribution too (48 half hours, a day that begins at 5:30).
 //
 // The parameters are the paper's for all jobs together. The paper fitted the mix of run times to
-// machines of up to a few hundred processors: on a larger one it is that of the job's share.
+// machines of up to a few hundred processors. On a larger machine the mix is that of the job's
+// share.
 //
 // This file is tested by workload_test.cpp.
 #include "bench/scsim/workload.hpp"
@@ -22,7 +23,7 @@ namespace {
 constexpr double kSerial = 0.244;
 constexpr double kPowerOfTwo = 0.576;
 constexpr double kLow = 0.8;          // log2 of the least parallel size
-constexpr double kMediumBelow = 2.5;  // the second stage begins so far below log2 of the machine
+constexpr double kMediumBelow = 2.5;  // the second stage begins this far below log2 of the machine
 constexpr double kFirstStage = 0.86;  // probability
 constexpr double kShortAlpha = 4.2, kShortBeta = 0.94;
 constexpr double kLongAlpha = 312, kLongBeta = 0.03;
@@ -36,7 +37,8 @@ constexpr int kBuckets = 48;
 constexpr int kDayStart = 11;
 constexpr double kBucketSeconds = 1800;
 
-// The regularised lower incomplete gamma function by its series (Abramowitz and Stegun 6.5.29).
+// Computes the regularised lower incomplete gamma function by its series (Abramowitz and Stegun
+// 6.5.29).
 double gamma_cdf(double x, double alpha, double beta) {
   const double t = x / beta;
   if (t <= 0) return 0;
@@ -101,7 +103,7 @@ class Model {
     return std::max(1.0, std::floor(std::exp(log)));
   }
 
-  // Time passes at the rate of the half hour: a rush hour passes many jobs.
+  // Time passes at the rate of the half hour, so many jobs arrive in a rush hour.
   double arrival() {
     double log = kMostLogGap + 1;
     while (log > kMostLogGap) log = gamma(kRushAlpha * kRushToDay, kRushBeta);
@@ -123,7 +125,7 @@ class Model {
   std::mt19937_64 random_;
   std::array<double, kBuckets> rates_{};  // of arrivals, mean 1
   std::size_t bucket_ = 0;
-  double passed_ = 0;  // of the bucket, 0 ... 1
+  double passed_ = 0;  // fraction of the bucket, 0 ... 1
   double time_ = 0;
 };
 

@@ -109,8 +109,8 @@ std::vector<JobId> Machine::settle(TimePoint now) {
   return std::exchange(started_, {});
 }
 
-// As gang::Publisher: at the next boundary of slices, but at once where no rows take turns or no
-// job is left in the slice.
+// Follows gang::Publisher: a change starts at the next boundary of slices, but at once where no
+// rows take turns or no job is left in the slice.
 TimePoint Machine::start_of(const gang::Layout& layout, TimePoint now) const {
   const gang::Cycle& newest = turns_.cycles().newest();
   if (newest.start > now) return newest.start;
@@ -155,7 +155,7 @@ double Machine::share(JobId id) const {
   return cycle.order.empty() ? 0 : double(slices) / double(cycle.order.size());
 }
 
-// Whole cycles are skipped: in each it has the same slices.
+// Skips whole cycles, because the job has the same slices in each.
 std::optional<TimePoint> Machine::look_again(JobId id, Duration missing, TimePoint now) const {
   const gang::Cycle& cycle = turns_.cycles().newest();
   const gang::ScheduledTime& time = *tables_.jobs.at(id).time;

@@ -1,7 +1,7 @@
 #pragma once
-// The scheduler of gang::Cluster without its nodes: the same line, policies, matrix, layout and
-// turns, but jobs start when they are placed and no message is sent. So a simulation of a million
-// jobs takes minutes, and decides as a real head would.
+// Simulates the scheduler of gang::Cluster without its nodes: the same queue, policies, matrix,
+// layout and turns, but jobs start when they are placed and no message is sent. So a simulation of
+// a million jobs takes minutes, and decides as a real head would.
 
 #include "gang/schedule/layout.hpp"
 #include "gang/schedule/placer.hpp"
@@ -41,30 +41,31 @@ class Machine {
  public:
   explicit Machine(const MachineOptions& options);
 
-  // True: a job that is placed enters the timetable with prepared(), as on real nodes; false, the
-  // default: at once.
+  // A placed job enters the timetable with prepared() if this is true, as on real nodes. By default
+  // it enters at once.
   void set_start_takes_time(bool takes_time) { start_takes_time_ = takes_time; }
 
-  // In line, or placed; see settle().
+  // Queues or places a job; see settle().
   void submit(const MachineJob& job, TimePoint now);
-  // Its nodes have prepared it: it enters the timetable.
+  // Puts the job into the timetable, as when its nodes have prepared it.
   void prepared(JobId id, TimePoint now);
-  // It has ended.
+  // Ends the job.
   void finish(JobId id, TimePoint now);
   void set_idle(JobId id, bool idle, TimePoint now);
 
-  // Ends the changes of one instant: places waiting jobs, lays out the turns. The jobs that
-  // have been placed.
+  // Ends the changes of one instant: places waiting jobs and lays out the turns. Returns the jobs
+  // that have been placed.
   std::vector<JobId> settle(TimePoint now);
 
-  // ---- of jobs that run
-  // How long it has been scheduled.
+  // ---- running jobs
+
+  // Returns how long the job has been scheduled.
   [[nodiscard]] Duration scheduled(JobId id, TimePoint now) const;
-  // A time, not after the one at which it will have been scheduled for `missing` more, and that
-  // time itself if it is near; nullopt: it has no turn.
+  // Returns a time that is not after the one at which the job will have been scheduled for
+  // `missing` more. If that one is near, returns it itself. Returns nullopt if the job has no turn.
   [[nodiscard]] std::optional<TimePoint> look_again(JobId id, Duration missing,
                                                     TimePoint now) const;
-  // Its share of the time, 0 ... 1.
+  // Returns the job's share of the time, 0 ... 1.
   [[nodiscard]] double share(JobId id) const;
 
   // ---- views
@@ -76,7 +77,7 @@ class Machine {
 
   [[nodiscard]] std::uint64_t layouts() const { return layouts_; }
 
-  // Gang switches so far: boundaries of slices where rows take turns.
+  // Returns the gang switches so far: the boundaries of slices where rows take turns.
   [[nodiscard]] std::uint64_t switches(TimePoint now) const;
 
   [[nodiscard]] const std::set<JobId>& active() const { return tables_.jobs.active(); }

@@ -48,7 +48,7 @@ Figures figures_of(const std::vector<Fate>& fates, Keep&& keep) {
           p95(response), mean(slowdown), p95(slowdown)};
 }
 
-// Jain, Chiu, Hawe 1984: 1 if all have the same.
+// Returns Jain's index (Jain, Chiu, Hawe 1984): 1 if all users have the same slowdown.
 double fairness_of(const std::vector<Fate>& fates) {
   std::map<std::uint32_t, std::vector<double>> users;
   for (const Fate& f : fates) users[f.job.user].push_back(bounded_slowdown(f));
@@ -67,7 +67,7 @@ struct Bounds {
   double from, to;
 };
 
-constexpr Bounds kSizes[] = {{"1 node", 0, 0},  // filled in below: exactly one node
+constexpr Bounds kSizes[] = {{"1 node", 0, 0},  // set below: exactly one node
                              {"to 1/16", 0, 1.0 / 16},
                              {"to 1/4", 1.0 / 16, 1.0 / 4},
                              {"to 1/2", 1.0 / 4, 1.0 / 2},
@@ -80,7 +80,7 @@ double delivered(const Run& run, double until_s) {
   for (const Fate& f : run.fates) {
     if (f.end_s <= until_s) {
       work += f.job.run_s * f.job.nodes;
-    } else if (f.start_s < until_s) {  // as if it ran evenly
+    } else if (f.start_s < until_s) {  // as if it ran at a constant rate
       work += f.job.run_s * f.job.nodes * (until_s - f.start_s) / (f.end_s - f.start_s);
     }
   }

@@ -1,5 +1,5 @@
 #pragma once
-// What a run comes to: the figures of docs/lab/scheduling.md, as text, JSON and drawings.
+// Computes the results of a run: the figures of docs/lab/scheduling.md, as text, JSON and drawings.
 
 #include "bench/scsim/simulate.hpp"
 
@@ -26,24 +26,24 @@ struct Result {
   double load = 0;
   std::uint32_t nodes = 0;
   Figures all;
-  double utilisation = 0;  // work delivered until the last submission, of all nodes' time
+  double utilisation = 0;  // work done until the last submission, as a fraction of all nodes' time
   double fairness = 0;     // Jain's index of users' mean bounded slowdowns
   std::uint64_t switches = 0, layouts = 0;
   std::size_t most_waiting = 0, most_rows = 0;
   double memory_high = 0;
   double wall_s = 0;
-  std::vector<ClassFigures> by_size;  // part of the machine
+  std::vector<ClassFigures> by_size;  // fraction of the machine
   std::vector<ClassFigures> by_run;   // run time; the last is over an hour
 };
 
 Result result_of(const Workload& workload, const SimOptions& options, double load, const Run& run);
 
 std::string as_table(const std::vector<Result>& results);
-// {"results": [...]}
+// Formats {"results": [...]}.
 std::string as_json(const std::vector<Result>& results);
-// {"jobs": [...]}: what each job of a run asked for and when it started and ended, by number.
+// Formats {"jobs": [...]}: the request, start and end of each job of a run, by number.
 std::string as_records(const Workload& workload, const SimOptions& options, const Run& run);
-// HTML: a bar per job over time, its height its nodes, coloured by its slowdown.
+// Makes HTML: a bar per job over time, its height is its nodes, its colour its slowdown.
 std::string as_timeline(const Result& result, const Run& run);
 
 }  // namespace score::scsim

@@ -1,4 +1,4 @@
-// scsim: the placement policies of the head on a workload; see scsim(1).
+// Implements scsim, which runs the placement policies of the head on a workload; see scsim(1).
 #include "base/exit_codes.hpp"
 #include "base/text.hpp"
 #include "base/text/plain.hpp"
@@ -26,33 +26,33 @@ Simulate the placement policies of the head on a workload.
 
   --swf FILE         jobs of a log in the Standard Workload Format; may be repeated
   --lublin N         N jobs of the model of Lublin and Feitelson
-  --seed S           of the model, of memory sizes and users (1)
-  --nodes N          size of the machine, 1 to 16384; jobs grow alike (that of the log; model: 256)
+  --seed S           seed of the model, of memory sizes and users (1)
+  --nodes N          size of the machine, 1 to 16384; jobs scale with it (as in the log; model: 256)
   --policies LIST    of matrix,dqt,slurm,fcfs,easy,conservative (all)
-  --load LIST        offered loads: 0.7 or 0.7,0.9 or 0.5..0.95 (0.05 apart) (as in the log)
-  --jobs N           the first N jobs only
-  --hours H          only the jobs that were submitted in H hours
-  --from H           the first of them, from the start of the log (default: where most work is)
+  --load LIST        offered loads: 0.7 or 0.7,0.9 or 0.5..0.95 in steps of 0.05 (as in the log)
+  --jobs N           use only the first N jobs
+  --hours H          use only the jobs that were submitted in H hours
+  --from H           begin of these hours, from the start of the log (default: where most work is)
   --compress F       divide submit and run times by F (1)
   --slots N          rows of the matrix (8)
   --quantum TIME     length of a slice in ms (100; slurm: 5000)
-  --long-limit S     jobs with a longer time limit are long, in seconds; 0: none (300)
-  --long-shared S    long jobs up to this limit share nodes until one of them waits (3600)
+  --long-limit S     jobs with a time limit above S seconds are long; 0: none (300)
+  --long-shared S    long jobs up to this time limit share nodes until one of them waits (3600)
   --long-slots N     rows of long jobs (1)
-  --long-weight N    factor of their weight (48)
-  --factor F         estimates are so many times the run time (5)
+  --long-weight N    factor of the weight of long jobs (48)
+  --factor F         time limits are F times the run time (5)
   --no-memory        jobs need no memory
-  --idle PERCENT     of the jobs are idle for 15 s after each 60 s, in the mean (0)
-  --fill PERCENT     of its time out of turn, what a job makes good by filling (0)
-  --start-cost MS    a job enters the timetable so long after its placement (0)
-  --run-cost MS      added to each run time (0)
+  --idle PERCENT     percentage of jobs that are idle for 15 s after each 60 s, on average (0)
+  --fill PERCENT     progress by filling, in percent of a job's time out of turn (0)
+  --start-cost MS    time from placement until a job enters the timetable (0)
+  --run-cost MS      time added to each run time (0)
   --json             print {"results": [...]}
-  --plot FILE.svg    draw curves over load; of --figures: a directory, with a drawing per figure
+  --plot FILE.svg    draw curves over load; with --figures: a directory for one drawing per figure
   --timeline FILE.html  draw the jobs of the last run
-  --records FILE.json  each job of the last run, with its start and end
-  --figures [NAME,...]  tables over the loads 0.5..0.95, of slowdown, response, wait, utilisation,
+  --records FILE.json  write each job of the last run, with its start and end
+  --figures [NAME,...]  print tables over the loads 0.5..0.95: slowdown, response, wait, utilisation,
                      size, run-time, fairness, switches, memory (all)
-  --pass             submit all jobs at once and measure the passes over the line
+  --pass             submit all jobs at once and measure the passes over the queue
   --check            check all invariants after every event (slow)
   --help, --version
 )";
@@ -114,7 +114,7 @@ bool read_loads(const std::string& text, std::vector<double>& out) {
   return true;
 }
 
-// True: the option is known and its value is sound.
+// Returns true if the option is known and its value is valid.
 bool read_value(std::string_view key, const std::string& value, Options& o) {
   double percent = 0;
   if (key == "--swf") return o.swf.push_back(value), true;
@@ -159,7 +159,7 @@ bool read_flag(std::string_view key, Options& o) {
   return false;
 }
 
-// The names of figures after --figures: several words, or a list, or nothing: all.
+// Reads the names of figures after --figures: several words, a list, or nothing for all figures.
 int read_figures(int argc, char** argv, int i, Options& o) {
   while (i + 1 < argc && argv[i + 1][0] != '-') {
     o.figures += (o.figures.empty() ? "" : ",") + std::string(argv[++i]);
@@ -188,7 +188,7 @@ std::string fault_of(std::string_view key, const char* value) {
                      shown, base::escape_terminal(value, 80));
 }
 
-// What one option alone cannot say.
+// Checks the options that depend on each other.
 std::optional<int> check_together(Options& o) {
   if (o.swf.empty() && o.lublin == 0) return refuse("no workload: give --swf FILE or --lublin N");
   if (o.from_h >= 0 && o.hours == 0) return refuse("--from needs --hours");
@@ -286,7 +286,8 @@ base::Result<PolicyOptions> policy_with(const Options& o, const std::string& nam
   return policy;
 }
 
-// Everything is submitted at once; then jobs end one by one, and each time the line is tried.
+// Submits everything at once. Then jobs end one by one, and each time the scheduler tries the
+// queue.
 int measure_passes(Options& o) {
   constexpr int kPasses = 100;
   auto workloads = workloads_of(o);
@@ -319,7 +320,7 @@ int measure_passes(Options& o) {
   return 0;
 }
 
-// The last run, which --timeline and --records describe.
+// Holds the last run, which --timeline and --records describe.
 struct LastRun {
   Workload workload;
   SimOptions options;

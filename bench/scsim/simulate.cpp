@@ -1,9 +1,9 @@
-// From event to event: a submission, the end of a job, a change between busy and idle. Nothing
-// happens at boundaries of slices. The end of a job is looked for when it can come at the earliest
-// (Machine::look_again), and after each change of turns.
+// The simulation goes from event to event: a submission, the end of a job, a change between busy
+// and idle. Nothing happens at boundaries of slices. It looks for the end of a job at the earliest
+// time at which that can come (Machine::look_again), and after each change of turns.
 //
-// Fill: a job that is not in turn makes good `fill` of that time (docs/lab/fill.md), so in a share
-// s of the time it advances by s + fill (1 - s).
+// Fill: a job without its turn progresses at the rate `fill` (docs/lab/fill.md), so with a share s
+// of the time it advances by s + fill (1 - s).
 //
 // This file is tested by simulate_test.cpp.
 #include "bench/scsim/simulate.hpp"
@@ -40,14 +40,14 @@ double seconds_of(TimePoint t) {
 struct Active {
   const SimJob* job = nullptr;
   TimePoint start{};
-  Duration work{};   // in all
+  Duration work{};   // total
   Duration done{};   // by `synced`
-  Duration clock{};  // its scheduled time then
-  double rate = 1;   // of progress, for scheduled time
-  TimePoint look{};  // when it may have ended, or changes its phase
+  Duration clock{};  // its scheduled time at `synced`
+  double rate = 1;   // progress per scheduled time
+  TimePoint look{};  // when it may have ended, or change its phase
   TimePoint phase_end = kNever;
   bool idle = false;
-  bool starting = false;  // it holds its nodes, and is not in the timetable
+  bool starting = false;  // it holds its nodes, but is not in the timetable
 };
 
 class Simulation {
@@ -121,7 +121,7 @@ class Simulation {
     return duration_of(std::exponential_distribution<double>(1 / mean_s)(random_));
   }
 
-  // Brings `done` up to now. Idle time passes by itself: it is work that needs no processor.
+  // Moves `done` forward to now. Idle time passes by itself: it is work that needs no processor.
   void sync(JobId id, Active& a) {
     if (a.idle || a.starting) return;
     const Duration clock = machine_.scheduled(id, now_);
@@ -227,7 +227,7 @@ base::Result<PolicyOptions> policy_of(const std::string& name) {
     if (policy.name == name) return policy;
   }
   return base::fail(base::Errc::NotFound,
-                    "no policy {}; known: matrix, dqt, slurm, fcfs, easy, conservative", name);
+                    "unknown policy {}; known: matrix, dqt, slurm, fcfs, easy, conservative", name);
 }
 
 MachineOptions machine_options(const PolicyOptions& p, std::uint32_t nodes) {

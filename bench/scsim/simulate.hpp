@@ -1,5 +1,5 @@
 #pragma once
-// One workload under one policy.
+// Simulates one workload under one policy.
 
 #include "bench/scsim/machine.hpp"
 #include "bench/scsim/workload.hpp"
@@ -20,23 +20,23 @@ struct PolicyOptions {
   std::uint32_t long_weight = 48;
 };
 
-// matrix, dqt, slurm, fcfs, easy, conservative. Error: there is none of the name.
+// Returns matrix, dqt, slurm, fcfs, easy or conservative. Fails if the name is unknown.
 base::Result<PolicyOptions> policy_of(const std::string& name);
 
 struct SimOptions {
   PolicyOptions policy;
-  double estimate_factor = 5;       // of the run time
-  double idle_jobs = 0;             // part of the jobs that are idle now and then, 0 ... 1
+  double estimate_factor = 5;       // times the run time
+  double idle_jobs = 0;             // fraction of the jobs that are idle at times, 0 ... 1
   double busy_s = 60, idle_s = 15;  // means of their phases (exponential)
-  double fill = 0;  // of the time it is not in turn, what a job makes good by filling
-  // What a real cluster adds to each job: from its placement until it enters the timetable, and to
-  // its scheduled time.
+  double fill = 0;                  // progress by filling, as a fraction of the time without a turn
+  // A real cluster adds these to each job: the time from its placement until it enters the
+  // timetable, and a part of its scheduled time.
   double start_cost_s = 0, run_cost_s = 0;
   std::uint64_t seed = 1;
-  bool check = false;  // all invariants, after every event
+  bool check = false;  // check all invariants after every event
 };
 
-// What became of one job.
+// Records the result of one job.
 struct Fate {
   SimJob job;
   double start_s = 0;
@@ -50,15 +50,15 @@ struct Run {
   std::uint64_t layouts = 0;
   std::size_t most_waiting = 0;
   std::size_t most_rows = 0;
-  double memory_high = 0;  // of a node's memory
-  double wall_s = 0;       // that the simulation took; filled in by the caller
+  double memory_high = 0;  // fraction of a node's memory
+  double wall_s = 0;       // duration of the simulation; set by the caller
 };
 
 MachineOptions machine_options(const PolicyOptions& policy, std::uint32_t nodes);
-// What a user asks for who runs this job.
+// Returns the request that a user would make for this job.
 MachineJob request_of(const SimJob& job, const SimOptions& options);
 
-// Errors: an invariant is broken.
+// Fails if an invariant is broken.
 base::Result<Run> simulate(const Workload& workload, const SimOptions& options);
 
 }  // namespace score::scsim

@@ -30,8 +30,8 @@ Fate fate_of(const Run& run, std::uint64_t number) {
 
 class AllPolicies : public testing::TestWithParam<const char*> {};
 
-// All invariants of the placer, after every event; every job ends, none before its run time.
-TEST_P(AllPolicies, HoldTheInvariantsAndEndEveryJob) {
+// Checks all invariants of the placer after every event. Every job ends, none before its run time.
+TEST_P(AllPolicies, HoldInvariantsAndEndEveryJob) {
   for (const std::uint64_t seed : {1U, 2U, 3U}) {
     Workload w = at_load(lublin(32, 300, seed), 0.9);
     draw_memory(w, seed);
@@ -52,8 +52,8 @@ TEST_P(AllPolicies, HoldTheInvariantsAndEndEveryJob) {
 INSTANTIATE_TEST_SUITE_P(Policies, AllPolicies,
                          testing::Values("matrix", "dqt", "slurm", "fcfs", "easy", "conservative"));
 
-// Two jobs on all nodes: gangs share the time, batch jobs run one after the other.
-TEST(Simulate, GangsShareTheTime) {
+// Runs two jobs on all nodes: gangs share the time, batch jobs run one after the other.
+TEST(Simulate, GangsShareTime) {
   const Workload w = workload_of(4, {{1, 0, 100, 4, 1, 0.1}, {2, 0, 10, 4, 1, 0.1}});
   const auto gangs = simulate(w, under("dqt"));
   EXPECT_NEAR(fate_of(*gangs, 2).end_s, 20, 0.3);
@@ -65,8 +65,9 @@ TEST(Simulate, GangsShareTheTime) {
   EXPECT_EQ(batch->switches, 0U);
 }
 
-// A long job on half of the nodes, one that wants all, and a short one that fits beside the first.
-TEST(Simulate, BackfillingPassesWithoutDelayingTheFirst) {
+// A long job runs on half of the nodes, a second one needs all, and a short one fits next to the
+// first.
+TEST(Simulate, BackfilledJobDoesNotDelayFirst) {
   const Workload w = workload_of(4, {{1, 0, 100, 2, 1, 0.1},
                                      {2, 1, 50, 4, 1, 0.1},
                                      {3, 2, 10, 2, 1, 0.1},
@@ -83,7 +84,7 @@ TEST(Simulate, BackfillingPassesWithoutDelayingTheFirst) {
   }
 }
 
-TEST(Simulate, IdleJobsLeaveTheirTurnsToOthers) {
+TEST(Simulate, IdleJobsYieldTheirTurns) {
   Workload w = workload_of(1, {});
   for (std::uint64_t n = 1; n <= 4; ++n) w.jobs.push_back({n, 0, 3600, 1, 1, 0.1});
   SimOptions options = under("dqt");
@@ -93,7 +94,7 @@ TEST(Simulate, IdleJobsLeaveTheirTurnsToOthers) {
   EXPECT_LT(idle->fates.back().end_s, busy->fates.back().end_s * 0.9);
 }
 
-TEST(Simulate, AFillerAdvancesOutOfTurn) {
+TEST(Simulate, FillerAdvancesOutsideItsTurn) {
   const Workload w = workload_of(1, {{1, 0, 100, 1, 1, 0.1}, {2, 0, 100, 1, 1, 0.1}});
   SimOptions options = under("dqt");
   options.fill = 0.5;
@@ -101,7 +102,7 @@ TEST(Simulate, AFillerAdvancesOutOfTurn) {
   EXPECT_NEAR(run->fates.back().end_s, 200 / 1.5, 1);
 }
 
-TEST(Report, HasTheFiguresOfTheRun) {
+TEST(Report, HasFiguresOfRun) {
   const Workload w = workload_of(4, {{1, 0, 100, 4, 1, 0.1}, {2, 50, 100, 4, 2, 0.1}});
   const SimOptions options = under("fcfs");
   const auto run = simulate(w, options);
@@ -119,7 +120,7 @@ TEST(Report, HasTheFiguresOfTheRun) {
   EXPECT_NE(as_timeline(r, *run).find("job 2: 4 nodes"), std::string::npos);
 }
 
-TEST(Report, HasARecordOfEachJobInOrder) {
+TEST(Report, HasRecordOfEachJobInOrder) {
   const Workload w = workload_of(4, {{1, 0, 100, 4, 1, 0.25}, {2, 50, 10, 4, 2, 0.1}});
   const SimOptions options = under("dqt");
   const auto run = simulate(w, options);
@@ -131,8 +132,9 @@ TEST(Report, HasARecordOfEachJobInOrder) {
   EXPECT_NE(text.find("\"limit_s\": 500.000000"), std::string::npos) << text;
 }
 
-// Placed at once, in the timetable later: meanwhile the job beside it has all the time.
-TEST(Simulate, AStartAndARunMayCost) {
+// The job is placed at once but enters the timetable later: meanwhile the other job has all the
+// time.
+TEST(Simulate, StartAndRunMayCost) {
   const Workload w = workload_of(4, {{1, 0, 100, 4, 1, 0.1}, {2, 10, 20, 4, 1, 0.1}});
   SimOptions options = under("dqt");
   options.start_cost_s = 5;
@@ -144,7 +146,7 @@ TEST(Simulate, AStartAndARunMayCost) {
   EXPECT_NEAR(fate_of(*run, 1).end_s, 5 + 101 + 21, 0.3);
 }
 
-TEST(Figures, HaveEveryMeasureOfTheReport) {
+TEST(Figures, HaveEveryMeasureOfReport) {
   const Workload w = workload_of(32, {{1, 0, 100, 32, 1, 0.1}, {2, 50, 4000, 1, 2, 0.1}});
   std::vector<Result> results;
   for (const double load : {0.5, 0.7}) {
@@ -169,7 +171,7 @@ TEST(Figures, HaveEveryMeasureOfTheReport) {
                                              "run-time", "fairness", "switches", "memory"}));
 }
 
-TEST(Figures, ShowALineForEachLoadAndAColumnForEachPolicy) {
+TEST(Figures, TableShowsLoadsByPolicies) {
   const Workload w = workload_of(4, {{1, 0, 100, 4, 1, 0.1}, {2, 50, 100, 4, 2, 0.1}});
   const SimOptions options = under("fcfs");
   const Result r = result_of(w, options, 0.5, *simulate(w, options));
@@ -181,7 +183,7 @@ TEST(Figures, ShowALineForEachLoadAndAColumnForEachPolicy) {
       << sizes;
 }
 
-TEST(Figures, ReportAnUnknownName) {
+TEST(Figures, UnknownNameIsRefused) {
   const auto figures = figures_named("wait,lowdown");
   ASSERT_FALSE(figures);
   EXPECT_NE(figures.error().message().find("no figure 'lowdown'"), std::string::npos);

@@ -41,7 +41,7 @@ std::optional<double> number_of(std::string_view word) {
   return value;
 }
 
-// "; MaxProcs: 128"
+// Reads a line such as "; MaxProcs: 128".
 void read_header(std::string_view line, Workload& out) {
   for (const std::string_view key : {"MaxProcs:", "MaxNodes:"}) {
     const std::size_t at = line.find(key);
@@ -54,7 +54,7 @@ void read_header(std::string_view line, Workload& out) {
   }
 }
 
-// nullptr: all is well.
+// Returns nullptr on success, otherwise the reason.
 const char* read_fields(std::string_view line, std::array<double, kFields>& fields) {
   for (double& field : fields) {
     const std::string_view word = next_word(line);

@@ -1,5 +1,5 @@
 #pragma once
-// What a simulation is fed with: jobs with submit times, run times and sizes.
+// Provides the workload of a simulation: jobs with submit times, run times and sizes.
 
 #include "base/result.hpp"
 #include "base/units.hpp"
@@ -17,51 +17,56 @@ struct SimJob {
   double run_s = 0;          // > 0, alone on its nodes
   std::uint32_t nodes = 1;
   std::uint32_t user = 0;
-  double memory = 0;  // of a node's memory, 0 ... 1, on each of its nodes
+  double memory = 0;  // fraction of a node's memory, 0 ... 1, on each of its nodes
 };
 
 struct Workload {
   std::string name;
-  std::uint32_t nodes = 0;  // of its machine
+  std::uint32_t nodes = 0;  // size of its machine
   std::vector<SimJob> jobs;
-  std::size_t malformed = 0;            // lines that were skipped because they cannot be read
-  std::size_t empty = 0;                // jobs that were skipped: they never ran, or on no node
+  std::size_t malformed = 0;  // lines that were skipped because they cannot be read
+  std::size_t empty = 0;      // jobs that were skipped because they never ran, or on no node
   std::vector<std::string> complaints;  // about the first malformed lines
 };
 
-// Standard Workload Format 2.2 (Chapin et al., JSSPP 1999). A malformed line is skipped, counted,
-// and named with its number. Sizes are the processors allocated (field 5), else requested (8). The
-// machine has MaxProcs or MaxNodes of the header, else as many nodes as the largest job.
+// Parses Standard Workload Format 2.2 (Chapin et al., JSSPP 1999). A malformed line is skipped,
+// counted, and reported with its number. Sizes are the processors allocated (field 5), else
+// requested (8). The machine has MaxProcs or MaxNodes of the header, else as many nodes as the
+// largest job.
 Workload parse_swf(std::string_view text, std::string name);
 
-// A file, compressed with gzip or not. Errors: it cannot be read, or holds no job.
+// Reads a file, compressed with gzip or not. Fails if it cannot be read, or contains no job.
 base::Result<Workload> read_swf(const std::string& path);
 
-// The model of Lublin and Feitelson ("The workload on parallel supercomputers: modeling the
-// characteristics of rigid jobs", JPDC 63(11), 2003), with the parameters for all jobs together.
+// Generates jobs by the model of Lublin and Feitelson ("The workload on parallel supercomputers:
+// modeling the characteristics of rigid jobs", JPDC 63(11), 2003), with the parameters for all jobs
+// together.
 Workload lublin(std::uint32_t nodes, std::size_t jobs, std::uint64_t seed);
 
-// Processor time asked for, per processor and second between the first and last submission.
+// Returns the requested processor time, per processor and second between the first and last
+// submission.
 double offered_load(const Workload& workload);
 
-// The same jobs on a machine of another size: their sizes grow alike.
+// Puts the same jobs on a machine of a different size: their sizes grow in proportion.
 Workload on_nodes(Workload workload, std::uint32_t nodes);
 
-// Divides the inter-arrival times so that the offered load becomes this.
+// Divides the inter-arrival times so that the offered load becomes `load`.
 Workload at_load(Workload workload, double load);
 
-// The jobs that were submitted in so many hours, the first at `from_h` after the log's begin.
+// Returns the jobs that were submitted in `hours`, beginning `from_h` after the log's begin.
 Workload window_of(Workload workload, double from_h, double hours);
-// The begin of the window with the most processor time asked for; a multiple of `hours`.
+// Returns the begin of the window with the most requested processor time; a multiple of `hours`.
 double busiest_h(const Workload& workload, double hours);
 
-// Submit and run times divided by this, > 0.
+// Divides submit and run times by `factor`, which must be > 0.
 Workload compressed(Workload workload, double factor);
 
-// Memory per node of each job: log-uniform from 1/64 to 1/2 of a node's memory.
+// Chooses the memory per node of each job at random: log-uniform from 1/64 to 1/2 of a node's
+// memory.
 void draw_memory(Workload& workload, std::uint64_t seed);
 
-// Users of jobs without one: `users`, the k-th as likely as 1/k.
+// Assigns users at random to the jobs without one: out of `users`, the k-th has a probability
+// proportional to 1/k.
 void draw_users(Workload& workload, std::uint32_t users, std::uint64_t seed);
 
 }  // namespace score::scsim

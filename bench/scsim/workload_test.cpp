@@ -17,7 +17,7 @@ constexpr const char* kLog =
     "4 40 -1 -1 8 -1 -1 -1 -1 -1 -1 1 1 -1 -1 -1 -1 -1\r\n"
     "5 10 -1 7 -1 -1 -1 16 -1 -1 -1 4 1 -1 -1 -1 -1 -1";
 
-TEST(Swf, ReadsJobsInTheOrderOfSubmission) {
+TEST(Swf, ReadsJobsInOrderOfSubmission) {
   const Workload w = parse_swf(kLog, "log");
   ASSERT_EQ(w.jobs.size(), 2U);
   EXPECT_EQ(w.nodes, 128U);
@@ -36,7 +36,7 @@ TEST(Swf, SkipsAndNamesMalformedLines) {
   EXPECT_EQ(w.complaints[1], "log:5: fewer than 18 fields; line skipped");
 }
 
-TEST(Swf, ReportsAFileThatItCannotRead) {
+TEST(Swf, ReportsUnreadableFile) {
   EXPECT_FALSE(read_swf("/nonexistent.swf"));
   const std::string path = testing::TempDir() + "empty.swf";
   std::ofstream(path) << "; MaxProcs: 3\n";
@@ -50,13 +50,13 @@ TEST(Workload, LoadIsScaledByInterArrivalTimes) {
   EXPECT_EQ(scaled.jobs[5].run_s, w.jobs[5].run_s);
 }
 
-TEST(Workload, GrowsWithTheMachine) {
+TEST(Workload, SizesGrowWithMachine) {
   const Workload w = on_nodes(parse_swf(kLog, "log"), 1024);
   EXPECT_EQ(w.jobs[0].nodes, 1024U);
   EXPECT_EQ(w.jobs[1].nodes, 128U);
 }
 
-TEST(Workload, AWindowHasItsJobsAlone) {
+TEST(Workload, WindowHasOnlyItsJobs) {
   Workload w = parse_swf(kLog, "log");
   w.jobs = {
       {1, 0, 10, 1, 1, 0}, {2, 3600, 10, 8, 1, 0}, {3, 5000, 20, 8, 1, 0}, {4, 7200, 50, 1, 1, 0}};
@@ -69,14 +69,14 @@ TEST(Workload, AWindowHasItsJobsAlone) {
   EXPECT_EQ(busiest_h({}, 1), 0);
 }
 
-TEST(Workload, CompressionKeepsTheLoad) {
+TEST(Workload, CompressionKeepsLoad) {
   const Workload w = lublin(128, 100, 7);
   const Workload shorter = compressed(w, 60);
   EXPECT_NEAR(offered_load(shorter), offered_load(w), 1e-9);
   EXPECT_NEAR(shorter.jobs[3].run_s, w.jobs[3].run_s / 60, 1e-9);
 }
 
-TEST(Workload, ASeedRepeatsMemoryAndUsers) {
+TEST(Workload, SameSeedRepeatsMemoryAndUsers) {
   Workload a = lublin(128, 100, 7);
   Workload b = a;
   draw_memory(a, 3);
@@ -91,9 +91,9 @@ TEST(Workload, ASeedRepeatsMemoryAndUsers) {
   }
 }
 
-// What the paper says of the model: a quarter of serial jobs, most sizes powers of two, run times
-// of two humps, arrivals by the time of day.
-TEST(Lublin, HasTheModelsProportions) {
+// The paper describes these properties of the model: a quarter of serial jobs, most sizes powers of
+// two, run times with two peaks, arrivals by the time of day.
+TEST(Lublin, HasProportionsOfModel) {
   const Workload w = lublin(256, 20'000, 1);
   double serial = 0, power = 0, is_short = 0;
   for (const SimJob& job : w.jobs) {

@@ -1,4 +1,4 @@
-"""Command lines of scbench: one line for what is wrong, exit status 125, as all commands of Scored."""
+"""Parses command lines of scbench: an error is one line, with exit status 125, as in all commands of Scored."""
 import argparse
 import difflib
 import math
@@ -10,7 +10,7 @@ INTERRUPTED = 130
 
 
 class Parser(argparse.ArgumentParser):
-    """Subcommands are made of this class, too."""
+    """The parser of a command; argparse uses the class for subcommands as well."""
 
     def error(self, message):
         self.exit(ERROR, f"{self.prog}: {message.removeprefix('argument ')} (try {self.prog} --help)\n")
@@ -25,7 +25,7 @@ class Parser(argparse.ArgumentParser):
         return options
 
     def option_words(self):
-        """Returns the long and short options, those of subcommands too."""
+        """Returns the long and short options, including those of subcommands."""
         words = [word for action in self._actions for word in action.option_strings]
         for action in self._actions:
             for parser in action.choices.values() if isinstance(action.choices, dict) else ():
@@ -64,7 +64,7 @@ def some_of(known):
 
 
 def run(prog, main):
-    """The exit status of main(). Whatever it raises becomes one line, unless SCBENCH_TRACEBACK is set."""
+    """Returns the exit status of main(). An exception is printed as one line, unless SCBENCH_TRACEBACK is set."""
     try:
         return main() or 0
     except SystemExit as error:
@@ -75,7 +75,7 @@ def run(prog, main):
     except KeyboardInterrupt:
         return INTERRUPTED
     except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # else Python writes at its exit
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # otherwise Python writes at its exit
         return ERROR
     except Exception as error:  # noqa: BLE001
         if os.environ.get('SCBENCH_TRACEBACK'):

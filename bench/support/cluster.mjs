@@ -1,4 +1,4 @@
-// A virtual cluster and a browser for the tests of the page; both are gone at the end.
+// Provides a virtual cluster and a browser for the tests of the page; both are removed at the end.
 import { execFile, spawn } from 'node:child_process';
 import { existsSync, mkdirSync, readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
@@ -13,7 +13,7 @@ const modules = path.resolve(process.env.SCORE_NODE_MODULES ?? `${bin}/../monito
 export const require = createRequire(`${modules}/`);
 export const browserPath = ['/usr/bin/chromium', '/usr/bin/chromium-browser'].find(existsSync);
 
-// Why the tests cannot run here, or undefined.
+// The reason why the tests cannot run here, or undefined.
 export function missing() {
   if (!existsSync(`${bin}/../share/scored/web/index.html`)) return 'the page was not built';
   if (!browserPath) return 'no Chromium';
@@ -75,7 +75,7 @@ export class Cluster {
   }
 }
 
-// Limit of every wait. It only ends a test that has failed, however slow the machine is.
+// The limit of every wait. It only ends a test that has failed, even on a slow machine.
 const limitMs = 600_000;
 
 export async function startBrowser() {
@@ -95,7 +95,7 @@ export function picture(name) {
   return `${pictures}/${name}.png`;
 }
 
-// Waits until `claim` holds; gives the milliseconds it took.
+// Waits until `claim` holds; returns the milliseconds that it took.
 export async function until(claim, what, limit = limitMs) {
   const begin = performance.now();
   for (;;) {

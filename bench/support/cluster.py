@@ -1,4 +1,4 @@
-"""A virtual cluster for benchmarks and tests: booted by `score virtual`, used through the commands."""
+"""Runs a virtual cluster for benchmarks and tests. `score virtual` boots it; tests use it through the commands."""
 import contextlib
 import json
 import os
@@ -13,11 +13,11 @@ import time
 BIN = pathlib.Path(os.environ.get('SCORE_BIN', 'build/release/bin')).resolve()
 PROGRAMS = pathlib.Path(os.environ.get('SCBENCH_PROGRAMS', BIN)).resolve()  # scbench-*
 EXAMPLES = pathlib.Path(os.environ.get('SCORE_EXAMPLES', BIN.parent / 'examples')).resolve()
-LIMIT = 600  # seconds that one command or wait may take; only a fault takes that long, however busy the machine is
+LIMIT = 600  # seconds that one command or wait may take; only a fault takes that long, even on a busy machine
 
 
 class Cluster:
-    """Ends with the process that made it: the cluster's command is a `cat` that reads a pipe of this process."""
+    """A cluster that ends with the process that made it: its command is a `cat` that reads a pipe of this process."""
 
     def __init__(self, nodes, *options, user=None, environment=None):
         self.nodes = nodes
@@ -37,14 +37,14 @@ class Cluster:
         assert text, 'score virtual did not come up'
         self.description = json.loads(text)
         self.directory = pathlib.Path(self.description['directory'])
-        # As `score virtual` sets it for its command: Open MPI cannot know that its nodes share processors.
+        # `score virtual` sets the same for its command: Open MPI cannot know that its nodes share processors.
         base.setdefault('OMPI_MCA_mpi_yield_when_idle', '1')
         self.env = dict(base, SCORED_SERVER=self.description['socket'], PATH=f'{BIN}:{base["PATH"]}')
 
     # ---- commands
 
     def start(self, *words, **options):
-        """Starts a command of the cluster; gives its Popen."""
+        """Starts a command of the cluster; returns its Popen."""
         options.setdefault('stdin', subprocess.DEVNULL)
         options.setdefault('stdout', subprocess.PIPE)
         options.setdefault('stderr', subprocess.PIPE)
@@ -56,7 +56,7 @@ class Cluster:
         return subprocess.Popen(as_user(self.user) + [program, *rest], text=True, **options)
 
     def run(self, *words, code=0, input=None, limit=LIMIT, **options):
-        """Runs a command of the cluster to its end; code None: any exit code."""
+        """Runs a command of the cluster to its end; code None accepts any exit code."""
         if input is not None:
             options['stdin'] = subprocess.PIPE
         process = self.start(*words, **options)
@@ -75,14 +75,14 @@ class Cluster:
         return json.loads(self.run(*words, '--json').stdout)
 
     def submit(self, *words, **options):
-        """Detached; gives the job's id."""
+        """Starts a detached job; returns its id."""
         return int(self.run('scrun', '--detach', *words, **options).stdout)
 
     def job(self, job):
         return self.json('score', 'job', job)['job']
 
     def wait_job(self, job, *states, limit=LIMIT):
-        """Returns when the job is in one of the states; fails when it has ended in another one."""
+        """Returns when the job is in one of the states; fails if it has ended in a different one."""
         def is_there():
             found = self.job(job)
             assert found['state'] in states or not found['final'], found
@@ -130,7 +130,7 @@ class Cluster:
         return json.loads(result.stdout)['nodes_up'] if result.returncode == 0 else 0
 
     def logs(self, lines=5):
-        """The last lines of every log, for a failing test."""
+        """Returns the last lines of every log, for a failing test."""
         text = ''
         for path in sorted((self.directory / 'log').glob('*')) if self.directory.exists() else []:
             tail = path.read_text(errors='replace').splitlines()[-lines:]
@@ -154,7 +154,7 @@ class Cluster:
         wait_until(lambda: not self.left_behind(), what=lambda: str(self.left_behind()))
 
     def left_behind(self):
-        """New names in shared memory. A name that a living process knows belongs to another cluster."""
+        """Returns the new names in shared memory. A name that a live process uses belongs to a different cluster."""
         new = [name for name in shared_memory() - self.shm_before if 'scor' in name.lower()]
         return [name for name in new if not users_of(f'/dev/shm/{name}')]
 
@@ -170,8 +170,8 @@ def shared_memory():
 
 
 def abandoned_memory(before):
-    """Files in shared memory that are not in `before` and that no process has open or mapped. Files of another
-    cluster on this machine are in use, or go soon."""
+    """Returns the files in shared memory that are not in `before` and that no process has open or mapped. Files of other
+    clusters on this machine are in use, or will be removed soon."""
     new = {name for name in shared_memory() - before if os.path.isfile(f'/dev/shm/{name}')}
     for process in pathlib.Path('/proc').iterdir() if new else []:
         if not process.name.isdigit():
@@ -186,7 +186,7 @@ def abandoned_memory(before):
 
 
 def users_of(directory):
-    """Processes that have the cluster's directory in their environment or arguments."""
+    """Returns the processes that have the cluster's directory in their environment or arguments."""
     found = []
     for entry in pathlib.Path('/proc').iterdir():
         if not entry.name.isdigit() or int(entry.name) == os.getpid():
@@ -207,8 +207,8 @@ def wait_until(claim, limit=LIMIT, what=lambda: ''):
 
 
 def free_port():
-    """A TCP port for a program that cannot choose one. It is below those that the kernel assigns, so that no
-    other program gets it meanwhile."""
+    """Returns a TCP port for a program that cannot choose one. It is below those that the kernel assigns, so that no
+    other program gets it in the meantime."""
     while True:
         with socket.socket() as free, contextlib.suppress(OSError):
             free.bind(('127.0.0.1', random.randrange(10_000, 32_000)))

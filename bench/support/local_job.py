@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """local_job.py RANKS shmem|udp|datagrams COMMAND...: runs the ranks of a job as local processes, without scored.
-PM jobs find each other by an address file, `datagrams` (npb-udp) by inherited sockets. Exits with 0 if all ranks do; a
-rank that fails ends the others."""
+The ranks of a PM job find each other by an address file, those of `datagrams` (npb-udp) by inherited sockets. The program exits with 0
+if all ranks do; a rank that fails ends the others."""
 import os
 import pathlib
 import secrets
@@ -11,7 +11,7 @@ import sys
 import tempfile
 
 LIMIT = 600  # seconds that a job may take
-FIRST_SOCKET = 300  # its descriptor in the ranks
+FIRST_SOCKET = 300  # descriptor in the ranks
 
 
 def free_ports(count):
@@ -34,7 +34,7 @@ def address_file(ranks, device, directory):
 
 
 def bound_sockets(count):
-    """Consecutive descriptors from FIRST_SOCKET on, bound already, so that nothing sent is lost. The caller closes them."""
+    """Returns consecutive descriptors from FIRST_SOCKET on, already bound, so that nothing sent is lost. The caller must close them."""
     found = range(FIRST_SOCKET, FIRST_SOCKET + count)
     for descriptor in found:
         with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as each:

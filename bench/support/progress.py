@@ -1,4 +1,4 @@
-"""Reads the counter files of examples/progress.c; the layout is examples/progress.h's."""
+"""Reads the counter files of examples/progress.c; examples/progress.h defines the layout."""
 import mmap
 import os
 import struct
@@ -45,21 +45,21 @@ class Counters:
         return all(self.last_ns(rank) for rank in range(self.ranks))
 
     def gaps(self, rank):
-        """(count, sum in ns, longest in ns)"""
+        """Returns (count, sum in ns, longest in ns)."""
         return self._field(rank, 64), self._field(rank, 72), self._field(rank, 80)
 
     def intervals(self, rank):
-        """When the rank ran, the latest at most RING stretches: [(start_ns, end_ns)]."""
+        """Returns the latest run intervals of the rank, at most RING: [(start_ns, end_ns)]."""
         count = self._field(rank, 96)
         base = HEADER_BYTES + rank * SLOT_BYTES + 128
-        # The oldest may be overwritten while they are read.
+        # The rank may overwrite the oldest ones while they are read.
         kept = range(max(0, count - RING + 32), count)
         found = [struct.unpack_from('<QQ', self.memory, base + i % RING * 16) for i in kept]
         return [(start, end) for start, end in found if end > start]
 
 
 def start_progress(cluster, tmp_path, name, nodes, *options, seconds=0, gap_us=1000):
-    """Starts a detached job whose ranks count. Gives (job id, its Counters)."""
+    """Starts a detached job whose ranks count. Returns (job id, its Counters)."""
     path = tmp_path / name
     job = cluster.submit('-N', nodes, '-J', name, *options, EXAMPLES / 'progress', '--counters', path,
                          '--seconds', seconds, '--gap-us', gap_us)
@@ -70,7 +70,7 @@ def start_progress(cluster, tmp_path, name, nodes, *options, seconds=0, gap_us=1
 
 
 def merge(intervals, slack_ns=0):
-    """Sorted, with those that touch joined."""
+    """Returns the intervals sorted, with adjacent ones joined."""
     merged = []
     for start, end in sorted(intervals):
         if merged and start <= merged[-1][1] + slack_ns:
@@ -81,7 +81,7 @@ def merge(intervals, slack_ns=0):
 
 
 def overlaps(left, right):
-    """Stretches in which both run, of two merged lists."""
+    """Returns the intervals in which both run, from two merged lists."""
     found, i, j = [], 0, 0
     while i < len(left) and j < len(right):
         start, end = max(left[i][0], right[j][0]), min(left[i][1], right[j][1])
@@ -95,7 +95,7 @@ def overlaps(left, right):
 
 
 def wait_shares(counters, claim, seconds=3):
-    """Waits until the jobs' work in such a stretch of time is as claimed. Other programs may disturb one stretch; a wrong
+    """Waits until the jobs' work in such a period is as claimed. Other programs may disturb one period; a wrong
     timetable disturbs all."""
     seen = []
 
@@ -106,7 +106,7 @@ def wait_shares(counters, claim, seconds=3):
 
 
 def advance(counters, seconds):
-    """How far the total of each job advanced in that time."""
+    """Returns how far the total of each job advanced in that time."""
     before = [c.total() for c in counters]
     time.sleep(seconds)
     return [c.total() - b for c, b in zip(counters, before)]

@@ -2,7 +2,7 @@
 
 
 def fields(data):
-    """[(number, value)] of a message: integers, or bytes of what has a length or a fixed size."""
+    """Returns [(number, value)] of a message: integers, or bytes for fields with a length or a fixed size."""
     at = 0
 
     def varint():

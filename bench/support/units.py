@@ -1,4 +1,4 @@
-"""Sizes as all programs of Scored take them: base/units.hpp has the same rules."""
+"""Parses sizes by the rules of all programs of Scored, as base/units.hpp does."""
 import argparse
 import re
 
@@ -6,7 +6,7 @@ POWERS = 'KMGTPE'
 
 
 def size(text):
-    """Bytes of "4096", "64K", "1.5M", "1MB" or "1MiB": powers of 1024, capitals or not. For argparse's type=."""
+    """Returns the bytes of "4096", "64K", "1.5M", "1MB" or "1MiB": powers of 1024, case ignored. For argparse's type=."""
     match = re.fullmatch(r'(\d+(?:\.\d+)?)(?:([KMGTPE])(i?B)?|B)?', text, re.IGNORECASE)
     if not match:
         raise argparse.ArgumentTypeError(f"'{text}' is not a size such as 4096, 64K or 1MB")

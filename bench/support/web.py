@@ -23,7 +23,7 @@ def is_type(value, name):
 
 
 def faults(value, schema=SCHEMA, where='$'):
-    """Violations of the schema, which uses only a few words of JSON Schema."""
+    """Returns the violations of the schema, which uses only a few keywords of JSON Schema."""
     names = schema.get('type', [])
     names = [names] if isinstance(names, str) else names
     if names and not any(is_type(value, name) for name in names):
@@ -48,7 +48,7 @@ def faults(value, schema=SCHEMA, where='$'):
 
 
 def value(text, name, labels=''):
-    """Of a metric in the text of a scrape."""
+    """Returns the values of a metric in the text of a scrape."""
     for line in text.splitlines():
         if line.startswith(name + labels + ' '):
             return float(line.rsplit(' ', 1)[1])
@@ -56,7 +56,7 @@ def value(text, name, labels=''):
 
 
 class ThroughSocket(http.client.HTTPConnection):
-    """As a proxy on the head's host connects."""
+    """Connects as a proxy on the head's host does."""
 
     def __init__(self, path):
         super().__init__('cluster.example.org', timeout=LIMIT)
@@ -114,7 +114,7 @@ class Web:
         return answer.status, json.loads(answer.body)
 
     def raw(self, text):
-        """Sends bytes; gives the answer, until the server closes."""
+        """Sends bytes; returns the answer, up to the end of the connection."""
         with socket.create_connection((self.url.hostname, self.url.port), timeout=LIMIT) as link:
             link.sendall(text)
             link.shutdown(socket.SHUT_WR)
@@ -124,7 +124,7 @@ class Web:
         return got
 
     def stream(self, query=''):
-        """Lines of the NDJSON stream."""
+        """Yields lines of the NDJSON stream."""
         connection = http.client.HTTPConnection(self.url.netloc, timeout=LIMIT)
         connection.request('GET', '/api/v1/stream' + query)
         response = connection.getresponse()
@@ -135,7 +135,7 @@ class Web:
 
 
 class WebSocket:
-    """Enough of RFC 6455 for a viewer."""
+    """A WebSocket client with the part of RFC 6455 that a viewer needs."""
 
     def __init__(self, web, path='/api/v1/ws', **headers):
         self.link = socket.create_connection((web.url.hostname, web.url.port), timeout=LIMIT)
@@ -186,13 +186,13 @@ class WebSocket:
         self.link.sendall(bytes([128 | opcode]) + size + mask + body)
 
     def closed(self):
-        """Reads to the end; the code of the close frame, None without one."""
+        """Reads to the end; returns the code of the close frame, None without one."""
         code = None
         try:
             while True:
                 opcode, data = self.message()
                 if opcode == 8:
                     code = struct.unpack('>H', data[:2])[0] if len(data) >= 2 else 1005
-                    self.say(data[:2], 8)  # or the server waits for the answer
+                    self.say(data[:2], 8)  # otherwise the server waits for the answer
         except (EOFError, ConnectionError):
             return code

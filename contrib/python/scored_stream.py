@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The stream of a Scored cluster as rows. Standard library only; see docs/reference/stream.md.
+"""Reads the stream of a Scored cluster as rows. It needs only the standard library; see docs/reference/stream.md.
 
     from scored_stream import Stream, rows
     for document in Stream('http://127.0.0.1:4711/', rate=2, parts=['processes']):
@@ -8,8 +8,8 @@
 
     scored_stream.py URL --table processes --count 10 > loads.csv
 
-A stream that breaks is begun again, with growing pauses; documents that were missed are simply not
-there (`seq` jumps). A head that was restarted has another `head`.
+If the stream breaks, the client reconnects, with growing pauses. Documents that it missed are
+absent (`seq` jumps). A head that was restarted has a different `head`.
 """
 import argparse
 import csv
@@ -25,11 +25,11 @@ TABLES = ('nodes', 'jobs', 'processes', 'runs', 'events', 'traffic', 'cells')
 
 
 class StreamError(Exception):
-    """Asking again would not help: the server refused, or is not who it should be, or the address is none."""
+    """A retry would not help: the server refused, or is not the expected one, or the address is invalid."""
 
 
 def rows(document, table):
-    """Dictionaries, one a row, each with the document's time_unix_s and names instead of indices."""
+    """Yields one dictionary per row, each with the document's time_unix_s and names instead of indices."""
     names = [node['name'] for node in document.get('nodes', [])]
 
     def named(index):
@@ -63,17 +63,17 @@ def _raw_rows(document, table):
         for row in document[table]:
             yield dict(row)
     else:
-        raise ValueError(f'no table {table!r}; one of {", ".join(TABLES)}')
+        raise ValueError(f'unknown table {table!r}; one of {", ".join(TABLES)}')
 
 
 def _parse(url):
     try:
         parsed = urllib.parse.urlsplit(url)
         is_sound = parsed.scheme in ('http', 'https') and parsed.hostname and (parsed.port or True)
-    except ValueError:  # of the port, or a bracket
+    except ValueError:  # an invalid port, or a bracket
         is_sound = False
     if not is_sound:
-        raise StreamError(f'{url!r} is no address of a dashboard, such as http://127.0.0.1:4711/')
+        raise StreamError(f'{url!r} is not an address of a dashboard, such as http://127.0.0.1:4711/')
     return parsed
 
 
@@ -135,7 +135,7 @@ class Stream:
 
 
 def dashboard_url():
-    """Of the cluster that SCORED_SERVER names, by the command `score info`."""
+    """Returns the address for the cluster that SCORED_SERVER names, by the command `score info`."""
     info = subprocess.run(['score', 'info', '--json'], check=True, capture_output=True, text=True)
     return json.loads(info.stdout)['dashboard_url']
 
@@ -144,8 +144,8 @@ def main(arguments=None):
     parser = argparse.ArgumentParser(description='The stream of a Scored cluster as CSV')
     parser.add_argument('url', nargs='?', help="the dashboard's address (default: that of `score info`)")
     parser.add_argument('--table', choices=TABLES, default='processes')
-    parser.add_argument('--rate', type=float, default=1, help='documents a second')
-    parser.add_argument('--count', type=int, help='end after so many documents')
+    parser.add_argument('--rate', type=float, default=1, help='documents per second')
+    parser.add_argument('--count', type=int, help='end after this many documents')
     parser.add_argument('--job', type=int)
     options = parser.parse_args(arguments)
     parts = {'runs': 'slices', 'cells': 'matrix'}.get(options.table, options.table)

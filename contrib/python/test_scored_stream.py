@@ -1,4 +1,4 @@
-"""The client against a server that breaks off, refuses and sends nonsense."""
+"""Tests the client with a server that closes early, refuses and sends malformed data."""
 import contextlib
 import http.server
 import io
@@ -22,7 +22,7 @@ DOCUMENT = {
 
 @contextlib.contextmanager
 def server(answers):
-    """One answer a request: a status, or the lines of a stream."""
+    """A server with one answer per request: a status, or the lines of a stream."""
     asked = []
 
     class Handler(http.server.BaseHTTPRequestHandler):
@@ -80,7 +80,7 @@ def test_survives_a_line_that_is_no_text():
 
 @pytest.mark.parametrize('url', ['localhost:4711', 'http://host:port/', 'ftp://host/', '', 'http:///', 'http://[::1'])
 def test_says_so_when_the_address_is_none(url, capsys):
-    with pytest.raises(StreamError, match='is no address'):
+    with pytest.raises(StreamError, match='is not an address'):
         Stream(url)
     assert not url or scored_stream.main([url]) == 1
 

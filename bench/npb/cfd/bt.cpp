@@ -1,6 +1,6 @@
-// BT: each time step solves, along x, y and z in turn, systems that couple every point of a line
-// with its two neighbours by blocks of 5 x 5 numbers. A line is eliminated from its beginning to
-// its end and substituted back.
+// Implements BT: each time step computes, along x, y and z in turn, systems that couple every point
+// of a line with its two neighbours by blocks of 5 x 5 numbers. A line is eliminated from its
+// beginning to its end and substituted back.
 #include "bench/npb/cfd/sweep.hpp"
 
 #include <algorithm>
@@ -17,7 +17,8 @@ State unit(std::size_t index) {
   return x;
 }
 
-// A matrix of 5 x 5 and right sides, [row][column]; the matrix becomes the unit matrix.
+// A matrix of 5 x 5 and right sides, [row][column]. The elimination turns the matrix into the unit
+// matrix.
 constexpr std::size_t kColumns = 2 * kQuantities + 1;
 using System = std::array<std::array<double, kColumns + 1>, kQuantities>;  // padded for vectors
 
@@ -33,7 +34,7 @@ void eliminate(System& system) {
   }
 }
 
-// x = right - next * (x of the next point).
+// Holds x = right - next * (x of the next point).
 struct Reduced {
   Matrix next{};
   State right{};
@@ -94,7 +95,7 @@ class Bt final : public Kernel {
     });
   }
 
-  // `reduced` is the previous point's, then this one's.
+  // `reduced` is the previous point's on entry and this point's on return.
   template <std::size_t D>
   void reduce_point(std::size_t index, const Point& at, Reduced& reduced) {
     const Scheme& scheme = solution_.scheme;

@@ -1,4 +1,4 @@
-// Values at the points of a cell, and at a border around it.
+// Stores values at the points of a cell, and at a border around it.
 #pragma once
 
 #include <array>
@@ -11,19 +11,20 @@ using Point = std::array<int, 3>;  // x, y, z
 
 constexpr std::size_t kDimensions = 3;
 
-// A part of the cube of points 0 ... points - 1 along each dimension. Local indices begin at 0.
+// Describes a part of the cube of points 0 ... points - 1 along each dimension. Local indices begin
+// at 0.
 struct Cell {
-  Point place{};   // among the cells of the whole cube
+  Point place{};   // position among the cells of the whole cube
   Point origin{};  // the first point, in the whole cube
   Point edge{};    // points along each dimension
-  Point begin{};   // interior of the cube: begin <= index < end; on its surface values are given
+  Point begin{};  // interior of the cube: begin <= index < end; the values on its surface are given
   Point end{};
 };
 
 template <class T>
 class Field {
  public:
-  // Indices go from -border to edge + border - 1.
+  // The indices go from -border to edge + border - 1.
   Field(const Point& edge, int border, const T& value = {}) : border_(border) {
     std::size_t size = 1;
     for (std::size_t d = 0; d < kDimensions; ++d) {
@@ -41,7 +42,7 @@ class Field {
 
   [[nodiscard]] const T* at(const Point& p) const { return at(p[0], p[1], p[2]); }
 
-  // Between two neighbours along a dimension.
+  // Returns the distance between two neighbours along a dimension.
   [[nodiscard]] std::ptrdiff_t stride(std::size_t dimension) const { return strides_[dimension]; }
 
   void fill(const T& value) { values_.assign(values_.size(), value); }

@@ -54,7 +54,7 @@ State exact_state(const Scheme& scheme, const Point& place) {
   return exact_solution(coordinates(scheme, place));
 }
 
-// With the linear interpolations P between opposite faces: 1 - (1 - Px)(1 - Py)(1 - Pz).
+// Uses the linear interpolations P between opposite faces: 1 - (1 - Px)(1 - Py)(1 - Pz).
 State initial_state(const Scheme& scheme, const Point& place) {
   const auto at = coordinates(scheme, place);
   for (const int i : place) {

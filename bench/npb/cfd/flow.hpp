@@ -1,4 +1,4 @@
-// The equations that LU, SP and BT solve (RNR-94-007, section 3): compressible Navier-Stokes in a
+// Defines the equations of LU, SP and BT (RNR-94-007, section 3): compressible Navier-Stokes in a
 // cube, in five conserved quantities, with a known exact solution.
 #pragma once
 
@@ -14,7 +14,7 @@ constexpr std::size_t kQuantities = 5;
 constexpr std::size_t kEnergy = 4;  // index; density is 0, momentum along dimension d is 1 + d
 using State = std::array<double, kQuantities>;
 
-// The specification's constants, by its names.
+// These are the specification's constants, by its names.
 constexpr double kC1 = 1.4;
 constexpr double kC2 = 0.4;
 constexpr double kC3c4 = 0.1;
@@ -25,7 +25,7 @@ constexpr double kAlong = 4.0 / 3.0;  // viscosity of the velocity along a dimen
 constexpr std::array<double, kDimensions> kDiffusion{0.75, 0.75, 1.0};
 constexpr double kDissipation = 0.25;  // of fourth differences
 
-// What follows from a state.
+// Holds the quantities that follow from a state.
 struct Primitive {
   double inverse;  // 1 / density
   std::array<double, kDimensions> velocity;
@@ -43,24 +43,26 @@ inline Primitive primitive_of(const State& u) {
   return p;
 }
 
-// The same for points of a cube with this many of them along each dimension.
+// Holds the constants for a cube with `points` points along each dimension.
 struct Scheme {
   explicit Scheme(int count);
 
   int points;
   double first;   // factor of first differences over two steps: 1 / (2 h)
   double second;  // of second differences: 1 / (h h)
-  // [place along a dimension]: weights of the fourth difference at -2 ... 2, cut at the surface.
+  // [position along a dimension]: weights of the fourth difference at -2 ... 2, truncated at the
+  // surface.
   std::vector<std::array<double, 5>> fourth;
 };
 
-// At coordinates in [0, 1].
+// Returns the exact solution at coordinates in [0, 1].
 State exact_solution(const std::array<double, kDimensions>& at);
-// The exact solution on the surface; inside, a blend of what it is on the six faces.
+// Returns the exact solution on the surface; inside, an interpolation of its values on the six
+// faces.
 State initial_state(const Scheme& scheme, const Point& place);
 State exact_state(const Scheme& scheme, const Point& place);
 
-// The Jacobian of the flux along D times `x`.
+// Returns the Jacobian of the flux along D times `x`.
 template <std::size_t D>
 State times_flux(const Primitive& p, const State& x) {
   const auto& v = p.velocity;
@@ -75,7 +77,7 @@ State times_flux(const Primitive& p, const State& x) {
   return y;
 }
 
-// The Jacobian of the viscous terms along D times `x`.
+// Returns the Jacobian of the viscous terms along D times `x`.
 template <std::size_t D>
 State times_viscosity(const Primitive& p, const State& x) {
   State y{};
@@ -90,8 +92,9 @@ State times_viscosity(const Primitive& p, const State& x) {
   return y;
 }
 
-// Couples a point to its neighbour (primitive values `p`, change `x`) one step along D in the
-// linearised equations of a time step: `side` is 1 for the next, -1 for the previous one.
+// Returns the coupling of a point to its neighbour (primitive values `p`, change `x`) one step
+// along D in the linearised equations of a time step. `side` is 1 for the next neighbour, -1 for
+// the previous one.
 template <std::size_t D>
 State times_coupling(const Scheme& s, double dt, double side, const Primitive& p, const State& x) {
   const State flux = times_flux<D>(p, x);

@@ -1,6 +1,7 @@
-// LU: each step sweeps through the cube from one corner to the other and back (symmetric successive
-// over-relaxation). A point needs the new values of the three points before it, so the sweep is a
-// wave: plane after plane of z, each received from two neighbours and passed on to two others.
+// Implements LU: each step sweeps through the cube from one corner to the opposite one and back
+// (symmetric successive over-relaxation). A point needs the new values of the three points before
+// it, so the sweep is a wave: plane after plane of z, each received from two neighbours and passed
+// on to two others.
 #include "bench/npb/cfd/solution.hpp"
 
 #include <array>
@@ -12,8 +13,8 @@ namespace {
 constexpr double kRelaxation = 1.2;
 constexpr double kTolerance = 1e-8;
 
-// The block of a point itself, all three dimensions together: a lower triangle with full first
-// column and last row.
+// Holds the block of a point itself, all three dimensions together. The block is a lower triangle
+// with full first column and last row.
 class Diagonal {
  public:
   Diagonal(const Scheme& scheme, double dt) {
@@ -23,7 +24,7 @@ class Diagonal {
     energy_ = both_sides * kC1345 * 3;
   }
 
-  // x with (block) x = right.
+  // Returns x with (block) x = right.
   [[nodiscard]] State solve(const Primitive& p, const State& right) const {
     const double momentum = momentum_ * p.inverse;
     const double energy = energy_ * p.inverse;
@@ -93,7 +94,7 @@ class Lu final : public Kernel {
 
   Field<State>& change() { return solution_.change.front(); }
 
-  // What the neighbours along all three dimensions on one side contribute.
+  // Returns the contribution of the neighbours along all three dimensions on one side.
   State of_neighbours(const Point& at, int side) {
     const Field<Primitive>& primitive = solution_.primitive.front();
     const Scheme& scheme = solution_.scheme;
@@ -133,7 +134,8 @@ class Lu final : public Kernel {
     }
   }
 
-  // The row of a plane at the edge towards `step` along a dimension, 0 or 1; `beyond`: behind it.
+  // Visits the row of a plane at the edge towards `step` along dimension 0 or 1. With `beyond`,
+  // visits the row behind the edge.
   template <class Visit>
   void for_row(std::size_t dimension, int step, int z, bool beyond, Visit visit) {
     const std::size_t other = 1 - dimension;
@@ -144,7 +146,7 @@ class Lu final : public Kernel {
     }
   }
 
-  // From the neighbours on one side: what they have found for their edges.
+  // Receives the new values at the edges of the neighbours on one side.
   void receive_plane(int z, int side) {
     std::array<Incoming, 2> in;
     std::size_t count = 0;
@@ -181,7 +183,8 @@ class Lu final : public Kernel {
     return static_cast<std::size_t>(cell_.end[other] - cell_.begin[other]);
   }
 
-  // Of the pressure over the faces of a box of points inside the cube, by the trapezoidal rule.
+  // Computes the integral of the pressure over the faces of a box of points inside the cube, by the
+  // trapezoidal rule.
   double surface_integral() {
     const int points = solution_.scheme.points;
     const Point low{1, 1, 2};
@@ -207,7 +210,7 @@ class Lu final : public Kernel {
   Solution solution_;
   const Cell& cell_;
   Diagonal diagonal_;
-  std::array<std::vector<State>, 2> rows_;  // of a plane, by dimension
+  std::array<std::vector<State>, 2> rows_;  // rows of a plane, by dimension
 };
 
 }  // namespace

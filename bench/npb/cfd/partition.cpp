@@ -12,7 +12,8 @@ int rounded_root(Rank size) {
   return root;
 }
 
-// Points before part `index` of `parts`: the first ones have one more if there is a rest.
+// Returns the number of points before part `index` of `parts`. If there is a rest, the first parts
+// have one more point.
 int points_before(int points, int parts, int index) {
   return points / parts * index + std::min(index, points % parts);
 }
@@ -23,7 +24,7 @@ int modulo(int value, int divisor) {
 
 }  // namespace
 
-// Cell (x, y, z) belongs to rank (x - z, y + z) of a square of ranks, both modulo its edge.
+// Assigns cell (x, y, z) to rank (x - z, y + z) of a square of ranks, both modulo its edge.
 std::optional<Partition> Partition::of_diagonals(int points, Rank rank, Rank size) {
   const int edge = rounded_root(size);
   if (static_cast<Rank>(edge * edge) != size) return std::nullopt;
@@ -91,8 +92,8 @@ std::optional<Rank> Partition::neighbour(std::size_t dimension, int step) const 
   return static_cast<Rank>(modulo(x, edge) + edge * modulo(y, edge));
 }
 
-// Calls visit(index of a cell) for those with a face towards another cell, by their layer: the
-// neighbour finds them in the same order.
+// Calls visit(index of a cell) for each cell that has a neighbouring cell in this direction, by
+// their layer. The neighbour finds them in the same order.
 template <class Visit>
 void Partition::for_faces(std::size_t dimension, int step, Visit visit) const {
   for (int layer = 0; layer < layers_[dimension]; ++layer) {
@@ -111,7 +112,8 @@ Partition::Message& Partition::message_with(std::vector<Message>& messages, Rank
 
 namespace {
 
-// The first (step -1) or last points of a cell towards a face; with `is_beyond` those behind it.
+// Visits the first (step -1) or last points of a cell towards a face; with `is_beyond`, those
+// behind it.
 template <class Visit>
 void for_layer(const Cell& cell, std::size_t dimension, int step, bool is_beyond, Visit visit) {
   Point begin{};
@@ -130,7 +132,7 @@ std::size_t points_behind_face(const Cell& cell, std::size_t dimension) {
   return points;
 }
 
-// Each direction in which values travel.
+// Calls `visit` for each direction in which values travel.
 template <class Visit>
 void for_directions(Visit visit) {
   for (std::size_t d = 0; d < kDimensions; ++d) {
@@ -140,8 +142,8 @@ void for_directions(Visit visit) {
 
 }  // namespace
 
-// One message to each neighbour. Two ranks that are neighbours twice put both parts into it, in the
-// order of the directions.
+// Sends one message to each neighbour. If two ranks are neighbours twice, the message contains both
+// parts, in the order of the directions.
 void Partition::exchange_borders(std::span<Field<State>> fields, Communicator& network) {
   collect(fields);
   std::vector<Outgoing> out;
@@ -156,7 +158,7 @@ void Partition::exchange_borders(std::span<Field<State>> fields, Communicator& n
   distribute(fields);
 }
 
-// Fills the sent messages and gives the received ones their lengths.
+// Fills the messages to send and sets the lengths of those to receive.
 void Partition::collect(std::span<const Field<State>> fields) {
   for (Message& each : sent_) each.values.clear();
   for (Message& each : received_) each.values.clear();

@@ -1,4 +1,4 @@
-// The sizes of LU, SP and BT and what was published for them.
+// Lists the sizes of LU, SP and BT and their published results.
 #pragma once
 
 #include "bench/npb/cfd/flow.hpp"
@@ -11,10 +11,10 @@ struct Problem {
   int steps;
   double dt;
   State residual, error;  // published norms
-  double surface = 0;     // of LU: published integral of the pressure
+  double surface = 0;     // published integral of the pressure, for LU
 };
 
-// Null: there is no such class here.
+// Each returns null if the class does not exist here.
 const Problem* lu_problem(char size);
 const Problem* sp_problem(char size);
 const Problem* bt_problem(char size);

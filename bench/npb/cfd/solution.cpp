@@ -1,6 +1,6 @@
-// The right side consists of central differences: first ones of the fluxes, second ones of the
-// velocities (viscosity) and of the state (artificial diffusion), fourth ones of the state
-// (artificial dissipation). The forcing is what the same formulas give for the exact solution.
+// The right side consists of central differences: first differences of the fluxes, second ones of
+// the velocities (viscosity) and of the state (artificial diffusion), fourth ones of the state
+// (artificial dissipation). The forcing is the value of the same formulas for the exact solution.
 #include "bench/npb/cfd/solution.hpp"
 
 #include <algorithm>
@@ -24,7 +24,7 @@ double pressure(const State& u, const Primitive& p) {
   return kC2 * (u[kEnergy] - u[0] * p.kinetic);
 }
 
-// f at the next point - f at the previous one; and the second difference.
+// These return f at the next point - f at the previous one, and the second difference.
 template <class Function>
 double first_difference(Function f) {
   return f(1) - f(-1);
@@ -56,7 +56,7 @@ void Solution::reset() {
   fill([this](const Point& place) { return initial_state(scheme, place); });
 }
 
-// Borders too, where they belong to the cube.
+// Fills all points, and the borders where they belong to the cube.
 template <class Value>
 void Solution::fill(Value value_at) {
   for (std::size_t i = 0; i < state.size(); ++i) {

@@ -1,5 +1,5 @@
-// What LU, SP and BT have in common: the state at all points of a rank, how far it is from solving
-// the equations, and how far from their exact solution.
+// Holds the common part of LU, SP and BT: the state at all points of a rank, and its distances from
+// a solution of the equations and from the exact solution.
 #pragma once
 
 #include "bench/npb/cfd/flow.hpp"
@@ -14,26 +14,26 @@ namespace score::npb::cfd {
 
 class Solution {
  public:
-  // `among` outlives this.
+  // `among` must outlive the object.
   Solution(const Problem& of, const Partition& parts, Communicator& among);
 
-  // To the initial state.
+  // Sets the initial state.
   void reset();
-  // change = factor * (the right side of the equations at the present state), primitive = that of
-  // the present state. Collective.
+  // Computes change = factor * (the right side of the equations at the present state), and sets
+  // `primitive` to the values of the present state. Collective.
   void find_change(double factor);
-  // state += factor * change.
+  // Adds factor * change to the state.
   void advance(double factor);
 
-  // Compares the norms with what was published. Collective; the last find_change() had the factor
-  // 1. The same on all ranks.
+  // Compares the norms with the published ones. Collective; the last find_change() must have had
+  // the factor 1. Returns the same on all ranks.
   [[nodiscard]] Verdict verify();
 
   const Problem problem;
   const Scheme scheme;
   Partition partition;
   Communicator& network;
-  // [cell of this rank]
+  // The index of these is the cell of this rank.
   std::vector<Field<State>> state;          // with a border of kBorder points
   std::vector<Field<Primitive>> primitive;  // with a border of one point
   std::vector<Field<State>> change;         // with a border of one point, where it stays 0
@@ -49,7 +49,7 @@ class Solution {
   State error_norm();
   State norm(const State& squares);
 
-  std::vector<Field<State>> forcing_;  // so that the exact solution solves the equations
+  std::vector<Field<State>> forcing_;  // makes the exact solution solve the equations
 };
 
 }  // namespace score::npb::cfd

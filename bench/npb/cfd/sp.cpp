@@ -1,6 +1,7 @@
-// SP: each time step solves, along x, y and z in turn, scalar systems that couple every point of a
-// line with two neighbours on each side. The five quantities are transformed to ones that travel
-// by themselves: three with the flow, one faster and one slower by the speed of sound.
+// Implements SP: each time step computes, along x, y and z in turn, scalar systems that couple
+// every point of a line with two neighbours on each side. The five quantities are transformed to
+// quantities that propagate independently: three with the flow, one faster and one slower by the
+// speed of sound.
 #include "bench/npb/cfd/sweep.hpp"
 
 #include <algorithm>
@@ -14,7 +15,7 @@ constexpr std::size_t kSystems = 3;  // with the flow, faster, slower
 constexpr std::array<std::size_t, kQuantities> kSystemOf{0, 0, 0, 1, 2};
 const double kHalfRoot = std::sqrt(0.5);
 
-// x = right - next * (x of the next point) - after * (x of the one behind that).
+// Holds x = right - next * (x of the next point) - after * (x of the one behind that).
 struct Reduced {
   std::array<double, kSystems> next{}, after{};
   State right{};
@@ -39,7 +40,7 @@ void store(const Reduced& reduced, double* to) {
   std::ranges::copy(reduced.right, to);
 }
 
-// To what travels along x by itself.
+// Converts a state to the quantities that propagate independently along x.
 void from_state(const Primitive& p, State& r) {
   const auto& [x, y, z] = p.velocity;
   const double t1 =
@@ -49,7 +50,7 @@ void from_state(const Primitive& p, State& r) {
   r = {r[0] - t1, -p.inverse * (z * r[0] - r[3]), p.inverse * (y * r[0] - r[2]), t3 - t2, t3 + t2};
 }
 
-// From what travels along x to what travels along y.
+// Converts the quantities of direction x to those of direction y.
 void from_x_to_y(State& r) {
   const double t1 = kHalfRoot * r[2];
   const double t2 = 0.5 * (r[3] + r[4]);
@@ -140,7 +141,7 @@ class Sp final : public Kernel {
     });
   }
 
-  // The equation of a point, without the two points before it.
+  // Returns the equation of a point, without the two points before it.
   template <std::size_t D>
   Reduced reduced_point(std::size_t index, const Point& at, const Reduced& earlier,
                         const Reduced& previous) const {

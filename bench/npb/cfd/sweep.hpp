@@ -1,4 +1,4 @@
-// Sweeps of SP and BT along the lines of one dimension, through all layers of cells.
+// Runs the sweeps of SP and BT along the lines of one dimension, through all layers of cells.
 #pragma once
 
 #include "bench/npb/cfd/solution.hpp"
@@ -8,7 +8,7 @@
 
 namespace score::npb::cfd {
 
-// The two other dimensions.
+// Lists the two other dimensions.
 template <std::size_t D>
 constexpr std::array<std::size_t, 2> kAcross{D == 0 ? 1 : 0, D == 2 ? 1 : 2};
 
@@ -33,13 +33,13 @@ void for_lines(const Cell& cell, Meter& meter, Visit visit) {
   }
 }
 
-// What one layer leaves for the next: `width` numbers per line, zeros for the first layer.
+// Passes `width` numbers per line from one layer to the next; the first layer gets zeros.
 class Sweep {
  public:
   explicit Sweep(Solution& solution) : solution_(solution) {}
 
-  // Calls visit(cell, carried) for this rank's cell in each layer in turn, from the first one
-  // (step 1) or the last one (step -1) on; it replaces the numbers by its own. Collective.
+  // Calls visit(cell, carried) for this rank's cell in each layer in turn, from the first one (step
+  // 1) or the last one (step -1) on. `visit` replaces the carried numbers by its own. Collective.
   template <std::size_t D, class Visit>
   void run(int step, std::size_t width, Visit visit) {
     Partition& partition = solution_.partition;
@@ -58,7 +58,7 @@ class Sweep {
   }
 
  private:
-  // All ranks send to the next one and receive from the previous one at once.
+  // At the same time, all ranks send to the next one and receive from the previous one.
   void pass_on(std::size_t dimension, int step, std::size_t size) {
     next_.resize(size);
     const Outgoing out{*solution_.partition.neighbour(dimension, step),
@@ -73,8 +73,8 @@ class Sweep {
   std::vector<double> carried_, next_;
 };
 
-// A kernel of a problem whose cells lie on diagonals. Null: without a problem, or if it cannot be
-// cut for so many ranks.
+// Makes a kernel of a problem whose cells lie on diagonals. Returns null if there is no problem, or
+// if it cannot be divided among so many ranks.
 template <class Solver>
 std::unique_ptr<Kernel> make_on_diagonals(const Problem* problem, Communicator& network) {
   if (problem == nullptr) return nullptr;
