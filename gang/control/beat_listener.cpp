@@ -1,10 +1,10 @@
-// Who answers for a member? The nearest ancestor-or-self that speaks to this one at present. Its
-// word counts for its whole subtree, except for the subtrees of members that speak to this one
-// themselves.
+// A position has one reporter: its nearest ancestor-or-self that currently speaks to this member.
+// The reporter's summary counts for its whole subtree, except for the subtrees of members that
+// speak to this member themselves.
 //
-// When a child falls silent, its own state is certain but that of the members below is not: they
-// notice only at their next beat. Until then (adopt_after) the child's last word about them holds;
-// whoever has not spoken by then is silent too.
+// When a child falls silent, its own state is certain, but the state of the members below it is
+// not: they notice only at their next beat. Until then (adopt_after) the child's last summary of
+// them holds. A member that has not spoken by then is silent too.
 #include "gang/control/beat_listener.hpp"
 
 #include <algorithm>
@@ -106,7 +106,8 @@ void BeatListener::judge_below(Position position, TimePoint lapses, TimePoint no
   for (const Position child : tree_.children(position)) judge(child, lapses, now, sum);
 }
 
-// Preorder: a member comes before those below it, so the nearest word is the last.
+// The loop visits the members in preorder: a member comes before those below it, so the nearest
+// member's summary is applied last.
 void BeatListener::apply_adopted(TimePoint now, SubtreeSummary& sum) const {
   for (const auto& [position, speaker] : speakers_) {
     if (now >= speaker.heard + timing_.silent_after()) continue;
@@ -117,7 +118,7 @@ void BeatListener::apply_adopted(TimePoint now, SubtreeSummary& sum) const {
   }
 }
 
-// Before judge(): what a member said before its parent's last word counts no longer.
+// Runs before judge(): it drops what a member reported before its parent's last summary.
 void BeatListener::forget_adopted(TimePoint now) {
   std::erase_if(speakers_, [&](const auto& entry) {
     return now >= entry.second.heard + timing_.adopt_after() && tree_.parent(entry.first) != self_;

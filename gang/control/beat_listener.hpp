@@ -1,6 +1,6 @@
 #pragma once
-// Heartbeats of one member, the receiving side: it hears its children, adopts the children of those
-// that are silent, and sums up its subtree for its own parent. The head's listener sums up all.
+// Receives heartbeats for one member. It hears its children, adopts the children of silent members,
+// and sums up its subtree for its own parent. The head's listener sums up the whole tree.
 
 #include "gang/control/beat_timing.hpp"
 #include "gang/control/tree.hpp"
@@ -10,39 +10,40 @@
 
 namespace score::gang {
 
-// What a member says of those below it; itself is not in it.
+// Describes the members below one member. It does not include the member itself.
 struct SubtreeSummary {
   Positions silent;   // not heard for too long
-  Positions unknown;  // not heard yet, in this roster
+  Positions unknown;  // not heard yet since this roster began
 
   friend bool operator==(const SubtreeSummary&, const SubtreeSummary&) = default;
 };
 
 class BeatListener {
  public:
-  // All members below are unknown. `tree` must outlive it.
+  // All members below are unknown at first. `tree` must outlive the listener.
   BeatListener(const Tree& tree, Position self, const BeatTiming& timing, TimePoint now);
 
   struct Reply {
     std::optional<Position> go_back;  // for BeatSender::answered
   };
 
-  // A beat of any member below this one; nullopt: it is no such member, and gets no answer. What it
-  // says of others than those below it is ignored.
+  // Takes a beat of any member below this one. Returns nullopt if `from` is no such member; it gets
+  // no answer then. A summary counts only for the members below `from`.
   std::optional<Reply> hear(Position from, const SubtreeSummary& summary, TimePoint now);
 
-  // After hear() of `from`: the members that are alive by its word, itself included.
+  // Returns the members that are alive according to the last hear() of `from`, including `from`
+  // itself.
   [[nodiscard]] Positions heard_through(Position from) const;
 
-  // Draws conclusions from what was heard, and from the time. True: summary() has changed since the
-  // last call.
+  // Updates summary() from what was heard and from the time. Returns true if summary() has changed
+  // since the last call.
   bool advance(TimePoint now);
-  // When silence may change the summary, or earlier.
+  // Returns the time at which silence may change the summary; it may be too early.
   [[nodiscard]] std::optional<TimePoint> next_deadline() const;
 
   [[nodiscard]] const SubtreeSummary& summary() const { return summary_; }
 
-  // Members that beat directly to this one, at present.
+  // Returns the number of members that currently beat directly to this one.
   [[nodiscard]] std::size_t speakers() const { return speakers_.size(); }
 
  private:
@@ -51,8 +52,8 @@ class BeatListener {
     SubtreeSummary summary;
   };
 
-  // Adds the state of `position`, which no other speaker answers for, and of those below it. If it
-  // never spoke it is silent from `lapses` on.
+  // Adds the state of `position`, for which no other speaker answers, and of the members below it
+  // to `sum`. If it never spoke, it is silent from `lapses` on.
   void judge(Position position, TimePoint lapses, TimePoint now, SubtreeSummary& sum);
   void judge_below(Position position, TimePoint lapses, TimePoint now, SubtreeSummary& sum);
   void apply_adopted(TimePoint now, SubtreeSummary& sum) const;
@@ -67,7 +68,7 @@ class BeatListener {
   PositionRange below_;
   std::map<Position, Speaker> speakers_;
   SubtreeSummary summary_;
-  bool is_stale_ = true;  // summary_ does not contain what was heard
+  bool is_stale_ = true;  // summary_ lacks something that was heard
   std::optional<TimePoint> next_;
 };
 

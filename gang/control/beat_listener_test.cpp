@@ -27,7 +27,7 @@ class BeatListenerTest : public ::testing::Test {
     listener_.advance(now_);
   }
 
-  // `some` beat every period until `end`.
+  // Lets each of `some` beat every period until `end`.
   void beat_until(TimePoint end, const std::vector<Position>& some) {
     while (now_ < end) {
       for (const Position p : some) hear(p);
@@ -45,7 +45,7 @@ class BeatListenerTest : public ::testing::Test {
   BeatListener listener_{tree_, 0, timing_, kStart};
 };
 
-TEST_F(BeatListenerTest, KnowsNobodyAtFirst) {
+TEST_F(BeatListenerTest, AllMembersAreUnknownAtFirst) {
   EXPECT_EQ(unknown(), (Ranges{{1, 15}}));
   EXPECT_TRUE(silent().empty());
   hear(1);
@@ -54,7 +54,7 @@ TEST_F(BeatListenerTest, KnowsNobodyAtFirst) {
   EXPECT_FALSE(listener_.advance(now_));
 }
 
-TEST_F(BeatListenerTest, ChildrenThatNeverCameAreSilent) {
+TEST_F(BeatListenerTest, ChildrenThatNeverBeatBecomeSilent) {
   advance_to(kStart + timing_.silent_after());
   EXPECT_EQ(silent(), (Ranges{{1, 2}, {8, 9}}));
   EXPECT_EQ(unknown(), (Ranges{{2, 8}, {9, 15}}));
@@ -63,7 +63,7 @@ TEST_F(BeatListenerTest, ChildrenThatNeverCameAreSilent) {
   EXPECT_TRUE(unknown().empty());
 }
 
-TEST_F(BeatListenerTest, PassesOnWhatItsChildrenSay) {
+TEST_F(BeatListenerTest, SumsUpReportsOfItsChildren) {
   SubtreeSummary summary;
   summary.silent.add({6, 7});
   summary.unknown.add({3, 4});
@@ -77,7 +77,7 @@ TEST_F(BeatListenerTest, PassesOnWhatItsChildrenSay) {
   EXPECT_EQ(heard.ranges(), (Ranges{{1, 3}, {4, 6}, {7, 8}}));
 }
 
-TEST_F(BeatListenerTest, AdoptsTheChildrenOfASilentChild) {
+TEST_F(BeatListenerTest, AdoptsChildrenOfSilentChild) {
   beat_until(kStart + 3 * timing_.period, {1, 8});
   const TimePoint died = now_;
   advance_to(died + timing_.period - 10ms);
@@ -91,13 +91,13 @@ TEST_F(BeatListenerTest, AdoptsTheChildrenOfASilentChild) {
   EXPECT_TRUE(unknown().empty());
 }
 
-TEST_F(BeatListenerTest, AWholeSubtreeThatIsGoneIsSilentInTheEnd) {
+TEST_F(BeatListenerTest, LostSubtreeBecomesSilent) {
   beat_until(kStart + 3 * timing_.period, {1, 8});
   beat_until(now_ + 4 * timing_.period, {8});
   EXPECT_EQ(silent(), (Ranges{{1, 8}}));
 }
 
-TEST_F(BeatListenerTest, TheNearestWordCounts) {
+TEST_F(BeatListenerTest, NearestReportOverridesOthers) {
   SubtreeSummary cannot_hear_2;
   cannot_hear_2.silent.add({2, 5});
   hear(1, cannot_hear_2);
@@ -109,7 +109,7 @@ TEST_F(BeatListenerTest, TheNearestWordCounts) {
   EXPECT_EQ(silent(), (Ranges{{3, 4}}));
 }
 
-TEST_F(BeatListenerTest, SendsAnAdoptedMemberBackToALivingParent) {
+TEST_F(BeatListenerTest, SendsAdoptedMemberBackToLivingParent) {
   EXPECT_FALSE(listener_.hear(3, {}, now_)->go_back);
   hear(1);
   EXPECT_EQ(listener_.hear(3, {}, now_)->go_back, 1U);
@@ -119,7 +119,7 @@ TEST_F(BeatListenerTest, SendsAnAdoptedMemberBackToALivingParent) {
   EXPECT_FALSE(listener_.hear(3, {}, now_)->go_back);
 }
 
-TEST_F(BeatListenerTest, ForgetsVisitors) {
+TEST_F(BeatListenerTest, ForgetsMembersThatReturnedToTheirParent) {
   hear(3);
   EXPECT_EQ(listener_.speakers(), 1U);
   beat_until(kStart + 4 * timing_.period, {1, 8});
@@ -127,7 +127,7 @@ TEST_F(BeatListenerTest, ForgetsVisitors) {
   EXPECT_TRUE(silent().empty());
 }
 
-TEST_F(BeatListenerTest, AnswersOnlyThoseBelow) {
+TEST_F(BeatListenerTest, AnswersOnlyMembersBelowIt) {
   BeatListener inner(tree_, 1, timing_, kStart);
   EXPECT_FALSE(inner.hear(0, {}, now_));
   EXPECT_FALSE(inner.hear(1, {}, now_));

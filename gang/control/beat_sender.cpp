@@ -25,7 +25,8 @@ void BeatSender::begin_round(TimePoint now) {
   retry_at_ = now;
 }
 
-// False: this round has asked every ancestor. The next one begins with the parent again.
+// Returns false if this round has asked every ancestor. The next round begins with the parent
+// again.
 bool BeatSender::ask_next() {
   if (went_back_) {
     stay_ = stay_next_;
@@ -47,7 +48,7 @@ bool BeatSender::ask_next() {
 BeatSender::Actions BeatSender::advance(TimePoint now) {
   Actions actions;
   if (now >= round_at_) {
-    if (retry_at_) is_linked_ = false;  // a round without answer ends
+    if (retry_at_) is_linked_ = false;  // a round ends without an answer
     if (retry_at_ && tls_at_) actions.beat_by_tls = true;
     begin_round(now);
   }

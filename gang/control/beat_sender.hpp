@@ -1,9 +1,9 @@
 #pragma once
-// Heartbeats of one member, the sending side: when to beat, to which member, and when over TLS.
+// Sends the heartbeats of one member: it decides when to beat, to which member, and when over TLS.
 //
-// A round begins once per period. It asks the member that answered last; without answer the next
-// ancestor, up to the head. When the head does not answer either, or an answer takes too long, a
-// beat goes over TLS, so that no node is suspected on a network without UDP.
+// A round begins once per period. It asks the member that answered last; without an answer it asks
+// the next ancestor, up to the head. When the head does not answer either, or an answer takes too
+// long, a beat goes over TLS, so that no node is suspected on a network without UDP.
 
 #include "gang/control/beat_timing.hpp"
 #include "gang/control/tree.hpp"
@@ -18,45 +18,49 @@ class BeatSender {
   struct Actions {
     struct Beat {
       Position to = 0;
-      TimePoint sent{};  // the clock question; the answer repeats it
+      TimePoint sent{};  // identifies the clock exchange; the answer repeats it
     };
 
     std::optional<Beat> beat;
     bool beat_by_tls = false;
-    bool doubts = false;  // has anything come from the head, over TLS? Else it is to be told
+    bool doubts = false;  // if nothing came from the head over TLS, inform it
   };
 
-  // For every member but the head (self >= 1). Rounds begin at first_beat and whole periods later.
+  // `self` is any member but the head (self >= 1). Rounds begin at first_beat and whole periods
+  // later.
   BeatSender(const Tree& tree, Position self, const BeatTiming& timing, TimePoint first_beat);
 
-  // Does what is due. After each call and after hasten(): next_deadline().
+  // Does what is due. After each call, and after hasten(), the caller must read next_deadline()
+  // again.
   Actions advance(TimePoint now);
   [[nodiscard]] TimePoint next_deadline() const;
 
-  // What the next beat says has changed: a round begins soon, even if one is under way.
+  // Starts a round soon, even if one is under way. The caller uses it when the content of the next
+  // beat has changed.
   void hasten(TimePoint now);
 
   struct Answer {
-    TimePoint sent{};        // of the beat
-    bool is_linked = false;  // its sender is linked to the head, see is_linked(); the head is
-    std::optional<Position> go_back;  // it hears this nearer ancestor, which should be asked now
+    TimePoint sent{};        // time of the beat that is answered
+    bool is_linked = false;  // its sender has a link to the head, see is_linked(); or is the head
+    std::optional<Position> go_back;  // a nearer ancestor that answers again; it gets the next beat
   };
 
-  // False: not the answer to a beat of this round, or a repeated one: it says nothing about clocks.
-  // An answer from a member that is not linked keeps this one alive for no one: a beat over TLS
-  // is due.
+  // Takes an answer. Returns false if it does not answer a beat of this round or is a repetition;
+  // it must not be used for clocks then. A member without a link to the head cannot report this one
+  // as alive, so its answer makes a beat over TLS due.
   bool answered(Position from, const Answer& answer, TimePoint now);
 
-  // The last round that has ended was answered by a member that is linked to the head.
+  // Returns true if the last round that has ended was answered by a member with a link to the head.
   [[nodiscard]] bool is_linked() const { return is_linked_; }
 
-  // A whole round, up to the head, has had no answer, and no beat since: others may hear this
-  // member, but it does not hear them. What it sends is no sign of life then.
+  // Returns true if a whole round, up to the head, had no answer and no beat has been answered
+  // since. Other members may hear this member, but it does not hear them. Its messages are no sign
+  // of life then.
   [[nodiscard]] bool is_deaf() const { return is_deaf_; }
 
   [[nodiscard]] Position target() const { return way_[target_]; }
 
-  // Rounds that another member than the one before answered.
+  // Returns the number of rounds that were answered by a different member than the round before.
   [[nodiscard]] std::uint64_t moves() const { return moves_; }
 
  private:
@@ -65,18 +69,19 @@ class BeatSender {
 
   BeatTiming timing_;
   std::vector<Position> way_;          // ancestors, nearest first
-  std::size_t target_ = 0;             // into way_
-  std::size_t served_by_ = 0;          // into way_
-  TimePoint round_at_;                 // the next one
-  std::optional<TimePoint> retry_at_;  // a round is under way
+  std::size_t target_ = 0;             // index into way_
+  std::size_t served_by_ = 0;          // index into way_
+  TimePoint round_at_;                 // start of the next round
+  std::optional<TimePoint> retry_at_;  // set while a round is under way
   std::optional<TimePoint> tls_at_;
   std::optional<TimePoint> doubt_at_;
   TimePoint first_beat_;
-  std::vector<TimePoint> sent_;  // this round's beats to target_
+  std::vector<TimePoint> sent_;  // times of this round's beats to target_
   bool is_linked_ = false;
   bool is_deaf_ = false;
   std::uint64_t moves_ = 0;
-  // A way back that has failed is not tried again for this many rounds, twice as many each time.
+  // After a failed return to a nearer ancestor, this many rounds pass until the next attempt. The
+  // number doubles with each failure.
   std::uint32_t stay_ = 0, stay_next_ = 1;
   bool went_back_ = false;
 };

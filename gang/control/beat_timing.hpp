@@ -1,5 +1,5 @@
 #pragma once
-// The times of the control network's heartbeats, and why they fit together.
+// BeatTiming holds the times of the control network's heartbeats and states how they fit together.
 
 #include "base/limits.hpp"
 #include "base/time.hpp"
@@ -13,30 +13,31 @@ using base::TimePoint;
 
 struct BeatTiming {
   Duration period = base::limits::kHeartbeatPeriod;
-  // A beat without answer is sent this often in all, at this distance; then the next ancestor is
+  // An unanswered beat is sent this many times, at intervals of `retry`; then the next ancestor is
   // asked. The head, the last one, is asked twice as often.
   std::uint32_t tries = 4;
   Duration retry = std::chrono::milliseconds{50};
-  // A round without answer for this long sends a beat over TLS besides.
+  // A round that has been unanswered for this long also sends a beat over TLS.
   Duration tls_after = std::chrono::milliseconds{220};
-  // A round without answer for this much longer asks whether the host hears anything at all. By
-  // then the beat over TLS has been acknowledged, or repeated, by TCP.
+  // After this much more time without an answer, the member checks whether its host receives
+  // anything at all. By then TCP has acknowledged or repeated the beat over TLS.
   Duration doubt_after = std::chrono::milliseconds{300};
-  // A changed summary goes up after this, so that changes which come together travel together.
+  // A changed summary is sent up after this delay, so that changes at about the same time travel
+  // together.
   Duration collect = std::chrono::milliseconds{20};
 
-  // How long beats count without one over TLS: over PM a node gets no jobs.
+  // Beats over PM alone count for this long without a beat over TLS: PM brings a node no jobs.
   Duration vouched_for = std::chrono::seconds{15};
 
-  // A beat may be late by what its sender needs to try its parent and its grandparent.
+  // A beat may be late by the time that its sender needs to try its parent and its grandparent.
   [[nodiscard]] constexpr Duration lateness() const { return 2 * tries * retry; }
 
-  // From the last beat of a member until it is called silent.
+  // A member is reported silent this long after its last beat.
   [[nodiscard]] constexpr Duration silent_after() const { return period + lateness(); }
 
-  // From the last beat of a member until those below it that have not come to its parent are called
-  // silent, too: it may have lived for a period after that beat, and have answered a child at its
-  // end, which notices one period later.
+  // The members below a silent member that have not come to its parent are reported silent this
+  // long after its last beat. It may have lived for a period after that beat and have answered a
+  // child at the end of it; the child notices one period later.
   [[nodiscard]] constexpr Duration adopt_after() const { return 2 * period + 2 * lateness(); }
 };
 

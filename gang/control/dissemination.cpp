@@ -1,9 +1,9 @@
-// Safety: a member sends the word of round r only when it has come and has had the words of all
-// rounds before r. So the word of round r stands for 2^r members, and all rounds together for all.
-// An answer to a question is the same word, given under the same condition.
+// A member sends the word of round r only when it has come and has received the words of all rounds
+// before r. So the word of round r stands for 2^r members, and all rounds together stand for all
+// members. An answer to a question is the same word, given under the same condition.
 //
-// Words for a boundary that this member has not reached yet are kept for the latest such boundary
-// only. What is dropped costs the time of one question when the member comes there.
+// Words for boundaries that this member has not reached yet are kept only for the latest such
+// boundary. A dropped word costs the time of one question when the member comes there.
 #include "gang/control/dissemination.hpp"
 
 #include "base/assert.hpp"
@@ -22,7 +22,7 @@ bool is_same(TimePoint a, TimePoint b) {
   return std::chrono::abs(a - b) <= base::kSameBoundary;
 }
 
-// Two of these can be subtracted.
+// Returns true if `t` can be subtracted from any other plausible time.
 bool is_plausible(TimePoint t) {
   constexpr Duration kRange = std::chrono::hours{24 * 365 * 100};
   return t.time_since_epoch() >= -kRange && t.time_since_epoch() <= kRange;
@@ -47,7 +47,7 @@ std::uint32_t Dissemination::before(std::uint32_t round) const {
   return (self_ + count_ - (1U << round)) % count_;
 }
 
-// False: it has come there already, or to a later one.
+// Returns false if it has come there or to a later boundary already.
 bool Dissemination::begin(TimePoint boundary) {
   if (has_come_ && !is_later(boundary, current_.boundary)) return false;
   if (has_come_ && round_ == rounds_) met_before_ = current_.boundary;

@@ -21,7 +21,7 @@ std::vector<Send> list(const Dissemination::Sends& sends) {
   return {sends.all().begin(), sends.all().end()};
 }
 
-// A job's nodes with a bad network. Every chance comes from the seed.
+// Gang simulates a job's nodes with a bad network. All random choices come from the seed.
 class Gang {
  public:
   struct Faults {
@@ -60,7 +60,7 @@ class Gang {
   }
 
   std::size_t sent = 0;
-  bool is_safe = true;  // nobody has met before everybody had come
+  bool is_safe = true;  // no member has met before all had come
 
  private:
   void at_time(TimePoint at, std::function<void()> what) { events_.emplace(at, std::move(what)); }
@@ -104,7 +104,7 @@ class Gang {
   std::map<TimePoint, std::size_t> coming_, come_;
 };
 
-TEST(Dissemination, AloneItHasMetAtOnce) {
+TEST(Dissemination, SingleMemberHasMetAtOnce) {
   Dissemination alone(0, 1);
   EXPECT_TRUE(alone.come(kBoundary, kBoundary).all().empty());
   EXPECT_TRUE(alone.has_met(kBoundary));
@@ -112,7 +112,7 @@ TEST(Dissemination, AloneItHasMetAtOnce) {
   EXPECT_FALSE(alone.next_deadline());
 }
 
-TEST(Dissemination, TakesLogNWordsPerMember) {
+TEST(Dissemination, SendsLogNWordsPerMember) {
   for (const auto& [count, rounds] : std::map<std::uint32_t, std::size_t>{
            {2, 1}, {3, 2}, {4, 2}, {5, 3}, {8, 3}, {9, 4}, {64, 6}}) {
     Gang gang(count, {}, 1);
@@ -123,7 +123,7 @@ TEST(Dissemination, TakesLogNWordsPerMember) {
   }
 }
 
-TEST(Dissemination, QuietMembersSpeakWhenOneWaits) {
+TEST(Dissemination, QuietMembersSpeakWhenOneMemberWaits) {
   for (const std::uint32_t count : {2U, 3U, 8U, 9U}) {
     Gang gang(count, {}, 1);
     for (std::uint32_t m = 1; m < count; ++m) {
@@ -139,7 +139,7 @@ TEST(Dissemination, QuietMembersSpeakWhenOneWaits) {
   }
 }
 
-TEST(Dissemination, AQuietMemberThatOneWaitsForSpeaksAtOnce) {
+TEST(Dissemination, AwaitedQuietMemberSpeaksAtOnce) {
   Dissemination waits(0, 2), quiet(1, 2);
   const auto words = list(waits.come(kBoundary, kBoundary));
   EXPECT_TRUE(quiet.hear(0, words.at(0).word, kBoundary).all().empty());
@@ -150,7 +150,7 @@ TEST(Dissemination, AQuietMemberThatOneWaitsForSpeaksAtOnce) {
   EXPECT_TRUE(waits.has_met(kBoundary));
 }
 
-TEST(Dissemination, AQuietMeetingThatNobodyNeedsIsPassedOver) {
+TEST(Dissemination, UnneededQuietMeetingIsSkipped) {
   Dissemination member(1, 4);
   (void)member.come_quietly(kBoundary, kBoundary);
   EXPECT_EQ(member.come(kNext, kNext).all().size(), 1U);
@@ -158,7 +158,7 @@ TEST(Dissemination, AQuietMeetingThatNobodyNeedsIsPassedOver) {
   EXPECT_TRUE(member.hear(0, {kBoundary, 0, false}, kNext).all().empty()) << "too late";
 }
 
-TEST(Dissemination, NobodyHasMetBeforeTheLastHasCome) {
+TEST(Dissemination, NoMemberMeetsBeforeTheLastHasCome) {
   for (unsigned seed = 0; seed < 200; ++seed) {
     const std::uint32_t count = 2 + seed % 20;
     Gang gang(count, {.loss_percent = 20, .twice_percent = 5, .most_delay = 2ms}, seed);
@@ -175,14 +175,14 @@ TEST(Dissemination, NobodyHasMetBeforeTheLastHasCome) {
   }
 }
 
-TEST(Dissemination, MembersNameTheSameBoundaryALittleDifferently) {
+TEST(Dissemination, SlightlyDifferentBoundariesCountAsTheSame) {
   Gang gang(3, {}, 1);
   for (std::uint32_t m = 0; m < 3; ++m) gang.come_at(m, kBoundary, kBoundary + m * 100us);
   gang.run_until(kBoundary + 1s);
   EXPECT_EQ(gang.met(kBoundary + 100us), 3U);
 }
 
-TEST(Dissemination, AsksForALostWordAndGetsItFromAMemberThatIsDone) {
+TEST(Dissemination, FinishedMemberRepeatsItsLostWord) {
   Dissemination a(0, 2), b(1, 2);
   (void)a.come(kBoundary, kBoundary);
   const auto lost = b.come(kBoundary, kBoundary);
@@ -195,7 +195,7 @@ TEST(Dissemination, AsksForALostWordAndGetsItFromAMemberThatIsDone) {
   EXPECT_EQ(asks[0].to, 1U);
   EXPECT_EQ(asks[0].word, (Word{kBoundary, 0, true}));
 
-  (void)b.come(kNext, kNext);  // has gone on meanwhile
+  (void)b.come(kNext, kNext);  // has gone on in the meantime
   const auto answer = list(b.hear(0, asks[0].word, kNext));
   ASSERT_EQ(answer.size(), 1U);
   EXPECT_EQ(answer[0].word, lost.all()[0].word);
@@ -203,7 +203,7 @@ TEST(Dissemination, AsksForALostWordAndGetsItFromAMemberThatIsDone) {
   EXPECT_TRUE(a.has_met(kBoundary));
 }
 
-TEST(Dissemination, AMemberThatHasNotComeDoesNotAnswer) {
+TEST(Dissemination, MemberThatHasNotComeDoesNotAnswer) {
   Dissemination b(1, 2);
   EXPECT_TRUE(b.hear(0, {kBoundary, 0, true}, kBoundary).all().empty());
   (void)b.come(kBoundary, kBoundary);  // and gives up
@@ -211,7 +211,7 @@ TEST(Dissemination, AMemberThatHasNotComeDoesNotAnswer) {
   EXPECT_TRUE(b.hear(0, {kBoundary, 0, true}, kNext).all().empty());
 }
 
-TEST(Dissemination, AsksMoreAndMoreRarelyAndStops) {
+TEST(Dissemination, AsksLessOftenWithTimeAndStops) {
   Dissemination a(0, 2);
   (void)a.come(kBoundary, kBoundary);
   std::vector<Duration> pauses;
@@ -228,7 +228,7 @@ TEST(Dissemination, AsksMoreAndMoreRarelyAndStops) {
   EXPECT_EQ(pauses.back(), Dissemination::kSlowestAsk);
 }
 
-TEST(Dissemination, AMemberWithoutTasksComesWhenItHearsOfAMeeting) {
+TEST(Dissemination, MemberWithoutTasksComesOnFirstWord) {
   Gang gang(8, {.loss_percent = 20, .twice_percent = 5, .most_delay = 1ms}, 3);
   gang[2].set_attends_unasked();
   gang[5].set_attends_unasked();
@@ -237,7 +237,7 @@ TEST(Dissemination, AMemberWithoutTasksComesWhenItHearsOfAMeeting) {
   EXPECT_EQ(gang.met(kBoundary), 8U);
 }
 
-TEST(Dissemination, IgnoresWhatDoesNotFit) {
+TEST(Dissemination, IgnoresWordsThatDoNotFit) {
   Dissemination a(0, 5);
   (void)a.come(kBoundary, kBoundary);
   const std::vector<std::pair<std::uint32_t, Word>> misfits = {
@@ -247,7 +247,7 @@ TEST(Dissemination, IgnoresWhatDoesNotFit) {
       {4, {kBoundary, UINT32_MAX, true}},  //
       {9, {kBoundary, 0, false}},          // no such member
       {4, {kBoundary - 1s, 0, false}},     // long over
-      {4, {TimePoint::max(), 0, false}},   // no clock shows that
+      {4, {TimePoint::max(), 0, false}},   // no clock shows this
       {4, {TimePoint::min(), 0, false}},
   };
   for (const auto& [from, word] : misfits) {

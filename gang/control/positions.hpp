@@ -1,6 +1,6 @@
 #pragma once
-// Sets of members of the control network, as ranges. A member's position is its index among the
-// members of one roster, sorted by rank; the head has position 0.
+// Positions is a set of members of the control network, stored as ranges. A member's position is
+// its index among the members of one roster, sorted by rank; the head has position 0.
 
 #include <compare>
 #include <cstddef>
@@ -24,18 +24,18 @@ struct PositionRange {  // [begin, end)
   friend auto operator<=>(const PositionRange&, const PositionRange&) = default;
 };
 
-// Every call but count() and contains() is linear in the number of ranges.
+// Every call except count() and contains() is linear in the number of ranges.
 class Positions {
  public:
   Positions() = default;
 
-  // In any order; they may overlap or be empty.
+  // The ranges may be in any order, overlap, or be empty.
   explicit Positions(std::span<const PositionRange> ranges);
 
   void add(PositionRange range);
   void remove(PositionRange range);
   void add(const Positions& others);
-  // Keeps what lies in the range.
+  // Keeps only the positions in the range.
   void clip(PositionRange range);
 
   [[nodiscard]] bool contains(Position position) const;
@@ -43,10 +43,10 @@ class Positions {
 
   [[nodiscard]] bool empty() const { return ranges_.empty(); }
 
-  // Sorted, none empty, none touches another.
+  // The ranges are sorted; none is empty, and no two touch.
   [[nodiscard]] const std::vector<PositionRange>& ranges() const& { return ranges_; }
 
-  // A loop over the ranges of a temporary would outlive it.
+  // A loop over the ranges of a temporary would outlive the temporary, so this is deleted.
   const std::vector<PositionRange>& ranges() && = delete;
 
   friend bool operator==(const Positions&, const Positions&) = default;

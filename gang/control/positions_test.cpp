@@ -30,7 +30,7 @@ TEST(Positions, JoinsRangesThatTouch) {
   EXPECT_EQ(others.ranges(), (Ranges{{1, 3}, {4, 8}}));
 }
 
-TEST(Positions, BehavesAsASet) {
+TEST(Positions, BehavesLikeASet) {
   std::minstd_rand source(1);
   const auto chance = [&] { return static_cast<Position>(source()); };
   for (int run = 0; run < 200; ++run) {

@@ -1,7 +1,7 @@
-// A batch is what came in one bundle (at the head: one publication), a hop is a bundle that went on
-// to one child. A batch is over when all its hops are; a hop is over when the child has confirmed
-// its own batch, or when it was repeated in vain. So the head learns of everything that arrived,
-// and of everything that may not have, whoever fails on the way.
+// A batch is the content of one bundle (at the head: one publication), and a hop is a bundle that
+// was forwarded to one child. A batch is over when all its hops are. A hop is over when the child
+// has confirmed its own batch, or when all repetitions failed. So the head learns of everything
+// that arrived, and of everything that may not have, whichever member fails on the way.
 #include "gang/control/timetable_relay.hpp"
 
 #include <algorithm>
@@ -13,14 +13,15 @@ namespace {
 
 constexpr std::size_t kRangeBytes = 12;   // at most, encoded
 constexpr std::size_t kPartBytes = 16;    // of the encoding around a part
-constexpr std::size_t kMostRanges = 40;   // of one part; more are sent as several parts
+constexpr std::size_t kMostRanges = 40;   // per part; more are sent as several parts
 constexpr std::size_t kMostMissing = 60;  // ranges in one ack
 
 std::size_t size_of(const TimetableRelay::Part& part) {
   return kPartBytes + part.body.size() + kRangeBytes * part.to.ranges().size();
 }
 
-// What lies in the range, in parts with not too many ranges each.
+// Adds the share of `whole` that lies in the range to `out`, as parts of at most kMostRanges
+// ranges.
 void add_clipped(const TimetableRelay::Part& whole, PositionRange range,
                  std::vector<TimetableRelay::Part>& out) {
   Positions to = whole.to;
@@ -38,7 +39,7 @@ Positions receivers(const TimetableRelay::Bundle& bundle) {
   return all;
 }
 
-// Never fewer: what is missing is sent again, which is harmless.
+// Returns a superset of `missing` in few ranges. Sending a part again is harmless.
 Positions in_few_ranges(const Positions& missing) {
   const auto& ranges = missing.ranges();
   if (ranges.size() <= kMostMissing) return missing;
@@ -91,7 +92,7 @@ void TimetableRelay::begin(const BatchKey& key, const std::vector<Part>& parts,
     reached.add(tree_.subtree(child));
     send_down(key, child, parts, now, actions);
   }
-  for (const Part& part : parts) {  // silent ones, on the way or at its end
+  for (const Part& part : parts) {  // silent members, on the way or as receivers
     Positions left = part.to;
     left.clip(below);
     for (const PositionRange& range : reached.ranges()) left.remove(range);
@@ -142,7 +143,7 @@ TimetableRelay::Actions TimetableRelay::hear(Position from, const Ack& ack, Time
     missing.clip(tree_.subtree(from));
     close(hop, missing, actions);
   } else if (!std::exchange(hop->second.is_received, true)) {
-    // It repeats on its own now: its confirmation may take as long as this member's did.
+    // The child repeats on its own now, so its confirmation may take as long as this member's.
     hop->second.tries = std::max(hop->second.tries, 2U);
     hop->second.due = now + limits_.retry * (1 << hop->second.tries);
   }
@@ -195,7 +196,7 @@ std::optional<TimePoint> TimetableRelay::next_deadline() const {
   return next;
 }
 
-// The oldest are over as a rule; those that are not are repeated by their senders.
+// The oldest batches are usually over; their senders repeat those that are not.
 void TimetableRelay::forget_old(Actions& actions) {
   while (order_.size() >= limits_.batches) {
     const BatchKey key = order_.front();

@@ -1,8 +1,9 @@
 #pragma once
-// Brings each member its part of something new, down the tree: the head's timetables. The parts are
-// opaque. Each hop is acknowledged and repeated; a member confirms upwards when everything below it
-// is confirmed, and names the members that could not be reached, so that the head sends those their
-// part over TLS. A part may arrive twice, and after a newer one.
+// TimetableRelay sends each member its part of a publication down the tree; the publications are
+// the head's timetables. The parts are opaque. Each hop is acknowledged and repeated. A member
+// confirms upwards when everything below it is confirmed, and names the members that it could not
+// reach, so that the head sends them their part over TLS. A part may arrive twice, and after a
+// newer one.
 
 #include "base/time.hpp"
 #include "gang/control/tree.hpp"
@@ -23,8 +24,8 @@ using base::TimePoint;
 class TimetableRelay {
  public:
   struct Limits {
-    std::size_t bundle_bytes = 1'200;  // of bodies and ranges, so that a bundle fits one datagram
-    Duration retry = std::chrono::milliseconds{1};  // then twice as long, each time
+    std::size_t bundle_bytes = 1'200;  // of bodies and ranges: a bundle must fit into a datagram
+    Duration retry = std::chrono::milliseconds{1};  // doubles with each try
     std::uint32_t tries = 5;
     std::size_t batches = 64;  // remembered, so that a repeated bundle is not relayed twice
   };
@@ -35,43 +36,43 @@ class TimetableRelay {
   };
 
   struct Bundle {
-    std::uint64_t id = 0;  // of its sender
+    std::uint64_t id = 0;  // assigned by the sender of the bundle
     std::vector<Part> parts;
   };
 
   struct Ack {
     std::uint64_t id = 0;
-    bool is_confirmed = false;  // all below have it, except the missing; else: received, no more
+    bool is_confirmed = false;  // all members below have it, except `missing`; false: received
     Positions missing;
   };
 
   struct Actions {
-    std::vector<std::string> deliver;  // parts of this member
+    std::vector<std::string> deliver;  // parts for this member
     std::vector<std::pair<Position, Bundle>> bundles;
     std::vector<std::pair<Position, Ack>> acks;
-    // At the head: these members may not have their parts of publication `first`.
+    // These members may not have their parts of publication `first`. Only the head gets this.
     std::vector<std::pair<std::uint32_t, Positions>> missing;
-    // At the head: publications that are over, also those with missing members.
+    // These publications have ended, including those with missing members. Only the head gets this.
     std::vector<std::uint32_t> ended;
   };
 
-  // `tree` must outlive it. Bundles have the ids after `last_id`, which must be above those of
-  // this member's earlier relays: members below may remember these.
+  // `tree` must outlive the relay. Bundles get ids above `last_id`, which must exceed the ids of
+  // this member's earlier relays: members below may remember those.
   TimetableRelay(const Tree& tree, Position self, Limits limits, std::uint64_t last_id = 0);
 
-  // At the head: begins a publication with this number. Members in `silent` are bypassed and are
-  // missing at once.
+  // Begins a publication with this number; only the head calls it. Members in `silent` are bypassed
+  // and count as missing at once.
   Actions publish(std::uint32_t number, const std::vector<Part>& parts, const Positions& silent,
                   TimePoint now);
-  // A bundle from a member above. Again: the ack is repeated.
+  // Takes a bundle from a member above. For a known bundle it repeats only the ack.
   Actions hear(Position from, const Bundle& bundle, const Positions& silent, TimePoint now);
-  // Unknown ones are ignored.
+  // Takes an ack from a member below. An unknown one is ignored.
   Actions hear(Position from, const Ack& ack, TimePoint now);
   Actions advance(TimePoint now);
   [[nodiscard]] std::optional<TimePoint> next_deadline() const;
 
  private:
-  using BatchKey = std::pair<Position, std::uint64_t>;  // sender and id; at the head itself
+  using BatchKey = std::pair<Position, std::uint64_t>;  // sender (at the head: itself) and id
 
   struct Batch {
     std::size_t open = 0;  // bundles that are not confirmed
@@ -79,7 +80,7 @@ class TimetableRelay {
     bool is_over = false;
   };
 
-  struct Hop {  // a bundle on its way
+  struct Hop {  // one bundle in flight
     Position to = 0;
     Bundle bundle;
     BatchKey batch;
@@ -105,7 +106,7 @@ class TimetableRelay {
   std::uint64_t last_id_;
   std::map<std::uint64_t, Hop> hops_;
   std::map<BatchKey, Batch> batches_;
-  std::deque<BatchKey> order_;  // of batches_, oldest first
+  std::deque<BatchKey> order_;  // keys of batches_, oldest first
 };
 
 }  // namespace score::gang

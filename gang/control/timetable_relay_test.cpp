@@ -22,7 +22,7 @@ Part part(PositionRange to, std::string body) {
   return part;
 }
 
-// The members of a tree with a network of 50 us per hop.
+// Members simulates the members of a tree with a network of 50 us per hop.
 class Members {
  public:
   Members(std::uint32_t count, std::uint32_t fanout, unsigned loss_percent = 0)
@@ -42,7 +42,7 @@ class Members {
 
   [[nodiscard]] const Tree& tree() const { return tree_; }
 
-  // The last part that each got.
+  // Returns the last part that the member received.
   [[nodiscard]] const std::string& got(Position p) const { return got_[p]; }
 
   std::map<std::uint32_t, Positions> missing;
@@ -98,7 +98,7 @@ class Members {
   TimePoint now_ = kStart;
 };
 
-TEST(TimetableRelay, BringsEachMemberItsPart) {
+TEST(TimetableRelay, DeliversEachMemberItsPart) {
   Members members(30, 3);
   members.publish(1, {part({1, 12}, "a"), part({12, 25}, "b")});
   for (Position p = 1; p < 30; ++p) {
@@ -109,7 +109,7 @@ TEST(TimetableRelay, BringsEachMemberItsPart) {
   EXPECT_EQ(members.last_delivery, kStart + 150us);
 }
 
-TEST(TimetableRelay, RepeatsWhatIsLost) {
+TEST(TimetableRelay, RepeatsLostBundles) {
   Members members(200, 5, 20);
   for (std::uint32_t number = 1; number <= 200; ++number) {
     members.publish(number, {part({1, 200}, std::to_string(number))});
@@ -123,7 +123,7 @@ TEST(TimetableRelay, RepeatsWhatIsLost) {
   EXPECT_EQ(members.ended.size(), 200U);
 }
 
-TEST(TimetableRelay, NamesTheMembersBehindADeadOne) {
+TEST(TimetableRelay, ReportsMembersBehindADeadOneAsMissing) {
   Members members(30, 3);
   const Position dead = members.tree().children(0)[1];
   members.kill(dead);
@@ -144,7 +144,7 @@ TEST(TimetableRelay, BypassesSilentMembers) {
   EXPECT_EQ(members.last_delivery, kStart + 150us);
 }
 
-TEST(TimetableRelay, SplitsWhatDoesNotFitOneDatagram) {
+TEST(TimetableRelay, SplitsBundlesLargerThanOneDatagram) {
   Members members(100, 100);
   std::vector<Part> parts;
   for (Position p = 1; p < 100; ++p) parts.push_back(part({p, p + 1}, std::string(500, 'a')));
@@ -157,7 +157,7 @@ TEST(TimetableRelay, SplitsWhatDoesNotFitOneDatagram) {
   EXPECT_EQ(small.got(2), "b");
 }
 
-TEST(TimetableRelay, ManyPublicationsAtOnceAllEnd) {
+TEST(TimetableRelay, ManyConcurrentPublicationsAllEnd) {
   const Tree tree(4, 2);
   TimetableRelay head(tree, 0, {});
   std::size_t ended = 0;
@@ -168,7 +168,7 @@ TEST(TimetableRelay, ManyPublicationsAtOnceAllEnd) {
   EXPECT_EQ(ended, 200U);
 }
 
-TEST(TimetableRelay, AMemberThatStartsAgainIsNotTakenForItsPast) {
+TEST(TimetableRelay, RestartedMemberIsNotTakenForItsPast) {
   const Tree tree(15, 2);
   TimetableRelay below(tree, 2, {});
   const auto relayed = [&](std::uint64_t last_id, std::uint64_t from_head, const char* body) {
@@ -181,12 +181,12 @@ TEST(TimetableRelay, AMemberThatStartsAgainIsNotTakenForItsPast) {
   EXPECT_TRUE(below.hear(1, before, {}, kStart).deliver.empty());
   const auto after = relayed(2'000, 2, "b");
   EXPECT_EQ(below.hear(1, after, {}, kStart).deliver, std::vector<std::string>{"b"});
-  TimetableRelay again(tree, 1, {}, 3'000);  // does not take what confirms its past either
+  TimetableRelay again(tree, 1, {}, 3'000);  // does not accept confirmations for its past either
   (void)again.hear(0, {3, {part({2, 3}, "c")}}, {}, kStart);
   EXPECT_TRUE(again.hear(2, TimetableRelay::Ack{after.id, true, {}}, kStart).acks.empty());
 }
 
-TEST(TimetableRelay, IgnoresStrangers) {
+TEST(TimetableRelay, IgnoresMembersOutsideItsPath) {
   const Tree tree(15, 2);
   TimetableRelay relay(tree, 1, {});
   const TimetableRelay::Bundle bundle{7, {part({0, 15}, "a")}};
@@ -196,7 +196,7 @@ TEST(TimetableRelay, IgnoresStrangers) {
   }
   const Actions actions = relay.hear(0, bundle, {}, kStart);
   EXPECT_EQ(actions.deliver.size(), 1U);
-  EXPECT_EQ(actions.bundles.size(), 2U);  // its own children, and nobody else
+  EXPECT_EQ(actions.bundles.size(), 2U);  // only its own children
   EXPECT_TRUE(relay.hear(8, TimetableRelay::Ack{1, true, {}}, kStart).acks.empty());
   EXPECT_TRUE(relay.hear(2, TimetableRelay::Ack{99, true, {}}, kStart).acks.empty());
 }

@@ -1,6 +1,6 @@
-// A range of m + 1 positions is its first position, the root, and min(fan-out, m) parts of nearly
-// equal size, the larger ones first. So the tree is as flat as the fan-out allows, and finding a
-// position takes one division per level.
+// A range of m + 1 positions consists of its first position, the root, and min(fan-out, m) parts of
+// nearly equal size, the larger ones first. So the tree is as flat as the fan-out allows, and
+// finding a position takes one division per level.
 #include "gang/control/tree.hpp"
 
 #include "base/assert.hpp"
@@ -11,7 +11,7 @@ namespace score::gang {
 
 namespace {
 
-struct Parts {                        // how a range without its root is divided
+struct Parts {                        // the division of a range without its root
   std::uint32_t count, size, larger;  // `larger` parts of size + 1, then the others
 
   Parts(std::uint32_t members, std::uint32_t fanout)

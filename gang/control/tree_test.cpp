@@ -25,7 +25,7 @@ TEST(Tree, NumbersSubtreesInOneRange) {
   EXPECT_EQ(tree.depth(), 2U);
 }
 
-TEST(Tree, HasEveryMemberOnceBelowItsParent) {
+TEST(Tree, HoldsEveryMemberOnceBelowItsParent) {
   for (std::uint32_t members : {1U, 2U, 3U, 10U, 65U, 1000U, 4097U}) {
     for (std::uint32_t fanout : {0U, 2U, 3U, 16U, 64U}) {
       const Tree tree(members, fanout);

@@ -1,6 +1,6 @@
-// A member that falls silent was the voice of those below it. They need up to a period to notice,
-// and speak to another member then: so at that moment they are taken for alive once more. If they
-// do not come, BeatListener calls them silent later.
+// A silent member can no longer report for the members below it. They need up to a period to
+// notice, and then speak to a different member. So at that moment they count as alive once more. If
+// they do not come, BeatListener reports them silent later.
 #include "gang/control/tree_verdicts.hpp"
 
 namespace score::gang {

@@ -1,5 +1,6 @@
 #pragma once
-// What the head concludes about its nodes from the tree's heartbeats, for its failure detector.
+// TreeVerdicts decides from the tree's heartbeats which nodes the head's failure detector hears of
+// as alive or silent.
 
 #include "gang/control/beat_listener.hpp"
 
@@ -12,10 +13,10 @@ class TreeVerdicts {
     Positions silent;  // newly silent: not heard for BeatTiming::silent_after()
   };
 
-  // `tree` must outlive it.
+  // `tree` must outlive the object.
   TreeVerdicts(const Tree& tree, const BeatTiming& timing, TimePoint now);
 
-  // As BeatListener::hear(); adds to the findings.
+  // Works like BeatListener::hear() and adds to the findings.
   std::optional<BeatListener::Reply> hear(Position from, const SubtreeSummary& summary,
                                           TimePoint now, Findings& findings);
   void advance(TimePoint now, Findings& findings);
@@ -27,7 +28,7 @@ class TreeVerdicts {
  private:
   const Tree& tree_;
   BeatListener listener_;
-  Positions silent_;  // as found so far
+  Positions silent_;  // reported so far
 };
 
 }  // namespace score::gang

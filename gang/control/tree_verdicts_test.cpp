@@ -10,7 +10,7 @@ using Ranges = std::vector<PositionRange>;
 
 constexpr TimePoint kStart{1h};
 
-TEST(TreeVerdicts, ABeatVouchesForItsSubtree) {
+TEST(TreeVerdicts, BeatReportsItsSubtreeAsAlive) {
   const Tree tree(15, 2);  // 0; 1 {2 {3 4}, 5 {6 7}}, 8 {9 {10 11}, 12 {13 14}}
   TreeVerdicts verdicts(tree, {}, kStart);
   TreeVerdicts::Findings findings;
@@ -25,7 +25,7 @@ TEST(TreeVerdicts, ABeatVouchesForItsSubtree) {
   EXPECT_TRUE(findings.silent.empty());
 }
 
-TEST(TreeVerdicts, ThoseBelowASilentMemberGetTimeToSpeakForThemselves) {
+TEST(TreeVerdicts, MembersBelowSilentMemberGetTimeToBeat) {
   const Tree tree(15, 2);
   const BeatTiming timing;
   TreeVerdicts verdicts(tree, timing, kStart);

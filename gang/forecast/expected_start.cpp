@@ -10,7 +10,7 @@ namespace score::gang {
 
 namespace {
 
-constexpr std::size_t kMostAhead = 1'000;  // of jobs in line; more are not looked at
+constexpr std::size_t kMostAhead = 1'000;  // jobs in the queue that are examined
 
 struct Scene {
   const Tables& tables;
@@ -24,7 +24,8 @@ struct Scene {
   [[nodiscard]] Forecast::Wanted wanted_by(const Job& job) const;
 };
 
-// By the limit that is reached first. What is left of scheduled time takes as long as its turns.
+// Returns the end by the limit that is reached first. The remaining scheduled time is multiplied by
+// the number of rows that take turns.
 std::optional<TimePoint> Scene::end_of(const Job& job) const {
   std::optional<TimePoint> end;
   if (job.request.wall_limit > Duration::zero()) {
@@ -99,7 +100,7 @@ std::optional<TimePoint> expected_start(const Tables& tables, const Placer& plac
     if (++ahead > kMostAhead || !forecast.put(scene.wanted_by(other))) return std::nullopt;
   }
   const auto start = forecast.put(scene.wanted_by(job));
-  return start && *start > scene.now ? start : std::nullopt;  // now: something else is in its way
+  return start && *start > scene.now ? start : std::nullopt;  // now: something else blocks it
 }
 
 }  // namespace score::gang

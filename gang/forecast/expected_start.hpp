@@ -1,6 +1,6 @@
 #pragma once
-// When a waiting job will start, as far as time limits say: those of the jobs that run, and of all
-// that are ahead of it in line.
+// Computes when a waiting job will start, from the time limits of the running jobs and of all jobs
+// ahead of it in the queue.
 
 #include "gang/schedule/placer.hpp"
 #include "gang/schedule/publisher.hpp"
@@ -9,10 +9,11 @@
 
 namespace score::gang {
 
-// Of a job that waits for nodes or room; it need not be in the table. nullopt: unknown, because a
-// job that runs or is ahead has no time limit, it waits for something else (held, a limit of its
-// user, units of generic resources), or too many are ahead of it. The true time may be earlier,
-// because jobs end before their limits, or later, because of priorities and lost nodes.
+// Returns the expected start of a job that waits for nodes or room; the job need not be in the
+// table. Returns nullopt if it is unknown: a job that runs or is ahead has no time limit, the job
+// waits for something else (it is held, a limit of its user, units of generic resources), or too
+// many jobs are ahead of it. The true start may be earlier, because jobs end before their limits,
+// or later, because of priorities and lost nodes.
 std::optional<TimePoint> expected_start(const Tables& tables, const Placer& placer,
                                         const Publisher& publisher, const Job& job);
 

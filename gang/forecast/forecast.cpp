@@ -8,8 +8,8 @@ namespace score::gang {
 namespace {
 
 constexpr TimePoint kNever = TimePoint::max();
-constexpr Duration kNoEnd = std::chrono::hours{24 * 36'500};  // a job that lasts longer has none
-// Steps that are looked at in all: a few milliseconds of the head.
+constexpr Duration kNoEnd = std::chrono::hours{24 * 36'500};  // a longer job counts as endless
+// This limits the steps that are examined in all to a few milliseconds of the head's time.
 constexpr std::uint64_t kMostWork = 100'000;
 
 TimePoint end_of(TimePoint start, std::optional<Duration> length) {
@@ -18,7 +18,7 @@ TimePoint end_of(TimePoint start, std::optional<Duration> length) {
 
 }  // namespace
 
-// The most that is taken at once during [from, to).
+// Returns the maximum in use at any time in [from, to).
 std::int64_t Forecast::most_taken(const Steps& steps, TimePoint from, TimePoint to) {
   std::int64_t taken = 0;
   std::int64_t most = 0;

@@ -1,6 +1,7 @@
 #pragma once
-// Free cores of each row and node, and free memory of each node, over time. Jobs are put, in the
-// order of the line, at the earliest time at which there is room for as long as they last. Pure.
+// Forecast holds the free cores of each row and node, and the free memory of each node, over time.
+// Jobs are put, in queue order, at the earliest time at which there is room for their whole
+// duration. It has no I/O and no clock.
 
 #include "gang/matrix/shape.hpp"
 #include "gang/state/calendar.hpp"
@@ -19,7 +20,7 @@ class Forecast {
     base::Bytes memory{0};
   };
 
-  // What a job has or takes on one node.
+  // Part holds what a job uses on one node.
   struct Part {
     NodeIndex node = 0;
     std::uint32_t cores = 0;
@@ -28,26 +29,29 @@ class Forecast {
 
   struct Wanted {
     Shape shape;
-    std::size_t rows = 1;       // it may use the first so many
-    bool is_exclusive = false;  // all rows of its nodes
-    std::vector<bool> allowed;  // [node]; empty: all
-    Occupant occupant;          // bound: how long it lasts
+    std::size_t rows = 1;       // number of rows, from the first, that it may use
+    bool is_exclusive = false;  // takes all rows of its nodes
+    std::vector<bool> allowed;  // indexed by node; empty: all
+    Occupant occupant;          // `bound` is its duration
   };
 
-  // calendar must outlive it.
+  // `calendar` must outlive the forecast.
   Forecast(TimePoint now, std::size_t rows, std::vector<Node> nodes, const Calendar& calendar)
       : now_(now), rows_(rows), nodes_(std::move(nodes)), calendar_(calendar) {}
 
-  // A job that has a place now. row: nullopt for all rows. end: nullopt if it is not known.
+  // Adds a job that has a place now. `row` is nullopt for all rows; `end` is nullopt if it is not
+  // known.
   void occupied(const std::vector<Part>& parts, std::optional<std::size_t> row,
                 std::optional<TimePoint> end);
 
-  // Puts the job; the time when it starts. nullopt: that depends on jobs whose ends are not known,
-  // it cannot be at all, or it would take too long to find out. Then nothing is taken.
+  // Puts the job and returns the time when it starts. Returns nullopt, and takes nothing, if that
+  // depends on jobs whose ends are not known, if the job cannot start at all, or if the search
+  // would take too long.
   std::optional<TimePoint> put(const Wanted& wanted);
 
  private:
-  // Of one row of a node, or of the memory of a node: what is taken from a time on; gifts negative.
+  // Steps records, for one row of a node or for its memory, how the amount in use changes over
+  // time; a release is negative.
   using Steps = std::map<TimePoint, std::int64_t>;
 
   [[nodiscard]] static std::int64_t most_taken(const Steps& steps, TimePoint from, TimePoint to);
@@ -66,7 +70,7 @@ class Forecast {
   const Calendar& calendar_;
   std::map<std::pair<NodeIndex, std::size_t>, Steps> cores_;  // [node, row]
   std::map<NodeIndex, Steps> memory_;
-  std::set<TimePoint> ends_;  // room grows only then
+  std::set<TimePoint> ends_;  // room grows only at these times
   std::uint64_t work_ = 0;
 };
 

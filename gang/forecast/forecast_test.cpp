@@ -26,13 +26,13 @@ struct ForecastTest : testing::Test {
   Calendar calendar;
 };
 
-TEST_F(ForecastTest, StartsNowWhereThereIsRoom) {
+TEST_F(ForecastTest, JobStartsNowIfThereIsRoom) {
   Forecast f = of(1, 2);
   EXPECT_EQ(f.put(job(2)), kNow);
   EXPECT_EQ(f.put(job(1)), std::nullopt) << "the first has no time limit";
 }
 
-TEST_F(ForecastTest, StartsWhenTheLastOfItsNodesIsFree) {
+TEST_F(ForecastTest, JobStartsWhenItsLastNodeIsFree) {
   Forecast f = of(1, 2);
   f.occupied({{0, 1, {}}}, 0, kNow + 10min);
   f.occupied({{1, 1, {}}}, 0, kNow + 20min);
@@ -41,7 +41,7 @@ TEST_F(ForecastTest, StartsWhenTheLastOfItsNodesIsFree) {
   EXPECT_EQ(f.put(job(1, 10min)), kNow + 25min);
 }
 
-TEST_F(ForecastTest, AnotherRowIsRoomToo) {
+TEST_F(ForecastTest, OtherRowsCountAsRoom) {
   Forecast f = of(2, 1);
   f.occupied({{0, 1, {}}}, 0, std::nullopt);
   auto wanted = job(1, 5min);
@@ -51,7 +51,7 @@ TEST_F(ForecastTest, AnotherRowIsRoomToo) {
   EXPECT_EQ(f.put(wanted), kNow + 5min);
 }
 
-TEST_F(ForecastTest, MemoryIsThatOfAllRows) {
+TEST_F(ForecastTest, MemoryIsSharedByAllRows) {
   Forecast f = of(2, 1);
   f.occupied({{0, 1, base::Bytes{60}}}, 0, kNow + 1min);
   auto wanted = job(1, 5min);
@@ -60,7 +60,7 @@ TEST_F(ForecastTest, MemoryIsThatOfAllRows) {
   EXPECT_EQ(f.put(wanted), kNow + 1min);
 }
 
-TEST_F(ForecastTest, AnExclusiveJobWaitsForAllRows) {
+TEST_F(ForecastTest, ExclusiveJobWaitsForAllRows) {
   Forecast f = of(2, 1);
   f.occupied({{0, 1, {}}}, 1, kNow + 1min);
   auto alone = job(1, 5min);
@@ -88,7 +88,7 @@ TEST_F(ForecastTest, ReservationsAreKeptFree) {
   EXPECT_EQ(f.put(wanted), kNow + 20min);
 }
 
-TEST_F(ForecastTest, NodesThatAreNotUsableOrNotAllowedCountNot) {
+TEST_F(ForecastTest, UnusableOrForbiddenNodesDoNotCount) {
   Forecast f{kNow, 1, {{0, kMemory}, {1, kMemory}, {1, kMemory}}, calendar};
   auto wanted = job(2, 5min);
   wanted.allowed = {true, true, false};
@@ -97,7 +97,7 @@ TEST_F(ForecastTest, NodesThatAreNotUsableOrNotAllowedCountNot) {
   EXPECT_EQ(f.put(wanted), kNow);
 }
 
-TEST_F(ForecastTest, GivesUpWhereItWouldTakeTooLong) {
+TEST_F(ForecastTest, GivesUpIfSearchTakesTooLong) {
   Forecast f = of(1, 1000);
   std::optional<TimePoint> last = kNow;
   for (int i = 0; i < 5'000 && last; ++i) last = f.put(job(1000, 1min));

@@ -17,8 +17,8 @@ using base::Result;
 
 namespace {
 
-// A head that is this late was kept from running: what nodes have answered meanwhile may be waiting
-// to be read.
+// A head that is this late was kept from running, so answers of the nodes may be waiting to be
+// read.
 constexpr Duration kOwnStall = std::chrono::seconds{1};
 
 bool is_for_answers(DeadlineKind kind) {
@@ -58,7 +58,8 @@ Result<Actions> Cluster::try_apply(TimePoint now, Change&& change) {
   return std::move(step.actions);
 }
 
-// A change that fails has no actions: what reservations that have begun cause is left to settle().
+// A failed change returns no actions, so the effects of reservations that have begun are left to
+// settle().
 void Cluster::begin(const Step& step) {
   if (!tables_.calendar.advance(step.now)) return;
   placer_.capacity_grew();
@@ -143,8 +144,8 @@ std::vector<JobId> Cluster::jobs_in_the_way(const Reservation& reservation, Time
   return out;
 }
 
-// Only jobs that last longer than their time limits promised, or that were there before the
-// reservation was made, are still there.
+// The jobs that are still there ran longer than their time limits promised, or were there before
+// the reservation was made.
 void Cluster::leave_reserved_nodes(Step& step) {
   for (auto& [id, job] : tables_.jobs.all()) {
     if (!job.placed || job.is_step()) continue;
@@ -362,9 +363,9 @@ void Cluster::deadline_due(Job& job, DeadlineKind kind, Step& step) {
   }
 }
 
-// Checked when the limit can be reached at the earliest, then again until it is. While more than a
-// cycle is missing its share may still grow, so the bound is full use of the time. A job that is in
-// no row is checked when it is in one again.
+// The check runs when the limit can be reached at the earliest, and is repeated until it is
+// reached. While more than a cycle is missing, the job's share may still grow, so the bound assumes
+// full use of the time. A job that is in no row is checked when it is in one again.
 void Cluster::watch_scheduled_limit(Job& job, Step& step) {
   if (job.request.scheduled_limit <= Duration::zero() || job.state != JobState::Running) return;
   const Duration missing = job.request.scheduled_limit - publisher_.scheduled(job, step.now);
@@ -378,7 +379,7 @@ void Cluster::watch_scheduled_limit(Job& job, Step& step) {
   tables_.deadlines.set(job.id, DeadlineKind::Scheduled, step.now + wait);
 }
 
-// Reported once: the first limit counts.
+// Only the first limit that a job reaches is reported.
 void Cluster::reach_limit(Job& job, std::string reason, Step& step) {
   if (job.outcome->ending() || !job.limit.empty()) return;
   job.limit = std::move(reason);

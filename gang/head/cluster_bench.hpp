@@ -1,6 +1,6 @@
 #pragma once
-// For tests of Cluster: a cluster whose nodes answer at once, a clock moved by hand, and the
-// timetables that each node was sent. Invariants are checked after every call.
+// Bench is a cluster for tests of Cluster. Its nodes answer at once, the test moves the clock, and
+// it keeps the timetables that each node was sent. It checks the invariants after every call.
 
 #include "gang/head/cluster.hpp"
 #include "gang/node/switch_plan.hpp"
@@ -27,13 +27,13 @@ class Bench {
  public:
   explicit Bench(ClusterConfig config = {}) : cluster(with_short_timeout(config)) {}
 
-  // Silent nodes are given up soon.
+  // Uses the shortest node_timeout, so that silent nodes are lost soon.
   static ClusterConfig with_short_timeout(ClusterConfig config) {
     config.node_timeout = ClusterConfig::kMinNodeTimeout;
     return config;
   }
 
-  // Named node00, node01 ...; connected at once.
+  // Adds nodes with the names node00, node01 ... and connects them at once.
   void add_nodes(std::uint32_t count, std::uint32_t cores = 1, base::Bytes memory = 8_GiB) {
     for (std::uint32_t i = 0; i < count; ++i) {
       const NodeId id{static_cast<std::uint32_t>(infos.size())};
@@ -44,7 +44,7 @@ class Bench {
     now += 10ms;  // later changes need not wait for ClusterConfig::epoch_gap
   }
 
-  // It is sent a new timetable, which replaces those that have not started
+  // Connects a node. It is sent a new timetable, which replaces those that have not started
   // (NodeAgent, Switcher::follow).
   void connect(NodeId node, std::vector<base::AttemptReport> attempts = {}, Epoch epoch = {}) {
     std::erase_if(history[node], [this](const SwitchPlan& plan) { return plan.start > now; });
@@ -77,7 +77,7 @@ class Bench {
     take(cluster.node_says(node, message, now));
   }
 
-  // All tasks of the job exit with the code.
+  // Makes all tasks of the job exit with the code.
   void finish(JobId job, int code = 0) {
     const JobView v = view(job);
     std::uint32_t rank = 0;
@@ -90,7 +90,7 @@ class Bench {
     }
   }
 
-  // Time passes; deadlines are met and nodes that are alive send heartbeats.
+  // Lets `time` pass: deadlines are met, and live nodes send heartbeats.
   void pass(Duration time) {
     const TimePoint end = now + time;
     while (now < end) {
@@ -113,7 +113,7 @@ class Bench {
 
   [[nodiscard]] JobState state(JobId job) const { return view(job).state; }
 
-  // Does the job have its turn on the node at t, by the timetables sent so far?
+  // Returns true if the job has its turn on the node at t, by the timetables sent so far.
   [[nodiscard]] bool runs(NodeId node, JobId job, TimePoint t) const {
     const auto found = history.find(node);
     if (found == history.end()) return false;
@@ -132,7 +132,7 @@ class Bench {
     return make_plan(found->second, found->second.start);
   }
 
-  // Of all messages of the last call, those of one kind with the node they went to.
+  // Returns the messages of one kind from the last call, each with the node that it went to.
   template <typename Message>
   [[nodiscard]] std::vector<std::pair<NodeId, Message>> sent() const {
     std::vector<std::pair<NodeId, Message>> out;
@@ -154,9 +154,9 @@ class Bench {
   Cluster cluster;
   TimePoint now{1h};
   std::map<NodeId, base::NodeInfo> infos;
-  std::map<NodeId, base::Timetable> timetables;       // the newest each node was sent
-  std::map<NodeId, std::vector<SwitchPlan>> history;  // all of them
-  std::set<NodeId> silent;                            // send no heartbeat, answer nothing
+  std::map<NodeId, base::Timetable> timetables;       // the newest timetable sent to each node
+  std::map<NodeId, std::vector<SwitchPlan>> history;  // all timetables sent
+  std::set<NodeId> silent;                            // send no heartbeat and answer nothing
   std::set<NodeId> deaf;                              // do not answer PrepareTasks
   std::set<NodeId> stuck;                             // do not answer StartTasks
   std::set<NodeId> unkillable;                        // do not answer KillTasks

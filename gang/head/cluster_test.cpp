@@ -1,4 +1,4 @@
-// The life of jobs: launch, end, limits, refusals; hostile reports are harmless.
+// Tests the life of jobs: launch, end, limits and refusals. Hostile reports are harmless.
 #include "gang/head/cluster.hpp"
 
 #include "gang/head/cluster_bench.hpp"
@@ -57,7 +57,7 @@ TEST(Cluster, TwoJobsOnTheSameCoresTakeTurns) {
   EXPECT_EQ(other, 200);
 }
 
-TEST(Cluster, ASecondJobMakesProgressWithinTwoSlices) {
+TEST(Cluster, SecondJobMakesProgressWithinTwoSlices) {
   Bench b;
   b.add_nodes(8);
   b.submit(Bench::on_nodes(8));
@@ -73,7 +73,7 @@ TEST(Cluster, ASecondJobMakesProgressWithinTwoSlices) {
   }
 }
 
-TEST(Cluster, RefusalEndsTheJobEverywhereAndNamesTheNode) {
+TEST(Cluster, RefusalEndsTheJobAndNamesTheNode) {
   Bench b;
   b.add_nodes(3);
   b.deaf = {NodeId{0}, NodeId{1}, NodeId{2}};
@@ -101,7 +101,7 @@ TEST(Cluster, LaunchDeadlineNamesTheSilentNodes) {
   EXPECT_EQ(b.view(job).reasons.at(0), "no answer within 8.5s from node01");
 }
 
-TEST(Cluster, AFailedLaunchIsOverWithinTheDeadlineEvenIfItsNodeHangs) {
+TEST(Cluster, FailedLaunchEndsInTimeIfNodeHangs) {
   Bench b;
   b.add_nodes(3);
   b.deaf = {NodeId{1}};
@@ -113,7 +113,7 @@ TEST(Cluster, AFailedLaunchIsOverWithinTheDeadlineEvenIfItsNodeHangs) {
   EXPECT_EQ(b.state(job), JobState::LaunchFailed);
 }
 
-TEST(Cluster, TheFirstFailingTaskEndsTheJobAndGivesTheExitCode) {
+TEST(Cluster, FirstFailingTaskGivesTheExitCode) {
   Bench b;
   b.add_nodes(2);
   b.unkillable = {NodeId{0}, NodeId{1}};
@@ -129,8 +129,8 @@ TEST(Cluster, TheFirstFailingTaskEndsTheJobAndGivesTheExitCode) {
   EXPECT_EQ(b.view(job).reasons.at(0), "rank 1 on node01 exited with 3");
 }
 
-// Ranks that lose a peer abort, and that may be reported before the peer's end is.
-TEST(Cluster, NamesTheTaskThatEndedFirstInAnyOrderOfReports) {
+// Ranks that lose a peer abort, and that may be reported before the peer's end.
+TEST(Cluster, NamesFirstFailedTaskInAnyReportOrder) {
   Bench b;
   b.add_nodes(3);
   b.unkillable = {NodeId{0}, NodeId{1}, NodeId{2}};
@@ -149,8 +149,8 @@ TEST(Cluster, NamesTheTaskThatEndedFirstInAnyOrderOfReports) {
   EXPECT_EQ(b.view(job).exit_code, 139);
 }
 
-// Its connections were closed before its end could be reported.
-TEST(Cluster, ATaskThatCrashedIsNamedBeforeThoseThatAbortedForIt) {
+// The task's connections were closed before its end could be reported.
+TEST(Cluster, CrashedTaskIsNamedBeforeAbortingPeers) {
   for (const bool was_ending : {true, false}) {
     Bench b;
     b.add_nodes(2);
@@ -168,7 +168,7 @@ TEST(Cluster, ATaskThatCrashedIsNamedBeforeThoseThatAbortedForIt) {
   }
 }
 
-TEST(Cluster, NamesACrashReportedBeforeItsNodeWasAskedToKill) {
+TEST(Cluster, NamesCrashReportedBeforeTheKill) {
   Bench b;
   b.add_nodes(2);
   b.unkillable = {NodeId{0}, NodeId{1}};
@@ -179,7 +179,7 @@ TEST(Cluster, NamesACrashReportedBeforeItsNodeWasAskedToKill) {
   EXPECT_EQ(b.view(job).reasons.at(0), "rank 1 on node01 was killed by signal 9");
 }
 
-TEST(Cluster, ATaskThatLeftIsNamedBeforeThoseThatAbortedForIt) {
+TEST(Cluster, LeavingTaskIsNamedBeforeAbortingPeers) {
   Bench b;
   b.add_nodes(2);
   b.unkillable = {NodeId{0}, NodeId{1}};
@@ -191,8 +191,8 @@ TEST(Cluster, ATaskThatLeftIsNamedBeforeThoseThatAbortedForIt) {
   EXPECT_EQ(b.view(job).reasons.at(0), "rank 1 on node01 aborted with 1: left");
 }
 
-// As when a machine reboots: its daemon goes first, the ranks of other nodes abort for its tasks.
-TEST(Cluster, ANodeThatWasLostBeforeTheAbortIsTheCause) {
+// This happens when a machine reboots: its daemon stops first, and the ranks of other nodes abort.
+TEST(Cluster, NodeLostBeforeAbortIsTheCause) {
   for (const bool was_lost_first : {true, false}) {
     Bench b;
     b.add_nodes(2);
@@ -213,7 +213,7 @@ TEST(Cluster, ANodeThatWasLostBeforeTheAbortIsTheCause) {
   }
 }
 
-TEST(Cluster, AnEarlierEndDoesNotExplainACancelledJob) {
+TEST(Cluster, EarlierFailureDoesNotExplainCancelledJob) {
   Bench b;
   b.add_nodes(1);
   b.unkillable = {NodeId{0}};
@@ -238,7 +238,7 @@ TEST(Cluster, KeepGoingJobsEndWithTheHighestCode) {
   EXPECT_EQ(b.view(job).exit_code, 139);
 }
 
-TEST(Cluster, TasksOfAStoppingJobDoNotEndTheOthers) {
+TEST(Cluster, TasksOfStoppingJobDoNotEndOthers) {
   Bench b;
   b.add_nodes(3);
   const JobId job = b.submit(Bench::on_nodes(3));
@@ -261,7 +261,7 @@ TEST(Cluster, AbortEndsTheJobWithItsCode) {
   EXPECT_EQ(b.view(job).reasons.at(0), "rank 1 on node01 aborted with 42: no convergence");
 }
 
-TEST(Cluster, TheJobHasTheReasonThatItsNodeGave) {
+TEST(Cluster, JobHasTheReasonFromItsNode) {
   Bench b;
   b.add_nodes(1);
   const JobId job = b.submit(Bench::on_nodes(1));
@@ -279,7 +279,7 @@ base::Exited out_of_memory(const Bench& b, JobId job, std::uint32_t rank, int co
   return exited;
 }
 
-TEST(Cluster, AJobThatLostAProcessForWantOfMemorySaysSo) {
+TEST(Cluster, JobReportsOutOfMemory) {
   for (const int code : {0, 3}) {
     Bench b;
     b.add_nodes(1);
@@ -294,7 +294,7 @@ TEST(Cluster, AJobThatLostAProcessForWantOfMemorySaysSo) {
   }
 }
 
-TEST(Cluster, LostProcessDoesNotEndTasksOfOtherNodesThatGoOn) {
+TEST(Cluster, LostProcessDoesNotEndOtherNodesTasks) {
   Bench b;
   b.add_nodes(2);
   const JobId job = b.submit(Bench::on_nodes(2));
@@ -304,7 +304,7 @@ TEST(Cluster, LostProcessDoesNotEndTasksOfOtherNodesThatGoOn) {
   EXPECT_EQ(b.state(job), JobState::OutOfMemory);
 }
 
-TEST(Cluster, CancelEndsPendingJobsAtOnceAndRunningOnesWhenTheirNodesAreDone) {
+TEST(Cluster, CancelledRunningJobWaitsForItsNodes) {
   Bench b;
   b.add_nodes(1);
   b.unkillable = {NodeId{0}};
@@ -321,7 +321,7 @@ TEST(Cluster, CancelEndsPendingJobsAtOnceAndRunningOnesWhenTheirNodesAreDone) {
   EXPECT_FALSE(b.cluster.cancel(running, EndCause::User, b.now));
 }
 
-TEST(Cluster, WallLimitCountsElapsedTimeScheduledLimitOnlyTurns) {
+TEST(Cluster, ScheduledLimitCountsOnlyTurns) {
   Bench b;
   b.add_nodes(1);
   base::ResourceRequest wall = Bench::on_nodes(1);
@@ -343,7 +343,7 @@ TEST(Cluster, WallLimitCountsElapsedTimeScheduledLimitOnlyTurns) {
   EXPECT_NEAR(std::chrono::duration<double>(b.view(by_turns).scheduled).count(), 10.0, 0.02);
 }
 
-TEST(Cluster, ALostNodeEndsItsJobsAndKillsThemElsewhere) {
+TEST(Cluster, LostNodeEndsItsJobsOnAllNodes) {
   Bench b;
   b.add_nodes(3);
   const JobId there = b.submit(Bench::on_nodes(2));
@@ -358,7 +358,7 @@ TEST(Cluster, ALostNodeEndsItsJobsAndKillsThemElsewhere) {
   EXPECT_EQ(b.view(there).reasons.at(0), "node01 lost: no heartbeat for 4.0s");
 }
 
-TEST(Cluster, OtherNodesSpeakForANodeAndAgainstIt) {
+TEST(Cluster, OtherNodesReportNodeAliveOrSilent) {
   Bench b;
   b.add_nodes(3);
   b.silent = {NodeId{1}, NodeId{2}};
@@ -375,7 +375,7 @@ TEST(Cluster, OtherNodesSpeakForANodeAndAgainstIt) {
   EXPECT_EQ(b.cluster.node(NodeId{1})->state, NodeState::Up);
 }
 
-TEST(Cluster, ANodeThatCannotKillIsSuspectAndGetsNoJobsUntilItCan) {
+TEST(Cluster, NodeThatCannotKillGetsNoJobs) {
   Bench b;
   b.add_nodes(1);
   b.unkillable = {NodeId{0}};
@@ -392,7 +392,7 @@ TEST(Cluster, ANodeThatCannotKillIsSuspectAndGetsNoJobsUntilItCan) {
   EXPECT_EQ(b.state(next), JobState::Running);
 }
 
-TEST(Cluster, SuspendedJobsKeepTheirPlaceButHaveNoTurn) {
+TEST(Cluster, SuspendedJobsKeepPlaceWithoutTurns) {
   Bench b;
   b.add_nodes(1);
   const JobId job = b.submit(Bench::on_nodes(1));
@@ -427,8 +427,9 @@ TEST(Cluster, QuantumTakesEffectAtTheNextBoundary) {
   EXPECT_LE(after.start, b.now + 120ms);
 }
 
-// The boundary is the same for all nodes and follows the quantum, whenever each got its timetable.
-TEST(Cluster, SwitchesALoneJobAtEveryBoundaryIfConfigured) {
+// The boundary is the same for all nodes and follows the quantum, whenever a node got its
+// timetable.
+TEST(Cluster, SwitchesSingleJobAtEveryBoundaryIfConfigured) {
   Bench b(ClusterConfig{.switch_always = true});
   b.add_nodes(3);
   b.submit(Bench::on_nodes(2));
@@ -460,7 +461,7 @@ TEST(Cluster, RefusesQuantaOutsideTheLimits) {
   }
 }
 
-TEST(Cluster, HoldAndReleaseWaitAndGo) {
+TEST(Cluster, HeldJobWaitsUntilReleased) {
   Bench b;
   b.add_nodes(1);
   base::ResourceRequest request = Bench::on_nodes(1);
@@ -471,7 +472,7 @@ TEST(Cluster, HoldAndReleaseWaitAndGo) {
   EXPECT_EQ(b.state(job), JobState::Running);
 }
 
-TEST(Cluster, OverlayJobsTakeNoCoresAndAreInNoTimetable) {
+TEST(Cluster, OverlayJobsTakeNoCores) {
   Bench b;
   b.add_nodes(2);
   base::ResourceRequest request = Bench::on_nodes(2);
@@ -506,8 +507,8 @@ TEST(Cluster, StaleAndImpossibleReportsAreCountedAndHarmless) {
   EXPECT_EQ(b.state(job), JobState::Running);
 }
 
-// A reason is a line of a table, also on a cluster of thousands.
-TEST(Cluster, ReasonsNameManyNodesShortly) {
+// A reason is a line of a table, even on a cluster with thousands of nodes.
+TEST(Cluster, ReasonsShortenLongNodeLists) {
   Bench b;
   b.add_nodes(99);
   for (std::uint32_t id = 3; id < 12; ++id) b.expect_ok(b.cluster.drain(NodeId{id}, "fan", b.now));
@@ -519,7 +520,7 @@ TEST(Cluster, ReasonsNameManyNodesShortly) {
   EXPECT_EQ(b.view(job).reasons.at(1).substr(0, 40), "drained: node[03-11,13,15,17,19,21,23,25");
 }
 
-TEST(Cluster, DrainedNodesGetNoNewJobsAndKeepTheirOwn) {
+TEST(Cluster, DrainedNodesKeepJobsAndGetNoNew) {
   Bench b;
   b.add_nodes(2);
   const JobId old = b.submit(Bench::on_nodes(2));

@@ -1,4 +1,4 @@
-// Which attempts the timetables let fill, and when that changes.
+// Tests the attempts that the timetables let fill, and the changes of that set.
 #include "gang/head/cluster_bench.hpp"
 
 namespace score::gang {
@@ -19,7 +19,7 @@ struct FillBench : Bench {
 
 using Jobs = std::vector<JobId>;
 
-TEST(Fill, JobsThatTakeTurnsFill) {
+TEST(Fill, JobsThatTakeTurnsMayFill) {
   FillBench b;
   const JobId first = b.submit(Bench::on_nodes(2));
   b.pass(500ms);
@@ -33,7 +33,7 @@ TEST(Fill, JobsThatTakeTurnsFill) {
   EXPECT_EQ(b.filling_on(NodeId{0}), Jobs{});
 }
 
-TEST(Fill, IsOffUntilTheClusterAllowsIt) {
+TEST(Fill, FillIsOffUntilConfigured) {
   Bench b;
   b.add_nodes(1);
   b.submit(Bench::on_nodes(1));
@@ -42,7 +42,7 @@ TEST(Fill, IsOffUntilTheClusterAllowsIt) {
   EXPECT_TRUE(b.timetables.at(NodeId{0}).fill.empty());
 }
 
-TEST(Fill, AChangeOfThePolicyIsPublished) {
+TEST(Fill, ChangeOfFillPolicyIsPublished) {
   FillBench b;
   const JobId first = b.submit(Bench::on_nodes(2));
   const JobId second = b.submit(Bench::on_nodes(2));
@@ -60,7 +60,7 @@ TEST(Fill, AChangeOfThePolicyIsPublished) {
   EXPECT_EQ(b.filling_on(NodeId{1}), (Jobs{first, second}));
 }
 
-TEST(Fill, JobsThatRefuseItAreNotListed) {
+TEST(Fill, JobsThatRefuseFillAreNotListed) {
   FillBench b;
   base::ResourceRequest alone = Bench::on_nodes(2);
   alone.no_fill = true;
@@ -83,7 +83,7 @@ TEST(Fill, OnlyQueuesOfThePolicyFill) {
   EXPECT_EQ(b.filling_on(NodeId{0}), Jobs{});
 }
 
-TEST(Fill, AJobThatAnotherDisplacesDoesNotFill) {
+TEST(Fill, DisplacedJobDoesNotFill) {
   FillBench b;
   const JobId normal = b.submit(Bench::on_nodes(2));
   base::ResourceRequest request = Bench::on_nodes(2);
@@ -109,7 +109,7 @@ TEST(Fill, IdleAndSuspendedJobsDoNotFill) {
   EXPECT_EQ(b.timetables.at(NodeId{0}).background.size(), 1U);
 }
 
-TEST(Fill, JobsThatShareAChannelDoNotFillUntilTheyHaveTheirOwn) {
+TEST(Fill, JobsThatShareAChannelDoNotFill) {
   FillBench b;
   const JobId first = b.submit(Bench::on_nodes(2));
   const JobId second = b.submit(Bench::on_nodes(2));
@@ -126,7 +126,7 @@ TEST(Fill, JobsThatShareAChannelDoNotFillUntilTheyHaveTheirOwn) {
   EXPECT_EQ(b.filling_on(NodeId{0}), (Jobs{second, third}));
 }
 
-TEST(Fill, FilledTimeThatIsReportedWithTheHelloCountsOnce) {
+TEST(Fill, FilledTimeInHelloCountsOnce) {
   FillBench b;
   const JobId job = b.submit(Bench::on_nodes(2));
   b.pass(500ms);
@@ -138,7 +138,7 @@ TEST(Fill, FilledTimeThatIsReportedWithTheHelloCountsOnce) {
   EXPECT_EQ(b.view(job).filled, 3s);
 }
 
-TEST(Fill, CannotBeSetWhereNetworksAreSwitchedAtABarrier) {
+TEST(Fill, FillIsRefusedInBarrierMode) {
   ClusterConfig config;
   config.can_fill = false;
   Bench b(config);

@@ -8,7 +8,7 @@
 namespace score::gang {
 namespace {
 
-// Jobs of an account: as many at a time as it says, and their rank and boost.
+// SomeGate limits the number of placed jobs of an account and sets their rank and boost.
 class SomeGate final : public Gate {
  public:
   bool is_open(const Job& job, std::size_t) const override {
@@ -62,7 +62,7 @@ struct Gated {
   }
 };
 
-TEST(Gate, AJobWaitsUntilItIsOpen) {
+TEST(Gate, JobWaitsUntilGateIsOpen) {
   Gated g(2);
   g.gate.at_once["a"] = 1;
   const JobId first = g.submit("a");
@@ -78,7 +78,7 @@ TEST(Gate, AJobWaitsUntilItIsOpen) {
   EXPECT_EQ(g.gate.running["a"], 0);
 }
 
-TEST(Gate, NoRoomIsKeptForAJobThatMayNotHaveIt) {
+TEST(Gate, NoRoomIsKeptBehindAClosedGate) {
   Gated g(2, 1);
   const JobId long_one = g.submit("b");
   g.gate.at_once["a"] = 1;
@@ -95,7 +95,7 @@ TEST(Gate, NoRoomIsKeptForAJobThatMayNotHaveIt) {
   EXPECT_EQ(g.b.state(wide), JobState::Running);
 }
 
-TEST(Gate, TheSmallerRankIsNextAndPriorityIsStronger) {
+TEST(Gate, SmallerRankGoesFirstWithinPriority) {
   Gated g(1, 1);
   const JobId running = g.submit("x");
   const JobId last = g.submit("heavy");
@@ -114,7 +114,7 @@ TEST(Gate, TheSmallerRankIsNextAndPriorityIsStronger) {
   EXPECT_EQ(g.b.state(last), JobState::Running);
 }
 
-TEST(Gate, ABoostGivesMoreSlices) {
+TEST(Gate, BoostGivesMoreSlices) {
   Gated g(1, 2);
   const JobId heavy = g.submit("heavy");
   const JobId light = g.submit("light");
@@ -127,7 +127,7 @@ TEST(Gate, ABoostGivesMoreSlices) {
   EXPECT_NEAR(g.b.view(heavy).share, 0.25, 0.01);
 }
 
-TEST(Gate, APlanTellsWhatItWouldWaitFor) {
+TEST(Gate, PlanShowsTheGatesReason) {
   Gated g(1);
   g.gate.at_once["a"] = 0;
   base::ResourceRequest request = Bench::on_nodes(1);

@@ -1,4 +1,4 @@
-// Idle jobs leave the timetable and come back; deadlocks are found.
+// Idle jobs leave the timetable and come back, and deadlocks are found.
 #include "gang/head/cluster_bench.hpp"
 
 namespace score::gang {
@@ -7,7 +7,7 @@ namespace {
 struct IdleBench : Bench {
   using Bench::Bench;
 
-  // Every share of the job reports this.
+  // Lets every share of the job report this activity.
   void all_say(JobId job, base::Activity activity) {
     const JobView v = view(job);
     for (const NodeId node : v.nodes) say(node, base::ActivityChanged{v.attempt, activity});
@@ -17,7 +17,7 @@ struct IdleBench : Bench {
     say(node, base::ActivityChanged{view(job).attempt, activity});
   }
 
-  // Share of the next 400 ms.
+  // Returns the job's share of the next 400 ms.
   double share_on(NodeId node, JobId job) {
     int ran = 0;
     for (int i = 0; i < 400; ++i) ran += runs(node, job, now + i * 1ms) ? 1 : 0;
@@ -46,7 +46,7 @@ struct Pair : IdleBench {
   JobId idle, busy;
 };
 
-TEST(Idle, AnIdleJobGivesItsShareAwayWithinASlice) {
+TEST(Idle, IdleJobYieldsItsShareWithinASlice) {
   Pair b;
   EXPECT_EQ(b.share_on(NodeId{0}, b.busy), 0.5);
   b.all_say(b.idle, kIdle);
@@ -59,7 +59,7 @@ TEST(Idle, AnIdleJobGivesItsShareAwayWithinASlice) {
   EXPECT_EQ(b.state(b.idle), JobState::Running);
 }
 
-TEST(Idle, OneBusyNodeKeepsItInTheTimetable) {
+TEST(Idle, OneBusyNodeKeepsJobInTimetable) {
   Pair b;
   b.says(NodeId{0}, b.idle, kIdle);
   b.pass(5s);
@@ -67,7 +67,7 @@ TEST(Idle, OneBusyNodeKeepsItInTheTimetable) {
   EXPECT_EQ(b.view(b.idle).activity, JobActivity::Busy);
 }
 
-TEST(Idle, TheFirstNodeThatWakesBringsItBackWithinASlice) {
+TEST(Idle, FirstBusyNodeBringsJobBack) {
   Pair b;
   b.all_say(b.idle, kIdle);
   b.pass(3s);
@@ -83,7 +83,7 @@ TEST(Idle, TheFirstNodeThatWakesBringsItBackWithinASlice) {
   EXPECT_LE(b.view(b.idle).scheduled - before, 120ms) << "idle time is not scheduled time";
 }
 
-TEST(Idle, StaysWhereNoOtherJobWantsItsCores) {
+TEST(Idle, IdleJobKeepsCoresThatNoJobNeeds) {
   IdleBench b;
   b.add_nodes(2);
   const JobId alone = b.submit(Bench::on_nodes(1));
@@ -99,7 +99,7 @@ TEST(Idle, StaysWhereNoOtherJobWantsItsCores) {
   EXPECT_EQ(b.cluster.counters().epochs, epochs);
 }
 
-TEST(Idle, ALaterBusyJobTakesItsPlaceAtOnce) {
+TEST(Idle, LaterBusyJobTakesItsPlaceAtOnce) {
   IdleBench b;
   b.add_nodes(1);
   const JobId idle = b.submit(Bench::on_nodes(1));
@@ -113,7 +113,7 @@ TEST(Idle, ALaterBusyJobTakesItsPlaceAtOnce) {
   EXPECT_EQ(b.share_on(NodeId{0}, idle), 1.0);
 }
 
-TEST(Idle, ASliceInWhichNoJobIsLeftEndsEarly) {
+TEST(Idle, SliceWithoutJobsEndsEarly) {
   Pair b;
   while (!b.runs(NodeId{0}, b.idle, b.now) || !b.runs(NodeId{0}, b.idle, b.now - 10ms) ||
          b.runs(NodeId{0}, b.idle, b.now - 11ms)) {
@@ -127,7 +127,8 @@ TEST(Idle, ASliceInWhichNoJobIsLeftEndsEarly) {
   EXPECT_EQ(b.cluster.counters().early_yields, 1U);
 }
 
-// 10 ms into a slice of the idle job all its nodes report it: when does the other job have them?
+// The idle job is reported by all its nodes 10 ms into its slice; returns when the other job gets
+// them.
 Duration notice_on(std::uint32_t count) {
   IdleBench b;
   b.add_nodes(count);
@@ -145,13 +146,13 @@ Duration notice_on(std::uint32_t count) {
   return t - said;
 }
 
-TEST(Idle, FewNodesNeedLittleNoticeAndManyNoMoreThanAFew) {
+TEST(Idle, NoticeGrowsWithNodesUpToALimit) {
   EXPECT_LE(notice_on(2), 5ms);
   EXPECT_EQ(notice_on(64), 20ms);
   EXPECT_EQ(notice_on(100), 20ms);
 }
 
-TEST(Idle, AnotherJobInTheSliceKeepsIt) {
+TEST(Idle, SecondJobKeepsTheSlice) {
   IdleBench b;
   b.add_nodes(2);
   const JobId idle = b.submit(Bench::on_nodes(1));
@@ -165,7 +166,7 @@ TEST(Idle, AnotherJobInTheSliceKeepsIt) {
   EXPECT_FALSE(b.runs(NodeId{0}, both, b.now));
 }
 
-TEST(Idle, MessagesInFlightDelayIt) {
+TEST(Idle, MessagesInFlightDelayIdleness) {
   Pair b;
   b.says(NodeId{0}, b.idle, {.idle = true, .sent = 7, .received = 3});
   b.says(NodeId{1}, b.idle, {.idle = true, .sent = 3, .received = 6});
@@ -175,7 +176,7 @@ TEST(Idle, MessagesInFlightDelayIt) {
   EXPECT_EQ(b.view(b.idle).activity, JobActivity::Idle);
 }
 
-TEST(Idle, MessagesThatNoTaskTakesDoNotKeepItForEver) {
+TEST(Idle, UntakenMessagesDelayIdlenessOnlyForATime) {
   Pair b;
   b.all_say(b.idle, {.idle = true, .sent = 5, .received = 4});
   b.pass(900ms);
@@ -184,7 +185,7 @@ TEST(Idle, MessagesThatNoTaskTakesDoNotKeepItForEver) {
   EXPECT_EQ(b.view(b.idle).activity, JobActivity::Idle);
 }
 
-TEST(Idle, AJobThatWaitsForMessagesOnlyIsDeadlocked) {
+TEST(Idle, JobWaitingOnlyForMessagesIsDeadlocked) {
   Pair b;
   b.all_say(b.idle, kWaits);
   EXPECT_EQ(b.view(b.idle).activity, JobActivity::Idle);
@@ -197,7 +198,7 @@ TEST(Idle, AJobThatWaitsForMessagesOnlyIsDeadlocked) {
   EXPECT_EQ(b.view(b.idle).activity, JobActivity::Busy);
 }
 
-TEST(Idle, ATaskThatWaitsForSomethingElseIsNoDeadlock) {
+TEST(Idle, OtherWaitIsNoDeadlock) {
   Pair b;
   b.says(NodeId{0}, b.idle, kWaits);
   b.says(NodeId{1}, b.idle, kIdle);
@@ -205,7 +206,7 @@ TEST(Idle, ATaskThatWaitsForSomethingElseIsNoDeadlock) {
   EXPECT_EQ(b.view(b.idle).activity, JobActivity::Idle);
 }
 
-TEST(Idle, AShortActivityStartsTheDeadlockTimeAnew) {
+TEST(Idle, ShortActivityRestartsDeadlockTime) {
   Pair b;
   b.all_say(b.idle, kWaits);
   for (int i = 0; i < 10; ++i) {
@@ -217,7 +218,7 @@ TEST(Idle, AShortActivityStartsTheDeadlockTimeAnew) {
   }
 }
 
-TEST(Idle, ADeadlockedJobIsEndedIfItsUserAskedForIt) {
+TEST(Idle, DeadlockedJobIsEndedOnRequest) {
   IdleBench b;
   b.add_nodes(2);
   base::ResourceRequest request = Bench::on_nodes(2);
@@ -234,7 +235,7 @@ TEST(Idle, ADeadlockedJobIsEndedIfItsUserAskedForIt) {
             "from rank 0, tag 3");
 }
 
-TEST(Idle, AMessageInFlightIsNoDeadlock) {
+TEST(Idle, MessageInFlightIsNoDeadlock) {
   Pair b;
   b.says(NodeId{0}, b.idle, {.idle = true, .waits = true, .sent = 3});
   b.says(NodeId{1}, b.idle, {.idle = true, .waits = true, .received = 2});
@@ -248,8 +249,8 @@ TEST(Idle, AMessageInFlightIsNoDeadlock) {
   EXPECT_EQ(b.cluster.counters().deadlocks, 1U);
 }
 
-// What a node that is silent has to say may be on its way.
-TEST(Idle, NoDeadlockIsFoundWhileANodeIsSilent) {
+// Reports of a silent node may be in flight.
+TEST(Idle, NoDeadlockIsFoundWithSilentNode) {
   ClusterConfig config;
   config.deadlock_after = ClusterConfig::kMinDeadlockAfter;
   IdleBench b(config);
@@ -266,7 +267,7 @@ TEST(Idle, NoDeadlockIsFoundWhileANodeIsSilent) {
   EXPECT_EQ(b.view(job).activity, JobActivity::Deadlocked);
 }
 
-TEST(Idle, SwitchedOffNoJobLeavesTheTimetable) {
+TEST(Idle, NoJobLeavesTimetableWithoutIdleDetection) {
   Pair b;
   b.take(b.cluster.set_idle_detection(false, b.now));
   b.all_say(b.idle, kIdle);
@@ -278,14 +279,14 @@ TEST(Idle, SwitchedOffNoJobLeavesTheTimetable) {
   EXPECT_EQ(b.share_on(NodeId{0}, b.idle), 0.0);
 }
 
-TEST(Idle, SuspendForgetsThatItWasIdle) {
+TEST(Idle, SuspendResetsIdleness) {
   Pair b;
   b.all_say(b.idle, kIdle);
   b.pass(300ms);
   b.expect_ok(b.cluster.suspend(b.idle, b.now));
   b.pass(300ms);
   EXPECT_FALSE(b.is_background(NodeId{0}, b.idle)) << "it must be frozen, not let run";
-  b.all_say(b.idle, kBusy);  // it left the background
+  b.all_say(b.idle, kBusy);  // it has left the background
   b.expect_ok(b.cluster.resume(b.idle, b.now));
   b.pass(300ms);
   EXPECT_EQ(b.share_on(NodeId{0}, b.idle), 0.5);
@@ -295,7 +296,7 @@ TEST(Idle, SuspendForgetsThatItWasIdle) {
   EXPECT_EQ(b.view(b.idle).activity, JobActivity::Idle) << "the nodes would not report it again";
 }
 
-TEST(Idle, AReconnectedNodeKeepsTheActivityOfItsJobs) {
+TEST(Idle, ReconnectedNodeKeepsActivityOfItsJobs) {
   Pair b;
   b.all_say(b.idle, kIdle);
   b.pass(300ms);

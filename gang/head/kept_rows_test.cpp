@@ -1,4 +1,4 @@
-// Rows that are kept for short jobs: long jobs, and jobs without a limit, never hold the last ones.
+// Some rows are kept for short jobs: long jobs, and jobs without a limit, never hold the last ones.
 #include "gang/head/cluster_bench.hpp"
 
 namespace score::gang {
@@ -50,14 +50,14 @@ struct KeptRows : testing::TestWithParam<Placement> {
   KeptRowsBench b{GetParam()};
 };
 
-TEST_P(KeptRows, ShortJobStartsBesideNineLongOnes) {
+TEST_P(KeptRows, ShortJobStartsDespiteNineLongOnes) {
   EXPECT_EQ(b.start_all(9, kLong), 6U);
   EXPECT_TRUE(b.starts(kShort, 1));
   EXPECT_TRUE(b.starts(kShort)) << "the first is in a row of its own";
   EXPECT_FALSE(b.starts(kLong));
 }
 
-TEST_P(KeptRows, JobWithoutLimitStartsBesideNineLongOnes) {
+TEST_P(KeptRows, JobWithoutLimitStartsDespiteNineLongOnes) {
   EXPECT_EQ(b.start_all(9, kLong), 6U);
   EXPECT_TRUE(b.starts(kNone));
   EXPECT_FALSE(b.starts(kNone)) << "the last row is for short jobs";
@@ -81,7 +81,7 @@ TEST_P(KeptRows, ShortJobsShareTheLastRow) {
   EXPECT_FALSE(b.starts(kNone, 1));
 }
 
-TEST_P(KeptRows, JobsThatTakeTheQueuesAheadMayHoldAll) {
+TEST_P(KeptRows, JobsOfHigherQueuesMayHoldAllRows) {
   b.start_all(9, kNone);
   auto high = KeptRowsBench::request(kNone);
   high.queue = Queue::High;
@@ -91,14 +91,14 @@ TEST_P(KeptRows, JobsThatTakeTheQueuesAheadMayHoldAll) {
   EXPECT_EQ(b.state(b.submit(urgent)), JobState::Running);
 }
 
-TEST_P(KeptRows, ExclusiveJobWaitsForItsNodesAlone) {
+TEST_P(KeptRows, ExclusiveJobWaitsOnlyForItsNodes) {
   auto alone = KeptRowsBench::request(kLong, 1);
   alone.queue = Queue::Exclusive;
   EXPECT_EQ(b.state(b.submit(alone)), JobState::Running);
   EXPECT_EQ(b.state(b.submit(alone)), JobState::Running) << "the other node";
 }
 
-// A short job is behind one of the same shape in line, which may not take the room that is free.
+// A short job is behind one of the same shape in the queue that may not take the free room.
 TEST_P(KeptRows, FreedRowGoesToWaitingShortJob) {
   b.start_all(7, kNone);
   const JobId first = b.add(kShort);
@@ -110,7 +110,7 @@ TEST_P(KeptRows, FreedRowGoesToWaitingShortJob) {
   EXPECT_EQ(b.state(open), JobState::Pending);
 }
 
-TEST_P(KeptRows, FreedRowGoesToFirstInLine) {
+TEST_P(KeptRows, FreedRowGoesToFirstInQueue) {
   std::vector<JobId> running;
   for (int i = 0; i < 7; ++i) running.push_back(b.add(kNone));
   const JobId first = b.add(kLong);
@@ -123,10 +123,10 @@ TEST_P(KeptRows, FreedRowGoesToFirstInLine) {
 
 INSTANTIATE_TEST_SUITE_P(Policies, KeptRows, testing::Values(Placement::Matrix, Placement::Dqt));
 
-TEST(KeptRowsOfSlots, AreAQuarterAndHalfOfIt) {
+TEST(KeptRowsOfSlots, AreAQuarterAndAnEighth) {
   struct {
     std::uint32_t slots;
-    std::size_t of_long, open;  // that run
+    std::size_t of_long, open;  // numbers of running jobs
   } const cases[] = {{1, 1, 1}, {2, 1, 2}, {3, 2, 3},   {4, 3, 4},
                      {5, 3, 4}, {8, 6, 7}, {16, 12, 14}};
 
@@ -139,7 +139,7 @@ TEST(KeptRowsOfSlots, AreAQuarterAndHalfOfIt) {
   }
 }
 
-TEST(KeptRowsOfSlots, AreNoneWhereNoJobIsLong) {
+TEST(KeptRowsOfSlots, AreNoneWithoutLongLimit) {
   ClusterConfig config;
   config.long_limit = 0s;
   Bench b(config);
@@ -149,21 +149,22 @@ TEST(KeptRowsOfSlots, AreNoneWhereNoJobIsLong) {
   }
 }
 
-TEST(KeptRowsOfSlots, AreNamedByTheJobsThatWait) {
+TEST(KeptRowsOfSlots, AreNamedInWaitReasons) {
   KeptRowsBench b;
   b.start_all(6, kLong);
   EXPECT_EQ(b.first_reason(b.add(kLong)),
-            "jobs with a time limit over 5m hold 6 of 8 slots; no more, so that others find one");
+            "jobs with a time limit over 5m hold 6 of 8 slots, which is the limit for such jobs");
   b.add(kNone);
-  EXPECT_EQ(b.first_reason(b.add(kNone)),
-            "jobs with no time limit or one over 5m hold 7 of 8 slots; no more, so that jobs with "
-            "--time of at most 5m find one");
+  EXPECT_EQ(
+      b.first_reason(b.add(kNone)),
+      "jobs with no time limit or one over 5m hold 7 of 8 slots; the rest is kept for jobs with "
+      "--time of at most 5m");
   b.add(kShort);
   EXPECT_EQ(b.first_reason(b.add(kShort)), "too few free cores in each of the 8 slots");
 }
 
-// Jobs that run keep their rows when the slots become fewer.
-TEST(KeptRowsOfSlots, AreGivenBackAfterTheSlotsBecameFewer) {
+// Running jobs keep their rows when the number of slots is reduced.
+TEST(KeptRowsOfSlots, AreGivenBackAfterSlotsWereReduced) {
   KeptRowsBench b;
   std::vector<JobId> jobs;
   for (int i = 0; i < 6; ++i) jobs.push_back(b.add(kLong));

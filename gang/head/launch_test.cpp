@@ -1,4 +1,4 @@
-// An accepted job begins on all its nodes or ends with a reason, whatever is late or lost.
+// An accepted job begins on all its nodes or ends with a reason, even if messages are late or lost.
 #include "gang/head/cluster_bench.hpp"
 
 namespace score::gang {
@@ -17,13 +17,13 @@ TEST(Launch, EndsIfANodeNeverBegins) {
   EXPECT_EQ(b.view(job).reasons.at(0), "no task began within 10.0s on node01");
 }
 
-TEST(Launch, CountsTheJobsOwnTimeForThat) {
+TEST(Launch, BeginDeadlineCountsScheduledTime) {
   Bench b;
   b.add_nodes(1);
   const JobId other = b.submit(Bench::on_nodes(1));
   b.stuck = {NodeId{0}};
   const JobId job = b.submit(Bench::on_nodes(1));
-  b.pass(15s);  // half of it was the other's
+  b.pass(15s);  // half of it was the other job's
   EXPECT_EQ(b.state(job), JobState::Running);
   b.expect_ok(b.cluster.suspend(job, b.now));
   b.pass(60s);
@@ -34,7 +34,7 @@ TEST(Launch, CountsTheJobsOwnTimeForThat) {
   EXPECT_EQ(b.state(other), JobState::Running);
 }
 
-TEST(Launch, EndsAJobOutsideTheTimetableToo) {
+TEST(Launch, EndsOverlayJobToo) {
   Bench b;
   b.add_nodes(1);
   b.stuck = {NodeId{0}};
@@ -45,7 +45,7 @@ TEST(Launch, EndsAJobOutsideTheTimetableToo) {
   EXPECT_EQ(b.state(job), JobState::LaunchFailed);
 }
 
-TEST(Launch, LeavesAJobAloneThatHasBegun) {
+TEST(Launch, DoesNotEndJobThatHasBegun) {
   Bench b;
   b.add_nodes(2);
   b.stuck = {NodeId{1}};
@@ -57,10 +57,10 @@ TEST(Launch, LeavesAJobAloneThatHasBegun) {
 }
 
 // Tasks that do not exist yet use no processor.
-TEST(Launch, NoJobIsIdleBeforeItHasBegunEverywhere) {
+TEST(Launch, JobIsNotIdleUntilBegunEverywhere) {
   Bench b;
   b.add_nodes(2);
-  b.submit(Bench::on_nodes(2));  // wants the same cores
+  b.submit(Bench::on_nodes(2));  // needs the same cores
   b.stuck = {NodeId{1}};
   const JobId job = b.submit(Bench::on_nodes(2));
   const AttemptId attempt = b.view(job).attempt;
@@ -89,7 +89,7 @@ JobId launched_by_a_head_that_stood_still(Bench& b) {
   return job;
 }
 
-TEST(Launch, AnswersThatCameWhileTheHeadStoodStillCount) {
+TEST(Launch, AnswersDuringHeadStallCount) {
   Bench b;
   const JobId job = launched_by_a_head_that_stood_still(b);
   EXPECT_EQ(b.state(job), JobState::Launching);
@@ -98,14 +98,14 @@ TEST(Launch, AnswersThatCameWhileTheHeadStoodStillCount) {
   EXPECT_EQ(b.state(job), JobState::Running);
 }
 
-TEST(Launch, AHeadThatStoodStillWaitsForOneMoreSecondOnly) {
+TEST(Launch, StalledHeadWaitsOneMoreSecond) {
   Bench b;
   const JobId job = launched_by_a_head_that_stood_still(b);
   b.pass(1500ms);
   EXPECT_EQ(b.state(job), JobState::LaunchFailed);
 }
 
-TEST(Launch, ALostAnswerIsAskedForAgain) {
+TEST(Launch, LostAnswerIsRequestedAgain) {
   Bench b;
   b.add_nodes(2);
   b.stuck = {NodeId{1}};
@@ -123,7 +123,7 @@ TEST(Launch, ALostAnswerIsAskedForAgain) {
 
 // ---- a launch that a node could not carry out
 
-TEST(Launch, IsTriedAgainIfTheJobIsNotTheCause) {
+TEST(Launch, IsRetriedIfJobIsNotTheCause) {
   Bench b;
   b.add_nodes(2);
   b.deaf = {NodeId{0}, NodeId{1}};
@@ -137,7 +137,7 @@ TEST(Launch, IsTriedAgainIfTheJobIsNotTheCause) {
   EXPECT_EQ(b.view(job).relaunches, 1U);
 }
 
-TEST(Launch, IsTriedAgainAFewTimesOnly) {
+TEST(Launch, IsRetriedOnlyAFewTimes) {
   Bench b;
   b.add_nodes(1);
   b.deaf = {NodeId{0}};
@@ -150,7 +150,7 @@ TEST(Launch, IsTriedAgainAFewTimesOnly) {
   EXPECT_EQ(b.view(job).reasons.at(0), "node00: no answer from the launcher");
 }
 
-TEST(Launch, IsTriedAgainIfAShepherdDiedBeforeTheOthersWereReady) {
+TEST(Launch, IsRetriedAfterEarlyDeathOfShepherd) {
   Bench b;
   b.add_nodes(2);
   b.deaf = {NodeId{1}};
@@ -160,7 +160,7 @@ TEST(Launch, IsTriedAgainIfAShepherdDiedBeforeTheOthersWereReady) {
   EXPECT_EQ(b.state(job), JobState::Running);
 }
 
-TEST(Launch, IsTriedAgainOnOtherNodesAlsoWithoutRequeue) {
+TEST(Launch, IsRetriedOnOtherNodesWithoutRequeue) {
   Bench b;
   b.add_nodes(2);
   b.deaf = {NodeId{0}};
@@ -172,7 +172,7 @@ TEST(Launch, IsTriedAgainOnOtherNodesAlsoWithoutRequeue) {
   EXPECT_EQ(b.view(job).nodes.at(0), NodeId{1});
 }
 
-TEST(Launch, IsNotTriedAgainIfTheJobWasCancelledMeanwhile) {
+TEST(Launch, IsNotRetriedAfterCancel) {
   Bench b;
   b.add_nodes(2);
   b.deaf = {NodeId{0}, NodeId{1}};
@@ -187,7 +187,7 @@ TEST(Launch, IsNotTriedAgainIfTheJobWasCancelledMeanwhile) {
   EXPECT_EQ(b.state(job), JobState::Cancelled);
 }
 
-// On a node that is known and not connected.
+// The node is known and not connected.
 JobId recover_waiting_job(Bench& b) {
   b.infos[NodeId{0}] = {"node00", 1, 8_GiB};
   EXPECT_TRUE(b.cluster.add_node(NodeId{0}, "node00"));
@@ -198,9 +198,9 @@ JobId recover_waiting_job(Bench& b) {
   return waiting.id;
 }
 
-// A head that was killed had launched the job and not stored that; the node repeats its report
-// after its hello.
-TEST(Launch, NumbersNoTwoAttemptsAlike) {
+// The killed head had launched the job and not stored that; the node repeats its report after its
+// hello.
+TEST(Launch, AttemptNumbersAreUnique) {
   Bench b;
   const JobId job = recover_waiting_job(b);
   const AttemptId lost = base::make_attempt(job, 1);
@@ -210,7 +210,7 @@ TEST(Launch, NumbersNoTwoAttemptsAlike) {
   EXPECT_EQ(b.view(job).attempt, base::make_attempt(job, 2));
 }
 
-TEST(Launch, ANodeCannotUseUpTheNumbersOfAttempts) {
+TEST(Launch, NodeCannotUseUpAttemptNumbers) {
   Bench b;
   const JobId job = recover_waiting_job(b);
   const AttemptId most = base::make_attempt(job, base::kAttemptsPerJob - 1);

@@ -1,4 +1,4 @@
-// Barrier mode: the nodes of a job are told when all of them have come.
+// In barrier mode the nodes of a job are notified when all of them have come.
 #include "gang/head/cluster_bench.hpp"
 
 namespace score::gang {
@@ -14,7 +14,7 @@ struct Meetings : Bench {
     pass(500ms);
   }
 
-  // Which nodes are told that all have met, after this one has come.
+  // Lets this node come; returns the nodes that are notified that all have met.
   std::vector<NodeId> comes(std::uint32_t node, JobId who, TimePoint boundary,
                             Meeting meeting = Meeting::Ready) {
     const auto actions = cluster.node_says(
@@ -38,7 +38,7 @@ struct Meetings : Bench {
 
 constexpr TimePoint kThen{10s};
 
-TEST(Meetings, AllAreToldWhenTheLastOneHasCome) {
+TEST(Meetings, AllAreNotifiedWhenTheLastHasCome) {
   Meetings m;
   EXPECT_TRUE(m.comes(1, m.job, kThen).empty());
   EXPECT_TRUE(m.comes(0, m.job, kThen).empty());
@@ -46,7 +46,7 @@ TEST(Meetings, AllAreToldWhenTheLastOneHasCome) {
   EXPECT_TRUE(m.comes(2, m.job, kThen).empty()) << "said twice";
 }
 
-TEST(Meetings, JobsAndMeetingsAreApart) {
+TEST(Meetings, JobsAndMeetingsAreIndependent) {
   Meetings m;
   for (const std::uint32_t node : {0U, 1U}) {
     EXPECT_TRUE(m.comes(node, m.job, kThen).empty());
@@ -57,7 +57,7 @@ TEST(Meetings, JobsAndMeetingsAreApart) {
   EXPECT_EQ(m.comes(2, m.job, kThen, Meeting::Stopped), m.all);
 }
 
-TEST(Meetings, AStragglerDoesNotHoldUpTheNextBoundary) {
+TEST(Meetings, StragglerDoesNotDelayNextBoundary) {
   Meetings m;
   m.comes(0, m.job, kThen);
   m.comes(1, m.job, kThen);
@@ -66,14 +66,14 @@ TEST(Meetings, AStragglerDoesNotHoldUpTheNextBoundary) {
   EXPECT_EQ(m.comes(2, m.job, kThen + 100ms), m.all);
 }
 
-TEST(Meetings, RoundingDoesNotMakeAnotherBoundary) {
+TEST(Meetings, RoundingDoesNotMakeANewBoundary) {
   Meetings m;
   m.comes(0, m.job, kThen);
   m.comes(1, m.job, kThen + 20us);
   EXPECT_EQ(m.comes(2, m.job, kThen - 20us), m.all);
 }
 
-TEST(Meetings, NobodyWaitsForANodeWhoseTasksHaveEnded) {
+TEST(Meetings, NodeWithEndedTasksIsNotAwaited) {
   Meetings m;
   m.comes(0, m.job, kThen);
   m.comes(1, m.job, kThen);
@@ -88,7 +88,7 @@ TEST(Meetings, NobodyWaitsForANodeWhoseTasksHaveEnded) {
   EXPECT_EQ(told, 2U);
 }
 
-TEST(Meetings, NobodyWaitsForANodeWithoutALink) {
+TEST(Meetings, NodeWithoutLinkIsNotAwaited) {
   Meetings m;
   m.comes(0, m.job, kThen);
   m.comes(1, m.job, kThen);
@@ -102,7 +102,7 @@ TEST(Meetings, NobodyWaitsForANodeWithoutALink) {
   EXPECT_EQ(m.comes(1, m.job, kThen + 100ms), told);
 }
 
-TEST(Meetings, WhoMakesABoundaryUpHoldsUpItsOwnJobOnly) {
+TEST(Meetings, InventedBoundaryDelaysOnlyItsOwnJob) {
   Meetings m;
   m.comes(2, m.job, TimePoint::max());
   for (const std::uint32_t node : {0U, 1U}) EXPECT_TRUE(m.comes(node, m.job, kThen).empty());

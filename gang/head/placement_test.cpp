@@ -1,4 +1,5 @@
-// Where jobs go and why they wait: rows, memory, exclusive nodes; and the restarted head.
+// Tests where jobs are placed and why they wait (rows, memory, exclusive nodes), and restarts of
+// the head.
 #include "gang/head/cluster_bench.hpp"
 
 namespace score::gang {
@@ -10,7 +11,7 @@ std::vector<std::uint32_t> nodes_of(const Bench& b, JobId job) {
   return out;
 }
 
-TEST(Placement, PrefersARowWithRoomAndTheLeastLoadedNodes) {
+TEST(Placement, PrefersRowWithRoomAndLeastLoadedNodes) {
   Bench b;
   b.add_nodes(4);
   const JobId first = b.submit(Bench::on_nodes(2));
@@ -23,7 +24,7 @@ TEST(Placement, PrefersARowWithRoomAndTheLeastLoadedNodes) {
   EXPECT_EQ(nodes_of(b, third), (std::vector<std::uint32_t>{0}));
 }
 
-TEST(Placement, APlanEqualsTheSubmissionAndChangesNothing) {
+TEST(Placement, PlanEqualsSubmissionAndChangesNothing) {
   Bench b;
   b.add_nodes(2, 2);
   const JobId first = b.submit(Bench::on_nodes(2));
@@ -47,7 +48,7 @@ TEST(Placement, APlanEqualsTheSubmissionAndChangesNothing) {
   EXPECT_EQ(b.cluster.jobs(), std::vector{first});
 }
 
-TEST(Placement, TasksShareCoresEvenlyWhereEachCannotHaveItsOwn) {
+TEST(Placement, TasksShareTooFewCoresEvenly) {
   Bench b;
   b.add_nodes(2, 2);
   base::ResourceRequest request;
@@ -71,7 +72,7 @@ struct Sharing {
   std::vector<std::uint32_t> tasks_on_node, cores_on_node;
 };
 
-TEST(Placement, AsFewTasksShareACoreAsItTakes) {
+TEST(Placement, FewestPossibleTasksShareACore) {
   const Sharing cases[] = {
       {"all have their own", [](auto& r) { r.tasks = 4; }, 1, {2, 2}, {2, 2}},
       {"one too many", [](auto& r) { r.tasks = 5; }, 2, {3, 2}, {2, 1}},
@@ -103,7 +104,7 @@ TEST(Placement, AsFewTasksShareACoreAsItTakes) {
   }
 }
 
-TEST(Placement, NoTasksShareACoreWhereTheConfigurationForbidsIt) {
+TEST(Placement, NoTasksShareACoreWithoutOvercommit) {
   ClusterConfig config;
   config.overcommit = false;
   Bench b(config);
@@ -117,7 +118,7 @@ TEST(Placement, NoTasksShareACoreWhereTheConfigurationForbidsIt) {
   EXPECT_FALSE(b.cluster.check(request));
 }
 
-// The number of tasks per core is known when all nodes are; until then the job waits.
+// The number of tasks per core is known when all nodes are seen; until then the job waits.
 TEST(Placement, SharingFollowsTheHardwareThatConnects) {
   Bench b;
   for (std::uint32_t id = 0; id < 2; ++id) {
@@ -135,7 +136,7 @@ TEST(Placement, SharingFollowsTheHardwareThatConnects) {
   EXPECT_EQ(b.view(job).tasks_per_core, 3U);
 }
 
-TEST(Placement, SlotUnificationLeavesNoCoreIdleThatAJobCouldUse) {
+TEST(Placement, SlotUnificationUsesAllUsableCores) {
   Bench b;
   b.add_nodes(4);
   const JobId left = b.submit(Bench::on_nodes(2));
@@ -148,7 +149,7 @@ TEST(Placement, SlotUnificationLeavesNoCoreIdleThatAJobCouldUse) {
   EXPECT_EQ(b.view(right).rows_used, 2U);
 }
 
-TEST(Placement, WhenAJobEndsOthersMoveDownAndRowsAreDropped) {
+TEST(Placement, JobsMoveDownAndEmptyRowsAreDropped) {
   Bench b;
   b.add_nodes(2);
   const JobId first = b.submit(Bench::on_nodes(2));
@@ -161,7 +162,7 @@ TEST(Placement, WhenAJobEndsOthersMoveDownAndRowsAreDropped) {
   EXPECT_EQ(b.cluster.matrix().slices.size(), 2U);
 }
 
-TEST(Placement, OnlyNodesWhoseColumnChangedGetATimetable) {
+TEST(Placement, OnlyChangedColumnsAreSent) {
   Bench b;
   b.add_nodes(4);
   b.submit(Bench::on_nodes(2));
@@ -184,7 +185,7 @@ TEST(Placement, MemoryIsNeverOvercommitted) {
   EXPECT_EQ(b.state(second), JobState::Running);
 }
 
-TEST(Placement, AFullMatrixMakesJobsWaitAndIsNamed) {
+TEST(Placement, FullMatrixIsNamedAsWaitReason) {
   ClusterConfig config;
   config.max_slots = 2;
   Bench b(config);
@@ -197,7 +198,7 @@ TEST(Placement, AFullMatrixMakesJobsWaitAndIsNamed) {
   EXPECT_EQ(b.state(waits), JobState::Running);
 }
 
-TEST(Placement, ExclusiveJobsShareNoNodeAndAreNotStarved) {
+TEST(Placement, ExclusiveJobsDoNotShareOrStarve) {
   Bench b;
   b.add_nodes(2);
   const JobId running = b.submit(Bench::on_nodes(2));
@@ -218,7 +219,7 @@ TEST(Placement, ExclusiveJobsShareNoNodeAndAreNotStarved) {
   EXPECT_EQ(b.view(alone).share, 1.0);
 }
 
-TEST(Placement, ALargeJobAheadInLineIsNotPassedForEver) {
+TEST(Placement, LargeJobAheadIsNotPassedForEver) {
   ClusterConfig config;
   config.max_slots = 1;
   Bench b(config);
@@ -324,7 +325,7 @@ base::ResourceRequest from_to(std::uint32_t least, std::uint32_t most) {
   return request;
 }
 
-TEST(Placement, ARangeTakesAsManyNodesAsAreFreeInARow) {
+TEST(Placement, RangeTakesAllFreeNodesOfARow) {
   Bench b;
   b.add_nodes(5);
   b.submit(Bench::on_nodes(2));
@@ -336,7 +337,7 @@ TEST(Placement, ARangeTakesAsManyNodesAsAreFreeInARow) {
   EXPECT_EQ(b.view(alone).slot, base::SlotIndex{1});
 }
 
-TEST(Placement, ARangeTakesTheRowWithMostRoom) {
+TEST(Placement, RangeTakesTheRowWithMostRoom) {
   Bench b;
   b.add_nodes(4);
   b.submit(Bench::on_nodes(3));
@@ -346,7 +347,7 @@ TEST(Placement, ARangeTakesTheRowWithMostRoom) {
   EXPECT_EQ(nodes_of(b, job).size(), 2U);
 }
 
-TEST(Placement, ARangeWaitsForItsLeastAlone) {
+TEST(Placement, RangeWaitsOnlyForItsMinimum) {
   ClusterConfig config;
   config.max_slots = 1;
   Bench b(config);
@@ -363,7 +364,7 @@ TEST(Placement, ARangeWaitsForItsLeastAlone) {
   EXPECT_EQ(b.state(late), JobState::Running);
 }
 
-TEST(Placement, ARangeIsChosenAnewForEachAttempt) {
+TEST(Placement, RangeIsChosenAgainForEachAttempt) {
   Bench b;
   b.add_nodes(4);
   auto request = from_to(2, 4);
@@ -378,7 +379,7 @@ TEST(Placement, ARangeIsChosenAnewForEachAttempt) {
 
 // ---- priorities that change
 
-TEST(Placement, AChangedPriorityCountsAtOnce) {
+TEST(Placement, ChangedPriorityCountsAtOnce) {
   ClusterConfig config;
   config.max_slots = 1;
   Bench b(config);
@@ -399,7 +400,7 @@ TEST(Placement, AChangedPriorityCountsAtOnce) {
 
 // ---- nodes that are added while jobs wait (a reload)
 
-TEST(Placement, AJobThatOnlyExcludesNodesCanUseALaterOne) {
+TEST(Placement, JobThatExcludesNodesCanUseNewOnes) {
   Bench b;
   b.add_nodes(3);
   b.expect_ok(b.cluster.drain(NodeId{2}, "by hand", b.now));
@@ -413,7 +414,7 @@ TEST(Placement, AJobThatOnlyExcludesNodesCanUseALaterOne) {
   EXPECT_EQ(b.view(job).nodes, (std::vector{NodeId{1}, NodeId{3}}));
 }
 
-TEST(Placement, NodesAddedLaterAreNotPromisedToWaitingJobs) {
+TEST(Placement, AddedNodesAreNotPromisedToWaitingJobs) {
   ClusterConfig config;
   config.max_slots = 1;
   Bench b(config);
@@ -431,7 +432,7 @@ TEST(Placement, NodesAddedLaterAreNotPromisedToWaitingJobs) {
   EXPECT_EQ(b.state(wide), JobState::Running);
 }
 
-TEST(Placement, NoNodeUsesUpTheEpochNumbers) {
+TEST(Placement, NodeCannotUseUpEpochNumbers) {
   Bench b;
   b.add_nodes(2);
   const NodeId odd{1};
@@ -445,7 +446,7 @@ TEST(Placement, NoNodeUsesUpTheEpochNumbers) {
   EXPECT_LT(b.cluster.matrix().epoch, Epoch{100});
 }
 
-// ---- a restarted head with another configuration
+// ---- a restarted head with a different configuration
 
 RecoveredJob asked_for(std::vector<std::string> only, std::vector<std::string> except) {
   RecoveredJob r;
@@ -456,7 +457,7 @@ RecoveredJob asked_for(std::vector<std::string> only, std::vector<std::string> e
   return r;
 }
 
-TEST(Recovery, AWaitingJobThatNamesARemovedNodeEnds) {
+TEST(Recovery, WaitingJobEndsWithItsRemovedNode) {
   for (const bool excepts : {false, true}) {
     Bench b;
     b.add_nodes(2);
@@ -469,7 +470,7 @@ TEST(Recovery, AWaitingJobThatNamesARemovedNodeEnds) {
   }
 }
 
-TEST(Recovery, ARunningJobThatNamesARemovedNodeGoesOn) {
+TEST(Recovery, RunningJobKeepsRunningWithoutRemovedNode) {
   Bench b;
   b.add_nodes(2);
   RecoveredJob job = asked_for({"node00", "node77"}, {});
@@ -488,7 +489,7 @@ TEST(Recovery, ARunningJobThatNamesARemovedNodeGoesOn) {
   EXPECT_EQ(b.state(job.id), JobState::NodeFailed) << "it could not be placed again";
 }
 
-TEST(Recovery, JobsGoOnOnTheirOldCoresAndTimetablesAboveTheOldOnes) {
+TEST(Recovery, JobsContinueOnTheirOldCores) {
   Restarted r;
   const JobId waits = r.after.submit({});
   EXPECT_EQ(r.after.view(waits).reasons.at(0), "the head restarted and waits for node[00-01]");
@@ -502,7 +503,7 @@ TEST(Recovery, JobsGoOnOnTheirOldCoresAndTimetablesAboveTheOldOnes) {
   EXPECT_EQ(r.after.state(waits), JobState::Running);
 }
 
-TEST(Recovery, NodesThatDoNotComeBackInTimeAreLost) {
+TEST(Recovery, NodesThatReconnectTooLateAreLost) {
   Restarted r;
   r.after.connect(NodeId{0}, {r.report(base::AttemptPhase::Running)}, Epoch{1});
   r.after.pass(11s);
@@ -510,7 +511,7 @@ TEST(Recovery, NodesThatDoNotComeBackInTimeAreLost) {
   EXPECT_EQ(r.after.view(r.job).reasons.at(0), "node01 lost: did not rejoin within 10.0s");
 }
 
-TEST(Recovery, TheExitsOfAReportCount) {
+TEST(Recovery, ExitsInAReportCount) {
   Restarted r;
   r.after.connect(NodeId{0}, {r.report(base::AttemptPhase::Exited, {{base::Rank{0}, 0, 0}})});
   r.after.connect(NodeId{1}, {r.report(base::AttemptPhase::Exited, {{base::Rank{1}, 4, 0}})});
@@ -518,8 +519,8 @@ TEST(Recovery, TheExitsOfAReportCount) {
   EXPECT_EQ(r.after.view(r.job).exit_code, 4);
 }
 
-// A head that is killed before the whole job has ended knows nothing of the part that had.
-TEST(Recovery, APartThatHasEndedIsKeptUntilTheJobHas) {
+// If a head is killed before the whole job has ended, it does not know which part had ended.
+TEST(Recovery, EndedPartIsKeptUntilJobHasEnded) {
   Restarted r;
   const auto end = r.report(base::AttemptPhase::Exited, {{base::Rank{1}, 0, 0}});
   r.after.connect(NodeId{0}, {r.report(base::AttemptPhase::Running)});
@@ -532,13 +533,13 @@ TEST(Recovery, APartThatHasEndedIsKeptUntilTheJobHas) {
   EXPECT_EQ(r.after.sent<base::ForgetTasks>().size(), 2U);
 }
 
-TEST(Recovery, APreparedNodeOfARunningJobIsSentStartTasks) {
+TEST(Recovery, PreparedNodeOfRunningJobGetsStartTasks) {
   Restarted r;
   r.after.connect(NodeId{0}, {r.report(base::AttemptPhase::Prepared)});
   EXPECT_EQ(r.after.sent<base::StartTasks>().size(), 1U);
 }
 
-TEST(Recovery, ANodeThatLostTheJobEndsIt) {
+TEST(Recovery, NodeThatLostTheJobEndsIt) {
   Restarted r;
   r.after.connect(NodeId{0}, {r.report(base::AttemptPhase::Running)});
   r.after.connect(NodeId{1});
@@ -546,7 +547,7 @@ TEST(Recovery, ANodeThatLostTheJobEndsIt) {
   EXPECT_EQ(r.after.view(r.job).reasons.at(0), "node01 came back without the job");
 }
 
-TEST(Recovery, AJobThatWasBeingLaunchedIsKilledAndTriedAgain) {
+TEST(Recovery, JobInLaunchIsKilledAndRetried) {
   Restarted r(true);
   ASSERT_EQ(r.before.state(r.job), JobState::Launching);
   EXPECT_EQ(r.after.state(r.job), JobState::Pending);

@@ -1,4 +1,4 @@
-// Properties that hold for every sequence of events (rapidcheck).
+// These properties hold for every sequence of events (rapidcheck).
 #include "gang/head/cluster_bench.hpp"
 
 #include <rapidcheck.h>
@@ -30,7 +30,7 @@ base::ResourceRequest any_request() {
   return r;
 }
 
-// "gpu" has units of one job each, those of "part" are shared. The invariants count them.
+// A unit of "gpu" has one job, and units of "part" are shared. The invariants count them.
 void give_units(Bench& b) {
   for (std::uint32_t n = 0; n + 1 < kNodes; ++n) {
     base::NodeInfo& info = b.infos[NodeId{n}];
@@ -41,7 +41,7 @@ void give_units(Bench& b) {
   }
 }
 
-// Jobs with the same unit are never in turn at once.
+// Jobs with the same unit must never be in turn at the same time.
 void expect_units_have_one_job(const Bench& b) {
   for (const auto& [node, table] : b.timetables) {
     for (const base::Segment& segment : table.segments) {
@@ -118,7 +118,7 @@ void any_event(Bench& b) {
   }
 }
 
-// What a node may let fill takes turns there, and both its user and the cluster agree.
+// Attempts that may fill must take turns on the node, with the consent of user and cluster.
 void expect_fill_is_allowed(const Bench& b) {
   for (const auto& [node, table] : b.timetables) {
     RC_ASSERT(std::ranges::is_sorted(table.fill));
@@ -168,7 +168,7 @@ TEST(Properties, InvariantsHoldAndEveryJobEndsOnce) {
   EXPECT_TRUE(ok);
 }
 
-// Overlapping gangs of any weights, each on all nodes: at every millisecond exactly one runs, the
+// Overlapping gangs have any weights, each on all nodes. At every millisecond exactly one runs, the
 // same on all nodes, and each gets its share within a cycle.
 TEST(Properties, GangsRunTogetherAndSharesFollowWeights) {
   const bool ok = rc::check([] {
@@ -207,7 +207,7 @@ TEST(Properties, GangsRunTogetherAndSharesFollowWeights) {
   EXPECT_TRUE(ok);
 }
 
-// Beside any stream of other jobs, a job gets at least half of the share of its weight.
+// In any stream of other jobs, a job gets at least half of the share of its weight.
 TEST(Properties, ChurnStarvesNoJob) {
   const bool ok = rc::check([] {
     Bench b;

@@ -13,7 +13,7 @@ struct QueueBench : Bench {
     return request;
   }
 
-  // Share of the next 400 ms.
+  // Returns the job's share of the next 400 ms.
   double share_on(std::uint32_t node, JobId job) {
     int ran = 0;
     for (int i = 0; i < 400; ++i) ran += runs(NodeId{node}, job, now + i * 1ms) ? 1 : 0;
@@ -28,7 +28,7 @@ struct QueueBench : Bench {
 
 constexpr base::Activity kIdle{.idle = true};
 
-TEST(Queue, AHighJobHasItsCoresToItselfWithinASlice) {
+TEST(Queue, HighJobOwnsItsCoresWithinASlice) {
   QueueBench b;
   b.add_nodes(2);
   const JobId normal = b.submit(QueueBench::on_nodes(2));
@@ -52,8 +52,8 @@ TEST(Queue, AHighJobHasItsCoresToItselfWithinASlice) {
   EXPECT_TRUE(b.view(normal).reasons.empty());
 }
 
-// No job is ended for it: the one that had the slot goes on where it was.
-TEST(Queue, AnUrgentJobRunsAtOnceThoughAllSlotsAreInUse) {
+// No job is ended for it: the job that had the slot continues later.
+TEST(Queue, UrgentJobRunsAtOnceWithoutFreeSlot) {
   QueueBench b(one_slot());
   b.add_nodes(2);
   const JobId normal = b.submit(QueueBench::on_nodes(2));
@@ -73,7 +73,7 @@ TEST(Queue, AnUrgentJobRunsAtOnceThoughAllSlotsAreInUse) {
   EXPECT_EQ(b.state(waits), JobState::Pending);
 }
 
-TEST(Queue, AnIdleHighJobGivesItsSlicesAwayAndTakesThemBack) {
+TEST(Queue, IdleHighJobLendsItsSlices) {
   QueueBench b;
   b.add_nodes(2);
   const JobId normal = b.submit(QueueBench::on_nodes(2));
@@ -88,7 +88,7 @@ TEST(Queue, AnIdleHighJobGivesItsSlicesAwayAndTakesThemBack) {
   EXPECT_EQ(b.share_on(0, high), 1.0);
 }
 
-TEST(Queue, JobsOnOtherNodesAreNotTouched) {
+TEST(Queue, JobsOnOtherNodesAreNotAffected) {
   QueueBench b;
   b.add_nodes(4);
   const JobId wide = b.submit(QueueBench::on_nodes(4));
@@ -116,7 +116,7 @@ TEST(Queue, HighJobsShareByWeightAmongThemselves) {
   EXPECT_EQ(b.share_on(0, normal), 0.0);
 }
 
-TEST(Queue, ASuspendedOrHeldHighJobDisplacesNoOther) {
+TEST(Queue, SuspendedOrHeldHighJobDisplacesNoJob) {
   QueueBench b;
   b.add_nodes(1);
   const JobId normal = b.submit(QueueBench::on_nodes(1));
@@ -133,7 +133,7 @@ TEST(Queue, ASuspendedOrHeldHighJobDisplacesNoOther) {
   EXPECT_EQ(b.share_on(0, normal), 0.0);
 }
 
-TEST(Queue, AnExclusiveJobSharesNoNodeWithAHighOne) {
+TEST(Queue, ExclusiveJobSharesNoNodeWithHighJob) {
   QueueBench b;
   b.add_nodes(1);
   auto alone = QueueBench::on_nodes(1);
@@ -146,7 +146,7 @@ TEST(Queue, AnExclusiveJobSharesNoNodeWithAHighOne) {
 }
 
 // Tasks are forked in the job's own slices, and a displaced job has none.
-TEST(Queue, AJobThatIsDisplacedAtItsLaunchIsWaitedFor) {
+TEST(Queue, DisplacedJobGetsMoreTimeToLaunch) {
   QueueBench b;
   b.add_nodes(1);
   const JobId high = b.submit(QueueBench::high_on(1));

@@ -1,5 +1,6 @@
-// What runs on a node but has ended for the head, or is unknown to it, is killed. Until it is gone
-// (a zombie) nothing new is placed on the node, so cores and memory are never in use twice.
+// The head kills anything that runs on a node but has ended for the head or is unknown to it. Until
+// it is gone (a zombie) nothing new is placed on the node, so cores and memory are never in use
+// twice.
 // This file is tested by cluster_test.cpp, launch_test.cpp and placement_test.cpp.
 #include "gang/head/reconciler.hpp"
 
@@ -40,14 +41,14 @@ void Reconciler::connected(NodeId id, const base::NodeHello& hello, Step& step) 
   if (follows || !p_.placer.on_node(*index).jobs.empty()) p_.tables.jobs.mark_changed();
 }
 
-// A node that comes back smaller than what its jobs hold has lost them: their cores are not there.
+// A node that reconnects with less than its jobs hold has lost them: their cores do not exist.
 void Reconciler::accept_hardware(NodeIndex node, const base::NodeInfo& info, Step& step) {
   const bool is_smaller = info.cores < p_.placer.matrix().cores(node) ||
                           info.memory < p_.placer.on_node(node).memory ||
                           info.scratch < p_.placer.on_node(node).scratch ||
                           !p_.placer.units().on_node(node).check(info.generic);
   if (is_smaller) {
-    lose_jobs(node, fmt::format("{} came back with other hardware", p_.tables.nodes.name(node)),
+    lose_jobs(node, fmt::format("{} came back with different hardware", p_.tables.nodes.name(node)),
               step);
   }
   const bool has_changed =
@@ -57,7 +58,7 @@ void Reconciler::accept_hardware(NodeIndex node, const base::NodeInfo& info, Ste
   if (has_changed) p_.placer.follow_features(node);
 }
 
-// Jobs that were accepted while some nodes had not been seen may turn out to be too large.
+// Jobs that were accepted before all nodes were seen may turn out to be too large.
 void Reconciler::end_impossible(Step& step) {
   const NodeTable& nodes = p_.tables.nodes;
   if (!nodes.all_seen()) return;
@@ -107,7 +108,8 @@ void Reconciler::compare(NodeIndex node, const base::NodeHello& hello, Step& ste
   }
 }
 
-// A head that was killed may have launched it before it had stored that. 255 is the last number.
+// A head that was killed may have launched the attempt before it stored that. The last number is
+// 255.
 void Reconciler::note_attempt(Job& job, AttemptId attempt) {
   const std::uint64_t number = attempt.value() % base::kAttemptsPerJob;
   if (number + 2 < base::kAttemptsPerJob) job.newest_seen = std::max(job.newest_seen, number);
@@ -131,14 +133,14 @@ void Reconciler::compare_known(Job& job, std::size_t member, const base::Attempt
   for (const base::TaskExit& exit : report.exits) p_.ending.task_ended(job, member, exit, step);
   if (job.state == JobState::Completing) return;
   if (report.phase == AttemptPhase::Preparing) return missing(job, member, step);
-  // Where tasks run, the answer to another StartTasks says whether they have begun.
+  // If tasks run, the answer to a second StartTasks shows whether they have begun.
   const bool is_unclear = report.phase == AttemptPhase::Running
                               ? job.members->not_begun().contains(member)
                               : !p_.launching.is_start_due(job.id);
   if (is_unclear) p_.launching.start(job, member, step);
 }
 
-// The head has the attempt there, and the node has not.
+// The head has the attempt there, but the node does not.
 void Reconciler::missing(Job& job, std::size_t member, Step& step) {
   if (job.state == JobState::Launching) {  // nothing ran yet
     return p_.launching.ask_again(job, member, step);
@@ -156,7 +158,8 @@ void Reconciler::bury(NodeIndex node, AttemptId attempt, Step& step) {
   p_.tables.nodes.send(node, base::KillTasks{attempt}, step);
 }
 
-// The node keeps what it reports until the end of the whole job is stored: another head asks again.
+// The node keeps its report until the end of the whole job is stored, and repeats it to another
+// head.
 bool Reconciler::is_known_end(NodeIndex node, AttemptId attempt) const {
   const Job* job = p_.tables.jobs.find(base::job_of(attempt));
   if (job == nullptr || !job->placed || job->attempt() != attempt) return false;
@@ -189,7 +192,7 @@ void Reconciler::kill_overdue(Job& job, Step& step) {
     bury(node, job.attempt(), step);
     tables.nodes.set_stuck(node, step);
     p_.ending.gone(job, m, step);
-    if (job.members->remaining() == 0) return;  // it has ended, or waits in line again
+    if (job.members->remaining() == 0) return;  // it has ended, or is in the queue again
   }
 }
 
@@ -232,13 +235,14 @@ void Reconciler::lose_jobs(NodeIndex node, const std::string& reason, Step& step
     Job& job = p_.tables.jobs.at(id);
     const auto member = job.member_on(node);
     if (!member || job.members->is_gone(*member)) continue;
-    // First the end, so that the other nodes get KillTasks; then nothing is awaited from here.
+    // The end comes first, so that the other nodes get KillTasks; then nothing is awaited from this
+    // node.
     p_.ending.lost_node(job, reason, p_.tables.nodes[node].lost_at, step);
     p_.ending.gone(job, *member, step);
   }
 }
 
-// The last node that a restarted head waited for has come, or was given up.
+// The last node that a restarted head waited for has connected or was given up.
 void Reconciler::stop_awaiting(NodeIndex node) {
   if (!p_.tables.nodes.stop_awaiting(node)) return;
   p_.placer.capacity_grew();

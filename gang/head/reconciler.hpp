@@ -1,6 +1,6 @@
 #pragma once
-// Nodes come and go. What a node that says hello has is compared with what the head has there,
-// attempt by attempt; what a lost node had has failed with it.
+// Reconciler is responsible for nodes that connect and disconnect. It compares the attempts in a
+// node's hello with those that the head has there; the attempts of a lost node fail with it.
 
 #include "gang/lifecycle/launching.hpp"
 
@@ -23,15 +23,15 @@ class Reconciler {
 
   void connected(NodeId id, const base::NodeHello& hello, Step& step);
   void disconnected(NodeId id, bool was_announced, Step& step);
-  // Time has passed: nodes that fell silent are suspect or lost.
+  // Handles the passing of time: silent nodes become suspect or lost.
   void advance(Step& step);
 
-  // A node reports about an attempt that is not, or no longer, ours; `is_gone`: nothing of it is
-  // left there.
+  // Handles a node's report about an attempt that is not, or no longer, ours. `is_gone` means that
+  // nothing of it is left there.
   void stranger(NodeIndex node, AttemptId attempt, bool is_gone, Step& step);
-  // Nodes did not end the attempt in time. Those with a link are not waited for: the job ends, and
-  // nothing is placed on them until they report the attempt gone. The others come back or go down
-  // soon.
+  // Handles nodes that did not end the attempt in time. The job does not wait for those with a
+  // link: it ends, and nothing is placed on them until they report the attempt gone. The others
+  // reconnect or go down soon.
   void kill_overdue(Job& job, Step& step);
 
  private:

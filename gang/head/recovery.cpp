@@ -1,7 +1,7 @@
-// Jobs that ran are put back on their old cores, and nothing is placed or published until their
-// nodes have said hello or the grace is over: meanwhile all nodes go on following the old head's
-// timetable, so their gangs stay in step. Jobs that were being launched are tried again; what is
-// left of them on nodes has an older attempt and is killed when the nodes come.
+// Recovery restores jobs that ran to their old cores. Nothing is placed or published until their
+// nodes have said hello or the grace is over. Until then all nodes follow the old head's timetable,
+// so their gangs stay in step. Jobs that were being launched are launched again; their remains on
+// nodes have an older attempt and are killed when the nodes connect.
 // This file is tested by placement_test.cpp and requeue_test.cpp.
 #include "gang/head/recovery.hpp"
 
@@ -20,8 +20,8 @@ void Recovery::recover(const std::vector<RecoveredJob>& jobs, Step& step) {
   for (const RecoveredJob& job : jobs) {
     if (!tables_.jobs.contains(job.id) && !base::is_final(job.state)) order.push_back(&job);
   }
-  // Steps come after their jobs. Urgent jobs come after others, which then are back in the first
-  // rows: those beyond max_slots are for urgent jobs alone.
+  // Steps come after their jobs. Urgent jobs come after others, which then get back the first rows:
+  // the rows beyond max_slots are for urgent jobs only.
   const auto key = [](const RecoveredJob& job) {
     return std::tuple(job.request.inside != JobId{0}, job.request.queue == base::Queue::Urgent,
                       job.id);
@@ -57,8 +57,8 @@ void Recovery::recover_one(const RecoveredJob& r, Step& step) {
   }
 }
 
-// Steps come after their jobs: the one that a step is inside is there already, unless it has ended.
-// False: then the step ends too.
+// Attaches a step to its job. Steps come after their jobs, so a missing job has ended. Returns
+// false, and ends the step, in that case.
 bool Recovery::recover_inside(Job& job, Step& step) {
   Job* allocation = tables_.jobs.find(job.request.inside);
   if (allocation == nullptr || !allocation->placed) {
@@ -80,7 +80,7 @@ void Recovery::recover_waiting(Job& job, const RecoveredJob& r, Step& step) {
                          : check_request(tables_.nodes, r.request, tables_.config.overcommit);
   if (!shape) return ending_.end(job, {JobState::LaunchFailed, shape.error().context()}, step);
   job.shape = *shape;
-  if (job.attempts + 1 >= base::kAttemptsPerJob) {  // as by a head that ends in each launch
+  if (job.attempts + 1 >= base::kAttemptsPerJob) {  // after crashes in each launch
     return ending_.end(
         job,
         {JobState::LaunchFailed, fmt::format("it was launched {}, which is the limit",
@@ -114,7 +114,7 @@ void Recovery::recover_placed(Job& job, const RecoveredJob& r, Step& step) {
   tables_.jobs.restore_state(job, r.state);
 }
 
-// The old place. False: it cannot be, on the nodes as configured.
+// Restores the old place. Returns false if it does not exist on the nodes as configured.
 bool Recovery::fill_cells(Job& job, const RecoveredJob& r) const {
   const std::size_t count = r.nodes.size();
   if (count == 0 || r.tasks_on_node.size() != count || r.cores.size() != count) return false;

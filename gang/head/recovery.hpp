@@ -1,5 +1,5 @@
 #pragma once
-// A restarted head takes over the jobs of its database.
+// Recovery restores the jobs of the database after a restart of the head.
 
 #include "gang/lifecycle/ending.hpp"
 
@@ -7,7 +7,7 @@
 
 namespace score::gang {
 
-// What the database holds of a job that has not ended.
+// RecoveredJob is the database's record of a job that has not ended.
 struct RecoveredJob {
   JobId id{0};
   UserId user{0};
@@ -22,7 +22,7 @@ struct RecoveredJob {
   std::optional<TimePoint> submitted, started;  // in this boot's monotonic time
   bool keep_going = false;
   std::uint32_t restarts = 0;
-  std::optional<JobState> ending;  // as in JobView, with what led to it:
+  std::optional<JobState> ending;  // as in JobView, with its cause:
   int exit_code = 0;
   std::vector<std::string> reasons;
 };
@@ -32,8 +32,8 @@ class Recovery {
   Recovery(Tables& tables, Placer& placer, Ending& ending)
       : tables_(tables), placer_(placer), ending_(ending) {}
 
-  // Jobs that are known or final are left out. Afterwards the head waits for the nodes of the
-  // others (NodeTable::is_awaiting) for rejoin_grace.
+  // Recovers the jobs; it skips known and final ones. Afterwards the head waits up to rejoin_grace
+  // for the nodes of the others (NodeTable::is_awaiting).
   void recover(const std::vector<RecoveredJob>& jobs, Step& step);
 
  private:

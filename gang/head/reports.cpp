@@ -95,7 +95,7 @@ void Reports::about_tasks(Job& job, std::size_t member, const base::NodeToHead& 
     p_.launching.began(job, member, step);
   } else if (const auto* ended = std::get_if<base::TaskEnded>(&message)) {
     auto exit = ended->exit;
-    exit.was_ending = true;  // else it would have come with Exited
+    exit.was_ending = true;  // otherwise it would have come with Exited
     p_.ending.task_ended(job, member, exit, step);
   } else if (const auto* changed = std::get_if<base::ActivityChanged>(&message)) {
     p_.idle.report(job, member, changed->activity, step);

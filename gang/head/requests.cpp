@@ -46,13 +46,13 @@ Result<void> Requests::check(JobId id, JobRequest request, std::int64_t number) 
   switch (request) {
     case JobRequest::Signal:
       if (has_tasks && (number < 1 || number > kMaxSignal)) {
-        return fail(Errc::Malformed, "no signal {}", number);
+        return fail(Errc::Malformed, "{} is not a signal number", number);
       }
       return must_be(has_tasks, "running");
     case JobRequest::Suspend:
       if (job.overlay()) return fail(Errc::Unsupported, "job {} is outside the timetable", id);
       if (job.is_step()) {
-        return fail(Errc::Unsupported, "a step stops with its job: suspend job {}",
+        return fail(Errc::Unsupported, "a step is suspended with its job; suspend job {} instead",
                     job.request.inside);
       }
       return must_be(has_tasks, "running");
@@ -76,7 +76,7 @@ Result<Job*> Requests::checked(JobId id, JobRequest request, std::int64_t number
   return &p_.tables.jobs.at(id);
 }
 
-// Places it at once if that is possible; else it is in line.
+// Places the job at once if possible; otherwise it stays in the queue.
 void Requests::try_new(Job& job, Step& step) {
   if (p_.placer.try_new(job)) return p_.launching.launch(job, step);
   step.job_changed(job.id);
@@ -176,7 +176,7 @@ Result<void> Requests::release(JobId id, Step& step) {
   if (shape) {
     job.shape = *shape;
     try_new(job, step);
-  } else {  // nodes became known meanwhile
+  } else {  // more nodes have become known
     p_.ending.end(job, {JobState::LaunchFailed, shape.error().context()}, step);
   }
   return {};
@@ -191,7 +191,7 @@ Result<void> Requests::set_weight(JobId id, std::uint32_t weight, Step& step) {
   return {};
 }
 
-// A waiting job is at its new place in line at once; a running one will be, should it lose a node.
+// A waiting job gets its new place in the queue at once; a running one uses it if it loses a node.
 Result<void> Requests::set_priority(JobId id, std::int32_t priority, Step& step) {
   const auto job = checked(id, JobRequest::SetPriority);
   if (!job) return job.error();

@@ -1,5 +1,6 @@
 #pragma once
-// What users and operators ask of jobs. A request that is refused changes nothing.
+// Requests carries out the requests of users and operators about jobs. A refused request changes
+// nothing.
 
 #include "gang/lifecycle/launching.hpp"
 
@@ -7,7 +8,7 @@ namespace score::gang {
 
 enum class EndCause : std::uint8_t { User, Operator, FrontEndGone, Shutdown, TimeLimit };
 
-// What can be asked of a job that is there.
+// JobRequest lists the requests about an existing job.
 enum class JobRequest : std::uint8_t {
   Signal,
   Suspend,
@@ -30,7 +31,7 @@ class Requests {
 
   explicit Requests(const Parts& parts) : p_(parts) {}
 
-  // Whether the request would be accepted now. number: the signal or the weight.
+  // Checks whether the request would be accepted now. `number` is the signal or the weight.
   [[nodiscard]] base::Result<void> check(JobId id, JobRequest request, std::int64_t number) const;
   base::Result<void> submit(JobId id, UserId user, const base::ResourceRequest& request,
                             Step& step);
@@ -44,7 +45,7 @@ class Requests {
   base::Result<void> set_priority(JobId id, std::int32_t priority, Step& step);
 
  private:
-  // The job, if check() accepts the request.
+  // Returns the job if check() accepts the request.
   base::Result<Job*> checked(JobId id, JobRequest request, std::int64_t number = 0);
   void try_new(Job& job, Step& step);
   void send_signal(const Job& job, int signal, Step& step);

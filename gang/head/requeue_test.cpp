@@ -1,4 +1,4 @@
-// Jobs that lost a node and start again.
+// Tests jobs that lost a node and start again.
 #include "gang/head/cluster_bench.hpp"
 
 namespace score::gang {
@@ -10,7 +10,7 @@ base::ResourceRequest requeued(std::uint32_t nodes) {
   return request;
 }
 
-// Of a running job's nodes, the first one falls silent for good.
+// Makes the first node of a running job silent for good, and returns it.
 NodeId lose_a_node(Bench& b, JobId job) {
   const NodeId lost = b.view(job).nodes.at(0);
   b.silent.insert(lost);
@@ -36,7 +36,7 @@ TEST(Requeue, RunsOnOtherNodesAsANewAttempt) {
   EXPECT_TRUE(b.view(job).reasons.empty());
 }
 
-TEST(Requeue, TheNewAttemptIsToldHowOftenItWasRequeued) {
+TEST(Requeue, NewAttemptKnowsItsRequeueCount) {
   Bench b;
   b.add_nodes(2);
   const JobId job = b.submit(requeued(1));
@@ -50,7 +50,7 @@ TEST(Requeue, TheNewAttemptIsToldHowOftenItWasRequeued) {
   EXPECT_EQ(sent[0].second.placed.restarts, 2U);
 }
 
-TEST(Requeue, WaitsInItsOldPlaceWhereNoNodeIsLeft) {
+TEST(Requeue, WaitsInItsOldPlaceWithoutNodes) {
   Bench b;
   b.add_nodes(2);
   const JobId job = b.submit(requeued(2));
@@ -65,7 +65,7 @@ TEST(Requeue, WaitsInItsOldPlaceWhereNoNodeIsLeft) {
   EXPECT_EQ(b.state(job), JobState::Running);
 }
 
-TEST(Requeue, HappensNotMoreOftenThanAllowed) {
+TEST(Requeue, HappensAtMostAsOftenAsAllowed) {
   ClusterConfig config;
   config.max_requeues = 2;
   Bench b(config);
@@ -79,7 +79,7 @@ TEST(Requeue, HappensNotMoreOftenThanAllowed) {
   EXPECT_EQ(b.view(job).restarts, 2U);
 }
 
-TEST(Requeue, OnlyWhatWasAskedForAndOnlyAfterALostNode) {
+TEST(Requeue, HappensOnlyOnRequestAfterALostNode) {
   Bench b;
   b.add_nodes(3);
   const JobId failing = b.submit(requeued(1));
@@ -94,7 +94,7 @@ TEST(Requeue, OnlyWhatWasAskedForAndOnlyAfterALostNode) {
   }
 }
 
-TEST(Requeue, CancelledWhileItIsBeingClearedAwayItEnds) {
+TEST(Requeue, CancelDuringCleanupEndsTheJob) {
   Bench b;
   b.add_nodes(3);
   b.unkillable = {NodeId{1}};
@@ -110,7 +110,7 @@ TEST(Requeue, CancelledWhileItIsBeingClearedAwayItEnds) {
   EXPECT_EQ(b.view(job).restarts, 0U);
 }
 
-TEST(Requeue, ANodeThatDoesNotKillItsTasksHoldsItUpOnlyForTheDeadline) {
+TEST(Requeue, NodeThatDoesNotKillDelaysUntilDeadline) {
   Bench b;
   b.add_nodes(4);
   b.unkillable = {NodeId{0}};
@@ -126,7 +126,7 @@ TEST(Requeue, ANodeThatDoesNotKillItsTasksHoldsItUpOnlyForTheDeadline) {
   EXPECT_EQ(b.view(job).nodes, (std::vector{NodeId{2}, NodeId{3}}));
 }
 
-TEST(Requeue, AChangedLimitHoldsForJobsThatAreThere) {
+TEST(Requeue, ChangedLimitAppliesToExistingJobs) {
   Bench b;
   b.add_nodes(4);
   const JobId job = b.submit(requeued(1));
@@ -137,8 +137,8 @@ TEST(Requeue, AChangedLimitHoldsForJobsThatAreThere) {
   EXPECT_EQ(b.state(job), JobState::NodeFailed);
 }
 
-// A head that ends in each launch of a job launches it again each time it starts.
-TEST(Requeue, AJobWhoseAttemptsCannotBeToldApartAnyMoreEnds) {
+// A head that crashes in each launch of a job launches it again each time it starts.
+TEST(Requeue, JobEndsWithoutUniqueAttemptNumbers) {
   constexpr std::uint64_t kLast = base::kAttemptsPerJob - 1;
   for (const auto state : {JobState::Pending, JobState::Launching}) {
     for (const bool is_last : {false, true}) {
@@ -159,7 +159,7 @@ TEST(Requeue, AJobWhoseAttemptsCannotBeToldApartAnyMoreEnds) {
   }
 }
 
-TEST(Requeue, ARestartedHeadGoesOnCounting) {
+TEST(Requeue, RestartedHeadContinuesTheCount) {
   ClusterConfig config;
   config.max_requeues = 2;
   Bench b(config);

@@ -1,4 +1,4 @@
-// Reservations of nodes, and when waiting jobs are expected to start.
+// Tests reservations of nodes, and the expected starts of waiting jobs.
 #include "gang/head/cluster_bench.hpp"
 
 namespace score::gang {
@@ -19,7 +19,7 @@ struct ReservedBench : Bench {
     return request;
   }
 
-  // Of the first so many nodes.
+  // Returns a reservation of the first `nodes` nodes.
   Reservation of(const std::string& name, std::uint32_t nodes, Duration from, Duration length) {
     Reservation r{name, {}, now + from, now + from + length, {}, {}};
     for (std::uint32_t id = 0; id < nodes; ++id) r.nodes.emplace_back(id);
@@ -36,7 +36,7 @@ struct ReservedBench : Bench {
   }
 };
 
-TEST(Reservations, JobsThatMayRunIntoOneWaitUntilItIsOver) {
+TEST(Reservations, JobsThatMayReachOneWaitForIt) {
   ReservedBench b;
   b.add_nodes(2);
   b.reserve({b.of("m", 2, 10min, 1h)});
@@ -83,7 +83,7 @@ TEST(Reservations, AreForTheJobsOfTheirUsers) {
   EXPECT_EQ(b.state(early), JobState::Running) << "the end of a reservation ends no job";
 }
 
-TEST(Reservations, EndTheJobsThatAreStillThereWhenTheyBegin) {
+TEST(Reservations, EndRemainingJobsWhenTheyBegin) {
   ReservedBench b;
   b.add_nodes(2);
   const JobId open = b.submit(ReservedBench::on_nodes(1));
@@ -98,8 +98,9 @@ TEST(Reservations, EndTheJobsThatAreStillThereWhenTheyBegin) {
   EXPECT_EQ(b.state(limited), JobState::TimedOut);
 }
 
-// A job that got fewer slices than expected lasts longer than its limit of scheduled time promised.
-TEST(Reservations, HoldAlsoAgainstJobsThatWereSuspended) {
+// A job may last longer than its limit of scheduled time promised, if it got fewer slices than
+// expected.
+TEST(Reservations, ApplyToJobsThatWereSuspended) {
   ReservedBench b(one_slot());
   b.add_nodes(1);
   b.reserve({b.of("m", 1, 10min, 1h)});
@@ -111,7 +112,7 @@ TEST(Reservations, HoldAlsoAgainstJobsThatWereSuspended) {
   EXPECT_EQ(b.state(job), JobState::TimedOut);
 }
 
-TEST(Reservations, RoomIsNotPromisedOnNodesThatAreReserved) {
+TEST(Reservations, RoomIsNotPromisedOnReservedNodes) {
   ReservedBench b(one_slot());
   b.add_nodes(2);
   b.reserve({b.of("m", 1, 10min, 1h)});
@@ -123,7 +124,7 @@ TEST(Reservations, RoomIsNotPromisedOnNodesThatAreReserved) {
   EXPECT_TRUE(b.is_on(brief, 0)) << "a shorter one of the same size may pass";
 }
 
-TEST(Reservations, OfOneOrderAJobOfTheSameSizeIsTriedIfItIsShorter) {
+TEST(Reservations, ShorterJobOfSameSizeIsTried) {
   ReservedBench b(one_slot());
   b.add_nodes(1);
   const JobId first = b.submit(ReservedBench::on_nodes(1));
@@ -153,7 +154,7 @@ TEST(ExpectedStart, FollowsFromTheTimeLimits) {
   EXPECT_FALSE(behind->expected_start) << "the one ahead has no limit";
 }
 
-TEST(ExpectedStart, IsUnknownWithoutALimit) {
+TEST(ExpectedStart, IsUnknownWithoutTimeLimit) {
   ReservedBench b(one_slot());
   b.add_nodes(1);
   const JobId first = b.submit(ReservedBench::on_nodes(1));
@@ -164,7 +165,7 @@ TEST(ExpectedStart, IsUnknownWithoutALimit) {
   EXPECT_FALSE(b.cluster.expected_start(second));
 }
 
-TEST(ExpectedStart, ScheduledTimeTakesAsLongAsItsTurns) {
+TEST(ExpectedStart, ScheduledTimeIncludesOtherTurns) {
   ClusterConfig config;
   config.max_slots = 2;
   ReservedBench b(config);

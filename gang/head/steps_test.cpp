@@ -1,4 +1,4 @@
-// Steps inside the cores of a job that is an allocation.
+// Tests steps inside the cores of a job that is an allocation.
 #include "gang/head/cluster_bench.hpp"
 #include "gang/matrix/channels.hpp"
 
@@ -19,7 +19,7 @@ base::ResourceRequest step_of(JobId job, std::uint32_t tasks, std::uint32_t node
   return request;
 }
 
-// The script has ended.
+// Ends the script of the job.
 void end_script(Bench& b, JobId job, int code = 0) {
   const JobView v = b.view(job);
   b.say(v.nodes.at(0), base::Exited{v.attempt, {{base::Rank{0}, code, 0}}, {}});
@@ -32,7 +32,7 @@ base::Error refusal(Bench& b, const base::ResourceRequest& request, UserId user 
   return refused.error();
 }
 
-TEST(Steps, OnlyTheFirstNodeOfAnAllocationStartsItsTask) {
+TEST(Steps, OnlyFirstNodeOfAllocationStartsItsTask) {
   Bench b;
   b.add_nodes(3, 2);
   const JobId job = b.submit(allocation(3, 2));
@@ -44,7 +44,7 @@ TEST(Steps, OnlyTheFirstNodeOfAnAllocationStartsItsTask) {
   EXPECT_EQ(b.view(job).exit_code, 3);
 }
 
-TEST(Steps, RunWhenTheirJobRunsAndAtTheSameTime) {
+TEST(Steps, RunTogetherWhenTheirJobRuns) {
   Bench b;
   b.add_nodes(2, 2);
   const JobId job = b.submit(allocation(2, 2));
@@ -67,7 +67,7 @@ TEST(Steps, RunWhenTheirJobRunsAndAtTheSameTime) {
   EXPECT_EQ(b.view(first).slot, b.view(job).slot);
 }
 
-TEST(Steps, WaitForCoresOfEachOtherUnlessTheyOverlap) {
+TEST(Steps, WaitForCoresUnlessTheyOverlap) {
   Bench b;
   b.add_nodes(1, 4);
   const JobId job = b.submit(allocation(1, 4));
@@ -76,7 +76,7 @@ TEST(Steps, WaitForCoresOfEachOtherUnlessTheyOverlap) {
   EXPECT_EQ(b.state(second), JobState::Pending);
   ASSERT_FALSE(b.view(second).reasons.empty());
   EXPECT_EQ(b.view(second).reasons.front(),
-            fmt::format("other steps have the cores of job {}", job));
+            fmt::format("other steps use the cores of job {}", job));
   auto overlapping = step_of(job, 4);
   overlapping.overlap = true;
   EXPECT_EQ(b.state(b.submit(overlapping)), JobState::Running);
@@ -119,7 +119,7 @@ TEST(Steps, AreCancelledAloneAndWithTheirJob) {
   EXPECT_EQ(b.state(job), JobState::Cancelled);
 }
 
-TEST(Steps, AreRefusedWhereTheyCanNeverRun) {
+TEST(Steps, AreRefusedIfTheyCanNeverRun) {
   Bench b;
   b.add_nodes(2, 2);
   const JobId job = b.submit(allocation(1, 2));
@@ -134,7 +134,7 @@ TEST(Steps, AreRefusedWhereTheyCanNeverRun) {
   EXPECT_TRUE(refusal(b, step_of(job, 1)).is(base::Errc::WrongState));
 }
 
-TEST(Steps, StopWhileTheirJobIsSuspended) {
+TEST(Steps, AreFrozenWhileTheirJobIsSuspended) {
   Bench b;
   b.add_nodes(1, 2);
   const JobId job = b.submit(allocation(1, 2));
@@ -150,7 +150,7 @@ TEST(Steps, StopWhileTheirJobIsSuspended) {
   EXPECT_TRUE(b.runs(NodeId{0}, step, b.now));
 }
 
-TEST(Steps, ABusyStepKeepsTheSlicesOfAJobWhoseScriptWaits) {
+TEST(Steps, BusyStepKeepsSlicesOfItsJob) {
   ClusterConfig config;
   config.idle_detection = true;
   Bench b(config);
@@ -172,7 +172,7 @@ TEST(Steps, ABusyStepKeepsTheSlicesOfAJobWhoseScriptWaits) {
   EXPECT_EQ(b.view(other).share, 1);
 }
 
-TEST(Steps, FailWithALostNodeAndSoDoesTheirJob) {
+TEST(Steps, FailWithTheirJobAfterLostNode) {
   Bench b;
   b.add_nodes(2, 1);
   const JobId job = b.submit(allocation(2));
@@ -184,7 +184,7 @@ TEST(Steps, FailWithALostNodeAndSoDoesTheirJob) {
   EXPECT_TRUE(base::is_final(b.state(step)));
 }
 
-TEST(Steps, ARequeuedJobBeginsWithoutThem) {
+TEST(Steps, RequeuedJobBeginsWithoutSteps) {
   Bench b;
   b.add_nodes(3, 1);
   auto request = allocation(2);
@@ -212,7 +212,7 @@ RecoveredJob recovered(const JobView& v) {
   return r;
 }
 
-TEST(Steps, GoOnWhenTheHeadRestarts) {
+TEST(Steps, ContinueAfterHeadRestart) {
   Bench old;
   old.add_nodes(2, 2);
   const JobId job = old.submit(allocation(2, 2));

@@ -24,7 +24,7 @@ void fill_share(JobView& v, const Job& job, const Cycle& cycle) {
   if (job.overlay() && job.state == JobState::Running) v.share = 1;
 }
 
-// A script that waits for its steps is as busy as they are.
+// While a step of it is busy, a script that waits for its steps is busy.
 JobActivity activity_of(const Shown& shown, const Job& job) {
   for (const JobId id : *job.steps) {
     const Job& step = shown.tables.jobs.at(id);
@@ -120,7 +120,7 @@ MatrixView matrix_view(const Shown& shown) {
   return v;
 }
 
-// As a submission, with a job that is in no list.
+// The view is computed as for a submission, with a job that is in no list.
 base::Result<JobView> plan_view(const Shown& shown, const base::ResourceRequest& request,
                                 UserId user) {
   const NodeTable& nodes = shown.tables.nodes;

@@ -1,5 +1,5 @@
 #pragma once
-// What commands and the dashboard show of nodes, jobs and the matrix.
+// Defines what commands and the dashboard show of nodes, jobs and the matrix.
 
 #include "gang/schedule/placer.hpp"
 #include "gang/schedule/publisher.hpp"
@@ -20,8 +20,8 @@ struct NodeView {
   std::string down_reason;
   base::Bytes memory_reserved{0};
   std::vector<JobId> jobs;
-  std::vector<base::GenericResource> generic_used{};  // units that have jobs
-  std::string reservation{};                          // in force now; empty: none is
+  std::vector<base::GenericResource> generic_used{};  // units that jobs have
+  std::string reservation{};                          // the one in force; empty: none
   base::Bytes scratch_reserved{0};
 };
 
@@ -35,31 +35,31 @@ struct JobView {
   std::vector<std::uint32_t> tasks_on_node;  // [node index]
   std::optional<SlotIndex> slot;             // home row
   std::uint32_t rows_used = 0;               // home row and those won by unification
-  double share = 0;                          // fraction of time it is scheduled now, 0 ... 1
-  Duration scheduled{0};  // time its gang was scheduled so far, from the timetable
-  Duration filled{0};     // processor time at idle priority, on the nodes where it has ended
+  double share = 0;                          // fraction of time that it is scheduled now, 0 ... 1
+  Duration scheduled{0};  // time that its gang was scheduled so far, by the timetable
+  Duration filled{0};     // processor time used at idle priority, on the nodes where it has ended
   std::optional<TimePoint> submitted, started, ended;
-  // Why it waits or gets no slices, all reasons; or how it ended, the cause first.
+  // All reasons why it waits or gets no slices; or how it ended, the cause first.
   std::vector<std::string> reasons;
   std::vector<std::string> waits;  // while it is idle or deadlocked: see wait_lines()
   int exit_code = 0;  // highest of tasks, 128+signal, 124 limit, 125 error, 126/127 launch
   std::vector<base::TaskExit> exits;
   std::optional<JobState> ending;  // while Completing: the final state it will reach
-  std::string limit;               // "time limit 3.0s reached"; empty: none was
+  std::string limit;               // "time limit 3.0s reached"; empty: no limit was reached
   bool keep_going = false;
   JobActivity activity = JobActivity::Busy;
-  bool background = false;       // idle, and out of the timetable for others
+  bool background = false;       // idle, and out of the timetable in favour of other jobs
   std::uint32_t restarts = 0;    // how often it was requeued
-  std::uint32_t relaunches = 0;  // how often its launch was tried again
+  std::uint32_t relaunches = 0;  // how often its launch was retried
   bool is_untried = false;       // while Completing: no task ran, and it will be launched again
-  std::string lost;              // why, the last time
+  std::string lost;              // reason of the last requeue
   std::vector<std::vector<std::uint32_t>> cores;       // [node index]; empty until placed
   std::vector<std::vector<base::GenericShare>> units;  // [node index]; empty: none
-  std::uint32_t tasks_per_core = 1;                    // > 1: so many share the cores of one task
-  std::optional<TimePoint> expected_start{};           // of a plan that would wait, if it is known
+  std::uint32_t tasks_per_core = 1;                    // > 1: so many tasks share the cores of one
+  std::optional<TimePoint> expected_start{};  // of a plan that would wait; nullopt if unknown
 };
 
-// One slice of the current cycle, for display.
+// A SliceView shows one slice of the current cycle.
 struct SliceView {
   SlotIndex slot{0};
   Duration length{0};
@@ -71,10 +71,10 @@ struct MatrixView {
   Duration quantum{0};
   Duration cycle{0};
   std::vector<SliceView> slices;
-  std::optional<TimePoint> start{};  // of a cycle: the slices follow from here, again and again
+  std::optional<TimePoint> start{};  // start of a cycle; the slices repeat from here
 };
 
-// The parts that are shown.
+// Shown names the parts of the scheduler that the views read.
 struct Shown {
   const Tables& tables;
   const Placer& placer;
@@ -84,7 +84,7 @@ struct Shown {
 JobView view_of(const Shown& shown, const Job& job, TimePoint now);
 NodeView view_of(const Shown& shown, NodeIndex node);
 MatrixView matrix_view(const Shown& shown);
-// What the request would come to if it was submitted now. The error is the one of a submission.
+// Returns what a submission of the request would return now, including its error.
 base::Result<JobView> plan_view(const Shown& shown, const base::ResourceRequest& request,
                                 UserId user);
 

@@ -16,8 +16,8 @@ namespace {
 
 using Names = std::vector<std::string>;
 
-constexpr std::size_t kMaxNamesBytes = 160;  // in a reason: it is a line of a table
-constexpr std::size_t kNamesShown = 8;       // where all of them are too many
+constexpr std::size_t kMaxNamesBytes = 160;  // in a reason, which is a line of a table
+constexpr std::size_t kNamesShown = 8;       // if all of them are too many
 
 std::string join(const Names& names) {
   std::string all = base::compress_hostlist(names);
@@ -33,7 +33,7 @@ struct Reasons {
   bool has_spot = false;
   Names out{};
 
-  // Empty: the job may be placed there.
+  // Returns an empty string if the job may be placed there.
   [[nodiscard]] std::string why_unusable(NodeIndex index) const {
     const Node& node = tables.nodes[index];
     if (node.drained) return "drained";
@@ -66,7 +66,7 @@ struct Reasons {
     return base::format_duration(std::chrono::ceil<std::chrono::seconds>(time));
   }
 
-  // Of the job's own reservation.
+  // Adds the reason that the job's own reservation gives.
   void add_reservation() {
     const std::string& name = job.request.reservation;
     if (name.empty()) return;
@@ -122,21 +122,22 @@ struct Reasons {
                               join(qualified)));
   }
 
-  // See Hold.
+  // Adds the reason of kept rows; see Hold.
   void add_kept_rows() {
     const std::string limit = base::format_duration(tables.config.long_limit);
     const std::uint32_t slots = tables.config.max_slots;
     const std::size_t of_long = placer.held_rows(Hold::Long);
     if (placer.holds_row(job, Hold::Long) && of_long >= placer.most_held_rows(Hold::Long)) {
       out.push_back(fmt::format(
-          "jobs with a time limit over {} hold {} of {} slots; no more, so that others find one",
+          "jobs with a time limit over {} hold {} of {} slots, which is the limit for such jobs",
           limit, of_long, slots));
       return;
     }
-    out.push_back(fmt::format(
-        "jobs with no time limit or one over {} hold {} of {} slots; no more, so that jobs with "
-        "--time of at most {} find one",
-        limit, placer.held_rows(Hold::Any), slots, limit));
+    out.push_back(
+        fmt::format("jobs with no time limit or one over {} hold {} of {} slots; the rest is kept "
+                    "for jobs with "
+                    "--time of at most {}",
+                    limit, placer.held_rows(Hold::Any), slots, limit));
   }
 
   void add_room() {
@@ -193,7 +194,7 @@ Names wait_reasons(const Tables& tables, const Placer& placer, const Job& job) {
   reasons.add_recovery();
   if (job.is_step()) {
     if (reasons.out.empty()) {
-      reasons.out.push_back(fmt::format("other steps have the {} of job {}",
+      reasons.out.push_back(fmt::format("other steps use the {} of job {}",
                                         job.request.generic.empty() ? "cores" : "cores or units",
                                         job.request.inside));
     }

@@ -1,5 +1,5 @@
 #pragma once
-// Why a job waits, for its user: all reasons, one line each.
+// Explains to the user why a job waits: all reasons, one line each.
 
 #include "gang/schedule/placer.hpp"
 
@@ -8,7 +8,7 @@
 
 namespace score::gang {
 
-// Of a running job that gets no slices.
+// This is the reason of a running job that gets no slices.
 inline constexpr const char* kDisplacedReason =
     "gets no time while a job of queue high or urgent uses its cores";
 

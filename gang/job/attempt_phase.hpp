@@ -1,5 +1,6 @@
 #pragma once
-// The life of one attempt on one node, as a table. docs/reference/states.md shows the same rows.
+// This table is the life cycle of one attempt on one node. docs/reference/states.md shows the same
+// rows.
 
 #include "base/model/model.hpp"
 
@@ -9,12 +10,12 @@
 
 namespace score::gang {
 
-// base::AttemptPhase, which travels in reports, and the state of having no such attempt.
+// A phase is base::AttemptPhase, which is sent in reports, or Absent.
 enum class Phase : std::uint8_t {
   Absent,     // unknown, refused, or forgotten; entered by Refuse and Forget
   Preparing,  // the shepherd was launched and checks user, directory, executable, limits
-  Prepared,   // it could start at once; no program of the user runs yet
-  Running,    // StartTasks came; tasks run, or are frozen by the plan
+  Prepared,   // ready to start at once; no program of the user runs yet
+  Running,    // StartTasks came; tasks run, or the plan has frozen them
   Exited,     // nothing runs; kept to repeat the report until the head has recorded it
 };
 
@@ -22,13 +23,13 @@ enum class AttemptEvent : std::uint8_t {
   Prepare,  // head: PrepareTasks
   Start,    // head: StartTasks
   Signal,   // head: SignalTasks
-  Kill,     // head: KillTasks; or the daemon ends it for a reason of its own
+  Kill,     // head: KillTasks; or the daemon ends it for its own reasons
   Forget,   // head: ForgetTasks
   Ready,    // shepherd: all checks passed
   Refuse,   // shepherd: a check failed; or it died while checking, unless it was killed
   Started,  // shepherd: the tasks run
   TaskEnd,  // shepherd: one task ended
-  Abort,    // shepherd: a rank asked for the end of the job
+  Abort,    // shepherd: a rank requested the end of the job
   Done,     // shepherd: every task ended and the cgroup is empty
   Gone,     // the shepherd died
 };

@@ -24,7 +24,7 @@ std::string words_of(const base::TaskWait& wait) {
   return text;
 }
 
-// Each rank once.
+// Sorts the waits by rank and keeps one of each rank.
 void sort_by_rank(std::vector<base::TaskWait>& waits) {
   std::ranges::stable_sort(waits, {}, &base::TaskWait::rank);
   const auto twice = std::ranges::unique(waits, {}, &base::TaskWait::rank);

@@ -7,7 +7,7 @@
 namespace score::gang {
 namespace {
 
-TEST(DeadlockText, NamesRanksInOrderAndWhatTheyWaitFor) {
+TEST(DeadlockText, NamesRanksInOrderWithTheirWaits) {
   EXPECT_EQ(
       deadlock_text({{.rank = 1, .call = "MPI_Recv", .source = 0, .tag = 3},
                      {.rank = 0, .call = "MPI_Recv", .source = 1, .tag = 7, .bytes = 64}},
@@ -16,7 +16,7 @@ TEST(DeadlockText, NamesRanksInOrderAndWhatTheyWaitFor) {
       "MPI_Recv from rank 0, tag 3; 2 more");
 }
 
-TEST(DeadlockText, LeavesOutWhatIsNotKnown) {
+TEST(DeadlockText, OmitsUnknownValues) {
   EXPECT_EQ(
       deadlock_text({{.rank = 0, .call = "MPI_Barrier"}, {.rank = 5, .source = 2}}, 2),
       "deadlock: no task can send: rank 0 in MPI_Barrier; rank 5 waits for a message from rank "
@@ -46,8 +46,8 @@ TEST(WaitLines, HasOneLinePerRankAndABound) {
   EXPECT_EQ(lines.back(), "18 more");
 }
 
-// The names come from users' memory, the rest from a node that may be wrong.
-TEST(DeadlockText, IsPlainTextWhateverTasksWrote) {
+// The names come from users' memory, the other values from a node that may be wrong.
+TEST(DeadlockText, IsPlainTextForAnyTaskInput) {
   std::mt19937_64 random(7);
   for (int i = 0; i < 2000; ++i) {
     std::vector<base::TaskWait> waits(random() % 40);

@@ -1,14 +1,14 @@
-// Each node reports of its share of an attempt whether it is idle, and how many messages its
-// contexts have sent and received; it reports a change after two equal checks in a row.
+// Each node reports for its share of an attempt whether it is idle, and how many messages its
+// contexts have sent and received. It reports a change after two equal checks in a row.
 //
-// A job is idle when all its shares are. If as many messages were received as sent, nothing is in
-// flight that could wake one of them, and it is idle at once: a node's two checks, made at the same
-// slice ends on all nodes of a gang, are the two waves of Mattern's four counters (1987). If not, a
-// task sleeps beside a message that it will not take soon; then the job is idle after
-// IdleLimits::unsettled. The first share that is busy makes the job busy.
+// A job is idle when all its shares are. If as many messages were received as sent, no message is
+// in flight that could wake one of them, and the job is idle at once. A node's two checks are made
+// at the same slice ends on all nodes of a gang, so they are the two waves of Mattern's four
+// counters (1987). If the counts differ, a task sleeps although a message is waiting for it; then
+// the job is idle after IdleLimits::unsettled. The first share that is busy makes the job busy.
 //
-// A job of which every task waits for a message, and of which no message is in flight, is
-// deadlocked: none can send one. That is decided after IdleLimits::deadlock_after without a change.
+// A job is deadlocked if every task waits for a message and no message is in flight, because no
+// task can send one. That is decided after IdleLimits::deadlock_after without a change.
 #include "gang/job/idleness.hpp"
 
 namespace score::gang {
@@ -18,7 +18,7 @@ using base::TimePoint;
 
 namespace {
 
-// How long the condition has held by now; notes since when.
+// Returns how long the condition has held by now, and records since when.
 Duration held_for(std::optional<TimePoint>& since, bool holds, TimePoint now) {
   since = holds ? since.value_or(now) : std::optional<TimePoint>{};
   return holds ? now - *since : Duration{0};
@@ -52,8 +52,9 @@ std::vector<base::TaskWait> Idleness::task_waits() const {
   return waits;
 }
 
-// A share that has ended can neither act nor send. What it had sent is not known, so the messages
-// do not settle any more. A job that has not begun everywhere waits for nothing of its own.
+// A share that has ended can neither act nor send. The number of messages that it had sent is
+// unknown, so the messages do not settle any more. A job that has not begun everywhere does not
+// wait.
 Idleness::Whole Idleness::whole(const Members& members) const {
   if (!members.not_begun().empty()) return {};
   Whole whole{true, true, true, false};

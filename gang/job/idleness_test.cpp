@@ -28,7 +28,7 @@ struct TwoShares {
   Idleness idleness;
 };
 
-TEST(Idleness, AJobIsIdleWhenAllItsSharesAre) {
+TEST(Idleness, JobIsIdleWhenAllItsSharesAre) {
   TwoShares job;
   EXPECT_EQ(job.report({.idle = true}, {}, kStart), JobActivity::Busy);
   EXPECT_EQ(job.report({.idle = true}, {.idle = true}, kStart), JobActivity::Idle);
@@ -36,7 +36,7 @@ TEST(Idleness, AJobIsIdleWhenAllItsSharesAre) {
   EXPECT_EQ(job.report({.idle = true}, {}, kStart), JobActivity::Busy);
 }
 
-TEST(Idleness, MessagesInFlightDelayIt) {
+TEST(Idleness, MessagesInFlightDelayIdleness) {
   TwoShares job;
   const base::Activity sent{.idle = true, .sent = 5};
   EXPECT_EQ(job.report(sent, {.idle = true, .received = 4}, kStart), JobActivity::Busy);
@@ -44,20 +44,20 @@ TEST(Idleness, MessagesInFlightDelayIt) {
   EXPECT_EQ(job.idleness.judge(job.members, kStart + 1s, kLimits), JobActivity::Idle);
 }
 
-TEST(Idleness, AShareThatHasEndedIsNotAsked) {
+TEST(Idleness, EndedShareDoesNotCount) {
   TwoShares job;
   job.members.gone(1);
   EXPECT_EQ(job.report({.idle = true}, {}, kStart), JobActivity::Busy) << "what it sent is unknown";
   EXPECT_EQ(job.idleness.judge(job.members, kStart + 1s, kLimits), JobActivity::Idle);
 }
 
-TEST(Idleness, AJobThatHasNotBegunEverywhereIsBusy) {
+TEST(Idleness, JobIsBusyUntilItHasBegunEverywhere) {
   TwoShares job;
   job.members.start(1, 0s);
   EXPECT_EQ(job.report({.idle = true}, {.idle = true}, kStart), JobActivity::Busy);
 }
 
-TEST(Idleness, AJobThatWaitsForMessagesOnlyIsDeadlockedAfterAWhile) {
+TEST(Idleness, JobWaitingOnlyForMessagesBecomesDeadlocked) {
   TwoShares job;
   const base::Activity waits{.idle = true, .waits = true};
   EXPECT_EQ(job.report(waits, waits, kStart), JobActivity::Idle);
@@ -69,7 +69,7 @@ TEST(Idleness, AJobThatWaitsForMessagesOnlyIsDeadlockedAfterAWhile) {
   EXPECT_EQ(job.idleness.activity(), JobActivity::Busy);
 }
 
-TEST(Idleness, AMessageInFlightNeverSettles) {
+TEST(Idleness, MessageInFlightPreventsDeadlock) {
   TwoShares job;
   const base::Activity sent{.idle = true, .waits = true, .sent = 5, .received = 1};
   const base::Activity missing{.idle = true, .waits = true, .sent = 1, .received = 4};
@@ -78,7 +78,7 @@ TEST(Idleness, AMessageInFlightNeverSettles) {
   EXPECT_FALSE(job.idleness.judge_again()) << "only a report can change that";
 }
 
-TEST(Idleness, CountersThatChangeBeginTheTimeOfADeadlockAnew) {
+TEST(Idleness, ChangedCountersRestartDeadlockTime) {
   TwoShares job;
   const auto waits = [](std::uint64_t count) {
     return base::Activity{.idle = true, .waits = true, .sent = count, .received = count};
@@ -90,7 +90,7 @@ TEST(Idleness, CountersThatChangeBeginTheTimeOfADeadlockAnew) {
   EXPECT_EQ(job.report(waits(9), waits(2), kStart + 6s), JobActivity::Idle);
 }
 
-TEST(Idleness, ADeadlockIsFoundOnlyWhileAllNodesAreHeard) {
+TEST(Idleness, DeadlockNeedsSignsOfLifeFromAllNodes) {
   TwoShares job;
   const base::Activity waits{.idle = true, .waits = true};
   job.report(waits, waits, kStart);
@@ -99,7 +99,7 @@ TEST(Idleness, ADeadlockIsFoundOnlyWhileAllNodesAreHeard) {
   EXPECT_EQ(job.idleness.judge(job.members, kStart + 7s, kLimits), JobActivity::Deadlocked);
 }
 
-TEST(Idleness, AJobOfWhichAShareHasEndedCanBeDeadlocked) {
+TEST(Idleness, JobWithEndedShareCanBeDeadlocked) {
   TwoShares job;
   job.members.gone(1);
   const base::Activity waits{.idle = true, .waits = true, .sent = 3};

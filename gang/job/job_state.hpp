@@ -1,5 +1,5 @@
 #pragma once
-// The life of a job on the head, as a table. docs/reference/states.md shows the same rows.
+// This table is the life cycle of a job on the head. docs/reference/states.md shows the same rows.
 
 #include "base/model/model.hpp"
 
@@ -11,16 +11,17 @@ namespace score::gang {
 
 enum class JobEvent : std::uint8_t {
   Place,        // cores and memory were found: its nodes are asked to prepare
-  AllPrepared,  // every node could start it at once
-  Suspend,      // asked by its owner or an operator
+  AllPrepared,  // every node is ready to start it at once
+  Suspend,      // requested by its owner or an operator
   Resume,       // likewise
   End,          // decided: cancel, limit, failing task, refusal, lost node, or all tasks ended
   Requeue,      // it lost a node, nothing of it is left, and it may try again
-  AllGone,      // nothing of it runs anywhere any more: the state that End decided on
+  AllGone,      // nothing of it runs anywhere any more; leads to the state that End decided on
 };
 
-// The state after the event; nullopt: the event has no place in that state. AllGone leads from
-// Completing to the final state that was decided, so it is not in the table.
+// A step of the table gives the state after the event; an event that is not listed is not possible
+// in that state. AllGone leads from Completing to the final state that was decided, so it is not in
+// the table.
 struct JobStep {
   base::JobState from;
   JobEvent event;

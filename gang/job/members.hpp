@@ -1,6 +1,6 @@
 #pragma once
-// How far each node of an attempt is. A member is a node of the attempt, named by its index within
-// the job.
+// Members records the progress of each node of an attempt. A member is a node of the attempt,
+// identified by its index within the job.
 
 #include "base/time.hpp"
 
@@ -12,7 +12,7 @@ namespace score::gang {
 
 enum class Member : std::uint8_t {
   Asked,     // PrepareTasks was sent
-  Prepared,  // it could start at once
+  Prepared,  // ready to start at once
   Started,   // StartTasks was sent
   Gone,      // nothing of the attempt runs there, or the node is lost
   Bare,      // an allocation holds cores there, for steps; nothing of the attempt itself runs there
@@ -21,9 +21,10 @@ enum class Member : std::uint8_t {
 class Members {
  public:
   void ask_all(std::size_t count);
-  // After a restart of the head: all were sent StartTasks, and none has confirmed it.
+  // After a restart of the head all members count as sent StartTasks, and none has confirmed it.
   void assume_started(std::size_t count);
-  // An allocation: all but the first are Bare. After ask_all() or assume_started().
+  // Makes all members except the first Bare, for an allocation. Must follow ask_all() or
+  // assume_started().
   void keep_first();
 
   [[nodiscard]] std::size_t count() const { return states_.size(); }
@@ -32,31 +33,32 @@ class Members {
 
   [[nodiscard]] bool is_gone(std::size_t member) const { return states_[member] == Member::Gone; }
 
-  // The attempt has, or may have, something there.
+  // Returns true if the attempt has, or may have, something there.
   [[nodiscard]] bool has_tasks(std::size_t member) const {
     return states_[member] != Member::Gone && states_[member] != Member::Bare;
   }
 
-  // Members that have tasks.
+  // Returns the number of members that have tasks.
   [[nodiscard]] std::size_t remaining() const { return remaining_; }
 
   [[nodiscard]] std::vector<std::size_t> in(Member state) const;
 
-  // Has effect on an Asked member only. True if no other answer is missing.
+  // Has an effect only on an Asked member. Returns true if no other answer is missing.
   bool prepared(std::size_t member);
-  // A member of an attempt that is being launched has lost what it prepared.
+  // A member of an attempt that is being launched has lost its preparation.
   void ask_again(std::size_t member);
-  // StartTasks is sent; the job has been scheduled for `scheduled` so far.
+  // Records that StartTasks is sent; the job has been scheduled for `scheduled` so far.
   void start(std::size_t member, base::Duration scheduled);
-  // The member's tasks exist. False if that is known, or it was not started.
+  // Records that the member's tasks exist. Returns false if that is known already, or it was not
+  // started.
   bool began(std::size_t member);
-  // False if it had no tasks.
+  // Returns false if it had no tasks.
   bool gone(std::size_t member);
 
-  // Started, but not known to have begun; ascending.
+  // Returns the members that were started but are not known to have begun, ascending.
   [[nodiscard]] const std::set<std::size_t>& not_begun() const { return not_begun_; }
 
-  // Scheduled time of the job when StartTasks was last sent to a member.
+  // Returns the scheduled time of the job when StartTasks was last sent to a member.
   [[nodiscard]] base::Duration start_scheduled() const { return start_scheduled_; }
 
  private:

@@ -8,7 +8,7 @@ namespace {
 using namespace std::chrono_literals;
 using Numbers = std::vector<std::size_t>;
 
-TEST(Members, TheLastAnswerCompletesTheLaunch) {
+TEST(Members, LastAnswerCompletesTheLaunch) {
   Members members;
   members.ask_all(3);
   EXPECT_FALSE(members.prepared(0));
@@ -18,7 +18,7 @@ TEST(Members, TheLastAnswerCompletesTheLaunch) {
   EXPECT_TRUE(members.prepared(1));
 }
 
-TEST(Members, AMemberThatLostItsPreparationIsAwaitedAgain) {
+TEST(Members, MemberWithLostPreparationIsAwaitedAgain) {
   Members members;
   members.ask_all(2);
   members.prepared(0);
@@ -39,7 +39,7 @@ TEST(Members, RemainingCountsMembersThatAreNotGone) {
   EXPECT_EQ(members.remaining(), 0U);
 }
 
-TEST(Members, AStartedMemberBeginsOnce) {
+TEST(Members, StartedMemberBeginsOnce) {
   Members members;
   members.ask_all(2);
   members.start(0, 3s);
@@ -52,7 +52,7 @@ TEST(Members, AStartedMemberBeginsOnce) {
   EXPECT_TRUE(members.not_begun().empty());
 }
 
-TEST(Members, AfterARestartOfTheHeadNoMemberIsKnownToHaveBegun) {
+TEST(Members, NoMemberHasBegunAfterHeadRestart) {
   Members members;
   members.assume_started(2);
   EXPECT_EQ(members.in(Member::Started), (Numbers{0, 1}));

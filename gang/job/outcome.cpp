@@ -1,7 +1,7 @@
-// Ranks that lose a peer abort, and that is often reported before the peer's own end: a process
-// that ends closes its connections first. So a task that vanished without a call of abort explains
-// the end better than those that aborted, and among equals the earliest does, by the clocks. What
-// is killed because of the end ends later than its cause.
+// Ranks that lose a peer abort, and that is often reported before the peer's own end, because a
+// process that ends closes its connections first. So a task that vanished without a call of abort
+// explains the end better than tasks that aborted. Among equals the earliest does, by the clocks.
+// Tasks that are killed because of the end are reported later than its cause.
 #include "gang/job/outcome.hpp"
 
 #include "base/assert.hpp"
@@ -38,7 +38,7 @@ void Outcome::restore(std::optional<JobState> ending, int exit_code,
   reasons_ = std::move(reasons);
 }
 
-// Once the end is decided, a task that a signal ended was killed by us.
+// A task that a signal ended after the end was decided was killed by the scheduler.
 Outcome::Recorded Outcome::record(std::size_t member, const base::TaskExit& exit) {
   const std::uint32_t rank = exit.rank.value();
   const bool is_its = rank < ranks_.size() && ranks_[rank].member == member;

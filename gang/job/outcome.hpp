@@ -1,6 +1,6 @@
 #pragma once
-// How an attempt ends: the exits of its tasks, the state that was decided, the exit code, and the
-// failure that explains it best.
+// Outcome records how an attempt ends: the exits of its tasks, the state that was decided, the exit
+// code, and the failure that explains it best.
 
 #include "base/exit_codes.hpp"
 #include "base/model/model.hpp"
@@ -12,22 +12,23 @@
 
 namespace score::gang {
 
-// 128 + signal, or the code of exit().
+// Returns 128 + signal, or the code of exit().
 int code_of(const base::TaskExit& exit);
 
-// A task's failure, or its call of abort.
+// A Failure is a task's failure or its call of abort.
 struct Failure {
   std::string reason;
   int exit_code = 0;
   base::TimePoint at{};  // cluster time; 0: not known
-  bool is_loss = false;  // the task vanished without a call of abort: its peers fail because of it
+  bool is_loss = false;  // vanished without a call of abort: its peers fail because of it
 };
 
 class Outcome {
  public:
-  // A new attempt with these ranks, [rank] -> member. Forgets everything of the one before.
+  // Starts a new attempt with these ranks, [rank] -> member. It forgets everything about the
+  // attempt before.
   void expect(std::vector<std::uint32_t> member_of_rank);
-  // From the database of a restarted head.
+  // Restores the values from the database of a restarted head.
   void restore(std::optional<base::JobState> ending, int exit_code,
                std::vector<std::string> reasons);
 
@@ -38,7 +39,7 @@ class Outcome {
   [[nodiscard]] bool has_all_exits_of(std::size_t member) const;
   [[nodiscard]] std::vector<base::TaskExit> exits() const;  // ascending by rank
 
-  // The failed exit of the lowest rank, its member, and how many failed in all.
+  // Holds the failed exit of the lowest rank, its member, and the number of failed tasks.
   struct Failed {
     std::size_t member = 0;
     base::TaskExit exit;
@@ -48,22 +49,24 @@ class Outcome {
   [[nodiscard]] std::optional<Failed> failed() const;
 
   // ---- the end
-  // The first cause counts: the final state that the job will reach. An empty reason is none.
+  // Decides the final state that the job will reach; only the first cause counts. An empty reason
+  // is left out.
   void decide(base::JobState final_state, std::string reason, int exit_code);
-  // As decide(Failed), for a failure that a better explanation may replace.
+  // Works like decide(Failed), for a failure that a better explanation may replace.
   void decide(Failure failure);
-  // Once the end is decided: takes over the failure if it explains the end better.
+  // Takes over the failure if it explains the end better. The end must be decided.
   void explain(Failure failure);
-  // A node is lost with its tasks, and was already at `since`: a task's failure after that was its
-  // consequence. True: the end has changed.
+  // Records that a node is lost with its tasks, and was already lost at `since`: a task's failure
+  // after that was a consequence. Returns true if the end has changed.
   bool blame_loss(const std::string& reason, base::TimePoint since);
-  // The kernel has killed processes of the attempt because memory was exhausted. Whatever the tasks
-  // return after that, the job ends because of it. True: the end has changed.
+  // Records that the kernel has killed processes of the attempt because memory was exhausted. The
+  // job ends because of it, whatever the tasks return after that. Returns true if the end has
+  // changed.
   bool blame_memory(const std::string& reason);
-  // All tasks have ended by themselves, and nothing has decided the end. failures: of tasks that
-  // failed while the job kept going; may be empty.
+  // Decides the end when all tasks have ended by themselves and nothing else has decided it.
+  // `failures` describes the tasks that failed while the job kept going; it may be empty.
   void decide_by_exits(std::string failures);
-  // A requeued job ends after all, because of this; the earlier reasons stay behind it.
+  // Ends a job for this reason although it was to be requeued; the earlier reasons stay after it.
   void cancel_requeue(base::JobState final_state, const std::string& reason, int exit_code);
 
   [[nodiscard]] std::optional<base::JobState> ending() const { return ending_; }
@@ -72,7 +75,7 @@ class Outcome {
 
   [[nodiscard]] const std::vector<std::string>& reasons() const { return reasons_; }
 
-  // Nothing of the job is left: the final state, which ending() no longer is.
+  // Returns the final state when nothing of the job is left; ending() is then empty.
   base::JobState close();
 
  private:
@@ -85,7 +88,7 @@ class Outcome {
   std::optional<base::JobState> ending_;
   int exit_code_ = 0;
   std::vector<std::string> reasons_;
-  std::optional<Failure> failure_;  // that reasons_ is about
+  std::optional<Failure> failure_;  // the one that reasons_ describes
   std::string memory_;              // the reason of blame_memory(), before the end is decided
 };
 

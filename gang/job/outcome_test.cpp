@@ -18,7 +18,7 @@ Outcome of_two_members() {
   return outcome;
 }
 
-TEST(Outcome, AnExitCountsOnceAndOnlyFromItsMember) {
+TEST(Outcome, ExitCountsOnceAndOnlyFromItsMember) {
   Outcome outcome = of_two_members();
   EXPECT_EQ(outcome.record(0, {Rank{1}, 3, 0}), Recorded::Impossible) << "of the other member";
   EXPECT_EQ(outcome.record(1, {Rank{1}, 3, 0}), Recorded::New);
@@ -32,7 +32,7 @@ TEST(Outcome, AnExitCountsOnceAndOnlyFromItsMember) {
   EXPECT_FALSE(outcome.has_all_exits_of(0));
 }
 
-TEST(Outcome, TheHighestCodeOfTheTasksIsTheJobs) {
+TEST(Outcome, JobHasHighestExitCodeOfItsTasks) {
   Outcome outcome = of_two_members();
   outcome.record(0, {Rank{0}, 7, 0});
   outcome.record(1, {Rank{1}, 0, 11});
@@ -43,7 +43,7 @@ TEST(Outcome, TheHighestCodeOfTheTasksIsTheJobs) {
   EXPECT_EQ(failed->count, 2U);
 }
 
-TEST(Outcome, WhatIsKilledAfterTheDecisionDoesNotCount) {
+TEST(Outcome, TasksKilledAfterDecisionDoNotCount) {
   Outcome outcome = of_two_members();
   outcome.decide({"rank 1 failed", 3});
   outcome.record(0, {Rank{0}, 0, 9});
@@ -52,7 +52,7 @@ TEST(Outcome, WhatIsKilledAfterTheDecisionDoesNotCount) {
   EXPECT_EQ(outcome.exit_code(), 5) << "it exited by itself";
 }
 
-TEST(Outcome, AnEarlierFailureExplainsTheEndBetter) {
+TEST(Outcome, EarlierFailureExplainsEndBetter) {
   Outcome outcome = of_two_members();
   outcome.decide({"second", 14, TimePoint(2s)});
   outcome.explain({"third", 14, TimePoint(3s)});
@@ -62,7 +62,7 @@ TEST(Outcome, AnEarlierFailureExplainsTheEndBetter) {
   EXPECT_EQ(outcome.exit_code(), 14);
 }
 
-TEST(Outcome, ATaskThatVanishedExplainsTheAbortsOfItsPeers) {
+TEST(Outcome, VanishedTaskExplainsAbortsOfItsPeers) {
   Outcome outcome = of_two_members();
   outcome.decide({"aborted", 14, TimePoint(1s)});
   outcome.explain({"vanished", 137, TimePoint(2s), true});
@@ -70,7 +70,7 @@ TEST(Outcome, ATaskThatVanishedExplainsTheAbortsOfItsPeers) {
   EXPECT_EQ(outcome.reasons(), Reasons{"vanished"});
 }
 
-TEST(Outcome, NoFailureExplainsAnEndThatWasAskedFor) {
+TEST(Outcome, NoFailureExplainsARequestedEnd) {
   Outcome outcome = of_two_members();
   outcome.decide(JobState::Cancelled, "cancelled", 130);
   outcome.explain({"failed", 3, TimePoint(1s), true});
@@ -79,7 +79,7 @@ TEST(Outcome, NoFailureExplainsAnEndThatWasAskedFor) {
   EXPECT_FALSE(outcome.ending());
 }
 
-TEST(Outcome, MemoryDecidesWhateverTasksReturn) {
+TEST(Outcome, ExhaustedMemoryDecidesTheEnd) {
   Outcome well = of_two_members();
   EXPECT_FALSE(well.blame_memory("out of memory"));
   well.decide_by_exits("");
@@ -93,7 +93,7 @@ TEST(Outcome, MemoryDecidesWhateverTasksReturn) {
   EXPECT_EQ(fails.exit_code(), 3);
 }
 
-TEST(Outcome, MemoryExplainsAFailureButNoCancel) {
+TEST(Outcome, MemoryExplainsFailureButNotCancel) {
   Outcome failed = of_two_members();
   failed.decide({"rank 1 aborted", 14, TimePoint(1s)});
   EXPECT_TRUE(failed.blame_memory("out of memory"));
@@ -105,7 +105,7 @@ TEST(Outcome, MemoryExplainsAFailureButNoCancel) {
   EXPECT_EQ(cancelled.reasons(), Reasons{"cancelled"});
 }
 
-TEST(Outcome, ACancelledRequeueNamesBothReasons) {
+TEST(Outcome, CancelledRequeueNamesBothReasons) {
   Outcome outcome = of_two_members();
   outcome.decide(JobState::NodeFailed, "node lost", 125);
   outcome.cancel_requeue(JobState::Cancelled, "cancelled", 130);

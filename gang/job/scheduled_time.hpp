@@ -1,5 +1,5 @@
 #pragma once
-// For how long a job's gang has been scheduled, by the timetables that were published.
+// ScheduledTime is the time for which a job's gang has been scheduled, by the published timetables.
 
 #include "gang/matrix/cycle.hpp"
 
@@ -10,19 +10,19 @@ namespace score::gang {
 
 class ScheduledTime {
  public:
-  // It has been scheduled for `sum` by `now`, and is in no row.
+  // Restores a job that has been scheduled for `sum` by `now` and is in no row.
   void restore(TimePoint now, Duration sum);
-  // From `start` on the job runs in these rows. False if it does already.
+  // Records that the job runs in these rows from `start` on. Returns false if it does so already.
   bool run_in(const std::vector<RowId>& rows, TimePoint start, const CycleClock& cycles);
   // Its processes are killed at `now`, whatever the timetable says.
   void stop(TimePoint now, const CycleClock& cycles);
 
-  // Of the newest timetable.
+  // Returns the rows of the newest timetable.
   [[nodiscard]] const std::vector<RowId>& rows() const { return newest_.rows; }
 
   [[nodiscard]] Duration at(TimePoint t, const CycleClock& cycles) const;
-  // The time from `now` until it has been scheduled for `want` more, by the newest cycle; at most
-  // about three cycles. `want` if it is in no row.
+  // Returns the time from `now` until it has been scheduled for `want` more, by the newest cycle.
+  // The result is at most about three cycles; it is `want` if the job is in no row.
   [[nodiscard]] Duration time_to_run(Duration want, TimePoint now, const CycleClock& cycles) const;
 
  private:

@@ -11,7 +11,7 @@ constexpr TimePoint kStart{10s};
 constexpr RowId kFirst{1};
 constexpr RowId kSecond{2};
 
-// Two rows take turns of 100 ms from kStart on, the first one first.
+// Lets two rows take turns of 100 ms from kStart on, the first one first.
 CycleClock two_rows() {
   CycleClock clock;
   Cycle cycle;
@@ -33,7 +33,7 @@ TEST(ScheduledTime, CountsTheSlicesOfItsRows) {
   EXPECT_EQ(time.at(kStart + 1s, cycles), 500ms);
 }
 
-TEST(ScheduledTime, AChangeCountsFromItsStartOn) {
+TEST(ScheduledTime, ChangeCountsFromItsStart) {
   const CycleClock cycles = two_rows();
   ScheduledTime time;
   time.run_in({kFirst}, kStart, cycles);
@@ -43,7 +43,7 @@ TEST(ScheduledTime, AChangeCountsFromItsStartOn) {
   EXPECT_EQ(time.rows().size(), 2U);
 }
 
-TEST(ScheduledTime, AStoppedJobAccruesNothing) {
+TEST(ScheduledTime, StoppedJobAccruesNothing) {
   const CycleClock cycles = two_rows();
   ScheduledTime time;
   time.run_in({kFirst}, kStart, cycles);
@@ -52,7 +52,7 @@ TEST(ScheduledTime, AStoppedJobAccruesNothing) {
   EXPECT_TRUE(time.rows().empty());
 }
 
-TEST(ScheduledTime, TellsWhenAnAmountIsReached) {
+TEST(ScheduledTime, ComputesWhenAnAmountIsReached) {
   const CycleClock cycles = two_rows();
   ScheduledTime time;
   EXPECT_EQ(time.time_to_run(42ms, kStart, cycles), 42ms) << "in no row";
@@ -61,7 +61,7 @@ TEST(ScheduledTime, TellsWhenAnAmountIsReached) {
   EXPECT_EQ(time.time_to_run(130ms, kStart, cycles), 330ms);
 }
 
-TEST(ScheduledTime, GoesOnFromWhatTheDatabaseSays) {
+TEST(ScheduledTime, ContinuesFromStoredTime) {
   const CycleClock cycles = two_rows();
   ScheduledTime time;
   time.restore(kStart, 5s);

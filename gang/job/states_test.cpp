@@ -1,4 +1,4 @@
-// The tables, and that docs/reference/states.md shows them.
+// Tests the tables, and that docs/reference/states.md shows them.
 #include "gang/job/attempt_phase.hpp"
 #include "gang/job/job_state.hpp"
 
@@ -34,7 +34,7 @@ std::string section(const std::string& name) {
   return all.substr(start, all.find("<!-- end -->", start) - start);
 }
 
-TEST(States, TheDocumentShowsTheTables) {
+TEST(States, DocumentShowsTheTables) {
   EXPECT_EQ(section("job steps"), rows_of(kJobSteps));
   EXPECT_EQ(section("attempt steps"), rows_of(kAttemptSteps));
 }
@@ -54,7 +54,7 @@ void expect_sane(const Steps& steps) {
   }
 }
 
-TEST(States, NoPairTwiceAndEveryStateReachable) {
+TEST(States, PairsAreUniqueAndStatesReachable) {
   expect_sane(kJobSteps);
   expect_sane(kAttemptSteps);
 }

@@ -1,8 +1,8 @@
-// The election has two rounds. First a head only asks (a restarted witness or a busy network must
-// not make terms grow); if a quorum would agree, it takes a term greater than all it has heard of,
-// stores it, and asks for leases in that term. Whether its log is complete is judged again by the
-// answers that grant the leases: such a witness takes no more marks from earlier terms, so what a
-// majority of them know is all that there is to know.
+// The election has two rounds. First a head only asks, because a restarted witness or a busy
+// network must not make terms grow. If a quorum would agree, it takes a term greater than all known
+// ones, stores it, and requests leases in that term. The answers that grant the leases decide again
+// whether its log is complete: such a witness accepts no more marks from earlier terms, so a
+// majority of them know the newest mark.
 #include "gang/leadership/leadership.hpp"
 
 #include <algorithm>
@@ -11,7 +11,7 @@
 namespace score::gang {
 namespace {
 
-// A witness that lies must not use up the numbers.
+// A lying witness must not use up the numbers.
 constexpr std::uint64_t kMostTermsAhead = 1U << 20U;
 
 }  // namespace
@@ -69,7 +69,8 @@ void Leadership::forget_votes() {
   std::ranges::fill(nodes_, Vote{});
 }
 
-// An answer that is no older than a lease; of a question, it says what held lately.
+// Returns true if the last answer is younger than a lease. An answer to a mere question shows what
+// held lately.
 bool Leadership::is_fresh(const Vote& vote, TimePoint now) const {
   return vote.last && now - vote.last->sent < settings_.timing.lease;
 }
@@ -78,7 +79,8 @@ bool Leadership::is_complete(const LogMark& newest) const {
   return settings_.is_forced || newest.includes(settings_.self);
 }
 
-// A node that has forgotten, or never knew, which heads have every change cannot speak for one.
+// Returns true if the node may speak for a head. A node that has forgotten, or never knew, which
+// heads have every change may not.
 bool Leadership::can_vouch(const Vote& vote) const {
   return settings_.is_forced || vote.last->mark.term != Epoch();
 }
@@ -100,7 +102,7 @@ bool Leadership::nodes_agree(TimePoint now) const {
   return agree >= majority() && is_complete(newest);
 }
 
-// A longer log goes first, while its head is there.
+// A head with a longer log goes first while it is reachable.
 bool Leadership::may_stand(TimePoint now) const {
   const Duration wait = settings_.self * settings_.timing.stagger;
   if (!own_.is_free_for(settings_.self, now)) return false;
@@ -122,7 +124,7 @@ bool Leadership::is_elected(TimePoint now) const {
   return granted >= majority() && is_complete(newest);
 }
 
-// The other head's lease suffices, or those of a majority.
+// The lease of the other head suffices, or the leases of a majority of the nodes.
 TimePoint Leadership::leases_end() const {
   TimePoint end = other_.is_granted ? other_.until : TimePoint();
   std::vector<TimePoint> ends;
@@ -138,8 +140,8 @@ bool Leadership::is_in_charge(TimePoint now) const {
   return role_ == LeadershipRole::Leader && now < leases_end();
 }
 
-// ---- the way of a head
-// ----------------------------------------------------------------------------
+// ---- candidacy and leadership
+// -------------------------------------------------------------------------
 
 LeadershipAction Leadership::ask(TimePoint now) {
   LeaseRequest request;
@@ -149,7 +151,7 @@ LeadershipAction Leadership::ask(TimePoint now) {
   request.position = position_;
   request.sent = now;
   if (role_ == LeadershipRole::Leader) request.mark = mark_;
-  // Its own word first, so that the other head does not get it meanwhile.
+  // It grants itself its own lease first, so that the other head does not get it in the meantime.
   if (request.wants) static_cast<void>(own_.answer(request, now));
   return AskWitnesses{request};
 }

@@ -1,6 +1,7 @@
 #pragma once
-// Which of two heads is in charge, and which changes the one in charge may acknowledge. Each head
-// has one of these; the nodes are the witnesses. Pure: replies and `now` in, actions out.
+// Leadership decides which of two heads is in charge, and which changes it may acknowledge. Each
+// head has one object; the nodes are the witnesses. It has no I/O: replies and `now` go in, actions
+// come out.
 //
 //   Follower --no lease of the other head is valid, and this log is complete--> Candidate
 //   Candidate --leases of a quorum--> Leader;  Candidate --none in time--> Follower
@@ -11,8 +12,8 @@
 //
 // A log is complete if the other head's is not longer, or if the newest mark of a majority of the
 // nodes, all of which have one, includes this head. The head in charge keeps that true: it
-// acknowledges a change when the follower has stored it, or, without a current follower, after a
-// majority of the nodes have noted that the other head lacks changes.
+// acknowledges a change when the follower has stored it. Without a current follower it does so
+// after a majority of the nodes have noted that the other head lacks changes.
 
 #include "gang/leadership/lease.hpp"
 #include "gang/leadership/witness.hpp"
@@ -28,26 +29,26 @@ namespace score::gang {
 
 enum class LeadershipRole : std::uint8_t {
   Follower,   // waits for the other head's leases to end, or follows its log
-  Candidate,  // asks for leases in a term of its own
+  Candidate,  // requests leases in a new term
   Leader,     // in charge while the leases of its quorum are valid
 };
 
-// Sends the request to every node and to the other head.
+// The caller must send the request to every node and to the other head.
 struct AskWitnesses {
   LeaseRequest request;
 };
 
-// Makes the term durable, then calls term_stored().
+// The caller must make the term durable and then call term_stored().
 struct StoreTerm {
   Epoch term;
 };
 
-// Becomes the head in charge: opens its state, writes its first transaction in this term.
+// The head takes charge: the caller opens its state and writes its first transaction in this term.
 struct TakeCharge {
   Epoch term;
 };
 
-// Is not in charge any more, at once.
+// The head is no longer in charge, as of now.
 struct StandDown {
   std::string why;
 };
@@ -61,19 +62,19 @@ class Leadership {
     HeadIndex self = 0;
     std::size_t nodes = 0;
     LeaseTiming timing;
-    bool is_forced = false;  // an administrator says that the other head is lost for good
+    bool is_forced = false;  // an administrator declares the other head lost for good
   };
 
-  // position: of this head's log. term: the greatest that it has stored.
+  // `position` is the end of this head's log, `term` the greatest term that it has stored.
   Leadership(const Settings& settings, LogPosition position, Epoch term, TimePoint now);
 
-  // The other head asks.
+  // Answers a request of the other head.
   LeaseReply answer(const LeaseRequest& request, TimePoint now);
-  // Answers of the witnesses. Late, repeated and lost ones do no harm.
+  // These take the replies of the witnesses. Late, repeated and lost replies do no harm.
   LeadershipActions node_replied(std::size_t node, const LeaseReply& reply, TimePoint now);
   LeadershipActions other_replied(const LeaseReply& reply, TimePoint now);
 
-  // The connection to it broke: what it said last does not count any more.
+  // The connection to the other head has broken: its last reply does not count any more.
   void other_gone() { other_.last.reset(); }
 
   LeadershipActions term_stored(Epoch term, TimePoint now);
@@ -81,20 +82,21 @@ class Leadership {
   [[nodiscard]] TimePoint next_deadline() const;
 
   // ---- the log
-  // As a follower: it has stored the other head's log up to here.
+  // The follower has stored the other head's log up to here.
   void stored(LogPosition position) { position_ = position; }
 
-  // As the head in charge: its own log is on its disk up to here.
+  // The head in charge has its own log on its disk up to here.
   void committed(std::uint64_t sequence) { position_.sequence = sequence; }
 
-  // The follower has stored the log up to here, and gets every change that follows. It is current
-  // if it has all that is acknowledged; else call it again when it has stored more.
+  // The follower has stored the log up to here and gets every change that follows. It is current if
+  // it has all acknowledged changes; otherwise the caller must call this again when it has stored
+  // more.
   LeadershipActions follower_current(std::uint64_t sequence, TimePoint now);
-  // Later: up to here.
+  // The current follower has stored the log up to here.
   void follower_stored(std::uint64_t sequence);
   LeadershipActions follower_lost(TimePoint now);
 
-  // Transactions of this term up to this one may be acknowledged.
+  // Returns the last transaction of this term that may be acknowledged, with all before it.
   [[nodiscard]] std::uint64_t acknowledged(TimePoint now);
 
   [[nodiscard]] LeadershipRole role() const { return role_; }
@@ -107,13 +109,14 @@ class Leadership {
 
   [[nodiscard]] bool has_current_follower() const { return follower_.has_value(); }
 
-  // Why it does not lead, in words, for people. Empty: it leads.
+  // Returns the reason why this head does not lead, as text for users. The result is empty if it
+  // leads.
   [[nodiscard]] std::string why_not(TimePoint now) const;
 
  private:
   struct Vote {
     std::optional<LeaseReply> last;  // newest by `sent`
-    TimePoint until{};               // of the lease in term_
+    TimePoint until{};               // end of the lease in term_
     bool is_granted = false;         // in term_
   };
 
@@ -137,17 +140,17 @@ class Leadership {
   void forget_votes();
 
   Settings settings_;
-  Witness own_;  // this head's word, for itself and for the other head
+  Witness own_;  // this head's vote, for itself and for the other head
   LeadershipRole role_ = LeadershipRole::Follower;
   LogPosition position_;
-  Epoch term_;  // Candidate, Leader: its own; else the greatest it knows
+  Epoch term_;  // Candidate, Leader: its own; else the greatest known
   bool is_term_stored_ = false;
-  TimePoint gives_up_{};  // as a candidate
+  TimePoint gives_up_{};  // end of the candidacy
   TimePoint next_{};
   Vote other_;
   std::vector<Vote> nodes_;
   LogMark mark_;                           // as the head in charge
-  std::optional<std::uint64_t> follower_;  // it is current: up to here it has stored the log
+  std::optional<std::uint64_t> follower_;  // set if it is current; it has stored the log up to here
   std::uint64_t acknowledged_ = 0;
 };
 

@@ -1,4 +1,5 @@
-// Two heads and their witnesses by hand; tests/sim/heads_sim_test.cpp has them under faults.
+// These tests drive two heads and their witnesses by hand; tests/sim/heads_sim_test.cpp runs them
+// under faults.
 #include "gang/leadership/leadership.hpp"
 
 #include <gtest/gtest.h>
@@ -14,7 +15,7 @@ class LeadershipTest : public testing::Test {
  protected:
   struct One {
     std::unique_ptr<Leadership> leadership;
-    bool is_reachable = true;  // for the other head
+    bool is_reachable = true;  // by the other head
     std::vector<Epoch> charges;
     std::vector<std::string> stood_down;
   };
@@ -76,7 +77,7 @@ class LeadershipTest : public testing::Test {
 
   Leadership& head(HeadIndex i) { return *heads_[i].leadership; }
 
-  // The first goes on without the second, which lacks this entry then.
+  // Lets the first head continue without the second, which then lacks this entry.
   void commit_alone(std::uint64_t sequence) {
     is_linked_ = false;
     head(1).other_gone();
@@ -85,7 +86,7 @@ class LeadershipTest : public testing::Test {
     head(0).committed(sequence);
   }
 
-  // Both run, and the second has all that the first has.
+  // Starts both heads, makes the first lead, and gives the second the whole log.
   void elect_first() {
     start(0, {Epoch(3), 10});
     start(1, {Epoch(3), 10});
@@ -105,7 +106,7 @@ class LeadershipTest : public testing::Test {
                                      Witness({}, LeaseTiming{}.lease, now_ - 1h)};
 };
 
-TEST_F(LeadershipTest, TheLongerLogLeads) {
+TEST_F(LeadershipTest, HeadWithLongerLogLeads) {
   start(0, {Epoch(3), 9});
   start(1, {Epoch(3), 10});
   run(10s);
@@ -114,7 +115,7 @@ TEST_F(LeadershipTest, TheLongerLogLeads) {
   EXPECT_GT(head(1).term(), Epoch(3));
 }
 
-TEST_F(LeadershipTest, OfEqualLogsTheFirstHeadLeads) {
+TEST_F(LeadershipTest, FirstHeadLeadsIfLogsAreEqual) {
   start(0, {Epoch(3), 10});
   start(1, {Epoch(3), 10});
   run(10s);
@@ -122,7 +123,7 @@ TEST_F(LeadershipTest, OfEqualLogsTheFirstHeadLeads) {
   EXPECT_EQ(heads_[0].charges.size(), 1U);
 }
 
-TEST_F(LeadershipTest, AHeadAloneDoesNotLeadOnNodesThatKnowNothing) {
+TEST_F(LeadershipTest, SingleHeadNeedsNodesThatKnowAMark) {
   start(0, {Epoch(3), 10});
   run(60s);
   EXPECT_FALSE(leads(0)) << "the other one may have a longer log";
@@ -132,7 +133,7 @@ TEST_F(LeadershipTest, AHeadAloneDoesNotLeadOnNodesThatKnowNothing) {
   EXPECT_TRUE(leads(0)) << "--take-charge";
 }
 
-TEST_F(LeadershipTest, ACurrentFollowerTakesOverWithinFiveSeconds) {
+TEST_F(LeadershipTest, CurrentFollowerTakesOverWithinFiveSeconds) {
   elect_first();
   const Epoch before = head(0).term();
   stop(0);
@@ -141,7 +142,7 @@ TEST_F(LeadershipTest, ACurrentFollowerTakesOverWithinFiveSeconds) {
   EXPECT_GT(head(1).term(), before);
 }
 
-TEST_F(LeadershipTest, AFollowerThatLacksChangesNeverTakesOver) {
+TEST_F(LeadershipTest, FollowerThatLacksChangesNeverTakesOver) {
   elect_first();
   commit_alone(5);
   EXPECT_EQ(head(0).acknowledged(now_), 5U) << "the nodes have noted that the other one lacks it";
@@ -153,7 +154,7 @@ TEST_F(LeadershipTest, AFollowerThatLacksChangesNeverTakesOver) {
   EXPECT_TRUE(leads(0)) << "the one that has it";
 }
 
-TEST_F(LeadershipTest, NothingIsAcknowledgedBeforeTheFollowerOrTheNodesKnow) {
+TEST_F(LeadershipTest, AcknowledgesOnlyAfterFollowerOrNodesKnow) {
   elect_first();
   head(0).committed(1);
   EXPECT_EQ(head(0).acknowledged(now_), 0U);
@@ -170,8 +171,8 @@ TEST_F(LeadershipTest, NothingIsAcknowledgedBeforeTheFollowerOrTheNodesKnow) {
   EXPECT_EQ(head(0).acknowledged(now_), 2U);
 }
 
-// A copy of the log takes its time, in which the head in charge acknowledges more.
-TEST_F(LeadershipTest, AFollowerIsCurrentOnceItHasAllThatIsAcknowledged) {
+// Copying the log takes time, in which the head in charge acknowledges more.
+TEST_F(LeadershipTest, FollowerIsCurrentWithAllAcknowledgedChanges) {
   elect_first();
   commit_alone(5);
   ASSERT_EQ(head(0).acknowledged(now_), 5U);
@@ -189,7 +190,7 @@ TEST_F(LeadershipTest, AFollowerIsCurrentOnceItHasAllThatIsAcknowledged) {
   EXPECT_TRUE(leads(0));
 }
 
-TEST_F(LeadershipTest, AHeadThatLosesItsWitnessesStandsDownBeforeTheOtherTakesOver) {
+TEST_F(LeadershipTest, LeaderWithoutWitnessesStandsDownBeforeTakeover) {
   elect_first();
   is_linked_ = false;
   reaches_[0] = {false, false, false};
@@ -203,7 +204,7 @@ TEST_F(LeadershipTest, AHeadThatLosesItsWitnessesStandsDownBeforeTheOtherTakesOv
   EXPECT_EQ(heads_[0].stood_down.size(), 1U);
 }
 
-// Most nodes may be off: the other head is witness enough.
+// Most nodes may be off; the other head is a sufficient witness.
 TEST_F(LeadershipTest, TwoHeadsNeedNoNodes) {
   reaches_ = {};
   start(0, {Epoch(3), 10});
@@ -219,7 +220,7 @@ TEST_F(LeadershipTest, TwoHeadsNeedNoNodes) {
   EXPECT_FALSE(leads(0)) << "alone, without a majority of the nodes";
 }
 
-TEST_F(LeadershipTest, AWitnessThatLiesAboutTermsDoesNotUseThemUp) {
+TEST_F(LeadershipTest, LyingWitnessDoesNotUseUpTerms) {
   start(0, {Epoch(3), 10});
   LeaseReply lie;
   lie.term = Epoch(std::uint64_t{1} << 59U);
@@ -229,9 +230,9 @@ TEST_F(LeadershipTest, AWitnessThatLiesAboutTermsDoesNotUseThemUp) {
   EXPECT_EQ(head(0).term(), Epoch(3));
 }
 
-TEST_F(LeadershipTest, AFormerLeaderFollowsTheNewOne) {
+TEST_F(LeadershipTest, FormerLeaderFollowsTheNewOne) {
   elect_first();
-  head(0).committed(7);  // never acknowledged, and not shipped
+  head(0).committed(7);  // never acknowledged or shipped
   const LogPosition longer = head(0).position();
   stop(0);
   run(5s);

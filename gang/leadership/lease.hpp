@@ -1,5 +1,6 @@
 #pragma once
-// Messages between heads and witnesses about which head is in charge (docs/adr/0089). Plain values.
+// These plain values are the messages between heads and witnesses about which head is in charge
+// (docs/adr/0089).
 
 #include "base/ids.hpp"
 #include "base/time.hpp"
@@ -9,7 +10,7 @@
 
 namespace score::gang {
 
-// Place in the list `heads` of the configuration: 0 or 1.
+// The place of a head in the list `heads` of the configuration is 0 or 1.
 using HeadIndex = std::uint32_t;
 inline constexpr HeadIndex kHeads = 2;
 
@@ -17,8 +18,9 @@ inline constexpr HeadIndex other_head(HeadIndex head) {
   return 1 - head;
 }
 
-// How far a log goes: the head (by its term) that wrote the last transaction, and how many
-// transactions that head had written. Of two logs the greater one has every acknowledged change.
+// A position names the end of a log: the head (by its term) that wrote the last transaction, and
+// the number of transactions that this head had written. The greater one of two logs has every
+// acknowledged change.
 struct LogPosition {
   Epoch term;
   std::uint64_t sequence = 0;
@@ -26,8 +28,8 @@ struct LogPosition {
   friend auto operator<=>(const LogPosition&, const LogPosition&) = default;
 };
 
-// Which heads have every acknowledged change. The head in charge writes it, with ascending
-// versions; of two marks the greater one (term, then version) holds.
+// A mark is the record of which heads have every acknowledged change. The head in charge writes it,
+// with ascending versions. The greater one of two marks (by term, then version) holds.
 struct LogMark {
   Epoch term;
   std::uint64_t version = 0;
@@ -42,35 +44,37 @@ struct LogMark {
   friend bool operator==(const LogMark&, const LogMark&) = default;
 };
 
-// A head asks whether a witness has granted its lease to the other head, or (wants) asks for it.
+// A head asks whether a witness has granted its lease to the other head. With `wants` it requests
+// the lease.
 struct LeaseRequest {
   HeadIndex head = 0;
   Epoch term;  // the incarnation that the head has, or would have
   bool wants = false;
   LogMark mark;
   LogPosition position;
-  TimePoint sent{};  // by the asking head's clock; comes back
+  TimePoint sent{};  // by the asking head's clock; the reply repeats it
 };
 
 struct LeaseReply {
   bool granted = false;
   bool is_free = false;  // no lease of the other head is valid
-  Epoch term;            // the greatest that was granted
+  Epoch term;            // the greatest term that was granted
   Epoch asked;           // the request's term
   LogMark mark;
-  LogPosition position;  // of a head that answers
-  TimePoint sent{};      // the request's
+  LogPosition position;  // only in the reply of a head
+  TimePoint sent{};      // copied from the request
 };
 
-// All by monotonic clocks, each by that of the daemon that measures it: a witness measures a lease
-// from the arrival of the request, the head from its departure, so the head's ends first.
+// All times are monotonic, each by the clock of the daemon that measures it. A witness measures a
+// lease from the arrival of the request, the head from its departure, so the lease ends first at
+// the head.
 struct LeaseTiming {
   Duration lease = std::chrono::milliseconds(2'500);
-  // The head's clock may be this much slower than a witness's.
+  // The head's clock may be slower than a witness's by this much per lease.
   Duration margin = std::chrono::milliseconds(100);
-  Duration period = std::chrono::milliseconds(300);  // of requests
-  Duration keep_alive = std::chrono::seconds(1);     // ... of a head that follows
-  // The second head of the list lets the first one go first.
+  Duration period = std::chrono::milliseconds(300);  // between requests
+  Duration keep_alive = std::chrono::seconds(1);     // between requests of a following head
+  // The second head of the list waits this much longer, so that the first one can take charge.
   Duration stagger = std::chrono::milliseconds(200);
 };
 

@@ -1,6 +1,6 @@
 #pragma once
-// A witness grants a lease to one head at a time: every node is one, and each head is one for
-// itself and for the other head. Pure.
+// A witness grants a lease to one head at a time. Every node is a witness, and each head is one for
+// itself and for the other head. It has no I/O and no clock.
 
 #include "gang/leadership/lease.hpp"
 
@@ -10,32 +10,32 @@ namespace score::gang {
 
 class Witness {
  public:
-  // What must survive a restart of the daemon. Without it (a host that was booted) the witness
-  // knows nothing, and says so: a mark of term 0.
+  // Memory must survive a restart of the daemon. Without it (after a boot of the host) the witness
+  // knows nothing, and its replies say so by a mark of term 0.
   struct Memory {
-    Epoch term;                       // the greatest that was granted
-    std::optional<HeadIndex> holder;  // to whom
+    Epoch term;                       // the greatest term that was granted
+    std::optional<HeadIndex> holder;  // the head that has or had the lease
     LogMark mark;
 
     friend bool operator==(const Memory&, const Memory&) = default;
   };
 
-  // Before the restart it may have granted a lease just now: for one lease it grants none but to
-  // the remembered holder.
+  // The witness may have granted a lease just before the restart. So for the length of one lease it
+  // grants leases only to the remembered holder.
   Witness(Memory memory, Duration lease, TimePoint now)
       : memory_(memory), lease_(lease), until_(now + lease) {}
 
-  // If memory() has changed, it must be stored before the answer leaves.
+  // If memory() has changed, the caller must store it before it sends the answer.
   LeaseReply answer(const LeaseRequest& request, TimePoint now);
 
-  // No lease of the other head is valid.
+  // Returns true if no lease of the other head is valid.
   [[nodiscard]] bool is_free_for(HeadIndex head, TimePoint now) const {
     return now >= until_ || memory_.holder == head;
   }
 
   [[nodiscard]] const Memory& memory() const { return memory_; }
 
-  // When the last lease ends.
+  // Returns the end of the last lease.
   [[nodiscard]] TimePoint until() const { return until_; }
 
  private:

@@ -30,7 +30,7 @@ TEST(Witness, GrantsOneHeadAtATime) {
   EXPECT_FALSE(witness.answer(wants(0, 5), kStart + 2 * kLease).granted) << "of an earlier term";
 }
 
-TEST(Witness, ARenewalProlongsTheLease) {
+TEST(Witness, RenewalExtendsTheLease) {
   Witness witness({}, kLease, kStart - kLease);
   EXPECT_TRUE(witness.answer(wants(0, 5), kStart).granted);
   EXPECT_TRUE(witness.answer(wants(0, 5), kStart + 1s).granted);
@@ -44,7 +44,7 @@ TEST(Witness, TwoHeadsNeverShareATerm) {
   EXPECT_FALSE(witness.answer(wants(1, 5), kStart + 2 * kLease).granted);
 }
 
-TEST(Witness, AQuestionGrantsNothing) {
+TEST(Witness, QuestionGrantsNoLease) {
   Witness witness({}, kLease, kStart - kLease);
   LeaseRequest question = wants(0, 5);
   question.wants = false;
@@ -54,7 +54,7 @@ TEST(Witness, AQuestionGrantsNothing) {
   EXPECT_EQ(witness.memory(), Witness::Memory());
 }
 
-TEST(Witness, AfterARestartItWaitsALeaseExceptForTheHolderThatItRemembers) {
+TEST(Witness, RestartedWitnessServesOnlyItsHolderAtFirst) {
   Witness forgot({}, kLease, kStart);
   EXPECT_FALSE(forgot.answer(wants(0, 5), kStart + kLease - 1ns).granted);
   EXPECT_TRUE(forgot.answer(wants(0, 5), kStart + kLease).granted);
@@ -63,7 +63,7 @@ TEST(Witness, AfterARestartItWaitsALeaseExceptForTheHolderThatItRemembers) {
   EXPECT_TRUE(remembers.answer(wants(0, 5), kStart).granted);
 }
 
-TEST(Witness, KeepsTheNewestMarkOfHeadsThatItGrants) {
+TEST(Witness, KeepsNewestMarkOfGrantedHeads) {
   Witness witness({}, kLease, kStart - kLease);
   const LogMark both{Epoch(5), 2, 3};
   const LogMark alone{Epoch(5), 3, 1};

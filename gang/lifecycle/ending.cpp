@@ -12,19 +12,20 @@ namespace score::gang {
 
 namespace {
 
-// Signals that a task does not send to itself because its peers have gone.
+// Returns true for signals that a task does not send to itself because its peers have gone.
 bool is_crash(int signal) {
   constexpr std::array kCrashes{SIGKILL, SIGSEGV, SIGBUS, SIGFPE, SIGILL};
   return std::ranges::find(kCrashes, signal) != kCrashes.end();
 }
 
-// Each waits for the launcher or the node for some seconds, so they outlast a restart of either.
+// Each relaunch waits some seconds for the launcher or the node, so all of them outlast a restart
+// of either.
 constexpr std::uint32_t kMostRelaunches = 3;
 
-// On one node; no sum over nodes overflows.
+// The limit is per node; no sum over nodes overflows.
 constexpr Duration kMostFilled = std::chrono::hours{24 * 365};
 
-// Of an exit code that a node reports: only 1 ... 255 are failures.
+// Returns `reported`, the exit code from a node, if it is a failure (1 ... 255), else `otherwise`.
 int failure_code(int reported, int otherwise) {
   return reported >= 1 && reported <= 255 ? reported : otherwise;
 }
@@ -54,7 +55,7 @@ std::string Ending::failure_of(const Job& job, std::size_t member,
   return fmt::format("rank {} on {} {}", exit.rank, name_of(job, member), how);
 }
 
-// Of a job that kept going: the lowest rank that failed, and how many more.
+// Returns, for a job that kept going, the lowest rank that failed and the number of other failures.
 std::string Ending::failures_of(const Job& job) const {
   const auto failed = job.outcome->failed();
   if (!failed) return {};
@@ -105,8 +106,7 @@ void Ending::refused(Job& job, std::size_t member, const base::Refused& message,
 void Ending::exited(Job& job, std::size_t member, const base::Exited& message, Step& step) {
   if (message.filled > Duration::zero()) {
     job.filled += std::min(message.filled, kMostFilled);
-    step.job_changed(
-        job.id);  // so that it is on disk: nodes do not report it again to a restarted head
+    step.job_changed(job.id);  // on disk: nodes do not report it again to a restarted head
   }
   std::vector<base::TaskExit> fresh;
   for (const base::TaskExit& exit : message.exits) {
@@ -133,7 +133,7 @@ void Ending::exited(Job& job, std::size_t member, const base::Exited& message, S
   gone(job, member, step);
 }
 
-// If all tasks of the node ended well, the tasks of other nodes go on: the job gets the state
+// The tasks of other nodes continue if all tasks of the node ended well. The job gets the state
 // OutOfMemory when they have ended.
 void Ending::out_of_memory(Job& job, const std::string& reason, const base::Exited& message,
                            Step& step) {
@@ -167,7 +167,7 @@ void Ending::cancel(Job& job, End end, Step& step) {
   step.job_changed(job.id);
 }
 
-// The outcome knows the end: the job leaves the line and the timetable.
+// The outcome knows the end, so the job leaves the queue and the timetable.
 void Ending::decide(Job& job, Step& step) {
   placer_.withdraw(job);
   publisher_.stop(job, step.now);
@@ -176,7 +176,7 @@ void Ending::decide(Job& job, Step& step) {
   end_steps(job, step);
 }
 
-// The job is Completing, so that it does not end before the last of them has.
+// The job is Completing, so that it does not end before its last step has.
 void Ending::end_steps(Job& job, Step& step) {
   const std::set<JobId> steps = *job.steps;
   for (const JobId id : steps) {
@@ -186,7 +186,7 @@ void Ending::end_steps(Job& job, Step& step) {
   }
 }
 
-// The last step of a job that has ended lets it go.
+// A job that has ended stays until its last step leaves it.
 void Ending::leave_allocation(const Job& job, Step& step) {
   Job* allocation = job.is_step() ? tables_.jobs.find(job.request.inside) : nullptr;
   if (allocation == nullptr) return;
@@ -208,7 +208,7 @@ void Ending::carry_out(Job& job, Step& step) {
   }
 }
 
-// Nothing of the attempt is left.
+// Runs when nothing of the attempt is left.
 void Ending::finish(Job& job, Step& step) {
   if (!job.outcome->ending()) {  // all tasks ended by themselves
     job.outcome.edit().decide_by_exits(failures_of(job));
@@ -237,8 +237,8 @@ void Ending::clear_attempt(Job& job, Step& step) {
 
 // ---- once more --------------------------------------------------------------------------------
 
-// Attempts have numbers of their own, and there are no more of them. A job that can no longer run,
-// because nodes came back smaller or not at all, would wait for ever.
+// Attempts have numbers of their own, and these are limited. A job that can no longer run, because
+// nodes came back smaller or not at all, would wait for ever.
 bool Ending::may_restart(const Job& job) const {
   if (job.is_untried) return true;
   return job.outcome->ending() == JobState::NodeFailed &&
@@ -251,7 +251,8 @@ bool Ending::will_requeue(const Job& job) const {
          check_request(tables_.nodes, job.request, tables_.config.overcommit).has_value();
 }
 
-// In line again, in its old place, as if it had never run: nothing of the lost attempt counts.
+// Puts the job in its old place in the queue, as if it had never run: nothing of the lost attempt
+// counts.
 void Ending::requeue(Job& job, Step& step) {
   ++(std::exchange(job.is_untried, false) ? job.relaunches : job.restarts);
   const std::vector<std::string>& reasons = job.outcome->reasons();

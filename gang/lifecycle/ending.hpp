@@ -1,6 +1,6 @@
 #pragma once
-// A job's end. It is decided once, by the first cause; then every node gets KillTasks, and the job
-// is final, or waits in line again, when nothing of it is left on any node.
+// Ending carries out a job's end. The first cause decides it, once; then every node gets KillTasks.
+// When nothing of the job is left on any node, it is final or waits in the queue again.
 
 #include "gang/lifecycle/meetings.hpp"
 #include "gang/schedule/placer.hpp"
@@ -11,7 +11,7 @@
 
 namespace score::gang {
 
-// Why a job ends.
+// An End holds the reason for which a job ends.
 struct End {
   JobState state = JobState::Failed;  // final
   std::string reason;
@@ -24,25 +24,25 @@ class Ending {
   Ending(Tables& tables, Placer& placer, Publisher& publisher, Meetings& meetings)
       : tables_(tables), placer_(placer), publisher_(publisher), meetings_(meetings) {}
 
-  // Only the first end counts. A pending job is final at once.
+  // Ends the job; only the first end counts. A pending job is final at once.
   void end(Job& job, End end, Step& step);
-  // As end(), of a job that may be about to be requeued: then it is not.
+  // Works like end(), and also stops the requeue of a job that is about to be requeued.
   void cancel(Job& job, End end, Step& step);
 
   // ---- what nodes report of an attempt
   void exited(Job& job, std::size_t member, const base::Exited& message, Step& step);
-  // The node is lost with its tasks, and was already at `since` (epoch: not known): failures after
-  // that were consequences.
+  // The node is lost with its tasks, and was already lost at `since` (epoch: not known); failures
+  // after that were consequences.
   void lost_node(Job& job, const std::string& reason, base::TimePoint since, Step& step);
   void refused(Job& job, std::size_t member, const base::Refused& message, Step& step);
   void aborted(Job& job, std::size_t member, const base::AbortRequested& message, Step& step);
   // One task has ended.
   void task_ended(Job& job, std::size_t member, const base::TaskExit& exit, Step& step);
 
-  // Ends the steps of a job that has been decided to end.
+  // Ends the steps of a job whose end is decided.
   void end_steps(Job& job, Step& step);
 
-  // Nothing of the attempt is on the member any more, or the node is lost.
+  // Nothing of the attempt is left on the member, or the node is lost.
   void gone(Job& job, std::size_t member, Step& step);
 
  private:

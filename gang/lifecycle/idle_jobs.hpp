@@ -1,6 +1,6 @@
 #pragma once
-// Judges running jobs anew when their nodes report or time has passed: idle jobs may leave the
-// timetable, deadlocked ones are ended if their user asked for it.
+// IdleJobs decides again whether running jobs are idle when their nodes report or time has passed.
+// Idle jobs may leave the timetable; deadlocked ones are ended if their user requested it.
 
 #include "gang/lifecycle/ending.hpp"
 #include "gang/state/tables.hpp"
@@ -9,7 +9,7 @@
 
 namespace score::gang {
 
-// Names the ranks of a deadlocked job and what each waits for.
+// Returns a text with the ranks of a deadlocked job and what each waits for.
 [[nodiscard]] std::string deadlock_reason(const Job& job);
 
 class IdleJobs {
@@ -17,7 +17,7 @@ class IdleJobs {
   IdleJobs(Tables& tables, Ending& ending) : tables_(tables), ending_(ending) {}
 
   void report(Job& job, std::size_t member, const base::Activity& activity, Step& step);
-  // A job that is not running, or has no turn, is left alone.
+  // Updates the job's activity. A job that is not running, or has no turn, is left alone.
   void judge(Job& job, Step& step);
 
  private:

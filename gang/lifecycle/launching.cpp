@@ -10,8 +10,8 @@ namespace score::gang {
 
 namespace {
 
-// A launch that fails is over within launch_deadline: the last part of it is for killing what the
-// nodes have started.
+// A failed launch is over within launch_deadline, so the last part of it is reserved for killing
+// what the nodes have started.
 Duration answer_limit(const ClusterConfig& config) {
   return config.launch_deadline * 17 / 20;
 }
@@ -31,7 +31,7 @@ std::string Launching::names_of(const Job& job, const Members& members) const {
 
 void Launching::launch(Job& job, Step& step) {
   const std::size_t count = job.cells.nodes.size();
-  // Two attempts with one number would be taken for each other.
+  // Two attempts with the same number would be mistaken for each other.
   job.attempts = std::max(job.attempts, job.newest_seen) + 1;
   job.members.edit().ask_all(count);
   if (is_bare(job.request)) job.members.edit().keep_first();
@@ -42,7 +42,7 @@ void Launching::launch(Job& job, Step& step) {
   for (const std::size_t m : job.members->in(Member::Asked)) prepare(job, m, step);
 }
 
-// A step that asked for none has those of its job.
+// A step without units of its own has those of its job.
 std::vector<base::GenericShare> Launching::units_of(const Job& job, NodeIndex node) const {
   const Job& gang = job.units.empty() ? tables_.jobs.gang_of(job) : job;
   const auto member = gang.member_on(node);
@@ -50,7 +50,8 @@ std::vector<base::GenericShare> Launching::units_of(const Job& job, NodeIndex no
                                                : std::vector<base::GenericShare>{};
 }
 
-// Of an allocation: of the script. Its other nodes have their servers of its volume only.
+// Returns the tasks per node. An allocation has one, the script; its other nodes only have their
+// servers of its volume.
 std::vector<std::uint32_t> Launching::tasks_of(const Job& job) const {
   if (!job.request.allocation) return job.tasks_on_node;
   std::vector<std::uint32_t> tasks(is_bare(job.request) ? 1 : job.cells.nodes.size(), 0);
@@ -96,7 +97,7 @@ void Launching::prepared(Job& job, std::size_t member, Step& step) {
   start_due_.insert(job.id);
 }
 
-// A job that has ended meanwhile, perhaps to be launched again, is not started.
+// A job that has ended in the meantime, perhaps to be launched again, is not started.
 void Launching::start_due(Step& step) {
   for (const JobId id : std::exchange(start_due_, {})) {
     Job* job = tables_.jobs.find(id);
@@ -116,8 +117,8 @@ void Launching::start(Job& job, std::size_t member, Step& step) {
   tables_.nodes.send(job.cells.nodes[member], base::StartTasks{job.attempt()}, step);
 }
 
-// What the node has reported of its share so far was about tasks that did not exist yet; if it is
-// idle all the same, that is reported again.
+// The node's reports about its share so far concerned tasks that did not exist yet. If the share is
+// idle all the same, the node reports that again.
 void Launching::began(Job& job, std::size_t member, Step& step) {
   if (!job.members.edit().began(member)) return;
   job.idleness.edit().report(member, {});
@@ -128,7 +129,7 @@ void Launching::launch_overdue(Job& job, Step& step) {
   if (job.state != JobState::Launching) return;
   const ClusterConfig& config = tables_.config;
   const auto silent = job.members->in(Member::Asked);
-  // A node that is silent altogether is not the job's fault: it may start again elsewhere.
+  // A node that is entirely silent is not the job's fault, so the job may start again elsewhere.
   const bool lost_node = std::any_of(silent.begin(), silent.end(), [&](std::size_t member) {
     return tables_.nodes[job.cells.nodes[member]].state != NodeState::Up;
   });
@@ -143,8 +144,8 @@ void Launching::launch_overdue(Job& job, Step& step) {
   }
 }
 
-// Tasks are forked in the job's own slices, so its own time counts: a job that is suspended, or has
-// one slice in many, is waited for as long as it takes.
+// Tasks are forked in the job's own slices, so its own time counts. A job that is suspended, or has
+// one slice in many, is given as much time as it needs.
 void Launching::begin_overdue(Job& job, Step& step) {
   if (job.members->not_begun().empty() || job.outcome->ending()) return;
   const ClusterConfig& config = tables_.config;

@@ -1,6 +1,7 @@
 #pragma once
-// A job's launch, all or nothing: every node prepares; when all have, the job enters the timetable
-// and all get StartTasks. One refusal, or one answer that is missing, ends it everywhere.
+// Launching starts a job on all its nodes or on none. Every node prepares; when all have prepared,
+// the job enters the timetable and all get StartTasks. One refusal or one missing answer ends the
+// launch everywhere.
 
 #include "gang/lifecycle/ending.hpp"
 #include "gang/lifecycle/idle_jobs.hpp"
@@ -14,19 +15,19 @@ class Launching {
   Launching(Tables& tables, const Publisher& publisher, Ending& ending, IdleJobs& idle)
       : tables_(tables), publisher_(publisher), ending_(ending), idle_(idle) {}
 
-  // The job has just been placed: a new attempt.
+  // Starts a new attempt of a job that has just been placed.
   void launch(Job& job, Step& step);
-  // A node has lost what it prepared, or says nothing of it.
+  // A node has lost its preparation, or does not report it, so it is asked again.
   void ask_again(Job& job, std::size_t member, Step& step);
   void prepared(Job& job, std::size_t member, Step& step);
-  // The timetable holds every active job: those that are prepared get StartTasks.
+  // The timetable now holds every active job, so the prepared ones get StartTasks.
   void start_due(Step& step);
 
-  // Every node has prepared; it gets StartTasks with the next timetable.
+  // Returns true if every node has prepared; the job gets StartTasks with the next timetable.
   [[nodiscard]] bool is_start_due(JobId job) const { return start_due_.contains(job); }
 
   void start(Job& job, std::size_t member, Step& step);
-  // The tasks of the member exist.
+  // Records that the tasks of the member exist.
   void began(Job& job, std::size_t member, Step& step);
 
   // ---- deadlines

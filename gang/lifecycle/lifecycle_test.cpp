@@ -1,4 +1,4 @@
-// Launch, idleness, meetings and end of single jobs, without a Cluster around them.
+// Tests launch, idleness, meetings and end of single jobs, without a Cluster.
 #include "gang/lifecycle/launching.hpp"
 #include "gang/schedule/schedule_bench.hpp"
 
@@ -46,7 +46,7 @@ struct LifeBench : ScheduleBench {
   Launching launching{tables, publisher, ending, idle};
 };
 
-TEST(Launching, StartsAJobWhenAllItsNodesHavePrepared) {
+TEST(Launching, JobStartsWhenAllItsNodesHavePrepared) {
   LifeBench b;
   Job& job = b.launched(LifeBench::on_nodes(2));
   EXPECT_EQ(b.sent<base::PrepareTasks>(), 2U);
@@ -61,7 +61,7 @@ TEST(Launching, StartsAJobWhenAllItsNodesHavePrepared) {
   EXPECT_FALSE(b.launching.is_start_due(job.id));
 }
 
-TEST(Launching, AMissingAnswerEndsTheLaunch) {
+TEST(Launching, MissingAnswerEndsTheLaunch) {
   LifeBench b;
   Job& job = b.launched(LifeBench::on_nodes(2));
   b.launching.prepared(job, 0, b.step);
@@ -71,7 +71,7 @@ TEST(Launching, AMissingAnswerEndsTheLaunch) {
   EXPECT_EQ(b.sent<base::KillTasks>(), 2U);
 }
 
-TEST(Ending, AJobIsFinalWhenNothingOfItIsLeft) {
+TEST(Ending, JobIsFinalWhenItIsGoneEverywhere) {
   LifeBench b;
   Job& job = b.running(LifeBench::on_nodes(2));
   b.ending.end(job, {JobState::Cancelled, "no longer needed", base::kExitInterrupted}, b.step);
@@ -86,7 +86,7 @@ TEST(Ending, AJobIsFinalWhenNothingOfItIsLeft) {
   EXPECT_TRUE(b.placer.on_node(0).jobs.empty());
 }
 
-TEST(Ending, AJobThatLostANodeWaitsInLineAgainIfItMay) {
+TEST(Ending, JobIsRequeuedAfterLostNodeIfAllowed) {
   LifeBench b;
   auto request = LifeBench::on_nodes(2);
   request.requeue = base::Requeue::Yes;
@@ -100,7 +100,7 @@ TEST(Ending, AJobThatLostANodeWaitsInLineAgainIfItMay) {
   EXPECT_EQ(b.placer.place_waiting(b.step.now), std::vector{job.id});
 }
 
-TEST(Ending, ANodeThatDoesNotReportAllExitsFailsTheJob) {
+TEST(Ending, MissingExitsFailTheJob) {
   LifeBench b;
   Job& job = b.running(LifeBench::on_nodes(1));
   b.ending.exited(job, 0, {job.attempt(), {}, {}}, b.step);
@@ -109,7 +109,7 @@ TEST(Ending, ANodeThatDoesNotReportAllExitsFailsTheJob) {
             std::vector<std::string>{"node0 did not report how its tasks ended"});
 }
 
-TEST(IdleJobs, ADeadlockedJobEndsIfItsUserAskedForIt) {
+TEST(IdleJobs, DeadlockedJobEndsIfRequested) {
   LifeBench b;
   auto request = LifeBench::on_nodes(1);
   request.kill_deadlock = true;
@@ -123,7 +123,7 @@ TEST(IdleJobs, ADeadlockedJobEndsIfItsUserAskedForIt) {
   EXPECT_EQ(job.outcome->ending(), JobState::Failed);
 }
 
-TEST(Meetings, AreHeldWhenEveryMemberHasComeOrIsGone) {
+TEST(Meetings, AreHeldWhenMembersCameOrAreGone) {
   LifeBench b;
   Job& job = b.running(LifeBench::on_nodes(2));
   const base::MeetingReached reached{job.attempt(), base::Meeting::Ready, TimePoint{2h}};

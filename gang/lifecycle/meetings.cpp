@@ -1,7 +1,7 @@
-// A node that does not come keeps its own job waiting, and no other; the nodes give up by
-// themselves (scored/node/switch). A node without a link to the head switches by the clock and is
-// not waited for. Boundaries are named by their cluster time, because nodes of one job may follow
-// timetables of different epochs.
+// A node that does not come delays only its own job; the nodes give up by themselves
+// (scored/node/switch). A node without a link to the head switches by the clock and is not waited
+// for. Boundaries are named by their cluster time, because nodes of one job may follow timetables
+// of different epochs.
 // This file is tested by lifecycle_test.cpp and gang/head/meetings_test.cpp.
 #include "gang/lifecycle/meetings.hpp"
 

@@ -1,6 +1,6 @@
 #pragma once
-// Barrier mode: the nodes of an attempt report when they have brought it to a meeting, and each is
-// sent MetAll when all have.
+// Meetings serves barrier mode: the nodes of an attempt report when they have brought it to a
+// meeting, and each is sent MetAll when all have.
 
 #include "gang/state/tables.hpp"
 
@@ -14,15 +14,16 @@ class Meetings {
  public:
   explicit Meetings(const NodeTable& nodes) : nodes_(nodes) {}
 
-  // A member of the job has come. False: too late, the others have gone on without it.
+  // A member of the job has come. Returns false if it is too late and the others have continued
+  // without it.
   bool came(const Job& job, std::size_t member, const base::MeetingReached& reached, Step& step);
-  // A member is no longer waited for: what is complete without it is held.
+  // A member is no longer waited for: the meetings that are complete without it are held.
   void hold_complete(const Job& job, Step& step);
 
   void forget(AttemptId attempt) { gatherings_.erase(attempt); }
 
  private:
-  // The members that have come to the newest boundary that was reported.
+  // Gathering holds the members that have come to the newest boundary that was reported.
   struct Gathering {
     TimePoint boundary{};
     std::vector<bool> there;  // [member]; empty: all have met

@@ -1,5 +1,5 @@
 #pragma once
-// Words of reasons that users read.
+// Formats values for reasons that users read.
 
 #include "base/time.hpp"
 
@@ -9,7 +9,7 @@
 
 namespace score::gang {
 
-// Such as "10.0s".
+// Returns a text such as "10.0s".
 inline std::string seconds(base::Duration d) {
   return fmt::format("{:.1f}s", std::chrono::duration<double>(d).count());
 }

@@ -12,7 +12,7 @@ namespace {
 
 struct Meeting {
   bool is_on_common_node = false;
-  bool is_on_common_core = false;  // then never at the same time, on any node
+  bool is_on_common_core = false;  // then they never run at the same time, on any node
 };
 
 Meeting meet(const NetworkPlace& a, const NetworkPlace& b) {
@@ -54,8 +54,8 @@ base::Result<std::uint16_t> Channels::assign(AttemptId attempt, NetworkPlace pla
     best = static_cast<std::uint16_t>(channel);
   }
   if (!best) {
-    return base::fail(base::Errc::Busy, "all {} channels are taken by jobs that run beside it",
-                      count_);
+    return base::fail(base::Errc::Busy,
+                      "all {} channels are in use by jobs that may run at the same time", count_);
   }
   holders_[attempt] = {std::move(place), *best};
   return *best;

@@ -18,7 +18,7 @@ NetworkPlace place(std::vector<std::uint32_t> nodes, std::vector<std::uint32_t> 
   return made;
 }
 
-TEST(Channels, JobsAreAloneWhileChannelsSuffice) {
+TEST(Channels, JobsDoNotShareWhileChannelsSuffice) {
   Channels channels(3);
   EXPECT_EQ(*channels.assign(AttemptId(1), place({0, 1}, {0})), 0);
   EXPECT_EQ(*channels.assign(AttemptId(2), place({0, 1}, {0})), 1);
@@ -26,7 +26,7 @@ TEST(Channels, JobsAreAloneWhileChannelsSuffice) {
   EXPECT_TRUE(channels.sharers(AttemptId(1)).empty());
 }
 
-TEST(Channels, BeyondThatJobsOfDifferentSlicesShareTheLeastUsed) {
+TEST(Channels, JobsOfDifferentSlicesShareLeastUsedChannel) {
   Channels channels(2);
   std::vector<int> users(2, 0);
   for (std::uint64_t i = 1; i <= 8; ++i) {
@@ -43,7 +43,7 @@ TEST(Channels, JobsOnOtherNodesDoNotCount) {
   EXPECT_TRUE(channels.sharers(AttemptId(1)).empty());
 }
 
-TEST(Channels, JobsThatMayRunBesideEachOtherNeverShare) {
+TEST(Channels, JobsThatMayRunTogetherNeverShare) {
   Channels channels(1);
   ASSERT_TRUE(channels.assign(AttemptId(1), place({0}, {0})));
   const auto refused = channels.assign(AttemptId(2), place({0}, {1}));
@@ -51,16 +51,16 @@ TEST(Channels, JobsThatMayRunBesideEachOtherNeverShare) {
   EXPECT_TRUE(refused.error().is(base::Errc::Busy));
 }
 
-TEST(Channels, ACommonCoreAnywhereKeepsThemApartEverywhere) {
+TEST(Channels, CommonCoreOnAnyNodeAllowsSharing) {
   Channels channels(1);
   NetworkPlace a = place({0, 1}, {0});
   NetworkPlace b = place({0, 1}, {0});
-  b.cores[0] = {1};  // beside each other on node 0, but in turn on node 1
+  b.cores[0] = {1};  // at the same time on node 0, but in turn on node 1
   ASSERT_TRUE(channels.assign(AttemptId(1), a));
   EXPECT_EQ(*channels.assign(AttemptId(2), b), 0);
 }
 
-TEST(Channels, TheSameAttemptKeepsItsChannelAndGivesItBackOnce) {
+TEST(Channels, AttemptKeepsItsChannelAndReleasesItOnce) {
   Channels channels(1);
   EXPECT_EQ(*channels.assign(AttemptId(1), place({0}, {0})), 0);
   EXPECT_EQ(*channels.assign(AttemptId(1), place({0}, {1})), 0);
@@ -69,16 +69,16 @@ TEST(Channels, TheSameAttemptKeepsItsChannelAndGivesItBackOnce) {
   EXPECT_EQ(*channels.assign(AttemptId(2), place({0}, {1})), 0);
 }
 
-TEST(Channels, AClaimFromBeforeARestartIsRespected) {
+TEST(Channels, ClaimFromBeforeRestartIsRespected) {
   Channels channels(2);
   channels.claim(AttemptId(1), place({0}, {0}), 0);
   EXPECT_EQ(*channels.assign(AttemptId(2), place({0}, {1})), 1);
-  channels.claim(AttemptId(3), place({0}, {2}), 7);  // there were more then
+  channels.claim(AttemptId(3), place({0}, {2}), 7);  // there were more channels then
   EXPECT_FALSE(channels.assign(AttemptId(4), place({0}, {3})));
 }
 
-// Whatever comes and goes: two holders of a channel never meet on a node without a common core.
-TEST(Channels, RandomJobsNeverShareBesideEachOther) {
+// Random jobs come and go: no two may share a channel on a node without a common core.
+TEST(Channels, RandomConcurrentJobsNeverShare) {
   std::mt19937 random(3);
   Channels channels(3);
   std::map<std::uint64_t, std::pair<NetworkPlace, std::uint16_t>> held;

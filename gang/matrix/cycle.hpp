@@ -1,5 +1,6 @@
 #pragma once
-// The order of slices in time, the same for all nodes, and how long each row has run by it.
+// A cycle is the order of slices in time, the same for all nodes. It also yields how long each row
+// has run.
 
 #include "base/time.hpp"
 #include "gang/matrix/matrix.hpp"
@@ -13,46 +14,48 @@ namespace score::gang {
 using base::Duration;
 using base::TimePoint;
 
-// Repeated from `start` until another cycle takes over. Without rows nothing runs.
+// The cycle is repeated from `start` until the next cycle takes over. Without rows nothing runs.
 struct Cycle {
   std::uint64_t serial = 0;          // distinguishes cycles
-  TimePoint start{};                 // phase 0
-  Duration quantum{1};               // of each slice
+  TimePoint start{};                 // time of phase 0
+  Duration quantum{1};               // length of each slice
   std::vector<RowId> rows;           // in the order of the matrix
   std::vector<std::uint32_t> order;  // [slice] -> index into rows
-  std::vector<Duration> run_before;  // [row index]: what it had run by `start`, over all cycles
+  std::vector<Duration> run_before;  // [row index]: how long it had run by `start`, over all cycles
 
   [[nodiscard]] Duration length() const {
     return quantum * static_cast<std::int64_t>(order.size());
   }
 
   [[nodiscard]] std::optional<std::size_t> index_of(RowId row) const;
-  // Slices of the row in one cycle.
+  // Returns the number of slices of the row in one cycle.
   [[nodiscard]] std::uint32_t slices_of(RowId row) const;
-  // The first boundary of slices at or after t, t >= start.
+  // Returns the first boundary of slices at or after t, t >= start.
   [[nodiscard]] TimePoint boundary_from(TimePoint t) const;
-  // How long the row has run by t, over all cycles; before `start` it is what it was at `start`.
+  // Returns how long the row has run by t, over all cycles. Before `start` the value is that at
+  // `start`.
   [[nodiscard]] Duration run_by(RowId row, TimePoint t) const;
-  // Whole slices from `start` to t, the last counted if at least half of it lies before t.
+  // Returns the number of whole slices from `start` to t. The last one counts if at least half of
+  // it lies before t.
   [[nodiscard]] std::uint64_t slices_by(TimePoint t) const;
 };
 
-// The cycle in force and the one that follows, if that has been announced.
+// CycleClock keeps the cycle in force and its announced successor, if any.
 class CycleClock {
  public:
-  // The newest, perhaps not yet begun.
+  // Returns the newest cycle, which may not have begun.
   [[nodiscard]] const Cycle& newest() const { return newest_; }
 
-  // In force just before t. Only the last two are remembered.
+  // Returns the cycle in force just before t. Only the last two are remembered.
   [[nodiscard]] const Cycle& before(TimePoint t) const {
     return t <= newest_.start ? before_ : newest_;
   }
 
-  // Takes over at next.start, which is not before newest().start; fills in run_before. At the very
-  // start of the newest, which then never comes into force, it replaces that one.
+  // Appends a cycle, which takes over at next.start and gets its run_before. next.start must not be
+  // before newest().start. If they are equal, the newest never comes into force and is replaced.
   void append(Cycle next);
 
-  // Exact for t >= the start of the one before the newest.
+  // Returns an exact value for t >= the start of the cycle before the newest.
   [[nodiscard]] Duration run_by(RowId row, TimePoint t) const { return before(t).run_by(row, t); }
 
  private:

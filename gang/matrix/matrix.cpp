@@ -20,7 +20,7 @@ void Matrix::reserve(NodeIndex node, std::uint32_t cores) {
   Column& column = columns_[node];
   SCORE_ASSERT(column.load == 0, "node={} load={}", node, column.load);
   if (cores <= column.room) return;
-  // New bits at the end; nodes rarely grow, so the old ones stay unused.
+  // New bits are added at the end; nodes rarely grow, so the old ones stay unused.
   column.first_bit = bits_;
   column.room = (cores + 63) / 64 * 64;
   bits_ += column.room;

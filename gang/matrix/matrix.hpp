@@ -1,6 +1,6 @@
 #pragma once
-// The Ousterhout matrix: which cores are taken in which row. A row is a slot, a column a core,
-// columns grouped by node. Of jobs it knows only their places.
+// The Ousterhout matrix keeps track of the taken cores in each row. A row is a slot and a column is
+// a core; columns are grouped by node. The matrix knows only the places of jobs.
 
 #include "base/ids.hpp"
 
@@ -14,12 +14,12 @@
 
 namespace score::gang {
 
-// Dense number of a node within the scheduler, in the order of Cluster::add_node.
+// NodeIndex is the dense number of a node within the scheduler, in the order of Cluster::add_node.
 using NodeIndex = std::uint32_t;
-// A row's name over its whole life; its position changes when rows below it are dropped.
+// RowId names a row for its whole life; its position changes when rows below it are dropped.
 using RowId = base::Id<struct RowTag, std::uint64_t>;
 
-// A unit of a generic resource: the first "gpu" of a node.
+// UnitId names a unit of a generic resource, such as the first "gpu" of a node.
 struct UnitId {
   NodeIndex node = 0;
   std::string name;
@@ -28,7 +28,7 @@ struct UnitId {
   friend auto operator<=>(const UnitId&, const UnitId&) = default;
 };
 
-// The cores and units of a job, the same in every row.
+// Footprint holds the cores and units of a job, which are the same in every row.
 struct Footprint {
   std::vector<NodeIndex> nodes;                   // ascending
   std::vector<std::vector<std::uint32_t>> cores;  // [index into nodes], ascending
@@ -37,7 +37,7 @@ struct Footprint {
   friend bool operator==(const Footprint&, const Footprint&) = default;
 };
 
-// The taken cores and units of one row, one bit each.
+// CoreMap marks the taken cores and units of one row, one bit each.
 class CoreMap {
  public:
   explicit CoreMap(std::size_t words = 0) : words_(words) {}
@@ -57,10 +57,10 @@ class CoreMap {
 class Matrix {
  public:
   NodeIndex add_node();  // with no cores yet
-  // Makes room for a node to have up to `cores`, nothing is placed on it.
+  // Makes room for up to `cores` cores of a node; nothing may be placed on it.
   void reserve(NodeIndex node, std::uint32_t cores);
-  // False: not now, because jobs are placed on the node and its bits cannot move, or it would
-  // shrink.
+  // Returns false if it is not possible now: jobs are placed on the node, and it would shrink or
+  // its bits would have to move.
   bool set_cores(NodeIndex node, std::uint32_t cores);
 
   [[nodiscard]] std::uint32_t cores(NodeIndex node) const { return columns_[node].cores; }
@@ -73,10 +73,10 @@ class Matrix {
 
   [[nodiscard]] std::optional<std::size_t> position(RowId row) const;
 
-  std::size_t open_row();  // its position: the last
+  std::size_t open_row();  // returns its position: the last
   void drop_empty_rows();
 
-  // Precondition of the two: the cores are free, or taken by this job.
+  // Both calls require that the cores are free, or taken by this job.
   void occupy(std::size_t position, const Footprint& cells, base::JobId job);
   void vacate(std::size_t position, const Footprint& cells, base::JobId job);
   [[nodiscard]] bool is_free(std::size_t position, const Footprint& cells) const;
@@ -89,7 +89,7 @@ class Matrix {
     return rows_[position].free_total;
   }
 
-  // The `count` lowest free ones; there are as many.
+  // Returns the `count` lowest free cores; there must be that many.
   [[nodiscard]] std::vector<std::uint32_t> lowest_free(std::size_t position, NodeIndex node,
                                                        std::uint32_t count) const;
 
@@ -98,22 +98,23 @@ class Matrix {
     return rows_[position].jobs[node];
   }
 
-  // Jobs on the node, all rows together.
+  // Returns the number of jobs on the node, over all rows.
   [[nodiscard]] std::uint32_t load(NodeIndex node) const { return columns_[node].load; }
 
-  // A map of the shape of a row with every core free, and the bit of a core in it.
+  // Returns a map with the shape of a row in which every core is free.
   [[nodiscard]] CoreMap empty_map() const { return CoreMap(bits_ / 64); }
 
   [[nodiscard]] std::size_t bit(NodeIndex node, std::uint32_t core) const {
     return columns_[node].first_bit + core;
   }
 
-  // All cells in such a map.
+  // Both apply to all cells of a footprint in such a map.
   void take(CoreMap& map, const Footprint& cells) const;
   [[nodiscard]] bool is_free(const CoreMap& map, const Footprint& cells) const;
 
-  // ---- units: columns without cores. Maps made before a unit got its bit are too small for it.
-  // The same for ever.
+  // ---- units: columns without cores
+  // Returns the bit of the unit, which never changes. Maps made before a unit got its bit are too
+  // small for it.
   std::size_t unit_bit(const UnitId& unit);
   [[nodiscard]] bool is_unit_free(std::size_t position, const UnitId& unit) const;
 
@@ -137,7 +138,7 @@ class Matrix {
   std::vector<Column> columns_;
   std::vector<Row> rows_;
   std::map<UnitId, std::size_t> unit_bits_;
-  std::size_t next_unit_bit_ = 0;  // a multiple of 64: there are no more in its word
+  std::size_t next_unit_bit_ = 0;  // a multiple of 64: its word has no more bits
   std::size_t bits_ = 0;
   std::uint64_t next_row_ = 1;
 };

@@ -31,14 +31,14 @@ std::uint64_t room(const std::vector<Candidate>& nodes) {
   return sum;
 }
 
-// Spreads the tasks evenly: no node has two more than another that could still take one.
+// Spreads the tasks evenly: no node gets two more than a node that could still take one.
 Choice distribute(std::uint32_t tasks, std::vector<Candidate>& nodes) {
   std::sort(nodes.begin(), nodes.end(),
             [](const Candidate& a, const Candidate& b) { return a.node < b.node; });
   std::vector<std::uint32_t> rooms;
   for (const Candidate& c : nodes) rooms.push_back(c.tasks);
   std::sort(rooms.begin(), rooms.end());
-  // The level: the least height at which min(room, level) over all nodes holds the tasks.
+  // The level is the least height at which min(room, level) over all nodes holds the tasks.
   std::uint64_t left = tasks;
   std::uint32_t level = 0;
   for (std::size_t i = 0; i < rooms.size(); ++i) {
@@ -84,7 +84,7 @@ bool keep_few(const Shape& shape, std::vector<Candidate>& nodes) {
   if (room(nodes) < shape.tasks) return false;
   std::uint32_t most = 1;
   for (Candidate& c : nodes) most = std::max(most, c.tasks = std::min(c.tasks, shape.tasks));
-  // Mostly all nodes are alike and this many suffice; if not, sort them all.
+  // Usually all nodes are alike and this many suffice; if not, all are sorted.
   const auto guess = std::min<std::size_t>(divide_up(shape.tasks, most), nodes.size());
   auto sorted = nodes.begin() + static_cast<std::ptrdiff_t>(guess);
   std::partial_sort(nodes.begin(), sorted, nodes.end(), roomier);
@@ -99,7 +99,7 @@ bool keep_few(const Shape& shape, std::vector<Candidate>& nodes) {
   return true;
 }
 
-// As many of the nodes as it takes. More nodes always hold what fewer do.
+// Returns the shape for as many of the nodes as it takes. More nodes always hold what fewer do.
 Shape widened(const Shape& shape, const std::vector<Candidate>& nodes) {
   Shape wide = at_least(shape);
   const std::uint32_t more = shape.tasks_of_each_more;
@@ -205,7 +205,7 @@ Shape at_least(const Shape& shape) {
 bool needs_no_less(const Shape& larger, const Shape& smaller) {
   if ((larger.nodes == 0) != (smaller.nodes == 0)) return false;
   const auto unlimited = [](std::uint32_t n) { return n == 0 ? UINT32_MAX : n; };
-  // Of the larger one's nodes the fullest hold at least their average.
+  // The fullest nodes of the larger one have at least their average.
   return larger.nodes >= smaller.nodes && larger.tasks >= smaller.tasks &&
          (larger.nodes == 0 || std::uint64_t{larger.tasks} * smaller.nodes >=
                                    std::uint64_t{smaller.tasks} * larger.nodes) &&

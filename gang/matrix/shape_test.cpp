@@ -24,7 +24,7 @@ struct ShapeCase {
   std::uint32_t nodes, tasks;
 };
 
-TEST(Shape, FillsInWhatWasLeftOpen) {
+TEST(Shape, FillsInDefaults) {
   const ShapeCase cases[] = {
       {"nothing", request(0, 0, 0), 1, 1},
       {"nodes", request(4, 0, 0), 4, 4},
@@ -42,7 +42,7 @@ TEST(Shape, FillsInWhatWasLeftOpen) {
   }
 }
 
-TEST(Shape, ARangeOfNodesNeedsItsLeast) {
+TEST(Shape, NodeRangeNeedsItsMinimum) {
   auto r = request(2, 0, 3);
   r.most_nodes = 4;
   const auto grows = shape_of(r);
@@ -71,7 +71,7 @@ struct ChooseCase {
   Numbers tasks;
 };
 
-TEST(Shape, ChoosesTheLeastLoadedThenTheLowestAndSpreadsEvenly) {
+TEST(Shape, ChoosesLeastLoadedNodesAndSpreadsEvenly) {
   const ChooseCase cases[] = {
       {"least loaded", {2, 2}, {{0, 1, 3}, {1, 1, 1}, {2, 1, 0}}, {1, 2}, {1, 1}},
       {"then the lowest", {2, 2}, {{3, 1, 0}, {1, 1, 0}, {2, 1, 0}}, {1, 2}, {1, 1}},
@@ -109,8 +109,8 @@ TEST(Shape, ChoosesTheLeastLoadedThenTheLowestAndSpreadsEvenly) {
   }
 }
 
-// A restarted head reads from the cores how many shared them.
-TEST(Shape, CoresShowHowManyTasksShareThem) {
+// A restarted head computes from the cores how many tasks share them.
+TEST(Shape, ComputesTasksPerCoreFromCores) {
   for (std::uint32_t per_core = 1; per_core <= 9; ++per_core) {
     for (std::uint32_t tasks = 1; tasks <= 40; ++tasks) {
       Shape shape{0, tasks};
@@ -129,7 +129,7 @@ TEST(Shape, CoresShowHowManyTasksShareThem) {
   EXPECT_EQ(tasks_per_core_of(Numbers{5}, std::vector<Numbers>{{}}, 1), 1U) << "a parallel shell";
 }
 
-TEST(Shape, MoreTasksOnEachNodeNeedNoLess) {
+TEST(Shape, MoreTasksPerNodeNeedNoLess) {
   EXPECT_FALSE(needs_no_less({4, 8, 0, 1, {}, 0, 0, 2}, {2, 4})) << "they share cores";
   EXPECT_TRUE(needs_no_less({4, 8, 0, 1, {}, 0, 0, 2}, {2, 4, 0, 1, {}, 0, 0, 2}));
   EXPECT_TRUE(needs_no_less({4, 8}, {2, 4}));

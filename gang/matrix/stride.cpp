@@ -1,9 +1,9 @@
-// The cycle must give exact shares, and it is repeated as long as nothing changes; so its content
-// is an even interleaving of the weights: the heaviest row takes places at equal distances round
-// the circle, the next one likewise among those that are left; among equals the more urgent is
-// first. What passes decide is where in that circle a new cycle begins: at the place whose
-// continuation agrees longest with plain stride scheduling. Cycles that are cut short by changes,
-// each time after a few slices, therefore still follow the passes.
+// The cycle must give exact shares and is repeated until something changes, so its content is an
+// even interleaving of the weights. The heaviest row takes places at equal distances on a circle,
+// the next one likewise among the remaining places; among equals the more urgent row is first. The
+// passes decide where on that circle a new cycle begins: at the place whose continuation agrees
+// longest with plain stride scheduling. So even cycles that changes cut short after a few slices
+// follow the passes.
 #include "gang/matrix/stride.hpp"
 
 #include "base/assert.hpp"
@@ -22,7 +22,7 @@ bool contains(const std::vector<std::uint32_t>& list, std::uint32_t value) {
   return std::find(list.begin(), list.end(), value) != list.end();
 }
 
-// How far to turn `circle` so that it agrees with `wanted` as long as possible.
+// Returns how far `circle` must be rotated so that it agrees with `wanted` for as long as possible.
 std::ptrdiff_t best_shift(const std::vector<std::uint32_t>& circle,
                           const std::vector<std::uint32_t>& wanted) {
   std::size_t best = 0;
@@ -110,7 +110,7 @@ void Stride::ran(std::size_t index) {
 std::size_t Stride::next() const {
   SCORE_ASSERT(!entries_.empty(), "a cycle has rows");
   const auto urgency = [this](const Entry& e) {
-    const bool behind = e.fresh == last_was_fresh_;  // on ties: the other kind goes first
+    const bool behind = e.fresh == last_was_fresh_;  // on ties the other kind goes first
     return std::tuple(e.pass, behind, e.last_ran);
   };
   const auto best =
@@ -127,7 +127,7 @@ std::vector<std::uint32_t> Stride::plan_cycle() const {
 
   Stride ahead = *this;
   std::vector<std::uint32_t> wanted;
-  std::vector<std::uint32_t> by_urgency;  // rows as they first come
+  std::vector<std::uint32_t> by_urgency;  // rows in the order of their first slice
   while (wanted.size() < total) {
     wanted.push_back(static_cast<std::uint32_t>(ahead.next()));
     ahead.ran(wanted.back());

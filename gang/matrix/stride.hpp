@@ -1,6 +1,6 @@
 #pragma once
-// Whose slice is next: stride scheduling (Waldspurger and Weihl 1995) over the rows of the matrix,
-// and the cycle that is made of it.
+// Selects the row of the next slice by stride scheduling (Waldspurger and Weihl 1995) over the rows
+// of the matrix, and makes the cycle from that.
 
 #include "base/ids.hpp"
 #include "gang/matrix/matrix.hpp"
@@ -17,30 +17,31 @@ struct WeightedRow {
   friend bool operator==(const WeightedRow&, const WeightedRow&) = default;
 };
 
-// Slices of a cycle: more would make timetables long, and a row's next turn far.
+// The limit of slices per cycle: more would make timetables long and delay a row's next turn.
 inline constexpr std::uint32_t kMaxCycleSlices = 256;
 
-// The weights as numbers of slices in one cycle: divided by their greatest common divisor and, if
-// the sum is still above kMaxCycleSlices, scaled down to it (each row keeps at least one slice).
+// Converts the weights to numbers of slices in one cycle. They are divided by their greatest common
+// divisor. If the sum is still above kMaxCycleSlices, they are scaled down to it (each row keeps at
+// least one slice).
 std::vector<std::uint32_t> slices_per_cycle(const std::vector<WeightedRow>& rows);
 
-// One cycle with these numbers of slices, as indices of rows, evenly interleaved; among equals
-// the lower index goes first.
+// Returns one cycle with these numbers of slices, as indices of rows, evenly interleaved. Among
+// equals the lower index goes first.
 std::vector<std::uint32_t> interleave(const std::vector<std::uint32_t>& slices);
 
-// The passes. They survive a change of rows, so the row that has waited longest goes first however
-// often rows come and go.
+// Stride holds the passes. They survive a change of rows, so the row that has waited longest goes
+// first, even if rows come and go often.
 class Stride {
  public:
   // Sets the rows that take turns. A new row starts at the least pass and goes first on ties, but
-  // not right after another new row's first slice: else a stream of short jobs would keep all
-  // others waiting.
+  // not right after the first slice of a different new row. Otherwise a stream of short jobs would
+  // keep all others waiting.
   void set_rows(const std::vector<WeightedRow>& rows);
-  // The row of this index (in the last set_rows) had a slice.
+  // Records that the row of this index (in the last set_rows) had a slice.
   void ran(std::size_t index);
-  // Whose slice is next.
+  // Returns the index of the row that has the next slice.
   [[nodiscard]] std::size_t next() const;
-  // interleave() turned so that it begins as next() would go on, as long as possible.
+  // Returns interleave() rotated so that its beginning agrees with next() for as long as possible.
   [[nodiscard]] std::vector<std::uint32_t> plan_cycle() const;
 
  private:

@@ -34,7 +34,7 @@ TEST(Stride, WeightsBecomeTheFewestSlicesInTheirRatio) {
   for (const SlicesCase& c : cases) EXPECT_EQ(slices_per_cycle(rows_of(c.weights)), c.slices);
 }
 
-TEST(Stride, HeavyRowsAreInterleavedNotBunched) {
+TEST(Stride, HeavyRowsAreInterleaved) {
   EXPECT_EQ(interleave({1, 1, 1}), (Numbers{0, 1, 2}));
   EXPECT_EQ(interleave({1, 3, 1, 1}), (Numbers{1, 0, 1, 2, 1, 3}));
   EXPECT_EQ(interleave({3, 3, 1}), (Numbers{0, 1, 0, 1, 0, 1, 2}));
@@ -44,7 +44,7 @@ TEST(Stride, HeavyRowsAreInterleavedNotBunched) {
   }
 }
 
-TEST(Stride, ANewRowGoesFirst) {
+TEST(Stride, NewRowGoesFirst) {
   Stride stride;
   stride.set_rows(rows_of({1, 1}));
   for (int i = 0; i < 10; ++i) stride.ran(stride.next());
@@ -52,12 +52,12 @@ TEST(Stride, ANewRowGoesFirst) {
   EXPECT_EQ(stride.plan_cycle().front(), 2U);
 }
 
-TEST(Stride, AStreamOfNewRowsStarvesNobody) {
+TEST(Stride, StreamOfNewRowsStarvesNoRow) {
   Stride stride;
   std::uint64_t next_row = 3;
   std::map<std::uint64_t, int> ran;
   for (int slice = 0; slice < 400; ++slice) {
-    // Rows 1 and 2 stay; before every slice another row comes instead of the last one.
+    // Rows 1 and 2 stay; before every slice a new row replaces the last one.
     const std::vector<WeightedRow> rows{{RowId{1}, 1}, {RowId{2}, 1}, {RowId{next_row++}, 1}};
     stride.set_rows(rows);
     const std::uint32_t index = stride.plan_cycle().front();
@@ -68,7 +68,7 @@ TEST(Stride, AStreamOfNewRowsStarvesNobody) {
   EXPECT_GE(ran[2], 90);
 }
 
-TEST(Stride, SharesFollowWeightsHoweverShortTheEpochs) {
+TEST(Stride, SharesFollowWeightsInShortEpochs) {
   const Numbers weights{5, 3, 1, 1};
   for (std::size_t slices_an_epoch = 1; slices_an_epoch <= 13; ++slices_an_epoch) {
     Stride stride;

@@ -1,12 +1,12 @@
 // A sample's offset is wrong by at most half its round trip, however the delay was split between
-// the two ways; a node that answers for the head adds its own error, as if the trip were longer.
-// So the bound of each sample is known, it grows only with the oscillators' drift, and the
-// sample with the least bound is the best. That the bounds are hard also shows a clock that was
-// stepped: two disjoint intervals cannot both be right.
+// the two directions. A node that answers for the head adds its own error, as if the trip were
+// longer. So the bound of each sample is known, it grows only with the oscillators' drift, and the
+// sample with the least bound is the best. Because the bounds are hard, they also reveal a clock
+// that was stepped: two disjoint intervals cannot both be right.
 //
-// The drift comes from the best samples of windows far apart. It is used only when the round
-// trips leave less doubt about it than kDriftDoubt; it keeps the estimate good between samples,
-// while the stated bound goes on assuming kAssumedDrift.
+// The drift comes from the best samples of windows far apart. It is used only if the round trips
+// leave less doubt about it than kDriftDoubt. It keeps the estimate good between samples, while the
+// stated bound still assumes kAssumedDrift.
 #include "gang/node/clock_filter.hpp"
 
 #include <algorithm>
@@ -22,7 +22,7 @@ constexpr std::size_t kWindow = 8;
 constexpr std::size_t kHistory = 16;
 constexpr double kAssumedDrift = 100e-6;
 constexpr double kDriftDoubt = 10e-6;
-constexpr double kMostDrift = 500e-6;  // beyond this a crystal is broken; adjtimex stops there too
+constexpr double kMostDrift = 500e-6;  // a crystal beyond this is broken; adjtimex stops there too
 constexpr Duration kLongestExchange = 10s;
 constexpr Duration kClockRange = std::chrono::hours{24 * 365 * 100};
 
@@ -85,7 +85,7 @@ bool ClockFilter::add(const ClockSample& s) {
   return true;
 }
 
-// An old sample's bound grows; the best stays until a newer one is better, even if that takes long.
+// An old sample's bound grows. The best stays until a newer one is better, even if that takes long.
 void ClockFilter::choose(TimePoint now) {
   for (const Point& point : window_) {
     if (!best_ || bound_at(point, now) < bound_at(*best_, now)) best_ = point;

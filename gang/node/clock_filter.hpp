@@ -1,7 +1,7 @@
 #pragma once
-// Cluster time on a node: offset and drift of the head's monotonic clock, from timestamped
-// exchanges on the node's connection. Minimum-delay filter (Cristian 1989; NTP's clock filter,
-// RFC 5905 section 10): of the last samples the one with the least bound on its error wins.
+// ClockFilter computes cluster time on a node: offset and drift of the head's monotonic clock, from
+// timestamped exchanges on the node's connection. It is a minimum-delay filter (Cristian 1989;
+// NTP's clock filter, RFC 5905 section 10): the sample with the least bound on its error wins.
 
 #include "base/time.hpp"
 
@@ -14,43 +14,44 @@ namespace score::gang {
 using base::Duration;
 using base::TimePoint;
 
-// One exchange, all four times monotonic: node sent, head received, head sent, node received.
+// A sample is one exchange. Its four times are monotonic: node sent, head received, head sent, node
+// received.
 struct ClockSample {
   TimePoint node_sent{}, head_received{}, head_sent{}, node_received{};
-  // Bound on the error of the head's two times, if another node answered for it; >= 0.
+  // Bound on the error of the head's two times, if a different node answered in its place; >= 0.
   Duration head_error{0};
 };
 
 class ClockFilter {
  public:
-  // Refuses (false, nothing changes) a sample that runs backwards, took longer than 10 s or lies
-  // beyond what a monotonic clock can show. Two samples in a row that contradict the estimate (a
-  // suspended host, another head) start it anew from the second.
+  // Returns false, and changes nothing, for a sample that runs backwards, took longer than 10 s or
+  // lies beyond what a monotonic clock can show. Two samples in a row that contradict the estimate
+  // (a suspended host, a different head) restart it from the second.
   bool add(const ClockSample& sample);
-  // A new connection, perhaps to another head: the next sample replaces everything. Until it comes
-  // the old estimate goes on, but is not called synchronised.
+  // Records a new connection, perhaps to a different head: the next sample replaces everything.
+  // Until then the old estimate is still used, but does not count as synchronised.
   void restart();
 
-  // Both ends of this connection say that they read the very same clock. Then the estimate is
-  // exactly that, from the first sample on and until one contradicts: clones of a virtual machine
-  // say so too.
+  // Sets whether both ends of this connection report the very same clock. If so, the estimate is
+  // exact from the first sample until one contradicts it, because clones of a virtual machine
+  // report the same clock too.
   void set_same(bool same) { is_same_ = same; }
 
-  // set_same(true), and no sample has contradicted since.
+  // Returns true after set_same(true) while no sample has contradicted it.
   [[nodiscard]] bool is_same() const { return is_same_ && synchronised(); }
 
   [[nodiscard]] bool synchronised() const { return best_.has_value() && !restart_; }
 
-  // Before the first sample: the identity.
+  // These return their argument before the first sample.
   [[nodiscard]] TimePoint to_cluster(TimePoint node) const;
   [[nodiscard]] TimePoint to_node(TimePoint cluster) const;
   [[nodiscard]] Duration offset() const;  // cluster - node, at the best sample
 
   [[nodiscard]] double drift() const { return drift_; }
 
-  // Bound on the error of to_cluster at `node`: half the best round trip plus assumed drift
-  // (100 ppm, the worst of PC oscillators) since that sample. Before the first sample: max(); of
-  // the same clock: 0.
+  // Returns a bound on the error of to_cluster at `node`: half the best round trip plus assumed
+  // drift (100 ppm, the worst of PC oscillators) since that sample. It is max() before the first
+  // sample, and 0 for the same clock.
   [[nodiscard]] Duration error_bound(TimePoint node) const;
 
  private:
@@ -69,7 +70,7 @@ class ClockFilter {
   void estimate_drift();
 
   std::deque<Point> window_;   // the last samples, newest last
-  std::deque<Point> history_;  // the best of each full window, oldest first: for the drift
+  std::deque<Point> history_;  // the best of each full window, oldest first; for the drift
   std::size_t since_history_ = 0;
   std::optional<Point> best_;
   double drift_ = 0;  // cluster seconds per node second, minus 1

@@ -9,7 +9,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// A node whose clock is cluster time minus an offset, running fast by drift.
+// This node's clock is cluster time minus an offset and runs fast by drift.
 struct Node {
   Duration offset{500s};
   double drift = 0;
@@ -30,7 +30,7 @@ struct Node {
   }
 };
 
-TEST(ClockFilter, BeforeTheFirstSampleIsTheIdentity) {
+TEST(ClockFilter, IsIdentityBeforeFirstSample) {
   const ClockFilter filter;
   EXPECT_FALSE(filter.synchronised());
   EXPECT_EQ(filter.to_cluster(TimePoint{7s}), TimePoint{7s});
@@ -62,10 +62,10 @@ struct Weather {
   double drift;
   Duration there, back, jitter;
   int outlier_one_in;
-  Duration worst;  // after ten minutes of an exchange a second
+  Duration worst;  // after ten minutes with an exchange per second
 };
 
-TEST(ClockFilter, StaysWellBelowAMillisecond) {
+TEST(ClockFilter, ErrorStaysBelowAMillisecond) {
   const Weather cases[] = {
       {"quiet", 0, 50us, 50us, 20us, 1000, 30us},
       {"drift", 40e-6, 50us, 50us, 20us, 1000, 60us},
@@ -97,7 +97,7 @@ TEST(ClockFilter, StaysWellBelowAMillisecond) {
   }
 }
 
-TEST(ClockFilter, ASteppedClockIsFollowedAfterTwoSamplesOneLieIsNot) {
+TEST(ClockFilter, FollowsSteppedClockAfterTwoSamples) {
   Node node;
   ClockFilter filter;
   for (int i = 0; i < 20; ++i) filter.add(node.exchange(TimePoint{1000s + i * 1s}, 50us, 50us));
@@ -112,7 +112,7 @@ TEST(ClockFilter, ASteppedClockIsFollowedAfterTwoSamplesOneLieIsNot) {
   EXPECT_LT(node.error(filter, TimePoint{1023s}), 10us);
 }
 
-TEST(ClockFilter, ANewConnectionStartsAnew) {
+TEST(ClockFilter, NewConnectionRestartsTheEstimate) {
   Node node;
   ClockFilter filter;
   filter.add(node.exchange(TimePoint{1000s}, 50us, 50us));
@@ -124,7 +124,7 @@ TEST(ClockFilter, ANewConnectionStartsAnew) {
   EXPECT_LT(node.error(filter, TimePoint{1001s}), 10us);
 }
 
-TEST(ClockFilter, TheSameClockIsNotEstimated) {
+TEST(ClockFilter, SameClockIsNotEstimated) {
   Node node;
   node.offset = 0s;
   ClockFilter filter;
@@ -141,8 +141,8 @@ TEST(ClockFilter, TheSameClockIsNotEstimated) {
   EXPECT_GT(filter.error_bound(TimePoint{1200s}), 0ns) << "the next connection did not say so";
 }
 
-// Two clones of one virtual machine name the same clock.
-TEST(ClockFilter, ASampleRefutesTheSameClock) {
+// The node and the head are clones of one virtual machine, so they report the same clock.
+TEST(ClockFilter, ContradictingSampleRefutesSameClock) {
   Node node;
   node.offset = 1ms;
   ClockFilter filter;

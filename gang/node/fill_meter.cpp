@@ -6,11 +6,12 @@ namespace score::gang {
 
 namespace {
 
-// Shorter turns are judged together: what a running task has used is counted at the kernel's ticks,
-// most often 4 ms apart.
+// Shorter turns are judged together, because the kernel counts the use of a running task at its
+// ticks, usually 4 ms apart.
 constexpr Duration kLeast = std::chrono::milliseconds{40};
 constexpr Duration kTick = std::chrono::milliseconds{4};
-// Apart, so that an attempt near the bound does not change with each turn. Of what it could use:
+// The two limits differ, so that an attempt near one of them does not change with each turn. They
+// are fractions of what it could use.
 constexpr double kBusyAlone = 0.85;
 constexpr double kBusyBesideFillers = 0.95;
 

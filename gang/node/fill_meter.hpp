@@ -1,10 +1,11 @@
 #pragma once
-// Does an attempt leave processor time in its turns, so that others should fill it?
+// FillMeter decides whether an attempt leaves processor time in its turns, so that other attempts
+// should fill it.
 //
-// A filler costs the attempt in turn a tick of the kernel's per turn and core: it gets the
-// processor once after each change of roles, whatever its weight is, until the next tick
-// (docs/lab/fill.md). So beside an attempt that uses all of its time, or would if the node were not
-// crowded, the others are frozen.
+// A filler costs the attempt in turn a tick of the kernel per turn and core: it gets the processor
+// once after each change of roles, whatever its weight is, until the next tick (docs/lab/fill.md).
+// So the other attempts are frozen if the attempt in turn uses all of its time, or would do so if
+// the node were not crowded.
 
 #include "base/time.hpp"
 
@@ -16,16 +17,16 @@ using base::Duration;
 
 class FillMeter {
  public:
-  // cores: of the attempt on this node.
+  // `cores` is the number of cores of the attempt on this node.
   explicit FillMeter(std::uint32_t cores = 1) : cores_(cores > 0 ? cores : 1) {}
 
-  // Its turn begins, and others run at idle priority beside it.
+  // Its turn begins, and other attempts run at idle priority at the same time.
   void note_fillers();
-  // It had its turn for `ran` since the last call, and used, or waited for, `wanted` of processor
-  // time.
+  // Records that it had its turn for `ran` since the last call, and used, or waited for, `wanted`
+  // of processor time.
   void add(Duration ran, Duration wanted);
 
-  // At first false.
+  // Returns whether it leaves time; false at first.
   [[nodiscard]] bool leaves_time() const { return leaves_time_; }
 
  private:
@@ -33,7 +34,7 @@ class FillMeter {
 
   std::uint32_t cores_;
   bool leaves_time_ = false;
-  Duration ran_{0}, wanted_{0}, lost_{0};  // since it was judged; lost to fillers, per core
+  Duration ran_{0}, wanted_{0}, lost_{0};  // since the last judgement; lost to fillers, per core
 };
 
 }  // namespace score::gang

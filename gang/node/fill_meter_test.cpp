@@ -7,7 +7,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-TEST(FillMeter, LeavesNothingUntilItIsSeen) {
+TEST(FillMeter, LeavesNoTimeUntilMeasured) {
   FillMeter meter;
   EXPECT_FALSE(meter.leaves_time());
   meter.add(100ms, 50ms);
@@ -16,7 +16,7 @@ TEST(FillMeter, LeavesNothingUntilItIsSeen) {
   EXPECT_FALSE(meter.leaves_time());
 }
 
-TEST(FillMeter, WhatFillersTookIsNotLeft) {
+TEST(FillMeter, TimeTakenByFillersIsNotLeft) {
   FillMeter meter(2);
   meter.add(100ms, 150ms);
   ASSERT_TRUE(meter.leaves_time());
@@ -42,7 +42,7 @@ TEST(FillMeter, ShortTurnsAreJudgedTogether) {
   EXPECT_FALSE(meter.leaves_time());
 }
 
-TEST(FillMeter, WithoutCoresItHasOne) {
+TEST(FillMeter, ZeroCoresCountAsOne) {
   FillMeter meter(0);
   meter.add(100ms, 99ms);
   EXPECT_FALSE(meter.leaves_time());

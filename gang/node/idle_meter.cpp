@@ -6,10 +6,10 @@ namespace score::gang {
 
 namespace {
 
-constexpr double kWhole = 0.9;  // who uses less than this of its time waits now and then
-constexpr double kCrowd = 0.1;  // who waits for a processor for more than this has many neighbours
-constexpr int kMoment = 10;     // idle for less than this many times `least` does not pay
-// What a task that runs has used is counted at the kernel's ticks, most often 4 ms apart.
+constexpr double kWhole = 0.9;  // a share that uses less than this of its time waits now and then
+constexpr double kCrowd = 0.1;  // a share that waits more than this has many neighbours
+constexpr int kMoment = 10;     // idle for less than this many times `least` is not worth it
+// The kernel counts the use of a running task at its ticks, usually 4 ms apart.
 constexpr Duration kTick = std::chrono::microseconds{3500};
 
 Duration part_of(Duration whole, double share) {

@@ -1,6 +1,6 @@
 #pragma once
-// Is a node's share of an attempt idle? Judged by the processor time that its tasks used while they
-// were let run: a task that waits, for whatever it is, uses none.
+// IdleMeter decides whether a node's share of an attempt is idle. It uses the processor time that
+// the tasks used while they were allowed to run: a waiting task, whatever it waits for, uses none.
 
 #include "base/time.hpp"
 
@@ -11,13 +11,13 @@ namespace score::gang {
 using base::Duration;
 
 struct IdleRule {
-  double share = 0.01;  // of the time it could run; who uses less does nothing
-  // ... unless it had to wait for more than this: on a crowded machine the busy use little too, and
-  // the idle wait a moment when they are let go.
+  double share = 0.01;  // of the time it could run; a share that uses less is quiet
+  // A share is not quiet if it had to wait for more than this part of the time. On a crowded
+  // machine busy shares use little too, and idle ones wait for a moment after they are thawed.
   double waiting = 0.25;
-  std::uint32_t looks = 2;                         // in a row without use make it idle
-  Duration least = std::chrono::milliseconds{20};  // ... if they cover so much of its own time
-  // What being stopped and going on once costs the tasks themselves.
+  std::uint32_t looks = 2;                         // consecutive quiet looks that make it idle
+  Duration least = std::chrono::milliseconds{20};  // ... if they cover this much of its own time
+  // One stop and continuation costs the tasks themselves this much.
   Duration per_look = std::chrono::microseconds{100};
 };
 
@@ -27,32 +27,34 @@ class IdleMeter {
 
   explicit IdleMeter(IdleRule rule) : rule_(rule) {}
 
-  // The share could run for `ran` since the last look, used `used` of processor time, and wanted to
-  // run but had to wait for a processor for `waited`. True if is_idle() is another now. One look
-  // with use ends idleness. Who is idle for short moments only, again and again, must be quiet for
-  // longer each time, up to kMaxPatience times as long.
+  // Records one look: since the last one the share could run for `ran`, used `used` of processor
+  // time, and had to wait for a processor for `waited`. Returns true if is_idle() has changed. One
+  // look with use ends idleness. A share that is repeatedly idle for short moments must be quiet
+  // for longer each time, up to kMaxPatience times as long.
   bool add(Duration ran, Duration used, Duration waited = Duration{0});
 
-  // Slices are so long from now on, 0: there are none. Of short ones a quarter is enough rest, or a
-  // tick of the kernel's, where that is less than IdleRule::least.
+  // Sets the length of the slices from now on; 0 means that there are none. In short slices a
+  // quarter of a slice of rest suffices, or a tick of the kernel, if that is less than
+  // IdleRule::least.
   void set_slice(Duration slice) { slice_ = slice; }
 
-  // Worth looking again before its slice is over, for a reason of the caller's.
+  // Requests a new look before the slice is over, for a reason of the caller's.
   void doubt() { may_be_idle_ = true; }
 
-  // Who used so much needed some of its time, or all of it.
+  // Returns true if this use shows that the share needed some of its time, or all of it.
   [[nodiscard]] bool is_use(Duration ran, Duration used) const;
   [[nodiscard]] static bool is_whole(Duration ran, Duration used);
-  // Who waited so much gets less than it wants: that it used little says little about it.
+  // Returns true if the share waited so much that it got less than it needed. Low use is no
+  // evidence of idleness then.
   [[nodiscard]] static bool is_crowded(Duration ran, Duration waited);
 
   [[nodiscard]] bool is_idle() const { return is_idle_; }
 
-  // It used more than nothing the last time.
+  // Returns true if it used more than nothing the last time.
   [[nodiscard]] bool has_used() const { return has_used_; }
 
-  // It did nothing, or did not need all of its time though there was enough: worth looking again
-  // before its slice is over.
+  // Returns true if a new look before the end of its slice is useful: it did nothing, or did not
+  // need all of its time although there was enough.
   [[nodiscard]] bool may_be_idle() const { return may_be_idle_; }
 
   static constexpr std::uint32_t kMaxPatience = 16;

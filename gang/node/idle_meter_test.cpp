@@ -24,7 +24,7 @@ TEST(IdleMeter, IsIdleAfterTwoSlicesWithoutUse) {
   EXPECT_FALSE(meter.add(100ms, 0ns));
 }
 
-TEST(IdleMeter, WakesByOneLookWithUse) {
+TEST(IdleMeter, OneLookWithUseEndsIdleness) {
   IdleMeter meter;
   looks_until_idle(meter, 100ms);
   EXPECT_TRUE(meter.add(50ms, 2ms));
@@ -32,7 +32,7 @@ TEST(IdleMeter, WakesByOneLookWithUse) {
   EXPECT_FALSE(meter.add(50ms, 2ms));
 }
 
-TEST(IdleMeter, AUseInBetweenStartsAnew) {
+TEST(IdleMeter, UseInBetweenRestartsTheCount) {
   IdleMeter meter;
   meter.add(100ms, 0ns);
   meter.add(100ms, 5ms);
@@ -45,13 +45,13 @@ TEST(IdleMeter, TinySlicesCountOnlyTogether) {
   EXPECT_EQ(looks_until_idle(meter, 1ms), 20);
 }
 
-TEST(IdleMeter, TheCostOfTheSwitchIsNotUse) {
+TEST(IdleMeter, CostOfSwitchIsNotUse) {
   IdleMeter meter;
   for (int i = 0; i < 20; ++i) meter.add(1ms, 90us);
   EXPECT_TRUE(meter.is_idle());
 }
 
-TEST(IdleMeter, WhoHasToWaitForAProcessorIsNotIdle) {
+TEST(IdleMeter, ShareWaitingForAProcessorIsNotIdle) {
   IdleMeter meter;
   for (int i = 0; i < 10; ++i) meter.add(100ms, 900us, 90ms);
   EXPECT_FALSE(meter.is_idle());
@@ -60,7 +60,7 @@ TEST(IdleMeter, WhoHasToWaitForAProcessorIsNotIdle) {
   EXPECT_TRUE(meter.is_idle()) << "it waited a moment when it was let go";
 }
 
-TEST(IdleMeter, ShortMomentsOfIdlenessNeedMorePatienceEachTime) {
+TEST(IdleMeter, RepeatedShortIdlenessNeedsLongerQuiet) {
   IdleMeter meter;
   EXPECT_EQ(looks_until_idle(meter, 10ms), 2);
   int before = 2;
@@ -76,7 +76,7 @@ TEST(IdleMeter, ShortMomentsOfIdlenessNeedMorePatienceEachTime) {
   }
 }
 
-TEST(IdleMeter, ARestThatPaysGivesThePatienceBack) {
+TEST(IdleMeter, LongRestResetsTheQuietTime) {
   IdleMeter meter;
   looks_until_idle(meter, 10ms);
   meter.add(10ms, 5ms);
@@ -88,7 +88,7 @@ TEST(IdleMeter, ARestThatPaysGivesThePatienceBack) {
   EXPECT_EQ(looks_until_idle(meter, 10ms), 2);
 }
 
-TEST(IdleMeter, OfShortSlicesAQuarterIsEnoughRest) {
+TEST(IdleMeter, QuarterOfShortSliceIsEnoughRest) {
   for (const Duration slice : {0ms, 10ms, 20ms, 40ms, 1000ms}) {
     IdleMeter meter;
     meter.set_slice(slice);
@@ -97,7 +97,7 @@ TEST(IdleMeter, OfShortSlicesAQuarterIsEnoughRest) {
   }
 }
 
-TEST(IdleMeter, OnlyWhoUsesLittleIsWorthASecondLook) {
+TEST(IdleMeter, OnlyLowUseIsLookedAtAgain) {
   IdleMeter meter;
   meter.add(100ms, 99ms);
   EXPECT_FALSE(meter.may_be_idle());
@@ -105,9 +105,9 @@ TEST(IdleMeter, OnlyWhoUsesLittleIsWorthASecondLook) {
   EXPECT_TRUE(meter.may_be_idle());
 }
 
-// Where 64 ranks share two cores one that talks computes 2 % of its time, waits for a core for a
-// quarter of it, and for others for the rest.
-TEST(IdleMeter, WhoIsBusyAmongManyIsNotWorthASecondLook) {
+// If 64 ranks share two cores, an active one computes 2 % of its time. It waits for a core for a
+// quarter of the time, and for other ranks for the rest.
+TEST(IdleMeter, BusyShareOnCrowdedNodeIsNotRechecked) {
   IdleMeter meter;
   meter.add(100ms, 2ms, 20ms);
   EXPECT_FALSE(meter.may_be_idle());

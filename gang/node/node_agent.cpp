@@ -1,8 +1,9 @@
-// Every message and report becomes an event of one attempt; attempt_phase.hpp says what follows.
-// Repeated messages repeat their answer, so a head that restarted or lost its link may ask again.
+// Every message and report becomes an event of one attempt; attempt_phase.hpp defines the
+// reactions. Repeated messages repeat their answer, so a head that restarted or lost its link may
+// ask again.
 //
-// Time: a timetable is followed at cluster times. When the clock estimate moves by more than
-// replan_above, the same timetable is turned into a plan again. A timetable of an earlier
+// A timetable is followed at cluster times. When the clock estimate moves by more than
+// replan_above, the same timetable is converted to a plan again. A timetable of an earlier
 // connection is not: the head, and with it the meaning of cluster time, may have changed.
 #include "gang/node/node_agent.hpp"
 
@@ -49,7 +50,7 @@ Phase from_report(base::AttemptPhase phase) {
   return Phase::Preparing;
 }
 
-// The ranks of this node, ascending.
+// Returns the ranks of this node, ascending.
 std::vector<std::uint32_t> local_ranks(const base::PlacedTasks& placed) {
   return base::ranks_of_node(placed.tasks_on_node, placed.node_index, placed.distribution);
 }
@@ -75,7 +76,8 @@ void NodeAgent::say(base::NodeToHead message, NodeActions& out) const {
   if (connected_) out.push_back(SendToHead{std::move(message)});
 }
 
-// The phase after the event, or nullopt if it has no place in this phase. The new phase is set.
+// Sets and returns the phase after the event. Returns nullopt if the event is not possible in this
+// phase.
 std::optional<Phase> NodeAgent::step(AttemptId id, AttemptEvent event) {
   const auto found = attempts_.find(id);
   const Phase from = found == attempts_.end() ? Phase::Absent : found->second.phase;
@@ -145,7 +147,7 @@ void NodeAgent::prepare(const base::PrepareTasks& message, NodeActions& out) {
   const AttemptId id = message.placed.attempt;
   if (!well_formed(message.placed)) {
     ++unexpected_count_;
-    say(base::Refused{id, kExitError, "the placement makes no sense"}, out);
+    say(base::Refused{id, kExitError, "invalid placement"}, out);
     return;
   }
   const bool is_new = !attempts_.contains(id);
@@ -245,7 +247,7 @@ NodeActions NodeAgent::on_shepherd(AttemptId id, const ShepherdEvent& event, Tim
           },
           [&](const ShepherdRefused& e) { refuse(id, e, out); },
           [&](const ShepherdStarted&) {
-            if (attempt.started) return;  // again, with tasks that programs have started
+            if (attempt.started) return;  // repeated, with tasks that programs have started
             if (!step(id, AttemptEvent::Started)) return;
             attempt.started = true;
             say(base::Started{id}, out);
@@ -281,7 +283,7 @@ NodeActions NodeAgent::on_shepherd(AttemptId id, const ShepherdEvent& event, Tim
   return out;
 }
 
-// 0, not known, if it cannot be compared with times of other nodes, or has not been yet.
+// Returns 0 (not known) if the time cannot be compared with times of other nodes, or not yet.
 TimePoint NodeAgent::in_cluster_time(TimePoint node, TimePoint now) const {
   const bool is_known = node > TimePoint() && node <= now && clock_.synchronised();
   return is_known ? clock_.to_cluster(node) : TimePoint();
@@ -311,11 +313,11 @@ void NodeAgent::task_ended(Attempt& attempt, const base::TaskExit& exit, NodeAct
     ++unexpected_count_;
     return;
   }
-  // Tasks that were killed are reported with Exited only, after its reason.
+  // Killed tasks are reported only with Exited, after its reason.
   if (!attempt.killed) say(base::TaskEnded{attempt.placed.attempt, exit}, out);
 }
 
-// The attempt has just become Exited. Tasks that were started and whose end is unknown were killed.
+// The attempt has just become Exited. Started tasks whose end is unknown were killed.
 void NodeAgent::finish(AttemptId id, NodeActions& out) {
   Attempt& attempt = attempts_[id];
   const bool ran = attempt.started || !attempt.exits.empty();
@@ -363,7 +365,7 @@ NodeActions NodeAgent::on_activity(AttemptId id, const base::Activity& activity,
   NodeActions out;
   const auto found = attempts_.find(id);
   if (found == attempts_.end()) return out;
-  // Before it runs this is not reported; repeat_activities() does so then.
+  // Before the attempt runs a change is not reported; repeat_activities() does so later.
   if (std::exchange(found->second.activity, activity) == activity) return out;
   if (found->second.phase == Phase::Running) say(base::ActivityChanged{id, activity}, out);
   return out;
@@ -403,7 +405,7 @@ void NodeAgent::set_timetable(const base::Timetable& timetable, TimePoint now, N
   if (clock_.synchronised()) follow(now, out);
 }
 
-// Turns timetable_ into a plan if it has none yet or the clock estimate has moved.
+// Converts timetable_ to a plan if it has none yet or the clock estimate has moved.
 void NodeAgent::follow(TimePoint now, NodeActions& out) {
   const TimePoint start = now + (timetable_->start - clock_.to_cluster(now));
   if (following_ && std::chrono::abs(start - plan_.start) <= config_.replan_above) return;

@@ -1,6 +1,7 @@
-// A node's part of the scheduler: which attempts it has, in which phase, and the plan that its
-// switcher follows. Pure, like Cluster. `now` is the node's own monotonic clock; timetables come in
-// cluster time and are turned into the node's time with the clock filter.
+// NodeAgent is a node's part of the scheduler: it knows which attempts the node has, in which
+// phase, and the plan that its switcher follows. Like Cluster it has no I/O. `now` is the node's
+// own monotonic clock. Timetables come in cluster time; the clock filter converts them to the
+// node's time.
 #pragma once
 
 #include "base/model/model.hpp"
@@ -18,7 +19,7 @@ namespace score::gang {
 
 // ---- actions ---------------------------------------------------------------------------------
 
-struct LaunchShepherd {  // make the cgroups (frozen if it has cores), start the shepherd
+struct LaunchShepherd {  // create the cgroups (frozen if it has cores) and start the shepherd
   base::PlacedTasks placed;
   std::string spec;
 };
@@ -36,19 +37,20 @@ struct KillAttempt {  // cgroup.kill (or its fallback); the shepherd reports wha
   AttemptId attempt{0};
 };
 
-// All tasks have ended: nothing is switched any more. The shepherd stays: it alone still knows the
-// exit statuses if the daemon is killed before the head has stored them.
+// All tasks have ended, so nothing is switched any more. The shepherd stays: only it still knows
+// the exit statuses if the daemon is killed before the head has stored them.
 struct RetireAttempt {
   AttemptId attempt{0};
 };
 
-// The head has stored the end, or there is nothing to keep: remove shepherd, cgroups, records.
+// The head has stored the end, or there is nothing to keep: the daemon removes shepherd, cgroups
+// and records.
 struct RemoveAttempt {
   AttemptId attempt{0};
 };
 
-// Replaces the plan from plan.start on (at once if that is past); until then the plan before it is
-// followed. At most one plan lies ahead: a later FollowPlan replaces the one that has not started.
+// This plan replaces the earlier one from plan.start on (at once if that is past). At most one plan
+// lies ahead: a later FollowPlan replaces the one that has not started.
 struct FollowPlan {
   SwitchPlan plan;
 };
@@ -57,7 +59,7 @@ struct SendToHead {
   base::NodeToHead message;
 };
 
-// The attempt's gang has met: it goes on, on this node too.
+// The attempt's gang has met, so the attempt continues on this node too.
 struct EndMeeting {
   base::MetAll met;
 };
@@ -66,7 +68,7 @@ using NodeAction = std::variant<LaunchShepherd, TellShepherdStart, TellShepherdS
                                 RetireAttempt, RemoveAttempt, FollowPlan, SendToHead, EndMeeting>;
 using NodeActions = std::vector<NodeAction>;
 
-// ---- what the shepherd of an attempt reports -----------------------------------------------
+// ---- reports of an attempt's shepherd ---------------------------------------------------------
 
 struct ShepherdReady {};
 
@@ -79,7 +81,7 @@ struct ShepherdRefused {
 struct ShepherdStarted {};
 
 struct ShepherdTaskExited {
-  base::TaskExit exit;  // its time is the node's
+  base::TaskExit exit;  // with a time of the node
 };
 
 struct ShepherdAbort {
@@ -93,7 +95,7 @@ struct ShepherdAbort {
 struct ShepherdDone {};  // every task ended and its cgroup is empty
 
 struct ShepherdGone {  // connection lost for good: it died
-  int signal = 0;      // that ended it; 0: another end, or not known
+  int signal = 0;      // the signal that ended it; 0: a different end, or not known
 };
 
 using ShepherdEvent = std::variant<ShepherdReady, ShepherdRefused, ShepherdStarted,
@@ -102,63 +104,66 @@ using ShepherdEvent = std::variant<ShepherdReady, ShepherdRefused, ShepherdStart
 struct NodeAgentConfig {
   base::NodeInfo info;
   Duration late_after = std::chrono::milliseconds{1};     // a timetable later than this is counted
-  Duration replan_above = std::chrono::microseconds{20};  // clock estimate moved: new FollowPlan
+  Duration replan_above = std::chrono::microseconds{20};  // a larger clock step makes a new plan
 };
 
 class NodeAgent {
  public:
   explicit NodeAgent(NodeAgentConfig config);
 
-  // The link to the head. on_connected answers NodeHello with all attempts, then the reports that
-  // had to wait; without a link the plan is still followed, and reports wait for the next hello.
+  // The shell calls these when the link to the head changes. on_connected() answers with NodeHello
+  // and all attempts, then with the delayed reports. Without a link the plan is still followed, and
+  // reports wait for the next hello.
   NodeActions on_connected(TimePoint now);
   NodeActions on_disconnected(TimePoint now);
-  // A timetable that comes before the first clock sample waits for it. One with an epoch that is
-  // not greater is ignored; one that is malformed is reported as TimetableApplied with late max().
+  // Handles a message of the head. A timetable that comes before the first clock sample waits for
+  // it. One whose epoch is not greater is ignored; a malformed one is reported as TimetableApplied
+  // with late max().
   NodeActions on_head(const base::HeadToNode& message, TimePoint now);
 
-  // After on_connected(): ClockFilter::set_same().
+  // Calls ClockFilter::set_same(); must follow on_connected().
   void set_same_clock(bool same) { clock_.set_same(same); }
 
-  // Every connection begins with an exchange: without it no timetable can be followed.
+  // Every connection begins with a clock exchange, because no timetable can be followed without it.
   NodeActions on_clock(const ClockSample& sample, TimePoint now);
   NodeActions on_shepherd(AttemptId attempt, const ShepherdEvent& event, TimePoint now);
-  // A shepherd found after a restart of the daemon (before the first on_connected). If its tasks
-  // run they go on unfrozen until the head sends a timetable; if they were not started yet, its
-  // cgroup is frozen again, as at its birth. One that was started may still be forking: only if it
-  // `has_begun` that is reported, else ShepherdStarted follows.
+  // Adopts a shepherd that was found after a restart of the daemon (before the first on_connected).
+  // If its tasks run, they continue unfrozen until the head sends a timetable. If they were not
+  // started yet, its cgroup is frozen again, as at its creation. A started shepherd may still be
+  // forking: Started is reported only if it `has_begun`; otherwise ShepherdStarted follows.
   NodeActions adopt(const base::PlacedTasks& placed, const base::AttemptReport& report,
                     bool has_begun, TimePoint now);
-  // Processor time that its tasks used at idle priority; reported with their end. Ignored for an
-  // attempt that is unknown or has ended.
+  // Sets the processor time that its tasks used at idle priority; it is reported with their end.
+  // The call is ignored for an attempt that is unknown or has ended.
   void set_filled(AttemptId attempt, Duration filled);
-  // The kernel has killed so many of its processes because memory was exhausted; reported with its
-  // end, and with the reason unless it has another. Ignored as above.
+  // Records that the kernel has killed this many of its processes because memory was exhausted. It
+  // is reported with the end, and with the reason unless there is one already. The call is ignored
+  // as above.
   void note_oom_kills(AttemptId attempt, std::uint32_t kills, std::string reason);
-  // The daemon ended the attempt for a reason of its own (memory limit): killed, reason reported.
+  // Kills the attempt for a reason of the daemon's own (memory limit), which is reported.
   NodeActions end_attempt(AttemptId attempt, std::string reason, TimePoint now);
 
-  // What the daemon sees of an attempt's tasks; a change is reported to the head.
+  // Records what the daemon observes of an attempt's tasks; a change is reported to the head.
   NodeActions on_activity(AttemptId attempt, const base::Activity& activity, TimePoint now);
-  // To be called about once a second: repeats reports that the head seems not to have, because its
-  // timetable does not reflect them.
+  // Repeats reports that the head seems to lack, because its timetable does not reflect them. The
+  // caller should call it about once a second.
   NodeActions repeat_activities(TimePoint now);
 
-  // Barrier mode: the node has brought the attempt to a meeting. Reported once: a node that loses
-  // the link then keeps its gang waiting for a slice.
+  // The node has brought the attempt to a meeting in barrier mode. This is reported once: a node
+  // that then loses the link keeps its gang waiting for one slice.
   NodeActions on_meeting(const base::MeetingReached& reached);
 
-  // Ascending by attempt.
+  // Returns the reports in ascending order of attempts.
   [[nodiscard]] std::vector<base::AttemptReport> attempts() const;
 
-  // The newest plan; the one before it is in force until its start.
+  // Returns the newest plan; the one before it is in force until its start.
   [[nodiscard]] const SwitchPlan& plan() const { return plan_; }
 
   [[nodiscard]] const ClockFilter& clock() const { return clock_; }
 
   [[nodiscard]] std::uint64_t late_count() const { return late_count_; }
 
-  // Messages and reports that are not listed for the attempt's phase.
+  // Returns the number of messages and reports that are not listed for the attempt's phase.
   [[nodiscard]] std::uint64_t unexpected_count() const { return unexpected_count_; }
 
  private:

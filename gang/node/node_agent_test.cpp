@@ -77,7 +77,7 @@ TEST(NodeAgent, LaunchesPreparesStartsAndReports) {
   EXPECT_EQ(count<RemoveAttempt>(a.head(base::ForgetTasks{kJob})), 0U);
 }
 
-TEST(NodeAgent, AnEndThatIsRepeatedChangesNothing) {
+TEST(NodeAgent, RepeatedEndChangesNothing) {
   Agent a;
   a.run();
   a.agent.set_filled(kJob, 3s);
@@ -102,7 +102,7 @@ TEST(NodeAgent, KeepsAnAdoptedEndUntilItIsStored) {
   EXPECT_EQ(count<RemoveAttempt>(agent.on_head(base::ForgetTasks{kJob}, kNow)), 1U);
 }
 
-TEST(NodeAgent, RepeatedMessagesGetTheirAnswerAgainAndDoNothingTwice) {
+TEST(NodeAgent, RepeatedMessagesOnlyRepeatTheAnswer) {
   Agent a;
   a.run();
   EXPECT_EQ(count<LaunchShepherd>(a.head(base::PrepareTasks{placed(), "spec"})), 0U);
@@ -114,7 +114,7 @@ TEST(NodeAgent, RepeatedMessagesGetTheirAnswerAgainAndDoNothingTwice) {
   EXPECT_EQ(said<base::Exited>(a.head(base::StartTasks{kJob})).size(), 1U);
 }
 
-TEST(NodeAgent, KillOfAnUnknownAttemptIsAnsweredAsExited) {
+TEST(NodeAgent, KillOfUnknownAttemptIsAnsweredAsExited) {
   Agent a;
   const auto exited = said<base::Exited>(a.head(base::KillTasks{AttemptId{9}}));
   ASSERT_EQ(exited.size(), 1U);
@@ -151,7 +151,7 @@ TEST(NodeAgent, ReportsNoTimeThatCannotBeCompared) {
   EXPECT_EQ(said<base::TaskEnded>(future).at(0).exit.ended, kNever);
 }
 
-TEST(NodeAgent, ADeadShepherdsTasksCountAsKilled) {
+TEST(NodeAgent, TasksOfDeadShepherdCountAsKilled) {
   Agent a;
   a.run();
   const auto actions = a.shepherd(ShepherdGone{.signal = 9});
@@ -161,7 +161,7 @@ TEST(NodeAgent, ADeadShepherdsTasksCountAsKilled) {
   EXPECT_EQ(exited.exits, (std::vector<base::TaskExit>{{Rank{2}, 0, 9}, {Rank{3}, 0, 9}}));
 }
 
-TEST(NodeAgent, ProcessesKilledForWantOfMemoryAreReportedWithTheEnd) {
+TEST(NodeAgent, OutOfMemoryKillsAreReportedAtEnd) {
   Agent a;
   a.run();
   a.agent.note_oom_kills(kJob, 0, "no reason");
@@ -188,7 +188,7 @@ TEST(NodeAgent, DelayedReportsFollowTheNextHello) {
   }
 }
 
-TEST(NodeAgent, FollowsATimetableInItsOwnTimeWhenTheClockIsKnown) {
+TEST(NodeAgent, FollowsTimetableInNodeTimeOnceSynchronised) {
   Agent a;
   const base::Timetable table{Epoch{3}, TimePoint{1051s}, 100ms, {{0ms, 100ms, {kJob}}}, {kJob}};
   EXPECT_EQ(count<FollowPlan>(a.head(base::SetTimetable{table})), 0U) << "no clock yet";
@@ -198,7 +198,7 @@ TEST(NodeAgent, FollowsATimetableInItsOwnTimeWhenTheClockIsKnown) {
   EXPECT_EQ(a.agent.late_count(), 0U);
 }
 
-TEST(NodeAgent, IgnoresOldEpochsAndReportsLateAndMalformedOnes) {
+TEST(NodeAgent, IgnoresOldEpochsAndReportsBadTimetables) {
   Agent a;
   a.synchronise();
   base::Timetable table{Epoch{5}, kNow - 30ms, 100ms, {{0ms, 100ms, {kJob}}}, {kJob}};
@@ -216,13 +216,13 @@ TEST(NodeAgent, IgnoresOldEpochsAndReportsLateAndMalformedOnes) {
   EXPECT_EQ(a.agent.plan().epoch, Epoch{5});
 }
 
-TEST(NodeAgent, PlansAnewOnlyWhenTheClockMovedEnough) {
+TEST(NodeAgent, ReplansOnlyAfterALargeClockChange) {
   Agent a;
   a.synchronise();
   const base::Timetable table{Epoch{1}, kNow + 1s, 100ms, {{0ms, 100ms, {kJob}}}, {kJob}};
   a.head(base::SetTimetable{table});
   const auto exchange = [&](Duration offset) {
-    // A shorter round trip, so that it is believed.
+    // The round trip is shorter, so this sample is trusted.
     return a.agent.on_clock({kNow - 20us, kNow - 10us + offset, kNow - 10us + offset, kNow}, kNow);
   };
   EXPECT_EQ(count<FollowPlan>(exchange(10us)), 0U);
@@ -247,7 +247,7 @@ TEST(NodeAgent, ReportsActivityOncePerConnection) {
   EXPECT_TRUE(a.agent.on_activity(AttemptId{99}, idle, kNow).empty());
 }
 
-TEST(NodeAgent, RepeatsActivityUntilTheTimetableFollowsFromIt) {
+TEST(NodeAgent, RepeatsActivityUntilTimetableReflectsIt) {
   Agent a;
   a.run();
   a.synchronise();
@@ -267,8 +267,8 @@ TEST(NodeAgent, RepeatsActivityUntilTheTimetableFollowsFromIt) {
   EXPECT_EQ(repeated(), 1U) << "busy, and in the background";
 }
 
-// The watch begins when the attempt is made ready, and says what it sees once.
-TEST(NodeAgent, ReportsActivitySeenBeforeItRan) {
+// The watch begins when the attempt is prepared and reports each observation once.
+TEST(NodeAgent, ReportsActivityObservedBeforeItRan) {
   Agent a;
   a.prepare();
   a.synchronise();
@@ -280,7 +280,7 @@ TEST(NodeAgent, ReportsActivitySeenBeforeItRan) {
   EXPECT_EQ(said<base::ActivityChanged>(a.agent.repeat_activities(kNow)).size(), 1U);
 }
 
-TEST(NodeAgent, AnAttemptAdoptedWhileItForksHasNotBegun) {
+TEST(NodeAgent, AdoptedForkingAttemptHasNotBegun) {
   for (const bool has_begun : {false, true}) {
     NodeAgent agent{{{"node01", 2, base::Bytes{}}}};
     agent.adopt(placed(), {kJob, base::AttemptPhase::Running, {}, {}}, has_begun, kNow);

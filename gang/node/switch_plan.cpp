@@ -12,7 +12,7 @@ namespace {
 using base::Segment;
 using Ids = std::vector<AttemptId>;
 
-// The segment of the phase; the plan has at least one.
+// Returns the segment of the phase; the plan must have at least one.
 [[gnu::hot]] std::size_t segment_at(const SwitchPlan& plan, Duration phase) {
   const auto after = std::upper_bound(plan.segments.begin(), plan.segments.end(), phase,
                                       [](Duration p, const Segment& s) { return p < s.offset; });
@@ -47,7 +47,7 @@ bool strictly_ascending(const Ids& ids) {
     const Segment& next = plan.segments[current + 1];
     return NextSwitch{cycle_start + next.offset, &next.jobs};
   }
-  // From the last segment into the next cycle, whose first may run the same.
+  // The last segment is followed by the next cycle, whose first segment may run the same jobs.
   const bool same = plan.segments.front().jobs == plan.segments.back().jobs;
   const Segment& next = plan.segments[same ? 1 : 0];
   return NextSwitch{cycle_start + plan.cycle + next.offset, &next.jobs};

@@ -1,5 +1,6 @@
 #pragma once
-// A timetable in a node's own time: the switcher thread follows it without further input.
+// A SwitchPlan is a timetable in a node's own time; the switcher thread follows it without further
+// input.
 
 #include "base/model/model.hpp"
 
@@ -28,24 +29,26 @@ struct SwitchPlan {
   friend bool operator==(const SwitchPlan&, const SwitchPlan&) = default;
 };
 
-// The switch after `after`: at `at`, exactly `run` of the plan's managed attempts go on.
+// NextSwitch describes the switch after a time: at `at`, exactly `run` of the plan's managed
+// attempts continue.
 struct NextSwitch {
   TimePoint at{};
-  const std::vector<AttemptId>* run = nullptr;  // into the plan
+  const std::vector<AttemptId>* run = nullptr;  // points into the plan
 };
 
-// Both are for the real-time thread: O(log segments), no allocation, any time is safe.
-// What runs at `t` (nullptr before the start or without segments).
+// The next calls are for the real-time thread: O(log segments), no allocation, any time is safe.
+// Returns the attempts that run at `t` (nullptr before the start or without segments).
 const std::vector<AttemptId>* running_at(const SwitchPlan& plan, TimePoint t);
-// The first boundary after `t` at which the set changes, or at which what runs on is stopped and
-// continued; nullopt: never again.
+// Returns the next boundary after `t`; nullopt if there is none. At a boundary the set changes, or
+// attempts that run on are stopped and continued.
 std::optional<NextSwitch> next_switch(const SwitchPlan& plan, TimePoint t);
-// Whether at `t` what runs on is to be stopped and continued.
+// Returns whether attempts that run on are stopped and continued at `t`.
 bool restarts_at(const SwitchPlan& plan, TimePoint t);
 
-// The timetable with its start in node time and neighbouring equal segments merged. nullopt: the
-// segments do not cover the cycle exactly, or are more than limits::kMaxSegmentsPerCycle, or a list
-// is not sorted, or the first slice is not within (0, slice].
+// Returns the timetable with its start in node time and neighbouring equal segments merged. Returns
+// nullopt if the segments do not cover the cycle exactly, or are more than
+// limits::kMaxSegmentsPerCycle, or a list is not sorted, or the first slice is not within (0,
+// slice].
 std::optional<SwitchPlan> make_plan(const base::Timetable& timetable, TimePoint start);
 
 }  // namespace score::gang

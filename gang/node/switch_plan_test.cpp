@@ -19,7 +19,7 @@ base::Timetable table(std::vector<base::Segment> segments, Duration cycle) {
 
 const base::Timetable kTwo = table({{0ms, 100ms, {kA}}, {100ms, 100ms, {kB}}}, 200ms);
 
-TEST(SwitchPlan, RunsWhatTheSegmentSaysForEver) {
+TEST(SwitchPlan, RepeatsItsSegmentsForEver) {
   const SwitchPlan plan = *make_plan(kTwo, kStart);
   EXPECT_EQ(running_at(plan, kStart - 1ns), nullptr);
   for (const auto cycle : {0, 1, 1000000}) {
@@ -90,7 +90,7 @@ TEST(SwitchPlan, RestartsAtEachBoundaryIfThereAreSlices) {
   EXPECT_EQ(*next_switch(two, kStart)->run, Ids{kB});
 }
 
-TEST(SwitchPlan, RefusesWhatDoesNotCoverTheCycle) {
+TEST(SwitchPlan, RefusesSegmentsThatDoNotCoverTheCycle) {
   const base::Timetable cases[] = {
       table({{0ms, 50ms, {kA}}}, 60ms),
       table({{0ms, 70ms, {kA}}}, 60ms),

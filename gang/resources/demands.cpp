@@ -17,7 +17,7 @@ using base::Result;
 
 namespace {
 
-// 'a' or 'b' of "a|b".
+// Converts "a|b" to "'a' or 'b'".
 std::string quoted(const std::string& clause) {
   std::string out;
   for (const auto name : base::split(clause, '|')) {
@@ -39,15 +39,15 @@ Result<void> check_features(const NodeTable& nodes, const base::ResourceRequest&
   return fail(Errc::NotFound, "no node has all of '{}'", base::format_constraint(request.features));
 }
 
-// Of the nodes that qualify.
+// Offered describes the nodes that qualify.
 struct Offered {
   bool all_seen = true;
   std::set<std::string> kinds;
-  std::uint32_t count = 0;  // most of one kind on a node, and which
+  std::uint32_t count = 0;  // most of one kind on a node
   std::string with_count;
   base::Bytes memory{0};  // likewise
   std::string with_memory;
-  std::uint32_t nodes = 0;  // that have all
+  std::uint32_t nodes = 0;  // nodes that have all
 };
 
 Offered offered_of(const NodeTable& nodes, const base::ResourceRequest& request,
@@ -80,7 +80,7 @@ Result<void> check_kind(const base::GenericResource& want, const Offered& offere
   }
   if (offered.memory >= want.memory) return {};
   if (offered.memory == base::Bytes{0}) {
-    return fail(Errc::TooLarge, "requested {} of each {}; the nodes do not say how much one has",
+    return fail(Errc::TooLarge, "requested {} of each {}; the nodes do not report how much one has",
                 base::human_bytes(want.memory), want.name);
   }
   return fail(Errc::TooLarge, "requested {} of each {}; the largest has {} ({})",

@@ -1,6 +1,6 @@
 #pragma once
-// What a job demands of its nodes beside cores and memory: features and generic resources. Can any
-// nodes ever meet it? What is free now does not matter.
+// Checks whether any nodes can ever meet a job's demands other than cores and memory: features and
+// generic resources. It does not matter what is free now.
 
 #include "base/model/model.hpp"
 #include "base/result.hpp"
@@ -11,11 +11,12 @@
 
 namespace score::gang {
 
-// Has the node the features that the request names? One that was never seen may have.
+// Returns whether the node has the features that the request names. A node that was never seen may
+// have them.
 [[nodiscard]] bool may_have_features(const Node& node, const base::ResourceRequest& request);
 
-// `allowed`: see allowed_nodes(); `count`: nodes that the job needs at least. Errors: one line for
-// the user (NotFound, TooLarge, Unsupported).
+// Checks the demands. See allowed_nodes() for `allowed`; `count` is the number of nodes that the
+// job needs at least. Errors: one line for the user (NotFound, TooLarge, Unsupported).
 [[nodiscard]] base::Result<void> check_demands(const NodeTable& nodes,
                                                const base::ResourceRequest& request,
                                                const std::vector<bool>& allowed,

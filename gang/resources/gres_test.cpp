@@ -1,4 +1,4 @@
-// Stories about features and generic resources, through Cluster.
+// Tests features and generic resources through Cluster.
 #include "gang/head/cluster_bench.hpp"
 
 namespace score::gang {
@@ -11,7 +11,7 @@ constexpr base::Bytes kUnit{10};
 
 class Gres : public testing::TestWithParam<Placement> {
  protected:
-  // Nodes 0 and 1 have two gpus and are "fast", 2 and 3 have none; all have two cores.
+  // Nodes 0 and 1 have two gpus and are "fast"; 2 and 3 have none. All nodes have two cores.
   Gres() : b(with(GetParam())) {
     b.add_nodes(4, 2);
     for (const std::uint32_t n : {0U, 1U}) {
@@ -63,7 +63,7 @@ TEST_P(Gres, JobsGoToNodesWithTheirFeatures) {
   EXPECT_EQ(b.view(b.submit(of({"left|right"}, 2))).nodes, (std::vector{NodeId{0}, NodeId{1}}));
 }
 
-TEST_P(Gres, RefusesFeaturesThatNoNodesHave) {
+TEST_P(Gres, RefusesFeaturesThatNoNodeHas) {
   EXPECT_EQ(refusal(of({"ib"})), "no node has feature 'ib'");
   EXPECT_EQ(refusal(of({"ib|opa"})), "no node has feature 'ib' or 'opa'");
   EXPECT_EQ(refusal(of({"left", "right"})), "no node has all of 'left&right'");
@@ -85,7 +85,7 @@ TEST_P(Gres, WaitsForNodesThatAreDown) {
   EXPECT_EQ(b.state(job), JobState::Running);
 }
 
-TEST_P(Gres, FollowsFeaturesThatANodeComesBackWith) {
+TEST_P(Gres, UsesNewFeaturesOfReconnectedNode) {
   b.silent.insert(NodeId{1});
   b.pass(20s);
   const JobId job = b.submit(of({"right"}));
@@ -98,7 +98,7 @@ TEST_P(Gres, FollowsFeaturesThatANodeComesBackWith) {
   EXPECT_EQ(refusal(of({"left", "right"})), "no node has all of 'left&right'");
 }
 
-TEST_P(Gres, GivesEachUnitToOneJobInAllRows) {
+TEST_P(Gres, GivesEachUnitToOneJob) {
   const JobId both = b.submit(gpus(2));
   EXPECT_EQ(b.view(both).units, (Units{{{"gpu", {0, 1}}}}));
   const NodeId first = b.view(both).nodes.at(0);
@@ -126,7 +126,7 @@ TEST_P(Gres, SendsTheUnitsToTheNodes) {
   EXPECT_EQ(sent[1].second.placed.generic, (std::vector<base::GenericShare>{{"gpu", {0}}}));
 }
 
-TEST_P(Gres, RefusesWhatNoNodesHave) {
+TEST_P(Gres, RefusesUnitsThatNoNodeHas) {
   EXPECT_EQ(refusal(gpus(3)), "requested 3 gpu per node; the node with most has 2 (node00)");
   EXPECT_EQ(refusal(gpus(1, 3)), "requested 3 nodes with gpu:1; 2 have that");
   EXPECT_EQ(refusal(gpus(1, 1, kUnit * 2)),
@@ -142,9 +142,9 @@ TEST_P(Gres, RefusesWhatNoNodesHave) {
   EXPECT_EQ(refusal(overlay), "a job that takes no cores gets no generic resources");
 }
 
-// Jobs with a shared unit are in different rows and never run at once, also where their cores are
-// free.
-TEST_P(Gres, SharedUnitsGoRoundInTime) {
+// Jobs with a shared unit are in different rows and never run at the same time, even where their
+// cores are free.
+TEST_P(Gres, JobsTakeTurnsOnSharedUnits) {
   share();
   b.take(b.cluster.drain(NodeId{1}, "one node is enough", b.now).value());
   const JobId one = b.submit(gpus(2, 1, base::Bytes{4}));
@@ -171,7 +171,7 @@ TEST_P(Gres, SharedUnitsGoRoundInTime) {
   EXPECT_EQ(b.state(three), JobState::Running);
 }
 
-TEST_P(Gres, WithoutMemoryAJobHasTheWholeUnit) {
+TEST_P(Gres, JobWithoutMemoryRequestHasWholeUnit) {
   share();
   b.take(b.cluster.drain(NodeId{1}, "one node is enough", b.now).value());
   b.submit(gpus(2));
@@ -186,7 +186,7 @@ TEST_P(Gres, JobsEndWhenTheirUnitsAreGone) {
   EXPECT_NE(b.state(job), JobState::Running);
 }
 
-TEST_P(Gres, ARestartedHeadKeepsUnits) {
+TEST_P(Gres, RestartedHeadKeepsUnits) {
   const JobId job = b.submit(gpus(1));
   const JobView before = b.view(job);
   Bench again(with(GetParam()));
@@ -216,8 +216,8 @@ TEST_P(Gres, ARestartedHeadKeepsUnits) {
   EXPECT_EQ(again.view(again.submit(request)).units, (Units{{{"gpu", {0}}}}));
 }
 
-// The first in line is not passed for ever by jobs that need less.
-TEST_P(Gres, UnitsAreKeptForTheFirstInLine) {
+// Jobs that need less must not pass the first in the queue for ever.
+TEST_P(Gres, UnitsAreKeptForFirstInQueue) {
   b.take(b.cluster.drain(NodeId{1}, "one node is enough", b.now).value());
   const JobId running = b.submit(gpus(1));
   const JobId first = b.submit(gpus(2));
@@ -252,13 +252,13 @@ TEST_P(Gres, StepsDivideTheUnitsOfTheirJob) {
   step.generic = {{"gpu", 2}};
   const JobId both = b.submit(step);
   EXPECT_EQ(b.state(both), JobState::Pending);
-  EXPECT_EQ(why(both), fmt::format("other steps have the cores or units of job {}", job));
+  EXPECT_EQ(why(both), fmt::format("other steps use the cores or units of job {}", job));
   b.finish(second);
   EXPECT_EQ(b.view(both).units, (Units{{{"gpu", {0, 1}}}}));
   EXPECT_EQ(b.cluster.node(NodeId{0})->generic_used, (Generic{{"gpu", 2}})) << "the job's";
 }
 
-TEST_P(Gres, AStepCannotHaveMoreUnitsThanItsJob) {
+TEST_P(Gres, StepCannotHaveMoreUnitsThanItsJob) {
   auto held = gpus(1);
   held.allocation = true;
   const JobId job = b.submit(held);

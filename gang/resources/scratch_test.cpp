@@ -1,4 +1,4 @@
-// Stories about jobs' striped volumes, through Cluster: space is reserved on each node of a job and
+// Tests the striped volumes of jobs through Cluster. Space is reserved on each node of a job and
 // never overcommitted.
 #include "gang/head/cluster_bench.hpp"
 
@@ -7,7 +7,7 @@ namespace {
 
 class Scratch : public testing::TestWithParam<Placement> {
  protected:
-  // Nodes 0 to 2 offer 100, node 3 offers 40; all have two cores.
+  // Nodes 0 to 2 offer 100 and node 3 offers 40; all have two cores.
   Scratch() : b(with(GetParam())) {
     b.add_nodes(4, 2);
     for (std::uint32_t n = 0; n < 4; ++n) offer(n, n == 3 ? 40 : 100);
@@ -30,7 +30,7 @@ class Scratch : public testing::TestWithParam<Placement> {
     return request;
   }
 
-  // As many nodes as hold the tasks.
+  // Requests as many nodes as hold the tasks.
   static base::ResourceRequest tasks_with(std::uint64_t bytes, std::uint32_t tasks) {
     base::ResourceRequest request;
     request.tasks = tasks;
@@ -52,7 +52,7 @@ class Scratch : public testing::TestWithParam<Placement> {
   Bench b;
 };
 
-TEST_P(Scratch, IsDividedOverTheNodesOfTheJob) {
+TEST_P(Scratch, IsDividedAmongTheNodes) {
   const JobId job = b.submit(wants(200, 3));
   EXPECT_EQ(b.state(job), JobState::Running);
   for (const NodeId node : b.view(job).nodes) {
@@ -65,7 +65,7 @@ TEST_P(Scratch, IsDividedOverTheNodesOfTheJob) {
   for (std::uint32_t n = 0; n < 4; ++n) EXPECT_EQ(reserved(n), base::Bytes{0});
 }
 
-TEST_P(Scratch, AJobWaitsUntilThereIsRoom) {
+TEST_P(Scratch, JobWaitsUntilThereIsRoom) {
   const JobId first = b.submit(wants(240, 3));
   const JobId second = b.submit(wants(90, 3));  // 30 each; 20 are left on nodes 0 to 2
   EXPECT_EQ(b.state(first), JobState::Running);
@@ -79,14 +79,14 @@ TEST_P(Scratch, AJobWaitsUntilThereIsRoom) {
   EXPECT_EQ(b.state(second), JobState::Running);
 }
 
-TEST_P(Scratch, AJobGoesToNodesThatHaveRoom) {
+TEST_P(Scratch, JobGoesToNodesWithRoom) {
   const JobId job = b.submit(wants(50, 1));
   EXPECT_NE(b.view(job).nodes.at(0), NodeId{3});
   const JobId all = b.submit(wants(160, 4));
   EXPECT_EQ(b.view(all).nodes.size(), 4U);
 }
 
-TEST_P(Scratch, MoreThanTheClusterCouldEverGiveIsRefused) {
+TEST_P(Scratch, VolumeLargerThanTheClusterIsRefused) {
   EXPECT_EQ(refusal(wants(150, 1)),
             "requested 150 of scratch on 1 node; the largest node offers 100 (node00): -N 2 may "
             "fit");
@@ -103,7 +103,7 @@ TEST_P(Scratch, MoreThanTheClusterCouldEverGiveIsRefused) {
   EXPECT_NE(refusal(overlay), "");
 }
 
-TEST_P(Scratch, WhereTheNumberOfNodesIsOpenTheJobTakesAsManyAsTheVolumeNeeds) {
+TEST_P(Scratch, OpenNodeCountFollowsTheVolume) {
   const JobId few = b.submit(tasks_with(80, 2));
   EXPECT_EQ(b.view(few).nodes.size(), 1U) << "two cores and 80 are on one node";
   b.finish(few);
@@ -113,7 +113,7 @@ TEST_P(Scratch, WhereTheNumberOfNodesIsOpenTheJobTakesAsManyAsTheVolumeNeeds) {
   EXPECT_NE(refusal(tasks_with(250, 2)), "") << "two tasks are on two nodes at most";
 }
 
-TEST_P(Scratch, OfAnAllocationIsOnAllItsNodesAndItsStepsAskForNone) {
+TEST_P(Scratch, AllocationHasVolumeOnAllItsNodes) {
   auto request = wants(90, 3);
   request.allocation = true;
   const JobId job = b.submit(request);
@@ -131,7 +131,7 @@ TEST_P(Scratch, OfAnAllocationIsOnAllItsNodesAndItsStepsAskForNone) {
   EXPECT_EQ(refusal(step), "");
 }
 
-TEST_P(Scratch, ANodeThatComesBackWithLessHasLostItsJobs) {
+TEST_P(Scratch, NodeReconnectingWithLessLosesItsJobs) {
   const JobId job = b.submit(wants(80, 1));
   const NodeId node = b.view(job).nodes.at(0);
   offer(node.value(), 50);

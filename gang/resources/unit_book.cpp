@@ -105,7 +105,7 @@ base::Result<void> UnitBook::check(std::span<const base::GenericResource> offere
     const auto* kind = find_kind(offered, name);
     for (const auto& [index, there] : units) {
       if (kind == nullptr || index >= kind->count) {
-        return fail(Errc::WrongState, "job {} has {} {}, which is not there", there[0].job, name,
+        return fail(Errc::WrongState, "job {} has {} {}, which does not exist", there[0].job, name,
                     index);
       }
       if (there.size() > 1 && !kind->shared) {
@@ -115,7 +115,7 @@ base::Result<void> UnitBook::check(std::span<const base::GenericResource> offere
       base::Bytes used{0};
       for (const Holder& holder : there) used += part_of(*kind, holder.memory);
       if (used > kind->memory && kind->memory > base::Bytes{0}) {
-        return fail(Errc::WrongState, "jobs have {} of {} {}, which has {}",
+        return fail(Errc::WrongState, "{} of memory of {} {} are in use; it has {}",
                     base::human_bytes(used), name, index, base::human_bytes(kind->memory));
       }
     }

@@ -1,7 +1,7 @@
 #pragma once
-// The units of generic resources on one node, and the jobs that have them. A unit that is not
-// shared has one job at most. Of a shared one each job has a part of the memory; that no two of
-// them run at once is up to the caller, who knows rows.
+// UnitBook records the units of generic resources on one node and the jobs that have them. A unit
+// that is not shared has one job at most. For a shared unit each job has a part of its memory. The
+// caller, which knows the rows, must ensure that no two of these jobs run at the same time.
 
 #include "base/model/model.hpp"
 #include "base/result.hpp"
@@ -18,32 +18,34 @@ namespace score::gang {
 using Generic = std::vector<base::GenericResource>;
 using Shares = std::vector<base::GenericShare>;
 
-// Whether a node that has `offered`, all free, has what is asked for.
+// Returns whether a node that has `offered`, all free, has what is wanted.
 [[nodiscard]] bool offers(std::span<const base::GenericResource> offered,
                           std::span<const base::GenericResource> wanted);
 
 class UnitBook {
  public:
-  // May this unit be taken, as far as others than the book are concerned?
+  // Returns whether this unit may be taken, apart from the book itself.
   using Test = std::function<bool(const std::string& name, std::uint32_t index)>;
 
   struct Wish {
     std::span<const base::GenericResource> offered;  // by the node
     std::span<const base::GenericResource> wanted;
-    std::span<const base::GenericResource> kept{};  // for another job: so many must remain
+    std::span<const base::GenericResource> kept{};  // this many must remain, for a different job
   };
 
-  // The units with the fewest jobs, then the lowest. nullopt: too few may be taken.
+  // Returns the units with the fewest jobs, then the lowest. Returns nullopt if too few may be
+  // taken.
   [[nodiscard]] std::optional<Shares> choose(const Wish& wish, const Test& test) const;
 
-  // `wanted` says how much memory of each the job has.
+  // Takes the units; `wanted` gives the amount of memory that the job has of each.
   void take(base::JobId job, const Shares& shares, std::span<const base::GenericResource> wanted);
   void give_back(base::JobId job);
 
-  // Kinds and numbers of units that have jobs.
+  // Returns the kinds and numbers of units that have jobs.
   [[nodiscard]] Generic in_use() const;
 
-  // All that jobs have is there, and no unit has more jobs or gives more memory than it may.
+  // Checks that all units of jobs exist, and that no unit has more jobs or gives more memory than
+  // allowed.
   [[nodiscard]] base::Result<void> check(std::span<const base::GenericResource> offered) const;
 
   friend bool operator==(const UnitBook&, const UnitBook&) = default;
@@ -51,7 +53,7 @@ class UnitBook {
  private:
   struct Holder {
     base::JobId job{0};
-    base::Bytes memory{0};  // 0: all of the unit's
+    base::Bytes memory{0};  // 0: all memory of the unit
 
     friend bool operator==(const Holder&, const Holder&) = default;
   };

@@ -12,7 +12,7 @@ bool any(const std::string&, std::uint32_t) {
   return true;
 }
 
-TEST(UnitBook, KnowsWhatANodeOffers) {
+TEST(UnitBook, ComparesOfferedAndWantedUnits) {
   const Generic node{{"gpu", 2, Bytes{40}}, {"nic", 1}};
   EXPECT_TRUE(offers(node, Generic{}));
   EXPECT_TRUE(offers(node, Generic{{"gpu", 2}}));
@@ -59,7 +59,7 @@ TEST(UnitBook, SharesMemoryOfSharedUnits) {
   EXPECT_FALSE(book.check(Generic{{"gpu", 2, Bytes{10}, false}})) << "no longer shared";
 }
 
-TEST(UnitBook, SharesUnitsOfUnknownMemoryByTurnsAlone) {
+TEST(UnitBook, UnitsOfUnknownMemoryAreSharedByTurns) {
   const Generic node{{"gpu", 1, Bytes{0}, true}};
   const Generic one{{"gpu", 1}};
   UnitBook book;
@@ -71,7 +71,7 @@ TEST(UnitBook, SharesUnitsOfUnknownMemoryByTurnsAlone) {
   EXPECT_FALSE(book.choose({node, one}, in_use_now));
 }
 
-TEST(UnitBook, LeavesWhatIsKept) {
+TEST(UnitBook, LeavesKeptUnits) {
   const Generic node{{"gpu", 2}, {"nic", 1}};
   const Generic one{{"gpu", 1}};
   const UnitBook book;

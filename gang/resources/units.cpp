@@ -38,7 +38,7 @@ void Units::choose(Job& job, std::size_t row) {
 
 void Units::restore(Job& job) {
   job.cells.unit_bits.clear();
-  if (job.is_step()) return;  // they are its job's
+  if (job.is_step()) return;  // they belong to its job
   for (std::size_t m = 0; m < job.units.size(); ++m) {
     for (const base::GenericShare& share : job.units[m]) {
       for (const std::uint32_t index : share.indices) {
@@ -60,8 +60,8 @@ void Units::give_back(const Job& job) {
   for (std::size_t m = 0; m < job.units.size(); ++m) books_[job.cells.nodes[m]].give_back(job.id);
 }
 
-// No unit has two jobs in a row; and a node that is there has what its jobs have, unless it came
-// back with less: then they are ending.
+// No unit may have two jobs in a row. A connected node must have what its jobs have, unless it came
+// back with less; then they are ending.
 base::Result<void> Units::check(const JobTable& jobs) const {
   std::vector<std::map<std::string, std::set<std::uint32_t>>> used(books_.size());
   std::set<std::tuple<RowId, std::size_t>> taken;

@@ -1,9 +1,10 @@
 #pragma once
-// Which job may start before those ahead of it in line, by estimates of run times: a job's time
-// limit (of scheduled or of elapsed time). Nodes are counted and taken to be alike.
+// Backfill decides which job may start before jobs ahead of it in the queue. It estimates run times
+// by the jobs' time limits (of scheduled or of elapsed time). Nodes are only counted, as if they
+// were alike.
 //
 //   Fcfs          none
-//   Easy          one that does not delay the first in line (Lifka 1995)
+//   Easy          one that does not delay the first in the queue (Lifka 1995)
 //   Conservative  one that delays no job ahead of it (Mu'alem, Feitelson 2001)
 
 #include "gang/state/config.hpp"
@@ -17,10 +18,11 @@ namespace score::gang {
 
 inline constexpr Duration kNoEstimate = std::chrono::hours{24 * 365};
 
-// The smaller of the job's time limits; kNoEstimate if it has none.
+// Returns the smaller of the job's time limits; kNoEstimate if it has none.
 Duration estimate_of(const Job& job);
 
-// Free nodes over time: from steps[i].from on there are steps[i].free.
+// A Profile gives the number of free nodes over time: from steps[i].from on there are
+// steps[i].free.
 class Profile {
  public:
   struct Step {
@@ -30,16 +32,16 @@ class Profile {
 
   void reset(TimePoint now, std::int64_t free) { steps_ = {{now, free}}; }
 
-  // From t on there are so many more (fewer).
+  // From t on there are this many more (or fewer).
   void add(TimePoint t, std::int64_t nodes);
 
-  // Nothing is taken before `from`, nor from `to` on.
+  // Takes the nodes from `from` until `to`.
   void take(TimePoint from, TimePoint to, std::int64_t nodes) {
     add(from, -nodes);
     add(to, nodes);
   }
 
-  // The first time from which on so many are free for so long.
+  // Returns the first time from which this many are free for this long.
   [[nodiscard]] TimePoint earliest(std::int64_t nodes, Duration length) const;
   [[nodiscard]] std::int64_t free_at(TimePoint t) const;
 
@@ -51,10 +53,10 @@ class Backfill {
  public:
   explicit Backfill(Placement kind) : kind_(kind) {}
 
-  // A pass over the line begins; so many nodes are free.
+  // Begins a pass over the queue with this many free nodes.
   void begin(TimePoint now, std::int64_t free);
   [[nodiscard]] bool may_start(const Job& job) const;
-  // The job stays in line. False: no job behind it can start.
+  // Records that the job stays in the queue. Returns false if no job behind it can start.
   bool stays(const Job& job);
   void placed(const Job& job);
   void unplaced(const Job& job);
@@ -65,7 +67,7 @@ class Backfill {
     std::int64_t nodes = 0;
   };
 
-  // EASY: when the first in line starts at the latest, and the nodes that are left then.
+  // For EASY this is the latest start of the first in the queue, with the nodes that are left then.
   struct Reservation {
     WaitKey wait;
     TimePoint start{};

@@ -1,6 +1,7 @@
 #pragma once
-// Batch schedulers, to compare gang scheduling with: one row, so nodes are shared in space alone,
-// and no job is ever switched. Backfill decides which jobs may start before others.
+// BatchPolicy implements batch schedulers, for comparison with gang scheduling. There is one row,
+// so nodes are shared only in space, and no job is ever switched. Backfill decides which jobs may
+// start before others.
 
 #include "gang/schedule/backfill.hpp"
 #include "gang/schedule/policy.hpp"

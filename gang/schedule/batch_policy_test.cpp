@@ -7,7 +7,7 @@ namespace {
 
 constexpr TimePoint kNow{1h};
 
-TEST(Profile, FindsTheFirstGapThatIsLongEnough) {
+TEST(Profile, FindsFirstGapThatIsLongEnough) {
   Profile p;
   p.reset(kNow, 4);
   p.take(kNow, kNow + 10s, 3);
@@ -37,7 +37,7 @@ struct BatchBench : ScheduleBench {
   }
 };
 
-TEST(Batch, WithFcfsNoJobPassesAnother) {
+TEST(Batch, FcfsLetsNoJobPass) {
   BatchBench b(Placement::Fcfs);
   b.add_job(2, 100s);
   EXPECT_FALSE(b.add_job(4, 10s).placed);
@@ -45,7 +45,7 @@ TEST(Batch, WithFcfsNoJobPassesAnother) {
   EXPECT_TRUE(b.placer.check());
 }
 
-TEST(Batch, WithEasyAJobPassesThatDoesNotDelayTheFirst) {
+TEST(Batch, EasyLetsJobPassWithoutDelayOfFirst) {
   BatchBench b(Placement::Easy);
   b.add_job(2, 100s);
   EXPECT_FALSE(b.add_job(3, 10s).placed);
@@ -55,7 +55,7 @@ TEST(Batch, WithEasyAJobPassesThatDoesNotDelayTheFirst) {
   EXPECT_TRUE(b.placer.check());
 }
 
-TEST(Batch, WithConservativeAJobDelaysNone) {
+TEST(Batch, ConservativeLetsNoJobDelayOthers) {
   BatchBench b(Placement::Conservative);
   b.add_job(3, 100s);
   EXPECT_FALSE(b.add_job(4, 10s).placed);  // from 100 s on

@@ -1,15 +1,15 @@
-// The queues of the tree are kept in the matrix. The jobs on the path from the root to a leaf are
-// those that use the leaf's node: they take turns, and each needs a row of its own. So the path
-// load M(v), the jobs of all ancestors' queues and of the longest path below, is the number of
-// jobs of the node of v that has most. Rows are given out from the root down: the queue of the
-// root has the first rows, each partition's queue the rows that follow those of its parent, and
-// halves of a partition have their rows side by side. The round of the root has as many slices as
-// the longest path has jobs. A lighter partition repeats its own round in the slices that are owed
-// to its heavier sibling: that is unification (layout.cpp), which gives them to its jobs by share.
+// The matrix stores the queues of the tree. The jobs on the path from the root to a leaf are those
+// that use the leaf's node: they take turns, and each needs its own row. So the path load M(v), the
+// jobs of all ancestors' queues and of the longest path below, is the number of jobs of the node of
+// v that has most. Rows are assigned from the root down. The queue of the root has the first rows,
+// each partition's queue has the rows after those of its parent, and the halves of a partition use
+// the same rows. The round of the root has as many slices as the longest path has jobs. A lighter
+// partition repeats its own round in the additional slices of its heavier sibling. That is
+// unification (layout.cpp), which gives these slices to its jobs by share.
 //
-// Differences from the paper: a job that needs less than its partition leaves the other nodes to
-// jobs below; several jobs with few cores share one row of a node; jobs keep their nodes, but a
-// new job is put where the load is least.
+// The differences from the paper are: a job that needs less than its partition leaves the other
+// nodes to jobs below; several jobs with few cores share one row of a node; jobs keep their nodes,
+// but a new job is put where the load is least.
 //
 // This file is tested by dqt_policy_test.cpp.
 #include "gang/schedule/dqt_policy.hpp"
@@ -27,10 +27,10 @@ namespace {
 struct Partition {
   NodeRange range;
   std::uint32_t path_load = 0;
-  std::uint64_t jobs = 0;  // on its nodes, together
+  std::uint64_t jobs = 0;  // on all its nodes
 };
 
-// Partitions of `size` nodes, a power of two, the least loaded first.
+// Returns the partitions of `size` nodes, a power of two, the least loaded first.
 std::vector<Partition> partitions_of(const Matrix& matrix, std::uint32_t size) {
   const auto count = static_cast<NodeIndex>(matrix.node_count());
   std::vector<Partition> out;
@@ -48,7 +48,7 @@ std::vector<Partition> partitions_of(const Matrix& matrix, std::uint32_t size) {
   return out;
 }
 
-// The nodes that a job needs at least; 0: not known before it is tried.
+// Returns the number of nodes that a job needs at least; 0 if that is unknown before it is tried.
 std::uint32_t least_nodes(const Job& job, const Matrix& matrix) {
   if (job.shape.nodes > 0) return job.shape.nodes;
   std::uint32_t most = 1;
@@ -58,15 +58,15 @@ std::uint32_t least_nodes(const Job& job, const Matrix& matrix) {
   return (job.shape.tasks + most - 1) / most;
 }
 
-// Of the smallest partition that holds the job's nodes, as a power of two.
+// Returns the size of the smallest partition that holds the job's nodes, as a power of two.
 int level_of(const Footprint& cells) {
   return std::bit_width(cells.nodes.front() ^ cells.nodes.back());
 }
 
 }  // namespace
 
-// Where no partition of the least size holds the job (nodes are down, or small), the next larger
-// ones are tried, the whole cluster last.
+// If no partition of the least size holds the job (nodes are down, or small), the next larger ones
+// are tried, the whole cluster last.
 std::optional<Spot> DqtPolicy::find_spot(const Job& job) const {
   if (job.overlay() || job.shape.most_nodes > 0) return MatrixPolicy::find_spot(job);
   const Matrix& matrix = room().matrix();
@@ -87,11 +87,11 @@ std::optional<Spot> DqtPolicy::find_spot(const Job& job) const {
   }
 }
 
-// Each job in the first row that no job of its path, so far, has taken: from the root down, and in
-// each queue by age; the urgent jobs after all others, so that rows beyond max_slots are theirs
-// alone. If that takes more rows than there are (jobs with few cores are packed like things in
-// boxes), would move another job up into such a row, or would let jobs hold a row that is kept for
-// short ones, all stay where they are.
+// Each job is moved to the first row that no earlier job of its path has taken. The order is from
+// the root down, and by age in each queue. The urgent jobs come after all others, so that the rows
+// beyond max_slots are for them only. All jobs stay where they are if the result takes more rows
+// than there are (jobs with few cores are packed like boxes). They also stay if it would move a job
+// that is not urgent up into such a row, or would let jobs hold a row that is kept for short ones.
 bool DqtPolicy::repack() {
   while (room().take_freed()) {
   }

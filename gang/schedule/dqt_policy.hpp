@@ -1,9 +1,9 @@
 #pragma once
-// The distributed queue tree of SCore-D (Hori, Ishikawa, Konaka, Maeda, Tomokiyo: "A Scalable
-// Time-Sharing Scheduling for Partitionable, Distributed Memory Parallel Machines", HICSS-28,
-// 1995): a binary tree of nested partitions with a queue each. A job takes the smallest partition
-// that holds it, of those the one with the least load on its path; turns go round along the paths
-// from the root to the leaves.
+// DqtPolicy implements the distributed queue tree of SCore-D (Hori, Ishikawa, Konaka, Maeda,
+// Tomokiyo: "A Scalable Time-Sharing Scheduling for Partitionable, Distributed Memory Parallel
+// Machines", HICSS-28, 1995). It is a binary tree of nested partitions with a queue each. A job
+// takes the smallest partition that holds it, and among those the one with the least load on its
+// path. Turns are taken along the paths from the root to the leaves.
 
 #include "gang/schedule/matrix_policy.hpp"
 

@@ -30,7 +30,7 @@ TEST(Dqt, TakesTheSmallestPartitionThatHoldsTheJob) {
   EXPECT_EQ(b.add(ScheduleBench::on_nodes(8)).cells.nodes.size(), 8U);
 }
 
-TEST(Dqt, TakesThePartitionWithTheLeastLoadOnItsPath) {
+TEST(Dqt, TakesPartitionWithLeastLoadOnItsPath) {
   DqtBench b(4);
   b.add(ScheduleBench::on_nodes(4));
   b.add(ScheduleBench::on_nodes(2));
@@ -39,7 +39,7 @@ TEST(Dqt, TakesThePartitionWithTheLeastLoadOnItsPath) {
   EXPECT_EQ(b.add(ScheduleBench::on_nodes(2)).cells.nodes, (Nodes{2, 3}));
 }
 
-// The queue of the root first, then those of its halves side by side.
+// The queue of the root has the first rows, then the queues of its halves share the next ones.
 TEST(Dqt, GivesRowsFromTheRootDown) {
   DqtBench b(4);
   const Job& left = b.add(ScheduleBench::on_nodes(2));
@@ -57,14 +57,14 @@ TEST(Dqt, GivesRowsFromTheRootDown) {
   EXPECT_TRUE(sound) << sound.error().message();
 }
 
-// The worked case of the queue tree: {A} at the root, {B} left, {C, D} right: the round has three
-// slices, and B has both that are owed to its sibling.
-TEST(Dqt, ALighterPartitionRepeatsItsRound) {
+// This is the standard case of the queue tree: {A} at the root, {B} left, {C, D} right. The round
+// has three slices, and B gets both slices that its sibling needs.
+TEST(Dqt, LighterPartitionRepeatsItsRound) {
   DqtBench b(4);
   const Job& a = b.run(ScheduleBench::on_nodes(4));
   const Job& left = b.run(ScheduleBench::on_nodes(2));
   const Job& c = b.run(ScheduleBench::on_nodes(2));
-  b.tables.nodes.drain(0, "", b.step);  // D has to go to the right
+  b.tables.nodes.drain(0, "", b.step);  // D must go to the right
   const Job& d = b.run(ScheduleBench::on_nodes(2));
   const Layout layout = lay_out(b.tables.jobs, b.placer.matrix(), true);
   EXPECT_EQ(layout.rows.size(), 3U);
@@ -74,7 +74,7 @@ TEST(Dqt, ALighterPartitionRepeatsItsRound) {
   EXPECT_EQ(layout.runs_in.at(d.id).size(), 1U);
 }
 
-TEST(Dqt, TakesALargerPartitionWhereNodesAreMissing) {
+TEST(Dqt, TakesLargerPartitionIfNodesAreMissing) {
   DqtBench b(4);
   b.tables.nodes.drain(0, "", b.step);
   b.tables.nodes.drain(3, "", b.step);

@@ -1,12 +1,12 @@
 // Each row with active jobs is a row of the cycle. An active job runs in its home row and, by slot
-// unification, in every other row where all its cores are free; where several could, the one with
-// the least share for its weight does. Two kinds of jobs are in no row:
+// unification, in every other row where all its cores are free. If several could, the one with the
+// least share for its weight does. Two kinds of jobs are in no row:
 //
-// - An idle job whose cores a busy one wants: its nodes let it run in the background and watch it.
-// - A job that shares a core with a busy one of queue high, and is not of that queue. Its gang
-//   could not run as a whole on what is left, so it is displaced altogether, on all its nodes,
-//   until no busy job of queue high has a core of it. Jobs of queue high, and those of queue
-//   urgent, take turns among themselves.
+// - An idle job whose cores a busy one needs. Its nodes let it run in the background and watch it.
+// - A job that shares a core with a busy one of queue high and is not of that queue. Its gang could
+//   not run as a whole on the remaining cores, so it is displaced on all its nodes until no busy
+//   job of queue high has a core of it. Jobs of queue high and of queue urgent take turns among
+//   themselves.
 #include "gang/schedule/layout.hpp"
 
 #include <algorithm>
@@ -104,7 +104,8 @@ class LayoutMaker {
     for (auto& [id, rows] : layout_.runs_in) std::sort(rows.begin(), rows.end());
   }
 
-  // Jobs of other rows that could run in this one too, the least share for its weight first.
+  // Returns the jobs of other rows that could run in this one too, the least share for its weight
+  // first.
   [[nodiscard]] std::vector<const Job*> guests_of(std::size_t row) const {
     std::vector<std::tuple<double, JobId, const Job*>> guests;
     for (std::size_t home = 0; home < at_home_.size(); ++home) {

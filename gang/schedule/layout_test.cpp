@@ -10,7 +10,7 @@ constexpr auto kHigh = base::Queue::High;
 struct LayoutBench : ScheduleBench {
   using ScheduleBench::ScheduleBench;
 
-  // Which rows of the cycle the job has.
+  // Returns the rows of the cycle in which the job runs.
   std::vector<std::size_t> rows_of(const Job& job, bool idle_detection = true) {
     layout = lay_out(tables.jobs, placer.matrix(), idle_detection);
     const auto found = layout.runs_in.find(job.id);
@@ -22,7 +22,7 @@ struct LayoutBench : ScheduleBench {
 
 using Rows = std::vector<std::size_t>;
 
-TEST(Layout, AJobRunsInEveryRowWhereItsCoresAreFree) {
+TEST(Layout, JobRunsInEveryRowWithFreeCores) {
   LayoutBench b(2);
   Job& left = b.run(LayoutBench::on_nodes(1));
   Job& right = b.run(LayoutBench::on_nodes(1));
@@ -32,7 +32,7 @@ TEST(Layout, AJobRunsInEveryRowWhereItsCoresAreFree) {
   EXPECT_EQ(b.rows_of(other), Rows{1});
 }
 
-TEST(Layout, AnIdleJobLeavesItsRowToABusyOne) {
+TEST(Layout, IdleJobYieldsItsRowToBusyJob) {
   LayoutBench b(1);
   Job& idle = b.run(LayoutBench::on_nodes(1));
   Job& busy = b.run(LayoutBench::on_nodes(1));
@@ -43,7 +43,7 @@ TEST(Layout, AnIdleJobLeavesItsRowToABusyOne) {
   EXPECT_EQ(b.rows_of(idle, false).size(), 1U) << "without idle detection";
 }
 
-TEST(Layout, ABusyHighJobTakesAllSlicesOfItsCores) {
+TEST(Layout, BusyHighJobTakesAllSlices) {
   LayoutBench b(2);
   Job& wide = b.run(LayoutBench::on_nodes(2));
   Job& high = b.run(LayoutBench::on_nodes(1, kHigh));
@@ -65,7 +65,7 @@ TEST(Layout, HighJobsTakeTurnsAmongThemselves) {
   EXPECT_EQ(b.rows_of(normal), Rows{});
 }
 
-TEST(Layout, AnIdleHighJobGivesItsSlicesAway) {
+TEST(Layout, IdleHighJobYieldsItsSlices) {
   LayoutBench b(1);
   Job& normal = b.run(LayoutBench::on_nodes(1));
   Job& high = b.run(LayoutBench::on_nodes(1, kHigh));
@@ -80,7 +80,7 @@ TEST(Layout, AnIdleHighJobGivesItsSlicesAway) {
   EXPECT_EQ(b.rows_of(normal, false), Rows{}) << "without idle detection it counts as busy";
 }
 
-TEST(Layout, ASuspendedHighJobDisplacesNoOther) {
+TEST(Layout, SuspendedHighJobDisplacesNoJob) {
   LayoutBench b(1);
   Job& normal = b.run(LayoutBench::on_nodes(1));
   Job& high = b.run(LayoutBench::on_nodes(1, kHigh));
@@ -88,7 +88,7 @@ TEST(Layout, ASuspendedHighJobDisplacesNoOther) {
   EXPECT_EQ(b.rows_of(normal), Rows{0});
 }
 
-TEST(Layout, AnIdleJobDoesNotMakeWayForADisplacedOne) {
+TEST(Layout, IdleJobDoesNotYieldToDisplacedJob) {
   LayoutBench b(2);
   Job& high = b.run(LayoutBench::on_nodes(1, kHigh));
   Job& idle = b.run(LayoutBench::on_nodes(1));

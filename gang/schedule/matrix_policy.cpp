@@ -1,22 +1,23 @@
 // Waiting jobs are tried in order (queue high first, then priority, then age), each in the existing
-// rows from the first on; only if none has room is a row opened. Later, smaller jobs may pass. So
-// that they do not keep the first in line waiting for ever, that one is given a promise: nodes, and
-// a row (all rows, if it is exclusive), in which nothing behind it in line is placed any more, and
-// into which nothing moves. What runs there ends sooner or later, and nothing new comes.
+// rows from the first on. A row is opened only if none has room. Later, smaller jobs may pass. So
+// that they do not block the first in the queue for ever, it gets a promise: nodes, and a row (all
+// rows, if it is exclusive), in which no job behind it is placed any more and into which no job
+// moves. The jobs there end sooner or later, and no new ones come.
 //
-// Long jobs (ClusterConfig::long_limit) do not gain from sharing their time with each other: two of
-// them that take turns both end when the second would have. They share all the same while each
-// finds room, which is what users of a calm cluster expect. From the first one that has to wait
-// until none of them is left, they run one after the other, by EASY, in rows of their own; the
-// other jobs run in the slices between, at once. The lowest of these rows then has the greater
-// weight, so that a job on one node does not take half of the time of a job on all.
+// Long jobs (ClusterConfig::long_limit) gain nothing from sharing their time with each other: two
+// of them that take turns both end when the second would have. They share all the same while each
+// finds room, as users of a lightly loaded cluster expect. From the first one that has to wait
+// until none of them is left, they run one after the other, by EASY, in their own rows; the other
+// jobs run in the slices between, at once. The lowest of these rows then has the greater weight, so
+// that a job on one node does not take half of the time of a job on all.
 //
 // Short jobs always find a row: long ones, and jobs without a limit, may hold only so many (see
-// Hold). No promise is made of a row that the job may not hold: short jobs would wait for it.
+// Hold). No promise is made for a row that the job may not hold, because short jobs would wait for
+// it.
 //
 // An urgent job does not wait for a row: when all max_slots are in use, it gets one beyond them.
-// The other jobs must not use that row, or it would stay when the urgent job has ended: they are
-// tried in the first max_slots rows alone, and move only downwards.
+// The other jobs must not use that row, or it would stay when the urgent job has ended. They are
+// tried only in the first max_slots rows and move only downwards.
 //
 // This file is tested by placer_test.cpp and gang/head/placement_test.cpp.
 #include "gang/schedule/matrix_policy.hpp"
@@ -81,7 +82,7 @@ bool MatrixPolicy::is_in_lowest_long_row(const Job& job) const {
   return true;  // the first long job
 }
 
-// Rows above the lowest are left from when long jobs could share.
+// Rows above the lowest are from the time when long jobs could share.
 std::uint32_t MatrixPolicy::boost_of(const Job& job) const {
   const bool is_boosted = is_long(job) && long_has_waited_ && is_in_lowest_long_row(job);
   return is_boosted ? room_.config().long_weight : 1;
@@ -96,7 +97,7 @@ std::string MatrixPolicy::why_waits(const Job& job) const {
       room_.config().long_slots == 1 ? "row is" : "rows are");
 }
 
-// In the rows that long jobs have when they do not share.
+// Counts the free nodes in the rows that long jobs have when they do not share.
 std::int64_t MatrixPolicy::free_for_long() const {
   std::int64_t free = 0;
   std::size_t seen = 0;
@@ -110,8 +111,8 @@ std::int64_t MatrixPolicy::free_for_long() const {
 
 // ---- places -----------------------------------------------------------------------------------
 
-// A job that takes more nodes where there is room takes those of the row that has most: it opens no
-// row, and costs no other job a slice, for more than its least.
+// A job with a range of nodes takes the nodes of the row that has most. For more than its minimum
+// it opens no row and costs no other job a slice.
 std::optional<Spot> MatrixPolicy::find_spot(const Job& job) const {
   const Matrix& matrix = room_.matrix();
   const std::uint64_t cores = cores_of_tasks(job.shape, job.shape.tasks);
@@ -165,7 +166,7 @@ void MatrixPolicy::withdrawn(const Job& job) {
 }
 
 void MatrixPolicy::reordered() {
-  promise_.reset();  // another job may be the first in line
+  promise_.reset();  // a different job may be the first in the queue
 }
 
 std::optional<JobId> MatrixPolicy::promised() const {
@@ -184,8 +185,9 @@ void MatrixPolicy::leave_node(NodeIndex node) {
 
 // ---- the promise ------------------------------------------------------------------------------
 
-// The row with most free cores of those that it may take, or else of those that it may hold: there
-// it waits for memory, and the cells do not matter. nullopt: there are none.
+// Returns the row with most free cores among those that it may take, or else among those that it
+// may hold: there it waits for memory, and the cells do not matter. Returns nullopt if there are
+// none.
 std::optional<std::size_t> MatrixPolicy::row_to_promise(const Job& job) const {
   const Matrix& matrix = room_.matrix();
   const std::size_t rows = std::min(matrix.row_count(), room_.rows_for(job));
@@ -199,8 +201,8 @@ std::optional<std::size_t> MatrixPolicy::row_to_promise(const Job& job) const {
   return best;
 }
 
-// Promises the places that will be free soonest, as far as is known: few jobs to wait for. If
-// the nodes that are up could not hold the job at all, nothing is promised.
+// Promises the places that will probably be free soonest, because few jobs are there. Nothing is
+// promised if the nodes that are up could not hold the job at all.
 void MatrixPolicy::promise_to(const Job& job) {
   if (job.overlay()) return;
   const Matrix& matrix = room_.matrix();
@@ -228,10 +230,10 @@ void MatrixPolicy::promise_to(const Job& job) {
   }
   std::vector<Candidate> again = places;
   auto choice = choose(at_least(job.shape), places);
-  if (!choice) choice = choose(job.shape, again);  // that many nodes do not hold it
+  if (!choice) choice = choose(job.shape, again);  // its minimum of nodes does not hold it
   if (!choice) return;
   for (const NodeIndex index : choice->nodes) promise.kept.nodes[index] = true;
-  if (promise_) room_.set_grown();  // for the jobs that were behind the one before
+  if (promise_) room_.set_grown();  // for the jobs behind the earlier promise
   promise_ = std::move(promise);
 }
 
@@ -256,7 +258,7 @@ bool MatrixPolicy::is_promised_cell(std::size_t position, const Footprint& cells
                      [&](NodeIndex node) { return kept.nodes[node]; });
 }
 
-// Into the lowest row below its own where its very cores are free.
+// Moves the job into the lowest row below its own where exactly its cores are free.
 bool MatrixPolicy::move_down(const Job& job) {
   const Matrix& matrix = room_.matrix();
   const auto from = matrix.position(job.home);
@@ -270,7 +272,8 @@ bool MatrixPolicy::move_down(const Job& job) {
   return false;
 }
 
-// Only jobs on freed cells' nodes, in rows above, can gain; what they leave may let others follow.
+// Only jobs in higher rows on the nodes of freed cells can gain. The cells that they leave may let
+// others follow.
 bool MatrixPolicy::repack() {
   const Matrix& matrix = room_.matrix();
   bool has_moved = false;

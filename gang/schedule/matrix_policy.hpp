@@ -1,7 +1,7 @@
 #pragma once
-// The matrix policy: a job goes to the first row with room, on the nodes with the fewest jobs; a
-// row is opened when none has. Room is promised to the first job in line, and jobs move to lower
-// rows when others end.
+// MatrixPolicy puts a job into the first row with room, on the nodes with the fewest jobs. If no
+// row has room, it opens one. Room is promised to the first job in the queue, and jobs move to
+// lower rows when others end.
 
 #include "gang/schedule/backfill.hpp"
 #include "gang/schedule/policy.hpp"
@@ -17,7 +17,7 @@ class MatrixPolicy : public Policy {
   struct Rules {
     bool migrates = true;    // jobs move to lower rows; else they stay where they were put
     bool long_rows = true;   // long jobs have rows of their own
-    bool keeps_rows = true;  // from jobs that may hold them for long; see Room::may_hold()
+    bool keeps_rows = true;  // limits the rows that long-running jobs hold; see Room::may_hold()
   };
 
   explicit MatrixPolicy(Room& room) : MatrixPolicy(room, Rules{}) {}
@@ -50,12 +50,12 @@ class MatrixPolicy : public Policy {
   [[nodiscard]] Withheld withheld(const Job& job, NodeIndex node) const override;
 
  protected:
-  // In this row; nullopt: in a new one.
+  // `row` is nullopt for a new row.
   [[nodiscard]] bool may_hold(const Job& job, std::optional<std::size_t> row) const {
     return !rules_.keeps_rows || room_.may_hold(job, row);
   }
 
-  // What is kept from the job; nullptr: nothing is.
+  // Returns the room that is kept from the job; nullptr if there is none.
   [[nodiscard]] const Kept* kept_from(const Job& job) const;
 
   [[nodiscard]] Room& room() { return room_; }
@@ -63,10 +63,10 @@ class MatrixPolicy : public Policy {
   [[nodiscard]] const Room& room() const { return room_; }
 
  private:
-  // Room kept for the first in line: nothing behind it in line may take it.
+  // A promise keeps room for the first job in the queue: no job behind it may take that room.
   struct Promise {
     JobId job{0};
-    WaitKey wait;  // its place in line
+    WaitKey wait;  // its place in the queue
     Kept kept;
   };
 
@@ -80,7 +80,7 @@ class MatrixPolicy : public Policy {
     return !long_has_waited_ && estimate_of(job) <= room_.config().long_shared;
   }
 
-  // Long rows that a long job may take: the lowest ones.
+  // Returns how many long rows a long job may take; it takes the lowest ones.
   [[nodiscard]] std::size_t long_row_limit(const Job& job) const {
     return may_share(job) ? SIZE_MAX : room_.config().long_slots;
   }
@@ -98,10 +98,10 @@ class MatrixPolicy : public Policy {
   Room& room_;
   Rules rules_;
   std::optional<Promise> promise_;
-  Backfill backfill_{Placement::Easy};  // among long jobs
+  Backfill backfill_{Placement::Easy};  // for long jobs
   std::set<RowId> long_rows_;
-  std::set<JobId> long_jobs_;     // placed
-  bool long_has_waited_ = false;  // ... since there was none of them
+  std::set<JobId> long_jobs_;     // placed ones
+  bool long_has_waited_ = false;  // since the last time without long jobs
 };
 
 }  // namespace score::gang

@@ -1,5 +1,5 @@
-// Cost: a pass over the line happens only when room grew, and skips every job that needs no less
-// than one that found no place. A new job is tried alone.
+// To limit the cost, a pass over the queue happens only when room has grown. It skips every job
+// that needs no less than one that found no place. A new job is tried alone.
 #include "gang/schedule/placer.hpp"
 
 #include "gang/schedule/batch_policy.hpp"
@@ -32,27 +32,27 @@ std::unique_ptr<Policy> make_policy(Room& room) {
   return nullptr;
 }
 
-// Only such jobs may be compared by their shapes, and beside reservations by their time limits.
+// Only these jobs may be compared by their shapes, and with reservations by their time limits too.
 bool is_plain(const Job& job) {
   return !job.is_exclusive() && !job.overlay() && job.allowed.empty() &&
          job.request.generic.empty() && job.request.reservation.empty();
 }
 
-// The needs of a plain job, by which two jobs are compared.
+// Needs holds the needs of a plain job, by which two jobs are compared.
 struct Needs {
   Shape shape;
   std::optional<Duration> longest;  // see Occupant::bound
   std::size_t rows_kept = 0;        // see Room::rows_kept_from()
 };
 
-// Whether room for the job would also be room for the one that failed.
+// Returns whether room for the job would also be room for the one that failed.
 bool is_no_smaller(const Needs& job, const Needs& failed) {
   const bool lasts_as_long = !job.longest || (failed.longest && *job.longest >= *failed.longest);
   return lasts_as_long && job.rows_kept >= failed.rows_kept &&
          needs_no_less(job.shape, failed.shape);
 }
 
-// Neighbours in line are often alike: the one that has last been of use is looked at first.
+// Neighbours in the queue are often alike, so the last useful entry is examined first.
 bool is_hopeless(const Needs& job, std::vector<Needs>& failed) {
   const auto found =
       std::ranges::find_if(failed, [&](const Needs& other) { return is_no_smaller(job, other); });
@@ -61,7 +61,7 @@ bool is_hopeless(const Needs& job, std::vector<Needs>& failed) {
   return true;
 }
 
-// Those that are no smaller than it say nothing more.
+// Entries that are no smaller than the new one are redundant.
 void note_failed(const Needs& smaller, std::vector<Needs>& failed) {
   std::erase_if(failed, [&](const Needs& other) { return is_no_smaller(other, smaller); });
   failed.push_back(smaller);
@@ -93,7 +93,7 @@ bool Placer::is_open(const Job& job, const Spot* spot) const {
       job, spot != nullptr ? spot->choice.nodes.size() : std::max<std::size_t>(job.shape.nodes, 1));
 }
 
-// A job that says how many tasks it has and not on how many nodes: on those that it would get.
+// The count of nodes is the one that the job would get, if it states only its number of tasks.
 std::string Placer::why_closed(const Job& job) const {
   if (gate_ == nullptr || !job.has_row()) return {};
   std::string why = gate_->why_closed(job, std::max<std::size_t>(job.shape.nodes, 1));
@@ -153,7 +153,7 @@ void Placer::note_placed(Job& job) {
   break_closed_promise();
 }
 
-// A job that has just begun to wait: room has not grown, so the others need not be tried.
+// The job has just begun to wait and room has not grown, so the other jobs need not be tried.
 bool Placer::try_new(Job& job) {
   job.wait.rank = rank_of(job);
   line_of(job).emplace(job.wait, &job);
@@ -227,7 +227,7 @@ void Placer::set_boost(Job& job) {
   jobs_.mark_changed();
 }
 
-// They take nothing from jobs in line, so they wait for none of them.
+// Steps take nothing from waiting jobs, so they wait for none of them.
 void Placer::place_steps(std::vector<JobId>& placed) {
   for (auto it = waiting_steps_.begin(); it != waiting_steps_.end();) {
     Job& job = *(it++)->second;
@@ -252,7 +252,7 @@ base::Result<void> Placer::check() const {
   return check_line();
 }
 
-// In line are the pending jobs that are not held, and none for which there is room.
+// The queue must hold the pending jobs that are not held, and none for which there is room.
 base::Result<void> Placer::check_line() const {
   for (const auto& [id, job] : jobs_.all()) {
     const std::map<WaitKey, Job*>& line = job.is_step() ? waiting_steps_ : waiting_;
@@ -273,7 +273,7 @@ base::Result<void> Placer::check_line() const {
     }
   }
   if (room_.has_grown() || nodes_.is_awaiting()) return {};
-  constexpr int kTried = 16;  // it is expensive
+  constexpr int kTried = 16;  // each try is expensive
   int tried = 0;
   for (const auto& [wait, waiting] : waiting_) {
     if (++tried > kTried) break;

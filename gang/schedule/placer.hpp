@@ -1,6 +1,6 @@
 #pragma once
-// Where jobs go: the line of waiting jobs, and the places that the policy chooses for them. It
-// gives and takes places; it sends nothing.
+// Placer holds the queue of waiting jobs and gives them the places that the policy chooses. It
+// gives and takes back places; it sends nothing.
 
 #include "gang/schedule/policy.hpp"
 #include "gang/state/gate.hpp"
@@ -16,41 +16,43 @@ namespace score::gang {
 
 class Placer {
  public:
-  // With the policy of tables.config.placement.
+  // Uses the policy of tables.config.placement.
   explicit Placer(Tables& tables);
 
-  // Before the first job; must outlive it. Without one all jobs pass.
+  // Must be called before the first job; the gate must outlive the placer. Without a gate all jobs
+  // pass.
   void set_gate(Gate& gate) { gate_ = &gate; }
 
-  // After NodeTable::add().
+  // Must follow NodeTable::add().
   void add_node();
 
-  // The matrix takes over the node's number of cores, once no job holds cores there; until then
+  // Copies the node's number of cores to the matrix, once no job holds cores there. Until then
   // nothing is placed there.
   void follow_hardware(NodeIndex node) { room_.follow_hardware(node); }
 
-  // The node has other features than before.
+  // Applies a change of the node's features to all jobs.
   void follow_features(NodeIndex node);
 
-  // Room may have grown in a way that the placer does not see: a node is up, a limit was raised.
+  // Records that room may have grown in a way that the placer cannot see: a node is up, or a limit
+  // was raised.
   void capacity_grew() { room_.set_grown(); }
 
-  // ---- the line
-  // A new Pending job: placed at once (true), or in line. While place_waiting() is due it is only
-  // put in line.
+  // ---- the queue
+  // Places a new Pending job at once (returns true) or puts it in the queue. While place_waiting()
+  // is due, it only puts the job in the queue.
   bool try_new(Job& job);
-  // In line, without an attempt to place it.
+  // Puts the job in the queue without an attempt to place it.
   void enqueue(Job& job);
-  // It waits no longer, because it ends or is held.
+  // Removes the job from the queue, because it ends or is held.
   void withdraw(const Job& job);
   void set_priority(Job& job, std::int32_t priority);
-  // The gate's answers have changed.
+  // Sorts the queue again because the gate's answers have changed.
   void reorder();
 
-  // The node is used no longer: room that was kept there is looked for elsewhere.
+  // The node is no longer used: room that was kept there is sought elsewhere.
   void leave_node(NodeIndex node) { policy_->leave_node(node); }
 
-  // Compacts the rows and tries the line, if room grew. The jobs that got a place, in order.
+  // Compacts the rows and tries the queue if room has grown. Returns the placed jobs in order.
   std::vector<JobId> place_waiting(TimePoint now);
 
   // ---- places
@@ -72,7 +74,8 @@ class Placer {
     return room_.rows_kept_from(job);
   }
 
-  // The job may open no row, because as many are held as jobs like it may hold.
+  // Returns true if the job may open no row, because as many rows are held as jobs like it may
+  // hold.
   [[nodiscard]] bool is_kept_out(const Job& job) const {
     return room_.rows_kept_from(job) > 0 && !room_.may_hold(job, std::nullopt);
   }
@@ -104,16 +107,17 @@ class Placer {
     return room_.free_scratch(node) - policy_->withheld(job, node).scratch;
   }
 
-  // Whether the gate lets it have this place; without a place: one on as few nodes as it takes.
+  // Returns whether the gate admits the job to this place. Without a place, as few nodes as it
+  // takes are assumed.
   [[nodiscard]] bool is_open(const Job& job, const Spot* spot = nullptr) const;
-  // Why it does not; empty: it does.
+  // Returns the reason why the gate does not admit it; empty if it does.
   [[nodiscard]] std::string why_closed(const Job& job) const;
 
   [[nodiscard]] std::int64_t rank_of(const Job& job) const {
     return gate_ != nullptr && job.has_row() ? gate_->rank(job) : 0;
   }
 
-  // The job ahead in line for which room is kept that this one may not take.
+  // Returns the job ahead in the queue for which room is kept that this one may not take.
   [[nodiscard]] std::optional<JobId> behind(const Job& job) const { return policy_->behind(job); }
 
   [[nodiscard]] std::string why_waits(const Job& job) const { return policy_->why_waits(job); }
@@ -122,7 +126,7 @@ class Placer {
     return waiting_.contains(job.wait) || waiting_steps_.contains(job.wait);
   }
 
-  // Without steps.
+  // Returns the waiting jobs without steps.
   [[nodiscard]] const std::map<WaitKey, Job*>& waiting() const { return waiting_; }
 
   [[nodiscard]] base::Result<void> check() const;
@@ -146,9 +150,9 @@ class Placer {
   Gate* gate_ = nullptr;
   Room room_;
   std::unique_ptr<Policy> policy_;
-  // With the jobs, which a pass looks at one by one.
+  // Each entry has its job, because a pass examines the jobs one by one.
   std::map<WaitKey, Job*> waiting_;        // Pending jobs that are not held, without steps
-  std::map<WaitKey, Job*> waiting_steps_;  // for cores of their jobs
+  std::map<WaitKey, Job*> waiting_steps_;  // waiting for cores of their jobs
 };
 
 }  // namespace score::gang

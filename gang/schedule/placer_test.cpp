@@ -1,4 +1,4 @@
-// The placer alone. What jobs see of it is in gang/head/placement_test.cpp.
+// Tests the placer by itself. gang/head/placement_test.cpp tests its effects on jobs.
 #include "gang/schedule/placer.hpp"
 
 #include "gang/schedule/schedule_bench.hpp"
@@ -8,7 +8,7 @@ namespace {
 
 using Nodes = std::vector<NodeIndex>;
 
-TEST(Placer, FillsARowBeforeItOpensAnother) {
+TEST(Placer, FillsARowBeforeItOpensOne) {
   ScheduleBench b(2);
   const Job& first = b.add(ScheduleBench::on_nodes(1));
   const Job& second = b.add(ScheduleBench::on_nodes(1));
@@ -20,7 +20,7 @@ TEST(Placer, FillsARowBeforeItOpensAnother) {
   EXPECT_TRUE(b.placer.check());
 }
 
-TEST(Placer, WhatAJobGivesBackIsGivenToTheLine) {
+TEST(Placer, FreedRoomGoesToWaitingJobs) {
   ScheduleBench b(2);
   b.tables.config.max_slots = 1;
   Job& first = b.add(ScheduleBench::on_nodes(2));
@@ -34,7 +34,7 @@ TEST(Placer, WhatAJobGivesBackIsGivenToTheLine) {
   EXPECT_EQ(b.placer.on_node(0).jobs, std::set{second.id});
 }
 
-TEST(Placer, KeepsRoomForTheFirstInLine) {
+TEST(Placer, KeepsRoomForFirstInQueue) {
   ScheduleBench b(2);
   b.tables.config.max_slots = 1;
   b.add(ScheduleBench::on_nodes(1));
@@ -46,7 +46,7 @@ TEST(Placer, KeepsRoomForTheFirstInLine) {
   EXPECT_EQ(b.placer.place_waiting(b.step.now), std::vector{narrow.id});
 }
 
-TEST(Placer, AnExclusiveJobSharesNoNode) {
+TEST(Placer, ExclusiveJobSharesNoNode) {
   ScheduleBench b(2);
   b.add(ScheduleBench::on_nodes(1));
   const Job& alone = b.add(ScheduleBench::on_nodes(1, base::Queue::Exclusive));
@@ -55,7 +55,7 @@ TEST(Placer, AnExclusiveJobSharesNoNode) {
   EXPECT_EQ(other.cells.nodes, Nodes{0});
 }
 
-TEST(Placer, ANewRowOpensWhereNoHighJobTakesAllSlices) {
+TEST(Placer, NewRowAvoidsNodesOfHighJobs) {
   ScheduleBench b(2);
   const Job& high = b.add(ScheduleBench::on_nodes(1, base::Queue::High));
   const Job& first = b.add(ScheduleBench::on_nodes(1));
@@ -65,7 +65,7 @@ TEST(Placer, ANewRowOpensWhereNoHighJobTakesAllSlices) {
   EXPECT_EQ(second.cells.nodes, Nodes{1});
 }
 
-TEST(Placer, PutsAJobBackOnItsOldCores) {
+TEST(Placer, RestoresJobOnItsOldCores) {
   ScheduleBench b(2, 4);
   Job& job = b.tables.jobs.add(JobId{7}, UserId{1000}, ScheduleBench::on_nodes(2),
                                {.nodes = 2, .tasks = 2});
@@ -96,7 +96,7 @@ struct UrgentTest : testing::TestWithParam<Placement> {
   }
 };
 
-TEST_P(UrgentTest, HaveARowBeyondTheSlotsAndGiveItBack) {
+TEST_P(UrgentTest, GetARowBeyondTheSlots) {
   ScheduleBench b(2, 1, with_slots(1, 2));
   const Job& wide = b.add(ScheduleBench::on_nodes(2));
   const Job& waits = b.add(ScheduleBench::on_nodes(1));
@@ -134,7 +134,7 @@ TEST_P(UrgentTest, DoNotHaveMoreMemoryThanThereIs) {
   EXPECT_FALSE(b.add(large).placed);
 }
 
-TEST_P(UrgentTest, GoBeforeAllOthersThatWait) {
+TEST_P(UrgentTest, GoBeforeAllOtherWaitingJobs) {
   ScheduleBench b(1, 1, with_slots(1, 0));
   Job& first = b.add(ScheduleBench::on_nodes(1));
   b.add(ScheduleBench::on_nodes(1));
@@ -144,8 +144,8 @@ TEST_P(UrgentTest, GoBeforeAllOthersThatWait) {
   EXPECT_EQ(b.placer.place_waiting(b.step.now), std::vector{urgent.id});
 }
 
-// The rows that the jobs of the other queues had are theirs again.
-TEST_P(UrgentTest, LeaveNoOtherJobInARowBeyondTheSlots) {
+// Jobs of the other queues get back the rows that they had.
+TEST_P(UrgentTest, LeaveNoJobBeyondTheSlots) {
   ScheduleBench b(2, 1, with_slots(1, 2));
   Job& narrow = b.add(ScheduleBench::on_nodes(1));
   Job& wide = b.add(urgent_on(2));
@@ -198,7 +198,7 @@ struct LongBench : ScheduleBench {
   }
 };
 
-TEST(LongJobs, ShareNoTimeWithEachOther) {
+TEST(LongJobs, ShareNoTime) {
   LongBench b;
   const Job& first = b.add_job(3, 1h);
   const Job& second = b.add_job(4, 1h);
@@ -211,7 +211,7 @@ TEST(LongJobs, ShareNoTimeWithEachOther) {
   EXPECT_TRUE(b.add_job(1, 1h).placed) << "it ends when the first does";
 }
 
-TEST(LongJobs, LetAllOthersStartAtOnce) {
+TEST(LongJobs, LetOtherJobsStartAtOnce) {
   LongBench b;
   const Job& first = b.add_job(4, 1h);
   const Job& brief = b.add_job(4, 5min);
@@ -248,7 +248,7 @@ TEST(LongJobs, ShareOnlyUpToTheLimit) {
   EXPECT_FALSE(b.add_job(4, 3h).placed);
 }
 
-TEST(LongJobs, RunOneAfterTheOtherOnceOneHasWaited) {
+TEST(LongJobs, RunInTurnOnceOneHasWaited) {
   SharedBench b;
   Job& first = b.add_job(4, 1h);
   Job& second = b.add_job(4, 1h);

@@ -1,13 +1,14 @@
-// A node is sent only what concerns it: its column, which is the list of attempts of each row of
-// the cycle. If all rows run the same there, the cycle does not matter and the column is one row.
-// Equal columns need no message, so a change of one job reaches only its nodes, unless the cycle
-// itself changes: then all nodes on which jobs take turns.
+// A node is sent only its column: the list of attempts of each row of the cycle. If all rows run
+// the same there, the cycle does not matter and the column is one row. Equal columns need no
+// message, so a change of one job reaches only its nodes, unless the cycle itself changes: then it
+// reaches all nodes on which jobs take turns.
 //
-// When: changes on nodes where jobs take turns come into force at a boundary of slices, with notice
-// (lead_for()) at least; where one set of jobs runs all the time, after that notice; where nothing
-// runs, after idle_lead. A slice in which no job is left ends at once, after that notice. A node
-// has at most one timetable ahead of it: while one is on its way, the next either starts at the
-// very same time (and replaces it), or is not made before that has started.
+// A change takes effect as follows. On nodes where jobs take turns, it does at a boundary of
+// slices, with at least the notice of lead_for(). If one set of jobs runs all the time, it does
+// after that notice; if nothing runs, after idle_lead. A slice in which no job is left ends at
+// once, after that notice. A node has at most one timetable ahead of it. While one is in flight,
+// the next either starts at the very same time (and replaces it), or is not made before that one
+// has started.
 #include "gang/schedule/publisher.hpp"
 
 #include <algorithm>
@@ -17,7 +18,7 @@ namespace score::gang {
 
 void Publisher::node_connected(NodeIndex node, Epoch its_epoch) {
   sent_[node] = {};
-  if (its_epoch == Epoch{0}) sent_[node].column.emplace();  // it follows nothing
+  if (its_epoch == Epoch{0}) sent_[node].column.emplace();  // it follows no timetable
   epoch_ = std::max(epoch_, its_epoch);
 }
 
@@ -46,7 +47,7 @@ std::vector<Column> Publisher::columns_of(const Layout& layout, std::uint64_t se
     const bool is_alike = std::all_of(column.rows.begin(), column.rows.end(),
                                       [&](const auto& row) { return row == column.rows.front(); });
     if (is_alike && column.is_shared()) column.rows.resize(1);
-    if (!column.is_shared()) column.fill.clear();  // nothing is left out there
+    if (!column.is_shared()) column.fill.clear();  // no job is left out there
     if (column.is_shared() || (tables_.config.switch_always && column.runs_anything())) {
       column.cycle = serial;
     }
@@ -75,8 +76,8 @@ base::Timetable Publisher::timetable_of(const Column& column, TimePoint start) c
   return table;
 }
 
-// The cycle as seen from the timetable's start: from the middle of a slice if need be, the rest of
-// that slice at the end.
+// Adds the cycle as seen from the timetable's start. If that is in the middle of a slice, the rest
+// of that slice comes at the end.
 void Publisher::add_segments(base::Timetable& table, const Column& column) const {
   const Cycle& cycle = cycles().newest();
   table.cycle = cycle.length();
@@ -100,7 +101,8 @@ void Publisher::add_segments(base::Timetable& table, const Column& column) const
 
 // ---- when -------------------------------------------------------------------------------------
 
-// No job is left in the row whose slice it is at t: waiting for its end would waste the rest.
+// Returns true if no job is left in the row whose slice is in progress at t: waiting for its end
+// would waste the rest.
 bool Publisher::is_slice_over(const Layout& layout, TimePoint t) const {
   const Cycle& cycle = cycles().newest();
   const auto slice = static_cast<std::size_t>((t - cycle.start) % cycle.length() / cycle.quantum);
@@ -117,7 +119,7 @@ Publisher::Start Publisher::choose_start(const Change& change, TimePoint now) co
   bool was_shared = false;
   bool runs = false;
   bool will_share = false;
-  std::set<TimePoint> ahead;  // what is on its way and concerns this change
+  std::set<TimePoint> ahead;  // pending starts that concern this change
   for (const NodeIndex node : change.nodes) {
     const auto& old = sent_[node].column;
     was_shared |= old && old->is_shared();
@@ -127,7 +129,7 @@ Publisher::Start Publisher::choose_start(const Change& change, TimePoint now) co
   }
   const Cycle& newest = cycles().newest();
   if (was_shared || will_share || change.new_cycle) ahead.insert(newest.start);
-  // Nodes that leave a cycle at a later time must not see their jobs in another one before.
+  // Nodes that leave a cycle at a later time must not see their jobs in a different one before.
   if (change.new_cycle) ahead.insert(latest_start_);
   ahead.erase(ahead.begin(), ahead.upper_bound(now));
 
@@ -150,8 +152,8 @@ std::optional<TimePoint> Publisher::next_time() const {
 
 // ---- publish ----------------------------------------------------------------------------------
 
-// A restarted head waits for its nodes first: until then all follow the old head's timetables, and
-// so their gangs stay in step.
+// A restarted head must wait for its nodes first. Until then all of them follow the old head's
+// timetables, so their gangs stay in step.
 bool Publisher::publish(Step& step) {
   JobTable& jobs = tables_.jobs;
   const NodeTable& nodes = tables_.nodes;
@@ -209,7 +211,7 @@ void Publisher::note_left_out(const Layout& layout, Step& step) {
 
 // ---- scheduled time ---------------------------------------------------------------------------
 
-// From `start` on every job runs in the rows of the layout.
+// Records that every job runs in the rows of the layout from `start` on.
 void Publisher::account(const Layout& layout, TimePoint start) {
   accounted_.insert(tables_.jobs.active().begin(), tables_.jobs.active().end());
   for (auto it = accounted_.begin(); it != accounted_.end();) {

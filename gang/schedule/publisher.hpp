@@ -1,6 +1,7 @@
 #pragma once
-// From the matrix to timetables: which nodes must be sent a new one, what it holds, and when it
-// starts. It also knows the order of slices, and so for how long each job has been scheduled.
+// Publisher turns the matrix into timetables: it decides which nodes must be sent a new one, its
+// content, and its start. It also knows the order of slices, and so how long each job has been
+// scheduled.
 
 #include "gang/schedule/layout.hpp"
 #include "gang/schedule/turns.hpp"
@@ -12,13 +13,13 @@
 
 namespace score::gang {
 
-// What a node follows, independent of when it starts: equal columns need no message.
+// A Column is what a node follows, independent of its start: equal columns need no message.
 struct Column {
   std::uint64_t cycle = 0;                   // serial; 0 if the node need not know the cycle
   std::vector<std::vector<AttemptId>> rows;  // [row of the cycle]; one: all rows run the same
   std::vector<AttemptId> managed;
   std::vector<AttemptId> background;
-  std::vector<AttemptId> fill;  // of those that take turns; see may_fill()
+  std::vector<AttemptId> fill;  // jobs in turn that may fill; see may_fill()
 
   [[nodiscard]] bool is_shared() const { return rows.size() > 1; }
 
@@ -31,19 +32,20 @@ struct Column {
 
 class Publisher {
  public:
-  // The matrix outlives the publisher.
+  // The matrix must outlive the publisher.
   Publisher(Tables& tables, const Matrix& matrix) : tables_(tables), matrix_(matrix) {}
 
-  // After NodeTable::add().
+  // Must follow NodeTable::add().
   void add_node() { sent_.emplace_back(); }
 
-  // The node follows a timetable of this epoch, 0: none. It is sent a new one in any case.
+  // The node follows a timetable of this epoch; 0 means none. It is sent a new one in any case.
   void node_connected(NodeIndex node, Epoch its_epoch);
 
-  // Sends what has changed, if anything has and it may be sent now. True if all nodes have been
-  // sent a timetable that holds every active job: tasks may be started.
+  // Sends the changes, if there are any and they may be sent now. Returns true if all nodes have
+  // been sent a timetable that holds every active job, so that tasks may be started.
   bool publish(Step& step);
-  // When publish() may succeed that could not before; nullopt: nothing waits.
+  // Returns the time at which publish() may succeed although it could not before; nullopt if
+  // nothing waits.
   [[nodiscard]] std::optional<TimePoint> next_time() const;
 
   // ---- scheduled time
@@ -56,7 +58,7 @@ class Publisher {
 
   [[nodiscard]] const CycleClock& cycles() const { return turns_.cycles(); }
 
-  // Nothing is left to publish: every node was sent what the layout says.
+  // Checks that every node was sent the current layout, if nothing is left to publish.
   [[nodiscard]] base::Result<void> check() const;
 
  private:
@@ -66,7 +68,7 @@ class Publisher {
   };
 
   struct Change {
-    const std::vector<NodeIndex>& nodes;  // that must be sent a timetable
+    const std::vector<NodeIndex>& nodes;  // must be sent a timetable
     const std::vector<Column>& columns;   // [node]
     const Layout& layout;
     bool new_cycle = false;
@@ -92,11 +94,11 @@ class Publisher {
   Tables& tables_;
   const Matrix& matrix_;
   std::vector<Sent> sent_;     // [node]
-  std::set<JobId> accounted_;  // their scheduled time grows
+  std::set<JobId> accounted_;  // jobs whose scheduled time grows
   Turns turns_;
   Epoch epoch_{0};
-  TimePoint latest_start_{};  // of all that was sent
-  TimePoint not_before_{};    // of the next change
+  TimePoint latest_start_{};  // of all timetables sent
+  TimePoint not_before_{};    // earliest time of the next change
 };
 
 }  // namespace score::gang

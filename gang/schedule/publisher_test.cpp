@@ -14,7 +14,7 @@ struct PublisherBench : ScheduleBench {
     step.actions.clear();
   }
 
-  // The timetables that go out now, by node.
+  // Publishes and returns the timetables that are sent now, by node.
   std::map<NodeId, base::Timetable> publish() {
     step.actions.clear();
     published = publisher.publish(step);
@@ -44,7 +44,7 @@ TEST(Publisher, SendsTimetablesOnlyToNodesWhoseColumnChanged) {
   EXPECT_TRUE(b.publish().empty()) << "nothing differs";
 }
 
-TEST(Publisher, GivesTheNoticeThatTheNodesNeed) {
+TEST(Publisher, GivesNodesTheirNotice) {
   PublisherBench b(1);
   b.run(PublisherBench::on_nodes(1));
   EXPECT_EQ(b.publish().at(NodeId{0}).start, b.step.now + b.tables.config.idle_lead);
@@ -55,7 +55,7 @@ TEST(Publisher, GivesTheNoticeThatTheNodesNeed) {
   EXPECT_EQ(sent.at(NodeId{0}).cycle, 2 * b.tables.config.quantum);
 }
 
-TEST(Publisher, ChangesThatComeFasterThanTheGapShareAnEpoch) {
+TEST(Publisher, FastChangesShareAnEpoch) {
   PublisherBench b(2);
   b.run(PublisherBench::on_nodes(1));
   b.publish();
@@ -70,7 +70,7 @@ TEST(Publisher, ChangesThatComeFasterThanTheGapShareAnEpoch) {
   EXPECT_FALSE(b.publisher.next_time());
 }
 
-TEST(Publisher, CountsScheduledTimeFromTheStartOfTheTimetable) {
+TEST(Publisher, CountsScheduledTimeFromTimetableStart) {
   PublisherBench b(1);
   Job& job = b.run(PublisherBench::on_nodes(1));
   b.publish();
@@ -81,7 +81,7 @@ TEST(Publisher, CountsScheduledTimeFromTheStartOfTheTimetable) {
   EXPECT_EQ(b.publisher.scheduled(job, start + 3s), 1s);
 }
 
-TEST(Publisher, ADisplacedJobIsFrozenAndSaidToBe) {
+TEST(Publisher, DisplacedJobIsFrozenAndReported) {
   PublisherBench b(1);
   Job& normal = b.run(PublisherBench::on_nodes(1));
   b.publish();
@@ -94,7 +94,7 @@ TEST(Publisher, ADisplacedJobIsFrozenAndSaidToBe) {
   EXPECT_TRUE(normal.displaced);
 }
 
-TEST(Publisher, AConnectedNodeIsSentATimetableAgain) {
+TEST(Publisher, ReconnectedNodeIsSentATimetable) {
   PublisherBench b(1);
   b.run(PublisherBench::on_nodes(1));
   b.publish();

@@ -34,8 +34,8 @@ Result<void> check_names(const Check& c) {
   return {};
 }
 
-// On how many empty nodes does it fit? Those that were never seen are taken to be as large as
-// needed.
+// Returns the number of empty nodes on which the request fits. A node that was never seen counts as
+// large enough.
 std::optional<std::size_t> nodes_for(const Check& c, const Shape& shape) {
   std::vector<Candidate> room;
   for (NodeIndex index = 0; index < c.nodes.size(); ++index) {
@@ -59,7 +59,8 @@ bool fits_somewhere(const Check& c, const Shape& shape) {
   return nodes_for(c, shape).has_value();
 }
 
-// With as few tasks on a core as it takes (docs/adr/0057): where k per core fit, more do too.
+// Finds the least number of tasks per core that fits (docs/adr/0057): if k per core fit, more do
+// too.
 bool fits_shared(const Check& c, Shape& shape) {
   if (!c.may_share) return false;
   Shape shared = shape;
@@ -74,8 +75,8 @@ bool fits_shared(const Check& c, Shape& shape) {
   return true;
 }
 
-// A volume lies on all nodes of its job. Where their number is open, the job takes as many as its
-// tasks need, or more if the volume needs more.
+// A volume is spread over all nodes of its job. If their number is open, the job takes as many as
+// its tasks need, or more if the volume needs more.
 bool fits_spread(const Check& c, Shape& shape, std::size_t most) {
   if (shape.scratch == base::Bytes{0} || shape.nodes != 0) return false;
   Shape spread = shape;
@@ -96,7 +97,7 @@ bool fits_spread(const Check& c, Shape& shape, std::size_t most) {
   return fits;
 }
 
-// The nodes that qualify, together.
+// Largest describes the nodes that qualify.
 struct Largest {
   std::size_t count = 0;
   bool all_seen = true;
@@ -127,7 +128,7 @@ Largest largest_of(const Check& c) {
   return largest;
 }
 
-// A number of nodes that may hold the tasks of a request that wants too many cores per node.
+// Returns a number of nodes that may hold the tasks of a request with too many cores per node.
 std::string advice(const Shape& shape, const Largest& largest) {
   const std::uint32_t each = largest.cores->info.cores / shape.cpus_per_task;
   const std::uint32_t needed = each == 0 ? 0 : (shape.tasks + each - 1) / each;
@@ -152,7 +153,7 @@ std::string too_much_scratch(const Check& c, const Shape& shape, const Largest& 
       base::human_bytes(most), largest.info.name, needed);
 }
 
-// One line that says what is too much of it.
+// Returns one line that names the part of the request that is too large.
 base::Error no_room(const Check& c, const Shape& shape) {
   const Largest largest = largest_of(c);
   if (largest.all_seen && shape.memory > largest.memory->info.memory) {

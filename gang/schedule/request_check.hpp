@@ -1,5 +1,6 @@
 #pragma once
-// Can a request run at all, on the nodes that are configured? What is free now does not matter.
+// Checks whether a request can run at all on the configured nodes. It does not matter what is free
+// now.
 
 #include "base/model/model.hpp"
 #include "base/result.hpp"
@@ -10,19 +11,20 @@
 
 namespace score::gang {
 
-// [node] By only_nodes, except_nodes and features; empty: all. A name that is not known (a
-// restarted head may have another configuration) allows or excludes no node.
+// Returns, per node, whether only_nodes, except_nodes and features allow it; empty if all are
+// allowed. An unknown name (a restarted head may have a different configuration) allows or excludes
+// no node.
 std::vector<bool> allowed_nodes(const NodeTable& nodes, const base::ResourceRequest& request);
 
-// The same for one node.
+// Computes the same for one node.
 bool allows(const NodeTable& nodes, const base::ResourceRequest& request, NodeIndex node);
 
 inline bool is_allowed(const std::vector<bool>& allowed, NodeIndex index) {
   return allowed.empty() || (index < allowed.size() && allowed[index]);
 }
 
-// The request with its defaults, and with as few tasks per core as it takes where `overcommit`
-// allows to share. Errors: one line for the user (NotFound, TooLarge, Malformed).
+// Returns the request with its defaults, with as few tasks per core as possible if `overcommit`
+// allows sharing. Errors: one line for the user (NotFound, TooLarge, Malformed).
 base::Result<Shape> check_request(const NodeTable& nodes, const base::ResourceRequest& request,
                                   bool overcommit);
 

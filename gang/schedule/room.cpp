@@ -1,4 +1,5 @@
-// What is kept for another job is left out: its cells, and on its nodes its memory.
+// The candidates leave out the room that is kept for a different job: its cells, and on its nodes
+// its memory.
 //
 // This file is tested by placer_test.cpp and gang/head/placement_test.cpp.
 #include "gang/schedule/room.hpp"
@@ -41,7 +42,7 @@ Occupant Room::occupant(const Job& job) const {
           longest_of(job.request, config_.max_slots)};
 }
 
-// A new row is opened where no job of queue high would take all its slices.
+// A new row is opened on nodes where no job of queue high would take all its slices.
 std::vector<Candidate> Room::candidates(const Job& job, std::optional<std::size_t> row,
                                         const Kept* kept, NodeRange range) const {
   const bool is_row_kept = kept != nullptr && !job.overlay() &&
@@ -144,7 +145,7 @@ std::size_t Room::held_rows(Hold kind) const {
   return held;
 }
 
-// A job that moves gives up its own row, where it is the only one that holds it.
+// A job that moves gives up its own row if it is the only one that holds it.
 bool Room::may_hold(const Job& job, std::optional<std::size_t> row, Hold kind) const {
   if (row && holders(matrix_.row_id(*row), kind) > 0) return true;
   const auto home = job.placed ? matrix_.position(job.home) : std::nullopt;
@@ -198,7 +199,7 @@ void Room::put(Job& job, const Spot& spot) {
   take_cells(job, row);
 }
 
-// Takes the job's cells, which are free, memory and units.
+// Takes the job's cells, which must be free, its memory and its units.
 void Room::take_cells(Job& job, std::size_t row) {
   if (job.has_row()) occupy(job, row);
   job.placed = true;
@@ -260,8 +261,8 @@ void Room::move_all(const std::vector<std::pair<JobId, std::size_t>>& moves) {
 
 // ---- a restarted head -------------------------------------------------------------------------
 
-// Nodes that were not seen yet are taken to have as many cores as their jobs use; when they say
-// hello the rest is known.
+// A node that was not seen yet is assumed to have as many cores as its jobs use. The rest is known
+// after its hello.
 bool Room::make_room(const Job& job) {
   for (std::size_t m = 0; m < job.cells.nodes.size(); ++m) {
     const NodeIndex node = job.cells.nodes[m];
@@ -297,7 +298,7 @@ base::Result<void> Room::check() const {
   return check_reservations();
 }
 
-// No two gangs on a core in a row; every placed job is where the matrix has it.
+// No two gangs may use a core in one row, and every placed job must be where the matrix has it.
 base::Result<void> Room::check_matrix() const {
   std::set<std::tuple<std::size_t, NodeIndex, std::uint32_t>> taken;
   std::vector<std::uint64_t> used(matrix_.row_count(), 0);
@@ -363,7 +364,7 @@ base::Result<void> Room::check_reservations() const {
       return fail(Errc::WrongState, "scratch of {} is overcommitted", name);
     }
     const bool is_too_much = node.seen && node.connected && sum.memory > node.info.memory;
-    // A node that came back smaller is overcommitted until its jobs have ended.
+    // The memory is overcommitted on a node with less than before, until its jobs have ended.
     if (sum.memory != reserved_[index].memory || (is_too_much && !is_any_ending)) {
       return fail(Errc::WrongState, "memory of {} is overcommitted", name);
     }

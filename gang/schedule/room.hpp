@@ -1,6 +1,6 @@
 #pragma once
-// The room that jobs have: the matrix of cores, and what is reserved on each node. Policies decide
-// about it, Placer gives and takes; it sends nothing.
+// Room holds the room for jobs: the matrix of cores, and the reservations on each node. Policies
+// decide about it, and Placer gives and takes places. It sends nothing.
 
 #include "gang/matrix/matrix.hpp"
 #include "gang/matrix/shape.hpp"
@@ -17,22 +17,22 @@
 
 namespace score::gang {
 
-// A place that a job could have now.
+// A Spot is a place that a job could have now.
 struct Spot {
   std::optional<std::size_t> row;  // position; nullopt: in a new row, or none (overlay)
   Choice choice;
 };
 
-// What is placed on a node.
+// Reservations describes the jobs that are placed on a node.
 struct Reservations {
   base::Bytes memory{0};
   base::Bytes scratch{0};
-  std::set<JobId> jobs;  // overlay jobs too
+  std::set<JobId> jobs;  // including overlay jobs
   std::optional<JobId> exclusive;
   std::uint32_t high = 0;  // jobs of queue high, without overlay jobs
 };
 
-// Room that a job may not take, because it is kept for another one.
+// Kept is room that a job may not take, because it is kept for a different one.
 struct Kept {
   RowId row{0};             // 0: every row
   std::vector<bool> nodes;  // [node]
@@ -41,12 +41,12 @@ struct Kept {
   base::Bytes scratch{0};   // likewise
 };
 
-// A job that is not short holds its row, perhaps for hours. Any: it has no time limit, or one over
-// ClusterConfig::long_limit. Long: it has such a limit.
+// A job that is not short holds its row, perhaps for hours. Any means that it has no time limit, or
+// one over ClusterConfig::long_limit. Long means that it has such a limit.
 enum class Hold : std::uint8_t { Any, Long };
 inline constexpr std::array kHolds = {Hold::Any, Hold::Long};
 
-// Nodes [first, last).
+// The range is [first, last).
 struct NodeRange {
   NodeIndex first = 0;
   NodeIndex last = UINT32_MAX;
@@ -60,12 +60,12 @@ class Room {
         calendar_(tables.calendar),
         jobs_(tables.jobs) {}
 
-  // After NodeTable::add().
+  // Must follow NodeTable::add().
   void add_node();
   // See Placer::follow_hardware().
   void follow_hardware(NodeIndex node);
 
-  // ---- has it grown since the line was tried?
+  // ---- whether room has grown since the queue was tried
   void set_grown() { has_grown_ = true; }
 
   void set_known() { has_grown_ = false; }
@@ -89,7 +89,7 @@ class Room {
 
   [[nodiscard]] const Calendar& calendar() const { return calendar_; }
 
-  // The job as reservations see it.
+  // Returns the job's properties that reservations depend on.
   [[nodiscard]] Occupant occupant(const Job& job) const;
 
   [[nodiscard]] base::Bytes free_memory(NodeIndex node) const {
@@ -100,71 +100,73 @@ class Room {
     return nodes_[node].info.scratch - reserved_[node].scratch;
   }
 
-  // Nodes of the range that could take tasks of the job in this row; nullopt: in a row of its own,
-  // or without cores (overlay). `kept`: nullptr, or what it may not take.
+  // Returns the nodes of the range that could take tasks of the job in this row. A row of nullopt
+  // means a new row, or no cores (overlay). `kept` is what the job may not take, or nullptr.
   [[nodiscard]] std::vector<Candidate> candidates(const Job& job, std::optional<std::size_t> row,
                                                   const Kept* kept = nullptr,
                                                   NodeRange range = {}) const;
-  // In the row; see candidates().
+  // Returns a spot in the row; see candidates().
   [[nodiscard]] std::optional<Spot> spot_in(const Job& job, std::optional<std::size_t> row,
                                             const Kept* kept = nullptr, NodeRange range = {}) const;
 
-  // A step's place in the job that it is inside. nullopt: too few of that job's cores are free of
-  // other steps, or it has no place itself.
+  // Returns a step's place in its allocation. Returns nullopt if other steps leave too few of the
+  // allocation's cores free, or the allocation has no place itself.
   [[nodiscard]] std::optional<Spot> spot_inside(const Job& step) const;
 
-  // Rows [0, this) are those that the job may use or open: max_slots, and for an urgent one those
-  // beyond them.
+  // Returns the number of rows, from the first, that the job may use or open: max_slots, and for an
+  // urgent job the rows beyond them.
   [[nodiscard]] std::size_t rows_for(const Job& job) const {
     return config_.max_slots + (job.is_urgent() ? config_.urgent_slots : 0U);
   }
 
   // ---- rows that are kept for short jobs: see Hold
 
-  // The job holds the row that it is in.
+  // Returns true if the job holds the row that it is in.
   [[nodiscard]] bool holds_row(const Job& job, Hold kind) const;
   // Counts the held rows among the first max_slots.
   [[nodiscard]] std::size_t held_rows(Hold kind) const;
 
-  // The number of rows that may be held at the same time.
+  // Returns the number of rows that may be held at the same time.
   [[nodiscard]] std::size_t most_held_rows(Hold kind) const {
     return config_.max_slots - kept_rows(kind);
   }
 
-  // Returns true if the job may hold this row; nullopt: a new one. A short job holds none. Jobs of
-  // queues that others make way for may hold every row, and a job that has its nodes alone keeps no
-  // other job from a row.
+  // Returns true if the job may hold this row; nullopt means a new one. A short job holds none.
+  // Jobs of queues that others make way for may hold every row, and a job that has its nodes alone
+  // keeps no other job from a row.
   [[nodiscard]] bool may_hold(const Job& job, std::optional<std::size_t> row) const;
-  // The rows that jobs like it can never hold; 0: there are none.
+  // Returns the number of rows that jobs like it can never hold.
   [[nodiscard]] std::size_t rows_kept_from(const Job& job) const;
-  // The placed job is the first that holds its row, and no more rows may be held: jobs that wait
-  // for this reason have room in the rest of its row.
+  // Returns true if the placed job is the first that holds its row and no more rows may be held.
+  // Jobs that wait for this reason have room in the rest of its row.
   [[nodiscard]] bool opens_row(const Job& job) const;
 
-  // Usable nodes on which no job has cores, in the row; nullopt: in any row.
+  // Returns the number of usable nodes on which no job has cores in the row; nullopt means in any
+  // row.
   [[nodiscard]] std::int64_t free_nodes(std::optional<std::size_t> row) const;
 
   // ---- changes
   void put(Job& job, const Spot& spot);
-  // On the cores that it had before the head restarted, and in the first row where they are free.
-  // False: that is not possible. The job's cells are filled in.
+  // Puts the job on the cores that it had before the head restarted, in the first row where they
+  // are free, and fills in its cells. Returns false if that is not possible.
   bool restore(Job& job);
   // Gives back cells, memory and units.
   void unplace(Job& job);
-  // To this row, where its cores are free.
+  // Moves the job to this row, where its cores must be free.
   void move(JobId id, std::size_t to);
-  // The same for several jobs, whose cells are free there once all of them have left.
+  // Moves several jobs, whose cells must be free there once all of them have left.
   void move_all(const std::vector<std::pair<JobId, std::size_t>>& moves);
-  // A row and a node of it where cells were given back; the newest first. nullopt: no more.
+  // Returns a row and a node of it where cells were given back, the newest first; nullopt if there
+  // are no more.
   std::optional<std::pair<RowId, NodeIndex>> take_freed();
 
   void drop_empty_rows() { matrix_.drop_empty_rows(); }
 
-  // Everything is computed anew from the jobs and compared with what is kept.
+  // Computes everything again from the jobs and compares the result with the stored values.
   [[nodiscard]] base::Result<void> check() const;
 
  private:
-  using Holders = std::array<std::uint32_t, kHolds.size()>;  // [Hold]
+  using Holders = std::array<std::uint32_t, kHolds.size()>;  // indexed by Hold
 
   void take_cells(Job& job, std::size_t row);
   void put_inside(Job& step);
@@ -191,16 +193,17 @@ class Room {
   bool has_grown_ = false;
 };
 
-// ---- steps: groups of tasks in the cores of a job that is an allocation. A step has an attempt,
-// an end and a network of its own, but no cells in the matrix: it takes its turns with its job.
+// ---- steps: groups of tasks in the cores of a job that is an allocation. A step has its own
+// attempt, end and network, but no cells in the matrix: it takes its turns with its job.
 
-// The cores of each node of the allocation ([member], ascending) that the step may have now: those
-// that no other step has, or all of them if it may overlap.
+// Returns the cores of each node of the allocation ([member], ascending) that the step may have
+// now. These are the cores that no other step has, or all cores if it may overlap.
 std::vector<std::vector<std::uint32_t>> cores_for_step(const JobTable& jobs, const Job& allocation,
                                                        const Job& step);
 
-// The step's request with its defaults. Errors: one line for the user (NotFound; WrongState: the
-// job is no allocation, or does not run; TooLarge: it would not fit even if it were alone there).
+// Returns the step's request with its defaults. Errors: one line for the user (NotFound;
+// WrongState: the job is not an allocation, or does not run; TooLarge: it would not fit even if it
+// were alone there).
 base::Result<Shape> check_step(const JobTable& jobs, const NodeTable& nodes,
                                const base::ResourceRequest& request);
 

@@ -1,5 +1,6 @@
 #pragma once
-// For tests of single parts: connected nodes, and jobs that a Placer places and that run at once.
+// ScheduleBench serves tests of single parts. It has connected nodes, and jobs that a Placer places
+// and that run at once.
 
 #include "gang/schedule/placer.hpp"
 #include "gang/schedule/request_check.hpp"
@@ -11,12 +12,12 @@ namespace score::gang {
 using namespace std::chrono_literals;
 
 struct ScheduleBench {
-  // Nodes node0, node1 ... of so many cores.
+  // Creates nodes node0, node1 ... with this many cores.
   explicit ScheduleBench(std::uint32_t nodes, std::uint32_t cores = 1, ClusterConfig config = {})
       : tables(std::move(config)) {
     step.now = TimePoint{1h};
     for (std::uint32_t id = 0; id < nodes; ++id) add_node(id, cores);
-    placer.place_waiting(step.now);  // no job waits: room grows no more
+    placer.place_waiting(step.now);  // no job waits: room no longer grows
   }
 
   void add_node(std::uint32_t id, std::uint32_t cores) {
@@ -36,7 +37,7 @@ struct ScheduleBench {
     return request;
   }
 
-  // In line, or placed.
+  // Adds a job, which is then in the queue or placed.
   Job& add(const base::ResourceRequest& request) {
     const auto shape = check_request(tables.nodes, request, true);
     EXPECT_TRUE(shape);
@@ -53,7 +54,7 @@ struct ScheduleBench {
     tables.jobs.change(job, JobEvent::Place, step);
   }
 
-  // Placed, and in the timetable.
+  // Adds a job that is placed and in the timetable.
   Job& run(const base::ResourceRequest& request) {
     Job& job = add(request);
     EXPECT_TRUE(job.placed);
@@ -61,7 +62,7 @@ struct ScheduleBench {
     return job;
   }
 
-  // Every share of the job reports this.
+  // Lets every share of the job report this activity.
   void report(Job& job, const base::Activity& activity) {
     for (std::size_t m = 0; m < job.members->count(); ++m) job.idleness.edit().report(m, activity);
     job.idleness.edit().judge(*job.members, step.now, {1s, 3s});

@@ -1,4 +1,4 @@
-// A step is placed by Room like every job, but inside another one.
+// Room places a step like every job, but inside another job.
 // This file is tested by gang/head/steps_test.cpp.
 #include "base/limits.hpp"
 #include "base/text/plain.hpp"
@@ -32,7 +32,7 @@ bool has_units(const Job& step) {
   return !step.request.generic.empty();
 }
 
-// Of the kind, those of the allocation's units there that no other step has asked for.
+// Returns the allocation's units of this kind there that no other step has requested.
 std::vector<std::uint32_t> free_units(const JobTable& jobs, const Job& allocation, const Job& step,
                                       std::size_t member, const std::string& kind) {
   std::vector<std::uint32_t> free;
@@ -56,7 +56,7 @@ std::vector<std::uint32_t> free_units(const JobTable& jobs, const Job& allocatio
   return free;
 }
 
-// The lowest ones. nullopt: other steps have too many.
+// Returns the lowest units; nullopt if other steps have too many.
 std::optional<std::vector<base::GenericShare>> units_for_step(const JobTable& jobs,
                                                               const Job& allocation,
                                                               const Job& step, std::size_t member) {
@@ -70,12 +70,12 @@ std::optional<std::vector<base::GenericShare>> units_for_step(const JobTable& jo
   return shares;
 }
 
-// Each of its nodes has as many as the job asked for.
+// Checks that each node of the job has enough units for the step.
 Result<void> check_units(const Job& allocation, const base::ResourceRequest& request) {
   for (const base::GenericResource& wanted : request.generic) {
     if (wanted.memory > base::Bytes{0}) {
       return fail(Errc::Unsupported,
-                  "a step has the memory that job {} has of its units: leave out "
+                  "a step uses the memory that job {} has of its units; leave out "
                   "mem= of --gres",
                   allocation.id);
     }
@@ -144,7 +144,7 @@ Result<Shape> check_step(const JobTable& jobs, const NodeTable& nodes,
   }
   Result<Shape> shape = shape_of(request);
   if (!shape) return shape;
-  shape->memory = base::Bytes{0};  // the job's is reserved
+  shape->memory = base::Bytes{0};  // the job's memory is reserved
   shape->tasks_per_core = allocation->shape.tasks_per_core;
   Job step;
   step.request = request;
@@ -174,7 +174,8 @@ std::optional<Spot> Room::spot_inside(const Job& step) const {
   return Spot{std::nullopt, std::move(*choice)};
 }
 
-// On the lowest cores that it may have. A step that asks for no units has all of its job.
+// Puts the step on the lowest cores that it may have. A step that requests no units has all of its
+// job.
 void Room::put_inside(Job& step) {
   const Job& allocation = jobs_.at(step.request.inside);
   step.units.clear();

@@ -8,8 +8,8 @@ namespace score::gang {
 
 void Turns::begin(const std::vector<WeightedRow>& rows, TimePoint start, Duration quantum) {
   const Cycle& old = cycles_.before(start);
-  // One that is superseded before it comes into force has given no row a slice. Of whole cycles two
-  // are as good as many: all passes grow alike.
+  // A cycle that is superseded before it takes effect has given no row a slice. Two whole cycles
+  // are as good as many, because all passes grow alike.
   if (cycles_.newest().start != start) {
     const std::uint64_t size = std::max<std::uint64_t>(1, old.order.size());
     const std::uint64_t done = old.slices_by(start);

@@ -1,5 +1,6 @@
 #pragma once
-// The order of the slices in force and the next one: a new cycle is begun where the passes of the
+// Turns keeps the order of the slices in force and the next one. The passes of the rows decide
+// where a new cycle begins.
 // rows say.
 
 #include "gang/matrix/cycle.hpp"
@@ -11,15 +12,15 @@ namespace score::gang {
 
 class Turns {
  public:
-  // Not yet begun, perhaps.
+  // Returns the cycles; the newest may not have begun.
   [[nodiscard]] const CycleClock& cycles() const { return cycles_; }
 
-  // Would a cycle of these rows be another than the newest?
+  // Returns true if a cycle of these rows would differ from the newest.
   [[nodiscard]] bool is_new(const std::vector<WeightedRow>& rows, Duration quantum) const {
     return rows != rows_ || cycles_.newest().quantum != quantum;
   }
 
-  // A cycle of these rows starts at `start`, which is not before that of the newest one.
+  // Starts a cycle of these rows at `start`, which must not be before that of the newest one.
   void begin(const std::vector<WeightedRow>& rows, TimePoint start, Duration quantum);
 
  private:

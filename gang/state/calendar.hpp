@@ -1,7 +1,8 @@
 #pragma once
-// Nodes that are kept for some users, or for no one (maintenance), for a time. A job is placed on
-// such a node only if it is sure to have left it when the reservation begins, or, while the
-// reservation is in force, if it asked for it by name and may use it. Pure; times are cluster time.
+// A reservation keeps nodes for some users, or for no one (maintenance), for a time. A job is
+// placed on such a node only if it is certain to have left it when the reservation begins. While
+// the reservation is in force, a job must ask for it by name and be allowed to use it. It has no
+// I/O; times are cluster time.
 
 #include "base/model/model.hpp"
 #include "gang/state/node_table.hpp"
@@ -14,42 +15,43 @@
 
 namespace score::gang {
 
-// In force during [start, end).
+// A reservation is in force during [start, end).
 struct Reservation {
   std::string name;
   std::vector<NodeId> nodes;
   TimePoint start{}, end{};
   std::set<UserId> users;
-  std::set<std::string> accounts;  // neither users nor accounts: maintenance
+  std::set<std::string> accounts;  // no users and no accounts: maintenance
 };
 
-// What a reservation needs to know of a job.
+// Occupant holds the facts about a job that a reservation depends on.
 struct Occupant {
-  std::string_view reservation;  // that it asked for; empty: none
+  std::string_view reservation;  // requested by the job; empty: none
   UserId user{0};
   std::string_view account;
-  std::optional<Duration> bound;  // it has ended by then, from now on; nullopt: that is not known
+  std::optional<Duration> bound;  // the job ends within this time from now; nullopt: unknown
 };
 
-// How long a job takes at most, from its start: its limit of elapsed time, or its limit of
-// scheduled time when it gets one slice in `slots`. nullopt: it has no limit.
+// Returns the longest time that the job takes from its start: its limit of elapsed time, or its
+// limit of scheduled time when it gets one slice in `slots`. Returns nullopt if it has no limit.
 std::optional<Duration> longest_of(const base::ResourceRequest& request, std::uint32_t slots);
 
 class Calendar {
  public:
-  // Replaces all reservations. Of two that overlap on a node both hold. Nodes that are not in the
-  // table are left out.
+  // Replaces all reservations. If two overlap on a node, both hold. Nodes that are not in the table
+  // are ignored.
   void set(std::vector<Reservation> all, const NodeTable& nodes);
-  // Times never go back. True: a reservation has begun or ended since, or set() was called.
+  // Sets the time, which never goes back. Returns true if a reservation has begun or ended since,
+  // or set() was called.
   bool advance(TimePoint now);
 
   [[nodiscard]] bool empty() const { return all_.empty(); }
 
   [[nodiscard]] const std::vector<Reservation>& all() const { return all_; }
 
-  // nullptr: there is none of this name, or it has ended.
+  // Returns nullptr if there is no reservation of this name, or it has ended.
   [[nodiscard]] const Reservation* find(std::string_view name) const;
-  // The one in force on the node; nullptr: none is.
+  // Returns the reservation in force on the node; nullptr if there is none.
   [[nodiscard]] const Reservation* on(NodeIndex node) const;
 
   [[nodiscard]] bool has_begun(const Reservation& reservation) const {
@@ -58,13 +60,13 @@ class Calendar {
 
   [[nodiscard]] bool admits(const Reservation& reservation, const Occupant& job) const;
 
-  // Whether the job may be placed on the node at `at`, which is now or later.
+  // Returns whether the job may be placed on the node at `at`, which is now or later.
   [[nodiscard]] bool may_use(const Occupant& job, NodeIndex node) const {
     return may_use(job, node, now_);
   }
 
   [[nodiscard]] bool may_use(const Occupant& job, NodeIndex node, TimePoint at) const;
-  // The reservation of others that keeps the job off the node; nullptr: none does.
+  // Returns the reservation that keeps the job off the node; nullptr if there is none.
   [[nodiscard]] const Reservation* blocking(const Occupant& job, NodeIndex node,
                                             TimePoint at) const;
 
@@ -72,7 +74,7 @@ class Calendar {
     return blocking(job, node, now_);
   }
 
-  // When the next one begins or ends.
+  // Returns the time at which the next reservation begins or ends.
   [[nodiscard]] std::optional<TimePoint> next_change() const;
 
   [[nodiscard]] TimePoint now() const { return now_; }
@@ -81,7 +83,7 @@ class Calendar {
   [[nodiscard]] const std::vector<std::size_t>& of_node(NodeIndex node) const;
 
   std::vector<Reservation> all_;
-  std::vector<std::vector<std::size_t>> on_node_;  // [node] indices of all_
+  std::vector<std::vector<std::size_t>> on_node_;  // [node] indices into all_
   TimePoint now_{};
   bool is_changed_ = false;
 };

@@ -33,7 +33,7 @@ Calendar with(std::vector<Reservation> all, TimePoint now = kNow) {
   return calendar;
 }
 
-TEST(Calendar, KeepsJobsOffThatWouldRunIntoAReservation) {
+TEST(Calendar, KeepsOutJobsThatReachAReservation) {
   const Calendar calendar = with({course()});
   EXPECT_TRUE(calendar.may_use(job_of(UserId{1000}, 10min), 1));
   EXPECT_FALSE(calendar.may_use(job_of(UserId{1000}, 10min + 1ns), 1));
@@ -42,7 +42,7 @@ TEST(Calendar, KeepsJobsOffThatWouldRunIntoAReservation) {
   EXPECT_TRUE(calendar.may_use(job_of(UserId{1000}), 9999));
 }
 
-TEST(Calendar, IsForThoseWhoAskForItWhileItIsInForce) {
+TEST(Calendar, AdmitsJobsThatRequestItWhileInForce) {
   Calendar calendar = with({course()});
   Occupant alice = job_of(UserId{1000});
   alice.reservation = "course";
@@ -74,7 +74,7 @@ TEST(Calendar, MaintenanceIsForNoOne) {
   EXPECT_FALSE(calendar.may_use(root, 0));
 }
 
-TEST(Calendar, AJobOfOneReservationDoesNotRunIntoTheNext) {
+TEST(Calendar, ReservedJobMustEndBeforeNextReservation) {
   const Calendar calendar =
       with({course(), {"m", {NodeId{1}}, kNow + 15min, kNow + 30min, {}, {}}}, kNow + 10min);
   Occupant alice = job_of(UserId{1000}, 6min);
@@ -84,7 +84,7 @@ TEST(Calendar, AJobOfOneReservationDoesNotRunIntoTheNext) {
   EXPECT_EQ(calendar.blocking(alice, 1)->name, "m");
 }
 
-TEST(Calendar, SaysWhenItChanges) {
+TEST(Calendar, ReturnsNextChange) {
   Calendar calendar;
   EXPECT_FALSE(calendar.advance(kNow));
   EXPECT_FALSE(calendar.next_change());
@@ -95,7 +95,7 @@ TEST(Calendar, SaysWhenItChanges) {
   EXPECT_FALSE(calendar.next_change());
 }
 
-TEST(Calendar, LongestOfAJobAllowsForItsTurns) {
+TEST(Calendar, LongestTimeOfJobIncludesItsTurns) {
   base::ResourceRequest request;
   EXPECT_FALSE(longest_of(request, 8));
   request.scheduled_limit = 1min;

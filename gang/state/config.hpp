@@ -1,5 +1,5 @@
 #pragma once
-// What the head's scheduler is configured with, and what it counts.
+// Holds the settings and the counters of the head's scheduler.
 
 #include "base/limits.hpp"
 #include "base/model/model.hpp"
@@ -10,16 +10,16 @@
 
 namespace score::gang {
 
-// How jobs share the nodes; see gang/schedule/policy.hpp. The head's configuration knows the first
-// two; the others are what the simulator compares them with.
+// Placement selects how jobs share the nodes; see gang/schedule/policy.hpp. The head's
+// configuration offers the first two; the simulator compares them with the others.
 enum class Placement : std::uint8_t { Matrix, Dqt, Slurm, Fcfs, Easy, Conservative };
 
 struct ClusterConfig {
-  // Jobs up to this limit are short: those that take turns all end within minutes, so a row that
-  // they hold is free again soon. A longer one can hold its row for hours.
+  // Jobs up to this limit are short: if only such jobs take turns, they all end within minutes, so
+  // their row is free again soon. A longer job can hold its row for hours.
   static constexpr base::Duration kDefaultLongLimit = std::chrono::minutes{5};
-  // Jobs with a longer limit leave one row in so many to others, and together with the jobs that
-  // have none they leave half of these to short ones: 2 and 1 of the default 8.
+  // Jobs with a longer limit leave one row in this many to others. Together with the jobs without a
+  // limit they leave half of those rows to short ones: 2 and 1 of the default 8.
   static constexpr std::uint32_t kSlotsPerKeptRow = 4;
 
   static constexpr base::Duration kMinNodeTimeout = std::chrono::seconds{4};
@@ -29,36 +29,37 @@ struct ClusterConfig {
 
   base::Duration quantum = base::limits::kDefaultQuantum;
   std::uint32_t max_slots = base::limits::kDefaultSlots;  // rows of the matrix
-  // Rows beyond them, which only urgent jobs may open and use.
+  // Additional rows, which only urgent jobs may open and use.
   std::uint32_t urgent_slots = base::limits::kDefaultUrgentSlots;
-  bool switch_always = false;  // at every boundary, also between slices of the same jobs
-  // Notice of a new timetable where something runs: epoch_lead, more for each node that gets it,
-  // at most most_epoch_lead.
+  bool switch_always = false;  // switch at every boundary, even between slices of the same jobs
+  // A new timetable is sent this long ahead where something runs: epoch_lead, plus
+  // epoch_lead_per_node for each node that gets it, at most most_epoch_lead.
   base::Duration epoch_lead = base::limits::kMinTimetableLead;
   base::Duration epoch_lead_per_node = std::chrono::microseconds{250};
   base::Duration most_epoch_lead = std::chrono::milliseconds{20};
-  base::Duration idle_lead = std::chrono::milliseconds{2};         // ... where nothing runs
+  base::Duration idle_lead = std::chrono::milliseconds{2};         // the same where nothing runs
   base::Duration epoch_gap = std::chrono::milliseconds{5};         // faster changes share an epoch
-  base::Duration launch_deadline = base::limits::kLaunchDeadline;  // to Prepared from every node
-  base::Duration kill_deadline = std::chrono::seconds{5};  // to Exited, then the node is suspect
-  base::Duration suspect_after = base::limits::kSuspectAfter;  // no heartbeat: no new jobs there
-  base::Duration node_timeout = std::chrono::seconds{30};      // ... its jobs end
+  base::Duration launch_deadline = base::limits::kLaunchDeadline;  // until Prepared from every node
+  base::Duration kill_deadline = std::chrono::seconds{5};  // until Exited; then the node is suspect
+  base::Duration suspect_after = base::limits::kSuspectAfter;  // without heartbeat: no new jobs
+  base::Duration node_timeout = std::chrono::seconds{30};      // without heartbeat: its jobs end
   base::Duration reconnect_grace = base::limits::kReconnectGrace;  // its link broke: its jobs end
   base::Duration rejoin_grace = std::chrono::seconds{10};  // a restarted head waits for its nodes
-  std::uint32_t max_requeues = 3;                          // of one job, after a lost node
+  std::uint32_t max_requeues = 3;                          // per job, after a lost node
   bool idle_detection = true;                              // idle jobs give their slices to others
   Placement placement = Placement::Matrix;
-  // Jobs with a longer time limit are long: they have rows of their own. Once one of them has to
-  // wait, they run one after the other, and none delays the first in line. 0: no job is long.
+  // Jobs with a longer time limit are long and have rows of their own. Once one of them has to
+  // wait, they run one after the other, and none delays the first in the queue. With 0 no job is
+  // long.
   base::Duration long_limit{0};
-  base::Duration long_shared{0};   // until then, those up to this limit share nodes as others do
+  base::Duration long_shared{0};   // before that, those up to this limit share nodes as others do
   std::uint32_t long_slots = 1;    // rows of long jobs that do not share
-  std::uint32_t long_weight = 48;  // then the weight of the lowest such row is multiplied by this
-  bool overcommit = true;          // tasks of a job share cores where each cannot have its own
-  bool fill = false;  // jobs use at idle priority what the gang in turn leaves; see gang/schedule
-  std::vector<base::Queue> fill_queues = {base::Queue::High, base::Queue::Normal};  // of those
-  bool names_nodes = false;  // to each node of a job, so that they can meet directly
-  bool can_fill = true;      // networks are not switched at a barrier, at which nothing may run
+  std::uint32_t long_weight = 48;  // multiplies the weight of the lowest such row
+  bool overcommit = true;          // tasks of a job share cores if there are too few
+  bool fill = false;  // jobs use at idle priority what the current gang leaves; see gang/schedule
+  std::vector<base::Queue> fill_queues = {base::Queue::High, base::Queue::Normal};  // may fill
+  bool names_nodes = false;  // each node of a job gets the list of its nodes, to meet directly
+  bool can_fill = true;  // false with the barrier switch mode, in which nothing may run at a switch
   base::Duration unsettled_idle = std::chrono::seconds{1};  // idle although messages are in flight
   base::Duration deadlock_after = std::chrono::seconds{5};  // every task waits for messages
 };

@@ -1,5 +1,5 @@
 #pragma once
-// At most one deadline of each kind per job, in order of time.
+// Deadlines keeps at most one deadline of each kind per job, in order of time.
 
 #include "base/ids.hpp"
 #include "base/time.hpp"
@@ -18,7 +18,7 @@ enum class DeadlineKind : std::uint8_t {
   Kill,       // nothing of an ending job is left
   Wall,       // limit of elapsed time
   Scheduled,  // limit of scheduled time
-  Idle,       // the job is to be judged again: idle, deadlocked
+  Idle,       // the job must be judged again: idle, deadlocked
 };
 
 class Deadlines {
@@ -29,11 +29,12 @@ class Deadlines {
     base::JobId job{0};
   };
 
-  // Replaces the one of the same kind.
+  // Sets a deadline and replaces an earlier one of the same kind.
   void set(base::JobId job, DeadlineKind kind, base::TimePoint at);
   void clear(base::JobId job);
 
-  // The earliest if it is due by `now`; it is removed. Among equals: by kind, then by job.
+  // Removes and returns the earliest deadline if it is due by `now`. Equal times are ordered by
+  // kind, then by job.
   std::optional<Due> take_due(base::TimePoint now);
   [[nodiscard]] std::optional<base::TimePoint> next() const;
 

@@ -23,7 +23,7 @@ TEST(Deadlines, AreTakenInOrderOfTime) {
   EXPECT_FALSE(deadlines.next());
 }
 
-TEST(Deadlines, ALaterOneOfTheSameKindReplacesTheEarlier) {
+TEST(Deadlines, NewDeadlineReplacesOneOfSameKind) {
   Deadlines deadlines;
   deadlines.set(kJob, DeadlineKind::Kill, TimePoint(1s));
   deadlines.set(kJob, DeadlineKind::Kill, TimePoint(5s));
@@ -32,7 +32,7 @@ TEST(Deadlines, ALaterOneOfTheSameKindReplacesTheEarlier) {
   EXPECT_FALSE(deadlines.take_due(TimePoint(5s)));
 }
 
-TEST(Deadlines, ClearRemovesThoseOfOneJob) {
+TEST(Deadlines, ClearRemovesDeadlinesOfOneJob) {
   Deadlines deadlines;
   deadlines.set(kJob, DeadlineKind::Launch, TimePoint(1s));
   deadlines.set(kJob, DeadlineKind::Idle, TimePoint(2s));

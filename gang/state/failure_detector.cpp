@@ -1,5 +1,5 @@
 // A heartbeat only stores the time. The queue holds, per node, a time at which its verdict may
-// change; if the node was heard from by then, it is queued again. So heartbeats cost nothing and
+// change; if the node was heard by then, it is queued again. So heartbeats cost almost nothing, and
 // each node is examined about once per suspect_after.
 #include "gang/state/failure_detector.hpp"
 

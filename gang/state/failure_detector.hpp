@@ -1,5 +1,6 @@
 #pragma once
-// Which nodes are alive, judged by their signs of life and the time. Pure.
+// FailureDetector decides which nodes are alive, from their signs of life and the time. It has no
+// I/O and no clock.
 
 #include "base/ids.hpp"
 #include "base/time.hpp"
@@ -13,7 +14,7 @@
 namespace score::gang {
 
 enum class Verdict : std::uint8_t {
-  Alive,    // heard from within suspect_after, and its link is up
+  Alive,    // heard within suspect_after, and its link is up
   Suspect,  // silent for suspect_after, or its link broke
   Dead,     // silent for dead_after, or its link stayed broken; only watch() revives it
 };
@@ -22,35 +23,38 @@ class FailureDetector {
  public:
   struct Limits {
     base::Duration suspect_after{};    // silence on a link that is up
-    base::Duration dead_after{};       // the same; more than suspect_after
+    base::Duration dead_after{};       // likewise; longer than suspect_after
     base::Duration reconnect_grace{};  // from the break of a link to Dead
-    // What others vouch for counts for so long after the node was heard itself: its link may be
-    // silent in both directions although it lives.
+    // Reports by other nodes count for this long after the node itself was heard: its link may be
+    // silent in both directions although it is alive.
     base::Duration vouched_for = std::chrono::hours{24};
     base::Duration deaf_for = std::chrono::seconds{4};  // see deaf()
   };
 
   explicit FailureDetector(Limits limits);
 
-  // Starts, or restarts, to watch a node; it is Alive and was heard from now.
+  // Starts, or restarts, to watch a node. It is Alive and counts as heard now.
   void watch(base::NodeId node, base::TimePoint now);
-  // As watch(), but Suspect, and Dead at `deadline` unless watch() is called before.
+  // Works like watch(), but the node is Suspect, and Dead at `deadline` unless watch() is called
+  // before.
   void expect(base::NodeId node, base::TimePoint now, base::TimePoint deadline);
-  // A sign of life: O(1), or O(log n) if the node was suspected. True if that cleared a suspicion.
-  // Ignored for nodes that are dead, unwatched or without a link.
+  // Records a sign of life in O(1), or in O(log n) if the node was suspected. Returns true if that
+  // cleared a suspicion. It is ignored for nodes that are dead, unwatched or without a link.
   bool heard(base::NodeId node, base::TimePoint now);
-  // As heard(), but another node says so, which may be mistaken for a while; see vouched_for.
+  // Works like heard(), but the report comes from a different node, which may be wrong for a while;
+  // see vouched_for.
   bool vouched(base::NodeId node, base::TimePoint now);
-  // Other nodes have not heard it since then: what was vouched for it later does not count.
+  // Records that other nodes have not heard it since then: later reports that it is alive do not
+  // count.
   void denied(base::NodeId node, base::TimePoint since);
-  // It says that nothing which is sent to it arrives: Suspect at once. What it or others say counts
-  // as a sign of life, but clears no suspicion until hears(), or for deaf_for if it says no more.
-  // True: it was Alive.
+  // Records the node's report that it receives nothing: it becomes Suspect at once. Reports by it
+  // or by others still count as signs of life. They clear no suspicion until hears(), or for
+  // deaf_for if the node does not repeat its report. Returns true if it was Alive.
   bool deaf(base::NodeId node, base::TimePoint now);
   void hears(base::NodeId node);
-  // Its link broke: Suspect at once, Dead after reconnect_grace. A node that was silent before
-  // keeps its dead_after: the break of a silent link says nothing about the node. So does a node
-  // that announced the break. False if Suspect before.
+  // Records that its link broke: it is Suspect at once, and Dead after reconnect_grace. A node that
+  // was silent before keeps its dead_after, because the break of a silent link shows nothing about
+  // the node. A node that announced the break keeps it too. Returns false if it was Suspect before.
   bool lost_link(base::NodeId node, base::TimePoint now, bool was_announced = false);
 
   struct Change {
@@ -59,19 +63,19 @@ class FailureDetector {
     base::Duration silent{0};
   };
 
-  // What changed by the passing of time, in order of time. If the caller comes more than a second
-  // later than next_deadline() it was stopped itself and could hear no node: that time is not
-  // counted as silence.
+  // Returns the changes that the passing of time caused, in order of time. If the call comes more
+  // than a second later than next_deadline(), the caller itself was stopped and could hear no node,
+  // so that time is not counted as silence.
   std::vector<Change> advance(base::TimePoint now);
-  // When advance() may have a change to report, or earlier.
+  // Returns the time at which advance() may have a change to report; it may be too early.
   [[nodiscard]] std::optional<base::TimePoint> next_deadline() const;
-  // Dead for nodes that are not watched.
+  // Returns Dead for nodes that are not watched.
   [[nodiscard]] Verdict verdict(base::NodeId node) const;
 
  private:
   struct Watched {
     base::TimePoint heard{};
-    base::TimePoint spoke{};   // heard, without what was vouched
+    base::TimePoint spoke{};   // like heard, without reports by others
     base::TimePoint queued{};  // its key in queue_
     Verdict verdict = Verdict::Alive;
     bool linked = true;

@@ -28,7 +28,7 @@ void run(const std::vector<Step>& steps) {
   detector.watch(kNode, TimePoint{0s});
   for (const Step& step : steps) {
     const TimePoint now{step.at};
-    // As the head does: no deadline is missed.
+    // No deadline is missed, as in the head.
     while (detector.next_deadline() && *detector.next_deadline() <= now) {
       detector.advance(*detector.next_deadline());
     }
@@ -39,14 +39,14 @@ void run(const std::vector<Step>& steps) {
   }
 }
 
-TEST(FailureDetector, SuspectsASilentNodeLongBeforeItGivesItUp) {
+TEST(FailureDetector, SilentNodeIsSuspectLongBeforeDead) {
   run({{2999ms, What::Ask, Verdict::Alive},
        {3000ms, What::Ask, Verdict::Suspect},
        {29999ms, What::Ask, Verdict::Suspect},
        {30000ms, What::Ask, Verdict::Dead}});
 }
 
-TEST(FailureDetector, ASignOfLifeClearsASuspicion) {
+TEST(FailureDetector, SignOfLifeClearsSuspicion) {
   run({{20000ms, What::Ask, Verdict::Suspect},
        {20100ms, What::Heard, Verdict::Alive},
        {23099ms, What::Ask, Verdict::Alive},
@@ -55,7 +55,7 @@ TEST(FailureDetector, ASignOfLifeClearsASuspicion) {
        {50100ms, What::Ask, Verdict::Dead}});
 }
 
-TEST(FailureDetector, ADeafNodeIsSuspectUntilItHears) {
+TEST(FailureDetector, DeafNodeIsSuspectUntilItHears) {
   FailureDetector detector(kLimits);
   detector.watch(kNode, TimePoint{0s});
   EXPECT_TRUE(detector.deaf(kNode, TimePoint{1s}));
@@ -68,7 +68,7 @@ TEST(FailureDetector, ADeafNodeIsSuspectUntilItHears) {
   EXPECT_EQ(detector.verdict(kNode), Verdict::Alive);
 }
 
-TEST(FailureDetector, ADeafNodeThatSaysNoMoreIsJudgedByItsSilence) {
+TEST(FailureDetector, DeafnessExpiresWithoutRepetition) {
   FailureDetector detector(kLimits);
   detector.watch(kNode, TimePoint{0s});
   EXPECT_TRUE(detector.deaf(kNode, TimePoint{1s}));
@@ -81,7 +81,7 @@ TEST(FailureDetector, ADeafNodeThatSaysNoMoreIsJudgedByItsSilence) {
   EXPECT_FALSE(detector.deaf(kNode, TimePoint{60s})) << "it is dead";
 }
 
-TEST(FailureDetector, AnAnnouncedBreakLeavesTheNodeItsWholeTime) {
+TEST(FailureDetector, AnnouncedBreakKeepsTheFullTimeout) {
   FailureDetector detector(kLimits);
   detector.watch(kNode, TimePoint{0s});
   detector.heard(kNode, TimePoint{1s});
@@ -93,7 +93,7 @@ TEST(FailureDetector, AnAnnouncedBreakLeavesTheNodeItsWholeTime) {
   EXPECT_EQ(detector.verdict(kNode), Verdict::Dead);
 }
 
-TEST(FailureDetector, ABrokenLinkIsActedOnAtOnceAndOnlyANewLinkHelps) {
+TEST(FailureDetector, BrokenLinkMakesNodeSuspectUntilNewLink) {
   run({{1000ms, What::Heard, Verdict::Alive},
        {1100ms, What::LostLink, Verdict::Suspect},
        {1200ms, What::Heard, Verdict::Suspect},
@@ -103,7 +103,7 @@ TEST(FailureDetector, ABrokenLinkIsActedOnAtOnceAndOnlyANewLinkHelps) {
        {3400ms, What::Ask, Verdict::Dead}});
 }
 
-TEST(FailureDetector, TheBreakOfASilentLinkDoesNotShortenTheTimeout) {
+TEST(FailureDetector, BreakOfSilentLinkKeepsTheTimeout) {
   run({{10000ms, What::LostLink, Verdict::Suspect},
        {29999ms, What::Ask, Verdict::Suspect},
        {30000ms, What::Ask, Verdict::Dead}});
@@ -112,7 +112,7 @@ TEST(FailureDetector, TheBreakOfASilentLinkDoesNotShortenTheTimeout) {
        {31000ms, What::Ask, Verdict::Dead}});
 }
 
-TEST(FailureDetector, WhatOthersVouchForCanBeDenied) {
+TEST(FailureDetector, ReportsByOthersCanBeDenied) {
   FailureDetector detector(kLimits);
   detector.watch(kNode, TimePoint{0s});
   detector.heard(kNode, TimePoint{2s});
@@ -124,11 +124,11 @@ TEST(FailureDetector, WhatOthersVouchForCanBeDenied) {
   EXPECT_EQ(changes[0].silent, 3s);
 
   EXPECT_TRUE(detector.vouched(kNode, TimePoint{6s}));
-  detector.denied(kNode, TimePoint{7s});  // was heard then by nobody; but at 6 s it was
+  detector.denied(kNode, TimePoint{7s});  // not heard at that time, but at 6 s
   EXPECT_EQ(detector.next_deadline(), TimePoint{9s});
 }
 
-TEST(FailureDetector, OthersVouchForANodeForALimitedTime) {
+TEST(FailureDetector, ReportsByOthersCountForLimitedTime) {
   FailureDetector detector({3s, 30s, 2s, 10s});
   detector.watch(kNode, TimePoint{0s});
   for (Duration at = 1s; at <= 12s; at += 1s) {
@@ -144,7 +144,7 @@ TEST(FailureDetector, OthersVouchForANodeForALimitedTime) {
   EXPECT_TRUE(detector.advance(TimePoint{22s}).empty());
 }
 
-TEST(FailureDetector, DeadNodesStayDeadUntilTheyAreWatchedAnew) {
+TEST(FailureDetector, DeadNodesStayDeadUntilWatchedAgain) {
   run({{30000ms, What::Ask, Verdict::Dead},
        {30100ms, What::Heard, Verdict::Dead},
        {30200ms, What::LostLink, Verdict::Dead},
@@ -161,7 +161,7 @@ TEST(FailureDetector, ExpectedNodesHaveUntilTheirDeadline) {
   EXPECT_FALSE(detector.next_deadline());
 }
 
-TEST(FailureDetector, ItsOwnStallIsNotCountedAsSilence) {
+TEST(FailureDetector, OwnStallIsNotCountedAsSilence) {
   FailureDetector detector(kLimits);
   detector.watch(kNode, TimePoint{0s});
   EXPECT_EQ(detector.advance(TimePoint{60s}).size(), 1U) << "suspect at most";

@@ -1,5 +1,6 @@
 #pragma once
-// All jobs that the head knows, their states, and which of them the timetable must hold.
+// JobTable holds all jobs that the head knows and their states. It lists those that the timetable
+// must hold.
 
 #include "base/result.hpp"
 #include "gang/job/job_state.hpp"
@@ -13,7 +14,8 @@ namespace score::gang {
 
 class JobTable {
  public:
-  // Pending, not placed. The id is new. A reference lives until forget().
+  // Adds a job that is Pending and not placed; the id must be new. The reference lives until
+  // forget().
   Job& add(JobId id, UserId user, const base::ResourceRequest& request, const Shape& shape);
   // Forgets a job in a final state; else nothing happens.
   void forget(JobId id);
@@ -24,33 +26,33 @@ class JobTable {
 
   Job& at(JobId id) { return jobs_.at(id); }
 
-  // nullptr: there is none.
+  // Returns nullptr if there is no such job.
   [[nodiscard]] const Job* find(JobId id) const;
   Job* find(JobId id);
 
-  // The job in whose turns it runs: the one that a step is inside, else itself.
+  // Returns the job in whose turns this one runs: for a step its allocation, else the job itself.
   [[nodiscard]] const Job& gang_of(const Job& job) const {
     return job.is_step() && contains(job.request.inside) ? at(job.request.inside) : job;
   }
 
-  // For changes. Errors: NotFound; WrongState: it has ended.
+  // Returns the job for a change. Errors: NotFound; WrongState: it has ended.
   base::Result<Job*> live(JobId id);
 
   [[nodiscard]] const std::map<JobId, Job>& all() const { return jobs_; }
 
   std::map<JobId, Job>& all() { return jobs_; }
 
-  // Jobs that are not in a final state.
+  // Returns the number of jobs that are not in a final state.
   [[nodiscard]] std::size_t live_count() const { return live_count_; }
 
-  // The place in line of a job that is submitted next.
+  // Returns the place in the queue of the job that is submitted next.
   [[nodiscard]] WaitKey next_wait_key(const base::ResourceRequest& request, JobId id) const;
 
   // ---- states: the event must be possible
   void change(Job& job, JobEvent event, Step& step);
-  // From Completing to the final state that was decided.
+  // Moves the job from Completing to the final state that was decided.
   void end(Job& job, Step& step);
-  // A restarted head: the job ran, or was ending.
+  // Restores the state of a job that ran or was ending when the head stopped.
   void restore_state(Job& job, JobState state);
 
   // ---- for the timetable
@@ -58,7 +60,8 @@ class JobTable {
 
   [[nodiscard]] const std::set<JobId>& managed() const { return managed_; }
 
-  // The timetable may have to change: jobs, their places, weights or activity, or a setting.
+  // Records that the timetable may have to change: jobs, their places, weights or activity, or a
+  // setting.
   void mark_changed() { is_changed_ = true; }
 
   void mark_published() { is_changed_ = false; }

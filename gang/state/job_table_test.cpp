@@ -8,7 +8,7 @@ namespace {
 struct OneJob {
   OneJob() : job(jobs.add(JobId{7}, UserId{1000}, {}, {})) {}
 
-  // As Placer does.
+  // Does what Placer does.
   void place() {
     job.placed = true;
     job.members.edit().ask_all(1);
@@ -20,7 +20,7 @@ struct OneJob {
   Job& job;
 };
 
-TEST(JobTable, EveryChangeOfStateIsAnAction) {
+TEST(JobTable, EveryStateChangeIsAnAction) {
   OneJob t;
   t.place();
   t.jobs.change(t.job, JobEvent::AllPrepared, t.step);
@@ -29,7 +29,7 @@ TEST(JobTable, EveryChangeOfStateIsAnAction) {
   EXPECT_TRUE(t.jobs.check());
 }
 
-TEST(JobTable, ListsActiveAndManagedJobsAndNotesChangesOfThem) {
+TEST(JobTable, TracksActiveAndManagedJobs) {
   OneJob t;
   t.place();
   EXPECT_FALSE(t.jobs.is_changed()) << "a launching job has no turn yet";
@@ -43,7 +43,7 @@ TEST(JobTable, ListsActiveAndManagedJobsAndNotesChangesOfThem) {
   EXPECT_TRUE(t.jobs.managed().contains(t.job.id));
 }
 
-TEST(JobTable, AJobThatHasEndedCannotBeChangedAndCanBeForgotten) {
+TEST(JobTable, EndedJobCanOnlyBeForgotten) {
   OneJob t;
   const JobId id = t.job.id;
   t.jobs.forget(id);
@@ -60,7 +60,7 @@ TEST(JobTable, AJobThatHasEndedCannotBeChangedAndCanBeForgotten) {
   EXPECT_TRUE(t.jobs.live(id).error().is(base::Errc::NotFound));
 }
 
-TEST(JobTable, TheLineIsByQueueThenPriorityThenAge) {
+TEST(JobTable, QueueIsOrderedByQueuePriorityAge) {
   JobTable jobs;
   base::ResourceRequest normal;
   base::ResourceRequest urgent;

@@ -1,6 +1,6 @@
 #pragma once
-// The nodes as the head knows them: names, hardware, connection, state. It does not know what is
-// placed on them; that is Placer's.
+// NodeTable holds the nodes as the head knows them: names, hardware, connection and state. Placer
+// knows which jobs are placed on them.
 
 #include "base/result.hpp"
 #include "gang/control/beat_timing.hpp"
@@ -26,12 +26,12 @@ struct Node {
   bool seen = false;  // info came from the node itself
   NodeState state = NodeState::Unknown;
   bool connected = false;
-  base::TimePoint lost_at{};  // when its last connection ended; epoch: it never did
-  bool announced = false;     // its daemon said that it stops, before the connection ended
+  base::TimePoint lost_at{};  // time when its last connection ended; epoch: never
+  bool announced = false;     // its daemon announced its stop before the connection ended
   bool drained = false;
   std::string drain_reason;
   std::string down_reason;
-  // Attempts that run here but have ended for the head: nothing is placed beside them.
+  // Attempts that run here but have ended for the head; nothing is placed next to them.
   std::set<AttemptId> zombies;
   bool stuck = false;  // did not end an attempt in time: Suspect until its zombies are gone
 };
@@ -42,7 +42,7 @@ class NodeTable {
       : detector_({config.suspect_after, config.node_timeout, config.reconnect_grace,
                    BeatTiming{}.vouched_for}) {}
 
-  // Error: name or id twice, or too many.
+  // Fails if the name or the id exists already, or there are too many nodes.
   base::Result<NodeIndex> add(NodeId id, std::string name);
 
   [[nodiscard]] std::size_t size() const { return nodes_.size(); }
@@ -58,28 +58,28 @@ class NodeTable {
   [[nodiscard]] std::vector<NodeId> ids() const;  // ascending
   [[nodiscard]] bool all_seen() const;
 
-  // Nothing happens if it is not connected.
+  // Sends the message; does nothing if the node is not connected.
   void send(NodeIndex index, base::HeadToNode message, Step& step) const;
 
   // ---- the connection
   void set_hardware(NodeIndex index, const base::NodeInfo& info);
-  // It said hello: what was known of its attempts is void.
+  // Records a hello: the earlier knowledge of its attempts is void.
   void connect(NodeIndex index, Step& step);
   void disconnect(NodeIndex index, bool was_announced, Step& step);
   void set_down(NodeIndex index, std::string reason, Step& step);
-  // A sign of life of a connected node. True if it is Up again because of it.
+  // Records a sign of life of a connected node. Returns true if the node is Up again because of it.
   bool heard(NodeIndex index, Step& step);
-  // Others say so; see FailureDetector.
+  // Records a sign of life that other nodes report; see FailureDetector.
   bool vouched(NodeIndex index, Step& step);
 
-  // Nothing that is sent to it arrives, it says; see FailureDetector.
+  // Records the node's report that it receives nothing; see FailureDetector.
   void deaf(NodeIndex index, Step& step);
 
   void hears(NodeIndex index) { detector_.hears(nodes_[index].id); }
 
   void denied(NodeIndex index, TimePoint since) { detector_.denied(nodes_[index].id, since); }
 
-  // Nodes that fell silent, oldest first; a Suspect one is marked so already.
+  // Returns the nodes that fell silent, the oldest first. A Suspect one is already marked so.
   std::vector<FailureDetector::Change> advance(Step& step);
 
   [[nodiscard]] std::optional<TimePoint> next_deadline() const { return detector_.next_deadline(); }
@@ -87,22 +87,22 @@ class NodeTable {
   // ---- a restarted head waits for nodes on which jobs ran
   void await(NodeIndex index, TimePoint now, TimePoint deadline);
 
-  // True if it was awaited, and was the last one.
+  // Returns true if it was awaited and was the last one.
   bool stop_awaiting(NodeIndex index) { return awaited_.erase(index) > 0 && awaited_.empty(); }
 
   [[nodiscard]] bool is_awaited(NodeIndex index) const { return awaited_.contains(index); }
 
   [[nodiscard]] bool is_awaiting() const { return !awaited_.empty(); }
 
-  // ---- what it cannot get rid of
+  // ---- attempts that a node could not end
   void add_zombie(NodeIndex index, AttemptId attempt);
-  // True if it was the last one: the node may be used again.
+  // Returns true if it was the last one, so that the node may be used again.
   bool remove_zombie(NodeIndex index, AttemptId attempt, Step& step);
   void set_stuck(NodeIndex index, Step& step);
 
   // ---- operators
   void drain(NodeIndex index, std::string reason, Step& step);
-  // False: it was not drained.
+  // Returns false if it was not drained.
   bool resume(NodeIndex index, Step& step);
 
  private:

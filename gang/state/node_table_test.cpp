@@ -40,7 +40,7 @@ TEST(NodeTable, MessagesGoToConnectedNodesOnly) {
   EXPECT_EQ(std::get<SendToNode>(t.step.actions[0]).node, NodeId{10});
 }
 
-TEST(NodeTable, ABrokenLinkMakesANodeSuspectAndAHelloBringsItBack) {
+TEST(NodeTable, HelloEndsSuspicionAfterBrokenLink) {
   TwoNodes t;
   t.nodes.connect(0, t.step);
   EXPECT_EQ(t.nodes[0].state, NodeState::Up);
@@ -51,7 +51,7 @@ TEST(NodeTable, ABrokenLinkMakesANodeSuspectAndAHelloBringsItBack) {
   EXPECT_EQ(t.step.actions.size(), 3U) << "each change is an action";
 }
 
-TEST(NodeTable, ASilentNodeIsSuspectUntilItIsHeard) {
+TEST(NodeTable, SilentNodeIsSuspectUntilHeard) {
   TwoNodes t;
   t.nodes.connect(0, t.step);
   t.step.now = *t.nodes.next_deadline();
@@ -62,7 +62,7 @@ TEST(NodeTable, ASilentNodeIsSuspectUntilItIsHeard) {
   EXPECT_FALSE(t.nodes.heard(0, t.step)) << "it was up";
 }
 
-TEST(NodeTable, AStuckNodeIsUpAgainWithoutItsLastZombie) {
+TEST(NodeTable, StuckNodeIsUpAfterLastZombie) {
   TwoNodes t;
   t.nodes.connect(0, t.step);
   t.nodes.add_zombie(0, AttemptId{1});
@@ -74,7 +74,7 @@ TEST(NodeTable, AStuckNodeIsUpAgainWithoutItsLastZombie) {
   EXPECT_EQ(t.nodes[0].state, NodeState::Up);
 }
 
-TEST(NodeTable, TheLastAwaitedNodeEndsTheWait) {
+TEST(NodeTable, LastAwaitedNodeEndsTheWait) {
   TwoNodes t;
   t.nodes.await(0, t.step.now, t.step.now + 10s);
   t.nodes.await(1, t.step.now, t.step.now + 10s);

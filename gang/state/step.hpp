@@ -1,6 +1,7 @@
 #pragma once
-// One call into the head's scheduler: the time at which it happens, and what must be done because
-// of it. Every part of the scheduler that acts takes the Step of the call that it serves.
+// A Step is one call into the head's scheduler: it holds the time of the call and collects the
+// actions that follow from it. Every part of the scheduler that acts takes the Step of the call
+// that it serves.
 
 #include "base/model/model.hpp"
 
@@ -20,18 +21,18 @@ using base::TimePoint;
 using base::UserId;
 
 // ---- actions: carried out by the shell, in order
-// A JobChanged that comes before messages to nodes must be on disk before those are sent: a head
-// that restarts must know of every attempt that may run (Launching) and of every attempt that was
+// A JobChanged that comes before messages to nodes must be on disk before those are sent. A
+// restarted head must know of every attempt that may run (Launching) and of every attempt that was
 // sent StartTasks (Running).
 
 struct SendToNode {
   NodeId node{0};
-  base::HeadToNode message;  // PrepareTasks has an empty spec: the shell fills it in
+  base::HeadToNode message;  // PrepareTasks has an empty spec, which the shell fills in
 };
 
-// State, reason, placement or exit code changed: the shell saves it and informs watchers. Or a time
-// limit was reached (JobView::limit): the shell ends the job as it ends a cancelled one, with
-// SIGTERM and a grace, and then calls cancel() with EndCause::TimeLimit.
+// State, reason, placement or exit code has changed: the shell saves it and informs watchers. If a
+// time limit was reached (JobView::limit), the shell ends the job like a cancelled one, with
+// SIGTERM and a grace period. Then it calls cancel() with EndCause::TimeLimit.
 struct JobChanged {
   JobId job{0};
 };

@@ -1,5 +1,6 @@
 #pragma once
-// What the head's scheduler knows. Its parts share one Tables and keep what only they need.
+// Tables contains the common data of the parts of the head's scheduler. A part keeps the data that
+// only it needs.
 
 #include "gang/state/calendar.hpp"
 #include "gang/state/config.hpp"
