@@ -1,4 +1,4 @@
-// scored: the daemon of a cluster's head or of one of its nodes.
+// This is scored, the daemon of a cluster's head or of one of its nodes.
 #include "scored/node/run_node.hpp"
 #ifdef SCORED_HAS_HEAD
 #include "scored/head/process/run_head.hpp"
@@ -29,7 +29,8 @@ constexpr const char* kUsage =
     "       scored --version\n"
     "Each role has its own --help.\n";
 
-// Of "--role=node" or "--role node"; the first counts. Empty: none.
+// Returns the value of "--role=node" or "--role node"; the first one counts. Empty if there is
+// none.
 std::string_view find_role(const std::vector<std::string>& arguments) {
   constexpr std::string_view kOption = "--role";
   for (std::size_t i = 0; i < arguments.size(); ++i) {

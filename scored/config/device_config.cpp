@@ -11,7 +11,7 @@ constexpr std::size_t kMaxEntries = 100;
 constexpr std::size_t kMaxEntryBytes = 200;
 constexpr std::size_t kMaxMarkBytes = 64UL * 1024;
 
-// Empty: nothing is wrong.
+// Returns what is wrong with the entries; empty if nothing is.
 std::string fault_of(const std::vector<std::string>& entries) {
   if (entries.size() > kMaxEntries) return fmt::format("at most {} entries", kMaxEntries);
   for (const std::string& entry : entries) {

@@ -1,5 +1,6 @@
 #pragma once
-// The table [devices] of the configuration: which devices jobs may open on this node.
+// This header declares the table [devices] of the configuration: which devices jobs may open on
+// this node.
 
 #include "base/config/config.hpp"
 #include "base/result.hpp"
@@ -9,27 +10,28 @@
 
 namespace score {
 
-// Each entry is a path below /dev, perhaps with wildcards of glob(7) or a directory; or char-NAME
-// or block-NAME, all devices of a driver as /proc/devices names it.
+// Each entry is a path below /dev, which may be a directory or have the wildcards of glob(7). An
+// entry may also be char-NAME or block-NAME, which means all devices of a driver as /proc/devices
+// names it.
 struct DeviceConfig {
-  bool has_allow = false;  // without it all are allowed
+  bool has_allow = false;  // without `allow`, all devices are allowed
   std::vector<std::string> allow;
   std::vector<std::string> deny;
 
   [[nodiscard]] bool restricts() const { return has_allow || !deny.empty(); }
 
-  // The same for equal tables: "allow A B;deny C".
+  // Returns a text such as "allow A B;deny C"; equal tables give equal texts.
   [[nodiscard]] std::string text() const;
 };
 
-// A wrong entry is refused in the file.
+// Reads [devices]; a wrong entry becomes an error of the file.
 [[nodiscard]] DeviceConfig read_device_config(ConfigSection& root);
 
-// What scored-device-guard has put in force for a cgroup is written beside it, as an attribute of
-// its directory; it goes with the cgroup.
+// scored-device-guard writes the table that is in force for a cgroup to this extended attribute of
+// the cgroup's directory. The attribute disappears with the cgroup.
 inline constexpr const char* kDeviceMark = "user.scored.devices";
 
-// text() of the table in force for this cgroup directory; empty: none.
+// Returns the text() of the table in force for this cgroup directory; empty if there is none.
 [[nodiscard]] std::string read_device_mark(const std::string& cgroup);
 
 }  // namespace score

@@ -19,7 +19,7 @@ TEST(DeviceConfig, AllowsAllByDefault) {
   EXPECT_FALSE(read("[devices]\ndeny = []\n")->restricts());
 }
 
-TEST(DeviceConfig, AnEmptyListAllowsNone) {
+TEST(DeviceConfig, EmptyAllowListAllowsNothing) {
   const auto config = read("[devices]\nallow = []\n");
   ASSERT_TRUE(config);
   EXPECT_TRUE(config->restricts());
@@ -33,7 +33,7 @@ TEST(DeviceConfig, ReadsBothLists) {
   EXPECT_EQ(config->text(), "allow /dev/nvidia* char-infiniband;deny /dev/kvm");
 }
 
-TEST(DeviceConfig, RefusesOtherPlaces) {
+TEST(DeviceConfig, RefusesEntriesThatAreNotDevices) {
   for (const auto* entry : {"kvm", "/etc/passwd", "/dev/../etc", "/dev/a b", "/dev/a;b", ""}) {
     const auto config = read(fmt::format("[devices]\ndeny = [\"{}\"]\n", entry));
     ASSERT_FALSE(config) << entry;

@@ -9,7 +9,7 @@ namespace score {
 
 namespace {
 
-// Empty: nothing is wrong.
+// Returns what is wrong with the files of a kind; empty if nothing is.
 std::string fault_of(const std::vector<std::string>& files, std::uint32_t count) {
   if (!files.empty() && files.size() != count) {
     return fmt::format("{} files for {} units: one per unit", files.size(), count);

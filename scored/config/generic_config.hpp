@@ -1,5 +1,6 @@
 #pragma once
-// The tables [gres.NAME] of the configuration: generic resources of this node.
+// This header declares the tables [gres.NAME] of the configuration: the generic resources of this
+// node.
 
 #include "base/config/config.hpp"
 #include "base/model/model.hpp"
@@ -11,15 +12,15 @@ namespace score {
 
 struct GenericConfig {
   base::GenericResource resource;
-  std::vector<std::string> files;  // of unit 0, 1 ...; empty: units without device files
+  std::vector<std::string> files;  // of units 0, 1 ...; empty if the units have no device files
 
   friend bool operator==(const GenericConfig&, const GenericConfig&) = default;
 };
 
-// Of all nodes of a cluster: what the launcher takes with one job.
+// The launcher accepts at most this many device files with one job.
 inline constexpr std::size_t kMaxDeviceFiles = 64;
 
-// In order of name. A wrong table is refused in the file.
+// Reads all tables in order of name; a wrong table becomes an error of the file.
 [[nodiscard]] std::vector<GenericConfig> read_generic_config(ConfigSection& root);
 
 }  // namespace score

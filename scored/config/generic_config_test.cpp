@@ -15,7 +15,7 @@ std::string read(std::string_view text, std::vector<GenericConfig>* out = nullpt
   return sound ? "" : sound.error().context();
 }
 
-TEST(GenericConfig, HasKindsWithUnits) {
+TEST(GenericConfig, ReadsKindsWithUnits) {
   std::vector<GenericConfig> kinds;
   EXPECT_EQ(read("[gres.nic]\ncount = 3\n"
                  "[gres.gpu]\nfiles = [\"/dev/a\", \"/dev/b\"]\nshared = true\nmemory = \"40G\"\n",
@@ -29,7 +29,7 @@ TEST(GenericConfig, HasKindsWithUnits) {
   EXPECT_EQ(kinds, (std::vector<GenericConfig>{{{"gpu", 2}, {}}}));
 }
 
-TEST(GenericConfig, RefusesEachFaultWithItsLine) {
+TEST(GenericConfig, ReportsTheLineOfEachError) {
   const std::pair<const char*, const char*> cases[] = {
       {"[gres.gpu]\n", "f:1: count: missing"},
       {"[gres.gpu]\ncount = 0\n", "f:2: count: "},

@@ -14,11 +14,11 @@ namespace score {
 namespace {
 
 constexpr std::uint32_t kMaxChannels = 4'096;
-// Below it a message of 1 KB would no longer fit; above it Ethernet devices use no frame.
+// A smaller payload would not hold a message of 1 KB; Ethernet devices use no larger frames.
 constexpr std::uint32_t kMinPayload = 1'024, kMaxPayload = 15'952;
 
 constexpr std::size_t kMaxLinks = 4;  // as pm::kMaxLinks
-constexpr std::size_t kMaxName = 14;  // of what a link names, as in pm::LinkConfig
+constexpr std::size_t kMaxName = 14;  // bytes of an interface in a link, as in pm::LinkConfig
 constexpr std::uint32_t kMaxWeight = 255;
 
 constexpr std::pair<std::string_view, NetworkDevice> kDevices[] = {
@@ -62,7 +62,7 @@ void read_devices(ConfigSection& section, NetworkConfig& config) {
   }
 }
 
-// Of the device itself.
+// Reads the keys of the device itself, which is the first link.
 void read_first_link(ConfigSection& section, NetworkConfig& config) {
   NetworkLink first;
   section.read("interface", first.interface);
@@ -83,11 +83,11 @@ void read_first_link(ConfigSection& section, NetworkConfig& config) {
   link.provider = first.provider;
 }
 
-// "udp", "udp:eth1", "ethernet:eth1", "ofi:tcp" or "ofi:tcp:eth1".
+// Parses a link: "udp", "udp:eth1", "ethernet:eth1", "ofi:tcp" or "ofi:tcp:eth1".
 bool parse_link(std::string_view text, NetworkLink& link) {
   const auto words = split(text, ':');
   if (words.empty() || !read_device(words[0], link.device)) return false;
-  const std::size_t at = link.device == NetworkDevice::Ofi ? 2 : 1;  // of the interface
+  const std::size_t at = link.device == NetworkDevice::Ofi ? 2 : 1;  // index of the interface
   if (words.size() > at + 1) return false;
   if (words.size() == at + 1) link.interface = words[at];
   if (link.device == NetworkDevice::Ethernet && link.interface.empty()) return false;
@@ -120,7 +120,7 @@ void read_links(ConfigSection& section, NetworkConfig& config) {
   }
 }
 
-// "1 255": as in an address file.
+// Reads weights such as "1 255", as in an address file.
 void read_weights(ConfigSection& section, NetworkConfig& config) {
   if (!section.has("weights")) return;
   std::string text;

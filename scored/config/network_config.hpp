@@ -1,6 +1,6 @@
 #pragma once
-// The table [network] of the configuration, which head and nodes share: what the jobs' PM networks
-// are made of. See scored.toml(5).
+// The table [network] of the configuration describes the jobs' PM networks; the head and the nodes
+// share it. See scored.toml(5).
 
 #include "base/config/config.hpp"
 
@@ -13,30 +13,30 @@ namespace score {
 enum class NetworkDevice : std::uint8_t { Udp, Ethernet, Ofi };
 
 enum class SwitchMode : std::uint8_t {
-  Clock,    // every node switches at its own time, with a guard for the clocks' error
-  Barrier,  // a job goes on when all its nodes have stopped the one before and are ready
+  Clock,    // every node switches by its own clock, with a guard for the clocks' error
+  Barrier,  // a job continues when all its nodes have stopped the previous job and are ready
 };
 
-// How Ethernet frames pass between a task and the kernel.
+// The mode selects how Ethernet frames pass between a task and the kernel.
 enum class EthernetMode : std::uint8_t {
-  Ring,  // received from a mapped packet ring
-  Xdp,   // AF_XDP; where a node cannot do that, a packet ring
+  Ring,  // frames are received from a mapped packet ring
+  Xdp,   // AF_XDP, or a packet ring where a node does not support AF_XDP
 };
 
-// A way from node to node.
+// A link is one connection between nodes, over one device.
 struct NetworkLink {
   NetworkDevice device = NetworkDevice::Udp;
-  std::string interface;     // empty: the one towards the head
-  std::string provider;      // of libfabric, for Ofi
-  std::uint32_t weight = 1;  // the part of the frames that it gets, beside the others
+  std::string interface;     // empty: the interface towards the head
+  std::string provider;      // libfabric provider, for Ofi
+  std::uint32_t weight = 1;  // share of the frames, relative to the other links
 };
 
 struct NetworkConfig {
   std::vector<NetworkLink> links = {NetworkLink{}};  // between nodes; empty: none
-  bool shmem = true;                                 // between tasks of one node
-  std::uint32_t channels = 16;                       // of each node; head only
+  bool shmem = true;                                 // shared memory between tasks of one node
+  std::uint32_t channels = 16;                       // per node; head only
   bool tags = false;                                 // pm_auth = "tag"
-  std::uint32_t payload = 1424;                      // bytes in a frame at most; head only
+  std::uint32_t payload = 1424;                      // maximum bytes per frame; head only
 
   EthernetMode mode = EthernetMode::Ring;
 
@@ -45,7 +45,7 @@ struct NetworkConfig {
   [[nodiscard]] bool is_off() const { return links.empty() && !shmem; }
 };
 
-// Reads [network]; problems stay with the file.
+// Reads [network]; problems become errors of the file.
 [[nodiscard]] NetworkConfig read_network_config(ConfigSection& root);
 
 }  // namespace score

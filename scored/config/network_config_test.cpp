@@ -19,7 +19,7 @@ std::optional<NetworkConfig> read(std::string_view text) {
   return config;
 }
 
-TEST(NetworkConfig, WithoutATableJobsUseSharedMemoryAndUdp) {
+TEST(NetworkConfig, DefaultIsSharedMemoryAndUdp) {
   const auto config = read("");
   ASSERT_TRUE(config);
   EXPECT_TRUE(config->shmem);
@@ -30,7 +30,7 @@ TEST(NetworkConfig, WithoutATableJobsUseSharedMemoryAndUdp) {
   EXPECT_FALSE(config->is_off());
 }
 
-TEST(NetworkConfig, TakesEveryKey) {
+TEST(NetworkConfig, ReadsEveryKey) {
   const auto config = read(
       "[network]\ndevices = [\"ethernet\"]\nchannels = 1\ninterface = \"eth1\"\n"
       "pm_auth = \"tag\"\npayload = 8952\n");
@@ -43,16 +43,16 @@ TEST(NetworkConfig, TakesEveryKey) {
   EXPECT_EQ(config->payload, 8952U);
 }
 
-TEST(NetworkConfig, SwitchesByTheClockUnlessBarriersAreAskedFor) {
+TEST(NetworkConfig, SwitchesByTheClockByDefault) {
   EXPECT_EQ(read("")->switch_mode, SwitchMode::Clock);
   EXPECT_EQ(read("[network]\nswitch_mode = \"barrier\"\n")->switch_mode, SwitchMode::Barrier);
 }
 
-TEST(NetworkConfig, NoDeviceTurnsItOff) {
+TEST(NetworkConfig, IsOffWithoutDevices) {
   EXPECT_TRUE(read("[network]\ndevices = []\n")->is_off());
 }
 
-TEST(NetworkConfig, TakesLibfabricAndFurtherLinks) {
+TEST(NetworkConfig, ReadsLibfabricAndAdditionalLinks) {
   const auto config = read(
       "[network]\ndevices = [\"shmem\", \"ofi\"]\nprovider = \"verbs;ofi_rxm\"\n"
       "links = [\"udp\", \"ethernet:eth1\", \"ofi:tcp:eth2\"]\nweights = \"1 2 3 255\"\n");
@@ -66,7 +66,7 @@ TEST(NetworkConfig, TakesLibfabricAndFurtherLinks) {
   EXPECT_EQ(config->links[3].weight, 255U);
 }
 
-TEST(NetworkConfig, NamesFileAndKeyOfAnUnknownProvider) {
+TEST(NetworkConfig, UnknownProviderIsReportedWithFileAndKey) {
   auto file = ConfigFile::parse("[network]\ndevices = [\"ofi\"]\nprovider = \"gni\"\n", "test");
   ConfigSection root = file->root();
   std::ignore = read_network_config(root);
@@ -74,20 +74,20 @@ TEST(NetworkConfig, NamesFileAndKeyOfAnUnknownProvider) {
             "test:3: provider: use one of tcp, verbs;ofi_rxm, efa, cxi, shm");
 }
 
-TEST(NetworkConfig, ReadsTheModeOfEthernet) {
+TEST(NetworkConfig, ReadsTheEthernetMode) {
   EXPECT_EQ(read("[network]\n")->mode, EthernetMode::Ring);
   EXPECT_EQ(read("[network]\nmode = \"ring\"\n")->mode, EthernetMode::Ring);
   EXPECT_EQ(read("[network]\nmode = \"xdp\"\n")->mode, EthernetMode::Xdp);
 }
 
-TEST(NetworkConfig, NamesFileAndKeyOfAnUnknownMode) {
+TEST(NetworkConfig, UnknownModeIsReportedWithFileAndKey) {
   auto file = ConfigFile::parse("[network]\nmode = \"dpdk\"\n", "test");
   ConfigSection root = file->root();
   std::ignore = read_network_config(root);
   EXPECT_EQ(file->finish().error().context(), "test:2: mode: use one of ring, xdp");
 }
 
-TEST(NetworkConfig, RefusesWhatMakesNoSense) {
+TEST(NetworkConfig, RefusesInvalidValues) {
   for (const char* wrong : {"devices = [\"myrinet\"]",
                             "devices = [\"udp\", \"ethernet\"]",
                             "devices = [\"ethernet\"]",

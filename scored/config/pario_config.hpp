@@ -1,5 +1,5 @@
 #pragma once
-// The table [pario] of the configuration: what the node offers for jobs' striped volumes.
+// The table [pario] of the configuration describes what the node offers for jobs' striped volumes.
 
 #include "base/config/config.hpp"
 #include "base/units.hpp"
@@ -9,11 +9,11 @@
 namespace score {
 
 struct ParioConfig {
-  std::string path;   // directory; empty: nothing is offered
+  std::string path;   // directory; empty if the node offers none
   Bytes capacity{0};  // of all volumes together
 };
 
-// A wrong value is refused in the file.
+// Reads [pario]; a wrong value becomes an error of the file.
 [[nodiscard]] ParioConfig read_pario_config(ConfigSection& root);
 
 }  // namespace score

@@ -30,7 +30,7 @@ TEST(ParioConfig, ReadsADirectoryAndItsCapacity) {
   EXPECT_EQ(config->capacity, parse_bytes("2T").value());
 }
 
-TEST(ParioConfig, SaysWhatIsWrong) {
+TEST(ParioConfig, ReportsEachError) {
   EXPECT_EQ(fault_of("path = \"here\"\ncapacity = \"1G\""), "f:2: path: must be an absolute path");
   EXPECT_EQ(fault_of("path = \"/scratch\""), "f:2: path: needs capacity, such as \"500G\"");
   EXPECT_EQ(fault_of("capacity = \"1G\""), "f:2: capacity: needs path");

@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::uint32_t kReceiveBuffers = 64;  // more than a channel takes from its device at once
 
-// Everything that only messages and remote memory need is as small as it can be.
+// Keeps everything that only messages and remote memory need as small as possible.
 pm::Geometry geometry_of(std::size_t members) {
   pm::Geometry g;
   g.size = static_cast<std::uint32_t>(members);
@@ -43,12 +43,12 @@ void fill_addresses(const pm::Segment& segment, const Roster& roster, Use use) {
 
 Result<UniqueFd> open_socket(in_addr local) {
   UniqueFd fd(socket(AF_INET, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
-  if (!fd) return fail(errno_code(errno), "socket");
+  if (!fd) return fail(errno_code(errno), "cannot make a UDP socket");
   sockaddr_in address{};
   address.sin_family = AF_INET;
   address.sin_addr = local;
   if (bind(fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) {
-    return fail(errno_code(errno), "bind a UDP socket");
+    return fail(errno_code(errno), "cannot bind a UDP socket");
   }
   return fd;
 }
@@ -76,14 +76,14 @@ Result<std::unique_ptr<pm::Endpoint>> open_context(const Roster& roster, std::ui
                                             .window = 1,
                                             .auth = pm::FrameAuth::Tag},
                                            error);
-  if (!segment) return fail(errno_code(std::abs(error)), "make a PM context");
+  if (!segment) return fail(errno_code(std::abs(error)), "cannot make a PM context");
   fill_addresses(segment->segment(), roster, use);
   auto device = std::make_unique<pm::UdpDevice>(socket.release(),
                                                 sizeof(pm::FrameHeader) + geometry.payload_bytes);
   device->ignore_refusals();
   auto endpoint = pm::Endpoint::make(
       std::move(segment), std::move(device), [](std::uint32_t) { return -1; }, {}, error);
-  if (!endpoint) return fail(errno_code(error), "open a PM context");
+  if (!endpoint) return fail(errno_code(error), "cannot open a PM context");
   return endpoint;
 }
 

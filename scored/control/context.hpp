@@ -1,5 +1,5 @@
 #pragma once
-// PM contexts of a daemon: small, of tagged frames, and only for datagrams.
+// Makes the PM contexts of a daemon. They are small, use tagged frames, and carry only datagrams.
 
 #include "base/os/fd.hpp"
 #include "base/result.hpp"
@@ -11,20 +11,20 @@
 
 namespace score::control {
 
-// Which of a daemon's contexts; the channel of its frames.
+// Names the contexts of a daemon; the value is the channel of its frames.
 enum class Use : std::uint8_t {
   Main = 0,      // of the main loop
   Meetings = 1,  // of the switcher's thread
 };
 
-// A bound UDP socket at `local`, any port. Errors: errno codes.
+// Returns a UDP socket that is bound to `local` and any port. Errors: errno codes.
 [[nodiscard]] Result<UniqueFd> open_socket(in_addr local);
-// Where a socket of open_socket() is reached.
+// Returns the address at which a socket of open_socket() is reached.
 [[nodiscard]] pm::PeerAddress address_of(int socket);
 
-// An endpoint of rank `rank` over `socket`: half a megabyte with 4,096 members. Its functions
-// neither block nor allocate, except opening and closing. Errors: errno codes; NotFound: the rank
-// is no member.
+// Opens an endpoint of rank `rank` over `socket`; it takes half a megabyte with 4,096 members. Its
+// functions neither block nor allocate, except opening and closing. Errors: errno codes; NotFound
+// if the rank is not a member.
 [[nodiscard]] Result<std::unique_ptr<pm::Endpoint>> open_context(const Roster& roster,
                                                                  std::uint32_t rank, Use use,
                                                                  UniqueFd socket);

@@ -1,5 +1,5 @@
 #pragma once
-// What a datagram between the daemons begins with: the type of the message that fills the rest.
+// Defines the header of a datagram between the daemons: the type of the message that follows.
 
 #include "proto/frames/frames.hpp"
 
@@ -11,7 +11,7 @@
 namespace score::control {
 
 constexpr std::uint16_t kMessageVersion = 1;
-// With the header a message fits one frame of an Ethernet.
+// This limit lets a message with its header fit one frame of an Ethernet.
 constexpr std::size_t kMostMessageBytes = 1300;
 
 // Numbers are little-endian.
@@ -22,7 +22,7 @@ struct MessageHeader {
 
 constexpr std::size_t kMostDatagramBytes = sizeof(MessageHeader) + kMostMessageBytes;
 
-// Types of control.proto; no other frame travels in a datagram.
+// Returns true for the types of control.proto; no other frame travels in a datagram.
 constexpr bool is_control(proto::FrameType type) {
   const auto number = static_cast<std::uint16_t>(type);
   return number >= 300 && number < 400;
@@ -37,10 +37,10 @@ enum class MessageFault : std::uint8_t {
 
 struct Message {
   proto::FrameType type{};
-  std::string_view payload;  // not parsed; lies in the datagram
+  std::string_view payload;  // not parsed; points into the datagram
 };
 
-// Checks `datagram` of rank `source`; fills `message` if it finds no fault.
+// Checks `datagram` of rank `source`, and fills in `message` if it finds no fault.
 [[nodiscard]] MessageFault read_message(std::span<const std::byte> datagram, std::uint32_t source,
                                         Message& message);
 

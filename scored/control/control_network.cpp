@@ -11,7 +11,7 @@ namespace score::control {
 
 namespace {
 
-constexpr int kMostPerTurn = 256;  // datagrams; then other work of the loop has its turn
+constexpr int kMostPerTurn = 256;  // datagrams; then the loop does its other work
 
 }  // namespace
 
@@ -44,7 +44,7 @@ void ControlNetwork::leave() {
   roster_ = {};
 }
 
-// ---- sending ------------------------------------------------------------------------------------
+// ---- Sending ------------------------------------------------------------------------------------
 
 bool ControlNetwork::send_encoded(std::span<const std::uint32_t> ranks, proto::FrameType type,
                                   std::size_t bytes) {
@@ -62,7 +62,7 @@ bool ControlNetwork::send_encoded(std::span<const std::uint32_t> ranks, proto::F
   return all;
 }
 
-// ---- receiving ----------------------------------------------------------------------------------
+// ---- Receiving ----------------------------------------------------------------------------------
 
 asio::awaitable<void> ControlNetwork::receive_all() {
   for (;;) {
@@ -84,7 +84,7 @@ void ControlNetwork::take_some() {
   }
 }
 
-// False: nothing more has come.
+// Returns false if no more datagrams have arrived.
 bool ControlNetwork::take_one() {
   pm::ReceivedMessage received;
   if (endpoint_->receive(received) != 0) return false;
@@ -118,7 +118,7 @@ void ControlNetwork::hand_on(std::uint32_t source, std::span<const std::byte> da
   }
 }
 
-// Without a roster nothing is meant for this daemon.
+// Without a roster no datagram is meant for this daemon.
 void ControlNetwork::discard_some() {
   std::byte none{};
   for (int i = 0; i < kMostPerTurn; ++i) {
@@ -127,7 +127,7 @@ void ControlNetwork::discard_some() {
   }
 }
 
-// ---- counters -----------------------------------------------------------------------------------
+// ---- Counters -----------------------------------------------------------------------------------
 
 ControlCounters ControlNetwork::counters() const {
   ControlCounters sum = counters_;
@@ -135,7 +135,7 @@ ControlCounters ControlNetwork::counters() const {
   return sum;
 }
 
-// Messages of the go-back-N are malformed here: no daemon sends one.
+// Messages of the go-back-N are counted as malformed here, because no daemon sends one.
 void ControlNetwork::add_counters(ControlCounters& sum) const {
   if (!endpoint_) return;
   const pm::Counters& c = endpoint_->segment().header().counters;
@@ -150,7 +150,7 @@ void ControlNetwork::add_counters(ControlCounters& sum) const {
 void ControlNetwork::report_drops() {
   const ControlCounters sum = counters();
   if (sum.suspicious() == reported_ || !limiter_.allow(clock_.now())) return;
-  log_warning("drop datagrams of the control network", kv("count", sum.suspicious() - reported_),
+  log_warning("Dropped datagrams of the control network", kv("count", sum.suspicious() - reported_),
               kv("malformed", sum.malformed), kv("foreign", sum.foreign), kv("forged", sum.forged),
               kv("unknown", sum.unknown), kv("not_allowed", sum.not_allowed));
   reported_ = sum.suspicious();

@@ -1,11 +1,11 @@
 #pragma once
-// The PM network of the daemons: one context in the main loop of the head and of each node. It
-// carries the messages of control.proto, one datagram each. Everything that it carries also goes
-// over TLS: a daemon that is in no network works as well.
+// Implements the PM network of the daemons: one context in the main loop of the head and of each
+// node. It carries the messages of control.proto, one datagram each. Everything that it carries can
+// also go over TLS, so a daemon that is not in the network works as well.
 //
-// A roster of the head makes the network: ranks, addresses, key. A new one replaces the context;
-// the socket stays, and frames of the roster before are dropped (stale, or forged). Thread: that of
-// the io_context. It waits for the socket and does nothing else.
+// A roster of the head makes the network: ranks, addresses, key. A new roster replaces the context.
+// The socket stays, and frames of the previous roster are dropped (stale, or forged). Thread: that
+// of the io_context. It waits for the socket and has no other thread.
 
 #include "base/async/asio.hpp"
 #include "base/async/clock.hpp"
@@ -25,15 +25,15 @@
 
 namespace score::control {
 
-// Since the start of the daemon, over all rosters.
+// Counts since the start of the daemon, over all rosters.
 struct ControlCounters {
   std::uint64_t sent = 0;      // datagrams, one per destination
-  std::uint64_t received = 0;  // messages handed on
+  std::uint64_t received = 0;  // messages passed to the handler
   std::uint64_t unsent = 0;    // the socket had no room, or the message was too long
   std::uint64_t malformed = 0;
-  std::uint64_t foreign = 0;      // for another rank or channel, or there is no roster
-  std::uint64_t forged = 0;       // wrong tag: an old key, another cluster, or an attack
-  std::uint64_t stale = 0;        // of another roster
+  std::uint64_t foreign = 0;      // for a different rank or channel, or there is no roster
+  std::uint64_t forged = 0;       // wrong tag: an old key, a different cluster, or an attack
+  std::uint64_t stale = 0;        // of a different roster
   std::uint64_t unknown = 0;      // type or version
   std::uint64_t not_allowed = 0;  // the rank may not send this message
   std::uint64_t no_buffer = 0;
@@ -43,7 +43,7 @@ struct ControlCounters {
     std::uint64_t count;
   };
 
-  // Datagrams that came and were not handed on.
+  // Returns the counts of datagrams that arrived and were not passed to the handler, by reason.
   [[nodiscard]] std::array<Reason, 7> dropped() const {
     return {{{"malformed", malformed},
              {"foreign", foreign},
@@ -54,7 +54,7 @@ struct ControlCounters {
              {"no_buffer", no_buffer}}};
   }
 
-  // Those that a member of the network does not cause.
+  // Returns how many dropped datagrams cannot have come from a member of the network.
   [[nodiscard]] std::uint64_t suspicious() const {
     return malformed + foreign + forged + unknown + not_allowed;
   }
@@ -62,7 +62,7 @@ struct ControlCounters {
 
 class ControlNetwork {
  public:
-  // `message.payload` is valid during the call, which may replace or leave the network.
+  // `message.payload` is valid only during the call. The call may replace or leave the network.
   using Handler = std::function<void(std::uint32_t source, const Message& message)>;
 
   ControlNetwork(asio::any_io_executor io, Clock& clock, Handler handler);
@@ -70,27 +70,27 @@ class ControlNetwork {
   ControlNetwork(const ControlNetwork&) = delete;
   ControlNetwork& operator=(const ControlNetwork&) = delete;
 
-  // Opens the socket at `local` (any port) and receives in a task of `tasks` from then on, until
-  // the group stops. Errors: errno codes. Once.
+  // Opens the socket at `local` (any port), and receives from then on in a task of `tasks` until
+  // the group stops. Must be called only once. Errors: errno codes.
   Status open(in_addr local, TaskGroup& tasks);
 
-  // Where other daemons reach it; all 0 if it is not open.
+  // Returns the address at which other daemons reach it; all 0 if it is not open.
   [[nodiscard]] const pm::PeerAddress& address() const { return address_; }
 
-  // From now on it is rank `rank` of `roster`. Errors: as open_context(); then it is in no network.
+  // Joins `roster` as rank `rank`. Errors: as open_context(); it is in no network then.
   Status join(Roster roster, std::uint32_t rank);
   void leave();
 
   [[nodiscard]] bool is_joined() const { return endpoint_ != nullptr; }
 
-  // Of the last join(); after leave() it has no members.
+  // Returns the roster of the last join(); after leave() it has no members.
   [[nodiscard]] const Roster& roster() const { return roster_; }
 
-  // Only while it is joined.
+  // Must be called only while it is joined.
   [[nodiscard]] std::uint32_t rank() const { return endpoint_->rank(); }
 
-  // Sends to each of `ranks`, once; who is no member, and the own rank, get nothing. False: not
-  // joined, too long, or the socket had no room for some of them.
+  // Sends once to each of `ranks`, except to itself and to ranks that are not members. Returns
+  // false if it is not joined, the message is too long, or the socket had no room for some of them.
   template <class Wire>
   bool send(std::span<const std::uint32_t> ranks, const Wire& message) {
     static_assert(is_control(proto::frame_type<Wire>()));
@@ -126,8 +126,8 @@ class ControlNetwork {
   pm::PeerAddress address_;  // of socket_
   Roster roster_;
   std::unique_ptr<pm::Endpoint> endpoint_;  // null: in no network
-  ControlCounters counters_;                // without those that endpoint_ counts
-  std::uint64_t reported_ = 0;              // suspicious() that were logged
+  ControlCounters counters_;                // without the counts of endpoint_
+  std::uint64_t reported_ = 0;              // suspicious() at the last log line
   LogLimiter limiter_;
   std::array<std::byte, kMostDatagramBytes> out_{};
   std::array<std::byte, kMostDatagramBytes> in_{};

@@ -1,4 +1,5 @@
-// Daemons over real sockets of the loopback interface: what arrives, and everything that does not.
+// These tests connect daemons over real sockets of the loopback interface. They check which
+// datagrams arrive, and that all others are dropped.
 #include "scored/control/control_network.hpp"
 
 #include "proto/control.pb.h"
@@ -48,7 +49,7 @@ class Daemons : public testing::Test {
   }
 
   ~Daemons() override {
-    networks_.clear();  // their tasks end
+    networks_.clear();  // ends their tasks
     run_some();
   }
 
@@ -89,7 +90,7 @@ class Daemons : public testing::Test {
     close(fd);
   }
 
-  // A frame of rank 1 for rank 0 as its endpoint would make it, then changed.
+  // Describes a frame of rank 1 for rank 0 as its endpoint would make it, with changes.
   struct Forgery {
     std::uint64_t key = 0x1234;
     std::uint32_t generation = 7, source = 1, destination = 0;
@@ -97,7 +98,7 @@ class Daemons : public testing::Test {
     std::uint16_t type = static_cast<std::uint16_t>(proto::FrameType::ControlAnswer);
     std::uint16_t version = kMessageVersion;
     std::string payload = answer(3).SerializeAsString();
-    std::size_t cut = 0;  // bytes that are missing at the end of the datagram's contents
+    std::size_t cut = 0;  // number of bytes missing at the end of the datagram
   };
 
   static std::vector<std::byte> make(const Forgery& f) {
@@ -120,7 +121,7 @@ class Daemons : public testing::Test {
     return frame;
   }
 
-  // Gives the forgery to rank 0; true: it was handed on.
+  // Passes the forgery to rank 0, and returns true if it was handed on.
   bool is_believed(const Forgery& forgery) {
     const std::size_t before = got_[0].size();
     const auto dropped = [this] {
@@ -141,7 +142,7 @@ class Daemons : public testing::Test {
   std::array<std::vector<Got>, kSize> got_;
 };
 
-TEST_F(Daemons, AMessageReachesEachRankThatItIsFor) {
+TEST_F(Daemons, MessageReachesEachOfItsRanks) {
   const std::array<std::uint32_t, 3> all{0, 1, 2};
   EXPECT_TRUE(networks_[1]->send(all, answer(42)));
   run_until([&] { return !got_[0].empty() && !got_[2].empty(); });
@@ -153,7 +154,7 @@ TEST_F(Daemons, AMessageReachesEachRankThatItIsFor) {
   EXPECT_EQ(networks_[0]->counters().received, 1U);
 }
 
-TEST_F(Daemons, OnlyWhatFitsIsBelieved) {
+TEST_F(Daemons, OnlyMatchingFramesAreAccepted) {
   EXPECT_TRUE(is_believed({}));
   EXPECT_FALSE(is_believed({.key = 0x1235})) << "another key";
   EXPECT_FALSE(is_believed({.generation = 6})) << "an earlier roster";
@@ -193,7 +194,7 @@ TEST_F(Daemons, RandomAndTruncatedBytesAreDroppedAndCounted) {
     throw_at(0, bent);
     if (i % 20 == 0) run_some();
   }
-  // An empty datagram is no frame; the kernel may join some of one size.
+  // An empty datagram does not count as a frame, and the kernel may join some of one size.
   run_until([&] {
     return networks_[0]->counters().suspicious() + networks_[0]->counters().stale + 2 >= thrown / 2;
   });
@@ -202,7 +203,7 @@ TEST_F(Daemons, RandomAndTruncatedBytesAreDroppedAndCounted) {
   run_until([&] { return !got_[0].empty(); });
 }
 
-TEST_F(Daemons, ANewRosterShutsOutThoseWhoDoNotKnowIt) {
+TEST_F(Daemons, NewRosterExcludesDaemonsWithoutIt) {
   Roster next = roster(8, 0x9999);
   next.members[2] = {};
   EXPECT_TRUE(networks_[0]->join(next, 0));
@@ -217,7 +218,7 @@ TEST_F(Daemons, ANewRosterShutsOutThoseWhoDoNotKnowIt) {
   EXPECT_TRUE(got_[2].empty());
 }
 
-TEST_F(Daemons, WithoutARosterNothingIsSentOrBelieved) {
+TEST_F(Daemons, WithoutRosterNothingIsSentOrAccepted) {
   networks_[0]->leave();
   EXPECT_FALSE(networks_[0]->is_joined());
   EXPECT_FALSE(networks_[0]->send(1, answer(1)));
@@ -228,7 +229,7 @@ TEST_F(Daemons, WithoutARosterNothingIsSentOrBelieved) {
   EXPECT_TRUE(is_believed({}));
 }
 
-TEST_F(Daemons, AHandlerMayReplaceTheNetworkItIsCalledFrom) {
+TEST_F(Daemons, HandlerMayReplaceItsNetwork) {
   ControlNetwork other(io_.get_executor(), clock_, [&](std::uint32_t, const Message& message) {
     EXPECT_FALSE(message.payload.empty());
     other.leave();
@@ -242,7 +243,7 @@ TEST_F(Daemons, AHandlerMayReplaceTheNetworkItIsCalledFrom) {
   run_until([&] { return !other.is_joined(); });
 }
 
-// Pages that are in memory, in bytes.
+// Returns the size of the pages that are in memory, in bytes.
 std::size_t resident_bytes() {
   std::size_t pages = 0, resident = 0;
   FILE* file = fopen("/proc/self/statm", "r");
@@ -251,7 +252,7 @@ std::size_t resident_bytes() {
   return resident * static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
 }
 
-TEST_F(Daemons, TwoContextsOf4096PeersTakeLessThanAMegabyte) {
+TEST_F(Daemons, TwoContextsOf4096PeersNeedUnderOneMegabyte) {
 #if defined(__SANITIZE_ADDRESS__)
   GTEST_SKIP() << "a sanitizer keeps what is freed";
 #endif

@@ -12,8 +12,8 @@ namespace {
 
 constexpr gang::BeatTiming kTiming{};
 constexpr Duration kNothingDue = std::chrono::seconds{10};
-// So that a beat fits its datagram. Members of further ranges are taken as heard for the time
-// being.
+// The limit lets a heartbeat fit its datagram. Members of further ranges count as heard in the
+// meantime.
 constexpr std::size_t kMostRanges = 90;
 
 std::int64_t number(TimePoint time) {
@@ -24,9 +24,9 @@ TimePoint time(std::int64_t number) {
   return TimePoint(Duration(number));
 }
 
-// The whole periods of the machine's clock, at which the node does its other regular work too; a
-// little earlier. Asio sets the kernel's timer anew only for what becomes its first deadline: so
-// when the answer has come, the wake-up for the next try is dropped.
+// Returns the next whole period of the machine's clock, at which the node does its other regular
+// work too, a little earlier. Asio sets the kernel's timer only for a new first deadline. So when
+// the answer has arrived, the wake-up for the next try is dropped.
 TimePoint next_period(TimePoint now) {
   constexpr Duration kFirst = std::chrono::microseconds{1};
   const auto periods = (now + kFirst).time_since_epoch() / kTiming.period;
@@ -79,7 +79,7 @@ gang::SubtreeSummary from_wire(const wire::ControlBeat& beat) {
   return {ranges_of(beat.silent()), ranges_of(beat.unknown())};
 }
 
-// ---- node --------------------------------------------------------------------------------------
+// ---- The node -----------------------------------------------------------------------------------
 
 NodeHeartbeats::Tree::Tree(const Roster& roster, std::uint32_t rank, TimePoint now)
     : positions(roster),
@@ -132,7 +132,8 @@ void NodeHeartbeats::send_beat(std::uint32_t rank, TimePoint sent) {
   network_.send(rank, beat);
 }
 
-// The way to the head may be whole although the way back is cut: it is told at once, past the tree.
+// The route to the head may work although the route back is cut, so the head is notified at once,
+// past the tree.
 void NodeHeartbeats::doubt(TimePoint now) {
   hears_nothing_ = handlers_.hears_nothing();
   if (hears_nothing_) send_beat(kHeadRank, now);
@@ -150,7 +151,7 @@ bool NodeHeartbeats::handle(std::uint32_t source, const Message& message) {
   } else {
     const auto answer = proto::parse<wire::ControlAnswer>(message.payload, "answer");
     if (answer) on_answer(*from, *answer, received);
-    alarm_.again();  // without the time of the next try
+    alarm_.again();  // without the deadline of the next try
   }
   advance();
   return true;
@@ -204,7 +205,7 @@ asio::awaitable<void> NodeHeartbeats::run() {
   }
 }
 
-// ---- head --------------------------------------------------------------------------------------
+// ---- The head -----------------------------------------------------------------------------------
 
 HeadHeartbeats::Tree::Tree(const Roster& roster, TimePoint now)
     : positions(roster), shape(positions.count(), roster.fanout), verdicts(shape, kTiming, now) {}
@@ -233,7 +234,7 @@ bool HeadHeartbeats::handle(std::uint32_t source, const Message& message) {
   gang::BeatListener::Reply reply;
   News news;
   (beat->is_deaf() ? news.deaf : news.hearing) = source;
-  if (beat->is_deaf() && !beat->hears_nothing()) news.deaf.reset();  // TLS may do
+  if (beat->is_deaf() && !beat->hears_nothing()) news.deaf.reset();  // TLS may still work
   if (!beat->is_deaf()) {
     const auto heard = tree_->verdicts.hear(*from, from_wire(*beat), received, findings);
     if (!heard) return true;

@@ -1,7 +1,7 @@
 #pragma once
-// Heartbeats over the PM network of the daemons, along the tree of gang/control: the shells of
-// BeatSender, BeatListener and TreeVerdicts. Everything is made anew with each roster. Thread: that
-// of the io_context.
+// Sends heartbeats over the PM network of the daemons, along the tree of gang/control. The classes
+// connect BeatSender, BeatListener and TreeVerdicts to the network, and replace them for each
+// roster. Thread: that of the io_context.
 
 #include "base/async/alarm.hpp"
 #include "base/async/clock.hpp"
@@ -20,14 +20,14 @@
 
 namespace score::control {
 
-// The members of a roster by position in the tree.
+// Numbers the members of a roster by their position in the tree.
 class Positions {
  public:
   explicit Positions(const Roster& roster);
 
   [[nodiscard]] std::uint32_t count() const { return static_cast<std::uint32_t>(ranks_.size()); }
 
-  // Positions below count() only.
+  // `position` must be below count().
   [[nodiscard]] std::uint32_t rank_of(gang::Position position) const { return ranks_[position]; }
 
   [[nodiscard]] std::optional<gang::Position> of_rank(std::uint32_t rank) const;
@@ -37,7 +37,7 @@ class Positions {
 };
 
 void to_wire(const gang::SubtreeSummary& summary, wire::ControlBeat& beat);
-// What makes no sense is left out.
+// Leaves out invalid ranges.
 [[nodiscard]] gang::SubtreeSummary from_wire(const wire::ControlBeat& beat);
 
 class NodeHeartbeats {
@@ -45,28 +45,30 @@ class NodeHeartbeats {
   struct Handlers {
     std::function<void()> beat_by_tls;
     std::function<void(const gang::ClockSample&)> clock;
-    std::function<bool()> hears_nothing;  // over TLS, although something was sent
+    std::function<bool()> hears_nothing;  // true if nothing arrives over TLS, although something
+                                          // was sent
   };
 
-  // All outlive it. `cluster_clock` is what the samples are fed to.
+  // All must outlive it. The samples are fed to `cluster_clock`.
   NodeHeartbeats(asio::any_io_executor io, Clock& clock, ControlNetwork& network,
                  const gang::ClockFilter& cluster_clock, Handlers handlers);
 
-  // The network has a new roster, or has been left.
+  // Must be called when the network has a new roster, or has been left.
   void roster_changed();
-  // False: not a message of heartbeats.
+  // Returns false if the message is not one of heartbeats.
   bool handle(std::uint32_t source, const Message& message);
 
-  // The head hears of this node over PM: TLS needs no heartbeats.
+  // Returns true if the head receives this node's heartbeats over PM, so that TLS needs none.
   [[nodiscard]] bool is_linked() const { return tree_ && tree_->sender.is_linked(); }
 
-  // No daemon answers over PM, and nothing comes over TLS: the head is told.
+  // Returns true if no daemon answers over PM, and nothing arrives over TLS. The head is notified
+  // of that.
   [[nodiscard]] bool hears_nothing() const { return hears_nothing_; }
 
-  // Members below this one that are not heard over PM at present.
+  // Returns the members below this one that are not heard over PM at present.
   [[nodiscard]] gang::Positions unheard() const;
 
-  // Until the task is cancelled.
+  // Runs until the task is cancelled.
   asio::awaitable<void> run();
 
  private:
@@ -99,8 +101,8 @@ class HeadHeartbeats {
  public:
   struct News {                                // ranks
     std::vector<std::uint32_t> alive, silent;  // see gang::TreeVerdicts
-    std::optional<std::uint32_t> deaf;         // it says that it hears nothing
-    std::optional<std::uint32_t> hearing;      // it beats, and has heard an answer
+    std::optional<std::uint32_t> deaf;         // reports that it receives nothing
+    std::optional<std::uint32_t> hearing;      // sends heartbeats, and has received an answer
   };
 
   using Handler = std::function<void(const News&)>;
@@ -109,7 +111,7 @@ class HeadHeartbeats {
 
   void roster_changed();
   bool handle(std::uint32_t source, const Message& message);
-  // Nodes that are not heard over PM at present.
+  // Returns the nodes that are not heard over PM at present.
   [[nodiscard]] gang::Positions unheard() const;
   asio::awaitable<void> run();
 

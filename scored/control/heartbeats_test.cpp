@@ -1,4 +1,4 @@
-// Daemons over real sockets of the loopback interface.
+// These tests connect daemons over real sockets of the loopback interface.
 #include "scored/control/heartbeats.hpp"
 
 #include <gtest/gtest.h>
@@ -101,7 +101,7 @@ class Beats : public testing::Test {
   std::uint32_t fanout_ = gang::Tree::kDefaultFanout;
 };
 
-TEST_F(Beats, TheHeadHearsOfEveryNodeAndNodesLearnItsTime) {
+TEST_F(Beats, HeadHearsAllNodesAndNodesLearnTime) {
   EXPECT_TRUE(run_until([&] {
     return alive_ == std::set<std::uint32_t>{1, 2} && nodes_[0].beats->is_linked() &&
            nodes_[1].beats->is_linked() && nodes_[0].filter.synchronised();
@@ -112,13 +112,13 @@ TEST_F(Beats, TheHeadHearsOfEveryNodeAndNodesLearnItsTime) {
             nodes_[0].filter.error_bound(now));
 }
 
-TEST_F(Beats, WithoutAnswersANodeUsesTls) {
+TEST_F(Beats, NodeWithoutAnswersUsesTls) {
   is_head_deaf_ = true;
   EXPECT_TRUE(run_until([&] { return nodes_[0].by_tls > 0 && nodes_[1].by_tls > 0; }));
   EXPECT_FALSE(nodes_[0].beats->is_linked());
 }
 
-TEST_F(Beats, ANodeThatHearsNothingIsNotHeard) {
+TEST_F(Beats, NodeThatHearsNothingIsNotHeard) {
   EXPECT_TRUE(run_until([&] { return alive_ == std::set<std::uint32_t>{1, 2}; }));
   nodes_[0].is_deaf = true;
   EXPECT_TRUE(run_until([&] { return silent_.contains(1); }));
@@ -127,7 +127,7 @@ TEST_F(Beats, ANodeThatHearsNothingIsNotHeard) {
   EXPECT_TRUE(run_until([&] { return alive_.contains(1); }));
 }
 
-TEST_F(Beats, ANodeThatHearsNothingTellsTheHeadSoUntilItHearsAgain) {
+TEST_F(Beats, DeafNodeNotifiesHeadUntilItHearsAgain) {
   EXPECT_TRUE(run_until([&] { return alive_ == std::set<std::uint32_t>{1, 2}; }));
   nodes_[0].is_deaf = nodes_[0].tls_is_deaf = true;
   EXPECT_TRUE(run_until([&] { return deaf_ == std::set<std::uint32_t>{1}; }));
@@ -139,7 +139,7 @@ TEST_F(Beats, ANodeThatHearsNothingTellsTheHeadSoUntilItHearsAgain) {
   EXPECT_GT(nodes_[0].by_tls, by_tls) << "it says so over TLS, too";
 }
 
-TEST_F(Beats, ANodeThatTlsReachesIsNotDeaf) {
+TEST_F(Beats, NodeReachedByTlsIsNotDeaf) {
   EXPECT_TRUE(run_until([&] { return alive_ == std::set<std::uint32_t>{1, 2}; }));
   nodes_[0].is_deaf = true;
   EXPECT_TRUE(run_until([&] { return silent_.contains(1); }));

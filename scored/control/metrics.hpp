@@ -1,5 +1,6 @@
 #pragma once
-// What head and nodes show of the control network in /metrics: docs/reference/metrics.md.
+// Exports the metrics of the control network that head and nodes show in /metrics:
+// docs/reference/metrics.md.
 
 #include "scored/control/control_network.hpp"
 
@@ -7,7 +8,7 @@
 
 namespace score::control {
 
-// `out`: a monitor::Exporter, which this folder does not know.
+// `out` is a monitor::Exporter, which this folder does not know.
 template <class Exporter>
 void export_control(Exporter& out, const ControlNetwork& network) {
   const ControlCounters counters = network.counters();

@@ -1,6 +1,6 @@
 #pragma once
-// Who is in the daemons' PM network, and under which key. Rank 0 is the head, rank k + 1 the head's
-// node k. The head makes a roster, and sends it to every node over TLS.
+// Lists the members of the daemons' PM network and its key. Rank 0 is the head, and rank k + 1 is
+// the head's node k. The head makes a roster and sends it to every node over TLS.
 
 #include "base/ids.hpp"
 #include "base/result.hpp"
@@ -22,15 +22,15 @@ constexpr std::uint32_t rank_of_node(std::uint32_t node) {
   return node + 1;
 }
 
-// Not of the head.
+// `rank` must not be the head's.
 constexpr base::NodeId node_of_rank(std::uint32_t rank) {
   return base::NodeId(rank - 1);
 }
 
-// Where a member is reached: IPv4 and port. All 0: the rank is no member.
+// Holds the addresses of a member: IPv4 and port. All 0: the rank is not a member.
 struct MemberAddress {
   pm::PeerAddress main;      // the daemon's main loop
-  pm::PeerAddress meetings;  // the switcher's thread; 0: it has none
+  pm::PeerAddress meetings;  // the switcher's thread; 0: it has no context
 
   [[nodiscard]] bool is_member() const { return main != pm::PeerAddress(); }
 
@@ -39,7 +39,7 @@ struct MemberAddress {
 
 struct Roster {
   std::uint32_t generation = 0;
-  std::uint64_t key = 0;               // of the frames' tags; new with each generation
+  std::uint64_t key = 0;               // for the frames' tags; new with each generation
   std::vector<MemberAddress> members;  // [rank]; empty: no one is in the network
   std::uint32_t fanout = gang::Tree::kDefaultFanout;  // of the tree, the same for all
 
@@ -51,10 +51,11 @@ struct Roster {
 };
 
 [[nodiscard]] wire::ControlRoster to_wire(const Roster& roster);
-// Errors: BadMessage: sizes that do not fit each other, or a key that is 0.
+// Fails with BadMessage if sizes do not match each other, or the key is 0.
 [[nodiscard]] Result<Roster> from_wire(const wire::ControlRoster& message);
 
-// What a node offers. The IPv4 address in `bytes` is kAddressBytes long, or empty: not offered.
+// Reads the offer of a node. The IPv4 address in `bytes` is kAddressBytes long, or empty if it is
+// not offered.
 [[nodiscard]] Result<MemberAddress> from_wire(const wire::ControlOffer& message);
 [[nodiscard]] wire::ControlOffer to_wire(const MemberAddress& address);
 

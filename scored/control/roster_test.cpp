@@ -20,7 +20,7 @@ TEST(Roster, SurvivesTheWire) {
   EXPECT_TRUE(again->has(1));
   EXPECT_FALSE(again->has(2));
   EXPECT_FALSE(again->has(3));
-  EXPECT_TRUE(from_wire(to_wire(Roster()))) << "nobody is in the network";
+  EXPECT_TRUE(from_wire(to_wire(Roster()))) << "no daemon is in the network";
   Roster wide = some_roster();
   wide.fanout = 64;
   EXPECT_EQ(from_wire(to_wire(wide))->fanout, 64U);
@@ -29,7 +29,7 @@ TEST(Roster, SurvivesTheWire) {
   EXPECT_EQ(from_wire(older)->fanout, gang::Tree::kDefaultFanout);
 }
 
-TEST(Roster, OfWrongSizesIsRefused) {
+TEST(Roster, WrongSizesAreRefused) {
   auto message = to_wire(some_roster());
   message.mutable_addresses()->pop_back();
   EXPECT_FALSE(from_wire(message));
@@ -48,7 +48,7 @@ TEST(Roster, OfWrongSizesIsRefused) {
   EXPECT_FALSE(from_wire(message)) << "more nodes than there may be";
 }
 
-TEST(Roster, AnOfferIsOneAddressOrNone) {
+TEST(Roster, OfferHasOneAddressOrNone) {
   const MemberAddress address{{{10, 0, 0, 1, 3, 4}}, {{10, 0, 0, 1, 5, 6}}};
   EXPECT_EQ(*from_wire(to_wire(address)), address);
   EXPECT_FALSE(from_wire(to_wire(MemberAddress()))->is_member());

@@ -11,7 +11,7 @@ namespace score::control {
 namespace {
 
 constexpr Duration kNothingDue = std::chrono::seconds{10};
-// Beside the parts: the number of the bundle.
+// The limit leaves room for the number of the bundle.
 constexpr gang::TimetableRelay::Limits kLimits{.bundle_bytes = 1'200, .tries = 4};
 static_assert(kLimits.bundle_bytes + 16 <= kMostMessageBytes);
 static_assert((1 + 2) * kLimits.retry < limits::kMinTimetableLead,
@@ -50,7 +50,8 @@ gang::TimetableRelay::Ack from_wire(const wire::ControlTimetablesTaken& message)
   return {message.id(), message.is_confirmed(), ranges_of(message.missing())};
 }
 
-// A node may join the same roster twice. It sends less than one bundle per nanosecond.
+// The first number is the time, because a node may join the same roster twice. It sends less than
+// one bundle per nanosecond.
 Timetables::Tree::Tree(const Roster& roster, std::uint32_t rank, TimePoint now)
     : positions(roster),
       shape(positions.count(), roster.fanout),
@@ -115,12 +116,12 @@ bool Timetables::handle(std::uint32_t source, const Message& message) {
   } else {
     const auto ack = proto::parse<wire::ControlTimetablesTaken>(message.payload, "confirmation");
     if (ack) carry_out(tree_->relay.hear(*from, from_wire(*ack), now));
-    alarm_.again();  // without the time of the next try
+    alarm_.again();  // without the deadline of the next try
   }
   return true;
 }
 
-// Delivers last: what a timetable sets off may change the roster.
+// Delivers last, because handling a timetable may change the roster.
 void Timetables::carry_out(const gang::TimetableRelay::Actions& actions) {
   for (const auto& [to, bundle] : actions.bundles) {
     network_.send(tree_->positions.rank_of(to), to_wire(bundle));

@@ -1,8 +1,8 @@
 #pragma once
-// Timetables over the PM network of the daemons, down the tree of gang/control: the shell of
-// TimetableRelay, on head and nodes. What is not confirmed within some milliseconds the head sends
-// over TLS; a node takes the newest epoch whatever comes twice or late. Everything is made anew
-// with each roster. Thread: that of the io_context.
+// Sends timetables over the PM network of the daemons, down the tree of gang/control. The class
+// connects TimetableRelay to the network on head and nodes, and replaces it for each roster.
+// Timetables that are not confirmed within some milliseconds go over TLS. A node follows the newest
+// epoch, so duplicates and late arrivals do no harm. Thread: that of the io_context.
 
 #include "base/async/alarm.hpp"
 #include "base/async/clock.hpp"
@@ -27,26 +27,28 @@ namespace score::control {
 
 class Timetables {
  public:
-  // Encoded timetables, each with the ranks that are to have it.
+  // Maps encoded timetables to the ranks that are to receive them.
   using Publication = std::map<std::string, std::vector<std::uint32_t>>;
 
   struct Handlers {
-    // Members below this one that are not heard over PM at present: they are bypassed.
+    // Returns the members below this one that are not heard over PM at present; they are bypassed.
     std::function<gang::Positions()> unheard;
     std::function<void(const std::string& timetable)> deliver;                          // nodes
     std::function<void(std::uint32_t rank, const std::string& timetable)> send_by_tls;  // the head
   };
 
-  // All outlive it.
+  // All must outlive it.
   Timetables(asio::any_io_executor io, Clock& clock, ControlNetwork& network, Handlers handlers);
 
-  // The network has a new roster, or has been left. What was not confirmed goes over TLS.
+  // Must be called when the network has a new roster, or has been left. Timetables that were not
+  // confirmed go over TLS.
   void roster_changed();
-  // False: not a message of timetables.
+  // Returns false if the message is not one of timetables.
   bool handle(std::uint32_t source, const Message& message);
-  // The head's. Ranks that are not heard over PM get theirs over TLS at once.
+  // Must be called by the head only. Ranks that are not heard over PM get their timetable over TLS
+  // at once.
   void publish(Publication publication);
-  // Until the task is cancelled.
+  // Runs until the task is cancelled.
   asio::awaitable<void> run();
 
  private:
@@ -66,7 +68,7 @@ class Timetables {
   Handlers handlers_;
   Alarm alarm_;
   std::unique_ptr<Tree> tree_;                    // null: in no network
-  std::map<std::uint32_t, Publication> pending_;  // by number: not confirmed by all
+  std::map<std::uint32_t, Publication> pending_;  // by number; not yet confirmed by all
   std::uint32_t last_number_ = 0;
 };
 

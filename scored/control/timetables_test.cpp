@@ -1,4 +1,4 @@
-// Daemons over real sockets of the loopback interface.
+// These tests connect daemons over real sockets of the loopback interface.
 #include "scored/control/timetables.hpp"
 
 #include <gtest/gtest.h>
@@ -98,39 +98,39 @@ TEST_F(TimetableDaemons, EachNodeGetsItsTimetable) {
   EXPECT_TRUE(run_until([&] { return all_have(); }));
 }
 
-TEST_F(TimetableDaemons, WhatIsNotConfirmedGoesOverTls) {
+TEST_F(TimetableDaemons, UnconfirmedTimetablesGoOverTls) {
   daemons_[2].is_deaf = true;
   publish();
   EXPECT_TRUE(run_until([&] { return by_tls_ == ByTls{{2, "b"}}; }));
   EXPECT_TRUE(daemons_[2].delivered.empty());
 }
 
-TEST_F(TimetableDaemons, MembersThatAreNotHeardGetTheirsOverTlsAtOnce) {
+TEST_F(TimetableDaemons, UnheardMembersGetTheirsOverTls) {
   unheard_.add({3, 4});
   publish();
   EXPECT_EQ(by_tls_, (ByTls{{3, "a"}}));
 }
 
-TEST_F(TimetableDaemons, WithoutANetworkAllGoesOverTls) {
+TEST_F(TimetableDaemons, WithoutNetworkAllGoesOverTls) {
   daemons_[0].network->leave();
   daemons_[0].timetables->roster_changed();
   publish();
   EXPECT_EQ(by_tls_, (ByTls{{1, "a"}, {3, "a"}, {2, "b"}}));
 }
 
-TEST_F(TimetableDaemons, ANewRosterSendsWhatIsNotConfirmedOverTls) {
+TEST_F(TimetableDaemons, NewRosterSendsUnconfirmedTimetablesOverTls) {
   publish();
   join_all();
   EXPECT_EQ(by_tls_, (ByTls{{1, "a"}, {3, "a"}, {2, "b"}}));
 }
 
-// With a fan-out of 16 rank 2 is below rank 1.
+// With a fan-out of 16, rank 2 is below rank 1.
 class TimetablesInATallTree : public TimetableDaemons {
  protected:
   TimetablesInATallTree() : TimetableDaemons(18) {}
 };
 
-TEST_F(TimetablesInATallTree, AMemberThatJoinsTheSameRosterAgainRelays) {
+TEST_F(TimetablesInATallTree, MemberRelaysAfterJoiningSameRosterAgain) {
   using Bodies = std::vector<std::string>;
   daemons_[0].timetables->publish({{"a", {2}}});
   EXPECT_TRUE(run_until([&] { return daemons_[2].delivered == Bodies{"a"}; }));
@@ -140,7 +140,7 @@ TEST_F(TimetablesInATallTree, AMemberThatJoinsTheSameRosterAgainRelays) {
   EXPECT_TRUE(by_tls_.empty());
 }
 
-TEST_F(TimetableDaemons, WhatDoesNotFitGoesOverTls) {
+TEST_F(TimetableDaemons, OversizedTimetablesGoOverTls) {
   const std::string large(kMostMessageBytes, 'x');
   daemons_[0].timetables->publish({{large, {1}}});
   EXPECT_TRUE(run_until([&] { return by_tls_ == ByTls{{1, large}}; }));

@@ -1,5 +1,5 @@
 #pragma once
-// Sets of positions as numbers in a message: first, count, first, count ...
+// Stores sets of positions as numbers in a message: first, count, first, count ...
 
 #include "gang/control/positions.hpp"
 
@@ -10,7 +10,7 @@
 
 namespace score::control {
 
-// At most so many ranges, the first ones.
+// Adds at most `most` ranges, the first ones.
 template <class Numbers>
 void add_ranges(const gang::Positions& some, std::size_t most, Numbers& numbers) {
   for (const auto& range : some.ranges()) {

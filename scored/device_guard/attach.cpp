@@ -16,7 +16,7 @@ namespace {
 using pm::bpf;
 using pm::bpf_nothing;
 
-constexpr char kName[] = "scored_devices";  // of our programs; the kernel allows 15 characters
+constexpr char kName[] = "scored_devices";  // name of our programs; the kernel allows 15 characters
 constexpr std::size_t kMostPrograms = 64;   // the kernel's limit for one cgroup
 
 Result<UniqueFd> take(int fd, const char* step) {
@@ -28,7 +28,7 @@ Result<UniqueFd> load(const pm::EbpfProgram& program) {
   bpf_attr attributes = bpf_nothing();
   attributes.prog_type = BPF_PROG_TYPE_CGROUP_DEVICE;
   std::memcpy(attributes.prog_name, kName, sizeof kName);
-  return take(pm::bpf_load(program, attributes), "load a program for devices");
+  return take(pm::bpf_load(program, attributes), "cannot load a program for devices");
 }
 
 bool is_ours(int program) {
@@ -40,7 +40,7 @@ bool is_ours(int program) {
   return bpf(BPF_OBJ_GET_INFO_BY_FD, attributes) == 0 && std::string_view(info.name) == kName;
 }
 
-// Our programs at this cgroup.
+// Returns our programs at this cgroup.
 Result<std::vector<UniqueFd>> attached(int cgroup) {
   std::array<std::uint32_t, kMostPrograms> ids{};
   bpf_attr attributes = bpf_nothing();
@@ -49,7 +49,7 @@ Result<std::vector<UniqueFd>> attached(int cgroup) {
   attributes.query.prog_ids = reinterpret_cast<std::uint64_t>(ids.data());
   attributes.query.prog_cnt = ids.size();
   const int failed = bpf(BPF_PROG_QUERY, attributes);
-  if (failed < 0) return fail(errno_code(-failed), "list the programs of the cgroup");
+  if (failed < 0) return fail(errno_code(-failed), "cannot list the programs of the cgroup");
   std::vector<UniqueFd> ours;
   for (std::size_t i = 0; i < attributes.query.prog_cnt; ++i) {
     bpf_attr one = bpf_nothing();
@@ -73,7 +73,8 @@ Status change(int command, int cgroup, int program, const char* step) {
 
 Status detach(int cgroup, const std::vector<UniqueFd>& programs) {
   for (const UniqueFd& program : programs) {
-    auto done = change(BPF_PROG_DETACH, cgroup, program.get(), "detach a program for devices");
+    auto done =
+        change(BPF_PROG_DETACH, cgroup, program.get(), "cannot detach a program for devices");
     if (!done) return done;
   }
   return {};
@@ -88,12 +89,12 @@ Status enforce(const std::string& cgroup, const pm::EbpfProgram& program, const 
   if (!loaded) return loaded.error();
   const auto before = attached(directory->get());
   if (!before) return before.error();
-  auto done =
-      change(BPF_PROG_ATTACH, directory->get(), loaded->get(), "attach a program for devices");
+  auto done = change(BPF_PROG_ATTACH, directory->get(), loaded->get(),
+                     "cannot attach a program for devices");
   if (done) done = detach(directory->get(), *before);
   if (!done) return done;
   if (::fsetxattr(directory->get(), kDeviceMark, mark.data(), mark.size(), 0) == 0) return {};
-  return fail(errno_code(errno), "mark {}", cgroup);
+  return fail(errno_code(errno), "cannot mark {}", cgroup);
 }
 
 Status lift(const std::string& cgroup) {
@@ -104,7 +105,7 @@ Status lift(const std::string& cgroup) {
   if (!before) return before.error();
   if (auto done = detach(directory->get(), *before); !done) return done;
   if (::fremovexattr(directory->get(), kDeviceMark) == 0) return {};
-  return fail(errno_code(errno), "unmark {}", cgroup);
+  return fail(errno_code(errno), "cannot unmark {}", cgroup);
 }
 
 }  // namespace score::device_guard

@@ -1,5 +1,6 @@
 #pragma once
-// Rules as an eBPF program of type BPF_PROG_TYPE_CGROUP_DEVICE: 1 lets a device be opened or made.
+// Compiles rules to an eBPF program of type BPF_PROG_TYPE_CGROUP_DEVICE. The program returns 1 to
+// let a device be opened or made.
 
 #include "pmlib/wire/ebpf_program.hpp"
 #include "scored/device_guard/device_rules.hpp"
@@ -7,10 +8,10 @@
 namespace score::device_guard {
 
 struct DevicePolicy {
-  std::vector<DeviceRule> always;  // asked first
+  std::vector<DeviceRule> always;  // checked first
   std::vector<DeviceRule> deny;
   std::vector<DeviceRule> allow;
-  bool otherwise = true;  // of devices without a rule
+  bool otherwise = true;  // for devices without a rule
 };
 
 [[nodiscard]] pm::EbpfProgram make_program(const DevicePolicy& policy);

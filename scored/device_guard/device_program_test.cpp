@@ -11,7 +11,8 @@ constexpr std::uint32_t kChar = BPF_DEVCG_DEV_CHAR;
 constexpr std::uint32_t kBlock = BPF_DEVCG_DEV_BLOCK;
 constexpr std::uint32_t kReadAndWrite = 6U << 16U;
 
-// What the kernel would do; only the instructions that the program is made of.
+// Executes the program as the kernel would, but knows only the instructions of which the program
+// consists.
 bool run(const pm::EbpfProgram& program, std::uint32_t kind, std::uint32_t major,
          std::uint32_t minor) {
   const std::array<std::uint32_t, 3> context{kReadAndWrite | kind, major, minor};
@@ -49,7 +50,7 @@ TEST(DeviceProgram, AllowsAllWithoutRules) {
   EXPECT_TRUE(run(make_program({}), kChar, 10, 232));
 }
 
-TEST(DeviceProgram, DeniesWhatIsNamed) {
+TEST(DeviceProgram, DeniesNamedDevices) {
   DevicePolicy policy;
   policy.deny = {{false, 10, 232}, {true, 7, std::nullopt}};
   const auto program = make_program(policy);
@@ -61,7 +62,7 @@ TEST(DeviceProgram, DeniesWhatIsNamed) {
   EXPECT_TRUE(run(program, kChar, 7, 99));
 }
 
-TEST(DeviceProgram, AllowsOnlyWhatIsNamedAndTheBasics) {
+TEST(DeviceProgram, AllowsOnlyNamedAndBasicDevices) {
   const DevicePolicy policy{
       basic_devices(), {{false, 195, 255}}, {{false, 195, std::nullopt}}, false};
   const auto program = make_program(policy);

@@ -37,7 +37,7 @@ std::vector<DeviceRule> resolve_path(const std::string& pattern) {
   return rules;
 }
 
-// Lines "  1 mem" below "Character devices:" or "Block devices:".
+// Reads lines such as "  1 mem" below "Character devices:" or "Block devices:".
 std::vector<DeviceRule> resolve_driver(bool is_block, std::string_view name,
                                        std::string_view drivers) {
   std::vector<DeviceRule> rules;

@@ -1,4 +1,4 @@
-// scored-device-guard: puts [devices] in force for the jobs of this node. See README.md.
+// scored-device-guard enforces [devices] for the jobs of this node. See README.md.
 #include "base/os/cgroup.hpp"
 #include "base/os/fd.hpp"
 #include "scored/config/device_config.hpp"
@@ -36,7 +36,7 @@ struct Request {
   std::string cgroup;
 };
 
-// Nothing: wrong arguments.
+// Returns nothing for wrong arguments.
 std::optional<Request> parse(int argc, char** argv) {
   Request request;
   for (int i = 1; i + 1 < argc; i += 2) {

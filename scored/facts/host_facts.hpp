@@ -1,5 +1,5 @@
 #pragma once
-// The facts that both daemons report of their host.
+// Collects the facts that both daemons report of their host.
 
 #include "proto/client.pb.h"
 
@@ -8,17 +8,17 @@
 
 namespace score::facts {
 
-// Of this program, such as "1.2.0".
+// Returns the release of this program, such as "1.2.0".
 [[nodiscard]] std::string_view release();
 
-// Release, clock and user; no files yet.
+// Fills in release, clock and user, but no files.
 [[nodiscard]] wire::HostFacts of_this_host();
 
-// Mode and owner of the file as they are now, or why they cannot be had.
+// Adds mode and owner of the file as they are now, or the reason why they cannot be read.
 void add_file(wire::HostFacts& facts, wire::FileFact::Role role, const std::string& path);
 
-// Where a program of this installation is: beside this one, or in ../libexec/scored. Empty:
-// nowhere.
+// Returns the path of a program of this installation: next to this one, or in ../libexec/scored.
+// Empty if it is not there.
 [[nodiscard]] std::string find_helper(const std::string& name);
 
 }  // namespace score::facts

@@ -10,7 +10,7 @@
 namespace score::facts {
 namespace {
 
-TEST(HostFacts, SayModeAndOwner) {
+TEST(HostFacts, ContainModeAndOwner) {
   const auto path = std::filesystem::temp_directory_path() / ("facts_" + std::to_string(getpid()));
   std::ofstream(path) << "x";
   std::filesystem::permissions(path, std::filesystem::perms(0640));
@@ -26,7 +26,7 @@ TEST(HostFacts, SayModeAndOwner) {
   EXPECT_EQ(facts.files(1).problem(), "No such file or directory");
 }
 
-TEST(HostFacts, FindNoHelperThatIsNotThere) {
+TEST(HostFacts, MissingHelperIsNotFound) {
   EXPECT_EQ(find_helper("no-such-program"), "");
   EXPECT_NE(find_helper("facts_test"), "");
 }

@@ -1,5 +1,5 @@
-// Every administrative command, by every way it can come: audited once, answered, and refused for
-// users who may not give it.
+// Every administrative command, from every source, is audited once, answered, and refused for users
+// who may not give it.
 #include "scored/head/head_fixture.hpp"
 #include "scored/journal/recorded_events.hpp"
 
@@ -12,7 +12,7 @@ namespace {
 
 class AdminTest : public HeadFixture {
  protected:
-  // As a command of this host or of a login node does: through a session. Empty: it was done.
+  // Sends a command through a session, as from this host or a login node; "" if it succeeded.
   template <class Message>
   std::string by_session(UserId user, const Message& message, const std::string& via) {
     FakeClient client = connect(user, true, via);
@@ -23,7 +23,7 @@ class AdminTest : public HeadFixture {
     return failed.empty() ? "" : failed[0].error().text();
   }
 
-  // As a button of the web page does.
+  // Sends a command like a button of the web page.
   std::string by_web(UserId user, const monitor::Action& action) {
     TaskGroup tasks(io_.get_executor(), [](std::string_view, const std::exception_ptr&) {});
     Monitoring monitoring(io_, clock_, tasks, head_->for_monitoring());
@@ -36,7 +36,7 @@ class AdminTest : public HeadFixture {
     return *done ? "" : done->error().context();
   }
 
-  // A job of Alice's that waits: there is no node.
+  // Submits a job of Alice's that waits, because there is no node.
   JobId waiting_job() {
     FakeClient alice = connect(kAlice);
     wire::Submit message = submission(1);
@@ -74,7 +74,7 @@ class AdminTest : public HeadFixture {
     EXPECT_NE(text.find("operators may " + what), std::string::npos) << text;
   }
 
-  // By both ways of a session, and then for a user who may not.
+  // Sends the command through both kinds of session, and then as a user who may not send it.
   template <class Message>
   void check_session(const std::string& what, const std::function<Message()>& make) {
     clock_.advance(10s);  // refusals are reported at a limited rate
@@ -104,7 +104,7 @@ class AdminTest : public HeadFixture {
   }
 };
 
-TEST_F(AdminTest, AuditsWhatChangesTheClusterOnceByEveryWay) {
+TEST_F(AdminTest, ClusterChangesAreAuditedOnceFromEverySource) {
   check_session<wire::SetQuantum>("set quantum", [] {
     wire::SetQuantum message;
     message.set_quantum_ns(Duration(50ms).count());
@@ -130,7 +130,7 @@ TEST_F(AdminTest, AuditsWhatChangesTheClusterOnceByEveryWay) {
   check_web("resume", [] { return action(monitor::ActionKind::Resume); });
 }
 
-TEST_F(AdminTest, AuditsWhatChangesAJobOnceByEveryWay) {
+TEST_F(AdminTest, JobChangesAreAuditedOnceFromEverySource) {
   using Control = wire::ControlJob;
   const std::map<Control::What, std::string> names = {{Control::HOLD, "hold"},
                                                       {Control::SET_WEIGHT, "set weight"},
@@ -153,7 +153,7 @@ TEST_F(AdminTest, AuditsWhatChangesAJobOnceByEveryWay) {
   check_web("cancel", [this] { return action(monitor::ActionKind::Cancel, waiting_job()); });
 }
 
-TEST_F(AdminTest, AuditsWhatChangesARunningJobOnceByEveryWay) {
+TEST_F(AdminTest, RunningJobChangesAreAuditedFromEverySource) {
   using Control = wire::ControlJob;
   FakeNode first = connect_node(0);
   FakeNode second = connect_node(1);
@@ -182,7 +182,7 @@ TEST_F(AdminTest, AuditsWhatChangesARunningJobOnceByEveryWay) {
   check_web("resume", [] { return action(monitor::ActionKind::Continue, JobId(1)); });
 }
 
-TEST_F(AdminTest, EndsEveryJobBeforeItIsShutDown) {
+TEST_F(AdminTest, ShutdownEndsEveryJobFirst) {
   bool exited = false;
   requests_.exit = [&exited] { exited = true; };
   start_head();
@@ -196,7 +196,7 @@ TEST_F(AdminTest, EndsEveryJobBeforeItIsShutDown) {
   EXPECT_EQ(submit(root, submission()), JobId());
 }
 
-TEST_F(AdminTest, AuditsAShutdownAndAnswersWhenEveryJobHasEnded) {
+TEST_F(AdminTest, ShutdownIsAuditedAndAnsweredAfterAllJobs) {
   bool has_exited = false;
   requests_.exit = [&has_exited] { has_exited = true; };
   start_head();
@@ -212,7 +212,7 @@ TEST_F(AdminTest, AuditsAShutdownAndAnswersWhenEveryJobHasEnded) {
   EXPECT_EQ(journal.count("ACTION", "shut down"), 2) << "refused, and done";
 }
 
-TEST_F(AdminTest, AnswersACancelThatWaitsWhenTheEndIsOnDisk) {
+TEST_F(AdminTest, WaitingCancelIsAnsweredWhenEndIsStored) {
   const JobId job = waiting_job();
   FakeClient alice = connect(kAlice);
   wire::CancelJob cancel;

@@ -1,4 +1,4 @@
-// Job arrays, with a store and over restarts of the head.
+// These tests run job arrays with a store and over restarts of the head.
 #include "scored/head/jobs/arrays.hpp"
 
 #include "scored/head/head_fixture.hpp"
@@ -24,7 +24,7 @@ class ArraysTest : public HeadFixture {
     return client.connection->all<wire::JobList>().back();
   }
 
-  // Attempts that the node was asked for and has not ended yet, oldest first.
+  // Returns active attempts that the node was asked for, oldest first.
   std::vector<AttemptId> news(FakeNode& node) {
     std::vector<AttemptId> attempts;
     for (const auto& prepare : node.connection->all<wire::PrepareTasks>()) {
@@ -48,7 +48,7 @@ class ArraysTest : public HeadFixture {
     settle_more();
   }
 
-  // A task becomes a job in a commit after the one before it.
+  // Each task becomes a job in a commit after that of the previous task.
   void settle_more() {
     for (int i = 0; i < 12; ++i) settle();
   }
@@ -59,7 +59,7 @@ class ArraysTest : public HeadFixture {
     return job;
   }
 
-  // Every task of every array, until none comes any more.
+  // Runs every task of every array until there is none left; returns how many ran.
   int run_all(FakeNode& node, std::int32_t code = 0) {
     int count = 0;
     for (auto attempts = news(node); !attempts.empty(); attempts = news(node)) {
@@ -87,13 +87,13 @@ class ArraysTest : public HeadFixture {
   std::set<AttemptId> done_;
 };
 
-TEST_F(ArraysTest, AnArrayIsOneRecordUntilItsTasksHavePlaces) {
+TEST_F(ArraysTest, ArrayIsOneRecordUntilTasksHavePlaces) {
   FakeClient client = connect(kAlice);
   ASSERT_EQ(submit_array(client, "0-99999"), JobId(1));
   const auto folded = list(client, false);
   ASSERT_EQ(folded.jobs_size(), 1);
   EXPECT_EQ(folded.jobs(0).array().waiting_count(), 100'000U);
-  EXPECT_LE(list(client, true).jobs_size(), 2);  // it, and the task in the queue
+  EXPECT_LE(list(client, true).jobs_size(), 2);  // the array, and the task in the queue
   EXPECT_EQ(static_cast<JobState>(folded.jobs(0).state()), JobState::Pending);
 }
 
@@ -118,7 +118,7 @@ TEST_F(ArraysTest, RunsEveryTaskWithItsNumber) {
   EXPECT_EQ(list(client, true, true).jobs_size(), 4);
 }
 
-TEST_F(ArraysTest, RunsNoMoreThanItsLimitAtATime) {
+TEST_F(ArraysTest, NeverRunsMoreTasksThanItsLimit) {
   FakeNode node = connect_node(0);
   FakeClient client = connect(kAlice);
   submit_array(client, "0-9%2");
@@ -145,7 +145,7 @@ TEST_F(ArraysTest, FailsWhenATaskFails) {
   EXPECT_EQ(status_of(client, JobId(1)).exit_code(), 1);
 }
 
-TEST_F(ArraysTest, ARestartLosesNoTaskAndRepeatsNone) {
+TEST_F(ArraysTest, RestartLosesAndRepeatsNoTask) {
   FakeNode node = connect_node(0);
   FakeClient client = connect(kAlice);
   submit_array(client, "0-19%3");
@@ -173,7 +173,7 @@ TEST_F(ArraysTest, ARestartLosesNoTaskAndRepeatsNone) {
   EXPECT_EQ(status_of(other, JobId(1)).array().completed_count(), 20U);
 }
 
-TEST_F(ArraysTest, TasksAreCancelledOneByOneAndInRanges) {
+TEST_F(ArraysTest, TasksCanBeCancelledInRanges) {
   FakeNode node = connect_node(0);
   FakeClient client = connect(kAlice);
   submit_array(client, "0-9%2");
@@ -191,7 +191,7 @@ TEST_F(ArraysTest, TasksAreCancelledOneByOneAndInRanges) {
   EXPECT_EQ(status_of(client, JobId(1)).array().completed_count(), 6U);
 }
 
-TEST_F(ArraysTest, ARestartKnowsWhichTasksWereCancelledBeforeTheyWereJobs) {
+TEST_F(ArraysTest, RestartRemembersCancelledWaitingTasks) {
   FakeNode node = connect_node(0);
   FakeClient client = connect(kAlice);
   submit_array(client, "0-9%2");
@@ -212,7 +212,7 @@ TEST_F(ArraysTest, ARestartKnowsWhichTasksWereCancelledBeforeTheyWereJobs) {
   EXPECT_EQ(status_of(other, JobId(1)).reasons(0), "3 of 10 tasks were cancelled");
 }
 
-TEST_F(ArraysTest, BatchJobsAndTheirStepsHaveTheNumbersOfTheTask) {
+TEST_F(ArraysTest, BatchTasksAndStepsHaveTheTaskNumbers) {
   FakeNode node = connect_node(0);
   FakeClient client = connect(kAlice);
   wire::Submit script = array("4-5%1");
@@ -261,7 +261,7 @@ TEST_F(ArraysTest, TheWholeArrayIsCancelled) {
   EXPECT_EQ(status_of(client, JobId(1)).reasons(0), "cancelled by u1000");
 }
 
-TEST_F(ArraysTest, ACancelSurvivesTheHead) {
+TEST_F(ArraysTest, CancelSurvivesARestart) {
   FakeNode node = connect_node(0);
   FakeClient client = connect(kAlice);
   submit_array(client, "0-9%2");
@@ -278,7 +278,7 @@ TEST_F(ArraysTest, ACancelSurvivesTheHead) {
   EXPECT_EQ(state_of(other, JobId(1)), JobState::Cancelled);
 }
 
-TEST_F(ArraysTest, AHeldArrayGivesNoTask) {
+TEST_F(ArraysTest, HeldArrayStartsNoTask) {
   FakeNode node = connect_node(0);
   FakeClient client = connect(kAlice);
   wire::Submit held = array("0-2");
@@ -295,7 +295,7 @@ TEST_F(ArraysTest, AHeldArrayGivesNoTask) {
   EXPECT_EQ(news(node).size(), 3U);
 }
 
-TEST_F(ArraysTest, AHoldStopsTheTaskInTheQueueToo) {
+TEST_F(ArraysTest, HoldAlsoHoldsTheTaskInQueue) {
   FakeClient client = connect(kAlice);
   submit_array(client, "0-2");  // there is no node: its first task waits in the queue
   wire::ControlJob control;
@@ -314,7 +314,7 @@ TEST_F(ArraysTest, AHoldStopsTheTaskInTheQueueToo) {
   EXPECT_EQ(news(node).size(), 3U);
 }
 
-TEST_F(ArraysTest, OtherJobsWaitForArraysAndArraysForOthers) {
+TEST_F(ArraysTest, JobsAndArraysWaitForEachOther) {
   FakeNode node = connect_node(0);
   FakeClient client = connect(kAlice);
   submit(client, submission(1));
@@ -334,7 +334,7 @@ TEST_F(ArraysTest, OtherJobsWaitForArraysAndArraysForOthers) {
   EXPECT_EQ(state_of(client, JobId(3)), JobState::Completed);
 }
 
-TEST_F(ArraysTest, ATaskIsFoundByItsNumber) {
+TEST_F(ArraysTest, TaskIsFoundByItsNumber) {
   FakeNode node = connect_node(0);
   FakeClient client = connect(kAlice);
   submit_array(client, "0-9%2");
@@ -345,13 +345,13 @@ TEST_F(ArraysTest, ATaskIsFoundByItsNumber) {
   question.set_tasks("0-1,9");
   client.say(question);
   const auto found = client.connection->all<wire::JobList>().back();
-  ASSERT_EQ(found.jobs_size(), 3);  // ended, active, and the array for the one that waits
+  ASSERT_EQ(found.jobs_size(), 3);  // ended, active, and the array for the waiting one
   EXPECT_EQ(found.jobs(0).job(), 2U);
   EXPECT_EQ(found.jobs(1).array_task(), 1U);
   EXPECT_EQ(found.jobs(2).job(), 1U);
 }
 
-TEST_F(ArraysTest, RefusesWhatCannotBe) {
+TEST_F(ArraysTest, RefusesInvalidArrays) {
   FakeClient client = connect(kAlice);
   EXPECT_EQ(submit(client, array("0-999999999")), JobId());
   EXPECT_EQ(last_error(client),
@@ -366,7 +366,7 @@ TEST_F(ArraysTest, RefusesWhatCannotBe) {
   EXPECT_EQ(last_error(client), "job 1 is not an array");
 }
 
-TEST(ArrayPattern, ExpandsItsOwnLettersAlone) {
+TEST(ArrayPattern, ExpandsOnlyArrayLetters) {
   JobInfo task;
   task.id = JobId(9);
   task.array = JobId(4);

@@ -1,5 +1,5 @@
-// Every request that changes something: it is answered when its change is on disk, and refused
-// without any change when the disk is full or broken.
+// Every request that changes something is answered when its change is on disk, and refused without
+// any change when the disk is full or broken.
 #include "scored/head/head_fixture.hpp"
 #include "scored/head/store/failing_disk.hpp"
 
@@ -12,7 +12,7 @@ namespace {
 using Control = wire::ControlJob;
 using Mode = FailingDisk::Mode;
 
-// What a crash at this instant would leave.
+// OnDisk is the state that a crash at this instant would leave.
 struct OnDisk {
   std::map<std::string, std::string> settings;
   std::map<JobId, StoredJob> jobs;
@@ -78,14 +78,14 @@ class DurableTest : public HeadFixture {
            client.connection->all<wire::Submitted>().size();
   }
 
-  // Waits for ever if there is no answer.
+  // Blocks forever if there is no reply.
   void ask(FakeClient& client, const Case& one) {
     const std::size_t before = refusals(client) + acceptances(client);
     one.ask(client);
     ASSERT_TRUE(pump_until([&] { return refusals(client) + acceptances(client) > before; }));
   }
 
-  // With the client as its front end.
+  // Starts a job with the client as its front end.
   JobId running_job(FakeClient& client, FakeNode& first, FakeNode& second) {
     const JobId job = job_of(launch(client, first, second));
     client.say(attachment(job));
@@ -175,7 +175,7 @@ class DurableTest : public HeadFixture {
     };
   }
 
-  // Of a job that runs. Detach is its front end's.
+  // Returns the changes of a running job; only its front end may detach.
   std::vector<Case> cases_of_a_running_job(JobId job) {
     const auto is = [job](JobState state) {
       return [job, state](const OnDisk& d) { return d.jobs.at(job).progress.state == state; };
@@ -195,7 +195,8 @@ class DurableTest : public HeadFixture {
     EXPECT_TRUE(one.is_stored(read_disk())) << one.name << " was answered before it was stored";
   }
 
-  // Refused while the disk is broken, and no trace of it when it works again.
+  // Checks that the request is refused while the disk is broken, and leaves no trace when it works
+  // again.
   void expect_refused(FakeClient& client, const Case& one, Mode mode) {
     const bool was_stored = one.is_stored(read_disk());
     const std::size_t before = refusals(client);
@@ -219,19 +220,19 @@ class DurableTest : public HeadFixture {
   FailingDisk disk_;
 };
 
-TEST_F(DurableTest, ChangesOfJobsAreOnDiskWhenTheyAreAnswered) {
+TEST_F(DurableTest, AnsweredJobChangesAreOnDisk) {
   FakeClient root = connect(UserId(0));
   check(root, cases_of_jobs(root));
 }
 
-TEST_F(DurableTest, ChangesOfTheClusterAreOnDiskWhenTheyAreAnswered) {
+TEST_F(DurableTest, AnsweredClusterChangesAreOnDisk) {
   file_ = config_;
   file_->slots = 6;
   FakeClient root = connect(UserId(0));
   check(root, cases_of_the_cluster());
 }
 
-TEST_F(DurableTest, ChangesOfARunningJobAreOnDiskWhenTheyAreAnswered) {
+TEST_F(DurableTest, AnsweredRunningJobChangesAreOnDisk) {
   FakeNode first = connect_node(0);
   FakeNode second = connect_node(1);
   FakeClient root = connect(UserId(0));
@@ -239,7 +240,7 @@ TEST_F(DurableTest, ChangesOfARunningJobAreOnDiskWhenTheyAreAnswered) {
   check(root, cases_of_a_running_job(job));
 }
 
-TEST_F(DurableTest, ARefusedDetachLeavesTheFrontEndItsGrace) {
+TEST_F(DurableTest, RefusedDetachKeepsTheFrontEndsGrace) {
   FakeNode first = connect_node(0);
   FakeNode second = connect_node(1);
   FakeClient root = connect(UserId(0));
@@ -254,7 +255,7 @@ TEST_F(DurableTest, ARefusedDetachLeavesTheFrontEndItsGrace) {
   EXPECT_FALSE(first.connection->all<wire::KillTasks>().empty());
 }
 
-TEST_F(DurableTest, WhatHappensMeanwhileDoesNotUndoASuspension) {
+TEST_F(DurableTest, SavedProgressDoesNotUndoASuspension) {
   FakeNode first = connect_node(0);
   FakeNode second = connect_node(1);
   FakeClient root = connect(UserId(0));
@@ -269,7 +270,7 @@ TEST_F(DurableTest, WhatHappensMeanwhileDoesNotUndoASuspension) {
   EXPECT_TRUE(cases[0].is_stored(read_disk()));
 }
 
-TEST_F(DurableTest, CommandsForOneJobAreDoneInTheirOrder) {
+TEST_F(DurableTest, CommandsForOneJobRunInOrder) {
   FakeClient root = connect(UserId(0));
   const JobId job = waiting_job(root);
   for (int i = 0; i < 5; ++i) {
@@ -284,7 +285,7 @@ TEST_F(DurableTest, CommandsForOneJobAreDoneInTheirOrder) {
   EXPECT_EQ(stored.weight(), 77U);
 }
 
-TEST_F(DurableTest, ACancelledJobIsCancelledAfterARestart) {
+TEST_F(DurableTest, CancelSurvivesARestart) {
   FakeClient root = connect(UserId(0));
   const JobId job = waiting_job(root);
   wire::CancelJob cancel;

@@ -1,4 +1,4 @@
-// The head gathers the facts of the nodes for `score doctor`.
+// The head collects the facts of the nodes for `score doctor`.
 #include "scored/head/head_fixture.hpp"
 
 #include <unistd.h>
@@ -8,7 +8,7 @@ namespace {
 
 class FactsTest : public HeadFixture {};
 
-TEST_F(FactsTest, AsksForFactsOnlyNodesThatKnowTheQuestion) {
+TEST_F(FactsTest, AsksOnlyNodesThatSupportTheRequest) {
   const FakeNode older = connect_node(0);
   FakeNode node = connect_node(1);
   head_->links().link(NodeId(1)).vitals.release = "1.2.0";
@@ -28,7 +28,7 @@ TEST_F(FactsTest, AsksForFactsOnlyNodesThatKnowTheQuestion) {
   EXPECT_NEAR(static_cast<double>(facts[0].nodes(0).ahead_ns()), 90e9, 80e9);
 }
 
-TEST_F(FactsTest, NamesNodesThatGiveNoFacts) {
+TEST_F(FactsTest, NamesNodesThatDoNotReply) {
   const FakeNode node = connect_node(0);
   head_->links().link(NodeId(0)).vitals.release = "1.2.0";
   FakeClient client = connect(kAlice);

@@ -1,4 +1,4 @@
-// The policy of filling and the accounting of filled time; deadlocks by name.
+// These tests cover the fill policy, the accounting of filled time, and the report of deadlocks.
 #include "scored/head/head_fixture.hpp"
 #include "scored/journal/recorded_events.hpp"
 
@@ -7,7 +7,7 @@ namespace {
 
 class FillTest : public HeadFixture {
  protected:
-  // Empty: it was done.
+  // Returns the error; "" if it succeeded.
   std::string set_fill(UserId user, bool on) {
     FakeClient client = connect(user);
     wire::SetFill message;
@@ -25,7 +25,7 @@ class FillTest : public HeadFixture {
   }
 };
 
-TEST_F(FillTest, OnlyOperatorsSetThePolicyAndItSurvivesARestart) {
+TEST_F(FillTest, OperatorsSetThePolicyWhichSurvivesARestart) {
   EXPECT_FALSE(info().fill());
   EXPECT_EQ(set_fill(kAlice, true), "only operators may set fill");
   EXPECT_EQ(set_fill(kOperator, true), "");
@@ -38,7 +38,7 @@ TEST_F(FillTest, OnlyOperatorsSetThePolicyAndItSurvivesARestart) {
   EXPECT_FALSE(info().fill());
 }
 
-TEST_F(FillTest, IsNotPossibleWhereNetworksAreSwitchedAtABarrier) {
+TEST_F(FillTest, IsRefusedInBarrierMode) {
   EXPECT_EQ(set_fill(kOperator, true), "");
   config_.network.switch_mode = SwitchMode::Barrier;
   start_head();
@@ -65,7 +65,7 @@ TEST_F(FillTest, TimetablesNameTheJobsThatMayFill) {
   EXPECT_FALSE(status_of(alice, job_of(fills)).no_fill());
 }
 
-TEST_F(FillTest, FilledTimeIsAccountedOverAllNodes) {
+TEST_F(FillTest, FilledTimeIsSummedOverNodes) {
   FakeNode first = connect_node(0);
   FakeNode second = connect_node(1);
   FakeClient alice = connect(kAlice);
@@ -85,8 +85,8 @@ TEST_F(FillTest, FilledTimeIsAccountedOverAllNodes) {
   EXPECT_EQ(page.rows(0).filled_ns(), Duration(7s).count());
 }
 
-// Nodes report it once a heartbeat, also while no one watches.
-TEST_F(FillTest, ARunningJobShowsWhatItHasFilledSoFar) {
+// Filled time is reported once per heartbeat, even while no viewer watches.
+TEST_F(FillTest, RunningJobShowsItsFilledTime) {
   TaskGroup tasks(io_.get_executor(), [](std::string_view, const std::exception_ptr&) {});
   Monitoring monitoring(io_, clock_, tasks, head_->for_monitoring());
   head_->nodes().set_observer(&monitoring);
@@ -114,7 +114,7 @@ TEST_F(FillTest, ARunningJobShowsWhatItHasFilledSoFar) {
   EXPECT_GE(Duration(status_of(alice, job_of(attempt)).filled_ns()), 5s);
 }
 
-TEST_F(FillTest, AnIdleJobShowsWhatItsRanksWaitFor) {
+TEST_F(FillTest, IdleJobShowsTheWaitsOfItsRanks) {
   FakeNode first = connect_node(0);
   FakeNode second = connect_node(1);
   FakeClient alice = connect(kAlice);
@@ -130,7 +130,7 @@ TEST_F(FillTest, AnIdleJobShowsWhatItsRanksWaitFor) {
   EXPECT_EQ(status_of(alice, job_of(attempt)).waits_size(), 0) << "it is busy";
 }
 
-TEST_F(FillTest, ADeadlockIsReportedWithRanksAndWhatTheyWaitFor) {
+TEST_F(FillTest, DeadlockIsReportedWithTheWaitsOfRanks) {
   FakeNode first = connect_node(0);
   FakeNode second = connect_node(1);
   FakeClient alice = connect(kAlice);

@@ -11,7 +11,7 @@
 namespace score::head {
 namespace {
 
-// A head that crashes forgets at most this much of what jobs have used.
+// A head that crashes loses at most this much of the jobs' use.
 constexpr Duration kSavePeriod = 10s;
 
 }  // namespace
@@ -162,16 +162,17 @@ Status Head::apply_settings(const StoredSettings& stored) {
   const TimePoint now = runner_.now();
   if (stored.quantum && *stored.quantum != config_.quantum) {
     if (auto actions = cluster.set_quantum(*stored.quantum, now)) runner_.perform(*actions);
-    log_notice("use stored quantum", kv("quantum", format_duration(*stored.quantum)),
+    log_notice("Using the stored quantum", kv("quantum", format_duration(*stored.quantum)),
                kv("configured", format_duration(config_.quantum)));
   }
   if (stored.slots && *stored.slots != config_.slots) {
     if (auto actions = cluster.set_max_slots(*stored.slots, now)) runner_.perform(*actions);
-    log_notice("use stored slots", kv("slots", *stored.slots), kv("configured", config_.slots));
+    log_notice("Using the stored slots", kv("slots", *stored.slots),
+               kv("configured", config_.slots));
   }
   if (stored.idle_detection && *stored.idle_detection != config_.idle_detection) {
     runner_.perform(cluster.set_idle_detection(*stored.idle_detection, now));
-    log_notice("use stored idle detection", kv("on", *stored.idle_detection),
+    log_notice("Using the stored idle detection", kv("on", *stored.idle_detection),
                kv("configured", config_.idle_detection));
   }
   if (stored.fill && *stored.fill != config_.fill) apply_stored_fill(*stored.fill);
@@ -186,9 +187,9 @@ Status Head::apply_settings(const StoredSettings& stored) {
 // The configuration may have been changed to a mode in which jobs cannot fill.
 void Head::apply_stored_fill(bool on) {
   auto actions = runner_.cluster().set_fill(on, runner_.now());
-  if (!actions) return log_warning("ignore stored fill policy", kv("err", actions.error()));
+  if (!actions) return log_warning("Ignored the stored fill policy", kv("err", actions.error()));
   runner_.perform(std::move(*actions));
-  log_notice("use stored fill policy", kv("on", on), kv("configured", config_.fill));
+  log_notice("Using the stored fill policy", kv("on", on), kv("configured", config_.fill));
 }
 
 Status Head::recover_jobs(const std::vector<StoredJob>& stored) {
@@ -204,20 +205,22 @@ Status Head::recover_jobs(const std::vector<StoredJob>& stored) {
   for (const StoredJob& one : stored) {
     if (!one.info.keep_going) continue;
     const auto set = runner_.cluster().set_keep_going(one.info.id, true);
-    if (!set) log_warning("cannot keep job going", kv("job", one.info.id), kv("err", set.error()));
+    if (!set)
+      log_warning("Cannot restore --keep-going of job", kv("job", one.info.id),
+                  kv("err", set.error()));
   }
   recover_ended_steps();
-  if (!stored.empty()) log_notice("recover jobs", kv("count", stored.size()));
+  if (!stored.empty()) log_notice("Recovered jobs", kv("count", stored.size()));
   return {};
 }
 
-// Of jobs that go on: what the new head shows of the steps that ended before it.
+// Restores the steps that ended before this head started, of jobs that continue.
 void Head::recover_ended_steps() {
   constexpr std::int64_t kMostRead = 2'000;
   const auto is_allocation = [](const auto& entry) { return entry.second.info.allocation; };
   if (std::ranges::none_of(jobs_.all(), is_allocation)) return;
   const auto ended = reader_.lately_ended(std::nullopt, kMostRead);
-  if (!ended) return log_warning("cannot read ended steps", kv("err", ended.error()));
+  if (!ended) return log_warning("Cannot read ended steps", kv("err", ended.error()));
   for (auto bytes = ended->rbegin(); bytes != ended->rend(); ++bytes) {
     wire::JobStatus status;
     if (!status.ParseFromString(*bytes) || status.step_of() == 0) continue;
@@ -226,7 +229,7 @@ void Head::recover_ended_steps() {
   }
 }
 
-// After all jobs are known, as it may wait for any of them.
+// This runs after all jobs are known, because the job may wait for any of them.
 void Head::defer_recovered(gang::RecoveredJob& recovered) {
   Job& job = *jobs_.find(recovered.id);
   job.is_held = recovered.request.held;
@@ -235,12 +238,12 @@ void Head::defer_recovered(gang::RecoveredJob& recovered) {
   recovered.request.held = recovered.request.held || job.is_deferred;
   if (!job.info.is_task()) return;
   arrays_.add_task(job);
-  // What holds an array holds the task of it that is in the queue; that is not stored.
+  // A hold of an array also holds its task in the queue; only the array's hold is stored.
   const Job* array = jobs_.find(job.info.array);
   if (array != nullptr && array->is_held) recovered.request.held = true;
 }
 
-// An array is never placed: its tasks are.
+// An array is never placed; only its tasks are.
 bool Head::defers(Job& job) {
   shares_.note(job.info);
   const bool waits = waiting_.add(job);
@@ -255,7 +258,7 @@ void Head::began(const Job& job) {
   if (array != nullptr) waiting_.began(*array);
 }
 
-// By the monotonic clock if it is still the same one: the wall clock may have been set since.
+// Uses the monotonic clock if its mark is still valid. The wall clock may have been set since.
 TimePoint Head::start_of(const JobProgress& progress) const {
   const TimePoint at = runner_.now();
   if (progress.start_mark != TimePoint() && progress.start_mark <= at) return progress.start_mark;
@@ -265,7 +268,7 @@ TimePoint Head::start_of(const JobProgress& progress) const {
 Result<gang::RecoveredJob> Head::recover_job(const StoredJob& stored) {
   wire::ResourceRequest resources;
   if (!resources.ParseFromString(stored.info.resources.str())) {
-    return fail(Errc::Malformed, "its resources cannot be read");
+    return fail(Errc::Malformed, "cannot read its resources");
   }
   auto request = proto::from_wire(resources);
   if (!request) return request.error();
@@ -282,7 +285,8 @@ Result<gang::RecoveredJob> Head::recover_job(const StoredJob& stored) {
   job.charged = stored.progress.scheduled;
   const Placement& placement = stored.progress.placement;
   for (const std::string& name : placement.nodes) {
-    // A node that left the configuration while the job ran is made known, so that the job can end.
+    // The node may have left the configuration while the job ran. It is added, so that the job can
+    // end.
     if (!links_.has(name)) {
       if (auto added = admin_.add_node(name); !added) return added.error();
     }

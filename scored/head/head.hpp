@@ -1,11 +1,11 @@
 #pragma once
-// The head as a whole: makes the parts, wires them to each other, recovers their state from the
-// store, and runs their deadlines. Knows connections, but no sockets. One thread, except the commit
+// Head makes the parts of the head, connects them, recovers their state from the store, and runs
+// their deadlines. It knows connections, but no sockets. All runs in one thread, except the commit
 // log's.
 //
-// The order that keeps promises:
+// The guarantees follow from this order:
 //   a submission is answered, and given to the cluster, when it is on disk;
-//   tasks are started when their placement is on disk (so a restarted head runs nothing twice);
+//   tasks are started when their placement is on disk, so a restarted head runs nothing twice;
 //   nodes may forget an attempt when its end is on disk.
 
 #include "base/async/alarm.hpp"
@@ -50,8 +50,8 @@ namespace score::head {
 
 class Head {
  public:
-  // Incarnation, settings and jobs come from the store. io and clock must outlive it. reader: of
-  // the same store. Errors: the store's.
+  // Reads incarnation, settings and jobs from the store. `io` and `clock` must outlive the head;
+  // `reader` must read the same store. Errors: the store's.
   [[nodiscard]] static Result<std::unique_ptr<Head>> open(asio::io_context& io, Clock& clock,
                                                           HeadConfig config, Store store,
                                                           StoreReader reader,
@@ -61,8 +61,9 @@ class Head {
 
   // Runs tick() when due, until cancelled.
   asio::awaitable<void> run_timer();
-  // Before the first node: the database is an older copy than what the nodes know (docs/adr/0071).
-  // Submissions are refused until every node has said hello, or for rejoin_grace.
+  // Must be called before the first node connects, if the database is an older copy than what the
+  // nodes know (docs/adr/0071). Submissions are rejected until every node has said hello, or for
+  // rejoin_grace.
   void recover_from_copy();
   // Does what is due; returns when to call again.
   TimePoint tick();
@@ -70,7 +71,7 @@ class Head {
   // Stores what is left. Jobs continue.
   void stop() { commits_.stop(); }
 
-  // What the sessions and the monitoring work with.
+  // These are the parts that the sessions and the monitoring use.
   [[nodiscard]] ClientSession::Parts for_clients();
   [[nodiscard]] NodeSession::Parts for_nodes();
   [[nodiscard]] Monitoring::Parts for_monitoring();
@@ -91,7 +92,7 @@ class Head {
 
   [[nodiscard]] const Overview& overview() const { return overview_; }
 
-  // With two heads: the state of each, as `score info` shows it.
+  // With two heads, sets the function that returns the state of each, as `score info` shows it.
   void set_heads(std::function<std::vector<wire::HeadState>()> states) {
     overview_.set_heads(std::move(states));
   }
@@ -155,7 +156,7 @@ class Head {
   ControlDesk control_;
   NodeDesk nodes_;
   Admin admin_;
-  TimePoint next_save_{};  // of what running jobs have used
+  TimePoint next_save_{};  // of the use of running jobs
 };
 
 }  // namespace score::head

@@ -1,6 +1,6 @@
 #pragma once
-// For tests: a head with a store in a temporary directory, a clock that the test moves, and
-// connections that only remember what was sent.
+// This fixture is for tests: a head with a store in a temporary directory, a clock that the test
+// moves, and connections that only record what was sent.
 
 #include "proto/convert/convert.hpp"
 #include "proto/frames/hello.hpp"
@@ -52,7 +52,7 @@ class FakeConnection final : public proto::Connection {
 
   const std::string& peer() const override { return peer_; }
 
-  // The messages of one type so far, in order.
+  // Returns the messages of one type so far, in order.
   template <class Message>
   std::vector<Message> all() const {
     std::vector<Message> found;
@@ -65,7 +65,7 @@ class FakeConnection final : public proto::Connection {
   }
 
   std::vector<proto::InFrame> sent;
-  bool is_stuck = false;  // nothing reads what is sent
+  bool is_stuck = false;  // the peer reads nothing
 
  private:
   std::size_t bytes_ = 0;
@@ -93,7 +93,7 @@ proto::InFrame frame_of(const Message& message) {
   return {proto::frame_type<Message>(), message.SerializeAsString()};
 }
 
-// A command: its session and what the head answered.
+// FakeClient is a command: its session and what the head has sent to it.
 struct FakeClient {
   std::shared_ptr<FakeConnection> connection;
   std::unique_ptr<ClientSession> session;
@@ -104,7 +104,7 @@ struct FakeClient {
   }
 };
 
-// A node daemon that answers when the test says so.
+// FakeNode is a node daemon that replies when the test says so.
 struct FakeNode {
   std::shared_ptr<FakeConnection> connection;
   std::unique_ptr<NodeSession> session;
@@ -119,7 +119,7 @@ inline constexpr UserId kAlice(1000);
 inline constexpr UserId kBob(1001);
 inline constexpr UserId kOperator(1002);
 
-// Without a grace the configuration's.
+// Without a grace, the configured one applies.
 inline wire::CancelJob cancel(JobId job, std::optional<Duration> grace = {}) {
   wire::CancelJob message;
   message.set_job(job.value());
@@ -143,7 +143,7 @@ class HeadFixture : public ::testing::Test {
     std::filesystem::remove_all(directory_);
   }
 
-  // Also a restart: what the last one left on disk is all there is.
+  // Starts or restarts the head; a restarted head has only what is on disk.
   void start_head() {
     head_.reset();
     auto store = Store::open(directory_);
@@ -167,7 +167,7 @@ class HeadFixture : public ::testing::Test {
     return true;
   }
 
-  // Everything that was to be stored is stored, and what waited for it was done.
+  // Returns when everything is stored and everything that waited for it is done.
   void settle() {
     for (int i = 0; i < 3; ++i) {
       bool stored = false;
@@ -176,7 +176,7 @@ class HeadFixture : public ::testing::Test {
     }
   }
 
-  // The head takes a changed configuration.
+  // Makes the head reload a changed configuration.
   void reload(const HeadConfig& changed) {
     file_ = changed;
     Status status = fail(Errc::WrongState, "not answered");
@@ -188,14 +188,14 @@ class HeadFixture : public ::testing::Test {
     ASSERT_TRUE(status) << status.error().message();
   }
 
-  // Time passes, deadlines are met.
+  // Lets time pass, so that deadlines are reached.
   void pass(Duration time) {
     clock_.advance(time);
     head_->tick();
     settle();
   }
 
-  // The same, and these nodes live on.
+  // Lets time pass while these nodes send heartbeats.
   void pass_alive(Duration time, std::vector<FakeNode*> nodes) {
     for (Duration passed{0}; passed <= time; passed += 1s) {
       for (FakeNode* node : nodes) node->session->dispatch(frame_of(wire::Heartbeat()));
@@ -241,7 +241,7 @@ class HeadFixture : public ::testing::Test {
     return message;
   }
 
-  // 0: refused.
+  // Returns 0 if the submission is refused.
   JobId submit(FakeClient& client, const wire::Submit& message) {
     const std::size_t before = client.connection->sent.size();
     client.say(message);
@@ -268,7 +268,7 @@ class HeadFixture : public ::testing::Test {
     return node;
   }
 
-  // From submission to running on both nodes; its attempt.
+  // Takes a job from submission to running on both nodes; returns its attempt.
   AttemptId launch(FakeClient& client, FakeNode& first, FakeNode& second,
                    const wire::Submit& message = submission()) {
     const JobId job = submit(client, message);
@@ -294,7 +294,7 @@ class HeadFixture : public ::testing::Test {
     node.say(exited);
   }
 
-  // What a task wrote, where it stands in all output of its node.
+  // Makes a task's output; `offset` is its position in all output of its node.
   static wire::TaskOutput output(AttemptId attempt, std::string data, std::uint64_t offset) {
     wire::TaskOutput message;
     message.set_attempt(attempt.value());
@@ -314,19 +314,19 @@ class HeadFixture : public ::testing::Test {
     return message;
   }
 
-  // The text of the last error, "" without one.
+  // Returns the text of the last error; "" if there is none.
   static std::string refusal(const FakeClient& client) {
     const auto failed = client.connection->all<wire::Failed>();
     return failed.empty() ? "" : failed.back().error().text();
   }
 
-  // The attempt that the node was sent last.
+  // Returns the last attempt that the node was sent.
   static AttemptId newest(const FakeNode& node) {
     const auto prepares = node.connection->all<wire::PrepareTasks>();
     return prepares.empty() ? AttemptId() : AttemptId(prepares.back().attempt());
   }
 
-  // A task on one node starts, and ends.
+  // Starts a task on one node; end() ends it.
   void start(FakeNode& node, AttemptId attempt) {
     node.say(Prepared{attempt});
     pass(50ms);
@@ -346,7 +346,7 @@ class HeadFixture : public ::testing::Test {
     return client.connection->all<wire::JobList>().back().jobs(0);
   }
 
-  // The first of its reasons, "" without one.
+  // Returns the first of its reasons; "" if there is none.
   std::string reason_of(FakeClient& client, JobId job) {
     const auto status = status_of(client, job);
     return status.reasons_size() == 0 ? "" : status.reasons(0);
@@ -365,7 +365,7 @@ class HeadFixture : public ::testing::Test {
   HeadConfig config_;
   asio::io_context io_{1};
   ManualClock clock_;
-  std::optional<HeadConfig> file_;  // as it is read by a reload; none: as the head started
+  std::optional<HeadConfig> file_;  // as a reload reads it; none: as the head started
   DaemonRequests requests_{[this] { return Result<HeadConfig>(file_.value_or(config_)); }, [] {}};
   std::uint64_t next_client_ = 1;
   std::unique_ptr<Head> head_;

@@ -1,4 +1,4 @@
-// Flows through the head: commands on one side, nodes on the other, the store below.
+// These tests drive the head with commands on one side, nodes on the other, and a real store.
 #include "scored/head/head_fixture.hpp"
 
 #include <csignal>
@@ -16,7 +16,7 @@ class HeadTest : public HeadFixture {
   }
 };
 
-TEST_F(HeadTest, AnswersASubmissionWhenItIsStored) {
+TEST_F(HeadTest, SubmissionIsAnsweredWhenStored) {
   FakeClient client = connect(kAlice);
   client.say(submission());
   EXPECT_TRUE(client.connection->all<wire::Submitted>().empty());
@@ -28,7 +28,7 @@ TEST_F(HeadTest, AnswersASubmissionWhenItIsStored) {
   EXPECT_EQ(again.connection->all<wire::JobList>().back().jobs_size(), 1);
 }
 
-TEST_F(HeadTest, GivesTheSameJobToARepeatedRequest) {
+TEST_F(HeadTest, RepeatedRequestReturnsTheSameJob) {
   wire::Submit message = submission();
   message.set_request_id(proto::to_wire(RequestId::random()));
   FakeClient client = connect(kAlice);
@@ -45,7 +45,7 @@ TEST_F(HeadTest, GivesTheSameJobToARepeatedRequest) {
   EXPECT_NE(submit(bob, message), second);
 }
 
-TEST_F(HeadTest, RefusesWhatCanNeverRun) {
+TEST_F(HeadTest, RefusesJobsThatCanNeverRun) {
   FakeClient client = connect(kAlice);
   EXPECT_EQ(submit(client, submission(99)), JobId());
   wire::Submit no_program = submission();
@@ -119,7 +119,7 @@ TEST_F(HeadTest, RunsNothingTwiceAfterARestart) {
   EXPECT_EQ(state_of(client, JobId(1)), JobState::Completed);
 }
 
-TEST_F(HeadTest, EndsAJobWhoseFrontEndDoesNotComeBack) {
+TEST_F(HeadTest, JobEndsIfItsFrontEndStaysAway) {
   FakeClient client = connect(kAlice);
   const JobId job = submit(client, submission());
   client.say(attachment(job));
@@ -131,7 +131,7 @@ TEST_F(HeadTest, EndsAJobWhoseFrontEndDoesNotComeBack) {
   EXPECT_EQ(state_of(other, job), JobState::Cancelled);
 }
 
-TEST_F(HeadTest, KeepsAJobWhoseFrontEndComesBackOrDetaches) {
+TEST_F(HeadTest, JobSurvivesFrontEndThatReturnsOrDetaches) {
   FakeClient client = connect(kAlice);
   const JobId job = submit(client, submission());
   client.say(attachment(job));
@@ -153,7 +153,7 @@ TEST_F(HeadTest, KeepsAJobWhoseFrontEndComesBackOrDetaches) {
   EXPECT_EQ(state_of(later, job), JobState::Pending);
 }
 
-TEST_F(HeadTest, CancelsWithTermFirstAndKillAfterTheGrace) {
+TEST_F(HeadTest, CancelSendsTermThenKillsAfterGrace) {
   FakeNode first = connect_node(0);
   FakeNode second = connect_node(1);
   FakeClient client = connect(kAlice);
@@ -165,7 +165,7 @@ TEST_F(HeadTest, CancelsWithTermFirstAndKillAfterTheGrace) {
   EXPECT_EQ(signals[0].signal(), SIGTERM);
   EXPECT_EQ(signals[1].signal(), SIGCONT) << "who is stopped must hear it too";
   EXPECT_TRUE(first.connection->all<wire::KillTasks>().empty());
-  for (int i = 0; i < 4; ++i) {  // the nodes are alive all the time
+  for (int i = 0; i < 4; ++i) {  // the nodes stay alive
     first.session->dispatch(frame_of(wire::Heartbeat()));
     second.session->dispatch(frame_of(wire::Heartbeat()));
     pass(1s);
@@ -177,7 +177,7 @@ TEST_F(HeadTest, CancelsWithTermFirstAndKillAfterTheGrace) {
   EXPECT_EQ(state_of(client, JobId(1)), JobState::Cancelled);
 }
 
-TEST_F(HeadTest, TellsOfACancelledJobWhoDidItAndNotWhichRankHeardItFirst) {
+TEST_F(HeadTest, CancelledJobReportsOnlyTheCancellingUser) {
   FakeNode first = connect_node(0);
   FakeNode second = connect_node(1);
   FakeClient client = connect(kAlice);
@@ -201,7 +201,7 @@ TEST_F(HeadTest, TellsOfACancelledJobWhoDidItAndNotWhichRankHeardItFirst) {
   EXPECT_EQ(reasons(), std::vector<std::string>{"cancelled by u1000"});
 }
 
-TEST_F(HeadTest, GoesOnCancellingAfterARestart) {
+TEST_F(HeadTest, CancelContinuesAfterARestart) {
   AttemptId attempt;
   {
     FakeNode first = connect_node(0);
@@ -221,8 +221,8 @@ TEST_F(HeadTest, GoesOnCancellingAfterARestart) {
   EXPECT_FALSE(first.connection->all<wire::KillTasks>().empty());
 }
 
-// The exit code of a front end that comes back must not be that of a job that went well.
-TEST_F(HeadTest, RemembersHowAJobIsEndingOverARestart) {
+// The exit code for a front end that comes back must not be that of a successful job.
+TEST_F(HeadTest, EndStateSurvivesARestart) {
   AttemptId attempt;
   {
     FakeNode first = connect_node(0);
@@ -248,8 +248,8 @@ TEST_F(HeadTest, RemembersHowAJobIsEndingOverARestart) {
   EXPECT_EQ(status.reasons(0), "wall-time limit 0.5s reached");
 }
 
-// It ran for 20 minutes of 30; meanwhile the machine's time was set an hour ahead.
-TEST_F(HeadTest, CountsElapsedTimeOverARestart) {
+// The job ran for 20 minutes of 30, and meanwhile the machine's time was set an hour ahead.
+TEST_F(HeadTest, ElapsedTimeIncludesARestart) {
   for (const bool was_booted : {false, true}) {
     SCOPED_TRACE(was_booted ? "the machine was booted" : "the head was restarted");
     AttemptId attempt;
@@ -278,7 +278,7 @@ TEST_F(HeadTest, CountsElapsedTimeOverARestart) {
   }
 }
 
-TEST_F(HeadTest, TakesNoLimitForOneThatIsOver) {
+TEST_F(HeadTest, HugeLimitsAreNotReached) {
   FakeNode first = connect_node(0);
   FakeNode second = connect_node(1);
   FakeClient client = connect(kAlice);
@@ -291,7 +291,7 @@ TEST_F(HeadTest, TakesNoLimitForOneThatIsOver) {
   EXPECT_EQ(state_of(client, JobId(1)), JobState::Running);
 }
 
-TEST_F(HeadTest, RemembersAHoldAndAWeight) {
+TEST_F(HeadTest, HoldAndWeightSurviveARestart) {
   {
     FakeClient client = connect(kAlice);
     wire::Submit message = submission();
@@ -314,7 +314,7 @@ TEST_F(HeadTest, RemembersAHoldAndAWeight) {
   EXPECT_EQ(client.connection->all<wire::JobList>().back().jobs(0).weight(), 30u);
 }
 
-TEST_F(HeadTest, ShowsAJobThatObeysTermAsCancelled) {
+TEST_F(HeadTest, JobThatObeysTermIsCancelled) {
   FakeNode first = connect_node(0);
   FakeNode second = connect_node(1);
   FakeClient client = connect(kAlice);
@@ -327,7 +327,7 @@ TEST_F(HeadTest, ShowsAJobThatObeysTermAsCancelled) {
   EXPECT_EQ(state_of(client, JobId(1)), JobState::Cancelled);
 }
 
-TEST_F(HeadTest, EndsAnImmediateJobThatCouldNotStart) {
+TEST_F(HeadTest, ImmediateJobEndsIfItCannotStart) {
   FakeClient client = connect(kAlice);
   wire::Submit message = submission();
   message.set_immediate_ns(Duration(2s).count());
@@ -340,7 +340,7 @@ TEST_F(HeadTest, EndsAnImmediateJobThatCouldNotStart) {
   EXPECT_EQ(list.jobs(0).exit_code(), 125);
 }
 
-TEST_F(HeadTest, RoutesInputToTheNodeOfItsRankAndRoomBack) {
+TEST_F(HeadTest, InputGoesToItsRankAndRoomReturns) {
   FakeNode first = connect_node(0);
   FakeNode second = connect_node(1);
   FakeClient client = connect(kAlice);
@@ -362,7 +362,7 @@ TEST_F(HeadTest, RoutesInputToTheNodeOfItsRankAndRoomBack) {
   EXPECT_EQ(client.connection->all<wire::InputTaken>()[0].bytes(), 5u);
 }
 
-TEST_F(HeadTest, LetsAWatcherGiveNoInput) {
+TEST_F(HeadTest, WatcherMayNotGiveInput) {
   FakeClient alice = connect(kAlice);
   const JobId job = submit(alice, submission());
   FakeClient watcher = connect(kAlice);
@@ -391,7 +391,7 @@ TEST_F(HeadTest, JoinsFencesOfAllNodes) {
   }
 }
 
-TEST_F(HeadTest, TakesNothingAboutAnAttemptFromOtherNodes) {
+TEST_F(HeadTest, ReportsFromOtherNodesAreIgnored) {
   FakeNode first = connect_node(0);
   FakeNode second = connect_node(1);
   FakeClient client = connect(kAlice);
@@ -408,7 +408,7 @@ TEST_F(HeadTest, TakesNothingAboutAnAttemptFromOtherNodes) {
   EXPECT_FALSE(is_final(state_of(client, JobId(1))));
 }
 
-TEST_F(HeadTest, RefusesANodeThatCallsItselfAnother) {
+TEST_F(HeadTest, NodeWithTheWrongNameIsRefused) {
   auto connection = std::make_shared<FakeConnection>("node");
   NodeSession session(head_->for_nodes(), clock_, NodeId(0), connection);
   NodeHello hello;
@@ -429,7 +429,7 @@ TEST_F(HeadTest, StampsHeartbeats) {
   EXPECT_EQ(replies[0].head_received_ns(), clock_.now().time_since_epoch().count());
 }
 
-TEST_F(HeadTest, RemembersWhatOperatorsSet) {
+TEST_F(HeadTest, OperatorSettingsSurviveARestart) {
   FakeClient root = connect(UserId(0));
   wire::SetQuantum quantum;
   quantum.set_quantum_ns(Duration(50ms).count());
@@ -468,7 +468,7 @@ TEST_F(HeadTest, CollectsTracesAndNamesSilentNodes) {
   EXPECT_EQ(traces[0].silent_nodes(0), "n1");
 }
 
-TEST_F(HeadTest, GathersAFewTracesAtATime) {
+TEST_F(HeadTest, LimitsConcurrentTraces) {
   FakeNode node = connect_node(0);
   FakeClient client = connect(kAlice);
   wire::GetTrace question;
@@ -481,7 +481,7 @@ TEST_F(HeadTest, GathersAFewTracesAtATime) {
   EXPECT_TRUE(client.connection->all<wire::Failed>().empty());
 }
 
-TEST_F(HeadTest, TellsReasonsEachTimeTheyChangeAndNotTwice) {
+TEST_F(HeadTest, ReasonsAreSentOncePerChange) {
   FakeClient client = connect(kAlice);
   const JobId job = submit(client, submission());
   client.say(attachment(job));
@@ -497,8 +497,8 @@ TEST_F(HeadTest, TellsReasonsEachTimeTheyChangeAndNotTwice) {
   EXPECT_EQ(client.connection->all<wire::JobNews>().size(), before + 1);
 }
 
-// Ready again soon with a long queue, and a list of it is quick. Figures are printed, not judged.
-TEST_F(HeadTest, ComesBackWithTenThousandQueuedJobs) {
+// The head must be ready soon with a long queue, and must list it quickly. Times are only printed.
+TEST_F(HeadTest, RestartsWithTenThousandQueuedJobs) {
   constexpr std::uint64_t kJobs = 10'000;
   head_.reset();
   {

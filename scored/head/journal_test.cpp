@@ -31,7 +31,7 @@ TEST_F(HeadJournal, HasTheEventsOfTheHead) {
   }
   settle();
   head_->nodes().lost(NodeId(1), *second.connection);
-  for (int i = 0; i < 20; ++i) {  // n0 lives on
+  for (int i = 0; i < 20; ++i) {  // n0 stays alive
     first.session->dispatch(frame_of(wire::Heartbeat()));
     pass(1s);
   }

@@ -1,4 +1,4 @@
-// A job that reaches a time limit ends as a cancelled one does, but with its own cause.
+// A time limit ends a job like a cancel does, but with its own cause.
 #include "scored/head/head_fixture.hpp"
 
 #include <csignal>
@@ -8,7 +8,7 @@ namespace {
 
 class LimitTest : public HeadFixture {};
 
-TEST_F(LimitTest, EndsAJobAtItsLimitAsACancelDoesButWithItsOwnCause) {
+TEST_F(LimitTest, LimitEndsAJobWithItsOwnCause) {
   FakeNode first = connect_node(0);
   FakeNode second = connect_node(1);
   FakeClient client = connect(kAlice);
@@ -33,7 +33,7 @@ TEST_F(LimitTest, EndsAJobAtItsLimitAsACancelDoesButWithItsOwnCause) {
   EXPECT_EQ(status.reasons(0), "wall-time limit 0.5s reached");
 }
 
-TEST_F(LimitTest, LetsEachTaskOfACancelledJobUseItsGrace) {
+TEST_F(LimitTest, EachCancelledTaskGetsTheGrace) {
   FakeNode first = connect_node(0);
   FakeNode second = connect_node(1);
   FakeClient client = connect(kAlice);
@@ -46,7 +46,7 @@ TEST_F(LimitTest, LetsEachTaskOfACancelledJobUseItsGrace) {
 }
 
 // A second request does not change why the job ends.
-TEST_F(LimitTest, StaysTheCauseWhenItIsCancelledWithinTheGrace) {
+TEST_F(LimitTest, LaterCancelDoesNotChangeTheCause) {
   FakeNode first = connect_node(0);
   FakeNode second = connect_node(1);
   FakeClient client = connect(kAlice);

@@ -1,4 +1,4 @@
-// Lists of jobs come in pages, so that no answer keeps the thread of the head for long.
+// Lists of jobs come in pages, so that no reply keeps the head's thread busy for long.
 #include "scored/head/head_fixture.hpp"
 
 namespace score::head {
@@ -6,7 +6,7 @@ namespace {
 
 class ListTest : public HeadFixture {};
 
-TEST_F(ListTest, AnswersInPagesHoweverOftenAJobIsAskedFor) {
+TEST_F(ListTest, RepeatedJobIdsAreAnsweredInPages) {
   FakeClient client = connect(kAlice);
   wire::Submit message = submission();
   message.mutable_spec()->mutable_programs(0)->add_argv(std::string(250, 'x'));

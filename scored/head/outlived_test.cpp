@@ -1,4 +1,4 @@
-// Two heads: a node that a later one has welcomed shows its proof to the earlier one.
+// With two heads, a node that a later one has welcomed shows its proof to the earlier one.
 #include "scored/head/head_fixture.hpp"
 
 namespace score::head {
@@ -12,7 +12,7 @@ class OutlivedTest : public HeadFixture {
     head_->nodes().on_outlived([this] { ++ends_; });
   }
 
-  // True: it was welcomed.
+  // Returns true if the node was welcomed.
   bool greet(Epoch newest, const std::string& proof) {
     connection_ = std::make_shared<FakeConnection>("node");
     NodeSession session(head_->for_nodes(), clock_, NodeId(0), connection_);
@@ -37,14 +37,14 @@ class OutlivedTest : public HeadFixture {
   int ends_ = 0;
 };
 
-TEST_F(OutlivedTest, AProofOfALaterHeadEndsIt) {
+TEST_F(OutlivedTest, ProofOfALaterHeadEndsThisOne) {
   EXPECT_FALSE(greet(later(2), proto::prove_head(key_, later(2))));
   EXPECT_EQ(ends_, 1);
   EXPECT_FALSE(greet(later(1), proto::prove_head(key_, later(1)))) << "while it ends";
   EXPECT_EQ(ends_, 1);
 }
 
-TEST_F(OutlivedTest, AnotherNodesWordIsNoProof) {
+TEST_F(OutlivedTest, UnprovenClaimIsIgnored) {
   EXPECT_TRUE(greet(later(1), ""));
   EXPECT_TRUE(greet(later(1), std::string(32, 'x')));
   EXPECT_TRUE(greet(later(1), proto::prove_head(proto::random_key(), later(1))));
@@ -53,8 +53,8 @@ TEST_F(OutlivedTest, AnotherNodesWordIsNoProof) {
   EXPECT_EQ(ends_, 0);
 }
 
-// A database 100 jobs and 5 starts old: its head goes on after what the nodes know.
-TEST_F(OutlivedTest, ARestoredHeadOutbidsTheOneThatIsLostAndReusesNoJobNumber) {
+// The database is 100 jobs and 5 starts old, so its head continues after what the nodes know.
+TEST_F(OutlivedTest, RestoredHeadTakesOverAndReusesNoNumber) {
   config_.nodes = {"n0"};
   start_head();
   head_->nodes().set_keys(proto::KeyRing(key_));
@@ -75,7 +75,7 @@ TEST_F(OutlivedTest, ARestoredHeadOutbidsTheOneThatIsLostAndReusesNoJobNumber) {
   EXPECT_GT(head_->nodes().incarnation(), before) << "it is on disk";
 }
 
-TEST_F(OutlivedTest, ANodeThatKnowsLaterJobsRaisesTheirNumbersAlsoWithoutRecovery) {
+TEST_F(OutlivedTest, NodeWithLaterJobsRaisesTheNextNumber) {
   FakeClient alice = connect(kAlice);
   EXPECT_EQ(submit(alice, submission(1)), JobId(1));
   last_job_ = 7;
@@ -86,7 +86,7 @@ TEST_F(OutlivedTest, ANodeThatKnowsLaterJobsRaisesTheirNumbersAlsoWithoutRecover
   EXPECT_EQ(submit(alice, submission(1)), JobId(9)) << "no node can use them up";
 }
 
-TEST_F(OutlivedTest, ARestoredHeadDoesNotWaitForANodeThatIsGone) {
+TEST_F(OutlivedTest, RestoredHeadDoesNotWaitForLostNodes) {
   head_->recover_from_copy();
   FakeClient alice = connect(kAlice);
   EXPECT_EQ(submit(alice, submission(1)), JobId());
@@ -94,8 +94,8 @@ TEST_F(OutlivedTest, ARestoredHeadDoesNotWaitForANodeThatIsGone) {
   EXPECT_EQ(submit(alice, submission(1)), JobId(1));
 }
 
-// While the first daemon with the node's key is heard, a second one is refused.
-TEST_F(OutlivedTest, ASecondDaemonWithANodesKeyIsRefusedWhileTheFirstIsHeard) {
+// A second daemon with a node's key is refused while the first is heard.
+TEST_F(OutlivedTest, SecondDaemonOfANodeIsRefused) {
   const auto come = [this](std::uint64_t instance) {
     FakeNode node;
     node.connection = std::make_shared<FakeConnection>("node");
@@ -124,7 +124,7 @@ TEST_F(OutlivedTest, ASecondDaemonWithANodesKeyIsRefusedWhileTheFirstIsHeard) {
   EXPECT_TRUE(come(4).connection->is_open()) << "the first is not heard any more";
 }
 
-TEST_F(OutlivedTest, ItsOwnAndEarlierProofsAreNothingNew) {
+TEST_F(OutlivedTest, OwnAndEarlierProofsAreIgnored) {
   EXPECT_TRUE(greet(head_->nodes().incarnation(), head_->nodes().proof()));
   EXPECT_EQ(connection_->all<wire::NodeWelcome>()[0].head_proof(), head_->nodes().proof());
   EXPECT_TRUE(greet(Epoch(0), ""));
@@ -132,7 +132,7 @@ TEST_F(OutlivedTest, ItsOwnAndEarlierProofsAreNothingNew) {
   EXPECT_EQ(ends_, 0);
 }
 
-TEST_F(OutlivedTest, WhatItWelcomedEndsTheOneBefore) {
+TEST_F(OutlivedTest, WelcomedNodeEndsTheEarlierHead) {
   const Epoch before = head_->nodes().incarnation();
   ASSERT_TRUE(greet(Epoch(0), ""));
   const auto welcome = connection_->all<wire::NodeWelcome>()[0];

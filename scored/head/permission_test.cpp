@@ -1,5 +1,5 @@
-// Every frame of the protocol with every role a client can have: what the table forbids is refused
-// as Denied before anything happens, what it allows reaches its handler.
+// These tests send every frame of the protocol with every role that a client can have. A forbidden
+// frame is refused as Denied before anything happens; an allowed one reaches its handler.
 #include "scored/head/head_fixture.hpp"
 #include "scored/journal/recorded_events.hpp"
 
@@ -11,7 +11,7 @@ namespace {
 
 using proto::Role;
 
-// Fields 1 and 2 are 1: tag and job, or job and bytes, of every frame about a job; other frames
+// Fields 1 and 2 are 1: tag and job, or job and bytes, of every frame about a job. Other frames
 // have unknown or harmless fields there.
 constexpr std::string_view kUniversalPayload = "\x08\x01\x10\x01";
 
@@ -41,12 +41,12 @@ class PermissionTest : public HeadFixture {
   }
 };
 
-TEST_F(PermissionTest, AsksTheTableForEveryFrameAndRole) {
+TEST_F(PermissionTest, EveryFrameAndRoleFollowsTheTable) {
   FakeClient alice = connect(kAlice);
   ASSERT_EQ(submit(alice, submission()), JobId(1));
   for (const proto::FrameRule& rule : proto::kFrameRules) {
     for (const Role role : {Role::OtherUser, Role::Owner, Role::Operator, Role::Root}) {
-      // Of frames that are about no job, an owner is like any user.
+      // For frames that are not about a job, an owner is like any user.
       const bool may = proto::may_send(role, rule.type) ||
                        (role == Role::Owner && proto::may_send(Role::OtherUser, rule.type));
       FakeClient client = client_with(role);
@@ -63,7 +63,7 @@ TEST_F(PermissionTest, AsksTheTableForEveryFrameAndRole) {
   }
 }
 
-TEST_F(PermissionTest, LetsNobodySayAnythingBeforeHello) {
+TEST_F(PermissionTest, EveryFrameBeforeHelloIsRefused) {
   for (const proto::FrameRule& rule : proto::kFrameRules) {
     if (rule.type == proto::FrameType::ClientHello) continue;
     FakeClient client = connect(UserId(0), false);
@@ -72,7 +72,7 @@ TEST_F(PermissionTest, LetsNobodySayAnythingBeforeHello) {
   }
 }
 
-TEST_F(PermissionTest, ChangesNothingOfAJobForStrangers) {
+TEST_F(PermissionTest, OtherUserCannotChangeAJob) {
   FakeClient alice = connect(kAlice);
   const JobId job = submit(alice, submission());
   FakeClient bob = connect(kBob);
@@ -82,8 +82,8 @@ TEST_F(PermissionTest, ChangesNothingOfAJobForStrangers) {
   EXPECT_EQ(state_of(alice, job), JobState::Pending);
 }
 
-// Towards a job of another user an operator looks, ends and stops, and never acts as its user.
-TEST_F(PermissionTest, LetsNoOperatorActAsTheUserOfAJob) {
+// An operator may look at, end and stop a job of a different user, but never act as its user.
+TEST_F(PermissionTest, OperatorMayNotActAsTheUser) {
   FakeNode first = connect_node(0);
   FakeNode second = connect_node(1);
   FakeClient alice = connect(kAlice);
@@ -123,7 +123,7 @@ TEST_F(PermissionTest, LetsNoOperatorActAsTheUserOfAJob) {
   }
 }
 
-TEST_F(PermissionTest, LetsAnOperatorTypeIntoAJobOfHisOwn) {
+TEST_F(PermissionTest, OperatorMayGiveInputToOwnJob) {
   FakeNode first = connect_node(0);
   FakeNode second = connect_node(1);
   FakeClient owner = connect(kOperator);
@@ -136,8 +136,8 @@ TEST_F(PermissionTest, LetsAnOperatorTypeIntoAJobOfHisOwn) {
   EXPECT_FALSE(is_denied(owner, 0));
 }
 
-// One place refuses: one line with uid and request at a limited rate, every refusal counted.
-TEST_F(PermissionTest, CountsEveryRefusalAndLogsThemAtALimitedRate) {
+// Refusals are logged at one place, with uid and request at a limited rate, and all are counted.
+TEST_F(PermissionTest, RefusalsAreCountedAndRateLimited) {
   FakeClient alice = connect(kAlice);
   submit(alice, submission());
   FakeClient bob = connect(kBob);
@@ -163,7 +163,7 @@ TEST_F(PermissionTest, CountsEveryRefusalAndLogsThemAtALimitedRate) {
   EXPECT_NE(journal.entries.at(0).at("MESSAGE").find("uid=1001 rpc=CancelJob"), std::string::npos);
 }
 
-TEST_F(PermissionTest, AUserNameForgesNoLineOfTheLog) {
+TEST_F(PermissionTest, UserNameCannotForgeALogLine) {
   FakeClient alice = connect(kAlice);
   submit(alice, submission());
   const RecordedEvents journal;
@@ -175,7 +175,7 @@ TEST_F(PermissionTest, AUserNameForgesNoLineOfTheLog) {
   }
 }
 
-TEST_F(PermissionTest, KeepsNodesByNameForOperators) {
+TEST_F(PermissionTest, OnlyOperatorsMayChooseNodesByName) {
   wire::Submit message = submission(1);
   message.mutable_resources()->add_only_nodes("n1");
   FakeClient alice = connect(kAlice);
@@ -194,7 +194,7 @@ TEST_F(PermissionTest, RefusesJobsOfRootUnlessAsked) {
   EXPECT_NE(submit(root, message), JobId());
 }
 
-TEST_F(PermissionTest, LetsASpareConnectionOnlyEndJobs) {
+TEST_F(PermissionTest, SpareConnectionMayOnlyEndJobs) {
   FakeClient alice = connect(kAlice);
   const JobId job = submit(alice, submission());
   FakeClient spare;
@@ -215,7 +215,7 @@ TEST_F(PermissionTest, LetsASpareConnectionOnlyEndJobs) {
   EXPECT_EQ(state_of(alice, job), JobState::Cancelled);
 }
 
-TEST_F(PermissionTest, GivesEachJobAKeySpaceOfItsOwn) {
+TEST_F(PermissionTest, EachJobGetsItsOwnKeySpace) {
   FakeNode first = connect_node(0);
   FakeNode second = connect_node(1);
   FakeClient client = connect(kAlice);

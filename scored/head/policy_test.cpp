@@ -1,4 +1,4 @@
-// What users may do to their own jobs, and what takes an operator.
+// These tests show what users may do to their own jobs, and what needs an operator.
 #include "scored/head/head_fixture.hpp"
 
 namespace score::head {
@@ -13,7 +13,7 @@ class PolicyTest : public HeadFixture {
     return message;
   }
 
-  // Empty: it was done.
+  // Returns the error; "" if it succeeded.
   std::string control(FakeClient& client, JobId job, wire::ControlJob::What what, int number = 0) {
     wire::ControlJob message;
     message.set_job(job.value());
@@ -27,7 +27,7 @@ class PolicyTest : public HeadFixture {
   }
 };
 
-TEST_F(PolicyTest, HoldsUsersToTheLimitsAndNobodyElse) {
+TEST_F(PolicyTest, LimitsApplyOnlyToUsers) {
   const wire::Submit messages[] = {
       asking([](auto& r) { r.set_weight(101); }),
       asking([](auto& r) { r.set_priority(1); }),
@@ -46,7 +46,7 @@ TEST_F(PolicyTest, HoldsUsersToTheLimitsAndNobodyElse) {
   EXPECT_NE(submit(alice, submission(1)), JobId());
 }
 
-TEST_F(PolicyTest, HoldsChangesToTheSame) {
+TEST_F(PolicyTest, LimitsApplyToChangesOfJobs) {
   FakeClient alice = connect(kAlice);
   FakeClient operator_ = connect(kOperator);
   const JobId job = submit(alice, submission(1));
@@ -65,7 +65,7 @@ TEST_F(PolicyTest, HoldsChangesToTheSame) {
   EXPECT_EQ(status_of(again, job).priority(), 1'000'000);
 }
 
-TEST_F(PolicyTest, LimitsHowManyJobsOfAUserThereAre) {
+TEST_F(PolicyTest, LimitsTheJobsOfAUser) {
   config_.limits.max_jobs = 2;
   start_head();
   FakeClient alice = connect(kAlice);
@@ -85,7 +85,7 @@ TEST_F(PolicyTest, LimitsHowManyJobsOfAUserThereAre) {
   EXPECT_NE(submit(again, submission(1)), JobId());
 }
 
-TEST_F(PolicyTest, BoundsWhatJobsTakeOfTheDisk) {
+TEST_F(PolicyTest, LimitsTheDiskSpaceOfJobs) {
   config_.limits.max_job_bytes = Bytes(250'000);
   config_.limits.max_all_job_bytes = Bytes(500'000);
   start_head();
@@ -116,7 +116,7 @@ TEST_F(PolicyTest, BoundsWhatJobsTakeOfTheDisk) {
   EXPECT_NE(submit(again, held(100'000)), JobId());
 }
 
-TEST_F(PolicyTest, SparesWhoIsExemptAndTakesChangesOfTheFile) {
+TEST_F(PolicyTest, ExemptUsersFollowAReload) {
   FakeClient alice = connect(kAlice);
   const wire::Submit heavy = asking([](auto& r) { r.set_weight(500); });
   EXPECT_EQ(submit(alice, heavy), JobId());
@@ -131,7 +131,7 @@ TEST_F(PolicyTest, SparesWhoIsExemptAndTakesChangesOfTheFile) {
   EXPECT_NE(submit(bob, heavy), JobId());
 }
 
-TEST_F(PolicyTest, PlansAreRefusedAsSubmissionsAreAndLeaveNothing) {
+TEST_F(PolicyTest, PlansAreCheckedLikeSubmissions) {
   const auto node = connect_node(0);
   FakeClient alice = connect(kAlice);
   wire::Plan plan;
@@ -164,7 +164,7 @@ TEST_F(PolicyTest, PlansAreRefusedAsSubmissionsAreAndLeaveNothing) {
   EXPECT_EQ(submit(alice, submission(1)), JobId(1)) << "it took no number";
 }
 
-TEST_F(PolicyTest, BoundsTheTimeOfScoutsCommands) {
+TEST_F(PolicyTest, LimitsTheTimeOfScoutCommands) {
   FakeClient alice = connect(kAlice);
   wire::Submit command = asking([](auto& r) { r.set_overlay(true); });
   command.mutable_resources()->add_only_nodes("n1");
@@ -176,8 +176,8 @@ TEST_F(PolicyTest, BoundsTheTimeOfScoutsCommands) {
   EXPECT_EQ(status_of(operator_, other).wall_limit_ns(), 0);
 }
 
-// A job's owner would otherwise undo at once what an operator does to it.
-TEST_F(PolicyTest, LetsNobodyButOperatorsGoOnWhatAnOperatorKeeps) {
+// Otherwise the owner of a job would immediately undo what an operator does to it.
+TEST_F(PolicyTest, OnlyOperatorsReleaseWhatAnOperatorHolds) {
   FakeClient alice = connect(kAlice);
   FakeClient operator_ = connect(kOperator);
   wire::Submit message = submission(1);
@@ -197,7 +197,7 @@ TEST_F(PolicyTest, LetsNobodyButOperatorsGoOnWhatAnOperatorKeeps) {
   EXPECT_EQ(control(again, job, wire::ControlJob::RELEASE), "");
 }
 
-TEST_F(PolicyTest, HidesOthersNamesAndProgramsWhereTheClusterIsPrivate) {
+TEST_F(PolicyTest, PrivateClusterHidesOthersNamesAndPrograms) {
   FakeClient alice = connect(kAlice);
   const JobId job = submit(alice, submission(1));
   wire::Submit doomed = submission(1);
@@ -235,13 +235,13 @@ TEST_F(PolicyTest, HidesOthersNamesAndProgramsWhereTheClusterIsPrivate) {
   EXPECT_EQ(page.rows(0).name() + page.rows(0).user_name(), "");
 }
 
-TEST_F(PolicyTest, TakesNoWeightForTheDefault) {
+TEST_F(PolicyTest, ZeroWeightMeansTheDefault) {
   FakeClient alice = connect(kAlice);
   const JobId job = submit(alice, asking([](auto& r) { r.set_weight(0); }));
   EXPECT_EQ(status_of(alice, job).weight(), limits::kDefaultWeight);
 }
 
-TEST_F(PolicyTest, AppliesAChangedNumberOfRequeues) {
+TEST_F(PolicyTest, ReloadChangesTheNumberOfRequeues) {
   HeadConfig changed = config_;
   changed.max_requeues = 0;
   reload(changed);
@@ -256,7 +256,7 @@ TEST_F(PolicyTest, AppliesAChangedNumberOfRequeues) {
   pass(50ms);
   node.say(Started{attempt});
   settle();
-  FakeNode back = connect_node(0);  // and knows of nothing
+  FakeNode back = connect_node(0);  // and knows no attempts
   settle();
   EXPECT_EQ(state_of(alice, job), JobState::NodeFailed);
 }

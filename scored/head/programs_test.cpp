@@ -1,4 +1,4 @@
-// What the head makes of a job's specification before the nodes get it.
+// The head checks and completes a job's specification before it sends it to the nodes.
 #include "scored/head/head_fixture.hpp"
 
 #include <gtest/gtest.h>
@@ -8,7 +8,7 @@ namespace {
 
 class ProgramsTest : public HeadFixture {};
 
-TEST_F(ProgramsTest, RefusesProgramsThatDoNotAddUpToTheJob) {
+TEST_F(ProgramsTest, ProgramTasksMustAddUp) {
   FakeClient client = connect(kAlice);
   wire::Submit several = submission(2);
   several.mutable_spec()->mutable_programs(0)->set_tasks(1);

@@ -1,4 +1,4 @@
-// A job that lost a node, from its front end's point of view and over a restart of the head.
+// These tests show a job that lost a node to its front end, and over a restart of the head.
 #include "scored/head/head_fixture.hpp"
 
 namespace score::head {
@@ -12,7 +12,7 @@ class RequeueTest : public HeadFixture {
     return message;
   }
 
-  // On one node, running.
+  // Runs the job on one node.
   AttemptId run(FakeClient& client, FakeNode& node, const wire::Submit& message) {
     EXPECT_NE(submit(client, message), JobId());
     return start(node);
@@ -29,7 +29,7 @@ class RequeueTest : public HeadFixture {
     return attempt;
   }
 
-  // It comes back and knows of nothing.
+  // The node comes back and knows no attempts.
   FakeNode lose(std::uint32_t index) {
     FakeNode node = connect_node(index);
     settle();
@@ -52,7 +52,7 @@ class RequeueTest : public HeadFixture {
   }
 };
 
-TEST_F(RequeueTest, ItsFrontEndSeesBothAttempts) {
+TEST_F(RequeueTest, FrontEndSeesBothAttempts) {
   FakeNode node = connect_node(0);
   FakeClient client = connect(kAlice);
   const AttemptId first = run(client, node, requeued());
@@ -76,7 +76,7 @@ TEST_F(RequeueTest, ItsFrontEndSeesBothAttempts) {
   EXPECT_EQ(ended[0].status().restarts(), 1U);
 }
 
-TEST_F(RequeueTest, TheCountSurvivesTheHead) {
+TEST_F(RequeueTest, RestartCountSurvivesAHeadRestart) {
   FakeNode node = connect_node(0);
   FakeClient client = connect(kAlice);
   run(client, node, requeued());
@@ -91,7 +91,7 @@ TEST_F(RequeueTest, TheCountSurvivesTheHead) {
   EXPECT_EQ(state_of(other, JobId(1)), JobState::Running);
 }
 
-TEST_F(RequeueTest, TheHeadsDefaultCountsWhereTheJobSaysNothing) {
+TEST_F(RequeueTest, DefaultAppliesIfTheJobSaysNothing) {
   for (const bool is_default : {false, true}) {
     config_.requeue = is_default;
     start_head();
@@ -104,7 +104,7 @@ TEST_F(RequeueTest, TheHeadsDefaultCountsWhereTheJobSaysNothing) {
   }
 }
 
-TEST_F(RequeueTest, ACancelledOneDoesNotStartAgain) {
+TEST_F(RequeueTest, CancelledJobIsNotRequeued) {
   FakeNode node = connect_node(0);
   FakeClient client = connect(kAlice);
   run(client, node, requeued());

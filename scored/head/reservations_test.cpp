@@ -1,4 +1,4 @@
-// Reservations through the head: commands, the store, submissions, the clock.
+// These tests use reservations through the head: commands, the store, submissions, the clock.
 #include "scored/head/head_fixture.hpp"
 #include "scored/journal/recorded_events.hpp"
 
@@ -18,7 +18,7 @@ class ReservationsTest : public HeadFixture {
     return message;
   }
 
-  // What the head answered; "": it agreed.
+  // Returns the head's error; "" if it agreed.
   std::string say(FakeClient& client, const wire::Reserve& message) {
     return answer(client, message);
   }
@@ -126,7 +126,7 @@ TEST_F(ReservationsTest, OnlyOperatorsMakeAndRemoveThem) {
   EXPECT_TRUE(names(again).empty());
 }
 
-TEST_F(ReservationsTest, BadOnesAreRefusedAndNothingIsStored) {
+TEST_F(ReservationsTest, InvalidOnesAreRefusedAndNotStored) {
   FakeClient admin = connect(kOperator);
   ASSERT_EQ(say(admin, reserve("n0", 1h, 1h)), "");
   wire::Reserve message = reserve("n[0-1]", 90min, 1h);

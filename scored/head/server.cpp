@@ -28,7 +28,7 @@ proto::ConnectionLimits client_limits(const HeadConfig& config) {
   return limits;
 }
 
-// A node that reads nothing is not given up before one that is silent.
+// A node that reads nothing is closed no earlier than one that is silent.
 proto::ConnectionLimits node_limits(const HeadConfig& config) {
   proto::ConnectionLimits limits;
   limits.write_queue_bytes = 2 * limits::kMaxPeerQueueBytes;  // a fence may be as large as one
@@ -72,7 +72,7 @@ Server::Server(asio::io_context& io, Clock& clock, Head& head, ClientSession::Pa
       for_clients_(std::move(clients)),
       for_nodes_(head.for_nodes()) {}
 
-// The socket that the service manager listens on (scored-head.socket), else a socket of our own.
+// Listens on the socket that the service manager has passed (scored-head.socket), else on its own.
 Result<proto::UnixListener> Server::listen_for_commands(const HeadConfig& config) {
   const std::string& path = config.socket;
   const auto bounds = client_limits(config);
@@ -95,7 +95,7 @@ std::optional<proto::Key> Server::key_of(std::string_view identity) const {
   return key ? key : setup_->key_of(identity, wall_now());
 }
 
-// The other head needs them too: they travel with the log, see Store::write_files().
+// The other head needs these files too, so they travel with the log; see Store::write_files().
 void Server::share_files(const std::string& directory) {
   const auto share = [this](std::string_view name, const std::string& text) {
     head_.commits().add(SaveSetting{std::string(kFilePrefix) + std::string(name), text});
@@ -157,8 +157,8 @@ void Server::admit(UserId user, std::shared_ptr<proto::Connection> connection, O
   const bool is_spare = is_full && !close_half_open(user);
   if (is_spare && spare_ >= limits_.spare_clients) {
     if (limiter_.allow(clock_.now())) {
-      log_warning("refuse client: too many", kv("uid", user), kv("clients", clients_.size()),
-                  kv("suppressed", limiter_.take_suppressed()));
+      log_warning("Refused client: too many connections", kv("uid", user),
+                  kv("clients", clients_.size()), kv("suppressed", limiter_.take_suppressed()));
     }
     if (of_user.count == 0) users_.erase(user);
     return;  // closes the connection
@@ -180,7 +180,7 @@ void Server::admit(UserId user, std::shared_ptr<proto::Connection> connection, O
   tasks_->spawn("serve client", serve_client(std::move(session), user, is_spare));
 }
 
-// Many connections without a hello must not lock their own user out: the oldest is closed.
+// Many connections without a hello must not lock their own user out, so the oldest one is closed.
 bool Server::close_half_open(UserId user) {
   for (const auto& [id, session] : clients_) {
     if (session->user() != user || !session->is_half_open()) continue;
@@ -196,7 +196,7 @@ void Server::close_clients_of(const std::string& login_node) {
   }
 }
 
-// Counts a client in and, however its task ends, out.
+// Presence counts a client in, and out however its task ends.
 struct Server::Presence {
   Presence(Server& server_in, std::shared_ptr<ClientSession> session, UserId user_in, bool spare_in)
       : server(server_in), user(user_in), is_spare(spare_in), id(server.next_client_++) {
@@ -208,8 +208,8 @@ struct Server::Presence {
   Presence(const Presence&) = delete;
   Presence& operator=(const Presence&) = delete;
 
-  // The user's budget is dropped with the last connection only if it is full again: a new
-  // connection for each request does not get around it.
+  // The user's budget is dropped with the last connection only if it is full again, so opening a
+  // new connection per request does not get around the limit.
   ~Presence() {
     server.clients_.erase(id);
     if (is_spare) --server.spare_;
@@ -250,7 +250,7 @@ asio::awaitable<void> Server::accept_nodes() {
     auto fd = co_await nodes_->accept();
     if (!fd && (fd.error().is(Errc::Closed) || fd.error().is(Errc::Cancelled))) co_return;
     if (!fd) continue;
-    // Too many in the handshake: the oldest is the least likely to complete it.
+    // If too many connections are in the handshake, the oldest is the least likely to complete it.
     if (half_open_.size() >= limits_.half_open_nodes) ::shutdown(half_open_.front(), SHUT_RDWR);
     tasks_->spawn("serve node", serve_node(std::move(*fd)));
   }
@@ -263,7 +263,7 @@ asio::awaitable<void> Server::serve_node(UniqueFd fd) {
   half_open_.erase(place);
   if (!peer) {
     if (limiter_.allow(clock_.now())) {
-      log_warning("refuse node", kv("err", peer.error()),
+      log_warning("Refused node", kv("err", peer.error()),
                   kv("suppressed", limiter_.take_suppressed()));
     }
     co_return;
@@ -293,8 +293,8 @@ asio::awaitable<void> Server::serve_node(UniqueFd fd) {
   co_await session.run(std::move(first));
 }
 
-// The other head: its log and leases, or a command of its host, where the kernel named the user. It
-// has the cluster key, so its root is root.
+// Serves the other head: its log and leases, or a command of its host, whose user the kernel has
+// identified. The other head has the cluster key, so its root is root here.
 asio::awaitable<void> Server::serve_head(proto::TlsPeer peer) {
   auto first = co_await peer.connection->read(proto::Role::Head);
   if (!first) co_return;
@@ -308,14 +308,15 @@ asio::awaitable<void> Server::serve_head(proto::TlsPeer peer) {
   admit(UserId(message->user()), peer.connection, {.via = "the other head"});
 }
 
-// A command on a node: its node daemon has asked the kernel for the user. On a login node it is as
-// on the head's host; on another it is for the steps of its user's jobs there.
+// Handles a command on a node, whose daemon has asked the kernel for the user. A command on a login
+// node has the same rights as on the head's host. On any other node it may only act on the steps of
+// its user's jobs there.
 void Server::admit_login(const proto::TlsPeer& node, const proto::InFrame& hello) {
   const auto message = proto::parse<wire::LoginHello>(hello);
   if (!message) return node.connection->close();
   const auto& trusted = head_.config().login_nodes;
   const bool is_login_node = std::ranges::find(trusted, node.name) != trusted.end();
-  // Root of a login node is not root of the cluster, except where the head is root's own.
+  // Root of a login node is not root of the cluster, unless the head itself runs as root.
   const bool is_foreign_root = message->user() == 0 && geteuid() != 0;
   if (is_login_node && !is_foreign_root) {
     return admit(UserId(message->user()), node.connection, {.via = node.name});
@@ -327,8 +328,8 @@ void Server::admit_login(const proto::TlsPeer& node, const proto::InFrame& hello
   }
   const char* why = is_login_node ? "root of a login node" : "not a login node";
   if (limiter_.allow(clock_.now())) {
-    log_warning("refuse command", kv("why", why), kv("node", node.name), kv("uid", message->user()),
-                kv("suppressed", limiter_.take_suppressed()));
+    log_warning("Refused command", kv("why", why), kv("node", node.name),
+                kv("uid", message->user()), kv("suppressed", limiter_.take_suppressed()));
   }
   wire::Failed failed;
   failed.mutable_error()->set_text(

@@ -1,6 +1,6 @@
 #pragma once
-// The head's listeners: a Unix socket for commands, TLS for nodes. Limits the connections, reserves
-// some for ending jobs when all others are taken, and closes idle ones.
+// Server has the head's listeners: a Unix socket for commands, and TLS for nodes. It limits the
+// connections, reserves some for ending jobs when all others are in use, and closes idle ones.
 
 #include "base/async/asio.hpp"
 #include "base/async/clock.hpp"
@@ -23,16 +23,17 @@ namespace score::head {
 struct ServerLimits {
   std::size_t clients = 0;  // in all
   std::size_t clients_per_user = 0;
-  std::size_t spare_clients = 0;  // beyond those, for ending jobs
+  std::size_t spare_clients = 0;  // additional ones, for ending jobs
   std::size_t half_open_nodes = 0;
 };
 
-// What the descriptors of this process allow, within base/limits.hpp. Raises the soft limit.
+// Returns what the descriptors of this process allow, within base/limits.hpp. Raises the soft
+// limit.
 [[nodiscard]] ServerLimits server_limits(std::size_t nodes);
 
 class Server {
  public:
-  // All must outlive it, and it the tasks it spawned.
+  // All parameters must outlive this object, and it must outlive the tasks it spawned.
   Server(asio::io_context& io, Clock& clock, Head& head, ClientSession::Parts clients);
 
   // Binds both listeners; they accept from start() on. Errors name the address.
@@ -40,16 +41,17 @@ class Server {
                             ServerLimits limits);
   void start(TaskGroup& tasks);
 
-  // Before open(). With two heads: whose connections of witnesses and of the other head these are.
+  // With two heads, sets the Charge that takes connections of witnesses and of the other head. Must
+  // be called before open().
   void set_charge(Charge& charge) { charge_ = &charge; }
 
-  // Before open(): listens there for commands.
+  // Sets the socket that open() uses for commands; must be called before open().
   void use_socket(UniqueFd socket) { passed_ = std::move(socket); }
 
-  // From open() on.
+  // May be called after open().
   [[nodiscard]] KeyDesk& keys() { return *key_desk_; }
 
-  // Closes the listeners and every command's connection. Tasks end soon.
+  // Closes the listeners and every command's connection. Their tasks end soon afterwards.
   void close();
 
   [[nodiscard]] std::uint16_t node_port() const { return nodes_->port(); }
@@ -66,7 +68,7 @@ class Server {
 
   asio::awaitable<void> accept_clients();
 
-  // Where the user's command runs.
+  // Origin is where the user's command runs.
   struct Origin {
     std::string via = "socket";        // for the audit: or the name of the node
     std::optional<NodeId> steps_on{};  // see Peer

@@ -1,4 +1,5 @@
-// The head's doors with real sockets: friends, enemies and crowds.
+// These tests use the head's listeners with real sockets: valid clients, hostile clients and
+// crowds.
 #include "scored/head/server.hpp"
 
 #include "base/os/fd.hpp"
@@ -67,7 +68,7 @@ class ServerTest : public HeadFixture {
     return fd;
   }
 
-  // Runs the loop until the head closed this connection.
+  // Runs the loop until the head has closed this connection.
   bool is_closed_soon(const UniqueFd& fd) {
     return pump_until_ready([&fd] {
       char buffer[4096];
@@ -92,7 +93,7 @@ class ServerTest : public HeadFixture {
     return false;
   }
 
-  // A whole conversation: hello and one question.
+  // Runs a whole conversation: hello and one request.
   asio::awaitable<bool> is_served() {
     auto peer = co_await proto::connect_unix(config_.socket, Duration(10s), {});
     if (!peer) co_return false;
@@ -143,7 +144,7 @@ TEST_F(ServerTest, ServesACommand) {
   EXPECT_TRUE(serves());
 }
 
-TEST_F(ServerTest, ClosesGarbageOnBothListenersAndGoesOn) {
+TEST_F(ServerTest, ClosesGarbageOnBothListenersAndContinues) {
   std::mt19937 random(3);
   for (int i = 0; i < 20; ++i) {
     std::string garbage(16 + random() % 3000, '\0');
@@ -158,7 +159,7 @@ TEST_F(ServerTest, ClosesGarbageOnBothListenersAndGoesOn) {
   EXPECT_TRUE(serves());
 }
 
-TEST_F(ServerTest, ClosesAFrameThatIsNotForCommandsOrTooLong) {
+TEST_F(ServerTest, ClosesForeignOrTooLongFrames) {
   proto::FrameHeader header;
   std::array<std::byte, proto::kHeaderBytes> bytes{};
   for (const auto& [type, length] : {std::pair(proto::FrameType::NodeHello, 1U),
@@ -174,7 +175,7 @@ TEST_F(ServerTest, ClosesAFrameThatIsNotForCommandsOrTooLong) {
   EXPECT_TRUE(serves());
 }
 
-TEST_F(ServerTest, SurvivesTruncatedFramesAndSuddenGoodbyes) {
+TEST_F(ServerTest, SurvivesTruncatedFramesAndSuddenCloses) {
   const std::string whole =
       *proto::encode_frame(proto::FrameType::ClientHello, hello().SerializeAsString());
   for (std::size_t length = 0; length < whole.size(); ++length) {
@@ -185,7 +186,7 @@ TEST_F(ServerTest, SurvivesTruncatedFramesAndSuddenGoodbyes) {
   EXPECT_TRUE(pump_until_ready([this] { return server_->client_count() == 0; }));
 }
 
-TEST_F(ServerTest, ClosesTheOldestOfTooManyThatSayNothing) {
+TEST_F(ServerTest, ClosesTheOldestOfTooManySilentClients) {
   open({4, 4, 2, 8});
   std::vector<UniqueFd> crowd;
   for (int i = 0; i < 4; ++i) crowd.push_back(connect_command());
@@ -197,7 +198,7 @@ TEST_F(ServerTest, ClosesTheOldestOfTooManyThatSayNothing) {
   EXPECT_EQ(errno, EAGAIN);
 }
 
-TEST_F(ServerTest, KeepsAFewPlacesBeyondTheLimitAndRefusesTheRest) {
+TEST_F(ServerTest, ReservesSpareConnectionsBeyondTheLimit) {
   open({4, 4, 2, 8});
   const std::string whole =
       *proto::encode_frame(proto::FrameType::ClientHello, hello().SerializeAsString());
@@ -224,7 +225,7 @@ TEST_F(ServerTest, ClosesTheOldestOfTooManyHandshakes) {
   EXPECT_EQ(errno, EAGAIN);
 }
 
-// The figure is printed, not judged: it belongs to the disk and to who else uses the machine.
+// The time is only printed, because it depends on the disk and on other users of the machine.
 TEST_F(ServerTest, AcknowledgesSubmissionsOfSixteenClients) {
   constexpr int kClients = 16;
   constexpr int kEach = 100;

@@ -1,4 +1,5 @@
-// Accounts, limits of what runs and fair shares, with a store and over restarts of the head.
+// These tests use accounts, limits of running jobs and fair shares with a store and over restarts
+// of the head.
 #include "scored/head/head_fixture.hpp"
 
 namespace score::head {
@@ -43,7 +44,7 @@ class SharesTest : public HeadFixture {
   }
 };
 
-TEST_F(SharesTest, RefusesAnAccountThatIsNotTheUsers) {
+TEST_F(SharesTest, RefusesAnAccountOfOtherUsers) {
   use(one_account());
   FakeClient alice = connect(kAlice);
   EXPECT_EQ(submit(alice, job_in("art")), JobId());
@@ -58,7 +59,7 @@ TEST_F(SharesTest, RefusesAnAccountThatIsNotTheUsers) {
   EXPECT_NE(submit(root, job_in("")), JobId());
 }
 
-TEST_F(SharesTest, AJobBeyondALimitWaitsAndSaysWhy) {
+TEST_F(SharesTest, JobBeyondALimitWaitsWithAReason) {
   use(one_account({1, 0, Bytes(0), 0}));
   FakeNode node = connect_node(0);
   FakeNode other = connect_node(1);
@@ -76,7 +77,7 @@ TEST_F(SharesTest, AJobBeyondALimitWaitsAndSaysWhy) {
   EXPECT_EQ(state_of(bob, second), JobState::Launching);
 }
 
-TEST_F(SharesTest, LimitsHoldAfterARestartAndChangeWithAReload) {
+TEST_F(SharesTest, LimitsSurviveARestartAndFollowAReload) {
   use(one_account({0, 1, Bytes(0), 0}));
   FakeNode node = connect_node(0);
   FakeClient alice = connect(kAlice);
@@ -98,7 +99,7 @@ TEST_F(SharesTest, LimitsHoldAfterARestartAndChangeWithAReload) {
   EXPECT_EQ(state_of(client, second), JobState::Launching);
 }
 
-TEST_F(SharesTest, OneJobTooManyIsRefused) {
+TEST_F(SharesTest, JobBeyondMaxJobsIsRefused) {
   use(one_account({}, 2));
   FakeClient alice = connect(kAlice);
   FakeClient bob = connect(kBob);
@@ -140,7 +141,7 @@ TEST_F(SharesTest, UseSurvivesARestartAndIsCountedOnce) {
   EXPECT_LT(row(last, "physics", 1000).factor(), row(last, "physics", 1001).factor());
 }
 
-// Alice has used the only node for 30 s; then she and after her Bob submit one more job each.
+// Alice has used the only node for 30 s; then she and, after her, Bob each submit one more job.
 class NextUserTest : public SharesTest {
  protected:
   struct States {
@@ -165,7 +166,7 @@ class NextUserTest : public SharesTest {
   }
 };
 
-TEST_F(NextUserTest, IsTheOneWhoUsedLess) {
+TEST_F(NextUserTest, IsTheOneWithLessUse) {
   AccountRules rules;
   rules.half_life = 24h;
   const States states = when_the_node_is_free(rules);
@@ -173,13 +174,13 @@ TEST_F(NextUserTest, IsTheOneWhoUsedLess) {
   EXPECT_EQ(states.of_alice, JobState::Pending);
 }
 
-TEST_F(NextUserTest, IsTheOneWhoSubmittedFirstWithoutAHalfLife) {
+TEST_F(NextUserTest, IsTheFirstSubmitterWithoutAHalfLife) {
   const States states = when_the_node_is_free({});
   EXPECT_EQ(states.of_alice, JobState::Launching);
   EXPECT_EQ(states.of_bob, JobState::Pending);
 }
 
-TEST_F(SharesTest, APrivateClusterShowsOnlyOnesOwnRows) {
+TEST_F(SharesTest, PrivateClusterShowsOnlyOwnRows) {
   config_.monitor.is_private = true;
   use(one_account());
   FakeClient alice = connect(kAlice);

@@ -1,4 +1,4 @@
-// Batch jobs and their steps, as the head accepts, shows and recovers them.
+// These tests show how the head accepts, shows and recovers batch jobs and their steps.
 #include "scored/head/head_fixture.hpp"
 
 #include <algorithm>
@@ -26,7 +26,7 @@ class StepsTest : public HeadFixture {
     return message;
   }
 
-  // Running on these nodes.
+  // Submits a job and makes it run on these nodes.
   JobId run(FakeClient& client, const wire::Submit& message, std::vector<FakeNode*> nodes) {
     const JobId job = submit(client, message);
     EXPECT_NE(job, JobId());
@@ -46,7 +46,7 @@ wire::LaunchSpec spec_in(const wire::PrepareTasks& prepare) {
   return spec;
 }
 
-TEST_F(StepsTest, TheScriptIsOneTaskThatKnowsOfAllNodes) {
+TEST_F(StepsTest, ScriptIsOneTaskThatKnowsAllNodes) {
   FakeNode first = connect_node(0);
   FakeNode second = connect_node(1);
   FakeClient client = connect(kAlice);
@@ -62,7 +62,7 @@ TEST_F(StepsTest, TheScriptIsOneTaskThatKnowsOfAllNodes) {
   EXPECT_EQ(status_of(client, job).tasks(), 2U);
 }
 
-TEST_F(StepsTest, AStepIsAsLargeAsItsJobUnlessItSaysOtherwise) {
+TEST_F(StepsTest, StepHasJobSizeByDefault) {
   FakeNode first = connect_node(0);
   FakeNode second = connect_node(1);
   FakeClient client = connect(kAlice);
@@ -77,7 +77,7 @@ TEST_F(StepsTest, AStepIsAsLargeAsItsJobUnlessItSaysOtherwise) {
   EXPECT_EQ(client.connection->all<wire::Submitted>().back().step_of(), job.value());
 }
 
-TEST_F(StepsTest, OnlyTheJobsUserStartsStepsAndOnlyWhileItRuns) {
+TEST_F(StepsTest, OnlyTheJobsUserStartsSteps) {
   FakeNode first = connect_node(0);
   FakeNode second = connect_node(1);
   FakeClient alice = connect(kAlice);
@@ -96,7 +96,7 @@ TEST_F(StepsTest, OnlyTheJobsUserStartsStepsAndOnlyWhileItRuns) {
   EXPECT_EQ(refusal(alice), "job 1 has ended");
 }
 
-TEST_F(StepsTest, AScriptAndAnAllocationComeTogether) {
+TEST_F(StepsTest, ScriptAndAllocationRequireEachOther) {
   FakeClient client = connect(kAlice);
   wire::Submit bare = script();
   bare.mutable_spec()->clear_script();
@@ -109,7 +109,7 @@ TEST_F(StepsTest, AScriptAndAnAllocationComeTogether) {
   EXPECT_EQ(submit(client, odd), JobId());
 }
 
-TEST_F(StepsTest, EndedStepsAreInTheRecordOfTheirJobAlsoAfterARestart) {
+TEST_F(StepsTest, EndedStepsStayInTheRecordAcrossRestart) {
   FakeNode first = connect_node(0);
   FakeNode second = connect_node(1);
   FakeClient client = connect(kAlice);
@@ -143,7 +143,7 @@ TEST_F(StepsTest, EndedStepsAreInTheRecordOfTheirJobAlsoAfterARestart) {
   EXPECT_EQ(state_of(again, running), JobState::Cancelled);
 }
 
-TEST_F(StepsTest, ACancelledJobSignalsItsScriptAndItsSteps) {
+TEST_F(StepsTest, CancelSignalsTheScriptAndItsSteps) {
   FakeNode first = connect_node(0);
   FakeNode second = connect_node(1);
   FakeClient client = connect(kAlice);

@@ -1,4 +1,5 @@
-// What goes through the head between nodes and front ends, as the sessions see it.
+// These tests show what passes through the head between nodes and front ends, as the sessions see
+// it.
 #include "scored/head/head_fixture.hpp"
 
 #include <tuple>
@@ -8,8 +9,8 @@ namespace {
 
 using StreamsTest = HeadFixture;
 
-// Nodes repeat what was on its way: by these figures a front end knows what it has.
-TEST_F(StreamsTest, SaysOfOutputWhereItStandsInItsNodes) {
+// Nodes repeat what was in flight, and from these offsets a front end knows what it already has.
+TEST_F(StreamsTest, OutputHasItsNodeAndOffset) {
   AttemptId attempt;
   {
     FakeNode first = connect_node(0);
@@ -47,7 +48,7 @@ void end_rank(FakeNode& node, AttemptId attempt, std::uint32_t rank) {
   node.say(exited);
 }
 
-TEST_F(StreamsTest, EndOfADetachedJobsOutputIsThereAfterTheJob) {
+TEST_F(StreamsTest, DetachedJobsOutputIsKeptAfterItsEnd) {
   FakeNode first = connect_node(0);
   FakeNode second = connect_node(1);
   FakeClient client = connect(kAlice);
@@ -70,8 +71,8 @@ TEST_F(StreamsTest, EndOfADetachedJobsOutputIsThereAfterTheJob) {
   }
 }
 
-// A shepherd is its user's: the link that it would fill is the other jobs', too.
-TEST_F(StreamsTest, EndsAJobThatEntersOneFenceOverAndOver) {
+// A shepherd belongs to its user, and the link that it would fill also serves other jobs.
+TEST_F(StreamsTest, RepeatedFenceEndsTheJob) {
   FakeNode first = connect_node(0);
   FakeNode second = connect_node(1);
   FakeClient client = connect(kAlice);
@@ -88,7 +89,7 @@ TEST_F(StreamsTest, EndsAJobThatEntersOneFenceOverAndOver) {
   EXPECT_EQ(state_of(client, JobId(1)), JobState::Completing);
 }
 
-TEST_F(StreamsTest, EndsAJobWhoseMessagesToANodePileUp) {
+TEST_F(StreamsTest, RelayBacklogEndsTheJob) {
   FakeNode first = connect_node(0);
   FakeNode second = connect_node(1);
   FakeClient client = connect(kAlice);

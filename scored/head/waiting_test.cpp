@@ -1,4 +1,5 @@
-// Jobs that wait for other jobs and for times, with a store and over restarts of the head.
+// These tests run jobs that wait for other jobs and for times, with a store and over restarts of
+// the head.
 #include "scored/head/head_fixture.hpp"
 
 namespace score::head {
@@ -25,7 +26,7 @@ class WaitingTest : public HeadFixture {
   }
 };
 
-TEST_F(WaitingTest, GoesWhenTheOtherHasSucceeded) {
+TEST_F(WaitingTest, StartsWhenTheOtherJobHasSucceeded) {
   FakeNode node = connect_node(0);
   FakeClient client = connect(kAlice);
   submit(client, submission(1));
@@ -41,7 +42,7 @@ TEST_F(WaitingTest, GoesWhenTheOtherHasSucceeded) {
   EXPECT_EQ(state_of(client, JobId(2)), JobState::Launching);
 }
 
-TEST_F(WaitingTest, StaysOrEndsWhenTheOtherHasFailed) {
+TEST_F(WaitingTest, WaitsOrEndsWhenTheOtherJobFailed) {
   FakeNode node = connect_node(0);
   FakeClient client = connect(kAlice);
   submit(client, submission(1));
@@ -62,7 +63,7 @@ TEST_F(WaitingTest, StaysOrEndsWhenTheOtherHasFailed) {
   EXPECT_EQ(job_of(newest(node)), JobId(4));
 }
 
-TEST_F(WaitingTest, ARestartForgetsNothing) {
+TEST_F(WaitingTest, ConditionsSurviveARestart) {
   FakeNode node = connect_node(0);
   FakeClient client = connect(kAlice);
   submit(client, submission(1));
@@ -81,7 +82,7 @@ TEST_F(WaitingTest, ARestartForgetsNothing) {
   EXPECT_EQ(reason_of(other, JobId(4)), "waits for job 2 to succeed (afterok:2)");
   EXPECT_NE(reason_of(other, JobId(3)).find("(--begin)"), std::string::npos);
   end(again, first, 0);
-  start_head();  // the end is known from the store alone
+  start_head();  // now only the store knows the end
   FakeNode third = connect_node(0);
   settle();
   EXPECT_EQ(job_of(newest(third)), JobId(2));
@@ -123,7 +124,7 @@ TEST_F(WaitingTest, EndsAtItsDeadline) {
   EXPECT_EQ(state_of(client, JobId(1)), JobState::TimedOut);
 }
 
-TEST_F(WaitingTest, HoldAndReleaseOfAJobThatWaits) {
+TEST_F(WaitingTest, WaitingJobCanBeHeldAndReleased) {
   FakeNode node = connect_node(0);
   FakeClient client = connect(kAlice);
   submit(client, submission(1));
@@ -161,7 +162,7 @@ TEST_F(WaitingTest, SingletonsRunOneAfterTheOther) {
   EXPECT_EQ(job_of(newest(node)), JobId(3));
 }
 
-TEST_F(WaitingTest, RefusesWhatCannotBe) {
+TEST_F(WaitingTest, RefusesImpossibleConditions) {
   FakeClient client = connect(kAlice);
   EXPECT_EQ(submit(client, job_after(wire::Dependency::OK, 1)), JobId());
   EXPECT_EQ(client.connection->all<wire::Failed>().back().error().text(), "afterok:1: no job 1");
@@ -175,7 +176,7 @@ TEST_F(WaitingTest, RefusesWhatCannotBe) {
   EXPECT_EQ(submit(client, submission(1)), JobId(1));  // no number was used up
 }
 
-TEST_F(WaitingTest, APlanNamesWhatItWouldWaitFor) {
+TEST_F(WaitingTest, PlanNamesTheConditionsOfAJob) {
   FakeNode node = connect_node(0);
   FakeClient client = connect(kAlice);
   submit(client, submission(1));

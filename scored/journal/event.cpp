@@ -6,13 +6,13 @@ namespace score {
 namespace {
 
 struct EventInfo {
-  std::string_view id;  // random, and never changed: people search for it
+  std::string_view id;  // random, and never changed, because people search for it
   LogLevel level;
   std::string_view verb;
 };
 
 constexpr std::array<EventInfo, 19> kEvents = {{
-    // [Event]
+    // The array is indexed by Event.
     {"d136862c717640af93530aad39b42132", LogLevel::Notice, "audit"},
     {"4cadf51f3d2f4587bd10414e633ee8b1", LogLevel::Notice, "audit"},
     {"77f40fdfe0b944f19a94f8c73c6ede67", LogLevel::Warning, "refuse command"},
@@ -35,7 +35,7 @@ constexpr std::array<EventInfo, 19> kEvents = {{
 }};
 static_assert(kEvents.size() == static_cast<std::size_t>(Event::FollowerLost) + 1);
 
-// Key of a value -> field of an entry.
+// Maps the key of a value to the field of an entry.
 constexpr std::array<std::pair<std::string_view, std::string_view>, 12> kFields = {{
     {"job", "JOB_ID"},
     {"node", "NODE"},

@@ -1,8 +1,9 @@
 #pragma once
-// The events that administrators search for: who changed what, jobs that start and end, nodes that
-// come and go, late switches. Each has a MESSAGE_ID of its own in systemd's journal and the values
-// of the call as fields, so that `journalctl JOB_ID=7` finds it and `journalctl -x` explains it
-// from deploy/systemd/scored.catalog. Without a journal an event is a line of base/os/log.hpp.
+// Reports the events that administrators search for: who changed what, jobs that start and end,
+// nodes that come and go, late switches. In systemd's journal each event has its own MESSAGE_ID,
+// and the values of the call are fields. So `journalctl JOB_ID=7` finds it, and `journalctl -x`
+// explains it from deploy/systemd/scored.catalog. Without a journal an event is a line of
+// base/os/log.hpp.
 //
 //   report(Event::JobStarted, kv("job", id), kv("user", name));
 
@@ -37,9 +38,9 @@ enum class Event : std::uint8_t {
   NodeJoined,  // the head has welcomed the node
   HeadLost,    // the node's connection to the head has ended
   JobDeadlocked,
-  // Of a cluster with two heads.
+  // These are events of a cluster with two heads.
   HeadInCharge,     // this head has taken charge
-  HeadStoodDown,    // it is not in charge any more
+  HeadStoodDown,    // it is no longer in charge
   FollowerCurrent,  // the other head has every change
   FollowerLost,     // it lacks changes from now on
 };
@@ -52,11 +53,11 @@ struct EventValue {
 // "JOB_ID" and "7". Values hold no control characters.
 using JournalField = std::pair<std::string_view, std::string>;
 
-// For the template below.
+// This is the part of the template below that does not depend on types.
 void report_values(Event event, std::span<const EventValue> values);
 
-// Logs the event at its level, or sends it to the journal if there is one. Keys that are no fields
-// of the journal are part of the message only.
+// Logs the event at its level, or sends it to the journal if there is one. Keys that are not fields
+// of the journal appear only in the message.
 template <typename... Ts>
 void report(Event event, const KeyValue<Ts>&... values) {
   const std::array<EventValue, sizeof...(Ts)> texts = {
@@ -64,10 +65,10 @@ void report(Event event, const KeyValue<Ts>&... values) {
   report_values(event, texts);
 }
 
-// Gets the fields of every event: MESSAGE, PRIORITY, SYSLOG_IDENTIFIER, MESSAGE_ID, and those of
-// JOB_ID, NODE, SLOT, RANK, USER_NAME, ACTION, VALUE, VIA, STATE, REASON, LATE_US and HELD_BACK
-// that have a value. False: it could not be delivered, and is logged instead. An empty function
-// ends this. Not while other threads report.
+// Receives the fields of every event: MESSAGE, PRIORITY, SYSLOG_IDENTIFIER, MESSAGE_ID, and those
+// of JOB_ID, NODE, SLOT, RANK, USER_NAME, ACTION, VALUE, VIA, STATE, REASON, LATE_US and HELD_BACK
+// that have a value. Returns false if the event could not be delivered; it is then logged. An empty
+// function removes the sink. Must not be called while other threads report.
 using JournalSink = std::function<bool(std::span<const JournalField>)>;
 void set_journal_sink(JournalSink sink);
 

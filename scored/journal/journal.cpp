@@ -1,7 +1,7 @@
 #include "scored/journal/journal.hpp"
 
 #include <fmt/format.h>
-#define SD_JOURNAL_SUPPRESS_LOCATION  // no paths of the build machine
+#define SD_JOURNAL_SUPPRESS_LOCATION  // leaves out paths of the build machine
 #include <systemd/sd-journal.h>
 
 #include <cstdlib>

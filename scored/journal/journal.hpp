@@ -8,15 +8,16 @@
 
 namespace score {
 
-// Whether `fd` is the stream that the service manager names in $JOURNAL_STREAM, "device:inode"
-// (systemd.exec(5)). nullptr: it names none.
+// Returns true if `fd` is the stream that the service manager names in $JOURNAL_STREAM,
+// "device:inode" (systemd.exec(5)). `journal_stream` is null if it names none.
 [[nodiscard]] bool is_journal(int fd, const char* journal_stream);
 
-// One entry. Waits for the journal as a write to stderr would. False: it does not take it.
+// Sends one entry. Waits for the journal as a write to stderr would. Returns false if the journal
+// does not accept it.
 [[nodiscard]] bool send_to_journal(std::span<const JournalField> fields);
 
-// From now on events go to the journal if stderr is the journal; what it does not take goes to
-// stderr. Before other threads report.
+// Sends events to the journal from now on if stderr is the journal; events that it does not accept
+// go to stderr. Must be called before other threads report.
 void report_to_journal_if_started_by_it();
 
 }  // namespace score

@@ -44,7 +44,7 @@ TEST(Report, GivesALateSwitchItsFieldsAndLevel) {
   EXPECT_FALSE(entry.contains("JOB_ID")) << "it has no value";
 }
 
-TEST(Report, LetsNoValueAddAField) {
+TEST(Report, ValuesCannotAddFields) {
   RecordedEvents journal;
   report(Event::CommandDone, kv("user", "x\" job=9\nJOB_ID=8\n\\ user=root \x1b[31m"),
          kv("job", JobId(7)));
@@ -54,7 +54,7 @@ TEST(Report, LetsNoValueAddAField) {
   for (const auto& [name, value] : entry) EXPECT_EQ(value.find('\n'), value.npos) << name;
 }
 
-TEST(Report, LogsWhatTheJournalDoesNotTake) {
+TEST(Report, LogsEventsThatJournalRejects) {
   std::vector<std::string> lines;
   set_log_sink([&lines](LogLevel, std::string_view line) { lines.emplace_back(line); });
   report(Event::HeadStopping, kv("status", 0));
@@ -65,7 +65,7 @@ TEST(Report, LogsWhatTheJournalDoesNotTake) {
   EXPECT_EQ(lines, (std::vector<std::string>{"stop head status=0", "stop head status=1"}));
 }
 
-TEST(Report, DropsWhatIsBelowTheLevel) {
+TEST(Report, DropsEventsBelowTheLevel) {
   RecordedEvents journal;
   set_log_level(LogLevel::Warning);
   report(Event::HeadStarted);

@@ -1,5 +1,5 @@
 #pragma once
-// For tests: keeps the events that are reported while it lives.
+// Records, for tests, the events that are reported during its lifetime.
 
 #include "scored/journal/event.hpp"
 
@@ -26,7 +26,7 @@ struct RecordedEvents {
 
   ~RecordedEvents() { set_journal_sink({}); }
 
-  // How many entries have this value.
+  // Returns how many entries have this value.
   [[nodiscard]] long count(const std::string& field, const std::string& value) const {
     return std::ranges::count_if(entries, [&](const JournalEntry& entry) {
       const auto found = entry.find(field);

@@ -20,7 +20,7 @@ gid_t g_present[kMaxGroups];
 char g_text[4'096];
 char* g_environment[kVariables + 1];
 
-// False: it does not fit.
+// Returns false if the text does not fit.
 bool build_environment(const passwd& entry) {
   const int length =
       snprintf(g_text, sizeof g_text,
@@ -79,7 +79,7 @@ const char* become(const Identity& who) {
     if (is_root && one != who.gid) return "verify the group id";
   }
   if (is_root && !has_groups(who)) return "verify the groups";
-  // Only root himself may be able to become root again.
+  // Only root itself may be able to become root again.
   errno = EPERM;
   return who.uid != 0 && setuid(0) == 0 ? "verify that root is left" : nullptr;
 }

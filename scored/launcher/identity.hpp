@@ -1,5 +1,5 @@
-// A user as the kernel and the environment of the first program want it. For a forked child: asking
-// the user database may take for ever.
+// Holds a user in the form that the kernel and the environment of the first program need. It is for
+// a forked child, because a look-up in the user database may take forever.
 #pragma once
 
 #include <sys/types.h>
@@ -14,12 +14,13 @@ struct Identity {
   char* const* environment = nullptr;  // PATH, HOME, USER, LOGNAME, SHELL and nothing else
 };
 
-// The pointers are good until the next call. Errors: errno (ENOENT: no such user; E2BIG: an entry
-// or the list of groups is too long).
+// Looks up the user. The pointers are valid until the next call. Returns 0 or an errno (ENOENT: no
+// such user; E2BIG: an entry or the list of groups is too long).
 int look_up(uid_t user, Identity& identity);
 
-// Becomes that user for good and reads back what the kernel made of it. Not being root it may only
-// stay who it is. nullptr, or what failed with errno set: then the process must end.
+// Becomes that user permanently, and verifies the result with the kernel. A process that is not
+// root may only stay the user that it is. Returns nullptr, or the step that failed with errno set;
+// the process must end then.
 const char* become(const Identity& identity);
 
 }  // namespace score::launcher

@@ -1,5 +1,5 @@
-// Each step of becoming a user fails, or claims to be done and is not: then the process must not go
-// on as that user. The linker puts the functions below in the place of libc's.
+// In these tests each step of becoming a user fails, or claims success without effect. The process
+// must then not continue as that user. The linker puts the functions below in place of libc's.
 #include "scored/launcher/identity.hpp"
 
 #include <gtest/gtest.h>
@@ -50,7 +50,7 @@ namespace {
 
 constexpr uid_t kUser = 65534;
 
-// What become() says in a child of root's.
+// Returns the result of become() in a child of root.
 std::string step_of(Fault groups, Fault gid, Fault uid) {
   int pipe_ends[2] = {-1, -1};
   EXPECT_EQ(pipe(pipe_ends), 0);
@@ -82,7 +82,7 @@ struct Step {
 
 class DroppingRoot : public ::testing::TestWithParam<Step> {};
 
-TEST_P(DroppingRoot, SaysWhichStepWasNotDone) {
+TEST_P(DroppingRoot, ReportsTheStepThatFailed) {
   if (geteuid() != 0) GTEST_SKIP() << "needs root";
   const Step& step = GetParam();
   EXPECT_EQ(step_of(step.groups, step.gid, step.uid), step.says);

@@ -1,4 +1,5 @@
-// The real launcher, a script as the shepherd, this process as the node daemon.
+// These tests run the real launcher, with a script as the shepherd and this process as the node
+// daemon.
 #include "base/os/cgroup.hpp"
 #include "base/os/fd.hpp"
 #include "scored/launcher/protocol.hpp"
@@ -26,7 +27,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// What the script writes down about itself before it waits for its end.
+// This script writes down its own properties and then waits for its end.
 constexpr const char* kShepherdScript = R"sh(#!/bin/sh
 here=$(dirname "$0")
 if [ "$1" = shepherd ]; then (setsid sleep 1000 & echo $! > "$here/stray"); fi
@@ -59,7 +60,8 @@ bool is_gone(pid_t pid) {
   return state_of(pid) == '-' || state_of(pid) == 'Z';
 }
 
-// In order, once the script has become `sleep`: the shell had some of its own.
+// Returns the descriptors in order, once the script has become `sleep`; the shell had some of its
+// own.
 std::string descriptors(pid_t pid) {
   std::set<int> numbers;
   std::error_code gone;
@@ -84,7 +86,7 @@ class LauncherTest : public ::testing::Test {
     std::string name = (fs::temp_directory_path() / "scored-launcher-XXXXXX").string();
     ASSERT_NE(mkdtemp(name.data()), nullptr);
     dir_ = name;
-    fs::permissions(dir_, fs::perms::all);  // the script writes as another user
+    fs::permissions(dir_, fs::perms::all);  // the script writes as a different user
     run_ = dir_ / "run";
     fs::create_directory(run_);
     fs::permissions(run_, fs::perms(0755));
@@ -95,7 +97,7 @@ class LauncherTest : public ::testing::Test {
   void TearDown() override {
     for (const pid_t pid : started_) kill(pid, SIGKILL);
     if (launcher_ > 0) {
-      // It sweeps what the dead shepherds left, so it must not go before that.
+      // The launcher removes what the dead shepherds left, so it must not end before that.
       for (const pid_t pid : started_) eventually([pid] { return is_gone(pid); });
       const pid_t stray = stray_pid();
       if (stray > 0) eventually([stray] { return is_gone(stray); });
@@ -105,7 +107,7 @@ class LauncherTest : public ::testing::Test {
     if (!cgroup_root_.empty()) {
       eventually([this] { return remove_cgroup_tree(cgroup_root_).has_value(); });
     }
-    // A shepherd that was just started may still write there.
+    // A shepherd that has just been started may still write there.
     eventually([this] {
       std::error_code error;
       fs::remove_all(dir_, error);
@@ -147,7 +149,7 @@ class LauncherTest : public ::testing::Test {
 
   UniqueFd listening_socket() const {
     UniqueFd made(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
-    sockaddr_un unnamed{};  // the kernel finds a name by itself
+    sockaddr_un unnamed{};  // the kernel chooses a name
     unnamed.sun_family = AF_UNIX;
     bind(made.get(), reinterpret_cast<const sockaddr*>(&unnamed), sizeof unnamed.sun_family);
     listen(made.get(), 1);
@@ -180,7 +182,7 @@ class LauncherTest : public ::testing::Test {
     return ask(request, cgroups);
   }
 
-  // The directories of an attempt, as the node daemon makes them.
+  // Makes the directories of an attempt, as the node daemon does.
   std::vector<UniqueFd> make_cgroups(std::uint64_t attempt) {
     std::vector<UniqueFd> places;
     const std::string job = cgroup_root_ + "/job_" + std::to_string(attempt);
@@ -220,7 +222,7 @@ class LauncherTest : public ::testing::Test {
 
   static std::uint32_t own_user() { return geteuid(); }
 
-  // Jobs of the test's own user need it if that is root.
+  // Returns the options for jobs of the test's own user if that is root.
   static std::vector<std::string> allow() {
     if (geteuid() != 0) return {};
     return {"--allow-uid", "0"};
@@ -236,8 +238,8 @@ class LauncherTest : public ::testing::Test {
   }
 
   fs::path dir_;
-  const char* preloaded_ = nullptr;  // a library in the launcher
-  fs::path run_;                     // of the launcher's socket
+  const char* preloaded_ = nullptr;  // a library to preload into the launcher
+  fs::path run_;                     // directory of the launcher's socket
   std::string cgroup_root_;
   pid_t launcher_ = 0;
   UniqueFd daemon_;
@@ -277,7 +279,7 @@ TEST_F(LauncherTest, RefusesRootsJobsUnlessAllowed) {
   EXPECT_EQ(launch(7, 0).error, static_cast<std::uint32_t>(EPERM));
 }
 
-TEST_F(LauncherTest, NamesAHelperThatIsNotInstalled) {
+TEST_F(LauncherTest, ReportsMissingHelper) {
   start_launcher(allow());
   const UniqueFd listener = listening_socket();
   Request request;
@@ -290,7 +292,7 @@ TEST_F(LauncherTest, NamesAHelperThatIsNotInstalled) {
 }
 
 TEST_F(LauncherTest, RefusesAnUnknownUser) {
-  if (geteuid() != 0) GTEST_SKIP() << "another user is refused before he is looked up";
+  if (geteuid() != 0) GTEST_SKIP() << "a different user is refused before the look-up";
   start_launcher();
   EXPECT_EQ(launch(7, 3'999'999'999).error, static_cast<std::uint32_t>(ENOENT));
 }
@@ -311,7 +313,7 @@ TEST_F(LauncherTest, RefusesADescriptorThatDoesNotListen) {
   EXPECT_EQ(ask(request, {}).error, static_cast<std::uint32_t>(ENOTSOCK));
 }
 
-TEST_F(LauncherTest, SaysWhatFailedAndLeavesNothing) {
+TEST_F(LauncherTest, ReportsFailureAndLeavesNothing) {
   start_launcher(allow());
   fs::remove(dir_ / "shepherd.sh");
   const Reply reply = launch(7, own_user());
@@ -326,7 +328,7 @@ TEST_F(LauncherTest, SaysWhatFailedAndLeavesNothing) {
   }));
 }
 
-TEST_F(LauncherTest, BearsMalformedPackets) {
+TEST_F(LauncherTest, SurvivesMalformedPackets) {
   start_launcher(allow());
   const auto refuses = [this](const void* data, std::size_t size, std::vector<int> fds = {}) {
     ASSERT_TRUE(eventually([this] { return connect_daemon(); }));
@@ -351,7 +353,7 @@ TEST_F(LauncherTest, BearsMalformedPackets) {
   expect_alive();
 }
 
-TEST_F(LauncherTest, BearsRandomBytes) {
+TEST_F(LauncherTest, SurvivesRandomBytes) {
   start_launcher(allow());
   std::mt19937 random(1);
   for (int i = 0; i < 500; ++i) {
@@ -365,8 +367,8 @@ TEST_F(LauncherTest, BearsRandomBytes) {
   expect_alive();
 }
 
-TEST_F(LauncherTest, NeverReadsWhatStrangersSend) {
-  if (geteuid() != 0) GTEST_SKIP() << "only root can be somebody else";
+TEST_F(LauncherTest, NeverReadsPacketsOfOtherUsers) {
+  if (geteuid() != 0) GTEST_SKIP() << "only root can be a different user";
   start_launcher(allow());
   daemon_.reset();
   fs::permissions(run_ / "launcher.sock", fs::perms(0666));
@@ -392,7 +394,7 @@ TEST_F(LauncherTest, StartsBothInTheCgroupsItIsGiven) {
   EXPECT_TRUE(fact("spawner", "cgroup").ends_with("/job_7/tasks"));
 }
 
-TEST_F(LauncherTest, RefusesDirectoriesThatAreNoCgroupsOfTheDaemon) {
+TEST_F(LauncherTest, RefusesCgroupsOfOtherOwners) {
   start_launcher(allow());
   const UniqueFd directory(open(run_.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
   const auto denied = static_cast<std::uint32_t>(EPERM);
@@ -404,18 +406,18 @@ TEST_F(LauncherTest, RefusesDirectoriesThatAreNoCgroupsOfTheDaemon) {
   EXPECT_EQ(launch(7, own_user(), {places[0].get(), places[1].get()}).error, denied);
 }
 
-TEST_F(LauncherTest, RefusesADirectoryWhereOthersMayWrite) {
+TEST_F(LauncherTest, RefusesDirectoryWritableByOthers) {
   run_ = dir_;
   // tidy: allow banned, the words are the test's own
   const int status = std::system((std::string(LAUNCHER_PROGRAM) + " --rundir " + dir_.string() +
                                   " --shepherd /bin/true 2>" + (dir_ / "log").string())
                                      .c_str());
   EXPECT_EQ(WEXITSTATUS(status), 1);
-  EXPECT_NE(log().find("refuse a directory of others"), std::string::npos) << log();
+  EXPECT_NE(log().find("Others may write in rundir="), std::string::npos) << log();
   EXPECT_FALSE(fs::exists(dir_ / "launcher.sock"));
 }
 
-TEST_F(LauncherTest, RefusesUsersBelowTheLeastButThoseAllowed) {
+TEST_F(LauncherTest, RefusesUsersBelowMinimumUnlessAllowed) {
   if (geteuid() != 0) GTEST_SKIP() << "only root can start another user's job";
   start_launcher({"--allow-uid", "2", "--allow-uid", "3"});
   const auto denied = static_cast<std::uint32_t>(EPERM);
@@ -424,7 +426,7 @@ TEST_F(LauncherTest, RefusesUsersBelowTheLeastButThoseAllowed) {
   EXPECT_EQ(launch(9, 3).error, 0U);
 }
 
-TEST_F(LauncherTest, WaitsForNoUserDatabase) {
+TEST_F(LauncherTest, DoesNotWaitForUserDatabase) {
   if (geteuid() != 0) GTEST_SKIP() << "only root can start another user's job";
   preloaded_ = SLOW_USERS;
   start_launcher(allow());
@@ -444,14 +446,14 @@ TEST_F(LauncherTest, WaitsForNoUserDatabase) {
   EXPECT_EQ(late.error, static_cast<std::uint32_t>(ETIMEDOUT));
 }
 
-TEST_F(LauncherTest, TakesTheLeastUserFromItsOptions) {
+TEST_F(LauncherTest, ReadsMinimumUserFromOptions) {
   if (geteuid() != 0) GTEST_SKIP() << "only root can start another user's job";
   start_launcher({"--min-uid", "65534"});
   EXPECT_EQ(launch(7, 65533).error, static_cast<std::uint32_t>(EPERM));
   EXPECT_EQ(launch(8, 65534).error, 0U);
 }
 
-TEST_F(LauncherTest, KillsWhatADeadShepherdLeft) {
+TEST_F(LauncherTest, KillsLeftoversOfDeadShepherd) {
   start_launcher(allow());
   const Reply reply = launch(7, own_user());
   ASSERT_EQ(reply.error, 0U);
@@ -473,8 +475,8 @@ TEST_F(LauncherTest, RefusesToShareItsSocket) {
   EXPECT_EQ(launch(7, own_user()).error, 0U);  // the first one still has the socket
 }
 
-// What a launcher forks holds its listening socket until it executes a program.
-TEST_F(LauncherTest, StartsWhileAChildOfADeadOneHoldsItsSocket) {
+// A child of the launcher holds the listening socket until it executes a program.
+TEST_F(LauncherTest, StartsWhileOrphanHoldsOldSocket) {
   const auto path = (run_ / "launcher.sock").string();
   const auto address = address_of(path);
   const UniqueFd held(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));

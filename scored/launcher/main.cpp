@@ -1,4 +1,4 @@
-// scored-launcher: starts jobs' shepherds as their users. See protocol.hpp.
+// scored-launcher is the program that starts jobs' shepherds as their users. See protocol.hpp.
 #include "scored/launcher/server.hpp"
 
 #include <csignal>
@@ -22,12 +22,12 @@ using score::launcher::Options;
 constexpr const char* kUsage =
     "usage: scored-launcher --rundir DIR --shepherd PATH [OPTION]...\n"
     "Starts jobs' shepherds as their users, for the node daemon at DIR/launcher.sock.\n\n"
-    "  --rundir DIR         directory of the socket; only this user may write there\n"
+    "  --rundir DIR         directory of the socket; only its owner may write there\n"
     "  --shepherd PATH      absolute path of scored-shepherd\n"
     "  --daemon-user USER   the only user who may connect (default: your own)\n"
     "  --network-interface NAME  open Ethernet rings for jobs' networks there\n"
-    "  --min-uid N          start no jobs of users below this (default 1000)\n"
-    "  --allow-uid N        but of this one too; at most 16 times\n"
+    "  --min-uid N          start no jobs of users below this id (default: 1000)\n"
+    "  --allow-uid N        also start jobs of this user; at most 16 times\n"
     "  --help               print this help and exit\n"
     "  --version            print the version and exit\n";
 
@@ -81,8 +81,8 @@ void parse(int argc, char** argv, Options& options) {
   if (access(options.shepherd, X_OK) != 0) refuse("cannot execute ", options.shepherd);
 }
 
-// 0 and 1 become /dev/null, 2 too if it is closed. Everything that is opened later is at least
-// kFirstFd.
+// Makes 0 and 1 /dev/null, and also 2 if that is closed. All descriptors that are opened later are
+// at least kFirstFd.
 bool place_descriptors() {
   int fd = -1;
   do fd = open("/dev/null", O_RDWR | O_CLOEXEC);
@@ -91,8 +91,8 @@ bool place_descriptors() {
   return fd >= 0 && dup2(fd, 0) == 0 && dup2(fd, 1) == 1;
 }
 
-// Leaves this process what it uses. The bounding set stays whole: jobs inherit it, and set-user-id
-// programs of jobs need it.
+// Keeps only the capabilities that this process uses. The bounding set stays whole, because jobs
+// inherit it, and their set-user-id programs need it.
 bool give_up_capabilities() {
   constexpr std::uint32_t kept = 1U << CAP_CHOWN | 1U << CAP_DAC_OVERRIDE | 1U << CAP_KILL |
                                  1U << CAP_SETGID | 1U << CAP_SETUID | 1U << CAP_SYS_NICE |
@@ -105,7 +105,7 @@ bool give_up_capabilities() {
   return syscall(SYS_capset, &header, now) == 0;
 }
 
-// Its neighbour; it ends with this process.
+// Starts scored-rings, which ends with this process.
 pid_t start_rings(const Options& options) {
   char path[512] = {};
   if (readlink("/proc/self/exe", path, sizeof path - sizeof "/scored-rings") < 0) return -1;
@@ -127,7 +127,7 @@ int main(int argc, char** argv) {
   if (!place_descriptors() || !give_up_capabilities()) return 1;
   signal(SIGPIPE, SIG_IGN);
   signal(SIGCHLD, SIG_DFL);
-  setpriority(PRIO_PROCESS, 0, -10);  // before busy tasks; what it starts begins at 0 again
+  setpriority(PRIO_PROCESS, 0, -10);  // runs before busy tasks; its children start at 0 again
   prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
   static score::launcher::Server server(options);
   if (!server.start()) return 1;

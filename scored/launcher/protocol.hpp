@@ -1,28 +1,29 @@
-// Node daemon <-> launcher: one Unix SOCK_SEQPACKET connection, fixed-size messages, one per
-// packet. The launcher runs as root: nothing of variable length is parsed here.
+// Defines the protocol between node daemon and launcher: one Unix SOCK_SEQPACKET connection,
+// fixed-size messages, one per packet. The launcher runs as root, so it parses nothing of variable
+// length.
 //
-// A request starts an attempt: the node daemon makes the attempt's cgroups, binds and listens on
-// its shepherd socket, and sends the descriptors of the socket, of the cgroup2 directories for the
-// shepherd and for the tasks (O_PATH, its own), and perhaps of directories of version 1
-// controllers, for the tasks too. The launcher forks A into the first cgroup. A looks the user up,
-// forks B into the second, which joins the others and a session of its own; then both drop to the
+// A request starts an attempt. The node daemon makes the attempt's cgroups, and binds and listens
+// on its shepherd socket. It sends the descriptors of the socket, of the cgroup2 directories for
+// the shepherd and for the tasks (O_PATH, its own), and perhaps of directories of version 1
+// controllers, also for the tasks. The launcher forks A into the first cgroup. A looks the user up
+// and forks B into the second. B joins the others and starts a new session. Both then drop to the
 // user and exec:
 //   A: scored-shepherd shepherd   descriptor 3: listening socket, 4: stream socket to B
 //   B: scored-shepherd spawner    descriptor 4: stream socket to A
 // Both have /dev/null as 0 and 1, the launcher's log as 2, and an environment of PATH, HOME, USER,
-// LOGNAME and SHELL. B forks the tasks when A says so, so they are born in its cgroup; A is a
-// subreaper. What is left when A has ended becomes the launcher's child (a subreaper too) and is
-// killed.
+// LOGNAME and SHELL. B forks the tasks when A asks for it, so they are born in its cgroup. A is a
+// subreaper. Processes that are left when A has ended become the launcher's children (it is a
+// subreaper too) and are killed.
 //
 // The tasks cannot open the devices that a request denies: scored-device-guard, a child of A that
-// has ended before B is forked, reads their list and attaches a program to the tasks' cgroup.
+// has ended before B is forked, reads the list and attaches a program to the tasks' cgroup.
 //
-// The user's directory for scratch is made, or found, by scored-scratch-directory, a child of A
-// too.
+// The user's directory for scratch is made, or found, by scored-scratch-directory, which is also a
+// child of A.
 //
-// Replies come when both programs run or one step failed, at most 5 s later, in any order. A packet
-// that does not keep to this ends the connection. Packets of anyone but the daemon's user are never
-// read.
+// A reply is sent when both programs run or a step has failed, at most 5 s later. Replies may be in
+// any order. An invalid packet ends the connection. Packets of a user other than the daemon's are
+// never read.
 #pragma once
 
 #include <cstddef>
@@ -41,27 +42,27 @@ struct Request {
   std::uint32_t version = kVersion;
   std::uint64_t attempt = 0;       // not 0
   std::uint32_t user = 0;          // numeric user id; must exist on this node
-  std::uint16_t low_priority = 0;  // 1: tasks run below the node daemon, whose switcher has no
+  std::uint16_t low_priority = 0;  // 1: tasks run below the node daemon, if the switcher has no
                                    // real-time priority
   std::uint16_t scratch = 0;       // 1: the user needs a directory for scratch
-  char denied[kDeniedBytes] = {};  // devices, "c195:0 b7:1"; zero-terminated; empty: none
+  char denied[kDeniedBytes] = {};  // devices, "c195:0 b7:1"; zero-terminated; may be empty
 };
 
 static_assert(sizeof(Request) == 24 + kDeniedBytes);
 
-// Descriptors of a request, in this order: 1, 3, or more up to kPlaces.
+// Lists the descriptors of a request, in this order: 1, 3, or more up to kPlaces.
 enum Place { kListener, kShepherdCgroup, kTasksCgroup, kVersion1, kPlaces = kVersion1 + 4 };
 
-// Reply::step when the node has no such user (error ENOENT), or cannot say.
+// This is Reply::step when the node has no such user (error ENOENT), or cannot determine it.
 inline constexpr char kLookUpUser[] = "look up the user";
 
 struct Reply {
   std::uint32_t magic = kMagic;
-  std::uint32_t error = 0;  // errno of what failed, 0: running
+  std::uint32_t error = 0;  // errno of the step that failed; 0: running
   std::uint64_t attempt = 0;
   std::int32_t shepherd_pid = 0;
   std::int32_t group = 0;  // process group of the tasks (B's pid)
-  char step[40] = {};      // what failed, e.g. "setgroups"; zero-terminated
+  char step[40] = {};      // the step that failed, e.g. "setgroups"; zero-terminated
 };
 
 static_assert(sizeof(Reply) == 64);

@@ -45,7 +45,8 @@ bool is_directory(int fd, uid_t owner, long type) {
          fstatfs(fd, &info) == 0 && info.f_type == type;
 }
 
-// Only root and the launcher's own user can replace a file in the current directory.
+// Returns true if only root and the launcher's own user can replace a file in the current
+// directory.
 bool is_own_place() {
   struct stat status {};
 
@@ -54,8 +55,9 @@ bool is_own_place() {
          (status.st_mode & (S_IWGRP | S_IWOTH)) == 0;
 }
 
-// One launcher per directory. The lock ends with this process: a forked child does not inherit it,
-// as it does the listening socket until it executes a program.
+// Ensures that there is one launcher per directory. The lock ends with this process, because a
+// forked child does not inherit it. The child does inherit the listening socket, until it executes
+// a program.
 bool lock() {
   const int file = open("launcher.lock", O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
 
@@ -75,16 +77,16 @@ bool say(const char* what, const char* value) {
 
 bool Server::start() {
   sockaddr_un address{.sun_family = AF_UNIX, .sun_path = "launcher.sock"};
-  if (chdir(options_.rundir) != 0) return say("cannot enter rundir=", options_.rundir);
-  if (!is_own_place()) return say("refuse a directory of others rundir=", options_.rundir);
-  if (!lock()) return say("lock failed rundir=", options_.rundir);
+  if (chdir(options_.rundir) != 0) return say("Cannot enter rundir=", options_.rundir);
+  if (!is_own_place()) return say("Others may write in rundir=", options_.rundir);
+  if (!lock()) return say("Cannot lock rundir=", options_.rundir);
   listener_ = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
   unlink(address.sun_path);
-  umask(0177);  // children have their own
+  umask(0177);  // children set their own
   return (bind(listener_, reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0 &&
           lchown(address.sun_path, options_.daemon_user, static_cast<gid_t>(-1)) == 0 &&
           listen(listener_, 8) == 0) ||
-         say("listen failed rundir=", options_.rundir);
+         say("Cannot listen in rundir=", options_.rundir);
 }
 
 void Server::add(pid_t child) {
@@ -128,7 +130,7 @@ void Server::accept_daemon() {
   if (!is_known || peer_.uid != options_.daemon_user) drop("not the daemon's user");
 }
 
-// One line per second at most.
+// Closes the connection; logs one line per second at most.
 void Server::drop(const char* why) {
   static std::int64_t last = 0;
   static std::uint64_t refused = 0;
@@ -139,7 +141,7 @@ void Server::drop(const char* why) {
   const std::int64_t now = now_ns();
   if (last != 0 && now - last < kSecondNs) return;
   last = now;
-  fprintf(stderr, "%srefuse connection why=\"%s\" pid=%d uid=%u refused=%llu\n",
+  fprintf(stderr, "%sRefused connection why=\"%s\" pid=%d uid=%u refused=%llu\n",
           isatty(STDERR_FILENO) != 0 ? "" : "<4>", why, peer_.pid, peer_.uid,
           static_cast<unsigned long long>(refused));
 }
@@ -185,7 +187,7 @@ bool Server::may_start(uid_t user) const {
   return user >= options_.min_uid;
 }
 
-// nullptr, or why not with errno set.
+// Returns nullptr, or the reason for a refusal with errno set.
 const char* Server::check(const Launch& launch) const {
   const bool listens = socket_option(launch.places[kListener], SO_ACCEPTCONN) == 1 &&
                        socket_option(launch.places[kListener], SO_DOMAIN) == AF_UNIX;
@@ -220,7 +222,7 @@ void Server::start_attempt(const Launch& launch) {
   children_[count_++] = child;
 }
 
-// Until both programs run, or one says why not.
+// Waits until both programs run, or one reports why it cannot.
 void Server::watch_start(Child& child, bool is_readable) {
   if (!is_readable && now_ns() < child.deadline_ns) return;
   Reply note;
@@ -239,7 +241,7 @@ void Server::watch_start(Child& child, bool is_readable) {
   answer(child, static_cast<int>(note.error), got > 0 ? note.step : "start the shepherd");
 }
 
-// A daemon that does not take its answers finds its attempts by their sockets.
+// A daemon that does not read its replies finds its attempts by their sockets.
 void Server::answer(const Child& child, int error, const char* step) {
   Reply reply;
   reply.error = static_cast<std::uint32_t>(error);
@@ -251,10 +253,10 @@ void Server::answer(const Child& child, int error, const char* step) {
   if (!is_sent) drop("answer not taken");
 }
 
-// A shepherd is a subreaper and so is the launcher: when a shepherd ends before its tasks, they and
-// all that they forked become the launcher's children. A child that it did not start can only be
-// such a leftover. Being unreaped, its id cannot belong to another. Dying ones hand over their own
-// children, so this is repeated until none is left.
+// A shepherd is a subreaper and so is the launcher. When a shepherd ends before its tasks, they and
+// all processes that they forked become the launcher's children. A child that the launcher did not
+// start can only be such a leftover. It has not been reaped, so its id cannot belong to a different
+// process. Dying leftovers hand over their own children, so this is repeated until none is left.
 void Server::kill_strangers() {
   has_strangers_ = false;
   FILE* all = fopen("/proc/thread-self/children", "re");

@@ -1,5 +1,5 @@
-// The launcher's loop: one socket, one daemon at a time, its requests, the shepherds. It waits for
-// poll(2) alone.
+// Implements the launcher's loop: one socket, one daemon at a time, its requests, the shepherds. It
+// waits only in poll(2).
 #pragma once
 
 #include "scored/launcher/start.hpp"
@@ -14,10 +14,11 @@ inline constexpr int kMaxAllowed = 16;
 struct Options {
   const char* rundir = nullptr;
   const char* shepherd = nullptr;
-  const char* interface = nullptr;  // that rings lead to; null: none are opened
+  const char* interface = nullptr;  // interface of the rings; null: none are opened
   uid_t daemon_user = 0;
-  uid_t min_uid = 1000;             // of jobs; ignored without root, which starts its own only
-  uid_t allowed[kMaxAllowed] = {};  // besides
+  uid_t min_uid = 1000;  // least user id of jobs; ignored without root, which starts only its own
+                         // user's jobs
+  uid_t allowed[kMaxAllowed] = {};  // allowed in addition
   int allowed_count = 0;
 };
 
@@ -25,11 +26,11 @@ class Server {
  public:
   explicit Server(const Options& options) : options_(options) {}
 
-  // Opens its socket. False: one line said why not.
+  // Opens its socket. If it fails, it writes one line with the reason and returns false.
   bool start();
-  // A child that is no shepherd; this process ends with it. Before turn().
+  // Adds a child that is not a shepherd; this process ends with it. Must be called before turn().
   void add(pid_t child);
-  // One wait and what it brings; to be called for ever.
+  // Waits once and handles the events; must be called in an endless loop.
   void turn();
 
  private:
@@ -51,12 +52,12 @@ class Server {
   void kill_strangers();
 
   const Options& options_;
-  Child children_[kMaxShepherds + 1] = {};  // and scored-rings
+  Child children_[kMaxShepherds + 1] = {};  // one place is for scored-rings
   std::size_t count_ = 0;
-  bool has_strangers_ = false;  // what ended shepherds left may be there
+  bool has_strangers_ = false;  // leftovers of ended shepherds may exist
   int listener_ = -1;
   int daemon_ = -1;  // the one connection
-  ucred peer_{};     // who made it
+  ucred peer_{};     // credentials of its peer
 };
 
 }  // namespace score::launcher

@@ -1,4 +1,5 @@
-// A user database that never answers for one user: preloaded into the launcher by launcher_test.
+// Provides a user database that never answers for one user; launcher_test preloads it into the
+// launcher.
 #include <dlfcn.h>
 #include <pwd.h>
 #include <unistd.h>

@@ -1,6 +1,7 @@
-// Two forks per attempt. They are clone3 with CLONE_INTO_CGROUP, so that a child is born where it
-// belongs: moving it by a write to cgroup.procs would wait for an RCU grace period under the lock
-// that every freeze of every node on the machine takes. Whatever may wait is done by the children.
+// There are two forks per attempt. They use clone3 with CLONE_INTO_CGROUP, so that a child is born
+// in its cgroup. Moving it by a write to cgroup.procs would wait for an RCU grace period under the
+// lock that every freeze of every node on the machine takes. The children do all work that may
+// wait.
 #include "scored/launcher/start.hpp"
 
 #include "scored/launcher/identity.hpp"
@@ -62,14 +63,14 @@ void must(bool done, const Child& child, const char* step) {
   if (!done) give_up(child, step);
 }
 
-// Afterwards 0, 1, 2, the listener as 3, the pair as 4 and nothing else survive exec.
+// Places the descriptors so that only 0, 1, 2, the listener as 3 and the pair as 4 survive exec.
 void place_descriptors(const Child& child, int listener, int pair) {
   must(close_range(3, ~0U, CLOSE_RANGE_CLOEXEC) == 0, child, "close_range");
   must(listener < 0 || dup2(listener, kListenerFd) == kListenerFd, child, "dup2");
   must(dup2(pair, kPairFd) == kPairFd, child, "dup2");
 }
 
-// Nothing of the launcher's comes along but its log.
+// Resets all state that is inherited from the launcher, except its log.
 void reset_state(const Child& child) {
   for (int signal = 1; signal < NSIG; ++signal) ::signal(signal, SIG_DFL);
   sigset_t none;
@@ -77,7 +78,8 @@ void reset_state(const Child& child) {
   sigprocmask(SIG_SETMASK, &none, nullptr);
   umask(022);
   must(chdir("/") == 0, child, "chdir /");
-  // A launcher that the kernel spares when memory is short has children that it does not spare.
+  // A launcher that the kernel spares when memory is short must not pass that protection on to its
+  // children.
   const int score = open("/proc/self/oom_score_adj", O_RDWR | O_CLOEXEC);
   char sign = 0;
   if (read(score, &sign, 1) == 1 && sign == '-') {
@@ -113,8 +115,8 @@ void join_version1(const Child& child) {
   execute(child, "spawner");
 }
 
-// Done by a program beside the shepherd's: an exec as root has the capabilities that the launcher
-// has given up. Before B is forked it is the only child.
+// Runs a program from the directory of the shepherd: an exec as root has the capabilities that the
+// launcher has given up. Before B is forked it is the only child.
 void assist(const Child& child, const char* program, const char* word) {
   char path[PATH_MAX + 32];
   snprintf(path, PATH_MAX, "%s", child.launch.shepherd);
@@ -123,7 +125,7 @@ void assist(const Child& child, const char* program, const char* word) {
   if (status == 0) {
     dup2(child.launch.places[kTasksCgroup], kPairFd);
     execl(path, path, "--job", "/proc/self/fd/4", word, nullptr);
-    _exit(127);  // as a shell does, if it cannot be executed
+    _exit(127);  // same status as a shell's if the program cannot be executed
   }
   waitpid(-1, &status, 0);
   errno = WIFEXITED(status) && WEXITSTATUS(status) == 127 ? ENOENT : EPERM;

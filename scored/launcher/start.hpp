@@ -1,4 +1,4 @@
-// Starting one attempt: A and B of protocol.hpp, from fork to exec.
+// Starts one attempt: A and B of protocol.hpp, from fork to exec.
 #pragma once
 
 #include "scored/launcher/protocol.hpp"
@@ -7,8 +7,8 @@
 
 namespace score::launcher {
 
-// Below it are the numbers that children use by name: every descriptor of the launcher but 0, 1 and
-// 2 is at least this.
+// The numbers below it are those that children use explicitly. Every descriptor of the launcher
+// except 0, 1 and 2 is at least this.
 inline constexpr int kFirstFd = 10;
 
 struct Launch {
@@ -20,12 +20,12 @@ struct Launch {
 struct Started {
   pid_t shepherd = 0;
   int pidfd = -1;  // of the shepherd
-  // A pipe of Replies: B's process id as the group, or what failed. End of file: both programs run,
-  // or A has ended.
+  // A pipe of Replies: B's process id as the group, or the step that failed. End of file means that
+  // both programs run, or that A has ended.
   int notes = -1;
 };
 
-// Waits for nothing. Both descriptors are the caller's. 0, or an errno.
+// Starts the attempt without waiting. The caller owns both descriptors. Returns 0 or an errno.
 int start(const Launch& launch, Started& started);
 
 }  // namespace score::launcher

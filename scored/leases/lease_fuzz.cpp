@@ -1,6 +1,6 @@
-// What the two heads and the nodes as their witnesses say to each other: input is a frame type (two
-// bytes, little-endian) and its payload. What is accepted survives the way out and in again. Other
-// input is a line that a witness remembers.
+// Tests the messages between the two heads and the nodes as their witnesses: input is a frame type
+// (two bytes, little-endian) and its payload. An accepted message must survive encoding and
+// decoding. Other input is a line that a witness stores.
 #include "base/assert.hpp"
 #include "scored/leases/lease_wire.hpp"
 

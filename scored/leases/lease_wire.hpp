@@ -1,6 +1,7 @@
 #pragma once
-// wire::LeaseRequest and wire::LeaseReply to values and back. What comes from a peer is checked: a
-// head that is neither of the two, unknown bits or terms beyond any count are Malformed.
+// Converts wire::LeaseRequest and wire::LeaseReply to values and back. Messages of peers are
+// checked: a head that is neither of the two, unknown bits, and terms beyond the limit are
+// Malformed.
 
 #include "base/result.hpp"
 #include "gang/leadership/lease.hpp"
@@ -21,8 +22,8 @@ namespace score::leases {
 [[nodiscard]] Result<gang::LeaseReply> read_reply(const proto::InFrame& frame);
 [[nodiscard]] Result<gang::LogPosition> from_wire(const wire::LogPosition& position);
 
-// What a witness remembers over a restart of its daemon, as one line of text; Malformed if it is
-// none.
+// Holds what a witness stores over a restart of its daemon, as one line of text. parse_grant()
+// fails with Malformed for any other text.
 struct StoredGrant {
   Epoch term;
   std::optional<gang::HeadIndex> holder;

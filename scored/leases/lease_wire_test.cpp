@@ -23,7 +23,7 @@ gang::LeaseRequest request() {
   return out;
 }
 
-TEST(LeaseWire, ARequestSurvives) {
+TEST(LeaseWire, RequestSurvives) {
   const auto read = read_request(frame_of(to_wire(request())));
   ASSERT_TRUE(read);
   EXPECT_EQ(read->head, 1U);
@@ -34,7 +34,7 @@ TEST(LeaseWire, ARequestSurvives) {
   EXPECT_EQ(read->sent, TimePoint(Duration(12'345)));
 }
 
-TEST(LeaseWire, AReplySurvives) {
+TEST(LeaseWire, ReplySurvives) {
   gang::LeaseReply reply;
   reply.granted = true;
   reply.is_free = true;
@@ -65,7 +65,7 @@ TEST(LeaseWire, NumbersOutOfRangeAreRefused) {
   EXPECT_FALSE(read_request({FrameType::LeaseRequest, "\xff\xff\xff"}));
 }
 
-TEST(LeaseWire, AGrantSurvivesAndOtherTextIsRefused) {
+TEST(LeaseWire, GrantSurvivesAndOtherTextIsRefused) {
   const StoredGrant grant{Epoch(9), 1, {Epoch(9), 2, 3}};
   EXPECT_EQ(*parse_grant(format_grant(grant)), grant);
   const StoredGrant none{Epoch(0), std::nullopt, {}};

@@ -1,5 +1,5 @@
-// Options and keys are the same words, so one table of setters serves both: an option's text is
-// read as the value of the key would be.
+// Options and keys are the same words, so one table of setters serves both: the text of an option
+// is parsed like the value of the key.
 #include "scored/node/config.hpp"
 
 #include "base/config/config.hpp"
@@ -22,30 +22,30 @@ constexpr std::string_view kUsage =
     "switches them by the timetable. Options override the table [node] of the file.\n"
     "\n"
     "  --config FILE          configuration (default: /etc/scored/scored.toml; none: no file)\n"
-    "  --check-config         check it and exit\n"
+    "  --check-config         check the configuration and exit\n"
     "  --cluster NAME         name of the cluster\n"
     "  --name NAME            name of this node (default: the host's)\n"
-    "  --head HOST:PORT       where the head listens for nodes\n"
+    "  --head HOST:PORT       address at which the head listens for nodes\n"
     "  --key-file FILE        this node's key, mode 0600\n"
-    "  --run-dir DIR          sockets of the shepherds\n"
-    "  --launcher-dir DIR     sockets of the launcher\n"
-    "  --login-socket FILE    for the commands of this host's users\n"
+    "  --run-dir DIR          directory of the shepherds' sockets\n"
+    "  --launcher-dir DIR     directory of the launcher's sockets\n"
+    "  --login-socket FILE    socket for the commands of this host's users\n"
     "                         (default: commands.sock in the run directory)\n"
     "  --cgroup-root DIR      cgroup2 directory for the jobs; auto, or none\n"
     "  --cores N              cores for jobs (default: those the daemon may use)\n"
-    "  --first-core N         the first of them, counted from 0 (default: 0)\n"
-    "  --confine-cores HOW    on: a job runs on its cores only; off (default: on)\n"
+    "  --first-core N         first core for jobs, counted from 0 (default: 0)\n"
+    "  --confine-cores HOW    on: a job runs only on its cores; or off (default: on)\n"
     "  --memory SIZE          memory for jobs (default: the host's)\n"
     "  --job-memory SIZE      limit of a job that requests none (default: 90 % of the host's)\n"
     "  --job-processes N      limit of a job's processes and threads (default: 10000)\n"
-    "  --method HOW           auto, freezer or signal\n"
-    "  --priority HOW         of the switcher: auto or normal\n"
+    "  --method HOW           how to stop jobs: auto, freezer or signal\n"
+    "  --priority HOW         priority of the switcher: auto or normal\n"
     "  --idle-percent N       a job that uses no more of its slices is idle (default: 1)\n"
     "  --idle-slices N        ... after this many consecutive checks (default: 2)\n"
-    "  --control HOW          between daemons: pm or tls (default: pm)\n"
+    "  --control HOW          network between daemons: pm or tls (default: pm)\n"
     "  --log-level LEVEL      error, warning, notice, info or debug\n"
-    "  --help                 this text\n"
-    "  --version              the version\n";
+    "  --help                 print this text\n"
+    "  --version              print the version\n";
 
 constexpr std::uint32_t kMostProcesses = 4'194'304;  // PID_MAX_LIMIT of Linux
 
@@ -219,7 +219,7 @@ void read_key(ConfigSection& section, const Key& key, NodeConfig& config) {
   }
 }
 
-// Empty: nothing is wrong.
+// Returns an empty text if there is no fault.
 std::string fault_of_features(const std::vector<std::string>& features) {
   if (features.size() > limits::kMaxNodeFeatures) {
     return fmt::format("more than {}", limits::kMaxNodeFeatures);
@@ -235,7 +235,7 @@ std::string fault_of_features(const std::vector<std::string>& features) {
   return {};
 }
 
-// With two heads `head` is the first of them, until the node knows which is in charge.
+// With two heads, `head` is the first of them until the node knows which one is in charge.
 void read_heads(ConfigSection& section, NodeConfig& config) {
   std::vector<std::string> names;
   section.read("heads", names);
@@ -274,7 +274,7 @@ Result<NodeConfig> read_config(Result<ConfigFile> file) {
   return config;
 }
 
-// "--key-file" is "key_file".
+// Returns the key of an option: "--key-file" is "key_file".
 std::string key_of(std::string_view option) {
   std::string key(option.substr(2));
   std::replace(key.begin(), key.end(), '-', '_');
@@ -286,7 +286,7 @@ struct Option {
   std::string value;
 };
 
-// Both "--name=value" and "--name value".
+// Accepts both "--name=value" and "--name value".
 Result<std::vector<Option>> split_options(const std::vector<std::string>& arguments) {
   std::vector<Option> options;
   for (std::size_t i = 0; i < arguments.size(); ++i) {

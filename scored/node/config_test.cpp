@@ -46,7 +46,7 @@ TEST(NodeConfig, ReadsTwoHeads) {
   EXPECT_FALSE(read("head = \"a:1\"\nheads = [\"a:1\", \"b:1\"]"));
 }
 
-TEST(NodeConfig, SaysWhereAndWhatIsWrong) {
+TEST(NodeConfig, ReportsPlaceAndCauseOfFaults) {
   const auto message = [](std::string_view line) {
     const auto config = parse_config("[node]\n" + std::string(line) + "\n", "x.toml");
     return config ? "accepted" : config.error().context();

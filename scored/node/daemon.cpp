@@ -27,7 +27,7 @@ namespace score::node {
 
 namespace {
 
-// The guard thaws at once when this daemon dies; the lease is for one that hangs.
+// The guard thaws at once when this daemon dies; the lease is for a daemon that hangs.
 constexpr Duration kMinLease = std::chrono::milliseconds{2'900};
 static_assert(kMinLease >= limits::kMinThawLease);
 static_assert(limits::kHeartbeatPeriod * 2 < kMinLease, "renewed with each beat; one may be late");
@@ -35,15 +35,15 @@ static_assert(kMinLease < limits::kReconnectGrace, "its jobs run again before th
 // A main loop that is this late with its turn is lent real-time priority.
 constexpr Duration kLateTurn = std::chrono::milliseconds{500};
 static_assert(limits::kHeartbeatPeriod + kLateTurn < limits::kSuspectAfter);
-// So that a fresh node follows its first timetable soon and well: the least of several round trips
-// bounds the clock's error.
+// A new node takes the least of several round trips, which bounds the clock's error. So it soon
+// follows its first timetable accurately.
 constexpr Duration kWireTime = std::chrono::microseconds{50};
-// A clock that is worse loses frames to other jobs' slices; they are sent again.
+// A clock with a greater error loses frames to other jobs' slices; PM sends them again.
 constexpr Duration kMostGuard = std::chrono::milliseconds{2};
 constexpr int kFirstExchanges = 10;
 constexpr Duration kFirstExchangePause = std::chrono::milliseconds{20};
-// Waking up for a reply costs a node as much as the beat itself, so few beats ask for one: the
-// clock filter knows the drift in between, and a clock that is the head's own has none.
+// Waking up for a reply costs a node as much as the heartbeat itself, so few heartbeats ask for
+// one. The clock filter knows the drift in between, and the head's own clock has none.
 constexpr unsigned kBeatsAnExchange = 2;
 constexpr unsigned kBeatsAnExchangeOfSame = 3;
 static_assert(kBeatsAnExchange * limits::kHeartbeatPeriod <= limits::kReconnectGrace);
@@ -61,28 +61,28 @@ gang::NodeAgentConfig agent_config(const NodeConfig& config) {
   return made;
 }
 
-// The launcher serves in a directory of its own.
+// The launcher serves in a directory of root.
 bool is_of_root(const std::string& directory) {
   struct stat info {};
 
   return ::stat(directory.c_str(), &info) == 0 && info.st_uid == 0;
 }
 
-// While the head hears of the node over PM, each of so many beats goes over TLS too.
+// While the head receives heartbeats over PM, one heartbeat in this many is also sent over TLS.
 constexpr unsigned kBeatsOfTls = 5;
 static_assert(kBeatsOfTls * limits::kHeartbeatPeriod + HeadLink::kSilenceLimit <
                   gang::BeatTiming{}.vouched_for,
               "a TLS connection that broke unnoticed is replaced before the node is suspected");
 
-// Whole periods of the machine's own clock: its virtual nodes beat one after another while the
-// caches are warm, which halves the cost. Machines were booted at different times, so the head of a
-// real cluster does not hear from all at once.
+// Uses whole periods of the machine's own clock. The machine's virtual nodes then send heartbeats
+// one after the other while the caches are warm, which halves the cost. Machines were booted at
+// different times, so the head of a real cluster does not receive all heartbeats at once.
 TimePoint next_beat(TimePoint now, Duration period) {
   return TimePoint((now.time_since_epoch() / period + 1) * period);
 }
 
 void log_failure(std::string_view task, const std::exception_ptr& exception) {
-  log_error("task failed", kv("task", task), kv("err", describe_exception(exception)));
+  log_error("Task failed", kv("task", task), kv("err", describe_exception(exception)));
 }
 
 }  // namespace
@@ -173,8 +173,7 @@ HeadLink::Handlers Daemon::head_handlers() {
   return handlers;
 }
 
-// ---- the actions of the agent
-// --------------------------------------------------------------------
+// ---- The actions of the agent -------------------------------------------------------------------
 
 void Daemon::carry_out(gang::NodeActions actions) {
   for (auto& action : actions) carry_out_one(std::move(action));
@@ -241,7 +240,7 @@ void Daemon::send(const base::NodeToHead& message) {
   head_.send(wire);
 }
 
-// ---- frames of the head -------------------------------------------------------------------------
+// ---- Frames of the head -------------------------------------------------------------------------
 
 void Daemon::on_frame(const proto::InFrame& frame) {
   if (proto::is_head_to_node(frame.type)) {
@@ -269,7 +268,8 @@ void Daemon::on_frame(const proto::InFrame& frame) {
   }
 }
 
-// Over PM. A node without the link gets its timetable again when it has joined.
+// Handles a timetable that arrived over PM. A node without the PM link gets its timetable again
+// when it has joined.
 void Daemon::on_timetable(const std::string& timetable) {
   if (!head_.is_greeted()) return;
   const auto message = proto::decode_head_to_node(proto::FrameType::SetTimetable, timetable);
@@ -297,12 +297,13 @@ void Daemon::on_welcome(const proto::InFrame& frame) {
   attempts_.resume_all();
   report(Event::NodeJoined, kv("node", config_.name), kv("cluster", message->cluster()),
          kv("epoch", head_epoch_));
-  release_constant_pages();  // the handshake's, before the first heartbeat reports the size
+  // The pages of the handshake are released before the first heartbeat reports the size.
+  release_constant_pages();
   tasks_.spawn("synchronise the clock", synchronise(head_.generation()));
   note_status();
 }
 
-// The head speaks other versions.
+// The head does not support the version of this daemon.
 void Daemon::on_refused(const proto::InFrame& frame) {
   const auto message = proto::parse<wire::Failed>(frame);
   if (!message) return head_.drop(message.error().message());
@@ -351,12 +352,12 @@ void Daemon::on_watch(const proto::InFrame& frame) {
   sampling_.watch(*message);
 }
 
-// ---- regular work -------------------------------------------------------------------------------
+// ---- Regular work -------------------------------------------------------------------------------
 
 void Daemon::beat(bool asks) {
   const TimePoint now = parts_.clock.now();
   wire::Heartbeat message;
-  // Nothing is switched now: what was read of the program for the last event need not stay.
+  // Nothing is switched now, so the pages that the last event brought in need not stay.
   if (vitals_.is_memory_due(now) && attempts_.empty()) release_constant_pages();
   vitals_.fill(message, now);
   set_guard();
@@ -370,16 +371,16 @@ void Daemon::beat(bool asks) {
   head_.send(message);
 }
 
-// Two nodes are apart by twice the clocks' error at most: if each has drifted at the worst rate
-// since its last exchange, and in opposite directions. Half of that is enough: it is hardly ever
-// reached, and later frames are dropped by their key and sent again.
+// Two nodes can be apart by twice the clocks' error, if each has drifted at the worst rate since
+// its last exchange, and in opposite directions. Half of that is enough, because the maximum is
+// hardly ever reached. Later frames are dropped by their key, and PM sends them again.
 void Daemon::set_guard() {
   const Duration error = agent_.clock().error_bound(parts_.clock.now());
   const Duration most = kMostGuard - kWireTime;
   parts_.switcher.set_guard(std::min(error, most) + kWireTime);
 }
 
-// The head hears of a node in the tree over PM: then TLS shows only that it still works.
+// If the head receives the node's heartbeats over PM, TLS is only checked from time to time.
 void Daemon::beat_over_tls(unsigned beats_an_exchange) {
   if (!head_.is_greeted()) return;
   ++beats_;
@@ -387,14 +388,14 @@ void Daemon::beat_over_tls(unsigned beats_an_exchange) {
   if (beats_ % kBeatsOfTls == 0) beat(true);
 }
 
-// All regular work is done at once: the cost is the wake-up.
+// All regular work shares one wake-up, which is its main cost.
 asio::awaitable<void> Daemon::beat_regularly() {
   for (;;) {
     const Duration period =
         sampling_.is_watched() ? limits::kWatchedHeartbeatPeriod : limits::kHeartbeatPeriod;
     co_await parts_.clock.sleep_until(next_beat(parts_.clock.now(), period));
     if (parts_.switcher.note_turn(parts_.clock.now(), period + kLateTurn)) {
-      log_info("main loop was late: ran with real-time priority", kv("node", config_.name));
+      log_info("Main loop was late; it ran with real-time priority", kv("node", config_.name));
     }
     renew_lease();
     note_status();
@@ -408,8 +409,8 @@ asio::awaitable<void> Daemon::beat_regularly() {
   }
 }
 
-// One line with the worst of the late switches since the last line. The job is the one that should
-// have gone on.
+// Writes one line with the worst of the late switches since the last line. The job is the one that
+// should have been continued.
 void Daemon::report_late() {
   sampling_.look_for_late();
   const auto late = sampling_.take_late();
@@ -430,13 +431,14 @@ asio::awaitable<void> Daemon::synchronise(std::uint64_t generation) {
   }
 }
 
-// With a thread that hangs the daemon must not hold the jobs frozen: the lease ends, and the guard
-// thaws them. The service manager then misses its sign of life and starts the daemon again.
+// If the switcher's thread hangs, the daemon must not keep the jobs frozen: the lease expires, and
+// the guard thaws them. The service manager then misses the watchdog message and restarts the
+// daemon.
 void Daemon::renew_lease() {
   const bool hangs = !parts_.switcher.makes_progress(parts_.clock.now());
   if (hangs != std::exchange(switcher_hangs_, hangs)) {
-    log_error(hangs ? "the switcher's thread hangs: jobs run without slices until it goes on"
-                    : "the switcher's thread goes on",
+    log_error(hangs ? "The switcher's thread hangs; jobs run without slices until it continues"
+                    : "The switcher's thread continues",
               kv("node", config_.name));
   }
   if (!keeps_lease_ || hangs) return;
@@ -444,7 +446,8 @@ void Daemon::renew_lease() {
   guard_.renew(keeps_lease_ ? lease_ : Duration{0});
 }
 
-// The switcher's thread signals that an attempt became idle or busy.
+// Reads the activities again when the switcher's thread signals that an attempt has become idle or
+// busy.
 asio::awaitable<void> Daemon::watch_activity() {
   asio::posix::stream_descriptor bell(parts_.io, dup(parts_.switcher.activity_fd()));
   for (;;) {
@@ -465,7 +468,8 @@ void Daemon::report_activities() {
   }
 }
 
-// In the background it would take frames of the jobs that share its channel.
+// A background job would receive frames of the jobs that share its channel, so such a job does not
+// count as idle.
 void Daemon::report_activity(AttemptId attempt, bool is_idle) {
   is_idle = is_idle && !networks_.shares_channel(attempt);
   const auto contexts = networks_.contexts().of(attempt);
@@ -473,7 +477,7 @@ void Daemon::report_activity(AttemptId attempt, bool is_idle) {
   carry_out(agent_.on_activity(attempt, activity, parts_.clock.now()));
 }
 
-// Messages may arrive without any task becoming busy for long.
+// Messages may arrive without making any task busy for long.
 void Daemon::read_activities_again() {
   for (const AttemptId attempt : networks_.contexts().attempts()) {
     if (parts_.switcher.is_idle(attempt)) report_activity(attempt, true);
@@ -496,8 +500,9 @@ void Daemon::note_status() {
   notify_status(status_);
 }
 
-// So that the head does not take the break of the connection for a failure, which would end the
-// jobs before node_timeout. A head that does not answer finds out by the silence.
+// Announces the stop, so that the head does not take the loss of the connection for a failure,
+// which would end the jobs before node_timeout. A head that does not answer detects the stop by the
+// silence.
 asio::awaitable<Status> Daemon::announce_stop() {
   is_stopping_ = true;
   if (head_.is_greeted()) [[maybe_unused]]
@@ -510,7 +515,7 @@ asio::awaitable<void> Daemon::wait_for_signal() {
   for (;;) {
     auto [failed, number] = co_await signals.async_wait(kNoThrow);
     if (failed || number != SIGHUP) co_return;
-    log_notice("ignore SIGHUP: changes of the configuration need a restart");
+    log_notice("Ignored SIGHUP: changes of the configuration need a restart");
   }
 }
 
@@ -519,7 +524,8 @@ void Daemon::report_confinement() const {
   if (parts_.cgroups != nullptr && parts_.cgroups->limits_processors()) {
     return log_notice("cores: cpuset keeps jobs on their cores");
   }
-  log_notice("cores: jobs start on their cores but can leave them: no controller cpuset");
+  log_notice(
+      "cores: jobs start on their cores but can leave them, because there is no cpuset controller");
 }
 
 void Daemon::follow_heads() {
@@ -560,10 +566,10 @@ asio::awaitable<void> Daemon::run() {
                                     parts_.switcher, control_.network()},
                      config_.name);
     const auto started = metrics_->start(config_.monitor, config_.run_dir);
-    if (!started) log_error("cannot serve metrics", kv("err", started.error()));
+    if (!started) log_error("Cannot serve metrics", kv("err", started.error()));
   }
   if (const auto opened = login_.open(config_.login_socket); !opened) {
-    log_error("cannot accept commands of this host", kv("err", opened.error()));
+    log_error("Cannot accept commands of this host", kv("err", opened.error()));
   }
   notify_ready();
   note_status();

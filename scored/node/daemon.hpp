@@ -1,5 +1,5 @@
-// The node daemon between its parts: gang::NodeAgent decides, Daemon carries out. One thread, next
-// to the switcher's.
+// Connects the parts of the node daemon: gang::NodeAgent decides, and Daemon carries out its
+// actions. It has one thread, besides the switcher's.
 #pragma once
 
 #include "base/async/asio.hpp"
@@ -26,7 +26,8 @@ namespace score::node {
 
 class Daemon {
  public:
-  // All outlive it. The switcher is started; cgroups null: process groups.
+  // All must outlive it. The switcher has been started. `cgroups` is null if process groups are
+  // used.
   struct Parts {
     asio::io_context& io;
     Clock& clock;
@@ -35,10 +36,10 @@ class Daemon {
     const JobCgroups* cgroups;
   };
 
-  // `config` is complete.
+  // `config` must be complete.
   Daemon(Parts parts, NodeConfig config);
 
-  // Adopts the shepherds that live, then serves until SIGTERM or SIGINT. Jobs go on, thawed.
+  // Adopts the living shepherds, then serves until SIGTERM or SIGINT. Jobs keep running, thawed.
   asio::awaitable<void> run();
 
  private:
@@ -60,7 +61,7 @@ class Daemon {
   void on_facts_request(const proto::InFrame& frame);
   void on_watch(const proto::InFrame& frame);
 
-  // `asks`: for a reply, which is the clock exchange.
+  // `asks` requests a reply, which makes it a clock exchange.
   void beat(bool asks);
   void beat_over_tls(unsigned beats_an_exchange);
   void set_guard();
@@ -72,7 +73,7 @@ class Daemon {
   void report_activities();
   void report_activity(AttemptId attempt, bool is_idle);
   void read_activities_again();
-  void follow_heads();  // obeys the one that it has granted the lease
+  void follow_heads();  // obeys the head to which it has granted the lease
   asio::awaitable<void> feed_watchdog(Duration period);
   asio::awaitable<void> wait_for_signal();
   asio::awaitable<Status> announce_stop();
@@ -95,17 +96,17 @@ class Daemon {
   std::optional<Metrics> metrics_;  // if they are enabled
   Vitals vitals_;
   std::uint64_t head_epoch_ = 0;  // the greatest incarnation of the head seen
-  std::string head_proof_;        // ... and its proof, for an older one
+  std::string head_proof_;        // ... and its proof, to show to an older head
   const std::uint64_t instance_ = RequestId::random().low;
-  JobId last_job_;  // the greatest given to this daemon
+  JobId last_job_;  // the greatest job id given to this daemon
   LoginRelay login_;
   std::optional<WitnessLinks> witness_;  // with two heads
   Duration lease_;
   bool keeps_lease_ = false;
   bool switcher_hangs_ = false;
   bool is_stopping_ = false;
-  std::string status_;  // the service manager's line
-  unsigned beats_ = 0;  // of this connection
+  std::string status_;  // status line for the service manager
+  unsigned beats_ = 0;  // on this connection
 };
 
 }  // namespace score::node

@@ -7,7 +7,8 @@
 namespace score::node {
 namespace {
 
-// cpuset counts where tasks are kept on the cores of their job, by whichever version.
+// The controller cpuset is not listed: facts.confinement reports whether tasks are kept on the
+// cores of their job, in either version.
 void add_controllers(const NodeConfig& config, const JobCgroups& cgroups, wire::HostFacts& facts) {
   const auto controllers = read_file(cgroups.root() + "/cgroup.controllers", 4096);
   for (const auto word : split(controllers ? trim(*controllers) : std::string_view(), ' ')) {

@@ -1,4 +1,4 @@
-// What this node tells `score doctor` about its host.
+// Collects the facts about this host that the node reports to `score doctor`.
 #pragma once
 
 #include "proto/client.pb.h"
@@ -8,10 +8,10 @@
 
 namespace score::node {
 
-// How the node switches gangs, for its hello.
+// Describes how the node switches gangs, for its hello.
 [[nodiscard]] wire::Switching describe_switching(bool has_cgroups, SwitchPriority priority);
 
-// Some system calls; cgroups null: there are none.
+// Makes some system calls. `cgroups` is null if there are none.
 [[nodiscard]] wire::HostFacts collect_facts(const NodeConfig& config, const JobCgroups* cgroups);
 
 }  // namespace score::node

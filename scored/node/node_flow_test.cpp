@@ -1,4 +1,4 @@
-// The real node daemon, launcher and shepherd; a test in the head's place.
+// These tests run the real node daemon, launcher and shepherd, and play the head.
 #include "base/os/fd.hpp"
 #include "base/text.hpp"
 #include "pmlib/wire/frame.hpp"
@@ -20,7 +20,7 @@ using test::processes_with;
 using test::state_of;
 using test::TestHead;
 
-// With the freezer and with signals.
+// The parameter selects the freezer (true) or signals.
 class NodeFlow : public ::testing::TestWithParam<bool> {
  protected:
   void SetUp() override {
@@ -35,20 +35,21 @@ class NodeFlow : public ::testing::TestWithParam<bool> {
            read_file(head.dir / "launcher.log", 1U << 20U).value_or("");
   }
 
-  // A word that only this test's processes have in their command lines.
+  // Returns a word that only this test's processes have in their command lines.
   std::string word() const { return head.dir.filename().string(); }
 
-  // Runs until it is killed.
+  // Returns a script that runs until it is killed.
   std::string loop() const { return "while :; do : " + word() + "; done"; }
 
-  // Stopped by a signal or by the freezer: its CPU time does not grow.
+  // Returns the CPU time of the process, which does not grow while it is stopped by a signal or by
+  // the freezer.
   std::uint64_t ticks(pid_t pid) const {
     const auto text = read_file(fmt::format("/proc/{}/stat", pid), 4'096).value_or("");
     const auto fields = split(std::string_view(text).substr(text.rfind(')') + 2), ' ');
     return fields.size() > 12 ? parse_number<std::uint64_t>(fields[11]).value_or(0) : 0;
   }
 
-  // The parent of the only process with this text, as soon as the spawner has left; 0: none.
+  // Returns the parent of the only process with this text, once the spawner has gone; 0: none.
   pid_t find_shepherd(const std::string& text) {
     pid_t parent = 0;
     const bool is_found = head.wait([&] {
@@ -80,14 +81,14 @@ TEST_P(NodeFlow, RunsATaskToItsEnd) {
   EXPECT_TRUE(head.wait([&] { return std::filesystem::is_empty(head.dir / "shepherds"); }));
 }
 
-TEST_P(NodeFlow, SaysHowItSwitches) {
+TEST_P(NodeFlow, ReportsHowItSwitches) {
   EXPECT_EQ(head.hellos[0].switching().method(),
             GetParam() ? wire::Switching::FREEZER : wire::Switching::SIGNALS);
   EXPECT_EQ(head.hellos[0].name(), "node1");
   EXPECT_EQ(head.hellos[0].cores(), 2U);
 }
 
-TEST_P(NodeFlow, RefusesWhatCannotBeExecuted) {
+TEST_P(NodeFlow, RefusesProgramThatCannotBeExecuted) {
   wire::LaunchSpec spec;
   spec.add_programs()->add_argv("/no/such/program");
   spec.set_directory("/");
@@ -105,7 +106,7 @@ TEST_P(NodeFlow, RefusesWhatCannotBeExecuted) {
   EXPECT_TRUE(head.wait([&] { return std::filesystem::is_empty(head.dir / "shepherds"); }));
 }
 
-TEST_P(NodeFlow, KillsWhatIgnoresSignalsAndForksTwice) {
+TEST_P(NodeFlow, KillsTasksThatIgnoreSignalsAndForkTwice) {
   const std::string script =
       "trap '' TERM; (setsid sh -c 'trap \"\" TERM; " + loop() + "' &); " + loop();
   ASSERT_TRUE(head.run(256, script)) << log();
@@ -126,8 +127,8 @@ TEST_P(NodeFlow, EndsAPreparedAttemptThatIsKilled) {
 TEST_P(NodeFlow, SwitchesByTheTimetable) {
   ASSERT_TRUE(head.run(256, loop()));
   ASSERT_TRUE(head.run(512, loop()));
-  // Boundaries are told in the node's clock, so they move with its estimate of the head's: from
-  // here on it gets no more samples.
+  // Boundaries are converted to the node's clock, so they move with its estimate of the head's
+  // clock. From here on it gets no more clock samples.
   head.is_mute = true;
   head.take_turns(1, {256, 512}, 20ms);
   std::unique_ptr<wire::NodeTrace> trace;
@@ -150,7 +151,7 @@ TEST_P(NodeFlow, SwitchesByTheTimetable) {
     ASSERT_EQ(now.left_size(), 1);
     ASSERT_EQ(now.entered_size(), 1);
     EXPECT_EQ(now.left(0), before.entered(0)) << i;
-    // A switcher that slept over boundaries goes on at a later one; drift is at most 500 ppm.
+    // A switcher that slept over boundaries continues at a later one. Drift is at most 500 ppm.
     const auto apart = now.due_ns() - before.due_ns();
     const auto quanta = (apart + 10'000'000) / 20'000'000;
     EXPECT_EQ(quanta % 2, 1) << i;
@@ -158,7 +159,7 @@ TEST_P(NodeFlow, SwitchesByTheTimetable) {
   }
 }
 
-// ---- faults -------------------------------------------------------------------------------------
+// ---- Faults -------------------------------------------------------------------------------------
 
 TEST_P(NodeFlow, LeavesNothingFrozenWhenItIsKilled) {
   ASSERT_TRUE(head.run(256, loop()));
@@ -197,8 +198,9 @@ TEST_P(NodeFlow, AdoptsItsAttemptsAfterARestart) {
   EXPECT_NE(head.expect<wire::Exited>(256), nullptr) << log();
 }
 
-// Killed with the head between the end of the tasks and the head's commit, it still knows the end.
-TEST_P(NodeFlow, KeepsAnEndUntilTheHeadHasStoredIt) {
+// A daemon that was killed together with the head, after the end of the tasks and before the head's
+// commit, must still know the end.
+TEST_P(NodeFlow, KeepsExitUntilHeadHasStoredIt) {
   head.forgets = false;
   ASSERT_TRUE(head.run(256, "echo out; exit 7")) << log();
   ASSERT_NE(head.expect<wire::Exited>(256), nullptr) << log();
@@ -219,8 +221,8 @@ TEST_P(NodeFlow, KeepsAnEndUntilTheHeadHasStoredIt) {
   EXPECT_TRUE(head.wait([&] { return std::filesystem::is_empty(head.dir / "shepherds"); }));
 }
 
-// Others may have been told the addresses of its sockets, and use them.
-TEST_P(NodeFlow, KeepsThePreparedSocketsOfANetworkOverARestart) {
+// Other nodes may know the addresses of its sockets, and use them.
+TEST_P(NodeFlow, KeepsPreparedSocketsOverRestart) {
   head.prepare_on(2, 256, loop());
   ASSERT_NE(head.expect<wire::Prepared>(256), nullptr) << log();
   head.start(256);
@@ -243,14 +245,14 @@ TEST_P(NodeFlow, KeepsThePreparedSocketsOfANetworkOverARestart) {
   EXPECT_NE(head.expect<wire::Exited>(256), nullptr) << log();
 }
 
-// Frames of `key` for rank 0 that the kernel drops at a socket, of one sent.
+// Returns how many frames of `key` for rank 0 the kernel drops at a socket, of one that is sent.
 std::uint64_t drops_of(const std::string& address, std::uint64_t key) {
   sockaddr_in to{};
   to.sin_family = AF_INET;
   std::memcpy(&to.sin_addr, address.data(), 4);
   std::memcpy(&to.sin_port, address.data() + 4, 2);
   const auto end = fmt::format("{:08X}:{:04X}", to.sin_addr.s_addr, ntohs(to.sin_port));
-  const auto dropped = [&end] {  // the last word of the socket's line
+  const auto dropped = [&end] {  // reads the last word of the socket's line
     const auto sockets = read_file("/proc/net/udp", 1U << 20U).value_or("");
     for (const auto line : split(sockets, '\n')) {
       if (line.find(end) == std::string_view::npos) continue;
@@ -267,7 +269,7 @@ std::uint64_t drops_of(const std::string& address, std::uint64_t key) {
   return dropped() - before;
 }
 
-TEST_P(NodeFlow, TheKernelDropsFramesOfNoneOfASocketsJobs) {
+TEST_P(NodeFlow, KernelDropsFramesOfUnknownJobs) {
   std::string address;
   for (const std::uint64_t attempt : {256, 512}) {
     head.prepare_on(2, attempt, loop());
@@ -279,7 +281,7 @@ TEST_P(NodeFlow, TheKernelDropsFramesOfNoneOfASocketsJobs) {
     const auto prepared = head.expect<wire::NetworkPrepared>(attempt);
     ASSERT_NE(prepared, nullptr) << log();
     if (!address.empty()) {
-      EXPECT_EQ(prepared->addresses(), address);  // in turn
+      EXPECT_EQ(prepared->addresses(), address);  // the jobs use it in turn
     }
     address = prepared->addresses();
     EXPECT_EQ(drops_of(address, 257), 0U);
@@ -305,12 +307,12 @@ TEST_P(NodeFlow, LosesNoOutputWithTheLink) {
   EXPECT_EQ(head.output(256), all);
 }
 
-TEST_P(NodeFlow, TriesAnotherLinkWhenTheHeadIsSilent) {
+TEST_P(NodeFlow, ReconnectsWhenTheHeadIsSilent) {
   head.is_mute = true;
   EXPECT_TRUE(head.wait_for_node(2)) << log();
 }
 
-TEST_P(NodeFlow, AdoptsAShepherdThatIsLateAndTalksFirst) {
+TEST_P(NodeFlow, AdoptsLateShepherdThatSendsFirst) {
   ASSERT_TRUE(head.run(256, "while :; do echo " + word() + "; done"));
   ASSERT_TRUE(head.run(512, loop()));
   const pid_t late = find_shepherd("echo " + word() + "; done");
@@ -335,14 +337,14 @@ TEST_P(NodeFlow, EndsAnAttemptWhoseShepherdDied) {
   ::kill(shepherd, SIGKILL);
   const auto exited = head.expect<wire::Exited>(256);
   ASSERT_NE(exited, nullptr) << log();
-  // Kernels before 6.15 do not report how a process of others ended.
+  // Kernels before 6.15 do not report how a process ended that is not a child.
   EXPECT_TRUE(exited->reason() == "its shepherd was killed by signal 9" ||
               exited->reason() == "its shepherd died")
       << exited->reason();
   EXPECT_TRUE(head.wait([&] { return processes_with(word() + "; done").empty(); })) << log();
 }
 
-TEST_P(NodeFlow, LetsJobsGoOnWhenItStops) {
+TEST_P(NodeFlow, JobsContinueWhenItStops) {
   ASSERT_TRUE(head.run(256, loop()));
   ASSERT_TRUE(head.run(512, loop()));
   head.take_turns(1, {256, 512}, 10ms);
@@ -365,9 +367,9 @@ TEST_P(NodeFlow, RefusesASecondDaemonInItsDirectory) {
   ::kill(first, SIGKILL);
 }
 
-// ---- fill ---------------------------------------------------------------------------------------
+// ---- Filling ------------------------------------------------------------------------------------
 
-// 256 sleeps for most of its turns, 512 computes.
+// Attempt 256 sleeps for most of its turns, and 512 computes.
 #define RUN_A_SLEEPER_AND_A_FILLER()                                       \
   ASSERT_TRUE(head.run(256, "while :; do sleep 0.01; done; : " + word())); \
   ASSERT_TRUE(head.run(512, loop()));                                      \
@@ -375,7 +377,7 @@ TEST_P(NodeFlow, RefusesASecondDaemonInItsDirectory) {
   head.take_turns(1, {256, 512}, 10ms, true);                              \
   ASSERT_TRUE(head.wait([&] { return head.idle_of(512) == "1"; })) << log()
 
-TEST_P(NodeFlow, FillsWhatAnotherLeavesAndReportsHowMuch) {
+TEST_P(NodeFlow, FillsUnusedTimeAndReportsIt) {
   RUN_A_SLEEPER_AND_A_FILLER();
   EXPECT_NE(log().find("fill: cpu.idle of"), std::string::npos) << log();
   std::unique_ptr<wire::NodeTraceReply> reply;
@@ -413,7 +415,7 @@ TEST_P(NodeFlow, FillsWhatAnotherLeavesAndReportsHowMuch) {
   EXPECT_TRUE(head.wait([&] { return head.idle_of(512).empty(); })) << log();
 }
 
-TEST_P(NodeFlow, LeavesNothingAtIdlePriorityWhenItIsKilled) {
+TEST_P(NodeFlow, LeavesNothingAtIdlePriorityWhenKilled) {
   RUN_A_SLEEPER_AND_A_FILLER();
   head.kill_node();
   EXPECT_TRUE(head.wait([&] { return head.idle_of(256) == "0" && head.idle_of(512) == "0"; }))
@@ -434,9 +436,10 @@ TEST_P(NodeFlow, LeavesNothingAtIdlePriorityWhenItStops) {
   EXPECT_EQ(head.idle_of(512), "0");
 }
 
-// ---- hostile shepherds --------------------------------------------------------------------------
+// ---- Hostile shepherds --------------------------------------------------------------------------
 
-// A program that says `words` (an expression of Python) in the shepherd's place and then waits.
+// Writes a program that sends `words` (an expression of Python) in place of the shepherd and then
+// waits.
 void write_shepherd(const std::filesystem::path& path, const std::string& words) {
   const std::string text =
       "#!/usr/bin/python3\n"
@@ -456,13 +459,15 @@ void write_shepherd(const std::filesystem::path& path, const std::string& words)
 
 class HostileShepherd : public ::testing::TestWithParam<const char*> {};
 
-INSTANTIATE_TEST_SUITE_P(
-    , HostileShepherd,
-    ::testing::Values("os.urandom(4096)", "b'\\0' * 4096", "frame(200, b'')", "frame(122, b'')",
-                      "frame(9999, b'')", "frame(108, b'', 0x7fffffff)",
-                      "frame(201, b'\\xff' * 60)",
-                      // output of somebody else's attempt; an end of a task that makes no sense
-                      "frame(108, b'\\x08\\x80\\x04\\x22\\x01x')", "frame(204, b'\\xff\\xff')"));
+INSTANTIATE_TEST_SUITE_P(, HostileShepherd,
+                         ::testing::Values("os.urandom(4096)", "b'\\0' * 4096", "frame(200, b'')",
+                                           "frame(122, b'')", "frame(9999, b'')",
+                                           "frame(108, b'', 0x7fffffff)",
+                                           "frame(201, b'\\xff' * 60)",
+                                           // These frames are output of a different attempt and an
+                                           // invalid end of a task.
+                                           "frame(108, b'\\x08\\x80\\x04\\x22\\x01x')",
+                                           "frame(204, b'\\xff\\xff')"));
 
 TEST_P(HostileShepherd, EndsItsOwnAttemptAlone) {
   TestHead head(true);
@@ -471,7 +476,7 @@ TEST_P(HostileShepherd, EndsItsOwnAttemptAlone) {
   head.start_node();
   ASSERT_TRUE(head.wait_for_node());
   head.prepare(256, "true");
-  head.kill(256);  // some lies are believed: then it is what any job may do
+  head.kill(256);  // ends an attempt whose invalid frames were accepted, as any job could send them
   EXPECT_TRUE(head.wait([&] {
     for (const auto& frame : head.frames) {
       const bool is_end =
@@ -486,7 +491,7 @@ TEST_P(HostileShepherd, EndsItsOwnAttemptAlone) {
   EXPECT_EQ(head.stop_node(), 0);
 }
 
-// 5,000 frames per second and attempt reach the head; the rest waits.
+// Only 5,000 frames per second and attempt may reach the head; the other frames wait.
 TEST(FloodingShepherd, IsSlowedDown) {
   TestHead head(true);
   write_shepherd(head.dir / "shepherd.py",
@@ -507,8 +512,8 @@ TEST(FloodingShepherd, IsSlowedDown) {
   EXPECT_EQ(head.stop_node(), 0);
 }
 
-// Whose channels its sockets would be taken for.
-TEST(LyingShepherd, IsNotTakenForAnotherUsersAfterARestart) {
+// A lie about the user could give the attempt the channel sockets of that user.
+TEST(LyingShepherd, ClaimOfOtherUserIsRefusedAfterRestart) {
   TestHead head(true);
   if (!head.has_cgroups()) GTEST_SKIP() << "no cgroup2 that may be written";
   const std::string says_it_is_nobodys =
@@ -532,7 +537,7 @@ TEST(LyingShepherd, IsNotTakenForAnotherUsersAfterARestart) {
   EXPECT_EQ(head.stop_node(), 0);
 }
 
-TEST_P(NodeFlow, ShowsAnOlderHeadThatThereIsANewerOne) {
+TEST_P(NodeFlow, ShowsProofOfNewerHeadToOlderOne) {
   EXPECT_EQ(head.hellos[0].head_epoch(), 0U);
   ASSERT_TRUE(head.wait_for_beat());
   head.head_epoch = 7;
@@ -543,7 +548,7 @@ TEST_P(NodeFlow, ShowsAnOlderHeadThatThereIsANewerOne) {
   head.head_epoch = 6;
   head.head_proof = "older";
   head.break_link();
-  ASSERT_TRUE(head.wait_for_node(4)) << log();  // it leaves the older one, and comes again
+  ASSERT_TRUE(head.wait_for_node(4)) << log();  // it leaves the older one and reconnects
   for (const std::size_t i : {2, 3}) {
     EXPECT_EQ(head.hellos[i].head_epoch(), 7U);
     EXPECT_EQ(head.hellos[i].head_proof(), "proof");

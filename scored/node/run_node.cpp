@@ -35,7 +35,7 @@ int refuse(int status, const Error& error) {
   return status;
 }
 
-// Two daemons of one directory would switch each other's jobs.
+// Two daemons in one directory would switch each other's jobs.
 Result<UniqueFd> lock_directory(const std::string& run_dir) {
   auto lock = open_file(run_dir + "/node.lock", O_RDWR | O_CREAT, 0600);
   if (!lock) return lock.error();
@@ -43,15 +43,15 @@ Result<UniqueFd> lock_directory(const std::string& run_dir) {
   return fail(Errc::Busy, "another node daemon uses {}", run_dir);
 }
 
-// Users' shepherds check that their socket's name still exists, so they must be able to search it.
-// Shepherds, which are the jobs' users, look whether their sockets are still there.
+// Shepherds run as the jobs' users and check that their socket's name still exists, so these users
+// must be able to search the directory.
 Status make_socket_directory(const std::string& path) {
   if (mkdir(path.c_str(), 0711) == 0) {
-    if (chmod(path.c_str(), 0711) == 0) return {};  // whatever the umask is
+    if (chmod(path.c_str(), 0711) == 0) return {};  // sets the mode regardless of the umask
   } else if (errno == EEXIST) {
     return {};
   }
-  return fail(errno_code(errno), "make {}", path);
+  return fail(errno_code(errno), "cannot make {}", path);
 }
 
 Result<std::optional<JobCgroups>> open_cgroups(const NodeConfig& config) {
@@ -70,7 +70,8 @@ Result<std::optional<JobCgroups>> open_cgroups(const NodeConfig& config) {
   return opened.error();
 }
 
-// A daemon that was not started by its unit must not run jobs that may open more than they should.
+// A daemon that was not started by its unit must not run jobs that could open more devices than
+// they should.
 Status check_devices(const NodeConfig& config, const JobCgroups* cgroups) {
   if (!config.devices.restricts()) return {};
   if (cgroups == nullptr) {
@@ -86,7 +87,8 @@ Status check_devices(const NodeConfig& config, const JobCgroups* cgroups) {
 void prepare_process() {
   mallopt(M_ARENA_MAX, 1);
   signal(SIGPIPE, SIG_IGN);
-  if (!set_nice(kNice)) log_debug("keep the ordinary priority");
+  if (!set_nice(kNice))
+    log_debug("Cannot raise the priority of the daemon; it keeps the ordinary one");
 }
 
 Status serve(NodeConfig config) {
@@ -113,7 +115,7 @@ Status serve(NodeConfig config) {
   asio::io_context io(1);
   SteadyClock clock;
   Daemon daemon({io, clock, *tls, switcher, jobs}, std::move(config));
-  if (!lock_memory()) log_info("memory is not locked: the limits do not allow it");
+  if (!lock_memory()) log_info("Memory is not locked: the limits do not allow it");
   run(io, daemon.run());
   return {};
 }

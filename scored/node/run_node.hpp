@@ -1,4 +1,4 @@
-// The node role of scored, from the command line to the exit status.
+// Runs the node role of scored, from the command line to the exit status.
 #pragma once
 
 #include <string>
@@ -6,8 +6,8 @@
 
 namespace score::node {
 
-// `arguments`: without the program's name. 0: stopped as asked; 1: could not start; 2: bad command
-// line or configuration. One line on stderr says why.
+// `arguments` are without the program's name. Returns 0 if stopped as asked, 1 if it could not
+// start, 2 for a bad command line or configuration. One line on stderr gives the reason.
 int run_node(const std::vector<std::string>& arguments);
 
 }  // namespace score::node

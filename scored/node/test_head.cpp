@@ -75,7 +75,8 @@ TestHead::~TestHead() {
     }
   }
   kill_node();
-  // Shepherds end by themselves when their sockets are gone; the launcher then kills what is left.
+  // Shepherds end by themselves when their sockets are gone, and the launcher then kills what is
+  // left.
   for (const pid_t pid : processes_with("scored-shepherd")) {
     const auto environment = read_file(fmt::format("/proc/{}/stat", pid), 4'096);
     if (environment && split(*environment, ' ').size() > 3 &&

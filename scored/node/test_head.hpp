@@ -1,5 +1,5 @@
-// Plays the head for tests: listens with a key of its own, greets the real node daemon, answers its
-// heartbeats and remembers what it said. Starts and ends the node's processes.
+// Acts as the head for tests: listens with a separate key, greets the real node daemon, answers its
+// heartbeats and records its frames. Starts and ends the node's processes.
 #pragma once
 
 #include "base/async/task_group.hpp"
@@ -19,39 +19,40 @@ namespace score::node::test {
 
 class TestHead {
  public:
-  // In a directory of its own; with cgroups if they may be made here and `wants_cgroups`.
+  // Makes a directory for the test; uses cgroups if they may be made here and `wants_cgroups` is
+  // set.
   explicit TestHead(bool wants_cgroups);
-  ~TestHead();  // ends every process and leaves nothing behind
+  ~TestHead();  // ends every process and removes the directory
   TestHead(const TestHead&) = delete;
   TestHead& operator=(const TestHead&) = delete;
 
   [[nodiscard]] bool has_cgroups() const { return !cgroup_root_.empty(); }
 
-  // The shepherd of the build, or another program in its place.
+  // Starts the launcher with the shepherd of the build, or with a different program in its place.
   void start_launcher(const std::string& shepherd = SHEPHERD_PROGRAM);
   void start_node();
-  // SIGKILL and waited for.
+  // Sends SIGKILL and waits for the end.
   void kill_node();
-  // SIGTERM; the exit status, or -1 if it does not end.
+  // Sends SIGTERM. Returns the exit status, or -1 if the daemon does not end.
   int stop_node();
 
   void break_link() { connection_->close(); }
 
-  // False: not within ten seconds. Meanwhile frames are read and heartbeats answered.
+  // Reads frames and answers heartbeats until `holds` is true. Returns false after ten seconds.
   bool wait(const std::function<bool()>& holds);
 
-  // Greeted, and as often as `times` in all.
+  // Waits until the node has been greeted `times` times in all.
   bool wait_for_node(std::size_t times = 1) {
     return wait([this, times] { return hellos.size() >= times; });
   }
 
-  // It has read the last welcome: it beats.
+  // Waits until the node has read the last welcome, that is, until it sends heartbeats.
   bool wait_for_beat() {
     return wait([this] { return beats > 0; });
   }
 
-  // The first frame of this kind about the attempt that came and was not taken yet; empty: none
-  // came in time.
+  // Returns the first frame of this kind about the attempt that has not been taken yet; null if
+  // none arrives in time.
   template <class Message>
   std::unique_ptr<Message> expect(std::uint64_t attempt);
 
@@ -59,16 +60,17 @@ class TestHead {
     prepare_on(1, attempt, script, memory);
   }
 
-  // It has a task on each of `nodes` nodes, of which this one is the first.
+  // The attempt has a task on each of `nodes` nodes, of which this one is the first.
   void prepare_on(std::size_t nodes, std::uint64_t attempt, const std::string& script,
                   std::uint64_t memory = 0);
   void start(std::uint64_t attempt);
   void kill(std::uint64_t attempt);
   void forget(std::uint64_t attempt);
-  // Attempts take turns of `quantum` from a little ahead on. `fill`: all of them may fill.
+  // Lets attempts take turns of `quantum`, beginning shortly after now. `fill`: all of them may
+  // fill.
   void take_turns(std::uint64_t epoch, std::vector<std::uint64_t> attempts,
                   std::chrono::nanoseconds quantum, bool fill = false);
-  // What the attempt's cpu.idle says; "": it has none.
+  // Returns the content of the attempt's cpu.idle, or "" if it has none.
   [[nodiscard]] std::string idle_of(std::uint64_t attempt) const;
 
   template <class Message>
@@ -76,13 +78,13 @@ class TestHead {
     proto::send(*connection_, message);
   }
 
-  // prepare, start, and both answered.
+  // Sends prepare and start, and waits for both replies.
   bool run(std::uint64_t attempt, const std::string& script);
-  // The attempt's standard output as far as it has come, each byte once, by its offset.
+  // Returns the standard output of the attempt so far, each byte once, by its offset.
   [[nodiscard]] std::string output(std::uint64_t attempt) const;
 
   bool is_mute = false;   // heartbeats are not answered
-  bool forgets = true;    // answers Exited with ForgetTasks, as a head that has stored the end
+  bool forgets = true;    // answers Exited with ForgetTasks, like a head that has stored the end
   std::size_t beats = 0;  // since the last hello
   std::uint64_t head_epoch = 1;
   std::string head_proof;
@@ -125,9 +127,9 @@ std::unique_ptr<Message> TestHead::expect(std::uint64_t attempt) {
   return found;
 }
 
-// State letter of proc(5); '-' if there is no such process.
+// Returns the state letter of proc(5); '-' if there is no such process.
 char state_of(pid_t pid);
-// Of all processes whose command line has the word.
+// Returns all processes whose command line has the word.
 std::vector<pid_t> processes_with(const std::string& word);
 
 }  // namespace score::node::test

@@ -22,7 +22,7 @@ namespace {
 using pm::bpf;
 using pm::bpf_nothing;
 
-// A description of the table's keys, int, and values, an array of int, as the kernel demands.
+// Describes the table's keys, int, and values, an array of int, as the kernel requires.
 int load_table_types() {
   struct {
     btf_header header;
@@ -75,7 +75,7 @@ int load_on_egress(int table) {
   return pm::bpf_load(drop_foreign(table), attributes);
 }
 
-// Opens what is pinned under `name`, or makes it and pins it.
+// Opens the object that is pinned under `name`, or makes it and pins it.
 template <class Make>
 int keep(const char* name, Make make) {
   const std::string path = std::string(kDirectory) + "/" + name;
@@ -89,7 +89,7 @@ int keep(const char* name, Make make) {
   return made;
 }
 
-// The root of the machine's cgroups of version 2, where programs meet every socket.
+// Opens the root of the machine's cgroups of version 2, where programs apply to every socket.
 int open_root_cgroup() {
   for (const char* path : {"/sys/fs/cgroup", "/sys/fs/cgroup/unified"}) {
     struct statfs found {};
@@ -102,7 +102,7 @@ int open_root_cgroup() {
   return -ENOTSUP;
 }
 
-// The link's descriptor.
+// Returns the link's descriptor.
 int attach_to_cgroups() {
   bpf_attr attributes = bpf_nothing();
   attributes.prog_type = BPF_PROG_TYPE_CGROUP_SOCKOPT;
@@ -121,7 +121,7 @@ int attach_to_cgroups() {
   return link;
 }
 
-// As systemd and iproute2 do it.
+// Mounts the file system as systemd and iproute2 do.
 int mount_file_system() {
   struct statfs found {};
 
@@ -139,7 +139,7 @@ int install(int& egress, const char*& step) {
   if (mkdir(kDirectory, 0700) != 0 && errno != EEXIST) return -errno;
   const int directory = open(kDirectory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (directory < 0 || flock(directory, LOCK_EX) != 0) return -errno;
-  // The caller's umask (0177 of scored-rings) would keep owners out that cannot override modes.
+  // The caller's umask (0177 in scored-rings) would exclude owners that cannot override modes.
   if (fchmod(directory, 0700) != 0) return -errno;
   step = "make the table of bounds";
   const int table = keep("bounds", make_table);

@@ -1,4 +1,5 @@
-// What tc(8) and ip(8) do: the qdisc clsact with one filter on its way out, and a macvlan.
+// This does the work of tc(8) and ip(8): it adds the qdisc clsact with one filter for outgoing
+// frames, and a macvlan.
 #include "scored/ring_guard/interface.hpp"
 
 #include "scored/ring_guard/bounds.hpp"
@@ -20,7 +21,7 @@ namespace score::ring_guard {
 
 namespace {
 
-constexpr std::uint32_t kFirst = 1;  // priority: no other filter lets a frame pass before ours
+constexpr std::uint32_t kFirst = 1;  // priority: no other filter can pass a frame before ours
 
 int add_clsact(int interface) {
   Request<tcmsg> request(RTM_NEWQDISC, NLM_F_CREATE | NLM_F_EXCL);
@@ -47,7 +48,7 @@ int add_filter(int interface, int program) {
   return carry_out(request.bytes());
 }
 
-// Private: what it sends always goes out through the lower interface and its filter.
+// The macvlan is private, so its frames always leave through the lower interface and its filter.
 int add_macvlan(int lower, int space) {
   Request<ifinfomsg> request(RTM_NEWLINK, NLM_F_CREATE | NLM_F_EXCL);
   request.add(IFLA_IFNAME, kRingInterface);
@@ -70,7 +71,7 @@ int set_up(int interface) {
   return carry_out(request.bytes());
 }
 
-// Else the kernel would look for routers through the new interface.
+// Disables IPv6, because the kernel would look for routers through the new interface.
 void switch_off_ipv6() {
   const int file = open("/proc/sys/net/ipv6/conf/default/disable_ipv6", O_WRONLY | O_CLOEXEC);
   if (file < 0) return;  // there is no IPv6

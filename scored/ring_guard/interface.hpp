@@ -1,4 +1,5 @@
-// The interface of the rings. 0 or a negative errno with what failed in `step`.
+// Prepares the interface of the rings. The functions return 0 or a negative errno, with the step
+// that failed in `step`.
 #pragma once
 
 namespace score::ring_guard {
@@ -7,8 +8,8 @@ namespace score::ring_guard {
 // stays when this process ends.
 int filter_interface(const char* interface, int program, const char*& step);
 
-// Adds the interface kRingInterface on top of `interface`, alone in the namespace `space`, and
-// takes it into use. This process is in that namespace then.
+// Adds the interface kRingInterface on top of `interface`, alone in the namespace `space`, and sets
+// it up. This process is in that namespace afterwards.
 int add_ring_interface(const char* interface, int space, const char*& step);
 
 }  // namespace score::ring_guard

@@ -1,4 +1,4 @@
-// scored-ring-guard: prepares the kernel and one interface for bounded rings. See README.md.
+// scored-ring-guard prepares the kernel and one interface for bounded rings. See README.md.
 #include "scored/ring_guard/install.hpp"
 #include "scored/ring_guard/interface.hpp"
 
@@ -17,7 +17,7 @@ constexpr const char* kUsage =
     "\n"
     "  --help               print this help and exit\n";
 
-// -1: not a number.
+// Returns -1 if the text is not a number.
 int parse_descriptor(const char* text) {
   char* end = nullptr;
   const long value = std::strtol(text, &end, 10);

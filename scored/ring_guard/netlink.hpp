@@ -1,4 +1,4 @@
-// Requests to the kernel's network configuration (rtnetlink(7)): a message with attributes.
+// Sends requests to the kernel's network configuration (rtnetlink(7)): a message with attributes.
 #pragma once
 
 #include <array>
@@ -10,7 +10,7 @@
 
 namespace score::ring_guard {
 
-// Body: the struct behind the header, for example tcmsg.
+// `Body` is the struct that follows the header, for example tcmsg.
 template <class Body>
 class Request {
  public:
@@ -22,7 +22,7 @@ class Request {
 
   Body& body() { return *reinterpret_cast<Body*>(bytes_.data() + NLMSG_HDRLEN); }
 
-  // `size` bytes; 0 opens an attribute of attributes, to be closed.
+  // Adds `size` bytes; 0 opens a nested attribute, which must be closed.
   rtattr* add(unsigned short type, const void* data, std::size_t size) {
     auto* at = reinterpret_cast<rtattr*>(bytes_.data() + NLMSG_ALIGN(header().nlmsg_len));
     at->rta_type = type;
@@ -37,7 +37,7 @@ class Request {
 
   void add(unsigned short type, std::uint32_t number) { add(type, &number, sizeof number); }
 
-  // Everything that was added since belongs to `outer`.
+  // Closes `outer`: everything that was added since belongs to it.
   void close(rtattr* outer) {
     const auto* end = bytes_.data() + header().nlmsg_len;
     outer->rta_len = static_cast<unsigned short>(end - reinterpret_cast<std::byte*>(outer));
@@ -51,10 +51,10 @@ class Request {
  private:
   nlmsghdr& header() { return *reinterpret_cast<nlmsghdr*>(bytes_.data()); }
 
-  alignas(nlmsghdr) std::array<std::byte, 512> bytes_{};  // more than the requests here need
+  alignas(nlmsghdr) std::array<std::byte, 512> bytes_{};  // more than these requests need
 };
 
-// In this process's network namespace. 0 or a negative errno.
+// Sends the request in this process's network namespace. Returns 0 or a negative errno.
 int carry_out(std::string_view request);
 
 }  // namespace score::ring_guard

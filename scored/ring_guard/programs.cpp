@@ -27,13 +27,13 @@ using ebpf::set;
 
 constexpr std::uint8_t kSaved = BPF_REG_6, kBounds = BPF_REG_7;
 
-// The start of the frame, copied to the stack so that PM's header is aligned.
+// The start of the frame is copied to the stack, so that PM's header is aligned.
 constexpr std::size_t kCopied = ETH_HLEN + offsetof(pm::FrameHeader, destination);
 constexpr std::int16_t kFrame = -static_cast<std::int16_t>(kCopied + 8);
 constexpr std::int16_t kHeader = kFrame + ETH_HLEN;
 static_assert(kHeader % 8 == 0 && (kFrame + ETH_ALEN) % 4 == 0);
 
-// The field of the frame must be that of the bounds.
+// Requires the field of the frame to match the bounds.
 void require(pm::EbpfProgram& program, int size, int place, std::size_t bound) {
   ebpf::append(program, {load_at(size, BPF_REG_2, BPF_REG_10, static_cast<std::int16_t>(place)),
                          load(size, BPF_REG_3, kBounds, bound),
@@ -46,7 +46,7 @@ int in_header(std::size_t offset) {
 
 }  // namespace
 
-// 1 lets the call go on.
+// The program returns 1 to let the call continue.
 pm::EbpfProgram refuse_options() {
   pm::EbpfProgram program = {set(BPF_REG_0, 1),
                              load(BPF_DW, BPF_REG_2, kArgument, offsetof(bpf_sockopt, sk)),
@@ -85,7 +85,8 @@ pm::EbpfProgram drop_foreign(int table) {
   require(program, BPF_W, in_header(offsetof(pm::FrameHeader, generation)),
           offsetof(Bounds, generation));
   require(program, BPF_W, in_header(offsetof(pm::FrameHeader, source)), offsetof(Bounds, rank));
-  // Without a key in the frames there is none to compare: to the verdict, over three instructions.
+  // Without a key in the frames there is none to compare, so this jumps over three instructions to
+  // the verdict.
   ebpf::append(program,
                {load(BPF_DW, BPF_REG_3, kBounds, offsetof(Bounds, key)),
                 ebpf::instruction(BPF_JMP | BPF_JEQ | BPF_K, BPF_REG_3, 0, 2, 0),

@@ -1,16 +1,16 @@
-// The two programs that hold rings to their bounds.
+// Makes the two programs that enforce the bounds of rings.
 #pragma once
 
 #include "pmlib/wire/ebpf_program.hpp"
 
 namespace score::ring_guard {
 
-// Before setsockopt(2), for every socket of a cgroup: EPERM for marked packet sockets. A 32-bit
-// system call is not seen here, so nothing may depend on this alone.
+// Runs before setsockopt(2), for every socket of a cgroup, and fails with EPERM for marked packet
+// sockets. It does not see 32-bit system calls, so nothing may depend on it alone.
 pm::EbpfProgram refuse_options();
 
-// On the way out of an interface: drops frames of marked sockets that are beyond their Bounds in
-// `table`, and those of marked sockets that have none.
+// Runs when a frame leaves an interface. Drops frames of marked sockets that are outside their
+// Bounds in `table`, and those of marked sockets that have none.
 pm::EbpfProgram drop_foreign(int table);
 
 }  // namespace score::ring_guard

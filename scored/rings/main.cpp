@@ -1,4 +1,4 @@
-// scored-rings: opens Ethernet rings for the node daemon. The launcher starts it as root beside
+// scored-rings opens Ethernet rings for the node daemon. The launcher starts it as root next to
 // itself. It keeps the capabilities that rings need, and none that would let it act as a user.
 #include "scored/rings/ring_bounds.hpp"
 #include "scored/rings/rings.hpp"
@@ -41,11 +41,11 @@ bool give_up_capabilities() {
   return syscall(SYS_capset, &header, now) == 0;
 }
 
-// The ring serves all the same. Once per reason.
+// Logs once per reason that a packet ring is used, which works as well.
 void report_without_xdp(const char* interface, const Failure& failure) {
   static Failure reported;
   if (failure.error != reported.error || strcmp(failure.step, reported.step) != 0) {
-    fprintf(stderr, "%sopen packet rings in place of AF_XDP interface=%s: %s: %s\n",
+    fprintf(stderr, "%sUsing packet rings instead of AF_XDP interface=%s: %s: %s\n",
             isatty(STDERR_FILENO) != 0 ? "" : "<4>", interface, failure.step,
             strerror(failure.error));
   }
@@ -103,7 +103,7 @@ void serve(score::rings::Rings& rings, const char* interface, int daemon) {
   }
 }
 
-// The launcher has seen that only root may write in the directory.
+// The launcher has checked that only root may write in the directory.
 int listen_in(const char* directory, uid_t daemon_user) {
   sockaddr_un address{};
   address.sun_family = AF_UNIX;

@@ -19,7 +19,7 @@ namespace score::rings {
 
 namespace {
 
-// The kernel does not bind sockets of such a group again.
+// Joins a fanout group, because the kernel does not bind sockets of such a group again.
 int fix_binding(int fd) {
   const std::uint32_t kind = PACKET_FANOUT_CPU | PACKET_FANOUT_FLAG_UNIQUEID;
   const std::uint32_t group = kind << 16;
@@ -38,7 +38,7 @@ bool binds(int fd, const Address& address) {
 constexpr const char* kBindsAgain = "a ring could still bind again";
 constexpr const char* kSendsForeign = "a ring could still send a foreign frame";
 
-// Tries what the ring's holder could try. Without bounds it may send nothing yet.
+// Tries what the ring's holder could try. Without bounds the ring must not send anything yet.
 const char* find_hole(int fd, const sockaddr_ll& bound) {
   sockaddr_ll any = bound;
   any.sll_protocol = htons(ETH_P_ALL);
@@ -55,7 +55,8 @@ const char* find_hole(int fd, const sockaddr_ll& bound) {
   return nullptr;
 }
 
-// What was never written is zero. EBUSY: dropped on the way out.
+// Tries to send a frame that was never written, so it is all zero. EBUSY means that it was dropped
+// on the way out.
 bool sends_zeros(const pm::XdpParts& parts) {
   pm::XdpRings rings;
   if (rings.map(parts.socket) != 0) return true;
@@ -64,7 +65,8 @@ bool sends_zeros(const pm::XdpParts& parts) {
   return sendto(parts.socket, nullptr, 0, MSG_DONTWAIT, nullptr, 0) >= 0 || errno != EBUSY;
 }
 
-// Nor may it get other memory, of which frames would go out uncopied or changed on their way.
+// The holder must not be able to attach other memory either, because frames would be sent from it
+// uncopied or changed on their way.
 const char* find_hole(const pm::XdpParts& parts) {
   sockaddr_xdp other{};
   other.sxdp_family = AF_XDP;

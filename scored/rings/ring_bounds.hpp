@@ -1,5 +1,6 @@
-// Makes a ring one that needs not be trusted, in the rings' network namespace: see rings.hpp. It
-// has been tried then what its holder could try. 0, or an errno that is in `failure` too.
+// Bounds a ring, in the rings' network namespace, so that it need not be trusted: see rings.hpp.
+// Everything that its holder could try has then been tried. The functions return 0, or an errno
+// that is in `failure` too.
 #pragma once
 
 #include "pmlib/devices/xdp_socket.hpp"
@@ -7,11 +8,11 @@
 
 namespace score::rings {
 
-// `table`: of the bounds by socket.
+// `table` contains the bounds by socket.
 int bound_packet_ring(int fd, int table, const Request& request, Failure& failure);
 int bound_xdp(const pm::XdpParts& parts, int table, const Request& request, Failure& failure);
 
-// Sets `failure`; -1.
+// Sets `failure` and returns -1.
 int fail(Failure& failure, int error, const char* step);
 
 }  // namespace score::rings

@@ -20,7 +20,7 @@ namespace score::rings {
 namespace {
 
 constexpr const char* kOwnNamespace = "/proc/self/ns/net";
-constexpr int kFirstFreeFd = 10;  // above every number that a child uses by name
+constexpr int kFirstFreeFd = 10;  // above every number that a child uses explicitly
 constexpr int kGuardFd = 3;
 
 int open_namespace() {
@@ -30,12 +30,12 @@ int open_namespace() {
   return fd;
 }
 
-// To go on in the wrong namespace would be worse than not to go on.
+// Calls abort() on failure, because it would be worse to continue in the wrong namespace.
 void enter(int space) {
   if (setns(space, CLONE_NEWNET) != 0) abort();
 }
 
-// scored-ring-guard, beside this program.
+// Finds scored-ring-guard, which is next to this program.
 bool find_guard(char* path, std::size_t size) {
   const ssize_t length = readlink("/proc/self/exe", path, size - 1);
   if (length <= 0) return false;
@@ -45,7 +45,7 @@ bool find_guard(char* path, std::size_t size) {
   return static_cast<std::size_t>(snprintf(name, room, "scored-ring-guard")) < room;
 }
 
-// It writes what failed to the log. False: it failed.
+// Runs the guard, which logs a failure itself. Returns false if it failed.
 bool run_guard(const char* program, const char* interface, int space) {
   char own[512];
   if (program == nullptr && find_guard(own, sizeof own)) program = own;
@@ -121,7 +121,7 @@ int Rings::open_packet_ring(const Request& request, Failure& failure) {
     if (fd >= 0) return fd;
   }
   forget();
-  // The interface may have been taken away and made again since.
+  // The interface may have been removed and made again since.
   if (!was_prepared) return -1;
   failure = {};
   return open_packet_ring(request, failure);

@@ -1,5 +1,5 @@
-// A ring in the hands of a program that does what it can, as a user without privileges, on the
-// first of two interfaces; each has a listener on its other end.
+// In these tests a program without privileges holds a ring on the first of two interfaces, and
+// tries everything that it can. Each interface has a listener on its other end.
 #include "scored/rings/rings.hpp"
 
 #include "pmlib/devices/ethernet_device.hpp"
@@ -87,7 +87,7 @@ Mac mac_of(int fd) {
   return mac;
 }
 
-// Hears everything that comes in at an interface.
+// Receives all frames that arrive at an interface.
 class Listener {
  public:
   explicit Listener(const char* interface)
@@ -104,7 +104,7 @@ class Listener {
   Listener(const Listener&) = delete;
   Listener& operator=(const Listener&) = delete;
 
-  // Frames since the last call; those of the kernel's own IPv6 are left out.
+  // Returns the frames since the last call; those of the kernel's own IPv6 are left out.
   [[nodiscard]] std::vector<Bytes> heard() const {
     std::vector<Bytes> frames;
     Bytes room(2048);
@@ -134,8 +134,8 @@ int promiscuous_error(int fd, int interface) {
   return setsockopt(fd, SOL_PACKET, PACKET_ADD_MEMBERSHIP, &all, sizeof all) == 0 ? 0 : errno;
 }
 
-// As a 32-bit program does it: the program on the cgroup does not see that. 0 or a negative errno;
-// the process dies where there are no such calls.
+// Makes the call as a 32-bit program does, which the program on the cgroup does not see. Returns 0
+// or a negative errno; the process dies if there are no such calls.
 long promiscuous_by_32_bit_call(int fd, int interface) {
   void* low =
       mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_32BIT, -1, 0);
@@ -192,7 +192,7 @@ class RingsTest : public testing::Test {
     return fd;
   }
 
-  // By AF_XDP.
+  // Opens an AF_XDP ring.
   pm::XdpParts open_xdp(std::uint64_t attempt, std::uint64_t key, std::uint32_t rank = 0) {
     Request request = request_of(attempt, key, rank);
     request.xdp = 1;
@@ -215,7 +215,7 @@ class RingsTest : public testing::Test {
     return request;
   }
 
-  // Runs in a process of its own, without privileges; what it returns is 0 for success.
+  // Runs the function in a separate process without privileges; it returns 0 for success.
   static int as_nobody(const std::function<int()>& exploit) {
     const pid_t child = fork();
     if (child == 0) {
@@ -250,7 +250,7 @@ TEST_F(RingsTest, CarriesFramesOfItsAttempt) {
   close(ring);
 }
 
-// Frames that are not of the attempt with kAttempt, kKey and kChannel.
+// Returns frames that are not of the attempt with kAttempt, kKey and kChannel.
 std::vector<Bytes> foreign_frames(const Mac& own) {
   Mac forged = own;
   forged[5] ^= 1;
@@ -304,7 +304,7 @@ TEST_F(RingsTest, SendsNoArpReply) {
   close(ring);
 }
 
-TEST_F(RingsTest, IsNotBoundToAnythingElse) {
+TEST_F(RingsTest, CannotBeBoundToAnythingElse) {
   const int ring = open_ring(kAttempt, kKey);
   for (int interface = 0; interface < 20; ++interface) {
     for (const std::uint16_t type : kTypes) {
@@ -340,7 +340,7 @@ int heard_by(pm::PacketDevice& device) {
   return got.count;
 }
 
-TEST_F(RingsTest, HearsNothingElseWhenAThirtyTwoBitCallMakesItPromiscuous) {
+TEST_F(RingsTest, HearsNothingElseAfterThirtyTwoBitCall) {
   int error = 0;
   const auto device = pm::EthernetDevice::attach(open_ring(kAttempt, kKey), error);
   ASSERT_TRUE(device);
@@ -358,7 +358,7 @@ TEST_F(RingsTest, HearsNothingElseWhenAThirtyTwoBitCallMakesItPromiscuous) {
   EXPECT_EQ(heard_by(*device), 0);
 }
 
-// Also where the key is not in the frames.
+// This must hold even if the key is not in the frames.
 TEST_F(RingsTest, HearsOnlyFramesOfItsAttempt) {
   int error = 0;
   const int fds[] = {open_ring(kAttempt, 0, 1), open_ring(kOtherAttempt, 0, 1)};
@@ -383,14 +383,14 @@ Mac mac_of(const pm::XdpParts& parts) {
   return mac;
 }
 
-// Sends any bytes, as the job can that holds the socket. Returns 0 or an errno.
+// Sends any bytes, as a job that holds the socket can. Returns 0 or an errno.
 int send_by_xdp(const pm::XdpParts& parts, const Bytes& frame, std::uint32_t options = 0) {
   pm::XdpRings rings;
   if (const int error = rings.map(parts.socket); error != 0) return error;
   const std::size_t bytes = parts.shape.bytes();
   void* memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, parts.memory, 0);
   if (memory == MAP_FAILED) return errno;
-  constexpr std::uint64_t kBefore = 64;  // room for what describes a frame
+  constexpr std::uint64_t kBefore = 64;  // room for the description of a frame
   const std::uint64_t place = std::uint64_t{pm::kXdpReceive} * parts.shape.space + kBefore;
   auto* at = static_cast<std::uint8_t*>(memory) + place;
   std::memset(at - kBefore, 0, kBefore);
@@ -422,8 +422,8 @@ TEST_F(RingsTest, ByXdpSendsNothingElse) {
   pm::close_parts(ring);
 }
 
-// The checksum would be written into the frame behind the program that looks at it.
-TEST_F(RingsTest, ByXdpHasNoFrameChangedOnItsWay) {
+// The kernel would write the checksum into the frame after the program that checks the frame.
+TEST_F(RingsTest, XdpFramesAreNotChangedOnTheWay) {
   pm::XdpParts ring = open_xdp(kAttempt, kKey);
   const FrameOf own{.from = mac_of(ring)};
   constexpr std::uint32_t kDescribed = 2;  // XDP_TX_METADATA
@@ -432,7 +432,7 @@ TEST_F(RingsTest, ByXdpHasNoFrameChangedOnItsWay) {
   pm::close_parts(ring);
 }
 
-TEST_F(RingsTest, ByXdpStaysWhereItIs) {
+TEST_F(RingsTest, XdpRingKeepsItsBinding) {
   pm::XdpParts ring = open_xdp(kAttempt, kKey);
   const int refused = as_nobody([&] {
     sockaddr_xdp other{};
@@ -450,7 +450,7 @@ TEST_F(RingsTest, ByXdpStaysWhereItIs) {
   pm::close_parts(ring);
 }
 
-// Also where the key is not in the frames.
+// This must hold even if the key is not in the frames.
 TEST_F(RingsTest, ByXdpHearsOnlyFramesOfItsAttempt) {
   int error = 0;
   const auto own = pm::XdpDevice::attach(open_xdp(kAttempt, 0, 1), error);
@@ -471,7 +471,7 @@ TEST_F(RingsTest, ByXdpHearsOnlyFramesOfItsAttempt) {
   EXPECT_EQ(heard_by(*other), 1);
 }
 
-TEST_F(RingsTest, AreByPacketSocketWhereXdpCannotBe) {
+TEST_F(RingsTest, UsePacketSocketWithoutXdp) {
   ASSERT_EQ(std::system("ip link set ra mtu 9000"), 0);
   Request request = request_of(kAttempt, kKey, 0);
   request.xdp = 1;
@@ -479,7 +479,7 @@ TEST_F(RingsTest, AreByPacketSocketWhereXdpCannotBe) {
   const int ring = rings_.open(request, failure);
   ASSERT_GE(ring, 0);
   EXPECT_EQ(failure.error, EMSGSIZE);
-  EXPECT_STREQ(failure.step, "look at the interface");
+  EXPECT_STREQ(failure.step, "check the interface");
   const FrameOf own{.from = mac_of(ring)};
   EXPECT_EQ(send_error(ring, own.bytes()), 0);
   EXPECT_EQ(beyond_->heard().size(), 1u);
@@ -494,8 +494,8 @@ TEST_F(RingsTest, AreRefusedWithoutTheInterface) {
   EXPECT_STREQ(failure.step, "scored-ring-guard failed: see the log");
 }
 
-// The namespace with its interface goes with the last ring.
-TEST_F(RingsTest, OpensRingsAgainWhenTheInterfaceWasMadeAgain) {
+// The namespace and its interface are removed with the last ring.
+TEST_F(RingsTest, OpensRingsAgainOnRecreatedInterface) {
   close(open_ring(kAttempt, kKey));
   ASSERT_EQ(std::system("ip link del ra && ip link add ra type veth peer name rb && "
                         "ip link set ra up && ip link set rb up"),

@@ -1,6 +1,6 @@
-// scored-scratch-directory --job FD USER: makes SCORED_SCRATCH_DIR/USER, which belongs to the user
-// and is private. FD is not used. Only root may write in SCORED_SCRATCH_DIR, so what has the
-// name was made here; no link is followed below it.
+// scored-scratch-directory --job FD USER makes SCORED_SCRATCH_DIR/USER, which belongs to the user
+// and is private. FD is not used. Only root may write in SCORED_SCRATCH_DIR, so an entry of that
+// name was made by this program. No link is followed below it.
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>

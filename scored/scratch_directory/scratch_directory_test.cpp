@@ -1,4 +1,4 @@
-// The real program, as this user or as root.
+// These tests run the real program, as this user or as root.
 #include "base/os/spawn.hpp"
 
 #include <gtest/gtest.h>
@@ -53,7 +53,7 @@ TEST_F(ScratchDirectory, BelongsToTheUserAlone) {
   EXPECT_EQ(status.st_mode & 07777U, 0700U);
 }
 
-TEST_F(ScratchDirectory, FollowsNoLink) {
+TEST_F(ScratchDirectory, DoesNotFollowLinks) {
   const fs::path other = place_ / "other";
   fs::create_directory(other);
   fs::create_directory_symlink(other, place_ / "65534");
@@ -65,7 +65,7 @@ TEST_F(ScratchDirectory, FollowsNoLink) {
   EXPECT_EQ(status.st_uid, geteuid());
 }
 
-TEST_F(ScratchDirectory, RefusesAPlaceWhereOthersMayWrite) {
+TEST_F(ScratchDirectory, RefusesPlaceWritableByOthers) {
   fs::permissions(place_, fs::perms(0777));
   EXPECT_NE(run(self()), 0);
   EXPECT_FALSE(fs::exists(place_ / self()));
@@ -78,7 +78,7 @@ TEST_F(ScratchDirectory, RefusesADirectoryOfAnotherUser) {
   EXPECT_NE(run("65534"), 0);
 }
 
-TEST_F(ScratchDirectory, RefusesWhatIsNoUser) {
+TEST_F(ScratchDirectory, RefusesInvalidUsers) {
   for (const char* user : {"", "x", "1x", "-1", "4294967295", "../1", "99999999999"}) {
     EXPECT_NE(run(user), 0) << user;
   }

@@ -1,13 +1,13 @@
-// scored-thaw: no job stays frozen because a daemon of its node is gone or hangs.
+// scored-thaw ensures that no job stays frozen when a daemon of its node is gone or hangs.
 //
 //   scored-thaw [--cgroup-root DIR]   thaws every job below DIR once (default: below the own cgroup
 //                                     and that of scored-jobs.service)
 //   scored-thaw --guard DIR|none      started by the node daemon, as its user
 //
-// The guard is a process beside the node daemon with nothing else to do, so it never waits for a
-// user database, a child or a disk, and whatever happens to the launcher does not concern it. It
-// thaws when the lease ends, which the daemon renews only while its switcher's thread makes
-// progress, and when the daemon is gone. Then it ends: the next daemon starts its own.
+// The guard is a process next to the node daemon without any other work. So it never waits for a
+// user database, a child or a disk, and failures of the launcher do not affect it. It thaws when
+// the lease expires, which the daemon renews only while its switcher's thread makes progress, and
+// when the daemon is gone. Then it ends, and the next daemon starts its own guard.
 #include "scored/thaw/guard.hpp"
 #include "scored/thaw/thaw.hpp"
 
@@ -48,7 +48,7 @@ void thaw_all(const char* why) {
   const int cgroups = thaw_cgroups(g_places);
   if (why == nullptr || cgroups + groups == 0) return;
   const char* priority = isatty(STDERR_FILENO) != 0 ? "" : "<4>";
-  fprintf(stderr, "%sthaw every job: the node daemon %s cgroups=%d groups=%d\n", priority, why,
+  fprintf(stderr, "%sThawed every job: the node daemon %s cgroups=%d groups=%d\n", priority, why,
           cgroups, groups);
 }
 
@@ -61,7 +61,7 @@ void note(const Group& told) {
   if (told.is_watched != 0 && free_place != nullptr) *free_place = told.group;
 }
 
-// All that the daemon has told so far. False: it is gone.
+// Reads all packets that the daemon has sent so far. Returns false if the daemon is gone.
 bool read_packets() {
   for (;;) {
     Group told;
@@ -79,15 +79,17 @@ int guard() {
   for (;;) {
     pollfd polled[] = {{kDaemonFd, POLLIN, 0}, {kLeaseFd, POLLIN, 0}};
     if (poll(polled, 2, -1) <= 0) continue;
-    // Before the lease: a group that it told of must not stay stopped.
+    // Packets are read before the lease, because a group that the daemon has reported must not stay
+    // stopped.
     if (!read_packets()) {
-      // With no lease it has ended in good order, or has thawed what hung; to be sure, again.
+      // Without a lease the daemon has ended in good order, or its jobs have been thawed already.
+      // Thawing again makes sure.
       thaw_all(is_lease_running() ? "is gone" : nullptr);
       return 0;
     }
     if (polled[1].revents != 0) {
       const itimerspec never{};
-      timerfd_settime(kLeaseFd, 0, &never, nullptr);  // also forgets that it fired
+      timerfd_settime(kLeaseFd, 0, &never, nullptr);  // also clears its expiration
       thaw_all("is silent");
     }
   }
@@ -98,7 +100,7 @@ int fail(const char* what, const char* value) {
   return 1;
 }
 
-// As the daemon's unit runs it after the daemon has ended.
+// Thaws as the daemon's unit does after the daemon has ended.
 int thaw_units() {
   if (open_jobs_unit(g_places)) thaw_all(nullptr);
   if (!open_places(nullptr, g_places)) return fail("cannot open", "own cgroup");

@@ -17,20 +17,20 @@ namespace score::thaw {
 
 namespace {
 
-// What is not there needs no writing.
+// A missing file needs no writing.
 void write_zero(int root, const char* directory, const char* file) {
   char path[320];
   snprintf(path, sizeof path, "%s/%s", directory, file);
   const int control = openat(root, path, O_WRONLY | O_CLOEXEC | O_NOFOLLOW);
   if (control < 0) return;
   if (write(control, "0", 1) != 1) {
-    fprintf(stderr, "thaw failed path=%s err=\"%s\"\n", path, strerror(errno));
+    fprintf(stderr, "Cannot thaw path=%s err=\"%s\"\n", path, strerror(errno));
   }
   close(control);
 }
 
-// Where the hierarchy of this type, with this option if it is not null, is mounted; "" if it is
-// not.
+// Finds the mount point of the hierarchy of this type, with this option if it is not null; "" if
+// there is none.
 void find_mount(const char* type, const char* option, char (&point)[PATH_MAX]) {
   point[0] = '\0';
   FILE* mounts = setmntent("/proc/self/mounts", "re");
@@ -53,7 +53,8 @@ bool has_word(char* list, const char* word) {
   return false;
 }
 
-// The path of line "0::/path", or "7:cpu,cpuacct:/path" of the controller; "" if there is none.
+// Finds the path in line "0::/path", or in "7:cpu,cpuacct:/path" of the controller; "" if there is
+// none.
 void find_path(const char* controller, char (&path)[PATH_MAX]) {
   path[0] = '\0';
   FILE* file = fopen("/proc/self/cgroup", "re");
@@ -71,7 +72,7 @@ void find_path(const char* controller, char (&path)[PATH_MAX]) {
   fclose(file);
 }
 
-// How the names of the jobs' cpu directories begin; "" if that cannot be known.
+// Sets the prefix of the names of the jobs' cpu directories; "" if it cannot be determined.
 void name_cpu_jobs(int cgroup_root, char (&start)[48]) {
   struct stat info {};
 
@@ -80,7 +81,7 @@ void name_cpu_jobs(int cgroup_root, char (&start)[48]) {
   snprintf(start, sizeof start, "scored_%llu_job_", static_cast<unsigned long long>(info.st_ino));
 }
 
-// Calls `act` with the name of each entry that begins so. How many there are.
+// Calls `act` with the name of each entry that begins with `start`. Returns the number of entries.
 template <class Act>
 int for_each(int root, const char* start, Act&& act) {
   const int again = openat(root, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -96,7 +97,7 @@ int for_each(int root, const char* start, Act&& act) {
   return count;
 }
 
-// The directory is opened each time, for the nodes of a host make and remove it together.
+// The directory is opened each time, because the nodes of a host make and remove it together.
 void raise_cpu_jobs(int cpu, const char* start) {
   const int jobs = openat(cpu, "scored/jobs", O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
   if (jobs < 0) return;
@@ -111,7 +112,7 @@ bool leave_leaf(char (&path)[PATH_MAX], const char* leaf) {
   return true;
 }
 
-// The directory if its file system is of that type; -1 with errno.
+// Opens the directory if its file system is of that type. Otherwise returns -1 and sets errno.
 int open_directory(const char* path, unsigned type) {
   const int directory = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (directory < 0) return -1;
@@ -126,7 +127,7 @@ int open_directory(const char* path, unsigned type) {
   return -1;
 }
 
-// Where that of this process is, in the hierarchy that find_mount() finds.
+// Finds the mount point and the path of this process, in the hierarchy that find_mount() finds.
 bool find_own(const char* type, const char* controller, char (&mount)[PATH_MAX],
               char (&path)[PATH_MAX]) {
   find_mount(type, controller, mount);
@@ -150,7 +151,7 @@ int open_own(const char* type, const char* controller, unsigned magic) {
   return open_below(mount, path, "", magic);
 }
 
-// Also in base/os/cgroup.cpp.
+// The same rule is in base/os/cgroup.cpp.
 int open_jobs_unit() {
   char mount[PATH_MAX];
   char path[PATH_MAX];
@@ -175,7 +176,7 @@ bool open_jobs_unit(Places& places) {
   return places.cgroups >= 0;
 }
 
-// Priority first: what goes on does so at the right one.
+// Restores the priority first, so that the tasks continue at the right one.
 int thaw_cgroups(const Places& places) {
   if (places.cgroups < 0) return 0;
   char start[48];

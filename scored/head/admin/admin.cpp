@@ -1,8 +1,8 @@
 // A command goes through six steps: permit, check, store, prepare, audit, effect. It is stored
-// before it is done, so that what was answered is never lost, and what cannot be stored never
-// happens. While it is being stored the cluster goes on, so the cluster is asked again after it:
-// the job may have ended. The audit stands between the cluster's consent and the consequences, so
-// that it comes before what it caused in every record.
+// before it is carried out, so a confirmed change is never lost and a change that cannot be stored
+// never happens. The cluster keeps running while the command is being stored, so prepare() asks the
+// cluster again: the job may have ended. The audit comes between prepare and effect, so in every
+// record it precedes the consequences.
 #include "scored/head/admin/admin.hpp"
 
 #include "base/limits.hpp"
@@ -25,7 +25,7 @@ constexpr Duration kLongestWait = 24h * 36'500;  // a century; more would not fi
 
 const Peer kConfiguration{UserId(0), proto::Role::Root, "configuration", "file"};
 
-constexpr std::size_t kMaxWaiting = 256;  // commands for one job, or for the cluster
+constexpr std::size_t kMaxWaiting = 256;  // commands per job, or for the cluster
 
 std::string packed(const ResourceRequest& request) {
   return proto::to_wire(request).SerializeAsString();
@@ -61,7 +61,7 @@ Permissions::Request request_of(const AdminCommand& command) {
   return request;
 }
 
-// The operator who holds or has suspended another's job; empty: none.
+// Returns the operator who holds or has suspended a job of another user; empty if there is none.
 std::string keeper_after(const Peer& peer, const Job& job, ControlJob::What what) {
   if (what == wire::ControlJob::RELEASE || what == wire::ControlJob::RESUME) return {};
   const bool keeps = what == wire::ControlJob::HOLD || what == wire::ControlJob::SUSPEND;
@@ -92,7 +92,7 @@ void Admin::execute(const Peer& peer, const AdminCommand& command, const Reply& 
   if (asked.size() == 1) begin(line);
 }
 
-// ---- one after the other ------------------------------------------------------------------------
+// ---- order of commands --------------------------------------------------------------------------
 
 void Admin::begin(JobId line) {
   const Asked& asked = asked_.at(line).front();
@@ -102,7 +102,7 @@ void Admin::begin(JobId line) {
   parts_.commits.ask(std::move(*changes), [this, line](const Status& stored) {
     if (stored) return finish(line, {});
     store_as_it_is(asked_.at(line).front().command, stored);
-    finish(line, stored.error().with_context("cannot be stored; nothing was changed"));
+    finish(line, stored.error().with_context("cannot store the change; nothing was changed"));
   });
 }
 
@@ -187,7 +187,7 @@ void Admin::answer(const AdminCommand& command, const Reply& reply) {
   reply(reply_of(command));
 }
 
-// When the last of its jobs is recorded.
+// Answers when the last of the cancelled jobs is recorded.
 void Admin::answer_cancel(const CancelJob& command, const Reply& reply) {
   if (command.tasks.empty()) {
     return parts_.life.when_recorded(command.job, [reply] { reply(std::string()); });
@@ -296,7 +296,7 @@ Result<Admin::Changes> Admin::check(const Peer&, const ReserveNodes& command) {
   return Changes{reserve_setting(booking->name, pack_booking(*booking))};
 }
 
-// Jobs may have been placed there meanwhile.
+// Plans again, because jobs may have been placed on these nodes in the meantime.
 Result<Admin::Effect> Admin::prepare(const Peer&, const ReserveNodes& command) {
   auto booking = parts_.reservations.plan(command.wanted, command.ends_jobs);
   if (!booking) return booking.error();
@@ -357,7 +357,7 @@ Result<Admin::Effect> Admin::prepare(const Peer&, const SignalJob& command) {
   return effect_of(parts_.runner.cluster().signal(command.job, command.signal, now()));
 }
 
-// Of what is being ended the first cause is on disk.
+// A job that is already ending has its first cause on disk, so nothing more is stored.
 Result<Admin::Changes> Admin::check(const Peer& peer, const CancelJob& command) {
   const auto job = active_job(command.job);
   if (!job) return job.error();
@@ -434,7 +434,7 @@ Result<gang::Actions> Admin::control(Job& job, const ControlJob& command) {
   }
 }
 
-// What an operator holds or suspends of another's is not for its owner to release.
+// A job that an operator holds or has suspended cannot be released by its owner.
 Result<Admin::Changes> Admin::check(const Peer& peer, const ControlJob& command) {
   const auto found = active_job(command.job);
   if (!found) return found.error();
@@ -521,7 +521,7 @@ Result<Admin::Changes> Admin::check_file(const HeadConfig& wanted) {
 template <class Command>
 void Admin::change(const Command& command) {
   const auto effect = prepare(kConfiguration, command);
-  if (!effect) return log_error("cannot apply a changed setting", kv("err", effect.error()));
+  if (!effect) return log_error("Cannot apply a changed setting", kv("err", effect.error()));
   audit(kConfiguration, command);
   (*effect)();
 }
@@ -531,10 +531,10 @@ void Admin::take_file(HeadConfig wanted) {
   for (const std::string& name : wanted.nodes) {
     if (parts_.links.has(name)) continue;
     if (auto added = add_node(name); !added) {
-      log_error("cannot add node", kv("node", name), kv("err", added.error()));
+      log_error("Cannot add node", kv("node", name), kv("err", added.error()));
       continue;
     }
-    log_notice("add node", kv("node", name));
+    log_notice("Added node", kv("node", name));
   }
   if (wanted.quantum != config.quantum) change(SetQuantum{wanted.quantum});
   if (wanted.slots != config.slots) change(SetSlots{wanted.slots});

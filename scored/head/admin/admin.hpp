@@ -1,8 +1,8 @@
 #pragma once
-// The one way in which the running cluster is changed. Each command is checked against the
-// permission table, stored, audited (journal, the job's events, the viewers' feed) and answered
-// here, for the command line, the web page and login nodes alike. What cannot be stored does not
-// happen.
+// Admin is the only way to change the running cluster. It checks each command against the
+// permission table, stores it, audits it (in the journal, the job's events and the viewers' feed)
+// and answers it. It does so alike for the command line, the web page and login nodes. A change
+// that cannot be stored does not happen.
 
 #include "scored/head/admin/admin_command.hpp"
 #include "scored/head/admin/permissions.hpp"
@@ -28,19 +28,19 @@
 
 namespace score::head {
 
-// What a command can ask of the daemon itself.
+// These are the requests that a command can make to the daemon itself.
 struct DaemonRequests {
-  std::function<Result<HeadConfig>()> read_configuration;  // the file, checked
-  std::function<void()> exit;                              // after a shutdown: every job has ended
-  Users::Runner directory{};  // asks the directory of users; empty: at once
+  std::function<Result<HeadConfig>()> read_configuration;  // reads and checks the file
+  std::function<void()> exit;                              // called when a shutdown is complete
+  Users::Runner directory{};  // asks the user directory; empty: synchronously
 };
 
 class Admin {
  public:
-  // The line for the user who gave the command, or the refusal. Called once.
+  // Receives the line for the user who gave the command, or the error; called once.
   using Reply = std::function<void(const Result<std::string>&)>;
 
-  struct Parts {  // all outlive it
+  struct Parts {  // all must outlive the object
     ClusterRunner& runner;
     HeadConfig& config;
     JobTable& jobs;
@@ -62,15 +62,16 @@ class Admin {
   explicit Admin(Parts parts)
       : parts_(std::move(parts)), permissions_(parts_.runner, parts_.queries) {}
 
-  // Answers when the change is on disk and done; a shutdown when every job has ended, a cancel that
-  // waits when the end is on disk. Commands for one job are done in their order. Errors: Denied,
-  // NotFound, WrongState, Malformed, TooLarge, Busy, and the store's: nothing has changed then.
+  // Executes a command and replies when the change is on disk and done. A shutdown replies when
+  // every job has ended; a cancel that waits replies when the end is on disk. Commands for one job
+  // are carried out in order. Errors: Denied, NotFound, WrongState, Malformed, TooLarge, Busy, and
+  // those of the store; after an error nothing has changed.
   void execute(const Peer& peer, const AdminCommand& command, const Reply& reply);
 
-  // For every request, also those that change nothing.
+  // Returns the permissions, which apply to every request, including those that change nothing.
   [[nodiscard]] Permissions& permissions() { return permissions_; }
 
-  // Makes a node of the configuration known. Errors: the cluster's.
+  // Adds a node of the configuration to the cluster. Errors: the cluster's.
   [[nodiscard]] Status add_node(const std::string& name);
 
   // ---- called in turn
@@ -89,7 +90,8 @@ class Admin {
     Reply reply;
   };
 
-  // Checks a command: what must be on disk before it is done. Changes nothing.
+  // Each check() returns what must be on disk before the command is carried out, and changes
+  // nothing.
   Result<Changes> check(const Peer& peer, const SetQuantum& command);
   Result<Changes> check(const Peer& peer, const SetSlots& command);
   Result<Changes> check(const Peer& peer, const SetIdleDetection& command);
@@ -104,7 +106,8 @@ class Admin {
   Result<Changes> check(const Peer& peer, const ControlJob& command);
   Result<Changes> check_file(const HeadConfig& wanted);
 
-  // Changes the cluster; the effect sends what follows. Errors: the job has changed since check().
+  // Each prepare() changes the cluster; the returned effect sends what follows from the change. It
+  // fails if the job has changed since check().
   Result<Effect> prepare(const Peer& peer, const SetQuantum& command);
   Result<Effect> prepare(const Peer& peer, const SetSlots& command);
   Result<Effect> prepare(const Peer& peer, const SetIdleDetection& command);
@@ -126,10 +129,10 @@ class Admin {
   void begin(JobId line);
   void finish(JobId line, const Status& stored);
   void carry_out(const Asked& asked);
-  // Of a command that was stored and could not be done, or was not stored.
+  // Restores the stored value after a command failed or could not be stored.
   void store_as_it_is(const AdminCommand& command, const Status& stored);
   void take_file(HeadConfig wanted);
-  // A change by the file: checked and stored.
+  // Applies a change of the configuration file that has been checked and stored.
   template <class Command>
   void change(const Command& command);
   void audit(const Peer& peer, const AdminCommand& command);
@@ -140,9 +143,9 @@ class Admin {
 
   Parts parts_;
   std::map<JobId, std::deque<Asked>> asked_;  // 0: not about a job. The first is being stored
-  std::optional<HeadConfig> wanted_;          // of the reload that is being stored
+  std::optional<HeadConfig> wanted_;          // from the reload that is being stored
   Permissions permissions_;
-  Reply shutdown_reply_;  // empty: none is under way
+  Reply shutdown_reply_;  // empty: no shutdown is in progress
   std::optional<TimePoint> shutdown_deadline_;
 };
 

@@ -33,7 +33,7 @@ std::string_view name_of(What what) {
   }
 }
 
-// Of one that was accepted.
+// Describes a reservation that was accepted.
 std::string described(const wire::Reservation& reservation) {
   const auto booking = read_booking(reservation);
   return booking ? describe(*booking) : std::string();

@@ -1,6 +1,7 @@
 #pragma once
-// What users and operators may change, as one value, whichever way it came: command line, web page,
-// login node or a reload of the configuration. Pure.
+// An AdminCommand is a change that users and operators may request, as one value. It does not
+// depend on the source: command line, web page, login node or a reload of the configuration. This
+// header is pure.
 
 #include "base/ids.hpp"
 #include "base/time.hpp"
@@ -34,14 +35,14 @@ struct SetFill {
 };
 
 struct DrainNodes {
-  std::vector<std::string> nodes;  // host lists
+  std::vector<std::string> nodes;  // hostlists
   std::string reason;
   bool resume = false;  // end an earlier drain instead
 };
 
 struct ReserveNodes {
   wire::Reservation wanted;  // Admin gives it a name if it has none
-  bool ends_jobs = false;    // those that are still there at its start
+  bool ends_jobs = false;    // end jobs that still run there when it starts
 };
 
 struct RemoveReservation {
@@ -59,9 +60,9 @@ struct SignalJob {
 
 struct CancelJob {
   JobId job;
-  std::optional<Duration> grace;  // none: the configuration's
-  bool wait = false;              // answered when the end is on disk
-  std::string tasks{};            // of an array, only these; empty: all of it
+  std::optional<Duration> grace;  // none: the configured grace
+  bool wait = false;              // reply when the end is on disk
+  std::string tasks{};            // tasks of an array; empty: the whole job
 };
 
 struct ControlJob {
@@ -89,18 +90,19 @@ using AdminCommand = std::variant<SetQuantum, SetSlots, SetIdleDetection, SetFil
 [[nodiscard]] AdminCommand from_wire(const wire::SignalJob& message);
 [[nodiscard]] AdminCommand from_wire(const wire::CancelJob& message);
 [[nodiscard]] AdminCommand from_wire(const wire::ControlJob& message);
-// Of the web page. Logout is none.
+// Returns the command of a web page's action; nullopt for Logout, which is not a command.
 [[nodiscard]] std::optional<AdminCommand> from_action(const monitor::Action& action);
 
-// The frame that a command line sends for it: its row of the permission table.
+// Returns the frame that a command line sends for this command; it selects the row of the
+// permission table.
 [[nodiscard]] proto::FrameType frame_of(const AdminCommand& command);
-// For the audit and for refusals: "set quantum", "cancel" ...
+// Returns the name for the audit and for refusals: "set quantum", "cancel" ...
 [[nodiscard]] std::string_view action_of(const AdminCommand& command);
-// What it is set to, or done with: "50ms", "grace 5s"; may be empty.
+// Returns the value that is set or used: "50ms", "grace 5s"; may be empty.
 [[nodiscard]] std::string value_of(const AdminCommand& command);
-// 0: it is not about a job.
+// Returns the job that the command is about; 0 if there is none.
 [[nodiscard]] JobId job_of(const AdminCommand& command);
-// The line for the user who gave the command; may be empty.
+// Returns the line for the user who gave the command; may be empty.
 [[nodiscard]] std::string reply_of(const AdminCommand& command);
 
 }  // namespace score::head

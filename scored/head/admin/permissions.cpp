@@ -14,7 +14,7 @@ using proto::Role;
 
 constexpr std::array kOperatorSignals = {SIGTERM, SIGKILL, SIGSTOP, SIGCONT};
 
-// What a command on a node that is no login node may send.
+// Commands on a node that is not a login node may send only these frames.
 constexpr std::array kStepFrames = {
     FrameType::ClientHello, FrameType::Submit,      FrameType::Plan,     FrameType::Attach,
     FrameType::Detach,      FrameType::OutputTaken, FrameType::Input,    FrameType::Resize,
@@ -76,10 +76,11 @@ Status Permissions::check_steps_only(const Peer& peer, const Request& request) {
   const bool is_known = std::ranges::find(kStepFrames, request.type) != kStepFrames.end() &&
                         (!is_about_job || queries_.runs_on(job, *peer.steps_on));
   if (is_known) return {};
-  return refuse(peer, request, "steps_only",
-                fmt::format("{} is no login node: commands there may only start and control steps "
-                            "of the job that they run in",
-                            peer.via));
+  return refuse(
+      peer, request, "steps_only",
+      fmt::format("{} is not a login node: commands there may only start and control steps "
+                  "of the job that they run in",
+                  peer.via));
 }
 
 Error Permissions::refuse(const Peer& peer, const Request& request, std::string_view reason,

@@ -1,11 +1,13 @@
 #pragma once
-// Decides who may do what. Every request is checked and refused here, whichever way it came. The
-// permission table (proto/permissions.md) says most of it; three things it cannot say are here:
-//   towards a job its user is its owner, operators included;
-//   who gives a job input acts as its user: that is for the owner and root;
-//   operators send other users' jobs only the signals that end, stop and continue them;
-//   a command on a node that is no login node is about its user's jobs there (Peer::steps_on).
-// Each refusal is counted and leaves a line in the log, at a limited rate.
+// Permissions decides who may do what. Every request is checked and refused here, whichever way it
+// came. Most rules are in the permission table (proto/permissions.md). Four rules that the table
+// cannot express are here:
+//   a job's user is its owner, even if that user is an operator;
+//   a user who gives a job input acts as its user, so only the owner and root may do that;
+//   operators may send other users' jobs only the signals that end, stop and continue them;
+//   a command on a node that is not a login node may act only on its user's jobs there
+//   (Peer::steps_on).
+// Each refusal is counted, and logged at a limited rate.
 
 #include "base/os/log.hpp"
 #include "scored/head/cluster/cluster_runner.hpp"
@@ -24,24 +26,24 @@ class Permissions {
  public:
   struct Request {
     proto::FrameType type{};
-    JobId job;                  // 0: it is not about a job
-    JobId inside{};             // a submission: the job that it is a step of; 0: of none
-    std::string_view action{};  // for messages, "cancel"; empty: the frame's name
+    JobId job;                  // 0: not about a job
+    JobId inside{};             // for a submission: the job that it is a step of; 0: none
+    std::string_view action{};  // for messages, such as "cancel"; empty: the frame's name
     bool drives = false;        // as front end, or by giving it input
     int signal = 0;             // 0: none
     bool is_greeted = true;     // the sender has said hello
   };
 
-  // [frame, reason]: refusals so far. Few: both are names of ours.
+  // Refusals so far by [frame, reason]. There are few keys, because both are fixed names.
   using Counts = std::map<std::pair<std::string_view, std::string_view>, std::uint64_t>;
 
-  // Both outlive it.
+  // Both references must outlive this object.
   Permissions(const ClusterRunner& runner, const JobQueries& queries)
       : runner_(runner), queries_(queries) {}
 
-  // Errors: Denied, and NotFound for a job that never was.
+  // Errors: Denied, and NotFound for a job that never existed.
   [[nodiscard]] Status check(const Peer& peer, const Request& request);
-  // Counts and logs a refusal for a reason that the caller has found; the error has the text.
+  // Counts and logs a refusal for a reason that the caller found; the error has the text.
   Error refuse(const Peer& peer, const Request& request, std::string_view reason, std::string text);
 
   [[nodiscard]] const Counts& denied() const { return denied_; }

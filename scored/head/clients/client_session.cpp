@@ -18,14 +18,15 @@ namespace {
 
 using proto::FrameType;
 
-constexpr std::size_t kUnreadReplies = 1 * limits::kMiB;  // then no more requests are read
+constexpr std::size_t kUnreadReplies = 1 * limits::kMiB;  // beyond it no requests are read
 constexpr Duration kRoomPoll = 100ms;
-constexpr Duration kForRole = 2s;  // a directory of users takes as long as this
+constexpr Duration kForRole = 2s;  // how long to wait for the user directory
 constexpr Duration kForName = 100ms;
 constexpr Duration kSpareIdle = limits::kHeaderDeadline;
-constexpr double kStreamFrameCost = 1.0 / 16;  // windows bound what they can do
+constexpr double kStreamFrameCost = 1.0 / 16;  // windows limit these frames already
 
-// The accounting is a list, also where it is of one job: the job may be another user's, or unknown.
+// GetAccounting is treated as a list even if it names one job, because the job may belong to a
+// different user or be unknown.
 template <class Message>
 concept AboutJob = !std::same_as<Message, wire::GetAccounting> && requires(const Message& message) {
   message.job();
@@ -51,7 +52,7 @@ void send_failed(proto::Connection& connection, std::uint64_t tag, const Error& 
   wire::Failed failed;
   failed.set_tag(tag);
   *failed.mutable_error() = proto::to_wire(error);
-  // Our own codes say no more than the line before them; the kernel's do.
+  // The code already says everything about our own errors; kernel errors need the text.
   const bool is_own = error.code().category() == errc_category();
   if (is_own && !error.context().empty()) {
     failed.mutable_error()->set_text(error.context().substr(0, limits::kMaxErrorTextBytes));
@@ -63,7 +64,7 @@ bool is_stream_frame(FrameType type) {
   return type == FrameType::OutputTaken || type == FrameType::Input;
 }
 
-// Ends what the client watches, however its coroutine ends.
+// Detaches the client from its jobs at the end of its coroutine, however that ends.
 class Departure {
  public:
   Departure(JobStreams& streams, ClientId id, std::shared_ptr<proto::Connection> connection)
@@ -111,8 +112,8 @@ asio::awaitable<void> ClientSession::run() {
   co_await serve();
 }
 
-// A directory of users that hangs delays only users whom it has not named yet, and those not for
-// ever: then they have a number, and no rights as members of a group.
+// If the user directory hangs, only users whose names are not known yet are delayed, and only for a
+// limited time. Then they have a number as name, and no rights as members of a group.
 asio::awaitable<void> ClientSession::identify() {
   const bool needs_role = peer_.role != proto::Role::Root;
   co_await parts_.users.known(peer_.user, clock_.now(), needs_role ? kForRole : kForName);
@@ -122,13 +123,13 @@ asio::awaitable<void> ClientSession::identify() {
 
 asio::awaitable<void> ClientSession::serve() {
   for (;;) {
-    // Frames that only operators may send are no larger than a submission: they are read from
-    // everyone, so that the sender learns why they are refused.
+    // Frames that only operators may send are no larger than a submission. They are read from every
+    // user, so that the sender learns why they are refused.
     auto frame = co_await connection_->read(greeted_ ? proto::Role::Root : proto::Role::Anonymous);
     if (!frame) {
       static LogLimiter limiter;
       if (!frame.error().is(Errc::Closed) && limiter.allow(clock_.now())) {
-        log_warning("refuse client", kv("peer", connection_->peer()), kv("err", frame.error()),
+        log_warning("Refused client", kv("peer", connection_->peer()), kv("err", frame.error()),
                     kv("suppressed", limiter.take_suppressed()));
       }
       co_return;
@@ -140,16 +141,17 @@ asio::awaitable<void> ClientSession::serve() {
   }
 }
 
-// A user who asks for too much, or reads no answers, waits; others are not affected.
+// A user who sends too many requests, or does not read replies, waits; other users are not
+// affected.
 asio::awaitable<bool> ClientSession::take_turn(proto::InFrame frame) {
   const ByteShare held({budget_, &budget_->incoming}, frame.payload.size());
   co_await pay_for(frame);
   const bool may_reserve = proto::may_send(peer_.role, FrameType::Reserve);
   if (frame.type == FrameType::Reserve && may_reserve) co_await learn_users(frame.payload);
-  // Frames of streams and cancellations make room, or need none, so they do not wait.
+  // Stream frames and cancellations make room, or need none, so they do not wait.
   const bool needs_room = !is_stream_frame(frame.type) && frame.type != FrameType::CancelJob;
   std::optional<Turns::Turn> turn;
-  do {  // the user's requests that had their turns meanwhile may have taken the room
+  do {  // the user's other requests may have taken the room in the meantime
     turn.reset();
     while (needs_room && !budget_->outgoing.has_room() && connection_->is_open()) {
       co_await clock_.sleep_for(kRoomPoll);
@@ -159,13 +161,13 @@ asio::awaitable<bool> ClientSession::take_turn(proto::InFrame frame) {
     turn.emplace(*std::move(next));
   } while (needs_room && !budget_->outgoing.has_room());
   const bool goes_on = dispatch(frame);
-  // What it cost beyond its token is owed: it delays the user's next request.
+  // Time beyond the request's token is charged, so it delays the user's next request.
   const double tokens = std::chrono::duration<double>(turn->used()) / limits::kTokenTime;
   budget_->requests.reserve(clock_.now(), std::max(0.0, tokens - 1.0));
   co_return goes_on;
 }
 
-// The users of a reservation, so that its command finds them known.
+// Looks up the users of a reservation, so that their names are known when its command runs.
 asio::awaitable<void> ClientSession::learn_users(std::string payload) {
   wire::Reserve message;
   if (!message.ParseFromString(payload)) co_return;
@@ -236,7 +238,7 @@ bool ClientSession::dispatch(const proto::InFrame& frame) {
   }
 }
 
-// What operators and root ask for.
+// Handles the commands of operators and root.
 bool ClientSession::dispatch_command(const proto::InFrame& frame) {
   switch (frame.type) {
     case FrameType::SetQuantum:
@@ -281,7 +283,7 @@ bool ClientSession::handle(const proto::InFrame& frame) {
   return greeted_;
 }
 
-// Of administrative commands Admin asks.
+// Checks permissions, except for administrative commands, which Admin checks.
 template <class Message>
 Status ClientSession::check([[maybe_unused]] const Message& message, FrameType type) {
   if (is_spare_ && greeted_ && type != FrameType::CancelJob) {
@@ -326,7 +328,7 @@ Status ClientSession::done(std::uint64_t tag, std::string text) {
 // ---- handlers -----------------------------------------------------------------------------------
 
 Status ClientSession::on(const wire::ClientHello& message) {
-  if (greeted_) return fail(Errc::WrongState, "a second hello");
+  if (greeted_) return fail(Errc::WrongState, "unexpected second hello");
   const auto version = proto::choose_version({message.lowest_version(), message.highest_version()},
                                              escape_terminal(message.program(), 80));
   if (!version) {
@@ -394,7 +396,7 @@ Status ClientSession::on(const wire::Attach& message) {
     watch.have_bytes = message.have_bytes();
     if (auto attached = parts_.streams.attach(id, watch); !attached) return attached;
     if (message.front_end()) {
-      connection_->be_patient();  // a stopped terminal holds its job back, nothing is lost
+      connection_->be_patient();  // a stopped terminal holds its job back; nothing is lost
       parts_.life.front_end_attached(id);
     }
   }
@@ -509,7 +511,7 @@ Status ClientSession::on(const wire::WatchCluster& message) {
                                           [give](const monitor::Frame& frame) { give(*frame); });
   }
   if (viewer_) return fail(Errc::WrongState, "this connection already watches the cluster");
-  // What a client has not read yet is enough: it misses this one.
+  // A client that has not read the last document yet misses this one.
   auto joined =
       parts_.site->join(*options, sight, [give, connection = connection_](monitor::Frame frame) {
         if (connection->queued_bytes() > 0) return false;

@@ -1,6 +1,7 @@
 #pragma once
-// One command's connection. Every frame goes through one dispatch point. Administrative commands go
-// on to Admin, which checks and audits them; for all others Permissions are asked here.
+// A ClientSession is the connection of one command. Every frame goes through one dispatch function.
+// Administrative commands go to Admin, which checks and audits them; for all others the session
+// asks Permissions.
 
 #include "base/async/asio.hpp"
 #include "base/os/log.hpp"
@@ -31,7 +32,7 @@ namespace score::head {
 
 class ClientSession {
  public:
-  struct Parts {  // all outlive the session
+  struct Parts {  // all must outlive the session
     const HeadConfig& config;
     const ClusterRunner& runner;
     JobTable& jobs;
@@ -46,7 +47,7 @@ class ClientSession {
     Users& users;
     ShareDesk& shares;
     const ReservationDesk& reservations;
-    monitor::Site* site = nullptr;  // null: there is nothing to watch
+    monitor::Site* site = nullptr;  // null: monitoring is off
     std::function<Result<std::string>(const Peer&)> web_login{};
     std::function<Result<wire::NodeKeyList>(const Peer&, const wire::ManageKeys&)> keys{};
   };
@@ -55,19 +56,20 @@ class ClientSession {
     ClientId id;
     Peer peer;
     std::shared_ptr<proto::Connection> connection;
-    std::shared_ptr<UserBudget> budget;  // of all sessions of this user
-    std::shared_ptr<Turns> turns;        // of all sessions; only run() uses it
-    bool is_spare = false;  // beyond a limit of connections: may end jobs, nothing else
+    std::shared_ptr<UserBudget> budget;  // shared by all sessions of this user
+    std::shared_ptr<Turns> turns;        // shared by all sessions; only run() uses it
+    bool is_spare = false;               // beyond a connection limit: may end jobs, nothing else
   };
 
-  // parts and clock must outlive run().
+  // `parts` and `clock` must outlive run().
   ClientSession(const Parts& parts, Clock& clock, Setup setup);
 
   ~ClientSession();
   ClientSession(const ClientSession&) = delete;
   ClientSession& operator=(const ClientSession&) = delete;
 
-  // Until the client closes the connection or breaks the protocol; then nothing of it is left.
+  // Serves until the client closes the connection or breaks the protocol; then nothing of the
+  // session is left.
   asio::awaitable<void> run();
 
   [[nodiscard]] bool is_idle(TimePoint now) const;
@@ -78,10 +80,11 @@ class ClientSession {
 
   [[nodiscard]] const std::string& via() const { return peer_.via; }
 
-  // Connected, but without a hello so far; not one that is being closed.
+  // Returns true if the client is connected but has not said hello. A session that is being closed
+  // does not count.
   [[nodiscard]] bool is_half_open() const { return !greeted_ && connection_->is_open(); }
 
-  // Checks and handles one frame; false: the connection is of no more use. Public for tests.
+  // Checks and handles one frame; returns false if the connection must be closed. Public for tests.
   bool dispatch(const proto::InFrame& frame);
 
  private:
@@ -95,11 +98,11 @@ class ClientSession {
   bool handle(const proto::InFrame& frame);
   template <class Message>
   Status check(const Message& message, proto::FrameType type);
-  // An administrative command: Admin decides and answers.
+  // Passes an administrative command to Admin, which decides and replies.
   template <class Message>
   void administer(const Message& message);
 
-  // A failure becomes Failed with the request's tag.
+  // A failure is sent as Failed with the request's tag.
   Status on(const wire::ClientHello& message);
   Status on(wire::Submit& message);
   Status on(wire::Plan& message);

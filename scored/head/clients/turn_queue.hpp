@@ -1,7 +1,8 @@
 #pragma once
-// Whose request is handled next. There is one thread: a user who keeps it busy waits for those who
-// used less of it. Pure: events in, the next ticket out; start-time fair queueing (Goyal, Vin,
-// Cheng 1996) with the time that each request took as its length, which is known only afterwards.
+// TurnQueue decides whose request is handled next. There is one thread, so a user who keeps it busy
+// waits for the users who used less of it. The class is pure: it takes events and returns the next
+// ticket. It uses start-time fair queueing (Goyal, Vin, Cheng 1996); the length of a request is the
+// time that it took, which is known only afterwards.
 
 #include "base/ids.hpp"
 #include "base/time.hpp"
@@ -18,32 +19,33 @@ class TurnQueue {
  public:
   using Ticket = std::uint64_t;
 
-  // What a request costs at least: those that take no measurable time take turns, too.
+  // Every request costs at least this much, so requests that take no measurable time take turns,
+  // too.
   static constexpr Duration kLeastTime = std::chrono::microseconds(10);
 
-  // Tickets are different from each other.
+  // Adds a request; each ticket must be unique.
   void add(UserId user, Ticket ticket);
-  // Its request is not to be handled any more. Unknown: no change.
+  // Removes a request that will not be handled; an unknown ticket is ignored.
   void remove(UserId user, Ticket ticket);
-  // Of the user who used the least time since he came; his oldest. nullopt: no one waits.
+  // Returns the oldest ticket of the waiting user with the least used time; nullopt if none waits.
   [[nodiscard]] std::optional<Ticket> next();
-  // The thread worked for this user.
+  // Charges the time that the thread worked for this user.
   void charge(UserId user, Duration time);
 
   [[nodiscard]] std::size_t size() const { return size_; }
 
  private:
   struct User {
-    Duration used{0};  // since an instant that is common to all
+    Duration used{0};  // since an instant that is common to all users
     std::deque<Ticket> waiting;
   };
 
-  static constexpr std::size_t kRemembered = 1'024;  // users with nothing to do
+  static constexpr std::size_t kRemembered = 1'024;  // beyond it idle users are dropped
 
   void forget_idle();
 
   std::map<UserId, User> users_;
-  Duration floor_{0};  // `used` of the one served last: an absent user saves up no time
+  Duration floor_{0};  // `used` of the last user served: an absent user saves up no time
   std::size_t size_ = 0;
 };
 

@@ -14,14 +14,14 @@ namespace {
 constexpr UserId kFlooder(1000);
 constexpr UserId kOther(1001);
 
-TEST(TurnQueue, GivesTheTurnToWhoUsedLess) {
+TEST(TurnQueue, TurnGoesToTheUserWithLeastUse) {
   TurnQueue queue;
   for (TurnQueue::Ticket i = 0; i < 10; ++i) queue.add(kFlooder, i);
   EXPECT_EQ(queue.next(), 0u);
   queue.charge(kFlooder, 20ms);
   queue.add(kOther, 100);
   queue.add(kOther, 101);
-  // What the flooder has cost so far is not held against the other, nor is it forgotten.
+  // The flooder's cost so far does not count against the other user, and is not forgotten.
   EXPECT_EQ(queue.next(), 100u);
   queue.charge(kOther, 1ms);
   EXPECT_EQ(queue.next(), 101u);
@@ -29,7 +29,7 @@ TEST(TurnQueue, GivesTheTurnToWhoUsedLess) {
   EXPECT_EQ(queue.next(), 1u);
 }
 
-TEST(TurnQueue, SavesNoTimeForThoseWhoAreAway) {
+TEST(TurnQueue, AbsentUserSavesUpNoTime) {
   TurnQueue queue;
   for (TurnQueue::Ticket i = 0; i < 100; ++i) {
     queue.add(kFlooder, i);
@@ -38,7 +38,7 @@ TEST(TurnQueue, SavesNoTimeForThoseWhoAreAway) {
   }
   queue.add(kFlooder, 200);
   for (TurnQueue::Ticket i = 300; i < 400; ++i) queue.add(kOther, i);
-  std::size_t before = 0;  // of the other's, until the flooder's turn
+  std::size_t before = 0;  // requests of the other user before the flooder's turn
   while (queue.next() != 200u) {
     queue.charge(kOther, 100ms);
     ++before;
@@ -46,7 +46,7 @@ TEST(TurnQueue, SavesNoTimeForThoseWhoAreAway) {
   EXPECT_LE(before, 12u);
 }
 
-TEST(TurnQueue, TakesTurnsEvenIfNothingTakesTime) {
+TEST(TurnQueue, UsersTakeTurnsWithoutMeasurableTime) {
   TurnQueue queue;
   for (TurnQueue::Ticket i = 0; i < 10; ++i) queue.add(kFlooder, i);
   for (TurnQueue::Ticket i = 100; i < 110; ++i) queue.add(kOther, i);
@@ -70,8 +70,8 @@ TEST(TurnQueue, ForgetsARemovedTicket) {
   EXPECT_EQ(queue.next(), std::nullopt);
 }
 
-// Two users who always wait get the same time, up to one request of each; nothing is lost.
-TEST(TurnQueue, SharesTheTimeWhateverRequestsCost) {
+// Two users who always wait get the same time, up to one request of each, and no request is lost.
+TEST(TurnQueue, SharesTimeEquallyForAnyCosts) {
   for (unsigned seed = 0; seed < 100; ++seed) {
     std::mt19937 random(seed);
     constexpr std::int64_t kMostMs = 20;

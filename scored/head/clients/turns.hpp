@@ -1,7 +1,7 @@
 #pragma once
-// One request at a time, in the order of TurnQueue. Between two requests everything else that is
-// ready has its turn: nodes, timers, what was stored. So no number of requests delays those for
-// longer than one request takes.
+// Turns lets one request run at a time, in the order of TurnQueue. Between two requests everything
+// else that is ready runs: nodes, timers, completed commits. So requests, however many, delay the
+// rest for no longer than one request takes.
 
 #include "base/async/asio.hpp"
 #include "base/async/clock.hpp"
@@ -16,7 +16,7 @@ namespace score::head {
 
 class Turns : public std::enable_shared_from_this<Turns> {
  public:
-  // Lasts as long as it lives; its time is charged to the user.
+  // The turn lasts as long as this object lives; its time is charged to the user.
   class Turn {
    public:
     Turn(Turns& turns, UserId user) : turns_(&turns), user_(user), begun_(turns.clock_.now()) {}
@@ -39,17 +39,18 @@ class Turns : public std::enable_shared_from_this<Turns> {
     TimePoint begun_;
   };
 
-  // In a shared_ptr. The clock outlives it, and it the tasks that wait.
+  // Turns must be owned by a shared_ptr. The clock must outlive it, and it must outlive the waiting
+  // tasks.
   Turns(asio::any_io_executor io, Clock& clock) : io_(std::move(io)), clock_(clock) {}
 
   Turns(const Turns&) = delete;
   Turns& operator=(const Turns&) = delete;
 
-  // nullopt: the waiting task is being cancelled.
+  // Waits for a turn; returns nullopt if the waiting task is being cancelled.
   asio::awaitable<std::optional<Turn>> take(UserId user);
 
  private:
-  struct Place;  // of one that waits
+  struct Place;  // of a waiting task
 
   void end(UserId user, Duration used);
   void go_on();
@@ -59,7 +60,7 @@ class Turns : public std::enable_shared_from_this<Turns> {
   TurnQueue queue_;
   std::map<TurnQueue::Ticket, Place*> places_;
   TurnQueue::Ticket last_ticket_ = 0;
-  bool is_busy_ = false;  // a turn lasts, or others are looked after
+  bool is_busy_ = false;  // a turn is in progress, or other work runs between turns
 };
 
 }  // namespace score::head

@@ -18,7 +18,7 @@ class TurnsTest : public ::testing::Test {
     seen_ += turn ? name : '-';
   }
 
-  // What nodes send: ready at every look.
+  // Simulates frames of nodes, of which one is ready at every turn of the loop.
   void work_for_nodes(int times) {
     seen_ += '.';
     if (times > 1) asio::post(io_, [this, times] { work_for_nodes(times - 1); });
@@ -31,7 +31,7 @@ class TurnsTest : public ::testing::Test {
   std::string seen_;
 };
 
-TEST_F(TurnsTest, LooksAfterEverythingElseBetweenTwoRequests) {
+TEST_F(TurnsTest, OtherWorkRunsBetweenTwoRequests) {
   for (int i = 0; i < 20; ++i) tasks_.spawn("ask", ask(UserId(1), 'a'));
   asio::post(io_, [this] { work_for_nodes(200); });
   io_.run();
@@ -39,7 +39,7 @@ TEST_F(TurnsTest, LooksAfterEverythingElseBetweenTwoRequests) {
   EXPECT_EQ(seen_.find("aa"), std::string::npos) << seen_;
 }
 
-TEST_F(TurnsTest, LetsAnotherUserInBetweenAndLosesNobody) {
+TEST_F(TurnsTest, OtherUserGetsATurnWithoutLoss) {
   for (int i = 0; i < 100; ++i) tasks_.spawn("ask", ask(UserId(1), 'a'));
   tasks_.spawn("ask", ask(UserId(2), 'b'));
   io_.run();
@@ -47,7 +47,7 @@ TEST_F(TurnsTest, LetsAnotherUserInBetweenAndLosesNobody) {
   EXPECT_LT(seen_.find('b'), 5u) << seen_;
 }
 
-TEST_F(TurnsTest, EndsWithTheTasksThatWait) {
+TEST_F(TurnsTest, WaitingTasksCanBeCancelled) {
   for (int i = 0; i < 10; ++i) tasks_.spawn("ask", ask(UserId(1), 'a'));
   score::run(io_, tasks_.stop());
   EXPECT_EQ(

@@ -1,5 +1,5 @@
 #pragma once
-// What one user may have of the head, all his connections together.
+// UserBudget limits what one user may have of the head, over all connections of the user.
 
 #include "base/async/byte_budget.hpp"
 #include "base/async/token_bucket.hpp"

@@ -1,8 +1,8 @@
 #pragma once
-// gang::Cluster decides; what it decides is carried out here, in its order. Carrying out an action
-// may cause an event that causes actions (a specification that cannot be read is a refusal): those
-// are queued, never nested. When nothing is queued, each job that changed is handled once. One
-// thread.
+// ClusterRunner carries out the decisions of gang::Cluster, in order. An action may cause an event
+// that causes further actions; for example, a specification that cannot be read is a refusal. Those
+// actions are queued, never nested. When the queue is empty, each job that changed is handled once.
+// All calls come from one thread.
 
 #include "base/async/clock.hpp"
 #include "gang/head/cluster.hpp"
@@ -19,13 +19,13 @@ class ClusterRunner {
     std::function<void(NodeId, HeadToNode&&)> send;
     std::function<void(NodeId)> node_changed;
     std::function<void(JobId)> job_changed;
-    std::function<void()> settled;  // nothing is left to carry out
+    std::function<void()> settled;  // no action is left
   };
 
-  // clock must outlive it.
+  // `clock` must outlive this object.
   ClusterRunner(Clock& clock, gang::ClusterConfig config);
 
-  // Once, before the first perform().
+  // Must be called once, before the first perform().
   void connect(Handlers handlers) { handlers_ = std::move(handlers); }
 
   [[nodiscard]] gang::Cluster& cluster() { return cluster_; }
@@ -36,7 +36,7 @@ class ClusterRunner {
 
   [[nodiscard]] WallTime wall() const { return clock_.wall(); }
 
-  // Nanoseconds of wall time, as the clocks are now.
+  // Converts `at` to nanoseconds of wall time, as the clocks are now.
   [[nodiscard]] std::int64_t wall_of(TimePoint at) const {
     return (wall() + (at - now())).time_since_epoch().count();
   }
@@ -48,7 +48,7 @@ class ClusterRunner {
 
   void perform(gang::Actions actions);
 
-  // job_changed is called for it, at the latest at the end of the next perform().
+  // Causes a call of job_changed for this job, at the latest at the end of the next perform().
   void touch(JobId job) { changed_.insert(job); }
 
  private:

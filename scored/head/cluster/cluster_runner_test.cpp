@@ -26,7 +26,7 @@ class ClusterRunnerTest : public ::testing::Test {
     runner_.connect(std::move(handlers));
   }
 
-  // The first that is carried out causes `nested_`.
+  // Carrying out the first action causes the actions in `nested_`.
   void note(const char* what) {
     done_.emplace_back(what);
     runner_.perform(std::exchange(nested_, {}));
@@ -38,7 +38,7 @@ class ClusterRunnerTest : public ::testing::Test {
   std::vector<std::string> done_;
 };
 
-TEST_F(ClusterRunnerTest, QueuesWhatAnActionCausesBehindTheOthers) {
+TEST_F(ClusterRunnerTest, NestedActionsAreQueuedLast) {
   nested_ = {gang::NodeChanged{NodeId(1)}};
   runner_.perform({gang::NodeChanged{NodeId(0)}, gang::SendToNode{NodeId(0), KillTasks{}}});
   EXPECT_EQ(done_, (std::vector<std::string>{"node", "send", "node", "settled"}));

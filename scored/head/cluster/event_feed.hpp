@@ -1,5 +1,6 @@
 #pragma once
-// What has happened lately, for viewers: written by every part of the head, shown by observe/.
+// EventFeed keeps the latest events for viewers. Every part of the head writes to it; observe/
+// shows them.
 
 #include "base/async/clock.hpp"
 #include "monitor/model/event_log.hpp"
@@ -19,7 +20,7 @@ class EventFeed {
     std::optional<TimePoint> at = {};  // none: now
   };
 
-  // clock must outlive it.
+  // `clock` must outlive this object.
   explicit EventFeed(Clock& clock) : clock_(clock) {}
 
   void add(monitor::EventKind kind, std::string text, About about) {

@@ -1,5 +1,6 @@
 #pragma once
-// The nodes by name, their connections, and what they last said about themselves. One thread.
+// NodeLinks has the nodes by name, their connections, and what they last reported about themselves.
+// All calls come from one thread.
 
 #include "base/ids.hpp"
 #include "base/time.hpp"
@@ -14,11 +15,11 @@
 
 namespace score::head {
 
-// What a node's hello and heartbeats say, for display.
+// NodeVitals holds the values of a node's hello and heartbeats, for display.
 struct NodeVitals {
   wire::Switching switching;
   std::string network_problem;  // empty: none
-  std::string release;          // empty: it does not answer FactsRequest
+  std::string release;          // empty: the node does not answer FactsRequest
   std::int64_t pid = 0;
   std::uint64_t instance = 0;  // see wire::NodeHello
   std::int64_t cpu_ns = 0;
@@ -37,15 +38,15 @@ class NodeLinks {
     std::string name;
     std::shared_ptr<proto::Connection> connection;  // null: not connected
     NodeVitals vitals;
-    bool is_stopping = false;  // its daemon said so over this connection
+    bool is_stopping = false;  // its daemon announced this over the connection
   };
 
-  // Ids count from 0. A name is added once.
+  // Adds a node; ids count from 0. Each name must be added only once.
   NodeId add(std::string name);
 
   [[nodiscard]] bool has(std::string_view name) const { return by_name_.contains(name); }
 
-  // Only for ids that add() gave.
+  // The id must be one that add() returned.
   [[nodiscard]] Link& link(NodeId node) { return links_[node.value()]; }
 
   [[nodiscard]] const Link& link(NodeId node) const { return links_[node.value()]; }
@@ -58,11 +59,12 @@ class NodeLinks {
 
   [[nodiscard]] std::vector<NodeId> connected() const;
 
-  // Dropped if the node is not connected: what matters is said again when it is.
+  // Sends a frame; drops it if the node is not connected. State that matters is sent again when the
+  // node connects.
   void send(NodeId node, proto::FrameType type, std::string_view payload);
   void send_shared(NodeId node, std::shared_ptr<const std::string> frame);
 
-  // What waits to be sent there.
+  // Returns the bytes that wait to be sent to the node.
   [[nodiscard]] std::size_t queued_bytes(NodeId node) const {
     const auto& connection = link(node).connection;
     return connection ? connection->queued_bytes() : 0;

@@ -49,7 +49,7 @@ TEST(Accounts, AreReadWithTheirLimits) {
   EXPECT_EQ(rules_of(""), AccountRules());
 }
 
-TEST(Accounts, NameTheFileAndTheKeyOfABadValue) {
+TEST(Accounts, BadValueIsReportedWithFileAndKey) {
   const std::vector<std::pair<std::string, std::string>> bad = {
       {"[accounts.a]\nshares = 0", "shares"},
       {"[accounts.a]\nusers = \"alice\"", "users"},
@@ -81,7 +81,7 @@ std::string chosen(const AccountRules& rules, const Submitter& who, const std::s
   return account ? "= " + *account : account.error().context();
 }
 
-TEST(Accounts, AUserWithOneNeedsNotNameIt) {
+TEST(Accounts, OnlyAccountOfAUserIsTheDefault) {
   const AccountRules& rules = some_rules();
   const Submitter alice{"alice", UserId(1000)};
   EXPECT_EQ(chosen(rules, alice, ""), "= physics");
@@ -92,7 +92,7 @@ TEST(Accounts, AUserWithOneNeedsNotNameIt) {
   EXPECT_EQ(chosen(rules, alice, "chemistry"), "no account chemistry; yours: physics");
 }
 
-TEST(Accounts, AUserWithSeveralNamesOneUnlessThereIsADefault) {
+TEST(Accounts, UserWithSeveralAccountsMustChooseOne) {
   AccountRules rules = some_rules();
   const Submitter bob{"bob", UserId(1001)};
   EXPECT_EQ(chosen(rules, bob, ""),
@@ -102,7 +102,7 @@ TEST(Accounts, AUserWithSeveralNamesOneUnlessThereIsADefault) {
   EXPECT_EQ(chosen(rules, {"1003", UserId(1003)}, ""), "= biology") << "not in the default account";
 }
 
-TEST(Accounts, AUserInNoneIsRefusedAndAnOperatorIsNot) {
+TEST(Accounts, UserWithoutAccountIsRefusedUnlessOperator) {
   const AccountRules& rules = some_rules();
   EXPECT_NE(chosen(rules, {"eve", UserId(9)}, "").find("in no account"), std::string::npos);
   EXPECT_EQ(chosen(rules, {"root", UserId(0), false}, ""), "= ");
@@ -111,7 +111,7 @@ TEST(Accounts, AUserInNoneIsRefusedAndAnOperatorIsNot) {
   EXPECT_NE(chosen(AccountRules(), {"eve", UserId(9)}, "x").find("no accounts"), std::string::npos);
 }
 
-TEST(Accounts, AMemberOfAGroupMayUseItsAccount) {
+TEST(Accounts, GroupMemberMayUseTheAccount) {
   const AccountRules rules = rules_of(R"(
     [accounts.course]
     users = ["@students", "@staff", "carol"]
@@ -131,7 +131,7 @@ TEST(Accounts, AMemberOfAGroupMayUseItsAccount) {
             "user erin is in several accounts: choose one with --account (yours: course, staff)");
 }
 
-TEST(Accounts, AJobThatCanNeverFitIsRefused) {
+TEST(Accounts, JobThatCanNeverFitIsRefused) {
   const AccountRules& rules = some_rules();
   ResourceRequest request;
   request.account = "physics";

@@ -13,8 +13,9 @@
 namespace score::head {
 namespace {
 
-// A node that hears nothing asks every member on its way to the head; with a smaller fan-out it
-// would take longer than a heartbeat's period on a large cluster. See docs/lab/control-tree.md.
+// A node that receives nothing asks every member on its way to the head. With a smaller fan-out
+// this would take longer than a heartbeat's period on a large cluster; see
+// docs/lab/control-tree.md.
 constexpr std::uint32_t kLeastFanout = 4;
 constexpr std::uint32_t kMostFanout = 128;
 constexpr std::uint32_t kMostRequeues = 100;
@@ -58,8 +59,8 @@ void read_path(ConfigSection& section, std::string_view key, std::string& path) 
   if (section.has(key) && !path.starts_with('/')) section.refuse(key, "must be an absolute path");
 }
 
-// Which of the two this head is: the one that is named, else the one whose address is `listen`,
-// else the one with this host's name.
+// Returns which of the two heads this one is: the head that `named` names, else the one whose
+// address is `listen`, else the one with this host's name.
 std::optional<std::uint32_t> find_self(const std::vector<std::string>& names,
                                        const std::string& named, const HeadConfig& config) {
   const auto only = [&](const auto& is_self) -> std::optional<std::uint32_t> {
@@ -247,7 +248,7 @@ Status check_reload(const HeadConfig& running, const HeadConfig& wanted) {
     return text;
   };
   compare("heads", heads(running), heads(wanted));
-  // The nodes are the witnesses of which head is in charge; both heads must count the same ones.
+  // The nodes decide as witnesses which head is in charge, so both heads must count the same ones.
   if (running.has_two_heads()) compare("nodes", running.nodes, wanted.nodes);
   compare("run_dir", running.run_dir, wanted.run_dir);
   compare("socket", running.socket, wanted.socket);

@@ -1,5 +1,5 @@
 #pragma once
-// What the head reads from its configuration file: the table [head]. See scored.toml(5).
+// This header declares the table [head] of the configuration file. See scored.toml(5).
 
 #include "base/limits.hpp"
 #include "base/os/log.hpp"
@@ -21,48 +21,48 @@
 namespace score::head {
 
 struct HeadConfig {
-  std::string file;  // it was read from
+  std::string file;  // the file that was read
   std::string cluster = "cluster";
   std::vector<std::string> nodes;                // from the hostlist "nodes"; at least one
-  proto::TcpEndpoint listen{"127.0.0.1", 7421};  // for nodes; port 0: any, see run_dir
-  std::vector<proto::TcpEndpoint> heads;  // of a cluster with two: where they listen for nodes
-  std::uint32_t self = 0;                 // which of them this is
-  std::vector<std::string> login_nodes;   // trusted to name their users
-  std::string run_dir = "/run/scored";    // head.sock, head.port
-  std::string socket;                     // for commands; empty: <run_dir>/head.sock
+  proto::TcpEndpoint listen{"127.0.0.1", 7421};  // for nodes; port 0: any free port, see run_dir
+  std::vector<proto::TcpEndpoint> heads;         // with two heads: where they listen for nodes
+  std::uint32_t self = 0;                        // index of this head in `heads`
+  std::vector<std::string> login_nodes;          // trusted to name their users
+  std::string run_dir = "/run/scored";           // contains head.sock and head.port
+  std::string socket;                            // for commands; empty: <run_dir>/head.sock
   std::string state_dir = "/var/lib/scored";
   std::string key_file = "/etc/scored/key";
   OperatorRule operators{{}, "scored-admin"};
-  bool virtual_cluster = false;  // shown by commands, nothing else
+  bool virtual_cluster = false;  // only shown by commands
   LogLevel log_level = LogLevel::Notice;
   monitor::MonitorSettings monitor;
 
   Duration quantum = limits::kDefaultQuantum;
   std::uint32_t slots = limits::kDefaultSlots;
-  std::uint32_t urgent_slots = limits::kDefaultUrgentSlots;  // rows beyond them
+  std::uint32_t urgent_slots = limits::kDefaultUrgentSlots;  // additional rows for urgent jobs
   bool switch_always = false;                                // also between slices of the same jobs
-  bool requeue = false;            // jobs that lost a node, unless they say
-  std::uint32_t max_requeues = 3;  // of one job
-  bool idle_detection = true;      // idle jobs give their slices away
-  bool fill = false;               // jobs use what the gang in turn leaves
-  std::vector<Queue> fill_queues{Queue::High, Queue::Normal};  // ... of these
+  bool requeue = false;            // requeue jobs that lost a node, unless the job says otherwise
+  std::uint32_t max_requeues = 3;  // per job
+  bool idle_detection = true;      // idle jobs give up their slices
+  bool fill = false;               // jobs use the processor time that the current gang leaves
+  std::vector<Queue> fill_queues{Queue::High, Queue::Normal};  // the queues whose jobs may fill
   gang::Placement placement = gang::Placement::Matrix;
   Duration long_limit = gang::ClusterConfig::kDefaultLongLimit;
   Duration long_shared = std::chrono::hours{1};
   std::uint32_t long_slots = 1;
   std::uint32_t long_weight = 48;
-  bool overcommit = true;                              // tasks of a job share cores if they must
-  Duration front_end_grace = 10s;                      // a lost front end may come back within it
-  Duration kill_grace = limits::kKillGrace;            // SIGTERM to kill, unless the command says
-  Duration launch_deadline = limits::kLaunchDeadline;  // all nodes must have prepared a job
-  Duration kill_deadline = 5s;   // a node must have killed a job, else: suspect
-  Duration rejoin_grace = 10s;   // after a restart nodes come back within it
-  Duration deadlock_after = 5s;  // every task of a job waits for messages for this long
-  Duration node_timeout = 30s;   // silence of a node that ends its jobs
+  bool overcommit = true;                              // tasks of a job share cores if necessary
+  Duration front_end_grace = 10s;                      // time for a lost front end to reconnect
+  Duration kill_grace = limits::kKillGrace;            // from SIGTERM to SIGKILL, by default
+  Duration launch_deadline = limits::kLaunchDeadline;  // until all nodes have prepared a job
+  Duration kill_deadline = 5s;   // a node that takes longer to kill a job becomes suspect
+  Duration rejoin_grace = 10s;   // time for nodes to reconnect after a restart
+  Duration deadlock_after = 5s;  // how long every task of a job must wait for messages
+  Duration node_timeout = 30s;   // a node that is silent for longer loses its jobs
   Duration idle_timeout = 600s;  // of a command that watches nothing
   Duration write_timeout = limits::kWriteDeadline;  // of a command that reads nothing
-  bool control_over_pm = true;  // datagrams between daemons; false: all over TLS
-  std::uint32_t control_fanout = gang::Tree::kDefaultFanout;  // of their tree, at most
+  bool control_over_pm = true;  // datagrams between daemons; false: everything over TLS
+  std::uint32_t control_fanout = gang::Tree::kDefaultFanout;  // maximum, of the daemons' tree
   NetworkConfig network;
   UserLimits limits;  // what users may ask for
   AccountRules accounts;
@@ -72,11 +72,12 @@ struct HeadConfig {
   [[nodiscard]] gang::ClusterConfig for_cluster() const;
 };
 
-// Errors: one line "file:line: key: why".
+// Both functions return all problems as one error; its lines are "file:line: key: why".
 [[nodiscard]] Result<HeadConfig> load_config(const std::string& path);
 [[nodiscard]] Result<HeadConfig> parse_config(std::string_view text, const std::string& name);
 
-// What a running head cannot change: all such differences as one error.
+// Checks that a running head can take over the new configuration; one error names all keys that it
+// cannot change.
 [[nodiscard]] Status check_reload(const HeadConfig& running, const HeadConfig& wanted);
 
 }  // namespace score::head

@@ -10,7 +10,7 @@ std::string problem(std::string_view text) {
   return config ? "" : config.error().context();
 }
 
-TEST(HeadConfig, HasDefaultsForAllButTheNodes) {
+TEST(HeadConfig, OnlyNodesHaveNoDefault) {
   const auto config = parse_config("[head]\nnodes = \"n[0-3]\"", "x.toml");
   ASSERT_TRUE(config);
   EXPECT_EQ(config->nodes, (std::vector<std::string>{"n0", "n1", "n2", "n3"}));
@@ -80,7 +80,7 @@ TEST(HeadConfig, RefusesAnUnknownFillPolicy) {
             "x.toml:3: fill: must be \"off\" with switch_mode = \"barrier\"");
 }
 
-TEST(HeadConfig, RefusesWithFileAndLine) {
+TEST(HeadConfig, ReportsErrorsWithFileAndLine) {
   EXPECT_EQ(problem("[head]\nnodes = \"a\"\nquantm = \"1s\""),
             "x.toml:3: unknown key 'head.quantm'");
   EXPECT_EQ(problem("[head]\nnodes = \"a\"\nquantum = \"1h\"").substr(0, 9), "x.toml:3:");
@@ -95,7 +95,7 @@ TEST(HeadConfig, RefusesWithFileAndLine) {
   EXPECT_NE(problem("[head]\nslots = 3"), "");
 }
 
-TEST(HeadConfig, LeavesTheNodesSectionToTheNode) {
+TEST(HeadConfig, IgnoresTheNodeSection) {
   EXPECT_EQ(problem("[head]\nnodes = \"a\"\n[node]\nanything = 1"), "");
 }
 

@@ -31,7 +31,7 @@ std::string refusal(const UserLimits& limits, ResourceRequest request) {
   return held.error().context();
 }
 
-TEST(UserLimits, LetUsersAskForNoMoreThanOthersHaveByDefault) {
+TEST(UserLimits, DefaultsAllowNoAdvantageOverOthers) {
   const UserLimits limits;
   EXPECT_EQ(refusal(limits, ordinary()), "");
   ResourceRequest modest = ordinary();
@@ -54,7 +54,7 @@ TEST(UserLimits, LetUsersAskForNoMoreThanOthersHaveByDefault) {
   }
 }
 
-TEST(UserLimits, AreWhatTheFileSays) {
+TEST(UserLimits, AreReadFromTheFile) {
   const UserLimits limits = limits_of(
       "max_weight = 500\nmax_priority = 10\nmax_jobs = 3\nqueues = [\"normal\", \"high\"]\n"
       "exempt = [\"alice\", \"@staff\"]\n");
@@ -77,8 +77,8 @@ TEST(UserLimits, AreRefusedWithFileAndLine) {
   EXPECT_NE(problem("max_wieght = 3"), "");
 }
 
-// Its commands take no slices and are never stopped.
-TEST(UserLimits, BoundWhatRunsOutsideTheTimetable) {
+// Scout commands take no slices and are never stopped.
+TEST(UserLimits, LimitScoutCommands) {
   ResourceRequest command = ordinary();
   command.overlay = true;
   UserLimits limits;

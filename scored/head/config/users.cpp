@@ -14,16 +14,16 @@ namespace score::head {
 namespace {
 
 constexpr Duration kKeepFor = 60s;
-constexpr Duration kTrustFor = 1h;  // who was an operator, while the directory does not answer
+constexpr Duration kTrustFor = 1h;  // of operators, while the user directory does not answer
 constexpr std::size_t kMaxKnown = 10'000;
 constexpr int kMaxGroupsAsked = 1'024;
 
-struct Entity {  // of the directory
+struct Entity {  // an account in the user directory
   std::string name;
   gid_t group = 0;
 };
 
-// Empty name: no such account.
+// Returns an entity with an empty name if there is no such account.
 Entity find_account(UserId user) {
   passwd entry{};
   passwd* found = nullptr;
@@ -45,7 +45,7 @@ std::optional<gid_t> find_group(const std::string& name, std::vector<char>& buff
   return entry.gr_gid;
 }
 
-// Those of `wanted` of which the account is a member.
+// Returns the groups of `wanted` of which the account is a member.
 std::set<std::string> find_groups(const Entity& account, const std::vector<std::string>& wanted) {
   std::set<std::string> member;
   if (account.name.empty() || wanted.empty()) return member;
@@ -66,7 +66,7 @@ bool is_listed(const std::vector<std::string>& list, UserId user, const std::str
          (!name.empty() && std::ranges::find(list, name) != list.end());
 }
 
-// Of "@group".
+// Returns the names of the entries "@group".
 std::vector<std::string> groups_in(const std::vector<std::string>& list) {
   std::vector<std::string> groups;
   for (const std::string& one : list) {
@@ -102,7 +102,7 @@ Users::Users(OperatorRule rule, UserId self, Runner runner)
   };
 }
 
-// Who is in which group is asked again; names stay.
+// Forgets group memberships, so that they are looked up again; user names stay.
 void Users::forget_groups() {
   ++rules_;
   groups_ = std::make_shared<const std::vector<std::string>>(all_groups());
@@ -136,7 +136,7 @@ void Users::set_account_groups(std::vector<std::string> groups) {
   forget_groups();
 }
 
-// `ask` gives the answer, on another thread: it has all it needs by value.
+// `ask` is called on a different thread, so it must capture by value everything that it needs.
 template <class Key, class Answer, class Ask>
 Users::Entry<Answer>& Users::look_up(std::map<Key, Entry<Answer>>& entries, const Key& key,
                                      TimePoint now, const Ask& ask) {

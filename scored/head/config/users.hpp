@@ -1,7 +1,7 @@
 #pragma once
-// Users by uid: name for display, and whether the user may act as an operator. The directory of
-// users may be slow or hang: it is asked beside the loop (set_runner), answers are kept for a
-// while, and an old one serves until the new one is there.
+// Users knows each uid's name, and whether the user may act as an operator. The user directory may
+// be slow or hang, so it is asked off the loop's thread (see the runner). Answers are kept for a
+// while, and an old answer is used until a new one arrives.
 
 #include "base/async/asio.hpp"
 #include "base/ids.hpp"
@@ -19,55 +19,60 @@
 
 namespace score::head {
 
-// Who gives a command, as the kernel says.
+// The peer is the user who sends a command, as the kernel identifies the user.
 struct Peer {
   UserId user;
   proto::Role role = proto::Role::Anonymous;  // OtherUser, Operator or Root
   std::string name;                           // "alice", or the number
   std::string via = "socket";                 // or "web", "file", or the login node's name
-  // A command on this node, which is no login node: it may start and control steps of its user's
-  // jobs there, and ask for lists.
+  // This is set for a command on a node that is not a login node. Such a command may start and
+  // control steps of its user's jobs there, and ask for lists.
   std::optional<NodeId> steps_on{};
 };
 
 struct OperatorRule {
   std::vector<std::string> users;  // names or numbers
-  std::string group;               // its members too; empty: no group
+  std::string group;               // its members are operators too; empty: no group
 };
 
-// The account of this name or number; it need not exist for a number. Asks the directory: blocks.
+// Returns the account of this name or number; a number need not have an account. The call blocks
+// while it asks the user directory.
 [[nodiscard]] std::optional<UserId> find_user(const std::string& name);
 
 class Users {
  public:
-  // Calls `work`, wherever that may block, and then `done` in the loop.
+  // A runner calls `work`, which may block, on a thread of its choice, and then calls `done` in the
+  // loop.
   using Runner = std::function<void(std::function<void()> work, std::function<void()> done)>;
 
-  // self: the user the head runs as; he and root have Role::Root. Without a runner the directory is
-  // asked at once. The runner must call nothing after the end of this object.
+  // `self` is the user that the head runs as; this user and root have Role::Root. Without a runner
+  // the user directory is asked synchronously. The runner must not call anything after this object
+  // is destroyed.
   Users(OperatorRule rule, UserId self, Runner runner = {});
 
   void set_rule(OperatorRule rule);
-  // Users without limits: names or numbers, and groups as "@group".
+  // Sets the users without limits: names or numbers, and groups as "@group".
   void set_exempt(std::vector<std::string> exempt);
-  // Groups whose members may use accounts.
+  // Sets the groups whose members may use accounts.
   void set_account_groups(std::vector<std::string> groups);
-  // Role of a user whom the kernel has identified: OtherUser, Operator or Root. Who is operator
-  // only as a member of a group is OtherUser until the directory has answered.
+  // Returns the role of a user whom the kernel has identified: OtherUser, Operator or Root. A user
+  // who is an operator only as a member of a group has OtherUser until the user directory has
+  // answered.
   [[nodiscard]] proto::Role role(UserId user, TimePoint now);
-  // As set_exempt() says; members of groups as above.
+  // Returns true for a user of set_exempt(); group members count once the user directory has
+  // answered.
   [[nodiscard]] bool is_exempt(UserId user, TimePoint now);
-  // Those of all groups named above of which the user is a member; empty until the directory has
-  // answered. Valid until the next call.
+  // Returns the groups named above of which the user is a member; empty until the user directory
+  // has answered. The reference is valid until the next call.
   [[nodiscard]] const std::set<std::string>& groups(UserId user, TimePoint now);
-  // The number as text if the uid has no name, or it is not known yet.
+  // Returns the user's name, or the uid as text if it has no name or the name is not known yet.
   [[nodiscard]] std::string name(UserId user, TimePoint now);
-  // The account of this name, never of a number: a user who chooses his name elsewhere is not uid 0
-  // for calling himself "0". nullopt too while it is not known.
+  // Returns the account of this name; a number is not accepted, so a remote user called "0" is not
+  // taken for uid 0. Returns nullopt also while the answer is not known.
   [[nodiscard]] std::optional<UserId> named(const std::string& name, TimePoint now);
 
-  // Waits until the directory has answered, or for `most`. At once if it did before, of the groups
-  // that count now.
+  // Waits until the user directory has answered, at most for `most`. Returns at once if there is an
+  // answer for the groups that are currently in force.
   asio::awaitable<void> known(UserId user, TimePoint now, Duration most);
   asio::awaitable<void> known(std::string name, TimePoint now, Duration most);
 
@@ -76,16 +81,16 @@ class Users {
   struct Entry {
     Answer answer{};
     bool is_known = false;
-    bool is_current = false;  // of the groups that count now
+    bool is_current = false;  // the answer covers the groups now in force
     bool is_asked = false;    // an answer is on its way
     TimePoint fresh_until{};
-    TimePoint trusted_until{};  // for rights
+    TimePoint trusted_until{};  // until then the answer grants rights
     std::vector<std::function<void()>> waiting;
   };
 
   struct Account {
-    std::string name;              // empty: none
-    std::set<std::string> groups;  // of those that were asked about
+    std::string name;              // empty: no such account
+    std::set<std::string> groups;  // those of the requested groups that it is in
   };
 
   using Known = Entry<Account>;
@@ -107,7 +112,7 @@ class Users {
   std::shared_ptr<const std::vector<std::string>> groups_;  // all_groups()
   UserId self_;
   Runner runner_;
-  std::uint64_t rules_ = 0;  // counts their changes
+  std::uint64_t rules_ = 0;  // counts changes of the rules
   std::map<UserId, Known> known_;
   std::map<std::string, Named> named_;
 };

@@ -13,14 +13,14 @@ namespace {
 constexpr UserId kNobody(65534);
 constexpr UserId kNameless(4'000'000'001);
 
-TEST(Users, GivesRootToUidZeroAndToTheHeadsOwnUser) {
+TEST(Users, RootIsUidZeroAndTheHeadsUser) {
   Users users({}, UserId(500));
   EXPECT_EQ(users.role(UserId(0), {}), proto::Role::Root);
   EXPECT_EQ(users.role(UserId(500), {}), proto::Role::Root);
   EXPECT_EQ(users.role(kNobody, {}), proto::Role::OtherUser);
 }
 
-TEST(Users, MakesOperatorsOfNamesNumbersAndMembers) {
+TEST(Users, OperatorsAreGivenByNameNumberOrGroup) {
   Users by_name({{"nobody"}, ""}, UserId(0));
   EXPECT_EQ(by_name.role(kNobody, {}), proto::Role::Operator);
   Users by_number({{"4000000001"}, ""}, UserId(0));
@@ -45,7 +45,7 @@ TEST(Users, ExemptsNamesNumbersAndMembersFromLimits) {
   EXPECT_FALSE(users.is_exempt(kNobody, {}));
 }
 
-TEST(Users, KnowsInWhichGroupsOfAccountsAUserIs) {
+TEST(Users, ReturnsTheAccountGroupsOfAUser) {
   Users users({}, UserId(500));
   EXPECT_TRUE(users.groups(kNobody, {}).empty());
   users.set_account_groups({"nogroup", "no-such-group", "daemon"});
@@ -62,7 +62,7 @@ TEST(Users, ForgetsOperatorsWhenTheRuleChanges) {
   EXPECT_EQ(users.role(kNobody, {}), proto::Role::OtherUser);
 }
 
-TEST(Users, KnowsAnAccountByItsNameAlone) {
+TEST(Users, FindsAnAccountOnlyByName) {
   Users users({}, UserId(500));
   EXPECT_EQ(users.named("root", TimePoint{1s}), UserId(0));
   EXPECT_EQ(users.named("root", TimePoint{2s}), UserId(0));
@@ -71,13 +71,13 @@ TEST(Users, KnowsAnAccountByItsNameAlone) {
   EXPECT_FALSE(users.named("", TimePoint{1s}));
 }
 
-TEST(Users, NamesWhoHasNoNameByNumber) {
+TEST(Users, NamelessUserIsShownByNumber) {
   Users users({}, UserId(0));
   EXPECT_EQ(users.name(UserId(0), {}), "root");
   EXPECT_EQ(users.name(kNameless, {}), "4000000001");
 }
 
-// A directory that answers when the test says so.
+// The directory is slow: it answers only when the test says so.
 struct SlowDirectory {
   Users::Runner runner() {
     return [this](std::function<void()> work, std::function<void()> done) {
@@ -95,7 +95,7 @@ struct SlowDirectory {
   std::vector<std::pair<std::function<void()>, std::function<void()>>> asked;
 };
 
-TEST(Users, NamesByNumberWhoseDirectoryDoesNotAnswer) {
+TEST(Users, UsesNumbersUntilTheDirectoryAnswers) {
   SlowDirectory directory;
   Users users({{"nobody"}, "nogroup"}, UserId(0), directory.runner());
   EXPECT_EQ(users.role(kNobody, {}), proto::Role::OtherUser);
@@ -108,7 +108,7 @@ TEST(Users, NamesByNumberWhoseDirectoryDoesNotAnswer) {
   EXPECT_EQ(users.named("nobody", {}), kNobody);
 }
 
-TEST(Users, UsesAnOldAnswerUntilTheNewOneIsThere) {
+TEST(Users, OldAnswerIsUsedUntilTheNewOne) {
   SlowDirectory directory;
   Users users({{}, "nogroup"}, UserId(0), directory.runner());
   const TimePoint start(1s);
@@ -124,7 +124,7 @@ TEST(Users, UsesAnOldAnswerUntilTheNewOneIsThere) {
   EXPECT_EQ(users.role(kNobody, start + 61s), proto::Role::Operator);
 }
 
-TEST(Users, BelievesNoAnswerThatWasGivenForAnOlderRule) {
+TEST(Users, AnswerForAnOlderRuleIsIgnored) {
   SlowDirectory directory;
   Users users({{}, "nogroup"}, UserId(0), directory.runner());
   EXPECT_EQ(users.role(kNobody, {}), proto::Role::OtherUser);
@@ -135,7 +135,7 @@ TEST(Users, BelievesNoAnswerThatWasGivenForAnOlderRule) {
   EXPECT_EQ(users.role(kNobody, {}), proto::Role::OtherUser);
 }
 
-TEST(Users, TrustsAGroupOfAnAccountAsLongAsAnOperators) {
+TEST(Users, AccountGroupsAreTrustedLikeOperatorGroups) {
   SlowDirectory directory;
   Users users({}, UserId(0), directory.runner());
   users.set_account_groups({"nogroup"});
@@ -152,7 +152,7 @@ asio::awaitable<void> note_known(Users& users, bool& is_known) {
   is_known = true;
 }
 
-TEST(Users, WakesThoseWhoWaitForAnAnswer) {
+TEST(Users, AnswerWakesWaitingTasks) {
   SlowDirectory directory;
   Users users({}, UserId(0), directory.runner());
   asio::io_context io(1);
@@ -167,7 +167,7 @@ TEST(Users, WakesThoseWhoWaitForAnAnswer) {
   EXPECT_TRUE(is_known);
 }
 
-TEST(Users, WaitsForTheGroupsThatCountNow) {
+TEST(Users, WaitsForTheCurrentGroups) {
   SlowDirectory directory;
   Users users({}, UserId(0), directory.runner());
   EXPECT_EQ(users.name(kNobody, {}), "65534");

@@ -19,11 +19,12 @@
 namespace score::head {
 namespace {
 
-// A connection between heads that says nothing for this time is made anew: each asks more often.
+// A connection to the other head that is silent for this time is closed and reopened; each head
+// sends more often than that.
 constexpr Duration kSilence = 4s;
 constexpr Duration kReconnect = 250ms;
 constexpr std::size_t kMostUrlBytes = 400;  // the frame has room for it
-// A leader renews its lease here several times within it.
+// A leader renews its lease here several times within this time.
 constexpr Duration kLedLately = 1500ms;
 
 proto::ConnectionLimits link_limits() {
@@ -39,7 +40,7 @@ std::unique_ptr<proto::TlsContext> make_tls(const HeadConfig& config, const prot
   return proto::TlsContext::client(*ring.head_key(identity), format_head_identity(identity));
 }
 
-// The peer gets the reason before the connection closes.
+// Sends the reason to the peer before the connection is closed.
 asio::awaitable<void> close_with(std::shared_ptr<proto::Connection> connection, std::string why) {
   wire::Failed failed;
   failed.mutable_error()->set_text(std::move(why));
@@ -146,7 +147,7 @@ asio::awaitable<void> Charge::run_timer() {
     const TimePoint now = parts_.clock.now();
     perform(leadership_.tick(now));
     if (handlers_.tick) handlers_.tick(now);
-    if (other_ && now - other_heard_ > kSilence) drop_other("it is silent");
+    if (other_ && now - other_heard_ > kSilence) drop_other("the other head is silent");
     co_await alarm_.sleep_until(std::max(leadership_.next_deadline(), now + 1ms));
   }
 }
@@ -237,21 +238,21 @@ Status Charge::check_hello(const proto::InFrame& frame) {
                 parts_.config.self + 1);
   }
   if (hello->cluster() != parts_.config.cluster) {
-    return fail(Errc::Denied, "the other head is of the cluster {}",
+    return fail(Errc::Denied, "the other head belongs to cluster {}",
                 escape_terminal(hello->cluster(), 80));
   }
   if (hello->nodes() != digest_of(parts_.config.nodes)) {
     return fail(Errc::WrongState,
                 "the two heads have different lists \"nodes\": make them equal and restart both");
   }
-  // Browsers are sent there: scheme, name and port alone.
+  // Browsers are redirected to this URL, so only its scheme, name and port are kept.
   other_dashboard_ = monitor::parse_public_url(hello->dashboard_url()).value_or("");
   return {};
 }
 
 void Charge::refuse(const std::string& peer, const Error& error) {
   if (!limiter_.allow(parts_.clock.now())) return;
-  log_warning("refuse peer of the two heads", kv("peer", peer), kv("err", error),
+  log_warning("Refused a peer", kv("peer", peer), kv("err", error),
               kv("suppressed", limiter_.take_suppressed()));
 }
 
@@ -301,7 +302,7 @@ asio::awaitable<void> Charge::talk(std::shared_ptr<proto::Connection> connection
   if (const auto before = std::exchange(other_, connection)) before->close();
   other_heard_ = parts_.clock.now();
   last_error_.clear();
-  log_notice("connected to the other head", kv("peer", connection->peer()));
+  log_notice("Connected to the other head", kv("peer", connection->peer()));
   for (;;) {
     auto frame = co_await connection->read(proto::Role::Head);
     if (!frame || other_ != connection) break;
@@ -312,7 +313,7 @@ asio::awaitable<void> Charge::talk(std::shared_ptr<proto::Connection> connection
   if (other_ != connection) co_return;
   other_ = nullptr;
   other_led_.reset();
-  log_warning("lost connection to the other head", kv("peer", connection->peer()));
+  log_warning("Lost connection to the other head", kv("peer", connection->peer()));
   leadership_.other_gone();
   if (handlers_.other_lost) handlers_.other_lost();
   follower_lost();
@@ -320,7 +321,7 @@ asio::awaitable<void> Charge::talk(std::shared_ptr<proto::Connection> connection
 
 void Charge::drop_other(const std::string& why) {
   if (!other_) return;
-  log_warning("close the connection to the other head", kv("why", why));
+  log_warning("Closed the connection to the other head", kv("why", why));
   other_->close();
 }
 
@@ -347,7 +348,7 @@ void Charge::other_says(const proto::InFrame& frame) {
 
 void Charge::asked(const proto::InFrame& frame) {
   const auto request = leases::read_request(frame);
-  if (!request || request->head == parts_.config.self) return drop_other("a false lease request");
+  if (!request || request->head == parts_.config.self) return drop_other("invalid lease request");
   const TimePoint now = parts_.clock.now();
   const auto reply = leadership_.answer(*request, now);
   if (other_) proto::send(*other_, leases::to_wire(reply));
@@ -357,7 +358,7 @@ void Charge::asked(const proto::InFrame& frame) {
   if (handlers_.can_follow) handlers_.can_follow();
 }
 
-// ---- for people ---------------------------------------------------------------------------------
+// ---- for display --------------------------------------------------------------------------------
 
 // Describes how far the other head follows this one.
 void Charge::describe_other(wire::HeadState& state) const {

@@ -1,6 +1,6 @@
 #pragma once
-// The shell of gang::Leadership: sends its questions to the nodes and to the other head, and takes
-// their answers. Which head is in charge follows from them alone. Thread: the loop's.
+// Charge connects gang::Leadership to the nodes and to the other head: it sends its requests and
+// passes on their answers. Only these decide which head is in charge. Thread: the loop's.
 
 #include "base/async/alarm.hpp"
 #include "base/async/asio.hpp"
@@ -26,24 +26,24 @@ namespace score::head {
 
 class Charge {
  public:
-  struct Parts {  // all outlive it
+  struct Parts {  // all must outlive the object
     asio::io_context& io;
     Clock& clock;
-    TaskGroup& tasks;  // ... and are stopped before it is destroyed
+    TaskGroup& tasks;  // stopped before this object is destroyed
     const HeadConfig& config;
     const proto::KeyRing& ring;
   };
 
-  // What the process does about it: those of the standby first, then those of the head in charge.
+  // The handlers act on decisions: first those of the standby, then those of the head in charge.
   struct Handlers {
-    std::function<void(Epoch term)> store_term;  // then term_stored()
+    std::function<void(Epoch term)> store_term;  // must then call term_stored()
     std::function<void(Epoch term)> take_charge;
     std::function<void(const std::string& why)> stand_down;
-    // The other head is in charge and connected: its log can be followed.
+    // Is called when the other head is in charge and connected, so its log can be followed.
     std::function<void()> can_follow;
     std::function<void()> other_lost;
-    std::function<void(const proto::InFrame& frame)> log_frame;  // of the other head
-    // What may be acknowledged may have changed.
+    std::function<void(const proto::InFrame& frame)> log_frame;  // from the other head
+    // Is called when the commit log may acknowledge more.
     std::function<void()> advanced;
     std::function<void(TimePoint now)> tick;
   };
@@ -53,31 +53,32 @@ class Charge {
 
   void handle(Handlers handlers) { handlers_ = std::move(handlers); }
 
-  // Of this head's web server, for the other one. Before start().
+  // Sets the URL of this head's web server, for the other head. Must be called before start().
   void set_dashboard(std::string url) { dashboard_ = std::move(url); }
 
-  // "http://head-b:8080": where the other head serves its dashboard; empty: nowhere, or unknown.
+  // Returns the URL of the other head's dashboard, such as "http://head-b:8080"; empty if it has
+  // none or it is unknown.
   [[nodiscard]] const std::string& other_dashboard() const { return other_dashboard_; }
 
-  // Its timer, and the connection to the first head if this is the second one.
+  // Starts the timer, and the connection to the first head if this is the second one.
   void start();
 
-  // A connection whose key and first frame a listener has read.
+  // A listener has read the key and the first frame of this connection.
   struct Arrival {
     std::shared_ptr<proto::Connection> connection;
     std::string identity;  // as the handshake proved it
     proto::InFrame first;
   };
 
-  // Witnesses and the other head are served; who wants the head in charge is told where it is.
+  // Serves witnesses and the other head; all other peers learn which head is in charge.
   void take(Arrival arrival);
-  // The key of a node, of the other head or of a setup token; for a listener of this process while
-  // it is not in charge. Any text may be given.
+  // Returns the key of a node, of the other head or of a setup token; `identity` may be any text. A
+  // listener of this process uses it while this head is not in charge.
   [[nodiscard]] std::optional<proto::Key> key_of(std::string_view identity) const;
 
   void term_stored(Epoch term);
 
-  // As gang::Leadership's.
+  // These functions forward to gang::Leadership.
   void stored(gang::LogPosition position) { leadership_.stored(position); }
 
   void committed(std::uint64_t sequence) { leadership_.committed(sequence); }
@@ -98,16 +99,16 @@ class Charge {
 
   [[nodiscard]] bool has_current_follower() const { return leadership_.has_current_follower(); }
 
-  // The connection to the other head; nullptr: none.
+  // Returns the connection to the other head; nullptr if there is none.
   [[nodiscard]] const std::shared_ptr<proto::Connection>& other() const { return other_; }
 
-  // It will be made anew.
+  // Closes the connection to the other head; it will be opened again.
   void drop_other(const std::string& why);
 
-  // The other head is in charge, as far as this one knows.
+  // Returns true if the other head is in charge, as far as this one knows.
   [[nodiscard]] bool is_other_in_charge() const;
 
-  // For connections to the other head, and for those that a listener takes.
+  // Returns the TLS context for connections to the other head; server_tls() is for accepted ones.
   [[nodiscard]] const proto::TlsContext& tls() const { return *tls_; }
 
   [[nodiscard]] const proto::TlsContext& server_tls() const { return *server_tls_; }
@@ -116,9 +117,9 @@ class Charge {
 
   [[nodiscard]] const HeadConfig& config() const { return parts_.config; }
 
-  // Both heads, in the order of the configuration.
+  // Returns the states of both heads, in the order of the configuration.
   [[nodiscard]] std::vector<wire::HeadState> states() const;
-  // "standby: follows the other head", for the service manager.
+  // Returns a text for the service manager, such as "standby: follows the other head".
   [[nodiscard]] std::string summary() const;
 
  private:
@@ -144,18 +145,18 @@ class Charge {
   std::unique_ptr<proto::TlsContext> tls_;
   std::unique_ptr<proto::TlsContext> server_tls_;
   Alarm alarm_;
-  std::vector<std::shared_ptr<proto::Connection>> witnesses_;  // [node]
+  std::vector<std::shared_ptr<proto::Connection>> witnesses_;  // indexed by node
   std::shared_ptr<proto::Connection> other_;
   TimePoint other_heard_{};
-  std::optional<std::uint64_t> follower_stored_;  // of this term, what the other head has
-  std::optional<TimePoint> other_led_;  // when it last renewed its lease here as head in charge
+  std::optional<std::uint64_t> follower_stored_;  // what the other head has stored in this term
+  std::optional<TimePoint> other_led_;            // last renewal by the other head in charge
   std::string dashboard_;
   std::string other_dashboard_;
   std::string last_error_;
   LogLimiter limiter_;
 };
 
-// A digest of the nodes' names: both heads must count the same witnesses.
+// Returns a digest of the nodes' names, because both heads must count the same witnesses.
 [[nodiscard]] std::uint64_t digest_of(const std::vector<std::string>& nodes);
 
 }  // namespace score::head

@@ -11,7 +11,7 @@
 namespace score::head {
 namespace {
 
-// "host" of "host:port", "[::1]:port" or "http://host:port".
+// Returns "host" of "host:port", "[::1]:port" or "http://host:port".
 std::string host_of(std::string_view text) {
   if (const auto scheme = text.find("://"); scheme != text.npos) text.remove_prefix(scheme + 3);
   const auto colon = text.rfind(':');
@@ -48,7 +48,7 @@ void FollowerPage::start() {
   if (!parts_.config.monitor.listen) return;
   if (const auto opened = open(); !opened) {
     server_.reset();
-    log_warning("this head serves no page while it follows", kv("err", opened.error()));
+    log_warning("Cannot open the web server of the follower", kv("err", opened.error()));
     return;
   }
   server_->start();

@@ -1,7 +1,8 @@
 #pragma once
-// The web server of a head that is not in charge, under the address at which it shows the cluster
-// when it is: it sends browsers and tools to the dashboard of the head in charge, or says which one
-// that is. /metrics says that this head follows. Thread: the loop's.
+// FollowerPage is the web server of a head that is not in charge. It listens at the address at
+// which this head shows the cluster when it is in charge. It redirects browsers and tools to the
+// dashboard of the head in charge, or says which head that is. /metrics reports that this head
+// follows. Thread: the loop's.
 
 #include "base/async/asio.hpp"
 #include "base/async/clock.hpp"
@@ -18,7 +19,7 @@ namespace score::head {
 
 class FollowerPage final : public monitor::MetricsSource {
  public:
-  struct Parts {  // all outlive it
+  struct Parts {  // all must outlive the object
     asio::io_context& io;
     Clock& clock;
     TaskGroup& tasks;
@@ -28,11 +29,12 @@ class FollowerPage final : public monitor::MetricsSource {
 
   explicit FollowerPage(const Parts& parts);
 
-  // Listens, if the settings say so; a failure is logged, because the head can follow without it.
+  // Listens if the settings say so; a failure is only logged, because the head can follow without
+  // it.
   void start();
   void close();
 
-  // Empty: it does not listen.
+  // Returns the server's URL; empty if it does not listen.
   [[nodiscard]] std::string url() const { return server_ ? server_->url() : std::string(); }
 
   asio::awaitable<std::string> metrics() override;
@@ -46,15 +48,16 @@ class FollowerPage final : public monitor::MetricsSource {
   std::optional<monitor::HttpServer> server_;
 };
 
-// What a follower knows about the head in charge.
+// KnownLeader is what a follower knows about the head in charge.
 struct KnownLeader {
   bool is_known = false;
   std::string name;  // "head-b:7421" of `heads`
-  std::string url;   // of its dashboard, without "/" at its end; empty: none
+  std::string url;   // of its dashboard, without a final "/"; empty: none
 };
 
-// Browsers are sent to an address that they can reach: not to a loopback address of another host,
-// and not to the one at which they asked, as behind a proxy of both heads.
+// Returns where to redirect a browser. It must be an address that the browser can reach: not a
+// loopback address of a different host, and not the address of the request itself, which may be a
+// proxy of both heads.
 [[nodiscard]] monitor::Elsewhere elsewhere_of(const KnownLeader& leader,
                                               const std::string& own_url);
 

@@ -14,13 +14,13 @@ KnownLeader leader(std::string name, std::string url) {
   return {true, std::move(name), std::move(url)};
 }
 
-TEST(FollowerPage, SendsToTheHeadInCharge) {
+TEST(FollowerPage, RedirectsToTheHeadInCharge) {
   const auto where = elsewhere_of(leader("b:7421", "https://b:8080"), "https://a:8080/");
   EXPECT_EQ(where.url, "https://b:8080");
   EXPECT_EQ(where.text, "the head at b:7421 is in charge");
 }
 
-TEST(FollowerPage, SendsNobodyToALoopbackAddressOfAnotherHost) {
+TEST(FollowerPage, DoesNotRedirectToARemoteLoopbackAddress) {
   for (const char* url : {"http://127.0.0.1:8080", "http://[::1]:8080", "http://localhost:8080"}) {
     const auto where = elsewhere_of(leader("b:7421", url), "http://127.0.0.1:8080/");
     EXPECT_EQ(where.url, "") << url;
@@ -30,12 +30,12 @@ TEST(FollowerPage, SendsNobodyToALoopbackAddressOfAnotherHost) {
   }
 }
 
-TEST(FollowerPage, SendsNobodyInACircle) {
+TEST(FollowerPage, DoesNotRedirectToItself) {
   const std::string proxy = "https://cluster.example.org";
   EXPECT_EQ(elsewhere_of(leader("b:7421", proxy), proxy + "/").url, "");
 }
 
-TEST(FollowerPage, SaysWhenThereIsNoneOrItServesNone) {
+TEST(FollowerPage, ReportsMissingLeaderOrDashboard) {
   EXPECT_EQ(elsewhere_of({}, "").text,
             "no head of the cluster is in charge at the moment; try again");
   const auto where = elsewhere_of(leader("b:7421", ""), "http://a:1/");
@@ -50,7 +50,7 @@ monitor::Response answer(std::string method, monitor::Endpoint endpoint, std::st
   return monitor::make_elsewhere({std::move(url), "it is at <b> & not here"}, request, endpoint);
 }
 
-TEST(FollowerPage, RedirectsOnlyWhatReads) {
+TEST(FollowerPage, RedirectsOnlyReadRequests) {
   using monitor::Endpoint;
   using monitor::http::field;
   const auto read = answer("GET", Endpoint::Trace, "https://b:8080");
@@ -62,7 +62,7 @@ TEST(FollowerPage, RedirectsOnlyWhatReads) {
   EXPECT_EQ(acts[field::retry_after], "5");
 }
 
-TEST(FollowerPage, ShowsBrowsersTextAlone) {
+TEST(FollowerPage, PageContainsOnlyEscapedText) {
   const auto page = answer("GET", monitor::Endpoint::Page, "");
   EXPECT_EQ(page.result_int(), 503U);
   EXPECT_NE(page.body().find("it is at &lt;b> &amp; not here"), std::string::npos);

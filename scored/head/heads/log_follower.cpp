@@ -42,7 +42,8 @@ void LogFollower::give_up(const std::string& why) {
 }
 
 void LogFollower::frame(const proto::InFrame& frame) {
-  // One that stands for election takes nothing more: what it has decides.
+  // A head that stands for election accepts nothing more, because its position decides the
+  // election.
   if (parts_.charge.role() != gang::LeadershipRole::Follower || !follows_) return;
   switch (frame.type) {
     case proto::FrameType::LogSnapshot:
@@ -56,7 +57,7 @@ void LogFollower::frame(const proto::InFrame& frame) {
   }
 }
 
-// ---- a copy -------------------------------------------------------------------------------------
+// ---- database copy ------------------------------------------------------------------------------
 
 void LogFollower::begin(const proto::InFrame& frame) {
   const auto message = proto::parse<wire::LogSnapshot>(frame);
@@ -75,7 +76,7 @@ void LogFollower::begin(const proto::InFrame& frame) {
 void LogFollower::part(const proto::InFrame& frame) {
   const auto message = proto::parse<wire::LogPart>(frame);
   if (!message) return give_up(message.error().message());
-  if (message->data().size() > missing_) return give_up("more of the copy than announced");
+  if (message->data().size() > missing_) return give_up("the copy is larger than announced");
   if (auto written = write_all(file_.get(), message->data()); !written) {
     return give_up("cannot write the copy: " + written.error().message());
   }
@@ -93,7 +94,7 @@ void LogFollower::install() {
       },
       [this, result, position = copied_, stream = stream_] {
         if (!*result) return broken_(result->error());
-        log_notice("replaced the database by a copy of the other head's", kv("term", position.term),
+        log_notice("Replaced the database by a copy of the other head's", kv("term", position.term),
                    kv("sequence", position.sequence));
         done(position, stream, *result);
       });

@@ -1,7 +1,7 @@
 #pragma once
-// The follower: stores what the head in charge ships. The store belongs to a thread of its own, in
-// the order of the frames, so that a slow disk does not delay the answers to lease requests.
-// Thread: the loop's.
+// LogFollower stores what the head in charge ships. Only its disk thread uses the store, in the
+// order of the frames, so a slow disk does not delay the answers to lease requests. Thread: the
+// loop's.
 
 #include "base/async/blocking_calls.hpp"
 #include "base/os/fd.hpp"
@@ -18,20 +18,21 @@ namespace score::head {
 
 class LogFollower {
  public:
-  struct Parts {  // all outlive it
+  struct Parts {  // all must outlive the object
     Clock& clock;
     Charge& charge;
     BlockingCalls& disk;   // one thread
-    Store& store;          // used on that thread alone
+    Store& store;          // used on that thread only
     std::string incoming;  // file for a copy of the other head's database
   };
 
-  // broken: the store cannot be used any more; the process must start again.
+  // Calls `broken` when the store cannot be used any more; the process must then restart.
   LogFollower(Parts parts, std::function<void(const Error&)> broken)
       : parts_(std::move(parts)), broken_(std::move(broken)) {}
 
-  // Asks for the log, unless it follows already; again if there is no answer, as from a head that
-  // has just been elected. Called several times per lease.
+  // Asks for the log, unless this head already follows. It asks again if there is no answer,
+  // because a head that has just been elected may not answer. Must be called several times per
+  // lease.
   void follow();
   void frame(const proto::InFrame& frame);
   void lost();
@@ -51,7 +52,7 @@ class LogFollower {
   TimePoint asked_{};
   std::uint64_t stream_ = 0;
   UniqueFd file_;
-  std::uint64_t missing_ = 0;  // bytes of the copy
+  std::uint64_t missing_ = 0;  // bytes of the copy that have not arrived
   gang::LogPosition copied_;
   std::size_t waiting_bytes_ = 0;  // of changes that are not on disk yet
 };

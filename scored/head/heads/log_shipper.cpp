@@ -17,7 +17,7 @@ constexpr std::size_t kPartBytes = 1 * limits::kMiB;
 constexpr std::size_t kQueuedParts = 4 * limits::kMiB;
 constexpr std::size_t kMostBacklog = limits::kMaxPeerQueueBytes;
 constexpr std::size_t kMostChanges = limits::kMaxPeerQueueBytes - 1 * limits::kMiB;
-// A follower that stores nothing for this time is left behind, so that clients do not wait for it.
+// A follower that stores nothing for this time is dropped, so that clients do not wait for it.
 constexpr Duration kStoreDeadline = 3s;
 
 }  // namespace
@@ -38,7 +38,7 @@ void LogShipper::follow(const proto::InFrame& frame) {
   const auto message = proto::parse<wire::FollowLog>(frame);
   const auto position = message ? leases::from_wire(message->position()) : message.error();
   if (!position) return parts_.charge.drop_other(position.error().message());
-  if (is_copying_ && follower_ == parts_.charge.other()) return;  // it asks again
+  if (is_copying_ && follower_ == parts_.charge.other()) return;  // a repeated request
   follower_ = parts_.charge.other();
   ++stream_;
   backlog_.clear();
@@ -54,12 +54,12 @@ void LogShipper::follow(const proto::InFrame& frame) {
   start_copy();
 }
 
-// ---- the copy -----------------------------------------------------------------------------------
+// ---- database copy ------------------------------------------------------------------------------
 
 void LogShipper::start_copy() {
   is_copying_ = true;
   copied_.reset();
-  log_notice("copy the database to the other head", kv("sequence", committed_));
+  log_notice("Copying the database to the other head", kv("sequence", committed_));
   parts_.commits.copy(parts_.copy, [this, stream = stream_](const Result<std::uint64_t>& copied) {
     if (stream != stream_ || !follower_) return;
     if (!copied) return give_up("cannot copy the database: " + copied.error().message());
@@ -126,24 +126,25 @@ void LogShipper::committed(std::uint64_t sequence, std::string changes) {
   } else if (copied_) {
     backlog_bytes_ += payload.size();
     backlog_.push_back(std::move(payload));
-    if (backlog_bytes_ > kMostBacklog) give_up("it takes the copy too slowly");
+    if (backlog_bytes_ > kMostBacklog) give_up("the follower receives the copy too slowly");
   }
   advance();
 }
 
 void LogShipper::ship(std::string payload) {
   if (!waits_since_) waits_since_ = parts_.clock.now();
-  if (!follower_->send(proto::FrameType::LogChanges, payload)) give_up("it reads too slowly");
+  if (!follower_->send(proto::FrameType::LogChanges, payload))
+    give_up("the follower reads too slowly");
 }
 
 void LogShipper::stored(const proto::InFrame& frame) {
   const auto message = proto::parse<wire::LogStored>(frame);
   const auto position = message ? leases::from_wire(message->position()) : message.error();
   if (!position) return parts_.charge.drop_other(position.error().message());
-  if (is_copying_) return;  // of the stream before this copy
+  if (is_copying_) return;  // belongs to the stream before this copy
   const bool is_possible = follower_ && follower_ == parts_.charge.other() &&
                            position->term == term_ && position->sequence <= committed_;
-  if (!is_possible) return parts_.charge.drop_other("it cannot have stored that");
+  if (!is_possible) return parts_.charge.drop_other("the follower reported an impossible position");
   stored_ = position->sequence;
   waits_since_.reset();
   if (stored_ < committed_) waits_since_ = parts_.clock.now();
@@ -164,10 +165,11 @@ void LogShipper::advance() {
 }
 
 void LogShipper::tick(TimePoint now) {
-  if (waits_since_ && now - *waits_since_ > kStoreDeadline) give_up("it does not store the log");
+  if (waits_since_ && now - *waits_since_ > kStoreDeadline)
+    give_up("the follower does not store the log");
 }
 
-// It connects again and gets a copy.
+// Drops the follower, which then reconnects and gets a copy.
 void LogShipper::give_up(const std::string& why) {
   parts_.charge.drop_other(why);
   lost();

@@ -1,7 +1,7 @@
 #pragma once
-// The head in charge, towards its follower: a copy of the database if the follower's is not at the
-// same position, then each transaction as it is committed. What the follower has stored decides,
-// through Charge, what the commit log may answer. Thread: the loop's.
+// LogShipper serves the follower while this head is in charge. It sends a copy of the database if
+// the follower is not at the same position, then each transaction as it is committed. The commit
+// log may acknowledge what the follower has stored; Charge decides that. Thread: the loop's.
 
 #include "base/async/asio.hpp"
 #include "base/async/clock.hpp"
@@ -19,7 +19,7 @@ namespace score::head {
 
 class LogShipper {
  public:
-  struct Parts {  // all outlive it
+  struct Parts {  // all must outlive the object
     Clock& clock;
     TaskGroup& tasks;
     Charge& charge;
@@ -27,17 +27,17 @@ class LogShipper {
     std::string copy;  // file for the copy of the database
   };
 
-  // term: of the log of `commits`. Connects itself to both.
+  // Connects itself to Charge and to the commit log; `term` is the term of that log.
   LogShipper(Parts parts, Epoch term);
   LogShipper(const LogShipper&) = delete;
   LogShipper& operator=(const LogShipper&) = delete;
 
-  // The handlers of Charge while this head is in charge; without those of Charge itself.
+  // These are handlers of Charge while this head is in charge; the caller registers them.
   void frame(const proto::InFrame& frame);
   void lost();
   void tick(TimePoint now);
 
-  // Answers what may be answered.
+  // Releases the replies that may be sent.
   void advance();
 
  private:
@@ -57,12 +57,12 @@ class LogShipper {
   std::uint64_t committed_ = 0;
   ConnectionPtr follower_;
   std::uint64_t stream_ = 0;             // counts followers
-  bool is_copying_ = false;              // until then transactions wait in the backlog
-  std::optional<std::uint64_t> copied_;  // the copy has them up to this one
+  bool is_copying_ = false;              // transactions wait in the backlog while this is true
+  std::optional<std::uint64_t> copied_;  // the copy contains transactions up to this one
   std::deque<std::string> backlog_;      // payloads of LogChanges
   std::size_t backlog_bytes_ = 0;
   std::uint64_t stored_ = 0;
-  std::optional<TimePoint> waits_since_;  // for the follower to store something
+  std::optional<TimePoint> waits_since_;  // since when the follower has stored nothing
 };
 
 }  // namespace score::head

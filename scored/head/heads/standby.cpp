@@ -18,7 +18,8 @@ namespace {
 
 constexpr Duration kStatusPeriod = 1s;
 
-// Those of a head's listener for nodes: the connections go on when this head is elected.
+// These are the limits of a head's listener for nodes, because the connections stay open when this
+// head is elected.
 proto::ConnectionLimits peer_limits(const HeadConfig& config) {
   proto::ConnectionLimits limits;
   limits.write_queue_bytes = 4 * limits::kMaxPeerQueueBytes;
@@ -34,7 +35,7 @@ proto::Role role_of(std::string_view identity) {
 }
 
 void log_failure(std::string_view task, const std::exception_ptr& exception) {
-  log_error("task failed", kv("task", task), kv("err", describe_exception(exception)));
+  log_error("Task failed", kv("task", task), kv("err", describe_exception(exception)));
 }
 
 }  // namespace
@@ -69,7 +70,7 @@ Status Standby::open() {
     return "no head of the cluster is in charge at the moment, try again";
   });
   if (auto opened = open_commands(); !opened) return opened;
-  // Nothing fails from here on: an error would meet tasks that run.
+  // No step may fail from here on, because tasks run already.
   page_.start();
   parts_.charge.set_dashboard(page_.url());
   return {};
@@ -105,11 +106,11 @@ void Standby::end(End how) {
 }
 
 void Standby::broken(const Error& error) {
-  log_error("start again", kv("err", error));
+  log_error("Restarting the standby", kv("err", error));
   end(End::Failed);
 }
 
-// ---- election: the disk's thread does everything in order, so shipped changes come first --------
+// ---- election: the disk thread works in order, so shipped changes are stored first --------------
 
 void Standby::store_term(Epoch term) {
   auto result = std::make_shared<Status>();
@@ -165,7 +166,7 @@ asio::awaitable<void> Standby::handle_signals() {
   for (;;) {
     const int number = co_await signals.async_wait(asio::use_awaitable);
     if (number != SIGHUP) break;
-    log_notice("ignore SIGHUP: a standby reads its configuration when it takes charge");
+    log_notice("Ignored SIGHUP: a standby reads its configuration when it takes charge");
   }
   end(End::Stopped);
 }
@@ -177,7 +178,7 @@ asio::awaitable<void> Standby::feed_manager() {
     notify_watchdog();
     if (std::string now = parts_.charge.summary(); now != sent) {
       notify_status(now);
-      log_notice("change state", kv("state", now));
+      log_notice("Changed state", kv("state", now));
       sent = std::move(now);
     }
     co_await parts_.clock.sleep_for(period);

@@ -1,7 +1,7 @@
 #pragma once
-// A head that is not in charge: listens for the nodes and the other head, follows the other one's
-// log, and passes the commands of this host on to it. It ends when this head is elected, or asked
-// to stop.
+// Standby is a head that is not in charge. It listens for the nodes and the other head, follows the
+// other head's log, and forwards the commands of this host to it. It ends when this head is elected
+// or must stop.
 
 #include "base/async/asio.hpp"
 #include "base/async/blocking_calls.hpp"
@@ -21,12 +21,13 @@
 
 namespace score::head {
 
-// Setting: place in `heads` of the one that writes the log's term. It travels with the log.
+// This setting is the index in `heads` of the head that writes the log's term; it travels with the
+// log.
 inline constexpr const char* kLogHead = "log_head";
 
 class Standby {
  public:
-  struct Parts {  // all outlive it
+  struct Parts {  // all must outlive the object
     asio::io_context& io;
     Clock& clock;
     const HeadConfig& config;
@@ -36,16 +37,16 @@ class Standby {
   };
 
   enum class End {
-    Elected,  // the store is the new head's: its log has begun
+    Elected,  // the store belongs to the new head; its log has begun
     Stopped,  // by a signal
     Failed,   // the store cannot be used any more
   };
 
   explicit Standby(const Parts& parts);
 
-  // Binds its listeners; before Charge::start(). Errors name the address.
+  // Binds its listeners; must be called before Charge::start(). Errors name the address.
   [[nodiscard]] Status open();
-  // Until it ends; the listeners are closed then, and its tasks have ended.
+  // Runs until the standby ends; then its listeners are closed and its tasks have ended.
   asio::awaitable<End> run();
 
  private:

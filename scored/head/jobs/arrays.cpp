@@ -22,14 +22,15 @@ void Arrays::add(const Job& array, bool waits) {
   const JobId id = array.info.id;
   auto tasks = parse_array(array.rest->tasks);
   if (!tasks) {
-    log_error("cannot read the tasks of an array", kv("job", id), kv("err", tasks.error()));
+    log_error("Cannot read the tasks of an array", kv("job", id), kv("err", tasks.error()));
     tasks = ArrayTasks();
   }
   parts_.book.add(id, std::move(*tasks), array.rest->next, array.rest->total);
   if (const auto ended = parts_.reader.ended_tasks(id)) {
     parts_.book.count_ended(id, ended->completed, ended->broken);
   } else {
-    log_error("cannot read how tasks of an array ended", kv("job", id), kv("err", ended.error()));
+    log_error("Cannot read how the tasks of an array ended", kv("job", id),
+              kv("err", ended.error()));
   }
   parts_.book.set_open(id, !waits && !array.is_held);
 }
@@ -167,7 +168,7 @@ Result<std::vector<Change>> Arrays::check_cancel(const Job& array, const std::st
     const std::uint32_t before = rest.tasks.size();
     rest.tasks = rest.tasks.without(*only);
     if (rest.tasks.size() < before) {
-      // Nothing is left: a set of one task that is before `next`.
+      // No task is left; the record is a set of one task that is before `next`.
       const std::string text = rest.tasks.empty() ? "0" : text_of(rest);
       const std::uint32_t next = rest.tasks.empty() ? 1 : rest.tasks.next(0).value_or(0);
       changes.emplace_back(SaveArray{id, text, next});

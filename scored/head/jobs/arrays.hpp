@@ -1,10 +1,10 @@
 #pragma once
-// Job arrays: makes jobs of their tasks when the queue can take one, and ends the record of an
-// array when every task has ended. The order of changes is the ArrayBook's. The record itself is a
-// job that the cluster holds back until it ends.
+// Arrays makes jobs of the tasks of job arrays when the queue can take one, and ends the record of
+// an array when every task has ended. ArrayBook decides the order. The record itself is a job that
+// the cluster holds back until the array ends.
 //
-// A task becomes a job in one transaction with the array's progress, so that after a restart none
-// has run twice and none is lost.
+// A task becomes a job in one transaction with the array's progress, so that after a restart no
+// task has run twice and none is lost.
 
 #include "proto/common.pb.h"
 #include "scored/head/jobs/job_life.hpp"
@@ -21,42 +21,43 @@ namespace score::head {
 
 class Arrays {
  public:
-  struct Parts {  // all outlive it
+  struct Parts {  // all must outlive the object
     ClusterRunner& runner;
     JobTable& jobs;
     JobLife& life;
     StoreReader& reader;
     CommitLog& commits;
     ArrayBook& book;
-    std::function<JobId()> new_number;  // for a job that is stored next
+    std::function<JobId()> new_number;  // for a job that is about to be stored
   };
 
   explicit Arrays(Parts parts) : parts_(std::move(parts)) {}
 
-  // A new array or one of the store, whose Job::rest is set; with its tasks' jobs that the store
-  // has, after it. waits: for other jobs or a time; open() comes later.
+  // Adds a new array, or one from the store whose Job::rest is set. The jobs of its tasks must be
+  // added after it. If it `waits` for other jobs or a time, open() must be called later.
   void add(const Job& array, bool waits);
   void add_task(const Job& task);
-  // It waits for nothing any more.
+  // Call this when the array waits for nothing any more.
   void open(Job& array);
-  // It was held or released.
+  // Call this when the array was held or released.
   void hold_changed(Job& array);
 
   void began(const Job& task);
-  void ended(const Job& job);  // a task, or an array
+  void ended(const Job& job);  // a task or an array
 
-  // ---- cancel. Errors: NotFound (no task of `tasks` is left).
-  // What must be stored before these tasks, or all, are cancelled by this user.
+  // ---- cancel
+  // Returns what must be stored before `by` cancels these tasks, or all. Errors: NotFound (no task
+  // of `tasks` is left).
   [[nodiscard]] Result<std::vector<Change>> check_cancel(const Job& array, const std::string& tasks,
                                                          const std::string& by) const;
-  // tasks "": all. With no time of grace tasks are killed at once.
+  // Cancels these tasks, or all if `tasks` is "". Without a grace, tasks are killed immediately.
   void cancel(Job& array, const std::string& tasks, const std::string& by, Duration grace);
-  // The jobs of these tasks that have not ended.
+  // Returns the active jobs of these tasks.
   [[nodiscard]] std::vector<JobId> jobs(JobId array, const std::string& tasks) const;
-  // It ends, and its tasks with it, for this reason.
+  // Ends the array and its tasks for this reason.
   void end(Job& array, const std::string& why, Duration grace);
 
-  // Tries again what could not be stored; after a restart of the head the first time.
+  // Retries what could not be stored. Must be called once after a restart of the head.
   void settle_all();
 
  private:
@@ -68,9 +69,10 @@ class Arrays {
   Parts parts_;
 };
 
-// The specification of one task of an array: its variables, and its numbers in the names of files.
+// Completes the specification of one task of an array: its variables, and its numbers in file
+// names.
 void fill_array_task(const JobInfo& task, wire::LaunchSpec& spec);
-// %A is the array, %a the task, with a width as in %3a; everything else stays.
+// Expands %A to the array's id and %a to the task, with a width as in %3a; the rest is unchanged.
 [[nodiscard]] std::string expand_array_pattern(std::string_view pattern, const JobInfo& task);
 
 }  // namespace score::head

@@ -1,5 +1,6 @@
 #pragma once
-// The deadlines of jobs that are the head's and not gang::Cluster's. Pure.
+// Deadlines holds the deadlines of jobs that the head, not gang::Cluster, is responsible for. It is
+// pure.
 
 #include "base/ids.hpp"
 #include "base/time.hpp"
@@ -16,12 +17,12 @@ namespace score::head {
 
 enum class DeadlineKind : std::uint8_t {
   Kill,       // the grace after SIGTERM is over
-  Immediate,  // it had to be placed by now
+  Immediate,  // the job had to be placed by now
   FrontEnd,   // no front end came back to a job that needs one
-  Drop,       // an ended job whose output was not fetched
+  Drop,       // the output of an ended job was not fetched
 };
 
-// At most one deadline per kind and job.
+// There is at most one deadline per kind and job.
 class Deadlines {
  public:
   struct Due {
@@ -31,7 +32,7 @@ class Deadlines {
     friend bool operator==(const Due&, const Due&) = default;
   };
 
-  // Replaces an earlier one of this kind.
+  // Replaces an earlier deadline of this kind.
   void set(JobId job, DeadlineKind kind, TimePoint at);
   void clear(JobId job, DeadlineKind kind);
   void clear(JobId job);
@@ -39,7 +40,7 @@ class Deadlines {
   [[nodiscard]] bool has(JobId job, DeadlineKind kind) const { return at_.contains({job, kind}); }
 
   [[nodiscard]] std::optional<TimePoint> next() const;
-  // Those that are over, earliest first; they are cleared.
+  // Removes and returns the deadlines that have passed, earliest first.
   [[nodiscard]] std::vector<Due> take_due(TimePoint now);
 
  private:

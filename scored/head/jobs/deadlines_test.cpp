@@ -22,7 +22,7 @@ TEST(Deadlines, ComeDueInOrderAndOnce) {
   EXPECT_EQ(deadlines.next(), std::nullopt);
 }
 
-TEST(Deadlines, ReplaceThoseOfTheSameKind) {
+TEST(Deadlines, ReplaceEarlierOnesOfTheirKind) {
   Deadlines deadlines;
   deadlines.set(JobId(1), DeadlineKind::FrontEnd, at(5));
   deadlines.set(JobId(1), DeadlineKind::FrontEnd, at(8));

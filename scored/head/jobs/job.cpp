@@ -19,7 +19,7 @@ namespace {
 
 constexpr int kMaxFailedShown = 64;
 constexpr std::size_t kMaxEvents = 64;
-constexpr std::size_t kFirstEvents = 2;  // of a job that waits
+constexpr std::size_t kFirstEvents = 2;  // of a waiting job
 constexpr std::size_t kMaxStepsShown = 256;
 constexpr std::size_t kMaxEventBytes = 512;
 
@@ -43,7 +43,7 @@ std::uint32_t task_count(const gang::JobView& view) {
   return shape ? shape->tasks : 0;
 }
 
-// While it runs what its nodes have sampled; what they reported at its end.
+// Returns what the nodes have sampled while the job runs, and what they reported at its end.
 Duration filled_time(const Job& job, const gang::JobView& view) {
   Duration sampled{0};
   for (const auto& [node, filled] : *job.filled) sampled += filled;
@@ -63,7 +63,7 @@ void add_times(const Job& job, const StatusContext& context, wire::JobStatus& ou
   out.set_elapsed_ns((context.now - job.progress.started).count());
 }
 
-// The signal that ended a task and makes the job's exit code; 0: it is not that of a signal.
+// Returns the signal of the task that determined the job's exit code; 0 if it was not a signal.
 int signal_of(const std::vector<TaskExit>& exits, int exit_code) {
   for (const TaskExit& exit : exits) {
     if (exit.signal != 0 && gang::code_of(exit) == exit_code) return exit.signal;
@@ -84,8 +84,8 @@ void add_end(const Job& job, const StatusContext& context, wire::JobStatus& out)
   }
 }
 
-// How many of the scheduler's reasons say less than why_ended, which names the user and the cause;
-// that tasks then ended by a signal is the head's own doing.
+// Returns how many of the scheduler's reasons to leave out, because why_ended says more: it names
+// the user and the cause. The head itself caused the signals by which tasks then ended.
 std::size_t count_known(const Job& job, const gang::JobView& view) {
   if (job.ends_as) return view.reasons.size();
   if (job.why_ended.empty()) return 0;
@@ -95,7 +95,7 @@ std::size_t count_known(const Job& job, const gang::JobView& view) {
   return shown_state(job, state) != state ? view.reasons.size() : 0;
 }
 
-// The least number of nodes that it asks for; 0: as few as have its tasks.
+// Returns the least number of nodes that the job asks for; 0 means as few as can hold its tasks.
 std::uint32_t nodes_wanted(const gang::JobView& view) {
   const auto shape = gang::shape_of(view.request);
   if (!shape) return 0;
@@ -201,7 +201,7 @@ void note_event(Job& job, WallTime at, SharedText text) {
   job.events.push_back({at, std::move(text)});
 }
 
-// Jobs that wait have the same progress: it is in memory once.
+// Waiting jobs have the same progress, so it is in memory only once.
 void set_saved(Job& job, const JobProgress& progress) {
   static const auto as_accepted = std::make_shared<const JobProgress>();
   static const auto detached = [] {
@@ -230,7 +230,7 @@ std::string event_of(const Job& job, const gang::JobView& view, JobState before)
       if (view.slot) text += fmt::format(", slot {}", view.slot->value());
       return text;
     case JobState::Running:
-      if (before == JobState::Suspended) return "goes on";
+      if (before == JobState::Suspended) return "continued";
       return fmt::format("{} started", counted(task_count(view), "task"));
     default:
       if (!view.reasons.empty()) text += ": " + joined(view.reasons);

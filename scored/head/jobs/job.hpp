@@ -1,6 +1,6 @@
 #pragma once
-// One job as the head keeps it beside the scheduler: what its user gave, where it runs, what of it
-// is on disk, and how it is shown.
+// This header declares one job as the head keeps it in addition to the scheduler: what its user
+// gave, where it runs, what is on disk, and how it is shown.
 
 #include "base/ids.hpp"
 #include "base/lazy.hpp"
@@ -26,35 +26,36 @@ struct JobEvent {
 };
 
 struct Steps {
-  std::uint32_t next = 0;               // the number of the one that is submitted next
-  std::set<JobId> active;               // that have not ended
+  std::uint32_t next = 0;               // number of the step that is submitted next
+  std::set<JobId> active;               // those that have not ended
   std::vector<wire::StepStatus> ended;  // in the order of their ends; the newest 256
 };
 
-// A queue may be long: what few jobs have takes a pointer in the others.
+// A queue may be long, so rare members take only a pointer in the jobs that do not have them.
 struct Job {
   JobInfo info;
-  JobProgress progress;  // as it is now
-  // As it was last given to the commit log. Null: what is on disk is not known. See set_saved().
+  JobProgress progress;  // current
+  // The progress that was last given to the commit log; null if the state on disk is unknown. See
+  // set_saved().
   std::shared_ptr<const JobProgress> saved;
-  Duration charged{0};  // scheduled time that its user was charged with
-  // Asked for and not yet done: every change that saves the progress says so already.
+  Duration charged{0};  // scheduled time that was charged to its user
+  // Requested and not yet done; saved progress already includes it.
   std::optional<JobState> asked_state;  // Suspended, or Running again
   bool asked_detached = false;
   std::uint32_t relaunches = 0;            // see gang::JobView
   bool is_untried = false;                 // likewise
-  std::vector<NodeId> nodes;               // [node index], of progress.placement
+  std::vector<NodeId> nodes;               // indexed like progress.placement
   AttemptId killed;                        // attempt whose nodes were sent KillTasks
-  std::optional<gang::EndCause> ended_by;  // SIGTERM was sent for this; the grace is running
-  // The cluster holds it back, whatever its user wants, because it waits for jobs or times.
+  std::optional<gang::EndCause> ended_by;  // SIGTERM was sent for this cause; the grace is running
+  // The cluster holds the job back, whatever its user requests, because it waits for jobs or times.
   bool is_deferred = false;
   bool is_held = false;                   // of a deferred job: its user or an operator holds it
-  std::vector<std::string> waits;         // of a deferred job: for what, a line each
-  Lazy<ArrayRest> rest;                   // of an array, as the head found or stored it first
-  SharedText kept_by;                     // the operator who held or suspended another's job
-  SharedText why_ended;                   // goes before the scheduler's reasons
-  std::optional<JobState> ends_as;        // of an array: instead of the scheduler's state
-  std::optional<std::int32_t> exit_code;  // instead of the scheduler's
+  std::vector<std::string> waits;         // of a deferred job: its conditions, one per line
+  Lazy<ArrayRest> rest;                   // of an array, as the head first found or stored it
+  SharedText kept_by;                     // the operator who held or suspended another user's job
+  SharedText why_ended;                   // precedes the scheduler's reasons
+  std::optional<JobState> ends_as;        // of an array: replaces the scheduler's state
+  std::optional<std::int32_t> exit_code;  // replaces the scheduler's
   gang::JobActivity activity = gang::JobActivity::Busy;
   Lazy<std::map<NodeId, Duration>> filled;       // so far, by the last samples of placement.attempt
   SharedText last_news;                          // state and reasons that watchers know
@@ -65,12 +66,12 @@ struct Job {
   Lazy<Steps> steps;  // of an allocation
 };
 
-// What is kept of a step that has ended, and shown of one that has not.
+// Returns what is kept of an ended step, and shown of an active one.
 [[nodiscard]] wire::StepStatus step_status(const wire::JobStatus& step);
-// A step has ended, or had before the head restarted.
+// Records a step that has ended, now or before the head restarted.
 void note_step_end(Job& allocation, const wire::JobStatus& step);
 
-// What a status is made from besides the job.
+// A status is made from these values and the job.
 struct StatusContext {
   const gang::JobView& view;
   const std::string& user_name;
@@ -80,29 +81,31 @@ struct StatusContext {
 
 [[nodiscard]] wire::JobStatus make_status(const Job& job, const StatusContext& context);
 
-// Why it waits, or the scheduler's reasons.
+// Returns why the job waits, or the scheduler's reasons.
 [[nodiscard]] std::vector<std::string> reasons_of(const Job& job, const gang::JobView& view);
-// What its user and operators ask for; a deferred job is held by the head alone.
+// Returns what its user and operators have requested; the head's own hold of a deferred job is left
+// out.
 [[nodiscard]] ResourceRequest asked_request(const Job& job, const gang::JobView& view);
 
-// The progress is on its way to the disk, or there.
+// Records that this progress is on disk or on its way there.
 void set_saved(Job& job, const JobProgress& progress);
 
-// Writes into the job's time line. It keeps its beginning and the newest, 64 in all.
+// Adds an event to the job's time line, which keeps its beginning and the newest events, 64 in all.
 void note_event(Job& job, WallTime at, SharedText text);
-// As it is kept there.
+// Returns the text as the time line keeps it: escaped and shortened.
 [[nodiscard]] SharedText event_text(std::string_view text);
 void add_events(const Job& job, wire::JobStatus& status);
-// The text of the time line for a new state, and for the end.
+// These return the time line's text for a new state, and for the end.
 [[nodiscard]] std::string event_of(const Job& job, const gang::JobView& view, JobState before);
 [[nodiscard]] std::string end_event(const wire::JobStatus& status);
 
-[[nodiscard]] std::string joined(const std::vector<std::string>& reasons);  // "; " between
+[[nodiscard]] std::string joined(const std::vector<std::string>& reasons);  // separated by "; "
 
-// As it is once what was asked for is done.
+// Returns the progress as it will be when the pending requests are done.
 [[nodiscard]] JobProgress asked_progress(const Job& job);
 
-// The scheduler's state, except that what ends while it is being cancelled was cancelled.
+// Returns the scheduler's state, except that a job that ends while it is being cancelled counts as
+// cancelled.
 [[nodiscard]] JobState shown_state(const Job& job, JobState state);
 
 [[nodiscard]] std::string_view name_of(JobState state);              // "running"

@@ -34,7 +34,7 @@ void JobLife::begin(AddJob&& add, const ResourceRequest& request) {
   resume(job, true);
   note_event(job, job.info.submitted, parts_.jobs.share("accepted"));
   add_event(job, "submitted", {});
-  log_info("accept job", kv("job", id), kv("user", job.info.user), kv("name", job.info.name));
+  log_info("Accepted job", kv("job", id), kv("user", job.info.user), kv("name", job.info.name));
   gang::Cluster& cluster = parts_.runner.cluster();
   ResourceRequest given = request;
   job.is_deferred = hooks_.defers(job);
@@ -54,7 +54,7 @@ void JobLife::resume(Job& job, bool waits) {
   if (waits) wait_for_place(job);
 }
 
-// As long as --immediate says.
+// Sets the deadline of --immediate.
 void JobLife::wait_for_place(const Job& job) {
   if (job.info.immediate <= Duration{0}) return;
   set_deadline(job.info.id, DeadlineKind::Immediate, now() + job.info.immediate);
@@ -69,7 +69,8 @@ void JobLife::resume_cancel(Job& job, const std::string& by) {
                has_tasks ? now() + parts_.config.kill_grace : now());
 }
 
-// The cluster changed between the check and the commit (a reload): the job ends before it began.
+// Ends a job before it began, because the cluster has changed between check and commit, for example
+// by a reload.
 void JobLife::end_unbegun(Job& job, const Error& error) {
   gang::JobView view;
   view.id = job.info.id;
@@ -111,7 +112,7 @@ void JobLife::note_state(Job& job, const gang::JobView& view) {
   }
   if (view.state == before) return;
   const std::string why = view.reasons.empty() ? "" : view.reasons.front();
-  log_info("change job", kv("job", job.info.id),
+  log_info("Changed job", kv("job", job.info.id),
            kv("state", fmt::format("{}->{}", name_of(before), name_of(view.state))),
            kv("cause", why));
   if (!is_final(view.state)) note_event(job, wall_now(), event_text(event_of(job, view, before)));
@@ -133,7 +134,8 @@ void JobLife::note_start(Job& job, const gang::JobView& view) {
   parts_.streams.start_input(job.info.id);
 }
 
-// What the lost attempt left behind goes. A job that is being ended does not wait for another one.
+// Removes what the lost attempt left behind. A job that is being ended does not wait for a new
+// attempt.
 void JobLife::note_requeue(Job& job, const gang::JobView& view) {
   const JobId id = job.info.id;
   const bool is_relaunch = view.relaunches > job.relaunches;
@@ -147,12 +149,13 @@ void JobLife::note_requeue(Job& job, const gang::JobView& view) {
   parts_.streams.requeue(id);
   if (is_relaunch) {
     note_event(job, wall_now(), event_text("will be launched again, no task ran: " + view.lost));
-    log_notice("launch job again", kv("job", id), kv("reason", view.lost));
+    log_notice("Requeued job for a new launch", kv("job", id), kv("reason", view.lost));
     wait_for_place(job);
   } else {
     note_event(job, wall_now(),
                event_text(fmt::format("requeued, restart {}: {}", view.restarts, view.lost)));
-    log_notice("requeue job", kv("job", id), kv("restart", view.restarts), kv("reason", view.lost));
+    log_notice("Requeued job", kv("job", id), kv("restart", view.restarts),
+               kv("reason", view.lost));
   }
   add_event(job, is_relaunch ? "will be launched again" : "requeued", view.lost);
   if (job.ended_by) set_deadline(id, DeadlineKind::Kill, now());
@@ -170,7 +173,7 @@ void JobLife::note_wait(Job& job, const gang::JobView& view) {
 void JobLife::note_activity(Job& job, const gang::JobView& view) {
   const gang::JobActivity before = std::exchange(job.activity, view.activity);
   if (view.activity == before) return;
-  log_info("change job", kv("job", job.info.id), kv("activity", name_of(view.activity)));
+  log_info("Changed job", kv("job", job.info.id), kv("activity", name_of(view.activity)));
   if (view.activity == gang::JobActivity::Deadlocked) {
     const std::string why = view.reasons.empty() ? "deadlock" : view.reasons.front();
     report(Event::JobDeadlocked, kv("job", job.info.id),
@@ -193,7 +196,7 @@ Change JobLife::asked(Job& job) {
 void JobLife::answered(Job& job, const Status& stored) {
   job.asked_state.reset();
   job.asked_detached = false;
-  if (!stored) job.saved.reset();  // what is on disk may have been stored with another change
+  if (!stored) job.saved.reset();  // the state on disk may have been stored with a different change
   save_progress(job);
 }
 
@@ -203,7 +206,7 @@ void JobLife::save_running() {
   }
 }
 
-// They learn of each change of the reasons, and of nothing twice.
+// Sends watchers each change of the reasons, and nothing twice.
 void JobLife::inform_watchers(Job& job, const gang::JobView& view) {
   if (!parts_.streams.has_clients(job.info.id)) return;
   std::string news(name_of(view.state));
@@ -247,7 +250,7 @@ void JobLife::terminate(Job& job, gang::EndCause cause, std::string why, Duratio
   if (auto again = cluster.signal(id, SIGCONT, now())) parts_.runner.perform(std::move(*again));
 }
 
-// Its tasks were sent the signal with those of its job, and have the same grace.
+// A step's tasks were sent the signal together with those of its job, and have the same grace.
 void JobLife::end_step(JobId id, gang::EndCause cause, const std::string& why) {
   Job* step = parts_.jobs.find(id);
   if (step == nullptr || step->ended_by) return;
@@ -256,10 +259,10 @@ void JobLife::end_step(JobId id, gang::EndCause cause, const std::string& why) {
   let_end(id);
 }
 
-// Each task uses its grace: one that ends by SIGTERM does not end the others.
+// Lets each task use its grace: a task that ends by SIGTERM does not end the others.
 void JobLife::let_end(JobId id) {
   if (auto known = parts_.runner.cluster().let_end(id); !known) {
-    log_debug("cannot let a job end", kv("job", id), kv("err", known.error()));
+    log_debug("Cannot mark the job as ending", kv("job", id), kv("err", known.error()));
   }
 }
 
@@ -267,7 +270,7 @@ void JobLife::kill(JobId id, gang::EndCause cause) {
   deadlines_.clear(id, DeadlineKind::Kill);
   auto actions = parts_.runner.cluster().cancel(id, cause, now());
   if (actions) return parts_.runner.perform(std::move(*actions));
-  log_debug("cannot cancel", kv("job", id), kv("err", actions.error()));
+  log_debug("Cannot cancel job", kv("job", id), kv("err", actions.error()));
 }
 
 void JobLife::end_waiting(Job& job, std::string why) {
@@ -401,7 +404,7 @@ void JobLife::meet(const Deadlines::Due& due) {
       return kill(due.job, job->ended_by.value_or(gang::EndCause::User));
     case DeadlineKind::FrontEnd:
       if (parts_.streams.has_front_end(due.job)) return;
-      log_notice("end job without front end", kv("job", due.job));
+      log_notice("Ended job without front end", kv("job", due.job));
       return terminate(*job, gang::EndCause::FrontEndGone, "", parts_.config.kill_grace);
     case DeadlineKind::Immediate:
       return end_waiting(*job, fmt::format("could not start within {} (--immediate)",

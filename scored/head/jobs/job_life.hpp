@@ -1,7 +1,7 @@
 #pragma once
-// A job from its acceptance to its end: what changes is saved, shown to watchers and logged; and
-// the ways in which the head itself ends it, by request, limit or deadline. Owns the deadlines of
-// jobs that are not gang::Cluster's.
+// JobLife manages a job from its acceptance to its end: changes are saved, shown to watchers and
+// logged. It also ends jobs by request, limit or deadline, and owns the jobs' deadlines that are
+// not gang::Cluster's.
 
 #include "base/async/alarm.hpp"
 #include "monitor/sampler/samples.hpp"
@@ -28,7 +28,7 @@ namespace score::head {
 
 class JobLife {
  public:
-  struct Parts {  // all outlive it
+  struct Parts {  // all must outlive the object
     ClusterRunner& runner;
     const HeadConfig& config;
     JobTable& jobs;
@@ -42,53 +42,54 @@ class JobLife {
     Alarm& alarm;
   };
 
-  // What else wants to know of jobs.
+  // These hooks connect other parts of the head to the life of jobs.
   struct Hooks {
-    std::function<bool(Job&)> defers;  // a new job: whether the cluster holds it back for now
-    std::function<std::optional<UseSum>(Job&)> charge;  // with what it used, as it is stored
-    std::function<void(Job&)> accepted;                 // a new job: the cluster knows it
-    std::function<void(const Job&)> began;              // it has its place, or its tasks run
+    std::function<bool(Job&)> defers;  // new job; true: the cluster must hold it back
+    std::function<std::optional<UseSum>(Job&)> charge;  // charges its use; stored with its progress
+    std::function<void(Job&)> accepted;                 // new job that the cluster knows
+    std::function<void(const Job&)> began;              // the job has its place, or its tasks run
     std::function<void(const Job&)> ended;              // its final state is known
   };
 
   explicit JobLife(Parts parts) : parts_(parts) {}
 
-  // Once, before the first job.
+  // Must be called once, before the first job.
   void connect(Hooks hooks) { hooks_ = std::move(hooks); }
 
-  // ---- its beginning
-  // It is stored: from here on it is a job of the cluster.
+  // ---- beginning
+  // The job is stored; from here on it is a job of the cluster.
   void begin(AddJob&& add, const ResourceRequest& request);
-  // It is the cluster's again after a restart of the head; `waits`: it has not been placed.
+  // Returns the job to the cluster after a restart of the head. `waits` is true if it has not been
+  // placed.
   void resume(Job& job, bool waits);
-  // Its tasks had been sent SIGTERM before the restart; what is left of them has one more grace.
+  // The job's tasks had been sent SIGTERM before the restart; the remaining ones get a new grace.
   void resume_cancel(Job& job, const std::string& by);
 
-  // ---- its end
-  // SIGTERM, the grace, then the end; the end at once if there is no grace, or nothing that could
-  // receive the signal. The first cause counts.
+  // ---- end
+  // Sends SIGTERM, waits for the grace, then ends the job. Ends it immediately if there is no
+  // grace, or if no task can receive the signal. The first cause counts.
   void terminate(Job& job, gang::EndCause cause, std::string why, Duration grace);
   void kill(JobId job, gang::EndCause cause);
-  // It has not started and cannot any more, for this reason.
+  // Ends a job that has not started and cannot start any more, for this reason.
   void end_waiting(Job& job, std::string why);
-  // It cannot go on, for this reason.
+  // Ends a job that cannot continue, for this reason.
   void abort(AttemptId attempt, std::string why);
-  // Calls `then` when its end is on disk; at once if it is.
+  // Calls `then` when the job's end is on disk; immediately if it already is.
   void when_recorded(JobId job, std::function<void()> then);
 
-  // ---- its front end
+  // ---- front end
   void front_end_attached(JobId job);
   void front_end_lost(JobId job);
-  // It left by request: the job goes on without one, also after a restart. Errors: the store's; it
-  // counts as lost then.
+  // Handles a front end that left by request: the job continues without one, even after a restart.
+  // Errors: the store's; the front end then counts as lost.
   void front_end_left(JobId job, CommitLog::Callback done);
-  // All of an ended job's output was taken.
+  // All output of an ended job was fetched.
   void output_delivered(JobId job);
 
-  // ---- what is asked of it, before it is done
-  // The change that stores Job::asked_state and Job::asked_detached.
+  // ---- requests, before they are carried out
+  // Returns the change that stores Job::asked_state and Job::asked_detached.
   [[nodiscard]] Change asked(Job& job);
-  // That was stored and is done now, or it could not be stored.
+  // The request was stored and is done now, or it could not be stored.
   void answered(Job& job, const Status& stored);
 
   // ---- called in turn
@@ -97,10 +98,10 @@ class JobLife {
 
   [[nodiscard]] std::optional<TimePoint> next_deadline() const { return deadlines_.next(); }
 
-  // What running jobs have used is saved with the next actions.
+  // Marks all running jobs, so that their use is saved with the next actions.
   void save_running();
 
-  // From submission to start, of jobs that started.
+  // Returns the times from submission to start, of jobs that started.
   [[nodiscard]] const monitor::WaitHistogram& waits() const { return waits_; }
 
  private:

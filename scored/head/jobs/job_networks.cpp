@@ -10,7 +10,7 @@
 namespace score::head {
 namespace {
 
-// Not 0, which means none.
+// Returns a key other than 0, because 0 means none.
 std::uint64_t random_key() {
   std::uint64_t key = 0;
   while (key == 0 && getrandom(&key, sizeof key, 0) == sizeof key) continue;
@@ -28,7 +28,7 @@ std::optional<JobNetworks::Sender> JobNetworks::sender(NodeId node, AttemptId at
   found.index = static_cast<std::size_t>(mine - view->nodes.begin());
   found.job.place = {view->nodes, view->cores, view->request.inside};
   found.job.tasks_on_node = view->tasks_on_node;
-  if (view->request.allocation) {  // the script alone
+  if (view->request.allocation) {  // only the script
     found.job.place = {{view->nodes.front()}, {view->cores.front()}, view->id};
     found.job.tasks_on_node = {1};
     if (found.index > 0) return std::nullopt;
@@ -56,7 +56,8 @@ void JobNetworks::prepared(NodeId node, wire::NetworkPrepared&& message) {
                                  std::move(*message.mutable_addresses()), message.is_open()});
   if (board_.open_attempts() > open_before) note_opened(attempt);
   if (!answer) {
-    log_warning("refuse network of node", kv("node", links_.name(node)), kv("err", answer.error()));
+    log_warning("Refused the network addresses of a node", kv("node", links_.name(node)),
+                kv("err", answer.error()));
     const std::string reason =
         links_.name(node) + ": it reported wrong addresses; its [network] differs from the head's";
     send(attempt, *from, board_.refused(attempt, reason));
@@ -74,7 +75,7 @@ void JobNetworks::refused(NodeId node, const wire::NetworkRefused& message) {
   send(attempt, *from, board_.refused(attempt, reason));
 }
 
-// Jobs with the same channel may not fill: the scheduler must know them.
+// Jobs that share a channel may not fill, so the scheduler must know them.
 void JobNetworks::note_sharing(AttemptId attempt, bool shares) {
   runner_.perform(runner_.cluster().set_shares_channel(job_of(attempt), shares, runner_.now()));
 }
@@ -112,7 +113,7 @@ void JobNetworks::send(AttemptId attempt, const Sender& to, const NetworkBoard::
     message.set_payload(config_.network.payload);
     send_all(message, ready->only_for);
   } else if (const auto* failed = std::get_if<NetworkBoard::Failed>(&answer)) {
-    log_notice("cannot open network of job", kv("job", job_of(attempt)),
+    log_notice("Cannot open the network of job", kv("job", job_of(attempt)),
                kv("reason", failed->reason));
     wire::NetworkFailed message;
     message.set_attempt(attempt.value());

@@ -1,6 +1,6 @@
 #pragma once
-// The networks of running jobs: what NetworkBoard decides, sent to the nodes. Callers have checked
-// that the attempt runs on the node.
+// JobNetworks sends the decisions of NetworkBoard about the networks of running jobs to the nodes.
+// Callers have checked that the attempt runs on the node.
 
 #include "proto/node.pb.h"
 #include "scored/head/cluster/cluster_runner.hpp"
@@ -14,7 +14,7 @@ namespace score::head {
 
 class JobNetworks {
  public:
-  // All must outlive it.
+  // All references must outlive this object.
   JobNetworks(ClusterRunner& runner, NodeLinks& links, const HeadConfig& config)
       : runner_(runner), links_(links), config_(config), board_(config.network.channels) {}
 
@@ -22,7 +22,7 @@ class JobNetworks {
   void prepared(NodeId node, wire::NetworkPrepared&& message);
   void refused(NodeId node, const wire::NetworkRefused& message);
 
-  // The attempt has ended. Unknown: nothing happens.
+  // Forgets an attempt that has ended; an unknown attempt is ignored.
   void close(AttemptId attempt);
 
   void set_channels(std::uint32_t count) { board_.set_channels(count); }
@@ -30,7 +30,7 @@ class JobNetworks {
  private:
   struct Sender {
     NetworkBoard::Job job;
-    std::size_t index = 0;  // of the node in it
+    std::size_t index = 0;  // index of the node in the job
   };
 
   [[nodiscard]] std::optional<Sender> sender(NodeId node, AttemptId attempt) const;

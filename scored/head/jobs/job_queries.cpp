@@ -10,9 +10,9 @@ namespace score::head {
 namespace {
 
 constexpr std::int64_t kRecentlyEnded = 200;          // in a list that includes ended jobs
-constexpr std::size_t kPageBytes = 1 * limits::kMiB;  // of a list, and one job
-constexpr std::int64_t kRowsPerPage = 1'000;  // of the accounting: no answer keeps the head busy
-constexpr std::uint32_t kHiddenUser = UINT32_MAX;  // no one's number
+constexpr std::size_t kPageBytes = 1 * limits::kMiB;  // per list; exceeded by at most one job
+constexpr std::int64_t kRowsPerPage = 1'000;       // of the accounting; limits the time per reply
+constexpr std::uint32_t kHiddenUser = UINT32_MAX;  // no user has this number
 
 wire::AccountingRow to_wire(const AccountedJob& job) {
   wire::AccountingRow row;
@@ -73,7 +73,8 @@ wire::JobStatus JobQueries::status(const Job& job, const gang::JobView& view) co
   return status;
 }
 
-// It runs while a task of it has a place; else it waits for what its next task waits for.
+// An array is running while one of its tasks has a place. Otherwise it waits for the reasons of its
+// next task.
 void JobQueries::add_array(const Job& array, wire::JobStatus& status) const {
   const ArrayBook::View view = parts_.arrays.view(array.info.id);
   wire::ArrayStatus& out = *status.mutable_array();
@@ -85,7 +86,7 @@ void JobQueries::add_array(const Job& array, wire::JobStatus& status) const {
   if (is_final(static_cast<JobState>(status.state()))) return;
   if (view.counts.running > 0) status.set_state(static_cast<std::uint32_t>(JobState::Running));
   if (status.reasons_size() > 0) return;
-  if (view.is_full) status.add_reasons("as many of its tasks run as may at a time (%)");
+  if (view.is_full) status.add_reasons("the maximum of its tasks is running (%)");
   const Job* task = view.in_queue ? parts_.jobs.find(*view.in_queue) : nullptr;
   if (task == nullptr) return;
   const auto waits = parts_.runner.view(*view.in_queue);
@@ -108,7 +109,7 @@ Result<wire::JobStatus> JobQueries::status(JobId id) const {
   if (!stored) return stored.error();
   wire::JobStatus read;
   if (!read.ParseFromString(*stored))
-    return fail(Errc::Malformed, "the record of job {} cannot be read", id);
+    return fail(Errc::Malformed, "cannot read the record of job {}", id);
   return read;
 }
 
@@ -123,7 +124,7 @@ void JobQueries::add_steps(const Job& job, wire::JobStatus& out) const {
             [](const auto& a, const auto& b) { return a.step() < b.step(); });
 }
 
-// False: the list is full.
+// Returns false if the list is full.
 bool JobQueries::add(const Peer& peer, wire::JobStatus status, std::size_t& bytes,
                      wire::JobList& list) const {
   hide_from(peer, status);
@@ -138,7 +139,7 @@ bool JobQueries::add(const Peer& peer, wire::JobStatus status, std::size_t& byte
 
 Result<wire::JobList> JobQueries::list(const Peer& peer, const wire::ListJobs& message) const {
   if (message.jobs_size() > limits::kMaxJobsAsked) {
-    return fail(Errc::TooLarge, "{} jobs in one question: ask for at most {} at a time",
+    return fail(Errc::TooLarge, "{} jobs in one request; ask for at most {} at a time",
                 message.jobs_size(), limits::kMaxJobsAsked);
   }
   if (!message.tasks().empty()) return list_tasks(peer, message);
@@ -167,7 +168,7 @@ Result<wire::JobList> JobQueries::list(const Peer& peer, const wire::ListJobs& m
   return list;
 }
 
-// Of one job at a time: it takes some milliseconds of the head.
+// This takes the head some milliseconds, so it is done only for one job at a time.
 void JobQueries::add_expected_start(wire::JobStatus& status) const {
   JobId job(status.job());
   if (status.has_array()) job = parts_.arrays.view(job).in_queue.value_or(job);
@@ -175,7 +176,7 @@ void JobQueries::add_expected_start(wire::JobStatus& status) const {
   if (at) status.set_expected_start_wall_ns(parts_.runner.wall_of(*at));
 }
 
-// Those that are jobs; of all others the array's record, once.
+// Lists the tasks that are jobs; for all others, adds the array's record once.
 Result<wire::JobList> JobQueries::list_tasks(const Peer& peer,
                                              const wire::ListJobs& message) const {
   if (message.jobs_size() != 1) return fail(Errc::Malformed, "tasks of one array at a time");
@@ -206,7 +207,7 @@ Result<wire::JobList> JobQueries::list_tasks(const Peer& peer,
   return list;
 }
 
-// Those on disk, and those whose end is on its way there.
+// Adds the jobs whose end is on disk, and those whose end is being stored.
 void JobQueries::add_ended(const Peer& peer, const wire::ListJobs& message,
                            wire::JobList& list) const {
   const bool all_users = message.all_users();
@@ -267,7 +268,7 @@ bool JobQueries::may_know(const Peer& peer, UserId user) const {
          peer.user == user;
 }
 
-// The reasons of an end name programs.
+// The reasons of an end name programs, so they are hidden, too.
 void JobQueries::hide_from(const Peer& peer, wire::JobStatus& status) const {
   if (may_know(peer, UserId(status.user()))) return;
   status.set_user(kHiddenUser);

@@ -1,6 +1,7 @@
 #pragma once
-// What clients ask about jobs: active ones from memory, ended ones from the store. On a private
-// cluster others' names and programs are left out.
+// JobQueries is the source of all job information for clients. Active jobs are read from memory,
+// ended ones from the store. On a private cluster it leaves out the names and programs of other
+// users.
 
 #include "proto/client.pb.h"
 #include "scored/head/cluster/cluster_runner.hpp"
@@ -14,7 +15,7 @@ namespace score::head {
 
 class JobQueries {
  public:
-  struct Parts {  // all outlive it
+  struct Parts {  // all must outlive the object
     const ClusterRunner& runner;
     const HeadConfig& config;
     const JobTable& jobs;
@@ -25,23 +26,23 @@ class JobQueries {
 
   explicit JobQueries(Parts parts) : parts_(parts) {}
 
-  // The user of a job, active or ended. Errors: NotFound.
+  // Returns the user of a job, active or ended. Errors: NotFound.
   [[nodiscard]] Result<UserId> owner(JobId job) const;
-  // Of the job, or of the one that it is a step of, a part is placed on the node. True also for a
-  // step that has ended, while its job has not.
+  // Returns true if a part of the job, or of the job that it is a step of, is placed on the node.
+  // This includes a step that has ended while its job has not.
   [[nodiscard]] bool runs_on(JobId job, NodeId node) const;
-  // The user has such a job.
+  // Returns true if the user has such a job.
   [[nodiscard]] bool has_job_on(UserId user, NodeId node) const;
-  // With the events of its life. Errors: NotFound.
+  // Returns the status with the events of the job's life. Errors: NotFound.
   [[nodiscard]] Result<wire::JobStatus> status(JobId job) const;
   [[nodiscard]] wire::JobStatus status(const Job& job, const gang::JobView& view) const;
-  // What is known of the steps of an allocation.
+  // Adds what is known of the steps of an allocation.
   void add_steps(const Job& job, wire::JobStatus& status) const;
 
-  // Replies have no tag. A page: at most limits::kMaxJobsAsked jobs; the last page has the ended
-  // ones, too. Errors: TooLarge (asked for more).
+  // Returns one page of at most limits::kMaxJobsAsked jobs; the last page also has the ended ones.
+  // Replies have no tag. Errors: TooLarge (asked for more).
   [[nodiscard]] Result<wire::JobList> list(const Peer& peer, const wire::ListJobs& message) const;
-  // One page of ended jobs.
+  // Returns one page of ended jobs.
   [[nodiscard]] Result<wire::Accounting> accounting(const Peer& peer,
                                                     const wire::GetAccounting& message) const;
 

@@ -7,7 +7,7 @@ namespace {
 
 constexpr Duration kShownAfterEnd = 10s;
 constexpr std::size_t kMostShownAfterEnd = 100;
-// On one node; no sum over nodes overflows.
+// This limit is per node, so that no sum over nodes overflows.
 constexpr Duration kMostFilled = 24h * 365;
 
 }  // namespace

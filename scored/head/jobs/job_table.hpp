@@ -1,5 +1,6 @@
 #pragma once
-// The jobs that the head keeps in memory, how many there are, and how many each user has. Pure.
+// JobTable holds the jobs that the head keeps in memory, and counts them in all and per user. It is
+// pure.
 
 #include "scored/head/jobs/job.hpp"
 
@@ -14,22 +15,23 @@ namespace score::head {
 
 class JobTable {
  public:
-  // nullptr: it is unknown, or ended and no longer needed. Valid until erase().
+  // Returns nullptr if the job is unknown, or has ended and is no longer needed. The pointer is
+  // valid until erase().
   [[nodiscard]] Job* find(JobId job);
   [[nodiscard]] const Job* find(JobId job) const;
 
-  // Active jobs, and ended ones whose output is still wanted.
+  // Returns active jobs, and ended ones whose output may still be fetched.
   [[nodiscard]] const std::map<JobId, Job>& all() const { return jobs_; }
 
-  // Active jobs, of all users.
+  // Returns the number of active jobs of all users.
   [[nodiscard]] std::size_t active() const { return active_; }
 
   [[nodiscard]] std::vector<JobId> active_ids() const;
 
-  // ---- jobs that are accepted and not ended
+  // ---- jobs that are accepted and have not ended
   struct Usage {
     std::size_t jobs = 0;  // without steps
-    Bytes specs{0};        // JobInfo::spec_bytes
+    Bytes specs{0};        // sum of JobInfo::spec_bytes
 
     friend bool operator==(const Usage&, const Usage&) = default;
   };
@@ -38,30 +40,30 @@ class JobTable {
 
   [[nodiscard]] const Usage& usage() const { return usage_; }
 
-  // Without steps; of an account, or of a user in it.
+  // These count jobs without steps, of an account or of a user in it.
   [[nodiscard]] std::size_t jobs_of(const std::string& account) const;
   [[nodiscard]] std::size_t jobs_of(const std::string& account, UserId user) const;
 
   void count_in(const JobInfo& info);
   void count_out(const JobInfo& info);
 
-  // ---- the life of a job; its user has been counted in
+  // ---- the life of a job; its user must have been counted in before
   Job& add(JobInfo info);
-  // Counted out; its last status is shown for a while.
+  // Counts the job out; its last status is shown for a while.
   void end(Job& job, wire::JobStatus status, TimePoint now);
 
   void erase(JobId job) { jobs_.erase(job); }
 
-  // The text in memory that other jobs may have, too.
+  // Returns an equal text whose memory jobs may share.
   [[nodiscard]] SharedText share(const SharedText& text) { return texts_.share(text); }
 
-  // A node's sample: what the attempt has filled there. Only of a job's last attempt.
+  // Records a node's sample of what the attempt has filled there. Only a job's last attempt counts.
   void note_filled(AttemptId attempt, NodeId node, Duration filled);
 
-  // Those that ended within the last 10 s, at most 100.
+  // Returns the jobs that ended within the last 10 s, at most 100.
   [[nodiscard]] std::vector<const wire::JobStatus*> recently_ended(TimePoint now) const;
-  // [node of the job] of an attempt that is its job's last one, else none. Valid until the job
-  // changes.
+  // Returns the nodes, by node index, of an attempt that is its job's last one; otherwise none. The
+  // span is valid until the job changes.
   [[nodiscard]] std::span<const NodeId> nodes_of(AttemptId attempt) const;
 
  private:
@@ -70,7 +72,7 @@ class JobTable {
   std::size_t active_ = 0;
   Usage usage_;
   std::map<UserId, Usage> usage_of_;
-  std::map<std::pair<std::string, UserId>, std::size_t> jobs_of_;  // account, user
+  std::map<std::pair<std::string, UserId>, std::size_t> jobs_of_;  // by account and user
   std::deque<std::pair<TimePoint, wire::JobStatus>> recently_ended_;
 };
 

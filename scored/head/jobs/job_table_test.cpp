@@ -13,7 +13,7 @@ JobInfo job(std::uint64_t id, std::uint32_t user = 1000) {
   return info;
 }
 
-TEST(JobTable, CountsTheJobsOfAUserUntilTheyEnd) {
+TEST(JobTable, CountsActiveJobsPerUser) {
   JobTable jobs;
   for (const std::uint64_t id : {1U, 2U}) {
     jobs.count_in(job(id));

@@ -55,7 +55,8 @@ Result<NetworkBoard::Answer> NetworkBoard::prepared(AttemptId attempt, const Job
   const std::size_t index = message.node_index;
   if (index >= job.tasks_on_node.size() || message.key == 0 || message.channel > 0xffff ||
       message.addresses.size() != kAddressBytes * job.links * job.tasks_on_node[index]) {
-    return fail(Errc::Malformed, "network of attempt {} on its node {}", attempt, index);
+    return fail(Errc::Malformed, "invalid addresses of attempt {} from its node {}", attempt,
+                index);
   }
   bool is_claim = !boards_.contains(attempt);
   Board& board = boards_[attempt];

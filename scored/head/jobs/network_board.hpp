@@ -1,12 +1,12 @@
 #pragma once
-// Networks of running jobs, opened when a task first asks: every node prepares sockets and reports
-// their addresses, and when all have, every node gets all of them. One refusal, and no node gets
-// any. Pure.
+// NetworkBoard manages the networks of running jobs, which are opened when a task first asks. Every
+// node prepares sockets and reports their addresses; when all have reported, every node gets all
+// addresses. If one node refuses, no node gets any. The class is pure.
 //
-// Everything may be sent again after a broken link or a restart of the head. What a node has
-// already is then the truth: its key and channel are taken over. Where nodes have different ones,
-// because the head died while they prepared, those whose tasks have contexts keep theirs, and the
-// others prepare again.
+// Every message may be repeated after a broken link or a restart of the head. The state that a node
+// already has then counts: its key and channel are taken over. Nodes may have different ones if the
+// head died while they prepared. Then those whose tasks have contexts keep theirs, and the others
+// prepare again.
 
 #include "base/ids.hpp"
 #include "base/result.hpp"
@@ -28,7 +28,7 @@ class NetworkBoard {
   struct Job {
     gang::NetworkPlace place;
     std::vector<std::uint32_t> tasks_on_node;
-    std::size_t links = 1;  // of each task
+    std::size_t links = 1;  // per task
   };
 
   struct PrepareAll {  // to every node of the attempt
@@ -38,7 +38,7 @@ class NetworkBoard {
 
   struct Ready {
     std::string addresses;                     // 6 bytes per rank and link, in order
-    std::optional<std::size_t> only_for = {};  // node index; nothing: for all
+    std::optional<std::size_t> only_for = {};  // node index; empty: for all
   };
 
   struct Failed {
@@ -48,7 +48,7 @@ class NetworkBoard {
 
   using Answer = std::variant<std::monostate, PrepareAll, Ready, Failed>;
 
-  // Of a node: what it has prepared.
+  // Prepared is what a node has prepared.
   struct Prepared {
     std::size_t node_index = 0;
     std::uint64_t key = 0;
@@ -59,15 +59,16 @@ class NetworkBoard {
 
   void set_channels(std::uint32_t count) { channels_.set_count(count); }
 
-  // A task on the node asks; `key` is random and used if the attempt has none yet.
+  // Handles a request of a task on the node. `key` is random, and is used if the attempt has no key
+  // yet.
   Answer request(AttemptId attempt, const Job& job, std::size_t node_index, std::uint64_t key);
   // Errors: Malformed (addresses of too few or too many tasks or links, key 0, no such node).
   Result<Answer> prepared(AttemptId attempt, const Job& job, Prepared message);
   Answer refused(AttemptId attempt, std::string reason);
-  // The end of the attempt. Unknown: nothing happens.
+  // Forgets an attempt that has ended; an unknown attempt is ignored.
   void close(AttemptId attempt);
 
-  // The attempts that have the same channel on a common node.
+  // Returns the attempts that have the same channel on a common node.
   [[nodiscard]] std::vector<AttemptId> sharers(AttemptId attempt) const {
     return channels_.sharers(attempt);
   }
@@ -78,7 +79,7 @@ class NetworkBoard {
   struct Board {
     std::uint64_t key = 0;
     std::uint16_t channel = 0;
-    std::vector<std::string> addresses;  // [node index]; empty: not yet
+    std::vector<std::string> addresses;  // by node index; empty until reported
     std::size_t missing = 0;
     std::optional<std::string> failure;
   };

@@ -25,7 +25,7 @@ const T* get(const NetworkBoard::Answer& answer) {
   return std::get_if<T>(&answer);
 }
 
-TEST(NetworkBoard, GathersFromEveryNodeThenTellsAll) {
+TEST(NetworkBoard, SendsAddressesWhenEveryNodeHasReported) {
   NetworkBoard board(4);
   const auto asked = board.request(kAttempt, two_nodes(), 1, kKey);
   ASSERT_NE(get<NetworkBoard::PrepareAll>(asked), nullptr);
@@ -38,10 +38,10 @@ TEST(NetworkBoard, GathersFromEveryNodeThenTellsAll) {
   EXPECT_FALSE(get<NetworkBoard::Ready>(*second)->only_for);
 }
 
-TEST(NetworkBoard, WhoAsksAgainIsAnsweredAlone) {
+TEST(NetworkBoard, RepeatedRequestIsAnsweredOnlyToItsNode) {
   NetworkBoard board(4);
   board.request(kAttempt, two_nodes(), 0, kKey);
-  // Another node asks before all have prepared: the same key, not the one it brought.
+  // A different node asks before all have prepared; it gets the same key, not the one it brought.
   const auto other = board.request(kAttempt, two_nodes(), 1, 5);
   EXPECT_EQ(get<NetworkBoard::PrepareAll>(other)->key, kKey);
   ASSERT_TRUE(board.prepared(kAttempt, two_nodes(), prepared(1, "CCCCCC")));
@@ -52,7 +52,7 @@ TEST(NetworkBoard, WhoAsksAgainIsAnsweredAlone) {
   EXPECT_EQ(get<NetworkBoard::Ready>(*repeated)->only_for, 0U);
 }
 
-TEST(NetworkBoard, OneRefusalIsEverybodys) {
+TEST(NetworkBoard, OneRefusalFailsAllNodes) {
   NetworkBoard board(4);
   board.request(kAttempt, two_nodes(), 0, kKey);
   ASSERT_TRUE(board.prepared(kAttempt, two_nodes(), prepared(1, "CCCCCC")));
@@ -64,7 +64,7 @@ TEST(NetworkBoard, OneRefusalIsEverybodys) {
   EXPECT_NE(get<NetworkBoard::Failed>(again), nullptr);
 }
 
-TEST(NetworkBoard, AfterARestartWhatNodesHaveIsTheTruth) {
+TEST(NetworkBoard, RestartedHeadAdoptsTheNodesState) {
   NetworkBoard board(4);
   auto claim = prepared(0, "AAAAAABBBBBB");
   claim.channel = 2;
@@ -76,7 +76,7 @@ TEST(NetworkBoard, AfterARestartWhatNodesHaveIsTheTruth) {
   EXPECT_NE(get<NetworkBoard::Ready>(*second), nullptr);
 }
 
-TEST(NetworkBoard, WhatANodeSaysMustMakeSense) {
+TEST(NetworkBoard, RefusesInvalidReports) {
   NetworkBoard board(4);
   board.request(kAttempt, two_nodes(), 0, kKey);
   EXPECT_FALSE(board.prepared(kAttempt, two_nodes(), prepared(0, "short")));
@@ -85,8 +85,8 @@ TEST(NetworkBoard, WhatANodeSaysMustMakeSense) {
   EXPECT_FALSE(board.prepared(kAttempt, two_nodes(), {0, kKey, 70'000, "AAAAAABBBBBB"}));
 }
 
-// The head died when one node had prepared, and a task of the other asks the next head first.
-TEST(NetworkBoard, ANodeThatHasPreparedWithAnotherKeyDoesItAgain) {
+// The head died when one node had prepared, and a task of the other node asks the next head first.
+TEST(NetworkBoard, NodeWithADifferentKeyPreparesAgain) {
   NetworkBoard board(4);
   board.request(kAttempt, two_nodes(), 0, kKey);
   const auto other_key = board.prepared(kAttempt, two_nodes(), {1, 5, 0, "CCCCCC"});
@@ -98,7 +98,7 @@ TEST(NetworkBoard, ANodeThatHasPreparedWithAnotherKeyDoesItAgain) {
   EXPECT_EQ(get<NetworkBoard::Ready>(*all)->addresses, "AAAAAABBBBBBDDDDDD");
 }
 
-TEST(NetworkBoard, WhatHasContextsIsTheTruth) {
+TEST(NetworkBoard, StateWithContextsWins) {
   NetworkBoard board(4);
   board.request(kAttempt, two_nodes(), 0, kKey);
   ASSERT_TRUE(board.prepared(kAttempt, two_nodes(), prepared(0, "AAAAAABBBBBB")));
@@ -113,7 +113,7 @@ TEST(NetworkBoard, WhatHasContextsIsTheTruth) {
   EXPECT_NE(get<NetworkBoard::Failed>(*third), nullptr) << "two networks are in use";
 }
 
-TEST(NetworkBoard, WithoutAChannelNothingOpensUntilOneIsFree) {
+TEST(NetworkBoard, FailsWithoutAFreeChannel) {
   NetworkBoard board(1);
   board.request(kAttempt, two_nodes(), 0, kKey);
   auto beside = two_nodes();

@@ -27,7 +27,7 @@ void add_limits(const RunningLimits& limits, std::uint32_t max_jobs, wire::Share
 
 void set_numbers(const UseBook::Factors& factors, double core_seconds,
                  const LimitGate::Count& count, wire::ShareRow& row) {
-  constexpr double kMost = 9e18;  // below what 64 bits hold
+  constexpr double kMost = 9e18;  // fits into 64 bits
   row.set_share(factors.share);
   row.set_used(factors.used);
   row.set_factor(factors.factor);
@@ -56,7 +56,8 @@ void ShareDesk::restore(const std::vector<UseSum>& uses) {
 }
 
 void ShareDesk::note(const JobInfo& job) {
-  // Commands of scout and operators' jobs: they are no share until they use something.
+  // Scout commands and operators' jobs may have no account; they have no share until they use
+  // something.
   if (job.account.empty() && !parts_.config.accounts.accounts.empty()) return;
   const bool is_new = job.step_of == JobId(0) && book_.note_user({job.account, job.user});
   if (!is_new || !book_.is_on() || !refreshed_) return;
@@ -128,7 +129,7 @@ wire::ShareList ShareDesk::list(const Peer& peer) {
   return list;
 }
 
-// Those who used something or have jobs, and those who may.
+// Returns users who used something or have jobs, and users who may use the account.
 std::vector<ShareDesk::Row> ShareDesk::users_of(const std::string& account) {
   std::vector<Row> rows;
   for (const UseBook::Key& key : book_.keys()) {
@@ -136,7 +137,7 @@ std::vector<ShareDesk::Row> ShareDesk::users_of(const std::string& account) {
   }
   const Account* known = parts_.config.accounts.find(account);
   for (const std::string& name : known == nullptr ? std::vector<std::string>() : known->users) {
-    if (name.starts_with('@')) continue;  // members of a group are listed once they have jobs
+    if (name.starts_with('@')) continue;  // group members are listed once they have jobs
     const auto number = parse_number<std::uint32_t>(name);
     const auto user = number ? std::optional(UserId(*number)) : parts_.users.named(name, now());
     const bool is_there = std::ranges::any_of(

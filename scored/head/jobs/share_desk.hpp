@@ -1,7 +1,7 @@
 #pragma once
-// Accounts, fair shares and limits of what runs, for the rest of the head: checks submissions,
-// charges jobs for what they used, and tells the cluster when the order of waiting jobs or a limit
-// has changed. Decisions are UseBook's and LimitGate's.
+// ShareDesk manages accounts, fair shares and limits of running jobs for the rest of the head. It
+// checks submissions, charges jobs for their use, and notifies the cluster when the order of
+// waiting jobs or a limit has changed. UseBook and LimitGate decide.
 
 #include "proto/client.pb.h"
 #include "scored/head/cluster/cluster_runner.hpp"
@@ -18,50 +18,50 @@ namespace score::head {
 
 class ShareDesk {
  public:
-  struct Parts {  // all outlive it
+  struct Parts {  // all must outlive the object
     ClusterRunner& runner;
     const HeadConfig& config;
     const JobTable& jobs;
     Users& users;
   };
 
-  // Becomes the cluster's gate.
+  // Registers its gate with the cluster.
   explicit ShareDesk(Parts parts);
 
-  // What the store has, before the first job.
+  // Loads the sums from the store; must be called before the first job.
   void restore(const std::vector<UseSum>& uses);
-  // A job of this user is accepted, or was before a restart.
+  // Records that a job of this user is accepted, or was before a restart.
   void note(const JobInfo& job);
 
-  // Gives the request its account. Errors: those of choose_account(), check_alone() and
+  // Sets the account of the request. Errors: those of choose_account(), check_alone() and
   // check_account_jobs().
   [[nodiscard]] Status admit(const Peer& peer, bool is_limited, ResourceRequest& request) const;
 
-  // Charges the job with what it used since the last call; the result is stored together with its
-  // progress. nullopt: it used nothing yet.
+  // Charges the job for its use since the last call; the caller stores the result together with the
+  // job's progress. Returns nullopt if it has used nothing yet.
   [[nodiscard]] std::optional<UseSum> charge(Job& job);
 
   // ---- called in turn
   void ended();  // a job
-  // What has been used, and thus the order, may have changed; at most once per second.
+  // Updates the order, because use may have changed; does so at most once per second.
   void refresh();
-  // The configuration was changed.
+  // Must be called when the configuration has changed.
   void reload();
 
-  // Accounts, each with its users. The reply has no tag.
+  // Returns accounts, each with its users. The reply has no tag.
   [[nodiscard]] wire::ShareList list(const Peer& peer);
 
   struct AccountUse {
     std::string name;
     UseBook::Factors shares;
     double core_seconds = 0;  // decayed
-    std::size_t jobs = 0;     // that wait or run
+    std::size_t jobs = 0;     // waiting or running
     LimitGate::Count placed;
     std::size_t max_jobs = 0;
     RunningLimits limits;
   };
 
-  // Of the accounts of the configuration, by name.
+  // Returns the accounts of the configuration, sorted by name.
   [[nodiscard]] std::vector<AccountUse> accounts() const;
 
  private:

@@ -1,5 +1,5 @@
-// Names are kept as they came: programs read them in JSON, and each place that shows them on a
-// terminal or writes them to a log escapes them there.
+// Names are kept as they came, because programs read them in JSON. Each place that shows them on a
+// terminal or writes them to a log escapes them.
 #include "scored/head/jobs/submissions.hpp"
 
 #include "base/limits.hpp"
@@ -19,11 +19,11 @@ namespace {
 
 constexpr std::size_t kMaxShownCommand = 256;
 constexpr std::size_t kMaxShownDirectory = 256;
-// A node that claims more is wrong: it must not use up the numbers.
+// A node that claims more must be wrong, and must not use up the numbers.
 constexpr std::uint64_t kMostJobsAhead = 100'000'000;
 constexpr Duration kLongestWait = 24h * 36'500;  // a century; more would not fit a time point
 
-// At most so many bytes; a character is not cut in two.
+// Returns at most so many bytes, and does not cut a character in two.
 std::string cut(std::string text, std::size_t most) {
   constexpr std::string_view kCut = "...";
   if (text.size() <= most) return text;
@@ -46,7 +46,7 @@ std::string shown_command(const wire::LaunchSpec& spec) {
   return cut(std::move(command), kMaxShownCommand);
 }
 
-// A job without a name gets its program's.
+// A job without a name gets the name of its program.
 std::string shown_name(const wire::LaunchSpec& spec) {
   std::string name = spec.job_name();
   if (name.empty()) {
@@ -61,7 +61,7 @@ std::uint32_t tasks_of(const ResourceRequest& request) {
   return shape ? shape->tasks : 0;
 }
 
-// Several programs say how many tasks each has.
+// If there are several programs, each states how many tasks it has.
 Status check_task_count(const wire::LaunchSpec& spec, std::uint32_t tasks) {
   if (spec.spawn() > 0 && spec.spawn() >= tasks) {
     return fail(Errc::Malformed, "room for {} spawned tasks, but the job has {} in all",
@@ -134,11 +134,11 @@ void Submissions::saw(NodeId node, JobId last) {
   awaited_.erase(node);
   if (last <= last_) return;
   if (last.value() - last_.value() > kMostJobsAhead) {
-    log_warning("ignore an impossible job number", kv("node", parts_.links.name(node)),
+    log_warning("Ignored an impossible job number", kv("node", parts_.links.name(node)),
                 kv("job", last), kv("last", last_));
     return;
   }
-  log_warning("the database is older than what a node knows: continue after its jobs",
+  log_warning("The database is older than a node's state; continuing after its jobs",
               kv("node", parts_.links.name(node)), kv("job", last), kv("last", last_));
   last_ = last;
 }
@@ -169,7 +169,7 @@ bool Submissions::answer_repeated(const RequestKey& key, const Done& done) {
 
 // ---- checks -------------------------------------------------------------------------------------
 
-// All that can be said of a submission before it is stored, with defaults filled in.
+// Makes all checks that are possible before a submission is stored, and fills in defaults.
 Result<Submissions::Checked> Submissions::check(const Peer& peer, wire::Submit& message) {
   auto request = proto::from_wire(message.resources());
   if (!request) return request.error();
@@ -213,7 +213,8 @@ Status Submissions::check_kind(const wire::Submit& message, const ResourceReques
   return fail(Errc::Malformed, "an allocation needs a script");
 }
 
-// Its job must run and be the user's. What the request leaves open is as in the job.
+// The step's job must be running and belong to the user. Values that the request leaves open are
+// those of the job.
 Status Submissions::fill_step(const Peer& peer, wire::Submit& message, ResourceRequest& request) {
   request.step = 0;
   message.mutable_spec()->clear_step();
@@ -286,7 +287,7 @@ Status Submissions::check_bytes(const Peer& peer, Bytes added) {
   return check_job_bytes(limits, parts_.jobs.usage_of(peer.user).specs + added);
 }
 
-// Afterwards its text is the short form.
+// Replaces the array's text by its short form.
 Status Submissions::check_array(wire::Submit& message) {
   if (message.array().empty()) return {};
   const auto array = parse_array(message.array());
@@ -364,7 +365,7 @@ void Submissions::stored(const Status& status, AddJob&& add, const ResourceReque
                          const std::vector<Done>& waiting) {
   if (!status) {
     parts_.jobs.count_out(add.info);
-    const Result<wire::Submitted> failed = status.error().with_context("the job cannot be stored");
+    const Result<wire::Submitted> failed = status.error().with_context("cannot store the job");
     for (const Done& done : waiting) done(failed);
     return;
   }

@@ -1,7 +1,7 @@
 #pragma once
-// New jobs: checked against the cluster and the user's limits, stored, and then handed to JobLife.
-// A submission is answered when it is on disk, so that no acknowledged job is lost; one that is
-// repeated (the same request id) gets the first one's answer.
+// Submissions checks new jobs against the cluster and the user's limits, stores them, and passes
+// them on to JobLife. A submission is answered when it is on disk, so no acknowledged job is lost.
+// A repeated submission (with the same request id) gets the first one's answer.
 
 #include "proto/client.pb.h"
 #include "scored/head/cluster/cluster_runner.hpp"
@@ -28,7 +28,7 @@ class Submissions {
  public:
   using Done = std::function<void(const Result<wire::Submitted>&)>;
 
-  struct Parts {  // all outlive it
+  struct Parts {  // all must outlive the object
     ClusterRunner& runner;
     const HeadConfig& config;
     JobTable& jobs;
@@ -42,27 +42,27 @@ class Submissions {
     const ReservationDesk& reservations;
   };
 
-  // last: the largest number ever given to a job.
+  // `last` is the largest number ever given to a job.
   Submissions(Parts parts, JobId last) : parts_(parts), last_(last) {}
 
   // The caller has checked the permission. The reply has no tag.
   void submit(const Peer& peer, wire::Submit&& message, Done done);
-  // What submit() would come to. Errors: its refusals.
+  // Returns what submit() would return now. Errors: those of submit().
   [[nodiscard]] Result<wire::Planned> plan(const Peer& peer, wire::Submit&& message);
 
-  // For a job that is stored next.
+  // Returns a number for a job that is about to be stored.
   [[nodiscard]] JobId take_number() { return last_ = JobId(last_.value() + 1); }
 
-  // From now on submissions are refused: the cluster is shutting down.
+  // Rejects submissions from now on, because the cluster is shutting down.
   void close() { is_closed_ = true; }
 
-  // The database is an old copy: submissions are refused until these nodes have said which jobs
-  // they know, or until then.
+  // Must be called if the database is an old copy. Submissions are rejected until these nodes have
+  // reported which jobs they know, or until the time `until`.
   void await(std::set<NodeId> nodes, TimePoint until);
-  // The node has been given this job: no later one gets its number or a smaller one.
+  // The node has been given job `last`, so no new job gets this or a smaller number.
   void saw(NodeId node, JobId last);
 
-  // Whether [limits] apply: not to operators, root and exempt users.
+  // Returns true if [limits] apply: not to operators, root and exempt users.
   [[nodiscard]] bool is_limited(const Peer& peer);
 
  private:

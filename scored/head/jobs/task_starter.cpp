@@ -33,7 +33,7 @@ void TaskStarter::prepare(NodeId node, PrepareTasks&& message) {
   if (!view) return;
   auto spec = spec_for(attempt, *job, *view);
   if (!spec) {
-    log_error("cannot launch job", kv("job", job->info.id), kv("err", spec.error()));
+    log_error("Cannot launch job", kv("job", job->info.id), kv("err", spec.error()));
     Refused refused;
     refused.attempt = attempt;
     refused.exit_code = kExitError;
@@ -50,7 +50,7 @@ void TaskStarter::prepare(NodeId node, PrepareTasks&& message) {
   send_now(node, HeadToNode(std::move(message)));
 }
 
-// The script is alone on its node, and learns of the others from variables.
+// The script is alone on its node, and learns of the other nodes from variables.
 void TaskStarter::describe_allocation(const Job& job, const gang::JobView& view,
                                       wire::LaunchSpec& spec) {
   const std::vector<std::string>& nodes = job.progress.placement.nodes;
@@ -70,13 +70,15 @@ void TaskStarter::describe_allocation(const Job& job, const gang::JobView& view,
   add("SCORE_CPUS_PER_TASK", view.request.cpus_per_task);
 }
 
-// Encoded for the first node of the attempt and kept for the others, which follow at once.
+// The specification is encoded for the first node of an attempt and kept for the other nodes, which
+// follow immediately.
 Result<std::string> TaskStarter::spec_for(AttemptId attempt, Job& job, const gang::JobView& view) {
   if (spec_of_ == attempt) return spec_;
   auto stored = parts_.reader.spec(job.info.is_task() ? job.info.array : job.info.id);
   if (!stored) return stored.error();
   wire::LaunchSpec spec;
-  if (!spec.ParseFromString(*stored)) return fail(Errc::Malformed, "specification");
+  if (!spec.ParseFromString(*stored))
+    return fail(Errc::Malformed, "cannot parse the specification");
   // A step inside a task of an array has the numbers of that task.
   const Job* task = job.info.step_of == JobId(0) ? &job : parts_.jobs.find(job.info.step_of);
   if (task != nullptr && task->info.is_task()) fill_array_task(task->info, spec);
@@ -91,7 +93,7 @@ Result<std::string> TaskStarter::spec_for(AttemptId attempt, Job& job, const gan
   spec.set_nodelist(compress_in_order(placement.nodes));
   if (job.info.allocation) {
     describe_allocation(job, view, spec);
-    // With a volume it has something on each of its nodes.
+    // An allocation with a volume has something on each of its nodes.
     const bool has_all = view.request.scratch > Bytes(0);
     std::vector<NodeId> nodes(view.nodes.begin(),
                               has_all ? view.nodes.end() : view.nodes.begin() + 1);

@@ -1,6 +1,6 @@
 #pragma once
-// Sends nodes what gang::Cluster has for them: fills in the specification of the tasks, and holds
-// back what must not leave before the state behind it is on disk.
+// TaskStarter sends the messages of gang::Cluster to nodes. It fills in the specification of the
+// tasks, and holds back messages that must not leave before the state behind them is on disk.
 
 #include "scored/head/cluster/cluster_runner.hpp"
 #include "scored/head/cluster/node_links.hpp"
@@ -15,7 +15,7 @@ namespace score::head {
 
 class TaskStarter {
  public:
-  struct Parts {  // all outlive it
+  struct Parts {  // all must outlive the object
     ClusterRunner& runner;
     JobTable& jobs;
     JobStreams& streams;
@@ -26,9 +26,9 @@ class TaskStarter {
 
   explicit TaskStarter(Parts parts) : parts_(parts) {}
 
-  // StartTasks and ForgetTasks wait for release_held().
+  // Sends a message; StartTasks and ForgetTasks wait for release_held().
   void send(NodeId node, HeadToNode&& message);
-  // What was held leaves when everything that was stored before this call is on disk.
+  // Sends held messages when everything that was stored before this call is on disk.
   void release_held();
 
  private:
@@ -46,7 +46,7 @@ class TaskStarter {
 
   Parts parts_;
   std::vector<HeldMessage> held_;
-  AttemptId spec_of_;  // the specification that was encoded last, and is for more nodes
+  AttemptId spec_of_;  // attempt of spec_, which is kept for its other nodes
   std::string spec_;
 };
 

@@ -8,7 +8,7 @@
 namespace score::head {
 namespace {
 
-// The wall clock can be set: what it says is asked again at least this often.
+// The wall clock can be set, so it is read at least this often.
 constexpr Duration kLongestSleep = 10s;
 
 }  // namespace
@@ -63,7 +63,7 @@ bool WaitingJobs::add(Job& job) {
   if (!job.info.conditions.empty()) {
     auto conditions = unpack_conditions(job.info.conditions);
     if (!conditions) {
-      log_error("cannot read what a job waits for", kv("job", job.info.id),
+      log_error("Cannot read the conditions of job", kv("job", job.info.id),
                 kv("err", conditions.error()));
     } else {
       added.conditions = std::move(*conditions);
@@ -82,7 +82,7 @@ bool WaitingJobs::add(Job& job) {
 }
 
 void WaitingJobs::began(const Job& job) {
-  if (job.progress.started == WallTime()) return;  // it has a place; tasks do not run
+  if (job.progress.started == WallTime()) return;  // it has a place, but its tasks do not run
   book_.started(job.info.id);
   settle();
 }
@@ -103,7 +103,7 @@ std::optional<TimePoint> WaitingJobs::next_deadline() const {
          std::clamp<Duration>(*next - parts_.runner.wall(), 0s, kLongestSleep);
 }
 
-// What is decided may cause more: it is decided after it, never within it.
+// A decision may cause further decisions; those are made after it, never within it.
 void WaitingJobs::settle() {
   if (std::exchange(is_settling_, true)) return;
   for (auto decisions = book_.decide(parts_.runner.wall()); !decisions.empty();
@@ -140,7 +140,7 @@ void WaitingJobs::carry_out(const WaitDecision& decision) {
 
 void WaitingJobs::go(Job& job) {
   job.waits.clear();
-  note_event(job, parts_.runner.wall(), "waits for other jobs or a time no longer");
+  note_event(job, parts_.runner.wall(), "no longer waits for other jobs or a time");
   if (job.info.is_array()) return parts_.arrays.open(job);
   job.is_deferred = false;
   parts_.runner.touch(job.info.id);
@@ -148,7 +148,7 @@ void WaitingJobs::go(Job& job) {
   if (!job.is_held) {
     auto released = parts_.runner.cluster().release(job.info.id, parts_.runner.now());
     if (!released) {
-      log_warning("cannot release job", kv("job", job.info.id), kv("err", released.error()));
+      log_warning("Cannot release job", kv("job", job.info.id), kv("err", released.error()));
     } else {
       actions = std::move(*released);
     }

@@ -1,8 +1,7 @@
 #pragma once
-// Jobs that wait for other jobs or for a time: tells the WaitBook what happens, and carries out
-// what it decides. The cluster holds such a job back until then. Nothing of it needs to be stored
-// but the conditions: after a restart of the head they are compared with what has become of the
-// jobs.
+// WaitingJobs manages jobs that wait for other jobs or for a time: it reports events to the
+// WaitBook and carries out its decisions. The cluster holds such a job back meanwhile. Only the
+// conditions are stored; after a restart of the head they are compared with the states of the jobs.
 
 #include "base/async/alarm.hpp"
 #include "scored/head/jobs/arrays.hpp"
@@ -18,7 +17,7 @@ namespace score::head {
 
 class WaitingJobs {
  public:
-  struct Parts {  // all outlive it
+  struct Parts {  // all must outlive the object
     ClusterRunner& runner;
     JobTable& jobs;
     JobLife& life;
@@ -30,15 +29,15 @@ class WaitingJobs {
 
   explicit WaitingJobs(Parts parts) : parts_(parts) {}
 
-  // Whether a new job may wait so. Errors: NotFound (a job that never was), Malformed (times that
-  // contradict each other, a deadline in the past).
+  // Checks whether a new job may wait for this. Errors: NotFound (no such job ever existed),
+  // Malformed (times that contradict each other, a deadline in the past).
   [[nodiscard]] Status check(const Conditions& conditions, Duration wall_limit) const;
-  // Why a job submitted now would have to wait; empty: it would not.
+  // Returns why a job submitted now would have to wait; empty if it would not.
   [[nodiscard]] std::vector<std::string> foresee(const Conditions& conditions, UserId user,
                                                  const std::string& name) const;
 
-  // Every job, ascending. True: it is deferred. Steps wait for cores of their job alone, and no job
-  // waits for their names.
+  // Adds a job; every job must be added, in ascending order. Returns true if it is deferred. Steps
+  // wait only for cores of their job, and no job waits for their names.
   bool add(Job& job);
   void began(const Job& job);
   void ended(const Job& job);

@@ -21,7 +21,7 @@ T random_number() {
   return number;
 }
 
-// Of any interface unless the head listens at one IPv4 address.
+// Returns any interface, unless the head listens at one IPv4 address.
 in_addr address_to_bind(const std::string& host) {
   in_addr address{.s_addr = htonl(INADDR_ANY)};
   inet_pton(AF_INET, host.c_str(), &address);
@@ -30,7 +30,8 @@ in_addr address_to_bind(const std::string& host) {
 
 }  // namespace
 
-// Another head of the cluster has other generations, even if the keys were the same.
+// The generation starts at a random number, so two heads have different generations even with equal
+// keys.
 ControlDesk::ControlDesk(asio::io_context& io, Clock& clock, NodeLinks& links)
     : clock_(clock),
       links_(links),
@@ -81,13 +82,13 @@ void ControlDesk::offered(NodeId node, const wire::ControlOffer& offer) {
   const std::string reason = !address ? address.error().message() : offer.reason();
   set_path(node, wire::NodeStatus::TLS, escape_terminal(reason, kMostReasonBytes));
   if (!reason.empty()) {
-    log_warning("node is not in the PM network of the daemons", kv("node", links_.name(node)),
+    log_warning("Node is not in the PM network of the daemons", kv("node", links_.name(node)),
                 kv("reason", escape_terminal(reason, kMostReasonBytes)));
   }
   if (members_.set(node, address ? *address : control::MemberAddress(), clock_.now())) {
     publish_soon();
   } else if (members_.has(node)) {
-    send_roster(node);  // the connection is a new one
+    send_roster(node);  // the connection is new
   }
 }
 
@@ -119,10 +120,10 @@ void ControlDesk::publish() {
     if (members_.has(node)) links_.send_shared(node, frame);
   }
   if (roster.members.empty()) return leave();
-  log_info("publish roster of the daemons", kv("generation", roster.generation),
+  log_info("Published roster of the daemons", kv("generation", roster.generation),
            kv("members", members_.count()));
   if (const auto joined = network_.join(std::move(roster), control::kHeadRank); !joined) {
-    log_error("cannot join the PM network of the daemons", kv("err", joined.error()));
+    log_error("Cannot join the PM network of the daemons", kv("err", joined.error()));
   }
   roster_changed();
 }

@@ -1,6 +1,7 @@
 #pragma once
-// The head's part in the PM network of the daemons: it is rank 0, and makes the rosters. A new one,
-// with a new key, goes to all members when a node comes, or is declared dead. Thread: the loop's.
+// ControlDesk is the head's part of the PM network of the daemons: it is rank 0 and makes the
+// rosters. When a node joins or is declared dead, all members get a new roster with a new key.
+// Thread: the loop's.
 
 #include "base/async/asio.hpp"
 #include "base/async/clock.hpp"
@@ -21,27 +22,28 @@ namespace score::head {
 
 class ControlDesk {
  public:
-  // All outlive it.
+  // All parameters must outlive this object.
   ControlDesk(asio::io_context& io, Clock& clock, NodeLinks& links);
 
-  // Until then, and after a failure, all goes over TLS. `listen`: where nodes reach the head;
-  // `most_fanout`: of the tree; its tasks run in `tasks`. Errors: errno codes.
+  // Opens the network. Before, and after a failure, everything goes over TLS. `listen` is where
+  // nodes reach the head, `most_fanout` the maximum fan-out of the tree; tasks run in `tasks`.
+  // Errors: errno codes.
   Status open(const proto::TcpEndpoint& listen, std::uint32_t most_fanout, TaskGroup& tasks);
-  // Hears and sends nothing from now on.
+  // Stops receiving and sending.
   void close();
 
-  // What the heartbeats over PM show. Called once, before open().
+  // Sets the handler for what the heartbeats over PM show. Must be called once, before open().
   void on_hearsay(std::function<void(const gang::Hearsay&)> then) { on_hearsay_ = std::move(then); }
 
-  // The node is to have this timetable: with the others of this moment, at publish_timetables().
+  // Queues a timetable for a node; publish_timetables() sends all queued ones together.
   void set_timetable(NodeId node, const base::SetTimetable& message);
   void publish_timetables();
 
-  // The rank that the node is to have; 0: there is no network.
+  // Returns the rank that the node will have; 0 if there is no network.
   [[nodiscard]] std::uint32_t rank_for(NodeId node) const;
 
   void offered(NodeId node, const wire::ControlOffer& offer);
-  // Declared dead: its key is worth nothing from the next roster on.
+  // Removes a node that was declared dead; its key is useless from the next roster on.
   void removed(NodeId node);
 
   [[nodiscard]] control::ControlNetwork& network() { return network_; }

@@ -7,7 +7,8 @@ namespace score::head {
 namespace {
 
 constexpr Duration kGather = 100ms;
-// A roster of 4,096 members is 50 KB, and as many nodes get it: about one per second then.
+// A roster of 4,096 members is 50 KB and goes to as many nodes, so it is sent about once per
+// second.
 constexpr Duration kGatherPerMember = 250us;
 
 }  // namespace

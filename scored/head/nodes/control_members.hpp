@@ -1,6 +1,6 @@
 #pragma once
-// Which nodes are in the PM network of the daemons, and when the next roster is due. Pure: told
-// what happens, and when.
+// ControlMembers has the members of the PM network of the daemons, and decides when the next roster
+// is due. The class is pure; callers pass events and times.
 
 #include "base/ids.hpp"
 #include "base/time.hpp"
@@ -14,8 +14,8 @@ namespace score::head {
 
 class ControlMembers {
  public:
-  // The node is reached there from now on; an address that is no member's: not at all. False:
-  // nothing has changed.
+  // Sets the address of a node; an address that is not a member's means that the node is not
+  // reachable. Returns false if nothing has changed.
   bool set(NodeId node, const control::MemberAddress& address, TimePoint now);
 
   bool remove(NodeId node, TimePoint now) { return set(node, {}, now); }
@@ -23,15 +23,15 @@ class ControlMembers {
   [[nodiscard]] bool has(NodeId node) const;
   [[nodiscard]] std::size_t count() const;
 
-  // When the next roster must be made; nullopt: the last one still holds. Changes are gathered,
-  // the longer the more members there are: each of them gets each roster.
+  // Returns when the next roster must be made; nullopt if the last one is still valid. Changes are
+  // collected for longer if there are more members, because each member gets each roster.
   [[nodiscard]] std::optional<TimePoint> due() const;
-  // The roster of now; `head` is its rank 0. None are members without a node.
+  // Makes the current roster; `head` is its rank 0. Without a node it has no members.
   control::Roster make(std::uint32_t generation, std::uint64_t key,
                        const control::MemberAddress& head);
 
  private:
-  std::vector<control::MemberAddress> nodes_;  // [node]
+  std::vector<control::MemberAddress> nodes_;  // indexed by node
   std::optional<TimePoint> changed_;           // first change since the last roster
 };
 

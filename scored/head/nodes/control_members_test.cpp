@@ -12,7 +12,7 @@ control::MemberAddress address(std::uint8_t port) {
   return {{{10, 0, 0, 1, 0, port}}, {}};
 }
 
-TEST(ControlMembers, ChangesAreGatheredIntoOneRoster) {
+TEST(ControlMembers, ChangesAreCollectedIntoOneRoster) {
   ControlMembers members;
   EXPECT_FALSE(members.due());
   EXPECT_TRUE(members.set(NodeId(1), address(1), kStart));
@@ -42,7 +42,7 @@ TEST(ControlMembers, OnlyAChangeMakesANewRoster) {
   EXPECT_TRUE(members.due());
 }
 
-TEST(ControlMembers, WithoutNodesNoOneIsAMember) {
+TEST(ControlMembers, RosterWithoutNodesIsEmpty) {
   ControlMembers members;
   members.set(NodeId(0), address(1), kStart);
   EXPECT_TRUE(members.remove(NodeId(0), kStart));

@@ -28,15 +28,15 @@ std::optional<proto::Key> KeyDesk::key_of(std::string_view identity) const {
 void KeyDesk::used(const proto::NodeIdentity& identity) {
   const auto is_new = parts_.keys.used(identity);
   if (!is_new) {
-    return log_error("cannot store that a node has its new key, both are accepted",
+    return log_error("Cannot store that a node uses its new key; both keys are accepted",
                      kv("node", identity.node), kv("err", is_new.error()));
   }
   if (!*is_new) return;
-  log_notice("use the new key of a node", kv("node", identity.node));
+  log_notice("Node uses its new key; the old one is refused", kv("node", identity.node));
   disconnect(identity.node);
 }
 
-// Its jobs go on, as after a stop of its daemon: it comes back with its new key.
+// The node's jobs continue, as after a stop of its daemon; the node reconnects with its new key.
 void KeyDesk::disconnect(const std::string& node) {
   const auto known = parts_.links.find(node);
   if (!known) return;

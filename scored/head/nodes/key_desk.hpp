@@ -1,6 +1,7 @@
 #pragma once
-// Rotation and revocation of the nodes' keys: `scadm key`. Jobs go on: a node keeps its connection,
-// and a node daemon that is restarted with a new key finds its jobs. Thread: the loop's.
+// KeyDesk rotates and revokes the nodes' keys for `scadm key`. Jobs continue: a rotation keeps the
+// node's connection, and a node daemon that restarts with a new key finds its jobs. Thread: the
+// loop's.
 
 #include "base/os/log.hpp"
 #include "proto/client.pb.h"
@@ -20,7 +21,7 @@ namespace score::head {
 
 class KeyDesk {
  public:
-  struct Parts {  // all outlive it
+  struct Parts {  // all must outlive the object
     const HeadConfig& config;
     NodeLinks& links;
     const proto::KeyRing& ring;
@@ -29,15 +30,17 @@ class KeyDesk {
 
   explicit KeyDesk(Parts parts) : parts_(parts) {}
 
-  // Told the name of a node whose key was revoked: nothing that was proven by it stays connected.
+  // Sets a handler that is called with the name of each node whose key was revoked. The handler
+  // must close all connections that this key has proven.
   void on_revoked(std::function<void(const std::string&)> then) { on_revoked_ = std::move(then); }
 
-  // The key of an identity that may connect; any text may be given.
+  // Returns the key of an identity that may connect; `identity` may be any text.
   [[nodiscard]] std::optional<proto::Key> key_of(std::string_view identity) const;
-  // A node has proven its identity. If its key is the new one, the old one is refused from now on,
-  // and a connection that was proven by it is closed.
+  // Records that a node has proven its identity. If its key is the new one, the old key is refused
+  // from now on, and a connection that the old key has proven is closed.
   void used(const proto::NodeIdentity& identity);
-  // Errors: NotFound (no such node), Malformed, and the file's: nothing has changed then.
+  // Errors: NotFound (no such node), Malformed, and those of the file; after an error nothing has
+  // changed.
   [[nodiscard]] Result<wire::NodeKeyList> execute(const Peer& peer,
                                                   const wire::ManageKeys& command);
 

@@ -12,10 +12,11 @@
 namespace score::head {
 namespace {
 
-// A node that is alive is heard within it: two heartbeats, with some room.
+// A node that is alive is heard within this time: two heartbeats and a margin.
 constexpr Duration kHeard = 2 * limits::kHeartbeatPeriod + 500ms;
 
-// Administrators search for nodes that take jobs again and for nodes that are lost.
+// Administrators search the log for nodes that accept jobs again and for nodes that are lost, so
+// these changes are events.
 void log_change(const gang::NodeView& node, const char* state) {
   const auto log = [&](const auto& write) {
     write(kv("node", node.info.name), kv("state", state), kv("drained", node.drained),
@@ -26,11 +27,11 @@ void log_change(const gang::NodeView& node, const char* state) {
   } else if (node.state == gang::NodeState::Up && !node.drained) {
     log([](const auto&... values) { report(Event::NodeUp, values...); });
   } else {
-    log([](const auto&... values) { log_info("change node", values...); });
+    log([](const auto&... values) { log_info("Changed node", values...); });
   }
 }
 
-// "node03 is down: lost", "node03 is up, but drained: new fans".
+// Returns a text such as "node03 is down: lost" or "node03 is up, but drained: new fans".
 std::string text_of(const gang::NodeView& node, const char* state) {
   const auto because = [](const std::string& why) { return why.empty() ? "" : ": " + why; };
   std::string text = fmt::format("{} is {}{}", node.info.name, state, because(node.down_reason));
@@ -41,8 +42,7 @@ std::string text_of(const gang::NodeView& node, const char* state) {
 
 }  // namespace
 
-// ---- which head is the newest
-// ---------------------------------------------------------------------
+// ---- newest head --------------------------------------------------------------------------------
 
 std::string NodeDesk::proof() const {
   return keys_ ? proto::prove_head(keys_->newest().key, incarnation()) : std::string();
@@ -52,16 +52,16 @@ bool NodeDesk::is_outlived(NodeId node, Epoch newest, std::string_view proof) {
   if (newest <= incarnation()) return false;
   const std::string& name = parts_.links.name(node);
   if (!keys_ || !keys_->is_head_proof(newest, proof)) {
-    log_warning("reject unproven claim of a newer head", kv("node", name), kv("newer", newest));
+    log_warning("Rejected unproven claim of a newer head", kv("node", name), kv("newer", newest));
     return false;
   }
   if (on_behind_) {
-    log_notice("outbid the head before this one", kv("incarnation", incarnation()),
+    log_notice("Taking over from a newer head", kv("incarnation", incarnation()),
                kv("newer", newest), kv("node", name));
     on_behind_(newest);
     return true;
   }
-  log_error("stop: the cluster has a newer head", kv("incarnation", incarnation()),
+  log_error("Stopping: the cluster has a newer head", kv("incarnation", incarnation()),
             kv("newer", newest), kv("node", name));
   if (on_outlived_) std::exchange(on_outlived_, nullptr)();
   return true;
@@ -71,17 +71,17 @@ void NodeDesk::saw_job(NodeId node, JobId last) {
   if (on_job_seen_) on_job_seen_(node, last);
 }
 
-// ---- sessions
-// -------------------------------------------------------------------------------------
+// ---- sessions -----------------------------------------------------------------------------------
 
-// A daemon that was killed or whose host was booted has lost its connection, or is soon not heard.
+// A daemon that was killed, or whose host was rebooted, has lost its connection or soon becomes
+// silent, so it does not block its successor.
 bool NodeDesk::is_taken(NodeId node, std::uint64_t instance, const std::string& peer) {
   const NodeLinks::Link& link = parts_.links.link(node);
   if (!link.connection || !link.connection->is_open()) return false;
   if (link.vitals.instance == instance || now() - link.vitals.last_heard > kHeard) return false;
   LogLimiter& limiter = second_daemons_.try_emplace(node, 1.0 / 60, 1).first->second;
   if (limiter.allow(now())) {
-    log_warning("refuse a second daemon with the key of a node", kv("node", link.name),
+    log_warning("Refused a second daemon with the key of a node", kv("node", link.name),
                 kv("peer", peer), kv("first", link.connection->peer()),
                 kv("suppressed", limiter.take_suppressed()));
   }
@@ -101,7 +101,7 @@ void NodeDesk::connected(NodeId node, const NodeHello& hello, NodeVitals vitals,
   link.vitals = std::move(vitals);
   link.vitals.last_heard = now();
   link.is_stopping = false;
-  log_notice("connect node", kv("node", link.name), kv("cores", hello.info.cores),
+  log_notice("Connected node", kv("node", link.name), kv("cores", hello.info.cores),
              kv("attempts", hello.attempts.size()),
              kv("method", proto::word_of(link.vitals.switching.method())));
   parts_.runner.perform(cluster.node_connected(node, hello, now()));
@@ -112,7 +112,7 @@ void NodeDesk::lost(NodeId node, const proto::Connection& connection) {
   NodeLinks::Link& link = parts_.links.link(node);
   if (link.connection.get() != &connection) return;
   link.connection.reset();
-  log_warning("lost connection to node", kv("node", link.name), kv("announced", link.is_stopping));
+  log_warning("Lost connection to node", kv("node", link.name), kv("announced", link.is_stopping));
   parts_.streams.link_lost(node);
   parts_.runner.perform(parts_.runner.cluster().node_disconnected(node, now(), link.is_stopping));
   if (observer_ != nullptr) observer_->node_lost(node);
@@ -121,15 +121,15 @@ void NodeDesk::lost(NodeId node, const proto::Connection& connection) {
 void NodeDesk::reported(NodeId node, const NodeToHead& message) {
   parts_.links.link(node).vitals.last_heard = now();
   if (const auto* applied = std::get_if<TimetableApplied>(&message)) {
-    log_debug("late timetable", kv("node", parts_.links.name(node)), kv("epoch", applied->epoch),
-              kv("late", format_duration(applied->late)));
+    log_debug("Node received its timetable late", kv("node", parts_.links.name(node)),
+              kv("epoch", applied->epoch), kv("late", format_duration(applied->late)));
   }
   const auto* task = std::get_if<base::TaskEnded>(&message);
   if (observer_ != nullptr && task != nullptr) {
     observer_->task_ended(node, base::job_of(task->attempt));
   }
   parts_.runner.perform(parts_.runner.cluster().node_says(node, message, now()));
-  // After the cluster, which may have ended the whole job for it.
+  // The cluster comes first, because it may end the whole job for this report.
   if (const auto* exited = std::get_if<base::Exited>(&message)) {
     parts_.streams.node_ended(node, exited->attempt);
   }
@@ -170,7 +170,7 @@ void NodeDesk::changed(NodeId node) {
   EventFeed::About about;
   about.node = node;
   parts_.feed.add(monitor::EventKind::Node, text_of(*view, state), std::move(about));
-  // Its reports are about jobs that are lost: it must say hello again, and learn so.
+  // The node's reports are about jobs that are lost, so it must say hello again.
   if (view->state != gang::NodeState::Down) return;
   parts_.control.removed(node);
   if (const auto connection = parts_.links.link(node).connection) connection->close();

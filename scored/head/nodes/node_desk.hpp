@@ -1,6 +1,6 @@
 #pragma once
-// What nodes report, handed to gang::Cluster; their connections; and which head of the cluster is
-// the newest.
+// NodeDesk passes the reports of nodes to gang::Cluster, manages their connections, and decides
+// which head of the cluster is the newest.
 
 #include "base/os/log.hpp"
 #include "monitor/model/event_log.hpp"
@@ -24,7 +24,7 @@ namespace score::head {
 
 class NodeDesk {
  public:
-  struct Parts {  // all outlive it
+  struct Parts {  // all must outlive the object
     ClusterRunner& runner;
     NodeLinks& links;
     JobStreams& streams;
@@ -35,49 +35,52 @@ class NodeDesk {
 
   explicit NodeDesk(Parts parts) : parts_(parts) {}
 
-  // With it, heads of this cluster prove what they are; without it no proof is believed.
+  // Sets the keys with which heads of this cluster prove their incarnation; without keys no proof
+  // is accepted.
   void set_keys(const proto::KeyRing& cluster_keys) { keys_ = cluster_keys; }
 
-  // Called once, when a node has proven that a later head than this one welcomed it.
+  // The handler is called once, when a node has proven that a later head than this one welcomed it.
   void on_outlived(std::function<void()> then) { on_outlived_ = std::move(then); }
 
-  // This head was restored from an old copy of its database: it outbids a later head instead of
-  // ending. `behind` stores a greater incarnation and then calls set_incarnation(); meanwhile nodes
-  // are not welcomed.
+  // Call this if the head was restored from an old copy of its database: it then takes over from a
+  // later head instead of ending. `behind` stores a greater incarnation and then calls
+  // set_incarnation(); meanwhile nodes are not welcomed.
   void recover_with(std::function<void(Epoch newest)> behind) { on_behind_ = std::move(behind); }
 
   void set_incarnation(Epoch incarnation) { parts_.incarnation = incarnation; }
 
-  // Told the greatest job number that a node has been given, at each hello.
+  // The handler is called at each hello with the greatest job number that the node has been given.
   void on_job_seen(std::function<void(NodeId, JobId)> then) { on_job_seen_ = std::move(then); }
 
-  // At most one; nullptr: none. Must outlive its registration.
+  // Sets the only observer; nullptr removes it. It must stay alive while it is registered.
   void set_observer(HeadObserver* observer) { observer_ = observer; }
 
   [[nodiscard]] Epoch incarnation() const { return parts_.incarnation; }
 
   [[nodiscard]] std::string proof() const;
-  // The node reports this newest head. True: it is later than this one, and the proof is right.
+  // Handles a node's report of the newest head that it knows. Returns true if that head is later
+  // than this one and the proof is right.
   [[nodiscard]] bool is_outlived(NodeId node, Epoch newest, std::string_view proof);
 
-  // Another daemon with this node's key is connected and heard: the first one keeps the node.
+  // Returns true if a different daemon with this node's key is connected and heard; the first
+  // daemon keeps the node.
   [[nodiscard]] bool is_taken(NodeId node, std::uint64_t instance, const std::string& peer);
   void saw_job(NodeId node, JobId last);
 
   void connected(NodeId node, const NodeHello& hello, NodeVitals vitals,
                  std::shared_ptr<proto::Connection> connection);
-  // Does nothing if the node has another connection by now.
+  // Does nothing if the node has a new connection by now.
   void lost(NodeId node, const proto::Connection& connection);
   void reported(NodeId node, const NodeToHead& message);
   void heartbeat(NodeId node, const wire::Heartbeat& message);
-  // Over the PM network: what nodes hear of each other.
+  // Handles what nodes report over the PM network about each other.
   void hearsay(const gang::Hearsay& hearsay);
   void sampled(NodeId node, const wire::NodeSample& message);
 
-  // The PM network of the daemons.
+  // Returns the PM network of the daemons.
   [[nodiscard]] ControlDesk& control() { return parts_.control; }
 
-  // The cluster's view of the node has changed.
+  // Must be called when the cluster's view of the node has changed.
   void changed(NodeId node);
 
  private:

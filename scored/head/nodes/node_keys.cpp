@@ -1,6 +1,6 @@
-// Generations are Unix times, so that the administrator sees how old a key is and a new cluster key
-// knows from which generation on it counts; each is greater than all before it, whatever the clock
-// says.
+// Generations are Unix times, so an administrator sees how old a key is, and a new cluster key has
+// the generation from which on it counts. Each generation is greater than all before it, whatever
+// the clock says.
 #include "scored/head/nodes/node_keys.hpp"
 
 #include "base/limits.hpp"

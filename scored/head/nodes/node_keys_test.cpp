@@ -30,14 +30,14 @@ class NodeKeysTest : public testing::Test {
   std::optional<NodeKeys> keys_;
 };
 
-TEST_F(NodeKeysTest, AcceptsOnlyTheFirstKeyOfANodeThatWasNeverRotated) {
+TEST_F(NodeKeysTest, AcceptsOnlyTheFirstKeyBeforeARotation) {
   restart();
   EXPECT_TRUE(keys_->accepts({"node00", 0}));
   EXPECT_FALSE(keys_->accepts({"node00", 1000}));
   EXPECT_EQ(keys_->wanted("node00"), 0U);
 }
 
-TEST_F(NodeKeysTest, AcceptsBothKeysUntilTheNewOneIsUsed) {
+TEST_F(NodeKeysTest, AcceptsBothKeysUntilNewOneIsUsed) {
   ASSERT_TRUE(keys_->rotate({"node00"}, 1000));
   for (int restarts = 0; restarts < 2; ++restarts) {
     EXPECT_TRUE(keys_->accepts({"node00", 0}));
@@ -55,7 +55,7 @@ TEST_F(NodeKeysTest, AcceptsBothKeysUntilTheNewOneIsUsed) {
   }
 }
 
-TEST_F(NodeKeysTest, AnInterruptedRotationGoesOn) {
+TEST_F(NodeKeysTest, InterruptedRotationContinues) {
   const std::vector<std::string> all = {"node00", "node01", "node02"};
   EXPECT_EQ(*keys_->rotate(all, 1000), all);
   ASSERT_TRUE(keys_->used({"node01", 1000}));
@@ -68,7 +68,7 @@ TEST_F(NodeKeysTest, AnInterruptedRotationGoesOn) {
   EXPECT_EQ(keys_->wanted("node01"), 2000U);
 }
 
-TEST_F(NodeKeysTest, RefusesARevokedKeyAtOnceAndForEver) {
+TEST_F(NodeKeysTest, RevokedKeyIsRefusedForever) {
   ASSERT_TRUE(keys_->rotate({"node00"}, 1000));
   ASSERT_TRUE(keys_->revoke({"node00"}, 1000));
   for (int restarts = 0; restarts < 2; ++restarts) {
@@ -82,7 +82,7 @@ TEST_F(NodeKeysTest, RefusesARevokedKeyAtOnceAndForEver) {
   EXPECT_FALSE(keys_->state("node00").next);
 }
 
-TEST_F(NodeKeysTest, NumbersAscendWhateverTheClockSays) {
+TEST_F(NodeKeysTest, GenerationsAscendIfTheClockIsSetBack) {
   ASSERT_TRUE(keys_->rotate({"node00"}, 1000));
   ASSERT_TRUE(keys_->used({"node00", 1000}));
   restart();
@@ -90,7 +90,7 @@ TEST_F(NodeKeysTest, NumbersAscendWhateverTheClockSays) {
   EXPECT_EQ(keys_->wanted("node00"), 1001U);
 }
 
-TEST_F(NodeKeysTest, ChangesNothingThatItCannotStore) {
+TEST_F(NodeKeysTest, FailedStoreChangesNothing) {
   keys_.emplace(directory_ + "/missing/node-keys");
   EXPECT_FALSE(keys_->rotate({"node00"}, 1000));
   EXPECT_FALSE(keys_->revoke({"node00"}, 1000));

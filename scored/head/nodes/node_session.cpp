@@ -36,7 +36,7 @@ class Farewell {
   std::shared_ptr<proto::Connection> connection_;
 };
 
-// 0: the message is not about an attempt.
+// Returns 0 if the message is not about an attempt.
 AttemptId attempt_of(const NodeToHead& message) {
   return std::visit(
       [](const auto& one) {
@@ -69,7 +69,7 @@ asio::awaitable<void> NodeSession::run(Result<proto::InFrame> hello) {
     co_return;
   }
   if (!greet(*hello)) {
-    co_await connection_->drained(1);  // it is told why
+    co_await connection_->drained(1);  // the peer reads the reason first
     co_return;
   }
   for (;;) {
@@ -176,7 +176,7 @@ bool NodeSession::dispatch(const proto::InFrame& frame) {
   }
 }
 
-// The clock exchange: time stamps of arrival and departure, taken before anything else is done.
+// Answers the clock exchange. The times of arrival and departure are taken before any other work.
 void NodeSession::answer_heartbeat(const proto::InFrame& frame, TimePoint received) {
   auto heartbeat = proto::parse<wire::Heartbeat>(frame);
   if (!heartbeat) {
@@ -193,7 +193,7 @@ void NodeSession::answer_heartbeat(const proto::InFrame& frame, TimePoint receiv
   parts_.desk.heartbeat(node_, *heartbeat);
 }
 
-// A message about an attempt that is over is late, not wrong: it is dropped.
+// A message about an attempt that has ended is late, not wrong, so it is dropped.
 template <class Message, class Handler>
 bool NodeSession::handle_stream(const proto::InFrame& frame, Handler handler) {
   auto message = proto::parse<Message>(frame);
@@ -209,21 +209,23 @@ bool NodeSession::handle_stream(const proto::InFrame& frame, Handler handler) {
   return true;
 }
 
-// Hundreds per second while viewers watch: they are parsed into the same memory, except big ones.
+// Hundreds of samples per second arrive while viewers watch, so all but large ones are parsed into
+// the same memory.
 bool NodeSession::handle_sample(const proto::InFrame& frame) {
   constexpr std::size_t kMostKept = 16 * limits::kKiB;
   static thread_local wire::NodeSample kept;
   wire::NodeSample big;
   wire::NodeSample& sample = frame.payload.size() <= kMostKept ? kept : big;
   if (!proto::parse_into(sample, frame.payload)) {
-    return refuse(fail(proto::WireErrc::BadMessage, "broken {}", name_of(frame.type)));
+    return refuse(fail(proto::WireErrc::BadMessage, "cannot parse {}", name_of(frame.type)));
   }
   parts_.desk.sampled(node_, sample);
   return true;
 }
 
 bool NodeSession::handle_report(const proto::InFrame& frame) {
-  if (frame.type == FrameType::NodeHello) return refuse(fail(Errc::WrongState, "a second hello"));
+  if (frame.type == FrameType::NodeHello)
+    return refuse(fail(Errc::WrongState, "unexpected second hello"));
   auto report = proto::decode_node_to_head(frame.type, frame.payload);
   if (!report) return refuse(report.error());
   const AttemptId attempt = attempt_of(*report);
@@ -240,7 +242,7 @@ bool NodeSession::handle_report(const proto::InFrame& frame) {
 
 bool NodeSession::refuse(const Error& error) {
   if (limiter_.allow(clock_.now())) {
-    log_warning("refuse node", kv("peer", connection_->peer()), kv("err", error),
+    log_warning("Refused node", kv("peer", connection_->peer()), kv("err", error),
                 kv("suppressed", limiter_.take_suppressed()));
   }
   return false;

@@ -1,5 +1,5 @@
 #pragma once
-// One node daemon's connection, after its key was proven.
+// NodeSession serves one connection of a node daemon, after the node's key was proven.
 
 #include "base/async/asio.hpp"
 #include "base/os/log.hpp"
@@ -20,7 +20,7 @@ namespace score::head {
 
 class NodeSession {
  public:
-  struct Parts {  // all outlive the session
+  struct Parts {  // all must outlive the session
     const HeadConfig& config;
     NodeDesk& desk;
     NodeLinks& links;
@@ -31,25 +31,27 @@ class NodeSession {
     FactsCollector& facts;
   };
 
-  // clock must outlive run(). node: the one that the key belongs to.
+  // `clock` must outlive run(); `node` is the node that the key belongs to.
   NodeSession(const Parts& parts, Clock& clock, NodeId node,
               std::shared_ptr<proto::Connection> connection);
 
-  // Hello (read already), welcome, frames; until the link breaks or the node breaks the protocol.
+  // Serves the hello, which has been read, then frames until the link breaks or the node breaks the
+  // protocol.
   asio::awaitable<void> run(Result<proto::InFrame> hello);
 
-  // The first frame, or any later one; false: the connection is of no more use. Public for tests.
+  // Each handles one frame, greet() the first one; false means that the connection must be closed.
+  // Public for tests.
   bool greet(const proto::InFrame& frame);
   bool dispatch(const proto::InFrame& frame);
 
  private:
   void answer_heartbeat(const proto::InFrame& frame, TimePoint received);
-  // What only the nodes of an attempt may send, while it runs.
+  // Handles a message that only the nodes of a running attempt may send.
   template <class Message, class Handler>
   bool handle_stream(const proto::InFrame& frame, Handler handler);
   bool handle_sample(const proto::InFrame& frame);
   bool handle_report(const proto::InFrame& frame);
-  // Logged, with a limited rate; false.
+  // Logs the error at a limited rate; always returns false.
   bool refuse(const Error& error);
 
   Parts parts_;

@@ -15,16 +15,17 @@
 namespace score::head {
 namespace {
 
-constexpr std::size_t kMaxUsers = 4'096;  // named in an offer
+constexpr std::size_t kMaxUsers = 4'096;  // in one offer
 constexpr Duration kPatience = 60s;       // for the host's checks between two frames
-constexpr uid_t kFirstUser = 1'000;       // those below are the system's (Debian policy 9.2.2)
+constexpr uid_t kFirstUser = 1'000;       // lower uids are the system's (Debian policy 9.2.2)
 constexpr uid_t kLastUser = 59'999;
 
 std::int64_t seconds(WallTime time) {
   return std::chrono::duration_cast<std::chrono::seconds>(time.time_since_epoch()).count();
 }
 
-// The users of this host who may run jobs. Empty if the name service does not list its users.
+// Adds the users of this host who may run jobs; adds none if the name service does not list its
+// users.
 void add_users(wire::SetupOffer& offer) {
   ::setpwent();
   std::size_t count = 0;
@@ -123,7 +124,7 @@ asio::awaitable<void> SetupDesk::serve(std::string identity,
   const auto second = co_await with_timeout(clock, kPatience, connection->read(proto::Role::Setup));
   if (!second || !proto::parse<wire::TakeNodeKey>(*second)) co_return connection->close();
   if (const auto used = use(identity, wall_now()); !used) {
-    log_warning("refuse setup token", kv("node", node), kv("err", used.error()));
+    log_warning("Refused setup token", kv("node", node), kv("err", used.error()));
     co_return co_await refuse(connection, used.error().message());
   }
   wire::NodeKey reply;
@@ -133,7 +134,7 @@ asio::awaitable<void> SetupDesk::serve(std::string identity,
   reply.set_key(key->bytes().data(), key->bytes().size());
   reply.set_generation(generation);
   proto::send(*connection, reply);
-  log_notice("give a new node its key", kv("node", node), kv("peer", connection->peer()));
+  log_notice("Sent a new node its key", kv("node", node), kv("peer", connection->peer()));
   co_await connection->drained(1);
   connection->close();
 }

@@ -1,6 +1,6 @@
 #pragma once
-// Gives each new node its key, for a setup token. Which tokens were used is stored, so that a
-// restart of the head makes none of them valid again. Thread: the loop's.
+// SetupDesk gives each new node its key in exchange for a setup token. Used tokens are stored, so
+// none becomes valid again after a restart of the head. Thread: the loop's.
 
 #include "base/async/asio.hpp"
 #include "base/async/clock.hpp"
@@ -21,31 +21,33 @@
 
 namespace score::head {
 
-// Whether the text is the identity of a token for a node of this cluster that has not expired, and
-// does not last longer than tokens do. It may have been used.
+// Returns true if the text is the identity of an unexpired token for a node of this cluster that
+// does not last longer than tokens may. The token may have been used.
 [[nodiscard]] bool is_valid_token(const HeadConfig& config, std::string_view identity,
                                   WallTime now);
 
 class SetupDesk {
  public:
-  // config, ring and keys must outlive it. used_file: the identities of used tokens that have not
-  // expired, one per line. It is read; a line that is no identity is dropped.
+  // `config`, `ring` and `keys` must outlive this object. The file `used_file` has the identities
+  // of used tokens that have not expired, one per line. The constructor reads it and drops lines
+  // that are not identities.
   SetupDesk(const HeadConfig& config, const proto::KeyRing& ring, const NodeKeys& keys,
             std::string used_file);
 
-  // Called with the new text of used_file at each change, when it is on disk.
+  // The handler is called at each change, when the new text of used_file is on disk.
   void on_used(std::function<void(const std::string& text)> then) { on_used_ = std::move(then); }
 
-  // The key of a token that may connect; any text may be given.
+  // Returns the key of a token that may connect; `identity` may be any text.
   [[nodiscard]] std::optional<proto::Key> key_of(std::string_view identity, WallTime now) const;
-  // Whether a token with this identity may connect: of a node of this cluster, neither used nor
-  // expired, and not valid for longer than a token lasts.
+  // Returns true if a token with this identity may connect. It must be for a node of this cluster,
+  // neither used nor expired, and must not last longer than tokens may.
   [[nodiscard]] bool admits(std::string_view identity, WallTime now) const;
-  // On disk when it returns. Errors: Exists (it was used meanwhile), errno codes.
+  // The token is recorded as used on disk when this returns. Errors: Exists (it has been used in
+  // the meantime), errno codes.
   [[nodiscard]] Status use(const std::string& identity, WallTime now);
 
-  // One proven connection: hello, offer, key. `identity` is admitted already. clock must outlive
-  // it.
+  // Serves one proven connection: hello, offer, key. The caller has admitted `identity`; `clock`
+  // must outlive the call.
   asio::awaitable<void> serve(std::string identity, std::shared_ptr<proto::Connection> connection,
                               Clock& clock);
 
@@ -57,7 +59,7 @@ class SetupDesk {
   const NodeKeys& keys_;
   std::string used_file_;
   std::function<void(const std::string&)> on_used_;
-  std::map<std::string, std::int64_t, std::less<>> used_;  // identity: when it expires, Unix time
+  std::map<std::string, std::int64_t, std::less<>> used_;  // identity and its expiry, in Unix time
 };
 
 }  // namespace score::head

@@ -1,4 +1,5 @@
-// Setup tokens at the head: which are admitted, that each is used once, and what strangers can do.
+// These tests show which setup tokens the head admits, that each is used once, and that hostile
+// hosts get no key.
 #include "scored/head/nodes/setup_desk.hpp"
 
 #include "base/async/task_group.hpp"
@@ -33,8 +34,8 @@ class SetupDeskTest : public testing::Test {
     return setup_identity(proto::new_setup_token(node, now_));
   }
 
-  // One connection over TLS: a host with this identity and key sends these frames and gives the
-  // answers, until the head closes.
+  // Runs one connection over TLS: a host with this identity and key sends these frames. Returns the
+  // replies until the head closes the connection.
   std::vector<proto::InFrame> talk(const std::string& name, const proto::Key& key,
                                    std::vector<std::pair<proto::FrameType, std::string>> frames) {
     std::vector<proto::InFrame> answers;
@@ -98,7 +99,7 @@ class SetupDeskTest : public testing::Test {
   }
 };
 
-TEST_F(SetupDeskTest, AdmitsATokenOfANodeForAnHour) {
+TEST_F(SetupDeskTest, TokenIsAdmittedForAnHour) {
   const std::string name = identity("node00");
   EXPECT_TRUE(desk_->admits(name, now_));
   EXPECT_TRUE(desk_->admits(name, now_ + 59min));
@@ -108,7 +109,7 @@ TEST_F(SetupDeskTest, AdmitsATokenOfANodeForAnHour) {
   EXPECT_FALSE(desk_->admits("node00", now_));
 }
 
-TEST_F(SetupDeskTest, AdmitsATokenOnceAlsoAfterARestart) {
+TEST_F(SetupDeskTest, TokenIsAdmittedOnceEvenAfterARestart) {
   const std::string name = identity("node00");
   ASSERT_TRUE(desk_->use(name, now_));
   EXPECT_FALSE(desk_->admits(name, now_));
@@ -121,7 +122,7 @@ TEST_F(SetupDeskTest, AdmitsATokenOnceAlsoAfterARestart) {
   EXPECT_EQ(read_file(file(), 4096)->find(name), std::string::npos) << "expired ones are dropped";
 }
 
-TEST_F(SetupDeskTest, KeepsATokenThatItCannotStore) {
+TEST_F(SetupDeskTest, TokenStaysUsableIfStoringFails) {
   desk_.emplace(config_, ring_, keys_, directory_ + "/missing/used");
   const std::string name = identity("node00");
   EXPECT_FALSE(desk_->use(name, now_));
@@ -166,7 +167,7 @@ TEST_F(SetupDeskTest, RefusesWrongKeysAndOtherVersions) {
   EXPECT_TRUE(desk_->admits(name, now_));
 }
 
-// A holder of a token may send what he likes: he gets no key without asking for it in order.
+// The holder of a token may send anything, but gets no key without asking for it in order.
 TEST_F(SetupDeskTest, SurvivesHostileFrames) {
   const std::string name = identity("node01");
   const auto key = proto::derive_setup_key(key_, name);

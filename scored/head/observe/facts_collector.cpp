@@ -29,7 +29,8 @@ Status FactsCollector::gather(Done done) {
                    [done = std::move(done)](Parts parts) { done(std::move(parts.facts)); });
 }
 
-// The node read its clock at some time between question and answer: half of that is the error.
+// Half of the interval between request and reply is the error, because the node may have read its
+// clock at any time in it.
 void FactsCollector::reply(NodeId node, wire::FactsReply&& message) {
   poll_.answer(message.tag(), node, [&](Parts& parts) {
     const Duration error = (wall_now() - parts.asked) / 2;

@@ -1,5 +1,6 @@
 #pragma once
-// Gathers the facts of all hosts for `score doctor`, and how far their clocks are from this one's.
+// FactsCollector collects the facts of all hosts for `score doctor`, and how far their clocks are
+// from this one's.
 
 #include "base/time.hpp"
 #include "proto/client.pb.h"
@@ -13,13 +14,13 @@ class FactsCollector {
  public:
   using Done = std::function<void(wire::Facts)>;
 
-  // All must outlive it.
+  // All references must outlive this object.
   FactsCollector(Clock& clock, NodeLinks& links, Alarm& alarm, const HeadConfig& config)
       : config_(config), links_(links), poll_(clock, links, alarm) {}
 
-  // Asks the connected nodes that know the question. Errors: Busy.
+  // Asks the connected nodes that support the request. Errors: Busy.
   [[nodiscard]] Status gather(Done done);
-  // A node's facts; of an unknown tag they are dropped.
+  // Takes a node's facts; a reply with an unknown tag is dropped.
   void reply(NodeId node, wire::FactsReply&& message);
 
   // ---- called in turn

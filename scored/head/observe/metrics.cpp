@@ -1,5 +1,5 @@
-// Job ids, ranks and users stay out of labels: they have no end. Nodes and accounts are labels, as
-// there are as many as the configuration names.
+// Job ids, ranks and users are not labels, because their number is unlimited. Nodes and accounts
+// are labels, because the configuration names all of them.
 #include "scored/head/observe/metrics.hpp"
 
 #include "monitor/metrics/exporter.hpp"
@@ -115,7 +115,7 @@ void export_accounts(Exporter& out, const std::vector<ShareDesk::AccountUse>& ac
   }
 }
 
-// By node: jobs come and go.
+// Scratch is exported by node, because jobs come and go.
 void export_scratch(Exporter& out, const monitor::ClusterView& view,
                     const monitor::ClusterMeter& meter) {
   auto capacity = out.gauge("scored_scratch_capacity_bytes", "Scratch that a node offers.");
@@ -151,7 +151,7 @@ void export_scratch(Exporter& out, const monitor::ClusterView& view,
   }
 }
 
-// One observation a request is all we keep of a time: its sum and count.
+// Only the sum and the count of the request times are kept.
 void export_requests(Exporter& out, const monitor::HttpServer::Counts& requests) {
   auto answered =
       out.counter("scored_api_requests_total", "Requests of the web server that were answered.");

@@ -1,5 +1,5 @@
 #pragma once
-// The text of the head's /metrics: docs/reference/metrics.md has every name.
+// This header makes the text of the head's /metrics; docs/reference/metrics.md has every name.
 
 #include "gang/head/cluster.hpp"
 #include "monitor/http/http_server.hpp"

@@ -1,8 +1,8 @@
-// Nodes send samples only while viewers watch: they get the shortest period that a viewer needs,
-// and stop two seconds after the last viewer left. Documents are made at multiples of 100 ms of the
+// Nodes send samples only while viewers watch, at the shortest period that a viewer needs. They
+// stop two seconds after the last viewer left. Documents are made at multiples of 100 ms of the
 // head's clock, one per group of viewers (monitor::Hub).
 //
-// A scrape of /metrics asks the nodes for their totals and waits a moment for them; totals that are
+// A scrape of /metrics asks the nodes for their totals and waits briefly for them; totals that are
 // late keep their last values.
 #include "scored/head/observe/monitoring.hpp"
 
@@ -25,14 +25,14 @@
 namespace score::head {
 namespace {
 
-constexpr Duration kDirectoryWait = 2s;         // of a request, for the directory of users
+constexpr Duration kDirectoryWait = 2s;         // of a request, for the user directory
 constexpr Duration kLinger = 2s;                // of sampling, for a page that is loaded again
 constexpr Duration kTotalsWait = 300ms;         // of a scrape, for the nodes
 constexpr Duration kLoadsWait = 3s;             // of a snapshot with loads, for the nodes
-constexpr std::uint32_t kAskedTicks = 5;        // samples as often, that are not played out later
+constexpr std::uint32_t kAskedTicks = 5;        // for a snapshot; such samples are not delayed
 constexpr Duration kLatePause = 10s;            // between two events of late switches
 constexpr Duration kTraceMargin = 1s;           // around a moment
-constexpr std::uint32_t kSlowestSampling = 10;  // ticks: loads are averages over a second at most
+constexpr std::uint32_t kSlowestSampling = 10;  // ticks: loads are averages over one second at most
 
 std::string random_text() {
   std::array<unsigned char, 32> bytes{};
@@ -100,7 +100,7 @@ void Monitoring::request_samples(NodeId node, bool once) {
   parts_.links.send(node, request);
 }
 
-// Counts disconnected nodes too: if the delay changed, time would seem to run back.
+// Disconnected nodes count too, because time would seem to run backwards if the delay changed.
 Duration Monitoring::together() const {
   return monitor::together(parts_.config.nodes.size());
 }
@@ -109,7 +109,7 @@ Duration Monitoring::delay() const {
   return monitor::SampleQueue::delay(sampling_, together());
 }
 
-// Asks the nodes for another period when the shortest one that a viewer needs has changed.
+// Changes the period of the samples when the shortest period that a viewer needs has changed.
 void Monitoring::update_sampling() {
   const std::uint32_t ticks = std::min(hub_.shortest_ticks(), kSlowestSampling);
   const TimePoint now = clock_.now();
@@ -137,7 +137,7 @@ void Monitoring::set_sampling(Duration period, bool peers) {
 }
 
 void Monitoring::node_connected(NodeId node) {
-  request_samples(node, true);  // its counters count from here on
+  request_samples(node, true);  // its counters start here
 }
 
 void Monitoring::node_lost(NodeId node) {
@@ -151,12 +151,12 @@ void Monitoring::node_sampled(NodeId node, const wire::NodeSample& message) {
   if (auto read = from_wire(message, *sample); !read) {
     static LogLimiter limiter;
     if (limiter.allow(clock_.now())) {
-      log_warning("drop sample", kv("node", parts_.links.name(node)), kv("err", read.error()));
+      log_warning("Dropped sample", kv("node", parts_.links.name(node)), kv("err", read.error()));
     }
     return;
   }
   if (message.has_totals()) meter_.feed_volumes(node, sample->taken, volumes_of(message));
-  // The first sample names the tasks that run.
+  // The first sample names the running tasks, so it does not wait.
   const bool can_wait = !sample->totals_only && meter_.load(node) != nullptr;
   if (can_wait) return queue_.put(node, std::move(sample));
   feed(node, *sample);
@@ -217,7 +217,7 @@ monitor::Frame Monitoring::snapshot(const monitor::Filter& filter, const monitor
   return std::make_shared<const std::string>(write_document(now, meter_, options));
 }
 
-// Two samples of each node are needed, and nodes send none while no one watches.
+// Loads need two samples of each node, and nodes send none while no viewer watches.
 Status Monitoring::measured_snapshot(const monitor::Filter& filter, const monitor::Sight& sight,
                                      std::function<void(monitor::Frame)> give) {
   if (!monitor::is_measured(filter) || has_all_loads(view(), meter_)) {
@@ -292,7 +292,7 @@ void Monitoring::leave(monitor::ViewerId viewer) {
   hub_.remove(viewer);
 }
 
-// ---- people -------------------------------------------------------------------------------------
+// ---- users --------------------------------------------------------------------------------------
 
 Result<std::string> Monitoring::web_login(const Peer& peer) {
   if (!server_) return fail(Errc::Unsupported, "the head serves no dashboard ([monitor] listen)");
@@ -364,7 +364,7 @@ asio::awaitable<Result<std::string>> Monitoring::act(monitor::WebUser who, monit
 
 namespace {
 
-// Records are of the nodes' own clocks.
+// Records have the times of the nodes' own clocks.
 void cut_after(wire::Trace& trace, TimePoint until) {
   for (auto& node : *trace.mutable_nodes()) {
     auto& switches = *node.mutable_switches();
@@ -395,7 +395,7 @@ asio::awaitable<Result<std::string>> Monitoring::trace(TraceRequest wish) {
   using Channel = asio::experimental::channel<void(boost::system::error_code)>;
   const auto came = std::make_shared<Channel>(io_, 1);
   const auto found = std::make_shared<wire::Trace>();
-  // Nodes count back from their own clock when they are asked.
+  // Nodes count back from the time on their own clock at which they are asked.
   const auto asked = parts_.traces.gather(wish.since, [came, found](wire::Trace trace) {
     *found = std::move(trace);
     came->try_send(boost::system::error_code());

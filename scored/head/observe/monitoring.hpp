@@ -1,6 +1,7 @@
 #pragma once
-// The head as its viewers see it: gathers what nodes measure while viewers watch, makes the
-// documents, serves the web. What the web page changes goes through Admin, as commands do.
+// Monitoring is the head as its viewers see it. It collects what nodes measure while viewers watch,
+// makes the documents and serves the web page. Changes from the web page go through Admin, as
+// commands do.
 
 #include "base/async/asio.hpp"
 #include "base/async/clock.hpp"
@@ -36,7 +37,7 @@ namespace score::head {
 
 class Monitoring final : public monitor::Site, public HeadObserver {
  public:
-  struct Parts {  // all outlive it
+  struct Parts {  // all must outlive the object
     const HeadConfig& config;
     const ClusterRunner& runner;
     Users& users;
@@ -51,18 +52,19 @@ class Monitoring final : public monitor::Site, public HeadObserver {
     const ShareDesk& shares;
   };
 
-  // The others outlive it, too.
+  // All other parameters must outlive this object, too.
   Monitoring(asio::io_context& io, Clock& clock, TaskGroup& tasks, const Parts& parts);
 
-  // Listens, if the settings say so. Errors: one line.
+  // Listens, if the settings say so. Errors are one line.
   [[nodiscard]] Status open(const monitor::MonitorSettings& settings);
   void start(Epoch incarnation);
   void close();
 
-  // An address that logs its first visitor in as this user. Errors: Unsupported (no web), Busy.
+  // Returns an address that logs its first visitor in as this user. Errors: Unsupported (no web
+  // server), Busy.
   [[nodiscard]] Result<std::string> web_login(const Peer& peer);
 
-  // monitor::Site
+  // ---- monitor::Site
   monitor::Frame snapshot(const monitor::Filter& filter, const monitor::Sight& sight) override;
   Status measured_snapshot(const monitor::Filter& filter, const monitor::Sight& sight,
                            std::function<void(monitor::Frame)> give) override;
@@ -78,14 +80,14 @@ class Monitoring final : public monitor::Site, public HeadObserver {
   asio::awaitable<Result<std::string>> trace(TraceRequest wish) override;
   asio::awaitable<std::string> metrics() override;
 
-  // HeadObserver
+  // ---- HeadObserver
   void node_connected(NodeId node) override;
   void node_lost(NodeId node) override;
   void node_sampled(NodeId node, const wire::NodeSample& sample) override;
   void task_ended(NodeId node, JobId job) override;
 
  private:
-  struct Asked {  // for a snapshot with loads; watches meanwhile
+  struct Asked {  // a waiting request for a snapshot with loads; it watches meanwhile
     monitor::ViewerId viewer;
     monitor::Filter filter;
     monitor::Sight sight;
@@ -120,9 +122,9 @@ class Monitoring final : public monitor::Site, public HeadObserver {
   monitor::WebLogin logins_;
   std::optional<monitor::HttpServer> server_;
   Duration sampling_{0};        // period that nodes were sent; 0: none
-  bool samples_peers_ = false;  // ... too
+  bool samples_peers_ = false;  // whether nodes were asked for peers, too
   std::optional<TimePoint> unwatched_since_;
-  std::set<NodeId> awaited_;  // totals asked of these for a scrape
+  std::set<NodeId> awaited_;  // nodes that were asked for totals for a scrape
   asio::steady_timer all_came_;
   bool is_gathering_ = false;
   asio::experimental::channel<void(boost::system::error_code)> wake_;

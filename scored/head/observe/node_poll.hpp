@@ -1,5 +1,6 @@
 #pragma once
-// A question to several nodes: done when all have answered or after 2 s, naming the silent ones.
+// NodePoll sends a request to several nodes. It is done when all have replied or after 2 s, and
+// then names the silent ones.
 
 #include "base/async/alarm.hpp"
 #include "base/result.hpp"
@@ -16,7 +17,8 @@
 
 namespace score::head {
 
-// Answers: what is gathered, with add_silent_nodes(std::string). One thread.
+// Answers is the type that collects the replies; it must have add_silent_nodes(std::string). All
+// calls come from one thread.
 template <class Answers>
 class NodePoll {
  public:
@@ -25,17 +27,17 @@ class NodePoll {
   static constexpr std::size_t kMaxPolls = 8;
   static constexpr Duration kDeadline = std::chrono::seconds(2);
 
-  // All must outlive it.
+  // All references must outlive this object.
   NodePoll(Clock& clock, NodeLinks& links, Alarm& alarm)
       : clock_(clock), links_(links), alarm_(alarm) {}
 
-  // Asks each of the nodes: question(tag) is the message. Errors: Busy (8 such questions are open:
-  // each is work for every node).
+  // Asks each of the nodes; question(tag) returns the message. Errors: Busy (8 such requests are
+  // open; the limit exists because each one costs every node some work).
   template <class Question>
   [[nodiscard]] Status ask(const std::vector<NodeId>& nodes, Question question, Answers first,
                            Done done) {
     if (polls_.size() >= kMaxPolls) {
-      return fail(Errc::Busy, "{} such questions to all nodes are open already; try again",
+      return fail(Errc::Busy, "{} such requests to all nodes are in progress; try again",
                   polls_.size());
     }
     const std::uint64_t tag = next_tag_++;
@@ -54,7 +56,8 @@ class NodePoll {
     return {};
   }
 
-  // A node's answer; add(answers) keeps it. Dropped if it was not asked, or has answered.
+  // Takes a node's reply; add(answers) stores it. The reply is dropped if the node was not asked or
+  // has already replied.
   template <class Add>
   void answer(std::uint64_t tag, NodeId node, Add add) {
     const auto found = polls_.find(tag);

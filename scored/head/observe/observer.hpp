@@ -1,5 +1,5 @@
 #pragma once
-// What happens to nodes, for the part that measures them.
+// HeadObserver receives what happens to nodes, for the part that measures them.
 
 #include "base/ids.hpp"
 #include "proto/node.pb.h"
@@ -16,7 +16,7 @@ class HeadObserver {
   virtual void node_connected(NodeId node) = 0;
   virtual void node_lost(NodeId node) = 0;
   virtual void node_sampled(NodeId node, const wire::NodeSample& sample) = 0;
-  // A task of the job on this node, or all that were left of them.
+  // A task of the job has ended on this node, or all remaining ones.
   virtual void task_ended(NodeId node, JobId job) = 0;
 };
 

@@ -38,7 +38,7 @@ const char* name_of_queue(std::uint32_t queue) {
   return queue == static_cast<std::uint32_t>(base::Queue::High) ? "high" : "normal";
 }
 
-// As scq prints it.
+// Returns the activity as scq prints it.
 std::string_view activity_of(JobState state, wire::JobStatus::Activity activity) {
   return state == JobState::Running ? proto::word_of(activity) : "";
 }
@@ -77,7 +77,7 @@ monitor::JobRow row_of(const wire::JobStatus& status) {
   return row;
 }
 
-// Of this process, from /proc/self/statm.
+// Returns the memory of this process, from /proc/self/statm.
 std::uint64_t resident_bytes() {
   std::ifstream file("/proc/self/statm");
   std::uint64_t total = 0, resident = 0;

@@ -1,5 +1,5 @@
 #pragma once
-// The cluster as it is now, for commands and viewers: facts, nodes, matrix and jobs.
+// Overview describes the current cluster for commands and viewers: facts, nodes, matrix and jobs.
 
 #include "monitor/model/cluster_view.hpp"
 #include "proto/client.pb.h"
@@ -19,27 +19,27 @@ namespace score::head {
 
 class Overview {
  public:
-  // All must outlive it.
+  // All references must outlive this object.
   Overview(const ClusterRunner& runner, const HeadConfig& config, const JobTable& jobs,
            const JobQueries& queries, const NodeLinks& links)
       : runner_(runner), config_(config), jobs_(jobs), queries_(queries), links_(links) {}
 
   void set_dashboard_url(std::string url) { dashboard_url_ = std::move(url); }
 
-  // With two heads.
+  // Must be called if there are two heads.
   void set_heads(std::function<std::vector<wire::HeadState>()> states) {
     heads_ = std::move(states);
   }
 
-  // With two heads: the other one can take over.
+  // Returns whether the other head can take over; nullopt if there is only one head.
   [[nodiscard]] std::optional<bool> has_current_follower() const;
 
   // Replies have no tag.
   [[nodiscard]] wire::Info info() const;
   [[nodiscard]] wire::NodeList nodes() const;
-  // Without measurements, viewers and events.
+  // Returns the view without measurements, viewers and events.
   [[nodiscard]] monitor::ClusterView view() const;
-  // "64/64 nodes, 3 jobs, quantum 100ms", for the service manager.
+  // Returns a text for the service manager, such as "64/64 nodes, 3 jobs, quantum 100ms".
   [[nodiscard]] std::string summary() const;
 
  private:

@@ -8,7 +8,7 @@ namespace score::head {
 
 namespace {
 
-// Of one sample. A frame that holds more is well below its limit in bytes.
+// These limits are per sample; a sample with more stays well below a frame's limit in bytes.
 constexpr int kMaxGangs = limits::kMaxJobsPerNode;
 constexpr int kMaxTasks = limits::kMaxTasksPerNode;
 constexpr int kMaxPeers = limits::kMaxNodes;
@@ -22,7 +22,7 @@ bool are_times(std::initializer_list<std::int64_t> all) {
   return std::all_of(all.begin(), all.end(), is_time);
 }
 
-// Into those that are there, for their memory.
+// Fills the existing elements of `out`, so their memory is used again.
 template <class Messages, class Value>
 Status each_from_wire(const Messages& messages, std::vector<Value>& out);
 

@@ -1,5 +1,6 @@
 #pragma once
-// A node's sample as it came, checked: nodes are trusted to switch jobs, not to be free of faults.
+// These functions check and read a node's sample. Nodes are trusted to switch jobs, but not to be
+// free of faults.
 
 #include "base/result.hpp"
 #include "monitor/meters/scratch_meter.hpp"
@@ -10,10 +11,11 @@
 
 namespace score::head {
 
-// Into `sample`, whose memory is used again. Errors: Malformed: an impossible number; then `sample`
-// is of no use.
+// Reads into `sample`, whose memory is reused. Errors: Malformed (an impossible number); `sample`
+// is then unusable.
 [[nodiscard]] Status from_wire(const wire::NodeSample& message, monitor::NodeSample& sample);
-// Of a sample that is sound and has totals: the servers of all volumes that the node has a part of.
+// Returns the servers of all volumes that the node has a part of. The sample must be sound and have
+// totals.
 [[nodiscard]] std::vector<monitor::VolumeSample> volumes_of(const wire::NodeSample& message);
 
 }  // namespace score::head

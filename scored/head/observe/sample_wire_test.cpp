@@ -1,4 +1,4 @@
-// Samples of nodes that are broken or older than they say.
+// These tests read samples of nodes that are broken or older than they claim.
 #include "scored/head/observe/sample_wire.hpp"
 
 #include <gtest/gtest.h>
@@ -40,7 +40,7 @@ wire::NodeSample sound() {
   return sample;
 }
 
-TEST(SampleWire, KeepsWhatWasMeasured) {
+TEST(SampleWire, KeepsAllValues) {
   const auto sample = std::make_unique<monitor::NodeSample>();
   const auto read = from_wire(sound(), *sample);
   ASSERT_TRUE(read) << read.error().message();
@@ -59,7 +59,7 @@ TEST(SampleWire, KeepsWhatWasMeasured) {
   EXPECT_EQ(sample->totals->phases[0].counts.back(), 1U);
 }
 
-TEST(SampleWire, LeavesNothingOfTheOneBefore) {
+TEST(SampleWire, ReusedSampleKeepsNoOldValues) {
   monitor::NodeSample used, fresh;
   ASSERT_TRUE(from_wire(sound(), used));
   wire::NodeSample next;
@@ -80,7 +80,7 @@ TEST(SampleWire, LeavesNothingOfTheOneBefore) {
   EXPECT_TRUE(used.gangs.empty() && used.switches.empty() && !used.totals);
 }
 
-TEST(SampleWire, RefusesNumbersThatCannotBe) {
+TEST(SampleWire, RefusesImpossibleNumbers) {
   const auto refuses = [](auto change) {
     wire::NodeSample sample = sound();
     change(sample);

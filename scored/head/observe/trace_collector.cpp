@@ -7,7 +7,7 @@
 namespace score::head {
 namespace {
 
-constexpr std::size_t kMaxBytes = 12 * limits::kMiB;  // of one trace
+constexpr std::size_t kMaxBytes = 12 * limits::kMiB;  // per trace
 
 }  // namespace
 

@@ -1,5 +1,5 @@
 #pragma once
-// Gathers the switch records of all nodes for a trace.
+// TraceCollector collects the switch records of all nodes for a trace.
 
 #include "proto/client.pb.h"
 #include "proto/node.pb.h"
@@ -11,13 +11,13 @@ class TraceCollector {
  public:
   using Done = std::function<void(wire::Trace)>;
 
-  // All must outlive it.
+  // All references must outlive this object.
   TraceCollector(Clock& clock, NodeLinks& links, Alarm& alarm)
       : links_(links), poll_(clock, links, alarm) {}
 
-  // Of the last `since`. Errors: Busy.
+  // Collects the records of the last `since`. Errors: Busy.
   [[nodiscard]] Status gather(Duration since, Done done);
-  // A node's part; of an unknown tag it is dropped.
+  // Takes a node's part; a reply with an unknown tag is dropped.
   void reply(NodeId node, wire::NodeTraceReply&& message);
 
   // ---- called in turn

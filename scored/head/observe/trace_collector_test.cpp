@@ -36,7 +36,7 @@ TEST_F(TraceCollectorTest, IsDoneAtOnceWithoutNodes) {
   EXPECT_FALSE(traces_.next_deadline());
 }
 
-TEST_F(TraceCollectorTest, GathersEightTracesAtATime) {
+TEST_F(TraceCollectorTest, CollectsEightTracesAtATime) {
   for (int i = 0; i < 8; ++i) EXPECT_TRUE(gather());
   const auto refused = gather();
   ASSERT_FALSE(refused);

@@ -50,7 +50,7 @@ Status open_where_it_was(monitor::HttpServer& server, const HeadConfig& config) 
   if (!opened) opened = server.open(0);
   if (!opened) return opened;
   const auto noted = replace_file(path, fmt::format("{}\n", server.port()), 0600);
-  if (!noted) log_warning("cannot note the dashboard's port", kv("err", noted.error()));
+  if (!noted) log_warning("Cannot store the dashboard's port", kv("err", noted.error()));
   return {};
 }
 

@@ -1,5 +1,6 @@
 #pragma once
-// Where the web server of a head listens, for the head in charge and for one that follows.
+// These functions decide where the web server of a head listens, whether the head is in charge or
+// follows.
 
 #include "base/result.hpp"
 #include "monitor/http/http_server.hpp"
@@ -7,11 +8,12 @@
 
 namespace score::head {
 
-// The options that [monitor] gives. `settings.listen` must be set. Errors: one line.
+// Returns the options of [monitor]; `settings.listen` must be set. Errors are one line.
 [[nodiscard]] Result<monitor::HttpOptions> http_options(const monitor::MonitorSettings& settings);
 
-// Opens it at the configured port. Port 0: the one of this head's last start, if it is free, so
-// that open pages find it again; else any, which is noted. Errors: of HttpServer::open().
+// Opens the server at the configured port. With port 0 it takes the port of this head's last start,
+// if that is free, so that open pages find it again. Otherwise it takes any port, and stores it.
+// Errors: those of HttpServer::open().
 [[nodiscard]] Status open_where_it_was(monitor::HttpServer& server, const HeadConfig& config);
 
 }  // namespace score::head

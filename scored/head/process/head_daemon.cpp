@@ -16,20 +16,20 @@ namespace score::head {
 namespace {
 
 constexpr int kCannotStart = 1;
-constexpr int kOutlived = 3;  // the service manager does not start it again
+constexpr int kOutlived = 3;  // the service manager does not restart it
 constexpr std::size_t kDirectoryThreads = 4;
 constexpr Duration kStatusPeriod = 5s;
-constexpr Duration kReplyIsRead = 100ms;  // the answer to a shutdown, before we exit
+constexpr Duration kReplyIsRead = 100ms;  // before the exit after a shutdown
 
 }  // namespace
 
 Status make_directory(const std::string& path, mode_t mode) {
   if (::mkdir(path.c_str(), mode) == 0) {
-    if (::chmod(path.c_str(), mode) == 0) return {};  // whatever the umask is
+    if (::chmod(path.c_str(), mode) == 0) return {};  // independent of the umask
   } else if (errno == EEXIST) {
     return {};
   }
-  return fail(errno_code(errno), "make {}", path);
+  return fail(errno_code(errno), "cannot make {}", path);
 }
 
 Daemon::Daemon(asio::io_context& io, Options options)
@@ -39,8 +39,8 @@ Daemon::Daemon(asio::io_context& io, Options options)
       directory_(io, kDirectoryThreads),
       tasks_(io.get_executor(),
              [this](std::string_view task, const std::exception_ptr& e) {
-               if (is_ending_) return;  // what it works with is closed
-               log_error("task failed", kv("task", task), kv("err", describe_exception(e)));
+               if (is_ending_) return;  // the objects that it uses are closed
+               log_error("Task failed", kv("task", task), kv("err", describe_exception(e)));
                if (task != "serve client" && task != "serve node") exit_with(kCannotStart);
              }),
       exit_(io, 1) {}
@@ -63,7 +63,7 @@ Status Daemon::start(Election election) {
   return start_with(std::move(election_->store), *keys);
 }
 
-// From now on this head handles what the election reports and what the other head sends.
+// Registers the handlers for the reports of the election and the frames of the other head.
 void Daemon::follow_charge() {
   Charge& charge = *election_->charge;
   shipper_.emplace(LogShipper::Parts{clock_, tasks_, charge, head_->commits(),
@@ -145,11 +145,11 @@ Status Daemon::start_with(Store store, const proto::KeyRing& keys) {
   return {};
 }
 
-// Without it the daemons use TLS.
+// If this fails, the daemons use TLS.
 void Daemon::open_control() {
   if (auto opened = head_->control().open(config_.listen, config_.control_fanout, tasks_);
       !opened) {
-    log_error("cannot open the PM network of the daemons", kv("err", opened.error()));
+    log_error("Cannot open the PM network of the daemons", kv("err", opened.error()));
   }
 }
 
@@ -170,7 +170,7 @@ asio::awaitable<void> Daemon::stop() {
   head_->stop();
 }
 
-// The first status counts.
+// Sets the exit status and starts the stop; later calls are ignored.
 void Daemon::exit_with(int status) {
   if (std::exchange(is_ending_, true)) return;
   exit_status_ = status;
@@ -195,14 +195,15 @@ Result<HeadConfig> Daemon::read_configuration() const {
 
 void Daemon::reload() {
   const Peer service_manager{UserId(::geteuid()), proto::Role::Root, "SIGHUP", "signal"};
-  head_->admin().execute(
-      service_manager, ReloadConfiguration(), [](const Result<std::string>& reloaded) {
-        if (reloaded) return;
-        log_error("cannot reload: keep the old configuration", kv("err", reloaded.error()));
-      });
+  head_->admin().execute(service_manager, ReloadConfiguration(),
+                         [](const Result<std::string>& reloaded) {
+                           if (reloaded) return;
+                           log_error("Cannot reload the configuration; the old one stays in force",
+                                     kv("err", reloaded.error()));
+                         });
 }
 
-// From the loop itself, so that a loop that hangs is noticed.
+// The watchdog is fed from the loop itself, so a hanging loop is noticed.
 asio::awaitable<void> Daemon::feed_manager() {
   const Duration period = watchdog_period().value_or(kStatusPeriod);
   std::string sent;

@@ -1,5 +1,5 @@
 #pragma once
-// The daemon around head and server: signals, service manager, stop.
+// Daemon runs the head and its server with signals, the service manager and an orderly stop.
 
 #include "base/async/asio.hpp"
 #include "base/async/blocking_calls.hpp"
@@ -24,25 +24,25 @@ class Daemon {
  public:
   struct Options {
     HeadConfig config;
-    std::optional<LogLevel> log_level{};  // of the command line
+    std::optional<LogLevel> log_level{};  // from the command line
     bool recover = false;                 // --recover
   };
 
-  // A head that was elected (docs/adr/0089).
+  // Election describes a head that was elected (docs/adr/0089).
   struct Election {
-    Charge* charge = nullptr;  // outlives it
+    Charge* charge = nullptr;  // must outlive the daemon
     Store store;               // its log has begun
     Epoch term;
     std::optional<int> commands{};      // the socket that the service manager listens on
-    std::function<void()> start_again;  // does not return: this head is not in charge any more
+    std::function<void()> start_again;  // called to stand down; does not return
   };
 
-  // io must outlive it.
+  // `io` must outlive this object.
   Daemon(asio::io_context& io, Options options);
 
   Status start();
   Status start(Election election);
-  // Until it is asked to stop. Returns the exit status.
+  // Runs until it must stop, and returns the exit status.
   int run();
 
  private:
@@ -65,14 +65,14 @@ class Daemon {
   std::optional<Server> server_;
   TaskGroup tasks_;
   std::optional<Monitoring> monitoring_;
-  std::optional<Election> election_;   // its store is the head's by then
+  std::optional<Election> election_;   // after the start its store is the head's
   std::optional<LogShipper> shipper_;  // with two heads
   asio::experimental::channel<void(boost::system::error_code)> exit_;
   int exit_status_ = 0;
   bool is_ending_ = false;
 };
 
-// One level; an existing directory is checked where it is used.
+// Makes one level; an existing directory is checked where it is used.
 [[nodiscard]] Status make_directory(const std::string& path, mode_t mode);
 
 }  // namespace score::head

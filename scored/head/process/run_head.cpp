@@ -25,27 +25,27 @@ namespace {
 
 constexpr int kCannotStart = 1;
 constexpr int kBadUsage = 2;
-constexpr int kNice = -10;  // before the tasks, on a host that is a node too
+constexpr int kNice = -10;  // ahead of the tasks, on a host that is also a node
 
 constexpr const char* kUsage =
     "usage: scored --role=head [--config FILE] [OPTION]...\n"
-    "Accepts jobs, schedules them on the nodes, keeps the record.\n"
+    "Accepts jobs, schedules them on the nodes, and keeps their records.\n"
     "  --config FILE      configuration (default: /etc/scored/scored.toml), see scored.toml(5)\n"
     "  --check-config     only read and check the configuration\n"
-    "  --new-key          make the key_file that the configuration names, and exit\n"
+    "  --new-key          create the key_file that the configuration names, and exit\n"
     "  --rotate-key       add a new cluster key to the key_file, and exit\n"
-    "  --retire-key       leave only the newest cluster key in it, and exit\n"
-    "  --recover          the database is an older copy: go on after the jobs that the nodes know\n"
-    "  --take-charge      of two heads: the other one is lost for good, go on with this state\n"
-    "  --node-key NAME    write that node's key to ./NAME.key, and exit\n"
+    "  --retire-key       keep only the newest cluster key in the key_file, and exit\n"
+    "  --recover          the database is an older copy: continue after the nodes' jobs\n"
+    "  --take-charge      the other of two heads is lost for good: use this state\n"
+    "  --node-key NAME    write the key of node NAME to ./NAME.key, and exit\n"
     "  --log-level LEVEL  error, warning, notice, info or debug; overrides the file\n"
-    "  --help             this text\n"
-    "  --version          the version\n";
+    "  --help             print this help and exit\n"
+    "  --version          print the version and exit\n";
 
 struct CommandLine {
   std::string config_path = "/etc/scored/scored.toml";
   std::optional<LogLevel> log_level;
-  std::string node_key;  // of which node
+  std::string node_key;  // the node's name
   bool new_key = false;
   bool rotate_key = false;
   bool retire_key = false;
@@ -103,17 +103,18 @@ int refuse(int status, const Error& error) {
   return status;
 }
 
-// The file keeps its owner, also if root changes it.
+// The file keeps its owner, even if root changes it.
 Status replace_keys(const std::string& path, const proto::KeyRing& ring) {
   struct stat before {};
 
-  if (::stat(path.c_str(), &before) != 0) return fail(errno_code(errno), "key file {}", path);
+  if (::stat(path.c_str(), &before) != 0)
+    return fail(errno_code(errno), "cannot read key file {}", path);
   std::string text = ring.format();
   auto replaced = replace_file(path, text, 0600);
   proto::wipe(text);
   if (!replaced || before.st_uid == ::geteuid()) return replaced;
   if (::lchown(path.c_str(), before.st_uid, before.st_gid) == 0) return {};
-  return fail(errno_code(errno), "give key file {} to uid {}", path, before.st_uid);
+  return fail(errno_code(errno), "cannot give key file {} to uid {}", path, before.st_uid);
 }
 
 Status change_keys(const CommandLine& line, const HeadConfig& config) {
@@ -128,7 +129,8 @@ Status change_keys(const CommandLine& line, const HeadConfig& config) {
   return replace_keys(config.key_file, *ring);
 }
 
-// Keys are made on the head's host: each node gets only its own, by a way that the admin trusts.
+// Keys are made on the head's host. Each node gets only its own key, in a way that the
+// administrator trusts.
 Status make_keys(const CommandLine& line, const HeadConfig& config) {
   if (line.new_key) {
     auto stored = proto::store_key(config.key_file, proto::random_key());
@@ -176,17 +178,17 @@ int run_head(const std::vector<std::string>& arguments) {
   report_to_journal_if_started_by_it();
   ::signal(SIGPIPE, SIG_IGN);
   ::umask(0077);
-  if (!set_nice(kNice)) log_debug("keep the ordinary priority");
+  if (!set_nice(kNice)) log_debug("Cannot raise the priority; running at the default one");
   if (config->has_two_heads()) {
     if (line->recover) {
-      return refuse(kBadUsage, fail(Errc::Malformed, "--recover: not with two heads"));
+      return refuse(kBadUsage, fail(Errc::Malformed, "--recover cannot be used with two heads"));
     }
     TwoHeadsOptions two{arguments, {std::move(*config), line->log_level}, line->take_charge};
     auto ended = run_two_heads(std::move(two));
     return ended ? *ended : refuse(kCannotStart, ended.error());
   }
   if (line->take_charge) {
-    return refuse(kBadUsage, fail(Errc::Malformed, "--take-charge: there is one head only"));
+    return refuse(kBadUsage, fail(Errc::Malformed, "--take-charge needs two heads"));
   }
   asio::io_context io{1};
   Daemon daemon(io, {std::move(*config), line->log_level, line->recover});

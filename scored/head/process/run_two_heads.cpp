@@ -19,35 +19,35 @@ namespace {
 
 constexpr int kFirstPassed = 3;  // SD_LISTEN_FDS_START
 
-// Asio's sockets stay open in another program unless told otherwise.
+// Asio's sockets stay open in a new program unless they are marked close-on-exec.
 void close_all_at_exec() {
   if (::close_range(kFirstPassed, ~0U, CLOSE_RANGE_CLOEXEC) == 0) return;
   const auto end = static_cast<int>(::sysconf(_SC_OPEN_MAX));
   for (int fd = kFirstPassed; fd < end; ++fd) ::fcntl(fd, F_SETFD, FD_CLOEXEC);
 }
 
-// The same program with the same pid: the service manager sees no difference. The descriptors of
-// this one close, the lock of the state directory with them.
+// Executes the same program with the same pid, so the service manager sees no difference. All
+// descriptors close, and with them the lock of the state directory.
 [[noreturn]] void execute_again(const std::vector<std::string>& arguments,
                                 const std::optional<UniqueFd>& commands) {
   std::vector<std::string> words = {"scored"};
   for (const std::string& word : arguments) {
-    if (word != "--take-charge") words.push_back(word);  // that was for this once
+    if (word != "--take-charge") words.push_back(word);  // that option applied only once
   }
   std::vector<char*> argv;
   for (std::string& word : words) argv.push_back(word.data());
   argv.push_back(nullptr);
   close_all_at_exec();
   if (commands) {
-    // A duplicate of itself would keep its close-on-exec flag.
+    // Copying a descriptor onto itself with dup2() would keep its close-on-exec flag.
     if (commands->get() == kFirstPassed) ::fcntl(kFirstPassed, F_SETFD, 0);
     if (commands->get() != kFirstPassed) ::dup2(commands->get(), kFirstPassed);
     ::setenv("LISTEN_FDS", "1", 1);
     ::setenv("LISTEN_PID", std::to_string(::getpid()).c_str(), 1);
   }
   ::execv("/proc/self/exe", argv.data());
-  log_error("cannot execute the program again", kv("err", errno_code(errno).message()));
-  ::_exit(1);  // the service manager starts it
+  log_error("Cannot execute the program again", kv("err", errno_code(errno).message()));
+  ::_exit(1);  // the service manager restarts it
 }
 
 class TwoHeads {
@@ -56,7 +56,7 @@ class TwoHeads {
       : options_(std::move(options)),
         config_(options_.daemon.config),
         tasks_(io_.get_executor(), [](std::string_view task, const std::exception_ptr& e) {
-          log_error("task failed", kv("task", task), kv("err", describe_exception(e)));
+          log_error("Task failed", kv("task", task), kv("err", describe_exception(e)));
         }) {}
 
   Result<int> run();
@@ -104,8 +104,9 @@ Status TwoHeads::open() {
   return {};
 }
 
-// What this head must not grant any more: terms that it took itself. A term that came with the log
-// of the other head is that one's: a follower that starts again grants it the lease, and follows.
+// Returns the term up to which this head must not grant a lease: a term that it took itself. A term
+// that came with the log belongs to the other head, so a restarted follower grants it the lease,
+// and follows.
 Result<Epoch> TwoHeads::term_of_witness(gang::LogPosition position) {
   const auto greatest = store_->greatest_incarnation();
   if (!greatest) return greatest;
@@ -126,7 +127,7 @@ Result<int> TwoHeads::run() {
   {
     Standby standby({io_, clock_, config_, *charge_, *store_, commands});
     if (auto opened = standby.open(); !opened) return opened.error();
-    log_notice("start as one of two heads",
+    log_notice("Started as one of two heads",
                kv("head", format_endpoint(config_.heads[config_.self])),
                kv("term", charge_->position().term), kv("sequence", charge_->position().sequence));
     charge_->start();
@@ -142,7 +143,7 @@ Result<int> TwoHeads::run() {
 }
 
 Result<int> TwoHeads::lead(Store store) {
-  // The leases may have ended while the standby stopped.
+  // The leases may have expired while the standby stopped.
   if (charge_->role() != gang::LeadershipRole::Leader) start_again();
   const Epoch term = charge_->position().term;
   std::optional<int> commands;

@@ -1,6 +1,7 @@
 #pragma once
-// One of two heads (docs/adr/0089): a standby until it is elected, then the head in charge. When it
-// is in charge no more, the process executes its program anew, so that nothing of that is left.
+// This is one of two heads (docs/adr/0089): a standby until it is elected, then the head in charge.
+// When it is not in charge any more, the process executes its program anew, so that no state is
+// left over.
 
 #include "base/result.hpp"
 #include "scored/head/process/head_daemon.hpp"
@@ -16,7 +17,7 @@ struct TwoHeadsOptions {
   bool is_forced = false;  // --take-charge
 };
 
-// The exit status. Errors: it could not start.
+// Returns the exit status. It fails if the head could not start.
 [[nodiscard]] Result<int> run_two_heads(TwoHeadsOptions options);
 
 }  // namespace score::head

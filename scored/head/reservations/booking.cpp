@@ -33,7 +33,7 @@ Result<std::vector<std::string>> read_nodes(const Names& lists) {
   return nodes;
 }
 
-// What could be one word of a command line.
+// Returns true if the name could be one word of a command line.
 bool is_user_word(std::string_view name) {
   return !name.empty() && name.size() <= kMaxUserBytes &&
          std::all_of(name.begin(), name.end(),
@@ -115,7 +115,7 @@ std::string pack_booking(const Booking& booking) {
 Result<Booking> unpack_booking(std::string_view bytes) {
   wire::Reservation message;
   if (!message.ParseFromArray(bytes.data(), static_cast<int>(bytes.size()))) {
-    return fail(Errc::Malformed, "the reservation cannot be read");
+    return fail(Errc::Malformed, "cannot read the reservation");
   }
   return read_booking(message);
 }

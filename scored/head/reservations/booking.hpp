@@ -1,5 +1,6 @@
 #pragma once
-// A reservation as users see it and as it is stored: names and wall time. Plain values.
+// A Booking is a reservation as users see it and as it is stored, with names and wall time. It is a
+// plain value.
 
 #include "base/ids.hpp"
 #include "base/result.hpp"
@@ -15,31 +16,32 @@ class Reservation;
 
 namespace score::head {
 
-// In force during [start, end). Neither users nor accounts: maintenance.
+// A booking is in force during [start, end). Without users and accounts it is for maintenance.
 struct Booking {
-  std::string name;                // a host name's letters; empty in a command: to be made
-  std::vector<std::string> nodes;  // ascending, no name twice
-  WallTime start{};                // 1970 in a command: now
+  std::string name;                // a host name's letters; empty in a command: generated
+  std::vector<std::string> nodes;  // ascending and unique
+  WallTime start{};                // 1970 in a command means now
   WallTime end{};
   std::vector<std::string> users;  // names or numbers
-  std::vector<UserId> user_ids;    // theirs; empty in a command
+  std::vector<UserId> user_ids;    // of `users`; empty in a command
   std::vector<std::string> accounts;
   std::string reason;  // escaped
 
   friend bool operator==(const Booking&, const Booking&) = default;
 };
 
-// Of a command or of the store; nodes may be host lists. What it says is bounded and well-formed;
-// whether nodes, users and accounts exist is not checked. Errors: Malformed, TooLarge, one line.
+// Reads a reservation of a command or of the store; nodes may be hostlists. The result is bounded
+// and well-formed; whether nodes, users and accounts exist is not checked. Errors: Malformed,
+// TooLarge; one line.
 [[nodiscard]] Result<Booking> read_booking(const wire::Reservation& message);
 [[nodiscard]] wire::Reservation to_wire(const Booking& booking);
 
-// For the store. Errors of reading: Malformed, TooLarge.
+// Packs a booking for the store. Errors of unpack_booking(): Malformed, TooLarge.
 [[nodiscard]] std::string pack_booking(const Booking& booking);
 [[nodiscard]] Result<Booking> unpack_booking(std::string_view bytes);
 
-// "node[00-03] from 2026-12-01 08:00:00 to 2026-12-01 10:00:00 for alice, account physics",
-// "... for maintenance".
+// Returns a text such as "node[00-03] from 2026-12-01 08:00:00 to 2026-12-01 10:00:00 for alice,
+// account physics", or "... for maintenance".
 [[nodiscard]] std::string describe(const Booking& booking);
 
 }  // namespace score::head

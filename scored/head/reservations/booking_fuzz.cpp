@@ -1,5 +1,5 @@
-// Reservations as commands and the store bring them: what is accepted is bounded, and is the same
-// after another time through the store.
+// Reservations come from commands and from the store. An accepted one must be bounded, and must be
+// the same after a second pass through the store.
 
 #include "base/assert.hpp"
 #include "base/limits.hpp"

@@ -48,7 +48,7 @@ TEST(Booking, IsTheSameAfterTheStore) {
   EXPECT_FALSE(unpack_booking("\xff\xff"));
 }
 
-TEST(Booking, RefusesWhatMakesNoSense) {
+TEST(Booking, RefusesInvalidReservations) {
   EXPECT_EQ(problem([](auto& m) { m.clear_nodes(); }), "name at least one node");
   EXPECT_NE(problem([](auto& m) { m.add_nodes("node[0-99999]"); }), "");
   EXPECT_NE(problem([](auto& m) { m.add_nodes("no de"); }), "");

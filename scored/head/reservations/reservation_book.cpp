@@ -7,10 +7,10 @@
 namespace score::head {
 namespace {
 
-// Of a start: the command took so long to come, or its clock is a little late.
+// A start may be this far in the past, because the command took time or its clock is a little late.
 constexpr Duration kStillNow = 1min;
 
-// A node that both have; nullptr: they have none in common.
+// Returns a node that both have; nullptr if there is none.
 const std::string* shared_node(const Booking& a, const Booking& b) {
   for (const std::string& node : a.nodes) {
     if (std::binary_search(b.nodes.begin(), b.nodes.end(), node)) return &node;

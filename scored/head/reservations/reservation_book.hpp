@@ -1,6 +1,6 @@
 #pragma once
-// All reservations that have not ended. No two have a node at the same time. Pure: `now` is the
-// wall clock's.
+// ReservationBook holds all reservations that have not ended. No two have a node at the same time.
+// The class is pure: `now` is the time of the wall clock.
 
 #include "scored/head/reservations/booking.hpp"
 
@@ -17,25 +17,25 @@ class ReservationBook {
  public:
   using All = std::map<std::string, Booking, std::less<>>;  // by name
 
-  // Whether it can be added; it has a name, and a start. Errors, one line: Exists (its name, or
-  // another one has its nodes then), Malformed (in the past, too short, too long, too far
-  // ahead), TooLarge (too many).
+  // Checks whether a reservation with a name and a start can be added. Errors, one line: Exists
+  // (the name is used, or a different reservation has a node at that time), Malformed (in the past,
+  // too short, too long, too far ahead), TooLarge (too many).
   [[nodiscard]] Status check(const Booking& wanted, WallTime now) const;
   void add(Booking booking);
-  // False: there is none.
+  // Returns false if there is no such reservation.
   bool remove(std::string_view name);
 
-  // nullptr: there is none.
+  // Returns nullptr if there is none.
   [[nodiscard]] const Booking* find(std::string_view name) const;
 
   [[nodiscard]] const All& all() const { return all_; }
 
-  // The earliest end. 1970: there is no reservation.
+  // Returns the earliest end; 1970 if there is no reservation.
   [[nodiscard]] WallTime next_end() const;
-  // Removes those that have ended.
+  // Removes and returns the reservations that have ended.
   std::vector<Booking> take_ended(WallTime now);
 
-  // "r1", "r2" ...: one that is not used, and was not returned before.
+  // Returns a name "r1", "r2" ... that is not used and was not returned before.
   [[nodiscard]] std::string free_name();
 
  private:

@@ -24,7 +24,7 @@ std::string problem(const ReservationBook& book, const Booking& wanted) {
   return possible ? "" : possible.error().context();
 }
 
-TEST(ReservationBook, RefusesWhatOverlapsOnANode) {
+TEST(ReservationBook, RefusesOverlapOnANode) {
   ReservationBook book;
   book.add(booking("m", {"n1", "n2"}, 1h, 1h));
   EXPECT_EQ(problem(book, booking("x", {"n0"}, 1h, 1h)), "");
@@ -36,7 +36,7 @@ TEST(ReservationBook, RefusesWhatOverlapsOnANode) {
   EXPECT_EQ(problem(book, booking("m", {"n9"}, 1h, 1h)), "there is a reservation m already");
 }
 
-TEST(ReservationBook, RefusesThePastAndOddLengths) {
+TEST(ReservationBook, RefusesPastTimesAndInvalidLengths) {
   const ReservationBook book;
   EXPECT_EQ(problem(book, booking("x", {"n0"}, -2h, 1h)),
             "the reservation would start at " + format_wall(kNow - 2h) + ", which is past");
@@ -60,7 +60,7 @@ TEST(ReservationBook, HasALimit) {
             "there are 1000 reservations already, which is the limit");
 }
 
-TEST(ReservationBook, ForgetsWhatHasEnded) {
+TEST(ReservationBook, DropsEndedReservations) {
   ReservationBook book;
   EXPECT_EQ(book.next_end(), WallTime());
   book.add(booking("a", {"n0"}, 0s, 1h));
@@ -76,7 +76,7 @@ TEST(ReservationBook, ForgetsWhatHasEnded) {
   EXPECT_FALSE(book.remove("b"));
 }
 
-TEST(ReservationBook, GivesNamesThatAreFree) {
+TEST(ReservationBook, ReturnsFreeNames) {
   ReservationBook book;
   book.add(booking("r1", {"n0"}, 0s, 1h));
   EXPECT_EQ(book.free_name(), "r2");

@@ -15,7 +15,7 @@
 namespace score::head {
 namespace {
 
-// The wall clock can be set: it is compared with the cluster's time at least this often.
+// The wall clock can be set, so it is compared with the cluster's time at least this often.
 constexpr Duration kLongestSleep = 10s;
 constexpr Duration kOffsetKept = 100ms;
 constexpr std::size_t kJobsNamed = 8;  // in an error
@@ -53,7 +53,7 @@ Result<Booking> ReservationDesk::plan(const wire::Reservation& wanted, bool ends
               jobs.size() == 1 ? "it" : "them");
 }
 
-// A number need not have a name.
+// Looks up the users' numbers; a number need not have a name.
 Status ReservationDesk::find_users(Booking& booking) {
   booking.user_ids.clear();
   for (const std::string& name : booking.users) {
@@ -153,18 +153,18 @@ void ReservationDesk::tell_cluster() {
   parts_.alarm.at(next_deadline());
 }
 
-// Nodes that have left the configuration are reserved no more.
+// Nodes that have left the configuration are no longer reserved.
 void ReservationDesk::restore(const std::map<std::string, std::string>& stored) {
   for (const auto& [name, bytes] : stored) {
     auto booking = unpack_booking(bytes);
     if (!booking || booking->name != name) {
-      log_error("cannot read a stored reservation", kv("reservation", name));
+      log_error("Cannot read a stored reservation", kv("reservation", name));
       continue;
     }
     const std::size_t before = booking->nodes.size();
     std::erase_if(booking->nodes, [&](const auto& node) { return !parts_.links.has(node); });
     if (booking->nodes.size() < before) {
-      log_warning("nodes of a reservation are no longer configured", kv("reservation", name),
+      log_warning("Nodes of a reservation are no longer configured", kv("reservation", name),
                   kv("nodes", before - booking->nodes.size()));
     }
     book_.add(std::move(*booking));
@@ -176,7 +176,7 @@ void ReservationDesk::restore(const std::map<std::string, std::string>& stored) 
 
 void ReservationDesk::forget(const Booking& booking) {
   parts_.commits.add(reserve_setting(booking.name, std::nullopt));
-  log_notice("reservation has ended", kv("reservation", booking.name));
+  log_notice("Reservation has ended", kv("reservation", booking.name));
   parts_.feed.add(monitor::EventKind::Admin, fmt::format("reservation {} has ended", booking.name),
                   {});
 }

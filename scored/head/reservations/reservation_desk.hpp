@@ -1,7 +1,7 @@
 #pragma once
-// Reservations for the rest of the head: checks commands and submissions, keeps the cluster's
-// calendar in step with the wall clock, and forgets what has ended. Storing is the caller's, except
-// that what has ended leaves the store.
+// ReservationDesk manages reservations for the rest of the head. It checks commands and
+// submissions, keeps the cluster's calendar in step with the wall clock, and drops reservations
+// that have ended. The caller stores reservations; only ended ones are removed from the store here.
 
 #include "base/async/alarm.hpp"
 #include "base/model/model.hpp"
@@ -23,7 +23,7 @@ namespace score::head {
 
 class ReservationDesk {
  public:
-  struct Parts {  // all outlive it
+  struct Parts {  // all must outlive the object
     ClusterRunner& runner;
     const HeadConfig& config;
     const NodeLinks& links;
@@ -35,28 +35,31 @@ class ReservationDesk {
 
   explicit ReservationDesk(Parts parts) : parts_(parts) {}
 
-  // What is stored: name -> pack_booking(). Once, after nodes and jobs are there.
+  // Loads the stored reservations: name -> pack_booking(). Must be called once, when nodes and jobs
+  // are known.
   void restore(const std::map<std::string, std::string>& stored);
 
   // ---- commands
   [[nodiscard]] std::string free_name() { return book_.free_name(); }
 
-  // What a command comes to now: with its start and the numbers of its users. ends_jobs: jobs that
-  // may still be there at its start do not matter. Errors: those of read_booking() and
-  // ReservationBook::check(), NotFound (nodes, users, accounts), Busy (jobs are in the way).
+  // Returns the reservation that a command would make now, with its start and the numbers of its
+  // users. With `ends_jobs`, jobs that may still run at its start do not matter. Errors: those of
+  // read_booking() and ReservationBook::check(), NotFound (nodes, users, accounts), Busy (jobs are
+  // in the way).
   [[nodiscard]] Result<Booking> plan(const wire::Reservation& wanted, bool ends_jobs);
-  // As plan() gave it.
+  // Makes a reservation that plan() returned.
   void make(const Booking& booking);
   // Errors: NotFound.
   [[nodiscard]] Status check_removal(std::string_view name) const;
   void remove(std::string_view name);
 
   // ---- jobs
-  // Whether the user may submit a job that asks for the reservation. Errors: NotFound, Denied,
-  // TooLarge.
+  // Checks whether the user may submit a job that asks for the reservation. Errors: NotFound,
+  // Denied, TooLarge.
   [[nodiscard]] Status admit(UserId user, const ResourceRequest& request) const;
 
-  // By start. On a private cluster a user sees only his own name. The reply has no tag.
+  // Returns the reservations sorted by start. On a private cluster, users see only their own names.
+  // The reply has no tag.
   [[nodiscard]] wire::ReservationList list(const Peer& peer) const;
 
   // ---- called in turn
@@ -71,7 +74,7 @@ class ReservationDesk {
 
   Parts parts_;
   ReservationBook book_;
-  Duration offset_{0};  // of the wall clock, as the cluster's calendar has it
+  Duration offset_{0};  // wall clock minus the cluster's time, as in the cluster's calendar
 };
 
 }  // namespace score::head

@@ -10,10 +10,11 @@ namespace score::head {
 namespace {
 
 constexpr double kHour = 3600;
-// Weights of jobs differ by at most this factor by fair share: who has used nothing gets four
-// slices where one who used twice what he is entitled to, or more, gets one.
+// Fair share changes weights of jobs by at most this factor: a user who has used nothing gets four
+// slices, while one who used at least twice the own share gets one.
 constexpr double kMostBoost = 4;
-// Two factors that differ by less are the same: who is first by a hair may change at each look.
+// Two factors that differ by less count as equal, because the order of almost equal users would
+// change at each refresh.
 constexpr double kSame = 1e-6;
 
 std::uint32_t boost_of(double factor) {
@@ -144,7 +145,7 @@ LimitGate::Standing LimitGate::standing_of(const UseBook::Key& key) const {
   if (known != standings_.end() || !book_.is_on()) {
     return known == standings_.end() ? Standing{} : known->second;
   }
-  Standing out;  // of a user who is new
+  Standing out;  // a new user
   out.factor = book_.user(key, totals_).factor;
   for (const auto& [other, standing] : standings_) out.rank += standing.factor > out.factor + kSame;
   out.boost = rules_.shares_weights ? boost_of(out.factor) : 1;
@@ -179,7 +180,7 @@ bool LimitGate::refresh(WallTime now) {
   return refresh_hours(now) || has_changed;
 }
 
-// True: a limit of hours has been passed, in either direction.
+// Returns true if use has crossed a limit of hours, in either direction.
 bool LimitGate::refresh_hours(WallTime now) {
   bool has_changed = false;
   const auto keep = [&](auto& map, const auto& key, double core_seconds, std::uint64_t most) {

@@ -1,6 +1,7 @@
 #pragma once
-// What the scheduler asks before it places a job: whether limits of its user and account leave room
-// for it, its rank by fair share, and the factor of its weight. Counts what has a place. Pure.
+// LimitGate answers the scheduler before it places a job: whether the limits of its user and
+// account leave room for it, its rank by fair share, and the factor of its weight. It counts the
+// jobs that have a place. The class is pure.
 
 #include "gang/state/gate.hpp"
 #include "scored/head/shares/use_book.hpp"
@@ -15,7 +16,7 @@ namespace score::head {
 
 class LimitGate final : public gang::Gate {
  public:
-  struct Count {  // of what has a place
+  struct Count {  // sums over jobs that have a place
     std::uint32_t jobs = 0;
     std::uint64_t nodes = 0;
     Bytes memory{0};
@@ -23,8 +24,8 @@ class LimitGate final : public gang::Gate {
     friend bool operator==(const Count&, const Count&) = default;
   };
 
-  // rules and book must outlive it. is_limited: whether limits of users hold for this one; asked at
-  // each decision.
+  // `rules` and `book` must outlive this object. `is_limited` returns whether user limits apply to
+  // this user; it is called at each decision.
   LimitGate(const AccountRules& rules, const UseBook& book, std::function<bool(UserId)> is_limited)
       : rules_(rules), book_(book), is_limited_(std::move(is_limited)) {}
 
@@ -36,8 +37,8 @@ class LimitGate final : public gang::Gate {
   void placed(const gang::Job& job) override;
   void unplaced(const gang::Job& job) override;
 
-  // Ranks, weights and what has been used follow the book as it is now. True: the cluster must be
-  // told (Cluster::reorder), because an answer has changed.
+  // Updates ranks, weights and use from the book. Returns true if an answer has changed; the caller
+  // must then call Cluster::reorder().
   bool refresh(WallTime now);
 
   // ---- views
@@ -81,7 +82,7 @@ class LimitGate final : public gang::Gate {
   UseBook::Totals totals_;                       // as of the last refresh()
   std::map<UseBook::Key, Standing> standings_;   // likewise
   std::map<std::string, double> account_hours_;  // of accounts with such a limit
-  std::map<UserId, double> user_hours_;          // if there is one
+  std::map<UserId, double> user_hours_;          // if there is such a limit
 };
 
 }  // namespace score::head

@@ -64,7 +64,7 @@ TEST(LimitGate, NamesTheLimitAndItsValue) {
   EXPECT_EQ(g.why(job(3, kBob, 1)), "");
 }
 
-TEST(LimitGate, AJobThatEndedMakesRoom) {
+TEST(LimitGate, EndedJobMakesRoom) {
   Gate g;
   g.account().max_running_jobs = 1;
   const auto first = job(1, kAlice, 2, kGiB);
@@ -77,7 +77,7 @@ TEST(LimitGate, AJobThatEndedMakesRoom) {
   EXPECT_EQ(g.gate.of_account("physics"), LimitGate::Count());
 }
 
-TEST(LimitGate, LimitsOfUsersDoNotHoldForOperatorsAndThoseOfAccountsDo) {
+TEST(LimitGate, OnlyAccountLimitsApplyToOperators) {
   Gate g;
   g.rules.per_user.max_nodes = 1;
   EXPECT_FALSE(g.gate.is_open(job(1, kAlice, 2), 2));
@@ -86,7 +86,7 @@ TEST(LimitGate, LimitsOfUsersDoNotHoldForOperatorsAndThoseOfAccountsDo) {
   EXPECT_FALSE(g.gate.is_open(job(1, kOperator, 2), 2));
 }
 
-TEST(LimitGate, HoursAreOfTheDecayedUse) {
+TEST(LimitGate, HourLimitsUseTheDecayedUse) {
   Gate g;
   g.account().max_scheduled_hours = 10;
   g.rules.half_life = 24h;
@@ -100,7 +100,7 @@ TEST(LimitGate, HoursAreOfTheDecayedUse) {
   EXPECT_FALSE(g.gate.refresh(kStart + 25h)) << "nothing has changed";
 }
 
-TEST(LimitGate, RanksByFactorAndTellsOfChangesOnly) {
+TEST(LimitGate, RanksByFactorAndReportsOnlyChanges) {
   Gate g;
   g.rules.half_life = 24h;
   g.book.set_rules(g.rules, kStart);
@@ -116,7 +116,7 @@ TEST(LimitGate, RanksByFactorAndTellsOfChangesOnly) {
   EXPECT_GT(g.gate.rank(job(1, kBob, 1)), g.gate.rank(job(2, kAlice, 1)));
 }
 
-TEST(LimitGate, WeightsStayIfTheyAreNotShared) {
+TEST(LimitGate, WeightsStayIfSharesDoNotAffectThem) {
   Gate g;
   g.rules.half_life = 24h;
   g.rules.shares_weights = false;

@@ -14,7 +14,7 @@ double factor_of(double used, double share) {
   return share > 0 ? std::exp2(-used / share) : 0;
 }
 
-// How many members they have is not known.
+// The number of members of a group is unknown.
 bool has_groups(const Account& account) {
   return std::ranges::any_of(account.users,
                              [](const std::string& user) { return user.starts_with('@'); });
@@ -89,7 +89,7 @@ std::vector<UseBook::Key> UseBook::keys() const {
 
 // ---- fair shares --------------------------------------------------------------------------------
 
-// Jobs without an account, and of accounts that left the configuration, count as one share.
+// Returns one share for jobs without an account, and for accounts that have left the configuration.
 UseBook::Entitled UseBook::entitled(const std::string& account) const {
   const auto found = accounts_.find(account);
   return found == accounts_.end() ? Entitled{} : found->second;

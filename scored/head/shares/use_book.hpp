@@ -1,14 +1,16 @@
 #pragma once
-// What users and accounts have used (cores x scheduled time), decayed with a half-life, and what
-// follows from it for who is next. Pure: `now` is an argument, times are the wall clock's, because
-// sums outlive the head.
+// UseBook records what users and accounts have used (cores x scheduled time), decayed with a
+// half-life, and derives the order of users. It is pure: `now` is an argument. Times are wall-clock
+// times, because sums outlive the head.
 //
-// The factor of an account is 2^(-U/S): U its part of all use, S its part of all shares. That of a
-// user is 2^(-E/S): S the account's part divided by its users, and E the user's own part of all use
-// plus what the rest of the account used, divided by its users:
+// The factor of an account is 2^(-U/S), where U is its part of all use and S its part of all
+// shares. The factor of a user is 2^(-E/S), where S is the account's part divided by its users, and
+// E is the user's own part u of all use plus the use of the rest of the account divided by its
+// users:
 //   E = u + (U - u) / users.
 // This is Slurm's classic fair share (https://slurm.schedmd.com/classic_fair_share.html) with a
-// dampening factor of 1: 1 for who used nothing, 0.5 for who used what he is entitled to.
+// dampening factor of 1: the factor is 1 for a user who used nothing, and 0.5 for one who used
+// exactly the own share.
 
 #include "base/ids.hpp"
 #include "base/time.hpp"
@@ -28,26 +30,26 @@ class UseBook {
   using Key = std::pair<std::string, UserId>;  // account, user
 
   struct Factors {
-    double share = 0;   // of the whole; of a user: of the account
+    double share = 0;   // of the whole; for a user: of the account
     double used = 0;    // of all use
     double factor = 1;  // see above
   };
 
   explicit UseBook(const AccountRules& rules) { set_rules(rules, WallTime()); }
 
-  // Of the configuration. A new half-life holds from now on.
+  // Sets the rules of the configuration. A new half-life applies from now on.
   void set_rules(const AccountRules& rules, WallTime now);
 
   // ---- use
-  // Of the store; one of which nothing is left is forgotten.
+  // Loads a sum from the store; a sum that has decayed to nothing is dropped.
   void restore(const UseSum& sum, WallTime now);
-  // The new sum, to be stored.
+  // Adds use and returns the new sum, which the caller must store.
   UseSum charge(const Key& key, double core_seconds, WallTime now);
-  // A user who has jobs counts as one of an open account's users before he has used anything.
-  // False: he was known.
+  // Counts a user who has jobs as one of an open account's users, even before the user has used
+  // anything. Returns false if the user was known.
   bool note_user(const Key& key);
 
-  // Sums at one time, from which the factors of all users follow.
+  // Totals has the sums at one time; the factors of all users are computed from it.
   struct Totals {
     struct Account {
       double use = 0;         // core seconds
@@ -57,10 +59,10 @@ class UseBook {
     WallTime now{};
     double all = 0;                           // core seconds
     double shares = 0;                        // of all accounts
-    std::map<std::string, Account> accounts;  // with users
+    std::map<std::string, Account> accounts;  // those with users
   };
 
-  // Core seconds, decayed to now. A clock that was set back decays nothing.
+  // Returns core seconds, decayed to `now`. If the clock was set back, nothing decays.
   [[nodiscard]] double of(const Key& key, WallTime now) const;
   [[nodiscard]] Totals totals(WallTime now) const;
   [[nodiscard]] std::vector<Key> keys() const;
@@ -81,7 +83,7 @@ class UseBook {
 
   struct Entitled {
     std::uint32_t shares = 1;
-    std::size_t listed = 0;  // users; 0: those who are known (open, or with groups)
+    std::size_t listed = 0;  // users; 0: count the known ones (open, or with groups)
   };
 
   [[nodiscard]] double decayed(const Use& use, WallTime now) const;
@@ -89,7 +91,7 @@ class UseBook {
 
   Duration half_life_{0};
   std::map<std::string, Entitled> accounts_;
-  std::map<Key, Use> uses_;  // in the order of accounts
+  std::map<Key, Use> uses_;  // sorted by account
 };
 
 }  // namespace score::head

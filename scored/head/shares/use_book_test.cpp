@@ -20,7 +20,7 @@ AccountRules rules(Duration half_life) {
   return out;
 }
 
-TEST(UseBook, HalvesWhatWasUsedInOneHalfLife) {
+TEST(UseBook, UseHalvesInOneHalfLife) {
   UseBook book(rules(24h));
   book.charge({"physics", kAlice}, 800, kStart);
   EXPECT_NEAR(book.of({"physics", kAlice}, kStart + 24h), 400, 1e-6);
@@ -36,7 +36,7 @@ TEST(UseBook, KeepsEverythingWithoutAHalfLife) {
   EXPECT_FALSE(book.is_on());
 }
 
-TEST(UseBook, TakesTheFormulaOfClassicFairShare) {
+TEST(UseBook, UsesTheClassicFairShareFormula) {
   UseBook book(rules(24h * 1000));
   book.charge({"physics", kAlice}, 60, kStart);
   book.charge({"physics", kBob}, 20, kStart);
@@ -46,13 +46,13 @@ TEST(UseBook, TakesTheFormulaOfClassicFairShare) {
   EXPECT_NEAR(physics.share, 0.75, 1e-9);
   EXPECT_NEAR(physics.used, 0.8, 1e-9);
   EXPECT_NEAR(physics.factor, std::exp2(-0.8 / 0.75), 1e-9);
-  // Effective use: 0.6 + (0.8 - 0.6) / 2 of an entitlement of 0.375.
+  // The effective use is 0.6 + (0.8 - 0.6) / 2 of an entitlement of 0.375.
   EXPECT_NEAR(book.user({"physics", kAlice}, totals).factor, std::exp2(-0.7 / 0.375), 1e-9);
   EXPECT_NEAR(book.user({"physics", kBob}, totals).factor, std::exp2(-0.5 / 0.375), 1e-9);
   EXPECT_NEAR(book.account("art", totals).factor, std::exp2(-0.2 / 0.25), 1e-9);
 }
 
-TEST(UseBook, AnAccountWithAGroupIsSharedByThoseWhoAreKnown) {
+TEST(UseBook, GroupAccountIsSharedByKnownUsers) {
   AccountRules some = rules(24h * 1000);
   some.accounts[1].users = {"@physicists"};
   UseBook book(some);
@@ -90,7 +90,7 @@ TEST(UseBook, IsTheSameAfterItWasStored) {
   }
 }
 
-TEST(UseBook, BearsClocksThatAreSetBackAndSumsThatCannotBe) {
+TEST(UseBook, SurvivesClockSetBackAndInvalidSums) {
   UseBook book(rules(1h));
   book.charge({"art", kAlice}, 100, kStart);
   EXPECT_DOUBLE_EQ(book.of({"art", kAlice}, kStart - 24h), 100);
@@ -103,7 +103,7 @@ TEST(UseBook, BearsClocksThatAreSetBackAndSumsThatCannotBe) {
   EXPECT_GE(book.user({"art", kBob}, book.totals(kStart)).factor, 0);
 }
 
-TEST(UseBook, ANewHalfLifeHoldsFromNowOn) {
+TEST(UseBook, NewHalfLifeAppliesFromNowOn) {
   UseBook book(rules(0s));
   book.charge({"art", kAlice}, 100, kStart);
   book.set_rules(rules(1h), kStart + 48h);

@@ -1,4 +1,5 @@
-// SQLite's session extension: what transactions change, as bytes, and back.
+// This file uses SQLite's session extension, which turns the changes of transactions into bytes and
+// applies such bytes.
 #define SQLITE_ENABLE_SESSION
 #define SQLITE_ENABLE_PREUPDATE_HOOK
 #include "base/errc.hpp"
@@ -27,12 +28,12 @@ Result<Recorder> Recorder::begin(const Database& database) {
   sqlite3* const db = database.database_.get();
   sqlite3_session* session = nullptr;
   if (const int status = sqlite3session_create(db, "main", &session); status != SQLITE_OK) {
-    return failure(db, status, "record changes");
+    return failure(db, status, "cannot record changes");
   }
   Recorder recorder;
   recorder.session_.reset(session);
   if (const int status = sqlite3session_attach(session, nullptr); status != SQLITE_OK) {
-    return failure(db, status, "record changes");
+    return failure(db, status, "cannot record changes");
   }
   return recorder;
 }
@@ -42,22 +43,22 @@ Result<std::string> Recorder::changes() const {
   void* data = nullptr;
   auto* session = static_cast<sqlite3_session*>(session_.get());
   const int status = sqlite3session_changeset(session, &size, &data);
-  if (status != SQLITE_OK) return failure(nullptr, status, "read recorded changes");
+  if (status != SQLITE_OK) return failure(nullptr, status, "cannot read the recorded changes");
   std::string changes(static_cast<const char*>(data), static_cast<std::size_t>(size));
   sqlite3_free(data);
   return changes;
 }
 
-// A change that does not fit means that the databases differ: all of it is refused.
+// A change that does not fit means that the databases differ, so all of it is refused.
 Status Database::apply_changes(std::string_view changes) {
   if (changes.size() > static_cast<std::size_t>(std::numeric_limits<int>::max())) {
     return fail(Errc::TooLarge, "{} bytes of changes", changes.size());
   }
-  std::string copy(changes);  // the library takes a pointer to bytes that may be written
+  std::string copy(changes);  // the library takes a non-const pointer
   const auto refuse = [](void*, int, sqlite3_changeset_iter*) { return SQLITE_CHANGESET_ABORT; };
   const int status = sqlite3changeset_apply(database_.get(), static_cast<int>(copy.size()),
                                             copy.data(), nullptr, refuse, nullptr);
-  if (status != SQLITE_OK) return failure(database_.get(), status, "apply changes");
+  if (status != SQLITE_OK) return failure(database_.get(), status, "cannot apply changes");
   return {};
 }
 
@@ -67,11 +68,12 @@ Status Database::copy_to(const std::string& path) const {
   if (!target) return target.error();
   sqlite3* const to = target->database_.get();
   sqlite3_backup* backup = sqlite3_backup_init(to, "main", database_.get(), "main");
-  if (backup == nullptr) return failure(to, sqlite3_errcode(to), "copy");
+  if (backup == nullptr) return failure(to, sqlite3_errcode(to), "cannot copy the database");
   constexpr int kAllPages = -1;
   const int stepped = sqlite3_backup_step(backup, kAllPages);
   const int status = sqlite3_backup_finish(backup);
-  if (stepped != SQLITE_DONE || status != SQLITE_OK) return failure(to, status, "copy");
+  if (stepped != SQLITE_DONE || status != SQLITE_OK)
+    return failure(to, status, "cannot copy the database");
   return {};
 }
 

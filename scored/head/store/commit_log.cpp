@@ -1,6 +1,6 @@
-// After a failed commit its frames may lie whole in the write-ahead log, where the next start would
-// find them: the requests in it were refused, but would come back. So a small change is written
-// until a commit succeeds, which overwrites them (docs/adr/0071).
+// The frames of a failed commit may be complete in the write-ahead log. The next start would find
+// them, and requests that were refused would take effect. So a small change is written until a
+// commit succeeds, which overwrites these frames (docs/adr/0071).
 #include "scored/head/store/commit_log.hpp"
 
 #include "base/os/log.hpp"
@@ -38,7 +38,7 @@ void CommitLog::add(Change change, Callback done) {
   enqueue(std::move(changes), {std::move(done), false});
 }
 
-// One transaction: the queue is taken as a whole.
+// All changes become part of one transaction, because the queue is taken as a whole.
 void CommitLog::enqueue(std::vector<Change> changes, Waiting last) {
   pending_ += changes.size();
   {
@@ -75,14 +75,14 @@ void CommitLog::run() {
     make_copy();
     if (!batch.empty()) commit(batch);
   }
-  if (!batch.empty()) log_error("lose state changes", kv("count", batch.changes.size()));
+  if (!batch.empty()) log_error("Dropped state changes", kv("count", batch.changes.size()));
 }
 
 bool CommitLog::wait_for_work(Batch& batch) {
   std::unique_lock lock(mutex_);
   if (batch.empty()) {
     wake_.wait(lock, [this] { return stopping_ || !queue_.empty() || copy_; });
-  } else {  // the disk did not take it
+  } else {  // the last commit failed
     wake_.wait_for(lock, kRetryAfter, [this] { return stopping_ || !queue_.empty(); });
     if (stopping_) return false;
   }
@@ -113,7 +113,7 @@ void CommitLog::make_copy() {
   asio::post(io_, [done = std::move(wanted->done), result] { done(result); });
 }
 
-// In the order of the commits, as the posts to the loop are.
+// Holds the replies in the order of the commits, which is the order of the posts to the loop.
 void CommitLog::hold(std::vector<Waiting> waiting) {
   if (!has_log_) return answer(std::move(waiting), {});
   asio::post(io_, [this, sequence = store_.log_sequence(), changes = store_.take_changes(),
@@ -147,7 +147,7 @@ void CommitLog::commit(Batch& batch) {
     return;
   }
   if (failures_.allow(monotonic_now())) {
-    log_error("cannot store; refusing changes, trying to store what has happened again",
+    log_error("Cannot store; refusing requests and retrying to store events",
               kv("err", stored.error()), kv("suppressed", failures_.take_suppressed()));
   }
   std::vector<Waiting> refused;

@@ -1,13 +1,13 @@
 #pragma once
-// Group commit: changes are collected while the disk is busy with those before them, and all that
-// came meanwhile is the next transaction. So 16 clients that each wait for their answer share one
+// CommitLog does group commit. Changes are collected while the disk is busy with earlier ones, and
+// then become the next transaction together. So 16 clients that each wait for their reply share one
 // fsync, no client waits for a timer, and the loop never waits for the disk.
 //
-// A store with a log (docs/adr/0089): what is stored is answered when it is released, so that the
-// other head can store it before.
+// In a store with a log (docs/adr/0089), stored changes are acknowledged only when they are
+// released, so that the other head can store them first.
 //
-// One thread of its own owns the Store; it takes plain values and gives answers back by posting to
-// the loop. Every function here is called on the loop's thread, every callback runs there.
+// A separate thread owns the Store; it takes plain values and posts replies to the loop. Every
+// function here must be called on the loop's thread, and every callback runs there.
 
 #include "base/async/asio.hpp"
 #include "base/os/log.hpp"
@@ -30,49 +30,51 @@ class CommitLog {
  public:
   using Callback = std::function<void(const Status&)>;
 
-  // io must outlive it.
+  // `io` must outlive this object.
   CommitLog(asio::io_context& io, Store store);
   CommitLog(const CommitLog&) = delete;
   CommitLog& operator=(const CommitLog&) = delete;
-  ~CommitLog();  // stop()
+  ~CommitLog();  // calls stop()
 
   // Callbacks come after the commit, in the order of the calls.
-  // What someone asks for, and does not happen before it is on disk: all of it is stored, or (disk
-  // full, I/O error ...) nothing of it is, and the callback has the error.
+  // Stores the changes of a request, which takes effect only when it is on disk. Either all of it
+  // is stored, or nothing is (disk full, I/O error ...) and the callback has the error.
   void ask(std::vector<Change> changes, Callback done);
-  // What has happened: tried again until it is stored; what waits for it waits.
+  // Stores an event that has happened. Storing it is retried until it succeeds; its callback waits
+  // for that.
   void add(Change change, Callback done = {});
-  // The callback comes when everything added before is durable.
+  // Calls `done` when everything added before is durable.
   void after(Callback done);
 
-  // ---- of a store with a log
-  // Called for each transaction that is on disk, in order.
+  // ---- for a store with a log
+  // The handler is called for each transaction that is on disk, in order.
   void on_committed(std::function<void(std::uint64_t sequence, std::string changes)> then) {
     on_committed_ = std::move(then);
   }
 
-  // What was stored up to this transaction is answered.
+  // Releases the replies of all transactions up to this one.
   void release(std::uint64_t sequence);
-  // Writes a copy of the database, between two transactions; the callback has the sequence of the
-  // last one that is in it.
+  // Writes a copy of the database between two transactions; the callback has the sequence of the
+  // last transaction in the copy.
   void copy(std::string path, std::function<void(const Result<std::uint64_t>&)> done);
 
-  // Added and not yet answered.
+  // Returns the number of changes that were added and not yet acknowledged.
   [[nodiscard]] std::size_t pending() const { return pending_; }
 
-  // Commits what is left (one try), ends the thread. Idempotent. Callbacks may still come.
+  // Tries once to commit what is left, then ends the thread. May be called twice. Callbacks may
+  // still come afterwards.
   void stop();
 
-  // Transactions so far: pending() apart, submissions / commits is the gain of grouping.
+  // Returns the number of transactions so far; submissions per commit is the gain of grouping.
   [[nodiscard]] std::uint64_t commits() const;
 
  private:
   struct Waiting {
     Callback answer;
-    bool is_request = false;  // else it has happened
+    bool is_request = false;  // false: an event that has happened
   };
 
-  // Side by side: changes[i] is answered through waiting[i].
+  // The vectors are parallel: waiting[i] has the callback of changes[i].
   struct Batch {
     std::vector<Change> changes;
     std::vector<Waiting> waiting;
@@ -95,23 +97,23 @@ class CommitLog {
   void run();
   void make_copy();
   void hold(std::vector<Waiting> waiting);
-  // Adds the changes that were queued meanwhile. False: stop, there is nothing more to do.
+  // Adds the changes that were queued in the meantime. Returns false when the thread must stop.
   bool wait_for_work(Batch& batch);
-  // What has happened and could not be stored stays in the batch.
+  // Stores the batch in one transaction; events that could not be stored stay in the batch.
   void commit(Batch& batch);
   void enqueue(std::vector<Change> changes, Waiting last);
   void answer(std::vector<Waiting> waiting, const Status& status);
 
   asio::io_context& io_;
   Store store_;
-  LogLimiter failures_;      // the thread's
+  LogLimiter failures_;      // used by the commit thread
   std::size_t pending_ = 0;  // loop's thread only
   const bool has_log_;
   std::function<void(std::uint64_t, std::string)> on_committed_;  // loop's thread only
   std::deque<Held> held_;                                         // loop's thread only
   std::uint64_t released_ = 0;                                    // loop's thread only
 
-  mutable std::mutex mutex_;  // guards what follows
+  mutable std::mutex mutex_;  // guards the members below
   std::condition_variable wake_;
   Batch queue_;
   std::optional<Copy> copy_;

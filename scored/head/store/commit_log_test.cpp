@@ -24,7 +24,7 @@ class CommitLogTest : public ::testing::Test {
 
   void TearDown() override { fs::remove_all(directory_); }
 
-  // Runs the loop until `done` or nothing comes for a while.
+  // Runs the loop; stops when `done` returns true, or when nothing arrives for a while.
   template <typename Predicate>
   bool run_until(Predicate done) {
     io_.restart();
@@ -58,7 +58,7 @@ TEST_F(CommitLogTest, AnswersInOrderAfterTheCommit) {
   EXPECT_EQ(log.pending(), 0u);
 }
 
-TEST_F(CommitLogTest, RefusesARequestThatCannotBeStoredAndKeepsWhatHasHappened) {
+TEST_F(CommitLogTest, RefusesFailedRequestAndKeepsEvents) {
   CommitLog log(io_, Store::open(directory_).value());
   int refused = 0;
   int stored = 0;
@@ -89,8 +89,9 @@ TEST_F(CommitLogTest, StoresAllOfARequestOrNothing) {
   EXPECT_TRUE(settings.contains("fill"));
 }
 
-// After an fsync error the frames of what was refused lie whole in the log. They do not come back.
-TEST_F(CommitLogTest, WhatAnFsyncErrorRefusedIsNotThereAfterTheNextCommit) {
+// After an fsync error the frames of the refused changes are complete in the log, but must not take
+// effect later.
+TEST_F(CommitLogTest, RefusedChangesStayAbsentAfterTheNextCommit) {
   FailingDisk disk;
   {
     CommitLog log(io_, Store::open(directory_).value());
@@ -119,8 +120,8 @@ TEST_F(CommitLogTest, StoresWhatIsLeftWhenStopped) {
   EXPECT_EQ(Store::open(directory_).value().active_jobs().value().size(), 50u);
 }
 
-// 16 clients, each waits for its answer before its next submission. The figure is printed, not
-// judged: it belongs to the disk.
+// There are 16 clients; each one waits for its reply before its next submission. The number is only
+// printed, because it depends on the disk.
 TEST_F(CommitLogTest, SharesCommitsBetweenWaitingClients) {
   constexpr std::uint64_t kClients = 16;
   constexpr std::uint64_t kEach = 100;

@@ -1,6 +1,6 @@
 #pragma once
-// For tests: a disk that is full or broken when the test says so. While one exists, SQLite
-// databases that are opened anew use it (a VFS over the usual one); files of other kinds are not
+// FailingDisk is a disk for tests that is full or broken when the test says so. While one exists,
+// newly opened SQLite databases use it (a VFS over the default one); files of other kinds are not
 // affected.
 
 #include <sqlite3.h>
@@ -28,7 +28,7 @@ class FailingDisk {
     sqlite3_vfs_register(&vfs_, 1);
   }
 
-  // Databases that were opened must have been closed.
+  // All databases that were opened must have been closed.
   ~FailingDisk() {
     sqlite3_vfs_unregister(&vfs_);
     sqlite3_vfs_register(real_, 1);
@@ -37,11 +37,11 @@ class FailingDisk {
   FailingDisk(const FailingDisk&) = delete;
   FailingDisk& operator=(const FailingDisk&) = delete;
 
-  // Any thread.
+  // May be called from any thread.
   void set(Mode mode) { mode_ = mode; }
 
  private:
-  struct File {  // and the real one behind it
+  struct File {  // the real file follows it in memory
     sqlite3_file base;
     FailingDisk* disk;
   };

@@ -9,7 +9,7 @@
 
 namespace score::head {
 
-// Little-endian 32-bit numbers, as this program only runs on such machines.
+// The numbers are little-endian with 32 bits, because this program only runs on such machines.
 std::string pack(std::span<const std::uint32_t> numbers) {
   return {reinterpret_cast<const char*>(numbers.data()), numbers.size_bytes()};
 }
@@ -20,7 +20,7 @@ std::vector<std::uint32_t> unpack(std::string_view bytes) {
   return numbers;
 }
 
-// [count, core, core, ...] a node.
+// Packs [count, core, core, ...] per node.
 std::string pack_cores(const std::vector<std::vector<std::uint32_t>>& cores) {
   std::vector<std::uint32_t> flat;
   for (const auto& of_node : cores) {

@@ -1,6 +1,6 @@
 #pragma once
-// Lists as values of one column. What was packed comes back; other bytes give some list, never a
-// fault.
+// These functions pack lists into the value of one column. Unpacking returns what was packed; other
+// bytes give some list, never an error.
 
 #include "base/ids.hpp"
 #include "base/model/model.hpp"
@@ -19,10 +19,10 @@ namespace score::head {
 [[nodiscard]] std::vector<std::vector<std::uint32_t>> unpack_cores(std::string_view bytes);
 [[nodiscard]] std::string pack_names(const std::vector<std::string>& names);  // without '\n'
 [[nodiscard]] std::vector<std::string> unpack_names(std::string_view text);
-// A line per node, as base::format_shares() writes it; nothing if no node has units.
+// Packs one line per node, as base::format_shares() writes it; nothing if no node has units.
 [[nodiscard]] std::string pack_units(const std::vector<std::vector<base::GenericShare>>& units);
 [[nodiscard]] std::vector<std::vector<base::GenericShare>> unpack_units(std::string_view text);
 [[nodiscard]] std::string pack_request(const RequestId& request);
-[[nodiscard]] RequestId unpack_request(std::string_view bytes);  // not 16 bytes: none
+[[nodiscard]] RequestId unpack_request(std::string_view bytes);  // none unless 16 bytes
 
 }  // namespace score::head

@@ -1,5 +1,6 @@
 #pragma once
-// What operators set at run time and what survives a restart of the head: keys of the store.
+// Settings are keys of the store: what operators set at run time, and what survives a restart of
+// the head.
 
 #include "base/text.hpp"
 #include "base/time.hpp"
@@ -20,7 +21,7 @@ struct StoredSettings {
   std::optional<bool> fill;
   std::map<std::string, std::string> drained;   // node -> reason
   std::vector<JobId> cancelled;                 // had not ended yet when the head stopped
-  std::map<JobId, std::string> kept;            // held or suspended by which operator
+  std::map<JobId, std::string> kept;            // job -> the operator who held or suspended it
   std::map<std::string, std::string> reserved;  // name -> reservation, see pack_booking()
 };
 
@@ -43,34 +44,34 @@ inline SaveSetting fill_setting(bool on) {
   return {"fill", on ? "on" : "off"};
 }
 
-// No reason: the node is not drained any more.
+// Without a reason the node is not drained any more.
 inline SaveSetting drain_setting(const std::string& node, std::optional<std::string> reason) {
   return {std::string(kDrainPrefix) + node, std::move(reason)};
 }
 
-// No reservation: it has ended or was removed.
+// No value means that the reservation has ended or was removed.
 inline SaveSetting reserve_setting(const std::string& name, std::optional<std::string> packed) {
   return {std::string(kReservePrefix) + name, std::move(packed)};
 }
 
-// by: the user; none: the job has ended.
+// `by` is the user; none means that the job has ended.
 inline SaveSetting cancel_setting(JobId job, std::optional<std::string> by) {
   return {fmt::format("{}{}", kCancelPrefix, job), std::move(by)};
 }
 
-// by: the operator who held or suspended it; empty: it may go on.
+// `by` is the operator who held or suspended the job; empty means that it may continue.
 inline SaveSetting keep_setting(JobId job, const std::string& by) {
   return {fmt::format("{}{}", kKeepPrefix, job), by.empty() ? std::nullopt : std::optional(by)};
 }
 
-// The job in a key; none if it is no such key.
+// Returns the job in a key; none if the key has a different prefix.
 inline std::optional<JobId> job_in(std::string_view key, std::string_view prefix) {
   if (!key.starts_with(prefix)) return std::nullopt;
   const auto job = parse_number<std::uint64_t>(key.substr(prefix.size()));
   return job ? std::optional(JobId(*job)) : std::nullopt;
 }
 
-// Values that cannot be read are left out: the configuration's hold.
+// Values that cannot be read are left out, so the configuration's values apply.
 inline StoredSettings read_settings(const std::map<std::string, std::string>& stored) {
   StoredSettings settings;
   for (const auto& [key, value] : stored) {

@@ -8,7 +8,8 @@
 namespace score::head {
 namespace {
 
-// What an operator can act upon keeps its own code: a full disk, a damaged file, no permission.
+// Errors that an operator can act on keep their own code: a full disk, a damaged file, no
+// permission.
 std::error_code code_of(int status) {
   switch (status & 0xff) {
     case SQLITE_FULL:
@@ -118,7 +119,7 @@ Result<Database> Database::open(const std::string& path, Mode mode) {
   const int status = sqlite3_open_v2(path.c_str(), &raw, flags, nullptr);
   Database database;
   database.database_.reset(raw);
-  if (status != SQLITE_OK) return error_of(raw, status).with_context("open {}", path);
+  if (status != SQLITE_OK) return error_of(raw, status).with_context("cannot open {}", path);
   sqlite3_busy_timeout(raw, 5000);
   return database;
 }
@@ -157,7 +158,7 @@ Transaction::Transaction(Transaction&& other) noexcept
     : database_(std::exchange(other.database_, nullptr)) {}
 
 Transaction::~Transaction() {
-  // A failed rollback means that SQLite has rolled back itself already.
+  // If the rollback fails, SQLite has already rolled back itself.
   if (database_ != nullptr) (void)database_->execute("ROLLBACK");
 }
 

@@ -1,7 +1,7 @@
 #pragma once
-// SQLite as two owners and Results: a Database is a connection, a Statement a prepared one of it.
-// A connection and its statements are used by one thread at a time. Statements are prepared from
-// literals only; values are bound, never printed into SQL.
+// These classes wrap SQLite: a Database is a connection, and a Statement is a prepared statement of
+// it. A connection and its statements must be used by one thread at a time. Statements are prepared
+// only from literals; values are bound, never printed into SQL.
 
 #include "base/result.hpp"
 
@@ -20,20 +20,21 @@ class Statement {
  public:
   Statement() = default;
 
-  // Positions count from 1. Bytes are copied by SQLite until the next reset(). A failed bind (no
-  // memory) shows at step().
+  // Positions count from 1. SQLite copies the bytes, which stay bound until the next reset(). A
+  // failed bind (out of memory) shows up at step().
   Statement& bind(int position, std::int64_t value);
   Statement& bind_text(int position, std::string_view text);
   Statement& bind_blob(int position, std::string_view bytes);
   Statement& bind_null(int position);
 
-  // True: a row is there. False: done. After an error or false the statement must be reset.
+  // Returns true if there is a row, and false at the end. After an error or false the statement
+  // must be reset.
   [[nodiscard]] Result<bool> step();
-  // step() to the end, then reset(): for statements without rows.
+  // Calls step() to the end, then reset(); for statements without rows.
   [[nodiscard]] Status run();
   void reset();
 
-  // Columns of the current row, from 0. NULL reads as 0 or "".
+  // These read columns of the current row, counted from 0. NULL reads as 0 or "".
   [[nodiscard]] std::int64_t integer(int column) const;
   [[nodiscard]] std::string bytes(int column) const;
   [[nodiscard]] bool is_null(int column) const;
@@ -54,18 +55,18 @@ class Database {
  public:
   enum class Mode { Create, ReadWrite, Read };
 
-  // Errors: the file is missing (ReadWrite, Read), no database, or the kernel's.
+  // Errors: the file is missing (ReadWrite, Read), it is not a database, or the kernel's.
   [[nodiscard]] static Result<Database> open(const std::string& path, Mode mode);
 
-  // One or more statements without values or rows, from a literal.
+  // Executes one or more statements without values or rows, from a literal.
   [[nodiscard]] Status execute(const char* sql);
   [[nodiscard]] Result<Statement> prepare(const char* sql) const;
-  // The single value of a statement such as "PRAGMA user_version".
+  // Returns the single value of a statement such as "PRAGMA user_version".
   [[nodiscard]] Result<std::string> value(const char* sql) const;
-  // What a Recorder of an equal database gave, within the transaction that is open. Errors:
-  // Malformed (not such bytes, or this database is not equal).
+  // Applies changes that the Recorder of an equal database returned, within the open transaction.
+  // Errors: Malformed (not such bytes, or this database is not equal).
   [[nodiscard]] Status apply_changes(std::string_view changes);
-  // Writes a copy of what is committed to a new file; replaces one that is there.
+  // Writes a copy of the committed state to a new file; replaces an existing file.
   [[nodiscard]] Status copy_to(const std::string& path) const;
 
  private:
@@ -83,10 +84,10 @@ struct Preparation {
   const char* sql;
 };
 
-// Prepares several statements; the first failure is the answer.
+// Prepares several statements; returns the first failure.
 [[nodiscard]] Status prepare_all(const Database& database, std::initializer_list<Preparation> list);
 
-// What is changed in all tables while it exists, as an SQLite changeset
+// Recorder records the changes of all tables while it exists, as an SQLite changeset
 // (https://www.sqlite.org/sessionintro.html). The database must outlive it.
 class Recorder {
  public:
@@ -101,7 +102,7 @@ class Recorder {
   std::unique_ptr<void, Delete> session_;
 };
 
-// BEGIN ... COMMIT; rolled back unless committed.
+// Transaction is BEGIN ... COMMIT; it is rolled back unless committed.
 class Transaction {
  public:
   [[nodiscard]] static Result<Transaction> begin(Database& database);

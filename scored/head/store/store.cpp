@@ -1,7 +1,7 @@
-// Why it cannot start empty by mistake: a new database is made under another name, filled with its
-// tables and renamed, so a crash leaves no half-made one; and the lock file remembers that there
-// was one. A database that is missing or empty after that is an error, because starting without it
-// would lose jobs and give their numbers to others.
+// A head cannot start with an empty database by mistake. A new database is made under a temporary
+// name, filled with its tables and renamed, so a crash leaves no incomplete one; and the lock file
+// records that there was one. A database that is missing or empty after that is an error, because
+// starting without it would lose jobs and reuse their ids.
 #include "scored/head/store/store.hpp"
 
 #include "base/limits.hpp"
@@ -49,7 +49,7 @@ constexpr const char* kSchema = R"(
 )";
 constexpr const char* kApplicationId = "1396920900";  // "SCRD"
 constexpr const char* kSchemaVersion = "1";
-// Indexes that came after the first release of the schema.
+// These indexes were added after the first release of the schema.
 constexpr const char* kIndexes = R"(
   CREATE INDEX IF NOT EXISTS accounting_ended ON accounting (ended_ns, job);
   CREATE INDEX IF NOT EXISTS accounting_ended_user ON accounting (user, ended_ns, job);
@@ -102,7 +102,7 @@ constexpr LaterColumn kLaterColumns[] = {
     {"SELECT COUNT(*) FROM pragma_table_info('jobs') WHERE name = 'units'",
      "ALTER TABLE jobs ADD COLUMN units TEXT"},
 };
-// Indexes of later columns, and later tables.
+// These are the indexes of later columns, and later tables.
 constexpr const char* kLaterIndexes = R"(
   CREATE INDEX IF NOT EXISTS jobs_ended_once ON jobs (ended_ns)
     WHERE state >= 5 AND array_id IN (0, id);
@@ -128,7 +128,7 @@ std::int64_t number(std::uint64_t value) {
   return static_cast<std::int64_t>(value);
 }
 
-// The monotonic clock means something to a later head only if the machine was not booted between.
+// The monotonic clock is valid for a later head only if the machine has not been rebooted since.
 std::string this_boot() {
   const auto id = read_file("/proc/sys/kernel/random/boot_id", 64);
   return id ? std::string(trim(*id)) : std::string();
@@ -151,12 +151,13 @@ bool exists(const std::string& path) {
   return ::lstat(path.c_str(), &info) == 0;
 }
 
-// The directory must be the head's alone: a user who can write there can submit as any user.
+// Only the head may write to the directory, because a user who can write there can submit as any
+// user.
 Status check_directory(const std::string& directory) {
   struct stat info {};
 
   if (::lstat(directory.c_str(), &info) != 0) {
-    return fail(errno_code(errno), "state directory {}", directory);
+    return fail(errno_code(errno), "cannot access state directory {}", directory);
   }
   if (!S_ISDIR(info.st_mode)) {
     return fail(Errc::Denied, "state directory {}: not a directory", directory);
@@ -172,7 +173,7 @@ Status check_directory(const std::string& directory) {
 Status sync_directory(const std::string& directory) {
   auto fd = open_file(directory, O_RDONLY | O_DIRECTORY);
   if (!fd) return fd.error();
-  if (::fsync(fd->get()) != 0) return fail(errno_code(errno), "sync {}", directory);
+  if (::fsync(fd->get()) != 0) return fail(errno_code(errno), "cannot sync {}", directory);
   return {};
 }
 
@@ -182,7 +183,7 @@ Result<UniqueFd> lock_directory(const std::string& directory) {
   if (!fd) return fd.error();
   if (::flock(fd->get(), LOCK_EX | LOCK_NB) != 0) {
     if (errno == EWOULDBLOCK) return fail(Errc::Busy, "{}: another head is running", path);
-    return fail(errno_code(errno), "lock {}", path);
+    return fail(errno_code(errno), "cannot lock {}", path);
   }
   return fd;
 }
@@ -197,9 +198,10 @@ Status make_database(const std::string& directory, const std::string& path) {
     if (auto made = database->execute(kSchema); !made) return made;
     if (auto made = database->execute("COMMIT; PRAGMA journal_mode = WAL"); !made) return made;
   }
-  if (::chmod(fresh.c_str(), 0600) != 0) return fail(errno_code(errno), "chmod {}", fresh);
+  if (::chmod(fresh.c_str(), 0600) != 0)
+    return fail(errno_code(errno), "cannot change the mode of {}", fresh);
   if (::rename(fresh.c_str(), path.c_str()) != 0) {
-    return fail(errno_code(errno), "rename {}", fresh);
+    return fail(errno_code(errno), "cannot rename {}", fresh);
   }
   return sync_directory(directory);
 }

@@ -1,13 +1,14 @@
 #pragma once
-// The head's memory on disk: jobs, settings, incarnations, accounting. SQLite in WAL mode with
-// synchronous=FULL: what a committed transaction wrote survives a crash of the machine.
+// The store is the head's state on disk: jobs, settings, incarnations, accounting. It is an SQLite
+// database in WAL mode with synchronous=FULL, so a committed transaction survives a crash of the
+// machine.
 //
-//   Store        the only writer. Changes come as plain values, one transaction an apply(). After
-//                open() it belongs to the commit thread (commit_log.hpp).
-//   StoreReader  read-only lookups by key for the loop's thread; sees what is committed.
+//   Store        is the only writer. Changes are plain values; each apply() is one transaction.
+//                After open() it belongs to the commit thread (commit_log.hpp).
+//   StoreReader  does read-only lookups by key for the loop's thread; it sees committed state.
 //
-// The states of jobs are stored as numbers of base::JobState; finished jobs keep a row (for ids,
-// repeated requests and `scq`), their specification is dropped.
+// The states of jobs are stored as numbers of base::JobState. Finished jobs keep a row (for ids,
+// repeated requests and `scq`); their specification is deleted.
 
 #include "base/model/model.hpp"
 #include "base/os/fd.hpp"
@@ -29,28 +30,28 @@
 
 namespace score::head {
 
-// What a submission fixes.
+// JobInfo holds what is fixed by the submission.
 struct JobInfo {
   JobId id;
   UserId user;
-  RequestId request;             // none: the client gave none
+  RequestId request;             // none if the client gave none
   std::string name;              // as given
   SharedText command;            // for display, escaped
   SharedText directory;          // for display, escaped
   SharedText resources;          // serialised wire::ResourceRequest
   std::int64_t stdin_rank = -2;  // -1 all, -2 none
   bool keep_going = false;
-  Duration immediate{0};  // 0: waits as long as it takes
+  Duration immediate{0};  // 0: no limit on the wait
   WallTime submitted{};
   Bytes spec_bytes{0};  // of its specification, on disk
-  // Of resources; the store does not read them.
-  JobId step_of{0};        // a step: the job that it is inside
+  // These values repeat parts of `resources`; the store does not read them.
+  JobId step_of{0};        // for a step: the job that it is inside
   std::uint32_t step = 0;  // its number within that job
   bool allocation = false;
-  SharedText conditions{};  // what it waits for, see pack_conditions(); empty: nothing
-  JobId array{};            // the array that it is a task of; its own number: it is an array
+  SharedText conditions{};  // its conditions, see pack_conditions(); empty: none
+  JobId array{};            // the array that it is a task of; its own id if it is an array
   std::uint32_t task = 0;   // its number in the array
-  SharedText account{};     // of resources too; empty: none
+  SharedText account{};     // also from `resources`; empty: none
 
   [[nodiscard]] bool is_array() const { return array != JobId() && array == id; }
 
@@ -61,25 +62,25 @@ struct JobInfo {
 
 struct Placement {
   AttemptId attempt;
-  std::vector<std::string> nodes;                        // [node index]
-  std::vector<std::uint32_t> tasks_on_node;              // [node index]
-  std::vector<std::vector<std::uint32_t>> cores;         // [node index]
-  std::vector<std::vector<base::GenericShare>> units{};  // [node index]; empty: none
+  std::vector<std::string> nodes;                        // by node index
+  std::vector<std::uint32_t> tasks_on_node;              // by node index
+  std::vector<std::vector<std::uint32_t>> cores;         // by node index
+  std::vector<std::vector<base::GenericShare>> units{};  // by node index; empty: none
 
   friend bool operator==(const Placement&, const Placement&) = default;
 };
 
-// What changes while it is active.
+// JobProgress has the values that change while the job is active.
 struct JobProgress {
   JobState state = JobState::Pending;
   Placement placement;
   Duration scheduled{0};
   Duration filled{0};          // see gang::JobView
   WallTime started{};          // 0: not yet
-  TimePoint start_mark{};      // the same by the monotonic clock; 0: not yet, or before a boot
-  bool detached = false;       // goes on without a front end
-  std::uint32_t restarts = 0;  // how often it was requeued
-  // While it is Completing: how it will end.
+  TimePoint start_mark{};      // the same on the monotonic clock; 0: not yet, or before a reboot
+  bool detached = false;       // continues without a front end
+  std::uint32_t restarts = 0;  // number of requeues
+  // This state is set while the job is Completing; it says how the job will end.
   std::optional<JobState> ending;
   std::int32_t exit_code = 0;
   std::vector<std::string> reasons;
@@ -87,8 +88,8 @@ struct JobProgress {
   friend bool operator==(const JobProgress&, const JobProgress&) = default;
 };
 
-// What is left of an array: its tasks from `next` on, as parse_array() reads them, of `total` that
-// it had when it was submitted.
+// ArrayRest is the remainder of an array: its tasks from `next` on, as parse_array() reads them, of
+// the `total` that were submitted.
 struct ArrayRest {
   std::string tasks{};
   std::uint32_t next = 0;
@@ -110,12 +111,12 @@ struct StoredJob {
 struct AddJob {
   JobInfo info;
   bool detached = false;
-  std::string spec;  // serialised wire::LaunchSpec; of a task of an array the array's holds
+  std::string spec;  // serialised wire::LaunchSpec; a task of an array uses the array's
   ArrayRest rest{};  // of an array
 };
 
-// What a user has used in an account, decayed to this time. Stored with the progress of the job
-// that used the last of it, so that after a crash nothing is counted twice or lost.
+// UseSum is what a user has used in an account, decayed to the time `at`. It is stored together
+// with the progress of the job that it includes, so a crash neither loses use nor counts it twice.
 struct UseSum {
   std::string account;
   UserId user;
@@ -131,7 +132,7 @@ struct SaveProgress {
   std::optional<UseSum> use{};
 };
 
-// The final state and the accounting row. The job's specification and settings go.
+// Stores the final state and the accounting row; deletes the job's specification and settings.
 struct SaveEnd {
   JobId id;
   JobProgress progress;  // state is final
@@ -139,98 +140,103 @@ struct SaveEnd {
   std::int32_t signal = 0;  // as in wire::JobStatus
   WallTime ended{};
   std::string status;     // serialised wire::JobStatus, for later listings
-  bool is_step = false;   // its time is its job's: no accounting row
+  bool is_step = false;   // a step's time belongs to its job, so it has no accounting row
   std::string account{};  // for that row
-  std::string generic{};  // likewise: what it asked for on each node
+  std::string generic{};  // likewise: what the job requested on each node
   std::optional<UseSum> use{};
 };
 
-// Its user or an operator changed what it asks for (weight, hold).
+// Stores that its user or an operator changed the request (weight, hold).
 struct SaveResources {
   JobId id;
   std::string resources;  // serialised wire::ResourceRequest
 };
 
-// Settings about a job: this and its number.
+// The key of a setting about a job is this prefix and the job's id.
 inline constexpr std::string_view kCancelPrefix = "cancel:";
 inline constexpr std::string_view kKeepPrefix = "keep:";
 
 struct SaveSetting {
   std::string key;
-  std::optional<std::string> value;  // nullopt: forget it
+  std::optional<std::string> value;  // nullopt: delete it
 };
 
-// The tasks before `next` have become jobs or were cancelled.
+// Stores that the tasks before `next` have become jobs or were cancelled.
 struct SaveArray {
   JobId id;
-  std::string tasks;  // without those that were cancelled; "": as it is on disk
+  std::string tasks;  // without cancelled ones; "": unchanged
   std::uint32_t next = 0;
 };
 
-// Files beside the database that both of two heads need: their text is a setting of this name.
+// Both of two heads need these files next to the database; their text is a setting with this prefix
+// and the file's name.
 inline constexpr std::string_view kFilePrefix = "file:";
 inline constexpr std::string_view kNodeKeysFile = "node-keys";
 inline constexpr std::string_view kUsedTokensFile = "setup-tokens-used";
 
-struct Barrier {};  // changes nothing: answered when what was added before is durable
+struct Barrier {};  // changes nothing; acknowledged when everything added before is durable
 
 using Change =
     std::variant<AddJob, SaveProgress, SaveEnd, SaveResources, SaveSetting, SaveArray, Barrier>;
 
 class Store {
  public:
-  // Opens or makes DIRECTORY/jobs.db and locks the directory against a second head. Errors, all
-  // with a line an operator can act upon: another head has it (Busy), the file is damaged, of
-  // another program or version (Malformed), it was there before and is gone or empty (NotFound),
-  // and the kernel's (ENOSPC, EACCES ...).
+  // Opens or makes DIRECTORY/jobs.db and locks the directory against a second head. Each error has
+  // a line that an operator can act on: a different head has it (Busy), the file is damaged or
+  // belongs to a different program or version (Malformed), it existed before and is missing or
+  // empty (NotFound), and the kernel's errors (ENOSPC, EACCES ...).
   [[nodiscard]] static Result<Store> open(const std::string& directory);
 
-  // All of it is durable, or (error) nothing was changed.
+  // Either all changes become durable, or an error is returned and nothing was changed.
   [[nodiscard]] Status apply(std::span<const Change> changes);
 
-  // This start's number: larger than every one before, durable when it returns.
+  // Returns this start's number, which is larger than all earlier ones and durable when the call
+  // returns.
   [[nodiscard]] Result<Epoch> begin_incarnation();
-  // The largest number ever given to a job; 0: none.
+  // Returns the largest number ever given to a job; 0 if there is none.
   [[nodiscard]] Result<JobId> last_job();
-  // Jobs that have not ended, ascending.
+  // Returns the jobs that have not ended, in ascending order.
   [[nodiscard]] Result<std::vector<StoredJob>> active_jobs();
   [[nodiscard]] Result<std::map<std::string, std::string>> settings();
   [[nodiscard]] Result<std::vector<UseSum>> uses();
-  // Drops the oldest finished jobs above the limit (their accounting rows stay).
+  // Deletes the oldest finished jobs above the limit; their accounting rows stay.
   [[nodiscard]] Status prune(std::int64_t keep_finished);
 
   [[nodiscard]] const std::string& path() const { return path_; }
 
   // ---- with two heads (docs/adr/0089)
-  // The greatest incarnation that was stored.
+  // Returns the greatest incarnation that was stored.
   [[nodiscard]] Result<Epoch> greatest_incarnation();
-  // At least this one.
+  // Raises the incarnation to at least this one.
   [[nodiscard]] Status raise_incarnation(Epoch least);
-  // How far its log goes. A store that knows none yet, or whose last head was a single one, counts
-  // by its incarnation; that is stored.
+  // Returns the position of its log. A store without a position, or whose last head was a single
+  // one, starts a position at its incarnation, and stores that.
   [[nodiscard]] Result<gang::LogPosition> open_log();
-  // Of a single head: its changes are in no log.
+  // Must be called by a single head, whose changes are in no log.
   [[nodiscard]] Status forget_log();
-  // From now on each apply() is a transaction of the log of this term, from 1 on.
+  // From now on each apply() is a transaction of the log of this term; transactions count from 1.
   [[nodiscard]] Status begin_log(Epoch term);
 
   [[nodiscard]] bool has_log() const { return log_.has_value(); }
 
   [[nodiscard]] std::uint64_t log_sequence() const { return log_ ? log_->sequence : 0; }
 
-  // What the last apply() changed, for apply_shipped() of the other head; once.
+  // Returns the changes of the last apply(), for apply_shipped() of the other head; a second call
+  // returns nothing.
   [[nodiscard]] std::string take_changes() { return std::exchange(changes_, {}); }
 
-  // As the follower. Errors: Malformed: ask for a copy of the whole.
+  // Applies changes as the follower. Errors: Malformed; the caller must then ask for a copy of the
+  // whole database.
   [[nodiscard]] Status apply_shipped(std::string_view changes, gang::LogPosition after);
 
-  // What is committed, as a file.
+  // Copies the committed state to a file.
   [[nodiscard]] Status copy_to(const std::string& path) const { return database_.copy_to(path); }
 
-  // Writes the files whose text is in the settings and differs.
+  // Writes each file whose text is in the settings, if it differs.
   [[nodiscard]] Status write_files();
 
-  // The file becomes the database; the one before is kept beside it. Errors leave it as it was.
+  // Makes the file the database, and keeps a link to the old one. After an error the old one is
+  // unchanged.
   [[nodiscard]] Status replace_with(const std::string& path);
 
  private:
@@ -253,16 +259,16 @@ class Store {
   [[nodiscard]] Status save_use(const std::optional<UseSum>& use);
 
   std::string path_;
-  std::string boot_;  // which boot of this machine it is
+  std::string boot_;  // identifies the current boot of this machine
   UniqueFd lock_;
   Database database_;
   Statement add_job_, add_spec_, save_progress_, save_end_, drop_spec_, drop_settings_, account_,
       save_resources_, put_, drop_, save_array_, save_use_;
-  std::optional<gang::LogPosition> log_;  // of a head in charge, with a follower to come
+  std::optional<gang::LogPosition> log_;  // set for a head in charge of two
   std::string changes_;
 };
 
-// A job that ended, as it is accounted.
+// AccountedJob is the accounting record of a job that ended.
 struct AccountedJob {
   JobId id;
   UserId user;
@@ -270,7 +276,7 @@ struct AccountedJob {
   JobState state{};
   std::int32_t exit_code = 0;
   std::int32_t signal = 0;         // as in wire::JobStatus
-  std::vector<std::string> nodes;  // [node index]; empty: never placed
+  std::vector<std::string> nodes;  // by node index; empty: never placed
   std::uint32_t tasks = 0;
   WallTime submitted{}, started{}, ended{};  // started 0: never
   Duration scheduled{0}, filled{0};
@@ -285,22 +291,22 @@ struct AccountedJob {
 struct AccountQuery {
   std::optional<UserId> user;  // nullopt: all
   WallTime since{};
-  JobId after;  // of those that ended at `since`, only with greater ids
+  JobId after;  // of jobs that ended at `since`, only those with greater ids
   std::int64_t limit = 0;
-  std::optional<JobId> job{};  // only this one, and the tasks of it
+  std::optional<JobId> job{};  // only this job, and the tasks of it
 };
 
 class StoreReader {
  public:
-  // path: of an open Store.
+  // `path` must be that of an open Store.
   [[nodiscard]] static Result<StoreReader> open(const std::string& path);
 
-  // Errors: NotFound (ended, or never there).
+  // Errors: NotFound (the job has ended or never existed).
   [[nodiscard]] Result<std::string> spec(JobId job);
   [[nodiscard]] Result<std::optional<JobId>> find_request(UserId user, const RequestId& request);
-  // The serialised wire::JobStatus of a finished job. Errors: NotFound.
+  // Returns the serialised wire::JobStatus of a finished job. Errors: NotFound.
   [[nodiscard]] Result<std::string> ended_status(JobId job);
-  // How a job ended, also one whose row in the list of jobs is gone. Errors: NotFound.
+  // Returns how a job ended, even if its row in the list of jobs is gone. Errors: NotFound.
   [[nodiscard]] Result<JobState> outcome(JobId job);
 
   struct EndedTasks {
@@ -308,16 +314,16 @@ class StoreReader {
     std::uint32_t broken = 0;  // neither Completed nor Cancelled
   };
 
-  // How many tasks of an array ended in which way.
+  // Returns how many tasks of an array ended in which way.
   [[nodiscard]] Result<EndedTasks> ended_tasks(JobId array);
-  // The job that a task of an array became, if it has ended. Errors: NotFound.
+  // Returns the job of an ended task of an array. Errors: NotFound.
   [[nodiscard]] Result<JobId> ended_task(JobId array, std::uint32_t task);
-  // Those of the last ones to end, latest first; of one user, or of all; with_tasks: also the tasks
-  // of arrays.
+  // Returns the statuses of the jobs that ended last, latest first, of one user or of all.
+  // `with_tasks` includes the tasks of arrays.
   [[nodiscard]] Result<std::vector<std::string>> lately_ended(std::optional<UserId> user,
                                                               std::int64_t limit,
                                                               bool with_tasks = true);
-  // In the order of their ends, those of one end by id.
+  // Returns jobs in the order of their ends; jobs with the same end are ordered by id.
   [[nodiscard]] Result<std::vector<AccountedJob>> accounting(const AccountQuery& query);
 
  private:

@@ -1,8 +1,8 @@
-// The store as one of two (docs/adr/0089). The position of the log is a setting, so the transaction
-// that it counts stores it too, and is shipped with it.
+// This file has the parts of the store for a cluster with two heads (docs/adr/0089). The position
+// of the log is a setting, so the transaction that it counts also stores it and is shipped with it.
 //
-// SQLite trusts a changeset: it may read a damaged one for ever. So a checksum follows the bytes of
-// each one, and is compared before SQLite sees them.
+// SQLite trusts a changeset and may read a damaged one forever. So a checksum follows the bytes of
+// each one, and is compared before SQLite reads them.
 #include "base/limits.hpp"
 #include "base/os/fd.hpp"
 #include "base/text.hpp"
@@ -40,7 +40,7 @@ void append_checksum(std::string& changes) {
   }
 }
 
-// Without the checksum, if it is the right one.
+// Returns the bytes without the checksum; nullopt if the checksum is wrong.
 std::optional<std::string_view> checked(std::string_view shipped) {
   if (shipped.size() < kChecksumBytes) return std::nullopt;
   const std::string_view changes = shipped.substr(0, shipped.size() - kChecksumBytes);
@@ -53,7 +53,7 @@ std::optional<std::string_view> checked(std::string_view shipped) {
 Status sync_file(const std::string& path) {
   auto fd = open_file(path, O_RDONLY);
   if (!fd) return fd.error();
-  if (::fsync(fd->get()) != 0) return fail(errno_code(errno), "sync {}", path);
+  if (::fsync(fd->get()) != 0) return fail(errno_code(errno), "cannot sync {}", path);
   return {};
 }
 
@@ -130,7 +130,7 @@ Status Store::apply_shipped(std::string_view shipped, gang::LogPosition after) {
   auto reached = stored_position();
   if (!reached) return reached.error();
   if (*reached != after)
-    return fail(Errc::Malformed, "the shipped changes are for another position");
+    return fail(Errc::Malformed, "the shipped changes are for a different position");
   return transaction->commit();
 }
 
@@ -149,8 +149,8 @@ Status Store::write_files() {
   return {};
 }
 
-// The database that it replaces may have changes that were never acknowledged, or be an
-// administrator's mistake: one is kept.
+// The replaced database may have changes that were never acknowledged, or the replacement may be an
+// administrator's mistake, so one old database is kept.
 Status Store::replace_with(const std::string& path) {
   {
     auto fresh = Database::open(path, Database::Mode::ReadWrite);
@@ -166,14 +166,14 @@ Status Store::replace_with(const std::string& path) {
         &save_resources_, &put_, &drop_, &save_array_, &save_use_}) {
     *statement = Statement();
   }
-  database_ = Database();  // its last connection: the write-ahead log is written back and removed
+  database_ = Database();  // the last connection removes the write-ahead log
   const std::string before = path_ + ".before";
   ::unlink(before.c_str());
   if (::link(path_.c_str(), before.c_str()) != 0) {
-    return fail(errno_code(errno), "keep {} as {}", path_, before);
+    return fail(errno_code(errno), "cannot link {} to {}", path_, before);
   }
   if (::rename(path.c_str(), path_.c_str()) != 0) {
-    return fail(errno_code(errno), "rename {} to {}", path, path_);
+    return fail(errno_code(errno), "cannot rename {} to {}", path, path_);
   }
   const std::string directory = path_.substr(0, path_.rfind('/'));
   if (auto synced = sync_file(directory); !synced) return synced;

@@ -1,4 +1,4 @@
-// The store as one of two: what one commits, the other one has.
+// These tests use the store as one of two: what one commits, the other has, too.
 #include "base/os/fd.hpp"
 #include "scored/head/store/commit_log.hpp"
 #include "scored/head/store/store.hpp"
@@ -44,7 +44,7 @@ class StoreLogTest : public testing::Test {
     return store.take_changes();
   }
 
-  // b gets a copy of a.
+  // Replaces the database of `to` by a copy of `from`.
   void copy(Store& from, Store& to) {
     ASSERT_TRUE(from.copy_to(place_ + "/copy"));
     const Status replaced = to.replace_with(place_ + "/copy");
@@ -84,7 +84,7 @@ TEST_F(StoreLogTest, ShippedChangesMakeTheStoresEqual) {
   EXPECT_EQ(*b.last_job(), JobId(2)) << "a number is not given again";
 }
 
-TEST_F(StoreLogTest, ChangesForAnotherPositionOrDatabaseChangeNothing) {
+TEST_F(StoreLogTest, MismatchedChangesAreRefused) {
   Store a = open("/a");
   Store b = open("/b");
   ASSERT_TRUE(a.begin_log(Epoch(7)));
@@ -121,7 +121,7 @@ TEST_F(StoreLogTest, DamagedChangesAreRefused) {
   EXPECT_TRUE(b.apply_shipped(whole, {Epoch(7), 1}));
 }
 
-TEST_F(StoreLogTest, TheDatabaseThatIsReplacedIsKept) {
+TEST_F(StoreLogTest, ReplacedDatabaseIsKept) {
   Store a = open("/a");
   {
     Store b = open("/b");
@@ -135,7 +135,7 @@ TEST_F(StoreLogTest, TheDatabaseThatIsReplacedIsKept) {
   EXPECT_TRUE(std::filesystem::exists(place_ + "/b/jobs.db.before"));
 }
 
-TEST_F(StoreLogTest, ADamagedCopyReplacesNothing) {
+TEST_F(StoreLogTest, DamagedCopyReplacesNothing) {
   Store b = open("/b");
   ASSERT_TRUE(b.apply(std::vector<Change>{job(9)}));
   ASSERT_TRUE(replace_file(place_ + "/copy", std::string(100'000, 'x'), 0600));
@@ -143,7 +143,7 @@ TEST_F(StoreLogTest, ADamagedCopyReplacesNothing) {
   EXPECT_EQ(b.active_jobs()->size(), 1U);
 }
 
-TEST_F(StoreLogTest, AStoreOfASingleHeadCountsByItsIncarnation) {
+TEST_F(StoreLogTest, SingleHeadStoreStartsAtItsIncarnation) {
   Store a = open("/a");
   ASSERT_TRUE(a.begin_incarnation());
   ASSERT_TRUE(a.begin_incarnation());
@@ -157,9 +157,9 @@ TEST_F(StoreLogTest, AStoreOfASingleHeadCountsByItsIncarnation) {
   EXPECT_EQ(*a.open_log(), (gang::LogPosition{Epoch(9), 0}));
 }
 
-// Terms are greater than every incarnation, so a second number of its own would be one that the
-// other head may be elected in.
-TEST_F(StoreLogTest, TheIncarnationOfAnElectedHeadIsItsTerm) {
+// Terms are greater than every incarnation, so a second number for this head might be a term in
+// which the other head is elected.
+TEST_F(StoreLogTest, ElectedHeadUsesItsTermAsIncarnation) {
   Store a = open("/a");
   ASSERT_TRUE(a.raise_incarnation(Epoch(7)));
   ASSERT_TRUE(a.begin_log(Epoch(7)));
@@ -167,7 +167,7 @@ TEST_F(StoreLogTest, TheIncarnationOfAnElectedHeadIsItsTerm) {
   EXPECT_EQ(*a.greatest_incarnation(), Epoch(7));
 }
 
-TEST_F(StoreLogTest, WithALogNothingIsAnsweredBeforeItIsReleased) {
+TEST_F(StoreLogTest, RepliesOfALogWaitForRelease) {
   Store a = open("/a");
   ASSERT_TRUE(a.begin_log(Epoch(7)));
   asio::io_context io;

@@ -1,4 +1,4 @@
-// The lookups of the loop's thread; see store.hpp.
+// These are the lookups of the loop's thread; see store.hpp.
 #include "scored/head/store/packing.hpp"
 #include "scored/head/store/store.hpp"
 
@@ -93,10 +93,10 @@ Result<StoreReader> StoreReader::open(const std::string& path) {
 
 namespace {
 
-// The first column of the only row, and the statement ready for its next use.
+// Returns the first column of the only row, and resets the statement for its next use.
 Result<std::string> only_row(Statement& statement, JobId job) {
   auto row = statement.step();
-  Result<std::string> answer = fail(Errc::NotFound, "job {}", job);
+  Result<std::string> answer = fail(Errc::NotFound, "no record of job {}", job);
   if (row && *row) answer = statement.bytes(0);
   if (!row) answer = row.error();
   statement.reset();

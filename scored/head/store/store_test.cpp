@@ -79,7 +79,7 @@ Status apply(Store& store, std::vector<Change> changes) {
   return store.apply(changes);
 }
 
-TEST_F(StoreTest, GivesActiveJobsBackAsTheyWere) {
+TEST_F(StoreTest, ReturnsActiveJobsUnchanged) {
   {
     Store store = Store::open(directory_).value();
     ASSERT_TRUE(apply(store, {add(1), add(2), SaveProgress{JobId(2), placed(JobState::Running)}}));
@@ -106,7 +106,7 @@ TEST_F(StoreTest, RemembersHowAJobIsEnding) {
   EXPECT_EQ(store.active_jobs().value().at(0).progress, ending);
 }
 
-TEST_F(StoreTest, KeepsTheUseWithTheProgressThatItIsOf) {
+TEST_F(StoreTest, StoresUseTogetherWithProgress) {
   const UseSum first{"physics", UserId(1000), 90'000, WallTime(5s)};
   const UseSum other{"", UserId(1000), 7, WallTime(6s)};
   const UseSum last{"physics", UserId(1000), 120'000, WallTime(9s)};
@@ -134,7 +134,7 @@ TEST_F(StoreTest, KeepsTheUseWithTheProgressThatItIsOf) {
   EXPECT_EQ(rows[0].cores, 2u);
 }
 
-TEST_F(StoreTest, TellsTheMonotonicClockOnlyToAHeadOfTheSameBoot) {
+TEST_F(StoreTest, StartMarkIsValidOnlyInSameBoot) {
   {
     Store store = Store::open(directory_).value();
     ASSERT_TRUE(apply(store, {add(1), SaveProgress{JobId(1), placed(JobState::Running)}}));
@@ -153,7 +153,7 @@ TEST_F(StoreTest, TellsTheMonotonicClockOnlyToAHeadOfTheSameBoot) {
   }
 }
 
-TEST_F(StoreTest, TakesADatabaseOfBeforeRestartsWereCounted) {
+TEST_F(StoreTest, OpensADatabaseOfTheFirstRelease) {
   ASSERT_TRUE(Store::open(directory_));
   {
     auto old = Database::open(file(), Database::Mode::ReadWrite);
@@ -209,14 +209,14 @@ TEST_F(StoreTest, FindsARequestOnlyForItsUser) {
   EXPECT_TRUE(apply(store, {add(4, request)}).error().is(Errc::Exists));
 }
 
-TEST_F(StoreTest, NeverGivesANumberTwice) {
+TEST_F(StoreTest, NeverReusesAJobNumber) {
   Store store = Store::open(directory_).value();
   ASSERT_TRUE(apply(store, {add(41), end_of(41)}));
   ASSERT_TRUE(store.prune(0));
   EXPECT_EQ(store.last_job().value(), JobId(41));
 }
 
-TEST_F(StoreTest, ChangesAllOrNothing) {
+TEST_F(StoreTest, AppliesAllChangesOrNone) {
   Store store = Store::open(directory_).value();
   ASSERT_TRUE(apply(store, {add(1)}));
   EXPECT_FALSE(apply(store, {add(2), add(1)}));
@@ -255,7 +255,7 @@ TEST_F(StoreTest, ListsTheLatestEndedFirst) {
   EXPECT_TRUE(reader.lately_ended(UserId(1), 9).value().empty());
 }
 
-TEST_F(StoreTest, AccountsInTheOrderOfTheEnds) {
+TEST_F(StoreTest, AccountingIsOrderedByEnd) {
   Store store = Store::open(directory_).value();
   StoreReader reader = StoreReader::open(store.path()).value();
   for (const std::uint64_t id : {3, 1, 2}) {
@@ -275,7 +275,7 @@ TEST_F(StoreTest, AccountsInTheOrderOfTheEnds) {
   EXPECT_TRUE(reader.accounting(next).value().empty());
 }
 
-TEST_F(StoreTest, SignalIsInEveryListOfTheAccounting) {
+TEST_F(StoreTest, EveryAccountingListHasTheSignal) {
   Store store = Store::open(directory_).value();
   StoreReader reader = StoreReader::open(store.path()).value();
   SaveEnd end = end_of(1);
@@ -298,7 +298,7 @@ TEST_F(StoreTest, RefusesASecondHead) {
   EXPECT_TRUE(second.error().is(Errc::Busy));
 }
 
-TEST_F(StoreTest, RefusesAMissingDatabaseThatWasThere) {
+TEST_F(StoreTest, RefusesToReplaceALostDatabase) {
   { ASSERT_TRUE(Store::open(directory_)); }
   fs::remove(file());
   const auto again = Store::open(directory_);
@@ -306,7 +306,7 @@ TEST_F(StoreTest, RefusesAMissingDatabaseThatWasThere) {
   EXPECT_TRUE(again.error().is(Errc::NotFound));
 }
 
-TEST_F(StoreTest, RefusesAnEmptyOrForeignOrDamagedDatabase) {
+TEST_F(StoreTest, RefusesEmptyForeignAndDamagedDatabases) {
   {
     Store store = Store::open(directory_).value();
     for (std::uint64_t id = 1; id <= 200; ++id) ASSERT_TRUE(apply(store, {add(id)}));
@@ -324,7 +324,7 @@ TEST_F(StoreTest, RefusesAnEmptyOrForeignOrDamagedDatabase) {
   EXPECT_FALSE(Store::open(directory_));
 }
 
-TEST_F(StoreTest, RefusesADirectoryThatOthersCanWriteTo) {
+TEST_F(StoreTest, RefusesADirectoryWritableByOthers) {
   fs::permissions(directory_, fs::perms::all);
   const auto store = Store::open(directory_);
   ASSERT_FALSE(store);
@@ -332,8 +332,8 @@ TEST_F(StoreTest, RefusesADirectoryThatOthersCanWriteTo) {
 }
 
 // A crash of the machine leaves the files as they were at some instant. Every copy taken between
-// two transactions must hold exactly those before it.
-TEST_F(StoreTest, HoldsEveryCommittedTransactionInACopyTakenAtAnyPoint) {
+// two transactions must hold exactly the transactions before it.
+TEST_F(StoreTest, CopyAtAnyInstantHasAllCommits) {
   Store store = Store::open(directory_).value();
   std::mt19937 random(1);
   for (std::uint64_t id = 1; id <= 60; ++id) {
@@ -351,9 +351,9 @@ TEST_F(StoreTest, HoldsEveryCommittedTransactionInACopyTakenAtAnyPoint) {
   }
 }
 
-// A log cut anywhere (the last write did not reach the disk): a prefix of the transactions, and
-// each of them whole.
-TEST_F(StoreTest, HoldsAPrefixIfTheLogIsCutAnywhere) {
+// If the log is cut anywhere (because the last write did not reach the disk), a prefix of the
+// transactions remains, and each of them is complete.
+TEST_F(StoreTest, TruncatedLogKeepsAPrefix) {
   Store store = Store::open(directory_).value();
   for (std::uint64_t id = 1; id <= 10; ++id)
     ASSERT_TRUE(apply(store, {add(2 * id), add(2 * id + 1)}));
@@ -372,10 +372,10 @@ TEST_F(StoreTest, HoldsAPrefixIfTheLogIsCutAnywhere) {
   }
 }
 
-// A flipped bit anywhere: refused with the reason, or no harm. In the log the last commit cannot be
-// told from one that was torn by a crash, nor can a flip in one of a frame's own 16 bytes of salt
-// and checksum from the log's end.
-TEST_F(StoreTest, NeverLosesJobsToAFlippedBitWithoutAWord) {
+// A flipped bit anywhere is either refused with a reason or harmless. In the log, a damaged last
+// commit looks like one that was torn by a crash. A flip in a frame's 16 bytes of salt and checksum
+// looks like the end of the log.
+TEST_F(StoreTest, FlippedBitNeverLosesJobsSilently) {
   constexpr std::uint64_t kJobs = 60;
   constexpr int kFlips = 300;
   std::mt19937 random(3);
@@ -424,7 +424,7 @@ void add_and_acknowledge(const std::string& directory, int pipe) {
   ::_exit(1);
 }
 
-TEST_F(StoreTest, LosesNoAcknowledgedJobWhenKilledAtAnyInstant) {
+TEST_F(StoreTest, KillLosesNoAcknowledgedJob) {
   for (const std::uint64_t kill_after : {1u, 17u, 100u}) {
     const std::string directory = directory_ + "/" + std::to_string(kill_after);
     fs::create_directory(directory);
@@ -447,7 +447,7 @@ TEST_F(StoreTest, LosesNoAcknowledgedJobWhenKilledAtAnyInstant) {
   }
 }
 
-TEST_F(StoreTest, KeepsWhatAJobWaitsFor) {
+TEST_F(StoreTest, KeepsTheConditionsOfAJob) {
   {
     auto store = Store::open(directory_);
     ASSERT_TRUE(store);

@@ -1,4 +1,4 @@
-// Format: https://www.sqlite.org/fileformat2.html#the_write_ahead_log
+// The format is described at https://www.sqlite.org/fileformat2.html#the_write_ahead_log
 #include "scored/head/store/wal_check.hpp"
 
 #include "base/os/fd.hpp"
@@ -28,7 +28,7 @@ std::uint32_t big_endian(const std::byte* at) {
   return std::endian::native == std::endian::big ? value : __builtin_bswap32(value);
 }
 
-// Cumulative, over pairs of words.
+// The checksum is cumulative, over pairs of words.
 struct Checksum {
   bool is_big = false;
   std::uint32_t first = 0;
@@ -51,21 +51,21 @@ struct Checksum {
   }
 };
 
-// As much as there is.
+// Reads as much as there is.
 Result<std::size_t> read_some(int fd, std::span<std::byte> into) {
   std::size_t got = 0;
   while (got < into.size()) {
     const ssize_t count = ::read(fd, &into[got], into.size() - got);
     if (count < 0 && errno == EINTR) continue;
-    if (count < 0) return fail(errno_code(errno), "read");
+    if (count < 0) return fail(errno_code(errno), "cannot read");
     if (count == 0) break;
     got += static_cast<std::size_t>(count);
   }
   return got;
 }
 
-// Behind the last good frame there may be the rest of one commit that failed or was torn, whose
-// frames continue each other's checksums; anything longer was a part of the log.
+// The last good frame may be followed by the rest of one commit that failed or was torn; its frames
+// continue each other's checksums. Anything longer was a part of the log.
 Status check_frames(int fd, std::span<const std::byte> salts, std::size_t page, Checksum sum) {
   std::vector<std::byte> frame(kFrameHeaderBytes + page);
   bool is_broken = false;
@@ -93,7 +93,8 @@ Status check_frames(int fd, std::span<const std::byte> salts, std::size_t page, 
 
 Status check_wal(const std::string& path) {
   const UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
-  if (!fd) return errno == ENOENT ? Status() : Status(fail(errno_code(errno), "open {}", path));
+  if (!fd)
+    return errno == ENOENT ? Status() : Status(fail(errno_code(errno), "cannot open {}", path));
   std::array<std::byte, kHeaderBytes> header{};
   const auto got = read_some(fd.get(), header);
   if (!got) return got.error().with_context("{}", path);

@@ -8,7 +8,7 @@
 namespace score::head {
 namespace {
 
-// All of it must fit into one FenceDone (64 MiB), with room for the message around it.
+// All key-values must fit into one FenceDone (64 MiB), with room for the rest of the message.
 constexpr std::size_t kMaxFenceBytes = 64 * limits::kMiB - limits::kKiB;
 
 }  // namespace
@@ -29,11 +29,12 @@ Result<std::optional<FenceBoard::Done>> FenceBoard::enter(AttemptId attempt, std
                                                           std::string key_values) {
   const auto found = boards_.find(attempt);
   if (found == boards_.end() || node_index >= found->second.entered.size()) {
-    return fail(Errc::NotFound, "fence of attempt {}", attempt);
+    return fail(Errc::NotFound, "cannot enter a fence of attempt {}", attempt);
   }
   Board& board = found->second;
   if (board.last && sequence <= board.last->sequence) {
-    if (sequence < board.last->sequence) return fail(Errc::WrongState, "fence is over");
+    if (sequence < board.last->sequence)
+      return fail(Errc::WrongState, "the fence has already ended");
     Done again = *board.last;
     again.for_all = false;
     return std::optional(std::move(again));

@@ -1,10 +1,11 @@
 #pragma once
-// PMI barriers that span nodes. Each node of an attempt enters a fence with what its ranks put
-// since the last one; when all have, everybody gets everything. Pure: no I/O, sizes are bounded.
+// FenceBoard manages PMI barriers (fences) that span nodes. Each node of an attempt enters a fence
+// with the key-values that its ranks put since the last one. When all nodes have entered, each node
+// gets all key-values. The class is pure: it does no I/O, and its sizes are bounded.
 //
-// A node whose connection broke enters again: the same fence twice counts once, and a fence that
-// was done is answered again to the node that asks. A node whose tasks have all ended is passed
-// over.
+// A node whose connection broke enters again. Entering the same fence twice counts once, and the
+// result of a finished fence is sent again to the node that asks. A node whose tasks have all ended
+// is skipped.
 
 #include "base/ids.hpp"
 #include "base/result.hpp"
@@ -25,27 +26,29 @@ class FenceBoard {
     bool for_all = true;     // false: only for the node that asked again
   };
 
-  // From then on the attempt's nodes 0 ... nodes-1 may enter. Again: no change.
+  // Lets the attempt's nodes 0 ... nodes-1 enter. A second call changes nothing.
   void open(AttemptId attempt, std::size_t nodes);
-  // The end of the attempt; everything of it is dropped. Unknown: no change.
+  // Drops all state of an attempt that has ended; an unknown attempt is ignored.
   void close(AttemptId attempt);
 
-  // nullopt: others are still missing. Errors: NotFound (attempt not open, no such node in it),
-  // WrongState (a fence before the last one done, or nodes in different fences: the job cannot go
-  // on), TooLarge (all key-values together exceed a frame: the job cannot go on).
+  // Returns nullopt while nodes are missing. Errors: NotFound (attempt not open, no such node in
+  // it), WrongState (a fence before the last finished one, or nodes in different fences), TooLarge
+  // (all key-values together exceed a frame). After WrongState for different fences, and after
+  // TooLarge, the job cannot continue.
   [[nodiscard]] Result<std::optional<Done>> enter(AttemptId attempt, std::size_t node_index,
                                                   std::uint64_t sequence, std::string key_values);
 
-  // The node's tasks have all ended: no fence waits for it. Returns a fence that this completes.
-  // Attempt not open, no such node in it, or again: no change.
+  // Records that the node's tasks have all ended, so no fence waits for it. Returns a fence that
+  // this completes. Nothing changes if the attempt is not open, the node is not in it, or the call
+  // is repeated.
   [[nodiscard]] std::optional<Done> leave(AttemptId attempt, std::size_t node_index);
 
   [[nodiscard]] std::size_t open_attempts() const { return boards_.size(); }
 
  private:
   struct Board {
-    std::vector<std::optional<std::string>> entered;  // [node index], of `sequence`
-    std::vector<bool> left;                           // [node index]
+    std::vector<std::optional<std::string>> entered;  // of `sequence`; by node index
+    std::vector<bool> left;                           // by node index
     std::size_t count = 0;                            // of `entered`
     std::size_t absent = 0;                           // nodes that left and are not in `entered`
     std::size_t bytes = 0;
@@ -53,7 +56,7 @@ class FenceBoard {
     std::optional<Done> last;
   };
 
-  // Done if it has begun and no node is missing.
+  // Finishes the fence if it has begun and no node is missing.
   static std::optional<Done> try_finish(Board& board);
 
   std::map<AttemptId, Board> boards_;

@@ -13,7 +13,7 @@ FenceBoard board_of(std::size_t nodes) {
   return board;
 }
 
-TEST(FenceBoard, IsDoneWhenEveryNodeEnteredAndKeepsTheOrderOfNodes) {
+TEST(FenceBoard, FinishesInNodeOrderWhenAllHaveEntered) {
   FenceBoard board = board_of(3);
   EXPECT_FALSE(board.enter(kAttempt, 2, 0, "c").value());
   EXPECT_FALSE(board.enter(kAttempt, 0, 0, "a").value());
@@ -31,7 +31,7 @@ TEST(FenceBoard, CountsANodeThatEntersTwiceOnce) {
   EXPECT_EQ(board.enter(kAttempt, 1, 1, "b").value()->key_values, "ab");
 }
 
-TEST(FenceBoard, AnswersAFenceThatIsDoneToTheOneWhoAsksAgain) {
+TEST(FenceBoard, RepeatsTheLastResultOnRequest) {
   FenceBoard board = board_of(1);
   ASSERT_TRUE(board.enter(kAttempt, 0, 5, "x").value());
   const auto again = board.enter(kAttempt, 0, 5, "x").value();
@@ -56,9 +56,9 @@ TEST(FenceBoard, RefusesNodesInDifferentFences) {
   EXPECT_TRUE(entered.error().is(Errc::WrongState));
 }
 
-TEST(FenceBoard, PassesOverNodesWhoseTasksHaveEnded) {
+TEST(FenceBoard, SkipsNodesWhoseTasksHaveEnded) {
   FenceBoard board = board_of(3);
-  EXPECT_FALSE(board.leave(kAttempt, 1));  // nobody waits
+  EXPECT_FALSE(board.leave(kAttempt, 1));  // no fence is open
   EXPECT_FALSE(board.leave(kAttempt, 1));
   EXPECT_FALSE(board.enter(kAttempt, 0, 1, "a").value());
   EXPECT_EQ(board.enter(kAttempt, 2, 1, "c").value()->key_values, "ac");
@@ -70,7 +70,7 @@ TEST(FenceBoard, PassesOverNodesWhoseTasksHaveEnded) {
   EXPECT_EQ(board.enter(kAttempt, 0, 3, "e").value()->key_values, "e");
 }
 
-TEST(FenceBoard, KeepsWhatANodePutBeforeItLeft) {
+TEST(FenceBoard, KeepsValuesOfANodeThatLeft) {
   FenceBoard board = board_of(2);
   EXPECT_FALSE(board.enter(kAttempt, 1, 1, "b").value());
   EXPECT_FALSE(board.leave(kAttempt, 1));
@@ -88,7 +88,7 @@ TEST(FenceBoard, RefusesUnknownAttemptsAndNodes) {
   EXPECT_EQ(board.open_attempts(), 0u);
 }
 
-TEST(FenceBoard, RefusesKeyValuesThatDoNotFitOneFrame) {
+TEST(FenceBoard, RefusesKeyValuesBeyondOneFrame) {
   FenceBoard board = board_of(20);
   const std::string large(4 * 1024 * 1024, 'k');
   Result<std::optional<FenceBoard::Done>> entered = std::optional<FenceBoard::Done>();

@@ -1,7 +1,7 @@
 #pragma once
-// One job's standard input on its way from the front end to the node (or nodes) of the rank that
-// reads it. Pure. The front end may have kIoWindowBytes under way; it gets room back when the
-// slowest of the nodes has taken them.
+// JobInput is one job's standard input on its way from the front end to the node (or nodes) of the
+// rank that reads it. The class is pure. The front end may have kIoWindowBytes in flight; it gets
+// room back when the slowest of the nodes has taken the bytes.
 
 #include "base/limits.hpp"
 #include "base/result.hpp"
@@ -20,24 +20,26 @@ class JobInput {
     bool eof = false;
   };
 
-  // Errors: TooLarge (beyond the window: the client breaks the protocol). After the end of input
-  // more of it is dropped.
+  // Errors: TooLarge (beyond the window: the client violates the protocol). Input after the end of
+  // input is dropped.
   [[nodiscard]] Status accept(std::string data, bool eof);
-  // The tasks run on these nodes: what waits may be sent to each of them. Called for the first time
-  // when they were started; with no node (no reader) input is taken at once.
+  // The tasks run on these nodes, so waiting input may be sent to each of them. Must be called when
+  // the tasks have started. Without a node (no reader), input is dropped and its room given back at
+  // once.
   void start(std::vector<std::uint32_t> node_indices);
-  // Other tasks will take it, as if start() had not been called. What was sent is lost with those
-  // that took it; the end of input is sent again.
+  // Prepares for tasks of a new attempt, as if start() had not been called. Input that was sent is
+  // lost with the old tasks; the end of input is sent again.
   void restart();
-  // What to send now to every node of targets(); it counts as sent.
+  // Returns what to send now to every node of targets(), and counts it as sent.
   [[nodiscard]] std::vector<Piece> take_pieces();
 
   [[nodiscard]] const std::vector<std::uint32_t>& targets() const { return targets_; }
 
-  // A node passed bytes on to the task. The answer: what the front end gets room for.
+  // Records that a node has passed bytes on to the task. Returns how much room the front end gets.
   [[nodiscard]] std::uint64_t taken(std::uint32_t node_index, std::uint64_t bytes);
 
-  // Room given without any node: what was dropped for lack of a reader. 0 if none.
+  // Returns the bytes that were dropped because there was no reader; the front end gets room for
+  // them.
   [[nodiscard]] std::uint64_t take_dropped() { return std::exchange(dropped_, 0); }
 
  private:
@@ -45,7 +47,7 @@ class JobInput {
 
   std::vector<Piece> waiting_;
   std::vector<std::uint32_t> targets_;
-  std::vector<std::uint64_t> taken_;  // [target]
+  std::vector<std::uint64_t> taken_;  // by target
   bool started_ = false;
   bool ended_ = false;
   std::uint64_t accepted_ = 0;

@@ -16,7 +16,7 @@ TEST(JobInput, WaitsForTheStartOfTheTasks) {
   EXPECT_EQ(input.targets(), std::vector<std::uint32_t>{4});
 }
 
-TEST(JobInput, GivesRoomWhenTheSlowestNodeHasTakenIt) {
+TEST(JobInput, RoomFollowsTheSlowestNode) {
   JobInput input;
   input.start({0, 1});
   ASSERT_TRUE(input.accept("abcd", false));
@@ -26,7 +26,7 @@ TEST(JobInput, GivesRoomWhenTheSlowestNodeHasTakenIt) {
   EXPECT_EQ(input.taken(1, 1), 1u);
 }
 
-TEST(JobInput, OtherTasksGetWhatWasNotSentYetAndTheEnd) {
+TEST(JobInput, NewAttemptGetsUnsentInputAndTheEnd) {
   JobInput input;
   input.start({0, 1});
   ASSERT_TRUE(input.accept("lost", false));
@@ -57,7 +57,7 @@ TEST(JobInput, RefusesMoreThanTheWindow) {
   EXPECT_TRUE(input.accept("y", false).error().is(Errc::TooLarge));
 }
 
-TEST(JobInput, BelievesNoNodeThatTakesMoreThanWasSent) {
+TEST(JobInput, NodeCannotTakeMoreThanWasSent) {
   JobInput input;
   input.start({0});
   ASSERT_TRUE(input.accept("abc", false));
@@ -67,7 +67,7 @@ TEST(JobInput, BelievesNoNodeThatTakesMoreThanWasSent) {
   EXPECT_EQ(input.taken(7, 100), 0u);
 }
 
-TEST(JobInput, IsDroppedWhenNobodyReads) {
+TEST(JobInput, IsDroppedWithoutAReader) {
   JobInput input;
   ASSERT_TRUE(input.accept("abc", false));
   input.start({});

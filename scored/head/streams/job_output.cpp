@@ -147,7 +147,8 @@ void JobOutput::give_back(std::uint64_t offset, OutputActions& actions) {
     actions.emplace_back(CreditNode{node_index, bytes});
 }
 
-// What a driving front end has not taken is always kept: it was not given back to the nodes.
+// While a front end drives, output that it has not taken is always kept, because its room was not
+// given back to the nodes.
 void JobOutput::trim() {
   const std::size_t keep = !waits_ && !clients_.empty() ? kKeptForClients : kKeptBytes;
   const std::uint64_t want = end_ - std::min<std::uint64_t>(end_, keep);

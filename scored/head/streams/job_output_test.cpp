@@ -19,7 +19,7 @@ OutputChunk chunk(std::string data, std::uint32_t node = 0) {
   return made;
 }
 
-// What actions did, gathered by receiver.
+// Effects has the results of actions by receiver.
 struct Effects {
   std::map<ClientId, std::string> sent;
   std::map<std::uint32_t, std::uint64_t> credits;
@@ -38,7 +38,7 @@ struct Effects {
   }
 };
 
-TEST(JobOutput, WaitsForTheFrontEndAndGivesNothingBackBefore) {
+TEST(JobOutput, WaitsForTheFrontEnd) {
   JobOutput output(kDriven, false);
   Effects effects;
   effects.add(output.arrived(chunk("hello ")));
@@ -49,7 +49,7 @@ TEST(JobOutput, WaitsForTheFrontEndAndGivesNothingBackBefore) {
   EXPECT_EQ(effects.sent[kFront], "hello world");
 }
 
-TEST(JobOutput, GivesRoomBackToTheNodesTheFrontEndTookFrom) {
+TEST(JobOutput, RoomGoesToTheNodesOfTakenOutput) {
   JobOutput output(kDriven, false);
   Effects effects;
   effects.add(output.attach(kFront, true, kWindow, 0));
@@ -63,7 +63,7 @@ TEST(JobOutput, GivesRoomBackToTheNodesTheFrontEndTookFrom) {
   EXPECT_EQ(effects.credits[5], 2u);
 }
 
-TEST(JobOutput, KeepsWithinTheFrontEndsWindow) {
+TEST(JobOutput, StaysWithinTheFrontEndsWindow) {
   JobOutput output(kDriven, false);
   Effects effects;
   const std::string block(32 * limits::kKiB, 'x');
@@ -74,7 +74,7 @@ TEST(JobOutput, KeepsWithinTheFrontEndsWindow) {
   EXPECT_EQ(effects.sent[kFront].size(), 3 * block.size());
 }
 
-TEST(JobOutput, ContinuesExactlyForAFrontEndThatComesBack) {
+TEST(JobOutput, ReturningFrontEndContinuesExactly) {
   JobOutput output(kDriven, false);
   Effects effects;
   effects.add(output.attach(kFront, true, kWindow, 0));
@@ -86,10 +86,10 @@ TEST(JobOutput, ContinuesExactlyForAFrontEndThatComesBack) {
   Effects again;
   again.add(output.attach(ClientId(9), true, kWindow, 7));
   EXPECT_EQ(again.sent[ClientId(9)], "789abc");
-  EXPECT_EQ(again.credits[0], 3u);  // 4 ... 6: it has them, so they are taken
+  EXPECT_EQ(again.credits[0], 3u);  // 4 ... 6: it has them, so they count as taken
 }
 
-TEST(JobOutput, NeverLetsAWatcherStallTheNodes) {
+TEST(JobOutput, WatcherNeverStallsTheNodes) {
   JobOutput output(kDriven, false);
   Effects effects;
   effects.add(output.attach(kFront, true, kWindow, 0));
@@ -106,7 +106,7 @@ TEST(JobOutput, NeverLetsAWatcherStallTheNodes) {
   EXPECT_NE(effects.sent[kWatcher].find("bytes of output are missing here"), std::string::npos);
 }
 
-TEST(JobOutput, OfADetachedJobIsGivenBackAsItArrivesAndTheLastIsKept) {
+TEST(JobOutput, DetachedJobNeverWaitsAndKeepsTheEnd) {
   JobOutput output(!kDriven, false);
   Effects effects;
   const std::string block(32 * limits::kKiB, 'x');
@@ -118,7 +118,7 @@ TEST(JobOutput, OfADetachedJobIsGivenBackAsItArrivesAndTheLastIsKept) {
   EXPECT_GE(effects.sent[kWatcher].size(), JobOutput::kKeptBytes);
 }
 
-TEST(JobOutput, FlowsAgainWhenNobodyNeedsToDrive) {
+TEST(JobOutput, FlowsAgainAfterRelease) {
   JobOutput output(kDriven, false);
   Effects effects;
   effects.add(output.arrived(chunk("stuck")));
@@ -128,7 +128,7 @@ TEST(JobOutput, FlowsAgainWhenNobodyNeedsToDrive) {
   EXPECT_EQ(effects.credits[0], 9u);
 }
 
-TEST(JobOutput, IsOverForAClientOnlyWhenItWasSentEverything) {
+TEST(JobOutput, IsOverWhenTheClientHasEverything) {
   JobOutput output(kDriven, false);
   Effects effects;
   const std::string block(32 * limits::kKiB, 'x');
@@ -145,7 +145,7 @@ TEST(JobOutput, IsOverForAClientOnlyWhenItWasSentEverything) {
   EXPECT_TRUE(output.is_delivered());
 }
 
-TEST(JobOutput, KeepsTheRestOfAKilledJobForItsFrontEnd) {
+TEST(JobOutput, KilledJobKeepsOutputForItsFrontEnd) {
   JobOutput output(kDriven, false);
   Effects effects;
   effects.add(output.arrived(chunk("last words")));
@@ -159,7 +159,7 @@ TEST(JobOutput, KeepsTheRestOfAKilledJobForItsFrontEnd) {
   EXPECT_TRUE(output.is_delivered());
 }
 
-TEST(JobOutput, IsDeliveredWithoutAFrontEndThatLeftByRequest) {
+TEST(JobOutput, IsDeliveredAfterTheFrontEndLeft) {
   JobOutput output(kDriven, false);
   (void)output.arrived(chunk("x"));
   (void)output.abandon();
@@ -167,7 +167,7 @@ TEST(JobOutput, IsDeliveredWithoutAFrontEndThatLeftByRequest) {
   EXPECT_TRUE(output.is_delivered());
 }
 
-TEST(JobOutput, TakesTheFrontEndsCountAfterARestart) {
+TEST(JobOutput, RestartUsesTheFrontEndsCount) {
   JobOutput output(kDriven, true);
   Effects effects;
   effects.add(output.arrived(chunk("after")));
@@ -177,8 +177,8 @@ TEST(JobOutput, TakesTheFrontEndsCountAfterARestart) {
   EXPECT_EQ(effects.credits[0], 5u);
 }
 
-// Offsets that wrap round would leave a log that ends before it begins.
-TEST(JobOutput, SurvivesABeginningThatCannotBe) {
+// Offsets that overflow would leave a log that ends before it begins.
+TEST(JobOutput, SurvivesAnImpossibleOffset) {
   constexpr auto kAbsurd = ~std::uint64_t{0};
   JobOutput counted(kDriven, true);
   Effects effects;
@@ -189,7 +189,7 @@ TEST(JobOutput, SurvivesABeginningThatCannotBe) {
   EXPECT_EQ(effects.sent[kFront], "beforeafter");
 }
 
-TEST(JobOutput, IgnoresTakenBeyondWhatWasSentAndStrangers) {
+TEST(JobOutput, IgnoresExcessTakenAndUnknownClients) {
   JobOutput output(kDriven, false);
   Effects effects;
   effects.add(output.attach(kFront, true, kWindow, 0));
@@ -200,9 +200,9 @@ TEST(JobOutput, IgnoresTakenBeyondWhatWasSentAndStrangers) {
   EXPECT_EQ(effects.credits[0], 3u);
 }
 
-// Whatever happens: the front end gets every byte once and in order, and a node never has more
-// under way than its window.
-TEST(JobOutput, DeliversEveryByteOnceInOrderThroughRandomReconnects) {
+// Whatever happens, the front end must get every byte once and in order, and a node must never have
+// more than its window in flight.
+TEST(JobOutput, DeliversAllInOrderThroughRandomReconnects) {
   for (unsigned seed = 0; seed < 20; ++seed) {
     std::mt19937 random(seed);
     const auto below = [&random](std::uint64_t n) { return random() % n; };

@@ -10,13 +10,13 @@
 namespace score::head {
 namespace {
 
-constexpr std::size_t kMaxWatchers = 64;  // of one job
-// PMIx messages of one job that wait for one node. A link whose queue is full is closed, and it is
-// the other jobs', too.
+constexpr std::size_t kMaxWatchers = 64;  // per job
+// This limits the PMIx messages of one job that wait for one node. A link whose queue is full is
+// closed, and other jobs use the same link.
 constexpr std::size_t kMaxRelayed = 32 * limits::kMiB;
 constexpr std::size_t kPmixKind = 1;
 
-// Limits for the output of closed jobs: enough to look at the jobs of the last minutes.
+// These limits for the output of closed jobs suffice to look at the jobs of the last minutes.
 constexpr std::size_t kMaxKeptBytes = 16 * limits::kMiB;
 constexpr std::size_t kMaxKeptJobs = 4'096;
 
@@ -365,7 +365,7 @@ void JobStreams::fence_enter(NodeId node, wire::FenceEnter&& message) {
   }
   if (!*entered) return;
   const std::uint32_t index = stream->index[node];
-  // Over one link no node asks for a result twice, and it may be 64 MiB.
+  // A correct node asks only once per link for a result, which may be 64 MiB.
   std::vector<bool>& has_told_again = stream->has_told_again[kind];
   const bool is_new = (*entered)->for_all || !has_told_again[index];
   if (!is_new) {
@@ -405,13 +405,14 @@ void JobStreams::relay(NodeId node, wire::JobRelay&& message) {
   const std::size_t queued = links_.queued_bytes(to);
   relayed = (queued == 0 ? 0 : relayed) + frame->size();
   if (relayed > kMaxRelayed && queued > kMaxRelayed) {
-    events_.broken(attempt, fmt::format("its PMIx messages to {} pile up", links_.name(to)));
+    events_.broken(attempt, fmt::format("the backlog of its PMIx messages to {} is too large",
+                                        links_.name(to)));
     return;
   }
   links_.send_shared(to, frame);
 }
 
-// ---- what JobOutput decided ---------------------------------------------------------------------
+// ---- actions of JobOutput -----------------------------------------------------------------------
 
 void JobStreams::perform(JobId job, Stream& stream, const OutputActions& actions) {
   for (const OutputAction& action : actions) {

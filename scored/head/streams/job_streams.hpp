@@ -1,7 +1,7 @@
 #pragma once
-// The streams of all jobs: watchers and front ends, output to them and input from them,
-// PMI fences between nodes. A shell around JobOutput, JobInput and FenceBoard: it turns their
-// actions into frames. One thread.
+// JobStreams manages the streams of all jobs: watchers and front ends, output to them and input
+// from them, and PMI fences between nodes. It turns the actions of JobOutput, JobInput and
+// FenceBoard into frames. All calls come from one thread.
 
 #include "base/ids.hpp"
 #include "base/model/distribution.hpp"
@@ -40,32 +40,34 @@ class JobStreams {
   struct Events {
     std::function<void(JobId)> front_end_lost;           // it went without Detach
     std::function<void(JobId)> delivered;                // the job ended and its output was taken
-    std::function<void(AttemptId, std::string)> broken;  // it cannot go on, with the reason
+    std::function<void(AttemptId, std::string)> broken;  // the attempt cannot continue; reason
   };
 
-  // links must outlive it.
+  // `links` must outlive this object.
   JobStreams(NodeLinks& links, Events events);
 
   // ---- the life of a job; calls about jobs that are not open do nothing
   struct Opening {
     JobId job;
-    bool driven = true;  // by a front end; else its output waits for no one
+    bool driven = true;  // by a front end; else its output waits for no client
     std::int64_t stdin_rank = -2;
     bool recovered = false;  // it ran under an earlier head
     Distribution distribution = Distribution::Block;
   };
 
   void open(const Opening& opening);
-  // tasks_on_node [node index]. A new attempt replaces the one before.
+  // Sets the nodes of an attempt; tasks_on_node is by node index. A new attempt replaces the old
+  // one.
   void place(JobId job, AttemptId attempt, std::vector<NodeId> nodes,
              std::vector<std::uint32_t> tasks_on_node);
   void start_input(JobId job);  // its tasks run
-  void release(JobId job);      // it is being killed: output no longer waits for anyone
-  void requeue(JobId job);      // nothing of it runs any more; another attempt will follow
+  void release(JobId job);      // it is being killed: output no longer waits for clients
+  void requeue(JobId job);      // no process of it runs any more; a new attempt will follow
   void abandon(JobId job);      // it has no front end any more, by request
   void news(JobId job, const wire::JobStatus& status);
   void finish(JobId job, wire::JobStatus status);  // JobEnded follows each client's last output
-  // Keeps the end of the output for some time if the job ended without a front end.
+  // Closes the streams. Keeps the end of the output for some time if the job ended without a front
+  // end.
   void close(JobId job);
 
   [[nodiscard]] bool has_front_end(JobId job) const;
@@ -74,14 +76,16 @@ class JobStreams {
   [[nodiscard]] bool is_on(NodeId node, AttemptId attempt) const;  // the job's current attempt
   [[nodiscard]] bool is_current(AttemptId attempt) const;
 
-  // ---- clients. Errors: NotFound (job not open), Busy (it has a front end, or input from another;
-  // too many watch), WrongState (this client watches it already).
+  // ---- clients
+  // Errors: NotFound (job not open), Busy (the job has a front end, or input from a different
+  // client; too many watchers), WrongState (this client already watches it).
   [[nodiscard]] Status attach(JobId job, Watch watch);
   // Sends what is kept of the output of a job that was closed.
   void send_kept(JobId job, proto::Connection& connection) const;
-  // True: it was the front end.
+  // Returns true if the client was the front end.
   bool detach(JobId job, ClientId client);
-  // The connection ended: as detach() for all of its jobs, but a front end counts as lost.
+  // Handles the end of a connection like detach() for all of its jobs, but a front end counts as
+  // lost.
   void client_gone(ClientId client);
   void taken(JobId job, ClientId client, std::uint64_t bytes);
   // Errors: NotFound (this client gives no input), TooLarge (beyond the window).
@@ -93,10 +97,10 @@ class JobStreams {
   void task_output(NodeId node, wire::TaskOutput&& message);
   void task_input_taken(NodeId node, const wire::TaskInputTaken& message);
   void fence_enter(NodeId node, wire::FenceEnter&& message);
-  // The job's tasks on the node have all ended: fences do not wait for it. Another attempt, or not
-  // on this node: no change.
+  // The job's tasks on the node have all ended, so fences do not wait for it. Nothing changes if
+  // the attempt is not current or not on this node.
   void node_ended(NodeId node, AttemptId attempt);
-  // To the node of the job that the message names; dropped if there is none.
+  // Passes the message on to the node of the job that it names; drops it if there is none.
   void relay(NodeId node, wire::JobRelay&& message);
 
  private:
@@ -115,11 +119,11 @@ class JobStreams {
     bool recovered;
     Distribution distribution;
     AttemptId attempt;
-    std::vector<RepeatFilter> repeats;  // [node index]
-    std::vector<std::size_t> relayed;   // [node index]: bytes since its link had none waiting
-    // [kind][node index]: the last fence's result, over this link
+    std::vector<RepeatFilter> repeats;  // by node index
+    std::vector<std::size_t> relayed;   // by node index: bytes since the node's link was empty
+    // By kind and node index: the last fence's result was sent again over this link.
     std::array<std::vector<bool>, kFenceKinds> has_told_again;
-    std::vector<NodeId> nodes;  // [node index]
+    std::vector<NodeId> nodes;  // by node index
     std::vector<std::uint32_t> tasks_on_node;
     std::map<NodeId, std::uint32_t> index;  // into nodes
     std::map<ClientId, Watch> watches;
@@ -134,9 +138,9 @@ class JobStreams {
   };
 
   void keep(JobId job, const JobOutput& output);
-  // An open job's, also of a quiet one, which is so no longer.
+  // Returns the stream of an open job; a quiet job gets one and is not quiet any more.
   Stream* wake(JobId job);
-  // Not of a quiet one.
+  // Returns nullptr for a quiet job.
   Stream* find(JobId job);
   [[nodiscard]] const Stream* find(JobId job) const;
   void close_fences(AttemptId attempt);
@@ -153,9 +157,10 @@ class JobStreams {
   Events events_;
   std::array<FenceBoard, kFenceKinds> fences_;
   std::map<JobId, Stream> streams_;
-  // Open, but nothing has happened yet: a queue may be long, and a Stream is 1 KiB.
+  // These jobs are open, but nothing has happened yet. A queue may be long, and a Stream takes 1
+  // KiB.
   std::map<JobId, Opening> quiet_;
-  std::map<ClientId, std::vector<JobId>> jobs_of_;  // what each client watches
+  std::map<ClientId, std::vector<JobId>> jobs_of_;  // jobs that each client watches
   std::deque<KeptOutput> kept_;                     // of jobs that were closed, oldest first
   std::size_t kept_bytes_ = 0;
 };

@@ -1,7 +1,7 @@
 #pragma once
-// One node's output of one attempt, whose link may break. The shepherd numbers its bytes and
-// repeats after a broken link what was not acknowledged; here each byte is let through once, and
-// each is acknowledged once on every link. Pure.
+// RepeatFilter handles one node's output of one attempt, whose link may break. The shepherd numbers
+// its bytes and repeats unacknowledged ones after a broken link. The filter passes each byte once,
+// and acknowledges each byte once on every link. The class is pure.
 
 #include "base/limits.hpp"
 
@@ -13,18 +13,18 @@ namespace score::head {
 
 class RepeatFilter {
  public:
-  // resumed: there may have been output that an earlier head took; the first that arrives says
-  // where to begin.
+  // `resumed` means that an earlier head may have taken some output; the first chunk that arrives
+  // says where to begin.
   explicit RepeatFilter(bool resumed = false) : unknown_(resumed), silent_(resumed) {}
 
-  // A shepherd has one window; more than twice that is no honest mistake.
+  // A shepherd has one window, so more than twice that is a protocol violation.
   static constexpr std::uint64_t kMaxUnacknowledged = 2 * limits::kIoWindowBytes;
 
   struct Verdict {
-    std::uint64_t drop = 0;         // bytes at the beginning that were here before
-    std::uint64_t acknowledge = 0;  // to be said to the node now
-    bool gap = false;               // bytes are missing before it: the node breaks the protocol
-    bool overrun = false;           // more is unacknowledged than a window allows: it does so, too
+    std::uint64_t drop = 0;         // bytes at the beginning that had arrived before
+    std::uint64_t acknowledge = 0;  // bytes to acknowledge to the node now
+    bool gap = false;               // bytes are missing before it: a protocol violation
+    bool overrun = false;           // more than a window is unacknowledged: a protocol violation
   };
 
   Verdict arrived(std::uint64_t offset, std::uint64_t size) {
@@ -40,15 +40,15 @@ class RepeatFilter {
       return verdict;
     }
     received_ = std::max(received_, offset + size);
-    // What was acknowledged into the broken link may have been lost with it; where the shepherd
-    // starts again says how much.
+    // An acknowledgment may have been lost with the broken link. The offset at which the shepherd
+    // starts again shows how much was lost.
     if (std::exchange(silent_, false) && acknowledged_ > offset) {
       verdict.acknowledge = acknowledged_ - offset;
     }
     return verdict;
   }
 
-  // Bytes were taken. The answer: how many to acknowledge now; the rest with the next that arrives.
+  // Some bytes were taken. Returns how many to acknowledge now; arrived() returns the rest later.
   std::uint64_t taken(std::uint64_t bytes) {
     acknowledged_ += bytes;
     return silent_ ? 0 : bytes;
@@ -60,7 +60,7 @@ class RepeatFilter {
   std::uint64_t received_ = 0;
   std::uint64_t acknowledged_ = 0;
   bool unknown_;
-  bool silent_;  // the link is new and the shepherd has not said where it starts
+  bool silent_;  // the link is new and the shepherd has not sent its offset
 };
 
 }  // namespace score::head

@@ -7,7 +7,7 @@
 namespace score::head {
 namespace {
 
-TEST(RepeatFilter, LetsFreshBytesThroughAndDropsRepeatedOnes) {
+TEST(RepeatFilter, PassesNewBytesAndDropsRepeatedOnes) {
   RepeatFilter filter;
   EXPECT_EQ(filter.arrived(0, 10).drop, 0u);
   EXPECT_EQ(filter.arrived(4, 10).drop, 6u);
@@ -15,13 +15,13 @@ TEST(RepeatFilter, LetsFreshBytesThroughAndDropsRepeatedOnes) {
   EXPECT_EQ(filter.arrived(14, 1).drop, 0u);
 }
 
-TEST(RepeatFilter, SeesAGap) {
+TEST(RepeatFilter, DetectsAGap) {
   RepeatFilter filter;
   EXPECT_TRUE(filter.arrived(1, 1).gap);
   EXPECT_FALSE(filter.arrived(0, 1).gap);
 }
 
-TEST(RepeatFilter, LetsNobodySendBeyondHisWindow) {
+TEST(RepeatFilter, SenderStopsAtItsWindow) {
   RepeatFilter filter;
   EXPECT_FALSE(filter.arrived(0, RepeatFilter::kMaxUnacknowledged).overrun);
   EXPECT_TRUE(filter.arrived(RepeatFilter::kMaxUnacknowledged, 1).overrun);
@@ -29,7 +29,7 @@ TEST(RepeatFilter, LetsNobodySendBeyondHisWindow) {
   EXPECT_FALSE(filter.arrived(RepeatFilter::kMaxUnacknowledged, 10).overrun);
 }
 
-TEST(RepeatFilter, BeginsWhereTheShepherdSaysAfterARestartOfTheHead) {
+TEST(RepeatFilter, RestartBeginsAtTheShepherdsOffset) {
   RepeatFilter filter(true);
   const auto verdict = filter.arrived(5000, 10);
   EXPECT_EQ(verdict.drop, 0u);
@@ -38,19 +38,19 @@ TEST(RepeatFilter, BeginsWhereTheShepherdSaysAfterARestartOfTheHead) {
   EXPECT_EQ(filter.taken(10), 10u);
 }
 
-TEST(RepeatFilter, AcknowledgesAgainWhatWasLostWithTheLink) {
+TEST(RepeatFilter, RepeatsAcknowledgmentsLostWithTheLink) {
   RepeatFilter filter;
   (void)filter.arrived(0, 100);
   EXPECT_EQ(filter.taken(60), 60u);
   filter.link_lost();
-  EXPECT_EQ(filter.taken(20), 0u);              // said when the shepherd has told where it is
+  EXPECT_EQ(filter.taken(20), 0u);              // the rest waits for the shepherd's offset
   const auto verdict = filter.arrived(50, 50);  // 10 of the 60 were lost
   EXPECT_EQ(verdict.drop, 50u);
   EXPECT_EQ(verdict.acknowledge, 30u);
   EXPECT_EQ(filter.taken(20), 20u);
 }
 
-// A shepherd with a window, a link that loses what is under way when it breaks.
+// This simulates a shepherd with a window, and a link that loses what is in flight when it breaks.
 TEST(RepeatFilter, NeverStallsNorRepeatsThroughRandomBreaks) {
   for (unsigned seed = 0; seed < 50; ++seed) {
     std::mt19937 random(seed);
@@ -60,7 +60,7 @@ TEST(RepeatFilter, NeverStallsNorRepeatsThroughRandomBreaks) {
     for (int step = 0; step < 3000; ++step) {
       if (random() % 20 == 0) {
         filter.link_lost();
-        if (produced > acknowledged) {  // it repeats at once
+        if (produced > acknowledged) {  // the shepherd repeats at once
           const auto verdict = filter.arrived(acknowledged, produced - acknowledged);
           ASSERT_FALSE(verdict.gap);
           passed += produced - acknowledged - verdict.drop;
@@ -83,7 +83,7 @@ TEST(RepeatFilter, NeverStallsNorRepeatsThroughRandomBreaks) {
       if (random() % 4 != 0)
         acknowledged += told;
       else if (told > 0)
-        filter.link_lost();  // lost on its way, with the link
+        filter.link_lost();  // lost in flight, with the link
       ASSERT_EQ(passed, produced);
       ASSERT_LE(acknowledged, taken);
     }

@@ -15,7 +15,7 @@ void JobVolumes::ready(NodeId node, const wire::ScratchReady& message) {
   const auto index = static_cast<std::size_t>(mine - view->nodes.begin());
   const auto answer = board_.ready(attempt, view->nodes.size(), index, message.server());
   if (!answer) {
-    log_warning("ignore server of a volume", kv("node", links_.name(node)),
+    log_warning("Ignored the volume server of a node", kv("node", links_.name(node)),
                 kv("err", answer.error()));
     return;
   }

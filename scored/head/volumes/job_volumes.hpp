@@ -1,6 +1,6 @@
 #pragma once
-// The striped volumes of jobs: what VolumeBoard decides, sent to the nodes. Callers have checked
-// that the attempt is on the node.
+// JobVolumes sends the decisions of VolumeBoard about the striped volumes of jobs to the nodes.
+// Callers have checked that the attempt is on the node.
 
 #include "proto/node.pb.h"
 #include "scored/head/cluster/cluster_runner.hpp"
@@ -11,7 +11,7 @@ namespace score::head {
 
 class JobVolumes {
  public:
-  // Both must outlive it.
+  // Both references must outlive this object.
   JobVolumes(ClusterRunner& runner, NodeLinks& links) : runner_(runner), links_(links) {}
 
   void ready(NodeId node, const wire::ScratchReady& message);

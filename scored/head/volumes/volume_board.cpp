@@ -10,7 +10,7 @@ namespace score::head {
 
 namespace {
 
-// It becomes a line of a file.
+// The address becomes a line of a file, so it is checked strictly.
 bool is_address(const std::string& server) {
   const std::size_t colon = server.find(':');
   if (colon == server.npos || colon >= INET_ADDRSTRLEN) return false;

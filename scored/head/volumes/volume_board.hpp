@@ -1,7 +1,7 @@
 #pragma once
-// The servers of jobs' striped volumes, gathered while a job is launched: each node reports where
-// its server listens, and when all have, every node gets all of them. Pure. Everything may be sent
-// again after a broken link or a restart of the head.
+// VolumeBoard collects the servers of jobs' striped volumes while a job is launched. Each node
+// reports where its server listens; when all have reported, every node gets all addresses. The
+// class is pure. Reports may be repeated after a broken link or a restart of the head.
 
 #include "base/ids.hpp"
 #include "base/result.hpp"
@@ -17,23 +17,24 @@ namespace score::head {
 class VolumeBoard {
  public:
   struct Answer {
-    std::vector<std::string> servers;     // [node index]
-    std::optional<std::size_t> only_for;  // this node; the others have them
+    std::vector<std::string> servers;     // indexed by node
+    std::optional<std::size_t> only_for;  // only this node needs the answer
   };
 
-  // Of a job of `count` nodes, which all have a part of its volume. nullopt: others are missing.
-  // Errors: Malformed (`server` is not "IPV4:PORT").
+  // Records the server of node `index` of a job of `count` nodes, which all have a part of its
+  // volume. Returns nullopt while servers are missing. Errors: Malformed (`server` is not
+  // "IPV4:PORT").
   Result<std::optional<Answer>> ready(AttemptId attempt, std::size_t count, std::size_t index,
                                       const std::string& server);
 
-  // The attempt has ended. Unknown: nothing happens.
+  // Forgets an attempt that has ended; an unknown attempt is ignored.
   void close(AttemptId attempt) { volumes_.erase(attempt); }
 
   [[nodiscard]] std::size_t size() const { return volumes_.size(); }
 
  private:
   struct Volume {
-    std::vector<std::string> servers;  // [node index]; empty: not yet
+    std::vector<std::string> servers;  // indexed by node; empty until the node has reported
     std::size_t missing = 0;
   };
 

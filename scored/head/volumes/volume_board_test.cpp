@@ -7,7 +7,7 @@ namespace {
 
 constexpr AttemptId kAttempt{257};
 
-TEST(VolumeBoard, GivesAllServersToAllNodesWhenTheLastIsThere) {
+TEST(VolumeBoard, AllNodesGetAllServersWhenComplete) {
   VolumeBoard board;
   const auto first = board.ready(kAttempt, 2, 1, "10.0.0.2:7001");
   ASSERT_TRUE(first);
@@ -18,7 +18,7 @@ TEST(VolumeBoard, GivesAllServersToAllNodesWhenTheLastIsThere) {
   EXPECT_FALSE((*second)->only_for);
 }
 
-TEST(VolumeBoard, AnswersANodeThatAsksAgainAlone) {
+TEST(VolumeBoard, RepeatedReportIsAnsweredOnlyToItsNode) {
   VolumeBoard board;
   ASSERT_TRUE(board.ready(kAttempt, 2, 0, "10.0.0.1:7000"));
   ASSERT_TRUE(board.ready(kAttempt, 2, 1, "10.0.0.2:7001"));
@@ -27,8 +27,8 @@ TEST(VolumeBoard, AnswersANodeThatAsksAgainAlone) {
   EXPECT_EQ((*again)->only_for, 1U);
 }
 
-// A node that was asked to prepare again has a new server: all must know it.
-TEST(VolumeBoard, TellsAllOfAServerThatHasMoved) {
+// A node that was asked to prepare again has a new server, which all nodes must know.
+TEST(VolumeBoard, MovedServerIsSentToAllNodes) {
   VolumeBoard board;
   ASSERT_TRUE(board.ready(kAttempt, 2, 0, "10.0.0.1:7000"));
   ASSERT_TRUE(board.ready(kAttempt, 2, 1, "10.0.0.2:7001"));
@@ -38,7 +38,7 @@ TEST(VolumeBoard, TellsAllOfAServerThatHasMoved) {
   EXPECT_EQ((*moved)->servers[1], "10.0.0.2:7009");
 }
 
-TEST(VolumeBoard, RefusesWhatIsNotAnAddress) {
+TEST(VolumeBoard, RefusesInvalidAddresses) {
   VolumeBoard board;
   for (const char* server :
        {"", "10.0.0.1", "10.0.0.1:0", "10.0.0.1:70000", "host:7000", "10.0.0.1:7000\nkey 00",
@@ -49,7 +49,7 @@ TEST(VolumeBoard, RefusesWhatIsNotAnAddress) {
   EXPECT_EQ(board.size(), 0U);
 }
 
-TEST(VolumeBoard, ForgetsWhatHasEnded) {
+TEST(VolumeBoard, ForgetsEndedAttempts) {
   VolumeBoard board;
   ASSERT_TRUE(board.ready(kAttempt, 2, 0, "10.0.0.1:7000"));
   board.close(kAttempt);

@@ -13,7 +13,8 @@ Result<ArrayTasks> parse_array(std::string_view text) {
   if (percent != text.npos) {
     const auto at_once = parse_number<std::uint32_t>(text.substr(percent + 1));
     if (!at_once || *at_once == 0) {
-      return fail(Errc::Malformed, "array {}: after % comes how many tasks run at a time",
+      return fail(Errc::Malformed,
+                  "array {}: % must be followed by the number of tasks that run at a time",
                   escape_terminal(text, 80));
     }
     array.at_once = *at_once;
@@ -75,7 +76,7 @@ bool ArrayBook::became(JobId id, std::uint32_t task, JobId job, bool is_placed) 
   return !std::exchange(array->is_dropped, false);
 }
 
-// The task that was taken is next again.
+// The task that was taken becomes the next one again.
 void ArrayBook::not_stored(JobId id) {
   Array* array = find(id);
   if (array == nullptr || !array->is_storing) return;
@@ -110,7 +111,7 @@ void ArrayBook::drop_tasks(JobId id, const IndexSet& tasks) {
   array->tasks.tasks = array->tasks.tasks.without(tasks);
 }
 
-// A task that waits in the queue counts: when it has its place there is one more.
+// A task that waits in the queue counts as active, because it will soon have a place.
 bool ArrayBook::is_full(const Array& array) {
   return array.tasks.at_once > 0 && array.active.size() >= array.tasks.at_once;
 }
@@ -154,7 +155,7 @@ ArrayBook::View ArrayBook::view(JobId id) const {
   counts.waiting = waiting.tasks.size() + (array->is_storing ? 1 : 0) + in_queue;
   counts.running = active - in_queue;
   counts.completed = array->completed;
-  // Nothing counts the others one by one: so a restart of the head cannot miss any.
+  // Failed tasks are not counted one by one, so a restart of the head cannot miss any.
   const std::uint32_t known = counts.waiting + counts.running + counts.completed;
   counts.failed = std::max(array->total, known) - known;
   counts.broken = std::min(array->broken, counts.failed);

@@ -1,8 +1,9 @@
 #pragma once
-// Job arrays: which task becomes a job next, and when an array has ended. Pure.
+// ArrayBook decides which task of a job array becomes a job next, and when an array has ended. The
+// class is pure.
 //
-// An array is one record until its tasks have places: one task at a time stands in the queue, and
-// when it has its place, the next one joins the queue.
+// An array is one record until its tasks have places. One task at a time waits in the queue; when
+// it has a place, the next task joins the queue.
 
 #include "base/ids.hpp"
 #include "base/model/model.hpp"
@@ -22,65 +23,67 @@ inline constexpr std::uint32_t kMaxArrayTasks = 1'000'000;
 
 struct ArrayTasks {
   IndexSet tasks;
-  std::uint32_t at_once = 0;  // as many run at a time; 0: as many as there is room for
+  std::uint32_t at_once = 0;  // maximum of running tasks; 0: no limit
 
   friend bool operator==(const ArrayTasks&, const ArrayTasks&) = default;
 };
 
-// "0-99%8". Errors: as IndexSet::parse, with at most kMaxArrayTasks tasks; Malformed (%0).
+// Parses a text such as "0-99%8". Errors: as IndexSet::parse, with at most kMaxArrayTasks tasks;
+// Malformed (%0).
 [[nodiscard]] Result<ArrayTasks> parse_array(std::string_view text);
 [[nodiscard]] std::string text_of(const ArrayTasks& array);
 
 class ArrayBook {
  public:
   struct Counts {
-    std::uint32_t waiting = 0;    // they are no jobs yet, or wait in the queue
-    std::uint32_t running = 0;    // they have a place
-    std::uint32_t completed = 0;  // they ended so
+    std::uint32_t waiting = 0;    // not yet jobs, or waiting in the queue
+    std::uint32_t running = 0;    // with a place
+    std::uint32_t completed = 0;  // ended as Completed
     std::uint32_t failed = 0;     // all others: they ended otherwise, or were dropped
-    std::uint32_t broken = 0;     // of these, those that ended by themselves: not cancelled
+    std::uint32_t broken = 0;     // those of `failed` that ended by themselves, not cancelled
   };
 
   struct View {
     std::string waiting;  // "8-99%8"; empty: none
     Counts counts;
-    std::optional<JobId> in_queue;  // the task that waits in the queue
-    bool is_full = false;           // as many run as may at a time
+    std::optional<JobId> in_queue;  // job of the task that waits in the queue
+    bool is_full = false;           // the maximum of tasks is running
   };
 
-  // ---- events; those about an array or a job that is not known change nothing
-  // tasks: without the dropped ones; those before `next` are jobs already, or have been. total: of
-  // the array as it was submitted.
+  // ---- Events. An event of an unknown array or job is ignored.
+  // Adds an array; `tasks` excludes the dropped ones, and tasks before `next` are or were jobs.
+  // `total` is the number of tasks that were submitted.
   void add(JobId array, ArrayTasks tasks, std::uint32_t next, std::uint32_t total);
-  // Tasks that ended before the head was restarted.
+  // Adds tasks that ended before the head was restarted to the counts.
   void count_ended(JobId array, std::uint32_t completed, std::uint32_t broken);
-  // It may (not) give tasks to the queue: it waits for no condition, and is not held.
+  // An open array may pass tasks to the queue: it waits for no condition and is not held.
   void set_open(JobId array, bool is_open);
-  // The next task is being stored as a job ...
+  // Call take() when the next task is about to be stored as a job.
   void take(JobId array);
-  // ... and is one, or could not be stored. False: it was dropped meanwhile.
+  // The task has become a job. Returns false if the task was dropped in the meantime. If it cannot
+  // be stored, call not_stored() instead.
   bool became(JobId array, std::uint32_t task, JobId job, bool is_placed);
   void not_stored(JobId array);
   void placed(JobId array, std::uint32_t task);
   void ended(JobId array, std::uint32_t task, JobState final_state);
-  // They will not become jobs.
+  // These tasks will not become jobs.
   void drop_tasks(JobId array, const IndexSet& tasks);
 
   void forget(JobId array) { arrays_.erase(array); }
 
   // ---- decisions
-  // The task that becomes a job now.
+  // Returns the task that becomes a job now; nullopt if there is none.
   [[nodiscard]] std::optional<std::uint32_t> next_task(JobId array) const;
-  // No task is left, and none is a job that has not ended.
+  // Returns true if no task is left, and no job of the array is active.
   [[nodiscard]] bool is_done(JobId array) const;
 
   // ---- views
   [[nodiscard]] std::vector<JobId> arrays() const;
 
   [[nodiscard]] View view(JobId array) const;
-  // Tasks that are no jobs yet, with the array's limit.
+  // Returns the tasks that are not yet jobs, with the array's limit.
   [[nodiscard]] ArrayTasks rest(JobId array) const;
-  // The jobs of its tasks that have not ended; of these tasks, or of all.
+  // Returns the active jobs of these tasks, or of all tasks if `tasks` is null.
   [[nodiscard]] std::map<std::uint32_t, JobId> jobs(JobId array, const IndexSet* tasks) const;
 
  private:
@@ -95,7 +98,7 @@ class ArrayBook {
     std::uint32_t total = 0;
     bool is_open = false;
     bool is_storing = false;
-    bool is_dropped = false;  // the task that is being stored
+    bool is_dropped = false;  // the task that is being stored was dropped
     std::map<std::uint32_t, Task> active;
     std::optional<std::uint32_t> in_queue;
     std::uint32_t completed = 0;

@@ -29,12 +29,12 @@ class ArrayBookTest : public ::testing::Test {
     book_.set_open(kArray, true);
   }
 
-  // The next task becomes a job; its number, or -1.
+  // Makes the next task a job, and returns its number; -1 if there is none.
   int step(bool is_placed) {
     const auto task = book_.next_task(kArray);
     if (!task) return -1;
     book_.take(kArray);
-    EXPECT_FALSE(book_.next_task(kArray));  // it is being stored
+    EXPECT_FALSE(book_.next_task(kArray));  // the task is being stored
     book_.became(kArray, *task, JobId(100 + *task), is_placed);
     return static_cast<int>(*task);
   }
@@ -49,16 +49,17 @@ TEST(ArrayText, IsReadAndWritten) {
   EXPECT_EQ(text_of(tasks_of("5-99").tasks.empty() ? ArrayTasks() : tasks_of("5-99")), "5-99");
 }
 
-TEST(ArrayText, IsRefusedInOneLine) {
+TEST(ArrayText, ErrorsAreOneLine) {
   EXPECT_EQ(error_of("0-999999999"),
             "array 0-999999999: 1000000000 numbers; at most 1000000 are possible");
-  EXPECT_EQ(error_of("0-9%0"), "array 0-9%0: after % comes how many tasks run at a time");
+  EXPECT_EQ(error_of("0-9%0"),
+            "array 0-9%0: % must be followed by the number of tasks that run at a time");
   for (const char* text : {"", "%", "%8", "0-9%", "0-9%x", "0-9%1%2", "x", "0-9%-1"}) {
     EXPECT_NE(error_of(text), "") << text;
   }
 }
 
-TEST_F(ArrayBookTest, OneTaskAtATimeStandsInTheQueue) {
+TEST_F(ArrayBookTest, OnlyOneTaskWaitsInTheQueue) {
   open("0-2");
   EXPECT_EQ(step(false), 0);
   EXPECT_EQ(step(false), -1);
@@ -120,7 +121,7 @@ TEST_F(ArrayBookTest, CancelledTasksAreNotBroken) {
   EXPECT_EQ(book_.view(kArray).counts.broken, 1U);
 }
 
-TEST_F(ArrayBookTest, AClosedArrayGivesNoTasks) {
+TEST_F(ArrayBookTest, ClosedArrayGivesNoTasks) {
   book_.add(kArray, tasks_of("0-9"), 0, 10);
   EXPECT_EQ(step(true), -1);
   EXPECT_FALSE(book_.is_done(kArray));
@@ -128,14 +129,14 @@ TEST_F(ArrayBookTest, AClosedArrayGivesNoTasks) {
   EXPECT_EQ(step(true), 0);
 }
 
-TEST_F(ArrayBookTest, ATaskThatCouldNotBeStoredIsNextAgain) {
+TEST_F(ArrayBookTest, UnstoredTaskIsNextAgain) {
   open("3-4");
   book_.take(kArray);
   book_.not_stored(kArray);
   EXPECT_EQ(book_.next_task(kArray), 3U);
 }
 
-TEST_F(ArrayBookTest, GoesOnAfterARestart) {
+TEST_F(ArrayBookTest, ContinuesAfterARestart) {
   open("0-9%3", 4);
   book_.became(kArray, 2, JobId(50), true);
   book_.became(kArray, 3, JobId(51), false);
@@ -160,7 +161,7 @@ TEST_F(ArrayBookTest, DroppedTasksCountAsFailedAfterARestart) {
   EXPECT_EQ(book_.view(kArray).counts.failed, 10U);
 }
 
-TEST_F(ArrayBookTest, ATaskThatIsDroppedWhileItIsStoredCountsOnce) {
+TEST_F(ArrayBookTest, TaskDroppedWhileStoringCountsOnce) {
   open("0-1");
   book_.take(kArray);
   EXPECT_EQ(book_.view(kArray).counts.waiting, 2U);
@@ -175,13 +176,13 @@ TEST_F(ArrayBookTest, ATaskThatIsDroppedWhileItIsStoredCountsOnce) {
   EXPECT_TRUE(book_.is_done(kArray));
 }
 
-TEST_F(ArrayBookTest, KnowsNothingOfOthers) {
+TEST_F(ArrayBookTest, IgnoresUnknownArrays) {
   book_.placed(kArray, 1), book_.ended(kArray, 1, JobState::Completed), book_.not_stored(kArray);
   EXPECT_FALSE(book_.is_done(kArray));
   EXPECT_EQ(book_.view(kArray).waiting, "");
 }
 
-// Whatever happens: no task twice, none is lost, never more than the limit.
+// Whatever happens, no task runs twice or is lost, and never more than the limit run.
 TEST_F(ArrayBookTest, RunsEachTaskOnce) {
   std::mt19937 random(11);
   for (int round = 0; round < 100; ++round) {

@@ -23,7 +23,7 @@ std::string pack_conditions(const Conditions& conditions) {
 Result<Conditions> unpack_conditions(std::string_view bytes) {
   wire::JobConditions message;
   if (!message.ParseFromArray(bytes.data(), static_cast<int>(bytes.size()))) {
-    return fail(Errc::Malformed, "the conditions of the job cannot be read");
+    return fail(Errc::Malformed, "cannot read the conditions of the job");
   }
   if (static_cast<std::size_t>(message.after_size()) > kMaxDependencies) {
     return fail(Errc::TooLarge, "the job waits for {} jobs; at most {} are possible",
@@ -38,7 +38,7 @@ Result<Conditions> unpack_conditions(std::string_view bytes) {
     conditions.after.push_back({static_cast<After>(dependency.kind()), JobId(dependency.job())});
   }
   if (message.begin_wall_ns() < 0 || message.deadline_wall_ns() < 0) {
-    return fail(Errc::Malformed, "a begin or a deadline before 1970");
+    return fail(Errc::Malformed, "the begin or the deadline is before 1970");
   }
   conditions.singleton = message.singleton();
   conditions.begin = WallTime(Duration(message.begin_wall_ns()));

@@ -1,5 +1,6 @@
 #pragma once
-// What a job waits for besides its place in the queue: other jobs, and times. Plain values.
+// Conditions describe what a job waits for before it joins the queue: other jobs, and times. They
+// are plain values.
 
 #include "base/ids.hpp"
 #include "base/result.hpp"
@@ -13,9 +14,9 @@
 
 namespace score::head {
 
-inline constexpr std::size_t kMaxDependencies = 1'000;  // of one job
+inline constexpr std::size_t kMaxDependencies = 1'000;  // per job
 
-// Numbers as in wire::Dependency::Kind.
+// The values are those of wire::Dependency::Kind.
 enum class After : std::uint8_t {
   Started,  // "after": its tasks have started, or it has ended
   Ended,    // "afterany"
@@ -31,22 +32,23 @@ struct Dependency {
 };
 
 struct Conditions {
-  std::vector<Dependency> after;  // all of them; of jobs with smaller numbers
-  bool singleton = false;         // and every earlier job of its user and name
-  WallTime begin{};               // not before; 0: at once
-  WallTime deadline{};            // it ends by then; 0: none
-  bool end_if_never = false;      // end it if a dependency can never be met; else it waits
+  std::vector<Dependency> after;  // all must be met; they name jobs with smaller ids
+  bool singleton = false;         // also wait for every earlier job of the same user and name
+  WallTime begin{};               // earliest start; 0: none
+  WallTime deadline{};            // the job ends by then; 0: none
+  bool end_if_never = false;      // if a dependency can never be met, end the job
 
   [[nodiscard]] bool empty() const { return *this == Conditions(); }
 
   friend bool operator==(const Conditions&, const Conditions&) = default;
 };
 
-// "" for none. Errors of reading: Malformed, TooLarge (more than kMaxDependencies).
+// Empty conditions are packed as "". Errors of unpack_conditions(): Malformed, TooLarge (more than
+// kMaxDependencies).
 [[nodiscard]] std::string pack_conditions(const Conditions& conditions);
 [[nodiscard]] Result<Conditions> unpack_conditions(std::string_view bytes);
 
-// "afterok:12"
+// Returns a text such as "afterok:12".
 [[nodiscard]] std::string name_of(const Dependency& dependency);
 
 }  // namespace score::head

@@ -1,5 +1,6 @@
-// A job that must wait has an entry until it ends, a job with a deadline too. What happens to
-// another job, or the time, marks the entries that it concerns; decide() looks at those alone.
+// A job that must wait has an entry until it ends, and so has a job with a deadline. An event of
+// another job, or a time that is reached, marks the entries that it affects; decide() looks only at
+// those.
 #include "scored/head/waits/wait_book.hpp"
 
 #include <algorithm>
@@ -109,7 +110,7 @@ void WaitBook::ended(JobId job, UserId user, const std::string& name, bool ok) {
   if (named->second.empty()) {
     names_.erase(named);
   } else {
-    changed_.insert(*named->second.begin());  // it may be a singleton, and the first now
+    changed_.insert(*named->second.begin());  // it may be a singleton that is now the first
   }
 }
 
@@ -141,7 +142,7 @@ bool WaitBook::is_free(JobId job, const Entry& entry) const {
          (!entry.conditions.singleton || is_first(job, entry));
 }
 
-// Of the start of a job that has not started, of the end of one that has.
+// Returns the last moment at which the job can start, or at which a started job must end.
 WallTime WaitBook::last_moment(const Entry& entry) {
   return entry.conditions.deadline - (entry.has_started ? Duration(0) : entry.wall_limit);
 }

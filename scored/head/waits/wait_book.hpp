@@ -1,9 +1,9 @@
 #pragma once
-// Which waiting jobs may go on to the queue, which can never, and why the others wait. Pure: events
-// and `now` in, decisions out; jobs and times are values.
+// WaitBook decides which waiting jobs may join the queue, which never can, and why the others wait.
+// The class is pure: it takes events and `now`, and returns decisions.
 //
-// A job can name only jobs with smaller numbers than its own, and what it waits for never changes,
-// so no circle of jobs can wait for each other.
+// A job can name only jobs with smaller ids than its own, and its conditions never change, so no
+// cycle of jobs can wait for each other.
 
 #include "scored/head/waits/conditions.hpp"
 
@@ -18,27 +18,27 @@
 
 namespace score::head {
 
-// What is known of a job that others wait for.
+// Progress is what is known of a job that other jobs wait for.
 enum class Progress : std::uint8_t {
-  Waiting,  // has never had tasks
+  Waiting,  // it never had tasks
   Started,
-  Ok,      // ended, Completed
+  Ok,      // ended as Completed
   NotOk,   // ended otherwise
-  Unknown  // there was never such a job
+  Unknown  // no such job ever existed
 };
 
 struct WaitDecision {
   enum class What : std::uint8_t {
-    Go,        // it may take its place in the queue
-    Stays,     // it goes on waiting; its reasons have changed
-    Never,     // it can never go, and its user wants it to end then
-    TooLate,   // it has not started, and cannot end by its deadline any more
-    Deadline,  // it has started, and its deadline is reached
+    Go,        // the job may join the queue
+    Stays,     // the job keeps waiting; its reasons have changed
+    Never,     // the job can never start, and its user wants it to end then
+    TooLate,   // the job has not started, and cannot end by its deadline any more
+    Deadline,  // the job has started, and its deadline is reached
   };
 
   JobId job;
   What what{};
-  std::string why;  // of an end
+  std::string why;  // reason of an end
 
   friend bool operator==(const WaitDecision&, const WaitDecision&) = default;
 };
@@ -51,24 +51,25 @@ class WaitBook {
     std::string name;
     Conditions conditions;
     Duration wall_limit{0};    // 0: none
-    bool has_started = false;  // after a restart of the head: it needs its deadline alone
+    bool has_started = false;  // after a restart of the head: only its deadline matters
   };
 
   using ProgressOf = std::function<Progress(JobId)>;
 
-  // Every job, ascending. True: it must wait, see reasons(). progress_of: of the jobs that it waits
-  // for; jobs whose end the book was told count as it says.
+  // Adds a job; every job must be added, in ascending order. Returns true if the job must wait; see
+  // reasons(). `progress_of` answers for the jobs that it waits for, including those whose end was
+  // already reported here.
   bool add(NewJob job, WallTime now, const ProgressOf& progress_of);
   void started(JobId job);
-  // user, name: as they were added.
+  // `user` and `name` must be those that were given to add().
   void ended(JobId job, UserId user, const std::string& name, bool ok);
 
-  // What has become of the jobs since the last call. Each decision is given once.
+  // Returns the decisions that became due since the last call; each is returned once.
   [[nodiscard]] std::vector<WaitDecision> decide(WallTime now);
 
-  // What it waits for, a line each; empty: for nothing in this book.
+  // Returns what the job waits for, one line each; empty if it waits for nothing in this book.
   [[nodiscard]] std::vector<std::string> reasons(JobId job) const;
-  // When to call decide() at the latest, if nothing else happens.
+  // Returns the time at which decide() must be called, if nothing else happens before.
   [[nodiscard]] std::optional<WallTime> next_time() const;
 
  private:
@@ -80,7 +81,7 @@ class WaitBook {
     Duration wall_limit{0};
     std::vector<Dependency> unmet;
     std::vector<Dependency> never;
-    WallTime begin{};  // 0: it is past
+    WallTime begin{};  // 0: it has passed
     bool has_gone = false;
     bool has_started = false;
     std::vector<std::string> told;  // reasons that the caller knows
@@ -96,8 +97,8 @@ class WaitBook {
   [[nodiscard]] std::vector<std::string> reasons(JobId job, const Entry& entry) const;
   void drop(JobId job);
 
-  std::map<JobId, Entry> entries_;            // with conditions, not ended
-  std::map<JobId, std::set<JobId>> waiters_;  // of a job
+  std::map<JobId, Entry> entries_;            // active jobs with conditions
+  std::map<JobId, std::set<JobId>> waiters_;  // by the job that they wait for
   std::map<NameKey, std::set<JobId>> names_;  // all active jobs
   std::set<std::pair<WallTime, JobId>> times_;
   std::set<JobId> changed_;

@@ -41,7 +41,7 @@ class WaitBookTest : public ::testing::Test {
     return conditions;
   }
 
-  // "5 go", "6 never" ...
+  // Returns the decisions as texts such as "5 go" or "6 never".
   std::vector<std::string> decide(Duration later = 0s) {
     constexpr std::array<std::string_view, 5> kWords = {"go", "stays", "never", "late", "deadline"};
     std::vector<std::string> out;
@@ -105,7 +105,7 @@ TEST_F(WaitBookTest, AnyAndNotOk) {
   EXPECT_EQ(why(6), "can never start: job 3 succeeded (afternotok:3)");
 }
 
-TEST_F(WaitBookTest, EndsAJobThatCanNeverStartIfAsked) {
+TEST_F(WaitBookTest, ImpossibleJobEndsIfRequested) {
   add(1);
   Conditions conditions = after(After::Ok, {1});
   conditions.end_if_never = true;
@@ -127,7 +127,7 @@ TEST_F(WaitBookTest, KnowsJobsThatEndedBefore) {
   EXPECT_EQ(why(4), "can never start: job 2 did not succeed (afterok:2)");
 }
 
-TEST_F(WaitBookTest, SingletonWaitsForEarlierJobsOfItsNameAndUser) {
+TEST_F(WaitBookTest, SingletonWaitsForEarlierJobs) {
   Conditions singleton;
   singleton.singleton = true;
   add(1), add(2, {}, "y"), add(3, {}, "x", kBob);
@@ -187,7 +187,7 @@ TEST_F(WaitBookTest, ForgetsAWaitingJobThatEnds) {
   EXPECT_EQ(book_.next_time(), std::nullopt);
 }
 
-TEST_F(WaitBookTest, AfterARestartAJobThatRunsHasItsDeadlineAlone) {
+TEST_F(WaitBookTest, RestartedRunningJobHasOnlyItsDeadline) {
   WaitBook::NewJob job;
   job.id = JobId(2);
   job.conditions = after(After::Ok, {1});
@@ -199,8 +199,8 @@ TEST_F(WaitBookTest, AfterARestartAJobThatRunsHasItsDeadlineAlone) {
   EXPECT_EQ(decide(60s), Words{"2 deadline"});
 }
 
-// Random jobs that end in random order: each goes exactly when its conditions hold, and in the end
-// none is left but those that can never go.
+// Random jobs end in random order. Each must go exactly when its conditions hold, and in the end
+// only those that can never go are left.
 TEST_F(WaitBookTest, LosesNoJob) {
   std::mt19937 random(7);
   for (int round = 0; round < 50; ++round) {
@@ -250,7 +250,7 @@ TEST_F(WaitBookTest, LosesNoJob) {
   }
 }
 
-TEST(Conditions, ComeBackFromBytes) {
+TEST(Conditions, SurvivePackingAndUnpacking) {
   Conditions conditions;
   conditions.after = {{After::Ok, JobId(7)}, {After::Started, JobId(8)}};
   conditions.singleton = conditions.end_if_never = true;
@@ -262,7 +262,7 @@ TEST(Conditions, ComeBackFromBytes) {
   EXPECT_EQ(pack_conditions({}), "");
 }
 
-TEST(Conditions, RefusesWhatItDoesNotKnow) {
+TEST(Conditions, RefusesUnknownValues) {
   const std::string good = pack_conditions({{{After::NotOk, JobId(300)}}, true, kNow, kNow, true});
   std::mt19937 random(3);
   for (std::size_t length = 0; length <= good.size(); ++length) {

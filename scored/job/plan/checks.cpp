@@ -22,16 +22,16 @@ namespace score::shepherd {
 
 namespace {
 
-// Linux: one string of argv or envp is at most 32 pages, all together a quarter of the stack limit,
-// between 128 KiB and limits::kMaxExecBytes (execve(2)).
+// On Linux, one string of argv or envp has at most 32 pages. All of them together have at most a
+// quarter of the stack limit, between 128 KiB and limits::kMaxExecBytes (execve(2)).
 constexpr std::size_t kMaxStringBytes = 128 * 1024;
 constexpr std::size_t kMinExecBytes = 128 * 1024;
 
 struct LimitName {
   int resource;
   const char* name;
-  // The kernel derives its default from the size of memory, or it is only a ceiling: the
-  // node's own limit is taken instead of refusing.
+  // The kernel derives its default from the size of memory, or it is only an upper bound: the
+  // node's own limit is used instead of a refusal.
   bool is_soft;
 };
 
@@ -74,7 +74,7 @@ std::optional<Refusal> check_directory(const wire::LaunchSpec& spec) {
                 base::fail(base::errno_code(errno), "directory {}", printable(spec.directory())));
 }
 
-// A name with a slash as seen from the program's directory.
+// Returns the path that a name with a slash has from the program's directory.
 std::string seen_from_job(const wire::Program& program) {
   const std::string& name = program.argv(0);
   const bool is_relative =
@@ -120,7 +120,7 @@ std::optional<Refusal> check_program(const wire::LaunchSpec& spec, const wire::P
                  fmt::format("executable {}: permission denied", printable(name))};
 }
 
-// Without this the tasks would be started everywhere only to fail in execve.
+// Without this check the tasks would be started everywhere only to fail in execve.
 std::optional<Refusal> check_sizes(const Plan& plan, const wire::Program& program) {
   std::size_t sum = 0;
   const auto add = [&sum](const std::string& text) {
@@ -156,12 +156,13 @@ std::optional<Refusal> check_sizes(const Plan& plan, const wire::Program& progra
                              sum, allowed)};
 }
 
-// Could it be written? Nothing is created or truncated: another node may still refuse.
+// Checks whether the file could be written. Nothing is created or truncated, so another node may
+// still refuse.
 base::Status check_output(const std::string& path) {
   auto file = base::open_file(path, O_WRONLY | O_NONBLOCK | O_NOCTTY);
   if (file) return {};
   if (file.error().code() == std::errc::no_such_device_or_address)
-    return {};  // FIFO, no reader yet
+    return {};  // a FIFO without a reader yet
   if (file.error().code() != std::errc::no_such_file_or_directory) return file.error();
   const std::size_t slash = path.rfind('/');
   const std::string directory = slash == path.npos ? "." : slash == 0 ? "/" : path.substr(0, slash);
@@ -188,7 +189,7 @@ std::optional<Refusal> check_files(const Plan& plan, const std::string& pattern,
 
 }  // namespace
 
-// The launcher sets USER of this process.
+// The launcher sets USER in the environment of this process.
 base::Result<std::string> file_name_of(const Plan& plan, std::uint32_t task,
                                        std::string_view pattern) {
   const char* user = std::getenv("USER");
@@ -221,7 +222,7 @@ base::Result<std::vector<std::pair<int, rlimit>>> limits_of(const Plan& plan) {
   for (const auto& wanted : plan.spec.limits()) {
     const auto known =
         std::ranges::find(kLimits, static_cast<int>(wanted.resource()), &LimitName::resource);
-    if (known == kLimits.end()) continue;  // of a newer kernel
+    if (known == kLimits.end()) continue;  // the limit is from a newer kernel
     const rlimit here = current_limit(known->resource);
     rlimit limit{.rlim_cur = wanted.soft(), .rlim_max = std::min(wanted.hard(), here.rlim_max)};
     if (limit.rlim_cur > limit.rlim_max) {
@@ -242,7 +243,7 @@ base::Result<std::vector<std::pair<int, rlimit>>> limits_of(const Plan& plan) {
 
 std::optional<Refusal> check_plan(const Plan& plan) {
   const auto& spec = plan.spec;
-  // A node of an allocation may have a part of the job's volume, and no task.
+  // A node of an allocation may hold a part of the job's volume and run no task.
   if (plan.local_tasks() == 0) return std::nullopt;
   if (auto refusal = check_directory(spec)) return refusal;
   for (const std::uint32_t app : local_apps(plan)) {

@@ -22,7 +22,8 @@ constexpr std::uint64_t kMaxName = 4096;
 constexpr std::size_t kMaxStrings = 256UL * 1024;
 constexpr std::uint64_t kMaxLibraryStrings = 4UL * 1024 * 1024;
 
-// At most `most` bytes from `offset`; fewer at the end of the file, none if it cannot be read.
+// Reads at most `most` bytes from `offset`. Returns fewer at the end of the file, and none if it
+// cannot be read.
 std::string read_at(int file, std::uint64_t offset, std::uint64_t most) {
   std::string bytes(most, '\0');
   const ssize_t got = pread(file, bytes.data(), bytes.size(), static_cast<off_t>(offset));
@@ -44,7 +45,7 @@ bool is_our_kind(const Elf64_Ehdr& header) {
          header.e_phentsize == sizeof(Elf64_Phdr) && header.e_phnum <= kMaxHeaders;
 }
 
-// Where in the file the byte lies that the program will see at `address`.
+// Returns the file offset of the byte that the program will see at `address`.
 std::optional<std::uint64_t> file_offset(std::span<const Elf64_Phdr> segments,
                                          std::uint64_t address) {
   for (const auto& segment : segments) {
@@ -55,7 +56,7 @@ std::optional<std::uint64_t> file_offset(std::span<const Elf64_Phdr> segments,
   return std::nullopt;
 }
 
-// What a file says to the dynamic linker; empty for files of another kind.
+// Holds the part of a file that the dynamic linker reads; empty for files of a different kind.
 struct Dynamic {
   std::vector<Elf64_Phdr> segments;
   std::vector<Elf64_Dyn> entries;
@@ -73,7 +74,7 @@ Dynamic read_dynamic(int file) {
   return all;
 }
 
-// The table of names, `most` bytes of it.
+// Returns the first `most` bytes of the string table.
 std::string strings_of(int file, const Dynamic& dynamic, std::uint64_t most) {
   const auto strings = std::ranges::find(dynamic.entries, DT_STRTAB, &Elf64_Dyn::d_tag);
   if (strings == dynamic.entries.end()) return "";
@@ -136,7 +137,7 @@ bool starts_other_programs(const std::string& path) {
 
 MpiLibrary mpi_library_of(const std::vector<std::string>& needed) {
   for (const std::string_view name : needed) {
-    // MPICH and its kin have the ABI's number 12; Open MPI 4 and 5 have 40.
+    // MPICH and its derivatives have the ABI number 12; Open MPI 4 and 5 have 40.
     if (name.starts_with("libmpich.so") || name.starts_with("libmpi.so.12")) {
       return MpiLibrary::Mpich;
     }

@@ -41,7 +41,7 @@ TEST(ElfNeeds, NamesTheLibrariesOfAProgram) {
   EXPECT_NE(std::ranges::find(*needed, "libc.so.6"), needed->end());
 }
 
-TEST(ElfNeeds, FindsNamesOfSymbolsByTheirEnds) {
+TEST(ElfNeeds, FindsSymbolNamesBySuffix) {
   EXPECT_TRUE(has_dynamic_name("/proc/self/exe", "mkstemp"));
   EXPECT_FALSE(has_dynamic_name("/proc/self/exe", "mkstem"));
   EXPECT_FALSE(has_dynamic_name(File("mkstemp").path(), "mkstemp"));

@@ -1,5 +1,5 @@
-// PMIx costs a server process per node. A program that uses it has one from the start; a script,
-// from when it connects (see MpiServers::offer_pmix).
+// PMIx costs one server process per node. A program that uses PMIx has a server from the start; a
+// script gets one when a task first connects (see MpiServers::offer_pmix).
 #include "scored/job/plan/mpi_choice.hpp"
 
 #include "scored/job/plan/checks.hpp"
@@ -12,8 +12,9 @@ namespace score::shepherd {
 
 namespace {
 
-constexpr std::uint32_t kWorthALook = 32;  // ranks: what they read grows as the square; measured
-// A function that MPICH has since 5.0. The client of 4.0 reads lines of 1024 bytes.
+constexpr std::uint32_t kWorthALook = 32;  // ranks; the data they read grows with their square;
+                                           // measured
+// MPICH has this function since 5.0. The client of 4.0 reads lines of 1024 bytes.
 constexpr const char* kSinceMpich5 = "MPI_Abi_get_version";
 
 struct Offer {
@@ -23,7 +24,7 @@ struct Offer {
 
 Offer offer_for(const wire::LaunchSpec& spec, const wire::Program& program) {
   const auto path = executable_of(spec, program);
-  if (!path) return {};  // on another node, perhaps
+  if (!path) return {};  // it may be on a different node
   const auto needed = needed_libraries(*path);
   const auto library = needed ? mpi_library_of(*needed) : MpiLibrary::Unknown;
   if (library == MpiLibrary::OpenMpi) return {.pmix = true};

@@ -1,20 +1,20 @@
 #pragma once
-// Which process management (PMI-1, PMIx) the tasks of a job are offered under --mpi=auto, and what
-// they can take.
+// Chooses the process management (PMI-1, PMIx) that is offered to a job's tasks under --mpi=auto,
+// and determines which PMI values they accept.
 
 #include "scored/job/plan/plan.hpp"
 
 namespace score::shepherd {
 
-// Settles `auto`: PMIx for a program that is linked to Open MPI or libpmix, both for a script,
-// which may start either, else PMI-1, which costs nothing. Several programs: what any of them
-// wants. The working directory must be the job's.
+// Resolves `auto`: PMIx for a program that is linked to Open MPI or libpmix; both for a script,
+// which may start either; otherwise PMI-1, which costs nothing. With several programs, everything
+// that any of them needs is offered. The working directory must be the job's.
 void choose_mpi(Plan& plan);
 
-// Whether the job's program is linked to an MPICH whose PMI-1 client takes long values: 5.0 or
-// later. The answer must be the same on all nodes, so it is no for scripts and for several
-// programs, and for a few ranks, which are not worth a look. The working directory must be the
-// job's.
+// Returns true if the job's program is linked to an MPICH whose PMI-1 client accepts long values,
+// which is 5.0 or later. The answer must be the same on all nodes, so it is false for scripts and
+// for several programs. It is also false for few ranks, where the check does not pay. The working
+// directory must be the job's.
 bool takes_long_pmi_values(const Plan& plan);
 
 }  // namespace score::shepherd

@@ -26,7 +26,7 @@ base::Status check_counts(const wire::ShepherdPrepare& prepare) {
     if (tasks > limits::kMaxTasksPerNode)
       return base::fail(base::Errc::TooLarge, "{} tasks", tasks);
   }
-  // A node of an allocation may have a part of its volume and none of its tasks.
+  // A node of an allocation may hold a part of its volume and run none of its tasks.
   const bool is_empty = prepare.tasks_on_node(static_cast<int>(prepare.node_index())) == 0;
   if (is_empty && prepare.scratch_bytes() == 0) {
     return base::fail(base::Errc::Malformed, "no tasks on this node");
@@ -55,7 +55,7 @@ base::Status check_programs(const wire::LaunchSpec& spec) {
   return {};
 }
 
-// Places are room for spawned tasks, in ascending order.
+// Checks that the places lie in the room for spawned tasks and are in ascending order.
 base::Status check_places(const Plan& plan) {
   const std::uint32_t first = plan.total - plan.spec.spawn();
   const auto& places = plan.prepare.world().places();
@@ -67,7 +67,7 @@ base::Status check_places(const Plan& plan) {
   return base::fail(base::Errc::Malformed, "places of spawned tasks");
 }
 
-// Whose tasks, and which program each runs: of the job's first world, or of a spawned one.
+// Fills in the tasks and programs of this plan's world: the job's first world or a spawned one.
 base::Status enter_world(Plan& plan) {
   if (plan.world() != 0) {
     if (auto good = check_places(plan); !good) return good;
@@ -157,7 +157,7 @@ base::Result<Plan> parse_plan(std::string_view payload) {
   };
   if (!parses(plan.prepare, payload)) return base::fail(base::Errc::Malformed, "prepare");
   if (!parses(plan.spec, plan.prepare.spec())) return base::fail(base::Errc::Malformed, "spec");
-  plan.prepare.clear_spec();  // it may be megabytes, and is in plan.spec now
+  plan.prepare.clear_spec();  // it may be megabytes, and plan.spec holds it now
   if (auto good = check_counts(plan.prepare); !good) return good.error();
   auto names = base::expand_hostlist(plan.spec.nodelist());
   if (!names) return names.error();
@@ -194,7 +194,7 @@ std::string prepare_bytes(const Plan& plan) {
 std::optional<std::string_view> find_variable(const wire::LaunchSpec& spec,
                                               const wire::Program& program, std::string_view name) {
   for (const auto* variables : {&program.env(), &spec.env()}) {
-    // The last one counts, as when a shell sets it again.
+    // Later assignments override earlier ones, as in a shell.
     for (int i = variables->size() - 1; i >= 0; --i) {
       const std::string_view variable = variables->Get(i);
       const bool is_it = variable.size() > name.size() && variable.starts_with(name) &&

@@ -19,7 +19,7 @@ bool holds(const std::vector<std::string>& list, const std::string& item) {
   return std::ranges::find(list, item) != list.end();
 }
 
-TEST(Plan, FileNamesHaveWhatTheJobIs) {
+TEST(Plan, FileNamePatternsExpandJobValues) {
   auto plan = plan_of({2, 3}, 1);
   plan.spec.set_job(7);
   plan.spec.set_job_name("a/b");
@@ -29,7 +29,7 @@ TEST(Plan, FileNamesHaveWhatTheJobIs) {
   EXPECT_FALSE(file_name_of(plan, 1, "%q"));
 }
 
-TEST(Plan, RanksGoBlockByBlock) {
+TEST(Plan, RanksAreAssignedByBlock) {
   const auto plan = plan_of({2, 3, 1}, 1);
   EXPECT_EQ(plan.size, 6U);
   EXPECT_EQ(plan.rank_of(0), 2U);
@@ -37,14 +37,14 @@ TEST(Plan, RanksGoBlockByBlock) {
   EXPECT_EQ(plan.rank_of(2), 4U);
 }
 
-TEST(Plan, RanksOfSeveralProgramsAreNumberedThrough) {
+TEST(Plan, RanksContinueAcrossPrograms) {
   const auto plan = plan_of({2, 3, 1}, 1, {1, 2, 3});
   EXPECT_EQ(plan.apps, (std::vector<std::uint32_t>{1, 2, 2}));
   EXPECT_EQ(plan.first_ranks(), (std::vector<std::uint32_t>{0, 1, 3, 6}));
   EXPECT_EQ(plan_of({4}, 0).apps, std::vector<std::uint32_t>(4, 0));
 }
 
-TEST(Plan, RefusesProgramsWhoseTasksAreNotTheJobs) {
+TEST(Plan, RefusesProgramsWithWrongTaskCount) {
   auto plan = plan_of({2}, 0, {1, 1});
   plan.spec.mutable_programs(1)->set_tasks(2);
   plan.prepare.set_spec(plan.spec.SerializeAsString());
@@ -53,7 +53,7 @@ TEST(Plan, RefusesProgramsWhoseTasksAreNotTheJobs) {
   EXPECT_TRUE(parsed.error().is(base::Errc::Malformed));
 }
 
-// MPI libraries name shared memory after it.
+// MPI libraries name shared memory after the key space.
 TEST(Plan, KeySpacesDifferBetweenClustersAndAttempts) {
   auto one = plan_of({1}, 0);
   one.prepare.set_attempt(5);
@@ -71,7 +71,7 @@ TEST(Plan, LastValueOfAVariableCounts) {
   EXPECT_EQ(find_variable(spec, program, "PATH"), "/own");
 }
 
-TEST(TaskEnvironment, SlurmLookAlikesOnlyIfAsked) {
+TEST(TaskEnvironment, SlurmVariablesOnlyOnRequest) {
   auto plan = plan_of({2, 2, 1}, 1);
   EXPECT_FALSE(holds(own_variables(plan, 0), "SLURM_PROCID=2"));
   plan.spec.set_slurm_env(true);
@@ -84,7 +84,7 @@ TEST(TaskEnvironment, SlurmLookAlikesOnlyIfAsked) {
   }
 }
 
-TEST(TaskEnvironment, AScriptIsNoRankAndAStepKnowsItsNumber) {
+TEST(TaskEnvironment, ScriptHasNoRankAndStepHasNumber) {
   auto plan = plan_of({1}, 0);
   plan.spec.set_step("4");
   EXPECT_TRUE(holds(own_variables(plan, 0), "SCORE_STEP_ID=4"));
@@ -98,8 +98,8 @@ TEST(TaskEnvironment, AScriptIsNoRankAndAStepKnowsItsNumber) {
   EXPECT_FALSE(holds(own_variables(plan, 0), "SCORE_RANK=0"));
 }
 
-// Relative numbers where tasks can open no other devices.
-TEST(TaskEnvironment, NamesTheUnitsOfGenericResources) {
+// Unit numbers are relative if tasks can open no other devices.
+TEST(TaskEnvironment, ListsUnitsOfGenericResources) {
   auto plan = plan_of({1}, 0);
   auto* gpus = plan.prepare.add_generic();
   gpus->set_name("gpu");
@@ -116,7 +116,7 @@ TEST(TaskEnvironment, NamesTheUnitsOfGenericResources) {
   EXPECT_TRUE(holds(own_variables(plan, 0), "ROCR_VISIBLE_DEVICES=0,1"));
 }
 
-TEST(TaskEnvironment, EachProgramHasItsOwn) {
+TEST(TaskEnvironment, EachProgramHasItsOwnVariables) {
   auto plan = plan_of({3}, 0, {1, 2});
   plan.spec.mutable_programs(1)->set_directory("/data");
   plan.spec.set_cpus_per_task(4);
@@ -129,7 +129,7 @@ TEST(TaskEnvironment, EachProgramHasItsOwn) {
   EXPECT_FALSE(holds(own_variables(plan, 2), "OMP_NUM_THREADS=4"));
 }
 
-TEST(MpiChoice, OffersBothToWhatStartsOtherPrograms) {
+TEST(MpiChoice, OffersBothToScriptsAndInterpreters) {
   const auto chosen = [](std::vector<const char*> programs) {
     auto plan = plan_of({static_cast<std::uint32_t>(programs.size())}, 0,
                         std::vector<std::uint32_t>(programs.size(), 1));
@@ -145,7 +145,7 @@ TEST(MpiChoice, OffersBothToWhatStartsOtherPrograms) {
   EXPECT_EQ(chosen({"true", "sh"}), wire::LaunchSpec::BOTH);
 }
 
-TEST(TaskEnvironment, MpichIsToldWhichOfBothToUse) {
+TEST(TaskEnvironment, MpichGetsPmiVersion) {
   auto plan = plan_of({1}, 0);
   EXPECT_FALSE(holds(own_variables(plan, 0), "MPIR_CVAR_PMI_VERSION=1"));
   plan.spec.set_mpi(wire::LaunchSpec::BOTH);
@@ -154,7 +154,7 @@ TEST(TaskEnvironment, MpichIsToldWhichOfBothToUse) {
   EXPECT_FALSE(holds(own_variables(plan, 0), "MPIR_CVAR_PMI_VERSION=1"));
 }
 
-// Of six tasks on two nodes, the last three are room.
+// Returns a plan of six tasks on two nodes, of which the last three are room for spawned tasks.
 Plan plan_with_room(std::uint32_t node) {
   auto plan = plan_of({4, 2}, node);
   plan.spec.set_spawn(3);
@@ -172,7 +172,7 @@ wire::SpawnedWorld world_of(const std::vector<std::uint32_t>& places) {
   return world;
 }
 
-TEST(Plan, RoomForSpawnedTasksIsBehindTheJobs) {
+TEST(Plan, SpawnRoomFollowsTasksOfJob) {
   const auto first = plan_with_room(0);
   EXPECT_EQ(first.size, 3U);
   EXPECT_EQ(first.total, 6U);
@@ -181,7 +181,7 @@ TEST(Plan, RoomForSpawnedTasksIsBehindTheJobs) {
   EXPECT_TRUE(plan_with_room(1).members.empty());
 }
 
-TEST(Plan, AWorldCountsItsOwnRanks) {
+TEST(Plan, WorldCountsItsOwnRanks) {
   const auto job = plan_with_room(1);
   const auto plan = plan_of_world(job, world_of({3, 4, 5}));
   ASSERT_TRUE(plan);
@@ -199,7 +199,7 @@ TEST(Plan, AWorldCountsItsOwnRanks) {
   EXPECT_EQ(again->key_space(), plan->key_space());
 }
 
-TEST(Plan, RefusesWorldsOutsideTheRoom) {
+TEST(Plan, RefusesWorldsOutsideRoom) {
   const auto job = plan_with_room(1);
   for (const auto& places :
        std::vector<std::vector<std::uint32_t>>{{}, {2}, {6}, {4, 3}, {4, 4}, {4294967295U}}) {
@@ -218,7 +218,7 @@ TEST(Plan, RefusesWorldsOutsideTheRoom) {
   EXPECT_FALSE(parse_plan(all.prepare.SerializeAsString()));
 }
 
-TEST(Plan, NothingIsWrongWithANodeThatHasOnlyAPartOfAVolume) {
+TEST(Plan, NodeWithOnlyVolumePartIsValid) {
   Plan full = plan_of({1, 1}, 1);
   wire::ShepherdPrepare& prepare = full.prepare;
   prepare.set_tasks_on_node(1, 0);
@@ -232,7 +232,7 @@ TEST(Plan, NothingIsWrongWithANodeThatHasOnlyAPartOfAVolume) {
   EXPECT_FALSE(check_plan(*plan).has_value());
 }
 
-TEST(TaskEnvironment, SpawnedTasksKnowTheirWorldAndTheirNumberInTheJob) {
+TEST(TaskEnvironment, SpawnedTasksGetWorldAndJobNumber) {
   auto job = plan_with_room(1);
   job.spec.set_mpi(wire::LaunchSpec::BOTH);
   job.prepare.add_pmix_env("PMIX_NAMESPACE=" + job.key_space());
@@ -266,7 +266,7 @@ TEST(TaskEnvironment, ThreadsFollowCpusPerTask) {
   EXPECT_FALSE(holds(own_variables(plan, 0), "OMP_NUM_THREADS=4"));
 }
 
-TEST(TaskEnvironment, OpenMpiYieldsSharedCoresWhileItWaits) {
+TEST(TaskEnvironment, OpenMpiYieldsOnSharedCores) {
   auto plan = plan_of({3}, 0);
   EXPECT_FALSE(holds(own_variables(plan, 0), "OMPI_MCA_mpi_yield_when_idle=1"));
   for (const std::uint32_t core : {0U, 1U, 2U}) plan.prepare.add_cores(core);

@@ -1,6 +1,6 @@
-// The program's own dynamic linker lists what the program loads, as for ldd(1): only it knows all
-// places where it looks. Then OFI is there if libfabric is, be it a library of its own, inside the
-// MPI library, or behind a plug-in of Open MPI.
+// The program's own dynamic linker lists what the program loads, as for ldd(1), because only it
+// knows all places where it looks. OFI is available if libfabric is, whether as a separate library,
+// inside the MPI library, or behind a plug-in of Open MPI.
 #include "scored/job/plan/pm_choice.hpp"
 
 #include "base/errc.hpp"
@@ -25,13 +25,13 @@ namespace {
 namespace fs = std::filesystem;
 using namespace std::chrono_literals;
 
-constexpr base::Duration kListLimit = 5s;  // of the dynamic linker, which takes milliseconds
+constexpr base::Duration kListLimit = 5s;  // for the dynamic linker, which takes milliseconds
 constexpr std::size_t kMaxListBytes = 256UL * 1024;
 constexpr std::size_t kMaxLibraryBytes = 256UL << 20U;
 constexpr std::size_t kMaxMapsBytes = 4UL << 20U;
 constexpr std::size_t kMaxFamily = 64;
 
-// All that comes until the end, the limit of bytes or of time.
+// Reads until the end of file, or until the limit of bytes or of time.
 std::string read_for_a_while(int fd) {
   std::string text;
   std::array<char, 4096> buffer;
@@ -46,8 +46,8 @@ std::string read_for_a_while(int fd) {
   return text;
 }
 
-// What the dynamic linker says of a program ("	libm.so.6 => /lib/libm.so.6 (0x...)"); empty if
-// it does not.
+// Returns the dynamic linker's list for a program ("      libm.so.6 => /lib/libm.so.6 (0x...)");
+// empty if the linker fails.
 std::string linker_list(const std::string& linker, const std::string& program, const Plan& plan) {
   int ends[2];
   if (pipe2(ends, O_CLOEXEC) != 0) return "";
@@ -77,8 +77,8 @@ bool contains(const std::string& path, std::string_view text) {
   return bytes && bytes->find(text) != bytes->npos;
 }
 
-// Where Open MPI keeps its plug-ins: in openmpi/ beside the library; Debian's in
-// openmpi/lib/openmpi3/.
+// Returns the folders where Open MPI keeps its plug-ins: openmpi/ next to the library, or
+// openmpi/lib/openmpi3/ on Debian.
 std::vector<fs::path> plugin_folders(const std::string& library) {
   std::error_code error;
   std::vector<fs::path> folders;
@@ -93,8 +93,9 @@ std::vector<fs::path> plugin_folders(const std::string& library) {
   return folders;
 }
 
-// Nothing is known of an Open MPI whose plug-ins are elsewhere. Debian's library lies among all of
-// the host's, whose listing takes 2 ms, so its own place comes first.
+// Returns false if the plug-ins of Open MPI are elsewhere, since nothing is known of them then.
+// Debian's library lies among all libraries of the host, whose listing takes 2 ms, so its own place
+// is checked first.
 bool lacks_ofi_plugin(const std::string& library) {
   std::error_code error;
   bool has_others = false;
@@ -116,7 +117,7 @@ bool is_linked_to_mpi(const Plan& plan, const wire::Program& program) {
 base::Status check_libraries(const Plan& plan) {
   for (const std::uint32_t app : local_apps(plan)) {
     const auto& program = plan.spec.programs(static_cast<int>(app));
-    // The library of a script or an interpreter is loaded later, and looked at then.
+    // The library of a script or an interpreter is loaded later, and it is checked then.
     if (!is_linked_to_mpi(plan, program)) continue;
     const auto objection = ofi_objection(libraries_of(*executable_of(plan.spec, program), plan));
     if (objection.empty()) continue;
@@ -125,7 +126,7 @@ base::Status check_libraries(const Plan& plan) {
   return {};
 }
 
-// Files that a process has mapped ("7f00-7f01 r--p 0 08:01 42   /lib/libc.so.6").
+// Returns the files that a process has mapped ("7f00-7f01 r--p 0 08:01 42   /lib/libc.so.6").
 std::vector<std::string> mapped_files(pid_t pid) {
   std::vector<std::string> paths;
   const auto text = base::read_file(fmt::format("/proc/{}/maps", pid), kMaxMapsBytes);
@@ -138,7 +139,7 @@ std::vector<std::string> mapped_files(pid_t pid) {
   return paths;
 }
 
-// A process and its descendants, parents first; not more than a few.
+// Returns a process and its descendants, parents first, up to kMaxFamily processes.
 std::vector<pid_t> family_of(pid_t first) {
   std::vector<pid_t> family{first};
   for (std::size_t i = 0; i < family.size() && family.size() < kMaxFamily; ++i) {
@@ -229,7 +230,8 @@ base::Result<std::vector<std::string>> pm_variables(const Plan& plan) {
                       "--net=pm: no libpm-fi.so on this node: install the package libpm-fi1");
   }
   if (auto good = check_libraries(plan); !good) return good.error();
-  // PM itself may run over other providers, which MPI must not choose. Each MPI reads its own.
+  // PM itself may run over other providers, which MPI must not choose. Each MPI library reads its
+  // own variable.
   const auto& below = plan.prepare.ofi_providers();
   std::vector<std::string> variables{"FI_PROVIDER_PATH=" + directory,
                                      "FI_PROVIDER=pm" + (below.empty() ? "" : "," + below),
@@ -237,7 +239,8 @@ base::Result<std::vector<std::string>> pm_variables(const Plan& plan) {
                                      "OMPI_MCA_pml=cm",
                                      "OMPI_MCA_mtl=ofi",
                                      "OMPI_MCA_mtl_ofi_provider_include=pm"};
-  // Parents and children of MPICH 5 on PM disagree on who shares a node: their collectives hang.
+  // With MPICH 5 on PM, parents and children disagree about which ranks share a node, and their
+  // collectives hang.
   if (plan.can_spawn()) variables.emplace_back("MPIR_CVAR_NOLOCAL=1");
   return variables;
 }

@@ -1,6 +1,6 @@
 #pragma once
-// --net=pm: what makes an MPI library choose the libfabric provider `pm`, and whether the one a
-// program is linked to can choose it at all.
+// Implements --net=pm: sets the variables that make an MPI library choose the libfabric provider
+// `pm`, and checks that the program's MPI library can use it.
 
 #include "scored/job/plan/elf_needs.hpp"
 #include "scored/job/plan/plan.hpp"
@@ -11,29 +11,30 @@
 
 namespace score::shepherd {
 
-// "NAME=value" for every task. The working directory must be the job's.
+// Returns "NAME=value" strings for every task. The working directory must be the job's.
 // Errors: NotFound (the provider is not installed on this node), Unsupported (the program's MPI
-// library cannot use it); the text names what would work.
+// library cannot use it); the text says what would work.
 base::Result<std::vector<std::string>> pm_variables(const Plan& plan);
 
-// Where libpm-fi.so is, beside or near this program. Empty: not installed.
+// Returns the directory of libpm-fi.so, which is next to or near this program; empty if it is not
+// installed.
 std::string provider_directory();
 
-// Paths of the libraries that a program loads, as its own dynamic linker finds them with the job's
-// variables; empty if it does not say.
+// Returns the paths of the libraries that a program loads, as its own dynamic linker finds them
+// with the job's variables. The result is empty if the linker does not list them.
 std::vector<std::string> libraries_of(const std::string& program, const Plan& plan);
 
-// Whether all programs of this node are linked to an MPI library, at which pm_variables() has
-// looked then. The working directory must be the job's.
+// Returns true if all programs of this node are linked to an MPI library; pm_variables() has then
+// checked that library. The working directory must be the job's.
 bool is_linked_to_mpi(const Plan& plan);
 
-// Why this MPI library cannot use libfabric, or nothing. libraries: paths of all that a program
-// loads. Reads the library's folder and, if that does not decide it, the library itself.
+// Returns why this MPI library cannot use libfabric; empty if it can. libraries: paths of all that
+// a program loads. Reads the library's folder and, if that does not decide it, the library itself.
 std::string ofi_objection(const std::vector<std::string>& libraries);
 
-// The same for a running task, perhaps a script: the objection to the first of it and its
-// descendants that has loaded such a library. Empty too for processes that this one may not
-// inspect.
+// Does the same for a running task, which may be a script. Returns the objection to the first
+// process, among the task and its descendants, that has loaded such a library. The result is also
+// empty for processes that this one may not inspect.
 std::string ofi_objection_of_task(pid_t task);
 
 struct LoadedMpi {
@@ -41,7 +42,8 @@ struct LoadedMpi {
   std::string path;
 };
 
-// The MPI library that a running task or the first of its descendants has loaded; Unknown: none.
+// Returns the MPI library that a running task or the first of its descendants has loaded; Unknown
+// if there is none.
 LoadedMpi mpi_of_task(pid_t task);
 
 }  // namespace score::shepherd

@@ -14,7 +14,7 @@
 namespace score::shepherd {
 namespace {
 
-// A folder of libraries, as far as names and a few bytes make one.
+// Creates fake libraries, which consist of a name and a few bytes, in a temporary folder.
 class Folder {
  public:
   Folder() { path_ = mkdtemp(name_.data()); }
@@ -36,7 +36,7 @@ class Folder {
   std::string path_;
 };
 
-TEST(PmChoice, RefusesAnMpiWithoutLibfabricByName) {
+TEST(PmChoice, RefusesMpiWithoutLibfabric) {
   const Folder folder;
   const auto mpi = folder.add("libmpich.so.12", "only UCX");
   const auto objection = ofi_objection({"/lib/libc.so.6", mpi});
@@ -45,17 +45,17 @@ TEST(PmChoice, RefusesAnMpiWithoutLibfabricByName) {
   EXPECT_EQ(objection.find('\n'), objection.npos);
 }
 
-TEST(PmChoice, AcceptsAnMpiThatLoadsLibfabric) {
+TEST(PmChoice, AcceptsMpiThatLoadsLibfabric) {
   const Folder folder;
   EXPECT_EQ(ofi_objection({folder.add("libmpi.so.12"), "/usr/lib/libfabric.so.1"}), "");
 }
 
-TEST(PmChoice, AcceptsAnMpiWithLibfabricInside) {
+TEST(PmChoice, AcceptsMpiWithBuiltInLibfabric) {
   const Folder folder;
   EXPECT_EQ(ofi_objection({folder.add("libmpi.so.12", "x FI_PROVIDER_PATH y")}), "");
 }
 
-TEST(PmChoice, LooksForThePlugInOfOpenMpi) {
+TEST(PmChoice, FindsPluginOfOpenMpi) {
   for (const std::string plugins : {"openmpi/", "openmpi/lib/openmpi3/"}) {
     const Folder folder;
     const auto mpi = folder.add("libmpi.so.40");
@@ -67,7 +67,7 @@ TEST(PmChoice, LooksForThePlugInOfOpenMpi) {
   }
 }
 
-// A process that has a library mapped, as one has that loaded it.
+// Starts a process that has mapped the library, as if it had loaded it.
 pid_t start_with(const std::string& library) {
   int ready[2];
   if (pipe(ready) != 0) return -1;
@@ -85,7 +85,7 @@ pid_t start_with(const std::string& library) {
   return pid;
 }
 
-TEST(PmChoice, FindsWhatAChildOfATaskHasLoaded) {
+TEST(PmChoice, FindsLibraryLoadedByChild) {
   const Folder folder;
   const auto mpi = folder.add("libmpich.so.12", "only UCX");
   EXPECT_EQ(ofi_objection_of_task(getpid()), "");

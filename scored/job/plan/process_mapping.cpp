@@ -17,7 +17,7 @@ struct Entry {
   friend bool operator==(const Entry&, const Entry&) = default;
 };
 
-// How many ranks follow each other on the node of the first one.
+// Returns how many ranks follow each other on the node of the first one.
 std::uint32_t run_length(std::span<const std::uint32_t> nodes) {
   const auto other = std::ranges::find_if(nodes, [&](auto node) { return node != nodes[0]; });
   return static_cast<std::uint32_t>(other - nodes.begin());

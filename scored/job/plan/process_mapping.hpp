@@ -1,5 +1,6 @@
 #pragma once
-// Where the ranks of a job live, in the form MPICH reads from the key PMI_process_mapping.
+// Describes the nodes of a job's ranks in the form that MPICH reads from the key
+// PMI_process_mapping.
 
 #include <cstdint>
 #include <span>
@@ -7,9 +8,9 @@
 
 namespace score::shepherd {
 
-// "(vector,(first node,nodes,ranks on each),...)": each entry deals out ranks to consecutive nodes.
-// The reader begins again where the entries end before the ranks do, so equal ones are said once.
-// nodes_of_ranks: [rank].
+// Returns "(vector,(first node,nodes,ranks on each),...)". Each entry assigns ranks to consecutive
+// nodes. The reader begins again with the first entry if the entries end before the ranks do, so
+// repeated entries are written only once. nodes_of_ranks: [rank].
 std::string process_mapping(std::span<const std::uint32_t> nodes_of_ranks);
 
 }  // namespace score::shepherd

@@ -35,7 +35,7 @@ void add_slurm(std::vector<std::string>& out, const Plan& plan, std::uint32_t ta
   add("SLURM_CPUS_PER_TASK", std::max(1U, spec.cpus_per_task()));
 }
 
-// Where tasks can open no other devices than theirs, drivers count those alone, from 0.
+// If tasks can open only their own devices, drivers count just those devices, from 0.
 void add_generic(std::vector<std::string>& out, const Plan& plan) {
   std::string all;
   for (const auto& share : plan.prepare.generic()) {
@@ -66,8 +66,8 @@ void add_pmix(std::vector<std::string>& out, const Plan& plan, std::uint32_t ran
   out.push_back(fmt::format("PMIX_RANK={}", rank));
 }
 
-// An Open MPI that polls for a message would keep the core from the rank that is to send it. MPICH
-// has no such switch that makes a difference (docs/lab/mpi-compatibility.md).
+// An Open MPI rank that polls for a message would keep the core from the rank that is to send it.
+// MPICH has no switch for this that makes a difference (docs/lab/mpi-compatibility.md).
 constexpr std::string_view kYield = "OMPI_MCA_mpi_yield_when_idle";
 constexpr std::string_view kMpichPmi = "MPIR_CVAR_PMI_VERSION";
 
@@ -121,11 +121,12 @@ std::vector<std::string> own_variables(const Plan& plan, std::uint32_t task) {
     if (plan.world() != 0) add("PMI_SPAWNED", 1);
   }
   if (plan.wants_pmix()) add_pmix(out, plan, rank);
-  // MPICH 5 refuses to choose where it finds both.
+  // MPICH 5 refuses to choose if it finds both.
   const bool has_both = plan.wants_pmi() && plan.wants_pmix();
   if (has_both && !find_variable(plan.spec, program, kMpichPmi)) add(kMpichPmi, 1);
   out.insert(out.end(), plan.prepare.net_env().begin(), plan.prepare.net_env().end());
-  // Where the submitting task had a network of its own, it must not be taken for this one's.
+  // If the submitting task had a network of its own, its descriptor must not be mistaken for the
+  // network of this task.
   if (plan.wants_network())
     add(pm::kBrokerVariable, plan.wants_pmi() ? kTaskPmiFd + 1 : kTaskPmiFd);
   if (plan.spec.slurm_env()) add_slurm(out, plan, task);
@@ -142,7 +143,8 @@ bool is_replaced(std::string_view variable, const std::vector<std::string>& own)
   for (const auto* inherited : {"PM_CONTEXT_FD=", "PM_LOCAL_FDS=", "PM_DEVICE_FD="}) {
     if (variable.starts_with(inherited)) return true;
   }
-  // Of the job or shell this was submitted from. What tunes the user's libpmix stays.
+  // These variables belong to the job or shell from which this job was submitted. Variables that
+  // tune the user's libpmix are kept.
   const bool is_pmix = variable.starts_with("PMIX_") && !variable.starts_with("PMIX_MCA_");
   if (variable.starts_with("PMI_") || is_pmix) return true;
   const auto name = name_of(variable);

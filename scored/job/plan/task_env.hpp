@@ -1,5 +1,6 @@
 #pragma once
-// A task's environment: the job's, and the variables that give the task its place. Pure.
+// Builds a task's environment from the job's variables and those that describe the task's place.
+// This module is pure.
 
 #include "scored/job/plan/plan.hpp"
 
@@ -8,19 +9,20 @@
 
 namespace score::shepherd {
 
-// The descriptor at which a task finds its PMI server.
+// A task finds its PMI server at this descriptor.
 inline constexpr int kTaskPmiFd = 3;
 
-// Variables that the shepherd sets for one task, "NAME=value": SCORE_*, PWD, PMI_* if the plan
-// wants PMI, PM_NETWORK_FD, SLURM_* look-alikes if asked, OMP_NUM_THREADS if the job has several
-// cpus a task and left it unset.
+// Returns the variables that the shepherd sets for one task, as "NAME=value". These are SCORE_*,
+// PWD, PMI_* if the plan wants PMI, PM_NETWORK_FD, SLURM_* look-alikes if they were requested, and
+// OMP_NUM_THREADS if the job has several cpus per task and left it unset.
 std::vector<std::string> own_variables(const Plan& plan, std::uint32_t task);
 
-// Is this variable of the job's environment dropped? Those that another launcher or an outer job
-// left there would give a task two places: SCORE_* and SLURM_* that are set here, PMI_*, PMIX_*.
+// Returns true if this variable of the job's environment is dropped. Variables left there by a
+// different launcher or an outer job would describe a second place for the task: SCORE_* and
+// SLURM_* that are set here, PMI_* and PMIX_*.
 bool is_replaced(std::string_view variable, const std::vector<std::string>& own);
 
-// SLURM_TASKS_PER_NODE: "2(x3),1".
+// Returns the value of SLURM_TASKS_PER_NODE, such as "2(x3),1".
 std::string slurm_tasks_per_node(const Plan& plan);
 
 }  // namespace score::shepherd

@@ -1,5 +1,5 @@
 #pragma once
-// Plans for tests.
+// Builds plans for tests.
 
 #include "scored/job/plan/plan.hpp"
 
@@ -8,7 +8,8 @@
 
 namespace score::shepherd::test {
 
-// Of node number `node`; the job's number is 12. Several programs: of so many tasks each, in order.
+// Returns the plan of node number `node` for job 12. program_tasks holds the task count of each
+// program, in order.
 inline Plan plan_of(const std::vector<std::uint32_t>& tasks_on_node, std::uint32_t node,
                     const std::vector<std::uint32_t>& program_tasks = {0}) {
   wire::ShepherdPrepare prepare;

@@ -10,9 +10,9 @@ namespace score::shepherd {
 namespace {
 
 constexpr std::size_t kReadBytes = 16 * 1024;
-// Replies to at most one read of ours pile up; a read of tiny gets could ask for this much.
+// Replies pile up for at most one read; a read full of tiny gets could need this much.
 constexpr std::size_t kMaxPendingReplies = 4U << 20U;
-// A task that ended may have left this many reads behind in its socket.
+// A task that has ended may have left this many reads in its socket.
 constexpr int kMaxLastReads = 64;
 
 }  // namespace
@@ -63,7 +63,7 @@ bool PmiHub::read_some(std::uint32_t task) {
   const ssize_t got = read(connection.socket.get(), buffer.data(), buffer.size());
   if (got < 0 && (errno == EAGAIN || errno == EINTR)) return false;
   if (got <= 0) {
-    close(task);  // the task's exit decides whether that was in order
+    close(task);  // the task's exit code shows whether that was in order
     return false;
   }
   const World world = *connection.world;
@@ -103,7 +103,7 @@ void PmiHub::send_replies(const std::vector<PmiActions::Reply>& replies) {
   }
 }
 
-// The server counts the tasks of its world; from here on they are tasks of the node.
+// The server numbers the tasks of its world; from here on the numbers are tasks of the node.
 void PmiHub::carry_out(World world, PmiActions actions) {
   const std::vector<std::uint32_t> members = worlds_.at(world).members;
   for (auto& reply : actions.replies) reply.task = members[reply.task];

@@ -1,6 +1,6 @@
 #pragma once
-// The sockets of the tasks' PMI servers, one per MPI world: one socket to each task, non-blocking.
-// While a task does not read its replies, its requests are not read.
+// Serves the sockets of the tasks' PMI servers, with one server per MPI world and one non-blocking
+// socket per task. While a task does not read its replies, its requests are not read.
 
 #include "base/os/fd.hpp"
 #include "scored/job/pmi/pmi_server.hpp"
@@ -16,35 +16,38 @@ namespace score::shepherd {
 
 class PmiHub {
  public:
-  using World = std::uint32_t;  // 0: of the tasks that the job has started with
+  using World = std::uint32_t;  // world 0 has the tasks that the job starts with
 
   struct Handlers {
     std::function<void(World, const PmiActions::Fence&)> fence;
     std::function<void(const PmiActions::Abort&)> abort;
     std::function<void(std::uint32_t task, const std::string& text)> note;
-    std::function<void(std::uint32_t task)> initialised;  // its MPI library has begun; may be empty
-    std::function<void(PmiActions::Spawn&&)> spawn;       // where the job may spawn
-    std::function<void(PmiActions::Name&&)> name;         // likewise
+    std::function<void(std::uint32_t task)> initialised;  // by its MPI library; may be empty
+    std::function<void(PmiActions::Spawn&&)> spawn;       // needed if the job may spawn
+    std::function<void(PmiActions::Name&&)> name;         // needed if the job may spawn
   };
 
-  // tasks: of this node, in all worlds. The loop must outlive the hub.
+  // The argument `tasks` is the number of tasks of this node in all worlds. The loop must outlive
+  // the hub.
   PmiHub(EventLoop& loop, std::uint32_t tasks, Handlers handlers);
   ~PmiHub();
   PmiHub(const PmiHub&) = delete;
   PmiHub& operator=(const PmiHub&) = delete;
 
-  // members: its tasks on this node, which are in no other world; job.local_tasks of them.
+  // Adds a world. members: its tasks on this node, job.local_tasks of them, which are in no other
+  // world.
   void add_world(World world, const std::vector<std::uint32_t>& members, PmiJob job);
-  // The end that the task inherits, which is in a world. Errors: errno codes.
+  // Returns the end of the socket that the task inherits. The task must be in a world. Errors:
+  // errno codes.
   base::Result<base::UniqueFd> connect(std::uint32_t task);
-  // Errors: of PmiServer.
+  // Errors: as PmiServer::fence_done().
   base::Status fence_done(World world, std::uint64_t sequence, std::string_view key_values);
   void spawn_done(std::uint32_t task, bool is_good);
   void name_done(std::uint32_t task, bool is_good, std::string_view port);
-  // What the task wrote before it ended is heard first.
+  // Handles everything that the task wrote before it ended, then its end.
   void task_ended(std::uint32_t task, bool failed);
 
-  // Of the job's first world.
+  // Returns the pending fence of the job's first world.
   [[nodiscard]] const std::optional<PmiActions::Fence>& pending_fence() const;
 
  private:
@@ -55,13 +58,13 @@ class PmiHub {
 
   struct Connection {
     base::UniqueFd socket;
-    std::string out;  // replies that did not fit yet
+    std::string out;  // replies that the socket has not accepted yet
     std::optional<World> world;
-    std::uint32_t index = 0;  // in its world's server
+    std::uint32_t index = 0;  // in the server of its world
   };
 
   void on_ready(std::uint32_t task, std::uint32_t events);
-  bool read_some(std::uint32_t task);  // false: nothing there, or closed
+  bool read_some(std::uint32_t task);  // false: nothing to read, or closed
   void write_out(std::uint32_t task);
   void carry_out(World world, PmiActions actions);
   void send_replies(const std::vector<PmiActions::Reply>& replies);

@@ -1,7 +1,8 @@
 #pragma once
-// The text of the simple PMI wire protocol, version 1.1, as MPICH's client speaks it: one command a
-// line, "cmd=NAME key=value key=value\n"; only spawn takes several lines, "mcmd=spawn\n" to
-// "endcmd\n". Keys and values hold no space and no line end. Pure; what it reads is hostile.
+// Parses the text of the simple PMI wire protocol, version 1.1, in the dialect of MPICH's client.
+// Each command is one line, "cmd=NAME key=value key=value\n"; only spawn takes several lines, from
+// "mcmd=spawn\n" to "endcmd\n". Keys and values contain no space and no line end. This module is
+// pure; its input is hostile.
 
 #include "base/result.hpp"
 
@@ -14,14 +15,16 @@
 
 namespace score::shepherd {
 
-// Bytes in, lines out.
+// Splits a stream of bytes into lines.
 class PmiLineReader {
  public:
-  // Take every line after each feed: the buffer grows otherwise.
+  // Appends bytes to the buffer. The caller must take every line after each feed, or the buffer
+  // grows.
   void feed(std::string_view bytes) { pending_ += bytes; }
 
-  // The next line without its end, valid until the next call; nothing yet: nullopt.
-  // Errors: TooLarge (no line end within limits::kMaxPmiLineBytes); every later call gives it
+  // Returns the next line without its end, valid until the next call; nullopt if no line is
+  // complete.
+  // Errors: TooLarge (no line end within limits::kMaxPmiLineBytes); every later call returns it
   // again.
   base::Result<std::optional<std::string_view>> next();
 
@@ -30,17 +33,17 @@ class PmiLineReader {
   std::size_t taken_ = 0;
 };
 
-// One parsed line: views into it.
+// A command consists of views into the parsed line.
 struct PmiCommand {
   std::string_view name;
   std::vector<std::pair<std::string_view, std::string_view>> arguments;
 
-  // The value of `key`, or nothing.
+  // Returns the value of `key`, or nullopt.
   [[nodiscard]] std::optional<std::string_view> find(std::string_view key) const;
 };
 
 // Errors: Malformed (does not begin with cmd=, a word without '=', a control character).
-// The message of abort may hold anything: it reaches to the end of the line.
+// The message of abort may contain anything and extends to the end of the line.
 base::Result<PmiCommand> parse_pmi_line(std::string_view line);
 
 }  // namespace score::shepherd

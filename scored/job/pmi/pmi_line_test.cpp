@@ -17,14 +17,14 @@ TEST(PmiLine, ReadsNameAndArguments) {
   EXPECT_EQ(command->find("nothing"), std::nullopt);
 }
 
-TEST(PmiLine, AbortMessageReachesToTheEnd) {
+TEST(PmiLine, AbortMessageExtendsToLineEnd) {
   const auto command = parse_pmi_line("cmd=abort exitcode=3 message=no more = memory");
   ASSERT_TRUE(command.has_value());
   EXPECT_EQ(command->find("exitcode"), "3");
   EXPECT_EQ(command->find("message"), "no more = memory");
 }
 
-TEST(PmiLine, RefusesWhatIsNoCommand) {
+TEST(PmiLine, RefusesInvalidCommands) {
   for (const std::string_view line : {"", " ", "cmd", "cmd=", "=x", "put key=a", "cmd=put key",
                                       "cmd=put =v", "cmd=put k=\x01", "mcmd=spawn"}) {
     EXPECT_FALSE(parse_pmi_line(line).has_value()) << line;
@@ -42,7 +42,7 @@ TEST(PmiLineReader, JoinsPiecesAndSplitsLines) {
   EXPECT_EQ(lines, (std::vector<std::string>{"one", "two", ""}));
 }
 
-TEST(PmiLineReader, RefusesALineWithoutEnd) {
+TEST(PmiLineReader, RefusesEndlessLine) {
   PmiLineReader reader;
   reader.feed(std::string(base::limits::kMaxPmiLineBytes, 'x'));
   EXPECT_TRUE(reader.next().has_value());

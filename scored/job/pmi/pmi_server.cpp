@@ -10,13 +10,13 @@
 #include <array>
 #include <utility>
 
-// What MPICH's client does with a reply fixes the texts here: it compares cmd=, looks for rc= and a
-// few keys, and before MPICH 5 reads a line into 1024 bytes. So the value limit that get_maxes
-// gives is smaller than Hydra's 1024, with which a longest value would not fit its own reply line.
-// A mapping too long for that line is not published; MPICH then asks every rank for its host
-// instead. MPICH 5 puts 4,096 bytes per rank, as 8,192 characters in as many values as that limit
-// makes necessary, and each rank gets all of them one by one: where the clients are known to take
-// it, one value has room for all.
+// The texts of replies are determined by MPICH's client: it compares cmd=, looks for rc= and a few
+// keys, and before MPICH 5 reads a line into 1024 bytes. For this reason the value limit in the
+// reply to get_maxes is smaller than Hydra's 1024, with which a value of maximum length would not
+// fit into its reply line. A mapping too long for that line is not published; MPICH then asks every
+// rank for its host instead. MPICH 5 puts 4,096 bytes per rank, as 8,192 characters in as many
+// values as that limit requires, and each rank gets all of them one by one. If all clients are
+// known to accept it, one value may hold them all.
 
 namespace score::shepherd {
 
@@ -34,7 +34,7 @@ constexpr std::size_t kLongestFrameOfReply =
 static_assert(kValueMax + kLongestFrameOfReply < kClientLineBytes);
 static_assert(kKeyMax <= limits::kMaxPmiKeyBytes && kValueMax <= proto::kMaxValueBytes);
 
-// A node's batch must fit a FenceEnter beside its two numbers.
+// A node's batch must fit into a FenceEnter together with its two numbers.
 std::size_t max_batch_bytes() {
   static const std::size_t bytes = proto::find_rule(proto::FrameType::FenceEnter)->max_bytes - 64;
   return bytes;
@@ -141,7 +141,7 @@ PmiServer::Handler PmiServer::handler_of(std::string_view name) {
 void PmiServer::close(std::uint32_t task, const std::string& why, PmiActions& out) {
   tasks_[task] = Task();
   tasks_[task].state = State::Closed;
-  // Others may wait for this rank, which can no longer be served.
+  // Other ranks may wait for this one, which can no longer be served.
   out.aborts.push_back({task, 1, "protocol error on its PMI connection: " + why});
   out.closed.push_back(task);
 }
@@ -244,7 +244,7 @@ void PmiServer::try_fence(PmiActions& out) {
   if (fence_ || std::ranges::none_of(tasks_, waits) || !std::ranges::all_of(tasks_, is_in)) return;
   ++sequence_;
   if (job_.local_tasks == job_.size) {
-    gathered_.clear();  // in the store already
+    gathered_.clear();  // the pairs are in the store already
     return release_barrier(out);
   }
   fence_ = PmiActions::Fence{sequence_, std::exchange(gathered_, std::string())};
@@ -310,7 +310,7 @@ PmiActions PmiServer::name_done(std::uint32_t task, bool is_good, std::string_vi
   return out;
 }
 
-// A spawn of several programs is several commands; one answer comes after the last.
+// A spawn of several programs consists of several commands, and one answer follows the last.
 void PmiServer::handle_spawn_line(std::uint32_t task, std::string_view line, PmiActions& out) {
   Task& from = tasks_[task];
   if (!from.is_inside_spawn) {
@@ -343,8 +343,8 @@ PmiActions PmiServer::spawn_done(std::uint32_t task, bool is_good) {
   return out;
 }
 
-// Others wait for it inside the library, which only its end shows. Ranks that failed end
-// their job by their exit code.
+// Other ranks may wait for this one inside the MPI library, and only the end of the job releases
+// them. Ranks that failed end their job by their exit code.
 PmiActions PmiServer::task_ended(std::uint32_t task, bool failed) {
   PmiActions out;
   const State was = tasks_[task].state;

@@ -1,14 +1,15 @@
 #pragma once
-// One node's PMI-1 server of one MPI world, as a pure object: bytes of its tasks in, replies and
-// actions out.
-// Nothing here blocks, allocates without bound or trusts a task.
+// Implements the PMI-1 server of one MPI world on one node, as a pure object. It takes bytes from
+// its tasks and returns replies and actions. It never blocks, never allocates without bound and
+// trusts no task.
 //
-// Key/value pairs put since the last barrier are gathered; when every local task is in the barrier
-// they leave as a Fence, and fence_done() brings what all nodes gathered. Gets are answered from
-// the local store. On a job's only node fences end at once. A barrier does not wait for tasks that
-// have ended, unless their failure is about to end the job.
+// The server collects the key/value pairs that were put since the last barrier. When every local
+// task is in the barrier, they are sent as a Fence, and fence_done() delivers the pairs of all
+// nodes. Gets are answered from the local store. If the job has only one node, fences complete at
+// once. A barrier does not wait for tasks that have ended, unless their failure is about to end the
+// job.
 //
-// Names and spawned tasks are the shell's business: a task that asks waits for name_done() or
+// The caller handles names and spawned tasks: a task that requests one waits for name_done() or
 // spawn_done().
 //
 // "task" is a local index, 0 ... local_tasks - 1.
@@ -26,7 +27,8 @@
 
 namespace score::shepherd {
 
-// Shown to users once per job and node, whatever their MPI makes of the refusal.
+// This text is shown to users once per job and node, regardless of how their MPI library reports
+// the refusal.
 inline constexpr const char* kSpawnIsRefused =
     "MPI_Comm_spawn needs room for more tasks: start the job with scrun --spawn N";
 
@@ -36,14 +38,14 @@ struct PmiJob {
   std::uint32_t local_tasks = 1;
   std::string process_mapping;        // see process_mapping.hpp
   bool keep_going = false;            // a failed task does not end the job
-  std::vector<std::uint32_t> apps{};  // [task]: which of the job's programs; empty: all the first
-  bool can_spawn = false;             // else spawning is refused here
-  std::uint32_t universe = 0;         // tasks that there is room for in all; 0: `size`
-  std::string key_values{};           // in the store from the start
-  bool takes_long_values = false;     // the clients of all tasks of the world
+  std::vector<std::uint32_t> apps{};  // [task]: index of its program; if empty, all run the first
+  bool can_spawn = false;             // otherwise spawns are refused here
+  std::uint32_t universe = 0;         // tasks that there is room for in total; 0: `size`
+  std::string key_values{};           // initial contents of the store
+  bool takes_long_values = false;     // true if the clients of all tasks of the world do
 };
 
-// What the shell must do now, in this order.
+// Actions that the caller must carry out now, in this order.
 struct PmiActions {
   struct Reply {
     std::uint32_t task;
@@ -83,9 +85,9 @@ struct PmiActions {
   std::vector<Reply> replies;
   std::vector<Note> notes;
   std::optional<Fence> fence;              // to the other nodes
-  std::vector<Abort> aborts;               // the whole job is to end
-  std::vector<std::uint32_t> closed;       // tasks whose connection is to be closed
-  std::vector<std::uint32_t> initialised;  // tasks whose MPI library has just begun
+  std::vector<Abort> aborts;               // each ends the whole job
+  std::vector<std::uint32_t> closed;       // tasks whose connection must be closed
+  std::vector<std::uint32_t> initialised;  // tasks whose MPI library has just initialised
   std::vector<Spawn> spawns;
   std::vector<Name> names;
 };
@@ -94,24 +96,27 @@ class PmiServer {
  public:
   explicit PmiServer(PmiJob job);
 
-  // Bytes from a task's socket. Ignored when its connection was closed.
+  // Takes bytes from a task's socket. They are ignored if the task's connection was closed.
   PmiActions receive(std::uint32_t task, std::string_view bytes);
-  // All nodes are in. A sequence that is not waited for is ignored (a repeat after a reconnection).
-  // Errors: BadMessage (not a batch); nothing has changed then.
+  // Completes a fence, once all nodes have entered it. A sequence that is not pending is ignored,
+  // because it may be repeated after a reconnection.
+  // Errors: BadMessage (not a batch); the state is then unchanged.
   base::Result<PmiActions> fence_done(std::uint64_t sequence, std::string_view key_values);
-  // The task's process is gone; `failed`: not with exit code 0. A barrier may end by this.
+  // Records that the task's process has ended; `failed` means an exit code other than 0. This may
+  // complete a barrier.
   PmiActions task_ended(std::uint32_t task, bool failed);
 
-  // Answers to Spawn and Name. Ignored if the task does not wait for it any more.
+  // These calls answer Spawn and Name. They are ignored if the task no longer waits for the answer.
   PmiActions spawn_done(std::uint32_t task, bool is_good);
   PmiActions name_done(std::uint32_t task, bool is_good, std::string_view port);
 
-  // The fence that other nodes have not completed yet: to be sent again after a reconnection.
+  // Returns the fence that other nodes have not completed yet. It must be sent again after a
+  // reconnection.
   [[nodiscard]] const std::optional<PmiActions::Fence>& pending_fence() const { return fence_; }
 
  private:
   enum class State {
-    Fresh,        // not a word yet, or finalized
+    Fresh,        // has sent no command yet, or has finalized
     Initialised,  // between init and finalize
     InBarrier,    // waits for barrier_out
     Asking,       // waits for spawn_done() or name_done()
@@ -121,11 +126,12 @@ class PmiServer {
   struct Task {
     State state = State::Fresh;
     PmiLineReader reader;
-    std::optional<PmiSpawnReader> spawn;         // a spawn that has not been read whole
+    std::optional<PmiSpawnReader> spawn;         // a spawn that has not been read completely
     bool is_inside_spawn = false;                // between mcmd=spawn and endcmd
-    std::optional<PmiActions::Name::Kind> name;  // what is asked; nothing: a spawn
+    std::optional<PmiActions::Name::Kind> name;  // the name request that waits; nullopt: a spawn
+                                                 // waits
     std::size_t bytes_put = 0;
-    bool is_passed_over = false;  // by barriers
+    bool is_passed_over = false;  // barriers do not wait for it
   };
 
   using Handler = void (PmiServer::*)(std::uint32_t task, const PmiCommand&, PmiActions&);
@@ -151,7 +157,7 @@ class PmiServer {
   void on_unsupported(std::uint32_t task, const PmiCommand& command, PmiActions& out);
 
   std::size_t value_max() const;
-  // Why the pair may not be put, or nothing.
+  // Returns why the pair may not be put; empty if it may.
   std::string put_error(const Task& task, const PmiCommand& command) const;
   void store(std::string_view key, std::string_view value);
   void try_fence(PmiActions& out);
@@ -161,9 +167,9 @@ class PmiServer {
   std::vector<Task> tasks_;  // [task]
   bool has_refused_spawn_ = false;
   std::unordered_map<std::string, std::string> store_;
-  std::vector<const std::string*> keys_;  // of store_, in the order they came
-  std::string gathered_;                  // batch of puts since the last fence
-  std::uint64_t sequence_ = 0;            // of the last fence begun
+  std::vector<const std::string*> keys_;  // into store_, in order of arrival
+  std::string gathered_;                  // puts since the last fence, as a batch
+  std::uint64_t sequence_ = 0;            // of the last fence that began
   std::optional<PmiActions::Fence> fence_;
 };
 

@@ -21,7 +21,7 @@ PmiJob job_of(std::uint32_t size, std::uint32_t local_tasks) {
           .process_mapping = "(vector,(0,2,2))"};
 }
 
-// The one reply to one command.
+// Returns the only reply to one command.
 std::string ask(PmiServer& server, std::uint32_t task, const std::string& line) {
   const auto actions = server.receive(task, line);
   EXPECT_TRUE(actions.closed.empty()) << line;
@@ -51,7 +51,7 @@ TEST(PmiServer, AnswersAsMpichsClientExpects) {
   EXPECT_EQ(ask(server, 0, "cmd=finalize\n"), "cmd=finalize_ack\n");
 }
 
-TEST(PmiServer, TakesLongValuesOnlyWhereAllClientsDo) {
+TEST(PmiServer, AcceptsLongValuesIfAllClientsDo) {
   const auto put = [](std::size_t bytes) {
     return "cmd=put kvsname=kvs_1 key=a value=" + std::string(bytes, 'v') + "\n";
   };
@@ -69,13 +69,13 @@ TEST(PmiServer, TakesLongValuesOnlyWhereAllClientsDo) {
   EXPECT_EQ(ask(wide, 0, put(8201)), "cmd=put_result rc=-1 msg=value_too_long\n");
 }
 
-TEST(PmiServer, RefusesAnotherVersion) {
+TEST(PmiServer, RefusesOtherVersions) {
   PmiServer server(job_of(1, 1));
   EXPECT_EQ(ask(server, 0, "cmd=init pmi_version=2 pmi_subversion=0\n"),
             "cmd=response_to_init pmi_version=1 pmi_subversion=1 rc=-1\n");
 }
 
-TEST(PmiServer, FenceCarriesPutsAndBringsThoseOfOthers) {
+TEST(PmiServer, FenceExchangesPutsWithOtherNodes) {
   PmiServer server(job_of(4, 2));
   EXPECT_EQ(ask(server, 0, "cmd=put kvsname=kvs_1 key=a value=1\n"),
             "cmd=put_result rc=0 msg=success\n");
@@ -91,7 +91,7 @@ TEST(PmiServer, FenceCarriesPutsAndBringsThoseOfOthers) {
   std::string batch = all_in.fence->key_values;
   ASSERT_EQ(proto::parse_key_values(batch)->size(), 2U);
   ASSERT_TRUE(proto::append_key_value(batch, "c", "3").has_value());
-  EXPECT_TRUE(server.fence_done(7, batch)->replies.empty());  // not the one that is waited for
+  EXPECT_TRUE(server.fence_done(7, batch)->replies.empty());  // a fence that is not pending
   const auto out = server.fence_done(1, batch);
   ASSERT_TRUE(out.has_value());
   ASSERT_EQ(out->replies.size(), 2U);
@@ -106,7 +106,7 @@ TEST(PmiServer, FenceCarriesPutsAndBringsThoseOfOthers) {
   EXPECT_EQ(second.fence->key_values, "");
 }
 
-TEST(PmiServer, AnOnlyNodesFencesEndAtOnce) {
+TEST(PmiServer, FencesOfSingleNodeCompleteAtOnce) {
   PmiServer server(job_of(2, 2));
   server.receive(0, "cmd=put key=a value=1\ncmd=barrier_in\n");
   const auto actions = server.receive(1, "cmd=barrier_in\n");
@@ -122,7 +122,7 @@ TEST(PmiServer, HostileFenceChangesNothing) {
   EXPECT_EQ(server.fence_done(1, "")->replies.size(), 1U);
 }
 
-TEST(PmiServer, LimitsWhatATaskMayPut) {
+TEST(PmiServer, LimitsPutsOfTask) {
   PmiServer server(job_of(2, 1));
   const auto put = [&](const std::string& key, std::size_t bytes) {
     return ask(server, 0, "cmd=put key=" + key + " value=" + std::string(bytes, 'v') + "\n");
@@ -143,7 +143,7 @@ TEST(PmiServer, LimitsWhatATaskMayPut) {
   EXPECT_LE(accepted, base::limits::kMaxPmiBytesPerTask);
 }
 
-TEST(PmiServer, GarbageClosesThatConnectionAndEndsTheJob) {
+TEST(PmiServer, GarbageClosesConnectionAndEndsJob) {
   PmiServer server(job_of(2, 2));
   const auto actions = server.receive(0, "GET / HTTP/1.1\r\ncmd=get_appnum\n");
   ASSERT_EQ(actions.closed, std::vector<std::uint32_t>{0});
@@ -157,7 +157,7 @@ TEST(PmiServer, GarbageClosesThatConnectionAndEndsTheJob) {
             "protocol error on its PMI connection: unknown command dance");
 }
 
-TEST(PmiServer, CommandsInsideABarrierCloseTheConnection) {
+TEST(PmiServer, CommandInsideBarrierClosesConnection) {
   PmiServer server(job_of(2, 1));
   EXPECT_EQ(server.receive(0, "cmd=barrier_in\ncmd=get_appnum\n").closed.size(), 1U);
 }
@@ -172,7 +172,7 @@ TEST(PmiServer, AbortCarriesCodeAndMessage) {
   EXPECT_EQ(other.receive(0, "cmd=abort\n").aborts[0].code, 1);
 }
 
-TEST(PmiServer, SpawnIsRefusedOnceForAllItsPrograms) {
+TEST(PmiServer, SpawnIsRefusedOnceForAllPrograms) {
   PmiServer server(job_of(2, 1));
   const std::string part = "mcmd=spawn\nnprocs=1\nexecname=./a b\ntotspawns=2\nspawnssofar=";
   EXPECT_TRUE(server.receive(0, part + "1\nendcmd\n").replies.empty());
@@ -187,7 +187,7 @@ TEST(PmiServer, SpawnIsRefusedOnceForAllItsPrograms) {
 constexpr const char* kSpawn =
     "mcmd=spawn\nnprocs=2\nexecname=a\ntotspawns=1\nspawnssofar=1\nendcmd\n";
 
-TEST(PmiServer, ASpawnIsAnsweredWhenTheShellHasDoneIt) {
+TEST(PmiServer, SpawnIsAnsweredWhenCallerIsDone) {
   auto job = job_of(2, 1);
   job.can_spawn = true;
   PmiServer server(job);
@@ -201,11 +201,11 @@ TEST(PmiServer, ASpawnIsAnsweredWhenTheShellHasDoneIt) {
     ASSERT_EQ(done.replies.size(), 1U);
     EXPECT_EQ(done.replies[0].bytes,
               is_good ? "cmd=spawn_result rc=0\n" : "cmd=spawn_result rc=-1 msg=spawn_failed\n");
-    EXPECT_TRUE(server.spawn_done(0, true).replies.empty()) << "it does not ask any more";
+    EXPECT_TRUE(server.spawn_done(0, true).replies.empty()) << "it no longer waits for an answer";
   }
 }
 
-TEST(PmiServer, CommandsBeforeTheAnswerOfASpawnCloseTheConnection) {
+TEST(PmiServer, CommandDuringSpawnClosesConnection) {
   auto job = job_of(2, 1);
   job.can_spawn = true;
   PmiServer server(job);
@@ -214,7 +214,7 @@ TEST(PmiServer, CommandsBeforeTheAnswerOfASpawnCloseTheConnection) {
   EXPECT_TRUE(server.spawn_done(0, true).replies.empty());
 }
 
-TEST(PmiServer, NamesAreTheShellsBusiness) {
+TEST(PmiServer, NameRequestsGoToCaller) {
   PmiServer server(job_of(2, 1));
   ask(server, 0, kInit);
   auto actions = server.receive(0, "cmd=publish_name service=s port=p#1\n");
@@ -234,7 +234,7 @@ TEST(PmiServer, NamesAreTheShellsBusiness) {
             "cmd=unpublish_result info=failed rc=-1 msg=failed\n");
 }
 
-TEST(PmiServer, AWorldFindsWhatItsParentPut) {
+TEST(PmiServer, WorldFindsPutsOfParent) {
   auto job = job_of(1, 1);
   ASSERT_TRUE(proto::append_key_value(job.key_values, "PARENT_ROOT_PORT_NAME", "port"));
   PmiServer server(job);
@@ -256,7 +256,7 @@ TEST(PmiServer, RefusedSpawnsAreReportedOnce) {
   EXPECT_EQ(notes, 1U);
 }
 
-TEST(PmiServer, RankThatEndsBeforeItFinalizesEndsTheJob) {
+TEST(PmiServer, RankEndingBeforeFinalizeEndsJob) {
   PmiServer server(job_of(2, 2));
   server.receive(0, kInit);
   server.receive(1, kInit);
@@ -271,7 +271,7 @@ TEST(PmiServer, RankThatEndsBeforeItFinalizesEndsTheJob) {
   EXPECT_TRUE(orderly.receive(1, "cmd=barrier_in\n").aborts.empty());
 }
 
-TEST(PmiServer, BarriersPassOverTasksThatHaveEnded) {
+TEST(PmiServer, BarriersSkipEndedTasks) {
   PmiJob job = job_of(3, 3);
   job.keep_going = true;
   PmiServer server(job);
@@ -286,7 +286,7 @@ TEST(PmiServer, BarriersPassOverTasksThatHaveEnded) {
   EXPECT_EQ(last.replies[0].bytes, "cmd=barrier_out rc=0\n");
 }
 
-TEST(PmiServer, FencesOfSeveralNodesPassOverTasksThatHaveEnded) {
+TEST(PmiServer, FencesOfSeveralNodesSkipEndedTasks) {
   PmiJob job = job_of(4, 2);
   job.keep_going = true;
   PmiServer server(job);
@@ -298,11 +298,11 @@ TEST(PmiServer, FencesOfSeveralNodesPassOverTasksThatHaveEnded) {
   EXPECT_EQ(ended.fence->sequence, 1U);
   EXPECT_EQ(server.fence_done(1, "")->replies.size(), 1U);
   server.receive(0, "cmd=barrier_in\n");
-  EXPECT_FALSE(server.task_ended(0, true).fence.has_value());  // no one of this node waits
+  EXPECT_FALSE(server.task_ended(0, true).fence.has_value());  // no task of this node waits
 }
 
-// Else the others would complain of its absence before they are ended for it.
-TEST(PmiServer, BarriersWaitForAFailedTaskThatEndsItsJob) {
+// Otherwise the other tasks would report its absence before the job is ended.
+TEST(PmiServer, BarriersWaitForFailedTaskThatEndsJob) {
   PmiServer server(job_of(2, 2));
   server.receive(0, kInit);
   server.receive(1, kInit);
@@ -310,7 +310,7 @@ TEST(PmiServer, BarriersWaitForAFailedTaskThatEndsItsJob) {
   EXPECT_TRUE(server.task_ended(1, true).replies.empty());
 }
 
-TEST(PmiServer, RandomBytesNeverHurt) {
+TEST(PmiServer, RandomBytesAreHandled) {
   std::mt19937 random(4711);
   const std::vector<std::string> pieces{"cmd=",     "put ",
                                         "key=",     "value=",
@@ -345,7 +345,7 @@ TEST(ProcessMapping, JoinsEqualNodes) {
   EXPECT_EQ(mapping_of(Counts(16384, 4)), "(vector,(0,16384,4))");
 }
 
-TEST(ProcessMapping, DescribesRanksThatAreDealtOut) {
+TEST(ProcessMapping, DescribesCyclicRanks) {
   using Counts = std::vector<std::uint32_t>;
   const auto cyclic = base::Distribution::Cyclic;
   EXPECT_EQ(mapping_of(Counts{2, 2, 2}, cyclic), "(vector,(0,3,1))");

@@ -7,9 +7,9 @@
 
 #include <map>
 
-// As MPICH's client writes it (src/pmi): nprocs, execname, totspawns, spawnssofar, argcnt and arg1,
-// arg2 ..., preput_num and preput_key_0, preput_val_0 ..., info_num and info_key_0, info_val_0 ...
-// Counts are believed only as far as the lines fulfil them.
+// The reader accepts the lines that MPICH's client writes (src/pmi): nprocs, execname, totspawns,
+// spawnssofar, argcnt and arg1, arg2 ..., preput_num and preput_key_0, preput_val_0 ..., info_num
+// and info_key_0, info_val_0 ... A count is valid only if that many lines exist.
 
 namespace score::shepherd {
 
@@ -24,7 +24,7 @@ base::Result<std::uint32_t> number_of(const Lines& lines, std::string_view key,
   const auto at = lines.find(key);
   if (at == lines.end()) return otherwise;
   const auto number = base::parse_number<std::uint32_t>(base::trim(at->second));
-  // Each counted thing has a line of its own.
+  // Each counted item has its own line.
   if (number && *number <= limits::kMaxTasksPerJob) return *number;
   return base::fail(base::Errc::Malformed, "{}={}", key, base::quote_value(at->second, 64));
 }
@@ -73,7 +73,7 @@ base::Status add_key_values(const Lines& lines, std::string& batch) {
   return {};
 }
 
-// Of MPI's reserved keys; others may be ignored (MPI 4.1, section 11.8.4).
+// Applies MPI's reserved keys; other keys may be ignored (MPI 4.1, section 11.8.4).
 base::Status add_infos(const Lines& lines, wire::Program& program) {
   const auto count = number_of(lines, "info_num", 0);
   if (!count) return count.error();
@@ -124,7 +124,7 @@ base::Result<bool> PmiSpawnReader::end_program() {
   program.add_argv(std::string(*name));
   if (auto added = add_arguments(*lines, program); !added) return added.error();
   if (auto added = add_infos(*lines, program); !added) return added.error();
-  // Each program's command repeats the pairs.
+  // The command of each program repeats the pairs.
   const bool is_first = whole_.programs.empty();
   if (auto added = is_first ? add_key_values(*lines, whole_.key_values) : base::Status(); !added) {
     return added.error();

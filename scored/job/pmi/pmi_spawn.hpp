@@ -1,6 +1,7 @@
 #pragma once
-// The spawn command of PMI-1: for each program "mcmd=spawn\n", lines "key=value\n" and "endcmd\n";
-// one answer comes after the last. A value may hold blanks. Pure; what it reads is hostile.
+// The spawn command of PMI-1 has for each program "mcmd=spawn\n", lines "key=value\n" and
+// "endcmd\n". One answer follows the last program. A value may contain blanks. This module is pure;
+// its input is hostile.
 
 #include "base/result.hpp"
 #include "proto/common.pb.h"
@@ -14,32 +15,33 @@
 
 namespace score::shepherd {
 
-// What a task wants to start.
+// Describes the programs that a task requests to start.
 struct PmiSpawn {
   std::vector<wire::Program> programs;
-  std::string key_values;  // in the new world's key space: proto/frames/key_values.hpp
+  std::string key_values;  // for the new world's key space: proto/frames/key_values.hpp
 };
 
-// Gathers the lines of one spawn, of one program or several.
+// Collects the lines of one spawn, which has one or more programs.
 class PmiSpawnReader {
  public:
-  // A line after "mcmd=spawn", without its end. True: the last program's "endcmd".
-  // Errors: TooLarge (limits::kMaxPmiBytesPerTask in all), Malformed (counts that the lines do not
-  // fulfil, no program, no processes, programs out of turn).
+  // Takes a line after "mcmd=spawn", without its line end. Returns true at the last program's
+  // "endcmd".
+  // Errors: TooLarge (limits::kMaxPmiBytesPerTask in total), Malformed (counts that do not match
+  // the lines, no program, no processes, programs out of order).
   base::Result<bool> take(std::string_view line);
 
-  // A further program begins.
+  // Begins the next program.
   void begin() { lines_.clear(); }
 
-  // After take() has said true.
+  // Returns the complete spawn. Valid once take() has returned true.
   [[nodiscard]] PmiSpawn& whole() { return whole_; }
 
  private:
   base::Result<bool> end_program();
 
-  std::string lines_;  // of the program that has begun
+  std::string lines_;  // of the current program
   std::size_t bytes_ = 0;
-  std::optional<std::uint32_t> expected_;  // programs in all
+  std::optional<std::uint32_t> expected_;  // total number of programs
   PmiSpawn whole_;
 };
 

@@ -11,7 +11,7 @@
 namespace score::shepherd {
 namespace {
 
-// Lines between mcmd=spawn and endcmd, endcmd included.
+// Passes the lines between mcmd=spawn and endcmd to the reader, including endcmd.
 base::Result<bool> take_all(PmiSpawnReader& reader, std::string_view lines) {
   reader.begin();
   base::Result<bool> last = false;
@@ -28,7 +28,7 @@ constexpr std::string_view kOne =
     "preput_num=1\npreput_key_0=PARENT_ROOT_PORT_NAME\npreput_val_0=tag#0$x$\n"
     "info_num=2\ninfo_key_0=wdir\ninfo_val_0=/tmp\ninfo_key_1=other\ninfo_val_1=1\nendcmd\n";
 
-TEST(PmiSpawn, ReadsWhatMpichWrites) {
+TEST(PmiSpawn, ReadsCommandOfMpich) {
   PmiSpawnReader reader;
   const auto whole = take_all(reader, kOne);
   ASSERT_TRUE(whole && *whole);
@@ -50,7 +50,7 @@ std::string program_of(std::uint32_t number, std::uint32_t total) {
                      total, number);
 }
 
-TEST(PmiSpawn, SeveralProgramsAreOneSpawn) {
+TEST(PmiSpawn, SeveralProgramsFormOneSpawn) {
   PmiSpawnReader reader;
   EXPECT_EQ(*take_all(reader, program_of(1, 2)), false);
   EXPECT_EQ(*take_all(reader, program_of(2, 2)), true);
@@ -58,7 +58,7 @@ TEST(PmiSpawn, SeveralProgramsAreOneSpawn) {
   EXPECT_EQ(reader.whole().programs[1].argv(0), "p2");
 }
 
-TEST(PmiSpawn, ProgramsOutOfTurnAreRefused) {
+TEST(PmiSpawn, ProgramsOutOfOrderAreRefused) {
   for (const auto& second : {program_of(1, 2), program_of(3, 2), program_of(2, 3)}) {
     PmiSpawnReader reader;
     EXPECT_EQ(*take_all(reader, program_of(1, 2)), false);
@@ -66,7 +66,7 @@ TEST(PmiSpawn, ProgramsOutOfTurnAreRefused) {
   }
 }
 
-TEST(PmiSpawn, CountsThatTheLinesDoNotFulfilAreRefused) {
+TEST(PmiSpawn, CountsWithoutMatchingLinesAreRefused) {
   const std::string named = "execname=a\n";
   for (const std::string lines :
        {"endcmd\n", "nprocs=1\nendcmd\n", "execname=\nendcmd\n", "nprocs=0\nexecname=a\nendcmd\n",
@@ -90,7 +90,7 @@ TEST(PmiSpawn, CountsThatTheLinesDoNotFulfilAreRefused) {
   EXPECT_FALSE(taken) << "it would grow for ever";
 }
 
-TEST(PmiSpawn, CutAndChangedCommandsNeverStartWhatWasNotNamed) {
+TEST(PmiSpawn, TruncatedOrChangedCommandsStartNoOtherProgram) {
   std::mt19937 random(7);
   for (int round = 0; round < 3000; ++round) {
     std::string lines(kOne);

@@ -1,4 +1,4 @@
-// Tested by test_mpi.py: the variables of both kinds of server are the same.
+// The variables are the same for both kinds of server; test_mpi.py checks that.
 #include "scored/job/pmix/client_env.hpp"
 
 #include <fmt/format.h>
@@ -7,10 +7,10 @@
 
 namespace score::pmix {
 
-// Open MPI 4 takes itself for a single process unless it knows the launcher; the launcher of this
-// variable is one that starts through PMIx and binds, as this one. Both it and Open MPI 5 keep
-// shared memory in files: in the job's own directory these meet no other job's and go with it.
-// With more tasks than processors a rank that waits has to let others on, as under mpirun.
+// Open MPI 4 assumes that it is a single process unless it knows the launcher. The launcher of this
+// variable starts through PMIx and binds, as this one does. It and Open MPI 5 keep shared memory in
+// files; in the job's own directory these cannot collide with a different job's, and are removed
+// with it. With more tasks than processors a waiting rank has to yield to others, as under mpirun.
 std::vector<std::string> open_mpi_variables(const shepherd::Plan& plan,
                                             const std::string& directory) {
   std::vector<std::string> out{"JSM_JSRUN_PORT=0",
@@ -24,8 +24,8 @@ std::vector<std::string> open_mpi_variables(const shepherd::Plan& plan,
   return out;
 }
 
-// The names are those of libpmix 4 for clients of versions 2 to 5; the values are what its server
-// would choose, which starts with the same settings (pmix_process.cpp, server.cpp).
+// The names are those of libpmix 4 for clients of versions 2 to 5. The values are those that its
+// server would choose, because it starts with the same settings (pmix_process.cpp, server.cpp).
 std::vector<std::string> client_environment(const shepherd::Plan& plan,
                                             const std::string& directory, std::uint16_t port) {
   auto out = open_mpi_variables(plan, directory);

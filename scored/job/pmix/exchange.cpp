@@ -16,7 +16,7 @@ constexpr base::Duration kRepeatAfter = 1s;
 constexpr std::size_t kMaxBoardBytes = 4UL << 20U;
 constexpr std::size_t kMaxWaiting = 4096;  // lookups and gets of other nodes
 constexpr std::size_t kMaxSets = 1024;     // different sets of ranks that have fenced
-constexpr std::uint64_t kMaxRounds = 16;   // that nodes may be ahead of each other in one set
+constexpr std::uint64_t kMaxRounds = 16;   // how far nodes may be ahead of each other in one set
 
 }  // namespace
 
@@ -124,14 +124,14 @@ void Exchange::turn(base::TimePoint now) {
     const std::uint32_t node = pending_[request].node;
     actions_.answers.push_back({pending_[request].token, Outcome::TimedOut, "", {}});
     pending_.erase(request);
-    PmixPeer no_more;  // a lookup for nothing takes the place of one that waits there
+    PmixPeer no_more;  // a lookup of no keys replaces the one that waits there
     no_more.set_kind(PmixPeer::LOOKUP);
     no_more.set_request(request);
     send(node, no_more);
   }
 }
 
-// ---- what comes
+// ---- incoming events
 
 void Exchange::receive(std::uint32_t from, const PmixPeer& message) {
   if (std::ranges::find(nodes_of_ranks_, from) == nodes_of_ranks_.end()) return;
@@ -153,7 +153,7 @@ void Exchange::handle(std::uint32_t from, const PmixPeer& message) {
     case PmixPeer::ENTER:
       return on_enter(from, message);
     default:
-      return;  // of a later version
+      return;  // the kind belongs to a later version
   }
 }
 
@@ -187,7 +187,7 @@ void Exchange::on_get(std::uint32_t from, const PmixPeer& message) {
   const bool is_here =
       message.rank() < nodes_of_ranks_.size() && nodes_of_ranks_[message.rank()] == node_;
   if (!is_here) return answer(asker, Outcome::NotFound, {});
-  if (tickets_.contains(asker)) return;  // said again while the library looks
+  if (tickets_.contains(asker)) return;  // repeated while the library is searching
   if (tickets_.size() >= kMaxWaiting) return answer(asker, Outcome::Refused, {});
   tickets_[asker] = ++last_ticket_;
   askers_[last_ticket_] = asker;
@@ -241,7 +241,7 @@ void Exchange::on_lookup(std::uint32_t from, const PmixPeer& message) {
   }
 }
 
-// Answers if all is there, or if it is the last look. False: not answered.
+// Answers if all keys exist, or if this is the last attempt. Returns false if it has not answered.
 bool Exchange::try_lookup(const Asker& asker, const PmixPeer& message, bool is_last) {
   PmixPeer out;
   for (const auto& key : message.keys()) {
@@ -287,7 +287,7 @@ void Exchange::on_enter(std::uint32_t from, const PmixPeer& message) {
   }
   FenceState& state = fences_[ranks];
   PmixPeer out;
-  if (message.sequence() <= state.done) {  // said again; only the last one can be missed
+  if (message.sequence() <= state.done) {  // a repeat; only the last answer can have been lost
     out.set_data(state.last);
     return answer(asker, Outcome::Success, std::move(out));
   }

@@ -1,11 +1,12 @@
 #pragma once
-// What the PMIx servers of a job settle among themselves, as a pure object, one per node: names
-// that tasks publish and look up, one task's data for another node (direct modex), and fences of
-// some of the job's ranks. The head passes messages on to other nodes.
+// Handles the requests that the PMIx servers of a job settle among themselves, as a pure object,
+// one per node. These are names that tasks publish and look up, one task's data for a different
+// node (direct modex), and fences of some of the job's ranks. The head relays messages between
+// nodes.
 //
-// Names are kept by the node of rank 0; a fence is gathered by the first node that takes part. A
-// request that has no answer is repeated, and a node that gets it twice answers twice: so nothing
-// is lost when a daemon is restarted.
+// The node of rank 0 stores names; the first node that takes part gathers a fence. A request
+// without an answer is repeated, and a node that receives it twice answers twice, so nothing is
+// lost when a daemon is restarted.
 
 #include "base/time.hpp"
 #include "proto/common.pb.h"
@@ -42,7 +43,7 @@ class Exchange {
     wire::PmixPeer message;
   };
 
-  struct Ask {  // for this node's library: the data of its rank; then answered()
+  struct Ask {  // asks this node's library for the data of a rank; see answered()
     std::uint32_t rank = 0;
     std::uint64_t ticket = 0;
   };
@@ -54,32 +55,34 @@ class Exchange {
   };
 
   struct Options {
-    std::optional<base::TimePoint> deadline;  // then TimedOut
-    bool waits = false;                       // lookup: until all keys are there
+    std::optional<base::TimePoint> deadline;  // after that, TimedOut
+    bool waits = false;                       // lookup: wait until all keys exist
   };
 
-  // nodes_of_ranks [rank]; not empty.
+  // nodes_of_ranks is indexed by rank and must not be empty.
   Exchange(std::uint32_t node, std::vector<std::uint32_t> nodes_of_ranks);
 
   // ---- requests of this node's tasks
   void publish(Token token, std::vector<PublishedItem> items, base::TimePoint now);
   void lookup(Token token, const std::vector<std::string>& keys, Options options,
               base::TimePoint now);
-  // No keys: all that the rank has published.
+  // An empty `keys` means all that the rank has published.
   void unpublish(Token token, std::uint32_t rank, const std::vector<std::string>& keys,
                  base::TimePoint now);
   void get(Token token, std::uint32_t rank, Options options, base::TimePoint now);
-  // All local ones of `ranks` are in. The answer is the data of all nodes, in their order.
+  // Enters a fence, once all local ranks of `ranks` have entered it. The answer is the data of all
+  // nodes, in the order of the nodes.
   void fence(Token token, std::vector<std::uint32_t> ranks, std::string data, base::TimePoint now);
 
-  // ---- what comes
+  // ---- incoming events
   void answered(std::uint64_t ticket, Outcome outcome, std::string data);
-  // From another node; whatever makes no sense is ignored.
+  // Handles a message from another node. Invalid messages are ignored.
   void receive(std::uint32_t from, const wire::PmixPeer& message);
-  // Repeats what has waited for long, ends what has waited too long. Once a second.
+  // Repeats requests that have waited for long and fails those past their deadline. Call it once
+  // per second.
   void turn(base::TimePoint now);
 
-  // What is to be done since the last call.
+  // Returns the actions that have become due since the last call.
   [[nodiscard]] Actions take_actions();
 
   [[nodiscard]] bool has_pending() const { return !pending_.empty(); }
@@ -107,10 +110,10 @@ class Exchange {
   };
 
   struct FenceState {
-    std::uint64_t begun = 0;                    // of this node's
+    std::uint64_t begun = 0;                    // the last round that this node began
     std::map<std::uint64_t, Gathering> rounds;  // at the gathering node
     std::uint64_t done = 0;
-    std::string last;  // data of `done`, for a node that asks again
+    std::string last;  // data of `done`, for a node that repeats its request
   };
 
   void begin(wire::PmixPeer message, const Pending& pending);
@@ -140,8 +143,8 @@ class Exchange {
   Actions actions_;
 };
 
-// What a node that has no exchange any more, because its tasks have ended, says to a message of
-// another: NotFound to a request, nothing to anything else.
+// Returns the reply to a message of another node if this node no longer has an exchange because its
+// tasks have ended. The reply is NotFound to a request; there is none to any other message.
 std::optional<wire::PmixPeer> answer_of_the_departed(const wire::PmixPeer& message);
 
 }  // namespace score::pmix

@@ -1,4 +1,5 @@
-// Several nodes' exchanges in one process; what they send each other may be lost or come twice.
+// These tests run the exchanges of several nodes in one process; their messages may be lost or
+// arrive twice.
 #include "scored/job/pmix/exchange.hpp"
 
 #include <gtest/gtest.h>
@@ -13,7 +14,7 @@ using namespace std::chrono_literals;
 
 constexpr base::TimePoint kStart{};
 
-// Ranks 0 and 1 on node 0, 2 on node 1, 3 on node 2.
+// Ranks 0 and 1 are on node 0, rank 2 is on node 1, and rank 3 is on node 2.
 class ExchangeTest : public ::testing::Test {
  protected:
   void run() {
@@ -53,7 +54,7 @@ class ExchangeTest : public ::testing::Test {
   std::function<int()> copies_ = [] { return 1; };
 };
 
-TEST_F(ExchangeTest, ExpiredLookupsFreeTheirPlace) {
+TEST_F(ExchangeTest, ExpiredLookupsFreeTheirSlot) {
   for (const std::uint32_t node : {0u, 1u}) {
     for (int i = 0; i < 5000; ++i) {
       nodes_[node].lookup(1, {"never"}, {kStart + 1s, true}, kStart);
@@ -73,7 +74,7 @@ TEST_F(ExchangeTest, ExpiredLookupsFreeTheirPlace) {
   }
 }
 
-TEST_F(ExchangeTest, APublishedNameIsFoundOnEveryNodeUntilItIsWithdrawn) {
+TEST_F(ExchangeTest, PublishedNameIsFoundUntilWithdrawn) {
   nodes_[1].publish(1, item(2, "door"), kStart);
   run();
   EXPECT_EQ(take(1).outcome, Outcome::Success);
@@ -93,7 +94,7 @@ TEST_F(ExchangeTest, APublishedNameIsFoundOnEveryNodeUntilItIsWithdrawn) {
   EXPECT_EQ(take(0).outcome, Outcome::NotFound);
 }
 
-TEST_F(ExchangeTest, ANameIsTakenOnce) {
+TEST_F(ExchangeTest, NameCanBePublishedOnce) {
   nodes_[0].publish(1, item(0, "door"), kStart);
   nodes_[1].publish(2, item(2, "door"), kStart);
   run();
@@ -101,7 +102,7 @@ TEST_F(ExchangeTest, ANameIsTakenOnce) {
   EXPECT_EQ(take(1).outcome, Outcome::Duplicate);
 }
 
-TEST_F(ExchangeTest, AnotherTaskCannotWithdrawAName) {
+TEST_F(ExchangeTest, OtherTaskCannotWithdrawName) {
   nodes_[0].publish(1, item(0, "door"), kStart);
   nodes_[1].unpublish(2, 2, {}, kStart);
   nodes_[2].lookup(3, {"door", "window"}, {}, kStart);
@@ -111,7 +112,7 @@ TEST_F(ExchangeTest, AnotherTaskCannotWithdrawAName) {
   EXPECT_EQ(found.items.size(), 1U);
 }
 
-TEST_F(ExchangeTest, ALookupMayWait) {
+TEST_F(ExchangeTest, LookupMayWait) {
   nodes_[2].lookup(1, {"door"}, {.deadline = {}, .waits = true}, kStart);
   run();
   EXPECT_TRUE(answers_[2].empty());
@@ -132,7 +133,7 @@ TEST_F(ExchangeTest, WaitingEndsAtItsDeadline) {
   EXPECT_FALSE(nodes_[2].has_pending());
 }
 
-TEST_F(ExchangeTest, DataOfARankComesFromItsNode) {
+TEST_F(ExchangeTest, DataOfRankComesFromItsNode) {
   nodes_[0].get(1, 3, {}, kStart);
   run();
   ASSERT_EQ(asks_[2].size(), 1U);
@@ -147,7 +148,7 @@ TEST_F(ExchangeTest, DataOfARankComesFromItsNode) {
   EXPECT_EQ(take(0).outcome, Outcome::NotFound);
 }
 
-TEST_F(ExchangeTest, ARequestToANodeThatHasLeftIsAnswered) {
+TEST_F(ExchangeTest, RequestToDepartedNodeIsAnswered) {
   nodes_[2].lookup(1, {"door"}, {.deadline = {}, .waits = true}, kStart);
   auto actions = nodes_[2].take_actions();
   ASSERT_EQ(actions.messages.size(), 1U);
@@ -172,7 +173,7 @@ TEST_F(ExchangeTest, SomeRanksFenceWithoutTheOthers) {
   EXPECT_TRUE(answers_[1].empty());
 }
 
-TEST_F(ExchangeTest, AFenceOfOneNodeEndsAtOnce) {
+TEST_F(ExchangeTest, FenceOfOneNodeCompletesAtOnce) {
   nodes_[0].fence(1, {0, 1}, "mine", kStart);
   EXPECT_EQ(nodes_[0].take_actions().answers.at(0).data, "mine");
 }
@@ -214,7 +215,7 @@ TEST_F(ExchangeTest, LossAndRepeatsChangeNothing) {
   }
 }
 
-TEST_F(ExchangeTest, NonsenseIsIgnored) {
+TEST_F(ExchangeTest, RandomMessagesAreIgnored) {
   std::mt19937 random(3);
   for (int turn = 0; turn < 2000; ++turn) {
     std::string bytes(random() % 60, '\0');

@@ -1,6 +1,7 @@
 #pragma once
-// Fences of the whole job in the order the node's ranks completed them: one is with the head, the
-// rest wait, for the head takes one at a time. Pure; Token is what the asker wants back.
+// Queues fences of the whole job in the order in which the node's ranks completed them. One is with
+// the head and the rest wait, because the head handles one at a time. This class is pure; Token is
+// a value that the caller gets back.
 
 #include <cstdint>
 #include <deque>
@@ -18,7 +19,7 @@ struct FenceRequest {
 template <class Token>
 class FenceQueue {
  public:
-  // What is to be sent now, if anything.
+  // Adds a fence. Returns the request to send now, if any.
   std::optional<FenceRequest> enter(std::string data, Token token) {
     waiting_.push_back({std::move(data), std::move(token)});
     return waiting_.size() == 1 ? std::optional(begin()) : std::nullopt;
@@ -29,7 +30,7 @@ class FenceQueue {
     std::optional<FenceRequest> next;
   };
 
-  // nullopt: a sequence that is not waited for.
+  // Returns nullopt for a sequence that is not pending.
   std::optional<Completed> complete(std::uint64_t sequence) {
     if (waiting_.empty() || sequence != sequence_) return std::nullopt;
     Completed out{std::move(waiting_.front().token), std::nullopt};

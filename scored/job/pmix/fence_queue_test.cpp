@@ -5,7 +5,7 @@
 namespace score::pmix {
 namespace {
 
-TEST(FenceQueue, SendsOneAtATimeInOrder) {
+TEST(FenceQueue, SendsOneFenceAtATime) {
   FenceQueue<int> queue;
   const auto first = queue.enter("a", 10);
   ASSERT_TRUE(first);
@@ -20,7 +20,7 @@ TEST(FenceQueue, SendsOneAtATimeInOrder) {
   EXPECT_EQ(done->next->data, "b");
 }
 
-TEST(FenceQueue, IgnoresRepeatsAndStrangers) {
+TEST(FenceQueue, IgnoresRepeatedAndUnknownSequences) {
   FenceQueue<int> queue;
   EXPECT_FALSE(queue.complete(1));
   EXPECT_TRUE(queue.enter("a", 1));

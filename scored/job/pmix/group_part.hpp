@@ -1,7 +1,7 @@
 #pragma once
-// What the nodes of a PMIx group exchange when the group is made. Each node's part goes
-// through a fence of the group's ranks, which puts the parts of all nodes behind each other, in the
-// nodes' order; so every node finds the same whole.
+// Encodes the data that is exchanged when a PMIx group is created. Each node's part goes through a
+// fence of the group's ranks, which concatenates the parts of all nodes in the order of the nodes,
+// so every node receives the same result.
 
 #include <cstdint>
 #include <optional>
@@ -11,7 +11,7 @@
 namespace score::pmix {
 
 struct GroupPart {
-  // Of the group, if this node is its first: no other group of the job has it.
+  // The group's number, if this node is its first. No other group of the job has it.
   std::uint64_t context = 0;
   std::string name;
   std::string data;  // of this node's ranks, for their peers' libraries
@@ -21,8 +21,9 @@ struct GroupPart {
 
 [[nodiscard]] std::string encode_part(const GroupPart& part);
 
-// The first node's context, and the data of all. Nothing if `parts` is broken, or of groups with
-// different names: then ranks have made groups in different orders at the same time.
+// Returns the first node's context, and the data of all nodes. Returns nullopt if `parts` is
+// malformed or the parts have different group names, which happens when ranks create groups in
+// different orders at the same time.
 [[nodiscard]] std::optional<GroupPart> join_parts(std::string_view parts);
 
 }  // namespace score::pmix

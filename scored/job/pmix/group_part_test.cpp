@@ -8,17 +8,17 @@ namespace {
 const GroupPart kFirst{7, "halves", "one"};
 const GroupPart kSecond{9, "halves", std::string("t\0wo", 4)};
 
-TEST(GroupPart, TheFirstNodeNamesTheContextAndAllGiveData) {
+TEST(GroupPart, JoinTakesFirstContextAndAllData) {
   const auto whole = join_parts(encode_part(kFirst) + encode_part(kSecond));
   ASSERT_TRUE(whole);
   EXPECT_EQ(*whole, (GroupPart{7, "halves", std::string("onet\0wo", 7)}));
 }
 
-TEST(GroupPart, PartsOfDifferentGroupsAreNoGroup) {
+TEST(GroupPart, PartsOfDifferentGroupsAreRefused) {
   EXPECT_FALSE(join_parts(encode_part(kFirst) + encode_part({9, "thirds", "two"})));
 }
 
-TEST(GroupPart, WhatIsCutOffIsRefused) {
+TEST(GroupPart, TruncatedPartsAreRefused) {
   const std::string whole = encode_part(kFirst) + encode_part(kSecond);
   const std::size_t first = encode_part(kFirst).size();
   for (std::size_t length = 0; length < whole.size(); ++length) {

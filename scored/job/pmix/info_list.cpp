@@ -1,4 +1,4 @@
-// Tested by server_test.cpp.
+// This module is tested by pmix_flow_test.cpp.
 #include "scored/job/pmix/info_list.hpp"
 
 #include <pmix.h>
@@ -37,7 +37,7 @@ void InfoList::add_size(const char* key, std::size_t value) {
 }
 
 void InfoList::add_bytes(const char* key, const std::string& value) {
-  const pmix_byte_object_t bytes{const_cast<char*>(value.data()), value.size()};  // not written to
+  const pmix_byte_object_t bytes{const_cast<char*>(value.data()), value.size()};  // read only
   add_value(key, &bytes, PMIX_BYTE_OBJECT);
 }
 

@@ -1,5 +1,5 @@
 #pragma once
-// An array of pmix_info_t with one owner, filled key by key. Values are copied.
+// Owns an array of pmix_info_t, which is filled key by key. Values are copied.
 
 #include <pmix_common.h>
 
@@ -16,7 +16,7 @@ class InfoList {
   InfoList(const InfoList&) = delete;
   InfoList& operator=(const InfoList&) = delete;
 
-  // key: one of PMIx's, which also says what type its value has.
+  // The key must be one of PMIx's, which also determines the type of its value.
   void add(const char* key, const std::string& value);
   void add(const char* key, bool value);
   void add_u32(const char* key, std::uint32_t value);
@@ -24,7 +24,7 @@ class InfoList {
   void add_size(const char* key, std::size_t value);
   void add_bytes(const char* key, const std::string& value);
   void add_rank(const char* key, pmix_rank_t value);
-  // A value that is itself a list; the list is left empty.
+  // Adds a value that is itself a list; the list is left empty.
   void add_list(const char* key, InfoList& list);
 
   [[nodiscard]] pmix_info_t* data() { return infos_.data(); }
@@ -34,7 +34,7 @@ class InfoList {
  private:
   void add_value(const char* key, const void* value, pmix_data_type_t type);
 
-  std::vector<pmix_info_t> infos_;  // plain C structs: may move in memory
+  std::vector<pmix_info_t> infos_;  // plain C structs, which may move in memory
 };
 
 }  // namespace score::pmix

@@ -1,4 +1,4 @@
-// Tested by server_test.cpp.
+// This module is tested by pmix_flow_test.cpp.
 #include "scored/job/pmix/job_info.hpp"
 
 #include "base/errc.hpp"
@@ -20,7 +20,7 @@ std::string ranks_text(const std::vector<std::uint32_t>& ranks) {
   return text;
 }
 
-// PMIx packs a list into a text of its own ("pmix[node[2:0-63]]").
+// PMIx packs a list into its own text format ("pmix[node[2:0-63]]").
 template <class Generate>
 base::Result<std::string> packed(Generate generate, const std::string& list) {
   char* text = nullptr;
@@ -28,7 +28,7 @@ base::Result<std::string> packed(Generate generate, const std::string& list) {
     return base::fail(base::Errc::Malformed, "PMIx cannot pack {}", list);
   }
   std::string out(text);
-  std::free(text);  // NOLINT: PMIx gives malloc's memory
+  std::free(text);  // NOLINT: PMIx returns malloc'ed memory
   return out;
 }
 
@@ -84,7 +84,8 @@ void add_apps(InfoList& out, const Plan& plan) {
   }
 }
 
-// [node index]: its number among those that have tasks, the same in all worlds of the job.
+// Returns for each node, [node index], its number among the nodes that have tasks. The numbers are
+// the same in all worlds of the job.
 std::vector<std::uint32_t> node_numbers(const Plan& plan) {
   std::vector<std::uint32_t> numbers;
   std::uint32_t next = 0;

@@ -1,7 +1,7 @@
-// Tested by test_mpi.py. libpmix makes its listening socket itself and takes none that exists.
-// bind() and accept() of this program stand before the C library's, so libpmix calls them. The
-// socket that it wants to bind is replaced by the one that it should have, and the thread in which
-// it accepts connections waits until the job is registered.
+// libpmix creates its listening socket itself and accepts none that exists. For this reason this
+// program defines bind() and accept(), which take precedence over those of the C library, so
+// libpmix calls them. The socket that libpmix binds is replaced by the existing one, and the thread
+// in which it accepts connections waits until the job is registered. Tested by test_mpi.py.
 #include "scored/job/pmix/listener.hpp"
 
 #include <atomic>

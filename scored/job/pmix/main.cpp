@@ -1,10 +1,11 @@
-// scored-pmix: started by a shepherd, as the job's user, for a job that speaks PMIx. Descriptor 3
-// is a socket to the shepherd; frames of proto/shepherd.proto. It ends when the socket does. With
-// `adopt`, descriptor 4 is the socket at which clients connect.
+// scored-pmix serves PMIx to the tasks of one job on one node. A shepherd starts it as the job's
+// user if the job uses PMIx. Descriptor 3 is a socket to the shepherd, with the frames of
+// proto/shepherd.proto; the process ends when the socket does. With `adopt`, descriptor 4 is the
+// socket at which clients connect.
 //
-// A process of its own because libpmix brings a thread and libraries that a shepherd, linked
-// statically and started for every job, must not carry; and what goes wrong in it is a line, not
-// the end of the shepherd.
+// This is a separate process because libpmix brings a thread and libraries that a shepherd, linked
+// statically and started for every job, must not carry. A failure here costs one error message
+// instead of the shepherd.
 
 #include "base/exit_codes.hpp"
 #include "base/os/fd.hpp"
@@ -35,7 +36,7 @@ constexpr int kShepherdFd = 3;
 constexpr int kListenerFd = 4;
 constexpr std::size_t kReadBytes = 64UL * 1024;
 
-// The shepherd always reads, so that a blocking write here never waits for long.
+// The shepherd always reads, so a blocking write here never waits for long.
 void send_frame(proto::FrameType type, std::string_view payload) {
   static std::mutex one_frame_a_time;
   const std::lock_guard lock(one_frame_a_time);
@@ -54,7 +55,8 @@ int fail(std::string_view reason) {
   return 1;
 }
 
-// Until the shepherd says something; what libpmix and other nodes want is done meanwhile.
+// Waits until the shepherd sends data. Requests of libpmix and of other nodes are handled
+// meanwhile.
 void wait_for_shepherd() {
   constexpr int kTurnMs = 1000;
   static bool has_pending = false;
@@ -68,13 +70,13 @@ void wait_for_shepherd() {
   }
 }
 
-// The next frame of the shepherd; nothing at the end of the stream.
+// Returns the shepherd's next frame; nullopt at the end of the stream.
 std::optional<proto::InFrame> next_frame(proto::FrameReader& reader) {
   static std::array<char, kReadBytes> buffer;
   while (true) {
     auto frame = reader.next(proto::Role::Shepherd);
     if (!frame) {
-      base::log_error("read from shepherd", base::kv("err", frame.error()));
+      base::log_error("Cannot read from the shepherd", base::kv("err", frame.error()));
       return std::nullopt;
     }
     if (*frame) return std::move(*frame);
@@ -86,7 +88,7 @@ std::optional<proto::InFrame> next_frame(proto::FrameReader& reader) {
   }
 }
 
-// From the shepherd, which has made the plan of it.
+// The message comes from the shepherd, which has made a plan of it.
 void add_world(const std::string& payload) {
   wire::PmixWorld message;
   if (!message.ParseFromString(payload)) return;
@@ -148,7 +150,7 @@ int main(int argc, char** argv) {
   signal(SIGPIPE, SIG_IGN);
   try {
     const int code = serve(argv[1]);
-    std::quick_exit(code);  // libpmix's thread goes with the process; its files are the shepherd's
+    std::quick_exit(code);  // ends libpmix's thread; the shepherd removes its files
   } catch (const std::exception& error) {
     return fail(error.what());
   }

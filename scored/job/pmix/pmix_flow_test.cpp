@@ -1,4 +1,4 @@
-// Real PMIx clients under real shepherds of several nodes, without daemons.
+// These tests run real PMIx clients under real shepherds of several nodes, without daemons.
 #include "scored/job/shepherd/test_node.hpp"
 
 #include <gtest/gtest.h>
@@ -44,13 +44,13 @@ TEST(PmixFlow, RanksOfSeveralNodesExchangeValues) {
   EXPECT_GE(cluster.fences_done, 2U);
 }
 
-TEST(PmixFlow, AnOnlyNodeFencesByItself) {
+TEST(PmixFlow, SingleNodeFencesLocally) {
   TestCluster cluster({3});
   ASSERT_TRUE(cluster.run(probe("exchange"))) << cluster.errors();
   EXPECT_EQ(cluster.errors(), "");
 }
 
-TEST(PmixFlow, TasksKnowWhichRankRunsWhere) {
+TEST(PmixFlow, TasksKnowNodesOfAllRanks) {
   TestCluster cluster({2, 1});
   ASSERT_TRUE(cluster.run(probe("info"))) << cluster.errors();
   EXPECT_EQ(cluster.output(),
@@ -66,7 +66,7 @@ std::string lines(std::uint32_t ranks, const std::string& text) {
   return all;
 }
 
-TEST(PmixFlow, OpenMpiYieldsWhereTasksOutnumberProcessors) {
+TEST(PmixFlow, OpenMpiYieldsWhenTasksOutnumberProcessors) {
   cpu_set_t usable;
   ASSERT_EQ(sched_getaffinity(0, sizeof usable, &usable), 0);
   const auto processors = static_cast<std::uint32_t>(CPU_COUNT(&usable));
@@ -79,19 +79,19 @@ TEST(PmixFlow, OpenMpiYieldsWhereTasksOutnumberProcessors) {
   EXPECT_EQ(cluster.output(), expected + "yields not\n") << cluster.errors();
 }
 
-TEST(PmixFlow, DataOfOneRankIsFetchedWithoutAFence) {
+TEST(PmixFlow, RankDataIsFetchedWithoutFence) {
   TestCluster cluster({2, 1, 1});
   ASSERT_TRUE(cluster.run(probe("modex"))) << cluster.errors();
   EXPECT_EQ(cluster.output(), lines(4, "rank {} of 4 has all\n")) << cluster.errors();
 }
 
-TEST(PmixFlow, SomeRanksFenceWhileTheOthersDoNot) {
+TEST(PmixFlow, SomeRanksFenceWithoutTheOthers) {
   TestCluster cluster({2, 2, 1});
   ASSERT_TRUE(cluster.run(probe("subset"))) << cluster.errors();
   EXPECT_EQ(cluster.output(), lines(5, "rank {} of 5 fenced\n")) << cluster.errors();
 }
 
-TEST(PmixFlow, RanksOfSeveralNodesMakeGroupsOfTheSameNumber) {
+TEST(PmixFlow, GroupsHaveSameNumberOnAllNodes) {
   TestCluster cluster({2, 2, 1});
   ASSERT_TRUE(cluster.run(probe("groups"))) << cluster.errors();
   EXPECT_EQ(cluster.output(), lines(5, "rank {} of 5 grouped\n")) << cluster.errors();
@@ -108,7 +108,7 @@ TEST(PmixFlow, NamesArePublishedLookedUpAndWithdrawn) {
   EXPECT_EQ(cluster.errors(), "");
 }
 
-TEST(PmixFlow, ARefusedSpawnIsReportedOncePerNode) {
+TEST(PmixFlow, RefusedSpawnIsReportedOncePerNode) {
   TestCluster cluster({2, 1});
   ASSERT_TRUE(cluster.run(probe("spawn"))) << cluster.errors();
   EXPECT_EQ(cluster.output(), lines(3, "rank {} of 3 goes on\n")) << cluster.errors();
@@ -121,7 +121,7 @@ TEST(PmixFlow, ARefusedSpawnIsReportedOncePerNode) {
   EXPECT_EQ(errors.find(note, second + 1), std::string::npos) << errors;
 }
 
-TEST(PmixFlow, AnAbortNamesItsRankAndReason) {
+TEST(PmixFlow, AbortReportsRankAndReason) {
   TestCluster cluster({1, 2});
   ASSERT_TRUE(cluster.run(probe("abort"))) << cluster.errors();
   const auto* abort = abort_of(cluster);
@@ -131,7 +131,7 @@ TEST(PmixFlow, AnAbortNamesItsRankAndReason) {
   EXPECT_EQ(abort->message(), "no more");
 }
 
-TEST(PmixFlow, ATaskThatLeavesWithoutFinalizeEndsTheJob) {
+TEST(PmixFlow, TaskEndingWithoutFinalizeEndsJob) {
   TestCluster cluster({1, 2});
   ASSERT_TRUE(cluster.run(probe("leave"))) << cluster.errors();
   const auto* abort = abort_of(cluster);
@@ -140,7 +140,7 @@ TEST(PmixFlow, ATaskThatLeavesWithoutFinalizeEndsTheJob) {
   EXPECT_EQ(abort->message(), "ended without MPI_Finalize");
 }
 
-// A shepherd that has no scored-pmix beside it.
+// Copies the shepherd to a folder that contains no scored-pmix.
 struct NodeWithoutPmix {
   NodeWithoutPmix() { std::filesystem::copy_file(std::getenv("SCORED_SHEPHERD"), program); }
 
@@ -153,7 +153,7 @@ struct NodeWithoutPmix {
   const std::filesystem::path program = directory / "scored-shepherd";
 };
 
-// The script starts a program of MPI only where PMIx is offered, and elsewhere does `otherwise`.
+// The script starts an MPI program only where PMIx is offered, and runs `otherwise` elsewhere.
 void expect_end_for_lack(const std::string& otherwise) {
   const NodeWithoutPmix bare;
   TestCluster cluster({1, 1, 1});
@@ -171,15 +171,15 @@ void expect_end_for_lack(const std::string& otherwise) {
   EXPECT_FALSE(cluster.nodes[1]->abort || cluster.nodes[2]->abort);
 }
 
-TEST(PmixFlow, AScriptOnANodeWithoutPmixEndsTheJobOnceTasksOfOtherNodesUseIt) {
+TEST(PmixFlow, MissingPmixOnOneNodeAbortsJob) {
   expect_end_for_lack("exec sleep 1000");
 }
 
-TEST(PmixFlow, ANodeWithoutPmixWhoseTasksHaveEndedIsNamed) {
+TEST(PmixFlow, FinishedNodeWithoutPmixIsReported) {
   expect_end_for_lack("exit 0");
 }
 
-TEST(PmixFlow, AScriptRunsWhereNoNodeHasPmix) {
+TEST(PmixFlow, ScriptRunsIfNoNodeHasPmix) {
   const NodeWithoutPmix bare;
   TestCluster cluster({1, 2, 1, 1});
   for (auto& node : cluster.nodes) {
@@ -194,8 +194,8 @@ TEST(PmixFlow, AScriptRunsWhereNoNodeHasPmix) {
   EXPECT_EQ(cluster.nodes[0]->exit_of(0)->code(), 3);
 }
 
-// As singletons they would print two wrong results.
-TEST(PmixFlow, ATaskThatUsesPmixWhereThereIsNoneEndsTheJob) {
+// The tasks would run as singletons and print two wrong results.
+TEST(PmixFlow, TaskUsingMissingPmixEndsJob) {
   const NodeWithoutPmix bare;
   TestCluster cluster({2});
   cluster.nodes[0] = std::make_unique<TestNode>(TestNode::Options{.program = bare.program});
@@ -207,7 +207,7 @@ TEST(PmixFlow, ATaskThatUsesPmixWhereThereIsNoneEndsTheJob) {
   EXPECT_EQ(cluster.output() + cluster.errors(), "");
 }
 
-TEST(PmixFlow, ANodeWithoutPmixReportsItUntilTheFenceIsOver) {
+TEST(PmixFlow, MissingPmixIsReportedUntilFenceCompletes) {
   const NodeWithoutPmix bare;
   TestNode node(TestNode::Options{.program = bare.program});
   const auto resume = [&node] {
@@ -233,7 +233,7 @@ TEST(PmixFlow, ANodeWithoutPmixReportsItUntilTheFenceIsOver) {
   EXPECT_FALSE(node.abort);
 }
 
-TEST(PmixFlow, AScriptThatUsesNoPmixNeedsNone) {
+TEST(PmixFlow, ScriptWithoutPmixUseNeedsNone) {
   const NodeWithoutPmix bare;
   TestCluster cluster({1, 1});
   cluster.nodes[1] = std::make_unique<TestNode>(TestNode::Options{.program = bare.program});
@@ -242,15 +242,15 @@ TEST(PmixFlow, AScriptThatUsesNoPmixNeedsNone) {
   EXPECT_EQ(abort_of(cluster), nullptr);
 }
 
-TEST(PmixFlow, GarbageOnTheServersPortChangesNothing) {
+TEST(PmixFlow, GarbageOnServerPortIsHarmless) {
   TestCluster cluster({1, 1});
   ASSERT_TRUE(cluster.run(probe("garbage"))) << cluster.errors();
   EXPECT_EQ(cluster.output().substr(0, 22), "rank 0 of 2 has all\nra") << cluster.errors();
   EXPECT_EQ(abort_of(cluster), nullptr);
 }
 
-// A shepherd that has reported the end may be killed at any time: a node that stops does so.
-TEST(PmixFlow, NothingOfTheServerIsLeftWhenTheEndIsReported) {
+// A shepherd that has reported the end may be killed at any time, for example when the node stops.
+TEST(PmixFlow, ServerFilesAreRemovedBeforeEndIsReported) {
   TestNode node;
   ASSERT_TRUE(node.run(probe("directory")));
   const std::filesystem::path directory = node.out[0];
@@ -258,8 +258,8 @@ TEST(PmixFlow, NothingOfTheServerIsLeftWhenTheEndIsReported) {
   EXPECT_FALSE(std::filesystem::exists(directory));
 }
 
-// Ranks need not look for themselves what the host is made of.
-TEST(PmixFlow, TheHostsTopologyIsShared) {
+// Ranks need not examine the host's hardware themselves.
+TEST(PmixFlow, HostTopologyIsShared) {
   TestNode node;
   ASSERT_TRUE(node.run(probe("topology")));
   const std::filesystem::path file = node.out[0];
@@ -267,7 +267,7 @@ TEST(PmixFlow, TheHostsTopologyIsShared) {
   EXPECT_FALSE(std::filesystem::exists(file));
 }
 
-TEST(PmixFlow, TheTopologyHasNoDevicesWhereTheNetworkIsPm) {
+TEST(PmixFlow, TopologyHasNoDevicesWithPm) {
   TestNode own;
   ASSERT_TRUE(own.run(probe("devices")));
   if (own.out[0] == "0 devices, cores") GTEST_SKIP() << "this host has no PCI devices";
@@ -286,7 +286,7 @@ TEST(PmixFlow, OtherProgramsGetNoServer) {
   EXPECT_NE(node.out[0].find("PMI_FD="), std::string::npos);
 }
 
-TEST(PmixFlow, ScriptsGetTheAddressOfOneThatStartsWhenTheyConnect) {
+TEST(PmixFlow, ScriptsGetAddressOfServerStartedOnDemand) {
   TestNode node;
   ASSERT_TRUE(node.run(shepherd::test::shell("env")));
   EXPECT_NE(node.out[0].find("PMIX_SERVER_URI4="), std::string::npos);

@@ -1,4 +1,4 @@
-// Tested by pmix_flow_test.cpp.
+// This module is tested by pmix_flow_test.cpp.
 #include "scored/job/pmix/pmix_process.hpp"
 
 #include "base/errc.hpp"
@@ -28,8 +28,8 @@ std::string program_path() {
   return (self.parent_path() / "scored-pmix").string();
 }
 
-// libpmix keeps its data in plain tables and hwloc loads no plugins: half of what
-// starting costs, and no files in shared memory.
+// libpmix keeps its data in plain tables and hwloc loads no plugins. This halves the start-up cost
+// and needs no files in shared memory.
 std::vector<std::string> server_environment() {
   return {"PATH=/usr/bin:/bin", "PMIX_MCA_gds=hash", "HWLOC_PLUGINS_PATH=/nonexistent"};
 }
@@ -99,7 +99,8 @@ void PmixProcess::begin() {
   auto started = find();
   if (started) started = spawn_server(plan, listener);
   if (started) return;
-  // A client whose connection ended would print its own error, and might go on without its peers.
+  // A client whose connection ended would print its own error, and might continue without its
+  // peers.
   silent_listener_ = std::move(listener);
   handlers_.failed(started.error().context());
 }
@@ -116,7 +117,7 @@ base::Status PmixProcess::spawn_server(std::string_view plan, const base::Unique
     spec.argv.emplace_back("adopt");
     spec.fds.emplace_back(listener.get(), kListenerOfServer);
   }
-  spec.directory.assign(1, '/');  // g++ 12 warns falsely of = "/"
+  spec.directory.assign(1, '/');  // g++ 12 gives a false warning for = "/"
   spec.new_session = true;
   spec.die_with_parent = true;
   auto spawned = base::spawn(spec);
@@ -194,7 +195,7 @@ void PmixProcess::on_frame(const proto::InFrame& frame) {
 }
 
 void PmixProcess::fence_done(std::uint64_t sequence, std::string_view data) {
-  if (!fence_ || fence_->sequence != sequence) return;  // a repeat
+  if (!fence_ || fence_->sequence != sequence) return;  // a repeated message
   fence_.reset();
   wire::PmixFenceDone done;
   done.set_sequence(sequence);
@@ -222,7 +223,7 @@ void PmixProcess::spawn_done(std::uint64_t token, std::uint32_t world) {
 }
 
 bool PmixProcess::was_initialised(std::uint32_t task) {
-  // What the server said before the task ended is heard first.
+  // This handles the messages that the server sent before the task ended.
   for (int reads = 0; reads < kMaxLastReads && read_some(); ++reads) continue;
   return initialised_.contains(task);
 }
@@ -239,7 +240,7 @@ void PmixProcess::write_queue() {
     const ssize_t put = ::send(socket_.get(), out_.data() + written, out_.size() - written,
                                MSG_NOSIGNAL | MSG_DONTWAIT);
     if (put < 0 && errno == EINTR) continue;
-    if (put < 0) break;  // full: later; broken: read_some() hears of it
+    if (put < 0) break;  // full: retried later; broken: read_some() detects it
     written += static_cast<std::size_t>(put);
   }
   out_.erase(0, written);

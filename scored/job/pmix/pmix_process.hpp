@@ -1,6 +1,7 @@
 #pragma once
-// The PMIx server of this node and job as the shepherd sees it: a child (scored-pmix) at the other
-// end of a socket, and a directory for its files that goes when this does.
+// Represents the PMIx server of this node and job in the shepherd. The server is a child process
+// (scored-pmix) at the other end of a socket. This object also owns a directory for the server's
+// files and removes it when it is destroyed.
 
 #include "base/os/fd.hpp"
 #include "base/os/pmix_directory.hpp"
@@ -23,7 +24,7 @@ class PmixProcess {
  public:
   struct Handlers {
     std::function<void(const wire::PmixReady&)> ready;
-    std::function<void(const std::string& why)> failed;  // it ended or cannot start; once
+    std::function<void(const std::string& why)> failed;  // it ended or cannot start; called once
     std::function<void(const PmiActions::Fence&)> fence;
     std::function<void(const wire::PmixAbort&)> abort;
     std::function<void(wire::JobRelay&)> relay;  // for another node
@@ -32,53 +33,59 @@ class PmixProcess {
     std::function<void(std::uint32_t world, const std::string& reason)> world_ready;
   };
 
-  // The loop must outlive it.
+  // The loop must outlive this object.
   PmixProcess(EventLoop& loop, Handlers handlers);
   ~PmixProcess();
   PmixProcess(const PmixProcess&) = delete;
   PmixProcess& operator=(const PmixProcess&) = delete;
 
-  // Errors: NotFound (scored-pmix is not installed on this node).
+  // Checks that the server is installed. Errors: NotFound (scored-pmix is not installed on this
+  // node).
   static base::Status find();
 
-  // plan: bytes of ShepherdPrepare. Errors: as find(), errno codes.
+  // Starts the server. plan: bytes of ShepherdPrepare. Errors: as find(), errno codes.
   base::Status start(std::string_view plan);
-  // Starts the server only when a first client connects to the port given, or at a call of begin().
-  // If the server cannot be started then, also because it is not installed, the client waits for an
-  // answer until the job ends. Errors: errno codes.
+  // Starts the server only when a first client connects to the port returned, or when begin() is
+  // called. If the server cannot be started then, for example because it is not installed, the
+  // client waits for an answer until the job ends. Errors: errno codes.
   base::Result<std::uint16_t> offer(std::string plan);
 
-  [[nodiscard]] bool is_offered() const { return static_cast<bool>(listener_); }  // not started yet
+  // Returns true if the server is offered and has not been started yet.
+  [[nodiscard]] bool is_offered() const { return static_cast<bool>(listener_); }
 
   void begin();
 
-  // Without starting a process: the other end of this socket is the server. Errors: errno codes.
+  // Uses the server at the other end of this socket instead of starting a process. Errors: errno
+  // codes.
   base::Status attach(base::UniqueFd socket);
   void fence_done(std::uint64_t sequence, std::string_view data);
-  void relay(std::string_view bytes);  // of a JobRelay from another node
-  // plan: bytes of ShepherdPrepare of another world. Ends in world_ready; false: it has ended.
+  void relay(std::string_view bytes);  // bytes: a JobRelay from another node
+  // Announces another world. plan: its ShepherdPrepare bytes. Returns true if world_ready will be
+  // called, and false if the server has ended.
   bool add_world(std::string_view plan);
-  void spawn_done(std::uint64_t token, std::uint32_t world);  // 0: it failed
+  void spawn_done(std::uint64_t token, std::uint32_t world);  // 0: the spawn failed
 
   [[nodiscard]] const std::string& directory() const { return directory_.path(); }
 
-  // False before it has been started, and once it has ended, as it does with the node's last task.
+  // Returns false before the server has been started and after it has ended, which it does with the
+  // node's last task.
   [[nodiscard]] bool is_running() const { return static_cast<bool>(socket_); }
 
-  // Whether the task, whose process is gone, was between init and finalize.
+  // Returns true if the task, whose process has ended, was between init and finalize.
   [[nodiscard]] bool was_initialised(std::uint32_t task);
 
-  // Removes its directory. Only when the server's process is gone; what it said is still heard.
+  // Removes the directory. Call it only when the server's process has ended; pending messages of
+  // the server are still handled.
   void clean_up();
 
-  // The fence that other nodes have not completed yet.
+  // Returns the fence that other nodes have not completed yet.
   [[nodiscard]] const std::optional<PmiActions::Fence>& pending_fence() const { return fence_; }
 
  private:
   base::Status prepare_directory();
   base::Status spawn_server(std::string_view plan, const base::UniqueFd& listener);
   void on_ready(std::uint32_t events);
-  bool read_some();  // false: nothing there, or closed
+  bool read_some();  // false: nothing to read, or closed
   void on_frame(const proto::InFrame& frame);
   void send_frame(proto::FrameType type, std::string_view payload);
   void write_queue();
@@ -89,7 +96,7 @@ class PmixProcess {
   base::PmixDirectory directory_;
   base::UniqueFd listener_;         // before the server is started
   base::UniqueFd silent_listener_;  // of a server that could not be started
-  std::string offered_plan_;        // as long as there is one
+  std::string offered_plan_;        // while the server is offered
   base::UniqueFd socket_;
   base::UniqueFd process_;  // pidfd
   proto::FrameReader reader_;

@@ -1,16 +1,16 @@
-/* A PMIx client without MPI, for tests: what a task may do to its PMIx server.
- *   exchange   every rank puts a value, all fence, every rank reads every other's
+/* A PMIx client without MPI, for tests. Its modes use the functions of a PMIx server:
+ *   exchange   every rank puts a value, all fence, every rank reads the values of all others
  *   abort      rank 0 aborts with code 9, the others wait in a fence
  *   leave      rank 0 ends with exit code 0 after init, the others wait in a fence
  *   info       prints size, local peers and node of each rank
- *   modex      every rank puts a value and reads every other's, without a fence that collects
+ *   modex      every rank puts a value and reads those of all others, without a collecting fence
  *   subset     the even ranks fence with data, twice, and read each other's values
- *   groups     the even ranks make two groups, and one of them once more after its end
- *   spawn      every rank asks twice for one more task, which is refused
- *   directory  prints where the server keeps what the ranks of this node share
+ *   groups     the even ranks create two groups, and one of them again after its end
+ *   spawn      every rank requests one more task twice, which is refused
+ *   directory  prints where the server stores the data that the ranks of this node share
  *   topology   prints the file in which the server shares the host's topology
  *   devices    prints how many PCI devices that topology has
- *   names      publishes a name, looks up the next rank's and waits for it, withdraws its own
+ *   names      publishes a name, waits for the next rank's name, withdraws its own
  *   garbage    writes random bytes to the server's port, then exchanges */
 #include <pmix.h>
 
@@ -135,7 +135,7 @@ static void subset(void) {
   printf("rank %u of %u fenced\n", self.rank, size);
 }
 
-/* The number that all members of a new group get. */
+/* Returns the number that all members of a new group receive. */
 static size_t make_group(const char* name, const pmix_proc_t* members, size_t count) {
   bool yes = true;
   size_t i, number, context = 0;
@@ -149,7 +149,8 @@ static size_t make_group(const char* name, const pmix_proc_t* members, size_t co
   return context;
 }
 
-/* Members compare their groups' numbers: equal within a group, different between groups. */
+/* Members compare the numbers of their groups, which must be equal within a group and different
+ * between groups. */
 static void groups(void) {
   const char* names[] = {"one", "two", "one"};
   size_t contexts[3];
@@ -191,7 +192,7 @@ static void publish_own(const char* key) {
   PMIX_INFO_DESTRUCT(&info);
 }
 
-/* A name that is there, perhaps later, and one that never is. */
+/* Looks up a name that exists, perhaps only later, and one that never exists. */
 static void look_up(const char* key, unsigned owner) {
   char text[64];
   int all = 0;

@@ -11,7 +11,7 @@ namespace {
 
 using Type = decltype(pmix_value_t::type);
 
-// Bytes of a number of that type in the value's union; 0: no number.
+// Returns how many bytes a number of that type has in the value's union; 0 if it is not a number.
 std::size_t bytes_of_number(Type type) {
   switch (type) {
     case PMIX_BOOL:

@@ -1,6 +1,7 @@
 #pragma once
-// What tasks publish, between libpmix's structs and the exchange's items. A value travels as its
-// type and its bytes: text, byte objects and plain numbers; nodes of a cluster are of one kind.
+// Converts data that tasks publish between libpmix's structs and the exchange's items. A value is
+// sent as its type and its bytes: text, byte objects and plain numbers. This works because all
+// nodes of a cluster have the same architecture.
 
 #include "scored/job/pmix/exchange.hpp"
 
@@ -14,25 +15,25 @@
 
 namespace score::pmix {
 
-// nullopt: of a type that is not carried (lists, pointers).
+// Returns nullopt if the type is not supported (lists, pointers).
 std::optional<std::string> encode_value(const pmix_value_t& value);
 
-// Fills *value, which then owns its memory (PMIX_VALUE_DESTRUCT). False, and an undefined value:
-// no bytes of encode_value().
+// Fills *value, which then owns its memory (PMIX_VALUE_DESTRUCT). Returns false and leaves the
+// value undefined if the bytes are not those of encode_value().
 bool decode_value(std::string_view bytes, pmix_value_t* value);
 
-// The published data among `infos`; keys that begin with "pmix" direct the request instead.
-// nullopt: one has a value that is not carried.
+// Returns the published data among `infos`; keys that begin with "pmix" direct the request instead.
+// Returns nullopt if one has a value that is not supported.
 std::optional<std::vector<PublishedItem>> items_of(std::uint32_t owner,
                                                    std::span<const pmix_info_t> infos);
 
-// What libpmix is given of an answer: an array that owns its values.
+// Owns the array of values that libpmix receives as an answer.
 class LookupResult {
  public:
-  // Of an owner's number in the job.
+  // Returns the process of an owner's number in the job.
   using ProcessOf = std::function<pmix_proc_t(std::uint32_t owner)>;
 
-  // Items that make no sense are left out.
+  // Invalid items are left out.
   LookupResult(const std::vector<PublishedItem>& items, const ProcessOf& process_of);
   ~LookupResult();
   LookupResult(const LookupResult&) = delete;

@@ -25,7 +25,7 @@ class Value {
   pmix_value_t value;
 };
 
-TEST(Published, TextAndNumbersComeBack) {
+TEST(Published, TextAndNumbersSurviveEncoding) {
   const Value text("tag#0$port", PMIX_STRING);
   Value text_back;
   ASSERT_TRUE(decode_value(*encode_value(text.value), &text_back.value));
@@ -48,7 +48,7 @@ TEST(Published, ByteObjectsKeepTheirZeros) {
   EXPECT_EQ(std::memcmp(back.value.data.bo.bytes, bytes, sizeof bytes), 0);
 }
 
-TEST(Published, ValuesThatPointElsewhereAreNotCarried) {
+TEST(Published, PointerValuesAreRefused) {
   int here = 0;
   const Value pointer(&here, PMIX_POINTER);
   EXPECT_EQ(encode_value(pointer.value), std::nullopt);
@@ -67,7 +67,7 @@ TEST(Published, DirectivesAreNotPublished) {
   for (auto& info : infos) PMIX_INFO_DESTRUCT(&info);
 }
 
-TEST(Published, BytesThatAreNoValueAreRefused) {
+TEST(Published, InvalidBytesAreRefused) {
   const Value value("text", PMIX_STRING);
   const auto good = *encode_value(value.value);
   for (std::size_t length = 0; length < sizeof(pmix_data_type_t); ++length) {
@@ -80,7 +80,7 @@ TEST(Published, BytesThatAreNoValueAreRefused) {
   Value back;
   EXPECT_FALSE(decode_value(bytes.substr(0, bytes.size() - 1), &back.value));
   EXPECT_FALSE(decode_value(bytes + "x", &back.value));
-  for (int type = 0; type < 0x10000; ++type) {  // whatever type is claimed
+  for (int type = 0; type < 0x10000; ++type) {  // every possible type
     std::string claimed = bytes;
     const auto word = static_cast<pmix_data_type_t>(type);
     std::memcpy(claimed.data(), &word, sizeof word);
@@ -90,7 +90,7 @@ TEST(Published, BytesThatAreNoValueAreRefused) {
   }
 }
 
-TEST(Published, AnAnswersNonsenseIsLeftOut) {
+TEST(Published, InvalidItemsAreLeftOut) {
   const Value value("text", PMIX_STRING);
   const auto process_of = [](std::uint32_t owner) {
     pmix_proc_t process;

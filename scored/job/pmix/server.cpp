@@ -51,15 +51,15 @@ using shepherd::Plan;
 struct State {
   std::mutex mutex;
   Send send;
-  std::optional<Plan> plan;  // of the job's first world
+  std::optional<Plan> plan;  // plan of the job's first world
   std::string directory;
   Worlds worlds;
   FenceQueue<FenceToken> fences;
   std::optional<Exchange> exchange;
-  std::map<Exchange::Token, Answered> calls;  // of libpmix, that wait for the exchange
+  std::map<Exchange::Token, Answered> calls;  // calls of libpmix that wait for the exchange
   Exchange::Token last_token = 0;
   std::uint32_t node = 0;
-  std::uint32_t last_group = 0;  // of those made with this node as the first
+  std::uint32_t last_group = 0;  // counts the groups that have this node as the first
   std::map<std::uint64_t, SpawnCall> spawns;
   std::uint64_t last_spawn = 0;
   base::UniqueFd wake;
@@ -82,13 +82,14 @@ void send_fence(const FenceRequest& request) {
   send(fence);
 }
 
-// Its number in the job. Nothing: a process of another job.
+// Returns the process's number in the job; nullopt for a process of a different job.
 std::optional<std::uint32_t> number_of(const pmix_proc_t& process) {
   const std::lock_guard lock(state().mutex);
   return state().worlds.number_of(process);
 }
 
-// Its index among the tasks of this node; after the last: none of them.
+// Returns the process's index among the tasks of this node; an index past the last one if it is
+// none of them.
 std::uint32_t task_of(const pmix_proc_t& process) {
   const auto& ranks = state().plan->ranks;
   const auto number = number_of(process);
@@ -103,7 +104,7 @@ void send_task(const pmix_proc_t& process, bool is_initialised) {
   send(task);
 }
 
-// ---- what libpmix asks of its host; each call is one task's request
+// ---- calls of libpmix to its host; each is a request of one task
 
 pmix_status_t on_connected(const pmix_proc_t* process, void*, pmix_info_t*, std::size_t,
                            pmix_op_cbfunc_t, void*) {
@@ -127,7 +128,7 @@ pmix_status_t on_abort(const pmix_proc_t* process, void*, int status, const char
   return PMIX_OPERATION_SUCCEEDED;
 }
 
-// The shepherd answers, by spawn_done(). In a job without room it only tells the user.
+// The shepherd replies through spawn_done(). In a job without room it only informs the user.
 pmix_status_t on_spawn(const pmix_proc_t* process, const pmix_info_t infos[], std::size_t count,
                        const pmix_app_t apps[], std::size_t app_count, pmix_spawn_cbfunc_t call,
                        void* data) {
@@ -149,9 +150,10 @@ pmix_status_t on_spawn(const pmix_proc_t* process, const pmix_info_t infos[], st
   return PMIX_SUCCESS;
 }
 
-// ---- requests that other nodes have a part in
+// ---- requests that involve other nodes
 
-// Never from the caller's own thread, which is libpmix's, inside the call that asks.
+// Answers are never delivered from the caller's own thread, which is libpmix's thread inside the
+// call that made the request.
 template <class Request>
 void ask(Request request, Answered answered) {
   const std::lock_guard lock(state().mutex);
@@ -212,7 +214,7 @@ pmix_status_t on_direct_modex(const pmix_proc_t* process, const pmix_info_t info
   return PMIX_SUCCESS;
 }
 
-// The library's word about one of its own ranks.
+// Receives the library's answer about one of its own ranks.
 void on_answered(pmix_status_t status, char* data, std::size_t bytes, void* ticket) {
   const std::unique_ptr<std::uint64_t> owned(static_cast<std::uint64_t*>(ticket));
   const std::lock_guard lock(state().mutex);
@@ -284,14 +286,15 @@ pmix_status_t on_unpublish(const pmix_proc_t* process, char** keys, const pmix_i
 
 // ---- fences
 
-// Which the head gathers from all nodes: where each has tasks from the start.
+// The head gathers a fence of the whole job from all nodes, so each node must have tasks from the
+// start.
 bool is_whole_job(std::span<const pmix_proc_t> processes) {
   if (state().plan->can_spawn()) return false;
   if (processes.size() == 1 && processes[0].rank == PMIX_RANK_WILDCARD) return true;
   return processes.size() == state().plan->size;
 }
 
-// Nothing if one of them is of another job.
+// Returns nullopt if any process is of a different job.
 std::optional<std::vector<std::uint32_t>> numbers_of(std::span<const pmix_proc_t> processes) {
   const std::lock_guard lock(state().mutex);
   return state().worlds.numbers_of(processes);
@@ -309,7 +312,7 @@ pmix_status_t fence_some(std::span<const pmix_proc_t> processes, std::string dat
   return PMIX_SUCCESS;
 }
 
-// Processes of several worlds, or of one, that are to know each other, or no longer are.
+// Connects or disconnects processes of one or several worlds.
 pmix_status_t on_connect(const pmix_proc_t processes[], std::size_t count, const pmix_info_t*,
                          std::size_t, pmix_op_cbfunc_t call, void* data) {
   auto numbers = numbers_of({processes, count});
@@ -324,7 +327,7 @@ pmix_status_t on_fence(const pmix_proc_t processes[], std::size_t count, const p
                        std::size_t, char* data, std::size_t bytes, pmix_modex_cbfunc_t call,
                        void* call_data) {
   std::string copy(data == nullptr ? "" : data, data == nullptr ? 0 : bytes);
-  std::free(data);  // NOLINT: ours from here on, from malloc
+  std::free(data);  // NOLINT: malloc'ed by libpmix, which passes ownership
   if (!is_whole_job({processes, count})) {
     return fence_some({processes, count}, std::move(copy), {call, call_data});
   }
@@ -333,7 +336,7 @@ pmix_status_t on_fence(const pmix_proc_t processes[], std::size_t count, const p
   return PMIX_SUCCESS;
 }
 
-// ---- groups: a fence of their ranks, with a number that all of them get
+// ---- groups: a fence of the group's ranks, with a number that all of them receive
 
 struct GroupCall {
   pmix_info_cbfunc_t call;
@@ -359,7 +362,7 @@ void answer_construct(const GroupCall& to, const Exchange::Answer& answer) {
   answer_group(to, PMIX_SUCCESS, std::move(results));
 }
 
-// What a rank's library has for those of the others.
+// Returns the data that a rank's library provides for the libraries of the other ranks.
 std::string endpoints_in(std::span<const pmix_info_t> directives) {
   for (const auto& info : directives) {
     const bool is_data = PMIX_CHECK_KEY(&info, PMIX_GROUP_ENDPT_DATA);
@@ -416,8 +419,9 @@ base::Status check(pmix_status_t status, const char* what) {
   return base::fail(base::Errc::Unsupported, "PMIx {}: {}", what, PMIx_Error_string(status));
 }
 
-// Open MPI looks for network adapters in the topology, and PM is none. To read the registers of a
-// PCI device takes long, above all in virtual machines: most of what the server needs to start.
+// Open MPI looks for network adapters in the topology, and PM is none. Reading the registers of a
+// PCI device takes long, above all in virtual machines: it is most of the time that the server
+// needs to start.
 void leave_out_devices() {
   setenv("HWLOC_COMPONENTS", "-linux:pci", 1);  // and libhwloc loads no plugins here
 }
@@ -432,7 +436,7 @@ base::Status initialise(const shepherd::Plan& plan, const std::string& directory
   directives.add_rank(PMIX_SERVER_RANK, plan.prepare.node_index());
   directives.add(PMIX_HOSTNAME, plan.prepare.node_name());
   directives.add_u32(PMIX_NODEID, plan.prepare.node_index());
-  directives.add(PMIX_SERVER_SHARE_TOPOLOGY, true);  // found once a node, not once a rank
+  directives.add(PMIX_SERVER_SHARE_TOPOLOGY, true);  // read once per node instead of once per rank
   return check(PMIx_server_init(&module, directives.data(), directives.size()), "server");
 }
 
@@ -466,7 +470,7 @@ base::Result<std::vector<std::string>> task_environment(const shepherd::Plan& pl
   auto out = open_mpi_variables(plan, directory);
   for (char** at = variables; at != nullptr && *at != nullptr; ++at) {
     if (!std::string_view(*at).starts_with("PMIX_RANK=")) out.emplace_back(*at);
-    std::free(*at);  // NOLINT: PMIx gives malloc's memory
+    std::free(*at);  // NOLINT: PMIx returns malloc'ed memory
   }
   std::free(variables);  // NOLINT
   return out;

@@ -1,4 +1,5 @@
-// scored-probe [--no-pairs]: what a job finds on this node, as lines of facts for `score doctor`.
+// scored-probe [--no-pairs] prints what a job finds on this node, as lines of facts for `score
+// doctor`.
 #include "base/model/optional_parts.hpp"
 #include "base/text.hpp"
 #include "scored/job/plan/pm_choice.hpp"
@@ -24,7 +25,7 @@ std::string variable(const char* name) {
   return value == nullptr ? "" : value;
 }
 
-// Words that others chose: without tabs and line ends.
+// Removes tabs and line ends from words of external origin.
 std::string word(const std::string& text) {
   return text.empty() ? "-" : escape_terminal(text, 1000);
 }
@@ -35,8 +36,8 @@ void print_limits() {
   fmt::print("memlock\t{}\t{}\n", limit.rlim_cur, limit.rlim_max);
 }
 
-// Release of the library that programs of users would load: where the linker looks, or of this
-// installation, whose provider is in a folder beside it.
+// Returns the release of the library that users' programs would load: the one that the linker
+// finds, or the one of this installation, whose provider is in a folder next to it.
 std::string installed_pm(const std::string& provider) {
   void* library = dlopen("libpm.so.1", RTLD_NOW | RTLD_LOCAL);
   if (library == nullptr && !provider.empty()) {
@@ -69,7 +70,7 @@ void print_pair(std::uint32_t other, const std::optional<PairFigures>& figures) 
   }
 }
 
-// Every rank takes part in every barrier, whatever its network does.
+// Every rank takes part in every barrier, whatever the state of its network.
 Status test_pairs() {
   auto barrier = PmiBarrier::join();
   if (!barrier) return barrier.error();

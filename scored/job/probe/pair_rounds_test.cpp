@@ -10,7 +10,7 @@ namespace {
 
 using Pairs = std::multiset<std::pair<std::uint32_t, std::uint32_t>>;
 
-// All pairs, each with the lower rank first; checks that partners agree.
+// Returns all pairs, each with the lower rank first, and checks that partners agree.
 Pairs pairs_of(std::uint32_t ranks) {
   Pairs pairs;
   for (std::uint32_t round = 0; round < round_count(ranks); ++round) {
@@ -25,7 +25,7 @@ Pairs pairs_of(std::uint32_t ranks) {
   return pairs;
 }
 
-TEST(PairRounds, LetFewRanksMeetAllOthersOnce) {
+TEST(PairRounds, FewRanksMeetAllOthersOnce) {
   for (std::uint32_t ranks = 0; ranks <= 16; ++ranks) {
     const Pairs pairs = pairs_of(ranks);
     EXPECT_EQ(pairs.size(), ranks < 2 ? 0U : ranks * (ranks - 1) / 2) << ranks;
@@ -33,7 +33,7 @@ TEST(PairRounds, LetFewRanksMeetAllOthersOnce) {
   }
 }
 
-TEST(PairRounds, LetManyRanksMeetFifteenDifferentOthers) {
+TEST(PairRounds, ManyRanksMeetFifteenOthers) {
   for (const std::uint32_t ranks : {17U, 18U, 63U, 64U, 1000U}) {
     EXPECT_EQ(round_count(ranks), 15U);
     const Pairs pairs = pairs_of(ranks);

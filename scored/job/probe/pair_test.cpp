@@ -1,4 +1,4 @@
-// A message is 8 bytes, the round and what it is, and in the stream as long as PM allows.
+// A message has 8 bytes: the round and the kind. In the stream it is as long as PM allows.
 #include "scored/job/probe/pair_test.hpp"
 
 #include <algorithm>
@@ -8,7 +8,8 @@
 namespace score::probe {
 namespace {
 
-constexpr Duration kFirstAnswer = 2s;  // the other may be stopped by the scheduler, or start late
+constexpr Duration kFirstAnswer = 2s;  // the other rank may be stopped by the scheduler, or start
+                                       // late
 constexpr Duration kMostPings = 1s;
 constexpr Duration kStream = 4s;
 constexpr Duration kLastAcknowledgement = 200ms;
@@ -71,7 +72,8 @@ bool Pair::send(Kind kind, std::size_t bytes, TimePoint until) {
   return result == PM_SUCCESS;
 }
 
-// The next message of this round from the other; nothing: it is gone, or the time is over.
+// Returns the other rank's next message of this round; nullopt if that rank has ended or the time
+// is over.
 std::optional<Kind> Pair::receive(TimePoint until) {
   for (;;) {
     pm_message message;
@@ -147,7 +149,7 @@ void Pair::answer() {
   }
 }
 
-// The last answer is acknowledged, so that it is not lost with this rank's silence.
+// Waits until the last answer is acknowledged, so that it is not lost when this rank stops sending.
 void Pair::settle() {
   const TimePoint until = monotonic_now() + kLastAcknowledgement;
   while (pm_quiet(pm_) == 0 && monotonic_now() < until) pm_progress(pm_);

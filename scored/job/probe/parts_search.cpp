@@ -1,4 +1,4 @@
-// Tested by tests/parts, which takes them away.
+// This module is tested by tests/parts, which removes the parts.
 #include "scored/job/probe/parts_search.hpp"
 
 #include <algorithm>
@@ -26,7 +26,7 @@ bool is_in_path(std::string_view name) {
   return false;
 }
 
-// Looks where the shepherd and the launcher look for it: they lie beside this program.
+// The shepherd and the launcher look in the same folders, which are next to this program.
 bool is_installed(std::string_view name) {
   std::error_code error;
   const auto here = std::filesystem::read_symlink("/proc/self/exe", error).parent_path();

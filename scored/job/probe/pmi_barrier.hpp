@@ -1,5 +1,5 @@
 #pragma once
-// PMI-1, as far as a barrier of all tasks needs it.
+// Implements the part of PMI-1 that a barrier of all tasks needs.
 
 #include "base/result.hpp"
 
@@ -11,13 +11,14 @@ namespace score::probe {
 
 class PmiBarrier {
  public:
-  // By the environment (PMI_FD). Errors: NotFound (no job of scored), what the server says.
+  // Connects to the server that the environment names (PMI_FD). Errors: NotFound (not a task of a
+  // scored job), errors of the server.
   static Result<PmiBarrier> join();
 
-  // Waits for all. Errors: Closed.
+  // Waits until all tasks have entered. Errors: Closed.
   Status enter() { return ask("barrier_in", "barrier_out"); }
 
-  // This task may end.
+  // Leaves PMI. The task may end afterwards.
   Status leave() { return ask("finalize", "finalize_ack"); }
 
  private:

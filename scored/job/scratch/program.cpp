@@ -12,7 +12,7 @@ namespace score::shepherd {
 
 namespace {
 
-constexpr std::size_t kMostText = 4'096;  // of a line
+constexpr std::size_t kMostText = 4'096;  // per line
 
 }  // namespace
 
@@ -39,7 +39,7 @@ base::Status Program::start(std::vector<std::string> arguments, int extra) {
   spec.environment = {"PATH=/usr/bin:/bin:/usr/sbin:/sbin"};
   spec.fds = {{messages->write.get(), STDERR_FILENO}, {ready->write.get(), kReadyFd}};
   if (extra >= 0) spec.fds.emplace_back(extra, kExtraFd);
-  spec.directory.assign(1, '/');  // g++ 12 warns falsely of = "/"
+  spec.directory.assign(1, '/');  // g++ 12 gives a false warning for = "/"
   spec.new_session = true;
   spec.die_with_parent = true;
   auto spawned = base::spawn(spec);
@@ -75,10 +75,10 @@ void Program::on_messages() {
   text_.append(buffer.data(), static_cast<std::size_t>(got));
   for (std::size_t end = 0; (end = text_.find('\n')) != text_.npos; text_.erase(0, end + 1)) {
     std::string_view line(text_.data(), end);
-    // The priority that systemd's journal reads.
+    // The prefix is the priority that systemd's journal reads.
     if (line.size() > 3 && line[0] == '<' && line[2] == '>') line.remove_prefix(3);
     last_line_ = base::escape_terminal(line, kMostText);
-    base::log_info(name_, base::kv("says", last_line_));
+    base::log_info(name_, base::kv("stderr", last_line_));
   }
   if (text_.size() > kMostText) text_.clear();
 }
@@ -93,8 +93,8 @@ void Program::forget() {
 }
 
 void Program::on_end() {
-  std::ignore = base::reap(pidfd_.get(), false);  // unless the tasks' reaper was first
-  while (messages_) {                             // what it wrote last
+  std::ignore = base::reap(pidfd_.get(), false);  // unless the tasks' reaper did it first
+  while (messages_) {                             // read the last messages
     const std::size_t before = text_.size() + last_line_.size();
     on_messages();
     if (text_.size() + last_line_.size() == before) break;

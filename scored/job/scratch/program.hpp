@@ -1,6 +1,6 @@
 #pragma once
-// One program of Scored that runs beside a shepherd, in a session of its own; it dies with it. What
-// it writes to standard error goes to the shepherd's log, and the last line is kept.
+// Runs one program of Scored for a shepherd, in its own session; the program dies with the
+// shepherd. Its standard error is copied to the shepherd's log, and the last line is kept.
 
 #include "base/os/spawn.hpp"
 #include "scored/job/tasks/event_loop.hpp"
@@ -14,14 +14,14 @@ namespace score::shepherd {
 class Program {
  public:
   struct Handlers {
-    std::function<void()> ready;  // it has written to kReadyFd; at most once for each start
+    std::function<void()> ready;  // it has written to kReadyFd; at most once per start
     std::function<void()> ended;
   };
 
   static constexpr int kExtraFd = 3;
   static constexpr int kReadyFd = 4;
 
-  // The loop must outlive it.
+  // The loop must outlive this object.
   Program(EventLoop& loop, std::string name, Handlers handlers)
       : loop_(loop), name_(std::move(name)), handlers_(std::move(handlers)) {}
 
@@ -30,18 +30,20 @@ class Program {
   Program(const Program&) = delete;
   Program& operator=(const Program&) = delete;
 
-  // Beside the shepherd's program, or where packages put it. Empty: it is not installed.
+  // Looks next to the shepherd's program, and where packages install it. Returns an empty string if
+  // it is not installed.
   static std::string find(const std::string& name);
 
-  // extra: -1, or what becomes its descriptor kExtraFd. Errors: it cannot be started.
+  // Starts the program. extra: a descriptor that becomes its kExtraFd, or -1. Errors: it cannot be
+  // started.
   base::Status start(std::vector<std::string> arguments, int extra);
-  // SIGKILL; `ended` is not called.
+  // Sends SIGKILL; `ended` is not called.
   void stop();
 
-  // 0: it does not run.
+  // Returns 0 if the program does not run.
   [[nodiscard]] pid_t pid() const { return pid_; }
 
-  // Empty: it has written nothing.
+  // Returns an empty string if the program has written nothing.
   [[nodiscard]] const std::string& last_line() const { return last_line_; }
 
  private:
@@ -57,7 +59,7 @@ class Program {
   base::UniqueFd pidfd_;
   base::UniqueFd messages_;
   base::UniqueFd ready_;
-  std::string text_;  // not yet a line
+  std::string text_;  // an incomplete line
   std::string last_line_;
 };
 

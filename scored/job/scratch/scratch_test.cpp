@@ -1,4 +1,4 @@
-// Directories of this user in a temporary place; no mounts.
+// These tests create directories of this user in a temporary place, without mounts.
 #include "scored/job/scratch/statistics.hpp"
 #include "scored/job/scratch/volume_directory.hpp"
 
@@ -35,7 +35,7 @@ class VolumeDirectories : public ::testing::Test {
 
 constexpr base::AttemptId kAttempt{7 * 256 + 1};
 
-TEST_F(VolumeDirectories, ArePrivateAndGoWithAllThatIsInThem) {
+TEST_F(VolumeDirectories, ArePrivateAndRemovedWithContents) {
   auto made = VolumeDirectory::make(place_, kAttempt);
   ASSERT_TRUE(made) << made.error().message();
 
@@ -51,7 +51,7 @@ TEST_F(VolumeDirectories, ArePrivateAndGoWithAllThatIsInThem) {
   EXPECT_FALSE(fs::exists(own() / "1793"));
 }
 
-TEST_F(VolumeDirectories, ReplaceWhatAnEarlierShepherdLeft) {
+TEST_F(VolumeDirectories, ReplaceLeftoversOfEarlierShepherd) {
   fs::create_directories(own() / "1793/data");
   fs::permissions(own(), fs::perms(0700));
   fs::permissions(own() / "1793", fs::perms(0700));
@@ -61,13 +61,13 @@ TEST_F(VolumeDirectories, ReplaceWhatAnEarlierShepherdLeft) {
   EXPECT_TRUE(fs::is_empty(made->data()));
 }
 
-TEST_F(VolumeDirectories, AreNotGivenTwice) {
+TEST_F(VolumeDirectories, AreNotAssignedTwice) {
   auto made = VolumeDirectory::make(place_, kAttempt);
   ASSERT_TRUE(made);
   EXPECT_FALSE(VolumeDirectory::make(place_, kAttempt));
 }
 
-TEST_F(VolumeDirectories, AreRefusedWhereOthersCouldReachThem) {
+TEST_F(VolumeDirectories, AreRefusedIfAccessibleToOthers) {
   fs::create_directory(own());
   fs::permissions(own(), fs::perms(0755));
   EXPECT_FALSE(VolumeDirectory::make(place_, kAttempt));
@@ -81,7 +81,7 @@ TEST_F(VolumeDirectories, AreRefusedWhereOthersCouldReachThem) {
   EXPECT_FALSE(VolumeDirectory::make(place_ + "/none", kAttempt));
 }
 
-TEST_F(VolumeDirectories, OfDeadShepherdsAreSwept) {
+TEST_F(VolumeDirectories, LeftoversOfDeadShepherdsAreRemoved) {
   auto alive = VolumeDirectory::make(place_, kAttempt);
   ASSERT_TRUE(alive);
   fs::create_directories(own() / "2049/data");
@@ -112,7 +112,7 @@ TEST_F(VolumeDirectories, AreFoundByStepsOfTheirJob) {
   EXPECT_EQ(find_volume_of("", base::JobId(7)), "");
 }
 
-// ---- the client of Statistics against a server that is this test
+// ---- the client of Statistics; the test plays the server
 
 class StatisticsOfServer : public ::testing::Test {
  protected:
@@ -144,7 +144,7 @@ class StatisticsOfServer : public ::testing::Test {
     });
   }
 
-  // Lets the client react until it has answered, or for a moment.
+  // Lets the client run until it has answered, or until `most` has passed.
   void turn(base::Duration most) {
     loop_->after(most, [this] { loop_->stop(); });
     loop_->run();
@@ -164,7 +164,7 @@ class StatisticsOfServer : public ::testing::Test {
   std::vector<std::optional<pario::Statistics>> answers_;
 };
 
-TEST_F(StatisticsOfServer, TakesNothingFromWhoeverHasNotTheKey) {
+TEST_F(StatisticsOfServer, IgnoresServerWithoutKey) {
   statistics_->ask();
   std::string greeting(pario::kMagic);
   greeting.append(16, 'n');
@@ -174,7 +174,7 @@ TEST_F(StatisticsOfServer, TakesNothingFromWhoeverHasNotTheKey) {
   EXPECT_FALSE(answers_[0]);
 }
 
-TEST_F(StatisticsOfServer, BearsAnythingInPlaceOfAGreeting) {
+TEST_F(StatisticsOfServer, SurvivesAnyBytesAsGreeting) {
   for (const std::string& bytes :
        {std::string("SSH-2.0-OpenSSH_9.2p1 Debian-2\r\n"), std::string(9'000, '\0'),
         std::string(pario::kMagic) + std::string(17, 'x')}) {
@@ -187,7 +187,7 @@ TEST_F(StatisticsOfServer, BearsAnythingInPlaceOfAGreeting) {
   }
 }
 
-TEST_F(StatisticsOfServer, SaysSoWhenTheServerIsGone) {
+TEST_F(StatisticsOfServer, ReportsLostServer) {
   listener_.reset();
   statistics_->ask();
   if (answers_.empty()) turn(std::chrono::seconds(60));
@@ -195,8 +195,8 @@ TEST_F(StatisticsOfServer, SaysSoWhenTheServerIsGone) {
   EXPECT_FALSE(answers_[0]);
 }
 
-// An honest server, byte by byte.
-TEST(StatisticsExchange, AsksAfterTheHandshakeAndAgain) {
+// The test is an honest server that sends byte by byte.
+TEST(StatisticsExchange, AsksRepeatedlyAfterHandshake) {
   pario::VolumeDescription volume;
   volume.name = "job-1793";
   volume.key.fill('k');
@@ -232,7 +232,7 @@ TEST(StatisticsExchange, AsksAfterTheHandshakeAndAgain) {
   }
 }
 
-TEST_F(StatisticsOfServer, GivesUpAServerThatDoesNotAnswerUntilTheNextQuestion) {
+TEST_F(StatisticsOfServer, ServerWithoutTimelyAnswerIsDropped) {
   statistics_->ask();
   statistics_->ask();
   ASSERT_EQ(answers_.size(), 1U);

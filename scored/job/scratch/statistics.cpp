@@ -9,8 +9,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-// All messages of this exchange are shorter than what a fresh socket's buffer takes, so a write
-// that is not whole is a failure.
+// All messages of this exchange are shorter than a fresh socket's buffer, so an incomplete write is
+// a failure.
 
 namespace score::shepherd {
 
@@ -31,7 +31,7 @@ std::optional<sockaddr_in> address_of(const pario::ServerAddress& server) {
 
 void ServerStatistics::ask() {
   if (!exchange_) return connect();
-  // It has had its time; the next call connects.
+  // The previous question has timed out; the next call connects again.
   if (!exchange_->is_ready() || !send(exchange_->question())) fail();
 }
 

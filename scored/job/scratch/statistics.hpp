@@ -1,7 +1,7 @@
 #pragma once
-// Asks this node's server of a volume what it counts, as a client of it, without ever waiting: the
-// shepherd has other things to do. A server that does not answer is asked again over a new
-// connection.
+// Reads the statistics of this node's server of a volume, as a client of it. It never waits,
+// because the shepherd has other work. If the server does not answer, the request is repeated over
+// a new connection.
 
 #include "scored/job/scratch/statistics_exchange.hpp"
 #include "scored/job/tasks/event_loop.hpp"
@@ -13,10 +13,10 @@ namespace score::shepherd {
 
 class ServerStatistics {
  public:
-  // nullopt: the last question was not answered.
+  // The handler receives nullopt if the last question was not answered.
   using Handler = std::function<void(const std::optional<pario::Statistics>&)>;
 
-  // Both outlive it. server: its index in the volume.
+  // The loop and the volume must outlive this object. server: its index in the volume.
   ServerStatistics(EventLoop& loop, const pario::VolumeDescription& volume, std::uint32_t server,
                    Handler handler)
       : loop_(loop), volume_(volume), server_(server), handler_(std::move(handler)) {}
@@ -26,7 +26,8 @@ class ServerStatistics {
   ServerStatistics(const ServerStatistics&) = delete;
   ServerStatistics& operator=(const ServerStatistics&) = delete;
 
-  // Call it now and then: what was asked before should have been answered by then.
+  // Sends a question. Call it periodically; the previous question should have been answered by
+  // then.
   void ask();
 
  private:

@@ -17,7 +17,7 @@ StatisticsExchange::StatisticsExchange(const pario::VolumeDescription& volume, s
     : volume_(volume), proof_{{}, nonce, server, volume.name, true} {}
 
 std::optional<std::string> StatisticsExchange::take(std::string_view bytes) {
-  if (input_.size() + bytes.size() > kReplyBytes) return std::nullopt;  // nothing is longer
+  if (input_.size() + bytes.size() > kReplyBytes) return std::nullopt;  // no message is longer
   input_ += bytes;
   switch (state_) {
     case State::Greeting:

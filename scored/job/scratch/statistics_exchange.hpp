@@ -1,6 +1,7 @@
 #pragma once
-// One connection to a server of a volume that only asks what it counts: handshake, then a question
-// at a time. Pure: bytes in, bytes out (docs/reference/pario.md, Protocol).
+// Implements one connection to a server of a volume that only reads its statistics: a handshake,
+// then one request at a time. This class is pure: bytes in, bytes out (docs/reference/pario.md,
+// Protocol).
 
 #include "pario/core/volume_file.hpp"
 
@@ -12,20 +13,20 @@ namespace score::shepherd {
 
 class StatisticsExchange {
  public:
-  // `volume` outlives it. server: its index in the volume; nonce: random.
+  // `volume` must outlive this object. server: its index in the volume; nonce: random.
   StatisticsExchange(const pario::VolumeDescription& volume, std::uint32_t server,
                      const pario::Nonce& nonce);
 
-  // Bytes of the server; gives those to send, perhaps none. nullopt: the server does not follow the
-  // protocol, or has not the key.
+  // Takes bytes of the server and returns those to send, which may be none. Returns nullopt if the
+  // server violates the protocol or does not have the key.
   std::optional<std::string> take(std::string_view bytes);
 
-  // The next question may be asked.
+  // Returns true if the next question may be asked.
   [[nodiscard]] bool is_ready() const { return state_ == State::Ready; }
 
-  // Only if it is ready.
+  // Returns the next question. Call it only if is_ready().
   std::string question();
-  // The last answer, once.
+  // Returns the last answer, once.
   std::optional<pario::Statistics> answer();
 
  private:

@@ -1,6 +1,7 @@
-// A server of a volume that answers a shepherd's questions with anything: the exchange ends or goes
-// on, never keeps more than a reply, and takes no answer from a server without the key. The first
-// byte: an honest handshake comes first, and in pieces of which size the rest arrives.
+// This fuzz test is a server of a volume that answers a shepherd's requests with arbitrary
+// bytes. The exchange ends or continues, never stores more than one reply, and accepts no answer
+// from a server without the key. The first byte of the input selects whether an honest handshake
+// comes first, and the size of the pieces in which the rest arrives.
 
 #include "scored/job/scratch/statistics_exchange.hpp"
 
@@ -16,7 +17,7 @@ void require(bool holds) {
   if (!holds) std::abort();
 }
 
-// Greeting and proof, as a server that has the key sends them.
+// Sends greeting and proof, as a server that has the key does.
 bool shake_hands(shepherd::StatisticsExchange& exchange, const pario::VolumeDescription& volume,
                  const pario::Nonce& nonce) {
   std::string greeting(pario::kMagic);

@@ -16,8 +16,8 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr base::Duration kMountLimit = 8s;    // below the head's deadline of a launch
-constexpr base::Duration kFirstPause = 20ms;  // before a program that has ended is started again
+constexpr base::Duration kMountLimit = 8s;    // below the head's deadline for a launch
+constexpr base::Duration kFirstPause = 20ms;  // before an ended program is restarted
 constexpr base::Duration kLongestPause = 1s;
 constexpr base::Duration kSamplePeriod = 1s;
 constexpr std::uint32_t kMostFailures = 5;  // of a server that never worked: 0.6 s
@@ -80,7 +80,7 @@ base::Status JobVolume::begin() {
   if (auto listening = listen(); !listening) return listening.error().with_context("scratch");
   deadline_ = loop_.after(kMountLimit, [this] {
     deadline_ = 0;
-    fail(fmt::format("the volume could not be mounted within {} s{}{}", kMountLimit / 1s,
+    fail(fmt::format("cannot mount the volume within {} s{}{}", kMountLimit / 1s,
                      mount_.last_line().empty() ? "" : ": ", mount_.last_line()));
   });
   say_listening();
@@ -99,7 +99,7 @@ base::Status JobVolume::listen() {
   if (!listener_ || bind(listener_.get(), generic, length) != 0 ||
       ::listen(listener_.get(), kBacklog) != 0 ||
       getsockname(listener_.get(), generic, &length) != 0) {
-    return base::fail(base::errno_code(errno), "listen at {}", host_);
+    return base::fail(base::errno_code(errno), "cannot listen at {}", host_);
   }
   address_ = fmt::format("{}:{}", host_, ntohs(address.sin_port));
   return {};
@@ -178,7 +178,7 @@ void JobVolume::start_server() {
                      "--listener", std::to_string(Program::kExtraFd)},
                     listener_.get());
   if (started) return;
-  base::log_error("cannot start the server of a volume", base::kv("err", started.error()));
+  base::log_error("Cannot start the server of the volume", base::kv("err", started.error()));
   server_ended();
 }
 
@@ -187,10 +187,10 @@ void JobVolume::server_ended() {
   auto& sample = *sample_.mutable_sample();
   sample.set_restarts(sample.restarts() + 1);
   if (!is_ready_ && sample.restarts() >= kMostFailures) {
-    return fail(fmt::format("the server does not start: {}", server_.last_line()));
+    return fail(fmt::format("cannot start the server: {}", server_.last_line()));
   }
-  base::log_warning("start the server of a volume again", base::kv("attempt", attempt_),
-                    base::kv("said", server_.last_line()));
+  base::log_warning("The server of the volume ended; restarting it", base::kv("attempt", attempt_),
+                    base::kv("last_line", server_.last_line()));
   server_timer_ = loop_.after(next_pause(server_pause_), [this] { start_server(); });
 }
 
@@ -200,7 +200,7 @@ void JobVolume::start_mount() {
                                std::to_string(Program::kReadyFd), directory_->mount()},
                               -1);
   if (started) return;
-  base::log_error("cannot start the mount of a volume", base::kv("err", started.error()));
+  base::log_error("Cannot start the mount of the volume", base::kv("err", started.error()));
   mount_ended();
 }
 
@@ -210,8 +210,8 @@ void JobVolume::mount_ended() {
     auto& sample = *sample_.mutable_sample();
     sample.set_restarts(sample.restarts() + 1);
   }
-  base::log_warning("mount a volume again", base::kv("attempt", attempt_),
-                    base::kv("said", mount_.last_line()));
+  base::log_warning("The mount of the volume ended; mounting it again",
+                    base::kv("attempt", attempt_), base::kv("last_line", mount_.last_line()));
   std::ignore = base::unmount(directory_->mount());
   mount_timer_ = loop_.after(next_pause(mount_pause_), [this] { start_mount(); });
 }

@@ -1,14 +1,15 @@
 #pragma once
-// The volume of a job on this node: its server and its mount, from Prepare to the job's end.
+// Runs the volume of a job on this node, which consists of a server and a mount, from Prepare to
+// the job's end.
 //
-//   begin()    directory and listener: the address goes to the head (ScratchReady)
-//   serve()    the addresses of all nodes are there (ScratchServers): description, server, mount
-//   ready      mounted: the tasks may start
+//   begin()    creates directory and listener; the address goes to the head (ScratchReady)
+//   serve()    the addresses of all nodes are known (ScratchServers): description, server, mount
+//   ready      the volume is mounted, and the tasks may start
 //   remove()   the job has ended everywhere
 //
-// The listener stays open here, so a server that was killed leaves its port to the next one, and
-// clients that connect meanwhile wait in its queue. A mount that was killed is made again; files
-// that programs had open on it are lost to them (ENOTCONN).
+// The listener stays open here, so a killed server leaves its port to the next one, and clients
+// that connect meanwhile wait in its queue. A killed mount is mounted again; programs lose the
+// files that they had open on it (ENOTCONN).
 
 #include "pario/core/volume_file.hpp"
 #include "proto/node.pb.h"
@@ -34,32 +35,33 @@ class JobVolume {
     std::function<void(const wire::ShepherdScratch&)> sample;
   };
 
-  // The loop must outlive it. `prepare` has the node's part; key: as in the description.
+  // The loop must outlive this object. `prepare` has the node's part; key: as in the description.
   JobVolume(EventLoop& loop, const wire::ShepherdPrepare& prepare, std::string key,
             Handlers handlers);
   ~JobVolume();
   JobVolume(const JobVolume&) = delete;
   JobVolume& operator=(const JobVolume&) = delete;
 
-  // What this node lacks for a volume, for the user; empty: nothing.
+  // Returns what this node lacks for a volume, as a text for the user; empty if nothing is missing.
   static std::string missing_here();
 
-  // The user's PARIO_TRANSPORT: with "pm" or "udp" data goes by PM between nodes. Before serve().
+  // Applies the user's PARIO_TRANSPORT: with "pm" or "udp" data is sent by PM between nodes. Call
+  // it before serve().
   void set_transport(std::string_view wanted);
-  // Errors: one line for the user.
+  // Creates the directory and the listener. Errors: one line for the user.
   base::Status begin();
-  // Repeated, or before begin() succeeded: nothing happens.
+  // Starts server and mount. Does nothing if it is repeated, or called before begin() succeeded.
   void serve(const wire::ScratchServers& servers);
-  // The connection to the head was lost: what it may have missed is sent again.
+  // Handles a lost connection to the head: messages that it may have missed are sent again.
   void resume();
-  // The tasks are being killed: what they wait for of the mount ends.
+  // Call this when the tasks are being killed: their pending operations on the mount fail.
   void abandon();
   // Ends everything. Errors: what is left.
   base::Status remove();
 
   [[nodiscard]] bool is_ready() const { return is_ready_; }
 
-  // Children that must not be killed with what the tasks left behind.
+  // Returns children that must not be killed with the processes that the tasks left behind.
   [[nodiscard]] std::vector<pid_t> processes() const { return {server_.pid(), mount_.pid()}; }
 
  private:
@@ -101,7 +103,7 @@ class JobVolume {
   EventLoop::TimerId mount_timer_ = 0;
   EventLoop::TimerId sample_timer_ = 0;
   bool is_ready_ = false;
-  bool is_abandoned_ = false;  // nothing is started again
+  bool is_abandoned_ = false;  // no program is started again
 };
 
 }  // namespace score::shepherd

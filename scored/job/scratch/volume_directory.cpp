@@ -19,18 +19,18 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr int kTries = 10;  // a sweep may take a new directory for an abandoned one
+constexpr int kTries = 10;  // a sweep may mistake a new directory for an abandoned one
 
 std::string user_name() {
   return std::to_string(getuid());
 }
 
-// Where no other user can have put something in its place.
+// Opens a directory in which no other user can have replaced an entry.
 base::Result<base::UniqueFd> open_own(int parent, const std::string& name,
                                       const std::string& path) {
   constexpr int kFlags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
   base::UniqueFd own(openat(parent, name.c_str(), kFlags));
-  if (!own) return base::fail(base::errno_code(errno), "open {}/{}", path, name);
+  if (!own) return base::fail(base::errno_code(errno), "cannot open {}/{}", path, name);
 
   struct stat info {};
 
@@ -41,20 +41,22 @@ base::Result<base::UniqueFd> open_own(int parent, const std::string& name,
   return own;
 }
 
-// PATH/USER. In a cluster of one user the node's directory is the user's own, so it is made here.
+// Opens PATH/USER. In a cluster of one user the node's directory is the user's own, so PATH/USER is
+// created here.
 base::Result<base::UniqueFd> open_user(const std::string& path) {
   const base::UniqueFd parent(open(path.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
-  if (!parent) return base::fail(base::errno_code(errno), "open {}", path);
+  if (!parent) return base::fail(base::errno_code(errno), "cannot open {}", path);
   const std::string name = user_name();
   if (mkdirat(parent.get(), name.c_str(), 0700) != 0 && errno != EEXIST) {
     return base::fail(base::errno_code(errno),
-                      "make {}/{}: the launcher of this node needs --scratch-dir {}", path, name,
-                      path);
+                      "cannot create {}/{}: the launcher of this node needs --scratch-dir {}", path,
+                      name, path);
   }
   return open_own(parent.get(), name, path);
 }
 
-// The lock, or nothing: it is in use, gone, or not a directory of this user.
+// Returns the lock; empty if the directory is in use, does not exist, or does not belong to this
+// user.
 base::UniqueFd lock_of(int user, const std::string& name, const std::string& path) {
   auto directory = open_own(user, name, path);
   if (!directory || flock(directory->get(), LOCK_EX | LOCK_NB) != 0) return {};
@@ -69,7 +71,7 @@ base::Status remove_tree(const std::string& path) {
   if (auto gone = base::unmount(VolumeDirectory::mount_of(path)); !gone) return gone;
   std::error_code error;
   fs::remove_all(path, error);  // follows no links
-  if (error) return base::fail(error, "remove {}", path);
+  if (error) return base::fail(error, "cannot remove {}", path);
   return {};
 }
 
@@ -95,7 +97,8 @@ base::Result<VolumeDirectory> VolumeDirectory::make(const std::string& path,
   const std::string whole = path_of(path, attempt);
   for (int tries = 0; tries < kTries; ++tries) {
     const bool is_new = mkdirat(user->get(), name.c_str(), 0700) == 0;
-    if (!is_new && errno != EEXIST) return base::fail(base::errno_code(errno), "make {}", whole);
+    if (!is_new && errno != EEXIST)
+      return base::fail(base::errno_code(errno), "cannot create {}", whole);
     base::UniqueFd lock = lock_of(user->get(), name, path);
     if (!lock && !is_new) return base::fail(base::Errc::Busy, "{} is in use", whole);
     if (!lock) continue;
@@ -106,7 +109,7 @@ base::Result<VolumeDirectory> VolumeDirectory::make(const std::string& path,
     VolumeDirectory made(whole, std::move(lock));
     for (const std::string& part : {made.data(), made.mount()}) {
       if (mkdir(part.c_str(), 0700) != 0)
-        return base::fail(base::errno_code(errno), "make {}", part);
+        return base::fail(base::errno_code(errno), "cannot create {}", part);
     }
     return made;
   }
@@ -137,7 +140,7 @@ Swept sweep_volumes(const std::string& path) {
   Swept swept;
   const base::UniqueFd parent(open(path.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
   auto user = open_own(parent.get(), user_name(), path);
-  if (!user) return swept;  // nothing was ever there
+  if (!user) return swept;  // no volume was ever created
   const std::string own = path + "/" + user_name();
   std::error_code error;
   for (fs::directory_iterator at(own, error), end; !error && at != end; at.increment(error)) {

@@ -1,10 +1,11 @@
 #pragma once
-// Where a job's volume lies on this node: PATH/USER/ATTEMPT with `data` (the server's), `mount` and
-// `volume` (the description, with the key). PATH is [pario] path of the node; PATH/USER is the
-// user's and private: root has made it, where the node daemon is not the user's own.
+// The directory of a job's volume on this node is PATH/USER/ATTEMPT. It contains `data` (the
+// server's), `mount` and `volume` (the description, with the key). PATH is [pario] path of the
+// node. PATH/USER belongs to the user and is private; root creates it, unless the node daemon runs
+// as the user.
 //
-// The directory is locked (flock) as long as its shepherd lives, so one whose lock is free was left
-// by a shepherd that was killed.
+// The directory is locked (flock) as long as its shepherd runs, so a directory whose lock is free
+// was left by a killed shepherd.
 
 #include "base/ids.hpp"
 #include "base/os/fd.hpp"
@@ -17,10 +18,11 @@ namespace score::shepherd {
 
 class VolumeDirectory {
  public:
-  // Makes it, empty; what is left of the same attempt is removed. Errors: one line for the user.
+  // Creates the directory, empty; leftovers of the same attempt are removed. Errors: one line for
+  // the user.
   static base::Result<VolumeDirectory> make(const std::string& path, base::AttemptId attempt);
 
-  // Of any attempt of this user; it need not exist.
+  // Returns the directory of any attempt of this user; it need not exist.
   static std::string path_of(const std::string& path, base::AttemptId attempt);
   static std::string mount_of(const std::string& directory);
   static std::string description_of(const std::string& directory);
@@ -42,15 +44,16 @@ class VolumeDirectory {
   base::UniqueFd lock_;
 };
 
-// Of an attempt of this job that has one here, for its steps; empty: there is none.
+// Returns the directory of an attempt of this job that has one here, for its steps; empty if there
+// is none.
 std::string find_volume_of(const std::string& path, base::JobId job);
 
 struct Swept {
   std::uint32_t removed = 0;
-  std::string left;  // the first that could not be removed, and why; empty: none
+  std::string left;  // the first one that could not be removed, and why; empty: none
 };
 
-// Removes the volumes of this user in PATH whose shepherds are gone.
+// Removes the volumes of this user in PATH whose shepherds have ended.
 Swept sweep_volumes(const std::string& path);
 
 }  // namespace score::shepherd

@@ -1,7 +1,8 @@
-// A file's name does not show which job it belongs to, so a file is abandoned if no process uses
-// it. The process that makes such a file has it open until it is mapped, and then mapped as long as
-// another may still open it by name. So files are listed first, then the open files of each
-// process, then its mappings: a file in use shows in one of the two, whatever changes meanwhile.
+// A file's name does not show to which job it belongs, so a file is considered abandoned if no
+// process uses it. The process that creates such a file has it open until it is mapped, and keeps
+// it mapped as long as a different process may still open it by name. For this reason files are
+// listed first, then the open files of each process, then its mappings: a file in use appears in
+// one of the two, even if it changes meanwhile.
 #include "scored/job/shepherd/abandoned_memory.hpp"
 
 #include "base/text.hpp"
@@ -25,7 +26,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// MPICH; UCX; Open MPI 4 and 5, where the user chose another place than the job's own directory.
+// These names are used by MPICH; by UCX; and by Open MPI 4 and 5, if the user chose a place other
+// than the job's own directory.
 constexpr std::array<std::string_view, 8> kNames{
     "mpich_shm_",  "mpich_shar_tmp", "ucx_shm_posix_", "vader_segment.",
     "sm_segment.", "osc_sm.",        "osc_rdma.",      "xhc_"};
@@ -57,7 +59,7 @@ Files candidates(const std::string& directory, base::WallTime since) {
   return files;
 }
 
-// Of /proc/PID/status: a number behind "Name:", nothing if there is no such line.
+// Returns the number after "Name:" in /proc/PID/status; nullopt if there is no such line.
 std::optional<unsigned long> number_in(const fs::path& status, std::string_view name) {
   std::ifstream lines(status);
   for (std::string line; std::getline(lines, line);) {
@@ -68,7 +70,8 @@ std::optional<unsigned long> number_in(const fs::path& status, std::string_view 
   return std::nullopt;
 }
 
-// One that hides (a program with privileges) may use what it will, if it has shared memory at all.
+// A process that hides its files (a program with privileges) may use any file if it has shared
+// memory at all.
 bool may_hide_files(const fs::path& process) {
   const bool is_own = number_in(process / "status", "Uid:") == geteuid();
   return is_own && number_in(process / "status", "RssShmem:").value_or(0) > 0;
@@ -84,7 +87,7 @@ void drop_open(Files& files, const fs::path& process) {
   }
 }
 
-// False: it cannot be read.
+// Returns false if the process's mappings cannot be read.
 bool drop_mapped(Files& files, const fs::path& process) {
   std::ifstream lines(process / "maps");
   if (!lines) return false;
@@ -99,7 +102,7 @@ bool drop_mapped(Files& files, const fs::path& process) {
 }
 
 void drop_used(Files& files, const fs::path& process) {
-  if (process.filename() == "1") return;  // init is no rank
+  if (process.filename() == "1") return;  // init is not a rank
 
   struct stat owner {};
 

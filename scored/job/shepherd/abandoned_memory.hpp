@@ -1,6 +1,6 @@
 #pragma once
-// Shared memory that MPI libraries keep in files of /dev/shm. A library removes its files itself,
-// unless its processes are killed: then they would take memory until the node is started anew.
+// Removes shared memory that MPI libraries keep in files of /dev/shm. A library removes its files
+// itself, unless its processes are killed; the files would then use memory until the node restarts.
 
 #include "base/time.hpp"
 
@@ -9,11 +9,11 @@
 
 namespace score::shepherd {
 
-// Removes what no process can use any more: regular files in `directory` that belong to this
-// process's user, have a name as MPI libraries give it, have been made or changed since `since`,
-// and that no process has open or mapped. So a running job keeps its files, this user's others too,
-// and so does whoever keeps files of another kind there. Gives the names of those removed. A
-// process of this user that cannot be looked at and has shared memory keeps all.
+// Removes files that no process can use any more: regular files in `directory` that belong to this
+// process's user, have a name as MPI libraries choose it, were created or changed since `since`,
+// and that no process has open or mapped. A running job therefore keeps its files, including other
+// jobs of this user, and files of other kinds stay. Returns the names of the removed files. If a
+// process of this user cannot be examined and has shared memory, nothing is removed.
 std::vector<std::string> remove_abandoned_memory(const std::string& directory,
                                                  base::WallTime since);
 

@@ -1,4 +1,4 @@
-// With files and processes of its own, in a directory of its own.
+// These tests create their own files and processes, in their own directory.
 #include "scored/job/shepherd/abandoned_memory.hpp"
 
 #include <gtest/gtest.h>
@@ -40,7 +40,7 @@ class AbandonedMemory : public testing::Test {
     close(file);
   }
 
-  // A process that uses the file in this way, and no other, until end().
+  // Starts a process that uses the file in this way, and in no other, until end().
   pid_t user_of(const std::string& name, Use use) {
     std::array<int, 2> ready{};
     EXPECT_EQ(pipe2(ready.data(), O_CLOEXEC), 0);
@@ -84,7 +84,7 @@ class AbandonedMemory : public testing::Test {
 
 using Names = std::vector<std::string>;
 
-TEST_F(AbandonedMemory, RemovesWhatMpiLibrariesLeft) {
+TEST_F(AbandonedMemory, RemovesLeftoversOfMpiLibraries) {
   const Names names{"mpich_shar_tmpAb3dEf", "osc_sm.n.1.2.3", "sm_segment.n.0.1.2",
                     "ucx_shm_posix_5f3", "vader_segment.n.0.1.2"};
   for (const auto& name : names) make(name);
@@ -93,7 +93,7 @@ TEST_F(AbandonedMemory, RemovesWhatMpiLibrariesLeft) {
   EXPECT_TRUE(std::filesystem::is_empty(directory_));
 }
 
-TEST_F(AbandonedMemory, KeepsWhatAProcessUses) {
+TEST_F(AbandonedMemory, KeepsFilesInUse) {
   make("mpich_shm_1_0");
   make("mpich_shm_2_0");
   const pid_t first = user_of("mpich_shm_1_0", Use::Open);
@@ -106,7 +106,7 @@ TEST_F(AbandonedMemory, KeepsWhatAProcessUses) {
   children_.clear();
 }
 
-TEST_F(AbandonedMemory, KeepsAllIfAProcessHidesWhatItUses) {
+TEST_F(AbandonedMemory, KeepsAllFilesIfProcessHidesItsUse) {
   if (geteuid() == 0) GTEST_SKIP() << "root sees what all processes use";
   make("mpich_shm_3_0");
   user_of("mpich_shm_3_0", Use::Hidden);

@@ -56,13 +56,13 @@ void DaemonLink::on_accept() {
   socket_ = std::move(accepted);
   ++connection_;
   reader_ = proto::FrameReader();
-  loop_.change(listener_.get(), 0);  // the next one waits in the backlog until this one is gone
+  loop_.change(listener_.get(), 0);  // until this one is closed, the next waits
   first_frame_timer_ = loop_.after(base::limits::kHeaderDeadline, [this] { drop(); });
 }
 
 void DaemonLink::complain(const std::string& what) {
   if (!limiter_.allow(base::monotonic_now())) return;
-  base::log_warning("drop connection of node daemon", base::kv("err", what),
+  base::log_warning("Dropped connection of node daemon", base::kv("err", what),
                     base::kv("suppressed", limiter_.take_suppressed()));
 }
 
@@ -114,7 +114,8 @@ void DaemonLink::send_frame(proto::FrameType type, std::string_view payload) {
   const bool idle = out_.empty();
   proto::append_frame(out_, type, payload);
   if (out_.size() - written_ > base::limits::kMaxPeerQueueBytes) return drop();
-  // One system call for all that a turn of the loop queues: the write happens when epoll says so.
+  // One system call writes everything that a turn of the loop queues: the write happens when epoll
+  // reports the socket as writable.
   if (idle) loop_.change(socket_.get(), EPOLLIN | EPOLLOUT);
 }
 
@@ -125,7 +126,7 @@ void DaemonLink::send_descriptors(const wire::PassedDescriptors& message,
   send(message);
 }
 
-// Up to the next frame with descriptors, or that frame with them.
+// Writes up to the next frame with descriptors, or that frame with its descriptors.
 base::Result<std::size_t> DaemonLink::write_some() {
   const std::string_view left = std::string_view(out_).substr(written_);
   if (riders_.empty()) return base::send_some(socket_.get(), left, {});

@@ -1,6 +1,7 @@
 #pragma once
-// The shepherd's end of the node daemon's connection: one at a time, accepted only from users who
-// may command it, lost and found again while the tasks go on.
+// The shepherd's end of the node daemon's connection. It accepts one connection at a time, only
+// from users that may command it. The connection may be lost and established again while the tasks
+// continue.
 
 #include "base/os/fd.hpp"
 #include "base/os/log.hpp"
@@ -20,41 +21,42 @@ namespace score::shepherd {
 class DaemonLink {
  public:
   struct Handlers {
-    // With the descriptors that came with it.
+    // Receives a frame and the descriptors that arrived with it.
     std::function<void(proto::InFrame, std::vector<base::UniqueFd>)> frame;
     std::function<void()> lost;
-    std::function<void()> sent;  // all that was queued
+    std::function<void()> sent;  // all queued data was sent
   };
 
-  // listener: a listening Unix stream socket; made non-blocking. allowed: uids that may connect.
-  // The loop must outlive the link. start() begins to accept. Errors: errno codes.
+  // Takes a listening Unix stream socket, which becomes non-blocking. allowed: uids that may
+  // connect. The loop must outlive the link. start() begins to accept. Errors: errno codes.
   DaemonLink(EventLoop& loop, base::UniqueFd listener, std::vector<uid_t> allowed);
   base::Status start(Handlers handlers);
 
   [[nodiscard]] bool is_connected() const { return static_cast<bool>(socket_); }
 
-  // Not yet taken by the kernel; 0 without a connection.
+  // Returns the bytes that the kernel has not taken yet; 0 without a connection.
   [[nodiscard]] std::size_t queued_bytes() const { return out_.size() - written_; }
 
-  // True if the listener's name is gone from the file system: no daemon can connect any more.
+  // Returns true if the listener's name has been removed from the file system: no daemon can
+  // connect any more.
   [[nodiscard]] bool is_unreachable() const;
 
-  // Queues a frame; dropped if there is no connection. What must not get lost is kept by the caller
-  // and sent again after a resume.
+  // Queues a frame, or drops it if there is no connection. The caller must keep any data that must
+  // not get lost, and send it again after a resume.
   template <class Message>
   void send(const Message& message) {
     send_frame(proto::frame_type<Message>(), message.SerializeAsString());
   }
 
   void send_frame(proto::FrameType type, std::string_view payload);
-  // At most base::kMaxPassedFds descriptors.
+  // Takes at most base::kMaxPassedFds descriptors.
   void send_descriptors(const wire::PassedDescriptors& message, std::vector<base::UniqueFd> fds);
-  // Writes what is queued and gives up soon; for the last frames before exit.
+  // Writes the queued data but gives up soon. It is meant for the last frames before exit.
   void flush();
   void drop();  // closes the connection and calls `lost`; accepts the next one
 
  private:
-  struct Rider {  // goes with the byte at `offset` of out_
+  struct Rider {  // sent with the byte at `offset` of out_
     std::size_t offset = 0;
     std::vector<base::UniqueFd> fds;
   };
@@ -78,7 +80,7 @@ class DaemonLink {
   std::string out_;
   std::size_t written_ = 0;  // of out_
   std::deque<Rider> riders_;
-  std::vector<base::UniqueFd> arrived_;  // not yet taken by a frame
+  std::vector<base::UniqueFd> arrived_;  // no frame has taken them yet
   EventLoop::TimerId first_frame_timer_ = 0;
   base::LogLimiter limiter_;
 };

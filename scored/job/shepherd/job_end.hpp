@@ -1,5 +1,6 @@
 #pragma once
-// How long a shepherd waits at the end of its job, and without a node daemon. Pure.
+// Determines how long a shepherd waits at the end of its job, and without a node daemon. This
+// module is pure.
 
 #include "base/time.hpp"
 
@@ -7,8 +8,8 @@
 
 namespace score::shepherd {
 
-// After the last task has ended: what the tasks left behind is killed until nothing is left or the
-// kernel does not let it go.
+// After the last task has ended, leftover processes are killed until none is left or the kernel
+// does not release them.
 class LeftoverKill {
  public:
   static constexpr base::Duration kAgain = std::chrono::milliseconds{10};
@@ -16,8 +17,9 @@ class LeftoverKill {
 
   explicit LeftoverKill(base::TimePoint now) : began_(now) {}
 
-  // children: how many were left when they were killed just now. True: kill again after kAgain, for
-  // the children of killed processes become ours one generation at a time.
+  // The argument `children` is how many processes were left when they were killed just now. Returns
+  // true if the caller must kill again after kAgain, because the children of killed processes
+  // become children of the shepherd one generation at a time.
   [[nodiscard]] bool must_go_on(std::size_t children, base::TimePoint now) const {
     return children > 0 && now - began_ < kGrace;
   }
@@ -26,18 +28,18 @@ class LeftoverKill {
   base::TimePoint began_;
 };
 
-// While no node daemon is connected. If the socket's name is gone, none can ever connect again: the
-// cluster was taken down, and the tasks must not go on unseen. A job that is done is not kept for
-// ever for a daemon that does not come back.
+// Decides when to stop waiting for a node daemon. If the socket's name has been removed, none can
+// ever connect again: the cluster was taken down, and the tasks must not continue unsupervised. A
+// job that is done is not kept for ever for a daemon that does not return.
 class LostDaemon {
  public:
   static constexpr base::Duration kCheckPeriod = std::chrono::seconds{1};
-  static constexpr int kUnreachableChecks = 3;  // in a row
+  static constexpr int kUnreachableChecks = 3;  // consecutive checks
   static constexpr base::Duration kDoneLinger = std::chrono::minutes{15};
 
   explicit LostDaemon(base::TimePoint now) : since_(now) {}
 
-  // Every kCheckPeriod. True: give up.
+  // Call this every kCheckPeriod. Returns true if the shepherd must give up.
   bool check(bool is_unreachable, bool is_done, base::TimePoint now) {
     unreachable_checks_ = is_unreachable ? unreachable_checks_ + 1 : 0;
     return unreachable_checks_ >= kUnreachableChecks || (is_done && now - since_ > kDoneLinger);

@@ -9,7 +9,7 @@ using namespace std::chrono_literals;
 
 const base::TimePoint kStart{100s};
 
-TEST(LeftoverKill, GoesOnUntilNothingIsLeftOrTheGraceIsOver) {
+TEST(LeftoverKill, RepeatsUntilNoneIsLeftOrGraceEnds) {
   const LeftoverKill kill(kStart);
   EXPECT_FALSE(kill.must_go_on(0, kStart));
   EXPECT_TRUE(kill.must_go_on(1, kStart));
@@ -17,7 +17,7 @@ TEST(LeftoverKill, GoesOnUntilNothingIsLeftOrTheGraceIsOver) {
   EXPECT_FALSE(kill.must_go_on(1, kStart + LeftoverKill::kGrace));
 }
 
-TEST(LostDaemon, GivesUpWhenTheSocketIsGoneForSeveralChecks) {
+TEST(LostDaemon, GivesUpAfterSeveralUnreachableChecks) {
   LostDaemon lost(kStart);
   EXPECT_FALSE(lost.check(true, false, kStart));
   EXPECT_FALSE(lost.check(true, false, kStart));
@@ -27,7 +27,7 @@ TEST(LostDaemon, GivesUpWhenTheSocketIsGoneForSeveralChecks) {
   EXPECT_TRUE(lost.check(true, false, kStart));
 }
 
-TEST(LostDaemon, KeepsARunningJobForEverAndADoneOneForAWhile) {
+TEST(LostDaemon, KeepsRunningJobLongerThanDoneJob) {
   LostDaemon lost(kStart);
   const auto later = kStart + LostDaemon::kDoneLinger + 1ms;
   EXPECT_FALSE(lost.check(false, false, later));

@@ -1,5 +1,5 @@
-// scored-shepherd: started by the launcher as the job's user, once as `shepherd` (A) and once as
-// `spawner` (B); see scored/launcher/protocol.hpp. Statically linked: an exec must cost little.
+// The launcher starts this program as the job's user, once as `shepherd` (A) and once as `spawner`
+// (B); see scored/launcher/protocol.hpp. It is statically linked to make the exec cheap.
 
 #include "base/exit_codes.hpp"
 #include "base/os/log.hpp"
@@ -24,8 +24,8 @@ namespace {
 namespace base = score::base;
 namespace shepherd = score::shepherd;
 
-// Descriptors 0 to `last` are open, so that nothing opened later takes the place of a standard
-// stream; what lies above the two that the launcher promises is closed.
+// Opens descriptors 0 to `last`, so that none opened later takes the place of a standard stream.
+// Descriptors above the two that the launcher promises are closed.
 void tidy_descriptors(int last) {
   close_range(shepherd::kSpawnFd + 1, ~0U, 0);
   for (int fd = 0; fd <= last; ++fd) {
@@ -47,7 +47,7 @@ base::UniqueFd open_signals() {
   return base::UniqueFd(signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK));
 }
 
-// Five descriptors a task: as many as the system grants.
+// Each task needs five descriptors, so this raises the limit as far as the system permits.
 void raise_descriptor_limit() {
   rlimit limit{};
   if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
@@ -55,7 +55,8 @@ void raise_descriptor_limit() {
   setrlimit(RLIMIT_NOFILE, &limit);
 }
 
-// Root, this user, and the node daemon's user: the kernel notes who called listen() on the socket.
+// Returns the users that may connect: root, this user, and the node daemon's user, which the kernel
+// recorded when that process called listen() on the socket.
 std::vector<uid_t> allowed_users() {
   std::vector<uid_t> users{0, getuid()};
   if (auto daemon = base::peer_credentials(shepherd::kListenerFd)) {
@@ -67,7 +68,7 @@ std::vector<uid_t> allowed_users() {
 int run_shepherd() {
   shepherd::become_subreaper();
   raise_descriptor_limit();
-  umask(0);  // files get the job's
+  umask(0);  // files get the umask of the job
   auto loop = shepherd::EventLoop::create();
   auto output = shepherd::OutputPump::create();
   shepherd::ShepherdOptions options{.listener = base::UniqueFd(shepherd::kListenerFd),
@@ -77,16 +78,16 @@ int run_shepherd() {
   if (!loop || !output || !options.signals) return score::kExitError;
   shepherd::Shepherd shepherd(*loop, std::move(*output), std::move(options));
   if (auto started = shepherd.start(); !started) {
-    base::log_error("start shepherd", base::kv("err", started.error()));
+    base::log_error("Cannot start the shepherd", base::kv("err", started.error()));
     return score::kExitError;
   }
   loop->run();
   return 0;
 }
 
-// A task is the same user. It must not trace this process or take a descriptor of it: the
-// connection to the node daemon is trusted to be the shepherd's (ptrace(2), pidfd_getfd(2)).
-// Programs that are executed are dumpable again.
+// The tasks belong to the same user. A task must not trace this process or take a descriptor of it,
+// because the node daemon trusts the connection to be the shepherd's (ptrace(2), pidfd_getfd(2)).
+// Programs started by exec are dumpable again.
 void deny_tasks_access() {
   prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
 }
@@ -113,7 +114,7 @@ int main(int argc, char** argv) {
   try {
     return run_mode(mode);
   } catch (const std::exception& error) {
-    base::log_error("end shepherd", base::kv("err", std::string_view(error.what())));
+    base::log_error("Shepherd failed", base::kv("err", std::string_view(error.what())));
     return score::kExitError;
   }
 }

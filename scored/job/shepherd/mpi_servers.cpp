@@ -1,4 +1,4 @@
-// Tested by shepherd_test.cpp and pmix_flow_test.cpp.
+// This module is tested by shepherd_test.cpp and pmix_flow_test.cpp.
 #include "scored/job/shepherd/mpi_servers.hpp"
 
 #include "base/exit_codes.hpp"
@@ -20,13 +20,13 @@ using namespace std::string_view_literals;
 namespace {
 
 // A node without PMIx contributes this mark, its name and a zero byte to the first fence of a job
-// whose tasks may use PMIx. The head concatenates what nodes contribute, and libpmix writes nothing
-// like it.
+// whose tasks may use PMIx. The head concatenates the nodes' contributions, and libpmix writes
+// nothing similar.
 constexpr auto kLackMark = "\0scored: no PMIx here\0"sv;
 constexpr std::uint64_t kFirstFence = 1;
 
-// Returns "node01 has", "node01 and 2 more nodes have": the nodes whose marks are in what the
-// nodes contributed. Empty: there is no mark in it.
+// Returns the nodes whose marks are in the contributions, as "node01 has" or "node01 and 2 more
+// nodes have". The result is empty if there is no mark.
 std::string nodes_in_lack(std::string_view contributions) {
   std::string first;
   std::size_t count = 0;
@@ -97,9 +97,9 @@ bool MpiServers::add_world(const Plan& world) {
   return pmix_ && pmix_->add_world(prepare_bytes(world));
 }
 
-// ---- what tasks ask for
+// ---- requests of tasks
 
-// The head gathers fences of all nodes: of the first world, where each node has tasks of it.
+// The head gathers only fences of the first world, and only if each node has tasks of that world.
 void MpiServers::pmi_fence(std::uint32_t world, const PmiActions::Fence& fence) {
   if (!plan_.can_spawn()) return send_fence(fence, false);
   peers_->fence(worlds_[world], fence.key_values,
@@ -114,7 +114,7 @@ void MpiServers::pmi_fence(std::uint32_t world, const PmiActions::Fence& fence) 
 void MpiServers::end_pmi_fence(std::uint32_t world, std::uint64_t sequence,
                                std::string_view key_values) {
   auto taken = pmi_->fence_done(world, sequence, key_values);
-  if (!taken) base::log_warning("ignore fence", base::kv("err", taken.error()));
+  if (!taken) base::log_warning("Ignored invalid fence result", base::kv("err", taken.error()));
 }
 
 void MpiServers::ask_about(PmiActions::Name&& name) {
@@ -142,7 +142,7 @@ void MpiServers::spawn_over_pmi(PmiActions::Spawn&& spawn) {
   });
 }
 
-// From another process: any task.
+// The message comes from a different process, so the task number may be arbitrary.
 void MpiServers::spawn_over_pmix(const wire::PmixSpawn& spawn) {
   const auto task = spawn.task();
   const auto done = [this, token = spawn.token()](const SpawnHub::Result& result) {
@@ -202,8 +202,9 @@ void MpiServers::report_lack() {
   send_fence({kFirstFence, std::move(mark)}, true);
 }
 
-// A fence is entered on a node with PMIx only when a task there uses PMIx, so the nodes without it
-// do not judge: they cannot tell that a node took part, and a node whose tasks have ended is gone.
+// A fence is entered on a node with PMIx only when a task there uses PMIx. So the nodes without
+// PMIx do not decide: they cannot know that a node took part, and a node whose tasks have ended has
+// left.
 void MpiServers::end_pmix_fence(std::uint64_t sequence, std::string_view data) {
   is_lack_known_ = true;
   if (!pmix_ || !pmix_->pending_fence()) return;
@@ -244,7 +245,7 @@ void MpiServers::fence_done(const wire::FenceDone& done) {
   if (pmi_) end_pmi_fence(0, done.sequence(), done.key_values());
 }
 
-// The server ends with the node's last task; other nodes may still ask it.
+// The server ends with the node's last task, but other nodes may still send requests to it.
 void MpiServers::relay(const wire::JobRelay& message) {
   if (message.shepherds()) {
     if (peers_) peers_->receive(message.node_index(), message.message());

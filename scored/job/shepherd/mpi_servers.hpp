@@ -1,6 +1,7 @@
 #pragma once
-// The servers by which the tasks' MPI libraries find their peers: PMI-1 in this process, PMIx in a
-// process of its own (scored-pmix), or both; and their fences, which span the job's nodes.
+// Manages the servers by which the tasks' MPI libraries find their peers: PMI-1 in this process,
+// PMIx in a separate process (scored-pmix), or both. It also handles their fences, which span the
+// job's nodes.
 
 #include "scored/job/plan/plan.hpp"
 #include "scored/job/pmi/pmi_hub.hpp"
@@ -24,7 +25,7 @@ class MpiServers {
     std::uint32_t rank = 0;
     std::int32_t code = 1;
     std::string message;
-    bool left = false;  // it ended without MPI_Finalize
+    bool left = false;  // the task ended without MPI_Finalize
   };
 
   struct Handlers {
@@ -32,39 +33,41 @@ class MpiServers {
     std::function<void(const std::string& why)> pmix_failed;
     std::function<void(const Abort&)> abort;
     std::function<void(std::uint32_t task, const std::string& text)> note;
-    std::function<void(std::uint32_t task)> initialised;  // its MPI library has begun
-    // A task wants to start programs; the answer may come at any time.
+    std::function<void(std::uint32_t task)> initialised;  // its MPI library has initialised
+    // The task requests to start programs. This is answered by `done`, at any time.
     std::function<void(std::uint32_t task, PmiSpawn&& what, SpawnHub::Done done)> spawn;
-    // The PMIx server knows a world, or why it cannot.
+    // The PMIx server knows the world, or `reason` says why it cannot.
     std::function<void(std::uint32_t world, const std::string& reason)> world_ready;
   };
 
-  // All must outlive it.
+  // All arguments must outlive this object.
   MpiServers(EventLoop& loop, DaemonLink& link, const Plan& plan, Handlers handlers);
 
-  // Ends in pmix_ready or pmix_failed. prepare: bytes of ShepherdPrepare.
+  // Starts the PMIx server and then calls pmix_ready or pmix_failed. prepare: bytes of
+  // ShepherdPrepare.
   void start_pmix(std::string_view prepare);
-  // Starts the server when a task connects, which a script may never do. Gives the tasks' variables
-  // by which they find it. Errors: NotFound (no scored-pmix here), errno codes. Later ones:
-  // pmix_failed.
+  // Starts the PMIx server when a task connects, which a script may never do. Returns the variables
+  // by which the tasks find it. Errors: NotFound (no scored-pmix here), errno codes. Later errors
+  // are reported by pmix_failed.
   base::Result<std::vector<std::string>> offer_pmix(std::string prepare);
-  // There is none here, for the reason `why`. That only matters if tasks of other nodes use it:
-  // then the job is aborted instead of waiting for this node for ever.
+  // Records that there is no PMIx here, for the reason `why`. This matters only if tasks of other
+  // nodes use PMIx: the job is then aborted instead of waiting for this node for ever.
   void lack_pmix(std::string why);
   void start_pmi();
 
-  // Adds what the task inherits. Errors: errno codes.
+  // Adds the descriptors that the task inherits. Errors: errno codes.
   base::Status connect(std::uint32_t task, std::vector<base::UniqueFd>& descriptors);
   void task_ended(std::uint32_t task, bool has_failed);
 
-  // Tasks of another world are about to start on any of the nodes. True: world_ready follows.
+  // Announces that tasks of another world are about to start on any of the nodes. Returns true if
+  // world_ready will be called.
   bool add_world(const Plan& world);
 
   void fence_done(const wire::FenceDone& done);
   void relay(const wire::JobRelay& message);  // from another node
-  // The connection is a new one: fences that are not done are sent again.
+  // Handles a new connection to the node daemon: fences that are not done are sent again.
   void resume();
-  // Removes files; only when all processes of the job are gone.
+  // Removes files. Call it only when all processes of the job have ended.
   void clean_up();
 
  private:
@@ -89,8 +92,8 @@ class MpiServers {
   std::optional<PmiHub> pmi_;
   std::optional<PmixProcess> pmix_;
   bool has_refused_spawn_ = false;
-  std::string lack_;  // why there is no PMIx here; empty: it is not asked for, or there is
-  bool is_lack_known_ = false;  // the first fence is over: it is not entered again after a resume
+  std::string lack_;            // why there is no PMIx here; empty: it is not needed, or there is
+  bool is_lack_known_ = false;  // the first fence is over and is not entered again after a resume
 };
 
 }  // namespace score::shepherd

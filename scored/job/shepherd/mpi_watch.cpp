@@ -1,4 +1,4 @@
-// Tested by test_mpi.py and test_mpi_on_pm.py: it takes real MPI libraries.
+// This module is tested by test_mpi.py and test_mpi_on_pm.py, because it needs real MPI libraries.
 #include "scored/job/shepherd/mpi_watch.hpp"
 
 #include "scored/job/plan/pm_choice.hpp"
@@ -15,7 +15,8 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr base::Duration kLookAgain = 20ms;
-// After the start: an MPI library is loaded at once, but a script may begin with other things.
+// These times count from the start: an MPI library is loaded at once, but a script may first do
+// other work.
 constexpr std::array<base::Duration, 4> kLooks{300ms, 1s, 4s, 15s};
 
 }  // namespace
@@ -48,12 +49,12 @@ void MpiWatch::initialised(std::uint32_t task) {
   is_served_ = true;
   if (!wants_pm() || has_looked_at_pm_ || task >= plan_.local_tasks()) return;
   const auto pid = tasks_.pids()[task];
-  if (pid == 0) {  // the spawner's report of its pid comes later
+  if (pid == 0) {  // the spawner reports its pid later
     loop_.after(kLookAgain, [this, task] { initialised(task); });
     return;
   }
   has_looked_at_pm_ = true;
-  if (is_linked_to_mpi(plan_)) return;  // pm_variables() has looked at it before the start
+  if (is_linked_to_mpi(plan_)) return;  // pm_variables() checked it before the start
   const auto objection = ofi_objection_of_task(static_cast<pid_t>(pid));
   has_objected_ = !objection.empty();
   if (has_objected_) note_(task, fmt::format("--net=pm is not used: {}", objection));
@@ -61,7 +62,7 @@ void MpiWatch::initialised(std::uint32_t task) {
 
 void MpiWatch::tasks_ended(bool has_served) {
   if (!wants_pm() || plan_.spec.quiet() || has_served || has_objected_) return;
-  if (tasks_.started_count() == 0) return;  // there was only room here
+  if (tasks_.started_count() == 0) return;  // there was only room on this node
   note_(0, "--net=pm: no task here has opened PM; is the MPI library built on OFI (libfabric)?");
 }
 

@@ -1,7 +1,7 @@
 #pragma once
-// What users must know about the MPI library of a running job and cannot see: that it does not use
-// PM although --net=pm was given, or that it was not offered the process management it needs, so
-// that each rank runs alone. The job's first node looks, at its first rank, for all.
+// Warns users about problems of a running job's MPI library that they cannot see: it does not use
+// PM although --net=pm was given, or it was not offered the process management that it needs, so
+// each rank runs alone. The job's first node checks its first rank on behalf of all.
 
 #include "scored/job/plan/plan.hpp"
 #include "scored/job/tasks/event_loop.hpp"
@@ -16,15 +16,15 @@ class MpiWatch {
  public:
   using Note = std::function<void(std::uint32_t task, const std::string& text)>;
 
-  // All must outlive it.
+  // All arguments must outlive this object.
   MpiWatch(EventLoop& loop, const Plan& plan, const TaskTable& tasks, Note note);
 
-  // All tasks have a process.
+  // Call this when all tasks have a process.
   void tasks_started();
-  // The task's MPI library has begun, so that it is loaded; from any thread of control that a
-  // script may have started. Only the first one is looked at.
+  // Call this when the task's MPI library has initialised, so it is loaded. The library may be in
+  // any process that a script has started. Only the first task is checked.
   void initialised(std::uint32_t task);
-  // The tasks have ended by themselves. has_served: some of them opened PM.
+  // Call this when the tasks have ended by themselves. has_served: some of them opened PM.
   void tasks_ended(bool has_served);
 
  private:

@@ -41,7 +41,7 @@ void copy_name(const std::string& from, std::array<char, N>& to) {
   std::copy_n(from.begin(), std::min(from.size(), N - 1), to.begin());
 }
 
-// What a context's device and links are.
+// Copies the description of a context's device and links.
 void describe_links(const wire::ShepherdNetwork& from, pm::JobNetwork& to) {
   to.device.kind = device_of(from.device());
   copy_name(from.interface(), to.device.interface);
@@ -107,7 +107,7 @@ void NetworkHub::answer_error(std::uint32_t task) {
   send(connections_[task].socket.get(), &reply, sizeof reply, MSG_NOSIGNAL | MSG_DONTWAIT);
 }
 
-// One packet. False: not now, or never.
+// Sends one packet. Returns false if it cannot be sent now, or never.
 bool NetworkHub::answer_part(std::uint32_t task) {
   Connection& connection = connections_[task];
   const std::size_t devices = sockets_.empty() ? 0 : links();
@@ -129,7 +129,7 @@ bool NetworkHub::answer_part(std::uint32_t task) {
     connection.is_waiting = end < all;
     return true;
   }
-  // Descriptors on their way count against the user's limit.
+  // Descriptors in flight count against the user's limit.
   if (sent.error().is(std::errc::resource_unavailable_try_again) ||
       sent.error().code() == std::error_code(ETOOMANYREFS, std::generic_category())) {
     loop_.after(kAnswerAgain, [this, task] { answer(task); });
@@ -159,7 +159,7 @@ void NetworkHub::prepare(wire::ShepherdNetwork network) {
   const std::size_t links = static_cast<std::size_t>(network.links_size()) + 1;
   const bool is_whole = network.addresses().size() == kAddressBytes * size_ * links;
   if (!(is_first || is_whole) || network.key() == 0 || links > pm::kMaxLinks) {
-    return handlers_.broken("the addresses of the network make no sense");
+    return handlers_.broken("invalid network addresses from the node daemon");
   }
   network_ = std::move(network);
   if (is_first) return sockets_.clear();
@@ -190,7 +190,7 @@ void NetworkHub::create_contexts() {
     auto fd = context ? base::duplicate(context->fd())
                       : base::Result<base::UniqueFd>(base::fail(
                             base::errno_code(errno), "context of rank {}", ranks_[task]));
-    if (!fd) return handlers_.broken("cannot make contexts: " + fd.error().message());
+    if (!fd) return handlers_.broken("cannot create contexts: " + fd.error().message());
     made.push_back(std::move(*fd));
   }
   contexts_ = std::move(made);
@@ -216,7 +216,7 @@ std::unique_ptr<pm::MappedSegment> NetworkHub::create_context(std::uint32_t rank
   auto context = pm::create_context(network, rank, network_->shmem(), "", error);
   errno = error;
   if (!context) return nullptr;
-  // Addresses come in the order of nodes and their tasks.
+  // Addresses are ordered by node and then by task.
   const auto& counts = job_.tasks_on_node;
   std::vector<std::uint32_t> next(counts.size());
   std::exclusive_scan(counts.begin(), counts.end(), next.begin(), 0U);

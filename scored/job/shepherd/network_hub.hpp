@@ -1,7 +1,8 @@
 #pragma once
-// The network of this node's tasks. A task that opens PM asks at its broker socket; the first one
-// makes the node daemon gather the job's addresses. When they are here, the contexts of all tasks
-// of this node are made, as the user, shown to the node daemon and handed to the tasks that ask.
+// Manages the network of this node's tasks. A task that opens PM sends a request at its broker
+// socket; the first request makes the node daemon gather the job's addresses. When the addresses
+// have arrived, the hub creates the contexts of all tasks of this node, as the user. It sends them
+// to the node daemon and to the tasks that requested them.
 
 #include "base/model/distribution.hpp"
 #include "base/os/fd.hpp"
@@ -30,11 +31,11 @@ class NetworkHub {
   };
 
   struct Handlers {
-    std::function<void()> wanted;  // ask the node daemon
+    std::function<void()> wanted;  // asks the node daemon
     std::function<void(const wire::ShepherdNetwork&)> report;
     std::function<void(const wire::PassedDescriptors&, std::vector<base::UniqueFd>)> pass;
     std::function<void(std::uint32_t task, const std::string& text)> note;
-    std::function<void(const std::string& why)> broken;  // the job cannot go on
+    std::function<void(const std::string& why)> broken;  // the job cannot continue
   };
 
   // The loop must outlive the hub.
@@ -43,27 +44,31 @@ class NetworkHub {
   NetworkHub(const NetworkHub&) = delete;
   NetworkHub& operator=(const NetworkHub&) = delete;
 
-  // The end that the task inherits. Errors: errno codes.
+  // Returns the end of the socket that the task inherits. Errors: errno codes.
   base::Result<base::UniqueFd> connect(std::uint32_t task);
 
   void task_ended(std::uint32_t task) { close(task); }
 
-  [[nodiscard]] bool has_served() const { return has_served_; }  // a task has asked
+  // Returns true if a task has requested the network.
+  [[nodiscard]] bool has_served() const { return has_served_; }
 
-  // ---- the node daemon; what comes twice is ignored
-  // First without addresses, before others learn those of this node's sockets, which come next: so
-  // that they outlive the daemon. Then with all addresses. Without sockets only the latter comes.
+  // ---- messages of the node daemon; repeated ones are ignored
+
+  // Sets up the network. The first call has no addresses and precedes this node's sockets, which
+  // come next, so that they outlive the daemon; other nodes learn the sockets' addresses only
+  // afterwards. The second call has all addresses. Without sockets there is only the second call.
   void prepare(wire::ShepherdNetwork network);
   void take_sockets(const wire::PassedDescriptors& message, std::vector<base::UniqueFd> sockets);
   void fail(const std::string& reason);
-  // It lost everything that was said: the request is repeated, or what there is is shown again.
+  // Handles the resume of a node daemon that lost all messages: repeats the request, or shows the
+  // existing descriptors again.
   void resume();
 
  private:
   struct Connection {
     base::UniqueFd socket;
     bool is_waiting = false;
-    std::size_t answered = 0;  // descriptors sent of this answer
+    std::size_t answered = 0;  // descriptors of this answer that were sent
   };
 
   [[nodiscard]] std::uint32_t local_tasks() const { return job_.tasks_on_node[job_.node_index]; }
@@ -75,7 +80,7 @@ class NetworkHub {
   void answer_all();
   void close(std::uint32_t task);
 
-  // Between nodes, of each task.
+  // Returns the number of links between nodes of each task.
   [[nodiscard]] std::size_t links() const {
     return network_ ? static_cast<std::size_t>(network_->links_size()) + 1 : 1;
   }
@@ -94,11 +99,11 @@ class NetworkHub {
   std::uint32_t size_ = 0;
   std::vector<std::uint32_t> ranks_;     // [task]
   std::vector<Connection> connections_;  // [task]
-  bool is_wanted_ = false;               // the node daemon was asked
+  bool is_wanted_ = false;               // a request to the node daemon was sent
   bool has_served_ = false;
   std::optional<wire::ShepherdNetwork> network_;
-  std::vector<base::UniqueFd> sockets_;   // [task][link]; none: shared memory alone
-  std::vector<base::UniqueFd> contexts_;  // [task]; empty: not yet
+  std::vector<base::UniqueFd> sockets_;   // [task][link]; empty: only shared memory
+  std::vector<base::UniqueFd> contexts_;  // [task]; empty: not created yet
   std::optional<std::string> failure_;
 };
 

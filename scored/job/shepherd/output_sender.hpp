@@ -1,8 +1,8 @@
 #pragma once
-// The tasks' output on its way to the node daemon: read while the window has room, kept until the
-// front end has taken it, sent again after a reconnection. While an earlier frame still waits for
-// the node daemon, nothing is read: the tasks wait, and what they write meanwhile becomes one
-// frame.
+// Sends the tasks' output to the node daemon. It reads while the window has room, keeps the data
+// until the front end has taken it, and sends it again after a reconnection. While an earlier frame
+// still waits for the node daemon, nothing is read: the tasks wait, and their output of that time
+// becomes one frame.
 
 #include "scored/job/shepherd/daemon_link.hpp"
 #include "scored/job/tasks/event_loop.hpp"
@@ -16,35 +16,35 @@ namespace score::shepherd {
 
 class OutputSender {
  public:
-  // Both must outlive it.
+  // The loop and the link must outlive this object.
   OutputSender(EventLoop& loop, DaemonLink& link, OutputPump pump);
 
-  // moved: called when output was read or taken. Errors: errno codes.
+  // Starts reading. moved: called when output was read or taken. Errors: errno codes.
   base::Status start(std::function<void()> moved);
-  // Whose output it is; before the first task is opened.
+  // Sets the attempt and node of the output. Call it before the first task is opened.
   void begin(std::uint64_t attempt, std::string node_name);
 
-  // Where the tasks' pipes go.
+  // Returns the pump that reads the tasks' pipes.
   OutputPump& pump() { return pump_; }
 
-  // A line of the shepherd's own among the rank's errors: "scored: node3: rank 5: ...".
+  // Adds a line of the shepherd to the rank's error output: "scored: node3: rank 5: ...".
   void note(std::uint32_t rank, const std::string& text);
-  // The front end has taken so many bytes more.
+  // Records that the front end has taken this many more bytes.
   void taken(std::uint64_t bytes);
   void resend();
 
-  // The link's queue is empty.
+  // Call this when the link's queue is empty.
   void queue_emptied() { follow(); }
 
-  // Pipes were added: read them as long as there is room.
+  // Call this when pipes were added. They are read as long as there is room.
   void watch();
 
-  // No task is left: only what is in the pipes now is still read.
+  // Call this when no task is left: only the bytes that are in the pipes now are still read.
   void limit_to_present() { pump_.limit_to_present(); }
 
   [[nodiscard]] bool is_done() const { return pump_.is_done(); }
 
-  // Something was sent that the front end has not taken.
+  // Returns true if output was sent that the front end has not taken.
   [[nodiscard]] bool is_owed() const { return !window_.held().empty(); }
 
  private:

@@ -1,9 +1,10 @@
-// Development tool: runs a program under shepherds that play nodes of one machine, without daemons.
+// This development tool runs a program under shepherds that play nodes of one machine, without
+// daemons.
 //
 //   shepherd_run NODES TASKS_PER_NODE[:ROOM] PROGRAM [ARGUMENT ...]
 //
-// ROOM: how many of all tasks are room for those that the program starts.
-// Prints the tasks' output, then on stderr how long each phase took.
+// ROOM is how many of all tasks are reserved for those that the program starts.
+// The tool prints the tasks' output, and on stderr how long each phase took.
 
 #include "base/exit_codes.hpp"
 #include "scored/job/shepherd/test_node.hpp"
@@ -17,7 +18,7 @@ namespace {
 extern "C" char** environ;
 
 int run(int argc, char** argv) {
-  using namespace score::shepherd::test;  // NOLINT: the tool is its use
+  using namespace score::shepherd::test;  // NOLINT: the tool only uses these names
   char* room = nullptr;
   const auto each = static_cast<std::uint32_t>(std::strtoul(argv[2], &room, 10));
   const std::vector<std::uint32_t> tasks(std::strtoul(argv[1], nullptr, 10), each);

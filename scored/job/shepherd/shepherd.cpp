@@ -17,13 +17,14 @@
 #include <unistd.h>
 #include <utility>
 
-// Everything that must survive the loss of the connection is state here or in a part: exits, output
-// that was not taken, the fence under way, input that was taken but not reported. Sending is fire
-// and forget; a resume sends it again.
+// All state that must survive the loss of the connection is stored here or in a part: exits, output
+// that was not taken, the pending fence, input that was taken but not reported. Messages are sent
+// without waiting for a reply; a resume sends them again.
 //
-// The end must come whatever the tasks do. A process that a task left behind is killed; one that
-// escaped by handing a pipe to a stranger cannot hold the end up, for after a grace only what is in
-// the pipes at that moment is still read. A slow reader may take as long for that as it likes.
+// The job must end regardless of what the tasks do. A process that a task left behind is killed.
+// One that escaped by passing a pipe to an unrelated process cannot delay the end, because after a
+// grace period only the bytes that are in the pipes at that moment are still read. A slow reader
+// may take as long as it needs for those.
 
 namespace score::shepherd {
 
@@ -33,8 +34,9 @@ using namespace std::chrono_literals;
 namespace limits = base::limits;
 
 constexpr int kSignalExit = SIGKILL;
-constexpr base::Duration kDrainGrace = 300ms;  // after all are killed, for the pipes to end
-constexpr base::Duration kTakenWithin = 1s;    // the end waits so long for a slow front end
+constexpr base::Duration kDrainGrace = 300ms;  // for the pipes to end, after all processes are
+                                               // killed
+constexpr base::Duration kTakenWithin = 1s;    // the end waits this long for a slow front end
 
 template <class Message>
 std::optional<Message> parse(const proto::InFrame& frame) {
@@ -61,7 +63,8 @@ Shepherd::Shepherd(EventLoop& loop, OutputPump output, ShepherdOptions options)
       }) {}
 
 base::Status Shepherd::start() {
-  // The launcher forked the spawner before it became this program: so far it is the only child.
+  // The launcher forked the spawner before it became this program, so the spawner is the only child
+  // so far.
   const auto children = children_of_this_process();
   if (children.size() == 1) group_ = children.front();
   auto watched =
@@ -142,7 +145,7 @@ void Shepherd::on_frame(const proto::InFrame& frame, std::vector<base::UniqueFd>
     case FrameType::NetworkFailed:
       return on_network(frame, std::move(descriptors));
     default:
-      base::log_warning("ignore frame", base::kv("type", proto::name_of(frame.type)));
+      base::log_warning("Ignored unexpected frame", base::kv("type", proto::name_of(frame.type)));
   }
 }
 
@@ -173,9 +176,9 @@ void Shepherd::on_prepare(const std::string& payload) {
   finish_prepare();
 }
 
-// Without scored-pmix a script runs all the same, unless the user has asked for it. It is offered
-// even so: a task that connects ends the job, where it would run alone and believe to be the whole
-// program. A job of one task may believe that.
+// A script runs also without scored-pmix, unless the user has requested PMIx. PMIx is offered even
+// then, so that a task that connects ends the job; otherwise that task would run alone and assume
+// that it is the whole program. In a job of one task this assumption is correct.
 base::Status Shepherd::offer_pmix(bool is_optional) {
   const auto found = PmixProcess::find();
   if (!found && !is_optional) return found;
@@ -300,11 +303,11 @@ void Shepherd::send_ready() {
 void Shepherd::on_start() {
   if (phase_ != Phase::Prepared) return;
   phase_ = Phase::Starting;
-  began_ = base::wall_now() - 1s;  // the kernel's time of a file is some milliseconds behind
+  began_ = base::wall_now() - 1s;  // file times of the kernel lag by some milliseconds
   if (plan_->local_tasks() > 0) {
     return spawner_.begin(0, static_cast<std::uint32_t>(plan_->members.size()));
   }
-  on_all_forked();  // of an allocation: it has a part of its volume here, and no task
+  on_all_forked();  // an allocation's node: it has a part of the volume but no task
   if (phase_ == Phase::Running) drain();
 }
 
@@ -343,7 +346,8 @@ void Shepherd::send_started() {
   link_.send(started);
 }
 
-// A child that ended may be a task whose pid the spawner has not reported yet.
+// This does nothing while a child that ended may be a task whose pid the spawner has not reported
+// yet.
 void Shepherd::reap() {
   if (!tasks_ || phase_ < Phase::Running || starting_) return;
   tasks_->reap();
@@ -352,17 +356,18 @@ void Shepherd::reap() {
 
 void Shepherd::on_spawn_failed(const base::Error& why) {
   if (spawning_ && phase_ == Phase::Running) {
-    if (!is_killed_) base::log_warning("spawner ended", base::kv("err", why));
+    if (!is_killed_) base::log_warning("Spawner ended", base::kv("err", why));
     return end_spawning();
   }
   if (phase_ != Phase::Starting) {
-    // It is gone before it was needed: Start will fail.
-    if (!is_killed_) base::log_warning("spawner ended", base::kv("err", why));
+    // The spawner ended before it was needed, so Start will fail.
+    if (!is_killed_) base::log_warning("Spawner ended", base::kv("err", why));
     return;
   }
   phase_ = Phase::Running;
   input_.complete();
-  // The node daemon may have killed the whole cgroup, the spawner in it, before we hear of the end.
+  // The node daemon may have killed the whole cgroup, including the spawner, before this process
+  // learns of the end.
   const bool is_gone = is_killed_ || why.is(base::Errc::Closed) || why.is(std::errc::broken_pipe);
   if (!is_gone) note(0, "cannot start tasks: " + why.message());
   tasks_->signal_all(SIGKILL);
@@ -385,7 +390,7 @@ void Shepherd::on_signal(int signal) {
     early_signals_.insert(signal);
     return;
   }
-  // The spawner may be frozen: it is killed, not asked.
+  // The spawner may be frozen, so it is killed instead of asked.
   is_killed_ = true;
   spawner_.close();
   kill_children();
@@ -409,7 +414,7 @@ void Shepherd::on_input(const wire::TaskInput& input) {
     return send_input_taken();
   }
   if (auto pushed = input_.push(input.data(), input.eof()); !pushed) {
-    base::log_warning("refuse input", base::kv("err", pushed.error()));
+    base::log_warning("Rejected input", base::kv("err", pushed.error()));
     link_.drop();
   }
 }
@@ -458,7 +463,7 @@ void Shepherd::on_resume() {
     report.set_distribution(plan_->prepare.distribution());
     report.set_restarts(plan_->prepare.restarts());
     report.set_scratch_bytes(plan_->prepare.scratch_bytes());
-    // If a task has none yet, ShepherdStarted will report all of them.
+    // If a task has no pid yet, ShepherdStarted will report all of them.
     const auto pids = tasks_->started_pids();
     if (phase_ >= Phase::Running || pids.size() == plan_->ranks.size())
       report.mutable_pids()->Add(pids.begin(), pids.end());
@@ -471,7 +476,8 @@ void Shepherd::on_resume() {
   if (servers_) servers_->resume();
   if (volume_) volume_->resume();
   send_input_taken();
-  // A report without pids does not say that the tasks were started: here there may be none yet.
+  // A report without pids does not mean that the tasks were started, because this node may not have
+  // any yet.
   if (spawning_ && phase_ == Phase::Running && tasks_->started_count() == 0) send_started();
   if (phase_ == Phase::Done) send_done();
 }
@@ -509,7 +515,7 @@ void Shepherd::kill_leftovers() {
     return;
   }
   leftovers_are_dead_ = true;
-  remove_leftovers();  // before the end is reported: after that we may be killed at any time
+  remove_leftovers();  // before Done: after it this process may be killed
   loop_.after(kDrainGrace, [this] {
     output_.limit_to_present();
     finish_if_drained();
@@ -517,9 +523,9 @@ void Shepherd::kill_leftovers() {
   finish_if_drained();
 }
 
-// A job that ends well has removed its shared memory itself. To look for it anyway would read what
-// each process of the host uses, once per node of the job: with 64 virtual nodes that takes
-// seconds.
+// A job that ends well has removed its shared memory itself. To search for it anyway would read
+// which files each process of the host uses, once per node of the job; with 64 virtual nodes that
+// takes seconds.
 void Shepherd::remove_leftovers() {
   if (servers_) servers_->clean_up();
   script_.reset();
@@ -528,9 +534,10 @@ void Shepherd::remove_leftovers() {
   remove_abandoned_memory("/dev/shm", began_);
 }
 
-// After Done the node daemon forgets the attempt, so output that only the head or the node daemon
-// has is lost if that one dies. So Done waits until the front end has the output: a second at most,
-// or, after a resume, as long as it takes, for the head may die again before the front end is back.
+// The node daemon forgets the attempt after Done, so output that only the head or the node daemon
+// has is lost if that daemon dies. For this reason Done waits until the front end has the output.
+// It waits a second at most, or after a resume as long as necessary, because the head may die again
+// before the front end has reconnected.
 void Shepherd::finish_if_drained() {
   if (!has_drained() || phase_ != Phase::Draining) return;
   if (output_.is_owed() && (is_resumed_ || !is_output_overdue_)) {
@@ -567,7 +574,7 @@ void Shepherd::quit() {
   remove_leftovers();
   if (volume_) {
     if (auto removed = volume_->remove(); !removed) {
-      base::log_error("cannot remove a volume", base::kv("err", removed.error()));
+      base::log_error("Cannot remove the volume", base::kv("err", removed.error()));
     }
     link_.flush();
   }
@@ -586,7 +593,7 @@ void Shepherd::check_reachable() {
   reachable_timer_ = 0;
   if (link_.is_connected()) return;
   const bool is_done = phase_ == Phase::Done || (phase_ == Phase::Draining && has_drained());
-  // Other nodes may still use a volume's part here.
+  // Other nodes may still use this node's part of a volume.
   const bool may_go = is_done && !volume_;
   if (lost_daemon_->check(link_.is_unreachable(), may_go, base::monotonic_now())) return quit();
   reachable_timer_ = loop_.after(LostDaemon::kCheckPeriod, [this] { check_reachable(); });

@@ -1,11 +1,13 @@
 #pragma once
-// A: one node's shepherd of one attempt, as the user. It checks, has the tasks started, owns their
-// pidfds, streams and PMI, and reports; it outlives the node daemon.
+// A shepherd (process A) runs one attempt of a job on one node, as the user. It checks the plan,
+// has the tasks started, owns their pidfds, streams and PMI, and reports; it outlives the node
+// daemon.
 //
-// Signals of the node daemon go to the tasks (the ranks' first processes), not to what they
-// started. When every task has ended, everything they left behind is killed, what is in the pipes
-// is sent, and Done reports all exits when the front end has taken what was sent, or after a
-// second. A node daemon that resumes gets Done again, until End, but not before all is taken.
+// Signals from the node daemon go to the tasks (the ranks' first processes), not to the processes
+// that they started. When every task has ended, all processes that they left behind are killed, and
+// the rest of the pipes' contents is sent. Done then reports all exits when the front end has taken
+// the output, or after a second. A node daemon that resumes receives Done again, until End, but not
+// before all output is taken.
 
 #include "scored/job/plan/plan.hpp"
 #include "scored/job/scratch/volume.hpp"
@@ -32,17 +34,17 @@
 namespace score::shepherd {
 
 struct ShepherdOptions {
-  base::UniqueFd listener;     // the node daemon connects here
-  base::UniqueFd spawner;      // socket to B
+  base::UniqueFd listener;     // for connections of the node daemon
+  base::UniqueFd spawner;      // socket to the spawner (process B)
   base::UniqueFd signals;      // signalfd of SIGCHLD and SIGTERM, which are blocked
-  std::vector<uid_t> allowed;  // who may connect
+  std::vector<uid_t> allowed;  // users that may connect
 };
 
 class Shepherd {
  public:
-  // The loop must outlive it.
+  // The loop must outlive the shepherd.
   Shepherd(EventLoop& loop, OutputPump output, ShepherdOptions options);
-  base::Status start();  // errors: errno codes; then the loop runs until nothing is left to do
+  base::Status start();  // errors: errno codes; the loop then runs until all is done
 
  private:
   enum class Phase {
@@ -50,7 +52,7 @@ class Shepherd {
     Prepared,   // checked; waits for Start
     Starting,   // the spawner forks
     Running,    // every task has a process, or never will
-    Draining,   // every task ended; leftovers die, output comes
+    Draining,   // every task ended; leftovers are killed, output is sent
     Done,       // everything is reported; waits for End
   };
 
@@ -91,7 +93,7 @@ class Shepherd {
   void end_world(const std::string& reason);
   void end_spawning();
 
-  // Programs of any node may start tasks: this one takes part until none can.
+  // Programs of any node may start tasks, so this node takes part until no program can.
   [[nodiscard]] bool has_room() const { return spawning_ && !is_room_closed_; }
 
   void send_started();
@@ -103,12 +105,12 @@ class Shepherd {
   void kill_leftovers();
   void remove_leftovers();
 
-  // No task is left, and all that they wrote was read.
+  // Returns true if no task is left and all their output was read.
   [[nodiscard]] bool has_drained() const { return leftovers_are_dead_ && output_.is_done(); }
 
   void finish_if_drained();
   void send_done();
-  void quit();  // kills what is left and ends the loop
+  void quit();  // kills remaining processes and ends the loop
   void check_reachable();
 
   EventLoop& loop_;
@@ -122,24 +124,24 @@ class Shepherd {
   pid_t group_ = 0;  // the spawner's pid: process group of the tasks; 0: not known yet
   bool ready_owed_ = false;
 
-  // From Prepare on. The parts refer to the plan.
+  // The following members exist from Prepare on. The parts refer to the plan.
   std::optional<Plan> plan_;
   std::optional<MpiServers> servers_;
   std::optional<TaskTable> tasks_;
   std::optional<TaskStdio> stdio_;
   std::optional<NetworkHub> network_;
   std::optional<MpiWatch> mpi_watch_;
-  std::optional<SpawnHub> spawning_;  // where programs may start tasks
+  std::optional<SpawnHub> spawning_;  // if programs may start tasks
   std::optional<Plan> starting_;      // the world that is being started here
   bool is_room_closed_ = false;
   std::optional<ScriptFile> script_;  // of a batch job, on the node of its task
   std::optional<JobVolume> volume_;
-  bool awaits_volume_ = false;                // nothing else is missing
+  bool awaits_volume_ = false;                // the volume is the only part missing
   std::optional<wire::ShepherdAbort> abort_;  // the first one
 
   std::set<int> early_signals_;  // for tasks that the spawner has not forked yet
   bool is_killed_ = false;       // before all tasks were forked
-  base::WallTime began_{};       // as file systems have it; of the tasks
+  base::WallTime began_{};       // start of the tasks, in file system time
   std::optional<LeftoverKill> leftover_kill_;
   bool leftovers_are_dead_ = false;
   bool is_resumed_ = false;

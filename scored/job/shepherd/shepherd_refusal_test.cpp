@@ -1,4 +1,5 @@
-// What a shepherd refuses: plans that cannot run, strangers, hostile bytes from peers and tasks.
+// These tests cover what a shepherd refuses: plans that cannot run, connections of other users,
+// hostile bytes from peers and tasks.
 #include "scored/job/shepherd/test_node.hpp"
 
 #include <gtest/gtest.h>
@@ -26,7 +27,7 @@ std::pair<int, std::string> refusal_of(const wire::LaunchSpec& spec) {
   return {node.refused->exit_code(), node.refused->reason()};
 }
 
-TEST(Shepherd, RefusesWhatCannotRun) {
+TEST(Shepherd, RefusesPlansThatCannotRun) {
   TemporaryDirectory directory;
   const auto plain = directory.path() + "/plain";
   std::ofstream(plain) << "text";
@@ -45,7 +46,7 @@ TEST(Shepherd, RefusesWhatCannotRun) {
 
 TEST(Shepherd, RefusesDirectoriesAndFilesOfOthers) {
   if (getuid() != 0) GTEST_SKIP() << "needs root to change the user";
-  TemporaryDirectory directory;  // 0700, root's
+  TemporaryDirectory directory;  // 0700, owned by root
   auto spec = spec_of({"true"});
   spec.set_directory(directory.path());
   EXPECT_EQ(refusal_of(spec).first, 126);
@@ -55,7 +56,7 @@ TEST(Shepherd, RefusesDirectoriesAndFilesOfOthers) {
   EXPECT_EQ(refusal_of(spec).first, 125);
   spec.set_stdout_path("");
   spec.set_stdin_path("/no/such/input");
-  EXPECT_EQ(refusal_of(spec).second, "open /no/such/input: No such file or directory");
+  EXPECT_EQ(refusal_of(spec).second, "cannot open /no/such/input: No such file or directory");
   spec.set_stdin_path("");
   spec.set_stderr_path("err.%q");
   EXPECT_NE(refusal_of(spec).second.find("%q"), std::string::npos);
@@ -79,7 +80,7 @@ TEST(Shepherd, RunsWithOneMegabyteOfEnvironment) {
   for (const auto& [rank, text] : node.out) EXPECT_GT(std::stoul(text), 1U << 20U);
 }
 
-TEST(Shepherd, RefusesAVariableThatExecCannotCarry) {
+TEST(Shepherd, RefusesVariableTooLongForExec) {
   auto spec = spec_of({"true"});
   spec.add_env("HUGE=" + std::string(200'000, 'x'));
   const auto [code, reason] = refusal_of(spec);
@@ -116,7 +117,7 @@ wire::LaunchSpec batch(const std::string& text) {
   return spec;
 }
 
-TEST(Shepherd, ScriptIsAFileAsLongAsItRuns) {
+TEST(Shepherd, ScriptFileExistsWhileItRuns) {
   TestNode node;
   ASSERT_TRUE(
       node.run(batch("#!/bin/sh\necho $0 $1; cat $0 | head -1\n"
@@ -129,7 +130,7 @@ TEST(Shepherd, ScriptIsAFileAsLongAsItRuns) {
   EXPECT_NE(access(path.substr(0, path.rfind('/')).c_str(), F_OK), 0);
 }
 
-TEST(Shepherd, ScriptOfAMissingInterpreterIsNamedWithIt) {
+TEST(Shepherd, MissingInterpreterIsReportedWithScript) {
   TestNode node;
   ASSERT_TRUE(node.run(batch("#!/no/such/interpreter -x\n")));
   EXPECT_EQ(node.exit_of(0)->code(), 127);
@@ -147,11 +148,11 @@ bool is_answered_as(uid_t user, TestNode& node) {
     node.send(wire::ShepherdResume());
     return node.wait([&] { return node.report.has_value(); }, std::chrono::seconds(5));
   } catch (const std::exception&) {
-    return true;  // it could not even try
+    return true;  // it could not even try to connect
   }
 }
 
-TEST(Shepherd, RefusesStrangers) {
+TEST(Shepherd, RefusesOtherUsers) {
   if (getuid() != 0) GTEST_SKIP() << "needs root to change the user";
   TestNode node({.user = 0, .daemon = 0, .connect = false, .program = ""});
   const pid_t stranger = fork();
@@ -166,7 +167,7 @@ TEST(Shepherd, RefusesStrangers) {
   EXPECT_TRUE(node.wait([&] { return node.report.has_value(); }));
 }
 
-TEST(Shepherd, ObeysTheUserThatListens) {
+TEST(Shepherd, AcceptsUserThatListens) {
   if (getuid() != 0) GTEST_SKIP() << "needs root to change the user";
   constexpr uid_t kDaemon = 65533;
   TestNode node({.user = kNobody, .daemon = kDaemon, .connect = true, .program = ""});
@@ -174,7 +175,7 @@ TEST(Shepherd, ObeysTheUserThatListens) {
   EXPECT_EQ(node.out[0], "65534\n");
 }
 
-TEST(Shepherd, RandomBytesCostOnlyTheConnection) {
+TEST(Shepherd, RandomBytesCloseOnlyConnection) {
   TestNode node;
   std::mt19937 random(20260101);
   for (int round = 0; round < 50; ++round) {
@@ -186,7 +187,7 @@ TEST(Shepherd, RandomBytesCostOnlyTheConnection) {
     node.disconnect();
     node.connect();
   }
-  // Truncated messages inside good frames.
+  // Well-formed frames carry truncated messages.
   node.send_bytes(proto::encode_frame_bytes(proto::FrameType::SignalTasks, "\xff"));
   node.send_bytes(proto::encode_frame_bytes(proto::FrameType::FenceDone, "\x1a\x7f"));
   node.send(wire::ShepherdResume());
@@ -196,7 +197,7 @@ TEST(Shepherd, RandomBytesCostOnlyTheConnection) {
   EXPECT_EQ(node.out[0], "fine\n");
 }
 
-TEST(Shepherd, RefusesPlansWithoutSense) {
+TEST(Shepherd, RefusesInvalidPlans) {
   const auto refuses = [](const wire::ShepherdPrepare& prepare) {
     TestNode node;
     node.send(prepare);
@@ -219,7 +220,7 @@ TEST(Shepherd, RefusesPlansWithoutSense) {
 
 // ---- PMI through the sockets
 
-TEST(Shepherd, GarbageOnPmiAsksForTheEndOfTheJob) {
+TEST(Shepherd, GarbageOnPmiAbortsJob) {
   TestNode node;
   ASSERT_TRUE(
       node.run(shell("if [ $SCORE_RANK = 1 ]; then echo nonsense >&3; cat <&3; else sleep 0.2; fi"),
@@ -239,9 +240,9 @@ TEST(Shepherd, AbortIsReportedBeforeTheTasksEnd) {
   EXPECT_EQ(node.abort->message(), "too hot");
 }
 
-TEST(Shepherd, FenceIsRepeatedAfterAResume) {
+TEST(Shepherd, FenceIsRepeatedAfterResume) {
   TestNode node;
-  // Without scored-pmix beside it the shepherd enters a fence of PMIx too, to say so.
+  // Without scored-pmix next to it the shepherd also enters a fence of PMIx, to report the lack.
   std::vector<std::string> entered;
   const auto has_entered = [&](std::size_t count) {
     entered.clear();
@@ -269,7 +270,7 @@ TEST(Shepherd, FenceIsRepeatedAfterAResume) {
   using namespace std::string_literals;
   done.set_key_values("\1\0\1\0kv\5\0\1\0other!"s);
   node.send(done);
-  node.send(done);  // a repeat changes nothing
+  node.send(done);  // a repeated message changes nothing
   ASSERT_TRUE(node.wait([&] { return node.done.has_value(); }));
   EXPECT_EQ(node.out[0], "cmd=barrier_out rc=0\ncmd=get_result rc=0 msg=success value=!\n");
 }

@@ -1,4 +1,4 @@
-// Tasks that programs start, over PMI-1 spoken by hand: a shell is parent and child.
+// These tests start tasks from programs that use PMI-1 directly: a shell is parent and child.
 #include "scored/job/shepherd/test_node.hpp"
 
 #include <gtest/gtest.h>
@@ -30,11 +30,11 @@ TEST(ShepherdSpawn, StartsTasksInTheRoom) {
   EXPECT_EQ(node.out[0], "cmd=spawn_result rc=0\n");
   EXPECT_EQ(node.out[1], "child 0 of 2: 1\n");
   EXPECT_EQ(node.out[2], "child 1 of 2: 2\n");
-  EXPECT_EQ(node.started->pids_size(), 3) << "the node daemon knows the new ones";
+  EXPECT_EQ(node.started->pids_size(), 3) << "the node daemon knows the new tasks";
   EXPECT_EQ(node.done->exits_size(), 3);
 }
 
-TEST(ShepherdSpawn, RoomThatIsNotUsedEndsWithTheTasks) {
+TEST(ShepherdSpawn, UnusedRoomEndsWithTasks) {
   TestNode node;
   ASSERT_TRUE(node.run(parent("true;", 3), {.index = 0, .tasks_on_node = {4}}));
   EXPECT_EQ(node.started->pids_size(), 1);
@@ -42,7 +42,7 @@ TEST(ShepherdSpawn, RoomThatIsNotUsedEndsWithTheTasks) {
   for (const auto& exit : node.done->exits()) EXPECT_EQ(exit.code() + exit.signal(), 0);
 }
 
-TEST(ShepherdSpawn, WhatCannotBeStartedFailsAtTheParentAlone) {
+TEST(ShepherdSpawn, FailedSpawnIsReportedOnlyToParent) {
   TestNode node;
   std::string script = "spawn 1 /no/such/program x; spawn 9 sh x; ";
   script += kChild;
@@ -55,7 +55,7 @@ TEST(ShepherdSpawn, WhatCannotBeStartedFailsAtTheParentAlone) {
   EXPECT_FALSE(node.abort);
 }
 
-TEST(ShepherdSpawn, NodesWithoutATaskAtTheStartTakePart) {
+TEST(ShepherdSpawn, NodesWithoutInitialTasksTakePart) {
   TestCluster cluster({1, 1, 1});
   ASSERT_TRUE(cluster.run(parent(kChild, 2))) << cluster.errors();
   EXPECT_EQ(cluster.nodes[0]->out[0], "cmd=spawn_result rc=0\n");
@@ -63,8 +63,8 @@ TEST(ShepherdSpawn, NodesWithoutATaskAtTheStartTakePart) {
   EXPECT_EQ(cluster.nodes[2]->out[2], "child 1 of 2: 2\n");
 }
 
-// The first node has reported its end by then.
-TEST(ShepherdSpawn, ANodeThatDidNotHearOfTheEndAsksAgain) {
+// The first node has already reported its end at that point.
+TEST(ShepherdSpawn, NodeThatMissedEndAsksAgain) {
   TestCluster cluster({1, 1, 1});
   int lost = 0;
   cluster.loses = [&lost](const wire::JobRelay& message) {
@@ -74,14 +74,14 @@ TEST(ShepherdSpawn, ANodeThatDidNotHearOfTheEndAsksAgain) {
   EXPECT_GT(lost, 2);
 }
 
-TEST(ShepherdSpawn, OneNodesRefusalStartsNothingAnywhere) {
+TEST(ShepherdSpawn, RefusalOfOneNodePreventsSpawn) {
   TestCluster cluster({1, 1, 1});
   ASSERT_TRUE(cluster.run(parent("spawn 2 /no/such/program x;", 2)));
   EXPECT_EQ(cluster.nodes[0]->out[0], "cmd=spawn_result rc=-1 msg=spawn_failed\n");
   for (const auto& node : cluster.nodes) EXPECT_EQ(node->done->exits_size(), 1);
 }
 
-TEST(ShepherdSpawn, SignalsReachSpawnedTasksAndTheirFailureIsReported) {
+TEST(ShepherdSpawn, SpawnedTasksGetSignalsAndReportFailure) {
   TestNode node;
   node.prepare(
       parent("spawn 1 sh 'trap \"exit 7\" TERM; echo up; while :; do sleep 0.1; done';", 1),
@@ -94,7 +94,7 @@ TEST(ShepherdSpawn, SignalsReachSpawnedTasksAndTheirFailureIsReported) {
   EXPECT_EQ(node.exit_of(1)->code(), 7);
 }
 
-TEST(ShepherdSpawn, KillingTheTasksEndsUnusedRoomToo) {
+TEST(ShepherdSpawn, KillingTasksEndsUnusedRoom) {
   TestNode node;
   node.prepare(parent(std::string(kChild).append("sleep 600;"), 4),
                {.index = 0, .tasks_on_node = {5}});
@@ -107,7 +107,7 @@ TEST(ShepherdSpawn, KillingTheTasksEndsUnusedRoomToo) {
   EXPECT_EQ(node.exit_of(4)->code(), 0);
 }
 
-TEST(ShepherdSpawn, AResumedNodeDaemonLearnsOfSpawnedTasks) {
+TEST(ShepherdSpawn, ResumeReportsSpawnedTasks) {
   TestNode node;
   node.prepare(parent("spawn 1 sh 'echo up; sleep 600';", 2), {.index = 0, .tasks_on_node = {3}});
   ASSERT_TRUE(node.wait([&] { return node.ready.has_value(); }));

@@ -1,5 +1,5 @@
-// Tasks that programs start: the shepherd's part. Tested by test_spawn.py: it takes real MPI
-// libraries.
+// This file is the shepherd's part of starting tasks at the request of programs. Tested by
+// test_spawn.py, because it needs real MPI libraries.
 #include "base/exit_codes.hpp"
 #include "scored/job/shepherd/shepherd.hpp"
 
@@ -18,8 +18,8 @@ void Shepherd::make_spawning() {
   spawning_.emplace(loop_, *plan_, std::move(handlers));
 }
 
-// What comes before this node's tasks have started is repeated. Other nodes may ask until the job's
-// end: their messages, or the answers, may have been lost.
+// Requests that arrive before this node's tasks have started are repeated by their senders. Other
+// nodes may ask until the job's end, because their messages or the answers may have been lost.
 void Shepherd::on_relay(const proto::InFrame& frame) {
   wire::JobRelay message;
   if (!servers_ || !message.ParseFromString(frame.payload)) return;
@@ -41,7 +41,7 @@ void Shepherd::fork_world() {
   spawner_.begin(starting_->members.front(), static_cast<std::uint32_t>(starting_->members.size()));
 }
 
-// Some of its tasks may run where others could not be started: then the job cannot go on.
+// Some tasks of the world may already run on other nodes. In that case the job cannot continue.
 void Shepherd::end_world(const std::string& reason) {
   const Plan world = std::move(*starting_);
   starting_.reset();
@@ -55,7 +55,7 @@ void Shepherd::end_world(const std::string& reason) {
   reap();
 }
 
-// Nothing more will be started: room that was not used ends as tasks that did nothing.
+// Ends the starting of tasks: the rest of the room ends as if by tasks that did nothing.
 void Shepherd::end_spawning() {
   if (is_room_closed_) return;
   spawner_.close();

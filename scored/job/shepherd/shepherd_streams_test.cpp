@@ -1,4 +1,4 @@
-// What goes in and out of the tasks through a shepherd.
+// These tests cover the input and output of tasks through a shepherd.
 #include "scored/job/shepherd/test_node.hpp"
 
 #include <gtest/gtest.h>
@@ -11,7 +11,7 @@ namespace score::shepherd::test {
 namespace {
 
 #ifdef __SANITIZE_ADDRESS__
-constexpr std::size_t kMostMemory = 1U << 30U;  // it keeps what was freed
+constexpr std::size_t kMostMemory = 1U << 30U;  // it keeps freed memory
 #else
 constexpr std::size_t kMostMemory = 16U << 20U;
 #endif
@@ -23,7 +23,7 @@ std::string read_text(const std::string& path) {
   return text.str();
 }
 
-TEST(Shepherd, FloodWaitsForASlowReaderAndArrivesWhole) {
+TEST(Shepherd, FloodWaitsForSlowReaderWithoutLoss) {
   constexpr std::uint64_t kBytes = 100'000'000;
   TestNode node;
   node.takes_output = false;
@@ -54,7 +54,7 @@ TEST(Shepherd, InputReachesEveryTask) {
     const std::string part(65536, static_cast<char>('a' + i));
     node.input(part, i == 15);
     sent += part;
-    // Within the window: 256 KiB on the way.
+    // The window is respected: at most 256 KiB are in flight.
     ASSERT_TRUE(node.wait([&] { return node.input_taken + 3 * 65536 >= sent.size(); }));
   }
   ASSERT_TRUE(node.wait([&] { return node.done.has_value(); }));
@@ -62,8 +62,8 @@ TEST(Shepherd, InputReachesEveryTask) {
   EXPECT_EQ(node.input_taken, sent.size());
 }
 
-// Each rank has its own FIFO; one without a writer blocks neither the shepherd nor other ranks.
-TEST(Shepherd, AFifoWithoutAWriterKeepsItsOwnTaskAlone) {
+// Each rank has its own FIFO; a FIFO without a writer blocks neither the shepherd nor other ranks.
+TEST(Shepherd, FifoWithoutWriterBlocksOnlyItsTask) {
   const TemporaryDirectory directory;
   TestNode node;
   const std::string pattern = directory.path() + "/input.";
@@ -100,7 +100,7 @@ TEST(Shepherd, OnlyTheChosenRankReadsInput) {
   EXPECT_EQ(node.out[0] + node.out[2], "");
 }
 
-TEST(Shepherd, InputOfADeafTaskIsTaken) {
+TEST(Shepherd, InputOfNonReadingTaskIsDropped) {
   auto spec = shell("exec <&-; sleep 1");
   TestNode node;
   node.prepare(spec);
@@ -111,7 +111,7 @@ TEST(Shepherd, InputOfADeafTaskIsTaken) {
   EXPECT_FALSE(node.done.has_value());
 }
 
-TEST(Shepherd, InputBeyondTheWindowDropsTheConnectionOnly) {
+TEST(Shepherd, InputBeyondWindowDropsOnlyConnection) {
   auto spec = spec_of({"sleep", "1000"});
   TestNode node;
   node.prepare(spec);

@@ -1,4 +1,5 @@
-// The life of a shepherd: start, signals, end, loss of the node daemon; and real programs.
+// These tests cover the life of a shepherd: start, signals, end, loss of the node daemon; and real
+// programs.
 #include "proto/convert/convert.hpp"
 #include "scored/job/shepherd/test_node.hpp"
 
@@ -14,7 +15,7 @@ bool is_alive(pid_t pid) {
   return kill(pid, 0) == 0;
 }
 
-TEST(Shepherd, GivesEachTasksOutputAndExitCode) {
+TEST(Shepherd, ReportsOutputAndExitCodeOfEachTask) {
   TestNode node;
   ASSERT_TRUE(node.run(shell("echo out $SCORE_RANK; echo err $SCORE_RANK >&2; exit $SCORE_RANK"),
                        {.index = 1, .tasks_on_node = {2, 3}}));
@@ -32,7 +33,7 @@ TEST(Shepherd, GivesEachTasksOutputAndExitCode) {
   EXPECT_TRUE(node.wait_ended());
 }
 
-TEST(Shepherd, GivesTasksTheirPlace) {
+TEST(Shepherd, TasksGetVariablesOfTheirPlace) {
   auto spec = spec_of({"env"});
   spec.add_env("PMI_PORT=host:1");
   spec.add_env("SCORE_RANK=99");
@@ -81,7 +82,7 @@ TEST(Shepherd, SignalsReachTheTasks) {
   EXPECT_EQ(node.exit_of(1)->code(), 4);
 }
 
-TEST(Shepherd, KillIsTheExit) {
+TEST(Shepherd, KilledTasksReportSignal) {
   TestNode node;
   node.prepare(spec_of({"sleep", "1000"}), {.index = 0, .tasks_on_node = {3}});
   ASSERT_TRUE(node.wait([&] { return node.ready.has_value(); }));
@@ -96,7 +97,7 @@ TEST(Shepherd, KillIsTheExit) {
 
 // ---- the end
 
-TEST(Shepherd, WhatDoubleForksIsKilledAndHoldsNothingUp) {
+TEST(Shepherd, DoubleForkedProcessIsKilledWithoutDelay) {
   TestNode node;
   const auto begin = std::chrono::steady_clock::now();
   ASSERT_TRUE(
@@ -108,8 +109,9 @@ TEST(Shepherd, WhatDoubleForksIsKilledAndHoldsNothingUp) {
   EXPECT_NE(node.out[0].find("bye"), std::string::npos);
 }
 
-// A name as UCX gives it. Who ends with 0 was not killed, and need not be looked after.
-TEST(Shepherd, LooksForAbandonedMemoryOnlyWhereATaskFailed) {
+// The file has a name as UCX chooses it. A task that ends with 0 was not killed, so no search is
+// necessary.
+TEST(Shepherd, SearchesAbandonedMemoryOnlyAfterFailure) {
   const auto file = "/dev/shm/ucx_shm_posix_test_" + std::to_string(getpid());
   const auto make_and_exit = [&](int code) {
     TestNode node;
@@ -131,7 +133,7 @@ TEST(Shepherd, RunsTwoHundredFiftySixTasks) {
   }
 }
 
-TEST(Shepherd, KilledBeforeTheStart) {
+TEST(Shepherd, KillBeforeStartEndsTasks) {
   TestNode node;
   node.prepare(spec_of({"true"}), {.index = 0, .tasks_on_node = {2}});
   ASSERT_TRUE(node.wait([&] { return node.ready.has_value(); }));
@@ -148,7 +150,7 @@ TEST(Shepherd, NeverWaitsForAFrozenSpawner) {
   const auto group = static_cast<pid_t>(node.ready->group());
   kill(-group, SIGSTOP);
   node.start();
-  node.send(wire::ShepherdResume());  // it answers meanwhile
+  node.send(wire::ShepherdResume());  // it still answers in the meantime
   ASSERT_TRUE(node.wait([&] { return node.report.has_value(); }));
   EXPECT_TRUE(proto::from_wire(*node.report)) << "a node daemon must be able to adopt it";
   EXPECT_FALSE(node.started.has_value());
@@ -170,7 +172,7 @@ TEST(Shepherd, KillReachesAFrozenSpawner) {
   EXPECT_EQ(node.done->exits_size(), 9);
 }
 
-TEST(Shepherd, SurvivesTheNodeDaemonAndReportsAllAgain) {
+TEST(Shepherd, SurvivesNodeDaemonAndReportsAllAgain) {
   TestNode node;
   node.takes_output = false;
   node.prepare(shell("echo before; sleep 0.2; echo after; exit 5"));
@@ -184,7 +186,7 @@ TEST(Shepherd, SurvivesTheNodeDaemonAndReportsAllAgain) {
   ASSERT_TRUE(node.wait([&] { return node.done.has_value(); }));
   EXPECT_EQ(node.repeated_bytes, 7U);
   EXPECT_EQ(node.out[0], "before\nafter\n");
-  // And after the end, for a node daemon that missed it.
+  // The end is reported again to a node daemon that missed it.
   node.done.reset();
   node.disconnect();
   node.connect();
@@ -195,8 +197,8 @@ TEST(Shepherd, SurvivesTheNodeDaemonAndReportsAllAgain) {
   EXPECT_EQ(node.exit_of(0)->code(), 5);
 }
 
-// Who reports the end is forgotten, and the output with it.
-TEST(Shepherd, EndsWhenItsOutputWasTakenOrAfterASecond) {
+// The node daemon forgets a shepherd that reports the end, and its output with it.
+TEST(Shepherd, EndsAfterOutputIsTakenOrOneSecond) {
   TestNode taking;
   taking.takes_output = false;
   taking.prepare(shell("echo x"));
@@ -213,7 +215,7 @@ TEST(Shepherd, EndsWhenItsOutputWasTakenOrAfterASecond) {
   EXPECT_GE(std::chrono::steady_clock::now() - began, std::chrono::seconds(1));
 }
 
-TEST(Shepherd, FoundAgainEndsWhenItsOutputWasTaken) {
+TEST(Shepherd, ResumedShepherdEndsWhenOutputIsTaken) {
   TestNode node;
   node.takes_output = false;
   ASSERT_TRUE(node.run(shell("echo x")));
@@ -228,8 +230,9 @@ TEST(Shepherd, FoundAgainEndsWhenItsOutputWasTaken) {
   EXPECT_TRUE(node.wait([&] { return node.done.has_value(); }));
 }
 
-// A node daemon that adopts it would else take its tasks' ends for those of other ranks.
-TEST(Shepherd, ReportsItsRanksWhenItIsFoundAgain) {
+// Otherwise a node daemon that adopts the shepherd would assign the exits of its tasks to other
+// ranks.
+TEST(Shepherd, ReportsItsRanksAfterResume) {
   TestNode node;
   node.prepare(shell("sleep 1000"), {.index = 0,
                                      .tasks_on_node = {2, 2},
@@ -245,7 +248,7 @@ TEST(Shepherd, ReportsItsRanksWhenItIsFoundAgain) {
   EXPECT_EQ(node.report->restarts(), 3U);
 }
 
-TEST(Shepherd, EndsWhenNoDaemonCanReachItAnyMore) {
+TEST(Shepherd, EndsWhenUnreachableForDaemons) {
   TestNode node;
   node.prepare(shell("echo $$; sleep 1000"));
   ASSERT_TRUE(node.wait([&] { return node.ready.has_value(); }));
@@ -260,7 +263,7 @@ TEST(Shepherd, EndsWhenNoDaemonCanReachItAnyMore) {
 
 // ---- real programs
 
-// With 8 ranks on one node and on four; skipped where MPICH is not installed.
+// These tests use 8 ranks on one node and on four. They are skipped if MPICH is not installed.
 class MpiProgram : public testing::TestWithParam<const char*> {
  protected:
   static std::string path() {

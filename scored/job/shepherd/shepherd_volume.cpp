@@ -1,4 +1,5 @@
-// The job's files on the disks of this node: its script, and a part of its striped volume.
+// This file handles the job's files on the disks of this node: its script, and a part of its
+// striped volume.
 #include "base/exit_codes.hpp"
 #include "base/limits.hpp"
 #include "base/text.hpp"
@@ -10,13 +11,13 @@ base::Status Shepherd::make_script() {
   if (plan_->spec.script().empty() || plan_->local_tasks() == 0) return {};
   const auto& name = plan_->spec.programs(0).argv(0);
   auto made = ScriptFile::create(plan_->spec.job(), name, plan_->spec.script());
-  if (!made) return made.error().with_context("the script");
+  if (!made) return made.error().with_context("cannot create the script");
   script_.emplace(*std::move(made));
   plan_->prepare.set_script_path(script_->path());
   return {};
 }
 
-// A step uses its job's.
+// A step uses the volume of its job.
 base::Status Shepherd::make_volume() {
   auto& prepare = plan_->prepare;
   std::string directory;

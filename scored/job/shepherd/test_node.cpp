@@ -33,7 +33,7 @@ sockaddr_un address_of(const std::string& path) {
   return address;
 }
 
-// Another user's effective id for a while; 0: none.
+// Switches the effective user id to `user` while it exists; 0 means no switch.
 class ActingAs {
  public:
   explicit ActingAs(uid_t user) : user_(user) {
@@ -51,7 +51,7 @@ class ActingAs {
   uid_t user_;
 };
 
-// The last steps of the launcher's children.
+// Does the last steps of the launcher's children.
 [[noreturn]] void become(const char* mode, const TestNode::Options& options, int listener,
                          int spawner) {
   const int low = fcntl(spawner, F_DUPFD, 10);
@@ -100,7 +100,7 @@ TestNode::TestNode(Options options) : daemon_(options.daemon) {
   const auto* generic = reinterpret_cast<const sockaddr*>(&address);
   expect(bind(listener_.get(), generic, sizeof address) == 0, "bind");
   chmod((directory_ + "/s").c_str(),
-        0777);  // so that the shepherd refuses strangers, not the kernel
+        0777);  // so that the shepherd, not the kernel, rejects other users
   listen_as_daemon();
   launch(options);
   listener_.reset();
@@ -110,7 +110,7 @@ TestNode::TestNode(Options options) : daemon_(options.daemon) {
 TestNode::~TestNode() {
   socket_.reset();
   if (shepherd_ > 0) {
-    // TERM: it takes its tasks with it.
+    // On SIGTERM the shepherd also ends its tasks.
     kill(shepherd_, SIGTERM);
     if (!wait_ended()) {
       kill(shepherd_, SIGKILL);

@@ -1,7 +1,7 @@
 #pragma once
-// Plays launcher and node daemon for tests: starts a shepherd and its spawner as the launcher does,
-// talks to the shepherd as the node daemon does, and remembers what it said. Blocking calls have
-// deadlines; the destructor leaves no process behind.
+// Acts as launcher and node daemon for tests. It starts a shepherd and its spawner as the launcher
+// does, communicates with the shepherd as the node daemon does, and records what the shepherd
+// sends. Blocking calls have deadlines; the destructor ends all processes.
 
 #include "base/model/distribution.hpp"
 #include "base/os/fd.hpp"
@@ -20,7 +20,7 @@
 
 namespace score::shepherd::test {
 
-// A plan of `tasks` tasks that run argv in /tmp with a small environment.
+// Returns the specification of a job that runs argv in /tmp with a small environment.
 wire::LaunchSpec spec_of(std::vector<std::string> argv);
 wire::LaunchSpec shell(const std::string& script);
 
@@ -34,7 +34,7 @@ struct NodePlace {
 class TestNode {
  public:
   struct Options {
-    uid_t user = 0;    // 0: as this process
+    uid_t user = 0;    // 0: this process's user
     uid_t daemon = 0;  // the user that listens and connects; 0: this process's
     bool connect = true;
     std::string program;  // empty: $SCORED_SHEPHERD
@@ -68,14 +68,15 @@ class TestNode {
   void input(std::string_view data, bool eof);
   void take(std::uint64_t bytes);
 
-  // Handles what comes until `happened` holds. False: not within the time, or the connection ended.
+  // Handles incoming frames until `happened` holds. Returns false on a timeout, or if the
+  // connection ended.
   bool wait(const std::function<bool()>& happened,
             std::chrono::milliseconds time = std::chrono::seconds(120));
-  // One turn for several nodes at once.
+  // Runs one turn for several nodes at once.
   static void turn(const std::vector<TestNode*>& nodes, int timeout_ms);
-  // Prepare, Start, until Done or Refused.
+  // Sends Prepare and Start, and waits for Done or Refused.
   bool run(const wire::LaunchSpec& spec, const NodePlace& place = {});
-  bool wait_ended();  // the shepherd's process is gone
+  bool wait_ended();  // waits until the shepherd's process has ended
   void unlink_socket();
 
   [[nodiscard]] pid_t shepherd_pid() const { return shepherd_; }
@@ -84,7 +85,7 @@ class TestNode {
   [[nodiscard]] const wire::TaskExit* exit_of(std::uint32_t rank) const;
   [[nodiscard]] std::string all_errors() const;
 
-  // What it said.
+  // These members record the frames that the shepherd sent.
   std::optional<wire::ShepherdReady> ready;
   std::optional<wire::ShepherdRefused> refused;
   std::optional<wire::ShepherdStarted> started;
@@ -93,15 +94,15 @@ class TestNode {
   std::optional<wire::ShepherdDone> done;
   std::vector<wire::TaskExit> ended;
   std::vector<wire::FenceEnter> fences;
-  std::vector<wire::JobRelay> relays;        // not passed on yet
+  std::vector<wire::JobRelay> relays;        // not relayed yet
   std::map<std::uint32_t, std::string> out;  // [rank]
   std::map<std::uint32_t, std::string> err;
   std::uint64_t output_bytes = 0;  // next offset
   std::uint64_t repeated_bytes = 0;
   std::uint64_t input_taken = 0;
 
-  bool takes_output = true;  // answers each output with TaskOutputTaken
-  bool keeps_output = true;  // in out and err
+  bool takes_output = true;  // reply to each output with TaskOutputTaken
+  bool keeps_output = true;  // store output in out and err
 
  private:
   void listen_as_daemon();
@@ -118,7 +119,7 @@ class TestNode {
   pid_t shepherd_ = 0;
 };
 
-// Removed with what is in it.
+// Creates a directory and removes it with its contents.
 class TemporaryDirectory {
  public:
   TemporaryDirectory();
@@ -132,19 +133,20 @@ class TemporaryDirectory {
   std::string path_ = "/tmp/shepherd_dir.XXXXXX";
 };
 
-// Several nodes of one job. As the head does, it merges their fences and ends all tasks when one
-// fails or aborts.
+// Runs several nodes of one job. As the head does, it merges their fences and ends all tasks when
+// one fails or aborts.
 class TestCluster {
  public:
   explicit TestCluster(std::vector<std::uint32_t> tasks_on_node);
-  // Prepares and starts everywhere, until every node is done. False: refused, or not in time.
+  // Prepares and starts the job everywhere, and waits until every node is done. Returns false if a
+  // node refused, or on a timeout.
   bool run(const wire::LaunchSpec& spec, std::chrono::milliseconds time = std::chrono::seconds(60));
   [[nodiscard]] std::string output() const;  // of all ranks in rank order
   [[nodiscard]] std::string errors() const;
 
   std::vector<std::unique_ptr<TestNode>> nodes;
-  std::function<bool(const wire::JobRelay&)> loses;  // messages that do not arrive; empty: none
-  std::function<void()> fence_ended = [] {};  // called after each fence
+  std::function<bool(const wire::JobRelay&)> loses;  // messages that are lost; empty: none
+  std::function<void()> fence_ended = [] {};         // called after each fence
   std::size_t fences_done = 0;
   std::chrono::nanoseconds prepare_time{}, start_time{}, run_time{};
 

@@ -1,4 +1,4 @@
-// Tested by test_spawn.py: it takes shepherds of several nodes.
+// This module is tested by test_spawn.py, because it needs shepherds of several nodes.
 #include "scored/job/spawn/peer_exchange.hpp"
 
 #include <utility>
@@ -48,13 +48,13 @@ void PeerExchange::unpublish(std::uint32_t owner, const std::string& name, Answe
 }
 
 void PeerExchange::receive(std::uint32_t from, const wire::PmixPeer& message) {
-  // A shepherd has no data of single ranks to answer with.
+  // A shepherd has no data of individual ranks to return.
   if (message.kind() == wire::PmixPeer::GET) return;
   exchange_.receive(from, message);
   carry_out();
 }
 
-// An answer may make its caller ask again.
+// An answer may cause its receiver to send another request.
 void PeerExchange::carry_out() {
   auto actions = exchange_.take_actions();
   for (auto& message : actions.messages) {

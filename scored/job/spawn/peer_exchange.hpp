@@ -1,6 +1,6 @@
 #pragma once
-// What the shepherds of a job settle among themselves for their PMI-1 servers: fences of the tasks
-// of one MPI world, and published names. An Exchange with the event loop's timer around it.
+// Connects the shepherds of a job for their PMI-1 servers: fences of the tasks of one MPI world,
+// and published names. It is an Exchange with the event loop's timer around it.
 
 #include "proto/node.pb.h"
 #include "scored/job/pmix/exchange.hpp"
@@ -19,14 +19,14 @@ class PeerExchange {
   using Answered = std::function<void(const Answer&)>;
   using Send = std::function<void(wire::JobRelay&&)>;  // to node `node_index`
 
-  // nodes_of_tasks: [number in the job]. The loop must outlive it.
+  // nodes_of_tasks is indexed by number in the job. The loop must outlive this object.
   PeerExchange(EventLoop& loop, std::uint32_t node, std::vector<std::uint32_t> nodes_of_tasks,
                Send send);
   ~PeerExchange();
   PeerExchange(const PeerExchange&) = delete;
   PeerExchange& operator=(const PeerExchange&) = delete;
 
-  // tasks: numbers in the job. The answer has the data of all nodes, one after the other.
+  // Enters a fence. tasks: numbers in the job. The answer is the concatenated data of all nodes.
   void fence(std::vector<std::uint32_t> tasks, std::string data, Answered answered);
   void publish(std::uint32_t owner, const std::string& name, std::string value, Answered answered);
   void lookup(const std::string& name, Answered answered);

@@ -94,7 +94,7 @@ void SpawnDesk::turn(base::TimePoint now) {
   if (idle_count_ && !is_closed_ && !decides()) send_idle();
 }
 
-// ---- what comes
+// ---- incoming messages
 
 void SpawnDesk::receive(std::uint32_t from, const SpawnPeer& message) {
   switch (message.kind()) {
@@ -116,7 +116,7 @@ void SpawnDesk::receive(std::uint32_t from, const SpawnPeer& message) {
       if (from == first_node() && !std::exchange(is_closed_, true)) actions_.closes = true;
       return;
     default:
-      return;  // of a later version
+      return;  // the kind belongs to a later version
   }
 }
 
@@ -132,7 +132,7 @@ void SpawnDesk::on_check(const SpawnPeer& message) {
   if (is_closed_ || starts_.contains(world)) return;
   const auto said = checks_.find(world);
   if (said != checks_.end()) return checked(world, said->second);
-  checks_.clear();  // of earlier worlds
+  checks_.clear();  // checks of earlier worlds
   actions_.check = message.world();
 }
 
@@ -156,7 +156,7 @@ void SpawnDesk::on_request(std::uint32_t from, const SpawnPeer& message) {
   const auto is_it = [&](const auto& waiting) { return waiting.first == asker; };
   if ((order_ && order_->asker == asker) || std::ranges::any_of(waiting_, is_it)) return;
   if (is_over_) return answer(asker, 0, "the job is about to end");
-  if (waiting_.size() >= kMaxWaiting) return answer(asker, 0, "too many spawns wait");
+  if (waiting_.size() >= kMaxWaiting) return answer(asker, 0, "too many pending spawn requests");
   waiting_.emplace_back(asker, message.world());
   begin_next();
 }
@@ -180,11 +180,11 @@ std::string SpawnDesk::choose_places(wire::SpawnedWorld& world) const {
   const std::uint32_t room = job_.spawn - used_;
   if (wanted > room) {
     return fmt::format(
-        "MPI_Comm_spawn of {} tasks: there is room for {} more; scrun --spawn {} "
-        "would have made enough",
+        "MPI_Comm_spawn of {} tasks: there is room for {} more; start the job with "
+        "scrun --spawn {}",
         wanted, room, used_ + wanted);
   }
-  if (wanted == 0) return "MPI_Comm_spawn of no tasks";
+  if (wanted == 0) return "MPI_Comm_spawn of 0 tasks";
   const std::size_t first = job_.nodes_of_tasks.size() - room;
   world.clear_places();
   for (std::uint64_t i = 0; i < wanted; ++i) {
@@ -193,7 +193,7 @@ std::string SpawnDesk::choose_places(wire::SpawnedWorld& world) const {
   return {};
 }
 
-// Checks concern the nodes of the new tasks; every node learns of the start.
+// Checks concern only the nodes of the new tasks; every node learns of the start.
 std::set<std::uint32_t> SpawnDesk::nodes_of(const Order& order) const {
   std::set<std::uint32_t> nodes;
   if (order.step == Step::Start)
@@ -231,7 +231,8 @@ void SpawnDesk::finish_step() {
     order_->answers.clear();
     return send_step();
   }
-  // A world number is used once, even for one that was refused: nodes remember what they said.
+  // A world number is used only once, even if the world was refused, because nodes remember their
+  // answers.
   last_world_ = order_->world.number();
   const Order done = std::move(*order_);
   order_.reset();

@@ -1,4 +1,5 @@
-// The desks of three nodes in one process; what they send each other may be lost or come twice.
+// These tests run the desks of three nodes in one process; their messages may be lost or arrive
+// twice.
 #include "scored/job/spawn/spawn_desk.hpp"
 
 #include <gtest/gtest.h>
@@ -11,7 +12,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// Tasks 0 and 1 on node 0, 2 on node 1; room: 3 on node 1, 4 and 5 on node 2.
+// Tasks 0 and 1 are on node 0, task 2 is on node 1; the room is 3 on node 1, and 4 and 5 on node 2.
 class SpawnDeskTest : public ::testing::Test {
  protected:
   static wire::SpawnedWorld world_of(std::uint32_t tasks) {
@@ -49,7 +50,7 @@ class SpawnDeskTest : public ::testing::Test {
     return actions.check || actions.start || !actions.messages.empty();
   }
 
-  // Until nothing waits, or for many turns.
+  // Runs until no request is pending, or for many turns.
   void run_with_turns() {
     for (int turn = 0; turn < 200; ++turn) {
       run();
@@ -71,7 +72,7 @@ class SpawnDeskTest : public ::testing::Test {
   std::function<int()> copies_ = [] { return 1; };
 };
 
-TEST_F(SpawnDeskTest, EveryNodeStartsItsPartOfAWorld) {
+TEST_F(SpawnDeskTest, EveryNodeStartsItsPartOfWorld) {
   desks_[1].request(5, world_of(2), now_);
   run();
   EXPECT_EQ(checks_, (std::vector<std::uint32_t>{1, 2}));
@@ -86,7 +87,7 @@ TEST_F(SpawnDeskTest, EveryNodeStartsItsPartOfAWorld) {
   EXPECT_EQ(answers_[1][0].world, 1U);
 }
 
-TEST_F(SpawnDeskTest, RoomIsUsedOnceAndTheAnswerNamesTheOption) {
+TEST_F(SpawnDeskTest, RoomIsUsedOnceAndAnswerNamesOption) {
   desks_[0].request(1, world_of(2), now_);
   desks_[0].request(2, world_of(2), now_);
   desks_[2].request(1, world_of(1), now_);
@@ -99,7 +100,7 @@ TEST_F(SpawnDeskTest, RoomIsUsedOnceAndTheAnswerNamesTheOption) {
   EXPECT_EQ(answers_[2][0].world, 2U);
 }
 
-TEST_F(SpawnDeskTest, OneNodesRefusalStartsNothingAndCostsNoRoom) {
+TEST_F(SpawnDeskTest, RefusalOfOneNodeKeepsRoom) {
   refusal_[2] = "no such program";
   desks_[0].request(1, world_of(3), now_);
   run();
@@ -137,7 +138,7 @@ TEST_F(SpawnDeskTest, ClosesWhenNoTaskRunsAnywhere) {
   for (std::uint32_t node = 0; node < 3; ++node) EXPECT_EQ(closed_[node], 1) << node;
 }
 
-TEST_F(SpawnDeskTest, AnEndThatIsOlderThanTheLastStartDoesNotCount) {
+TEST_F(SpawnDeskTest, IdleReportBeforeLastStartIsIgnored) {
   desks_[1].idle(1);
   desks_[0].request(5, world_of(1), now_);
   run();
@@ -150,7 +151,7 @@ TEST_F(SpawnDeskTest, AnEndThatIsOlderThanTheLastStartDoesNotCount) {
   for (std::uint32_t node = 0; node < 3; ++node) EXPECT_EQ(closed_[node], 1) << node;
 }
 
-TEST_F(SpawnDeskTest, NothingIsStartedAfterTheEnd) {
+TEST_F(SpawnDeskTest, NoSpawnAfterClose) {
   desks_[0].idle(2);
   desks_[1].idle(1);
   run();
@@ -178,7 +179,7 @@ TEST_F(SpawnDeskTest, LostAndRepeatedMessagesChangeNothing) {
   for (std::uint32_t node = 0; node < 3; ++node) EXPECT_EQ(closed_[node], 1) << node;
 }
 
-TEST_F(SpawnDeskTest, OnlyTheFirstNodeIsObeyed) {
+TEST_F(SpawnDeskTest, OnlyFirstNodeMayStartAndClose) {
   wire::SpawnPeer message;
   message.set_kind(wire::SpawnPeer::START);
   *message.mutable_world() = world_of(1);

@@ -1,4 +1,4 @@
-// Tested by test_spawn.py: it takes real MPI libraries.
+// This module is tested by test_spawn.py, because it needs real MPI libraries.
 #include "scored/job/spawn/spawn_hub.hpp"
 
 #include "base/limits.hpp"
@@ -27,12 +27,13 @@ SpawnHub::~SpawnHub() {
   loop_.cancel(timer_);
 }
 
-// What a task says is as hostile as a submission, and has the same limits.
+// A task's request is as hostile as a submission, and has the same limits.
 std::string SpawnHub::check_request(std::vector<wire::Program>& programs) const {
   std::size_t words = 0;
   std::size_t bytes = 0;
   for (auto& program : programs) {
-    if (program.argv().empty() || program.argv(0).empty()) return "MPI_Comm_spawn of no program";
+    if (program.argv().empty() || program.argv(0).empty())
+      return "MPI_Comm_spawn without a program";
     words += static_cast<std::size_t>(program.argv_size() + program.env_size());
     bytes += program.ByteSizeLong();
     auto& directory = *program.mutable_directory();

@@ -1,5 +1,6 @@
 #pragma once
-// Tasks that programs start, on this node: SpawnDesk with messages, checks and a timer around it.
+// Starts tasks at the request of programs, on this node. It surrounds a SpawnDesk with messages,
+// checks and a timer.
 
 #include "proto/node.pb.h"
 #include "scored/job/plan/plan.hpp"
@@ -16,7 +17,7 @@ namespace score::shepherd {
 class SpawnHub {
  public:
   struct Result {
-    std::uint32_t world = 0;  // 0: nothing was started
+    std::uint32_t world = 0;  // 0: no task was started
     std::string reason;
   };
 
@@ -24,25 +25,26 @@ class SpawnHub {
 
   struct Handlers {
     std::function<void(wire::JobRelay&&)> send;  // to node `node_index`
-    std::function<void(Plan&& world)> start;     // ends in a call of started()
-    std::function<void()> closes;                // nothing more will be started
+    std::function<void(Plan&& world)> start;     // the callee must call started()
+    std::function<void()> closes;                // no more tasks will be started
   };
 
-  // The plan, of the job's first world, and the loop must outlive it.
+  // The plan, which is that of the job's first world, and the loop must outlive this object.
   SpawnHub(EventLoop& loop, const Plan& plan, Handlers handlers);
   ~SpawnHub();
   SpawnHub(const SpawnHub&) = delete;
   SpawnHub& operator=(const SpawnHub&) = delete;
 
-  // A task of this node wants to start programs. key_values: of the new world's PMI.
+  // Handles a request of a task of this node to start programs. key_values: for PMI in the new
+  // world.
   void request(std::uint32_t task, std::vector<wire::Program> programs, std::string key_values,
                Done done);
   void started(std::uint32_t world, const std::string& reason);
-  // All of the `count` tasks that were started here have ended.
+  // Records that all of the `count` tasks that were started here have ended.
   void idle(std::uint32_t count);
   void receive(std::uint32_t from, const wire::SpawnPeer& message);
 
-  // Nothing can be started here any more.
+  // Refuses all further requests to start tasks here, for the reason `why`.
   void lose(std::string why) { lost_ = std::move(why); }
 
  private:

@@ -10,9 +10,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-// A child that was not reaped keeps its pid and its group's number from being given out again, so
-// neither signal can reach a stranger. The group goes first, at once and as a whole: a process that
-// forks without end outruns a walk over its children.
+// A child that was not reaped keeps its pid and its group's number from being assigned again, so
+// neither signal can reach an unrelated process. The group is killed first, at once and as a whole,
+// because a process that forks without end would outrun an iteration over its children.
 
 namespace score::shepherd {
 

@@ -1,6 +1,6 @@
 #pragma once
-// The shepherd is the reaper of everything its tasks leave behind (child subreaper): what
-// double-forks becomes its child, and is found and killed here.
+// The shepherd is the reaper of everything that its tasks leave behind (child subreaper). A process
+// that double-forks becomes its child, and is found and killed here.
 
 #include <span>
 #include <sys/types.h>
@@ -11,12 +11,12 @@ namespace score::shepherd {
 // Makes this process the reaper of its descendants.
 void become_subreaper();
 
-// Pids of all children, ended ones that were not reaped yet included.
+// Returns the pids of all children, including ended ones that were not reaped yet.
 std::vector<pid_t> children_of_this_process();
 
-// SIGKILL to every child, and to the whole process group of each that is not our own. Gives the
-// number of children. Call again until 0: the children of killed ones arrive one after the other.
-// Those in `spared` are left alone and not counted.
+// Sends SIGKILL to every child, and to the whole process group of each unless it is our own.
+// Returns the number of children. Call it again until it returns 0, because the children of killed
+// processes arrive one after the other. Children in `spared` are not killed and not counted.
 std::size_t kill_children(std::span<const pid_t> spared = {});
 
 // Reaps every child that has ended and drops its exit code.

@@ -4,8 +4,8 @@
 #include <array>
 #include <cerrno>
 
-// A descriptor's number may be given out again while an event for its former owner is still in the
-// batch that epoll returned; so events carry a generation beside the number.
+// A descriptor's number may be assigned again while an event for its former owner is still in the
+// batch that epoll returned. For this reason events carry a generation in addition to the number.
 
 namespace score::shepherd {
 
@@ -27,7 +27,7 @@ base::Status EventLoop::add(int fd, std::uint32_t events, Handler handler) {
   const std::uint64_t generation = ++generation_ & 0xffffffffU;
   epoll_event event{.events = events, .data = {.u64 = token_of(fd, generation)}};
   if (epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, fd, &event) != 0) {
-    return base::fail(base::errno_code(errno), "watch descriptor {}", fd);
+    return base::fail(base::errno_code(errno), "cannot watch descriptor {}", fd);
   }
   watches_[fd] = {generation, events, std::make_shared<Handler>(std::move(handler))};
   return {};
@@ -57,7 +57,7 @@ void EventLoop::cancel(TimerId timer) {
 int EventLoop::wait_ms() const {
   if (timers_.empty()) return -1;
   const auto left = timers_.begin()->first.first - base::monotonic_now();
-  // Rounded up: waking before the time would spin.
+  // The time is rounded up, because waking too early would spin.
   const auto ms = std::chrono::ceil<std::chrono::milliseconds>(left).count();
   return static_cast<int>(std::clamp<std::int64_t>(ms, 0, 60'000));
 }

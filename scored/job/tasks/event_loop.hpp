@@ -1,6 +1,7 @@
 #pragma once
-// One thread, one epoll. Callbacks may add, change and remove descriptors and timers freely, their
-// own included: what was removed is not called any more, even if it was ready already.
+// Runs callbacks for descriptors and timers, with one thread and one epoll instance. Callbacks may
+// add, change and remove descriptors and timers freely, including their own. A removed callback is
+// no longer called, even if it was already due.
 
 #include "base/os/fd.hpp"
 #include "base/result.hpp"
@@ -22,11 +23,12 @@ class EventLoop {
 
   static base::Result<EventLoop> create();
 
-  // events: EPOLLIN ..., level-triggered; 0 still reports EPOLLHUP and EPOLLERR. The descriptor
-  // stays the caller's: remove() before closing it. Errors: errno codes.
+  // Watches a descriptor. events: EPOLLIN ..., level-triggered; 0 still reports EPOLLHUP and
+  // EPOLLERR. The caller keeps ownership of the descriptor and must call remove() before closing
+  // it. Errors: errno codes.
   base::Status add(int fd, std::uint32_t events, Handler handler);
   void change(int fd, std::uint32_t events);
-  void remove(int fd);  // unknown: nothing happens
+  void remove(int fd);  // does nothing for an unknown descriptor
 
   TimerId after(base::Duration delay, std::function<void()> action);
   void cancel(TimerId timer);
@@ -39,7 +41,7 @@ class EventLoop {
   struct Watch {
     std::uint64_t generation;
     std::uint32_t events;
-    std::shared_ptr<Handler> handler;  // kept while it runs, should it remove itself
+    std::shared_ptr<Handler> handler;  // kept alive while it runs, in case it removes itself
   };
 
   using TimerKey = std::pair<base::TimePoint, TimerId>;

@@ -31,7 +31,7 @@ void InputFeeder::complete() {
 base::Status InputFeeder::push(std::string_view data, bool eof) {
   if (ended_) return base::fail(base::Errc::WrongState, "input after its end");
   if (buffer_.size() + data.size() > base::limits::kIoWindowBytes) {
-    return base::fail(base::Errc::TooLarge, "more than {} bytes of input on the way",
+    return base::fail(base::Errc::TooLarge, "more than {} bytes of input in flight",
                       base::limits::kIoWindowBytes);
   }
   buffer_ += data;
@@ -46,7 +46,7 @@ base::Status InputFeeder::push(std::string_view data, bool eof) {
 void InputFeeder::on_ready(std::size_t index, std::uint32_t events) {
   Reader& reader = readers_[index];
   if ((events & (EPOLLERR | EPOLLHUP)) != 0) {
-    close(reader);  // the task does not read it any more
+    close(reader);  // the task no longer reads it
   } else {
     write_to(reader);
   }
@@ -83,7 +83,7 @@ void InputFeeder::close(Reader& reader) {
   reader.fd.reset();
 }
 
-// Drops what all readers have.
+// Drops the bytes that all readers have received.
 void InputFeeder::settle() {
   if (!complete_) return;
   std::uint64_t all_have = start_ + buffer_.size();

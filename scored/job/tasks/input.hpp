@@ -1,7 +1,7 @@
 #pragma once
-// The front end's input on its way to the tasks that read it: one buffer, a position for each
-// reader. The sender keeps to a window of limits::kIoWindowBytes; bytes count as taken when every
-// reader has them or is gone.
+// Forwards the front end's input to the tasks that read it, with one buffer and a position per
+// reader. The sender respects a window of limits::kIoWindowBytes; bytes count as taken when every
+// reader has received them or has closed its end.
 
 #include "base/os/fd.hpp"
 #include "base/result.hpp"
@@ -16,7 +16,8 @@ namespace score::shepherd {
 
 class InputFeeder {
  public:
-  // taken: called with the number of bytes that left the buffer. The loop must outlive the feeder.
+  // The callback `taken` is called with the number of bytes that left the buffer. The loop must
+  // outlive the feeder.
   InputFeeder(EventLoop& loop, std::function<void(std::uint64_t)> taken)
       : loop_(loop), taken_(std::move(taken)) {}
 
@@ -24,20 +25,20 @@ class InputFeeder {
   InputFeeder(const InputFeeder&) = delete;
   InputFeeder& operator=(const InputFeeder&) = delete;
 
-  // A reader's pipe or terminal master, non-blocking. It gets what comes from now on, and what is
-  // still buffered. At the end of input a pipe is closed, a terminal gets its end-of-file
+  // Adds a reader's pipe or terminal master, non-blocking. The reader gets the buffered input and
+  // all that follows. At the end of input a pipe is closed, and a terminal gets its end-of-file
   // character.
   base::Status add(base::UniqueFd fd, bool is_terminal);
-  // All readers are added: from now on input may be dropped when none is left.
+  // Call this when all readers are added: from then on input may be dropped if no reader is left.
   void complete();
-  // More input. Errors: TooLarge (beyond the window), WrongState (after the end).
+  // Adds input. Errors: TooLarge (beyond the window), WrongState (after the end).
   base::Status push(std::string_view data, bool eof);
-  // No task reads any more; what is buffered counts as taken.
+  // Call this when no task reads any more; buffered input counts as taken.
   void close_all();
 
  private:
   struct Reader {
-    base::UniqueFd fd;  // empty: gone
+    base::UniqueFd fd;  // empty: closed
     std::uint64_t position = 0;
     bool is_terminal = false;
   };

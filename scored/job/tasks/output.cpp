@@ -49,7 +49,7 @@ base::Result<OutputPump> OutputPump::create() {
 base::Status OutputPump::add(std::uint32_t rank, wire::Stream stream, base::UniqueFd fd) {
   epoll_event event{.events = EPOLLIN, .data = {.u64 = sources_.size()}};
   if (epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, fd.get(), &event) != 0) {
-    return base::fail(base::errno_code(errno), "watch output of rank {}", rank);
+    return base::fail(base::errno_code(errno), "cannot watch the output of rank {}", rank);
   }
   sources_.push_back({.fd = std::move(fd), .rank = rank, .stream = stream, .left = {}});
   ++open_;
@@ -74,7 +74,7 @@ std::size_t OutputPump::read_chunk(Source& source, std::size_t room, const Sink&
   data.resize(most);
   const ssize_t got = read(source.fd.get(), data.data(), most);
   if (got < 0 && (errno == EAGAIN || errno == EINTR) && !source.left) return 0;
-  if (got <= 0) {  // end of file; EIO: no process has the terminal open any more
+  if (got <= 0) {  // end of file; EIO: no process has the terminal open
     end(source);
     return 0;
   }

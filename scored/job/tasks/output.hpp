@@ -1,6 +1,7 @@
 #pragma once
-// The tasks' output: read in chunks from their pipes as long as the window has room, kept until the
-// front end took it. A task that floods its output waits in write(2); the shepherd never grows.
+// Forwards the tasks' output. It is read in chunks from their pipes as long as the window has room,
+// and kept until the front end has taken it. A task that floods its output waits in write(2), so
+// the shepherd's memory stays bounded.
 
 #include "base/os/fd.hpp"
 #include "base/result.hpp"
@@ -23,19 +24,20 @@ struct OutputChunk {
   std::uint64_t offset = 0;  // of data's first byte in all output of the node; set by the window
 };
 
-// What was sent and not taken yet, in the order it was read. Pure.
+// Holds the chunks that were sent and not taken yet, in the order in which they were read. This
+// class is pure.
 class OutputWindow {
  public:
   explicit OutputWindow(std::size_t bytes) : limit_(bytes) {}
 
   [[nodiscard]] std::size_t room() const { return held_ < limit_ ? limit_ - held_ : 0; }
 
-  // May pass the limit by one short note of the shepherd's own.
+  // Adds a chunk. A short note of the shepherd itself may exceed the limit.
   const OutputChunk& push(OutputChunk chunk);
-  // The oldest `bytes` were taken by the front end. More than there are: all.
+  // Removes the oldest `bytes`, which the front end has taken. If there are fewer, all are removed.
   void taken(std::uint64_t bytes);
 
-  // To be sent again after a reconnection.
+  // Returns the chunks that must be sent again after a reconnection.
   [[nodiscard]] const std::deque<OutputChunk>& held() const { return chunks_; }
 
  private:
@@ -45,56 +47,57 @@ class OutputWindow {
   std::deque<OutputChunk> chunks_;
 };
 
-// When the pipes are read again, so that many small writes become few frames: each frame costs the
-// shepherd, the daemons and the front end a wake-up. Pure.
+// Decides when the pipes are read again, so that many small writes become few frames. Each frame
+// wakes the shepherd, the daemons and the front end. This class is pure.
 class ReadPace {
  public:
   static constexpr base::Duration kPause = std::chrono::milliseconds(1);
-  // A reading of so much is worth its frame: stdio writes no less of what it buffers.
+  // A read of this many bytes justifies its frame, because stdio writes at least this much of
+  // buffered output.
   static constexpr std::size_t kMuch = 4 * 1024;
 
-  // How long to wait after a reading at `now` that gave so many bytes. Output after a pause, and
-  // much output, never waits.
+  // Returns how long to wait after a read at `now` that returned this many bytes. Output after a
+  // pause, and large output, never waits.
   base::Duration read(std::size_t bytes, base::TimePoint now);
 
  private:
-  base::TimePoint last_{};  // reading of little
+  base::TimePoint last_{};  // last small read
 };
 
-// The reading ends of all tasks' pipes behind one descriptor, so that a full window stops all of
-// them with one call.
+// Groups the read ends of all tasks' pipes behind one descriptor, so that a full window stops all
+// of them with one call.
 class OutputPump {
  public:
-  // Called with each chunk read.
+  // The sink is called with each chunk read.
   using Sink = std::function<void(OutputChunk chunk)>;
 
   static base::Result<OutputPump> create();
 
-  // Becomes readable when a pipe has something; watch it while there is room.
+  // The descriptor becomes readable when a pipe has data; watch it while there is room.
   [[nodiscard]] int descriptor() const { return epoll_.get(); }
 
-  // A pipe's or a terminal master's end, non-blocking. Errors: errno codes.
+  // Adds a non-blocking end of a pipe or of a terminal master. Errors: errno codes.
   base::Status add(std::uint32_t rank, wire::Stream stream, base::UniqueFd fd);
-  // Reads at most one chunk of each pipe that is ready, `room` bytes in all. Ends those at their
-  // end. Gives the bytes read.
+  // Reads at most one chunk of each pipe that is ready, `room` bytes in total. Closes pipes at
+  // their end of file. Returns the number of bytes read.
   std::size_t pump(std::size_t room, const Sink& sink);
-  // No task is left: what is in the pipes now is still read, then they are closed, even if another
-  // process holds them open.
+  // Call this when no task is left: the bytes that are in the pipes now are still read, then the
+  // pipes are closed, even if a different process holds them open.
   void limit_to_present();
 
   [[nodiscard]] bool is_done() const { return open_ == 0; }
 
  private:
   struct Source {
-    base::UniqueFd fd;  // empty: ended
+    base::UniqueFd fd;  // empty: closed
     std::uint32_t rank;
     wire::Stream stream;
-    std::optional<std::size_t> left;  // bytes that may still come
+    std::optional<std::size_t> left;  // bytes that may still be read
   };
 
   explicit OutputPump(base::UniqueFd epoll) : epoll_(std::move(epoll)) {}
 
-  // Bytes used of the room.
+  // Returns how many bytes of `room` were used.
   std::size_t read_chunk(Source& source, std::size_t room, const Sink& sink);
   void end(Source& source);
 

@@ -1,7 +1,7 @@
-// A file without a name (memfd) would leave nothing behind, but "/proc/self/fd/4" means another
-// file in each process that the script starts. So the file has a name. The directory is locked
-// while its shepherd lives: one that was killed leaves a directory that the next shepherd of the
-// user can lock, and removes. systemd-tmpfiles leaves locked directories alone.
+// A file without a name (memfd) would leave nothing behind, but "/proc/self/fd/4" means a different
+// file in each process that the script starts. For this reason the file has a name. Its shepherd
+// keeps the directory locked while it runs. A killed shepherd leaves a directory that the next
+// shepherd of the user can lock, and removes. systemd-tmpfiles does not touch locked directories.
 #include "scored/job/tasks/script_file.hpp"
 
 #include "base/errc.hpp"
@@ -33,7 +33,7 @@ constexpr std::time_t kYoungest_seconds = 60;  // a younger directory may not be
 constexpr mode_t kFileMode = 0500;
 
 base::Error failed(std::string_view what, const std::string& where) {
-  return base::fail(base::errno_code(errno), "{} {}", what, where);
+  return base::fail(base::errno_code(errno), "cannot {} {}", what, where);
 }
 
 std::string file_name(std::string_view name) {
@@ -48,7 +48,7 @@ void remove_tree(const std::string& directory) {
   fs::remove_all(directory, ignored);
 }
 
-// Its shepherd was killed.
+// Returns true if the shepherd of this directory was killed.
 bool is_left(const std::string& directory) {
   const base::UniqueFd opened(
       open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));

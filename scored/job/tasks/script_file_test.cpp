@@ -37,7 +37,7 @@ class ScriptFileTest : public ::testing::Test {
   std::string parent_;
 };
 
-TEST_F(ScriptFileTest, IsThereUntilItIsDestroyed) {
+TEST_F(ScriptFileTest, ExistsUntilDestroyed) {
   {
     auto script = ScriptFile::create_in(parent_, 7, "./dir/train.sh", "#!/bin/sh\n");
     ASSERT_TRUE(script);
@@ -54,7 +54,7 @@ TEST_F(ScriptFileTest, IsThereUntilItIsDestroyed) {
   EXPECT_EQ(count(), 0U);
 }
 
-TEST_F(ScriptFileTest, NamesThatAreNoFilesAreReplaced) {
+TEST_F(ScriptFileTest, InvalidFileNamesAreReplaced) {
   for (const auto& name : {std::string(), std::string("a/.."), std::string("."), std::string("x/"),
                            std::string(300, 'n')}) {
     auto script = ScriptFile::create_in(parent_, 7, name, "#!/bin/sh\n");
@@ -78,13 +78,13 @@ TEST_F(ScriptFileTest, LeftoversOfKilledShepherdsAreRemoved) {
   EXPECT_TRUE(fs::exists(lives->path()));
 }
 
-TEST_F(ScriptFileTest, DirectoryThatIsNotThereIsAnError) {
+TEST_F(ScriptFileTest, MissingDirectoryIsError) {
   const auto script = ScriptFile::create_in(parent_ + "/none", 7, "a", "#!/bin/sh\n");
   ASSERT_FALSE(script);
   EXPECT_NE(script.error().message().find("/none"), std::string::npos);
 }
 
-TEST_F(ScriptFileTest, InterpreterIsReadAsTheKernelDoes) {
+TEST_F(ScriptFileTest, InterpreterIsParsedAsByKernel) {
   const auto words = [this](const std::string& text) {
     const auto found = interpreter_of(write(text));
     return found.path + "|" + found.argument;

@@ -90,7 +90,7 @@ void SpawnClient::on_reply(const SpawnReply& reply) {
       return;
     case SpawnReply::Kind::Forked:
       take_pids(reply);
-      if (socket_) request_next();  // unless a handler closed us
+      if (socket_) request_next();  // unless a handler closed the client
       return;
     case SpawnReply::Kind::Failed:
       take_pids(reply);
@@ -114,7 +114,7 @@ void SpawnClient::take_pids(const SpawnReply& reply) {
 
 void SpawnClient::request_next() {
   if (forked_ == end_ && is_last_) {
-    if (!stays_) close();  // it exits by itself
+    if (!stays_) close();  // the spawner exits by itself
     return handlers_.all_forked();
   }
   const auto count = std::min<std::uint32_t>(kTasksPerBatch, end_ - forked_);

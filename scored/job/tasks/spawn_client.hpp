@@ -1,6 +1,7 @@
 #pragma once
-// A's side of spawn_wire.hpp: hands the tasks' descriptors to the spawner batch by batch and
-// gathers the pids. Never waits: the spawner may be frozen for as long as the timetable likes.
+// Implements A's side of spawn_wire.hpp. It passes the tasks' descriptors to the spawner batch by
+// batch and collects the pids. It never waits, because the spawner may be frozen for any length of
+// time.
 
 #include "base/os/fd.hpp"
 #include "scored/job/tasks/event_loop.hpp"
@@ -18,7 +19,7 @@ class SpawnClient {
  public:
   struct Handlers {
     std::function<void(pid_t pid)> hello;
-    // Descriptors of one task, in order. Errors: errno codes; the start fails then.
+    // Returns the descriptors of one task, in order. Errors: errno codes; the start then fails.
     std::function<base::Result<std::vector<base::UniqueFd>>(std::uint32_t task)> open_task;
     std::function<void(std::uint32_t task, pid_t pid)> forked;
     std::function<void()> all_forked;
@@ -34,12 +35,12 @@ class SpawnClient {
   SpawnClient& operator=(const SpawnClient&) = delete;
 
   base::Status start(Handlers handlers);
-  // The spawner reads the plan ahead of time. plan_bytes: of ShepherdPrepare. stays: another plan
-  // may follow when all tasks of this one are forked.
+  // Sends the plan, which the spawner reads ahead of time. plan_bytes: a ShepherdPrepare. stays:
+  // another plan may follow when all tasks of this one are forked.
   base::Status prepare(std::string_view plan_bytes, bool stays = false);
-  // `count` tasks from `first` on are to be forked. After prepare(), once for each plan.
+  // Starts to fork `count` tasks from `first` on. Call it after prepare(), once per plan.
   void begin(std::uint32_t first, std::uint32_t count);
-  // Forgets the spawner: nothing more is called.
+  // Closes the connection to the spawner; no handler is called any more.
   void close();
 
  private:
@@ -54,14 +55,14 @@ class SpawnClient {
   EventLoop& loop_;
   base::UniqueFd socket_;
   Handlers handlers_;
-  base::UniqueFd plan_;  // memfd, until it was sent
+  base::UniqueFd plan_;  // memfd, until it has been sent
   bool stays_ = false;
   bool has_begun_ = false;    // begin() was called for this plan
-  bool is_last_ = false;      // the last tasks of this plan were asked for
-  std::uint32_t end_ = 0;     // of this plan's tasks
+  bool is_last_ = false;      // the last tasks of this plan were requested
+  std::uint32_t end_ = 0;     // one past this plan's last task
   std::uint32_t forked_ = 0;  // tasks before this one have a process
-  std::uint32_t asked_ = 0;   // tasks before this one were asked for
-  bool greeted_ = false;      // the spawner's Hello came
+  std::uint32_t asked_ = 0;   // tasks before this one were requested
+  bool greeted_ = false;      // the spawner's Hello has arrived
   bool ready_ = false;        // it has the plan
 };
 

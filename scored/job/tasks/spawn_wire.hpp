@@ -1,20 +1,23 @@
 #pragma once
-// Shepherd (A) <-> spawner (B), over the socket both have at descriptor 4; packets of fixed size,
-// the descriptors ride on them. B speaks first, and A sends descriptors only after B spoke: B may
-// be frozen for long, and what lies in a socket counts against the user's descriptors.
+// Defines the protocol of the shepherd (A) and the spawner (B). Both have the socket at descriptor
+// 4; packets have a fixed size and carry the descriptors. B sends first, and A sends descriptors
+// only after that: B may be frozen for long, and descriptors in a socket count against the user's
+// limit.
 //
 //   B: Hello                    once, at its start
-//   A: SendPlan + plan          the ShepherdPrepare bytes, in a memfd, once it was checked
-//   B: Ready                    and waits for the start
-//   A: Fork + descriptors       of up to kTasksPerBatch tasks: stdin, stdout, stderr[, PMI][,
-//   network] B: Forked (pids) | Failed A: ForkLast                 as Fork, for the last of them B:
-//   Forked (pids) | Failed   and exits: its children become A's, which reaps nothing before it read
-//                               this
+//   A: SendPlan + plan          the ShepherdPrepare bytes, in a memfd, once checked
+//   B: Ready                    B waits for the start
+//   A: Fork + descriptors       of up to kTasksPerBatch tasks:
+//                               stdin, stdout, stderr[, PMI][, network]
+//   B: Forked (pids) | Failed
+//   A: ForkLast + descriptors   as Fork, for the last of them
+//   B: Forked (pids) | Failed   and exits: its children become children of A,
+//                               which reaps none before it has read this
 //
-// Where programs may start more tasks, B goes on with the next SendPlan. The first plan may have no
-// tasks here: then ForkLast has none.
+// If programs may start more tasks, B continues with the next SendPlan. The first plan may have no
+// tasks here; in that case ForkLast has none.
 //
-// Both ends are the same program file, so there is no version.
+// Both ends are the same program file, so the protocol has no version.
 
 #include <array>
 #include <cstdint>
@@ -40,10 +43,10 @@ struct SpawnReply {
   enum class Kind : std::uint32_t { Hello = 1, Ready = 2, Forked = 3, Failed = 4 };
   std::uint32_t magic = kSpawnMagic;
   Kind kind = Kind::Hello;
-  std::uint32_t first = 0;  // Forked, Failed: as asked
+  std::uint32_t first = 0;  // Forked, Failed: as in the request
   std::uint32_t count = 0;  // Forked, Failed: tasks that were forked
   std::int32_t error = 0;   // Failed: errno
-  std::int32_t pid = 0;     // Hello: of B, as A sees it
+  std::int32_t pid = 0;     // Hello: the pid of B, as A sees it
   std::array<std::int32_t, kTasksPerBatch> pids{};
 };
 

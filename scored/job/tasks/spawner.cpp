@@ -15,11 +15,12 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-// B blocks wherever it likes: only A must not wait. It never waits for its children: one that ends
-// early stays a zombie, so its pid cannot be given to another process before A holds it. When B has
-// exited they are A's, the nearest subreaper, which reaps them only when it knows their pids.
+// The spawner (B) may block anywhere; only the shepherd (A) must not wait. B never waits for its
+// children: one that ends early stays a zombie, so its pid cannot be assigned to a different
+// process before A knows it. When B has exited, they become children of A, the nearest subreaper,
+// which reaps them only when it knows their pids.
 //
-// Where programs may start more tasks, B stays, and a deputy of it forks those of each plan.
+// If programs may start more tasks, B stays, and a child of B forks the tasks of each plan.
 
 namespace score::shepherd {
 
@@ -75,7 +76,7 @@ SpawnReply fork_batch(const TaskStarter& starter, const Batch& batch) {
   return reply;
 }
 
-// Forks the tasks of one plan; the exit status of the process that does.
+// Forks the tasks of one plan. Returns the exit status of the process that does it.
 int serve_plan(int socket, const Plan& plan) {
   auto starter = TaskStarter::create(plan);
   if (!starter || !send(socket, {.kind = SpawnReply::Kind::Ready})) return 1;
@@ -88,7 +89,7 @@ int serve_plan(int socket, const Plan& plan) {
   return 1;
 }
 
-// The deputy's end makes its tasks A's. It reads the socket until then.
+// The deputy's end makes its tasks children of A. The deputy reads the socket until then.
 bool has_served(pid_t deputy) {
   int status = 0;
   while (waitpid(deputy, &status, 0) < 0) {
@@ -100,9 +101,9 @@ bool has_served(pid_t deputy) {
 }  // namespace
 
 int run_spawner(int socket) {
-  // Zombies must stay; see above.
+  // Zombies must stay (see above).
   signal(SIGCHLD, SIG_DFL);
-  // Usually a leader already; its group is the tasks' group.
+  // B is usually the leader already; its group is the tasks' group.
   if (getpgrp() != getpid()) setpgid(0, 0);
   if (!send(socket, {.kind = SpawnReply::Kind::Hello, .pid = getpid()})) return 1;
   while (true) {

@@ -1,10 +1,11 @@
 #pragma once
 
-// B: born in the tasks' cgroup and session, it forks the tasks and goes.
+// The spawner (B) is started in the tasks' cgroup and session, forks the tasks and exits.
 
 namespace score::shepherd {
 
-// Serves the socket to the shepherd until the last task is forked; the program's exit status.
+// Serves the socket to the shepherd until the last task is forked. Returns the program's exit
+// status.
 int run_spawner(int socket);
 
 }  // namespace score::shepherd

@@ -41,7 +41,8 @@ std::vector<int> usable_cpus() {
   return cpus;
 }
 
-// The package number as text; equal for two cpus of one socket. Unknown: "".
+// Returns the package number as text, which is equal for two cpus of one socket; "" if it is
+// unknown.
 std::string socket_of(int cpu) {
   constexpr std::size_t kMostBytes = 64;
   return base::read_file(
@@ -67,7 +68,7 @@ cpu_set_t set_of(std::span<const int> cpus) {
   return set;
 }
 
-// Of the job's cores, in their order. Empty: not known.
+// Returns the cpus of the job's cores, in their order; empty if they are not known.
 std::vector<int> cpus_of_job(const Plan& plan, const std::vector<int>& usable) {
   const auto& prepare = plan.prepare;
   if (prepare.cpus_size() == prepare.cores_size()) {
@@ -80,9 +81,9 @@ std::vector<int> cpus_of_job(const Plan& plan, const std::vector<int>& usable) {
   return cpus;
 }
 
-// After execve(path) has failed. A script without a first line of its own is run by sh, as execvp
-// and every shell do. One on a file system that is mounted noexec is run by its interpreter. Gives
-// the error. argv: two free places, then the program's words.
+// Call this after execve(path) has failed. A script without an interpreter line is run by sh, as
+// execvp and every shell do. A script on a file system mounted noexec is run by its interpreter.
+// Returns the error. argv has two free entries, then the program's words.
 int try_interpreter(const std::string& path, std::vector<char*>& argv,
                     std::vector<char*>& environment) {
   const int error = errno;
@@ -169,24 +170,24 @@ void TaskStarter::fail(std::uint32_t task, const char* what, int error, int exit
   _exit(exit_code);
 }
 
-// All sources are above the targets: B keeps 0 to 4 occupied.
+// All sources are above the targets, because the spawner keeps 0 to 4 occupied.
 void TaskStarter::place_descriptors(std::uint32_t task, std::span<const base::UniqueFd> fds) const {
-  for (std::size_t i = fds.size(); i-- > 0;) {  // stderr before stdout, for the message
+  for (std::size_t i = fds.size(); i-- > 0;) {  // stderr first, for the message
     if (dup2(fds[i].get(), static_cast<int>(i)) < 0) fail(task, "descriptors", errno, kExitError);
   }
   const auto first = static_cast<unsigned>(fds.size());
   if (close_range(first, ~0U, 0) != 0) fail(task, "close_range", errno, kExitError);
 }
 
-// The kernel gives each session one share of the machine (autogroup): 64 tasks of one beside
-// another session's single process would get half of it together.
+// The kernel gives each session one share of the machine (autogroup), so 64 tasks in one session
+// would together get half of it while a different session has a single process.
 void TaskStarter::leave_session(std::uint32_t task) const {
   if (!plan_->prepare.own_sessions() && !plan_->has_terminal(task)) return;
   if (setsid() < 0) fail(task, "session", errno, kExitError);
 }
 
-// A FIFO is found by the shepherd, which must not wait, and opened here: only this task waits
-// for a writer.
+// The shepherd, which must not wait, has only opened the FIFO's path. It is opened here, so only
+// this task waits for a writer.
 void TaskStarter::open_input(std::uint32_t task) const {
   const int flags = fcntl(STDIN_FILENO, F_GETFL);
   if (flags < 0 || (flags & O_PATH) == 0) return;
@@ -216,7 +217,7 @@ void TaskStarter::execute(std::uint32_t task) const {
   const auto& program = plan_->program_of(task);
   const bool is_script = !plan_->spec.script().empty();
   const std::string path = is_script ? plan_->prepare.script_path() : paths_[plan_->apps[task]];
-  std::vector<char*> argv(2, nullptr);  // room for an interpreter in front, and its argument
+  std::vector<char*> argv(2, nullptr);  // room for an interpreter and its argument
   for (const auto& argument : program.argv()) argv.push_back(const_cast<char*>(argument.c_str()));
   argv.push_back(nullptr);
 
@@ -235,7 +236,7 @@ void TaskStarter::execute(std::uint32_t task) const {
   for (const auto& variable : own) add(variable);
   environment.push_back(nullptr);
 
-  set_limits(task);  // last: they may leave no memory for the above
+  set_limits(task);  // last, because they may leave no memory for the above
   execve(path.c_str(), argv.data() + 2, environment.data());
   const int error = try_interpreter(path, argv, environment);
   const auto shown = base::quote_value(is_script ? program.argv(0) : path, kMaxShownPath);

@@ -1,6 +1,6 @@
 #pragma once
-// The last steps of a task before it becomes the user's program: descriptors, terminal, directory,
-// limits, cores, environment, exec. Runs in the forked child.
+// Does the last steps of a task before it becomes the user's program: descriptors, terminal,
+// directory, limits, cores, environment, exec. It runs in the forked child.
 
 #include "base/os/fd.hpp"
 #include "scored/job/plan/plan.hpp"
@@ -16,17 +16,18 @@ namespace score::shepherd {
 
 class TaskStarter {
  public:
-  // What all tasks share is worked out once, in the job's directory, which this enters. The plan
-  // must outlive the starter. Errors: of the checks, which the shepherd passed shortly before.
+  // Computes once the data that all tasks share. This enters the job's directory. The plan must
+  // outlive the starter. Errors: as in the checks, which the shepherd passed shortly before.
   static base::Result<TaskStarter> create(const Plan& plan);
 
-  // stdin, stdout, stderr, and PMI and the network's broker if the job wants them.
+  // Returns how many descriptors a task gets: stdin, stdout, stderr, and those of PMI and the
+  // network's broker if the job needs them.
   [[nodiscard]] std::size_t descriptors_per_task() const {
     return 3U + (plan_->wants_pmi() ? 1U : 0U) + (plan_->wants_network() ? 1U : 0U);
   }
 
-  // In the child. A failure is printed on the task's own stderr, in one line; exit code 126, 127
-  // (not found) or 125 (before exec).
+  // Runs the task in the child. A failure is printed in one line on the task's own stderr, with
+  // exit code 126, 127 (not found) or 125 (before exec).
   [[noreturn]] void run(std::uint32_t task, std::span<const base::UniqueFd> fds) const;
 
  private:
@@ -41,16 +42,17 @@ class TaskStarter {
   [[noreturn]] void execute(std::uint32_t task) const;
 
   const Plan* plan_;
-  std::vector<std::string> paths_;  // [app]; empty where no task of this node runs it
+  std::vector<std::string> paths_;  // [app]; empty if no task of this node runs it
   std::vector<std::pair<int, rlimit>> limits_;
   std::vector<cpu_set_t> cores_;  // [task]; empty: not bound
 };
 
-// The processors of each task ([task]): cpus_per_task of the job's each, or for cpu_bind = socket
-// all of their sockets'. Tasks that share cores are split evenly, neighbours together. A confined
-// job (the plan names its processors) has no others: a task that is not bound has all of them, and
-// of sockets only those count. Without, core numbers count the processors that this process may
-// use; empty: not bound.
+// Returns the processors of each task ([task]): cpus_per_task of the job's for each, or with
+// cpu_bind = socket all processors of their sockets. Tasks that share cores are split evenly, with
+// neighbours together. A confined job (the plan names its processors) uses no others: a task that
+// is not bound has all of the job's processors, and a socket includes only these. In other jobs,
+// core numbers count the processors that this process may use. The result is empty if tasks are not
+// bound.
 std::vector<cpu_set_t> cores_of_tasks(const Plan& plan);
 
 }  // namespace score::shepherd

@@ -14,7 +14,7 @@ namespace score::shepherd {
 
 namespace {
 
-constexpr mode_t kNewFileMode = 0666;  // less the umask
+constexpr mode_t kNewFileMode = 0666;  // the umask is subtracted
 
 }  // namespace
 
@@ -46,8 +46,9 @@ TaskStdio::Opened TaskStdio::open_stdin(std::uint32_t task) {
   return std::move(pipe->read);
 }
 
-// A FIFO opens when its other end is opened, which may never happen: only its place is found here,
-// and the task, which may wait, opens it (TaskStarter::open_input).
+// The open of a FIFO blocks until its other end is opened, which may never happen. For this reason
+// the shepherd opens only its path, and the task, which may wait, opens the FIFO
+// (TaskStarter::open_input).
 TaskStdio::Opened TaskStdio::open_input_file(const std::string& path) {
   auto place = base::open_file(path, O_PATH);
   if (!place) return place;
@@ -71,15 +72,15 @@ TaskStdio::Opened TaskStdio::open_stream(std::uint32_t task, wire::Stream stream
   return std::move(pipe->write);
 }
 
-// A file that several ranks or nodes share is truncated once, by the first that opens it; all of
-// them append, so that none overwrites another's lines.
+// A file that several ranks or nodes share is truncated once, by the first that opens it. All of
+// them append, so that none overwrites the lines of a different rank.
 TaskStdio::Opened TaskStdio::open_output_file(std::uint32_t task, const std::string& pattern) {
   auto path = name_of(task, pattern);
   if (!path) return path.error();
   const auto scope = base::scope_of(pattern);
   const bool is_first = scope.per_rank || (task == 0 && (scope.per_node || plan_.rank_of(0) == 0));
   const int truncate = is_first && !plan_.spec.append_output() ? O_TRUNC : 0;
-  // O_NONBLOCK: a FIFO without a reader is an error instead of a shepherd that hangs.
+  // With O_NONBLOCK, a FIFO without a reader is an error instead of a shepherd that hangs.
   const int flags = O_WRONLY | O_CREAT | O_APPEND | O_NONBLOCK | O_NOCTTY;
   auto file = base::open_file(*path, flags | truncate, kNewFileMode & ~plan_.spec.umask());
   if (!file) return file.error();
@@ -92,7 +93,7 @@ base::Result<std::string> TaskStdio::name_of(std::uint32_t task, const std::stri
 }
 
 base::Result<std::vector<base::UniqueFd>> TaskStdio::open_terminal(std::uint32_t task) {
-  const auto failed = [] { return base::fail(base::errno_code(errno), "open terminal"); };
+  const auto failed = [] { return base::fail(base::errno_code(errno), "cannot open a terminal"); };
   base::UniqueFd master(open("/dev/ptmx", O_RDWR | O_NOCTTY | O_CLOEXEC | O_NONBLOCK));
   int locked = 0;
   if (!master || ioctl(master.get(), TIOCSPTLCK, &locked) != 0) return failed();

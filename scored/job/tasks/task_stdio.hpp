@@ -1,5 +1,5 @@
 #pragma once
-// Where each task's standard streams lead: pipes to the shepherd, a terminal, files, /dev/null.
+// Connects each task's standard streams to pipes to the shepherd, a terminal, files, or /dev/null.
 
 #include "base/os/fd.hpp"
 #include "scored/job/plan/plan.hpp"
@@ -12,14 +12,14 @@ namespace score::shepherd {
 
 class TaskStdio {
  public:
-  // All of them must outlive this; the working directory must be the job's.
+  // All arguments must outlive this object; the working directory must be the job's.
   TaskStdio(const Plan& plan, OutputPump& output, InputFeeder& input)
       : plan_(plan), output_(output), input_(input) {}
 
-  // Opens the task's stdin, stdout and stderr and keeps the other ends where they belong. Errors:
-  // errno codes with the file's name.
+  // Opens the task's stdin, stdout and stderr, and passes the other ends to the pump, the feeder or
+  // the terminal. Errors: errno codes with the file's name.
   base::Result<std::vector<base::UniqueFd>> open_task(std::uint32_t task);
-  // Of rank 0's terminal, if it is here.
+  // Sets the size of rank 0's terminal, if it is on this node.
   void resize(std::uint32_t rows, std::uint32_t columns);
 
  private:

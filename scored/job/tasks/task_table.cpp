@@ -6,9 +6,10 @@
 #include <algorithm>
 #include <sys/wait.h>
 
-// The spawner does not reap, so a pid it reports belongs to its task until the spawner is gone;
-// from then on it is our child, and belongs to its task until it is reaped here. So a pidfd opened
-// when the pid is reported is the right one, and a pid found by waitid can be looked up.
+// The spawner does not reap, so a pid that it reports belongs to its task until the spawner has
+// ended. The process is then our child, and the pid belongs to its task until it is reaped here.
+// For this reason a pidfd opened when the pid is reported is the right one, and a pid found by
+// waitid can be looked up.
 
 namespace score::shepherd {
 
@@ -43,7 +44,7 @@ void TaskTable::reap() {
     siginfo_t info{};
     if (waitid(P_ALL, 0, &info, WEXITED | WNOHANG) != 0 || info.si_pid == 0) return;
     const auto at = running_.find(info.si_pid);
-    if (at == running_.end()) continue;  // the spawner, or what a task left behind
+    if (at == running_.end()) continue;  // the spawner, or a process that a task left behind
     const std::uint32_t task = at->second;
     running_.erase(at);
     const bool exited = info.si_code == CLD_EXITED;

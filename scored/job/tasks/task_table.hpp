@@ -1,5 +1,5 @@
 #pragma once
-// The tasks of this node as processes: pid, pidfd, how each ended.
+// Tracks the tasks of this node as processes: pid, pidfd, and how each ended.
 
 #include "base/os/fd.hpp"
 #include "proto/common.pb.h"
@@ -14,35 +14,38 @@ namespace score::shepherd {
 
 class TaskTable {
  public:
-  // Called once for each task.
+  // This is called once per task.
   using Ended = std::function<void(std::uint32_t task, const wire::TaskExit& exit)>;
 
-  TaskTable(std::vector<std::uint32_t> ranks, Ended ended);  // of the tasks
+  TaskTable(std::vector<std::uint32_t> ranks, Ended ended);  // [task]
 
-  // The spawner forked it. It may have ended already, but was not reaped.
+  // Records that the spawner forked the task. The process may have ended, but must not be reaped
+  // yet.
   void set_process(std::uint32_t task, pid_t pid);
-  // A task that never got a process ends like this. One that has a process, or ended: nothing.
+  // Ends a task that never got a process. Does nothing if it has a process or has ended.
   void give_up(std::uint32_t task, int code, int signal);
-  // Reaps every child that has ended, tasks and others. Call on SIGCHLD, once no more tasks come.
+  // Reaps all ended children, tasks and others. It must be called on SIGCHLD, once no more tasks
+  // will be forked.
   void reap();
-  // To every task that runs; one that has just ended is no error.
+  // Sends a signal to every running task. A task that has just ended is not an error.
   void signal_all(int signal);
 
   [[nodiscard]] bool all_ended() const { return ended_count_ == tasks_.size(); }
 
-  // None has a process now.
+  // Returns true if no task has a process now.
   [[nodiscard]] bool none_runs() const { return running_.empty(); }
 
-  // That have or had a process.
+  // Returns how many tasks have or had a process.
   [[nodiscard]] std::uint32_t started_count() const;
 
-  // By themselves, and with 0.
+  // Returns true if all tasks ended by themselves with exit code 0.
   [[nodiscard]] bool all_ended_well() const;
 
-  [[nodiscard]] const std::vector<wire::TaskExit>& exits() const { return exits_; }  // as they came
+  // Returns the exits in order of arrival.
+  [[nodiscard]] const std::vector<wire::TaskExit>& exits() const { return exits_; }
 
   [[nodiscard]] std::vector<std::int64_t> pids() const;  // in rank order; 0: no process yet
-  // Without those that have none: the last ones, where programs may start more.
+  // Leaves out tasks that have no process, which are the last ones if programs may start more.
   [[nodiscard]] std::vector<std::int64_t> started_pids() const;
 
  private:

@@ -22,7 +22,7 @@ TEST(TaskCores, TasksThatShareCoresAreSplitEvenly) {
   EXPECT_TRUE(CPU_EQUAL(&cores_of_tasks(plan)[0], &cores_of_tasks(plan)[4]));
 }
 
-TEST(TaskCores, NodesOfOneHostBeginAtTheirFirstCore) {
+TEST(TaskCores, VirtualNodesStartAtTheirFirstCore) {
   auto plan = plan_of({1}, 0);
   plan.spec.set_cpu_bind(wire::LaunchSpec::BIND_CORE);
   plan.prepare.add_cores(0);
@@ -36,7 +36,7 @@ TEST(TaskCores, NodesOfOneHostBeginAtTheirFirstCore) {
   EXPECT_TRUE(CPU_EQUAL(&first, &cores_of_tasks(plan)[0])) << "the numbers wrap around";
 }
 
-TEST(TaskCores, AConfinedJobHasItsProcessorsAlone) {
+TEST(TaskCores, ConfinedJobUsesOnlyItsProcessors) {
   auto plan = plan_of({2}, 0);
   for (const std::uint32_t core : {4U, 5U}) plan.prepare.add_cores(core);
   EXPECT_TRUE(cores_of_tasks(plan).empty()) << "not confined, not bound";
@@ -56,7 +56,7 @@ TEST(TaskCores, AConfinedJobHasItsProcessorsAlone) {
   for (const cpu_set_t& set : cores_of_tasks(plan)) EXPECT_LE(CPU_COUNT(&set), 2);
 }
 
-TEST(OutputWindow, CountsWhatIsOnTheWay) {
+TEST(OutputWindow, CountsBytesInFlight) {
   OutputWindow window(10);
   EXPECT_EQ(window.push({.rank = 0, .stream = wire::STDOUT, .data = "abcd", .offset = 0}).offset,
             0U);
@@ -75,7 +75,7 @@ TEST(OutputWindow, CountsWhatIsOnTheWay) {
   EXPECT_TRUE(window.held().empty());
 }
 
-TEST(ReadPace, LetsOutputAfterAPauseAndMuchOutputPass) {
+TEST(ReadPace, FirstAndLargeOutputIsReadAtOnce) {
   ReadPace pace;
   base::TimePoint now{std::chrono::seconds(1)};
   EXPECT_EQ(pace.read(10, now), base::Duration());
@@ -85,7 +85,7 @@ TEST(ReadPace, LetsOutputAfterAPauseAndMuchOutputPass) {
   EXPECT_EQ(pace.read(0, now), base::Duration());
 }
 
-TEST(ReadPace, ReadsLittleOutputAtMostOncePerPause) {
+TEST(ReadPace, SmallOutputIsReadOncePerPause) {
   ReadPace pace;
   base::TimePoint now{std::chrono::seconds(1)};
   int readings = 0;
@@ -105,7 +105,7 @@ TEST(OutputPump, EndsPipesThatOtherProcessesHoldOpen) {
   ASSERT_TRUE(base::write_all(pipe->write.get(), "too late").has_value());
   std::string got;
   const auto sink = [&got](OutputChunk chunk) { got += chunk.data; };
-  pump->pump(2, sink);  // no more than there is room
+  pump->pump(2, sink);  // no more than `room`
   EXPECT_EQ(got, "le");
   pump->pump(100, sink);
   EXPECT_EQ(got, "left");

@@ -1,4 +1,4 @@
-// One attempt on this node, and what all parts of this room work with.
+// Defines the state of one attempt on this node, and the parts of the daemon that this folder uses.
 #pragma once
 
 #include "base/async/clock.hpp"
@@ -24,32 +24,34 @@ namespace score::node {
 struct Attempt {
   AttemptId id{};
   std::string socket;
-  std::optional<UserId> user;  // as the launcher was ordered, or as the socket's name says
+  std::optional<UserId> user;  // from the launch order, or from the name of the socket
   Bytes memory{};
   std::vector<std::uint32_t> cores;       // of this node
   std::vector<std::uint32_t> ranks;       // of its tasks here
-  std::vector<pid_t> tasks;               // once they started
-  std::vector<std::uint32_t> was_ending;  // ranks that were ending already when it was killed
+  std::vector<pid_t> tasks;               // set once they have started
+  std::vector<std::uint32_t> was_ending;  // ranks that were already ending when the attempt was
+                                          // killed
   std::shared_ptr<proto::Connection> connection;
   pid_t shepherd = 0;
   pid_t group = 0;
   UniqueFd pidfd;            // of the shepherd
-  TimePoint window{};        // since when ...
-  std::uint32_t frames = 0;  // ... so many came from the shepherd
+  TimePoint window{};        // start of the period in which `frames` is counted
+  std::uint32_t frames = 0;  // received from the shepherd in that period
   bool is_killed = false;
   bool is_retired = false;  // its tasks have ended
   bool is_removed = false;
   bool is_cleared = false;   // removed, and nothing of it is left on the node
-  bool is_resuming = false;  // until the report comes; frames before it are repeated after it
-  bool has_volume = false;   // or may have: of its own, here
+  bool is_resuming = false;  // until the report arrives; the shepherd repeats earlier frames after
+                             // it
+  bool has_volume = false;   // it has a volume here, or may have one
   bool is_volume_gone = false;
-  wire::ScratchSample volume;   // what its server counted last
-  bool is_unconfirmed = false;  // output was sent; the head may not have it yet
+  wire::ScratchSample volume;   // the last sample of the volume's server
+  bool is_unconfirmed = false;  // output was sent that the head may not have received yet
 };
 
 using AttemptPtr = std::shared_ptr<Attempt>;
 
-// All outlive the attempts; tasks is stopped first.
+// Lists what the attempts work with. All of it outlives the attempts; `tasks` is stopped first.
 struct AttemptParts {
   asio::any_io_executor io;
   Clock& clock;
@@ -59,7 +61,7 @@ struct AttemptParts {
   HeadLink& head;
   Switcher& switcher;
   Networks& networks;
-  const JobCgroups* cgroups;  // null: process groups
+  const JobCgroups* cgroups;  // null: process groups are used instead
 };
 
 }  // namespace score::node

@@ -14,19 +14,20 @@ namespace {
 
 // A shepherd reports the end of its killed tasks at once, unless it is stuck or hostile.
 constexpr Duration kStubborn = std::chrono::seconds{2};
-// One without tasks waits for a file system or a directory of users.
+// A shepherd without tasks waits for a file system or for the user database.
 constexpr Duration kStubbornStart = std::chrono::milliseconds{300};
 constexpr Duration kKillAgain = std::chrono::milliseconds{50};
-// Removing: a shepherd ends by itself on ShepherdEnd.
+// During removal a shepherd ends by itself on ShepherdEnd.
 constexpr Duration kEndGrace = std::chrono::milliseconds{500};
 constexpr Duration kRemoveLimit = std::chrono::seconds{10};
-// It also removes a volume's data, however much that is.
+// A shepherd also removes a volume's data, which may be large.
 constexpr Duration kVolumeGrace = std::chrono::minutes{2};
 constexpr Duration kLastWords = std::chrono::milliseconds{50};
 constexpr Duration kRemoveAgainFirst = std::chrono::milliseconds{2};
 constexpr Duration kRemoveAgainMost = std::chrono::milliseconds{100};
 
-// Tasks that end already do so by themselves, and may be the reason why the others are killed.
+// Records the tasks that are already ending. They do so by themselves, and may be the reason why
+// the others are killed.
 void note_ending(Attempt& attempt) {
   for (std::size_t i = 0; i < std::min(attempt.tasks.size(), attempt.ranks.size()); ++i) {
     if (attempt.tasks[i] > 0 && is_ending(attempt.tasks[i]))
@@ -53,13 +54,14 @@ void AttemptEnd::kill(const AttemptPtr& attempt) {
   }
 }
 
-// Also through the shepherd: tasks that it has not started yet cannot be killed, only given up.
+// The shepherd is asked too: tasks that it has not started yet cannot be killed, only cancelled.
 void AttemptEnd::kill_tasks(const Attempt& attempt) {
   send_signal_to_tasks(attempt, SIGKILL);
   if (parts_.cgroups == nullptr) {
     kill_tree(attempt.shepherd, attempt.group);
   } else if (auto killed = parts_.cgroups->kill_tasks(attempt.id); !killed) {
-    log_warning("kill failed, retrying", kv("attempt", attempt.id), kv("err", killed.error()));
+    log_warning("Cannot kill the tasks of an attempt; retrying", kv("attempt", attempt.id),
+                kv("err", killed.error()));
   }
 }
 
@@ -79,13 +81,13 @@ asio::awaitable<void> AttemptEnd::run_kill(AttemptPtr attempt) {
   const auto has_ended = [](const Attempt& one) { return one.is_removed || one.is_retired; };
   while (!has_ended(*attempt) && parts_.clock.now() < give_up) {
     co_await parts_.clock.sleep_for(kKillAgain);
-    // A cgroup dies as a whole; a process tree may have forked while it was walked.
+    // A cgroup is killed as a whole, but a process tree may have forked during the walk.
     if (!has_ended(*attempt) && parts_.cgroups == nullptr) {
       kill_tree(attempt->shepherd, attempt->group);
     }
   }
   if (has_ended(*attempt)) co_return;
-  log_warning("kill a shepherd that does not report the end of its tasks",
+  log_warning("Killed a shepherd that did not report the end of its tasks",
               kv("attempt", attempt->id));
   kill_everything(*attempt);
 }
@@ -107,14 +109,14 @@ asio::awaitable<void> AttemptEnd::remove(AttemptPtr attempt) {
     const bool is_removing = attempt->has_volume && !attempt->is_volume_gone && is_alive(*attempt);
     if (is_removing && waited < kVolumeGrace) waited = Duration{0};
     if (waited > kRemoveLimit + (attempt->has_volume ? kVolumeGrace : Duration{0})) {
-      log_error("cannot remove the cgroup or processes of an attempt", kv("attempt", attempt->id));
+      log_error("Cannot remove the cgroup or processes of an attempt", kv("attempt", attempt->id));
       break;
     }
     if (waited > kEndGrace) kill_everything(*attempt);
     co_await parts_.clock.sleep_for(pause);
     pause = std::min(pause * 2, kRemoveAgainMost);
   }
-  // Its last words may still be on their way.
+  // The shepherd's last frames may still be in flight.
   if (attempt->has_volume && !attempt->is_volume_gone) co_await parts_.clock.sleep_for(kLastWords);
   if (attempt->connection) attempt->connection->close();
 }

@@ -13,8 +13,8 @@ namespace score::node {
 
 namespace {
 
-// A shepherd that is gone refuses at once. One that lives may be late on a busy machine, and giving
-// it up ends its job: so this is long, and the same instant for all that are adopted.
+// A shepherd that is gone refuses at once. A living one may be late on a busy machine, and giving
+// it up ends its job. So this is long, and the deadline is the same for all that are adopted.
 constexpr Duration kReportTimeout = std::chrono::seconds{10};
 constexpr Duration kClearedPeriod = std::chrono::milliseconds{5};
 
@@ -81,7 +81,7 @@ std::vector<const wire::ScratchSample*> Attempts::volumes() const {
   return samples;
 }
 
-// ---- the agent's actions ------------------------------------------------------------------------
+// ---- The agent's actions ------------------------------------------------------------------------
 
 void Attempts::launch(gang::LaunchShepherd order) {
   const auto before = find(order.placed.attempt);
@@ -95,14 +95,15 @@ void Attempts::launch(gang::LaunchShepherd order) {
 
 asio::awaitable<void> Attempts::run_new(AttemptPtr attempt, AttemptPtr before,
                                         gang::LaunchShepherd order) {
-  // They share a socket and cgroups, so what is left of the one would be taken for the other.
+  // The two attempts share a socket and cgroups, so leftovers of the old one would be mistaken for
+  // the new one.
   while (before && !before->is_cleared) co_await parts_.clock.sleep_for(kClearedPeriod);
   if (attempt->has_volume) co_await sweeps_.wait();
   if (attempt->is_removed) co_return;
   auto started = co_await shepherds_.start(attempt, order.placed);
   if (attempt->is_removed) co_return;
   if (!started) {
-    log_warning("refuse an attempt", kv("attempt", attempt->id), kv("err", started.error()));
+    log_warning("Refused an attempt", kv("attempt", attempt->id), kv("err", started.error()));
     gang::ShepherdRefused refused{kExitError, plain_text(started.error()),
                                   may_retry(started.error())};
     frames_.report(attempt->id, refused);
@@ -140,7 +141,7 @@ void Attempts::follow_plan(const Attempt& attempt, const base::PlacedTasks& plac
                         static_cast<std::uint32_t>(attempt.cores.size()));
     if (!attempt.tasks.empty()) parts_.switcher.set_leader(attempt.id, attempt.tasks.front());
   } else {
-    log_error("cannot switch an attempt", kv("attempt", attempt.id), kv("err", target.error()));
+    log_error("Cannot switch an attempt", kv("attempt", attempt.id), kv("err", target.error()));
   }
 }
 
@@ -150,7 +151,8 @@ Status Attempts::prepare(const Attempt& attempt, const gang::LaunchShepherd& ord
   if (attempt.has_volume) {
     if (scratch_path_.empty()) return fail(Errc::Unsupported, "[pario] is not configured here");
     const auto host = scratch_host_();
-    if (!host) return host.error().with_context("scratch: the address of this node");
+    if (!host)
+      return host.error().with_context("cannot determine the address of this node for its volume");
     message.set_scratch_host(*host);
   }
   message.set_node_name(node_name_);
@@ -188,8 +190,9 @@ void Attempts::retire(AttemptId id) {
   parts_.switcher.remove(id);
   parts_.networks.remove(id);
   parts_.guard.watch(attempt->group, false);
-  attempt->group = 0;  // the kernel may give the number to others
-  // What a shepherd says does not make it so, and nothing stops them any more.
+  attempt->group = 0;  // the kernel may reuse the number
+  // The report of a shepherd is not proof that the tasks have ended, and no one stops them from
+  // here on.
   if (parts_.cgroups != nullptr) [[maybe_unused]]
     auto killed = parts_.cgroups->kill_tasks(id);
 }
@@ -211,7 +214,7 @@ asio::awaitable<void> Attempts::run_remove(AttemptPtr attempt) {
   if (find(attempt->id) == attempt) attempts_.erase(attempt->id);
 }
 
-// ---- frames -------------------------------------------------------------------------------------
+// ---- Frames -------------------------------------------------------------------------------------
 
 bool Attempts::from_head(const proto::InFrame& frame) {
   const auto id = shepherd_frame_attempt(frame);
@@ -230,7 +233,7 @@ void Attempts::resume_all() {
   }
 }
 
-// ---- after a restart ----------------------------------------------------------------------------
+// ---- After a restart ----------------------------------------------------------------------------
 
 // All reports are requested before the first is awaited.
 asio::awaitable<void> Attempts::adopt_all() {
@@ -259,7 +262,7 @@ asio::awaitable<void> Attempts::adopt_all() {
 }
 
 void Attempts::give_up(const Attempt& attempt, const Error& why) {
-  log_warning("remove an attempt whose shepherd is gone", kv("attempt", attempt.id),
+  log_warning("Removed an attempt whose shepherd is gone", kv("attempt", attempt.id),
               kv("err", why));
   if (const auto kept = find(attempt.id)) kept->has_volume = !scratch_path_.empty();
   remove(attempt.id);
@@ -272,7 +275,7 @@ asio::awaitable<void> Attempts::adopt(AttemptPtr attempt, TimePoint deadline) {
     give_up(*attempt, found.error());
     co_return;
   }
-  log_notice("adopt", kv("attempt", attempt->id), kv("shepherd", attempt->shepherd));
+  log_notice("Adopted an attempt", kv("attempt", attempt->id), kv("shepherd", attempt->shepherd));
   follow_plan(*attempt, found->placed);
   parts_.networks.add(found->placed, attempt->connection);
   found_(*found);

@@ -1,6 +1,6 @@
-// The attempts of this node outside gang::NodeAgent: their cgroups, sockets and shepherds, and the
-// bytes that pass between shepherds and the head. Carries out the agent's actions and reports the
-// shepherds' events.
+// Manages the attempts of this node outside gang::NodeAgent: their cgroups, sockets and shepherds,
+// and the frames that pass between shepherds and the head. Carries out the agent's actions and
+// reports the shepherds' events.
 #pragma once
 
 #include "scored/node/attempts/attempt.hpp"
@@ -23,7 +23,7 @@ class Attempts {
     std::string node_name;
     std::string commands_socket;                        // for the commands that tasks start
     std::string scratch_path;                           // [pario] path; empty: no volumes here
-    std::function<Result<std::string>()> scratch_host;  // where other nodes reach this one
+    std::function<Result<std::string>()> scratch_host;  // this node's address for other nodes
   };
 
   using Found = std::function<void(const proto::FoundAttempt&)>;
@@ -32,27 +32,31 @@ class Attempts {
   Attempts(const Attempts&) = delete;
   Attempts& operator=(const Attempts&) = delete;
 
-  // ---- the agent's actions. Ignored for an unknown attempt.
-  void launch(gang::LaunchShepherd order);  // ends in ShepherdReady, ShepherdRefused or Gone
+  // ---- The agent's actions. They are ignored for an unknown attempt.
+  // Leads to ShepherdReady, ShepherdRefused or ShepherdGone.
+  void launch(gang::LaunchShepherd order);
   void start(AttemptId attempt);
   void signal(AttemptId attempt, int signal);
   // See AttemptEnd::kill().
   void kill(AttemptId attempt);
-  // Its tasks have ended; only its shepherd is kept.
+  // Is called when the tasks have ended; only the shepherd is kept.
   void retire(AttemptId attempt);
   void remove(AttemptId attempt);
 
-  // A frame for a shepherd. False: it is not one of those that pass through, or malformed.
+  // Passes a frame on to its shepherd. Returns false if the frame is not of a type that passes
+  // through, or is malformed.
   bool from_head(const proto::InFrame& frame);
-  // The head welcomed the node: frames in flight may be lost, so the shepherds repeat them.
+  // Must be called when the head has welcomed the node. Frames in flight may have been lost, so the
+  // shepherds repeat them.
   void resume_all();
-  // After a start of the daemon: finds the shepherds that live, calls `found` for each, and removes
-  // what is left of the others.
+  // Finds the shepherds that have survived a restart of the daemon, calls `found` for each, and
+  // removes what is left of the other attempts.
   asio::awaitable<void> adopt_all();
 
   [[nodiscard]] bool empty() const { return attempts_.empty(); }
 
-  // For the sampler. The pids are as the shepherds report them.
+  // Describes the tasks of an attempt for the sampler. The pids are those that the shepherds
+  // report.
   struct RunningTasks {
     AttemptId attempt{};
     std::vector<std::uint32_t> ranks;  // of this node
@@ -62,15 +66,15 @@ class Attempts {
 
   [[nodiscard]] std::vector<RunningTasks> running() const;
   [[nodiscard]] std::size_t running_count() const;
-  // What the servers of jobs' volumes here counted last.
+  // Returns the last samples that the servers of jobs' volumes on this node have sent.
   [[nodiscard]] std::vector<const wire::ScratchSample*> volumes() const;
 
  private:
-  // Whether jobs that its output would slow have tasks here.
+  // Returns true if tasks run here of a job that the attempt's output would slow down.
   [[nodiscard]] bool has_others(const Attempt& attempt) const;
   AttemptPtr find(AttemptId attempt) const;
   AttemptPtr add(AttemptId attempt, std::optional<UserId> user = {});
-  // before: an earlier one of the same number that is being removed, or null.
+  // `before` is null, or it is an earlier attempt of the same number whose removal is not finished.
   asio::awaitable<void> run_new(AttemptPtr attempt, AttemptPtr before, gang::LaunchShepherd order);
   asio::awaitable<void> run_remove(AttemptPtr attempt);
   asio::awaitable<void> adopt(AttemptPtr attempt, TimePoint deadline);

@@ -14,7 +14,8 @@ namespace score::node {
 
 namespace {
 
-// The daemon's unit has a /dev of its own and the host's at another place.
+// Returns where the device file is visible to this daemon. The daemon's unit has a private /dev,
+// and the host's is at $SCORED_DEVICES.
 std::string place_of(const std::string& file) {
   constexpr std::string_view kDevices = "/dev/";
   const char* host = std::getenv("SCORED_DEVICES");
@@ -22,7 +23,7 @@ std::string place_of(const std::string& file) {
   return host + file.substr(kDevices.size() - 1);
 }
 
-// "c195:0", "b7:1".
+// Returns the type and number of a device: "c195:0", "b7:1".
 Result<std::string> device_of(const std::string& file) {
   struct stat info {};
 
@@ -43,7 +44,8 @@ bool has_unit(std::span<const base::GenericShare> shares, const std::string& nam
 
 }  // namespace
 
-// A file that is not there cannot be opened either; several units may have one file.
+// A missing file is skipped, because tasks cannot open it either. Several units may have the same
+// file.
 Result<std::string> CountedDevices::denied(std::span<const base::GenericShare> shares) const {
   std::set<std::string> denied;
   std::set<std::string> own;

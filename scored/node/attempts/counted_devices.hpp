@@ -1,5 +1,5 @@
 #pragma once
-// The device files of this node's generic resources: which of them a job's tasks may not open.
+// Knows the device files of this node's generic resources, and which of them a job may not open.
 
 #include "base/result.hpp"
 #include "scored/config/generic_config.hpp"
@@ -12,15 +12,17 @@ namespace score::node {
 
 class CountedDevices {
  public:
-  // can_restrict: the launcher may restrict devices; else tasks can open all of them.
+  // `can_restrict` is true if the launcher can restrict devices. If not, tasks can open all of
+  // them.
   CountedDevices(std::vector<GenericConfig> kinds, bool can_restrict)
       : kinds_(std::move(kinds)), can_restrict_(can_restrict) {}
 
-  // All but those of the units that the job has, as launcher::Request::denied. Errors: one of these
-  // has no device file; unknown unit (the configuration has changed).
+  // Returns all devices except those of the job's units, in the format of
+  // launcher::Request::denied. Fails if one of the job's units has no device file. The
+  // configuration may have changed since the job was placed.
   [[nodiscard]] Result<std::string> denied(std::span<const base::GenericShare> shares) const;
 
-  // Kinds of whose devices tasks can open none but those of their units.
+  // Returns the kinds of which tasks can open only the devices of their own units.
   [[nodiscard]] std::vector<std::string> restricted_kinds() const;
 
  private:

@@ -19,7 +19,7 @@ TEST(CountedDevices, DeniesAllButTheJobsOwn) {
   EXPECT_EQ(devices.restricted_kinds(), std::vector<std::string>{"gpu"});
 }
 
-TEST(CountedDevices, DeniesNothingWithoutALauncherThatCan) {
+TEST(CountedDevices, NothingIsDeniedWithoutLauncherSupport) {
   const CountedDevices devices(kinds(), false);
   EXPECT_EQ(devices.denied(Shares{}).value(), "");
   EXPECT_TRUE(devices.restricted_kinds().empty());
@@ -30,7 +30,7 @@ TEST(CountedDevices, TwoUnitsMayHaveOneFile) {
   EXPECT_EQ(devices.denied(Shares{{"part", {1}}}).value(), "");
 }
 
-TEST(CountedDevices, LooksForDevicesWhereTheUnitHasThoseOfTheHost) {
+TEST(CountedDevices, HostDevicesAreFoundInTheirOwnDirectory) {
   ASSERT_EQ(setenv("SCORED_DEVICES", "/proc/self/root/dev", 1), 0);
   EXPECT_EQ(CountedDevices(kinds(), true).denied(Shares{}).value(), "c1:3 c1:5");
   ASSERT_EQ(setenv("SCORED_DEVICES", "/no/such", 1), 0);

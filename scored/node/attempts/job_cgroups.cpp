@@ -25,7 +25,7 @@ namespace fs = std::filesystem;
 constexpr std::string_view kJobPrefix = "job_";
 constexpr std::size_t kMaxControlBytes = 65'536;
 
-// Not base's Cgroup: that opens three descriptors, and writing one file needs one.
+// This does not use base's Cgroup, which opens three descriptors; writing one file needs only one.
 Status write_control(const std::string& path, std::string_view text) {
   auto file = open_file(path, O_WRONLY);
   if (!file) return file.error();
@@ -36,7 +36,7 @@ Status write_control(const std::string& path, std::string_view text) {
 
 Status make_directory(const std::string& path) {
   if (mkdir(path.c_str(), 0755) == 0 || errno == EEXIST) return {};
-  return fail(errno_code(errno), "make cgroup {}", path);
+  return fail(errno_code(errno), "cannot make cgroup {}", path);
 }
 
 bool has_word(const std::string& path, std::string_view word) {
@@ -48,15 +48,18 @@ bool has_word(const std::string& path, std::string_view word) {
   return false;
 }
 
-// Where controllers are enabled for the directories below, no process may be in this one, unless it
-// is the hierarchy's root. That of the jobs' unit is the only one there.
+// A directory that enables controllers for the directories below it must not contain processes,
+// unless it is the hierarchy's root. The process of the jobs' unit is the only one there.
 void move_keeper_to_leaf(const std::string& root) {
   const std::string leaf = root + "/keeper";
   const auto processes = read_file(root + "/cgroup.procs", kMaxControlBytes);
   if (!processes || trim(*processes).empty() || !make_directory(leaf)) return;
   for (const auto process : split(trim(*processes), '\n')) {
     const auto moved = write_control(leaf + "/cgroup.procs", process);
-    if (!moved) log_warning("limits of jobs may not hold", kv("err", moved.error()));
+    if (!moved)
+      log_warning(
+          "Cannot move the process of scored-jobs.service to a leaf; limits of jobs may not hold",
+          kv("err", moved.error()));
   }
 }
 
@@ -66,8 +69,8 @@ void leave_to_leaf(const std::string& root) {
   [[maybe_unused]] auto moved = write_control(leaf + "/cgroup.procs", "0");
 }
 
-// The place of jobs before they had a unit of their own. Above a cgroup with controllers systemd
-// could not start the daemon again, which would end the jobs.
+// Returns true for the directory of jobs before they had a unit of their own. Systemd could not
+// restart the daemon in a cgroup that enables controllers, and that would end the jobs.
 bool is_former_place(const std::string& root) {
   return root.ends_with("/system.slice/scored-node.service");
 }
@@ -79,14 +82,14 @@ bool enable(const std::string& root, const std::string& controller) {
 
 bool may_be_real_time() {
   const sched_param least{.sched_priority = 1};
-  // Not with SCHED_RESET_ON_FORK, which a process without privileges could not take back.
+  // SCHED_RESET_ON_FORK is not used, because a process without privileges could not clear it again.
   if (sched_setscheduler(0, SCHED_FIFO, &least) != 0) return false;
   const sched_param none{};
   return sched_setscheduler(0, SCHED_OTHER, &none) == 0;
 }
 
-// Kernels with group scheduling of real-time tasks grant a cgroup with the cpu controller none: the
-// switcher's priority is worth more than filling.
+// Kernels with group scheduling of real-time tasks grant no real-time time to a cgroup with the cpu
+// controller. The switcher's priority is more important than filling.
 bool enable_cpu(const std::string& root) {
   const bool was_real_time = may_be_real_time();
   if (!enable(root, "cpu")) return false;
@@ -95,7 +98,7 @@ bool enable_cpu(const std::string& root) {
   return false;
 }
 
-// Kernels before 5.15 have the controller, but no cpu.idle.
+// Kernels before 5.15 have the controller, but not cpu.idle.
 bool has_idle(const std::string& directory) {
   if (!make_directory(directory)) return false;
   const bool has = access((directory + "/cpu.idle").c_str(), W_OK) == 0;
@@ -113,7 +116,7 @@ std::string version1_of(const std::string& root, std::string_view controller) {
   return place && prefix ? *place + "/" + *prefix : "";
 }
 
-// Of directories whose paths begin like that and end with an attempt.
+// Lists the attempts of the directories whose path is `start` followed by the number of an attempt.
 std::vector<AttemptId> list_of(const std::string& start) {
   std::vector<AttemptId> attempts;
   std::error_code ignored;
@@ -163,11 +166,13 @@ std::string find_cgroup_root() {
 Result<JobCgroups> JobCgroups::open(std::string root) {
   struct statfs info {};
 
-  if (statfs(root.c_str(), &info) != 0) return fail(errno_code(errno), "cgroup root {}", root);
+  if (statfs(root.c_str(), &info) != 0)
+    return fail(errno_code(errno), "cannot use cgroup root {}", root);
   if (info.f_type != CGROUP2_SUPER_MAGIC) {
     return fail(Errc::Unsupported, "{} is not in a cgroup2 file system", root);
   }
-  if (access(root.c_str(), W_OK) != 0) return fail(errno_code(errno), "cgroup root {}", root);
+  if (access(root.c_str(), W_OK) != 0)
+    return fail(errno_code(errno), "cannot use cgroup root {}", root);
   if (is_jobs_unit(root)) move_keeper_to_leaf(root);
   const bool has_any = has_word(root + "/cgroup.controllers", "memory") ||
                        has_word(root + "/cgroup.controllers", "pids");
@@ -175,7 +180,7 @@ Result<JobCgroups> JobCgroups::open(std::string root) {
   FillPlace fill = find_fill_place(root, version1_of(root, "cpu"));
   if (fill.control == FillControl::Version1) {
     auto entered = enter_cpu_jobs_place(root);
-    if (!entered) log_warning("cannot set the weight of jobs", kv("err", entered.error()));
+    if (!entered) log_warning("Cannot set the weight of jobs", kv("err", entered.error()));
   }
   JobCgroups opened(std::move(root), std::move(fill));
   opened.memory_ = opened.find_limit_place("memory");
@@ -250,7 +255,7 @@ Status JobCgroups::set_limits(AttemptId attempt, const JobLimits& limits) const 
   return set_processors(attempt, limits);
 }
 
-// Version 1 takes no task before both files have a value; theirs is the parent's at most.
+// Version 1 accepts no task before both files have a value, which must lie within the parent's.
 Status JobCgroups::set_processors(AttemptId attempt, const JobLimits& limits) const {
   const std::string place = limit_path(processors_, attempt);
   std::string cpus = cpu_list(limits.processors);

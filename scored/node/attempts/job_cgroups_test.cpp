@@ -76,7 +76,7 @@ TEST_F(JobCgroupsTest, ThawsWhatItFinds) {
   EXPECT_FALSE(tasks.events()->frozen);
 }
 
-// Where a process must be for the attempt's cpu.idle to hold for it.
+// Returns the file that moves a process to where the attempt's cpu.idle applies.
 std::string procs_of(const JobCgroups& cgroups, AttemptId attempt) {
   const bool is_version1 = cgroups.fill_control() == FillControl::Version1;
   const auto idle = std::filesystem::path(cgroups.idle_path(attempt));
@@ -84,7 +84,7 @@ std::string procs_of(const JobCgroups& cgroups, AttemptId attempt) {
                      : std::filesystem::path(cgroups.tasks_path(attempt)) / "cgroup.procs";
 }
 
-// Computes for ever, on the first processor that this process may use.
+// Starts a process that computes forever, on the first processor that this process may use.
 pid_t start_loop(const std::string& procs) {
   const pid_t child = fork();
   if (child != 0) return child;
@@ -110,7 +110,7 @@ void use_more(pid_t pid, Duration more) {
   while (used_by(pid) < until) usleep(1'000);
 }
 
-TEST_F(JobCgroupsTest, AFillerUsesWhatAnotherLeavesAndHardlyMore) {
+TEST_F(JobCgroupsTest, FillerUsesLittleMoreThanIdleTime) {
   const AttemptId one{256}, two{512};
   for (const AttemptId attempt : {one, two}) ASSERT_TRUE(cgroups_->make(attempt, {}));
   if (cgroups_->fill_control() == FillControl::None) GTEST_SKIP() << cgroups_->why_no_fill();
@@ -119,9 +119,9 @@ TEST_F(JobCgroupsTest, AFillerUsesWhatAnotherLeavesAndHardlyMore) {
   ASSERT_TRUE(target->can_fill());
   const pid_t gang = start_loop(procs_of(*cgroups_, one));
   const pid_t filler = start_loop(procs_of(*cgroups_, two));
-  use_more(filler, 5ms);  // both are there
+  use_more(filler, 5ms);  // both are running
   ASSERT_EQ(target->set_low(true), 0);
-  use_more(gang, 100ms);  // what the filler had been promised
+  use_more(gang, 100ms);  // time that was already due to the filler
   const Duration before = used_by(filler);
   use_more(gang, 500ms);
   EXPECT_LT(used_by(filler) - before, 10ms);
@@ -184,8 +184,8 @@ TEST(JobCores, CountFromTheFirstAndWrapAround) {
   EXPECT_TRUE(JobCores{}.processors_of({0}).empty());
 }
 
-// A directory tree that is no cgroup file system: its files do nothing, and do not appear by
-// themselves.
+// Makes a directory tree outside a cgroup file system: its files have no effect and do not appear
+// by themselves.
 struct FakeTree : testing::Test {
   FakeTree() {
     std::filesystem::create_directories(root);
@@ -208,7 +208,7 @@ struct FakeTree : testing::Test {
   const std::string version1 = place + "/cpu/scored_7_job_";
 };
 
-TEST_F(FakeTree, FillsInVersion2WhereTheControllerIsThere) {
+TEST_F(FakeTree, FillsInVersion2WhereTheControllerIs) {
   give_controllers("cpuset cpu memory");
   give_idle(root + "/fill_probe");
   for (const std::string& other : {std::string(), version1}) {
@@ -221,7 +221,7 @@ TEST_F(FakeTree, FillsInVersion2WhereTheControllerIsThere) {
   EXPECT_EQ(enabled, "+cpu");
 }
 
-TEST_F(FakeTree, FillsInVersion1WhereTheHostHasItThere) {
+TEST_F(FakeTree, FillsInVersion1WhereTheHostHasIt) {
   give_controllers("memory");
   give_idle(version1 + "probe");
   const FillPlace fill = find_fill_place(root, version1);
@@ -229,7 +229,7 @@ TEST_F(FakeTree, FillsInVersion1WhereTheHostHasItThere) {
   EXPECT_EQ(fill.job, version1);
 }
 
-TEST_F(FakeTree, SaysWhyNothingCanFill) {
+TEST_F(FakeTree, ReportsWhyNothingCanFill) {
   give_controllers("memory");
   EXPECT_EQ(find_fill_place(root, "").why_not, "the cpu controller is not delegated");
   EXPECT_EQ(find_fill_place(root, version1).why_not,

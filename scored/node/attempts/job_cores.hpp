@@ -1,4 +1,4 @@
-// Which processors of the host the cores of a job are.
+// Maps the cores of a job to processors of the host.
 #pragma once
 
 #include <cstdint>
@@ -8,17 +8,17 @@
 namespace score::node {
 
 struct JobCores {
-  std::vector<std::uint32_t> processors;  // that this daemon may use, rising
+  std::vector<std::uint32_t> processors;  // the ones that this daemon may use, ascending
   std::uint32_t first = 0;                // index of the node's core 0; see NodeConfig
-  bool confines = true;                   // the tasks of a job run on its cores only
+  bool confines = true;                   // the tasks of a job run only on its cores
 
-  // Of these cores of the node, in their order. Numbers beyond the last processor wrap around.
-  // Empty: the tasks may use all processors.
+  // Returns the processors of these cores of the node, in the same order. Numbers beyond the last
+  // processor wrap around. An empty result means that the tasks may use all processors.
   [[nodiscard]] std::vector<std::uint32_t> processors_of(
       const std::vector<std::uint32_t>& cores) const;
 };
 
-// In the kernel's notation: "0,3,8".
+// Formats the list as the kernel does: "0,3,8".
 [[nodiscard]] std::string cpu_list(const std::vector<std::uint32_t>& processors);
 
 }  // namespace score::node

@@ -6,7 +6,7 @@ namespace score::node {
 
 namespace {
 
-constexpr std::size_t kManyUsers = 256;  // then users with a full share are forgotten
+constexpr std::size_t kManyUsers = 256;  // above this, users with a full share are removed
 
 double cost_of(std::size_t bytes) {
   return static_cast<double>(OutputBudget::kPerFrame.count()) +

@@ -16,7 +16,7 @@ constexpr std::size_t kChunk = 32'768;
 constexpr UserId kAnn{1'001};
 constexpr UserId kBob{1'002};
 
-// Bytes that a user who never pauses gets through in that time.
+// Returns how many bytes a user who never pauses can send in that time.
 std::uint64_t flood(OutputBudget& budget, UserId user, TimePoint from, Duration span,
                     std::size_t chunk = kChunk) {
   std::uint64_t bytes = 0;
@@ -52,7 +52,7 @@ TEST(OutputBudget, CarriesABurstAtOnce) {
   for (int i = 0; i < 250; ++i) EXPECT_EQ(budget.reserve(kAnn, kChunk, kBegin), kBegin) << i;
 }
 
-TEST(OutputBudget, TakesItsShareOfTheProcessorsInTheLongRun) {
+TEST(OutputBudget, TakesItsShareInTheLongRun) {
   for (const std::size_t processors : {1U, 2U, 64U}) {
     for (const std::size_t chunk : {std::size_t{1}, std::size_t{4'096}, kChunk}) {
       OutputBudget budget(processors);
@@ -81,7 +81,7 @@ TEST(OutputBudget, JobsOfOneUserShareIt) {
   EXPECT_LE(together, alone + jobs.size() * kChunk);
 }
 
-TEST(OutputBudget, OneUserDelaysNoOther) {
+TEST(OutputBudget, OneUserDoesNotDelayOthers) {
   OutputBudget budget(2);
   flood(budget, kAnn, kBegin, seconds{10});
   const TimePoint now = kBegin + seconds{10};

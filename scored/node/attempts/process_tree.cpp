@@ -18,12 +18,12 @@ namespace {
 constexpr std::size_t kMaxListBytes = 1U << 20U;
 constexpr std::size_t kMaxProcesses = 65'536;
 
-// struct pidfd_info of <linux/pidfd.h>, which Debian 12 does not have yet.
+// Mirrors struct pidfd_info of <linux/pidfd.h>, which Debian 12 does not have yet.
 struct PidfdInfo {
   std::uint64_t mask;
   std::uint64_t cgroup;
   std::array<std::uint32_t, 11> ids;
-  std::int32_t exit_code;  // as waitpid(2) has it
+  std::int32_t exit_code;  // in the format of waitpid(2)
 };
 
 static_assert(sizeof(PidfdInfo) == 64, "PIDFD_INFO_SIZE_VER0");
@@ -55,9 +55,9 @@ std::vector<pid_t> descendants(pid_t pid) {
   return all;
 }
 
-// proc(5): "pid (name) state ppid pgrp session tty tpgid flags ...".
+// Reads /proc/PID/stat, proc(5): "pid (name) state ppid pgrp session tty tpgid flags ...".
 bool is_ending(pid_t pid) {
-  constexpr std::size_t kFlags = 6;   // behind the name, which may have spaces
+  constexpr std::size_t kFlags = 6;   // index after the name, which may contain spaces
   constexpr unsigned kExiting = 0x4;  // PF_EXITING, include/linux/sched.h
   const auto text = read_file(fmt::format("/proc/{}/stat", pid), kMaxListBytes);
   if (!text) return text.error().is(std::errc::no_such_file_or_directory);

@@ -1,4 +1,5 @@
-// Killing all of an attempt where there are no cgroups: the one-user cluster without cgroup2.
+// Kills all processes of an attempt where there are no cgroups: the one-user cluster without
+// cgroup2.
 #pragma once
 
 #include <optional>
@@ -7,19 +8,20 @@
 
 namespace score::node {
 
-// Every living descendant of `pid`, itself not. The shepherd is a subreaper, so nothing that a task
-// forks can leave the tree while it lives.
+// Returns every living descendant of `pid`, without `pid` itself. The shepherd is a subreaper, so
+// no process that a task forks can leave the tree while the shepherd lives.
 std::vector<pid_t> descendants(pid_t pid);
 
-// It has begun to end or is not there any more: a signal changes nothing of how it ends.
+// Returns true if the process has begun to end or no longer exists, so that a signal does not
+// change how it ends.
 bool is_ending(pid_t pid);
 
-// Returns the signal that ended the process of this pidfd; 0: it exited. nullopt: it has not been
-// reaped, or the kernel (before 6.15) does not report it.
+// Returns the signal that ended the process of this pidfd, or 0 if it exited. Returns nullopt if it
+// has not been reaped, or if the kernel (before 6.15) does not report it.
 std::optional<int> signal_that_ended(int pidfd);
 
-// SIGKILL to the group and to all descendants of `shepherd` (0: unknown). How many descendants it
-// found: what they forked meanwhile needs another call.
+// Sends SIGKILL to the group and to all descendants of `shepherd` (0: unknown). Returns how many
+// descendants it found. Processes that they have forked in the meantime need a further call.
 std::size_t kill_tree(pid_t shepherd, pid_t group);
 
 }  // namespace score::node

@@ -1,4 +1,4 @@
-// With processes of its own.
+// These tests use processes of their own.
 #include "scored/node/attempts/process_tree.hpp"
 
 #include "base/os/spawn.hpp"
@@ -12,7 +12,7 @@
 namespace score::node {
 namespace {
 
-TEST(ProcessTree, TellsWhoEndsOrHasEnded) {
+TEST(ProcessTree, EndingAndEndedProcessesAreRecognized) {
   const pid_t child = fork();
   if (child == 0) pause();
   EXPECT_FALSE(is_ending(child));
@@ -21,11 +21,11 @@ TEST(ProcessTree, TellsWhoEndsOrHasEnded) {
   ASSERT_EQ(waitid(P_PID, static_cast<id_t>(child), &info, WEXITED | WNOWAIT), 0);
   EXPECT_TRUE(is_ending(child));
   waitpid(child, nullptr, 0);
-  EXPECT_TRUE(is_ending(child)) << "there is none";
+  EXPECT_TRUE(is_ending(child)) << "it no longer exists";
   EXPECT_FALSE(is_ending(getpid()));
 }
 
-TEST(ProcessTree, SignalThatEndedAProcessIsKnownOnceItWasReaped) {
+TEST(ProcessTree, EndSignalIsKnownOnceProcessIsReaped) {
   for (const int signal : {SIGKILL, 0}) {
     const pid_t child = fork();
     if (child == 0) {
@@ -40,7 +40,8 @@ TEST(ProcessTree, SignalThatEndedAProcessIsKnownOnceItWasReaped) {
     EXPECT_EQ(signal_that_ended(pidfd->get()), std::nullopt);
     waitpid(child, nullptr, 0);
     const auto ended = signal_that_ended(pidfd->get());
-    if (!ended) GTEST_SKIP() << "this kernel does not say how a process of others ended";
+    if (!ended)
+      GTEST_SKIP() << "this kernel does not report how a process that is not a child ended";
     EXPECT_EQ(*ended, signal);
   }
 }

@@ -12,9 +12,9 @@ using proto::FrameType;
 
 namespace {
 
-// What reaches the head for one attempt of one node. An honest shepherd is far below; a user who
-// speaks in its place must not keep the head from serving others. What is not read waits in the
-// shepherd.
+// Limits what one attempt of one node sends to the head. An honest shepherd stays far below. A user
+// who impersonates it must not keep the head from serving others. Frames that are not read wait in
+// the shepherd.
 constexpr Duration kWindow = std::chrono::milliseconds{100};
 constexpr std::uint32_t kMostFrames = 500;  // per window
 constexpr int kEndChecks = 20;
@@ -31,7 +31,7 @@ TimePoint due_by_count(Attempt& attempt, TimePoint now) {
 
 }  // namespace
 
-// When the frame that has just come may be passed on.
+// Returns when the frame that has just arrived may be passed on.
 TimePoint ShepherdFrames::due(Attempt& attempt, const proto::InFrame& frame) {
   const TimePoint now = parts_.clock.now();
   const TimePoint counted = due_by_count(attempt, now);
@@ -44,12 +44,12 @@ asio::awaitable<void> ShepherdFrames::read(AttemptPtr attempt) {
   const auto connection = attempt->connection;
   for (;;) {
     auto frame = co_await connection->read(proto::Role::Shepherd);
-    // Only the daemon stops; the shepherd and its tasks go on.
+    // Only the daemon is stopping; the shepherd and its tasks keep running.
     if (!frame && frame.error().is(Errc::Cancelled)) co_return;
     if (!frame) break;
     const TimePoint at = due(*attempt, *frame);
     if (at > parts_.clock.now()) co_await parts_.clock.sleep_until(at);
-    // Without a head the frame stays with the shepherd.
+    // Without a head the frame waits, and the shepherd keeps it.
     if (!attempt->is_removed) co_await parts_.head.ready();
     if (attempt->is_removed) {
       if (frame->type == FrameType::ShepherdScratch) on_scratch(*attempt, *frame);
@@ -57,7 +57,7 @@ asio::awaitable<void> ShepherdFrames::read(AttemptPtr attempt) {
     }
     if (frame->type == FrameType::ShepherdDone && !co_await may_end(attempt)) continue;
     if (on_frame(*attempt, *frame)) continue;
-    log_warning("end an attempt: unexpected frame from its shepherd", kv("attempt", attempt->id),
+    log_warning("Ended an attempt: unexpected frame from its shepherd", kv("attempt", attempt->id),
                 kv("frame", proto::name_of(frame->type)));
     break;
   }
@@ -68,13 +68,14 @@ asio::awaitable<void> ShepherdFrames::read(AttemptPtr attempt) {
   gone.signal = co_await signal_of_end(attempt);
   if (attempt->is_removed) co_return;
   if (!attempt->is_killed) {
-    log_warning("shepherd died", kv("attempt", attempt->id), kv("pid", attempt->shepherd),
+    log_warning("Shepherd died", kv("attempt", attempt->id), kv("pid", attempt->shepherd),
                 kv("signal", gone.signal));
   }
   handlers_.event(attempt->id, gone);
 }
 
-// The launcher reaps it a moment after its connection has ended. 0: not known, or no signal.
+// Waits for the signal, because the launcher reaps the shepherd a moment after its connection has
+// ended. Returns 0 if it is unknown or if there was no signal.
 asio::awaitable<int> ShepherdFrames::signal_of_end(AttemptPtr attempt) {
   for (int check = 0; check < kEndChecks && attempt->pidfd && !attempt->is_killed; ++check) {
     if (const auto signal = signal_that_ended(attempt->pidfd.get())) co_return *signal;
@@ -83,9 +84,9 @@ asio::awaitable<int> ShepherdFrames::signal_of_end(AttemptPtr attempt) {
   co_return 0;
 }
 
-// The end of an attempt is not reported before the head has its last output: reported over a link
-// that broke unnoticed, it would release a shepherd that still has output to repeat. False: the
-// shepherd will repeat ShepherdDone after that output.
+// The end of an attempt must not be reported before the head has its last output. A report over a
+// link that broke unnoticed would release a shepherd that still has output to repeat. Returns false
+// if the shepherd will repeat ShepherdDone after that output.
 asio::awaitable<bool> ShepherdFrames::may_end(AttemptPtr attempt) {
   if (attempt->is_resuming) co_return false;
   if (!attempt->is_unconfirmed) co_return true;
@@ -122,7 +123,7 @@ bool ShepherdFrames::on_frame(Attempt& attempt, const proto::InFrame& frame) {
   }
 }
 
-// True: the kernel has killed a process of it because memory was exhausted.
+// Returns true if the kernel has killed a process of it because memory was exhausted.
 bool ShepherdFrames::note_memory(const Attempt& attempt) {
   const std::uint32_t kills = parts_.cgroups == nullptr ? 0 : parts_.cgroups->oom_kills(attempt.id);
   if (kills == 0) return false;
@@ -189,7 +190,8 @@ bool ShepherdFrames::on_task_ended(Attempt& attempt, const proto::InFrame& frame
   if (!exit) return false;
   exit->was_ending =
       std::ranges::find(attempt.was_ending, exit->rank.value()) != attempt.was_ending.end();
-  // A shell that lost a child fails by itself, or goes on and ends well: that is seen at the end.
+  // A shell that lost a child either fails by itself or continues and ends normally. The end of the
+  // attempt reports the second case.
   const bool has_failed = exit->signal != 0 || exit->code != 0;
   if (has_failed && !attempt.is_killed && note_memory(attempt)) {
     handlers_.ended(attempt.id, "out of memory");

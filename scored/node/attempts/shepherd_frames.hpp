@@ -1,5 +1,5 @@
-// What shepherds and the head send each other through this daemon. A shepherd runs as its user, so
-// its frames are not trusted: it may speak for its own attempt alone.
+// Handles the frames that shepherds and the head exchange through this daemon. A shepherd runs as
+// its user, so its frames are not trusted: they may concern only its own attempt.
 #pragma once
 
 #include "gang/node/node_agent.hpp"
@@ -15,16 +15,16 @@ class ShepherdFrames {
  public:
   struct Handlers {
     std::function<void(AttemptId, const gang::ShepherdEvent&)> event;
-    // The kernel has killed so many processes of the attempt because memory was exhausted.
+    // The kernel has killed this many processes of the attempt because memory was exhausted.
     std::function<void(AttemptId, std::uint32_t, std::string)> out_of_memory;
-    // The daemon ends the attempt for this reason, unless it has another.
+    // The daemon ends the attempt for this reason, unless it already has a reason.
     std::function<void(AttemptId, std::string)> ended;
   };
 
-  // Whether jobs that the attempt's output would slow have tasks here.
+  // Returns true if tasks run here of a job that the attempt's output would slow down.
   using IsShared = std::function<bool(const Attempt&)>;
 
-  // `parts` outlives it. processors: of this node.
+  // `parts` must outlive it. processors: number of processors of this node.
   ShepherdFrames(const AttemptParts& parts, Handlers handlers, std::size_t processors,
                  IsShared is_shared)
       : parts_(parts),
@@ -36,8 +36,8 @@ class ShepherdFrames {
     handlers_.event(attempt, event);
   }
 
-  // Until the connection ends; then ShepherdGone, unless the attempt is removed or the daemon
-  // stops.
+  // Reads frames until the connection ends. Reports ShepherdGone then, unless the attempt is
+  // removed or the daemon stops.
   asio::awaitable<void> read(AttemptPtr attempt);
 
  private:
@@ -58,8 +58,8 @@ class ShepherdFrames {
   IsShared is_shared_;
 };
 
-// The attempt that a frame for a shepherd is about, if it is one of those that pass through.
-// 0: another frame. Errors: malformed.
+// Returns the attempt of a frame that passes through to a shepherd, or 0 for any other frame. Fails
+// if the frame is malformed.
 [[nodiscard]] Result<AttemptId> shepherd_frame_attempt(const proto::InFrame& frame);
 
 }  // namespace score::node

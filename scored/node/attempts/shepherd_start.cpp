@@ -27,14 +27,15 @@ constexpr std::string_view kSocketSuffix = ".sock";
 Result<UniqueFd> listen_at(const std::string& path) {
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
-  if (path.size() >= sizeof address.sun_path) return fail(Errc::TooLarge, "socket path {}", path);
+  if (path.size() >= sizeof address.sun_path)
+    return fail(Errc::TooLarge, "cannot use socket path {}", path);
   std::memcpy(address.sun_path, path.data(), path.size());
   unlink(path.c_str());
   UniqueFd made(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  if (!made) return fail(errno_code(errno), "socket");
+  if (!made) return fail(errno_code(errno), "cannot make a socket");
   if (bind(made.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0 ||
       listen(made.get(), 4) != 0) {
-    return fail(errno_code(errno), "listen at {}", path);
+    return fail(errno_code(errno), "cannot listen at {}", path);
   }
   return made;
 }
@@ -53,11 +54,11 @@ Error why_not_launched(const Error& error, UserId user) {
   if (is_unknown && error.context() == launcher::kLookUpUser) {
     return fail(Errc::NotFound, "user {} on this node", user.value());
   }
-  if (is_unknown && error.context().starts_with("scored-")) {  // a program beside the shepherd's
+  if (is_unknown && error.context().starts_with("scored-")) {  // a helper program of the shepherd
     return fail(Errc::NotFound, "{} is not installed on this node: install the package scored-node",
                 error.context());
   }
-  return error.with_context("start the shepherd");
+  return error.with_context("cannot start the shepherd");
 }
 
 }  // namespace

@@ -1,7 +1,7 @@
-// How a shepherd is started, and how a running one is found again. Its socket is the daemon's:
-// bound here, passed to the launcher, inherited by the shepherd. So it can be connected to before
-// the shepherd runs, and its name in the directory, "attempt.user.sock", lets a restarted daemon
-// find it and know its user, whatever the shepherd claims.
+// Starts shepherds, and finds running ones again. The daemon binds the socket of a shepherd and
+// passes it to the launcher; the shepherd inherits it. So the daemon can connect before the
+// shepherd runs. The name of the socket in the directory, "attempt.user.sock", lets a restarted
+// daemon find the shepherd and know its user, regardless of what the shepherd claims.
 #pragma once
 
 #include "base/model/model.hpp"
@@ -18,12 +18,12 @@ class ShepherdStart {
   struct Settings {
     std::string directory;      // of the shepherds' sockets
     bool low_priority = false;  // of the tasks
-    JobLimits limits;           // on this node; the memory of jobs that request none
+    JobLimits limits;           // on this node; its memory is for jobs that request none
     JobCores cores;
     CountedDevices devices;
   };
 
-  // `parts` outlives it.
+  // `parts` must outlive it.
   ShepherdStart(const AttemptParts& parts, Settings settings)
       : parts_(parts), settings_(std::move(settings)) {}
 
@@ -31,25 +31,26 @@ class ShepherdStart {
 
   struct Name {
     AttemptId attempt;
-    std::optional<UserId> user;  // none: of an earlier version
+    std::optional<UserId> user;  // none: the socket is from an earlier version
   };
 
   [[nodiscard]] const CountedDevices& devices() const { return settings_.devices; }
 
   [[nodiscard]] const JobCores& cores() const { return settings_.cores; }
 
-  // Attempts that have a socket in the directory.
+  // Returns the attempts that have a socket in the directory.
   [[nodiscard]] std::vector<Name> find_all() const;
 
   // Makes the cgroups, has the launcher start the shepherd, and connects.
   asio::awaitable<Result<void>> start(AttemptPtr attempt, base::PlacedTasks placed);
   asio::awaitable<Result<void>> connect(AttemptPtr attempt);
-  // A shepherd of no job, for work as the user: in no cgroup of its own, and never adopted. One for
-  // each id.
+  // Starts a shepherd without a job, for work as the user. It has no cgroup of its own and is never
+  // adopted. Only one may run per id.
   asio::awaitable<Result<std::shared_ptr<proto::Connection>>> start_helper(AttemptId id,
                                                                            UserId user) const;
-  // After request_report(): fills in the attempt from the shepherd's report, which is checked. What
-  // the shepherd sent before it is skipped: the report contains it, or it is repeated.
+  // Fills in the attempt from the shepherd's report after request_report(), and checks the report.
+  // Frames that arrive before the report are skipped: the report contains them, or the shepherd
+  // repeats them.
   asio::awaitable<Result<proto::FoundAttempt>> read_report(AttemptPtr attempt);
 
  private:
@@ -57,10 +58,10 @@ class ShepherdStart {
   Settings settings_;
 };
 
-// Asks the shepherd to report and to repeat what may be lost. False: it is gone.
-// Whether starting a shepherd may succeed when it is tried again: the launcher or the shepherd was
-// killed meanwhile.
+// Returns true if a further attempt to start the shepherd may succeed: the launcher or the shepherd
+// was killed in the meantime.
 bool may_retry(const Error& error);
+// Asks the shepherd to report and to repeat what may be lost. Returns false if it is gone.
 bool request_report(const Attempt& attempt);
 
 [[nodiscard]] std::vector<std::uint32_t> ranks_of(const base::PlacedTasks& placed);

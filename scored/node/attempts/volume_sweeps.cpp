@@ -12,12 +12,13 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr int kTries = 20;  // the launcher may be restarting, a process may still be dying
+constexpr int kTries = 20;  // the launcher may be restarting, or a process may still be ending
 constexpr Duration kPause = std::chrono::milliseconds{500};
 constexpr Duration kMostWait = std::chrono::seconds{8};  // well below the deadline of a launch
 constexpr Duration kLook = std::chrono::milliseconds{10};
 
-// Launchers know shepherds by their attempts. Jobs are counted from 1, so no job has these.
+// Makes an id for the helper, because launchers know shepherds by their attempts. Jobs are counted
+// from 1, so no job has these ids.
 AttemptId sweep_id(UserId user) {
   return AttemptId{UINT64_MAX - user.value()};
 }
@@ -52,7 +53,7 @@ asio::awaitable<void> VolumeSweeps::run(UserId user) {
     if (is_over) break;
     if (!done) why = done.error().message();
     if (tries + 1 == kTries) {
-      log_error("cannot remove what jobs left of their volumes", kv("user", user), kv("err", why));
+      log_error("Cannot remove what jobs left of their volumes", kv("user", user), kv("err", why));
     }
     co_await parts_.clock.sleep_for(kPause);
   }
@@ -71,7 +72,7 @@ asio::awaitable<Result<bool>> VolumeSweeps::run_once(UserId user) {
   auto swept = proto::parse<wire::ShepherdSwept>(*frame);
   if (!swept) co_return swept.error();
   if (swept->removed() > 0) {
-    log_notice("remove what jobs left of their volumes", kv("user", user),
+    log_notice("Removed what jobs left of their volumes", kv("user", user),
                kv("volumes", swept->removed()));
   }
   if (swept->left().empty()) co_return true;

@@ -1,7 +1,7 @@
 #pragma once
-// Removes what jobs have left of their volumes in [pario] path, as the user of each: a shepherd
-// that is no attempt's does it. A shepherd removes its own volume; one that was killed cannot, and
-// this daemon may neither unmount nor read what belongs to users.
+// Removes what jobs have left of their volumes in [pario] path. A shepherd without an attempt does
+// it as the user of the volume. A shepherd removes its own volume, but one that was killed cannot,
+// and this daemon may neither unmount nor read what belongs to users.
 
 #include "scored/node/attempts/shepherd_start.hpp"
 
@@ -12,20 +12,20 @@ namespace score::node {
 
 class VolumeSweeps {
  public:
-  // `parts` and `shepherds` outlive it. path: empty: there are none.
+  // `parts` and `shepherds` must outlive it. path: empty if there are no volumes here.
   VolumeSweeps(const AttemptParts& parts, const ShepherdStart& shepherds, std::string path)
       : parts_(parts), shepherds_(shepherds), path_(std::move(path)) {}
 
   VolumeSweeps(const VolumeSweeps&) = delete;
   VolumeSweeps& operator=(const VolumeSweeps&) = delete;
 
-  // For each user with a directory there. A volume whose shepherd is alive stays.
+  // Calls sweep() for each user with a directory there. A volume whose shepherd is alive stays.
   void sweep_all();
   void sweep(UserId user);
 
   [[nodiscard]] bool is_busy() const { return !users_.empty(); }
 
-  // Waits until space that is being given back is free, but not for ever.
+  // Waits until the space that is being released is free, at most kMostWait.
   asio::awaitable<void> wait();
 
  private:
@@ -36,7 +36,7 @@ class VolumeSweeps {
   const ShepherdStart& shepherds_;
   std::string path_;
   std::set<UserId> users_;  // being swept
-  std::set<UserId> again_;  // meanwhile more was left
+  std::set<UserId> again_;  // more was left during their sweep
 };
 
 }  // namespace score::node

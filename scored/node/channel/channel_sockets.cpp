@@ -20,7 +20,7 @@ Result<sockaddr_in> own_address(int fd) {
   sockaddr_in address{};
   socklen_t size = sizeof address;
   if (getsockname(fd, reinterpret_cast<sockaddr*>(&address), &size) != 0) {
-    return fail(errno_code(errno), "getsockname");
+    return fail(errno_code(errno), "cannot get the address of a socket");
   }
   return address;
 }
@@ -40,7 +40,7 @@ int option_of(int fd, int option) {
 
 Result<UniqueFd> udp_socket() {
   UniqueFd made(socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-  if (!made) return fail(errno_code(errno), "socket");
+  if (!made) return fail(errno_code(errno), "cannot make a UDP socket");
   return made;
 }
 
@@ -55,7 +55,7 @@ Result<std::shared_ptr<ChannelSocket>> ChannelSockets::open(const Place& place, 
   address.sin_family = AF_INET;
   address.sin_addr = local;
   if (bind(fd->get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) {
-    return fail(errno_code(errno), "bind a UDP socket");
+    return fail(errno_code(errno), "cannot bind a UDP socket");
   }
   auto bound = own_address(fd->get());
   if (!bound) return bound.error();
@@ -68,7 +68,7 @@ Result<std::shared_ptr<ChannelSocket>> ChannelSockets::adopt(const Place& place,
   const bool is_udp = option_of(fd.get(), SO_DOMAIN) == AF_INET &&
                       option_of(fd.get(), SO_TYPE) == SOCK_DGRAM &&
                       option_of(fd.get(), SO_PROTOCOL) == IPPROTO_UDP;
-  if (!is_udp) return fail(Errc::Malformed, "a channel's socket is no UDP socket");
+  if (!is_udp) return fail(Errc::Malformed, "a channel's socket is not a UDP socket");
   auto bound = own_address(fd.get());
   if (!bound) return bound.error();
   const auto address = bytes_of(*bound);
@@ -79,13 +79,13 @@ Result<std::shared_ptr<ChannelSocket>> ChannelSockets::adopt(const Place& place,
   return made;
 }
 
-// Its users hold the socket, too, and may change the filter: it is their own socket.
+// The socket's users also hold it and may change the filter, since it is their own socket.
 void pass_only(const ChannelSocket& socket, std::uint16_t channel,
                std::span<const pm::FrameOwner> owners) {
   const int error = socket.is_adopted || owners.size() > pm::kMostFrameOwners
                         ? pm::detach_filter(socket.fd.get())
                         : pm::attach_filter(socket.fd.get(), {pm::kUdpHeader, channel, owners});
-  if (error != 0) log_warning("leave a socket without its filter", kv("errno", -error));
+  if (error != 0) log_warning("Cannot set the filter of a channel's socket", kv("errno", -error));
 }
 
 Result<UniqueFd> keep_tcp_port(in_addr local) {
@@ -96,7 +96,7 @@ Result<UniqueFd> keep_tcp_port(in_addr local) {
   const int on = 1;
   if (!made || setsockopt(made.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on) != 0 ||
       bind(made.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) {
-    return fail(errno_code(errno), "keep a TCP port");
+    return fail(errno_code(errno), "cannot reserve a TCP port");
   }
   return made;
 }
@@ -107,7 +107,7 @@ Result<in_addr> address_of_host(const std::string& host) {
   hints.ai_socktype = SOCK_DGRAM;
   addrinfo* found = nullptr;
   if (getaddrinfo(host.c_str(), "9", &hints, &found) != 0) {
-    return fail(Errc::NotFound, "an IPv4 address of {}", host);
+    return fail(Errc::NotFound, "cannot find an IPv4 address of {}", host);
   }
   const std::unique_ptr<addrinfo, decltype(&freeaddrinfo)> owner(found, &freeaddrinfo);
   return reinterpret_cast<const sockaddr_in*>(found->ai_addr)->sin_addr;
@@ -115,15 +115,15 @@ Result<in_addr> address_of_host(const std::string& host) {
 
 namespace {
 
-// PM speaks IPv4: of a host that is reached over IPv6, the IPv4 address of the interface that leads
-// there.
+// PM can use only IPv4. For a host that is reached over IPv6, this returns the IPv4 address of the
+// interface that leads there.
 Result<in_addr> address_beside_ipv6(const std::string& host) {
   addrinfo hints{};
   hints.ai_family = AF_INET6;
   hints.ai_socktype = SOCK_DGRAM;
   addrinfo* found = nullptr;
   if (getaddrinfo(host.c_str(), "9", &hints, &found) != 0) {
-    return fail(Errc::NotFound, "no address of {} is known", host);
+    return fail(Errc::NotFound, "cannot find an address of {}", host);
   }
   const std::unique_ptr<addrinfo, decltype(&freeaddrinfo)> owner(found, &freeaddrinfo);
   const UniqueFd probe(socket(AF_INET6, SOCK_DGRAM | SOCK_CLOEXEC, 0));
@@ -131,11 +131,11 @@ Result<in_addr> address_beside_ipv6(const std::string& host) {
   socklen_t size = sizeof own;
   if (!probe || connect(probe.get(), found->ai_addr, found->ai_addrlen) != 0 ||
       getsockname(probe.get(), reinterpret_cast<sockaddr*>(&own), &size) != 0) {
-    return fail(errno_code(errno), "find the way to {}", host);
+    return fail(errno_code(errno), "cannot find a route to {}", host);
   }
   if (IN6_IS_ADDR_LOOPBACK(&own.sin6_addr)) return in_addr{htonl(INADDR_LOOPBACK)};
   ifaddrs* all = nullptr;
-  if (getifaddrs(&all) != 0) return fail(errno_code(errno), "list interfaces");
+  if (getifaddrs(&all) != 0) return fail(errno_code(errno), "cannot list interfaces");
   const std::unique_ptr<ifaddrs, decltype(&freeifaddrs)> interfaces(all, &freeifaddrs);
   for (const ifaddrs* one = all; one != nullptr; one = one->ifa_next) {
     if (one->ifa_addr == nullptr || one->ifa_addr->sa_family != AF_INET6) continue;
@@ -158,9 +158,9 @@ Result<in_addr> address_towards(const std::string& host) {
   address.sin_addr = *to;
   auto probe = udp_socket();
   if (!probe) return probe.error();
-  // No packet is sent: the kernel only chooses the way.
+  // No packet is sent: the kernel only chooses the route.
   if (connect(probe->get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) {
-    return fail(errno_code(errno), "find the way to {}", host);
+    return fail(errno_code(errno), "cannot find a route to {}", host);
   }
   auto own = own_address(probe->get());
   if (!own) return own.error();
@@ -169,7 +169,7 @@ Result<in_addr> address_towards(const std::string& host) {
 
 Result<in_addr> address_of_interface(const std::string& interface) {
   ifaddrs* all = nullptr;
-  if (getifaddrs(&all) != 0) return fail(errno_code(errno), "list interfaces");
+  if (getifaddrs(&all) != 0) return fail(errno_code(errno), "cannot list interfaces");
   const std::unique_ptr<ifaddrs, decltype(&freeifaddrs)> owner(all, &freeifaddrs);
   for (const ifaddrs* one = all; one != nullptr; one = one->ifa_next) {
     if (one->ifa_addr == nullptr || one->ifa_addr->sa_family != AF_INET) continue;
@@ -177,7 +177,7 @@ Result<in_addr> address_of_interface(const std::string& interface) {
       return reinterpret_cast<const sockaddr_in*>(one->ifa_addr)->sin_addr;
     }
   }
-  return fail(Errc::NotFound, "an IPv4 address of interface {}", interface);
+  return fail(Errc::NotFound, "cannot find an IPv4 address of interface {}", interface);
 }
 
 }  // namespace score::node

@@ -1,6 +1,6 @@
-// The UDP sockets of this node's channels: one per user, channel and local task. Jobs that share a
-// channel get the same socket in turn; the key in each frame names its job. Users never share one:
-// a user who holds a socket can read its frames, and connect or filter it.
+// Manages the UDP sockets of this node's channels: one per user, channel and local task. Jobs that
+// share a channel get the same socket in turn; the key in each frame identifies its job. Users
+// never share a socket: a user who holds one can read its frames, and connect or filter it.
 #pragma once
 
 #include "base/ids.hpp"
@@ -22,9 +22,9 @@ namespace score::node {
 
 struct ChannelSocket {
   UniqueFd fd;
-  std::array<char, 6> address{};  // IPv4 and port, as pm::PeerAddress
-  std::uint64_t holder = 0;       // key of the attempt that used it last; the switcher's
-  bool is_adopted = false;        // attempts that this daemon does not know yet may use it
+  std::array<char, 6> address{};  // IPv4 and port, in the format of pm::PeerAddress
+  std::uint64_t holder = 0;  // key of the attempt that used it last; only the switcher uses this
+  bool is_adopted = false;   // attempts that this daemon does not know yet may use it
 };
 
 class ChannelSockets {
@@ -32,36 +32,36 @@ class ChannelSockets {
   struct Place {
     UserId user;
     std::uint16_t channel = 0;
-    std::uint32_t task = 0;  // local; of several links, times their number plus the link's
+    std::uint32_t task = 0;  // local; with several links: task times their number plus the link's
 
     friend auto operator<=>(const Place&, const Place&) = default;
   };
 
-  // The socket of the place; shared with all holders. Errors: errno codes.
+  // Returns the socket of the place, which is shared with all holders. Errors: errno codes.
   Result<std::shared_ptr<ChannelSocket>> open(const Place& place, in_addr local);
-  // The same from a shepherd, which kept it while the daemon was away; the first one is used.
-  // Errors: Malformed (not a UDP socket).
+  // Takes the socket from a shepherd that has kept it while the daemon was down. If several are
+  // adopted for a place, the first one is used. Errors: Malformed (not a UDP socket).
   Result<std::shared_ptr<ChannelSocket>> adopt(const Place& place, UniqueFd fd);
 
  private:
   std::map<Place, std::weak_ptr<ChannelSocket>> sockets_;
 };
 
-// From now on the kernel drops frames that are for none of `owners`: all attempts that share the
-// socket, because frames of the next one may come early and those of the last one late. An adopted
-// socket, and one with too many owners, accepts everything.
+// Sets a filter with which the kernel drops frames for any attempt other than `owners`. These must
+// be all attempts that share the socket, because frames of the next one may be early and those of
+// the last one late. An adopted socket, and one with too many owners, accepts everything.
 void pass_only(const ChannelSocket& socket, std::uint16_t channel,
                std::span<const pm::FrameOwner> owners);
 
-// A TCP socket that keeps a port of `local` for a program that binds it with SO_REUSEADDR, as
-// libfabric does. Errors: errno codes.
+// Returns a TCP socket that reserves a port of `local` for a program that binds it with
+// SO_REUSEADDR, as libfabric does. Errors: errno codes.
 [[nodiscard]] Result<UniqueFd> keep_tcp_port(in_addr local);
 
-// The first IPv4 address of a host. Errors: NotFound.
+// Returns the first IPv4 address of a host. Errors: NotFound.
 [[nodiscard]] Result<in_addr> address_of_host(const std::string& host);
-// This host's source address of packets to `host`. Errors: errno codes, NotFound.
+// Returns this host's source address for packets to `host`. Errors: errno codes, NotFound.
 [[nodiscard]] Result<in_addr> address_towards(const std::string& host);
-// The first IPv4 address of an interface. Errors: errno codes, NotFound.
+// Returns the first IPv4 address of an interface. Errors: errno codes, NotFound.
 [[nodiscard]] Result<in_addr> address_of_interface(const std::string& interface);
 
 }  // namespace score::node

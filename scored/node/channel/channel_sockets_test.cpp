@@ -18,7 +18,7 @@ in_addr loopback() {
   return {.s_addr = htonl(INADDR_LOOPBACK)};
 }
 
-TEST(ChannelSockets, JobsOfOneChannelShareASocketWhileOneHoldsIt) {
+TEST(ChannelSockets, JobsOfOneChannelShareASocket) {
   ChannelSockets sockets;
   const Place place{UserId(7), 0, 1};
   auto first = sockets.open(place, loopback());
@@ -29,7 +29,7 @@ TEST(ChannelSockets, JobsOfOneChannelShareASocketWhileOneHoldsIt) {
   EXPECT_NE((*sockets.open(place, loopback()))->address, decltype(address){});
 }
 
-TEST(ChannelSockets, OtherUsersChannelsAndTasksHaveTheirOwn) {
+TEST(ChannelSockets, UsersChannelsAndTasksHaveSeparateSockets) {
   ChannelSockets sockets;
   const auto mine = *sockets.open({UserId(7), 0, 1}, loopback());
   for (const Place& other :
@@ -40,7 +40,7 @@ TEST(ChannelSockets, OtherUsersChannelsAndTasksHaveTheirOwn) {
   }
 }
 
-TEST(ChannelSockets, WhatAShepherdKeptIsTheSameSocketAgain) {
+TEST(ChannelSockets, SocketFromShepherdIsTheSameAgain) {
   ChannelSockets before;
   const Place place{UserId(7), 3, 0};
   const auto original = *before.open(place, loopback());
@@ -52,7 +52,7 @@ TEST(ChannelSockets, WhatAShepherdKeptIsTheSameSocketAgain) {
   EXPECT_EQ(*after.open(place, loopback()), first);
 }
 
-// Sends a frame of channel 3; true if it can be received.
+// Sends a frame of channel 3 and returns true if it can be received.
 bool arrives(const ChannelSocket& socket, const pm::FrameOwner& owner) {
   pm::FrameHeader h;
   h.channel = 3;
@@ -68,7 +68,7 @@ bool arrives(const ChannelSocket& socket, const pm::FrameOwner& owner) {
   return recv(socket.fd.get(), &h, sizeof h, MSG_DONTWAIT) > 0;
 }
 
-TEST(ChannelSockets, TheKernelDropsWhatIsForNoneOfASocketsUsers) {
+TEST(ChannelSockets, KernelDropsFramesOfUnknownUsers) {
   ChannelSockets sockets;
   const auto socket = *sockets.open({UserId(7), 3, 0}, loopback());
   const std::vector<pm::FrameOwner> both{{5, 0x1122334455667788}, {6, 2}};
@@ -85,7 +85,7 @@ TEST(ChannelSockets, TheKernelDropsWhatIsForNoneOfASocketsUsers) {
   EXPECT_FALSE(arrives(*socket, both[0]));
 }
 
-TEST(ChannelSockets, SocketsWhoseUsersAreNotKnownTakeEverything) {
+TEST(ChannelSockets, SocketsOfUnknownUsersAcceptEverything) {
   ChannelSockets before;
   const Place place{UserId(7), 3, 0};
   const auto original = *before.open(place, loopback());
@@ -103,7 +103,7 @@ TEST(ChannelSockets, SocketsWhoseUsersAreNotKnownTakeEverything) {
   EXPECT_TRUE(arrives(*crowded, {5, 2}));
 }
 
-TEST(ChannelSockets, NothingButAUdpSocketIsAdopted) {
+TEST(ChannelSockets, OnlyUdpSocketsAreAdopted) {
   ChannelSockets sockets;
   auto pair = make_socket_pair(SOCK_STREAM);
   EXPECT_FALSE(sockets.adopt({UserId(7), 0, 0}, std::move(pair->first)));
@@ -113,7 +113,7 @@ TEST(ChannelSockets, NothingButAUdpSocketIsAdopted) {
   EXPECT_FALSE(sockets.adopt({UserId(7), 0, 0}, std::move(tcp)));
 }
 
-TEST(ChannelSockets, TheWayToThisHostIsItself) {
+TEST(ChannelSockets, LoopbackLeadsToThisHost) {
   const auto address = address_towards("127.0.0.1");
   ASSERT_TRUE(address);
   EXPECT_EQ(address->s_addr, htonl(INADDR_LOOPBACK));

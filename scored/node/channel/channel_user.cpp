@@ -21,16 +21,16 @@ namespace score::node {
 
 namespace {
 
-constexpr std::size_t kMostBursts = 4'096;  // of one socket: a flood must not hold up the switch
+constexpr std::size_t kMostBursts = 4'096;  // per socket: a flood must not delay the switch
 constexpr std::size_t kBurstBytes = 65'536;
 constexpr auto kRelaxed = std::memory_order_relaxed;
 constexpr std::size_t kPageBytes = 4'096;
 constexpr std::size_t kStoppedPage = pm::kStoppedTimeAt / kPageBytes * kPageBytes;
 static_assert(pm::kStoppedTimeAt % kPageBytes + pm::kStoppedTimeBytes <= kPageBytes);
 
-// The memory behind the descriptor belongs to the user, who can write there but must not be able to
-// make an access fail: it must be sealed against truncation, and of ordinary pages (huge ones may
-// run out).
+// Returns true if a mapping of the descriptor cannot fail later. The memory belongs to the user,
+// who can write to it but must not be able to make an access fail. So it must be sealed against
+// truncation and consist of ordinary pages, because huge ones may run out.
 bool is_always_there(int memory) {
   struct statfs system {};
 
@@ -42,7 +42,7 @@ bool is_always_there(int memory) {
          file.st_size >= static_cast<off_t>(kStoppedPage + kPageBytes);
 }
 
-// Only the switcher's thread switches.
+// Only the switcher's thread uses the buffer.
 alignas(64) std::array<std::byte, kBurstBytes> burst_buffer;
 
 std::uint64_t key_of(std::span<const std::byte> burst) {
@@ -53,8 +53,8 @@ std::uint64_t key_of(std::span<const std::byte> burst) {
   return key;
 }
 
-// An empty span: no more bursts. Pending errors of the socket (a peer's host refused a frame) are
-// dropped: no attempt waits for them.
+// Returns the next burst, or an empty span if there is none. Pending errors of the socket (a peer's
+// host refused a frame) are dropped, because no attempt waits for them.
 std::span<const std::byte> next_burst(int fd) {
   for (int tries = 0; tries < 64; ++tries) {
     const ssize_t got = recv(fd, burst_buffer.data(), burst_buffer.size(), MSG_DONTWAIT);
@@ -162,7 +162,7 @@ bool ChannelUser::follows_another() const noexcept {
 void ChannelUser::empty_channel(std::span<const std::shared_ptr<ChannelUser>> all,
                                 ChannelCounters& counters) noexcept {
   for (std::size_t task = 0; task < sockets_.size(); ++task) {
-    // Not used before: its frames are its own.
+    // A socket that was not used before holds only frames for its first user.
     if (sockets_[task]->holder != 0) empty_socket(task, all, counters);
   }
 }
@@ -177,7 +177,7 @@ void ChannelUser::take_channel(std::span<const std::shared_ptr<ChannelUser>> all
 void ChannelUser::empty_socket(std::size_t task, std::span<const std::shared_ptr<ChannelUser>> all,
                                ChannelCounters& counters) noexcept {
   const ChannelSocket& socket = *sockets_[task];
-  // With tags frames have no key: then they belong to the last holder of the channel.
+  // If tags are in use, frames have no key. They then belong to the last holder of the channel.
   const auto owner_of = [&](std::uint64_t key) -> ChannelUser* {
     ChannelUser* last = nullptr;
     for (const auto& user : all) {
@@ -215,7 +215,7 @@ void ChannelUser::save(std::size_t task, std::span<const std::byte> burst,
   counters.saved_bytes.fetch_add(burst.size(), kRelaxed);
 }
 
-// As they came: sent to the socket's own address, they queue in it again.
+// Sends the frames to the socket's own address in their old order, so that they queue in it again.
 void ChannelUser::restore(ChannelCounters& counters) noexcept {
   for (std::size_t task = 0; task < sockets_.size(); ++task) {
     Saved& saved = saved_[task];

@@ -1,9 +1,9 @@
-// One attempt's use of its channel, as the switcher sees it: contexts in which the time of its
-// stops is published, and sockets that other attempts may use in turn.
+// Represents one attempt's use of its channel, as the switcher sees it. It has contexts, in which
+// the time of its stops is published, and sockets, which other attempts may use in turn.
 //
-// A channel that changes hands is emptied first: frames in its sockets are saved for the attempt
-// whose key they carry, and restored when that attempt has the channel again. Nothing waits for an
-// acknowledgement: what does not fit is dropped, and PM sends it again.
+// A channel that changes its attempt is emptied first. Frames in its sockets are saved for the
+// attempt whose key they carry, and restored when that attempt has the channel again. Nothing waits
+// for an acknowledgement: frames that do not fit are dropped, and PM sends them again.
 #pragma once
 
 #include "base/ids.hpp"
@@ -21,57 +21,58 @@
 
 namespace score::node {
 
-// Of all channels of a node; they only grow. Frames come joined: a burst counts once.
+// Counts events of all channels of a node; the counters only grow. Frames arrive joined, and such a
+// burst counts once.
 struct ChannelCounters {
   std::atomic<std::uint64_t> handovers{0};
   std::atomic<std::uint64_t> saved_bursts{0};
   std::atomic<std::uint64_t> saved_bytes{0};
   std::atomic<std::uint64_t> restored_bursts{0};
-  std::atomic<std::uint64_t> dropped_full{0};       // bursts that found no room
-  std::atomic<std::uint64_t> dropped_strangers{0};  // bursts of no attempt here
+  std::atomic<std::uint64_t> dropped_full{0};       // bursts that did not fit into the buffer
+  std::atomic<std::uint64_t> dropped_strangers{0};  // bursts of no attempt on this node
 };
 
 class ChannelUser {
  public:
   using Sockets = std::vector<std::shared_ptr<ChannelSocket>>;
 
-  // key: of the attempt's frames.
+  // `key` is the key in the attempt's frames.
   ChannelUser(std::uint64_t key, std::shared_ptr<const ContextSet> contexts, Sockets sockets);
 
-  // Allocates the room for saved frames. Main thread, before the switcher has it, once: kSavedBytes
-  // per socket, when they are used.
+  // Allocates the memory for saved frames, kSavedBytes per socket; pages are used only when
+  // written. Must be called once, by the main thread, before the switcher has the object.
   void make_room();
 
   [[nodiscard]] const Sockets& sockets() const { return sockets_; }
 
-  // They take turns at a socket.
+  // Returns true if the two take turns at a socket.
   [[nodiscard]] bool shares_with(const ChannelUser& other) const;
 
   [[nodiscard]] const std::shared_ptr<const ContextSet>& contexts() const { return contexts_; }
 
-  // ---- the switcher's thread; no allocation, no wait
-  // The attempt was stopped for so long and goes on next.
+  // ---- For the switcher's thread; no allocation, no wait.
+  //  Publishes that the attempt was stopped for this long and continues next.
   void add_stopped(Duration stopped) noexcept;
-  // Everything that was sent through its sockets has left this node.
+  // Returns true if everything that was sent through its sockets has left this node.
   [[nodiscard]] bool is_flushed() const noexcept;
-  // No other attempt has used its sockets since it did.
+  // Returns true if no other attempt has used its sockets since this one did.
   [[nodiscard]] bool holds_channel() const noexcept;
-  // Another attempt had the channel before: its frames may still be in flight.
+  // Returns true if a different attempt had the channel before; its frames may still be in flight.
   [[nodiscard]] bool follows_another() const noexcept;
-  // Empties its sockets into those of `all` that the frames belong to.
+  // Empties its sockets; the frames are saved for the attempts of `all` to which they belong.
   void empty_channel(std::span<const std::shared_ptr<ChannelUser>> all,
                      ChannelCounters& counters) noexcept;
-  // The same, and becomes their holder.
+  // Empties its sockets and becomes their holder.
   void take_channel(std::span<const std::shared_ptr<ChannelUser>> all,
                     ChannelCounters& counters) noexcept;
-  // Puts its saved frames back.
+  // Puts its saved frames back into its sockets.
   void restore(ChannelCounters& counters) noexcept;
 
-  static constexpr std::size_t kSavedBytes = std::size_t{256} * 1024;  // of one socket
+  static constexpr std::size_t kSavedBytes = std::size_t{256} * 1024;  // per socket
 
  private:
   struct Saved {
-    std::unique_ptr<std::byte[]> bytes;  // each burst behind its length
+    std::unique_ptr<std::byte[]> bytes;  // each burst follows its length
     std::size_t used = 0;
   };
 
@@ -85,9 +86,10 @@ class ChannelUser {
 
   using Page = std::unique_ptr<std::byte, Unmap>;
 
-  // The stops published in a context so far. Read once: there is no other writer.
+  // Holds the stops that have been published in a context so far. They are read only once, because
+  // there is no other writer.
   struct Stops {
-    Page page;  // of the context, to write to; null: a system call writes
+    Page page;  // the context's page for writing; null: a system call writes
     bool is_known = false;
     pm::StoppedTime stopped;
   };
@@ -97,7 +99,7 @@ class ChannelUser {
 
   std::uint64_t key_;
   std::shared_ptr<const ContextSet> contexts_;
-  std::vector<Stops> stops_;  // [context]; the switcher's thread's
+  std::vector<Stops> stops_;  // [context]; for the switcher's thread
   Sockets sockets_;
   std::vector<Saved> saved_;  // [task]
 };

@@ -48,7 +48,7 @@ class ChannelUserTest : public testing::Test {
               static_cast<ssize_t>(bytes.size()));
   }
 
-  // Payloads of all that lies in the socket.
+  // Returns the payloads of all frames that wait in the socket.
   std::vector<std::string> arrived() {
     std::vector<std::string> all;
     std::string bytes(65536, '\0');
@@ -74,7 +74,7 @@ class ChannelUserTest : public testing::Test {
   ChannelCounters counters_;
 };
 
-TEST_F(ChannelUserTest, KeepsWhatIsInTheChannelForWhomItBelongsTo) {
+TEST_F(ChannelUserTest, FramesInChannelAreKeptForTheirOwner) {
   const auto first = user(1);
   const auto second = user(2);
   give_to(first);
@@ -92,7 +92,7 @@ TEST_F(ChannelUserTest, KeepsWhatIsInTheChannelForWhomItBelongsTo) {
   EXPECT_EQ(counters_.restored_bursts, 3U);
 }
 
-TEST_F(ChannelUserTest, FramesThatCameTooEarlyWaitForTheirTurn) {
+TEST_F(ChannelUserTest, EarlyFramesWaitForTheirTurn) {
   const auto first = user(1);
   const auto second = user(2);
   give_to(first);
@@ -104,7 +104,7 @@ TEST_F(ChannelUserTest, FramesThatCameTooEarlyWaitForTheirTurn) {
   EXPECT_EQ(arrived(), (Texts{"late"}));
 }
 
-TEST_F(ChannelUserTest, TheFirstOneFindsItsOwnEarlyFrames) {
+TEST_F(ChannelUserTest, FirstUserFindsItsEarlyFrames) {
   const auto first = user(1, false);
   send_frame(1, "early");
   give_to(first);
@@ -112,17 +112,17 @@ TEST_F(ChannelUserTest, TheFirstOneFindsItsOwnEarlyFrames) {
   EXPECT_EQ(counters_.dropped_full, 0U);
 }
 
-TEST_F(ChannelUserTest, WhoHasTheChannelStillNeedsNothing) {
+TEST_F(ChannelUserTest, HolderOfChannelNeedsNoHandover) {
   const auto first = user(1);
   EXPECT_FALSE(first->holds_channel());
-  EXPECT_FALSE(first->follows_another());  // nobody was there before
+  EXPECT_FALSE(first->follows_another());  // no other attempt had it before
   give_to(first);
   EXPECT_TRUE(first->holds_channel());
   const auto second = user(2);
   EXPECT_TRUE(second->follows_another());
 }
 
-TEST_F(ChannelUserTest, FramesOfNobodyAreDroppedAndCounted) {
+TEST_F(ChannelUserTest, FramesOfUnknownAttemptsAreDroppedAndCounted) {
   const auto first = user(1);
   const auto second = user(2);
   socket_->holder = 99;  // an attempt that has ended
@@ -134,7 +134,7 @@ TEST_F(ChannelUserTest, FramesOfNobodyAreDroppedAndCounted) {
   EXPECT_EQ(counters_.dropped_strangers, 2U);
 }
 
-TEST_F(ChannelUserTest, WhatDoesNotFitIsDroppedAndCounted) {
+TEST_F(ChannelUserTest, ExcessFramesAreDroppedAndCounted) {
   const auto first = user(1, false);
   const auto second = user(2);
   give_to(first);
@@ -144,8 +144,9 @@ TEST_F(ChannelUserTest, WhatDoesNotFitIsDroppedAndCounted) {
   EXPECT_EQ(counters_.saved_bursts, 0U);
 }
 
-// With tags in the frames their key cannot be seen: they are of who had the channel.
-TEST_F(ChannelUserTest, FramesWithoutAKeyAreOfTheLastHolder) {
+// With tags in the frames their key cannot be seen, so they are saved for the last holder of the
+// channel.
+TEST_F(ChannelUserTest, FramesWithoutKeyBelongToLastHolder) {
   const auto first = user(1);
   const auto second = user(2);
   give_to(first);
@@ -156,7 +157,7 @@ TEST_F(ChannelUserTest, FramesWithoutAKeyAreOfTheLastHolder) {
   EXPECT_EQ(arrived(), (Texts{"tagged"}));
 }
 
-TEST_F(ChannelUserTest, HostileBytesHurtNobody) {
+TEST_F(ChannelUserTest, HostileBytesDoNoHarm) {
   const auto first = user(1);
   const auto second = user(2);
   give_to(first);
@@ -173,7 +174,7 @@ TEST_F(ChannelUserTest, HostileBytesHurtNobody) {
   EXPECT_EQ(arrived(), (Texts{"fine"}));
 }
 
-TEST_F(ChannelUserTest, ContextsLearnHowLongTheyWereStopped) {
+TEST_F(ChannelUserTest, StoppedTimeIsPublishedInContexts) {
   pm::JobNetwork network;
   network.key = 1;
   network.ranks.assign(1, {"node", "-"});
@@ -188,8 +189,9 @@ TEST_F(ChannelUserTest, ContextsLearnHowLongTheyWereStopped) {
   EXPECT_EQ(context->segment().header().resumes, 2U);
 }
 
-// Its user gives it back to the kernel; and of one that is not sealed there may be nothing left.
-TEST_F(ChannelUserTest, MemoryThatIsGoneHurtsNobody) {
+// A user can return the memory to the kernel. Memory that is not sealed may even have been
+// truncated.
+TEST_F(ChannelUserTest, TruncatedMemoryDoesNoHarm) {
   pm::JobNetwork network;
   network.key = 1;
   network.ranks.assign(1, {"node", "-"});
@@ -210,8 +212,8 @@ TEST_F(ChannelUserTest, MemoryThatIsGoneHurtsNobody) {
   EXPECT_EQ(context->segment().header().stopped_us, 50'000U);
 }
 
-// Its own user may write anything there.
-TEST_F(ChannelUserTest, AnOverwrittenContextHurtsNobody) {
+// The user of a context may write anything into it.
+TEST_F(ChannelUserTest, OverwrittenContextDoesNoHarm) {
   pm::JobNetwork network;
   network.key = 1;
   network.ranks.assign(1, {"node", "-"});

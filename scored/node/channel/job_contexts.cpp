@@ -10,8 +10,8 @@ namespace score::node {
 
 namespace {
 
-// Only memory that its owner cannot truncate is read: another kind of file could block a reader for
-// any time.
+// Only memory that its owner cannot truncate is read. A file of a different kind could block a
+// reader for any length of time.
 bool is_sealed_memory(int fd) {
   constexpr int kSeals = F_SEAL_SHRINK | F_SEAL_GROW;
   const int seals = fcntl(fd, F_GET_SEALS);
@@ -36,7 +36,8 @@ Result<bool> JobContexts::add(AttemptId attempt, std::size_t first, std::size_t 
   ContextSet& so_far = incomplete_[attempt];
   if (first == 0) so_far.clear();
   if (first != so_far.size() || contexts.empty() || contexts.size() > tasks - so_far.size()) {
-    return fail(Errc::Malformed, "contexts {} to {} of {}", first, first + contexts.size(), tasks);
+    return fail(Errc::Malformed, "unexpected contexts {} to {} of {}", first,
+                first + contexts.size(), tasks);
   }
   for (const UniqueFd& context : contexts) {
     if (!is_sealed_memory(context.get()))

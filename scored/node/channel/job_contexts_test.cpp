@@ -26,7 +26,7 @@ ContextSet make_contexts(std::uint32_t first, std::uint32_t count) {
   return made;
 }
 
-TEST(JobContexts, AreThereWhenTheLastOneCame) {
+TEST(JobContexts, CompleteWhenTheLastOneArrives) {
   JobContexts contexts;
   EXPECT_EQ(contexts.of(kAttempt), nullptr);
   EXPECT_FALSE(*contexts.add(kAttempt, 0, 3, make_contexts(0, 2)));
@@ -42,7 +42,7 @@ TEST(JobContexts, AreThereWhenTheLastOneCame) {
   }
 }
 
-TEST(JobContexts, OfAnEndedAttemptLiveWhileSomebodyHoldsThem) {
+TEST(JobContexts, LiveAsLongAsTheyAreHeld) {
   JobContexts contexts;
   ASSERT_TRUE(contexts.add(kAttempt, 0, 1, make_contexts(0, 1)));
   const auto held = contexts.of(kAttempt);
@@ -52,7 +52,7 @@ TEST(JobContexts, OfAnEndedAttemptLiveWhileSomebodyHoldsThem) {
   EXPECT_EQ(pm::read_summary(held->front().get(), summary), 0);
 }
 
-TEST(JobContexts, FromAShepherdFoundAgainReplaceTheOthers) {
+TEST(JobContexts, AdoptedContextsReplaceEarlierOnes) {
   JobContexts contexts;
   ASSERT_TRUE(contexts.add(kAttempt, 0, 2, make_contexts(0, 1)));
   ASSERT_TRUE(contexts.add(kAttempt, 0, 2, make_contexts(0, 1)));
@@ -67,7 +67,7 @@ TEST(JobContexts, OutOfOrderOrTooManyAreRefused) {
   EXPECT_EQ(contexts.of(kAttempt), nullptr);
 }
 
-TEST(JobContexts, ThatAreNoSealedMemoryAreRefused) {
+TEST(JobContexts, UnsealedMemoryIsRefused) {
   JobContexts contexts;
   ContextSet file;
   file.emplace_back(open("/dev/zero", O_RDWR | O_CLOEXEC));

@@ -48,7 +48,7 @@ void NodeControl::welcomed(std::uint32_t rank) {
   if (rank == 0) return leave();
   wire::ControlOffer offer;
   if (const auto opened = options_.over_pm ? open() : Status(); !opened) {
-    log_warning("use TLS only: cannot open the PM network of the daemons",
+    log_warning("Cannot open the PM network of the daemons; using TLS only",
                 kv("err", opened.error()));
     offer.set_reason(opened.error().message());
   } else if (options_.over_pm) {
@@ -70,7 +70,8 @@ void NodeControl::roster_changed() {
   timetables_.roster_changed();
 }
 
-// The switcher gets a new channel; the one before goes when its thread has given it back.
+// Gives the switcher a new channel. The old one is released when the switcher's thread has returned
+// it.
 Status NodeControl::join_meetings(const control::Roster& roster) {
   auto socket = duplicate(meeting_socket_.get());
   auto waited_on = duplicate(meeting_socket_.get());
@@ -92,13 +93,14 @@ void NodeControl::on_roster(const proto::InFrame& frame) {
   std::memcpy(roster->members[control::kHeadRank].main.bytes.data(), &head_address_,
               sizeof head_address_);
   if (const auto joined = options_.meets ? join_meetings(*roster) : Status(); !joined) {
-    log_warning("meet through the head: no PM context", kv("err", joined.error()));
+    log_warning("Cannot open a PM context for meetings; meeting through the head",
+                kv("err", joined.error()));
     parts_.switcher.set_meeting_channel(nullptr);
   }
   const auto joined = network_.join(*std::move(roster), rank_);
   roster_changed();
   if (!joined) {
-    log_warning("use TLS only: cannot join the PM network of the daemons",
+    log_warning("Cannot join the PM network of the daemons; using TLS only",
                 kv("err", joined.error()));
   }
 }

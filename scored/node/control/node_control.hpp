@@ -1,6 +1,6 @@
 #pragma once
-// The node's part in the PM network of the daemons: offers itself to the head, joins by the head's
-// roster, and beats along the tree. Thread: the loop's.
+// Represents the node in the PM network of the daemons. It offers the node to the head, joins when
+// the head sends a roster, and sends heartbeats along the tree. Thread: the main loop.
 
 #include "base/async/asio.hpp"
 #include "base/async/clock.hpp"
@@ -20,7 +20,7 @@ namespace score::node {
 
 class NodeControl {
  public:
-  struct Parts {  // all outlive it
+  struct Parts {  // all must outlive it
     asio::any_io_executor io;
     Clock& clock;
     TaskGroup& tasks;
@@ -28,27 +28,28 @@ class NodeControl {
     Switcher& switcher;
     const gang::ClockFilter& cluster_clock;
     control::NodeHeartbeats::Handlers heartbeats;
-    std::function<void(const std::string& timetable)> timetable;  // SetTimetable, from the head
+    std::function<void(const std::string& timetable)> timetable;  // gets SetTimetable
   };
 
   struct Options {
     bool over_pm = true;    // false: TLS only
-    bool meets = false;     // barrier mode: the switcher's thread has a context of its own
-    std::string interface;  // of the node's address; empty: the one towards the head
+    bool meets = false;     // barrier mode: the switcher's thread has a separate context
+    std::string interface;  // interface of the node's address; empty: the one towards the head
     std::string head_host;
   };
 
   NodeControl(Parts parts, Options options);
 
-  // The head has welcomed the node, which is to be rank `rank`; 0: the head uses TLS only.
+  // Must be called when the head has welcomed the node. The node is to have rank `rank`; 0 means
+  // that the head uses TLS only.
   void welcomed(std::uint32_t rank);
   // Ends the connection to the head if the roster is malformed.
   void on_roster(const proto::InFrame& frame);
 
-  // Hears and sends nothing from now on.
+  // Leaves the network; nothing is received or sent afterwards.
   void close() { leave(); }
 
-  // The head hears of the node over PM.
+  // Returns true if the head receives the node's heartbeats over PM.
   [[nodiscard]] bool is_linked() const { return heartbeats_.is_linked(); }
 
   [[nodiscard]] control::ControlNetwork& network() { return network_; }

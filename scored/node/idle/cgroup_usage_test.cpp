@@ -1,4 +1,4 @@
-// What is read of a cgroup's files.
+// Tests how the files of a cgroup are read.
 #include "scored/node/idle/idle_watch.hpp"
 
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
-// What the watch makes of tasks that say how much they poll. As PM on a busy machine: 3 % of the
-// time goes into polls, and for each the task waits for a processor.
+// Tests how the watch judges tasks that report how much they poll. The numbers are those of PM on a
+// busy machine: 3 % of the time goes into polls, and the task waits for a processor for each.
 #include "pmlib/core/segment.hpp"
 #include "scored/node/idle/idle_watch.hpp"
 
@@ -33,7 +33,7 @@ struct Usage final : CpuUsage {
   const Task& task;
 };
 
-// An attempt of one task that has every second slice.
+// Has one task and every second slice.
 struct Attempt {
   Attempt() {
     int error = 0;
@@ -65,7 +65,7 @@ struct Attempt {
   TimePoint now{1s};
 };
 
-TEST(IdlePolls, AnAttemptThatOnlyPollsAndRestsIsIdle) {
+TEST(IdlePolls, AttemptThatOnlyPollsAndRestsIsIdle) {
   Attempt attempt;
   attempt.context().state = pm::ContextState::Rests;
   attempt.pass_slices(20, false);
@@ -76,13 +76,13 @@ TEST(IdlePolls, AnAttemptThatOnlyPollsAndRestsIsIdle) {
   EXPECT_FALSE(attempt.watch.is_idle());
 }
 
-TEST(IdlePolls, OneThatDoesNotRestIsBusyIfItLacksAProcessor) {
+TEST(IdlePolls, BusyIfItLacksProcessorWithoutRest) {
   Attempt attempt;
   attempt.pass_slices(40, true);
   EXPECT_FALSE(attempt.watch.is_idle());
 }
 
-// It fills and polls meanwhile: that hides nothing of what it does in its slices.
+// The attempt fills, and polls while it does so. This must not hide what it does in its slices.
 TEST(IdlePolls, PollingWhileItFillsDoesNotCount) {
   Attempt attempt;
   attempt.context().state = pm::ContextState::Rests;

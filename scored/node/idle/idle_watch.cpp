@@ -14,26 +14,31 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// A check takes some 10 us with warm caches and no crowding, so at this distance 0.2 % of a core.
+// A check takes some 10 us with warm caches and without crowding, so at this interval 0.2 % of a
+// core.
 constexpr Duration kShortestLook = 5ms;
-constexpr Duration kShortestSpan = 4ms;  // of its own time, between checks at the ends of slices
-// The same for attempts that are idle but in the timetable because others are busy, and for those
-// that were found crowded repeatedly: a check that another program disturbed says little.
+constexpr Duration kShortestSpan = 4ms;  // between checks at the ends of slices, in the attempt's
+                                         // own time
+// This replaces kShortestSpan for attempts that are idle but in the timetable because others are
+// busy. It is also for attempts that were found crowded repeatedly: a check during which a
+// different program ran is not reliable.
 constexpr Duration kLongSpan = 40ms;
-// A job that needed all of its time, or got little of a crowded node's, is checked again after this
-// many slices in which its first task goes on like that, else at once. So few that one slice of
-// rest shows in their sum.
+// A job that needed all of its time, or got little on a crowded node, is checked again after this
+// many slices in which its first task continues like that, and otherwise at once. The number is
+// small enough that one slice of rest shows in their sum.
 constexpr int kTrustedSlices = 8;
 constexpr Duration kLongestLook = 500ms;
-constexpr Duration kShortestCut = 10ms;  // slices in which attempts are checked before the end
-constexpr Duration kCrowdedProbe = 5ms;  // checks inside a slice of crowded attempts
+constexpr Duration kShortestCut = 10ms;  // in slices of at least this length attempts are checked
+                                         // before the end
+constexpr Duration kCrowdedProbe = 5ms;  // least interval between checks of crowded attempts inside
+                                         // a slice
 constexpr int kMostMistakes = 15;
-constexpr int kHeldLooks = 10;                      // one held runs a tenth of the time at most
+constexpr int kHeldLooks = 10;  // a held attempt runs a tenth of the time at most
 constexpr std::string_view kUsage = "usage_usec ";  // of cpu.stat
 constexpr std::string_view kWaited = " total=";     // of cpu.pressure, in its line "some"
 constexpr std::int64_t kMostMicroseconds = Duration::max() / 4us;
 
-// The microseconds that follow `key` in the first line; < 0: they do not.
+// Returns the microseconds that follow `key` in the first line; < 0 if there are none.
 [[gnu::hot]] Duration number_after(int file, std::string_view key) {
   std::array<char, 128> text;
   const long got = kernel_call(SYS_pread64, file, address_of(text.data()), text.size(), 0);
@@ -87,7 +92,7 @@ WatchPace pace_of(const gang::SwitchPlan& plan) {
 
 [[gnu::hot]] void IdleWatch::set_background(bool background, TimePoint now) {
   if (std::exchange(is_background_, background) == background) return;
-  is_held_ = is_crowded_ = false;  // its waiting in the background says nothing about its slices
+  is_held_ = is_crowded_ = false;  // its waiting in the background does not count for its slices
   if (background || usage_ == nullptr) return;
   ask_leader();  // its time in the background is not part of its slice
   leader_part_ = Duration{0};
@@ -105,7 +110,7 @@ WatchPace pace_of(const gang::SwitchPlan& plan) {
   if (std::exchange(is_stopped_, true) || usage_ == nullptr) return;
   ran_ += now - since_;
   since_ = now;
-  const Duration asked = ran_ - leader_ran_;  // since it was checked or read
+  const Duration asked = ran_ - leader_ran_;  // since the last check or reading
   const bool is_due = asked >= (meter_.is_idle() ? kLongSpan : span_);
   meter_.set_slice(pace.slice);
   asks_again_ = is_background_ || pace.in_slice > Duration{0};
@@ -144,7 +149,7 @@ WatchPace pace_of(const gang::SwitchPlan& plan) {
   is_doubted_ = !goes_on && !is_crowded_;  // it needed all of its time until now
   --trust_;
   if (!goes_on || trust_ == 0) return false;
-  if (is_whole) {  // it got what it wanted
+  if (is_whole) {  // it got all the time that it needed
     is_crowded_ = false;
     span_ = kShortestSpan;
   }
@@ -152,8 +157,8 @@ WatchPace pace_of(const gang::SwitchPlan& plan) {
   return true;
 }
 
-// An attempt that did not need the end of its time is checked again soon. One that only waits for
-// other processes at times is suspected in vain, and less and less often.
+// An attempt that did not need the end of its time is checked again soon. If it only waits for
+// other processes at times, the suspicion is wrong, and becomes less and less frequent.
 [[gnu::hot]] void IdleWatch::suspect(bool is_quiet, bool is_whole) {
   const bool was_suspected = std::exchange(is_suspected_, is_quiet);
   if (is_quiet || is_whole) {
@@ -168,8 +173,8 @@ WatchPace pace_of(const gang::SwitchPlan& plan) {
 }
 
 // The kernel adds the time of a running task to its cgroup only at its ticks, some milliseconds
-// apart; the clock of the leader is exact, and so is what contexts say of polling. So the use
-// without polling may seem to shrink; it counts again once it is more than ever before.
+// apart, but the clock of the leader and the polled time in the contexts are exact. So the use
+// without polling may seem to shrink. It counts again once it exceeds its maximum so far.
 [[gnu::hot]] void IdleWatch::measure(TimePoint now) {
   if (usage_ == nullptr) return;
   const Duration all = used_at(now);
@@ -189,7 +194,7 @@ WatchPace pace_of(const gang::SwitchPlan& plan) {
   idle_.store(meter_.is_idle(), std::memory_order_release);
 }
 
-// Assumes that its waiting was spread evenly since it was last read.
+// Assumes that the attempt's waiting was spread evenly since it was last read.
 [[gnu::hot]] Duration IdleWatch::ask_waited(Duration ran) {
   const Duration total = usage_->waited();
   const Duration whole = total - std::exchange(waited_, total);
@@ -197,12 +202,12 @@ WatchPace pace_of(const gang::SwitchPlan& plan) {
   return std::min(std::chrono::duration_cast<Duration>(whole * part), ran);
 }
 
-// Its waiting is read only if it did not use all of its time.
+// Reads the time that the attempt waited, but only if it did not use all of its time.
 //
-// A task needs the processor to stop; most often its successor has it by then, and the kernel
-// counts up to a whole slice as waited, which it was not. So only waiting since the attempt went on
-// makes it crowded. Tasks that rest want no processor but for the next poll, however long they
-// waited for it.
+// A task needs the processor to stop. Usually its successor has the processor by then, and the
+// kernel counts up to a whole slice as waiting time, although the task did not wait. So only
+// waiting since the attempt was continued makes it crowded. Tasks that rest need the processor only
+// for the next poll, however long they waited for it.
 [[gnu::hot]] bool IdleWatch::judge(Duration ran, Duration used, bool rests) {
   const bool is_doubted = std::exchange(is_doubted_, false);
   Duration waited{0};
@@ -214,7 +219,7 @@ WatchPace pace_of(const gang::SwitchPlan& plan) {
     if (has_stopped && asks_again_ && !is_crowded_ && meter_.is_crowded(ran, waited)) {
       if (!meter_.is_use(ran, used)) {
         is_suspected_ = true;
-        unasked_ = -ran;  // the next check's time begins with this one
+        unasked_ = -ran;  // the time of the next check begins with this one
         return false;
       }
       waited = Duration{0};

@@ -1,10 +1,10 @@
 // Decides whether an attempt needs the processor. The switcher's thread checks when the attempt's
 // slice ends, where it is awake anyway, and at some moments in between.
 //
-// An idle attempt in the background runs beside the gang that has its turn, which costs nothing
-// while it does nothing. One that needs the processor is stopped at the next check, and then
-// continued for short times until a timetable has it again: an absent head stops no attempt for
-// good.
+// An idle attempt in the background runs together with the gang that has its turn, and costs
+// nothing as long as it does nothing. If it needs the processor, it is stopped at the next check.
+// It is then continued for short times until a timetable has it again, so that an absent head does
+// not stop an attempt forever.
 #pragma once
 
 #include "base/os/fd.hpp"
@@ -22,7 +22,8 @@
 
 namespace score::node {
 
-// Called by the switcher's thread: a system call of some microseconds each, no allocation.
+// Reads the processor time of an attempt's tasks. The switcher's thread calls it: one system call
+// of some microseconds each, no allocation.
 class CpuUsage {
  public:
   CpuUsage() = default;
@@ -30,16 +31,16 @@ class CpuUsage {
   CpuUsage& operator=(const CpuUsage&) = delete;
   virtual ~CpuUsage() = default;
 
-  // All processor time of the tasks so far; < 0: unknown.
+  // Returns all processor time of the tasks so far; < 0: unknown.
   virtual Duration used() noexcept = 0;
-  // Time so far in which one of them could have run but had to wait for a core.
+  // Returns the time so far in which a task could have run but had to wait for a core.
   virtual Duration waited() noexcept = 0;
-  // Processor time of this process alone, < 0: it is gone. A tenth of the cost of used().
+  // Returns the processor time of this process alone; < 0: it is gone. Costs a tenth of used().
   virtual Duration used_by(pid_t process) noexcept = 0;
 };
 
-// cpu.stat, which every cgroup2 directory has, with or without the cpu controller; and
-// cpu.pressure, if the kernel has it: without it tasks on a crowded machine may seem idle.
+// Reads cpu.stat, which every cgroup2 directory has, with or without the cpu controller. It also
+// reads cpu.pressure if the kernel has it; without it, tasks on a crowded machine may seem idle.
 class CgroupUsage final : public CpuUsage {
  public:
   static Result<std::unique_ptr<CpuUsage>> open(const std::string& cgroup);
@@ -56,62 +57,66 @@ class CgroupUsage final : public CpuUsage {
   UniqueFd pressure_;
 };
 
-// How often attempts are checked under a plan.
+// Defines how often attempts are checked under a plan.
 struct WatchPace {
   Duration background{std::chrono::seconds{1}};
   Duration slice{0};     // 0: no attempts take turns
-  Duration in_slice{0};  // for those that may be idle soon; 0: not before the end of the slice
-  Duration middle{0};    // after the start of a slice: all that are not crowded; 0: none
+  Duration in_slice{0};  // for attempts that may be idle soon; 0: not before the end of the slice
+  Duration middle{0};    // after the start of a slice, for all that are not crowded; 0: none
   Duration slow{std::chrono::seconds{1}};
-  bool is_shared = false;  // other attempts run beside the background
+  bool is_shared = false;  // other attempts run at the same time as the background
 
   friend bool operator==(const WatchPace&, const WatchPace&) = default;
 };
 
 WatchPace pace_of(const gang::SwitchPlan& plan);
 
-// The idle state of one attempt. All of it belongs to the switcher's thread, except `idle_`.
+// Tracks the idle state of one attempt. All members belong to the switcher's thread, except
+// `idle_`.
 class IdleWatch {
  public:
-  // cores: that the attempt has been given.
+  // `cores` is the number of cores that the attempt has been given.
   IdleWatch(std::unique_ptr<CpuUsage> usage, gang::IdleRule rule, std::uint32_t cores = 1)
       : usage_(std::move(usage)), meter_(rule), fill_meter_(cores) {}
 
   // Thread: any.
   [[nodiscard]] bool is_idle() const { return idle_.load(std::memory_order_acquire); }
 
-  // One of its tasks: if that is busy, the others need no check. A user who names a foreign process
-  // can only seem busy. Thread: any.
+  // Names one of its tasks: if this one is busy, the others need no check. A user who names a
+  // foreign process can only make the attempt seem busy. Thread: any.
   void set_leader(pid_t process) { leader_.store(process, std::memory_order_relaxed); }
 
-  // Its PM contexts, once: tasks that only poll there and rest are idle. Thread: the main one.
+  // Sets its PM contexts; must be called once. Tasks that only poll there and rest are idle.
+  // Thread: the main one.
   void set_contexts(std::shared_ptr<const ContextSet> contexts) {
     polled_.set_contexts(std::move(contexts));
   }
 
-  // Only idle attempts go to the background. One that leaves it stays idle until a check: it may
-  // leave only because no other job needs its cores any more.
+  // Only idle attempts may go to the background. An attempt that leaves it stays idle until a
+  // check, because it may leave only because no other job needs its cores any more.
   void set_background(bool background, TimePoint now);
-  // It goes on, or runs on; it is stopped, or still is.
+  // goes_on() reports that it is continued or keeps running, stops() that it is stopped or still
+  // is.
   void goes_on(TimePoint now);
   void stops(TimePoint now, const WatchPace& pace);
 
-  // The attempt used so much at idle priority, since used() was read last: that, and what it
-  // waited, says nothing about its turns. is_stopped: its turn does not begin now.
+  // The attempt has used this much time at idle priority since used() was last read. That time and
+  // the waiting in it are not counted for its turns. is_stopped: its turn does not begin now.
   void skip(Duration used, bool is_stopped) noexcept;
 
-  // Others should fill its turns.
+  // Returns true if other attempts should fill its turns.
   [[nodiscard]] bool leaves_time() const { return fill_meter_.leaves_time(); }
 
-  // Its turn begins, and others fill it.
+  // Its turn begins, and other attempts fill it.
   void note_fillers() { fill_meter_.note_fillers(); }
 
-  // All processor time of the attempt so far; < 0: unknown. Thread: any.
+  // Returns all processor time of the attempt so far; < 0: unknown. Thread: any.
   [[nodiscard]] Duration used() const noexcept {
     return usage_ != nullptr ? usage_->used() : Duration{-1};
   }
 
-  // The same at `now`, read once if it is asked for repeatedly. Thread: the switcher's.
+  // Returns used() at `now`; it is read only once if this is called repeatedly. Thread: the
+  // switcher's.
   [[nodiscard]] Duration used_at(TimePoint now) noexcept {
     if (std::exchange(read_at_, now) != now) read_ = used();
     return read_;
@@ -119,18 +124,18 @@ class IdleWatch {
 
   [[nodiscard]] bool is_background() const { return is_background_; }
 
-  // In the background, and must not run.
+  // Returns true if it is in the background and must not run.
   [[nodiscard]] bool is_held() const { return is_held_; }
 
-  // When look() is due; nullopt: not before the next call of another member.
+  // Returns when look() is due; nullopt: not before the next call of a different member.
   [[nodiscard]] std::optional<TimePoint> next_look(const WatchPace& pace) const;
-  // May change is_held().
+  // Checks the attempt. May change is_held().
   void look(TimePoint now, const WatchPace& pace);
 
  private:
   [[nodiscard]] bool looks_soon(const WatchPace& pace) const;
   void measure(TimePoint now);
-  bool judge(Duration ran, Duration used, bool rests);  // false: undecided yet
+  bool judge(Duration ran, Duration used, bool rests);  // false: not decided yet
   Duration ask_waited(Duration ran);
   bool ask_leader();  // false: unknown
   bool is_leader_busy();
@@ -141,29 +146,29 @@ class IdleWatch {
   gang::FillMeter fill_meter_;
   PolledTime polled_;
   TimePoint read_at_{};
-  Duration read_{-1};  // used(), then
+  Duration read_{-1};  // used() at read_at_
   Duration used_{-1};  // at the last check, without polling; < 0: none yet
   Duration waited_{0};
-  Duration unasked_{0};       // of its own time, since waited_ was read
-  bool has_stopped_ = false;  // since then
-  bool asks_again_ = false;   // by now: before it is stopped again
-  Duration span_{0};          // of its own time between checks at the ends of slices, at least
+  Duration unasked_{0};       // own time since waited_ was read
+  bool has_stopped_ = false;  // since waited_ was read
+  bool asks_again_ = false;   // it will be checked before it is stopped again
+  Duration span_{0};          // least own time between checks at the ends of slices
   TimePoint went_on_{};
   TimePoint since_{};  // the last check, or when it went on
-  Duration ran_{0};    // of its own time, after the last check and before since_
+  Duration ran_{0};    // own time after the last check and before since_
 
   std::atomic<pid_t> leader_{0};  // 0: none
   Duration leader_used_{0};       // when it was read
-  Duration leader_part_{0};       // since it was read before, if no check came between
+  Duration leader_part_{0};       // since it was last read, if no check came between
   Duration leader_ran_{0};        // ran_ when the leader was read
   int trust_ = 0;                 // slices in which the leader's time is enough
   bool is_crowded_ = false;       // it used little because it had to wait for a processor
-  bool wanted_all_ = false;       // at the last check: used it, or waited for a processor
+  bool wanted_all_ = false;       // at the last check: used all time, or waited for a processor
   bool is_doubted_ = false;       // the leader has just used less than before
 
   bool is_suspected_ = false;  // did not need the end of the time before the last check
-  int mistakes_ = 0;           // checks on suspicion that found it busy; grows as 1, 3, 7, 15
-  int spared_ = 0;             // suspicions still to be ignored
+  int mistakes_ = 0;           // suspicions that found it busy; grows as 1, 3, 7, 15
+  int spared_ = 0;             // suspicions that are still to be ignored
 
   TimePoint held_until_{};
   bool is_stopped_ = true;

@@ -21,7 +21,7 @@ struct Said {
   bool rests = false;
 };
 
-// One that cannot be read says nothing.
+// A context that cannot be read counts as one that does not poll or rest.
 [[gnu::hot]] Said read_context(int context) noexcept {
   std::array<std::byte, kBytes> bytes;
   const long got =

@@ -51,7 +51,7 @@ TEST(PolledTime, IsThatOfAllContexts) {
   EXPECT_EQ(job.time.of_first(), 700us);
 }
 
-TEST(PolledTime, ATaskThatWorksMeansThatTheyDoNotAllRest) {
+TEST(PolledTime, OneWorkingTaskEndsTheCommonRest) {
   Job job;
   job.header(0).state = pm::ContextState::Rests;
   EXPECT_FALSE(job.time.read(1s).rests);
@@ -61,9 +61,9 @@ TEST(PolledTime, ATaskThatWorksMeansThatTheyDoNotAllRest) {
   EXPECT_FALSE(job.time.read(1s).rests);
 }
 
-TEST(PolledTime, IsBelievedOnlyUpToWhatRanksThatRestNeed) {
+TEST(PolledTime, BelievedUpToTheNeedOfRestingRanks) {
   Job job;
-  job.time.read(10s);  // 10 ms per context to begin with
+  job.time.read(10s);  // uses up the initial 10 ms per context
   Duration before{0};
   for (std::uint64_t second = 1; second < 20; ++second) {
     job.header(0).polled_us = second * 1'000'000;  // all of the time
@@ -73,7 +73,7 @@ TEST(PolledTime, IsBelievedOnlyUpToWhatRanksThatRestNeed) {
   }
 }
 
-TEST(PolledTime, OfATimeThatWasForgottenIsNeverBelieved) {
+TEST(PolledTime, ForgottenTimeIsNeverBelieved) {
   Job job;
   job.header(0).polled_us = 5'000;
   job.time.forget();
@@ -81,7 +81,7 @@ TEST(PolledTime, OfATimeThatWasForgottenIsNeverBelieved) {
   EXPECT_EQ(job.time.read(1s).used, 1ms);
 }
 
-TEST(PolledTime, WhateverContextsSayStaysWithinItsBounds) {
+TEST(PolledTime, AnyClaimStaysWithinItsBounds) {
   std::mt19937_64 random(1);
   Job job;
   Duration most = 20ms, before{0};
@@ -97,7 +97,7 @@ TEST(PolledTime, WhateverContextsSayStaysWithinItsBounds) {
   }
 }
 
-TEST(PolledTime, OfAContextThatCannotBeReadIsNone) {
+TEST(PolledTime, UnreadableContextCountsAsNone) {
   PolledTime time;
   auto descriptors = std::make_shared<ContextSet>();
   descriptors->emplace_back();                                    // closed

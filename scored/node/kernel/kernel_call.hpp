@@ -1,6 +1,6 @@
-// System calls of the switcher's thread. It wakes up between other processes' tasks and finds every
-// page cold, so that libc or the vdso costs more than the kernel's part: each touches more pages of
-// code and data. These are made in place.
+// Makes the system calls of the switcher's thread in place. The thread wakes up between other
+// processes' tasks and finds every page cold. libc and the vdso then cost more than the kernel's
+// part, because each touches more pages of code and data.
 #pragma once
 
 #include "base/time.hpp"
@@ -12,7 +12,7 @@
 
 namespace score::node {
 
-// As syscall(2), but returns -errno.
+// Works like syscall(2), but returns -errno.
 [[gnu::always_inline]] inline long kernel_call(long number, long a, long b, long c = 0, long d = 0,
                                                long e = 0, long f = 0) noexcept {
 #ifdef __x86_64__
@@ -36,14 +36,14 @@ template <typename T>
   return reinterpret_cast<long>(object);
 }
 
-// < 0: no such clock.
+// Returns < 0 if there is no such clock.
 [[gnu::always_inline]] inline Duration kernel_time(clockid_t clock) noexcept {
   timespec time{};
   if (kernel_call(SYS_clock_gettime, clock, address_of(&time)) != 0) return Duration{-1};
   return std::chrono::seconds(time.tv_sec) + Duration(time.tv_nsec);
 }
 
-// As clock_getcpuclockid(3), without its system call that checks the process.
+// Works like clock_getcpuclockid(3), without the system call that checks the process.
 [[nodiscard]] constexpr clockid_t cpu_clock_of(pid_t process) noexcept {
   constexpr unsigned kWholeProcessScheduled = 2;
   return static_cast<clockid_t>(~static_cast<unsigned>(process) << 3 | kWholeProcessScheduled);

@@ -7,7 +7,7 @@ namespace score::node {
 
 namespace {
 
-constexpr int kLentPriority = 1;  // the least of SCHED_FIFO: below the switcher's thread
+constexpr int kLentPriority = 1;  // the lowest of SCHED_FIFO: below the switcher's thread
 
 }  // namespace
 
@@ -21,8 +21,8 @@ bool PriorityLoan::renew(TimePoint now, Duration time) noexcept {
   return true;
 }
 
-// The flag is set last: a borrower that renews in between keeps the priority until its next turn,
-// but gives it back then.
+// The flag is set last. A borrower that renews in between keeps the priority until its next turn
+// and gives it back then.
 void PriorityLoan::lend(TimePoint now) noexcept {
   Duration::rep due = due_.load(std::memory_order_relaxed);
   if (due > now.time_since_epoch().count()) return;

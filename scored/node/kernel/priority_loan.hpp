@@ -1,5 +1,6 @@
-// Real-time priority for a main loop that is late: the switcher's thread has it, and lends it, so
-// that heartbeats do not depend on the ordinary scheduler. One borrower, one lender.
+// Lends real-time priority to a main loop that is late. The lender is the switcher's thread, which
+// has that priority, so heartbeats do not depend on the ordinary scheduler. There is one borrower
+// and one lender.
 #pragma once
 
 #include "base/time.hpp"
@@ -11,20 +12,20 @@ namespace score::node {
 
 class PriorityLoan {
  public:
-  // The borrower is the thread that makes it.
+  // The thread that constructs it is the borrower.
   PriorityLoan();
 
-  // Borrower: it has its turn, and is late if it has not called this again within `time`. Gives
-  // back what was lent. True: something was.
+  // The borrower calls this in its turn, and is late if it does not call again within `time`. Gives
+  // back a lent priority, and returns true if there was one.
   bool renew(TimePoint now, Duration time) noexcept;
 
-  // Lender: lend() is for then. TimePoint::max(): never.
+  // Returns to the lender when lend() is due. TimePoint::max(): never.
   [[nodiscard]] TimePoint due() const noexcept {
     return TimePoint(Duration(due_.load(std::memory_order_relaxed)));
   }
 
-  // Lender: nothing happens if the borrower had its turn meanwhile, or if the limits do not allow
-  // it.
+  // Is called by the lender. Does nothing if the borrower has had its turn in the meantime, or if
+  // the limits do not allow it.
   void lend(TimePoint now) noexcept;
 
  private:

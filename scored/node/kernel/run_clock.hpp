@@ -1,4 +1,4 @@
-// How long an attempt has run: written by the switcher's thread, read by the main one.
+// Measures how long an attempt has run. The switcher's thread writes it, and the main one reads it.
 #pragma once
 
 #include "base/time.hpp"
@@ -9,7 +9,7 @@ namespace score::node {
 
 class RunClock {
  public:
-  // A repeated start or stop changes nothing. Thread: the writer's.
+  // A repeated start or stop has no effect. Thread: the writer's.
   void start(TimePoint at) noexcept {
     if (since_.load(std::memory_order_relaxed) != 0) return;
     since_.store(at.time_since_epoch().count(), std::memory_order_release);
@@ -24,7 +24,7 @@ class RunClock {
     since_.store(0, std::memory_order_release);
   }
 
-  // Thread: any. May miss a stop of this very moment; never counts a time twice.
+  // May miss a stop of this very moment, but never counts a time twice. Thread: any.
   [[nodiscard]] Duration read(TimePoint now) const noexcept {
     const auto since = since_.load(std::memory_order_acquire);
     const auto ran = ran_.load(std::memory_order_acquire);
@@ -39,8 +39,8 @@ class RunClock {
   }
 
  private:
-  std::atomic<Duration::rep> ran_{0};    // by finished runs
-  std::atomic<Duration::rep> since_{0};  // the open one's start; 0: none
+  std::atomic<Duration::rep> ran_{0};    // sum of the finished runs
+  std::atomic<Duration::rep> since_{0};  // start of the current run; 0: none
 };
 
 }  // namespace score::node

@@ -1,4 +1,4 @@
-// Stops and continues the tasks of one attempt, and has them run at idle priority.
+// Stops and continues the tasks of one attempt, and can run them at idle priority.
 #pragma once
 
 #include "base/os/fd.hpp"
@@ -11,16 +11,16 @@
 
 namespace score::node {
 
-// Writes '1' or '0' to cgroup.freeze (stop, go on) or cpu.idle (idle priority, normal priority).
+// Writes '1' or '0' to cgroup.freeze (stop, continue) or cpu.idle (idle priority, normal priority).
 // Returns 0 or an errno.
 int write_control(int control, char value) noexcept;
 
-// Called by the switcher's real-time thread: one system call, no allocation, no log, no wait. Both
-// may be repeated. Return 0 or an errno.
+// The switcher's real-time thread calls these functions: one system call each, no allocation, no
+// log, no wait. They may be repeated, and return 0 or an errno.
 class SwitchTarget {
  public:
-  // freezer: the descriptor of cgroup.freeze, if stop() and go() only write there; priority: of
-  // cpu.idle, if set_low() only writes there.
+  // `freezer` is the descriptor of cgroup.freeze, if stop() and go() only write there. `priority`
+  // is the descriptor of cpu.idle, if set_low() only writes there.
   explicit SwitchTarget(int freezer = -1, int priority = -1)
       : freezer_(freezer), priority_(priority) {}
 
@@ -31,7 +31,7 @@ class SwitchTarget {
   virtual int stop() noexcept = 0;
   virtual int go() noexcept = 0;
 
-  // At idle priority it uses the processor time that others leave.
+  // At idle priority the attempt uses the processor time that others leave.
   virtual int set_low(bool) noexcept { return ENOTSUP; }
 
   [[nodiscard]] virtual bool can_fill() const { return priority_ >= 0; }
@@ -45,12 +45,12 @@ class SwitchTarget {
   int priority_;
 };
 
-// The cgroup2 freezer: everything in the cgroup stops, whatever it does about signals, and the
-// kernel also stops processes forked meanwhile.
+// Uses the cgroup2 freezer. It stops every process in the cgroup, regardless of signal handlers,
+// and also those that are forked during the freeze.
 class CgroupFreeze final : public SwitchTarget {
  public:
-  // `cgroup` is the directory of the tasks; `idle` the path of their cpu.idle, "" if they have
-  // none.
+  // `cgroup` is the directory of the tasks; `idle` is the path of their cpu.idle, or "" if they
+  // have none.
   static Result<std::unique_ptr<SwitchTarget>> open(const std::string& cgroup,
                                                     const std::string& idle = "");
 
@@ -70,8 +70,8 @@ class CgroupFreeze final : public SwitchTarget {
   UniqueFd priority_;  // cpu.idle
 };
 
-// SIGSTOP and SIGCONT to the tasks' process group: where there are no cgroups, so only in the
-// one-user cluster. A task that leaves its group runs on.
+// Sends SIGSTOP and SIGCONT to the tasks' process group. It is for hosts without cgroups, that is,
+// only for the one-user cluster. A task that leaves its group is not stopped.
 class SignalGroup final : public SwitchTarget {
  public:
   explicit SignalGroup(pid_t group) : group_(group) {}

@@ -1,4 +1,4 @@
-// For tests: two cgroups of this process's own, and waiting for what the kernel does in its time.
+// Provides tests with two cgroups of their own, and waits for asynchronous effects of the kernel.
 #pragma once
 
 #include "base/os/cgroup.hpp"
@@ -14,7 +14,7 @@
 
 namespace score::node {
 
-// False after ten seconds.
+// Returns false after ten seconds.
 inline bool eventually(const std::function<bool()>& holds) {
   for (int i = 0; i < 10'000; ++i) {
     if (holds()) return true;
@@ -23,7 +23,7 @@ inline bool eventually(const std::function<bool()>& holds) {
   return false;
 }
 
-// All that is in them is killed, and every child of this process waited for, when it is destroyed.
+// The destructor kills all processes in the cgroups and waits for every child of this process.
 class CgroupPair {
  public:
   CgroupPair() {

@@ -11,8 +11,8 @@ namespace score::node {
 
 namespace {
 
-constexpr std::size_t kQueuedBytes = 1 * limits::kMiB;  // beyond it shepherds are not read
-// TCP repeats after 200 ms what was not acknowledged; a host acknowledges within 40 ms.
+constexpr std::size_t kQueuedBytes = 1 * limits::kMiB;  // above this, shepherds are not read
+// TCP retransmits after 200 ms if there is no acknowledgement; a host acknowledges within 40 ms.
 constexpr Duration kUnanswered = std::chrono::milliseconds{250};
 constexpr Duration kParkedPoll = std::chrono::milliseconds{20};
 
@@ -78,7 +78,7 @@ asio::awaitable<void> HeadLink::serve() {
   handlers_.connected();
   for (;;) {
     auto frame = co_await connection->read(proto::Role::Head);
-    if (target != targets_) break;  // of a head that is not in charge any more
+    if (target != targets_) break;  // the frame is from a head that is no longer in charge
     if (!frame) {
       report(frame.error());
       break;
@@ -101,7 +101,7 @@ void HeadLink::report(const Error& error) {
   const std::string text = error.message();
   if (text == last_error_) return;
   last_error_ = text;
-  log_warning("cannot connect to the head, retrying", kv("head", format_endpoint(target_.head)),
+  log_warning("Cannot connect to the head; retrying", kv("head", format_endpoint(target_.head)),
               kv("err", text));
 }
 
@@ -161,7 +161,7 @@ asio::awaitable<void> HeadLink::replace_if_silent() {
 }
 
 void HeadLink::drop(const std::string& why) {
-  log_warning("close the connection to the head", kv("why", why));
+  log_warning("Closed the connection to the head", kv("why", why));
   if (connection_ != nullptr) connection_->close();
 }
 

@@ -1,4 +1,4 @@
-// The node's connection to the head: reconnects after a loss.
+// Manages the node's connection to the head, and reconnects after a loss.
 #pragma once
 
 #include "base/async/alarm.hpp"
@@ -18,13 +18,13 @@ namespace score::node {
 
 class HeadLink {
  public:
-  // A head that says nothing for this time after it was asked is called anew.
+  // If the head sends nothing for this time after a question, the node tries a new connection.
   static constexpr Duration kSilenceLimit = std::chrono::seconds{4};
 
   struct Handlers {
     std::function<void()> connected;            // authenticated; nothing was sent yet
     std::function<void(proto::InFrame)> frame;  // while connected
-    std::function<void()> disconnected;         // once for each connected
+    std::function<void()> disconnected;         // once per connected()
     std::function<void()> beat;                 // send a heartbeat
   };
 
@@ -33,22 +33,24 @@ class HeadLink {
     proto::TcpEndpoint head;
   };
 
-  // `clock` and `tls` outlive the link.
+  // `clock` and `tls` must outlive the link.
   HeadLink(asio::any_io_executor io, const proto::TlsContext& tls, Clock& clock, Target target,
            Handlers handlers);
 
-  // Connects, reads, connects again, until the task is cancelled.
+  // Connects, reads and reconnects until the task is cancelled.
   asio::awaitable<void> run();
 
-  // The head has welcomed the node: it knows the attempts, so their frames may flow.
+  // Must be called when the head has welcomed the node. The head then knows the attempts, so their
+  // frames may flow.
   void set_greeted() { greeted_ = true; }
 
   [[nodiscard]] bool is_greeted() const { return greeted_; }
 
-  // How often it was connected; changes show a waiting task that the connection is a new one.
+  // Returns how often it was connected. A waiting task detects a new connection by a change.
   [[nodiscard]] std::uint64_t generation() const { return generation_; }
 
-  // False if there is no connection: the message is dropped, and the next hello repeats reports.
+  // Returns false if there is no connection. The message is then dropped, and the next hello
+  // repeats reports.
   bool send(proto::FrameType type, std::string_view payload);
 
   template <class Message>
@@ -59,28 +61,30 @@ class HeadLink {
   // Returns when the head has welcomed the node and the send queue has room. A reader of other
   // peers that calls this before each frame slows its peer down instead of filling memory.
   asio::awaitable<void> ready();
-  // True: the head has received everything that was sent before. False: the connection broke
-  // meanwhile, and it may not have.
+  // Returns true if the head has received everything that was sent before. Returns false if the
+  // connection broke in the meantime, so that the head may not have received it.
   asio::awaitable<bool> confirm();
-  // A heartbeat asks the head for a reply now.
+  // Must be called when a heartbeat asks the head for a reply.
   void set_asked();
-  // The head answered the heartbeat that was sent at this time.
+  // Must be called when the head has answered the heartbeat that was sent at this time.
   void set_answered(TimePoint sent);
-  // Nothing came over the connection for kSilenceLimit since a heartbeat asked for a reply: the
-  // head or the way to it is gone, or it is only late.
+  // Returns true if nothing has arrived for kSilenceLimit since a heartbeat asked for a reply. The
+  // head or the route to it is gone, or the head is only late.
   [[nodiscard]] bool is_silent() const;
-  // What was sent has not even been acknowledged by the head's host: nothing comes from there.
+  // Returns true if even the head's host has not acknowledged what was sent, so that nothing
+  // arrives from there.
   [[nodiscard]] bool hears_nothing() const;
   // Replaces the connection if a new one can be made and the old one is still silent then. Until
-  // then the old one is kept: the head ends jobs of nodes whose connection breaks. One at a time.
+  // then the old one is kept, because the head ends the jobs of nodes whose connection breaks. Only
+  // one replacement runs at a time.
   asio::awaitable<void> replace_if_silent();
-  // Ends this connection, with the reason logged; another one is tried.
+  // Closes this connection and logs the reason; run() then reconnects.
   void drop(const std::string& why);
-  // The head in charge is there now, if there are two: the connection to another one ends at once,
-  // so nothing more of that head is obeyed.
+  // Sets the address of the head in charge, with two heads. A connection to the other head is
+  // closed at once, so that its frames are no longer obeyed.
   void set_head(const proto::TcpEndpoint& head);
 
-  // With two heads it does not connect before the first set_head().
+  // Prevents connections before the first set_head(), with two heads.
   void await_head() { is_known_ = false; }
 
  private:
@@ -92,7 +96,7 @@ class HeadLink {
   Target target_;
   Handlers handlers_;
   Backoff backoff_;
-  bool is_known_ = true;       // where the head in charge is
+  bool is_known_ = true;       // the address of the head in charge is known
   std::uint64_t targets_ = 0;  // counts set_head()
   Alarm retry_;
   std::shared_ptr<proto::Connection> connection_;
@@ -100,11 +104,11 @@ class HeadLink {
   bool is_replacing_ = false;
   bool greeted_ = false;
   std::uint64_t generation_ = 0;
-  // The first question since the last frame: a heartbeat, or the hello.
+  // The time of the first question since the last frame: a heartbeat, or the hello.
   std::optional<TimePoint> asked_;
   TimePoint answered_{};       // newest heartbeat that was answered
   asio::steady_timer answer_;  // at infinity; cancelled when answered_ or the connection changes
-  std::string last_error_;     // so that an outage is logged once
+  std::string last_error_;     // logs an outage only once
 };
 
 }  // namespace score::node

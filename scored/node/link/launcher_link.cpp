@@ -7,7 +7,7 @@
 
 namespace score::node {
 
-constexpr Duration kRestartTime = std::chrono::seconds{3};  // of a launcher that is started again
+constexpr Duration kRestartTime = std::chrono::seconds{3};  // time in which a launcher restarts
 
 static_assert(limits::kMaxJobsPerNode <= launcher::kMaxShepherds);
 
@@ -24,7 +24,7 @@ void LauncherLink::close() {
 asio::awaitable<Result<LaunchedShepherd>> LauncherLink::launch(LaunchOrder order,
                                                                std::vector<UniqueFd> places) {
   if (order.denied.size() >= launcher::kDeniedBytes) {
-    co_return fail(Errc::TooLarge, "the list of denied devices");
+    co_return fail(Errc::TooLarge, "the list of denied devices is too long");
   }
   launcher::Request request;
   request.attempt = order.attempt.value();
@@ -50,7 +50,7 @@ asio::awaitable<Result<UniqueFd>> LauncherLink::open_ring(AttemptId attempt, Rin
   request.xdp = place.xdp ? 1 : 0;
   auto answered = co_await rings_.ask(attempt, std::as_bytes(std::span(&request, 1)), {});
   if (!answered) co_return answered.error();
-  if (answered->fds.size() != 1) co_return fail(Errc::Malformed, "no ring was sent");
+  if (answered->fds.size() != 1) co_return fail(Errc::Malformed, "the reply contains no ring");
   co_return std::move(answered->fds.front());
 }
 

@@ -1,4 +1,4 @@
-// The node daemon's ends of the sockets of the launcher and of scored-rings.
+// Connects the node daemon to the launcher and to scored-rings through their sockets.
 #pragma once
 
 #include "scored/node/link/packet_link.hpp"
@@ -12,7 +12,7 @@ struct LaunchOrder {
   AttemptId attempt;
   UserId user;
   bool low_priority = false;
-  bool scratch = false;  // the user needs a directory for it
+  bool scratch = false;  // the user needs a directory for a volume
   std::string denied{};  // devices, shorter than launcher::kDeniedBytes; see launcher::Request
 };
 
@@ -23,20 +23,20 @@ struct LaunchedShepherd {
 
 class LauncherLink {
  public:
-  // `directory`: of both sockets. tasks: see PacketLink.
+  // `directory` contains both sockets. See PacketLink for `tasks`.
   LauncherLink(const std::string& directory, TaskGroup& tasks, const asio::any_io_executor& io);
 
-  // `places`: descriptors as in launcher/protocol.hpp. By value: they live in the coroutine.
-  // Errors: see PacketLink::ask().
+  // `places` are descriptors as in launcher/protocol.hpp. They are passed by value, because they
+  // live in the coroutine. Errors: see PacketLink::ask().
   asio::awaitable<Result<LaunchedShepherd>> launch(LaunchOrder order, std::vector<UniqueFd> places);
 
-  // An Ethernet ring for one rank of a running attempt. One at a time for each attempt. Errors: as
-  // launch().
+  // Asks for an Ethernet ring for one rank of a running attempt; only one request at a time per
+  // attempt. Errors: as launch().
   struct RingPlace {
     std::uint64_t key = 0;
     std::uint32_t rank = 0;
     std::uint16_t channel = 0;
-    bool xdp = false;  // if the node can do that
+    bool xdp = false;  // use XDP if the node supports it
   };
 
   asio::awaitable<Result<UniqueFd>> open_ring(AttemptId attempt, RingPlace place);

@@ -6,7 +6,7 @@ namespace score::node {
 
 namespace {
 
-constexpr std::size_t kManyUsers = 256;  // then users with a full share are forgotten
+constexpr std::size_t kManyUsers = 256;  // above this, users with a full share are removed
 constexpr Duration kRefill = std::chrono::nanoseconds{
     static_cast<std::int64_t>(LoginBudget::kBurst / LoginBudget::kPerSecond * 1e9)};
 

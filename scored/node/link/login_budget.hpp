@@ -1,5 +1,5 @@
-// When the next command of a user may connect to the head: each costs both sides a handshake.
-// Pure; one thread.
+// Decides when the next command of a user may connect to the head, because each connection costs
+// both sides a handshake. Pure; one thread.
 #pragma once
 
 #include "base/async/token_bucket.hpp"
@@ -14,17 +14,19 @@ class LoginBudget {
   static constexpr double kPerSecond = 50;
   static constexpr double kBurst = 200;
 
-  // When the command that came at `now` may connect: at once, or when the user's share allows it.
-  // So each user has at most kPerSecond in the long run, independent of others.
+  // Reserves a connection and returns the time at which it may be made: at once, or when the user's
+  // share allows it. The command has arrived at `now`. So each user has at most kPerSecond in the
+  // long run, independent of other users.
   TimePoint reserve(UserId user, TimePoint now);
 
-  // Users whose share is not full, and some others.
+  // Returns the number of users that are stored: those whose share is not full, and possibly
+  // others.
   [[nodiscard]] std::size_t size() const { return users_.size(); }
 
  private:
   struct Share {
     TokenBucket bucket{kPerSecond, kBurst};
-    TimePoint whole{};  // full again by then
+    TimePoint whole{};  // the share is full again by then
   };
 
   std::map<UserId, Share> users_;

@@ -10,7 +10,7 @@ using namespace std::chrono_literals;
 constexpr TimePoint kNow{1h};
 constexpr auto kBurst = static_cast<int>(LoginBudget::kBurst);
 
-TEST(LoginBudget, LetsABurstThroughAndThenSoManyASecond) {
+TEST(LoginBudget, AllowsBurstAndThenSteadyRate) {
   LoginBudget budget;
   for (int i = 0; i < kBurst; ++i) EXPECT_EQ(budget.reserve(UserId{7}, kNow), kNow);
   TimePoint last = kNow;
@@ -22,13 +22,13 @@ TEST(LoginBudget, LetsABurstThroughAndThenSoManyASecond) {
   EXPECT_EQ(last, kNow + 2s);
 }
 
-TEST(LoginBudget, OneUserKeepsNoOtherWaiting) {
+TEST(LoginBudget, OneUserDoesNotDelayOthers) {
   LoginBudget budget;
   for (int i = 0; i < 10 * kBurst; ++i) budget.reserve(UserId{7}, kNow);
   EXPECT_EQ(budget.reserve(UserId{8}, kNow), kNow);
 }
 
-TEST(LoginBudget, ForgetsUsersButNotWhatTheyOwe) {
+TEST(LoginBudget, RemovesUsersButNotTheirDebt) {
   LoginBudget budget;
   for (int i = 0; i < 2 * kBurst; ++i) budget.reserve(UserId{7}, kNow);
   for (std::uint32_t user = 1000; user < 6000; ++user) {

@@ -9,9 +9,9 @@ namespace score::node {
 
 namespace {
 
-constexpr std::size_t kUnsentBytes = 1 * limits::kMiB;  // then its source is not read
+constexpr std::size_t kUnsentBytes = 1 * limits::kMiB;  // above this, its source is not read
 constexpr mode_t kForEverybody = 0666;
-// With two heads: clients wait for limits::kHandshakeDeadline.
+// These are for two heads, where clients wait for limits::kHandshakeDeadline.
 constexpr Duration kTakeOver = 4s;
 constexpr Duration kHeadAnswers = 2s;
 constexpr Duration kTryAgain = 100ms;
@@ -67,9 +67,9 @@ asio::awaitable<void> LoginRelay::accept() {
   }
 }
 
-// Frames of one direction until it ends; frames that were read before are still delivered. `sender`
-// bounds what may come from there: the head checks the real identity. Who watches a job may stop
-// for any time, as at the head.
+// Carries the frames of one direction until it ends; frames that were read before are still
+// delivered. `sender` bounds the accepted frames, and the head checks the real identity. A client
+// that watches a job may stop reading for any time, as at the head.
 asio::awaitable<void> LoginRelay::carry(ConnectionPtr from, ConnectionPtr to, proto::Role sender) {
   for (;;) {
     auto frame = co_await from->read(sender);
@@ -91,7 +91,7 @@ struct LoginRelay::Presence {
     of_user = held;
   }
 
-  // All that is on its way through this daemon counts for the user.
+  // Charges all bytes that this daemon holds for the connection to the user.
   void charge(proto::Connection& connection) const {
     connection.charge_to({of_user, &of_user->incoming}, {of_user, &of_user->outgoing});
   }
@@ -115,7 +115,7 @@ bool LoginRelay::is_full(UserId user) const {
          (mine != of_user_.end() && mine->second->count >= limits::kMaxLoginsPerUser);
 }
 
-// With two heads a command waits while the second one takes over.
+// Connects to the head. With two heads, a command waits while the second head takes over.
 asio::awaitable<Result<LoginRelay::ConnectionPtr>> LoginRelay::reach_head() {
   const TimePoint end = parts_.clock.now() + kTakeOver;
   const bool has_two_heads = static_cast<bool>(why_not_);
@@ -128,7 +128,7 @@ asio::awaitable<Result<LoginRelay::ConnectionPtr>> LoginRelay::reach_head() {
       auto head = co_await proto::tls_connect(parts_.tls, where, patience, connection_limits());
       const bool is_current = format_endpoint(head_) == format_endpoint(where);
       if (head && is_current) co_return head->connection;
-      if (head) {  // the other one has taken over meanwhile
+      if (head) {  // the other head has taken over in the meantime
         head->connection->close();
         continue;
       }
@@ -145,10 +145,10 @@ asio::awaitable<void> LoginRelay::serve(proto::UnixPeer peer) {
   const UserId user = peer.credentials.uid;
   if (is_full(user)) {
     if (limiter_.allow(parts_.clock.now())) {
-      log_warning("refuse a command: too many", kv("uid", user), kv("commands", count_),
+      log_warning("Refused a command: too many commands", kv("uid", user), kv("commands", count_),
                   kv("suppressed", limiter_.take_suppressed()));
     }
-    co_await refuse(client, "too many commands run on this login node, try again");
+    co_await refuse(client, "too many commands run on this login node; try again");
     co_return;
   }
   const Presence presence(*this, user);

@@ -1,5 +1,5 @@
 // Relays commands of a login node's users to the head. It passes on each user's identity as the
-// kernel reports it (SO_PEERCRED), and frames in both directions; the head decides.
+// kernel reports it (SO_PEERCRED), and frames in both directions. The head decides what is allowed.
 #pragma once
 
 #include "base/async/byte_budget.hpp"
@@ -29,23 +29,24 @@ class LoginRelay {
     TaskGroup& tasks;
   };
 
-  // What the parts refer to must outlive the tasks.
+  // The objects that the parts refer to must outlive the tasks.
   LoginRelay(Parts parts, proto::TcpEndpoint head);
 
-  // Accepts commands from now on. Errors name the path.
+  // Starts to accept commands. Errors name the path.
   [[nodiscard]] Status open(const std::string& path);
-  // The same with a socket that was opened before, with the limits of connection_limits().
+  // Does the same with a socket that was opened before, with the limits of connection_limits().
   void adopt(proto::UnixListener listener);
   [[nodiscard]] static proto::ConnectionLimits connection_limits();
 
-  // With two heads: commands from now on go there; called for each new term. The connections of
-  // running ones end: a host that lost power has closed none, and scrun connects again.
+  // Sets the head for commands, with two heads; must be called for each new term. The connections
+  // of running commands are closed, because a host that lost power has closed none. scrun then
+  // reconnects.
   void set_head(const proto::TcpEndpoint& head);
 
-  // Asked for each command: why it is refused; empty: it is passed on.
+  // `why_not` is called for each command and returns why it is refused, or "" to pass it on.
   void ask_first(std::function<std::string()> why_not) { why_not_ = std::move(why_not); }
 
-  // Accepts no more; running commands end with the tasks.
+  // Accepts no more commands; running ones end with the tasks.
   void close();
 
  private:

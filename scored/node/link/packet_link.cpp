@@ -19,9 +19,9 @@ Result<UniqueFd> connect_packets(const std::string& path) {
   if (path.size() >= sizeof address.sun_path) return fail(Errc::TooLarge, "{}", path);
   std::memcpy(address.sun_path, path.data(), path.size());
   UniqueFd made(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-  if (!made) return fail(errno_code(errno), "socket");
+  if (!made) return fail(errno_code(errno), "cannot make a socket");
   if (::connect(made.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) {
-    return fail(errno_code(errno), "connect {}", path);
+    return fail(errno_code(errno), "cannot connect to {}", path);
   }
   return made;
 }
@@ -54,7 +54,7 @@ void PacketLink::close() {
   for (Waiter* waiter : waiters_) waiter->done.cancel();
 }
 
-// Not a coroutine: the request lives with the caller.
+// This is not a coroutine, because the request lives only in the caller.
 asio::awaitable<Result<PacketLink::Answer>> PacketLink::ask(AttemptId attempt,
                                                             std::span<const std::byte> request,
                                                             std::span<const int> fds) {
@@ -98,7 +98,7 @@ asio::awaitable<void> PacketLink::read_replies(std::uint64_t connection) {
     if (failed || !got || *got != sizeof reply || reply.magic != launcher::kMagic) break;
     take(reply, std::move(fds));
   }
-  log_warning(fmt::format("lost connection to the {}, reconnecting", name_), kv("path", path_));
+  log_warning(fmt::format("Lost connection to the {}; reconnecting", name_), kv("path", path_));
   close();
 }
 

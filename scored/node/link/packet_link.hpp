@@ -1,5 +1,5 @@
-// A connection to one of the node's helpers that run as root (launcher, rings): packets of fixed
-// length, each answered by a launcher::Reply.
+// Connects to one of the node's helpers that run as root (launcher, rings). Packets have a fixed
+// length, and each is answered by a launcher::Reply.
 #pragma once
 
 #include "base/async/asio.hpp"
@@ -18,10 +18,11 @@
 
 namespace score::node {
 
-// One thread: the io_context's. Connects when it is first needed and again after a loss.
+// It connects when it is first needed, and again after a loss. Thread: the io_context's.
 class PacketLink {
  public:
-  // `name` is the helper's. tasks outlives the link and is stopped before it is destroyed.
+  // `name` is the helper's name. `tasks` must outlive the link, and is stopped before the link is
+  // destroyed.
   PacketLink(std::string name, std::string socket_path, TaskGroup& tasks, asio::any_io_executor io);
 
   struct Answer {
@@ -29,10 +30,12 @@ class PacketLink {
     std::vector<UniqueFd> fds;
   };
 
-  // Waits until it is connected, as while the helper is being started again. False: not in time.
+  // Waits until it is connected, for example while the helper is being restarted. Returns false if
+  // that takes longer than `limit`.
   asio::awaitable<bool> reach(Duration limit);
-  // One at a time for each attempt. The request is copied, and the descriptors may be closed,
-  // before this returns. Errors: errno of the step that failed; Closed: no helper there; Timeout.
+  // Asks the helper; only one request at a time per attempt. The request is copied before this
+  // returns, and the descriptors may be closed then. Errors: errno of the step that failed; Closed
+  // (no helper there); Timeout.
   asio::awaitable<Result<Answer>> ask(AttemptId attempt, std::span<const std::byte> request,
                                       std::span<const int> fds);
   void close();
@@ -42,8 +45,7 @@ class PacketLink {
     AttemptId attempt;
     std::optional<launcher::Reply> reply;
     std::vector<UniqueFd> fds;
-    asio::steady_timer
-        done;  // at the time limit; cancelled when there is a reply, or none will come
+    asio::steady_timer done;  // at the time limit; cancelled by a reply or a lost connection
   };
 
   bool connect();

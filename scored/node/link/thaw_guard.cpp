@@ -12,7 +12,7 @@ namespace score::node {
 
 namespace {
 
-// In the build tree or where it is installed.
+// Finds scored-thaw in the build tree or where it is installed.
 Result<std::string> find_program() {
   std::error_code failed;
   const auto own = std::filesystem::read_symlink("/proc/self/exe", failed).parent_path().string();
@@ -20,7 +20,7 @@ Result<std::string> find_program() {
     const std::string path = own + place + "/scored-thaw";
     if (access(path.c_str(), X_OK) == 0) return path;
   }
-  return fail(Errc::NotFound, "scored-thaw beside scored in {}", own);
+  return fail(Errc::NotFound, "cannot find scored-thaw next to scored in {}", own);
 }
 
 itimerspec timer_of(Duration time) {
@@ -41,11 +41,11 @@ Status ThawGuard::start() {
   if (!program) return program.error();
   int pair[2] = {-1, -1};
   if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, pair) != 0) {
-    return fail(errno_code(errno), "socketpair");
+    return fail(errno_code(errno), "cannot make a socket pair");
   }
   UniqueFd theirs(pair[1]);
   socket_ = UniqueFd(pair[0]);
-  // They wait in the socket: this daemon may be gone before the guard has read anything.
+  // The messages wait in the socket, because this daemon may be gone before the guard has read any.
   for (const pid_t group : groups_) tell(group, true);
   SpawnSpec spec;
   spec.path = *program;
@@ -56,7 +56,7 @@ Status ThawGuard::start() {
   spec.directory.assign(1, '/');
   spec.new_session = true;
   auto started = spawn(spec);
-  if (!started) return started.error().error.with_context("start {}", *program);
+  if (!started) return started.error().error.with_context("cannot start {}", *program);
   process_ = *std::move(started);
   return {};
 }
@@ -75,7 +75,7 @@ void ThawGuard::renew(Duration lease) {
   if (lease == Duration{0} || !has_ended()) return;
   const auto started = start();
   if (!started && !std::exchange(has_complained_, true)) {
-    log_error("no guard: jobs may stay frozen if this daemon is killed",
+    log_error("Cannot start the guard; jobs may stay frozen if this daemon is killed",
               kv("err", started.error()));
   }
 }

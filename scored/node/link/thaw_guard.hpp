@@ -1,6 +1,6 @@
-// The node daemon's end of its guard, scored-thaw: a process that lets all jobs go on when this one
-// is gone, or when its lease ends. It ends with the last descriptor of this object's socket, so
-// when the daemon does.
+// Manages the guard of the node daemon, scored-thaw: a process that continues all jobs when this
+// daemon is gone or its lease expires. The guard ends with the last descriptor of this object's
+// socket, that is, with the daemon.
 #pragma once
 
 #include "base/os/fd.hpp"
@@ -16,15 +16,16 @@ namespace score::node {
 
 class ThawGuard {
  public:
-  // `cgroup_root`: of the jobs; empty: there are none.
+  // `cgroup_root` contains the jobs' cgroups; empty if there are none.
   explicit ThawGuard(std::string cgroup_root);
 
-  // Everything is thawed unless this is called again within `lease`; zero: none needed. Wakes no
-  // process. Starts the guard if it is needed and does not run; an error is logged once.
+  // The guard thaws everything unless this is called again within `lease`; zero means that no lease
+  // is needed. Wakes no process. Starts the guard if it is needed and not running; an error is
+  // logged once.
   void renew(Duration lease);
 
-  // Process groups that it continues too, for jobs without cgroups. `is_watched` false: not any
-  // more.
+  // Adds a process group that the guard must continue, for jobs without cgroups. `is_watched` false
+  // removes it.
   void watch(pid_t group, bool is_watched);
 
  private:
@@ -33,7 +34,7 @@ class ThawGuard {
   void tell(pid_t group, bool is_watched) const;
 
   std::string cgroup_root_;
-  UniqueFd lease_;  // a timer; the guard has it too
+  UniqueFd lease_;  // a timer that the guard also holds
   UniqueFd socket_;
   SpawnedProcess process_;
   std::set<pid_t> groups_;

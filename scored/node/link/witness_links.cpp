@@ -13,7 +13,7 @@ namespace score::node {
 namespace {
 
 constexpr Duration kReconnect = 300ms;
-// Each head asks more often, also one that only follows.
+// Each head asks more often than this, even one that only follows.
 constexpr Duration kSilence = 5s;
 constexpr std::size_t kMostFileBytes = 256;
 
@@ -44,7 +44,8 @@ void WitnessLinks::start() {
     const auto grant = leases::parse_grant(*text);
     if (grant) memory = {grant->term, grant->holder, grant->mark};
     if (!grant)
-      log_error("forget what was granted", kv("file", setup_.file), kv("err", grant.error()));
+      log_error("Cannot read the stored lease; ignored", kv("file", setup_.file),
+                kv("err", grant.error()));
   }
   witness_.emplace(memory, gang::LeaseTiming{}.lease, parts_.clock.now());
   for (gang::HeadIndex head = 0; head < setup_.heads.size(); ++head) {
@@ -67,7 +68,7 @@ asio::awaitable<void> WitnessLinks::run(gang::HeadIndex head) {
     } else if (const std::string text = connected.error().message();
                text != links_[head].last_error) {
       links_[head].last_error = text;
-      log_notice("cannot connect to a head as its witness, retrying",
+      log_notice("Cannot connect to a head as its witness; retrying",
                  kv("head", format_endpoint(setup_.heads[head])), kv("err", text));
     }
     co_await parts_.clock.sleep_for(kReconnect);
@@ -98,8 +99,10 @@ bool WitnessLinks::answer(gang::HeadIndex head, proto::Connection& connection,
                           const proto::InFrame& frame) {
   const auto request = leases::read_request(frame);
   if (!request || request->head != head) {
-    log_warning("close the link of a witness", kv("head", format_endpoint(setup_.heads[head])),
-                kv("why", request ? "it speaks for the other head" : request.error().message()));
+    log_warning(
+        "Closed the connection of a witness to a head",
+        kv("head", format_endpoint(setup_.heads[head])),
+        kv("why", request ? "it sent a request of the other head" : request.error().message()));
     return false;
   }
   const gang::Witness before = *witness_;
@@ -107,17 +110,17 @@ bool WitnessLinks::answer(gang::HeadIndex head, proto::Connection& connection,
   if (witness_->memory() != before.memory()) {
     if (const auto stored = store(); !stored) {
       *witness_ = before;
-      log_error("cannot store a lease: grant none", kv("err", stored.error()));
+      log_error("Cannot store the lease; not granted", kv("err", stored.error()));
       return true;
     }
   }
   proto::send(connection, leases::to_wire(reply));
-  // The mark is of its term: it has won the election.
+  // The mark is from the term of the request, so the head has won the election.
   const bool is_in_charge = reply.granted && request->mark.term == request->term;
   if (is_in_charge && (shown_ != head || shown_term_ != request->term)) {
     shown_ = head;
     shown_term_ = request->term;
-    log_notice("follow the head in charge", kv("head", format_endpoint(setup_.heads[head])));
+    log_notice("Following the head in charge", kv("head", format_endpoint(setup_.heads[head])));
     held_(head);
   }
   return true;

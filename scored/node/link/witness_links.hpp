@@ -1,5 +1,6 @@
-// The node as a witness of which of two heads is in charge (docs/adr/0089): a connection to each
-// head, over which the head asks for its lease. What was granted is stored before it is answered.
+// Makes the node a witness of which of two heads is in charge (docs/adr/0089). It keeps a
+// connection to each head, over which the head asks for its lease. A grant is stored before it is
+// answered.
 #pragma once
 
 #include "base/async/clock.hpp"
@@ -17,7 +18,7 @@ namespace score::node {
 
 class WitnessLinks {
  public:
-  struct Parts {  // all outlive the tasks
+  struct Parts {  // all must outlive the tasks
     Clock& clock;
     TaskGroup& tasks;
     const proto::TlsContext& tls;
@@ -26,19 +27,19 @@ class WitnessLinks {
   struct Setup {
     std::string node;
     std::vector<proto::TcpEndpoint> heads;  // two
-    std::string file;                       // what it has granted
+    std::string file;                       // stores what the node has granted
   };
 
-  // held: called when a head has been granted the lease and is in charge, in each new term.
+  // `held` is called when a head has been granted the lease and is in charge, once per term.
   WitnessLinks(Parts parts, Setup setup, std::function<void(gang::HeadIndex)> held);
 
-  // Reads the file and connects. A file that cannot be read is as none: the node has forgotten.
+  // Reads the file and connects. A file that cannot be read counts as missing.
   void start();
 
-  // For a command: why it has to wait. Empty: a head is in charge.
+  // Returns why a command has to wait, or "" if a head is in charge.
   [[nodiscard]] std::string why_no_head() const {
     const bool has_head = shown_ && parts_.clock.now() < witness_->until();
-    return has_head ? "" : "no head of the cluster is in charge at the moment, try again";
+    return has_head ? "" : "no head of the cluster is in charge at the moment; try again";
   }
 
  private:

@@ -1,6 +1,6 @@
-// The meetings of a job's nodes without the head: each node's switcher tells the others of the job,
-// by a dissemination barrier over the thread's own PM context. What is not met within kPatience is
-// reported to the head besides, which may know of a node that does not come any more.
+// Lets the nodes of a job meet without the head. Each node's switcher notifies the other nodes of
+// the job, by a dissemination barrier over the PM context of its thread. A meeting that is not
+// complete within kPatience is also reported to the head, which may know that a node will not come.
 #pragma once
 
 #include "gang/control/dissemination.hpp"
@@ -13,26 +13,28 @@
 
 namespace score::node {
 
-// One attempt's. Made by the main thread, then the switcher's.
+// Belongs to one attempt. The main thread makes it and hands it over to the switcher's thread.
 class DirectGang {
  public:
-  // ranks: [member] in the PM network of the daemons; self: this node's member, < ranks.size().
+  // `ranks` are the members' ranks in the PM network of the daemons. `self` is this node's member,
+  // < ranks.size().
   DirectGang(AttemptId attempt, std::vector<std::uint32_t> ranks, std::uint32_t self);
 
-  // Each member has a channel: main thread.
+  // Returns true if each member has a channel. Thread: the main one.
   [[nodiscard]] bool is_reached_by(const MeetingChannel& channel) const;
 
-  // The functions below: the switcher's thread.
+  // The functions below are for the switcher's thread.
   void come(base::Meeting meeting, TimePoint boundary, TimePoint now, MeetingChannel& channel);
-  // This node does not need the meeting: it takes part once another node does.
+  // This node does not need the meeting; it takes part once a different node does.
   void come_quietly(base::Meeting meeting, TimePoint boundary, TimePoint now,
                     MeetingChannel& channel);
   void hear(const MeetingChannel::Received& received, TimePoint now, MeetingChannel& channel);
   [[nodiscard]] bool has_met(base::Meeting meeting, TimePoint boundary) const;
-  // Asks for what is missing, if it is time to; then when to call again.
+  // Sends the requests for missing words that are due. Returns when it must be called again.
   std::optional<TimePoint> advance(TimePoint now, MeetingChannel& channel);
 
-  // A meeting that this member has come to, and that should be reported to the head now; once each.
+  // Describes a meeting that this member has reached and that should be reported to the head now;
+  // once per meeting.
   struct Overdue {
     base::Meeting meeting;
     TimePoint boundary;

@@ -1,4 +1,4 @@
-// Nodes of a job that meet over real sockets, without the head.
+// These tests let nodes of a job meet over real sockets, without the head.
 #include "scored/node/meeting/direct_meetings.hpp"
 
 #include "scored/control/context.hpp"
@@ -20,7 +20,7 @@ using base::Meeting;
 constexpr AttemptId kAttempt{0x701};
 constexpr TimePoint kBoundary{100s};
 
-// Nodes 0 ... size - 1 are ranks 1 ... size.
+// Nodes 0 ... size - 1 have ranks 1 ... size.
 struct Nodes {
   explicit Nodes(std::uint32_t size) {
     const in_addr loopback{.s_addr = htonl(INADDR_LOOPBACK)};
@@ -47,7 +47,7 @@ struct Nodes {
     gangs[node]->come(meeting, kBoundary, now, *channels[node]);
   }
 
-  // All hear what has come, and ask for what is missing, for so long.
+  // Lets all nodes receive and ask for missing words for this time.
   void run(Duration time) {
     for (const TimePoint end = now + time; now < end; now += 100us) {
       for (std::size_t i = 0; i < gangs.size(); ++i) {
@@ -85,7 +85,7 @@ TEST(DirectMeetings, HaveMetWhenTheLastNodeHasCome) {
   }
 }
 
-TEST(DirectMeetings, ANodeThatNeedsNoMeetingSaysNothingUntilAnotherDoes) {
+TEST(DirectMeetings, QuietNodeIsSilentUntilOneNeedsMeeting) {
   Nodes nodes(3);
   for (const std::size_t i : {1U, 2U}) {
     nodes.gangs[i]->come_quietly(Meeting::Stopped, kBoundary, nodes.now, *nodes.channels[i]);
@@ -98,7 +98,7 @@ TEST(DirectMeetings, ANodeThatNeedsNoMeetingSaysNothingUntilAnotherDoes) {
   EXPECT_TRUE(nodes.all_met(Meeting::Stopped));
 }
 
-TEST(DirectMeetings, LostWordsAreAskedFor) {
+TEST(DirectMeetings, LostWordsAreRequestedAgain) {
   Nodes nodes(4);
   nodes.deaf = 2;
   for (std::size_t i = 0; i < 4; ++i) nodes.come(i);
@@ -109,7 +109,7 @@ TEST(DirectMeetings, LostWordsAreAskedFor) {
   EXPECT_TRUE(nodes.all_met());
 }
 
-TEST(DirectMeetings, WhatTakesLongIsReportedOnce) {
+TEST(DirectMeetings, OverdueMeetingIsReportedOnce) {
   Nodes nodes(2);
   nodes.come(0);
   nodes.come(0, Meeting::Stopped);
@@ -137,7 +137,7 @@ TEST(MeetingDatagram, SurvivesTheWire) {
   EXPECT_EQ(decode(std::as_bytes(std::span(&bytes, 1))), word);
 }
 
-TEST(MeetingDatagram, OtherBytesAreNone) {
+TEST(MeetingDatagram, OtherBytesAreRejected) {
   const MeetingDatagram good = encode({kAttempt, Meeting::Ready, {kBoundary, 3, true}});
   const auto bytes = std::as_bytes(std::span(&good, 1));
   for (std::size_t n = 0; n < sizeof good; ++n) EXPECT_FALSE(decode(bytes.first(n)));
@@ -152,7 +152,7 @@ TEST(MeetingDatagram, OtherBytesAreNone) {
   EXPECT_TRUE(is_none([](MeetingDatagram& d) { d.round = 14; }));
   EXPECT_TRUE(is_none([](MeetingDatagram& d) { d.asks = 2; }));
   EXPECT_TRUE(is_none([](MeetingDatagram& d) { d.reserved = 1; }));
-  // A gang takes any word without harm.
+  // A gang accepts any word without harm.
   Nodes nodes(2);
   std::mt19937_64 random(3);
   for (int i = 0; i < 10'000; ++i) {

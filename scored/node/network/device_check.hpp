@@ -1,4 +1,4 @@
-// Whether this host has what [network] names.
+// Checks whether this host has the devices that [network] names.
 #pragma once
 
 #include "scored/config/network_config.hpp"
@@ -7,8 +7,9 @@
 
 namespace score::node {
 
-// Empty: all is there. Else what is missing: "no network: no interface eth1". Asks libfabric for
-// its providers in a process of its own, so that this one does not grow; some 50 ms.
+// Returns what is missing, for example "no network: no interface eth1", or "" if nothing is. A
+// separate process asks libfabric for its providers, so that this one does not grow; that takes
+// some 50 ms.
 [[nodiscard]] std::string missing_device(const NetworkConfig& config);
 
 }  // namespace score::node

@@ -46,7 +46,8 @@ std::size_t ranks_of(const base::PlacedTasks& placed) {
   return std::accumulate(placed.tasks_on_node.begin(), placed.tasks_on_node.end(), std::size_t{0});
 }
 
-// Addresses are in the order of nodes and their tasks, whatever ranks these have.
+// Returns the position of this node's first task. Addresses are in the order of nodes and their
+// tasks, regardless of the tasks' ranks.
 std::uint32_t first_task(const base::PlacedTasks& placed) {
   return std::accumulate(placed.tasks_on_node.begin(),
                          placed.tasks_on_node.begin() + placed.node_index, 0U);
@@ -58,7 +59,7 @@ void set_address(std::string& addresses, std::uint32_t place, const Address& add
   addresses.replace(place * kAddressBytes, kAddressBytes, address.data(), kAddressBytes);
 }
 
-// Where others send frames to: an Ethernet address, or IPv4 and port.
+// Returns the address to which other nodes send frames: an Ethernet address, or IPv4 and port.
 Result<Address> address_of_device(int device) {
   Address address{};
   if (pm::PeerAddress of_ring; pm::ethernet_address_of(device, of_ring)) {
@@ -68,7 +69,7 @@ Result<Address> address_of_device(int device) {
   sockaddr_in bound{};
   socklen_t size = sizeof bound;
   if (getsockname(device, reinterpret_cast<sockaddr*>(&bound), &size) != 0) {
-    return fail(errno_code(errno), "address of a device");
+    return fail(errno_code(errno), "cannot get the address of a device");
   }
   if (bound.sin_family != AF_INET) return fail(Errc::Malformed, "not a socket of a device");
   std::memcpy(address.data(), &bound.sin_addr, 4);
@@ -85,7 +86,7 @@ Networks::Networks(Parts parts, NetworkConfig config, std::string head_host)
       config_(std::move(config)),
       head_host_(std::move(head_host)),
       problem_(missing_device(config_)) {
-  if (!problem_.empty()) log_warning("refuse networks of jobs", kv("why", problem_));
+  if (!problem_.empty()) log_warning("Networks of jobs will be refused", kv("why", problem_));
 }
 
 Networks::Network* Networks::find(AttemptId attempt) {
@@ -146,8 +147,9 @@ void Networks::open_user(Network& network, bool has_room) {
   if (opened_) opened_(attempt, network.user);
 }
 
-// The first attempt of a channel needs room for saved frames only when a second one comes. What the
-// switcher holds is never changed: it gets a new ChannelUser.
+// Makes buffers for saved frames, which the first attempt of a channel needs only when a second one
+// arrives. An object that the switcher holds is never changed, so the switcher gets a new
+// ChannelUser.
 void Networks::share_channel(Network& network) {
   const auto shares = [&](const Network& other) {
     return &other != &network && other.user && !network.sockets.empty() && !other.sockets.empty() &&
@@ -162,7 +164,7 @@ void Networks::share_channel(Network& network) {
   open_user(network, is_shared);
 }
 
-// ---- shepherds: their users' programs, not to be trusted ---------------------------------------
+// ---- Shepherds: these are their users' programs and not trusted --------------------------------
 
 bool Networks::from_shepherd(AttemptId attempt, const proto::InFrame& frame) {
   const auto found = networks_.find(attempt);
@@ -193,14 +195,15 @@ bool Networks::from_shepherd(AttemptId attempt, const proto::InFrame& frame) {
   }
 }
 
-// Opened or prepared before this daemon started: the shepherd has kept everything.
+// The network was opened or prepared before this daemon started, and the shepherd has kept
+// everything.
 void Networks::on_network(Network& network, const wire::ShepherdNetwork& message) {
   const bool is_whole = !message.addresses().empty();
   if (network.is_open || (!is_whole && network.key != 0)) return;
   const auto first = first_task(network.placed) * links();
   network.is_wanted = true;
   network.is_open = is_whole;
-  network.is_preparing = !is_whole;  // until the sockets have come
+  network.is_preparing = !is_whole;  // until the sockets have arrived
   network.key = message.key();
   network.channel = static_cast<std::uint16_t>(message.channel());
   network.addresses.assign(places_of(network) * kAddressBytes, '\0');
@@ -220,7 +223,7 @@ bool Networks::on_descriptors(Network& network, const wire::PassedDescriptors& m
   if (!network.is_open) return false;
   auto added = contexts_.add(attempt, message.first(), tasks_of(network), std::move(fds));
   if (!added) {
-    log_warning("refuse contexts", kv("attempt", attempt), kv("err", added.error()));
+    log_warning("Refused contexts of an attempt", kv("attempt", attempt), kv("err", added.error()));
     return false;
   }
   if (*added) share_channel(network);
@@ -239,7 +242,7 @@ bool Networks::take_kept(Network& network, std::vector<UniqueFd> fds) {
   return true;
 }
 
-// Only UDP sockets are shared and saved.
+// Adopts a device from a shepherd. Only UDP sockets are shared and saved.
 Status Networks::adopt_device(Network& network, std::uint32_t place, UniqueFd fd) {
   const auto address = address_of_device(fd.get());
   if (!address) return address.error();
@@ -255,7 +258,7 @@ Status Networks::adopt_device(Network& network, std::uint32_t place, UniqueFd fd
   return {};
 }
 
-// ---- the head -----------------------------------------------------------------------------------
+// ---- The head -----------------------------------------------------------------------------------
 
 bool Networks::from_head(const proto::InFrame& frame) {
   switch (frame.type) {
@@ -288,7 +291,7 @@ void Networks::on_prepare(Network& network, const wire::NetworkPrepare& message)
   if (network.is_preparing) return;
   const bool is_kept = network.is_open || network.key == message.key();
   if (network.key != 0 && is_kept) return report_prepared(network);
-  network.sockets.clear();  // of a head that died before all nodes had prepared
+  network.sockets.clear();  // left by a head that died before all nodes had prepared
   network.devices.clear();
   network.kept = 0;
   network.key = message.key();
@@ -376,7 +379,7 @@ Status Networks::open_socket(Network& network, std::uint32_t place) {
   return {};
 }
 
-// A copy for the shepherd: attempts have the socket in turn.
+// Returns a copy for the shepherd, because attempts use the socket in turn.
 Result<UniqueFd> Networks::open_udp(Network& network, std::uint32_t place, in_addr local) {
   auto socket = channel_sockets_.open({network.placed.user, network.channel, place}, local);
   if (!socket) return socket.error();
@@ -385,7 +388,7 @@ Result<UniqueFd> Networks::open_udp(Network& network, std::uint32_t place, in_ad
   return copy;
 }
 
-// "verbs;ofi_rxm" is one provider above another.
+// A name such as "verbs;ofi_rxm" means one provider layered over a second one.
 std::string Networks::ofi_providers() const {
   std::string names;
   for (const NetworkLink& link : config_.links) {
@@ -396,7 +399,7 @@ std::string Networks::ofi_providers() const {
   return names;
 }
 
-// The attempts that share the sockets of `user` have changed.
+// Must be called when the attempts that share the sockets of `user` have changed.
 void Networks::filter_sockets(const Network& user) const {
   const auto is_udp = [](const NetworkLink& link) { return link.device == NetworkDevice::Udp; };
   const auto per_task = static_cast<std::size_t>(std::ranges::count_if(config_.links, is_udp));
@@ -462,7 +465,8 @@ wire::ShepherdNetwork Networks::describe(const Network& network) const {
   return out;
 }
 
-// Otherwise other nodes would learn addresses of sockets that are lost with this daemon.
+// Passes the sockets to the shepherd before the addresses are announced. Otherwise other nodes
+// would use addresses of sockets that are lost with this daemon.
 void Networks::entrust(Network& network) {
   const std::size_t devices = network.devices.size();
   if (devices == 0) return;

@@ -1,7 +1,7 @@
-// The networks of this node's attempts, between their shepherds and the head. A shepherd asks when
-// one of its tasks first opens PM; the head has every node of the job prepare its sockets, gathers
-// the addresses and announces when all are known; the shepherd then makes the contexts and passes
-// them to the node daemon.
+// Manages the networks of this node's attempts, between their shepherds and the head. A shepherd
+// asks when one of its tasks first opens PM. The head has every node of the job prepare its
+// sockets, gathers the addresses, and announces when all are known. The shepherd then makes the
+// contexts and passes them to the node daemon.
 #pragma once
 
 #include "base/async/task_group.hpp"
@@ -31,49 +31,50 @@ namespace score::node {
 
 class Networks {
  public:
-  // Called when an attempt's contexts are complete, and again when the switcher needs a new
+  // Is called when an attempt's contexts are complete, and again when the switcher needs a new
   // ChannelUser.
   using Opened = std::function<void(AttemptId, std::shared_ptr<ChannelUser>)>;
 
-  // All outlive it; tasks is stopped first.
+  // All must outlive it; `tasks` is stopped first.
   struct Parts {
     HeadLink& head;
     LauncherLink& launcher;
     TaskGroup& tasks;
   };
 
-  // head_host: an address on the nodes' network.
+  // `head_host` is an address on the nodes' network.
   Networks(Parts parts, NetworkConfig config, std::string head_host);
 
   void set_opened(Opened opened) { opened_ = std::move(opened); }
 
-  // The attempt's shepherd has connected; repeated for a new connection.
+  // Must be called when the attempt's shepherd has connected, and again for a new connection.
   void add(const base::PlacedTasks& placed, std::shared_ptr<proto::Connection> shepherd);
   void remove(AttemptId attempt);
 
-  // A frame about networks. False: another frame, or a malformed one.
+  // Handles a frame about networks. Returns false for a different or malformed frame.
   bool from_shepherd(AttemptId attempt, const proto::InFrame& frame);
   bool from_head(const proto::InFrame& frame);
-  // The head welcomed the node: reports that may be lost are repeated.
+  // Must be called when the head has welcomed the node. Reports that may be lost are repeated.
   void resume();
 
-  // What the configuration names and this host lacks; empty: nothing.
+  // Returns the device that the configuration names and this host lacks, or "" if there is none.
   [[nodiscard]] const std::string& problem() const { return problem_; }
 
-  // libfabric providers that jobs' networks use, as FI_PROVIDER names them: "tcp,shm". May be
-  // empty.
+  // Returns the libfabric providers that jobs' networks use, in the format of FI_PROVIDER:
+  // "tcp,shm". May be empty.
   [[nodiscard]] std::string ofi_providers() const;
 
   [[nodiscard]] const JobContexts& contexts() const { return contexts_; }
 
-  // Another attempt of this node has the same channel: it must not run beside that one.
+  // Returns true if a different attempt of this node has the same channel. The two must not run at
+  // the same time.
   [[nodiscard]] bool shares_channel(AttemptId attempt) const;
 
-  // [node of the job]: frames that its tasks here have sent there so far, modulo 2^32. Empty
-  // without a network, or on one node.
+  // Returns for each node of the job how many frames the attempt's tasks here have sent there so
+  // far, modulo 2^32. The result is empty without a network, or on one node.
   [[nodiscard]] std::vector<std::uint32_t> frames_to_nodes(AttemptId attempt) const;
 
-  // Counters of the channels, and of frames sent by the open contexts.
+  // Fills in the counters of the channels, and of frames sent by the open contexts.
   void fill_figures(const ChannelCounters& counters, wire::ChannelFigures& out) const;
 
  private:
@@ -82,7 +83,8 @@ class Networks {
     std::shared_ptr<proto::Connection> shepherd;
     bool is_wanted = false;
     bool is_open = false;  // the shepherd has all it needs
-    // Sockets that the shepherd keeps; all of them before the addresses are announced.
+    // The number of sockets that the shepherd keeps. It keeps all before the addresses are
+    // announced.
     std::uint32_t kept = 0;
     std::uint64_t key = 0;  // 0: not prepared
     std::uint16_t channel = 0;
@@ -98,7 +100,8 @@ class Networks {
     return network.placed.tasks_on_node[network.placed.node_index];
   }
 
-  // Sockets of a task: at least a place for one, which is empty without a device.
+  // Returns the number of sockets per task. It is at least 1: without a device that place stays
+  // empty.
   [[nodiscard]] std::size_t links() const { return std::max<std::size_t>(1, config_.links.size()); }
 
   [[nodiscard]] std::uint32_t places_of(const Network& network) const {

@@ -1,5 +1,5 @@
 #pragma once
-// Where other nodes reach this one.
+// Determines the address at which other nodes reach this one.
 
 #include "base/result.hpp"
 #include "scored/config/network_config.hpp"
@@ -8,11 +8,11 @@
 
 namespace score::node {
 
-// The network that the jobs' datagrams use; other devices may have no IPv4 address. Empty: the one
-// towards the head.
+// Returns the network interface that the jobs' datagrams use; other devices may have no IPv4
+// address. An empty result means the interface towards the head.
 [[nodiscard]] std::string control_interface(const NetworkConfig& network);
 
-// As text. Errors: errno codes, NotFound.
+// Returns the address as text. Errors: errno codes, NotFound.
 [[nodiscard]] Result<std::string> own_address(const NetworkConfig& network,
                                               const std::string& head_host);
 

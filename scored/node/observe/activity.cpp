@@ -12,7 +12,7 @@ namespace {
 
 static_assert(sizeof(pm::WaitNote::call) <= base::limits::kMaxCallName);
 
-// Of a context that waits; what it waits for stays unknown if it cannot be read.
+// Reads what a waiting context waits for; it stays unknown if the context cannot be read.
 base::TaskWait read_wait(int context, std::uint32_t rank) {
   base::TaskWait wait{.rank = rank};
   pm::WaitNote note;

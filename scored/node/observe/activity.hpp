@@ -1,4 +1,5 @@
-// Whether the tasks of an attempt work or wait, from their processor time and their PM contexts.
+// Determines whether the tasks of an attempt work or wait, from their processor time and their PM
+// contexts.
 #pragma once
 
 #include "base/model/model.hpp"
@@ -6,9 +7,9 @@
 
 namespace score::node {
 
-// `contexts` null: the attempt has no network. A context that cannot be read counts as not waiting,
-// without messages: its owner can only spoil its own job's figures. If all wait, `tasks` says what
-// the first of them wait for.
+// `contexts` is null if the attempt has no network. A context that cannot be read counts as not
+// waiting and without messages, so its owner can only spoil the figures of its own job. If all
+// wait, `tasks` says what the first of them wait for.
 [[nodiscard]] base::Activity read_activity(bool is_idle, const ContextSet* contexts);
 
 }  // namespace score::node

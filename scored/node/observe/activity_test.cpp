@@ -37,7 +37,7 @@ struct Job {
   ContextSet contexts;
 };
 
-TEST(Activity, WithoutANetworkNobodyWaitsForMessages) {
+TEST(Activity, WithoutNetworkNoTaskWaitsForMessages) {
   EXPECT_EQ(read_activity(true, nullptr), (base::Activity{.idle = true}));
   EXPECT_EQ(read_activity(false, nullptr), base::Activity{});
   const ContextSet none;
@@ -64,7 +64,7 @@ TEST(Activity, WaitsOnlyIfAllDo) {
   EXPECT_FALSE(read_activity(false, &job.contexts).waits) << "they use the processor";
 }
 
-TEST(Activity, NamesWhatTasksOfAnIdleJobWaitFor) {
+TEST(Activity, ReportsWaitsOfTasksOfIdleJob) {
   Job job;
   job.sleeps_in(0, pm::ContextState::Waits);
   job.sleeps_in(1, pm::ContextState::Rests);
@@ -82,7 +82,7 @@ TEST(Activity, NamesWhatTasksOfAnIdleJobWaitFor) {
   EXPECT_TRUE(read_activity(false, &job.contexts).tasks.empty()) << "they use the processor";
 }
 
-TEST(Activity, AnOwnersNonsenseStaysWithinBounds) {
+TEST(Activity, InvalidContextsStayWithinBounds) {
   std::mt19937 random(11);
   Job job;
   job.sleeps_in(0, pm::ContextState::Waits);

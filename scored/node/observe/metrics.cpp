@@ -16,7 +16,7 @@ Status Metrics::start(const monitor::MonitorSettings& settings, const std::strin
   options.names = settings.names;
   if (!settings.token_file.empty() && !monitor::is_loopback(options.host)) {
     auto token = monitor::load_token(settings.token_file);
-    if (!token) return token.error().with_context("monitor");
+    if (!token) return token.error().with_context("cannot load the token of [monitor]");
     options.token = *std::move(token);
     options.certificate = settings.certificate;
     options.key = settings.key;
@@ -26,7 +26,7 @@ Status Metrics::start(const monitor::MonitorSettings& settings, const std::strin
       std::move(options), monitor::PageFiles());
   if (auto opened = server_->open(settings.node_listen->port); !opened) return opened;
   server_->start();
-  log_notice("serve metrics", kv("address", server_->url()));
+  log_notice("Serving metrics", kv("address", server_->url()));
   return replace_file(run_dir + "/metrics.port", fmt::format("{}\n", server_->port()), 0644);
 }
 

@@ -1,5 +1,5 @@
-// A node's own /metrics, if the configuration enables it ([monitor] node_listen). Otherwise it is
-// not constructed: a node daemon has 8 MB in all.
+// Serves the node's own /metrics, if the configuration enables it ([monitor] node_listen).
+// Otherwise it is not constructed, because a node daemon has only 8 MB in all.
 #pragma once
 
 #include "base/async/clock.hpp"
@@ -18,7 +18,7 @@ namespace score::node {
 
 class Metrics final : public monitor::MetricsSource {
  public:
-  // All outlive it.
+  // All of these must outlive it.
   struct Parts {
     asio::io_context& io;
     Clock& clock;
@@ -31,7 +31,7 @@ class Metrics final : public monitor::MetricsSource {
 
   Metrics(Parts parts, std::string node);
 
-  // Listens and serves; the port is written to run_dir/metrics.port. Errors: one line.
+  // Listens and serves; writes the port to run_dir/metrics.port. Errors: one line.
   [[nodiscard]] Status start(const monitor::MonitorSettings& settings, const std::string& run_dir);
   void close();
 

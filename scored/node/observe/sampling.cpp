@@ -1,9 +1,9 @@
-// Samples are totals, so one that is not sent is not missed. Switches must not be missed: their
-// phases are counted every second, and while samples are watched each switch is sent once.
+// Samples are totals, so the loss of one does no harm. Switches must not be lost: their phases are
+// counted every second, and while samples are watched each switch is sent once.
 //
 // The cost of a sample is its wake-up. So with a period below kTogether the switcher's thread takes
-// snapshots where it is awake anyway (snapshots.hpp), and the main thread reads everything once or
-// twice a second, in the same wake-up as the heartbeat, and sends the samples since the last time
+// snapshots where it is awake anyway (snapshots.hpp). Once or twice a second, in the same wake-up
+// as the heartbeat, the main thread reads everything and sends the samples since the last time
 // together.
 #include "scored/node/observe/sampling.hpp"
 
@@ -25,7 +25,8 @@ namespace score::node {
 
 namespace {
 
-constexpr Duration kLatePause = std::chrono::minutes{1};  // between two lines of late switches
+constexpr Duration kLatePause = std::chrono::minutes{1};  // between two log lines about late
+                                                          // switches
 constexpr Duration kLookUpPeriod = std::chrono::seconds{1};
 constexpr Duration kTotalsPeriod = std::chrono::milliseconds{950};  // a second of samples
 constexpr Duration kLastSwitches = std::chrono::seconds{1};
@@ -35,19 +36,19 @@ constexpr Duration kLongestPeriod = std::chrono::seconds{10};
 static_assert(limits::kWatchedHeartbeatPeriod % monitor::kTogether == Duration{0} &&
                   limits::kWatchedHeartbeatPeriod % monitor::kTogetherOfMany == Duration{0},
               "they wake up together");
-// More would hold the switcher's thread for a tenth of a millisecond and longer.
+// A larger number would keep the switcher's thread busy for a tenth of a millisecond and longer.
 constexpr std::size_t kMostProcesses = 32;       // processes
 constexpr std::size_t kMaxSentSwitches = 4'096;  // in one sample
-constexpr std::size_t kMostOfAScrape = 100;      // switches, of its last second
-// Of the switcher's ring: records wait there until so many have come, so nothing is lost if as many
-// more come until the next look.
+constexpr std::size_t kMostOfAScrape = 100;      // switches of the last second before a scrape
+// The main thread leaves records in the switcher's ring until there are this many. So nothing is
+// lost if as many are added before the next check.
 constexpr std::uint64_t kMostWaiting = SwitchTrace::kEntries / 4;
 static_assert(kMostWaiting + limits::kHeartbeatPeriod / limits::kMinQuantum <
               SwitchTrace::kEntries * 3 / 4);
-constexpr int kMostReadings = 3;  // of a gang, where it is switched meanwhile
+constexpr int kMostReadings = 3;  // per gang, if it is switched during the reading
 constexpr std::size_t kMaxListBytes = 64 * limits::kKiB;
 
-// Three descriptors per process are kept.
+// The limit must allow three descriptors per process, which are kept open.
 void raise_descriptor_limit() {
   rlimit files{};
   if (getrlimit(RLIMIT_NOFILE, &files) != 0 || files.rlim_cur == files.rlim_max) return;
@@ -55,7 +56,7 @@ void raise_descriptor_limit() {
   setrlimit(RLIMIT_NOFILE, &files);
 }
 
-// Of cgroup.procs, one number per line.
+// Reads the pids in cgroup.procs, one number per line.
 std::vector<pid_t> read_pids(int file) {
   std::vector<pid_t> pids;
   std::array<char, 2'048> part;
@@ -120,8 +121,9 @@ asio::awaitable<void> Sampling::run(std::uint64_t generation) {
   }
 }
 
-// Alone shortly before the head makes a document; where the head plays them out later, together
-// with the heartbeat, which is sent at whole seconds of this clock then.
+// Returns when the next sample is due. A sample is taken alone shortly before the head makes a
+// document. If the head replays samples later, it is taken together with the heartbeat, which is
+// then sent at whole seconds of this clock.
 TimePoint Sampling::next_sample(TimePoint now) const {
   if (snapshots_) return TimePoint((now.time_since_epoch() / together_ + 1) * together_);
   const Duration shift = parts_.agent.clock().offset() + kBeforeDocument;
@@ -129,7 +131,7 @@ TimePoint Sampling::next_sample(TimePoint now) const {
   return TimePoint((passed / period_ + 1) * period_ - shift);
 }
 
-// Switches that were in time can wait: their records lie in the other thread's caches.
+// Records of switches that were on time can wait, because they are in the other thread's caches.
 void Sampling::look_for_late() {
   const auto late = parts_.switcher.counters().late.load(std::memory_order_relaxed);
   const bool has_late = std::exchange(late_seen_, late) != late;
@@ -150,7 +152,7 @@ void Sampling::keep_up() {
   }
 }
 
-// ---- one sample ---------------------------------------------------------------------------------
+// ---- One sample ---------------------------------------------------------------------------------
 
 void Sampling::send_sample(bool with_tasks) {
   if (!parts_.head.is_greeted()) return;
@@ -204,7 +206,7 @@ void Sampling::report_filled() {
   send_it();
 }
 
-// Those that were done until then and are not sent yet.
+// Adds the switches that were completed by then and have not been sent yet.
 void Sampling::add_switches(TimePoint until) {
   const auto later = std::find_if(pending_.begin(), pending_.end(), [&](const auto& record) {
     return record.due + record.done > until;
@@ -215,8 +217,8 @@ void Sampling::add_switches(TimePoint until) {
   pending_.erase(pending_.begin(), later);
 }
 
-// For a scrape while no samples are watched: only the head can compute the skew between nodes, from
-// all nodes' switches of the same boundaries.
+// Adds switches for a scrape while no samples are watched. Only the head can compute the skew
+// between nodes, from all nodes' switches of the same boundaries.
 void Sampling::add_last_switches(TimePoint now) {
   std::uint64_t seen = 0;
   const auto last = parts_.switcher.trace().read_new(seen, kMostOfAScrape);
@@ -237,7 +239,8 @@ monitor::FindProcesses Sampling::finder(const Attempts::RunningTasks& tasks) con
   return [file] { return read_pids(file->get()); };
 }
 
-// Looks for attempts that came and went at once, for processes they started once per kLookUpPeriod.
+// Detects attempts that began or ended at once, and processes that they started once per
+// kLookUpPeriod.
 void Sampling::keep_watching(TimePoint now) {
   const bool has_new = parts_.attempts.running_count() != watches_.size();
   if (now >= next_look_up_ || has_new) {
@@ -280,9 +283,10 @@ void Sampling::look_up() {
   }
 }
 
-// ---- between two samples ------------------------------------------------------------------------
+// ---- Between two samples ------------------------------------------------------------------------
 
-// None if samples are far apart or the processes are too many for a thread that switches.
+// Chooses none if samples are far apart, or if there are too many processes for a thread that
+// switches.
 void Sampling::choose_snapshots() {
   std::vector<Snapshots::Gang> gangs;
   std::size_t count = 0;
@@ -297,7 +301,7 @@ void Sampling::choose_snapshots() {
   parts_.switcher.set_observer(snapshots_);
 }
 
-// After read_all().
+// Must be called after read_all().
 void Sampling::note_totals(TimePoint now) {
   totals_.clear();
   if (!snapshots_) return;
@@ -310,7 +314,7 @@ void Sampling::note_totals(TimePoint now) {
   }
 }
 
-// A sample of each snapshot, without one taken just now: a full sample follows.
+// Sends one sample per snapshot, except for one taken just now, because a full sample follows.
 void Sampling::send_snapshots(TimePoint now) {
   note_totals(now);
   if (!snapshots_) return;
@@ -349,7 +353,7 @@ void Sampling::fill_snapshot(const Snapshot& snapshot) {
   }
 }
 
-// ---- totals -------------------------------------------------------------------------------------
+// ---- Totals -------------------------------------------------------------------------------------
 
 namespace {
 
@@ -390,9 +394,8 @@ void Sampling::count_traffic() {
   traffic_ = std::move(now);
 }
 
-// A gang that was frozen when it was read and has not run since is unchanged; one that has filled
-// since is not. One that was frozen while it was read would look as if its tasks slept: it is read
-// again.
+// A gang that was frozen when it was read and has not run or filled since is unchanged. If it was
+// frozen during the reading, its tasks would seem to sleep, so it is read again.
 void Sampling::read(AttemptId attempt, Watch& watch) {
   for (int tries = 0; tries < kMostReadings; ++tries) {
     const TimePoint begin = parts_.clock.now();
@@ -427,7 +430,8 @@ void Sampling::fill_gangs(TimePoint now) {
   }
 }
 
-// After fill_gangs(). Reads every peer of every context, so only on request.
+// Must be called after fill_gangs(). It reads every peer of every context, so it runs only on
+// request.
 void Sampling::fill_peers(TimePoint now) {
   if (!wants_peers_ || now - peers_sent_ < kTotalsPeriod) return;
   peers_sent_ = now;

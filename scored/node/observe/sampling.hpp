@@ -1,5 +1,5 @@
-// The sampler of a node: reads its tasks while the head asks for samples, and always counts its
-// switches. Without a request nothing is opened or read.
+// Samples the tasks of a node while the head asks for it, and always counts the node's switches.
+// Without a request nothing is opened or read.
 #pragma once
 
 #include "base/async/clock.hpp"
@@ -27,7 +27,7 @@ namespace score::node {
 
 class Sampling {
  public:
-  // All outlive it; tasks is stopped first.
+  // All must outlive it; `tasks` is stopped first.
   struct Parts {
     Clock& clock;
     TaskGroup& tasks;
@@ -41,18 +41,18 @@ class Sampling {
 
   explicit Sampling(Parts parts);
 
-  // The head's request; holds until the next one or stop().
+  // Handles the head's request; it holds until the next one or stop().
   void watch(const wire::WatchNode& message);
-  // The head is gone.
+  // Must be called when the connection to the head is lost.
   void stop();
-  // Tasks began or ended: viewers do not wait a second for that.
+  // Must be called when tasks have begun or ended, so that viewers do not wait a second for that.
   void tasks_changed();
 
-  // Samples are requested regularly.
+  // Returns true if samples are requested regularly.
   [[nodiscard]] bool is_watched() const { return period_ > Duration{0}; }
 
   // Counts the switches since the last call if one of them was late or many wait to be counted.
-  // Once a heartbeat, so that the trace does not run over.
+  // Must be called once per heartbeat, so that the trace does not overflow.
   void look_for_late();
 
   struct Late {
@@ -62,23 +62,24 @@ class Sampling {
 
   using LateReports = monitor::LateReports<Late>;
 
-  // Late switches that look_for_late() found, for the log: at once, then one per kLatePause.
+  // Returns the late switches that look_for_late() has found, for the log: at once, then one per
+  // kLatePause.
   [[nodiscard]] std::optional<LateReports::Report> take_late() {
     return late_.take(parts_.clock.now());
   }
 
-  // Without a viewer the head learns from this what attempts have filled since the last call. Once
-  // a heartbeat, in the same turn: it is sent with it.
+  // Sends the head what attempts have filled since the last call, if there is no viewer. Must be
+  // called once per heartbeat, in the same turn, so that both are sent together.
   void report_filled();
 
-  // Of the switches, the jobs' CPU and traffic so far.
+  // Returns the totals so far of the switches and of the jobs' CPU time and traffic.
   [[nodiscard]] monitor::NodeTotals totals();
 
  private:
   asio::awaitable<void> run(std::uint64_t generation);
   void keep_up();
 
-  struct Extent {  // what it has had
+  struct Extent {  // time that an attempt has had
     Duration ran{0}, filled{0};
 
     friend bool operator==(const Extent&, const Extent&) = default;
@@ -87,7 +88,7 @@ class Sampling {
   struct Watch {
     monitor::TaskWatch tasks;
     std::vector<TaskTrack> tracks;    // [task]
-    std::optional<Extent> frozen_at;  // when it was read frozen; none: read it
+    std::optional<Extent> frozen_at;  // its extent when it was read frozen; none: read it
   };
 
   [[nodiscard]] TimePoint next_sample(TimePoint now) const;
@@ -114,28 +115,28 @@ class Sampling {
 
   Parts parts_;
   Duration period_{0};
-  Duration together_ = monitor::kTogether;  // samples travel, this often
-  std::uint64_t generation_ = 0;            // of the request
+  Duration together_ = monitor::kTogether;  // period in which samples are sent
+  std::uint64_t generation_ = 0;            // counts requests
   TimePoint next_look_up_{};
   std::map<AttemptId, Watch> watches_;
   std::shared_ptr<Snapshots> snapshots_;  // of watches_; null: none
   std::vector<TaskTotals> totals_;        // of its tasks, in its order, at the last full sample
   TimePoint totals_sent_{}, peers_sent_{};
-  Duration reported_filled_{0};  // of all attempts, by report_filled()
+  Duration reported_filled_{0};  // sum of all attempts, by report_filled()
   bool wants_peers_ = false;
-  wire::NodeSample sample_;      // the last one: its memory is used again
-  std::string bytes_;            // ... and those that it was sent as
-  std::uint64_t seen_ = 0;       // of the switcher's trace
-  std::uint64_t late_seen_ = 0;  // of the switcher's counter
+  wire::NodeSample sample_;      // the last one; its memory is reused
+  std::string bytes_;            // the last one as it was sent
+  std::uint64_t seen_ = 0;       // position in the switcher's trace
+  std::uint64_t late_seen_ = 0;  // last value of the switcher's counter
   std::uint64_t lost_ = 0;
   std::array<monitor::TimeHistogram, monitor::kSwitchPhases> phases_{};
   LateReports late_;
   std::vector<SwitchRecord> pending_;  // for the next sample
-  TimePoint sent_until_{};             // of switches that were sent without a viewer
-  monitor::CgroupCpu cpu_;             // of the jobs, as it was read last
+  TimePoint sent_until_{};             // latest switch that was sent without a viewer
+  monitor::CgroupCpu cpu_;             // of the jobs, at the last reading
   UniqueFd usage_file_;
   std::map<AttemptId, monitor::Traffic> traffic_;
-  monitor::Traffic ended_traffic_;  // of attempts that are gone, as they were seen last
+  monitor::Traffic ended_traffic_;  // of attempts that are gone, at their last reading
 };
 
 }  // namespace score::node

@@ -1,6 +1,6 @@
-// A gang is read when its slice ends, so its load is that of whole slices. Only the clock of each
-// process is read, which counts all its threads in nanoseconds and needs no file; the main thread
-// reads everything else with the full samples.
+// A snapshot is taken when a slice ends, so that the load of a gang is that of whole slices. Only
+// the clock of each process is read. It counts all threads of the process in nanoseconds and needs
+// no file; the main thread reads everything else with the full samples.
 #include "scored/node/observe/snapshots.hpp"
 
 #include "pmlib/core/segment.hpp"
@@ -14,7 +14,7 @@ namespace score::node {
 
 namespace {
 
-// 0: it is gone.
+// Returns 0 if the process is gone.
 [[gnu::hot]] Duration used_by(pid_t process) {
   return std::max(kernel_time(cpu_clock_of(process)), Duration{0});
 }

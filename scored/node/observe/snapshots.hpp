@@ -1,8 +1,8 @@
-// Snapshots of the tasks between two samples, taken by the switcher's thread where it is awake
-// anyway: one system call per task that ran. A wake-up of the main thread costs much more
-// (docs/adr/0032), so it fetches the snapshots once or twice a second.
+// Takes snapshots of the tasks between two samples. The switcher's thread does it where it is awake
+// anyway, with one system call per task that ran. A wake-up of the main thread costs much more
+// (docs/adr/0032), so the main thread fetches the snapshots once or twice a second.
 //
-// Made by the main thread, which chooses the tasks; a change needs a new object.
+// The main thread makes the object and chooses the tasks; a change needs a new object.
 #pragma once
 
 #include "monitor/sampler/samples.hpp"
@@ -19,21 +19,22 @@
 
 namespace score::node {
 
-// Of PM's context behind the descriptor; none: it is not a context, or its owner broke it.
+// Reads PM's context behind the descriptor. Returns none if it is not a context or its owner has
+// damaged it.
 std::optional<monitor::PmReading> read_context(const UniqueFd& context);
 
 struct TaskSnapshot {
-  Duration used{0};  // processor time of its processes that live
+  Duration used{0};  // processor time of its living processes
   std::optional<monitor::PmReading> pm;
 };
 
 struct GangSnapshot {
-  bool is_there = false;  // false: the attempt is gone, the rest is meaningless
+  bool is_there = false;  // false: the attempt is gone and the other values are meaningless
   Duration ran{0};        // as Switcher::RunTime
   bool runs = false;
   bool has_turn = false;
   bool fills = false;
-  Duration filled{0};  // processor time at idle priority, before it fills now
+  Duration filled{0};  // processor time at idle priority, without the current time of filling
 };
 
 struct Snapshot {
@@ -44,7 +45,7 @@ struct Snapshot {
 
 class Snapshots final : public SwitchObserver {
  public:
-  // Kept until they are fetched; further ones are dropped.
+  // Up to this many snapshots are kept until they are fetched; further ones are dropped.
   static constexpr std::size_t kMostKept = 32;
 
   struct Gang {
@@ -57,11 +58,11 @@ class Snapshots final : public SwitchObserver {
 
   Snapshots(Duration period, std::vector<Gang> gangs);
 
-  // Takes one per period, at a boundary rather than at a moment of its own.
+  // Takes one snapshot per period, preferably at a boundary.
   std::optional<TimePoint> look(TimePoint now, std::optional<TimePoint> boundary,
                                 Entries entries) override;
 
-  // Those taken since the last call, oldest first. Thread: the main one.
+  // Calls `each` for the snapshots since the last call, oldest first. Thread: the main one.
   template <class Each>
   void fetch(Each&& each) {
     const std::uint32_t end = written_.load(std::memory_order_acquire);
@@ -71,7 +72,8 @@ class Snapshots final : public SwitchObserver {
     fetched_.store(end, std::memory_order_release);
   }
 
-  // Processor time of all tasks now, as TaskSnapshot::used and in its order. Thread: any.
+  // Returns the processor time of all tasks now, as TaskSnapshot::used and in its order. Thread:
+  // any.
   [[nodiscard]] std::vector<Duration> used() const;
 
   [[nodiscard]] const std::vector<Gang>& gangs() const { return gangs_; }
@@ -85,10 +87,10 @@ class Snapshots final : public SwitchObserver {
 
   const Duration period_;
   const std::vector<Gang> gangs_;
-  TimePoint next_{};            // the switcher's thread's
-  Snapshot last_;               // ... too: of a gang that has not run since it still holds
+  TimePoint next_{};            // for the switcher's thread
+  Snapshot last_;               // ... too; still holds the values of a gang that has not run since
   std::vector<Snapshot> kept_;  // [kMostKept]
-  std::atomic<std::uint32_t> written_{0}, fetched_{0};  // ever
+  std::atomic<std::uint32_t> written_{0}, fetched_{0};  // totals
 };
 
 }  // namespace score::node

@@ -1,4 +1,4 @@
-// Snapshots between two full samples, and the samples that are made of them.
+// These tests take snapshots between two full samples, and make samples of them.
 #include "scored/node/observe/snapshots.hpp"
 
 #include "scored/node/observe/task_track.hpp"
@@ -23,7 +23,7 @@ struct NoTarget final : SwitchTarget {
   int go() noexcept override { return 0; }
 };
 
-// An attempt whose only process is this one.
+// Holds an attempt whose only process is this one.
 struct Looked {
   Looked() {
     entries.push_back(std::make_shared<SwitchEntry>(kAttempt, std::make_unique<NoTarget>()));
@@ -44,7 +44,7 @@ struct Looked {
   Snapshots snapshots{100ms, {{kAttempt, {{getpid()}}, nullptr}}};
 };
 
-TEST(Snapshots, AreTakenEachPeriodWhereNobodySwitches) {
+TEST(Snapshots, AreTakenEachPeriodWithoutSwitches) {
   Looked looked;
   TimePoint now(10s);
   for (int i = 0; i < 5; ++i) {
@@ -56,7 +56,7 @@ TEST(Snapshots, AreTakenEachPeriodWhereNobodySwitches) {
   EXPECT_EQ(looked.taken().size(), 5U);
 }
 
-TEST(Snapshots, NeedNoWakeUpWhereSlicesAreAsLongAsThePeriod) {
+TEST(Snapshots, NeedNoWakeUpIfSliceEqualsPeriod) {
   Looked looked;
   for (int i = 0; i < 10; ++i) {
     // The switch takes up to 90 us, so this is not the boundary itself.
@@ -76,16 +76,17 @@ TEST(Snapshots, TakeEachTenthOfShortSlices) {
   }
 }
 
-TEST(Snapshots, WakeUpOfThemselvesInLongSlices) {
+TEST(Snapshots, WakeUpByThemselvesInLongSlices) {
   Looked looked;
   EXPECT_EQ(looked.look(TimePoint(10s), TimePoint(11s)), TimePoint(10100ms));
   EXPECT_EQ(looked.look(TimePoint(10100ms), TimePoint(11s)), TimePoint(10200ms));
-  // Somebody wakes it for another reason: too early, the next one stays where it was.
+  // The thread wakes up early for a different reason, and the time of the next snapshot does not
+  // change.
   EXPECT_EQ(looked.look(TimePoint(10130ms), TimePoint(11s)), TimePoint(10200ms));
   EXPECT_EQ(looked.taken(), (std::vector{TimePoint(10s), TimePoint(10100ms)}));
 }
 
-TEST(Snapshots, KeepWhatIsNotFetchedAndDropWhatIsTooMuch) {
+TEST(Snapshots, AreKeptUntilFetchedAndExcessIsDropped) {
   Looked looked;
   for (int i = 0; i < 40; ++i) looked.look(TimePoint(10s + i * 100ms));
   const auto taken = looked.taken();
@@ -95,7 +96,7 @@ TEST(Snapshots, KeepWhatIsNotFetchedAndDropWhatIsTooMuch) {
   EXPECT_EQ(looked.taken(), std::vector{TimePoint(20s)});
 }
 
-TEST(Snapshots, CountTheTimeOfAllThreadsAndLeaveAStoppedGangAlone) {
+TEST(Snapshots, CountAllThreadsAndSkipStoppedGangs) {
   Looked looked;
   looked.look(TimePoint(10s));
   const auto before = looked.snapshots.used();
@@ -114,7 +115,7 @@ TEST(Snapshots, CountTheTimeOfAllThreadsAndLeaveAStoppedGangAlone) {
   EXPECT_GE(seen[2].tasks[0].used, before[0] + 2ms);
 }
 
-TEST(Snapshots, SayThatAnAttemptIsGone) {
+TEST(Snapshots, ReportThatAttemptIsGone) {
   Looked looked;
   looked.entries.clear();
   looked.look(TimePoint(10s));
@@ -136,7 +137,7 @@ TEST(Snapshots, SurviveAProcessThatIsGone) {
   });
 }
 
-// ---- samples of them ----------------------------------------------------------------------------
+// ---- Samples made of snapshots ------------------------------------------------------------------
 
 TaskSample full(Duration user, Duration system, TaskState state, Duration waited = 0s) {
   TaskSample sample;
@@ -144,7 +145,7 @@ TaskSample full(Duration user, Duration system, TaskState state, Duration waited
   sample.user = user;
   sample.system = system;
   sample.state = state;
-  sample.switches = static_cast<std::uint64_t>(user.count()) / 1'000'000;  // one a millisecond
+  sample.switches = static_cast<std::uint64_t>(user.count()) / 1'000'000;  // one per millisecond
   sample.processes = 1;
   return sample;
 }
@@ -157,7 +158,7 @@ GangSnapshot frozen(Duration ran) {
   return {true, ran, false, false};
 }
 
-TEST(TaskTrack, SharesOutWhatWasUsedAsTheProcessorTimeWas) {
+TEST(TaskTrack, DistributesUseByProcessorTime) {
   TaskTrack track;
   track.mark(full(1s, 500ms, TaskState::Running), {1500ms, 2s});
   track.expect(full(1300ms, 600ms, TaskState::Running), {1900ms, 2400ms});
@@ -180,13 +181,13 @@ TEST(TaskTrack, NeverGoesBackNorBeyondTheNextSample) {
   EXPECT_EQ(track.at(running(1100ms), {1080ms, {}}).user, 1080ms);
   EXPECT_EQ(track.at(running(1200ms), {300ms, {}}).user, 1080ms) << "a process ended";
   EXPECT_EQ(track.at(running(1300ms), {9s, {}}).user, 1100ms);
-  // All of its processes are gone: less than before.
+  // All of its processes are gone, so the values are lower than before.
   track.mark(full(1100ms, 0s, TaskState::Running), {1100ms, 1300ms});
   track.expect(full(0s, 0s, TaskState::Ended), {0s, 1400ms});
   EXPECT_EQ(track.at(running(1400ms), {0s, {}}).user, 1100ms);
 }
 
-TEST(TaskTrack, KnowsWhoComputesFromWhoWaits) {
+TEST(TaskTrack, DistinguishesComputingFromWaiting) {
   TaskTrack busy, asleep;
   for (TaskTrack* track : {&busy, &asleep}) track->mark(full(0s, 0s, TaskState::Frozen), {});
   TaskState last{};
@@ -201,8 +202,8 @@ TEST(TaskTrack, KnowsWhoComputesFromWhoWaits) {
   EXPECT_EQ(busy.at(frozen(2100ms), {2s, waits}).state, TaskState::Frozen);
 }
 
-// Whole turns of half a second between two full samples, which found its gang frozen.
-TEST(TaskTrack, SeesInTheVerySliceThatATaskFellAsleepOrWokeUp) {
+// The gang has whole turns of half a second, and two full samples found it frozen.
+TEST(TaskTrack, DetectsSleepAndWakeUpWithinTheSlice) {
   TaskTrack track;
   track.mark(full(0s, 0s, TaskState::Running), {});
   track.expect(full(250ms, 0s, TaskState::Frozen), {250ms, 500ms});
@@ -213,9 +214,9 @@ TEST(TaskTrack, SeesInTheVerySliceThatATaskFellAsleepOrWokeUp) {
   EXPECT_EQ(track.at(running(500ms), {290ms, {}}).state, TaskState::Running);
 }
 
-// 32 processes want each processor: this one gets it in each third slice only, for a moment, and
-// what it waited is counted then.
-TEST(TaskTrack, TakesAStarvedTaskForABusyOneUntilItIsSeenAsleep) {
+// 32 processes compete for each processor. The task gets it in every third slice only, for a
+// moment, and its waiting time is counted then.
+TEST(TaskTrack, StarvedTaskCountsAsBusyUntilSeenAsleep) {
   TaskTrack track;
   track.mark(full(0s, 0s, TaskState::Running), {});
   const auto until = [](int slices) { return TaskTotals{slices / 3 * 9ms, slices * 100ms}; };
@@ -232,7 +233,7 @@ TEST(TaskTrack, TakesAStarvedTaskForABusyOneUntilItIsSeenAsleep) {
   EXPECT_EQ(track.at(running(3100ms), {later.used, {}}).state, TaskState::Blocked);
 }
 
-TEST(TaskTrack, SharesOutWhatWasWaitedAsItsGangRan) {
+TEST(TaskTrack, DistributesWaitingByRunTimeOfGang) {
   TaskTrack track;
   track.mark(full(0s, 0s, TaskState::Running, 1s), {0s, 2s});
   track.expect(full(10ms, 0s, TaskState::Running, 1400ms), {10ms, 2500ms});

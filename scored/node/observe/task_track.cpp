@@ -1,5 +1,5 @@
-// A snapshot has one exact total, the processor time. The growth of the others is known only
-// between two full samples; it is distributed in proportion to the processor time.
+// A snapshot has one exact total, the processor time. The growth of the other totals is known only
+// between two full samples, so it is distributed in proportion to the processor time.
 #include "scored/node/observe/task_track.hpp"
 
 #include <algorithm>
@@ -10,9 +10,9 @@ namespace score::node {
 
 namespace {
 
-constexpr Duration kLeastTurn = 1ms;  // shorter ones say nothing
+constexpr Duration kLeastTurn = 1ms;  // shorter turns are not meaningful
 constexpr Duration kLately = 1s;
-constexpr int kCrowded = 8;  // waiting for more than such a part: others want its processor
+constexpr int kCrowded = 8;  // the processor is contended if waiting is more than this part
 
 bool is_awake(monitor::TaskState state) {
   return state != monitor::TaskState::Frozen && state != monitor::TaskState::Ended;
@@ -22,7 +22,7 @@ bool is_computing(monitor::TaskState state) {
   return state == monitor::TaskState::Running;
 }
 
-// Of the way from one total to a later one.
+// Returns which part of the distance from one total to a later one has been covered.
 double part_of(Duration now, Duration from, Duration to) {
   if (to <= from) return 0;
   const auto way = static_cast<double>((now - from).count());
@@ -55,7 +55,7 @@ void TaskTrack::expect(const monitor::TaskSample& next, const TaskTotals& totals
   const Duration used = std::max(totals.used - at_mark_.used, 0ns);
   const Duration waited = std::max(next.waited - before_.waited, 0ns);
   if (lately_ == 0) note_lately(kLately / 2, kLately / 2, 0ns);
-  // It was seen asleep, and nothing says otherwise: whatever it did before is over.
+  // The task was seen asleep, and no value contradicts that, so its earlier activity is over.
   if (next.state == monitor::TaskState::Blocked && 4 * (used + waited) < ran) {
     used_lately_ = waited_lately_ = 0;
   }
@@ -68,7 +68,7 @@ monitor::TaskSample TaskTrack::at(const GangSnapshot& gang, const TaskSnapshot& 
   monitor::TaskSample sample = next_;
   sample.user = between(before_.user, next_.user, part_);
   sample.system = between(before_.system, next_.system, part_);
-  // Who has to wait does so whether he gets a core in this slice or not.
+  // A task that has to wait does so whether or not it gets a core in this slice.
   const double ran = part_of(gang.ran, at_mark_.ran, at_next_.ran);
   sample.waited = between(before_.waited, next_.waited, ran);
   const auto turns = next_.switches - std::min(before_.switches, next_.switches);
@@ -87,9 +87,9 @@ void TaskTrack::note_lately(Duration ran, Duration used, Duration waited) {
   waited_lately_ = waited_lately_ * part + count(waited);
 }
 
-// What it used of a slice says it, unless it has to wait for a processor: a task on a crowded
-// machine may get none in a whole slice, and what it waited is counted when it gets one. So there
-// it does what it did over some slices.
+// The task's use of a slice decides, unless it has to wait for a processor. A task on a crowded
+// machine may get none in a whole slice, and its waiting time is counted when it gets one. In that
+// case its activity over several slices decides.
 bool TaskTrack::is_busy(Duration ran, Duration used) const {
   const bool is_crowded = kCrowded * waited_lately_ > lately_;
   return is_crowded ? 2 * (used_lately_ + waited_lately_) >= lately_ : 2 * used >= ran;

@@ -18,7 +18,7 @@ std::int64_t nanoseconds(const timeval& time) {
       .count();
 }
 
-// The second number of /proc/self/statm: resident pages.
+// Reads the second number of /proc/self/statm, the resident pages.
 std::uint64_t resident_bytes() {
   const auto text = read_file("/proc/self/statm", kMaxStatmBytes);
   if (!text) return 0;

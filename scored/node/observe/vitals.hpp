@@ -1,4 +1,4 @@
-// The daemon's own figures and its switch records as messages.
+// Fills messages with the daemon's own figures and its switch records.
 #pragma once
 
 #include "proto/node.pb.h"
@@ -6,13 +6,13 @@
 
 namespace score::node {
 
-// CPU time and resident memory of this process. The memory is read once per kMemoryPeriod: that
-// costs as much as the rest of a heartbeat.
+// Reads CPU time and resident memory of this process. The memory is read once per kMemoryPeriod,
+// because that costs as much as the rest of a heartbeat.
 inline constexpr Duration kMemoryPeriod = std::chrono::seconds{12};
 
 class Vitals {
  public:
-  // fill() will read the memory.
+  // Returns true if fill() will read the memory.
   [[nodiscard]] bool is_memory_due(TimePoint now) const { return now >= memory_due_; }
 
   void fill(wire::Heartbeat& message, TimePoint now);

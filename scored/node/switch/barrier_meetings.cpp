@@ -20,7 +20,7 @@ constexpr std::size_t index_of(base::Meeting meeting) {
   return static_cast<std::size_t>(meeting);
 }
 
-// Its gang has met at the boundary.
+// Returns true if its gang has met at the boundary.
 bool has_met(const SwitchProgram& program, std::size_t i, base::Meeting meeting,
              SwitchEntry::Boundary boundary) {
   const DirectGang* const gang = program.gangs[i].get();
@@ -34,7 +34,7 @@ SwitchEntry::Boundary boundary_of(const SwitchPosition& where, TimePoint due) {
   return (plan.cluster_start + (due - plan.start)).time_since_epoch().count();
 }
 
-// An attempt that enters here takes the channel of another.
+// Returns true if an attempt that enters here takes over a channel.
 bool takes_a_channel(const SwitchProgram& program, const SwitchPosition& where) {
   for (std::size_t i = 0; i < program.entries.size(); ++i) {
     const bool runs = where.runs[i] != 0 && is_managed(*program.entries[i], where.part);
@@ -43,7 +43,7 @@ bool takes_a_channel(const SwitchProgram& program, const SwitchPosition& where) 
   return false;
 }
 
-// No attempt whose channel it takes has frames in flight any more.
+// Returns true if no attempt whose channel it takes has frames in flight any more.
 bool may_take_channel(const SwitchProgram& program, std::size_t i, TimePoint now) {
   const SwitchEntry& entry = *program.entries[i];
   const auto& network = program.networks[i];
@@ -71,7 +71,8 @@ void BarrierMeetings::tell_head(SwitchEntry& entry, base::Meeting meeting,
   has_change_ = true;
 }
 
-// Until everything that the stopped attempts sent is out of this node's queues.
+// Returns when all data that the stopped attempts sent has left this node's queues, or after
+// kFlushLimit.
 void BarrierMeetings::flush_leaving(const SwitchProgram& program, const SwitchRecord& record) {
   const auto& networks = program.networks;
   const auto is_flushed = [&] {
@@ -109,8 +110,9 @@ void BarrierMeetings::drop_waiting(SwitchProgram& program, const SwitchPosition&
   open_record_.reset();
 }
 
-// is_awaited: the next users of a channel on this node wait until all have stopped. Else the nodes
-// of the leaving attempts say so only to those that ask: half of all words of a switch.
+// The next users of a channel on this node wait until all attempts have stopped if `is_awaited` is
+// set. If it is not, the nodes of the leaving attempts answer only nodes that ask, which saves half
+// of all words of a switch.
 void BarrierMeetings::call_leaving(SwitchProgram& program, SwitchEntry::Boundary boundary,
                                    bool is_awaited) {
   for (std::size_t i = 0; i < program.entries.size(); ++i) {
@@ -141,7 +143,7 @@ void BarrierMeetings::call(SwitchProgram& program, const SwitchPosition& where, 
     if (!can_meet(program, i)) continue;
     const bool is_new = !entry.is_stopped() && !entry.has_turn;
     if (is_new)
-      reach(program, i, base::Meeting::Ready, boundary);  // its gang waits for it elsewhere
+      reach(program, i, base::Meeting::Ready, boundary);  // its gang waits for it on other nodes
     if (!enters(program, i, where)) continue;
     entry.waits_for = boundary;
     entry.is_restored = false;
@@ -186,7 +188,8 @@ void BarrierMeetings::attend_one(SwitchProgram& program, std::size_t i, TimePoin
   open_record_->done = clock_.now() - open_record_->due;
 }
 
-// What is far ahead of cluster time would only take the place of the next meeting's words.
+// Words that are far ahead of cluster time are dropped, because they would only displace those of
+// the next meeting.
 void BarrierMeetings::hear_all(SwitchProgram& program, TimePoint now) {
   if (!program.meetings) return;
   while (const auto received = program.meetings->receive()) {

@@ -1,17 +1,17 @@
-// Barrier mode, as SCore-D switches: at a boundary a node stops the attempts that leave and waits
-// until everything they sent has left the machine; then it reports so. An attempt that enters waits
-// until all nodes of those that leave have done that, so that none of their frames is in flight;
-// then its channel is saved and restored, and this is reported too. It goes on when all of its
-// nodes have.
+// Implements barrier mode, as in SCore-D. At a boundary a node stops the attempts that leave, waits
+// until everything they sent has left the machine, and reports that. An attempt that enters waits
+// until all nodes of the leaving attempts have reported, so that none of their frames is in flight.
+// Then its channel is saved and restored, and this is reported too. The attempt continues when all
+// of its nodes have reported.
 //
-// The nodes of a gang tell each other (direct_meetings.hpp); where that is not possible, or takes
-// long, they report to the head, which answers when all have come.
+// The nodes of a gang notify each other (direct_meetings.hpp). Where that is not possible, or takes
+// long, they report to the head, which answers when all have met.
 //
-// The thread never waits for other nodes meanwhile: a waiting attempt is only an entry that step()
-// looks at when a datagram or the main thread wakes it. So a node that does not come costs its own
-// job the slice. Leaving attempts are waited for at most kDrainLimit, and a gang that has not met
-// within kMeetLimit goes on as in clock mode: otherwise a job that is alone would wait for ever for
-// a node that came late. An attempt that enters at no boundary of the timetable (it is new, or the
+// The thread never waits for other nodes: a waiting attempt is only an entry that step() checks
+// when a datagram or the main thread wakes the thread. So a node that does not come costs only its
+// own job the slice. Leaving attempts are waited for at most kDrainLimit. A gang that has not met
+// within kMeetLimit continues as in clock mode; otherwise a job that is alone would wait forever
+// for a late node. An attempt that enters at no boundary of the timetable (it is new, or the
 // timetable came late) does not wait.
 #pragma once
 
@@ -29,24 +29,24 @@ class BarrierMeetings {
   BarrierMeetings(const SwitchClock& clock, EntryControl& control, SwitchCounters& counters)
       : clock_(clock), control_(control), counters_(counters) {}
 
-  // False while the head is away and cannot say that a gang has met: until then attempts that do
-  // not meet directly are switched by the clock, and those of `program` (may be null) that wait go
-  // on. At first true.
+  // Must be called with false while the head is away and cannot announce that a gang has met.
+  // Attempts that do not meet directly are then switched by the clock, and those of `program` (may
+  // be null) that wait are continued. The initial value is true.
   void set_meets(bool meets, SwitchProgram* program);
 
-  // A entry's `reached` has changed since the last call.
+  // Returns true if `reached` of an entry has changed since the last call.
   [[nodiscard]] bool take_change() { return std::exchange(has_change_, false); }
 
-  // After the attempts that leave were stopped: those that still wait from an earlier boundary and
-  // do not run any more have lost their slice.
+  // Must be called after the attempts that leave were stopped. Attempts that still wait from an
+  // earlier boundary and no longer run have lost their slice.
   void drop_waiting(SwitchProgram& program, const SwitchPosition& where);
-  // Then: the attempts that left and those that enter begin to wait for their gangs.
+  // Must be called then: the attempts that left and those that enter begin to wait for their gangs.
   void call(SwitchProgram& program, const SwitchPosition& where, TimePoint due,
             const SwitchRecord& record);
-  // The record of a switch in which an attempt still waits is kept until it has gone on. True:
-  // kept.
+  // Keeps the record of a switch until the attempts that still wait in it are continued. Returns
+  // true if it was kept.
   bool keep(const SwitchProgram& program, const SwitchRecord& record);
-  // Lets go the attempts that need not wait any longer. Returns when it must be called again.
+  // Continues the attempts that need not wait any longer. Returns when it must be called again.
   std::optional<TimePoint> attend(SwitchProgram& program, TimePoint now);
 
  private:
@@ -70,7 +70,7 @@ class BarrierMeetings {
   bool meets_ = true;
   bool has_change_ = false;
   std::optional<SwitchRecord> open_record_;
-  Duration ahead_{0};  // cluster time less the node's, at the last boundary
+  Duration ahead_{0};  // cluster time minus the node's, at the last boundary
 };
 
 }  // namespace score::node

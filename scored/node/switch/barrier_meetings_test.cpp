@@ -1,4 +1,5 @@
-// Barrier mode on one node: who enters waits for its gang, and nobody else does.
+// Tests barrier mode on one node: an entering attempt waits for its gang, and no other attempt
+// waits.
 #include "scored/node/switch/switch_follower.hpp"
 
 #include <gtest/gtest.h>
@@ -35,9 +36,9 @@ std::vector<AttemptId> ids(std::initializer_list<std::uint64_t> numbers) {
 }
 
 constexpr TimePoint kStart{1s};
-constexpr Duration kAhead = 5s;  // cluster time is so far ahead of the node's
+constexpr Duration kAhead = 5s;  // cluster time is this far ahead of the node's
 
-// 1 and 2 take turns of 100 ms; 3 runs beside 2.
+// Makes a plan in which 1 and 2 take turns of 100 ms, and 3 runs together with 2.
 SwitchPlan turns() {
   SwitchPlan plan{Epoch{1},
                   kStart,
@@ -102,7 +103,7 @@ struct Node {
 constexpr TimePoint kSecond = kStart + 100ms;
 constexpr TimePoint kThird = kStart + 200ms;
 
-TEST(SwitchBarrier, WhoEntersGoesWhenItsGangHasMet) {
+TEST(SwitchBarrier, EnteringAttemptContinuesWhenGangHasMet) {
   Node node;
   ASSERT_TRUE(node.runs(1));
   node.step(kSecond);
@@ -116,7 +117,7 @@ TEST(SwitchBarrier, WhoEntersGoesWhenItsGangHasMet) {
   EXPECT_TRUE(node.runs(2));
 }
 
-TEST(SwitchBarrier, AStragglerCostsItsOwnJobTheSlice) {
+TEST(SwitchBarrier, LateNodeCostsOnlyItsJobTheSlice) {
   Node node;
   node.step(kSecond);
   node.all_meet(3, Meeting::Ready, kSecond);
@@ -132,18 +133,18 @@ TEST(SwitchBarrier, AStragglerCostsItsOwnJobTheSlice) {
   EXPECT_EQ(node.counters.unmet, 1U);
 }
 
-TEST(SwitchBarrier, AnAnswerForAnotherBoundaryIsNone) {
+TEST(SwitchBarrier, AnswerForOtherBoundaryIsIgnored) {
   Node node;
   node.step(kSecond);
   node.all_meet(2, Meeting::Ready, kStart);
   node.step(kSecond + 1ms);
   EXPECT_FALSE(node.runs(2));
-  node.all_meet(2, Meeting::Ready, kSecond + 20us);  // rounded elsewhere
+  node.all_meet(2, Meeting::Ready, kSecond + 20us);  // rounded on a different node
   node.step(kSecond + 2ms);
   EXPECT_TRUE(node.runs(2));
 }
 
-TEST(SwitchBarrier, TheRecordTellsHowLongTheyWaited) {
+TEST(SwitchBarrier, RecordContainsWaitingTime) {
   Node node;
   node.step(kSecond);
   node.all_meet(2, Meeting::Ready, kSecond);
@@ -157,7 +158,7 @@ TEST(SwitchBarrier, TheRecordTellsHowLongTheyWaited) {
   EXPECT_EQ(records[0].entered_count, 2U);
 }
 
-TEST(SwitchBarrier, WithoutAPlanNobodyWaits) {
+TEST(SwitchBarrier, WithoutPlanNoAttemptWaits) {
   Node node;
   node.step(kSecond);
   EXPECT_FALSE(node.runs(2));
@@ -167,7 +168,7 @@ TEST(SwitchBarrier, WithoutAPlanNobodyWaits) {
   EXPECT_TRUE(node.runs(1) && node.runs(2) && node.runs(3));
 }
 
-TEST(SwitchBarrier, AloneItGoesAfterAWhileIfNobodyComes) {
+TEST(SwitchBarrier, ContinuesAloneAfterMeetLimit) {
   Node node;
   SwitchPlan alone{Epoch{2}, kSecond, 100ms, {{0ms, 100ms, ids({2})}}, ids({1, 2})};
   alone.cluster_start = kSecond + kAhead;
@@ -182,13 +183,13 @@ TEST(SwitchBarrier, AloneItGoesAfterAWhileIfNobodyComes) {
   EXPECT_EQ(node.counters.unmet, 1U);
 }
 
-TEST(SwitchBarrier, WhileTheHeadIsAwayGangsGoByTheClock) {
+TEST(SwitchBarrier, GangsFollowClockWhileHeadIsAway) {
   Node node;
   node.step(kSecond);
   EXPECT_FALSE(node.runs(2));
   node.follower.set_meets(false);
   node.step(kSecond + 1ms);
-  EXPECT_TRUE(node.runs(2) && node.runs(3)) << "nobody can tell them that they have met";
+  EXPECT_TRUE(node.runs(2) && node.runs(3)) << "no head can announce that they have met";
   EXPECT_TRUE(node.follower.take_meeting_change());
   node.step(kThird);
   EXPECT_TRUE(node.runs(1));
@@ -199,7 +200,7 @@ TEST(SwitchBarrier, WhileTheHeadIsAwayGangsGoByTheClock) {
   EXPECT_FALSE(node.runs(2)) << "the head is there again: they meet";
 }
 
-TEST(SwitchBarrier, WhoseSliceIsOverDoesNotGoWhenTheHeadIsLost) {
+TEST(SwitchBarrier, EndedSliceIsNotResumedOnHeadLoss) {
   Node node;
   node.step(kSecond);
   node.follower.set_meets(false);
@@ -208,7 +209,7 @@ TEST(SwitchBarrier, WhoseSliceIsOverDoesNotGoWhenTheHeadIsLost) {
   EXPECT_FALSE(node.runs(2) || node.runs(3));
 }
 
-// 1 and 2 have one socket in turn.
+// Lets 1 and 2 use one socket in turn.
 struct SharedChannel : Node {
   SharedChannel() {
     socket = *sockets.open({UserId(0), 0, 0}, {.s_addr = htonl(INADDR_LOOPBACK)});
@@ -226,7 +227,7 @@ struct SharedChannel : Node {
   std::vector<std::shared_ptr<ChannelUser>> users;
 };
 
-TEST(SwitchBarrier, AChannelChangesHandsWhenWhoLeavesHasMet) {
+TEST(SwitchBarrier, ChannelChangesHandsWhenLeavingGangHasMet) {
   SharedChannel node;
   node.step(kSecond);
   EXPECT_EQ(node.socket->holder, 1U);
@@ -238,7 +239,7 @@ TEST(SwitchBarrier, AChannelChangesHandsWhenWhoLeavesHasMet) {
   EXPECT_FALSE(node.runs(2));
 }
 
-TEST(SwitchBarrier, WhoLeavesIsNotWaitedForLong) {
+TEST(SwitchBarrier, LeavingAttemptIsAwaitedOnlyBriefly) {
   SharedChannel node;
   const auto next = node.step(kSecond);
   ASSERT_TRUE(next);

@@ -6,12 +6,13 @@ namespace score::node {
 
 namespace {
 
-// A node that lets its tasks send before another node has restored mixes what they send with what
-// that node puts back, and go-back-N sends all of it again. So all nodes go on together: after the
-// guard, and as late as this node's own restoring lately took, which estimates the others'. The
-// estimate follows longer times at once and shorter ones slowly, within these bounds.
+// If a node lets its tasks send before a different node has restored, new frames mix with those
+// that are put back there, and go-back-N sends all of them again. So all nodes continue together,
+// after the guard and after the time that this node's own restoring recently took, which estimates
+// that of the others. The estimate follows longer times at once and shorter ones slowly, within
+// these bounds.
 constexpr Duration kLeastRestore = std::chrono::microseconds{40};
-constexpr int kForgetRestore = 16;  // handovers
+constexpr int kForgetRestore = 16;  // in handovers
 
 }  // namespace
 
@@ -34,13 +35,13 @@ constexpr int kForgetRestore = 16;  // handovers
   const Duration guard{clock_.guard_ns.load(std::memory_order_relaxed)};
   if (must_wait) {
     for (std::size_t i = 0; i < networks.size(); ++i) {
-      // What has arrived already need not be saved after the guard.
+      // Frames that have already arrived need not be saved after the guard.
       if (takes(i)) networks[i]->empty_channel(networks, counters_);
     }
     clock_.sleep_until(record.due + record.stopped + guard);
   }
   record.guarded = clock_.now() - record.due;
-  std::uint64_t taken = 0;  // bits by entry; entries beyond the first 64 only lose what was saved
+  std::uint64_t taken = 0;  // bits by entry; entries beyond 64 only lose saved frames
   for (std::size_t i = 0; i < networks.size(); ++i) {
     if (!takes(i)) continue;
     networks[i]->take_channel(networks, counters_);

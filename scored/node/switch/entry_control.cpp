@@ -2,8 +2,8 @@
 
 namespace score::node {
 
-// The clock stops before the processes do: a reader that sees it run before and afterwards has read
-// no process that was stopped.
+// The clock stops before the processes do. So a reader that sees it run before and after a reading
+// has not read a stopped process.
 [[gnu::hot]] std::uint64_t EntryControl::stop(SwitchEntry& entry, TimePoint at) {
   const bool ran = entry.clock.is_running();
   entry.clock.stop(at);
@@ -34,7 +34,8 @@ namespace score::node {
   return 0;
 }
 
-// Priority first: it goes on at the right one. If that cannot be set, it goes on nevertheless.
+// Sets the priority first, so that the attempt continues at the right one. If that cannot be set,
+// it is continued nevertheless.
 [[gnu::hot]] std::uint64_t EntryControl::let_go(SwitchEntry& entry, ChannelUser* network,
                                                 TimePoint at, TimePoint now) {
   has_switched_ = true;
@@ -52,7 +53,7 @@ namespace score::node {
 
 [[gnu::hot]] void EntryControl::note(const SwitchRecord& record) {
   trace_.put(record);
-  // A new attempt that runs already is recorded, but not counted.
+  // A new attempt that is already running is recorded, but not counted.
   if (has_switched_) count(counters_.switches, std::uint64_t{1});
   if (record.entered_count > 0) count(counters_.lost_ns, record.done.count());
   if (record.woke > late_after_) count(counters_.late, std::uint64_t{1});

@@ -1,5 +1,5 @@
-// Stops and continues attempts, changes their priority, keeps their clocks, and records what a
-// switch did. Thread: the switcher's.
+// Stops and continues attempts, changes their priority, keeps their clocks, and records the actions
+// of a switch. Thread: the switcher's.
 #pragma once
 
 #include "scored/node/switch/switch_counters.hpp"
@@ -10,12 +10,12 @@
 
 namespace score::node {
 
-// Time, and what may be waited for, as the switch sees them.
+// Gives the switch the time, and a way to wait.
 struct SwitchClock {
   TimePoint (*now)();
   void (*sleep_until)(TimePoint);
-  // How long a channel rests between two attempts: until no node sends for the first one any more,
-  // and all frames in flight have arrived.
+  // The time that a channel rests between two attempts: until no node sends for the first one any
+  // more, and all frames in flight have arrived.
   const std::atomic<Duration::rep>& guard_ns;
 };
 
@@ -24,18 +24,18 @@ class EntryControl {
   EntryControl(Duration late_after, SwitchTrace& trace, SwitchCounters& counters)
       : late_after_(late_after), trace_(trace), counters_(counters) {}
 
-  // A switch begins: so far it has stopped and continued nothing.
+  // Begins a switch, which has not stopped or continued anything yet.
   void begin() { has_switched_ = false; }
 
-  // Its clock stops at `at`. Gives 1 if it could not be stopped.
+  // Stops the attempt and, at `at`, its clock. Returns 1 if it could not be stopped.
   std::uint64_t stop(SwitchEntry& entry, TimePoint at);
-  // Its turn is over and it fills from now on; it is stopped if it cannot. Gives 1 then, more if it
-  // could not be stopped either.
+  // Ends the attempt's turn, so that it fills from now on; stops it if it cannot fill. Returns 1 in
+  // that case, and more if it could not be stopped either.
   std::uint64_t lower(SwitchEntry& entry, TimePoint at);
-  // It was stopped, and fills from now on. Gives 1 if it cannot.
+  // Lets a stopped attempt fill from now on. Returns 1 if it cannot.
   std::uint64_t let_fill(SwitchEntry& entry, ChannelUser* network, TimePoint now);
-  // Its clock starts at `at`; if it was stopped, its network hears how long it was stopped until
-  // `now`. Gives 1 if it could not be continued at normal priority.
+  // Continues the attempt and starts its clock at `at`. If it was stopped, its network publishes
+  // for how long, until `now`. Returns 1 if it could not be continued at normal priority.
   std::uint64_t let_go(SwitchEntry& entry, ChannelUser* network, TimePoint at, TimePoint now);
   void note(const SwitchRecord& record);
 

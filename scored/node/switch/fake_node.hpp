@@ -1,4 +1,4 @@
-// For tests: a follower with attempts that are not processes, on a clock that the test moves.
+// Provides tests with a follower whose attempts are not processes, on a clock that the test moves.
 #pragma once
 
 #include "scored/node/switch/switch_follower.hpp"
@@ -15,7 +15,7 @@ namespace score::node::test {
 using gang::SwitchPlan;
 
 inline TimePoint g_now{};
-inline Duration g_tick{0};  // the time from one look at the clock to the next
+inline Duration g_tick{0};  // time between two readings of the clock
 
 inline TimePoint fake_now() {
   return g_now += g_tick;
@@ -58,11 +58,11 @@ struct FakeTarget final : SwitchTarget {
   bool is_running = true;
   int stops = 0;
   int error = 0;
-  const RunClock* clock = nullptr;  // its entry's
+  const RunClock* clock = nullptr;  // the clock of its entry
   bool clock_ran_at_stop = false;
 };
 
-// Of an attempt whose processor time the test counts.
+// Reads the processor time that the test counts for an attempt.
 struct CountedUsage final : CpuUsage {
   explicit CountedUsage(const Duration& total) : counted(total) {}
 
@@ -92,7 +92,7 @@ struct Node {
     return *targets.back();
   }
 
-  // Adds an attempt that is known to leave time in its turns; `used` outlives it.
+  // Adds an attempt that is known to leave time in its turns; `used` must outlive it.
   FakeTarget& add_sleeper(std::uint64_t id, const Duration& used, bool may_fill = true) {
     FakeTarget& target = add(id, std::make_unique<CountedUsage>(used), may_fill);
     IdleWatch& watch = entries.back()->watch;
@@ -129,12 +129,12 @@ inline std::vector<AttemptId> ids(std::vector<std::uint64_t> numbers) {
   return made;
 }
 
-// 1 and 2 take turns of 100 ms from `start` on.
+// Makes a plan in which 1 and 2 take turns of 100 ms from `start` on.
 inline SwitchPlan turns(TimePoint start) {
   return {Epoch{1}, start, 200ms, {{0ms, 100ms, ids({1})}, {100ms, 100ms, ids({2})}}, ids({1, 2})};
 }
 
-// Two attempts of one socket.
+// Gives two attempts the same socket.
 struct SharedChannel {
   explicit SharedChannel(Node& node) {
     socket = *sockets.open({UserId(0), 0, 0}, {.s_addr = htonl(INADDR_LOOPBACK)});

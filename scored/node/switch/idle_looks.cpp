@@ -4,7 +4,7 @@ namespace score::node {
 
 namespace {
 
-// An idle attempt in the background that used the processor is held for a while.
+// An idle attempt in the background is held for a while after it has used the processor.
 void obey_watch(SwitchEntry& entry, TimePoint now) {
   const bool must_stop = entry.watch.is_held();
   if (!entry.watch.is_background() || entry.is_stopped() == must_stop) return;
@@ -72,7 +72,7 @@ void obey_watch(SwitchEntry& entry, TimePoint now) {
   return next;
 }
 
-// Attempts in the background are checked together: one wake-up for all of them.
+// Checks attempts in the background together, with one wake-up for all of them.
 [[gnu::hot]] std::optional<TimePoint> IdleLooks::look(Entries entries, TimePoint woke) {
   const auto next = next_look(entries);
   if (!next || *next > woke) return next;

@@ -1,4 +1,4 @@
-// What the watch sees and does, with a follower and fake attempts.
+// Tests the decisions of the watch, with a follower and fake attempts.
 #include "scored/node/idle/idle_watch.hpp"
 
 #include "scored/node/switch/switch_follower.hpp"
@@ -32,10 +32,10 @@ struct FakeTask {
   bool is_unreadable = false;
   bool is_crowded = false;   // it gets a twentieth of a core
   bool is_starved = false;   // it gets nothing
-  Duration wanted{1ms};      // of each millisecond
-  Duration counted_each{0};  // by its cgroup: the kernel counts at ticks
+  Duration wanted{1ms};      // per millisecond
+  Duration counted_each{0};  // counted by its cgroup: the kernel counts at ticks
   Duration waited{0};
-  Duration stopping{0};  // that it waits, as the kernel counts, when it is told to stop
+  Duration stopping{0};  // time that it waits, as the kernel counts it, when it is stopped
   Duration to_stop{0};
 };
 
@@ -99,7 +99,8 @@ SwitchPlan with_background(TimePoint start) {
   return plan;
 }
 
-// Attempts 1 and 2; time passes in steps of 1 ms, or to the millisecond the follower asks for.
+// Has attempts 1 and 2; time passes in steps of 1 ms, or to the millisecond that the follower
+// requests.
 struct Node {
   Node() {
     g_now = TimePoint{1s};
@@ -154,7 +155,7 @@ struct Node {
   int changes = 0;
 };
 
-TEST(IdleWatch, AnAttemptThatUsesNothingIsIdleAfterTwoOfItsSlices) {
+TEST(IdleWatch, IdleAfterTwoUnusedSlices) {
   Node node;
   node.follow({turns(TimePoint{1s})});
   node.pass(100ms);
@@ -165,7 +166,7 @@ TEST(IdleWatch, AnAttemptThatUsesNothingIsIdleAfterTwoOfItsSlices) {
   EXPECT_EQ(node.changes, 1);
 }
 
-TEST(IdleWatch, BusyAttemptsCostOneWakeUpASliceBesideTheSwitches) {
+TEST(IdleWatch, BusyAttemptsNeedOneExtraWakeUp) {
   Node node;
   node.tasks[0].is_busy = true;
   node.follow({turns(TimePoint{1s})});
@@ -174,7 +175,7 @@ TEST(IdleWatch, BusyAttemptsCostOneWakeUpASliceBesideTheSwitches) {
   EXPECT_EQ(node.changes, 0);
 }
 
-TEST(IdleWatch, OneThatBecomesIdleInsideItsSliceIsSeenBeforeTheEnd) {
+TEST(IdleWatch, IdlenessInsideSliceIsSeenBeforeItsEnd) {
   Node node;
   node.follow({turns(TimePoint{1s})});
   node.tasks[0].is_busy = true;
@@ -198,14 +199,14 @@ void make_busy(Node& node, bool is_crowded) {
   node.follow({turns(TimePoint{1s})});
 }
 
-TEST(IdleWatch, BusyAttemptsAreLookedAtInOneOfEightSlices) {
+TEST(IdleWatch, BusyAttemptsAreCheckedEveryEighthSlice) {
   for (const bool is_crowded : {false, true}) {
     Node node;
     make_busy(node, is_crowded);
     node.pass(1s);
     const int before = node.tasks[0].reads;
     const int waited_before = node.tasks[0].waited_reads;
-    node.pass(18s);  // 90 slices; who is not crowded is asked twice in each
+    node.pass(18s);  // 90 slices; an attempt that is not crowded is read twice in each
     EXPECT_GE(node.tasks[0].reads - before, is_crowded ? 10 : 20);
     EXPECT_LE(node.tasks[0].reads - before, is_crowded ? 12 : 24);
     EXPECT_LE(node.tasks[0].waited_reads - waited_before, is_crowded ? 12 : 0);
@@ -213,20 +214,20 @@ TEST(IdleWatch, BusyAttemptsAreLookedAtInOneOfEightSlices) {
   }
 }
 
-TEST(IdleWatch, OneThatTurnsIdleIsSeenWithinTwoOfItsSlicesAtWhateverTime) {
+TEST(IdleWatch, IdlenessIsSeenWithinTwoOfItsSlices) {
   for (int turn = 0; turn < 12; ++turn) {
     for (const Duration at : {0ms, 5ms, 50ms, 85ms}) {
       Node node;
       make_busy(node, false);
       node.pass(5s + turn * 200ms + at);  // in its slice
       node.tasks[0].is_busy = false;
-      node.pass(100ms - at + 100ms + 60ms);  // the rest, the other's, and a part of the next
+      node.pass(100ms - at + 100ms + 60ms);  // the rest, the other's slice, part of the next
       EXPECT_TRUE(node.is_idle(0)) << turn << " " << at.count();
     }
   }
 }
 
-TEST(IdleWatch, OnACrowdedNodeItTakesASliceMore) {
+TEST(IdleWatch, CrowdedNodeNeedsOneMoreSlice) {
   for (int turn = 0; turn < 12; ++turn) {
     Node node;
     make_busy(node, true);
@@ -237,9 +238,9 @@ TEST(IdleWatch, OnACrowdedNodeItTakesASliceMore) {
   }
 }
 
-// Where 64 ranks share two cores each computes a little, waits for a core a while, and for the
-// others for most of the time.
-TEST(IdleWatch, WhoTalksOnACrowdedNodeCostsNoWakeUpBesideTheSwitches) {
+// If 64 ranks share two cores, each computes a little, waits for a core for a while, and waits for
+// the other ranks for most of the time.
+TEST(IdleWatch, CommunicatingAttemptNeedsNoWakeUp) {
   Node node;
   make_busy(node, true);
   for (FakeTask& task : node.tasks) task.wanted = 200us;
@@ -255,7 +256,7 @@ TEST(IdleWatch, WhoTalksOnACrowdedNodeCostsNoWakeUpBesideTheSwitches) {
   EXPECT_TRUE(node.is_idle(0));
 }
 
-TEST(IdleWatch, ALeaderThatIsGoneOrIdleHidesNobody) {
+TEST(IdleWatch, IdleOrEndedLeaderDoesNotHideTasks) {
   Node node;
   make_busy(node, false);
   node.entries[0]->watch.set_leader(kLeader + 1);
@@ -271,7 +272,7 @@ SwitchPlan short_turns(TimePoint start, Duration slice) {
       Epoch{1}, start, 2 * slice, {{0ms, slice, ids({1})}, {slice, slice, ids({2})}}, ids({1, 2})};
 }
 
-TEST(IdleWatch, ShortSlicesOfACrowdedNodeAreLookedAtTogether) {
+TEST(IdleWatch, ShortSlicesOfCrowdedNodeAreCheckedTogether) {
   Node node;
   make_busy(node, true);
   node.follow({short_turns(TimePoint{1s}, 10ms)});
@@ -287,8 +288,8 @@ TEST(IdleWatch, ShortSlicesOfACrowdedNodeAreLookedAtTogether) {
   EXPECT_TRUE(node.is_idle(0));
 }
 
-// 8 ms in steps of 1 ms: an eighth is a millisecond.
-TEST(IdleWatch, WhoTurnsIdleInAShortSliceIsSeenInItsNextOne) {
+// The slice has 8 ms in steps of 1 ms, because an eighth is a millisecond.
+TEST(IdleWatch, IdlenessInShortSliceIsSeenInNext) {
   for (int turn = 0; turn < 12; ++turn) {
     for (const Duration at : {0ms, 3ms, 8ms, 12ms, 15ms}) {
       Node node;
@@ -302,8 +303,9 @@ TEST(IdleWatch, WhoTurnsIdleInAShortSliceIsSeenInItsNextOne) {
   }
 }
 
-// The kernel counts as waited that its successor had the processor when it was to stop.
-TEST(IdleWatch, WhatStoppingTakesHidesNobodysRest) {
+// The successor had the processor while the task was to stop, and the kernel counts that as waiting
+// time.
+TEST(IdleWatch, TimeOfStoppingDoesNotHideRest) {
   for (int turn = 0; turn < 12; ++turn) {
     for (const Duration at : {0ms, 3ms, 8ms, 12ms, 15ms}) {
       Node node;
@@ -318,8 +320,8 @@ TEST(IdleWatch, WhatStoppingTakesHidesNobodysRest) {
   }
 }
 
-// It gets nothing for two slices, and was not crowded before.
-TEST(IdleWatch, WhoGetsNoProcessorIsNotIdle) {
+// The attempt gets no time for two slices, and was not crowded before.
+TEST(IdleWatch, StarvedAttemptIsNotIdle) {
   for (const Duration at : {0ms, 8ms, 15ms}) {
     Node node;
     make_busy(node, false);
@@ -333,7 +335,7 @@ TEST(IdleWatch, WhoGetsNoProcessorIsNotIdle) {
   }
 }
 
-TEST(IdleWatch, WhatIsCountedLateMakesNobodyIdle) {
+TEST(IdleWatch, TimeCountedLateDoesNotMakeIdle) {
   Node node;
   make_busy(node, false);
   node.tasks[0].counted_each = 4ms;
@@ -347,7 +349,7 @@ TEST(IdleWatch, WhatIsCountedLateMakesNobodyIdle) {
   EXPECT_EQ(node.changes, 0);
 }
 
-TEST(IdleWatch, BusyAttemptsOfShortSlicesAreAskedTwiceASlice) {
+TEST(IdleWatch, BusyAttemptsAreReadTwicePerShortSlice) {
   Node node;
   make_busy(node, false);
   node.follow({short_turns(TimePoint{1s}, 10ms)});
@@ -358,8 +360,8 @@ TEST(IdleWatch, BusyAttemptsOfShortSlicesAreAskedTwiceASlice) {
   EXPECT_EQ(node.changes, 0);
 }
 
-// It waits for others now and then, and a look on suspicion always finds it at work.
-TEST(IdleWatch, WhoOftenSeemsToRestIsSuspectedSeldom) {
+// The attempt waits for others now and then, and a check on suspicion always finds it at work.
+TEST(IdleWatch, FrequentFalseSuspicionsBecomeRare) {
   Node node;
   make_busy(node, false);
   node.tasks[0].wanted = 600us;
@@ -372,8 +374,8 @@ TEST(IdleWatch, WhoOftenSeemsToRestIsSuspectedSeldom) {
   EXPECT_TRUE(node.is_idle(0));
 }
 
-// In the background it had to share the processor; in its slices it has it alone.
-TEST(IdleWatch, WhoWasCrowdedInTheBackgroundIsNotInItsSlices) {
+// The attempt had to share the processor in the background, but has it alone in its slices.
+TEST(IdleWatch, CrowdedInBackgroundIsNotCrowdedInSlices) {
   Node node;
   node.entries[0]->watch.set_leader(kLeader);
   node.follow({turns(TimePoint{1s})});
@@ -391,7 +393,7 @@ TEST(IdleWatch, WhoWasCrowdedInTheBackgroundIsNotInItsSlices) {
   EXPECT_TRUE(node.is_idle(0));
 }
 
-TEST(IdleWatch, WhoWasCrowdedInOneSliceIsStillLookedAtInEach) {
+TEST(IdleWatch, CrowdedAttemptIsStillCheckedInEachSlice) {
   Node node;
   make_busy(node, false);
   node.follow({short_turns(TimePoint{1s}, 16ms)});
@@ -403,8 +405,8 @@ TEST(IdleWatch, WhoWasCrowdedInOneSliceIsStillLookedAtInEach) {
   EXPECT_TRUE(node.is_idle(0));
 }
 
-// Others came and went.
-TEST(IdleWatch, WhoNeedsAndGetsAllOfItsTimeIsNotCrowdedAnyMore) {
+// The other attempts have ended.
+TEST(IdleWatch, AttemptWithAllTimeIsNotCrowded) {
   Node node;
   make_busy(node, true);
   node.pass(2s);
@@ -415,8 +417,8 @@ TEST(IdleWatch, WhoNeedsAndGetsAllOfItsTimeIsNotCrowdedAnyMore) {
   EXPECT_TRUE(node.is_idle(0));
 }
 
-// Beside a gang that has waited a little all the time before.
-TEST(IdleWatch, WhatItWaitedLongAgoSaysNothingAboutNow) {
+// The attempt is next to a gang. The gang has always waited a little before.
+TEST(IdleWatch, EarlierWaitingIsNotCounted) {
   Node node;
   make_busy(node, false);
   node.pass(5s);
@@ -427,7 +429,7 @@ TEST(IdleWatch, WhatItWaitedLongAgoSaysNothingAboutNow) {
   EXPECT_TRUE(node.is_idle(0));
 }
 
-TEST(IdleWatch, InTheBackgroundItRunsBesideTheOthers) {
+TEST(IdleWatch, BackgroundAttemptRunsTogetherWithOthers) {
   Node node;
   node.follow({turns(TimePoint{1s})});
   node.pass(600ms);
@@ -438,7 +440,7 @@ TEST(IdleWatch, InTheBackgroundItRunsBesideTheOthers) {
   EXPECT_TRUE(node.is_idle(0));
 }
 
-TEST(IdleWatch, OneThatWakesInTheBackgroundIsStoppedAtTheNextLook) {
+TEST(IdleWatch, WakingBackgroundAttemptIsStoppedAtNextCheck) {
   Node node;
   node.follow({turns(TimePoint{1s})});
   node.pass(600ms);
@@ -457,8 +459,8 @@ TEST(IdleWatch, OneThatWakesInTheBackgroundIsStoppedAtTheNextLook) {
   EXPECT_TRUE(node.tasks[0].is_running) << "the timetable has it again";
 }
 
-// The kernel has not counted yet what it uses: its first task's clock has.
-TEST(IdleWatch, OneThatHasJustWokenIsSeenBeforeATickOfTheKernel) {
+// The kernel has not yet counted the attempt's use, but the clock of its first task has.
+TEST(IdleWatch, WakingIsSeenBeforeKernelTick) {
   Node node;
   node.entries[0]->watch.set_leader(kLeader);
   node.follow({turns(TimePoint{1s})});
@@ -473,8 +475,8 @@ TEST(IdleWatch, OneThatHasJustWokenIsSeenBeforeATickOfTheKernel) {
   EXPECT_FALSE(node.tasks[0].is_running);
 }
 
-// Each boundary of theirs would begin its time anew.
-TEST(IdleWatch, OneThatWakesBesideGangsThatTakeShortTurnsIsStopped) {
+// Each boundary of the gangs would restart the attempt's time.
+TEST(IdleWatch, WakingBetweenShortTurnsIsStopped) {
   Node node;
   node.entries.push_back(std::make_shared<SwitchEntry>(
       AttemptId{3}, std::make_unique<FakeTarget>(node.tasks[1]), nullptr));
@@ -489,7 +491,7 @@ TEST(IdleWatch, OneThatWakesBesideGangsThatTakeShortTurnsIsStopped) {
   EXPECT_FALSE(node.tasks[0].is_running);
 }
 
-TEST(IdleWatch, ManyInTheBackgroundAreLookedAtTogether) {
+TEST(IdleWatch, BackgroundAttemptsAreCheckedTogether) {
   Node node;
   node.tasks[1].is_busy = false;
   node.follow({turns(TimePoint{1s})});
@@ -509,7 +511,7 @@ TEST(IdleWatch, ManyInTheBackgroundAreLookedAtTogether) {
   EXPECT_GE(node.tasks[0].reads + node.tasks[1].reads - reads, 38);
 }
 
-TEST(IdleWatch, OneThatIsHeldRunsATenthOfTheTimeWhileTheHeadIsAway) {
+TEST(IdleWatch, HeldAttemptRunsOneTenthWithoutHead) {
   Node node;
   node.follow({turns(TimePoint{1s})});
   node.pass(600ms);
@@ -522,7 +524,7 @@ TEST(IdleWatch, OneThatIsHeldRunsATenthOfTheTimeWhileTheHeadIsAway) {
   EXPECT_LE(node.tasks[0].used - before, 1100ms);
 }
 
-TEST(IdleWatch, AWakeUpThatWasNoneIsForgotten) {
+TEST(IdleWatch, FalseWakeUpIsForgotten) {
   Node node;
   node.follow({turns(TimePoint{1s})});
   node.pass(600ms);
@@ -536,9 +538,9 @@ TEST(IdleWatch, AWakeUpThatWasNoneIsForgotten) {
   EXPECT_TRUE(node.tasks[0].is_running);
 }
 
-// Two idle ones would keep each other's rest from ever lasting: who comes back because nobody wants
-// its cores would seem busy and send the other one away.
-TEST(IdleWatch, WhoLeavesTheBackgroundIsWhatItWas) {
+// Two idle attempts could keep each other from being idle for long. An attempt that returns because
+// no other needs its cores would seem busy and displace the other one.
+TEST(IdleWatch, StateIsKeptWhenLeavingBackground) {
   Node node;
   node.follow({turns(TimePoint{1s})});
   node.pass(600ms);
@@ -555,7 +557,7 @@ TEST(IdleWatch, WhoLeavesTheBackgroundIsWhatItWas) {
   EXPECT_FALSE(node.is_idle(0));
 }
 
-TEST(IdleWatch, TheTraceShowsTurnsOnly) {
+TEST(IdleWatch, TraceShowsOnlyTurns) {
   Node node;
   node.follow({turns(TimePoint{1s})});
   node.pass(650ms);  // in the slice of 1
@@ -571,7 +573,7 @@ TEST(IdleWatch, TheTraceShowsTurnsOnly) {
   }
 }
 
-TEST(IdleWatch, WithoutANeighbourNobodyIsHeld) {
+TEST(IdleWatch, WithoutNeighbourNoAttemptIsHeld) {
   Node node;
   SwitchPlan alone{Epoch{3}, g_now, 0ms, {}, {}};
   alone.background = ids({1});
@@ -582,7 +584,7 @@ TEST(IdleWatch, WithoutANeighbourNobodyIsHeld) {
   EXPECT_LE(node.steps, 8);
 }
 
-TEST(IdleWatch, WhatCannotBeReadIsNeverIdle) {
+TEST(IdleWatch, UnreadableUsageIsNeverIdle) {
   Node node;
   node.tasks[0].is_unreadable = true;
   node.follow({turns(TimePoint{1s})});

@@ -15,14 +15,14 @@ SwitchPlan filled_turns(TimePoint start, std::vector<std::uint64_t> fill) {
   return plan;
 }
 
-// Attempts 1 and 2, which leave time.
+// Has attempts 1 and 2, which leave time.
 struct SleepyNode : Node {
   std::array<Duration, 2> used{};
   FakeTarget& first = add_sleeper(1, used[0]);
   FakeTarget& second = add_sleeper(2, used[1]);
 };
 
-TEST(SwitchFill, AnAttemptThatMayFillRunsOnAtIdlePriority) {
+TEST(SwitchFill, FillerRunsOnAtIdlePriority) {
   SleepyNode node;
   node.follow({filled_turns(TimePoint{1s}, {1, 2})});
   node.step(TimePoint{1s});
@@ -51,7 +51,7 @@ TEST(SwitchFill, NothingFillsWithoutTheConsentOfBoth) {
   }
 }
 
-TEST(SwitchFill, AnAttemptWithoutControlOfItsPriorityIsStopped) {
+TEST(SwitchFill, AttemptWithoutPriorityControlIsStopped) {
   Node node;
   const Duration used{0};
   node.add_sleeper(1, used);
@@ -77,7 +77,7 @@ TEST(SwitchFill, AttemptsThatShareAChannelDoNotFill) {
   EXPECT_EQ(node.second.role(), Role::Fills);
 }
 
-TEST(SwitchFill, BesideAGangThatUsesAllOfItsTimeNothingFills) {
+TEST(SwitchFill, NothingFillsIfGangUsesAllTime) {
   SleepyNode node;
   node.follow({filled_turns(TimePoint{1s}, {1, 2})});
   node.step(TimePoint{1s});
@@ -99,7 +99,7 @@ TEST(SwitchFill, BesideAGangThatUsesAllOfItsTimeNothingFills) {
   EXPECT_EQ(node.second.role(), Role::Fills) << "it leaves time again";
 }
 
-TEST(SwitchFill, AnAttemptThatIsNotMeasuredLeavesNothing) {
+TEST(SwitchFill, UnmeasuredAttemptLeavesNoTime) {
   Node node;
   auto& second = (node.add(1), node.add(2));
   node.follow({filled_turns(TimePoint{1s}, {1, 2})});
@@ -108,7 +108,7 @@ TEST(SwitchFill, AnAttemptThatIsNotMeasuredLeavesNothing) {
   EXPECT_EQ(second.role(), Role::Stopped);
 }
 
-TEST(SwitchFill, AFillerGoesOnAtNormalPriorityWhenItIsReleased) {
+TEST(SwitchFill, ReleasedFillerHasNormalPriority) {
   SleepyNode node;
   node.follow({filled_turns(TimePoint{1s}, {1, 2})});
   node.step(TimePoint{1s});
@@ -117,7 +117,7 @@ TEST(SwitchFill, AFillerGoesOnAtNormalPriorityWhenItIsReleased) {
   EXPECT_EQ(node.second.role(), Role::Runs);
 }
 
-TEST(SwitchFill, AStoppedFillerIsRaisedBeforeItGoesOn) {
+TEST(SwitchFill, StoppedFillerIsRaisedBeforeItContinues) {
   SleepyNode node;
   node.follow({filled_turns(TimePoint{1s}, {1, 2})});
   node.step(TimePoint{1s});

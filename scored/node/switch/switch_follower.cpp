@@ -1,9 +1,9 @@
 // A program is a list of plans and, for each of their segments, a row of the attempts that run. A
-// step finds the row of this moment and makes it true: first all attempts that leave are stopped,
-// then all that enter go on, so that never more than one gang has the cores.
+// step finds the row of this moment and applies it. First all attempts that leave are stopped, then
+// all that enter are continued, so that at most one gang has the cores.
 //
-// A plan comes again with another start whenever the clock estimate moves. Near a boundary that
-// would make a job run twice for some microseconds; so a fresh program that reaches its next
+// A plan arrives again with a different start whenever the clock estimate moves. Near a boundary
+// that would let a job run twice for some microseconds. So a fresh program that reaches its next
 // boundary within kSettle is applied only there.
 #include "scored/node/switch/switch_follower.hpp"
 
@@ -19,7 +19,7 @@ std::optional<TimePoint> sooner(std::optional<TimePoint> a, std::optional<TimePo
   return b && (!a || *b < *a) ? b : a;
 }
 
-// An attempt that leaves; and where every boundary is a switch, one that stays.
+// Returns true for an attempt that leaves and, if every boundary is a switch, for one that stays.
 [[gnu::hot]] bool must_stop(const SwitchEntry& entry, const SwitchPosition& where, Role next,
                             TimePoint due) {
   if (entry.is_stopped() || next == Role::Fills) return false;
@@ -51,8 +51,8 @@ SwitchProgram* SwitchFollower::take(SwitchProgram* program) {
   return observe(sooner(next, looks_.look(program_->entries, woke)));
 }
 
-// If an attempt could not be stopped or continued, the next boundary mends it, outside the fast
-// path.
+// If an attempt could not be stopped or continued, the next boundary corrects that, outside the
+// fast path.
 [[gnu::hot]] std::optional<TimePoint> SwitchFollower::step_fast(TimePoint woke) {
   const FastSwitch::Taken taken = fast_.take(woke);
   if (taken.failed != 0) {
@@ -87,7 +87,7 @@ SwitchProgram* SwitchFollower::take(SwitchProgram* program) {
   if (const auto next = fast_.expect(*program_, *where.part, woke)) awaited_ = next;
 }
 
-// Gives how many could not be stopped or continued.
+// Returns how many attempts could not be stopped or continued.
 [[gnu::hot]] std::uint64_t SwitchFollower::apply(const SwitchPosition& where, TimePoint due,
                                                  TimePoint woke) {
   SwitchRecord record;
@@ -112,7 +112,7 @@ SwitchProgram* SwitchFollower::take(SwitchProgram* program) {
   return failed;
 }
 
-// After the switch: reading takes time.
+// This is called after the switch, because reading takes time.
 [[gnu::hot]] void SwitchFollower::account(const SwitchRecord& record, TimePoint woke,
                                           TimePoint stopped) {
   bool has_fillers = false;
@@ -146,7 +146,7 @@ SwitchProgram* SwitchFollower::take(SwitchProgram* program) {
     const bool is_background = entry.watch.is_background();
     if (stops) failed += control_.stop(entry, woke);
     if (next == Role::Fills && entry.role == Role::Runs) failed += control_.lower(entry, woke);
-    // A new attempt that is stopped before its first turn does not leave: it was never there.
+    // A new attempt that is stopped before its first turn does not count as leaving.
     const bool loses_turn = entry.has_turn && (stops || !runs || is_background);
     if (!loses_turn) continue;
     entry.has_turn.store(runs && !is_background, std::memory_order_relaxed);
@@ -169,7 +169,7 @@ SwitchProgram* SwitchFollower::take(SwitchProgram* program) {
     const bool goes = enters(*program_, i, where);
     if (entry.waits_for != 0) continue;
     if (goes) failed += control_.let_go(entry, program_->networks[i].get(), stopped, now);
-    // A new attempt that no plan knows yet runs, but has no turn.
+    // A new attempt that no plan knows yet is running, but has no turn.
     const bool has_turn =
         runs && !entry.watch.is_background() && (goes || is_managed(entry, where.part));
     if (has_turn && (goes || !entry.has_turn)) record.add_entered(entry.attempt);
@@ -183,7 +183,7 @@ SwitchProgram* SwitchFollower::take(SwitchProgram* program) {
   return failed + (where.fills != nullptr ? let_fill(where, record) : 0);
 }
 
-// Last: those in turn are not to wait for it.
+// This comes last, so that the attempts in turn do not wait for it.
 [[gnu::hot]] std::uint64_t SwitchFollower::let_fill(const SwitchPosition& where,
                                                     SwitchRecord& record) {
   std::uint64_t failed = 0;

@@ -1,5 +1,5 @@
-// What the switcher's thread does, without the thread: given a program and the time, it stops and
-// continues the attempts as the plan says.
+// Does the work of the switcher's thread, without the thread: given a program and the time, it
+// stops and continues the attempts according to the plan.
 #pragma once
 
 #include "scored/node/switch/barrier_meetings.hpp"
@@ -30,20 +30,21 @@ class SwitchFollower {
 
   [[nodiscard]] bool take_meeting_change() { return meetings_.take_change(); }
 
-  // Follows `program` from the next step on; not null. Gives back the one before, or null. A entry
-  // that is in neither is left as it is.
+  // Follows `program`, which is not null, from the next step on. Returns the previous program, or
+  // null. An entry that is in neither is left as it is.
   SwitchProgram* take(SwitchProgram* program);
-  // Does what is due. Returns when it must be called again; nullopt: not before the next take().
+  // Takes all actions that are due. Returns when it must be called again; nullopt: not before the
+  // next take().
   std::optional<TimePoint> step();
-  // Lets everything run.
+  // Continues all attempts.
   void release();
 
-  // Some attempt's is_idle() has changed since the last call.
+  // Returns true if is_idle() of an attempt has changed since the last call.
   [[nodiscard]] bool take_activity_change() { return looks_.take_change(); }
 
   [[nodiscard]] SwitchProgram* program() const { return program_; }
 
-  // Readable when step() may have something to do; < 0: there is none.
+  // Is readable when step() may have something to do; < 0: there is none.
   [[nodiscard]] int meeting_fd() const {
     return program_ != nullptr && program_->meetings ? program_->meetings->fd() : -1;
   }
@@ -73,7 +74,7 @@ class SwitchFollower {
   ChannelHandover handover_{clock_, counters_.channels};
   SwitchProgram* program_ = nullptr;
   bool is_fresh_ = false;             // taken, not yet applied
-  bool is_due_ = false;               // the position being applied was awaited
+  bool is_due_ = false;               // the position that is being applied was awaited
   std::optional<TimePoint> awaited_;  // the next boundary
   bool uses_barriers_ = false;
 };

@@ -30,7 +30,7 @@ TEST(SwitchFollower, StopsTheLeavingAndContinuesTheEntering) {
   EXPECT_TRUE(second.is_running);
 }
 
-TEST(SwitchFollower, RecordsNobodyWhomNoPlanKnows) {
+TEST(SwitchFollower, AttemptsOutsidePlansAreNotRecorded) {
   Node node;
   node.add(1);
   node.add(2);
@@ -38,7 +38,7 @@ TEST(SwitchFollower, RecordsNobodyWhomNoPlanKnows) {
   node.follow({turns(TimePoint{1s})});
   for (const auto at : {1000ms, 1100ms, 1200ms}) node.step(TimePoint{at});
   EXPECT_TRUE(fresh.is_running);
-  EXPECT_FALSE(node.entries[2]->has_turn) << "samples must not say what no record says";
+  EXPECT_FALSE(node.entries[2]->has_turn) << "samples must agree with the records";
   EXPECT_TRUE(node.entries[0]->has_turn);
   const auto records = node.trace.read(TimePoint{}).records;
   ASSERT_EQ(records.size(), 3U);
@@ -58,7 +58,8 @@ TEST(SwitchFollower, AChannelRestsBeforeItChangesHands) {
   node.step(TimePoint{1100ms});
   EXPECT_TRUE(second.is_running);
   EXPECT_TRUE(channel.users[1]->holds_channel());
-  EXPECT_GT(g_now, TimePoint{1100ms + 300us + 300us}) << "it goes when others have restored too";
+  EXPECT_GT(g_now, TimePoint{1100ms + 300us + 300us})
+      << "it continues when others have restored too";
   EXPECT_LE(g_now, TimePoint{1100ms + 300us} + ChannelHandover::kMostRestore);
   const auto records = node.trace.read(TimePoint{}).records;
   EXPECT_EQ(records.back().stopped, Duration{0});
@@ -66,7 +67,7 @@ TEST(SwitchFollower, AChannelRestsBeforeItChangesHands) {
   EXPECT_EQ(node.counters.channels.handovers, 2U);
 }
 
-TEST(SwitchFollower, TheJointWaitFollowsHowLongRestoringTakes) {
+TEST(SwitchFollower, JointWaitFollowsTimeOfRestoring) {
   Node node;
   node.add(1);
   node.add(2);
@@ -89,7 +90,7 @@ TEST(SwitchFollower, TheJointWaitFollowsHowLongRestoringTakes) {
   g_tick = 10ms;
   waits(++boundary);
   g_tick = Duration{0};
-  EXPECT_LE(waits(++boundary), ChannelHandover::kMostRestore) << "an accident is no measure";
+  EXPECT_LE(waits(++boundary), ChannelHandover::kMostRestore) << "an outlier is not a measure";
 }
 
 TEST(SwitchFollower, AResidentNetworkCostsNoRest) {
@@ -104,8 +105,9 @@ TEST(SwitchFollower, AResidentNetworkCostsNoRest) {
   EXPECT_EQ(node.counters.channels.handovers, 1U);
 }
 
-// By whichever way the switch is made: the first is a long one, the others are turns.
-TEST(SwitchFollower, TellsContextsHowLongTheyWereStopped) {
+// Both ways of switching must publish the time. The first switch is a long one, and the others are
+// turns.
+TEST(SwitchFollower, PublishesStoppedTimeInContexts) {
   Node node;
   for (const std::uint64_t id : {1U, 2U}) node.add(id);
   pm::JobNetwork network;
@@ -127,7 +129,7 @@ TEST(SwitchFollower, TellsContextsHowLongTheyWereStopped) {
   }
 }
 
-TEST(SwitchFollower, ANetworkOpenedInItsOwnSliceTakesTheChannelAtOnce) {
+TEST(SwitchFollower, NetworkOpenedInSliceTakesChannelAtOnce) {
   Node node;
   auto& first = node.add(1);
   node.add(2);
@@ -148,7 +150,7 @@ TEST(SwitchFollower, LetsEverythingRunBeforeTheFirstPlanStarts) {
   EXPECT_TRUE(second.is_running);
 }
 
-TEST(SwitchFollower, KeepsThePlanInForceUntilTheNextStarts) {
+TEST(SwitchFollower, PlanStaysInForceUntilNextStarts) {
   Node node;
   auto& first = node.add(1);
   auto& second = node.add(2);
@@ -161,7 +163,7 @@ TEST(SwitchFollower, KeepsThePlanInForceUntilTheNextStarts) {
   EXPECT_TRUE(second.is_running);
 }
 
-TEST(SwitchFollower, StopsANewcomerThatIsNotDue) {
+TEST(SwitchFollower, StopsNewAttemptThatIsNotDue) {
   Node node;
   node.add(1);
   node.follow({turns(TimePoint{1s})});
@@ -173,7 +175,7 @@ TEST(SwitchFollower, StopsANewcomerThatIsNotDue) {
   EXPECT_FALSE(second.is_running);
 }
 
-TEST(SwitchFollower, ContinuesWhatIsNoLongerManaged) {
+TEST(SwitchFollower, ContinuesAttemptThatIsNoLongerManaged) {
   Node node;
   auto& second = (node.add(1), node.add(2));
   node.follow({turns(TimePoint{1s})});
@@ -185,14 +187,14 @@ TEST(SwitchFollower, ContinuesWhatIsNoLongerManaged) {
   EXPECT_TRUE(second.is_running);
 }
 
-TEST(SwitchFollower, NeedsNoWakeUpIfNobodyIsSwitched) {
+TEST(SwitchFollower, NeedsNoWakeUpWithoutSwitches) {
   Node node;
   node.add(1);
   node.follow({SwitchPlan{Epoch{1}, TimePoint{1s}, 100ms, {{0ms, 100ms, ids({1})}}, ids({1})}});
   EXPECT_EQ(node.step(TimePoint{1s}), std::nullopt);
 }
 
-TEST(SwitchFollower, StopsAndContinuesALoneJobAtEachBoundaryIfThePlanHasSlices) {
+TEST(SwitchFollower, SlicesInterruptLoneJobAtEachBoundary) {
   Node node;
   auto& managed = node.add(1);
   auto& other = node.add(2);
@@ -210,7 +212,7 @@ TEST(SwitchFollower, StopsAndContinuesALoneJobAtEachBoundaryIfThePlanHasSlices) 
   EXPECT_EQ(other.stops, 0);
 }
 
-TEST(SwitchFollower, CountsHowLongEachRanAndWhatTheSwitchTook) {
+TEST(SwitchFollower, CountsRunTimeAndSwitchTime) {
   Node node;
   node.add(1);
   node.add(2);
@@ -224,7 +226,7 @@ TEST(SwitchFollower, CountsHowLongEachRanAndWhatTheSwitchTook) {
   EXPECT_EQ(node.counters.busy.read(TimePoint{2s}), 1s);
 }
 
-// Whoever reads its processes then, and finds the clock running, has read none that was stopped.
+// A reader that finds the clock running after it has read the processes has not read a stopped one.
 TEST(SwitchFollower, StopsTheClockBeforeTheProcesses) {
   Node node;
   auto& first = node.add(1);
@@ -251,8 +253,9 @@ TEST(RunClock, CountsARepeatedStartOnce) {
   EXPECT_EQ(clock.read(TimePoint{9s}), 4s);
 }
 
-// The clock estimate moved the boundary by 30 us just after the switch: nobody is switched twice.
-TEST(SwitchFollower, SettlesAtTheBoundaryOfAPlanThatMovedALittle) {
+// The clock estimate has moved the boundary by 30 us just after the switch; no attempt may be
+// switched twice.
+TEST(SwitchFollower, SettlesAtBoundaryOfSlightlyMovedPlan) {
   Node node;
   auto& first = node.add(1);
   node.add(2);
@@ -286,7 +289,7 @@ TEST(SwitchFollower, RecordsEachSwitch) {
   EXPECT_EQ(node.counters.late, 1U);
 }
 
-TEST(SwitchFollower, CountsWhatCannotBeStoppedAndTriesAgain) {
+TEST(SwitchFollower, CountsFailedStopsAndRetries) {
   Node node;
   auto& first = node.add(1);
   node.add(2);
@@ -301,7 +304,7 @@ TEST(SwitchFollower, CountsWhatCannotBeStoppedAndTriesAgain) {
   EXPECT_FALSE(first.is_running);
 }
 
-TEST(SwitchFollower, ReleasesEverybody) {
+TEST(SwitchFollower, ReleasesAllAttempts) {
   Node node;
   auto& second = (node.add(1), node.add(2));
   node.follow({turns(TimePoint{1s})});
@@ -310,7 +313,7 @@ TEST(SwitchFollower, ReleasesEverybody) {
   EXPECT_TRUE(second.is_running);
 }
 
-// ---- any plans ----------------------------------------------------------------------------------
+// ---- Random plans -------------------------------------------------------------------------------
 
 class RandomPlans {
  public:
@@ -360,8 +363,8 @@ Role expected_role(const std::vector<SwitchPlan>& plans, AttemptId id, TimePoint
   return all_may && has(current->fill, id) ? Role::Fills : Role::Stopped;
 }
 
-// Called exactly when it asked to be called, the follower has the plan's set running at any time.
-TEST(SwitchFollower, WhatRunsIsWhatThePlanSays) {
+// If it is called exactly when it requested, the follower has the plan's set running at any time.
+TEST(SwitchFollower, RunningAttemptsMatchThePlan) {
   for (std::uint32_t seed = 1; seed <= 300; ++seed) {
     SCOPED_TRACE(seed);
     RandomPlans random(seed);
@@ -378,7 +381,7 @@ TEST(SwitchFollower, WhatRunsIsWhatThePlanSays) {
     TimePoint now{1s};
     for (int turn = 0; turn < 100; ++turn) {
       const auto next = node.step(now);
-      // Any time until the next step; without one, any time.
+      // This is any time until the next step; without a next step, any time.
       const auto gap = next ? *next - now : Duration{1s};
       ASSERT_GT(gap, Duration::zero());
       const auto within = now + Duration(random.below(static_cast<std::uint64_t>(gap.count())));
@@ -392,7 +395,7 @@ TEST(SwitchFollower, WhatRunsIsWhatThePlanSays) {
   }
 }
 
-// Uses a part of the time, some of it or none, in stretches of 300 ms.
+// Uses all of the time, a part of it or none, in stretches of 300 ms.
 struct FakeUsage final : CpuUsage {
   explicit FakeUsage(std::uint64_t seed) : seed_(seed) {}
 
@@ -414,8 +417,9 @@ struct FakeUsage final : CpuUsage {
   std::uint64_t seed_;
 };
 
-// A random plan of attempts 1 to `jobs`, at most one of them at a time. If they may fill, each has
-// its turn once: at a boundary at which nobody changes, only the general path lets others fill.
+// Makes a random plan of attempts 1 to `jobs`, at most one of them at a time. If they may fill,
+// each has its turn once, because at a boundary at which nothing changes only the general path lets
+// others fill.
 SwitchPlan random_turns(std::mt19937& random, std::uint64_t jobs, TimePoint start) {
   std::vector<std::uint64_t> all(jobs);
   std::iota(all.begin(), all.end(), 1);
@@ -435,17 +439,17 @@ SwitchPlan random_turns(std::mt19937& random, std::uint64_t jobs, TimePoint star
   return plan;
 }
 
-// Who left and entered, and when: without the boundary, which is another for who is late and sleeps
-// until boundaries at which nobody changes.
+// Returns the attempts that left and entered, and when. The boundary is left out: it differs if a
+// follower is late, or sleeps until boundaries at which nothing changes.
 auto what_happened(const SwitchRecord& record) {
   return std::tuple{record.due + record.woke, record.due + record.stopped,
                     record.due + record.done, record.left,
                     record.entered,           record.epoch};
 }
 
-// The fast path does what every other switch does: the second node has one more attempt that no
-// plan knows, so that it never takes the fast path.
-TEST(SwitchFollower, FastTurnsDoWhatAllSwitchesDo) {
+// The fast path must have the same effect as every other switch. The second node has one more
+// attempt that no plan knows, so that it never takes the fast path.
+TEST(SwitchFollower, FastPathMatchesGeneralPath) {
   std::size_t switches = 0;
   std::size_t fast_plans = 0;
   for (unsigned seed = 1; seed <= 300; ++seed) {
@@ -478,7 +482,7 @@ TEST(SwitchFollower, FastTurnsDoWhatAllSwitchesDo) {
         ASSERT_EQ(quick.watch.is_idle(), slow.watch.is_idle()) << seed;
       }
       ASSERT_EQ(nodes[0].follower.take_activity_change(), nodes[1].follower.take_activity_change());
-      if (random() % 30 == 0) {  // a stop or a start that fails, and comes right again
+      if (random() % 30 == 0) {  // a stop or a start that fails, and works again later
         const int error = random() % 2 == 0 ? EIO : 0;
         for (Node& node : nodes) node.targets[0]->error = error;
       }
@@ -496,11 +500,11 @@ TEST(SwitchFollower, FastTurnsDoWhatAllSwitchesDo) {
   EXPECT_GT(fast_plans, 500U);
 }
 
-TEST(SwitchFollower, SleepsThroughBoundariesAtWhichNobodyChangesHere) {
+TEST(SwitchFollower, SleepsThroughBoundariesWithoutLocalChange) {
   Node node;
   node.add(1);
   node.add(2);
-  SwitchPlan plan = turns(TimePoint{1s});  // 1, 1 beside somebody elsewhere, 2
+  SwitchPlan plan = turns(TimePoint{1s});  // 1, then 1 together with a job of other nodes, then 2
   plan.cycle = 300ms;
   plan.segments = {{0ms, 100ms, ids({1})}, {100ms, 100ms, ids({1, 7})}, {200ms, 100ms, ids({2})}};
   node.follow({plan});

@@ -1,4 +1,4 @@
-// Something that looks at the attempts whenever the switcher's thread is awake.
+// Is called with the attempts whenever the switcher's thread is awake.
 #pragma once
 
 #include "base/time.hpp"
@@ -20,8 +20,8 @@ class SwitchObserver {
   SwitchObserver& operator=(const SwitchObserver&) = delete;
   virtual ~SwitchObserver() = default;
 
-  // Thread: the switcher's; no allocation, no wait. `boundary`: when it is called anyway. Returns
-  // when it must be called besides.
+  // Must neither allocate nor wait. `boundary` is when it will be called anyway. Returns when it
+  // must be called in addition. Thread: the switcher's.
   virtual std::optional<TimePoint> look(TimePoint now, std::optional<TimePoint> boundary,
                                         Entries entries) = 0;
 };

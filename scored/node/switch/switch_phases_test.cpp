@@ -1,6 +1,6 @@
-// A task exits, is killed, forks or maps memory in any phase of a switch. Tasks and cgroups are
-// real, the clock is the test's: whatever the switcher does, it looks at the clock or writes to a
-// freezer between two phases, and the test acts at each of these points in turn.
+// In these tests a task exits, is killed, forks or maps memory in any phase of a switch. Tasks and
+// cgroups are real, and the clock is the test's. Between two phases the switcher always reads the
+// clock or writes to a freezer, and the test acts at each of these points in turn.
 #include "scored/node/kernel/test_cgroups.hpp"
 #include "scored/node/switch/switch_follower.hpp"
 
@@ -15,7 +15,7 @@ namespace {
 
 using gang::SwitchPlan;
 
-// What is to happen at which point, counted from 1.
+// Calls `act` at point `at`, counted from 1.
 struct Script {
   int at = 0;
   std::function<void()> act;
@@ -64,7 +64,7 @@ struct WatchedTarget final : SwitchTarget {
 
 constexpr std::size_t kMapped = 1 << 20;
 
-// Does what it is told by single letters, and repeats each when it is done.
+// Executes commands of single letters, and answers each with the same letter when it is done.
 [[noreturn]] void run_task(int commands, int answers) {
   for (char command = 0; read(commands, &command, 1) == 1;) {
     if (command == 'x') _exit(0);
@@ -92,13 +92,13 @@ class Task {
     const UniqueFd others[] = {UniqueFd(commands[0]), UniqueFd(answers[1])};
     pid_ = fork();
     if (pid_ == 0) {
-      commands_.reset();  // it ends with the test
+      commands_.reset();  // the task ends with the test
       run_task(commands[0], answers[1]);
     }
     [[maybe_unused]] auto added = cgroup.add(pid_);
   }
 
-  // 'k' is done to it; all else it does itself, as soon as it runs.
+  // Kills the task for 'k'; the task executes all other commands itself, as soon as it runs.
   void tell(char what) {
     told_ = what;
     if (what == 'k') {
@@ -132,7 +132,7 @@ std::vector<AttemptId> ids(std::initializer_list<std::uint64_t> numbers) {
   return made;
 }
 
-// Attempts 1 and 2 take turns of 100 ms and have one socket in turn.
+// Lets attempts 1 and 2 take turns of 100 ms and use one socket in turn.
 struct Pair {
   Pair() {
     g_script = &script;
@@ -161,8 +161,8 @@ struct Pair {
     follower.step();
   }
 
-  // At point `at` of the next switch, counted from 1, the task is told; if it runs, it has done it
-  // before the switch goes on.
+  // Sends the task a command at point `at` of the next switch, counted from 1. If the task runs, it
+  // has executed the command before the switch continues.
   void tell_at(int at, std::size_t who, char what) {
     script.point = 0;
     script.at = at;
@@ -173,7 +173,8 @@ struct Pair {
     };
   }
 
-  // Everything in it has stopped, whoever came meanwhile.
+  // Returns true if everything in the cgroup has stopped, including processes that were added
+  // meanwhile.
   bool rests(std::size_t who) {
     const auto events = cgroups[who].events();
     return events && (events->frozen || !events->populated);
@@ -198,7 +199,7 @@ struct Pair {
   std::unique_ptr<SwitchProgram> program;
 };
 
-// False: the switch has no such point.
+// Returns false if the switch has no such point.
 bool act_at(int at, std::size_t who, char what) {
   Pair pair;
   pair.tell_at(at, who, what);
@@ -221,7 +222,7 @@ bool act_at(int at, std::size_t who, char what) {
 
 class SwitchPhases : public testing::TestWithParam<char> {};
 
-TEST_P(SwitchPhases, ATaskMayDoSoInAnyOfThem) {
+TEST_P(SwitchPhases, TaskMayActInAnyPhase) {
   if (!CgroupPair().is_made()) GTEST_SKIP() << "no cgroup2 that may be written";
   for (const std::size_t who : {0, 1}) {
     int points = 0;

@@ -26,7 +26,8 @@ std::vector<char> rows(const gang::SwitchPlan& plan,
   return runs;
 }
 
-// An attempt fills in segments all of whose jobs may fill too: both users consent.
+// An attempt fills only in segments in which all jobs may fill too, so that both users have
+// consented.
 std::vector<char> fill_rows(const gang::SwitchPlan& plan,
                             const std::vector<std::shared_ptr<SwitchEntry>>& entries) {
   std::vector<char> fills;
@@ -45,7 +46,7 @@ std::vector<char> fill_rows(const gang::SwitchPlan& plan,
   return is_any ? fills : std::vector<char>();
 }
 
-// The only entry that runs in a row; < 0: none does; nullopt: several do.
+// Returns the only entry that runs in a row; < 0 if none runs; nullopt if several do.
 std::optional<std::ptrdiff_t> only_one(std::span<const char> row) {
   const auto is_running = [](char runs) { return runs != 0; };
   const auto first = std::find_if(row.begin(), row.end(), is_running);

@@ -1,4 +1,5 @@
-// What the switcher's thread follows: plans and, for each of their segments, which attempts run.
+// Holds the program of the switcher's thread: plans and, for each of their segments, the attempts
+// that run.
 #pragma once
 
 #include "gang/node/switch_plan.hpp"
@@ -13,10 +14,10 @@
 
 namespace score::node {
 
-// Made by the main thread, handed over as a whole, given back as a whole: the switcher's thread
-// neither allocates nor frees.
+// The main thread makes it and hands it over as a whole, and gets it back as a whole. So the
+// switcher's thread neither allocates nor frees.
 struct SwitchProgram {
-  // Until the next turn only this attempt runs, on this node.
+  // Names the only attempt that runs on this node until the next turn.
   struct Turn {
     Duration offset{0};  // in the cycle
     std::size_t index = 0;
@@ -26,33 +27,34 @@ struct SwitchProgram {
 
   struct Part {
     gang::SwitchPlan plan;
-    std::vector<char> runs;  // [segment][entry], row-major: not 0 if it runs; unmanaged always do
+    std::vector<char> runs;  // [segment][entry], row-major: not 0 if it runs; unmanaged ones always
+                             // run
     std::vector<char> background;  // [entry]
-    // [segment][entry]: not 0 if the plan lets it fill; empty: no entry of the node ever does.
+    // [segment][entry]: not 0 if the plan lets it fill. Empty if no entry of the node ever fills.
     std::vector<char> fills;
     WatchPace pace;
-    std::vector<Turn> turns;  // in order, neighbours differ; empty: the fast path does not apply
+    std::vector<Turn> turns;  // in order, neighbours differ; empty: no fast path
   };
 
-  // `plans` by start, each in force until the next one starts. Before the first, and under a plan
-  // without segments, everything runs.
+  // `plans` are ordered by start; each is in force until the next one starts. Before the first, and
+  // under a plan without segments, everything runs.
   SwitchProgram(std::vector<gang::SwitchPlan> plans,
                 std::vector<std::shared_ptr<SwitchEntry>> all_entries);
 
-  // To be called when `networks` has changed.
+  // Must be called when `networks` has changed.
   void find_shared_channels();
 
   std::vector<Part> parts;
   std::vector<std::shared_ptr<SwitchEntry>> entries;
   std::vector<std::shared_ptr<ChannelUser>> networks;  // [entry]; null: it has none
-  std::vector<char> shares_channel;                    // [entry]: with another entry
+  std::vector<char> shares_channel;                    // [entry]: with a different entry
   std::shared_ptr<SwitchObserver> observer;            // may be null
   std::shared_ptr<MeetingChannel> meetings;            // barrier mode; null: through the head
   std::vector<std::shared_ptr<DirectGang>> gangs;      // [entry]; null: it meets through the head
   SwitchProgram* retired_next = nullptr;               // list of the programs given back
 };
 
-// A row of a part of the program.
+// Describes a row of a part of the program.
 struct SwitchPosition {
   const SwitchProgram::Part* part = nullptr;
   const char* runs = nullptr;   // [entry]; null: everything runs
@@ -69,13 +71,13 @@ struct SwitchPosition {
 };
 
 [[nodiscard]] SwitchPosition position_at(const SwitchProgram& program, TimePoint now);
-// What the entry is to do at this position.
+// Returns the role of the entry at this position.
 [[nodiscard]] Role role_at(const SwitchProgram& program, std::size_t entry,
                            const SwitchPosition& where);
-// Some attempt that has its turn leaves time to others, or there is none. An attempt that shares
-// its processors with those in turn must not fill otherwise.
+// Returns true if an attempt that has its turn leaves time to others, or if there is none.
+// Otherwise an attempt that shares its processors with those in turn must not fill.
 [[nodiscard]] bool leaves_time(const SwitchProgram& program, const SwitchPosition& where);
-// It does not run, and goes on at this position.
+// Returns true if the entry does not run, and continues at this position.
 [[nodiscard]] bool enters(const SwitchProgram& program, std::size_t entry,
                           const SwitchPosition& where);
 [[nodiscard]] bool is_managed(const SwitchEntry& entry, const SwitchProgram::Part* part);

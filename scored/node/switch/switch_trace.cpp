@@ -46,7 +46,7 @@ void SwitchTrace::read_range(std::uint64_t from, std::uint64_t end, Extract& ext
       words[i] = std::atomic_ref(cell[i]).load(std::memory_order_acquire);  // before claimed_
     }
     if (claimed_.load(std::memory_order_relaxed) > index + kEntries) {
-      ++extract.lost;  // overwritten while it was read
+      ++extract.lost;  // overwritten during the reading
       continue;
     }
     extract.records.push_back(std::bit_cast<SwitchRecord>(words));

@@ -1,5 +1,5 @@
-// The last switches of a node, written by the switcher's thread and read by the main one without
-// either waiting for the other.
+// Records the last switches of a node. The switcher's thread writes and the main thread reads,
+// without waiting for each other.
 #pragma once
 
 #include "base/ids.hpp"
@@ -14,21 +14,21 @@
 namespace score::node {
 
 struct SwitchRecord {
-  static constexpr std::size_t kMaxListed = 4;  // of each kind; the counts are whole
+  static constexpr std::size_t kMaxListed = 4;  // per list; the counts are not limited
 
-  TimePoint due{};      // the boundary of the timetable
+  TimePoint due{};      // boundary of the timetable
   Duration woke{0};     // after due
-  Duration stopped{0};  // after due: the leaving jobs have been stopped
-  // After due, and equal to `stopped` if no channel changed hands: the guard is over, the channel's
-  // frames are saved, earlier frames are restored.
+  Duration stopped{0};  // after due: when the leaving jobs have been stopped
+  // These times are after due, and equal to `stopped` if no channel changed hands: the guard is
+  // over, the channel's frames are saved, earlier frames are restored.
   Duration guarded{0};
   Duration saved{0};
   Duration restored{0};
-  Duration done{0};  // after due: the entering jobs go on
+  Duration done{0};  // after due: when the entering jobs continue
   Epoch epoch{};
   std::uint32_t left_count = 0, entered_count = 0;
   std::array<AttemptId, kMaxListed> left{}, entered{};
-  std::uint64_t filling_count = 0;  // that fill from now on
+  std::uint64_t filling_count = 0;  // attempts that fill from now on
   std::array<AttemptId, kMaxListed> filling{};
 
   void add_left(AttemptId attempt) {
@@ -51,7 +51,7 @@ struct SwitchRecord {
 
 class SwitchTrace {
  public:
-  // 720 KB when all of it is used; pages that were never written cost nothing.
+  // The trace takes 720 KB when all of it is used; pages that were never written cost nothing.
   static constexpr std::size_t kEntries = 4'096;
 
   SwitchTrace();
@@ -59,21 +59,21 @@ class SwitchTrace {
   // Thread: the switcher's.
   void put(const SwitchRecord& record) noexcept;
 
-  // How many were put so far. Thread: any.
+  // Returns how many records have been put. Thread: any.
   [[nodiscard]] std::uint64_t written() const { return written_.load(std::memory_order_relaxed); }
 
   struct Extract {
     std::vector<SwitchRecord> records;  // oldest first
-    std::uint64_t lost = 0;             // written ever, but overwritten by now
+    std::uint64_t lost = 0;             // written, but overwritten since
   };
 
-  // What was due after `since`. Thread: any.
+  // Returns the switches that were due after `since`. Thread: any.
   [[nodiscard]] Extract read(TimePoint since) const;
-  // What was written after the first `seen`, at most the newest `most`; `seen` moves to the end.
+  // Returns the records after the first `seen`, at most the newest `most`; `seen` moves to the end.
   [[nodiscard]] Extract read_new(std::uint64_t& seen, std::size_t most) const;
 
  private:
-  static constexpr std::size_t kWords = 22;  // of a cell
+  static constexpr std::size_t kWords = 22;  // per cell
 
   void read_range(std::uint64_t from, std::uint64_t end, Extract& extract) const;
 
@@ -81,12 +81,12 @@ class SwitchTrace {
     void operator()(std::uint64_t* words) const;
   };
 
-  // Cells are words that are only accessed atomically, so that reading one that is being
-  // overwritten is no data race; claimed_ shows afterwards whether it was. Zero pages until they
-  // are used.
+  // Cells are words that are only accessed atomically, so that reading a cell during an overwrite
+  // is not a data race; claimed_ shows afterwards whether that happened. The pages are zero until
+  // they are used.
   std::unique_ptr<std::uint64_t[], Free> words_;
-  std::atomic<std::uint64_t> claimed_{0};  // put() has begun that many
-  std::atomic<std::uint64_t> written_{0};  // ... and finished that many
+  std::atomic<std::uint64_t> claimed_{0};  // number of put() calls that have begun
+  std::atomic<std::uint64_t> written_{0};  // ... and that have finished
 };
 
 }  // namespace score::node

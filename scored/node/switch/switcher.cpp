@@ -1,10 +1,10 @@
 // The thread sleeps in one system call: a futex wait with an absolute deadline on the monotonic
 // clock. The deadline is the next boundary; the word is a counter that the main thread raises after
-// it has put a new program into the inbox. Programs travel through single atomic pointers in both
-// directions, so neither thread ever waits for the other, whatever their priorities are.
+// it has put a new program into the inbox. Programs pass through single atomic pointers in both
+// directions, so neither thread ever waits for the other, regardless of their priorities.
 //
 // A switch finds the caches and the page translations cold, which is most of its cost outside the
-// kernel. So all code on its way is marked hot: the linker places it side by side.
+// kernel. So all code of the switch is marked hot, and the linker places it together.
 #include "scored/node/switch/switcher.hpp"
 
 #include "base/limits.hpp"
@@ -31,15 +31,17 @@ namespace {
 
 constexpr int kRealTimePriority = 20;  // below the kernel's own threads (50)
 constexpr int kLeastNice = -20;
-constexpr Duration kHangs = std::chrono::milliseconds{500};  // late by more: it makes no progress
-constexpr Duration kShortTurn = std::chrono::microseconds{100};  // the least there is
-constexpr unsigned kLeastRseqBytes = 32;  // what libc registers, whatever __rseq_size says
+constexpr Duration kHangs = std::chrono::milliseconds{500};      // later than this, it makes no
+                                                                 // progress
+constexpr Duration kShortTurn = std::chrono::microseconds{100};  // the shortest possible
+constexpr unsigned kLeastRseqBytes = 32;  // the size that libc registers, regardless of __rseq_size
 constexpr std::size_t kStackBytes = 64 * limits::kKiB;
 
 static_assert(std::atomic<std::uint32_t>::is_always_lock_free);
 static_assert(sizeof(std::atomic<std::uint32_t>) == sizeof(std::uint32_t));
 
-// struct sched_attr of sched_setattr(2); the kernel's header for it clashes with libc's.
+// This is struct sched_attr of sched_setattr(2), because the kernel's header for it conflicts with
+// libc's.
 struct SchedulingAttributes {
   std::uint32_t size = sizeof(SchedulingAttributes);
   std::uint32_t policy = SCHED_OTHER;
@@ -53,7 +55,7 @@ struct SchedulingAttributes {
 
 static_assert(sizeof(SchedulingAttributes) == 48, "the first published size");
 
-// Without any right the thread may still request short turns: then the scheduler lets it run soon
+// Even without privileges the thread may request short turns. The scheduler then lets it run soon
 // after it wakes (EEVDF, Linux 6.12; older kernels ignore it).
 void ask_for_short_turns() {
   SchedulingAttributes attributes;
@@ -67,8 +69,9 @@ void ask_for_short_turns() {
                      static_cast<long>(FUTEX_BITSET_MATCH_ANY));
 }
 
-// libc registers each thread for rseq(2), and the kernel then reads the thread's memory whenever it
-// resumes after preemption: another cold page, for sched_getcpu(), which is not called here.
+// Ends the thread's registration for rseq(2), which libc makes for each thread. The kernel reads
+// that memory whenever the thread resumes after preemption. That is one more cold page, for
+// sched_getcpu(), which is not called here.
 void leave_restartable_sequences() {
 #ifdef RSEQ_SIG
   constexpr int kUnregister = 1;
@@ -112,7 +115,7 @@ Status Switcher::start() {
   activity_fd_ = UniqueFd(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC));
   if (options_.uses_barriers) bell_fd_ = UniqueFd(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC));
   if (!activity_fd_ || (options_.uses_barriers && !bell_fd_)) {
-    return fail(errno_code(errno), "eventfd");
+    return fail(errno_code(errno), "cannot make an eventfd");
   }
   pthread_attr_t attributes;
   pthread_attr_init(&attributes);
@@ -124,7 +127,7 @@ Status Switcher::start() {
   const int error = pthread_create(&thread_, &attributes, &Switcher::thread_main, this);
   pthread_sigmask(SIG_SETMASK, &before, nullptr);
   pthread_attr_destroy(&attributes);
-  if (error != 0) return fail(errno_code(error), "start the switcher's thread");
+  if (error != 0) return fail(errno_code(error), "cannot start the switcher's thread");
   is_running_ = true;
   ready_.wait(0);
   return {};
@@ -156,7 +159,8 @@ void Switcher::follow(gang::SwitchPlan plan) {
   publish();
 }
 
-// In barrier mode a boundary waits for messages between nodes, which a filler would delay.
+// Attempts cannot fill in barrier mode: a boundary waits for messages between nodes, which a filler
+// would delay.
 void Switcher::add(AttemptId attempt, std::unique_ptr<SwitchTarget> target,
                    std::unique_ptr<CpuUsage> usage, std::uint32_t cores) {
   std::erase_if(entries_, [&](const auto& entry) { return entry->attempt == attempt; });
@@ -309,7 +313,7 @@ void Switcher::collect() {
   }
 }
 
-// ---- the thread ---------------------------------------------------------------------------------
+// ---- The thread ---------------------------------------------------------------------------------
 
 void* Switcher::thread_main(void* self) {
   static_cast<Switcher*>(self)->run();
@@ -368,7 +372,7 @@ void Switcher::get_priority() {
   retire(follower.program());
 }
 
-// Until the bell rings, a datagram comes, or the deadline has passed.
+// Waits until the bell rings, a datagram arrives, or the deadline has passed.
 [[gnu::hot]] void Switcher::wait_for_news(const SwitchFollower& follower, std::uint32_t seen,
                                           std::optional<TimePoint> deadline) {
   const int meetings = follower.meeting_fd();

@@ -1,5 +1,5 @@
-// The gang switch of a node: a thread of its own that follows the plan at absolute times. It sleeps
-// until the next boundary, without one until it is woken.
+// Performs the gang switches of a node. A separate thread follows the plan at absolute times. It
+// sleeps until the next boundary, or until it is woken if there is none.
 #pragma once
 
 #include "base/result.hpp"
@@ -17,76 +17,78 @@ namespace score::node {
 
 struct SwitcherOptions {
   Duration late_after = std::chrono::milliseconds{1};
-  bool wants_real_time = true;  // false: as if it were not allowed
+  bool wants_real_time = true;  // false: behaves as if it were not allowed
   gang::IdleRule idle{};
   bool uses_barriers = false;  // see barrier_meetings.hpp
 };
 
-// How the switcher gets the processor when everything else wants it too.
+// Describes how the switcher gets the processor when other processes also want it.
 enum class SwitchPriority : std::uint8_t {
   RealTime,  // SCHED_FIFO
   Nice,      // nice -20
-  None,      // the ordinary one: tasks must run at a lower priority
+  None,      // ordinary priority: tasks must run at a lower priority
 };
 
-// Every member function is for the main thread.
+// All member functions are for the main thread.
 class Switcher {
  public:
   explicit Switcher(SwitcherOptions options = {});
-  // stop().
+  // Calls stop().
   ~Switcher();
   Switcher(const Switcher&) = delete;
   Switcher& operator=(const Switcher&) = delete;
 
-  // The main loop has its turn, and should have the next one within `time`: if it is late by then
-  // while attempts are here, the thread lends it real-time priority until it calls again. True: it
-  // had been lent.
+  // Reports that the main loop has its turn, and should have the next one within `time`. If it is
+  // late by then while attempts are here, the thread lends it real-time priority until the next
+  // call. Returns true if it had been lent.
   bool note_turn(TimePoint now, Duration time);
 
-  // Has the thread made progress since the previous call? It has not if it should have switched
-  // 500 ms ago or did not see what it was given before the previous call: then it hangs.
+  // Returns true if the thread has made progress since the previous call. It hangs if it should
+  // have switched 500 ms ago, or if it has not seen what it was given before the previous call.
   [[nodiscard]] bool makes_progress(TimePoint now);
 
   // Starts the thread. Errors: errno of pthread_create, eventfd.
   Status start();
-  // Everything goes on; the thread has ended when it returns. Idempotent.
+  // Continues all attempts; the thread has ended when this returns. May be called again.
   void stop();
 
   // A switch that begins later than this is counted as late.
   [[nodiscard]] Duration late_after() const { return options_.late_after; }
 
-  // From plan.start on, or now if that is past, this plan is followed; plans that would start later
-  // than it are dropped.
+  // Follows this plan from plan.start on, or from now on if that is past. Plans that would start
+  // later than it are dropped.
   void follow(gang::SwitchPlan plan);
-  // A new attempt, running. If the plan in force manages it and it is not its turn, it is stopped
-  // at once. Replaces one of the same id. Without `usage` it is never idle. cores: that it has been
-  // given here.
+  // Adds a new attempt that is running. If the plan in force manages it and it is not its turn, it
+  // is stopped at once. Replaces an attempt of the same id. Without `usage` it is never idle.
+  // `cores` is the number of cores that it has been given here.
   void add(AttemptId attempt, std::unique_ptr<SwitchTarget> target,
            std::unique_ptr<CpuUsage> usage = nullptr, std::uint32_t cores = 1);
   // See IdleWatch::set_leader(). Ignored for an unknown attempt.
   void set_leader(AttemptId attempt, pid_t process);
-  // The attempt has ended: it is never touched again once the thread has seen this (at once, unless
-  // it is switching). Ignored for an unknown attempt.
+  // Removes an attempt that has ended. It is never touched again once the thread has seen this (at
+  // once, unless it is switching). Ignored for an unknown attempt.
   void remove(AttemptId attempt);
-  // Frees what follow(), add() and the like replaced and the thread has given back; they do this
-  // too. To be called regularly.
+  // Frees objects that follow(), add() and similar functions have replaced and the thread has
+  // returned; these functions do it too. Must be called regularly.
   void collect();
-  // The attempt's network, from now on; null: none. Before add() or after it. remove() drops it.
+  // Sets the attempt's network from now on; null: none. May be called before or after add().
+  // remove() drops the network.
   void set_network(AttemptId attempt, std::shared_ptr<ChannelUser> network);
 
-  // Barrier mode: how the nodes of an attempt meet without the head. Either may come first, and be
-  // replaced; without a channel: through the head. remove() drops the gang, which is not null.
+  // Sets how the nodes of an attempt meet without the head, in barrier mode. The two may be set in
+  // any order, and replaced; without a channel the nodes meet through the head. remove() drops the
+  // gang, which must not be null.
   void set_meeting_channel(std::shared_ptr<MeetingChannel> channel);
   void set_gang(AttemptId attempt, std::shared_ptr<DirectGang> gang);
 
-  // Looks at the attempts whenever the thread is awake; may be null.
+  // Sets an observer, which is called whenever the thread is awake; may be null.
   void set_observer(std::shared_ptr<SwitchObserver> observer);
 
-  // How long a channel rests between two attempts.
+  // Sets how long a channel rests between two attempts.
   void set_guard(Duration guard) { guard_ns_.store(guard.count(), std::memory_order_relaxed); }
 
-  // How long it has run since it was added, whether it runs now, and whether it has its turn by the
-  // timetable, as the trace records. Unknown attempt: 0, false.
+  // Returns how long the attempt has run since it was added, whether it runs now, and whether it
+  // has its turn by the timetable, as the trace records. Unknown attempt: 0, false.
   struct RunTime {
     Duration ran{0};
     bool runs = false;
@@ -96,28 +98,29 @@ class Switcher {
 
   [[nodiscard]] RunTime run_time(AttemptId attempt, TimePoint now) const;
 
-  // Processor time that its tasks used at idle priority; unknown attempt: 0.
+  // Returns the processor time that its tasks have used at idle priority; 0 for an unknown attempt.
   [[nodiscard]] Duration filled(AttemptId attempt) const;
-  // ... of all attempts that were ever added.
+  // Returns the same for all attempts that were ever added.
   [[nodiscard]] Duration filled() const;
 
-  // An eventfd: readable when take_changed_activities() or take_reached_meetings() may have
-  // something new; the caller reads it.
+  // Returns an eventfd. It is readable when take_changed_activities() or take_reached_meetings()
+  // may return something new; the caller must read it.
   [[nodiscard]] int activity_fd() const { return activity_fd_.get(); }
 
-  // Attempts whose is_idle() has changed since it was last reported; at first false.
+  // Returns the attempts whose is_idle() has changed since it was last reported; the initial value
+  // is false.
   struct Change {
     AttemptId attempt{0};
     bool idle = false;
   };
 
   [[nodiscard]] std::vector<Change> take_changed_activities();
-  // Barrier mode: the meetings that the thread has reached since the last call.
+  // Returns the meetings that the thread has reached since the last call, in barrier mode.
   [[nodiscard]] std::vector<base::MeetingReached> take_reached_meetings();
-  // Barrier mode: whether the head can announce that a gang has met; at first not. Without it the
-  // node switches by the clock.
+  // Sets whether the head can announce that a gang has met, in barrier mode; initially it cannot.
+  // Without it the node switches by the clock.
   void set_meets(bool meets);
-  // Ignored for an unknown attempt.
+  // Does nothing for an unknown attempt.
   void end_meeting(const base::MetAll& met);
   [[nodiscard]] bool is_idle(AttemptId attempt) const;
 
@@ -152,22 +155,22 @@ class Switcher {
   std::vector<AttemptId> reported_idle_;
   Duration ended_filled_{0};  // of attempts that were removed
   UniqueFd activity_fd_;
-  UniqueFd bell_fd_;  // barrier mode: rung with bell_, for a thread that waits for datagrams too
+  UniqueFd bell_fd_;  // barrier mode: rung with bell_, for a thread that also waits for datagrams
 
   pthread_t thread_{};
   bool is_running_ = false;
   SwitchPriority priority_ = SwitchPriority::None;
   std::atomic<std::uint32_t> ready_{0};  // 1: priority_ is known
-  std::uint32_t rung_before_ = 0;        // bell_ at the previous makes_progress()
+  std::uint32_t rung_before_ = 0;        // bell_ at the previous call of makes_progress()
 
-  // The exchange of programs. No lock is held, so the thread never waits.
+  // The members below exchange programs. No lock is held, so the thread never waits.
   std::atomic<std::uint32_t> bell_{0};  // counts; the thread sleeps on it
-  // What the thread has done: the bell it has answered, and when it wakes next at the latest.
+  // The progress of the thread: the bell that it has answered, and its latest next wake-up.
   std::atomic<std::uint32_t> answered_{0};
   std::atomic<Duration::rep> wakes_at_{Duration::max().count()};
   std::atomic<bool> stopping_{false};
-  std::atomic<SwitchProgram*> inbox_{nullptr};    // the newest, if not yet taken
-  std::atomic<SwitchProgram*> retired_{nullptr};  // list of programs given back
+  std::atomic<SwitchProgram*> inbox_{nullptr};    // the newest program, if it has not been taken
+  std::atomic<SwitchProgram*> retired_{nullptr};  // list of the programs given back
 };
 
 }  // namespace score::node

@@ -1,4 +1,4 @@
-// The thread, with processes that are really stopped.
+// Tests the thread with processes that are really stopped.
 #include "scored/node/switch/switcher.hpp"
 
 #include "scored/node/kernel/test_cgroups.hpp"
@@ -25,7 +25,7 @@ std::vector<AttemptId> ids(std::vector<std::uint64_t> numbers) {
   return made;
 }
 
-// From now on `running` of attempts 1 and 2 runs, for ever.
+// Makes a plan in which only `running` of attempts 1 and 2 runs, from now on.
 SwitchPlan only(std::uint64_t running) {
   return {Epoch{running}, monotonic_now(), 1s, {{0s, 1s, ids({running})}}, ids({1, 2})};
 }
@@ -38,7 +38,7 @@ SwitchPlan turns(Duration quantum) {
           ids({1, 2})};
 }
 
-// A child in a process group of its own that does nothing.
+// Starts a child in its own process group that does nothing.
 class Sleeper {
  public:
   Sleeper() : pid_(fork()) {
@@ -105,8 +105,8 @@ TEST(Switcher, FreezesAndThawsCgroups) {
   EXPECT_TRUE(eventually([&] { return !frozen(0) && !frozen(1); }));
 }
 
-// A daemon that never gets another plan must not keep the memory of jobs that have ended.
-TEST(Switcher, LetsGoOfNetworksThatWereRemoved) {
+// The daemon must release the memory of jobs that have ended, even if it never gets a further plan.
+TEST(Switcher, ReleasesRemovedNetworks) {
   for (int i = 0; i < 50; ++i) {
     const Sleeper process;
     Switcher switcher;
@@ -203,12 +203,12 @@ TEST(Switcher, LendsALateMainLoopItsPriority) {
   EXPECT_FALSE(switcher.note_turn(monotonic_now(), 1ms));
   switcher.add(AttemptId{1}, std::make_unique<CountingTarget>(stops));
   EXPECT_TRUE(eventually([] { return sched_getscheduler(0) == SCHED_FIFO; }));
-  // The loan is marked after it was given.
+  // The loan is marked only after it was given, so this must be repeated.
   EXPECT_TRUE(eventually([&] { return switcher.note_turn(monotonic_now(), 1h); }));
   EXPECT_EQ(sched_getscheduler(0), SCHED_OTHER);
 }
 
-TEST(PriorityLoan, IsNotGivenToALoopThatHadItsTurn) {
+TEST(PriorityLoan, IsNotGivenAfterTheTurn) {
   PriorityLoan loan;
   const TimePoint now = monotonic_now();
   EXPECT_EQ(loan.due(), TimePoint::max());
@@ -219,7 +219,7 @@ TEST(PriorityLoan, IsNotGivenToALoopThatHadItsTurn) {
   EXPECT_EQ(sched_getscheduler(0), SCHED_OTHER);
 }
 
-TEST(Switcher, BearsManyPlansAtOnce) {
+TEST(Switcher, AcceptsManyPlansAtOnce) {
   std::atomic<int> stops{0};
   Switcher switcher({.wants_real_time = false});
   ASSERT_TRUE(switcher.start());
@@ -235,15 +235,14 @@ TEST(Switcher, BearsManyPlansAtOnce) {
   EXPECT_EQ(switcher.priority(), SwitchPriority::None);
 }
 
-TEST(Switcher, SaysWhichPriorityItGot) {
+TEST(Switcher, ReportsItsPriority) {
   Switcher switcher;
   ASSERT_TRUE(switcher.start());
   if (geteuid() != 0) GTEST_SKIP() << "only root may always have a real-time priority";
   EXPECT_NE(switcher.priority(), SwitchPriority::None);
 }
 
-// ---- trace
-// -----------------------------------------------------------------------------------------
+// ---- Trace --------------------------------------------------------------------------------------
 
 SwitchRecord record_at(std::uint64_t number) {
   SwitchRecord record;

@@ -13,7 +13,8 @@ namespace {
 
 namespace limits = base::limits;
 
-// Up to so many words of a list that ends with a null pointer. False: there are more.
+// Adds each word of a list that ends with a null pointer, and counts down `left`. Returns false if
+// there are more words than that.
 template <class Add>
 bool each_word(char* const* words, std::size_t& left, Add add) {
   for (; words != nullptr && *words != nullptr; ++words) {
@@ -48,7 +49,7 @@ std::optional<std::vector<wire::Program>> programs_of(std::span<const pmix_info_
     program.set_tasks(static_cast<std::uint32_t>(app.maxprocs));
     const auto add_word = [&](const char* word) { program.add_argv(word); };
     if (!each_word(app.argv, left, add_word)) return std::nullopt;
-    // Clients name the program first, or leave that to us.
+    // Some clients name the program first; others leave that to the server.
     if (program.argv().empty()) program.add_argv("");
     program.set_argv(0, app.cmd);
     const auto add_variable = [&](const char* variable) {

@@ -1,5 +1,6 @@
 #pragma once
-// What a PMIx client wants to start (PMIx_Spawn), as programs. Pure; what it reads is hostile.
+// Converts a PMIx client's request to start programs (PMIx_Spawn). This module is pure; its input
+// is hostile.
 
 #include "proto/common.pb.h"
 
@@ -11,8 +12,9 @@
 
 namespace score::pmix {
 
-// infos: of all of them; apps: one for each program. Keys that are not known are ignored, as MPI
-// allows. Nothing: no programs, or one without a command or processes, or too many of anything.
+// Returns the requested programs. infos apply to all of them; apps has one entry per program.
+// Unknown keys are ignored, as MPI allows. Returns nullopt if there is no program, if one has no
+// command or no processes, or if a limit is exceeded.
 std::optional<std::vector<wire::Program>> programs_of(std::span<const pmix_info_t> infos,
                                                       std::span<const pmix_app_t> apps);
 

@@ -1,4 +1,4 @@
-// Tested by test_spawn.py: it takes real PMIx clients.
+// This module is tested by test_spawn.py, because it needs real PMIx clients.
 #include "scored/job/pmix/spawn/worlds.hpp"
 
 #include <pmix.h>

@@ -1,6 +1,6 @@
 #pragma once
-// The MPI worlds of a job: PMIx names a process by its world's name space and its rank there, the
-// rest of the job by its number in the job.
+// Tracks the MPI worlds of a job. PMIx names a process by the name space of its world and its rank
+// there; the rest of the job uses its number in the job.
 
 #include "scored/job/plan/plan.hpp"
 
@@ -16,15 +16,16 @@ namespace score::pmix {
 
 class Worlds {
  public:
-  // One that is known already: nothing.
+  // Adds the plan's world. Does nothing if the world is already known.
   void add(const shepherd::Plan& plan);
 
-  // Nothing: of another job.
+  // Returns the process's number in the job, or nullopt for a process of a different job.
   [[nodiscard]] std::optional<std::uint32_t> number_of(const pmix_proc_t& process) const;
-  // A wildcard rank means all of its world. Nothing if one of them is of another job.
+  // Expands a wildcard rank to all of its world. Returns nullopt if any process is of a different
+  // job.
   [[nodiscard]] std::optional<std::vector<std::uint32_t>> numbers_of(
       std::span<const pmix_proc_t> processes) const;
-  // Of a number that is in no world: an undefined rank.
+  // Returns an undefined rank for a number that is in no world.
   [[nodiscard]] pmix_proc_t process_of(std::uint32_t number) const;
 
  private:
