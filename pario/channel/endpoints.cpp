@@ -1,6 +1,7 @@
-// On one node the server makes both contexts as memory files, and the client opens them through
-// /proc: that needs no socket to pass descriptors, and works for processes of one user only. Before
-// anything is opened it is checked to be a memory file, then by PM to be a context with this key.
+// On one node the server creates both contexts as memory files, and the client opens them through
+// /proc. This needs no socket to pass descriptors, and works only for processes of one user. Before
+// a file is opened, it is checked to be a memory file, and PM then checks that it is a context with
+// this key.
 #include "pario/channel/endpoints.hpp"
 
 #include "pmlib/network/network.hpp"
@@ -19,12 +20,12 @@
 namespace score::pario {
 namespace {
 
-// Packets of 1,500 and 9,000 bytes, less the headers of IP and UDP. Larger ones would take more
-// memory per context than they save time.
+// These sizes are packets of 1,500 and 9,000 bytes, less the headers of IP and UDP. Larger packets
+// would cost more memory per context than they save in time.
 constexpr std::uint32_t kHeaders = 20 + 8 + sizeof(pm::FrameHeader);
 constexpr std::uint32_t kUsualPayload = 1'500 - kHeaders;
 constexpr std::uint32_t kMostPayload = 9'000 - kHeaders;
-constexpr std::uint32_t kLeastPayload = 512;  // the smallest path that IPv4 allows takes as much
+constexpr std::uint32_t kLeastPayload = 512;  // every path of IPv4 carries this
 
 pm::JobNetwork network_of(std::uint64_t key, pm::DeviceKind device) {
   pm::JobNetwork network;
@@ -34,7 +35,7 @@ pm::JobNetwork network_of(std::uint64_t key, pm::DeviceKind device) {
   return network;
 }
 
-// A memory file of process `process`, opened anew. Negative: it is none.
+// Opens a memory file of process `process` anew. Returns a negative value if it is none.
 int open_memory_file(std::uint32_t process, std::uint32_t fd) {
   const std::string path = "/proc/" + std::to_string(process) + "/fd/" + std::to_string(fd);
   std::array<char, 64> target{};
@@ -99,7 +100,7 @@ bool is_payload(std::uint32_t payload) {
   return payload >= kLeastPayload && payload <= kMostPayload;
 }
 
-// TCP has learned from the other end how long a packet that end can take.
+// TCP knows from the other end which packet size that end can receive.
 std::uint32_t payload_of_path(int fd) {
   tcp_info info{};
   socklen_t length = sizeof info;

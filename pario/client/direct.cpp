@@ -22,7 +22,7 @@ namespace {
 constexpr std::size_t kMostOpen = 256;
 constexpr std::uint64_t kLeaseBytes = std::uint64_t{64} << 20;
 
-// Extents that follow each other in the file are one call.
+// A run joins extents that follow each other in the file into one call.
 struct Run {
   std::uint64_t offset = 0;
   std::uint64_t length = 0;
@@ -58,7 +58,7 @@ void skip_bytes(Run& run, std::uint64_t done) {
   first.iov_len -= done;
 }
 
-// Bytes up to the last one before the end of the data, as the server counts them.
+// Returns the bytes up to the last one before the end of the data, as the server counts them.
 std::uint64_t bytes_before(const Request& request, std::uint64_t size) {
   std::uint64_t before = 0;
   std::uint64_t used = 0;
@@ -80,7 +80,7 @@ struct DirectFiles::File {
   ~File() { ::close(fd); }
 
   const int fd;
-  std::mutex mutex;  // of the lease
+  std::mutex mutex;  // protects the lease
   std::uint64_t left = 0;
   std::uint64_t written = 0;  // since the lease was taken
   std::int64_t end_ms = 0;
@@ -89,8 +89,8 @@ struct DirectFiles::File {
   unsigned writers = 0;  // threads
 };
 
-// The file is locked while it is written, from before the lease is looked at: this process may be
-// stopped in between for longer than the lease, and the server must see that a write is to come.
+// The file is locked while it is written, from before the lease is checked. This process may be
+// stopped in between for longer than the lease, and the server must see that a write is pending.
 class DirectFiles::Writing {
  public:
   explicit Writing(File& file) : file_(file) {
@@ -115,8 +115,8 @@ class DirectFiles::Writing {
   bool holds_ = false;
 };
 
-// The numbers of a process and a descriptor mean something on one node only, which the same device
-// and inode show.
+// The numbers of a process and a descriptor are valid only on one node, so the device and inode are
+// compared.
 std::unique_ptr<DirectFiles> DirectFiles::open(const DataPlace& place, TakeLease take_lease) {
   const std::string path =
       "/proc/" + std::to_string(place.process) + "/fd/" + std::to_string(place.directory);
@@ -157,7 +157,7 @@ bool DirectFiles::run(const Request& request, const std::vector<iovec>& memory, 
 
   struct stat status {};
 
-  if (::fstat(file->fd, &status) != 0 || status.st_nlink == 0) {  // removed meanwhile
+  if (::fstat(file->fd, &status) != 0 || status.st_nlink == 0) {  // removed in the meantime
     forget(request.id);
     return false;
   }
@@ -195,14 +195,14 @@ bool DirectFiles::write(File& file, const Request& request, const std::vector<io
           ::pwritev(file.fd, run.pieces.data(), static_cast<int>(run.pieces.size()),
                     static_cast<off_t>(run.offset));
       if (done < 0 && errno == EINTR) continue;
-      if (done <= 0) return false;  // the server finds the same, and says it
+      if (done <= 0) return false;  // the server encounters the same error and reports it
       skip_bytes(run, static_cast<std::uint64_t>(done));
     }
   }
   return true;
 }
 
-// Counted from before the request, a lease ends here well before the server ends it.
+// The lease is counted from before the request, so it ends here well before the server ends it.
 bool DirectFiles::has_lease(File& file, FileId id, std::uint64_t bytes) {
   const std::scoped_lock lock(file.mutex);
   const std::int64_t now = monotonic_ms();

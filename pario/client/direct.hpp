@@ -1,8 +1,8 @@
-// Data of a server on the client's own node, without the server: the client opens the data files
-// itself, which belong to the same user. Reads take what the kernel has in memory; what is not
-// there is asked of the server, which reads ahead and has many requests at the disk at once. Writes
-// need space that the server has set aside (a lease). Where anything is unusual, the server is
-// asked.
+// Accesses data of a server on the client's own node without the server: the client opens the data
+// files itself, which belong to the same user. Reads take data that the kernel has in memory; other
+// data is requested from the server, which reads ahead and has many requests at the disk at once.
+// Writes need space that the server has reserved (a lease). In all unusual cases the request goes
+// to the server.
 #pragma once
 
 #include "pario/core/message.hpp"
@@ -19,17 +19,18 @@ namespace score::pario {
 
 class DirectFiles {
  public:
-  // A Lease of the file at the server: sets `bytes` aside; `written` are those since the last one.
+  // Takes a Lease of the file at the server, which reserves `bytes`; `written` are the bytes since
+  // the last one.
   using TakeLease = std::function<int(FileId id, std::uint64_t bytes, std::uint64_t written)>;
 
-  // Null: what is described is not here.
+  // Returns null if the described directory is not on this node.
   static std::unique_ptr<DirectFiles> open(const DataPlace& place, TakeLease take_lease);
   ~DirectFiles();
   DirectFiles(const DirectFiles&) = delete;
   DirectFiles& operator=(const DirectFiles&) = delete;
 
-  // A Read or Write with the memory of its extents, one piece each: done, with the fields of the
-  // server's reply, or false. Any thread.
+  // Runs a Read or Write with the memory of its extents, one piece per extent. Returns true and the
+  // fields of the server's reply if it is done, otherwise false. It may be called by any thread.
   bool run(const Request& request, const std::vector<iovec>& memory, Reply& reply);
 
  private:
@@ -48,7 +49,7 @@ class DirectFiles {
 
   int directory_;
   TakeLease take_lease_;
-  std::mutex mutex_;  // of files_
+  std::mutex mutex_;  // protects files_
   std::unordered_map<FileId, FilePtr> files_;
 };
 

@@ -1,7 +1,7 @@
-// Coordinated access: all ranks of a group do their parts of one access in one call each. The data
-// goes to the servers as few large requests, while all parts are under way; then the ranks meet at
-// the home of the file, so that no rank goes on before all data is in place, and all get the same
-// error. That needs no network between the ranks.
+// Implements coordinated access: all ranks of a group do their parts of one access in one call
+// each. The data is sent to the servers in few large requests while all parts are in progress. The
+// ranks then meet at the home of the file, so that no rank continues before all data is in place,
+// and all get the same error. This needs no network between the ranks.
 #pragma once
 
 #include "pario/client/volume.hpp"
@@ -15,9 +15,9 @@ class Group {
   // `name` is the same for all ranks, and no other group of the volume has it.
   Group(Volume& volume, std::string_view name, std::uint32_t rank, std::uint32_t size);
 
-  // After the own part: waits for all. `result` is own bytes or a negative errno value; returned is
-  // that, or the error of any rank: also ECANCELED if one is gone, ETIMEDOUT if one has not come
-  // within a minute.
+  // Call this after the own part; it waits for all ranks. `result` is the number of own bytes or a
+  // negative errno value. Returns `result`, or the error of any rank: also ECANCELED if one has
+  // ended, and ETIMEDOUT if one has not arrived within a minute.
   ssize_t meet(const OpenFile& file, ssize_t result);
 
  private:

@@ -1,4 +1,4 @@
-// What the handles of pario.h are.
+// Defines the structures behind the handles of pario.h.
 #pragma once
 
 #include "pario/client/volume.hpp"

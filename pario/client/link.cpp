@@ -18,7 +18,7 @@ namespace score::pario {
 namespace {
 
 constexpr unsigned kMostTries = 4;
-constexpr int kOtherReplicaMs = 100;  // until the other replica is asked again
+constexpr int kOtherReplicaMs = 100;  // before the other replica is asked again
 constexpr int kConnectMs = 3'000;
 
 std::uint64_t random_number() {
@@ -33,7 +33,7 @@ Link::Link(const VolumeDescription& volume, std::uint32_t server, Transport tran
       server_(server),
       has_copy_(volume.replicas > 1),
       client_(random_number()),
-      // PM in memory gains nothing where data goes on to the copy.
+      // If the data is also sent to the copy, PM in memory does not save time.
       transport_(has_copy_ && transport == Transport::Usual ? Transport::Tcp : transport) {}
 
 Link::Link(const VolumeDescription& volume, std::uint32_t server, const Peer& peer)
@@ -52,7 +52,7 @@ Link::~Link() {
 int Link::open() {
   const std::scoped_lock lock(send_mutex_);
   int error = connect();
-  if (error != 0 && has_copy_) error = connect();  // to the other replica
+  if (error != 0 && has_copy_) error = connect();  // try the other replica
   const std::scoped_lock state(mutex_);
   if (error == 0) generation_ = 1;
   return error;
@@ -88,11 +88,11 @@ void Link::start(Call& call) {
     if (call.is_done || generation_ == 0 || call.generation == generation_) return;
     call.generation = generation_;
   }
-  // The reader notices, connects again, and sends all calls.
+  // The reader detects the failure, connects again, and sends all calls.
   if (!send_call(call)) ::shutdown(fd_, SHUT_RDWR);
 }
 
-// Under mutex_. There are as many slots as requests in flight.
+// This needs mutex_. There are as many slots as requests in flight.
 void Link::number(Call& call) {
   std::uint32_t slot = 0;
   while (used_slots_.test(slot)) ++slot;
@@ -116,7 +116,7 @@ void Link::finish(Call& call) {
   hand_over();
 }
 
-// Reads until a reply has come, or something else has changed.
+// Reads until a reply has arrived, or the state has changed otherwise.
 void Link::progress(Lock& lock) {
   is_reading_ = true;
   const bool is_connected = generation_ != 0;
@@ -127,7 +127,7 @@ void Link::progress(Lock& lock) {
   is_reading_ = false;
 }
 
-// Under mutex_, by a thread that reads no more.
+// This needs mutex_; the calling thread no longer reads.
 void Link::hand_over() {
   if (is_reading_) return;
   const auto waits = [](const auto& one) { return one.second->waiter != nullptr; };
@@ -140,7 +140,7 @@ void Link::hand_over() {
 }
 
 bool Link::send_call(Call& call) const {
-  // The server of the copy serves parts of others; its own is meant otherwise.
+  // The server of the copy also serves parts of other servers, and assumes its own part by default.
   if (has_copy_) call.request.part = server_ + 1;
   const bool is_data = call.request.op == Op::Read || call.request.op == Op::Write;
   if (pm_ && is_data && pm_->send(call.request, call.memory) == 0) return true;
@@ -158,7 +158,7 @@ bool Link::waits_for_ranks() {
   return gathers_ > 0;
 }
 
-// The server says nothing because ranks have not come, which it waits for in bounded time.
+// Returns true if the server is silent because it waits for ranks, which takes a bounded time.
 bool Link::is_patient() {
   constexpr int kMostSilences = 3;
   static_assert(kMostSilences * kSilenceMs > 60'000, "as long as the server waits");
@@ -166,7 +166,7 @@ bool Link::is_patient() {
   return gathers_ == calls_.size() && ++silences_ < kMostSilences;
 }
 
-// False: the connection is broken, or the server does not follow the protocol.
+// Returns false if the connection is broken, or the server violates the protocol.
 bool Link::read_reply() {
   pollfd news{fd_, POLLIN, 0};
   if (input_.is_empty() && waits_for_ranks() && ::poll(&news, 1, kSilenceMs) == 0) {
@@ -185,7 +185,7 @@ bool Link::read_reply() {
     if (found == calls_.end()) return false;
     call = found->second;
   }
-  // This replica does not lead: recover() asks the other one.
+  // This replica does not lead, so recover() asks the other one.
   was_refused_ = has_copy_ && reply.error == EREMCHG;
   if (was_refused_) return false;
   std::string body(reply.body_bytes, '\0');
@@ -243,7 +243,7 @@ bool Link::read_data(Call& call, std::size_t bytes) {
 // Runs in the thread that reads.
 void Link::recover() {
   const std::scoped_lock sending(send_mutex_);
-  pm_.reset();  // nothing of the old connection reaches the callers' memory any more
+  pm_.reset();  // the old connection can no longer write to the callers' memory
   if (fd_ >= 0) ::close(std::exchange(fd_, -1));
   input_ = {};
   unsigned generation = 0;
@@ -282,7 +282,7 @@ bool Link::send_again(unsigned generation) {
   return std::ranges::all_of(calls, [this](Call* call) { return send_call(*call); });
 }
 
-// Under mutex_. The caller may delete it as soon as that is free.
+// This needs mutex_. The owner may delete `call` as soon as it is released.
 void Link::end_call(Call& call, int error) {
   silences_ = 0;
   calls_.erase(call.request.tag);
@@ -303,13 +303,15 @@ int Link::connect_within(int seconds) {
   const std::int64_t end = monotonic_ms() + std::int64_t{seconds} * 1'000;
   for (int pause = 10;; pause = std::min(pause * 2, 500)) {
     const int error = connect();
-    // Also after EACCES: a server that is killed in the handshake looks as if it refused the key.
+    // This retries even after EACCES, because a server that is killed in the handshake appears to
+    // have refused the key.
     if (error == 0 || monotonic_ms() + pause > end) return error;
     ::poll(nullptr, 0, pause);
   }
 }
 
-// To the server of the part; with replicas, if that fails, to that of the copy next time.
+// Connects to the server of the part. If that fails and there are replicas, the next call uses the
+// server of the copy.
 int Link::connect() {
   const std::uint32_t server = is_at_copy_ ? copy_server(server_, volume_.servers.size()) : server_;
   const ServerAddress& address = volume_.servers[server];
@@ -328,7 +330,7 @@ int Link::connect() {
   return error;
 }
 
-// Before other calls use the connection.
+// Must be called before other calls use the connection.
 int Link::exchange(const Request& request, std::string& body) const {
   std::string bytes;
   append_request(request, bytes);
@@ -351,12 +353,12 @@ int Link::open_channel(ChannelKind kind, std::uint64_t address, std::string& bod
       {.op = Op::OpenChannel, .mode = static_cast<std::uint32_t>(kind), .number = address}, body);
 }
 
-// The server may have been started again by then, as another process.
+// The server may have been restarted by then, as a new process.
 void Link::open_directory() {
   std::shared_ptr<DirectFiles> made;
   std::string body;
   DataPlace place;
-  // What the copy gets too must pass through a server.
+  // A server must see the data, because the copy needs it too.
   const bool may_be_direct =
       !has_copy_ && (transport_ == Transport::Usual || transport_ == Transport::Nodes);
   if (may_be_direct && is_same_host(fd_) && exchange({.op = Op::OpenData}, body) == 0 &&
@@ -383,7 +385,7 @@ bool Link::is_near() {
 }
 
 bool Link::run_directly(Call& call) {
-  // The server is to do more than that.
+  // These requests require more than a read or write by the server.
   if (call.request.flags != 0 || call.request.part != 0) return false;
   std::shared_ptr<DirectFiles> direct;
   {
@@ -396,9 +398,10 @@ bool Link::run_directly(Call& call) {
   return true;
 }
 
-// Without PM data goes by TCP. An error is one of the connection as a whole.
+// Without PM, data goes by TCP. An error means that the connection as a whole has failed.
 int Link::open_pm() {
-  // What does not pass to one server does not pass to the next one: do not wait for each of them.
+  // If datagrams do not pass to one server they do not pass to the next one, so do not wait for
+  // each of them.
   static std::atomic<bool> is_blocked = false;
   const bool is_wanted = transport_ != Transport::Usual && transport_ != Transport::Tcp;
   const bool may_try = !is_wanted || !is_blocked || is_same_host(fd_);
@@ -422,7 +425,7 @@ void Link::report_fallback(int error) {
   });
 }
 
-// A server that closes after the proof refuses the key.
+// A server that closes the connection after the proof has refused the key.
 int Link::shake_hands(int fd, std::uint32_t server) const {
   std::array<char, kGreetingBytes> greeting{};
   if (!receive_all(fd, greeting.data(), greeting.size())) return ECONNRESET;

@@ -1,11 +1,11 @@
-// The connection to one server of a volume, for many threads. There is no thread of its own:
-// one of those that wait for a reply reads the socket, wakes the others when theirs has come, and
-// leaves the reading to one of them when it has its own.
+// Manages the connection to one server of a volume, for many threads. It has no thread of its own:
+// one of the threads that wait for a reply reads the socket, wakes the others when their replies
+// have arrived, and passes the reading to one of them when it has its own.
 //
-// A connection that breaks is made again for some seconds, and the requests in flight are sent
-// again: a server that was killed and restarted has everything that it acknowledged. What it
-// carried out without a reply is carried out twice where that makes no difference; changes of names
-// have a number, by which the server knows them again (Once).
+// A broken connection is established again for some seconds, and the requests in flight are sent
+// again: a server that was killed and restarted has everything that it acknowledged. A request that
+// it carried out without a reply is carried out twice if that makes no difference; changes of names
+// have a number, by which the server recognises repetitions (Once).
 #pragma once
 
 #include "pario/client/direct.hpp"
@@ -24,7 +24,7 @@
 
 namespace score::pario {
 
-// A request and what came of it. Lives until Link::finish() has returned.
+// Holds a request and its result. It must live until Link::finish() has returned.
 struct Call {
   Request request;            // names: the caller's memory
   std::vector<iovec> memory;  // Write: the data; Read, ReadEntries: where data goes
@@ -36,8 +36,8 @@ struct Call {
   friend class Link;
   bool is_done = false;
   bool has_slot = false;                      // of the link
-  std::condition_variable* waiter = nullptr;  // of the thread in finish()
-  unsigned generation = 0;                    // of the connection by which it was sent
+  std::condition_variable* waiter = nullptr;  // the thread in finish()
+  unsigned generation = 0;                    // of the connection that sent it
   unsigned tries = 0;
   std::int64_t since_ms = 0;
 };
@@ -47,13 +47,14 @@ class Link final : private PmLink::Exchange {
   static constexpr int kReconnectSeconds = 10;
   static constexpr std::int64_t kMostTryMs = 20'000;
 
-  // `volume` must outlive this. The link is to the server of part `server`, or to that of its copy.
+  // `volume` must outlive this object. The link is to the server of part `server`, or to that of
+  // its copy.
   Link(const VolumeDescription& volume, std::uint32_t server, Transport transport);
 
-  // Of a server to another one, by TCP.
+  // Holds the options for a link from a server to a different one, by TCP.
   struct Peer {
     int reconnect_seconds = 1;
-    bool has_copy = false;  // false: to this server and no other
+    bool has_copy = false;  // false: only this server is used
   };
 
   Link(const VolumeDescription& volume, std::uint32_t server, const Peer& peer);
@@ -62,15 +63,17 @@ class Link final : private PmLink::Exchange {
   Link(const Link&) = delete;
   Link& operator=(const Link&) = delete;
 
-  // Connects now, to report errors early: EACCES for a wrong key, else why it failed.
+  // Connects now, to report errors early: EACCES for a wrong key, otherwise the cause of the
+  // failure.
   int open();
-  // Sends; waits while kClientWindow requests are in flight.
+  // Sends the request. Waits while kClientWindow requests are in flight.
   void start(Call& call);
   // Waits for the reply. The error is in `call`.
   void finish(Call& call);
-  // run_directly() may do something.
+  // Returns true if run_directly() may handle requests.
   bool is_near();
-  // A Read or Write of data on this node, which takes no request. False: start() it.
+  // Handles a Read or Write of data on this node without a request. Returns false if start() must
+  // be used.
   bool run_directly(Call& call);
 
  private:
@@ -103,28 +106,29 @@ class Link final : private PmLink::Exchange {
   const VolumeDescription& volume_;
   std::uint32_t server_;
   int reconnect_seconds_ = kReconnectSeconds;
-  std::int64_t most_try_ms_ = kMostTryMs;  // and some tries: then it is the request's fault
+  std::int64_t most_try_ms_ = kMostTryMs;  // after this and some tries the request itself is at
+                                           // fault
   bool has_copy_ = false;
   bool is_at_copy_ = false;   // the connection is to the server of the copy
-  bool was_refused_ = false;  // that server does not lead
+  bool was_refused_ = false;  // by that server, because it does not lead
   std::mutex send_mutex_;     // taken before mutex_
   std::mutex mutex_;
   std::condition_variable room_;          // a request may be sent, or the socket has no reader
   std::map<std::uint64_t, Call*> calls_;  // by tag: sent or about to be sent
-  std::size_t gathers_ = 0;               // of them: may wait for other ranks, so do not count
+  std::size_t gathers_ = 0;               // those in calls_ that may wait for other ranks
   int silences_ = 0;                      // since the last reply
   std::uint64_t next_tag_ = 1;
   std::uint64_t client_;                                  // see Once
   std::array<std::uint32_t, kClientWindow> sequences_{};  // of slots
   std::bitset<kClientWindow> used_slots_;
   bool is_reading_ = false;  // a thread reads the socket, or connects again
-  unsigned generation_ = 0;  // 0: never connected
+  unsigned generation_ = 0;  // 0: has never been connected
   int fd_ = -1;
   InputAhead input_;  // of fd_; the thread that reads has it
   Transport transport_;
   std::mutex direct_mutex_;
-  std::shared_ptr<DirectFiles> direct_;  // null: the server is on another node
-  std::unique_ptr<PmLink> pm_;           // null: everything goes by TCP. Changed under send_mutex_
+  std::shared_ptr<DirectFiles> direct_;  // null: the server is on a different node
+  std::unique_ptr<PmLink> pm_;           // null: everything goes by TCP; changed under send_mutex_
 };
 
 }  // namespace score::pario

@@ -1,4 +1,4 @@
-// pario.h over Volume.
+// Implements pario.h with Volume.
 #include "pario/client/pario.h"
 
 #include "pario/client/group.hpp"
@@ -28,7 +28,7 @@ namespace {
 
 constexpr std::size_t kMostViewExtents = 65'536;  // of one round
 
-// 0 or a negative errno value.
+// Returns 0 or a negative errno value.
 int check_read(const pario_file& file) {
   if (file.is_directory) return -EISDIR;
   return (file.flags & O_ACCMODE) != O_WRONLY ? 0 : -EBADF;
@@ -78,7 +78,7 @@ ssize_t transfer_one(pario_file* file, void* buffer, const pario::Extent& extent
   return is_read ? file->volume->read(file->file, span) : file->volume->write(file->file, span);
 }
 
-// Round by round, so that the list of extents stays short.
+// Works in rounds, so that the list of extents stays short.
 ssize_t transfer_view(pario_file* file, const pario::View& view, char* buffer,
                       const pario::Extent& shown, bool is_read) {
   const std::uint64_t round =
@@ -321,7 +321,7 @@ int pario_rmdir(pario_volume* volume, const char* path) {
 int pario_rename(pario_volume* volume, const char* from, const char* to) {
   pario::Volume::Name old_name;
   pario::Volume::Name new_name;
-  // A directory cannot become a part of itself.
+  // A directory must not become a part of itself.
   const std::string inside = std::string(from) + "/";
   if (std::string_view(to).starts_with(inside)) return -EINVAL;
   int error = find_parent(*volume->volume, from, old_name);

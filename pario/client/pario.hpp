@@ -1,4 +1,5 @@
-// libpario for C++: owners for what pario.h opens, errors as exceptions. Header-only; C++20.
+// libpario for C++ provides owners for the handles of pario.h, and errors as exceptions. It is
+// header-only and needs C++20.
 #pragma once
 
 #include "pario.h"
@@ -21,7 +22,7 @@ T check(T result, const std::string& what) {
   return result;
 }
 
-// A read or write that runs. Its end is waited for at the latest by the destructor.
+// Represents a read or write in progress. The destructor waits for its end.
 class Transfer {
  public:
   explicit Transfer(pario_transfer* transfer) : transfer_(transfer) {}
@@ -34,7 +35,7 @@ class Transfer {
     if (transfer_ != nullptr) pario_wait(transfer_);
   }
 
-  // Bytes; once.
+  // Returns the number of bytes. Call it once.
   std::size_t wait() {
     return static_cast<std::size_t>(
         check(pario_wait(std::exchange(transfer_, nullptr)), "pario_wait"));
@@ -46,7 +47,7 @@ class Transfer {
 
 class File {
  public:
-  // For a pario_file; see pario_open().
+  // Takes ownership of a pario_file; see pario_open().
   explicit File(pario_file* file) : file_(file, &pario_close) {}
 
   std::size_t read(std::span<char> into, std::uint64_t offset) {
@@ -57,7 +58,7 @@ class File {
     return size(pario_pwrite(get(), from.data(), from.size(), offset), "write");
   }
 
-  // `memory` has the bytes of all extents, and lives until the transfer has ended.
+  // `memory` holds the bytes of all extents, and must live until the transfer has ended.
   Transfer start_read(std::span<const pario_extent> extents, char* memory) {
     pario_transfer* made = nullptr;
     check(pario_start_read(get(), extents.data(), extents.size(), memory, &made), "read");
@@ -92,10 +93,10 @@ class File {
   std::unique_ptr<pario_file, int (*)(pario_file*)> file_;
 };
 
-// Aborted at its end unless it was committed.
+// A transaction is aborted by the destructor unless it was committed.
 class Transaction {
  public:
-  // For a pario_transaction; see pario_begin().
+  // Takes ownership of a pario_transaction; see pario_begin().
   explicit Transaction(pario_transaction* made) : transaction_(made, &pario_abort) {}
 
   void read(const File& file, std::span<char> into, std::uint64_t offset) {
@@ -108,7 +109,7 @@ class Transaction {
           "write");
   }
 
-  // False: in conflict with another transaction; nothing was changed.
+  // Returns false if the transaction conflicts with another one; nothing was changed.
   bool commit() {
     const int result = pario_commit(transaction_.release());
     return result != -EAGAIN && check(result, "pario_commit") == 0;
@@ -120,8 +121,8 @@ class Transaction {
 
 class Volume;
 
-// Coordinated access of all ranks; see pario_join_group(). Errors of any rank are exceptions of
-// all.
+// Implements coordinated access of all ranks; see pario_join_group(). An error of any rank is
+// thrown as an exception in all ranks.
 class Group {
  public:
   Group(const Volume& volume, const std::string& name, std::uint32_t rank, std::uint32_t size);
@@ -155,7 +156,7 @@ class Group {
 
 class Volume {
  public:
-  // Null: the description that $PARIO_VOLUME names.
+  // Null means the description that $PARIO_VOLUME names.
   explicit Volume(const char* description = nullptr) : volume_(nullptr, &pario_close_volume) {
     pario_volume* made = nullptr;
     std::string message(512, '\0');
@@ -164,7 +165,7 @@ class Volume {
     volume_.reset(made);
   }
 
-  // Flags and mode as of open(2).
+  // Flags and mode are those of open(2).
   File open(const std::string& path, int flags, mode_t mode = 0644) {
     pario_file* made = nullptr;
     check(pario_open(get(), path.c_str(), flags, mode, &made), path);
@@ -184,7 +185,7 @@ class Volume {
     return Transaction(made);
   }
 
-  // The other functions of pario.h take this.
+  // The other functions of pario.h take this handle.
   pario_volume* get() const { return volume_.get(); }
 
  private:

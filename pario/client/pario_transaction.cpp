@@ -1,4 +1,4 @@
-// Transactions of pario.h.
+// Implements the transactions of pario.h.
 #include "pario/client/handles.hpp"
 #include "pario/client/pario.h"
 #include "pario/client/transaction.hpp"
@@ -15,7 +15,7 @@ struct pario_transaction {
 
 namespace {
 
-// 0 or a negative errno value.
+// Returns 0 or a negative errno value.
 int check_file(const pario_transaction& transaction, const pario_file& file, int forbidden) {
   if (file.is_directory) return -EISDIR;
   if (file.volume != transaction.volume->volume.get()) return -EXDEV;

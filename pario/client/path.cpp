@@ -9,7 +9,7 @@ namespace {
 
 constexpr std::size_t kMaxPath = 4'095;
 
-// Removes and gives the first component; empty at the end.
+// Removes and returns the first component; empty at the end.
 std::string_view take_first(std::string_view& path) {
   path.remove_prefix(std::min(path.find_first_not_of('/'), path.size()));
   const std::string_view first = path.substr(0, path.find('/'));

@@ -16,7 +16,7 @@ namespace {
 
 constexpr std::uint64_t kMostMemory = std::uint64_t{1} << 40;
 constexpr std::int64_t kGreetMs = 3'000;
-// Less than a datagram: three messages and their acknowledgements take longer than TCP.
+// This is less than a datagram: three messages and their acknowledgements take longer than TCP.
 constexpr std::size_t kLeastByUdp = std::size_t{64} << 10;
 
 using Exchange = PmLink::Exchange;
@@ -66,7 +66,7 @@ int PmLink::open(int fd, Transport transport, Exchange& exchange, std::unique_pt
   if (transport == Transport::Tcp || (transport == Transport::Usual && !is_near)) return 0;
   EndpointPtr endpoint;
   int error = is_near ? reach_near(exchange, endpoint) : ESRCH;
-  // The same address, but another user or another view of processes.
+  // The server has the same address, but a different user or a different view of processes.
   const bool is_udp = error == ESRCH && transport != Transport::Usual;
   if (is_udp) error = reach_by_udp(fd, exchange, endpoint);
   if (error != 0) return error;
@@ -78,7 +78,7 @@ int PmLink::open(int fd, Transport transport, Exchange& exchange, std::unique_pt
   return error;
 }
 
-// Before anything depends on it: do datagrams pass, in both directions?
+// Checks that datagrams pass in both directions before anything depends on it.
 int PmLink::greet(int fd) {
   std::string bytes;
   append_request({.op = Op::OpenChannel, .mode = static_cast<std::uint32_t>(ChannelKind::Udp)},
@@ -114,7 +114,8 @@ PmLink::~PmLink() {
   ::close(wake_fd_);
 }
 
-// The memory from the first to the last byte is one region: pieces lie in one buffer of the caller.
+// The memory from the first to the last byte is one region, because the pieces lie in one buffer of
+// the caller.
 int PmLink::send(Request request, const std::vector<iovec>& memory) {
   auto begin = UINTPTR_MAX;
   std::uintptr_t end = 0;
@@ -145,11 +146,11 @@ int PmLink::send(Request request, const std::vector<iovec>& memory) {
   std::string bytes;
   append_request(request, bytes);
   pipe_.push(std::move(bytes));
-  pipe_.flush();  // what is left is sent by the thread that waits
+  pipe_.flush();  // the thread that waits sends the rest
   return 0;
 }
 
-// Others may use the endpoint now; the thread that waits must look again.
+// Other threads may use the endpoint now, so the waiting thread must check again.
 void PmLink::stop_sleeping() {
   if (!is_asleep_) return;
   endpoint_->after_select();
@@ -185,7 +186,7 @@ bool PmLink::take_replies(std::vector<Arrived>& arrived) {
   return true;
 }
 
-// Socket: nothing has come.
+// Returns Socket if nothing has arrived.
 PmLink::News PmLink::look(std::vector<Arrived>& arrived) {
   endpoint_->progress();
   pipe_.flush();

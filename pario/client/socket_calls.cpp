@@ -19,7 +19,7 @@ namespace {
 constexpr std::size_t kMostPieces = 1'024;  // IOV_MAX of Linux
 constexpr timeval kSilence{kSilenceMs / 1'000, 0};
 
-// Forgets the first `done` bytes.
+// Skips the first `done` bytes.
 std::span<iovec> skip_bytes(std::span<iovec> pieces, std::size_t done) {
   while (!pieces.empty() && done >= pieces.front().iov_len) {
     done -= pieces.front().iov_len;
@@ -47,8 +47,8 @@ bool transfer_all(std::span<iovec> pieces, Transfer transfer) {
   return true;
 }
 
-// While nothing listens, the kernel may connect a socket to itself if the server's port is one of
-// those that it gives to clients; the server could then not have its port again.
+// While no process listens, the kernel may connect a socket to itself if the server's port is one
+// of those that it assigns to clients. The server could then not use its port again.
 bool is_own_peer(int fd) {
   sockaddr_storage own{};
   sockaddr_storage peer{};

@@ -1,4 +1,4 @@
-// Whole transfers on a blocking socket.
+// Moves all bytes of a transfer over a blocking socket.
 #pragma once
 
 #include <array>
@@ -10,25 +10,26 @@
 
 namespace score::pario {
 
-// A server that says nothing for so long while it has requests is taken for dead.
+// A server that sends nothing for this time while it has requests is considered dead.
 inline constexpr int kSilenceMs = 30'000;
 
-// CLOCK_MONOTONIC.
+// The time is that of CLOCK_MONOTONIC.
 std::int64_t monotonic_ms();
 
-// All bytes of all pieces. False: the connection is broken, or silent for the socket's time.
+// Both transfer all bytes of all pieces. They return false if the connection is broken, or silent
+// for the socket's timeout.
 bool send_all(int fd, std::span<iovec> pieces);
 bool receive_all(int fd, std::span<iovec> pieces);
 bool receive_all(int fd, char* bytes, std::size_t length);
 
-// Takes short replies several at a time.
+// Receives several short replies with one system call.
 class InputAhead {
  public:
   bool is_empty() const { return begin_ == end_; }
 
-  // All of `bytes`; receives more if needed. False: as above.
+  // Takes all of `bytes`, and receives more if needed. Returns false as above.
   bool take(int fd, std::span<char> bytes);
-  // What is there of the next bytes; gives how many.
+  // Takes the next bytes that have already arrived. Returns how many.
   std::size_t take_ahead(std::span<char> bytes);
 
  private:
@@ -37,7 +38,7 @@ class InputAhead {
   std::size_t end_ = 0;
 };
 
-// Connects within `timeout_ms`. An errno value, or 0 and `fd`.
+// Connects within `timeout_ms`. Returns an errno value, or 0 and `fd`.
 int connect_to(const std::string& host, const std::string& port, int timeout_ms, int& fd);
 
 }  // namespace score::pario

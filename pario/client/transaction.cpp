@@ -13,7 +13,7 @@ namespace score::pario {
 namespace {
 
 constexpr int kMostPauseMs = 50;
-constexpr int kMostWaitMs = 10'000;  // for a transaction that another client has left in doubt
+constexpr int kMostWaitMs = 10'000;  // for a transaction that a different client has left in doubt
 
 }  // namespace
 
@@ -38,7 +38,7 @@ ssize_t Volume::Transaction::read(const OpenFile& file, char* memory, const Exte
       piece.length -= part.length;
     }
   }
-  // What this transaction has written itself, in the order of the writes.
+  // The transaction's own writes are applied in their order.
   for (const Written& written : writes_) {
     const std::uint64_t begin = std::max(written.offset, extent.offset);
     const std::uint64_t end =
@@ -88,7 +88,8 @@ Call& Volume::Transaction::add(Calls& calls, std::uint32_t server, Request reque
   return *calls.back().second;
 }
 
-// The last message to that server if there is room and it is about the same, else a new one.
+// Adds a message to that server, unless the last one has room and the same subject. Returns the
+// message.
 Call& Volume::Transaction::add_stage(Calls& calls, std::uint32_t server, FileId file,
                                      std::uint64_t stamp) {
   if (!calls.empty() && calls.back().first == server) {
@@ -152,7 +153,7 @@ int Volume::Transaction::add_writes(Calls& calls) {
   return 0;
 }
 
-// Starts all, waits for all; the first error.
+// Starts all calls and waits for all. Returns the first error.
 int Volume::Transaction::run(Calls& calls) {
   for (auto& [server, call] : calls) volume_.links_[server]->start(*call);
   int error = 0;
@@ -203,7 +204,7 @@ int Volume::Transaction::decide() {
   std::vector<std::uint16_t> others;
   for (const auto& [server, count] : stages_) others.push_back(static_cast<std::uint16_t>(server));
   const std::uint16_t coordinator = others[id_ % others.size()];
-  // Alone it decides when it prepares. An error of the connection leaves open what it has done.
+  // A single server decides when it prepares. After a connection error its decision is unknown.
   int error = prepare(std::span(&coordinator, 1));
   if (others.size() == 1) return error;
   std::erase(others, coordinator);
@@ -212,9 +213,9 @@ int Volume::Transaction::decide() {
     Calls calls;
     add(calls, coordinator, {.op = Op::DecideTransaction, .id = kRootId, .number = id_});
     error = run(calls);
-    if (error == EIO) return EIO;  // the servers find out
+    if (error == EIO) return EIO;  // the servers resolve it
     if (error == 0) {
-      // Who cannot be reached is told by the coordinator.
+      // The coordinator informs servers that the client cannot reach.
       if (finish(others, true) == 0) {
         Calls end;
         add(end, coordinator, {.op = Op::EndTransaction, .id = kRootId, .number = id_});

@@ -1,4 +1,4 @@
-// A transaction: what it writes stays in this object until it is committed, and what it reads is
+// Implements a transaction. Its writes stay in this object until it is committed, and its reads are
 // checked then. See core/transactions.hpp.
 #pragma once
 
@@ -10,21 +10,22 @@
 
 namespace score::pario {
 
-// One thread uses it.
+// Only one thread may use a transaction.
 class Volume::Transaction {
  public:
-  // `is_stable`: once committed it survives a loss of power.
+  // If `is_stable`, the transaction survives a loss of power once it is committed.
   Transaction(Volume& volume, bool is_stable);
 
-  // Bytes or a negative errno value. Bytes that are not there, also beyond the end, are 0, so that
-  // all of them are read. Sees what the transaction has written.
+  // These return the number of bytes or a negative errno value. Bytes that do not exist, including
+  // those beyond the end, are read as 0, so a read always returns all bytes. A read sees the writes
+  // of the transaction.
   ssize_t read(const OpenFile& file, char* memory, const Extent& extent);
   ssize_t write(const OpenFile& file, const char* bytes, const Extent& extent);
 
-  // Errno value. EAGAIN: in conflict with another transaction, nothing was changed; begin again.
-  // ECONNABORTED: a server could not be reached, nothing was changed. EIO: a server could not be
-  // reached, and it is not known whether it was committed. Afterwards nothing can be read, written
-  // or committed.
+  // Returns an errno value. EAGAIN: the transaction conflicts with another one, and nothing was
+  // changed; begin again. ECONNABORTED: a server could not be reached, and nothing was changed.
+  // EIO: a server could not be reached, and it is not known whether the transaction was committed.
+  // Afterwards nothing can be read, written or committed.
   int commit();
 
  private:
@@ -51,7 +52,7 @@ class Volume::Transaction {
   bool is_stable_;
   bool is_over_ = false;
   TransactionId id_ = 0;
-  std::vector<std::pair<std::uint32_t, ReadAccess>> reads_;  // by server
+  std::vector<std::pair<std::uint32_t, ReadAccess>> reads_;  // [server, access]
   std::vector<Written> writes_;
   std::uint64_t written_bytes_ = 0;
   std::map<std::uint32_t, std::uint32_t> stages_;  // messages by server

@@ -1,9 +1,10 @@
-// A transfer is cut into pieces by server; the pieces of a server form requests of at most
+// A transfer is split into pieces by server. The pieces of a server form requests of at most
 // kMaxDataBytes, and all requests of all servers run at once.
 //
-// The servers know only their own part of the file. Where a read gets less than it asked for, the
-// rest is a hole or lies beyond the end: only then is the size asked for. Bytes that were not there
-// when they were read, but lie before that size, were written meanwhile: they are read once more.
+// The servers know only their own part of the file. If a read returns less than requested, the rest
+// is a hole or lies beyond the end: only then is the file size requested. Bytes that did not exist
+// when they were read, but lie before that size, were written in the meantime, so they are read
+// once more.
 #include "pario/client/volume.hpp"
 
 #include <algorithm>
@@ -13,7 +14,7 @@
 namespace score::pario {
 
 Volume::Transfer::~Transfer() {
-  static_cast<void>(wait());  // replies go into memory of this object and of the caller
+  static_cast<void>(wait());  // replies are written to memory of this object and of the caller
 }
 
 void Volume::Transfer::start(const Span& span) {
@@ -30,7 +31,7 @@ void Volume::Transfer::start(const Span& span) {
   }
   if (op_ == Op::Write) error_ = volume_.make_wide(file_, pieces);
   if (error_ != 0) return;
-  // By server, in the order of the file.
+  // The pieces are grouped by server, in the order of the file.
   std::ranges::stable_sort(pieces, {}, &Piece::server);
   for (const Piece& piece : pieces) add(piece, span.memory);
   issue();
@@ -58,7 +59,7 @@ void Volume::Transfer::add(const Piece& piece, char* memory) {
 }
 
 void Volume::Transfer::issue() {
-  // Server by server in turn, so that all of them work.
+  // The requests go to the servers in turn, so that all of them work.
   std::vector<std::size_t> order(calls_.size());
   std::vector<std::size_t> count(volume_.servers());
   std::vector<std::size_t> turn(calls_.size());
@@ -67,7 +68,7 @@ void Volume::Transfer::issue() {
     turn[i] = count[servers_[i]]++;
   }
   std::ranges::stable_sort(order, {}, [&turn](std::size_t i) { return turn[i]; });
-  // Data on this node is copied by this thread, while other servers work.
+  // This thread copies data of this node while other servers work.
   std::vector<std::size_t> near;
   for (const std::size_t i : order) {
     if (volume_.links_[servers_[i]]->is_near()) {

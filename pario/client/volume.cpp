@@ -74,18 +74,18 @@ int Volume::named(Op op, const Name& name, Call& one) {
   return call(server_of(name), one);
 }
 
-// From the body of a reply; asks the home and the other servers where that is needed.
+// Takes the status from the body of a reply, and asks the home and the other servers if necessary.
 int Volume::take_status(const Call& one, FileStatus& found) {
   Attributes attributes;
   if (!parse_attributes(one.body, attributes)) return EPROTO;
   if (attributes.mode == 0) return status(attributes.id, found);
   found = {attributes.id,     attributes.mode,        attributes.wide != 0, attributes.size,
            attributes.blocks, attributes.modified_ns, attributes.changed_ns};
-  // The entries of a directory are on all servers, which know when they have changed.
+  // The entries of a directory are spread over all servers, which know when they have changed.
   return (found.is_wide || S_ISDIR(found.mode)) && servers() > 1 ? add_wide(found) : 0;
 }
 
-// The size is where the data ends that lies furthest behind.
+// The size is the end of the last byte of data on any server.
 int Volume::add_wide(FileStatus& found) {
   const Striping striping = this->striping(found.id);
   const std::uint32_t home = home_of(found.id);
@@ -137,7 +137,7 @@ int Volume::create(FileId parent, std::string_view name, std::uint32_t mode, boo
   return error != 0 ? error : take_status(one, found);
 }
 
-// Only the entry goes if the file is open here.
+// Removes only the entry if the file is open here.
 int Volume::unlink_kept(const Name& name, bool& is_kept) {
   Call found;
   if (const int error = named(Op::Lookup, name, found)) return error;
@@ -169,7 +169,7 @@ int Volume::remove_file(FileId id) {
   Call one;
   if (const int error = call_home(Op::Remove, id, one)) return error;
   Attributes attributes;
-  if (one.body.empty()) return 0;  // it was gone
+  if (one.body.empty()) return 0;  // the file did not exist
   if (!parse_attributes(one.body, attributes)) return EPROTO;
   return remove_rest(id, attributes);
 }
@@ -180,7 +180,7 @@ int Volume::remove_rest(FileId id, const Attributes& attributes) {
   return call_all({.op = Op::Remove, .id = id}, calls, home_of(id));
 }
 
-// From now on no entry can be made in the directory, if it is empty.
+// Prevents new entries in the directory from now on, if it is empty.
 int Volume::seal(FileId id) {
   std::vector<Call> calls;
   const int error = call_all({.op = Op::SealDirectory, .id = id}, calls);
@@ -210,8 +210,8 @@ int Volume::rmdir(FileId parent, std::string_view name) {
   return attributes.mode == 0 ? remove_file(found.id) : 0;
 }
 
-// First the new entry, then the old one goes: the file always has a name. With replicas the client
-// does both.
+// First creates the new entry, then removes the old one, so the file always has a name. With
+// replicas the client does both.
 int Volume::rename_across(const Name& from, const Name& to, bool exclusive, FileId& replaced) {
   Call found;
   if (const int error = named(Op::Lookup, from, found)) return error;
@@ -234,7 +234,7 @@ int Volume::rename_across(const Name& from, const Name& to, bool exclusive, File
   return error == ENOENT ? 0 : error;
 }
 
-// The server of the new entry sees to the old one.
+// The server of the new entry removes the old one.
 int Volume::move(const Name& from, const Name& to, Call& one) {
   one.request.other = from.parent;
   one.request.name2 = from.name;
@@ -248,7 +248,7 @@ int Volume::rename(const Name& from, const Name& to, bool exclusive) {
   const int there = exclusive ? ENOENT : lookup(to.parent, to.name, target);
   if (there != 0 && there != ENOENT) return there;
   const bool is_directory = there == 0 && S_ISDIR(target.mode);
-  if (is_directory) {  // it can be replaced if it is empty, but not by itself or by a file
+  if (is_directory) {  // only an empty one, and not by itself or by a file
     FileStatus source;
     if (const int error = lookup(from.parent, from.name, source)) return error;
     if (source.id == target.id) return 0;
@@ -369,8 +369,9 @@ int Volume::statistics(std::vector<Statistics>& statistics) {
   return 0;
 }
 
-// The size of the part at the home is the size of the file while there is only the first stripe.
-// Before data goes beyond it the home must know: it is asked first by who wants the size.
+// While there is only the first stripe, the size of the part at the home is the size of the file.
+// Before data is written beyond it, the home must be informed, because a client that needs the size
+// asks the home first.
 int Volume::make_wide(OpenFile& file, std::span<const Piece> pieces) {
   const std::uint32_t home = home_of(file.id);
   const auto is_behind = [&](const Piece& piece) {

@@ -1,6 +1,6 @@
-// A striped volume, by numbers of files: what the C library and the mount are made of. Every
-// function may be called by several threads. Functions that return int: 0 or an errno value; EIO if
-// a server cannot be reached within about 10 s.
+// Reads and writes a striped volume, by the numbers of its files. The C library and the mount are
+// built on this. Every function may be called by several threads. Functions that return int return
+// 0 or an errno value; EIO if a server cannot be reached within about 10 s.
 #pragma once
 
 #include "pario/client/link.hpp"
@@ -24,48 +24,50 @@ struct FileStatus {
   std::int64_t changed_ns = 0;
 };
 
-// What a user of a file keeps of it.
+// A user of a file keeps this information.
 struct OpenFile {
   FileId id = 0;
   std::atomic<bool> is_wide = false;
 };
 
-// Extents of a file and the memory for their bytes, one after the other.
+// Describes extents of a file and the memory for their bytes, one after the other.
 struct Span {
   std::span<const Extent> extents;
   char* memory = nullptr;
 };
 
-// Keeps account of open files, which may lose their names.
+// Tracks open files, which may lose their names.
 class Keeper {
  public:
   virtual ~Keeper() = default;
   virtual bool has_open_files() = 0;
   virtual bool is_open(FileId id) = 0;
-  // True: the file is open; it is kept without a name until Volume::remove_unnamed().
+  // Returns true if the file is open; it is then kept without a name until
+  // Volume::remove_unnamed().
   virtual bool keep(FileId id) = 0;
 };
 
 class Volume {
  public:
-  // Reads the description `path` and connects to all servers. `message`: what failed.
+  // Reads the description `path` and connects to all servers. `message` receives the error text.
   static int open(const std::string& path, std::unique_ptr<Volume>& volume, std::string& message);
 
-  // Names. All but `lookup` change the volume.
+  // These functions handle names. All except `lookup` and `find` change the volume.
   int lookup(FileId parent, std::string_view name, FileStatus& status);
-  // Its number and type alone, which one server knows.
+  // Finds only the file's number and type, which one server knows.
   int find(FileId parent, std::string_view name, Entry& entry);
-  // A file, or with S_IFDIR in `mode` a directory. EEXIST only if `exclusive`, else the one that is
-  // there.
+  // Creates a file, or with S_IFDIR in `mode` a directory. If the name exists, returns EEXIST if
+  // `exclusive`, and otherwise the existing file.
   int create(FileId parent, std::string_view name, std::uint32_t mode, bool exclusive,
              FileStatus& status);
   int unlink(FileId parent, std::string_view name);
   int rmdir(FileId parent, std::string_view name);
 
-  // `keeper` lives as long as the volume; null: a file goes with its name, open or not.
+  // `keeper` must live as long as the volume. If it is null, a file is removed with its name, even
+  // if it is open.
   void set_keeper(Keeper* keeper) { keeper_ = keeper; }
 
-  // A file that was kept.
+  // Removes a file that the keeper has kept.
   int remove_unnamed(FileId id) { return remove_file(id); }
 
   struct Name {
@@ -73,37 +75,39 @@ class Volume {
     std::string_view name;
   };
 
-  // Replaces `to` as rename(2) does, or EEXIST if `exclusive`.
+  // Replaces `to` as rename(2) does, or returns EEXIST if `exclusive`.
   int rename(const Name& from, const Name& to, bool exclusive);
-  // All entries, in no order.
+  // Returns all entries, in no particular order.
   int read_directory(FileId id, std::vector<Entry>& entries);
 
-  // Attributes.
+  // These functions handle attributes.
   int status(FileId id, FileStatus& status);
   int set_mode(FileId id, std::uint32_t mode);
   int set_time(FileId id, std::int64_t modified_ns);
   int truncate(FileId id, std::uint64_t size);
-  // Data and attributes are on the disks of their servers.
+  // Forces data and attributes to the disks of their servers.
   int sync(FileId id);
-  // All servers remove what they have, and end.
+  // All servers remove their data and exit.
   int destroy();
-  // Waits at the home of the file until all ranks of a group have come; see Group.
+  // Waits at the home of the file until all ranks of a group have arrived; see Group.
   int gather(FileId id, std::uint64_t group, const Gathered& part);
-  // Of each server.
+  // Returns the statistics of each server.
   int statistics(std::vector<Statistics>& statistics);
 
-  // Data. The number of bytes, or a negative errno value. A read ends at the end of the file.
+  // These functions handle data. They return the number of bytes, or a negative errno value. A read
+  // ends at the end of the file.
   ssize_t read(OpenFile& file, const Span& span);
   ssize_t write(OpenFile& file, const Span& span);
   // Writes at the end of the file; different writers never overlap.
   ssize_t append(OpenFile& file, const char* bytes, std::size_t length);
 
-  // A read or write that runs while the caller does something else. One thread uses it.
+  // A transfer is a read or write that runs while the caller does other work. Only one thread may
+  // use it.
   class Transfer;
   std::unique_ptr<Transfer> start_read(OpenFile& file, const Span& span);
   std::unique_ptr<Transfer> start_write(OpenFile& file, const Span& span);
 
-  // Reads and writes of several files in one step; see transaction.hpp.
+  // A transaction reads and writes several files in one step; see transaction.hpp.
   class Transaction;
 
   std::uint64_t stripe() const { return description_.stripe; }
@@ -113,10 +117,11 @@ class Volume {
  private:
   Volume() = default;
 
-  // Sends, waits, and gives the error.
+  // Sends the request, waits for the reply, and returns the error.
   int call(std::uint32_t server, Call& call);
   int call_home(Op op, FileId id, Call& call);
-  // The same request to all servers but `except`; the first error. `calls` by server.
+  // Sends the same request to all servers except `except`, and returns the first error. `calls` is
+  // indexed by server.
   int call_all(const Request& request, std::vector<Call>& calls,
                std::uint32_t except = kMaxServers);
   int named(Op op, const Name& name, Call& call);
@@ -144,7 +149,8 @@ class Volume::Transfer {
   Transfer(const Transfer&) = delete;
   Transfer& operator=(const Transfer&) = delete;
 
-  // Bytes or a negative errno value; the same when called again.
+  // Returns the number of bytes or a negative errno value; the result is the same when called
+  // again.
   ssize_t wait();
 
  private:
@@ -157,7 +163,8 @@ class Volume::Transfer {
   void issue();
   int finish_all();
   ssize_t end_read();
-  // Of what was read, the bytes before `size`; `needs_more`: some were not there when it was read.
+  // Returns how many of the read bytes lie before `size`. `needs_more`: some of them did not exist
+  // when they were read.
   std::uint64_t count_before(std::uint64_t size, bool& needs_more) const;
 
   Volume& volume_;
@@ -169,7 +176,7 @@ class Volume::Transfer {
   std::uint64_t total_ = 0;
   std::vector<Extent> extents_;
   std::vector<std::unique_ptr<Call>> calls_;
-  std::vector<std::uint32_t> servers_;  // of calls_
+  std::vector<std::uint32_t> servers_;  // [call]
 };
 
 }  // namespace score::pario

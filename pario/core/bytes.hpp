@@ -1,4 +1,4 @@
-// Numbers and texts as bytes, little-endian, as messages and logs have them.
+// Encodes numbers and texts as little-endian bytes, for messages and logs.
 #pragma once
 
 #include <bit>
@@ -16,13 +16,13 @@ void put(std::string& bytes, T value) {
   bytes.append(reinterpret_cast<const char*>(&value), sizeof value);
 }
 
-// With its length in 16 bits.
+// The text is preceded by its length in 16 bits.
 inline void put_text(std::string& bytes, std::string_view text) {
   put(bytes, static_cast<std::uint16_t>(text.size()));
   bytes += text;
 }
 
-// Reads from the front; after a read beyond the end `ok` is false and stays so.
+// Reads from the front. After a read beyond the end, `ok` is false and stays so.
 struct Cursor {
   std::string_view left;
   bool ok = true;

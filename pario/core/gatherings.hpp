@@ -1,9 +1,9 @@
-// Coordinated access: all ranks of a group tell the home of the file how their part went, and all
-// get the same answer when the last one has. Pure.
+// Implements coordinated access: all ranks of a group send the result of their part to the home of
+// the file, and all get the same answer when the last one has sent its result. This class is pure.
 //
-// A rank whose connection ends while it waits, one that says something else than the others, and
-// one that does not come within kPatienceMs fails the gathering: the others get ECANCELED (or
-// ETIMEDOUT) at once, also those that come later, as long as it is remembered.
+// A gathering fails if a rank's connection ends while it waits, if a rank disagrees with the
+// others, or if a rank does not arrive within kPatienceMs. The other ranks get ECANCELED (or
+// ETIMEDOUT) at once. So do those that arrive later, as long as the gathering is remembered.
 #pragma once
 
 #include <compare>
@@ -17,12 +17,12 @@ namespace score::pario {
 class Gatherings {
  public:
   static constexpr std::int64_t kPatienceMs = 60'000;
-  static constexpr std::size_t kMost = 4'096;  // gatherings, also those that are remembered
+  static constexpr std::size_t kMost = 4'096;  // gatherings, including those that are remembered
   static constexpr std::uint32_t kMostRanks = 1U << 20;
 
   struct Key {
     std::uint64_t group = 0;
-    std::uint32_t sequence = 0;  // of the calls of the group
+    std::uint32_t sequence = 0;  // number of the group's call
 
     friend auto operator<=>(const Key&, const Key&) = default;
   };
@@ -34,7 +34,7 @@ class Gatherings {
     int error = 0;  // of the rank's own part
   };
 
-  // What a request is answered with; tokens are the caller's.
+  // An answer goes to a request; tokens are chosen by the caller.
   struct Answer {
     std::uint64_t token = 0;
     int error = 0;
@@ -42,12 +42,12 @@ class Gatherings {
     friend bool operator==(const Answer&, const Answer&) = default;
   };
 
-  // Answers that are due now, perhaps that of `token` itself. EINVAL: another size, or a rank that
-  // is there already. ENOBUFS: too many gatherings.
+  // Returns the answers that are due now, which may include that of `token` itself. EINVAL: a
+  // different size, or a rank that has already joined. ENOBUFS: too many gatherings.
   std::vector<Answer> join(const Join& join, std::uint64_t token, std::int64_t now_ms);
-  // The rank that waits for `token` is gone; it gets an answer too.
+  // Handles the end of the rank that waits for `token`; it gets an answer too.
   std::vector<Answer> leave(std::uint64_t token, std::int64_t now_ms);
-  // Ends those that have waited for too long.
+  // Ends gatherings that have waited for too long.
   std::vector<Answer> tick(std::int64_t now_ms);
 
   std::size_t size() const { return open_.size(); }
@@ -55,7 +55,7 @@ class Gatherings {
  private:
   struct Gathering {
     std::uint32_t size = 0;
-    int error = 0;  // the first one of a rank
+    int error = 0;  // the first error of a rank
     int failed = 0;
     std::int64_t since_ms = 0;
     std::map<std::uint32_t, std::uint64_t> tokens{};  // by rank

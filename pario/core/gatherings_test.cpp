@@ -16,7 +16,7 @@ Gatherings::Join part(std::uint32_t rank, std::uint32_t size, int error = 0,
   return {{7, sequence}, rank, size, error};
 }
 
-TEST(Gatherings, AnswersAllWhenTheLastRankHasCome) {
+TEST(Gatherings, AnswersAllWhenLastRankArrives) {
   Gatherings gatherings;
   EXPECT_EQ(gatherings.join(part(2, 3), 12, 0), Answers());
   EXPECT_EQ(gatherings.join(part(0, 3), 10, 0), Answers());
@@ -24,20 +24,20 @@ TEST(Gatherings, AnswersAllWhenTheLastRankHasCome) {
   EXPECT_EQ(gatherings.size(), 0U);
 }
 
-TEST(Gatherings, TellsAllRanksTheErrorOfOne) {
+TEST(Gatherings, ErrorOfOneRankReachesAll) {
   Gatherings gatherings;
   gatherings.join(part(0, 2, ENOSPC), 1, 0);
   EXPECT_EQ(gatherings.join(part(1, 2), 2, 0), (Answers{{1, ENOSPC}, {2, ENOSPC}}));
 }
 
-TEST(Gatherings, KeepsCallsOfAGroupApart) {
+TEST(Gatherings, CallsOfGroupAreSeparate) {
   Gatherings gatherings;
   gatherings.join(part(0, 2, 0, 1), 1, 0);
   EXPECT_EQ(gatherings.join(part(1, 2, 0, 2), 2, 0), Answers());
   EXPECT_EQ(gatherings.join(part(0, 2, 0, 2), 3, 0), (Answers{{3, 0}, {2, 0}}));
 }
 
-TEST(Gatherings, FailsForAllWhenOneThatWaitsIsGone) {
+TEST(Gatherings, AllRanksFailWhenWaitingRankDisconnects) {
   Gatherings gatherings;
   gatherings.join(part(0, 3), 1, 0);
   gatherings.join(part(1, 3), 2, 0);
@@ -46,7 +46,7 @@ TEST(Gatherings, FailsForAllWhenOneThatWaitsIsGone) {
   EXPECT_EQ(gatherings.leave(99, 5), Answers());
 }
 
-TEST(Gatherings, FailsForAllWhenOneDoesNotCome) {
+TEST(Gatherings, AllRanksFailWhenOneDoesNotArrive) {
   Gatherings gatherings;
   gatherings.join(part(0, 2), 1, 1'000);
   EXPECT_EQ(gatherings.tick(1'000 + Gatherings::kPatienceMs - 1), Answers());
@@ -56,7 +56,7 @@ TEST(Gatherings, FailsForAllWhenOneDoesNotCome) {
   EXPECT_EQ(gatherings.size(), 0U);
 }
 
-TEST(Gatherings, RefusesOtherSizesRanksAndTooMany) {
+TEST(Gatherings, RefusesWrongSizesRanksAndTooManyGroups) {
   Gatherings gatherings;
   EXPECT_EQ(gatherings.join(part(0, 0), 1, 0), (Answers{{1, EINVAL}}));
   EXPECT_EQ(gatherings.join(part(4, 4), 1, 0), (Answers{{1, EINVAL}}));
@@ -69,8 +69,8 @@ TEST(Gatherings, RefusesOtherSizesRanksAndTooMany) {
   EXPECT_EQ(gatherings.join(part(0, 2, 0, 0), 9, 0), (Answers{{9, ENOBUFS}}));
 }
 
-// Whatever happens, each token that is not refused gets one answer.
-TEST(Gatherings, OwesOneAnswerPerToken) {
+// Each token that is not refused gets exactly one answer in all cases.
+TEST(Gatherings, EachTokenGetsOneAnswer) {
   std::mt19937 engine(3);
   const auto chance = [&engine] { return static_cast<std::uint32_t>(engine()); };
   Gatherings gatherings;

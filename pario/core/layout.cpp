@@ -11,7 +11,7 @@
 namespace score::pario {
 namespace {
 
-// Place of `server` in the order of the file's chunks.
+// Returns the place of `server` in the order of the file's chunks.
 std::uint32_t turn_of(const Striping& striping, std::uint32_t server) {
   return (server + striping.servers - striping.first) % striping.servers;
 }
@@ -97,7 +97,7 @@ bool map(const View& view, const Extent& shown, std::size_t most, std::vector<Ex
   const std::uint64_t first_row = shown.offset / view.block;
   const std::uint64_t last_row = (shown.offset + shown.length - 1) / view.block;
   if (last_row - first_row >= most) return false;
-  // The last block begins within kMaxOffset; so do all before it.
+  // The last block begins within kMaxOffset, and so do all blocks before it.
   if (last_row > (kMaxOffset - view.start) / view.stride) return false;
   if (!is_valid(Extent{view.start + last_row * view.stride, view.block})) return false;
   std::uint64_t at = shown.offset;

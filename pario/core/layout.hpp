@@ -1,8 +1,8 @@
-// Where the bytes and the names of a volume lie. Pure arithmetic: every client and every server
-// computes the same.
+// Computes where the bytes and the names of a volume lie. This is pure arithmetic: every client and
+// every server computes the same.
 //
 // A file is cut into chunks of `stripe` bytes. Chunk k lies on server (first + k) mod servers. A
-// server keeps its chunks of a file one after the other in one data file, so on a volume with one
+// server stores its chunks of a file one after the other in one data file, so on a volume with one
 // server a data file is the file. (PIOUS calls this the declustering of a file into segments.)
 #pragma once
 
@@ -14,14 +14,14 @@
 
 namespace score::pario {
 
-// Offsets and sizes are those of off_t: the end of an extent is at most this.
+// Offsets and sizes have the range of off_t: the end of an extent is at most this.
 inline constexpr std::uint64_t kMaxOffset = std::numeric_limits<std::int64_t>::max();
 inline constexpr std::uint32_t kMaxServers = 4'096;
 inline constexpr std::uint64_t kMinStripe = 4'096;
 inline constexpr std::uint64_t kMaxStripe = std::uint64_t{1} << 30;
 
-// Numbers of files and directories: the low 12 bits are the server that keeps the attributes (the
-// home), the others count. 0 is none.
+// In the numbers of files and directories, the low 12 bits are the server that keeps the attributes
+// (the home), and the other bits are a counter. 0 is not a file.
 using FileId = std::uint64_t;
 inline constexpr unsigned kHomeBits = 12;
 inline constexpr FileId kRootId = FileId{1} << kHomeBits;  // on server 0
@@ -34,12 +34,12 @@ constexpr FileId make_id(std::uint64_t count, std::uint32_t home) {
   return count << kHomeBits | home;
 }
 
-// The server that keeps the entry `name` of the directory `parent`: SipHash with a fixed key, so
-// that entries of one directory spread over all servers.
+// Returns the server that keeps the entry `name` of the directory `parent`. This is SipHash with a
+// fixed key, so that entries of one directory are spread over all servers.
 std::uint32_t entry_server(FileId parent, std::string_view name, std::uint32_t servers);
 
-// Of a server's part of a file, below its directory of data: "a3/0000000000001a3", where the last
-// digits of the count spread the files over kDataFolders folders.
+// Returns the path of a server's part of a file, below its directory of data: "a3/0000000000001a3".
+// The last digits of the counter spread the files over kDataFolders folders.
 inline constexpr unsigned kDataFolders = 256;
 std::string data_path(FileId id);
 
@@ -51,7 +51,7 @@ struct Striping {
 
 bool is_valid(const Striping& striping);
 
-// Bytes [offset, offset + length).
+// An extent has the bytes [offset, offset + length).
 struct Extent {
   std::uint64_t offset = 0;
   std::uint64_t length = 0;
@@ -59,13 +59,13 @@ struct Extent {
   friend bool operator==(const Extent&, const Extent&) = default;
 };
 
-// Not empty, and its end is at most kMaxOffset.
+// Returns true if the extent is not empty and ends at kMaxOffset at the latest.
 constexpr bool is_valid(const Extent& extent) {
   return extent.length > 0 && extent.offset <= kMaxOffset &&
          extent.length <= kMaxOffset - extent.offset;
 }
 
-// A part of a transfer that one server does.
+// A piece is the part of a transfer that one server does.
 struct Piece {
   std::uint32_t server = 0;
   std::uint64_t offset = 0;  // in the server's data file
@@ -76,19 +76,19 @@ struct Piece {
 };
 
 // Appends the pieces of a valid extent, in the order of the file. Neighbours on one server that
-// also follow each other in its data file (one server: always) are joined.
+// also follow each other in its data file are joined (with one server: always).
 void split(const Striping& striping, const Extent& extent, std::uint64_t buffer,
            std::vector<Piece>& pieces);
 
-// Bytes of the data file of `server` if the file has `size` bytes.
+// Returns the bytes of the data file of `server` if the file has `size` bytes.
 std::uint64_t local_size(const Striping& striping, std::uint32_t server, std::uint64_t size);
 
-// The end in the file of the last of `local` bytes on `server`; 0 for none. The largest of all
-// servers is the size of the file. Saturates at kMaxOffset.
+// Returns the end in the file of the last of `local` bytes on `server`; 0 if there are none. The
+// largest value of all servers is the size of the file. Saturates at kMaxOffset.
 std::uint64_t file_end(const Striping& striping, std::uint32_t server, std::uint64_t local);
 
-// What a process sees of a file as one linear sequence: blocks of `block` bytes, `stride` bytes
-// apart, from `start` on. block == 0: everything from `start` on.
+// A view shows a process parts of a file as one linear sequence: blocks of `block` bytes, `stride`
+// bytes apart, from `start` on. block == 0: everything from `start` on.
 struct View {
   std::uint64_t start = 0;
   std::uint64_t block = 0;
@@ -96,12 +96,13 @@ struct View {
 };
 
 bool is_valid(const View& view);
-// The `segment`-th of `segments` parts of a file, chunk by chunk (the segmented view of PIOUS).
+// Returns the `segment`-th of `segments` parts of a file, chunk by chunk (the segmented view of
+// PIOUS).
 View segmented_view(std::uint64_t stripe, std::uint32_t segment, std::uint32_t segments);
 
 // Appends the extents of the file that the view shows at [offset, offset + length), in order.
-// False: some end lies beyond kMaxOffset, or there are more than `most` extents; nothing is
-// appended.
+// Returns false and appends nothing if an end lies beyond kMaxOffset, or there are more than `most`
+// extents.
 bool map(const View& view, const Extent& shown, std::size_t most, std::vector<Extent>& extents);
 
 }  // namespace score::pario

@@ -15,7 +15,7 @@ struct Spot {
   friend auto operator<=>(const Spot&, const Spot&) = default;
 };
 
-// Where each byte lies, by dealing out the bytes one after the other.
+// Computes the place of each byte by distributing the bytes one after the other.
 std::vector<Spot> dealt(const Striping& striping, std::uint64_t size) {
   std::vector<Spot> spots;
   std::vector<std::uint64_t> next(striping.servers);
@@ -29,7 +29,7 @@ std::vector<Spot> dealt(const Striping& striping, std::uint64_t size) {
 
 constexpr std::uint64_t kStripe = kMinStripe;
 
-TEST(Layout, SplitsAsBytesAreDealtOut) {
+TEST(Layout, SplitMatchesByteDistribution) {
   std::mt19937 random(1);
   for (std::uint32_t servers = 1; servers <= 5; ++servers) {
     const Striping striping{servers, servers / 2, kStripe};
@@ -51,7 +51,7 @@ TEST(Layout, SplitsAsBytesAreDealtOut) {
   }
 }
 
-TEST(Layout, LocalSizesAddUpAndGiveTheSizeBack) {
+TEST(Layout, LocalSizesAddUpToFileSize) {
   for (std::uint32_t servers = 1; servers <= 5; ++servers) {
     const Striping striping{servers, servers - 1, kStripe};
     for (std::uint64_t size : {0UL, 1UL, kStripe - 1, kStripe, kStripe + 1, 3 * kStripe,
@@ -68,7 +68,7 @@ TEST(Layout, LocalSizesAddUpAndGiveTheSizeBack) {
   }
 }
 
-TEST(Layout, HoldsAtTheLargestOffset) {
+TEST(Layout, WorksAtLargestOffset) {
   const Striping striping{3, 1, kMaxStripe};
   std::vector<Piece> pieces;
   split(striping, {kMaxOffset - 10, 10}, 0, pieces);
@@ -85,7 +85,7 @@ TEST(Layout, HoldsAtTheLargestOffset) {
   EXPECT_FALSE(is_valid(Extent{0, 0}));
 }
 
-TEST(Layout, RefusesStripesThatAreNoPowerOfTwo) {
+TEST(Layout, RefusesStripesNotPowerOfTwo) {
   EXPECT_TRUE(is_valid(Striping{2, 1, kMinStripe}));
   EXPECT_FALSE(is_valid(Striping{2, 2, kMinStripe}));
   EXPECT_FALSE(is_valid(Striping{0, 0, kMinStripe}));
@@ -99,7 +99,7 @@ TEST(Layout, SpreadsEntriesOfADirectory) {
   for (const int count : counts) EXPECT_NEAR(count, 1'000, 200);
 }
 
-// Each byte of a strided view, counted one by one.
+// The test counts each byte of a strided view separately.
 TEST(View, ShowsBlocksAtAStride) {
   std::mt19937 random(2);
   for (int i = 0; i < 500; ++i) {
@@ -130,7 +130,7 @@ TEST(View, SegmentsShareAFileWithoutOverlap) {
   for (const int count : seen) ASSERT_EQ(count, 1);
 }
 
-TEST(View, RefusesWhatLiesBeyondTheLargestOffset) {
+TEST(View, RefusesExtentsBeyondLargestOffset) {
   std::vector<Extent> extents;
   EXPECT_FALSE(map({kMaxOffset, 0, 0}, {1, 1}, 10, extents));
   EXPECT_FALSE(map({0, 1, kMaxOffset}, {0, 3}, 10, extents));

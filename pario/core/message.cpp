@@ -1,4 +1,4 @@
-// Bytes are written and read by two small cursors; which fields a body has stands in one table.
+// Two small cursors write and read the bytes. One table lists the fields of each body.
 #include "pario/core/message.hpp"
 
 #include "pario/core/bytes.hpp"
@@ -10,7 +10,7 @@
 namespace score::pario {
 namespace {
 
-// Fields of a body, in this order.
+// A body has its fields in this order.
 enum Field : unsigned {
   kMode = 1,
   kNumber = 2,
@@ -84,7 +84,7 @@ constexpr unsigned fields_of(Op op) {
   return 0;
 }
 
-// The memory that the extents' places refer to.
+// Reads the description of the memory that the extents' places refer to.
 bool take_remote(Cursor& cursor, RemoteMemory& remote) {
   cursor.take(remote.region);
   cursor.take(remote.nonce);
@@ -165,7 +165,7 @@ bool take_body(Cursor& cursor, unsigned fields, Request& request) {
   return request.data_bytes == 0 || takes_data(request.op);
 }
 
-// Sizes are off_t; identifiers are not 0.
+// Checks that sizes are valid as off_t and that identifiers are not 0.
 bool are_numbers_valid(const Request& request) {
   const bool needs_id =
       request.op != Op::Statistics && request.op != Op::OpenChannel && request.op != Op::OpenData;

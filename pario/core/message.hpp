@@ -1,6 +1,7 @@
-// The protocol between clients and servers of a volume; docs/reference/pario.md has the tables.
-// All numbers are little-endian. A request is a header of 32 bytes, a body whose fields the
-// operation determines, and data; a reply likewise. Requests are answered in any order.
+// Defines the protocol between clients and servers of a volume; docs/reference/pario.md has the
+// tables. All numbers are little-endian. A request is a header of 32 bytes, a body whose fields
+// depend on the operation, and data; a reply has the same form. Requests may be answered in any
+// order.
 #pragma once
 
 #include "pario/core/layout.hpp"
@@ -17,37 +18,39 @@ namespace score::pario {
 
 inline constexpr std::size_t kHeaderBytes = 32;
 inline constexpr std::size_t kMaxNameBytes = 255;
-inline constexpr std::size_t kMaxExtents = 1'024;  // of a request
+inline constexpr std::size_t kMaxExtents = 1'024;  // per request
 inline constexpr std::size_t kMaxBodyBytes = kMaxExtents * 20 + 2 * (kMaxNameBytes + 2) + 64;
 inline constexpr std::size_t kMaxDataBytes = std::size_t{1} << 20;
-// Requests of a connection that a client has in flight, and that a server takes before it stops
-// reading. The server takes more, so a client that keeps to its number is always read.
+// These are the numbers of requests of a connection that a client has in flight, and that a server
+// accepts before it stops reading. The server accepts more, so a client that respects its limit is
+// always read.
 inline constexpr std::size_t kClientWindow = 8;
 inline constexpr std::size_t kServerWindow = 16;
 static_assert(kClientWindow < kServerWindow);
 
 enum class Op : std::uint16_t {
   Lookup = 1,       // name in id: the entry, and attributes if this server is its home
-  Create,           // name in id: a new file or directory with `mode`, or the one there is
-  Unlink,           // name in id; with `number` only if it is still that file
-  Insert,           // name in id refers to file `number` with `mode`; gives the one it replaced
+  Create,           // name in id: a new file or directory with `mode`, or the existing one
+  Unlink,           // name in id; if `number` is set, only if it is still that file
+  Insert,           // name in id refers to file `number` with `mode`; returns the replaced one
   Rename,           // name in id becomes name2 in `number`; both entries on this server
-  GetAttributes,    // of id: attributes at its home, else what this server has of its data
+  GetAttributes,    // of id: attributes at its home, otherwise those of the data on this server
   SetMode,          // of id to `mode`
   SetTime,          // of id's data here, and of id at its home: modified at `number` ns
   SetWide,          // id has data on servers other than its home
   Remove,           // id: attributes at its home and data
   ReadEntries,      // of directory id after `name`, at most one reply's data
-  SealDirectory,    // id: ENOTEMPTY if there are entries here, else no more can be made
+  SealDirectory,    // id: ENOTEMPTY if there are entries here, otherwise no more can be created
   UnsealDirectory,  // id
   Truncate,         // id's data here to `number` bytes
   Read,             // extents of id's data here
   Write,            // data to extents of id's data here
   Sync,             // id's data here and all attributes here are stable
   Reserve,          // `number` bytes after the end of id; `other` is the end the client has seen
-  Statistics,       // of this server
+  Statistics,
   // Transactions, core/transactions.hpp; `number` is the transaction.
-  StageTransaction,    // message `mode`: data written to extents of id, or read there at `other`
+  StageTransaction,    // message `mode`: data written to extents of id, or read there with stamp
+                       // `other`
   PrepareTransaction,  // `mode` messages were staged; `other` is the coordinator of `servers`
   DecideTransaction,   // at the coordinator: commit
   FinishTransaction,   // `other` 1: commit, 0: abort
@@ -56,23 +59,23 @@ enum class Op : std::uint16_t {
   // Between the replicas of a part, core/replica.hpp.
   Join,       // `number` is the sender's view, the reply's number that of the other one
   FillBegin,  // a follower forgets everything; view `number`
-  FillTable,  // rows of table `mode` of the store
-  FillEnd,    // it has everything, and follows in view `number`
-  Destroy,    // the server removes all that it has, and ends
-  // Insert of file `number` with `mode` as name in id, then Unlink of its old name2 in `other`, on
-  // another server; that is finished also if the client ends.
+  FillTable,  // table rows of the store; `mode` is the table
+  FillEnd,    // the follower has all data, and follows in view `number`
+  Destroy,    // the server removes all its data, and exits
+  // Inserts file `number` with `mode` as name in id, then unlinks its old name2 in `other` on a
+  // different server. The second step is completed even if the client ends.
   Move,
-  // Ways of data.
+  // The following operations select the path of data.
   OpenChannel,  // a PM context for Read and Write: `mode` is a ChannelKind
-  Gather,       // coordinated access to id: answered when all ranks have come; see Gathered
+  Gather,       // coordinated access to id: answered when all ranks have arrived; see Gathered
   OpenData,     // this server's directory of data, for a client of its node and user
-  Lease,        // sets `number` bytes aside for direct writes to id; `other` were written
-  // To the follower of a part: a record of the leader's log of transactions.
+  Lease,        // reserves `number` bytes for direct writes to id; `other` were written
+  // LogTransaction sends a record of the leader's log of transactions to the follower of a part.
   LogTransaction,
   Last = LogTransaction,
 };
 
-// The fields of a Gather. `number` is the group.
+// These are the fields of a Gather. `number` is the group.
 struct Gathered {
   std::uint32_t sequence = 0;  // high half of `other`
   std::uint32_t size = 0;      // low half of `other`: ranks of the group
@@ -93,32 +96,35 @@ constexpr Gathered unpack_gathered(std::uint32_t mode, std::uint64_t other) {
           mode & 0xfff};
 }
 
-// How a PM context reaches the client.
+// Selects how a PM context reaches the client.
 enum class ChannelKind : std::uint32_t {
-  Near = 1,  // the memory of the node; the server makes both contexts
-  Udp = 2,   // `number` is the client's address, and in its high 16 bits what a frame takes there
-  None = 3,  // a report: the client wanted PM and uses TCP, as of the errno value `number`
+  Near = 1,  // the memory of the node; the server creates both contexts
+  Udp = 2,   // `number` is the client's address, and in its high 16 bits the payload of a frame
+             // there
+  None = 3,  // a report: the client tried PM and uses TCP, because of errno value `number`
 };
 
-// Request flags.
-inline constexpr std::uint16_t kExclusive = 1;  // Create, Insert, Rename: EEXIST if it is there
-inline constexpr std::uint16_t kDirectory = 2;  // Unlink: it must be a directory (else: must not)
+// The flags of requests follow.
+inline constexpr std::uint16_t kExclusive = 1;  // Create, Insert, Rename: EEXIST if the name exists
+inline constexpr std::uint16_t kDirectory = 2;  // Unlink: it must be a directory (otherwise: it
+                                                // must not)
 inline constexpr std::uint16_t kStable = 8;     // Prepare: survives a loss of power
-// Read for a transaction: the reply's body is the stamp. EAGAIN: some of it is about to change.
+// A Read with this flag belongs to a transaction: the reply's body is the stamp. EAGAIN: some of
+// the data is about to change.
 inline constexpr std::uint16_t kStamped = 16;
-// A change that the leader of two replicas gives to the follower: see Forwarded.
+// The leader of two replicas sends a change to the follower with this flag; see Forwarded.
 inline constexpr std::uint16_t kForwarded = 32;
-// A change that is not to be carried out twice though it may be sent twice: see Once.
+// A change with this flag must not be carried out twice even if it is sent twice; see Once.
 inline constexpr std::uint16_t kOnce = 64;
 inline constexpr std::uint16_t kAllFlags =
     kExclusive | kDirectory | kStable | kStamped | kForwarded | kOnce;
 
-// Which of a client's changes this is. The server keeps the answer to the last one of each slot
-// with the change itself, and gives it again when the request is repeated after a connection or a
-// server has failed (as slots of NFS 4.1 sessions, RFC 8881, 2.10.6). A client has one request of
-// a slot at a time, and numbers them.
+// Identifies one of a client's changes. The server keeps the answer to the last change of each slot
+// together with the change itself, and returns it again when the request is repeated after a
+// failure of the connection or the server (as slots of NFS 4.1 sessions, RFC 8881, 2.10.6). A
+// client has one request per slot at a time, and numbers them.
 struct Once {
-  std::uint64_t client = 0;  // random, of a connection and those made again after it; never 0
+  std::uint64_t client = 0;  // random; the same for a connection and its reconnections; never 0
   std::uint32_t slot = 0;    // less than kServerWindow
   std::uint32_t sequence = 0;
 };
@@ -128,19 +134,19 @@ constexpr bool can_be_once(Op op) {
          op == Op::Move || op == Op::Remove || op == Op::Reserve;
 }
 
-// What the leader has chosen, so that the follower does the same.
+// Holds the choices of the leader, so that the follower does the same.
 struct Forwarded {
   std::uint64_t view = 0;
   std::uint64_t sequence = 0;
-  FileId new_id = 0;  // of a file that is created; 0: the store chooses
+  FileId new_id = 0;  // of a file to be created; 0: the store chooses
   std::int64_t time_ns = 0;
 };
 
-// Read, Write by PM: the data is in memory of the client's context, where the server reads or
-// writes it. Requests by TCP never have it, requests by PM always.
+// A Read or Write by PM has this flag: the data is in memory of the client's context, where the
+// server reads or writes it. Requests by TCP never have it, requests by PM always do.
 inline constexpr std::uint16_t kRemote = 4;
 
-// Registered memory of a PM context, as pm_handle of pm.h.
+// Describes registered memory of a PM context, as pm_handle of pm.h does.
 struct RemoteMemory {
   std::uint32_t region = 0;
   std::uint32_t nonce = 0;
@@ -151,34 +157,36 @@ struct RemoteMemory {
 struct Request {
   Op op = Op::Lookup;
   std::uint16_t flags = 0;
-  std::uint64_t tag = 0;  // the client's; the reply has it too
+  std::uint64_t tag = 0;  // chosen by the client and repeated in the reply
   FileId id = 0;
-  // Part of the volume, from 1: a server that has copies serves several. 0: the server's own.
+  // A part of the volume, from 1, because a server that has copies serves several parts. 0: the
+  // server's own part.
   std::uint32_t part = 0;
   Forwarded forwarded{};  // with kForwarded
   Once once{};            // with kOnce
   std::uint32_t mode = 0;
   std::uint64_t number = 0;
   std::uint64_t other = 0;
-  std::string_view name{};  // views into the bytes that were read
+  std::string_view name{};  // name and name2 are views into the bytes that were read
   std::string_view name2{};
   std::vector<Extent> extents{};         // each at most kMaxDataBytes
   std::vector<std::uint16_t> servers{};  // ascending
   std::uint32_t data_bytes = 0;  // Write, StageTransaction: sum of the extents; see takes_data()
   RemoteMemory remote{};         // kRemote
-  std::vector<std::uint64_t> places{};  // kRemote: of each extent's bytes, from remote.offset on
+  std::vector<std::uint64_t> places{};  // kRemote: of each extent, from remote.offset on
 };
 
-// Does a request of this kind have data?
+// Returns true if a request of this kind has data.
 constexpr bool takes_data(Op op) {
   return op == Op::Write || op == Op::StageTransaction || op == Op::FillTable ||
          op == Op::LogTransaction;
 }
 
-// Header and body. The request must be valid as parse_request() has it.
+// Appends header and body. The request must satisfy the rules of parse_request().
 void append_request(const Request& request, std::string& bytes);
 
-// Sizes of a request, from its header. False: no such operation, or a size beyond its limit.
+// Holds the sizes of a request, from its header. parse_sizes() returns false if there is no such
+// operation, or a size is beyond its limit.
 struct Sizes {
   std::uint32_t body = 0;
   std::uint32_t data = 0;
@@ -186,12 +194,12 @@ struct Sizes {
 
 bool parse_sizes(std::span<const char, kHeaderBytes> header, Sizes& sizes);
 
-// Header and body of a request: `bytes` has kHeaderBytes + sizes.body of them. False: some field
-// is not allowed (a name with '/' or 0, "." or "..", an extent beyond kMaxOffset, ...), or the body
-// has more or less than the operation's fields. The views point into `bytes`.
+// Parses header and body of a request; `bytes` has kHeaderBytes + sizes.body bytes. Returns false
+// if a field is invalid (a name with '/' or 0, "." or "..", an extent beyond kMaxOffset, ...), or
+// if the body has more or less than the operation's fields. The views point into `bytes`.
 bool parse_request(std::string_view bytes, Request& request);
 
-// 1 to 255 bytes without '/' and 0; neither "." nor "..".
+// Returns true for 1 to 255 bytes without '/' and 0, except "." and "..".
 bool is_valid_name(std::string_view name);
 
 struct Reply {
@@ -205,12 +213,12 @@ struct Reply {
 inline constexpr std::size_t kMaxReplyBodyBytes = 128;
 
 void append_reply(const Reply& reply, std::string& bytes);
-// False: a size beyond its limit.
+// Returns false if a size is beyond its limit.
 bool parse_reply(std::span<const char, kHeaderBytes> bytes, Reply& reply);
 
-// Body of replies to Lookup, Create, Unlink, Insert, Rename, GetAttributes and Remove.
+// This is the body of replies to Lookup, Create, Unlink, Insert, Rename, GetAttributes and Remove.
 struct Attributes {
-  FileId id = 0;             // 0: there was none (Insert, Rename)
+  FileId id = 0;             // 0: there was no file (Insert, Rename)
   std::uint32_t mode = 0;    // type and permissions; 0: this server is not the home of id
   std::uint32_t wide = 0;    // 1: there is, or was, data beyond chunk 0
   std::uint64_t size = 0;    // of the data here
@@ -223,53 +231,54 @@ inline constexpr std::size_t kAttributeBytes = 48;
 void append_attributes(const Attributes& attributes, std::string& bytes);
 bool parse_attributes(std::string_view bytes, Attributes& attributes);
 
-// Data of replies to ReadEntries.
+// An entry is part of the data of replies to ReadEntries.
 struct Entry {
   FileId id = 0;
-  std::uint32_t mode = 0;  // its type; permissions are in the attributes
+  std::uint32_t mode = 0;  // file type; permissions are in the attributes
   std::string name;
 };
 
 void append_entry(FileId id, std::uint32_t mode, std::string_view name, std::string& bytes);
 bool parse_entries(std::string_view bytes, std::vector<Entry>& entries);
 
-// Body of replies to Statistics.
+// This is the body of replies to Statistics.
 struct Statistics {
   std::uint64_t capacity = 0;
   std::uint64_t used = 0;
-  std::uint64_t files = 0;     // whose home is this server, directories included
+  std::uint64_t files = 0;     // whose home is this server, including directories
   std::uint64_t requests = 0;  // since the start
   std::uint64_t bytes_read = 0;
   std::uint64_t bytes_written = 0;
   std::uint64_t refused_keys = 0;      // connections without the volume's key
   std::uint64_t refused_requests = 0;  // connections closed for a malformed request
-  std::uint64_t refused_slow = 0;      // connections closed since they did not read or shake hands
-  std::uint64_t queue = 0;             // requests without a reply, this one not counted
-  std::uint64_t pm_bytes = 0;          // of data read and written: moved by PM
-  std::uint64_t pm_clients = 0;        // connections whose data goes over PM now
-  std::uint64_t tcp_fallbacks = 0;     // connections that wanted PM and use TCP
+  std::uint64_t refused_slow = 0;      // connections closed because they did not read or shake
+                                       // hands in time
+  std::uint64_t queue = 0;             // requests without a reply, without this one
+  std::uint64_t pm_bytes = 0;          // of the data read and written: moved by PM
+  std::uint64_t pm_clients = 0;        // connections whose data uses PM now
+  std::uint64_t tcp_fallbacks = 0;     // connections that tried PM and use TCP
 };
 
 inline constexpr std::size_t kStatisticsBytes = 104;
 void append_statistics(const Statistics& statistics, std::string& bytes);
 bool parse_statistics(std::string_view bytes, Statistics& statistics);
 
-// Body of replies to OpenChannel. Numbers of processes and descriptors mean something on the
-// server's node only: the client must check what it finds there.
+// This is the body of replies to OpenChannel. Numbers of processes and descriptors are valid only
+// on the server's node, so the client must check the objects that it finds there.
 struct ChannelOffer {
   std::uint64_t key = 0;             // of both contexts
   std::uint64_t address = 0;         // Udp: the server's; see pack_address()
   std::uint32_t process = 0;         // Near: of the server
   std::uint32_t server_context = 0;  // Near: its descriptors
   std::uint32_t client_context = 0;
-  std::uint32_t payload = 0;  // Udp: of a frame at most, as the path between both takes it
+  std::uint32_t payload = 0;  // Udp: of a frame, upper limit of the path between both
 };
 
 inline constexpr std::size_t kOfferBytes = 32;
 void append_offer(const ChannelOffer& offer, std::string& bytes);
 bool parse_offer(std::string_view bytes, ChannelOffer& offer);
 
-// Body of replies to OpenData; as with ChannelOffer.
+// This is the body of replies to OpenData. The rules of ChannelOffer apply.
 struct DataPlace {
   std::uint32_t process = 0;
   std::uint32_t directory = 0;  // its descriptor
@@ -280,15 +289,16 @@ struct DataPlace {
 void append_place(const DataPlace& place, std::string& bytes);
 bool parse_place(std::string_view bytes, DataPlace& place);
 
-// How long the server keeps a lease that is not renewed. The client uses it for half as long.
+// The server keeps a lease for this time if it is not renewed. The client uses it for half of that.
 inline constexpr std::int64_t kLeaseMs = 2'000;
 
-// IPv4 address and port, in the order of the network, as one number.
+// An IPv4 address and port, in network byte order, are packed into one number.
 using AddressBytes = std::array<std::uint8_t, 6>;
 std::uint64_t pack_address(const AddressBytes& address);
 AddressBytes unpack_address(std::uint64_t packed);  // of the low 48 bits
 
-// --- Handshake. The server greets, the client proves that it has the key, the server too. ---
+// --- Handshake: the server greets, then the client and the server prove that they have the key.
+// ---
 
 using Nonce = std::array<char, 16>;
 using Key = std::array<char, 16>;
@@ -298,8 +308,8 @@ inline constexpr std::size_t kGreetingBytes = 24;  // kMagic, nonce
 inline constexpr std::size_t kAnswerBytes = 40;    // kMagic, nonce, proof
 inline constexpr std::size_t kWelcomeBytes = 16;   // proof
 
-// `by_client` tells the two proofs apart; `server` and `volume` keep a proof from being used at
-// another server.
+// `by_client` distinguishes the two proofs. `server` and `volume` prevent a proof from being used
+// at a different server.
 struct ProofOf {
   Nonce server_nonce{};
   Nonce client_nonce{};
@@ -309,7 +319,7 @@ struct ProofOf {
 };
 
 Proof make_proof(const Key& key, const ProofOf& of);
-// In a time that does not depend on the bytes.
+// The comparison takes a time that does not depend on the bytes.
 bool is_equal(const Proof& a, const Proof& b);
 
 }  // namespace score::pario

@@ -52,7 +52,7 @@ std::string bytes_of(const Request& request) {
   return bytes;
 }
 
-TEST(Message, EveryRequestComesBack) {
+TEST(Message, EveryRequestSurvivesEncoding) {
   for (unsigned op = 1; op <= static_cast<unsigned>(Op::Last); ++op) {
     const Request sent = sample(static_cast<Op>(op));
     const std::string bytes = bytes_of(sent);
@@ -69,7 +69,7 @@ TEST(Message, EveryRequestComesBack) {
   }
 }
 
-TEST(Message, WhatTheLeaderHasChosenComesBack) {
+TEST(Message, ForwardedFieldsSurviveEncoding) {
   Request sent = sample(Op::Create);
   sent.flags = kForwarded;
   sent.part = 3;
@@ -85,7 +85,7 @@ TEST(Message, WhatTheLeaderHasChosenComesBack) {
   EXPECT_FALSE(parses(bytes_of(sent)));
 }
 
-TEST(Message, TheNumberOfAChangeComesBack) {
+TEST(Message, NumberOfChangeSurvivesEncoding) {
   for (unsigned op = 1; op <= static_cast<unsigned>(Op::Last); ++op) {
     Request sent = sample(static_cast<Op>(op));
     sent.flags = kOnce;
@@ -173,14 +173,14 @@ TEST(Message, RefusesHeadersBeyondTheLimits) {
   EXPECT_FALSE(parse_sizes(header, sizes));
   set(4, 0);
   set(0, static_cast<std::uint32_t>(Op::Read));
-  set(8, 1);  // data of a request without data
+  set(8, 1);  // data in a request that has none
   EXPECT_FALSE(parse_sizes(header, sizes));
   set(8, 0);
   set(0, 0xffff);
   EXPECT_FALSE(parse_sizes(header, sizes));
 }
 
-// Whatever the bytes are: no fault, and what is accepted keeps to the limits.
+// Random bytes must cause no fault, and accepted requests must respect the limits.
 TEST(Message, SurvivesRandomBytes) {
   std::mt19937 random(3);
   for (int i = 0; i < 100'000; ++i) {
@@ -197,7 +197,7 @@ TEST(Message, SurvivesRandomBytes) {
   }
 }
 
-TEST(Message, RepliesComeBack) {
+TEST(Message, RepliesSurviveEncoding) {
   std::string bytes;
   append_reply({.error = 28, .body_bytes = 48, .data_bytes = 9, .tag = 5, .number = 6}, bytes);
   ASSERT_EQ(bytes.size(), kHeaderBytes);
@@ -255,7 +255,7 @@ Request remote_sample(Op op) {
   return request;
 }
 
-TEST(Message, RemoteRequestsComeBack) {
+TEST(Message, RemoteRequestsSurviveEncoding) {
   for (const Op op : {Op::Read, Op::Write}) {
     const std::string bytes = bytes_of(remote_sample(op));
     Request got;
@@ -270,7 +270,7 @@ TEST(Message, RemoteRequestsComeBack) {
   }
 }
 
-TEST(Message, RefusesMemoryOutsideOfTheRegion) {
+TEST(Message, RefusesMemoryOutsideRegion) {
   for (const std::uint64_t place : {std::uint64_t{991}, std::uint64_t{1'000}, UINT64_MAX}) {
     Request request = remote_sample(Op::Read);
     request.places[0] = place;
@@ -293,7 +293,7 @@ TEST(Message, OnlyDataIsRemote) {
   }
 }
 
-TEST(Message, OffersAndPlacesComeBack) {
+TEST(Message, OffersAndPlacesSurviveEncoding) {
   const AddressBytes address{127, 0, 0, 1, 30, 255};
   EXPECT_EQ(unpack_address(pack_address(address)), address);
   std::string bytes;
@@ -316,7 +316,7 @@ TEST(Message, OffersAndPlacesComeBack) {
   EXPECT_FALSE(parse_place("", place));
 }
 
-TEST(Message, PartsOfAGatheringComeBack) {
+TEST(Message, PartsOfGatheringSurviveEncoding) {
   const Gathered part{
       .sequence = UINT32_MAX, .size = 1U << 20, .rank = (1U << 20) - 1, .error = 28};
   const Gathered got = unpack_gathered(pack_mode(part), pack_other(part));

@@ -1,5 +1,5 @@
-// The space of one server of a volume. Data that is on its way is reserved first, and counted by
-// what the file system really took when it has arrived.
+// Tracks the space of one server of a volume. Space for incoming data is reserved first. When
+// the data has arrived, the space that the file system used is counted instead.
 #pragma once
 
 #include <cstdint>
@@ -8,19 +8,19 @@ namespace score::pario {
 
 class Quota {
  public:
-  // `used`: what is there already. More than `capacity` is allowed: nothing can be added then.
+  // `used` is the space that is already used. It may exceed `capacity`; no data can be added then.
   explicit Quota(std::uint64_t capacity, std::uint64_t used = 0)
       : capacity_(capacity), used_(used) {}
 
-  // False: there is no room for `bytes` more, and nothing has changed.
+  // Returns false if there is no room for `bytes` more; nothing has changed then.
   [[nodiscard]] bool reserve(std::uint64_t bytes) {
     if (bytes > free()) return false;
     reserved_ += bytes;
     return true;
   }
 
-  // The write for which `reserved` bytes were set aside has ended; the file takes `after` bytes
-  // instead of `before`.
+  // Ends a write for which `reserved` bytes were reserved; the file takes `after` bytes instead of
+  // `before`.
   void settle(std::uint64_t reserved, std::uint64_t before, std::uint64_t after) {
     reserved_ -= reserved < reserved_ ? reserved : reserved_;
     if (after >= before) {
@@ -48,7 +48,7 @@ class Quota {
   std::uint64_t reserved_ = 0;
 };
 
-// The most that a write of `length` bytes can take: whole pages at both ends.
+// Returns the maximum that a write of `length` bytes can take: whole pages at both ends.
 constexpr std::uint64_t most_space(std::uint64_t length) {
   return (length + 2 * 4096 - 1) / 4096 * 4096;
 }

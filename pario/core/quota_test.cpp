@@ -5,7 +5,7 @@
 namespace score::pario {
 namespace {
 
-TEST(Quota, ReservesUntilItIsFull) {
+TEST(Quota, ReservesUntilFull) {
   Quota quota(100, 40);
   EXPECT_TRUE(quota.reserve(60));
   EXPECT_FALSE(quota.reserve(1));
@@ -14,11 +14,11 @@ TEST(Quota, ReservesUntilItIsFull) {
   EXPECT_EQ(quota.free(), 50U);
 }
 
-TEST(Quota, GivesSpaceBack) {
+TEST(Quota, ReturnsSpace) {
   Quota quota(100, 40);
   quota.settle(0, 40, 0);
   EXPECT_EQ(quota.used(), 0U);
-  quota.settle(10, 5, 0);  // more than there is: never below nothing
+  quota.settle(10, 5, 0);  // more than is used: never below 0
   EXPECT_EQ(quota.used(), 0U);
   EXPECT_EQ(quota.free(), 100U);
 }

@@ -1,4 +1,4 @@
-// The order of changes to the data of files: one that overlaps an earlier one waits until that has
+// Orders changes to the data of files. A change that overlaps an earlier one waits until that has
 // ended, so that both replicas carry them out in the same order.
 #pragma once
 
@@ -18,7 +18,8 @@ class RangeGate {
 
   Ticket reserve() { return ++last_; }
 
-  // Calls `go` when nothing earlier overlaps: now, or in leave(). All of the file: {0, kMaxOffset}.
+  // Calls `go` when no earlier change overlaps: now, or in leave(). The extent of a whole file is
+  // {0, kMaxOffset}.
   void enter(Ticket ticket, FileId file, const Extent& extent, std::function<void()> go) {
     std::list<Entry>& entries = files_[file];
     entries.push_back({ticket, extent, std::move(go), false});
@@ -54,7 +55,7 @@ class RangeGate {
     return a.offset < b.offset + b.length && b.offset < a.offset + a.length;
   }
 
-  // `go` may leave at once and change the list.
+  // `go` may call leave() at once and change the list.
   void start(std::list<Entry>& entries) {
     std::vector<std::function<void()>> ready;
     for (auto at = entries.begin(); at != entries.end(); ++at) {

@@ -7,8 +7,8 @@ namespace score::pario {
 
 Replica::Replica(const ReplicaView& stored, bool is_first)
     : view_(stored), is_first_(is_first), has_restarted_(stored.mode == ReplicaMode::Leading) {
-  // Who led alone is the only one that has everything. Who led two does not know what the other
-  // one has done since.
+  // A replica that led alone is the only one with all data. One that led a follower does not know
+  // what the follower has done since.
   is_sure_ = stored.mode == ReplicaMode::Alone;
   actions_.push_back(Action::Probe);
 }
@@ -41,7 +41,7 @@ void Replica::peer_is(const ReplicaView& peer) {
   is_asked_ = false;
   switch (view_.mode) {
     case ReplicaMode::Empty:
-      // Two new ones. The first one leads; the other one is filled, with nothing.
+      // Both replicas are new. The first one leads; the other one is filled, with no data.
       if (peer.mode == ReplicaMode::Empty && is_first_) lead_alone(0);
       break;
     case ReplicaMode::Stale:
@@ -56,7 +56,7 @@ void Replica::peer_is(const ReplicaView& peer) {
         is_sure_ = false;
         is_repairing_ = false;
       } else if (peer_is_lost || has_restarted_) {
-        // It may lack what this one did last, before it was ended: it is filled again.
+        // The follower may lack this replica's last changes before it ended, so it is filled again.
         lead_alone(peer.number);
       } else {
         is_sure_ = true;
@@ -65,7 +65,7 @@ void Replica::peer_is(const ReplicaView& peer) {
     case ReplicaMode::Alone:
       if (peer_leads &&
           (peer.number > view_.number || (peer.number == view_.number && !is_first_))) {
-        set(ReplicaMode::Stale, view_.number);  // both led: the later one keeps what it has
+        set(ReplicaMode::Stale, view_.number);  // both led: the later one keeps its data
         is_sure_ = false;
         is_repairing_ = false;
       }
@@ -78,7 +78,7 @@ void Replica::peer_is(const ReplicaView& peer) {
 }
 
 void Replica::peer_is_gone() {
-  // Somebody wants to be served, and only this one can.
+  // A client requests service, and only this replica can provide it.
   if (view_.mode == ReplicaMode::Following && is_asked_ && is_sure_) lead_alone(0);
   is_asked_ = false;
 }

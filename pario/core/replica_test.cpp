@@ -21,7 +21,7 @@ bool wants(Replica& replica, Replica::Action action) {
   return false;
 }
 
-TEST(Replica, OfTwoNewOnesTheFirstLeadsAndFillsTheOther) {
+TEST(Replica, FirstOfTwoNewReplicasLeads) {
   Replica first({}, true);
   Replica second({}, false);
   EXPECT_FALSE(first.serves());
@@ -38,7 +38,7 @@ TEST(Replica, OfTwoNewOnesTheFirstLeadsAndFillsTheOther) {
   EXPECT_FALSE(second.follows(1));
 }
 
-TEST(Replica, AFollowerTakesOverOnlyIfItIsAskedAndTheLeaderIsGone) {
+TEST(Replica, FollowerTakesOverWhenAskedAndLeaderLost) {
   Replica follower({5, Mode::Following}, false);
   ASSERT_TRUE(follower.follows(5));
   follower.peer_is_gone();
@@ -53,20 +53,20 @@ TEST(Replica, AFollowerTakesOverOnlyIfItIsAskedAndTheLeaderIsGone) {
   EXPECT_EQ(follower.view(), (ReplicaView{6, Mode::Alone}));
 }
 
-TEST(Replica, AFollowerThatWasRestartedDoesNotTakeOverUnheard) {
-  Replica follower({5, Mode::Following}, false);  // the leader may have gone on alone
+TEST(Replica, RestartedFollowerAsksPeerBeforeTakeover) {
+  Replica follower({5, Mode::Following}, false);  // the leader may have continued alone
   follower.asked();
   follower.peer_is_gone();
   EXPECT_FALSE(follower.serves());
-  follower.peer_is({5, Mode::Empty});  // it has lost everything: this is what there is
+  follower.peer_is({5, Mode::Empty});  // it has lost everything: this is the remaining data
   EXPECT_TRUE(follower.serves());
 }
 
-TEST(Replica, ALeaderThatComesBackAsksFirst) {
+TEST(Replica, ReturningLeaderAsksPeerFirst) {
   Replica overtaken({5, Mode::Leading}, true);
   EXPECT_FALSE(overtaken.serves());
   overtaken.peer_is_gone();
-  EXPECT_FALSE(overtaken.serves()) << "the other one may have led alone, and be gone now";
+  EXPECT_FALSE(overtaken.serves()) << "the other one may have led alone before it was lost";
   overtaken.peer_is({6, Mode::Alone});
   EXPECT_EQ(overtaken.view().mode, Mode::Stale);
   Replica in_time({5, Mode::Leading}, true);
@@ -75,7 +75,7 @@ TEST(Replica, ALeaderThatComesBackAsksFirst) {
   EXPECT_TRUE(wants(in_time, Replica::Action::Repair)) << "the other one may lack its last changes";
 }
 
-TEST(Replica, ALeaderThatStoodStillAsksButFillsNothing) {
+TEST(Replica, PausedLeaderAsksPeerWithoutRepair) {
   Replica leader({1, Mode::Alone}, true);
   leader.peer_is({0, Mode::Stale});
   leader.repaired(2);
@@ -92,7 +92,7 @@ TEST(Replica, ALeaderThatStoodStillAsksButFillsNothing) {
   EXPECT_EQ(leader.view().mode, Mode::Stale);
 }
 
-TEST(Replica, OneThatLedAloneServesAtOnce) {
+TEST(Replica, ReplicaThatLedAloneServesAtOnce) {
   Replica alone({7, Mode::Alone}, false);
   EXPECT_TRUE(alone.serves());
   EXPECT_FALSE(alone.forwards());
@@ -103,7 +103,7 @@ TEST(Replica, OneThatLedAloneServesAtOnce) {
   EXPECT_FALSE(stale.serves());
 }
 
-TEST(Replica, ViewsSurviveTheirBytes) {
+TEST(Replica, ViewsSurvivePacking) {
   ReplicaView found;
   ASSERT_TRUE(unpack(pack({77, Mode::Following}), found));
   EXPECT_EQ(found, (ReplicaView{77, Mode::Following}));
@@ -111,8 +111,8 @@ TEST(Replica, ViewsSurviveTheirBytes) {
   EXPECT_TRUE(unpack(0, found));
 }
 
-// Two replicas whose processes and directories are lost one at a time; what a leader acknowledged
-// is there after every take-over.
+// Two replicas lose their processes and directories one at a time. The data that a leader
+// acknowledged must exist after every take-over.
 class Pair {
  public:
   explicit Pair(unsigned seed) : random_(seed) {}
@@ -158,7 +158,7 @@ class Pair {
 
   bool serves(std::size_t i) { return nodes_[i].replica && nodes_[i].replica->serves(); }
 
-  // Only while the other one has everything: one loss at a time.
+  // Loses one only while the other one has all data, so that there is one loss at a time.
   void lose(std::size_t i) {
     Node& other = nodes_[1 - i];
     const bool is_safe = other.replica && other.data == acknowledged_ &&
@@ -181,7 +181,7 @@ class Pair {
   void write(std::size_t i) {
     if (!serves(i)) return;
     Node& other = nodes_[1 - i];
-    ASSERT_EQ(nodes_[i].data, acknowledged_) << "serves without what was acknowledged";
+    ASSERT_EQ(nodes_[i].data, acknowledged_) << "serves without acknowledged data";
     ++nodes_[i].data;
     if (nodes_[i].replica->forwards()) {
       if (other.replica && other.replica->follows(nodes_[i].stored.number)) {
@@ -238,13 +238,13 @@ class Pair {
 
 class Pairs : public testing::TestWithParam<unsigned> {};
 
-TEST_P(Pairs, NothingAcknowledgedIsLostWithOneReplica) {
+TEST_P(Pairs, LossOfOneReplicaKeepsAcknowledgedData) {
   Pair(GetParam()).run();
 }
 
 INSTANTIATE_TEST_SUITE_P(Replica, Pairs, testing::Range(0U, 200U));
 
-TEST(RangeGate, OverlappingChangesGoOneAfterTheOther) {
+TEST(RangeGate, OverlappingChangesRunInOrder) {
   RangeGate gate;
   std::string order;
   const auto enter = [&](const Extent& extent, char name) {

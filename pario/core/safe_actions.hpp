@@ -1,6 +1,7 @@
-// Which actions of transactions may be carried out: one that depends on records of the log waits
-// until these are on the disk, if it asks for that, and at the other replica, if there is one. So
-// whatever a client or another server has been told is known to a replica that takes over. Pure.
+// Determines which actions of transactions may be carried out. An action that depends on records of
+// the log waits until these are on the disk, if it requests that, and at the other replica, if
+// there is one. So a replica that takes over knows everything that a client or a server was
+// informed of. This class is pure.
 #pragma once
 
 #include "pario/core/transactions.hpp"
@@ -16,7 +17,7 @@ class SafeActions {
  public:
   using Action = Transactions::Action;
 
-  // In their order. Records are to be appended, and given to the other replica, at once.
+  // Adds actions in their order. Records must be appended, and sent to the other replica, at once.
   void add(std::vector<Action> actions) {
     for (Action& action : actions) {
       if (action.kind == Action::Kind::Append) {
@@ -29,31 +30,32 @@ class SafeActions {
     release();
   }
 
-  // Records up to this one are on the disk.
+  // Call this when the records up to this one are on the disk.
   void synced(std::uint64_t position) {
     synced_ = std::max(synced_, position);
     release();
   }
 
-  // The other replica has records up to this one.
+  // Call this when the other replica has the records up to this one.
   void delivered(std::uint64_t position) {
     delivered_ = std::max(delivered_, position);
     release();
   }
 
-  // True: it has all records that there are, and gets those that follow.
+  // Sets whether there is a follower. It must have all existing records, and receive those that
+  // follow.
   void set_follower(bool has) {
     has_follower_ = has;
     if (has) delivered_ = position_;
     release();
   }
 
-  // What may be carried out now.
+  // Returns the actions that may be carried out now.
   std::vector<Action> take() { return std::exchange(ready_, {}); }
 
   bool has_follower() const { return has_follower_; }
 
-  // Of the last record; the first one is 1.
+  // Returns the position of the last record; the first one is 1.
   std::uint64_t position() const { return position_; }
 
   bool waits_for_disk() const {

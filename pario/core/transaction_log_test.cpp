@@ -15,7 +15,7 @@ LogRecord record_of(LogRecord::Kind kind, TransactionId id) {
   return record;
 }
 
-TEST(TransactionLog, GivesBackWhatWasWritten) {
+TEST(TransactionLog, DecodesEncodedRecords) {
   LogRecord prepared = record_of(LogRecord::Kind::Prepared, 7);
   prepared.part.is_stable = true;
   prepared.part.reads = {{kFile, {100, 8}, 55}};
@@ -36,7 +36,7 @@ TEST(TransactionLog, GivesBackWhatWasWritten) {
   EXPECT_EQ(found, flushed);
 }
 
-TEST(TransactionLog, EndsAtADamagedOrShortRecord) {
+TEST(TransactionLog, EndsAtDamagedOrShortRecord) {
   const std::string good = encode(record_of(LogRecord::Kind::Prepared, 7));
   LogRecord found;
   for (std::size_t length = 0; length < good.size(); ++length) {

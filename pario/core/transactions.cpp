@@ -11,9 +11,9 @@ constexpr std::uint64_t kGranule = 512;  // of stamps
 constexpr std::size_t kMostGranules = std::size_t{1} << 20;
 constexpr std::size_t kMostWatched = 65'536;
 constexpr std::uint64_t kMostExactBytes =
-    64 * 1024;  // of a change; a larger one counts for the file
+    64 * 1024;  // of a change; a larger one counts as a change of the whole file
 constexpr std::size_t kMostStages = 4'096;
-constexpr std::size_t kAccessBytes = 64;  // about what one costs besides its data
+constexpr std::size_t kAccessBytes = 64;  // approximate cost of one access besides its data
 constexpr std::size_t kStageBytes = 1'024;
 constexpr std::size_t kMostStagedBytes =
     kMaxTransactionBytes + kMaxAccesses * kAccessBytes + kMostStages * kStageBytes;
@@ -28,7 +28,7 @@ std::size_t cost_of(const Transactions::Stage& stage) {
   return bytes;
 }
 
-// Without accesses.
+// Copies the part without its accesses.
 LogRecord record_of(LogRecord::Kind kind, const TransactionPart& part, std::uint64_t boot) {
   LogRecord record{.kind = kind, .part = {}, .boot = boot};
   record.part.id = part.id;
@@ -64,7 +64,8 @@ int Transactions::stage(Stage stage, std::int64_t now_ms) {
   return 0;
 }
 
-// The messages in the order in which the client made them: a later write is upon an earlier one.
+// Merges the messages in the order in which the client created them, because later writes override
+// earlier ones.
 bool Transactions::merge(Known& known) {
   std::size_t bytes = 0;
   for (auto& [sequence, stage] : known.stages) {
@@ -172,7 +173,7 @@ void Transactions::unlock(const TransactionPart& part) {
   for (const WriteAccess& write : part.writes) drop(write.file);
 }
 
-// Of a file that no transaction reads nothing needs to be known.
+// Changes of a file that no transaction reads need not be recorded.
 void Transactions::set_stamps(FileId id, const Extent& extent) {
   const auto found = watched_.find(id);
   if (found == watched_.end()) return;
@@ -293,7 +294,7 @@ void Transactions::finish(TransactionId id, bool commits, std::uint64_t token,
     if (is_open) abort(place);
     return reply(token, 0, false);
   }
-  // The coordinator commits by decide() alone.
+  // The coordinator uses only decide() to commit.
   if (known.state == State::Staging || known.part.coordinator == server_) {
     return reply(token, known.state == State::Committed ? 0 : EINVAL, false);
   }
@@ -320,11 +321,11 @@ void Transactions::tell_outcome(TransactionId id, std::uint64_t token, std::int6
   if (place == known_.end()) return reply(token, 0, false, Outcome::Aborted);
   Known& known = place->second;
   if (known.state == State::Committed || known.state == State::Committing) {
-    // The answer of one that is being committed waits for its record.
+    // The answer waits for the record of a transaction that is being committed.
     return reply(token, 0, known.part.is_stable, Outcome::Committed);
   }
   if (known.state == State::Prepared && known.part.coordinator != server_) {
-    return reply(token, 0, false, Outcome::Undecided);  // this server does not know either
+    return reply(token, 0, false, Outcome::Undecided);  // this server does not know it either
   }
   abort(place);
   reply(token, 0, false, Outcome::Aborted);
@@ -366,7 +367,7 @@ void Transactions::tick(std::int64_t now_ms) {
       case State::Prepared:
         tick_prepared(place, now_ms);
         break;
-      case State::Committing:  // it could not be applied: once more
+      case State::Committing:  // it could not be applied; try again
         if (now_ms < known.next_try_ms) break;
         known.next_try_ms = now_ms + kAskAgainMs;
         actions_.push_back(
@@ -384,7 +385,7 @@ void Transactions::tick_prepared(Place place, std::int64_t now_ms) {
   Known& known = place->second;
   if (now_ms < known.next_try_ms) return;
   known.next_try_ms = now_ms + kAskAgainMs;
-  if (known.part.coordinator == server_) return abort(place);  // the client is gone
+  if (known.part.coordinator == server_) return abort(place);  // the client has disconnected
   actions_.push_back(
       {.kind = Action::Kind::Ask, .id = place->first, .server = known.part.coordinator});
 }
@@ -438,7 +439,7 @@ void Transactions::replay(LogRecord record, std::uint64_t boot) {
   auto place = known_.find(id);
   if (record.kind == LogRecord::Kind::Accesses || record.kind == LogRecord::Kind::Prepared) {
     Known& known = known_[id];
-    if (known.state != State::Staging) known = {};  // once more
+    if (known.state != State::Staging) known = {};  // a repeated record
     put_before(record.part.reads, std::move(known.part.reads));
     put_before(record.part.writes, std::move(known.part.writes));
     known.part = std::move(record.part);
@@ -447,7 +448,7 @@ void Transactions::replay(LogRecord record, std::uint64_t boot) {
   }
   if (record.kind == LogRecord::Kind::Committed) {
     const bool has_writes = place != known_.end();
-    if (!has_writes && record.part.coordinator != server_) return;  // over
+    if (!has_writes && record.part.coordinator != server_) return;  // the transaction is finished
     Known& known = known_[id];
     if (!has_writes) known.part = std::move(record.part);
     known.state = has_writes ? State::Committing : State::Committed;
@@ -461,7 +462,7 @@ void Transactions::replay(LogRecord record, std::uint64_t boot) {
   if (place == known_.end()) return;
   if (record.kind == LogRecord::Kind::Aborted) known_.erase(place);
   if (record.kind == LogRecord::Kind::Ended) place->second.waiting.clear();
-  // Not once more over what plain changes have put there since.
+  // These writes must not be applied again over plain changes that were made since.
   if (record.kind == LogRecord::Kind::Flushed) {
     std::erase_if(place->second.part.writes,
                   [&record](const WriteAccess& write) { return write.file == record.file; });
@@ -476,7 +477,7 @@ void Transactions::replay(LogRecord record, std::uint64_t boot) {
   place->second.part.writes = {};
 }
 
-// In the order of their commits.
+// Returns the transactions in the order of their commits.
 std::vector<const Transactions::Known*> Transactions::committing() const {
   std::vector<const Known*> found;
   for (const auto& [id, known] : known_) {

@@ -1,4 +1,5 @@
-// Single rules of the state machine of two-phase commit; whole clusters are in pario/sim.
+// These tests cover single rules of the state machine of two-phase commit; pario/sim tests whole
+// clusters.
 #include "pario/core/transactions.hpp"
 
 #include <gtest/gtest.h>
@@ -18,7 +19,7 @@ std::string bytes_of(std::uint64_t value) {
   return {reinterpret_cast<const char*>(&value), sizeof value};
 }
 
-// One server, driven by hand.
+// Drives one server by hand.
 struct Single {
   Transactions machine{0, 1};
   std::int64_t now = 0;
@@ -38,7 +39,7 @@ struct Single {
     return drain(id);
   }
 
-  // Does what the machine asks for; the error of the reply to `token`, or -1.
+  // Carries out the machine's actions. Returns the error of the reply to `token`, or -1.
   int drain(std::uint64_t token) {
     int error = -1;
     for (auto actions = machine.take_actions(); !actions.empty();
@@ -52,7 +53,7 @@ struct Single {
   }
 };
 
-TEST(Transactions, AReadThatWasOverwrittenIsInConflict) {
+TEST(Transactions, OverwrittenReadConflicts) {
   Single one;
   std::uint64_t stamp = 0;
   ASSERT_EQ(one.machine.stamp(kFile, {{0, 8}}, 0, stamp), 0);
@@ -61,10 +62,10 @@ TEST(Transactions, AReadThatWasOverwrittenIsInConflict) {
   ASSERT_EQ(one.machine.stage({2, 0, {{kFile, {0, 8}, stamp}}, {}}, 0), 0);
   EXPECT_EQ(one.prepare(2, {0}), EAGAIN);
   ASSERT_EQ(one.machine.stage({3, 0, {{kFile, {4096, 8}, stamp}}, {}}, 0), 0);
-  EXPECT_EQ(one.prepare(3, {0}), 0) << "what another place of the file had then is still so";
+  EXPECT_EQ(one.prepare(3, {0}), 0) << "the read range of the file has not changed";
 }
 
-TEST(Transactions, AStampOfAnotherLifeIsRefused) {
+TEST(Transactions, StampOfOtherIncarnationIsRefused) {
   Single one;
   Transactions before(0, 2);
   std::uint64_t stamp = 0;
@@ -73,7 +74,7 @@ TEST(Transactions, AStampOfAnotherLifeIsRefused) {
   EXPECT_EQ(one.prepare(2, {0}), EAGAIN);
 }
 
-TEST(Transactions, APreparedWriteLocksUntilTheClientIsGivenUp) {
+TEST(Transactions, PreparedWriteLocksUntilClientTimesOut) {
   Single one;
   ASSERT_EQ(one.machine.stage(one.write_of(1, 0), 0), 0);
   EXPECT_EQ(one.prepare(1, {0, 1}), 0);
@@ -84,10 +85,10 @@ TEST(Transactions, APreparedWriteLocksUntilTheClientIsGivenUp) {
   one.machine.tick(kDoubtMs + 1);
   EXPECT_EQ(one.machine.stamp(kFile, {{0, 8}}, 0, stamp), 0);
   one.machine.decide(1, 1, one.now);
-  EXPECT_EQ(one.drain(1), ECANCELED) << "it was given up for good";
+  EXPECT_EQ(one.drain(1), ECANCELED) << "it was aborted permanently";
 }
 
-TEST(Transactions, AMessageThatIsMissingIsAConflict) {
+TEST(Transactions, MissingMessageIsConflict) {
   Single one;
   ASSERT_EQ(one.machine.stage(one.write_of(1, 0), 0), 0);
   ASSERT_EQ(one.machine.stage(one.write_of(1, 0), 0), 0) << "repeated";
@@ -103,7 +104,7 @@ TEST(Transactions, HostileOrdersAreErrors) {
   EXPECT_EQ(one.drain(1), EINVAL) << "not prepared";
   EXPECT_EQ(one.prepare(1, {0, 1}), 0);
   one.machine.finish(1, true, 1, 0);
-  EXPECT_EQ(one.drain(1), EINVAL) << "the coordinator is told by decide()";
+  EXPECT_EQ(one.drain(1), EINVAL) << "the coordinator commits through decide()";
   ASSERT_EQ(one.machine.stage({9, 0, {}, {{kFile, {0, 1}, "x"}}}, 0), 0);
   int error = 0;
   const std::string large(1 << 20, 'x');
@@ -113,7 +114,7 @@ TEST(Transactions, HostileOrdersAreErrors) {
   EXPECT_EQ(error, E2BIG);
 }
 
-TEST(Transactions, APlainWriteAfterAReadIsAConflict) {
+TEST(Transactions, PlainWriteAfterReadIsConflict) {
   Single one;
   std::uint64_t stamp = 0;
   ASSERT_EQ(one.machine.stamp(kFile, {{0, 8}, {4096, 8}}, 0, stamp), 0);
@@ -125,13 +126,13 @@ TEST(Transactions, APlainWriteAfterAReadIsAConflict) {
   ASSERT_EQ(one.machine.stage({2, 0, {{kFile, {0, 8}, stamp}}, {}}, 0), 0);
   EXPECT_EQ(one.prepare(2, {0}), EAGAIN);
   ASSERT_EQ(one.machine.stage({3, 0, {{kFile, {4096, 8}, stamp}}, {}}, 0), 0);
-  EXPECT_EQ(one.prepare(3, {0}), 0) << "another place of the file";
+  EXPECT_EQ(one.prepare(3, {0}), 0) << "a different range of the file";
   one.machine.end_plain(kFile, one.machine.begin_plain(kFile, {{1 << 20, 1 << 20}}));
   ASSERT_EQ(one.machine.stage({4, 0, {{kFile, {4096, 8}, stamp}}, {}}, 0), 0);
   EXPECT_EQ(one.prepare(4, {0}), EAGAIN) << "a large change counts for the whole file";
 }
 
-TEST(Transactions, APlainWriteUnderWayIsInConflictWithAPrepare) {
+TEST(Transactions, PendingPlainWriteConflictsWithPrepare) {
   Single one;
   const std::uint64_t plain = one.machine.begin_plain(kFile, {{0, 8}});
   ASSERT_EQ(one.machine.stage(one.write_of(1, 0), 0), 0);
@@ -141,7 +142,7 @@ TEST(Transactions, APlainWriteUnderWayIsInConflictWithAPrepare) {
   EXPECT_EQ(one.prepare(2, {0, 1}), 0);
 }
 
-TEST(Transactions, APlainWriteOfLockedBytesWaits) {
+TEST(Transactions, PlainWriteOfLockedBytesWaits) {
   Single one;
   ASSERT_EQ(one.machine.stage(one.write_of(1, 0), 0), 0);
   EXPECT_EQ(one.prepare(1, {0, 1}), 0);
@@ -153,7 +154,7 @@ TEST(Transactions, APlainWriteOfLockedBytesWaits) {
   EXPECT_NE(one.machine.begin_plain(kFile, {{4, 8}}), 0U);
 }
 
-TEST(Transactions, AFileThatMayHaveChangedIsAConflict) {
+TEST(Transactions, PossiblyChangedFileIsConflict) {
   Single one;
   std::uint64_t stamp = 0;
   EXPECT_FALSE(one.machine.is_in_use(kFile, 0));
@@ -165,7 +166,7 @@ TEST(Transactions, AFileThatMayHaveChangedIsAConflict) {
   EXPECT_EQ(one.prepare(2, {0}), EAGAIN);
 }
 
-TEST(Transactions, AReadThatIsForgottenIsAConflict) {
+TEST(Transactions, ForgottenReadIsConflict) {
   Single one;
   std::uint64_t stamp = 0;
   ASSERT_EQ(one.machine.stamp(kFile, {{0, 8}}, 0, stamp), 0);

@@ -1,6 +1,7 @@
-// Which applied transactions a loss of power may still take out of the files, by file. An fsync of
-// a file ends that: before it is answered, the log says so (LogRecord::Kind::Flushed), so that the
-// transactions are not carried out again over later changes that the fsync has made safe. Pure.
+// Tracks by file the applied transactions that a loss of power may still remove from the files. An
+// fsync of a file ends that. Before the fsync is answered, the log records it
+// (LogRecord::Kind::Flushed), so that the transactions are not applied again over later changes
+// that the fsync has made safe. This class is pure.
 #pragma once
 
 #include "pario/core/transaction_log.hpp"
@@ -14,7 +15,7 @@ namespace score::pario {
 
 class Unflushed {
  public:
-  // Its writes are in the files now.
+  // Records that the part's writes are in the files now.
   void applied(const TransactionPart& part) {
     for (const WriteAccess& write : part.writes) {
       std::vector<TransactionId>& ids = ids_[write.file];
@@ -22,13 +23,13 @@ class Unflushed {
     }
   }
 
-  // Those that a flush of the file that begins now puts on the disk.
+  // Returns the transactions that a flush of the file that begins now puts on the disk.
   std::vector<TransactionId> of(FileId file) const {
     const auto found = ids_.find(file);
     return found == ids_.end() ? std::vector<TransactionId>() : found->second;
   }
 
-  // What the log has to have on the disk when that flush is answered.
+  // Returns the records that the log must have on the disk when that flush is answered.
   static std::string records(FileId file, const std::vector<TransactionId>& ids) {
     std::string bytes;
     for (const TransactionId id : ids) {
@@ -39,7 +40,8 @@ class Unflushed {
     return bytes;
   }
 
-  // The log has it. Others may have been applied meanwhile.
+  // Call this when the log has the records. Other transactions may have been applied in the
+  // meantime.
   void flushed(FileId file, const std::vector<TransactionId>& ids) {
     const auto found = ids_.find(file);
     if (found == ids_.end()) return;
@@ -48,7 +50,7 @@ class Unflushed {
     if (found->second.empty()) ids_.erase(found);
   }
 
-  // All files are on the disk, or the log is empty.
+  // Call this when all files are on the disk, or the log is empty.
   void clear() { ids_.clear(); }
 
  private:

@@ -51,7 +51,7 @@ bool parse_server(std::string_view text, ServerAddress& address) {
   return true;
 }
 
-// Empty: fine. Otherwise the fault.
+// Returns an empty string, or a description of the error.
 std::string take_line(std::string_view word, std::string_view value, VolumeDescription& volume,
                       bool& has_key) {
   if (word == "name") {
@@ -154,7 +154,7 @@ std::string volume_path(const std::string& name) {
 
 namespace {
 
-// All of it, at most one byte more than is allowed.
+// Reads the whole file, at most one byte more than is permitted.
 ssize_t read_text(int fd, std::string& text) {
   text.assign(kMaxVolumeFileBytes + 1, '\0');
   std::size_t length = 0;

@@ -1,4 +1,5 @@
-// The description of a volume: a text file that only its owner may read, since it has the key.
+// The description of a volume is a text file that only its owner may read, because it contains the
+// key.
 //
 //   # any comment
 //   name scratch-7
@@ -9,7 +10,7 @@
 //   replicas 2             (optional: each part is on two servers)
 //   size 107374182400      (optional: bytes of the whole volume)
 //   expires 1790000000     (optional: seconds since 1970)
-//   owner anna             (optional, for people)
+//   owner anna             (optional, for users)
 //   directory /data/pario  (optional: where `scio start` starts its servers)
 #pragma once
 
@@ -26,8 +27,9 @@ struct ServerAddress {
   std::string port;  // decimal
 };
 
-// How data travels. Usual: by the data files on a node, else over TCP. Nodes: as Usual, but between
-// nodes by PM over UDP. Pm: by PM everywhere. Udp: by PM over UDP, also on a node.
+// Selects how data is sent. Usual: through the data files on a node, otherwise over TCP. Nodes: as
+// Usual, but between nodes by PM over UDP. Pm: by PM everywhere. Udp: by PM over UDP, also on a
+// node.
 enum class Transport { Usual, Nodes, Pm, Udp, Tcp };
 
 struct VolumeDescription {
@@ -43,27 +45,29 @@ struct VolumeDescription {
   Transport transport = Transport::Usual;  // Usual or Nodes
 };
 
-// The replica of a part that is not on the server of its number is on the next one.
+// One replica of a part is on the server of the part's number; the other one is on the next server.
 inline std::uint32_t copy_server(std::uint32_t part, std::size_t servers) {
   return static_cast<std::uint32_t>((part + 1) % servers);
 }
 
-// Of one server's own data, by the size of the volume; 0: not limited.
+// Returns the capacity of one server's own data, derived from the size of the volume; 0: not
+// limited.
 std::uint64_t capacity_of(const VolumeDescription& volume);
 
 inline constexpr std::size_t kMaxVolumeFileBytes = std::size_t{1} << 20;
 
-// False: `message` says what is wrong, with the number of the line.
+// Returns false on an error; `message` then describes it, with the number of the line.
 bool parse_volume(std::string_view text, VolumeDescription& volume, std::string& message);
 
-// Where the descriptions of the user's named volumes are; empty if there is no home directory.
+// Returns the folder of the descriptions of the user's named volumes; empty if there is no home
+// directory.
 std::string volume_folder();
-// The file that a user means: `name` itself, or the description of the volume of that name.
+// Returns the file that a user means: `name` itself, or the description of the volume of that name.
 std::string volume_path(const std::string& name);
 
-// Reads and parses volume_path(path), or for "-" the standard input; refuses a file that is not a
-// regular one, or that its group or others may read. Returns an errno value; `message` then has the
-// path.
+// Reads and parses volume_path(path), or for "-" the standard input. Refuses a file that is not a
+// regular one, or that its group or others may read. Returns an errno value; `message` then
+// contains the path.
 int read_volume(const std::string& path, VolumeDescription& volume, std::string& message);
 
 }  // namespace score::pario

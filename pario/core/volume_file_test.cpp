@@ -21,7 +21,7 @@ std::string fault(const std::string& text) {
   return parse_volume(text, volume, message) ? "" : message;
 }
 
-TEST(VolumeFile, HasNameKeyStripeAndServers) {
+TEST(VolumeFile, ParsesNameKeyStripeAndServers) {
   VolumeDescription volume;
   std::string message;
   ASSERT_TRUE(parse_volume(kGood, volume, message)) << message;
@@ -33,7 +33,7 @@ TEST(VolumeFile, HasNameKeyStripeAndServers) {
   EXPECT_EQ(volume.key[1], 0x11);
 }
 
-TEST(VolumeFile, HasSizeReplicasExpiryAndOwner) {
+TEST(VolumeFile, ParsesSizeReplicasExpiryAndOwner) {
   VolumeDescription volume;
   std::string message;
   const std::string text = std::string(kGood) +
@@ -47,7 +47,7 @@ TEST(VolumeFile, HasSizeReplicasExpiryAndOwner) {
   EXPECT_EQ(volume.directory, "/data");
 }
 
-TEST(VolumeFile, NamesTheFaultAndItsLine) {
+TEST(VolumeFile, ReportsErrorAndLine) {
   EXPECT_EQ(fault(""), "no line 'server'");
   EXPECT_EQ(fault("name a/b"), "line 1: a name has 1 to 64 letters, digits and . _ -");
   EXPECT_EQ(fault("\nkey 12"), "line 2: a key has 32 hexadecimal digits");
@@ -72,7 +72,7 @@ TEST(VolumeFile, NamesTheFaultAndItsLine) {
             "line 1: a key has 32 hexadecimal digits");
 }
 
-TEST(VolumeFile, MustNotBeReadableByOthers) {
+TEST(VolumeFile, RefusesFileReadableByOthers) {
   char path[] = "/tmp/pario_volume_XXXXXX";
   const int fd = ::mkstemp(path);
   ASSERT_GE(fd, 0);

@@ -1,4 +1,4 @@
-// scored-pario-mount: a volume as a directory, for unmodified programs.
+// scored-pario-mount mounts a volume as a directory, for unmodified programs.
 #include "pario/client/volume.hpp"
 #include "pario/mount/operations.hpp"
 
@@ -17,7 +17,7 @@ namespace {
 
 namespace pario = score::pario;
 
-constexpr int kExitError = 125;  // as of all programs of Scored
+constexpr int kExitError = 125;  // as in all programs of Scored
 
 constexpr const char* kUsage =
     "Usage: scored-pario-mount --volume FILE [--foreground] [--ready FD] DIR\n\n"
@@ -25,7 +25,7 @@ constexpr const char* kUsage =
     "Options:\n"
     "  --volume FILE   Description of the volume (the file named by $PARIO_VOLUME)\n"
     "  --foreground    Stay in the foreground, and unmount at the end\n"
-    "  --ready FD      Write a byte to this open descriptor when it is mounted\n"
+    "  --ready FD      Write a byte to this open descriptor when the volume is mounted\n"
     "  --help          Print this help and exit\n"
     "  --version       Print the version and exit\n";
 
@@ -106,7 +106,7 @@ int main(int argc, char** argv) {
   if (pario::Volume::open(options.volume, volume, message) != 0) fail(message);
   std::string name = argv[0];
   std::string flag = "-o";
-  // libfuse wants the largest read here as well as in the operations.
+  // libfuse requires the maximum read size here as well as in the operations.
   std::string value = "fsname=pario,subtype=pario,default_permissions,nosuid,nodev,max_read=" +
                       std::to_string(pario::kMaxDataBytes);
   std::array<char*, 3> words{name.data(), flag.data(), value.data()};

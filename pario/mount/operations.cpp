@@ -17,8 +17,8 @@
 namespace score::pario {
 namespace {
 
-// Files that programs on this mount have open: one that is removed meanwhile goes with the last
-// close.
+// Tracks files that programs on this mount have open. A file that is removed in the meantime is
+// deleted at the last close.
 class OpenFiles final : public Keeper {
  public:
   bool has_open_files() override {
@@ -44,7 +44,7 @@ class OpenFiles final : public Keeper {
     ++files_[id].count;
   }
 
-  // True: it is to be removed now.
+  // Returns true if the file must be deleted now.
   bool closed(FileId id) {
     const std::scoped_lock lock(mutex_);
     const auto found = files_.find(id);
@@ -77,7 +77,7 @@ FileId id_of(fuse_ino_t number) {
   return number == FUSE_ROOT_ID ? kRootId : number;
 }
 
-// What an open file of the kernel refers to.
+// The kernel's handle of an open file refers to this.
 struct Handle {
   OpenFile file;
   bool appends = false;
@@ -105,7 +105,8 @@ struct stat stat_of(const FileStatus& from) {
   return to;
 }
 
-// The size of a file is that of its data, which is not kept either: another node may write it.
+// The size of a file depends on its data, so it is not cached either: a different node may write
+// the file.
 double attribute_seconds(const FileStatus& status) {
   return S_ISDIR(status.mode) ? kCacheSeconds : 0;
 }
@@ -276,7 +277,7 @@ void release(fuse_req_t request, fuse_ino_t, fuse_file_info* info) {
   fuse_reply_err(request, 0);
 }
 
-// One buffer per thread of the session: fresh memory costs a page fault per 4 KB.
+// Each thread of the session has one buffer, because fresh memory costs a page fault per 4 KB.
 char* read_buffer() {
   thread_local std::unique_ptr<char[]> memory(new char[kMaxDataBytes]);
   return memory.get();

@@ -1,8 +1,8 @@
-// The operations of FUSE's low-level interface over a volume. Numbers of FUSE are those of the
-// volume, but for the root.
+// Implements the operations of FUSE's low-level interface on a volume. FUSE uses the file numbers
+// of the volume, except for the root.
 //
 // Data is not cached: every read and write goes to the servers (direct_io), so that all nodes see
-// the same. The kernel keeps names, and attributes of directories, for kCacheSeconds.
+// the same data. The kernel caches names, and attributes of directories, for kCacheSeconds.
 #pragma once
 
 #define FUSE_USE_VERSION 312
@@ -12,7 +12,7 @@ namespace score::pario {
 
 inline constexpr double kCacheSeconds = 1.0;
 
-// For fuse_session_new(); its user data is a std::unique_ptr<Volume>.
+// The operations are meant for fuse_session_new(); its user data is a std::unique_ptr<Volume>.
 const fuse_lowlevel_ops& mount_operations();
 
 }  // namespace score::pario

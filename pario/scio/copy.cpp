@@ -43,7 +43,7 @@ struct LocalFile {
   return ::pario::File(file);
 }
 
-// A file is given to the checksum in whole words but for its end.
+// The checksum takes a file in whole words except at its end.
 class Checksum {
  public:
   void add(const char* bytes, std::size_t length) {
@@ -68,7 +68,7 @@ class Checksum {
   bool is_finished_ = false;
 };
 
-// A line for people, on a terminal only.
+// Shows progress in one line, only on a terminal.
 class Progress {
  public:
   explicit Progress(std::uint64_t size) : size_(size), is_shown_(::isatty(STDERR_FILENO) == 1) {}

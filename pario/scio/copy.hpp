@@ -1,4 +1,4 @@
-// scio cp: between files of this host and a volume.
+// Implements scio cp, which copies between files of this host and a volume.
 #pragma once
 
 #include "pario/client/pario.h"
@@ -13,7 +13,7 @@ struct CopyResult {
   std::uint64_t checksum = 0;  // SipHash of all bytes with a fixed key
 };
 
-// Throws std::string: what failed, for people.
+// These functions throw std::string, an error text for users.
 CopyResult copy_in(pario_volume* volume, const std::string& local, const std::string& path);
 CopyResult copy_out(pario_volume* volume, const std::string& path, const std::string& local);
 

@@ -1,4 +1,4 @@
-// scio: files of a volume from the command line; scio(1).
+// scio is a tool for the files of a volume; see scio(1).
 #include "pario/client/pario.h"
 #include "pario/scio/copy.hpp"
 #include "pario/scio/named.hpp"
@@ -24,7 +24,7 @@ namespace {
 
 namespace pario = score::pario;
 
-constexpr int kExitError = 125;  // as of all programs of Scored
+constexpr int kExitError = 125;  // as in all programs of Scored
 
 constexpr const char* kUsage =
     "Usage: scio [--volume VOLUME] ls [PATH] | stat PATH | rm PATH | mkdir PATH | df | cp FROM TO\n"
@@ -37,19 +37,19 @@ constexpr const char* kUsage =
     "volume\n"
     "and starts its servers, or prints a description for servers that are started by hand.\n\n"
     "Options:\n"
-    "  --volume VOLUME     Name or description of the volume (what $PARIO_VOLUME has)\n"
+    "  --volume VOLUME     Name or description of the volume ($PARIO_VOLUME)\n"
     "  --server HOST:PORT  A server of the volume that create describes\n"
-    "  --hosts HOST,...    Where create starts servers\n"
-    "  --servers N         How many (one per host)\n"
-    "  --port N            Port of the first server; the others have the next ones (7711)\n"
-    "  --directory DIR     Where servers keep their data, on each host\n"
-    "  --launcher COMMAND  Starts a command on another host (ssh)\n"
+    "  --hosts HOST,...    Hosts on which create starts servers\n"
+    "  --servers N         Number of servers (one per host)\n"
+    "  --port N            Port of the first server; the others use the following ports (7711)\n"
+    "  --directory DIR     Directory of the servers' data, on each host\n"
+    "  --launcher COMMAND  Program that runs a command on a remote host (ssh)\n"
     "  --size SIZE         Size of the volume, such as 100G\n"
     "  --stripe SIZE       Bytes of a chunk of that volume, a power of two (1M)\n"
-    "  --replicas 1|2      Servers that have each part (1)\n"
-    "  --transport pm|tcp  How data travels between nodes (tcp)\n"
-    "  --expires TIME      When its servers remove it: a time from now such as 7d, or a Unix time\n"
-    "  --force             destroy: also if some server cannot be reached\n"
+    "  --replicas 1|2      Number of servers that store each part (1)\n"
+    "  --transport pm|tcp  Transport of data between nodes (tcp)\n"
+    "  --expires TIME      When the servers remove it: a time from now such as 7d, or a Unix time\n"
+    "  --force             destroy: continue even if a server cannot be reached\n"
     "  --help              Print this help and exit\n"
     "  --version           Print the version and exit\n";
 
@@ -99,7 +99,7 @@ void list(pario_volume* volume, const Options& options) {
   check(path, pario_read_directory(volume, path.c_str(), add_name, &names));
   std::ranges::sort(names);
   for (const std::string& name : names) {
-    // An entry that was removed meanwhile is left out.
+    // An entry that was removed in the meantime is left out.
     if (pario_stat(volume, (path + "/" + name).c_str(), &status) == 0) print_line(status, name);
   }
 }
@@ -204,7 +204,7 @@ void take_option(int letter, const char* value, Options& options) {
   if (letter == 'f') options.force = true;
 }
 
-// "NAME:/path": the volume is named by the path.
+// In "NAME:/path" the path names the volume.
 void take_names(Options& options) {
   for (std::size_t i = 1; i < options.words.size(); ++i) {
     std::string& word = options.words[i];
@@ -247,7 +247,7 @@ Options parse(int argc, char** argv) {
   return options;
 }
 
-// Commands on named volumes as a whole. False: it is not one.
+// Runs commands on named volumes as a whole. Returns false if the word is no such command.
 bool run_named(const std::string& word, const Options& options) {
   const bool has_volume = !options.volume.empty() || std::getenv("PARIO_VOLUME") != nullptr;
   const bool has_path = options.words.size() > 1 && !options.words[1].empty();

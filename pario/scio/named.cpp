@@ -28,7 +28,7 @@ namespace {
 
 constexpr std::uint32_t kMostPort = 65'535;
 
-// "100G" as bytes, "7d" as seconds: a number and the letter of a unit.
+// Parses a number and the letter of a unit: "100G" as bytes, "7d" as seconds.
 std::uint64_t parse_unit(const std::string& text, std::string_view units,
                          const std::array<std::uint64_t, 5>& factors, const std::string& option) {
   std::uint64_t value = 0;
@@ -115,7 +115,8 @@ bool is_this_host(const std::string& host) {
          (::gethostname(own.data(), own.size() - 1) == 0 && host == own.data());
 }
 
-// Runs a command with `input`; what it prints is shown. Its exit code, or 127.
+// Runs a command with `input` on its standard input; its output is shown. Returns its exit code, or
+// 127.
 int run_command(std::vector<std::string> words, const std::string& input) {
   std::array<int, 2> ends{};
   if (::pipe2(ends.data(), O_CLOEXEC) != 0) return 127;
@@ -131,7 +132,7 @@ int run_command(std::vector<std::string> words, const std::string& input) {
     ::_exit(127);
   }
   ::close(ends[0]);
-  // A description is shorter than a pipe; a command that does not read it fails by itself.
+  // A description is shorter than a pipe. A command that does not read it fails by itself.
   const bool is_given = child > 0 && ::write(ends[1], input.data(), input.size()) ==
                                          static_cast<ssize_t>(input.size());
   ::close(ends[1]);
@@ -171,7 +172,7 @@ std::string addresses_of(const VolumeDescription& volume, const std::vector<std:
   return text;
 }
 
-// Asks the server to end and to remove its data. Returns an errno code; 0: it has agreed.
+// Requests the server to exit and to remove its data. Returns an errno code; 0: it has agreed.
 int destroy_server(const VolumeDescription& volume, std::size_t index) {
   Link link(volume, static_cast<std::uint32_t>(index), Transport::Tcp);
   if (const int error = link.open()) return error;
@@ -257,7 +258,7 @@ void create_named(const NewVolume& wanted) {
   if (failed.empty()) return;
   const auto left = undo_servers(volume, failed);
   const std::string what =
-      "the volume was not made: these servers did not start:" + addresses_of(volume, failed);
+      "cannot create the volume: these servers did not start:" + addresses_of(volume, failed);
   if (!left.empty()) {
     throw what + "; these run and could not be removed:" + addresses_of(volume, left) +
         " (scio destroy --force " + wanted.name + " forgets the volume)";

@@ -1,4 +1,4 @@
-// Named volumes: descriptions in a directory of the user, servers on a list of hosts.
+// Manages named volumes: descriptions in a directory of the user, servers on a list of hosts.
 #pragma once
 
 #include "pario/core/volume_file.hpp"
@@ -10,12 +10,12 @@ namespace score::pario {
 
 struct NewVolume {
   std::string name;
-  std::vector<std::string> addresses;  // HOST:PORT of servers that are started by hand; or:
+  std::vector<std::string> addresses;  // HOST:PORT of servers that are started by hand; otherwise:
   std::vector<std::string> hosts;      // where servers are started
-  std::uint32_t servers = 0;           // 0: one per host
-  std::uint32_t port = 7'711;          // of the first server; the others have the next ones
-  std::string directory;               // on the hosts; each server makes one below it
-  std::string launcher = "ssh";        // starts a command on another host
+  std::uint32_t servers = 0;           // 0: one server per host
+  std::uint32_t port = 7'711;          // of the first server; the others use the following ones
+  std::string directory;               // on the hosts; each server creates one below it
+  std::string launcher = "ssh";        // starts a command on a remote host
   std::string size;
   std::string stripe;
   std::string replicas;
@@ -23,21 +23,21 @@ struct NewVolume {
   std::string transport;
 };
 
-// All of these throw std::string: what failed, for people.
+// All of these functions throw std::string, an error text for users.
 
-// The text of the description, with a fresh key.
+// Returns the text of the description, with a fresh key.
 std::string describe(const NewVolume& wanted);
-// Stores the description and starts the servers. If one does not start, the others are removed, and
-// the description too.
+// Stores the description and starts the servers. If one does not start, the others and the
+// description are removed.
 void create_named(const NewVolume& wanted);
 // Starts those servers of the volume that do not run.
 void start_named(const std::string& name, const std::string& launcher);
-// One line per volume.
+// Prints one line per volume.
 void list_named();
-// Of one volume.
+// Prints the properties of one volume.
 void print_named(const std::string& name);
-// The servers end and remove what they have; then the description goes. `force`: also if a server
-// cannot be reached.
+// Stops the servers, which remove their data, and then removes the description. `force`: also if a
+// server cannot be reached.
 void destroy_named(const std::string& name, bool force);
 
 }  // namespace score::pario

@@ -41,7 +41,7 @@ int Connection::start() {
   return 0;
 }
 
-// Reads the rest of a Write straight into its memory, everything else into input_.
+// Reads the rest of a Write directly into its memory, and all other data into input_.
 void Connection::receive() {
   if (is_receiving_ || state_ == State::Closed) return;
   io_uring_sqe* request = ring_.next(&receiving_);
@@ -84,7 +84,7 @@ void Connection::parse() {
   while (state_ == State::Open && !filling_ && take_request()) {
   }
   if (state_ == State::Closed) return check_end();
-  // Full memory or a full window: a later reply goes on here.
+  // If memory or the window is full, a later reply continues here.
   if (filling_ || (!is_waiting_ && !is_window_full())) receive();
 }
 
@@ -171,9 +171,9 @@ void Connection::reply(TransferPtr transfer) {
   send();
 }
 
-// As many replies as fit into one call.
+// Sends as many replies as fit into one call.
 void Connection::send() {
-  if (state_ == State::Closed) {  // the peer does not read them any more
+  if (state_ == State::Closed) {  // the peer no longer reads them
     if (is_sending_) return;
     for (Outgoing& outgoing : output_) {
       if (!outgoing.transfer) continue;
@@ -245,7 +245,7 @@ void Connection::tick() {
   if (state_ != State::Closed && is_over) refuse(ConnectionOwner::Refused::TooSlow);
 }
 
-// A client asks again if it could not open what it was offered first.
+// A client sends a second request if it could not open the first offer.
 void Connection::open_session(Transfer& transfer) {
   if (session_) {
     session_->close();
@@ -293,7 +293,7 @@ int Connection::make_session(const Request& request, ChannelOffer& offer) {
 }
 
 void Connection::run_session() {
-  if (!session_) return check_end();  // one that is closed may have ended
+  if (!session_) return check_end();  // a closed session may have ended
   const Session::Fault fault = session_->turn();
   if (fault == Session::Fault::BadRequest) refuse(ConnectionOwner::Refused::BadRequest);
   if (fault == Session::Fault::Broken) close();
@@ -305,7 +305,7 @@ void Connection::refuse(ConnectionOwner::Refused why) {
   close();
 }
 
-// The operations in flight end by the shutdown; their completions lead to check_end().
+// The shutdown ends the operations in flight; their completions lead to check_end().
 void Connection::close() {
   if (state_ == State::Closed) return;
   state_ = State::Closed;

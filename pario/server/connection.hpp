@@ -1,5 +1,6 @@
-// A client's connection: handshake, then requests in and replies out. What a client can take is
-// bounded: kServerWindow requests, and memory as the owner allows; beyond that it is not read.
+// Handles a client's connection: the handshake, then requests and replies. The resources of a
+// client are bounded: kServerWindow requests, and memory as the owner permits. Beyond that limit
+// the connection is not read.
 #pragma once
 
 #include "pario/server/ring.hpp"
@@ -19,26 +20,27 @@ class ConnectionOwner {
  public:
   enum class Refused { WrongKey, BadRequest, TooSlow };
 
-  // A client that wanted PM uses TCP; `error`: why.
+  // Records that a client which tried PM uses TCP; `error`: the reason.
   virtual void fell_back(int error, const std::string& peer) = 0;
-  // Bytes of data went to or from a client's memory by PM.
+  // Counts bytes of data that were moved to or from a client's memory by PM.
   virtual void moved_by_pm(std::uint64_t bytes) = 0;
 
   virtual void execute(TransferPtr transfer) = 0;
-  // False: no memory now; the owner calls resume() later.
+  // Returns false if there is no memory now; the owner calls resume() later.
   virtual bool admit(Connection& connection, std::size_t memory) = 0;
   virtual void release(std::size_t memory) = 0;
   virtual Buffers& buffers() = 0;
   virtual void refused(Refused why, const std::string& peer) = 0;
-  // Nothing more comes from it; requests of it that wait for others are to be answered now.
+  // No more data comes from the connection; requests of it that wait for others must be answered
+  // now.
   virtual void closed(Connection& connection) = 0;
   // Calls run_session() at the end of this turn.
   virtual void wake(Connection& connection) = 0;
-  // False: there are as many sessions as this server has memory for.
+  // Returns false if this server has no memory for more sessions.
   virtual bool admit_session(Connection& connection) = 0;
-  // Its data goes by TCP from now on.
+  // Data of the connection goes by TCP from now on.
   virtual void dismiss_session(Connection& connection) = 0;
-  // Nothing of it runs any more: it may be deleted, once the caller has returned.
+  // Nothing of the connection runs any more, so it may be deleted once the caller has returned.
   virtual void ended(Connection& connection) = 0;
 
  protected:
@@ -59,23 +61,25 @@ class Connection final : private Session::Owner {
   Connection(const Connection&) = delete;
   Connection& operator=(const Connection&) = delete;
 
-  // Greets. Errno value if the system has no random bytes.
+  // Sends the greeting. Returns an errno value if the system has no random bytes.
   int start();
-  // Of a request of this connection. Deletes nothing.
+  // Replies to a request of this connection. Does not delete the connection.
   void reply(TransferPtr transfer);
-  // There may be memory again.
+  // Call this when memory may be available again.
   void resume();
-  // Once per second: ends a connection that does not shake hands (5 s) or take its replies (30 s).
+  // Call this once per second. It ends a connection that does not complete the handshake (5 s) or
+  // take its replies (30 s).
   void tick();
   void close();
-  // An OpenChannel: its answer has what the client needs.
+  // Handles an OpenChannel. Its answer has the data that the client needs.
   void open_session(Transfer& transfer);
   void run_session();
 
-  // So many more of its requests wait for other clients: they do not count for the window.
+  // Records that this many more of its requests wait for other clients. These do not count for the
+  // window.
   void park(int count) { parked_ += count; }
 
-  // See Session; less than 0 without one.
+  // See Session; less than 0 if there is no session.
   std::int64_t session_due_us() const { return session_ ? session_->due_us() : -1; }
 
   bool has_session() const { return session_ != nullptr && state_ == State::Open; }
@@ -96,11 +100,11 @@ class Connection final : private Session::Owner {
 
   struct Outgoing {
     std::string head;
-    TransferPtr transfer;  // null: only the head
+    TransferPtr transfer;  // null: only the head is sent
     std::size_t data_bytes = 0;
   };
 
-  // Of the session.
+  // These functions implement the owner of the session.
   bool admit(std::size_t memory) override { return owner_.admit(*this, memory); }
 
   void release(std::size_t memory) override { owner_.release(memory); }
@@ -121,7 +125,7 @@ class Connection final : private Session::Owner {
   void received(int result);
   void parse();
   bool take_answer();
-  // False: wait for more bytes, memory or room in the window.
+  // Returns false if it must wait for more bytes, memory or room in the window.
   bool take_request();
   bool admit_request(Sizes sizes);
   void send();
@@ -148,14 +152,14 @@ class Connection final : private Session::Owner {
   TransferPtr filling_;  // a Write whose data has not arrived
   std::size_t filled_ = 0;
   std::size_t requests_ = 0;  // not answered, or the reply is not sent
-  int parked_ = 0;            // of them
+  int parked_ = 0;            // of those: wait for other clients
   std::deque<Outgoing> output_;
   std::size_t output_sent_ = 0;  // bytes of the first of them
   std::array<iovec, 32> pieces_{};
   msghdr message_{};
   int idle_seconds_ = 0;  // without progress of the handshake or of a send
   std::unique_ptr<Session> session_;
-  std::vector<std::unique_ptr<Session>> old_sessions_;  // closed, with requests that run
+  std::vector<std::unique_ptr<Session>> old_sessions_;  // closed, with running requests
   int stuck_seconds_ = 0;                               // of the session
 };
 

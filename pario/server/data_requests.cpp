@@ -7,7 +7,7 @@
 
 namespace score::pario {
 
-// One extent, or one fsync.
+// A part is one extent, or one fsync.
 struct DataRequests::Part final : Completion {
   void complete(int result) override { owner->part_done(*this, result); }
 
@@ -63,7 +63,7 @@ void DataRequests::start_sync(TransferPtr transfer, int store_fd) {
   Answer& answer = transfer->answer;
   answer.error = files_.get(transfer->request.id, false, running->file);
   if (answer.error == ENOENT) answer.error = metadata_.check_exists(transfer->request.id);
-  // A directory has no data, but its entries can be made stable.
+  // A directory has no data, but its entries can be put on the disk.
   if (answer.error == EISDIR) answer.error = 0;
   running->transfer = std::move(transfer);
   if (answer.error == 0 && running->file)
@@ -109,14 +109,15 @@ void DataRequests::part_done(Part& part, int result) {
   if (--running.open == 0) end(running);
 }
 
-// Beyond the end of the data here: the file may be longer on other servers.
+// Fills the memory beyond the end of the data here with zeros, because the file may be longer on
+// other servers.
 void DataRequests::zero_rest(const Part& part) {
   if (part.running->transfer->request.op == Op::Read && part.left > 0) {
     std::memset(part.memory, 0, part.left);
   }
 }
 
-// The answer has the size of the data here, and no data beyond it at the end.
+// The answer has the size of the data here, and no data beyond its end.
 void DataRequests::end_read(Running& running) {
   Answer& answer = running.transfer->answer;
 

@@ -1,4 +1,5 @@
-// Read, Write and Sync: each extent is one request of io_uring, all of them at once.
+// Handles Read, Write and Sync. Each extent is one request of io_uring, and all of them run at
+// once.
 #pragma once
 
 #include "pario/server/metadata.hpp"
@@ -12,13 +13,14 @@ class DataRequests {
  public:
   using Finish = std::function<void(TransferPtr)>;
 
-  // `finish` gets each transfer with its answer.
+  // `finish` receives each transfer with its answer.
   DataRequests(Ring& ring, DataFiles& files, Metadata& metadata, Finish finish)
       : ring_(ring), files_(files), metadata_(metadata), finish_(std::move(finish)) {}
 
-  // A Read or Write.
+  // Starts a Read or Write.
   void start(TransferPtr transfer);
-  // A Sync; all changes of the store are committed. `store_fd` < 0: it is on the disk already.
+  // Starts a Sync; all changes of the store must be committed. `store_fd` < 0: the store is already
+  // on the disk.
   void start_sync(TransferPtr transfer, int store_fd);
 
   std::uint64_t bytes_read() const { return bytes_read_; }

@@ -14,7 +14,7 @@ constexpr int kReconnectSeconds = 2;
 
 Forwarder::Forwarder(const VolumeDescription& volume, std::uint32_t server, int event)
     : link_(volume, server, Link::Peer{kReconnectSeconds, false}), event_(event) {
-  // Signals end the loop: it must get them.
+  // Signals end the loop, so its thread must receive them.
   sigset_t all;
   sigset_t before;
   ::sigfillset(&all);
@@ -53,7 +53,7 @@ void Forwarder::reset() {
   is_broken_ = false;
 }
 
-// Under the lock.
+// The caller holds the lock.
 void Forwarder::end(JobPtr job) {
   if (job->call.error != 0) is_broken_ = true;
   results_.push_back(std::move(job));
@@ -87,7 +87,7 @@ void Forwarder::run_sender() {
 void Forwarder::run_finisher() {
   std::unique_lock lock(mutex_);
   for (;;) {
-    // The last one may not be sent yet.
+    // The last one may not have been sent yet.
     changed_.wait(lock, [this] {
       return sent_.size() > (is_sending_ ? 1U : 0U) || (is_stopped_ && !is_sending_);
     });

@@ -1,6 +1,6 @@
-// Gives changes to the follower of a part, in order: a thread sends them, another one waits for the
-// answers, which come back to the loop through an eventfd. After the first failure all others fail
-// at once, until reset().
+// Sends changes to the follower of a part, in order. One thread sends them, and a second one waits
+// for the answers, which return to the loop through an eventfd. After the first failure all others
+// fail at once, until reset().
 #pragma once
 
 #include "base/os/fd.hpp"
@@ -19,18 +19,18 @@ namespace score::pario {
 
 class Forwarder {
  public:
-  // In the loop's thread: an errno value, EIO if the follower cannot be reached.
+  // This is called in the loop's thread with an errno value, EIO if the follower cannot be reached.
   using Done = std::function<void(int error)>;
 
-  // `volume` must outlive this. `event`: an eventfd that is written when there are results.
+  // `volume` must outlive this object. `event`: an eventfd that is written when there are results.
   Forwarder(const VolumeDescription& volume, std::uint32_t server, int event);
-  // Waits for what is on its way.
+  // Waits for the changes in flight.
   ~Forwarder();
   Forwarder(const Forwarder&) = delete;
   Forwarder& operator=(const Forwarder&) = delete;
 
-  // `data`: request.data_bytes bytes. `keeps` has the memory of the request's names and of the data
-  // until `done` was called.
+  // `data` has request.data_bytes bytes. `keeps` holds the memory of the request's names and of the
+  // data until `done` was called.
   void send(Request request, const char* data, std::shared_ptr<void> keeps, Done done);
   void reset();
   void run_results();

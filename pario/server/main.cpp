@@ -1,4 +1,4 @@
-// scored-pario: one server of a volume; scored-pario(8).
+// scored-pario is one server of a volume; see scored-pario(8).
 #include "base/exit_codes.hpp"
 #include "base/os/log.hpp"
 #include "base/systemd/notify.hpp"
@@ -29,12 +29,12 @@ constexpr const char* kUsage =
     "Serves one part of a striped volume.\n\n"
     "Options:\n"
     "  --volume FILE     Description of the volume, with its key and its servers; -: from stdin\n"
-    "  --index N         This server's place among the servers of FILE, from 0\n"
-    "  --directory DIR   Keeps names and data; no other server may use it\n"
-    "  --capacity SIZE   Most data that is kept here, such as 100G (its part of the volume's "
+    "  --index N         Index of this server among the servers of FILE, from 0\n"
+    "  --directory DIR   Directory of names and data; no other server may use it\n"
+    "  --capacity SIZE   Maximum size of the data here, such as 100G (its part of the volume's "
     "size)\n"
     "  --listener FD     Accept clients at this open descriptor of a listening socket\n"
-    "  --background      Make DIR if needed, write to DIR/log, return when the server works\n"
+    "  --background      Create DIR if needed, log to DIR/log, return when the server works\n"
     "  --help            Print this help and exit\n"
     "  --version         Print the version and exit\n";
 
@@ -117,7 +117,8 @@ pario::ServerOptions parse(int argc, char** argv) {
   return options;
 }
 
-// The parent waits until the child works or has failed. Gives the end of a pipe that says so.
+// Continues in a child. The parent waits until the child works or has failed. Returns the end of a
+// pipe that reports this.
 int go_to_background(const std::string& directory) {
   std::array<int, 2> ends{};
   has_made_directory = ::mkdir(directory.c_str(), 0700) == 0;
@@ -144,7 +145,7 @@ int go_to_background(const std::string& directory) {
   return ends[1];
 }
 
-// What was printed until now was for the user.
+// Up to now, messages were printed for the user.
 void report_start(int pipe) {
   if (pipe < 0) return;
   ::dup2(STDOUT_FILENO, STDERR_FILENO);
@@ -159,7 +160,7 @@ int main(int argc, char** argv) {
   const int pipe = goes_to_background ? go_to_background(options.directory) : -1;
   const std::string name = options.volume.name;
   const std::uint32_t index = options.server;
-  // A file beyond the limit of its size is EFBIG to the client.
+  // The client receives EFBIG for a write beyond the limit of file sizes.
   std::signal(SIGXFSZ, SIG_IGN);
   rlimit files{};
   ::getrlimit(RLIMIT_NOFILE, &files);
@@ -167,7 +168,8 @@ int main(int argc, char** argv) {
   ::setrlimit(RLIMIT_NOFILE, &files);
 
   pario::Server server(std::move(options));
-  // Before start(): clients may find its socket, and end the server, while it still starts.
+  // This is set before start(), because clients may find its socket, and end the server, while it
+  // still starts.
   running = &server;
 
   struct sigaction action {};
@@ -178,17 +180,17 @@ int main(int argc, char** argv) {
   std::string message;
   const int started = server.start(message);
   if (started != 0) running = nullptr;
-  if (started == EBUSY && goes_to_background) {  // it runs already
+  if (started == EBUSY && goes_to_background) {  // the server is already running
     report_start(pipe);
     return kExitOk;
   }
   if (started != 0) {
     std::fprintf(stderr, "scored-pario: %s\n", message.c_str());
-    if (has_made_directory) server.remove_all();  // a start that failed leaves nothing
+    if (has_made_directory) server.remove_all();  // a failed start leaves no files
     return kExitError;
   }
   report_start(pipe);
-  log_notice("serve volume", kv("volume", name), kv("index", index));
+  log_notice("Started to serve the volume", kv("volume", name), kv("index", index));
   notify_ready();
   const int error = server.run();
   running = nullptr;

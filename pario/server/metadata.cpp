@@ -29,14 +29,14 @@ void Metadata::run(Transfer& transfer, std::int64_t now_ns) {
   if (is_once && answer.error == 0) answer.error = remember(request, answer);
 }
 
-// Data of a removed file may still be there: the process that removed it was killed.
+// If the process that removed a file was killed, the data of the file may still exist.
 int Metadata::repeat(const Request& request, Answer& answer) {
   Store::Answered known;
   const int error = store_.get_answer(request.once, known);
   if (error != 0) return error == ENOENT ? 0 : error;
   if (known.sequence - request.once.sequence < UINT32_MAX / 2 &&
       known.sequence != request.once.sequence) {
-    return ESTALE;  // the client has had its answer, and sent another one
+    return ESTALE;  // the client has received its answer, and has sent a later request
   }
   answer.is_repeated = known.sequence == request.once.sequence;
   if (!answer.is_repeated) return 0;
@@ -175,7 +175,7 @@ int Metadata::create(const Request& request, Answer& answer) {
     return (request.flags & kExclusive) != 0 ? EEXIST : describe(target, answer);
   }
   if (error != ENOENT) return error;
-  target.id = request.forwarded.new_id;  // 0: there is one server that chooses
+  target.id = request.forwarded.new_id;  // 0: there is one server, which chooses
   error = target.id != 0 ? store_.take_id(target.id) : store_.make_id(target.id);
   if (error == 0 && home_of(target.id) != place_.server) return EINVAL;
   target.mode = request.mode & (S_IFMT | kModeBits);
@@ -189,7 +189,7 @@ int Metadata::create(const Request& request, Answer& answer) {
 int Metadata::unlink(const Request& request, Answer& answer) {
   Target target;
   if (const int error = store_.find(request.id, request.name, target)) return error;
-  if (request.number != 0) {  // only the entry, for a rename to another server
+  if (request.number != 0) {  // only the entry, for a rename to a different server
     if (request.number != target.id) return ENOENT;
     const int error = touch(request.id);
     return error != 0 ? error : store_.remove(request.id, request.name);
@@ -197,7 +197,7 @@ int Metadata::unlink(const Request& request, Answer& answer) {
   const bool is_directory = S_ISDIR(target.mode);
   if (is_directory != ((request.flags & kDirectory) != 0)) return is_directory ? EISDIR : ENOTDIR;
   int error = describe(target, answer);
-  if (error == ENOENT) {  // an entry whose file is gone
+  if (error == ENOENT) {  // an entry whose file was removed
     error = 0;
     append_attributes({.id = target.id}, answer.body);
   }
@@ -209,7 +209,7 @@ int Metadata::unlink(const Request& request, Answer& answer) {
   return error == 0 || error == ENOENT ? store_.remove_end(target.id) : error;
 }
 
-// What a new entry of type `mode` would replace; whether it may.
+// Finds what a new entry of type `mode` would replace, and checks whether it may.
 int Metadata::check_replaced(const Request& request, std::uint32_t mode, Target& old,
                              bool& is_there) {
   const bool is_rename = request.op == Op::Rename;
@@ -273,7 +273,7 @@ int Metadata::reserve(const Request& request, Answer& answer) {
   std::uint64_t known = 0;
   if (const int error = store_.get_end(request.id, known)) return error;
   std::uint64_t end = std::max(request.other, known);
-  // Of a file with data on several servers the client has seen the end.
+  // If a file has data on several servers, the client has determined the end.
   if (inode.wide == 0 && data_.status(request.id, status) == 0) end = std::max(end, status.size);
   if (request.number > kMaxOffset - end) return EFBIG;
   answer.number = end;

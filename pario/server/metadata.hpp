@@ -1,5 +1,5 @@
-// Requests on names and attributes. They run at once; the caller commits the store, then removes
-// the data of take_removals(), then sends the answers.
+// Handles requests on names and attributes. They run at once. The caller commits the store, then
+// removes the data of take_removals(), then sends the answers.
 #pragma once
 
 #include "pario/server/transfer.hpp"
@@ -20,14 +20,15 @@ class Metadata {
   Metadata(const Place& place, Store& store, DataFiles& data)
       : place_(place), store_(store), data_(data) {}
 
-  // `now_ns`: wall time. Not for Read, Write, Sync and Statistics. A change that was carried out
-  // before (Once) is not repeated; its answer is.
+  // Runs a request. `now_ns`: wall time. Read, Write, Sync and Statistics are not supported. A
+  // change that was carried out before (Once) is not repeated; its answer is returned again.
   void run(Transfer& transfer, std::int64_t now_ns);
 
-  // May data of this file be made here? ENOENT if this is its home and it does not exist.
+  // Checks whether data of this file may be created here. Returns ENOENT if this is its home and it
+  // does not exist.
   int check_exists(FileId id);
 
-  // Files whose data is to be removed once the store is committed.
+  // Returns files whose data must be removed once the store is committed.
   std::vector<FileId> take_removals() { return std::exchange(removals_, {}); }
 
  private:
@@ -45,11 +46,11 @@ class Metadata {
   int seal(const Request& request);
   int set_time(const Request& request);
   int check_open(FileId directory);
-  // An entry of the directory has changed here.
+  // Records that an entry of the directory has changed here.
   int touch(FileId directory);
   std::int64_t changed_of(FileId directory);
   int check_replaced(const Request& request, std::uint32_t mode, Target& old, bool& is_there);
-  // Attributes at the home, else of the data here.
+  // Returns the attributes if this is the home, otherwise those of the data here.
   int describe(FileId id, Answer& answer);
   int describe(const Target& target, Answer& answer);
 
@@ -57,7 +58,7 @@ class Metadata {
   Store& store_;
   DataFiles& data_;
   std::vector<FileId> removals_;
-  // Of directories; in the store it is up to a second older.
+  // The times of directories; in the store they are up to a second older.
   std::unordered_map<FileId, std::int64_t> changed_;
   std::int64_t now_ns_ = 0;
 };

@@ -10,7 +10,7 @@
 namespace score::pario {
 namespace {
 
-// The only server of a volume.
+// The tests use the only server of a volume.
 class MetadataTest : public testing::Test {
  protected:
   void SetUp() override {
@@ -20,7 +20,7 @@ class MetadataTest : public testing::Test {
     metadata_ = std::make_unique<Metadata>(Metadata::Place{0, 1}, *store_, files_);
   }
 
-  // Fills answer_; gives its error.
+  // Fills answer_ and returns its error.
   int run(const Request& request) {
     Transfer transfer;
     transfer.request = request;
@@ -67,7 +67,7 @@ TEST_F(MetadataTest, RemovesDataAfterTheCommit) {
   EXPECT_EQ(metadata_->check_exists(id), ENOENT);
 }
 
-TEST_F(MetadataTest, ARepeatedChangeHasItsAnswer) {
+TEST_F(MetadataTest, RepeatedChangeGetsSameAnswer) {
   const Request create{.op = Op::Create,
                        .flags = kExclusive | kOnce,
                        .id = kRootId,
@@ -87,11 +87,11 @@ TEST_F(MetadataTest, ARepeatedChangeHasItsAnswer) {
   const FileId next = this->create("a");
   ASSERT_EQ(run(unlink), 0);
   EXPECT_EQ(attributes().id, id);
-  EXPECT_EQ(metadata_->take_removals(), std::vector<FileId>{id}) << "its data may be there still";
+  EXPECT_EQ(metadata_->take_removals(), std::vector<FileId>{id}) << "its data may still exist";
   EXPECT_EQ(run({.op = Op::GetAttributes, .id = next}), 0);
   Request later = create;
   later.once.sequence = 2;
-  EXPECT_EQ(run(later), EEXIST) << "a later change, though the same name";
+  EXPECT_EQ(run(later), EEXIST) << "a later change of the same name";
   later.name = "b";
   EXPECT_EQ(run(later), 0);
   EXPECT_EQ(run(create), ESTALE) << "the client has sent a later one";
@@ -106,7 +106,7 @@ TEST_F(MetadataTest, ARepeatedChangeHasItsAnswer) {
   EXPECT_EQ(answer_.number, 10U);
 }
 
-TEST_F(MetadataTest, SealedDirectoriesTakeNothing) {
+TEST_F(MetadataTest, SealedDirectoriesRefuseEntries) {
   const FileId id = create("d", S_IFDIR | 0755);
   EXPECT_EQ(run({.op = Op::Create, .id = id, .mode = S_IFREG, .name = "x"}), 0);
   EXPECT_EQ(run({.op = Op::SealDirectory, .id = id}), ENOTEMPTY);
@@ -138,7 +138,7 @@ TEST_F(MetadataTest, RenamesReplaceFiles) {
   EXPECT_EQ(attributes().id, a);
 }
 
-TEST_F(MetadataTest, SetsSpaceAsideForAppends) {
+TEST_F(MetadataTest, ReservesSpaceForAppends) {
   const FileId id = create("a");
   const Request reserve{.op = Op::Reserve, .id = id, .number = 10, .other = 100};
   EXPECT_EQ(run(reserve), 0);

@@ -8,7 +8,7 @@
 namespace score::pario {
 namespace {
 
-// As long as clients connect again to a server that was killed.
+// Clients reconnect to a killed server for as long.
 constexpr std::int64_t kMostWaitMs = 10'000;
 
 }  // namespace
@@ -51,7 +51,7 @@ void Moves::tick() {
   for (const Pending& pending : std::exchange(failed_, {})) ask(pending);
 }
 
-// A job may have to be repeated: it has its own copy of the name.
+// A job may have to be repeated, so it has its own copy of the name.
 void Moves::ask(const Pending& pending) {
   const auto shared = std::make_shared<Pending>(pending);
   const Store::Move& move = shared->move;
@@ -61,7 +61,7 @@ void Moves::ask(const Pending& pending) {
 }
 
 void Moves::finished(const Pending& pending, int error) {
-  // ENOENT: it is another file's by now, or was gone.
+  // ENOENT means that the name refers to a different file by now, or did not exist.
   const bool is_done = error == 0 || error == ENOENT;
   if (is_done) static_cast<void>(store_.remove_move(pending.move));
   if (!is_done) {

@@ -1,5 +1,6 @@
-// Renames between servers. The server of the new entry makes it, notes the old one in the same
-// commit, and sees to it that the old one goes, also if the client or this server ends meanwhile.
+// Implements renames between servers. The server of the new entry creates it and notes the old one
+// in the same commit. It then ensures that the old one is removed, even if the client or this
+// server ends in the meantime.
 #pragma once
 
 #include "pario/server/metadata.hpp"
@@ -14,24 +15,24 @@ class Moves {
  public:
   using Finish = std::function<void(TransferPtr)>;
 
-  // `finish` gets each transfer with its answer.
+  // `finish` receives each transfer with its answer.
   Moves(Store& store, Peers& peers, std::uint32_t servers, Finish finish)
       : store_(store), peers_(peers), servers_(servers), finish_(std::move(finish)) {}
 
-  // Errno value. Those that were not finished are finished now.
+  // Resumes the moves that were not finished. Returns an errno value.
   int open();
-  // A Move that metadata has carried out.
+  // Handles a Move that metadata has carried out.
   void run(TransferPtr transfer);
-  // The store is committed, or it failed and nothing was made.
+  // Call this when the store is committed, or when the commit failed and no entry was created.
   void committed(int error);
-  // Once per second.
+  // Call this once per second.
   void tick();
 
  private:
   struct Pending {
     Store::Move move;
-    std::shared_ptr<TransferPtr> transfer;  // null: the client is not waiting
-    std::int64_t since_ms = 0;              // the client waits
+    std::shared_ptr<TransferPtr> transfer;  // null: no client waits
+    std::int64_t since_ms = 0;              // start of the client's wait
   };
 
   void ask(const Pending& pending);

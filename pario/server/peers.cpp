@@ -11,7 +11,7 @@
 namespace score::pario {
 namespace {
 
-constexpr std::size_t kMostJobs = 10'000;  // of a peer; questions are repeated
+constexpr std::size_t kMostJobs = 10'000;  // per peer; requests are repeated
 constexpr int kReconnectSeconds = 1;
 
 }  // namespace
@@ -39,7 +39,7 @@ void Peers::ask(std::uint32_t server, Request request, Done done) {
   std::unique_ptr<Peer>& peer = peers_[server];
   if (!peer) {
     peer = std::make_unique<Peer>(volume_, server, has_copies_);
-    // Signals end the loop: it must get them.
+    // Signals end the loop, so its thread must receive them.
     sigset_t all;
     sigset_t before;
     ::sigfillset(&all);
@@ -74,7 +74,7 @@ void Peers::work(Peer& peer) {
   }
 }
 
-// Under the lock.
+// The caller holds the lock.
 void Peers::add_result(Job job) {
   results_.push_back(std::move(job));
   const std::uint64_t one = 1;

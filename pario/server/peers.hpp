@@ -1,5 +1,6 @@
-// Questions to the other servers of the volume. The loop must not wait for them: each peer has a
-// thread, made when it is first asked; results come back to the loop through an eventfd.
+// Sends requests to the other servers of the volume. The loop must not wait for them, so each peer
+// has a thread, which is created with the first request. Results return to the loop through an
+// eventfd.
 #pragma once
 
 #include "base/os/fd.hpp"
@@ -18,24 +19,25 @@ namespace score::pario {
 
 class Peers {
  public:
-  // In the loop's thread. The error is EIO if the server cannot be reached.
+  // This is called in the loop's thread. The error is EIO if the server cannot be reached.
   using Done = std::function<void(int error, const Reply& reply)>;
 
   explicit Peers(const VolumeDescription& volume);
-  // To whichever replica leads the part of a server. Results make `with` readable.
+  // Requests go to the replica that leads the part of a server. Results make `with` readable.
   Peers(const VolumeDescription& volume, const Peers* with);
-  // Waits for what is being asked.
+  // Waits for the requests in flight.
   ~Peers();
   Peers(const Peers&) = delete;
   Peers& operator=(const Peers&) = delete;
 
-  // The request may refer to memory that `done` keeps. EAGAIN if very many wait for this peer.
+  // Sends a request. It may refer to memory that `done` keeps. EAGAIN: very many requests wait for
+  // this peer.
   void ask(std::uint32_t server, Request request, Done done);
 
-  // Readable when there are results.
+  // Returns a descriptor that is readable when there are results.
   int fd() const { return event_.get(); }
 
-  // Calls what is done.
+  // Calls `done` of all results.
   void run_results();
 
  private:

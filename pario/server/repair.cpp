@@ -1,7 +1,7 @@
-// To fill the other replica, the leader sends all rows of its store and what its transactions know,
-// and from then on forwards what changes; meanwhile it copies data files, range by range, through
-// the gate: all of them, or if it has seen all changes since the other one followed, those that
-// have changed.
+// To fill the other replica, the leader sends all rows of its store and the state of its
+// transactions, and from then on forwards all changes. Meanwhile it copies data files, range by
+// range, through the gate. It copies all files, or, if it has seen all changes since the other one
+// followed, only those that have changed.
 #include "base/os/log.hpp"
 #include "pario/core/bytes.hpp"
 #include "pario/server/replication.hpp"
@@ -20,7 +20,7 @@ constexpr Extent kWholeFile{0, kMaxOffset};
 
 }  // namespace
 
-// The other one has followed, and has missed only what is noted.
+// Returns true if the other replica was a follower, and has missed only the noted files.
 bool Replication::is_quick() const {
   return missed_since_ != 0 && peer_.mode == ReplicaMode::Following &&
          peer_.number == missed_since_;
@@ -28,7 +28,8 @@ bool Replication::is_quick() const {
 
 void Replication::start_repair() {
   const bool is_short = is_quick();
-  log_notice("repair replica", kv("part", place_.part), kv("server", place_.peer),
+  log_notice("Started to repair the other replica", kv("part", place_.part),
+             kv("server", place_.peer),
              kv("files", is_short ? std::to_string(missed_.size()) : "all"));
   forwarder_->reset();
   copying_ = std::make_unique<Copying>();
@@ -50,7 +51,7 @@ void Replication::start_repair() {
   } else if (parts_.files.list(files) != 0) {
     return stop_repair();
   }
-  missed_since_ = 0;  // until the other one follows again: if this fails it is filled as a whole
+  missed_since_ = 0;  // until the other one follows again; if this fails it is filled as a whole
   copying_->files.assign(files.begin(), files.end());
   repaired_files_ = 0;
   copy_next();
@@ -92,7 +93,7 @@ void Replication::send_transactions() {
   }
 }
 
-// One range, or the end of a file, at a time.
+// Copies one range, or the end of a file, at a time.
 void Replication::copy_next() {
   if (!copying_) return;
   Copying& copying = *copying_;
@@ -100,7 +101,7 @@ void Replication::copy_next() {
     if (copying.files.empty()) return end_repair();
     const FileId file = copying.files.front();
     copying.files.pop_front();
-    if (parts_.files.get(file, false, copying.open) != 0) continue;  // removed meanwhile
+    if (parts_.files.get(file, false, copying.open) != 0) continue;  // removed in the meantime
     copying.file = file;
     copying.offset = 0;
   }
@@ -125,7 +126,7 @@ void Replication::copy_range(const Extent& extent) {
     const auto data = std::make_shared<std::string>(extent.length, '\0');
     const ssize_t got = ::pread(copying_->open->fd.get(), data->data(), data->size(),
                                 static_cast<off_t>(extent.offset));
-    if (got <= 0) {  // cut off meanwhile
+    if (got <= 0) {  // truncated in the meantime
       gate_.leave(ticket);
       return copy_next();
     }
@@ -134,7 +135,7 @@ void Replication::copy_range(const Extent& extent) {
                           .extents = {{extent.offset, static_cast<std::uint64_t>(got)}},
                           .data_bytes = static_cast<std::uint32_t>(got)};
     forward(request, data->data(), data, [this, ticket](int error) {
-      // A file whose home is here may be gone by now.
+      // A file whose home is here may have been removed in the meantime.
       const bool is_copied = error == 0 || error == ENOENT || is_delivered(error);
       gate_.leave(ticket);
       if (is_copied) copy_next();
@@ -142,7 +143,7 @@ void Replication::copy_range(const Extent& extent) {
   });
 }
 
-// Its size, for a hole at its end, and its time.
+// Copies a file's size, in case of a hole at its end, and its time.
 void Replication::end_file() {
   const FileId file = copying_->file;
   const RangeGate::Ticket ticket = gate_.reserve();
@@ -157,7 +158,7 @@ void Replication::end_file() {
     }
     forward({.op = Op::Truncate, .id = file, .number = static_cast<std::uint64_t>(status.st_size)},
             nullptr, nullptr, [](int) {});
-    // Which a Truncate forgets.
+    // A Truncate resets the reserved end, so it is sent again.
     std::uint64_t end = 0;
     if (parts_.store.get_end(file, end) == 0 && end > 0) {
       forward({.op = Op::Reserve, .id = file, .other = end}, nullptr, nullptr, [](int) {});
@@ -178,8 +179,8 @@ void Replication::end_file() {
   });
 }
 
-// The leader is stored first: once the other one follows it can take over, so that this server has
-// to ask it if it is started again.
+// The leader's view is stored first. Once the other replica follows it can take over, so this
+// server must ask it after a restart.
 void Replication::end_repair() {
   copying_.reset();
   const std::uint64_t number = view().number + 1;
@@ -193,7 +194,7 @@ void Replication::end_repair() {
     }
     missed_.clear();
     missed_since_ = number;
-    log_notice("replica repaired", kv("part", place_.part), kv("files", repaired_files_));
+    log_notice("Repaired the other replica", kv("part", place_.part), kv("files", repaired_files_));
   });
 }
 

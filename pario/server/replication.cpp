@@ -1,7 +1,7 @@
-// A change is carried out here first. If that works it is forwarded, and answered when the follower
-// has it. Changes of names and attributes are forwarded in the order in which they are carried
-// out; changes of data that overlap wait for each other at the gate. So both replicas have the same
-// order.
+// A change is carried out here first. If it succeeds it is forwarded, and answered when the
+// follower has it. Changes of names and attributes are forwarded in the order in which they are
+// carried out; changes of data that overlap wait for each other at the gate. So both replicas have
+// the same order.
 #include "pario/server/replication.hpp"
 
 #include "base/os/log.hpp"
@@ -21,12 +21,13 @@ namespace {
 
 constexpr std::size_t kMostMissed = 100'000;
 
-// Changes of the bytes of one file.
+// Returns true for operations that change the bytes of one file.
 bool changes_data(Op op) {
   return op == Op::Write || op == Op::Truncate || op == Op::SetTime;
 }
 
-// What the leader answers alone. Transactions give their records to the follower themselves.
+// Returns true for requests that the leader answers alone. Transactions send their records to the
+// follower themselves.
 bool is_for_leader(Op op) {
   switch (op) {
     case Op::Lookup:
@@ -106,7 +107,7 @@ int Replication::open() {
   if (error == 0 && !unpack(packed, view)) return EIO;
   if (error == ENOENT || error == 0) error = parts_.store.get_number("applied", applied_);
   if (error != 0 && error != ENOENT) return error;
-  // After a loss of power it may lack what it has acknowledged.
+  // After a loss of power the replica may lack changes that it has acknowledged.
   std::uint64_t boot = 0;
   error = parts_.store.get_number("boot", boot);
   if (error != 0 && error != ENOENT) return error;
@@ -137,7 +138,7 @@ void Replication::run(TransferPtr transfer) {
 void Replication::lead(TransferPtr transfer) {
   if (!replica_->serves()) {
     replica_->asked();
-    transfer->answer.error = EREMCHG;  // the client asks the other replica
+    transfer->answer.error = EREMCHG;  // the client tries the other replica
     hooks_.answer(std::move(transfer));
     return run_actions();
   }
@@ -169,9 +170,9 @@ void Replication::local_done(TransferPtr transfer) {
   if (transfer->answer.error == 0 && !replica_->forwards()) note_missed(*transfer);
   if (transfer->answer.error != 0 || !replica_->forwards()) return end_change(std::move(transfer));
   Request request = transfer->request;
-  if (request.op == Op::Reserve) request.other = transfer->answer.number;  // what was chosen
+  if (request.op == Op::Reserve) request.other = transfer->answer.number;  // the chosen offset
   std::shared_ptr<DataFile> file;
-  // Removed meanwhile: the follower knows.
+  // The file was removed in the meantime; the follower knows.
   if (request.op == Op::Write && parts_.files.get(request.id, false, file) != 0) {
     return end_change(std::move(transfer));
   }
@@ -181,7 +182,8 @@ void Replication::local_done(TransferPtr transfer) {
 }
 
 void Replication::forwarded(std::shared_ptr<TransferPtr> shared, int error) {
-  if (error == ENOENT && changes_data((*shared)->request.op)) error = 0;  // it is gone there too
+  // ENOENT means that the file was removed there too.
+  if (error == ENOENT && changes_data((*shared)->request.op)) error = 0;
   if (error != 0) note_missed(**shared);
   const bool is_refused = error == ESTALE || !replica_->serves();
   if (error != 0 && is_refused && view().mode == ReplicaMode::Leading) {
@@ -200,7 +202,8 @@ void Replication::ask_who_leads() {
   probe();
 }
 
-// Once it is known which of the two serves. A follower that has refused something lacks it.
+// Call this once it is known which of the two serves. A follower that has refused a change lacks
+// it.
 void Replication::settle_doubtful() {
   const bool is_lost = view().mode == ReplicaMode::Stale;
   if (!is_lost && !replica_->serves()) return;
@@ -241,7 +244,7 @@ void Replication::end_change(TransferPtr transfer) {
 
 void Replication::forward(Request request, const char* data, std::shared_ptr<void> keeps,
                           Forwarder::Done done) {
-  // The data is here, however it came.
+  // The data is in this server's memory, regardless of how it arrived.
   request.flags = static_cast<std::uint16_t>((request.flags & ~kRemote) | kForwarded);
   request.part = place_.part + 1;
   request.forwarded.view = view().number;
@@ -263,11 +266,12 @@ void Replication::forward_record(std::string record, const std::function<void(bo
   });
 }
 
-// A follower that is lost is left behind: then this replica has it all. False: it was lost.
+// Handles the result of forwarding. If the follower is lost, this replica continues alone with all
+// data, and the result is false.
 bool Replication::is_delivered(int error) {
   if (error == 0) return true;
   if (replica_->forwards()) {
-    log_warning("replica lost", kv("part", place_.part), kv("server", place_.peer),
+    log_warning("Lost the other replica", kv("part", place_.part), kv("server", place_.peer),
                 kv("err", std::string_view(std::strerror(error))));
   }
   stop_repair();
@@ -300,7 +304,8 @@ void Replication::run_actions() {
   settle_doubtful();
 }
 
-// Before the other one is filled, as that begins with what transactions know here.
+// This is called before the other replica is filled, because filling begins with the state of the
+// transactions here.
 void Replication::settle_transactions() {
   if (replica_->serves()) {
     parts_.transactions.start_leading();
@@ -310,7 +315,8 @@ void Replication::settle_transactions() {
   }
 }
 
-// The leader decides what there is room for; a follower's file system may count a little otherwise.
+// The leader decides how much space is left; a follower's file system may count slightly
+// differently.
 void Replication::set_capacity() {
   const bool leads = view().mode == ReplicaMode::Leading || view().mode == ReplicaMode::Alone;
   const std::uint64_t slack = place_.capacity / 16 + (std::uint64_t{64} << 20);
@@ -324,7 +330,7 @@ void Replication::store_view() {
   if (error == 0) error = parts_.store.commit();
   if (error == 0 && ::fdatasync(parts_.store.fd()) != 0) error = errno;
   if (error != 0) fault_ = error;
-  log_notice("replica changed", kv("part", place_.part), kv("view", view().number),
+  log_notice("Replica changed state", kv("part", place_.part), kv("view", view().number),
              kv("mode", static_cast<unsigned>(view().mode)));
 }
 
@@ -379,7 +385,7 @@ void Replication::follow(TransferPtr transfer) {
   hooks_.answer(std::move(transfer));
 }
 
-// The leader's connection may have been made again: what was carried out is not repeated.
+// The leader may have reconnected. Changes that were carried out are not repeated.
 void Replication::follow_metadata(Transfer& transfer) {
   const std::uint64_t sequence = transfer.request.forwarded.sequence;
   if (sequence <= applied_) return;

@@ -1,5 +1,5 @@
-// One of the two replicas of a part of the volume: as the leader it runs requests and gives changes
-// to the follower before it answers, as the follower it carries them out in the same order.
+// Implements one of the two replicas of a part of the volume. The leader runs requests and sends
+// changes to the follower before it answers. The follower carries them out in the same order.
 #pragma once
 
 #include "pario/core/range_gate.hpp"
@@ -24,7 +24,7 @@ class Replication {
     const VolumeDescription& volume;
     std::uint32_t part = 0;
     std::uint32_t peer = 0;  // the server of the other replica
-    bool is_first = false;   // of two new ones this one leads
+    bool is_first = false;   // leads if both replicas are new
     std::uint64_t capacity = 0;
   };
 
@@ -36,35 +36,35 @@ class Replication {
     TransactionRequests& transactions;
   };
 
-  // What the server does for it.
+  // The server provides these functions.
   struct Hooks {
-    std::function<void(TransferPtr)> execute;  // locally; then local_done() if it is a change
-    std::function<void(TransferPtr)> answer;   // after the commit of this turn
+    std::function<void(TransferPtr)> execute;  // runs locally; calls local_done() for a change
+    std::function<void(TransferPtr)> answer;   // sends the answer after the commit of this turn
   };
 
   Replication(const Place& place, const Parts& parts, Hooks hooks);
   ~Replication();
 
-  // Errno value.
+  // Returns an errno value.
   int open();
   void run(TransferPtr transfer);
-  // A change that this replica has carried out as the leader.
+  // Handles a change that this replica has carried out as the leader.
   void local_done(TransferPtr transfer);
 
   void run_results() { forwarder_->run_results(); }
 
-  // Once per second.
+  // Call this once per second.
   void tick();
-  // The process stood still.
+  // Call this when the process was stopped for a while.
   void stood_still();
 
-  // Errno value: the store does not work, and nothing can be promised.
+  // Returns an errno value: the store has failed, and no durability can be guaranteed.
   int fault() const { return fault_; }
 
   const ReplicaView& view() const { return replica_->view(); }
 
  private:
-  // What the leader copies into a replica that is filled.
+  // Describes the progress of the leader in filling a replica with data files.
   struct Copying {
     std::deque<FileId> files;
     FileId file = 0;  // 0: none
@@ -73,9 +73,10 @@ class Replication {
     RangeGate::Ticket ticket = 0;
   };
 
-  // Of FillBegin: the follower keeps its files, but for those that it is told to drop.
+  // FillBegin has this flag if the follower keeps its files, except those that the leader tells it
+  // to drop.
   static constexpr std::uint64_t kQuick = std::uint64_t{1} << 63;
-  static constexpr std::uint32_t kDroppedFiles = 100;  // a table of FillTable
+  static constexpr std::uint32_t kDroppedFiles = 100;  // a table number of FillTable
 
   void lead(TransferPtr transfer);
   void start_change(TransferPtr transfer);
@@ -120,26 +121,28 @@ class Replication {
   RangeGate gate_;
   bool is_probing_ = false;
   std::uint64_t sequence_ = 0;  // of the last change that was forwarded
-  std::uint64_t applied_ = 0;   // as the follower: of the last change of the store
+  std::uint64_t applied_ = 0;   // as the follower: last change in the store
   bool is_filling_ = false;
   std::uint64_t filling_view_ = 0;
   std::unique_ptr<Copying> copying_;
-  // Carried out here, refused by the other one: it has taken over, or has lost everything.
+  // These changes were carried out here and refused by the other replica, which has taken over or
+  // has lost all its data.
   std::vector<std::shared_ptr<TransferPtr>> doubtful_;
-  bool is_in_doubt_ = false;  // the follower has refused something
+  bool is_in_doubt_ = false;  // the follower has refused a request
   std::uint64_t repaired_files_ = 0;
-  // Files whose data a follower of view `missed_since_` lacks, or has although they are gone.
+  // These are files whose data a follower of view `missed_since_` lacks, or has although they were
+  // removed.
   std::set<FileId> missed_;
   std::uint64_t missed_since_ = 0;  // 0: not known
-  ReplicaView peer_;                // as it was seen last
+  ReplicaView peer_;                // the view of the peer that was last seen
   int fault_ = 0;
 };
 
-// May it change what a part has?
+// Returns true if the operation may change the contents of a part.
 bool is_change(Op op);
 
-// By the clock that the kernel gives files their times by: one that was written directly after this
-// never has an earlier time.
+// Returns the time by the clock that the kernel uses for file times. A file that is written
+// directly after this call never has an earlier time.
 std::int64_t wall_ns();
 
 }  // namespace score::pario

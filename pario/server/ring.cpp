@@ -10,7 +10,8 @@ Ring::~Ring() {
 }
 
 int Ring::open(unsigned entries) {
-  // Completions are taken by the thread that waits for them (Linux 5.19); older kernels: as usual.
+  // The thread that waits for completions processes them (Linux 5.19); older kernels use the
+  // default.
   for (const unsigned flags : {IORING_SETUP_COOP_TASKRUN | IORING_SETUP_SINGLE_ISSUER, 0U}) {
     const int result = io_uring_queue_init(entries, &ring_, flags);
     is_open_ = result == 0;
@@ -22,7 +23,7 @@ int Ring::open(unsigned entries) {
 
 io_uring_sqe* Ring::next(Completion* completion) {
   io_uring_sqe* request = io_uring_get_sqe(&ring_);
-  while (request == nullptr) {  // the queue is full: hand it over
+  while (request == nullptr) {  // the queue is full: submit it
     io_uring_submit(&ring_);
     request = io_uring_get_sqe(&ring_);
   }

@@ -1,4 +1,4 @@
-// io_uring with completions as objects. One thread.
+// Wraps io_uring with completions as objects. One thread uses it.
 #pragma once
 
 #include <cstdint>
@@ -6,7 +6,7 @@
 
 namespace score::pario {
 
-// Something that waits for one result of the kernel at a time.
+// An object of this class waits for one result of the kernel at a time.
 class Completion {
  public:
   virtual void complete(int result) = 0;
@@ -22,15 +22,16 @@ class Ring {
   Ring(const Ring&) = delete;
   Ring& operator=(const Ring&) = delete;
 
-  // Errno value; EPERM and ENOSYS where io_uring is switched off.
+  // Returns an errno value; EPERM and ENOSYS if io_uring is disabled.
   int open(unsigned entries);
 
-  // A request to fill in, for example by io_uring_prep_recv(). `completion` must live until it has
-  // been called.
+  // Returns a request to fill in, for example by io_uring_prep_recv(). `completion` must live until
+  // it has been called.
   io_uring_sqe* next(Completion* completion);
 
-  // Starts all requests, waits for one result at least, at most `timeout_us` (less than 0: for
-  // ever), and hands out those that are there. Errno value; a signal is not an error.
+  // Starts all requests, waits for at least one result, at most `timeout_us` (less than 0: for
+  // ever), and calls the completions of all available results. Returns an errno value; a signal is
+  // not an error.
   int turn(std::int64_t timeout_us);
 
  private:

@@ -1,6 +1,6 @@
-// One thread. A turn takes the results that are there, runs requests on names and attributes at
-// once and starts those on data; at its end the store is committed, and only then what was
-// answered is sent. So many requests share a commit.
+// The server has one thread. A turn takes the available results, runs requests on names and
+// attributes at once and starts those on data. At its end the store is committed, and only then are
+// the answers sent. In this way many requests share a commit.
 #include "pario/server/server.hpp"
 
 #include "pario/core/bytes.hpp"
@@ -26,9 +26,10 @@ namespace {
 
 constexpr unsigned kRingEntries = 1'024;
 constexpr std::size_t kMostConnections = 1'024;
-constexpr int kMostTries = 100;  // to have the port
+constexpr int kMostTries = 100;  // to bind the port
 constexpr int kPauseMs = 50;
-// A client repeats a request for 20 s; a process that was stopped meanwhile, when it goes on.
+// A client repeats a request for 20 s. A process that was stopped in the meantime repeats it when
+// it continues.
 constexpr std::int64_t kKeepAnswersNs = std::int64_t{3'600} * 1'000'000'000;
 constexpr std::size_t kMostMemory = std::size_t{128} << 20;  // of data in flight
 static_assert(kMostMemory >= kMaxDataBytes);
@@ -68,7 +69,7 @@ struct Server::Tick final : Completion {
   __kernel_timespec second{1, 0};
 };
 
-// Results of other servers.
+// Handles results of other servers.
 struct Server::News final : Completion {
   explicit News(Server& owner) : server(owner) {}
 
@@ -84,7 +85,7 @@ struct Server::News final : Completion {
   std::uint64_t count = 0;
 };
 
-// The replica of another server's part, in a directory below that of this server.
+// Holds the replica of another server's part, in a directory below that of this server.
 struct Server::Copy {
   explicit Copy(std::uint64_t capacity) : files(capacity) {}
 
@@ -130,7 +131,8 @@ int Server::open_store(std::string& message) {
     message = options_.directory + ": " + message;
     return error;
   }
-  // Killed between the removal of a file's attributes and that of its data.
+  // A file is left over if the server was killed between the removal of its attributes and that of
+  // its data.
   const auto is_left_over = [this](FileId id) {
     Inode inode;
     return home_of(id) == options_.server && store_->get(id, inode) == ENOENT;
@@ -146,7 +148,7 @@ Store::Identity Server::identity_of(std::uint32_t part) const {
   return {options_.volume.name, part, servers, options_.volume.stripe};
 }
 
-// This server has a copy of the part of the server before it.
+// This server has a copy of the part of the previous server.
 std::uint32_t Server::copied_part() const {
   const auto servers = static_cast<std::uint32_t>(options_.volume.servers.size());
   return (options_.server + servers - 1) % servers;
@@ -240,8 +242,8 @@ int Server::listen(std::string& message) {
   return error;
 }
 
-// The port of a server that was killed is free once the kernel has ended its io_uring, which goes
-// on after the end of the process.
+// The port of a killed server is free once the kernel has ended its io_uring, which continues after
+// the end of the process.
 int Server::listen_soon(std::string& message) {
   if (options_.listener) {
     listener_ = std::move(options_.listener);
@@ -297,7 +299,8 @@ int Server::run() {
   return store_->commit();
 }
 
-// A process that was stopped, with its whole node perhaps, may have been replaced meanwhile.
+// If this process was stopped, perhaps with its whole node, the other replica may have taken over
+// in the meantime.
 void Server::watch_time() {
   constexpr std::int64_t kStandstillMs = 5'000;
   timespec now{};
@@ -330,7 +333,7 @@ void Server::accepted(int result) {
       connections_.emplace(key, std::move(connection));
     }
   }
-  // Out of descriptors: tick() tries again.
+  // There are no free descriptors, so tick() tries again.
   is_accepting_ = false;
   if (result != -EMFILE && result != -ENFILE) accept();
 }
@@ -341,13 +344,13 @@ void Server::tick() {
   transactions_->tick();
   if (copy_) copy_->transactions->tick();
   moves_->tick();
-  // An error shows in the next change.
+  // The next change reports an error.
   const std::int64_t forgotten_ns = wall_ns() - kKeepAnswersNs;
   static_cast<void>(store_->forget_answers(forgotten_ns));
   if (copy_) static_cast<void>(copy_->store->forget_answers(forgotten_ns));
   const std::int64_t expires = options_.volume.expires_s;
   if (expires != 0 && wall_ns() / 1'000'000'000 >= expires && !must_remove_) {
-    log_notice("volume expired", kv("volume", options_.volume.name));
+    log_notice("Volume expired", kv("volume", options_.volume.name));
     must_remove_ = true;
     is_stopped_ = true;
   }
@@ -368,7 +371,7 @@ void Server::read(TransferPtr transfer) {
   if ((transfer->request.flags & kStamped) != 0) {
     std::uint64_t stamp = 0;
     int error = parts.transactions.stamp(transfer->request, stamp);
-    // A client writes the file directly, for a second or two: it gets no new lease.
+    // A client writes the file directly, for a second or two; it gets no new lease.
     if (error == 0 && has_direct_writer(transfer->request.id)) error = EAGAIN;
     transfer->answer.error = error;
     if (error != 0) return answered_.push_back(std::move(transfer));
@@ -389,8 +392,8 @@ void Server::execute(TransferPtr transfer) {
     answered_.push_back(std::move(transfer));
     return;
   }
-  if (request.op == Op::Destroy) {  // ends after the reply
-    log_notice("volume destroyed", kv("volume", options_.volume.name));
+  if (request.op == Op::Destroy) {  // the server ends after the reply
+    log_notice("Volume destroyed", kv("volume", options_.volume.name));
     must_remove_ = true;
     return answered_.push_back(std::move(transfer));
   }
@@ -407,14 +410,14 @@ void Server::route(TransferPtr transfer) {
   (is_own ? *own_replica_ : *other_replica_).run(std::move(transfer));
 }
 
-// Plain changes that have waited for transactions.
+// Routes plain changes that have waited for transactions.
 void Server::route_admitted() {
   for (TransferPtr& transfer : transactions_->take_admitted()) route(std::move(transfer));
   if (!copy_) return;
   for (TransferPtr& transfer : copy_->transactions->take_admitted()) route(std::move(transfer));
 }
 
-// What has ended here; a change of a leader is forwarded first.
+// Answers a request that has ended here; a change of a leader is forwarded first.
 void Server::answer(TransferPtr transfer) {
   if (!transfer->flushed.empty() && transfer->answer.error == 0) {
     TransactionRequests& transactions = parts_of(transfer->request).transactions;
@@ -499,7 +502,7 @@ void Server::end_turn() {
     if (error == 0) error = failed;
   }
   if (error != 0) {
-    log_error("cannot store metadata", kv("err", std::string_view(std::strerror(error))));
+    log_error("Cannot store metadata", kv("err", std::string_view(std::strerror(error))));
   }
   start_syncs();
   fault_ = transactions_->end_turn();
@@ -554,9 +557,10 @@ void Server::remove_all() {
     std::error_code error;
     std::filesystem::remove_all(options_.directory + "/" + name, error);
     if (error)
-      log_error("cannot remove", kv("name", std::string_view(name)), kv("err", error.message()));
+      log_error("Cannot remove data of the volume", kv("name", std::string_view(name)),
+                kv("err", error.message()));
   }
-  ::rmdir(options_.directory.c_str());  // it may have been there before
+  ::rmdir(options_.directory.c_str());  // the directory may have existed before
 }
 
 void Server::refused(Refused why, const std::string& peer) {
@@ -567,7 +571,7 @@ void Server::refused(Refused why, const std::string& peer) {
                                                       : counts_.refused_slow;
   ++count;
   if (limiter_.allow(monotonic_now())) {
-    log_warning("refuse client", kv("peer", peer),
+    log_warning("Refused client", kv("peer", peer),
                 kv("reason", kTexts[static_cast<std::size_t>(why)]),
                 kv("suppressed", limiter_.take_suppressed()));
   }

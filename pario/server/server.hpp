@@ -1,4 +1,4 @@
-// One server of a volume: its socket, its connections, its store and its data.
+// Runs one server of a volume: its socket, its connections, its store and its data.
 #pragma once
 
 #include "base/os/log.hpp"
@@ -21,9 +21,9 @@ namespace score::pario {
 struct ServerOptions {
   VolumeDescription volume;
   std::uint32_t server = 0;    // index into volume.servers
-  std::string directory;       // exists, and no other server uses it
+  std::string directory;       // must exist, and be used by no other server
   std::uint64_t capacity = 0;  // bytes
-  UniqueFd listener;           // a socket that listens already; none: at the address of the volume
+  UniqueFd listener;           // a listening socket; empty: opened at the address of the volume
 };
 
 class Server final : public ConnectionOwner {
@@ -31,17 +31,18 @@ class Server final : public ConnectionOwner {
   explicit Server(ServerOptions options);
   ~Server();
 
-  // Opens everything. `message` says what failed. Errno value.
+  // Opens everything. `message` receives the error text. Returns an errno value.
   int start(std::string& message);
-  // Until stop(). Errno value.
+  // Runs until stop(). Returns an errno value.
   int run();
 
-  // run() has ended since the volume has expired or was destroyed. Removes what it had.
+  // Returns true if run() has ended because the volume has expired or was destroyed. The caller
+  // must then call remove_all().
   bool must_remove() const { return must_remove_; }
 
   void remove_all();
 
-  // From a signal handler.
+  // May be called from a signal handler.
   void stop() { is_stopped_ = true; }
 
  private:
@@ -50,7 +51,7 @@ class Server final : public ConnectionOwner {
   struct News;
   struct Copy;
 
-  // What a request for one of the parts on this server works with.
+  // Holds the objects that a request for one of the parts on this server uses.
   struct Parts {
     Store& store;
     DataFiles& files;
@@ -112,7 +113,7 @@ class Server final : public ConnectionOwner {
 
   ServerOptions options_;
   Connection::Identity identity_;
-  Buffers buffers_;  // outlives everything that has memory of it
+  Buffers buffers_;  // outlives everything that holds memory of it
   UniqueFd directory_;
   UniqueFd listener_;
   std::unique_ptr<Store> store_;
@@ -120,10 +121,10 @@ class Server final : public ConnectionOwner {
   std::unique_ptr<Metadata> metadata_;
   std::unique_ptr<DataRequests> data_;
   std::unique_ptr<Peers> peers_;
-  std::unique_ptr<Peers> leaders_;  // replicas 2: of other parts, wherever they are
+  std::unique_ptr<Peers> leaders_;  // replicas 2: the leaders of other parts
   std::unique_ptr<TransactionRequests> transactions_;
   std::unique_ptr<Moves> moves_;
-  std::unique_ptr<Copy> copy_;                  // replicas 2: of the part of the server before
+  std::unique_ptr<Copy> copy_;                  // replicas 2: of the part of the previous server
   std::unique_ptr<Replication> own_replica_;    // replicas 2
   std::unique_ptr<Replication> other_replica_;  // of copy_
   std::int64_t last_turn_ms_ = 0;
@@ -134,14 +135,14 @@ class Server final : public ConnectionOwner {
   std::vector<Connection*> ended_;
   std::vector<Connection*> waiting_;   // for memory
   std::vector<Connection*> sessions_;  // connections with one
-  std::vector<Connection*> woken_;     // whose sessions have something to do
+  std::vector<Connection*> woken_;     // whose sessions have pending work
   std::vector<TransferPtr> answered_;  // in this turn; metadata waits for the commit
   std::vector<TransferPtr> syncs_;     // start after the commit
   Leases leases_{files_};
   Gatherings gatherings_;
   std::unordered_map<std::uint64_t, TransferPtr> parked_;  // requests that wait for other ranks
   std::uint64_t last_token_ = 0;
-  std::uint64_t written_directly_ = 0;  // bytes, as clients with leases say
+  std::uint64_t written_directly_ = 0;  // bytes, as reported by clients with leases
   bool is_accepting_ = false;
   std::size_t memory_ = 0;
   std::uint64_t commits_ = 0;
@@ -151,8 +152,8 @@ class Server final : public ConnectionOwner {
   LogLimiter limiter_;
   volatile bool is_stopped_ = false;
   bool must_remove_ = false;
-  int fault_ = 0;  // errno: the server cannot go on
-  Ring ring_;      // last: it ends what is in flight before the memory of it goes
+  int fault_ = 0;  // errno: the server cannot continue
+  Ring ring_;      // last member: it ends operations in flight before their memory is freed
 };
 
 }  // namespace score::pario

@@ -1,5 +1,5 @@
-// What a server does for clients beside names and data: ranks that meet, direct access to data, and
-// sessions over PM.
+// This file has the services for clients besides names and data: ranks that meet, direct access to
+// data, and sessions over PM.
 #include "pario/server/server.hpp"
 
 #include <algorithm>
@@ -50,7 +50,7 @@ int Server::describe_data(Answer& answer) const {
 
 int Server::lease(const Transfer& transfer) {
   const Request& request = transfer.request;
-  // Transactions must learn of changes.
+  // Transactions must be informed of changes.
   if (transactions_->is_in_use(request.id)) return EBUSY;
   std::shared_ptr<DataFile> file;
   int error = files_.get(request.id, false, file);
@@ -62,7 +62,8 @@ int Server::lease(const Transfer& transfer) {
   return leases_.take(transfer.connection, std::move(file), request.number, monotonic_us() / 1'000);
 }
 
-// By its lease, or since it was stopped in the middle of a write, by its lock of the file.
+// Returns true if there is a direct writer. It has a lease, or, if it was stopped in the middle of
+// a write, a lock of the file.
 bool Server::has_direct_writer(FileId id) {
   if (leases_.has(id)) return true;
   std::shared_ptr<DataFile> file;
@@ -72,7 +73,7 @@ bool Server::has_direct_writer(FileId id) {
   return false;
 }
 
-// A rank is gone: those who wait with it are told.
+// A rank has disconnected: the ranks that wait with it are informed.
 void Server::closed(Connection& connection) {
   leases_.leave(&connection);
   std::vector<std::uint64_t> tokens;
@@ -98,7 +99,7 @@ bool Server::admit_session(Connection& connection) {
 void Server::fell_back(int error, const std::string& peer) {
   ++counts_.tcp_fallbacks;
   if (!limiter_.allow(monotonic_now())) return;
-  log_warning("client cannot use PM: its data goes by TCP", kv("peer", peer),
+  log_warning("Client cannot use PM; its data goes by TCP", kv("peer", peer),
               kv("err", std::string_view(std::strerror(error))),
               kv("suppressed", limiter_.take_suppressed()));
 }
@@ -107,7 +108,7 @@ void Server::run_sessions() {
   for (Connection* connection : std::exchange(woken_, {})) connection->run_session();
 }
 
-// Until a session has something to do although nothing came; less than 0: for ever.
+// Returns the time until a session has work even if nothing arrives; less than 0: for ever.
 std::int64_t Server::timeout_us() const {
   if (!woken_.empty()) return 0;
   std::int64_t first = -1;

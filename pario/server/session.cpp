@@ -1,6 +1,6 @@
-// A read: data from the file into the server's memory, then a remote write into the client's, then
-// the reply. A write: a remote read, then to the file, then the reply. Neighbouring extents whose
-// bytes are neighbours in the client's memory too are moved together.
+// A read copies data from the file into the server's memory, then by a remote write into the
+// client's, and then replies. A write is a remote read, then a write to the file, then the reply.
+// Neighbouring extents whose bytes are neighbours in the client's memory too are moved together.
 #include "pario/server/session.hpp"
 
 #include <algorithm>
@@ -11,8 +11,8 @@
 namespace score::pario {
 namespace {
 
-constexpr int kRoundsPerTurn = 64;       // then others have their turn
-constexpr std::size_t kOperations = 32;  // of a move at once: the table has 128
+constexpr int kRoundsPerTurn = 64;       // then other sessions have their turn
+constexpr std::size_t kOperations = 32;  // in one move at once: the table has 128
 constexpr std::size_t kMostInput = kServerWindow * (kHeaderBytes + kMaxBodyBytes);
 
 bool is_remote_write(const Transfer& transfer) {
@@ -127,7 +127,7 @@ bool Session::take_one() {
   return true;
 }
 
-// The client wants to know whether messages pass.
+// The client checks whether messages pass.
 void Session::greet(const Request& request) {
   std::string bytes;
   append_reply({.tag = request.tag}, bytes);
@@ -152,7 +152,7 @@ bool Session::admit_waiting() {
   return something;
 }
 
-// Of the first `length` bytes.
+// Moves the first `length` bytes.
 void Session::start_move(TransferPtr transfer, std::uint64_t length) {
   Move& move = moves_.emplace_back();
   const Request& request = transfer->request;
@@ -195,7 +195,7 @@ bool Session::advance_moves() {
   return something;
 }
 
-// Ends operations and starts more.
+// Finishes completed operations and starts more.
 bool Session::advance(Move& move) {
   bool something = false;
   std::erase_if(move.open, [&](pm::OperationId op) {
@@ -234,7 +234,7 @@ bool Session::start_parts(Move& move) {
 void Session::finish_move(Move& move) {
   TransferPtr transfer = std::move(move.transfer);
   if (move.error != 0) {
-    // Memory that the client has not registered: an honest one never does that.
+    // The client named memory that it has not registered, which an honest client never does.
     fault_ = move.error == EACCES ? Fault::BadRequest : Fault::Broken;
     forget(*transfer);
   } else if (is_remote_write(*transfer)) {
@@ -279,9 +279,9 @@ void Session::close() {
     if (!polled->is_polling) continue;
     io_uring_prep_poll_remove(ring_.next(nullptr), reinterpret_cast<std::uint64_t>(polled));
   }
-  requests_ -= waiting_.size();  // they have no memory yet
+  requests_ -= waiting_.size();  // these have no memory yet
   waiting_.clear();
-  endpoint_.reset();  // nothing is read from or written to memory any more
+  endpoint_.reset();  // memory is no longer read or written after this
   for (Move& move : std::exchange(moves_, {})) forget(*move.transfer);
 }
 

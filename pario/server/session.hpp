@@ -1,9 +1,9 @@
-// The PM side of a client's connection: requests come as messages; data is read from, and written
-// to, the client's registered memory. It lives as long as its TCP connection, whose handshake has
-// shown that the client has the key.
+// The PM side of a client's connection receives requests as messages. Data is read from, and
+// written to, the client's registered memory. It lives as long as its TCP connection, whose
+// handshake has shown that the client has the key.
 //
-// The client keeps to kClientWindow requests in all, so what it has sent is always taken in; more
-// than kServerWindow ends the connection.
+// The client has at most kClientWindow requests in flight, so all its messages are always accepted;
+// more than kServerWindow requests end the connection.
 #pragma once
 
 #include "pario/channel/endpoints.hpp"
@@ -20,14 +20,14 @@
 
 namespace score::pario {
 
-// CLOCK_MONOTONIC.
+// The time is that of CLOCK_MONOTONIC.
 std::int64_t monotonic_us();
 
 class Session {
  public:
   enum class Fault { None, BadRequest, Broken };
 
-  // What a session needs of its connection.
+  // A session needs these functions of its connection.
   class Owner {
    public:
     virtual bool admit(std::size_t memory) = 0;  // see ConnectionOwner
@@ -37,7 +37,7 @@ class Session {
     virtual void execute(TransferPtr transfer) = 0;
     // Calls turn() soon.
     virtual void wake() = 0;
-    // So many bytes of data went to or from the client's memory.
+    // Counts bytes of data that were moved to or from the client's memory.
     virtual void moved(std::uint64_t bytes) = 0;
 
    protected:
@@ -49,26 +49,28 @@ class Session {
   Session(const Session&) = delete;
   Session& operator=(const Session&) = delete;
 
-  // Does what there is to do, and arms the wait for more. The connection ends after a fault.
+  // Handles all pending work, and arms the wait for more. The caller must end the connection after
+  // a fault.
   Fault turn();
-  // Of a request of this session.
+  // Replies to a request of this session.
   void reply(TransferPtr transfer);
-  // Ends everything but the requests that run: these come back by reply().
+  // Ends everything except the requests that run; these return through reply().
   void close();
 
-  // After close(): nothing refers to it any more.
+  // Returns true after close() when nothing refers to the session any more.
   bool is_idle() const {
     return running_ == 0 && !peers_news_.is_polling && !device_news_.is_polling;
   }
 
-  // When turn() is to be called though nothing came (CLOCK_MONOTONIC); less than 0: never.
+  // Returns when turn() must be called even if nothing has arrived (CLOCK_MONOTONIC); less than 0:
+  // never.
   std::int64_t due_us() const { return is_armed_ ? due_us_ : -1; }
 
-  // Transfers that wait for the client have not moved since the last call.
+  // Returns true if transfers that wait for the client have not made progress since the last call.
   bool is_stuck();
 
  private:
-  // Data on its way between a transfer's memory and the client's.
+  // Describes data in flight between a transfer's memory and the client's.
   struct Move {
     struct Part {
       std::uint64_t here = 0;
@@ -122,7 +124,7 @@ class Session {
   std::deque<TransferPtr> waiting_;  // for memory
   std::list<Move> moves_;
   std::size_t requests_ = 0;  // taken and not answered
-  std::size_t running_ = 0;   // of them: handed to execute()
+  std::size_t running_ = 0;   // of those: passed to execute()
   Fault fault_ = Fault::None;
   bool is_armed_ = false;  // prepare_sleep() has been called
   bool is_greeted_ = false;

@@ -1,6 +1,7 @@
-// Records are appended to the log as they come, by plain writes to the kernel's cache; what must be
-// on the disk waits for an fsync that all such records of a turn share. Writes of a transaction go
-// into the files in one go, between two requests of the loop: they are in the kernel's cache too.
+// Records are appended to the log as they arrive, by plain writes to the kernel's cache. Records
+// that must be on the disk wait for an fsync that all such records of a turn share. All writes of a
+// transaction go into the files at once, between two requests of the loop; they are in the kernel's
+// cache too.
 #include "pario/server/transaction_requests.hpp"
 
 #include "base/os/log.hpp"
@@ -16,7 +17,7 @@ namespace score::pario {
 namespace {
 
 constexpr std::uint64_t kMostLog = std::uint64_t{64} << 20;
-constexpr std::int64_t kMostParkedMs = 20'000;  // a plain change behind a transaction in doubt
+constexpr std::int64_t kMostParkedMs = 20'000;  // of a plain change behind a transaction in doubt
 
 Transactions::Prepare prepare_of(const Request& request, std::uint64_t token) {
   return {.id = request.number,
@@ -27,7 +28,7 @@ Transactions::Prepare prepare_of(const Request& request, std::uint64_t token) {
           .token = token};
 }
 
-// What it writes of each file, with what lies between.
+// Returns the range of each file that the part writes, including the bytes in between.
 std::map<FileId, Extent> ranges_of(const TransactionPart& part) {
   std::map<FileId, Extent> ranges;
   for (const WriteAccess& one : part.writes) {
@@ -49,7 +50,7 @@ TransactionRequests::TransactionRequests(const Parts& parts, std::uint16_t part,
   reset(0);
 }
 
-// Nothing is known any more, as in a new process.
+// Forgets all state, as in a new process.
 void TransactionRequests::reset(int error) {
   ++epoch_;
   transactions_ = std::make_unique<Transactions>(part_, std::random_device()());
@@ -69,7 +70,7 @@ void TransactionRequests::reset(int error) {
 
 int TransactionRequests::open(int directory) {
   const auto replay = [this](LogRecord record) {
-    // Perhaps in the kernel's cache only.
+    // The writes may be only in the kernel's cache.
     for (const WriteAccess& one : record.part.writes) touched_.insert(one.file);
     const TransactionPart* part = transactions_->part(record.part.id);
     if (record.kind == LogRecord::Kind::Applied && part != nullptr) unflushed_.applied(*part);
@@ -119,7 +120,7 @@ void TransactionRequests::follow(TransferPtr transfer) {
     transfer->answer.error = error;
     return finish_(std::move(transfer));
   }
-  record.boot = boot_;  // of an Applied record: here
+  record.boot = boot_;  // set in an Applied record: the boot of this system
   std::vector<Action> actions(2);
   actions[0].record = encode(record);
   actions[1].kind = Action::Kind::Reply;
@@ -247,7 +248,7 @@ void TransactionRequests::release(TransactionId id) {
   reserved_.erase(found);
 }
 
-// What an action leads to comes after those that are ready: records keep their order.
+// Actions that result from an action come after those that are ready, so records keep their order.
 void TransactionRequests::run_actions() {
   if (is_running_) return;
   is_running_ = true;
@@ -280,7 +281,7 @@ void TransactionRequests::run_action(const Action& action) {
   }
 }
 
-// The record that follows the writes of a transaction is the one that the follower applies it at.
+// The follower applies a transaction when it receives the record that follows its writes.
 void TransactionRequests::append(const Action& action) {
   if (error_ == 0) error_ = log_.append(action.record);
   const std::uint64_t position = ++appended_;
@@ -306,7 +307,7 @@ void TransactionRequests::apply(TransactionId id) {
   Applying& applying = applying_[id];
   for (const WriteAccess& one : part->writes) applying.files.insert(one.file);
   if (!replica_.forward) return entered(id);
-  // Each file once, and all of them at once: no two tickets wait for each other.
+  // Each file gets one ticket, and all are reserved at once, so no two tickets wait for each other.
   const std::map<FileId, Extent> ranges = ranges_of(*part);
   applying.missing = ranges.size() + 1;
   for (const auto& [file, range] : ranges) {
@@ -322,8 +323,8 @@ void TransactionRequests::apply(TransactionId id) {
 void TransactionRequests::entered(TransactionId id) {
   const TransactionPart* part = transactions_->part(id);
   const int error = part != nullptr ? write_all(*part) : EIO;
-  if (error != 0) {  // again soon; until then it stays locked
-    log_error("cannot write a committed transaction; trying again",
+  if (error != 0) {  // tried again soon; until then it stays locked
+    log_error("Cannot write a committed transaction; retrying",
               kv("err", std::string_view(std::strerror(error))));
     return end_applying(id);
   }
@@ -352,7 +353,7 @@ int TransactionRequests::write_all(const TransactionPart& part) {
   return 0;
 }
 
-// A file that was removed meanwhile is left out.
+// A file that was removed in the meantime is left out.
 int TransactionRequests::write(const WriteAccess& one) {
   std::shared_ptr<DataFile> file;
   int error = parts_.files.get(one.file, false, file);
@@ -442,13 +443,13 @@ int TransactionRequests::end_turn() {
 
 void TransactionRequests::synced(int result) {
   is_syncing_ = false;
-  if (syncing_epoch_ != epoch_) return;  // of a log that was replaced
+  if (syncing_epoch_ != epoch_) return;  // it belongs to a log that was replaced
   if (result < 0 && result != -EINTR) error_ = -result;
   if (result == 0) actions_.synced(syncing_to_);
   run_actions();
 }
 
-// These records are of this server's disk: the other replica makes its own.
+// These records belong to this server's disk; the other replica writes its own.
 void TransactionRequests::end_flush(TransferPtr transfer) {
   const std::string records = Unflushed::records(transfer->request.id, transfer->flushed);
   const int error = error_ != 0 ? error_ : log_.append(records);
@@ -477,7 +478,7 @@ void TransactionRequests::flush_done(Flush& flush, int result) {
   finish_(std::move(transfer));
 }
 
-// What was applied must be on the disk before the log forgets it. This stops the loop, rarely.
+// Applied writes must be on the disk before the log drops them. This stops the loop, rarely.
 int TransactionRequests::compact() {
   for (const FileId id : touched_) {
     std::shared_ptr<DataFile> file;

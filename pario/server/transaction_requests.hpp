@@ -1,6 +1,6 @@
-// The transactions of a part on this server: the state machine of core/transactions.hpp with its
-// log, its files and its peers. Of two replicas the leader runs requests and gives its records to
-// the other one, which appends them to its own log.
+// Runs the transactions of a part on this server: the state machine of core/transactions.hpp with
+// its log, its files and its peers. Of two replicas the leader runs requests and sends its records
+// to the other one, which appends them to its own log.
 #pragma once
 
 #include "pario/core/range_gate.hpp"
@@ -25,63 +25,63 @@ class TransactionRequests {
     Ring& ring;
     DataFiles& files;
     Metadata& metadata;
-    Peers& leaders;  // of other parts
+    Peers& leaders;  // of the other parts
   };
 
-  // What the replication of the part does for it.
+  // These functions of the part's replication are used here.
   struct Replica {
-    // Gives a record to the follower. `done`: whether the follower has it.
+    // Sends a record to the follower. `done` receives whether the follower has it.
     std::function<void(std::string record, std::function<void(bool)> done)> forward;
-    // The file changes, and the follower does not get that.
+    // Notes that the file changes without the follower receiving the change.
     std::function<void(FileId)> note_missed;
     RangeGate* gate = nullptr;
   };
 
-  // `finish` gets each transfer with its answer.
+  // `finish` receives each transfer with its answer.
   TransactionRequests(const Parts& parts, std::uint16_t part, Finish finish);
 
-  // Reads the log. Errno value.
+  // Reads the log. Returns an errno value.
   int open(int directory);
 
-  // --- One of two replicas; without them it leads from the start. ---
+  // --- One of two replicas. Without set_replica() this server leads from the start. ---
   void set_replica(Replica replica) { replica_ = std::move(replica); }
 
-  // From now on requests are run. Nothing if it leads already.
+  // Runs requests from now on. Does nothing if this server leads already.
   void start_leading();
-  // Requests that wait are answered with EREMCHG.
+  // Answers waiting requests with EREMCHG.
   void stop_leading();
-  // The follower gets these records first, then each new one.
+  // Returns the records that the follower must receive first, before each new one.
   std::vector<std::string> begin_forwarding();
   void follower_is_lost();
-  // A LogTransaction from the leader; answered when it is as safe as it must be.
+  // Handles a LogTransaction from the leader. It is answered when it is as safe as required.
   void follow(TransferPtr transfer);
-  // The leader begins to fill this one. Errno value.
+  // Prepares for being filled by the leader. Returns an errno value.
   int clear();
 
   void run(TransferPtr transfer);
-  // Of a Read with kStamped that starts now.
+  // Returns the stamp of a Read with kStamped that starts now.
   int stamp(const Request& request, std::uint64_t& stamp);
-  // A plain change of data: false if it must wait; it is in take_admitted() later.
+  // Admits a plain change of data. Returns false if it must wait; take_admitted() returns it later.
   bool admit(TransferPtr& transfer);
   std::vector<TransferPtr> take_admitted();
-  // An admitted change has ended.
+  // Ends an admitted change.
   void end_plain(const Transfer& transfer);
 
-  // Data of the file changes without being admitted.
+  // Records that data of the file changes without being admitted.
   void file_changed(FileId file) { transactions_->file_changed(file); }
 
   bool is_in_use(FileId file) const;
 
-  // Transactions that a sync of the file, which begins now, puts on the disk.
+  // Returns the transactions that a sync of the file, which begins now, puts on the disk.
   std::vector<TransactionId> begin_flush(FileId file) const { return unflushed_.of(file); }
 
-  // The sync has worked, with transfer->flushed: the log says so before `finish` gets the transfer
-  // again.
+  // Call this when the sync has succeeded, with transfer->flushed. The log records that before
+  // `finish` gets the transfer again.
   void end_flush(TransferPtr transfer);
-  // Once per second.
+  // Call this once per second.
   void tick();
-  // At the end of a turn: starts the sync that replies wait for. Errno value: the log cannot be
-  // written, and nothing can be promised any more.
+  // Call this at the end of a turn. It starts the sync that replies wait for. Returns an errno
+  // value: the log cannot be written, and no durability can be guaranteed any more.
   int end_turn();
 
  private:
@@ -95,7 +95,7 @@ class TransactionRequests {
     TransactionRequests& owner;
   };
 
-  // The log is written after a file.
+  // Writes the log after a file.
   struct Flush final : Completion {
     Flush(TransactionRequests& made, TransferPtr of) : owner(made), transfer(std::move(of)) {}
 
@@ -103,13 +103,13 @@ class TransactionRequests {
 
     TransactionRequests& owner;
     TransferPtr transfer;
-    UniqueFd log;  // of its own: the log may be replaced meanwhile
+    UniqueFd log;  // a duplicate, because the log may be replaced meanwhile
   };
 
-  // Committed, and on its way into the files of both replicas.
+  // Describes a committed transaction whose writes are being applied to the files of both replicas.
   struct Applying {
     std::vector<RangeGate::Ticket> tickets;
-    std::size_t missing = 0;  // tickets that were not let in
+    std::size_t missing = 0;  // tickets that have not been admitted
     bool is_written = false;
     std::set<FileId> files;
   };
@@ -143,13 +143,13 @@ class TransactionRequests {
   Parts parts_;
   std::uint16_t part_;
   Finish finish_;
-  Replica replica_;  // without `forward`: there is no other one
+  Replica replica_;  // empty if there is no other replica
   TransactionFile log_;
   std::unique_ptr<Transactions> transactions_;
   SafeActions actions_;
   std::uint64_t appended_ = 0;  // records, as actions_ counts them
   bool is_leading_ = false;
-  unsigned epoch_ = 0;  // of what is under way; changed by reset()
+  unsigned epoch_ = 0;  // of the operations in flight; changed by reset()
   std::uint64_t boot_ = boot_number();
   Syncing syncing_{*this};
   bool is_syncing_ = false;

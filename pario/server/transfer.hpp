@@ -1,4 +1,4 @@
-// One request on its way through the server, with its memory.
+// A transfer is one request on its way through the server, with its memory.
 #pragma once
 
 #include "pario/core/message.hpp"
@@ -17,17 +17,17 @@ class Replication;
 class Session;
 class TransactionRequests;
 
-// What a request is answered with.
+// An answer is the result of a request.
 struct Answer {
   int error = 0;  // errno
   std::uint64_t number = 0;
   std::string body;
   std::uint32_t data_bytes = 0;  // of Transfer::data
-  bool is_repeated = false;      // of a change that was carried out before
+  bool is_repeated = false;      // the change was carried out before
 };
 
-// Memory for the data of requests. Larger blocks are kept for the next requests: fresh memory costs
-// a page fault per 4 KB.
+// Provides memory for the data of requests. Larger blocks are kept for the next requests, because
+// fresh memory costs a page fault per 4 KB.
 class Buffers {
  public:
   struct Give {
@@ -65,17 +65,18 @@ class Buffers {
 
 struct Transfer {
   Connection* connection = nullptr;
-  Session* session = nullptr;  // null: it came by TCP
+  Session* session = nullptr;  // null: the request came by TCP
   std::string bytes;           // header and body; the request's names point into it
   Request request;
   Buffers::Buffer data;
   std::size_t memory = 0;  // bytes of `data`, counted until the reply is sent
   Answer answer;
-  Replication* replication = nullptr;           // a change of it, as the leader
-  std::uint64_t ticket = 0;                     // of its gate
-  TransactionRequests* transactions = nullptr;  // that have admitted it, as `plain`
+  Replication* replication = nullptr;           // set for a change of which this server is the
+                                                // leader
+  std::uint64_t ticket = 0;                     // of the gate of `replication`
+  TransactionRequests* transactions = nullptr;  // set if they have admitted it, as `plain`
   std::uint64_t plain = 0;
-  std::vector<TransactionId> flushed{};  // a Sync: what it puts on the disk of transactions
+  std::vector<TransactionId> flushed{};  // a Sync: transactions that it puts on the disk
 };
 
 using TransferPtr = std::unique_ptr<Transfer>;
@@ -96,7 +97,7 @@ inline Reply append_answer(const Transfer& transfer, std::string& bytes) {
   return reply;
 }
 
-// Bytes of data that a request needs memory for.
+// Returns the bytes of data for which a request needs memory.
 inline std::size_t memory_of(const Request& request) {
   if (takes_data(request.op)) return request.data_bytes;
   if (request.op == Op::ReadEntries) return 64 * std::size_t{1024};

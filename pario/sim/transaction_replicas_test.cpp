@@ -1,6 +1,7 @@
-// Transactions on volumes with two replicas, from seeds: servers are killed between any two steps,
-// with their directory or without, while records are on their way to followers, while replicas take
-// over and while they are filled. The parts are made of the classes that servers are made of.
+// These tests run transactions on volumes with two replicas, from seeds. Servers are killed between
+// any two steps, with or without their directory, while records are on their way to followers,
+// while replicas take over and while they are filled. The parts are built from the classes that
+// servers use.
 #include "pario/core/range_gate.hpp"
 #include "pario/core/replica.hpp"
 #include "pario/core/safe_actions.hpp"
@@ -18,7 +19,8 @@ namespace {
 
 constexpr std::uint64_t kBoot = 1;
 
-// One of the two replicas of a part; what is lost with the process, and what is on its disk.
+// A copy is one of the two replicas of a part. It has state that is lost with the process, and the
+// contents of its disk.
 struct Copy {
   std::optional<Replica> replica;  // none: the process is not running
   std::unique_ptr<Transactions> machine;
@@ -27,7 +29,7 @@ struct Copy {
   std::uint32_t life = 0;
   std::uint64_t appended = 0;
   std::map<TransactionId, std::vector<RangeGate::Ticket>> written;  // until the follower has it
-  std::set<TransactionId> applying;                                 // wait at the gate
+  std::set<TransactionId> applying;                                 // these wait at the gate
   bool is_leading = false;
   bool is_filling = false;
   std::uint64_t filling_view = 0;
@@ -48,7 +50,7 @@ struct Item {
   std::function<void(bool has)> done{};
 };
 
-// What the leader has sent to the follower, and answers that are on their way.
+// A stream holds the messages from the leader to the follower, and answers that are in flight.
 struct Stream {
   std::size_t leader = 0;
   std::deque<Item> sent;
@@ -91,7 +93,7 @@ class Replicas final : public TransactionsWorld {
 
   Transactions* machine(std::size_t part) override {
     if (Copy* found = leader(part)) return found->machine.get();
-    Copy& one = copies_[part][pick(2)];  // a client asks there
+    Copy& one = copies_[part][pick(2)];  // a client connects there
     if (one.replica) one.replica->asked();
     settle_all();
     return nullptr;
@@ -136,7 +138,7 @@ class Replicas final : public TransactionsWorld {
     forward(key.part, copy, std::move(item));
   }
 
-  // --- Transactions of the leader, as server/transaction_requests.cpp has them ---
+  // --- Transactions of the leader, as in server/transaction_requests.cpp ---
   void drain(std::size_t part) override {
     for (Copy& copy : copies_[part]) {
       if (copy.is_leading) drain(part, copy);
@@ -258,7 +260,7 @@ class Replicas final : public TransactionsWorld {
     settle_all();
   }
 
-  // All that is under way fails.
+  // The connection breaks, so all requests in flight fail.
   void break_stream(std::size_t part) {
     Stream& stream = streams_[part];
     std::deque<Item> failed = std::exchange(stream.answered, {});
@@ -303,11 +305,11 @@ class Replicas final : public TransactionsWorld {
     return true;
   }
 
-  // --- Replicas, as server/replication.cpp has them ---
+  // --- Replicas, as in server/replication.cpp ---
   void lose_follower(std::size_t part, Copy& copy) {
     if (!copy.replica) return;
     if (copy.replica->view().mode == ReplicaMode::Leading && other(part, copy).replica) {
-      copy.replica->stood_still();  // it has refused something: who leads?
+      copy.replica->stood_still();  // the follower has refused a request: who leads?
       probe(part, copy);
       if (!copy.replica->serves()) return;
     }
@@ -396,7 +398,7 @@ class Replicas final : public TransactionsWorld {
     copy_place(part, copy, 0);
   }
 
-  // One place after the other, through the gate.
+  // Copies one place after the other, through the gate.
   void copy_place(std::size_t part, Copy& copy, std::uint64_t place) {
     if (place == kPlaces) return end_repair(part, copy);
     const RangeGate::Ticket ticket = copy.gate.reserve();
@@ -449,7 +451,7 @@ class Replicas final : public TransactionsWorld {
     }
   }
 
-  // Is all that was acknowledged on the other server too?
+  // Returns true if all acknowledged data is on the other server too.
   bool can_lose(std::size_t server) {
     for (const auto& [part, index] : copies_of(server)) {
       const Copy& copy = copies_[part][index];
@@ -477,7 +479,7 @@ class Replicas final : public TransactionsWorld {
       }
       if (stream.leader == index) {
         stream = {.leader = index, .sent = {}, .answered = {}};
-      } else {  // what it did not answer is sent again if it is back soon
+      } else {  // unanswered messages are sent again if it returns soon
         while (!stream.answered.empty()) {
           stream.sent.push_front(std::move(stream.answered.back()));
           stream.answered.pop_back();
@@ -531,7 +533,7 @@ class Replicas final : public TransactionsWorld {
 
 class ReplicaSeeds : public testing::TestWithParam<unsigned> {};
 
-TEST_P(ReplicaSeeds, KilledAndLostServersLeaveWholeTransactionsInOneOrder) {
+TEST_P(ReplicaSeeds, TransactionsSurviveKilledAndLostServers) {
   Replicas replicas(GetParam());
   replicas.run(200);
   replicas.settle();
@@ -568,7 +570,7 @@ TEST(SafeActions, WaitForTheDiskAndForTheFollower) {
   actions.add({{.kind = Kind::Append}, {.kind = Kind::Reply}});
   EXPECT_EQ(kinds(), "a");
   actions.set_follower(false);
-  EXPECT_EQ(kinds(), "r") << "there is no other replica any more";
+  EXPECT_EQ(kinds(), "r") << "the other replica is lost";
 }
 
 }  // namespace

@@ -1,4 +1,5 @@
-// Transactions on volumes with one copy: clients vanish, servers are killed or lose power.
+// These tests run transactions on volumes with one copy: clients vanish, servers are killed or lose
+// power.
 #include "pario/core/unflushed.hpp"
 #include "pario/sim/transactions_world.hpp"
 
@@ -13,8 +14,8 @@
 namespace score::pario {
 namespace {
 
-// A plain write and the fsync that makes it safe, as the server does it, in steps: a loss of power
-// may come between any two.
+// A plain write and the fsync that makes it safe consist of steps, as in the server. A loss of
+// power may occur between any two steps.
 struct SimSync {
   enum class Step { Begins, IsInFile, IsLogged, IsSafe };
 
@@ -30,15 +31,15 @@ struct SimServer {
   std::unique_ptr<Transactions> machine;
   std::vector<std::string> log;
   std::size_t synced = 0;                          // records that survive a loss of power
-  std::map<std::uint64_t, std::uint64_t> data;     // as processes see it
-  std::map<std::uint64_t, std::uint64_t> on_disk;  // what a loss of power leaves
+  std::map<std::uint64_t, std::uint64_t> data;     // as seen by processes
+  std::map<std::uint64_t, std::uint64_t> on_disk;  // remains after a loss of power
   Unflushed unflushed;
   std::list<SimSync> syncs;
   std::uint64_t boot = 1;
   std::uint32_t life = 0;
 };
 
-// One server per part, which is killed, or loses power.
+// A cluster has one server per part, which is killed, or loses power.
 class Cluster final : public TransactionsWorld {
  public:
   Cluster(unsigned seed, bool loses_power)
@@ -154,7 +155,7 @@ class Cluster final : public TransactionsWorld {
     if (loses_power_) {
       const std::size_t kept = server.synced + pick(server.log.size() - server.synced + 1);
       server.log.resize(kept);
-      for (const auto& [place, value] : server.data) {  // the kernel writes when it likes
+      for (const auto& [place, value] : server.data) {  // the kernel writes at any time
         if (chance(4)) server.on_disk[place] = value;
       }
       server.data = server.on_disk;
@@ -191,14 +192,14 @@ class Cluster final : public TransactionsWorld {
 
 class Seeds : public testing::TestWithParam<unsigned> {};
 
-TEST_P(Seeds, KilledServersAndClientsLeaveWholeTransactionsInOneOrder) {
+TEST_P(Seeds, TransactionsSurviveKilledServersAndClients) {
   Cluster cluster(GetParam(), false);
   cluster.run(200);
   cluster.settle();
   cluster.check();
 }
 
-TEST_P(Seeds, StableTransactionsAndSyncedWritesSurviveALossOfPower) {
+TEST_P(Seeds, StableTransactionsAndSyncedWritesSurvivePowerLoss) {
   Cluster cluster(GetParam() + 1000, true);
   cluster.run(200);
   cluster.settle();

@@ -69,7 +69,7 @@ void TransactionsWorld::begin(TransactionId id) {
   }
 }
 
-// Begins now if nothing is locked, and is carried out later.
+// The write begins now if no bytes are locked, and is carried out later.
 void TransactionsWorld::begin_plain(TransactionId id) {
   const Key key{pick(kParts), pick(kPlaces)};
   Transactions* found = machine(key.part);
@@ -81,7 +81,7 @@ void TransactionsWorld::begin_plain(TransactionId id) {
   messages_.push_back(
       {key.part,
        [this, key, id, plain, begun = life(key.part)](Transactions&, std::uint64_t) {
-         if (life(key.part) != begun) return;  // it went with the server
+         if (life(key.part) != begun) return;  // it was lost with the server
          write(key, id, plain);
        },
        {},
@@ -202,14 +202,14 @@ void TransactionsWorld::ask(std::size_t part, TransactionId id,
       {part, std::move(deliver), [this, id](int error, Outcome) { arrived(id, error); }, true});
 }
 
-// Delivers one of the messages on their way. Some are delivered twice, as after a reconnection.
+// Delivers one of the messages in flight. Some are delivered twice, as after a reconnection.
 void TransactionsWorld::advance() {
   now_ += static_cast<std::int64_t>(pick(50));
   if (messages_.empty()) return;
   const std::size_t at = pick(messages_.size());
   const Message message = messages_[at];
   Transactions* found = machine(message.part);
-  if (found == nullptr && !(message.has_token && chance(20))) return;  // asks again later
+  if (found == nullptr && !(message.has_token && chance(20))) return;  // sent again later
   messages_.erase(messages_.begin() + static_cast<std::ptrdiff_t>(at));
   if (found == nullptr) {
     return message.answer(EIO, Outcome::Undecided);
@@ -258,7 +258,7 @@ void TransactionsWorld::lose_requests(std::size_t part) {
   std::vector<Answer> failed;
   for (auto at = waiting_.begin(); at != waiting_.end();) {
     const auto next = std::next(at);
-    if (at->second.part == part && chance(2)) {  // the connection is made again
+    if (at->second.part == part && chance(2)) {  // the connection is established again
       messages_.push_back(at->second);
       waiting_.erase(at);
     } else if (at->second.part == part) {
@@ -301,7 +301,7 @@ void TransactionsWorld::check_whole() {
   }
 }
 
-// A plain write whose server was killed counts if somebody has seen it.
+// If the server of a plain write was killed, the write counts if any client has seen it.
 void TransactionsWorld::find_plain() {
   std::set<TransactionId> seen;
   for (std::size_t part = 0; part < kParts; ++part) {
@@ -322,7 +322,8 @@ void TransactionsWorld::find_plain() {
 }
 
 // Every written value was read before it was overwritten, so the versions of a place form a chain.
-// Edges: who wrote what I read; who overwrote what I read. No cycle: there is an order.
+// An edge leads from the writer of a version to its readers, and from the readers to the
+// transaction that overwrote it. If there is no cycle, there is an order.
 void TransactionsWorld::check_order() {
   std::map<std::pair<Key, std::uint64_t>, TransactionId> next;
   for (const TransactionId id : committed_) {

@@ -1,5 +1,5 @@
-// For tests: clients of transactions and plain writes over several parts, from a seed, with an
-// oracle of atomicity and of the order. Who runs the parts is up to the class that is made of it.
+// Simulates for tests the clients of transactions and plain writes over several parts, from a seed.
+// An oracle checks atomicity and the order. A derived class implements the parts.
 #pragma once
 
 #include "pario/core/transactions.hpp"
@@ -30,7 +30,7 @@ class TransactionsWorld {
   virtual ~TransactionsWorld() = default;
 
   void run(int transactions);
-  // All work again.
+  // All servers run again.
   void settle();
   void check();
 
@@ -44,12 +44,13 @@ class TransactionsWorld {
     friend auto operator<=>(const Key&, const Key&) = default;
   };
 
-  // What a client knows of a transaction, or of a plain write. The values are the writers' numbers.
+  // A client has this knowledge of a transaction, or of a plain write. The values are the writers'
+  // numbers.
   struct History {
-    std::map<Key, std::uint64_t> reads;  // a plain write: what it has overwritten
+    std::map<Key, std::uint64_t> reads;  // of a plain write: the value that it has overwritten
     std::set<Key> writes;
     std::set<std::uint16_t> parts;
-    int result = -1;  // errno; -1: the client vanished, EIO: it does not know
+    int result = -1;  // errno; -1: the client vanished; EIO: it does not know
     bool is_plain = false;
   };
 
@@ -60,27 +61,28 @@ class TransactionsWorld {
     bool has_token = true;
   };
 
-  // --- What runs the parts ---
-  // Null while no server serves the part.
+  // --- The parts, implemented by the derived class ---
+  // Returns null while no server serves the part.
   virtual Transactions* machine(std::size_t part) = 0;
-  // A number per machine at that place: it changes when the machine is replaced.
+  // Returns a number that changes when the machine of this part is replaced.
   virtual std::uint32_t life(std::size_t part) = 0;
   // Carries out the actions of the machine.
   virtual void drain(std::size_t part) = 0;
   virtual std::uint64_t value(const Key& key) = 0;
-  // A plain write of `id`: overwrite() just before it, then end_plain(), at once or later: when it
-  // is as safe as it must be. Until then no one reads it.
+  // Does a plain write of `id`. The derived class calls overwrite() just before it, then
+  // end_plain(), at once or when the write is as safe as required. No client reads the value until
+  // then.
   virtual void write(const Key& key, std::uint64_t id, std::uint64_t plain) = 0;
-  // A fault, perhaps.
+  // May cause a fault.
   virtual void disturb() = 0;
   virtual void tick_parts() = 0;
 
   virtual void heal() {}
 
-  // Plain writes that are acknowledged are as lasting as committed transactions.
+  // Plain writes that are acknowledged are as durable as committed transactions.
   virtual bool has_plain_writes() const { return !is_stable_; }
 
-  // --- For those ---
+  // --- For the derived class ---
   std::size_t pick(std::size_t count) { return random_() % count; }
 
   bool chance(unsigned one_of) { return random_() % one_of == 0; }
@@ -94,15 +96,15 @@ class TransactionsWorld {
   std::int64_t now() const { return now_; }
 
   void reply(const Action& action);
-  // Of `part` to the part that the action names.
+  // Sends a message of `part` to the part that the action names.
   void ask_or_push(std::size_t part, const Action& action);
 
   void applied(std::size_t part, TransactionId id) { applied_.insert({part, id}); }
 
   void overwrite(const Key& key, std::uint64_t id);
-  // A plain write is where it was to be.
+  // Records that a plain write is complete.
   void end_plain(const Key& key, std::uint64_t id, std::uint64_t plain);
-  // A client that waits for an answer of the part asks again or gives up.
+  // A client that waits for an answer of the part sends its request again or gives up.
   void lose_requests(std::size_t part);
 
  private:

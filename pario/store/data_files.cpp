@@ -28,13 +28,13 @@ std::uint64_t space_of(const struct stat& status) {
   return static_cast<std::uint64_t>(status.st_blocks) * kBlock;
 }
 
-// Of a data file.
+// Parses the name of a data file.
 bool parse_name(std::string_view name, FileId& id) {
   const auto [stop, error] = std::from_chars(name.data(), name.data() + name.size(), id, 16);
   return name.size() == 16 && error == std::errc() && stop == name.data() + name.size();
 }
 
-// True: all of the extents is there already, without holes.
+// Returns true if all of the extents is already allocated, without holes.
 bool is_allocated(int fd, const std::vector<Extent>& extents) {
   for (const Extent& extent : extents) {
     const off_t hole = ::lseek(fd, static_cast<off_t>(extent.offset), SEEK_HOLE);
@@ -146,7 +146,7 @@ int DataFiles::get(FileId id, bool make, std::shared_ptr<DataFile>& file) {
   return 0;
 }
 
-// Not one that is in use: what it takes would be counted twice when it is opened again.
+// A file in use is not closed, because its space would be counted twice when it is opened again.
 void DataFiles::close_oldest() {
   for (auto at = order_.end(); order_.size() > kMostOpen && at != order_.begin();) {
     --at;
@@ -169,7 +169,7 @@ int DataFiles::status(FileId id, DataStatus& status) {
   return 0;
 }
 
-// Clients of this node may have the file open too: its space is free only when it is empty.
+// Clients of this node may have the file open too, so its space is free only when it is empty.
 int DataFiles::remove(FileId id) {
   std::shared_ptr<DataFile> file;
   if (const int error = get(id, false, file)) return error;

@@ -1,5 +1,6 @@
-// The data of one server: one file per file of the volume that has data here, below `data/` of the
-// server's directory, named by the number. Nothing is opened outside (openat2(2), RESOLVE_BENEATH).
+// Manages the data of one server: one file per file of the volume that has data here, below `data/`
+// of the server's directory, named by the number. No file outside of it is opened (openat2(2),
+// RESOLVE_BENEATH).
 #pragma once
 
 #include "base/os/fd.hpp"
@@ -15,7 +16,7 @@
 
 namespace score::pario {
 
-// An open data file. Lives as long as a request uses it, also if it was removed meanwhile.
+// An open data file lives as long as a request uses it, even if it was removed in the meantime.
 struct DataFile {
   FileId id = 0;
   UniqueFd fd;
@@ -29,43 +30,43 @@ struct DataStatus {
   std::int64_t modified_ns = 0;
 };
 
-// Functions that return int: 0 or an errno value. Not thread-safe.
+// This class is not thread-safe. Its int results are 0 or an errno value.
 class DataFiles {
  public:
   explicit DataFiles(std::uint64_t capacity) : quota_(capacity) {}
 
-  // Makes `data/` in the directory `root` and counts the space that is taken. Files for which
+  // Creates `data/` in the directory `root` and counts the used space. Files for which
   // `is_left_over` is true are removed.
   int open(int root, const std::function<bool(FileId)>& is_left_over);
 
-  // ENOENT: it has no data here and `make` is false.
+  // Opens a file. ENOENT: it has no data here and `make` is false.
   int get(FileId id, bool make, std::shared_ptr<DataFile>& file);
-  // ENOENT: it has no data here.
+  // Returns ENOENT if the file has no data here.
   int status(FileId id, DataStatus& status);
   int remove(FileId id);
   int truncate(FileId id, std::uint64_t size);
   int set_time(FileId id, std::int64_t modified_ns);
 
-  // Sets space aside for a write; ENOSPC. Overwriting what is there is always allowed.
+  // Reserves space for a write, or returns ENOSPC. Existing data may always be overwritten.
   int reserve(DataFile& file, const std::vector<Extent>& extents, std::uint64_t& reserved);
 
-  // The same for a write that another process will do; settle() ends it.
+  // Does the same for a write by a different process; settle() ends it.
   bool set_aside(std::uint64_t bytes) { return quota_.reserve(bytes); }
 
-  // After the write: counts what the file takes now.
+  // Call this after the write. It counts the space that the file uses now.
   void settle(DataFile& file, std::uint64_t reserved);
 
-  // Instead of a write.
+  // Call this if there was no write.
   void release(std::uint64_t reserved) { quota_.settle(reserved, 0, 0); }
 
-  // Of all files that have data here.
+  // Returns all files that have data here.
   int list(std::vector<FileId>& files);
-  // Removes them all.
+  // Removes all files.
   int clear();
 
   void set_capacity(std::uint64_t capacity) { quota_.set_capacity(capacity); }
 
-  // The directory of data.
+  // Returns the directory of data.
   int directory() const { return root_.get(); }
 
   const Quota& quota() const { return quota_; }
@@ -79,7 +80,7 @@ class DataFiles {
 
   UniqueFd root_;
   Quota quota_;
-  Order order_;  // the last used first
+  Order order_;  // the most recently used first
   std::unordered_map<FileId, Order::iterator> open_;
 };
 

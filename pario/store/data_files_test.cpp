@@ -14,7 +14,7 @@ bool keep(FileId) {
   return false;
 }
 
-// Writes as the server does. 0 or an errno value.
+// Writes as the server does. Returns 0 or an errno value.
 int write(DataFiles& files, FileId id, std::uint64_t offset, std::uint64_t length) {
   std::shared_ptr<DataFile> file;
   std::uint64_t reserved = 0;
@@ -27,7 +27,7 @@ int write(DataFiles& files, FileId id, std::uint64_t offset, std::uint64_t lengt
   return 0;
 }
 
-TEST(DataFiles, CountSpaceAndGiveItBack) {
+TEST(DataFiles, SpaceIsCountedAndReturned) {
   const TestDirectory directory;
   DataFiles files(1 << 20);
   ASSERT_EQ(files.open(directory.fd(), keep), 0);
@@ -52,7 +52,7 @@ TEST(DataFiles, CountSpaceAndGiveItBack) {
   EXPECT_EQ(files.remove(id), ENOENT);
 }
 
-TEST(DataFiles, LetAFullVolumeBeOverwritten) {
+TEST(DataFiles, FullVolumeCanBeOverwritten) {
   const TestDirectory directory;
   DataFiles files(300'000);
   ASSERT_EQ(files.open(directory.fd(), keep), 0);
@@ -62,7 +62,7 @@ TEST(DataFiles, LetAFullVolumeBeOverwritten) {
   EXPECT_EQ(write(files, id, 200'000, 100'000), ENOSPC);
 }
 
-TEST(DataFiles, GoOnWithAFileThatIsRemovedMeanwhile) {
+TEST(DataFiles, RemovedFileRemainsUsableWhileOpen) {
   const TestDirectory directory;
   DataFiles files(1 << 20);
   ASSERT_EQ(files.open(directory.fd(), keep), 0);
@@ -77,7 +77,7 @@ TEST(DataFiles, GoOnWithAFileThatIsRemovedMeanwhile) {
   EXPECT_EQ(files.quota().free(), std::uint64_t{1} << 20);
 }
 
-TEST(DataFiles, FreeTheSpaceOfARemovedFileThatAnotherProcessHasOpen) {
+TEST(DataFiles, SpaceOfRemovedOpenFileIsFreed) {
   const TestDirectory directory;
   DataFiles files(1 << 20);
   ASSERT_EQ(files.open(directory.fd(), keep), 0);
@@ -96,7 +96,7 @@ TEST(DataFiles, FreeTheSpaceOfARemovedFileThatAnotherProcessHasOpen) {
   EXPECT_EQ(status.st_blocks, 0);
 }
 
-TEST(DataFiles, RemoveWhatIsLeftOver) {
+TEST(DataFiles, LeftoverFilesAreRemoved) {
   const TestDirectory directory;
   {
     DataFiles files(1 << 20);
@@ -111,7 +111,7 @@ TEST(DataFiles, RemoveWhatIsLeftOver) {
   EXPECT_EQ(files.status(make_id(6, 0), status), 0);
 }
 
-TEST(DataFiles, DoNotFollowLinksOutOfTheDirectory) {
+TEST(DataFiles, LinksOutOfDirectoryAreNotFollowed) {
   const TestDirectory outside;
   const TestDirectory directory;
   DataFiles files(1 << 20);

@@ -1,5 +1,5 @@
-// Space that is set aside for clients that write data files themselves. What they have really
-// written is counted when a lease is renewed, and when it ends.
+// Manages space that is reserved for clients that write data files themselves. The space that they
+// really used is counted when a lease is renewed, and when it ends.
 #pragma once
 
 #include "pario/core/message.hpp"
@@ -16,11 +16,11 @@ class Leases {
 
   explicit Leases(DataFiles& files) : files_(files) {}
 
-  // Ends the holder's lease of the file, if there is one, and sets `bytes` aside anew (0: nothing).
-  // ENOSPC; ENOBUFS: too many leases.
+  // Ends the holder's lease of the file, if there is one, and reserves `bytes` anew (0: no new
+  // lease). ENOSPC; ENOBUFS: too many leases.
   int take(const void* holder, std::shared_ptr<DataFile> file, std::uint64_t bytes,
            std::int64_t now_ms);
-  // The holder is gone.
+  // Ends the leases of a holder that has disconnected.
   void leave(const void* holder);
   // Ends leases older than kLeaseMs.
   void tick(std::int64_t now_ms);

@@ -20,7 +20,7 @@ class LeasesTest : public testing::Test {
     EXPECT_EQ(files_.get(make_id(7, 0), true, file_), 0);
   }
 
-  // As a client that writes the file itself.
+  // Writes as a client that writes the file itself.
   void write(std::uint64_t bytes) {
     const std::vector<char> data(bytes, 'x');
     EXPECT_EQ(::pwrite(file_->fd.get(), data.data(), bytes, 0), static_cast<ssize_t>(bytes));
@@ -34,7 +34,7 @@ class LeasesTest : public testing::Test {
   std::shared_ptr<DataFile> file_;
 };
 
-TEST_F(LeasesTest, SetsSpaceAsideAndCountsWhatWasWritten) {
+TEST_F(LeasesTest, ReservesSpaceAndCountsWrittenBytes) {
   EXPECT_EQ(leases_.take(holder(1), file_, 8 * kMegabyte, 0), 0);
   EXPECT_EQ(files_.quota().free(), 2 * kMegabyte);
   write(kMegabyte);
@@ -54,7 +54,7 @@ TEST_F(LeasesTest, RenewalCountsOnce) {
   EXPECT_EQ(files_.quota().free(), 8 * kMegabyte);
 }
 
-TEST_F(LeasesTest, RefusesWhatIsNotThere) {
+TEST_F(LeasesTest, RefusesLeaseBeyondFreeSpace) {
   EXPECT_EQ(leases_.take(holder(1), file_, 6 * kMegabyte, 0), 0);
   EXPECT_EQ(leases_.take(holder(2), file_, 6 * kMegabyte, 0), ENOSPC);
   EXPECT_EQ(leases_.take(holder(2), file_, UINT64_MAX, 0), ENOSPC);

@@ -1,6 +1,7 @@
-// Tables: "entries" has (parent, name) -> (id, mode), "inodes" id -> Inode, "others" the identity,
-// the next number, and a key for each sealed directory, "answers" (client, slot) -> answer. Numbers
-// in keys are big-endian, so that the entries of a directory follow each other.
+// The store has these tables: "entries" has (parent, name) -> (id, mode), "inodes" id -> Inode,
+// "others" the identity, the next number, and a key for each sealed directory, "answers" (client,
+// slot) -> answer. Numbers in keys are big-endian, so that the entries of a directory follow each
+// other.
 #include "pario/store/store.hpp"
 
 #include "pario/core/bytes.hpp"
@@ -17,10 +18,10 @@
 namespace score::pario {
 namespace {
 
-// Address space, not memory: the file grows as it is filled.
+// This is address space, not memory: the file grows as it is filled.
 constexpr std::size_t kMapBytes = std::size_t{64} << 30;
 constexpr std::uint64_t kNumbersPerWrite = 4'096;
-// Pages that a change takes are free only after the next one, so even removing needs some.
+// Pages that a change frees are available only after the next one, so even removals need some.
 constexpr std::uint64_t kReserveBytes = std::uint64_t{1} << 20;
 constexpr std::string_view kNextKey = "next";
 constexpr std::string_view kMoveKey = "move ";
@@ -96,13 +97,13 @@ struct StoredAnswer {
   std::array<char, kAttributeBytes> body{};
 };
 
-// Of the table "others": what both replicas have alike.
+// Returns true for rows of the table "others" that are equal on both replicas.
 bool is_copied(std::string_view key) {
   return key == kNextKey || key.starts_with("sealed") || key.starts_with("changed") ||
          key.starts_with("end");
 }
 
-// What another server sends must not make rows that a reader chokes on.
+// Rows that a different server sends must not cause a failure in a reader.
 bool is_row(std::uint32_t table, std::string_view key, std::string_view value) {
   constexpr std::size_t kIdBytes = sizeof(FileId);
   if (table == 0) {
@@ -214,7 +215,8 @@ int Store::commit() {
   return errno_of(mdb_txn_commit(std::exchange(write_, nullptr)));
 }
 
-// On a full disk files can be removed, as the pages for that are allocated before they are needed.
+// On a full disk files can still be removed, because the pages for that are allocated before they
+// are needed.
 bool Store::keep_reserve() {
   MDB_envinfo info{};
   MDB_stat stat{};
@@ -413,7 +415,7 @@ int Store::forget_answers(std::int64_t before_ns) {
     result = mdb_cursor_get(cursor, &key, &value, MDB_NEXT);
   }
   mdb_cursor_close(cursor);
-  if (result == MDB_NOTFOUND) forgotten_.clear();  // from the start next time
+  if (result == MDB_NOTFOUND) forgotten_.clear();  // start at the beginning next time
   int error = result == MDB_NOTFOUND ? 0 : errno_of(result);
   for (const std::string& one : old) {
     if (error == 0) error = remove_value(answers_, one);

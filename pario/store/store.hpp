@@ -1,6 +1,6 @@
-// Names and attributes of one server, in LMDB. Changes of one turn of the server's loop are one
-// transaction; a killed process leaves the last one that was committed. After a commit the pages
-// are in the kernel's cache; fsync(2) of fd() puts them on the disk (docs/adr/0081).
+// Stores names and attributes of one server in LMDB. Changes of one turn of the server's loop are
+// one transaction; a killed process leaves the last one that was committed. After a commit the
+// pages are in the kernel's cache; fsync(2) of fd() puts them on the disk (docs/adr/0081).
 #pragma once
 
 #include "pario/core/message.hpp"
@@ -27,7 +27,7 @@ struct Target {
   std::uint32_t mode = 0;
 };
 
-// All functions that return int: 0 or an errno value. Not thread-safe.
+// This class is not thread-safe. Its int results are 0 or an errno value.
 class Store {
  public:
   struct Identity {
@@ -37,8 +37,8 @@ class Store {
     std::uint64_t stripe = 0;
   };
 
-  // Makes the store in `directory` if there is none. EINVAL: it belongs to another volume or
-  // server; `message` says what it is.
+  // Opens the store in `directory`, or creates it if there is none. EINVAL: it belongs to a
+  // different volume or server; `message` says to which.
   static int open(const std::string& directory, const Identity& identity,
                   std::unique_ptr<Store>& store, std::string& message);
   ~Store();
@@ -49,28 +49,30 @@ class Store {
   int put(FileId parent, std::string_view name, const Target& target);
   int remove(FileId parent, std::string_view name);  // ENOENT
   int has_entries(FileId parent, bool& has);
-  // Entries after the name `after` in the order of their bytes, at most `most` bytes of them.
+  // Appends the entries after the name `after`, in the order of their bytes, at most `most` bytes.
   int read_entries(FileId parent, std::string_view after, std::size_t most, std::string& bytes);
 
   int get(FileId id, Inode& inode);
   int put(FileId id, const Inode& inode);
   int remove(FileId id);
-  // A sealed directory is about to be removed: nothing can be made in it.
+  // A sealed directory is about to be removed: no entry can be created in it.
   int is_sealed(FileId id, bool& sealed);
   int set_sealed(FileId id, bool sealed);
-  // When the entries of a directory that are here have changed last; 0: not known.
+  // Returns when the entries of a directory on this server last changed; 0: not known.
   int get_changed(FileId id, std::int64_t& changed_ns);
   int put_changed(FileId id, std::int64_t changed_ns);
   int remove_changed(FileId id);
-  // Up to which appended data of a file was set aside; 0: not known.
+  // Returns the offset up to which space for appended data of a file was reserved; 0: not known.
   int get_end(FileId id, std::uint64_t& end);
   int put_end(FileId id, std::uint64_t end);
   int remove_end(FileId id);
-  // A number that no file of this server has had. ENOSPC: what is left of the disk is for removing.
+  // Returns a number that no file of this server has had. ENOSPC: the rest of the disk is reserved
+  // for removals.
   int make_id(FileId& id);
   std::uint64_t count();
 
-  // An old entry that is to go, unless it refers to another file by now.
+  // Describes an old entry that must be removed, unless it refers to a different file in the
+  // meantime.
   struct Move {
     FileId parent = 0;
     std::string name;
@@ -82,7 +84,7 @@ class Store {
   int remove_move(const Move& move);
   int list_moves(std::vector<Move>& moves);
 
-  // The answer to a change, beside the change.
+  // The answer to a change is stored together with the change.
   struct Answered {
     std::uint32_t sequence = 0;
     std::int64_t time_ns = 0;
@@ -92,29 +94,29 @@ class Store {
 
   int get_answer(const Once& once, Answered& answered);
   int put_answer(const Once& once, const Answered& answered);
-  // Some of those that were put before `before_ns`; repeated calls reach them all.
+  // Removes some answers that were put before `before_ns`; repeated calls reach them all.
   int forget_answers(std::int64_t before_ns);
 
-  // Numbers of the caller, by name: at most 16 letters. ENOENT.
+  // These functions store numbers for the caller, by name: at most 16 letters. ENOENT.
   int get_number(std::string_view name, std::uint64_t& number);
   int put_number(std::string_view name, std::uint64_t number);
 
-  // A number that another replica has chosen is not chosen again.
+  // Prevents that a number which the other replica has chosen is chosen again.
   int take_id(FileId id);
 
-  // --- To fill another replica of the same part ---
-  // All rows, in batches of at most kMaxDataBytes.
+  // --- Filling another replica of the same part ---
+  // Passes all rows to `send`, in batches of at most kMaxDataBytes.
   int dump(const std::function<void(std::uint32_t table, std::string rows)>& send);
-  // EINVAL: not rows.
+  // Stores rows from dump(). EINVAL: the bytes are not valid rows.
   int load(std::uint32_t table, std::string_view rows);
-  // Forgets all rows but its identity.
+  // Removes all rows except the identity.
   int clear();
-  // After load().
+  // Must be called after load().
   int reload();
 
   bool has_changes() const { return write_ != nullptr; }
 
-  // Ends the turn. An error: all changes since the last commit are undone.
+  // Ends the turn. On an error all changes since the last commit are undone.
   int commit();
 
   int fd() const { return fd_; }
@@ -132,7 +134,7 @@ class Store {
   int get_value(MDB_dbi table, std::string_view key, std::string_view& value);
   int put_value(MDB_dbi table, std::string_view key, std::string_view value);
   int remove_value(MDB_dbi table, std::string_view key);
-  // Of the table "others".
+  // The functions below access the table "others".
   template <typename T>
   int get_other(std::string_view key, T& value);
   int remove_other(std::string_view key);
@@ -147,11 +149,11 @@ class Store {
   MDB_dbi inodes_ = 0;
   MDB_dbi others_ = 0;
   MDB_dbi answers_ = 0;
-  std::string forgotten_;       // key in answers_ up to which forget_answers() came last
+  std::string forgotten_;       // key in answers_ at which forget_answers() stopped
   std::uint64_t next_ = 0;      // number of the next file
-  std::uint64_t next_end_ = 0;  // numbers below are set aside in the store
+  std::uint64_t next_end_ = 0;  // lower numbers are reserved in the store
   int fd_ = -1;
-  std::uint64_t allocated_ = 0;  // bytes of the file that the disk holds, or will
+  std::uint64_t allocated_ = 0;  // bytes of the file for which disk space is allocated
 };
 
 }  // namespace score::pario

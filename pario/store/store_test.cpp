@@ -21,7 +21,7 @@ std::unique_ptr<Store> open_store(const TestDirectory& directory,
   return store;
 }
 
-TEST(Store, HasTheRootAndWhatWasCommitted) {
+TEST(Store, HasRootAndCommittedEntries) {
   const TestDirectory directory;
   FileId id = 0;
   {
@@ -46,7 +46,7 @@ TEST(Store, HasTheRootAndWhatWasCommitted) {
   EXPECT_EQ(store->count(), 2U);
 }
 
-TEST(Store, RefusesTheDirectoryOfAnotherServer) {
+TEST(Store, RefusesDirectoryOfOtherServer) {
   const TestDirectory directory;
   open_store(directory);
   std::unique_ptr<Store> store;
@@ -55,8 +55,8 @@ TEST(Store, RefusesTheDirectoryOfAnotherServer) {
   EXPECT_NE(message.find("test server 0 of 1"), message.npos) << message;
 }
 
-// Against a map: entries of several directories, listed in parts.
-TEST(Store, ListsEntriesAsAMapDoes) {
+// Compares the store with a map: entries of several directories, listed in parts.
+TEST(Store, ListsEntriesInMapOrder) {
   const TestDirectory directory;
   auto store = open_store(directory);
   std::map<std::pair<FileId, std::string>, FileId> expected;
@@ -117,7 +117,7 @@ std::vector<std::pair<std::uint32_t, std::string>> dump_of(Store& store) {
   return batches;
 }
 
-TEST(Store, AReplicaIsFilledFromTheRowsOfTheOther) {
+TEST(Store, ReplicaIsFilledFromRowsOfOther) {
   const TestDirectory directory;
   const TestDirectory other_directory;
   auto store = open_store(directory);
@@ -155,7 +155,7 @@ TEST(Store, AReplicaIsFilledFromTheRowsOfTheOther) {
   EXPECT_GT(next, id);
 }
 
-TEST(Store, KeepsAnswersUntilTheyAreOld) {
+TEST(Store, OldAnswersAreForgotten) {
   const TestDirectory directory;
   const TestDirectory other_directory;
   auto store = open_store(directory);
@@ -186,7 +186,7 @@ TEST(Store, KeepsAnswersUntilTheyAreOld) {
   EXPECT_EQ(store->get_answer({kClients, 2, 9}, answered), 0);
 }
 
-TEST(Store, AChosenNumberIsNotChosenAgain) {
+TEST(Store, ChosenNumberIsNotReused) {
   const TestDirectory directory;
   auto store = open_store(directory);
   const FileId chosen = make_id(9'000, 0);
@@ -201,7 +201,7 @@ TEST(Store, AChosenNumberIsNotChosenAgain) {
   EXPECT_GT(next, chosen);
 }
 
-TEST(Store, KeepsOldEntriesThatAreToGo) {
+TEST(Store, KeepsPendingMoves) {
   const TestDirectory directory;
   const std::string longest(255, 'x');
   auto store = open_store(directory);
@@ -225,7 +225,7 @@ TEST(Store, KeepsOldEntriesThatAreToGo) {
   EXPECT_TRUE(moves.empty());
 }
 
-TEST(Store, DirectoriesHaveTheTimeOfTheirLastChange) {
+TEST(Store, DirectoryTimeIsLastChange) {
   const TestDirectory directory;
   auto store = open_store(directory);
   std::int64_t changed = 5;

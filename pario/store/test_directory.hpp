@@ -1,4 +1,4 @@
-// A directory for one test, removed at its end.
+// Creates a directory for one test, and removes it at the end.
 #pragma once
 
 #include "base/os/fd.hpp"

@@ -1,5 +1,5 @@
-// The log of transactions as a file of the server's directory. Appended bytes are in the kernel's
-// cache at once; fsync(2) of fd() puts them on the disk.
+// Stores the log of transactions as a file of the server's directory. Appended bytes are in the
+// kernel's cache at once; fsync(2) of fd() puts them on the disk.
 #pragma once
 
 #include "base/os/fd.hpp"
@@ -10,14 +10,15 @@
 
 namespace score::pario {
 
-// Functions that return int: 0 or an errno value.
+// The int results of the functions are 0 or an errno value.
 class TransactionFile {
  public:
-  // Opens or makes it, gives its records to `each`, and cuts off what follows the last valid one.
+  // Opens or creates the file, passes its records to `each`, and truncates it after the last valid
+  // one.
   int open(int directory, const std::function<void(LogRecord)>& each);
-  // All or nothing.
+  // Appends all of the record or nothing.
   int append(std::string_view record);
-  // Replaces all of it, atomically and on the disk.
+  // Replaces the whole log, atomically and on the disk.
   int replace(std::string_view log);
 
   std::uint64_t size() const { return size_; }
@@ -32,7 +33,8 @@ class TransactionFile {
   std::uint64_t size_ = 0;
 };
 
-// Of the running system: another one after a restart of the machine. 0 if it is not known.
+// Returns a number that identifies the running system and changes when the machine restarts; 0 if
+// it is not known.
 std::uint64_t boot_number();
 
 }  // namespace score::pario
