@@ -1,4 +1,4 @@
-# ask_SHELL LINE prints what bash, zsh or fish offers at the end of a command line, one word per line.
+# ask_SHELL LINE prints the words that bash, zsh or fish offers at the end of a command line, one per line.
 # Tests source this file; they set `files`, the directory of the completion files, and
 # SCORED_COMPLETION_WORDS.
 
@@ -6,7 +6,7 @@ ask_bash() {
   bash -c '
     . "$1"
     compopt() { :; }
-    # As readline parts words: also at "=".
+    # readline separates words at "=" too.
     read -ra words <<<"${2//=/ = }"
     case $2 in *[\ =]) words+=("") ;; esac
     COMP_WORDS=("${words[@]}") COMP_CWORD=$((${#words[@]} - 1))
@@ -17,7 +17,7 @@ ask_bash() {
     done' bash "$files/scored.bash" "$1"
 }
 
-# The functions of zsh that offer words print them instead.
+# These replace the functions of zsh that offer words; they print the words instead.
 ask_zsh() {
   zsh -f -c '
     compadd() { local -a plain; while [[ $1 == -* ]]; do [[ $1 == -a ]] && plain=(${(P)2}) && shift; [[ $1 == -S ]] && shift; shift; done

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Holds the journal's catalog to the ids and fields that the daemons send, and has journalctl compile it.
+"""Checks that the journal's catalog has the ids and fields that the daemons send, and that journalctl compiles it.
 
 usage: check_catalog.py SOURCE_DIR     exit 77: no journalctl, only the rest was checked
 """
@@ -15,7 +15,7 @@ ID = '[0-9a-f]{32}'
 
 
 def compiled(catalog):
-    """What journalctl shows of it in a root directory of its own: {id: text}."""
+    """Returns the entries that journalctl shows in a separate root directory: {id: text}."""
     with tempfile.TemporaryDirectory() as root:
         folder = pathlib.Path(root, 'usr/lib/systemd/catalog')
         folder.mkdir(parents=True)

@@ -1,14 +1,14 @@
 #!/bin/bash
-# bash, fish and zsh complete each command, and offer the same words; what needs a cluster is tested
-# by tests/integration/run/test_completion.py.
+# Checks that bash, fish and zsh complete each command and offer the same words. The words that need a
+# cluster are tested by tests/integration/run/test_completion.py.
 # usage: check_completion.sh DIRECTORY_OF_FILES DIRECTORY_OF_PROGRAMS
 set -eu
 files=$1
 PATH=$2:$PATH
 export SCORED_COMPLETION_WORDS=$files/completion-words SCORED_SERVER=/nonexistent
 commands=$(sed -n 's/^complete -F _scored //p' "$files/scored.bash")
-[ "$(sed -n 's/^#compdef //p' "$files/scored.zsh")" = "$commands" ] || { echo "zsh completes other commands than bash"; exit 1; }
-[ "$(sed -n 's/^for command in \(.*\)$/\1/p' "$files/scored.fish")" = "$commands" ] || { echo "fish completes other commands than bash"; exit 1; }
+[ "$(sed -n 's/^#compdef //p' "$files/scored.zsh")" = "$commands" ] || { echo "zsh and bash complete different commands"; exit 1; }
+[ "$(sed -n 's/^for command in \(.*\)$/\1/p' "$files/scored.fish")" = "$commands" ] || { echo "fish and bash complete different commands"; exit 1; }
 . "$(dirname "$0")/ask_shells.sh"
 
 # offers SHELL LINE WORD...: the shell offers each WORD at the end of LINE
@@ -20,7 +20,7 @@ offers() {
     grep -qxF -e "$word" <<<"$found" || { echo "$shell: '$line' does not offer $word, but: $found" | head -20; exit 1; }
   done
 }
-# lacks SHELL LINE WORD: it does not
+# lacks SHELL LINE WORD: the shell does not offer WORD at the end of LINE
 lacks() {
   if ask_"$1" "$2" | grep -qxF -e "$3"; then echo "$1: '$2' offers $3"; exit 1; fi
 }

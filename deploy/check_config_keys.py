@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Every key that the configuration parsers accept is explained in the example file and in scored.toml(5).
+"""Checks that every key of the configuration parsers is explained in the example file and in scored.toml(5).
 
 usage: check_config_keys.py SOURCE_DIRECTORY
 """
@@ -8,7 +8,7 @@ import re
 import sys
 
 ACCOUNTS = 'scored/head/config/accounts.cpp'
-# Table: files, and one function of a file.
+# Each table has its files, or one function of a file.
 PARSERS = {
     'head': [('scored/head/config/config.cpp', '')],
     'limits': [('scored/head/config/user_limits.cpp', ''), (ACCOUNTS, 'read_running_limits')],
@@ -29,7 +29,7 @@ PAGE_KEY = re.compile(r'\*([a-z_]+)\*')
 
 
 def parsed_keys(root, table):
-    """The keys that the table's parser reads."""
+    """Returns the keys that the table's parser reads."""
     keys = set()
     for files, function in PARSERS[table]:
         for path in root.glob(files):
@@ -43,11 +43,11 @@ def parsed_keys(root, table):
 
 
 def example_keys(root):
-    """The keys of each table of the example, commented or not; only those below a comment that explains them."""
+    """Returns the keys of each table of the example, commented or not, that have a comment above them."""
     keys, table, explained = {}, None, False
     for line in (root / 'deploy/etc/scored.toml').read_text(encoding='utf-8').splitlines():
         if match := EXAMPLE_TABLE.match(line):
-            # What is said before a table that is a comment is about its keys.
+            # The text before a commented table explains its keys.
             table, explained = match[2], explained and bool(match[1])
         elif match := EXAMPLE_KEY.match(line):
             if explained:
@@ -58,7 +58,7 @@ def example_keys(root):
 
 
 def page_keys(root):
-    """The keys that each section of scored.toml(5) has an entry for."""
+    """Returns the keys that have an entry in each section of scored.toml(5)."""
     keys, table = {}, None
     for line in (root / 'deploy/man/scored.toml.5.scd').read_text(encoding='utf-8').splitlines():
         if line.startswith('# '):

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""deploy/Containerfile: known instructions, stages that exist, files and programs that exist.
+"""Checks deploy/Containerfile: its instructions are known, and its stages, files and programs exist.
 
 usage: check_containerfile.py ROOT
 """
@@ -13,7 +13,7 @@ INSTRUCTIONS = {'ARG', 'CMD', 'COPY', 'ENTRYPOINT', 'ENV', 'EXPOSE', 'FROM', 'RU
 
 
 def instructions(text):
-    """(word, rest) of each instruction, continued lines joined."""
+    """Returns (word, rest) of each instruction, with continued lines joined."""
     lines = [line for line in text.splitlines() if not line.startswith('#')]
     for line in re.sub(r'\\\n', '', '\n'.join(lines)).splitlines():
         if line.strip():
@@ -22,7 +22,7 @@ def instructions(text):
 
 
 def installed_programs(root):
-    """Where install() puts programs: {"/usr/sbin/scored"}."""
+    """Returns the paths where install() puts programs: {"/usr/sbin/scored"}."""
     found = set()
     for path in root.glob('**/CMakeLists.txt'):
         if 'build' in path.relative_to(root).parts[:1]:

@@ -1,9 +1,9 @@
 #!/bin/sh
-# Programs and libraries of a release build have what cmake/options.cmake asks for.
+# Checks that programs and libraries of a release build have the hardening of cmake/options.cmake.
 # usage: check_hardening.sh PROGRAM...
 set -eu
 for program; do
-  # Undefined ones are glibc's; a static program has them inside. __stack_chk_fail is another thing.
+  # Undefined symbols come from glibc; a static program contains them. __stack_chk_fail is not one of them.
   names=$(nm -D "$program" 2>/dev/null; nm "$program" 2>/dev/null || true)
   checked=$(printf '%s\n' "$names" | grep -oE '__[a-z]+_chk(@|$)' | sort -u | wc -l)
   [ "$checked" -ge 2 ] || { echo "$program: no function of _FORTIFY_SOURCE"; exit 1; }

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""The launcher keeps only the capabilities that it uses: with these it gives its socket to the node daemon's
-user, and starts an attempt as another user, in the attempt's cgroups where there are some. What it starts
-inherits the whole bounding set, and nothing of the unit restricts jobs.
+"""Checks that the launcher keeps only the capabilities that it uses: with these it gives its socket to the node
+daemon's user, and starts an attempt as a different user, in the attempt's cgroups if there are any. Its children
+inherit the whole bounding set, and nothing in the unit restricts jobs.
 usage: check_launcher.py UNIT LAUNCHER        exit 77: not root, or not allowed here"""
 import contextlib
 import os
@@ -42,7 +42,7 @@ def wait_for(claim, what):
 
 
 def ask(path, user, attempt, cgroups, daemon):
-    """As the node daemon: Launch with a listening socket; gives error, step, and the pids of shepherd and spawner."""
+    """Sends Launch with a listening socket, as the node daemon does. Returns error, step, and the pids of shepherd and spawner."""
     pipe = os.pipe()
     child = os.fork()
     if child == 0:
@@ -70,7 +70,7 @@ def ask(path, user, attempt, cgroups, daemon):
 
 @contextlib.contextmanager
 def cgroups(attempt, daemon):
-    """A delegated directory with an attempt's cgroups, as the node daemon makes them; or none."""
+    """Makes a delegated directory with an attempt's cgroups, as the node daemon does, or none."""
     mounts = [line.split() for line in pathlib.Path('/proc/self/mounts').read_text().splitlines()]
     mount = next((words[1] for words in mounts if words[2] == 'cgroup2'), None)
     if mount is None:
@@ -123,7 +123,7 @@ def check(base, launcher, daemon, user):
                 assert f'{root.name}/job_{attempt}/shepherd' in pathlib.Path('/proc', str(pid), 'cgroup').read_text()
         finally:
             if pid:
-                os.kill(pid, signal.SIGKILL)  # what it leaves becomes the launcher's, which kills it
+                os.kill(pid, signal.SIGKILL)  # the launcher becomes the parent of its processes and kills them
                 wait_for(lambda: not any(pathlib.Path('/proc', str(p)).exists() for p in (pid, spawner)), 'their end')
             process.terminate()
             process.wait()

@@ -1,6 +1,7 @@
 #!/bin/sh
-# Launcher and rings run as root, shepherd and guard are static: none links libsystemd or another
-# library of the daemon's. In the launcher there is no C++ runtime: no exceptions, no iostream, no new.
+# Checks the libraries of programs. Launcher and rings run as root, and shepherd and guard are static, so
+# none may link libsystemd or other libraries of the daemon. The launcher must not contain the C++
+# runtime: no exceptions, no iostream, no new.
 # usage: check_linked.sh SCORED_LAUNCHER SCORED_SHEPHERD SCORED_THAW SCORED_RINGS
 set -eu
 for program; do

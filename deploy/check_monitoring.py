@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Holds rules, dashboards and docs/reference/metrics.md to the metrics that there are.
+"""Checks that rules, dashboards and docs/reference/metrics.md use the metrics that exist.
 
 usage: check_monitoring.py SOURCE_DIR     exit 77: no promtool, only the rest was checked
 """
@@ -18,7 +18,7 @@ NAME = re.compile(r'\b(?:scored|process)_[a-z0-9_]+|\bscored:[a-z0-9_:]+')
 
 
 def exported(source):
-    """Names of the C++ sources that begin a family, with the suffixes of histograms."""
+    """Returns the names in the C++ sources that begin a family, with the suffixes of histograms."""
     names = set()
     for path in ('monitor/metrics/exporter.cpp', 'scored/control/metrics.hpp', 'scored/head/observe/metrics.cpp',
                  'scored/node/observe/metrics.cpp'):

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Every installed file belongs to one Debian package, so that the packages can be built and installed together. Their
-build would notice (dh_install, dh_missing, dpkg), but only after a whole compilation.
+"""Checks that every installed file belongs to one Debian package, so that the packages can be built and installed
+together. Their build would find an error (dh_install, dh_missing, dpkg), but only after a whole compilation.
 usage: check_packages.py SOURCE BUILD"""
 import os
 import pathlib
@@ -8,13 +8,13 @@ import subprocess
 import sys
 import tempfile
 
-# Not in every build: the page needs npm, some programs their libraries.
+# These are not in every build: the page needs npm, and some programs need their libraries.
 OPTIONAL = ('usr/share/scored/web', 'usr/bin/scored-pario-mount', 'usr/sbin/scored-pario', 'usr/share/man/man1/scored-pario-mount.1',
             'usr/share/man/man8/scored-pario.8', 'usr/libexec/scored/scbench-io')
 
 
 def as_debian(root):
-    """Moves libraries to where a build for /usr has them."""
+    """Moves libraries to the paths that a build for /usr uses."""
     libraries = root / 'usr/lib'
     if not (libraries / 'pkgconfig').exists():
         return

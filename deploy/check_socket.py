@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Socket activation, as scored-head.socket does it: the head takes the socket it is given, connections
-wait on it while no head runs, and the head refuses a socket at another path.
+"""Checks socket activation as in scored-head.socket: the head uses the socket that it is given, connections
+wait on it while no head runs, and the head refuses a socket at a different path.
 usage: check_socket.py SOCKET_UNIT SCORED SCQ"""
 import os
 import pathlib
@@ -16,7 +16,7 @@ FIRST_PASSED = 3  # SD_LISTEN_FDS_START
 
 
 def start_head(scored, config, listener):
-    """A head as the service manager starts it: the socket is descriptor 3."""
+    """Starts a head as the service manager does: the socket is descriptor 3."""
     def pass_socket():
         os.dup2(listener.fileno(), FIRST_PASSED)
         os.set_inheritable(FIRST_PASSED, True)  # also if it was that number before
@@ -60,7 +60,7 @@ def main():
                 assert subprocess.run([scq, '--server', path], timeout=LIMIT).returncode == 0
                 assert stop(head) == 0
                 assert path.is_socket(), 'the head removed a socket that is not its own'
-            # A socket at another path.
+            # The socket is at a different path.
             config.write_text(config.read_text().replace('head.sock', 'other.sock'))
             head = start_head(scored, config, listener)
             assert os.waitstatus_to_exitcode(os.waitpid(head, 0)[1]) == 1

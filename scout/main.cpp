@@ -1,4 +1,4 @@
-// One binary, many names: `scrun ...` and `score scrun ...` are the same.
+// One binary has many names: `scrun ...` and `score scrun ...` do the same.
 #include "base/text.hpp"
 #include "base/text/plain.hpp"
 #include "scout/commands/commands.hpp"
@@ -34,15 +34,15 @@ constexpr std::array kCommands = {
     Command{"weight", "change the weight of jobs", false, weight_main},
     Command{"priority", "change the priority of waiting jobs", false, priority_main},
     Command{"info", "show the cluster and its timetable", false, info_main},
-    Command{"doctor", "check the cluster, and say how to mend it", false, doctor_main},
+    Command{"doctor", "check the cluster and print how to repair it", false, doctor_main},
     Command{"top", "show the cluster live, as JSON", false, top_main},
     Command{"virtual", "boot a cluster of virtual nodes on this machine", false, virtual_main},
     Command{"start", "start a cluster of your own on several hosts", false, start_main},
-    Command{"stop", "stop a cluster of score start", false, stop_main},
+    Command{"stop", "stop a cluster that score start started", false, stop_main},
 };
 
-// If our caller closed one of 0, 1 and 2, a descriptor opened later would take its place, and the
-// job's output would go to the head's socket.
+// If our caller closed descriptor 0, 1 or 2, a descriptor opened later would take its number, and
+// the job's output would go to the head's socket. Returns false if /dev/null cannot be opened.
 bool have_standard_descriptors() {
   int fd = open("/dev/null", O_RDWR);
   while (fd >= 0 && fd <= STDERR_FILENO) fd = open("/dev/null", O_RDWR);

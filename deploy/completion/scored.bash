@@ -1,4 +1,4 @@
-# bash completion for Scored's commands: what completion-words offers.
+# This is the bash completion for Scored's commands; it offers the words of completion-words.
 
 _scored_words() {
   local words=${SCORED_COMPLETION_WORDS:-}
@@ -24,7 +24,7 @@ _scored() {
     esac
   done < <(_scored_words "$1")
   COMPREPLY+=("${offered[@]}")
-  # With only files, bash adds "/" to directories and quotes blanks.
+  # If only files are offered, bash adds "/" to directories and quotes blanks.
   [[ $has_files && ${#offered[@]} -eq 0 ]] && compopt -o filenames 2>/dev/null
   [[ ${#COMPREPLY[@]} -eq 1 && $COMPREPLY == *[,:=/] ]] && compopt -o nospace 2>/dev/null
   return 0

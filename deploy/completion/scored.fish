@@ -1,5 +1,5 @@
-# fish completion for Scored's commands: what completion-words offers. fish loads this file under
-# the name of each command.
+# This is the fish completion for Scored's commands; it offers the words of completion-words. fish loads
+# this file under the name of each command.
 
 function __scored_words
     set -l before (commandline -opc)

@@ -1,5 +1,5 @@
 #compdef score scrun scbatch scalloc scout scq sccancel scnodes scattach scadm scacct scshare sctop scbench scsim scio scored scored-launcher scored-setup
-# zsh completion for Scored's commands: what completion-words offers.
+# This is the zsh completion for Scored's commands; it offers the words of completion-words.
 
 _scored() {
   local script=$SCORED_COMPLETION_WORDS word

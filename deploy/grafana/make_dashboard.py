@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Writes scored.json: the dashboard is made from this list, so that a panel is one line.
+"""Writes scored.json, the dashboard. It is generated from this list, so that a panel is one line.
 
 usage: make_dashboard.py > scored.json
 """

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Every option that a program's --help names is in its man page, and the other way round.
+"""Checks that a program's --help and its man page name the same options.
 
 usage: check_man.py PAGE.scd PROGRAM [WORD...]    e.g. check_man.py scadm.1.scd build/bin/scadm
        Several invocations may be joined by a single '+': score + score job + score info.
@@ -20,7 +20,7 @@ def options_of_help(command):
         head = re.match(r'^(?:usage: \S+|\s)\s+(\[?-\S.*?)(?:\s{2,}|$)', line)
         if head:
             found |= {o for o in LONG.findall(head[1]) if o.startswith('--')}
-    return found | {'--help'}  # it was just used
+    return found | {'--help'}  # it was used just now
 
 
 def subcommands_of_help(command):

@@ -21,16 +21,16 @@ Status check_text(std::string_view text) {
     return fail(Errc::TooLarge, "the script has more than {} KiB", limits::kMaxScriptBytes / 1024);
   }
   if (text.find('\0') != text.npos) {
-    return fail(Errc::Malformed, "the script contains a NUL byte: it is no text");
+    return fail(Errc::Malformed, "the script contains a NUL byte, so it is not text");
   }
   if (!text.starts_with("#!")) {
-    return fail(Errc::Malformed,
-                "line 1 does not name an interpreter: begin the script with #!/bin/sh or the like");
-  }
-  if (text.substr(0, text.find('\n')).ends_with('\r')) {
     return fail(
         Errc::Malformed,
-        "line 1 ends with a carriage return; convert the line ends of the script to Unix's");
+        "line 1 does not name an interpreter: begin the script with a line such as #!/bin/sh");
+  }
+  if (text.substr(0, text.find('\n')).ends_with('\r')) {
+    return fail(Errc::Malformed,
+                "line 1 ends with a carriage return; convert the script to Unix line endings");
   }
   return {};
 }
@@ -40,7 +40,7 @@ bool is_command(std::string_view line) {
   return begin != line.npos && line[begin] != '#';
 }
 
-// What follows the prefix; nothing: it is another line.
+// Returns the text after the prefix; nullopt if the line has no such prefix.
 std::optional<std::string_view> after(std::string_view line, std::string_view prefix) {
   if (!line.starts_with(prefix)) return std::nullopt;
   line.remove_prefix(prefix.size());

@@ -1,5 +1,6 @@
-// What a batch script asks for: its lines "#SCORE OPTIONS" and "#SBATCH OPTIONS" before the first
-// command. The text is a user's, or anyone's that the user downloaded. Pure.
+// Reads the options of a batch script: its lines "#SCORE OPTIONS" and "#SBATCH OPTIONS" before the
+// first command. The text comes from the user, who may have downloaded it, so it is not trusted.
+// Pure.
 #pragma once
 
 #include "base/result.hpp"
@@ -11,11 +12,11 @@
 
 namespace score::scout {
 
-// Options of one line, in words of scbatch.
+// Holds the options of one line in the form that scbatch accepts.
 struct ScriptLine {
   std::size_t number = 0;  // from 1
   std::vector<std::string> words;
-  bool is_slurms = false;  // it is a line "#SBATCH"
+  bool is_slurms = false;  // true for a line "#SBATCH"
 
   friend bool operator==(const ScriptLine&, const ScriptLine&) = default;
 };
@@ -25,8 +26,9 @@ struct ScriptOptions {
   std::vector<std::string> ignored;  // "line 3: ignoring #SBATCH --partition=debug"
 };
 
-// Errors: Malformed or TooLarge: no script (it does not begin with "#!", has NUL bytes or the line
-// ends of DOS, is too long), or a line that cannot be read; the text names the line.
+// Errors: Malformed or TooLarge if the text is not a script (it does not begin with "#!", has NUL
+// bytes or DOS line endings, or is too long), or if a line cannot be parsed; the text names the
+// line.
 Result<ScriptOptions> read_script(std::string_view text);
 
 }  // namespace score::scout

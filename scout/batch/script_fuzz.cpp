@@ -1,4 +1,4 @@
-// What scbatch reads from a batch script: its directives, in our words and in Slurm's.
+// This fuzz target parses batch scripts as scbatch does: directives in our form and in Slurm's.
 #include "base/assert.hpp"
 #include "scout/batch/script.hpp"
 #include "scout/batch/shell_words.hpp"

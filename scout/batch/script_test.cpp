@@ -33,7 +33,7 @@ std::string refusal_of(const std::string& script) {
   return read ? "" : read.error().context();
 }
 
-TEST(Script, ItsLinesBeforeTheFirstCommandAreOptions) {
+TEST(Script, LinesBeforeTheFirstCommandAreOptions) {
   const auto read = read_script(
       "#!/bin/sh\n# a comment\n\n#SCORE -N 4 --ntasks=8\n#SCORE --job-name 'two words' # why\n"
       "echo start\n#SCORE --too-late\n");
@@ -43,16 +43,16 @@ TEST(Script, ItsLinesBeforeTheFirstCommandAreOptions) {
   EXPECT_EQ(read->lines[1], (ScriptLine{5, {"--job-name", "two words"}}));
 }
 
-TEST(Script, AWordThatOnlyBeginsLikeADirectiveIsAComment) {
+TEST(Script, DirectivePrefixInLongerWordIsAComment) {
   EXPECT_EQ(words_in("#!/bin/sh\n#SCOREBOARD is here\n# SCORE -N 2\n#SCORE-N 2\n"),
             (Words{"-N", "2"}));
 }
 
-TEST(Script, LastLineNeedsNoEnd) {
+TEST(Script, LastLineNeedsNoNewline) {
   EXPECT_EQ(words_in("#!/bin/sh\n#SCORE -n 3"), (Words{"-n", "3"}));
 }
 
-TEST(Script, WhatIsNoScriptIsRefusedInOneLine) {
+TEST(Script, InvalidScriptIsRefusedInOneLine) {
   EXPECT_NE(refusal_of("echo\n").find("line 1"), std::string::npos);
   EXPECT_NE(refusal_of("").find("line 1"), std::string::npos);
   EXPECT_NE(refusal_of(std::string("#!/bin/sh\n\0x", 12)).find("NUL"), std::string::npos);
@@ -62,13 +62,13 @@ TEST(Script, WhatIsNoScriptIsRefusedInOneLine) {
   EXPECT_EQ(refusal_of("#!/bin/sh\n#SCORE -J 'open\n"), "line 2: a quote (') is not closed");
 }
 
-TEST(Script, SplitsWordsAsAShellDoes) {
+TEST(Script, WordsAreSplitAsInAShell) {
   const auto words = shell_words(R"(  -J "a \"b\"" --x='c d'e f\ g "" #rest)");
   ASSERT_TRUE(words);
   EXPECT_EQ(*words, (Words{"-J", "a \"b\"", "--x=c de", "f g", ""}));
 }
 
-TEST(Script, LinesOfSlurmAreReadWhereTheyMeanTheSame) {
+TEST(Script, SlurmLinesWithEqualMeaningAreTranslated) {
   const auto read = read_script(
       "#!/bin/bash\n#SBATCH -N 2 -n8 --time=1-0:30\n#SBATCH --mem 4000 --partition debug\n"
       "#SBATCH --exclusive --output=out-%j --error=err-%x\n");
@@ -78,7 +78,7 @@ TEST(Script, LinesOfSlurmAreReadWhereTheyMeanTheSame) {
   EXPECT_EQ(read->ignored, (Words{"line 3: ignoring #SBATCH --partition debug"}));
 }
 
-TEST(Script, ArraysAndWhatAJobWaitsForAreReadFromLinesOfSlurm) {
+TEST(Script, SlurmArraysAndDependenciesAreTranslated) {
   const auto read = read_script(
       "#!/bin/sh\n#SBATCH --array=0-9%2 -d afterok:3\n#SBATCH -b 16:00 --deadline=2026-12-01\n"
       "#SBATCH -a 7 --dependency singleton --output=%A_%3a --error=%A-%x\n"
@@ -90,7 +90,7 @@ TEST(Script, ArraysAndWhatAJobWaitsForAreReadFromLinesOfSlurm) {
   EXPECT_EQ(read->ignored, (Words{"line 6: ignoring #SBATCH --kill-on-invalid-dep no"}));
 }
 
-TEST(Script, SizesOfSlurmAreMegabytesUnlessTheySayOtherwise) {
+TEST(Script, SlurmSizesWithoutUnitAreMegabytes) {
   for (const auto& [given, words] :
        std::vector<std::pair<std::string, Words>>{{"4000", {"--mem=4000M"}},
                                                   {"4GB", {"--mem=4GB"}},
@@ -104,7 +104,7 @@ TEST(Script, SizesOfSlurmAreMegabytesUnlessTheySayOtherwise) {
             "line 2: --mem: '4X' is not a size; use 4000 (megabytes), 4G or 4GB");
 }
 
-TEST(Script, CommonOptionsOfSlurmAreTaken) {
+TEST(Script, CommonSlurmOptionsAreTranslated) {
   EXPECT_EQ(words_in("#!/bin/sh\n#SBATCH --open-mode=append --nice --nice=5 --gres=none\n"
                      "#SBATCH --distribution=cyclic:block -m block --begin=now --exclude=\n"),
             (Words{"--open-mode=append", "--nice=100", "--nice=5", "--gres=none",
@@ -115,7 +115,7 @@ TEST(Script, CommonOptionsOfSlurmAreTaken) {
                                   "line 2: ignoring #SBATCH --gpus-per-node=0"}));
 }
 
-TEST(Script, ResourcesThatAreNotThereAreRefused) {
+TEST(Script, UnknownResourcesAreRefused) {
   for (const char* option : {"--gpus=2", "-G 2", "--gpus-per-task=1", "--gpus-per-socket=1",
                              "--licenses=a:1", "-L a:1", "--tmp=10G", "--bb=x", "--bbf=x"}) {
     const auto refusal = refusal_of(std::string("#!/bin/sh\n#SBATCH ") + option + "\n");
@@ -124,13 +124,13 @@ TEST(Script, ResourcesThatAreNotThereAreRefused) {
   EXPECT_EQ(words_in("#!/bin/sh\n#SBATCH --gpus=0 --licenses=none\n"), Words());
 }
 
-TEST(Script, ALineOfSlurmThatIsNotSlurmsIsRefused) {
+TEST(Script, InvalidSlurmLineIsRefused) {
   EXPECT_EQ(refusal_of("#!/bin/sh\n#SBATCH --array\n"), "line 2: #SBATCH --array needs a value");
   EXPECT_EQ(refusal_of("#!/bin/sh\n#SBATCH --nodes\n"), "line 2: #SBATCH --nodes needs a value");
-  EXPECT_EQ(refusal_of("#!/bin/sh\n#SBATCH four\n"), "line 2: 'four' is no option");
+  EXPECT_EQ(refusal_of("#!/bin/sh\n#SBATCH four\n"), "line 2: 'four' is not an option");
 }
 
-TEST(Script, TimesOfSlurm) {
+TEST(Script, SlurmTimesAreConverted) {
   EXPECT_EQ(slurm_time("30").value_or("-"), "1800s");
   EXPECT_EQ(slurm_time("1:30").value_or("-"), "90s");
   EXPECT_EQ(slurm_time("2:00:05").value_or("-"), "7205s");
@@ -141,7 +141,7 @@ TEST(Script, TimesOfSlurm) {
   }
 }
 
-TEST(Script, RandomBytesAndEachTruncationEndInAnAnswer) {
+TEST(Script, RandomBytesAndTruncationsAreHandled) {
   const std::string whole =
       "#!/bin/sh\n#SCORE -N 2 -J \"a b\\\"\" --mem=1G\n#SBATCH -t 1-2:3:4 --mem=7G -p x -J 'y'\n";
   for (std::size_t size = 0; size <= whole.size(); ++size) {

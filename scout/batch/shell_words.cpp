@@ -4,7 +4,7 @@ namespace score::scout {
 
 Result<std::vector<std::string>> shell_words(std::string_view text) {
   std::vector<std::string> words;
-  bool is_open = false;  // the last word goes on
+  bool is_open = false;  // the last word continues
   char quote = '\0';
   for (std::size_t i = 0; i < text.size(); ++i) {
     char c = text[i];

@@ -1,4 +1,4 @@
-// How a line of a file becomes words.
+// Splits a line of a file into words.
 #pragma once
 
 #include "base/result.hpp"
@@ -9,8 +9,8 @@
 
 namespace score::scout {
 
-// Words as a shell splits them: blanks, '...', "...", backslashes; "#" begins a comment. Errors:
-// Malformed: a quote is not closed.
+// Splits text as a shell does: blanks, '...', "...", backslashes; "#" begins a comment. Errors:
+// Malformed if a quote is not closed.
 Result<std::vector<std::string>> shell_words(std::string_view text);
 
 }  // namespace score::scout

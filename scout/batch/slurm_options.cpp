@@ -17,26 +17,27 @@ enum class Meaning : std::uint8_t {
   Value,      // the same, with a value
   Flag,       // the same, without one
   Nice,       // a value is optional and follows "="; without one it is 100
-  Scatter,    // how ranks go to nodes, and in nodes to sockets
-  NotHere,    // asks for a resource that nodes do not have by this name; 0 and none ask for nothing
+  Scatter,    // how ranks are assigned to nodes, and within a node to sockets
+  NotHere,    // requests a resource that nodes do not have by this name; 0 and none request nothing
   Time,       // elapsed time
-  Memory,     // megabytes unless it says otherwise
+  Memory,     // megabytes unless a unit is given
   Generic,    // perhaps with "gres/" before it
-  Gpus,       // a number of them
+  Gpus,       // their number
   Exclusive,  // whole nodes
-  IfYes,      // a flag here, and "yes" or "no" there
+  IfYes,      // a flag here; "yes" or "no" in Slurm
 };
 
 struct Known {
   std::string_view name;  // without dashes
   char letter;            // 0: none
   Meaning meaning;
-  std::string_view ours;  // empty: the same name; of NotHere: what to do instead
+  std::string_view ours;  // empty: the same name; for NotHere: a hint
 };
 
-constexpr std::string_view kGpusHint = "name those of each node: --gpus-per-node=N or --gres=gpu:N";
+constexpr std::string_view kGpusHint =
+    "give the number per node: --gpus-per-node=N or --gres=gpu:N";
 constexpr std::string_view kScratchHint =
-    "disks of nodes are reserved by #SCORE --scratch SIZE, of the whole job";
+    "use #SCORE --scratch SIZE, which reserves disk space for the whole job";
 
 constexpr std::array kKnown = {
     Known{"nodes", 'N', Meaning::Value, ""},
@@ -82,8 +83,8 @@ constexpr std::array kKnown = {
 };
 
 struct Option {
-  std::string shown;  // as it stood there
-  std::string name;   // without dashes; a letter alone is a short one
+  std::string shown;  // as written in the script
+  std::string name;   // without dashes; a single letter is a short option
   std::optional<std::string> value;
 };
 
@@ -114,7 +115,7 @@ bool takes_value(Meaning meaning) {
          meaning == Meaning::Scatter || meaning == Meaning::NotHere;
 }
 
-// Empty: all of the node's memory, which is not reserved here.
+// Converts the size. An empty result means all of the node's memory, which is not reserved here.
 Result<std::string> memory_of(const std::string& text) {
   const bool is_bare = text.find_first_not_of("0123456789") == text.npos;
   const std::string size = is_bare ? text + "M" : text;
@@ -126,8 +127,9 @@ Result<std::string> memory_of(const std::string& text) {
   return bytes->value() == 0 ? std::string() : size;
 }
 
-// "cyclic:block" and "block,NoPack" also say how tasks go to sockets, which cores have no part in
-// here. Empty: a distribution that scbatch does not have.
+// Returns the distribution over nodes. "cyclic:block" and "block,NoPack" also determine how tasks
+// are assigned to sockets, which has no equivalent here. Empty for a distribution that scbatch does
+// not have.
 std::string distribution_of(const std::string& text) {
   const auto nodes = text.substr(0, text.find_first_of(":,"));
   if (nodes == "*") return "block";
@@ -141,7 +143,7 @@ Result<std::string> refuse_unless_none(const Known& known, const std::string& va
               known.ours);
 }
 
-// Empty: to be ignored.
+// Returns our form of the option; empty if the option is to be ignored.
 Result<std::string> translate(const Known& known, const Option& option) {
   const std::string name(known.ours.empty() ? known.name : known.ours);
   const std::string value = option.value.value_or("");
@@ -187,7 +189,7 @@ Result<std::string> translate(const Known& known, const Option& option) {
 
 Result<std::string> slurm_time(std::string_view text) {
   const auto bad = [&] {
-    return fail(Errc::Malformed, "--time: '{}' is no time", escape_terminal(text, 80));
+    return fail(Errc::Malformed, "--time: '{}' is not a time", escape_terminal(text, 80));
   };
   if (text == "UNLIMITED" || text == "INFINITE" || text == "infinite" || text == "0") {
     return std::string();
@@ -208,7 +210,8 @@ Result<std::string> slurm_time(std::string_view text) {
     parts.push_back(*number);
   }
   if (parts.empty()) return bad();
-  // After days come hours first; alone, one number is minutes and two are minutes and seconds.
+  // After days the first number is hours. Without days, one number is minutes, and two are minutes
+  // and seconds.
   std::uint64_t seconds = 0;
   if (dash != text.npos || parts.size() == 3) {
     parts.resize(3);
@@ -226,7 +229,7 @@ Result<SlurmOptions> from_slurm(const std::vector<std::string>& words) {
   for (std::size_t i = 0; i < words.size(); ++i) {
     Option option = read_option(words[i]);
     if (!words[i].starts_with('-') || option.name.empty()) {
-      return fail(Errc::Malformed, "'{}' is no option", escape_terminal(words[i], 80));
+      return fail(Errc::Malformed, "'{}' is not an option", escape_terminal(words[i], 80));
     }
     const Known* known = find_known(option);
     const bool may_follow = known == nullptr || takes_value(known->meaning);

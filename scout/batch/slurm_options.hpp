@@ -1,4 +1,4 @@
-// Options of Slurm's sbatch, for #SBATCH lines, in words of scbatch. Pure.
+// Translates options of Slurm's sbatch, from #SBATCH lines, to those of scbatch. Pure.
 #pragma once
 
 #include "base/result.hpp"
@@ -10,18 +10,18 @@
 namespace score::scout {
 
 struct SlurmOptions {
-  std::vector<std::string> words;    // of scbatch, "--name=value"
-  std::vector<std::string> ignored;  // as they stood there
+  std::vector<std::string> words;    // options of scbatch, "--name=value"
+  std::vector<std::string> ignored;  // as written in the script
 };
 
-// Options that mean the same here are translated, the others are ignored by name. What scbatch
-// cannot read of a translated value it refuses itself. Errors: Malformed: a value is missing, or a
-// time or a size cannot be read; Unsupported: it asks for a resource that nodes do not have by that
-// name.
+// Translates the options that have the same meaning here, and lists the others as ignored. A
+// translated value that scbatch cannot parse is refused by scbatch itself. Errors: Malformed if a
+// value is missing, or a time or a size cannot be parsed; Unsupported if the option requests a
+// resource that nodes do not have by that name.
 Result<SlurmOptions> from_slurm(const std::vector<std::string>& words);
 
-// "30", "30:00", "1:30:00", "1-12", "1-12:30" or "1-12:30:00" as "5400s"; empty: no limit. Errors:
-// Malformed.
+// Converts "30", "30:00", "1:30:00", "1-12", "1-12:30" or "1-12:30:00" to a form such as "5400s";
+// empty means no limit. Errors: Malformed.
 Result<std::string> slurm_time(std::string_view text);
 
 }  // namespace score::scout

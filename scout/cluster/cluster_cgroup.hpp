@@ -1,4 +1,4 @@
-// The cgroup of a cluster: one directory, in it one per node.
+// Creates the cgroup of a cluster: one directory with one subdirectory per node.
 #pragma once
 
 #include "base/result.hpp"
@@ -9,10 +9,10 @@
 
 namespace score::scout {
 
-// Makes the cgroup below our own one (root: below the mount), notes its path in the cluster's
-// directory for the reaper, and sets layout.cgroup. Where we may make none, or may not move
+// Creates the cgroup below our own (root: below the mount), writes its path to the cluster's
+// directory for the reaper, and sets layout.cgroup. If we may not create one, or may not move
 // processes into it, layout.cgroup stays empty and the daemons stop and continue processes by
-// signals: no error.
+// signals. That is not an error.
 Status make_cluster_cgroup(Layout& layout, const std::vector<std::string>& nodes);
 
 }  // namespace score::scout

@@ -26,7 +26,7 @@ void set_variables(const Layout& layout) {
 [[noreturn]] void become(const Layout& layout, const std::vector<std::string>& command,
                          pid_t parent) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
-  if (getppid() != parent) _exit(kExitError);  // it died before the line above
+  if (getppid() != parent) _exit(kExitError);  // it ended before the line above
   sigset_t none;
   sigemptyset(&none);
   sigprocmask(SIG_SETMASK, &none, nullptr);

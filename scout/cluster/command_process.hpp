@@ -1,4 +1,4 @@
-// The command that runs on a virtual cluster.
+// Runs the user's command on a cluster.
 #pragma once
 
 #include "scout/cluster/layout.hpp"
@@ -9,10 +9,10 @@ namespace score::scout {
 
 // Starts the command in our process group and session, with our descriptors, and with SCORED_SERVER
 // and PATH set for the cluster. It gets SIGKILL when this process ends. If it cannot be executed,
-// it prints why and its exit code is 126 or 127. Gives its pid; -1: fork failed.
+// it prints why and its exit code is 126 or 127. Returns its pid, or -1 if fork failed.
 pid_t start_command(const Layout& layout, const std::vector<std::string>& command);
 
-// The exit code as shells compute it from waitpid's status.
+// Returns the exit code as shells compute it from waitpid's status.
 int shell_code(int wait_status);
 
 }  // namespace score::scout

@@ -14,7 +14,7 @@ namespace score::scout {
 namespace {
 
 constexpr std::size_t kMaxLine = 1024;
-constexpr std::size_t kMaxClients = 16;  // that have not sent their line yet
+constexpr std::size_t kMaxClients = 16;  // clients that have not sent their line yet
 
 struct Address {
   sockaddr_un address{};
@@ -31,7 +31,7 @@ Result<Address> address_of(const std::string& path) {
   return result;
 }
 
-// One line, or all before the end of the stream.
+// Reads one line, or everything up to the end of the stream.
 std::string read_line(int fd) {
   std::string line;
   char c = 0;
@@ -59,7 +59,7 @@ Result<ControlServer> ControlServer::open(const std::string& path) {
   UniqueFd ready(::epoll_create1(EPOLL_CLOEXEC));
   if (!listener || !ready || ::bind(listener.get(), address->raw(), sizeof(sockaddr_un)) != 0 ||
       ::listen(listener.get(), kMaxClients) != 0 || !watch(ready.get(), listener.get())) {
-    return fail(errno_code(errno), "listen at {}", path);
+    return fail(errno_code(errno), "cannot listen at {}", path);
   }
   return ControlServer(std::move(listener), std::move(ready));
 }
@@ -92,7 +92,7 @@ bool ControlServer::answer_client(Client& client, const Answer& answer) {
   const std::size_t end = client.line.find('\n');
   if (end == client.line.npos && count > 0 && client.line.size() < kMaxLine) return false;
   const auto reply = answer(client.line.substr(0, end)) + "\n";
-  // It fits into the socket's buffer, or the client has closed.
+  // The reply fits into the socket's buffer, unless the client has closed.
   (void)::send(client.socket.get(), reply.data(), reply.size(), MSG_NOSIGNAL);
   return true;
 }

@@ -1,5 +1,5 @@
-// The control socket of a running cluster: a request is one line, the reply is one line, "ok ..."
-// or "error ...".
+// Implements the control socket of a running cluster. A request is one line; the reply is one line,
+// "ok ..." or "error ...".
 #pragma once
 
 #include "base/os/fd.hpp"
@@ -11,8 +11,8 @@
 
 namespace score::scout {
 
-// Serves all clients without waiting for any: one that sends no complete line keeps its connection
-// until newer clients need the place. Thread: its owner's.
+// Serves all clients without waiting for any of them. A client that sends no complete line keeps
+// its connection until newer clients need the place. All calls come from the owner's thread.
 class ControlServer {
  public:
   using Answer = std::function<std::string(const std::string&)>;
@@ -20,7 +20,7 @@ class ControlServer {
   // Errors: errno codes.
   static Result<ControlServer> open(const std::string& path);
 
-  // Readable when serve() has something to do.
+  // The descriptor is readable when serve() has something to do.
   [[nodiscard]] int fd() const { return ready_.get(); }
 
   // Accepts clients of our user and root, and answers every complete line.
@@ -34,7 +34,7 @@ class ControlServer {
 
   ControlServer(UniqueFd listener, UniqueFd ready);
   void accept_clients();
-  // True if the client has closed or has its answer.
+  // Returns true if the client has closed or has its answer.
   static bool answer_client(Client& client, const Answer& answer);
 
   UniqueFd listener_;
@@ -42,7 +42,7 @@ class ControlServer {
   std::deque<Client> clients_;  // oldest first
 };
 
-// Sends a request. Gives the text after "ok". Errors: the supervisor's text; errno codes.
+// Sends a request. Returns the text after "ok". Errors: the supervisor's text; errno codes.
 Result<std::string> ask_control(const std::string& path, const std::string& request);
 
 }  // namespace score::scout

@@ -17,13 +17,13 @@ bool is_launcher(const std::string& name) {
   return name.starts_with(kLauncherPrefix);
 }
 
-// In the build tree or where it is installed.
+// Finds a program in the build tree or in the installation.
 Result<std::string> find_program(const std::string& directory, const std::string& name) {
   for (const char* place : {"", "/../sbin", "/../../sbin", "/../libexec/scored"}) {
     const auto path = directory + place + "/" + name;
     if (access(path.c_str(), X_OK) == 0) return path;
   }
-  return fail(Errc::NotFound, "{} not found beside score in {}", name, directory);
+  return fail(Errc::NotFound, "cannot find {} next to score in {}", name, directory);
 }
 
 }  // namespace
@@ -91,7 +91,7 @@ Status Daemons::start(const std::string& name) {
     return std::move(*child);
   };
   auto child = setup_.spawn ? setup_.spawn(name, *spec) : spawn_here();
-  if (!child) return child.error().with_context("start {}", name);
+  if (!child) return child.error().with_context("cannot start {}", name);
   running_[name] = std::move(*child);
   return {};
 }
@@ -115,7 +115,7 @@ pid_t Daemons::pid_of(const std::string& name) const {
 std::optional<std::string> Daemons::forget(pid_t pid) {
   for (auto& [name, process] : running_) {
     if (process.pid != pid) continue;
-    process = {};  // the pid may soon be another's
+    process = {};  // the kernel may soon reuse the pid
     return name;
   }
   return std::nullopt;

@@ -1,4 +1,4 @@
-// The paths of a cluster.
+// Defines the paths of a cluster.
 #pragma once
 
 #include <cstdint>
@@ -6,7 +6,7 @@
 
 namespace score::scout {
 
-// "head", and "head2" of a cluster with two.
+// Returns "head"; "head2" for the second one in a cluster with two heads.
 inline std::string head_name(std::uint32_t index) {
   return index == 0 ? "head" : "head2";
 }
@@ -15,11 +15,11 @@ inline bool is_head(const std::string& daemon) {
   return daemon == "head" || daemon == "head2";
 }
 
-// Paths and addresses of one cluster; all follow from its directory and two numbers.
+// Holds paths and addresses of one cluster; all follow from its directory and two numbers.
 struct Layout {
   static constexpr const char* kScratchName = "scratch";
 
-  std::string directory;     // private, of this cluster only
+  std::string directory;     // private, for this cluster only
   std::string programs;      // directory of score, scored, scored-launcher, scored-shepherd
   std::string head_address;  // IPv4
   std::uint16_t head_port = 0;
@@ -28,14 +28,14 @@ struct Layout {
 
   [[nodiscard]] std::string socket() const { return directory + "/head/head.sock"; }
 
-  // For commands: those of both heads, with a comma between.
+  // Returns the sockets for commands: those of both heads, with a comma between.
   [[nodiscard]] std::string servers() const {
     return heads == 1 ? socket() : socket() + "," + state_of(head_name(1)) + "/head.sock";
   }
 
   [[nodiscard]] std::string key() const { return directory + "/key"; }
 
-  // A directory for each node's scratch, or a link to one elsewhere.
+  // Returns a directory for each node's scratch, or a link to one elsewhere.
   [[nodiscard]] std::string scratch() const { return directory + "/" + kScratchName; }
 
   [[nodiscard]] std::string control() const { return directory + "/control"; }

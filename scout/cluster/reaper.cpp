@@ -37,7 +37,8 @@ std::vector<pid_t> all_pids() {
   return pids;
 }
 
-// Parent and state from /proc/PID/stat; the name in parentheses may hold anything.
+// Reads parent and state from /proc/PID/stat. The name in parentheses may contain anything, so
+// parsing begins after the last parenthesis.
 struct Stat {
   pid_t parent = 0;
   char state = '?';
@@ -53,14 +54,14 @@ Stat stat_of(pid_t pid) {
 }
 
 void kill_by_pidfd(pid_t pid) {
-  // The pid may have been reused between listing and opening; at worst that hits another process of
-  // our user. The caller lists again until nothing is left.
+  // The pid may have been reused between listing and opening. In the worst case that kills an
+  // unrelated process of our user. The caller lists again until nothing is left.
   if (const auto pidfd = open_pidfd(pid)) {
     if (const auto sent = send_signal(pidfd->get(), SIGKILL); !sent) return;
   }
 }
 
-// Inodes of Unix sockets bound to paths below the directory.
+// Returns the inodes of Unix sockets that are bound to paths below the directory.
 std::set<std::string> socket_inodes(const std::string& directory) {
   std::set<std::string> inodes;
   const auto table = read_file("/proc/net/unix", std::size_t{64} << 20U);
@@ -85,8 +86,8 @@ bool holds_socket(pid_t pid, const std::set<std::string>& inodes) {
   return false;
 }
 
-// Started by `score virtual`, or a task of one of the cluster's jobs. Not every process that has
-// the path: a user may have it in SCORED_SERVER of a shell.
+// Returns true if the process was started by `score virtual` or is a task of one of the cluster's
+// jobs. The path alone is no proof, because a user may have it in SCORED_SERVER of a shell.
 bool belongs_to(pid_t pid, const std::string& directory) {
   auto environment = read_file("/proc/" + std::to_string(pid) + "/environ", 4U << 20U);
   if (!environment) return false;
@@ -104,14 +105,14 @@ bool is_ours(pid_t pid) {
   return geteuid() == 0 || info.st_uid == geteuid();
 }
 
-// This process and its ancestors, which may name the directory too and must not be killed.
+// Returns this process and its ancestors, which may name the directory too and must not be killed.
 std::set<pid_t> own_line() {
   std::set<pid_t> line;
   for (pid_t pid = getpid(); pid > 0 && line.insert(pid).second;) pid = stat_of(pid).parent;
   return line;
 }
 
-// Mount points are written with octal escapes.
+// The kernel writes mount points with octal escapes; this function decodes them.
 std::string unescape(std::string_view text) {
   std::string out;
   for (std::size_t i = 0; i < text.size(); ++i) {

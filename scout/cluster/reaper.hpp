@@ -1,4 +1,5 @@
-// Ends all processes of a cluster: by cgroup, by descent, and by the sockets that they hold.
+// Ends all processes of a cluster. It finds them by cgroup, by descent, and by the sockets that
+// they hold.
 #pragma once
 
 #include "base/time.hpp"
@@ -9,26 +10,26 @@
 
 namespace score::scout {
 
-// Every live descendant of `ancestor`, without itself.
+// Returns every live descendant of `ancestor`, without `ancestor` itself.
 std::vector<pid_t> descendants_of(pid_t ancestor);
 
 // Sends SIGKILL to all our descendants until none is left, for at most `limit`. We must be their
-// subreaper, so that none escapes by forking twice. Gives those that are left.
+// subreaper, so that none escapes by forking twice. Returns those that are left.
 std::vector<pid_t> kill_descendants(Duration limit);
 
 // Kills all processes in the cgroup and below it, waits until it is empty, and removes it. A
-// missing cgroup is no error. False: processes remain in it.
+// missing cgroup is not an error. Returns false if processes remain in it.
 bool clear_cgroup(const std::string& path);
 
-// For a cluster whose supervisor is dead: sends SIGKILL to every process of our user that was
-// started for the cluster, is a task of its jobs, or holds a Unix socket in its directory, and to
-// their descendants.
+// Sends SIGKILL to the processes of a cluster whose supervisor has ended, and to their descendants:
+// every process of our user that was started for the cluster, is a task of its jobs, or holds a
+// Unix socket in its directory.
 void kill_users_of(const std::string& directory);
 
-// Unmounts whatever is mounted below the directory: of volumes whose jobs were killed.
+// Unmounts everything below the directory, such as volumes whose jobs were killed.
 void unmount_below(const std::string& directory);
 
-// Sleeps 5 ms, to poll what has no descriptor to wait for.
+// Sleeps 5 ms between two polls of a state that has no descriptor to wait for.
 void pause_briefly();
 
 }  // namespace score::scout

@@ -20,10 +20,11 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Sockets of a cluster have paths of up to 60 bytes below it, and an address holds 107.
+// A socket of a cluster has a path of up to 60 bytes below this directory, and an address holds
+// 107.
 constexpr std::size_t kLongestTemporary = 40;
 
-// $TMPDIR, or /tmp if that is not set, too long or not for us.
+// Returns $TMPDIR, or /tmp if that is not set, too long or not writable for us.
 std::string temporary_directory() {
   const char* own = std::getenv("TMPDIR");
   const std::string path = own != nullptr ? own : "";
@@ -50,16 +51,17 @@ Status check_private(const std::string& path) {
 
   if (lstat(path.c_str(), &info) != 0) return fail(errno_code(errno), "{}", path);
   if (!S_ISDIR(info.st_mode) || info.st_uid != geteuid() || (info.st_mode & 077) != 0) {
-    return fail(Errc::Denied, "{}: must be your own directory with mode 0700", path);
+    return fail(Errc::Denied, "{} must be your own directory with mode 0700", path);
   }
   return {};
 }
 
-// The lock file, locked. Errors: EAGAIN if another process has it, ENOENT unless it may be made.
+// Opens and locks the lock file. Errors: EAGAIN if a different process holds the lock, ENOENT
+// unless the file may be created.
 Result<UniqueFd> take_lock(const std::string& path, int operation, int open_flags) {
   auto file = open_file(path, O_RDWR | O_NOFOLLOW | open_flags, 0600);
   if (!file) return file.error();
-  if (flock(file->get(), operation) != 0) return fail(errno_code(errno), "lock {}", path);
+  if (flock(file->get(), operation) != 0) return fail(errno_code(errno), "cannot lock {}", path);
   return file;
 }
 
@@ -72,11 +74,12 @@ std::vector<std::string> directories_in(const std::string& path) {
   return found;
 }
 
-// Makes the directory `path`, or finds it. Where others may write, any program can occupy that
-// name; then the directory is `path`.XXXXXX, a name of mkdtemp(), which the next call finds again.
+// Creates the directory `path`, or finds it. In a directory that others may write, any program can
+// occupy that name. Then the result is `path`.XXXXXX, a name of mkdtemp(), which the next call
+// finds again.
 Result<std::string> private_directory(const std::string& path) {
   if (mkdir(path.c_str(), 0700) != 0 && errno != EEXIST)
-    return fail(errno_code(errno), "make {}", path);
+    return fail(errno_code(errno), "cannot create {}", path);
   if (check_private(path)) return path;
   auto others = directories_in(fs::path(path).parent_path());
   std::sort(others.begin(), others.end());  // two programs choose the same one
@@ -84,7 +87,7 @@ Result<std::string> private_directory(const std::string& path) {
     if (other.starts_with(path + ".") && check_private(other)) return other;
   }
   std::string made = path + ".XXXXXX";
-  if (mkdtemp(made.data()) == nullptr) return fail(errno_code(errno), "make {}", made);
+  if (mkdtemp(made.data()) == nullptr) return fail(errno_code(errno), "cannot create {}", made);
   return made;
 }
 
@@ -104,7 +107,7 @@ bool wait_until_gone(const std::string& directory) {
   return true;
 }
 
-// A directory of another user could name any process or cgroup, so it is not acted on.
+// A directory of a different user could name any process or cgroup, so it is rejected.
 Status clear_directory(const std::string& directory) {
   struct stat info {};
 
@@ -120,7 +123,7 @@ Status clear_directory(const std::string& directory) {
   return remove_files(directory);
 }
 
-// The lock goes last: while it is there and held no other process touches the rest.
+// The lock is removed last: while it exists and is held, no other process touches the rest.
 Status remove_files(const std::string& directory) {
   std::error_code error;
   const auto scratch = fs::read_symlink(directory + "/" + Layout::kScratchName, error);
@@ -133,7 +136,7 @@ Status remove_files(const std::string& directory) {
     if (entry.path().filename() != kLockFile) fs::remove_all(entry.path(), error);
   }
   fs::remove_all(directory, error);
-  if (error && fs::exists(directory)) return Error(error, "remove " + directory);
+  if (error && fs::exists(directory)) return Error(error, "cannot remove " + directory);
   return {};
 }
 
@@ -158,10 +161,10 @@ int Registry::sweep() {
 
 Result<ClusterDirectory> Registry::create() {
   sweep();
-  if (flock(lock_.get(), LOCK_EX) != 0) return fail(errno_code(errno), "lock {}", path_);
+  if (flock(lock_.get(), LOCK_EX) != 0) return fail(errno_code(errno), "cannot lock {}", path_);
   std::string path = path_ + "/XXXXXX";
-  if (mkdtemp(path.data()) == nullptr) return fail(errno_code(errno), "make {}", path);
-  // Waits: is_alive() of another process holds the lock for a moment.
+  if (mkdtemp(path.data()) == nullptr) return fail(errno_code(errno), "cannot create {}", path);
+  // This waits, because is_alive() of a different process holds the lock for a moment.
   auto lock = take_lock(path + "/" + kLockFile, LOCK_EX, O_CREAT);
   flock(lock_.get(), LOCK_UN);
   if (!lock) return lock.error();

@@ -25,7 +25,8 @@ Status Starter::start_supervisor() {
   if (child < 0) return fail(errno_code(errno), "fork");
   if (child == 0) {
     pair->first.reset();
-    // With --keep a session of its own: signals of the terminal do not reach it.
+    // With --keep the supervisor has a session of its own, so signals of the terminal do not reach
+    // it.
     if (spec_.supervisor.keep && setsid() > 0) {
       const auto null = open_file("/dev/null", O_RDWR);
       for (int fd = 0; null && fd < 3; ++fd) dup2(null->get(), fd);
@@ -47,7 +48,7 @@ int Starter::run() {
   if (spec_.supervisor.keep && is_up_ && !code_) return run_kept_command();
   if (code_) return *code_;
   // The supervisor was killed, so the clean-up is left to this process.
-  complain(invocation_, "the supervisor died; removing what is left of the cluster");
+  complain(invocation_, "the supervisor ended unexpectedly; removing the rest of the cluster");
   if (auto registry = Registry::open(spec_.supervisor.registry)) registry->sweep();
   return kExitError;
 }
@@ -60,7 +61,7 @@ void Starter::turn() {
   if (fds[1].revents != 0) on_message();
 }
 
-// The terminal has sent ^C and ^\ to the command already.
+// The terminal has sent ^C and ^\ to the command already, so they are not forwarded.
 void Starter::on_signal() {
   signalfd_siginfo info{};
   if (::read(signals_.get(), &info, sizeof info) != static_cast<ssize_t>(sizeof info)) return;

@@ -1,5 +1,5 @@
-// The process that the user starts: it starts the supervisor of a cluster, forwards signals and
-// returns the exit code, so it can be killed at any time.
+// Starter is the process that the user starts. It starts the supervisor of a cluster, forwards
+// signals and returns the exit code, so it can be killed at any time.
 #pragma once
 
 #include "base/os/fd.hpp"
@@ -28,8 +28,8 @@ class Starter {
   Starter(const Invocation& invocation, StarterSpec spec)
       : invocation_(invocation), spec_(std::move(spec)) {}
 
-  // Gives the exit code: the command's, or kExitError if the cluster failed. With `keep` it returns
-  // once the cluster is up and the command has ended.
+  // Returns the exit code: the command's, or kExitError if the cluster failed. With `keep` it
+  // returns once the cluster is up and the command has ended.
   int run();
 
  private:
@@ -49,14 +49,15 @@ class Starter {
   bool done_ = false;
 };
 
-// The words that point a shell's commands at the cluster: "export SCORED_SERVER=... PATH=...".
+// Returns the shell command that directs a shell to the cluster: "export SCORED_SERVER=...
+// PATH=...".
 std::string use_words(const Layout& layout);
 
 // Stops the cluster in the directory, and removes what is left of a dead one. `kind` is a noun for
-// messages: "virtual cluster". Gives the exit code.
+// messages: "virtual cluster". Returns the exit code.
 int stop_cluster(const Invocation& invocation, const std::string& directory, std::string_view kind);
 
-// Prints the directories of this user's running clusters. Gives the exit code.
+// Prints the directories of this user's running clusters. Returns the exit code.
 int list_clusters(const Invocation& invocation, const std::string& registry);
 
 }  // namespace score::scout

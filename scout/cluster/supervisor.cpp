@@ -26,7 +26,7 @@ namespace {
 
 constexpr int kServeTick_ms = 1000;
 
-// A shell without arguments reads commands from the terminal.
+// Returns true if the command is a shell without arguments, which reads commands from the terminal.
 bool is_interactive_shell(const std::vector<std::string>& command) {
   constexpr std::array<std::string_view, 8> kShells = {"bash", "sh",  "dash", "zsh",
                                                        "fish", "ksh", "csh",  "tcsh"};
@@ -76,7 +76,7 @@ void Supervisor::turn() {
                       : cluster_->fd() >= 0    ? kServeTick_ms
                                                : -1;
   if (::poll(fds.data(), fds.size(), timeout) < 0 && errno != EINTR)
-    return stop("error poll failed");
+    return stop("error cannot wait for events: poll failed");
   if (fds[0].revents != 0) on_signals();
   if (fds[1].revents != 0) on_starter();
   if (fds[2].revents != 0 && state_ == State::Up) on_control();
@@ -101,7 +101,7 @@ void Supervisor::on_up() {
     for (const auto& line : cluster_->greeting()) tell(line);
   }
   command_ = start_command(cluster_->layout(), options_.command);
-  if (command_ < 0) stop(fmt::format("error fork: {}", std::strerror(errno)));
+  if (command_ < 0) stop(fmt::format("error cannot start the command: {}", std::strerror(errno)));
 }
 
 void Supervisor::on_starter() {
@@ -116,7 +116,7 @@ void Supervisor::on_starter() {
   const auto signal = parse_number<int>(text.substr(std::min<std::size_t>(text.size(), 7)));
   if (!text.starts_with("signal ") || !signal) return;
   if (command_ <= 0) return stop(fmt::format("status {}", 128 + *signal));
-  kill(command_, *signal);  // not collected yet, so the pid is its own
+  kill(command_, *signal);  // not reaped yet, so the pid is still its own
 }
 
 void Supervisor::on_signals() {
@@ -180,12 +180,12 @@ void Supervisor::pass_notes() {
 
 void Supervisor::send_to_starter(const std::string& message) {
   if (!starter_) return;
-  // The end of the starter is noticed when reading.
+  // The end of the starter is noticed when the socket is read.
   (void)::send(starter_.get(), message.data(), message.size(), MSG_NOSIGNAL);
 }
 
-// First the cluster's own means, then all our descendants: as the subreaper we also have those that
-// forked twice.
+// The cluster ends its own parts first, then all our descendants are killed. As the subreaper we
+// also have those that forked twice.
 void Supervisor::tear_down() {
   control_.reset();
   for (const auto& left : cluster_->tear_down()) send_to_starter("error " + left);

@@ -1,6 +1,7 @@
-// The process that owns a cluster of one user: it boots it, runs the command, serves the control
-// socket, and removes everything when the command has ended, on a stop request, or when the process
-// that started it has ended. What the cluster consists of is an OwnCluster.
+// The supervisor is the process that owns a cluster of one user. It boots the cluster, runs the
+// command, serves the control socket, and removes everything when the command has ended, on a stop
+// request, or when the process that started it has ended. The parts of the cluster are an
+// OwnCluster.
 //
 //   Booting --is_up()--> Up --command ended, stop, starter gone--> Stopping --> nothing left
 #pragma once
@@ -20,7 +21,8 @@
 
 namespace score::scout {
 
-// The parts of a cluster: made in boot(), removed in tear_down(). All calls come from one thread.
+// Manages the parts of a cluster: boot() creates them and tear_down() removes them. All calls come
+// from one thread.
 class OwnCluster {
  public:
   OwnCluster() = default;
@@ -28,45 +30,47 @@ class OwnCluster {
   OwnCluster& operator=(const OwnCluster&) = delete;
   virtual ~OwnCluster() = default;
 
-  // Starts what it needs; `directory` is its own. An error stops the cluster.
+  // Starts the parts; `directory` belongs to this cluster. An error stops the cluster.
   virtual Status boot(const std::string& directory) = 0;
 
   [[nodiscard]] virtual const Layout& layout() const = 0;
 
-  // Asked while the cluster boots, every kBootTick_ms. An error stops it.
+  // Returns true once the cluster is up. It is called every kBootTick_ms while the cluster boots.
+  // An error stops the cluster.
   virtual Result<bool> is_up() = 0;
 
-  // Readable when serve() has something to do; -1: never.
+  // The descriptor is readable when serve() has something to do; -1 means never.
   [[nodiscard]] virtual int fd() const { return -1; }
 
-  // Called when fd() is readable and at least once per second. An error stops the cluster.
+  // This is called when fd() is readable and at least once per second. An error stops the cluster.
   virtual Status serve() { return {}; }
 
-  // A child of this process has ended and was reaped. An error stops the cluster.
+  // Called after a child of this process has ended and was reaped. An error stops the cluster.
   virtual Status on_child(pid_t pid, int shell_code) = 0;
 
-  // Restarts a daemon and gives its pid. Errors: NotFound.
+  // Restarts a daemon and returns its pid. Errors: NotFound.
   virtual Result<pid_t> restart(const std::string& name) = 0;
 
-  // The description of the cluster as JSON: see scout/JSON.md.
+  // Returns the description of the cluster as JSON, which scout/JSON.md specifies.
   [[nodiscard]] virtual std::string describe() const = 0;
 
-  // Lines for the user who starts an interactive shell on the cluster, printed before the shell's
-  // first prompt. Called once, when the cluster is up. Default: none.
+  // Returns lines for the user who starts an interactive shell on the cluster. They are printed
+  // before the shell's first prompt. Called once, when the cluster is up. The default is no lines.
   [[nodiscard]] virtual std::vector<std::string> greeting() const { return {}; }
 
-  // Lines for the user since the last call.
+  // Returns the lines for the user since the last call.
   virtual std::vector<std::string> take_notes() { return {}; }
 
-  // Ends everything outside this process's descendants; gives what could not be removed, in lines.
-  // The supervisor then kills its descendants, and calls it a second time for what they held.
+  // Ends everything outside this process's descendants. Returns one line for each part that could
+  // not be removed. The supervisor then kills its descendants, and calls it a second time for what
+  // they held.
   virtual std::vector<std::string> tear_down() = 0;
 
   static constexpr int kBootTick_ms = 5;
 };
 
 struct SupervisorOptions {
-  std::string registry;              // which one: "scored-virtual"
+  std::string registry;              // name of the registry: "scored-virtual"
   bool keep = false;                 // the end of the starter does not stop the cluster
   std::vector<std::string> command;  // run unless `keep`; may be empty then
 };
@@ -77,7 +81,7 @@ class Supervisor {
   // "note TEXT", "status CODE" or "error TEXT"; it sends "signal N".
   Supervisor(SupervisorOptions options, std::unique_ptr<OwnCluster> cluster, UniqueFd starter);
 
-  // Runs until nothing is left of the cluster; errors go to the starter.
+  // Runs until nothing is left of the cluster. It sends errors to the starter.
   void run();
 
  private:

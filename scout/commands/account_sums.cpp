@@ -12,14 +12,14 @@ namespace {
 constexpr double kSecond = 1e9;
 constexpr double kHour = 3600;
 
-// As the column "ended" shows it.
+// Returns the day as the column "ended" shows it.
 std::string day_of(std::int64_t wall_ns) {
   return local_time(wall_ns).substr(0, 10);  // YYYY-MM-DD
 }
 
 }  // namespace
 
-// Records of heads that did not note cores have none: a core per task then.
+// Older heads did not record cores; then one core per task is assumed.
 double core_hours_of(const wire::AccountingRow& row) {
   const std::uint32_t cores = row.cores() > 0 ? row.cores() : row.tasks();
   return static_cast<double>(row.scheduled_ns()) / kSecond / kHour * cores;

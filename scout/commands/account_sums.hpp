@@ -1,4 +1,4 @@
-// Sums of accounting rows by user, account and day. Pure.
+// Computes sums of accounting rows by user, account and day. Pure.
 #pragma once
 
 #include "base/result.hpp"
@@ -13,25 +13,26 @@
 namespace score::scout {
 
 struct AccountSum {
-  std::string user, account, day;  // of those that are not asked for: empty
+  std::string user, account, day;  // empty if not a key of the sums
   std::uint64_t jobs = 0;
   double elapsed_s = 0;
   double scheduled_s = 0;
-  double filled_s = 0;    // processor time, of all tasks
+  double filled_s = 0;    // processor time of all tasks
   double core_hours = 0;  // cores x scheduled time
 };
 
 class AccountSums {
  public:
-  // "user,account,day", in any order; rows are sorted so. Errors: Malformed.
+  // Creates sums by "user,account,day", in any order; rows are sorted in that order. Errors:
+  // Malformed.
   [[nodiscard]] static Result<AccountSums> by(std::string_view keys);
 
-  // The day is that of its end, in the time zone of this process.
+  // Adds a row. Its day is the day of its end, in the time zone of this process.
   void add(const wire::AccountingRow& row);
 
   [[nodiscard]] std::vector<AccountSum> rows() const;
 
-  // As they were asked for: "user", "day" ...
+  // Returns the keys in the order given: "user", "day" ...
   [[nodiscard]] const std::vector<std::string>& keys() const { return keys_; }
 
  private:

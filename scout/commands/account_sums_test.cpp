@@ -24,7 +24,7 @@ wire::AccountingRow row(const std::string& user, const std::string& account, std
   return out;
 }
 
-TEST(AccountSums, AddUpByEachKey) {
+TEST(AccountSums, RowsAreAddedByEachKey) {
   auto sums = AccountSums::by("account,user");
   ASSERT_TRUE(sums);
   sums->add(row("bob", "physics", kNoon));
@@ -43,7 +43,7 @@ TEST(AccountSums, AddUpByEachKey) {
   EXPECT_EQ(rows[1].day, "");
 }
 
-TEST(AccountSums, ADayIsThatOfTheEnd) {
+TEST(AccountSums, DayIsTheDayOfTheEnd) {
   auto sums = AccountSums::by("day");
   ASSERT_TRUE(sums);
   sums->add(row("bob", "", kNoon));
@@ -54,7 +54,7 @@ TEST(AccountSums, ADayIsThatOfTheEnd) {
   EXPECT_LT(rows[0].day, rows[1].day);
 }
 
-TEST(AccountSums, ADayBeginsWhereTheReaderIs) {
+TEST(AccountSums, DayFollowsTheLocalTimeZone) {
   const auto day_in = [](const char* zone) {
     ::setenv("TZ", zone, 1);
     ::tzset();
@@ -70,13 +70,13 @@ TEST(AccountSums, ADayBeginsWhereTheReaderIs) {
   ::tzset();
 }
 
-TEST(AccountSums, CountTasksWhereCoresAreNotKnown) {
+TEST(AccountSums, TasksAreCountedIfCoresAreUnknown) {
   wire::AccountingRow old = row("bob", "", kNoon);
   old.clear_cores();
   EXPECT_DOUBLE_EQ(core_hours_of(old), 1);
 }
 
-TEST(AccountSums, RefuseOtherKeys) {
+TEST(AccountSums, OtherKeysAreRefused) {
   for (const char* keys : {"", "week", "user,", "user,user", "day;user"}) {
     EXPECT_FALSE(AccountSums::by(keys)) << keys;
   }

@@ -1,5 +1,5 @@
-// The commands of the multi-call binary. Each parses its arguments, does its work, and gives the
-// exit code.
+// These are the commands of the multi-call binary. Each parses its arguments, does its work, and
+// returns the exit code.
 #pragma once
 
 #include "scout/session/command.hpp"

@@ -1,4 +1,4 @@
-// score hold, release, suspend, resume, weight, priority: changes to existing jobs.
+// These commands change existing jobs: score hold, release, suspend, resume, weight, priority.
 #include "base/limits.hpp"
 #include "base/text.hpp"
 #include "scout/commands/commands.hpp"
@@ -23,7 +23,7 @@ Result<int> control(HeadLink& head, const Invocation& invocation, const ControlO
   for (const auto& word : options.jobs) {
     const auto named = parse_job_word(word);
     if (named && named->step) {
-      return fail(Errc::Malformed, "{} is a step: name its job", escape_terminal(word, 80));
+      return fail(Errc::Malformed, "{} is a step; give its job", escape_terminal(word, 80));
     }
   }
   int code = kExitOk;
@@ -50,14 +50,14 @@ int control_main(const Invocation& invocation, wire::ControlJob::What what,
   add_server_option(app, options.common);
   add_json_option(app, options.common);
   if (what == wire::ControlJob::SET_WEIGHT) {
-    app.add_option("weight", options.weight, "Share of slices; default of jobs: 100")
+    app.add_option("weight", options.weight, "Share of slices; the default is 100")
         ->type_name("N")
         ->required()
         ->check(CLI::Range(limits::kMinWeight, limits::kMaxWeight));
   }
   if (what == wire::ControlJob::SET_PRIORITY) {
     app.add_option("priority", options.priority,
-                   "A higher one is placed earlier; default of jobs: 0")
+                   "Jobs with a higher one are placed earlier; the default is 0")
         ->type_name("N")
         ->required()
         ->check(CLI::Range(-limits::kMaxPriority, limits::kMaxPriority));

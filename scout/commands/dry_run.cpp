@@ -28,7 +28,7 @@ std::string path_of(const wire::LaunchSpec& spec, const wire::Program& program) 
   return "/usr/local/bin:/usr/bin:/bin";
 }
 
-// 0, or the exit code that a shell would give.
+// Returns 0, or the exit code that a shell would give.
 int judge_file(const std::string& path) {
   struct stat info {};
 
@@ -37,7 +37,7 @@ int judge_file(const std::string& path) {
   return runs ? kExitOk : kExitCannotExecute;
 }
 
-// Looks in the job's directory and in its PATH, as the nodes will.
+// Looks for the program in the job's directory and in its PATH, as the nodes will.
 int judge_program(const wire::LaunchSpec& spec, const wire::Program& program) {
   if (!spec.script().empty()) return kExitOk;
   const std::string& name = program.argv(0);

@@ -1,4 +1,4 @@
-// scrun --dry-run: where and when a job would start.
+// This header declares scrun --dry-run, which shows where and when a job would start.
 #pragma once
 
 #include "base/result.hpp"
@@ -10,11 +10,12 @@
 
 namespace score::scout {
 
-// One line for people; cpus_per_task is what the job requested.
+// Returns one line for people; cpus_per_task is what the job requested.
 std::string plan_line(const wire::Planned& planned, std::uint32_t cpus_per_task);
 
-// Asks the head and prints its answer; nothing is stored or started. The exit code is 127 or 126 if
-// this host cannot run the program, although nodes may. Errors: those of a submission.
+// Sends the request to the head and prints the answer. Nothing is stored or started. The exit code
+// is 127 or 126 if this host cannot run the program, although nodes may be able to. Errors: those
+// of a submission.
 Result<int> dry_run(const Invocation& invocation, HeadLink& link, bool json,
                     const wire::Submit& submission);
 

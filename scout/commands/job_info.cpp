@@ -1,4 +1,4 @@
-// score job JOB: one readable page about one job. score info: the cluster.
+// score job JOB prints one readable page about one job. score info prints the state of the cluster.
 #include "base/text/plain.hpp"
 #include "proto/convert/words.hpp"
 #include "scout/commands/commands.hpp"
@@ -28,7 +28,7 @@ struct Event {
   std::string text;
 };
 
-// As the head recorded them; a job of an earlier version has at least its times.
+// Returns the events as the head recorded them; a job of an earlier version has at least its times.
 std::vector<Event> events_of(const wire::JobStatus& job) {
   std::vector<Event> events;
   for (const auto& event : job.events()) events.push_back({event.wall_ns(), event.text()});
@@ -162,7 +162,7 @@ int job_main(const Invocation& invocation) {
   describe(app, invocation, "Shows everything about one job");
   add_server_option(app, options.common);
   add_json_option(app, options.common);
-  app.add_flag("--events", options.events, "Print only its events");
+  app.add_flag("--events", options.events, "Print only the job's events");
   app.add_option("job", options.job, "Job id")->type_name("JOB")->required();
   if (const auto code = parse(app, invocation)) return *code;
   return with_head(
@@ -178,7 +178,7 @@ int info_main(const Invocation& invocation) {
   add_server_option(app, options);
   add_json_option(app, options);
   app.add_flag("--optional", with_parts,
-               "Look for the optional parts of each node, by a small job");
+               "List the optional parts of each node, which a small job looks for");
   if (const auto code = parse(app, invocation)) return *code;
   const auto show = [&](HeadLink& head) -> Result<int> {
     const auto info = head.ask<wire::Info>(wire::GetInfo());

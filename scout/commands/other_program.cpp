@@ -1,5 +1,5 @@
-// score virtual and score start are separate programs: they make keys, and the libraries for that
-// would slow every start of scrun by some milliseconds.
+// score virtual and score start are separate programs because they make keys, and the libraries for
+// that would slow every start of scrun by some milliseconds.
 #include "scout/commands/commands.hpp"
 
 #include <cerrno>
@@ -11,7 +11,8 @@ namespace score::scout {
 
 namespace {
 
-// `words`: the program's name and the arguments before --programs.
+// Replaces this process by the program. `words` is the program's name and the arguments before
+// --programs.
 int become(const Invocation& invocation, std::vector<std::string> words) {
   std::error_code error;
   const auto here = std::filesystem::read_symlink("/proc/self/exe", error).parent_path();

@@ -24,7 +24,7 @@ std::string problem(const ReserveWords& given) {
   return request ? "" : request.error().context();
 }
 
-TEST(Reserve, ReadsTheWordsOfTheCommandLine) {
+TEST(Reserve, WordsOfTheCommandLineAreParsed) {
   ReserveWords given = words("2h", "90", "alice, bob");
   given.accounts = "physics";
   given.name = "course";
@@ -51,7 +51,7 @@ TEST(Reserve, MaintenanceHasNoUsers) {
   }
 }
 
-TEST(Reserve, RefusesHostileWords) {
+TEST(Reserve, HostileWordsAreRefused) {
   EXPECT_NE(problem(words("soon", "1h", "-")).find("START"), std::string::npos);
   EXPECT_NE(problem(words("99999999h", "1h", "-")), "");
   EXPECT_NE(problem(words("now", "long", "-")).find("DURATION 'long'"), std::string::npos);
@@ -64,7 +64,7 @@ TEST(Reserve, RefusesHostileWords) {
   EXPECT_NE(problem(many), "");
 }
 
-TEST(Reserve, ListsThem) {
+TEST(Reserve, ReservationsAreListed) {
   wire::ReservationList list;
   wire::Reservation& r = *list.add_reservations();
   r.set_name("course");

@@ -1,5 +1,5 @@
-// scacct: accounting of ended jobs. Prints page by page, so that a year of jobs takes no more
-// memory than an hour.
+// scacct prints the accounting of ended jobs. It prints page by page, so that a year of jobs takes
+// no more memory than an hour.
 #include "base/text/index_set.hpp"
 #include "base/text/json_writer.hpp"
 #include "base/text/plain.hpp"
@@ -26,13 +26,13 @@ constexpr const char* kAllFields =
     "job,user,account,name,state,exit,nodes,tasks,elapsed,scheduled,share,cpu";
 
 constexpr const char* kDefaultSince = "1d";
-constexpr std::uint32_t kMostTasks = 1'000'000;  // of an array, as parse_job_word()
+constexpr std::uint32_t kMostTasks = 1'000'000;  // tasks per array, as in parse_job_word()
 
 struct AccountOptions {
   CommonOptions common;
   bool all_users = false;
   bool csv = false;
-  std::string since;  // empty: kDefaultSince; for jobs that are named, no limit
+  std::string since;  // empty: kDefaultSince; no limit for named jobs
   std::string until;
   std::string by;
   JobFilter filter;
@@ -46,7 +46,7 @@ std::int64_t elapsed_ns(const Row& row) {
   return row.started_wall_ns() > 0 ? row.ended_wall_ns() - row.started_wall_ns() : 0;
 }
 
-// Scheduled time as a part of the elapsed time, 0 to 1.
+// Returns the scheduled time as a fraction of the elapsed time, 0 to 1.
 double share_of(const Row& row) {
   const auto elapsed = elapsed_ns(row);
   return elapsed > 0
@@ -54,12 +54,12 @@ double share_of(const Row& row) {
              : 0;
 }
 
-// Scheduled time of all tasks together.
+// Returns the scheduled time of all tasks together.
 std::int64_t cpu_ns(const Row& row) {
   return row.scheduled_ns() * row.tasks();
 }
 
-// Times as people read them, or as seconds for programs.
+// Returns columns with times for people, or in seconds for programs.
 Columns columns_for(bool plain) {
   constexpr auto kRight = Align::Right;
   constexpr auto kLeft = Align::Left;
@@ -133,7 +133,7 @@ void write_row(JsonWriter& json, const Row& row) {
   json.end_object();
 }
 
-// RFC 4180: quoted where it must be.
+// Returns the cell, with quotes where RFC 4180 requires them.
 std::string csv_cell(const std::string& raw) {
   const std::string text = valid_utf8(raw);
   if (text.find_first_of(",\"\r\n") == text.npos) return text;
@@ -150,7 +150,7 @@ std::string csv_line(const std::vector<std::string>& cells) {
 
 using Show = std::function<void(const std::vector<Row>&)>;
 
-// Returns the rows of a page that the options choose.
+// Returns the rows of a page that the options select.
 std::vector<Row> chosen_rows(const wire::Accounting& page, const AccountOptions& options,
                              const Period& period) {
   std::vector<Row> rows;
@@ -162,7 +162,7 @@ std::vector<Row> chosen_rows(const wire::Accounting& page, const AccountOptions&
   return rows;
 }
 
-// Calls `show` for each page. Returns true if there was any row before the choice.
+// Calls `show` for each page. Returns true if any page had rows before the selection.
 Result<bool> each_page(HeadLink& head, wire::GetAccounting request, const AccountOptions& options,
                        const Period& period, const Show& show) {
   for (bool has_rows = false;;) {
@@ -178,7 +178,7 @@ Result<bool> each_page(HeadLink& head, wire::GetAccounting request, const Accoun
   }
 }
 
-// "7" and "12" of an array; tasks of an array are chosen among its rows.
+// Handles the job "7", and "12" for an array; tasks of an array are selected among its rows.
 Result<bool> each_page_of(HeadLink& head, const JobWord& named, const AccountOptions& options,
                           const Period& period, const Show& show) {
   const auto tasks =
@@ -191,7 +191,8 @@ Result<bool> each_page_of(HeadLink& head, const JobWord& named, const AccountOpt
   const auto pages = each_page(head, request, options, period, [&](std::vector<Row> rows) {
     std::erase_if(rows, [&](const Row& row) {
       const bool is_task = row.array_job() == named.job && row.job() != named.job;
-      if (row.job() != named.job && !is_task) return true;  // of a head that gives all
+      if (row.job() != named.job && !is_task)
+        return true;  // some heads return the rows of all jobs
       return !named.tasks.empty() && !(is_task && tasks->contains(row.array_task()));
     });
     found = found || !rows.empty();
@@ -206,7 +207,7 @@ Error no_record(const std::string& word) {
               escape_terminal(word, 80));
 }
 
-// Calls `show` for each page of what the options choose; then reports the jobs without a record.
+// Calls `show` for each page of selected rows, then reports the jobs without a record.
 Result<int> each_row(HeadLink& head, const AccountOptions& options, const Period& period,
                      const Show& show, std::vector<Error>& missing) {
   for (const auto& word : options.filter.jobs()) {
@@ -275,7 +276,7 @@ Result<int> show_rows(HeadLink& head, const AccountOptions& options, const Perio
   const auto columns = choose_columns(all, fields_of(options));
   if (!columns) return columns.error();
   bool with_header = !options.common.no_header;
-  // Several jobs are one table; else a page at a time is printed.
+  // The rows of several jobs are printed as one table; otherwise one page is printed at a time.
   std::vector<Row> kept;
   const bool is_by_job = !options.filter.jobs().empty();
   const auto show = [&](const std::vector<Row>& rows) {
@@ -354,7 +355,7 @@ Result<int> show_sums(HeadLink& head, const AccountOptions& options, const Perio
   return kExitOk;
 }
 
-// Checks the words that can be checked without the head.
+// Checks the options that can be checked without the head.
 Status check(const AccountOptions& options) {
   if (options.by.empty()) {
     const auto columns = choose_columns(columns_for(false), fields_of(options));
@@ -366,7 +367,7 @@ Status check(const AccountOptions& options) {
   return columns ? Status() : columns.error();
 }
 
-// --format csv, json and table say how to print, other words are columns.
+// Reads --format: csv, json and table select the output format, and other words are columns.
 void take_format(AccountOptions& options) {
   std::string& fields = options.common.fields;
   options.csv = options.csv || fields == "csv";
@@ -396,12 +397,13 @@ int scacct_main(const Invocation& invocation) {
   add_table_options(app, options.common);
   app.add_flag("-a,--all", options.all_users, "Show jobs of all users");
   app.add_flag("--csv", options.csv, "Print comma-separated values, times in seconds");
-  app.add_option("-S,--since", options.since,
-                 "Only jobs that ended after TIME: 2h, 7d, 2026-11-21T08:30 (1d; with JOB: all)")
+  app.add_option(
+         "-S,--since", options.since,
+         "Only jobs that ended after TIME: 2h, 7d, 2026-11-21T08:30 (1d; with JOB: no limit)")
       ->type_name("TIME");
   app.add_option("-E,--until", options.until, "Only jobs that ended before TIME")
       ->type_name("TIME");
-  app.add_option("--by", options.by, "Show sums by user, account or day, or several of them")
+  app.add_option("--by", options.by, "Print sums by user, account or day, or by several of them")
       ->type_name("KEYS");
   options.filter.add_options(app, "Only these jobs; 12: all tasks of array 12; 12_7: one task");
   if (const auto code = parse(app, invocation)) return *code;

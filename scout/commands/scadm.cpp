@@ -1,4 +1,4 @@
-// scadm: changes to a running cluster, and the trace of its gang switches.
+// scadm changes a running cluster and prints the trace of its gang switches.
 #include "base/limits.hpp"
 #include "base/text/hostlist.hpp"
 #include "base/text/json_writer.hpp"
@@ -25,7 +25,7 @@ constexpr double kLongestTrace_s = 86'400;  // the nodes keep less
 
 struct AdminOptions {
   CommonOptions common;
-  std::string what;  // set, get: quantum, slots, idle or fill
+  std::string what;  // for set and get: quantum, slots, idle or fill
   std::string value;
   std::vector<std::string> nodes;
   bool all_nodes = false;
@@ -33,8 +33,8 @@ struct AdminOptions {
   std::string reason;
   ReserveWords reserve;
   double seconds = 10;
-  std::string output;  // of the trace; empty: to the screen
-  std::string format;  // text, json, pftrace; empty: by the name of the output
+  std::string output;  // file of the trace; empty: standard output
+  std::string format;  // text, json or pftrace; empty: from the name of the output
 };
 
 void print_json(const char* schema, const char* name, const std::string& text) {
@@ -43,7 +43,7 @@ void print_json(const char* schema, const char* name, const std::string& text) {
   print(json.text() + "\n");
 }
 
-// Sends a request whose answer is Done and shows its line.
+// Sends a request that is answered by Done and prints its line.
 template <class Request>
 Result<int> carry_out(HeadLink& head, const AdminOptions& options, const Request& request) {
   const auto done = head.ask<wire::Done>(request);
@@ -107,7 +107,7 @@ Result<int> set_value(HeadLink& head, const AdminOptions& options) {
   return set_quantum(head, options);
 }
 
-// What `set` changes, as it is in force.
+// Prints the values in force that `set` can change.
 Result<int> show_values(HeadLink& head, const AdminOptions& options) {
   const auto info = head.ask<wire::Info>(wire::GetInfo());
   if (!info) return info.error();
@@ -161,14 +161,14 @@ Result<int> show_reservations(HeadLink& head, const AdminOptions& options) {
   return kExitOk;
 }
 
-// "first", "2026-11-23 19:01:09", "revoked".
+// Returns "first", "2026-11-23 19:01:09" or "revoked".
 std::string key_words(const wire::NodeKeyState& state) {
   const auto since = [](std::uint64_t generation) {
     if (generation == 0) return std::string("first");
     return format_wall(WallTime(std::chrono::seconds(generation)));
   };
   std::string words = state.is_revoked() ? "revoked" : since(state.generation());
-  if (state.next_generation() != 0) words += ", waits for scored-setup node";
+  if (state.next_generation() != 0) words += ", waiting for scored-setup node";
   if (state.is_of_old_cluster_key()) words += ", of an old cluster key";
   return words;
 }
@@ -187,7 +187,7 @@ std::string keys_json(const wire::NodeKeyList& list) {
   return json.end_array().end_object().text() + "\n";
 }
 
-// Tokens are secrets: they are printed because they are to be copied to the node, once.
+// Tokens are secrets. They are printed because the administrator copies each one to its node, once.
 Result<int> manage_keys(HeadLink& head, const AdminOptions& options) {
   wire::ManageKeys request;
   request.set_what(options.keys);
@@ -198,7 +198,7 @@ Result<int> manage_keys(HeadLink& head, const AdminOptions& options) {
   }
   const bool rotates = options.keys == wire::ManageKeys::ROTATE;
   if (rotates && options.all_nodes == !options.nodes.empty()) {
-    return fail(Errc::Malformed, "name nodes, or give --all");
+    return fail(Errc::Malformed, "give nodes or --all");
   }
   const auto list = head.ask<wire::NodeKeyList>(request);
   if (!list) return list.error();
@@ -225,7 +225,7 @@ Result<int> manage_keys(HeadLink& head, const AdminOptions& options) {
   return kExitOk;
 }
 
-// Only the address goes to stdout, for use on a browser's command line.
+// Only the address goes to stdout, so that it can be used on a browser's command line.
 Result<int> web_login(HeadLink& head, const AdminOptions& options) {
   const auto done = head.ask<wire::Done>(wire::WebLogin());
   if (!done) return done.error();
@@ -261,13 +261,14 @@ Result<int> show_trace(HeadLink& head, const AdminOptions& options) {
   std::ofstream file(options.output, std::ios::binary);
   file << text;
   file.close();
-  if (!file) return fail(errno_code(errno), "write {}", escape_terminal(options.output, 200));
+  if (!file)
+    return fail(errno_code(errno), "cannot write {}", escape_terminal(options.output, 200));
   return kExitOk;
 }
 
 using Work = Result<int> (*)(HeadLink&, const AdminOptions&);
 
-// The subcommand that was given; each is one question to the head.
+// Returns the work of the given subcommand; each is one request to the head.
 Work chosen_work(const CLI::App& app) {
   if (app.got_subcommand("set")) return set_value;
   if (app.got_subcommand("get")) return show_values;
@@ -297,11 +298,11 @@ Work chosen_work(const CLI::App& app) {
 
 void add_key_commands(CLI::App& app, AdminOptions& options) {
   auto* key =
-      app.add_subcommand("key", "Replace or revoke the keys of nodes while jobs run (root only)");
+      app.add_subcommand("key", "Replace or revoke keys of nodes while jobs run (root only)");
   key->require_subcommand(1);
   key->fallthrough();
   auto* rotate =
-      key->add_subcommand("rotate", "Print a line with which each node fetches a new key");
+      key->add_subcommand("rotate", "Print a command line with which each node fetches a new key");
   rotate->add_option("nodes", options.nodes, "node05 or node[00-07]")->type_name("NODE");
   rotate->add_flag("--all", options.all_nodes, "All nodes of the cluster");
   rotate->callback([&options] { options.keys = wire::ManageKeys::ROTATE; });
@@ -310,37 +311,39 @@ void add_key_commands(CLI::App& app, AdminOptions& options) {
       ->required()
       ->type_name("NODE");
   revoke->callback([&options] { options.keys = wire::ManageKeys::REVOKE; });
-  auto* list = key->add_subcommand("list", "Print since when each node has its key");
+  auto* list = key->add_subcommand("list", "Print when each node got its key");
   list->add_option("nodes", options.nodes, "node05 or node[00-07]; all if not given")
       ->type_name("NODE");
 }
 
 void add_reservation_commands(CLI::App& app, AdminOptions& options) {
   ReserveWords& words = options.reserve;
-  auto* reserve =
-      app.add_subcommand("reserve", "Keep nodes for some users, or for maintenance, for a time");
+  auto* reserve = app.add_subcommand("reserve", "Reserve nodes for some users, or for maintenance");
   reserve->add_option("nodes", words.nodes, "node05 or node[00-07]")
       ->required()
       ->type_name("NODES");
   reserve->add_option("start", words.start, "now, 2h, 16:00, 2026-12-01T08:30")
       ->required()
       ->type_name("START");
-  reserve->add_option("duration", words.duration, "90m, 2h, 1d; a bare number: minutes")
+  reserve->add_option("duration", words.duration, "90m, 2h, 1d; a bare number means minutes")
       ->required()
       ->type_name("DURATION");
-  reserve->add_option("users", words.users, "alice,bob; - or maintenance: no user")
+  reserve->add_option("users", words.users, "alice,bob; - or maintenance means no user")
       ->required()
       ->type_name("USERS");
   reserve->add_option("--name", words.name, "Name, for scrun --reservation; default: r1, r2 ...")
       ->type_name("NAME");
-  reserve->add_option("-A,--accounts", words.accounts, "Also every user of these accounts' jobs")
+  reserve
+      ->add_option("-A,--accounts", words.accounts,
+                   "Also users of these accounts, for jobs of these accounts")
       ->type_name("NAMES");
   reserve->add_option("-m,--reason", words.reason, "Reason, shown by scadm reservations")
       ->type_name("TEXT");
-  reserve->add_flag("--end-jobs", words.ends_jobs,
-                    "End the jobs that still run there at its start; else they are in its way");
+  reserve->add_flag(
+      "--end-jobs", words.ends_jobs,
+      "End the jobs that still run there at the start; else they delay the reservation");
   auto* unreserve = app.add_subcommand("unreserve", "Remove a reservation");
-  unreserve->add_option("name", options.what, "As scadm reservations shows it")
+  unreserve->add_option("name", options.what, "Name, as scadm reservations prints it")
       ->required()
       ->type_name("NAME");
   app.add_subcommand("reservations", "List the reservations, by start");
@@ -349,16 +352,21 @@ void add_reservation_commands(CLI::App& app, AdminOptions& options) {
 void add_subcommands(CLI::App& app, AdminOptions& options) {
   app.require_subcommand(1);
   app.fallthrough();
-  auto* set = app.add_subcommand("set",
-                                 "Set the quantum (from the next slice boundary on), the slots, "
-                                 "whether idle jobs give their slices to others, or whether jobs "
-                                 "fill what others leave of theirs");
+  auto* set =
+      app.add_subcommand("set",
+                         "Set the quantum (effective at the next slice boundary), the slots, "
+                         "whether idle jobs give their slices to other jobs, or whether jobs "
+                         "fill unused parts of slices");
   set->add_option("what", options.what, "quantum, slots, idle or fill")
       ->required()
+      ->type_name("WHAT")
       ->check(CLI::IsMember({"quantum", "slice", "slots", "idle", "fill"}));
-  set->add_option("value", options.value, "e.g. 50ms; 4; on or off")->required();
-  auto* get = app.add_subcommand("get", "Print what set changes, as it is in force");
-  get->add_option("what", options.what, "quantum, slots, idle or fill; all of them if not given")
+  set->add_option("value", options.value, "Value, such as 50ms, 4, on or off")
+      ->required()
+      ->type_name("VALUE");
+  auto* get = app.add_subcommand("get", "Print the values in force that set can change");
+  get->add_option("what", options.what, "quantum, slots, idle or fill; default: all of them")
+      ->type_name("WHAT")
       ->check(CLI::IsMember({"quantum", "slots", "idle", "fill"}));
   auto* drain = app.add_subcommand("drain", "Start no new jobs on nodes; running jobs continue");
   drain->add_option("nodes", options.nodes, "node05 or node[00-07]")->required()->type_name("NODE");
@@ -371,7 +379,8 @@ void add_subcommands(CLI::App& app, AdminOptions& options) {
   add_key_commands(app, options);
   app.add_subcommand("reload", "Read the configuration again");
   app.add_subcommand("shutdown", "End every job, then the head");
-  app.add_subcommand("web-login", "Print an address that logs you in to the dashboard once");
+  app.add_subcommand("web-login",
+                     "Print an address that logs you in to the dashboard; it works once");
   auto* trace = app.add_subcommand("trace", "Summarize the gang switches of the last seconds");
   trace->add_option("--seconds", options.seconds, "Length of the trace, up to now (10)")
       ->type_name("N")
@@ -382,7 +391,7 @@ void add_subcommands(CLI::App& app, AdminOptions& options) {
       ->check(CLI::IsMember({"text", "pftrace", "json"}));
 }
 
-// CLI11 reports only that a subcommand is missing.
+// CLI11 reports only that a subcommand is missing, so an unknown one is reported here.
 Status check_subcommand(const CLI::App& app, const std::vector<std::string>& args) {
   if (args.empty() || args[0].starts_with('-')) return {};
   std::vector<std::string> known;

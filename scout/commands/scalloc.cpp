@@ -1,8 +1,9 @@
-// scalloc: holds nodes while a command runs here, whose scrun runs steps there.
+// This command, scalloc, holds nodes while a command runs here, whose scrun runs steps on the
+// nodes.
 //
 // The job is a batch job whose script waits for the end of its input. A second process is the job's
 // front end: its input is a pipe that this process closes when the command has ended. If this
-// process dies, the kernel closes the pipe and signals the front end, which ends the job.
+// process is killed, the kernel closes the pipe and signals the front end, which ends the job.
 #include "base/os/fd.hpp"
 #include "base/text/hostlist.hpp"
 #include "scout/commands/commands.hpp"
@@ -32,12 +33,12 @@ constexpr const char* kHold = "#!/bin/sh\nread -r end\nexit 0\n";
 constexpr std::size_t kMaxStatusBytes = 1 << 20;
 
 struct Pipes {
-  Pipe end;    // closed: the command has ended
-  Pipe ready;  // the job's status, when it runs
+  Pipe end;    // closed when the command has ended
+  Pipe ready;  // carries the job's status when it runs
 };
 
 [[noreturn]] void be_front_end(FrontEndOptions options, HeadLink link, Pipes pipes) {
-  setpgid(0, 0);  // ^C is the command's
+  setpgid(0, 0);  // ^C goes to the command only
   prctl(PR_SET_PDEATHSIG, SIGTERM);
   pipes.end.write.reset();
   pipes.ready.read.reset();
@@ -70,7 +71,7 @@ void set_variables(const wire::JobStatus& job) {
 [[noreturn]] void be_command(const Invocation& invocation, const std::vector<std::string>& words,
                              const wire::JobStatus& job) {
   set_variables(job);
-  std::signal(SIGPIPE, SIG_DFL);  // ignored by our commands
+  std::signal(SIGPIPE, SIG_DFL);  // our commands ignore it
   std::vector<char*> argv;
   for (const auto& word : words) argv.push_back(const_cast<char*>(word.c_str()));
   argv.push_back(nullptr);
@@ -80,7 +81,7 @@ void set_variables(const wire::JobStatus& job) {
   _exit(error == ENOENT ? kExitNotFound : kExitCannotExecute);
 }
 
-// The command gets the terminal's signals; this process outlives them, as system(3) does.
+// The command gets the terminal's signals. This process ignores them and waits, as system(3) does.
 int run_command(const Invocation& invocation, const std::vector<std::string>& words,
                 const wire::JobStatus& job) {
   const pid_t child = fork();
@@ -94,12 +95,12 @@ int hold(const Invocation& invocation, const std::vector<std::string>& words, Fr
          std::optional<HeadLink> link) {
   auto end = make_pipe();
   auto ready = make_pipe();
-  if (!end || !ready) return complain(invocation, "cannot make a pipe");
+  if (!end || !ready) return complain(invocation, "cannot create a pipe");
   Pipes pipes{std::move(*end), std::move(*ready)};
   const pid_t child = fork();
   if (child < 0) return complain(invocation, "cannot fork");
   if (child == 0) be_front_end(std::move(front), std::move(*link), std::move(pipes));
-  link.reset();  // the connection is the front end's alone
+  link.reset();  // only the front end uses the connection
   pipes.end.read.reset();
   pipes.ready.write.reset();
   const auto bytes = read_all(pipes.ready.read.get(), kMaxStatusBytes);
@@ -122,17 +123,18 @@ std::vector<std::string> shell() {
 int scalloc_main(const Invocation& invocation) {
   RunOptions options;
   CLI::App app;
-  describe(app, invocation, "Holds nodes while a command runs here, whose scrun runs steps there");
+  describe(app, invocation,
+           "Holds nodes while a command runs here, whose scrun runs steps on the nodes");
   add_job_options(app, options);
   app.add_flag("-q,--quiet", options.quiet, "Do not print why the job waits");
   std::vector<std::string> shown_only;
-  app.add_option("command", shown_only, "What to run here; default: the shell")
+  app.add_option("command", shown_only, "Command to run here; default: the shell")
       ->type_name("COMMAND [ARGUMENT...]");
   auto split = split_command(app, invocation.args, "");
   if (!split) return complain(invocation, split.error());
   if (const auto code = parse(app, invocation.with(split->options))) return *code;
   if (!options.signal.empty()) {
-    return complain(invocation, "--signal: give it to scrun");
+    return complain(invocation, "--signal is an option of scrun, not of scalloc");
   }
   const auto words = split->command.empty() ? shell() : split->command;
   options.programs = {{0, {}, {}, {"scalloc"}}};

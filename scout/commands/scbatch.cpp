@@ -1,5 +1,5 @@
-// scbatch: submits a batch script. The script's text goes with the submission; no daemon reads the
-// file. It runs on the first node of the job, and its scrun runs steps in the job's cores.
+// scbatch submits a batch script. The script's text goes with the submission, so no daemon reads
+// the file. It runs on the first node of the job, and its scrun runs steps in the job's cores.
 #include "base/limits.hpp"
 #include "base/os/fd.hpp"
 #include "base/text/json_writer.hpp"
@@ -28,30 +28,32 @@ using Words = std::vector<std::string>;
 
 constexpr const char* kOutput = "score-%j.out";
 constexpr const char* kArrayOutput = "score-%A_%a.out";
-constexpr int kWaitPause_ms = 500;  // of --wait, between two questions
+constexpr int kWaitPause_ms = 500;  // between two requests of --wait
 
 struct BatchOptions : RunOptions {
   bool wait = false;
-  std::optional<std::string> wrap;  // a command in the place of a script
-  bool has_account = false;         // the command line names one
+  std::optional<std::string> wrap;  // a command instead of a script
+  bool has_account = false;         // true if the command line has --account
 };
 
-// What is on the command line replaces what the script says.
+// These options may be on the command line, which overrides the script, and in the script.
 void add_options(CLI::App& app, BatchOptions& options) {
   app.option_defaults()->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
   add_job_options(app, options);
   add_array_option(app, options.waits);
   add_place_options(app, options);
   add_json_option(app, options.common);
-  app.add_flag("--dry-run", options.dry_run, "Say where it would run, or why not; submit nothing");
-  app.add_flag("-W,--wait", options.wait, "Wait for the end of the job, exit with its exit code");
-  app.add_flag("-q,--quiet", options.quiet, "Do not name the #SBATCH options that are ignored");
+  app.add_flag("--dry-run", options.dry_run,
+               "Print where the job would run, or why not; submit nothing");
+  app.add_flag("-W,--wait", options.wait,
+               "Wait for the end of the job and exit with its exit code");
+  app.add_flag("-q,--quiet", options.quiet, "Do not list the #SBATCH options that are ignored");
 }
 
-// A script cannot contain another.
+// Adds the options of the command line only; a script cannot contain a second script.
 void add_command_line_options(CLI::App& app, BatchOptions& options) {
   add_options(app, options);
-  app.add_option("--wrap", options.wrap, "Run this command of the shell instead of a script")
+  app.add_option("--wrap", options.wrap, "Run this shell command instead of a script")
       ->type_name("COMMAND");
 }
 
@@ -59,10 +61,11 @@ Result<std::string> read_text(const std::string& file) {
   constexpr std::size_t kMost = limits::kMaxScriptBytes + 1;
   auto text = file.empty() ? read_all(STDIN_FILENO, kMost) : read_file(file, kMost);
   if (text || !text.error().is(Errc::TooLarge)) return text;
-  return std::string(kMost, '#');  // refused as too long
+  return std::string(kMost, '#');  // the caller refuses it as too long
 }
 
-// One line that names the script's line; nothing: it can be read.
+// Checks one line of the script. After an error, which names the line, returns the exit code;
+// nullopt if the line is valid.
 std::optional<int> check_line(const Invocation& invocation, const std::string& script,
                               const ScriptLine& line) {
   Invocation about = invocation;
@@ -75,7 +78,7 @@ std::optional<int> check_line(const Invocation& invocation, const std::string& s
   add_options(app, options);
   const auto split = split_command(app, line.words, "");
   if (!split) return complain(about, split.error());
-  // A word that follows an unknown option is taken for its value.
+  // The parser takes a word after an unknown option for its value.
   if (const auto code = parse(app, about.with(split->options))) return code;
   if (split->command.empty()) return std::nullopt;
   return complain(about,
@@ -83,10 +86,10 @@ std::optional<int> check_line(const Invocation& invocation, const std::string& s
 }
 
 struct Script {
-  std::string name;  // for people
+  std::string name;  // name for messages
   std::string text;
-  Words words;                // its options
-  std::string slurm_account;  // of its last #SBATCH line that has one
+  Words words;                // options of the script
+  std::string slurm_account;  // from the last #SBATCH line that has one
 };
 
 std::string name_of(const std::string& file) {
@@ -103,13 +106,13 @@ void note_account(const ScriptLine& line, Script& script) {
   }
 }
 
-// Nearly every script for Slurm names an account. On a cluster that has none it is ignored.
+// Nearly every script for Slurm names an account. On a cluster without accounts it is ignored.
 void drop_foreign_account(const Invocation& invocation, const Script& script, bool is_quiet,
                           Request& request) {
   auto& resources = *request.submission.mutable_resources();
   if (script.slurm_account.empty() || resources.account() != script.slurm_account) return;
   const auto shares = request.link.ask<wire::ShareList>(wire::ListShares());
-  if (!shares) return;  // the submission says what is wrong
+  if (!shares) return;  // the submission reports the error
   const auto has_name = [](const wire::ShareRow& row) { return !row.account().empty(); };
   if (std::ranges::any_of(shares->rows(), has_name)) return;
   resources.clear_account();
@@ -155,7 +158,7 @@ void fill_defaults(BatchOptions& options, const Script& script, Words command) {
   if (options.error.empty()) options.error = options.output;
 }
 
-// nullopt: it has not ended.
+// Returns the exit code, or nullopt if the job has not ended.
 std::optional<int> end_of(const wire::JobStatus& job) {
   if (job.array_job() != job.job()) {
     return is_final_state(job.state()) ? std::optional(job.exit_code()) : std::nullopt;
@@ -164,7 +167,8 @@ std::optional<int> end_of(const wire::JobStatus& job) {
   return job.array().failed_count() > 0 ? 1 : kExitOk;
 }
 
-// Asks anew each time: a wait of days holds no connection of the head, and outlives its restarts.
+// Connects again for each request. A wait of days then holds no connection to the head and survives
+// restarts of it.
 Result<int> wait_for_end(const Invocation& invocation, const std::string& server,
                          std::uint64_t job) {
   TimePoint answered = monotonic_now();
@@ -218,10 +222,10 @@ int submit(const Invocation& invocation, const BatchOptions& options, const Scri
 int scbatch_main(const Invocation& invocation) {
   BatchOptions given;
   CLI::App app;
-  describe(app, invocation, "Submits a batch script; options also stand in its #SCORE lines");
+  describe(app, invocation, "Submits a batch script; options may also be in its #SCORE lines");
   add_command_line_options(app, given);
   Words shown_only;
-  app.add_option("script", shown_only, "The script, and its arguments; none: standard input")
+  app.add_option("script", shown_only, "Script and its arguments; default: standard input")
       ->type_name("SCRIPT [ARGUMENT...]");
   auto split = split_command(app, invocation.args, "");
   if (!split) return complain(invocation, split.error());
@@ -229,7 +233,7 @@ int scbatch_main(const Invocation& invocation) {
   Script script;
   const std::string file = split->command.empty() ? "" : split->command[0];
   if (given.wrap && !file.empty()) {
-    return complain(invocation, "--wrap and a script: give one of them");
+    return complain(invocation, "--wrap and a script cannot be given together");
   }
   if (const auto code = load(invocation, file, given, script)) return *code;
   Words words = script.words;

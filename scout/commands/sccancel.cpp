@@ -1,4 +1,4 @@
-// sccancel: ends jobs, or sends them a signal.
+// sccancel ends jobs, or sends them a signal.
 #include "base/text.hpp"
 #include "scout/commands/commands.hpp"
 #include "scout/session/job_filter.hpp"
@@ -14,7 +14,7 @@ namespace score::scout {
 
 namespace {
 
-constexpr Duration kNoLimit = std::chrono::hours(24 * 365);  // a grace may be long
+constexpr Duration kNoLimit = std::chrono::hours(24 * 365);  // a grace period may be long
 
 struct CancelOptions {
   CommonOptions common;
@@ -41,7 +41,7 @@ std::uint64_t put_cancel(HeadLink& head, const JobWord& job, Duration grace, boo
   return head.put(request);
 }
 
-// Of tasks that are to be sent a signal, the jobs that they have become.
+// Returns the jobs of array tasks that are to be sent a signal.
 Result<std::vector<JobWord>> running_tasks(HeadLink& head, const std::string& word) {
   const auto found = find_words(head, {word});
   if (!found) return found.error();
@@ -51,7 +51,7 @@ Result<std::vector<JobWord>> running_tasks(HeadLink& head, const std::string& wo
   }
   if (!jobs.empty()) return jobs;
   if (!found->missing.empty()) return found->missing.front();
-  return fail(Errc::WrongState, "{} does not run", escape_terminal(word, 80));
+  return fail(Errc::WrongState, "{} is not running", escape_terminal(word, 80));
 }
 
 Result<std::vector<JobWord>> jobs_of(HeadLink& head, const CancelOptions& options,
@@ -67,7 +67,7 @@ Result<std::vector<JobWord>> jobs_of(HeadLink& head, const CancelOptions& option
   return std::vector<JobWord>{*named};
 }
 
-// Returns the named jobs that the filter chooses, or those of all active jobs if none is named.
+// Returns the named jobs that the filter selects, or those of all active jobs if none is named.
 Result<std::vector<JobWord>> filtered_jobs(HeadLink& head, const Invocation& invocation,
                                            const CancelOptions& options, int& code) {
   FoundJobs found;
@@ -95,7 +95,7 @@ Result<std::vector<JobWord>> filtered_jobs(HeadLink& head, const Invocation& inv
   return ids;
 }
 
-// A job that is not known is reported, and the others are cancelled.
+// An unknown job is reported, and the other jobs are cancelled.
 Result<std::vector<JobWord>> chosen_jobs(HeadLink& head, const Invocation& invocation,
                                          const CancelOptions& options, int& code) {
   if (options.all || options.filter.chooses()) {
@@ -130,7 +130,7 @@ Result<int> cancel(HeadLink& head, const Invocation& invocation, const CancelOpt
   int code = kExitOk;
   const auto jobs = chosen_jobs(head, invocation, options, code);
   if (!jobs) return jobs.error();
-  // All are requested before the first answer is awaited, so that their graces run side by side.
+  // All requests are sent before the first answer is awaited, so that the grace periods overlap.
   std::vector<std::uint64_t> tags;
   std::vector<std::uint64_t> ids;
   for (const auto& job : *jobs) {
@@ -154,8 +154,9 @@ Result<int> cancel(HeadLink& head, const Invocation& invocation, const CancelOpt
 int sccancel_main(const Invocation& invocation) {
   CancelOptions options;
   CLI::App app;
-  describe(app, invocation,
-           "Ends jobs: TERM and CONT to every task, after the grace KILL to all that is left");
+  describe(
+      app, invocation,
+      "Ends jobs: sends TERM and CONT to every task, and KILL after the grace period to the rest");
   add_server_option(app, options.common);
   add_json_option(app, options.common);
   app.add_option("-s,--signal", options.signal, "Only send this signal to the tasks")
@@ -164,18 +165,19 @@ int sccancel_main(const Invocation& invocation) {
       ->type_name("TIME");
   app.add_flag("--no-wait", options.no_wait,
                "Return when the request is accepted, not when the jobs have ended");
-  app.add_flag("--all", options.all, "All of your active jobs");
-  options.filter.add_options(
-      app, "Their ids; 12_7 and 12_[1-5]: tasks of array 12; 7.0: step 0 of job 7");
+  app.add_flag("--all", options.all, "End all of your active jobs");
+  options.filter.add_options(app,
+                             "Job ids; 12_7 and 12_[1-5]: tasks of array 12; 7.0: step 0 of job 7");
   if (const auto code = parse(app, invocation)) return *code;
   if (const auto read = options.filter.read(); !read) return complain(invocation, read.error());
   if (options.filter.jobs().empty() && !options.filter.chooses() && !options.all) {
-    return complain(invocation, fmt::format("which job? Name it, or choose with --user, --name, "
-                                            "--state, --nodelist or --all (try {} --help)",
-                                            invocation.name));
+    return complain(invocation,
+                    fmt::format("no job given; give its id, or select jobs with --user, --name, "
+                                "--state, --nodelist or --all (try {} --help)",
+                                invocation.name));
   }
   if (options.all && !options.filter.jobs().empty()) {
-    return complain(invocation, "--all and job ids: give one of them");
+    return complain(invocation, "--all and job ids cannot be given together");
   }
   return with_head(invocation, options.common,
                    [&](HeadLink& head) { return cancel(head, invocation, options); });

@@ -1,4 +1,4 @@
-// scnodes: the nodes, one per line; -v: switch method, clock and daemon too.
+// scnodes prints the nodes, one per line; -v adds switch method, clock and daemon.
 #include "base/text/hostlist.hpp"
 #include "base/text/json_writer.hpp"
 #include "base/units.hpp"
@@ -42,13 +42,13 @@ Tint tint_of(const Node& node) {
              : Tint::Wait;
 }
 
-// A reservation that is in force, where nothing else is to be said.
+// Returns the node's reason; a reservation in force is shown if there is no other reason.
 std::string reason_of(const Node& node) {
   if (!node.reason().empty() || node.reservation().empty()) return node.reason();
   return "reserved: " + node.reservation();
 }
 
-// Of a node that never connected only the name is known.
+// Returns true unless only the node's name is known, because it never connected.
 bool is_known(const Node& node) {
   return node.memory_bytes() > 0;
 }
@@ -70,7 +70,7 @@ std::string free_memory(const Node& node) {
   return human_bytes(Bytes(node.memory_bytes()) - Bytes(node.memory_reserved_bytes()));
 }
 
-// "80G/100G": free, of what it offers.
+// Returns "80G/100G": free scratch of the total.
 std::string scratch_of(const Node& node) {
   const Bytes all(node.scratch_bytes());
   if (all == Bytes(0)) return "";
@@ -96,7 +96,7 @@ std::uint32_t used_of(const Node& node, const std::string& kind) {
   return 0;
 }
 
-// "gpu:1/2,nic:0/1": units with jobs, of those that the node has.
+// Returns "gpu:1/2,nic:0/1": units in use of all units of the node.
 std::string generic_of(const Node& node) {
   std::string text;
   for (const auto& kind : node.generic()) {
@@ -175,7 +175,7 @@ struct NodeOptions {
   std::vector<std::string> states;  // lists of words
 };
 
-// In the order in which they are named, each once.
+// Returns the names in the given order, without repeats.
 Result<std::vector<std::string>> names_of(const NodeOptions& options) {
   std::vector<std::string> names;
   std::set<std::string> seen;
@@ -270,7 +270,7 @@ int scnodes_main(const Invocation& invocation) {
   add_server_option(app, options.common);
   add_table_options(app, options.common);
   app.add_flag("-v,--verbose", options.verbose,
-               "Also show switch method, clock error and figures of the daemon");
+               "Also print switch method, clock error and figures of the daemon");
   app.add_option("-w,--nodelist", options.nodes, "Only these nodes; the same as NODE")
       ->type_name("NODES")
       ->allow_extra_args(false);

@@ -1,5 +1,4 @@
-// scout: runs a command on every node at once, outside the timetable, and prints equal outputs
-// once.
+// scout runs a command on every node at once, outside the timetable, and prints equal outputs once.
 #include "base/text/hostlist.hpp"
 #include "scout/commands/commands.hpp"
 #include "scout/run/front_end.hpp"
@@ -27,7 +26,7 @@ struct ScoutOptions {
   std::string socket;
 };
 
-// The nodes of -w, else all that are up and not drained; without those of -x.
+// Returns the nodes of -w, else all that are up and not drained; without those of -x.
 Result<std::vector<std::string>> chosen_nodes(HeadLink& head, const ScoutOptions& options) {
   const auto list = head.ask<wire::NodeList>(wire::ListNodes());
   if (!list) return list.error();
@@ -56,7 +55,7 @@ Result<std::vector<std::string>> chosen_nodes(HeadLink& head, const ScoutOptions
   return names;
 }
 
-// The words are joined into one line for the shell, as rsh does.
+// Joins the words into one line for the shell, as rsh does.
 Result<wire::Submit> make_command(const ScoutOptions& options, const std::string& line,
                                   const std::vector<std::string>& nodes) {
   RunOptions run;
@@ -127,16 +126,17 @@ int scout_main(const Invocation& invocation) {
   CLI::App app;
   describe(app, invocation,
            "Runs a shell command on every node at once and prints equal outputs once. "
-           "Without a command: reads commands from standard input");
+           "Without a command, it reads commands from standard input");
   add_server_option(app, options.common);
   add_json_option(app, options.common);
   app.add_option("-w,--nodelist", options.only_nodes, "Run on these nodes")->type_name("NODES");
   app.add_option("-x,--exclude", options.except_nodes, "Do not run on these nodes")
       ->type_name("NODES");
-  app.add_option("--timeout", options.timeout, "End the command after TIME; a bare number: minutes")
+  app.add_option("--timeout", options.timeout,
+                 "End the command after TIME; a bare number means minutes")
       ->type_name("TIME");
   app.add_flag("-l,--label", options.label,
-               "Print lines as they arrive, each with \"rank: \" in front");
+               "Print lines as they arrive, with \"rank: \" before each");
   app.add_option("--color", options.common.color, "auto, always or never; NO_COLOR is honoured")
       ->type_name("WHEN")
       ->check(CLI::IsMember({"auto", "always", "never"}));

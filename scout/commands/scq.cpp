@@ -1,4 +1,5 @@
-// scq: your jobs, active and recently ended, like ps(1); --why: why a job waits.
+// scq prints your jobs, active and recently ended, as ps(1) prints processes; --why prints why a
+// job waits.
 #include "scout/commands/commands.hpp"
 #include "scout/session/job_filter.hpp"
 #include "scout/session/job_views.hpp"
@@ -28,13 +29,13 @@ struct QueueOptions {
   bool expand = false;
   std::string why;
   std::string since = "10m";
-  double watch = 0;  // seconds between tables; 0: one
+  double watch = 0;  // seconds between tables; 0: print once
   JobFilter filter;
 };
 
 struct Queue {
   wire::JobList list;
-  std::vector<Error> missing;  // of the jobs that were named
+  std::vector<Error> missing;  // an error for each named job that is missing
 };
 
 Result<int> show_why(HeadLink& head, const QueueOptions& options) {
@@ -59,7 +60,7 @@ Result<int> show_why(HeadLink& head, const QueueOptions& options) {
   return kExitOk;
 }
 
-// Active jobs by number, then those that ended since `since_ns`, the last one last.
+// Sorts the list: active jobs by number, then those that ended since `since_ns`, the last one last.
 void arrange(wire::JobList& list, std::int64_t since_ns) {
   std::vector<wire::JobStatus> ended;
   wire::JobList jobs;
@@ -118,7 +119,7 @@ std::string queue_table(const Queue& queue, const QueueOptions& options, const C
   return make_table(columns, queue.list.jobs()).to_text(table_style(options.common));
 }
 
-// Repeats the table on a cleared terminal; JSON is one line each time.
+// Repeats the table on a cleared terminal. With --json it prints one line each time.
 Result<int> watch_queue(HeadLink& head, const QueueOptions& options, const Columns& columns) {
   const bool is_terminal = isatty(STDOUT_FILENO) != 0;
   const auto period = Duration(static_cast<Duration::rep>(options.watch * 1e9));
@@ -161,13 +162,13 @@ Result<int> show_queue(HeadLink& head, const Invocation& invocation, const Queue
 int scq_main(const Invocation& invocation) {
   QueueOptions options;
   CLI::App app;
-  describe(app, invocation, "Shows your jobs: active ones and those that ended last");
+  describe(app, invocation, "Shows your jobs: active and recently ended ones");
   add_server_option(app, options.common);
   add_table_options(app, options.common);
   app.add_flag("-a,--all", options.all_users, "Show jobs of all users");
   app.add_flag("--active", options.active_only, "Omit jobs that have ended");
   app.add_flag("--steps", options.steps, "Also list the steps of batch jobs, such as 7.0");
-  app.add_flag("--expand", options.expand, "Also show the tasks of arrays, a line each");
+  app.add_flag("--expand", options.expand, "Also list the tasks of arrays, one per line");
   app.add_option("--why", options.why, "Print every reason why JOB waits, or how it ended")
       ->type_name("JOB");
   app.add_option("--watch", options.watch, "Repeat every N seconds (default: 2)")

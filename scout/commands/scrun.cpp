@@ -1,4 +1,4 @@
-// scrun: submits a parallel program and stays as its front end.
+// scrun submits a parallel program and stays as its front end.
 #include "base/text/json_writer.hpp"
 #include "scout/commands/commands.hpp"
 #include "scout/commands/dry_run.hpp"
@@ -85,10 +85,10 @@ int scattach_main(const Invocation& invocation) {
   bool label = false;
   CLI::App app;
   describe(app, invocation,
-           "Attaches to a running job: prints its output and how it ends. ^C detaches");
+           "Attaches to a running job: prints its output and how it ended; ^C detaches");
   add_server_option(app, common);
   add_json_option(app, common);
-  app.add_flag("--input", input, "Send our standard input to the job");
+  app.add_flag("--input", input, "Send standard input to the job");
   app.add_flag("-l,--label", label, "Put \"rank: \" before each line");
   app.add_flag("-q,--quiet", front.quiet, "Print only errors, not that the job completed");
   app.add_option("job", job, "Job id")->type_name("JOB")->required();

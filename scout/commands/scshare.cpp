@@ -1,4 +1,4 @@
-// scshare: accounts and their users: shares, what they used lately, what they have now, and limits.
+// scshare prints accounts and their users: shares, recent and current use, and limits.
 #include "base/text/json_writer.hpp"
 #include "base/units.hpp"
 #include "scout/commands/commands.hpp"
@@ -36,7 +36,7 @@ std::string limits_of(const Row& row) {
   return text;
 }
 
-// Jobs without an account: all, or those of operators.
+// Jobs may have no account: all jobs, or those of operators.
 std::string account_of(const Row& row) {
   return row.account().empty() ? "(none)" : row.account();
 }
@@ -88,7 +88,7 @@ std::string to_json(const wire::ShareList& list) {
 
 using Words = std::set<std::string, std::less<>>;
 
-// An empty set keeps everything.
+// Removes the rows of other users and accounts; an empty set selects all.
 void keep(wire::ShareList& list, const Words& users, const Words& accounts) {
   wire::ShareList kept;
   for (auto& row : *list.mutable_rows()) {

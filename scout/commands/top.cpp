@@ -1,4 +1,5 @@
-// score top --json: the documents of docs/reference/stream.md from the head's socket, one per line.
+// score top --json prints the documents of docs/reference/stream.md from the head's socket, one per
+// line.
 #include "scout/commands/commands.hpp"
 #include "scout/session/session.hpp"
 
@@ -8,7 +9,8 @@ namespace score::scout {
 
 namespace {
 
-constexpr Duration kSilence = std::chrono::seconds{15};  // longer than the slowest rate
+constexpr Duration kSilence =
+    std::chrono::seconds{15};  // longer than the period of the slowest rate
 constexpr Duration kTakeOver = std::chrono::seconds{5};
 constexpr Duration kReconnectFor = std::chrono::seconds{60};  // as scrun
 
@@ -40,14 +42,15 @@ void print_line(const std::string& document) {
   std::fflush(stdout);
 }
 
-// Until the head or the reader closes, or the count is reached. `shown`: documents so far.
+// Prints documents until the head or the reader closes, or the count is reached. `shown` is the
+// number of documents so far.
 Result<int> follow(HeadLink& head, const TopOptions& options, std::uint64_t& shown) {
   const auto first = head.ask<wire::Snapshot>(request_of(options));
   if (!first) return first.error();
   print_line(first->document());
   while (++shown != options.count && std::ferror(stdout) == 0) {
     const auto frame = head.wait_frame(monotonic_now() + kSilence);
-    // A host without power closes nothing.
+    // A host without power does not close its connections.
     if (!frame && frame.error().is(Errc::Timeout)) return fail(Errc::Closed, "the head is silent");
     if (!frame) return frame.error();
     const auto next = decode<wire::Snapshot>(*frame);
@@ -64,7 +67,8 @@ Result<int> show_once(HeadLink& head, const TopOptions& options) {
   return kExitOk;
 }
 
-// A job that the head does not know would give empty documents for ever.
+// Checks that the head knows the job; without this check an unknown job would give empty documents
+// for ever.
 Status find_named_job(HeadLink& head, TopOptions& options) {
   if (options.job.empty() || options.job_id != 0) return {};
   const auto job = ask_word(head, options.job);
@@ -82,7 +86,7 @@ int top_main(const Invocation& invocation) {
   add_server_option(app, options.common);
   add_json_option(app, options.common);
   app.add_flag("--once", options.once, "Print one document, then exit");
-  app.add_option("--rate", options.rate, "Documents per second, 0.1 to 10")
+  app.add_option("--rate", options.rate, "Documents per second")
       ->type_name("N")
       ->check(CLI::Range(0.1, 10.0));
   app.add_option("--parts", options.parts, "Only these parts, e.g. jobs,nodes")->type_name("PARTS");

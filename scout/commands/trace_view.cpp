@@ -1,7 +1,7 @@
-// Skew: a boundary is one instant of cluster time, so records of different nodes belong together by
-// it. Each node's stamps are moved to cluster time by its own offset; boundaries that differ by
-// less than the clocks' error are the same one, found by the nodes' common (epoch, due) rounded to
-// 0.5 ms (the smallest quantum is 1 ms).
+// This file computes the skew between nodes. A boundary is one instant of cluster time, so records
+// of different nodes belong together by it. Each node's timestamps are converted to cluster time by
+// its own offset. Boundaries that differ by less than the clocks' error are the same one; they are
+// found by the nodes' common (epoch, due) rounded to 0.5 ms (the smallest quantum is 1 ms).
 #include "scout/commands/trace_view.hpp"
 
 #include "base/text/hostlist.hpp"
@@ -33,7 +33,7 @@ std::string figures(std::string_view label, std::vector<std::int64_t> values) {
                      percentile_us(values, 1.0), values.size());
 }
 
-// Phases of the switches in which a channel changed its job.
+// Prints the phases of the switches in which a channel changed its job.
 std::string network_figures(const wire::Trace& trace) {
   std::vector<std::int64_t> guard, save, restore;
   std::uint64_t sent = 0, resent = 0;
@@ -63,7 +63,8 @@ struct Span {
   std::size_t nodes = 0;
 };
 
-// Last node minus first, for each boundary at which at least two nodes stopped something.
+// Returns the time between the first node and the last, for each boundary at which at least two
+// nodes stopped something.
 std::vector<std::int64_t> stop_skews(const wire::Trace& trace) {
   constexpr std::int64_t kHalfQuantum = 500'000;
   std::map<std::pair<std::uint64_t, std::int64_t>, Span> boundaries;
@@ -85,8 +86,9 @@ std::vector<std::int64_t> stop_skews(const wire::Trace& trace) {
   return skews;
 }
 
-// Share of the nodes' time, from a node's first boundary to its last, that switches took: from
-// waking to continuing the last job. Losses inside tasks (caches, wake-ups) are not in it.
+// Returns the share of the nodes' time that switches took, between a node's first boundary and its
+// last. A switch lasts from waking to continuing the last job. Losses inside tasks (caches,
+// wake-ups) are not included.
 std::string time_in_switches(const wire::Trace& trace) {
   std::int64_t lost = 0;
   std::int64_t all = 0;

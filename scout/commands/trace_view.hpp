@@ -1,4 +1,4 @@
-// The nodes' traces of their gang switches, as JSON and as figures.
+// Prints the nodes' traces of their gang switches, as JSON and as figures.
 #pragma once
 
 #include "proto/client.pb.h"
@@ -8,8 +8,8 @@
 namespace score::scout {
 
 std::string trace_json(const wire::Trace& trace);
-// Percentiles over all nodes: wake-up, stop, whole switch, the skew between nodes, and the phases
-// of network channels.
+// Returns percentiles over all nodes: wake-up, stop, whole switch, the skew between nodes, and the
+// phases of network channels.
 std::string trace_page(const wire::Trace& trace);
 
 }  // namespace score::scout

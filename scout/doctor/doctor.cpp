@@ -1,4 +1,4 @@
-// score doctor: what is wrong with the cluster, and how to mend it.
+// score doctor finds problems of the cluster and prints how to repair them.
 #include "scout/doctor/doctor.hpp"
 
 #include "base/text/json_writer.hpp"
@@ -53,7 +53,7 @@ Examination examine(const CommonOptions& options, const std::string& server, boo
   auto cluster = examine_cluster(options, server, is_quick);
   if (cluster) return *std::move(cluster);
   Examination done{{no_head(cluster.error())}, {}};
-  // Of the installed cluster this host has files.
+  // This host has files of the installed cluster only.
   if (server != kDefaultSocket && !uses_installed_cluster(options.server)) return done;
   for (auto& finding : look_at_this_host(kConfigurationFile))
     done.findings.push_back(std::move(finding));
@@ -91,7 +91,7 @@ int doctor_main(const Invocation& invocation) {
   CommonOptions options;
   bool is_quick = false;
   CLI::App app;
-  describe(app, invocation, "Checks the cluster, and says how to mend what is wrong");
+  describe(app, invocation, "Checks the cluster and prints how to repair each problem");
   add_server_option(app, options);
   add_json_option(app, options);
   app.add_flag("--quick", is_quick, "Do not measure PM between pairs of nodes");

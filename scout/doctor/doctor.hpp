@@ -4,7 +4,7 @@
 
 namespace score::scout {
 
-// Exit code 1: there are faults.
+// Runs the command. The exit code is 1 if there are faults.
 int doctor_main(const Invocation& invocation);
 
 }  // namespace score::scout

@@ -18,7 +18,7 @@ Result<Evidence> ask_daemons(HeadLink& head) {
   auto nodes = head.ask<wire::NodeList>(wire::ListNodes());
   if (!nodes) return nodes.error();
   evidence.nodes = *std::move(nodes);
-  // The last question: an older head ends the connection when it sees it.
+  // This request is the last one, because an older head closes the connection when it receives it.
   auto facts = head.ask<wire::Facts>(wire::GetFacts());
   if (facts) {
     evidence.facts = *std::move(facts);

@@ -1,4 +1,4 @@
-// All facts of one run of the doctor.
+// Collects all facts of one run of the doctor.
 #pragma once
 
 #include "proto/client.pb.h"
@@ -11,7 +11,7 @@
 namespace score::scout {
 
 struct Evidence {
-  std::string release;  // of this command
+  std::string release;  // version of this command
   wire::Info info;
   wire::NodeList nodes;
   std::optional<wire::Facts> facts;
@@ -21,10 +21,11 @@ struct Evidence {
   bool with_pairs = true;
 };
 
-// What head and daemons know; the probe is not among it. Errors: the head's first answers.
+// Asks the head and the daemons for their facts; the probe is not included. Errors: those of the
+// head's first answers.
 Result<Evidence> ask_daemons(HeadLink& head);
 
-// Up and not drained: jobs are placed there.
+// Returns true if jobs are placed on the node: it is up and not drained.
 bool takes_jobs(const wire::NodeStatus& node);
 
 }  // namespace score::scout

@@ -1,4 +1,4 @@
-// What a check says.
+// Defines the result of a check.
 #pragma once
 
 #include <cstdint>
@@ -15,15 +15,15 @@ std::string_view level_word(Level level);  // "ok", "skipped", "warning", "fault
 struct Finding {
   Level level = Level::Ok;
   std::string check;
-  std::vector<std::string> nodes;  // that it is about; empty: the head, or the whole cluster
-  std::string text;                // what is so
-  std::string remedy;              // what to do; empty if nothing is wrong
+  std::vector<std::string> nodes;  // affected nodes; empty: the head, or the whole cluster
+  std::string text;                // the fact
+  std::string remedy;              // the remedy; empty if nothing is wrong
 
-  // "node[00-03]: TEXT: REMEDY"
+  // Returns "node[00-03]: TEXT: REMEDY".
   [[nodiscard]] std::string line() const;
 };
 
-// The findings of one check. What is said of several nodes in the same words is one finding.
+// Collects the findings of one check. Equal texts for several nodes become one finding.
 class Findings {
  public:
   void add(Level level, const std::string& node, std::string text, std::string remedy);
@@ -38,7 +38,7 @@ class Findings {
 
   void skip(std::string text) { add(Level::Skipped, "", std::move(text), ""); }
 
-  // Nothing was found: what is well.
+  // Adds the text with level Ok if there are no other findings.
   void else_ok(std::string text) {
     if (all_.empty()) add(Level::Ok, "", std::move(text), "");
   }

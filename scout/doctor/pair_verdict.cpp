@@ -11,8 +11,8 @@
 namespace score::scout {
 namespace {
 
-constexpr double kMuchSlower = 10;         // chosen: links of another kind, or damaged ones
-constexpr double kSlowTripNs = 1'000'000;  // shorter ones are never slow
+constexpr double kMuchSlower = 10;         // chosen: a different kind of link, or a damaged one
+constexpr double kSlowTripNs = 1'000'000;  // a shorter trip is never slow
 
 constexpr const char* kFirewall =
     "a firewall drops PM's frames, or the networks are not connected: admit UDP between the nodes "
@@ -22,7 +22,7 @@ bool is_silent(const ProbedPair& pair) {
   return !pair.round_trip_ns;
 }
 
-// Nodes whose every pair is silent, if anybody is heard at all.
+// Returns the nodes whose every pair is silent; empty if all pairs are silent.
 std::set<std::string> silent_nodes(const std::vector<ProbedPair>& pairs) {
   std::set<std::string> silent;
   for (const auto& pair : pairs) silent.insert({pair.from, pair.to});
@@ -89,8 +89,8 @@ void judge_speed(const std::vector<ProbedPair>& pairs, Findings& found) {
                fmt::format("{}: round trip {:.0f} us, {}; the median of all pairs is {:.0f} us, {}",
                            name_of(pair), trip_of(pair) / 1e3, speed_text(speed_of(pair)),
                            trip / 1e3, speed_text(speed)),
-               "if it stays so in another run, look for errors of the link (ethtool -S) and for "
-               "load that is not of jobs");
+               "if it stays so in a second run, look for errors of the link (ethtool -S) and for "
+               "load from other programs");
   }
 }
 
@@ -103,7 +103,7 @@ void judge_pairs(const ProbeReport& report, Findings& found) {
     found.fault(node.name, fmt::format("PM cannot be opened: {}", node.network_error),
                 "see [network] of scored.toml and journalctl -u scored-node there");
   }
-  if (pairs.empty()) return found.else_ok("one node: there are no pairs");
+  if (pairs.empty()) return found.else_ok("there is one node, so there are no pairs");
   judge_silence(pairs, found);
   judge_speed(pairs, found);
   found.else_ok(fmt::format("PM connects {} of {} nodes: median round trip {:.0f} us, {}",

@@ -1,4 +1,4 @@
-// What the measured pairs of nodes say.
+// Evaluates the measured pairs of nodes.
 #pragma once
 
 #include "scout/doctor/finding.hpp"
@@ -6,8 +6,9 @@
 
 namespace score::scout {
 
-// A node that none of its partners hears is named alone; other silent pairs are named as pairs. A
-// pair that is more than ten times slower than the median is a warning.
+// Adds findings about the pairs. A node that reaches none of its partners is reported alone; other
+// silent pairs are reported as pairs. A pair that is more than ten times slower than the median is
+// a warning.
 void judge_pairs(const ProbeReport& report, Findings& found);
 
 }  // namespace score::scout

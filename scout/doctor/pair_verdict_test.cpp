@@ -5,7 +5,7 @@
 namespace score::scout {
 namespace {
 
-// All pairs of n nodes, 20 us and 1 GB/s each.
+// Returns a report with all pairs of n nodes, 20 us and 1 GB/s each.
 ProbeReport report_of(int n) {
   ProbeReport report;
   const auto name = [](int i) { return "node0" + std::to_string(i); };
@@ -30,7 +30,7 @@ std::vector<Finding> judge(const ProbeReport& report) {
   return found.all();
 }
 
-TEST(PairVerdict, IsWellWhenAllAnswer) {
+TEST(PairVerdict, AllPairsThatAnswerAreOk) {
   const auto found = judge(report_of(4));
   ASSERT_EQ(found.size(), 1U);
   EXPECT_EQ(found[0].level, Level::Ok);
@@ -38,7 +38,7 @@ TEST(PairVerdict, IsWellWhenAllAnswer) {
   EXPECT_EQ(judge(report_of(1))[0].level, Level::Ok);
 }
 
-TEST(PairVerdict, NamesTheNodeThatIsCutOff) {
+TEST(PairVerdict, DisconnectedNodeIsNamed) {
   auto report = report_of(4);
   silence(report, "node02");
   const auto found = judge(report);
@@ -48,7 +48,7 @@ TEST(PairVerdict, NamesTheNodeThatIsCutOff) {
   EXPECT_NE(found[0].remedy.find("firewall"), std::string::npos);
 }
 
-TEST(PairVerdict, NamesPairsWhereBothReachOthers) {
+TEST(PairVerdict, SilentPairOfConnectedNodesIsNamed) {
   auto report = report_of(4);
   report.pairs[1].round_trip_ns.reset();
   const auto found = judge(report);
@@ -56,7 +56,7 @@ TEST(PairVerdict, NamesPairsWhereBothReachOthers) {
   EXPECT_EQ(found[0].text, "PM does not connect node00 and node02");
 }
 
-TEST(PairVerdict, SaysOnceThatNobodyAnswers) {
+TEST(PairVerdict, SilenceOfAllIsReportedOnce) {
   auto report = report_of(3);
   for (const auto* node : {"node00", "node01", "node02"}) silence(report, node);
   const auto found = judge(report);
@@ -64,7 +64,7 @@ TEST(PairVerdict, SaysOnceThatNobodyAnswers) {
   EXPECT_EQ(found[0].text, "PM reaches none of 3 pairs of nodes");
 }
 
-TEST(PairVerdict, WarnsOfOnePairThatIsMuchSlower) {
+TEST(PairVerdict, MuchSlowerPairIsAWarning) {
   auto report = report_of(4);
   report.pairs[3].bytes_per_second = 12e6;
   auto found = judge(report);
@@ -79,7 +79,7 @@ TEST(PairVerdict, WarnsOfOnePairThatIsMuchSlower) {
   EXPECT_EQ(judge(report)[0].level, Level::Warning);
 }
 
-TEST(PairVerdict, SaysThatPmCannotBeOpened) {
+TEST(PairVerdict, FailureToOpenPmIsReported) {
   auto report = report_of(2);
   report.nodes[1].network_error = "No such device";
   const auto found = judge(report);

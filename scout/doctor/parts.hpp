@@ -1,4 +1,4 @@
-// The optional parts of the nodes: which are there, and what to do about those that are not.
+// Evaluates the optional parts of the nodes: which are installed, and how to get the missing ones.
 #pragma once
 
 #include "base/text/json_writer.hpp"
@@ -9,12 +9,12 @@
 
 namespace score::scout {
 
-// A warning for each part that a node lacks. evidence.probe is there.
+// Adds a warning for each part that a node lacks. evidence.probe must have a value.
 void judge_parts(const ProbeReport& probe, Findings& found);
 
-// The last lines of `score info --optional`; why there is no report, if there is none.
+// Returns the last lines of `score info --optional`, or why there is no report.
 std::string parts_page(const Evidence& evidence);
-// Adds the field "parts" to the object that was begun; without a report it is empty.
+// Adds the field "parts" to the current object; without a report it is empty.
 void write_parts(JsonWriter& json, const Evidence& evidence);
 
 }  // namespace score::scout

@@ -33,7 +33,7 @@ TEST(Parts, PageGivesTheReasonWithoutAReport) {
   EXPECT_EQ(parts_page(evidence), "parts   unknown: no node takes jobs\n");
 }
 
-TEST(Parts, DoctorWarnsOncePerPart) {
+TEST(Parts, MissingPartIsOneWarning) {
   Findings found;
   judge_parts(*three_nodes().probe, found);
   ASSERT_EQ(found.all().size(), 2U);

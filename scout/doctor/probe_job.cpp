@@ -1,4 +1,5 @@
-// scrun does it: the doctor is a user like others. Its output goes to memory.
+// scrun runs the job, because the doctor has no more rights than other users. Its output goes to
+// memory.
 #include "scout/doctor/probe_job.hpp"
 
 #include "base/os/spawn.hpp"
@@ -19,7 +20,7 @@ std::string read_back(const UniqueFd& fd) {
   return read_all(fd.get(), kMaxOutputBytes).value_or("");
 }
 
-// The program is where the nodes have it, which is the same place on all; it need not be here.
+// Returns the path of the program on the nodes, which is the same on all; it need not exist here.
 std::string find_probe(const Evidence& evidence) {
   if (!evidence.facts) return "";
   for (const auto& node : evidence.facts->nodes()) {
@@ -68,10 +69,10 @@ Result<std::string> run(const std::vector<std::string>& words) {
   if (!child) return child.error().error;
   const auto ended = reap(child->pidfd.get(), true);
   if (!ended) return ended.error();
-  // With some nodes' lines there is more to say than why it failed.
+  // The lines of some nodes are more useful than the reason of the failure.
   std::string text = read_back(out);
   if (text.empty()) {
-    return fail(Errc::WrongState, "the job of the check gave nothing: {}",
+    return fail(Errc::WrongState, "the job of the check printed nothing: {}",
                 last_line(read_back(err)));
   }
   return text;

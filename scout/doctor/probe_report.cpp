@@ -14,7 +14,7 @@ namespace {
 
 using Words = std::vector<std::string_view>;
 
-constexpr std::size_t kMostMpis = 64;  // of one node
+constexpr std::size_t kMostMpis = 64;  // per node
 
 std::string text_of(std::string_view word) {
   return word == "-" ? "" : escape_terminal(word, 1000);

@@ -1,4 +1,4 @@
-// The output of scored-probe (scored/job/probe/README.md), read.
+// Parses the output of scored-probe (scored/job/probe/README.md).
 #pragma once
 
 #include <cstdint>
@@ -11,23 +11,23 @@ namespace score::scout {
 
 struct ProbedMpi {
   std::string path;
-  std::string objection;  // to PM; empty: it can use it
+  std::string objection;  // why PM cannot use it; empty: it can
 };
 
 struct ProbedNode {
   std::string name;
-  std::uint64_t memlock = 0;  // the most that a job may lock, bytes; all ones: no limit
-  std::string pm;             // release of libpm; empty: not installed
+  std::uint64_t memlock = 0;  // the most bytes that a job may lock; all ones: no limit
+  std::string pm;             // version of libpm; empty: not installed
   std::string provider;       // folder of libpm-fi.so; empty: not installed
   std::vector<ProbedMpi> mpis;
   std::vector<std::string_view> missing_parts;  // names of base::kOptionalParts
-  std::string network_error;                    // PM cannot be opened
+  std::string network_error;                    // why PM cannot be opened
 };
 
 struct ProbedPair {
   std::string from;
   std::string to;
-  std::optional<std::int64_t> round_trip_ns;  // nothing: no answer
+  std::optional<std::int64_t> round_trip_ns;  // nullopt: no answer
   double bytes_per_second = 0;                // 0: the stream did not arrive in time
 };
 
@@ -36,8 +36,8 @@ struct ProbeReport {
   std::vector<ProbedPair> pairs;
 };
 
-// `output`: of all ranks, each line with "RANK: " in front, as of scrun --label. Lines that make no
-// sense are passed over; texts are safe to print.
+// Parses the output of all ranks, each line with "RANK: " before it, as printed by scrun --label.
+// Malformed lines are skipped; texts are safe to print.
 ProbeReport parse_probe_report(std::string_view output);
 
 }  // namespace score::scout

@@ -23,7 +23,7 @@ constexpr std::string_view kOutput =
     "0: pair\t1\t12345\t900000000\n"
     "1: pair\t2\t-\t0\n";
 
-TEST(ProbeReport, HasTheFactsOfEachNode) {
+TEST(ProbeReport, FactsOfEachNodeAreParsed) {
   const auto report = parse_probe_report(kOutput);
   ASSERT_EQ(report.nodes.size(), 2U);
   EXPECT_EQ(report.nodes[0].name, "node00");
@@ -39,16 +39,16 @@ TEST(ProbeReport, HasTheFactsOfEachNode) {
   EXPECT_EQ(report.nodes[1].missing_parts, std::vector<std::string_view>{"scored-pmix"});
 }
 
-TEST(ProbeReport, NamesTheNodesOfPairs) {
+TEST(ProbeReport, PairsHaveTheNamesOfNodes) {
   const auto report = parse_probe_report(kOutput);
-  ASSERT_EQ(report.pairs.size(), 1U);  // rank 2 said nothing
+  ASSERT_EQ(report.pairs.size(), 1U);  // rank 2 printed nothing
   EXPECT_EQ(report.pairs[0].from, "node00");
   EXPECT_EQ(report.pairs[0].to, "node01");
   EXPECT_EQ(report.pairs[0].round_trip_ns, 12345);
   EXPECT_EQ(report.pairs[0].bytes_per_second, 9e8);
 }
 
-TEST(ProbeReport, BearsCutAndRandomText) {
+TEST(ProbeReport, TruncatedAndRandomTextIsHandled) {
   for (std::size_t size = 0; size <= kOutput.size(); ++size) {
     EXPECT_LE(parse_probe_report(kOutput.substr(0, size)).nodes.size(), 2U);
   }

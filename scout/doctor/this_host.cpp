@@ -19,7 +19,7 @@ namespace {
 
 constexpr int kConnectMs = 3000;
 
-// What the configuration says, and nothing about what it does not.
+// Holds values of the configuration, with defaults for missing keys.
 struct Configured {
   std::vector<std::string> node_heads;  // HOST:PORT; one or two
   std::string head_key = "/etc/scored/key";
@@ -40,7 +40,7 @@ Result<Configured> read_configured(const std::string& path) {
   return configured;
 }
 
-// Empty: it works.
+// Returns why the connection fails; empty if it works.
 std::string try_address(const addrinfo& address) {
   const UniqueFd fd(::socket(address.ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
   if (fd.get() < 0) return std::strerror(errno);
@@ -72,7 +72,7 @@ std::string try_connection(const std::string& endpoint) {
   return why;
 }
 
-// Of two heads only one need answer: the other one takes over when it is back.
+// Only one of two heads must answer, because the second one takes over when it is back.
 void check_head(const Configured& configured, Findings& found) {
   constexpr const char* kRemedy =
       "start scored-head there; admit its TCP port in firewalls, and this network with "
@@ -92,13 +92,13 @@ void check_head(const Configured& configured, Findings& found) {
   }
   const Level level = reached.empty() ? Level::Fault : Level::Warning;
   for (const std::string& text : failures) found.add(level, "", text, kRemedy);
-  found.else_ok(fmt::format(
-      "a TCP connection to the head at {} comes about; if the node daemon gets none, see "
-      "IPAddressAllow= of scored-node.service",
-      reached));
+  found.else_ok(
+      fmt::format("the head at {} accepts TCP connections; if the node daemon cannot connect, see "
+                  "IPAddressAllow= of scored-node.service",
+                  reached));
 }
 
-// The keys that are here.
+// Checks the keys that are on this host.
 void check_files(const std::string& path, const Configured& configured, Findings& found) {
   struct Place {
     wire::FileFact::Role role;

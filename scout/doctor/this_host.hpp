@@ -1,4 +1,4 @@
-// What this host can say when no head answers on it: its files, and the way to its head.
+// Checks this host when no head answers on it: its files, and the connection to its head.
 #pragma once
 
 #include "scout/doctor/finding.hpp"
@@ -8,8 +8,8 @@
 
 namespace score::scout {
 
-// By the packaged configuration at `path`; a file that is missing or may not be read is said so.
-// Tries a TCP connection to the head of [node].
+// Uses the packaged configuration at `path`. A missing or unreadable file is reported. Tries a TCP
+// connection to the head of [node].
 std::vector<Finding> look_at_this_host(const std::string& path);
 
 }  // namespace score::scout

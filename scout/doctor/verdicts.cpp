@@ -19,8 +19,8 @@ namespace score::scout {
 namespace {
 
 constexpr double kClockWarning = 1;  // s, chosen: file times of jobs differ visibly
-constexpr double kClockFault = 60;   // s, as scored-setup has it
-constexpr double kGangClock = 0.01;  // s; slices of 100 ms begin that much apart
+constexpr double kClockFault = 60;   // s, the same as in scored-setup
+constexpr double kGangClock = 0.01;  // s; slices of 100 ms may begin this much apart
 constexpr std::uint64_t kLeastMemlock = std::uint64_t{64} << 20U;  // for registered memory
 constexpr std::uint64_t kNoLimit = ~std::uint64_t{0};
 
@@ -69,7 +69,7 @@ void check_versions(const Evidence& evidence, Findings& found) {
 // ---- heads
 // ----------------------------------------------------------------------------------------
 
-// Of a cluster with one head it says nothing.
+// A cluster with one head has no findings here.
 void check_heads(const Evidence& evidence, Findings& found) {
   std::string leader;
   for (const auto& head : evidence.info.heads()) {
@@ -92,16 +92,16 @@ void check_heads(const Evidence& evidence, Findings& found) {
 void check_nodes(const Evidence& evidence, Findings& found) {
   constexpr const char* kDown =
       "there, systemctl status scored-node and journalctl -u scored-node; if it runs, "
-      "`score doctor` there tries the way to the head";
+      "`score doctor` there tests the connection to the head";
   for (const auto& node : evidence.nodes.nodes()) {
     const auto state = node.state();
     const std::string reason = node.reason().empty() ? "" : ", " + clean(node.reason());
     if (node.drained()) {
-      found.warn(name_of(node), "drained" + reason, "scadm resume, when it is to take jobs again");
+      found.warn(name_of(node), "drained" + reason, "scadm resume, when it should take jobs again");
     }
     if (state == wire::NodeStatus::SUSPECT) {
       found.warn(name_of(node), "no heartbeat" + reason,
-                 "nothing, if it is only overloaded; else journalctl -u scored-node there");
+                 "nothing, if it is only overloaded; otherwise journalctl -u scored-node there");
     } else if (state != wire::NodeStatus::UP) {
       const bool never = node.last_heard_ns() == 0;
       found.fault(name_of(node),
@@ -144,7 +144,7 @@ void check_clocks(const Evidence& evidence, Findings& found) {
     if (!is_up(node) || error < kGangClock) continue;
     found.warn(
         name_of(node),
-        fmt::format("slices may begin {:.0f} ms late: the way to the head is slow", error * 1e3),
+        fmt::format("slices may begin {:.0f} ms late: high latency to the head", error * 1e3),
         "look for load of the node and for loss between it and the head");
   }
   found.else_ok(fmt::format("at most {:.1f} ms from the head's", most * 1e3));
@@ -292,7 +292,7 @@ constexpr Check kChecks[] = {
     {"pairs", Source::Probe, check_pairs},
 };
 
-// Why the facts of a source are missing; empty: they are there.
+// Returns why the facts of a source are missing; empty if they are available.
 std::string missing(const Evidence& evidence, Source source) {
   if (source == Source::Daemons && !evidence.facts) return evidence.why_no_facts;
   if (source == Source::Probe && !evidence.probe) return evidence.why_no_probe;
@@ -349,7 +349,7 @@ void judge_file(const std::string& where, std::uint32_t user, const wire::FileFa
       break;
     default:  // an older release has no roles
       return found.warn(where,
-                        fmt::format("{} is not checked: the daemon is of an older release", path),
+                        fmt::format("{} is not checked: the daemon has an older release", path),
                         "upgrade it");
   }
   if (file.owner() == user || (file.owner() == 0 && !is_key)) return;

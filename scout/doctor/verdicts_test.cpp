@@ -69,7 +69,7 @@ Evidence healthy() {
   return evidence;
 }
 
-// The only finding that is not ok.
+// Returns the only finding that is not ok.
 Finding the_finding(const Evidence& evidence) {
   std::vector<Finding> bad;
   for (const auto& finding : judge(evidence)) {
@@ -92,13 +92,13 @@ void expect(const Evidence& evidence, Level level, const char* check, const std:
   }
 }
 
-TEST(Verdicts, HaveOneLinePerCheckOfAHealthyCluster) {
+TEST(Verdicts, HealthyClusterHasOneLinePerCheck) {
   const auto findings = judge(healthy());
   EXPECT_EQ(findings.size(), 12U);
   for (const auto& finding : findings) EXPECT_EQ(finding.level, Level::Ok) << finding.line();
 }
 
-TEST(Verdicts, CompareReleases) {
+TEST(Verdicts, ReleasesAreCompared) {
   EXPECT_EQ(release_distance("1.2.0", "1.2.7"), 0);
   EXPECT_EQ(release_distance("1.2.0", "1.3.0"), 1);
   EXPECT_EQ(release_distance("1.10.0", "1.8.0"), 2);
@@ -107,7 +107,7 @@ TEST(Verdicts, CompareReleases) {
   EXPECT_EQ(release_distance("1.x.0", "1.2.0"), 2);
 }
 
-TEST(Verdicts, NameOldReleases) {
+TEST(Verdicts, OldReleasesAreNamed) {
   auto evidence = healthy();
   evidence.nodes.mutable_nodes(1)->set_release("1.1.0");
   expect(evidence, Level::Warning, "versions",
@@ -121,7 +121,7 @@ TEST(Verdicts, NameOldReleases) {
   expect(evidence, Level::Warning, "versions", "these commands have release 1.1.0");
 }
 
-TEST(Verdicts, SayWhetherTheSecondHeadCanTakeOver) {
+TEST(Verdicts, StateOfTheSecondHeadIsReported) {
   Evidence evidence = healthy();
   auto& first = *evidence.info.add_heads();
   first.set_name("a:7421");
@@ -141,7 +141,7 @@ TEST(Verdicts, SayWhetherTheSecondHeadCanTakeOver) {
          "status scored-head and journalctl -u scored-head");
 }
 
-TEST(Verdicts, NameNodesThatTakeNoJobs) {
+TEST(Verdicts, NodesThatTakeNoJobsAreNamed) {
   auto evidence = healthy();
   auto& node = *evidence.nodes.mutable_nodes(2);
   node.set_state(kDown);
@@ -159,13 +159,13 @@ TEST(Verdicts, NameNodesThatTakeNoJobs) {
   expect(evidence, Level::Warning, "nodes", "n2: drained, disk: scadm resume");
 }
 
-TEST(Verdicts, SayTheSameOfSeveralNodesOnce) {
+TEST(Verdicts, EqualFindingsOfNodesAreMerged) {
   auto evidence = healthy();
   for (auto& node : *evidence.facts->mutable_nodes()) node.set_limits_memory(false);
   expect(evidence, Level::Warning, "cgroups", "n[0-2]: the controller memory is not delegated");
 }
 
-TEST(Verdicts, AllowForTheErrorOfTheMeasuredClock) {
+TEST(Verdicts, ClockVerdictAllowsForMeasurementError) {
   auto evidence = healthy();
   auto& node = *evidence.facts->mutable_nodes(0);
   node.set_ahead_ns(1'500'000'000);
@@ -178,7 +178,7 @@ TEST(Verdicts, AllowForTheErrorOfTheMeasuredClock) {
   expect(evidence, Level::Fault, "clocks", "n0: the clock is 90.0 s behind the head's");
 }
 
-TEST(Verdicts, NameWhatCgroupsLack) {
+TEST(Verdicts, MissingControllersAreNamed) {
   auto evidence = healthy();
   auto& node = *evidence.facts->mutable_nodes(0);
   node.set_why_no_fill("no controller cpu");
@@ -200,7 +200,7 @@ TEST(Verdicts, NameWhatCgroupsLack) {
   expect(evidence, Level::Warning, "cgroups", "n0: no cgroup of version 2");
 }
 
-TEST(Verdicts, NameMissingPrivileges) {
+TEST(Verdicts, MissingPrivilegesAreNamed) {
   auto evidence = healthy();
   auto& switching = *evidence.nodes.mutable_nodes(0)->mutable_switching();
   switching.set_priority(wire::Switching::NICE);
@@ -212,7 +212,7 @@ TEST(Verdicts, NameMissingPrivileges) {
   expect(evidence, Level::Warning, "memlock", "n1: jobs may lock 1");
 }
 
-TEST(Verdicts, JudgeFiles) {
+TEST(Verdicts, FileModesAndOwnersAreChecked) {
   const auto judged = [](const wire::FileFact& fact) {
     Findings found;
     judge_file("n0", kUser, fact, found);
@@ -235,7 +235,7 @@ TEST(Verdicts, JudgeFiles) {
   EXPECT_NE(judged(gone).find("systemctl restart scored-launcher"), std::string::npos);
 }
 
-TEST(Verdicts, NameLibrariesThatDiffer) {
+TEST(Verdicts, DifferentLibrariesAreNamed) {
   auto evidence = healthy();
   evidence.probe->nodes[2].mpis.clear();
   expect(evidence, Level::Warning, "mpi", "n2: lacks libmpi.so.40 (PM) of other nodes: install");
@@ -245,7 +245,7 @@ TEST(Verdicts, NameLibrariesThatDiffer) {
          "n1: libpm-fi.so is missing, for MPI over PM (--net=pm): install the package libpm-fi1");
 }
 
-TEST(Verdicts, NameSilentDaemonsAndTheWayOfHeartbeats) {
+TEST(Verdicts, SilentDaemonsAndTlsHeartbeatsAreReported) {
   auto evidence = healthy();
   evidence.facts->add_silent_nodes("n1");
   expect(evidence, Level::Fault, "answers", "n1: the daemon does not answer");
@@ -254,7 +254,7 @@ TEST(Verdicts, NameSilentDaemonsAndTheWayOfHeartbeats) {
   expect(evidence, Level::Warning, "control", "n0: heartbeats go over TLS, no answer over PM");
 }
 
-TEST(Verdicts, SayWhatIsNotChecked) {
+TEST(Verdicts, SkippedChecksAreReported) {
   auto evidence = healthy();
   evidence.with_pairs = false;
   expect(evidence, Level::Skipped, "pairs", "not measured: --quick");

@@ -1,4 +1,4 @@
-// Tested by programs_test.cpp and tests/integration/test_scratch.py.
+// The tests are in programs_test.cpp and tests/integration/test_scratch.py.
 #include "scout/run/demands.hpp"
 
 #include "base/limits.hpp"

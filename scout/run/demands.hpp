@@ -1,5 +1,5 @@
 #pragma once
-// What a job demands of its nodes beside cores and memory.
+// Reads the demands of a job on its nodes besides cores and memory.
 
 #include "base/result.hpp"
 #include "proto/common.pb.h"
@@ -8,14 +8,14 @@
 
 namespace score::scout {
 
-// As typed; empty: none.
+// Holds the options as typed; an empty one makes no demand.
 struct DemandOptions {
   std::string constraint;  // features of its nodes
   std::string generic;     // generic resources on each node
   std::string scratch;     // size of its volume
 };
 
-// Errors: Malformed, naming the option.
+// Adds the demands to the request. Errors: Malformed, which names the option.
 Status add_demands(const DemandOptions& options, wire::ResourceRequest& resources);
 
 }  // namespace score::scout

@@ -26,7 +26,7 @@ Variables own_variables() {
   return variables;
 }
 
-// What a login sets.
+// Returns the variables that a login sets.
 Variables basic_variables(const Variables& own) {
   Variables basic;
   for (const char* name : {"PATH", "HOME", "USER", "LOGNAME", "SHELL", "TERM", "LANG"}) {
@@ -50,7 +50,7 @@ Status add_item(Variables& chosen, const Variables& own, std::string_view item) 
   return {};
 }
 
-// Returns the fault of the pattern; empty: it has none.
+// Returns the error in the pattern; empty if there is none.
 std::string check_file_name(const std::string& pattern) {
   const auto sound = check_pattern(pattern);
   return sound ? std::string() : sound.error().context();
@@ -96,10 +96,10 @@ void add_place_options(CLI::App& app, PlaceOptions& options) {
   app.add_option("-D,--chdir", options.directory, "Directory of the tasks; default: this one")
       ->type_name("DIR");
   app.add_option("--export", options.export_rule,
-                 "Environment: ALL, NONE, or NAME,NAME=value,... (with ALL: and these)")
+                 "Environment: ALL, NONE, or a list NAME,NAME=value,... that may include ALL")
       ->type_name("RULE");
   app.add_option("-i,--input", options.input,
-                 "Standard input goes to: all, none, a rank (0), or comes from a file")
+                 "Ranks that read standard input: all, none or one rank (0); or a file to read")
       ->type_name("WHAT")
       ->check(check_file_name);
   app.add_option("-o,--output", options.output,
@@ -111,9 +111,9 @@ void add_place_options(CLI::App& app, PlaceOptions& options) {
       ->type_name("FILE")
       ->check(check_file_name);
   app.add_option("--open-mode", options.open_mode,
-                 "Files of --output and --error are emptied (truncate) or continued (append)")
+                 "Empty the files of --output and --error (truncate) or append to them (append)")
       ->check(CLI::IsMember({"truncate", "append"}));
-  app.add_flag("--slurm-env", options.slurm_env, "Also set variables as Slurm names them");
+  app.add_flag("--slurm-env", options.slurm_env, "Also set variables with Slurm's names");
 }
 
 }  // namespace score::scout

@@ -1,4 +1,4 @@
-// The directory, the environment (--export) and the files that a job's tasks find.
+// Determines the directory, the environment (--export) and the files of a job's tasks.
 #pragma once
 
 #include "base/result.hpp"
@@ -25,12 +25,13 @@ struct PlaceOptions {
 
 void add_place_options(CLI::App& app, PlaceOptions& options);
 
-// "ALL": this process's; "NONE": PATH, HOME, USER, LOGNAME, SHELL, TERM and LANG only; a list of
-// NAME (taken from here if it is set) and NAME=value: these only; "ALL,NAME=value,...": all, and
-// these. unbuffered: coreutils' libstdbuf is preloaded, as stdbuf(1) does. Errors: Malformed.
+// Returns the environment that the rule selects. "ALL" is this process's environment; "NONE" is
+// PATH, HOME, USER, LOGNAME, SHELL, TERM and LANG only. A list of NAME (its value here, if it is
+// set) and NAME=value selects only these; "ALL,NAME=value,..." adds them to all. With `unbuffered`,
+// coreutils' libstdbuf is preloaded, as stdbuf(1) does. Errors: Malformed.
 Result<std::vector<std::string>> exported_environment(std::string_view rule, bool unbuffered);
 
-// The same rule without ALL and NONE: only the variables that it names.
+// Applies the same rule without ALL and NONE: returns only the variables that it names.
 Result<std::vector<std::string>> named_variables(std::string_view rule);
 
 }  // namespace score::scout

@@ -1,4 +1,4 @@
-// Tested by test_run.py.
+// The tests are in test_run.py.
 #include "scout/run/foreign_options.hpp"
 
 #include <CLI/CLI.hpp>
@@ -11,7 +11,7 @@ namespace score::scout {
 namespace {
 
 struct ForeignOption {
-  std::string_view words;  // between blanks
+  std::string_view words;  // separated by blanks
   const char* hint;
 };
 

@@ -1,4 +1,4 @@
-// Options of srun that scrun does not have.
+// Explains options of srun that scrun does not have.
 #pragma once
 
 #include <string>
@@ -10,7 +10,7 @@ class App;
 
 namespace score::scout {
 
-// What srun knows and scrun does not, in words of scrun. Empty: nothing of that kind.
+// Returns a hint for the first option that srun has and scrun does not; empty if there is none.
 std::string explain_foreign(const CLI::App& app, const std::vector<std::string>& words);
 
 }  // namespace score::scout

@@ -20,7 +20,7 @@ namespace {
 
 constexpr std::uint64_t kWindow = 4 * limits::kIoWindowBytes;
 constexpr Duration kRetryPause = std::chrono::milliseconds{200};
-constexpr Duration kPromptPause = std::chrono::milliseconds{200};  // no more output for this long
+constexpr Duration kPromptPause = std::chrono::milliseconds{200};  // without new output
 
 }  // namespace
 
@@ -46,7 +46,7 @@ int FrontEnd::run() {
   return forced_code_.value_or(exit_code_);
 }
 
-// How the job ended, after its last output.
+// Prints how the job ended, after its last output.
 void FrontEnd::print_end() {
   if (state_ != State::Ended) return;
   const auto state = static_cast<base::JobState>(status_.state());
@@ -54,7 +54,7 @@ void FrontEnd::print_end() {
     for (const auto& reason : status_.reasons()) {
       say(fmt::format("{} {}: {}", name(), state_word(status_.state()), escape_terminal(reason)));
     }
-    // An attached command may have missed all output.
+    // An attached command may have missed all output, so it reports a success too.
     const bool is_news = state == base::JobState::Completed && !is_owner() && !options_.quiet;
     if (is_news && status_.reasons().empty()) say(fmt::format("{} completed", name()));
   }
@@ -109,7 +109,7 @@ void FrontEnd::turn() {
   fds[kError] = {
       .fd = output_.has_output(true) ? STDERR_FILENO : -1, .events = POLLOUT, .revents = 0};
   if (::poll(fds.data(), fds.size(), poll_timeout()) < 0 && errno != EINTR) {
-    return give_up(kExitError, "poll failed");
+    return give_up(kExitError, "cannot wait for events: poll failed");
   }
   if (fds[kSignals].revents != 0) on_signals();
   if (fds[kLink].revents != 0) on_link_ready();
@@ -173,7 +173,7 @@ void FrontEnd::on_frame(const proto::InFrame& frame) {
       }
       return;
     default:
-      return;  // Done: nothing more to do
+      return;  // Done needs no action
   }
 }
 
@@ -314,11 +314,13 @@ void FrontEnd::write_output(bool is_error) {
   const auto written = output_.write_some(is_error);
   wire::OutputTaken taken;
   taken.set_job(job_);
-  // Dropped bytes count too: the head reports the end of the job only when all output has room.
+  // Dropped bytes are included, because the head reports the end of the job only when all output
+  // has room.
   taken.set_bytes(written.value_or(0) + output_.take_dropped());
   if (taken.bytes() > 0 && link_ && state_ == State::Attached) link_->queue(taken);
   if (written) return;
-  // The reader closed the pipe, as in `scrun yes | head -1`, or the disk is full: the job ends too.
+  // The reader closed the pipe, as in `scrun yes | head -1`, or the disk is full. In both cases the
+  // job ends too.
   const bool is_gone = written.error().is(std::errc::broken_pipe);
   if (!is_gone && !forced_code_) say(written.error().message());
   const int code = is_gone ? 128 + SIGPIPE : kExitError;
@@ -354,7 +356,8 @@ void FrontEnd::read_input() {
 
 // ---- --signal=SIG@TIME
 
-// Scheduled time passes no faster than real time: ask again at the earliest possible moment.
+// Scheduled time passes no faster than real time, so the next request is sent at the earliest
+// possible moment.
 void FrontEnd::check_limit_signal() {
   limit_check_.reset();
   if (state_ != State::Attached) return;

@@ -1,10 +1,9 @@
-// The front end of a job (SCore's FEP) stands for the job: one poll loop over the connection to the
-// head, the signals, standard input and the two outputs.
+// The front end (SCore's FEP) represents a job to the user. It is one poll loop over the connection
+// to the head, the signals, standard input and the two outputs.
 //
 //   Submitting --Submitted--> Attached --JobEnded--> Ended
 //        \__ connection lost: repeated with the same request id __/
-//   Attached --connection lost--> Lost --connected--> Attached (what was received is not sent
-//   again)
+//   Attached --connection lost--> Lost --connected--> Attached (received output is not sent again)
 #pragma once
 
 #include "base/os/fd.hpp"
@@ -23,13 +22,13 @@
 
 namespace score::scout {
 
-// How long a front end tries to reconnect to a lost head.
+// A front end tries for this time to reconnect to a lost head.
 inline constexpr Duration kReconnectFor = std::chrono::seconds{60};
 
 struct FrontEndOptions {
   Invocation invocation;
   std::string socket;
-  std::optional<wire::Submit> submission;  // nothing: watch `job`
+  std::optional<wire::Submit> submission;  // none: `job` is watched
   std::uint64_t job = 0;
   bool reads_input = true;
   bool pty = false;
@@ -37,9 +36,10 @@ struct FrontEndOptions {
   bool bold = false;           // headings of gathered output
   bool quiet = false;          // no start lines, no reasons for waiting; errors are always printed
   bool start_lines = false;    // SCORE: connected ...
-  bool tells_sharing = false;  // that tasks share cores
-  int ready = -1;              // gets the status, serialised, when the job runs; then closed
-  bool json = false;           // at the end, the job as JSON on standard error
+  bool tells_sharing = false;  // warns that tasks share cores
+  int ready =
+      -1;  // descriptor that gets the serialised status when the job runs, and is then closed
+  bool json = false;  // prints the job as JSON on standard error at the end
   std::optional<LimitSignal> limit_signal;
   Duration scheduled_limit{};
 };
@@ -51,19 +51,19 @@ class FrontEnd {
   FrontEnd(const FrontEnd&) = delete;
   FrontEnd& operator=(const FrontEnd&) = delete;
 
-  // Runs until the job has ended and its output is written, or the user leaves. Gives the exit
+  // Runs until the job has ended and its output is written, or the user detaches. Returns the exit
   // code.
   int run();
 
  private:
   enum class State {
-    Submitting,  // Submit sent, no job id yet
+    Submitting,  // Submit is sent, there is no job id yet
     Attached,    // the job is known and watched
-    Lost,        // the connection broke; trying again
-    Ended,       // the job has ended; output may still be on its way out
+    Lost,        // the connection broke; the front end reconnects
+    Ended,       // the job has ended; output may still be unwritten
   };
 
-  // front_end.cpp: the loop and the head's frames
+  // These are in front_end.cpp: the loop and the head's frames.
   void submit();
   void attach();
   void turn();
@@ -91,7 +91,7 @@ class FrontEnd {
   [[nodiscard]] bool is_done() const;
   [[nodiscard]] std::string name() const;  // "job 7", "step 7.0"
 
-  // front_end_signals.cpp: what a signal to us means for the job
+  // These are in front_end_signals.cpp: they apply a signal of this process to the job.
   void catch_signals();
   void on_signals();
   void on_signal(int signal);
@@ -129,12 +129,12 @@ class FrontEnd {
   RawTerminal terminal_;
   bool input_open_;
   std::uint64_t input_window_ = 0;
-  std::uint64_t input_waiting_ = 0;  // sent, not yet confirmed
+  std::uint64_t input_waiting_ = 0;  // bytes sent, not yet confirmed
 
   UniqueFd signals_;
   TimePoint last_interrupt_{};
   int cancels_ = 0;
-  std::optional<int> forced_code_;  // exit code instead of the job's
+  std::optional<int> forced_code_;  // replaces the job's exit code
 
   TimePoint lost_at_{};
   TimePoint next_try_{};

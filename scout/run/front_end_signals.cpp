@@ -1,5 +1,5 @@
-// What a signal to the front end means for the job. All are blocked and read from a descriptor, so
-// that they come in the loop's turn.
+// Applies signals that this process receives to the job. All are blocked and read from a
+// descriptor, so that the loop handles them in turn.
 #include "base/os/signals.hpp"
 #include "base/text/plain.hpp"
 #include "scout/run/front_end.hpp"
@@ -19,7 +19,7 @@ namespace {
 constexpr int kHandled[] = {SIGINT,  SIGTERM, SIGHUP,  SIGQUIT, SIGTSTP,  SIGWINCH,
                             SIGUSR1, SIGUSR2, SIGALRM, SIGURG,  SIGVTALRM};
 constexpr Duration kDoublePress = std::chrono::seconds{1};
-constexpr int kMostCancels = 2;  // TERM, then KILL
+constexpr int kMostCancels = 2;  // the first sends TERM, the second KILL
 
 }  // namespace
 
@@ -56,8 +56,8 @@ void FrontEnd::on_signal(int signal) {
   }
 }
 
-// ^C: at a terminal the first prints the status and a second within a second ends the job. Without
-// a terminal the first ends it.
+// Handles ^C. At a terminal the first ^C prints the status, and a second one within a second ends
+// the job. Without a terminal the first one ends it.
 void FrontEnd::interrupt() {
   if (!is_owner())
     return give_up(kExitInterrupted, fmt::format("detached; job {} continues", job_));
@@ -79,7 +79,7 @@ void FrontEnd::cancel(Duration grace, int exit_code) {
     return give_up(exit_code, job_ == 0 ? "exiting without the head"
                                         : fmt::format("exiting; job {} continues", job_));
   }
-  // Still here because the reader takes no more output, or the head does not answer.
+  // The front end still runs because the reader takes no more output, or the head does not answer.
   if (state_ == State::Ended) return give_up(exit_code, "exiting; the rest of the output is lost");
   if (cancels_ > kMostCancels)
     return give_up(exit_code, fmt::format("exiting; job {} may still be ending", job_));
@@ -89,7 +89,8 @@ void FrontEnd::cancel(Duration grace, int exit_code) {
   request(message);
 }
 
-// ^Z: suspends the whole job, then stops this process as a shell expects; `fg` resumes both.
+// Handles ^Z: suspends the whole job, then stops this process as a shell expects; `fg` resumes
+// both.
 void FrontEnd::suspend() {
   terminal_.leave();
   wire::ControlJob control;

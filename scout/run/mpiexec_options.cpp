@@ -17,11 +17,11 @@ using Words = std::vector<std::string>;
 
 struct Hosts {
   Words names;
-  std::uint32_t slots = 0;  // of each; 0: not said
+  std::uint32_t slots = 0;  // per host; 0: not given
 };
 
-// One "name", "name:2" or "name slots=2". All hosts have the same number of slots, as scrun places
-// tasks.
+// Adds one "name", "name:2" or "name slots=2". All hosts must have the same number of slots,
+// because scrun places tasks so.
 Status add_host(Hosts& hosts, std::string_view name, std::string_view slots) {
   std::uint32_t count = 0;
   if (!slots.empty()) {
@@ -31,7 +31,7 @@ Status add_host(Hosts& hosts, std::string_view name, std::string_view slots) {
     }
     count = *number;
   }
-  if (name.empty()) return fail(Errc::Malformed, "a host without a name");
+  if (name.empty()) return fail(Errc::Malformed, "a host has no name");
   if (!hosts.names.empty() && count != hosts.slots) {
     return fail(Errc::Malformed,
                 "the hosts have different numbers of tasks; run them as several programs of one "
@@ -42,7 +42,7 @@ Status add_host(Hosts& hosts, std::string_view name, std::string_view slots) {
   return {};
 }
 
-// "a,b:2"
+// Parses a list such as "a,b:2".
 Result<Hosts> hosts_of_list(std::string_view list) {
   Hosts hosts;
   for (const auto item : split(list, ',')) {
@@ -53,7 +53,7 @@ Result<Hosts> hosts_of_list(std::string_view list) {
   return hosts;
 }
 
-// Lines of MPICH ("a:2") and of Open MPI ("a slots=2 max_slots=4").
+// Parses lines of MPICH ("a:2") and of Open MPI ("a slots=2 max_slots=4").
 Result<Hosts> hosts_of_file(const std::string& path) {
   const auto text = read_file(path, limits::kMaxProgramsBytes);
   if (!text) return text.error();
@@ -71,7 +71,7 @@ Result<Hosts> hosts_of_file(const std::string& path) {
     }
     if (auto added = add_host(hosts, first.substr(0, at), slots); !added) return added.error();
   }
-  if (hosts.names.empty()) return fail(Errc::Malformed, "it names no host");
+  if (hosts.names.empty()) return fail(Errc::Malformed, "the file names no host");
   return hosts;
 }
 
@@ -84,23 +84,23 @@ Words options_of(const Hosts& hosts) {
 // --- what each option is here
 
 enum class How {
-  Value,         // the value of an option of scrun's
-  Flag,          // an option of scrun's
-  Seconds,       // the value of an option of scrun's, in seconds
-  Hosts,         // a list
+  Value,         // its value is the value of an option of scrun
+  Flag,          // becomes an option of scrun
+  Seconds,       // as Value, in seconds
+  Hosts,         // a list of hosts
   HostFile,      // a file of hosts
   Variable,      // NAME VALUE
-  JobVariable,   // NAME VALUE
-  VariableList,  // names, the only ones to be passed
-  Bind,          // what to bind tasks to
+  JobVariable,   // NAME VALUE, for all programs
+  VariableList,  // names; only these variables are passed
+  Bind,          // the unit to bind tasks to
   ConfigFile,
   Refused,
 };
 
 struct Known {
-  std::string_view words;  // between blanks
+  std::string_view words;  // separated by blanks
   How how;
-  const char* here;  // scrun's option, or what to use
+  const char* here;  // scrun's option, or a hint what to use
 };
 
 constexpr Known kKnown[] = {
@@ -257,7 +257,7 @@ Result<Words> parse_config_file(std::string_view text) {
     if (!words.empty()) words.emplace_back(":");
     words.insert(words.end(), more->begin(), more->end());
   }
-  if (words.empty()) return fail(Errc::Malformed, "it names no program");
+  if (words.empty()) return fail(Errc::Malformed, "the file names no program");
   return words;
 }
 

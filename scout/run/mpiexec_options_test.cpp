@@ -87,7 +87,7 @@ TEST_F(Mpiexec, VariablesHaveNamesAndValues) {
   EXPECT_NE(error_of({"-env", "A=1", "prog", "x"}).find("NAME VALUE"), std::string::npos);
 }
 
-TEST_F(Mpiexec, HostFilesOfBothLibrariesAreRead) {
+TEST_F(Mpiexec, HostFilesOfBothLibrariesAreParsed) {
   for (const char* text : {"# all\na:2\nb:2\n", "a slots=2 max_slots=4\n\tb  slots=2 # here\n"}) {
     const auto got = split({"-f", file_with(text), "prog"});
     EXPECT_EQ(got.options, (Words{"--nodelist=a,b", "--ntasks-per-node=2"})) << text;
@@ -99,7 +99,7 @@ TEST_F(Mpiexec, HostFilesOfBothLibrariesAreRead) {
   EXPECT_NE(error_of({"-f", "/no/such/file", "prog"}), "");
 }
 
-TEST_F(Mpiexec, OtherWordsAreRefusedWithWhatToUse) {
+TEST_F(Mpiexec, RefusalNamesTheOptionToUse) {
   for (const auto& [word, hint] :
        {std::pair{"-map-by", "-m block"}, std::pair{"--mca", "OMPI_MCA_"},
         std::pair{"-launcher", "leave it out"}, std::pair{"-outfile-pattern", "-o FILE"},
@@ -111,12 +111,12 @@ TEST_F(Mpiexec, OtherWordsAreRefusedWithWhatToUse) {
   EXPECT_NE(error_of({"-bind-to", "numa", "prog"}).find("none, core or socket"), std::string::npos);
 }
 
-TEST_F(Mpiexec, OptionsOfScrunWithTheirValueBehindThemStay) {
+TEST_F(Mpiexec, ScrunOptionsWithAttachedValueStay) {
   EXPECT_EQ(split({"-n4", "-efile", "-wnode1", "prog"}).options,
             (Words{"-n4", "-efile", "-wnode1"}));
 }
 
-TEST_F(Mpiexec, AConfigFileHasAProgramOnEachLine) {
+TEST_F(Mpiexec, ConfigFileHasOneProgramPerLine) {
   const auto words = parse_config_file("# two\n-n 1 ./a 'b c'\n\n-n 2 ./d\n");
   ASSERT_TRUE(words);
   EXPECT_EQ(*words, (Words{"-n", "1", "./a", "b c", ":", "-n", "2", "./d"}));
@@ -132,7 +132,7 @@ TEST_F(Mpiexec, TimeoutIsInSeconds) {
   for (const char* bad : {"-1", "1m", "x", "99999999999999"}) EXPECT_FALSE(timeout_option(bad));
 }
 
-TEST_F(Mpiexec, RandomTextIsReadOrRefused) {
+TEST_F(Mpiexec, RandomTextIsParsedOrRefused) {
   std::mt19937 random(1);
   for (int i = 0; i < 20'000; ++i) {
     std::string text;

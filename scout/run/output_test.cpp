@@ -1,4 +1,4 @@
-// What commands print: JSON, tables, words, and the front end's output.
+// These tests check what commands print: JSON, tables, words, and the front end's output.
 #include "base/os/fd.hpp"
 #include "scout/commands/dry_run.hpp"
 #include "scout/commands/trace_view.hpp"
@@ -27,14 +27,14 @@ TEST(TextTable, AlignsAndFillsEmptyCells) {
   EXPECT_EQ(table.to_text({.with_header = false}), "x   1\n-  22\n");
 }
 
-TEST(TextTable, CutsOnlyForATerminalAndShowsIt) {
+TEST(TextTable, LinesAreCutOnlyForTerminals) {
   TextTable table({{"A"}});
   table.add({"äöü-long"});
   EXPECT_EQ(table.to_text({.with_header = false, .width = 4}), "äöü…\n");
   EXPECT_EQ(table.to_text({.with_header = false, .width = 0}), "äöü-long\n");
 }
 
-TEST(TextTable, NamesAreCutBeforeTheEndOfTheLine) {
+TEST(TextTable, NamesAreCutBeforeTheLineEnd) {
   TextTable table({{"JOB"}, {.text = "NAME", .may_shrink = true}, {"STATE"}});
   table.add({"1", "a-long-name-of-a-job", "running"});
   table.add({"2", "short", "pending"});
@@ -47,14 +47,14 @@ TEST(TextTable, NamesAreCutBeforeTheEndOfTheLine) {
             "2  short     …\n");
 }
 
-TEST(TextTable, ColoursCellsAndNotTheirPadding) {
+TEST(TextTable, PaddingOfCellsIsNotColoured) {
   TextTable table({{"STATE"}, {"EXIT", Align::Right}});
   table.add({"failed", "1"}, {Tint::Bad, Tint::None});
   EXPECT_EQ(table.to_text({.with_header = false, .color = true}), "\x1b[31mfailed\x1b[0m  1\n");
   EXPECT_EQ(table.to_text({.with_header = false}), "failed  1\n");
 }
 
-TEST(JobPage, TellsOfEachWayToFailOnceWithItsRanks) {
+TEST(JobPage, FailuresAreListedOnceWithTheirRanks) {
   wire::JobStatus job;
   for (const std::uint32_t rank : {0U, 1U, 2U, 4U, 7U}) {
     auto* exit = job.add_failed_tasks();
@@ -66,7 +66,7 @@ TEST(JobPage, TellsOfEachWayToFailOnceWithItsRanks) {
   EXPECT_NE(page.find("failed  ranks 0-2,7: SIGTERM\n"), page.npos) << page;
 }
 
-TEST(DryRun, SaysInOneLineWhatWouldBe) {
+TEST(DryRun, PlanIsPrintedInOneLine) {
   wire::Planned planned;
   planned.set_slot(-1);
   planned.add_reasons("held");
@@ -100,7 +100,7 @@ TEST(Words, UnknownStatesHaveAName) {
   EXPECT_EQ(state_word(4'000'000'000U), "unknown");
 }
 
-TEST(Words, NodesAreANumberOrARange) {
+TEST(Words, NodesAreNumberOrRange) {
   EXPECT_EQ(parse_node_range("4")->least, 4U);
   EXPECT_EQ(parse_node_range("4")->most, 0U);
   EXPECT_EQ(parse_node_range("2-4")->least, 2U);
@@ -122,7 +122,7 @@ TEST(Environment, FollowsTheRule) {
   EXPECT_FALSE(exported_environment("ALL,=x", false));
 }
 
-TEST(SeenOutput, KnowsWhatWasSentBeforeFromEachNode) {
+TEST(SeenOutput, RepeatedBytesAreCountedPerNode) {
   SeenOutput seen;
   EXPECT_EQ(seen.see({.attempt = 1, .node_index = 0, .offset = 0, .bytes = 10}), 0U);
   EXPECT_EQ(seen.see({.attempt = 1, .node_index = 1, .offset = 0, .bytes = 10}), 0U);
@@ -132,20 +132,20 @@ TEST(SeenOutput, KnowsWhatWasSentBeforeFromEachNode) {
   EXPECT_EQ(seen.see({.attempt = 1, .node_index = 1, .offset = 10, .bytes = 3}), 0U);
 }
 
-TEST(SeenOutput, AnotherAttemptBeginsAnew) {
+TEST(SeenOutput, NewAttemptHasNoSeenOutput) {
   SeenOutput seen;
   EXPECT_EQ(seen.see({.attempt = 1, .node_index = 0, .offset = 0, .bytes = 10}), 0U);
   EXPECT_EQ(seen.see({.attempt = 2, .node_index = 0, .offset = 0, .bytes = 10}), 0U);
   EXPECT_EQ(seen.see({.attempt = 1, .node_index = 0, .offset = 0, .bytes = 10}), 10U);
 }
 
-TEST(SeenOutput, TheHeadsOwnWordsAreAlwaysNew) {
+TEST(SeenOutput, MessagesOfTheHeadAreAlwaysNew) {
   SeenOutput seen;
   EXPECT_EQ(seen.see({.offset = 0, .bytes = 10}), 0U);
   EXPECT_EQ(seen.see({.offset = 0, .bytes = 10}), 0U);
 }
 
-// Standard output is a pipe for as long as it lives.
+// Redirects standard output to a pipe for as long as it lives.
 class CapturedOutput {
  public:
   CapturedOutput() {
@@ -169,7 +169,7 @@ class CapturedOutput {
   Pipe pipe_;
 };
 
-// To a file: it takes any number of bytes.
+// Returns the written output. A file takes any number of bytes, so one is used here.
 std::string written(OutputWriter& output) {
   const UniqueFd file(memfd_create("output", MFD_CLOEXEC));
   const UniqueFd saved(dup(STDOUT_FILENO));
@@ -191,8 +191,8 @@ TEST(OutputWriter, CountsEveryByteOnce) {
   EXPECT_EQ(output.waiting(), 0U);
 }
 
-// Else the head would wait for room before it tells of the job's end.
-TEST(OutputWriter, TellsWhatNobodyTakes) {
+// The head waits for room before it reports the job's end, so dropped bytes are reported too.
+TEST(OutputWriter, DroppedBytesAreReported) {
   std::signal(SIGPIPE, SIG_IGN);
   OutputWriter output(OutputStyle::Plain);
   output.take(0, false, "ab\n");
@@ -216,7 +216,7 @@ TEST(OutputWriter, LabelsWholeLinesOfEachRank) {
   EXPECT_EQ(written(output), "1: x\n0: ab\n1: y\n");
 }
 
-// The head sends pieces of at most 32 KiB, a pipe gives 4 KiB; lines may be longer.
+// The head sends pieces of at most 32 KiB and a pipe gives 4 KiB, but lines may be longer.
 TEST(OutputWriter, LongLinesOfTwoRanksDoNotMix) {
   for (const auto style : {OutputStyle::Plain, OutputStyle::Labelled}) {
     OutputWriter output(style);
@@ -234,7 +234,7 @@ TEST(OutputWriter, LongLinesOfTwoRanksDoNotMix) {
   }
 }
 
-TEST(OutputWriter, LinesBeyondTheLimitComeInMarkedPieces) {
+TEST(OutputWriter, LongLinesAreWrittenInMarkedPieces) {
   OutputWriter output(OutputStyle::Labelled);
   const std::string most(OutputWriter::kLongestLine, 'x');
   output.take(0, false, most + "\n");
@@ -243,7 +243,7 @@ TEST(OutputWriter, LinesBeyondTheLimitComeInMarkedPieces) {
   EXPECT_TRUE(text == "0: " + most + "\n0: " + most + "[...]\n0: [...]yz\n") << text.size();
 }
 
-TEST(OutputWriter, LinesThatDoNotEndAreHeldUpToALimit) {
+TEST(OutputWriter, UnfinishedLinesAreHeldUpToALimit) {
   OutputWriter output(OutputStyle::Plain);
   const std::size_t each = OutputWriter::kMostHeld / 32;
   for (std::uint32_t rank = 0; rank < 32; ++rank) output.take(rank, false, std::string(each, 'x'));
@@ -252,14 +252,14 @@ TEST(OutputWriter, LinesThatDoNotEndAreHeldUpToALimit) {
   EXPECT_TRUE(written(output) == std::string(each, 'x').append("y[...]\n"));
 }
 
-TEST(OutputWriter, AnUnfinishedLineGoesOutAtTheEndAsItIs) {
+TEST(OutputWriter, UnfinishedLineIsWrittenUnchangedAtTheEnd) {
   OutputWriter output(OutputStyle::Plain);
   output.take(1, false, "no end");
   output.finish({}, false);
   EXPECT_EQ(written(output), "no end");
 }
 
-TEST(OutputWriter, PromptsAreShownButNotBlocksThatWereCutOff) {
+TEST(OutputWriter, PromptsAreShownButNotPartialBlocks) {
   OutputWriter output(OutputStyle::Plain);
   EXPECT_FALSE(output.has_prompts());
   output.take(1, false, std::string(4090, 'x').append("\nhalf "));
@@ -271,14 +271,14 @@ TEST(OutputWriter, PromptsAreShownButNotBlocksThatWereCutOff) {
   EXPECT_TRUE(written(output) == std::string(4090, 'x').append("\nname? half line\n"));
 }
 
-TEST(OutputWriter, LabelledTextIsTakenBeforeItsLineEnds) {
+TEST(OutputWriter, LabelledTextCountsBeforeItsLineEnds) {
   OutputWriter output(OutputStyle::Labelled);
   output.take(0, false, "no end");
   EXPECT_EQ(written(output), "");
   EXPECT_EQ(output.waiting(), 0U) << "else a window full of one line would block for ever";
 }
 
-TEST(OutputWriter, GathersEqualOutputsUnderTheirNodes) {
+TEST(OutputWriter, EqualOutputsAreGatheredUnderTheirNodes) {
   OutputWriter output(OutputStyle::Gathered);
   for (const std::uint32_t rank : {0U, 1U, 2U, 3U})
     output.take(rank, false, rank == 1 ? "odd" : "same\n");
@@ -286,7 +286,7 @@ TEST(OutputWriter, GathersEqualOutputsUnderTheirNodes) {
   EXPECT_EQ(written(output), "node[00,02-03]:\nsame\nnode01:\nodd\n");
 }
 
-TEST(OutputWriter, GathersEqualOutputsAsJson) {
+TEST(OutputWriter, EqualOutputsAreGatheredAsJson) {
   OutputWriter output(OutputStyle::Json);
   for (const std::uint32_t rank : {0U, 1U, 2U}) output.take(rank, rank == 1, "a\"b\n");
   output.finish({"node00", "node01", "node02"}, false);
@@ -299,7 +299,7 @@ TEST(OutputWriter, GathersEqualOutputsAsJson) {
       << text;
 }
 
-TEST(TracePage, SkewIsBetweenNodesOfOneBoundary) {
+TEST(TracePage, SkewIsMeasuredBetweenNodesPerBoundary) {
   wire::Trace trace;
   for (const std::int64_t late : {10'000, 40'000}) {
     auto* node = trace.add_nodes();

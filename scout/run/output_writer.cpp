@@ -15,11 +15,12 @@ namespace score::scout {
 
 namespace {
 
-constexpr std::string_view kCut = "[...]";  // where a line was cut
-constexpr std::size_t kBlock = 4096;  // of a program that buffers by blocks: BUFSIZ, st_blksize
-constexpr std::size_t kMostGathered = std::size_t{1} << 20U;  // of one rank and stream
+constexpr std::string_view kCut = "[...]";  // marks the cut in a line
+constexpr std::size_t kBlock = 4096;  // BUFSIZ or st_blksize of a program that buffers by blocks
+constexpr std::size_t kMostGathered = std::size_t{1} << 20U;  // per rank and stream
 
-// A ready pipe or terminal takes PIPE_BUF bytes without blocking (pipe(7)); a file takes anything.
+// A ready pipe or terminal takes PIPE_BUF bytes without blocking (pipe(7)); a file takes any
+// number.
 std::size_t safe_bytes(int fd) {
   struct stat info {};
 
@@ -69,7 +70,7 @@ std::string OutputWriter::whole_lines(Source source, std::string_view data) {
   return out;
 }
 
-// Takes the line's text to `out`.
+// Moves the line's text to `out`.
 void OutputWriter::end_line(Source source, Line& line, std::string_view end, std::string& out) {
   if (style_ == OutputStyle::Labelled) out += fmt::format("{}: ", source.first);
   if (line.is_rest) out += kCut;
@@ -84,7 +85,7 @@ void OutputWriter::write_piece(Source source, Line& line, std::string& out) {
   line.is_rest = true;
 }
 
-// So that ranks which never end their lines do not fill our memory.
+// Ranks may never end their lines, so the longest one is written before memory fills.
 void OutputWriter::write_longest() {
   const auto by_length = [](const auto& a, const auto& b) {
     return a.second.text.size() < b.second.text.size();
@@ -115,7 +116,7 @@ void OutputWriter::show_prompts() {
   }
 }
 
-// A node that prints without end does not fill our memory: the rest is dropped and marked.
+// A node may print without end, so its output is cut at a limit and the cut is marked.
 void OutputWriter::gather(std::uint32_t rank, bool is_error, std::string_view data) {
   auto& text = lines_[{rank, is_error}].text;
   if (text.size() >= kMostGathered) return;
@@ -137,7 +138,7 @@ void OutputWriter::finish(const std::vector<std::string>& names, bool bold) {
   }
 }
 
-// Groups stand in the order of their first rank.
+// The groups are in the order of their first rank.
 std::vector<OutputWriter::Group> OutputWriter::groups(const std::vector<std::string>& names) const {
   std::vector<Group> groups;
   for (const bool is_error : {false, true}) {
@@ -192,7 +193,7 @@ Result<std::uint64_t> OutputWriter::write_some(bool is_error) {
       dropped_ += done;
       waiting_ -= done;
       queue = {};
-      return fail(errno_code(error), "write to standard {}", is_error ? "error" : "output");
+      return fail(errno_code(error), "cannot write to standard {}", is_error ? "error" : "output");
     }
     queue.written += static_cast<std::size_t>(wrote);
     room -= static_cast<std::size_t>(wrote);

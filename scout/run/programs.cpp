@@ -17,7 +17,7 @@ namespace {
 
 using Words = std::vector<std::string>;
 
-// Options of one program among several.
+// Parses the options of one program among several.
 Result<ProgramOptions> read_group(const Words& words) {
   ProgramOptions program;
   program.tasks = 1;
@@ -28,17 +28,19 @@ Result<ProgramOptions> read_group(const Words& words) {
   app.add_option("--export", program.export_rule);
   auto split = split_command(app, words, "");
   if (!split) return split.error();
-  std::reverse(split->options.begin(), split->options.end());  // as CLI11 wants a vector
+  std::reverse(split->options.begin(),
+               split->options.end());  // CLI11 expects a vector in reverse order
   try {
     app.parse(split->options);
   } catch (const CLI::ParseError& error) {
-    return fail(Errc::Malformed, "after ':': {}; a further program takes -n, -D and --export",
+    return fail(Errc::Malformed, "after ':': {}; a later program accepts -n, -D and --export",
                 escape_terminal(error.what(), 200));
   }
   program.command = std::move(split->command);
   program.variables = std::move(split->variables);
   if (!split->job_variables.empty() || !split->config_file.empty()) {
-    return fail(Errc::Malformed, "after ':': -genv and -configfile stand before the first program");
+    return fail(Errc::Malformed,
+                "after ':': -genv and -configfile must be before the first program");
   }
   if (program.command.empty()) return fail(Errc::Malformed, "which program after ':'?");
   return program;
@@ -48,7 +50,7 @@ Result<ProgramOptions> read_group(const Words& words) {
 
 struct Line {
   Words command;
-  std::uint32_t used = 0;  // ranks that it has so far
+  std::uint32_t used = 0;  // number of ranks assigned so far
 };
 
 struct RankRange {
@@ -69,7 +71,7 @@ std::optional<std::vector<RankRange>> parse_ranks(std::string_view text) {
   return ranges;
 }
 
-// Which line each rank runs.
+// Maps each rank to the line that it runs.
 class RankMap {
  public:
   explicit RankMap(std::uint32_t tasks) : tasks_(tasks), lines_(tasks) {}
@@ -80,10 +82,12 @@ class RankMap {
       return {};
     }
     const auto ranges = parse_ranks(ranks);
-    if (!ranges) return fail(Errc::Malformed, "'{}' are no ranks", escape_terminal(ranks, 80));
+    if (!ranges)
+      return fail(Errc::Malformed, "'{}' is not a list of ranks", escape_terminal(ranks, 80));
     for (const auto [first, last] : *ranges) {
       if (tasks_ != 0 && last >= tasks_) {
-        return fail(Errc::Malformed, "rank {} of a job of {}", last, counted(tasks_, "task"));
+        return fail(Errc::Malformed, "rank {} is not in a job of {}", last,
+                    counted(tasks_, "task"));
       }
       if (last >= lines_.size()) lines_.resize(last + 1);
       for (std::uint32_t rank = first; rank <= last; ++rank) {
@@ -94,7 +98,8 @@ class RankMap {
     return {};
   }
 
-  // [rank]. Errors: Malformed (a rank without a program, or nothing says how many there are).
+  // Returns the line of each rank, by rank. Errors: Malformed if a rank has no program, or if the
+  // number of ranks is unknown.
   [[nodiscard]] Result<std::vector<std::size_t>> complete() const {
     if (rest_ && tasks_ == 0) return fail(Errc::Malformed, "'*' needs the number of tasks (-n)");
     std::vector<std::size_t> lines;
@@ -102,7 +107,7 @@ class RankMap {
       if (!line && !rest_) return fail(Errc::Malformed, "rank {} has no program", lines.size());
       lines.push_back(line ? *line : *rest_);
     }
-    if (lines.empty()) return fail(Errc::Malformed, "it names no program");
+    if (lines.empty()) return fail(Errc::Malformed, "the file names no program");
     return lines;
   }
 

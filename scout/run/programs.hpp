@@ -1,4 +1,4 @@
-// The programs of one job: `scrun -n 2 a : -n 3 b`, or the lines of a --multi-prog file.
+// Splits the programs of one job: `scrun -n 2 a : -n 3 b`, or the lines of a --multi-prog file.
 #pragma once
 
 #include "base/result.hpp"
@@ -10,30 +10,30 @@
 
 namespace score::scout {
 
-// What some ranks run. Ranks are numbered through: those of the first program come first.
+// Describes one program of a job and its options. Ranks are numbered in the order of the programs.
 struct ProgramOptions {
-  std::uint32_t tasks = 0;             // 0: all of an only program's job
-  std::string directory;               // empty: the job's
-  std::string export_rule;             // NAME=value,... besides the job's environment
+  std::uint32_t tasks = 0;             // 0: all tasks, if the job has one program
+  std::string directory;               // empty: the job's directory
+  std::string export_rule;             // NAME=value,... in addition to the job's environment
   std::vector<std::string> command{};  // the program and its arguments; not empty
-  // NAME=value, besides those of the export rule.
+  // NAME=value, in addition to the variables of the export rule.
   std::vector<std::string> variables{};
 
   friend bool operator==(const ProgramOptions&, const ProgramOptions&) = default;
 };
 
-// The words after scrun's own options: one program, or several with ":" between them, of which all
-// but the first may begin with -n, -D and --export, or the same in mpiexec's words. tasks: of the
-// first one. With several, one that names no number has one task. Errors: Malformed, naming what is
-// wrong.
+// Splits the words after scrun's own options: one program, or several with ":" between them. All
+// but the first may begin with -n, -D and --export, or with the same in mpiexec's words. `tasks` is
+// the number of the first program. If there are several, a program without a number has one task.
+// Errors: Malformed, which names the error.
 Result<std::vector<ProgramOptions>> split_programs(const std::vector<std::string>& words,
                                                    std::uint32_t tasks);
 
-// Of the text of a --multi-prog file: lines "RANKS PROGRAM [ARGUMENT...]". RANKS is 3, 0-3, 0,4-5
-// or
-// *, which is all that no other line names; %t in an argument is the rank, %o its place among the
-// line's ranks; # begins a comment. tasks: of the job; 0: one more than the highest rank.
-// Errors: Malformed, naming the line or the rank that is missing.
+// Parses the text of a --multi-prog file: lines "RANKS PROGRAM [ARGUMENT...]". RANKS is 3, 0-3,
+// 0,4-5 or *, which selects all ranks that no other line names. In an argument, %t is the rank and
+// %o its position among the line's ranks; # begins a comment. `tasks` is the job's number of tasks;
+// 0 means one more than the highest rank. Errors: Malformed, which names the line or the missing
+// rank.
 Result<std::vector<ProgramOptions>> parse_multi_prog(std::string_view text, std::uint32_t tasks);
 
 }  // namespace score::scout

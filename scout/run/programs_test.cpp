@@ -15,7 +15,7 @@ TEST(SplitPrograms, OneProgramHasAllTasks) {
   EXPECT_EQ(*split_programs({"date", "-u"}, 7), Programs{program(0, {"date", "-u"})});
 }
 
-TEST(SplitPrograms, ColonsPartPrograms) {
+TEST(SplitPrograms, ColonsSeparatePrograms) {
   const auto programs =
       split_programs({"a", "-n", "9", ":", "-n", "2", "b", "-n", "3", ":", "c"}, 4);
   ASSERT_TRUE(programs) << programs.error().message();
@@ -23,7 +23,7 @@ TEST(SplitPrograms, ColonsPartPrograms) {
                                  program(1, {"c"})}));
 }
 
-TEST(SplitPrograms, AProgramHasADirectoryAndVariablesOfItsOwn) {
+TEST(SplitPrograms, EachProgramHasOwnDirectoryAndVariables) {
   const auto programs = split_programs({"a", ":", "-D", "/tmp", "--export=A=1,B=2", "b"}, 0);
   ASSERT_TRUE(programs) << programs.error().message();
   EXPECT_EQ(programs->at(0).tasks, 1U);
@@ -31,7 +31,7 @@ TEST(SplitPrograms, AProgramHasADirectoryAndVariablesOfItsOwn) {
   EXPECT_EQ(programs->at(1).export_rule, "A=1,B=2");
 }
 
-TEST(SplitPrograms, RefusesWhatIsNoProgram) {
+TEST(SplitPrograms, MissingProgramIsRefused) {
   using Words = std::vector<std::string>;
   for (const Words& words :
        {Words{}, Words{""}, Words{":", "a"}, Words{"a", ":"}, Words{"a", ":", "-n", "0", "b"},
@@ -47,21 +47,21 @@ TEST(MultiProg, LinesNameTheirRanks) {
             (Programs{program(1, {"./master"}), program(2, {"./work", "a b", "c d", "e f"})}));
 }
 
-TEST(MultiProg, AStarIsTheRest) {
+TEST(MultiProg, StarSelectsTheRemainingRanks) {
   const auto programs = parse_multi_prog("1,3 b # odd\n* a\n", 5);
   ASSERT_TRUE(programs) << programs.error().message();
   EXPECT_EQ(*programs, (Programs{program(1, {"a"}), program(1, {"b"}), program(1, {"a"}),
                                  program(1, {"b"}), program(1, {"a"})}));
 }
 
-TEST(MultiProg, ArgumentsKnowTheirRank) {
+TEST(MultiProg, ArgumentsContainTheirRank) {
   const auto programs = parse_multi_prog("0 a\n1-2 b t%t-o%o\n", 3);
   ASSERT_TRUE(programs) << programs.error().message();
   EXPECT_EQ(*programs,
             (Programs{program(1, {"a"}), program(1, {"b", "t1-o0"}), program(1, {"b", "t2-o1"})}));
 }
 
-TEST(MultiProg, NamesTheLineOrRankThatIsWrong) {
+TEST(MultiProg, ErrorNamesTheLineOrRank) {
   struct Case {
     const char* text;
     std::uint32_t tasks;
@@ -70,7 +70,7 @@ TEST(MultiProg, NamesTheLineOrRankThatIsWrong) {
 
   for (const auto& [text, tasks, wrong] :
        {Case{"0 a\n2 b\n", 0, "rank 1 has no program"}, Case{"0 a\n0 b\n", 0, "line 2: rank 0"},
-        Case{"0 a\n5 b\n", 4, "rank 5 of a job of 4 tasks"}, Case{"* a\n", 0, "-n"},
+        Case{"0 a\n5 b\n", 4, "rank 5 is not in a job of 4 tasks"}, Case{"* a\n", 0, "-n"},
         Case{"", 0, "no program"}, Case{"x a\n", 1, "line 1: 'x'"}, Case{"0\n", 1, "line 1"},
         Case{"0 'a\n", 1, "line 1"}, Case{"1-0 a\n", 2, "line 1"}}) {
     const auto programs = parse_multi_prog(text, tasks);

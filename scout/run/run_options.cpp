@@ -27,40 +27,42 @@ namespace score::scout {
 
 namespace {
 
-constexpr Bytes kLeastMemory(limits::kMiB);  // a program does not start with less
+constexpr Bytes kLeastMemory(limits::kMiB);  // no program starts with less
 
 void add_size_options(CLI::App& app, RunOptions& options) {
-  app.add_option("-N,--nodes", options.nodes, "Nodes; N-MAX: as many as are free, at least N")
+  app.add_option("-N,--nodes", options.nodes,
+                 "Number of nodes; N-MAX: as many as are free, at least N")
       ->type_name("N[-MAX]")
       ->check([](const std::string& text) {
         const auto nodes = parse_node_range(text);
         return nodes ? std::string() : nodes.error().context();
       });
-  app.add_option("-n,--ntasks", options.tasks, "Tasks in all")
+  app.add_option("-n,--ntasks", options.tasks, "Number of tasks")
       ->type_name("N")
       ->check(CLI::Range(1U, limits::kMaxTasksPerJob));
-  app.add_option("--ntasks-per-node,--ppn", options.tasks_per_node, "Tasks on each node")
+  app.add_option("--ntasks-per-node,--ppn", options.tasks_per_node, "Tasks per node")
       ->type_name("N")
       ->check(CLI::Range(1U, limits::kMaxTasksPerNode));
-  app.add_option("-c,--cpus-per-task", options.cpus_per_task, "Cores for each task")
+  app.add_option("-c,--cpus-per-task", options.cpus_per_task, "Cores per task")
       ->type_name("N")
       ->check(CLI::Range(1U, limits::kMaxCoresPerNode));
-  auto* overcommit = app.add_flag("-O,--overcommit", options.overcommit,
-                                  "Say nothing when tasks must share cores");
+  auto* overcommit =
+      app.add_flag("-O,--overcommit", options.overcommit, "Do not warn when tasks share cores");
   app.add_flag("--no-overcommit", options.no_overcommit, "Fail if tasks must share cores")
       ->excludes(overcommit);
-  app.add_option("--mem", options.memory, "Memory reserved, and its limit, on each node")
+  app.add_option("--mem", options.memory, "Memory to reserve on each node, which is also its limit")
       ->type_name("SIZE");
-  app.add_option("-w,--nodelist", options.only_nodes, "Exactly these nodes (operators)")
+  app.add_option("-w,--nodelist", options.only_nodes, "Use exactly these nodes (operators)")
       ->type_name("NODES");
-  app.add_option("-x,--exclude", options.except_nodes, "None of these nodes")->type_name("NODES");
+  app.add_option("-x,--exclude", options.except_nodes, "Use none of these nodes")
+      ->type_name("NODES");
   app.add_option("-C,--constraint", options.demands.constraint,
-                 "Only nodes with these features: a, 'a&b' (both) or 'a|b' (one of them)")
+                 "Use only nodes with these features: a, 'a&b' (both) or 'a|b' (one of them)")
       ->type_name("FEATURES");
   app.add_option("--gres", options.demands.generic, "Generic resources on each node, such as gpu:2")
       ->type_name("NAME[:N][:mem=SIZE]");
   app.add_option("--scratch", options.demands.scratch,
-                 "A striped file system over its nodes' disks, at $SCORE_SCRATCH")
+                 "Create a striped file system over the nodes' disks at $SCORE_SCRATCH")
       ->type_name("SIZE")
       ->check([](const std::string& text) {
         return text.empty() ? "expected a size, such as 100G" : std::string();
@@ -68,83 +70,87 @@ void add_size_options(CLI::App& app, RunOptions& options) {
   app.add_option("--cpu-bind", options.cpu_bind, "Bind tasks: none, core or socket")
       ->check(CLI::IsMember({"none", "core", "socket"}));
   app.add_option("-m,--distribution", options.distribution,
-                 "Ranks go to nodes in blocks (block) or in turn (cyclic)")
+                 "Assign ranks to nodes in blocks (block) or in turn (cyclic)")
       ->check(CLI::IsMember({"block", "cyclic"}));
 }
 
 void add_time_options(CLI::App& app, RunOptions& options) {
   app.add_option("-t,--time", options.time,
-                 "Limit of scheduled time: 30s, 5m, 1h30m, HH:MM:SS; a bare number: minutes")
+                 "Limit of scheduled time: 30s, 5m, 1h30m, HH:MM:SS; a bare number means minutes")
       ->type_name("TIME");
   app.add_option("--wall-time", options.wall_time, "Limit of elapsed time")->type_name("TIME");
   app.add_option("--signal", options.signal, "Send SIG this long before the limit of --time")
       ->type_name("SIG@TIME");
-  app.add_option("--queue", options.queue, "exclusive, high, normal or urgent")->type_name("QUEUE");
-  app.add_option("--weight", options.weight, "Share of slices; others have 100")
+  app.add_option("--queue", options.queue, "Queue: exclusive, high, normal or urgent")
+      ->type_name("QUEUE");
+  app.add_option("--weight", options.weight, "Share of slices; the default is 100")
       ->type_name("N")
       ->check(CLI::Range(limits::kMinWeight, limits::kMaxWeight));
-  app.add_option("--priority", options.priority, "Larger is placed earlier")
+  app.add_option("--priority", options.priority,
+                 "Priority; jobs with a larger one are placed earlier")
       ->type_name("N")
       ->check(CLI::Range(-limits::kMaxPriority, limits::kMaxPriority));
-  app.add_option("--nice", options.nice, "Subtracted from the priority")
+  app.add_option("--nice", options.nice, "Number to subtract from the priority")
       ->type_name("N")
       ->check(CLI::Range(-limits::kMaxPriority, limits::kMaxPriority));
-  app.add_option("-A,--account", options.account, "Account that it counts to")->type_name("NAME");
-  app.add_option("--reservation", options.reservation, "Reservation, by name")->type_name("NAME");
-  app.add_flag("--hold", options.hold, "Wait until released");
+  app.add_option("-A,--account", options.account, "Account to charge")->type_name("NAME");
+  app.add_option("--reservation", options.reservation, "Name of the reservation to use")
+      ->type_name("NAME");
+  app.add_flag("--hold", options.hold, "Do not start until released");
   app.add_option("--immediate", options.immediate, "Give up if not placed within TIME (1s)")
       ->type_name("[=TIME]")
       ->expected(0, 1);
 }
 
 void add_name_options(CLI::App& app, RunOptions& options) {
-  app.add_option("-J,--job-name", options.job_name, "Name; default: the program's")
+  app.add_option("-J,--job-name", options.job_name, "Job name; default: the program's name")
       ->type_name("NAME");
   app.add_flag("--no-fill", options.no_fill,
-               "Run only in its own slices, and let no other job run in them");
+               "Run the job only in its own slices, and no other job in them");
   auto* requeue = app.add_flag("--requeue", options.requeue,
-                               "Start again, from the beginning, when a node of it is lost");
-  app.add_flag("--no-requeue", options.no_requeue, "End when a node of it is lost")
+                               "Restart the job from the beginning when one of its nodes is lost");
+  app.add_flag("--no-requeue", options.no_requeue, "End the job when one of its nodes is lost")
       ->excludes(requeue);
 }
 
 void add_task_options(CLI::App& app, RunOptions& options) {
-  app.add_option(
-         "--multi-prog", options.multi_prog,
-         "File of lines: RANKS PROGRAM [ARGUMENT...]; %t rank, %o place in the line's ranks")
+  app.add_option("--multi-prog", options.multi_prog,
+                 "File of lines RANKS PROGRAM [ARGUMENT...]; %t: rank, %o: its position in RANKS")
       ->type_name("FILE");
   app.add_option("--mpi", options.mpi, "Process management: auto, none, pmi1, pmix or both")
       ->check(CLI::IsMember({"auto", "none", "pmi1", "pmix", "both"}));
-  app.add_option("--spawn", options.spawn, "Room for N more tasks, which MPI_Comm_spawn starts")
+  app.add_option("--spawn", options.spawn,
+                 "Reserve room for N more tasks that MPI_Comm_spawn starts")
       ->type_name("N")
       ->check(CLI::Range(1U, limits::kMaxTasksPerJob));
-  app.add_option("--net", options.net, "What MPI communicates by: native (its own choice) or pm")
+  app.add_option("--net", options.net, "Transport of MPI: native (its own choice) or pm")
       ->check(CLI::IsMember({"native", "pm"}));
   app.add_flag("-l,--label", options.label, "Put \"rank: \" before each line");
   app.add_flag("-u,--unbuffered", options.unbuffered,
-               "Programs of the C library do not buffer their output");
-  app.add_flag("--pty", options.pty, "Rank 0 gets a terminal");
-  app.add_flag("--keep-going", options.keep_going, "A failing task does not end the job");
+               "Do not buffer the output of programs that use the C library");
+  app.add_flag("--pty", options.pty, "Give rank 0 a terminal");
+  app.add_flag("--keep-going", options.keep_going, "Do not end the job when a task fails");
   app.add_flag("--kill-deadlock", options.kill_deadlock,
                "End the job when all its tasks wait for PM messages that none can send");
   app.add_option("--job", options.inside,
-                 "Run as a step inside this job of scbatch or scalloc; none: as a job of its own")
+                 "Run as a step of this job of scbatch or scalloc; none: as a separate job")
       ->type_name("JOB");
-  app.add_flag("--overlap", options.overlap, "As a step: share cores with other steps of the job");
+  app.add_flag("--overlap", options.overlap, "Share cores with other steps of the job");
 }
 
 void add_front_end_options(CLI::App& app, RunOptions& options) {
-  app.add_flag("--detach", options.detach, "Print the job's id and leave it alone");
-  app.add_flag("--dry-run", options.dry_run, "Say where it would run, or why not; start nothing");
-  app.add_flag("--allow-root", options.allow_root, "Run it as root");
+  app.add_flag("--detach", options.detach, "Print the job's id and exit");
+  app.add_flag("--dry-run", options.dry_run,
+               "Print where the job would run, or why not; start nothing");
+  app.add_flag("--allow-root", options.allow_root, "Allow the job to run as root");
   app.add_flag("-q,--quiet", options.quiet, "Print errors only");
   app.add_flag("-v,--verbose", options.verbose,
-               "Start lines also if standard error is no terminal");
+               "Print start lines even if standard error is not a terminal");
   add_server_option(app, options.common);
   add_json_option(app, options.common);
 }
 
-// CLI11 gives an optional value no default of its own.
+// CLI11 has no default for an optional value.
 void give_default_values(std::vector<std::string>& words) {
   for (auto& word : words) {
     if (word == "--immediate") word = "--immediate=1s";
@@ -155,7 +161,7 @@ std::string base_name(const std::string& path) {
   return path.substr(path.rfind('/') + 1);
 }
 
-// RLIMIT_NPROC counts all of the user's processes on a node, so the shell's own means nothing
+// RLIMIT_NPROC counts all of the user's processes on a node, so the shell's own limit means nothing
 // there.
 void add_limits(wire::LaunchSpec& spec) {
   for (const int resource : {RLIMIT_CORE, RLIMIT_STACK, RLIMIT_NOFILE, RLIMIT_DATA, RLIMIT_FSIZE,
@@ -181,7 +187,7 @@ Result<Duration> limit_of(const std::string& text, std::string_view option) {
 Status add_node_names(google::protobuf::RepeatedPtrField<std::string>& names,
                       const std::string& list, std::string_view option) {
   const auto expanded = expand_hostlist(list);
-  // mpirun's -x sets a variable.
+  // In mpirun, -x sets a variable.
   const auto equals = list.find('=');
   if (!expanded && option == "-x" && equals != list.npos) {
     const auto name = escape_terminal(list.substr(0, equals), 80);
@@ -197,13 +203,14 @@ Status add_node_names(google::protobuf::RepeatedPtrField<std::string>& names,
   return {};
 }
 
-// Room for tasks that programs start is placed with the job's tasks.
+// The room for tasks that programs start is placed together with the job's tasks.
 Status add_room(const RunOptions& options, wire::ResourceRequest& resources) {
   if (options.spawn == 0) return {};
   if (options.tasks_per_node > 0) {
-    return fail(Errc::Malformed, "--spawn: give the tasks with -n, not per node");
+    return fail(Errc::Malformed, "--spawn: give the number of tasks with -n, not per node");
   }
-  if (resources.tasks() == 0) return fail(Errc::Malformed, "--spawn: how many tasks? Give -n");
+  if (resources.tasks() == 0)
+    return fail(Errc::Malformed, "--spawn needs the number of tasks; give -n");
   if (options.spawn > limits::kMaxTasksPerJob - resources.tasks()) {
     return fail(Errc::TooLarge, "--spawn {}: a job has at most {} tasks", options.spawn,
                 limits::kMaxTasksPerJob);
@@ -235,7 +242,7 @@ Status fill_resources(const RunOptions& options, wire::ResourceRequest& resource
   const auto chosen = options.requeue ? Requeue::Yes : Requeue::No;
   const bool has_chosen = options.requeue || options.no_requeue;
   resources.set_requeue(static_cast<std::uint32_t>(has_chosen ? chosen : Requeue::Default));
-  // Nodes that are named get a task each.
+  // A request for named nodes alone gets one task per node.
   const bool says_nothing =
       options.nodes.empty() && options.tasks == 0 && options.only_nodes.empty() && !is_step;
   if (says_nothing) resources.set_tasks(1);
@@ -275,7 +282,7 @@ Status fill_resources(const RunOptions& options, wire::ResourceRequest& resource
   return {};
 }
 
-// -i all, none, a rank, or a file's pattern.
+// Parses -i: all, none, a rank, or a file's pattern.
 void fill_input(const RunOptions& options, wire::LaunchSpec& spec) {
   spec.set_stdin_rank(0);
   if (options.input.empty()) return;
@@ -303,7 +310,7 @@ Result<std::string> directory_of(const std::string& named) {
   std::error_code error;
   const auto here = std::filesystem::current_path(error);
   if (named.starts_with('/')) return named;
-  if (error) return Error(error, "the current directory");
+  if (error) return Error(error, "cannot determine the current directory");
   return named.empty() ? here.string() : (here / named).string();
 }
 
@@ -337,7 +344,7 @@ Status add_program(const ProgramOptions& options, wire::LaunchSpec& spec) {
   return {};
 }
 
-// The later one of two with the same name counts.
+// Adds the variables; a later one replaces an earlier one of the same name.
 std::vector<std::string> with_variables(std::vector<std::string> entries,
                                         const std::vector<std::string>& variables) {
   for (const auto& variable : variables) {
@@ -435,8 +442,8 @@ Result<std::vector<ProgramOptions>> read_programs(const RunOptions& options,
   return programs.error().with_context("{}", escape_terminal(options.multi_prog, 80));
 }
 
-// What -configfile names stands for the rest of the command line, and MPIEXEC_TIMEOUT for a limit
-// where none is given.
+// Uses the programs of -configfile as the rest of the command line, and sets the limit of
+// MPIEXEC_TIMEOUT if no limit is given.
 Status apply_mpiexec(const CLI::App& app, SplitCommand& split) {
   if (!split.config_file.empty()) {
     if (!split.command.empty()) {
@@ -468,7 +475,8 @@ Status apply_mpiexec(const CLI::App& app, SplitCommand& split) {
 
 namespace {
 
-// The job that scrun runs inside, by --job or else by the variable that scbatch and scalloc set.
+// Returns the job that scrun runs inside. It is given by --job, or else by the variable that
+// scbatch and scalloc set.
 Result<std::uint64_t> job_around(const RunOptions& options) {
   const char* variable = std::getenv("SCORE_ALLOCATION");
   const std::string word =
@@ -487,7 +495,7 @@ void add_job_options(CLI::App& app, RunOptions& options) {
   add_time_options(app, options);
   add_wait_options(app, options.waits);
   add_name_options(app, options);
-  app.add_flag("--allow-root", options.allow_root, "Run it as root");
+  app.add_flag("--allow-root", options.allow_root, "Allow the job to run as root");
   add_server_option(app, options.common);
 }
 
@@ -502,10 +510,11 @@ std::optional<int> parse_run_options(const Invocation& invocation, RunOptions& o
   add_place_options(app, options);
   add_task_options(app, options);
   add_front_end_options(app, options);
-  std::vector<std::string> shown_only;  // split_command() takes what follows the options
-  app.add_option("program", shown_only,
-                 "What to run; its own options follow it. ':' parts several programs of one job, "
-                 "each with its own -n, -D and --export")
+  std::vector<std::string> shown_only;  // split_command() handles the words after the options
+  app.add_option(
+         "program", shown_only,
+         "Program to run, followed by its options. ':' separates several programs of one job, "
+         "each with its own -n, -D and --export")
       ->type_name("PROGRAM [ARGUMENT...] [: [-n N] PROGRAM...]");
   const char* variable = std::getenv("SCORE_OPTIONS");
   auto split = split_command(app, invocation.args, variable != nullptr ? variable : "");

@@ -1,4 +1,4 @@
-// scrun's options, and the submission they make.
+// Declares scrun's options and the submission that they make.
 #pragma once
 
 #include "base/result.hpp"
@@ -16,7 +16,7 @@
 
 namespace score::scout {
 
-// --signal=SIG@TIME: this signal, this long before the limit of scheduled time.
+// Holds --signal=SIG@TIME: the signal is sent this long before the limit of scheduled time.
 struct LimitSignal {
   int signal = 0;
   Duration before{};
@@ -27,9 +27,9 @@ struct RunOptions : PlaceOptions {
   std::string nodes;  // "4" or "2-4"; empty: as the tasks need
   std::uint32_t tasks = 0;
   std::uint32_t tasks_per_node = 0;
-  std::uint32_t spawn = 0;  // tasks that programs may start, besides
+  std::uint32_t spawn = 0;  // additional tasks that programs may start
   std::uint32_t cpus_per_task = 1;
-  bool overcommit = false;  // it is known that tasks may share cores: no word about it
+  bool overcommit = false;  // no warning when tasks share cores
   bool no_overcommit = false;
   std::string memory;
   std::string only_nodes;
@@ -38,7 +38,7 @@ struct RunOptions : PlaceOptions {
   std::string time;
   std::string wall_time;
   std::string queue = "normal";
-  std::string account;       // empty: the user's own
+  std::string account;       // empty: the user's default
   std::string reservation;   // empty: none
   std::uint32_t weight = 0;  // 0: the default
   std::int32_t priority = 0;
@@ -47,7 +47,7 @@ struct RunOptions : PlaceOptions {
   std::string immediate;
   WaitOptions waits;
   std::string job_name;
-  std::vector<std::string> variables;  // NAME=value, besides those of the rule
+  std::vector<std::string> variables;  // NAME=value, in addition to those of the rule
   std::string signal;
   std::string cpu_bind = "none";
   std::string distribution = "block";
@@ -68,25 +68,26 @@ struct RunOptions : PlaceOptions {
   bool verbose = false;
   std::string inside;  // --job
   bool overlap = false;
-  std::uint64_t job_around = 0;  // the job that this is a step of; 0: none
+  std::uint64_t job_around = 0;  // the job that contains this step; 0: none
   bool has_cpus_per_task = false;
   std::string script;                    // text of a batch script; empty: a program runs
-  std::string multi_prog;                // file; empty: the programs stand on the command line
+  std::string multi_prog;                // file; empty: the programs are on the command line
   std::vector<ProgramOptions> programs;  // not empty
 };
 
-// Parses the options and what follows them. A value is an exit code: end now, all was said.
+// Parses the options and the words after them. A returned value is the exit code to end with now;
+// everything has been printed.
 std::optional<int> parse_run_options(const Invocation& invocation, RunOptions& options);
 
-// The options of all that holds cores, also of scbatch and scalloc: sizes, limits, what it waits
-// for, the name.
+// Adds the options of every command that holds cores, including scbatch and scalloc: sizes, limits,
+// dependencies, and the name.
 void add_job_options(CLI::App& app, RunOptions& options);
 
-// 16 random bytes, for Submit.request_id.
+// Returns 16 random bytes for Submit.request_id.
 std::string new_request_id();
 
-// The submission with a new request id; environment, directory, umask and limits are this
-// process's. Errors: Malformed and TooLarge, naming the option.
+// Returns the submission with a new request id; environment, directory, umask and limits are this
+// process's. Errors: Malformed and TooLarge, which name the option.
 Result<wire::Submit> make_submission(const RunOptions& options);
 
 Result<std::optional<LimitSignal>> parse_limit_signal(const RunOptions& options);

@@ -19,7 +19,7 @@ const CLI::Option* option_of(const CLI::App& app, const std::string& name) {
   return app.get_option_no_throw(name);
 }
 
-// One whose value is optional takes it behind an equal sign only.
+// An option with an optional value takes it only after an equal sign, so it does not count here.
 bool takes_value(const CLI::Option* option) {
   return option != nullptr && option->get_items_expected_min() > 0;
 }
@@ -33,7 +33,8 @@ Result<std::uint32_t> count_of(std::string_view text, std::string_view whole) {
   return *number;
 }
 
-// "8", "4-8": hosts; "8x2": hosts x processes on each; "16/2": processes / processes on each.
+// Translates the value of nodes=: "8" and "4-8" are hosts, "8x2" is hosts x processes per host,
+// "16/2" is processes / processes per host.
 Result<Words> rewrite_nodes(std::string_view value) {
   if (parse_node_range(value)) return Words{fmt::format("--nodes={}", value)};
   const auto at = value.find_first_of("x/");
@@ -52,7 +53,8 @@ Result<Words> rewrite_nodes(std::string_view value) {
   return Words{fmt::format("--nodes={}", nodes), fmt::format("--ntasks-per-node={}", *second)};
 }
 
-// SCore's own keys; any other is the name of a long option, a flag if it has no value.
+// Handles SCore's own keys; any other key is the name of a long option, which is a flag if it has
+// no value.
 Result<Words> rewrite_pair(const CLI::App& app, std::string_view pair) {
   const auto at = pair.find('=');
   const auto key = pair.substr(0, at);
@@ -73,7 +75,8 @@ Result<Words> rewrite_pair(const CLI::App& app, std::string_view pair) {
   return Words{at == pair.npos ? name : fmt::format("{}={}", name, value)};
 }
 
-// Does the word leave its value to the next one? "-N" yes, "-N8" no, "-lN" yes, "--nodes=8" no.
+// Returns true if the value of the option is the next word: "-N" yes, "-N8" no, "-lN" yes,
+// "--nodes=8" no.
 bool wants_next_word(const CLI::App& app, const std::string& word) {
   if (word.starts_with("--")) {
     return word.find('=') == word.npos && takes_value(option_of(app, word));
@@ -84,7 +87,7 @@ bool wants_next_word(const CLI::App& app, const std::string& word) {
   return false;
 }
 
-// A long option of the command itself, as --hosts of score start, is none of mpiexec.
+// A long option of the command itself, such as --hosts of score start, is not an option of mpiexec.
 bool is_own_option(const CLI::App& app, std::string_view word) {
   return word.starts_with("--") &&
          option_of(app, std::string(word.substr(0, word.find('=')))) != nullptr;

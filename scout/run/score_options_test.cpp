@@ -40,7 +40,7 @@ class Split : public testing::Test {
 
 using ScoreGroup = Split;
 
-TEST_F(ScoreGroup, IsADashLettersAndAnEqualSign) {
+TEST_F(ScoreGroup, GroupIsDashLettersAndEqualSign) {
   EXPECT_TRUE(is_score_group("-nodes=8"));
   EXPECT_TRUE(is_score_group("-scored=comp7"));
   EXPECT_FALSE(is_score_group("-o=file")) << "a getopt option with its value";
@@ -60,13 +60,13 @@ TEST_F(ScoreGroup, BecomesOurOptions) {
   EXPECT_EQ(rewritten("--nodes=4"), Words{"--nodes=4"}) << "in SCORE_OPTIONS";
 }
 
-TEST_F(ScoreGroup, TakesEveryLongOptionAsAKey) {
+TEST_F(ScoreGroup, EveryLongOptionIsAKey) {
   EXPECT_EQ(rewritten("-nodes=2,wall-time=5m,label"),
             (Words{"--nodes=2", "--wall-time=5m", "--label"}));
   EXPECT_EQ(split({"-label=true", "prog"}).options, Words{"--label=true"});
 }
 
-TEST_F(ScoreGroup, RefusesWhatItDoesNotKnow) {
+TEST_F(ScoreGroup, UnknownKeysAreRefused) {
   for (const char* group :
        {"-nodes=", "-nodes=x", "-nodes=0", "-nodes=8x", "-nodes=8x0", "-nodes=9/2",
         "-nodes=99999999999", "-bogus=1", "-nodes=8,,", "-nodes=8,bogus", "-nodes=8,=5"}) {
@@ -74,7 +74,7 @@ TEST_F(ScoreGroup, RefusesWhatItDoesNotKnow) {
   }
 }
 
-TEST_F(Split, TakesScoresOwnKeysWithoutADash) {
+TEST_F(Split, ScoreKeysNeedNoDash) {
   const auto result = split({"-l", "hosts=2", "prog", "hosts=3"});
   EXPECT_EQ(result.options, (Words{"-l", "--nodes=2"}));
   EXPECT_EQ(result.command, (Words{"prog", "hosts=3"}));
@@ -85,31 +85,31 @@ TEST_F(Split, TakesScoresOwnKeysWithoutADash) {
   EXPECT_EQ(split({"env=1", "prog"}).command, (Words{"env=1", "prog"}));
 }
 
-TEST_F(Split, CommandStartsAtTheFirstWordThatIsNoOption) {
+TEST_F(Split, CommandStartsAtTheFirstNonOption) {
   const auto result = split({"-N", "8", "-l", "--ppn", "2", "prog", "-N", "--label"});
   EXPECT_EQ(result.options, (Words{"-N", "8", "-l", "--ppn", "2"}));
   EXPECT_EQ(result.command, (Words{"prog", "-N", "--label"}));
 }
 
-TEST_F(Split, KnowsWhereAValueIs) {
+TEST_F(Split, AttachedAndSeparateValuesAreFound) {
   EXPECT_EQ(split({"-N8", "prog"}).command, Words{"prog"});
   EXPECT_EQ(split({"-lN", "8", "prog"}).command, Words{"prog"});
   EXPECT_EQ(split({"--nodes=8", "prog"}).command, Words{"prog"});
   EXPECT_EQ(split({"--", "-prog"}).command, Words{"-prog"});
 }
 
-TEST_F(Split, LeavesAnOptionalValueToTheEqualSign) {
+TEST_F(Split, OptionalValueNeedsAnEqualSign) {
   const auto bare = split({"--immediate", "prog", "x"});
   EXPECT_EQ(bare.options, Words{"--immediate"});
   EXPECT_EQ(bare.command, (Words{"prog", "x"}));
   EXPECT_EQ(split({"--immediate=2s", "prog"}).command, Words{"prog"});
 }
 
-TEST_F(Split, LeavesTheCommandsWordsAlone) {
+TEST_F(Split, WordsOfTheCommandStayUnchanged) {
   EXPECT_EQ(split({"-nodes=2", "prog", "-nodes=8"}).command, (Words{"prog", "-nodes=8"}));
 }
 
-TEST_F(Split, EnvironmentComesFirstSoThatTheLineOverrides) {
+TEST_F(Split, CommandLineOverridesTheEnvironment) {
   EXPECT_EQ(split({"-nodes=8", "prog"}, "nodes=2,scored=x").options,
             (Words{"--nodes=2", "--server=x", "--nodes=8"}));
 }
@@ -118,7 +118,7 @@ TEST_F(Split, UnknownOptionsAreLeftToTheParser) {
   EXPECT_EQ(split({"--bogus", "prog"}).options, Words{"--bogus"});
 }
 
-TEST_F(Split, LeavesLongOptionsOfTheCommandItself) {
+TEST_F(Split, LongOptionsOfTheCommandStay) {
   std::string hosts;
   app.add_option("--hosts", hosts);
   EXPECT_EQ(split({"--hosts", "a,b", "x"}).options, (Words{"--hosts", "a,b"}));

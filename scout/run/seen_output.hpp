@@ -1,5 +1,6 @@
-// Which output a front end has printed, so that it prints nothing twice: a restarted head sends
-// again what was in flight from its nodes, and a new attachment gets the stored output. Pure.
+// Records which output a front end has printed, so that it prints nothing twice. A restarted head
+// resends the output that was in flight from its nodes, and a new attachment gets the stored
+// output. Pure.
 #pragma once
 
 #include <algorithm>
@@ -13,13 +14,13 @@ namespace score::scout {
 class SeenOutput {
  public:
   struct Piece {
-    std::uint64_t attempt = 0;  // 0: not of a task, never known
+    std::uint64_t attempt = 0;  // 0: not from a task, always new
     std::uint32_t node_index = 0;
-    std::uint64_t offset = 0;  // of its first byte in all output of that node of that attempt
+    std::uint64_t offset = 0;  // of its first byte in all output of this node and attempt
     std::size_t bytes = 0;
   };
 
-  // Marks the piece as seen; gives how many of its first bytes were seen before.
+  // Marks the piece as seen. Returns how many of its first bytes were seen before.
   std::size_t see(const Piece& piece) {
     if (piece.attempt == 0) return 0;
     std::uint64_t& end = end_[{piece.attempt, piece.node_index}];

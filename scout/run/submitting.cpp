@@ -12,7 +12,8 @@ namespace {
 
 constexpr int kRetryPause_ms = 100;
 
-// Prevents jobs as root by accident; root's own one-user cluster has no other user.
+// Prevents jobs as root by accident. A one-user cluster of root has no other user, so root may run
+// jobs there.
 Status check_root(const HeadLink& link, wire::Submit& submission) {
   if (geteuid() != 0 || submission.allow_root()) return {};
   if (!link.is_own_cluster()) {
@@ -22,15 +23,15 @@ Status check_root(const HeadLink& link, wire::Submit& submission) {
   return {};
 }
 
-// Reports that there is no head, once, when that has lasted for kSilentFor.
+// Prints once that there is no head, after that has lasted for kSilentFor.
 void report_loss_once(const Invocation& invocation, TimePoint begun, bool& has_reported) {
   if (has_reported || monotonic_now() - begun < kSilentFor) return;
   complain(invocation, lost_head_text(kReconnectFor));
   has_reported = true;
 }
 
-// A head that closes the connection before its hello is being restarted: retries after each pause.
-// A missing socket is an error at once, unless another head may take over.
+// A head that closes the connection before its hello is restarting, so this retries after each
+// pause. A missing socket is an error at once, unless a second head may take over.
 Result<HeadLink> connect_surely(const Invocation& invocation, const std::string& server,
                                 const std::string& socket) {
   const TimePoint begun = monotonic_now();

@@ -1,4 +1,4 @@
-// How a command submits a job although the head may be restarted meanwhile.
+// Submits a job even if the head restarts in the meantime.
 #pragma once
 
 #include "scout/session/command.hpp"
@@ -8,15 +8,16 @@
 
 namespace score::scout {
 
-// A submission and the head that it is for.
+// Holds a submission and the connection to its head.
 struct Request {
   std::string socket;
   wire::Submit submission;
   HeadLink link;
 };
 
-// The head may be restarted before it answers. The same request id gives the same job, so that the
-// request can be repeated; a longer wait is reported to the user. request.link is then another one.
+// Submits the job, even if the head restarts before it answers. The same request id gives the same
+// job, so the request can be repeated. A longer wait is reported to the user. request.link may be a
+// new connection afterwards.
 Result<wire::Submitted> submit_surely(const Invocation& invocation, Request& request);
 
 // Connects to the head that `server` (an option, may be empty) or the environment names. Errors:

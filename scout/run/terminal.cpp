@@ -7,10 +7,12 @@ namespace score::scout {
 
 Status RawTerminal::enter(int fd) {
   if (fd_ >= 0) return {};
-  if (tcgetattr(fd, &saved_) != 0) return fail(errno_code(errno), "--pty: standard input");
+  if (tcgetattr(fd, &saved_) != 0)
+    return fail(errno_code(errno), "--pty: cannot read the terminal settings of standard input");
   termios raw = saved_;
   cfmakeraw(&raw);
-  if (tcsetattr(fd, TCSADRAIN, &raw) != 0) return fail(errno_code(errno), "--pty: raw mode");
+  if (tcsetattr(fd, TCSADRAIN, &raw) != 0)
+    return fail(errno_code(errno), "--pty: cannot set the terminal to raw mode");
   fd_ = fd;
   return {};
 }

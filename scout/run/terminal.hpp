@@ -1,4 +1,4 @@
-// The terminal that --pty hands to rank 0.
+// Manages the terminal that --pty gives to rank 0.
 #pragma once
 
 #include "base/result.hpp"
@@ -7,7 +7,7 @@
 
 namespace score::scout {
 
-// Puts the terminal of a descriptor into raw mode for as long as it lives.
+// Puts the terminal of a descriptor into raw mode for as long as this object lives.
 class RawTerminal {
  public:
   RawTerminal() = default;
@@ -16,7 +16,7 @@ class RawTerminal {
 
   ~RawTerminal() { leave(); }
 
-  Status enter(int fd);  // again: no change
+  Status enter(int fd);  // a second call changes nothing
   void leave();          // idempotent
 
  private:
@@ -24,7 +24,8 @@ class RawTerminal {
   termios saved_{};
 };
 
-// May this process read the terminal without being stopped (SIGTTIN)? True if it is no terminal.
+// Returns true if this process may read the terminal without being stopped by SIGTTIN, or if the
+// descriptor is not a terminal.
 bool may_read(int fd);
 
 }  // namespace score::scout

@@ -38,13 +38,13 @@ void add_table_options(CLI::App& app, CommonOptions& options) {
 
 namespace {
 
-// "unknown option '--nodse'; did you mean --nodes?"
+// Returns the message for an unknown option: "unknown option '--nodse'; did you mean --nodes?".
 std::string unknown_option(const CLI::App& app, const std::string& word) {
   const std::string name = word.substr(0, word.find('='));
   std::vector<std::string> known;
   const auto add = [&known](const CLI::App& from) {
     for (const CLI::Option* option : from.get_options()) {
-      if (option->get_group().empty()) continue;  // not for users
+      if (option->get_group().empty()) continue;  // hidden from users
       for (const auto& long_name : option->get_lnames()) known.push_back("--" + long_name);
     }
   };
@@ -55,7 +55,7 @@ std::string unknown_option(const CLI::App& app, const std::string& word) {
   return near.empty() ? text : fmt::format("{}; did you mean {}?", text, near);
 }
 
-// "0.100000" -> "0.1", "4096" -> "4096"
+// Shortens a number of the parser: "0.100000" becomes "0.1", and "4096" stays.
 std::string short_number(std::string text) {
   if (text.find('.') == text.npos) return text;
   text.erase(text.find_last_not_of('0') + 1);
@@ -63,8 +63,9 @@ std::string short_number(std::string text) {
   return text;
 }
 
-// "Value 0 not in range 1 to 1000" -> "'0' is not a number from 1 to 1000"; "x not in {a,b}" ->
-// "'x' is not one of a, b". Empty: it is another text.
+// Rewrites the parser's messages about limits. "Value 0 not in range 1 to 1000" becomes "'0' is not
+// a number from 1 to 1000", and "x not in {a,b}" becomes "'x' is not one of a, b". Returns an empty
+// string for any other message.
 std::string plain_limits(const std::string& rest) {
   constexpr std::string_view kValue = "Value ";
   constexpr std::string_view kRange = " not in range ";
@@ -74,10 +75,9 @@ std::string plain_limits(const std::string& rest) {
   if (rest.starts_with(kValue) && range != rest.npos) {
     const std::string limits = rest.substr(range + kRange.size());
     const auto to = limits.find(kTo);
-    return fmt::format("'{}' is not a number from {} to {}",
-                       rest.substr(kValue.size(), range - kValue.size()),
-                       short_number(limits.substr(0, to)),
-                       to == limits.npos ? "" : short_number(limits.substr(to + kTo.size())));
+    const auto most = to == limits.npos ? "" : short_number(limits.substr(to + kTo.size()));
+    return fmt::format("'{}' is not a number {}", rest.substr(kValue.size(), range - kValue.size()),
+                       range_words(short_number(limits.substr(0, to)), most));
   }
   const auto set = rest.rfind(kSet);
   if (set == rest.npos) return {};
@@ -89,7 +89,7 @@ std::string plain_limits(const std::string& rest) {
   return fmt::format("'{}' is not one of {}", rest.substr(0, set), words);
 }
 
-// The parser's messages in plain words.
+// Rewrites a message of the parser in plain words. A message that is not known here stays as it is.
 std::string plain_words(const std::string& what) {
   constexpr std::string_view kConvert = "Could not convert: ";
   constexpr std::string_view kRequired = " is required";
@@ -117,14 +117,70 @@ std::string plain_words(const std::string& what) {
   return limits.empty() ? what : fmt::format("{}: {}", option, limits);
 }
 
-// The help without the parser's names of types: "N", not "N:UINT in [1 - 4096]".
+// Describes an option's value in the help: the name "N" and the range "from 1 to 4096". The range
+// is empty if the parser checks none.
+struct ValueWords {
+  std::string name;
+  std::string range;
+};
+
+// Translates the parser's description of a value. "N:UINT in [1 - 4096]" becomes "N" with a range,
+// "TEXT:{block,cyclic}" becomes "block|cyclic", and "WHEN:{auto,always,never}" becomes "WHEN".
+ValueWords value_words(std::string text) {
+  ValueWords words;
+  for (const std::string_view type : {":UINT in [", ":INT in [", ":FLOAT in ["}) {
+    const auto at = text.find(type);
+    if (at == text.npos) continue;
+    const auto begin = at + type.size();
+    const std::string limits = text.substr(begin, text.find(']', begin) - begin);
+    constexpr std::string_view kBetween = " - ";
+    if (const auto between = limits.find(kBetween); between != limits.npos) {
+      words.range =
+          range_words(limits.substr(0, between), limits.substr(between + kBetween.size()));
+    }
+    text.erase(at);
+  }
+  constexpr std::string_view kSet = ":{";
+  if (const auto set = text.find(kSet); set != text.npos) {
+    const auto begin = set + kSet.size();
+    std::string members = text.substr(begin, text.find('}', begin) - begin);
+    std::ranges::replace(members, ',', '|');
+    const std::string name = text.substr(0, set);
+    text = name == "TEXT" ? members : name;
+  }
+  if (text == "UINT" || text == "INT" || text == "FLOAT") text = "N";
+  words.name = std::move(text);
+  return words;
+}
+
+// Adds a note to the description of an option, before a default in parentheses at its end: "Virtual
+// nodes (4)" becomes "Virtual nodes; from 1 to 4096 (4)". An empty note changes nothing.
+void add_note(std::string& text, const std::string& note) {
+  if (note.empty()) return;
+  const auto end = text.ends_with(')') ? text.rfind(" (") : text.npos;
+  text.insert(std::min(end, text.size()), "; " + note);
+}
+
+// Prints the help without the parser's names of types: the left column has the value's name, and
+// the description has its range and the options that exclude this one.
 class PlainFormatter : public CLI::Formatter {
  public:
   std::string make_option_opts(const CLI::Option* option) const override {
-    std::string text = CLI::Formatter::make_option_opts(option);
-    for (const std::string_view type : {":UINT in [", ":INT in [", ":FLOAT in ["}) {
-      const auto at = text.find(type);
-      if (at != text.npos) text.erase(at, text.find(']', at) + 1 - at);
+    if (option->get_type_size() == 0) return {};  // a flag
+    std::string name = value_words(option->get_type_name()).name;
+    const bool is_optional = option->get_expected_min() == 0;
+    if (is_optional && !name.starts_with('[')) name = "[" + name + "]";
+    const bool is_list = option->get_expected_max() == CLI::detail::expected_max_vector_size;
+    if (is_list && name.find("...") == name.npos) name += " ...";
+    const bool is_marked = option->get_required() && !option->get_positional();
+    return " " + name + (is_marked ? " (required)" : "");
+  }
+
+  std::string make_option_desc(const CLI::Option* option) const override {
+    std::string text = CLI::Formatter::make_option_desc(option);
+    if (option->get_type_size() != 0) add_note(text, value_words(option->get_type_name()).range);
+    for (const CLI::Option* other : option->get_excludes()) {
+      add_note(text, "not with " + other->get_name());
     }
     return text;
   }
@@ -136,7 +192,8 @@ void describe(CLI::App& app, const Invocation& invocation, std::string descripti
   app.name(invocation.name);
   app.description(std::move(description));
   app.set_help_flag("-h,--help", "Print this help and exit");
-  app.set_version_flag("--version", std::string("scored ") + SCORE_VERSION);
+  app.set_version_flag("--version", std::string("scored ") + SCORE_VERSION,
+                       "Print the version and exit");
   app.option_defaults()->always_capture_default(false);
   app.formatter(std::make_shared<PlainFormatter>());
 }
@@ -161,7 +218,7 @@ std::optional<int> parse(CLI::App& app, const Invocation& invocation) {
     if (word.starts_with('-')) return refuse(unknown_option(app, word));
     return refuse(fmt::format("unexpected argument '{}'", escape_terminal(word, 200)));
   } catch (const CLI::ParseError& error) {
-    // Report an unknown option before what is missing because of it.
+    // An unknown option is reported before an argument that is missing because of it.
     for (const auto& word : rest()) {
       const bool is_option = word.size() > 1 && word.starts_with('-');
       if (is_option && error.get_name() == "RequiredError")
@@ -174,7 +231,7 @@ std::optional<int> parse(CLI::App& app, const Invocation& invocation) {
 
 namespace {
 
-// With the names of options that the user typed.
+// Replaces our option name at the start of the text by the name that the user typed.
 std::string as_typed(const Invocation& invocation, std::string_view text) {
   std::string words(text);
   for (const auto& [ours, typed] : *invocation.typed) {
@@ -194,7 +251,7 @@ int complain(const Invocation& invocation, std::string_view text) {
 }
 
 std::string words_of(const Error& error) {
-  // Texts of our own checks and of the head are complete; an errno needs its message.
+  // Our own messages and the head's are complete sentences; an errno needs its message.
   const auto& category = error.code().category();
   const bool is_sentence =
       !error.context().empty() && (category == errc_category() || category == head_category());
@@ -209,7 +266,7 @@ int complain(const Invocation& invocation, const Error& error) {
 void print(std::string_view text) {
   const auto written = write_all(STDOUT_FILENO, text);
   if (written) return;
-  // A reader that closed the pipe (`scq | head -1`) is not an error; a full disk is.
+  // It is no error that a reader has closed the pipe (`scq | head -1`); a full disk is one.
   if (!written.error().is(std::errc::broken_pipe)) {
     tell("cannot write to standard output: " + written.error().code().message());
   }

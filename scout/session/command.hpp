@@ -1,5 +1,5 @@
-// What all commands share: name, common options, exit codes and output. Results go to stdout,
-// messages to stderr.
+// This header declares the parts that all commands share: name, common options, exit codes and
+// output. Results go to stdout, messages to stderr.
 #pragma once
 
 #include "base/exit_codes.hpp"
@@ -24,16 +24,17 @@ class App;
 
 namespace score::scout {
 
-// Options that the user typed by other names, such as those of mpiexec: ours, and as typed.
+// Options that the user typed by other names, such as those of mpiexec. Each pair holds our name
+// and the typed one.
 using TypedNames = std::map<std::string, std::string>;
 
 struct Invocation {
   std::string name;               // as the user called it: "scrun", "score job"
   std::vector<std::string> args;  // without the name
-  std::string place{};            // what messages are about, after the name: "job.sh line 3: "
-  std::shared_ptr<TypedNames> typed = std::make_shared<TypedNames>();  // of all copies
+  std::string place{};            // printed after the name: "job.sh line 3: "
+  std::shared_ptr<TypedNames> typed = std::make_shared<TypedNames>();  // shared by all copies
 
-  // The same with other arguments.
+  // Returns a copy with other arguments.
   [[nodiscard]] Invocation with(std::vector<std::string> words) const {
     Invocation other = *this;
     other.args = std::move(words);
@@ -42,7 +43,7 @@ struct Invocation {
 };
 
 struct Command {
-  const char* name;     // after `score`, and the symlink's name where there is one
+  const char* name;     // the word after `score`, and the name of the symlink if there is one
   const char* summary;  // one line for `score --help`
   bool has_symlink;
   int (*main)(const Invocation&);
@@ -50,7 +51,7 @@ struct Command {
 
 std::span<const Command> all_commands();
 
-// Options that most commands have.
+// Holds the values of options that most commands have.
 struct CommonOptions {
   std::string server;  // empty: SCORED_SERVER, else the packaged socket
   bool json = false;
@@ -59,26 +60,29 @@ struct CommonOptions {
   std::string color = "auto";
 };
 
-// The application object with name, description, --help and --version set.
+// Sets name, description, --help and --version of the application object, and the format of its
+// help.
 void describe(CLI::App& app, const Invocation& invocation, std::string description);
 void add_server_option(CLI::App& app, CommonOptions& options);
 void add_json_option(CLI::App& app, CommonOptions& options);
 void add_table_options(CLI::App& app, CommonOptions& options);  // json, no-header, -o, color
 
-// Parses the arguments. A value is the exit code to end with now (--help: 0; error: 125, printed).
+// Parses the arguments. A returned value is the exit code to end with now: 0 after --help, 125
+// after an error, which has been printed.
 std::optional<int> parse(CLI::App& app, const Invocation& invocation);
 
-// The text of an error as users see it.
+// Returns the text of an error as users see it.
 std::string words_of(const Error& error);
-// "NAME: TEXT" to stderr; gives kExitError.
+// Prints "NAME: TEXT" to stderr and returns kExitError.
 int complain(const Invocation& invocation, std::string_view text);
-// The same for an Error; an answer of the head that names an exit code gives that one.
+// Prints the error in the same way. Returns the exit code that the head named, else kExitError.
 int complain(const Invocation& invocation, const Error& error);
 
-void print(std::string_view text);  // to stdout, all of it
+void print(std::string_view text);  // all of it to stdout
 void tell(std::string_view text);   // one line to stderr
 
-// Columns of the terminal on stdout; 0 if it is not a terminal, and then nothing is cut.
+// Returns the width of the terminal on stdout in columns; 0 if stdout is not a terminal, so nothing
+// is cut.
 std::size_t output_width();
 bool use_color(const CommonOptions& options, int fd);
 

@@ -44,7 +44,7 @@ Result<UniqueFd> connect_socket(const std::string& path) {
   }
   std::memcpy(address.sun_path, path.data(), path.size());
   UniqueFd socket(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  if (!socket) return fail(errno_code(errno), "socket");
+  if (!socket) return fail(errno_code(errno), "cannot create a socket");
   // tidy: allow cast, the sockets interface
   const auto* raw = reinterpret_cast<const sockaddr*>(&address);
   if (::connect(socket.get(), raw, sizeof address) != 0) {
@@ -61,14 +61,14 @@ wire::Error failure_of(const proto::InFrame& frame) {
   return failed.error();
 }
 
-// Every frame with a tag has it as field 1, a varint, so no other type needs to be known.
+// Every frame with a tag has it as field 1, a varint, so one message type reads the tag of all.
 std::optional<std::uint64_t> tag_of(const proto::InFrame& frame) {
-  wire::Detach any;  // tag and a number; other fields are skipped
+  wire::Detach any;  // has a tag and a number; other fields are skipped
   if (!any.ParseFromString(frame.payload)) return std::nullopt;
   return any.tag();
 }
 
-// Of one server as users name it.
+// Returns the path of one server as users name it.
 Result<std::string> socket_path(std::string server) {
   if (server.starts_with("unix:")) server.erase(0, 5);
   if (server.find('/') != server.npos) return server;
@@ -85,7 +85,7 @@ std::string installed_sockets() {
   return sockets.empty() ? kDefaultSocket : fmt::format("{}", fmt::join(sockets, ","));
 }
 
-// "a,b": of a cluster with two heads.
+// Returns the paths of one server, or of two with a comma between: "a,b" names both heads.
 Result<std::string> socket_paths(std::string_view servers) {
   if (servers.empty()) return installed_sockets();
   std::string paths;
@@ -102,8 +102,8 @@ bool is_there(std::string_view path) {
   return access(std::string(path).c_str(), F_OK) == 0;
 }
 
-// Of several sockets. A refusal says most, then a connection that was closed: that is worth a
-// retry.
+// Combines the failures of several sockets into one error. A refusal has the most information; the
+// next best is a closed connection, because it is worth a retry.
 Error no_head_answers(const std::vector<std::pair<std::string, Error>>& failures) {
   std::error_code code = make_error_code(Errc::NotFound);
   std::string text;
@@ -130,7 +130,7 @@ bool uses_installed_cluster(const std::string& option) {
 Result<std::string> find_server(const std::string& option) {
   const char* variable = std::getenv("SCORED_SERVER");
   auto path = socket_paths(option.empty() && variable != nullptr ? variable : option);
-  // On a node that is no login node, its daemon takes the commands of the jobs there.
+  // On a node that is not a login node, the node daemon takes the commands of the jobs there.
   const char* of_node = std::getenv("SCORE_COMMANDS_SOCKET");
   const bool is_elsewhere =
       option.empty() && path && std::ranges::none_of(split(*path, ','), is_there);
@@ -175,7 +175,7 @@ Result<HeadLink> HeadLink::connect(const std::string& socket_path) {
   return is_named ? error : error.with_context("{}", escape_terminal(path, 200));
 }
 
-// The server of another user would get our environment and could answer anything.
+// The server of a different user would get our environment and could answer anything.
 Status HeadLink::check_server() {
   const auto peer = peer_credentials(socket_.get());
   if (!peer) return peer.error();
@@ -212,11 +212,11 @@ Status HeadLink::flush() {
     } else if (errno == EAGAIN) {
       return {};
     } else if (errno == EPIPE || errno == ECONNRESET) {
-      // What the head sent before it closed can still be read: fill() reports the end.
+      // There may be unread data that the head sent before it closed; then fill() reports the end.
       out_.clear();
       return {};
     } else if (errno != EINTR) {
-      return fail(errno_code(errno), "send to the head");
+      return fail(errno_code(errno), "cannot send to the head");
     }
   }
   return {};
@@ -235,7 +235,7 @@ Status HeadLink::fill() {
     } else if (errno == EAGAIN) {
       return {};
     } else if (errno != EINTR) {
-      return fail(errno_code(errno), "receive from the head");
+      return fail(errno_code(errno), "cannot receive from the head");
     }
   }
 }
@@ -282,7 +282,7 @@ Result<proto::InFrame> HeadLink::wait_frame(TimePoint deadline) {
 
 Result<proto::InFrame> HeadLink::wait_answer(std::uint64_t tag, proto::FrameType type,
                                              TimePoint deadline) {
-  // The head answers a request that it could not read with tag 0.
+  // The head answers with tag 0 if it could not read the request.
   const auto answers = [tag, type](const proto::InFrame& frame) {
     if (frame.type != type && frame.type != proto::FrameType::Failed) return false;
     const std::uint64_t about = tag_of(frame).value_or(0);

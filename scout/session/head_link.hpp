@@ -1,5 +1,6 @@
-// A command's connection to the head: blocking questions for the short commands, a descriptor to
-// poll for those that stream. No event loop library: a command starts in a few milliseconds.
+// HeadLink is a command's connection to the head. Short commands send blocking requests; commands
+// that stream poll its descriptor. It uses no event loop library, so a command starts in a few
+// milliseconds.
 #pragma once
 
 #include "base/limits.hpp"
@@ -19,21 +20,23 @@
 
 namespace score::scout {
 
-// The head's socket: `option` (--server), else SCORED_SERVER, else the packaged one, or with two
-// heads those of read_installed(): a path, a name of this host, or several with commas between. If
-// nothing is there and no option names it, SCORE_COMMANDS_SOCKET, of the tasks' node daemon.
-// Errors: Unsupported: a name of another host.
+// Returns the head's socket, or several with commas between. The value is `option` (--server), else
+// SCORED_SERVER, else the packaged socket, or with two heads the sockets of read_installed(). Users
+// give a path, a name of this host, or several with commas between. If the socket does not exist
+// and no option names it, SCORE_COMMANDS_SOCKET is used: the socket of the tasks' node daemon.
+// Errors: Unsupported for the name of a different host.
 Result<std::string> find_server(const std::string& option);
 
-// Neither the option nor SCORED_SERVER names a server: commands use the installed cluster.
+// Returns true if neither the option nor SCORED_SERVER names a server: the installed cluster is
+// used.
 bool uses_installed_cluster(const std::string& option);
 
-// The head's refusal as an Error: its code is the exit code of the command.
+// Converts the head's refusal into an Error; its code is the exit code of the command.
 const std::error_category& head_category() noexcept;
 Error refused(const wire::Error& error);
 int exit_code_of(const Error& error);  // kExitError unless the head named one
 
-// Fills a message from a frame. Errors: Malformed.
+// Parses a message from a frame. Errors: Malformed.
 template <class Message>
 Result<Message> decode(const proto::InFrame& frame) {
   Message message;
@@ -45,20 +48,20 @@ Result<Message> decode(const proto::InFrame& frame) {
 
 class HeadLink {
  public:
-  // Connects to the first that answers, checks that the server is the cluster's (its user is root,
-  // a daemon's or us), and exchanges hellos. Errors name each socket and why it does not do.
+  // Connects to the first socket that answers, checks the server's user (root, a daemon's user or
+  // our own), and exchanges hellos. The error names each socket and why it cannot be used.
   static Result<HeadLink> connect(const std::string& socket_path);
 
   [[nodiscard]] int fd() const { return socket_.get(); }
 
   [[nodiscard]] const wire::ServerHello& hello() const { return hello_; }
 
-  // The head runs as this user: a one-user cluster.
+  // Returns true if the head runs as this user, as in a one-user cluster.
   [[nodiscard]] bool is_own_cluster() const { return is_own_; }
 
   [[nodiscard]] std::uint64_t next_tag() { return ++tag_; }
 
-  // Queues a message; flush() or the next question writes it.
+  // Queues a message; flush() or the next request writes it.
   template <class Message>
   void queue(const Message& message) {
     out_ += proto::encode_frame_bytes(proto::frame_type<Message>(), message.SerializeAsString());
@@ -68,15 +71,16 @@ class HeadLink {
 
   [[nodiscard]] std::size_t queued_bytes() const { return out_.size(); }
 
-  // Writes what it can without waiting. Errors: Closed, errno codes.
+  // Writes as much as possible without waiting. Errors: Closed, errno codes.
   Status flush();
-  // Reads what has arrived, without waiting, for next_frame(). Errors: Closed, wire errors.
+  // Reads the data that has arrived, without waiting, for next_frame(). Errors: Closed, wire
+  // errors.
   Status fill();
   std::optional<proto::InFrame> next_frame();
-  // Waits. Errors: Timeout, Closed, wire errors.
+  // Waits for the next frame. Errors: Timeout, Closed, wire errors.
   Result<proto::InFrame> wait_frame(TimePoint deadline);
 
-  // Queues a question; its tag is set here, and returned for answer().
+  // Queues a request. Sets its tag, and returns it for answer().
   template <class Request>
   std::uint64_t put(Request request) {
     request.set_tag(next_tag());
@@ -84,8 +88,8 @@ class HeadLink {
     return request.tag();
   }
 
-  // Waits for the answer to a question. The head's Failed becomes an error of head_category().
-  // Frames in between that are not the answer are kept for next_frame() and later answers.
+  // Waits for the answer to a request. The head's Failed becomes an error of head_category(). Other
+  // frames that arrive first are kept for next_frame() and later answers.
   template <class Reply>
   Result<Reply> answer(std::uint64_t tag, Duration limit = limits::kRequestDeadline) {
     auto frame = wait_answer(tag, proto::frame_type<Reply>(), monotonic_now() + limit);

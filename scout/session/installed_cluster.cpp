@@ -1,5 +1,5 @@
-// A file without the key `heads` is not parsed: most clusters have one head, and commands are to
-// start fast. The daemons check the file; a fault of it is no reason for a command to fail.
+// A file without the key `heads` is not parsed, because most clusters have one head and commands
+// should start fast. The daemons check the file; a command does not fail because of an error in it.
 #include "scout/session/installed_cluster.hpp"
 
 #include "base/config/config.hpp"
@@ -29,7 +29,7 @@ std::string socket_of(ConfigSection section, std::string_view key, std::string r
   return socket;
 }
 
-// A comma separates sockets in a list.
+// A comma separates sockets in a list, so a path with a comma is not accepted.
 bool is_path(const std::string& path) {
   return path.starts_with('/') && path.find(',') == path.npos;
 }

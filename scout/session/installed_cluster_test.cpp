@@ -11,7 +11,7 @@ using Words = std::vector<std::string>;
 
 constexpr const char* kHeads = R"(heads = ["a:7421", "b:7421"])";
 
-TEST(InstalledCluster, NamesNothingOfAClusterWithOneHead) {
+TEST(InstalledCluster, ClusterWithOneHeadGivesNoAddresses) {
   for (const char* text :
        {"", "[node]\nhead = \"a:7421\"\n", "[head]\n# heads = [\"a:1\", \"b:1\"]\n",
         "[head]\nheads = []\n", "[head]\nheads = [\"a:1\"]\n"}) {
@@ -20,13 +20,13 @@ TEST(InstalledCluster, NamesNothingOfAClusterWithOneHead) {
   }
 }
 
-TEST(InstalledCluster, AHeadsHostUsesTheHeadsSocketAndThenTheNodeDaemons) {
+TEST(InstalledCluster, HeadHostPrefersTheSocketOfTheHead) {
   const auto cluster = parse_installed(std::string("[head]\n  ") + kHeads);
   EXPECT_EQ(cluster.heads, (Words{"a:7421", "b:7421"}));
   EXPECT_EQ(cluster.sockets, (Words{"/run/scored/head.sock", "/run/scored-node/commands.sock"}));
 }
 
-TEST(InstalledCluster, ALoginNodeUsesItsOwnSocketOnce) {
+TEST(InstalledCluster, LoginNodeListsItsSocketOnce) {
   const auto cluster = parse_installed(std::string("[node]\n") + kHeads +
                                        "\nlogin_socket = \"/run/scored/head.sock\"\n");
   EXPECT_EQ(cluster.heads, (Words{"a:7421", "b:7421"}));
@@ -42,7 +42,7 @@ TEST(InstalledCluster, OtherPathsComeFirst) {
   EXPECT_EQ(list.sockets, (Words{"/run/scored-node/commands.sock", "/run/scored/head.sock"}));
 }
 
-TEST(InstalledCluster, SurvivesTextThatIsNoConfiguration) {
+TEST(InstalledCluster, MalformedTextGivesNoAddresses) {
   EXPECT_TRUE(parse_installed("heads = [").sockets.empty());
   EXPECT_TRUE(parse_installed("[head]\nheads = 7\n").sockets.empty());
   EXPECT_TRUE(parse_installed("[head]\nheads = [1, 2]\n").heads.empty());

@@ -20,7 +20,7 @@ namespace {
 
 using Words = std::set<std::string, std::less<>>;
 
-// Other spellings that users of other systems type.
+// Users of other systems type these spellings.
 constexpr std::array<std::pair<std::string_view, std::string_view>, 14> kOtherStates = {{
     {"pd", "pending"},
     {"cf", "launching"},
@@ -47,7 +47,7 @@ std::vector<std::string> known_states() {
   return states;
 }
 
-// "RUNNING", "NODE_FAIL" and "R" too.
+// Converts the spelling of a state to ours; accepts "RUNNING", "NODE_FAIL" and "R" too.
 Result<std::string> read_state(std::string_view text) {
   std::string word;
   for (const char c : text) {
@@ -62,7 +62,7 @@ Result<std::string> read_state(std::string_view text) {
               escape_terminal(text, 80), fmt::join(states, ", "));
 }
 
-// An empty set chooses everything.
+// Returns true if the set is empty or has the word.
 bool holds(const Words& words, std::string_view word) {
   return words.empty() || words.contains(word);
 }
@@ -95,7 +95,7 @@ void JobFilter::add_options(CLI::App& app, const std::string& about_jobs) {
 }
 
 Status JobFilter::read() {
-  // "12_[1,3]" has a comma of its own.
+  // "12_[1,3]" has a comma of its own, so only commas outside brackets separate ids.
   for (const auto& list : job_lists_) {
     std::string word;
     int depth = 0;

@@ -1,5 +1,5 @@
-// The jobs that scq, scacct and sccancel are about: ids, and the options that choose among all
-// jobs. The words are the same everywhere.
+// JobFilter selects the jobs for scq, scacct and sccancel: ids, and options that select among all
+// jobs. The options are the same in all three commands.
 #pragma once
 
 #include "base/result.hpp"
@@ -18,16 +18,16 @@ namespace score::scout {
 
 class JobFilter {
  public:
-  // JOB ..., --jobs, --user, --account, --name, --state and --nodelist.
+  // Adds JOB ..., --jobs, --user, --account, --name, --state and --nodelist.
   void add_options(CLI::App& app, const std::string& about_jobs);
-  // Reads the values. Call it once, after the arguments have been parsed. Errors: NotFound (a
-  // state), Malformed (a list of nodes); the text names the option.
+  // Reads the values. The caller calls it once, after parsing the arguments. Errors: NotFound for a
+  // state, Malformed for a list of nodes; the text names the option.
   Status read();
 
-  // As people name them; empty: none is named.
+  // Returns the ids as users type them; empty if none is given.
   [[nodiscard]] const std::vector<std::string>& jobs() const { return jobs_; }
 
-  // An option chooses among the jobs.
+  // Returns true if an option selects among the jobs.
   [[nodiscard]] bool chooses() const;
 
   [[nodiscard]] bool names_users() const { return !users_.empty(); }
@@ -35,11 +35,11 @@ class JobFilter {
   [[nodiscard]] bool matches(const wire::JobStatus& job) const;
   [[nodiscard]] bool matches(const wire::AccountingRow& row) const;
 
-  // Keeps the jobs that match.
+  // Removes the jobs that do not match.
   void apply(wire::JobList& list) const;
 
-  // For a result without jobs: says which of the users this host does not know; empty: all are
-  // known.
+  // Returns a message that names the users that this host does not know, for a result without jobs.
+  // Empty if all are known.
   [[nodiscard]] std::string unknown_users() const;
 
  private:
@@ -52,7 +52,7 @@ class JobFilter {
   std::set<std::string, std::less<>> users_, accounts_, names_, states_, nodes_;
 };
 
-// "a,b" and "c": the words. Empty ones are left out.
+// Splits each list at its commas: "a,b" and "c" give three words. Empty words are omitted.
 [[nodiscard]] std::set<std::string, std::less<>> words_of_lists(
     const std::vector<std::string>& lists);
 

@@ -40,7 +40,7 @@ TEST(JobFilter, WithoutOptionsEverythingMatches) {
   EXPECT_TRUE(filter->matches(job(base::JobState::Running)));
 }
 
-TEST(JobFilter, EachOptionChooses) {
+TEST(JobFilter, EachOptionSelectsJobs) {
   const auto running = job(base::JobState::Running);
   const auto matches = [&](const std::vector<std::string>& words) {
     const auto filter = filter_of(words);
@@ -62,7 +62,7 @@ TEST(JobFilter, EachOptionChooses) {
   EXPECT_FALSE(matches({"-u", "alice", "--state", "pending"})) << "all of them must match";
 }
 
-TEST(JobFilter, OutOfMemoryHasTheWordsOfSlurm) {
+TEST(JobFilter, OutOfMemoryAcceptsSlurmSpellings) {
   for (const char* word : {"out-of-memory", "OUT_OF_MEMORY", "OOM"}) {
     const auto filter = filter_of({"--state", word});
     ASSERT_TRUE(filter) << word;
@@ -70,14 +70,14 @@ TEST(JobFilter, OutOfMemoryHasTheWordsOfSlurm) {
   }
 }
 
-TEST(JobFilter, JobsStandAloneOrInLists) {
+TEST(JobFilter, JobsAreReadAloneOrInLists) {
   const auto filter = filter_of({"7", "-j", "8,12_[1,3]", "--jobs=9", "7.0"});
   ASSERT_TRUE(filter);
   EXPECT_EQ(filter->jobs(), (std::vector<std::string>{"7", "7.0", "8", "12_[1,3]", "9"}));
   EXPECT_FALSE(filter->chooses());
 }
 
-TEST(JobFilter, WrongWordsAreNamed) {
+TEST(JobFilter, ErrorNamesTheInvalidWord) {
   const auto fault = [](const std::vector<std::string>& words) {
     const auto filter = filter_of(words);
     return filter ? "taken" : filter.error().context();
@@ -88,7 +88,7 @@ TEST(JobFilter, WrongWordsAreNamed) {
   EXPECT_NE(fault({"x"}).find("'x' is not a job id"), std::string::npos);
 }
 
-TEST(JobFilter, AccountingRowsMatchAlike) {
+TEST(JobFilter, AccountingRowsMatchLikeJobs) {
   wire::AccountingRow row;
   row.set_user_name("alice");
   row.set_state(static_cast<std::uint32_t>(base::JobState::Failed));

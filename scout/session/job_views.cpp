@@ -45,13 +45,13 @@ std::string slot_text(const Job& job) {
   return job.slot() < 0 || is_final_state(job.state()) ? "" : std::to_string(job.slot());
 }
 
-// The activity of a running job that is idle or deadlocked, else the state.
+// Returns the activity of a running job that is idle or deadlocked, else the state.
 std::string state_text(const Job& job) {
   const bool is_shown = job.activity() != wire::JobStatus::BUSY && !activity_word(job).empty();
   return std::string(is_shown ? activity_word(job) : state_word(job.state()));
 }
 
-// Returns the number of nodes that the job has; while it has none, of those that it asks for.
+// Returns the number of nodes that the job has, or that it requests while it has none.
 std::string nodes_text(const Job& job) {
   const auto nodes =
       job.nodes_size() > 0 ? static_cast<std::uint32_t>(job.nodes_size()) : job.nodes_wanted();
@@ -66,7 +66,7 @@ std::string range(std::uint32_t from, std::uint32_t to) {
   return from == to ? std::to_string(from) : fmt::format("{}-{}", from, to);
 }
 
-// "0-3,7"; ascending.
+// Returns ascending ranks as text: "0-3,7".
 std::string rank_list(const std::vector<std::uint32_t>& ranks) {
   std::string list;
   for (std::size_t i = 0; i < ranks.size();) {
@@ -78,10 +78,10 @@ std::string rank_list(const std::vector<std::uint32_t>& ranks) {
   return list;
 }
 
-// One line per way in which tasks failed.
+// Returns one line for each way in which tasks failed.
 std::vector<std::string> failure_lines(const Job& job) {
   std::map<std::pair<std::int32_t, std::int32_t>, std::vector<std::uint32_t>>
-      ranks;  // by signal, code
+      ranks;  // by signal and code
   for (const auto& exit : job.failed_tasks()) {
     ranks[{exit.signal(), exit.signal() != 0 ? 0 : exit.code()}].push_back(exit.rank());
   }
@@ -280,7 +280,7 @@ std::string step_line(std::uint64_t job, const wire::StepStatus& step) {
                             counted(step.nodes(), "node"), to_seconds(step.elapsed_ns()));
 }
 
-// "4 on 2 nodes; 2 tasks share each core"
+// Returns tasks and nodes as text: "4 on 2 nodes; 2 tasks share each core".
 std::string tasks_text(const Job& job) {
   const bool is_placed = job.nodes_size() > 0;
   const auto nodes = is_placed ? static_cast<std::uint64_t>(job.nodes_size()) : job.nodes_wanted();

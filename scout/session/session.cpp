@@ -17,7 +17,7 @@ constexpr Duration kTakeOver = std::chrono::seconds{5};
 constexpr Duration kStable = std::chrono::seconds{2};
 constexpr int kRetryPause_ms = 100;
 
-// "a:7421 and b:7421", where commands use the installed cluster and it has two heads.
+// Returns "a:7421 and b:7421" if commands use the installed cluster and it has two heads, else "".
 std::string heads_of(const std::string& option) {
   if (!uses_installed_cluster(option)) return {};
   return fmt::format("{}", fmt::join(read_installed().heads, " and "));
@@ -29,7 +29,7 @@ Error with_heads(const Error& error, const std::string& heads) {
                                          escape_terminal(heads, 400)));
 }
 
-// Adds what the user can do where nothing listens.
+// Adds what the user can do if nothing listens at the socket.
 Error with_remedy(const Error& error, const std::string& option, const std::string& server) {
   const bool is_absent = error.is(std::errc::no_such_file_or_directory);
   if (!is_absent && !error.is(std::errc::connection_refused)) return error;
@@ -93,7 +93,7 @@ int with_head(const Invocation& invocation, const CommonOptions& options,
   auto result = work(*head);
   while (!result && again.is_called && result.error().is(Errc::Closed)) {
     const TimePoint lost = monotonic_now();
-    // A head that closes each connection at once is not asked for ever.
+    // If a head closes each connection at once, the deadline stays and ends the retries.
     if (deadline == TimePoint{} || lost - begun > kStable) deadline = lost + again.patience;
     head = reconnect(invocation, *server, again, deadline);
     begun = monotonic_now();

@@ -8,7 +8,7 @@ namespace score::scout {
 
 namespace {
 
-constexpr std::size_t kLeastShrunk = 8;  // of a column that is cut
+constexpr std::size_t kLeastShrunk = 8;  // width below which no column is cut
 constexpr std::string_view kCut = "…";
 constexpr std::string_view kGap = "  ";
 
@@ -65,7 +65,7 @@ void TextTable::add(std::vector<std::string> cells, std::vector<Tint> tints) {
   rows_.push_back({std::move(cells), std::move(tints)});
 }
 
-// Columns that may shrink give up what the terminal has no room for, the widest column first.
+// If the terminal is too narrow, columns that may shrink are cut, the widest column first.
 std::vector<std::size_t> TextTable::widths(const TableStyle& style) const {
   std::vector<std::size_t> widths;
   std::size_t sum = 0;
@@ -91,7 +91,7 @@ std::vector<std::size_t> TextTable::widths(const TableStyle& style) const {
 std::string TextTable::line(const Row& row, const std::vector<std::size_t>& widths,
                             const TableStyle& style) const {
   std::vector<std::pair<std::string, Tint>> parts;
-  std::string blanks;  // before the next cell; none at the end of the line
+  std::string blanks;  // blanks before the next cell; none at the end of the line
   std::size_t all = 0;
   for (std::size_t c = 0; c < widths.size(); ++c) {
     std::string cell = headings_[c].may_shrink ? cut(row.cells[c], widths[c]) : row.cells[c];

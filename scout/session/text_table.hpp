@@ -1,4 +1,5 @@
-// Tables for people and for cut(1): stable columns, chosen by name, cut off only on a terminal.
+// Prints tables for people and for cut(1): columns are stable, selected by name, and cut off only
+// on a terminal.
 #pragma once
 
 #include "base/result.hpp"
@@ -15,7 +16,7 @@
 namespace score::scout {
 
 enum class Align : std::uint8_t { Left, Right };
-// How a terminal with colours shows a cell.
+// Determines how a terminal with colours shows a cell.
 enum class Tint : std::uint8_t { None, Good, Wait, Bad, Faint };
 
 struct Heading {
@@ -30,18 +31,18 @@ struct TableStyle {
   bool color = false;
 };
 
-// As the options and standard output ask for it.
+// Returns the style that the options and standard output require.
 [[nodiscard]] TableStyle table_style(const CommonOptions& options);
 
-// Rows of cells under headings; to_text aligns them.
+// Holds rows of cells under headings; to_text aligns them.
 class TextTable {
  public:
   explicit TextTable(std::vector<Heading> headings) : headings_(std::move(headings)) {}
 
-  // tints: of each cell; fewer: the others have none.
+  // Adds a row. `tints` has one entry per cell; cells without an entry have no tint.
   void add(std::vector<std::string> cells, std::vector<Tint> tints = {});
-  // Where a line is wider than the terminal, columns that may shrink are cut first, then the end of
-  // the line; "…" marks what was cut.
+  // If a line is wider than the terminal, columns that may shrink are cut first, then the end of
+  // the line. "…" marks each cut.
   [[nodiscard]] std::string to_text(const TableStyle& style) const;
 
  private:
@@ -58,7 +59,7 @@ class TextTable {
   std::vector<Row> rows_;
 };
 
-// A column that can be asked for with -o KEY.
+// Describes a column that users select with -o KEY.
 template <typename Item>
 struct Column {
   std::string_view key;
@@ -69,7 +70,7 @@ struct Column {
   std::function<Tint(const Item&)> tint{};
 };
 
-// The columns named in "a,b,c", in that order. Error: NotFound, with the names there are.
+// Returns the columns named in "a,b,c", in that order. Errors: NotFound, which lists all columns.
 template <typename Item>
 Result<std::vector<const Column<Item>*>> choose_columns(const std::vector<Column<Item>>& all,
                                                         std::string_view fields) {
@@ -109,7 +110,7 @@ TextTable make_table(const std::vector<const Column<Item>*>& columns, const Item
   return table;
 }
 
-// Columns that a UTF-8 text takes on a terminal, one per character.
+// Returns the width of a UTF-8 text on a terminal, one column per character.
 [[nodiscard]] std::size_t display_width(std::string_view text);
 
 }  // namespace score::scout

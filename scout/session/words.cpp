@@ -177,7 +177,7 @@ Result<std::int64_t> parse_past(std::string_view word, std::int64_t now_ns) {
     if (end == nullptr || *end != '\0') continue;
     const int day = parts.tm_mday;
     const std::time_t seconds = std::mktime(&parts);
-    if (parts.tm_mday != day) break;  // the 31st of a shorter month
+    if (parts.tm_mday != day) break;  // a day that the month does not have
     return Duration(std::chrono::seconds(seconds)).count();
   }
   const auto back = parse_duration(word);
@@ -192,7 +192,7 @@ double to_seconds(std::int64_t ns) {
   return static_cast<double>(ns) / 1e9;
 }
 
-// Rounded down, as the printed times are.
+// The moment is rounded down, as the printed times are.
 void write_moment(JsonWriter& json, std::string_view name, std::int64_t wall_ns) {
   constexpr std::int64_t kMillisecond = 1'000'000;
   json.key(name).fixed(to_seconds(wall_ns - wall_ns % kMillisecond), wall_ns == 0 ? 0 : 3);

@@ -11,14 +11,14 @@ std::string moment(std::int64_t wall_ns) {
   return json.end_object().take();
 }
 
-TEST(Words, MomentsKeepTheirMillisecondsAndAreNeverRoundedUp) {
+TEST(Words, MomentsAreRoundedDownToMilliseconds) {
   EXPECT_EQ(moment(1'795'294'384'802'999'999), R"({"t":1795294384.802})");
   EXPECT_EQ(moment(1'795'294'384'999'999'999), R"({"t":1795294384.999})");
   EXPECT_EQ(moment(1'795'294'384'000'000'000), R"({"t":1795294384.000})");
   EXPECT_EQ(moment(0), R"({"t":0})");
 }
 
-TEST(Words, AnErrorAboutAJobNamesItOnce) {
+TEST(Words, ErrorAboutJobNamesItOnce) {
   const Error none = fail(Errc::NotFound, "no job 9");
   EXPECT_EQ(about_job(none, 9).context(), "no job 9");
   EXPECT_EQ(about_job(none, 99).context(), "job 99: no job 9");
@@ -28,7 +28,7 @@ TEST(Words, AnErrorAboutAJobNamesItOnce) {
             "job 9: only its owner may");
 }
 
-TEST(Words, JobsStepsAndTasksOfArraysAreRead) {
+TEST(Words, JobsStepsAndArrayTasksAreParsed) {
   const auto read = [](std::string_view word) {
     const auto job = parse_job_word(word);
     if (!job) return job.error().context();

@@ -10,9 +10,10 @@
 namespace score::scout {
 namespace {
 
-constexpr Duration kMostClockDifference = 60s;  // chosen: file times and accounting stay of use
-constexpr std::uint32_t kFrameOverhead = 76;    // of a PM frame in UDP: docs/reference/pm.md
-constexpr std::size_t kMostNamed = 8;           // users in one line
+constexpr Duration kMostClockDifference =
+    60s;  // chosen so that file times and accounting stay useful
+constexpr std::uint32_t kFrameOverhead = 76;  // per PM frame in UDP: docs/reference/pm.md
+constexpr std::size_t kMostNamed = 8;         // users named in one line
 
 using Findings = std::vector<Finding>;
 

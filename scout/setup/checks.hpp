@@ -1,4 +1,4 @@
-// What a host must have before it becomes a node. Pure: facts in, findings out.
+// Checks what a host must have before it becomes a node. Pure: facts in, findings out.
 #pragma once
 
 #include "base/time.hpp"
@@ -16,9 +16,9 @@ struct NamedUser {
   std::uint32_t uid = 0;
 };
 
-// What the head says about itself and its cluster.
+// Holds facts that the head reports about itself and its cluster.
 struct ClusterFacts {
-  std::string node;                 // the name that this host is to have
+  std::string node;                 // the name that this host will have
   std::uint32_t payload_bytes = 0;  // largest frame payload of PM; 0: no network between nodes
   std::vector<NamedUser> users;
 };
@@ -26,21 +26,22 @@ struct ClusterFacts {
 struct HostState {
   std::string name;
   bool has_unified_cgroups = false;             // cgroup2 is mounted on /sys/fs/cgroup
-  std::vector<std::string> cgroup_controllers;  // that version 2 has
-  Duration ahead_of_head{};                     // of this host's wall clock
+  std::vector<std::string> cgroup_controllers;  // available in version 2
+  Duration ahead_of_head{};                     // difference of this host's wall clock
   Duration clock_error{};                       // of that measurement
-  std::string interface;                        // that leads to the head
-  std::uint32_t mtu = 0;                        // of it
+  std::string interface;                        // the one that leads to the head
+  std::uint32_t mtu = 0;                        // of that interface
   std::vector<std::string> interfaces;          // all that are up, without loopback
-  std::vector<std::pair<NamedUser, std::optional<std::uint32_t>>> users;  // the head's, uid here
+  std::vector<std::pair<NamedUser, std::optional<std::uint32_t>>>
+      users;  // the head's users, with their uid here
 };
 
 struct Finding {
-  bool is_fatal = false;  // the host is not made a node
-  std::string text;       // what is wrong, and what to do about it
+  bool is_fatal = false;  // the host cannot become a node
+  std::string text;       // the problem and its remedy
 };
 
-// In the order in which to mend them; empty: all is well.
+// Returns the findings in the order in which to repair them; empty if there are none.
 std::vector<Finding> check_host(const HostState& host, const ClusterFacts& cluster);
 
 }  // namespace score::scout

@@ -10,7 +10,7 @@
 namespace score::scout {
 namespace {
 
-// Whether the line is "key = ...", or shows it in a comment.
+// Tells whether the line is "key = ...", or shows it in a comment.
 enum class Kind { Other, Value, Comment };
 
 Kind kind_of(std::string_view line, std::string_view key) {
@@ -28,7 +28,7 @@ struct Place {
   bool replaces = false;
 };
 
-// Nothing: the file has no such table.
+// Returns nothing if the file has no such table.
 std::optional<Place> find_place(const std::vector<std::string_view>& lines, std::string_view table,
                                 std::string_view key) {
   const std::string head = fmt::format("[{}]", table);

@@ -21,7 +21,7 @@ namespace {
 constexpr const char* kUnit = "scored-head.service";
 constexpr std::uint16_t kDefaultPort = 7421;
 
-// What the configuration says already.
+// Holds the values that are already configured.
 struct Configured {
   std::string nodes;
   std::string listen;
@@ -75,7 +75,7 @@ Status print_lines(const std::vector<std::string>& nodes, const std::string& add
   return {};
 }
 
-// The address as the nodes are to use it.
+// Returns the address for the nodes to use.
 std::string address_of(const HeadOptions& options, std::string_view listen) {
   const std::string host = options.address.empty() ? host_name() : options.address;
   const auto where = proto::parse_endpoint(listen);
@@ -85,7 +85,7 @@ std::string address_of(const HeadOptions& options, std::string_view listen) {
 
 Status check_options(const HeadOptions& options, bool is_new) {
   if (is_new && options.nodes.empty()) {
-    return fail(Errc::NotFound, "give the cluster's nodes, such as --nodes node[00-63]");
+    return fail(Errc::NotFound, "give the nodes of the cluster, such as --nodes node[00-63]");
   }
   for (const auto& list : {options.nodes, options.login_nodes}) {
     if (const auto names = expand_hostlist(list); !names) {
@@ -96,12 +96,12 @@ Status check_options(const HeadOptions& options, bool is_new) {
   const bool runs = run_program({"systemctl", "is-active", kUnit}).has_value();
   if (runs || is_port_free(port_of(options))) return {};
   return fail(Errc::Busy,
-              "port {} is taken by another program: `ss -ltnp` names it; stop it, or "
-              "choose another with --port",
+              "port {} is in use by a different program, which `ss -ltnp` shows; stop it, or "
+              "choose a different port with --port",
               port_of(options));
 }
 
-// The old configuration comes back if the head does not start with the new one.
+// Restores the old configuration if the head does not start with the new one.
 Status install(const HeadOptions& options, const std::string& text, const std::string& old) {
   if (auto written = write_configuration(text, "head"); !written) return written;
   auto done = exists(kHeadKey) ? give_to_daemon(kHeadKey, kHeadUser)

@@ -38,7 +38,7 @@ std::string last_line(std::string_view text) {
   return escape_terminal(at == std::string_view::npos ? text : text.substr(at + 1), 400);
 }
 
-// The bits of an address or a mask, network order.
+// Returns the bits of an address or a mask in network order.
 std::vector<std::uint8_t> bits_of(const sockaddr* address) {
   if (address == nullptr) return {};
   if (address->sa_family == AF_INET) {
@@ -70,7 +70,7 @@ std::string network_of(const ifaddrs& entry) {
   return fmt::format("{}/{}", text.data(), length);
 }
 
-// Calls `visit` for each address of an interface that is up and no loopback.
+// Calls `visit` for each address of an interface that is up, except loopback.
 template <typename Visit>
 void for_each_address(Visit visit) {
   ifaddrs* all = nullptr;
@@ -82,7 +82,7 @@ void for_each_address(Visit visit) {
   ::freeifaddrs(all);
 }
 
-// The address from which packets to `address` leave.
+// Returns the address from which packets to `address` leave.
 std::vector<std::uint8_t> local_address(const std::string& address) {
   addrinfo hints{};
   hints.ai_socktype = SOCK_DGRAM;
@@ -129,9 +129,9 @@ Result<std::string> run_program(const std::vector<std::string>& words) {
 }
 
 Status check_installed(const std::string& unit) {
-  if (::geteuid() != 0) return fail(Errc::Denied, "run it as root");
+  if (::geteuid() != 0) return fail(Errc::Denied, "run this command as root");
   if (!exists("/run/systemd/system")) {
-    return fail(Errc::Unsupported, "systemd does not run this host; without it see score-start(1)");
+    return fail(Errc::Unsupported, "this host does not run systemd; score-start(1) needs none");
   }
   for (const char* user : {kHeadUser, kNodeUser}) {
     if (uid_of(user)) continue;
@@ -169,7 +169,7 @@ Status write_configuration(const std::string& text, const std::string& role) {
     return checked.error();
   }
   if (::rename(candidate.c_str(), kConfigFile) == 0) return {};
-  return fail(errno_code(errno), "replace {}", kConfigFile);
+  return fail(errno_code(errno), "cannot replace {}", kConfigFile);
 }
 
 Status write_key(const std::string& path, const proto::NumberedKey& key, const char* user) {
@@ -191,9 +191,9 @@ Result<proto::NumberedKey> read_key(const std::string& path) {
 
 Status give_to_daemon(const std::string& path, const char* user) {
   const passwd* entry = ::getpwnam(user);
-  if (entry == nullptr) return fail(Errc::NotFound, "user {}", user);
+  if (entry == nullptr) return fail(Errc::NotFound, "cannot find the user {}", user);
   if (::lchown(path.c_str(), entry->pw_uid, entry->pw_gid) == 0) return {};
-  return fail(errno_code(errno), "give {} to {}", path, user);
+  return fail(errno_code(errno), "cannot change the owner of {} to {}", path, user);
 }
 
 Status start_unit(const std::string& unit) {
@@ -203,7 +203,7 @@ Status start_unit(const std::string& unit) {
   const auto journal =
       run_program({"journalctl", "--quiet", "-t", "scored", "-u", unit, "-n", "1", "-o", "cat"});
   (void)run_program({"systemctl", "disable", "--now", unit});
-  return fail(Errc::WrongState, "{} does not start: {}; mend it and run the command again", unit,
+  return fail(Errc::WrongState, "{} does not start: {}; repair it and run the command again", unit,
               journal && !journal->empty() ? last_line(*journal) : started.error().context());
 }
 

@@ -1,4 +1,4 @@
-// scored-setup: makes this host a head or a node.
+// scored-setup makes this host a head or a node.
 #include "scout/session/command.hpp"
 #include "scout/setup/setup.hpp"
 
@@ -30,17 +30,16 @@ int head_main(const Invocation& invocation) {
            "Makes this host the head of a cluster and prints a line for each node");
   app.add_option("--nodes", options.nodes, "The cluster's nodes, such as node[00-63]")
       ->type_name("LIST");
-  app.add_option("--cluster", options.cluster, "Name of the cluster (at first the host's name)")
+  app.add_option("--cluster", options.cluster, "Name of the cluster (initially the host's name)")
       ->type_name("NAME");
   add_address(app, options);
   app.add_option("--port", options.port, "Port on which the head accepts nodes (7421)")
       ->type_name("PORT")
       ->check(CLI::Range(1, 65535));
   app.add_option("--allow", options.allow,
-                 "Another network from which nodes connect; may be given several times")
+                 "Additional network from which nodes connect; may be given several times")
       ->type_name("NETWORK");
-  app.add_option("--login-nodes", options.login_nodes,
-                 "Nodes whose users can use the commands there")
+  app.add_option("--login-nodes", options.login_nodes, "Nodes on which users can use the commands")
       ->type_name("LIST");
   if (const auto code = parse(app, invocation)) return *code;
   const auto done = set_up_head(options);
@@ -57,7 +56,7 @@ int node_main(const Invocation& invocation) {
       ->type_name("TOKEN")
       ->required();
   app.add_option("--name", options.name, "Name of this node (the host's name)")->type_name("NAME");
-  app.add_flag("--login", options.login, "Let the users of this host use the commands here");
+  app.add_flag("--login", options.login, "Allow the users of this host to use the commands here");
   app.add_flag("--ignore-users", options.ignore_users, "Do not compare users with the head's");
   if (const auto code = parse(app, invocation)) return *code;
   const auto done = set_up_node(options);
@@ -80,7 +79,7 @@ int setup_main(std::vector<std::string> args) {
   const Invocation self{.name = "scored-setup", .args = {}};
   if (word == "-h" || word == "--help") return print(kUsage), kExitOk;
   if (word == "--version") return print(std::string("scored ") + SCORE_VERSION + "\n"), kExitOk;
-  if (args.empty()) return complain(self, "say what this host is to be: head or node");
+  if (args.empty()) return complain(self, "no command given; give head or node");
   args.erase(args.begin());
   const Invocation rest{.name = "scored-setup " + word, .args = std::move(args)};
   if (word == "head") return head_main(rest);

@@ -25,14 +25,14 @@ constexpr const char* kPort = "7421";
 
 struct Offer {
   std::string cluster;
-  std::string release;  // of the head
+  std::string release;  // version of the head
   ClusterFacts facts;
   Duration ahead_of_head{};
   Duration clock_error{};
   std::uint64_t key_generation = 0;
 };
 
-// A conversation with the head, as the holder of a token or of a node's key.
+// Manages a connection to the head, as the holder of a token or of a node's key.
 class Conversation {
  public:
   Conversation(const proto::Key& key, const std::string& identity)
@@ -59,7 +59,8 @@ Status Conversation::connect(const proto::TcpEndpoint& head) {
   return {};
 }
 
-// The next frame, which must be this message; a refusal becomes an error with the head's text.
+// Reads the next frame, which must be this message. A refusal becomes an error with the head's
+// text.
 template <class Message>
 Result<Message> Conversation::read() {
   io_.restart();
@@ -111,10 +112,11 @@ Result<proto::NumberedKey> Conversation::take_key() {
 Error explain(const Error& error, const proto::TcpEndpoint& head, const std::string& node) {
   const std::string where = proto::format_endpoint(head);
   if (error.is(proto::WireErrc::BadPeer) || error.is(Errc::Closed)) {
-    return fail(Errc::Denied,
-                "the head at {} refuses the token: it was used, is older than an hour, "
-                "or is of another cluster; `scored-setup token {}` on the head makes a new one",
-                where, node);
+    return fail(
+        Errc::Denied,
+        "the head at {} refuses the token: it was used, is older than an hour, "
+        "or is for a different cluster; `scored-setup token {}` on the head makes a new one",
+        where, node);
   }
   if (error.is(Errc::Timeout)) {
     return fail(Errc::Timeout,
@@ -136,7 +138,7 @@ Result<proto::TcpEndpoint> parse_head(const std::string& text) {
   return where;
 }
 
-// As the command says; of a host that is a node already, as its configuration does.
+// Returns the head of the command line; for a host that is a node already, the configured head.
 std::string head_of(const NodeOptions& options) {
   if (!options.head.empty()) return options.head;
   std::string head;
@@ -146,8 +148,8 @@ std::string head_of(const NodeOptions& options) {
   return head;
 }
 
-// Also of the heads that the configuration names.
-// The heads, and the name servers that the daemon asks for them.
+// Returns the addresses of the heads, including those in the configuration, and of the name servers
+// that the daemon uses.
 std::vector<std::string> addresses_of_others(const std::string& head) {
   std::vector<std::string> heads;
   const auto text = read_configuration();
@@ -176,7 +178,7 @@ std::string configure(std::string text, const NodeOptions& options, const Offer&
   return text;
 }
 
-// Prints what was found; an error if the host cannot become a node.
+// Prints the findings. Returns an error if the host cannot become a node.
 Status check(const NodeOptions& options, const Offer& offer, const std::string& head) {
   HostState host =
       read_host(head, options.ignore_users ? std::vector<NamedUser>{} : offer.facts.users);
@@ -195,7 +197,7 @@ Status check(const NodeOptions& options, const Offer& offer, const std::string& 
   return fatal.empty() ? Status() : fail(Errc::WrongState, "{}", fatal);
 }
 
-// The key is here from an earlier run: it must still be that of this node at this head.
+// An earlier run has stored the key, which must still be that of this node at this head.
 Status check_stored_key(const proto::SetupToken& token, const proto::TcpEndpoint& head) {
   const auto key = read_key(kNodeKey);
   if (!key) return key.error();
@@ -206,7 +208,7 @@ Status check_stored_key(const proto::SetupToken& token, const proto::TcpEndpoint
     return explain(connected.error(), head, token.node);
   }
   return fail(Errc::Exists,
-              "{} is the key of another node or cluster: remove it if this host leaves "
+              "{} is the key of a different node or cluster: remove it if this host leaves "
               "that cluster, and run the command again",
               kNodeKey);
 }
@@ -248,7 +250,7 @@ Status set_up_node(const NodeOptions& options) {
                 "scored-setup printed on the head");
   }
   auto done = install(options, *secret, *head);
-  // The token of an earlier run that was interrupted is used up.
+  // A token that an interrupted run has used is not valid any more.
   if (!done && done.error().is(Errc::Denied) && exists(kNodeKey)) {
     done = check_stored_key(secret->token, *head);
   }

@@ -7,7 +7,7 @@
 namespace score::scout {
 namespace {
 
-TEST(ConfigText, ReplacesTheKeysLineAndNoOther) {
+TEST(ConfigText, OnlyTheLineOfTheKeyIsReplaced) {
   const std::string text =
       "# file\n[head]\n# name\ncluster = \"a\"\n# nodes = \"x\"\n\n[node]\ncluster = \"a\"\n";
   EXPECT_EQ(
@@ -17,23 +17,23 @@ TEST(ConfigText, ReplacesTheKeysLineAndNoOther) {
             "# file\n[head]\n# name\ncluster = \"a\"\nnodes = \"y\"\n\n[node]\ncluster = \"a\"\n");
 }
 
-TEST(ConfigText, PrefersAValueToAComment) {
+TEST(ConfigText, ValueIsPreferredToComment) {
   EXPECT_EQ(set_key("[head]\n# nodes = \"1\"\nnodes = \"2\"\n", "head", "nodes", "\"3\""),
             "[head]\n# nodes = \"1\"\nnodes = \"3\"\n");
 }
 
-TEST(ConfigText, AddsWhatIsMissing) {
+TEST(ConfigText, MissingKeyOrTableIsAdded) {
   EXPECT_EQ(set_key("", "head", "a", "1"), "\n[head]\na = 1\n");
   EXPECT_EQ(set_key("[head]\nb = 2\n[node]\n", "head", "a", "1"), "[head]\na = 1\nb = 2\n[node]\n");
   EXPECT_EQ(set_key("[heads]\na = 2", "head", "a", "1"), "[heads]\na = 2\n\n[head]\na = 1\n");
 }
 
-TEST(ConfigText, DoesNotTakeOneKeyForAnother) {
+TEST(ConfigText, LongerKeyIsNotReplaced) {
   EXPECT_EQ(set_key("[head]\nlisten_more = 2\n", "head", "listen", "1"),
             "[head]\nlisten = 1\nlisten_more = 2\n");
 }
 
-TEST(ConfigText, SetsTwiceAsOnce) {
+TEST(ConfigText, SecondSetChangesNothing) {
   const std::string once = set_key("[head]\n", "head", "a", "1");
   EXPECT_EQ(set_key(once, "head", "a", "1"), once);
 }
@@ -56,7 +56,7 @@ ClusterFacts cluster() {
   return facts;
 }
 
-// The only finding of a host; its text has this in it.
+// Checks that the host has one finding, whose text contains `text`.
 void expect_finding(const HostState& host, bool is_fatal, const std::string& text) {
   const auto found = check_host(host, cluster());
   ASSERT_EQ(found.size(), 1U) << text;
@@ -64,11 +64,11 @@ void expect_finding(const HostState& host, bool is_fatal, const std::string& tex
   EXPECT_NE(found[0].text.find(text), std::string::npos) << found[0].text;
 }
 
-TEST(Checks, FindNothingOnAGoodHost) {
+TEST(Checks, GoodHostHasNoFindings) {
   EXPECT_TRUE(check_host(good_host(), cluster()).empty());
 }
 
-TEST(Checks, NameTheFaultAndTheRemedy) {
+TEST(Checks, FindingsNameProblemAndRemedy) {
   HostState host = good_host();
   host.name = "node02";
   expect_finding(host, true, "--name node01");
@@ -100,14 +100,14 @@ TEST(Checks, NameTheFaultAndTheRemedy) {
   expect_finding(host, true, "alice (2001)");
 }
 
-TEST(Checks, AllowSmallClockDifferences) {
+TEST(Checks, SmallClockDifferencesAreAllowed) {
   HostState host = good_host();
   host.ahead_of_head = 61s;
   host.clock_error = 2s;
   EXPECT_TRUE(check_host(host, cluster()).empty());
 }
 
-TEST(Checks, NameAFewOfManyUsers) {
+TEST(Checks, OnlySomeOfManyUsersAreNamed) {
   HostState host = good_host();
   host.users.clear();
   for (std::uint32_t i = 0; i < 100; ++i) {
@@ -119,7 +119,7 @@ TEST(Checks, NameAFewOfManyUsers) {
   EXPECT_EQ(found[0].text.find("user50"), std::string::npos);
 }
 
-TEST(NameServers, AreTheNumericAddressesOfTheFile) {
+TEST(NameServers, NumericAddressesAreRead) {
   const std::vector<std::string> expected = {"192.0.2.53", "2001:db8::53", "127.0.0.53"};
   EXPECT_EQ(name_servers("# nameserver 1.1.1.1\nnameserver 192.0.2.53\n"
                          "  nameserver   2001:db8::53 \nsearch example.org\nnameserver\n"

@@ -1,5 +1,5 @@
-// Made by the shell with tar, gzip and ldd, which every host has, in a process of its own: it takes
-// some tenths of a second while hosts are reached.
+// The shell makes the bundle with tar, gzip and ldd, which every host has. It runs in a separate
+// process, because it takes some tenths of a second while hosts are connected.
 #include "scout/start/bundle.hpp"
 
 #include "base/text.hpp"
@@ -13,7 +13,8 @@ namespace {
 
 constexpr std::size_t kMaxBundleBytes = std::size_t{512} << 20U;
 
-// $1: where the programs are, $2: where to work. The C library's parts are those of the host.
+// The script's $1 is the directory of the programs, and $2 is the working directory. The parts of
+// the C library come from the host.
 constexpr const char* kMake = R"(set -e
 mkdir -p "$2/bundle/bin" "$2/bundle/lib"
 cd "$2/bundle"
@@ -23,7 +24,7 @@ for p in score-start scored scored-launcher scored-shepherd scored-thaw scored-p
     strip -o "bin/$p" "$d/$p" 2>/dev/null || cp -L "$d/$p" "bin/$p"
     break
   done
-  [ -x "bin/$p" ] || [ "$p" = scored-pmix ] || { echo "$p not found beside score in $1"; exit 1; }
+  [ -x "bin/$p" ] || [ "$p" = scored-pmix ] || { echo "no $p next to score in $1"; exit 1; }
 done
 for d in "$1/../lib/libfabric" "$1/../lib/$(uname -m)-linux-gnu/libfabric"; do
   [ -d "$d" ] && cp -RL "$d" lib/ && break

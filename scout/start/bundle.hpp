@@ -1,4 +1,4 @@
-// The programs of a host as one compressed tar file, for hosts where Scored is not installed.
+// Makes one compressed tar file of a host's programs, for hosts where Scored is not installed.
 #pragma once
 
 #include "base/os/spawn.hpp"
@@ -11,16 +11,16 @@ namespace score::scout {
 
 class Bundle {
  public:
-  // Starts making it in `directory` from the programs beside `programs`, without debugging symbols
-  // and with the shared libraries that they need, except the C library's. Calling it again: no
-  // effect. Errors: errno codes.
+  // Starts making the bundle in `directory` from the programs next to `programs`. It has no
+  // debugging symbols, and includes the shared libraries that the programs need, except the C
+  // library's. A second call has no effect. Errors: errno codes.
   Status start(const std::string& programs, const std::string& directory);
 
-  // A child has ended. Gives true once the bundle is complete. Errors: Unsupported with the last
-  // line of what failed.
+  // Handles the end of a child. Returns true once the bundle is complete. Errors: Unsupported with
+  // the last line of the failure.
   Result<bool> on_child(pid_t pid, int shell_code);
 
-  // The file's bytes; nothing before it is complete.
+  // Returns the file's bytes; null until the bundle is complete.
   [[nodiscard]] const std::shared_ptr<const std::string>& bytes() const { return bytes_; }
 
  private:

@@ -33,7 +33,7 @@ Result<std::vector<Host>> read_hostfile(const std::string& path) {
   return hosts;
 }
 
-// The hosts of the Flux instance, in the order of their ranks.
+// Returns the hosts of the Flux instance, in the order of their ranks.
 Result<std::string> ask_flux() {
   const char* path = std::getenv("PATH");
   const auto program = find_executable("flux", path != nullptr ? path : "/usr/bin:/bin");
@@ -57,7 +57,7 @@ Result<std::string> ask_flux() {
   return std::string(trim(*text));
 }
 
-// The address of this host on the way to another, as the kernel routes; empty if the name is not
+// Returns the address of this host from which the kernel routes to `host`; empty if the name is not
 // known here. A UDP connect sends nothing.
 std::string address_towards(const std::string& host) {
   addrinfo hints{};
@@ -80,13 +80,14 @@ std::string address_towards(const std::string& host) {
   return "";
 }
 
-// Other hosts cannot use it: a loopback address, or one that is only valid with our interface.
+// Returns true if other hosts cannot use the address: it is a loopback address, or valid only
+// together with our interface.
 bool is_local_only(std::string_view address) {
   return address.starts_with("127.") || address == "::1" || address.find('%') != address.npos;
 }
 
-// The address of this host that other hosts reach; empty if none of the first hosts leads to one.
-// Each name may cost the resolver's timeout.
+// Returns the address of this host that other hosts reach; empty if none of the first hosts leads
+// to one. Only a few hosts are tried, because each name may cost the resolver's timeout.
 std::string own_address(const std::vector<Host>& hosts) {
   constexpr std::size_t kTries = 3;
   for (std::size_t i = 0; i < std::min(hosts.size(), kTries); ++i) {
@@ -128,9 +129,10 @@ Result<FoundHosts> find_hosts(const HostSource& source) {
   }
   const auto allocation = find_allocation(variable);
   if (!allocation) {
-    return fail(Errc::NotFound,
-                "no hosts: use --hosts or --hostfile, or run it in an allocation of Slurm, PBS or "
-                "Flux");
+    return fail(
+        Errc::NotFound,
+        "no hosts given; use --hosts or --hostfile, or run it in an allocation of Slurm, PBS or "
+        "Flux");
   }
   return hosts_of(*allocation);
 }

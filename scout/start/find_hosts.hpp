@@ -1,4 +1,4 @@
-// Where the hosts of a new cluster come from: options, else the allocation of a batch system.
+// Finds the hosts of a new cluster: from options, else from the allocation of a batch system.
 #pragma once
 
 #include "base/result.hpp"
@@ -19,11 +19,11 @@ struct FoundHosts {
   std::vector<Host> hosts;
   Via via = Via::Ssh;
   std::string own_address{};  // of this host, not a loopback address; empty: unknown
-  std::string memory{};       // of each host for jobs; empty: all
+  std::string memory{};       // per host for jobs; empty: all
 };
 
-// Options come first; with them the hosts are reached by ssh. Errors: NotFound without any host;
-// those of the parsers, naming the source.
+// Returns the hosts of the options, which are reached by ssh, else those of the allocation. Errors:
+// NotFound without any host; those of the parsers, which name the source.
 Result<FoundHosts> find_hosts(const HostSource& source);
 
 }  // namespace score::scout

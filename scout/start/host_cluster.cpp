@@ -24,16 +24,17 @@ namespace score::scout {
 namespace {
 
 constexpr Duration kBeat = std::chrono::seconds{1};
-constexpr Duration kLook = std::chrono::milliseconds{20};  // at the head while it boots
-constexpr Duration kFarewell = std::chrono::seconds{10};   // for keepers to remove everything
-constexpr std::size_t kAtOnce = 32;                        // hosts that are being reached
+constexpr Duration kLook =
+    std::chrono::milliseconds{20};  // between two requests to the head while it boots
+constexpr Duration kFarewell = std::chrono::seconds{10};  // time for keepers to remove everything
+constexpr std::size_t kAtOnce = 32;                       // hosts that are being connected
 
 Status make_directory(const std::string& path) {
-  if (mkdir(path.c_str(), 0700) != 0) return fail(errno_code(errno), "make {}", path);
+  if (mkdir(path.c_str(), 0700) != 0) return fail(errno_code(errno), "cannot create {}", path);
   return {};
 }
 
-// Hosts may reach the head over IPv4 and, where this host has it, over IPv6.
+// Hosts may reach the head over IPv4 and, if this host has it, over IPv6.
 std::string all_interfaces() {
   const UniqueFd socket(::socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0));
   sockaddr_in6 any{};
@@ -94,7 +95,7 @@ Status HostCluster::start_head() {
   return daemons_->start_head();
 }
 
-// The head writes the port that it listens on.
+// The head writes the port that it listens on to a file, which is read here.
 Status HostCluster::find_port() {
   if (layout_.head_port != 0) return {};
   const auto text = read_file(layout_.state_of("head") + "/head.port", 64);
@@ -130,7 +131,7 @@ Status HostCluster::start_link(std::size_t index) {
   return {};
 }
 
-// Beside the output, which is always watched: the input while bytes wait for room in it.
+// Watches the input while bytes wait for room in it. The output is always watched.
 void HostCluster::watch(Member& member) {
   const bool wants = member.link->wants_write();
   if (wants == member.watches_input || member.link->input_fd() < 0) return;
@@ -188,7 +189,7 @@ void HostCluster::on_report(std::size_t index, const Report& report) {
       return send_waiting();
     case Report::Kind::Absent:
       member.error = fmt::format(
-          "no programs of Scored {} there{}: install the packages, or use --push auto",
+          "Scored {} is not installed there{}: install the packages, or use --push auto",
           SCORE_VERSION, report.text.empty() ? "" : fmt::format(" (found {})", report.text));
       return;
     case Report::Kind::Hello:
@@ -236,7 +237,7 @@ void HostCluster::send_orders(std::size_t index) {
   watch(member);
 }
 
-// Only to keepers: the script takes its input as the programs.
+// Beats go only to keepers, because the script reads its input as the programs.
 void HostCluster::send_beats() {
   const auto now = monotonic_now();
   if (now < next_beat_) return;
@@ -300,7 +301,8 @@ Result<bool> HostCluster::is_up() {
   return true;
 }
 
-// Hosts that were reached, but whose daemon the head does not hear, and those never reached.
+// Reports hosts that were connected but whose daemon the head does not hear, and those never
+// connected.
 void HostCluster::name_silent_nodes() {
   auto head = HeadLink::connect(layout_.socket());
   if (!head) return;
@@ -327,7 +329,7 @@ Error HostCluster::too_few() const {
   const auto text = fmt::format("{} of {} can be used", left, counted(hosts, "host"));
   if (left == 0) return Error(Errc::WrongState, text);
   return Error(Errc::WrongState,
-               fmt::format("{}; --min-hosts {} starts without the others", text, left));
+               fmt::format("{}; --min-hosts {} starts the cluster without the rest", text, left));
 }
 
 Result<pid_t> HostCluster::restart(const std::string& name) {
@@ -355,7 +357,7 @@ std::vector<std::string> HostCluster::take_notes() {
   return std::exchange(notes_, {});
 }
 
-// A keeper ends when its input ends. A second call finds no links.
+// A keeper ends when its input ends, so this closes the inputs. A second call finds no links.
 std::vector<std::string> HostCluster::tear_down() {
   for (auto& member : members_) {
     if (member.link) member.link->close_input();

@@ -1,4 +1,5 @@
-// A cluster of several hosts: the head here, and on every host a keeper at the end of a link.
+// Manages a cluster of several hosts: the head runs here, and a keeper on every host is connected
+// by a link.
 #pragma once
 
 #include "base/os/fd.hpp"
@@ -27,13 +28,13 @@ struct StartOptions {
   Via via = Via::Ssh;
   std::vector<std::string> ssh = {"ssh"};
   std::uint32_t min_hosts = 0;  // 0: all
-  std::string head_address;     // that the user gave; empty: found by each host
+  std::string head_address;     // as given by the user; empty: found by each host
   std::string own_address;      // for hosts that find none, or a loopback address; empty: unknown
   HeadSetup head{};
-  std::string memory;  // of each host for jobs; empty: all
+  std::string memory;  // per host for jobs; empty: all
   Push push = Push::Auto;
-  std::string directory = "/tmp";  // of pushed programs
-  Duration limit{};                // for all hosts to come up
+  std::string directory = "/tmp";  // for pushed programs
+  Duration limit{};                // time for all hosts to come up
 };
 
 class HostCluster : public OwnCluster {
@@ -62,7 +63,7 @@ class HostCluster : public OwnCluster {
     bool wants_orders = false;
     bool is_gone = false;  // it has removed everything
     bool watches_input = false;
-    std::string error;  // its own words, or those of the link
+    std::string error;  // its own error text, or that of the link
   };
 
   Status start_head();

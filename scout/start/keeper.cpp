@@ -38,7 +38,7 @@ Status failed(const Error& error) {
   return error;
 }
 
-// Where the ssh connection came from (sshd(8)): the head's host, by an address that leads there.
+// Returns the origin of the ssh connection (sshd(8)), an address that leads to the head's host.
 std::string ssh_client() {
   const char* connection = std::getenv("SSH_CONNECTION");
   if (connection == nullptr) return "";
@@ -46,8 +46,9 @@ std::string ssh_client() {
   return std::string(text.substr(0, text.find(' ')));
 }
 
-// Where this host reaches the head; empty: unknown. A loopback address would also become this
-// node's own address for the others.
+// Returns the address at which this host reaches the head; empty if unknown. A loopback address
+// would also become this node's own address for the other nodes, so it is used only as a last
+// resort.
 std::string head_host_of(const Orders& orders) {
   if (!orders.head_host.empty()) return orders.head_host;
   const auto client = ssh_client();
@@ -67,7 +68,7 @@ Result<proto::Key> key_of(const std::string& digits) {
 }
 
 Status make_directory(const std::string& path) {
-  if (mkdir(path.c_str(), 0700) != 0) return fail(errno_code(errno), "make {}", path);
+  if (mkdir(path.c_str(), 0700) != 0) return fail(errno_code(errno), "cannot create {}", path);
   return {};
 }
 
@@ -97,7 +98,7 @@ Status Keeper::read_orders() {
       if (!complete) return complete.error();
       if (*complete) return {};
     }
-    if (monotonic_now() > deadline) return fail(Errc::Timeout, "no orders came");
+    if (monotonic_now() > deadline) return fail(Errc::Timeout, "received no orders in time");
     pollfd input{.fd = STDIN, .events = POLLIN, .revents = 0};
     if (::poll(&input, 1, 1000) <= 0) continue;
     if (auto read = read_input(); !read) return read;
@@ -165,7 +166,7 @@ Status Keeper::serve() {
   return {};
 }
 
-// Jobs survive a restart of their node's daemon.
+// The daemon is restarted after a pause; jobs survive that.
 Status Keeper::on_child(pid_t pid, int shell_code) {
   const auto name = daemons_ ? daemons_->forget(pid) : std::nullopt;
   if (!name) return {};
@@ -191,7 +192,8 @@ Status Keeper::read_input() {
   std::array<char, kMaxLineBytes> buffer{};
   const ssize_t got = ::read(STDIN, buffer.data(), buffer.size());
   if (got == 0) return fail(Errc::Closed, "the connection to the head's host has ended");
-  if (got < 0) return errno == EINTR ? Status() : fail(errno_code(errno), "read");
+  if (got < 0)
+    return errno == EINTR ? Status() : fail(errno_code(errno), "cannot read from the head's host");
   input_.append(buffer.data(), static_cast<std::size_t>(got));
   if (input_.size() > kMaxInput) return fail(Errc::TooLarge, "a line is too long");
   heard_ = monotonic_now();

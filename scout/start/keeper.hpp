@@ -1,7 +1,7 @@
-// The keeper of a host: the program at the other end of a link. It takes its orders from standard
+// The keeper runs on each host at the remote end of a link. It reads its orders from standard
 // input, runs the node daemon and its launcher, and removes everything when its input ends, when no
-// line has come for kLease, or on SIGTERM. So nothing is left when score start is killed, when
-// its host vanishes, or when the connection breaks.
+// line has come for kLease, or on SIGTERM. So nothing is left when score start is killed, when its
+// host fails, or when the connection breaks.
 #pragma once
 
 #include "base/os/fd.hpp"
@@ -20,10 +20,10 @@ namespace score::scout {
 
 class Keeper : public OwnCluster {
  public:
-  // The supervisor beats once per second; as long as node_timeout of the head.
+  // The supervisor sends a beat once per second. The lease is as long as node_timeout of the head.
   static constexpr Duration kLease = std::chrono::seconds{30};
 
-  // `programs`: the directory of this program.
+  // `programs` is the directory of this program.
   explicit Keeper(std::string programs);
 
   Status boot(const std::string& directory) override;
@@ -49,7 +49,7 @@ class Keeper : public OwnCluster {
   Status check_orders() const;
   Status write_files();
   Status start_daemons();
-  // Reads what has come. Errors: the input has ended, a line is too long.
+  // Reads the available input. Errors: the input has ended, or a line is too long.
   Status read_input();
   std::optional<std::string> next_line();
 
@@ -57,13 +57,13 @@ class Keeper : public OwnCluster {
   OrdersReader reader_;
   std::optional<Daemons> daemons_;
   std::string input_;
-  TimePoint heard_{};       // last input
-  TimePoint restart_at_{};  // of the daemon below
+  TimePoint heard_{};       // time of the last input
+  TimePoint restart_at_{};  // restart time of the daemon below
   std::optional<std::string> ended_;
 };
 
-// Runs a keeper until nothing of it is left; `pushed`: a directory to remove at the end, or empty.
-// Gives the exit code.
+// Runs a keeper until nothing of it is left. `pushed` is a directory to remove at the end, or
+// empty. Returns the exit code.
 int run_keeper(const std::string& programs, const std::string& pushed);
 
 }  // namespace score::scout

@@ -38,7 +38,7 @@ Result<Link> Link::start(const std::vector<std::string>& words, const std::strin
   spec.argv = words;
   spec.environment = own_environment();
   spec.fds = {{input->read.get(), 0}, {output->write.get(), 1}, {errors->get(), 2}};
-  spec.new_session = true;  // no terminal: it cannot ask, and ^C does not reach it
+  spec.new_session = true;  // without a terminal it cannot prompt, and ^C does not reach it
   spec.die_with_parent = true;
   auto child = spawn(spec);
   if (!child) return child.error().error;

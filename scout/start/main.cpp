@@ -1,4 +1,4 @@
-// score start: a cluster of one user on several hosts, without root and without installation.
+// score start runs a cluster of one user on several hosts, without root and without installation.
 // `score start` and `score stop` run this program here; links run it as the keeper of a host.
 #include "base/limits.hpp"
 #include "base/text.hpp"
@@ -26,7 +26,7 @@ constexpr const char* kRegistry = "scored-start";
 struct Request {
   StartOptions options;
   HostSource source;
-  std::string programs;  // where `score` is
+  std::string programs;  // directory of `score`
   std::string ssh;
   std::string push = "auto";
   std::string limit = "60s";
@@ -36,14 +36,13 @@ struct Request {
 
 void add_options(CLI::App& app, Request& request) {
   auto& options = request.options;
-  app.add_option("--programs", request.programs)->group("");  // from `score`, which starts us
+  app.add_option("--programs", request.programs)->group("");  // set by `score`
   app.add_option("--hosts", request.source.list, "Hosts to use: a,b,user@c,node[01-16]")
       ->type_name("LIST");
   app.add_option("--hostfile", request.source.file,
                  "File with one host per line, or one line per slot")
       ->type_name("FILE");
-  app.add_option("--min-hosts", options.min_hosts,
-                 "Start if at least this many hosts can be used (all)")
+  app.add_option("--min-hosts", options.min_hosts, "Minimum number of hosts to start with (all)")
       ->type_name("N")
       ->check(CLI::Range(1U, limits::kMaxNodes));
   app.add_option("--limit", request.limit, "Time for all hosts to come up (60s)")
@@ -51,11 +50,11 @@ void add_options(CLI::App& app, Request& request) {
   app.add_option("--ssh", request.ssh, "ssh program with its options, separated by blanks (ssh)")
       ->type_name("COMMAND");
   app.add_option("--push", request.push,
-                 "Send the programs to hosts: auto, where this version is not installed (auto)")
+                 "Send the programs to hosts; auto sends them where this version is missing (auto)")
       ->type_name("auto|always|never")
       ->check(CLI::IsMember({"auto", "always", "never"}));
   app.add_option("--directory", options.directory,
-                 "Directory of the hosts for sent programs (/tmp)")
+                 "Directory on the hosts for sent programs (/tmp)")
       ->type_name("DIR");
   app.add_option("--head-address", options.head_address,
                  "Address of this host at which the hosts reach the head (found by each host)")
@@ -179,7 +178,8 @@ int stop_main(const Invocation& invocation) {
   describe(app, invocation, "Stops a cluster that score start has started");
   app.add_option("--programs", programs)->group("");
   app.add_flag("--list", list, "Print the directories of your running clusters");
-  app.add_option("directory", directory, "Its directory; needed if you have several clusters")
+  app.add_option("directory", directory,
+                 "Directory of the cluster; required if you have several clusters")
       ->type_name("DIR");
   if (const auto code = parse(app, invocation)) return *code;
   if (list) return list_clusters(invocation, kRegistry);
@@ -189,7 +189,7 @@ int stop_main(const Invocation& invocation) {
     const auto living = registry->living();
     if (living.empty()) return complain(invocation, "you have no running cluster");
     if (living.size() > 1) {
-      return complain(invocation, fmt::format("you have {} clusters: name one of {}", living.size(),
+      return complain(invocation, fmt::format("you have {} clusters; give one of {}", living.size(),
                                               fmt::join(living, " ")));
     }
     directory = living.front();

@@ -23,7 +23,7 @@ namespace {
 
 Status make_directory(const std::string& path, mode_t mode = 0700) {
   if (mkdir(path.c_str(), mode) != 0 || chmod(path.c_str(), mode) != 0)
-    return fail(errno_code(errno), "make {}", path);
+    return fail(errno_code(errno), "cannot create {}", path);
   return {};
 }
 
@@ -72,27 +72,29 @@ std::string head_config(const Layout& layout, const VirtualOptions& options, std
   return text + network_config(options);
 }
 
-// More cores than the host has: a node's core is no processor of its own.
+// Returns true if there are more cores than processors; then a node's core is not a processor of
+// its own.
 bool shares_processors(const VirtualOptions& options) {
   return std::uint64_t{options.nodes} * options.cores > std::thread::hardware_concurrency();
 }
 
-// Each node has a directory of its own in it, as each host of a cluster has.
+// Each node has its own directory in the scratch root, as each host of a cluster has.
 std::string scratch_root(const Layout& layout, const VirtualOptions& options) {
   if (options.scratch_directory.empty()) return layout.scratch();
   const std::string name = std::filesystem::path(layout.directory).filename();
   return fmt::format("{}/{}", options.scratch_directory, name);
 }
 
-// What is in it is private to its user: of a cluster of root's that may be several.
+// Several users may have scratch in a cluster of root, and each user's files are private.
 constexpr mode_t kScratchMode = 0755;
 
-// A link in the cluster's directory leads to one elsewhere: what removes the cluster finds it.
+// If the scratch root is elsewhere, a link in the cluster's directory leads to it, so that it is
+// removed with the cluster.
 Status make_scratch(const Layout& layout, const VirtualOptions& options) {
   const std::string root = scratch_root(layout, options);
   auto status = make_directory(root, kScratchMode);
   if (status && root != layout.scratch() && symlink(root.c_str(), layout.scratch().c_str()) != 0) {
-    return fail(errno_code(errno), "link {}", layout.scratch());
+    return fail(errno_code(errno), "cannot create the link {}", layout.scratch());
   }
   return status;
 }
@@ -125,15 +127,15 @@ std::string node_config(const Layout& layout, const VirtualOptions& options,
   return text + network_config(options);
 }
 
-// The nodes take the host's processors in turn; in each further round from one processor later on,
-// so that the first cores of nodes as large as the host differ.
+// Assigns the host's processors to the nodes in turn. Each further round begins one processor
+// later, so that the first cores differ even for nodes as large as the host.
 std::uint32_t first_core(const VirtualOptions& options, std::uint32_t index) {
   const std::uint32_t processors = std::max(1U, std::thread::hardware_concurrency());
   const std::uint32_t first = index * options.cores;
   return (first + first / processors) % processors;
 }
 
-// What --node-config has for the node.
+// Returns the text that --node-config adds for the node.
 Result<std::string> added_config(const VirtualOptions& options, const std::string& node) {
   std::string text;
   for (const std::string& word : options.node_config) {

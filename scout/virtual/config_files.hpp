@@ -1,4 +1,4 @@
-// The configuration and keys of a virtual cluster's daemons.
+// Writes the configuration and keys of a virtual cluster's daemons.
 #pragma once
 
 #include "base/result.hpp"
@@ -7,7 +7,8 @@
 
 namespace score::scout {
 
-// Makes the directories, the cluster's key and each node's, and every daemon's configuration file.
+// Creates the directories, the key of the cluster, the key of each node, and every daemon's
+// configuration file.
 Status write_configuration(const Layout& layout, const VirtualOptions& options);
 
 }  // namespace score::scout

@@ -1,4 +1,4 @@
-// score virtual: starts real daemons for N nodes on this machine, runs a command on them, and
+// score virtual starts real daemons for N nodes on this machine, runs a command on them, and
 // removes everything. This process only starts the supervisor, forwards signals and returns the
 // exit code, so it can be killed at any time.
 #include "base/text.hpp"
@@ -21,15 +21,16 @@ namespace score::scout {
 
 namespace {
 
-// Open MPI's ranks yield while they wait if they know that there are more ranks than processors.
-// Each virtual node counts all processors of the machine as its own, so the cluster sets this.
+// Open MPI's ranks yield while they wait if Open MPI knows that there are more ranks than
+// processors. Each virtual node counts all processors of the machine as its own, so the cluster
+// sets this variable.
 constexpr const char* kYieldVariable = "OMPI_MCA_mpi_yield_when_idle";
 
 constexpr Bytes kLeastPayload(1024), kMostPayload(15'952);
 
 struct Request {
   VirtualOptions options;
-  std::string programs;  // where `score` is
+  std::string programs;  // directory of `score`
   std::string slice;
   std::string payload;
   std::string node_timeout;
@@ -51,58 +52,61 @@ void add_network_options(CLI::App& app, Request& request) {
       ->type_name("udp|ethernet[:MODE]|ofi[:PROVIDER]")
       ->check(CLI::IsMember(
           {"udp", "ethernet", "ethernet:ring", "ethernet:xdp", "ofi", "ofi:tcp", "ofi:shm"}));
-  app.add_option("--links", options.links, "Links of that device to each node (1)")
+  app.add_option("--links", options.links, "Number of links of that device to each node (1)")
       ->type_name("N")
       ->check(CLI::Range(1U, 4U));
   app.add_option("--switch-mode", options.switch_mode,
-                 "How a network channel passes from job to job (clock)")
+                 "How a network channel is handed from job to job (clock)")
       ->type_name("clock|barrier")
       ->check(CLI::IsMember({"clock", "barrier"}));
-  app.add_option("--control", options.control, "How the daemons reach each other (pm)")
+  app.add_option("--control", options.control, "How the daemons communicate (pm)")
       ->type_name("pm|tls")
       ->check(CLI::IsMember({"pm", "tls"}));
 }
 
 void add_options(CLI::App& app, Request& request) {
   auto& options = request.options;
-  app.add_option("--programs", request.programs)->group("");  // from `score`, which starts us
-  app.add_option("--nodes", options.nodes, "Virtual nodes (4)")
+  app.add_option("--programs", request.programs)
+      ->group("");  // set by `score`, which starts this program
+  app.add_option("--nodes", options.nodes, "Number of virtual nodes (4)")
       ->type_name("N")
       ->check(CLI::Range(1U, 1024U));
-  app.add_option("--heads", options.heads, "Heads; with 2 the second one follows the first (1)")
+  app.add_option("--heads", options.heads, "Number of heads; the second one follows the first (1)")
       ->type_name("N")
       ->check(CLI::Range(1U, 2U));
-  app.add_option("--cores", options.cores, "Cores per node, as the scheduler sees them (1)")
+  app.add_option("--cores", options.cores, "Cores per node for the scheduler (1)")
       ->type_name("C")
       ->check(CLI::Range(1U, limits::kMaxCoresPerNode));
-  app.add_option("--memory", options.memory, "Memory per node, as the scheduler sees it (1G)")
+  app.add_option("--memory", options.memory, "Memory per node for the scheduler (1G)")
       ->type_name("SIZE");
   app.add_option("--scratch", options.scratch, "Scratch per node for jobs' volumes (1G)")
       ->type_name("SIZE");
-  app.add_option("--scratch-dir", options.scratch_directory,
-                 "Keep scratch there, in a directory for each node (the cluster's own directory)")
+  app.add_option(
+         "--scratch-dir", options.scratch_directory,
+         "Directory for scratch, with a subdirectory per node (the cluster's own directory)")
       ->type_name("DIR");
   app.add_option("--slice", request.slice, "Time slice (100ms)")->type_name("TIME");
   app.add_option("--slots", options.slots, "Rows of the gang matrix (8)")
       ->type_name("N")
       ->check(CLI::Range(1U, limits::kMaxSlots));
   app.add_option("--node-timeout", request.node_timeout,
-                 "Silence of a node that ends its jobs (30s)")
+                 "Time without contact after which the jobs of a node end (30s)")
       ->type_name("TIME");
-  app.add_option("--placement", options.placement, "How jobs share the nodes: matrix, dqt (matrix)")
+  app.add_option("--placement", options.placement, "How jobs share the nodes (matrix)")
+      ->type_name("matrix|dqt")
       ->check(CLI::IsMember({"matrix", "dqt"}));
   app.add_flag("--switch-always", options.switch_always,
                "Switch at every slice boundary, even when no other job competes");
   add_network_options(app, request);
   app.add_flag("--netns", options.netns, "Put each node into its own network namespace (root)");
   app.add_option("--node-config", options.node_config,
-                 "Lines for [node] and further tables of these nodes' configuration")
+                 "File with lines for [node] and more tables of these nodes' configuration")
       ->type_name("NODES=FILE")
       ->allow_extra_args(false);
   app.add_flag("--node-metrics", options.node_metrics,
                "Serve /metrics on each node; its port is in metrics.port in the node's directory");
   app.add_flag("--no-cgroup", options.no_cgroup,
-               "Use no cgroups: stop and continue jobs by signals");
+               "Do not use cgroups: stop and continue jobs by signals");
   app.add_flag("--keep", options.keep, "Keep the cluster running; print how to use and stop it");
   app.add_flag("--print-json", options.print_json,
                "Print pids, directories and addresses once it is up");
@@ -160,7 +164,8 @@ Status check_options(Request& request) {
     return fail(Errc::Malformed, "--device ethernet needs --netns");
   }
   if (options.is_ethernet() && options.links > 1) {
-    return fail(Errc::Malformed, "--links needs --device udp or ofi: a node has one interface");
+    return fail(Errc::Malformed,
+                "--links needs --device udp or ofi, because a node has one interface");
   }
   if (options.netns && geteuid() != 0) return fail(Errc::Denied, "--netns needs root");
   if (options.command.empty() && !options.keep) {

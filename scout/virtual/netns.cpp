@@ -38,9 +38,10 @@ Status run_ip(const std::string& batch) {
   return {};
 }
 
-// A new namespace; this thread is in it afterwards.
+// Creates a new network namespace and moves this thread into it.
 Result<UniqueFd> enter_new_namespace() {
-  if (unshare(CLONE_NEWNET) != 0) return fail(errno_code(errno), "--netns: new network namespace");
+  if (unshare(CLONE_NEWNET) != 0)
+    return fail(errno_code(errno), "--netns: cannot create a network namespace");
   return open_file(kOwnNamespace, O_RDONLY);
 }
 
@@ -60,7 +61,8 @@ NodeNetworks::Enter::~Enter() {
   SCORE_ASSERT(setns(own.get(), CLONE_NEWNET) == 0);
 }
 
-// The bridge's namespace keeps the other ends. `ip` takes a path for a namespace's name.
+// Connects a node's namespace to the bridge, whose namespace has the other end. `ip` accepts a path
+// instead of a namespace's name.
 Status NodeNetworks::join_node(std::size_t index) {
   const auto peer = fmt::format("/proc/{}/fd/{}", getpid(), nodes_[index].get());
   auto status = inside(

@@ -1,5 +1,6 @@
-// --netns: one network namespace per node, joined to a bridge in one more namespace. They have no
-// name: they exist as long as the supervisor holds them or a process is in them, so none remains.
+// Implements --netns: one network namespace per node, and one more with a bridge that connects
+// them. The namespaces have no names. They exist as long as the supervisor holds them or a process
+// is in them, so none remains.
 #pragma once
 
 #include "base/os/fd.hpp"
@@ -13,14 +14,14 @@ namespace score::scout {
 
 class NodeNetworks {
  public:
-  // Makes the bridge's namespace (the head's, address 10.77.0.1/16) and one per node (10.77.x.y),
+  // Creates the bridge's namespace (the head's, address 10.77.0.1/16) and one per node (10.77.x.y),
   // with the `ip` program. Links carry `mtu` bytes. Needs root. Errors name the step.
   static Result<NodeNetworks> create(std::uint32_t nodes, std::uint32_t mtu);
 
   static constexpr const char* kHeadAddress = "10.77.0.1";
 
-  // Calls work with this thread in the head's or a node's namespace, and returns to our own
-  // namespace in every case.
+  // Calls `work` with this thread in the head's or a node's namespace, and always returns to our
+  // own namespace.
   template <typename Work>
   auto inside_head(Work work) {
     return inside(bridge_, std::move(work));

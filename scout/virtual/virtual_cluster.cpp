@@ -14,9 +14,9 @@ namespace score::scout {
 namespace {
 
 constexpr Duration kBootLimit = std::chrono::seconds{60};
-constexpr std::uint16_t kHeadPort = 9901;  // as SCore's
+constexpr std::uint16_t kHeadPort = 9901;  // the same as SCore's
 
-// A random address of 127/8, which no other cluster of this host is likely to have, so that the
+// Returns a random address of 127/8, which other clusters of this host are unlikely to have, so the
 // cluster can use a fixed port.
 std::string own_loopback_address() {
   const auto id = RequestId::random();
@@ -24,7 +24,7 @@ std::string own_loopback_address() {
   return fmt::format("127.{}.{}.{}", part(0), part(8), part(16));
 }
 
-// The MTU that frames with this much payload need, headers of PM, UDP and IP included.
+// Returns the MTU for frames with this payload, including the headers of PM, UDP and IP.
 std::uint32_t links_for(std::uint32_t payload) {
   constexpr std::uint32_t kUsual = 1500, kHeaders = 76;
   return std::max(kUsual, payload + kHeaders);

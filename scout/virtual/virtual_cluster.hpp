@@ -1,4 +1,4 @@
-// The parts of a virtual cluster: N nodes on this machine.
+// Manages the parts of a virtual cluster: N nodes on this machine.
 #pragma once
 
 #include "base/result.hpp"
@@ -17,7 +17,7 @@ namespace score::scout {
 
 class VirtualCluster : public OwnCluster {
  public:
-  // `programs`: where `score` is.
+  // `programs` is the directory of `score`.
   VirtualCluster(VirtualOptions options, std::string programs);
 
   Status boot(const std::string& directory) override;

@@ -13,7 +13,7 @@ namespace score::scout {
 namespace {
 
 constexpr std::size_t kMostJobs = 1'000;
-constexpr Duration kMostAhead = 24h * 36'500;  // a century; more would not fit a time
+constexpr Duration kMostAhead = 24h * 36'500;  // a century; a larger value would overflow
 
 constexpr std::array<std::pair<std::string_view, wire::Dependency::Kind>, 4> kKinds = {{
     {"after", wire::Dependency::STARTED},
@@ -49,7 +49,7 @@ Status parse_part(std::string_view part, wire::JobConditions& conditions) {
   return bad_part(part);
 }
 
-// The next time of day, today or tomorrow.
+// Returns the next time of day, today or tomorrow.
 std::optional<std::int64_t> next_time_of_day(const std::string& text, std::time_t now) {
   for (const char* format : {"%H:%M:%S", "%H:%M"}) {
     std::tm parts{};
@@ -69,8 +69,8 @@ std::optional<std::int64_t> next_time_of_day(const std::string& text, std::time_
   return std::nullopt;
 }
 
-// Reads "now+2hours" and "now+90" (seconds) as Slurm does, and "2h" and "now+1h30m" as everywhere
-// here. Returns nothing for any other word.
+// Parses "now+2hours" and "now+90" (seconds) as Slurm does, and "2h" and "now+1h30m" as our other
+// options do. Returns nothing for any other word.
 std::optional<Duration> time_from_now(std::string_view word) {
   constexpr std::array<std::pair<std::string_view, Duration>, 5> kUnits = {
       {{"second", 1s}, {"minute", 60s}, {"hour", 1h}, {"day", 24h}, {"week", 24h * 7}}};
@@ -96,7 +96,7 @@ Status fill_time(std::string_view option, const std::string& text, WallTime now,
   const auto at = parse_ahead(text, now);
   if (!at) return at.error().with_context("{}", option);
   if (*at <= now.time_since_epoch().count()) {
-    return fail(Errc::Malformed, "{} {}: {} is past", option, escape_terminal(text, 80),
+    return fail(Errc::Malformed, "{} {}: {} is in the past", option, escape_terminal(text, 80),
                 local_time(*at));
   }
   out = *at;
@@ -107,7 +107,7 @@ Status fill_time(std::string_view option, const std::string& text, WallTime now,
 
 namespace {
 
-// What is wrong with the value; empty: nothing.
+// Returns the error in the value; empty if there is none.
 std::string check_list(const std::string& text) {
   wire::JobConditions conditions;
   const auto read = parse_after(text, conditions);
@@ -124,22 +124,23 @@ std::string check_time(const std::string& text) {
 void add_wait_options(CLI::App& app, WaitOptions& options) {
   app.add_option("-d,--after,--dependency", options.after,
                  "Wait for other jobs: afterok:JOB[:JOB...], afterany, afternotok, after (its "
-                 "start), singleton (earlier jobs of its name); joined by commas: all of them")
+                 "start), singleton (earlier jobs of its name); with commas: all of them")
       ->type_name("LIST")
       ->check(check_list);
   app.add_flag("--kill-on-invalid-dep", options.end_if_never,
-               "End the job when what it waits for cannot happen any more; else it stays");
-  app.add_option("--begin", options.begin, "Do not start before: 16:00, 2026-12-01T08:30, 2h")
+               "End the job when its dependency can no longer be fulfilled; else it keeps waiting");
+  app.add_option("--begin", options.begin,
+                 "Do not start before this time: 16:00, 2026-12-01T08:30, 2h")
       ->type_name("TIME")
       ->check(check_time);
-  app.add_option("--deadline", options.deadline, "End by then, or do not start")
+  app.add_option("--deadline", options.deadline, "End the job by this time, or do not start it")
       ->type_name("TIME")
       ->check(check_time);
 }
 
 void add_array_option(CLI::App& app, WaitOptions& options) {
   app.add_option("-a,--array", options.array,
-                 "Submit an array: a task for each number, at most M at a time; each has "
+                 "Submit an array with a task for each number, at most M at a time; each has "
                  "$SCORE_ARRAY_TASK_ID, and %a and %A in the names of files")
       ->type_name("0-99[:STEP][%M]");
 }
@@ -148,7 +149,7 @@ Status parse_after(std::string_view text, wire::JobConditions& conditions) {
   for (const auto part : split(text, ',')) {
     if (auto added = parse_part(part, conditions); !added) return added;
     if (static_cast<std::size_t>(conditions.after_size()) > kMostJobs) {
-      return fail(Errc::TooLarge, "a job can wait for at most {} others", kMostJobs);
+      return fail(Errc::TooLarge, "a job can wait for at most {} jobs", kMostJobs);
     }
   }
   return {};

@@ -1,4 +1,4 @@
-// Options that keep a job back: --after, --begin, --deadline; and --array, whose tasks come one
+// Adds options that delay a job: --after, --begin, --deadline; and --array, whose tasks may run one
 // after the other.
 #pragma once
 
@@ -24,21 +24,21 @@ struct WaitOptions {
   std::string array;
 };
 
-// All but --array.
+// Adds all options but --array.
 void add_wait_options(CLI::App& app, WaitOptions& options);
 void add_array_option(CLI::App& app, WaitOptions& options);
 
-// Into submit.conditions and submit.array, which the head reads. Errors: Malformed and TooLarge,
-// naming the option.
+// Fills submit.conditions and submit.array, which the head reads. Errors: Malformed and TooLarge,
+// which name the option.
 Status fill_conditions(const WaitOptions& options, WallTime now, wire::Submit& submit);
 
-// "afterok:12:13,afterany:14,singleton", into the conditions. Errors: Malformed with the part,
-// TooLarge.
+// Parses "afterok:12:13,afterany:14,singleton" into the conditions. Errors: Malformed, which quotes
+// the part; TooLarge.
 Status parse_after(std::string_view text, wire::JobConditions& conditions);
 
-// A time to come: "16:00" and "16:00:30" (the next such time of day), "2026-12-01",
-// "2026-12-01T08:30", "2026-12-01 08:30:59" (all local), "2h", "now+2h". As nanoseconds of wall
-// time. Errors: Malformed with the word.
+// Parses a time in the future and returns nanoseconds of wall time. Accepts "16:00" and "16:00:30"
+// (the next such time of day), "2026-12-01", "2026-12-01T08:30", "2026-12-01 08:30:59" (all local),
+// "2h", "now+2h". Errors: Malformed, which quotes the word.
 Result<std::int64_t> parse_ahead(std::string_view word, WallTime now);
 
 }  // namespace score::scout

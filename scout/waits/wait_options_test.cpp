@@ -9,7 +9,7 @@
 namespace score::scout {
 namespace {
 
-// 2026-11-23 12:00:00 UTC
+// The time is 2026-11-23 12:00:00 UTC.
 constexpr WallTime kNoon = WallTime(Duration(std::chrono::seconds(1'795'435'200)));
 
 class WaitOptionsTest : public ::testing::Test {
@@ -35,13 +35,13 @@ class WaitOptionsTest : public ::testing::Test {
   }
 };
 
-TEST_F(WaitOptionsTest, ReadsLists) {
+TEST_F(WaitOptionsTest, ListsAreParsed) {
   EXPECT_EQ(after("afterok:12"), " 2:12");
   EXPECT_EQ(after("afterok:12:13,afterany:14,after:15,afternotok:16"), " 2:12 2:13 1:14 0:15 3:16");
   EXPECT_EQ(after("singleton,after:1"), "singleton 0:1");
 }
 
-TEST_F(WaitOptionsTest, RefusesWhatIsNoList) {
+TEST_F(WaitOptionsTest, InvalidListsAreRefused) {
   EXPECT_EQ(after("12"),
             "'12' is not afterok:JOB, afterany:JOB, afternotok:JOB, after:JOB or singleton");
   EXPECT_EQ(after("afterok:x"), "'x' is not a job id");
@@ -51,10 +51,10 @@ TEST_F(WaitOptionsTest, RefusesWhatIsNoList) {
   }
   std::string many = "afterok:1";
   for (int i = 0; i < 1'000; ++i) many += ":1";
-  EXPECT_EQ(after(many), "a job can wait for at most 1000 others");
+  EXPECT_EQ(after(many), "a job can wait for at most 1000 jobs");
 }
 
-TEST_F(WaitOptionsTest, ReadsTimesToCome) {
+TEST_F(WaitOptionsTest, FutureTimesAreParsed) {
   EXPECT_EQ(ahead("16:00"), "2026-11-23T16:00:00Z");
   EXPECT_EQ(ahead("11:59"), "2026-11-24T11:59:00Z");
   EXPECT_EQ(ahead("16:00:30"), "2026-11-23T16:00:30Z");
@@ -72,7 +72,7 @@ TEST_F(WaitOptionsTest, ReadsTimesToCome) {
   EXPECT_EQ(ahead("2026-12-01 08:30:59"), "2026-12-01T08:30:59Z");
 }
 
-TEST_F(WaitOptionsTest, RefusesWhatIsNoTime) {
+TEST_F(WaitOptionsTest, InvalidTimesAreRefused) {
   for (const char* word :
        {"", "soon", "25:00", "16:61", "2026-02-31", "2026-13-01", "now+", "now+1fortnight",
         "now+hour", "now+-1hour", "2hours", "12", "-2h", "2026-12-01T", "16:00x"}) {
@@ -80,18 +80,18 @@ TEST_F(WaitOptionsTest, RefusesWhatIsNoTime) {
   }
 }
 
-TEST_F(WaitOptionsTest, RefusesThePast) {
+TEST_F(WaitOptionsTest, PastTimesAreRefused) {
   wire::Submit submit;
   WaitOptions options;
   options.begin = "2020-01-01";
   EXPECT_EQ(fill_conditions(options, kNoon, submit).error().context(),
-            "--begin 2020-01-01: 2020-01-01 00:00:00 is past");
+            "--begin 2020-01-01: 2020-01-01 00:00:00 is in the past");
   options.begin = {};
   options.deadline = "2026-11-23T11:00";
   EXPECT_FALSE(fill_conditions(options, kNoon, submit));
 }
 
-TEST_F(WaitOptionsTest, BeginNowIsNoCondition) {
+TEST_F(WaitOptionsTest, BeginNowAddsNoCondition) {
   wire::Submit submit;
   WaitOptions options;
   options.begin = "now";
@@ -101,13 +101,13 @@ TEST_F(WaitOptionsTest, BeginNowIsNoCondition) {
   EXPECT_FALSE(fill_conditions(options, kNoon, submit));
 }
 
-TEST_F(WaitOptionsTest, SaysNothingWhenNothingIsAskedFor) {
+TEST_F(WaitOptionsTest, NoOptionsGiveNoConditions) {
   wire::Submit submit;
   EXPECT_TRUE(fill_conditions({}, kNoon, submit));
   EXPECT_FALSE(submit.has_conditions());
 }
 
-TEST_F(WaitOptionsTest, BearsAnyBytes) {
+TEST_F(WaitOptionsTest, RandomBytesAreHandled) {
   std::mt19937 random(4);
   constexpr std::string_view kBytes = "afternoksig:,0123456789-T :\x01\xff";
   for (int round = 0; round < 20'000; ++round) {

@@ -9,8 +9,9 @@ namespace score::scout {
 
 namespace {
 
-// ssh_config(5). BatchMode: no question can be answered, as the command owns the terminal. The
-// connection counts as broken after 30 s of silence, like the keeper's lease.
+// These options are described in ssh_config(5). With BatchMode ssh does not prompt, because the
+// command owns the terminal. The connection counts as broken after 30 s of silence, which is also
+// the keeper's lease.
 constexpr const char* kSshOptions[] = {"-T",
                                        "-x",
                                        "-oBatchMode=yes",
@@ -19,8 +20,9 @@ constexpr const char* kSshOptions[] = {"-T",
                                        "-oServerAliveCountMax=6",
                                        "-oLogLevel=ERROR"};
 
-// srun(1). --overlap: other steps may use the same processors; the keeper and its daemons use those
-// of the whole allocation on the node. --mem=0: and its memory.
+// These options are described in srun(1). With --overlap other steps may use the same processors;
+// the keeper and its daemons use those of the whole allocation on the node. With --mem=0 they use
+// its memory too.
 constexpr const char* kSrunOptions[] = {"--nodes=1",  "--ntasks=1", "--ntasks-per-node=1",
                                         "--overlap",  "--mem=0",    "--cpu-bind=none",
                                         "--mpi=none", "--quiet"};
@@ -73,8 +75,8 @@ void give_slots(std::vector<Host>& hosts, const std::vector<std::uint32_t>& core
   for (std::size_t i = 0; i < hosts.size(); ++i) hosts[i].slots = cores[i];
 }
 
-// ssh gives the user's shell one text; the script has no single quote, so any shell takes it as it
-// is.
+// ssh passes one text to the user's shell. The script has no single quote, so any shell takes it
+// unchanged.
 std::vector<std::string> link_words(const LinkPlan& plan, const std::string& script) {
   std::vector<std::string> words;
   if (plan.via == Via::Slurm) {

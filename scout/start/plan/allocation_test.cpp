@@ -23,7 +23,7 @@ const std::map<std::string, std::string> kSlurm = {{"SLURM_JOB_ID", "17"},
                                                    {"SLURM_JOB_CPUS_PER_NODE", "4(x2),2"},
                                                    {"SLURM_MEM_PER_NODE", "2048"}};
 
-TEST(Allocation, SlurmJob) {
+TEST(Allocation, SlurmJobIsFound) {
   const auto found = find(kSlurm);
   ASSERT_TRUE(found);
   EXPECT_EQ(found->via, Via::Slurm);
@@ -33,7 +33,7 @@ TEST(Allocation, SlurmJob) {
   EXPECT_EQ(found->memory, "2048M");
 }
 
-TEST(Allocation, TaskOfAScoredJobIsInNoSlurmJob) {
+TEST(Allocation, TaskOfScoredJobIsNoSlurmJob) {
   auto variables = kSlurm;
   variables["SCORE_JOBID"] = "17";
   EXPECT_FALSE(find(variables));
@@ -46,24 +46,24 @@ TEST(Allocation, PbsJobIsReachedBySsh) {
   EXPECT_EQ(found->hostfile, "/var/spool/pbs/aux/3");
 }
 
-TEST(Allocation, FluxInstance) {
+TEST(Allocation, FluxInstanceIsFound) {
   const auto found = find({{"FLUX_URI", "local:///run/flux/local"}});
   ASSERT_TRUE(found);
   EXPECT_EQ(found->via, Via::Flux);
 }
 
-TEST(Allocation, NoneOutside) {
+TEST(Allocation, NothingIsFoundOutsideAnAllocation) {
   EXPECT_FALSE(find({{"SLURM_JOB_ID", ""}, {"HOME", "/root"}}));
 }
 
-TEST(Allocation, CountsOfSlurm) {
+TEST(Allocation, SlurmCountsAreExpanded) {
   EXPECT_EQ(expand_counts("2"), (std::vector<std::uint32_t>{2}));
   EXPECT_EQ(expand_counts("1,2(x2)"), (std::vector<std::uint32_t>{1, 2, 2}));
   for (const auto* bad : {"", "x", "2(x", "2(x)", "2(x9999999999)", "0", "2,,2", "2(x70000)", "-1"})
     EXPECT_TRUE(expand_counts(bad).empty()) << bad;
 }
 
-TEST(Allocation, SlotsAreGivenOnlyWhenThereIsOneCountPerHost) {
+TEST(Allocation, SlotsNeedOneCountPerHost) {
   std::vector<Host> hosts = {{.target = "a", .node = "a"}, {.target = "b", .node = "b"}};
   give_slots(hosts, {4});
   EXPECT_EQ(hosts[0].slots, 0U);
@@ -71,7 +71,7 @@ TEST(Allocation, SlotsAreGivenOnlyWhenThereIsOneCountPerHost) {
   EXPECT_EQ(hosts[1].slots, 2U);
 }
 
-TEST(LinkWords, SshGetsTheScriptAsOneWordAfterTheTarget) {
+TEST(LinkWords, SshGetsScriptAsOneWord) {
   const auto words =
       link_words({.via = Via::Ssh, .target = "bob@a", .ssh = {"ssh", "-F", "f"}}, "x y");
   EXPECT_EQ(words[2], "f");
@@ -81,7 +81,7 @@ TEST(LinkWords, SshGetsTheScriptAsOneWordAfterTheTarget) {
   EXPECT_EQ(end[2], "exec sh -c 'x y'");
 }
 
-TEST(LinkWords, SrunStartsOneTaskBesideOtherSteps) {
+TEST(LinkWords, SrunStartsOneOverlappingTask) {
   const auto words = link_words({.via = Via::Slurm, .target = "n1"}, "x y");
   EXPECT_EQ(words[0], "srun");
   for (const auto* word : {"--nodelist=n1", "--ntasks=1", "--overlap"}) {
@@ -90,12 +90,12 @@ TEST(LinkWords, SrunStartsOneTaskBesideOtherSteps) {
   EXPECT_EQ(words.back(), "x y");
 }
 
-TEST(LinkWords, FluxStartsOnTheRank) {
+TEST(LinkWords, FluxStartsOnOneRank) {
   const auto words = link_words({.via = Via::Flux, .target = "n1", .index = 3}, "x");
   EXPECT_TRUE(std::ranges::count(words, "--rank=3"));
 }
 
-TEST(Remedy, IsAppendedToKnownWords) {
+TEST(Remedy, RemedyFollowsKnownErrors) {
   EXPECT_EQ(with_remedy("bob@a: Permission denied (publickey).", "bob@a"),
             "bob@a: Permission denied (publickey).; ssh must work without a password: ssh-copy-id "
             "bob@a");

@@ -12,8 +12,8 @@ constexpr const char* kClusterName = "start";
 
 }  // namespace
 
-// The head listens on all interfaces: which one leads to a host is known on that host only. Nodes
-// must prove their key.
+// The head listens on all interfaces, because only a host knows which one leads to it. Nodes must
+// prove their key.
 std::string head_config(const Layout& layout, const HeadSetup& setup) {
   auto text = fmt::format("[head]\ncluster = \"{}\"\nnodes = \"{}\"\nlisten = \"{}:{}\"\n",
                           kClusterName, compress_hostlist(setup.nodes), setup.listen, setup.port);

@@ -1,4 +1,4 @@
-// The configuration files of the daemons of a cluster that `score start` makes.
+// Writes the configuration files of the daemons of a cluster of `score start`.
 #pragma once
 
 #include "scout/cluster/layout.hpp"
@@ -19,13 +19,13 @@ struct HeadSetup {
   std::string node_timeout;        // empty: the default
 };
 
-// scored.toml of the head, whose key and directories are those of the layout.
+// Returns scored.toml of the head. Its key and directories are those of the layout.
 [[nodiscard]] std::string head_config(const Layout& layout, const HeadSetup& setup);
 
-// The name of a node's daemon in the layout of its host, whatever the node is called.
+// The daemon of a node has this name in the layout of its host, whatever the node's name is.
 inline constexpr const char* kNodeDaemon = "node";
 
-// scored.toml of a node. `head_host`: where it reaches the head.
+// Returns scored.toml of a node. `head_host` is the address at which it reaches the head.
 [[nodiscard]] std::string node_config(const Layout& layout, const Orders& orders,
                                       const std::string& head_host);
 

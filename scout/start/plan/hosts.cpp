@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::uint32_t kMostSlots = limits::kMaxCoresPerNode;
 
-// Parts between commas that are not inside brackets.
+// Splits at commas that are not inside brackets.
 std::vector<std::string_view> split_list(std::string_view list) {
   std::vector<std::string_view> parts;
   std::size_t begin = 0;
@@ -31,10 +31,10 @@ std::vector<std::string_view> split_list(std::string_view list) {
 }
 
 bool is_user_name(std::string_view text) {
-  return is_host_name(text);  // the same characters: safe as a word of ssh
+  return is_host_name(text);  // the same characters, safe as an argument of ssh
 }
 
-// Appends, or adds the slots to the host that is there already.
+// Appends the host, or adds the slots to an equal host in the list.
 Status add(std::vector<Host>& hosts, Host host) {
   const auto same = std::ranges::find(hosts, host.node, &Host::node);
   if (same == hosts.end()) {
@@ -51,8 +51,8 @@ Status add(std::vector<Host>& hosts, Host host) {
   return {};
 }
 
-// "::1" and "[::1]" as ssh takes it, in its shortest form; empty: no IPv6 address. A zone may
-// follow: "fe80::1%eth0".
+// Returns "::1" and "[::1]" in the shortest form, as ssh accepts it; empty if it is not an IPv6
+// address. A zone may follow: "fe80::1%eth0".
 std::string ipv6_address(std::string_view text) {
   if (text.starts_with('[') && text.ends_with(']')) text = text.substr(1, text.size() - 2);
   const auto percent = text.find('%');
@@ -66,7 +66,8 @@ std::string ipv6_address(std::string_view text) {
   return is_host_name(zone) ? found + "%" + std::string(zone) : std::string();
 }
 
-// The name of a node has no colon: "fe80--1", and "0--1" for "::1".
+// Returns the name of a node for an address. The name has no colon: "fe80--1", and "0--1" for
+// "::1".
 std::string node_of_address(const std::string& address) {
   std::string node = address.starts_with(':') ? "0" + address : address;
   std::ranges::replace(node, ':', '-');
@@ -100,7 +101,7 @@ Status add_part(std::vector<Host>& hosts, std::string_view part, std::uint32_t s
   return {};
 }
 
-// The words of a line without its comment.
+// Returns the words of a line without its comment.
 std::vector<std::string_view> words_of_line(std::string_view line) {
   std::vector<std::string_view> words;
   line = line.substr(0, line.find('#'));
@@ -126,12 +127,13 @@ Status add_line(std::vector<Host>& hosts, std::string_view line) {
   };
   const bool is_address = !ipv6_address(name.substr(name.rfind('@') + 1)).empty();
   if (const auto colon = name.rfind(':'); colon != name.npos && !is_address) {
-    if (!read_slots(name.substr(colon + 1))) return fail(Errc::Malformed, "bad number of slots");
+    if (!read_slots(name.substr(colon + 1)))
+      return fail(Errc::Malformed, "invalid number of slots");
     name = name.substr(0, colon);
   }
   for (std::size_t i = 1; i < words.size(); ++i) {
     if (words[i].starts_with("slots=") && !read_slots(words[i].substr(6))) {
-      return fail(Errc::Malformed, "bad number of slots");
+      return fail(Errc::Malformed, "invalid number of slots");
     }
   }
   return add_part(hosts, name, slots);
@@ -147,7 +149,7 @@ Result<std::vector<Host>> parse_hosts(std::string_view list) {
   return hosts;
 }
 
-// A file that gives every host one slot, and no more, says nothing about cores.
+// If a file gives every host one slot, it contains no information about cores.
 Result<std::vector<Host>> parse_hostfile(std::string_view text) {
   std::vector<Host> hosts;
   std::size_t number = 0;
@@ -157,7 +159,7 @@ Result<std::vector<Host>> parse_hostfile(std::string_view text) {
       return added.error().with_context("line {}", number);
     }
   }
-  if (hosts.empty()) return fail(Errc::Malformed, "no host in it");
+  if (hosts.empty()) return fail(Errc::Malformed, "the file names no host");
   if (std::ranges::all_of(hosts, [](const Host& host) { return host.slots == 1; })) {
     for (auto& host : hosts) host.slots = 0;
   }

@@ -1,4 +1,4 @@
-// The hosts of a cluster, from a list on the command line or a host file.
+// Parses the hosts of a cluster, from a list on the command line or a host file.
 #pragma once
 
 #include "base/result.hpp"
@@ -12,17 +12,18 @@ namespace score::scout {
 
 struct Host {
   std::string target;       // for ssh: "node01", "user@node01"
-  std::string node;         // the name of the node in the cluster: the target without its user
+  std::string node;         // name of the node in the cluster: the target without its user
   std::uint32_t slots = 0;  // cores that jobs may use; 0: all
 
   friend bool operator==(const Host&, const Host&) = default;
 };
 
-// "a,b,user@c,node[01-16]", in order, repeats once. Errors: Malformed, TooLarge, naming the part.
+// Parses "a,b,user@c,node[01-16]". Keeps the order; repeated hosts count once. Errors: Malformed,
+// TooLarge, which quote the part.
 Result<std::vector<Host>> parse_hosts(std::string_view list);
 
-// One host per line, as Open MPI, MPICH and PBS write it: "a", "a slots=4", "a:4", "a" once per
-// slot; comments begin with '#'. Errors: Malformed with the line's number, TooLarge.
+// Parses one host per line, as Open MPI, MPICH and PBS write it: "a", "a slots=4", "a:4", or "a"
+// once per slot. Comments begin with '#'. Errors: Malformed with the line's number, TooLarge.
 Result<std::vector<Host>> parse_hostfile(std::string_view text);
 
 }  // namespace score::scout

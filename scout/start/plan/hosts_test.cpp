@@ -37,27 +37,27 @@ TEST(Hosts, RepeatedHostsCountOnce) {
   EXPECT_EQ(told(parse_hosts("a,b,a")), "a=a:0 b=b:0 ");
 }
 
-TEST(Hosts, WordsThatSshWouldTakeAsOptionsAreRefused) {
+TEST(Hosts, HostsThatLookLikeOptionsAreRefused) {
   for (const auto* list : {"", ",", "a,,b", "-oProxyCommand=x", "a;b", "x@-a", "-x@a", "a b", "@a",
                            "a@", "$(id)", "n[1-", "n]1[", "u@a,v@a"}) {
     EXPECT_FALSE(parse_hosts(list)) << list;
   }
 }
 
-TEST(Hosts, FileOfOpenMpi) {
+TEST(Hosts, OpenMpiFileIsParsed) {
   EXPECT_EQ(told(parse_hostfile("# cluster\na slots=4\n  b slots=2 max_slots=8 # big\n\nc\n")),
             "a=a:4 b=b:2 c=c:1 ");
 }
 
-TEST(Hosts, FileOfMpich) {
+TEST(Hosts, MpichFileIsParsed) {
   EXPECT_EQ(told(parse_hostfile("a:4\nb:2\n")), "a=a:4 b=b:2 ");
 }
 
-TEST(Hosts, FileOfPbsHasOneLinePerSlot) {
+TEST(Hosts, PbsFileHasOneLinePerSlot) {
   EXPECT_EQ(told(parse_hostfile("a.x\na.x\nb.x\n")), "a.x=a.x:2 b.x=b.x:1 ");
 }
 
-TEST(Hosts, FileOfNamesSaysNothingAboutCores) {
+TEST(Hosts, FileOfNamesSetsNoSlots) {
   EXPECT_EQ(told(parse_hostfile("a\nb\n")), "a=a:0 b=b:0 ");
 }
 

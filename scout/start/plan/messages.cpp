@@ -69,7 +69,7 @@ bool read_order(std::string_view key, std::string_view value, Orders& orders) {
 
 bool is_head_host(std::string_view text) {
   if (text.find(':') == text.npos) return is_host_name(text);
-  const auto percent = text.find('%');  // of a link-local address: its interface
+  const auto percent = text.find('%');  // precedes the interface of a link-local address
   if (percent != text.npos && !is_host_name(text.substr(percent + 1))) return false;
   in6_addr address{};
   return inet_pton(AF_INET6, std::string(text.substr(0, percent)).c_str(), &address) == 1;
@@ -88,7 +88,7 @@ std::string encode(const Orders& orders) {
 Result<bool> OrdersReader::take_line(std::string_view line) {
   if (line == "go") {
     if (orders_.node.empty() || orders_.key.empty() || orders_.head_port == 0) {
-      return fail(Errc::Malformed, "incomplete orders");
+      return fail(Errc::Malformed, "the orders are incomplete");
     }
     return true;
   }

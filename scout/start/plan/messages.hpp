@@ -1,5 +1,6 @@
-// What the supervisor and the keeper of a host say to each other over the link's standard input and
-// output. Each line from the host begins with kMark: shells print lines of their own there.
+// Defines the messages between the supervisor and the keeper of a host, over the link's standard
+// input and output. Each line from the host begins with kMark, because shells may print lines of
+// their own.
 #pragma once
 
 #include "base/result.hpp"
@@ -14,14 +15,15 @@ namespace score::scout {
 
 inline constexpr std::string_view kMark = "scored-start: ";
 
-// Longest line that either side accepts.
+// Each side accepts lines of at most this length.
 inline constexpr std::size_t kMaxLineBytes = 4096;
 
-// What a keeper has to do; lines "key value", then "go". Later come "beat" once per second.
+// Holds the orders for a keeper: lines "key value", then "go". Afterwards "beat" comes once per
+// second.
 struct Orders {
-  std::string node;       // its name in the cluster
-  uid_t uid = 0;          // of the user at the head
-  std::string head_host;  // the head's host; empty: where the ssh connection came from
+  std::string node;       // name of the node in the cluster
+  uid_t uid = 0;          // uid of the user at the head
+  std::string head_host;  // the head's host; empty: the origin of the ssh connection
   std::string own_host;   // used if that is unknown or a loopback address; may be empty
   std::uint16_t head_port = 0;
   std::string key;          // of the node: 64 hexadecimal digits
@@ -32,15 +34,15 @@ struct Orders {
   friend bool operator==(const Orders&, const Orders&) = default;
 };
 
-// An address in digits, IPv4 or IPv6 without brackets, or a name.
+// Returns true for a numeric address, IPv4 or IPv6 without brackets, or a name.
 [[nodiscard]] bool is_head_host(std::string_view text);
 
 [[nodiscard]] std::string encode(const Orders& orders);
 
-// Takes lines until "go".
+// Reads lines until "go".
 class OrdersReader {
  public:
-  // True once the orders are complete. Errors: Malformed naming the line.
+  // Returns true once the orders are complete. Errors: Malformed, which quotes the line.
   Result<bool> take_line(std::string_view line);
 
   [[nodiscard]] const Orders& orders() const { return orders_; }
@@ -49,15 +51,15 @@ class OrdersReader {
   Orders orders_;
 };
 
-// What a host says.
+// Holds a message from a host.
 struct Report {
   enum class Kind {
-    Push,    // the script: it needs the programs; text: the version that is installed, or nothing
-    Absent,  // the script: as Push, but pushing is not wanted
+    Push,    // the script needs the programs; text: the installed version, or nothing
+    Absent,  // as Push, but pushing is disabled
     Hello,   // the keeper runs and waits for its orders; text: the version
     Ready,   // the daemons run; text: "cgroup" or "signal"
-    Note,    // something to tell the user
-    Error,   // it ends because of this
+    Note,    // a message for the user
+    Error,   // it ends because of this error
     Gone,    // it has removed everything
   };
   Kind kind;
@@ -65,7 +67,7 @@ struct Report {
 };
 
 [[nodiscard]] std::string encode(const Report& report);
-// Nothing for lines without the mark and for unknown kinds.
+// Returns nothing for lines without the mark and for unknown kinds.
 [[nodiscard]] std::optional<Report> parse_report(std::string_view line);
 
 }  // namespace score::scout

@@ -23,7 +23,8 @@ Orders full_orders() {
   return orders;
 }
 
-// True: complete; false: more lines are needed; nothing: an error.
+// Returns true if the orders are complete, false if more lines are needed, and nothing after an
+// error.
 std::optional<bool> take(OrdersReader& reader, std::string_view text) {
   for (const auto line : split(text, '\n')) {
     const auto taken = reader.take_line(line);
@@ -39,7 +40,7 @@ TEST(Orders, SurviveEncoding) {
   EXPECT_EQ(reader.orders(), full_orders());
 }
 
-TEST(Orders, EveryCutIsIncompleteOrRefused) {
+TEST(Orders, EveryTruncationIsIncompleteOrRefused) {
   const auto text = encode(full_orders());
   for (std::size_t length = 0; length + 2 < text.size(); ++length) {
     OrdersReader reader;
@@ -56,7 +57,7 @@ TEST(Orders, BadValuesAreRefused) {
   }
 }
 
-TEST(Orders, RandomBytesNeverCompleteThem) {
+TEST(Orders, RandomBytesNeverCompleteOrders) {
   std::mt19937 random(5);
   for (int round = 0; round < 20'000; ++round) {
     OrdersReader reader;
@@ -86,7 +87,7 @@ TEST(Reports, AreOneLineWithoutControlCharacters) {
   EXPECT_EQ(parse_report("scored-start: note a\033[2Jb")->text.find('\033'), std::string::npos);
 }
 
-TEST(Reports, OtherLinesAreNone) {
+TEST(Reports, OtherLinesAreIgnored) {
   for (const auto* line : {"", "Welcome!", "hello 1", "scored-start: other x", "scored-start:"}) {
     EXPECT_FALSE(parse_report(line)) << line;
   }

@@ -7,8 +7,8 @@ namespace score::scout {
 namespace {
 
 struct Remedy {
-  std::string_view words;   // that occur in the message
-  std::string_view advice;  // {}: the target
+  std::string_view words;   // part of the message
+  std::string_view advice;  // {} is the target
 };
 
 constexpr Remedy kRemedies[] = {

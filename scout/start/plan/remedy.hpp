@@ -1,4 +1,4 @@
-// What a user can do about the failure of a link.
+// Adds advice for the user to the failure of a link.
 #pragma once
 
 #include <string>
@@ -6,7 +6,8 @@
 
 namespace score::scout {
 
-// The words of ssh or srun with a remedy appended, where one is known. `target`: as for ssh.
+// Returns the message of ssh or srun, followed by a remedy if one is known. `target` is the host
+// for ssh.
 std::string with_remedy(std::string_view words, std::string_view target);
 
 }  // namespace score::scout

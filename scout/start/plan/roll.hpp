@@ -1,5 +1,5 @@
-// The hosts of a cluster that boots: which may be reached now, which have failed, and whether the
-// cluster is up. No processes: events and times in, decisions out.
+// Tracks the hosts of a cluster that boots: which may be connected now, which have failed, and
+// whether the cluster is up. It has no processes: it takes events and times, and returns decisions.
 #pragma once
 
 #include "base/time.hpp"
@@ -15,7 +15,7 @@ class Roll {
   struct Bounds {
     std::size_t hosts = 0;
     std::size_t least = 0;    // hosts that must come up
-    std::size_t at_once = 0;  // hosts that are being reached at the same time
+    std::size_t at_once = 0;  // hosts that are being connected at the same time
     Duration limit{};         // for all of them together
   };
 
@@ -23,27 +23,28 @@ class Roll {
 
   Roll(const Bounds& bounds, TimePoint now);
 
-  // Hosts to start reaching now, in order; each is given once.
+  // Returns the hosts to connect now, in order; each is returned once.
   std::vector<std::size_t> start_now();
 
-  // Its keeper runs: another host may be reached. Repeats are ignored.
+  // Records that the keeper of the host runs, so a further host may be connected. Repeats are
+  // ignored.
   void on_hello(std::size_t host);
-  // Its node daemon runs.
+  // Records that the node daemon of the host runs.
   void on_ready(std::size_t host);
-  // It takes no part from now on; a second time: ignored.
+  // Records that the host takes no part from now on. Repeats are ignored.
   void on_failed(std::size_t host);
 
-  // `nodes_up`: as the head counts them. Nothing is decided before every host is ready or has
-  // failed, so that all failures are known, or the limit is over; then the hosts that are up are
-  // enough if there are as many as `least`.
+  // Returns the decision for the head's count `nodes_up`. It waits until every host is ready or has
+  // failed, so that all failures are known, or until the limit is over. Then the cluster is up if
+  // at least `least` hosts are.
   [[nodiscard]] Decision decide(std::size_t nodes_up, TimePoint now) const;
 
-  // Its keeper or its node daemon runs.
+  // Returns true if the host's keeper or its node daemon runs.
   [[nodiscard]] bool has_hello(std::size_t host) const {
     return states_[host] == State::Hello || states_[host] == State::Ready;
   }
 
-  // Every host's node daemon runs or the host has failed, or the limit is over.
+  // Returns true if every host's node daemon runs or the host has failed, or if the limit is over.
   [[nodiscard]] bool is_settled(TimePoint now) const {
     return now >= deadline_ || count(State::Ready) + count(State::Failed) == states_.size();
   }
@@ -52,7 +53,7 @@ class Roll {
 
   [[nodiscard]] bool has_failed(std::size_t host) const { return states_[host] == State::Failed; }
 
-  // Hosts that take part: neither waiting nor failed.
+  // Returns the number of hosts that are neither waiting nor failed.
   [[nodiscard]] std::size_t taking_part() const;
 
  private:

@@ -14,7 +14,7 @@ Roll make(std::size_t hosts, std::size_t least, std::size_t at_once = 100) {
   return Roll({.hosts = hosts, .least = least, .at_once = at_once, .limit = 60s}, kStart);
 }
 
-TEST(Roll, ReachesHostsInAWindow) {
+TEST(Roll, HostsAreConnectedInAWindow) {
   auto roll = make(5, 5, 2);
   EXPECT_EQ(roll.start_now(), (std::vector<std::size_t>{0, 1}));
   EXPECT_TRUE(roll.start_now().empty());
@@ -29,7 +29,7 @@ void make_ready(Roll& roll, std::initializer_list<std::size_t> hosts) {
   for (const auto host : hosts) roll.on_ready(host);
 }
 
-TEST(Roll, IsUpWhenTheHeadCountsEveryNode) {
+TEST(Roll, ClusterIsUpWhenHeadCountsEveryNode) {
   auto roll = make(2, 2);
   roll.start_now();
   make_ready(roll, {0, 1});
@@ -37,7 +37,7 @@ TEST(Roll, IsUpWhenTheHeadCountsEveryNode) {
   EXPECT_EQ(roll.decide(2, kStart), Decision::Up);
 }
 
-TEST(Roll, GoesOnWithoutFailedHostsIfEnoughAreLeft) {
+TEST(Roll, BootContinuesIfEnoughHostsAreLeft) {
   auto roll = make(3, 2);
   roll.start_now();
   roll.on_failed(1);
@@ -48,7 +48,7 @@ TEST(Roll, GoesOnWithoutFailedHostsIfEnoughAreLeft) {
   EXPECT_EQ(roll.decide(1, kStart), Decision::TooFew);
 }
 
-TEST(Roll, WaitsForEveryHostBeforeItGivesUp) {
+TEST(Roll, EveryHostIsAwaitedBeforeFailure) {
   auto roll = make(3, 3);
   roll.start_now();
   roll.on_failed(1);
@@ -59,14 +59,14 @@ TEST(Roll, WaitsForEveryHostBeforeItGivesUp) {
   EXPECT_EQ(roll.taking_part(), 1U);
 }
 
-TEST(Roll, NeverComesUpWithoutHosts) {
+TEST(Roll, ClusterNeverComesUpWithoutHosts) {
   auto roll = make(1, 0);
   roll.start_now();
   roll.on_failed(0);
   EXPECT_EQ(roll.decide(0, kStart), Decision::TooFew);
 }
 
-TEST(Roll, AfterTheLimitEnoughNodesAreEnough) {
+TEST(Roll, MinimumSufficesAfterTheLimit) {
   auto roll = make(4, 3);
   roll.start_now();
   make_ready(roll, {0, 1, 2});
@@ -75,7 +75,7 @@ TEST(Roll, AfterTheLimitEnoughNodesAreEnough) {
   EXPECT_EQ(roll.decide(2, kStart + 60s), Decision::TooFew);
 }
 
-TEST(Roll, AFailedHostStaysFailed) {
+TEST(Roll, FailedHostStaysFailed) {
   auto roll = make(1, 1);
   roll.start_now();
   roll.on_failed(0);

@@ -11,7 +11,7 @@ namespace score::scout {
 
 namespace {
 
-// Of a path that is put into a script without quotes.
+// Returns true if the path can be put into a script without quotes.
 bool is_plain_path(std::string_view path) {
   const auto is_plain = [](unsigned char c) {
     return std::isalnum(c) != 0 ||
@@ -20,7 +20,7 @@ bool is_plain_path(std::string_view path) {
   return path.starts_with('/') && std::ranges::all_of(path, is_plain);
 }
 
-// The keeper replaces the shell, so that no process of ours is left beside it.
+// The keeper replaces the shell, so that no process of ours is left next to it.
 constexpr const char* kSearch =
     R"(for q in {programs} /usr/libexec/scored /usr/local/libexec/scored; do )"
     R"([ -x $q/score-start ] && [ -x $q/scored-launcher ] || continue; )"
@@ -29,13 +29,13 @@ constexpr const char* kSearch =
     R"([ -n "$old" ] || old=$v; )"
     R"(done; )";
 
-// The lock, which the keeper inherits, tells a directory in use from one that was left behind.
-// A directory without one is left behind if it is older than ten minutes.
+// The keeper inherits the lock, which distinguishes a directory in use from one that was left
+// behind. A directory without a lock was left behind if it is older than ten minutes.
 constexpr const char* kTake =
     R"(umask 077; u=$(id -u); )"
     R"(find {directory} -maxdepth 1 -name "scored-push-$u.*" -user $u -mmin +10 2>/dev/null | )"
     R"(while read -r o; do flock -n $o/lock rm -rf $o; done; )"
-    R"(d=$(mktemp -d {directory}/scored-push-$u.XXXXXX) || {{ echo "{mark}error cannot make a )"
+    R"(d=$(mktemp -d {directory}/scored-push-$u.XXXXXX) || {{ echo "{mark}error cannot create a )"
     R"(directory in {directory}: use --directory DIR"; exit 1; }}; )"
     R"(trap "rm -rf $d" EXIT; trap "exit 1" HUP INT TERM; )"
     R"(exec 9>$d/lock; flock 9; )"

@@ -1,5 +1,5 @@
-// The shell script that a link runs on its host: it finds the programs there or takes them from its
-// standard input, and becomes the keeper.
+// Builds the shell script that a link runs on its host. The script finds the programs there or
+// reads them from its standard input, and becomes the keeper.
 #pragma once
 
 #include "base/result.hpp"
@@ -12,13 +12,13 @@ enum class Push { Auto, Always, Never };
 
 struct ScriptPlan {
   std::string programs;  // directory of the programs on this host, tried on that host first
-  std::string version;   // that the programs must have
+  std::string version;   // required version of the programs
   Push push = Push::Auto;
-  std::string directory = "/tmp";  // where pushed programs go, in a private directory
+  std::string directory = "/tmp";  // for pushed programs, in a private directory
 };
 
-// POSIX shell without single quotes. Errors: Malformed for a path that has other characters than
-// letters, digits and "/._+-".
+// Returns a script for a POSIX shell without single quotes. Errors: Malformed for a path with
+// characters other than letters, digits and "/._+-".
 Result<std::string> bootstrap_script(const ScriptPlan& plan);
 
 }  // namespace score::scout

@@ -15,7 +15,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Runs the script by the shell and gives what it prints; its input ends at once.
+// Runs the script in the shell and returns its output; the input ends at once.
 class Script : public ::testing::Test {
  protected:
   void SetUp() override {
@@ -62,25 +62,25 @@ class Script : public ::testing::Test {
   std::string directory_;
 };
 
-TEST_F(Script, BecomesTheKeeperOfThisVersion) {
+TEST_F(Script, KeeperOfThisVersionIsStarted) {
   install("1.2.3");
   EXPECT_EQ(run(Push::Auto), "kept\n");
   EXPECT_EQ(run(Push::Never), "kept\n");
 }
 
-TEST_F(Script, AsksForTheProgramsWhereAnotherVersionIs) {
+TEST_F(Script, ProgramsAreRequestedForOtherVersions) {
   install("1.1.0");
   EXPECT_TRUE(run(Push::Auto).starts_with("scored-start: push 1.1.0\n"));
   EXPECT_EQ(run(Push::Never), "scored-start: absent 1.1.0\n");
 }
 
-TEST_F(Script, LeavesNothingWhenItsInputEnds) {
+TEST_F(Script, NothingIsLeftWhenInputEnds) {
   const auto text = run(Push::Always);
   EXPECT_TRUE(text.starts_with("scored-start: push")) << text;
   EXPECT_EQ(left(), 1U);
 }
 
-TEST_F(Script, RefusesPathsThatTheShellWouldTakeApart) {
+TEST_F(Script, PathsThatNeedQuotesAreRefused) {
   for (const auto* path : {"relative", "/a b", "/a$b", "/a;b", "/a'b", "/a\"b", ""}) {
     EXPECT_FALSE(bootstrap_script({.programs = path, .version = "1"})) << path;
     EXPECT_FALSE(bootstrap_script({.programs = "/a", .version = "1", .directory = path})) << path;
