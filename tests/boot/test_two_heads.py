@@ -256,7 +256,7 @@ def test_the_follower_sends_a_new_node_to_the_head_in_charge(machines):
     wait_for_nodes(login)
 
 
-def test_the_steps_of_the_guide_end_a_wait_for_a_head_that_is_lost_for_good(machines):
+def test_the_guide_recovers_from_a_permanently_lost_head(machines):
     login = machines['login']
     lost = in_charge(login)
     rest = machines[other(lost)]

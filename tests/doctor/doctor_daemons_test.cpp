@@ -1,5 +1,5 @@
-// The messages are those of the daemons' own code, so that a verdict cannot wait for a value that
-// no daemon sends.
+// The daemons' own code makes the messages here, so that a verdict cannot depend on a value that no
+// daemon sends.
 #include "scored/head/head_fixture.hpp"
 #include "scored/node/facts.hpp"
 #include "scout/doctor/verdicts.hpp"
@@ -14,7 +14,7 @@ using node::SwitchPriority;
 
 class DoctorOfDaemons : public head::HeadFixture {
  protected:
-  // Returns what the head reports about its only node, whose hello has `switching`.
+  // Returns the head's facts about its only node, whose hello has `switching`.
   scout::Evidence evidence_of(const wire::Switching& switching) {
     wire::NodeHello hello = proto::to_wire(base::NodeHello{{"n0", 1, Bytes(1 << 30)}, {}, {}});
     *hello.mutable_switching() = switching;
@@ -50,7 +50,7 @@ TEST_F(DoctorOfDaemons, RealTimeSwitcherIsFine) {
   EXPECT_EQ(found.level, scout::Level::Ok) << found.line();
 }
 
-TEST_F(DoctorOfDaemons, SwitcherAtANiceValueIsNamed) {
+TEST_F(DoctorOfDaemons, SwitcherWithNiceValueIsNamed) {
   const auto found =
       finding(evidence_of(node::describe_switching(true, SwitchPriority::Nice)), "priority");
   EXPECT_EQ(found.level, scout::Level::Warning);
@@ -70,7 +70,7 @@ TEST_F(DoctorOfDaemons, NodeWithoutPmNetworkIsReachedAsConfigured) {
   EXPECT_EQ(found.level, scout::Level::Ok) << found.line();
 }
 
-// Each file of a node has a role that the verdicts judge by its own rule.
+// Each file of a node has a role, and each role has its own rule in the verdicts.
 TEST(DoctorOfNodeFiles, KeyThatOthersCanReadIsAFault) {
   const auto directory =
       std::filesystem::temp_directory_path() / fmt::format("doctor.{}", getpid());

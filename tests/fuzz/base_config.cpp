@@ -1,5 +1,5 @@
-// Configuration files: whatever the bytes are, reading them gives values or one error, and an error
-// names the file.
+// This fuzz target parses configuration files. Any bytes must give values or one error, and an
+// error must name the file.
 
 #include "base/config/config.hpp"
 #include "base/limits.hpp"
@@ -12,7 +12,7 @@ namespace {
 
 using namespace score;  // NOLINT(google-build-using-namespace)
 
-// One read of each type, at the root and below.
+// Reads one value of each type, at the root and below.
 void read_all_types(ConfigSection section) {
   bool flag = false;
   std::string text;

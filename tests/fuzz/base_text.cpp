@@ -1,5 +1,6 @@
-// The small parsers of text that users and files give. The first byte chooses one. What was
-// accepted must keep its promises: limits hold, printed values come back.
+// This fuzz target runs the small parsers of text that users and files contain. The first byte
+// selects one. An accepted text must keep the parser's promises: limits hold, and printed values
+// can be parsed again.
 
 #include "base/limits.hpp"
 #include "base/model/resources.hpp"

@@ -1,5 +1,5 @@
-// Datagrams between daemons, and the messages about their network. Input: a choice, then bytes: a
-// datagram, a roster, or an offer.
+// This fuzz target parses datagrams between daemons, and the messages about their network. The
+// input is a choice, then the bytes of a datagram, a roster, or an offer.
 #include "base/assert.hpp"
 #include "proto/control.pb.h"
 #include "proto/frames/parse.hpp"

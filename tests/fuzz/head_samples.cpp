@@ -1,5 +1,6 @@
-// What nodes measured: input is any number of samples, each behind its length (two bytes,
-// little-endian), from two nodes in turn. What is accepted must leave a whole document.
+// This fuzz target sends measurements of nodes to the head. The input is any number of samples,
+// each after its length (two bytes, little-endian), from two nodes in turn. Accepted samples must
+// leave a complete document.
 
 #include "base/assert.hpp"
 #include "monitor/model/document.hpp"
@@ -32,7 +33,7 @@ std::string document_of(const monitor::ClusterMeter& meter, TimePoint now) {
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   std::string_view rest(reinterpret_cast<const char*>(data), size);
   monitor::ClusterMeter meter;
-  monitor::NodeSample sample;  // used again: what a sample leaves out must not stay
+  monitor::NodeSample sample;  // reused: fields that a sample omits must not remain
   TimePoint newest{};
   for (std::uint32_t node = 0; rest.size() >= 2; node = (node + 1) % kNodes) {
     const auto low = static_cast<std::uint8_t>(rest[0]), high = static_cast<std::uint8_t>(rest[1]);

@@ -1,5 +1,6 @@
-// What a WebSocket viewer sends after the handshake, byte by byte: frames of any shape, taken apart
-// as the server does, until the viewer leaves or breaks the protocol. Nothing goes over a wire.
+// This fuzz target sends the bytes of a WebSocket viewer after the handshake. They are frames of
+// any shape, parsed as the server does until the viewer leaves or breaks the protocol. Nothing goes
+// over a wire.
 
 #include "base/assert.hpp"
 #include "monitor/http/http_message.hpp"
@@ -43,7 +44,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   socket.accept(handshake(), failed);
   SCORE_ASSERT(!failed);
   socket.next_layer().append({reinterpret_cast<const char*>(data), size});
-  peer.close();  // the end comes after what there is
+  peer.close();  // the stream ends after these bytes
   beast::flat_buffer message;
   ViewerOptions options;
   for (;;) {

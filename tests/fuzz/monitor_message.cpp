@@ -1,4 +1,4 @@
-// What a WebSocket viewer says, and the bodies of actions.
+// This fuzz target parses messages of a WebSocket viewer, and the bodies of actions.
 
 #include "base/assert.hpp"
 #include "monitor/model/action.hpp"

@@ -1,5 +1,5 @@
-// Bytes of a web client: parsed as the server parses them, then routed with the secrets of a real
-// session. What comes out must be a decision that keeps the rules.
+// This fuzz target parses bytes of a web client as the server does, and routes them with the
+// secrets of a real session. The result must be a decision that follows the rules.
 
 #include "base/assert.hpp"
 #include "monitor/http/http_message.hpp"
@@ -49,7 +49,8 @@ void check(const Request& request, const DoorRules& rules, WebLogin& logins) {
   (void)read_query(may.target.query, ViewerOptions());
 }
 
-// A daemon that only points to the one that shows the cluster: a redirect leads there alone.
+// Checks a daemon that only refers to the one that shows the cluster: a redirect must lead only
+// there.
 void check_elsewhere(const Request& request, DoorRules rules, WebLogin& logins) {
   rules.is_elsewhere = true;
   const auto routed = route(request, rules, logins, score::TimePoint(score::Duration(1)));

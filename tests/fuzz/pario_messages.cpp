@@ -1,7 +1,7 @@
-// What comes from clients, servers and description files of striped volumes: whatever the bytes
-// are, parsing gives values within the limits or a refusal. A request that is accepted is written
-// back as the same bytes. So are records of the log of transactions; a state machine that replays
-// them can be compacted and replayed to the same log.
+// This fuzz target parses data from clients, servers and description files of striped volumes. Any
+// bytes must give values within the limits or a refusal. An accepted request must encode to the
+// same bytes; so must records of the log of transactions. A state machine that replays the records
+// can be compacted and replayed to the same log.
 
 #include "pario/core/message.hpp"
 #include "pario/core/transactions.hpp"

@@ -1,7 +1,8 @@
-// Messages of a broken peer against an endpoint of the libfabric provider. Whatever arrives, no
-// memory is touched that was not offered: address sanitizer sees it.
+// This fuzz target sends messages of a broken peer to an endpoint of the libfabric provider.
+// Whatever arrives, the endpoint must not touch memory that was not offered; the address sanitizer
+// detects it.
 //
-// The input is a list of messages, each led by its length. The first byte of a message is its kind.
+// The input is a list of messages, each after its length. The first byte of a message is its kind.
 // They come from rank 0, which is the endpoint's own; then over a link from rank 1, offered to the
 // provider as they arrive; then the same, but longer, so that PM asks where their bytes belong.
 #include "pmlib/channel/test_wire.hpp"
@@ -27,7 +28,7 @@ void require(bool promise) {
 
 enum class Way { Alone, Offered, Placed };
 
-constexpr std::size_t kPadding = 257;  // no message is a short one
+constexpr std::size_t kPadding = 257;  // makes every message longer than a short one
 
 std::unique_ptr<MappedSegment> make_context(std::uint32_t rank, std::size_t ranks) {
   JobNetwork network;
@@ -45,7 +46,7 @@ class StillClock final : public JobClock {
   Microseconds now() override { return 1000; }
 };
 
-// Rank 1, and the link to it.
+// Holds rank 1 and the link to it.
 struct Peer {
   std::array<Wire, 2> wires;
   std::unique_ptr<MappedSegment> context = make_context(1, 2);
@@ -53,7 +54,7 @@ struct Peer {
   StillClock clock;
   Channel channel{context->segment(), device, clock, ChannelOptions{}};
 
-  // Acknowledges what the victim sends; otherwise it ignores it.
+  // Acknowledges the messages of the victim and otherwise ignores them.
   void turn() {
     channel.progress();
     ReceivedMessage message;
@@ -62,7 +63,7 @@ struct Peer {
   }
 };
 
-// The victim's end of the link: the peer has its turn at each look.
+// The victim's end of the link; the peer runs at each poll.
 class VictimDevice final : public PacketDevice {
  public:
   explicit VictimDevice(Peer& peer) : peer_(peer) {}
@@ -99,7 +100,7 @@ std::unique_ptr<Endpoint> open_victim(Way way, Peer& peer) {
   return endpoint;
 }
 
-// An endpoint with receives of each sort and some registered memory.
+// An endpoint with receives of each kind and some registered memory.
 struct Victim {
   Way way;
   Peer peer;

@@ -1,5 +1,5 @@
-// Frames from a hostile network against a live channel. Whatever arrives, memory that is not
-// registered stays as it is, and the context stays a valid image.
+// This fuzz target sends frames of a hostile network to a live channel. Whatever arrives, memory
+// that is not registered must stay unchanged, and the context must stay a valid image.
 #include "tests/fuzz/pm_hostile.hpp"
 
 namespace {

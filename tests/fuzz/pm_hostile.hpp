@@ -1,5 +1,5 @@
-// What the targets of PM's frames share: a context with little of everything, a link that gives
-// what the fuzzer wants, and frames that fit the context.
+// The fuzz targets of PM's frames share this code: a context with small limits, a link that
+// delivers what the fuzzer generates, and frames that fit the context.
 #pragma once
 
 #include "pmlib/channel/channel.hpp"
@@ -78,7 +78,7 @@ inline void make_fit(std::vector<std::byte>& frame, FrameAuth auth) {
   std::memcpy(frame.data(), &h, sizeof h);
 }
 
-// Region 0 is registered, region 1 only remembered.
+// Region 0 is registered; region 1 is only remembered.
 class HostileContext {
  public:
   explicit HostileContext(FrameAuth auth, std::uint32_t links = 1)
@@ -116,7 +116,7 @@ class HostileContext {
   std::vector<std::byte> closed_ = std::vector<std::byte>(512, std::byte{0xee});
 };
 
-// A message and a write to rank 1 are under way.
+// Puts a message and a write to rank 1 in flight.
 inline OperationId send_something(Channel& channel) {
   std::byte* buffer = nullptr;
   OperationId op = 0;
@@ -125,8 +125,8 @@ inline OperationId send_something(Channel& channel) {
   return op;
 }
 
-// Calls `take(frame, choice)` for each frame of the input. A frame is led by two bytes: half its
-// length, and the choice; with a choice that 4 divides the frame stays as it is.
+// Calls `take(frame, choice)` for each frame of the input. Two bytes precede a frame: half its
+// length, and the choice. A choice divisible by 4 leaves the frame unchanged.
 template <class Take>
 void for_each_frame(const std::uint8_t* data, std::size_t size, FrameAuth auth, Take take) {
   for (std::size_t at = 0; at + 2 <= size;) {

@@ -1,5 +1,5 @@
-// Address files: whatever the bytes are, reading them gives a network that contexts can be made
-// for, or one line that names the fault.
+// This fuzz target parses address files. Any bytes must give a network for which contexts can be
+// created, or one line that names the error.
 #include "pmlib/network/network.hpp"
 
 #include <cstdint>

@@ -1,5 +1,6 @@
-// Probes, answers and pieces of frames from a hostile path: whatever is put together from them is
-// no longer than a frame may be, and the channel's promises hold (see pm_frames).
+// This fuzz target sends probes, answers and pieces of frames of a hostile path. A frame that is
+// assembled from them must not be longer than the limit, and the channel's promises must hold (see
+// pm_frames).
 #include "pmlib/devices/path_device.hpp"
 #include "tests/fuzz/pm_hostile.hpp"
 
@@ -9,7 +10,8 @@ namespace {
 
 using namespace score::pm;  // NOLINT(google-build-using-namespace)
 
-// Makes a frame of the path's kinds of most; pieces are of frames that may well be put together.
+// Converts most frames to the kinds of the path. Pieces belong to frames that can probably be
+// assembled.
 void make_of_path(std::vector<std::byte>& frame, FrameAuth auth, unsigned choice) {
   if (frame.size() < sizeof(FrameHeader) || choice % 4 == 0) return;
   FrameHeader h;

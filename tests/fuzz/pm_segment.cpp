@@ -1,5 +1,6 @@
-// Images of contexts that somebody has changed: what validation lets pass can be restored and used.
-// The input is a list of changes to a good image: two bytes of offset, one of value.
+// This fuzz target modifies images of contexts. An image that passes validation must be usable
+// after it is restored. The input is a list of changes to a valid image: two bytes of offset, one
+// of value.
 #include "pmlib/channel/channel.hpp"
 #include "tests/model/sim_network.hpp"
 
@@ -47,7 +48,7 @@ Geometry small() {
   return g;
 }
 
-// A context in the middle of its work, so that its lists have something in them.
+// Creates a context in the middle of its work, so that its lists are not empty.
 void fill(const Segment& segment, std::vector<std::byte>& memory) {
   segment.region(0) = {reinterpret_cast<std::uintptr_t>(memory.data()), memory.size(), 5, 1, 0};
   NoDevice device;
@@ -62,7 +63,7 @@ void fill(const Segment& segment, std::vector<std::byte>& memory) {
 }
 
 void use(const Segment& segment, std::vector<std::byte>& memory) {
-  // In another process regions have to be rebound before anything else; see restore_image().
+  // In a different process, regions must be bound again before anything else; see restore_image().
   for (std::uint32_t i = 0; i < segment.geometry().regions; ++i) {
     Region& region = segment.region(i);
     region.address = reinterpret_cast<std::uintptr_t>(memory.data());
@@ -81,7 +82,7 @@ void use(const Segment& segment, std::vector<std::byte>& memory) {
   }
 }
 
-// As scored reads it while its owner runs.
+// Reads the image as scored reads it while its owner runs.
 void read(std::span<const std::byte> image) {
   static const int fd = memfd_create("fuzz", MFD_CLOEXEC);
   if (pwrite(fd, image.data(), image.size(), 0) != static_cast<ssize_t>(image.size())) std::abort();

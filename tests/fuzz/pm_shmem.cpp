@@ -1,5 +1,6 @@
-// Entries of a hostile peer of the node in the inbox of a live context. Whatever they say, memory
-// that is not registered stays as it is, and what is received lies in a segment.
+// This fuzz target puts entries of a hostile peer of the node into the inbox of a live context.
+// Whatever they contain, memory that is not registered must stay unchanged, and received data must
+// lie in a segment.
 //
 // The input is a list of entries of 56 bytes: kind, buffer, length, source, then the contents.
 #include "pmlib/core/regions.hpp"
@@ -26,7 +27,8 @@ void require(bool promise) {
   if (!promise) std::abort();
 }
 
-// Two contexts of this process; the first is attacked, the second is what the attacker has.
+// Holds two contexts of this process: the first is attacked, and the second belongs to the
+// attacker.
 struct Node {
   Node() {
     JobNetwork network;
@@ -88,7 +90,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const Segment& mine = node.contexts[0]->segment();
   mine.region(region).nonce = 5;  // the attacker knows it
   for (constexpr std::size_t kEntry = 56; size >= kEntry; data += kEntry, size -= kEntry) {
-    // The state of a buffer is the attacker's, too: it lies in its segment.
+    // The attacker also controls the state of a buffer, because it lies in the attacker's segment.
     const Segment& theirs = node.contexts[1]->segment();
     std::uint32_t state = 0;
     std::memcpy(&state, data + 20, sizeof state);

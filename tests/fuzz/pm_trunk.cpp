@@ -1,6 +1,7 @@
-// Frames from two hostile links of one trunk against a live channel. What the trunk puts in order
-// it has not verified: whatever arrives, nothing is kept back for ever, no frame is made longer or
-// handed on more often than it came, and the channel's promises hold (see pm_frames).
+// This fuzz target sends frames over two hostile links of one trunk to a live channel. The trunk
+// orders frames that it has not verified. Whatever arrives, no frame may be held back for ever,
+// made longer or delivered more often than it came, and the channel's promises must hold (see
+// pm_frames).
 #include "pmlib/devices/trunk_device.hpp"
 #include "tests/fuzz/pm_hostile.hpp"
 
@@ -11,7 +12,7 @@ namespace {
 
 using namespace score::pm;  // NOLINT(google-build-using-namespace)
 
-// Counts what a channel is given.
+// Counts the frames and bytes that a channel receives.
 class CountingDevice final : public PacketDevice, private FrameSink {
  public:
   explicit CountingDevice(TrunkDevice& trunk) : trunk_(trunk) {}
@@ -71,7 +72,7 @@ void receive_all(const std::uint8_t* data, std::size_t size, FrameAuth auth) {
   });
   channel.progress();
   if (!trunk->prepare_to_sleep()) channel.progress();
-  fuzz::require(trunk->prepare_to_sleep());  // nothing is left behind
+  fuzz::require(trunk->prepare_to_sleep());  // no frame is left
   fuzz::require(device.frames <= frames && device.bytes <= bytes);
   context.check();
 }

@@ -1,5 +1,5 @@
-// Lines of PMI: however the bytes are cut, the same lines come out, and a parsed command's parts
-// lie inside its line.
+// This fuzz target parses lines of PMI. However the bytes are cut, the same lines must result, and
+// the parts of a parsed command must lie inside its line.
 
 #include "scored/job/pmi/pmi_line.hpp"
 

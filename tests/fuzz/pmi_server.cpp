@@ -1,9 +1,9 @@
-// A node's PMI server against hostile tasks and fences. The input is a list of records: a byte
-// whose low bits say who speaks (two tasks, the head, a task's end or the answer of a spawn), a
-// length byte, that many bytes.
+// This fuzz target tests a node's PMI server against hostile tasks and fences. The input is a list
+// of records: a byte whose low bits select the sender (two tasks, the head, a task's end or the
+// answer of a spawn), a length byte, and that many bytes.
 //
-// What must hold whatever comes: replies are whole lines to tasks that are there, a fence leaves
-// only when both tasks wait, and a task's replies stay in proportion to what it sent.
+// These rules must always hold: replies are whole lines to existing tasks, a fence is sent only
+// when both tasks wait, and a task's replies stay in proportion to its requests.
 
 #include "scored/job/pmi/pmi_server.hpp"
 

@@ -1,10 +1,11 @@
-// A node's PMIx exchange against hostile nodes of the same job. The input is a list of records: a
-// byte whose low bits say what happens, a length byte, that many bytes: a message of another node,
-// a request of this node's tasks, or the library's word.
+// This fuzz target tests a node's PMIx exchange against hostile nodes of the same job. The input is
+// a list of records: a byte whose low bits select the event, a length byte, and that many bytes.
+// The bytes are a message of a different node, a request of this node's tasks, or a call of the
+// library.
 //
-// What must hold whatever comes: messages go to nodes of the job, every request has at most one
-// answer, and answers name requests that were made. The same bytes are taken for what the nodes of
-// a group say of it: nothing comes out that was not in there.
+// These rules must always hold: messages go to nodes of the job, every request has at most one
+// answer, and answers name existing requests. The same bytes are also parsed as the parts of a
+// group: the result must contain only data of the input.
 
 #include "base/assert.hpp"
 #include "scored/job/pmix/exchange.hpp"

@@ -1,6 +1,6 @@
-// What the nodes of a PMIx group say of it, put behind each other: data of other nodes' tasks.
+// This fuzz target parses the concatenated parts of a PMIx group: data of other nodes' tasks.
 //
-// What must hold: what is taken for a group can be said again as one part, and means the same then.
+// A parsed group must encode to one part with the same meaning.
 
 #include "base/assert.hpp"
 #include "scored/job/pmix/group_part.hpp"

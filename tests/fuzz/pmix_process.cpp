@@ -1,8 +1,8 @@
-// The shepherd's side of the socket to its PMIx server, which runs beside the tasks and as their
-// user: whatever comes from there, frames or not.
+// This fuzz target sends bytes over the socket from a PMIx server to its shepherd. The server runs
+// next to the tasks as their user, so it may send anything, frames or not.
 //
-// What must hold: nothing is heard any more after the end, which is told once, and a task counts as
-// initialised only if that was said.
+// These rules must always hold: the shepherd accepts nothing after the end, which it reports once,
+// and a task counts as initialised only if the server reported it.
 
 #include "scored/job/pmix/pmix_process.hpp"
 

@@ -1,5 +1,6 @@
-// The frame reader: input is the sender's role, a chunk size, then the stream. Whatever the chunks,
-// the same frames and the same error must come out, and never more bytes than went in.
+// This fuzz target tests the frame reader. The input is the sender's role, a chunk size, then the
+// stream. For any chunks, the reader must return the same frames and the same error, and never more
+// bytes than it received.
 
 #include "base/assert.hpp"
 #include "proto/frames/frame_reader.hpp"
@@ -21,7 +22,7 @@ struct Outcome {
   std::string error;
 };
 
-// True: go on.
+// Returns true to continue.
 bool take_frames(FrameReader& reader, Role sender, Outcome& out) {
   for (;;) {
     auto frame = reader.next(sender);

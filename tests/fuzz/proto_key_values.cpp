@@ -1,4 +1,5 @@
-// Batches of PMI pairs: what parses must encode to the same bytes, alone and laid end to end.
+// This fuzz target parses batches of PMI pairs. A parsed batch must encode to the same bytes, alone
+// and concatenated.
 
 #include "base/assert.hpp"
 #include "proto/frames/key_values.hpp"

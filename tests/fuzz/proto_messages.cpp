@@ -1,5 +1,6 @@
-// Every conversion from the wire: input is a frame type (two bytes, little-endian) and its payload.
-// What is accepted must survive the way out and in again unchanged.
+// This fuzz target runs every conversion from the wire. The input is a frame type (two bytes,
+// little-endian) and its payload. An accepted message must stay unchanged when it is encoded and
+// parsed again.
 
 #include "base/assert.hpp"
 #include "proto/convert/convert.hpp"
@@ -33,7 +34,7 @@ void node_to_head(FrameType type, std::string_view payload) {
   SCORE_ASSERT(proto::encode(*again).payload == frame.payload, "{}", proto::name_of(type));
 }
 
-// A message with conversions from_wire and to_wire that are each other's inverse.
+// Checks a message whose conversions from_wire and to_wire are inverse to each other.
 template <class Message>
 void round_trip(const Message& message) {
   const auto value = proto::from_wire(message);

@@ -1,6 +1,6 @@
-// Runs a fuzz target over saved inputs without libFuzzer, and over mutations of them: every prefix
-// of the short ones and a few thousand bit flips from a fixed seed. So the ordinary compiler and
-// its sanitizers see the same code paths on every run of the tests.
+// This program runs a fuzz target over saved inputs without libFuzzer, and over mutations of them:
+// every prefix of the short ones and a few thousand bit flips from a fixed seed. So the ordinary
+// compiler and its sanitizers see the same code paths on every run of the tests.
 //
 //   fuzz_NAME_replay DIRECTORY [FILE...]
 
@@ -19,10 +19,11 @@ namespace {
 
 using Bytes = std::vector<std::uint8_t>;
 
-constexpr std::size_t kPrefixesUpTo = 512;  // bytes of input; longer ones are cut at random
+constexpr std::size_t kPrefixesUpTo = 512;  // longer inputs are cut at random
 constexpr int kMutationsPerInput = 200;
 
-// In a heap block of exactly its size, so that a read beyond the end is seen by the sanitizer.
+// Copies the input to a heap block of exactly its size, so that the sanitizer detects a read beyond
+// the end.
 void run(const Bytes& input) {
   const Bytes exact(input.begin(), input.end());
   LLVMFuzzerTestOneInput(exact.data(), exact.size());

@@ -1,6 +1,6 @@
-// What commands read from people (SCore's option form, signals, the export rule) and what they
-// print of others' text: JSON stays free of control characters, labelled output loses no byte's
-// count.
+// This fuzz target tests the input and output of commands. It parses SCore's option form, signals
+// and the export rule. It prints text of other users: JSON must be free of control characters, and
+// labelled output must count every byte.
 #include "base/assert.hpp"
 #include "base/text/json_writer.hpp"
 #include "scout/run/environment.hpp"

@@ -1,4 +1,5 @@
-// Logs in the Standard Workload Format. What was accepted must be a workload.
+// This fuzz target parses logs in the Standard Workload Format. An accepted log must be a valid
+// workload.
 
 #include "bench/scsim/workload.hpp"
 

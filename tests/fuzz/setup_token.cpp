@@ -1,5 +1,5 @@
-// Tokens and identities of scored-setup, which the head reads from unproven peers, and the frames
-// of their holders. What is accepted must be spelled as it would be made.
+// This fuzz target parses tokens and identities of scored-setup, which the head reads from unproven
+// peers, and the frames of their holders. An accepted token must be spelled as it would be made.
 #include "proto/transport/setup_token.hpp"
 
 #include "base/assert.hpp"

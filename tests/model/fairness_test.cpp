@@ -1,7 +1,8 @@
-// Two senders share one receiver's buffers. Claims, over every reachable state:
+// Two senders share one receiver's buffers. The search checks these claims over every reachable
+// state:
 //   a sender that was sent GO is never refused again before it has stored its frame, and
-//   while one sender waits for GO, the other stores at most what it was promised before and what
-//   it is invited to in its turn: it cannot starve the one that waits.
+//   while one sender waits for GO, the other one stores at most the frames that it was promised
+//   before and those that it is invited to in its turn: it cannot starve the waiting one.
 // Without the promised buffer the search must find a violation.
 #include "pmlib/core/engine.hpp"
 #include "pmlib/core/peer_set.hpp"
@@ -26,8 +27,8 @@ using E = Engine<SmallRules>;
 
 struct State {
   std::array<E::Receive, 2> receive;
-  std::array<std::uint8_t, 2> bypassed{};  // stores of the other while this one waits for GO
-  std::array<bool, 2> invited{};           // GO was sent, nothing stored since
+  std::array<std::uint8_t, 2> bypassed{};  // stores of the other sender while this one waits for GO
+  std::array<bool, 2> invited{};           // GO was sent, and nothing was stored since
   SharedRoom room;
   std::uint32_t turn = 0;
 
@@ -46,7 +47,7 @@ class TwoSenders {
     visit(s);
   }
 
-  // The first broken claim, or an empty text.
+  // Returns the first broken claim, or an empty text.
   std::string explore() {
     while (!todo_.empty() && broken_.empty()) {
       const State s = todo_.back();
@@ -60,10 +61,10 @@ class TwoSenders {
   std::size_t states() const { return seen_.size(); }
 
  private:
-  static constexpr std::uint8_t kFrames = 12;      // of each sender
+  static constexpr std::uint8_t kFrames = 12;      // per sender
   static constexpr std::uint8_t kBypassBound = 2;  // one promised before, one invited in turn
 
-  // The next frame of `sender` arrives: the network decides when, and how often.
+  // Delivers the next frame of `sender`; the search decides when, and how often.
   void arrive(State s, std::size_t sender) {
     E::Receive& mine = s.receive[sender];
     if (mine.recv == kFrames) return;
@@ -82,7 +83,7 @@ class TwoSenders {
     visit(s);
   }
 
-  // The application releases a buffer; refused senders are invited in turn, as the channel does it.
+  // Releases a buffer of the application. Refused senders are invited in turn, as in the channel.
   void release(State s) {
     s.room.release();
     while (s.room.unpromised() > 0) {
@@ -113,7 +114,7 @@ class TwoSenders {
   std::set<decltype(State{}.key())> seen_;
 };
 
-TEST(Fairness, AWaitingSenderIsServedInTurn) {
+TEST(Fairness, WaitingSenderIsServedInTurn) {
   for (const std::uint16_t buffers : {std::uint16_t{1}, std::uint16_t{2}, std::uint16_t{3}}) {
     TwoSenders search(buffers, true);
     EXPECT_EQ(search.explore(), "") << buffers << " buffers";
@@ -121,11 +122,11 @@ TEST(Fairness, AWaitingSenderIsServedInTurn) {
   }
 }
 
-TEST(Fairness, BreaksWithoutPromisedBuffers) {
+TEST(Fairness, SearchFailsWithoutPromisedBuffers) {
   EXPECT_NE(TwoSenders(1, false).explore(), "");
 }
 
-TEST(PeerSet, ServesMembersInTurn) {
+TEST(PeerSet, MembersAreServedInTurn) {
   std::array<std::uint64_t, 3> words{};
   PeerSet set(words, 130);
   EXPECT_TRUE(set.empty());

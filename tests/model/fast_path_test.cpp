@@ -1,6 +1,6 @@
-// The fast path of a message does what the slow path does: the same history is played over two
-// networks, in one of which every frame takes the slow path, and after each step the whole segments
-// of all ranks are compared.
+// The fast path of a message must have the same effect as the slow path. The same history is played
+// over two networks, in one of which every frame takes the slow path. After each step the whole
+// segments of all ranks are compared.
 #include "tests/model/sim_network.hpp"
 
 #include <gtest/gtest.h>
@@ -15,7 +15,7 @@ namespace score::pm::model {
 namespace {
 
 constexpr std::uint32_t kRanks = 3;
-constexpr std::uint32_t kWritten = 4000;  // bytes of a rank's memory that others write to
+constexpr std::uint32_t kWritten = 4000;  // bytes of a rank's memory that other ranks write to
 
 class StepClock final : public JobClock {
  public:
@@ -33,7 +33,7 @@ struct Shape {
   Faults faults;
 };
 
-// All ranks of one of the two networks. `memory` is what the ranks write to and read from, of both.
+// Holds all ranks of one of the two networks. Both networks read and write `memory`.
 class World {
  public:
   World(const Shape& shape, std::uint64_t seed, std::vector<std::byte>& memory,
@@ -58,7 +58,7 @@ class World {
 
   void pass(std::uint64_t microseconds) { network_.now += microseconds; }
 
-  // These answer what happened.
+  // These functions return what happened.
   int send(std::uint32_t from, std::uint32_t to, std::uint32_t length, bool more_follows) {
     std::byte* buffer = nullptr;
     if (const int error = ends_[from]->get_send_buffer(to, length, &buffer); error != 0) {
@@ -142,13 +142,13 @@ Shape shape_of(Random& random) {
   shape.geometry.pool_buffer_bytes = 256;
   shape.identity = {.key = 99, .window = static_cast<std::uint16_t>(2 + random() % 60)};
   shape.identity.nonce_seed = 5;
-  if (random() % 4 != 0) return shape;  // the fast path is taken on a good network
+  if (random() % 4 != 0) return shape;  // the fast path needs a good network
   const double worse = static_cast<double>(random() % 20) / 100;
   shape.faults = {worse, worse / 2, worse / 2, worse, worse};
   return shape;
 }
 
-// One step, the same in both; what it answers.
+// Runs one step, which is the same in both networks, and returns its result.
 int step(World& world, Random random) {
   const auto at = static_cast<std::uint32_t>(random() % kRanks);
   const auto to = static_cast<std::uint32_t>((at + 1 + random() % (kRanks - 1)) % kRanks);
@@ -204,7 +204,7 @@ void play(std::uint64_t seed, std::size_t& fast) {
   fast += quick.fast_frames();
 }
 
-TEST(FastPath, LeavesEverySegmentAsTheSlowPathDoes) {
+TEST(FastPath, EverySegmentIsAsAfterSlowPath) {
   std::size_t fast = 0;
   for (std::uint64_t seed = 1; seed <= 60; ++seed) {
     ASSERT_NO_FATAL_FAILURE(play(seed, fast));
@@ -212,8 +212,8 @@ TEST(FastPath, LeavesEverySegmentAsTheSlowPathDoes) {
   EXPECT_GT(fast, 1000u);
 }
 
-// Of the engine alone, from any state that its numbers allow.
-TEST(FastPath, TakesPlainAcksAsTheRulesDo) {
+// Tests the engine alone, from any state that its numbers allow.
+TEST(FastPath, PlainAcksAreHandledAsByTheRules) {
   const Engine<> engine(EngineLimits{.window = 16});
   Random random(3);
   unsigned compared = 0;

@@ -1,6 +1,7 @@
-// One sender, one receiver and the network between them, built around the shipped engine and
-// explored breadth first. Everything that can happen in a state is enumerated: the application
-// sends or consumes, a frame arrives, is lost, overtakes another or is doubled, a timer fires.
+// This model has one sender, one receiver and the network between them. It is built around the
+// shipped engine and explored breadth first. Everything that can happen in a state is enumerated:
+// the application sends or consumes, a frame arrives, is lost, overtakes a different one or is
+// duplicated, a timer fires.
 //
 // Claims:
 //   safety    nothing is delivered twice, out of order or not at all before it is freed; the order
@@ -28,7 +29,7 @@ struct Network {
   bool reorder = false;
   bool duplicate = false;
   bool lose = true;
-  std::uint8_t capacity = 2;  // frames in flight each way; more are lost
+  std::uint8_t capacity = 2;  // frames in flight each way; further frames are lost
 };
 
 struct Bounds {
@@ -46,7 +47,7 @@ struct Findings {
   bool truncated = false;
 };
 
-// The shipped rules on small numbers, so that wrapping is within reach.
+// These are the shipped rules on small numbers, so that numbers wrap within a search.
 struct SmallRules : Rules {
   using Seq = std::uint8_t;
 };
@@ -79,7 +80,7 @@ class PairModel {
   static constexpr std::size_t kMaxInFlight = 4;
 
   struct InFlight {
-    std::uint8_t kind = 0xff;  // 0xff = free place, 0 = data, else ControlKind
+    std::uint8_t kind = 0xff;  // 0xff = free slot, 0 = data, else ControlKind
     Seq number = 0;
     std::uint16_t count = 0;
     auto operator<=>(const InFlight&) const = default;
@@ -246,7 +247,7 @@ class PairModel {
     visit(next, parent_);
   }
 
-  // Times and time-out counts do not decide what may happen, only when.
+  // Times and timeout counts determine only when something happens, so the search ignores them.
   static void forget_time(State& s) {
     s.send.timed = 0;
     s.send.timed_at = s.send.srtt = s.send.deadline = 0;

@@ -1,10 +1,10 @@
 // pm_faults [--messages N] [--seed S] [--tag]
 //
-// Four ranks send each other N messages in all (10^6 by default) over the shipped channel and a
-// link that loses 30 % of the frames, doubles 10 %, lets 10 % be overtaken and damages 10 % in a
-// way that the link itself does not notice. Each message carries a hash over all of it that PM
-// knows nothing of. Time is virtual: when nothing can happen, it jumps to the next timer. Says what
-// is not true, else how much happened; the same seed gives the same run.
+// Four ranks send each other N messages in total (10^6 by default) over the shipped channel and a
+// link that loses 30 % of the frames, duplicates 10 %, delays 10 % and damages 10 % in a way that
+// the link itself does not detect. Each message carries a hash over all of it that PM does not
+// know. Time is virtual: when nothing can happen, it jumps to the next timer. Prints the broken
+// claim, else the counts of events; the same seed gives the same run.
 #include "pmlib/wire/siphash.hpp"
 #include "tests/model/sim_network.hpp"
 
@@ -36,7 +36,7 @@ void require(bool condition, const char* claim) {
   if (!condition) throw std::runtime_error(claim);
 }
 
-// What is under way to each rank.
+// Holds the frames in flight to each rank.
 class Link {
  public:
   explicit Link(std::uint64_t seed) : random_(seed) {}
@@ -75,7 +75,7 @@ class Link {
     (chance(kFaults.delay) ? late_ : under_way_)[to].push_back(std::move(bytes));
   }
 
-  // Late frames arrive behind some that were sent after them.
+  // Late frames arrive after some that were sent later.
   void release_late(std::uint32_t to) {
     for (auto& late = late_[to]; !late.empty() && random_() % 2 == 0;) {
       under_way_[to].push_back(std::move(late.front()));
@@ -83,7 +83,7 @@ class Link {
     }
   }
 
-  // A few bits, or a piece of something else.
+  // Damages a few bits, or overwrites a piece.
   void damage(Bytes& bytes) {
     const std::size_t at = random_() % bytes.size();
     if (random_() % 2 == 0) {
@@ -128,12 +128,12 @@ struct VirtualClock final : JobClock {
   Microseconds now() override { return time; }
 };
 
-struct Stamp {  // leads every message
+struct Stamp {  // at the start of every message
   std::uint64_t hash;
   std::uint32_t source, number, length;
 };
 
-// Of the message behind the hash.
+// Returns the hash of the message after the hash field.
 std::uint64_t hash_of(std::span<const std::byte> message) {
   return SipHash({1, 2}).finish(message.subspan(sizeof(std::uint64_t)));
 }
@@ -158,7 +158,7 @@ class Rank {
     left_[rank] = 0;
   }
 
-  // Whether anything happened.
+  // Returns true if anything happened.
   bool step() {
     bool acted = channel_->progress() > 0;
     for (ReceivedMessage m; channel_->received().receive(m); acted = true) {
@@ -166,7 +166,7 @@ class Rank {
       channel_->received().release(m.ticket);
     }
     for (std::uint32_t peer = 0; peer < kRanks; ++peer) {
-      // A few each, so that one that is stuck does not take all buffers.
+      // A few messages per peer are sent, so that a blocked peer does not take all buffers.
       for (int i = 0; i < 4 && left_[peer] > 0 && send_one(peer); ++i) acted = true;
     }
     return acted;
@@ -256,7 +256,7 @@ class Job {
     return std::all_of(ranks_.begin(), ranks_.end(), [](auto& r) { return r->is_finished(); });
   }
 
-  // To the next timer.
+  // Moves the time to the next timer.
   void jump() {
     Microseconds soonest = 1000;
     for (std::uint32_t i = 0; i < kRanks; ++i) {

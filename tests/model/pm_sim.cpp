@@ -1,15 +1,14 @@
-// pm_sim [--seed S] [--seeds N] [--nodes N] [--messages M] [--hard] [--tight]
-//
-// Runs whole jobs of PM in virtual time, each from one seed: N endpoints send each other messages,
-// write and read remote memory, consume at their own pace, are suspended, saved and restored into
-// other memory, and restarted as a new generation, over a network that loses, doubles, delays and
-// damages frames. Checks that
+// This program, pm_sim [--seed S] [--seeds N] [--nodes N] [--messages M] [--hard] [--tight], runs
+// whole jobs of PM in virtual time, each from one seed. N endpoints send each other messages, write
+// and read remote memory, consume at their own pace, are suspended, saved and restored into
+// different memory, and restarted as a new generation. The network loses, duplicates, delays and
+// damages frames. The program checks that
 //   every message arrives exactly once, in order, with its contents;
 //   every accepted operation ends exactly once, with the right result, and its bytes are right;
 //   memory that is not registered is never written;
 //   nothing of an old generation is ever delivered;
-//   the job comes to rest.
-// Prints the seed that fails; the same seed gives the same run.
+//   the job ends.
+// It prints the seed that fails; the same seed gives the same run.
 #include "tests/model/sim_network.hpp"
 
 #include <algorithm>
@@ -27,21 +26,21 @@ namespace {
 
 constexpr std::uint32_t kRegionBytes = 4096;
 constexpr std::uint64_t kTick = 20;
-constexpr std::uint32_t kReads = 4;  // of one rank at a time
+constexpr std::uint32_t kReads = 4;  // per rank at a time
 
 struct Plan {
   std::uint64_t seed = 1;
   std::uint32_t nodes = 3;
-  std::uint32_t messages = 40;  // of each node
-  bool hard = false;            // 30 % loss, 10 % doubled, 10 % late, 10 % damaged
-  bool tight = false;           // hardly any buffers: ranks wait for each other
+  std::uint32_t messages = 40;  // per node
+  bool hard = false;            // 30 % loss, 10 % duplicated, 10 % late, 10 % damaged
+  bool tight = false;           // very few buffers: ranks wait for each other
 };
 
 void require(bool condition, const char* claim) {
   if (!condition) throw std::runtime_error(claim);
 }
 
-struct Stamp {  // leads every message
+struct Stamp {  // at the start of every message
   std::uint32_t generation, source, number, length;
 };
 
@@ -49,7 +48,7 @@ std::byte pattern(std::uint32_t source, std::uint32_t number, std::uint32_t i) {
   return static_cast<std::byte>(source * 31 + number * 7 + i * 13 + (i >> 8));
 }
 
-// One rank: its segment, channel, application and memory.
+// Runs one rank: its segment, channel, application and memory.
 class Node {
  public:
   Node(SimNetwork& network, Random& random, const Plan& plan, std::uint32_t rank)
@@ -124,14 +123,15 @@ class Node {
            ops_.empty();
   }
 
-  // Counted in the segment, which lives through moves.
+  // The segment contains the count, so it survives moves.
   std::uint64_t time_outs() const { return segment_.header().counters.time_outs; }
 
   std::uint32_t sent_to(std::uint32_t peer) const { return next_to_[peer]; }
 
   std::uint32_t received_from(std::uint32_t peer) const { return next_from_[peer]; }
 
-  // Bytes that this rank's finished writes have put into `peer` are this rank's image.
+  // Returns true if the bytes that this rank's finished writes have put into `peer` are this rank's
+  // image.
   bool has_written_right(const Node& peer) const {
     const std::uint32_t start = rank_ * (kRegionBytes / plan_.nodes);
     for (std::uint32_t i = start; i < start + written_to_[peer.rank_]; ++i) {
@@ -182,7 +182,7 @@ class Node {
     bool is_large;
   };
 
-  // Nothing in a run may come from outside its seed.
+  // The seed determines all random numbers of a run.
   SegmentIdentity identity() {
     return {.key = 0xfeed,
             .generation = generation_,
@@ -192,7 +192,7 @@ class Node {
             .nonce_seed = random_() | 1};
   }
 
-  struct Owed {  // an announcement that was fetched
+  struct Owed {  // a fetched announcement
     std::uint32_t peer;
     std::uint32_t op;
   };
@@ -216,7 +216,7 @@ class Node {
     segment_.header().resumes.fetch_add(1);
   }
 
-  // Save, forget, restore into other memory: what a context switch or migration does.
+  // Saves the context and restores it into different memory, as a context switch or migration does.
   void move_elsewhere() {
     require(validate_image(memory_->span()) == 0, "a running context is a valid image");
     auto other = std::make_unique<SegmentMemory>(layout_.total);
@@ -238,7 +238,8 @@ class Node {
   void act() {
     const auto peer = static_cast<std::uint32_t>(random_() % plan_.nodes);
     if (peer == rank_) return;
-    // Tight is worst with many reads: they take a buffer there and a descriptor here.
+    // With few buffers many reads are the worst case, because each takes a buffer there and a
+    // descriptor here.
     switch (random_() % (plan_.tight ? 4 : 8)) {
       case 0:
         return start_write(peer);
@@ -294,7 +295,7 @@ class Node {
 
   void start_read(std::uint32_t peer) {
     RunningOp op{0, random_() % 4 == 0, peer, 0, 0, 0, true, false};
-    // Each read into its own part of this rank's stripe.
+    // Each read goes into its own part of this rank's stripe.
     const std::uint32_t part = kRegionBytes / plan_.nodes / kReads;
     op.offset = rank_ * (kRegionBytes / plan_.nodes) + free_part() * part;
     op.length = static_cast<std::uint32_t>(1 + random_() % part);
@@ -305,7 +306,7 @@ class Node {
     ++sent_;
   }
 
-  // Of kReads: there are no more operations than parts.
+  // Returns a free part of the kReads parts; there are no more operations than parts.
   std::uint32_t free_part() const {
     std::uint32_t part = 0;
     const std::uint32_t start = rank_ * (kRegionBytes / plan_.nodes);
@@ -364,7 +365,8 @@ class Node {
     channel_->received().release(m.ticket);
   }
 
-  // Ranks that kept a buffer until their answer is sent could wait for each other.
+  // Ranks that kept a buffer until their answer is sent could block each other, so a fetched
+  // announcement is only noted.
   void pay_owed() {
     while (!owed_.empty()) {
       if (channel_->memory().end_remote(owed_.front().peer, owed_.front().op, 0) != 0) return;
@@ -408,7 +410,7 @@ class Node {
   std::unique_ptr<SimDevice> device_;
   std::unique_ptr<Channel> channel_;
   std::uint64_t suspended_from_ = 0;
-  std::uint64_t suspended_until_ = 0;  // 0 = runs
+  std::uint64_t suspended_until_ = 0;  // 0 = not suspended
   std::vector<std::byte> owned_, guard_, image_;
   std::vector<std::uint32_t> next_to_, next_from_, written_to_;
   std::uint32_t sent_ = 0;
@@ -429,7 +431,8 @@ class Simulation {
   }
 
   void run() {
-    // Some runs are cut short by a restart: frames of the old generation are still under way.
+    // Some runs are interrupted by a restart, while frames of the old generation are still in
+    // flight.
     const bool restarts = random_() % 4 == 0;
     if (restarts) {
       for (std::uint64_t ticks = random_() % 600; ticks > 0; --ticks) step();
@@ -483,7 +486,7 @@ class Simulation {
   }
 
   void run_to_rest() {
-    // Far more than needed, however many time-outs of a second an unlucky frame has to wait for.
+    // The limit is far higher than necessary, even if a frame waits for many timeouts of a second.
     const std::uint64_t max_ticks =
         (300 + std::uint64_t{plan_.messages} * plan_.nodes / 5) * 1'000'000 / kTick;
     for (std::uint64_t tick = 0; tick < max_ticks; ++tick) {
@@ -506,7 +509,7 @@ class Simulation {
   std::vector<std::unique_ptr<Node>> nodes_;
 };
 
-// Of all seeds.
+// Contains the sums over all seeds.
 struct Totals {
   std::uint64_t seeds = 0, failed = 0, frames = 0, messages = 0, time_outs = 0, virtual_us = 0;
 };
@@ -528,7 +531,7 @@ bool run_one(const Plan& plan, Totals& totals) {
   return true;
 }
 
-// What a change of the rules costs or gains shows in the time that a message takes.
+// A change of the rules affects the time per message, so it is printed.
 void print(const Totals& t) {
   const double messages = static_cast<double>(std::max<std::uint64_t>(t.messages, 1));
   std::printf("%llu seeds, %llu failed, %llu frames; a message: %.0f us, %.2f time-outs\n",

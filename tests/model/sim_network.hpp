@@ -1,5 +1,5 @@
-// A network of N endpoints in one thread and in virtual time: the shipped channel over a device
-// that loses, doubles, delays, reorders and damages frames by a seeded generator.
+// Simulates a network of N endpoints in one thread and in virtual time: the shipped channel runs
+// over a device that loses, duplicates, delays, reorders and damages frames by a seeded generator.
 #pragma once
 
 #include "pmlib/channel/channel.hpp"
@@ -20,7 +20,7 @@ using Random = std::mt19937_64;
 struct Faults {
   double lose = 0;
   double duplicate = 0;
-  double corrupt = 0;  // a few bits flipped: the network's own checksum let it pass
+  double corrupt = 0;  // a few bits flipped, which the network's own checksum does not detect
   double delay = 0;    // chance that a frame is overtaken by later ones
   double refuse = 0;   // chance that the device takes only part of a batch
 };
@@ -48,7 +48,7 @@ class SimNetwork {
     put(to, std::move(bytes));
   }
 
-  // Frames for `to` that have arrived by now, at most `limit`.
+  // Delivers frames for `to` that have arrived by now, at most `limit`.
   std::size_t deliver(std::uint32_t to, FrameSink& sink, std::size_t limit) {
     std::size_t count = 0;
     auto& queue = in_flight_[to];
@@ -83,7 +83,7 @@ class SimNetwork {
   std::map<std::uint32_t, std::multimap<std::uint64_t, std::vector<std::byte>>> in_flight_;
 };
 
-// One endpoint's view of the network. A peer's address is its rank.
+// Represents one endpoint's view of the network. A peer's address is its rank.
 class SimDevice final : public PacketDevice {
  public:
   SimDevice(SimNetwork& network, std::uint32_t rank, std::size_t frame_bytes)
@@ -121,7 +121,7 @@ class SimDevice final : public PacketDevice {
   std::size_t frame_bytes_;
 };
 
-// Memory for a segment, aligned and zero.
+// Owns memory for a segment, aligned and zero.
 class SegmentMemory {
  public:
   explicit SegmentMemory(std::size_t bytes)

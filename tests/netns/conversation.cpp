@@ -14,7 +14,7 @@ namespace score::pm::netns {
 
 namespace {
 
-struct Stamp {  // leads every message
+struct Stamp {  // at the start of every message
   std::uint64_t hash;
   std::uint32_t source, number;
 };
@@ -137,7 +137,7 @@ void Talker::talk(std::uint32_t until) {
     }
     pm_wait(context_, 2000);
   }
-  // The other end may wait for an acknowledgement still.
+  // The other end may still wait for an acknowledgement.
   for (int i = 0; i < 200; ++i) pm_wait(context_, 1000);
 }
 

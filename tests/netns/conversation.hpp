@@ -1,5 +1,5 @@
-// Two ranks that send each other numbered, hashed messages through pm.h and check what they get;
-// each runs in a process and a network namespace of its own.
+// Two ranks send each other numbered, hashed messages through pm.h and check what they receive.
+// Each runs in a process and a network namespace of its own.
 #pragma once
 
 #include "bench/pm/harness.hpp"
@@ -14,14 +14,14 @@ namespace score::pm::netns {
 using bench::Shared;
 using bench::TwoEnds;
 
-// Ends of the tests' job, if this machine can have them; else null, and why in `reason`.
+// Returns the ends of the tests' job, or null and a `reason` if this machine cannot have them.
 std::unique_ptr<TwoEnds> make_ends(bool with_network, std::string& reason);
 
-// An address file for two ranks, gone with the object.
+// Writes an address file for two ranks, which is removed with the object.
 class AddressFile {
  public:
-  // `device`: shmem, udp, ethernet, xdp (ethernet by AF_XDP) or ofi:PROVIDER. `is_swapped`: rank 0
-  // is on the node of side 1. `extra`: more lines.
+  // `device` is shmem, udp, ethernet, xdp (ethernet by AF_XDP) or ofi:PROVIDER. With `is_swapped`,
+  // rank 0 is on the node of side 1. `extra` has more lines.
   AddressFile(const TwoEnds& ends, const std::string& device, bool is_swapped = false,
               const std::string& extra = "");
   ~AddressFile();
@@ -34,13 +34,13 @@ class AddressFile {
   std::filesystem::path directory_;
 };
 
-// What one side knows of the conversation, apart from its context.
+// Holds the state of one side of the conversation, apart from its context.
 struct Progress {
-  std::uint32_t sent = 0;      // messages handed to PM
-  std::uint32_t received = 0;  // and got from it
+  std::uint32_t sent = 0;      // messages passed to PM
+  std::uint32_t received = 0;  // messages received from PM
 };
 
-// One rank. Throws std::runtime_error if anything is not as it should be.
+// Runs one rank. Throws std::runtime_error if a check fails.
 class Talker {
  public:
   Talker(const std::string& address_file, int rank);
@@ -51,16 +51,16 @@ class Talker {
   operator pm_context*() const { return context_; }
 
   Progress progress;
-  std::uint32_t longest = 1216;  // bytes of a message
+  std::uint32_t longest = 1216;  // maximum bytes per message
 
   // Sends and receives until `until` messages went both ways, and all of them are acknowledged.
   void talk(std::uint32_t until);
   // Waits for the other end, which may need answers before it comes. `times` counts the meetings.
   void meet(Shared& shared, std::uint32_t times);
-  // Sends while buffers last, receives at most `receives`, and does not wait for anything.
+  // Sends while buffers are free, receives at most `receives`, and does not wait.
   void talk_a_little(std::uint32_t receives);
 
-  // Leaves without a word, as a process does that is killed.
+  // Leaves without notice, like a process that is killed.
   void abandon() { context_ = nullptr; }
 
  private:

@@ -1,4 +1,4 @@
-// Bad links, strangers and deaths, over real sockets.
+// These tests use bad links, foreign frames and deaths of processes over real sockets.
 #include "base/test_figure.hpp"
 #include "bench/pm/garbage.hpp"
 #include "tests/netns/conversation.hpp"
@@ -60,13 +60,13 @@ class OverALink : public testing::TestWithParam<const char*> {
 INSTANTIATE_TEST_SUITE_P(Devices, OverALink, testing::Values("udp", "ethernet", "xdp"),
                          [](const auto& parameter) { return std::string(parameter.param); });
 
-// AF_XDP takes frames before nftables could spoil them.
+// AF_XDP takes frames before nftables can damage them.
 class OverABadLink : public OverALink {};
 
 INSTANTIATE_TEST_SUITE_P(Devices, OverABadLink, testing::Values("udp", "ethernet"),
                          [](const auto& parameter) { return std::string(parameter.param); });
 
-TEST_P(OverABadLink, LostDoubledAndDamagedFramesAreMadeGood) {
+TEST_P(OverABadLink, LostDuplicatedAndDamagedFramesAreRepaired) {
   std::string reason;
   if (!ends_->spoil({.lose = 15, .damage = 10, .duplicate = 10}, reason)) {
     GTEST_SKIP() << reason;
@@ -81,9 +81,10 @@ TEST_P(OverABadLink, LostDoubledAndDamagedFramesAreMadeGood) {
   }
 }
 
-// What the garbage costs is a figure. Its sender takes a processor of this machine, too; that is no
-// cost of PM, so it is measured beside as many frames that no socket takes.
-TEST_P(OverALink, StrangersAreCountedAndDropped) {
+// The cost of the garbage is reported as a figure. Its sender also takes a processor of this
+// machine, which is no cost of PM. So the cost is measured against as many frames that no socket
+// receives.
+TEST_P(OverALink, ForeignFramesAreCountedAndDropped) {
   constexpr std::uint32_t kMessages = 20'000;
   const AddressFile file(*ends_, device());
   bench::GarbageOptions options{.is_ethernet = device() != "udp",
@@ -110,13 +111,13 @@ TEST_P(OverALink, StrangersAreCountedAndDropped) {
   const auto& count = ends_->shared().count[1];
   EXPECT_GT(count[2], 0u);
   EXPECT_GT(count[4], 0u) << "of an old generation";
-  // The sockets' filters drop frames of other jobs; on Ethernet they are not counted.
+  // The filters of the sockets drop frames of other jobs; on Ethernet they are not counted.
   if (device() == "udp") {
     EXPECT_GT(count[6], 0u) << "of another job";
   }
 }
 
-TEST_P(OverALink, WhoKnowsTheKeyButHasSeenItNowhereCannotForgeTaggedFrames) {
+TEST_P(OverALink, KeyAloneCannotForgeTaggedFrames) {
   const AddressFile file(*ends_, device(), false, "auth tag\n");
   const bench::Garbage garbage(*ends_, {.is_ethernet = device() != "udp",
                                         .port = 4101,
@@ -145,8 +146,8 @@ void wait_for_end(pid_t process) {
   close(ended.fd);
 }
 
-// Seconds until rank 0 learns that rank 1, which has sent messages, has died. A rank that only
-// waits sends its acknowledgement of the last message after the death.
+// Measures the seconds until rank 0 knows that rank 1 has died, which has sent messages. A rank
+// that only waits sends its acknowledgement of the last message after the death.
 double seconds_until_told(TwoEnds& ends, const AddressFile& file, bool is_sending) {
   return ends
       .run([&](int side, Shared& shared) {
@@ -181,27 +182,28 @@ double seconds_until_told(TwoEnds& ends, const AddressFile& file, bool is_sendin
       .seconds;
 }
 
-TEST_P(EveryDeath, IsToldWithinTheBoundToWhoSends) {
+TEST_P(EveryDeath, SenderIsNotifiedWithinTheBound) {
   const std::string device = GetParam();
   std::string reason;
   const auto ends = make_ends(device != "shmem", reason);
   if (!ends) GTEST_SKIP() << reason;
   const AddressFile file(*ends, device, false, "peer_timeout 3\n");
   try {
-    // Three seconds of silence and the last wait between two attempts, on a busy machine.
+    // The bound covers three seconds of silence and the last wait between two attempts, on a busy
+    // machine.
     EXPECT_LT(seconds_until_told(*ends, file, true), 20);
   } catch (const std::exception& e) {
     FAIL() << e.what();
   }
 }
 
-// Over shared memory the process's end is seen, over UDP its node refuses frames.
+// Over shared memory the end of the process is visible; over UDP its node rejects frames.
 class AnyDeath : public EveryDeath {};
 
 INSTANTIATE_TEST_SUITE_P(Devices, AnyDeath, testing::Values("shmem", "udp"),
                          [](const auto& parameter) { return std::string(parameter.param); });
 
-TEST_P(AnyDeath, IsToldToWhoOnlyWaits) {
+TEST_P(AnyDeath, WaitingRankIsNotified) {
   const std::string device = GetParam();
   std::string reason;
   const auto ends = make_ends(device != "shmem", reason);

@@ -1,4 +1,5 @@
-// A running conversation is saved, its processes end, and other processes, on other nodes, go on.
+// A running conversation is saved, its processes end, and new processes on different nodes continue
+// it.
 #include "pmlib/core/segment.hpp"
 #include "tests/netns/conversation.hpp"
 
@@ -14,7 +15,7 @@
 namespace score::pm::netns {
 namespace {
 
-// An image in the memory that both processes and the parent see.
+// Holds an image in the memory that both processes and the parent share.
 class Image {
  public:
   Image(Shared& shared, int rank) : at_(shared.area[rank]) {}
@@ -64,13 +65,13 @@ class AMove : public testing::TestWithParam<const char*> {
 INSTANTIATE_TEST_SUITE_P(Devices, AMove, testing::Values("shmem", "udp", "ethernet", "xdp"),
                          [](const auto& parameter) { return std::string(parameter.param); });
 
-TEST_P(AMove, ToOtherProcessesOnOtherNodesLosesAndDoublesNothing) {
+TEST_P(AMove, NoMessageIsLostOrDuplicated) {
   const AddressFile before(*ends_, GetParam());
   run([&](int rank, Shared& shared) {
     Talker talker(before.path(), rank);
     bench::meet(shared, 1);
-    // Rank 0 takes some of what comes, rank 1 little: both stop with queues full, messages received
-    // and not looked at, and frames on the way.
+    // Rank 0 receives some of the messages, and rank 1 receives few. Both stop with full queues,
+    // messages received but not read, and frames in flight.
     talker.talk_a_little(rank == 0 ? 300 : 7);
     bench::meet(shared, 2);
     Image(shared, rank).save(talker);
@@ -82,7 +83,7 @@ TEST_P(AMove, ToOtherProcessesOnOtherNodesLosesAndDoublesNothing) {
   const std::uint64_t sent[] = {ends_->shared().count[0][0], ends_->shared().count[1][0]};
   const std::uint64_t received[] = {ends_->shared().count[0][1], ends_->shared().count[1][1]};
   EXPECT_GT(sent[0], received[1]) << "something was under way";
-  // Each rank on the other's node, under another address.
+  // Each rank is now on the other's node, under a different address.
   const AddressFile after(*ends_, GetParam(), true);
   run([&](int side, Shared& shared) {
     const int rank = 1 - side;
@@ -93,7 +94,7 @@ TEST_P(AMove, ToOtherProcessesOnOtherNodesLosesAndDoublesNothing) {
   });
 }
 
-// What somebody could have written into an image.
+// These are changes that an attacker could make to an image.
 const std::vector<void (*)(const Segment&)> kSpoils{
     [](const Segment& s) { s.header().magic ^= 1; },
     [](const Segment& s) { s.header().version += 1; },
@@ -118,7 +119,7 @@ Segment segment_in(std::uint8_t* image) {
   return {bytes, geometry, *Layout::of(geometry)};
 }
 
-TEST_P(AMove, WithAHostileImageIsRefusedAndChangesNothing) {
+TEST_P(AMove, HostileImageIsRefusedAndChangesNothing) {
   const AddressFile file(*ends_, GetParam());
   run([&](int rank, Shared& shared) {
     Talker talker(file.path(), rank);

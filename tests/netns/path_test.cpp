@@ -1,5 +1,5 @@
-// A path that carries less than the links at its ends: two hosts with frames of 8048 bytes and a
-// bridge between them that silently drops frames which are too long.
+// The path carries less than the links at its ends: two hosts use frames of 8048 bytes, and a
+// bridge between them silently drops frames that are too long.
 #include "tests/netns/conversation.hpp"
 
 #include <gtest/gtest.h>
@@ -16,7 +16,7 @@
 namespace score::pm::netns {
 namespace {
 
-// Takes packets that are longer than `bytes` from the tests' link.
+// Receives packets that are longer than `bytes` from the tests' link.
 class Listener {
  public:
   explicit Listener(unsigned bytes) : fd_(socket(AF_PACKET, SOCK_DGRAM | SOCK_NONBLOCK, 0)) {
@@ -60,7 +60,7 @@ class OverABridge : public testing::TestWithParam<const char*> {
     } catch (const std::exception& e) {
       GTEST_SKIP() << e.what();
     }
-    // Bursts that are not cut would pass however narrow a bridge of this kernel is.
+    // Without this, uncut bursts would pass however narrow a bridge of this kernel is.
     ends_->cut_bursts();
   }
 
@@ -72,7 +72,7 @@ class OverABridge : public testing::TestWithParam<const char*> {
     }
   }
 
-  // Messages of up to 7,900 bytes, until packets of more than `bytes` have come through.
+  // Sends messages of up to 7,900 bytes until packets of more than `bytes` have arrived.
   void expect_packets_over(unsigned mtu, unsigned bytes) {
     ends_->set_bridge_mtu(mtu);
     const AddressFile file(*ends_, GetParam(), false, "payload 8000\n");
@@ -83,7 +83,7 @@ class OverABridge : public testing::TestWithParam<const char*> {
       for (std::uint32_t turn = 1;; ++turn) {
         talker.talk(turn * 250);
         if (listener.has_heard()) shared.count[side][0] = 1;
-        // Both count before either looks: they leave together.
+        // Both count before either checks, so they leave together.
         talker.meet(shared, 2 * turn - 1);
         if (shared.count[0][0] + shared.count[1][0] == 2) shared.finished.fetch_add(1);
         talker.meet(shared, 2 * turn);
@@ -99,17 +99,17 @@ class OverABridge : public testing::TestWithParam<const char*> {
 INSTANTIATE_TEST_SUITE_P(Devices, OverABridge, testing::Values("udp", "ethernet"),
                          [](const auto& parameter) { return std::string(parameter.param); });
 
-TEST_P(OverABridge, FramesBecomeAsLargeAsPasses) {
+TEST_P(OverABridge, FramesGrowToTheSizeOfThePath) {
   expect_packets_over(9000, 7000);
   if (HasFatalFailure()) return;
   expect_packets_over(4000, 3000);  // neither in whole frames nor in the smallest pieces
 }
 
-TEST_P(OverABridge, ThatIsNarrowFromTheStartEverythingArrives) {
+TEST_P(OverABridge, EverythingArrivesOverNarrowPath) {
   expect_packets_over(1500, 1400);
 }
 
-TEST_P(OverABridge, ThatCarriesLessInTheMiddleOfAConversationNothingIsLost) {
+TEST_P(OverABridge, NothingIsLostWhenPathNarrows) {
   const AddressFile file(*ends_, GetParam(), false, "payload 8000\n");
   run([&](int side, Shared& shared) {
     Talker talker(file.path(), side);

@@ -1,5 +1,5 @@
-// Fixed seeds of the simulated cluster. scsim_cluster --seed N runs one by hand. Suites and seeds
-// whose names begin with Long belong to the long tier.
+// These tests run fixed seeds of the simulated cluster. scsim_cluster --seed N runs one by hand.
+// Suites and seeds whose names begin with Long belong to the long tier.
 #include "gang/job/job_state.hpp"
 #include "tests/sim/world.hpp"
 
@@ -41,7 +41,7 @@ struct Seeds {
   std::uint64_t first = 1, last = kSeedsATest;
 };
 
-// One world for each seed; the one that breaks is named by the command that shows it.
+// Runs one world per seed. A failure prints the command that reproduces it.
 void run_seeds(Options options, const char* word, Seen& all, Seeds seeds = {}) {
   options.steps = 6000;
   for (options.seed = seeds.first; options.seed <= seeds.last; ++options.seed) {
@@ -53,7 +53,7 @@ void run_seeds(Options options, const char* word, Seen& all, Seeds seeds = {}) {
 
 class ClusterSim : public testing::TestWithParam<std::uint64_t> {};
 
-TEST_P(ClusterSim, HoldsItsInvariantsAndEndsEveryJobOnce) {
+TEST_P(ClusterSim, InvariantsHoldAndEveryJobEndsOnce) {
   Seen all;
   for (std::uint64_t seed = GetParam(); seed < GetParam() + kSeedsATest; ++seed) {
     Options options;
@@ -64,7 +64,7 @@ TEST_P(ClusterSim, HoldsItsInvariantsAndEndsEveryJobOnce) {
         << "scsim_cluster --seed " << seed << " --nodes " << options.nodes << " --steps "
         << options.steps;
   }
-  // A run that saw nothing proves nothing.
+  // A run that has observed nothing is no proof.
   for (const JobState state : {JobState::Completed, JobState::Failed, JobState::Cancelled,
                                JobState::TimedOut, JobState::NodeFailed, JobState::LaunchFailed}) {
     EXPECT_GT(all.ends[state], 0U) << gang::to_string(state);
@@ -91,7 +91,7 @@ TEST_P(ClusterSim, HoldsItsInvariantsAndEndsEveryJobOnce) {
 INSTANTIATE_TEST_SUITE_P(Seeds, ClusterSim, testing::Values(1, 11));
 INSTANTIATE_TEST_SUITE_P(LongSeeds, ClusterSim, testing::Values(21, 31, 41));
 
-// All invariants, faults and seeds under the policies other than the default.
+// Checks all invariants, faults and seeds under a policy other than the default.
 void hold_under(gang::Placement placement, Seeds seeds, unsigned least_gangs) {
   Options options;
   options.placement = placement;
@@ -111,13 +111,13 @@ void hold_under(gang::Placement placement, Seeds seeds, unsigned least_gangs) {
 
 class ClusterSimPolicies : public testing::TestWithParam<gang::Placement> {};
 
-TEST_P(ClusterSimPolicies, HoldTheInvariantsAndEndEveryJobOnce) {
+TEST_P(ClusterSimPolicies, InvariantsHoldAndEveryJobEndsOnce) {
   hold_under(GetParam(), {.first = 1, .last = 3}, 30);
 }
 
 class LongClusterSimPolicies : public testing::TestWithParam<gang::Placement> {};
 
-TEST_P(LongClusterSimPolicies, HoldTheInvariantsAndEndEveryJobOnce) {
+TEST_P(LongClusterSimPolicies, InvariantsHoldAndEveryJobEndsOnce) {
   hold_under(GetParam(), {.first = 1, .last = 10}, 100);
 }
 
@@ -127,7 +127,7 @@ const auto kOtherPolicies =
 INSTANTIATE_TEST_SUITE_P(Policies, ClusterSimPolicies, kOtherPolicies);
 INSTANTIATE_TEST_SUITE_P(LongPolicies, LongClusterSimPolicies, kOtherPolicies);
 
-TEST(ClusterSim, InCalmWeatherGangsSwitchTogether) {
+TEST(ClusterSim, GangsSwitchTogetherWithoutFaults) {
   Options options;
   options.seed = 7;
   options.faults = false;
@@ -143,11 +143,11 @@ TEST(ClusterSim, InCalmWeatherGangsSwitchTogether) {
   EXPECT_GT(seen.high_compared, 20U);
 }
 
-TEST(ClusterSim, InBarrierModeGangsMeet) {
+TEST(ClusterSim, GangsMeetInBarrierMode) {
   Options options;
   options.seed = 7;
   options.faults = false;
-  options.slow_messages = false;  // one of 20 ms costs a gang a slice of 10 ms
+  options.slow_messages = false;  // a message of 20 ms costs a gang a slice of 10 ms
   options.barriers = true;
   options.steps = 15000;
   Seen seen;
@@ -157,19 +157,20 @@ TEST(ClusterSim, InBarrierModeGangsMeet) {
   EXPECT_GT(seen.cores_compared, 1000U);
 }
 
-TEST(ClusterSim, InBarrierModeMisfortuneKeepsNobodyWaitingForEver) {
+TEST(ClusterSim, FaultsInBarrierModeLeaveNoJobWaiting) {
   Options options;
   options.barriers = true;
   Seen all;
   ASSERT_NO_FATAL_FAILURE(run_seeds(options, "--barriers", all));
   EXPECT_GT(all.met, 500U);
-  EXPECT_GT(all.unmet, 0U) << "nobody was late";
+  EXPECT_GT(all.unmet, 0U) << "no node was late";
   EXPECT_GT(all.head_restarts, 0U);
   EXPECT_GT(all.ends[JobState::Completed], 0U);
 }
 
-// What hangs is ended, what does not begins at once; so nobody who was accepted waits for ever.
-TEST(ClusterSim, WhoIsAcceptedBeginsOrEndsThoughNodesHang) {
+// A job that hangs is ended, and a job that does not begin on all nodes is ended at once. So no
+// accepted job waits for ever.
+TEST(ClusterSim, AcceptedJobBeginsOrEndsOnHangingNodes) {
   Options calm;
   calm.seed = 7;
   calm.faults = false;
@@ -188,8 +189,8 @@ TEST(ClusterSim, WhoIsAcceptedBeginsOrEndsThoughNodesHang) {
   EXPECT_GT(all.ends[JobState::Completed], 0U);
 }
 
-// This seed shows it if a new cycle starts before all nodes have left the old one.
-TEST(ClusterSim, ALongRun) {
+// This seed fails if a new cycle starts before all nodes have left the old one.
+TEST(ClusterSim, LongRunHoldsItsInvariants) {
   Options options;
   options.seed = 7;
   Seen seen;
@@ -197,8 +198,8 @@ TEST(ClusterSim, ALongRun) {
   EXPECT_GT(seen.gangs_compared, 300U);
 }
 
-// Wide jobs share thousands of nodes, fall asleep on all of them, leave the timetable to others and
-// come back.
+// Wide jobs share thousands of nodes, sleep on all of them, leave the timetable to other jobs and
+// return.
 TEST(LongClusterSim, FourThousandNodesWhoseJobsOverlapAndSleep) {
   Options options;
   options.nodes = 4096;

@@ -62,7 +62,8 @@ void measure_crashes(ControlWorld& world, ControlFigures& figures) {
   world.run_for(crashed + 6s - world.now());
   const auto orphans = world.tree().children(inner);
   figures.orphans = orphans.size();
-  // Served anew after the crash, or already by another member: the first answer counts.
+  // The members are served again after the crash, or already by a different member; the first
+  // answer counts.
   for (const Position p : orphans) {
     figures.served_again = std::max(figures.served_again, world.first_served_after_crash(p));
   }

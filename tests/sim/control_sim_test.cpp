@@ -26,16 +26,16 @@ void keep_bounds(std::uint32_t nodes) {
   EXPECT_EQ(f.clocks.unknown, 0U);
 }
 
-TEST(ControlSim, KeepsItsBoundsWith1024Nodes) {
+TEST(ControlSim, BoundsHoldWith1024Nodes) {
   keep_bounds(1'024);
 }
 
-TEST(LongControlSim, KeepsItsBoundsWith16384Nodes) {
+TEST(LongControlSim, BoundsHoldWith16384Nodes) {
   keep_bounds(16'384);
 }
 
-// A suspicion ends no job: for less than a heartbeat the node gets no new ones.
-TEST(ControlSim, ABadNetworkEndsNoNodeAndHardlyEverBringsSuspicion) {
+// A suspicion ends no job; for less than a heartbeat the node gets no new ones.
+TEST(ControlSim, BadNetworkRarelyCausesSuspicion) {
   for (std::uint64_t seed = 1; seed <= 3; ++seed) {
     ControlOptions options = lossy(64);
     options.seed = seed;
@@ -51,7 +51,7 @@ TEST(ControlSim, ABadNetworkEndsNoNodeAndHardlyEverBringsSuspicion) {
   }
 }
 
-TEST(ControlSim, WithoutDatagramsTlsKeepsEverybodyAlive) {
+TEST(ControlSim, TlsKeepsNodesAliveWithoutDatagrams) {
   ControlWorld world({.nodes = 100, .fanout = 4});
   world.run_for(10s);
   world.cut_datagrams(true);
@@ -63,7 +63,7 @@ TEST(ControlSim, WithoutDatagramsTlsKeepsEverybodyAlive) {
   EXPECT_EQ(world.false_suspicions(), 0U);
 }
 
-TEST(ControlSim, ManyCrashesAreSeenAndNobodyElseIsSuspected) {
+TEST(ControlSim, OnlyCrashedNodesAreSuspected) {
   ControlWorld world({.nodes = 500, .fanout = 8, .loss = 0.01});
   world.run_for(10s);
   for (Position p = 1; p <= 200; ++p) world.crash(p);  // a rack
@@ -72,7 +72,7 @@ TEST(ControlSim, ManyCrashesAreSeenAndNobodyElseIsSuspected) {
   EXPECT_EQ(world.false_suspicions(), 0U);
 }
 
-TEST(ControlSim, ARestartedHeadLearnsOfEveryNode) {
+TEST(ControlSim, RestartedHeadLearnsOfEveryNode) {
   ControlWorld world({.nodes = 1'000, .fanout = 8, .loss = 0.01});
   world.run_for(5s);
   world.crash(3);
@@ -83,7 +83,7 @@ TEST(ControlSim, ARestartedHeadLearnsOfEveryNode) {
   EXPECT_EQ(world.false_suspicions(), 0U);
 }
 
-TEST(SwitchingSim, NoWrongSwitchAndNoLostSliceOnABadNetwork) {
+TEST(SwitchingSim, BadNetworkCausesNoWrongSwitch) {
   const SwitchingFigures f = measure_switching(lossy(16), 10min);
   EXPECT_EQ(f.boundaries, 6'000U);
   EXPECT_EQ(f.wrong_switches, 0U);

@@ -1,7 +1,7 @@
 #pragma once
-// The daemons' control network in one thread from one seed: the real tree, heartbeats, clocks and
-// timetable relays of up to 16,384 nodes on a datagram network that loses, repeats, delays and
-// reorders; TLS beside it; members that crash and a head that restarts.
+// Simulates the daemons' control network in one thread from one seed. It has the real tree,
+// heartbeats, clocks and timetable relays of up to 16,384 nodes on a datagram network that loses,
+// repeats, delays and reorders. TLS exists in addition; members crash and the head restarts.
 
 #include "gang/control/beat_listener.hpp"
 #include "gang/control/beat_sender.hpp"
@@ -25,11 +25,11 @@ struct ControlOptions {
   std::uint64_t seed = 1;
   std::uint32_t nodes = 1'000;
   std::uint32_t fanout = gang::Tree::kDefaultFanout;
-  Duration hop = std::chrono::microseconds{50};     // of a datagram
-  Duration message = std::chrono::microseconds{2};  // a daemon's work to send one or to take one
-  double loss = 0;                                  // of datagrams, 0 ... 1
-  double twice = 0;                                 // arrive once more, later
-  double reordered = 0;                             // arrive up to 2 ms late
+  Duration hop = std::chrono::microseconds{50};     // latency of a datagram
+  Duration message = std::chrono::microseconds{2};  // a daemon's time to send or receive one
+  double loss = 0;                                  // fraction of datagrams lost, 0 ... 1
+  double twice = 0;                                 // fraction that arrives again, later
+  double reordered = 0;                             // fraction that arrives up to 2 ms late
   gang::BeatTiming timing{};
 };
 
@@ -42,13 +42,13 @@ class ControlWorld {
   [[nodiscard]] TimePoint now() const { return events_.now(); }
 
   void crash(Position position);
-  void restart_head();  // with a new roster, of all that live
+  void restart_head();  // with a new roster of all living members
 
   void cut_datagrams(bool cut) { is_cut_ = cut; }
 
   [[nodiscard]] const gang::Tree& tree() const { return tree_; }
 
-  // Until every node has taken it, or TLS must carry it.
+  // Describes a publication until every node has received it, or TLS must carry it.
   struct Publication {
     Duration last{0};           // until the last node had it by datagram
     Duration ended{0};          // until the head knew
@@ -56,29 +56,29 @@ class ControlWorld {
     std::size_t head_sent = 0;  // datagrams
   };
 
-  // `kinds` different timetables for ranges of nodes of equal size, of `bytes` each.
+  // Publishes `kinds` different timetables for ranges of nodes of equal size, of `bytes` each.
   Publication publish(std::uint32_t kinds, std::size_t bytes);
 
   struct Counts {
     std::uint64_t sent = 0, received = 0, tls = 0;
   };
 
-  // Of the head, since the last call.
+  // Returns the counts of the head since the last call.
   Counts take_head_counts();
 
-  // Nodes that the head's detector suspects.
+  // Returns the nodes that the head's detector suspects.
   [[nodiscard]] std::vector<Position> suspects() const;
   [[nodiscard]] std::optional<TimePoint> suspected_at(Position position) const;
 
-  // Verdicts against nodes that live, so far.
+  // Returns the number of verdicts against living nodes so far.
   [[nodiscard]] std::uint64_t false_suspicions() const { return false_suspicions_; }
 
   [[nodiscard]] std::uint64_t false_deaths() const { return false_deaths_; }
 
-  // From the last crash until a beat of this member was answered.
+  // Returns the time from the last crash until a beat of this member was answered.
   [[nodiscard]] Duration first_served_after_crash(Position position) const;
 
-  // The longest time of a member without an answer over PM from the moment when it asked first.
+  // Returns the longest time of a member without an answer over PM, from its first request.
   [[nodiscard]] Duration worst_wait() const { return worst_wait_; }
 
   void forget_waits() { worst_wait_ = {}; }
@@ -90,7 +90,7 @@ class ControlWorld {
   };
 
   [[nodiscard]] Clocks clocks() const;
-  // The head knows of every living node that it lives.
+  // Returns true if the head knows that every living node lives.
   [[nodiscard]] bool is_all_known() const;
 
  private:
@@ -107,12 +107,12 @@ class ControlWorld {
     std::uint64_t life = 0;
     TimePoint busy_until{};
     std::optional<gang::BeatSender> sender;
-    std::optional<gang::BeatListener> listener;  // not the head's
-    std::optional<gang::TreeVerdicts> verdicts;  // the head's
+    std::optional<gang::BeatListener> listener;  // none at the head
+    std::optional<gang::TreeVerdicts> verdicts;  // only at the head
     std::optional<gang::TimetableRelay> relay;
     gang::ClockFilter clock;
     TimePoint wakes_at = TimePoint::max();
-    std::optional<TimePoint> asked_first;  // of the round under way, world time
+    std::optional<TimePoint> asked_first;  // of the current round, in world time
     std::optional<TimePoint> served_after_crash;
     std::uint64_t has = 0;  // newest publication
     std::optional<TimePoint> suspected;

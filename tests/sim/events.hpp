@@ -1,5 +1,5 @@
 #pragma once
-// Virtual time: things that happen at a time, in order of time, then of their making.
+// Simulates virtual time: events happen in the order of their times, then of their creation.
 
 #include "base/time.hpp"
 
@@ -24,7 +24,7 @@ class Events {
 
   void after(Duration d, std::function<void()> what) { at(now_ + d, std::move(what)); }
 
-  // False: nothing is left.
+  // Returns false if no event is left.
   bool step() {
     if (queue_.empty()) return false;
     auto first = queue_.extract(queue_.begin());
@@ -39,7 +39,7 @@ class Events {
   std::map<std::pair<TimePoint, std::uint64_t>, std::function<void()>> queue_;
 };
 
-// All chance of a run comes from here, so that a seed repeats it.
+// Generates all random numbers of a run, so that a seed repeats it.
 class Chance {
  public:
   explicit Chance(std::uint64_t seed) : engine_(seed) {}

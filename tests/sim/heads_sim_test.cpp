@@ -1,4 +1,4 @@
-// Two heads under partitions, crashes, reboots and clocks of different rates: from fixed seeds.
+// Two heads run under partitions, crashes, reboots and clocks of different rates, from fixed seeds.
 #include "tests/sim/heads_world.hpp"
 
 #include <fmt/format.h>
@@ -23,7 +23,7 @@ void add(HeadsSeen& all, const HeadsSeen& one) {
   all.partitions += one.partitions;
 }
 
-TEST(HeadsSim, OneHeadIsInChargeAndNoAcknowledgedEntryIsLost) {
+TEST(HeadsSim, OneHeadLeadsAndNoEntryIsLost) {
   HeadsSeen all;
   for (std::uint64_t seed = 1; seed <= 60; ++seed) {
     HeadsWorld world({.seed = seed, .nodes = 1 + seed % 7});
@@ -41,7 +41,7 @@ TEST(HeadsSim, OneHeadIsInChargeAndNoAcknowledgedEntryIsLost) {
       "stood down, {} crashes, {} reboots, {} partitions\n",
       all.acknowledged, all.submitted, all.alone, all.taken_charge, all.stood_down, all.crashes,
       all.reboots, all.partitions);
-  // A run that saw nothing proves nothing.
+  // A run that has observed nothing is no proof.
   EXPECT_GT(all.acknowledged, 10'000U);
   EXPECT_GT(all.alone, 100U);
   EXPECT_GT(all.taken_charge, 200U);
@@ -51,7 +51,7 @@ TEST(HeadsSim, OneHeadIsInChargeAndNoAcknowledgedEntryIsLost) {
   EXPECT_GT(all.partitions, 100U);
 }
 
-TEST(HeadsSim, TheFollowerTakesOverInTimeWhenTheHeadInChargeIsGone) {
+TEST(HeadsSim, FollowerTakesOverInTime) {
   Duration longest{0};
   for (std::uint64_t seed = 1; seed <= 20; ++seed) {
     HeadsWorld world({.seed = seed, .nodes = 1 + seed % 7, .has_faults = false});

@@ -10,8 +10,8 @@ using namespace std::chrono_literals;
 
 namespace {
 
-constexpr std::size_t kFirstNode = 2;  // in cuts_
-constexpr Duration kStep = 20ms;       // of the shells' timers, clients and faults
+constexpr std::size_t kFirstNode = 2;  // index in cuts_
+constexpr Duration kStep = 20ms;       // interval of timers, clients and faults
 
 }  // namespace
 
@@ -153,7 +153,8 @@ void HeadsWorld::submit() {
       continue;
     const std::uint64_t entry = next_entry_++;
     ++seen_.submitted;
-    // Its own disk first; transactions are in order as there is one at a time.
+    // The entry goes to the head's own disk first. Transactions are in order because there is one
+    // at a time.
     const Duration write = chance_.between(200us, 10ms);
     events_.after(write, [this, i, life = head.life, entry] {
       Head& self = heads_[i];
@@ -192,7 +193,7 @@ void HeadsWorld::end_stream() {
   }
 }
 
-// The follower asks the head in charge, if they are connected.
+// The follower connects to the active head unless they are partitioned.
 void HeadsWorld::follow() {
   if (is_cut(0, 1)) return;
   for (std::size_t i = 0; i < heads_.size(); ++i) {
@@ -217,7 +218,7 @@ void HeadsWorld::ship(std::size_t from, Disk state, bool is_snapshot) {
 
 void HeadsWorld::store(std::size_t at, Disk state, std::uint64_t stream) {
   Head& follower = heads_[at];
-  // A head that stands for election takes nothing more.
+  // A head that is a candidate in an election accepts nothing more.
   if (follower.life == 0 || follower.leadership->role() != gang::LeadershipRole::Follower) {
     return end_stream();
   }
@@ -272,7 +273,7 @@ void HeadsWorld::chance() {
       start_node(n, forgets);
     }
   }
-  if (chance_.one_in(300)) {  // one link, or one head from a part of the nodes
+  if (chance_.one_in(300)) {  // one link, or one head from some of the nodes
     const std::size_t a = chance_.below(2);
     ++seen_.partitions;
     if (chance_.one_in(2)) cut(0, 1, true);

@@ -1,8 +1,8 @@
 #pragma once
-// Two heads, their disks, and nodes as witnesses, in virtual time: the real gang::Leadership and
-// gang::Witness, with messages that are late or lost, partitions, crashes, reboots that forget,
-// clocks that run at different rates. Clients submit entries; a log is shipped as scored/head/heads
-// does it: a snapshot, then each transaction.
+// Simulates two heads, their disks, and nodes as witnesses, in virtual time. It runs the real
+// gang::Leadership and gang::Witness, with late or lost messages, partitions, crashes, reboots that
+// lose memory, and clocks with different rates. Clients submit entries; a log is shipped as in
+// scored/head/heads: a snapshot, then each transaction.
 
 #include "gang/leadership/leadership.hpp"
 #include "tests/sim/events.hpp"
@@ -41,13 +41,13 @@ class HeadsWorld {
  public:
   explicit HeadsWorld(const HeadsOptions& options);
 
-  // Throws std::runtime_error if two heads are in charge, or one takes charge without an entry that
-  // was acknowledged.
+  // Throws std::runtime_error if two heads are active, or if one becomes active without an
+  // acknowledged entry.
   void run_for(Duration time);
-  // Everything is up and connected from now on.
+  // Starts and connects everything from now on.
   void heal();
 
-  // Ends the process at once; nothing brings it back but restart().
+  // Ends the process at once; only restart() starts it again.
   void crash(std::size_t head);
   void restart(std::size_t head);
 
@@ -70,20 +70,20 @@ class HeadsWorld {
   struct Head {
     Disk disk;
     double rate = 1;
-    std::uint64_t life = 0;  // of the process; 0: it does not run
+    std::uint64_t life = 0;  // of the process; 0: not running
     std::uint64_t lives = 0;
     std::unique_ptr<gang::Leadership> leadership;
     TimePoint wakes{};
-    // As the head in charge.
+    // These are used while it is the active head.
     std::vector<std::pair<std::uint64_t, std::uint64_t>> waiting;  // sequence, entry
     bool opened = false;                                           // its first transaction is done
-    std::optional<std::uint64_t> ships_from;                       // to the follower, beyond it
+    std::optional<std::uint64_t> ships_from;  // ships entries above this one to the follower
   };
 
   struct Node {
     gang::Witness::Memory memory;
     double rate = 1;
-    std::unique_ptr<gang::Witness> witness;  // none: down
+    std::unique_ptr<gang::Witness> witness;  // null: down
     std::uint64_t life = 0;
   };
 
@@ -105,7 +105,7 @@ class HeadsWorld {
   template <typename What>
   void send(std::size_t from, std::size_t to, What what);
 
-  // The stream from the head in charge to its follower.
+  // Starts the stream from the active head to its follower.
   void follow();
   void end_stream();
   void ship(std::size_t from, Disk state, bool is_snapshot);

@@ -1,6 +1,7 @@
-// Random parallel programs and the judgement of gang::Idleness: tasks send, receive, sleep, poll
-// and compute; messages and reports take their time, reports come twice, links break. A job may be
-// called deadlocked only if no task of it can ever proceed, and then it must be.
+// The model runs random parallel programs and checks the decisions of gang::Idleness. Tasks send,
+// receive, sleep, poll and compute; messages and reports are delayed, reports are duplicated, links
+// break. A job may be called deadlocked only if none of its tasks can ever proceed, and then it
+// must be.
 #include "gang/job/idleness.hpp"
 #include "tests/sim/events.hpp"
 
@@ -17,7 +18,7 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr Duration kCheck = 100ms;      // a slice end
-constexpr Duration kHeartbeat = 500ms;  // of a node
+constexpr Duration kHeartbeat = 500ms;  // per node
 constexpr Duration kSuspectAfter = 2400ms;
 constexpr Duration kDeadlockAfter = 5s;
 constexpr Duration kLongest = 1000s;
@@ -35,16 +36,16 @@ struct Task {
   std::size_t node = 0;
   std::vector<Op> program;
   std::size_t at = 0;
-  bool waits = false;  // in a receive that found nothing
+  bool waits = false;  // in a receive without a message
   bool computes = false;
   std::uint64_t turn = 0;                            // older timers are void
-  std::map<std::pair<std::size_t, int>, int> inbox;  // arrived and not taken, by sender and tag
+  std::map<std::pair<std::size_t, int>, int> inbox;  // arrived and not received, by sender and tag
 
   [[nodiscard]] bool is_over() const { return at == program.size(); }
 };
 
 struct Node {
-  bool used = false;  // some task has run since the last check
+  bool used = false;  // a task has run since the last check
   std::uint64_t sent = 0, received = 0;
   base::Activity seen, reported;
   bool is_linked = true, is_gone = false;
@@ -63,7 +64,7 @@ class Model {
     tasks_.resize(std::max<std::size_t>(nodes_.size(), chance_.between(std::uint64_t{2}, 8)));
     members_.ask_all(nodes_.size());
     idleness_.begin(nodes_.size());
-    // With nodes that end early messages must be quick: they are judged by the time alone.
+    // If nodes may end early, messages must be fast, because only the time decides then.
     stays_ = chance_.one_in(2);
     most_delay_ = stays_ ? Duration{12s} : Duration{2s};
     for (std::size_t i = 0; i < tasks_.size(); ++i) tasks_[i].node = i % nodes_.size();
@@ -91,7 +92,8 @@ class Model {
   }
 
  private:
-  // Exchanges in one global order never deadlock; some programs lose a message or swap two ops.
+  // Exchanges in one global order never deadlock; some programs lose a message or swap two
+  // operations.
   void write_programs() {
     const std::size_t steps = chance_.between(std::uint64_t{5}, 40);
     for (std::size_t i = 0; i < steps; ++i) {
@@ -136,7 +138,7 @@ class Model {
           task.waits = true;
           return;
         }
-      } else if (op.what == What::Poll) {  // the receive that follows takes it
+      } else if (op.what == What::Poll) {  // the next receive takes the message
         if (!task.inbox[{op.peer, op.tag}]) return later(id, op.time);
       } else {
         task.computes = op.what == What::Compute;
@@ -178,7 +180,8 @@ class Model {
     });
   }
 
-  // All tasks of the node have ended, and the programs do not wait for each other at their ends.
+  // Ends the node after all its tasks have ended, unless the programs wait for each other at their
+  // ends.
   void end_node(std::size_t n) {
     const bool is_over = std::ranges::all_of(
         tasks_, [n](const Task& task) { return task.node != n || task.is_over(); });
@@ -228,7 +231,7 @@ class Model {
     events_.after(kHeartbeat, [this, n] { beat(n); });
   }
 
-  // In order; what is on a link that breaks is lost.
+  // Messages are delivered in order; those on a link that breaks are lost.
   void deliver(std::size_t n, std::function<void()> what) {
     Node& node = nodes_[n];
     if (!node.is_linked) return;
@@ -289,7 +292,8 @@ class Model {
     }
   }
 
-  // The truth: a task that waits for nothing but messages proceeds only if one is there or comes.
+  // Returns the truth: a task that waits only for messages proceeds only if one exists or will
+  // come.
   [[nodiscard]] bool can_proceed() const {
     if (in_flight_ > 0) return true;
     return std::ranges::any_of(tasks_,
@@ -313,7 +317,7 @@ class Model {
   bool was_called_ = false;
 };
 
-TEST(IdleModel, NoProgramThatCanProceedIsCalledDeadlocked) {
+TEST(IdleModel, OnlyStuckProgramsAreCalledDeadlocked) {
   Counts all;
   for (std::uint64_t seed = 1; seed <= 2000; ++seed) {
     SCOPED_TRACE(seed);
@@ -326,7 +330,7 @@ TEST(IdleModel, NoProgramThatCanProceedIsCalledDeadlocked) {
   }
   EXPECT_EQ(all.finished + all.deadlocked, 2000);
   EXPECT_GT(all.finished, 1000);
-  EXPECT_GT(all.deadlocked, 200) << "a run that has seen nothing proves nothing";
+  EXPECT_GT(all.deadlocked, 200) << "a run that observed nothing proves nothing";
   EXPECT_GT(all.idle, 2000);
   EXPECT_GT(all.cuts, 1000);
 }

@@ -1,7 +1,7 @@
 #pragma once
-// One node's connection to the head, in memory: a reliable stream each way that delays, stalls, is
-// cut, and is kept apart by a partition. Messages are never lost or reordered within a connection;
-// messages in flight when it is cut are lost.
+// Simulates one node's connection to the head in memory. It is a reliable stream each way that is
+// delayed, stalled, cut, or blocked by a partition. Messages are never lost or reordered within a
+// connection; messages in flight when it is cut are lost.
 
 #include "base/model/model.hpp"
 #include "gang/node/clock_filter.hpp"
@@ -27,7 +27,7 @@ using Downward = std::variant<base::HeadToNode, Pong>;
 
 class Link {
  public:
-  // Of a connection, one message in 50 takes up to 60 ms; on a prompt one none does.
+  // On a usual connection one message in 50 takes up to 60 ms; on a prompt one none does.
   enum class Pace { Usual, Prompt };
 
   struct Ends {
@@ -49,7 +49,7 @@ class Link {
     last_up_ = last_down_ = events_.now();
   }
 
-  // Both ends learn of it, each after its own time.
+  // Cuts the connection. Both ends notice it, each after its own delay.
   void cut() {
     if (!up_) return;
     up_ = false;
@@ -62,7 +62,7 @@ class Link {
     });
   }
 
-  // A side that went away itself does not notice.
+  // An end that closed the connection itself does not notice the cut.
   void cut_silently_at_head() {
     head_side_ = false;
     cut();
@@ -73,13 +73,13 @@ class Link {
     cut();
   }
 
-  // Before a new connection both ends must know that the old one is gone.
+  // Both ends must have noticed the end of the old connection before a new one.
   void settle() {
     lose_head_side();
     lose_node_side();
   }
 
-  // Until then messages of the head and the node may have arrived late.
+  // Returns the latest arrival of late messages of the head and the node.
   [[nodiscard]] TimePoint late_until() const { return late_until_; }
 
   void stall(Duration time) { stalled_until_ = events_.now() + time; }
@@ -127,7 +127,7 @@ class Link {
   Pace pace_;
   Ends ends_;
   bool up_ = false;
-  bool head_side_ = false;  // believes that it is connected
+  bool head_side_ = false;  // still regards the connection as open
   bool node_side_ = false;
   std::uint64_t generation_ = 0;
   TimePoint last_up_{}, last_down_{}, stalled_until_{}, late_until_{};

@@ -1,7 +1,7 @@
 // scsim_cluster --seed N --nodes N --steps N [--seeds N] [--calm] [--barriers] [--crowded]
-// [--hangs] [--placement N, as in gang::Placement]: runs the simulated cluster; a failure prints
-// what broke and the seed that shows it again. scsim_cluster --control [--switching]: the daemons'
-// control network, see control_figures.hpp.
+// [--hangs] [--placement N, as in gang::Placement] runs the simulated cluster. A failure prints the
+// broken invariant and the seed that reproduces it. scsim_cluster --control [--switching] runs the
+// daemons' control network, see control_figures.hpp.
 #include "gang/job/job_state.hpp"
 #include "tests/sim/control_figures.hpp"
 #include "tests/sim/world.hpp"

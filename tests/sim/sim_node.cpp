@@ -12,7 +12,7 @@ constexpr Duration kSwitchLateness = 200us;
 constexpr Duration kLook = 50ms;
 constexpr Duration kForEver = 100h;
 constexpr Duration kMeetLimit = 200ms;
-constexpr Duration kNoticeable = 500us;  // a correction of the clock
+constexpr Duration kNoticeable = 500us;  // smallest correction of the clock that counts
 
 std::uint32_t first_rank(const base::PlacedTasks& placed) {
   return std::accumulate(placed.tasks_on_node.begin(),
@@ -81,10 +81,10 @@ void SimNode::restart_daemon() {
   agent_.emplace(gang::NodeAgentConfig{info_});
   trouble_ended_ = world_.events.now();
   shepherds_.merge(ended_);
-  const auto found = shepherds_;  // the agent may have some retired or removed
+  const auto found = shepherds_;  // a copy, because the agent may retire or remove some
   for (const auto& [id, s] : found) {
     if (s.phase != base::AttemptPhase::Running) {
-      set_frozen(shepherds_.at(id), !s.placed.cores.empty());  // as it was born
+      set_frozen(shepherds_.at(id), !s.placed.cores.empty());  // as at its start
     }
     carry_out(agent_->adopt(s.placed, {id, s.phase, s.exits, {}}, s.begun, local()));
   }
@@ -111,7 +111,8 @@ void SimNode::heartbeat() {
   world_.send(Ping{local()});
   judge_unswitched();
   const gang::NodeActions repeated = agent_->repeat_activities(local());
-  if (!repeated.empty()) carry_out(repeated);  // else all is as it was, and need not be checked
+  if (!repeated.empty())
+    carry_out(repeated);  // otherwise nothing has changed, so nothing must be checked
 }
 
 std::optional<TimePoint> SimNode::orderly_since() const {
@@ -152,7 +153,7 @@ void SimNode::carry_out(const gang::NodeActions& actions) {
     } else if (const auto* e = std::get_if<gang::EndMeeting>(&action)) {
       end_meeting(e->met);
     } else if (const auto* m = std::get_if<gang::SendToHead>(&action)) {
-      // Reports of this kind may be lost: they are repeated as long as it matters.
+      // Reports of this kind may be lost, because they are repeated as long as they matter.
       const bool is_activity = std::holds_alternative<base::ActivityChanged>(m->message);
       const bool is_lost = is_activity && world_.chance.one_in(20 * world_.rarity);
       if (is_lost) ++lost_reports_;
@@ -177,7 +178,7 @@ void SimNode::launch(const gang::LaunchShepherd& order) {
   after(world_.chance.between(200us, 5ms), [id, refuses](SimNode& n) { n.check(id, refuses); });
 }
 
-// The shepherd's checks are done. If the daemon is away, it waits for it.
+// The shepherd's checks are done. If the daemon is down, it waits for the daemon.
 void SimNode::check(AttemptId id, bool refuses) {
   const auto found = shepherds_.find(id);
   if (found == shepherds_.end() || found->second.phase != base::AttemptPhase::Preparing ||
@@ -224,7 +225,7 @@ void SimNode::kill(AttemptId id) {
   found->second.killed = true;
   const Duration delay = world_.chance.one_in(500 * world_.rarity)
                              ? 8s
-                             : world_.chance.between(100us, 2ms);  // some do not die soon
+                             : world_.chance.between(100us, 2ms);  // some take long to die
   after(delay, [id](SimNode& n) {
     const auto dying = n.shepherds_.find(id);
     if (dying == n.shepherds_.end()) return;
@@ -243,7 +244,7 @@ void SimNode::kill(AttemptId id) {
 
 // ---- tasks ------------------------------------------------------------------------------------
 
-// Plans what happens first if the attempt goes on undisturbed: the end of a task, or a nap.
+// Plans the next event if the attempt continues undisturbed: the end of a task, or a nap.
 void SimNode::work_on(AttemptId id) {
   Shepherd& s = shepherds_.at(id);
   if (s.frozen || s.killed || s.left.empty() || s.phase != base::AttemptPhase::Running) return;
@@ -325,7 +326,8 @@ void SimNode::set_background(Shepherd& s, bool background) {
   s.used_then = s.used;
 }
 
-// What the watch sees: the work since the last look. A fake wake-up is work that was none.
+// Returns what the monitor observes: the work since the last check. A fake wake-up looks like work
+// but is none.
 void SimNode::judge(Shepherd& s, bool is_fake) {
   count_work(s);
   const TimePoint now = world_.events.now();
@@ -339,7 +341,7 @@ void SimNode::judge(Shepherd& s, bool is_fake) {
   carry_out(agent_->on_activity(s.placed.attempt, activity, local()));
 }
 
-// Who has no slices is looked at now and then.
+// Attempts without slices are checked from time to time.
 void SimNode::judge_unswitched() {
   std::vector<AttemptId> due;
   for (const auto& [id, s] : shepherds_) {
@@ -375,18 +377,19 @@ void SimNode::look_regularly(AttemptId id) {
 // ---- the switcher -----------------------------------------------------------------------------
 
 void SimNode::follow(const gang::SwitchPlan& plan) {
-  first_epoch_ = std::min(first_epoch_, plan.epoch);  // of this connection
+  first_epoch_ = std::min(first_epoch_, plan.epoch);  // since the node connected
   const bool again = current_ && current_->epoch == plan.epoch;
   const Duration moved =
       again ? std::chrono::abs(current_->start - plan.start) : local() - plan.start;
   if (plan.start <= local()) {
-    // It came late, or its clock was far off: until now it was not in step with others.
+    // The plan came late, or the clock was far off. Until now the node was not in step with the
+    // other nodes.
     if (moved > kNoticeable) trouble_ended_ = world_.events.now();
     current_ = plan;
     if (ahead_ && ahead_->epoch <= plan.epoch) ahead_.reset();
     apply_plan();
   } else {
-    misled_ = again && moved > kNoticeable;  // it began the plan too early
+    misled_ = again && moved > kNoticeable;  // it started the plan too early
     ahead_ = plan;
   }
   arm_switch();

@@ -1,5 +1,5 @@
 #pragma once
-// One simulated node: the real NodeAgent, a clock with offset and drift, a switcher that follows
+// Simulates one node: the real NodeAgent, a clock with offset and drift, a switcher that follows
 // plans with some lateness, and shepherds whose tasks work only while they are thawed.
 
 #include "gang/node/idle_meter.hpp"
@@ -17,15 +17,15 @@ namespace score::sim {
 using base::AttemptId;
 using base::NodeId;
 
-// What the tasks of an attempt will do; the same on all nodes, chosen by the world.
+// Determines what the tasks of an attempt will do; the world chooses it, the same for all nodes.
 struct Behaviour {
   Duration work{std::chrono::seconds{1}};    // scheduled time a task needs
   std::uint32_t refusing_node = UINT32_MAX;  // node index that refuses
-  std::uint32_t hanging_node = UINT32_MAX;   // ... that is told to start and never does
+  std::uint32_t hanging_node = UINT32_MAX;   // node index that is told to start and never does
   std::uint32_t failing_rank = UINT32_MAX;
   int code = 0, signal = 0;  // of the failing rank
   bool aborts = false;       // the failing rank calls abort instead
-  Duration nap_after{0};     // after so much work it sleeps for `nap`, again and again; 0: never
+  Duration nap_after{0};     // amount of work before each sleep for `nap`; 0: never sleeps
   Duration nap{0};
   bool deadlocks = false;  // its first nap has no end: it waits for messages
 };
@@ -37,10 +37,10 @@ class SimNode {
     Chance& chance;
     std::function<void(Upward)> send;
     std::function<Behaviour(AttemptId)> behaviour;
-    std::function<void(NodeId)> state_changed;  // who runs here may have changed
+    std::function<void(NodeId)> state_changed;  // the set of running tasks may have changed
     bool uses_barriers = false;
-    // How many times rarer than in a cluster of twelve a node has a mishap of its own: a job of
-    // thousands of nodes would never be without.
+    // Faults of a single node are this many times rarer than in a cluster of twelve; otherwise a
+    // job of thousands of nodes would always have one.
     std::uint64_t rarity = 1;
   };
 
@@ -51,10 +51,10 @@ class SimNode {
   void receive(const Downward& message);
   void heartbeat();
 
-  void crash();           // power off: nothing survives
-  void power_on();        // with another clock
-  void stop_daemon();     // shepherds go on; nothing stays frozen
-  void restart_daemon();  // adopts them
+  void crash();           // power off: everything is lost
+  void power_on();        // with a different clock
+  void stop_daemon();     // shepherds continue; nothing stays frozen
+  void restart_daemon();  // adopts the shepherds
 
   [[nodiscard]] bool daemon_runs() const { return agent_.has_value(); }
 
@@ -68,16 +68,16 @@ class SimNode {
     bool frozen = true;
     bool aborted = false;
     std::uint64_t turn = 0;  // number of the last thaw, freeze, nap or waking
-    TimePoint counted{};     // work until then is in `left`
+    TimePoint counted{};     // time until which work is subtracted from `left`
     TimePoint asleep_until{};
     Duration used{0};      // work so far
-    Duration next_nap{0};  // by `used`
+    Duration next_nap{0};  // value of `used` at the next nap
     bool background = false;
     bool held = false;  // stopped in the background
     gang::IdleMeter meter;
     TimePoint looked{};
     Duration used_then{0};
-    std::uint64_t watch = 0;  // number of the last look
+    std::uint64_t watch = 0;  // number of the last check
     bool has_turn = false;
     std::optional<TimePoint> waits_for;  // barrier mode: frozen until its gang has met there
   };
@@ -88,34 +88,35 @@ class SimNode {
 
   [[nodiscard]] const gang::NodeAgent& agent() const { return *agent_; }
 
-  // Since when it follows a plan that it got in time, over a link that held; nullopt: not now.
+  // Returns the time since which the node follows a plan that arrived in time, over a link that
+  // held; nullopt if it does not now.
   [[nodiscard]] std::optional<TimePoint> orderly_since() const;
 
-  // Corrections of its clock do not reach the plan in force while another is on its way.
+  // Corrections of its clock do not reach the plan in force while a new plan is pending.
   [[nodiscard]] bool has_plan_ahead() const { return ahead_.has_value(); }
 
-  // Barrier mode: attempts that went when all their nodes had met, and those that went alone or
-  // lost their slice.
+  // These count attempts in barrier mode: those that started when all their nodes had met, and
+  // those that started alone or lost their slice.
   [[nodiscard]] std::uint64_t met() const { return met_; }
 
   [[nodiscard]] std::uint64_t unmet() const { return unmet_; }
 
-  // Reports of (in)activity that the head never got.
+  // Returns the number of reports of (in)activity that the head never received.
   [[nodiscard]] std::uint64_t lost_reports() const { return lost_reports_; }
 
-  // Looks at sleepers that took them for awake.
+  // Returns the number of checks that took sleeping attempts for active.
   [[nodiscard]] std::uint64_t fake_wakes() const { return fake_wakes_; }
 
   [[nodiscard]] const base::NodeInfo& info() const { return info_; }
 
   [[nodiscard]] NodeId id() const { return id_; }
 
-  // True until the first timetable after a start of the daemon: everything is thawed.
+  // Returns true until the first timetable after a start of the daemon; everything is thawed then.
   [[nodiscard]] bool without_plan() const { return !current_; }
 
   [[nodiscard]] TimePoint local() const { return to_local(world_.events.now()); }
 
-  // Estimated minus true cluster time.
+  // Returns estimated minus true cluster time.
   [[nodiscard]] Duration clock_error(TimePoint cluster_now) const {
     return agent_->clock().to_cluster(local()) - cluster_now;
   }
@@ -162,11 +163,11 @@ class SimNode {
   std::optional<gang::SwitchPlan> ahead_;
   std::uint64_t boot_ = 0;         // incarnation of the machine: old timers are void
   std::uint64_t daemon_ = 0;       // incarnation of the daemon
-  std::uint64_t plan_number_ = 0;  // the armed switch is of this one
+  std::uint64_t plan_number_ = 0;  // number of the plan of the armed switch
   bool connected_ = false;
   TimePoint trouble_ended_{};
   bool misled_ = false;                  // until the plan ahead starts
-  base::Epoch first_epoch_{UINT64_MAX};  // of this connection
+  base::Epoch first_epoch_{UINT64_MAX};  // since the node connected
   std::uint64_t met_ = 0, unmet_ = 0;
   std::uint64_t lost_reports_ = 0, fake_wakes_ = 0;
 };

@@ -13,7 +13,7 @@ using gang::Dissemination;
 namespace {
 
 constexpr Duration kQuantum = 100ms;
-constexpr Duration kMostSkew = 50us;  // of nodes' clocks
+constexpr Duration kMostSkew = 50us;  // difference between nodes' clocks
 
 enum Kind : std::size_t { kStopped, kReady, kKinds };
 

@@ -55,7 +55,7 @@ void World::keep_connected(std::size_t index) {
   if (!site.link->is_up() && site.reachable && head_ && site.node->daemon_runs()) {
     site.link->settle();
     site.link->connect();
-    site.heard.clear();  // a connection is a protected stream: no old one can be played back
+    site.heard.clear();  // a connection is a protected stream, so old messages cannot be replayed
     site.node->on_connected();
   }
   events_.after(chance_.between(50ms, 500ms), [this, index] { keep_connected(index); });
@@ -106,7 +106,8 @@ void World::step_until(TimePoint end) {
   while (!over && events_.step()) check_event();
 }
 
-// No more misfortune: everything that lives must come to one truth, everything accepted to one end.
+// Ends all faults. Then all living parts must agree on one state, and every accepted job must end
+// once.
 void World::heal() {
   healing_ = true;
   reserved_.clear();
@@ -125,13 +126,14 @@ void World::heal() {
   for (const JobId job : head_->jobs()) {
     const auto view = head_->job(job, head_now());
     if (view->state == JobState::Pending && !view->request.reservation.empty()) {
-      head_does(head_->cancel(job, gang::EndCause::User, head_now()));  // it would wait for ever
+      head_does(head_->cancel(job, gang::EndCause::User,
+                              head_now()));  // otherwise it would wait for ever
       continue;
     }
     if (view->state == JobState::Pending) head_does(head_->release(job, head_now()));
     if (view->state == JobState::Suspended) head_does(head_->resume(job, head_now()));
   }
-  // Jobs that wait for memory come one after the other, and each deadlock takes some seconds.
+  // Jobs that wait for memory run one after the other, and each deadlock takes some seconds.
   for (int round = 0; round < 1000; ++round) {
     step_until(events_.now() + 1s);
     for (const JobId job : head_->jobs()) check_launch(job);

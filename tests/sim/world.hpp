@@ -1,6 +1,6 @@
 #pragma once
-// A whole cluster in one thread from one seed: the real Cluster, real NodeAgents, a disk for the
-// head, users, operators and misfortune. Throws Broken when something that must hold does not.
+// Simulates a whole cluster in one thread from one seed: the real Cluster, real NodeAgents, a disk
+// for the head, users, operators and faults. Throws Broken when an invariant is violated.
 
 #include "gang/head/cluster.hpp"
 #include "tests/sim/events.hpp"
@@ -25,9 +25,9 @@ struct Options {
   std::uint32_t nodes = 12;
   std::uint64_t steps = 20'000;  // events before everything is healed
   bool faults = true;
-  bool slow_messages = true;  // some, without any fault
+  bool slow_messages = true;  // some messages are slow even without faults
   bool barriers = false;      // barrier mode: gangs meet at boundaries
-  bool crowded = false;  // every job wants half of the nodes or more, and most sleep now and then
+  bool crowded = false;  // every job requests at least half of the nodes, and most sleep at times
   bool hangs = false;    // some jobs never begin on one of their nodes
   gang::Placement placement = gang::Placement::Matrix;
   Duration user_pause = std::chrono::milliseconds{25};  // mean time between users' requests
@@ -37,7 +37,7 @@ struct Broken : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-// What a run has seen: a run that saw nothing proves nothing.
+// Contains the events that a run has observed, because a run that observed nothing proves nothing.
 struct Seen {
   std::map<JobState, std::uint64_t> ends;
   std::uint64_t events = 0, epochs = 0, gangs_compared = 0, cores_compared = 0, clocks_compared = 0;
@@ -47,7 +47,7 @@ struct Seen {
   std::uint64_t idle_left = 0, idle_returned = 0, early_yields = 0, idle_compared = 0;
   std::uint64_t deadlocks_killed = 0, lost_reports = 0, fake_wakes = 0;
   std::uint64_t launches_compared = 0, hangs_ended = 0;
-  std::uint64_t high_compared = 0;       // jobs beside a busy one of queue high
+  std::uint64_t high_compared = 0;       // jobs on cores of a busy job of queue high
   std::uint64_t kept_rows_compared = 0;  // jobs without a short limit that opened a row
   std::uint64_t urgent_beyond = 0;       // urgent jobs that were placed beyond the slots
   std::uint64_t reserved_compared = 0;   // jobs on nodes that were reserved
@@ -61,7 +61,7 @@ class World {
   explicit World(Options options);
   ~World();
 
-  // Runs all: misfortune, healing, the final comparison.
+  // Runs everything: faults, healing, and the final comparison.
   Seen run();
 
  private:
@@ -70,7 +70,7 @@ class World {
     std::unique_ptr<Link> link;
     bool reachable = true;
     std::deque<Upward> said;     // for duplicates
-    std::deque<Downward> heard;  // likewise
+    std::deque<Downward> heard;  // for duplicates
   };
 
   struct Stored {  // on the head's disk
@@ -78,7 +78,7 @@ class World {
     bool acknowledged = true;
   };
 
-  // world_head.cpp
+  // These are in world_head.cpp.
   [[nodiscard]] TimePoint head_now() const { return events_.now() + head_offset_; }
 
   void head_start();
@@ -91,7 +91,7 @@ class World {
   [[nodiscard]] gang::RecoveredJob recovered(const Stored& stored) const;
   [[nodiscard]] std::vector<gang::Reservation> reservations() const;
 
-  // world_chance.cpp
+  // These are in world_chance.cpp.
   void user_acts();
   void submit();
   void poke_some_job();
@@ -105,7 +105,7 @@ class World {
   base::ResourceRequest wide_request();
   Behaviour some_behaviour();
 
-  // world_check.cpp
+  // These are in world_check.cpp.
   void check_event();
   void check_node(std::size_t site);
   void check_units(std::size_t site);
@@ -123,7 +123,7 @@ class World {
   [[nodiscard]] std::string describe(base::NodeId id, base::AttemptId attempt) const;
   [[noreturn]] void broken(const std::string& what) const;
 
-  // world.cpp
+  // These are in world.cpp.
   void build_site(std::uint32_t index);
   void keep_connected(std::size_t site);
   void keep_beating(std::size_t site);
@@ -144,7 +144,7 @@ class World {
   std::uint32_t slots_ = 8;
   std::map<JobId, Stored> disk_;
 
-  struct Reserved {  // on the head's disk too; by the simulation's time
+  struct Reserved {  // on the head's disk too; in simulated time
     gang::Reservation reservation;
     TimePoint start{}, end{};
   };
@@ -154,19 +154,19 @@ class World {
   std::map<JobId, Behaviour> behaviours_;
   std::uint64_t last_job_ = 0;
   bool healing_ = false;
-  bool head_is_doomed_ = false;  // it crashes before it does anything else
+  bool head_is_doomed_ = false;  // it crashes before its next action
 
   std::set<std::size_t> changed_;  // sites to compare after this event
 
   struct Uneven {
     TimePoint since{};
-    Duration error{0};  // the worst of its nodes' clocks in the meantime
+    Duration error{0};  // the worst error of its nodes' clocks in the meantime
   };
 
-  std::map<base::AttemptId, Uneven> uneven_;  // runs on some of its nodes only
+  std::map<base::AttemptId, Uneven> uneven_;  // attempts that run on some of their nodes only
   std::map<JobId, TimePoint> kept_out_since_, lingers_since_, launching_since_, not_begun_since_;
   std::map<JobId, TimePoint> not_displaced_since_;
-  std::map<JobId, Duration> hangs_from_;  // scheduled time when it was first looked at
+  std::map<JobId, Duration> hangs_from_;  // scheduled time at the first check
   Seen seen_;
 };
 

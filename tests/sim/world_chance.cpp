@@ -1,4 +1,4 @@
-// Users, operators and misfortune.
+// This file implements users, operators and faults.
 #include "tests/sim/world.hpp"
 
 #include <fmt/format.h>
@@ -7,7 +7,7 @@
 
 namespace score::sim {
 
-// Two of these meet on some nodes at least, and with one core each on nearly all of them.
+// Two such jobs share at least some nodes, and with one core each nearly all of them.
 base::ResourceRequest World::wide_request() {
   base::ResourceRequest r;
   const auto nodes = static_cast<std::uint32_t>(sites_.size());
@@ -74,7 +74,7 @@ Behaviour World::some_behaviour() {
     b.signal = chance_.one_in(3) ? 11 : 0;
     b.aborts = chance_.one_in(4);
   }
-  // Naps make runs longer, and each second of thousands of nodes is long.
+  // Naps make runs longer, and each simulated second of thousands of nodes takes long.
   const bool is_large = sites_.size() > 64;
   if (chance_.one_in(is_large ? 8 : 3)) {
     b.nap_after = b.work / 4 + chance_.between(1ms, 20ms);
@@ -84,7 +84,7 @@ Behaviour World::some_behaviour() {
   return b;
 }
 
-// By its number, so that other chances stay what they are.
+// The units depend on the job's number, so that other random choices stay the same.
 void World::add_units(base::ResourceRequest& request, std::uint64_t number) const {
   if (request.overlay || options_.crowded) return;
   if (number % 4 == 1) request.generic = {{"gpu", 1 + static_cast<std::uint32_t>(number / 4 % 2)}};
@@ -99,13 +99,13 @@ void World::submit() {
   if (!head_->check(request)) return;
   const JobId job{++last_job_};
   behaviours_[job] = some_behaviour();
-  // By its number, so that other chances stay what they are.
+  // This depends on the job's number, so that other random choices stay the same.
   if (options_.hangs && job.value() % 11 == 0) {
     behaviours_[job].hanging_node = static_cast<std::uint32_t>(job.value() / 11 % 2);
   }
-  // Nobody looks for deadlocks outside the timetable.
+  // Deadlocks outside the timetable are not detected.
   if (request.overlay) behaviours_[job].deadlocks = false;
-  // On disk before the answer, and before it is placed.
+  // The job is on disk before the answer, and before it is placed.
   Stored& stored = disk_[job];
   stored.view.id = job;
   stored.view.user = base::UserId{1000};
@@ -157,7 +157,8 @@ void World::poke_some_job() {
   }
 }
 
-// For users, or for no one. Two at a time may have the same node: both hold.
+// Reserves for users, or for no one. Two reservations may hold the same node at a time, and both
+// apply.
 void World::reserve() {
   if (!head_) return;
   const TimePoint now = events_.now();
@@ -255,7 +256,7 @@ void World::partition() {
   });
 }
 
-// Old messages once more, out of any order, and words about attempts that never were.
+// Repeats old messages, in any order, and reports about attempts that never existed.
 void World::duplicate() {
   Site& site = sites_[chance_.below(sites_.size())];
   ++seen_.duplicates;

@@ -1,4 +1,4 @@
-// Invariants: what must hold after every event.
+// This file checks the invariants, which must hold after every event.
 #include "tests/sim/world.hpp"
 
 #include <fmt/format.h>
@@ -17,7 +17,7 @@ bool may_run(const SimNode::Shepherd& s) {
          !s.placed.cores.empty();
 }
 
-// It has no time limit, or a long one.
+// Returns true if the job has no time limit, or a long one.
 bool holds_rows(const base::ResourceRequest& request, Duration long_limit) {
   bool is_short = false;
   for (const Duration limit : {request.scheduled_limit, request.wall_limit}) {
@@ -36,7 +36,7 @@ void World::broken(const std::string& what) const {
 
 void World::check_event() {
   ++seen_.events;
-  // Everything is computed anew for it: with thousands of nodes only now and then.
+  // The check recomputes everything, so with thousands of nodes it runs only at times.
   const std::uint64_t rarely = sites_.size() <= 64 ? 1 : sites_.size();
   if (head_ && seen_.events % rarely == 0) {
     const auto sane = head_->check_invariants(head_now());
@@ -46,12 +46,12 @@ void World::check_event() {
   for (const std::size_t site : std::exchange(changed_, {})) check_node(site);
 }
 
-// On a node that is reserved is no job that may not use it, but one that is being ended because the
+// A reserved node has no job that may not use it, except one that is being ended because the
 // reservation has begun.
 void World::check_reserved() {
   const TimePoint now = events_.now();
   for (const Reserved& r : reserved_) {
-    // The head looks when its timer is due, a little late.
+    // The head does this check when its timer is due, a little late.
     if (now < r.start + 1ms || now >= r.end) continue;
     for (const base::NodeId node : r.reservation.nodes) {
       const auto shown = head_->node(node);
@@ -71,7 +71,7 @@ void World::check_reserved() {
   }
 }
 
-// At every instant at most one gang on a core.
+// Checks that at every instant at most one gang runs on a core.
 void World::check_node(std::size_t index) {
   const SimNode& node = *sites_[index].node;
   std::vector<base::AttemptId> on_core(node.info().cores);
@@ -92,7 +92,7 @@ void World::check_node(std::size_t index) {
   check_scratch(index);
 }
 
-// What runs on a node has no more of it than there is.
+// Checks that the attempts of a node do not use more scratch than it has.
 void World::check_scratch(std::size_t index) const {
   const SimNode& node = *sites_[index].node;
   base::Bytes sum{0};
@@ -102,8 +102,8 @@ void World::check_scratch(std::size_t index) const {
   if (sum > node.info().scratch) broken(fmt::format("scratch of node {} is overcommitted", index));
 }
 
-// A unit of "gpu" has one running attempt at most, and of those that have one of "part" one runs at
-// a time.
+// A unit of "gpu" has at most one running attempt. Of the attempts that share a unit of "part", one
+// runs at a time.
 void World::check_units(std::size_t index) {
   const SimNode& node = *sites_[index].node;
   if (node.without_plan()) return;
@@ -126,7 +126,7 @@ void World::check_units(std::size_t index) {
 
 namespace {
 
-// Of a gang of thousands only some nodes are compared, or its switches would cost its square.
+// In a gang of thousands only some nodes are compared, because the cost is quadratic.
 constexpr std::size_t kWitnesses = 64;
 
 std::vector<base::NodeId> witnesses_of(const std::vector<base::NodeId>& nodes) {
@@ -138,10 +138,11 @@ std::vector<base::NodeId> witnesses_of(const std::vector<base::NodeId>& nodes) {
 
 }  // namespace
 
-// The ranks of a gang run at the same time on all nodes, up to what clocks and switchers allow.
-// Checked only while all its nodes have followed timely plans over links that held.
+// Checks that the ranks of a gang run at the same time on all nodes, within the limits of clocks
+// and switchers. The check applies only while all its nodes have followed timely plans over links
+// that held.
 void World::check_gang(base::AttemptId attempt, base::NodeId changed) {
-  if (options_.barriers) return;  // they go when MetAll comes
+  if (options_.barriers) return;  // they start when MetAll arrives
   const auto job = disk_.find(base::job_of(attempt));
   if (job == disk_.end() || job->second.view.attempt != attempt) return;
   const std::vector<base::NodeId> nodes = witnesses_of(job->second.view.nodes);
@@ -177,7 +178,7 @@ void World::check_gang(base::AttemptId attempt, base::NodeId changed) {
   error = std::max(error, uneven->second.error);
   uneven_.erase(uneven);
   if (orderly >= since - 1ms || error > 1ms)
-    return;  // a plan began just then: it may have come late somewhere
+    return;  // a plan began just then and may have arrived late at a node
   ++seen_.gangs_compared;
   const Duration skew = events_.now() - since;
   seen_.worst_gang_skew = std::max(seen_.worst_gang_skew, skew);
@@ -193,7 +194,7 @@ void World::check_clock(std::size_t index) {
   if (!node.agent().clock().synchronised()) return;
   ++seen_.clocks_compared;
   const Duration error = std::chrono::abs(node.clock_error(head_now()));
-  // The clock of a head that was booted again is another one until the first exchange.
+  // The clock of a rebooted head is a new one until the first exchange.
   if (!node.orderly_since()) return;
   if (error > node.agent().clock().error_bound(node.local()) + 1us) {
     broken(fmt::format("clock of node {} is {} off, bound {}", index, base::format_duration(error),
@@ -208,8 +209,8 @@ void World::count_idle() {
   seen_.early_yields += counters.early_yields;
 }
 
-// A job that works is in the timetable, and one that sleeps long is not if another job wants its
-// cores: within some cycles, without faults.
+// A job that works must be in the timetable. A job that sleeps long must leave it, within some
+// cycles, if a different job wants its cores. Used without faults.
 void World::check_idle(JobId job) {
   const auto view = head_->job(job, head_now());
   if (!view || view->state != JobState::Running || view->request.overlay) return;
@@ -236,8 +237,8 @@ void World::check_idle(JobId job) {
   }
 }
 
-// A placed job begins on all its nodes or ends with a reason, within the time that answers may
-// take; at once where none of its nodes hangs. Without faults.
+// A placed job must begin on all its nodes or end with a reason, within the time that answers may
+// take, and at once if none of its nodes hangs. Used without faults.
 void World::check_launch(JobId job) {
   const auto view = head_->job(job, head_now());
   if (!view) return;
@@ -267,7 +268,7 @@ void World::check_launch(JobId job) {
     hangs_from_.erase(job);
     return;
   }
-  // A job that lost its node or head was asked again: so it counts from the first check on.
+  // A job that lost its node or head was launched again, so the time counts from the first check.
   const Duration from = hangs_from_.emplace(job, view->scheduled).first->second;
   if (view->scheduled - from > limit + quantum_ * slots_) {
     broken(fmt::format("job {} hangs on one of its nodes and goes on", job));
@@ -299,8 +300,8 @@ bool is_busy_high(const gang::JobView& view, bool idle_detection) {
 
 }  // namespace
 
-// Beside a busy job of queue high or urgent no job of the other queues has slices on its cores:
-// within some slices, without faults.
+// No job of the other queues may have slices on the cores of a busy job of queue high or urgent.
+// The check allows some slices of delay, and is used without faults.
 void World::check_high(JobId job) {
   const auto view = head_->job(job, head_now());
   if (!view || is_of_high(*view) || view->request.overlay) return;
@@ -321,7 +322,7 @@ void World::check_high(JobId job) {
   }
 }
 
-// A job that has just been given a place: the rows beyond the slots are for urgent jobs.
+// Checks a job that was just placed: only urgent jobs may be in the rows above the slots.
 void World::check_placed(const gang::JobView& before, const gang::JobView& view) {
   if (view.state != JobState::Launching || view.attempt == before.attempt || !view.slot) return;
   const std::uint32_t slots = head_->config().max_slots;
@@ -333,8 +334,8 @@ void World::check_placed(const gang::JobView& before, const gang::JobView& view)
   broken(fmt::format("job {} was placed in slot {} of {}", view.id, view.slot->value(), most));
 }
 
-// See gang::Hold; written anew from the jobs. Rows that were held when slots became fewer, or that
-// jobs of queue high hold, are not the placed job's fault.
+// Checks the rule of gang::Hold, computed independently from the jobs. Rows that were held when the
+// number of slots decreased, or that jobs of queue high hold, are not the placed job's fault.
 void World::check_kept_row(const gang::JobView& placed) {
   const gang::ClusterConfig& config = head_->config();
   const bool keeps = config.placement <= gang::Placement::Dqt && config.max_slots > 4;
@@ -348,7 +349,7 @@ void World::check_kept_row(const gang::JobView& placed) {
     const auto view = head_->job(id, head_now());
     if (view && holds(*view)) ++holders[view->slot->value()];
   }
-  if (holders[placed.slot->value()] > 1) return;  // it has come into a row that was held
+  if (holders[placed.slot->value()] > 1) return;  // it joined a row that was held already
   ++seen_.kept_rows_compared;
   if (holders.size() < config.max_slots) return;
   broken(fmt::format("job {} took the last row from short jobs", placed.id));

@@ -9,7 +9,7 @@ void World::head_start() {
   config.quantum = quantum_;
   config.max_slots = slots_;
   config.placement = options_.placement;
-  config.long_limit = 500ms;  // of the limits that chance gives to jobs, some are longer
+  config.long_limit = 500ms;  // some limits of the random jobs are longer
   config.long_shared = 2s;
   config.node_timeout = 5s;  // shorter than most partitions
   head_.emplace(config);
@@ -21,7 +21,8 @@ void World::head_start() {
   }
   std::vector<gang::RecoveredJob> jobs;
   for (auto& [id, stored] : disk_) {
-    if (rebooted) stored.view.submitted = stored.view.started = std::nullopt;  // another clock
+    if (rebooted)
+      stored.view.submitted = stored.view.started = std::nullopt;  // the clock is a new one
     if (!base::is_final(stored.view.state)) jobs.push_back(recovered(stored));
   }
   head_does(head_->recover(jobs, head_now()));
@@ -107,7 +108,7 @@ void World::store(JobId job) {
 
 void World::head_does(const gang::Actions& actions) {
   for (const gang::Action& action : actions) {
-    // The disk and the wire see a prefix of what a crashing head wanted to do.
+    // A crashing head has written only a prefix of its actions to the disk and the wire.
     if (head_is_doomed_) return;
     if (options_.faults && !healing_ && chance_.one_in(20000)) {
       head_is_doomed_ = true;

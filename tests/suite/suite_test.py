@@ -180,7 +180,7 @@ class Suite(unittest.TestCase):
 
 
 class Order(unittest.TestCase):
-    def test_what_others_wait_for_is_first(self):
+    def test_required_tests_run_first(self):
         times = listed.Times(['alone 50 1', 'first 40 1', 'second 30 1', 'makes 5 1'])
         lock = {'locks': frozenset({'machines'}), 'requires': frozenset({'packages'})}
         made = [listed.Entry('alone', ['x']), listed.Entry('first', ['x'], **lock), listed.Entry('second', ['x'], **lock),
@@ -242,7 +242,7 @@ class Watching(unittest.TestCase):
         self.assertEqual(watcher.judge(30.0, 0.01, 0.0)[0], 'still')
         self.assertEqual(watcher.judge(3.0, None, 0.0), ('unknown', 0.0))
 
-    def test_starvation_fails_the_run_and_names_the_tests_beside_it(self):
+    def test_starvation_fails_the_run_and_names_concurrent_tests(self):
         with tempfile.TemporaryDirectory() as place, contextlib.redirect_stdout(io.StringIO()) as out:
             report = Report(pathlib.Path(place))
             report.outcomes = [outcomes.Outcome(listed.Entry('t', []), 'passed', 1.0, 1.0)]

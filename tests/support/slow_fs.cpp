@@ -1,14 +1,16 @@
-// A directory shown at another place, whose fsyncs are slow, or which does not answer at all:
+// Shows a directory at a second path, where fsyncs are slow or operations are not answered:
 // slow_fs BACKING MOUNT CONTROL
 //
-// CONTROL is a file with one word, read at every operation, so that a test changes it as it goes:
-//   "0"     as the directory behind
+// CONTROL is a file with one word, which is read at every operation, so that a test can change it
+// at any time:
+//   "0"     behaves like the backing directory
 //   "250"   each fsync takes 250 ms longer
 //   "hold"  no fsync is answered; everything else is
-//   "hang"  no operation is answered, and who waits for one cannot be killed, as with a dead disk
+//   "hang"  no operation is answered, and a process that waits for one cannot be killed, as with a
+//           dead disk
 //
 // A process that waits while this one is stopped can be killed, as with NFS. When this one ends,
-// the kernel answers what waits with ENOTCONN.
+// the kernel answers the waiting operations with ENOTCONN.
 #define FUSE_USE_VERSION 31
 #include <cerrno>
 #include <chrono>
@@ -43,7 +45,7 @@ void wait_while(const char* mode) {
   while (mode_now() == mode) std::this_thread::sleep_for(std::chrono::milliseconds{10});
 }
 
-// Where the file is; not before the file system answers again.
+// Returns the path of the file in the backing directory, after the file system answers again.
 std::string place(const char* path) {
   wait_while("hang");
   return backing + path;
@@ -161,7 +163,7 @@ int describe(const char* path, struct statvfs* found) {
 
 void* begin(fuse_conn_info*, fuse_config* config) {
   config->use_ino = 1;
-  config->entry_timeout = 0;  // each look at a path is a question that can be slow
+  config->entry_timeout = 0;  // each lookup of a path is a request that can be slow
   config->attr_timeout = 0;
   config->negative_timeout = 0;
   return nullptr;

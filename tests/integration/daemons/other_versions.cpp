@@ -1,4 +1,4 @@
-// In the place of proto/frames/versions.cpp, for programs that stand for another release.
+// This file replaces proto/frames/versions.cpp in programs that represent a different release.
 #include "proto/frames/hello.hpp"
 
 namespace score::proto {

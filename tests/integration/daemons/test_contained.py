@@ -216,9 +216,9 @@ def test_a_task_cannot_take_its_shepherds_connection(fresh, as_root):
 
 RING_ATTACKS = {  # tests of scored/rings, with a ring in the hands of a user
     'SendsNoArpReply': 'ARP replies', 'SendsNothingElse': 'foreign source addresses, channels, ranks and keys',
-    'IsNotBoundToAnythingElse': 'other protocols and interfaces', 'KeepsItsOptions': 'promiscuous mode and other options',
+    'CannotBeBoundToAnythingElse': 'other protocols and interfaces', 'KeepsItsOptions': 'promiscuous mode and other options',
     'HearsOnlyFramesOfItsAttempt': "other users' frames", 'ByXdpSendsNothingElse': 'the same by AF_XDP',
-    'ByXdpStaysWhereItIs': 'another interface or memory by AF_XDP', 'ByXdpHearsOnlyFramesOfItsAttempt': "other users' frames by AF_XDP"}
+    'XdpRingKeepsItsBinding': 'another interface or memory by AF_XDP', 'ByXdpHearsOnlyFramesOfItsAttempt': "other users' frames by AF_XDP"}
 
 
 def test_an_ethernet_ring_sends_and_hears_only_frames_of_its_attempt(as_root):

@@ -101,7 +101,7 @@ def test_a_stopped_daemon_and_a_missing_launcher(fresh):
 
 
 @pytest.mark.parametrize('minor, level', [(1, 'warning'), (5, 'fault')])
-def test_a_node_of_another_release(fresh, tmp_path, minor, level):
+def test_a_node_of_a_different_release_is_reported(fresh, tmp_path, minor, level):
     """The daemon of this build, with another number in its file."""
     cluster = fresh(2, '--cores', 1)
     release = cluster.json('score', 'info')['version']

@@ -80,7 +80,7 @@ def stopped_thread(thread):
 
 def test_the_switcher_hangs(switched):
     with stopped_thread(switcher_of(switched.daemon('node00')['pid'])):
-        check(switched, 'hole-7a', "the switcher's thread hangs")
+        check(switched, 'hole-7a', "The switcher's thread hangs")
     # It takes up its work again.
     before = int(switched.json('scnodes')['nodes'][0]['switches'])
     wait_until(lambda: int(switched.json('scnodes')['nodes'][0]['switches']) > before + 10)

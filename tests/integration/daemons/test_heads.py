@@ -40,7 +40,7 @@ def test_the_older_of_two_heads_ends(fresh, tmp_path):
         assert older.process.poll() is None
         way.lead_to(older.port)
         assert older.process.wait(LIMIT) == 3, older.log()
-        assert 'stop: the cluster has a newer head' in older.log()
+        assert 'Stopping: the cluster has a newer head' in older.log()
         way.lead_to(newer.port)
         wait_until(lambda: has_nodes(cluster, newer))
         assert newer.process.poll() is None and is_running(cluster, newer, job)

@@ -202,7 +202,7 @@ def test_gives_tasks_of_version_1_their_priority_back(frozen_job):
         assert (other / 'cpu.idle').read_text() == '1\n', 'a job of another node'
 
 
-def test_continues_groups_when_the_lease_ends_and_when_the_daemon_is_gone(group):
+def test_groups_continue_when_lease_or_daemon_ends(group):
     guard = Guard()
     guard.watch(group.pid)
     guard.renew(60)
@@ -229,7 +229,7 @@ def ignored_signals(process):
     return int(next(line.split()[1] for line in status.splitlines() if line.startswith('SigIgn')), 16)
 
 
-def test_outlives_signals_and_odd_packets(group):
+def test_the_guard_survives_signals_and_malformed_packets(group):
     guard = Guard()
     # Its main function has begun.
     wait_until(lambda: ignored_signals(guard.process) & 1 << (signal.SIGTERM - 1))
@@ -244,7 +244,7 @@ def test_outlives_signals_and_odd_packets(group):
     guard.end()
 
 
-def test_refuses_what_is_no_cgroup(tmp_path):
+def test_a_path_that_is_no_cgroup_is_refused(tmp_path):
     for words in (['--cgroup-root', tmp_path], ['--cgroup-root', tmp_path / 'none'], ['--guard'], ['x']):
         result = subprocess.run([THAW, *words], capture_output=True, text=True, check=False)
         assert result.returncode != 0 and len(result.stderr.splitlines()) == 1, result

@@ -136,7 +136,7 @@ def test_a_follower_that_lacks_changes_does_not_take_over(fresh):
     cluster.kill(first)
     cluster.restart(second)
     log = cluster.directory / 'log' / second
-    wait_until(lambda: 'do not know that its state is complete' in log.read_text().split('start as one')[-1],
+    wait_until(lambda: 'do not know that its state is complete' in log.read_text().split('Started as one')[-1],
                what=cluster.logs)
     assert in_charge(cluster) is None
     cluster.restart(first)

@@ -81,7 +81,7 @@ def test_the_page_says_that_no_head_is_in_charge(fresh):
     wait_until(lambda: status_of(here) == 307)
 
 
-def test_a_proxy_of_both_heads_is_told_to_take_the_other_one(fresh, tmp_path):
+def test_the_follower_refers_a_proxy_to_the_active_head(fresh, tmp_path):
     """Both have the proxy's address, so a redirect would lead back to the follower. Users that the proxy names are not asked for."""
     cluster = boot(fresh)
     for head in HEADS:

@@ -13,7 +13,7 @@ from cluster import BIN, LIMIT, wait_until
 from test_two_heads import at_node, boot, in_charge, is_ready, other
 
 
-def test_commands_say_what_they_tried(fresh):
+def test_errors_name_the_addresses_tried(fresh):
     cluster = boot(fresh)
     for head in ('head', 'head2'):
         cluster.kill(head)
@@ -32,7 +32,7 @@ def test_commands_say_what_they_tried(fresh):
     assert cluster.run('scq').returncode == 0
 
 
-def test_scrun_of_a_login_node_leaves_a_head_that_is_silent(fresh):
+def test_scrun_of_a_login_node_leaves_a_silent_head(fresh):
     """A host without power closes no connection: SIGSTOP stands for it."""
     cluster = boot(fresh)
     first = in_charge(cluster)

@@ -37,7 +37,7 @@ def test_a_line_names_both_releases_that_have_no_version_in_common(fresh, tmp_pa
     head = Head(cluster.directory / 'head', tmp_path / 'later', program, cluster.description['address'])
     line = r'node0* \(release [0-9.]+\) speaks versions 1\.\.1, this program 3\.\.3; install release [0-9.]+ on node0*'
     with contextlib.closing(head):
-        wait_until(lambda: re.search('refuse node.*' + line, head.log()))
+        wait_until(lambda: re.search('Refused node.*' + line, head.log()))
         wait_until(lambda: re.search('the head refuses: ' + line, cluster.logs(50)))
         refused = cluster.run('scrun', 'true', code=None, extra_env=head.socket)
         assert refused.returncode != 0

@@ -47,7 +47,7 @@ def test_figure11_has_a_result_for_each_kernel_and_number_of_jobs(tmp_path):
 
 @pytest.mark.skipif(os.geteuid() != 0, reason='bare processes make cgroups')
 @pytest.mark.long
-def test_two_jobs_are_compared_with_what_the_machine_alone_takes():
+def test_two_jobs_are_compared_with_the_bare_machine():
     done = subprocess.run([BIN / 'scbench', 'gang', '--figure11', '--nodes', '2', '--slice', '10ms', '--kernels', 'ft,cg', '--mode',
                            'bare', '--seconds', '1', '--json'], capture_output=True, text=True, timeout=LIMIT)
     assert done.returncode == 0, done.stderr
@@ -57,12 +57,12 @@ def test_two_jobs_are_compared_with_what_the_machine_alone_takes():
 
 
 @pytest.mark.parametrize(('values', 'first', 'last'), [(5, 1, 5), (6, 1, 6), (9, 2, 8), (15, 4, 12), (25, 8, 18)])
-def test_the_interval_of_a_median_leaves_out_as_many_values_as_tables_say(values, first, last):
+def test_the_median_interval_omits_as_many_values_as_tables(values, first, last):
     assert measure.interval(list(range(values, 0, -1))) == (first, last)
 
 
 @pytest.mark.long
-def test_figure11_goes_on_where_it_was_interrupted(tmp_path):
+def test_figure11_resumes_after_an_interruption(tmp_path):
     kept = tmp_path / 'kept.json'
     command = [BIN / 'scbench', 'gang', '--figure11', '--kernels', 'ep', '--seconds', '0.5', '--json', '--resume', kept]
 
@@ -114,7 +114,7 @@ def test_options_that_do_not_fit_together_are_refused():
     (['cosmo', '--repeats', '0'], '--repeats'), (['mpi', '--rounds', 'x'], '--rounds'), (['pm', '--size', '1X'], '1X'),
     (['replay'], '--swf'), (['replay', '--swf', '/etc/passwd'], 'no job'), (['replay', '--swf', '/nonexistent'], 'cannot open'),
     (['replay', '--swf', '/etc'], '/etc')])
-def test_wrong_words_get_one_line_and_125(words, said):
+def test_invalid_arguments_are_one_line_and_exit_125(words, said):
     done = subprocess.run([BIN / 'scbench', *words], capture_output=True, text=True, timeout=LIMIT)
     assert done.returncode == 125 and said in done.stderr and done.stderr.count('\n') == 1, done.stderr
     assert done.stderr.startswith('scbench'), done.stderr
@@ -124,12 +124,12 @@ def test_wrong_words_get_one_line_and_125(words, said):
     ([], 'no workload'), (['--swf', '/etc/passwd'], 'no job'), (['--swf', '/nonexistent'], 'cannot open'), (['--nodse', '3'], "unknown option '--nodse'"),
     (['--lublin', 'x'], "--lublin: 'x'"), (['--lublin'], '--lublin needs a value'), (['--lublin', '10', '--policies', 'best'], 'best'),
     (['--lublin', '10', '--figures', 'x'], "x"), (['--lublin', '10', 'x'], "unexpected argument 'x'"), (['--lublin', '10', '--pass', '--figures'], 'either')])
-def test_scsim_refuses_wrong_words_with_125(words, said):
+def test_scsim_refuses_invalid_arguments_with_125(words, said):
     done = subprocess.run([BIN / 'scsim', *words], capture_output=True, text=True, timeout=LIMIT)
     assert done.returncode == 125 and said in done.stderr.splitlines()[-1] and done.stderr.startswith('scsim: '), done.stderr
 
 
-def test_a_case_comes_with_what_the_machine_does_to_bare_threads():
+def test_figures_include_a_baseline_of_bare_threads():
     done = subprocess.run([BIN / 'scbench', 'gang', '--nodes', '2', '--slice', '10ms', '--seconds', '1', '--json'],
                           capture_output=True, text=True, timeout=LIMIT)
     assert done.returncode == 0, done.stderr

@@ -49,7 +49,7 @@ def test_a_figure_has_all_its_curves(name, tmp_path):
     assert len(drawn) == len({(row['panel'], row['curve']) for row in figure['rows']})
 
 
-def test_wrong_words_get_one_line():
+def test_invalid_arguments_are_refused_in_one_line():
     for words, said in ((['nine'], "no figure 'nine'"), (['writes', '--size', '5M'], '5M'), (['writes', '--size', '1X'], '1X'),
                         (['writes', '--size', '0'], '--size'), (['writes', '--rounds', '0'], '--rounds'),
                         (['writes', '--rounds', 'x'], '--rounds'), (['kernels', '--class', 'C'], '--class'),

@@ -29,7 +29,7 @@ def test_the_policy_in_force_is_printed(pair):
     assert pair.json('scadm', 'get', 'fill') == {'schema': 'scored.settings/1', 'fill': 'on, queues: high normal'}
 
 
-def test_an_unknown_policy_is_one_line(pair):
+def test_an_unknown_fill_policy_is_refused_in_one_line(pair):
     result = pair.run('scadm', 'set', 'fill', 'maybe', code=125)
     assert result.stderr.splitlines() == ["scadm: fill 'maybe': use on or off"]
     assert policy(pair) == 'off'

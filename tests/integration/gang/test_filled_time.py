@@ -89,7 +89,7 @@ def test_a_viewer_sees_who_fills_and_what_it_used(pair):
     assert all(node['filled'] is not None for node in document['nodes'])
 
 
-def test_off_stops_what_fills(pair):
+def test_off_stops_filling(pair):
     needs_priorities(pair)
     jobs = [works_rarely(pair), works_rarely(pair)]
     fills(pair, jobs[0])

@@ -47,7 +47,7 @@ def test_a_sleeping_job_gives_its_share_away_and_the_queue_says_so(pair):
     wait_until(lambda: gets_no_slice(pair, sleeper))  # its last one may still be under way
 
 
-def test_when_the_busy_job_ends_the_idle_one_has_its_place_again(pair):
+def test_the_idle_job_returns_when_the_busy_one_ends(pair):
     sleeper = pair.submit('-N', 2, 'sleep', '600')
     busy = spin(pair)
     wait_until(is_background(pair, sleeper))
@@ -66,7 +66,7 @@ def test_a_timer_wakes_it(pair):
     assert counters(pair)['idle_returned'] > 0
 
 
-def test_a_line_of_input_is_answered_and_work_brings_it_back(pair):
+def test_an_idle_job_answers_input_and_returns_for_work(pair):
     program = ('import sys, time\n'
                'for line in sys.stdin:\n'
                '    print("got", line.strip(), flush=True)\n'
@@ -163,7 +163,7 @@ def test_operators_can_switch_it_off(pair):
     wait_until(is_background(pair, sleeper))
 
 
-def test_a_busy_job_never_goes(pair):
+def test_a_busy_job_stays_in_the_timetable(pair):
     first, second = spin(pair), spin(pair)
     for job in (first, second):  # a program that is being loaded waits for its file
         wait_until(lambda: pair.job(job)['scheduled_s'] > 1)

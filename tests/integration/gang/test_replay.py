@@ -47,7 +47,7 @@ def test_every_job_of_a_log_runs_once_and_is_compared_with_the_prediction(tmp_pa
     assert {'measured', 'predicted'} <= {node.firstChild.data for node in drawn.getElementsByTagName('text')}
 
 
-def test_what_cannot_be_replayed_is_refused_by_one_line(tmp_path):
+def test_an_unreplayable_log_is_refused_in_one_line(tmp_path):
     log = log_of(tmp_path / 'log.swf', [(0, 60, 1)])
     empty = tmp_path / 'empty.swf'
     empty.write_text(HEADER)

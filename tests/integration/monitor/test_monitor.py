@@ -319,7 +319,7 @@ def test_too_many_requests_are_refused_with_a_reason(fresh):
     wait_until(lambda: web.ask('/api/v1/session').status == 200)
 
 
-def test_silent_connections_shut_nobody_out(fresh):
+def test_silent_connections_block_no_other_client(fresh):
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (min(4096, hard) if hard > 0 else 4096, hard))
     cluster = fresh(1)

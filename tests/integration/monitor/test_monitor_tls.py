@@ -88,7 +88,7 @@ def test_tls_survives_random_bytes_and_silent_clients(fresh, certificate):
         assert link.recv(1) == b''  # the handshake has its time
 
 
-def test_silent_tls_clients_shut_nobody_out(fresh, certificate):
+def test_silent_tls_clients_block_no_other_client(fresh, certificate):
     limit = 1024 + 128
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if hard < limit + 500:

@@ -79,7 +79,7 @@ def test_a_script_starts_mpi_over_pm(few, tmp_path, mpi):
     assert '4 ranks, sum 6' in result.stdout and result.stderr == ''
 
 
-def test_an_mpi_without_ofi_is_refused_with_what_would_work(few, tmp_path):
+def test_an_mpi_without_ofi_is_refused_with_a_remedy(few, tmp_path):
     program = mpis.build('mpich4', HELLO, tmp_path)
     if 'libfabric' in subprocess.run(['ldd', program], capture_output=True, text=True).stdout:
         pytest.skip('this MPICH has OFI')

@@ -186,7 +186,7 @@ def test_packet_rings_serve_where_af_xdp_cannot(fresh, as_root):
     cluster = fresh(2, '--netns', '--device', 'ethernet:xdp', '--payload', 8000)  # the links have an MTU to fit
     assert 'round trip' in cluster.run('scrun', '-N', 2, PINGPONG, 50, 7000).stdout
     log = (cluster.directory / 'log' / 'launcher-node00').read_text()
-    assert log.count('open packet rings in place of AF_XDP interface=eth0: look at the interface: Message too long') == 1, log
+    assert log.count('Using packet rings instead of AF_XDP interface=eth0: check the interface: Message too long') == 1, log
 
 
 def further_addresses(cluster):

@@ -253,7 +253,7 @@ def test_programs_of_a_job_share_its_room(few, program):
 
 
 @pytest.mark.parametrize('words, hint', [
-    (['--ntasks-per-node', 2, '--spawn', 1], 'give the tasks with -n'), (['-N', 2, '--spawn', 1], 'Give -n'),
+    (['--ntasks-per-node', 2, '--spawn', 1], 'give the number of tasks with -n'), (['-N', 2, '--spawn', 1], 'give -n'),
     (['-n', 1, '--spawn', 0], '--spawn'), (['-n', 1, '--spawn', 'x'], '--spawn'), (['-n', 1, '--spawn', 1048576], '--spawn')])
 def test_room_that_cannot_be_is_refused(few, words, hint):
     result = few.run('scrun', *words, 'true', code=125)

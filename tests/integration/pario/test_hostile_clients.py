@@ -127,7 +127,7 @@ def test_a_wrong_key_or_volume_is_refused_and_counted(servers):
     stranger.socket.sendall(b'GET / HTTP/1.0\r\n\r\n' + b'x' * 100)
     assert stranger.is_closed()
     assert counts(servers)['keys'] == before + 3
-    assert 'refuse client' in servers.log(0) and 'wrong key or volume' in servers.log(0)
+    assert 'Refused client' in servers.log(0) and 'wrong key or volume' in servers.log(0)
 
 
 def test_scio_reports_a_wrong_key_in_a_line(servers):

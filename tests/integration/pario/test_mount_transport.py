@@ -157,7 +157,7 @@ def test_what_was_synced_survives_killed_servers_and_mounts(servers, tmp_path):
         assert sum(writer.check() for writer in writers) > 30
         found = counts(servers)
         # A server that a busy machine keeps from answering for 3 s is not asked for PM again.
-        said = [line for line in servers.log(0).splitlines() if 'serve volume' not in line]
+        said = [line for line in servers.log(0).splitlines() if 'Started to serve the volume' not in line]
         assert found['pm_clients'] == 1 or any('Connection timed out' in line for line in said), (found, said)
     finally:
         mount.kill()
@@ -180,7 +180,7 @@ def run_without_udp():
     assert servers.stop() == [0, 0]
     assert found['pm_bytes'] == found['pm_clients'] == 0 and found['fallbacks'] > 0, found
     assert mount.messages.count('PM cannot be used (no answer over UDP); using TCP') == 1, mount.messages
-    assert 'client cannot use PM' in servers.log(0)
+    assert 'Client cannot use PM' in servers.log(0)
     print('fell back')
 
 

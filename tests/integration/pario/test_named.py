@@ -114,7 +114,7 @@ def test_a_server_that_was_killed_is_started_again(home, tmp_path):
     (tmp_path / 'in').write_bytes(b'kept')
     home.scio('cp', tmp_path / 'in', 'demo:/f')
     log = (home.root / 'data/demo-0/log')
-    assert 'serve volume' in log.read_text()
+    assert 'Started to serve the volume' in log.read_text()
     killed = 0
     for process in pathlib.Path('/proc').glob('[0-9]*'):
         try:
@@ -154,7 +154,7 @@ def test_a_create_that_fails_leaves_nothing(home):
     (['create', 'x', '--server', 'h:1', '--replicas', '2'], 'needs two servers'), (['create', 'x', '--server', 'h:1', '--expires', 'soon'], '--expires'),
     (['create', 'x', '--hosts', 'localhost', '--servers', '0'], '--servers 0'), (['stat', 'none:'], 'No such file'),
     (['destroy', 'none'], 'No such file'), (['start', 'none'], 'No such file'), (['ls', 'none:/'], 'No such file')])
-def test_bad_words_are_one_line(home, words, text):
+def test_invalid_arguments_are_refused_in_one_line(home, words, text):
     done = home.scio(*words, code=125)
     assert text in done.stderr and done.stderr.count('\n') == 1 and done.stdout == ''
     assert not home.file('x').exists()

@@ -84,7 +84,7 @@ def test_a_server_that_is_ended_while_it_starts_ends(parent):
         assert parent.process.wait(60) in (0, -signal.SIGTERM), turn
 
 
-def test_what_is_not_a_listening_socket_is_refused_in_a_line(parent):
+def test_a_non_listening_socket_is_refused_in_one_line(parent):
     parent.kill()
     with socket.socket() as idle:
         for listener in ('x', '-1', '999', '', str(idle.fileno())):
@@ -114,7 +114,7 @@ def test_a_mount_says_when_it_is_there(parent, tmp_path, options):
 
 
 @pytest.mark.skipif(any(one.args[0] for one in REQUIRED), reason='no FUSE, or scored-pario-mount is not built')
-def test_a_mount_refuses_what_is_no_descriptor_in_a_line(parent, tmp_path):
+def test_a_mount_refuses_an_invalid_descriptor_in_one_line(parent, tmp_path):
     for ready in ('x', '-1', '999', ''):
         run = subprocess.run([BIN / 'scored-pario-mount', '--volume', parent.file, '--ready', ready, tmp_path],
                              capture_output=True, text=True, timeout=60)

@@ -33,7 +33,7 @@ def wait_for(condition, what):
 
 
 LEADING, FOLLOWING = 3, 2
-CHANGED = re.compile(r'replica changed part=(\d+) view=(\d+) mode=(\d+)')
+CHANGED = re.compile(r'Replica changed state part=(\d+) view=(\d+) mode=(\d+)')
 
 
 def last_view(servers, part, index):
@@ -41,7 +41,7 @@ def last_view(servers, part, index):
     found, is_new = (0, 0), False
     for line in servers.log(index).splitlines():
         match = CHANGED.search(line)
-        if 'serve volume' in line:
+        if 'Started to serve the volume' in line:
             is_new = False
         elif match and int(match[1]) == part:
             found, is_new = (int(match[2]), int(match[3])), True
@@ -191,7 +191,7 @@ def test_a_short_outage_copies_what_was_missed(servers):
     for index in range(3):
         assert data_of(servers.directory(index) / 'data') == data_of(servers.directory((index + 1) % 3) / 'copy/data')
     text = ''.join(servers.log(index) for index in range(3))
-    assert re.search(r'repair replica part=\d+ server=\d+ files=\d', text), 'every repair has copied everything'
+    assert re.search(r'Started to repair the other replica part=\d+ server=\d+ files=\d', text), 'every repair has copied everything'
     client.close()
 
 
@@ -253,7 +253,7 @@ def test_a_full_volume_stays_in_sync():
         assert made.stop() == [0, 0, 0]
 
 
-def test_without_copies_the_rest_goes_on():
+def test_unreplicated_servers_continue_after_a_loss():
     with make_temporary() as root:
         made = Servers(root, 3)
         client = Client(made.file)

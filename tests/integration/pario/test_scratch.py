@@ -97,7 +97,7 @@ def test_a_job_chooses_the_transport_of_its_volume(cluster):
         assert done.stdout.split() == [count] * NODES
 
 
-def test_what_one_rank_writes_all_read(cluster):
+def test_all_ranks_read_the_writes_of_one(cluster):
     out = cluster.run('scrun', '-q', '-N', NODES, '--scratch', '96M', 'sh', '-c', ALL_READ).stdout
     lines = [line.split() for line in out.splitlines()]
     assert len(lines) == NODES and len({digest for digest, *_ in lines}) == 1, out
@@ -179,7 +179,7 @@ def test_a_killed_shepherd_leaves_nothing(cluster):
     expect_nothing_left(cluster)
 
 
-def test_what_is_left_is_swept_when_the_node_daemon_starts(cluster):
+def test_leftovers_are_removed_when_the_node_daemon_starts(cluster):
     job = start_and_wait(cluster)
     cluster.kill('node01')
     path = f'{cluster.directory}/scratch/node01/'
@@ -204,7 +204,7 @@ def test_a_restarted_head_keeps_volumes(cluster):
     assert {node['scratch_reserved_bytes'] for node in cluster.json('scnodes')['nodes']} == {0}
 
 
-def test_a_full_volume_harms_nobody_else(cluster, tmp_path):
+def test_a_full_volume_harms_no_other_job(cluster, tmp_path):
     go = tmp_path / 'go'
     other = start_and_wait(cluster, script=f'until [ -e {go} ]; do sleep 0.1; done; '
                                            'dd if=/dev/zero of=$SCORE_SCRATCH/fits bs=1M count=20 2> /dev/null')

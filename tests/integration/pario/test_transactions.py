@@ -312,7 +312,7 @@ def test_write_skew_is_refused(servers):
         assert again.commit()
 
 
-def test_a_transaction_sees_its_own_writes_and_nobody_else_does(servers):
+def test_only_a_transaction_sees_its_own_writes(servers):
     bank = Bank(servers)
     bank.create()
     client = bank.client
@@ -331,7 +331,7 @@ def test_a_transaction_sees_its_own_writes_and_nobody_else_does(servers):
         assert file.pread(100, 0) == bytes(100)
 
 
-def test_later_writes_of_a_transaction_are_upon_earlier_ones(servers):
+def test_later_writes_of_a_transaction_replace_earlier_ones(servers):
     client, chance = Client(servers.file), random.Random(4)
     with client.open('a') as a, client.open('b') as b:
         for turn in range(10):
@@ -400,7 +400,7 @@ OTHER_BOOT = 'mount --bind "$0" /proc/sys/kernel/random/boot_id && exec "$@"'
 
 @pytest.mark.skipif(os.geteuid() != 0 or not shutil.which('unshare'), reason='needs root and unshare')
 @pytest.mark.parametrize('is_synced', [True, False], ids=['synced', 'unsynced'])
-def test_recovery_does_not_undo_what_was_synced(is_synced):
+def test_recovery_keeps_synced_data(is_synced):
     """A server that finds another boot carries its log out again, as after a loss of power."""
     with make_temporary() as root:
         servers = Servers(root, 1)

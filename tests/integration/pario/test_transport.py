@@ -195,7 +195,7 @@ def hostile(servers, tmp_path):
     client.close()
 
 
-def test_the_protocol_is_what_the_test_speaks(hostile):
+def test_a_valid_request_of_the_test_is_answered(hostile):
     handle = hostile.register(8192)
     hostile.request(READ, hostile.file, [(0, 4096)], handle, [100])
     error, _, data, _, tag, _ = hostile.reply()

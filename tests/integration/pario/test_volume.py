@@ -152,7 +152,7 @@ def test_random_operations_are_as_on_a_local_directory(volume, count, seed, tmp_
         client.close()
 
 
-def test_one_byte_anywhere_gives_the_size(volume):
+def test_one_byte_at_any_offset_sets_the_size(volume):
     """Also where all of the file's data is on its home server, but not in the first stripe."""
     servers = volume(3)
     client = Client(servers.file)

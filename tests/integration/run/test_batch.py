@@ -65,7 +65,7 @@ def batch(few, tmp_path):
     return Batch(few, tmp_path)
 
 
-def test_a_script_runs_once_with_what_it_was_submitted_with(batch):
+def test_a_script_runs_once_in_its_submission_environment(batch):
     job, out = batch.finish('#!/bin/sh\n#SCORE -N 2 --ppn 2 -J named\n'
                             'echo "$1 $MINE $(pwd) $(umask)"; env | grep ^SCORE_ | sort; echo failed >&2\n',
                             arguments=['one'], extra_env={'MINE': 'yes'}, umask=0o027)
@@ -252,7 +252,7 @@ def test_a_command_in_the_place_of_a_script(batch):
                                code=3)
     assert (batch.directory / f'score-{result.stdout.strip()}.out').read_text() == 'wrap of 2\n'
     refused = batch.cluster.run('scbatch', '--wrap', 'true', 'script', cwd=batch.directory, code=125)
-    assert refused.stderr == 'scbatch: --wrap and a script: give one of them\n', refused
+    assert refused.stderr == 'scbatch: --wrap and a script cannot be given together\n', refused
 
 
 def test_lines_of_slurm(batch):

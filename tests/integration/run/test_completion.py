@@ -16,7 +16,7 @@ def offered(cluster, shell, line):
 
 
 @pytest.mark.parametrize('shell', ['bash', 'zsh', 'fish'])
-def test_words_of_the_cluster(few, shell):
+def test_completion_offers_names_of_the_cluster(few, shell):
     if shutil.which(shell) is None:
         pytest.skip(f'no {shell}')
     done = few.submit('-i', 'none', 'true')

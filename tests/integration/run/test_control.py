@@ -104,7 +104,7 @@ def test_a_signal_is_told_from_an_exit_code(few):
     assert 'exit code 137 (signal 9)' in few.run('score', 'job', killed).stdout
 
 
-def test_a_state_has_one_name(few):
+def test_a_refusal_names_the_state_of_the_job(few):
     job = few.submit('sleep', 60)
     few.wait_job(job, 'running')
     assert f'job {job} is running, not' in few.run('score', 'release', job, code=125).stderr
@@ -219,7 +219,7 @@ def test_attaching_to_an_ended_job_reports_its_end(few):
     assert few.run('scattach', '-q', job).stderr == ''
 
 
-def test_json_of_what_changes_something(few):
+def test_commands_that_change_jobs_print_json(few):
     job = few.submit('--hold', '-N', 1, 'true')
     assert few.json('score', 'release', job) == {'schema': 'scored.done/1', 'jobs': [{'job': job, 'done': True}]}
     few.wait_job(job, 'completed')

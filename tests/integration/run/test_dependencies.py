@@ -22,7 +22,7 @@ def test_a_chain_runs_in_its_order(few, tmp_path):
     assert log.read_text().split() == ['first', 'second', 'third']
 
 
-def test_a_failure_is_waited_for_and_stops_what_needs_success(few):
+def test_dependencies_wait_for_failure_or_success(few):
     fails = few.submit('false')
     needs = few.submit('--after', f'afterok:{fails}', 'true')
     ends = few.submit('--after', f'afterok:{fails}', '--kill-on-invalid-dep', 'true')
@@ -86,7 +86,7 @@ def test_bad_conditions_are_refused_in_one_line(few):
             (('--after', 'afterok:999999'), 'no job 999999'),
             (('--after', 'afterok'), "'afterok' is not afterok:JOB"),
             (('--after', '7'), "'7' is not afterok:JOB"),
-            (('--begin', '2020-01-01'), 'is past'),
+            (('--begin', '2020-01-01'), 'is in the past'),
             (('--begin', 'soon'), "'soon' is not a time"),
             (('--begin', '2h', '--deadline', '1h'), 'the deadline'),
             (('--deadline', '1h', '--wall-time', '2h'), 'the deadline')]:

@@ -95,7 +95,7 @@ def test_a_daemon_does_not_run_without_the_guard(guarded):
     guarded.wait_up()
 
 
-def test_what_cannot_be_enforced_is_said(guarded, tmp_path):
+def test_an_unenforceable_device_rule_is_reported(guarded, tmp_path):
     config = tmp_path / 'scored.toml'
     config.write_text('[devices]\ndeny = ["/dev/kvm"]\n')
     words = [str(BIN / 'scored-device-guard'), '--config', str(config), '--cgroup', '/tmp']

@@ -115,12 +115,12 @@ def test_steps_are_started_on_any_node_of_their_job(login, tmp_path):
     lines = (tmp_path / f'score-{job}.out').read_text().splitlines()
     assert sorted(lines[:2]) == ['step on node02', 'step on node03'], lines
     assert {'code 7', 'cancelled', 'list 0'} <= set(lines), lines
-    refusals = [line for line in lines if 'is no login node' in line]
+    refusals = [line for line in lines if 'is not a login node: ' in line]
     assert len(refusals) == 4 and lines[-1] == 'end', lines
     assert login.job(int(other))['state'] == 'running'
 
 
-def test_a_head_that_is_gone_is_named(login):
+def test_the_error_names_an_unreachable_head(login):
     login.kill('head')
     result = through(login, 'node01', 'scq', code=None)
     assert result.returncode == 125
@@ -129,7 +129,7 @@ def test_a_head_that_is_gone_is_named(login):
     login.wait_up()
 
 
-def test_the_socket_takes_no_harm(login):
+def test_random_bytes_do_not_harm_the_socket(login):
     chance = random.Random(7)
     for length in (1, 15, 16, 17, 4096, 65536):
         with socket.socket(socket.AF_UNIX) as peer:

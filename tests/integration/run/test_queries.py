@@ -37,7 +37,7 @@ def test_an_unknown_id_does_not_hide_the_others(few):
     assert done.stdout.split() == ['node01'] and done.stderr == 'scnodes: no node nodeXX\n'
 
 
-def test_thousands_of_ids_are_one_call(few):
+def test_one_call_accepts_thousands_of_ids(few):
     job = ended(few, 'true')
     done = few.run('scq', '--no-header', '-o', 'job', *range(max(1, job - 2500), job + 2500), code=125)
     assert job in ids(done.stdout)
@@ -112,7 +112,7 @@ def test_a_waiting_job_shows_the_nodes_that_it_asks_for(few):
     assert few.job(job)['nodes_wanted'] == 3
 
 
-def test_one_is_singular(few):
+def test_counts_of_one_are_singular(few):
     job = few.submit('-N', 1, 'sleep', 600)
     few.wait_job(job, 'running')
     page = few.run('score', 'job', job).stdout
@@ -179,19 +179,20 @@ def test_by_day_is_the_readers_day(few):
     (['score', 'top', '--json', '--job', '999999'], '--job: no job 999999'), (['score', 'top', '--json', '--job', 'x'], "'x' is not a job id"),
     (['score', 'top', '--json', '--count', '0'], "--count: '0' is not a number from 1 to"),
     (['scrun', '--scratch', '100T', 'true'], 'scratch'), (['scacct', '7.0'], 'is a step'), (['scacct', '--by', 'week'], "'week' is not user"),
-    (['sccancel'], 'which job?'), (['sccancel', '--all', '7'], '--all and job ids'),
+    (['sccancel'], 'no job given'), (['sccancel', '--all', '7'], '--all and job ids'),
     (['sctop', '--rate', '0'], "--rate: '0' is not a number from 0.1 to 10"), (['sctop', '--foo'], "unknown option '--foo'"),
     (['sctop', '--columns'], '--columns needs a value'), (['sctop'], 'sctop: no terminal: use --once for scripts\n')])
-def test_one_line_and_125(few, words, said):
+def test_command_line_errors_are_one_line_and_exit_125(few, words, said):
     done = few.run(*words, code=125)
     assert said in done.stderr and done.stderr.count('\n') == 1, done.stderr
     assert 'UINT' not in done.stderr and 'malformed' not in done.stderr
 
 
 def test_help_has_plain_types(few):
-    for command in ('scrun', 'scq', 'scbatch'):
+    for command in ('scrun', 'scbatch', 'scalloc', 'scout', 'scq', 'sccancel', 'scnodes', 'scattach', 'scacct', 'scshare', 'scadm', 'sctop'):
         text = few.run(command, '--help').stdout
-        assert not re.search(r':(UINT|INT|FLOAT)\b', text), text
+        assert not re.search(r'\b(UINT|INT|FLOAT|REQUIRED)\b|:\{|Excludes:', text), text
+    assert 'Tasks per node; from 1 to ' in few.run('scrun', '--help').stdout
     assert few.run('sctop', '--help').stdout and few.run('sctop', '--version').stdout.startswith('scored ')
 
 

@@ -105,7 +105,7 @@ def test_reservations_survive_a_killed_head(fresh):
     assert names(cluster) == ['course']
 
 
-def test_what_runs_there_is_in_the_way_or_is_ended(two, tmp_path):
+def test_running_jobs_block_a_reservation_or_are_ended(two, tmp_path):
     job = two.submit('-N', 2, *until(tmp_path))
     two.wait_job(job, 'running')
     refused = two.run('scadm', 'reserve', 'node00', 'now', '1h', '-', code=None)

@@ -144,7 +144,7 @@ def public():
         yield pathlib.Path(place)
 
 
-def test_who_used_less_is_next(as_root, fresh, tmp_path, public):
+def test_the_user_with_less_usage_runs_next(as_root, fresh, tmp_path, public):
     cluster = fresh(1, '--slice', '20ms', '--cores', '1')
     cluster.run('scadm', 'set', 'slots', 1)
     with other_user(cluster) as nobody:

@@ -60,7 +60,7 @@ def test_input_goes_to_all(few):
     assert sorted(result.stdout.splitlines()) == ['0: hello', '1: hello', '2: hello']
 
 
-def test_input_for_a_rank_that_is_not_there_is_refused(few):
+def test_input_for_a_missing_rank_is_refused(few):
     assert few.run('scrun', '-l', '-n', 3, '-i', 2, 'cat', input='hello\n').stdout == '2: hello\n'
     refused = few.run('scrun', '-n', 3, '-i', 3, 'cat', input='hello\n', code=None)
     assert refused.returncode != 0 and refused.stderr.count('\n') == 1, refused

@@ -151,7 +151,7 @@ def is_below(pid, ancestors):
 
 
 # Killed with its cgroup, a shepherd has no time to remove what its PMIx server left.
-def test_next_start_sweeps_what_pmix_servers_left():
+def test_next_start_removes_leftovers_of_pmix_servers():
     process, description = boot('--nodes', 2)
     env = dict(os.environ, SCORED_SERVER=description['socket'])
     subprocess.run([SCORE, 'scrun', '--detach', '-N', '2', '--mpi=pmix', 'sleep', '600'], env=env, check=True,
@@ -252,7 +252,7 @@ def test_plain_user(as_root, tmp_path_factory):
 
 
 @pytest.mark.parametrize('occupied', [False, True])
-def test_the_directory_is_in_tmpdir_also_where_its_name_is_occupied(occupied):
+def test_the_directory_in_tmpdir_avoids_an_occupied_name(occupied):
     """Any program can make names in /tmp: a file, or a directory that others may open."""
     uid = os.geteuid()
     with tempfile.TemporaryDirectory(prefix='s', dir='/tmp') as place:

@@ -159,7 +159,7 @@ def test_a_host_that_cannot_be_reached_is_named(four):
     result = four.start('--', 'true', hosts=['h00', 'nowhere', 'h01'], code=125)
     lines = result.stderr.splitlines()
     assert lines[0].startswith('score start: nowhere: ') and 'check the name nowhere' in lines[0], lines
-    assert lines[1] == 'score start: 2 of 3 hosts can be used; --min-hosts 2 starts without the others'
+    assert lines[1] == 'score start: 2 of 3 hosts can be used; --min-hosts 2 starts the cluster without the rest'
     assert len(lines) == 2
 
 
@@ -204,7 +204,7 @@ def test_an_old_version_is_replaced_or_named(hosts):
     (old / 'scored-launcher').symlink_to('score-start')
     subprocess.run([*network.inside('h01', root=True), 'mount', '--bind', str(old), str(BIN)], check=True)
     result = network.start('--push', 'never', '--', 'true', code=125)
-    assert 'h01: no programs of Scored' in result.stderr and '(found 0.0.9)' in result.stderr, result.stderr
+    assert 'h01: Scored ' in result.stderr and 'is not installed there (found 0.0.9)' in result.stderr, result.stderr
     result = network.start('--', 'scrun', '-N', 2, 'hostname')
     assert sorted(result.stdout.split()) == network.names
     network.check_clean()

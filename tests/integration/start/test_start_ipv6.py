@@ -42,6 +42,6 @@ def test_the_head_is_reached(ssh, tmp_path, head, hosts, node):
 
 
 @pytest.mark.parametrize('head', ['[::1', 'a b', '::1;true', ''])
-def test_a_wrong_address_gets_one_line(head):
+def test_an_invalid_address_is_refused_in_one_line(head):
     done = subprocess.run([BIN / 'score', 'start', '--head-address', head or ':', '--hosts', 'a', '--', 'true'], capture_output=True, text=True, timeout=LIMIT)
     assert done.returncode == 125 and '--head-address' in done.stderr and done.stderr.count('\n') == 1, done.stderr

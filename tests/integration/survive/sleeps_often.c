@@ -1,5 +1,5 @@
-// usage: sleeps_often SECONDS. Computes for 20 us and sleeps for 50 us, again and again, as ranks
-// do that wait for messages.
+// This program computes for 20 us and sleeps for 50 us, again and again, as ranks do that wait for
+// messages. usage: sleeps_often SECONDS
 #include <stdlib.h>
 #include <time.h>
 

@@ -51,9 +51,9 @@ def test_a_second_daemon_with_a_nodes_key_is_refused(fresh, tmp_path):
         assert cluster.run('scrun', '-q', '-N', 2, 'echo', 'x').stdout == 'x\n' * 2
         assert len(lines) <= 1 + minutes, lines
         cluster.cancel(job)
-        admitted = log_of_head(cluster).count('connect node')
+        admitted = log_of_head(cluster).count('Connected node')
         cluster.kill('node00')
-        wait_until(lambda: log_of_head(cluster).count('connect node') > admitted)  # now the second one is the node
+        wait_until(lambda: log_of_head(cluster).count('Connected node') > admitted)  # now the second one is the node
         figure('hole-5', f'refused {refusals} times in {minutes * 60:.0f} s: {len(lines)} log line, job and node undisturbed; '
                          'admitted when the first was gone')
     finally:

@@ -131,7 +131,7 @@ def test_a_directory_that_hangs_ends_its_job_alone(pair_of_nodes, hung):
         figure(row, f'ended after {seconds:.1f} s: {message}')
 
 
-def test_a_disk_that_is_dead_takes_its_node_out_alone(pair_of_nodes, hung):
+def test_a_dead_disk_disables_only_its_node(pair_of_nodes, hung):
     """Who waits cannot be killed: the node gets no jobs until it can. The other node goes on."""
     cluster = pair_of_nodes
     hung.set('hang')
