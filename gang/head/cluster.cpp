@@ -99,8 +99,8 @@ Actions Cluster::heartbeat(NodeId node, TimePoint now) {
   return apply(now, [&](Step& step) { reports_.heartbeat(node, step); });
 }
 
-Actions Cluster::hearsay(const Hearsay& hearsay, TimePoint now) {
-  return apply(now, [&](Step& step) { reports_.hearsay(hearsay, step); });
+Actions Cluster::relayed_heartbeats(const RelayedHeartbeats& relayed_heartbeats, TimePoint now) {
+  return apply(now, [&](Step& step) { reports_.relayed_heartbeats(relayed_heartbeats, step); });
 }
 
 Result<Actions> Cluster::drain(NodeId node, std::string reason, TimePoint now) {

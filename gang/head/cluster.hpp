@@ -50,7 +50,7 @@ class Cluster {
   Actions node_disconnected(NodeId node, TimePoint now, bool was_announced = false);
   Actions heartbeat(NodeId node, TimePoint now);
   // Takes what other nodes report about nodes, in place of their own heartbeats.
-  Actions hearsay(const Hearsay& hearsay, TimePoint now);
+  Actions relayed_heartbeats(const RelayedHeartbeats& relayed_heartbeats, TimePoint now);
   base::Result<Actions> drain(NodeId node, std::string reason, TimePoint now);
   base::Result<Actions> resume_node(NodeId node, TimePoint now);
 

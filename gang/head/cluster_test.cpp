@@ -364,14 +364,14 @@ TEST(Cluster, OtherNodesReportNodeAliveOrSilent) {
   b.silent = {NodeId{1}, NodeId{2}};
   for (int i = 0; i < 5; ++i) {
     b.pass(1s);
-    b.take(b.cluster.hearsay({.alive = {NodeId{1}, NodeId{7}}}, b.now));
+    b.take(b.cluster.relayed_heartbeats({.alive = {NodeId{1}, NodeId{7}}}, b.now));
   }
   EXPECT_EQ(b.cluster.node(NodeId{1})->state, NodeState::Up);
   EXPECT_EQ(b.cluster.node(NodeId{2})->state, NodeState::Down);
-  b.take(b.cluster.hearsay({.silent = {NodeId{1}, NodeId{7}}, .silent_for = 2s}, b.now));
+  b.take(b.cluster.relayed_heartbeats({.silent = {NodeId{1}, NodeId{7}}, .silent_for = 2s}, b.now));
   b.pass(500ms);
   EXPECT_EQ(b.cluster.node(NodeId{1})->state, NodeState::Suspect);
-  b.take(b.cluster.hearsay({.alive = {NodeId{1}}}, b.now));
+  b.take(b.cluster.relayed_heartbeats({.alive = {NodeId{1}}}, b.now));
   EXPECT_EQ(b.cluster.node(NodeId{1})->state, NodeState::Up);
 }
 

@@ -39,22 +39,22 @@ void Reports::heartbeat(NodeId id, Step& step) {
   heard(id, step);
 }
 
-void Reports::hearsay(const Hearsay& hearsay, Step& step) {
+void Reports::relayed_heartbeats(const RelayedHeartbeats& relayed_heartbeats, Step& step) {
   NodeTable& nodes = p_.tables.nodes;
-  for (const NodeId id : hearsay.hearing) {
+  for (const NodeId id : relayed_heartbeats.hearing) {
     if (const auto node = nodes.find(id)) nodes.hears(*node);
   }
-  for (const NodeId id : hearsay.deaf) {
+  for (const NodeId id : relayed_heartbeats.deaf) {
     const auto node = nodes.find(id);
     if (node && nodes[*node].connected) nodes.deaf(*node, step);
   }
-  for (const NodeId id : hearsay.alive) {
+  for (const NodeId id : relayed_heartbeats.alive) {
     const auto node = nodes.find(id);
     if (node && nodes[*node].connected && nodes.vouched(*node, step)) p_.placer.capacity_grew();
   }
-  for (const NodeId id : hearsay.silent) {
+  for (const NodeId id : relayed_heartbeats.silent) {
     const auto node = nodes.find(id);
-    if (node && nodes[*node].connected) nodes.denied(*node, step.now - hearsay.silent_for);
+    if (node && nodes[*node].connected) nodes.denied(*node, step.now - relayed_heartbeats.silent_for);
   }
 }
 

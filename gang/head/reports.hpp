@@ -7,7 +7,7 @@
 namespace score::gang {
 
 // Holds the reports of some nodes about others. Nodes that are not connected are ignored.
-struct Hearsay {
+struct RelayedHeartbeats {
   std::vector<NodeId> alive{};
   std::vector<NodeId> silent{};
   Duration silent_for{0};         // at least
@@ -31,7 +31,7 @@ class Reports {
 
   // Records a sign of life.
   void heartbeat(NodeId id, Step& step);
-  void hearsay(const Hearsay& hearsay, Step& step);
+  void relayed_heartbeats(const RelayedHeartbeats& relayed_heartbeats, Step& step);
   // Takes any message except NodeHello.
   void received(NodeId id, const base::NodeToHead& message, Step& step);
 

@@ -20,17 +20,17 @@ class Meetings {
   // A member is no longer waited for: the meetings that are complete without it are held.
   void hold_complete(const Job& job, Step& step);
 
-  void forget(AttemptId attempt) { gatherings_.erase(attempt); }
+  void forget(AttemptId attempt) { rank_barriers_.erase(attempt); }
 
  private:
-  // Gathering holds the members that have come to the newest boundary that was reported.
-  struct Gathering {
+  // RankBarrier holds the members that have come to the newest boundary that was reported.
+  struct RankBarrier {
     TimePoint boundary{};
     std::vector<bool> there;  // [member]; empty: all have met
   };
 
   const NodeTable& nodes_;
-  std::map<AttemptId, std::array<Gathering, base::kMeetings>> gatherings_;
+  std::map<AttemptId, std::array<RankBarrier, base::kMeetings>> rank_barriers_;
 };
 
 }  // namespace score::gang

@@ -4,7 +4,7 @@
 #include "base/model/resources.hpp"
 #include "base/text.hpp"
 #include "base/text/plain.hpp"
-#include "gang/resources/unit_book.hpp"
+#include "gang/resources/unit_registry.hpp"
 
 #include <algorithm>
 #include <set>

@@ -18,7 +18,7 @@ bool Units::has_room(const Job& job, NodeIndex node, std::optional<std::size_t> 
   const auto test = [&](const std::string& name, std::uint32_t index) {
     return !row || matrix_.is_unit_free(*row, {node, name, index});
   };
-  return books_[node].choose({nodes_[node].info.generic, wanted, kept}, test).has_value();
+  return registries_[node].choose({nodes_[node].info.generic, wanted, kept}, test).has_value();
 }
 
 void Units::choose(Job& job, std::size_t row) {
@@ -29,7 +29,7 @@ void Units::choose(Job& job, std::size_t row) {
     const auto test = [&](const std::string& name, std::uint32_t index) {
       return matrix_.is_unit_free(row, {node, name, index});
     };
-    auto shares = books_[node].choose({nodes_[node].info.generic, job.request.generic}, test);
+    auto shares = registries_[node].choose({nodes_[node].info.generic, job.request.generic}, test);
     SCORE_ASSERT(shares.has_value(), "job={} node={}", job.id, node);
     job.units.push_back(*std::move(shares));
   }
@@ -51,19 +51,19 @@ void Units::restore(Job& job) {
 void Units::take(const Job& job) {
   if (job.is_step()) return;
   for (std::size_t m = 0; m < job.units.size(); ++m) {
-    books_[job.cells.nodes[m]].take(job.id, job.units[m], job.request.generic);
+    registries_[job.cells.nodes[m]].take(job.id, job.units[m], job.request.generic);
   }
 }
 
 void Units::give_back(const Job& job) {
   if (job.is_step()) return;
-  for (std::size_t m = 0; m < job.units.size(); ++m) books_[job.cells.nodes[m]].give_back(job.id);
+  for (std::size_t m = 0; m < job.units.size(); ++m) registries_[job.cells.nodes[m]].give_back(job.id);
 }
 
 // No unit may have two jobs in a row. A connected node must have what its jobs have, unless it came
 // back with less; then they are ending.
 base::Result<void> Units::check(const JobTable& jobs) const {
-  std::vector<std::map<std::string, std::set<std::uint32_t>>> used(books_.size());
+  std::vector<std::map<std::string, std::set<std::uint32_t>>> used(registries_.size());
   std::set<std::tuple<RowId, std::size_t>> taken;
   std::set<NodeIndex> ending;
   for (const auto& [id, job] : jobs.all()) {
@@ -83,16 +83,16 @@ base::Result<void> Units::check(const JobTable& jobs) const {
       }
     }
   }
-  for (NodeIndex node = 0; node < books_.size(); ++node) {
+  for (NodeIndex node = 0; node < registries_.size(); ++node) {
     Generic counted;
     for (const auto& [name, units] : used[node]) {
       counted.push_back({name, static_cast<std::uint32_t>(units.size())});
     }
-    if (books_[node].in_use() != counted) {
+    if (registries_[node].in_use() != counted) {
       return fail(Errc::WrongState, "units of {} are counted wrongly", nodes_.name(node));
     }
     if (!nodes_[node].seen || !nodes_[node].connected || ending.contains(node)) continue;
-    if (auto sane = books_[node].check(nodes_[node].info.generic); !sane) {
+    if (auto sane = registries_[node].check(nodes_[node].info.generic); !sane) {
       return sane.error().with_context("{}", nodes_.name(node));
     }
   }

@@ -3,7 +3,7 @@
 // shared unit is taken in a row like a core, so the jobs that have it take turns.
 
 #include "gang/matrix/matrix.hpp"
-#include "gang/resources/unit_book.hpp"
+#include "gang/resources/unit_registry.hpp"
 #include "gang/state/job_table.hpp"
 #include "gang/state/node_table.hpp"
 
@@ -18,7 +18,7 @@ class Units {
   Units(const NodeTable& nodes, Matrix& matrix) : nodes_(nodes), matrix_(matrix) {}
 
   // Must follow NodeTable::add().
-  void add_node() { books_.emplace_back(); }
+  void add_node() { registries_.emplace_back(); }
 
   // Returns whether the job could have its units of the node in this row, so that `kept` of each
   // kind remain. With nullopt it is in a new row.
@@ -35,7 +35,7 @@ class Units {
   void take(const Job& job);
   void give_back(const Job& job);
 
-  [[nodiscard]] const UnitBook& on_node(NodeIndex node) const { return books_[node]; }
+  [[nodiscard]] const UnitRegistry& on_node(NodeIndex node) const { return registries_[node]; }
 
   // Computes everything again from the jobs and compares the result with the stored values.
   [[nodiscard]] base::Result<void> check(const JobTable& jobs) const;
@@ -43,7 +43,7 @@ class Units {
  private:
   const NodeTable& nodes_;
   Matrix& matrix_;
-  std::vector<UnitBook> books_;  // [node]
+  std::vector<UnitRegistry> registries_;  // [node]
 };
 
 }  // namespace score::gang

@@ -148,7 +148,7 @@ void HttpServer::close() {
 
 std::optional<std::uint64_t> HttpServer::let_in(const std::string& peer) {
   const std::uint64_t id = ++last_id_;
-  const DoorKeeper::Verdict verdict = door_.enter(id, peer);
+  const ConnectionLimiter::Verdict verdict = door_.enter(id, peer);
   if (verdict.leaves) {
     const auto leaver = exits_.find(*verdict.leaves);
     if (leaver != exits_.end()) std::function<void()>(leaver->second.drop)();

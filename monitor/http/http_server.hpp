@@ -7,7 +7,7 @@
 #include "base/async/token_bucket.hpp"
 #include "base/os/log.hpp"
 #include "base/result.hpp"
-#include "monitor/http/door_keeper.hpp"
+#include "monitor/http/connection_limiter.hpp"
 #include "monitor/http/http_connection.hpp"
 #include "monitor/http/http_tls.hpp"
 #include "monitor/http/page_files.hpp"
@@ -27,8 +27,8 @@
 
 namespace score::monitor {
 
-// ProxyDoor is a Unix socket for a reverse proxy that names the user in X-Remote-User.
-struct ProxyDoor {
+// ProxySocket is a Unix socket for a reverse proxy that names the user in X-Remote-User.
+struct ProxySocket {
   std::string path;
   UserId user;  // only this user's processes may connect
 };
@@ -38,7 +38,7 @@ struct HttpOptions {
   std::vector<std::string>
       names;               // further names in Host, with port unless it is the scheme's default
   std::string public_url;  // "https://name:port", the address at a proxy; empty: none
-  std::optional<ProxyDoor> proxy;
+  std::optional<ProxySocket> proxy;
   std::string token;             // bearer; empty: none
   std::string certificate, key;  // PEM files; both: TLS
 };
@@ -106,10 +106,10 @@ class HttpServer {
   Parts parts_;
   HttpOptions options_;
   PageFiles pages_;
-  DoorRules rules_;
+  AccessRules rules_;
   std::unique_ptr<Listener> listener_;
   TlsFrontPtr tls_;  // null: plain HTTP
-  DoorKeeper door_;
+  ConnectionLimiter door_;
 
   struct Exits {                  // of an open connection
     std::function<void()> close;  // orderly

@@ -99,7 +99,7 @@ asio::awaitable<bool> HttpSession::serve_one() {
 namespace {
 
 // The approximate cost for this thread of an answer that waits for nodes.
-constexpr Duration kGathering = 10ms;
+constexpr Duration kRankBarrier = 10ms;
 
 bool waits_for_nodes(Endpoint endpoint) {
   return endpoint == Endpoint::Trace || endpoint == Endpoint::Metrics;
@@ -145,7 +145,7 @@ asio::awaitable<bool> HttpSession::answer(http::request<http::string_body> messa
     const bool waits = waits_for_nodes(may->endpoint);
     response = co_await respond(std::move(wanted), std::move(asked));
     const TimePoint now = server_.parts_.clock.now();
-    server_.door_.charge(asker, now, waits ? kGathering : now - begun);
+    server_.door_.charge(asker, now, waits ? kRankBarrier : now - begun);
   }
   const bool is_head = message.method() == http::verb::head;
   response.prepare_payload();

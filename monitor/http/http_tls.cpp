@@ -55,7 +55,7 @@ asio::awaitable<Result<void>> shake_hands(BridgePtr bridge) {
   co_return Result<void>();
 }
 
-asio::awaitable<Result<void>> say_goodbye(BridgePtr bridge) {
+asio::awaitable<Result<void>> shut_down(BridgePtr bridge) {
   auto [failed] = co_await bridge->secure.async_shutdown(kNoThrow);
   if (failed) co_return fail(failed, "cannot shut TLS down");
   co_return Result<void>();
@@ -89,7 +89,7 @@ asio::awaitable<void> carry_out(Clock& clock, BridgePtr bridge) {
     auto [failed, written] = co_await asio::async_write(bridge->secure, bytes, kNoThrow);
     if (failed) break;
   }
-  auto goodbye = say_goodbye(bridge);
+  auto goodbye = shut_down(bridge);
   [[maybe_unused]] auto said = co_await with_timeout(clock, kGoodbyeTime, std::move(goodbye));
   bridge->close();
 }

@@ -39,11 +39,11 @@ std::optional<Endpoint> endpoint_of(std::string_view path) {
   return Endpoint::Page;
 }
 
-bool is_our_host(std::string_view host, const DoorRules& rules) {
+bool is_our_host(std::string_view host, const AccessRules& rules) {
   return std::find(rules.hosts.begin(), rules.hosts.end(), lower(host)) != rules.hosts.end();
 }
 
-bool is_our_origin(std::string_view origin, const DoorRules& rules) {
+bool is_our_origin(std::string_view origin, const AccessRules& rules) {
   return std::find(rules.origins.begin(), rules.origins.end(), lower(origin)) !=
          rules.origins.end();
 }
@@ -58,7 +58,7 @@ std::optional<Refusal> check_method(const Request& request, Endpoint endpoint) {
   return Refusal{405, "only GET", may_be_head ? "GET, HEAD" : "GET"};
 }
 
-bool has_token(const Request& request, const DoorRules& rules) {
+bool has_token(const Request& request, const AccessRules& rules) {
   constexpr std::string_view kScheme = "Bearer ";
   const std::string_view given = request.authorization;
   return !rules.token.empty() && given.starts_with(kScheme) &&
@@ -81,13 +81,13 @@ std::optional<Refusal> check_login(const Request& request, Endpoint& endpoint,
 }
 
 // Cross-site requests carry an Origin that is not ours; tools send none.
-std::optional<Refusal> check_origin(const Request& request, const DoorRules& rules) {
+std::optional<Refusal> check_origin(const Request& request, const AccessRules& rules) {
   if (request.origin.empty() || is_our_origin(request.origin, rules)) return std::nullopt;
   return Refusal{403, "this Origin may not", {}};
 }
 
 std::optional<Refusal> check_post(const Request& request, const Routed& routed,
-                                  const DoorRules& rules) {
+                                  const AccessRules& rules) {
   if (auto refused = check_origin(request, rules)) return refused;
   if (!routed.session) return Refusal{401, "log in with the address of scadm web-login", {}};
   if (!equal_secrets(request.csrf, routed.session->csrf)) {
@@ -109,7 +109,7 @@ bool equal_secrets(std::string_view a, std::string_view b) {
   return differs == 0;
 }
 
-std::string login_cookie(const std::string& cookie, std::string_view host, const DoorRules& rules) {
+std::string login_cookie(const std::string& cookie, std::string_view host, const AccessRules& rules) {
   const bool is_public = !rules.public_host.empty() && lower(host) == rules.public_host;
   const bool is_https = rules.scheme == "https" || is_public;
   return rules.cookie_name + "=" + cookie + "; Path=/; HttpOnly; SameSite=Strict; Max-Age=43200" +
@@ -133,7 +133,7 @@ std::string_view find_cookie(std::string_view header, std::string_view name) {
   return {};
 }
 
-std::variant<Routed, Refusal> route(const Request& request, const DoorRules& rules,
+std::variant<Routed, Refusal> route(const Request& request, const AccessRules& rules,
                                     WebLogin& logins, TimePoint now) {
   if (request.host.empty()) return Refusal{400, "the header Host is missing", {}};
   if (!is_our_host(request.host, rules)) return Refusal{421, "this Host is not us", {}};

@@ -50,8 +50,8 @@ struct Refusal {
   std::string allow;  // of a 405
 };
 
-// DoorRules describes the addresses of this server.
-struct DoorRules {
+// AccessRules describes the addresses of this server.
+struct AccessRules {
   std::vector<std::string> hosts;    // values that Host may have, with port, lower case
   std::vector<std::string> origins;  // of our own pages: scheme, name and port, lower case
   std::string scheme = "http";
@@ -63,14 +63,14 @@ struct DoorRules {
 };
 
 // Checks the login and its age. Sessions are looked up; nothing is changed.
-[[nodiscard]] std::variant<Routed, Refusal> route(const Request& request, const DoorRules& rules,
+[[nodiscard]] std::variant<Routed, Refusal> route(const Request& request, const AccessRules& rules,
                                                   WebLogin& logins, TimePoint now);
 
 // Returns the Set-Cookie value after a login. It is marked Secure only if the request came over
 // https: by our own TLS, or for the public name, which exists only behind https. No header of the
 // request is trusted for this.
 [[nodiscard]] std::string login_cookie(const std::string& cookie, std::string_view host,
-                                       const DoorRules& rules);
+                                       const AccessRules& rules);
 
 // Returns the token in the body of a login, "token=T". It is empty if the body is different.
 [[nodiscard]] std::string_view login_token(std::string_view body);

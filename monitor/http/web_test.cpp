@@ -149,7 +149,7 @@ class RouterTest : public ::testing::Test {
   std::uint64_t secret_ = 0;
   TimePoint now_{1h};
   WebLogin logins_{[this] { return "secret" + std::to_string(++secret_); }};
-  DoorRules rules_;
+  AccessRules rules_;
   WebSession session_;
 };
 

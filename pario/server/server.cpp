@@ -357,7 +357,7 @@ void Server::tick() {
   if (own_replica_) own_replica_->tick();
   if (other_replica_) other_replica_->tick();
   leases_.tick(monotonic_us() / 1'000);
-  end_parked(gatherings_.tick(monotonic_us() / 1'000));
+  end_parked(rank_barriers_.tick(monotonic_us() / 1'000));
   if (!is_accepting_) accept();
   io_uring_prep_timeout(ring_.next(tick_.get()), &tick_->second, 0, 0);
 }

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "base/os/log.hpp"
-#include "pario/core/gatherings.hpp"
+#include "pario/core/rank_barriers.hpp"
 #include "pario/core/volume_file.hpp"
 #include "pario/server/connection.hpp"
 #include "pario/server/data_requests.hpp"
@@ -86,7 +86,7 @@ class Server final : public ConnectionOwner {
   int describe_data(Answer& answer) const;
   int lease(const Transfer& transfer);
   bool has_direct_writer(FileId id);
-  void end_parked(const std::vector<Gatherings::Answer>& answers);
+  void end_parked(const std::vector<RankBarriers::Answer>& answers);
   void remove_ended();
   std::int64_t timeout_us() const;
   void wake_due();
@@ -139,7 +139,7 @@ class Server final : public ConnectionOwner {
   std::vector<TransferPtr> answered_;  // in this turn; metadata waits for the commit
   std::vector<TransferPtr> syncs_;     // start after the commit
   Leases leases_{files_};
-  Gatherings gatherings_;
+  RankBarriers rank_barriers_;
   std::unordered_map<std::uint64_t, TransferPtr> parked_;  // requests that wait for other ranks
   std::uint64_t last_token_ = 0;
   std::uint64_t written_directly_ = 0;  // bytes, as reported by clients with leases

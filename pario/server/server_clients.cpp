@@ -20,16 +20,16 @@ constexpr std::size_t kMostSessions = 256;  // 0.4 to 1.2 MB and two descriptors
 void Server::gather(TransferPtr transfer) {
   const Request& request = transfer->request;
   const Gathered part = unpack_gathered(request.mode, request.other);
-  const Gatherings::Join join{
+  const RankBarriers::Join join{
       {request.number, part.sequence}, part.rank, part.size, static_cast<int>(part.error)};
   const std::uint64_t token = ++last_token_;
   transfer->connection->park(1);
   parked_.emplace(token, std::move(transfer));
-  end_parked(gatherings_.join(join, token, monotonic_us() / 1'000));
+  end_parked(rank_barriers_.join(join, token, monotonic_us() / 1'000));
 }
 
-void Server::end_parked(const std::vector<Gatherings::Answer>& answers) {
-  for (const Gatherings::Answer& answer : answers) {
+void Server::end_parked(const std::vector<RankBarriers::Answer>& answers) {
+  for (const RankBarriers::Answer& answer : answers) {
     auto parked = parked_.extract(answer.token);
     TransferPtr transfer = std::move(parked.mapped());
     transfer->connection->park(-1);
@@ -81,7 +81,7 @@ void Server::closed(Connection& connection) {
     if (transfer->connection == &connection) tokens.push_back(token);
   }
   for (const std::uint64_t token : tokens) {
-    end_parked(gatherings_.leave(token, monotonic_us() / 1'000));
+    end_parked(rank_barriers_.leave(token, monotonic_us() / 1'000));
   }
 }
 

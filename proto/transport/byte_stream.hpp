@@ -46,7 +46,7 @@ class ByteStream {
   // Returns descriptors that came with the bytes read so far and were not taken yet, at most
   // `count`, oldest first.
   virtual std::vector<base::UniqueFd> take_descriptors(std::size_t count);
-  virtual void say_goodbye() = 0;  // call it before the descriptor closes; best effort
+  virtual void shut_down() = 0;  // call it before the descriptor closes; best effort
 };
 
 class PlainStream final : public ByteStream {
@@ -62,7 +62,7 @@ class PlainStream final : public ByteStream {
   IoStep write_with(std::string_view bytes, std::span<const base::UniqueFd> fds) override;
   std::vector<base::UniqueFd> take_descriptors(std::size_t count) override;
 
-  void say_goodbye() override {}
+  void shut_down() override {}
 
  private:
   IoStep read_with_descriptors(std::span<char> into);

@@ -72,7 +72,7 @@ class Connection {
 
   // Turns the write deadline off, because the peer may stop reading for any time, as a terminal
   // does.
-  virtual void be_patient() {}
+  virtual void disable_write_deadline() {}
 
   // Closes at once. Queued bytes that the peer's buffer does not accept are lost; drained(1) waits
   // for them first. It is idempotent.

@@ -334,7 +334,7 @@ void StreamConnection::advance(std::size_t bytes) {
 }
 
 void StreamConnection::wait_to_write(IoStep::Kind kind) {
-  const bool has_deadline = !is_patient_ && limits_.write_deadline.count() > 0;
+  const bool has_deadline = !has_no_write_deadline_ && limits_.write_deadline.count() > 0;
   if (has_deadline && !is_armed(&StreamConnection::write_timer_)) {
     arm(&StreamConnection::write_timer_, limits_.write_deadline);
   }
@@ -349,8 +349,8 @@ void StreamConnection::wait_to_write(IoStep::Kind kind) {
   });
 }
 
-void StreamConnection::be_patient() {
-  is_patient_ = true;
+void StreamConnection::disable_write_deadline() {
+  has_no_write_deadline_ = true;
   disarm(&StreamConnection::write_timer_);
 }
 
@@ -398,7 +398,7 @@ void StreamConnection::close() {
     }
     advance(step.bytes);
   }
-  if (!writing_stopped_) stream_->say_goodbye();
+  if (!writing_stopped_) stream_->shut_down();
   stop_writing();
   disarm(&StreamConnection::read_timer_);
   boost::system::error_code ignored;

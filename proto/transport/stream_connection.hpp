@@ -51,7 +51,7 @@ class StreamConnection final : public Connection,
     queued_.charge_to(std::move(outgoing));
   }
 
-  void be_patient() override;
+  void disable_write_deadline() override;
 
   void close() override;
 
@@ -114,7 +114,7 @@ class StreamConnection final : public Connection,
       queued_;  // a chunk counts whole until its last byte is written, because it takes memory
   bool flush_scheduled_ = false;  // a flush is posted or waits for the socket
   bool writing_stopped_ = false;  // the peer accepts no more
-  bool is_patient_ = false;       // the write deadline is off
+  bool has_no_write_deadline_ = false;       // the write deadline is off
   Timer write_timer_;
   Timer drain_signal_;
 };

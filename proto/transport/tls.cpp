@@ -299,7 +299,7 @@ IoStep TlsStream::write_some(std::span<const std::string_view> parts) {
   return step_of(SSL_write(ssl_.get(), first.data(), static_cast<int>(bytes)));
 }
 
-void TlsStream::say_goodbye() {
+void TlsStream::shut_down() {
   if (!is_complete_ || is_broken_) return;
   ERR_clear_error();
   SSL_shutdown(ssl_.get());

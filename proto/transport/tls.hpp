@@ -65,7 +65,7 @@ class TlsStream final : public ByteStream {
   IoStep handshake() override;
   IoStep read_some(std::span<char> into) override;
   IoStep write_some(std::span<const std::string_view> parts) override;
-  void say_goodbye() override;
+  void shut_down() override;
 
   // Returns the proven identity of the node, or of the setup token, at the other end. It is empty
   // on the node's own side and before the handshake is complete.

@@ -242,7 +242,7 @@ TEST_F(UnixConnectionTest, WaitsForAPeerWithoutWriteDeadline) {
   open(limits);
   connection_->send(FrameType::FenceDone, std::string(8U << 20U, 'x'));
   io_.poll();
-  connection_->be_patient();
+  connection_->disable_write_deadline();
   io_.restart();
   io_.run_for(200ms);
   EXPECT_TRUE(connection_->is_open());

@@ -32,12 +32,12 @@ Head::Head(asio::io_context& io, Clock& clock, HeadConfig config, const Recovere
       networks_(runner_, links_, config_),
       volumes_(runner_, links_),
       shares_({runner_, config_, jobs_, users_}),
-      queries_({runner_, config_, jobs_, reader_, users_, array_book_}),
+      queries_({runner_, config_, jobs_, reader_, users_, array_tracker_}),
       commits_(io, std::move(store)),
       reservations_({runner_, config_, links_, users_, commits_, feed_, alarm_}),
       life_({runner_, config_, jobs_, queries_, streams_, networks_, volumes_, commits_, users_,
              feed_, alarm_}),
-      arrays_({runner_, jobs_, life_, reader_, commits_, array_book_,
+      arrays_({runner_, jobs_, life_, reader_, commits_, array_tracker_,
                [this] { return submissions_.take_number(); }}),
       waiting_({runner_, jobs_, life_, arrays_, reader_, config_, alarm_}),
       starter_({runner_, jobs_, streams_, links_, reader_, commits_}),
@@ -53,7 +53,7 @@ Head::Head(asio::io_context& io, Clock& clock, HeadConfig config, const Recovere
               commits_, users_, feed_, alarm_, shares_, reservations_, std::move(requests)}) {
   users_.set_exempt(config_.limits.exempt);
   users_.set_account_groups(config_.accounts.groups());
-  control_.on_hearsay([this](const gang::Hearsay& hearsay) { nodes_.hearsay(hearsay); });
+  control_.on_relayed_heartbeats([this](const gang::RelayedHeartbeats& relayed_heartbeats) { nodes_.relayed_heartbeats(relayed_heartbeats); });
   nodes_.on_job_seen([this](NodeId node, JobId last) { submissions_.saw(node, last); });
   life_.connect({[this](Job& job) { return defers(job); },
                  [this](Job& job) { return shares_.charge(job); },

@@ -23,17 +23,17 @@
 #include "scored/head/jobs/job_networks.hpp"
 #include "scored/head/jobs/job_queries.hpp"
 #include "scored/head/jobs/job_table.hpp"
-#include "scored/head/jobs/share_desk.hpp"
+#include "scored/head/jobs/fair_shares.hpp"
 #include "scored/head/jobs/submissions.hpp"
 #include "scored/head/jobs/task_starter.hpp"
 #include "scored/head/jobs/waiting_jobs.hpp"
-#include "scored/head/nodes/node_desk.hpp"
+#include "scored/head/nodes/node_manager.hpp"
 #include "scored/head/nodes/node_session.hpp"
 #include "scored/head/observe/facts_collector.hpp"
 #include "scored/head/observe/monitoring.hpp"
 #include "scored/head/observe/overview.hpp"
 #include "scored/head/observe/trace_collector.hpp"
-#include "scored/head/reservations/reservation_desk.hpp"
+#include "scored/head/reservations/reservation_manager.hpp"
 #include "scored/head/store/commit_log.hpp"
 #include "scored/head/store/settings.hpp"
 #include "scored/head/volumes/job_volumes.hpp"
@@ -82,9 +82,9 @@ class Head {
 
   [[nodiscard]] NodeLinks& links() { return links_; }
 
-  [[nodiscard]] NodeDesk& nodes() { return nodes_; }
+  [[nodiscard]] NodeManager& nodes() { return nodes_; }
 
-  [[nodiscard]] ControlDesk& control() { return control_; }
+  [[nodiscard]] ControlManager& control() { return control_; }
 
   [[nodiscard]] JobStreams& streams() { return streams_; }
 
@@ -140,11 +140,11 @@ class Head {
   JobNetworks networks_;
   JobVolumes volumes_;
   JobTable jobs_;
-  ShareDesk shares_;
-  ArrayBook array_book_;
+  FairShares shares_;
+  ArrayTracker array_tracker_;
   JobQueries queries_;
   CommitLog commits_;
-  ReservationDesk reservations_;
+  ReservationManager reservations_;
   JobLife life_;
   Arrays arrays_;
   WaitingJobs waiting_;
@@ -153,8 +153,8 @@ class Head {
   Overview overview_;
   TraceCollector traces_;
   FactsCollector facts_;
-  ControlDesk control_;
-  NodeDesk nodes_;
+  ControlManager control_;
+  NodeManager nodes_;
   Admin admin_;
   TimePoint next_save_{};  // of the use of running jobs
 };

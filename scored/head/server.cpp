@@ -91,7 +91,7 @@ std::optional<proto::Key> Server::key_of(std::string_view identity) const {
   if (proto::parse_head_identity(identity)) {
     return charge_ != nullptr ? charge_->key_of(identity) : std::nullopt;
   }
-  auto key = key_desk_->key_of(identity);
+  auto key = node_key_manager_->key_of(identity);
   return key ? key : setup_->key_of(identity, wall_now());
 }
 
@@ -113,8 +113,8 @@ Status Server::open(const HeadConfig& config, const proto::KeyRing& ring, Server
   ring_ = ring;
   node_keys_.emplace(config.state_dir + "/node-keys");
   if (auto loaded = node_keys_->load(); !loaded) return loaded;
-  key_desk_.emplace(KeyDesk::Parts{head_.config(), head_.links(), *ring_, *node_keys_});
-  key_desk_->on_revoked([this](const std::string& node) { close_clients_of(node); });
+  node_key_manager_.emplace(NodeKeyManager::Parts{head_.config(), head_.links(), *ring_, *node_keys_});
+  node_key_manager_->on_revoked([this](const std::string& node) { close_clients_of(node); });
   setup_.emplace(head_.config(), *ring_, *node_keys_, config.state_dir + "/setup-tokens-used");
   if (charge_ != nullptr) share_files(config.state_dir);
   tls_ = proto::TlsContext::server([this](std::string_view identity) { return key_of(identity); });
@@ -278,7 +278,7 @@ asio::awaitable<void> Server::serve_node(UniqueFd fd) {
   const auto node = head_.links().find(peer->name);
   // The key may have been revoked during the handshake.
   if (!node || !node_keys_->accepts(*identity)) co_return;
-  key_desk_->used(*identity);
+  node_key_manager_->used(*identity);
   auto first = co_await peer->connection->read(proto::Role::Node);
   if (first && first->type == proto::FrameType::LoginHello) {
     admit_login(*peer, *first);

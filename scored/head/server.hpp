@@ -10,8 +10,8 @@
 #include "scored/head/clients/client_session.hpp"
 #include "scored/head/head.hpp"
 #include "scored/head/heads/charge.hpp"
-#include "scored/head/nodes/key_desk.hpp"
-#include "scored/head/nodes/setup_desk.hpp"
+#include "scored/head/nodes/node_key_manager.hpp"
+#include "scored/head/nodes/setup_manager.hpp"
 
 #include <list>
 #include <map>
@@ -49,7 +49,7 @@ class Server {
   void use_socket(UniqueFd socket) { passed_ = std::move(socket); }
 
   // May be called after open().
-  [[nodiscard]] KeyDesk& keys() { return *key_desk_; }
+  [[nodiscard]] NodeKeyManager& keys() { return *node_key_manager_; }
 
   // Closes the listeners and every command's connection. Their tasks end soon afterwards.
   void close();
@@ -98,8 +98,8 @@ class Server {
   std::unique_ptr<proto::TlsContext> tls_;
   std::optional<proto::KeyRing> ring_;
   std::optional<NodeKeys> node_keys_;
-  std::optional<KeyDesk> key_desk_;
-  std::optional<SetupDesk> setup_;
+  std::optional<NodeKeyManager> node_key_manager_;
+  std::optional<SetupManager> setup_;
   std::optional<proto::UnixListener> commands_;
   std::optional<proto::TcpListener> nodes_;
   TaskGroup* tasks_ = nullptr;

@@ -104,7 +104,7 @@ int top_main(const Invocation& invocation) {
   };
   return with_head(invocation, options.common, show,
                    {.is_called = true,
-                    .patience = options.once ? kTakeOver : kReconnectFor,
+                    .timeout = options.once ? kTakeOver : kReconnectFor,
                     .reports_loss = !options.once});
 }
 

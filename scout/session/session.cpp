@@ -55,15 +55,15 @@ Result<HeadLink> reconnect(const Invocation& invocation, const std::string& serv
     if (head && has_reported) complain(invocation, "reconnected to the head");
     if (head || now >= deadline) return head;
     if (!again.reports_loss || has_reported || now - lost < kSilentFor) continue;
-    complain(invocation, lost_head_text(again.patience));
+    complain(invocation, lost_head_text(again.timeout));
     has_reported = true;
   }
 }
 
 }  // namespace
 
-std::string lost_head_text(Duration patience) {
-  return fmt::format("lost connection to the head; retrying for {}", format_duration(patience));
+std::string lost_head_text(Duration timeout) {
+  return fmt::format("lost connection to the head; retrying for {}", format_duration(timeout));
 }
 
 Result<HeadLink> reach_head(const std::string& option, const std::string& server) {
@@ -94,7 +94,7 @@ int with_head(const Invocation& invocation, const CommonOptions& options,
   while (!result && again.is_called && result.error().is(Errc::Closed)) {
     const TimePoint lost = monotonic_now();
     // If a head closes each connection at once, the deadline stays and ends the retries.
-    if (deadline == TimePoint{} || lost - begun > kStable) deadline = lost + again.patience;
+    if (deadline == TimePoint{} || lost - begun > kStable) deadline = lost + again.timeout;
     head = reconnect(invocation, *server, again, deadline);
     begun = monotonic_now();
     if (!head || begun >= deadline) break;

@@ -18,10 +18,10 @@ namespace score::scout {
 Result<HeadLink> reach_head(const std::string& option, const std::string& server);
 
 // Determines what happens to `work` if the connection is lost and a head answers again within
-// `patience`; with two heads either may answer.
+// `timeout`; with two heads either may answer.
 struct Again {
   bool is_called = false;  // again from its beginning, because it only reads
-  Duration patience = std::chrono::seconds{5};
+  Duration timeout = std::chrono::seconds{5};
   bool reports_loss = false;  // after kSilentFor without a head, and when a head answers again
 };
 
@@ -33,7 +33,7 @@ int with_head(const Invocation& invocation, const CommonOptions& options,
 inline constexpr Duration kSilentFor = std::chrono::seconds{1};
 
 // Returns "lost connection to the head; retrying for 1m".
-std::string lost_head_text(Duration patience);
+std::string lost_head_text(Duration timeout);
 
 inline constexpr Again kReadsOnly{.is_called = true};
 

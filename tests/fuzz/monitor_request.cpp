@@ -32,7 +32,7 @@ std::optional<Request> parsed(std::string_view bytes) {
   return request_of(parser.get());
 }
 
-void check(const Request& request, const DoorRules& rules, WebLogin& logins) {
+void check(const Request& request, const AccessRules& rules, WebLogin& logins) {
   const auto routed = route(request, rules, logins, score::TimePoint(score::Duration(1)));
   if (const auto* refusal = std::get_if<Refusal>(&routed)) {
     SCORE_ASSERT(refusal->status >= 400 && refusal->status < 500);
@@ -51,7 +51,7 @@ void check(const Request& request, const DoorRules& rules, WebLogin& logins) {
 
 // Checks a daemon that only refers to the one that shows the cluster: a redirect must lead only
 // there.
-void check_elsewhere(const Request& request, DoorRules rules, WebLogin& logins) {
+void check_elsewhere(const Request& request, AccessRules rules, WebLogin& logins) {
   rules.is_elsewhere = true;
   const auto routed = route(request, rules, logins, score::TimePoint(score::Duration(1)));
   const auto* may = std::get_if<Routed>(&routed);
@@ -74,7 +74,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   WebLogin logins([] { return std::string("s"); });
   const auto token = logins.offer({score::UserId(1), "u"}, score::TimePoint());
   (void)logins.redeem(*token, score::TimePoint());
-  DoorRules rules;
+  AccessRules rules;
   rules.hosts = {"h"};
   rules.origins = {"http://h"};
   check(*request, rules, logins);

@@ -16,7 +16,7 @@
 #include "scored/head/jobs/job_queries.hpp"
 #include "scored/head/jobs/job_table.hpp"
 #include "scored/head/jobs/submissions.hpp"
-#include "scored/head/reservations/reservation_desk.hpp"
+#include "scored/head/reservations/reservation_manager.hpp"
 #include "scored/head/store/commit_log.hpp"
 
 #include <deque>
@@ -54,8 +54,8 @@ class Admin {
     Users& users;
     EventFeed& feed;
     Alarm& alarm;
-    ShareDesk& shares;
-    ReservationDesk& reservations;
+    FairShares& shares;
+    ReservationManager& reservations;
     DaemonRequests daemon;
   };
 

@@ -45,8 +45,8 @@ class ClientSession {
     FactsCollector& facts;
     Admin& admin;
     Users& users;
-    ShareDesk& shares;
-    const ReservationDesk& reservations;
+    FairShares& shares;
+    const ReservationManager& reservations;
     monitor::Site* site = nullptr;  // null: monitoring is off
     std::function<Result<std::string>(const Peer&)> web_login{};
     std::function<Result<wire::NodeKeyList>(const Peer&, const wire::ManageKeys&)> keys{};

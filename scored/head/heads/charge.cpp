@@ -10,7 +10,7 @@
 #include "proto/transport/setup_token.hpp"
 #include "scored/head/config/version.hpp"
 #include "scored/head/nodes/node_keys.hpp"
-#include "scored/head/nodes/setup_desk.hpp"
+#include "scored/head/nodes/setup_manager.hpp"
 #include "scored/leases/lease_wire.hpp"
 
 #include <algorithm>

@@ -25,29 +25,29 @@ void Arrays::add(const Job& array, bool waits) {
     log_error("Cannot read the tasks of an array", kv("job", id), kv("err", tasks.error()));
     tasks = ArrayTasks();
   }
-  parts_.book.add(id, std::move(*tasks), array.rest->next, array.rest->total);
+  parts_.tracker.add(id, std::move(*tasks), array.rest->next, array.rest->total);
   if (const auto ended = parts_.reader.ended_tasks(id)) {
-    parts_.book.count_ended(id, ended->completed, ended->broken);
+    parts_.tracker.count_ended(id, ended->completed, ended->broken);
   } else {
     log_error("Cannot read how the tasks of an array ended", kv("job", id),
               kv("err", ended.error()));
   }
-  parts_.book.set_open(id, !waits && !array.is_held);
+  parts_.tracker.set_open(id, !waits && !array.is_held);
 }
 
 void Arrays::add_task(const Job& task) {
   const bool is_placed = task.progress.state != JobState::Pending;
-  parts_.book.became(task.info.array, task.info.task, task.info.id, is_placed);
+  parts_.tracker.became(task.info.array, task.info.task, task.info.id, is_placed);
 }
 
 void Arrays::open(Job& array) {
-  parts_.book.set_open(array.info.id, array.waits.empty() && !array.is_held);
+  parts_.tracker.set_open(array.info.id, array.waits.empty() && !array.is_held);
   settle(array.info.id);
 }
 
 void Arrays::hold_changed(Job& array) {
   const JobId id = array.info.id;
-  if (const auto waiting = parts_.book.view(id).in_queue) {
+  if (const auto waiting = parts_.tracker.view(id).in_queue) {
     gang::Cluster& cluster = parts_.runner.cluster();
     auto actions = array.is_held ? cluster.hold(*waiting, parts_.runner.now())
                                  : cluster.release(*waiting, parts_.runner.now());
@@ -58,7 +58,7 @@ void Arrays::hold_changed(Job& array) {
 
 void Arrays::began(const Job& task) {
   if (!task.info.is_task()) return;
-  parts_.book.placed(task.info.array, task.info.task);
+  parts_.tracker.placed(task.info.array, task.info.task);
   Job* array = parts_.jobs.find(task.info.array);
   if (array == nullptr || array->ended) return;
   if (array->progress.started == WallTime() && task.progress.started != WallTime()) {
@@ -69,27 +69,27 @@ void Arrays::began(const Job& task) {
 }
 
 void Arrays::ended(const Job& job) {
-  if (job.info.is_array()) return parts_.book.forget(job.info.id);
+  if (job.info.is_array()) return parts_.tracker.forget(job.info.id);
   if (!job.info.is_task()) return;
-  parts_.book.ended(job.info.array, job.info.task, job.progress.state);
+  parts_.tracker.ended(job.info.array, job.info.task, job.progress.state);
   settle(job.info.array);
 }
 
 void Arrays::settle_all() {
-  for (const JobId id : parts_.book.arrays()) settle(id);
+  for (const JobId id : parts_.tracker.arrays()) settle(id);
 }
 
 void Arrays::settle(JobId id) {
   Job* array = parts_.jobs.find(id);
   if (array == nullptr || array->ended) return;
-  if (parts_.book.is_done(id)) return finish(*array);
-  if (const auto task = parts_.book.next_task(id)) make_job(*array, *task);
+  if (parts_.tracker.is_done(id)) return finish(*array);
+  if (const auto task = parts_.tracker.next_task(id)) make_job(*array, *task);
   parts_.runner.touch(id);
   parts_.runner.perform({});
 }
 
 void Arrays::finish(Job& array) {
-  const ArrayBook::Counts counts = parts_.book.view(array.info.id).counts;
+  const ArrayTracker::Counts counts = parts_.tracker.view(array.info.id).counts;
   const std::uint32_t all = counts.failed + counts.completed;
   if (!array.ends_as && counts.failed == 0) {
     array.ends_as = JobState::Completed;
@@ -124,7 +124,7 @@ void Arrays::make_job(Job& array, std::uint32_t task) {
   add.info.immediate = Duration(0);
   add.info.spec_bytes = Bytes(0);
   add.detached = true;
-  parts_.book.take(id);
+  parts_.tracker.take(id);
   parts_.jobs.count_in(add.info);
   std::vector<Change> changes;
   changes.emplace_back(add);
@@ -138,11 +138,11 @@ void Arrays::make_job(Job& array, std::uint32_t task) {
 void Arrays::made(JobId id, AddJob&& add, const ResourceRequest& request, const Status& stored) {
   if (!stored) {
     parts_.jobs.count_out(add.info);
-    return parts_.book.not_stored(id);
+    return parts_.tracker.not_stored(id);
   }
   const JobId job = add.info.id;
   const Job* array = parts_.jobs.find(id);
-  const bool is_wanted = parts_.book.became(id, add.info.task, job, false) && array != nullptr &&
+  const bool is_wanted = parts_.tracker.became(id, add.info.task, job, false) && array != nullptr &&
                          !array->ends_as && !array->ended;
   ResourceRequest given = request;
   given.held = is_wanted && array->is_held;
@@ -164,7 +164,7 @@ Result<std::vector<Change>> Arrays::check_cancel(const Job& array, const std::st
     auto set = IndexSet::parse(tasks, kMaxArrayTasks);
     if (!set) return set.error().with_context("tasks of job {}", id);
     only = std::move(*set);
-    ArrayTasks rest = parts_.book.rest(id);
+    ArrayTasks rest = parts_.tracker.rest(id);
     const std::uint32_t before = rest.tasks.size();
     rest.tasks = rest.tasks.without(*only);
     if (rest.tasks.size() < before) {
@@ -174,7 +174,7 @@ Result<std::vector<Change>> Arrays::check_cancel(const Job& array, const std::st
       changes.emplace_back(SaveArray{id, text, next});
     }
   }
-  for (const auto& [task, job] : parts_.book.jobs(id, only ? &*only : nullptr)) {
+  for (const auto& [task, job] : parts_.tracker.jobs(id, only ? &*only : nullptr)) {
     changes.emplace_back(cancel_setting(job, by));
   }
   if (changes.empty()) return fail(Errc::NotFound, "no task {} of job {} is left", tasks, id);
@@ -187,8 +187,8 @@ void Arrays::cancel(Job& array, const std::string& tasks, const std::string& by,
   if (tasks.empty()) return end(array, why, grace);
   const auto only = IndexSet::parse(tasks, kMaxArrayTasks);
   if (!only) return;
-  parts_.book.drop_tasks(id, *only);
-  for (const auto& [task, job] : parts_.book.jobs(id, &*only)) {
+  parts_.tracker.drop_tasks(id, *only);
+  for (const auto& [task, job] : parts_.tracker.jobs(id, &*only)) {
     Job* found = parts_.jobs.find(job);
     if (found != nullptr && !found->ended) {
       parts_.life.terminate(*found, gang::EndCause::User, why, grace);
@@ -204,8 +204,8 @@ void Arrays::end(Job& array, const std::string& why, Duration grace) {
     array.exit_code = kExitInterrupted;
     array.why_ended = why;
   }
-  parts_.book.drop_tasks(id, parts_.book.rest(id).tasks);
-  for (const auto& [task, job] : parts_.book.jobs(id, nullptr)) {
+  parts_.tracker.drop_tasks(id, parts_.tracker.rest(id).tasks);
+  for (const auto& [task, job] : parts_.tracker.jobs(id, nullptr)) {
     Job* found = parts_.jobs.find(job);
     if (found != nullptr && !found->ended) {
       parts_.life.terminate(*found, gang::EndCause::User, why, grace);
@@ -218,7 +218,7 @@ std::vector<JobId> Arrays::jobs(JobId array, const std::string& tasks) const {
   std::vector<JobId> jobs;
   const auto only = IndexSet::parse(tasks, kMaxArrayTasks);
   if (!only) return jobs;
-  for (const auto& [task, job] : parts_.book.jobs(array, &*only)) jobs.push_back(job);
+  for (const auto& [task, job] : parts_.tracker.jobs(array, &*only)) jobs.push_back(job);
   return jobs;
 }
 

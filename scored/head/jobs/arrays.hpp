@@ -1,6 +1,6 @@
 #pragma once
 // Arrays makes jobs of the tasks of job arrays when the queue can take one, and ends the record of
-// an array when every task has ended. ArrayBook decides the order. The record itself is a job that
+// an array when every task has ended. ArrayTracker decides the order. The record itself is a job that
 // the cluster holds back until the array ends.
 //
 // A task becomes a job in one transaction with the array's progress, so that after a restart no
@@ -10,7 +10,7 @@
 #include "scored/head/jobs/job_life.hpp"
 #include "scored/head/jobs/job_table.hpp"
 #include "scored/head/store/commit_log.hpp"
-#include "scored/head/waits/array_book.hpp"
+#include "scored/head/waits/array_tracker.hpp"
 
 #include <functional>
 #include <optional>
@@ -27,7 +27,7 @@ class Arrays {
     JobLife& life;
     StoreReader& reader;
     CommitLog& commits;
-    ArrayBook& book;
+    ArrayTracker& tracker;
     std::function<JobId()> new_number;  // for a job that is about to be stored
   };
 

@@ -40,9 +40,9 @@ std::optional<JobNetworks::Sender> JobNetworks::sender(NodeId node, AttemptId at
 void JobNetworks::request(NodeId node, AttemptId attempt) {
   const auto from = sender(node, attempt);
   if (!from) return;
-  const std::size_t open_before = board_.open_attempts();
-  const auto answer = board_.request(attempt, from->job, from->index, random_key());
-  if (board_.open_attempts() > open_before) note_opened(attempt);
+  const std::size_t open_before = collector_.open_attempts();
+  const auto answer = collector_.request(attempt, from->job, from->index, random_key());
+  if (collector_.open_attempts() > open_before) note_opened(attempt);
   send(attempt, *from, answer);
 }
 
@@ -50,17 +50,17 @@ void JobNetworks::prepared(NodeId node, wire::NetworkPrepared&& message) {
   const AttemptId attempt(message.attempt());
   const auto from = sender(node, attempt);
   if (!from) return;
-  const std::size_t open_before = board_.open_attempts();
-  auto answer = board_.prepared(attempt, from->job,
+  const std::size_t open_before = collector_.open_attempts();
+  auto answer = collector_.prepared(attempt, from->job,
                                 {from->index, message.key(), message.channel(),
                                  std::move(*message.mutable_addresses()), message.is_open()});
-  if (board_.open_attempts() > open_before) note_opened(attempt);
+  if (collector_.open_attempts() > open_before) note_opened(attempt);
   if (!answer) {
     log_warning("Refused the network addresses of a node", kv("node", links_.name(node)),
                 kv("err", answer.error()));
     const std::string reason =
         links_.name(node) + ": it reported wrong addresses; its [network] differs from the head's";
-    send(attempt, *from, board_.refused(attempt, reason));
+    send(attempt, *from, collector_.refused(attempt, reason));
     return;
   }
   send(attempt, *from, *answer);
@@ -72,7 +72,7 @@ void JobNetworks::refused(NodeId node, const wire::NetworkRefused& message) {
   if (!from) return;
   const std::string reason = fmt::format(
       "{}: {}", links_.name(node), escape_terminal(message.reason(), limits::kMaxErrorTextBytes));
-  send(attempt, *from, board_.refused(attempt, reason));
+  send(attempt, *from, collector_.refused(attempt, reason));
 }
 
 // Jobs that share a channel may not fill, so the scheduler must know them.
@@ -81,38 +81,38 @@ void JobNetworks::note_sharing(AttemptId attempt, bool shares) {
 }
 
 void JobNetworks::note_opened(AttemptId attempt) {
-  const auto sharers = board_.sharers(attempt);
+  const auto sharers = collector_.sharers(attempt);
   if (sharers.empty()) return;
   note_sharing(attempt, true);
   for (const AttemptId other : sharers) note_sharing(other, true);
 }
 
 void JobNetworks::close(AttemptId attempt) {
-  const auto sharers = board_.sharers(attempt);
-  board_.close(attempt);
-  for (const AttemptId other : sharers) note_sharing(other, !board_.sharers(other).empty());
+  const auto sharers = collector_.sharers(attempt);
+  collector_.close(attempt);
+  for (const AttemptId other : sharers) note_sharing(other, !collector_.sharers(other).empty());
 }
 
-void JobNetworks::send(AttemptId attempt, const Sender& to, const NetworkBoard::Answer& answer) {
+void JobNetworks::send(AttemptId attempt, const Sender& to, const NetworkCollector::Answer& answer) {
   const auto send_all = [&](const auto& message, std::optional<std::size_t> only_for) {
     const auto frame = proto::encode_frame(message);
     for (std::size_t i = 0; i < to.job.place.nodes.size(); ++i) {
       if (!only_for || *only_for == i) links_.send_shared(to.job.place.nodes[i], frame);
     }
   };
-  if (const auto* prepare = std::get_if<NetworkBoard::PrepareAll>(&answer)) {
+  if (const auto* prepare = std::get_if<NetworkCollector::PrepareAll>(&answer)) {
     wire::NetworkPrepare message;
     message.set_attempt(attempt.value());
     message.set_key(prepare->key);
     message.set_channel(prepare->channel);
     send_all(message, std::nullopt);
-  } else if (const auto* ready = std::get_if<NetworkBoard::Ready>(&answer)) {
+  } else if (const auto* ready = std::get_if<NetworkCollector::Ready>(&answer)) {
     wire::NetworkReady message;
     message.set_attempt(attempt.value());
     message.set_addresses(ready->addresses);
     message.set_payload(config_.network.payload);
     send_all(message, ready->only_for);
-  } else if (const auto* failed = std::get_if<NetworkBoard::Failed>(&answer)) {
+  } else if (const auto* failed = std::get_if<NetworkCollector::Failed>(&answer)) {
     log_notice("Cannot open the network of job", kv("job", job_of(attempt)),
                kv("reason", failed->reason));
     wire::NetworkFailed message;

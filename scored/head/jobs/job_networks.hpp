@@ -1,12 +1,12 @@
 #pragma once
-// JobNetworks sends the decisions of NetworkBoard about the networks of running jobs to the nodes.
+// JobNetworks sends the decisions of NetworkCollector about the networks of running jobs to the nodes.
 // Callers have checked that the attempt runs on the node.
 
 #include "proto/node.pb.h"
 #include "scored/head/cluster/cluster_runner.hpp"
 #include "scored/head/cluster/node_links.hpp"
 #include "scored/head/config/config.hpp"
-#include "scored/head/jobs/network_board.hpp"
+#include "scored/head/jobs/network_collector.hpp"
 
 #include <optional>
 
@@ -25,23 +25,23 @@ class JobNetworks {
   // Forgets an attempt that has ended; an unknown attempt is ignored.
   void close(AttemptId attempt);
 
-  void set_channels(std::uint32_t count) { board_.set_channels(count); }
+  void set_channels(std::uint32_t count) { collector_.set_channels(count); }
 
  private:
   struct Sender {
-    NetworkBoard::Job job;
+    NetworkCollector::Job job;
     std::size_t index = 0;  // index of the node in the job
   };
 
   [[nodiscard]] std::optional<Sender> sender(NodeId node, AttemptId attempt) const;
   void note_sharing(AttemptId attempt, bool shares);
   void note_opened(AttemptId attempt);
-  void send(AttemptId attempt, const Sender& sender, const NetworkBoard::Answer& answer);
+  void send(AttemptId attempt, const Sender& sender, const NetworkCollector::Answer& answer);
 
   ClusterRunner& runner_;
   NodeLinks& links_;
   const HeadConfig& config_;
-  NetworkBoard board_;
+  NetworkCollector collector_;
 };
 
 }  // namespace score::head

@@ -76,7 +76,7 @@ wire::JobStatus JobQueries::status(const Job& job, const gang::JobView& view) co
 // An array is running while one of its tasks has a place. Otherwise it waits for the reasons of its
 // next task.
 void JobQueries::add_array(const Job& array, wire::JobStatus& status) const {
-  const ArrayBook::View view = parts_.arrays.view(array.info.id);
+  const ArrayTracker::View view = parts_.arrays.view(array.info.id);
   wire::ArrayStatus& out = *status.mutable_array();
   out.set_waiting(view.waiting);
   out.set_waiting_count(view.counts.waiting);

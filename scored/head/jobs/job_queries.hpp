@@ -9,7 +9,7 @@
 #include "scored/head/config/users.hpp"
 #include "scored/head/jobs/job_table.hpp"
 #include "scored/head/store/store.hpp"
-#include "scored/head/waits/array_book.hpp"
+#include "scored/head/waits/array_tracker.hpp"
 
 namespace score::head {
 
@@ -21,7 +21,7 @@ class JobQueries {
     const JobTable& jobs;
     StoreReader& reader;
     Users& users;
-    const ArrayBook& arrays;
+    const ArrayTracker& arrays;
   };
 
   explicit JobQueries(Parts parts) : parts_(parts) {}

@@ -10,9 +10,9 @@
 #include "scored/head/config/users.hpp"
 #include "scored/head/jobs/job_life.hpp"
 #include "scored/head/jobs/job_table.hpp"
-#include "scored/head/jobs/share_desk.hpp"
+#include "scored/head/jobs/fair_shares.hpp"
 #include "scored/head/jobs/waiting_jobs.hpp"
-#include "scored/head/reservations/reservation_desk.hpp"
+#include "scored/head/reservations/reservation_manager.hpp"
 #include "scored/head/store/commit_log.hpp"
 
 #include <functional>
@@ -38,8 +38,8 @@ class Submissions {
     StoreReader& reader;
     CommitLog& commits;
     const WaitingJobs& waiting;
-    const ShareDesk& shares;
-    const ReservationDesk& reservations;
+    const FairShares& shares;
+    const ReservationManager& reservations;
   };
 
   // `last` is the largest number ever given to a job.

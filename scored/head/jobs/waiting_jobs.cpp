@@ -40,23 +40,23 @@ Status WaitingJobs::check(const Conditions& conditions, Duration wall_limit) con
 std::vector<std::string> WaitingJobs::foresee(const Conditions& conditions, UserId user,
                                               const std::string& name) const {
   if (conditions.empty()) return {};
-  WaitBook book;
+  DependencyTracker tracker;
   for (const auto& [id, other] : parts_.jobs.all()) {
     if (!conditions.singleton) break;
     const bool is_step = other.info.step_of != JobId(0);
     const bool counts =
         !other.ended && !is_step && other.info.user == user && other.info.name == name;
-    if (counts) book.add({id, user, name, {}, {}, false}, parts_.runner.wall(), {});
+    if (counts) tracker.add({id, user, name, {}, {}, false}, parts_.runner.wall(), {});
   }
   const JobId next(UINT64_MAX);
-  book.add({next, user, name, conditions, {}, false}, parts_.runner.wall(),
+  tracker.add({next, user, name, conditions, {}, false}, parts_.runner.wall(),
            [this](JobId id) { return progress_of(id); });
-  return book.reasons(next);
+  return tracker.reasons(next);
 }
 
 bool WaitingJobs::add(Job& job) {
   if (job.info.step_of != JobId(0)) return false;
-  WaitBook::NewJob added;
+  DependencyTracker::NewJob added;
   added.id = job.info.id;
   added.user = job.info.user;
   added.name = job.info.name;
@@ -74,21 +74,21 @@ bool WaitingJobs::add(Job& job) {
   }
   added.has_started = job.progress.state != JobState::Pending || job.progress.restarts > 0 ||
                       job.progress.started != WallTime();
-  const bool waits = book_.add(std::move(added), parts_.runner.wall(),
+  const bool waits = tracker_.add(std::move(added), parts_.runner.wall(),
                                [this](JobId id) { return progress_of(id); });
-  if (waits) job.waits = book_.reasons(job.info.id);
+  if (waits) job.waits = tracker_.reasons(job.info.id);
   if (!job.info.conditions.empty()) parts_.alarm.at(next_deadline());
   return waits;
 }
 
 void WaitingJobs::began(const Job& job) {
   if (job.progress.started == WallTime()) return;  // it has a place, but its tasks do not run
-  book_.started(job.info.id);
+  tracker_.started(job.info.id);
   settle();
 }
 
 void WaitingJobs::ended(const Job& job) {
-  book_.ended(job.info.id, job.info.user, job.info.name, job.progress.state == JobState::Completed);
+  tracker_.ended(job.info.id, job.info.user, job.info.name, job.progress.state == JobState::Completed);
   settle();
 }
 
@@ -97,7 +97,7 @@ void WaitingJobs::tick() {
 }
 
 std::optional<TimePoint> WaitingJobs::next_deadline() const {
-  const auto next = book_.next_time();
+  const auto next = tracker_.next_time();
   if (!next) return std::nullopt;
   return parts_.runner.now() +
          std::clamp<Duration>(*next - parts_.runner.wall(), 0s, kLongestSleep);
@@ -106,8 +106,8 @@ std::optional<TimePoint> WaitingJobs::next_deadline() const {
 // A decision may cause further decisions; those are made after it, never within it.
 void WaitingJobs::settle() {
   if (std::exchange(is_settling_, true)) return;
-  for (auto decisions = book_.decide(parts_.runner.wall()); !decisions.empty();
-       decisions = book_.decide(parts_.runner.wall())) {
+  for (auto decisions = tracker_.decide(parts_.runner.wall()); !decisions.empty();
+       decisions = tracker_.decide(parts_.runner.wall())) {
     for (const WaitDecision& decision : decisions) carry_out(decision);
   }
   is_settling_ = false;
@@ -121,7 +121,7 @@ void WaitingJobs::carry_out(const WaitDecision& decision) {
     case WaitDecision::What::Go:
       return go(*job);
     case WaitDecision::What::Stays:
-      job->waits = book_.reasons(decision.job);
+      job->waits = tracker_.reasons(decision.job);
       parts_.runner.touch(decision.job);
       return parts_.runner.perform({});
     case WaitDecision::What::Never:

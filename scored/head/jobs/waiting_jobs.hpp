@@ -1,13 +1,13 @@
 #pragma once
 // WaitingJobs manages jobs that wait for other jobs or for a time: it reports events to the
-// WaitBook and carries out its decisions. The cluster holds such a job back meanwhile. Only the
+// DependencyTracker and carries out its decisions. The cluster holds such a job back meanwhile. Only the
 // conditions are stored; after a restart of the head they are compared with the states of the jobs.
 
 #include "base/async/alarm.hpp"
 #include "scored/head/jobs/arrays.hpp"
 #include "scored/head/jobs/job_life.hpp"
 #include "scored/head/jobs/job_table.hpp"
-#include "scored/head/waits/wait_book.hpp"
+#include "scored/head/waits/dependency_tracker.hpp"
 
 #include <optional>
 #include <string>
@@ -53,7 +53,7 @@ class WaitingJobs {
   void go(Job& job);
 
   Parts parts_;
-  WaitBook book_;
+  DependencyTracker tracker_;
   bool is_settling_ = false;
 };
 

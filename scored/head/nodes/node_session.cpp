@@ -19,19 +19,19 @@ using proto::FrameType;
 
 class Farewell {
  public:
-  Farewell(NodeDesk& desk, NodeId node, std::shared_ptr<proto::Connection> connection)
-      : desk_(desk), node_(node), connection_(std::move(connection)) {}
+  Farewell(NodeManager& manager, NodeId node, std::shared_ptr<proto::Connection> connection)
+      : desk_(manager), node_(node), connection_(std::move(connection)) {}
 
   Farewell(const Farewell&) = delete;
   Farewell& operator=(const Farewell&) = delete;
 
   ~Farewell() {
     connection_->close();
-    desk_.lost(node_, *connection_);
+    manager_.lost(node_, *connection_);
   }
 
  private:
-  NodeDesk& desk_;
+  NodeManager& manager_;
   NodeId node_;
   std::shared_ptr<proto::Connection> connection_;
 };
@@ -63,7 +63,7 @@ NodeSession::NodeSession(const Parts& parts, Clock& clock, NodeId node,
     : parts_(parts), clock_(clock), node_(node), connection_(std::move(connection)) {}
 
 asio::awaitable<void> NodeSession::run(Result<proto::InFrame> hello) {
-  const Farewell farewell(parts_.desk, node_, connection_);
+  const Farewell farewell(parts_.manager, node_, connection_);
   if (!hello) {
     refuse(hello.error());
     co_return;
@@ -99,9 +99,9 @@ bool NodeSession::greet(const proto::InFrame& frame) {
   }
   auto known = proto::from_wire(*hello);
   if (!known) return refuse(known.error());
-  if (parts_.desk.is_taken(node_, hello->instance(), connection_->peer())) return false;
-  if (parts_.desk.is_outlived(node_, Epoch(hello->head_epoch()), hello->head_proof())) return false;
-  parts_.desk.saw_job(node_, JobId(hello->last_job()));
+  if (parts_.manager.is_taken(node_, hello->instance(), connection_->peer())) return false;
+  if (parts_.manager.is_outlived(node_, Epoch(hello->head_epoch()), hello->head_proof())) return false;
+  parts_.manager.saw_job(node_, JobId(hello->last_job()));
   NodeVitals vitals;
   vitals.switching = hello->switching();
   vitals.network_problem = escape_terminal(hello->network_problem(), 160);
@@ -111,12 +111,12 @@ bool NodeSession::greet(const proto::InFrame& frame) {
   wire::NodeWelcome welcome;
   welcome.set_version(*version);
   welcome.set_cluster(parts_.config.cluster);
-  welcome.set_head_epoch(parts_.desk.incarnation().value());
-  welcome.set_head_proof(parts_.desk.proof());
+  welcome.set_head_epoch(parts_.manager.incarnation().value());
+  welcome.set_head_proof(parts_.manager.proof());
   welcome.set_clock(monotonic_clock_name());
-  welcome.set_control_rank(parts_.desk.control().rank_for(node_));
+  welcome.set_control_rank(parts_.manager.control().rank_for(node_));
   proto::send(*connection_, welcome);
-  parts_.desk.connected(node_, *known, std::move(vitals), connection_);
+  parts_.manager.connected(node_, *known, std::move(vitals), connection_);
   return true;
 }
 
@@ -166,7 +166,7 @@ bool NodeSession::dispatch(const proto::InFrame& frame) {
     case FrameType::ControlOffer: {
       const auto offer = proto::parse<wire::ControlOffer>(frame);
       if (!offer) return refuse(offer.error());
-      parts_.desk.control().offered(node_, *offer);
+      parts_.manager.control().offered(node_, *offer);
       return true;
     }
     case FrameType::NodeSample:
@@ -190,7 +190,7 @@ void NodeSession::answer_heartbeat(const proto::InFrame& frame, TimePoint receiv
     reply.set_head_sent_ns(clock_.now().time_since_epoch().count());
     proto::send(*connection_, reply);
   }
-  parts_.desk.heartbeat(node_, *heartbeat);
+  parts_.manager.heartbeat(node_, *heartbeat);
 }
 
 // A message about an attempt that has ended is late, not wrong, so it is dropped.
@@ -219,7 +219,7 @@ bool NodeSession::handle_sample(const proto::InFrame& frame) {
   if (!proto::parse_into(sample, frame.payload)) {
     return refuse(fail(proto::WireErrc::BadMessage, "cannot parse {}", name_of(frame.type)));
   }
-  parts_.desk.sampled(node_, sample);
+  parts_.manager.sampled(node_, sample);
   return true;
 }
 
@@ -236,7 +236,7 @@ bool NodeSession::handle_report(const proto::InFrame& frame) {
         fail(Errc::Denied, "{} of attempt {} on other nodes", proto::name_of(frame.type), attempt));
     return true;
   }
-  parts_.desk.reported(node_, *report);
+  parts_.manager.reported(node_, *report);
   return true;
 }
 

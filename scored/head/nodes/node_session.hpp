@@ -7,7 +7,7 @@
 #include "scored/head/cluster/node_links.hpp"
 #include "scored/head/config/config.hpp"
 #include "scored/head/jobs/job_networks.hpp"
-#include "scored/head/nodes/node_desk.hpp"
+#include "scored/head/nodes/node_manager.hpp"
 #include "scored/head/observe/facts_collector.hpp"
 #include "scored/head/observe/trace_collector.hpp"
 #include "scored/head/streams/job_streams.hpp"
@@ -22,7 +22,7 @@ class NodeSession {
  public:
   struct Parts {  // all must outlive the session
     const HeadConfig& config;
-    NodeDesk& desk;
+    NodeManager& manager;
     NodeLinks& links;
     JobStreams& streams;
     JobNetworks& networks;

@@ -76,7 +76,7 @@ void export_nodes(Exporter& out, const monitor::ClusterView& view,
   }
 }
 
-void export_accounts(Exporter& out, const std::vector<ShareDesk::AccountUse>& accounts) {
+void export_accounts(Exporter& out, const std::vector<FairShares::AccountUse>& accounts) {
   const auto each = [&](Series<prometheus::Gauge> family, const auto& value_of) {
     for (const auto& account : accounts)
       family.value(value_of(account), {{"account", account.name}});

@@ -9,7 +9,7 @@
 #include "monitor/sampler/samples.hpp"
 #include "scored/control/control_network.hpp"
 #include "scored/head/admin/permissions.hpp"
-#include "scored/head/jobs/share_desk.hpp"
+#include "scored/head/jobs/fair_shares.hpp"
 
 #include <optional>
 #include <string>
@@ -26,7 +26,7 @@ struct MetricsInput {
   const monitor::HttpServer::Counts& requests;
   const control::ControlNetwork& control;
   const Permissions::Counts& denied;
-  const std::vector<ShareDesk::AccountUse>& accounts;
+  const std::vector<FairShares::AccountUse>& accounts;
   std::optional<bool> has_current_follower;  // with two heads
 };
 

@@ -407,7 +407,7 @@ asio::awaitable<Result<std::string>> Monitoring::trace(TraceRequest wish) {
 }
 
 asio::awaitable<void> Monitoring::gather_totals() {
-  if (!std::exchange(is_gathering_, true)) {
+  if (!std::exchange(is_in_rank_barrier_, true)) {
     for (const NodeId node : parts_.links.connected()) {
       awaited_.insert(node);
       request_samples(node, true);
@@ -419,14 +419,14 @@ asio::awaitable<void> Monitoring::gather_totals() {
     co_await (clock_.sleep_until(give_up) || all_came_.async_wait(kNoThrow));
   }
   awaited_.clear();
-  is_gathering_ = false;
+  is_in_rank_barrier_ = false;
 }
 
 asio::awaitable<std::string> Monitoring::metrics() {
   co_await gather_totals();
   const monitor::HttpServer::Counts none;
   const monitor::ClusterView now = parts_.overview.view();
-  const std::vector<ShareDesk::AccountUse> accounts = parts_.shares.accounts();
+  const std::vector<FairShares::AccountUse> accounts = parts_.shares.accounts();
   const MetricsInput input{now,
                            parts_.runner.cluster().counters(),
                            parts_.life.waits(),

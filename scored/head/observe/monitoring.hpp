@@ -49,7 +49,7 @@ class Monitoring final : public monitor::Site, public HeadObserver {
     EventFeed& feed;
     Admin& admin;
     const control::ControlNetwork& control;
-    const ShareDesk& shares;
+    const FairShares& shares;
   };
 
   // All other parameters must outlive this object, too.
@@ -126,7 +126,7 @@ class Monitoring final : public monitor::Site, public HeadObserver {
   std::optional<TimePoint> unwatched_since_;
   std::set<NodeId> awaited_;  // nodes that were asked for totals for a scrape
   asio::steady_timer all_came_;
-  bool is_gathering_ = false;
+  bool is_in_rank_barrier_ = false;
   asio::experimental::channel<void(boost::system::error_code)> wake_;
 };
 

@@ -25,7 +25,7 @@ Result<monitor::HttpOptions> http_options(const monitor::MonitorSettings& settin
     if (!user) {
       return fail(Errc::NotFound, "monitor: proxy_user: no account {}", settings.proxy_user);
     }
-    options.proxy = monitor::ProxyDoor{settings.proxy_socket, *user};
+    options.proxy = monitor::ProxySocket{settings.proxy_socket, *user};
   }
   options.certificate = settings.certificate;
   options.key = settings.key;

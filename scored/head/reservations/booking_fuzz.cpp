@@ -4,7 +4,7 @@
 #include "base/assert.hpp"
 #include "base/limits.hpp"
 #include "proto/client.pb.h"
-#include "scored/head/reservations/reservation_book.hpp"
+#include "scored/head/reservations/reservation_registry.hpp"
 
 #include <cstddef>
 #include <cstdint>
@@ -21,8 +21,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const auto again = head::unpack_booking(head::pack_booking(*booking));
   SCORE_ASSERT(again && *again == *booking);
   SCORE_ASSERT(head::describe(*booking).find('\n') == std::string::npos);
-  head::ReservationBook book;
-  if (book.check(*booking, booking->start)) book.add(*booking);
-  SCORE_ASSERT(book.check(*booking, booking->start).has_value() == false);
+  head::ReservationRegistry registry;
+  if (registry.check(*booking, booking->start)) registry.add(*booking);
+  SCORE_ASSERT(registry.check(*booking, booking->start).has_value() == false);
   return 0;
 }

@@ -134,19 +134,19 @@ LimitGate::Count LimitGate::of_account(const std::string& account) const {
   return found(accounts_, account);
 }
 
-LimitGate::Count LimitGate::of(const UseBook::Key& key) const {
+LimitGate::Count LimitGate::of(const UsageTracker::Key& key) const {
   return found(both_, key);
 }
 
 // ---- fair shares --------------------------------------------------------------------------------
 
-LimitGate::Standing LimitGate::standing_of(const UseBook::Key& key) const {
+LimitGate::Standing LimitGate::standing_of(const UsageTracker::Key& key) const {
   const auto known = standings_.find(key);
-  if (known != standings_.end() || !book_.is_on()) {
+  if (known != standings_.end() || !tracker_.is_on()) {
     return known == standings_.end() ? Standing{} : known->second;
   }
   Standing out;  // a new user
-  out.factor = book_.user(key, totals_).factor;
+  out.factor = tracker_.user(key, totals_).factor;
   for (const auto& [other, standing] : standings_) out.rank += standing.factor > out.factor + kSame;
   out.boost = rules_.shares_weights ? boost_of(out.factor) : 1;
   return out;
@@ -161,11 +161,11 @@ std::uint32_t LimitGate::boost(const gang::Job& job) const {
 }
 
 bool LimitGate::refresh(WallTime now) {
-  totals_ = book_.totals(now);
-  std::map<UseBook::Key, Standing> standings;
+  totals_ = tracker_.totals(now);
+  std::map<UsageTracker::Key, Standing> standings;
   std::vector<double> factors;
-  for (const UseBook::Key& key : book_.is_on() ? book_.keys() : std::vector<UseBook::Key>()) {
-    const double factor = book_.user(key, totals_).factor;
+  for (const UsageTracker::Key& key : tracker_.is_on() ? tracker_.keys() : std::vector<UsageTracker::Key>()) {
+    const double factor = tracker_.user(key, totals_).factor;
     standings[key] = {factor, 0, rules_.shares_weights ? boost_of(factor) : 1};
     factors.push_back(factor);
   }
@@ -197,7 +197,7 @@ bool LimitGate::refresh_hours(WallTime now) {
   }
   if (rules_.per_user.max_scheduled_hours == 0) return has_changed;
   std::map<UserId, double> sums;
-  for (const UseBook::Key& key : book_.keys()) sums[key.second] += book_.of(key, now);
+  for (const UsageTracker::Key& key : tracker_.keys()) sums[key.second] += tracker_.of(key, now);
   for (const auto& [user, sum] : sums) {
     keep(user_hours_, user, sum, rules_.per_user.max_scheduled_hours);
   }

@@ -4,7 +4,7 @@
 // jobs that have a place. The class is pure.
 
 #include "gang/state/gate.hpp"
-#include "scored/head/shares/use_book.hpp"
+#include "scored/head/shares/usage_tracker.hpp"
 
 #include <cstdint>
 #include <functional>
@@ -24,10 +24,10 @@ class LimitGate final : public gang::Gate {
     friend bool operator==(const Count&, const Count&) = default;
   };
 
-  // `rules` and `book` must outlive this object. `is_limited` returns whether user limits apply to
+  // `rules` and `tracker` must outlive this object. `is_limited` returns whether user limits apply to
   // this user; it is called at each decision.
-  LimitGate(const AccountRules& rules, const UseBook& book, std::function<bool(UserId)> is_limited)
-      : rules_(rules), book_(book), is_limited_(std::move(is_limited)) {}
+  LimitGate(const AccountRules& rules, const UsageTracker& tracker, std::function<bool(UserId)> is_limited)
+      : rules_(rules), book_(tracker), is_limited_(std::move(is_limited)) {}
 
   // ---- for gang::Cluster
   [[nodiscard]] bool is_open(const gang::Job& job, std::size_t nodes) const override;
@@ -37,18 +37,18 @@ class LimitGate final : public gang::Gate {
   void placed(const gang::Job& job) override;
   void unplaced(const gang::Job& job) override;
 
-  // Updates ranks, weights and use from the book. Returns true if an answer has changed; the caller
+  // Updates ranks, weights and use from the tracker. Returns true if an answer has changed; the caller
   // must then call Cluster::reorder().
   bool refresh(WallTime now);
 
   // ---- views
   [[nodiscard]] Count of_user(UserId user) const;
   [[nodiscard]] Count of_account(const std::string& account) const;
-  [[nodiscard]] Count of(const UseBook::Key& key) const;
+  [[nodiscard]] Count of(const UsageTracker::Key& key) const;
 
  private:
   struct Place {
-    UseBook::Key key;
+    UsageTracker::Key key;
     Count count;
   };
 
@@ -68,19 +68,19 @@ class LimitGate final : public gang::Gate {
                                          double hours, const Count& needs);
   [[nodiscard]] Limit of_its_user(const gang::Job& job, const Count& needs) const;
   [[nodiscard]] Limit of_its_account(const gang::Job& job, const Count& needs) const;
-  [[nodiscard]] Standing standing_of(const UseBook::Key& key) const;
+  [[nodiscard]] Standing standing_of(const UsageTracker::Key& key) const;
   void count(const Place& place, int sign);
   bool refresh_hours(WallTime now);
 
   const AccountRules& rules_;
-  const UseBook& book_;
+  const UsageTracker& tracker_;
   std::function<bool(UserId)> is_limited_;
   std::map<JobId, Place> places_;
   std::map<UserId, Count> users_;
   std::map<std::string, Count> accounts_;
-  std::map<UseBook::Key, Count> both_;
-  UseBook::Totals totals_;                       // as of the last refresh()
-  std::map<UseBook::Key, Standing> standings_;   // likewise
+  std::map<UsageTracker::Key, Count> both_;
+  UsageTracker::Totals totals_;                       // as of the last refresh()
+  std::map<UsageTracker::Key, Standing> standings_;   // likewise
   std::map<std::string, double> account_hours_;  // of accounts with such a limit
   std::map<UserId, double> user_hours_;          // if there is such a limit
 };

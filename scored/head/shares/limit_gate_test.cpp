@@ -26,8 +26,8 @@ gang::Job job(std::uint64_t id, UserId user, std::size_t nodes, Bytes memory = B
 
 struct Gate {
   AccountRules rules;
-  UseBook book{rules};
-  LimitGate gate{rules, book, [](UserId user) { return user != kOperator; }};
+  UsageTracker tracker{rules};
+  LimitGate gate{rules, tracker, [](UserId user) { return user != kOperator; }};
 
   Gate() { rules.accounts = {{"physics", true, {}, 1, 0, {}}}; }
 
@@ -90,8 +90,8 @@ TEST(LimitGate, HourLimitsUseTheDecayedUse) {
   Gate g;
   g.account().max_scheduled_hours = 10;
   g.rules.half_life = 24h;
-  g.book.set_rules(g.rules, kStart);
-  g.book.charge({"physics", kAlice}, 16 * 3600, kStart);
+  g.tracker.set_rules(g.rules, kStart);
+  g.tracker.charge({"physics", kAlice}, 16 * 3600, kStart);
   EXPECT_TRUE(g.gate.refresh(kStart));
   EXPECT_EQ(g.why(job(1, kBob, 1)),
             "accounts.physics.max_scheduled_hours is 10: account physics has used 16.0 core hours");
@@ -103,15 +103,15 @@ TEST(LimitGate, HourLimitsUseTheDecayedUse) {
 TEST(LimitGate, RanksByFactorAndReportsOnlyChanges) {
   Gate g;
   g.rules.half_life = 24h;
-  g.book.set_rules(g.rules, kStart);
-  g.book.charge({"physics", kAlice}, 100, kStart);
-  g.book.charge({"physics", kBob}, 10, kStart);
+  g.tracker.set_rules(g.rules, kStart);
+  g.tracker.charge({"physics", kAlice}, 100, kStart);
+  g.tracker.charge({"physics", kBob}, 10, kStart);
   EXPECT_TRUE(g.gate.refresh(kStart));
   EXPECT_LT(g.gate.rank(job(1, kBob, 1)), g.gate.rank(job(2, kAlice, 1)));
   EXPECT_EQ(g.gate.rank(job(3, UserId(77), 1)), 0) << "a user who is new is first";
   EXPECT_GE(g.gate.boost(job(1, kBob, 1)), g.gate.boost(job(2, kAlice, 1)));
   EXPECT_FALSE(g.gate.refresh(kStart + 24h)) << "both decay alike";
-  g.book.charge({"physics", kBob}, 1'000, kStart + 24h);
+  g.tracker.charge({"physics", kBob}, 1'000, kStart + 24h);
   EXPECT_TRUE(g.gate.refresh(kStart + 24h));
   EXPECT_GT(g.gate.rank(job(1, kBob, 1)), g.gate.rank(job(2, kAlice, 1)));
 }
@@ -120,8 +120,8 @@ TEST(LimitGate, WeightsStayIfSharesDoNotAffectThem) {
   Gate g;
   g.rules.half_life = 24h;
   g.rules.shares_weights = false;
-  g.book.set_rules(g.rules, kStart);
-  g.book.charge({"physics", kAlice}, 100, kStart);
+  g.tracker.set_rules(g.rules, kStart);
+  g.tracker.charge({"physics", kAlice}, 100, kStart);
   g.gate.refresh(kStart);
   EXPECT_EQ(g.gate.boost(job(1, kAlice, 1)), 1U);
   EXPECT_EQ(g.gate.boost(job(1, kBob, 1)), 1U);

@@ -34,7 +34,7 @@ wire::Output output_of(JobId job, const OutputChunk& chunk, std::size_t skip) {
   return message;
 }
 
-auto fence_frame(AttemptId attempt, std::size_t kind, FenceBoard::Done done) {
+auto fence_frame(AttemptId attempt, std::size_t kind, FenceCollector::Done done) {
   wire::FenceDone message;
   message.set_attempt(attempt.value());
   message.set_sequence(done.sequence);
@@ -88,11 +88,11 @@ void JobStreams::place(JobId job, AttemptId attempt, std::vector<NodeId> nodes,
   stream->tasks_on_node = std::move(tasks_on_node);
   stream->index.clear();
   for (std::uint32_t i = 0; i < stream->nodes.size(); ++i) stream->index[stream->nodes[i]] = i;
-  for (FenceBoard& board : fences_) board.open(attempt, stream->nodes.size());
+  for (FenceCollector& collector : fences_) collector.open(attempt, stream->nodes.size());
 }
 
 void JobStreams::close_fences(AttemptId attempt) {
-  for (FenceBoard& board : fences_) board.close(attempt);
+  for (FenceCollector& collector : fences_) collector.close(attempt);
 }
 
 void JobStreams::start_input(JobId job) {
@@ -377,7 +377,7 @@ void JobStreams::fence_enter(NodeId node, wire::FenceEnter&& message) {
   links_.send_shared(node, fence_frame(attempt, kind, std::move(**entered)));
 }
 
-void JobStreams::tell_fence(Stream& stream, std::size_t kind, FenceBoard::Done done) {
+void JobStreams::tell_fence(Stream& stream, std::size_t kind, FenceCollector::Done done) {
   stream.has_told_again[kind].assign(stream.nodes.size(), false);
   const auto frame = fence_frame(stream.attempt, kind, std::move(done));
   for (const NodeId member : stream.nodes) links_.send_shared(member, frame);

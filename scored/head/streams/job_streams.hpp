@@ -1,7 +1,7 @@
 #pragma once
 // JobStreams manages the streams of all jobs: watchers and front ends, output to them and input
 // from them, and PMI fences between nodes. It turns the actions of JobOutput, JobInput and
-// FenceBoard into frames. All calls come from one thread.
+// FenceCollector into frames. All calls come from one thread.
 
 #include "base/ids.hpp"
 #include "base/model/distribution.hpp"
@@ -10,7 +10,7 @@
 #include "proto/node.pb.h"
 #include "proto/transport/connection.hpp"
 #include "scored/head/cluster/node_links.hpp"
-#include "scored/head/streams/fence_board.hpp"
+#include "scored/head/streams/fence_collector.hpp"
 #include "scored/head/streams/job_input.hpp"
 #include "scored/head/streams/job_output.hpp"
 #include "scored/head/streams/repeat_filter.hpp"
@@ -144,7 +144,7 @@ class JobStreams {
   Stream* find(JobId job);
   [[nodiscard]] const Stream* find(JobId job) const;
   void close_fences(AttemptId attempt);
-  void tell_fence(Stream& stream, std::size_t kind, FenceBoard::Done done);
+  void tell_fence(Stream& stream, std::size_t kind, FenceCollector::Done done);
   void perform(JobId job, Stream& stream, const OutputActions& actions);
   void acknowledge(const Stream& stream, std::uint32_t index, std::uint64_t bytes);
   void send_output(JobId job, Stream& stream, const SendOutput& action);
@@ -155,7 +155,7 @@ class JobStreams {
 
   NodeLinks& links_;
   Events events_;
-  std::array<FenceBoard, kFenceKinds> fences_;
+  std::array<FenceCollector, kFenceKinds> fences_;
   std::map<JobId, Stream> streams_;
   // These jobs are open, but nothing has happened yet. A queue may be long, and a Stream takes 1
   // KiB.

@@ -13,7 +13,7 @@ void JobVolumes::ready(NodeId node, const wire::ScratchReady& message) {
   const auto mine = std::ranges::find(view->nodes, node);
   if (mine == view->nodes.end() || view->request.scratch == Bytes(0)) return;
   const auto index = static_cast<std::size_t>(mine - view->nodes.begin());
-  const auto answer = board_.ready(attempt, view->nodes.size(), index, message.server());
+  const auto answer = collector_.ready(attempt, view->nodes.size(), index, message.server());
   if (!answer) {
     log_warning("Ignored the volume server of a node", kv("node", links_.name(node)),
                 kv("err", answer.error()));

@@ -1,11 +1,11 @@
 #pragma once
-// JobVolumes sends the decisions of VolumeBoard about the striped volumes of jobs to the nodes.
+// JobVolumes sends the decisions of VolumeCollector about the striped volumes of jobs to the nodes.
 // Callers have checked that the attempt is on the node.
 
 #include "proto/node.pb.h"
 #include "scored/head/cluster/cluster_runner.hpp"
 #include "scored/head/cluster/node_links.hpp"
-#include "scored/head/volumes/volume_board.hpp"
+#include "scored/head/volumes/volume_collector.hpp"
 
 namespace score::head {
 
@@ -16,12 +16,12 @@ class JobVolumes {
 
   void ready(NodeId node, const wire::ScratchReady& message);
 
-  void close(AttemptId attempt) { board_.close(attempt); }
+  void close(AttemptId attempt) { collector_.close(attempt); }
 
  private:
   ClusterRunner& runner_;
   NodeLinks& links_;
-  VolumeBoard board_;
+  VolumeCollector collector_;
 };
 
 }  // namespace score::head

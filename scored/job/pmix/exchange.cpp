@@ -212,16 +212,16 @@ void Exchange::on_publish(std::uint32_t from, const PmixPeer& message) {
   const int items = std::min(message.keys_size(), message.values_size());
   std::size_t bytes = 0;
   for (int i = 0; i < items; ++i) {
-    const auto found = board_.find(message.keys(i));
-    const bool is_again = found != board_.end() && found->second.owner == message.rank() &&
+    const auto found = collector_.find(message.keys(i));
+    const bool is_again = found != collector_.end() && found->second.owner == message.rank() &&
                           found->second.value == message.values(i);
-    if (found != board_.end() && !is_again) return answer(asker, Outcome::Duplicate, {});
+    if (found != collector_.end() && !is_again) return answer(asker, Outcome::Duplicate, {});
     bytes += is_again ? 0 : message.keys(i).size() + message.values(i).size();
   }
   if (board_bytes_ + bytes > kMaxBoardBytes) return answer(asker, Outcome::Refused, {});
   for (int i = 0; i < items; ++i) {
     const bool is_new =
-        board_.try_emplace(message.keys(i), Published{message.rank(), message.values(i)}).second;
+        collector_.try_emplace(message.keys(i), Published{message.rank(), message.values(i)}).second;
     if (is_new) board_bytes_ += message.keys(i).size() + message.values(i).size();
   }
   answer(asker, Outcome::Success, {});
@@ -245,8 +245,8 @@ void Exchange::on_lookup(std::uint32_t from, const PmixPeer& message) {
 bool Exchange::try_lookup(const Asker& asker, const PmixPeer& message, bool is_last) {
   PmixPeer out;
   for (const auto& key : message.keys()) {
-    const auto found = board_.find(key);
-    if (found == board_.end()) continue;
+    const auto found = collector_.find(key);
+    if (found == collector_.end()) continue;
     out.add_keys(key);
     out.add_values(found->second.value);
     out.add_ranks(found->second.owner);
@@ -263,13 +263,13 @@ void Exchange::on_unpublish(std::uint32_t from, const PmixPeer& message) {
     return message.keys_size() == 0 ||
            std::ranges::find(message.keys(), key) != message.keys().end();
   };
-  for (auto at = board_.begin(); at != board_.end();) {
+  for (auto at = collector_.begin(); at != collector_.end();) {
     if (at->second.owner != message.rank() || !is_named(at->first)) {
       ++at;
       continue;
     }
     board_bytes_ -= at->first.size() + at->second.value.size();
-    at = board_.erase(at);
+    at = collector_.erase(at);
   }
   answer({from, message.request()}, Outcome::Success, {});
 }
@@ -292,11 +292,11 @@ void Exchange::on_enter(std::uint32_t from, const PmixPeer& message) {
     return answer(asker, Outcome::Success, std::move(out));
   }
   if (message.sequence() > state.done + kMaxRounds) return answer(asker, Outcome::Refused, {});
-  Gathering& round = state.rounds[message.sequence()];
+  RankBarrier& round = state.rounds[message.sequence()];
   round.data[from] = message.data();
   round.requests[from] = message.request();
   if (round.data.size() < nodes.size()) return;
-  Gathering whole = std::move(round);
+  RankBarrier whole = std::move(round);
   state.rounds.erase(message.sequence());
   state.done = message.sequence();
   state.last.clear();

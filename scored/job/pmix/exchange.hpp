@@ -104,14 +104,14 @@ class Exchange {
   using Asker = std::pair<std::uint32_t, std::uint64_t>;  // node and its request
   using Ranks = std::vector<std::uint32_t>;
 
-  struct Gathering {
+  struct RankBarrier {
     std::map<std::uint32_t, std::string> data;  // [node]
     std::map<std::uint32_t, std::uint64_t> requests;
   };
 
   struct FenceState {
     std::uint64_t begun = 0;                    // the last round that this node began
-    std::map<std::uint64_t, Gathering> rounds;  // at the gathering node
+    std::map<std::uint64_t, RankBarrier> rounds;  // at the rank_barrier node
     std::uint64_t done = 0;
     std::string last;  // data of `done`, for a node that repeats its request
   };
@@ -133,7 +133,7 @@ class Exchange {
   std::vector<std::uint32_t> nodes_of_ranks_;
   std::uint64_t last_request_ = 0;
   std::map<std::uint64_t, Pending> pending_;  // [request]
-  std::map<std::string, Published, std::less<>> board_;
+  std::map<std::string, Published, std::less<>> collector_;
   std::size_t board_bytes_ = 0;
   std::map<Asker, wire::PmixPeer> waiting_lookups_;
   std::map<Asker, std::uint64_t> tickets_;

@@ -21,7 +21,7 @@ SpawnHub::SpawnHub(EventLoop& loop, const Plan& plan, Handlers handlers)
     : loop_(loop),
       plan_(plan),
       handlers_(std::move(handlers)),
-      desk_({plan.prepare.node_index(), plan.nodes_of_tasks(), plan.spec.spawn()}) {}
+      manager_({plan.prepare.node_index(), plan.nodes_of_tasks(), plan.spec.spawn()}) {}
 
 SpawnHub::~SpawnHub() {
   loop_.cancel(timer_);
@@ -54,7 +54,7 @@ void SpawnHub::request(std::uint32_t task, std::vector<wire::Program> programs,
   world.set_key_values(std::move(key_values));
   world.set_parent(plan_.rank_of(task));
   waiting_[++last_token_] = std::move(done);
-  desk_.request(last_token_, std::move(world), base::monotonic_now());
+  manager_.request(last_token_, std::move(world), base::monotonic_now());
   carry_out();
 }
 
@@ -69,25 +69,25 @@ std::string SpawnHub::check(const wire::SpawnedWorld& world) const {
 }
 
 void SpawnHub::started(std::uint32_t world, const std::string& reason) {
-  desk_.started(world, reason);
+  manager_.started(world, reason);
   carry_out();
 }
 
 void SpawnHub::idle(std::uint32_t count) {
-  desk_.idle(count);
+  manager_.idle(count);
   carry_out();
 }
 
 void SpawnHub::receive(std::uint32_t from, const wire::SpawnPeer& message) {
-  desk_.receive(from, message);
+  manager_.receive(from, message);
   carry_out();
 }
 
 void SpawnHub::carry_out() {
-  auto actions = desk_.take_actions();
+  auto actions = manager_.take_actions();
   while (actions.check) {
-    desk_.checked(actions.check->number(), check(*actions.check));
-    auto more = desk_.take_actions();
+    manager_.checked(actions.check->number(), check(*actions.check));
+    auto more = manager_.take_actions();
     for (auto& message : more.messages) actions.messages.push_back(std::move(message));
     for (auto& answer : more.answers) actions.answers.push_back(std::move(answer));
     actions.check = std::move(more.check);
@@ -100,7 +100,7 @@ void SpawnHub::carry_out() {
     *relay.mutable_spawn() = std::move(message.message);
     handlers_.send(std::move(relay));
   }
-  if (timer_ == 0 && desk_.has_pending()) timer_ = loop_.after(kTurn, [this] { turn(); });
+  if (timer_ == 0 && manager_.has_pending()) timer_ = loop_.after(kTurn, [this] { turn(); });
   for (const auto& answer : actions.answers) {
     const auto found = waiting_.find(answer.token);
     if (found == waiting_.end()) continue;
@@ -120,7 +120,7 @@ void SpawnHub::start(const wire::SpawnedWorld& world) {
 
 void SpawnHub::turn() {
   timer_ = 0;
-  desk_.turn(base::monotonic_now());
+  manager_.turn(base::monotonic_now());
   carry_out();
 }
 

@@ -1,10 +1,10 @@
 #pragma once
-// Starts tasks at the request of programs, on this node. It surrounds a SpawnDesk with messages,
+// Starts tasks at the request of programs, on this node. It surrounds a SpawnManager with messages,
 // checks and a timer.
 
 #include "proto/node.pb.h"
 #include "scored/job/plan/plan.hpp"
-#include "scored/job/spawn/spawn_desk.hpp"
+#include "scored/job/spawn/spawn_manager.hpp"
 #include "scored/job/tasks/event_loop.hpp"
 
 #include <functional>
@@ -57,7 +57,7 @@ class SpawnHub {
   EventLoop& loop_;
   const Plan& plan_;
   Handlers handlers_;
-  SpawnDesk desk_;
+  SpawnManager manager_;
   std::uint64_t last_token_ = 0;
   std::map<std::uint64_t, Done> waiting_;  // [token]
   std::string lost_;

@@ -74,7 +74,7 @@ asio::awaitable<void> LoginRelay::carry(ConnectionPtr from, ConnectionPtr to, pr
   for (;;) {
     auto frame = co_await from->read(sender);
     if (!frame || !to->send(frame->type, frame->payload)) break;
-    if (frame->type == proto::FrameType::Attach) from->be_patient();
+    if (frame->type == proto::FrameType::Attach) from->disable_write_deadline();
     if (to->queued_bytes() > kUnsentBytes) co_await to->drained(kUnsentBytes);
   }
   co_await to->drained(1);
@@ -119,13 +119,13 @@ bool LoginRelay::is_full(UserId user) const {
 asio::awaitable<Result<LoginRelay::ConnectionPtr>> LoginRelay::reach_head() {
   const TimePoint end = parts_.clock.now() + kTakeOver;
   const bool has_two_heads = static_cast<bool>(why_not_);
-  const Duration patience = has_two_heads ? kHeadAnswers : limits::kHandshakeDeadline;
+  const Duration timeout = has_two_heads ? kHeadAnswers : limits::kHandshakeDeadline;
   for (;;) {
     const std::string why = has_two_heads ? why_not_() : std::string();
     Error error(Errc::WrongState, why);
     if (why.empty()) {
       const proto::TcpEndpoint where = head_;
-      auto head = co_await proto::tls_connect(parts_.tls, where, patience, connection_limits());
+      auto head = co_await proto::tls_connect(parts_.tls, where, timeout, connection_limits());
       const bool is_current = format_endpoint(head_) == format_endpoint(where);
       if (head && is_current) co_return head->connection;
       if (head) {  // the other head has taken over in the meantime

@@ -180,7 +180,7 @@ void BarrierMeetings::attend_one(SwitchProgram& program, std::size_t i, TimePoin
   if (!met) counters_.unmet.fetch_add(1, kRelaxed);
   entry.waits_for = 0;
   const TimePoint gone = clock_.now();
-  counters_.failed.fetch_add(control_.let_go(entry, network, gone, gone), kRelaxed);
+  counters_.failed.fetch_add(control_.resume(entry, network, gone, gone), kRelaxed);
   entry.has_turn = true;
   entry.watch.goes_on(gone);
   counters_.busy.start(gone);

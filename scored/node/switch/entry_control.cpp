@@ -36,7 +36,7 @@ namespace score::node {
 
 // Sets the priority first, so that the attempt continues at the right one. If that cannot be set,
 // it is continued nevertheless.
-[[gnu::hot]] std::uint64_t EntryControl::let_go(SwitchEntry& entry, ChannelUser* network,
+[[gnu::hot]] std::uint64_t EntryControl::resume(SwitchEntry& entry, ChannelUser* network,
                                                 TimePoint at, TimePoint now) {
   has_switched_ = true;
   entry.left_at = 0;

@@ -36,7 +36,7 @@ class EntryControl {
   std::uint64_t let_fill(SwitchEntry& entry, ChannelUser* network, TimePoint now);
   // Continues the attempt and starts its clock at `at`. If it was stopped, its network publishes
   // for how long, until `now`. Returns 1 if it could not be continued at normal priority.
-  std::uint64_t let_go(SwitchEntry& entry, ChannelUser* network, TimePoint at, TimePoint now);
+  std::uint64_t resume(SwitchEntry& entry, ChannelUser* network, TimePoint at, TimePoint now);
   void note(const SwitchRecord& record);
 
  private:

@@ -82,7 +82,7 @@ Duration length(const SwitchProgram::Part& part, std::size_t turn) {
   taken.stopped = clock_.now();
   record.stopped = record.guarded = record.saved = record.restored = taken.stopped - record.due;
   if (taken.enters != nullptr) {
-    taken.failed += control_.let_go(*taken.enters, turn.network, taken.stopped, taken.stopped);
+    taken.failed += control_.resume(*taken.enters, turn.network, taken.stopped, taken.stopped);
     taken.enters->has_turn.store(true, std::memory_order_relaxed);
     record.add_entered(taken.enters->attempt);
     counters_.busy.start(taken.stopped);

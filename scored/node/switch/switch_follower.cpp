@@ -168,7 +168,7 @@ SwitchProgram* SwitchFollower::take(SwitchProgram* program) {
     is_busy = is_busy || entry.role == Role::Runs || runs;
     const bool goes = enters(*program_, i, where);
     if (entry.waits_for != 0) continue;
-    if (goes) failed += control_.let_go(entry, program_->networks[i].get(), stopped, now);
+    if (goes) failed += control_.resume(entry, program_->networks[i].get(), stopped, now);
     // A new attempt that no plan knows yet is running, but has no turn.
     const bool has_turn =
         runs && !entry.watch.is_background() && (goes || is_managed(entry, where.part));

@@ -1,0 +1,57 @@
+#pragma once
+// NodeKeyManager rotates and revokes the nodes' keys for `scadm key`. Jobs continue: a rotation keeps the
+// node's connection, and a node daemon that restarts with a new key finds its jobs. Thread: the
+// loop's.
+
+#include "base/os/log.hpp"
+#include "proto/client.pb.h"
+#include "proto/transport/key_ring.hpp"
+#include "scored/head/cluster/node_links.hpp"
+#include "scored/head/config/config.hpp"
+#include "scored/head/config/users.hpp"
+#include "scored/head/nodes/node_keys.hpp"
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace score::head {
+
+class NodeKeyManager {
+ public:
+  struct Parts {  // all must outlive the object
+    const HeadConfig& config;
+    NodeLinks& links;
+    const proto::KeyRing& ring;
+    NodeKeys& keys;
+  };
+
+  explicit NodeKeyManager(Parts parts) : parts_(parts) {}
+
+  // Sets a handler that is called with the name of each node whose key was revoked. The handler
+  // must close all connections that this key has proven.
+  void on_revoked(std::function<void(const std::string&)> then) { on_revoked_ = std::move(then); }
+
+  // Returns the key of an identity that may connect; `identity` may be any text.
+  [[nodiscard]] std::optional<proto::Key> key_of(std::string_view identity) const;
+  // Records that a node has proven its identity. If its key is the new one, the old key is refused
+  // from now on, and a connection that the old key has proven is closed.
+  void used(const proto::NodeIdentity& identity);
+  // Errors: NotFound (no such node), Malformed, and those of the file; after an error nothing has
+  // changed.
+  [[nodiscard]] Result<wire::NodeKeyList> execute(const Peer& peer,
+                                                  const wire::ManageKeys& command);
+
+ private:
+  [[nodiscard]] Result<std::vector<std::string>> nodes_of(const wire::ManageKeys& command) const;
+  [[nodiscard]] wire::NodeKeyState state_of(const std::string& node) const;
+  void add_token(wire::NodeKeyState& state) const;
+  void disconnect(const std::string& node);
+
+  Parts parts_;
+  std::function<void(const std::string&)> on_revoked_;
+};
+
+}  // namespace score::head

@@ -1,0 +1,98 @@
+#pragma once
+// NodeManager passes the reports of nodes to gang::Cluster, manages their connections, and decides
+// which head of the cluster is the newest.
+
+#include "base/os/log.hpp"
+#include "monitor/model/event_log.hpp"
+#include "proto/node.pb.h"
+#include "proto/transport/key_ring.hpp"
+#include "scored/head/cluster/cluster_runner.hpp"
+#include "scored/head/cluster/event_feed.hpp"
+#include "scored/head/cluster/node_links.hpp"
+#include "scored/head/nodes/control_manager.hpp"
+#include "scored/head/observe/observer.hpp"
+#include "scored/head/streams/job_streams.hpp"
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace score::head {
+
+class NodeManager {
+ public:
+  struct Parts {  // all must outlive the object
+    ClusterRunner& runner;
+    NodeLinks& links;
+    JobStreams& streams;
+    EventFeed& feed;
+    ControlManager& control;
+    Epoch incarnation;
+  };
+
+  explicit NodeManager(Parts parts) : parts_(parts) {}
+
+  // Sets the keys with which heads of this cluster prove their incarnation; without keys no proof
+  // is accepted.
+  void set_keys(const proto::KeyRing& cluster_keys) { keys_ = cluster_keys; }
+
+  // The handler is called once, when a node has proven that a later head than this one welcomed it.
+  void on_outlived(std::function<void()> then) { on_outlived_ = std::move(then); }
+
+  // Call this if the head was restored from an old copy of its database: it then takes over from a
+  // later head instead of ending. `behind` stores a greater incarnation and then calls
+  // set_incarnation(); meanwhile nodes are not welcomed.
+  void recover_with(std::function<void(Epoch newest)> behind) { on_behind_ = std::move(behind); }
+
+  void set_incarnation(Epoch incarnation) { parts_.incarnation = incarnation; }
+
+  // The handler is called at each hello with the greatest job number that the node has been given.
+  void on_job_seen(std::function<void(NodeId, JobId)> then) { on_job_seen_ = std::move(then); }
+
+  // Sets the only observer; nullptr removes it. It must stay alive while it is registered.
+  void set_observer(HeadObserver* observer) { observer_ = observer; }
+
+  [[nodiscard]] Epoch incarnation() const { return parts_.incarnation; }
+
+  [[nodiscard]] std::string proof() const;
+  // Handles a node's report of the newest head that it knows. Returns true if that head is later
+  // than this one and the proof is right.
+  [[nodiscard]] bool is_outlived(NodeId node, Epoch newest, std::string_view proof);
+
+  // Returns true if a different daemon with this node's key is connected and heard; the first
+  // daemon keeps the node.
+  [[nodiscard]] bool is_taken(NodeId node, std::uint64_t instance, const std::string& peer);
+  void saw_job(NodeId node, JobId last);
+
+  void connected(NodeId node, const NodeHello& hello, NodeVitals vitals,
+                 std::shared_ptr<proto::Connection> connection);
+  // Does nothing if the node has a new connection by now.
+  void lost(NodeId node, const proto::Connection& connection);
+  void reported(NodeId node, const NodeToHead& message);
+  void heartbeat(NodeId node, const wire::Heartbeat& message);
+  // Handles what nodes report over the PM network about each other.
+  void relayed_heartbeats(const gang::RelayedHeartbeats& relayed_heartbeats);
+  void sampled(NodeId node, const wire::NodeSample& message);
+
+  // Returns the PM network of the daemons.
+  [[nodiscard]] ControlManager& control() { return parts_.control; }
+
+  // Must be called when the cluster's view of the node has changed.
+  void changed(NodeId node);
+
+ private:
+  [[nodiscard]] TimePoint now() const { return parts_.runner.now(); }
+
+  Parts parts_;
+  std::optional<proto::KeyRing> keys_;
+  std::function<void()> on_outlived_;
+  std::function<void(Epoch)> on_behind_;
+  std::function<void(NodeId, JobId)> on_job_seen_;
+  std::map<NodeId, LogLimiter> second_daemons_;
+  HeadObserver* observer_ = nullptr;
+};
+
+}  // namespace score::head
