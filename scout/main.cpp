@@ -70,7 +70,7 @@ std::string help() {
 
 int score_main(std::vector<std::string> args) {
   const Invocation self{.name = "score", .args = {}};
-  if (args.empty()) return complain(self, "no command given (try score --help)");
+  if (args.empty()) return print_error(self, "no command given (try score --help)");
   const std::string word = args.front();
   if (word == "-h" || word == "--help" || word == "help") return print(help()), kExitOk;
   if (word == "--version") return print(std::string("scored ") + SCORE_VERSION + "\n"), kExitOk;
@@ -79,7 +79,7 @@ int score_main(std::vector<std::string> args) {
     std::vector<std::string> known;
     for (const auto& each : kCommands) known.emplace_back(each.name);
     const auto near = nearest_word(word, known);
-    return complain(
+    return print_error(
         self, fmt::format("unknown command '{}'{} (try score --help)", escape_terminal(word, 80),
                           near.empty() ? "" : "; did you mean " + near + "?"));
   }
@@ -106,6 +106,6 @@ int main(int argc, char** argv) {
     if (name == "score" || find_command(name) == nullptr) return score_main(std::move(args));
     return find_command(name)->main({.name = name, .args = std::move(args)});
   } catch (const std::exception& error) {
-    return complain({.name = name, .args = {}}, error.what());
+    return print_error({.name = name, .args = {}}, error.what());
   }
 }

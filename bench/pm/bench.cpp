@@ -170,12 +170,12 @@ void Bench::measure_garbage(std::size_t size) {
                          .rate = options_.garbage};
   for (unsigned i = 0; i < options_.rounds; ++i) {
     for (std::size_t k = 0; k < streams.size(); ++k) clean[k].push_back(rate(streams[k]));
-    garbage.to_nobody = true;
+    garbage.without_reader = true;
     for (std::size_t k = 0; k < streams.size(); ++k) {
       const Garbage source(ends_, garbage);
       elsewhere[k].push_back(rate(streams[k]));
     }
-    garbage.to_nobody = false;
+    garbage.without_reader = false;
     const Garbage source(ends_, garbage);
     hit.push_back(rate(streams[0]));
     sent.push_back(source.rate());

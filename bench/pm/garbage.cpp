@@ -29,7 +29,7 @@ namespace {
 using Bytes = std::vector<std::byte>;
 
 constexpr std::uint16_t kNobodysPort = 4999;
-constexpr std::uint16_t kNobodysType = 0x88b7;  // not the bare ring's either
+constexpr std::uint16_t kUnusedType = 0x88b7;  // not the bare ring's either
 constexpr std::size_t kBatch = 50;
 
 // Makes a frame that would be valid but for one fault.
@@ -97,9 +97,9 @@ class Sender {
   void aim_at_port(const TwoEnds& ends, const GarbageOptions& options) {
     sockaddr_in address{};
     address.sin_family = AF_INET;
-    address.sin_port = htons(options.to_nobody ? kNobodysPort : options.port);
+    address.sin_port = htons(options.without_reader ? kNobodysPort : options.port);
     inet_pton(AF_INET, ends.address(1).c_str(), &address.sin_addr);
-    if (options.to_nobody) {  // a socket without a reader, or the kernel would answer each frame
+    if (options.without_reader) {  // a socket without a reader, or the kernel would answer each frame
       ends.enter(1);
       sink_ = socket(AF_INET, SOCK_DGRAM, 0);
       if (bind(sink_, reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) _exit(1);
@@ -111,7 +111,7 @@ class Sender {
 
   void aim_at_type(const TwoEnds& ends, const GarbageOptions& options) {
     ends.enter(0);
-    const std::uint16_t type = htons(options.to_nobody ? kNobodysType : pm::kEtherType);
+    const std::uint16_t type = htons(options.without_reader ? kUnusedType : pm::kEtherType);
     pm::PeerAddress peer, own;
     pm::EthernetDevice::parse(ends.mac(1).c_str(), peer);
     pm::EthernetDevice::parse(ends.mac(0).c_str(), own);

@@ -14,7 +14,7 @@ struct GarbageOptions {
   bool is_ethernet = false;
   // Sends to the same node, but to a port or type without a reader, to measure the cost of sending
   // alone.
-  bool to_nobody = false;
+  bool without_reader = false;
   std::uint16_t port = 4000;  // UDP: of rank 1
   std::uint64_t key = 0;      // the job's
   std::uint32_t generation = 1;

@@ -94,17 +94,17 @@ std::string as_plot(const Figure& figure, const std::vector<Result>& results) {
 std::string as_timeline(const Result& result, const Run& run) {
   constexpr std::size_t kMostBars = 4000;
   constexpr double kPixels = 1600;
-  std::vector<Fate> fates = run.fates;
-  std::sort(fates.begin(), fates.end(),
-            [](const Fate& a, const Fate& b) { return a.job.submit_s < b.job.submit_s; });
-  if (fates.size() > kMostBars) fates.resize(kMostBars);
+  std::vector<JobResult> job_results = run.job_results;
+  std::sort(job_results.begin(), job_results.end(),
+            [](const JobResult& a, const JobResult& b) { return a.job.submit_s < b.job.submit_s; });
+  if (job_results.size() > kMostBars) job_results.resize(kMostBars);
   double last = 1;
-  for (const Fate& f : fates) last = std::max(last, f.end_s);
-  const double first = fates.empty() ? 0 : fates.front().job.submit_s;
+  for (const JobResult& f : job_results) last = std::max(last, f.end_s);
+  const double first = job_results.empty() ? 0 : job_results.front().job.submit_s;
   const double scale = kPixels / std::max(1.0, last - first);
   std::vector<double> lanes;
   std::string bars;
-  for (const Fate& f : fates) {
+  for (const JobResult& f : job_results) {
     std::size_t lane = 0;
     while (lane < lanes.size() && lanes[lane] > f.job.submit_s) ++lane;
     if (lane == lanes.size()) lanes.push_back(0);
@@ -131,7 +131,7 @@ std::string as_timeline(const Result& result, const Run& run) {
       "from its start to its end (grey: it waits), green where it ran as if alone, red where it "
       "took "
       "ten times as long.</p><svg width=\"{5}\" height=\"{6}\">\n{7}</svg>\n",
-      result.workload, result.policy, result.load, fates.size(), (last - first) / 3600, kPixels,
+      result.workload, result.policy, result.load, job_results.size(), (last - first) / 3600, kPixels,
       12 * lanes.size(), bars);
 }
 

@@ -12,11 +12,11 @@ namespace {
 
 constexpr double kSlowdownBound_s = 10;
 
-double response_of(const Fate& f) {
+double response_of(const JobResult& f) {
   return f.end_s - f.job.submit_s;
 }
 
-double bounded_slowdown(const Fate& f) {
+double bounded_slowdown(const JobResult& f) {
   return std::max(1.0, response_of(f) / std::max(f.job.run_s, kSlowdownBound_s));
 }
 
@@ -34,11 +34,11 @@ double p95(std::vector<double> values) {
 }
 
 template <typename Keep>
-Figures figures_of(const std::vector<Fate>& fates, Keep&& keep) {
+Figures figures_of(const std::vector<JobResult>& job_results, Keep&& keep) {
   std::vector<double> wait;
   std::vector<double> response;
   std::vector<double> slowdown;
-  for (const Fate& f : fates) {
+  for (const JobResult& f : job_results) {
     if (!keep(f)) continue;
     wait.push_back(f.start_s - f.job.submit_s);
     response.push_back(response_of(f));
@@ -49,9 +49,9 @@ Figures figures_of(const std::vector<Fate>& fates, Keep&& keep) {
 }
 
 // Returns Jain's index (Jain, Chiu, Hawe 1984): 1 if all users have the same slowdown.
-double fairness_of(const std::vector<Fate>& fates) {
+double fairness_of(const std::vector<JobResult>& job_results) {
   std::map<std::uint32_t, std::vector<double>> users;
-  for (const Fate& f : fates) users[f.job.user].push_back(bounded_slowdown(f));
+  for (const JobResult& f : job_results) users[f.job.user].push_back(bounded_slowdown(f));
   double sum = 0;
   double squares = 0;
   for (const auto& [user, slowdowns] : users) {
@@ -77,7 +77,7 @@ constexpr Bounds kRuns[] = {
 
 double delivered(const Run& run, double until_s) {
   double work = 0;
-  for (const Fate& f : run.fates) {
+  for (const JobResult& f : run.job_results) {
     if (f.end_s <= until_s) {
       work += f.job.run_s * f.job.nodes;
     } else if (f.start_s < until_s) {  // as if it ran at a constant rate
@@ -95,10 +95,10 @@ Result result_of(const Workload& workload, const SimOptions& options, double loa
   out.policy = options.policy.name;
   out.load = load;
   out.nodes = workload.nodes;
-  out.all = figures_of(run.fates, [](const Fate&) { return true; });
+  out.all = figures_of(run.job_results, [](const JobResult&) { return true; });
   const double span = run.last_submit_s;
   if (span > 0) out.utilisation = delivered(run, span) / span / workload.nodes;
-  out.fairness = fairness_of(run.fates);
+  out.fairness = fairness_of(run.job_results);
   out.switches = run.switches;
   out.layouts = run.layouts;
   out.most_waiting = run.most_waiting;
@@ -106,7 +106,7 @@ Result result_of(const Workload& workload, const SimOptions& options, double loa
   out.memory_high = run.memory_high;
   out.wall_s = run.wall_s;
   for (const Bounds& b : kSizes) {
-    out.by_size.push_back({b.name, figures_of(run.fates, [&](const Fate& f) {
+    out.by_size.push_back({b.name, figures_of(run.job_results, [&](const JobResult& f) {
                              if (f.job.nodes == 1 || b.to == 0)
                                return f.job.nodes == 1 && b.to == 0;
                              const double part = double(f.job.nodes) / workload.nodes;
@@ -114,7 +114,7 @@ Result result_of(const Workload& workload, const SimOptions& options, double loa
                            })});
   }
   for (const Bounds& b : kRuns) {
-    out.by_run.push_back({b.name, figures_of(run.fates, [&](const Fate& f) {
+    out.by_run.push_back({b.name, figures_of(run.job_results, [&](const JobResult& f) {
                             return f.job.run_s > b.from && f.job.run_s <= b.to;
                           })});
   }
@@ -188,14 +188,14 @@ std::string as_json(const std::vector<Result>& results) {
 }
 
 std::string as_records(const Workload& workload, const SimOptions& options, const Run& run) {
-  std::vector<Fate> fates = run.fates;
-  std::sort(fates.begin(), fates.end(),
-            [](const Fate& a, const Fate& b) { return a.job.number < b.job.number; });
+  std::vector<JobResult> job_results = run.job_results;
+  std::sort(job_results.begin(), job_results.end(),
+            [](const JobResult& a, const JobResult& b) { return a.job.number < b.job.number; });
   std::string out = fmt::format(
       "{{\"workload\": {}, \"policy\": {}, \"nodes\": {}, \"malformed\": {}, \"jobs\": [",
       quoted(workload.name), quoted(options.policy.name), workload.nodes, workload.malformed);
-  for (std::size_t i = 0; i < fates.size(); ++i) {
-    const Fate& f = fates[i];
+  for (std::size_t i = 0; i < job_results.size(); ++i) {
+    const JobResult& f = job_results[i];
     const std::chrono::duration<double> limit = request_of(f.job, options).limit;
     out += fmt::format(
         "{}\n {{\"job\": {}, \"user\": {}, \"nodes\": {}, \"memory\": {:.6f}, \"submit_s\": "

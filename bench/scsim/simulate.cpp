@@ -174,7 +174,7 @@ class Simulation {
 
   void finish(JobId id, const Active& a) {
     machine_.finish(id, now_);
-    run_.fates.push_back({*a.job, seconds_of(a.start), seconds_of(now_)});
+    run_.job_results.push_back({*a.job, seconds_of(a.start), seconds_of(now_)});
     active_.erase(id);
     changed_ = true;
   }

@@ -37,14 +37,14 @@ struct SimOptions {
 };
 
 // Records the result of one job.
-struct Fate {
+struct JobResult {
   SimJob job;
   double start_s = 0;
   double end_s = 0;
 };
 
 struct Run {
-  std::vector<Fate> fates;  // in the order of their ends
+  std::vector<JobResult> job_results;  // in the order of their ends
   double last_submit_s = 0;
   std::uint64_t switches = 0;
   std::uint64_t layouts = 0;

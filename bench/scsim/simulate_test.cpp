@@ -20,8 +20,8 @@ SimOptions under(const std::string& policy) {
   return options;
 }
 
-Fate fate_of(const Run& run, std::uint64_t number) {
-  for (const Fate& f : run.fates) {
+JobResult job_result_of(const Run& run, std::uint64_t number) {
+  for (const JobResult& f : run.job_results) {
     if (f.job.number == number) return f;
   }
   ADD_FAILURE() << "no job " << number;
@@ -40,8 +40,8 @@ TEST_P(AllPolicies, HoldInvariantsAndEndEveryJob) {
     options.seed = seed;
     const auto run = simulate(w, options);
     ASSERT_TRUE(run) << run.error().message();
-    ASSERT_EQ(run->fates.size(), w.jobs.size());
-    for (const Fate& f : run->fates) {
+    ASSERT_EQ(run->job_results.size(), w.jobs.size());
+    for (const JobResult& f : run->job_results) {
       EXPECT_GE(f.end_s - f.start_s, f.job.run_s - 1e-3);
       EXPECT_GE(f.start_s, f.job.submit_s - 1e-6);
     }
@@ -56,12 +56,12 @@ INSTANTIATE_TEST_SUITE_P(Policies, AllPolicies,
 TEST(Simulate, GangsShareTime) {
   const Workload w = workload_of(4, {{1, 0, 100, 4, 1, 0.1}, {2, 0, 10, 4, 1, 0.1}});
   const auto gangs = simulate(w, under("dqt"));
-  EXPECT_NEAR(fate_of(*gangs, 2).end_s, 20, 0.3);
-  EXPECT_NEAR(fate_of(*gangs, 1).end_s, 110, 0.3);
+  EXPECT_NEAR(job_result_of(*gangs, 2).end_s, 20, 0.3);
+  EXPECT_NEAR(job_result_of(*gangs, 1).end_s, 110, 0.3);
   EXPECT_NEAR(static_cast<double>(gangs->switches), 200, 5);
   const auto batch = simulate(w, under("fcfs"));
-  EXPECT_NEAR(fate_of(*batch, 1).end_s, 100, 1e-3);
-  EXPECT_NEAR(fate_of(*batch, 2).end_s, 110, 1e-3);
+  EXPECT_NEAR(job_result_of(*batch, 1).end_s, 100, 1e-3);
+  EXPECT_NEAR(job_result_of(*batch, 2).end_s, 110, 1e-3);
   EXPECT_EQ(batch->switches, 0U);
 }
 
@@ -73,14 +73,14 @@ TEST(Simulate, BackfilledJobDoesNotDelayFirst) {
                                      {3, 2, 10, 2, 1, 0.1},
                                      {4, 3, 200, 2, 1, 0.1}});
   const auto fcfs = simulate(w, under("fcfs"));
-  EXPECT_NEAR(fate_of(*fcfs, 3).start_s, 150, 1e-3);
+  EXPECT_NEAR(job_result_of(*fcfs, 3).start_s, 150, 1e-3);
   for (const char* policy : {"easy", "conservative"}) {
     SimOptions options = under(policy);
     options.estimate_factor = 1;
     const auto run = simulate(w, options);
-    EXPECT_NEAR(fate_of(*run, 3).start_s, 2, 1e-3) << policy;
-    EXPECT_NEAR(fate_of(*run, 2).start_s, 100, 1e-3) << policy;
-    EXPECT_NEAR(fate_of(*run, 4).start_s, 150, 1e-3) << policy;
+    EXPECT_NEAR(job_result_of(*run, 3).start_s, 2, 1e-3) << policy;
+    EXPECT_NEAR(job_result_of(*run, 2).start_s, 100, 1e-3) << policy;
+    EXPECT_NEAR(job_result_of(*run, 4).start_s, 150, 1e-3) << policy;
   }
 }
 
@@ -91,7 +91,7 @@ TEST(Simulate, IdleJobsYieldTheirTurns) {
   const auto busy = simulate(w, options);
   options.idle_jobs = 1;
   const auto idle = simulate(w, options);
-  EXPECT_LT(idle->fates.back().end_s, busy->fates.back().end_s * 0.9);
+  EXPECT_LT(idle->job_results.back().end_s, busy->job_results.back().end_s * 0.9);
 }
 
 TEST(Simulate, FillerAdvancesOutsideItsTurn) {
@@ -99,7 +99,7 @@ TEST(Simulate, FillerAdvancesOutsideItsTurn) {
   SimOptions options = under("dqt");
   options.fill = 0.5;
   const auto run = simulate(w, options);
-  EXPECT_NEAR(run->fates.back().end_s, 200 / 1.5, 1);
+  EXPECT_NEAR(run->job_results.back().end_s, 200 / 1.5, 1);
 }
 
 TEST(Report, HasFiguresOfRun) {
@@ -140,10 +140,10 @@ TEST(Simulate, StartAndRunMayCost) {
   options.start_cost_s = 5;
   options.run_cost_s = 1;
   const auto run = simulate(w, options);
-  EXPECT_NEAR(fate_of(*run, 1).start_s, 5, 1e-6);
-  EXPECT_NEAR(fate_of(*run, 2).start_s, 15, 1e-6);
-  EXPECT_NEAR(fate_of(*run, 2).end_s, 15 + 2 * 21, 0.3);
-  EXPECT_NEAR(fate_of(*run, 1).end_s, 5 + 101 + 21, 0.3);
+  EXPECT_NEAR(job_result_of(*run, 1).start_s, 5, 1e-6);
+  EXPECT_NEAR(job_result_of(*run, 2).start_s, 15, 1e-6);
+  EXPECT_NEAR(job_result_of(*run, 2).end_s, 15 + 2 * 21, 0.3);
+  EXPECT_NEAR(job_result_of(*run, 1).end_s, 5 + 101 + 21, 0.3);
 }
 
 TEST(Figures, HaveEveryMeasureOfReport) {

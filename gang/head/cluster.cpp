@@ -127,7 +127,7 @@ Actions Cluster::set_reservations(std::vector<Reservation> all, TimePoint now) {
   return apply(now, [](Step&) {});
 }
 
-std::vector<JobId> Cluster::jobs_in_the_way(const Reservation& reservation, TimePoint now) const {
+std::vector<JobId> Cluster::conflicting_jobs(const Reservation& reservation, TimePoint now) const {
   std::vector<JobId> out;
   for (const auto& [id, job] : tables_.jobs.all()) {
     if (!job.placed || job.is_step() || job.outcome->ending()) continue;

@@ -59,7 +59,7 @@ class Cluster {
   Actions set_reservations(std::vector<Reservation> all, TimePoint now);
   // Returns the jobs, ascending, that are placed on its nodes and may still be there when it
   // begins.
-  std::vector<JobId> jobs_in_the_way(const Reservation& reservation, TimePoint now) const;
+  std::vector<JobId> conflicting_jobs(const Reservation& reservation, TimePoint now) const;
 
   // ---- jobs
   // Checks whether the request can ever run on the cluster as configured. The error is one line for

@@ -97,7 +97,7 @@ void Reconciler::compare(NodeIndex node, const base::NodeHello& hello, Step& ste
     if (is_end) {
       p_.tables.nodes.send(node, base::ForgetTasks{report.attempt}, step);
     } else {
-      bury(node, report.attempt, step);
+      kill_as_zombie(node, report.attempt, step);
     }
   }
   for (const JobId id : expected) {
@@ -153,7 +153,7 @@ void Reconciler::missing(Job& job, std::size_t member, Step& step) {
 
 // ---- zombies ----------------------------------------------------------------------------------
 
-void Reconciler::bury(NodeIndex node, AttemptId attempt, Step& step) {
+void Reconciler::kill_as_zombie(NodeIndex node, AttemptId attempt, Step& step) {
   p_.tables.nodes.add_zombie(node, attempt);
   p_.tables.nodes.send(node, base::KillTasks{attempt}, step);
 }
@@ -177,7 +177,7 @@ void Reconciler::stranger(NodeIndex node, AttemptId attempt, bool is_gone, Step&
     nodes.send(node, base::ForgetTasks{attempt}, step);
     if (nodes.remove_zombie(node, attempt, step)) p_.placer.capacity_grew();
   } else if (!is_zombie) {
-    bury(node, attempt, step);
+    kill_as_zombie(node, attempt, step);
   }
 }
 
@@ -189,7 +189,7 @@ void Reconciler::kill_overdue(Job& job, Step& step) {
     if (!before.has_tasks(m)) continue;
     const NodeIndex node = job.cells.nodes[m];
     if (!tables.nodes[node].connected) continue;
-    bury(node, job.attempt(), step);
+    kill_as_zombie(node, job.attempt(), step);
     tables.nodes.set_stuck(node, step);
     p_.ending.gone(job, m, step);
     if (job.members->remaining() == 0) return;  // it has ended, or is in the queue again

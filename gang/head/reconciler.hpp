@@ -42,7 +42,7 @@ class Reconciler {
   static void note_attempt(Job& job, AttemptId attempt);
   void compare_known(Job& job, std::size_t member, const base::AttemptReport& report, Step& step);
   void missing(Job& job, std::size_t member, Step& step);
-  void bury(NodeIndex node, AttemptId attempt, Step& step);
+  void kill_as_zombie(NodeIndex node, AttemptId attempt, Step& step);
   void node_down(NodeIndex node, const std::string& reason, Step& step);
   void lose_jobs(NodeIndex node, const std::string& reason, Step& step);
   void stop_awaiting(NodeIndex node);

@@ -89,8 +89,8 @@ TEST(Reservations, EndRemainingJobsWhenTheyBegin) {
   const JobId open = b.submit(ReservedBench::on_nodes(1));
   const JobId limited = b.submit(ReservedBench::lasting(2, 1h));
   const Reservation m = b.of("m", 1, 30min, 1h);
-  EXPECT_EQ(b.cluster.jobs_in_the_way(m, b.now), (std::vector{open, limited}));
-  EXPECT_EQ(b.cluster.jobs_in_the_way(b.of("n", 1, 2h, 1h), b.now), std::vector{open});
+  EXPECT_EQ(b.cluster.conflicting_jobs(m, b.now), (std::vector{open, limited}));
+  EXPECT_EQ(b.cluster.conflicting_jobs(b.of("n", 1, 2h, 1h), b.now), std::vector{open});
   b.reserve({m});
   b.pass(31min);
   EXPECT_EQ(b.state(open), JobState::TimedOut);

@@ -40,7 +40,7 @@ bool IdleMeter::is_crowded(Duration ran, Duration waited) {
   }
   ++quiet_looks_;
   quiet_ += ran;
-  const bool is_long = quiet_looks_ >= rule_.looks * patience_ && quiet_ >= least() * patience_;
+  const bool is_long = quiet_looks_ >= rule_.looks * quiet_factor_ && quiet_ >= least() * quiet_factor_;
   is_idle_ = is_idle_ || is_long;
   return is_idle_ != was_idle;
 }
@@ -53,7 +53,7 @@ Duration IdleMeter::least() const {
 void IdleMeter::wake() {
   if (is_idle_) {
     const bool was_moment = quiet_ < rule_.least * kMoment;
-    patience_ = was_moment ? std::min(patience_ * 2, kMaxPatience) : 1;
+    quiet_factor_ = was_moment ? std::min(quiet_factor_ * 2, kMaxQuietFactor) : 1;
   }
   is_idle_ = false;
   quiet_looks_ = 0;

@@ -30,7 +30,7 @@ class IdleMeter {
   // Records one look: since the last one the share could run for `ran`, used `used` of processor
   // time, and had to wait for a processor for `waited`. Returns true if is_idle() has changed. One
   // look with use ends idleness. A share that is repeatedly idle for short moments must be quiet
-  // for longer each time, up to kMaxPatience times as long.
+  // for longer each time, up to kMaxQuietFactor times as long.
   bool add(Duration ran, Duration used, Duration waited = Duration{0});
 
   // Sets the length of the slices from now on; 0 means that there are none. In short slices a
@@ -57,7 +57,7 @@ class IdleMeter {
   // need all of its time although there was enough.
   [[nodiscard]] bool may_be_idle() const { return may_be_idle_; }
 
-  static constexpr std::uint32_t kMaxPatience = 16;
+  static constexpr std::uint32_t kMaxQuietFactor = 16;
 
  private:
   void wake();
@@ -67,7 +67,7 @@ class IdleMeter {
   std::uint32_t quiet_looks_ = 0;
   Duration quiet_{0};  // own time since the last use
   Duration slice_{0};
-  std::uint32_t patience_ = 1;
+  std::uint32_t quiet_factor_ = 1;
   bool is_idle_ = false;
   bool may_be_idle_ = false;
   bool has_used_ = false;

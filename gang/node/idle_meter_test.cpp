@@ -72,7 +72,7 @@ TEST(IdleMeter, RepeatedShortIdlenessNeedsLongerQuiet) {
   }
   for (int i = 0; i < 10; ++i) {
     meter.add(10ms, 5ms);
-    EXPECT_LE(looks_until_idle(meter, 10ms), 2 * static_cast<int>(IdleMeter::kMaxPatience));
+    EXPECT_LE(looks_until_idle(meter, 10ms), 2 * static_cast<int>(IdleMeter::kMaxQuietFactor));
   }
 }
 

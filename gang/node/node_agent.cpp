@@ -171,7 +171,7 @@ void NodeAgent::start(AttemptId id, NodeActions& out) {
   if (*phase != Phase::Running) {
     say(exited_message(id), out);
   } else if (!again) {
-    out.push_back(TellShepherdStart{id});
+    out.push_back(StartShepherd{id});
   } else if (found->second.started) {
     say(base::Started{id}, out);
   }
@@ -179,7 +179,7 @@ void NodeAgent::start(AttemptId id, NodeActions& out) {
 
 void NodeAgent::signal(const base::SignalTasks& message, NodeActions& out) {
   if (step(message.attempt, AttemptEvent::Signal) == Phase::Running) {
-    out.push_back(TellShepherdSignal{message.attempt, message.signal});
+    out.push_back(SignalShepherd{message.attempt, message.signal});
   }
 }
 

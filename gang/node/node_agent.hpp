@@ -24,11 +24,11 @@ struct LaunchShepherd {  // create the cgroups (frozen if it has cores) and star
   std::string spec;
 };
 
-struct TellShepherdStart {
+struct StartShepherd {
   AttemptId attempt{0};
 };
 
-struct TellShepherdSignal {
+struct SignalShepherd {
   AttemptId attempt{0};
   std::int32_t signal = 0;
 };
@@ -64,7 +64,7 @@ struct EndMeeting {
   base::MetAll met;
 };
 
-using NodeAction = std::variant<LaunchShepherd, TellShepherdStart, TellShepherdSignal, KillAttempt,
+using NodeAction = std::variant<LaunchShepherd, StartShepherd, SignalShepherd, KillAttempt,
                                 RetireAttempt, RemoveAttempt, FollowPlan, SendToHead, EndMeeting>;
 using NodeActions = std::vector<NodeAction>;
 

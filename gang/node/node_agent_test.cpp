@@ -62,7 +62,7 @@ TEST(NodeAgent, LaunchesPreparesStartsAndReports) {
   Agent a;
   EXPECT_EQ(count<LaunchShepherd>(a.head(base::PrepareTasks{placed(), "spec"})), 1U);
   EXPECT_EQ(said<base::Prepared>(a.shepherd(ShepherdReady{})).size(), 1U);
-  EXPECT_EQ(count<TellShepherdStart>(a.head(base::StartTasks{kJob})), 1U);
+  EXPECT_EQ(count<StartShepherd>(a.head(base::StartTasks{kJob})), 1U);
   EXPECT_EQ(said<base::Started>(a.shepherd(ShepherdStarted{})).size(), 1U);
   EXPECT_EQ(said<base::TaskEnded>(a.shepherd(ShepherdTaskExited{{Rank{3}, 5, 0}})).size(), 1U);
   a.shepherd(ShepherdTaskExited{{Rank{2}, 0, 0}});
@@ -107,7 +107,7 @@ TEST(NodeAgent, RepeatedMessagesOnlyRepeatTheAnswer) {
   a.run();
   EXPECT_EQ(count<LaunchShepherd>(a.head(base::PrepareTasks{placed(), "spec"})), 0U);
   const auto again = a.head(base::StartTasks{kJob});
-  EXPECT_EQ(count<TellShepherdStart>(again), 0U);
+  EXPECT_EQ(count<StartShepherd>(again), 0U);
   EXPECT_EQ(said<base::Started>(again).size(), 1U);
   a.shepherd(ShepherdDone{});
   EXPECT_EQ(said<base::Exited>(a.head(base::KillTasks{kJob})).size(), 1U);
@@ -286,7 +286,7 @@ TEST(NodeAgent, AdoptedForkingAttemptHasNotBegun) {
     agent.adopt(placed(), {kJob, base::AttemptPhase::Running, {}, {}}, has_begun, kNow);
     agent.on_connected(kNow);
     const auto answer = agent.on_head(base::StartTasks{kJob}, kNow);
-    EXPECT_EQ(count<TellShepherdStart>(answer), 0U) << "it was started before";
+    EXPECT_EQ(count<StartShepherd>(answer), 0U) << "it was started before";
     EXPECT_EQ(said<base::Started>(answer).size(), has_begun ? 1U : 0U);
     const auto started = agent.on_shepherd(kJob, ShepherdStarted{}, kNow);
     EXPECT_EQ(said<base::Started>(started).size(), has_begun ? 0U : 1U);

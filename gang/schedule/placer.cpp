@@ -53,7 +53,7 @@ bool is_no_smaller(const Needs& job, const Needs& failed) {
 }
 
 // Neighbours in the queue are often alike, so the last useful entry is examined first.
-bool is_hopeless(const Needs& job, std::vector<Needs>& failed) {
+bool cannot_fit(const Needs& job, std::vector<Needs>& failed) {
   const auto found =
       std::ranges::find_if(failed, [&](const Needs& other) { return is_no_smaller(job, other); });
   if (found == failed.end()) return false;
@@ -201,7 +201,7 @@ std::vector<JobId> Placer::place_waiting(TimePoint now) {
     const bool may_skip = is_plain(job) && policy_->skips_larger(job);
     const auto longest = has_reservations ? room_.occupant(job).bound : std::nullopt;
     const Needs needs{job.shape, longest, room_.rows_kept_from(job)};
-    if (may_skip && is_hopeless(needs, failed)) continue;
+    if (may_skip && cannot_fit(needs, failed)) continue;
     if (!is_open(job)) continue;
     if (try_place(job)) {
       placed.push_back(job.id);

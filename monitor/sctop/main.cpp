@@ -39,7 +39,7 @@ struct Options {
   std::size_t columns = 120;
 };
 
-int complain(const std::string& text) {
+int print_error(const std::string& text) {
   std::fprintf(stderr, "sctop: %s\n", text.c_str());
   return score::kExitError;
 }
@@ -69,7 +69,7 @@ int show_once(DocumentSource& source, const Options& options) {
   }
   if (!line) return score::kExitError;  // the command has printed the reason
   const auto model = parse_document(*line);
-  if (!model) return complain(plain_text(model.error()));
+  if (!model) return print_error(plain_text(model.error()));
   const std::size_t lines = 12 + model->rows.size() + model->jobs.size() + model->nodes.size();
   auto screen = render(*model, ViewState(), {.lines = lines, .columns = options.columns});
   screen.pop_back();  // the line of keys
@@ -181,15 +181,15 @@ std::optional<int> parse(CLI::App& app, int argc, char** argv) {
   } catch (const CLI::ExtrasError& error) {
     const auto rest = app.remaining();
     const std::string word = rest.empty() ? error.what() : rest.front();
-    return complain(fmt::format("{} '{}' (try sctop --help)",
+    return print_error(fmt::format("{} '{}' (try sctop --help)",
                                 word.starts_with('-') ? "unknown option" : "unexpected argument",
                                 score::escape_terminal(word, 200)));
   } catch (const CLI::ArgumentMismatch& error) {
     const std::string_view what = error.what();
-    return complain(
+    return print_error(
         fmt::format("{} needs a value (try sctop --help)", what.substr(0, what.find(':'))));
   } catch (const CLI::ParseError& error) {
-    return complain(
+    return print_error(
         fmt::format("{} (try sctop --help)", score::escape_terminal(error.what(), 400)));
   }
   return std::nullopt;
@@ -213,11 +213,11 @@ int run(int argc, char** argv) {
       ->type_name("N");
   if (const auto code = parse(app, argc, argv)) return *code;
   auto source = open_source(options);
-  if (!source) return complain(plain_text(source.error()));
+  if (!source) return print_error(plain_text(source.error()));
   if (options.once) return show_once(*source, options);
-  if (auto opened = CursesScreen::open(); !opened) return complain(plain_text(opened.error()));
+  if (auto opened = CursesScreen::open(); !opened) return print_error(plain_text(opened.error()));
   const auto why = Live(*source, options).run();
-  return why.empty() ? 0 : complain(why);
+  return why.empty() ? 0 : print_error(why);
 }
 
 }  // namespace
@@ -226,6 +226,6 @@ int main(int argc, char** argv) {
   try {
     return run(argc, argv);
   } catch (const std::exception& error) {
-    return complain(error.what());
+    return print_error(error.what());
   }
 }

@@ -37,9 +37,9 @@ struct Span {
 };
 
 // Tracks open files, which may lose their names.
-class Keeper {
+class OpenFileTracker {
  public:
-  virtual ~Keeper() = default;
+  virtual ~OpenFileTracker() = default;
   virtual bool has_open_files() = 0;
   virtual bool is_open(FileId id) = 0;
   // Returns true if the file is open; it is then kept without a name until
@@ -65,7 +65,7 @@ class Volume {
 
   // `keeper` must live as long as the volume. If it is null, a file is removed with its name, even
   // if it is open.
-  void set_keeper(Keeper* keeper) { keeper_ = keeper; }
+  void set_keeper(OpenFileTracker* keeper) { keeper_ = keeper; }
 
   // Removes a file that the keeper has kept.
   int remove_unnamed(FileId id) { return remove_file(id); }
@@ -140,7 +140,7 @@ class Volume {
 
   VolumeDescription description_;
   std::vector<std::unique_ptr<Link>> links_;
-  Keeper* keeper_ = nullptr;
+  OpenFileTracker* keeper_ = nullptr;
 };
 
 class Volume::Transfer {

@@ -55,7 +55,7 @@ constexpr unsigned fields_of(Op op) {
     case Op::FinishTransaction:
       return kNumber | kOther;
     case Op::DecideTransaction:
-    case Op::TellOutcome:
+    case Op::ReportOutcome:
     case Op::EndTransaction:
     case Op::Join:
     case Op::FillBegin:
@@ -190,7 +190,7 @@ bool are_numbers_valid(const Request& request) {
       return request.number != 0 && request.other <= 1;
     case Op::StageTransaction:
     case Op::DecideTransaction:
-    case Op::TellOutcome:
+    case Op::ReportOutcome:
     case Op::EndTransaction:
       return request.number != 0;
     case Op::OpenChannel:

@@ -316,7 +316,7 @@ void Transactions::forget(Place place) {
   known_.erase(place);
 }
 
-void Transactions::tell_outcome(TransactionId id, std::uint64_t token, std::int64_t) {
+void Transactions::report_outcome(TransactionId id, std::uint64_t token, std::int64_t) {
   const auto place = known_.find(id);
   if (place == known_.end()) return reply(token, 0, false, Outcome::Aborted);
   Known& known = place->second;

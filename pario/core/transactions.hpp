@@ -105,7 +105,7 @@ class Transactions {
   void decide(TransactionId id, std::uint64_t token, std::int64_t now_ms);
   void finish(TransactionId id, bool commits, std::uint64_t token, std::int64_t now_ms);
   // Answers a request of another server.
-  void tell_outcome(TransactionId id, std::uint64_t token, std::int64_t now_ms);
+  void report_outcome(TransactionId id, std::uint64_t token, std::int64_t now_ms);
   // Call this when all servers have committed.
   void end(TransactionId id);
 

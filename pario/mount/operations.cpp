@@ -19,7 +19,7 @@ namespace {
 
 // Tracks files that programs on this mount have open. A file that is removed in the meantime is
 // deleted at the last close.
-class OpenFiles final : public Keeper {
+class OpenFiles final : public OpenFileTracker {
  public:
   bool has_open_files() override {
     const std::scoped_lock lock(mutex_);

@@ -40,7 +40,7 @@ bool is_for_leader(Op op) {
     case Op::PrepareTransaction:
     case Op::DecideTransaction:
     case Op::FinishTransaction:
-    case Op::TellOutcome:
+    case Op::ReportOutcome:
     case Op::EndTransaction:
       return true;
     default:

@@ -447,7 +447,7 @@ void Server::execute_here(TransferPtr transfer) {
     case Op::PrepareTransaction:
     case Op::DecideTransaction:
     case Op::FinishTransaction:
-    case Op::TellOutcome:
+    case Op::ReportOutcome:
     case Op::EndTransaction:
       return parts.transactions.run(std::move(transfer));
     case Op::Move:

@@ -206,7 +206,7 @@ void TransactionRequests::run(TransferPtr transfer) {
       transactions_->finish(id, waiting.request.other == 1, token, now);
       break;
     default:
-      transactions_->tell_outcome(id, token, now);
+      transactions_->report_outcome(id, token, now);
   }
   run_actions();
   if (transactions_->part(id) == nullptr) release(id);
@@ -389,7 +389,7 @@ void TransactionRequests::reply(const Action& action) {
 
 void TransactionRequests::ask(const Action& action) {
   const TransactionId id = action.id;
-  parts_.leaders.ask(action.server, {.op = Op::TellOutcome, .id = kRootId, .number = id},
+  parts_.leaders.ask(action.server, {.op = Op::ReportOutcome, .id = kRootId, .number = id},
                      [this, id, epoch = epoch_](int error, const Reply& reply) {
                        if (epoch != epoch_ || error != 0 || reply.number > 2) return;
                        transactions_->learn(id, static_cast<Outcome>(reply.number));

@@ -243,7 +243,7 @@ void TransactionsWorld::ask_or_push(std::size_t part, const Action& action) {
   messages_.push_back(
       {to,
        [this, id, is_push](Transactions& m, std::uint64_t token) {
-         is_push ? m.finish(id, true, token, now_) : m.tell_outcome(id, token, now_);
+         is_push ? m.finish(id, true, token, now_) : m.report_outcome(id, token, now_);
        },
        [this, id, part, to, is_push, from = life(part)](int error, Outcome outcome) {
          Transactions* now = machine(part);

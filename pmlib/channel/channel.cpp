@@ -50,7 +50,7 @@ Channel::Channel(const Segment& segment, PacketDevice& device, JobClock& clock,
       received_(state_, frames_),
       memory_(state_, queues_, window_, received_),
       early_(state_, frames_, acks_, memory_),
-      watch_(state_, frames_, segment.header().peer_timeout_s != 0 && device.tells_refusals()),
+      watch_(state_, frames_, segment.header().peer_timeout_s != 0 && device.reports_refusals()),
       device_(device),
       tries_before_dead_(options.tries_before_dead),
       may_use_fast_path_(options.may_use_fast_path && frames_.identity().auth == FrameAuth::Key),
@@ -145,7 +145,7 @@ std::size_t Channel::progress() {
 std::size_t Channel::after_frames(bool leaves_acks) {
   state_.clock.refresh();
   if (received_.has_reads()) memory_.answer_reads();
-  if (window_.must_look_at_timers()) run_timers();
+  if (window_.must_check_timers()) run_timers();
   if (!early_.is_empty()) early_.report_gaps();
   const std::size_t sent = window_.send_ready();
   if (!leaves_acks) send_due_acks();
@@ -153,7 +153,7 @@ std::size_t Channel::after_frames(bool leaves_acks) {
 }
 
 void Channel::run_timers() {
-  window_.look_at_timers(tries_before_dead_, [this](std::uint32_t rank) { declare_dead(rank); });
+  window_.check_timers(tries_before_dead_, [this](std::uint32_t rank) { declare_dead(rank); });
   watch_.ask_if_due();
 }
 

@@ -3,7 +3,7 @@
 // can be destroyed and made again over the same or a restored segment at any time.
 //
 // Each part of a channel owns some state: SendQueues, SendWindow, FrameSender and OwedAcks send;
-// ReceiveQueue, RemoteMemory, EarlyWrites and PeerWatch receive. This class checks each arriving
+// ReceiveQueue, RemoteMemory, EarlyWrites and PeerMonitor receive. This class checks each arriving
 // frame, asks the engine about it and passes it to the part that handles it.
 //
 // The class is not thread-safe: only one thread may use it at a time. No function blocks. Errors
@@ -67,7 +67,7 @@ class Channel final : private FrameSink {
   // Offers arriving messages to `taker` from now on. poll() then does not send the ACKs that it
   // makes due. The owner calls send_due_acks() after it has handled the messages, so that the ACKs
   // ride on its answers.
-  void set_taker(MessageTaker* taker) { received_.set_taker(taker); }
+  void set_consumer(MessageConsumer* taker) { received_.set_consumer(taker); }
 
   void send_due_acks() {
     if (acks_.is_due()) acks_.send_all();
@@ -138,7 +138,7 @@ class Channel final : private FrameSink {
   ReceiveQueue received_;
   RemoteMemory memory_;
   EarlyWrites early_;
-  PeerWatch watch_;
+  PeerMonitor watch_;
   PacketDevice& device_;
   std::uint16_t tries_before_dead_;
   bool may_use_fast_path_;

@@ -40,8 +40,8 @@ void EarlyWrites::on_early(const FrameHeader& h, std::span<const std::byte> payl
     return;
   }
   if (is_first) {
-    gap->highest = gap->told_highest = receive.recv;
-    gap->told_at = state_.clock.now() - (is_new ? ask_again_after(h.source) : 0);
+    gap->highest = gap->reported_highest = receive.recv;
+    gap->reported_at = state_.clock.now() - (is_new ? ask_again_after(h.source) : 0);
     gap->asked = 0;
   }
   const std::int32_t beyond = distance(sequence, gap->highest);
@@ -50,7 +50,7 @@ void EarlyWrites::on_early(const FrameHeader& h, std::span<const std::byte> payl
     memory_.store_write(h.source, payload);
     gap->hold(sequence);
   }
-  gap->must_tell |= is_new || (!is_first && beyond > 1);
+  gap->must_report |= is_new || (!is_first && beyond > 1);
 }
 
 void EarlyWrites::on_stored(std::uint32_t source) {
@@ -59,7 +59,7 @@ void EarlyWrites::on_stored(std::uint32_t source) {
   PeerState& peer = state_.peer(source);
   gap->drop(peer.receive.recv);
   gap->asked = 0;
-  gap->told_at = state_.clock.now();
+  gap->reported_at = state_.clock.now();
   while (gap->held_count > 0 && gap->holds(peer.receive.recv + 1)) {
     gap->drop(peer.receive.recv + 1);
     state_.engine.on_packet_data(peer.receive, peer.receive.recv + 1, true);
@@ -79,16 +79,16 @@ void EarlyWrites::report_gaps() {
   const Microseconds now = state_.clock.now();
   for (EarlyFrames::Gap& gap : early_.gaps()) {
     if (!gap.is_open) continue;
-    const bool asks_all = now - gap.told_at >= ask_again_after(gap.peer);
-    if (!gap.must_tell && !(asks_all && gap.asked < kMostAsked)) continue;
-    gap.must_tell = false;
+    const bool asks_all = now - gap.reported_at >= ask_again_after(gap.peer);
+    if (!gap.must_report && !(asks_all && gap.asked < kMostAsked)) continue;
+    gap.must_report = false;
     if (asks_all) {
       ++gap.asked;
-      gap.told_at = now;
-      gap.told_highest = state_.peer(gap.peer).receive.recv;
+      gap.reported_at = now;
+      gap.reported_highest = state_.peer(gap.peer).receive.recv;
     }
     send_lose(gap);
-    gap.told_highest = gap.highest;
+    gap.reported_highest = gap.highest;
     if (gap.held_count == 0) early_.close(gap);
   }
 }
@@ -101,7 +101,7 @@ void EarlyWrites::send_lose(const EarlyFrames::Gap& gap) {
   std::array<std::byte, EarlyFrames::kBytes> bits{};
   for (std::uint32_t i = 0; i < count; ++i) {
     const std::uint32_t number = stored + 1 + i;
-    if (!gap.holds(number) && distance(number, gap.told_highest) > 0) continue;
+    if (!gap.holds(number) && distance(number, gap.reported_highest) > 0) continue;
     bits[i / 8] |= std::byte{static_cast<std::uint8_t>(1u << i % 8)};
   }
   frames_.send_lose(gap.peer, {bits.data(), (count + 7) / 8}, static_cast<std::uint16_t>(count));

@@ -11,14 +11,14 @@ constexpr std::uint32_t kAskAtOnce = 16;          // peers
 
 }  // namespace
 
-PeerWatch::PeerWatch(const ChannelState& state, FrameSender& frames, bool asks)
+PeerMonitor::PeerMonitor(const ChannelState& state, FrameSender& frames, bool asks)
     : state_(state),
       frames_(frames),
       heard_(state.ranks()),
       asks_(asks),
       last_asked_(state.clock.now()) {}
 
-std::vector<std::uint32_t> PeerWatch::on_refused(const PeerAddress& address) {
+std::vector<std::uint32_t> PeerMonitor::on_refused(const PeerAddress& address) {
   const Microseconds now = state_.clock.now();
   std::vector<std::uint32_t> gone;
   for (std::uint32_t rank = 0; rank < state_.ranks(); ++rank) {
@@ -33,7 +33,7 @@ std::vector<std::uint32_t> PeerWatch::on_refused(const PeerAddress& address) {
 // A rank that only waits sends nothing, so it would never learn that a peer has ended. An ACK that
 // reports nothing new is enough to be refused. Only a few peers are asked at a time, and none while
 // frames arrive, so the traffic of a silent job does not grow with its number of ranks.
-void PeerWatch::ask() {
+void PeerMonitor::ask() {
   last_asked_ = state_.clock.now();
   const std::uint64_t frames = state_.counters().frames_received;
   const bool is_silent = frames == frames_when_asked_;
@@ -49,7 +49,7 @@ void PeerWatch::ask() {
   }
 }
 
-std::int32_t PeerWatch::next_deadline(Microseconds now, std::int32_t soonest) const {
+std::int32_t PeerMonitor::next_deadline(Microseconds now, std::int32_t soonest) const {
   if (!asks_ || !has_heard_) return soonest;
   return std::min(soonest, static_cast<std::int32_t>(last_asked_ + kAskEvery - now));
 }

@@ -1,4 +1,4 @@
-// PeerWatch detects peers whose process has ended, because their node refuses frames for them. It
+// PeerMonitor detects peers whose process has ended, because their node refuses frames for them. It
 // owns which peers were heard from, and since when frames to them have been refused.
 #pragma once
 
@@ -11,10 +11,10 @@
 
 namespace score::pm {
 
-class PeerWatch {
+class PeerMonitor {
  public:
   // If `asks` is true, it sends an ACK to silent peers now and then, to find out if it is refused.
-  PeerWatch(const ChannelState& state, FrameSender& frames, bool asks);
+  PeerMonitor(const ChannelState& state, FrameSender& frames, bool asks);
 
   bool has_heard(std::uint32_t rank) const { return heard_[rank] != 0; }
 

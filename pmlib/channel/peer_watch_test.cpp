@@ -14,7 +14,7 @@ class PeerWatchTest : public Parts {
   }
 
   FrameSender frames_{*state_, device_};
-  PeerWatch watch_{*state_, frames_, true};
+  PeerMonitor watch_{*state_, frames_, true};
 };
 
 TEST_F(PeerWatchTest, PeerIsGoneAfterThreeSecondsOfRefusals) {

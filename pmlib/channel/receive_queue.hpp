@@ -14,9 +14,9 @@
 
 namespace score::pm {
 
-// A MessageTaker is offered messages as they arrive, so that their bytes go directly to their
+// A MessageConsumer is offered messages as they arrive, so that their bytes go directly to their
 // destination without a receive buffer.
-class MessageTaker {
+class MessageConsumer {
  public:
   // Offers the next message of `source`; the owner has received all before it. If it returns true,
   // the message was taken and receive() will not return it. It must not call the channel; `bytes`
@@ -36,7 +36,7 @@ class MessageTaker {
   virtual void placed(std::uint32_t source, std::size_t count) = 0;
 
  protected:
-  ~MessageTaker() = default;
+  ~MessageConsumer() = default;
 };
 
 class ReceiveQueue {
@@ -64,12 +64,12 @@ class ReceiveQueue {
   bool has_room_fast() const { return state_.header().room.unpromised() != 0; }
 
   // With null no messages are offered.
-  void set_taker(MessageTaker* taker) { taker_ = taker; }
+  void set_consumer(MessageConsumer* taker) { taker_ = taker; }
 
   bool has_taker() const { return taker_ != nullptr; }
 
-  // Has the contract of MessageTaker::place() for the next message of `source`.
-  MessageTaker::Place place(std::uint32_t source, std::span<const std::byte> payload) {
+  // Has the contract of MessageConsumer::place() for the next message of `source`.
+  MessageConsumer::Place place(std::uint32_t source, std::span<const std::byte> payload) {
     if (taker_ == nullptr || state_.header().delivered.head != kNoIndex) return {};
     return taker_->place(source, payload);
   }
@@ -149,7 +149,7 @@ class ReceiveQueue {
   ChannelState& state_;
   FrameSender& frames_;
   PeerSet refused_;
-  MessageTaker* taker_ = nullptr;
+  MessageConsumer* taker_ = nullptr;
 };
 
 }  // namespace score::pm

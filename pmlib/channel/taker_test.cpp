@@ -17,7 +17,7 @@ constexpr std::byte kTaken{1}, kPlaced{2}, kStored{3};  // first byte of a messa
 constexpr std::uint32_t kBytes = 600;                   // more than the fast path of short ones
 
 // Takes or places messages by their first byte; records the last byte of each, in order.
-class Owner final : public MessageTaker {
+class Owner final : public MessageConsumer {
  public:
   bool take(std::uint32_t, std::span<const std::byte> bytes) override {
     ++offers;
@@ -45,7 +45,7 @@ class Owner final : public MessageTaker {
 
 class Taker : public PairTest {
  protected:
-  Taker() : PairTest(shape(), 44) { ends_[1]->set_taker(&owner_); }
+  Taker() : PairTest(shape(), 44) { ends_[1]->set_consumer(&owner_); }
 
   static Geometry shape() {
     Geometry geometry;

@@ -55,7 +55,7 @@ class PacketDevice {
   virtual bool prepare_to_sleep() { return true; }
 
   // Returns true if a frame for an ended process causes FrameSink::on_refused().
-  virtual bool tells_refusals() const { return false; }
+  virtual bool reports_refusals() const { return false; }
 
   // Returns how many frames for this device the kernel has dropped: those of other jobs, and those
   // for which it had no space.

@@ -108,7 +108,7 @@ std::optional<Layout> Layout::of(const Geometry& g) {
   l.receive_buffers = place(std::uint64_t{g.receive_buffers} * l.buffer_bytes);
   l.inbox = place(std::uint64_t{g.inbox_entries} * sizeof(InboxEntry));
   l.link_addresses = place(std::uint64_t{g.links - 1} * g.size * sizeof(PeerAddress));
-  l.transfers = place(std::uint64_t{kNearTransfers} * sizeof(NearTransfer));
+  l.transfers = place(std::uint64_t{kNearTransfers} * sizeof(LocalTransfer));
   l.pool_free = place(std::uint64_t{g.pool_buffers} * sizeof(PoolFlag));
   l.pool = place(std::uint64_t{g.pool_buffers} * g.pool_buffer_bytes);
   l.total = round_up(end, kPage);
@@ -151,7 +151,7 @@ Segment format_segment(std::byte* memory, const Geometry& geometry, const Layout
   }
   for (std::uint32_t i = 0; i < geometry.regions; ++i) new (&s.region(i)) Region();
   for (std::uint32_t i = 0; i < geometry.operations; ++i) new (&s.operation(i)) Operation();
-  for (std::uint32_t i = 0; i < kNearTransfers; ++i) new (&s.transfer(i)) NearTransfer();
+  for (std::uint32_t i = 0; i < kNearTransfers; ++i) new (&s.transfer(i)) LocalTransfer();
   for (std::uint32_t i = 0; i < geometry.receive_buffers; ++i) {
     new (&s.received(static_cast<std::uint16_t>(i))) ReceivedBuffer();
   }
@@ -406,7 +406,7 @@ class ImageCheck {
 
   bool check_transfers() const {
     for (std::uint32_t i = 0; i < kNearTransfers; ++i) {
-      const NearTransfer& t = s_.transfer(i);
+      const LocalTransfer& t = s_.transfer(i);
       if (t.running == 0) continue;
       if (t.peer >= s_.geometry().size || t.given > t.length ||
           t.pieces > s_.geometry().pool_buffers || t.local_region >= s_.geometry().regions) {

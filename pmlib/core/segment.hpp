@@ -162,9 +162,9 @@ struct Operation {
 
 enum class OperationState : std::uint8_t { Free = 0, Running = 1, Done = 2 };
 
-// A NearTransfer is a write to a peer of this node that goes through the pool, piece by piece. It
+// A LocalTransfer is a write to a peer of this node that goes through the pool, piece by piece. It
 // is an own write, or the answer to a read that the peer requested. See shmem_rma.cpp.
-struct NearTransfer {
+struct LocalTransfer {
   std::uint32_t running = 0;  // 0 = entry not in use
   std::uint32_t peer = 0;
   std::uint32_t op = 0;         // own operation that it ends; 0 = none
@@ -185,7 +185,7 @@ struct alignas(64) PoolFlag {
   std::atomic<std::uint32_t> used;
 };
 
-static_assert(sizeof(NearTransfer) == 56);
+static_assert(sizeof(LocalTransfer) == 56);
 constexpr std::uint32_t kNearTransfers = 64;
 
 // A ReceivedBuffer describes a message that was received and is not released yet.
@@ -395,7 +395,7 @@ class Segment {
     return at<PeerAddress>(layout_.link_addresses)[(link - 1) * geometry_.size + rank];
   }
 
-  NearTransfer& transfer(std::uint32_t i) const { return at<NearTransfer>(layout_.transfers)[i]; }
+  LocalTransfer& transfer(std::uint32_t i) const { return at<LocalTransfer>(layout_.transfers)[i]; }
 
   // Returns the state of a pool buffer; see shmem.hpp.
   std::atomic<std::uint32_t>& pool_used(std::uint32_t i) const {

@@ -167,7 +167,7 @@ TEST(UdpDevice, RefusalDoesNotStopNextDatagram) {
   const FrameOut out{frame, {}};
   EXPECT_EQ(from->send(nobody, {&out, 1}), 1u);
   EXPECT_EQ(from->send(to->own_address(), {&out, 1}), 1u);
-  EXPECT_FALSE(from->tells_refusals());
+  EXPECT_FALSE(from->reports_refusals());
   EXPECT_TRUE(from->prepare_to_sleep());
   Collector got;
   EXPECT_EQ(to->receive(got, 10), 1u);

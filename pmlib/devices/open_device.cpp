@@ -62,7 +62,7 @@ std::unique_ptr<PacketDevice> open_udp(const SegmentHeader& h, const PeerAddress
   auto device = fd >= 0 ? std::make_unique<UdpDevice>(fd, frame_bytes)
                         : UdpDevice::open(own, frame_bytes, error);
   if (device && fd < 0) device->drop_foreign(h.channel, h.rank, visible_key(h));
-  if (device && frame_bytes > PathLimits().floor) device->lose_what_is_too_large();
+  if (device && frame_bytes > PathLimits().floor) device->drop_oversize();
   return device;
 }
 

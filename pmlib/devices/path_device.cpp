@@ -260,7 +260,7 @@ void PathDevice::add_piece(FrameSink& sink, const FrameHeader& h,
   const std::size_t each = part_bytes(total, parts);
   const std::size_t start = piece.piece_index() * each;
   if (start >= total || payload.size() != std::min(each, total - start)) return;
-  Puzzle& puzzle = puzzle_for(h);
+  Reassembly& puzzle = puzzle_for(h);
   std::byte* bytes = &puzzle_bytes_[static_cast<std::size_t>(&puzzle - puzzles_.data()) * space];
   std::memcpy(bytes + start, payload.data(), payload.size());
   puzzle.missing &= ~(std::uint64_t{1} << piece.piece_index());
@@ -270,14 +270,14 @@ void PathDevice::add_piece(FrameSink& sink, const FrameHeader& h,
 }
 
 // Returns the entry where the pieces of this frame are reassembled, or evicts the oldest entry.
-PathDevice::Puzzle& PathDevice::puzzle_for(const FrameHeader& h) {
+PathDevice::Reassembly& PathDevice::puzzle_for(const FrameHeader& h) {
   const PieceFrame piece(h);
-  const auto known = std::find_if(puzzles_.begin(), puzzles_.end(), [&](const Puzzle& p) {
+  const auto known = std::find_if(puzzles_.begin(), puzzles_.end(), [&](const Reassembly& p) {
     return p.total == piece.frame_bytes() && p.source == h.source &&
            p.number == piece.frame_number() && p.pieces == piece.piece_count();
   });
   if (known != puzzles_.end()) return *known;
-  Puzzle& place = puzzles_[puzzle_turn_++ % puzzles_.size()];
+  Reassembly& place = puzzles_[puzzle_turn_++ % puzzles_.size()];
   const unsigned count = piece.piece_count();
   const std::uint64_t all = count == 64 ? ~std::uint64_t{0} : (std::uint64_t{1} << count) - 1;
   place = {h.source, piece.frame_number(), piece.frame_bytes(), piece.piece_count(), all};

@@ -37,7 +37,7 @@ class PathDevice final : public PacketDevice {
 
   bool prepare_to_sleep() override { return inner_->prepare_to_sleep(); }
 
-  bool tells_refusals() const override { return inner_->tells_refusals(); }
+  bool reports_refusals() const override { return inner_->reports_refusals(); }
 
   std::size_t batch_frames() const override { return inner_->batch_frames(); }
 
@@ -61,8 +61,8 @@ class PathDevice final : public PacketDevice {
     Microseconds refused_at = 0;  // time of the first refusal
   };
 
-  // A Puzzle is a frame that arrives in pieces.
-  struct Puzzle {
+  // A Reassembly is a frame that arrives in pieces.
+  struct Reassembly {
     std::uint32_t source = 0, number = 0;
     std::uint32_t total = 0;    // bytes of the frame; 0 = entry not used
     std::uint32_t pieces = 0;   // in total
@@ -79,7 +79,7 @@ class PathDevice final : public PacketDevice {
   void seal_note(FrameHeader& h, std::span<const std::byte> payload) const;
   bool take(FrameSink& sink, std::span<const std::byte> frame);
   void add_piece(FrameSink& sink, const FrameHeader& h, std::span<const std::byte> payload);
-  Puzzle& puzzle_for(const FrameHeader& h);
+  Reassembly& puzzle_for(const FrameHeader& h);
 
   Segment segment_;
   std::unique_ptr<PacketDevice> inner_;
@@ -87,7 +87,7 @@ class PathDevice final : public PacketDevice {
   Now now_;
   std::vector<Path> paths_;         // by rank
   std::vector<std::byte> scratch_;  // pieces, or a probe, to be sent
-  std::vector<Puzzle> puzzles_;
+  std::vector<Reassembly> puzzles_;
   std::vector<std::byte> puzzle_bytes_;
   std::size_t puzzle_turn_ = 0;
   std::uint32_t piece_number_ = 0;

@@ -129,7 +129,7 @@ std::size_t TrunkDevice::send_by_all(std::uint32_t rank, std::span<const FrameOu
 std::size_t TrunkDevice::pick_link(const FrameHeader& first, std::size_t count) {
   if (is_sequenced(first.kind) &&
       distance(SequencedFrame(first).sequence(), highest_sent_[first.destination]) <= 0) {
-    blame_for(first.destination, SequencedFrame(first).sequence());
+    record_loss(first.destination, SequencedFrame(first).sequence());
   }
   for (Link& link : links_) link.rests -= link.rests > 0 ? 1 : 0;
   if (count == 1) return up_from(single_);
@@ -160,7 +160,7 @@ std::size_t TrunkDevice::up_from(std::size_t index) const {
   return index % links_.size();
 }
 
-void TrunkDevice::blame_for(std::uint32_t rank, std::uint32_t number) {
+void TrunkDevice::record_loss(std::uint32_t rank, std::uint32_t number) {
   for (Burst& burst : bursts_) {
     if (!burst.is_open || burst.rank != rank || distance(number, burst.last) > 0) continue;
     burst.is_open = false;  // will be resent, over any link
@@ -174,7 +174,7 @@ void TrunkDevice::blame_for(std::uint32_t rank, std::uint32_t number) {
   }
 }
 
-void TrunkDevice::praise_for(std::uint32_t rank, std::uint32_t acknowledged) {
+void TrunkDevice::record_success(std::uint32_t rank, std::uint32_t acknowledged) {
   for (Burst& burst : bursts_) {
     if (!burst.is_open || burst.rank != rank || distance(acknowledged, burst.last) < 0) continue;
     burst.is_open = false;
@@ -218,7 +218,7 @@ void TrunkDevice::hand_on(FrameSink& sink, std::span<const std::byte> frame) {
   }
   const FrameHeader h = header_of(frame);
   if (!is_ours(h)) return sink.on_frame(frame);
-  praise_for(h.source,
+  record_success(h.source,
              h.kind == FrameKind::Ack ? AckFrame(h).acknowledged() : ChannelFrame(h).stored());
   if (!is_sequenced(h.kind)) return sink.on_frame(frame);
   const std::int32_t ahead = ahead_of(h.source, SequencedFrame(h).sequence());

@@ -86,8 +86,8 @@ class TrunkDevice final : public PacketDevice {
   std::size_t send_by_all(std::uint32_t rank, std::span<const FrameOut> frames);
   std::size_t up_from(std::size_t index) const;
   std::size_t most_due();
-  void blame_for(std::uint32_t rank, std::uint32_t number);
-  void praise_for(std::uint32_t rank, std::uint32_t acknowledged);
+  void record_loss(std::uint32_t rank, std::uint32_t number);
+  void record_success(std::uint32_t rank, std::uint32_t acknowledged);
   void hand_on(FrameSink& sink, std::span<const std::byte> frame);
   bool keep(const FrameHeader& h, std::span<const std::byte> frame);
   bool is_ours(const FrameHeader& h) const;

@@ -114,7 +114,7 @@ std::uint32_t UdpDevice::dropped() const {
   return info[SK_MEMINFO_DROPS];
 }
 
-void UdpDevice::lose_what_is_too_large() {
+void UdpDevice::drop_oversize() {
   const int probe = IP_PMTUDISC_PROBE;
   loses_too_large_ = setsockopt(fd_, IPPROTO_IP, IP_MTU_DISCOVER, &probe, sizeof probe) == 0;
 }

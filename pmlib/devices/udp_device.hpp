@@ -30,7 +30,7 @@ class UdpDevice final : public PacketDevice {
 
   // Disables IP fragmentation. A datagram that is too large for the path is then lost, even if this
   // host knows that it is too large. PathDevice needs this to find the size that passes.
-  void lose_what_is_too_large();
+  void drop_oversize();
 
   // Stops the socket from reporting refusals. An owner that sends only datagrams needs this,
   // because a report of an absent peer would take the place of a datagram to a different peer.
@@ -46,7 +46,7 @@ class UdpDevice final : public PacketDevice {
 
   int poll_fd() const override { return fd_; }
 
-  bool tells_refusals() const override { return tells_refusals_; }
+  bool reports_refusals() const override { return tells_refusals_; }
 
   bool prepare_to_sleep() override;
 

@@ -92,7 +92,7 @@ std::uint64_t now_ns() {
          static_cast<std::uint64_t>(now.tv_nsec);
 }
 
-void sleep_until_news(std::span<pollfd> news, std::int64_t timeout_us) {
+void sleep_until_event(std::span<pollfd> news, std::int64_t timeout_us) {
   const timespec time{timeout_us / 1'000'000, timeout_us % 1'000'000 * 1000};
   for (pollfd& one : news) one.revents = 0;
   // The call is not epoll_wait, which ends when the process is frozen and thawed; poll continues by
@@ -168,7 +168,7 @@ void Endpoint::build() {
   regions_ = std::make_unique<Regions>(segment_);
   if (device_) {
     channel_ = std::make_unique<Channel>(segment_, *device_, clock_, options_.channel);
-    channel_->set_taker(taker_);
+    channel_->set_consumer(taker_);
   }
   count_dead();
 }
@@ -266,14 +266,14 @@ int Endpoint::receive(ReceivedMessage& message) {
   if (shmem_->has_input() && shmem_->receive(message)) [[unlikely]]
     return 0;
   if (channel_ && channel_->received().receive(message)) return 0;
-  if (++empty_turn_ % kEmptyEvery == 0) look_for_dead();
+  if (++empty_turn_ % kEmptyEvery == 0) check_dead_peers();
   if (dead_unreported_ > 0 && find_dead(message.source)) return EHOSTDOWN;
   return EAGAIN;
 }
 
-void Endpoint::set_taker(MessageTaker* taker) {
+void Endpoint::set_consumer(MessageConsumer* taker) {
   taker_ = taker;
-  if (channel_) channel_->set_taker(taker);
+  if (channel_) channel_->set_consumer(taker);
 }
 
 void Endpoint::release(const ReceivedMessage& message) {
@@ -352,7 +352,7 @@ int Endpoint::test(OperationId id) {
 // --- progress and waiting ----------------------------------------------------------------------
 
 bool Endpoint::progress() {
-  if (progress_turn_++ % kDeadEvery == 0) look_for_dead();
+  if (progress_turn_++ % kDeadEvery == 0) check_dead_peers();
   bool something = shmem_->progress();
   something |= channel_ && channel_->progress() > 0;
   if (channel_ && channel_->dead_peers() != seen_dead_) [[unlikely]]
@@ -365,7 +365,7 @@ bool Endpoint::has_input() const {
          dead_unreported_ > 0;
 }
 
-void Endpoint::look_for_dead() {
+void Endpoint::check_dead_peers() {
   const std::uint64_t now = quick_us();
   if (now - last_look_us_ < kDeathLookUs) return;
   last_look_us_ = now;
@@ -463,7 +463,7 @@ int Endpoint::wait(std::int64_t timeout_us) {
     Sleep sleep;
     const ContextState as = timeout_us < 0 ? ContextState::Waits : ContextState::Rests;
     if (prepare_sleep(left, as, sleep) != 0) return 0;
-    sleep_until_news(sleep.news, sleep.timeout_us);
+    sleep_until_event(sleep.news, sleep.timeout_us);
     if (end_sleep(sleep)) return 0;
   }
 }
@@ -504,7 +504,7 @@ bool Endpoint::rest_if_silent() {
   keep_resting(ContextState::Rests);
   Sleep sleep;
   if (prepare_sleep(most_us, ContextState::Rests, sleep) != 0) return true;
-  sleep_until_news(sleep.news, sleep.timeout_us);
+  sleep_until_event(sleep.news, sleep.timeout_us);
   const bool has_news = end_sleep(sleep);
   if (!has_news) episode_.rested(now(), thread_used_us());
   return has_news;

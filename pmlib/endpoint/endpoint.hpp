@@ -47,7 +47,7 @@ std::uint64_t thread_switches();
 // Returns the time of CLOCK_MONOTONIC.
 std::uint64_t now_ns();
 // Sleeps in ppoll(2); a negative `timeout_us` means forever.
-void sleep_until_news(std::span<pollfd> news, std::int64_t timeout_us);
+void sleep_until_event(std::span<pollfd> news, std::int64_t timeout_us);
 
 class Endpoint {
  public:
@@ -92,8 +92,8 @@ class Endpoint {
   // Ranks that have died are skipped. Errors: EAGAIN if some ranks got nothing because the queue
   // was full; EINVAL and EMSGSIZE (see message_bytes()), after which nothing was sent.
   int send_datagram(std::span<const std::uint32_t> ranks, std::span<const std::byte> bytes);
-  // Has the contract of Channel::set_taker(). Only messages from other nodes are offered.
-  void set_taker(MessageTaker* taker);
+  // Has the contract of Channel::set_consumer(). Only messages from other nodes are offered.
+  void set_consumer(MessageConsumer* taker);
 
   void send_due_acks() {
     if (channel_) channel_->send_due_acks();
@@ -208,7 +208,7 @@ class Endpoint {
   bool is_quiet() const;
 
   // Returns true if something from a peer of this node can be received, without polling the device.
-  bool has_near_input() const { return shmem_->has_input(); }
+  bool has_local_input() const { return shmem_->has_input(); }
 
  private:
   Endpoint(std::unique_ptr<MappedSegment> context, std::unique_ptr<PacketDevice> device,
@@ -217,7 +217,7 @@ class Endpoint {
   void build();
   bool uses_shmem(std::uint32_t peer) const;
   [[gnu::cold]] bool find_dead(std::uint32_t& peer);
-  [[gnu::noinline]] void look_for_dead();
+  [[gnu::noinline]] void check_dead_peers();
   void count_dead();
   bool has_input() const;
   // Does the same as before_select(), but without the device in poll_fd().
@@ -238,7 +238,7 @@ class Endpoint {
   EndpointOptions options_;
   StoppableClock clock_;
   std::unique_ptr<Channel> channel_;  // null if every peer is on this node
-  MessageTaker* taker_ = nullptr;
+  MessageConsumer* taker_ = nullptr;
   std::unique_ptr<Shmem> shmem_;
   std::unique_ptr<Regions> regions_;
   std::string path_;  // of the context's file, which is removed at the end

@@ -73,7 +73,7 @@ TEST_P(Resting, MessageEndsSleep) {
     Endpoint::Sleep sleep;
     ASSERT_EQ(job[0].prepare_sleep(-1, ContextState::Waits, sleep), 0);
     EXPECT_EQ(job[0].segment().header().state.load(), ContextState::Waits);
-    std::thread sleeper([&] { sleep_until_news(sleep.news, -1); });
+    std::thread sleeper([&] { sleep_until_event(sleep.news, -1); });
     std::byte* buffer = nullptr;
     ASSERT_EQ(job[1].get_send_buffer(0, 1, &buffer), 0);
     ASSERT_EQ(job[1].send(), 0);

@@ -54,14 +54,14 @@ class SendWindow {
   }
 
   // Returns true if the job was stopped since the last check of the timers, or a check is due.
-  bool must_look_at_timers() const {
+  bool must_check_timers() const {
     const std::uint32_t resumes = state_.header().resumes.load(std::memory_order_relaxed);
     return state_.clock.now() - last_look_ >= kTimerStep || resumes != seen_resumes_;
   }
 
   // Calls `on_silence(rank)` for each peer that has not answered for `tries` consecutive timeouts.
   template <class OnSilence>
-  void look_at_timers(std::uint16_t tries, OnSilence on_silence) {
+  void check_timers(std::uint16_t tries, OnSilence on_silence) {
     const bool resumed = begin_look();
     for (std::uint32_t rank = armed_.next(0); rank < armed_.size(); rank = armed_.next(rank + 1)) {
       look_at_timer(rank, resumed);

@@ -54,9 +54,9 @@ TEST_F(SendWindowTest, FramesToSendTogetherAreHeld) {
 TEST_F(SendWindowTest, FrameIsResentAfterTimeout) {
   window_.enqueue(1, message(1));
   pass(1'000'000);
-  ASSERT_TRUE(window_.must_look_at_timers());
+  ASSERT_TRUE(window_.must_check_timers());
   int silent = 0;
-  window_.look_at_timers(1, [&](std::uint32_t rank) { silent += static_cast<int>(rank); });
+  window_.check_timers(1, [&](std::uint32_t rank) { silent += static_cast<int>(rank); });
   window_.send_ready();
   EXPECT_EQ(numbers(), (std::vector<std::uint32_t>{1, 1}));
   EXPECT_EQ(silent, 1);

@@ -143,7 +143,7 @@ class Shmem {
   static void postpone(std::vector<InboxEntry*>& waiting, InboxEntry& later);
   void forget_peer(std::uint32_t peer);
   void free_message_buffers(std::uint32_t peer);
-  bool start_pieces(const NearTransfer& transfer);
+  bool start_pieces(const LocalTransfer& transfer);
   void end_transfer(std::uint32_t index);
   template <class F>
   static void for_each(const std::uint64_t& transfers, F f);
@@ -157,7 +157,7 @@ class Shmem {
   bool go_on();
   bool settle(std::uint32_t index);
   bool steal(std::uint16_t buffer);
-  void cross_rest(NearTransfer& t);
+  void cross_rest(LocalTransfer& t);
   void forget_transfers(std::uint32_t peer);
   bool can_cross(std::uint32_t peer) const;
   const Segment* peer_segment(std::uint32_t peer) const;

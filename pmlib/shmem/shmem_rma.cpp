@@ -242,7 +242,7 @@ int Shmem::request_read(const Transfer& t, OperationId op) {
 }
 
 // Returns false if every entry is in use.
-bool Shmem::start_pieces(const NearTransfer& transfer) {
+bool Shmem::start_pieces(const LocalTransfer& transfer) {
   const auto index = static_cast<std::uint32_t>(std::countr_one(running_));
   if (index == kNearTransfers) return false;
   running_ |= std::uint64_t{1} << index;
@@ -254,7 +254,7 @@ bool Shmem::start_pieces(const NearTransfer& transfer) {
 
 void Shmem::end_transfer(std::uint32_t index) {
   running_bytes_ -= segment_.transfer(index).length;
-  segment_.transfer(index) = NearTransfer();
+  segment_.transfer(index) = LocalTransfer();
   running_ &= ~(std::uint64_t{1} << index);
 }
 
@@ -262,7 +262,7 @@ void Shmem::end_transfer(std::uint32_t index) {
 
 // Puts as much of the transfer into buffers as there is room for.
 void Shmem::pump(std::uint32_t index) {
-  NearTransfer& t = segment_.transfer(index);
+  LocalTransfer& t = segment_.transfer(index);
   const std::uint32_t buffers = segment_.geometry().pool_buffers;
   const std::uint32_t limit = buffers > 2 * kKeptForMessages ? buffers - kKeptForMessages : 1;
   while (t.error == 0 && t.given < t.length && pieces_ < limit) {
@@ -271,7 +271,7 @@ void Shmem::pump(std::uint32_t index) {
 }
 
 bool Shmem::offer(std::uint32_t index, std::uint32_t piece) {
-  NearTransfer& t = segment_.transfer(index);
+  LocalTransfer& t = segment_.transfer(index);
   const std::uint32_t token = static_cast<std::uint32_t>(BufferState::Offered) |
                               index << kIndexShift | ++serial_ << kSerialShift;
   const std::uint16_t buffer = take_pool_buffer(token);
@@ -307,7 +307,7 @@ bool Shmem::collect(std::uint32_t buffer) {
   if (state_of(value) < BufferState::Stored) return false;
   used.store(0, std::memory_order_relaxed);
   if (transfer_of(value) >= kNearTransfers) return true;  // only in a corrupt segment
-  NearTransfer& t = segment_.transfer(transfer_of(value));
+  LocalTransfer& t = segment_.transfer(transfer_of(value));
   if (t.running == 0 || t.pieces == 0) return true;
   --t.pieces;
   --pieces_;
@@ -351,7 +351,7 @@ bool Shmem::collect_all() {
 
 // Ends the transfer if all of it is done.
 bool Shmem::settle(std::uint32_t index) {
-  NearTransfer& t = segment_.transfer(index);
+  LocalTransfer& t = segment_.transfer(index);
   if (t.pieces != 0 || (t.error == 0 && t.given < t.length)) return false;
   if (t.remote_op != 0 && t.error != EHOSTDOWN &&
       end_remote(t.peer, t.remote_op, t.error) == ENOBUFS) {
@@ -393,7 +393,7 @@ void Shmem::push_through() {
 }
 
 // Copies the part that no buffer holds yet in one piece.
-void Shmem::cross_rest(NearTransfer& t) {
+void Shmem::cross_rest(LocalTransfer& t) {
   if (t.error != 0 || t.given == t.length || !can_cross(t.peer)) return;
   const RegionName to{t.remote_region, t.remote_nonce, t.remote_offset + t.given};
   const int error =
@@ -423,7 +423,7 @@ void Shmem::forget_transfers(std::uint32_t rank) {
     }
   }
   for_each(running_, [this, rank](std::uint32_t i) {
-    const NearTransfer& t = segment_.transfer(i);
+    const LocalTransfer& t = segment_.transfer(i);
     if (t.peer != rank) return;
     pieces_ -= std::min<std::uint32_t>(pieces_, t.pieces);
     end_transfer(i);

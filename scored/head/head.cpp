@@ -327,10 +327,10 @@ Result<gang::RecoveredJob> Head::recover_job(const StoredJob& stored) {
 void Head::recover_from_copy() {
   const std::vector<NodeId> nodes = runner_.cluster().nodes();
   submissions_.await({nodes.begin(), nodes.end()}, runner_.now() + config_.rejoin_grace);
-  nodes_.recover_with([this](Epoch newest) { outbid(newest); });
+  nodes_.recover_with([this](Epoch newest) { take_newer_term(newest); });
 }
 
-void Head::outbid(Epoch newest) {
+void Head::take_newer_term(Epoch newest) {
   const Epoch next(newest.value() + 1);
   std::vector<Change> changes = {SaveSetting{"head_epoch", std::to_string(next.value())}};
   commits_.ask(std::move(changes), [this, next](const Status& stored) {

@@ -126,7 +126,7 @@ class Head {
   [[nodiscard]] TimePoint start_of(const JobProgress& progress) const;
   void recover_cancels(const Recovered& recovered);
   void recover_keepers(const StoredSettings& settings);
-  void outbid(Epoch newest);
+  void take_newer_term(Epoch newest);
   [[nodiscard]] TimePoint next_deadline() const;
 
   HeadConfig config_;

@@ -89,7 +89,7 @@ Result<proto::UnixListener> Server::listen_for_commands(const HeadConfig& config
 
 std::optional<proto::Key> Server::key_of(std::string_view identity) const {
   if (proto::parse_head_identity(identity)) {
-    return charge_ != nullptr ? charge_->key_of(identity) : std::nullopt;
+    return election_ != nullptr ? election_->key_of(identity) : std::nullopt;
   }
   auto key = node_key_manager_->key_of(identity);
   return key ? key : setup_->key_of(identity, wall_now());
@@ -116,7 +116,7 @@ Status Server::open(const HeadConfig& config, const proto::KeyRing& ring, Server
   node_key_manager_.emplace(NodeKeyManager::Parts{head_.config(), head_.links(), *ring_, *node_keys_});
   node_key_manager_->on_revoked([this](const std::string& node) { close_clients_of(node); });
   setup_.emplace(head_.config(), *ring_, *node_keys_, config.state_dir + "/setup-tokens-used");
-  if (charge_ != nullptr) share_files(config.state_dir);
+  if (election_ != nullptr) share_files(config.state_dir);
   tls_ = proto::TlsContext::server([this](std::string_view identity) { return key_of(identity); });
   auto commands = listen_for_commands(config);
   if (!commands) return commands.error();
@@ -284,9 +284,9 @@ asio::awaitable<void> Server::serve_node(UniqueFd fd) {
     admit_login(*peer, *first);
     co_return;
   }
-  if (first && first->type == proto::FrameType::WitnessHello && charge_ != nullptr) {
-    Charge::Arrival arrival{peer->connection, peer->name, *std::move(first)};
-    charge_->take(std::move(arrival));
+  if (first && first->type == proto::FrameType::WitnessHello && election_ != nullptr) {
+    LeaderElection::Arrival arrival{peer->connection, peer->name, *std::move(first)};
+    election_->take(std::move(arrival));
     co_return;
   }
   NodeSession session(for_nodes_, clock_, *node, std::move(peer->connection));
@@ -299,8 +299,8 @@ asio::awaitable<void> Server::serve_head(proto::TlsPeer peer) {
   auto first = co_await peer.connection->read(proto::Role::Head);
   if (!first) co_return;
   if (first->type != proto::FrameType::LoginHello) {
-    Charge::Arrival arrival{peer.connection, peer.name, *std::move(first)};
-    charge_->take(std::move(arrival));
+    LeaderElection::Arrival arrival{peer.connection, peer.name, *std::move(first)};
+    election_->take(std::move(arrival));
     co_return;
   }
   const auto message = proto::parse<wire::LoginHello>(*first);

@@ -9,7 +9,7 @@
 #include "proto/transport/unix_connection.hpp"
 #include "scored/head/clients/client_session.hpp"
 #include "scored/head/head.hpp"
-#include "scored/head/heads/charge.hpp"
+#include "scored/head/heads/leader_election.hpp"
 #include "scored/head/nodes/node_key_manager.hpp"
 #include "scored/head/nodes/setup_manager.hpp"
 
@@ -41,9 +41,9 @@ class Server {
                             ServerLimits limits);
   void start(TaskGroup& tasks);
 
-  // With two heads, sets the Charge that takes connections of witnesses and of the other head. Must
+  // With two heads, sets the LeaderElection that takes connections of witnesses and of the other head. Must
   // be called before open().
-  void set_charge(Charge& charge) { charge_ = &charge; }
+  void set_charge(LeaderElection& election) { election_ = &election; }
 
   // Sets the socket that open() uses for commands; must be called before open().
   void use_socket(UniqueFd socket) { passed_ = std::move(socket); }
@@ -103,7 +103,7 @@ class Server {
   std::optional<proto::UnixListener> commands_;
   std::optional<proto::TcpListener> nodes_;
   TaskGroup* tasks_ = nullptr;
-  Charge* charge_ = nullptr;
+  LeaderElection* election_ = nullptr;
   std::optional<UniqueFd> passed_;
   std::uint64_t next_client_ = 1;
   std::map<std::uint64_t, std::shared_ptr<ClientSession>> clients_;

@@ -97,7 +97,7 @@ void Server::add(pid_t child) {
 void Server::turn() {
   pollfd polled[1 + 2 * (kMaxShepherds + 1)];
   polled[0] = {.fd = daemon_ >= 0 ? daemon_ : listener_, .events = POLLIN, .revents = 0};
-  bool is_busy = has_strangers_;
+  bool is_busy = has_leftovers_;
   for (std::size_t i = 0; i < count_; ++i) {
     const Started& started = children_[i].started;
     polled[1 + 2 * i] = {.fd = started.notes, .events = POLLIN, .revents = 0};
@@ -114,10 +114,10 @@ void Server::turn() {
       waitpid(child.started.shepherd, nullptr, WNOHANG);
       close(child.started.pidfd);
       child = children_[--count_];
-      has_strangers_ = true;
+      has_leftovers_ = true;
     }
   }
-  if (has_strangers_) kill_strangers();
+  if (has_leftovers_) kill_leftovers();
   if (polled[0].revents != 0) daemon_ >= 0 ? read_packet() : accept_daemon();
 }
 
@@ -257,8 +257,8 @@ void Server::answer(const Child& child, int error, const char* step) {
 // all processes that they forked become the launcher's children. A child that the launcher did not
 // start can only be such a leftover. It has not been reaped, so its id cannot belong to a different
 // process. Dying leftovers hand over their own children, so this is repeated until none is left.
-void Server::kill_strangers() {
-  has_strangers_ = false;
+void Server::kill_leftovers() {
+  has_leftovers_ = false;
   FILE* all = fopen("/proc/thread-self/children", "re");
   for (int pid = 0; all != nullptr && fscanf(all, "%d", &pid) == 1;) {
     bool is_known = false;
@@ -268,7 +268,7 @@ void Server::kill_strangers() {
     if (is_known) continue;
     kill(pid, SIGKILL);
     waitpid(pid, nullptr, WNOHANG);
-    has_strangers_ = true;
+    has_leftovers_ = true;
   }
   if (all != nullptr) fclose(all);
 }

@@ -49,12 +49,12 @@ class Server {
   bool may_start(uid_t user) const;
   void watch_start(Child& child, bool is_readable);
   void answer(const Child& child, int error, const char* step);
-  void kill_strangers();
+  void kill_leftovers();
 
   const Options& options_;
   Child children_[kMaxShepherds + 1] = {};  // one place is for scored-rings
   std::size_t count_ = 0;
-  bool has_strangers_ = false;  // leftovers of ended shepherds may exist
+  bool has_leftovers_ = false;  // leftovers of ended shepherds may exist
   int listener_ = -1;
   int daemon_ = -1;  // the one connection
   ucred peer_{};     // credentials of its peer

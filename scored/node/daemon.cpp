@@ -182,8 +182,8 @@ void Daemon::carry_out(gang::NodeActions actions) {
 void Daemon::carry_out_one(gang::NodeAction action) {
   std::visit(Overloaded{
                  [&](gang::LaunchShepherd& a) { launch(std::move(a)); },
-                 [&](gang::TellShepherdStart& a) { attempts_.start(a.attempt); },
-                 [&](gang::TellShepherdSignal& a) { attempts_.signal(a.attempt, a.signal); },
+                 [&](gang::StartShepherd& a) { attempts_.start(a.attempt); },
+                 [&](gang::SignalShepherd& a) { attempts_.signal(a.attempt, a.signal); },
                  [&](gang::KillAttempt& a) { attempts_.kill(a.attempt); },
                  [&](gang::RetireAttempt& a) {
                    attempts_.retire(a.attempt);

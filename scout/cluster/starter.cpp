@@ -41,14 +41,14 @@ Status Starter::start_supervisor() {
 int Starter::run() {
   constexpr int kHandled[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT};
   const sigset_t set = base::signals_to_handle(kHandled);
-  if (auto started = start_supervisor(); !started) return complain(invocation_, started.error());
+  if (auto started = start_supervisor(); !started) return print_error(invocation_, started.error());
   sigprocmask(SIG_BLOCK, &set, nullptr);
   signals_ = UniqueFd(signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK));
   while (!done_) turn();
   if (spec_.supervisor.keep && is_up_ && !code_) return run_kept_command();
   if (code_) return *code_;
   // The supervisor was killed, so the clean-up is left to this process.
-  complain(invocation_, "the supervisor ended unexpectedly; removing the rest of the cluster");
+  print_error(invocation_, "the supervisor ended unexpectedly; removing the rest of the cluster");
   if (auto registry = Registry::open(spec_.supervisor.registry)) registry->sweep();
   return kExitError;
 }
@@ -81,8 +81,8 @@ void Starter::on_message() {
   const std::string message(buffer.data(), static_cast<std::size_t>(got));
   const auto rest = message.substr(std::min(message.size(), message.find(' ') + 1));
   if (message.starts_with("up ")) on_up(rest);
-  if (message.starts_with("note ")) complain(invocation_, rest);
-  if (message.starts_with("error ")) code_ = complain(invocation_, rest);
+  if (message.starts_with("note ")) print_error(invocation_, rest);
+  if (message.starts_with("error ")) code_ = print_error(invocation_, rest);
   if (message.starts_with("status ") && !code_)
     code_ = parse_number<int>(rest).value_or(kExitError);
 }
@@ -111,21 +111,21 @@ int stop_cluster(const Invocation& invocation, const std::string& directory,
                  std::string_view kind) {
   if (is_alive(directory)) {
     const auto asked = ask_control(directory + "/control", "stop");
-    if (!asked) return complain(invocation, asked.error());
+    if (!asked) return print_error(invocation, asked.error());
     if (wait_until_gone(directory)) return kExitOk;
-    return complain(invocation,
+    return print_error(invocation,
                     fmt::format("{}: the cluster has not stopped after 15 s", directory));
   }
   if (!std::filesystem::exists(directory + "/" + kLockFile)) {
-    return complain(invocation, fmt::format("no {} in {}", kind, escape_terminal(directory)));
+    return print_error(invocation, fmt::format("no {} in {}", kind, escape_terminal(directory)));
   }
   const auto cleared = clear_directory(directory);
-  return cleared ? kExitOk : complain(invocation, cleared.error());
+  return cleared ? kExitOk : print_error(invocation, cleared.error());
 }
 
 int list_clusters(const Invocation& invocation, const std::string& registry_name) {
   const auto registry = Registry::open(registry_name);
-  if (!registry) return complain(invocation, registry.error());
+  if (!registry) return print_error(invocation, registry.error());
   for (const auto& directory : registry->living()) print(directory + "\n");
   return kExitOk;
 }

@@ -107,7 +107,7 @@ Result<int> dry_run(const Invocation& invocation, HeadLink& link, bool json,
     const int code = judge_program(submission.spec(), program);
     worst = std::max(worst, code);
     if (code == kExitOk) continue;
-    complain(invocation,
+    print_error(invocation,
              fmt::format("{} {} on this host; the nodes may differ",
                          escape_terminal(program.argv(0), 256),
                          code == kExitNotFound ? "is not found" : "cannot be executed"));

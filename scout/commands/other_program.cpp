@@ -25,7 +25,7 @@ int become(const Invocation& invocation, std::vector<std::string> words) {
   for (const char* place : {".", "../libexec/scored"}) {
     execv((here / place / program).c_str(), argv.data());
   }
-  return complain(invocation, fmt::format("{}: {}", program, std::strerror(errno)));
+  return print_error(invocation, fmt::format("{}: {}", program, std::strerror(errno)));
 }
 
 }  // namespace

@@ -407,11 +407,11 @@ int scacct_main(const Invocation& invocation) {
       ->type_name("KEYS");
   options.filter.add_options(app, "Only these jobs; 12: all tasks of array 12; 12_7: one task");
   if (const auto code = parse(app, invocation)) return *code;
-  if (const auto read = options.filter.read(); !read) return complain(invocation, read.error());
+  if (const auto read = options.filter.read(); !read) return print_error(invocation, read.error());
   take_format(options);
-  if (const auto good = check(options); !good) return complain(invocation, good.error());
+  if (const auto good = check(options); !good) return print_error(invocation, good.error());
   const auto period = period_of(options);
-  if (!period) return complain(invocation, period.error());
+  if (!period) return print_error(invocation, period.error());
   return with_head(invocation, options.common, [&](HeadLink& head) -> Result<int> {
     Missing missing;
     const auto shown = !options.by.empty()   ? show_sums(head, options, *period, missing)

@@ -414,7 +414,7 @@ int scadm_main(const Invocation& invocation) {
   add_json_option(app, options.common);
   add_subcommands(app, options);
   if (const auto known = check_subcommand(app, invocation.args); !known) {
-    return complain(invocation, known.error());
+    return print_error(invocation, known.error());
   }
   if (const auto code = parse(app, invocation)) return *code;
   const Work work = chosen_work(app);

@@ -77,7 +77,7 @@ void set_variables(const wire::JobStatus& job) {
   argv.push_back(nullptr);
   execvp(argv[0], argv.data());
   const int error = errno;
-  complain(invocation, fmt::format("{}: {}", escape_terminal(words[0], 200), std::strerror(error)));
+  print_error(invocation, fmt::format("{}: {}", escape_terminal(words[0], 200), std::strerror(error)));
   _exit(error == ENOENT ? kExitNotFound : kExitCannotExecute);
 }
 
@@ -85,7 +85,7 @@ void set_variables(const wire::JobStatus& job) {
 int run_command(const Invocation& invocation, const std::vector<std::string>& words,
                 const wire::JobStatus& job) {
   const pid_t child = fork();
-  if (child < 0) return complain(invocation, "cannot fork");
+  if (child < 0) return print_error(invocation, "cannot fork");
   if (child == 0) be_command(invocation, words, job);
   for (const int signal : {SIGINT, SIGQUIT}) std::signal(signal, SIG_IGN);
   return wait_for(child);
@@ -95,10 +95,10 @@ int hold(const Invocation& invocation, const std::vector<std::string>& words, Fr
          std::optional<HeadLink> link) {
   auto end = make_pipe();
   auto ready = make_pipe();
-  if (!end || !ready) return complain(invocation, "cannot create a pipe");
+  if (!end || !ready) return print_error(invocation, "cannot create a pipe");
   Pipes pipes{std::move(*end), std::move(*ready)};
   const pid_t child = fork();
-  if (child < 0) return complain(invocation, "cannot fork");
+  if (child < 0) return print_error(invocation, "cannot fork");
   if (child == 0) be_front_end(std::move(front), std::move(*link), std::move(pipes));
   link.reset();  // only the front end uses the connection
   pipes.end.read.reset();
@@ -131,19 +131,19 @@ int scalloc_main(const Invocation& invocation) {
   app.add_option("command", shown_only, "Command to run here; default: the shell")
       ->type_name("COMMAND [ARGUMENT...]");
   auto split = split_command(app, invocation.args, "");
-  if (!split) return complain(invocation, split.error());
+  if (!split) return print_error(invocation, split.error());
   if (const auto code = parse(app, invocation.with(split->options))) return *code;
   if (!options.signal.empty()) {
-    return complain(invocation, "--signal is an option of scrun, not of scalloc");
+    return print_error(invocation, "--signal is an option of scrun, not of scalloc");
   }
   const auto words = split->command.empty() ? shell() : split->command;
   options.programs = {{0, {}, {}, {"scalloc"}}};
   options.script = kHold;
   options.mpi = "none";
   auto submission = make_submission(options);
-  if (!submission) return complain(invocation, submission.error());
+  if (!submission) return print_error(invocation, submission.error());
   auto request = open_request(invocation, options.common.server, std::move(*submission));
-  if (!request) return complain(invocation, request.error());
+  if (!request) return print_error(invocation, request.error());
   FrontEndOptions front;
   front.invocation = invocation;
   front.socket = request->socket;

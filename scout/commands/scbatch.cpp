@@ -77,11 +77,11 @@ std::optional<int> check_line(const Invocation& invocation, const std::string& s
   app.set_version_flag();
   add_options(app, options);
   const auto split = split_command(app, line.words, "");
-  if (!split) return complain(about, split.error());
+  if (!split) return print_error(about, split.error());
   // The parser takes a word after an unknown option for its value.
   if (const auto code = parse(app, about.with(split->options))) return code;
   if (split->command.empty()) return std::nullopt;
-  return complain(about,
+  return print_error(about,
                   fmt::format("'{}' is not an option", escape_terminal(split->command[0], 80)));
 }
 
@@ -118,7 +118,7 @@ void drop_foreign_account(const Invocation& invocation, const Script& script, bo
   resources.clear_account();
   if (is_quiet) return;
   const auto account = escape_terminal(script.slurm_account, 80);
-  complain(invocation,
+  print_error(invocation,
            fmt::format("{}: ignoring #SBATCH --account={}: this cluster has no accounts",
                        script.name, account));
 }
@@ -128,19 +128,19 @@ std::optional<int> load(const Invocation& invocation, const std::string& file,
   script.name = given.wrap ? "--wrap" : name_of(file);
   auto text =
       given.wrap ? Result<std::string>("#!/bin/sh\n" + *given.wrap + "\n") : read_text(file);
-  if (!text) return complain(invocation, text.error());
+  if (!text) return print_error(invocation, text.error());
   script.text = std::move(*text);
   const auto options = read_script(script.text);
   Invocation about = invocation;
   about.place = script.name + ": ";
-  if (!options) return complain(about, options.error());
+  if (!options) return print_error(about, options.error());
   for (const ScriptLine& line : options->lines) {
     if (const auto code = check_line(invocation, script.name, line)) return code;
     script.words.insert(script.words.end(), line.words.begin(), line.words.end());
     note_account(line, script);
   }
   for (const auto& ignored : options->ignored) {
-    if (!given.quiet) complain(about, ignored);
+    if (!given.quiet) print_error(about, ignored);
   }
   return std::nullopt;
 }
@@ -180,11 +180,11 @@ Result<int> wait_for_end(const Invocation& invocation, const std::string& server
       return link.error().with_context("job {} may still run; `scq {}` shows it", job, job);
     }
     if (!link && silent > kSilentFor && !is_loss_reported) {
-      complain(invocation, fmt::format("job {}: {}", job, lost_head_text(kReconnectFor)));
+      print_error(invocation, fmt::format("job {}: {}", job, lost_head_text(kReconnectFor)));
       is_loss_reported = true;
     }
     if (!link) continue;
-    if (std::exchange(is_loss_reported, false)) complain(invocation, "reconnected to the head");
+    if (std::exchange(is_loss_reported, false)) print_error(invocation, "reconnected to the head");
     answered = monotonic_now();
     const auto jobs = ask_jobs(*link, {job});
     const bool is_lost = !jobs && (jobs.error().is(Errc::Closed) || jobs.error().is(Errc::Timeout));
@@ -196,25 +196,25 @@ Result<int> wait_for_end(const Invocation& invocation, const std::string& server
 
 int submit(const Invocation& invocation, const BatchOptions& options, const Script& script) {
   auto submission = make_submission(options);
-  if (!submission) return complain(invocation, submission.error());
+  if (!submission) return print_error(invocation, submission.error());
   auto request = open_request(invocation, options.common.server, std::move(*submission));
-  if (!request) return complain(invocation, request.error());
+  if (!request) return print_error(invocation, request.error());
   if (!options.has_account) {
     drop_foreign_account(invocation, script, options.quiet, *request);
   }
   if (options.dry_run) {
     const auto code = dry_run(invocation, request->link, options.common.json, request->submission);
-    return code ? *code : complain(invocation, code.error());
+    return code ? *code : print_error(invocation, code.error());
   }
-  const auto submitted = submit_surely(invocation, *request);
-  if (!submitted) return complain(invocation, submitted.error());
+  const auto submitted = submit_with_retry(invocation, *request);
+  if (!submitted) return print_error(invocation, submitted.error());
   JsonWriter json;
   json.begin_object().field("schema", "scored.submitted/1").field("job", submitted->job());
   json.end_object();
   print(options.common.json ? json.text() + "\n" : fmt::format("{}\n", submitted->job()));
   if (!options.wait) return kExitOk;
   const auto code = wait_for_end(invocation, request->socket, submitted->job());
-  return code ? *code : complain(invocation, code.error());
+  return code ? *code : print_error(invocation, code.error());
 }
 
 }  // namespace
@@ -228,12 +228,12 @@ int scbatch_main(const Invocation& invocation) {
   app.add_option("script", shown_only, "Script and its arguments; default: standard input")
       ->type_name("SCRIPT [ARGUMENT...]");
   auto split = split_command(app, invocation.args, "");
-  if (!split) return complain(invocation, split.error());
+  if (!split) return print_error(invocation, split.error());
   if (const auto code = parse(app, invocation.with(split->options))) return *code;
   Script script;
   const std::string file = split->command.empty() ? "" : split->command[0];
   if (given.wrap && !file.empty()) {
-    return complain(invocation, "--wrap and a script cannot be given together");
+    return print_error(invocation, "--wrap and a script cannot be given together");
   }
   if (const auto code = load(invocation, file, given, script)) return *code;
   Words words = script.words;
@@ -244,7 +244,7 @@ int scbatch_main(const Invocation& invocation) {
   add_command_line_options(all, options);
   if (const auto code = parse(all, invocation.with(words))) return *code;
   if (!options.signal.empty()) {
-    return complain(invocation, "--signal needs a front end: give it to scrun in the script");
+    return print_error(invocation, "--signal needs a front end: give it to scrun in the script");
   }
   options.has_account = !given.account.empty();
   fill_defaults(options, script, std::move(split->command));

@@ -91,7 +91,7 @@ Result<std::vector<JobWord>> filtered_jobs(HeadLink& head, const Invocation& inv
   if (!ids.empty() || !options.filter.chooses() || code != kExitOk) return ids;
   const std::string unknown = options.filter.unknown_users();
   if (!unknown.empty()) return fail(Errc::NotFound, "{}", unknown);
-  complain(invocation, "no active job matches");
+  print_error(invocation, "no active job matches");
   return ids;
 }
 
@@ -106,7 +106,7 @@ Result<std::vector<JobWord>> chosen_jobs(HeadLink& head, const Invocation& invoc
     const auto jobs = jobs_of(head, options, word);
     if (!jobs && jobs.error().is(Errc::Closed)) return jobs.error();
     if (!jobs) {
-      code = complain(invocation, jobs.error());
+      code = print_error(invocation, jobs.error());
       continue;
     }
     ids.insert(ids.end(), jobs->begin(), jobs->end());
@@ -169,15 +169,15 @@ int sccancel_main(const Invocation& invocation) {
   options.filter.add_options(app,
                              "Job ids; 12_7 and 12_[1-5]: tasks of array 12; 7.0: step 0 of job 7");
   if (const auto code = parse(app, invocation)) return *code;
-  if (const auto read = options.filter.read(); !read) return complain(invocation, read.error());
+  if (const auto read = options.filter.read(); !read) return print_error(invocation, read.error());
   if (options.filter.jobs().empty() && !options.filter.chooses() && !options.all) {
-    return complain(invocation,
+    return print_error(invocation,
                     fmt::format("no job given; give its id, or select jobs with --user, --name, "
                                 "--state, --nodelist or --all (try {} --help)",
                                 invocation.name));
   }
   if (options.all && !options.filter.jobs().empty()) {
-    return complain(invocation, "--all and job ids cannot be given together");
+    return print_error(invocation, "--all and job ids cannot be given together");
   }
   return with_head(invocation, options.common,
                    [&](HeadLink& head) { return cancel(head, invocation, options); });

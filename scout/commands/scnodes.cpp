@@ -282,7 +282,7 @@ int scnodes_main(const Invocation& invocation) {
   app.add_option("node", named, "Only these nodes: node05 or node[00-07]")->type_name("NODE");
   if (const auto code = parse(app, invocation)) return *code;
   options.nodes.insert(options.nodes.end(), named.begin(), named.end());
-  if (const auto good = check(options); !good) return complain(invocation, good.error());
+  if (const auto good = check(options); !good) return print_error(invocation, good.error());
   return with_head(
       invocation, options.common,
       [&](HeadLink& head) { return show_nodes(head, invocation, options); }, kReadsOnly);

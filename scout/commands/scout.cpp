@@ -109,7 +109,7 @@ int run_lines(const Invocation& invocation, const ScoutOptions& options) {
     if (!std::getline(std::cin, line)) return worst;
     if (trim(line).empty()) continue;
     const auto code = run_line(invocation, options, line);
-    worst = std::max(worst, code ? *code : complain(invocation, code.error()));
+    worst = std::max(worst, code ? *code : print_error(invocation, code.error()));
   }
 }
 
@@ -142,14 +142,14 @@ int scout_main(const Invocation& invocation) {
       ->check(CLI::IsMember({"auto", "always", "never"}));
   app.add_option("command", options.command, "Command to run")->type_name("COMMAND [ARGUMENT...]");
   auto split = split_command(app, invocation.args, "");
-  if (!split) return complain(invocation, split.error());
+  if (!split) return print_error(invocation, split.error());
   if (const auto code = parse(app, invocation.with(split->options))) return *code;
   const auto server = find_server(options.common.server);
-  if (!server) return complain(invocation, server.error());
+  if (!server) return print_error(invocation, server.error());
   options.socket = *server;
   if (split->command.empty()) return run_lines(invocation, options);
   const auto code = run_line(invocation, options, joined(split->command));
-  return code ? *code : complain(invocation, code.error());
+  return code ? *code : print_error(invocation, code.error());
 }
 
 }  // namespace score::scout

@@ -182,9 +182,9 @@ int scq_main(const Invocation& invocation) {
   options.filter.add_options(app,
                              "Only these jobs; 12_7 and 12_[1-5]: tasks of array 12; 7.0: step");
   if (const auto code = parse(app, invocation)) return *code;
-  if (const auto read = options.filter.read(); !read) return complain(invocation, read.error());
+  if (const auto read = options.filter.read(); !read) return print_error(invocation, read.error());
   const auto columns = choose_columns(job_columns(), fields_of(options));
-  if (!columns) return complain(invocation, columns.error());
+  if (!columns) return print_error(invocation, columns.error());
   const auto show = [&](HeadLink& head) -> Result<int> {
     return options.why.empty() ? show_queue(head, invocation, options) : show_why(head, options);
   };

@@ -16,15 +16,15 @@ namespace score::scout {
 
 namespace {
 
-bool tells_sharing(const RunOptions& options) {
+bool warns_sharing(const RunOptions& options) {
   return !options.quiet && !options.overcommit;
 }
 
 Result<int> detach(Request& request, const Invocation& invocation, const RunOptions& options) {
-  const auto submitted = submit_surely(invocation, request);
+  const auto submitted = submit_with_retry(invocation, request);
   if (!submitted) return submitted.error();
   const auto sharing = sharing_text(submitted->tasks_per_core(), options.cpus_per_task);
-  if (!sharing.empty() && tells_sharing(options)) complain(invocation, sharing);
+  if (!sharing.empty() && warns_sharing(options)) print_error(invocation, sharing);
   JsonWriter json;
   json.begin_object().field("schema", "scored.submitted/1").field("job", submitted->job());
   json.end_object();
@@ -44,7 +44,7 @@ FrontEndOptions front_end_options(const Invocation& invocation, const RunOptions
   front.pty = options.pty;
   front.style = options.label ? OutputStyle::Labelled : OutputStyle::Plain;
   front.quiet = options.quiet;
-  front.tells_sharing = tells_sharing(options);
+  front.warns_sharing = warns_sharing(options);
   front.json = options.common.json;
   front.start_lines = !options.quiet && (options.verbose || isatty(STDERR_FILENO) == 1);
   front.scheduled_limit = Duration(submission.resources().scheduled_limit_ns());
@@ -58,18 +58,18 @@ int scrun_main(const Invocation& invocation) {
   RunOptions options;
   if (const auto code = parse_run_options(invocation, options)) return *code;
   const auto limit_signal = parse_limit_signal(options);
-  if (!limit_signal) return complain(invocation, limit_signal.error());
+  if (!limit_signal) return print_error(invocation, limit_signal.error());
   auto submission = make_submission(options);
-  if (!submission) return complain(invocation, submission.error());
+  if (!submission) return print_error(invocation, submission.error());
   auto request = open_request(invocation, options.common.server, std::move(*submission));
-  if (!request) return complain(invocation, request.error());
+  if (!request) return print_error(invocation, request.error());
   if (options.dry_run) {
     const auto code = dry_run(invocation, request->link, options.common.json, request->submission);
-    return code ? *code : complain(invocation, code.error());
+    return code ? *code : print_error(invocation, code.error());
   }
   if (options.detach) {
     const auto code = detach(*request, invocation, options);
-    return code ? *code : complain(invocation, code.error());
+    return code ? *code : print_error(invocation, code.error());
   }
   auto front = front_end_options(invocation, options, std::move(request->submission));
   front.socket = request->socket;
@@ -94,11 +94,11 @@ int scattach_main(const Invocation& invocation) {
   app.add_option("job", job, "Job id")->type_name("JOB")->required();
   if (const auto code = parse(app, invocation)) return *code;
   const auto server = find_server(common.server);
-  if (!server) return complain(invocation, server.error());
+  if (!server) return print_error(invocation, server.error());
   auto link = reach_head(common.server, *server);
-  if (!link) return complain(invocation, link.error());
+  if (!link) return print_error(invocation, link.error());
   const auto id = find_job(*link, job);
-  if (!id) return complain(invocation, id.error());
+  if (!id) return print_error(invocation, id.error());
   front.invocation = invocation;
   front.socket = *server;
   front.job = *id;

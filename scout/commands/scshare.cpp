@@ -117,7 +117,7 @@ int scshare_main(const Invocation& invocation) {
   if (const auto code = parse(app, invocation)) return *code;
   if (options.fields.empty()) options.fields = kFields;
   if (const auto columns = choose_columns(columns_for(true), options.fields); !columns) {
-    return complain(invocation, columns.error());
+    return print_error(invocation, columns.error());
   }
   const auto show = [&](HeadLink& head) -> Result<int> {
     auto list = head.ask<wire::ShareList>(wire::ListShares());

@@ -96,7 +96,7 @@ int top_main(const Invocation& invocation) {
       ->check(CLI::Range(std::uint64_t{1}, std::uint64_t{1'000'000'000}));
   if (const auto code = parse(app, invocation)) return *code;
   if (!options.common.json)
-    return complain(invocation, "--json is required; sctop shows the cluster to people");
+    return print_error(invocation, "--json is required; sctop shows the cluster to people");
   std::uint64_t shown = 0;
   const auto show = [&](HeadLink& head) -> Result<int> {
     if (auto found = find_named_job(head, options); !found) return found.error();

@@ -97,7 +97,7 @@ int doctor_main(const Invocation& invocation) {
   app.add_flag("--quick", is_quick, "Do not measure PM between pairs of nodes");
   if (const auto code = parse(app, invocation)) return *code;
   const auto server = find_server(options.server);
-  if (!server) return complain(invocation, server.error());
+  if (!server) return print_error(invocation, server.error());
   const Examination done = examine(options, *server, is_quick);
   print(options.json ? to_json(done) : to_text(done));
   return has_faults(done.findings) ? kFaults : kExitOk;

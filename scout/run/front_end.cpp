@@ -181,7 +181,7 @@ void FrontEnd::on_submitted(const wire::Submitted& submitted) {
   if (job_ == 0 && options_.start_lines)
     tell(fmt::format("SCORE: connected (jid={})", submitted.job()));
   job_ = submitted.job();
-  if (options_.tells_sharing) {
+  if (options_.warns_sharing) {
     const auto cpus = options_.submission->resources().cpus_per_task();
     const auto sharing = sharing_text(submitted.tasks_per_core(), cpus);
     if (!sharing.empty()) say(sharing);

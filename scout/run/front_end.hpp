@@ -36,7 +36,7 @@ struct FrontEndOptions {
   bool bold = false;           // headings of gathered output
   bool quiet = false;          // no start lines, no reasons for waiting; errors are always printed
   bool start_lines = false;    // SCORE: connected ...
-  bool tells_sharing = false;  // warns that tasks share cores
+  bool warns_sharing = false;  // warns that tasks share cores
   int ready =
       -1;  // descriptor that gets the serialised status when the job runs, and is then closed
   bool json = false;  // prints the job as JSON on standard error at the end
@@ -109,7 +109,7 @@ class FrontEnd {
     link_->queue(message);
   }
 
-  void say(std::string_view text) { complain(options_.invocation, text); }
+  void say(std::string_view text) { print_error(options_.invocation, text); }
 
   FrontEndOptions options_;
   std::optional<HeadLink> link_;

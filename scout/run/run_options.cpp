@@ -518,31 +518,31 @@ std::optional<int> parse_run_options(const Invocation& invocation, RunOptions& o
       ->type_name("PROGRAM [ARGUMENT...] [: [-n N] PROGRAM...]");
   const char* variable = std::getenv("SCORE_OPTIONS");
   auto split = split_command(app, invocation.args, variable != nullptr ? variable : "");
-  if (!split) return complain(invocation, split.error());
+  if (!split) return print_error(invocation, split.error());
   if (auto applied = apply_mpiexec(app, *split); !applied) {
-    return complain(invocation, applied.error());
+    return print_error(invocation, applied.error());
   }
   give_default_values(split->options);
   if (const auto foreign = explain_foreign(app, split->options); !foreign.empty()) {
-    return complain(invocation, foreign);
+    return print_error(invocation, foreign);
   }
   invocation.typed->insert(split->typed.begin(), split->typed.end());
   if (const auto code = parse(app, invocation.with(split->options))) return code;
   if (options.multi_prog.empty() && split->command.empty()) {
-    return complain(invocation, fmt::format("which program? (try {} --help)", invocation.name));
+    return print_error(invocation, fmt::format("which program? (try {} --help)", invocation.name));
   }
   const auto around = job_around(options);
-  if (!around) return complain(invocation, around.error());
+  if (!around) return print_error(invocation, around.error());
   options.job_around = *around;
   options.has_cpus_per_task = app.count("--cpus-per-task") > 0;
   auto programs = read_programs(options, split->command);
-  if (!programs) return complain(invocation, programs.error());
+  if (!programs) return print_error(invocation, programs.error());
   options.programs = std::move(*programs);
   options.variables = std::move(split->job_variables);
   options.programs[0].variables = std::move(split->variables);
   if (options.programs.size() > 1) options.tasks = task_count(options.programs);
   if (options.detach && (options.pty || !options.signal.empty())) {
-    return complain(invocation, "--detach: --pty and --signal need a front end");
+    return print_error(invocation, "--detach: --pty and --signal need a front end");
   }
   return std::nullopt;
 }

@@ -26,13 +26,13 @@ Status check_root(const HeadLink& link, wire::Submit& submission) {
 // Prints once that there is no head, after that has lasted for kSilentFor.
 void report_loss_once(const Invocation& invocation, TimePoint begun, bool& has_reported) {
   if (has_reported || monotonic_now() - begun < kSilentFor) return;
-  complain(invocation, lost_head_text(kReconnectFor));
+  print_error(invocation, lost_head_text(kReconnectFor));
   has_reported = true;
 }
 
 // A head that closes the connection before its hello is restarting, so this retries after each
 // pause. A missing socket is an error at once, unless a second head may take over.
-Result<HeadLink> connect_surely(const Invocation& invocation, const std::string& server,
+Result<HeadLink> connect_with_retry(const Invocation& invocation, const std::string& server,
                                 const std::string& socket) {
   const TimePoint begun = monotonic_now();
   bool has_reported = false;
@@ -47,7 +47,7 @@ Result<HeadLink> connect_surely(const Invocation& invocation, const std::string&
 
 }  // namespace
 
-Result<wire::Submitted> submit_surely(const Invocation& invocation, Request& request) {
+Result<wire::Submitted> submit_with_retry(const Invocation& invocation, Request& request) {
   HeadLink& link = request.link;
   const wire::Submit& submission = request.submission;
   auto submitted = link.ask<wire::Submitted>(submission);
@@ -69,7 +69,7 @@ Result<Request> open_request(const Invocation& invocation, const std::string& se
                              wire::Submit submission) {
   auto socket = find_server(server);
   if (!socket) return socket.error();
-  auto link = connect_surely(invocation, server, *socket);
+  auto link = connect_with_retry(invocation, server, *socket);
   if (!link) return link.error();
   if (const auto allowed = check_root(*link, submission); !allowed) return allowed.error();
   return Request{std::move(*socket), std::move(submission), std::move(*link)};

@@ -18,7 +18,7 @@ struct Request {
 // Submits the job, even if the head restarts before it answers. The same request id gives the same
 // job, so the request can be repeated. A longer wait is reported to the user. request.link may be a
 // new connection afterwards.
-Result<wire::Submitted> submit_surely(const Invocation& invocation, Request& request);
+Result<wire::Submitted> submit_with_retry(const Invocation& invocation, Request& request);
 
 // Connects to the head that `server` (an option, may be empty) or the environment names. Errors:
 // Denied for root, unless the submission allows it or the cluster is root's own.

@@ -201,7 +201,7 @@ void describe(CLI::App& app, const Invocation& invocation, std::string descripti
 std::optional<int> parse(CLI::App& app, const Invocation& invocation) {
   std::vector<std::string> reversed(invocation.args.rbegin(), invocation.args.rend());
   const auto refuse = [&](const std::string& text) {
-    return complain(invocation, fmt::format("{} (try {} --help)", text, invocation.name));
+    return print_error(invocation, fmt::format("{} (try {} --help)", text, invocation.name));
   };
   const auto rest = [&app] { return app.remaining(true); };
   try {
@@ -245,7 +245,7 @@ std::string as_typed(const Invocation& invocation, std::string_view text) {
 
 }  // namespace
 
-int complain(const Invocation& invocation, std::string_view text) {
+int print_error(const Invocation& invocation, std::string_view text) {
   tell(fmt::format("{}: {}{}", invocation.name, invocation.place, as_typed(invocation, text)));
   return kExitError;
 }
@@ -258,8 +258,8 @@ std::string words_of(const Error& error) {
   return is_sentence ? error.context() : error.message();
 }
 
-int complain(const Invocation& invocation, const Error& error) {
-  complain(invocation, escape_terminal(words_of(error), 4096));
+int print_error(const Invocation& invocation, const Error& error) {
+  print_error(invocation, escape_terminal(words_of(error), 4096));
   return exit_code_of(error);
 }
 

@@ -74,9 +74,9 @@ std::optional<int> parse(CLI::App& app, const Invocation& invocation);
 // Returns the text of an error as users see it.
 std::string words_of(const Error& error);
 // Prints "NAME: TEXT" to stderr and returns kExitError.
-int complain(const Invocation& invocation, std::string_view text);
+int print_error(const Invocation& invocation, std::string_view text);
 // Prints the error in the same way. Returns the exit code that the head named, else kExitError.
-int complain(const Invocation& invocation, const Error& error);
+int print_error(const Invocation& invocation, const Error& error);
 
 void print(std::string_view text);  // all of it to stdout
 void tell(std::string_view text);   // one line to stderr

@@ -52,10 +52,10 @@ Result<HeadLink> reconnect(const Invocation& invocation, const std::string& serv
     ::poll(nullptr, 0, kRetryPause_ms);
     auto head = HeadLink::connect(server);
     const TimePoint now = monotonic_now();
-    if (head && has_reported) complain(invocation, "reconnected to the head");
+    if (head && has_reported) print_error(invocation, "reconnected to the head");
     if (head || now >= deadline) return head;
     if (!again.reports_loss || has_reported || now - lost < kSilentFor) continue;
-    complain(invocation, lost_head_text(again.timeout));
+    print_error(invocation, lost_head_text(again.timeout));
     has_reported = true;
   }
 }
@@ -85,9 +85,9 @@ Result<HeadLink> reach_head(const std::string& option, const std::string& server
 int with_head(const Invocation& invocation, const CommonOptions& options,
               const std::function<Result<int>(HeadLink&)>& work, Again again) {
   const auto server = find_server(options.server);
-  if (!server) return complain(invocation, server.error());
+  if (!server) return print_error(invocation, server.error());
   auto head = reach_head(options.server, *server);
-  if (!head) return complain(invocation, head.error());
+  if (!head) return print_error(invocation, head.error());
   TimePoint begun = monotonic_now();
   TimePoint deadline{};
   auto result = work(*head);
@@ -100,7 +100,7 @@ int with_head(const Invocation& invocation, const CommonOptions& options,
     if (!head || begun >= deadline) break;
     result = work(*head);
   }
-  return result ? *result : complain(invocation, result.error());
+  return result ? *result : print_error(invocation, result.error());
 }
 
 Result<wire::JobList> list_jobs(HeadLink& head, wire::ListJobs request) {
@@ -218,14 +218,14 @@ Result<std::vector<std::uint64_t>> known_jobs(const Invocation& invocation, Head
     const auto id = find_job(head, named);
     if (id) ids.push_back(*id);
     if (!id && !is_about_one(id.error())) return id.error();
-    if (!id) code = complain(invocation, id.error());
+    if (!id) code = print_error(invocation, id.error());
   }
   return ids;
 }
 
 int report_errors(const Invocation& invocation, const std::vector<Error>& errors) {
   int code = kExitOk;
-  for (const Error& error : errors) code = complain(invocation, error);
+  for (const Error& error : errors) code = print_error(invocation, error);
   return code;
 }
 
@@ -266,7 +266,7 @@ int for_each_job(const Invocation& invocation, const CommonOptions& options,
     if (!done) {
       const Error error = about_job(done.error(), job);
       json.field("error", words_of(error));
-      code = complain(invocation, error);
+      code = print_error(invocation, error);
     }
     json.end_object();
   }

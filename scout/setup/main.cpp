@@ -43,7 +43,7 @@ int head_main(const Invocation& invocation) {
       ->type_name("LIST");
   if (const auto code = parse(app, invocation)) return *code;
   const auto done = set_up_head(options);
-  return done ? kExitOk : complain(invocation, done.error());
+  return done ? kExitOk : print_error(invocation, done.error());
 }
 
 int node_main(const Invocation& invocation) {
@@ -60,7 +60,7 @@ int node_main(const Invocation& invocation) {
   app.add_flag("--ignore-users", options.ignore_users, "Do not compare users with the head's");
   if (const auto code = parse(app, invocation)) return *code;
   const auto done = set_up_node(options);
-  return done ? kExitOk : complain(invocation, done.error());
+  return done ? kExitOk : print_error(invocation, done.error());
 }
 
 int token_main(const Invocation& invocation) {
@@ -71,7 +71,7 @@ int token_main(const Invocation& invocation) {
   add_address(app, options);
   if (const auto code = parse(app, invocation)) return *code;
   const auto done = print_tokens(options);
-  return done ? kExitOk : complain(invocation, done.error());
+  return done ? kExitOk : print_error(invocation, done.error());
 }
 
 int setup_main(std::vector<std::string> args) {
@@ -79,13 +79,13 @@ int setup_main(std::vector<std::string> args) {
   const Invocation self{.name = "scored-setup", .args = {}};
   if (word == "-h" || word == "--help") return print(kUsage), kExitOk;
   if (word == "--version") return print(std::string("scored ") + SCORE_VERSION + "\n"), kExitOk;
-  if (args.empty()) return complain(self, "no command given; give head or node");
+  if (args.empty()) return print_error(self, "no command given; give head or node");
   args.erase(args.begin());
   const Invocation rest{.name = "scored-setup " + word, .args = std::move(args)};
   if (word == "head") return head_main(rest);
   if (word == "node") return node_main(rest);
   if (word == "token") return token_main(rest);
-  return complain(self, fmt::format("'{}' is neither head, node nor token (try --help)",
+  return print_error(self, fmt::format("'{}' is neither head, node nor token (try --help)",
                                     escape_terminal(word, 80)));
 }
 
@@ -99,6 +99,6 @@ int main(int argc, char** argv) {
   try {
     return setup_main({argv + std::min(argc, 1), argv + argc});
   } catch (const std::exception& error) {
-    return complain({.name = "scored-setup", .args = {}}, error.what());
+    return print_error({.name = "scored-setup", .args = {}}, error.what());
   }
 }

@@ -26,7 +26,7 @@ namespace {
 constexpr Duration kBeat = std::chrono::seconds{1};
 constexpr Duration kLook =
     std::chrono::milliseconds{20};  // between two requests to the head while it boots
-constexpr Duration kFarewell = std::chrono::seconds{10};  // time for keepers to remove everything
+constexpr Duration kFarewell = std::chrono::seconds{10};  // time for host_agents to remove everything
 constexpr std::size_t kAtOnce = 32;                       // hosts that are being connected
 
 Status make_directory(const std::string& path) {
@@ -69,7 +69,7 @@ Status HostCluster::boot(const std::string& directory) {
   if (!ready_) return fail(errno_code(errno), "epoll_create1");
   const auto hosts = options_.hosts.size();
   members_.resize(hosts);
-  roll_.emplace(Roll::Bounds{.hosts = hosts,
+  boot_tracker_.emplace(BootTracker::Bounds{.hosts = hosts,
                              .least = options_.min_hosts != 0 ? options_.min_hosts : hosts,
                              .at_once = kAtOnce,
                              .limit = options_.limit},
@@ -109,7 +109,7 @@ Status HostCluster::find_port() {
 }
 
 Status HostCluster::start_links() {
-  for (const auto index : roll_->start_now()) {
+  for (const auto index : boot_tracker_->start_now()) {
     if (auto started = start_link(index); !started) return started;
   }
   return {};
@@ -163,7 +163,7 @@ Status HostCluster::serve() {
   if (access(layout_.key().c_str(), F_OK) != 0) {
     return fail(Errc::Closed, "the cluster's directory was removed");
   }
-  if (is_up_ && roll_->taking_part() == 0) return fail(Errc::Closed, "no host is left");
+  if (is_up_ && boot_tracker_->taking_part() == 0) return fail(Errc::Closed, "no host is left");
   return {};
 }
 
@@ -193,12 +193,12 @@ void HostCluster::on_report(std::size_t index, const Report& report) {
           SCORE_VERSION, report.text.empty() ? "" : fmt::format(" (found {})", report.text));
       return;
     case Report::Kind::Hello:
-      roll_->on_hello(index);
+      boot_tracker_->on_hello(index);
       member.wants_orders = true;
       if (layout_.head_port != 0) send_orders(index);
       return;
     case Report::Kind::Ready:
-      return roll_->on_ready(index);
+      return boot_tracker_->on_ready(index);
     case Report::Kind::Note:
       return notes_.push_back(fmt::format("{}: {}", node, report.text));
     case Report::Kind::Error:
@@ -237,14 +237,14 @@ void HostCluster::send_orders(std::size_t index) {
   watch(member);
 }
 
-// Beats go only to keepers, because the script reads its input as the programs.
+// Beats go only to host_agents, because the script reads its input as the programs.
 void HostCluster::send_beats() {
   const auto now = monotonic_now();
   if (now < next_beat_) return;
   next_beat_ = now + kBeat;
   for (std::size_t i = 0; i < members_.size(); ++i) {
     auto& member = members_[i];
-    if (!member.link || !roll_->has_hello(i) || member.link->wants_write()) continue;
+    if (!member.link || !boot_tracker_->has_hello(i) || member.link->wants_write()) continue;
     member.link->send(std::string("beat\n"));
     watch(member);
   }
@@ -276,7 +276,7 @@ void HostCluster::on_link_end(std::size_t index, int shell_code) {
   if (words.empty()) words = with_remedy(member.link->last_words(), host.target);
   if (words.empty()) words = fmt::format("the connection has ended with {}", shell_code);
   notes_.push_back(fmt::format("{}: {}", host.node, words));
-  roll_->on_failed(index);
+  boot_tracker_->on_failed(index);
   member.link.reset();
 }
 
@@ -292,11 +292,11 @@ Result<bool> HostCluster::is_up() {
   const auto now = monotonic_now();
   if (now < next_look_) return false;
   next_look_ = now + kLook;
-  if (!roll_->is_settled(now)) return false;
-  const auto decision = roll_->decide(nodes_up(), now);
-  if (decision == Roll::Decision::Wait) return false;
-  if (now >= roll_->deadline()) name_silent_nodes();
-  if (decision == Roll::Decision::TooFew) return too_few();
+  if (!boot_tracker_->is_settled(now)) return false;
+  const auto decision = boot_tracker_->decide(nodes_up(), now);
+  if (decision == BootTracker::Decision::Wait) return false;
+  if (now >= boot_tracker_->deadline()) name_silent_nodes();
+  if (decision == BootTracker::Decision::TooFew) return too_few();
   is_up_ = true;
   return true;
 }
@@ -313,19 +313,19 @@ void HostCluster::name_silent_nodes() {
     const auto is_here = [&](const auto& status) {
       return status.name() == node && status.memory_bytes() > 0;
     };
-    if (roll_->has_failed(i) || std::ranges::any_of(list->nodes(), is_here)) continue;
+    if (boot_tracker_->has_failed(i) || std::ranges::any_of(list->nodes(), is_here)) continue;
     notes_.push_back(fmt::format(
         "{}: not up after {}; its node must reach port {} of this host: check the firewall, or use "
         "--head-address",
         node, format_duration(options_.limit), layout_.head_port));
     if (members_[i].link) members_[i].link->close_input();
-    roll_->on_failed(i);
+    boot_tracker_->on_failed(i);
   }
 }
 
 Error HostCluster::too_few() const {
   const auto hosts = options_.hosts.size();
-  const auto left = roll_->taking_part();
+  const auto left = boot_tracker_->taking_part();
   const auto text = fmt::format("{} of {} can be used", left, counted(hosts, "host"));
   if (left == 0) return Error(Errc::WrongState, text);
   return Error(Errc::WrongState,
@@ -357,7 +357,7 @@ std::vector<std::string> HostCluster::take_notes() {
   return std::exchange(notes_, {});
 }
 
-// A keeper ends when its input ends, so this closes the inputs. A second call finds no links.
+// A host_agent ends when its input ends, so this closes the inputs. A second call finds no links.
 std::vector<std::string> HostCluster::tear_down() {
   for (auto& member : members_) {
     if (member.link) member.link->close_input();

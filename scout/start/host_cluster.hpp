@@ -1,4 +1,4 @@
-// Manages a cluster of several hosts: the head runs here, and a keeper on every host is connected
+// Manages a cluster of several hosts: the head runs here, and a host_agent on every host is connected
 // by a link.
 #pragma once
 
@@ -13,7 +13,7 @@
 #include "scout/start/plan/allocation.hpp"
 #include "scout/start/plan/daemon_configs.hpp"
 #include "scout/start/plan/hosts.hpp"
-#include "scout/start/plan/roll.hpp"
+#include "scout/start/plan/boot_tracker.hpp"
 #include "scout/start/plan/script.hpp"
 
 #include <cstdint>
@@ -87,7 +87,7 @@ class HostCluster : public OwnCluster {
   UniqueFd ready_;  // epoll: every link
   proto::Key key_;
   std::optional<Daemons> daemons_;
-  std::optional<Roll> roll_;
+  std::optional<BootTracker> boot_tracker_;
   Bundle bundle_;
   std::vector<Member> members_;
   std::vector<std::string> notes_;

@@ -1,5 +1,5 @@
 // score start runs a cluster of one user on several hosts, without root and without installation.
-// `score start` and `score stop` run this program here; links run it as the keeper of a host.
+// `score start` and `score stop` run this program here; links run it as the host_agent of a host.
 #include "base/limits.hpp"
 #include "base/text.hpp"
 #include "base/text/plain.hpp"
@@ -9,7 +9,7 @@
 #include "scout/session/command.hpp"
 #include "scout/start/find_hosts.hpp"
 #include "scout/start/host_cluster.hpp"
-#include "scout/start/keeper.hpp"
+#include "scout/start/host_agent.hpp"
 
 #include <CLI/CLI.hpp>
 
@@ -163,11 +163,11 @@ int start_main(const Invocation& invocation) {
       "PBS or Flux allocation, and leaves nothing behind");
   add_options(app, request);
   auto split = split_command(app, invocation.args, "");
-  if (!split) return complain(invocation, split.error());
+  if (!split) return print_error(invocation, split.error());
   if (const auto code = parse(app, invocation.with(split->options))) return *code;
   request.command = std::move(split->command);
-  if (auto good = check_options(request); !good) return complain(invocation, good.error());
-  if (auto taken = take_hosts(request); !taken) return complain(invocation, taken.error());
+  if (auto good = check_options(request); !good) return print_error(invocation, good.error());
+  if (auto taken = take_hosts(request); !taken) return print_error(invocation, taken.error());
   return start_cluster(invocation, request);
 }
 
@@ -185,11 +185,11 @@ int stop_main(const Invocation& invocation) {
   if (list) return list_clusters(invocation, kRegistry);
   if (directory.empty()) {
     const auto registry = Registry::open(kRegistry);
-    if (!registry) return complain(invocation, registry.error());
+    if (!registry) return print_error(invocation, registry.error());
     const auto living = registry->living();
-    if (living.empty()) return complain(invocation, "you have no running cluster");
+    if (living.empty()) return print_error(invocation, "you have no running cluster");
     if (living.size() > 1) {
-      return complain(invocation, fmt::format("you have {} clusters; give one of {}", living.size(),
+      return print_error(invocation, fmt::format("you have {} clusters; give one of {}", living.size(),
                                               fmt::join(living, " ")));
     }
     directory = living.front();
@@ -197,24 +197,24 @@ int stop_main(const Invocation& invocation) {
   return stop_cluster(invocation, directory, "cluster of score start");
 }
 
-int keeper_main(const std::vector<std::string>& args) {
+int host_agent_main(const std::vector<std::string>& args) {
   std::error_code error;
   const auto here = std::filesystem::read_symlink("/proc/self/exe", error).parent_path();
   const bool is_pushed = args.size() == 3 && args[1] == "--pushed";
-  return run_keeper(here, is_pushed ? args[2] : "");
+  return run_host_agent(here, is_pushed ? args[2] : "");
 }
 
 int run(std::vector<std::string> args) {
   if (args.empty()) args.emplace_back("start");
   if (args[0] == "--programs-version") return print(std::string(SCORE_VERSION) + "\n"), kExitOk;
-  if (args[0] == "--keeper") return keeper_main(args);
+  if (args[0] == "--host_agent") return host_agent_main(args);
   const bool is_stop = args[0] == "stop";
   const Invocation invocation{.name = is_stop ? "score stop" : "score start",
                               .args = {args.begin() + 1, args.end()}};
   try {
     return is_stop ? stop_main(invocation) : start_main(invocation);
   } catch (const std::exception& error) {
-    return complain(invocation, error.what());
+    return print_error(invocation, error.what());
   }
 }
 

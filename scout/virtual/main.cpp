@@ -178,10 +178,10 @@ Status check_options(Request& request) {
 
 int restart_daemon(const Invocation& invocation, const Request& request) {
   if (request.options.command.size() != 1)
-    return complain(invocation, "--restart needs a daemon and a directory: --restart NAME DIR");
+    return print_error(invocation, "--restart needs a daemon and a directory: --restart NAME DIR");
   const auto pid =
       ask_control(request.options.command[0] + "/control", "restart " + request.restart);
-  if (!pid) return complain(invocation, pid.error());
+  if (!pid) return print_error(invocation, pid.error());
   print(*pid + "\n");
   return kExitOk;
 }
@@ -189,7 +189,7 @@ int restart_daemon(const Invocation& invocation, const Request& request) {
 int print_status(const Invocation& invocation, const std::string& directory) {
   const auto text = read_file(directory + "/cluster.json", std::size_t{16} << 20U);
   if (!text)
-    return complain(invocation,
+    return print_error(invocation,
                     fmt::format("no virtual cluster in {}", escape_terminal(directory)));
   print(*text);
   return kExitOk;
@@ -233,14 +233,14 @@ int virtual_main(const Invocation& invocation) {
            "SCORED_SERVER and PATH set, and leaves nothing behind");
   add_options(app, request);
   auto split = split_command(app, invocation.args, "");
-  if (!split) return complain(invocation, split.error());
+  if (!split) return print_error(invocation, split.error());
   if (const auto code = parse(app, invocation.with(split->options))) return *code;
   request.options.command = std::move(split->command);
   if (!request.stop.empty()) return stop_cluster(invocation, request.stop, "virtual cluster");
   if (!request.restart.empty()) return restart_daemon(invocation, request);
   if (!request.status.empty()) return print_status(invocation, request.status);
   if (request.list) return list_clusters(invocation, kVirtualRegistry);
-  if (auto sound = check_options(request); !sound) return complain(invocation, sound.error());
+  if (auto sound = check_options(request); !sound) return print_error(invocation, sound.error());
   if (shares_processors(request.options)) setenv(kYieldVariable, "1", 0);
   return start_cluster(invocation, request);
 }
@@ -257,6 +257,6 @@ int main(int argc, char** argv) {
   try {
     return virtual_main(invocation);
   } catch (const std::exception& error) {
-    return complain(invocation, error.what());
+    return print_error(invocation, error.what());
   }
 }

@@ -93,12 +93,12 @@ TEST_P(OverALink, ForeignFramesAreCountedAndDropped) {
                                 .generation = 1,
                                 .rate = 100'000};
   const double alone = seconds_of(file, kMessages);
-  options.to_nobody = true;
+  options.without_reader = true;
   const double elsewhere = [&] {
     const bench::Garbage garbage(*ends_, options);
     return seconds_of(file, kMessages);
   }();
-  options.to_nobody = false;
+  options.without_reader = false;
   const bench::Garbage garbage(*ends_, options);
   const double beside = seconds_of(file, kMessages);
   const auto percent = [&](double base) {

@@ -137,7 +137,7 @@ void SimNode::carry_out(const gang::NodeActions& actions) {
   for (const gang::NodeAction& action : actions) {
     if (const auto* l = std::get_if<gang::LaunchShepherd>(&action)) {
       launch(*l);
-    } else if (const auto* s = std::get_if<gang::TellShepherdStart>(&action)) {
+    } else if (const auto* s = std::get_if<gang::StartShepherd>(&action)) {
       after(world_.chance.between(50us, 3ms), [id = s->attempt](SimNode& n) { n.start(id); });
     } else if (const auto* k = std::get_if<gang::KillAttempt>(&action)) {
       kill(k->attempt);

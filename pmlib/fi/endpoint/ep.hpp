@@ -276,7 +276,7 @@ class Ep final : public fid_ep, public std::enable_shared_from_this<Ep>, private
   std::size_t inject_bytes_;
   std::unique_ptr<Order> order_;  // null: no operation has to wait
   bool orders_writes_ = false;
-  bool reports_strangers_;  // FI_SOURCE_ERR
+  bool reports_unknown_senders_;  // FI_SOURCE_ERR
   std::uint16_t port_ = 0;
   bool is_enabled_ = false;
   MatchTable tagged_, plain_;

@@ -64,7 +64,7 @@ bool Ep::take_fast(const Incoming& in) {
   auto* const r = static_cast<Receive*>(table.find_receive(in.from.number(), in.header.tag));
   const bool is_plain = r != nullptr && length <= r->length && r->iov_count == 1 && !r->is_multi &&
                         receive_cq_ != nullptr && counters_.receive == nullptr &&
-                        !reports_strangers_;
+                        !reports_unknown_senders_;
   if (!is_plain) return false;
   table.remove(*r);
   r->own.unlink();

@@ -300,7 +300,7 @@ void Ep::received(const Claim& c, const MessageInfo& info, int error) {
   if (info.wants_done) link_.send_done(info.from, info.request, 0);
   if (error == 0 && info.length > c.capacity) error = FI_ETRUNC;
   std::string stranger;
-  if (error == 0 && reports_strangers_ && av_->address_of(info.from) == FI_ADDR_NOTAVAIL) {
+  if (error == 0 && reports_unknown_senders_ && av_->address_of(info.from) == FI_ADDR_NOTAVAIL) {
     error = FI_EADDRNOTAVAIL;
     stranger = domain_.address_of(link_.name_of_peer(info.from));
   }

@@ -64,7 +64,7 @@ Ep::Ep(Domain& domain, const fi_info& info, void* context)
       inject_bytes_(info.tx_attr != nullptr && info.tx_attr->inject_size > 0
                         ? std::min(info.tx_attr->inject_size, kInjectBytes)
                         : kInjectBytes),
-      reports_strangers_((info.caps & FI_SOURCE_ERR) != 0) {
+      reports_unknown_senders_((info.caps & FI_SOURCE_ERR) != 0) {
   const std::uint64_t order = info.tx_attr != nullptr ? info.tx_attr->msg_order : 0;
   orders_writes_ = (order & kWriteOrder) != 0;
   if (orders_writes_ || (info.caps & FI_FENCE) != 0) order_ = std::make_unique<Order>();

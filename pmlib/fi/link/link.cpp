@@ -153,7 +153,7 @@ std::shared_ptr<Link> Link::open_own(const Name& own, int& error) {
 Link::Link(std::unique_ptr<pm::Endpoint> pm, const Name& name, Directory* directory)
     : directory_(directory), pm_(std::move(pm)), name_(name), peers_(pm_->size()) {
   choose_looks();
-  pm_->set_taker(this);
+  pm_->set_consumer(this);
 }
 
 int Link::make_wait_fd() {
@@ -172,7 +172,7 @@ Link::~Link() {
   while (!is_drained() && now_us() < end) {
     if (!progress()) pm_->wait(kBusyWaitUs);
   }
-  pm_->set_taker(nullptr);
+  pm_->set_consumer(nullptr);
   if (holds_) pm_->release(held_);  // the next owner of the context finds all buffers
   for (const std::uint32_t id : requests_.ids()) delete requests_.take(id);
   for (Peer& peer : peers_) {

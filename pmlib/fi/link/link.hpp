@@ -156,7 +156,7 @@ class Port {
   ~Port() = default;
 };
 
-class Link final : private Directory::Listener, private MessageTaker {
+class Link final : private Directory::Listener, private MessageConsumer {
  public:
   // Joins the job that this process was given. Without a job, opens a UDP socket that peers reach
   // by the address and port of `own` (0 = chosen; a different port if that one is taken). Must be
@@ -278,13 +278,13 @@ class Link final : private Directory::Listener, private MessageTaker {
 
   bool has_sleepers() const { return sleepers_ > 0; }
 
-  void tell_sleepers() {
+  void wake_sleepers() {
     if (has_sleepers()) wake();
   }
 
   // Called when this process sends: its threads then do not poll in vain.
-  void tell_of_sending() {
-    tell_sleepers();
+  void note_sending() {
+    wake_sleepers();
     end_silence();
   }
 
@@ -403,7 +403,7 @@ class Link final : private Directory::Listener, private MessageTaker {
   bool pump(Outbound& outbound);
   bool write_chunk(Outbound& outbound);
   [[nodiscard]] bool is_ordered(const Outbound& outbound) const;
-  void tell_finished(Outbound& outbound);
+  void send_finished(Outbound& outbound);
   void end_outbound(const Outbound& outbound);
   void drop_region(std::uint32_t region);
   void end_transfers_of(std::uint32_t rank);

@@ -16,7 +16,7 @@ std::byte* Link::lend(std::uint32_t to, std::size_t bytes) {
 
 bool Link::send_lent() {
   if (pm_->send() == 0) [[likely]] {
-    tell_of_sending();
+    note_sending();
     return true;
   }
   pm_->cancel_send();

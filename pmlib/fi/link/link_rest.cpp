@@ -58,7 +58,7 @@ bool Link::rest(const std::function<bool()>& has_news) {
     poller.returns.note_sleep();
   }
   std::array<pollfd, 3> news{sleep.news[0], sleep.news[1], pollfd{wake_fd_, POLLIN, 0}};
-  sleep_until_news(news, sleep.timeout_us);
+  sleep_until_event(news, sleep.timeout_us);
   std::copy_n(news.begin(), sleep.news.size(), sleep.news.begin());
   Guard guard(*this);
   end_rest(poller, sleep, news[2].revents != 0);

@@ -102,13 +102,13 @@ std::uint32_t Link::enter(Request& request) {
 }
 
 bool Link::send_at_once(Request& request) {
-  tell_of_sending();
+  note_sending();
   const Peer& peer = peers_[request.to.peer];
   return !peer.is_waiting && !peer.is_dead && is_ready(request.to.peer) && push(request) == 0;
 }
 
 void Link::submit(std::unique_ptr<Request> request) {
-  tell_of_sending();
+  note_sending();
   Request* const raw = request.release();
   ++live_requests_;
   copied_bytes_ += raw->copied;
@@ -281,7 +281,7 @@ bool Link::progress() {
     on_received(message);
     // A further look at the device would cost a system call, so the loop ends if nothing more is at
     // hand.
-    if (h.delivered.head == kNoIndex && !pm_->has_near_input()) {
+    if (h.delivered.head == kNoIndex && !pm_->has_local_input()) {
       give_back_later(message);
       ++taken;
       break;

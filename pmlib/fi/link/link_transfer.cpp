@@ -187,14 +187,14 @@ bool Link::pump(Outbound& o) {
     if (o.operation != 0) {
       const int state = pm_->test(o.operation);
       if (state == EINPROGRESS) {
-        if (is_ordered(o)) tell_finished(o);
+        if (is_ordered(o)) send_finished(o);
         return false;
       }
       o.operation = 0;
       if (state != 0) o.error = state;
     }
     if (o.error != 0 || o.written == o.memory.size()) {
-      tell_finished(o);
+      send_finished(o);
       return true;
     }
     if (!write_chunk(o) && o.error == 0) return false;
@@ -208,7 +208,7 @@ bool Link::is_ordered(const Outbound& o) const {
   return o.written == o.memory.size() && pm_->segment().peer(o.to.peer).route == Route::Packet;
 }
 
-void Link::tell_finished(Outbound& o) {
+void Link::send_finished(Outbound& o) {
   if (o.is_told || o.error == EHOSTDOWN) return;
   o.is_told = true;
   Header header;

@@ -131,7 +131,7 @@ void Cq::push(const Completion& completion) {
   if (tail_ - head_ == ring_.size()) [[unlikely]]
     grow();
   ring_[tail_++ & (ring_.size() - 1)] = completion;
-  domain_.link().tell_sleepers();
+  domain_.link().wake_sleepers();
 }
 
 void Cq::grow() {
@@ -145,7 +145,7 @@ void Cq::grow() {
 
 void Cq::push(const Failure& failure) {
   failures_.push_back(failure);
-  domain_.link().tell_sleepers();
+  domain_.link().wake_sleepers();
 }
 
 void Cq::write_out(std::byte*& to, const Completion& c) const {

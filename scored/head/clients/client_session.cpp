@@ -65,15 +65,15 @@ bool is_stream_frame(FrameType type) {
 }
 
 // Detaches the client from its jobs at the end of its coroutine, however that ends.
-class Departure {
+class ClientDetachGuard {
  public:
-  Departure(JobStreams& streams, ClientId id, std::shared_ptr<proto::Connection> connection)
+  ClientDetachGuard(JobStreams& streams, ClientId id, std::shared_ptr<proto::Connection> connection)
       : streams_(streams), id_(id), connection_(std::move(connection)) {}
 
-  Departure(const Departure&) = delete;
-  Departure& operator=(const Departure&) = delete;
+  ClientDetachGuard(const ClientDetachGuard&) = delete;
+  ClientDetachGuard& operator=(const ClientDetachGuard&) = delete;
 
-  ~Departure() {
+  ~ClientDetachGuard() {
     connection_->close();
     streams_.client_gone(id_);
   }
@@ -107,7 +107,7 @@ bool ClientSession::is_idle(TimePoint now) const {
 }
 
 asio::awaitable<void> ClientSession::run() {
-  const Departure departure(parts_.streams, id_, connection_);
+  const ClientDetachGuard departure(parts_.streams, id_, connection_);
   co_await identify();
   co_await serve();
 }

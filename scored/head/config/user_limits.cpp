@@ -90,7 +90,7 @@ Status check_all_job_bytes(const UserLimits& limits, Bytes of_all) {
               limits.max_all_job_bytes);
 }
 
-Status hold_to_limits(const UserLimits& limits, ResourceRequest& request) {
+Status check_limits(const UserLimits& limits, ResourceRequest& request) {
   if (request.overlay) {
     if (limits.scout_time <= 0s) return beyond("scout", "none of it", "scout_time");
     if (request.wall_limit == 0s) request.wall_limit = limits.scout_time;

@@ -33,7 +33,7 @@ struct UserLimits {
 
 // Checks a request; fails with Denied at the first limit that it breaks, and the error says how to
 // get more. A scout command without a time limit gets scout_time as its limit.
-[[nodiscard]] Status hold_to_limits(const UserLimits& limits, ResourceRequest& request);
+[[nodiscard]] Status check_limits(const UserLimits& limits, ResourceRequest& request);
 [[nodiscard]] Status check_weight(const UserLimits& limits, std::uint32_t weight);
 [[nodiscard]] Status check_priority(const UserLimits& limits, std::int32_t priority);
 // Checks the limit of queued and running jobs; `jobs` is how many the user already has.

@@ -25,7 +25,7 @@ ResourceRequest ordinary() {
 }
 
 std::string refusal(const UserLimits& limits, ResourceRequest request) {
-  const auto held = hold_to_limits(limits, request);
+  const auto held = check_limits(limits, request);
   if (held) return {};
   EXPECT_TRUE(held.error().is(Errc::Denied));
   return held.error().context();
@@ -82,10 +82,10 @@ TEST(UserLimits, LimitScoutCommands) {
   ResourceRequest command = ordinary();
   command.overlay = true;
   UserLimits limits;
-  ASSERT_TRUE(hold_to_limits(limits, command));
+  ASSERT_TRUE(check_limits(limits, command));
   EXPECT_EQ(command.wall_limit, 1h);
   command.wall_limit = 5s;
-  ASSERT_TRUE(hold_to_limits(limits, command));
+  ASSERT_TRUE(check_limits(limits, command));
   EXPECT_EQ(command.wall_limit, 5s);
   command.wall_limit = 2h;
   EXPECT_NE(refusal(limits, command), "");

@@ -69,9 +69,9 @@ void FollowerPage::close() {
 
 monitor::Elsewhere FollowerPage::elsewhere() const {
   KnownLeader leader;
-  leader.is_known = parts_.charge.is_other_in_charge();
-  leader.name = format_endpoint(parts_.charge.other_endpoint());
-  leader.url = parts_.charge.other_dashboard();
+  leader.is_known = parts_.election.is_other_in_charge();
+  leader.name = format_endpoint(parts_.election.other_endpoint());
+  leader.url = parts_.election.other_dashboard();
   return elsewhere_of(leader, url());
 }
 

@@ -10,7 +10,7 @@
 #include "monitor/http/http_server.hpp"
 #include "monitor/http/site.hpp"
 #include "monitor/http/web_login.hpp"
-#include "scored/head/heads/charge.hpp"
+#include "scored/head/heads/leader_election.hpp"
 
 #include <optional>
 #include <string>
@@ -24,7 +24,7 @@ class FollowerPage final : public monitor::MetricsSource {
     Clock& clock;
     TaskGroup& tasks;
     const HeadConfig& config;
-    const Charge& charge;
+    const LeaderElection& election;
   };
 
   explicit FollowerPage(const Parts& parts);

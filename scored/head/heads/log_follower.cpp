@@ -19,14 +19,14 @@ constexpr std::size_t kMostWaiting = 2 * limits::kMaxPeerQueueBytes;
 void LogFollower::follow() {
   const TimePoint now = parts_.clock.now();
   const bool waits = follows_ && (is_answered_ || now - asked_ < kAskAgain);
-  if (waits || !parts_.charge.other()) return;
+  if (waits || !parts_.election.other()) return;
   follows_ = true;
   is_answered_ = false;
   asked_ = now;
   ++stream_;
   wire::FollowLog message;
-  *message.mutable_position() = leases::to_wire(parts_.charge.position());
-  proto::send(*parts_.charge.other(), message);
+  *message.mutable_position() = leases::to_wire(parts_.election.position());
+  proto::send(*parts_.election.other(), message);
 }
 
 void LogFollower::lost() {
@@ -37,14 +37,14 @@ void LogFollower::lost() {
 }
 
 void LogFollower::give_up(const std::string& why) {
-  parts_.charge.drop_other(why);
+  parts_.election.drop_other(why);
   lost();
 }
 
 void LogFollower::frame(const proto::InFrame& frame) {
   // A head that stands for election accepts nothing more, because its position decides the
   // election.
-  if (parts_.charge.role() != gang::LeadershipRole::Follower || !follows_) return;
+  if (parts_.election.role() != gang::LeadershipRole::Follower || !follows_) return;
   switch (frame.type) {
     case proto::FrameType::LogSnapshot:
       return begin(frame);
@@ -127,11 +127,11 @@ void LogFollower::done(gang::LogPosition position, std::uint64_t stream, const S
     if (stream == stream_) give_up("cannot store the log: " + status.error().message());
     return;
   }
-  parts_.charge.stored(position);
-  if (stream != stream_ || !parts_.charge.other()) return;
+  parts_.election.stored(position);
+  if (stream != stream_ || !parts_.election.other()) return;
   wire::LogStored stored;
   *stored.mutable_position() = leases::to_wire(position);
-  proto::send(*parts_.charge.other(), stored);
+  proto::send(*parts_.election.other(), stored);
 }
 
 }  // namespace score::head

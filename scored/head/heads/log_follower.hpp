@@ -5,7 +5,7 @@
 
 #include "base/async/blocking_calls.hpp"
 #include "base/os/fd.hpp"
-#include "scored/head/heads/charge.hpp"
+#include "scored/head/heads/leader_election.hpp"
 #include "scored/head/store/store.hpp"
 
 #include <cstdint>
@@ -20,7 +20,7 @@ class LogFollower {
  public:
   struct Parts {  // all must outlive the object
     Clock& clock;
-    Charge& charge;
+    LeaderElection& election;
     BlockingCalls& disk;   // one thread
     Store& store;          // used on that thread only
     std::string incoming;  // file for a copy of the other head's database

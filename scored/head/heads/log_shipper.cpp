@@ -31,15 +31,15 @@ LogShipper::LogShipper(Parts parts, Epoch term) : parts_(std::move(parts)), term
 void LogShipper::frame(const proto::InFrame& frame) {
   if (frame.type == proto::FrameType::FollowLog) return follow(frame);
   if (frame.type == proto::FrameType::LogStored) return stored(frame);
-  parts_.charge.drop_other("unexpected frame for a head in charge");
+  parts_.election.drop_other("unexpected frame for a head in charge");
 }
 
 void LogShipper::follow(const proto::InFrame& frame) {
   const auto message = proto::parse<wire::FollowLog>(frame);
   const auto position = message ? leases::from_wire(message->position()) : message.error();
-  if (!position) return parts_.charge.drop_other(position.error().message());
-  if (is_copying_ && follower_ == parts_.charge.other()) return;  // a repeated request
-  follower_ = parts_.charge.other();
+  if (!position) return parts_.election.drop_other(position.error().message());
+  if (is_copying_ && follower_ == parts_.election.other()) return;  // a repeated request
+  follower_ = parts_.election.other();
   ++stream_;
   backlog_.clear();
   backlog_bytes_ = 0;
@@ -110,7 +110,7 @@ void LogShipper::send_backlog() {
 
 void LogShipper::committed(std::uint64_t sequence, std::string changes) {
   committed_ = sequence;
-  parts_.charge.committed(sequence);
+  parts_.election.committed(sequence);
   const bool is_in_copy = is_copying_ && copied_ && sequence <= *copied_;
   if (!follower_ || is_in_copy) return advance();
   if (changes.size() > kMostChanges) {
@@ -140,20 +140,20 @@ void LogShipper::ship(std::string payload) {
 void LogShipper::stored(const proto::InFrame& frame) {
   const auto message = proto::parse<wire::LogStored>(frame);
   const auto position = message ? leases::from_wire(message->position()) : message.error();
-  if (!position) return parts_.charge.drop_other(position.error().message());
+  if (!position) return parts_.election.drop_other(position.error().message());
   if (is_copying_) return;  // belongs to the stream before this copy
-  const bool is_possible = follower_ && follower_ == parts_.charge.other() &&
+  const bool is_possible = follower_ && follower_ == parts_.election.other() &&
                            position->term == term_ && position->sequence <= committed_;
-  if (!is_possible) return parts_.charge.drop_other("the follower reported an impossible position");
+  if (!is_possible) return parts_.election.drop_other("the follower reported an impossible position");
   stored_ = position->sequence;
   waits_since_.reset();
   if (stored_ < committed_) waits_since_ = parts_.clock.now();
-  if (parts_.charge.has_current_follower()) {
-    parts_.charge.follower_stored(stored_);
+  if (parts_.election.has_current_follower()) {
+    parts_.election.follower_stored(stored_);
   } else {
-    parts_.charge.follower_current(stored_);
-    if (parts_.charge.has_current_follower()) {
-      report(Event::FollowerCurrent, kv("head", format_endpoint(parts_.charge.other_endpoint())),
+    parts_.election.follower_current(stored_);
+    if (parts_.election.has_current_follower()) {
+      report(Event::FollowerCurrent, kv("head", format_endpoint(parts_.election.other_endpoint())),
              kv("sequence", stored_));
     }
   }
@@ -161,7 +161,7 @@ void LogShipper::stored(const proto::InFrame& frame) {
 }
 
 void LogShipper::advance() {
-  parts_.commits.release(parts_.charge.acknowledged());
+  parts_.commits.release(parts_.election.acknowledged());
 }
 
 void LogShipper::tick(TimePoint now) {
@@ -171,7 +171,7 @@ void LogShipper::tick(TimePoint now) {
 
 // Drops the follower, which then reconnects and gets a copy.
 void LogShipper::give_up(const std::string& why) {
-  parts_.charge.drop_other(why);
+  parts_.election.drop_other(why);
   lost();
 }
 
@@ -183,8 +183,8 @@ void LogShipper::lost() {
   backlog_.clear();
   backlog_bytes_ = 0;
   waits_since_.reset();
-  report(Event::FollowerLost, kv("head", format_endpoint(parts_.charge.other_endpoint())));
-  parts_.charge.follower_lost();
+  report(Event::FollowerLost, kv("head", format_endpoint(parts_.election.other_endpoint())));
+  parts_.election.follower_lost();
 }
 
 }  // namespace score::head

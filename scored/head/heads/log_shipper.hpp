@@ -1,13 +1,13 @@
 #pragma once
 // LogShipper serves the follower while this head is in charge. It sends a copy of the database if
 // the follower is not at the same position, then each transaction as it is committed. The commit
-// log may acknowledge what the follower has stored; Charge decides that. Thread: the loop's.
+// log may acknowledge what the follower has stored; LeaderElection decides that. Thread: the loop's.
 
 #include "base/async/asio.hpp"
 #include "base/async/clock.hpp"
 #include "base/async/task_group.hpp"
 #include "base/os/fd.hpp"
-#include "scored/head/heads/charge.hpp"
+#include "scored/head/heads/leader_election.hpp"
 #include "scored/head/store/commit_log.hpp"
 
 #include <deque>
@@ -22,17 +22,17 @@ class LogShipper {
   struct Parts {  // all must outlive the object
     Clock& clock;
     TaskGroup& tasks;
-    Charge& charge;
+    LeaderElection& election;
     CommitLog& commits;
     std::string copy;  // file for the copy of the database
   };
 
-  // Connects itself to Charge and to the commit log; `term` is the term of that log.
+  // Connects itself to LeaderElection and to the commit log; `term` is the term of that log.
   LogShipper(Parts parts, Epoch term);
   LogShipper(const LogShipper&) = delete;
   LogShipper& operator=(const LogShipper&) = delete;
 
-  // These are handlers of Charge while this head is in charge; the caller registers them.
+  // These are handlers of LeaderElection while this head is in charge; the caller registers them.
   void frame(const proto::InFrame& frame);
   void lost();
   void tick(TimePoint now);

@@ -44,21 +44,21 @@ Standby::Standby(const Parts& parts)
     : parts_(parts),
       tasks_(parts.io.get_executor(), &log_failure),
       disk_(parts.io, 1),
-      follower_({parts.clock, parts.charge, disk_, parts.store,
+      follower_({parts.clock, parts.election, disk_, parts.store,
                  parts.config.state_dir + "/jobs.db.incoming"},
                 [this](const Error& error) { broken(error); }),
-      relay_({parts.io.get_executor(), parts.charge.tls(), parts.clock, tasks_},
-             parts.charge.other_endpoint()),
-      page_({parts.io, parts.clock, tasks_, parts.config, parts.charge}),
+      relay_({parts.io.get_executor(), parts.election.tls(), parts.clock, tasks_},
+             parts.election.other_endpoint()),
+      page_({parts.io, parts.clock, tasks_, parts.config, parts.election}),
       ended_(parts.io, 1) {
-  Charge::Handlers handlers;
+  LeaderElection::Handlers handlers;
   handlers.store_term = [this](Epoch term) { store_term(term); };
   handlers.take_charge = [this](Epoch term) { take_charge(term); };
   handlers.stand_down = [this](const std::string& why) { broken(Error(Errc::WrongState, why)); };
   handlers.can_follow = [this] { follower_.follow(); };
   handlers.other_lost = [this] { follower_.lost(); };
   handlers.log_frame = [this](const proto::InFrame& frame) { follower_.frame(frame); };
-  parts_.charge.handle(std::move(handlers));
+  parts_.election.handle(std::move(handlers));
 }
 
 Status Standby::open() {
@@ -66,13 +66,13 @@ Status Standby::open() {
   if (!listener) return listener.error();
   listener_.emplace(*std::move(listener));
   relay_.ask_first([this]() -> std::string {
-    if (parts_.charge.is_other_in_charge()) return {};
+    if (parts_.election.is_other_in_charge()) return {};
     return "no head of the cluster is in charge at the moment, try again";
   });
   if (auto opened = open_commands(); !opened) return opened;
   // No step may fail from here on, because tasks run already.
   page_.start();
-  parts_.charge.set_dashboard(page_.url());
+  parts_.election.set_dashboard(page_.url());
   return {};
 }
 
@@ -117,7 +117,7 @@ void Standby::store_term(Epoch term) {
   disk_.run([this, result, term] { *result = parts_.store.raise_incarnation(term); },
             [this, result, term] {
               if (!*result) return broken(result->error());
-              parts_.charge.term_stored(term);
+              parts_.election.term_stored(term);
             });
 }
 
@@ -150,15 +150,15 @@ asio::awaitable<void> Standby::accept() {
 
 asio::awaitable<void> Standby::serve(UniqueFd fd) {
   const auto place = half_open_.insert(half_open_.end(), fd.get());
-  auto peer = co_await proto::tls_accept(parts_.charge.server_tls(), std::move(fd),
+  auto peer = co_await proto::tls_accept(parts_.election.server_tls(), std::move(fd),
                                          limits::kHandshakeDeadline, peer_limits(parts_.config));
   half_open_.erase(place);
   if (!peer) co_return;
   const auto connection = peer->connection;
   auto first = co_await connection->read(role_of(peer->name));
   if (!first) co_return;
-  Charge::Arrival arrival{connection, peer->name, *std::move(first)};
-  parts_.charge.take(std::move(arrival));
+  LeaderElection::Arrival arrival{connection, peer->name, *std::move(first)};
+  parts_.election.take(std::move(arrival));
 }
 
 asio::awaitable<void> Standby::handle_signals() {
@@ -166,7 +166,7 @@ asio::awaitable<void> Standby::handle_signals() {
   for (;;) {
     const int number = co_await signals.async_wait(asio::use_awaitable);
     if (number != SIGHUP) break;
-    log_notice("Ignored SIGHUP: a standby reads its configuration when it takes charge");
+    log_notice("Ignored SIGHUP: a standby reads its configuration when it takes election");
   }
   end(End::Stopped);
 }
@@ -176,7 +176,7 @@ asio::awaitable<void> Standby::feed_manager() {
   std::string sent;
   for (;;) {
     notify_watchdog();
-    if (std::string now = parts_.charge.summary(); now != sent) {
+    if (std::string now = parts_.election.summary(); now != sent) {
       notify_status(now);
       log_notice("Changed state", kv("state", now));
       sent = std::move(now);

@@ -9,7 +9,7 @@
 #include "base/async/task_group.hpp"
 #include "base/os/fd.hpp"
 #include "proto/transport/tls_connection.hpp"
-#include "scored/head/heads/charge.hpp"
+#include "scored/head/heads/leader_election.hpp"
 #include "scored/head/heads/follower_page.hpp"
 #include "scored/head/heads/log_follower.hpp"
 #include "scored/node/link/login_relay.hpp"
@@ -31,7 +31,7 @@ class Standby {
     asio::io_context& io;
     Clock& clock;
     const HeadConfig& config;
-    Charge& charge;
+    LeaderElection& election;
     Store& store;
     std::optional<int> commands;  // the socket that the service manager listens on
   };
@@ -44,7 +44,7 @@ class Standby {
 
   explicit Standby(const Parts& parts);
 
-  // Binds its listeners; must be called before Charge::start(). Errors name the address.
+  // Binds its listeners; must be called before LeaderElection::start(). Errors name the address.
   [[nodiscard]] Status open();
   // Runs until the standby ends; then its listeners are closed and its tasks have ended.
   asio::awaitable<End> run();

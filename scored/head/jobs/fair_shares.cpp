@@ -41,7 +41,7 @@ void set_numbers(const UsageTracker::Factors& factors, double core_seconds,
 
 FairShares::FairShares(Parts parts)
     : parts_(parts),
-      book_(parts_.config.accounts),
+      tracker_(parts_.config.accounts),
       gate_(parts_.config.accounts, tracker_, [this](UserId user) {
         return parts_.users.role(user, now()) == proto::Role::OtherUser &&
                !parts_.users.is_exempt(user, now());

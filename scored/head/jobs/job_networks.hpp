@@ -16,7 +16,7 @@ class JobNetworks {
  public:
   // All references must outlive this object.
   JobNetworks(ClusterRunner& runner, NodeLinks& links, const HeadConfig& config)
-      : runner_(runner), links_(links), config_(config), board_(config.network.channels) {}
+      : runner_(runner), links_(links), config_(config), collector_(config.network.channels) {}
 
   void request(NodeId node, AttemptId attempt);
   void prepared(NodeId node, wire::NetworkPrepared&& message);

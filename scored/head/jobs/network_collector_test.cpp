@@ -26,7 +26,7 @@ const T* get(const NetworkCollector::Answer& answer) {
 }
 
 TEST(NetworkCollector, SendsAddressesWhenEveryNodeHasReported) {
-  NetworkCollector board(4);
+  NetworkCollector collector(4);
   const auto asked = collector.request(kAttempt, two_nodes(), 1, kKey);
   ASSERT_NE(get<NetworkCollector::PrepareAll>(asked), nullptr);
   EXPECT_EQ(get<NetworkCollector::PrepareAll>(asked)->key, kKey);
@@ -39,7 +39,7 @@ TEST(NetworkCollector, SendsAddressesWhenEveryNodeHasReported) {
 }
 
 TEST(NetworkCollector, RepeatedRequestIsAnsweredOnlyToItsNode) {
-  NetworkCollector board(4);
+  NetworkCollector collector(4);
   collector.request(kAttempt, two_nodes(), 0, kKey);
   // A different node asks before all have prepared; it gets the same key, not the one it brought.
   const auto other = collector.request(kAttempt, two_nodes(), 1, 5);
@@ -53,7 +53,7 @@ TEST(NetworkCollector, RepeatedRequestIsAnsweredOnlyToItsNode) {
 }
 
 TEST(NetworkCollector, OneRefusalFailsAllNodes) {
-  NetworkCollector board(4);
+  NetworkCollector collector(4);
   collector.request(kAttempt, two_nodes(), 0, kKey);
   ASSERT_TRUE(collector.prepared(kAttempt, two_nodes(), prepared(1, "CCCCCC")));
   const auto refused = collector.refused(kAttempt, "node3: no socket");
@@ -65,7 +65,7 @@ TEST(NetworkCollector, OneRefusalFailsAllNodes) {
 }
 
 TEST(NetworkCollector, RestartedHeadAdoptsTheNodesState) {
-  NetworkCollector board(4);
+  NetworkCollector collector(4);
   auto claim = prepared(0, "AAAAAABBBBBB");
   claim.channel = 2;
   const auto first = collector.prepared(kAttempt, two_nodes(), claim);
@@ -77,7 +77,7 @@ TEST(NetworkCollector, RestartedHeadAdoptsTheNodesState) {
 }
 
 TEST(NetworkCollector, RefusesInvalidReports) {
-  NetworkCollector board(4);
+  NetworkCollector collector(4);
   collector.request(kAttempt, two_nodes(), 0, kKey);
   EXPECT_FALSE(collector.prepared(kAttempt, two_nodes(), prepared(0, "short")));
   EXPECT_FALSE(collector.prepared(kAttempt, two_nodes(), prepared(2, "")));
@@ -87,7 +87,7 @@ TEST(NetworkCollector, RefusesInvalidReports) {
 
 // The head died when one node had prepared, and a task of the other node asks the next head first.
 TEST(NetworkCollector, NodeWithADifferentKeyPreparesAgain) {
-  NetworkCollector board(4);
+  NetworkCollector collector(4);
   collector.request(kAttempt, two_nodes(), 0, kKey);
   const auto other_key = collector.prepared(kAttempt, two_nodes(), {1, 5, 0, "CCCCCC"});
   ASSERT_NE(get<NetworkCollector::PrepareAll>(*other_key), nullptr);
@@ -99,7 +99,7 @@ TEST(NetworkCollector, NodeWithADifferentKeyPreparesAgain) {
 }
 
 TEST(NetworkCollector, StateWithContextsWins) {
-  NetworkCollector board(4);
+  NetworkCollector collector(4);
   collector.request(kAttempt, two_nodes(), 0, kKey);
   ASSERT_TRUE(collector.prepared(kAttempt, two_nodes(), prepared(0, "AAAAAABBBBBB")));
   const auto open = collector.prepared(kAttempt, two_nodes(), {1, 5, 2, "CCCCCC", true});
@@ -114,7 +114,7 @@ TEST(NetworkCollector, StateWithContextsWins) {
 }
 
 TEST(NetworkCollector, FailsWithoutAFreeChannel) {
-  NetworkCollector board(1);
+  NetworkCollector collector(1);
   collector.request(kAttempt, two_nodes(), 0, kKey);
   auto beside = two_nodes();
   beside.place.cores = {{2, 3}, {1}};

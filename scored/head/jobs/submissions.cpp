@@ -274,7 +274,7 @@ Status Submissions::check_acceptance(const Peer& peer, const wire::Submit& messa
   if (is_step) request.reservation.clear();  // it runs where its job does
   if (auto may = parts_.reservations.admit(peer.user, request); !may) return may;
   if (!is_limited(peer)) return {};
-  if (auto allowed = hold_to_limits(parts_.config.limits, request); !allowed) return allowed;
+  if (auto allowed = check_limits(parts_.config.limits, request); !allowed) return allowed;
   if (is_step) return {};
   return check_job_count(parts_.config.limits, parts_.jobs.usage_of(peer.user).jobs);
 }

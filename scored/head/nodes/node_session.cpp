@@ -17,15 +17,15 @@ namespace {
 
 using proto::FrameType;
 
-class Farewell {
+class NodeDisconnectGuard {
  public:
-  Farewell(NodeManager& manager, NodeId node, std::shared_ptr<proto::Connection> connection)
-      : desk_(manager), node_(node), connection_(std::move(connection)) {}
+  NodeDisconnectGuard(NodeManager& manager, NodeId node, std::shared_ptr<proto::Connection> connection)
+      : manager_(manager), node_(node), connection_(std::move(connection)) {}
 
-  Farewell(const Farewell&) = delete;
-  Farewell& operator=(const Farewell&) = delete;
+  NodeDisconnectGuard(const NodeDisconnectGuard&) = delete;
+  NodeDisconnectGuard& operator=(const NodeDisconnectGuard&) = delete;
 
-  ~Farewell() {
+  ~NodeDisconnectGuard() {
     connection_->close();
     manager_.lost(node_, *connection_);
   }
@@ -63,7 +63,7 @@ NodeSession::NodeSession(const Parts& parts, Clock& clock, NodeId node,
     : parts_(parts), clock_(clock), node_(node), connection_(std::move(connection)) {}
 
 asio::awaitable<void> NodeSession::run(Result<proto::InFrame> hello) {
-  const Farewell farewell(parts_.manager, node_, connection_);
+  const NodeDisconnectGuard farewell(parts_.manager, node_, connection_);
   if (!hello) {
     refuse(hello.error());
     co_return;

@@ -16,7 +16,7 @@ namespace score::head {
 namespace {
 
 constexpr std::size_t kMaxUsers = 4'096;  // in one offer
-constexpr Duration kPatience = 60s;       // for the host's checks between two frames
+constexpr Duration kTimeout = 60s;       // for the host's checks between two frames
 constexpr uid_t kFirstUser = 1'000;       // lower uids are the system's (Debian policy 9.2.2)
 constexpr uid_t kLastUser = 59'999;
 
@@ -106,7 +106,7 @@ asio::awaitable<void> SetupManager::serve(std::string identity,
                                        std::shared_ptr<proto::Connection> connection,
                                        Clock& clock) {
   const std::string node = proto::parse_setup_identity(identity)->node;
-  const auto first = co_await with_timeout(clock, kPatience, connection->read(proto::Role::Setup));
+  const auto first = co_await with_timeout(clock, kTimeout, connection->read(proto::Role::Setup));
   if (!first) co_return connection->close();
   const auto hello = proto::parse<wire::SetupHello>(*first);
   if (!hello) co_return connection->close();
@@ -121,7 +121,7 @@ asio::awaitable<void> SetupManager::serve(std::string identity,
   wire::SetupOffer answer = offer(node);
   answer.set_version(*version);
   proto::send(*connection, answer);
-  const auto second = co_await with_timeout(clock, kPatience, connection->read(proto::Role::Setup));
+  const auto second = co_await with_timeout(clock, kTimeout, connection->read(proto::Role::Setup));
   if (!second || !proto::parse<wire::TakeNodeKey>(*second)) co_return connection->close();
   if (const auto used = use(identity, wall_now()); !used) {
     log_warning("Refused setup token", kv("node", node), kv("err", used.error()));

@@ -65,11 +65,11 @@ Status Daemon::start(Election election) {
 
 // Registers the handlers for the reports of the election and the frames of the other head.
 void Daemon::follow_charge() {
-  Charge& charge = *election_->charge;
-  shipper_.emplace(LogShipper::Parts{clock_, tasks_, charge, head_->commits(),
+  LeaderElection& election = *election_->election;
+  shipper_.emplace(LogShipper::Parts{clock_, tasks_, election, head_->commits(),
                                      config_.state_dir + "/jobs.db.copy"},
                    election_->term);
-  Charge::Handlers handlers;
+  LeaderElection::Handlers handlers;
   handlers.stand_down = [this](const std::string& why) {
     report(Event::HeadStoodDown, kv("reason", why));
     election_->start_again();
@@ -78,13 +78,13 @@ void Daemon::follow_charge() {
   handlers.other_lost = [this] { shipper_->lost(); };
   handlers.advanced = [this] { shipper_->advance(); };
   handlers.tick = [this](TimePoint now) { shipper_->tick(now); };
-  charge.handle(std::move(handlers));
+  election.handle(std::move(handlers));
   head_->nodes().on_outlived([this] {
     report(Event::HeadStoodDown, kv("reason", "a node has shown the proof of a later head"));
     election_->start_again();
   });
-  head_->set_heads([&charge] { return charge.states(); });
-  server_->set_charge(charge);
+  head_->set_heads([&election] { return election.states(); });
+  server_->set_charge(election);
   if (election_->commands) server_->use_socket(UniqueFd(::dup(*election_->commands)));
   report(Event::HeadInCharge, kv("head", format_endpoint(config_.heads[config_.self])),
          kv("term", election_->term));

@@ -8,7 +8,7 @@
 #include "proto/transport/key_ring.hpp"
 #include "scored/head/config/config.hpp"
 #include "scored/head/head.hpp"
-#include "scored/head/heads/charge.hpp"
+#include "scored/head/heads/leader_election.hpp"
 #include "scored/head/heads/log_shipper.hpp"
 #include "scored/head/observe/monitoring.hpp"
 #include "scored/head/server.hpp"
@@ -30,7 +30,7 @@ class Daemon {
 
   // Election describes a head that was elected (docs/adr/0089).
   struct Election {
-    Charge* charge = nullptr;  // must outlive the daemon
+    LeaderElection* election = nullptr;  // must outlive the daemon
     Store store;               // its log has begun
     Epoch term;
     std::optional<int> commands{};      // the socket that the service manager listens on

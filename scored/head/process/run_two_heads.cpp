@@ -32,7 +32,7 @@ void close_all_at_exec() {
                                 const std::optional<UniqueFd>& commands) {
   std::vector<std::string> words = {"scored"};
   for (const std::string& word : arguments) {
-    if (word != "--take-charge") words.push_back(word);  // that option applied only once
+    if (word != "--take-election") words.push_back(word);  // that option applied only once
   }
   std::vector<char*> argv;
   for (std::string& word : words) argv.push_back(word.data());
@@ -76,7 +76,7 @@ class TwoHeads {
   std::optional<UniqueFd> commands_;
   std::optional<Store> store_;
   TaskGroup tasks_;
-  std::optional<Charge> charge_;
+  std::optional<LeaderElection> election_;
 };
 
 Status TwoHeads::open() {
@@ -100,7 +100,7 @@ Status TwoHeads::open() {
   settings.self = config_.self;
   settings.nodes = config_.nodes.size();
   settings.is_forced = options_.is_forced;
-  charge_.emplace(Charge::Parts{io_, clock_, tasks_, config_, *keys_}, settings, *position, *term);
+  election_.emplace(LeaderElection::Parts{io_, clock_, tasks_, config_, *keys_}, settings, *position, *term);
   return {};
 }
 
@@ -125,14 +125,14 @@ Result<int> TwoHeads::run() {
   if (commands_) commands = commands_->get();
   Standby::End end{};
   {
-    Standby standby({io_, clock_, config_, *charge_, *store_, commands});
+    Standby standby({io_, clock_, config_, *election_, *store_, commands});
     if (auto opened = standby.open(); !opened) return opened.error();
     log_notice("Started as one of two heads",
                kv("head", format_endpoint(config_.heads[config_.self])),
-               kv("term", charge_->position().term), kv("sequence", charge_->position().sequence));
-    charge_->start();
+               kv("term", election_->position().term), kv("sequence", election_->position().sequence));
+    election_->start();
     end = score::run(io_, standby.run());
-    charge_->handle({});
+    election_->handle({});
   }
   if (end == Standby::End::Failed) start_again();
   Result<int> status = 0;
@@ -144,19 +144,19 @@ Result<int> TwoHeads::run() {
 
 Result<int> TwoHeads::lead(Store store) {
   // The leases may have expired while the standby stopped.
-  if (charge_->role() != gang::LeadershipRole::Leader) start_again();
-  const Epoch term = charge_->position().term;
+  if (election_->role() != gang::LeadershipRole::Leader) start_again();
+  const Epoch term = election_->position().term;
   std::optional<int> commands;
   if (commands_) commands = commands_->get();
   Daemon daemon(io_, options_.daemon);
-  Daemon::Election election{&*charge_, std::move(store), term, commands, [this] { start_again(); }};
+  Daemon::Election election{&*election_, std::move(store), term, commands, [this] { start_again(); }};
   Result<int> status = 0;
   if (auto started = daemon.start(std::move(election)); !started) {
     status = started.error();
   } else {
     status = daemon.run();
   }
-  charge_->handle({});
+  election_->handle({});
   score::run(io_, tasks_.stop());
   return status;
 }

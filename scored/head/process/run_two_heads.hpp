@@ -14,7 +14,7 @@ namespace score::head {
 struct TwoHeadsOptions {
   std::vector<std::string> arguments;  // of the program, without its name
   Daemon::Options daemon;
-  bool is_forced = false;  // --take-charge
+  bool is_forced = false;  // --take-election
 };
 
 // Returns the exit status. It fails if the head could not start.

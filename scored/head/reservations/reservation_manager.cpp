@@ -42,7 +42,7 @@ Result<Booking> ReservationManager::plan(const wire::Reservation& wanted, bool e
   booking->start = std::max(booking->start, now);
   const auto in_cluster = for_cluster(*booking);
   if (!in_cluster) return in_cluster.error();
-  const auto jobs = parts_.runner.cluster().jobs_in_the_way(*in_cluster, parts_.runner.now());
+  const auto jobs = parts_.runner.cluster().conflicting_jobs(*in_cluster, parts_.runner.now());
   if (ends_jobs || jobs.empty()) return booking;
   const std::span named(jobs.data(), std::min(jobs.size(), kJobsNamed));
   return fail(Errc::Busy,
@@ -68,7 +68,7 @@ Status ReservationManager::find_users(Booking& booking) {
 
 void ReservationManager::make(const Booking& booking) {
   registry_.add(booking);
-  tell_cluster();
+  update_calendar();
 }
 
 Status ReservationManager::check_removal(std::string_view name) const {
@@ -77,7 +77,7 @@ Status ReservationManager::check_removal(std::string_view name) const {
 }
 
 void ReservationManager::remove(std::string_view name) {
-  if (registry_.remove(name)) tell_cluster();
+  if (registry_.remove(name)) update_calendar();
 }
 
 // ---- jobs ---------------------------------------------------------------------------------------
@@ -141,7 +141,7 @@ Result<gang::Reservation> ReservationManager::for_cluster(const Booking& booking
   return out;
 }
 
-void ReservationManager::tell_cluster() {
+void ReservationManager::update_calendar() {
   offset_ = parts_.runner.wall().time_since_epoch() - parts_.runner.now().time_since_epoch();
   std::vector<gang::Reservation> all;
   for (const auto& [name, booking] : registry_.all()) {
@@ -171,7 +171,7 @@ void ReservationManager::restore(const std::map<std::string, std::string>& store
   }
   if (registry_.all().empty()) return;
   tick();
-  tell_cluster();
+  update_calendar();
 }
 
 void ReservationManager::forget(const Booking& booking) {
@@ -187,7 +187,7 @@ void ReservationManager::tick() {
   for (const Booking& booking : ended) forget(booking);
   const Duration offset =
       parts_.runner.wall().time_since_epoch() - parts_.runner.now().time_since_epoch();
-  if (!ended.empty() || std::chrono::abs(offset - offset_) > kOffsetKept) tell_cluster();
+  if (!ended.empty() || std::chrono::abs(offset - offset_) > kOffsetKept) update_calendar();
 }
 
 std::optional<TimePoint> ReservationManager::next_deadline() const {

@@ -69,7 +69,7 @@ class ReservationManager {
  private:
   [[nodiscard]] Status find_users(Booking& booking);
   [[nodiscard]] Result<gang::Reservation> for_cluster(const Booking& booking) const;
-  void tell_cluster();
+  void update_calendar();
   void forget(const Booking& booking);
 
   Parts parts_;

@@ -27,7 +27,7 @@ class LimitGate final : public gang::Gate {
   // `rules` and `tracker` must outlive this object. `is_limited` returns whether user limits apply to
   // this user; it is called at each decision.
   LimitGate(const AccountRules& rules, const UsageTracker& tracker, std::function<bool(UserId)> is_limited)
-      : rules_(rules), book_(tracker), is_limited_(std::move(is_limited)) {}
+      : rules_(rules), tracker_(tracker), is_limited_(std::move(is_limited)) {}
 
   // ---- for gang::Cluster
   [[nodiscard]] bool is_open(const gang::Job& job, std::size_t nodes) const override;

@@ -21,7 +21,7 @@ AccountRules rules(Duration half_life) {
 }
 
 TEST(UsageTracker, UseHalvesInOneHalfLife) {
-  UsageTracker book(rules(24h));
+  UsageTracker tracker(rules(24h));
   tracker.charge({"physics", kAlice}, 800, kStart);
   EXPECT_NEAR(tracker.of({"physics", kAlice}, kStart + 24h), 400, 1e-6);
   EXPECT_NEAR(tracker.of({"physics", kAlice}, kStart + 72h), 100, 1e-6);
@@ -30,14 +30,14 @@ TEST(UsageTracker, UseHalvesInOneHalfLife) {
 }
 
 TEST(UsageTracker, KeepsEverythingWithoutAHalfLife) {
-  UsageTracker book(rules(0s));
+  UsageTracker tracker(rules(0s));
   tracker.charge({"physics", kAlice}, 800, kStart);
   EXPECT_DOUBLE_EQ(tracker.of({"physics", kAlice}, kStart + 24h * 1000), 800);
   EXPECT_FALSE(tracker.is_on());
 }
 
 TEST(UsageTracker, UsesTheClassicFairShareFormula) {
-  UsageTracker book(rules(24h * 1000));
+  UsageTracker tracker(rules(24h * 1000));
   tracker.charge({"physics", kAlice}, 60, kStart);
   tracker.charge({"physics", kBob}, 20, kStart);
   tracker.charge({"art", UserId(1)}, 20, kStart);
@@ -55,7 +55,7 @@ TEST(UsageTracker, UsesTheClassicFairShareFormula) {
 TEST(UsageTracker, GroupAccountIsSharedByKnownUsers) {
   AccountRules some = rules(24h * 1000);
   some.accounts[1].users = {"@physicists"};
-  UsageTracker book(some);
+  UsageTracker tracker(some);
   tracker.charge({"physics", kAlice}, 60, kStart);
   EXPECT_DOUBLE_EQ(tracker.user({"physics", kAlice}, tracker.totals(kStart)).share, 1);
   EXPECT_TRUE(tracker.note_user({"physics", kBob}));
@@ -65,7 +65,7 @@ TEST(UsageTracker, GroupAccountIsSharedByKnownUsers) {
 TEST(UsageTracker, WithoutAccountsUsersShareEqually) {
   AccountRules none;
   none.half_life = 24h;
-  UsageTracker book(none);
+  UsageTracker tracker(none);
   EXPECT_DOUBLE_EQ(tracker.user({"", kAlice}, tracker.totals(kStart)).factor, 1);
   tracker.charge({"", kAlice}, 50, kStart);
   tracker.charge({"", kBob}, 50, kStart);
@@ -76,7 +76,7 @@ TEST(UsageTracker, WithoutAccountsUsersShareEqually) {
 
 TEST(UsageTracker, IsTheSameAfterItWasStored) {
   std::mt19937 random(7);
-  UsageTracker book(rules(1h));
+  UsageTracker tracker(rules(1h));
   UsageTracker again(rules(1h));
   WallTime now = kStart;
   for (int i = 0; i < 1'000; ++i) {
@@ -91,7 +91,7 @@ TEST(UsageTracker, IsTheSameAfterItWasStored) {
 }
 
 TEST(UsageTracker, SurvivesClockSetBackAndInvalidSums) {
-  UsageTracker book(rules(1h));
+  UsageTracker tracker(rules(1h));
   tracker.charge({"art", kAlice}, 100, kStart);
   EXPECT_DOUBLE_EQ(tracker.of({"art", kAlice}, kStart - 24h), 100);
   tracker.charge({"art", kAlice}, 1, kStart - 24h);
@@ -104,7 +104,7 @@ TEST(UsageTracker, SurvivesClockSetBackAndInvalidSums) {
 }
 
 TEST(UsageTracker, NewHalfLifeAppliesFromNowOn) {
-  UsageTracker book(rules(0s));
+  UsageTracker tracker(rules(0s));
   tracker.charge({"art", kAlice}, 100, kStart);
   tracker.set_rules(rules(1h), kStart + 48h);
   EXPECT_NEAR(tracker.of({"art", kAlice}, kStart + 49h), 50, 1e-9);

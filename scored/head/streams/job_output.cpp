@@ -103,7 +103,7 @@ void JobOutput::pump_all(OutputActions& actions) {
 }
 
 void JobOutput::pump(ClientId id, Client& client, OutputActions& actions) {
-  if (client.next < begin_ && client.in_flight < client.window) say_missed(id, client, actions);
+  if (client.next < begin_ && client.in_flight < client.window) send_missed_marker(id, client, actions);
   auto entry = std::upper_bound(
       log_.begin(), log_.end(), client.next,
       [](std::uint64_t offset, const Entry& candidate) { return offset < candidate.offset; });
@@ -122,7 +122,7 @@ void JobOutput::pump(ClientId id, Client& client, OutputActions& actions) {
   }
 }
 
-void JobOutput::say_missed(ClientId id, Client& client, OutputActions& actions) const {
+void JobOutput::send_missed_marker(ClientId id, Client& client, OutputActions& actions) const {
   OutputChunk marker;
   marker.is_error = true;
   marker.data = fmt::format("scored: {} bytes of output are missing here\n", begin_ - client.next);

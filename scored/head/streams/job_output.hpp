@@ -123,7 +123,7 @@ class JobOutput {
 
   void pump(ClientId id, Client& client, OutputActions& actions);
   void pump_all(OutputActions& actions);
-  void say_missed(ClientId id, Client& client, OutputActions& actions) const;
+  void send_missed_marker(ClientId id, Client& client, OutputActions& actions) const;
   // Gives room back to nodes for everything before `offset`.
   void give_back(std::uint64_t offset, OutputActions& actions);
   void trim();

@@ -372,12 +372,12 @@ void JobStreams::fence_enter(NodeId node, wire::FenceEnter&& message) {
     events_.broken(attempt, fmt::format("{} enters the same fence again", links_.name(node)));
     return;
   }
-  if ((*entered)->for_all) return tell_fence(*stream, kind, std::move(**entered));
+  if ((*entered)->for_all) return send_fence_result(*stream, kind, std::move(**entered));
   has_told_again[index] = true;
   links_.send_shared(node, fence_frame(attempt, kind, std::move(**entered)));
 }
 
-void JobStreams::tell_fence(Stream& stream, std::size_t kind, FenceCollector::Done done) {
+void JobStreams::send_fence_result(Stream& stream, std::size_t kind, FenceCollector::Done done) {
   stream.has_told_again[kind].assign(stream.nodes.size(), false);
   const auto frame = fence_frame(stream.attempt, kind, std::move(done));
   for (const NodeId member : stream.nodes) links_.send_shared(member, frame);
@@ -388,7 +388,7 @@ void JobStreams::node_ended(NodeId node, AttemptId attempt) {
   Stream& stream = *find(job_of(attempt));
   for (std::size_t kind = 0; kind < kFenceKinds; ++kind) {
     auto done = fences_[kind].leave(attempt, stream.index[node]);
-    if (done) tell_fence(stream, kind, std::move(*done));
+    if (done) send_fence_result(stream, kind, std::move(*done));
   }
 }
 

@@ -144,7 +144,7 @@ class JobStreams {
   Stream* find(JobId job);
   [[nodiscard]] const Stream* find(JobId job) const;
   void close_fences(AttemptId attempt);
-  void tell_fence(Stream& stream, std::size_t kind, FenceCollector::Done done);
+  void send_fence_result(Stream& stream, std::size_t kind, FenceCollector::Done done);
   void perform(JobId job, Stream& stream, const OutputActions& actions);
   void acknowledge(const Stream& stream, std::uint32_t index, std::uint64_t bytes);
   void send_output(JobId job, Stream& stream, const SendOutput& action);

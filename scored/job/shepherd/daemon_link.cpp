@@ -49,7 +49,7 @@ void DaemonLink::on_accept() {
   if (!accepted) return;
   const auto peer = base::peer_credentials(accepted.get());
   if (!peer || std::ranges::find(allowed_, peer->uid.value()) == allowed_.end()) {
-    return complain(fmt::format("uid {} may not connect", peer ? peer->uid.value() : 0));
+    return log_rejection(fmt::format("uid {} may not connect", peer ? peer->uid.value() : 0));
   }
   const int fd = accepted.get();
   if (!loop_.add(fd, EPOLLIN, [this](std::uint32_t events) { on_ready(events); })) return;
@@ -60,7 +60,7 @@ void DaemonLink::on_accept() {
   first_frame_timer_ = loop_.after(base::limits::kHeaderDeadline, [this] { drop(); });
 }
 
-void DaemonLink::complain(const std::string& what) {
+void DaemonLink::log_rejection(const std::string& what) {
   if (!limiter_.allow(base::monotonic_now())) return;
   base::log_warning("Dropped connection of node daemon", base::kv("err", what),
                     base::kv("suppressed", limiter_.take_suppressed()));
@@ -99,7 +99,7 @@ void DaemonLink::deliver_frames() {
   while (socket_ && connection == connection_) {
     auto frame = reader_.next(proto::Role::NodeDaemon);
     if (!frame) {
-      complain(frame.error().message());
+      log_rejection(frame.error().message());
       return drop();
     }
     if (!*frame) return;

@@ -68,7 +68,7 @@ class DaemonLink {
   void write_queue();
   base::Result<std::size_t> write_some();
   std::vector<base::UniqueFd> take_arrived(const proto::InFrame& frame);
-  void complain(const std::string& what);
+  void log_rejection(const std::string& what);
 
   EventLoop& loop_;
   base::UniqueFd listener_;

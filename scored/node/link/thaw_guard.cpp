@@ -74,7 +74,7 @@ void ThawGuard::renew(Duration lease) {
   timerfd_settime(lease_.get(), 0, &at, nullptr);
   if (lease == Duration{0} || !has_ended()) return;
   const auto started = start();
-  if (!started && !std::exchange(has_complained_, true)) {
+  if (!started && !std::exchange(has_logged_failure_, true)) {
     log_error("Cannot start the guard; jobs may stay frozen if this daemon is killed",
               kv("err", started.error()));
   }

@@ -38,7 +38,7 @@ class ThawGuard {
   UniqueFd socket_;
   SpawnedProcess process_;
   std::set<pid_t> groups_;
-  bool has_complained_ = false;
+  bool has_logged_failure_ = false;
 };
 
 }  // namespace score::node

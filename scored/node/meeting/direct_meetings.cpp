@@ -24,7 +24,7 @@ void DirectGang::come(base::Meeting meeting, TimePoint boundary, TimePoint now,
                       MeetingChannel& channel) {
   One& it = one(meeting);
   it.boundary = boundary;
-  it.report_at = now + kPatience;
+  it.report_at = now + kTimeout;
   send(meeting, it.barrier.come(boundary, now), channel);
 }
 
@@ -33,7 +33,7 @@ void DirectGang::come_quietly(base::Meeting meeting, TimePoint boundary, TimePoi
   One& it = one(meeting);
   it.boundary = boundary;
   send(meeting, it.barrier.come_quietly(boundary, now), channel);
-  it.report_at = it.barrier.is_quiet() ? TimePoint::max() : now + kPatience;
+  it.report_at = it.barrier.is_quiet() ? TimePoint::max() : now + kTimeout;
 }
 
 void DirectGang::hear(const MeetingChannel::Received& received, TimePoint now,
@@ -45,7 +45,7 @@ void DirectGang::hear(const MeetingChannel::Received& received, TimePoint now,
   One& it = one(meeting);
   const bool was_quiet = it.barrier.is_quiet();
   send(meeting, it.barrier.hear(member, received.word.word, now), channel);
-  if (was_quiet && !it.barrier.is_quiet()) it.report_at = now + kPatience;
+  if (was_quiet && !it.barrier.is_quiet()) it.report_at = now + kTimeout;
 }
 
 bool DirectGang::has_met(base::Meeting meeting, TimePoint boundary) const {

@@ -1,6 +1,6 @@
 // Lets the nodes of a job meet without the head. Each node's switcher notifies the other nodes of
 // the job, by a dissemination barrier over the PM context of its thread. A meeting that is not
-// complete within kPatience is also reported to the head, which may know that a node will not come.
+// complete within kTimeout is also reported to the head, which may know that a node will not come.
 #pragma once
 
 #include "gang/control/dissemination.hpp"
@@ -43,7 +43,7 @@ class DirectGang {
   [[nodiscard]] std::optional<Overdue> take_overdue(TimePoint now);
 
  private:
-  static constexpr Duration kPatience = std::chrono::milliseconds{2};
+  static constexpr Duration kTimeout = std::chrono::milliseconds{2};
 
   struct One {
     gang::Dissemination barrier;

@@ -61,11 +61,11 @@ bool may_take_channel(const SwitchProgram& program, std::size_t i, TimePoint now
 
 void BarrierMeetings::reach(SwitchProgram& program, std::size_t i, base::Meeting meeting,
                             SwitchEntry::Boundary boundary) {
-  if (program.gangs[i] == nullptr) return tell_head(*program.entries[i], meeting, boundary);
+  if (program.gangs[i] == nullptr) return report_to_head(*program.entries[i], meeting, boundary);
   program.gangs[i]->come(meeting, TimePoint(Duration(boundary)), clock_.now(), *program.meetings);
 }
 
-void BarrierMeetings::tell_head(SwitchEntry& entry, base::Meeting meeting,
+void BarrierMeetings::report_to_head(SwitchEntry& entry, base::Meeting meeting,
                                 SwitchEntry::Boundary boundary) {
   entry.reached[index_of(meeting)].store(boundary, std::memory_order_release);
   has_change_ = true;
@@ -208,7 +208,7 @@ std::optional<TimePoint> BarrierMeetings::advance_gangs(SwitchProgram& program, 
     DirectGang* const gang = program.gangs[i].get();
     if (gang == nullptr) continue;
     while (const auto overdue = gang->take_overdue(now)) {
-      tell_head(*program.entries[i], overdue->meeting,
+      report_to_head(*program.entries[i], overdue->meeting,
                 overdue->boundary.time_since_epoch().count());
     }
     const auto due = gang->advance(now, *program.meetings);

@@ -56,7 +56,7 @@ class BarrierMeetings {
 
   void reach(SwitchProgram& program, std::size_t i, base::Meeting meeting,
              SwitchEntry::Boundary boundary);
-  void tell_head(SwitchEntry& entry, base::Meeting meeting, SwitchEntry::Boundary boundary);
+  void report_to_head(SwitchEntry& entry, base::Meeting meeting, SwitchEntry::Boundary boundary);
   void hear_all(SwitchProgram& program, TimePoint now);
   std::optional<TimePoint> advance_gangs(SwitchProgram& program, TimePoint now);
   void flush_leaving(const SwitchProgram& program, const SwitchRecord& record);

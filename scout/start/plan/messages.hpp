@@ -1,4 +1,4 @@
-// Defines the messages between the supervisor and the keeper of a host, over the link's standard
+// Defines the messages between the supervisor and the host_agent of a host, over the link's standard
 // input and output. Each line from the host begins with kMark, because shells may print lines of
 // their own.
 #pragma once
@@ -18,7 +18,7 @@ inline constexpr std::string_view kMark = "scored-start: ";
 // Each side accepts lines of at most this length.
 inline constexpr std::size_t kMaxLineBytes = 4096;
 
-// Holds the orders for a keeper: lines "key value", then "go". Afterwards "beat" comes once per
+// Holds the orders for a host_agent: lines "key value", then "go". Afterwards "beat" comes once per
 // second.
 struct Orders {
   std::string node;       // name of the node in the cluster
@@ -56,7 +56,7 @@ struct Report {
   enum class Kind {
     Push,    // the script needs the programs; text: the installed version, or nothing
     Absent,  // as Push, but pushing is disabled
-    Hello,   // the keeper runs and waits for its orders; text: the version
+    Hello,   // the host_agent runs and waits for its orders; text: the version
     Ready,   // the daemons run; text: "cgroup" or "signal"
     Note,    // a message for the user
     Error,   // it ends because of this error

@@ -20,16 +20,16 @@ bool is_plain_path(std::string_view path) {
   return path.starts_with('/') && std::ranges::all_of(path, is_plain);
 }
 
-// The keeper replaces the shell, so that no process of ours is left next to it.
+// The host_agent replaces the shell, so that no process of ours is left next to it.
 constexpr const char* kSearch =
     R"(for q in {programs} /usr/libexec/scored /usr/local/libexec/scored; do )"
     R"([ -x $q/score-start ] && [ -x $q/scored-launcher ] || continue; )"
     R"(v=$($q/score-start --programs-version 2>/dev/null); )"
-    R"([ "$v" = {version} ] && exec $q/score-start --keeper; )"
+    R"([ "$v" = {version} ] && exec $q/score-start --host_agent; )"
     R"([ -n "$old" ] || old=$v; )"
     R"(done; )";
 
-// The keeper inherits the lock, which distinguishes a directory in use from one that was left
+// The host_agent inherits the lock, which distinguishes a directory in use from one that was left
 // behind. A directory without a lock was left behind if it is older than ten minutes.
 constexpr const char* kTake =
     R"(umask 077; u=$(id -u); )"
@@ -47,7 +47,7 @@ constexpr const char* kTake =
     R"($d/bin/score-start --programs-version >/dev/null || {{ echo "{mark}error the programs do )"
     R"(not run there: install the packages of Scored {version}"; exit 1; }}; )"
     R"(export LD_LIBRARY_PATH=$d/lib; trap - EXIT; )"
-    R"(exec $d/bin/score-start --keeper --pushed $d)";
+    R"(exec $d/bin/score-start --host_agent --pushed $d)";
 
 }  // namespace
 

@@ -1,5 +1,5 @@
 // Builds the shell script that a link runs on its host. The script finds the programs there or
-// reads them from its standard input, and becomes the keeper.
+// reads them from its standard input, and becomes the host_agent.
 #pragma once
 
 #include "base/result.hpp"

@@ -1,4 +1,4 @@
-#include "scout/start/keeper.hpp"
+#include "scout/start/host_agent.hpp"
 
 #include "base/exit_codes.hpp"
 #include "base/systemd/user_scope.hpp"
@@ -74,11 +74,11 @@ Status make_directory(const std::string& path) {
 
 }  // namespace
 
-Keeper::Keeper(std::string programs) {
+HostAgent::HostAgent(std::string programs) {
   layout_.programs = std::move(programs);
 }
 
-Status Keeper::boot(const std::string& directory) {
+Status HostAgent::boot(const std::string& directory) {
   layout_.directory = directory;
   say(Report::Kind::Hello, SCORE_VERSION);
   auto status = read_orders();
@@ -90,7 +90,7 @@ Status Keeper::boot(const std::string& directory) {
   return {};
 }
 
-Status Keeper::read_orders() {
+Status HostAgent::read_orders() {
   const TimePoint deadline = monotonic_now() + kOrdersLimit;
   for (;;) {
     while (const auto line = next_line()) {
@@ -105,7 +105,7 @@ Status Keeper::read_orders() {
   }
 }
 
-Status Keeper::check_orders() const {
+Status HostAgent::check_orders() const {
   const auto& orders = reader_.orders();
   if (orders.uid != geteuid()) {
     return fail(Errc::Denied,
@@ -122,7 +122,7 @@ Status Keeper::check_orders() const {
   return {};
 }
 
-Status Keeper::write_files() {
+Status HostAgent::write_files() {
   const auto& orders = reader_.orders();
   const auto run_dir = layout_.state_of(kNodeDaemon);
   if (orders.use_cgroups) {
@@ -139,7 +139,7 @@ Status Keeper::write_files() {
                       node_config(layout_, orders, head_host_of(orders)), 0600);
 }
 
-Status Keeper::start_daemons() {
+Status HostAgent::start_daemons() {
   DaemonSetup setup;
   if (const char* libraries = std::getenv("LD_LIBRARY_PATH"); libraries != nullptr) {
     setup.environment = {std::string("LD_LIBRARY_PATH=") + libraries};
@@ -149,7 +149,7 @@ Status Keeper::start_daemons() {
   return daemons_->start_node(kNodeDaemon);
 }
 
-Status Keeper::serve() {
+Status HostAgent::serve() {
   pollfd input{.fd = STDIN, .events = POLLIN, .revents = 0};
   if (::poll(&input, 1, 0) > 0) {
     if (auto read = read_input(); !read) return read;
@@ -167,7 +167,7 @@ Status Keeper::serve() {
 }
 
 // The daemon is restarted after a pause; jobs survive that.
-Status Keeper::on_child(pid_t pid, int shell_code) {
+Status HostAgent::on_child(pid_t pid, int shell_code) {
   const auto name = daemons_ ? daemons_->forget(pid) : std::nullopt;
   if (!name) return {};
   const auto what = *name == kNodeDaemon ? "node daemon" : "launcher";
@@ -178,17 +178,17 @@ Status Keeper::on_child(pid_t pid, int shell_code) {
   return {};
 }
 
-Result<pid_t> Keeper::restart(const std::string& name) {
+Result<pid_t> HostAgent::restart(const std::string& name) {
   if (const auto started = daemons_->restart(name); !started) return started.error();
   return daemons_->pid_of(name);
 }
 
-std::vector<std::string> Keeper::tear_down() {
+std::vector<std::string> HostAgent::tear_down() {
   if (!layout_.cgroup.empty()) clear_cgroup(layout_.cgroup);
   return {};
 }
 
-Status Keeper::read_input() {
+Status HostAgent::read_input() {
   std::array<char, kMaxLineBytes> buffer{};
   const ssize_t got = ::read(STDIN, buffer.data(), buffer.size());
   if (got == 0) return fail(Errc::Closed, "the connection to the head's host has ended");
@@ -200,7 +200,7 @@ Status Keeper::read_input() {
   return {};
 }
 
-std::optional<std::string> Keeper::next_line() {
+std::optional<std::string> HostAgent::next_line() {
   const auto end = input_.find('\n');
   if (end == input_.npos) return std::nullopt;
   auto line = input_.substr(0, end);
@@ -208,9 +208,9 @@ std::optional<std::string> Keeper::next_line() {
   return line;
 }
 
-int run_keeper(const std::string& programs, const std::string& pushed) {
+int run_host_agent(const std::string& programs, const std::string& pushed) {
   Supervisor({.registry = kRegistry, .keep = true, .command = {}},
-             std::make_unique<Keeper>(programs), UniqueFd())
+             std::make_unique<HostAgent>(programs), UniqueFd())
       .run();
   std::error_code error;
   if (!pushed.empty()) std::filesystem::remove_all(pushed, error);

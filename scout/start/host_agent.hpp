@@ -1,4 +1,4 @@
-// The keeper runs on each host at the remote end of a link. It reads its orders from standard
+// The host_agent runs on each host at the remote end of a link. It reads its orders from standard
 // input, runs the node daemon and its launcher, and removes everything when its input ends, when no
 // line has come for kLease, or on SIGTERM. So nothing is left when score start is killed, when its
 // host fails, or when the connection breaks.
@@ -18,13 +18,13 @@
 
 namespace score::scout {
 
-class Keeper : public OwnCluster {
+class HostAgent : public OwnCluster {
  public:
   // The supervisor sends a beat once per second. The lease is as long as node_timeout of the head.
   static constexpr Duration kLease = std::chrono::seconds{30};
 
   // `programs` is the directory of this program.
-  explicit Keeper(std::string programs);
+  explicit HostAgent(std::string programs);
 
   Status boot(const std::string& directory) override;
 
@@ -62,8 +62,8 @@ class Keeper : public OwnCluster {
   std::optional<std::string> ended_;
 };
 
-// Runs a keeper until nothing of it is left. `pushed` is a directory to remove at the end, or
+// Runs a host_agent until nothing of it is left. `pushed` is a directory to remove at the end, or
 // empty. Returns the exit code.
-int run_keeper(const std::string& programs, const std::string& pushed);
+int run_host_agent(const std::string& programs, const std::string& pushed);
 
 }  // namespace score::scout

@@ -1,17 +1,17 @@
-#include "scout/start/plan/roll.hpp"
+#include "scout/start/plan/boot_tracker.hpp"
 
 #include <algorithm>
 
 namespace score::scout {
 
-Roll::Roll(const Bounds& bounds, TimePoint now)
+BootTracker::BootTracker(const Bounds& bounds, TimePoint now)
     : bounds_(bounds), deadline_(now + bounds.limit), states_(bounds.hosts, State::Waiting) {}
 
-std::size_t Roll::count(State state) const {
+std::size_t BootTracker::count(State state) const {
   return static_cast<std::size_t>(std::ranges::count(states_, state));
 }
 
-std::vector<std::size_t> Roll::start_now() {
+std::vector<std::size_t> BootTracker::start_now() {
   std::vector<std::size_t> hosts;
   auto reaching = count(State::Reaching);
   for (std::size_t i = 0; i < states_.size() && reaching < bounds_.at_once; ++i) {
@@ -23,19 +23,19 @@ std::vector<std::size_t> Roll::start_now() {
   return hosts;
 }
 
-void Roll::on_hello(std::size_t host) {
+void BootTracker::on_hello(std::size_t host) {
   if (states_[host] == State::Reaching) states_[host] = State::Hello;
 }
 
-void Roll::on_ready(std::size_t host) {
+void BootTracker::on_ready(std::size_t host) {
   if (states_[host] != State::Failed) states_[host] = State::Ready;
 }
 
-void Roll::on_failed(std::size_t host) {
+void BootTracker::on_failed(std::size_t host) {
   states_[host] = State::Failed;
 }
 
-Roll::Decision Roll::decide(std::size_t nodes_up, TimePoint now) const {
+BootTracker::Decision BootTracker::decide(std::size_t nodes_up, TimePoint now) const {
   if (!is_settled(now)) return Decision::Wait;
   const auto usable = bounds_.hosts - count(State::Failed);
   const auto least = std::max<std::size_t>(1, bounds_.least);
@@ -45,7 +45,7 @@ Roll::Decision Roll::decide(std::size_t nodes_up, TimePoint now) const {
   return nodes_up >= least ? Decision::Up : Decision::TooFew;
 }
 
-std::size_t Roll::taking_part() const {
+std::size_t BootTracker::taking_part() const {
   return states_.size() - count(State::Waiting) - count(State::Failed);
 }
 

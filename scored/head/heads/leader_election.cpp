@@ -1,4 +1,4 @@
-#include "scored/head/heads/charge.hpp"
+#include "scored/head/heads/leader_election.hpp"
 
 #include "base/limits.hpp"
 #include "base/overloaded.hpp"
@@ -57,7 +57,7 @@ std::uint64_t digest_of(const std::vector<std::string>& nodes) {
   return digest;
 }
 
-Charge::Charge(const Parts& parts, gang::Leadership::Settings settings, gang::LogPosition position,
+LeaderElection::LeaderElection(const Parts& parts, gang::Leadership::Settings settings, gang::LogPosition position,
                Epoch term)
     : parts_(parts),
       leadership_(settings, position, term, parts.clock.now()),
@@ -68,7 +68,7 @@ Charge::Charge(const Parts& parts, gang::Leadership::Settings settings, gang::Lo
       proto::TlsContext::server([this](std::string_view identity) { return key_of(identity); });
 }
 
-std::optional<proto::Key> Charge::key_of(std::string_view identity) const {
+std::optional<proto::Key> LeaderElection::key_of(std::string_view identity) const {
   if (const auto head = proto::parse_head_identity(identity)) {
     if (head->head == parts_.config.self) return std::nullopt;
     return parts_.ring.head_key(*head);
@@ -85,18 +85,18 @@ std::optional<proto::Key> Charge::key_of(std::string_view identity) const {
   return parts_.ring.node_key(*node);
 }
 
-const proto::TcpEndpoint& Charge::other_endpoint() const {
+const proto::TcpEndpoint& LeaderElection::other_endpoint() const {
   return parts_.config.heads[gang::other_head(parts_.config.self)];
 }
 
-void Charge::start() {
+void LeaderElection::start() {
   parts_.tasks.spawn("ask witnesses", run_timer());
   if (parts_.config.self == 1) parts_.tasks.spawn("connect to the other head", connect_other());
 }
 
 // ---- decisions ----------------------------------------------------------------------------------
 
-void Charge::perform(gang::LeadershipActions actions) {
+void LeaderElection::perform(gang::LeadershipActions actions) {
   for (const auto& action : actions) {
     std::visit(Overloaded{
                    [&](const gang::AskWitnesses& one) { send(one.request); },
@@ -116,7 +116,7 @@ void Charge::perform(gang::LeadershipActions actions) {
   if (handlers_.advanced) handlers_.advanced();
 }
 
-void Charge::send(const gang::LeaseRequest& request) {
+void LeaderElection::send(const gang::LeaseRequest& request) {
   const auto bytes = proto::encode_frame(leases::to_wire(request));
   for (const auto& witness : witnesses_) {
     if (witness) witness->send_shared(bytes);
@@ -124,25 +124,25 @@ void Charge::send(const gang::LeaseRequest& request) {
   if (other_) other_->send_shared(bytes);
 }
 
-void Charge::term_stored(Epoch term) {
+void LeaderElection::term_stored(Epoch term) {
   perform(leadership_.term_stored(term, parts_.clock.now()));
 }
 
-void Charge::follower_current(std::uint64_t sequence) {
+void LeaderElection::follower_current(std::uint64_t sequence) {
   follower_stored_ = sequence;
   perform(leadership_.follower_current(sequence, parts_.clock.now()));
 }
 
-void Charge::follower_stored(std::uint64_t sequence) {
+void LeaderElection::follower_stored(std::uint64_t sequence) {
   follower_stored_ = sequence;
   leadership_.follower_stored(sequence);
 }
 
-void Charge::follower_lost() {
+void LeaderElection::follower_lost() {
   perform(leadership_.follower_lost(parts_.clock.now()));
 }
 
-asio::awaitable<void> Charge::run_timer() {
+asio::awaitable<void> LeaderElection::run_timer() {
   for (;;) {
     const TimePoint now = parts_.clock.now();
     perform(leadership_.tick(now));
@@ -152,14 +152,14 @@ asio::awaitable<void> Charge::run_timer() {
   }
 }
 
-bool Charge::is_other_in_charge() const {
+bool LeaderElection::is_other_in_charge() const {
   return role() == gang::LeadershipRole::Follower && other_led_ &&
          parts_.clock.now() - *other_led_ < kLedLately;
 }
 
 // ---- the nodes as witnesses ---------------------------------------------------------------------
 
-void Charge::take(Arrival arrival) {
+void LeaderElection::take(Arrival arrival) {
   const bool is_head = proto::parse_head_identity(arrival.identity).has_value();
   const auto node = proto::parse_node_identity(arrival.identity);
   if (is_head && arrival.first.type == proto::FrameType::HeadHello) {
@@ -171,7 +171,7 @@ void Charge::take(Arrival arrival) {
   }
 }
 
-asio::awaitable<void> Charge::refuse_arrival(Arrival arrival) {
+asio::awaitable<void> LeaderElection::refuse_arrival(Arrival arrival) {
   const std::string other = proto::format_endpoint(other_endpoint());
   std::string why = fmt::format("this head is not in charge; the other one is {}", other);
   if (arrival.first.type == proto::FrameType::SetupHello) {
@@ -182,7 +182,7 @@ asio::awaitable<void> Charge::refuse_arrival(Arrival arrival) {
   co_await close_with(arrival.connection, std::move(why));
 }
 
-asio::awaitable<void> Charge::serve_witness(std::string node, Arrival arrival) {
+asio::awaitable<void> LeaderElection::serve_witness(std::string node, Arrival arrival) {
   const auto connection = arrival.connection;
   const auto place = std::ranges::find(parts_.config.nodes, node);
   const auto message = proto::parse<wire::WitnessHello>(arrival.first);
@@ -214,7 +214,7 @@ asio::awaitable<void> Charge::serve_witness(std::string node, Arrival arrival) {
 
 // ---- the other head -----------------------------------------------------------------------------
 
-std::string Charge::hello() const {
+std::string LeaderElection::hello() const {
   const auto spoken = proto::spoken_versions();
   wire::HeadHello hello;
   hello.set_lowest_version(spoken.lowest);
@@ -227,7 +227,7 @@ std::string Charge::hello() const {
   return hello.SerializeAsString();
 }
 
-Status Charge::check_hello(const proto::InFrame& frame) {
+Status LeaderElection::check_hello(const proto::InFrame& frame) {
   const auto hello = proto::parse<wire::HeadHello>(frame);
   if (!hello) return hello.error();
   const auto version =
@@ -250,13 +250,13 @@ Status Charge::check_hello(const proto::InFrame& frame) {
   return {};
 }
 
-void Charge::refuse(const std::string& peer, const Error& error) {
+void LeaderElection::refuse(const std::string& peer, const Error& error) {
   if (!limiter_.allow(parts_.clock.now())) return;
   log_warning("Refused a peer", kv("peer", peer), kv("err", error),
               kv("suppressed", limiter_.take_suppressed()));
 }
 
-asio::awaitable<void> Charge::serve_other(Arrival arrival) {
+asio::awaitable<void> LeaderElection::serve_other(Arrival arrival) {
   const auto connection = arrival.connection;
   if (const auto sound = check_hello(arrival.first); !sound) {
     refuse(connection->peer(), sound.error());
@@ -266,7 +266,7 @@ asio::awaitable<void> Charge::serve_other(Arrival arrival) {
   co_await talk(connection);
 }
 
-asio::awaitable<bool> Charge::greet_other(std::shared_ptr<proto::Connection> connection) {
+asio::awaitable<bool> LeaderElection::greet_other(std::shared_ptr<proto::Connection> connection) {
   connection->send(proto::FrameType::HeadHello, hello());
   auto answer = co_await connection->read(proto::Role::Head);
   Status sound;
@@ -285,7 +285,7 @@ asio::awaitable<bool> Charge::greet_other(std::shared_ptr<proto::Connection> con
   co_return false;
 }
 
-asio::awaitable<void> Charge::connect_other() {
+asio::awaitable<void> LeaderElection::connect_other() {
   for (;;) {
     auto peer = co_await proto::tls_connect(*tls_, other_endpoint(), limits::kHandshakeDeadline,
                                             link_limits());
@@ -298,7 +298,7 @@ asio::awaitable<void> Charge::connect_other() {
   }
 }
 
-asio::awaitable<void> Charge::talk(std::shared_ptr<proto::Connection> connection) {
+asio::awaitable<void> LeaderElection::talk(std::shared_ptr<proto::Connection> connection) {
   if (const auto before = std::exchange(other_, connection)) before->close();
   other_heard_ = parts_.clock.now();
   last_error_.clear();
@@ -319,13 +319,13 @@ asio::awaitable<void> Charge::talk(std::shared_ptr<proto::Connection> connection
   follower_lost();
 }
 
-void Charge::drop_other(const std::string& why) {
+void LeaderElection::drop_other(const std::string& why) {
   if (!other_) return;
   log_warning("Closed the connection to the other head", kv("why", why));
   other_->close();
 }
 
-void Charge::other_says(const proto::InFrame& frame) {
+void LeaderElection::other_says(const proto::InFrame& frame) {
   switch (frame.type) {
     case proto::FrameType::LeaseRequest:
       return asked(frame);
@@ -346,7 +346,7 @@ void Charge::other_says(const proto::InFrame& frame) {
   }
 }
 
-void Charge::asked(const proto::InFrame& frame) {
+void LeaderElection::asked(const proto::InFrame& frame) {
   const auto request = leases::read_request(frame);
   if (!request || request->head == parts_.config.self) return drop_other("invalid lease request");
   const TimePoint now = parts_.clock.now();
@@ -361,7 +361,7 @@ void Charge::asked(const proto::InFrame& frame) {
 // ---- for display --------------------------------------------------------------------------------
 
 // Describes how far the other head follows this one.
-void Charge::describe_other(wire::HeadState& state) const {
+void LeaderElection::describe_other(wire::HeadState& state) const {
   if (has_current_follower()) {
     state.set_state(wire::HeadState::CURRENT);
   } else if (follower_stored_) {
@@ -372,7 +372,7 @@ void Charge::describe_other(wire::HeadState& state) const {
   }
 }
 
-std::vector<wire::HeadState> Charge::states() const {
+std::vector<wire::HeadState> LeaderElection::states() const {
   std::vector<wire::HeadState> states(gang::kHeads);
   const bool leads = role() == gang::LeadershipRole::Leader;
   for (gang::HeadIndex i = 0; i < gang::kHeads; ++i) {
@@ -393,7 +393,7 @@ std::vector<wire::HeadState> Charge::states() const {
   return states;
 }
 
-std::string Charge::summary() const {
+std::string LeaderElection::summary() const {
   return "standby: " + leadership_.why_not(parts_.clock.now());
 }
 

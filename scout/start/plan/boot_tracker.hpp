@@ -10,7 +10,7 @@
 
 namespace score::scout {
 
-class Roll {
+class BootTracker {
  public:
   struct Bounds {
     std::size_t hosts = 0;
@@ -21,12 +21,12 @@ class Roll {
 
   enum class Decision { Wait, Up, TooFew };
 
-  Roll(const Bounds& bounds, TimePoint now);
+  BootTracker(const Bounds& bounds, TimePoint now);
 
   // Returns the hosts to connect now, in order; each is returned once.
   std::vector<std::size_t> start_now();
 
-  // Records that the keeper of the host runs, so a further host may be connected. Repeats are
+  // Records that the host_agent of the host runs, so a further host may be connected. Repeats are
   // ignored.
   void on_hello(std::size_t host);
   // Records that the node daemon of the host runs.
@@ -39,7 +39,7 @@ class Roll {
   // at least `least` hosts are.
   [[nodiscard]] Decision decide(std::size_t nodes_up, TimePoint now) const;
 
-  // Returns true if the host's keeper or its node daemon runs.
+  // Returns true if the host's host_agent or its node daemon runs.
   [[nodiscard]] bool has_hello(std::size_t host) const {
     return states_[host] == State::Hello || states_[host] == State::Ready;
   }
@@ -60,7 +60,7 @@ class Roll {
   enum class State {
     Waiting,   // not started yet
     Reaching,  // its link was started
-    Hello,     // the keeper runs
+    Hello,     // the host_agent runs
     Ready,     // the node daemon runs
     Failed,
   };

@@ -1,5 +1,5 @@
 #pragma once
-// Charge connects gang::Leadership to the nodes and to the other head: it sends its requests and
+// LeaderElection connects gang::Leadership to the nodes and to the other head: it sends its requests and
 // passes on their answers. Only these decide which head is in charge. Thread: the loop's.
 
 #include "base/async/alarm.hpp"
@@ -24,7 +24,7 @@
 
 namespace score::head {
 
-class Charge {
+class LeaderElection {
  public:
   struct Parts {  // all must outlive the object
     asio::io_context& io;
@@ -48,7 +48,7 @@ class Charge {
     std::function<void(TimePoint now)> tick;
   };
 
-  Charge(const Parts& parts, gang::Leadership::Settings settings, gang::LogPosition position,
+  LeaderElection(const Parts& parts, gang::Leadership::Settings settings, gang::LogPosition position,
          Epoch term);
 
   void handle(Handlers handlers) { handlers_ = std::move(handlers); }
