@@ -99,7 +99,8 @@ class Sender {
     address.sin_family = AF_INET;
     address.sin_port = htons(options.without_reader ? kNobodysPort : options.port);
     inet_pton(AF_INET, ends.address(1).c_str(), &address.sin_addr);
-    if (options.without_reader) {  // a socket without a reader, or the kernel would answer each frame
+    if (options
+            .without_reader) {  // a socket without a reader, or the kernel would answer each frame
       ends.enter(1);
       sink_ = socket(AF_INET, SOCK_DGRAM, 0);
       if (bind(sink_, reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) _exit(1);

@@ -131,8 +131,8 @@ std::string as_timeline(const Result& result, const Run& run) {
       "from its start to its end (grey: it waits), green where it ran as if alone, red where it "
       "took "
       "ten times as long.</p><svg width=\"{5}\" height=\"{6}\">\n{7}</svg>\n",
-      result.workload, result.policy, result.load, job_results.size(), (last - first) / 3600, kPixels,
-      12 * lanes.size(), bars);
+      result.workload, result.policy, result.load, job_results.size(), (last - first) / 3600,
+      kPixels, 12 * lanes.size(), bars);
 }
 
 }  // namespace score::scsim

@@ -54,7 +54,8 @@ void Reports::relayed_heartbeats(const RelayedHeartbeats& relayed_heartbeats, St
   }
   for (const NodeId id : relayed_heartbeats.silent) {
     const auto node = nodes.find(id);
-    if (node && nodes[*node].connected) nodes.denied(*node, step.now - relayed_heartbeats.silent_for);
+    if (node && nodes[*node].connected)
+      nodes.denied(*node, step.now - relayed_heartbeats.silent_for);
   }
 }
 

@@ -29,12 +29,13 @@ void Meetings::hold_complete(const Job& job, Step& step) {
     RankBarrier& rank_barrier = found->second[meeting];
     bool is_complete = !rank_barrier.there.empty();
     for (std::size_t m = 0; is_complete && m < job.members->count(); ++m) {
-      is_complete =
-          !job.members->has_tasks(m) || rank_barrier.there[m] || !nodes_[job.cells.nodes[m]].connected;
+      is_complete = !job.members->has_tasks(m) || rank_barrier.there[m] ||
+                    !nodes_[job.cells.nodes[m]].connected;
     }
     if (!is_complete) continue;
     rank_barrier.there.clear();
-    const base::MetAll met{job.attempt(), static_cast<base::Meeting>(meeting), rank_barrier.boundary};
+    const base::MetAll met{job.attempt(), static_cast<base::Meeting>(meeting),
+                           rank_barrier.boundary};
     for (std::size_t m = 0; m < job.members->count(); ++m) {
       if (job.members->has_tasks(m)) nodes_.send(job.cells.nodes[m], met, step);
     }

@@ -40,7 +40,8 @@ bool IdleMeter::is_crowded(Duration ran, Duration waited) {
   }
   ++quiet_looks_;
   quiet_ += ran;
-  const bool is_long = quiet_looks_ >= rule_.looks * quiet_factor_ && quiet_ >= least() * quiet_factor_;
+  const bool is_long =
+      quiet_looks_ >= rule_.looks * quiet_factor_ && quiet_ >= least() * quiet_factor_;
   is_idle_ = is_idle_ || is_long;
   return is_idle_ != was_idle;
 }

@@ -31,7 +31,7 @@ bool offers(std::span<const base::GenericResource> offered,
 }
 
 std::span<const UnitRegistry::Holder> UnitRegistry::holders(const std::string& name,
-                                                    std::uint32_t index) const {
+                                                            std::uint32_t index) const {
   const auto kind = units_.find(name);
   if (kind == units_.end()) return {};
   const auto unit = kind->second.find(index);
@@ -40,7 +40,7 @@ std::span<const UnitRegistry::Holder> UnitRegistry::holders(const std::string& n
 }
 
 bool UnitRegistry::may_take(const base::GenericResource& kind, std::uint32_t index,
-                        base::Bytes memory) const {
+                            base::Bytes memory) const {
   const auto there = holders(kind.name, index);
   if (!kind.shared) return there.empty();
   base::Bytes used = part_of(kind, memory);
@@ -72,7 +72,7 @@ std::optional<Shares> UnitRegistry::choose(const Wish& wish, const Test& test) c
 }
 
 void UnitRegistry::take(base::JobId job, const Shares& shares,
-                    std::span<const base::GenericResource> wanted) {
+                        std::span<const base::GenericResource> wanted) {
   for (const base::GenericShare& share : shares) {
     const auto* want = find_kind(wanted, share.name);
     const base::Bytes memory = want != nullptr ? want->memory : base::Bytes{0};

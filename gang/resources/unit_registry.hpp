@@ -1,7 +1,7 @@
 #pragma once
-// UnitRegistry records the units of generic resources on one node and the jobs that have them. A unit
-// that is not shared has one job at most. For a shared unit each job has a part of its memory. The
-// caller, which knows the rows, must ensure that no two of these jobs run at the same time.
+// UnitRegistry records the units of generic resources on one node and the jobs that have them. A
+// unit that is not shared has one job at most. For a shared unit each job has a part of its memory.
+// The caller, which knows the rows, must ensure that no two of these jobs run at the same time.
 
 #include "base/model/model.hpp"
 #include "base/result.hpp"

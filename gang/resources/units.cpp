@@ -57,7 +57,8 @@ void Units::take(const Job& job) {
 
 void Units::give_back(const Job& job) {
   if (job.is_step()) return;
-  for (std::size_t m = 0; m < job.units.size(); ++m) registries_[job.cells.nodes[m]].give_back(job.id);
+  for (std::size_t m = 0; m < job.units.size(); ++m)
+    registries_[job.cells.nodes[m]].give_back(job.id);
 }
 
 // No unit may have two jobs in a row. A connected node must have what its jobs have, unless it came

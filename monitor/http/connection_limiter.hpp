@@ -1,8 +1,8 @@
 #pragma once
-// ConnectionLimiter enforces the limits of connections and requests, in total and per peer. It is pure. A
-// connection is silent until it has sent a complete request, and again after each answer. When a
-// limit is reached, the oldest silent connection is closed. So silent connections cannot keep other
-// clients out, even from the same address, which all users of this host share.
+// ConnectionLimiter enforces the limits of connections and requests, in total and per peer. It is
+// pure. A connection is silent until it has sent a complete request, and again after each answer.
+// When a limit is reached, the oldest silent connection is closed. So silent connections cannot
+// keep other clients out, even from the same address, which all users of this host share.
 
 #include "base/async/token_bucket.hpp"
 #include "base/time.hpp"

@@ -109,7 +109,8 @@ bool equal_secrets(std::string_view a, std::string_view b) {
   return differs == 0;
 }
 
-std::string login_cookie(const std::string& cookie, std::string_view host, const AccessRules& rules) {
+std::string login_cookie(const std::string& cookie, std::string_view host,
+                         const AccessRules& rules) {
   const bool is_public = !rules.public_host.empty() && lower(host) == rules.public_host;
   const bool is_https = rules.scheme == "https" || is_public;
   return rules.cookie_name + "=" + cookie + "; Path=/; HttpOnly; SameSite=Strict; Max-Age=43200" +

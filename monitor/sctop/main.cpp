@@ -182,8 +182,8 @@ std::optional<int> parse(CLI::App& app, int argc, char** argv) {
     const auto rest = app.remaining();
     const std::string word = rest.empty() ? error.what() : rest.front();
     return print_error(fmt::format("{} '{}' (try sctop --help)",
-                                word.starts_with('-') ? "unknown option" : "unexpected argument",
-                                score::escape_terminal(word, 200)));
+                                   word.starts_with('-') ? "unknown option" : "unexpected argument",
+                                   score::escape_terminal(word, 200)));
   } catch (const CLI::ArgumentMismatch& error) {
     const std::string_view what = error.what();
     return print_error(

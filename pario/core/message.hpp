@@ -54,7 +54,7 @@ enum class Op : std::uint16_t {
   PrepareTransaction,  // `mode` messages were staged; `other` is the coordinator of `servers`
   DecideTransaction,   // at the coordinator: commit
   FinishTransaction,   // `other` 1: commit, 0: abort
-  ReportOutcome,         // from a server to the coordinator; the reply's number is an Outcome
+  ReportOutcome,       // from a server to the coordinator; the reply's number is an Outcome
   EndTransaction,      // at the coordinator: all servers have committed
   // Between the replicas of a part, core/replica.hpp.
   Join,       // `number` is the sender's view, the reply's number that of the other one

@@ -6,7 +6,7 @@
 namespace score::pario {
 
 std::vector<RankBarriers::Answer> RankBarriers::join(const Join& join, std::uint64_t token,
-                                                 std::int64_t now_ms) {
+                                                     std::int64_t now_ms) {
   if (join.size == 0 || join.size > kMostRanks || join.rank >= join.size) return {{token, EINVAL}};
   auto found = open_.find(join.key);
   if (found == open_.end()) {
@@ -30,7 +30,7 @@ std::vector<RankBarriers::Answer> RankBarriers::join(const Join& join, std::uint
 }
 
 std::vector<RankBarriers::Answer> RankBarriers::fail(RankBarrier& rank_barrier, int error,
-                                                 std::int64_t now_ms) {
+                                                     std::int64_t now_ms) {
   std::vector<Answer> answers;
   for (const auto& [rank, token] : rank_barrier.tokens) answers.push_back({token, error});
   rank_barrier.tokens.clear();
@@ -42,7 +42,8 @@ std::vector<RankBarriers::Answer> RankBarriers::fail(RankBarrier& rank_barrier, 
 std::vector<RankBarriers::Answer> RankBarriers::leave(std::uint64_t token, std::int64_t now_ms) {
   for (auto& [key, rank_barrier] : open_) {
     const auto is_it = [token](const auto& entry) { return entry.second == token; };
-    if (std::ranges::any_of(rank_barrier.tokens, is_it)) return fail(rank_barrier, ECANCELED, now_ms);
+    if (std::ranges::any_of(rank_barrier.tokens, is_it))
+      return fail(rank_barrier, ECANCELED, now_ms);
   }
   return {};
 }
@@ -56,7 +57,8 @@ std::vector<RankBarriers::Answer> RankBarriers::tick(std::int64_t now_ms) {
       at = open_.erase(at);
       continue;
     }
-    if (is_over) std::ranges::copy(fail(rank_barrier, ETIMEDOUT, now_ms), std::back_inserter(answers));
+    if (is_over)
+      std::ranges::copy(fail(rank_barrier, ETIMEDOUT, now_ms), std::back_inserter(answers));
     ++at;
   }
   return answers;

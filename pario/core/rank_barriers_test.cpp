@@ -12,7 +12,7 @@ namespace {
 using Answers = std::vector<RankBarriers::Answer>;
 
 RankBarriers::Join part(std::uint32_t rank, std::uint32_t size, int error = 0,
-                      std::uint32_t sequence = 1) {
+                        std::uint32_t sequence = 1) {
   return {{7, sequence}, rank, size, error};
 }
 
@@ -64,7 +64,8 @@ TEST(RankBarriers, RefusesWrongSizesRanksAndTooManyGroups) {
   rank_barriers.join(part(0, 4), 1, 0);
   EXPECT_EQ(rank_barriers.join(part(1, 5), 2, 0), (Answers{{2, EINVAL}}));
   EXPECT_EQ(rank_barriers.join(part(0, 4), 3, 0), (Answers{{3, EINVAL}}));
-  for (std::uint32_t i = 2; i <= RankBarriers::kMost; ++i) rank_barriers.join(part(0, 2, 0, i), i, 0);
+  for (std::uint32_t i = 2; i <= RankBarriers::kMost; ++i)
+    rank_barriers.join(part(0, 2, 0, i), i, 0);
   EXPECT_EQ(rank_barriers.size(), RankBarriers::kMost);
   EXPECT_EQ(rank_barriers.join(part(0, 2, 0, 0), 9, 0), (Answers{{9, ENOBUFS}}));
 }
@@ -84,7 +85,7 @@ TEST(RankBarriers, EachTokenGetsOneAnswer) {
     open.insert(token);
     const std::uint32_t size = 1 + chance() % 4;
     take(rank_barriers.join({{chance() % 3, chance() % 3}, chance() % (size + 1), size, 0}, token,
-                         now));
+                            now));
     if (chance() % 5 == 0 && !open.empty()) take(rank_barriers.leave(*open.begin(), now));
     if (chance() % 5 == 0) take(rank_barriers.tick(now));
   }

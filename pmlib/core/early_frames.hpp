@@ -27,11 +27,11 @@ class EarlyFrames {
     bool is_open = false;
     bool must_report = false;  // a LOSE is owed
     std::uint32_t peer = 0;
-    std::uint32_t highest = 0;       // number that came early
+    std::uint32_t highest = 0;           // number that came early
     std::uint32_t reported_highest = 0;  // missing frames up to here were reported
     Microseconds reported_at = 0;        // when all missing frames were last reported
-    std::uint32_t asked = 0;         // how often since the last progress
-    std::bitset<kReach> held;        // by number modulo kReach
+    std::uint32_t asked = 0;             // how often since the last progress
+    std::bitset<kReach> held;            // by number modulo kReach
     std::uint32_t held_count = 0;
 
     bool holds(std::uint32_t number) const { return held.test(number % kReach); }

@@ -219,7 +219,7 @@ void TrunkDevice::hand_on(FrameSink& sink, std::span<const std::byte> frame) {
   const FrameHeader h = header_of(frame);
   if (!is_ours(h)) return sink.on_frame(frame);
   record_success(h.source,
-             h.kind == FrameKind::Ack ? AckFrame(h).acknowledged() : ChannelFrame(h).stored());
+                 h.kind == FrameKind::Ack ? AckFrame(h).acknowledged() : ChannelFrame(h).stored());
   if (!is_sequenced(h.kind)) return sink.on_frame(frame);
   const std::int32_t ahead = ahead_of(h.source, SequencedFrame(h).sequence());
   if (ahead < 0) note_duplicate();

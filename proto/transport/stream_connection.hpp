@@ -112,9 +112,9 @@ class StreamConnection final : public Connection,
   std::size_t front_written_ = 0;  // bytes of the front chunk that were written
   base::ByteShare
       queued_;  // a chunk counts whole until its last byte is written, because it takes memory
-  bool flush_scheduled_ = false;  // a flush is posted or waits for the socket
-  bool writing_stopped_ = false;  // the peer accepts no more
-  bool has_no_write_deadline_ = false;       // the write deadline is off
+  bool flush_scheduled_ = false;        // a flush is posted or waits for the socket
+  bool writing_stopped_ = false;        // the peer accepts no more
+  bool has_no_write_deadline_ = false;  // the write deadline is off
   Timer write_timer_;
   Timer drain_signal_;
 };

@@ -53,7 +53,9 @@ Head::Head(asio::io_context& io, Clock& clock, HeadConfig config, const Recovere
               commits_, users_, feed_, alarm_, shares_, reservations_, std::move(requests)}) {
   users_.set_exempt(config_.limits.exempt);
   users_.set_account_groups(config_.accounts.groups());
-  control_.on_relayed_heartbeats([this](const gang::RelayedHeartbeats& relayed_heartbeats) { nodes_.relayed_heartbeats(relayed_heartbeats); });
+  control_.on_relayed_heartbeats([this](const gang::RelayedHeartbeats& relayed_heartbeats) {
+    nodes_.relayed_heartbeats(relayed_heartbeats);
+  });
   nodes_.on_job_seen([this](NodeId node, JobId last) { submissions_.saw(node, last); });
   life_.connect({[this](Job& job) { return defers(job); },
                  [this](Job& job) { return shares_.charge(job); },

@@ -113,7 +113,8 @@ Status Server::open(const HeadConfig& config, const proto::KeyRing& ring, Server
   ring_ = ring;
   node_keys_.emplace(config.state_dir + "/node-keys");
   if (auto loaded = node_keys_->load(); !loaded) return loaded;
-  node_key_manager_.emplace(NodeKeyManager::Parts{head_.config(), head_.links(), *ring_, *node_keys_});
+  node_key_manager_.emplace(
+      NodeKeyManager::Parts{head_.config(), head_.links(), *ring_, *node_keys_});
   node_key_manager_->on_revoked([this](const std::string& node) { close_clients_of(node); });
   setup_.emplace(head_.config(), *ring_, *node_keys_, config.state_dir + "/setup-tokens-used");
   if (election_ != nullptr) share_files(config.state_dir);

@@ -41,8 +41,8 @@ class Server {
                             ServerLimits limits);
   void start(TaskGroup& tasks);
 
-  // With two heads, sets the LeaderElection that takes connections of witnesses and of the other head. Must
-  // be called before open().
+  // With two heads, sets the LeaderElection that takes connections of witnesses and of the other
+  // head. Must be called before open().
   void set_charge(LeaderElection& election) { election_ = &election; }
 
   // Sets the socket that open() uses for commands; must be called before open().

@@ -114,7 +114,7 @@ int stop_cluster(const Invocation& invocation, const std::string& directory,
     if (!asked) return print_error(invocation, asked.error());
     if (wait_until_gone(directory)) return kExitOk;
     return print_error(invocation,
-                    fmt::format("{}: the cluster has not stopped after 15 s", directory));
+                       fmt::format("{}: the cluster has not stopped after 15 s", directory));
   }
   if (!std::filesystem::exists(directory + "/" + kLockFile)) {
     return print_error(invocation, fmt::format("no {} in {}", kind, escape_terminal(directory)));

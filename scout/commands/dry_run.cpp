@@ -108,9 +108,9 @@ Result<int> dry_run(const Invocation& invocation, HeadLink& link, bool json,
     worst = std::max(worst, code);
     if (code == kExitOk) continue;
     print_error(invocation,
-             fmt::format("{} {} on this host; the nodes may differ",
-                         escape_terminal(program.argv(0), 256),
-                         code == kExitNotFound ? "is not found" : "cannot be executed"));
+                fmt::format("{} {} on this host; the nodes may differ",
+                            escape_terminal(program.argv(0), 256),
+                            code == kExitNotFound ? "is not found" : "cannot be executed"));
   }
   return worst;
 }

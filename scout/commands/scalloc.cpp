@@ -77,7 +77,8 @@ void set_variables(const wire::JobStatus& job) {
   argv.push_back(nullptr);
   execvp(argv[0], argv.data());
   const int error = errno;
-  print_error(invocation, fmt::format("{}: {}", escape_terminal(words[0], 200), std::strerror(error)));
+  print_error(invocation,
+              fmt::format("{}: {}", escape_terminal(words[0], 200), std::strerror(error)));
   _exit(error == ENOENT ? kExitNotFound : kExitCannotExecute);
 }
 

@@ -82,7 +82,7 @@ std::optional<int> check_line(const Invocation& invocation, const std::string& s
   if (const auto code = parse(app, about.with(split->options))) return code;
   if (split->command.empty()) return std::nullopt;
   return print_error(about,
-                  fmt::format("'{}' is not an option", escape_terminal(split->command[0], 80)));
+                     fmt::format("'{}' is not an option", escape_terminal(split->command[0], 80)));
 }
 
 struct Script {
@@ -119,8 +119,8 @@ void drop_foreign_account(const Invocation& invocation, const Script& script, bo
   if (is_quiet) return;
   const auto account = escape_terminal(script.slurm_account, 80);
   print_error(invocation,
-           fmt::format("{}: ignoring #SBATCH --account={}: this cluster has no accounts",
-                       script.name, account));
+              fmt::format("{}: ignoring #SBATCH --account={}: this cluster has no accounts",
+                          script.name, account));
 }
 
 std::optional<int> load(const Invocation& invocation, const std::string& file,

@@ -172,9 +172,9 @@ int sccancel_main(const Invocation& invocation) {
   if (const auto read = options.filter.read(); !read) return print_error(invocation, read.error());
   if (options.filter.jobs().empty() && !options.filter.chooses() && !options.all) {
     return print_error(invocation,
-                    fmt::format("no job given; give its id, or select jobs with --user, --name, "
-                                "--state, --nodelist or --all (try {} --help)",
-                                invocation.name));
+                       fmt::format("no job given; give its id, or select jobs with --user, --name, "
+                                   "--state, --nodelist or --all (try {} --help)",
+                                   invocation.name));
   }
   if (options.all && !options.filter.jobs().empty()) {
     return print_error(invocation, "--all and job ids cannot be given together");

@@ -33,7 +33,7 @@ void report_loss_once(const Invocation& invocation, TimePoint begun, bool& has_r
 // A head that closes the connection before its hello is restarting, so this retries after each
 // pause. A missing socket is an error at once, unless a second head may take over.
 Result<HeadLink> connect_with_retry(const Invocation& invocation, const std::string& server,
-                                const std::string& socket) {
+                                    const std::string& socket) {
   const TimePoint begun = monotonic_now();
   bool has_reported = false;
   auto link = reach_head(server, socket);

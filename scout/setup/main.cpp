@@ -86,7 +86,7 @@ int setup_main(std::vector<std::string> args) {
   if (word == "node") return node_main(rest);
   if (word == "token") return token_main(rest);
   return print_error(self, fmt::format("'{}' is neither head, node nor token (try --help)",
-                                    escape_terminal(word, 80)));
+                                       escape_terminal(word, 80)));
 }
 
 }  // namespace

@@ -26,8 +26,9 @@ namespace {
 constexpr Duration kBeat = std::chrono::seconds{1};
 constexpr Duration kLook =
     std::chrono::milliseconds{20};  // between two requests to the head while it boots
-constexpr Duration kFarewell = std::chrono::seconds{10};  // time for host_agents to remove everything
-constexpr std::size_t kAtOnce = 32;                       // hosts that are being connected
+constexpr Duration kFarewell =
+    std::chrono::seconds{10};        // time for host_agents to remove everything
+constexpr std::size_t kAtOnce = 32;  // hosts that are being connected
 
 Status make_directory(const std::string& path) {
   if (mkdir(path.c_str(), 0700) != 0) return fail(errno_code(errno), "cannot create {}", path);
@@ -69,11 +70,12 @@ Status HostCluster::boot(const std::string& directory) {
   if (!ready_) return fail(errno_code(errno), "epoll_create1");
   const auto hosts = options_.hosts.size();
   members_.resize(hosts);
-  boot_tracker_.emplace(BootTracker::Bounds{.hosts = hosts,
-                             .least = options_.min_hosts != 0 ? options_.min_hosts : hosts,
-                             .at_once = kAtOnce,
-                             .limit = options_.limit},
-                monotonic_now());
+  boot_tracker_.emplace(
+      BootTracker::Bounds{.hosts = hosts,
+                          .least = options_.min_hosts != 0 ? options_.min_hosts : hosts,
+                          .at_once = kAtOnce,
+                          .limit = options_.limit},
+      monotonic_now());
   auto status = start_head();
   if (status && options_.push == Push::Always) {
     status = bundle_.start(layout_.programs, layout_.directory);

@@ -1,5 +1,5 @@
-// Manages a cluster of several hosts: the head runs here, and a host_agent on every host is connected
-// by a link.
+// Manages a cluster of several hosts: the head runs here, and a host_agent on every host is
+// connected by a link.
 #pragma once
 
 #include "base/os/fd.hpp"
@@ -11,9 +11,9 @@
 #include "scout/start/bundle.hpp"
 #include "scout/start/link.hpp"
 #include "scout/start/plan/allocation.hpp"
+#include "scout/start/plan/boot_tracker.hpp"
 #include "scout/start/plan/daemon_configs.hpp"
 #include "scout/start/plan/hosts.hpp"
-#include "scout/start/plan/boot_tracker.hpp"
 #include "scout/start/plan/script.hpp"
 
 #include <cstdint>

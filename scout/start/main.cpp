@@ -8,8 +8,8 @@
 #include "scout/run/score_options.hpp"
 #include "scout/session/command.hpp"
 #include "scout/start/find_hosts.hpp"
-#include "scout/start/host_cluster.hpp"
 #include "scout/start/host_agent.hpp"
+#include "scout/start/host_cluster.hpp"
 
 #include <CLI/CLI.hpp>
 
@@ -189,8 +189,8 @@ int stop_main(const Invocation& invocation) {
     const auto living = registry->living();
     if (living.empty()) return print_error(invocation, "you have no running cluster");
     if (living.size() > 1) {
-      return print_error(invocation, fmt::format("you have {} clusters; give one of {}", living.size(),
-                                              fmt::join(living, " ")));
+      return print_error(invocation, fmt::format("you have {} clusters; give one of {}",
+                                                 living.size(), fmt::join(living, " ")));
     }
     directory = living.front();
   }

@@ -190,7 +190,7 @@ int print_status(const Invocation& invocation, const std::string& directory) {
   const auto text = read_file(directory + "/cluster.json", std::size_t{16} << 20U);
   if (!text)
     return print_error(invocation,
-                    fmt::format("no virtual cluster in {}", escape_terminal(directory)));
+                       fmt::format("no virtual cluster in {}", escape_terminal(directory)));
   print(*text);
   return kExitOk;
 }

@@ -396,7 +396,8 @@ Status ClientSession::on(const wire::Attach& message) {
     watch.have_bytes = message.have_bytes();
     if (auto attached = parts_.streams.attach(id, watch); !attached) return attached;
     if (message.front_end()) {
-      connection_->disable_write_deadline();  // a stopped terminal holds its job back; nothing is lost
+      connection_
+          ->disable_write_deadline();  // a stopped terminal holds its job back; nothing is lost
       parts_.life.front_end_attached(id);
     }
   }

@@ -57,8 +57,8 @@ std::uint64_t digest_of(const std::vector<std::string>& nodes) {
   return digest;
 }
 
-LeaderElection::LeaderElection(const Parts& parts, gang::Leadership::Settings settings, gang::LogPosition position,
-               Epoch term)
+LeaderElection::LeaderElection(const Parts& parts, gang::Leadership::Settings settings,
+                               gang::LogPosition position, Epoch term)
     : parts_(parts),
       leadership_(settings, position, term, parts.clock.now()),
       tls_(make_tls(parts.config, parts.ring)),

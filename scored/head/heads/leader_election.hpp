@@ -1,6 +1,7 @@
 #pragma once
-// LeaderElection connects gang::Leadership to the nodes and to the other head: it sends its requests and
-// passes on their answers. Only these decide which head is in charge. Thread: the loop's.
+// LeaderElection connects gang::Leadership to the nodes and to the other head: it sends its
+// requests and passes on their answers. Only these decide which head is in charge. Thread: the
+// loop's.
 
 #include "base/async/alarm.hpp"
 #include "base/async/asio.hpp"
@@ -48,8 +49,8 @@ class LeaderElection {
     std::function<void(TimePoint now)> tick;
   };
 
-  LeaderElection(const Parts& parts, gang::Leadership::Settings settings, gang::LogPosition position,
-         Epoch term);
+  LeaderElection(const Parts& parts, gang::Leadership::Settings settings,
+                 gang::LogPosition position, Epoch term);
 
   void handle(Handlers handlers) { handlers_ = std::move(handlers); }
 

@@ -144,7 +144,8 @@ void LogShipper::stored(const proto::InFrame& frame) {
   if (is_copying_) return;  // belongs to the stream before this copy
   const bool is_possible = follower_ && follower_ == parts_.election.other() &&
                            position->term == term_ && position->sequence <= committed_;
-  if (!is_possible) return parts_.election.drop_other("the follower reported an impossible position");
+  if (!is_possible)
+    return parts_.election.drop_other("the follower reported an impossible position");
   stored_ = position->sequence;
   waits_since_.reset();
   if (stored_ < committed_) waits_since_ = parts_.clock.now();

@@ -1,7 +1,8 @@
 #pragma once
 // LogShipper serves the follower while this head is in charge. It sends a copy of the database if
 // the follower is not at the same position, then each transaction as it is committed. The commit
-// log may acknowledge what the follower has stored; LeaderElection decides that. Thread: the loop's.
+// log may acknowledge what the follower has stored; LeaderElection decides that. Thread: the
+// loop's.
 
 #include "base/async/asio.hpp"
 #include "base/async/clock.hpp"

@@ -9,8 +9,8 @@
 #include "base/async/task_group.hpp"
 #include "base/os/fd.hpp"
 #include "proto/transport/tls_connection.hpp"
-#include "scored/head/heads/leader_election.hpp"
 #include "scored/head/heads/follower_page.hpp"
+#include "scored/head/heads/leader_election.hpp"
 #include "scored/head/heads/log_follower.hpp"
 #include "scored/node/link/login_relay.hpp"
 

@@ -1,7 +1,7 @@
 #pragma once
 // Arrays makes jobs of the tasks of job arrays when the queue can take one, and ends the record of
-// an array when every task has ended. ArrayTracker decides the order. The record itself is a job that
-// the cluster holds back until the array ends.
+// an array when every task has ended. ArrayTracker decides the order. The record itself is a job
+// that the cluster holds back until the array ends.
 //
 // A task becomes a job in one transaction with the array's progress, so that after a restart no
 // task has run twice and none is lost.

@@ -89,8 +89,8 @@ std::optional<UseSum> FairShares::charge(Job& job) {
   if (cores == 0 || scheduled <= Duration(0)) return std::nullopt;
   const auto more =
       std::chrono::duration<double>(scheduled >= before ? scheduled - before : scheduled);
-  return tracker_.charge({job.info.account, job.info.user}, more.count() * static_cast<double>(cores),
-                      parts_.runner.wall());
+  return tracker_.charge({job.info.account, job.info.user},
+                         more.count() * static_cast<double>(cores), parts_.runner.wall());
 }
 
 void FairShares::ended() {
@@ -149,7 +149,7 @@ std::vector<FairShares::Row> FairShares::users_of(const std::string& account) {
 }
 
 FairShares::AccountUse FairShares::use_of(const std::string& name,
-                                        const UsageTracker::Totals& totals) const {
+                                          const UsageTracker::Totals& totals) const {
   AccountUse use;
   use.name = name;
   use.shares = tracker_.account(name, totals);
@@ -181,13 +181,14 @@ void FairShares::add_account(const AccountUse& use, wire::ShareList& list) {
   add_limits(use.limits, static_cast<std::uint32_t>(use.max_jobs), row);
 }
 
-void FairShares::add_user(const Row& user, const UsageTracker::Totals& totals, wire::ShareList& list) {
+void FairShares::add_user(const Row& user, const UsageTracker::Totals& totals,
+                          wire::ShareList& list) {
   wire::ShareRow& row = *list.add_rows();
   row.set_account(user.key.first);
   row.set_user_name(user.name);
   row.set_user(user.key.second.value());
-  set_numbers(tracker_.user(user.key, totals), tracker_.of(user.key, totals.now), gate_.of(user.key),
-              row);
+  set_numbers(tracker_.user(user.key, totals), tracker_.of(user.key, totals.now),
+              gate_.of(user.key), row);
   row.set_jobs(static_cast<std::uint32_t>(parts_.jobs.jobs_of(user.key.first, user.key.second)));
   add_limits(parts_.config.accounts.per_user, parts_.config.limits.max_jobs, row);
 }

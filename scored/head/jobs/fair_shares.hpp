@@ -71,7 +71,8 @@ class FairShares {
   };
 
   [[nodiscard]] std::vector<Row> users_of(const std::string& account);
-  [[nodiscard]] AccountUse use_of(const std::string& account, const UsageTracker::Totals& totals) const;
+  [[nodiscard]] AccountUse use_of(const std::string& account,
+                                  const UsageTracker::Totals& totals) const;
   static void add_account(const AccountUse& use, wire::ShareList& list);
   void add_user(const Row& row, const UsageTracker::Totals& totals, wire::ShareList& list);
 

@@ -52,8 +52,8 @@ void JobNetworks::prepared(NodeId node, wire::NetworkPrepared&& message) {
   if (!from) return;
   const std::size_t open_before = collector_.open_attempts();
   auto answer = collector_.prepared(attempt, from->job,
-                                {from->index, message.key(), message.channel(),
-                                 std::move(*message.mutable_addresses()), message.is_open()});
+                                    {from->index, message.key(), message.channel(),
+                                     std::move(*message.mutable_addresses()), message.is_open()});
   if (collector_.open_attempts() > open_before) note_opened(attempt);
   if (!answer) {
     log_warning("Refused the network addresses of a node", kv("node", links_.name(node)),
@@ -93,7 +93,8 @@ void JobNetworks::close(AttemptId attempt) {
   for (const AttemptId other : sharers) note_sharing(other, !collector_.sharers(other).empty());
 }
 
-void JobNetworks::send(AttemptId attempt, const Sender& to, const NetworkCollector::Answer& answer) {
+void JobNetworks::send(AttemptId attempt, const Sender& to,
+                       const NetworkCollector::Answer& answer) {
   const auto send_all = [&](const auto& message, std::optional<std::size_t> only_for) {
     const auto frame = proto::encode_frame(message);
     for (std::size_t i = 0; i < to.job.place.nodes.size(); ++i) {

@@ -1,6 +1,6 @@
 #pragma once
-// JobNetworks sends the decisions of NetworkCollector about the networks of running jobs to the nodes.
-// Callers have checked that the attempt runs on the node.
+// JobNetworks sends the decisions of NetworkCollector about the networks of running jobs to the
+// nodes. Callers have checked that the attempt runs on the node.
 
 #include "proto/node.pb.h"
 #include "scored/head/cluster/cluster_runner.hpp"

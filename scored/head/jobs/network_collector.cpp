@@ -19,7 +19,7 @@ std::string NetworkCollector::all_addresses(const Collection& collector) {
 }
 
 void NetworkCollector::take_over(Collection& collector, AttemptId attempt, const Job& job,
-                             const Prepared& message) {
+                                 const Prepared& message) {
   collector.addresses.assign(job.place.nodes.size(), {});
   collector.missing = collector.addresses.size();
   collector.key = message.key;
@@ -29,7 +29,7 @@ void NetworkCollector::take_over(Collection& collector, AttemptId attempt, const
 }
 
 NetworkCollector::Answer NetworkCollector::request(AttemptId attempt, const Job& job,
-                                           std::size_t node_index, std::uint64_t key) {
+                                                   std::size_t node_index, std::uint64_t key) {
   const auto found = collectors_.find(attempt);
   if (found != collectors_.end()) {
     const Collection& collector = found->second;
@@ -51,7 +51,7 @@ NetworkCollector::Answer NetworkCollector::request(AttemptId attempt, const Job&
 }
 
 Result<NetworkCollector::Answer> NetworkCollector::prepared(AttemptId attempt, const Job& job,
-                                                    Prepared message) {
+                                                            Prepared message) {
   const std::size_t index = message.node_index;
   if (index >= job.tasks_on_node.size() || message.key == 0 || message.channel > 0xffff ||
       message.addresses.size() != kAddressBytes * job.links * job.tasks_on_node[index]) {

@@ -1,7 +1,7 @@
 #pragma once
-// NetworkCollector manages the networks of running jobs, which are opened when a task first asks. Every
-// node prepares sockets and reports their addresses; when all have reported, every node gets all
-// addresses. If one node refuses, no node gets any. The class is pure.
+// NetworkCollector manages the networks of running jobs, which are opened when a task first asks.
+// Every node prepares sockets and reports their addresses; when all have reported, every node gets
+// all addresses. If one node refuses, no node gets any. The class is pure.
 //
 // Every message may be repeated after a broken link or a restart of the head. The state that a node
 // already has then counts: its key and channel are taken over. Nodes may have different ones if the

@@ -50,7 +50,7 @@ std::vector<std::string> WaitingJobs::foresee(const Conditions& conditions, User
   }
   const JobId next(UINT64_MAX);
   tracker.add({next, user, name, conditions, {}, false}, parts_.runner.wall(),
-           [this](JobId id) { return progress_of(id); });
+              [this](JobId id) { return progress_of(id); });
   return tracker.reasons(next);
 }
 
@@ -75,7 +75,7 @@ bool WaitingJobs::add(Job& job) {
   added.has_started = job.progress.state != JobState::Pending || job.progress.restarts > 0 ||
                       job.progress.started != WallTime();
   const bool waits = tracker_.add(std::move(added), parts_.runner.wall(),
-                               [this](JobId id) { return progress_of(id); });
+                                  [this](JobId id) { return progress_of(id); });
   if (waits) job.waits = tracker_.reasons(job.info.id);
   if (!job.info.conditions.empty()) parts_.alarm.at(next_deadline());
   return waits;
@@ -88,7 +88,8 @@ void WaitingJobs::began(const Job& job) {
 }
 
 void WaitingJobs::ended(const Job& job) {
-  tracker_.ended(job.info.id, job.info.user, job.info.name, job.progress.state == JobState::Completed);
+  tracker_.ended(job.info.id, job.info.user, job.info.name,
+                 job.progress.state == JobState::Completed);
   settle();
 }
 

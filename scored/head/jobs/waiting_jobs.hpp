@@ -1,7 +1,8 @@
 #pragma once
 // WaitingJobs manages jobs that wait for other jobs or for a time: it reports events to the
-// DependencyTracker and carries out its decisions. The cluster holds such a job back meanwhile. Only the
-// conditions are stored; after a restart of the head they are compared with the states of the jobs.
+// DependencyTracker and carries out its decisions. The cluster holds such a job back meanwhile.
+// Only the conditions are stored; after a restart of the head they are compared with the states of
+// the jobs.
 
 #include "base/async/alarm.hpp"
 #include "scored/head/jobs/arrays.hpp"

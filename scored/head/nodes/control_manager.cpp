@@ -52,7 +52,7 @@ ControlManager::ControlManager(asio::io_context& io, Clock& clock, NodeLinks& li
       generation_(random_number<std::uint32_t>()) {}
 
 Status ControlManager::open(const proto::TcpEndpoint& listen, std::uint32_t most_fanout,
-                         TaskGroup& tasks) {
+                            TaskGroup& tasks) {
   most_fanout_ = most_fanout;
   if (auto opened = network_.open(address_to_bind(listen.host), tasks); !opened) return opened;
   tasks_ = &tasks;
@@ -70,7 +70,8 @@ std::uint32_t ControlManager::rank_for(NodeId node) const {
   return tasks_ != nullptr ? control::rank_of_node(node.value()) : 0;
 }
 
-void ControlManager::set_path(NodeId node, wire::NodeStatus::ControlPath path, std::string problem) {
+void ControlManager::set_path(NodeId node, wire::NodeStatus::ControlPath path,
+                              std::string problem) {
   NodeVitals& vitals = links_.link(node).vitals;
   vitals.control_path = path;
   vitals.control_problem = std::move(problem);

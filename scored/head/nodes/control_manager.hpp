@@ -33,7 +33,9 @@ class ControlManager {
   void close();
 
   // Sets the handler for what the heartbeats over PM show. Must be called once, before open().
-  void on_relayed_heartbeats(std::function<void(const gang::RelayedHeartbeats&)> then) { on_relayed_heartbeats_ = std::move(then); }
+  void on_relayed_heartbeats(std::function<void(const gang::RelayedHeartbeats&)> then) {
+    on_relayed_heartbeats_ = std::move(then);
+  }
 
   // Queues a timetable for a node; publish_timetables() sends all queued ones together.
   void set_timetable(NodeId node, const base::SetTimetable& message);

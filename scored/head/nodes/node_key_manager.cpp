@@ -46,7 +46,8 @@ void NodeKeyManager::disconnect(const std::string& node) {
   link.connection->close();
 }
 
-Result<wire::NodeKeyList> NodeKeyManager::execute(const Peer& peer, const wire::ManageKeys& command) {
+Result<wire::NodeKeyList> NodeKeyManager::execute(const Peer& peer,
+                                                  const wire::ManageKeys& command) {
   auto nodes = nodes_of(command);
   if (!nodes) return nodes.error();
   const std::uint64_t now_s = std::max(seconds_now(), parts_.ring.newest().number);

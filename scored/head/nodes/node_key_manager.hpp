@@ -1,7 +1,7 @@
 #pragma once
-// NodeKeyManager rotates and revokes the nodes' keys for `scadm key`. Jobs continue: a rotation keeps the
-// node's connection, and a node daemon that restarts with a new key finds its jobs. Thread: the
-// loop's.
+// NodeKeyManager rotates and revokes the nodes' keys for `scadm key`. Jobs continue: a rotation
+// keeps the node's connection, and a node daemon that restarts with a new key finds its jobs.
+// Thread: the loop's.
 
 #include "base/os/log.hpp"
 #include "proto/client.pb.h"

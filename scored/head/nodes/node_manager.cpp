@@ -89,7 +89,7 @@ bool NodeManager::is_taken(NodeId node, std::uint64_t instance, const std::strin
 }
 
 void NodeManager::connected(NodeId node, const NodeHello& hello, NodeVitals vitals,
-                         std::shared_ptr<proto::Connection> connection) {
+                            std::shared_ptr<proto::Connection> connection) {
   gang::Cluster& cluster = parts_.runner.cluster();
   NodeLinks::Link& link = parts_.links.link(node);
   if (const auto before = std::exchange(link.connection, nullptr)) {
@@ -153,7 +153,8 @@ void NodeManager::heartbeat(NodeId node, const wire::Heartbeat& message) {
 }
 
 void NodeManager::relayed_heartbeats(const gang::RelayedHeartbeats& relayed_heartbeats) {
-  for (const NodeId node : relayed_heartbeats.alive) parts_.links.link(node).vitals.last_heard = now();
+  for (const NodeId node : relayed_heartbeats.alive)
+    parts_.links.link(node).vitals.last_heard = now();
   parts_.runner.perform(parts_.runner.cluster().relayed_heartbeats(relayed_heartbeats, now()));
 }
 

@@ -19,7 +19,8 @@ using proto::FrameType;
 
 class NodeDisconnectGuard {
  public:
-  NodeDisconnectGuard(NodeManager& manager, NodeId node, std::shared_ptr<proto::Connection> connection)
+  NodeDisconnectGuard(NodeManager& manager, NodeId node,
+                      std::shared_ptr<proto::Connection> connection)
       : manager_(manager), node_(node), connection_(std::move(connection)) {}
 
   NodeDisconnectGuard(const NodeDisconnectGuard&) = delete;
@@ -100,7 +101,8 @@ bool NodeSession::greet(const proto::InFrame& frame) {
   auto known = proto::from_wire(*hello);
   if (!known) return refuse(known.error());
   if (parts_.manager.is_taken(node_, hello->instance(), connection_->peer())) return false;
-  if (parts_.manager.is_outlived(node_, Epoch(hello->head_epoch()), hello->head_proof())) return false;
+  if (parts_.manager.is_outlived(node_, Epoch(hello->head_epoch()), hello->head_proof()))
+    return false;
   parts_.manager.saw_job(node_, JobId(hello->last_job()));
   NodeVitals vitals;
   vitals.switching = hello->switching();

@@ -16,7 +16,7 @@ namespace score::head {
 namespace {
 
 constexpr std::size_t kMaxUsers = 4'096;  // in one offer
-constexpr Duration kTimeout = 60s;       // for the host's checks between two frames
+constexpr Duration kTimeout = 60s;        // for the host's checks between two frames
 constexpr uid_t kFirstUser = 1'000;       // lower uids are the system's (Debian policy 9.2.2)
 constexpr uid_t kLastUser = 59'999;
 
@@ -55,8 +55,8 @@ bool is_valid_token(const HeadConfig& config, std::string_view identity, WallTim
   return token->expires_s > seconds(now) && token->expires_s <= latest;
 }
 
-SetupManager::SetupManager(const HeadConfig& config, const proto::KeyRing& ring, const NodeKeys& keys,
-                     std::string used_file)
+SetupManager::SetupManager(const HeadConfig& config, const proto::KeyRing& ring,
+                           const NodeKeys& keys, std::string used_file)
     : config_(config), ring_(ring), keys_(keys), used_file_(std::move(used_file)) {
   const auto text = read_file(used_file_, limits::kMaxConfigBytes);
   if (!text) return;  // the first start
@@ -103,8 +103,8 @@ wire::SetupOffer SetupManager::offer(const std::string& node) const {
 }
 
 asio::awaitable<void> SetupManager::serve(std::string identity,
-                                       std::shared_ptr<proto::Connection> connection,
-                                       Clock& clock) {
+                                          std::shared_ptr<proto::Connection> connection,
+                                          Clock& clock) {
   const std::string node = proto::parse_setup_identity(identity)->node;
   const auto first = co_await with_timeout(clock, kTimeout, connection->read(proto::Role::Setup));
   if (!first) co_return connection->close();

@@ -1,6 +1,6 @@
 #pragma once
-// SetupManager gives each new node its key in exchange for a setup token. Used tokens are stored, so
-// none becomes valid again after a restart of the head. Thread: the loop's.
+// SetupManager gives each new node its key in exchange for a setup token. Used tokens are stored,
+// so none becomes valid again after a restart of the head. Thread: the loop's.
 
 #include "base/async/asio.hpp"
 #include "base/async/clock.hpp"
@@ -32,7 +32,7 @@ class SetupManager {
   // of used tokens that have not expired, one per line. The constructor reads it and drops lines
   // that are not identities.
   SetupManager(const HeadConfig& config, const proto::KeyRing& ring, const NodeKeys& keys,
-            std::string used_file);
+               std::string used_file);
 
   // The handler is called at each change, when the new text of used_file is on disk.
   void on_used(std::function<void(const std::string& text)> then) { on_used_ = std::move(then); }

@@ -31,7 +31,7 @@ class Daemon {
   // Election describes a head that was elected (docs/adr/0089).
   struct Election {
     LeaderElection* election = nullptr;  // must outlive the daemon
-    Store store;               // its log has begun
+    Store store;                         // its log has begun
     Epoch term;
     std::optional<int> commands{};      // the socket that the service manager listens on
     std::function<void()> start_again;  // called to stand down; does not return

@@ -100,7 +100,8 @@ Status TwoHeads::open() {
   settings.self = config_.self;
   settings.nodes = config_.nodes.size();
   settings.is_forced = options_.is_forced;
-  election_.emplace(LeaderElection::Parts{io_, clock_, tasks_, config_, *keys_}, settings, *position, *term);
+  election_.emplace(LeaderElection::Parts{io_, clock_, tasks_, config_, *keys_}, settings,
+                    *position, *term);
   return {};
 }
 
@@ -127,9 +128,9 @@ Result<int> TwoHeads::run() {
   {
     Standby standby({io_, clock_, config_, *election_, *store_, commands});
     if (auto opened = standby.open(); !opened) return opened.error();
-    log_notice("Started as one of two heads",
-               kv("head", format_endpoint(config_.heads[config_.self])),
-               kv("term", election_->position().term), kv("sequence", election_->position().sequence));
+    log_notice(
+        "Started as one of two heads", kv("head", format_endpoint(config_.heads[config_.self])),
+        kv("term", election_->position().term), kv("sequence", election_->position().sequence));
     election_->start();
     end = score::run(io_, standby.run());
     election_->handle({});
@@ -149,7 +150,8 @@ Result<int> TwoHeads::lead(Store store) {
   std::optional<int> commands;
   if (commands_) commands = commands_->get();
   Daemon daemon(io_, options_.daemon);
-  Daemon::Election election{&*election_, std::move(store), term, commands, [this] { start_again(); }};
+  Daemon::Election election{&*election_, std::move(store), term, commands,
+                            [this] { start_again(); }};
   Result<int> status = 0;
   if (auto started = daemon.start(std::move(election)); !started) {
     status = started.error();

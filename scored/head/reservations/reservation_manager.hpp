@@ -44,8 +44,8 @@ class ReservationManager {
 
   // Returns the reservation that a command would make now, with its start and the numbers of its
   // users. With `ends_jobs`, jobs that may still run at its start do not matter. Errors: those of
-  // read_booking() and ReservationRegistry::check(), NotFound (nodes, users, accounts), Busy (jobs are
-  // in the way).
+  // read_booking() and ReservationRegistry::check(), NotFound (nodes, users, accounts), Busy (jobs
+  // are in the way).
   [[nodiscard]] Result<Booking> plan(const wire::Reservation& wanted, bool ends_jobs);
   // Makes a reservation that plan() returned.
   void make(const Booking& booking);

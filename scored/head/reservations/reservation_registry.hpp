@@ -1,6 +1,6 @@
 #pragma once
-// ReservationRegistry holds all reservations that have not ended. No two have a node at the same time.
-// The class is pure: `now` is the time of the wall clock.
+// ReservationRegistry holds all reservations that have not ended. No two have a node at the same
+// time. The class is pure: `now` is the time of the wall clock.
 
 #include "scored/head/reservations/booking.hpp"
 

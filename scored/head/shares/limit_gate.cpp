@@ -164,7 +164,8 @@ bool LimitGate::refresh(WallTime now) {
   totals_ = tracker_.totals(now);
   std::map<UsageTracker::Key, Standing> standings;
   std::vector<double> factors;
-  for (const UsageTracker::Key& key : tracker_.is_on() ? tracker_.keys() : std::vector<UsageTracker::Key>()) {
+  for (const UsageTracker::Key& key :
+       tracker_.is_on() ? tracker_.keys() : std::vector<UsageTracker::Key>()) {
     const double factor = tracker_.user(key, totals_).factor;
     standings[key] = {factor, 0, rules_.shares_weights ? boost_of(factor) : 1};
     factors.push_back(factor);

@@ -24,9 +24,10 @@ class LimitGate final : public gang::Gate {
     friend bool operator==(const Count&, const Count&) = default;
   };
 
-  // `rules` and `tracker` must outlive this object. `is_limited` returns whether user limits apply to
-  // this user; it is called at each decision.
-  LimitGate(const AccountRules& rules, const UsageTracker& tracker, std::function<bool(UserId)> is_limited)
+  // `rules` and `tracker` must outlive this object. `is_limited` returns whether user limits apply
+  // to this user; it is called at each decision.
+  LimitGate(const AccountRules& rules, const UsageTracker& tracker,
+            std::function<bool(UserId)> is_limited)
       : rules_(rules), tracker_(tracker), is_limited_(std::move(is_limited)) {}
 
   // ---- for gang::Cluster
@@ -37,8 +38,8 @@ class LimitGate final : public gang::Gate {
   void placed(const gang::Job& job) override;
   void unplaced(const gang::Job& job) override;
 
-  // Updates ranks, weights and use from the tracker. Returns true if an answer has changed; the caller
-  // must then call Cluster::reorder().
+  // Updates ranks, weights and use from the tracker. Returns true if an answer has changed; the
+  // caller must then call Cluster::reorder().
   bool refresh(WallTime now);
 
   // ---- views
@@ -79,10 +80,10 @@ class LimitGate final : public gang::Gate {
   std::map<UserId, Count> users_;
   std::map<std::string, Count> accounts_;
   std::map<UsageTracker::Key, Count> both_;
-  UsageTracker::Totals totals_;                       // as of the last refresh()
-  std::map<UsageTracker::Key, Standing> standings_;   // likewise
-  std::map<std::string, double> account_hours_;  // of accounts with such a limit
-  std::map<UserId, double> user_hours_;          // if there is such a limit
+  UsageTracker::Totals totals_;                      // as of the last refresh()
+  std::map<UsageTracker::Key, Standing> standings_;  // likewise
+  std::map<std::string, double> account_hours_;      // of accounts with such a limit
+  std::map<UserId, double> user_hours_;              // if there is such a limit
 };
 
 }  // namespace score::head

@@ -70,7 +70,8 @@ TEST(UsageTracker, WithoutAccountsUsersShareEqually) {
   tracker.charge({"", kAlice}, 50, kStart);
   tracker.charge({"", kBob}, 50, kStart);
   const auto totals = tracker.totals(kStart);
-  EXPECT_NEAR(tracker.user({"", kAlice}, totals).factor, std::exp2(-1.5), 1e-9) << "E = 0.75 of 0.5";
+  EXPECT_NEAR(tracker.user({"", kAlice}, totals).factor, std::exp2(-1.5), 1e-9)
+      << "E = 0.75 of 0.5";
   EXPECT_NEAR(tracker.account("", totals).factor, 0.5, 1e-9);
 }
 
@@ -82,7 +83,7 @@ TEST(UsageTracker, IsTheSameAfterItWasStored) {
   for (int i = 0; i < 1'000; ++i) {
     now += std::chrono::seconds(random() % 100);
     const UsageTracker::Key key{random() % 2 == 0 ? "art" : "physics",
-                           UserId(static_cast<std::uint32_t>(random() % 5))};
+                                UserId(static_cast<std::uint32_t>(random() % 5))};
     again.restore(tracker.charge(key, static_cast<double>(random() % 1'000), now), now);
   }
   for (const auto& key : tracker.keys()) {

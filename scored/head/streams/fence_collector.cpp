@@ -24,9 +24,10 @@ void FenceCollector::close(AttemptId attempt) {
   collectors_.erase(attempt);
 }
 
-Result<std::optional<FenceCollector::Done>> FenceCollector::enter(AttemptId attempt, std::size_t node_index,
-                                                          std::uint64_t sequence,
-                                                          std::string key_values) {
+Result<std::optional<FenceCollector::Done>> FenceCollector::enter(AttemptId attempt,
+                                                                  std::size_t node_index,
+                                                                  std::uint64_t sequence,
+                                                                  std::string key_values) {
   const auto found = collectors_.find(attempt);
   if (found == collectors_.end() || node_index >= found->second.entered.size()) {
     return fail(Errc::NotFound, "cannot enter a fence of attempt {}", attempt);
@@ -56,7 +57,8 @@ Result<std::optional<FenceCollector::Done>> FenceCollector::enter(AttemptId atte
   return try_finish(collector);
 }
 
-std::optional<FenceCollector::Done> FenceCollector::leave(AttemptId attempt, std::size_t node_index) {
+std::optional<FenceCollector::Done> FenceCollector::leave(AttemptId attempt,
+                                                          std::size_t node_index) {
   const auto found = collectors_.find(attempt);
   if (found == collectors_.end() || node_index >= found->second.left.size()) return std::nullopt;
   Collection& collector = found->second;
@@ -67,7 +69,8 @@ std::optional<FenceCollector::Done> FenceCollector::leave(AttemptId attempt, std
 }
 
 std::optional<FenceCollector::Done> FenceCollector::try_finish(Collection& collector) {
-  if (collector.count == 0 || collector.count + collector.absent < collector.entered.size()) return std::nullopt;
+  if (collector.count == 0 || collector.count + collector.absent < collector.entered.size())
+    return std::nullopt;
   Done done;
   done.sequence = collector.sequence;
   done.key_values.reserve(collector.bytes);

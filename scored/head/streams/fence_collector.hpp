@@ -1,7 +1,7 @@
 #pragma once
-// FenceCollector manages PMI barriers (fences) that span nodes. Each node of an attempt enters a fence
-// with the key-values that its ranks put since the last one. When all nodes have entered, each node
-// gets all key-values. The class is pure: it does no I/O, and its sizes are bounded.
+// FenceCollector manages PMI barriers (fences) that span nodes. Each node of an attempt enters a
+// fence with the key-values that its ranks put since the last one. When all nodes have entered,
+// each node gets all key-values. The class is pure: it does no I/O, and its sizes are bounded.
 //
 // A node whose connection broke enters again. Entering the same fence twice counts once, and the
 // result of a finished fence is sent again to the node that asks. A node whose tasks have all ended

@@ -103,7 +103,8 @@ void JobOutput::pump_all(OutputActions& actions) {
 }
 
 void JobOutput::pump(ClientId id, Client& client, OutputActions& actions) {
-  if (client.next < begin_ && client.in_flight < client.window) send_missed_marker(id, client, actions);
+  if (client.next < begin_ && client.in_flight < client.window)
+    send_missed_marker(id, client, actions);
   auto entry = std::upper_bound(
       log_.begin(), log_.end(), client.next,
       [](std::uint64_t offset, const Entry& candidate) { return offset < candidate.offset; });

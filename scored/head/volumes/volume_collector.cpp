@@ -21,9 +21,10 @@ bool is_address(const std::string& server) {
 
 }  // namespace
 
-Result<std::optional<VolumeCollector::Answer>> VolumeCollector::ready(AttemptId attempt, std::size_t count,
-                                                              std::size_t index,
-                                                              const std::string& server) {
+Result<std::optional<VolumeCollector::Answer>> VolumeCollector::ready(AttemptId attempt,
+                                                                      std::size_t count,
+                                                                      std::size_t index,
+                                                                      const std::string& server) {
   if (!is_address(server) || index >= count) {
     return fail(Errc::Malformed, "'{}' is not the address of a server",
                 escape_terminal(server, 80));

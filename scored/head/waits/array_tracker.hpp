@@ -1,6 +1,6 @@
 #pragma once
-// ArrayTracker decides which task of a job array becomes a job next, and when an array has ended. The
-// class is pure.
+// ArrayTracker decides which task of a job array becomes a job next, and when an array has ended.
+// The class is pure.
 //
 // An array is one record until its tasks have places. One task at a time waits in the queue; when
 // it has a place, the next task joins the queue.

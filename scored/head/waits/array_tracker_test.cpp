@@ -177,7 +177,8 @@ TEST_F(ArrayTrackerTest, TaskDroppedWhileStoringCountsOnce) {
 }
 
 TEST_F(ArrayTrackerTest, IgnoresUnknownArrays) {
-  tracker_.placed(kArray, 1), tracker_.ended(kArray, 1, JobState::Completed), tracker_.not_stored(kArray);
+  tracker_.placed(kArray, 1), tracker_.ended(kArray, 1, JobState::Completed),
+      tracker_.not_stored(kArray);
   EXPECT_FALSE(tracker_.is_done(kArray));
   EXPECT_EQ(tracker_.view(kArray).waiting, "");
 }

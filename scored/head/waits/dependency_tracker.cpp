@@ -186,7 +186,8 @@ std::vector<WaitDecision> DependencyTracker::decide(WallTime now) {
   return decisions;
 }
 
-void DependencyTracker::decide_one(JobId job, Entry& entry, std::vector<WaitDecision>& decisions) const {
+void DependencyTracker::decide_one(JobId job, Entry& entry,
+                                   std::vector<WaitDecision>& decisions) const {
   if (entry.has_gone) return;
   if (!entry.never.empty() && entry.conditions.end_if_never) {
     entry.has_gone = true;

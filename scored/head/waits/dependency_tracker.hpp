@@ -1,6 +1,6 @@
 #pragma once
-// DependencyTracker decides which waiting jobs may join the queue, which never can, and why the others wait.
-// The class is pure: it takes events and `now`, and returns decisions.
+// DependencyTracker decides which waiting jobs may join the queue, which never can, and why the
+// others wait. The class is pure: it takes events and `now`, and returns decisions.
 //
 // A job can name only jobs with smaller ids than its own, and its conditions never change, so no
 // cycle of jobs can wait for each other.

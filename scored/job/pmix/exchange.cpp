@@ -221,7 +221,8 @@ void Exchange::on_publish(std::uint32_t from, const PmixPeer& message) {
   if (board_bytes_ + bytes > kMaxBoardBytes) return answer(asker, Outcome::Refused, {});
   for (int i = 0; i < items; ++i) {
     const bool is_new =
-        collector_.try_emplace(message.keys(i), Published{message.rank(), message.values(i)}).second;
+        collector_.try_emplace(message.keys(i), Published{message.rank(), message.values(i)})
+            .second;
     if (is_new) board_bytes_ += message.keys(i).size() + message.values(i).size();
   }
   answer(asker, Outcome::Success, {});

@@ -3,10 +3,10 @@
 // nodes send it their requests. This class is pure, with one object per node; the caller carries
 // messages and starts processes.
 //
-// One spawn is handled at a time. The manager chooses places, asks the nodes concerned whether their
-// part could start (CHECK), and then has all nodes start it (START), so that every node knows each
-// world. A place is used once. When no task of the job runs and none is requested, CLOSE ends the
-// wait for more.
+// One spawn is handled at a time. The manager chooses places, asks the nodes concerned whether
+// their part could start (CHECK), and then has all nodes start it (START), so that every node knows
+// each world. A place is used once. When no task of the job runs and none is requested, CLOSE ends
+// the wait for more.
 //
 // Messages may be lost and repeated: turn() repeats requests without an answer, and each message
 // may arrive twice.

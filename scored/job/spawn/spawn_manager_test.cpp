@@ -63,7 +63,7 @@ class SpawnManagerTest : public ::testing::Test {
   base::TimePoint now_{};
   const std::vector<std::uint32_t> map_{0, 0, 1, 1, 2, 2};
   std::vector<SpawnManager> managers_{SpawnManager({0, map_, 3}), SpawnManager({1, map_, 3}),
-                                SpawnManager({2, map_, 3})};
+                                      SpawnManager({2, map_, 3})};
   std::map<std::uint32_t, std::string> refusal_;
   std::vector<std::uint32_t> checks_;
   std::map<std::uint32_t, std::vector<wire::SpawnedWorld>> starts_;

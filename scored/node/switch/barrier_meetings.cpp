@@ -66,7 +66,7 @@ void BarrierMeetings::reach(SwitchProgram& program, std::size_t i, base::Meeting
 }
 
 void BarrierMeetings::report_to_head(SwitchEntry& entry, base::Meeting meeting,
-                                SwitchEntry::Boundary boundary) {
+                                     SwitchEntry::Boundary boundary) {
   entry.reached[index_of(meeting)].store(boundary, std::memory_order_release);
   has_change_ = true;
 }
@@ -209,7 +209,7 @@ std::optional<TimePoint> BarrierMeetings::advance_gangs(SwitchProgram& program, 
     if (gang == nullptr) continue;
     while (const auto overdue = gang->take_overdue(now)) {
       report_to_head(*program.entries[i], overdue->meeting,
-                overdue->boundary.time_since_epoch().count());
+                     overdue->boundary.time_since_epoch().count());
     }
     const auto due = gang->advance(now, *program.meetings);
     if (due) next = std::min(next.value_or(*due), *due);

@@ -21,8 +21,8 @@ constexpr const char* kSshOptions[] = {"-T",
                                        "-oLogLevel=ERROR"};
 
 // These options are described in srun(1). With --overlap other steps may use the same processors;
-// the host_agent and its daemons use those of the whole allocation on the node. With --mem=0 they use
-// its memory too.
+// the host_agent and its daemons use those of the whole allocation on the node. With --mem=0 they
+// use its memory too.
 constexpr const char* kSrunOptions[] = {"--nodes=1",  "--ntasks=1", "--ntasks-per-node=1",
                                         "--overlap",  "--mem=0",    "--cpu-bind=none",
                                         "--mpi=none", "--quiet"};

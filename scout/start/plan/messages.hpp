@@ -1,6 +1,6 @@
-// Defines the messages between the supervisor and the host_agent of a host, over the link's standard
-// input and output. Each line from the host begins with kMark, because shells may print lines of
-// their own.
+// Defines the messages between the supervisor and the host_agent of a host, over the link's
+// standard input and output. Each line from the host begins with kMark, because shells may print
+// lines of their own.
 #pragma once
 
 #include "base/result.hpp"
