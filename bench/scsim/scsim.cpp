@@ -42,7 +42,7 @@ Simulate the placement policies of the head on a workload.
   --long-weight N    factor of the weight of long jobs (48)
   --factor F         time limits are F times the run time (5)
   --no-memory        jobs need no memory
-  --idle PERCENT     percentage of jobs that are idle for 15 s after each 60 s, on average (0)
+  --idle PERCENT     percentage of jobs that are idle for 15 s after 60 s, on average (0)
   --fill PERCENT     progress by filling, in percent of a job's time out of turn (0)
   --start-cost MS    time from placement until a job enters the timetable (0)
   --run-cost MS      time added to each run time (0)
@@ -50,8 +50,8 @@ Simulate the placement policies of the head on a workload.
   --plot FILE.svg    draw curves over load; with --figures: a directory for one drawing per figure
   --timeline FILE.html  draw the jobs of the last run
   --records FILE.json  write each job of the last run, with its start and end
-  --figures [NAME,...]  print tables over the loads 0.5..0.95: slowdown, response, wait, utilisation,
-                     size, run-time, fairness, switches, memory (all)
+  --figures [NAME,...]  print tables over the loads 0.5..0.95: slowdown, response, wait,
+                     utilisation, size, run-time, fairness, switches, memory (all)
   --pass             submit all jobs at once and measure the passes over the queue
   --check            check all invariants after every event (slow)
   --help, --version

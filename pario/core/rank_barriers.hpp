@@ -1,9 +1,9 @@
 // Implements coordinated access: all ranks of a group send the result of their part to the home of
 // the file, and all get the same answer when the last one has sent its result. This class is pure.
 //
-// A rank_barrier fails if a rank's connection ends while it waits, if a rank disagrees with the
+// A rank barrier fails if a rank's connection ends while it waits, if a rank disagrees with the
 // others, or if a rank does not arrive within kTimeoutMs. The other ranks get ECANCELED (or
-// ETIMEDOUT) at once. So do those that arrive later, as long as the rank_barrier is remembered.
+// ETIMEDOUT) at once. So do those that arrive later, as long as the rank barrier is remembered.
 #pragma once
 
 #include <compare>
@@ -17,7 +17,7 @@ namespace score::pario {
 class RankBarriers {
  public:
   static constexpr std::int64_t kTimeoutMs = 60'000;
-  static constexpr std::size_t kMost = 4'096;  // rank_barriers, including those that are remembered
+  static constexpr std::size_t kMost = 4'096;  // rank barriers, including those that are remembered
   static constexpr std::uint32_t kMostRanks = 1U << 20;
 
   struct Key {
@@ -47,7 +47,7 @@ class RankBarriers {
   std::vector<Answer> join(const Join& join, std::uint64_t token, std::int64_t now_ms);
   // Handles the end of the rank that waits for `token`; it gets an answer too.
   std::vector<Answer> leave(std::uint64_t token, std::int64_t now_ms);
-  // Ends rank_barriers that have waited for too long.
+  // Ends rank barriers that have waited for too long.
   std::vector<Answer> tick(std::int64_t now_ms);
 
   std::size_t size() const { return open_.size(); }

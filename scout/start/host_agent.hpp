@@ -1,4 +1,4 @@
-// The host_agent runs on each host at the remote end of a link. It reads its orders from standard
+// The host agent runs on each host at the remote end of a link. It reads its orders from standard
 // input, runs the node daemon and its launcher, and removes everything when its input ends, when no
 // line has come for kLease, or on SIGTERM. So nothing is left when score start is killed, when its
 // host fails, or when the connection breaks.
@@ -62,7 +62,7 @@ class HostAgent : public OwnCluster {
   std::optional<std::string> ended_;
 };
 
-// Runs a host_agent until nothing of it is left. `pushed` is a directory to remove at the end, or
+// Runs a host agent until nothing of it is left. `pushed` is a directory to remove at the end, or
 // empty. Returns the exit code.
 int run_host_agent(const std::string& programs, const std::string& pushed);
 

@@ -27,7 +27,7 @@ constexpr Duration kBeat = std::chrono::seconds{1};
 constexpr Duration kLook =
     std::chrono::milliseconds{20};  // between two requests to the head while it boots
 constexpr Duration kFarewell =
-    std::chrono::seconds{10};        // time for host_agents to remove everything
+    std::chrono::seconds{10};        // time for host agents to remove everything
 constexpr std::size_t kAtOnce = 32;  // hosts that are being connected
 
 Status make_directory(const std::string& path) {
@@ -239,7 +239,7 @@ void HostCluster::send_orders(std::size_t index) {
   watch(member);
 }
 
-// Beats go only to host_agents, because the script reads its input as the programs.
+// Beats go only to host agents, because the script reads its input as the programs.
 void HostCluster::send_beats() {
   const auto now = monotonic_now();
   if (now < next_beat_) return;
@@ -359,7 +359,7 @@ std::vector<std::string> HostCluster::take_notes() {
   return std::exchange(notes_, {});
 }
 
-// A host_agent ends when its input ends, so this closes the inputs. A second call finds no links.
+// A host agent ends when its input ends, so this closes the inputs. A second call finds no links.
 std::vector<std::string> HostCluster::tear_down() {
   for (auto& member : members_) {
     if (member.link) member.link->close_input();

@@ -1,4 +1,4 @@
-// Manages a cluster of several hosts: the head runs here, and a host_agent on every host is
+// Manages a cluster of several hosts: the head runs here, and a host agent on every host is
 // connected by a link.
 #pragma once
 

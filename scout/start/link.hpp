@@ -1,4 +1,4 @@
-// Runs the process that connects us with the host_agent of a host: ssh, srun or flux.
+// Runs the process that connects us with the host agent of a host: ssh, srun or flux.
 #pragma once
 
 #include "base/os/fd.hpp"

@@ -1,5 +1,5 @@
 // score start runs a cluster of one user on several hosts, without root and without installation.
-// `score start` and `score stop` run this program here; links run it as the host_agent of a host.
+// `score start` and `score stop` run this program here; links run it as the host agent of a host.
 #include "base/limits.hpp"
 #include "base/text.hpp"
 #include "base/text/plain.hpp"

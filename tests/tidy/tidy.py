@@ -9,6 +9,8 @@ test), left (files that a crash or a merge left behind), wire (a text field of a
 compared with a literal: wire_words.py). A line is excused by a comment on it or the line above:
 `tidy: allow RULE, reason`.
 
+Rule per folder (comments.py): voice (the share of comments that begin as a fragment, names of tests).
+
 Rules for the tree (structure.py): room (files per folder), readme (a folder without one, or a long
 one), folder-cycle, file-cycle, limit (a limit that no code uses), listed (a test that ctest does
 not run). Rule for language (prose.py):
@@ -19,6 +21,7 @@ import re
 import subprocess
 import sys
 
+import comments
 import prose
 import structure
 import wire_words
@@ -237,6 +240,8 @@ def faults(root):
     for path, number, rule, what in check_left(root, files):
         yield f'{path}:{number}: {rule}: {what}'
     yield from check_tree(root, files, exceptions(root))
+    for path, number, what in comments.check_comments(root, files):
+        yield f'{path}:{number}: voice: {what}'
     for path in files:
         if not SOURCE.search(path) or path.startswith('tests/fuzz/corpus'):
             continue

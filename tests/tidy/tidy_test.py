@@ -6,6 +6,7 @@ import tempfile
 import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).parent))
+import comments  # noqa: E402
 import prose  # noqa: E402
 import structure  # noqa: E402
 import tidy  # noqa: E402
@@ -133,6 +134,28 @@ class Tidy(unittest.TestCase):
                      'f(a.fate()); g("bad");', 'if (a.fate() == b.fate()) f();'):
             self.assertEqual(faults_of({'proto/a.proto': proto, 'scout/a.cpp': line + '\n'}), [], line)
         self.assertEqual(faults_of({'proto/a.proto': proto, 'scout/a_test.cpp': faulty[0] + '\n'}), [])
+
+    def test_comments_that_begin_as_a_fragment(self):
+        for text in ('The number of jobs that wait.', 'Until the task is cancelled.', 'Of its checksum nothing.', 'Frames on the way.',
+                     'True if the job has ended.', 'As one number, for messages.'):
+            self.assertTrue(comments.is_fragment(text), text)
+        for text in ('Returns the number of jobs that wait.', 'Runs until the task is cancelled.', 'The checksum is not verified here.',
+                     'If the node is late, the head waits.', 'Errors: Malformed.', 'They end with the job.', 'Do not call this twice.'):
+            self.assertFalse(comments.is_fragment(text), text)
+
+    def test_share_of_fragments_per_folder(self):
+        sentence, fragment, opening = ('// %s\nint a();\n' % text for text in ('Returns one.', 'One more.', 'Of jobs it keeps only one.'))
+        for faulty in (fragment, opening):
+            few, many = sentence * 99 + faulty, sentence * 97 + faulty * 4
+            self.assertEqual(faults_of({'scored/a.cpp': '#include "a"\n' + few}), [])
+            self.assertEqual({rule for rule, _ in faults_of({'scored/a.cpp': '#include "a"\n' + many})}, {'voice'})
+        field = '// One more.\nint a = 0;\n'
+        self.assertEqual(faults_of({'scored/a.cpp': field * 99}), [])
+
+    def test_names_of_tests_have_eight_words(self):
+        name = 'OneTwoThreeFourFiveSixSevenEight'
+        self.assertEqual(faults_of({'scored/a_test.cpp': f'TEST(Suite, {name}) {{}}\n'}), [])
+        self.assertEqual(faults_of({'scored/a_test.cpp': f'TEST(Suite, {name}Nine) {{}}\n'}), [('voice', 'scored/a_test.cpp')])
 
     def test_unused_limit(self):
         tree = {'base/limits.hpp': '#pragma once\ninline constexpr int kA = 1;\n'

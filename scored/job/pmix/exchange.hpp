@@ -111,7 +111,7 @@ class Exchange {
 
   struct FenceState {
     std::uint64_t begun = 0;                      // the last round that this node began
-    std::map<std::uint64_t, RankBarrier> rounds;  // at the rank_barrier node
+    std::map<std::uint64_t, RankBarrier> rounds;  // at the rank barrier node
     std::uint64_t done = 0;
     std::string last;  // data of `done`, for a node that repeats its request
   };

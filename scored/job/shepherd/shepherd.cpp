@@ -34,8 +34,7 @@ using namespace std::chrono_literals;
 namespace limits = base::limits;
 
 constexpr int kSignalExit = SIGKILL;
-constexpr base::Duration kDrainGrace = 300ms;  // for the pipes to end, after all processes are
-                                               // killed
+constexpr base::Duration kDrainGrace = 300ms;  // for the pipes, after all processes are killed
 constexpr base::Duration kTakenWithin = 1s;    // the end waits this long for a slow front end
 
 template <class Message>
@@ -63,8 +62,7 @@ Shepherd::Shepherd(EventLoop& loop, OutputPump output, ShepherdOptions options)
       }) {}
 
 base::Status Shepherd::start() {
-  // The launcher forked the spawner before it became this program, so the spawner is the only child
-  // so far.
+  // The launcher forked the spawner before it became this program: so far it is the only child.
   const auto children = children_of_this_process();
   if (children.size() == 1) group_ = children.front();
   auto watched =

@@ -11,7 +11,7 @@ namespace {
 
 // These options are described in ssh_config(5). With BatchMode ssh does not prompt, because the
 // command owns the terminal. The connection counts as broken after 30 s of silence, which is also
-// the host_agent's lease.
+// the host agent's lease.
 constexpr const char* kSshOptions[] = {"-T",
                                        "-x",
                                        "-oBatchMode=yes",
@@ -21,7 +21,7 @@ constexpr const char* kSshOptions[] = {"-T",
                                        "-oLogLevel=ERROR"};
 
 // These options are described in srun(1). With --overlap other steps may use the same processors;
-// the host_agent and its daemons use those of the whole allocation on the node. With --mem=0 they
+// the host agent and its daemons use those of the whole allocation on the node. With --mem=0 they
 // use its memory too.
 constexpr const char* kSrunOptions[] = {"--nodes=1",  "--ntasks=1", "--ntasks-per-node=1",
                                         "--overlap",  "--mem=0",    "--cpu-bind=none",

@@ -26,7 +26,7 @@ class BootTracker {
   // Returns the hosts to connect now, in order; each is returned once.
   std::vector<std::size_t> start_now();
 
-  // Records that the host_agent of the host runs, so a further host may be connected. Repeats are
+  // Records that the host agent of the host runs, so a further host may be connected. Repeats are
   // ignored.
   void on_hello(std::size_t host);
   // Records that the node daemon of the host runs.
@@ -39,7 +39,7 @@ class BootTracker {
   // at least `least` hosts are.
   [[nodiscard]] Decision decide(std::size_t nodes_up, TimePoint now) const;
 
-  // Returns true if the host's host_agent or its node daemon runs.
+  // Returns true if the host's host agent or its node daemon runs.
   [[nodiscard]] bool has_hello(std::size_t host) const {
     return states_[host] == State::Hello || states_[host] == State::Ready;
   }
@@ -60,7 +60,7 @@ class BootTracker {
   enum class State {
     Waiting,   // not started yet
     Reaching,  // its link was started
-    Hello,     // the host_agent runs
+    Hello,     // the host agent runs
     Ready,     // the node daemon runs
     Failed,
   };

@@ -1,4 +1,4 @@
-// Defines the messages between the supervisor and the host_agent of a host, over the link's
+// Defines the messages between the supervisor and the host agent of a host, over the link's
 // standard input and output. Each line from the host begins with kMark, because shells may print
 // lines of their own.
 #pragma once
@@ -56,7 +56,7 @@ struct Report {
   enum class Kind {
     Push,    // the script needs the programs; text: the installed version, or nothing
     Absent,  // as Push, but pushing is disabled
-    Hello,   // the host_agent runs and waits for its orders; text: the version
+    Hello,   // the host agent runs and waits for its orders; text: the version
     Ready,   // the daemons run; text: "cgroup" or "signal"
     Note,    // a message for the user
     Error,   // it ends because of this error

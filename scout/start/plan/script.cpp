@@ -20,7 +20,7 @@ bool is_plain_path(std::string_view path) {
   return path.starts_with('/') && std::ranges::all_of(path, is_plain);
 }
 
-// The host_agent replaces the shell, so that no process of ours is left next to it.
+// The host agent replaces the shell, so that no process of ours is left next to it.
 constexpr const char* kSearch =
     R"(for q in {programs} /usr/libexec/scored /usr/local/libexec/scored; do )"
     R"([ -x $q/score-start ] && [ -x $q/scored-launcher ] || continue; )"
@@ -29,7 +29,7 @@ constexpr const char* kSearch =
     R"([ -n "$old" ] || old=$v; )"
     R"(done; )";
 
-// The host_agent inherits the lock, which distinguishes a directory in use from one that was left
+// The host agent inherits the lock, which distinguishes a directory in use from one that was left
 // behind. A directory without a lock was left behind if it is older than ten minutes.
 constexpr const char* kTake =
     R"(umask 077; u=$(id -u); )"
