@@ -3,6 +3,7 @@ import re
 
 import mpis
 import pytest
+from tiers import others_long
 
 PROGRAM = r'''
 #define _GNU_SOURCE
@@ -94,7 +95,7 @@ int main(int argc, char** argv) {
 MOST_SLEEPS = 25  # of a rank in 2 s: PM let it sleep for 20 ms at a time, again and again
 
 
-@pytest.fixture(scope='module', params=mpis.ON_OFI)
+@pytest.fixture(scope='module', params=others_long(mpis.ON_OFI))
 def program(request, tmp_path_factory):
     return mpis.build(request.param, PROGRAM, tmp_path_factory.mktemp(request.param))
 
@@ -118,8 +119,8 @@ def test_a_rank_that_works_between_its_tests_never_sleeps(pair, program):
 
 
 def test_ranks_that_work_on_windows_of_their_own_are_no_deadlock(pair, program):
-    assert sleeps(pair, program, 'own window', '-N', 2, seconds=12) < 6 * MOST_SLEEPS
+    assert sleeps(pair, program, 'own window', '-N', 2, seconds=8) < 4 * MOST_SLEEPS
 
 
 def test_ranks_that_talk_over_shared_memory_are_no_deadlock(few, program):
-    sleeps(few, program, 'ping-pong', '-N', 1, '-n', 2, seconds=12)
+    sleeps(few, program, 'ping-pong', '-N', 1, '-n', 2, seconds=8)

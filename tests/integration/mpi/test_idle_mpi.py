@@ -5,6 +5,7 @@ import time
 import mpis
 import pytest
 from cluster import LIMIT, wait_until
+from tiers import others_long
 
 PROGRAM = r'''
 #include <mpi.h>
@@ -42,7 +43,7 @@ WAITS_IN_PYTHON = 'from mpi4py import MPI; world = MPI.COMM_WORLD; world.recv(so
 SPINNER = 'while True: pass\n'
 
 
-@pytest.fixture(scope='module', params=mpis.ON_OFI)
+@pytest.fixture(scope='module', params=others_long(mpis.ON_OFI))
 def program(request, tmp_path_factory):
     return mpis.build(request.param, PROGRAM, tmp_path_factory.mktemp(request.param))
 
