@@ -31,7 +31,7 @@ def compiled(catalog):
 
 def main():
     source = pathlib.Path(sys.argv[1])
-    code = (source / 'scored/journal/event.cpp').read_text()
+    code = (source / 'scored/shared/journal/event.cpp').read_text()
     catalog = source / 'deploy/systemd/scored.catalog'
     text = catalog.read_text()
     sent = re.findall(rf'\{{"({ID})"', code)

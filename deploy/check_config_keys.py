@@ -15,10 +15,10 @@ PARSERS = {
     'accounts': [(ACCOUNTS, 'read_account'), (ACCOUNTS, 'read_running_limits')],
     'fair_share': [(ACCOUNTS, 'read_accounts')],
     'node': [('scored/node/**/config.cpp', '')],
-    'network': [('scored/config/network_config.cpp', '')],
-    'gres': [('scored/config/generic_config.cpp', '')],
-    'pario': [('scored/config/pario_config.cpp', '')],
-    'devices': [('scored/config/device_config.cpp', '')],
+    'network': [('scored/shared/config/network_config.cpp', '')],
+    'gres': [('scored/shared/config/generic_config.cpp', '')],
+    'pario': [('scored/shared/config/pario_config.cpp', '')],
+    'devices': [('scored/shared/config/device_config.cpp', '')],
     'monitor': [('monitor/model/settings.cpp', '')],
 }
 READ = re.compile(r'\bread(?:_\w+)?\(\s*(?:section,\s*)?"([a-z_]+)"')
@@ -72,7 +72,7 @@ def main():
     root = pathlib.Path(sys.argv[1])
     documents = {'deploy/etc/scored.toml': example_keys(root), 'scored.toml(5)': page_keys(root)}
     faults = []
-    guard = (root / 'scored/device_guard/main.cpp').read_text(encoding='utf-8')
+    guard = (root / 'scored/privileged/device_guard/main.cpp').read_text(encoding='utf-8')
     faults += [f'scored-device-guard does not know the table [{table}]' for table in PARSERS
                if table != 'devices' and f'"{table}"' not in guard]
     for table in PARSERS:

@@ -15,7 +15,7 @@ import sys
 import tempfile
 import time
 
-REQUEST = struct.Struct('=IIQIHH1024s')  # scored/launcher/protocol.hpp
+REQUEST = struct.Struct('=IIQIHH1024s')  # scored/privileged/launcher/protocol.hpp
 REPLY = struct.Struct('=IIQii40s')
 MAGIC, VERSION = 0x4C524353, 8
 LIMIT = 20

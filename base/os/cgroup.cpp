@@ -18,7 +18,7 @@ namespace {
 constexpr std::size_t kMaxMountinfoBytes = 16 * limits::kMiB;
 constexpr std::size_t kMaxControlBytes = limits::kMiB;
 constexpr int kMaxTreeDepth = 8;
-constexpr std::string_view kJobsUnit = "/scored-jobs.service";  // also in scored/thaw/thaw.cpp
+constexpr std::string_view kJobsUnit = "/scored-jobs.service";  // also in thaw.cpp
 
 bool is_octal(char c) {
   return c >= '0' && c <= '7';

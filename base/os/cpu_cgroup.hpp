@@ -6,8 +6,8 @@
 // There are two levels: `scored` has the weight of the host's nodes, and `jobs` in it has the least
 // weight. They keep the weight of the whole constant; otherwise tasks that sleep often can starve a
 // machine (ADR 0103). In the hierarchies of `memory`, `pids` and `cpuset`, which limit jobs, the
-// jobs' directories lie directly below the daemon's cgroup. scored/thaw/thaw.cpp makes the same
-// names. Errors are errno codes with the path as context.
+// jobs' directories lie directly below the daemon's cgroup. scored/privileged/thaw/thaw.cpp makes
+// the same names. Errors are errno codes with the path as context.
 
 #include "base/result.hpp"
 

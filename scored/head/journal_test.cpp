@@ -1,5 +1,5 @@
 #include "scored/head/head_fixture.hpp"
-#include "scored/journal/recorded_events.hpp"
+#include "scored/shared/journal/recorded_events.hpp"
 
 #include <gtest/gtest.h>
 

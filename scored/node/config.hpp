@@ -7,10 +7,10 @@
 #include "base/units.hpp"
 #include "monitor/model/settings.hpp"
 #include "proto/transport/tls_connection.hpp"
-#include "scored/config/device_config.hpp"
-#include "scored/config/generic_config.hpp"
-#include "scored/config/network_config.hpp"
-#include "scored/config/pario_config.hpp"
+#include "scored/shared/config/device_config.hpp"
+#include "scored/shared/config/generic_config.hpp"
+#include "scored/shared/config/network_config.hpp"
+#include "scored/shared/config/pario_config.hpp"
 
 #include <cstdint>
 #include <optional>

@@ -10,12 +10,12 @@
 #include "proto/convert/convert.hpp"
 #include "proto/convert/words.hpp"
 #include "proto/frames/hello.hpp"
-#include "scored/facts/host_facts.hpp"
-#include "scored/journal/event.hpp"
 #include "scored/node/facts.hpp"
 #include "scored/node/kernel/memory.hpp"
 #include "scored/node/network/own_address.hpp"
 #include "scored/node/observe/activity.hpp"
+#include "scored/shared/facts/host_facts.hpp"
+#include "scored/shared/journal/event.hpp"
 
 #include <algorithm>
 #include <csignal>

@@ -2,7 +2,7 @@
 
 #include "base/os/fd.hpp"
 #include "base/text.hpp"
-#include "scored/facts/host_facts.hpp"
+#include "scored/shared/facts/host_facts.hpp"
 
 namespace score::node {
 namespace {

@@ -5,10 +5,10 @@
 #include "base/os/priority.hpp"
 #include "base/text/plain.hpp"
 #include "proto/transport/key_ring.hpp"
-#include "scored/journal/journal.hpp"
 #include "scored/node/config.hpp"
 #include "scored/node/daemon.hpp"
 #include "scored/node/kernel/memory.hpp"
+#include "scored/shared/journal/journal.hpp"
 
 #include <fmt/format.h>
 

@@ -47,7 +47,7 @@ PURE_BASE = {'ids', 'units', 'time', 'result', 'errc', 'limits', 'assert', 'exit
 LIBRARY_ONLY_IN = [  # (include pattern, where it is allowed)
     (re.compile(r'<rdma/'), re.compile(r'^(bench|pmlib|tests)/')),
     (re.compile(r'<prometheus/'), re.compile(r'/observe/metrics\.|^monitor/metrics/exporter\.')),
-    (re.compile(r'<systemd/'), re.compile(r'^base/systemd/[a-z_]+\.cpp$|^scored/journal/journal\.cpp$')),
+    (re.compile(r'<systemd/'), re.compile(r'^base/systemd/[a-z_]+\.cpp$|^scored/shared/journal/journal\.cpp$')),
     (re.compile(r'\.pb\.h[">]'), re.compile(r'^(proto|scored|scout|tests)/')),
     (re.compile(r'<boost/asio'), re.compile(r'^(base|bench|tests)/')),
 ]

@@ -10,7 +10,7 @@
 #include "base/text/hostlist.hpp"
 #include "proto/convert/convert.hpp"
 #include "scored/head/store/settings.hpp"
-#include "scored/journal/event.hpp"
+#include "scored/shared/journal/event.hpp"
 
 #include <algorithm>
 #include <csignal>

@@ -1,6 +1,6 @@
 #include "scored/head/admin/permissions.hpp"
 
-#include "scored/journal/event.hpp"
+#include "scored/shared/journal/event.hpp"
 
 #include <algorithm>
 #include <array>

@@ -9,10 +9,10 @@
 #include "gang/head/cluster.hpp"
 #include "monitor/model/settings.hpp"
 #include "proto/transport/tls_connection.hpp"
-#include "scored/config/network_config.hpp"
 #include "scored/head/config/accounts.hpp"
 #include "scored/head/config/user_limits.hpp"
 #include "scored/head/config/users.hpp"
+#include "scored/shared/config/network_config.hpp"
 
 #include <cstdint>
 #include <string>

@@ -11,7 +11,7 @@
 #include "scored/head/config/version.hpp"
 #include "scored/head/nodes/node_keys.hpp"
 #include "scored/head/nodes/setup_manager.hpp"
-#include "scored/leases/lease_wire.hpp"
+#include "scored/shared/leases/lease_wire.hpp"
 
 #include <algorithm>
 #include <utility>

@@ -2,7 +2,7 @@
 
 #include "base/limits.hpp"
 #include "proto/frames/parse.hpp"
-#include "scored/leases/lease_wire.hpp"
+#include "scored/shared/leases/lease_wire.hpp"
 
 #include <fcntl.h>
 #include <unistd.h>

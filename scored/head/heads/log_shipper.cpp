@@ -2,8 +2,8 @@
 
 #include "base/limits.hpp"
 #include "proto/frames/parse.hpp"
-#include "scored/journal/event.hpp"
-#include "scored/leases/lease_wire.hpp"
+#include "scored/shared/journal/event.hpp"
+#include "scored/shared/leases/lease_wire.hpp"
 
 #include <fcntl.h>
 #include <sys/stat.h>

@@ -6,7 +6,7 @@
 #include "base/os/log.hpp"
 #include "base/text.hpp"
 #include "base/text/hostlist.hpp"
-#include "scored/journal/event.hpp"
+#include "scored/shared/journal/event.hpp"
 
 #include <algorithm>
 #include <csignal>

@@ -3,7 +3,7 @@
 #include "base/limits.hpp"
 #include "base/text.hpp"
 #include "proto/transport/setup_token.hpp"
-#include "scored/journal/event.hpp"
+#include "scored/shared/journal/event.hpp"
 
 #include <fmt/ranges.h>
 

@@ -4,7 +4,7 @@
 #include "base/os/log.hpp"
 #include "base/text.hpp"
 #include "proto/convert/words.hpp"
-#include "scored/journal/event.hpp"
+#include "scored/shared/journal/event.hpp"
 
 #include <array>
 #include <utility>

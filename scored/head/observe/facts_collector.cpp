@@ -1,6 +1,6 @@
 #include "scored/head/observe/facts_collector.hpp"
 
-#include "scored/facts/host_facts.hpp"
+#include "scored/shared/facts/host_facts.hpp"
 
 #include <utility>
 

@@ -3,7 +3,7 @@
 #include "base/os/fd.hpp"
 #include "base/os/log.hpp"
 #include "base/systemd/notify.hpp"
-#include "scored/journal/event.hpp"
+#include "scored/shared/journal/event.hpp"
 
 #include <algorithm>
 #include <csignal>

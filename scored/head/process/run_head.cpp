@@ -9,7 +9,7 @@
 #include "scored/head/config/config.hpp"
 #include "scored/head/process/head_daemon.hpp"
 #include "scored/head/process/run_two_heads.hpp"
-#include "scored/journal/journal.hpp"
+#include "scored/shared/journal/journal.hpp"
 
 #include <fmt/format.h>
 

@@ -5,7 +5,7 @@
 #include "base/systemd/notify.hpp"
 #include "base/systemd/passed_socket.hpp"
 #include "scored/head/heads/standby.hpp"
-#include "scored/journal/event.hpp"
+#include "scored/shared/journal/event.hpp"
 
 #include <cstdlib>
 #include <fcntl.h>

@@ -1,5 +1,5 @@
 // The launcher starts this program as the job's user, once as `shepherd` (A) and once as `spawner`
-// (B); see scored/launcher/protocol.hpp. It is statically linked to make the exec cheap.
+// (B); see scored/privileged/launcher/protocol.hpp. It is statically linked to make the exec cheap.
 
 #include "base/exit_codes.hpp"
 #include "base/os/log.hpp"

@@ -2,7 +2,7 @@
 // Knows the device files of this node's generic resources, and which of them a job may not open.
 
 #include "base/result.hpp"
-#include "scored/config/generic_config.hpp"
+#include "scored/shared/config/generic_config.hpp"
 
 #include <span>
 #include <string>

@@ -6,7 +6,7 @@
 #include "base/os/spawn.hpp"
 #include "base/text.hpp"
 #include "proto/transport/unix_connection.hpp"
-#include "scored/launcher/protocol.hpp"
+#include "scored/privileged/launcher/protocol.hpp"
 
 #include <csignal>
 #include <cstring>

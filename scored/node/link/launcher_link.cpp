@@ -1,7 +1,7 @@
 #include "scored/node/link/launcher_link.hpp"
 
 #include "base/limits.hpp"
-#include "scored/rings/protocol.hpp"
+#include "scored/privileged/rings/protocol.hpp"
 
 #include <algorithm>
 

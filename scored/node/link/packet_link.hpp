@@ -8,7 +8,7 @@
 #include "base/os/fd.hpp"
 #include "base/result.hpp"
 #include "base/time.hpp"
-#include "scored/launcher/protocol.hpp"
+#include "scored/privileged/launcher/protocol.hpp"
 
 #include <list>
 #include <optional>

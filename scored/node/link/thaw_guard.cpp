@@ -1,7 +1,7 @@
 #include "scored/node/link/thaw_guard.hpp"
 
 #include "base/os/log.hpp"
-#include "scored/thaw/guard.hpp"
+#include "scored/privileged/thaw/guard.hpp"
 
 #include <filesystem>
 #include <sys/socket.h>

@@ -4,7 +4,7 @@
 #include "base/os/fd.hpp"
 #include "base/os/log.hpp"
 #include "proto/frames/hello.hpp"
-#include "scored/leases/lease_wire.hpp"
+#include "scored/shared/leases/lease_wire.hpp"
 
 #include <utility>
 

@@ -1,7 +1,7 @@
 // Checks whether this host has the devices that [network] names.
 #pragma once
 
-#include "scored/config/network_config.hpp"
+#include "scored/shared/config/network_config.hpp"
 
 #include <string>
 

@@ -7,7 +7,7 @@
 #include "pmlib/devices/xdp_socket.hpp"
 #include "proto/frames/parse.hpp"
 #include "scored/node/network/device_check.hpp"
-#include "scored/rings/protocol.hpp"
+#include "scored/privileged/rings/protocol.hpp"
 
 #include <algorithm>
 #include <array>

@@ -12,12 +12,12 @@
 #include "proto/node.pb.h"
 #include "proto/shepherd.pb.h"
 #include "proto/transport/connection.hpp"
-#include "scored/config/network_config.hpp"
 #include "scored/node/channel/channel_sockets.hpp"
 #include "scored/node/channel/channel_user.hpp"
 #include "scored/node/channel/job_contexts.hpp"
 #include "scored/node/link/head_link.hpp"
 #include "scored/node/link/launcher_link.hpp"
+#include "scored/shared/config/network_config.hpp"
 
 #include <algorithm>
 #include <cstdint>

@@ -2,7 +2,7 @@
 // Determines the address at which other nodes reach this one.
 
 #include "base/result.hpp"
-#include "scored/config/network_config.hpp"
+#include "scored/shared/config/network_config.hpp"
 
 #include <string>
 

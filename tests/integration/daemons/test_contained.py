@@ -214,7 +214,7 @@ def test_a_task_cannot_take_its_shepherds_connection(fresh, as_root):
     assert out == 'taken [] traced False read False\n'
 
 
-RING_ATTACKS = {  # tests of scored/rings, with a ring in the hands of a user
+RING_ATTACKS = {  # tests of scored/privileged/rings, with a ring in the hands of a user
     'SendsNoArpReply': 'ARP replies', 'SendsNothingElse': 'foreign source addresses, channels, ranks and keys',
     'CannotBeBoundToAnythingElse': 'other protocols and interfaces', 'KeepsItsOptions': 'promiscuous mode and other options',
     'HearsOnlyFramesOfItsAttempt': "other users' frames", 'ByXdpSendsNothingElse': 'the same by AF_XDP',

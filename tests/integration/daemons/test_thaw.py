@@ -17,7 +17,7 @@ from figures import figure
 
 LIBC = ctypes.CDLL(None, use_errno=True)
 THAW = BIN / 'scored-thaw'
-DAEMON_FD, LEASE_FD = 3, 4  # scored/thaw/guard.hpp
+DAEMON_FD, LEASE_FD = 3, 4  # scored/privileged/thaw/guard.hpp
 
 
 def mounts(kind, option=None):

@@ -47,7 +47,7 @@ def descriptors(pid):
 
 def launcher_request():
     """(magic, version, format, names of the fields) as protocol.hpp has them."""
-    text = (ROOT / 'scored/launcher/protocol.hpp').read_text(encoding='utf-8')
+    text = (ROOT / 'scored/privileged/launcher/protocol.hpp').read_text(encoding='utf-8')
     constant = {name: int(value, 0) for name, value in re.findall(r'constexpr std::uint32_t (kMagic|kVersion) = (\w+);', text)}
     bytes_of = dict(re.findall(r'constexpr std::size_t (\w+) = (\d+);', text))
     body = text[text.index('struct Request {'):text.index('};', text.index('struct Request {'))]

@@ -1,0 +1,171 @@
+// There are two forks per attempt. They use clone3 with CLONE_INTO_CGROUP, so that a child is born
+// in its cgroup. Moving it by a write to cgroup.procs would wait for an RCU grace period under the
+// lock that every freeze of every node on the machine takes. The children do all work that may
+// wait.
+#include "scored/privileged/launcher/start.hpp"
+
+#include "scored/privileged/launcher/identity.hpp"
+
+#include <climits>
+
+#include <cerrno>
+#include <csignal>
+#include <cstdio>
+#include <cstring>
+#include <fcntl.h>
+#include <linux/close_range.h>
+#include <linux/sched.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+namespace score::launcher {
+
+namespace {
+
+constexpr int kListenerFd = 3;
+constexpr int kPairFd = 4;
+constexpr int kLowPriority = 10;
+
+struct Child {
+  const Launch& launch;
+  int notes = -1;
+  int pair[2] = {-1, -1};
+  Identity identity{};
+};
+
+pid_t clone_into(int cgroup, int* pidfd) {
+  clone_args args{};
+  args.flags = pidfd != nullptr ? CLONE_PIDFD : 0U;
+  args.pidfd = reinterpret_cast<std::uintptr_t>(pidfd);
+  args.exit_signal = SIGCHLD;
+  if (cgroup >= 0) {
+    args.flags |= CLONE_INTO_CGROUP;
+    args.cgroup = static_cast<std::uint64_t>(cgroup);
+  }
+  return static_cast<pid_t>(syscall(SYS_clone3, &args, sizeof args));
+}
+
+// A note is below PIPE_BUF, so it arrives whole.
+[[noreturn]] void give_up(const Child& child, const char* step) {
+  Reply note;
+  note.error = static_cast<std::uint32_t>(errno != 0 ? errno : EIO);
+  snprintf(note.step, sizeof note.step, "%s", step);
+  [[maybe_unused]] const ssize_t sent = write(child.notes, &note, sizeof note);
+  _exit(127);
+}
+
+void must(bool done, const Child& child, const char* step) {
+  if (!done) give_up(child, step);
+}
+
+// Places the descriptors so that only 0, 1, 2, the listener as 3 and the pair as 4 survive exec.
+void place_descriptors(const Child& child, int listener, int pair) {
+  must(close_range(3, ~0U, CLOSE_RANGE_CLOEXEC) == 0, child, "close_range");
+  must(listener < 0 || dup2(listener, kListenerFd) == kListenerFd, child, "dup2");
+  must(dup2(pair, kPairFd) == kPairFd, child, "dup2");
+}
+
+// Resets all state that is inherited from the launcher, except its log.
+void reset_state(const Child& child) {
+  for (int signal = 1; signal < NSIG; ++signal) ::signal(signal, SIG_DFL);
+  sigset_t none;
+  sigemptyset(&none);
+  sigprocmask(SIG_SETMASK, &none, nullptr);
+  umask(022);
+  must(chdir("/") == 0, child, "chdir /");
+  // A launcher that the kernel spares when memory is short must not pass that protection on to its
+  // children.
+  const int score = open("/proc/self/oom_score_adj", O_RDWR | O_CLOEXEC);
+  char sign = 0;
+  if (read(score, &sign, 1) == 1 && sign == '-') {
+    must(write(score, "0", 1) == 1, child, "reset oom_score_adj");
+  }
+  close(score);
+}
+
+[[noreturn]] void execute(const Child& child, const char* role) {
+  reset_state(child);
+  if (const char* failed = become(child.identity)) give_up(child, failed);
+  const char* argv[] = {"scored-shepherd", role, nullptr};
+  execve(child.launch.shepherd, const_cast<char* const*>(argv), child.identity.environment);
+  give_up(child, "exec the shepherd");
+}
+
+// A write to `tasks` moves this thread, which is the only one of the process, without the wait that
+// a write to cgroup.procs costs.
+void join_version1(const Child& child) {
+  for (int place = kVersion1; place < kPlaces; ++place) {
+    if (child.launch.places[place] < 0) return;
+    const int tasks =
+        openat(child.launch.places[place], "tasks", O_WRONLY | O_CLOEXEC | O_NOFOLLOW);
+    must(tasks >= 0 && write(tasks, "0", 1) == 1, child, "join a version 1 cgroup");
+  }
+}
+
+[[noreturn]] void run_spawner(const Child& child) {
+  join_version1(child);
+  must(setsid() >= 0, child, "setsid");
+  place_descriptors(child, -1, child.pair[1]);
+  if (child.launch.request.low_priority != 0) setpriority(PRIO_PROCESS, 0, kLowPriority);
+  execute(child, "spawner");
+}
+
+// Runs a program from the directory of the shepherd: an exec as root has the capabilities that the
+// launcher has given up. Before B is forked it is the only child.
+void assist(const Child& child, const char* program, const char* word) {
+  char path[PATH_MAX + 32];
+  snprintf(path, PATH_MAX, "%s", child.launch.shepherd);
+  snprintf(strrchr(path, '/') + 1, 32, "%s", program);
+  int status = fork();
+  if (status == 0) {
+    dup2(child.launch.places[kTasksCgroup], kPairFd);
+    execl(path, path, "--job", "/proc/self/fd/4", word, nullptr);
+    _exit(127);  // same status as a shell's if the program cannot be executed
+  }
+  waitpid(-1, &status, 0);
+  errno = WIFEXITED(status) && WEXITSTATUS(status) == 127 ? ENOENT : EPERM;
+  must(status == 0, child, program);
+}
+
+[[noreturn]] void run_shepherd(Child child) {
+  must(setsid() >= 0, child, "setsid");
+  setpriority(PRIO_PROCESS, 0, 0);
+  must(prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) == 0, child, "subreaper");
+  errno = look_up(child.launch.request.user, child.identity);
+  must(errno == 0, child, kLookUpUser);
+  must(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, child.pair) == 0, child, "socketpair");
+  const Request& request = child.launch.request;
+  if (request.denied[0] != '\0') assist(child, "scored-device-guard", request.denied);
+  char user[16];
+  snprintf(user, sizeof user, "%u", request.user);
+  if (request.scratch != 0) assist(child, "scored-scratch-directory", user);
+  const pid_t spawner = clone_into(child.launch.places[kTasksCgroup], nullptr);
+  if (spawner == 0) run_spawner(child);
+  must(spawner > 0, child, "fork into tasks");
+  Reply note;
+  note.group = spawner;
+  must(write(child.notes, &note, sizeof note) == sizeof note, child, "write");
+  place_descriptors(child, child.launch.places[kListener], child.pair[0]);
+  execute(child, "shepherd");
+}
+
+}  // namespace
+
+int start(const Launch& launch, Started& started) {
+  int notes[2] = {-1, -1};
+  if (pipe2(notes, O_CLOEXEC) != 0) return errno;
+  started.notes = notes[0];
+  started.shepherd = clone_into(launch.places[kShepherdCgroup], &started.pidfd);
+  const int failed = started.shepherd < 0 ? errno : 0;
+  if (started.shepherd == 0) run_shepherd({.launch = launch, .notes = notes[1]});
+  close(notes[1]);
+  if (failed != 0) close(notes[0]);
+  return failed;
+}
+
+}  // namespace score::launcher

@@ -1,0 +1,31 @@
+// Starts one attempt: A and B of protocol.hpp, from fork to exec.
+#pragma once
+
+#include "scored/privileged/launcher/protocol.hpp"
+
+#include <sys/types.h>
+
+namespace score::launcher {
+
+// The numbers below it are those that children use explicitly. Every descriptor of the launcher
+// except 0, 1 and 2 is at least this.
+inline constexpr int kFirstFd = 10;
+
+struct Launch {
+  Request request;
+  int places[kPlaces];   // -1: none
+  const char* shepherd;  // the program
+};
+
+struct Started {
+  pid_t shepherd = 0;
+  int pidfd = -1;  // of the shepherd
+  // A pipe of Replies: B's process id as the group, or the step that failed. End of file means that
+  // both programs run, or that A has ended.
+  int notes = -1;
+};
+
+// Starts the attempt without waiting. The caller owns both descriptors. Returns 0 or an errno.
+int start(const Launch& launch, Started& started);
+
+}  // namespace score::launcher

@@ -1,0 +1,149 @@
+// scored-rings opens Ethernet rings for the node daemon. The launcher starts it as root next to
+// itself. It keeps the capabilities that rings need, and none that would let it act as a user.
+#include "scored/privileged/rings/ring_bounds.hpp"
+#include "scored/privileged/rings/rings.hpp"
+
+#include <cerrno>
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <fcntl.h>
+#include <initializer_list>
+#include <linux/capability.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+namespace {
+
+using score::launcher::Reply;
+using score::rings::Failure;
+using score::rings::Request;
+
+constexpr std::uint32_t kMostChannel = 0xffff;
+
+bool give_up_capabilities() {
+  std::uint64_t kept = 0;
+  for (const unsigned one : {CAP_NET_RAW, CAP_NET_ADMIN, CAP_SYS_ADMIN, CAP_BPF}) {
+    kept |= std::uint64_t{1} << one;
+  }
+  __user_cap_header_struct header{.version = _LINUX_CAPABILITY_VERSION_3, .pid = 0};
+  __user_cap_data_struct now[2] = {};
+  if (syscall(SYS_capget, &header, now) != 0) return false;
+  for (unsigned half = 0; half < 2; ++half) {
+    now[half].permitted &= static_cast<std::uint32_t>(kept >> (32 * half));
+    now[half].effective = now[half].permitted;
+    now[half].inheritable = 0;
+  }
+  return syscall(SYS_capset, &header, now) == 0;
+}
+
+// Logs once per reason that a packet ring is used, which works as well.
+void report_without_xdp(const char* interface, const Failure& failure) {
+  static Failure reported;
+  if (failure.error != reported.error || strcmp(failure.step, reported.step) != 0) {
+    fprintf(stderr, "%sUsing packet rings instead of AF_XDP interface=%s: %s: %s\n",
+            isatty(STDERR_FILENO) != 0 ? "" : "<4>", interface, failure.step,
+            strerror(failure.error));
+  }
+  reported = failure;
+}
+
+bool answer(int daemon, std::uint64_t attempt, const Failure& failure, int ring) {
+  Reply reply;
+  reply.error = static_cast<std::uint32_t>(failure.error);
+  reply.attempt = attempt;
+  memcpy(reply.step, failure.step, sizeof reply.step);
+  iovec block{.iov_base = &reply, .iov_len = sizeof reply};
+  alignas(cmsghdr) char control[CMSG_SPACE(sizeof ring)] = {};
+  msghdr message{};
+  message.msg_iov = &block;
+  message.msg_iovlen = 1;
+  if (ring >= 0) {
+    message.msg_control = control;
+    message.msg_controllen = sizeof control;
+    cmsghdr* part = CMSG_FIRSTHDR(&message);
+    part->cmsg_level = SOL_SOCKET;
+    part->cmsg_type = SCM_RIGHTS;
+    part->cmsg_len = CMSG_LEN(sizeof ring);
+    memcpy(CMSG_DATA(part), &ring, sizeof ring);
+  }
+  return sendmsg(daemon, &message, MSG_NOSIGNAL) == sizeof reply;
+}
+
+bool open_ring(score::rings::Rings& rings, const char* interface, int daemon,
+               const Request& request) {
+  Failure failure;
+  int ring = -1;
+  if (request.attempt == 0 || request.channel > kMostChannel) {
+    score::rings::fail(failure, EINVAL, "no such attempt or channel");
+  } else {
+    ring = rings.open(request, failure);
+    if (ring >= 0 && failure.error != 0) {
+      report_without_xdp(interface, failure);
+      failure = {};
+    }
+  }
+  const bool is_taken = answer(daemon, request.attempt, failure, ring);
+  if (ring >= 0) close(ring);
+  return is_taken;
+}
+
+void serve(score::rings::Rings& rings, const char* interface, int daemon) {
+  for (;;) {
+    Request request;
+    const ssize_t got = recv(daemon, &request, sizeof request, MSG_TRUNC);
+    if (got < 0 && errno == EINTR) continue;
+    const bool is_whole = got == sizeof request && request.magic == score::rings::kMagic &&
+                          request.version == score::rings::kVersion;
+    if (!is_whole || !open_ring(rings, interface, daemon, request)) return;
+  }
+}
+
+// The launcher has checked that only root may write in the directory.
+int listen_in(const char* directory, uid_t daemon_user) {
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  const int length =
+      snprintf(address.sun_path, sizeof address.sun_path, "%s/rings.sock", directory);
+  if (static_cast<std::size_t>(length) >= sizeof address.sun_path) return -1;
+  const int listener = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+  unlink(address.sun_path);
+  umask(0177);
+  if (bind(listener, reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0 ||
+      (daemon_user != geteuid() &&
+       lchown(address.sun_path, daemon_user, static_cast<gid_t>(-1)) != 0) ||
+      listen(listener, 1) != 0) {
+    return -1;
+  }
+  return listener;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (argc != 4) {
+    fputs("usage: scored-rings INTERFACE DIRECTORY UID (started by scored-launcher)\n", stderr);
+    return 2;
+  }
+  signal(SIGPIPE, SIG_IGN);
+  const auto daemon_user = static_cast<uid_t>(strtoul(argv[3], nullptr, 10));
+  const int listener = listen_in(argv[2], daemon_user);
+  if (listener < 0 || !give_up_capabilities()) {
+    perror("scored-rings: listen");
+    return 1;
+  }
+  score::rings::Rings rings(argv[1]);
+  for (;;) {
+    const int daemon = accept4(listener, nullptr, nullptr, SOCK_CLOEXEC);
+    if (daemon < 0) continue;
+    ucred peer{};
+    socklen_t size = sizeof peer;
+    const bool is_known = getsockopt(daemon, SOL_SOCKET, SO_PEERCRED, &peer, &size) == 0;
+    if (is_known && peer.uid == daemon_user) serve(rings, argv[1], daemon);
+    close(daemon);
+  }
+}

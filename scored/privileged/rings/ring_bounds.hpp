@@ -1,0 +1,18 @@
+// Bounds a ring, in the rings' network namespace, so that it need not be trusted: see rings.hpp.
+// Everything that its holder could try has then been tried. The functions return 0, or an errno
+// that is in `failure` too.
+#pragma once
+
+#include "pmlib/devices/xdp_socket.hpp"
+#include "scored/privileged/rings/protocol.hpp"
+
+namespace score::rings {
+
+// `table` contains the bounds by socket.
+int bound_packet_ring(int fd, int table, const Request& request, Failure& failure);
+int bound_xdp(const pm::XdpParts& parts, int table, const Request& request, Failure& failure);
+
+// Sets `failure` and returns -1.
+int fail(Failure& failure, int error, const char* step);
+
+}  // namespace score::rings
