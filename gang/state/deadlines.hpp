@@ -1,14 +1,9 @@
 #pragma once
-// Deadlines keeps at most one deadline of each kind per job, in order of time.
+// The deadlines of jobs that gang::Cluster is responsible for.
 
-#include "base/ids.hpp"
-#include "base/time.hpp"
+#include "base/model/deadlines.hpp"
 
-#include <map>
-#include <optional>
-#include <set>
-#include <tuple>
-#include <utility>
+#include <cstdint>
 
 namespace score::gang {
 
@@ -21,26 +16,6 @@ enum class DeadlineKind : std::uint8_t {
   Idle,       // the job must be judged again: idle, deadlocked
 };
 
-class Deadlines {
- public:
-  struct Due {
-    base::TimePoint at{};
-    DeadlineKind kind = DeadlineKind::Launch;
-    base::JobId job{0};
-  };
-
-  // Sets a deadline and replaces an earlier one of the same kind.
-  void set(base::JobId job, DeadlineKind kind, base::TimePoint at);
-  void clear(base::JobId job);
-
-  // Removes and returns the earliest deadline if it is due by `now`. Equal times are ordered by
-  // kind, then by job.
-  std::optional<Due> take_due(base::TimePoint now);
-  [[nodiscard]] std::optional<base::TimePoint> next() const;
-
- private:
-  std::set<std::tuple<base::TimePoint, DeadlineKind, base::JobId>> queue_;
-  std::map<std::pair<base::JobId, DeadlineKind>, base::TimePoint> times_;
-};
+using Deadlines = base::Deadlines<DeadlineKind>;
 
 }  // namespace score::gang

@@ -1,17 +1,9 @@
 #pragma once
-// Deadlines holds the deadlines of jobs that the head, not gang::Cluster, is responsible for. It is
-// pure.
+// The deadlines of jobs that the head, not gang::Cluster, is responsible for.
 
-#include "base/ids.hpp"
-#include "base/time.hpp"
+#include "base/model/deadlines.hpp"
 
 #include <cstdint>
-#include <map>
-#include <optional>
-#include <set>
-#include <tuple>
-#include <utility>
-#include <vector>
 
 namespace score::head {
 
@@ -22,30 +14,6 @@ enum class DeadlineKind : std::uint8_t {
   Drop,       // the output of an ended job was not fetched
 };
 
-// There is at most one deadline per kind and job.
-class Deadlines {
- public:
-  struct Due {
-    JobId job;
-    DeadlineKind kind{};
-
-    friend bool operator==(const Due&, const Due&) = default;
-  };
-
-  // Replaces an earlier deadline of this kind.
-  void set(JobId job, DeadlineKind kind, TimePoint at);
-  void clear(JobId job, DeadlineKind kind);
-  void clear(JobId job);
-
-  [[nodiscard]] bool has(JobId job, DeadlineKind kind) const { return at_.contains({job, kind}); }
-
-  [[nodiscard]] std::optional<TimePoint> next() const;
-  // Removes and returns the deadlines that have passed, earliest first.
-  [[nodiscard]] std::vector<Due> take_due(TimePoint now);
-
- private:
-  std::map<std::pair<JobId, DeadlineKind>, TimePoint> at_;
-  std::set<std::tuple<TimePoint, JobId, DeadlineKind>> order_;
-};
+using Deadlines = base::Deadlines<DeadlineKind>;
 
 }  // namespace score::head

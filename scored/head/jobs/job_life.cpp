@@ -392,7 +392,7 @@ void JobLife::set_deadline(JobId job, DeadlineKind kind, TimePoint at) {
 }
 
 void JobLife::tick(TimePoint at) {
-  for (const Deadlines::Due& due : deadlines_.take_due(at)) meet(due);
+  while (const auto due = deadlines_.take_due(at)) meet(*due);
 }
 
 void JobLife::meet(const Deadlines::Due& due) {
