@@ -16,27 +16,28 @@ namespace {
 constexpr const char* kPermissionsFile = SCORE_SOURCE_DIR "/proto/permissions.md";
 constexpr const char* kPreface =
     "# Permitted senders\n\n"
-    "Every frame and every role; the annotations in the .proto files are the source, and a test\n"
-    "compares. For requests about one job OTHER_USER is a user who does not own it; an operator\n"
-    "or root who owns it is its owner too. Of another user's job an operator may Attach only to\n"
-    "watch (no front end, no input), and SignalJob only TERM, KILL, STOP and CONT\n"
-    "(`scored/head/admin/permissions.hpp`). A new frame needs a row here, so its senders are\n"
-    "written twice, and a reviewer sees them.\n\n";
+    "The roles that may send each frame. The annotations in the .proto files are the source; a\n"
+    "test compares them with this page, so a new frame needs a row. OTHER_USER does not own the\n"
+    "job that the request names; an operator or root who owns it is also OWNER. An operator may\n"
+    "Attach to another user's job only to watch (no front end, no input), and SignalJob only with\n"
+    "TERM, KILL, STOP and CONT (`scored/head/admin/permissions.hpp`).\n\n";
+
+std::string senders_of(FrameType type) {
+  std::string senders;
+  for (std::size_t i = 0; i < kRoleCount; ++i) {
+    if (!may_send(Role{static_cast<std::uint8_t>(i)}, type)) continue;
+    if (!senders.empty()) senders += ", ";
+    senders += kRoleNames[i];
+  }
+  return senders;
+}
 
 std::string permission_table() {
   std::string text = kPreface;
-  text += "| type | frame | max bytes |";
-  for (const char* role : kRoleNames) text += fmt::format(" {} |", role);
-  text += "\n| --- | --- | --- |";
-  for (std::size_t i = 0; i < kRoleCount; ++i) text += " --- |";
-  text += "\n";
+  text += "| type | frame | max bytes | senders |\n| --- | --- | --- | --- |\n";
   for (const FrameRule& rule : kFrameRules) {
-    text += fmt::format("| {} | {} | {} |", static_cast<unsigned>(rule.type), rule.name,
-                        rule.max_bytes);
-    for (std::size_t i = 0; i < kRoleCount; ++i) {
-      text += may_send(Role{static_cast<std::uint8_t>(i)}, rule.type) ? " yes |" : " |";
-    }
-    text += "\n";
+    text += fmt::format("| {} | {} | {} | {} |\n", static_cast<unsigned>(rule.type), rule.name,
+                        rule.max_bytes, senders_of(rule.type));
   }
   return text;
 }

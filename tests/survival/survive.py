@@ -30,12 +30,11 @@ LONG = {'SCORE_KILLS': '200', 'SCORE_ATTACK_SECONDS': '60', 'SCORE_SOAK_SECONDS'
         'SCORE_RESTLESS_ROUNDS': '50', 'SCORE_RANDOM_CONNECTIONS': '10000'}
 HEAD = """# Promises and their tests
 
-What Scored promises about faults, load and attacks, and the tests that check it. `./try survive --short` runs these tests and
-writes the figures; `--long` runs them with more kills, cuts and time. Rows are in `tests/survival/*.toml`; `ctest -R survival_table`
-compares them with the sources and with this page.
+Promises about faults, load and attacks, and the tests that check them. Rows are in `tests/survival/*.toml`; `ctest -R survival_table` compares them
+with the sources and this page. `./try survive --short` runs the tests and writes the figures; `--long` with more kills, cuts and time.
 
-"no test yet": nothing checks the promise. "not tested: ...": the tests leave that out. "N of M tests ran", of the last `--short` run: the others were not built.
-"(... in the test)": the test allows more than the promise, for the machine may do something else at the same time; the figure counts.
+"no test yet": nothing checks the promise. "not tested: ...": the tests leave that out. "N/M ran": of M tests N were built and ran.
+"(... in the test)": the test allows more, because the machine may be busy; the figure counts.
 """
 NOTE = 'Last run: '
 
@@ -187,7 +186,7 @@ def result(row, outcomes, figures):
     ran = sum(test in outcomes for test in row['tests'])
     words = list(dict.fromkeys(figures)) or (['holds'] if 'passed' in got else [])
     if words and ran < len(row['tests']):
-        words.append(f'{ran} of {len(row["tests"])} tests ran')
+        words.append(f'{ran}/{len(row["tests"])} ran')
     skipped = [test for test in row['tests'] if outcomes.get(test) and set(outcomes[test]) == {'skipped'}]
     return '; '.join(words + [f'{short(test)} skipped' for test in skipped])
 
