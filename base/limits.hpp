@@ -90,8 +90,8 @@ inline constexpr nanoseconds kMaxReservationAhead = std::chrono::hours(24 * 3'66
 // The least notice of a new timetable to nodes where something runs; it grows with the number of
 // nodes.
 inline constexpr nanoseconds kMinTimetableLead = milliseconds(4);
-// The launcher thaws everything max(two quanta, this) after the last sign of life of the node
-// daemon.
+// scored-thaw continues all jobs when the node daemon has not renewed its lease for max(two quanta,
+// this).
 inline constexpr nanoseconds kMinThawLease = seconds(1);
 inline constexpr std::uint32_t kThawLeaseQuanta = 2;
 

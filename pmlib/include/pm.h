@@ -194,7 +194,7 @@ int pm_before_select(pm_context* context, int64_t* timeout_us);
 void pm_after_select(pm_context* context);
 
 /* pm_idle() states that this rank only waits for messages, in its own loop over pm_receive(), which
- * sleeps after 256 calls in vain; pm_busy() ends that, and is called before a message is acted
+ * sleeps after some 200 calls in vain; pm_busy() ends that, and is called before a message is acted
  * upon. The scheduler gives the time of a job to other jobs while all its ranks sleep. pm_wait()
  * and pm_before_select() do both by themselves. */
 void pm_idle(pm_context* context);
