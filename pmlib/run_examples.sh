@@ -33,5 +33,5 @@ run() {
 
 for device in shmem udp; do
   run "$device" 3 "$bin/pm_queens" 8 | grep -q '8 queens on 3 ranks: 92 solutions'
-  run "$device" 2 "$bin/pm_pingpong" 200 100 | grep -q '100 bytes: .* us a round trip'
+  run "$device" 2 "$bin/pm_pingpong" 200 100 | grep -q '100 bytes: .* us per round trip'
 done

@@ -166,8 +166,8 @@ void add_note(std::string& text, const std::string& note) {
 class PlainFormatter : public CLI::Formatter {
  public:
   std::string make_option_opts(const CLI::Option* option) const override {
-    if (option->get_type_size() == 0) return {};  // a flag
     std::string name = value_words(option->get_type_name()).name;
+    if (option->get_type_size() == 0 || name.empty()) return {};  // a flag
     const bool is_optional = option->get_expected_min() == 0;
     if (is_optional && !name.starts_with('[')) name = "[" + name + "]";
     const bool is_list = option->get_expected_max() == CLI::detail::expected_max_vector_size;

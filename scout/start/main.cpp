@@ -207,7 +207,7 @@ int host_agent_main(const std::vector<std::string>& args) {
 int run(std::vector<std::string> args) {
   if (args.empty()) args.emplace_back("start");
   if (args[0] == "--programs-version") return print(std::string(SCORE_VERSION) + "\n"), kExitOk;
-  if (args[0] == "--host_agent") return host_agent_main(args);
+  if (args[0] == "--host-agent") return host_agent_main(args);
   const bool is_stop = args[0] == "stop";
   const Invocation invocation{.name = is_stop ? "score stop" : "score start",
                               .args = {args.begin() + 1, args.end()}};

@@ -166,7 +166,7 @@ asio::awaitable<void> Standby::handle_signals() {
   for (;;) {
     const int number = co_await signals.async_wait(asio::use_awaitable);
     if (number != SIGHUP) break;
-    log_notice("Ignored SIGHUP: a standby reads its configuration when it takes election");
+    log_notice("Ignored SIGHUP: a standby reads its configuration when it takes charge");
   }
   end(End::Stopped);
 }

@@ -36,7 +36,7 @@ constexpr const char* kUsage =
     "  --rotate-key       add a new cluster key to the key_file, and exit\n"
     "  --retire-key       keep only the newest cluster key in the key_file, and exit\n"
     "  --recover          the database is an older copy: continue after the nodes' jobs\n"
-    "  --take-election      the other of two heads is lost for good: use this state\n"
+    "  --take-charge      the other of two heads is lost for good: use this state\n"
     "  --node-key NAME    write the key of node NAME to ./NAME.key, and exit\n"
     "  --log-level LEVEL  error, warning, notice, info or debug; overrides the file\n"
     "  --help             print this help and exit\n"
@@ -69,7 +69,7 @@ Result<CommandLine> read_command_line(const std::vector<std::string>& arguments)
                        : name == "--rotate-key"    ? &line.rotate_key
                        : name == "--retire-key"    ? &line.retire_key
                        : name == "--recover"       ? &line.recover
-                       : name == "--take-election" ? &line.take_charge
+                       : name == "--take-charge" ? &line.take_charge
                                                    : nullptr;
     if (flag != nullptr && !value) {
       *flag = true;
@@ -188,7 +188,7 @@ int run_head(const std::vector<std::string>& arguments) {
     return ended ? *ended : refuse(kCannotStart, ended.error());
   }
   if (line->take_charge) {
-    return refuse(kBadUsage, fail(Errc::Malformed, "--take-election needs two heads"));
+    return refuse(kBadUsage, fail(Errc::Malformed, "--take-charge needs two heads"));
   }
   asio::io_context io{1};
   Daemon daemon(io, {std::move(*config), line->log_level, line->recover});

@@ -32,7 +32,7 @@ void close_all_at_exec() {
                                 const std::optional<UniqueFd>& commands) {
   std::vector<std::string> words = {"scored"};
   for (const std::string& word : arguments) {
-    if (word != "--take-election") words.push_back(word);  // that option applied only once
+    if (word != "--take-charge") words.push_back(word);  // that option applied only once
   }
   std::vector<char*> argv;
   for (std::string& word : words) argv.push_back(word.data());

@@ -14,7 +14,7 @@ namespace score::head {
 struct TwoHeadsOptions {
   std::vector<std::string> arguments;  // of the program, without its name
   Daemon::Options daemon;
-  bool is_forced = false;  // --take-election
+  bool is_forced = false;  // --take-charge
 };
 
 // Returns the exit status. It fails if the head could not start.

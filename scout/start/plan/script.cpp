@@ -25,7 +25,7 @@ constexpr const char* kSearch =
     R"(for q in {programs} /usr/libexec/scored /usr/local/libexec/scored; do )"
     R"([ -x $q/score-start ] && [ -x $q/scored-launcher ] || continue; )"
     R"(v=$($q/score-start --programs-version 2>/dev/null); )"
-    R"([ "$v" = {version} ] && exec $q/score-start --host_agent; )"
+    R"([ "$v" = {version} ] && exec $q/score-start --host-agent; )"
     R"([ -n "$old" ] || old=$v; )"
     R"(done; )";
 
@@ -47,7 +47,7 @@ constexpr const char* kTake =
     R"($d/bin/score-start --programs-version >/dev/null || {{ echo "{mark}error the programs do )"
     R"(not run there: install the packages of Scored {version}"; exit 1; }}; )"
     R"(export LD_LIBRARY_PATH=$d/lib; trap - EXIT; )"
-    R"(exec $d/bin/score-start --host_agent --pushed $d)";
+    R"(exec $d/bin/score-start --host-agent --pushed $d)";
 
 }  // namespace
 

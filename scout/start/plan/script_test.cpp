@@ -29,7 +29,7 @@ class Script : public ::testing::Test {
 
   void install(const std::string& version) {
     const auto program = directory_ + "/programs/score-start";
-    const auto text = "#!/bin/sh\n[ $1 = --host_agent ] && exec echo kept\necho " + version + "\n";
+    const auto text = "#!/bin/sh\n[ $1 = --host-agent ] && exec echo kept\necho " + version + "\n";
     ASSERT_TRUE(replace_file(program, text, 0755));
     ASSERT_TRUE(replace_file(directory_ + "/programs/scored-launcher", "", 0755));
   }

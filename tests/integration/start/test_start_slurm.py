@@ -112,7 +112,7 @@ def test_nothing_is_left_when_it_is_killed_or_the_job_is_cancelled(slurm, end):
         slurm_run(slurm, 'scancel', job)
     else:
         for pid, words in slurm.left_processes():
-            if b'score-start' in words and b'--keeper' not in words:
+            if b'score-start' in words and b'--host-agent' not in words:
                 os.kill(pid, signal.SIGKILL)
     process.communicate(timeout=LIMIT)
     if end == 'kill':
