@@ -2,12 +2,9 @@
 // FI_PROVIDER_PATH and calls fi_prov_ini() of each.
 #include "pmlib/fi/fabric.hpp"
 #include "pmlib/fi/info.hpp"
-#include "pmlib/fi/kernel_symbols.hpp"
 #include "pmlib/fi/link/link.hpp"
 
 #include <rdma/providers/fi_prov.h>
-
-#include <cstdlib>
 
 namespace {
 
@@ -17,7 +14,6 @@ int open_fabric(fi_fabric_attr* attr, fid_fabric** fabric, void* context) {
 
 void clean_up() {
   score::pm::fi::Link::forget_kept();
-  score::pm::fi::show_kernel_symbols();
 }
 
 // libfabric offers a provider only to programs that ask for no newer interface than the provider
@@ -29,13 +25,8 @@ fi_provider provider = {FI_VERSION(1, 0),        FI_VERSION(1, 17), {{nullptr}},
 }  // namespace
 
 extern "C" __attribute__((visibility("default"))) fi_provider* fi_prov_ini() {
-  namespace fi = score::pm::fi;
-  const void* const caller = __builtin_return_address(0);
-  const auto version = fi::find_host_library(caller);
+  const auto version = score::pm::fi::find_host_library(__builtin_return_address(0));
   if (version == 0) return nullptr;
   provider.fi_version = version;
-  if (fi::reads_symbols_in_vain(version, std::getenv("FI_PROVIDER"))) {
-    fi::hide_kernel_symbols(caller);
-  }
   return &provider;
 }
