@@ -17,17 +17,15 @@ Bench::Bench(const Options& options)
                  ("pm-bench-" + std::to_string(getpid()))) {
   std::filesystem::create_directory(directory_);
   std::filesystem::permissions(directory_, std::filesystem::perms::owner_all);
-  for (const char* variant : {"key", "tag", "ring", "xdp"}) write_address_file(variant);
+  for (const char* auth : {"key", "tag"}) write_address_file(auth);
 }
 
 Bench::~Bench() {
   std::filesystem::remove_all(directory_);
 }
 
-// Each variant differs from the first one in one setting.
-void Bench::write_address_file(const std::string& variant) {
-  std::ofstream out(file_with(variant));
-  const std::string auth = variant == "tag" ? "tag" : "key";
+void Bench::write_address_file(const std::string& auth) {
+  std::ofstream out(file_with(auth));
   out << "key " << std::hex << kBenchKey << std::dec << "\ngeneration " << kBenchGeneration
       << "\nauth " << auth << "\n";
   const std::string device = options_.device.substr(0, options_.device.find(':'));
@@ -36,7 +34,6 @@ void Bench::write_address_file(const std::string& variant) {
         << "\nrank 0 node -\nrank 1 node -\n";
   } else if (options_.is_ethernet()) {
     out << "device ethernet\ninterface " << TwoEnds::kInterface << "\n";
-    if (variant == "xdp") out << "mode xdp\n";
     for (int i : {0, 1}) out << "rank " << i << " node" << i << " " << ends_.mac(i) << "\n";
   } else {
     out << "device " << device << "\n";
@@ -199,31 +196,22 @@ void Bench::measure_garbage(std::size_t size) {
 }
 
 void Bench::measure_auth(std::size_t size) {
-  compare(size, "key", "tag");
-}
-
-void Bench::measure_mode(std::size_t size) {
-  compare(size, "ring", "xdp");
-}
-
-void Bench::compare(std::size_t size, const std::string& one, const std::string& other) {
   std::array<std::vector<double>, 2> us, mb;
   for (unsigned i = 0; i < options_.rounds; ++i) {
     for (std::size_t k = 0; k < 2; ++k) {
-      const std::string with = file_with(k == 0 ? one : other);
+      const std::string with = file_with(k == 0 ? "key" : "tag");
       us[k].push_back(
           latency(size, [&](int side, Shared& s, Amount a) { pm_ping_pong(side, s, a, with); }));
       mb[k].push_back(pm_bandwidth(size, with));
     }
   }
-  const std::string ratio_name = other + "_vs_" + one;
   Line(options_, size)
-      .add(one + "_one_way_us", spread_of(us[0]), 4)
-      .add(other + "_one_way_us", spread_of(us[1]), 4)
-      .add(one + "_mb_s", spread_of(mb[0]), 1)
-      .add(other + "_mb_s", spread_of(mb[1]), 1)
-      .add("one_way_" + ratio_name, ratios_of(us[1], us[0]), 3)
-      .add("bandwidth_" + ratio_name, ratios_of(mb[1], mb[0]), 3)
+      .add("key_one_way_us", spread_of(us[0]), 4)
+      .add("tag_one_way_us", spread_of(us[1]), 4)
+      .add("key_mb_s", spread_of(mb[0]), 1)
+      .add("tag_mb_s", spread_of(mb[1]), 1)
+      .add("one_way_tag_vs_key", ratios_of(us[1], us[0]), 3)
+      .add("bandwidth_tag_vs_key", ratios_of(mb[1], mb[0]), 3)
       .print();
 }
 

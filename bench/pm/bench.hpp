@@ -31,8 +31,6 @@ class Bench {
   void measure_garbage(std::size_t size);
   // Compares frames with key and checksum with frames with a tag.
   void measure_auth(std::size_t size);
-  // Compares Ethernet by a packet ring with Ethernet by AF_XDP.
-  void measure_mode(std::size_t size);
   // Measures remote writes with a pin-down cache that finds 100, 50 and 0 %, messages without and
   // with copies, the raw baseline and TCP.
   void measure_hits(std::size_t size);
@@ -43,10 +41,9 @@ class Bench {
   // Returns the path of the job's address file.
   std::string file() const { return file_with(options_.auth == "tag" ? "tag" : "key"); }
 
-  std::string file_with(const std::string& variant) const { return directory_ / variant; }
+  std::string file_with(const std::string& auth) const { return directory_ / auth; }
 
-  void write_address_file(const std::string& variant);
-  void compare(std::size_t size, const std::string& one, const std::string& other);
+  void write_address_file(const std::string& auth);
   void raw_ping(int side, Shared& s, Amount a) const;
   void raw_flow(int side, Shared& s, Amount a) const;
   Amount amount_for(std::size_t size) const;

@@ -61,8 +61,6 @@ def network():
     assert garbage['goodput_vs_clean'] > 0 and garbage['goodput_vs_elsewhere'] > 0
     auth, = rows('--device', 'udp', '--auth', 'compare', '--size', '1000')
     assert auth['one_way_tag_vs_key'] > 0
-    modes, = rows('--device', 'xdp', '--size', '1000')
-    assert modes['one_way_xdp_vs_ring'] > 0 and modes['bandwidth_xdp_vs_ring'] > 0
     loss, = rows('--device', 'udp', '--loss', '1', '--cut')
     assert loss['lost'] == 'frames' and loss['bandwidth_vs_lossless'] > 0 and loss['bandwidth_vs_unfiltered'] > 0
 

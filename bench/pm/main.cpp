@@ -23,8 +23,6 @@ void run(Options options) {
       bench.measure_garbage(size);
     } else if (options.auth == "compare") {
       bench.measure_auth(size);
-    } else if (options.is_xdp()) {
-      bench.measure_mode(size);
     } else if (options.hits) {
       bench.measure_hits(size);
     } else {

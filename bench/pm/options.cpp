@@ -16,8 +16,7 @@ namespace {
 
 constexpr const char* kUsage =
     "usage: scbench-pm [OPTION]...\n"
-    "  --device D     shmem, udp, ethernet, ofi:PROVIDER, or xdp: Ethernet by packet ring and by\n"
-    "                 AF_XDP in turns (default shmem)\n"
+    "  --device D     shmem, udp, ethernet or ofi:PROVIDER (default shmem)\n"
     "  --size N[,N]   message sizes, 1 to 4M; K and M are powers of 1024 (default 8,1M)\n"
     "  --rounds N     interleaved rounds; the median counts (default 5)\n"
     "  --count N      exchanges per round (default 3000 round trips, 256 MB per stream)\n"
@@ -65,15 +64,12 @@ double read_percent(const char* text) {
 
 void check_device(const Options& o) {
   const std::string device = o.device.substr(0, o.device.find(':'));
-  if (device != "shmem" && device != "udp" && device != "ethernet" && device != "xdp" &&
-      device != "ofi") {
+  if (device != "shmem" && device != "udp" && device != "ethernet" && device != "ofi") {
     throw std::runtime_error("unknown device " + o.device);
   }
   if (o.auth != "key" && o.auth != "tag" && o.auth != "compare") {
     throw std::runtime_error("--auth takes key, tag or compare");
   }
-  if (o.is_xdp() && o.auth != "key")
-    throw std::runtime_error("--auth cannot be used with device xdp");
   const bool needs_link = o.loss > 0 || o.garbage > 0;
   if (needs_link && device != "udp" && device != "ethernet") {
     throw std::runtime_error("--loss and --garbage need device udp or ethernet");

@@ -23,9 +23,7 @@ struct Options {
 
   bool is_shmem() const { return device == "shmem"; }
 
-  bool is_ethernet() const { return device == "ethernet" || is_xdp(); }
-
-  bool is_xdp() const { return device == "xdp"; }  // ethernet by AF_XDP
+  bool is_ethernet() const { return device == "ethernet"; }
 };
 
 // Throws std::runtime_error with the reason. With --help, prints the usage and ends the program.

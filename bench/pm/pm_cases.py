@@ -47,7 +47,7 @@ CASES = [
 
 
 def add_options(parser):
-    parser.add_argument('--device', metavar='D', help='shmem, udp, ethernet, xdp or ofi:PROVIDER; default: all cases, with bounds')
+    parser.add_argument('--device', metavar='D', help='shmem, udp, ethernet or ofi:PROVIDER; default: all cases, with bounds')
     parser.add_argument('--size', metavar='N[,N]', help='message sizes up to 4M: bytes, or with K or M (powers of 1024), such as 8,64K,1MB')
     parser.add_argument('--rounds', metavar='N', help='interleaved rounds; the median counts (5)')
     parser.add_argument('--count', metavar='N', help='exchanges per round')
