@@ -30,13 +30,11 @@ Status make_directory(const std::string& path, mode_t mode = 0700) {
 std::string network_config(const VirtualOptions& options) {
   const auto colon = options.device.find(':');
   const auto device = options.device.substr(0, colon);
-  const auto kind = colon == options.device.npos ? "" : options.device.substr(colon + 1);
-  const auto provider = kind.empty() ? "tcp" : kind;
+  const auto provider = colon == options.device.npos ? "tcp" : options.device.substr(colon + 1);
   const auto link = device == "ofi" ? "ofi:" + provider : device;
   const std::vector<std::string> more(options.links - 1, link + (options.netns ? ":eth0" : ""));
   std::string text = fmt::format("[network]\ndevices = [\"shmem\", \"{}\"]\n", device);
   if (device == "ofi") text += fmt::format("provider = \"{}\"\n", provider);
-  if (device == "ethernet" && !kind.empty()) text += fmt::format("mode = \"{}\"\n", kind);
   if (!more.empty()) text += fmt::format("links = [\"{}\"]\n", fmt::join(more, "\", \""));
   text += fmt::format("channels = {}\n", options.channels);
   text += fmt::format("payload = {}\n", options.payload);

@@ -49,9 +49,8 @@ void add_network_options(CLI::App& app, Request& request) {
                  "Largest frame payload of jobs; with --netns also sets the MTU (1424)")
       ->type_name("SIZE");
   app.add_option("--device", options.device, "Network device of jobs between nodes (udp)")
-      ->type_name("udp|ethernet[:MODE]|ofi[:PROVIDER]")
-      ->check(CLI::IsMember(
-          {"udp", "ethernet", "ethernet:ring", "ethernet:xdp", "ofi", "ofi:tcp", "ofi:shm"}));
+      ->type_name("udp|ethernet|ofi[:PROVIDER]")
+      ->check(CLI::IsMember({"udp", "ethernet", "ofi", "ofi:tcp", "ofi:shm"}));
   app.add_option("--links", options.links, "Number of links of that device to each node (1)")
       ->type_name("N")
       ->check(CLI::Range(1U, 4U));

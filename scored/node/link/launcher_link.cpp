@@ -47,7 +47,6 @@ asio::awaitable<Result<UniqueFd>> LauncherLink::open_ring(AttemptId attempt, Rin
   request.key = place.key;
   request.rank = place.rank;
   request.channel = place.channel;
-  request.xdp = place.xdp ? 1 : 0;
   auto answered = co_await rings_.ask(attempt, std::as_bytes(std::span(&request, 1)), {});
   if (!answered) co_return answered.error();
   if (answered->fds.size() != 1) co_return fail(Errc::Malformed, "the reply contains no ring");

@@ -36,7 +36,6 @@ class LauncherLink {
     std::uint64_t key = 0;
     std::uint32_t rank = 0;
     std::uint16_t channel = 0;
-    bool xdp = false;  // use XDP if the node supports it
   };
 
   asio::awaitable<Result<UniqueFd>> open_ring(AttemptId attempt, RingPlace place);

@@ -4,7 +4,6 @@
 #include "base/model/distribution.hpp"
 #include "base/os/log.hpp"
 #include "pmlib/core/segment.hpp"
-#include "pmlib/devices/xdp_socket.hpp"
 #include "proto/frames/parse.hpp"
 #include "scored/node/network/device_check.hpp"
 #include "scored/privileged/rings/protocol.hpp"
@@ -14,6 +13,7 @@
 #include <cerrno>
 #include <cstring>
 #include <iterator>
+#include <linux/if_packet.h>
 #include <numeric>
 #include <sys/socket.h>
 #include <utility>
@@ -61,19 +61,24 @@ void set_address(std::string& addresses, std::uint32_t place, const Address& add
 
 // Returns the address to which other nodes send frames: an Ethernet address, or IPv4 and port.
 Result<Address> address_of_device(int device) {
-  Address address{};
-  if (pm::PeerAddress of_ring; pm::ethernet_address_of(device, of_ring)) {
-    std::ranges::copy(of_ring.bytes, address.begin());
-    return address;
-  }
-  sockaddr_in bound{};
+  union {
+    sockaddr_storage any{};
+    sockaddr_ll ring;
+    sockaddr_in ip;
+  } bound;
+
   socklen_t size = sizeof bound;
   if (getsockname(device, reinterpret_cast<sockaddr*>(&bound), &size) != 0) {
     return fail(errno_code(errno), "cannot get the address of a device");
   }
-  if (bound.sin_family != AF_INET) return fail(Errc::Malformed, "not a socket of a device");
-  std::memcpy(address.data(), &bound.sin_addr, 4);
-  std::memcpy(address.data() + 4, &bound.sin_port, 2);
+  Address address{};
+  if (bound.any.ss_family == AF_PACKET && bound.ring.sll_halen == address.size()) {
+    std::memcpy(address.data(), bound.ring.sll_addr, address.size());
+    return address;
+  }
+  if (bound.any.ss_family != AF_INET) return fail(Errc::Malformed, "not a socket of a device");
+  std::memcpy(address.data(), &bound.ip.sin_addr, 4);
+  std::memcpy(address.data() + 4, &bound.ip.sin_port, 2);
   return address;
 }
 
@@ -353,7 +358,6 @@ asio::awaitable<Status> Networks::open_ring(AttemptId attempt, std::uint32_t pla
   wanted.key = config_.tags ? 0 : network->key;
   wanted.rank = ranks_of_this_node(network->placed)[place / links()];
   wanted.channel = network->channel;
-  wanted.xdp = config_.mode == EthernetMode::Xdp;
   auto ring = co_await launcher_.open_ring(attempt, wanted);
   if (!ring) co_return ring.error();
   network = find(attempt);

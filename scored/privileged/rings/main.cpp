@@ -41,17 +41,6 @@ bool give_up_capabilities() {
   return syscall(SYS_capset, &header, now) == 0;
 }
 
-// Logs once per reason that a packet ring is used, which works as well.
-void report_without_xdp(const char* interface, const Failure& failure) {
-  static Failure reported;
-  if (failure.error != reported.error || strcmp(failure.step, reported.step) != 0) {
-    fprintf(stderr, "%sUsing packet rings instead of AF_XDP interface=%s: %s: %s\n",
-            isatty(STDERR_FILENO) != 0 ? "" : "<4>", interface, failure.step,
-            strerror(failure.error));
-  }
-  reported = failure;
-}
-
 bool answer(int daemon, std::uint64_t attempt, const Failure& failure, int ring) {
   Reply reply;
   reply.error = static_cast<std::uint32_t>(failure.error);
@@ -74,32 +63,27 @@ bool answer(int daemon, std::uint64_t attempt, const Failure& failure, int ring)
   return sendmsg(daemon, &message, MSG_NOSIGNAL) == sizeof reply;
 }
 
-bool open_ring(score::rings::Rings& rings, const char* interface, int daemon,
-               const Request& request) {
+bool open_ring(score::rings::Rings& rings, int daemon, const Request& request) {
   Failure failure;
   int ring = -1;
   if (request.attempt == 0 || request.channel > kMostChannel) {
     score::rings::fail(failure, EINVAL, "no such attempt or channel");
   } else {
     ring = rings.open(request, failure);
-    if (ring >= 0 && failure.error != 0) {
-      report_without_xdp(interface, failure);
-      failure = {};
-    }
   }
   const bool is_taken = answer(daemon, request.attempt, failure, ring);
   if (ring >= 0) close(ring);
   return is_taken;
 }
 
-void serve(score::rings::Rings& rings, const char* interface, int daemon) {
+void serve(score::rings::Rings& rings, int daemon) {
   for (;;) {
     Request request;
     const ssize_t got = recv(daemon, &request, sizeof request, MSG_TRUNC);
     if (got < 0 && errno == EINTR) continue;
     const bool is_whole = got == sizeof request && request.magic == score::rings::kMagic &&
                           request.version == score::rings::kVersion;
-    if (!is_whole || !open_ring(rings, interface, daemon, request)) return;
+    if (!is_whole || !open_ring(rings, daemon, request)) return;
   }
 }
 
@@ -143,7 +127,7 @@ int main(int argc, char** argv) {
     ucred peer{};
     socklen_t size = sizeof peer;
     const bool is_known = getsockopt(daemon, SOL_SOCKET, SO_PEERCRED, &peer, &size) == 0;
-    if (is_known && peer.uid == daemon_user) serve(rings, argv[1], daemon);
+    if (is_known && peer.uid == daemon_user) serve(rings, daemon);
     close(daemon);
   }
 }

@@ -2,9 +2,8 @@
 // rings.sock next to the launcher's socket, with messages of fixed length, one per packet. Each
 // request is answered by a launcher::Reply, in order, with the ring as its one descriptor. The ring
 // is a raw socket that leads to the one interface that the launcher was given, with the receive
-// ring and the filter of pmlib/devices/ethernet_device.hpp, or a packed AF_XDP socket
-// (pmlib/devices/xdp_socket.hpp). The kernel limits what it may send (rings.hpp). An invalid packet
-// ends the connection.
+// ring and the filter of pmlib/devices/ethernet_device.hpp. The kernel limits what it may send
+// (rings.hpp). An invalid packet ends the connection.
 #pragma once
 
 #include "scored/privileged/launcher/protocol.hpp"
@@ -25,8 +24,7 @@ struct Request {
   std::uint64_t key = 0;  // of the attempt; 0: its frames carry tags instead
   std::uint32_t rank = 0;
   std::uint32_t channel = 0;
-  std::uint32_t xdp = 0;  // 1: AF_XDP if the node supports it
-  std::uint32_t reserved = 0;
+  std::uint32_t reserved[2] = {};  // nodes of earlier versions set the first one to 1 for AF_XDP
 };
 
 static_assert(sizeof(Request) == 40);

@@ -5,14 +5,11 @@
 #include "scored/privileged/ring_guard/bounds.hpp"
 
 #include <arpa/inet.h>
-#include <atomic>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
 #include <linux/if_ether.h>
 #include <linux/if_packet.h>
-#include <linux/if_xdp.h>
-#include <net/if.h>
 #include <sys/socket.h>
 
 namespace score::rings {
@@ -30,19 +27,13 @@ bool is_refused(int fd, int option, const void* value, socklen_t size) {
   return setsockopt(fd, SOL_PACKET, option, value, size) != 0 && errno == EPERM;
 }
 
-template <class Address>
-bool binds(int fd, const Address& address) {
-  return bind(fd, reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0;
-}
-
-constexpr const char* kBindsAgain = "a ring could still bind again";
-constexpr const char* kSendsForeign = "a ring could still send a foreign frame";
-
 // Tries what the ring's holder could try. Without bounds the ring must not send anything yet.
 const char* find_hole(int fd, const sockaddr_ll& bound) {
   sockaddr_ll any = bound;
   any.sll_protocol = htons(ETH_P_ALL);
-  if (binds(fd, any)) return kBindsAgain;
+  if (bind(fd, reinterpret_cast<const sockaddr*>(&any), sizeof any) == 0) {
+    return "a ring could still bind again";
+  }
   const packet_mreq promiscuous{.mr_ifindex = bound.sll_ifindex,
                                 .mr_type = PACKET_MR_PROMISC,
                                 .mr_alen = 0,
@@ -51,33 +42,10 @@ const char* find_hole(int fd, const sockaddr_ll& bound) {
     return "a ring could still change an option";
   }
   const char nothing[ETH_ZLEN] = {};
-  if (send(fd, nothing, sizeof nothing, 0) >= 0 || errno != ENOBUFS) return kSendsForeign;
-  return nullptr;
-}
-
-// Tries to send a frame that was never written, so it is all zero. EBUSY means that it was dropped
-// on the way out.
-bool sends_zeros(const pm::XdpParts& parts) {
-  pm::XdpRings rings;
-  if (rings.map(parts.socket) != 0) return true;
-  rings.sent.at(0) = {std::uint64_t{pm::kXdpReceive} * parts.shape.space, ETH_ZLEN, 0};
-  std::atomic_ref(*rings.sent.producer).store(1, std::memory_order_release);
-  return sendto(parts.socket, nullptr, 0, MSG_DONTWAIT, nullptr, 0) >= 0 || errno != EBUSY;
-}
-
-// The holder must not be able to attach other memory either, because frames would be sent from it
-// uncopied or changed on their way.
-const char* find_hole(const pm::XdpParts& parts) {
-  sockaddr_xdp other{};
-  other.sxdp_family = AF_XDP;
-  other.sxdp_ifindex = if_nametoindex("lo");
-  if (binds(parts.socket, other)) return kBindsAgain;
-  const xdp_umem_reg nothing{};
-  if (setsockopt(parts.socket, SOL_XDP, XDP_UMEM_REG, &nothing, sizeof nothing) == 0 ||
-      errno != EBUSY) {
-    return "a ring could still get other memory";
+  if (send(fd, nothing, sizeof nothing, 0) >= 0 || errno != ENOBUFS) {
+    return "a ring could still send a foreign frame";
   }
-  return sends_zeros(parts) ? kSendsForeign : nullptr;
+  return nullptr;
 }
 
 ring_guard::Bounds bounds_of(const Request& request, const std::uint8_t* source) {
@@ -121,12 +89,6 @@ int bound_packet_ring(int fd, int table, const Request& request, Failure& failur
   if (const int failed = mark(fd, failure); failed != 0) return failed;
   if (const char* hole = find_hole(fd, bound); hole != nullptr) return fail(failure, EPERM, hole);
   return set_bounds(table, fd, bounds_of(request, bound.sll_addr), failure);
-}
-
-int bound_xdp(const pm::XdpParts& parts, int table, const Request& request, Failure& failure) {
-  if (const int failed = mark(parts.socket, failure); failed != 0) return failed;
-  if (const char* hole = find_hole(parts); hole != nullptr) return fail(failure, EPERM, hole);
-  return set_bounds(table, parts.socket, bounds_of(request, parts.shape.own.bytes.data()), failure);
 }
 
 }  // namespace score::rings

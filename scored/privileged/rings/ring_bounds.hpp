@@ -3,14 +3,12 @@
 // that is in `failure` too.
 #pragma once
 
-#include "pmlib/devices/xdp_socket.hpp"
 #include "scored/privileged/rings/protocol.hpp"
 
 namespace score::rings {
 
 // `table` contains the bounds by socket.
 int bound_packet_ring(int fd, int table, const Request& request, Failure& failure);
-int bound_xdp(const pm::XdpParts& parts, int table, const Request& request, Failure& failure);
 
 // Sets `failure` and returns -1.
 int fail(Failure& failure, int error, const char* step);

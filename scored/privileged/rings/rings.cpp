@@ -1,7 +1,6 @@
 #include "scored/privileged/rings/rings.hpp"
 
 #include "pmlib/devices/ethernet_device.hpp"
-#include "pmlib/devices/xdp_socket.hpp"
 #include "pmlib/wire/ebpf.hpp"
 #include "scored/privileged/ring_guard/bounds.hpp"
 #include "scored/privileged/rings/ring_bounds.hpp"
@@ -103,16 +102,12 @@ int Rings::open_inside(const Request& request, Failure& failure) const {
 bool Rings::prepare(Failure& failure) {
   if (space_ < 0) space_ = make_space(failure);
   if (space_ < 0) return false;
-  return open_table(failure);
-}
-
-bool Rings::open_table(Failure& failure) {
   if (table_ < 0) table_ = pm::bpf_open(ring_guard::kTable);
   if (table_ < 0) fail(failure, -table_, "open the table of bounds");
   return table_ >= 0;
 }
 
-int Rings::open_packet_ring(const Request& request, Failure& failure) {
+int Rings::open(const Request& request, Failure& failure) {
   const bool was_prepared = space_ >= 0;
   if (prepare(failure)) {
     enter(space_);
@@ -124,44 +119,7 @@ int Rings::open_packet_ring(const Request& request, Failure& failure) {
   // The interface may have been removed and made again since.
   if (!was_prepared) return -1;
   failure = {};
-  return open_packet_ring(request, failure);
-}
-
-int Rings::open_xdp_inside(const Request& request, Failure& failure) const {
-  pm::XdpParts parts;
-  const char* step = nullptr;
-  const int error = pm::open_xdp_parts(place_of(request), parts, step);
-  if (error != 0) return fail(failure, -error, step);
-  int fd = -1;
-  if (bound_xdp(parts, table_, request, failure) == 0) {
-    fd = pm::pack_xdp_parts(parts);
-    if (fd < 0) fd = fail(failure, -fd, "pack an AF_XDP socket");
-  }
-  pm::close_parts(parts);
-  return fd;
-}
-
-int Rings::open_xdp(const Request& request, Failure& failure) {
-  const int space = make_space(failure);
-  if (space < 0) return -1;
-  int fd = -1;
-  if (open_table(failure)) {
-    enter(space);
-    fd = open_xdp_inside(request, failure);
-    enter(own_);
-  }
-  close(space);
-  return fd;
-}
-
-int Rings::open(const Request& request, Failure& failure) {
-  if (request.xdp != 0) {
-    if (const int fd = open_xdp(request, failure); fd >= 0) return fd;
-  }
-  Failure instead;
-  const int fd = open_packet_ring(request, instead);
-  if (fd < 0) failure = instead;
-  return fd;
+  return open(request, failure);
 }
 
 }  // namespace score::rings

@@ -8,11 +8,6 @@
 // frames that are not from the ring's own address, channel, rank and attempt. The socket is in a
 // fanout group of its own, which the kernel never binds again. Incoming frames pass the socket's
 // locked filter. scored-ring-guard prepares all that (../ring_guard).
-//
-// AF_XDP bypasses the queues and programs of its own interface. On a macvlan, where it can only
-// copy, its frames still pass the node's interface and the program there. It receives the frames of
-// a whole queue, and a macvlan has one queue. So each AF_XDP socket has a namespace with a separate
-// macvlan, which the kernel removes after the last descriptor of the socket is closed.
 #pragma once
 
 #include "scored/privileged/rings/protocol.hpp"
@@ -31,26 +26,21 @@ class Rings {
   ~Rings();
 
   // Returns a ring for `request`, after a test that it cannot send anything else. Returns -1 with
-  // the reason in `failure` if that is not possible. Otherwise `failure` gives the reason why it is
-  // a packet ring although AF_XDP was requested; its error is 0 if that is not the case. The first
-  // ring, the first one after the interface has changed, and each AF_XDP ring take some 20 ms.
+  // the reason in `failure` if that is not possible. The first ring, and the first one after the
+  // interface has changed, take some 20 ms.
   int open(const Request& request, Failure& failure);
 
  private:
   // Returns a network namespace with the rings' interface; the caller must close it.
   int make_space(Failure& failure);
   bool prepare(Failure& failure);
-  bool open_table(Failure& failure);
-  int open_packet_ring(const Request& request, Failure& failure);
   int open_inside(const Request& request, Failure& failure) const;
-  int open_xdp(const Request& request, Failure& failure);
-  int open_xdp_inside(const Request& request, Failure& failure) const;
   void forget();
 
   const char* interface_;
   const char* guard_;
   int own_ = -1;    // this process's network namespace
-  int space_ = -1;  // namespace of packet rings; -1: not prepared
+  int space_ = -1;  // namespace of the rings; -1: not prepared
   int table_ = -1;  // bounds by socket
 };
 

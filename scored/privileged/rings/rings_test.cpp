@@ -3,7 +3,6 @@
 #include "scored/privileged/rings/rings.hpp"
 
 #include "pmlib/devices/ethernet_device.hpp"
-#include "pmlib/devices/xdp_device.hpp"
 #include "pmlib/wire/frame.hpp"
 
 #include <gtest/gtest.h>
@@ -11,14 +10,12 @@
 #include <algorithm>
 #include <arpa/inet.h>
 #include <array>
-#include <atomic>
 #include <cstdlib>
 #include <cstring>
 #include <fcntl.h>
 #include <functional>
 #include <linux/if_ether.h>
 #include <linux/if_packet.h>
-#include <linux/if_xdp.h>
 #include <net/if.h>
 #include <net/if_arp.h>
 #include <optional>
@@ -192,20 +189,6 @@ class RingsTest : public testing::Test {
     return fd;
   }
 
-  // Opens an AF_XDP ring.
-  pm::XdpParts open_xdp(std::uint64_t attempt, std::uint64_t key, std::uint32_t rank = 0) {
-    Request request = request_of(attempt, key, rank);
-    request.xdp = 1;
-    Failure failure;
-    const int fd = rings_.open(request, failure);
-    EXPECT_GE(fd, 0) << failure.step << ": " << std::strerror(failure.error);
-    EXPECT_EQ(failure.error, 0) << failure.step << ": " << std::strerror(failure.error);
-    pm::XdpParts parts;
-    EXPECT_EQ(pm::unpack_xdp_parts(fd, parts), 0);
-    close(fd);
-    return parts;
-  }
-
   static Request request_of(std::uint64_t attempt, std::uint64_t key, std::uint32_t rank) {
     Request request;
     request.attempt = attempt;
@@ -373,117 +356,6 @@ TEST_F(RingsTest, HearsOnlyFramesOfItsAttempt) {
   beyond_->say(FrameOf{.from = {2}, .type = ETH_P_IP, .key = 1, .to = to}.bytes());
   EXPECT_EQ(heard_by(*own), 1);
   EXPECT_EQ(heard_by(*other), 1);
-}
-
-// ---- AF_XDP
-
-Mac mac_of(const pm::XdpParts& parts) {
-  Mac mac;
-  std::ranges::copy(parts.shape.own.bytes, mac.begin());
-  return mac;
-}
-
-// Sends any bytes, as a job that holds the socket can. Returns 0 or an errno.
-int send_by_xdp(const pm::XdpParts& parts, const Bytes& frame, std::uint32_t options = 0) {
-  pm::XdpRings rings;
-  if (const int error = rings.map(parts.socket); error != 0) return error;
-  const std::size_t bytes = parts.shape.bytes();
-  void* memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, parts.memory, 0);
-  if (memory == MAP_FAILED) return errno;
-  constexpr std::uint64_t kBefore = 64;  // room for the description of a frame
-  const std::uint64_t place = std::uint64_t{pm::kXdpReceive} * parts.shape.space + kBefore;
-  auto* at = static_cast<std::uint8_t*>(memory) + place;
-  std::memset(at - kBefore, 0, kBefore);
-  at[-static_cast<int>(kBefore)] = 2;  // let the kernel compute a checksum into the frame
-  std::memcpy(at, frame.data(), frame.size());
-  munmap(memory, bytes);
-  const std::uint32_t next = *rings.sent.producer;
-  rings.sent.at(next) = {place, static_cast<std::uint32_t>(frame.size()), options};
-  std::atomic_ref(*rings.sent.producer).store(next + 1);
-  return sendto(parts.socket, nullptr, 0, MSG_DONTWAIT, nullptr, 0) >= 0 ? 0 : errno;
-}
-
-TEST_F(RingsTest, ByXdpCarriesFramesOfItsAttempt) {
-  pm::XdpParts ring = open_xdp(kAttempt, kKey);
-  const FrameOf own{.from = mac_of(ring)};
-  EXPECT_EQ(as_nobody([&] { return send_by_xdp(ring, own.bytes()); }), 0);
-  const auto heard = beyond_->heard();
-  ASSERT_EQ(heard.size(), 1u);
-  EXPECT_EQ(heard[0], own.bytes());
-  pm::close_parts(ring);
-}
-
-TEST_F(RingsTest, ByXdpSendsNothingElse) {
-  pm::XdpParts ring = open_xdp(kAttempt, kKey);
-  for (const Bytes& frame : foreign_frames(mac_of(ring))) {
-    EXPECT_EQ(as_nobody([&] { return send_by_xdp(ring, frame); }), EBUSY);
-  }
-  expect_nothing_heard();
-  pm::close_parts(ring);
-}
-
-// The kernel would write the checksum into the frame after the program that checks the frame.
-TEST_F(RingsTest, XdpFramesAreNotChangedOnTheWay) {
-  pm::XdpParts ring = open_xdp(kAttempt, kKey);
-  const FrameOf own{.from = mac_of(ring)};
-  constexpr std::uint32_t kDescribed = 2;  // XDP_TX_METADATA
-  as_nobody([&] { return send_by_xdp(ring, own.bytes(), kDescribed); });
-  expect_nothing_heard();
-  pm::close_parts(ring);
-}
-
-TEST_F(RingsTest, XdpRingKeepsItsBinding) {
-  pm::XdpParts ring = open_xdp(kAttempt, kKey);
-  const int refused = as_nobody([&] {
-    sockaddr_xdp other{};
-    other.sxdp_family = AF_XDP;
-    for (other.sxdp_ifindex = 1; other.sxdp_ifindex < 20; ++other.sxdp_ifindex) {
-      if (bind(ring.socket, reinterpret_cast<sockaddr*>(&other), sizeof other) == 0) return 1;
-    }
-    const xdp_umem_reg area{};
-    if (setsockopt(ring.socket, SOL_XDP, XDP_UMEM_REG, &area, sizeof area) == 0) return 2;
-    const int none = 0;
-    if (setsockopt(ring.socket, SOL_SOCKET, SO_MARK, &none, sizeof none) == 0) return 3;
-    return socket(AF_XDP, SOCK_RAW, 0) < 0 ? 0 : 4;
-  });
-  EXPECT_EQ(refused, 0);
-  pm::close_parts(ring);
-}
-
-// This must hold even if the key is not in the frames.
-TEST_F(RingsTest, ByXdpHearsOnlyFramesOfItsAttempt) {
-  int error = 0;
-  const auto own = pm::XdpDevice::attach(open_xdp(kAttempt, 0, 1), error);
-  const auto other = pm::XdpDevice::attach(open_xdp(kOtherAttempt, 0, 1), error);
-  ASSERT_TRUE(own && other);
-  EXPECT_NE(own->own_address(), other->own_address());
-  const auto say_to = [&](const pm::XdpDevice& device, FrameOf frame) {
-    std::ranges::copy(device.own_address().bytes, frame.to.begin());
-    beyond_->say(frame.bytes());
-  };
-  say_to(*own, {.from = {2}, .key = 1});
-  say_to(*own, {.from = {2}, .attempt = kOtherAttempt, .key = 1});
-  say_to(*own, {.from = {2}, .attempt = 77, .key = 1});
-  say_to(*own, {.from = {2}, .type = ETH_P_IP, .key = 1});
-  say_to(*own, {.from = {2}, .key = 1, .destination = 2});
-  say_to(*other, {.from = {2}, .attempt = kOtherAttempt, .key = 1});
-  EXPECT_EQ(heard_by(*own), 1);
-  EXPECT_EQ(heard_by(*other), 1);
-}
-
-TEST_F(RingsTest, UsePacketSocketWithoutXdp) {
-  ASSERT_EQ(std::system("ip link set ra mtu 9000"), 0);
-  Request request = request_of(kAttempt, kKey, 0);
-  request.xdp = 1;
-  Failure failure;
-  const int ring = rings_.open(request, failure);
-  ASSERT_GE(ring, 0);
-  EXPECT_EQ(failure.error, EMSGSIZE);
-  EXPECT_STREQ(failure.step, "check the interface");
-  const FrameOf own{.from = mac_of(ring)};
-  EXPECT_EQ(send_error(ring, own.bytes()), 0);
-  EXPECT_EQ(beyond_->heard().size(), 1u);
-  close(ring);
 }
 
 TEST_F(RingsTest, AreRefusedWithoutTheInterface) {

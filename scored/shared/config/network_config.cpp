@@ -138,6 +138,14 @@ void read_weights(ConfigSection& section, NetworkConfig& config) {
   }
 }
 
+// Configurations of earlier versions may name how Ethernet frames pass to the kernel.
+void refuse_removed_mode(ConfigSection& section) {
+  std::string mode = "ring";
+  section.read("mode", mode);
+  if (mode == "ring") return;
+  section.refuse("mode", "use \"ring\", the packet ring, or leave it out; AF_XDP was removed");
+}
+
 }  // namespace
 
 NetworkConfig read_network_config(ConfigSection& root) {
@@ -150,8 +158,7 @@ NetworkConfig read_network_config(ConfigSection& root) {
   section.read("channels", config.channels, 1U, kMaxChannels);
   section.read("payload", config.payload, kMinPayload, kMaxPayload);
   section.read_choice("pm_auth", config.tags, {{"key", false}, {"tag", true}});
-  section.read_choice("mode", config.mode,
-                      {{"ring", EthernetMode::Ring}, {"xdp", EthernetMode::Xdp}});
+  refuse_removed_mode(section);
   section.read_choice("switch_mode", config.switch_mode,
                       {{"clock", SwitchMode::Clock}, {"barrier", SwitchMode::Barrier}});
   return config;

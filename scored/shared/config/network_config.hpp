@@ -17,12 +17,6 @@ enum class SwitchMode : std::uint8_t {
   Barrier,  // a job continues when all its nodes have stopped the previous job and are ready
 };
 
-// The mode selects how Ethernet frames pass between a task and the kernel.
-enum class EthernetMode : std::uint8_t {
-  Ring,  // frames are received from a mapped packet ring
-  Xdp,   // AF_XDP, or a packet ring where a node does not support AF_XDP
-};
-
 // A link is one connection between nodes, over one device.
 struct NetworkLink {
   NetworkDevice device = NetworkDevice::Udp;
@@ -37,8 +31,6 @@ struct NetworkConfig {
   std::uint32_t channels = 16;                       // per node; head only
   bool tags = false;                                 // pm_auth = "tag"
   std::uint32_t payload = 1424;                      // maximum bytes per frame; head only
-
-  EthernetMode mode = EthernetMode::Ring;
 
   SwitchMode switch_mode = SwitchMode::Clock;
 

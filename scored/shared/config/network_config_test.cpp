@@ -74,17 +74,13 @@ TEST(NetworkConfig, UnknownProviderIsReportedWithFileAndKey) {
             "test:3: provider: use one of tcp, verbs;ofi_rxm, efa, cxi, shm");
 }
 
-TEST(NetworkConfig, ReadsTheEthernetMode) {
-  EXPECT_EQ(read("[network]\n")->mode, EthernetMode::Ring);
-  EXPECT_EQ(read("[network]\nmode = \"ring\"\n")->mode, EthernetMode::Ring);
-  EXPECT_EQ(read("[network]\nmode = \"xdp\"\n")->mode, EthernetMode::Xdp);
-}
-
-TEST(NetworkConfig, UnknownModeIsReportedWithFileAndKey) {
-  auto file = ConfigFile::parse("[network]\nmode = \"dpdk\"\n", "test");
+TEST(NetworkConfig, RemovedEthernetModeIsRefused) {
+  EXPECT_TRUE(read("[network]\nmode = \"ring\"\n"));
+  auto file = ConfigFile::parse("[network]\nmode = \"xdp\"\n", "test");
   ConfigSection root = file->root();
   std::ignore = read_network_config(root);
-  EXPECT_EQ(file->finish().error().context(), "test:2: mode: use one of ring, xdp");
+  EXPECT_EQ(file->finish().error().context(),
+            "test:2: mode: use \"ring\", the packet ring, or leave it out; AF_XDP was removed");
 }
 
 TEST(NetworkConfig, RefusesInvalidValues) {

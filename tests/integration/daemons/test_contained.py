@@ -217,8 +217,7 @@ def test_a_task_cannot_take_its_shepherds_connection(fresh, as_root):
 RING_ATTACKS = {  # tests of scored/privileged/rings, with a ring in the hands of a user
     'SendsNoArpReply': 'ARP replies', 'SendsNothingElse': 'foreign source addresses, channels, ranks and keys',
     'CannotBeBoundToAnythingElse': 'other protocols and interfaces', 'KeepsItsOptions': 'promiscuous mode and other options',
-    'HearsOnlyFramesOfItsAttempt': "other users' frames", 'ByXdpSendsNothingElse': 'the same by AF_XDP',
-    'XdpRingKeepsItsBinding': 'another interface or memory by AF_XDP', 'ByXdpHearsOnlyFramesOfItsAttempt': "other users' frames by AF_XDP"}
+    'HearsOnlyFramesOfItsAttempt': "other users' frames"}
 
 
 def test_an_ethernet_ring_sends_and_hears_only_frames_of_its_attempt(as_root):

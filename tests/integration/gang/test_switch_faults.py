@@ -10,7 +10,6 @@ import pytest
 
 from cluster import EXAMPLES, LIMIT, wait_until
 from progress import start_progress
-from tiers import others_long
 
 TALK = EXAMPLES / 'pm_talk'
 # By hand: SCORE_LOSS_SECONDS=100 makes 10^4 switches a node.
@@ -41,7 +40,7 @@ def lose(cluster):
                 pytest.skip(f'nftables cannot do: {words}: {done.stderr}')
 
 
-@pytest.mark.parametrize('device', others_long(['udp', 'ethernet', 'ethernet:xdp'], 2))
+@pytest.mark.parametrize('device', ['udp', 'ethernet'])
 def test_talkative_jobs_bear_bad_links(fresh, as_root, device):
     for program in ('ip', 'nft', 'nsenter'):
         if shutil.which(program) is None:

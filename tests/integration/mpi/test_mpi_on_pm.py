@@ -54,16 +54,6 @@ def test_mpi_runs_inside_and_between_nodes(few, tmp_path, mpi, nodes):
 
 
 @pytest.mark.parametrize('mpi', mpis.ON_OFI)
-def test_mpi_runs_on_pm_over_af_xdp(fresh, as_root, tmp_path, mpi):
-    if shutil.which('ip') is None:
-        pytest.skip('needs iproute2')
-    program = mpis.build(mpi, HELLO, tmp_path)
-    cluster = fresh(2, '--netns', '--cores', 2, '--device', 'ethernet:xdp')
-    result = cluster.run('scrun', '-N', 2, '--ntasks-per-node', 2, '--net=pm', program, extra_env={'MPIR_CVAR_NOLOCAL': '1'})
-    assert '4 ranks, sum 6' in result.stdout and result.stderr == ''
-
-
-@pytest.mark.parametrize('mpi', mpis.ON_OFI)
 def test_mpi_runs_on_pm_over_libfabric_and_two_links(fresh, tmp_path, mpi):
     program = mpis.build(mpi, HELLO, tmp_path)
     cluster = fresh(2, '--cores', 2, '--device', 'ofi', '--links', 2)

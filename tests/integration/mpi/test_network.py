@@ -171,7 +171,7 @@ def test_forged_frames_are_refused_and_counted(fresh, as_root, auth):
     assert refused >= 300, out
 
 
-@pytest.mark.parametrize('device', others_long(['udp', 'ethernet', 'ethernet:xdp'], 2))
+@pytest.mark.parametrize('device', ['udp', 'ethernet'])
 def test_between_network_namespaces(fresh, as_root, device):
     if shutil.which('ip') is None:
         pytest.skip('needs iproute2')
@@ -180,41 +180,10 @@ def test_between_network_namespaces(fresh, as_root, device):
     assert 'round trip' in cluster.run('scrun', '-N', 2, '-n', 2, PINGPONG, 500).stdout
 
 
-def test_packet_rings_serve_where_af_xdp_cannot(fresh, as_root):
+def test_rings_serve_one_program_after_another_and_outlive_daemons(fresh, as_root, tmp_path):
     if shutil.which('ip') is None:
         pytest.skip('needs iproute2')
-    cluster = fresh(2, '--netns', '--device', 'ethernet:xdp', '--payload', 8000)  # the links have an MTU to fit
-    assert 'round trip' in cluster.run('scrun', '-N', 2, PINGPONG, 50, 7000).stdout
-    log = (cluster.directory / 'log' / 'launcher-node00').read_text()
-    assert log.count('Using packet rings instead of AF_XDP interface=eth0: check the interface: Message too long') == 1, log
-
-
-def further_addresses(cluster):
-    """Of the macvlan interfaces above those of the nodes."""
-    lines = []
-    for node in cluster.describe()['nodes']:
-        shown = subprocess.run(['nsenter', '-t', str(node['pid']), '-n', 'bridge', 'fdb', 'show', 'dev', 'eth0'],
-                               capture_output=True, text=True, check=True).stdout
-        lines += [line for line in shown.splitlines() if not int(line[:2], 16) & 1]
-    return lines
-
-
-def test_jobs_over_af_xdp_hold_sockets_of_their_own_and_leave_none(fresh, as_root):
-    if shutil.which('ip') is None:
-        pytest.skip('needs iproute2')
-    cluster = fresh(2, '--netns', '--cores', 2, '--device', 'ethernet:xdp')
-    job = cluster.start('scrun', '-q', '-N', 2, '--ntasks-per-node', 2, TALK, SECONDS)
-    wait_until(lambda: len(further_addresses(cluster)) == 4)
-    out, err = job.communicate(timeout=LIMIT)
-    assert job.returncode == 0 and out.count(': correct') == 4, (out, err, cluster.logs())
-    wait_until(lambda: not further_addresses(cluster))
-
-
-@pytest.mark.parametrize('device', ['ethernet', 'ethernet:xdp'])
-def test_rings_serve_one_program_after_another_and_outlive_daemons(fresh, as_root, tmp_path, device):
-    if shutil.which('ip') is None:
-        pytest.skip('needs iproute2')
-    cluster = fresh(2, '--netns', '--cores', 2, '--device', device)
+    cluster = fresh(2, '--netns', '--cores', 2, '--device', 'ethernet')
     job = cluster.start('scrun', '-q', '-N', 2, '-n', 2, 'sh', '-c', f'{QUEENS} 4 && touch {tmp_path}/$PMI_RANK && sleep 2 && {PINGPONG} 500')
     wait_until(lambda: len(list(tmp_path.iterdir())) == 2)  # the network is there
     for name in ('node00', 'head'):
