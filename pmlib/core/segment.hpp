@@ -59,11 +59,7 @@ enum class DeviceKind : std::uint8_t { None = 0, Udp = 1, Ethernet = 2, Ofi = 3 
 struct DeviceConfig {
   DeviceKind kind = DeviceKind::None;
   std::array<char, 15> interface {};  // Ethernet: its name, ends with 0
-  std::array<char, 32> provider{};    // libfabric: its name; Ethernet: the mode; ends with 0
-
-  // Returns "xdp" for that mode of Ethernet; any other text selects a mapped packet ring. A socket
-  // that is passed in determines its mode itself.
-  const char* mode() const { return kind == DeviceKind::Ethernet ? provider.data() : ""; }
+  std::array<char, 32> provider{};    // libfabric: its name, ends with 0
 };
 
 // A LinkConfig describes a further link in addition to the device.

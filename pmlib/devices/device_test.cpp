@@ -3,7 +3,6 @@
 #include "pmlib/devices/ethernet_device.hpp"
 #include "pmlib/devices/ofi_device.hpp"
 #include "pmlib/devices/udp_device.hpp"
-#include "pmlib/devices/xdp_device.hpp"
 #include "pmlib/endpoint/test_job.hpp"
 #include "pmlib/network/network.hpp"
 #include "pmlib/wire/frame_filter.hpp"
@@ -203,8 +202,7 @@ TEST(UdpDevice, ReadsAddresses) {
 // --- Ethernet ----------------------------------------------------------------------------------
 
 // EthernetTest has a veth pair in a network namespace of this thread, which goes away at the end.
-// It runs with the packet ring and with AF_XDP.
-class EthernetTest : public testing::TestWithParam<const char*> {
+class EthernetTest : public testing::Test {
  protected:
   void SetUp() override {
     if (geteuid() != 0) GTEST_SKIP() << "needs root for network namespaces";
@@ -222,51 +220,18 @@ class EthernetTest : public testing::TestWithParam<const char*> {
     close(original_);
   }
 
-  struct Opened {
-    std::unique_ptr<PacketDevice> device;
-    PeerAddress address;
-
-    PacketDevice* operator->() const { return device.get(); }
-  };
-
-  static bool is_xdp() { return std::string(GetParam()) == "xdp"; }
-
-  static Opened device(const char* interface, std::uint32_t rank) {
-    return is_xdp() ? xdp(interface, rank) : ring(interface, rank);
-  }
-
-  static Opened ring(const char* interface, std::uint32_t rank) {
+  static std::unique_ptr<EthernetDevice> device(const char* interface, std::uint32_t rank) {
     const int fd = open_ethernet_socket({interface, 3, rank, 99});
     EXPECT_GE(fd, 0);
     int error = 0;
     auto made = EthernetDevice::attach(fd, error);
     EXPECT_TRUE(made) << error;
-    const PeerAddress address = made->own_address();
-    return {std::move(made), address};
-  }
-
-  // The socket is packed and unpacked in between.
-  static Opened xdp(const char* interface, std::uint32_t rank) {
-    XdpParts parts;
-    const char* step = "";
-    EXPECT_EQ(open_xdp_parts({interface, 3, rank, 99}, parts, step), 0) << step;
-    const int parcel = pack_xdp_parts(parts);
-    EXPECT_GE(parcel, 0);
-    close_parts(parts);
-    PeerAddress address;
-    EXPECT_TRUE(ethernet_address_of(parcel, address));
-    EXPECT_EQ(unpack_xdp_parts(parcel, parts), 0);
-    close(parcel);
-    int error = 0;
-    auto made = XdpDevice::attach(parts, error);
-    EXPECT_TRUE(made) << error;
-    EXPECT_EQ(made->own_address(), address);
-    return {std::move(made), address};
+    return made;
   }
 
   // Expects that `count` frames, each `step` bytes longer than the one before, arrive at rank 1
   // unchanged.
-  static void expect_carried(const Opened& from, const Opened& to, std::uint32_t count,
+  static void expect_carried(EthernetDevice& from, EthernetDevice& to, std::uint32_t count,
                              std::uint32_t step) {
     std::vector<std::vector<std::byte>> frames;
     for (std::uint32_t i = 0; i < count; ++i) {
@@ -276,7 +241,7 @@ class EthernetTest : public testing::TestWithParam<const char*> {
       frames.push_back(std::move(frame));
     }
     Collector got;
-    carry(*from.device, to.address, *to.device, got, frames);
+    carry(from, to.own_address(), to, got, frames);
     ASSERT_EQ(got.frames.size(), frames.size());
     for (std::size_t i = 0; i < count; ++i) EXPECT_EQ(got.frames[i], frames[i]) << i;
   }
@@ -284,17 +249,14 @@ class EthernetTest : public testing::TestWithParam<const char*> {
   int original_ = -1;
 };
 
-INSTANTIATE_TEST_SUITE_P(Modes, EthernetTest, testing::Values("ring", "xdp"),
-                         [](const auto& parameter) { return std::string(parameter.param); });
-
-TEST_P(EthernetTest, FramesOfAllSizesKeepTheirLength) {
+TEST_F(EthernetTest, FramesOfAllSizesKeepTheirLength) {
   const auto a = device("pma", 0);
   const auto b = device("pmb", 1);
   EXPECT_EQ(a->frame_bytes(), 1500u);
-  expect_carried(a, b, 50, 29);
+  expect_carried(*a, *b, 50, 29);
 }
 
-TEST_P(EthernetTest, FilterPassesOnlyOwnChannelRankAndJob) {
+TEST_F(EthernetTest, FilterPassesOnlyOwnChannelRankAndJob) {
   const auto a = device("pma", 0);
   const auto b = device("pmb", 1);
   auto send = [&](std::uint16_t channel, std::uint32_t rank, std::uint64_t key) {
@@ -302,7 +264,7 @@ TEST_P(EthernetTest, FilterPassesOnlyOwnChannelRankAndJob) {
     std::memcpy(f.data() + offsetof(FrameHeader, destination), &rank, sizeof rank);
     std::memcpy(f.data() + offsetof(FrameHeader, key), &key, sizeof key);
     const FrameOut out{f, {}};
-    ASSERT_EQ(a->send(b.address, {&out, 1}), 1u);
+    ASSERT_EQ(a->send(b->own_address(), {&out, 1}), 1u);
   };
   send(4, 1, 99);
   send(3, 2, 99);
@@ -314,14 +276,7 @@ TEST_P(EthernetTest, FilterPassesOnlyOwnChannelRankAndJob) {
   EXPECT_EQ(number_of(got.frames[0]), 7u);
 }
 
-class PacketRingTest : public EthernetTest {};
-
-class XdpTest : public EthernetTest {};
-
-INSTANTIATE_TEST_SUITE_P(Modes, PacketRingTest, testing::Values("ring"));
-INSTANTIATE_TEST_SUITE_P(Modes, XdpTest, testing::Values("xdp"));
-
-TEST_P(PacketRingTest, FilterIsLocked) {
+TEST_F(EthernetTest, FilterIsLocked) {
   const int fd = open_ethernet_socket({"pma", 3, 0, 99});
   ASSERT_GE(fd, 0);
   const int nothing = 0;
@@ -330,25 +285,24 @@ TEST_P(PacketRingTest, FilterIsLocked) {
   EXPECT_EQ(open_ethernet_socket({"absent", 3, 0, 99}), -ENODEV);
 }
 
-TEST_P(EthernetTest, JobRunsInParallelToTcpIp) {
+TEST_F(EthernetTest, JobRunsInParallelToTcpIp) {
   ASSERT_EQ(std::system("ip addr add 10.78.0.1/24 dev pma"), 0);
   JobNetwork network;
   network.key = 99;
   network.channel = 3;
   network.device.kind = DeviceKind::Ethernet;
   network.ranks = {{"a", "00:00:00:00:00:00"}, {"b", "00:00:00:00:00:00"}};
-  std::vector<Opened> devices;
+  std::vector<std::unique_ptr<EthernetDevice>> devices;
   devices.push_back(device("pma", 0));
   devices.push_back(device("pmb", 1));
   std::vector<std::unique_ptr<Endpoint>> ends;
   int error = 0;
-  const std::vector<PeerAddress> addresses{devices[0].address, devices[1].address};
+  const std::vector<PeerAddress> addresses{devices[0]->own_address(), devices[1]->own_address()};
   for (std::uint32_t i = 0; i < 2; ++i) {
     auto context = create_context(network, i, false, "", error);
     for (std::uint32_t k = 0; k < 2; ++k) context->segment().peer(k).address = addresses[k];
     ends.push_back(Endpoint::make(
-        std::move(context), std::move(devices[i].device), [](std::uint32_t) { return -1; }, {},
-        error));
+        std::move(context), std::move(devices[i]), [](std::uint32_t) { return -1; }, {}, error));
     ASSERT_TRUE(ends[i]) << error;
   }
   std::uint32_t received = 0;
@@ -380,23 +334,17 @@ TEST_P(EthernetTest, JobRunsInParallelToTcpIp) {
   close(tcp);
 }
 
-TEST_P(EthernetTest, RingAndXdpInteroperate) {
-  const auto own = device("pma", 0);
-  const auto other = is_xdp() ? ring("pmb", 1) : xdp("pmb", 1);
-  expect_carried(own, other, 100, 14);
-}
-
-TEST_P(EthernetTest, SendingNeverBlocks) {
+TEST_F(EthernetTest, SendingNeverBlocks) {
   const auto a = device("pma", 0);
   const auto b = device("pmb", 1);
   const auto frame = frame_of(1000, 1);
   const std::vector<FrameOut> many(kMaxBatch, FrameOut{frame, {}});
-  for (int i = 0; i < 1000; ++i) a->send(b.address, many);  // without a receiver
+  for (int i = 0; i < 1000; ++i) a->send(b->own_address(), many);  // without a receiver
   ASSERT_EQ(std::system("ip link set pma down"), 0);
-  for (int i = 0; i < 1000; ++i) a->send(b.address, many);
+  for (int i = 0; i < 1000; ++i) a->send(b->own_address(), many);
 }
 
-TEST_P(EthernetTest, FrameWakesWaitingEnd) {
+TEST_F(EthernetTest, FrameWakesWaitingEnd) {
   const auto a = device("pma", 0);
   const auto b = device("pmb", 1);
   auto f = frame_of(10, 7);
@@ -405,7 +353,7 @@ TEST_P(EthernetTest, FrameWakesWaitingEnd) {
   const FrameOut out{f, {}};
   pollfd ready{b->poll_fd(), POLLIN, 0};
   EXPECT_EQ(poll(&ready, 1, 0), 0);
-  ASSERT_EQ(a->send(b.address, {&out, 1}), 1u);
+  ASSERT_EQ(a->send(b->own_address(), {&out, 1}), 1u);
   EXPECT_EQ(poll(&ready, 1, 10'000), 1);
   Collector got;
   EXPECT_EQ(b->receive(got, 64), 1u);
@@ -413,7 +361,7 @@ TEST_P(EthernetTest, FrameWakesWaitingEnd) {
 }
 
 // A task's next program does the same.
-TEST_P(PacketRingTest, SecondDeviceContinuesWithSameSocket) {
+TEST_F(EthernetTest, SecondDeviceContinuesWithSameSocket) {
   const auto from = device("pma", 0);
   auto to = device("pmb", 1);
   const int kept = dup(to->poll_fd());
@@ -425,43 +373,12 @@ TEST_P(PacketRingTest, SecondDeviceContinuesWithSameSocket) {
     frames.push_back(f);
   }
   Collector before;
-  carry(*from.device, to.address, *to.device, before, frames);
+  carry(*from, to->own_address(), *to, before, frames);
   int error = 0;
-  to.device = EthernetDevice::attach(kept, error);
-  ASSERT_TRUE(to.device) << error;
+  to = EthernetDevice::attach(kept, error);
+  ASSERT_TRUE(to) << error;
   Collector after;
-  carry(*from.device, to.address, *to.device, after, frames);
-}
-
-TEST_P(XdpTest, ImpossiblePlacesAreRefused) {
-  XdpParts parts;
-  const char* step = "";
-  EXPECT_EQ(open_xdp_parts({"absent", 3, 0, 99}, parts, step), -ENODEV);
-  ASSERT_EQ(std::system("ip link set pma mtu 9000"), 0);
-  EXPECT_EQ(open_xdp_parts({"pma", 3, 0, 99}, parts, step), -EMSGSIZE);
-  EXPECT_EQ(parts.socket, -1);
-}
-
-TEST_P(XdpTest, ForeignDescriptorsAreRefused) {
-  PeerAddress address;
-  XdpParts parts;
-  int pair[2];
-  ASSERT_EQ(socketpair(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0, pair), 0);
-  std::mt19937 random(5);
-  for (int i = 0; i < 100; ++i) {
-    std::vector<std::byte> bytes(random() % 64);
-    for (auto& b : bytes) b = static_cast<std::byte>(random());
-    send(pair[0], bytes.data(), bytes.size(), 0);
-    EXPECT_EQ(unpack_xdp_parts(pair[1], parts), -EINVAL);
-    EXPECT_FALSE(ethernet_address_of(pair[1], address));
-    recv(pair[1], bytes.data(), bytes.size(), MSG_DONTWAIT);
-  }
-  XdpShape shape = XdpShape::of(1500);  // without descriptors
-  send(pair[0], &shape, sizeof shape, 0);
-  EXPECT_EQ(unpack_xdp_parts(pair[1], parts), -EINVAL);
-  EXPECT_EQ(unpack_xdp_parts(original_, parts), -EINVAL);
-  close(pair[0]);
-  close(pair[1]);
+  carry(*from, to->own_address(), *to, after, frames);
 }
 
 // --- libfabric ---------------------------------------------------------------------------------

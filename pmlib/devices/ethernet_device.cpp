@@ -1,5 +1,6 @@
 #include "pmlib/devices/ethernet_device.hpp"
 
+#include "pmlib/wire/frame.hpp"
 #include "pmlib/wire/frame_filter.hpp"
 
 #include <algorithm>
@@ -7,6 +8,8 @@
 #include <array>
 #include <atomic>
 #include <cerrno>
+#include <cstddef>
+#include <cstdint>
 #include <cstdio>
 #include <cstring>
 #include <linux/if_ether.h>
@@ -79,6 +82,33 @@ int configure(int fd, const EthernetPlace& place) {
   address.sll_ifindex = index;
   if (bind(fd, reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) return -errno;
   return 0;
+}
+
+std::array<std::byte, kEthernetHeader> ethernet_header(const PeerAddress& to,
+                                                       const PeerAddress& from) {
+  const std::uint16_t type = htons(kEtherType);
+  std::array<std::byte, kEthernetHeader> header;
+  std::memcpy(header.data(), to.bytes.data(), ETH_ALEN);
+  std::memcpy(header.data() + ETH_ALEN, from.bytes.data(), ETH_ALEN);
+  std::memcpy(header.data() + 2 * ETH_ALEN, &type, sizeof type);
+  return header;
+}
+
+// Writes the frame to `at`, behind the Ethernet header.
+void put_frame(const FrameOut& frame, std::byte* at) {
+  std::memcpy(at, frame.head.data(), frame.head.size());
+  if (frame.body.empty()) return;
+  std::memcpy(at + frame.head.size(), frame.body.data(), frame.body.size());
+}
+
+// Passes PM's frame in `arrived` to `sink`, if there is one. Ethernet pads short frames to 60
+// bytes, so the length is taken from PM's header.
+void take_frame(std::span<const std::byte> arrived, FrameSink& sink) {
+  if (arrived.size() < kEthernetHeader + sizeof(FrameHeader)) return;
+  const auto frame = arrived.subspan(kEthernetHeader);
+  std::uint16_t payload = 0;
+  std::memcpy(&payload, frame.data() + offsetof(FrameHeader, length), sizeof payload);
+  sink.on_frame(frame.first(std::min(sizeof(FrameHeader) + payload, frame.size())));
 }
 
 }  // namespace
@@ -158,7 +188,7 @@ std::size_t EthernetDevice::send(const PeerAddress& to, std::span<const FrameOut
 }
 
 std::size_t EthernetDevice::send_many(const PeerAddress& to, std::span<const FrameOut> frames) {
-  EthernetHeader header = ethernet_header(to, own_);
+  auto header = ethernet_header(to, own_);
   std::array<iovec, 3 * kMaxBatch> pieces;
   std::array<mmsghdr, kMaxBatch> messages{};
   std::size_t count = 0;

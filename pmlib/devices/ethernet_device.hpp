@@ -7,7 +7,6 @@
 #pragma once
 
 #include "pmlib/core/packet_device.hpp"
-#include "pmlib/devices/ethernet_frame.hpp"
 
 #include <array>
 #include <atomic>
@@ -17,6 +16,11 @@
 #include <span>
 
 namespace score::pm {
+
+constexpr std::size_t kEthernetHeader = 14;
+
+// A frame up to this size is short: most likely the application waits for it.
+constexpr std::size_t kShortFrame = 256;
 
 struct EthernetPlace {
   const char* interface = nullptr;

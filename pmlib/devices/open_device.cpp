@@ -5,52 +5,24 @@
 #include "pmlib/devices/path_device.hpp"
 #include "pmlib/devices/trunk_device.hpp"
 #include "pmlib/devices/udp_device.hpp"
-#include "pmlib/devices/xdp_device.hpp"
 
 #include <cerrno>
-#include <cstring>
 #include <ctime>
-#include <poll.h>
 #include <unistd.h>
 
 namespace score::pm {
 
 namespace {
 
-constexpr int kTriesAtQueue = 100, kQueuePauseMs = 10;
-
 // Returns the key in frames, which is 0 if frames carry tags.
 std::uint64_t visible_key(const SegmentHeader& h) {
   return h.auth == FrameAuth::Tag ? 0 : h.key;
 }
 
-// The kernel releases a queue a little later than its last socket, so EBUSY is retried.
-std::unique_ptr<PacketDevice> open_xdp(const EthernetPlace& place, int& error) {
-  XdpParts parts;
-  const char* step = nullptr;
-  error = -open_xdp_parts(place, parts, step);
-  for (int i = 0; error == EBUSY && i < kTriesAtQueue; ++i) {
-    poll(nullptr, 0, kQueuePauseMs);
-    error = -open_xdp_parts(place, parts, step);
-  }
-  return error == 0 ? XdpDevice::attach(parts, error) : nullptr;
-}
-
-// The type of a socket that was passed in determines which of the two devices is used.
-std::unique_ptr<PacketDevice> attach_ethernet(int fd, int& error) {
-  XdpParts parts;
-  if (unpack_xdp_parts(fd, parts) != 0) return EthernetDevice::attach(fd, error);
-  close(fd);
-  return XdpDevice::attach(parts, error);
-}
-
 std::unique_ptr<PacketDevice> open_ethernet(const Segment& segment, const char* interface, int fd,
                                             int& error) {
-  if (fd >= 0) return attach_ethernet(fd, error);
   const SegmentHeader& h = segment.header();
-  const EthernetPlace place{interface, h.channel, h.rank, visible_key(h)};
-  if (std::strcmp(h.device.mode(), "xdp") == 0) return open_xdp(place, error);
-  fd = open_ethernet_socket(place);
+  if (fd < 0) fd = open_ethernet_socket({interface, h.channel, h.rank, visible_key(h)});
   if (fd >= 0) return EthernetDevice::attach(fd, error);
   error = -fd;
   return nullptr;

@@ -55,10 +55,6 @@ bool read_device(std::string_view word, DeviceKind& kind) {
   return true;
 }
 
-bool read_mode(std::string_view word, std::array<char, 32>& mode) {
-  return (word == "ring" || word == "xdp") && read_name(word, mode);
-}
-
 bool read_auth(std::string_view word, FrameAuth& auth) {
   auth = word == "tag" ? FrameAuth::Tag : FrameAuth::Key;
   return word == "tag" || word == "key";
@@ -108,7 +104,7 @@ bool read_line(const std::vector<std::string_view>& words, JobNetwork& network) 
   if (words[0] == "channel") return read_number(value, network.channel);
   if (words[0] == "device") return read_device(value, network.device.kind);
   if (words[0] == "interface") return read_name(value, network.device.interface);
-  if (words[0] == "mode") return read_mode(value, network.device.provider);
+  if (words[0] == "mode") return value == "ring";
   if (words[0] == "provider") return read_name(value, network.device.provider);
   if (words[0] == "peer_timeout") return read_number(value, network.peer_timeout_s);
   if (words[0] == "auth") return read_auth(value, network.auth);
@@ -159,8 +155,10 @@ bool parse_network(std::string_view text, JobNetwork& network, std::string& erro
     text.remove_prefix(std::min(end + 1, text.size()));
     ++number;
     if (words.empty() || read_line(words, network)) continue;
-    error = "line " + std::to_string(number) +
-            ": unknown setting or invalid value: " + std::string(words[0]);
+    error =
+        "line " + std::to_string(number) + ": " +
+        (words[0] == "mode" ? "mode: use ring, the packet ring, or leave it out; AF_XDP was removed"
+                            : "unknown setting or invalid value: " + std::string(words[0]));
     return false;
   }
   for (std::uint32_t rank = 0; rank < network.ranks.size(); ++rank) {

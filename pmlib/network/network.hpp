@@ -9,7 +9,6 @@
 //   channel 0
 //   device udp                 # udp, ethernet, ofi or none (shared memory only)
 //   interface eth0             # ethernet
-//   mode xdp                   # ethernet: ring, a mapped packet ring (default), or xdp: AF_XDP
 //   provider tcp               # ofi: tcp, shm, verbs, "udp;ofi_rxd" ...
 //   link ethernet eth1         # a further link to the same ranks: udp, ethernet and interface, or
 //                              # ofi and provider; each rank line then has one more address

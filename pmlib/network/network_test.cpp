@@ -75,6 +75,14 @@ TEST(Network, AuthAndPeerTimeoutReachTheContext) {
   EXPECT_NE(error_of("key 1\npeer_timeout 241\nrank 0 a -\n"), "");
 }
 
+TEST(Network, RemovedEthernetModeIsRefused) {
+  EXPECT_EQ(error_of("key 1\nmode xdp\n"),
+            "line 2: mode: use ring, the packet ring, or leave it out; AF_XDP was removed");
+  JobNetwork network;
+  std::string error;
+  EXPECT_TRUE(parse_network(std::string(kGood) + "mode ring\n", network, error)) << error;
+}
+
 TEST(Network, RandomTextNeverCrashes) {
   std::mt19937 random(3);
   for (int i = 0; i < 5000; ++i) {

@@ -58,7 +58,7 @@ inline bpf_insn exit_if_null(int left) {
   return instruction(BPF_JMP | BPF_JEQ | BPF_K, left, 0, kToExit, 0);
 }
 
-// `condition` is BPF_JNE or BPF_JGT, both unsigned.
+// `condition` is BPF_JNE.
 inline bpf_insn exit_if_register(int condition, int left, int right) {
   return instruction(BPF_JMP | condition | BPF_X, left, right, kToExit, 0);
 }
@@ -74,13 +74,6 @@ inline void append(EbpfProgram& program, std::initializer_list<bpf_insn> more) {
 inline void append_map(EbpfProgram& program, int to, int map) {
   append(program, {instruction(BPF_LD | BPF_DW | BPF_IMM, to, BPF_PSEUDO_MAP_FD, 0, map),
                    instruction(0, 0, 0, 0, 0)});
-}
-
-inline void append_constant(EbpfProgram& program, int to, std::uint64_t number) {
-  const auto low = static_cast<std::uint32_t>(number);
-  const auto high = static_cast<std::uint32_t>(number >> 32);
-  append(program, {instruction(BPF_LD | BPF_DW | BPF_IMM, to, 0, 0, static_cast<std::int32_t>(low)),
-                   instruction(0, 0, 0, 0, static_cast<std::int32_t>(high))});
 }
 
 // Appends the exit and sets the offsets of the jumps to it.

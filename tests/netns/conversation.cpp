@@ -56,8 +56,7 @@ AddressFile::AddressFile(const TwoEnds& ends, const std::string& device, bool is
   char name[] = "/tmp/pm-netns-XXXXXX";
   directory_ = mkdtemp(name);
   std::ofstream out(path());
-  const bool is_xdp = device == "xdp";
-  const std::string kind = is_xdp ? "ethernet" : device.substr(0, device.find(':'));
+  const std::string kind = device.substr(0, device.find(':'));
   out << "key 1f2e3d4c\n" << extra;
   if (kind == "shmem") {
     out << "device none\nshmem " << (directory_ / "context").string() << "\n";
@@ -65,7 +64,6 @@ AddressFile::AddressFile(const TwoEnds& ends, const std::string& device, bool is
     out << "device " << kind << "\n";
   }
   if (kind == "ethernet") out << "interface " << TwoEnds::kInterface << "\n";
-  if (is_xdp) out << "mode xdp\n";
   if (kind == "ofi") out << "provider " << device.substr(4) << "\n";
   for (int rank : {0, 1}) {
     const int side = is_swapped ? 1 - rank : rank;

@@ -20,8 +20,8 @@ std::unique_ptr<TwoEnds> make_ends(bool with_network, std::string& reason);
 // Writes an address file for two ranks, which is removed with the object.
 class AddressFile {
  public:
-  // `device` is shmem, udp, ethernet, xdp (ethernet by AF_XDP) or ofi:PROVIDER. With `is_swapped`,
-  // rank 0 is on the node of side 1. `extra` has more lines.
+  // `device` is shmem, udp, ethernet or ofi:PROVIDER. With `is_swapped`, rank 0 is on the node of
+  // side 1. `extra` has more lines.
   AddressFile(const TwoEnds& ends, const std::string& device, bool is_swapped = false,
               const std::string& extra = "");
   ~AddressFile();

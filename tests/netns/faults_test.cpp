@@ -57,16 +57,10 @@ class OverALink : public testing::TestWithParam<const char*> {
   std::unique_ptr<TwoEnds> ends_;
 };
 
-INSTANTIATE_TEST_SUITE_P(Devices, OverALink, testing::Values("udp", "ethernet", "xdp"),
+INSTANTIATE_TEST_SUITE_P(Devices, OverALink, testing::Values("udp", "ethernet"),
                          [](const auto& parameter) { return std::string(parameter.param); });
 
-// AF_XDP takes frames before nftables can damage them.
-class OverABadLink : public OverALink {};
-
-INSTANTIATE_TEST_SUITE_P(Devices, OverABadLink, testing::Values("udp", "ethernet"),
-                         [](const auto& parameter) { return std::string(parameter.param); });
-
-TEST_P(OverABadLink, LostDuplicatedAndDamagedFramesAreRepaired) {
+TEST_P(OverALink, LostDuplicatedAndDamagedFramesAreRepaired) {
   std::string reason;
   if (!ends_->spoil({.lose = 15, .damage = 10, .duplicate = 10}, reason)) {
     GTEST_SKIP() << reason;
@@ -133,7 +127,7 @@ TEST_P(OverALink, KeyAloneCannotForgeTaggedFrames) {
 class EveryDeath : public testing::TestWithParam<const char*> {};
 
 INSTANTIATE_TEST_SUITE_P(Devices, EveryDeath,
-                         testing::Values("shmem", "udp", "ethernet", "xdp", "ofi:tcp"),
+                         testing::Values("shmem", "udp", "ethernet", "ofi:tcp"),
                          [](const auto& parameter) {
                            const std::string name = parameter.param;
                            return name.substr(0, name.find(':'));

@@ -62,7 +62,7 @@ class AMove : public testing::TestWithParam<const char*> {
   std::unique_ptr<TwoEnds> ends_;
 };
 
-INSTANTIATE_TEST_SUITE_P(Devices, AMove, testing::Values("shmem", "udp", "ethernet", "xdp"),
+INSTANTIATE_TEST_SUITE_P(Devices, AMove, testing::Values("shmem", "udp", "ethernet"),
                          [](const auto& parameter) { return std::string(parameter.param); });
 
 TEST_P(AMove, NoMessageIsLostOrDuplicated) {
