@@ -255,11 +255,12 @@ def test_a_head_that_is_older_than_the_store_is_refused(host, tmp_path):
     host.machine.run('systemctl', 'stop', 'scored-head')
     host.install(newer(host.machine, tmp_path))
     store = '/var/lib/scored/jobs.db'
+    schema = int(host.machine.run('od', '-An', '-tu1', '-j63', '-N1', store).stdout)
     host.machine.run('sh', '-c', rf"printf '\143' | dd of={store} bs=1 seek=63 conv=notrunc status=none")
     refused = host.install(code=100)
-    assert f'{store} has schema version 99, this package knows 1' in refused.stdout + refused.stderr
+    assert f'{store} has schema version 99, this package knows {schema}:' in refused.stdout + refused.stderr
     assert {host.version(name) for name in ('scored-client', 'scored-common', 'scored-head', 'scored-node')} == {'9'}
-    host.machine.run('sh', '-c', rf"printf '\001' | dd of={store} bs=1 seek=63 conv=notrunc status=none")
+    host.machine.run('sh', '-c', rf"printf '\{schema:03o}' | dd of={store} bs=1 seek=63 conv=notrunc status=none")
     host.install()
     assert host.version('scored-head') == host.version('scored-common')
 

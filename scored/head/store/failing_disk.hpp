@@ -6,6 +6,7 @@
 #include <sqlite3.h>
 
 #include <atomic>
+#include <cstdint>
 
 namespace score::head {
 
@@ -40,6 +41,9 @@ class FailingDisk {
   // May be called from any thread.
   void set(Mode mode) { mode_ = mode; }
 
+  // Lets this many writes succeed; each later one fails with EIO.
+  void fail_after(std::int64_t writes) { writes_left_ = writes; }
+
  private:
   struct File {  // the real file follows it in memory
     sqlite3_file base;
@@ -64,7 +68,7 @@ class FailingDisk {
   static int write(sqlite3_file* file, const void* data, int bytes, sqlite3_int64 offset) {
     const Mode mode = own(file).disk->mode_;
     if (mode == Mode::Full) return SQLITE_FULL;
-    if (mode == Mode::BadWrites) return SQLITE_IOERR_WRITE;
+    if (mode == Mode::BadWrites || own(file).disk->writes_left_-- <= 0) return SQLITE_IOERR_WRITE;
     return real(file)->pMethods->xWrite(real(file), data, bytes, offset);
   }
 
@@ -108,6 +112,7 @@ class FailingDisk {
   sqlite3_vfs* real_ = nullptr;
   sqlite3_vfs vfs_{};
   std::atomic<Mode> mode_ = Mode::Works;
+  std::atomic<std::int64_t> writes_left_ = INT64_MAX;
 };
 
 }  // namespace score::head

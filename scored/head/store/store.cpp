@@ -8,6 +8,7 @@
 #include "base/os/fd.hpp"
 #include "base/text.hpp"
 #include "scored/head/store/packing.hpp"
+#include "scored/head/store/schema.hpp"
 #include "scored/head/store/wal_check.hpp"
 
 #include <cerrno>
@@ -20,100 +21,6 @@
 namespace score::head {
 namespace {
 
-static_assert(static_cast<int>(JobState::Completed) == 5,
-              "states are stored as numbers: the index jobs_active says state < 5");
-
-constexpr const char* kSchema = R"(
-  PRAGMA application_id = 1396920900;
-  PRAGMA user_version = 1;
-  CREATE TABLE jobs (
-    id INTEGER PRIMARY KEY AUTOINCREMENT,
-    user INTEGER NOT NULL, request BLOB, name TEXT NOT NULL, command TEXT NOT NULL,
-    directory TEXT NOT NULL, resources BLOB NOT NULL, stdin_rank INTEGER NOT NULL,
-    detached INTEGER NOT NULL, keep_going INTEGER NOT NULL, immediate_ns INTEGER NOT NULL,
-    submitted_ns INTEGER NOT NULL,
-    state INTEGER NOT NULL, attempt INTEGER NOT NULL DEFAULT 0, nodes TEXT, tasks BLOB, cores BLOB,
-    scheduled_ns INTEGER NOT NULL DEFAULT 0, started_ns INTEGER NOT NULL DEFAULT 0,
-    exit_code INTEGER, ended_ns INTEGER, status BLOB);
-  CREATE UNIQUE INDEX jobs_request ON jobs (user, request) WHERE request IS NOT NULL;
-  CREATE INDEX jobs_active ON jobs (id) WHERE state < 5;
-  CREATE INDEX jobs_ended ON jobs (ended_ns) WHERE state >= 5;
-  CREATE INDEX jobs_ended_user ON jobs (user, ended_ns) WHERE state >= 5;
-  CREATE TABLE specs (job INTEGER PRIMARY KEY, spec BLOB NOT NULL);
-  CREATE TABLE accounting (
-    job INTEGER PRIMARY KEY, user INTEGER NOT NULL, name TEXT NOT NULL, state INTEGER NOT NULL,
-    exit_code INTEGER NOT NULL, nodes TEXT, tasks INTEGER NOT NULL, submitted_ns INTEGER NOT NULL,
-    started_ns INTEGER NOT NULL, ended_ns INTEGER NOT NULL, scheduled_ns INTEGER NOT NULL);
-  CREATE TABLE settings (key TEXT PRIMARY KEY, value BLOB NOT NULL) WITHOUT ROWID;
-  INSERT INTO settings VALUES ('head_epoch', 0);
-)";
-constexpr const char* kApplicationId = "1396920900";  // "SCRD"
-constexpr const char* kSchemaVersion = "1";
-// These indexes were added after the first release of the schema.
-constexpr const char* kIndexes = R"(
-  CREATE INDEX IF NOT EXISTS accounting_ended ON accounting (ended_ns, job);
-  CREATE INDEX IF NOT EXISTS accounting_ended_user ON accounting (user, ended_ns, job);
-)";
-
-struct LaterColumn {
-  const char* is_there;
-  const char* add;
-};
-
-constexpr LaterColumn kLaterColumns[] = {
-    {"SELECT COUNT(*) FROM pragma_table_info('jobs') WHERE name = 'restarts'",
-     "ALTER TABLE jobs ADD COLUMN restarts INTEGER NOT NULL DEFAULT 0"},
-    {"SELECT COUNT(*) FROM pragma_table_info('jobs') WHERE name = 'ending'",
-     "ALTER TABLE jobs ADD COLUMN ending INTEGER"},
-    {"SELECT COUNT(*) FROM pragma_table_info('jobs') WHERE name = 'reasons'",
-     "ALTER TABLE jobs ADD COLUMN reasons TEXT"},
-    {"SELECT COUNT(*) FROM pragma_table_info('accounting') WHERE name = 'restarts'",
-     "ALTER TABLE accounting ADD COLUMN restarts INTEGER NOT NULL DEFAULT 0"},
-    {"SELECT COUNT(*) FROM pragma_table_info('jobs') WHERE name = 'start_mark'",
-     "ALTER TABLE jobs ADD COLUMN start_mark TEXT"},
-    {"SELECT COUNT(*) FROM pragma_table_info('jobs') WHERE name = 'filled_ns'",
-     "ALTER TABLE jobs ADD COLUMN filled_ns INTEGER NOT NULL DEFAULT 0"},
-    {"SELECT COUNT(*) FROM pragma_table_info('accounting') WHERE name = 'filled_ns'",
-     "ALTER TABLE accounting ADD COLUMN filled_ns INTEGER NOT NULL DEFAULT 0"},
-    {"SELECT COUNT(*) FROM pragma_table_info('jobs') WHERE name = 'conditions'",
-     "ALTER TABLE jobs ADD COLUMN conditions BLOB"},
-    {"SELECT COUNT(*) FROM pragma_table_info('jobs') WHERE name = 'array_id'",
-     "ALTER TABLE jobs ADD COLUMN array_id INTEGER NOT NULL DEFAULT 0"},
-    {"SELECT COUNT(*) FROM pragma_table_info('jobs') WHERE name = 'array_task'",
-     "ALTER TABLE jobs ADD COLUMN array_task INTEGER NOT NULL DEFAULT 0"},
-    {"SELECT COUNT(*) FROM pragma_table_info('jobs') WHERE name = 'array_rest'",
-     "ALTER TABLE jobs ADD COLUMN array_rest TEXT"},
-    {"SELECT COUNT(*) FROM pragma_table_info('jobs') WHERE name = 'array_next'",
-     "ALTER TABLE jobs ADD COLUMN array_next INTEGER NOT NULL DEFAULT 0"},
-    {"SELECT COUNT(*) FROM pragma_table_info('jobs') WHERE name = 'array_total'",
-     "ALTER TABLE jobs ADD COLUMN array_total INTEGER NOT NULL DEFAULT 0"},
-    {"SELECT COUNT(*) FROM pragma_table_info('accounting') WHERE name = 'array_id'",
-     "ALTER TABLE accounting ADD COLUMN array_id INTEGER NOT NULL DEFAULT 0"},
-    {"SELECT COUNT(*) FROM pragma_table_info('accounting') WHERE name = 'array_task'",
-     "ALTER TABLE accounting ADD COLUMN array_task INTEGER NOT NULL DEFAULT 0"},
-    {"SELECT COUNT(*) FROM pragma_table_info('accounting') WHERE name = 'account'",
-     "ALTER TABLE accounting ADD COLUMN account TEXT NOT NULL DEFAULT ''"},
-    {"SELECT COUNT(*) FROM pragma_table_info('accounting') WHERE name = 'cores'",
-     "ALTER TABLE accounting ADD COLUMN cores INTEGER NOT NULL DEFAULT 0"},
-    {"SELECT COUNT(*) FROM pragma_table_info('accounting') WHERE name = 'generic'",
-     "ALTER TABLE accounting ADD COLUMN generic TEXT NOT NULL DEFAULT ''"},
-    {"SELECT COUNT(*) FROM pragma_table_info('accounting') WHERE name = 'signal'",
-     "ALTER TABLE accounting ADD COLUMN signal INTEGER NOT NULL DEFAULT 0"},
-    {"SELECT COUNT(*) FROM pragma_table_info('jobs') WHERE name = 'units'",
-     "ALTER TABLE jobs ADD COLUMN units TEXT"},
-};
-// These are the indexes of later columns, and later tables.
-constexpr const char* kLaterIndexes = R"(
-  CREATE INDEX IF NOT EXISTS jobs_ended_once ON jobs (ended_ns)
-    WHERE state >= 5 AND array_id IN (0, id);
-  CREATE INDEX IF NOT EXISTS jobs_ended_once_user ON jobs (user, ended_ns)
-    WHERE state >= 5 AND array_id IN (0, id);
-  CREATE INDEX IF NOT EXISTS accounting_array ON accounting (array_id, array_task)
-    WHERE array_id > 0;
-  CREATE TABLE IF NOT EXISTS uses (
-    account TEXT NOT NULL, user INTEGER NOT NULL, core_ms INTEGER NOT NULL, at_ns INTEGER NOT NULL,
-    PRIMARY KEY (account, user)) WITHOUT ROWID;
-)";
 constexpr const char* kInUse = "in use\n";
 
 std::int64_t count(Duration duration) {
@@ -194,9 +101,9 @@ Status make_database(const std::string& directory, const std::string& path) {
   {
     auto database = Database::open(fresh, Database::Mode::Create);
     if (!database) return database.error();
-    if (auto made = database->execute("PRAGMA synchronous = FULL; BEGIN"); !made) return made;
-    if (auto made = database->execute(kSchema); !made) return made;
-    if (auto made = database->execute("COMMIT; PRAGMA journal_mode = WAL"); !made) return made;
+    if (auto made = database->execute("PRAGMA synchronous = FULL"); !made) return made;
+    if (auto made = migrate(*database); !made) return made;
+    if (auto made = database->execute("PRAGMA journal_mode = WAL"); !made) return made;
   }
   if (::chmod(fresh.c_str(), 0600) != 0)
     return fail(errno_code(errno), "cannot change the mode of {}", fresh);
@@ -204,24 +111,6 @@ Status make_database(const std::string& directory, const std::string& path) {
     return fail(errno_code(errno), "cannot rename {}", fresh);
   }
   return sync_directory(directory);
-}
-
-Status check_database(const Database& database) {
-  auto application = database.value("PRAGMA application_id");
-  if (!application) return application.error();
-  if (*application != kApplicationId) {
-    return fail(Errc::Malformed, "not a database of this program");
-  }
-  auto version = database.value("PRAGMA user_version");
-  if (!version) return version.error();
-  if (*version != kSchemaVersion) {
-    return fail(Errc::Malformed, "schema version {}, this program knows {}", *version,
-                kSchemaVersion);
-  }
-  auto sound = database.value("PRAGMA quick_check(1)");
-  if (!sound) return sound.error();
-  if (*sound != "ok") return fail(Errc::Malformed, "damaged: {}", *sound);
-  return {};
 }
 
 void bind_progress(Statement& statement, const JobProgress& progress, const std::string& boot) {
@@ -322,15 +211,9 @@ Status Store::open_database(const std::string& directory) {
     if (auto marked = write_all(lock_.get(), kInUse); !marked) return marked;
     ::fsync(lock_.get());
   }
-  if (auto made = database_.execute(kIndexes); !made) return made;
-  for (const LaterColumn& column : kLaterColumns) {
-    auto count = database_.value(column.is_there);
-    if (!count) return count.error();
-    if (*count != "0") continue;
-    if (auto added = database_.execute(column.add); !added) return added;
-  }
-  if (auto made = database_.execute(kLaterIndexes); !made) return made;
-  return database_.execute("PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL");
+  const char* durable = "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL";
+  if (auto set = database_.execute(durable); !set) return set;
+  return migrate(database_);
 }
 
 Status Store::prepare() {

@@ -7,6 +7,7 @@
 #include "base/os/fd.hpp"
 #include "base/text.hpp"
 #include "pmlib/wire/crc32c.hpp"
+#include "scored/head/store/schema.hpp"
 #include "scored/head/store/store.hpp"
 
 #include <cerrno>
@@ -155,9 +156,9 @@ Status Store::replace_with(const std::string& path) {
   {
     auto fresh = Database::open(path, Database::Mode::ReadWrite);
     if (!fresh) return fresh.error();
-    auto sound = fresh->value("PRAGMA quick_check(1)");
-    if (!sound) return sound.error();
-    if (*sound != "ok") return fail(Errc::Malformed, "the shipped database is damaged: {}", *sound);
+    if (auto sound = check_database(*fresh); !sound) {
+      return sound.error().with_context("the shipped database");
+    }
     if (auto wal = fresh->execute("PRAGMA journal_mode = DELETE"); !wal) return wal;
   }
   if (auto synced = sync_file(path); !synced) return synced;

@@ -143,6 +143,22 @@ TEST_F(StoreLogTest, DamagedCopyReplacesNothing) {
   EXPECT_EQ(b.active_jobs()->size(), 1U);
 }
 
+TEST_F(StoreLogTest, NewerCopyReplacesNothing) {
+  Store a = open("/a");
+  Store b = open("/b");
+  ASSERT_TRUE(b.apply(std::vector<Change>{job(9)}));
+  ASSERT_TRUE(a.copy_to(place_ + "/copy"));
+  {
+    auto copy = Database::open(place_ + "/copy", Database::Mode::ReadWrite);
+    ASSERT_TRUE(copy);
+    ASSERT_TRUE(copy->execute("PRAGMA user_version = 99"));
+  }
+  const Status replaced = b.replace_with(place_ + "/copy");
+  ASSERT_FALSE(replaced);
+  EXPECT_NE(replaced.error().message().find("schema version 99"), std::string::npos);
+  EXPECT_EQ(b.active_jobs()->size(), 1U);
+}
+
 TEST_F(StoreLogTest, SingleHeadStoreStartsAtItsIncarnation) {
   Store a = open("/a");
   ASSERT_TRUE(a.begin_incarnation());

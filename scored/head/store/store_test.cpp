@@ -153,39 +153,6 @@ TEST_F(StoreTest, StartMarkIsValidOnlyInSameBoot) {
   }
 }
 
-TEST_F(StoreTest, OpensADatabaseOfTheFirstRelease) {
-  ASSERT_TRUE(Store::open(directory_));
-  {
-    auto old = Database::open(file(), Database::Mode::ReadWrite);
-    ASSERT_TRUE(old);
-    ASSERT_TRUE(old->execute("ALTER TABLE jobs DROP COLUMN restarts"));
-    ASSERT_TRUE(old->execute("ALTER TABLE jobs DROP COLUMN ending"));
-    ASSERT_TRUE(old->execute("ALTER TABLE jobs DROP COLUMN reasons"));
-    ASSERT_TRUE(old->execute("ALTER TABLE jobs DROP COLUMN start_mark"));
-    ASSERT_TRUE(old->execute("ALTER TABLE jobs DROP COLUMN filled_ns"));
-    ASSERT_TRUE(old->execute("DROP INDEX jobs_ended_once; DROP INDEX jobs_ended_once_user"));
-    for (const char* column :
-         {"conditions", "array_id", "array_task", "array_rest", "array_next", "array_total"}) {
-      const std::string drop = fmt::format("ALTER TABLE jobs DROP COLUMN {}", column);
-      ASSERT_TRUE(old->execute(drop.c_str()));
-    }
-    ASSERT_TRUE(old->execute("DROP INDEX accounting_array"));
-    ASSERT_TRUE(old->execute("ALTER TABLE accounting DROP COLUMN array_id"));
-    ASSERT_TRUE(old->execute("ALTER TABLE accounting DROP COLUMN array_task"));
-    ASSERT_TRUE(old->execute("ALTER TABLE accounting DROP COLUMN restarts"));
-    ASSERT_TRUE(old->execute("ALTER TABLE accounting DROP COLUMN account"));
-    ASSERT_TRUE(old->execute("ALTER TABLE accounting DROP COLUMN cores"));
-    ASSERT_TRUE(old->execute("ALTER TABLE accounting DROP COLUMN generic"));
-    ASSERT_TRUE(old->execute("ALTER TABLE accounting DROP COLUMN signal"));
-    ASSERT_TRUE(old->execute("ALTER TABLE jobs DROP COLUMN units"));
-    ASSERT_TRUE(old->execute("DROP TABLE uses"));
-    ASSERT_TRUE(old->execute("ALTER TABLE accounting DROP COLUMN filled_ns"));
-  }
-  Store store = Store::open(directory_).value();
-  ASSERT_TRUE(apply(store, {add(1), SaveProgress{JobId(1), placed(JobState::Running)}}));
-  EXPECT_EQ(store.active_jobs().value().at(0).progress.restarts, 2u);
-}
-
 TEST_F(StoreTest, EndsAJobOnceAndDropsItsSpecification) {
   Store store = Store::open(directory_).value();
   StoreReader reader = StoreReader::open(store.path()).value();
