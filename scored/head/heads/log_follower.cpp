@@ -2,6 +2,7 @@
 
 #include "base/limits.hpp"
 #include "proto/frames/parse.hpp"
+#include "scored/head/store/schema.hpp"
 #include "scored/shared/leases/lease_wire.hpp"
 
 #include <fcntl.h>
@@ -26,6 +27,7 @@ void LogFollower::follow() {
   ++stream_;
   wire::FollowLog message;
   *message.mutable_position() = leases::to_wire(parts_.election.position());
+  message.set_schema(kSchemaVersion);
   proto::send(*parts_.election.other(), message);
 }
 

@@ -2,6 +2,7 @@
 
 #include "base/limits.hpp"
 #include "proto/frames/parse.hpp"
+#include "scored/head/store/schema.hpp"
 #include "scored/shared/journal/event.hpp"
 #include "scored/shared/leases/lease_wire.hpp"
 
@@ -38,6 +39,16 @@ void LogShipper::follow(const proto::InFrame& frame) {
   const auto message = proto::parse<wire::FollowLog>(frame);
   const auto position = message ? leases::from_wire(message->position()) : message.error();
   if (!position) return parts_.election.drop_other(position.error().message());
+  // A head of an older release is not copied a database that it cannot read. It stays connected,
+  // because it still grants leases, and repeats its request.
+  if (message->schema() < kSchemaVersion) {
+    if (refusals_.allow(parts_.clock.now())) {
+      log_error("The other head cannot read this database; upgrade it",
+                kv("supports", message->schema()), kv("schema", kSchemaVersion),
+                kv("suppressed", refusals_.take_suppressed()));
+    }
+    return;
+  }
   if (is_copying_ && follower_ == parts_.election.other()) return;  // a repeated request
   follower_ = parts_.election.other();
   ++stream_;

@@ -8,6 +8,7 @@
 #include "base/async/clock.hpp"
 #include "base/async/task_group.hpp"
 #include "base/os/fd.hpp"
+#include "base/os/log.hpp"
 #include "scored/head/heads/leader_election.hpp"
 #include "scored/head/store/commit_log.hpp"
 
@@ -55,6 +56,7 @@ class LogShipper {
 
   Parts parts_;
   Epoch term_;
+  LogLimiter refusals_;
   std::uint64_t committed_ = 0;
   ConnectionPtr follower_;
   std::uint64_t stream_ = 0;             // counts followers
