@@ -1,5 +1,5 @@
 // Tests how the files of a cgroup are read.
-#include "scored/node/idle/idle_watch.hpp"
+#include "scored/node/idle/cgroup_usage.hpp"
 
 #include <gtest/gtest.h>
 
