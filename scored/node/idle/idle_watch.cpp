@@ -8,9 +8,6 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// A check takes some 10 us with warm caches and without crowding, so at this interval 0.2 % of a
-// core.
-constexpr Duration kShortestLook = 5ms;
 constexpr Duration kShortestSpan = 4ms;  // between checks at the ends of slices, in the attempt's
                                          // own time
 // This replaces kShortestSpan for attempts that are idle but in the timetable because others are
@@ -21,30 +18,12 @@ constexpr Duration kLongSpan = 40ms;
 // many slices in which its first task continues like that, and otherwise at once. The number is
 // small enough that one slice of rest shows in their sum.
 constexpr int kTrustedSlices = 8;
-constexpr Duration kLongestLook = 500ms;
-constexpr Duration kShortestCut = 10ms;  // in slices of at least this length attempts are checked
-                                         // before the end
 constexpr Duration kCrowdedProbe = 5ms;  // least interval between checks of crowded attempts inside
                                          // a slice
 constexpr int kMostMistakes = 15;
 constexpr int kHeldLooks = 10;  // a held attempt runs a tenth of the time at most
 
 }  // namespace
-
-WatchPace pace_of(const gang::SwitchPlan& plan) {
-  WatchPace pace;
-  pace.is_shared = std::any_of(plan.segments.begin(), plan.segments.end(),
-                               [](const auto& segment) { return !segment.jobs.empty(); });
-  if (!pace.is_shared) return pace;
-  const Duration slice = plan.cycle / static_cast<std::int64_t>(plan.segments.size());
-  pace.background = std::clamp<Duration>(slice / 2, kShortestLook, kLongestLook);
-  if (plan.segments.size() < 2) return pace;
-  pace.slice = slice;
-  if (slice < kShortestCut) return pace;
-  pace.in_slice = slice / 8;
-  pace.middle = slice / 2;
-  return pace;
-}
 
 [[gnu::hot]] void IdleWatch::set_background(bool background, TimePoint now) {
   if (std::exchange(is_background_, background) == background) return;

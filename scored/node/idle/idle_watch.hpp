@@ -9,7 +9,7 @@
 
 #include "gang/node/fill_meter.hpp"
 #include "gang/node/idle_meter.hpp"
-#include "gang/node/switch_plan.hpp"
+#include "gang/node/watch_pace.hpp"
 #include "scored/node/idle/cgroup_usage.hpp"
 #include "scored/node/idle/polled_time.hpp"
 
@@ -20,19 +20,7 @@
 
 namespace score::node {
 
-// Defines how often attempts are checked under a plan.
-struct WatchPace {
-  Duration background{std::chrono::seconds{1}};
-  Duration slice{0};     // 0: no attempts take turns
-  Duration in_slice{0};  // for attempts that may be idle soon; 0: not before the end of the slice
-  Duration middle{0};    // after the start of a slice, for all that are not crowded; 0: none
-  Duration slow{std::chrono::seconds{1}};
-  bool is_shared = false;  // other attempts run at the same time as the background
-
-  friend bool operator==(const WatchPace&, const WatchPace&) = default;
-};
-
-WatchPace pace_of(const gang::SwitchPlan& plan);
+using gang::WatchPace;
 
 // Tracks the idle state of one attempt. All members belong to the switcher's thread, except
 // `idle_`.
