@@ -1,6 +1,7 @@
 // Tests the tables, and that docs/reference/states.md shows them.
 #include "gang/job/attempt_phase.hpp"
 #include "gang/job/job_state.hpp"
+#include "gang/node/idle_state.hpp"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -22,6 +23,15 @@ std::string rows_of(const Steps& steps) {
   return out;
 }
 
+std::string rows_with_actions(const auto& steps) {
+  std::string out = "| from | event | to | action |\n| --- | --- | --- | --- |\n";
+  for (const auto& step : steps) {
+    out += fmt::format("| {} | {} | {} | {} |\n", to_string(step.from), to_string(step.event),
+                       to_string(step.to), to_string(step.action));
+  }
+  return out;
+}
+
 std::string section(const std::string& name) {
   std::ifstream file(SCORE_SOURCE_DIR "/docs/reference/states.md");
   std::stringstream text;
@@ -37,6 +47,7 @@ std::string section(const std::string& name) {
 TEST(States, DocumentShowsTheTables) {
   EXPECT_EQ(section("job steps"), rows_of(kJobSteps));
   EXPECT_EQ(section("attempt steps"), rows_of(kAttemptSteps));
+  EXPECT_EQ(section("idle steps"), rows_with_actions(kIdleSteps));
 }
 
 template <typename Steps>
@@ -57,6 +68,7 @@ void expect_sane(const Steps& steps) {
 TEST(States, PairsAreUniqueAndStatesReachable) {
   expect_sane(kJobSteps);
   expect_sane(kAttemptSteps);
+  expect_sane(kIdleSteps);
 }
 
 }  // namespace
