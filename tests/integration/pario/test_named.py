@@ -137,7 +137,7 @@ def test_a_create_that_fails_leaves_nothing(home):
         port = taken.getsockname()[1] - 1
         done = home.scio('create', 'half', '--hosts', 'localhost', '--servers', 2, '--port', port, '--directory', home.root / 'data',
                          '--size', '8M', code=125)
-        assert f'localhost:{port + 1}' in done.stderr.splitlines()[-1] and 'was not made' in done.stderr.splitlines()[-1], done.stderr
+        assert f'localhost:{port + 1}' in done.stderr.splitlines()[-1] and 'cannot create the volume' in done.stderr.splitlines()[-1], done.stderr
     assert len(home.scio('ls').stdout.splitlines()) == 1
     assert not home.file('half').exists()
     wait_for(lambda: not list((home.root / 'data').iterdir()), 'a server that was started has not removed its directory')

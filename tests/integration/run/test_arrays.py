@@ -97,7 +97,7 @@ def test_a_head_that_is_killed_loses_no_task_and_repeats_none(fresh, tmp_path):
 
 def test_bad_arrays_are_refused_in_one_line(few):
     for tasks, text in [('0-999999999', '1000000000 numbers; at most 1000000'), ('5-1', "'5-1' is not a number"),
-                        ('0-9%0', 'after % comes'), ('x', "'x' is not a number"), ('9999999999', 'is larger than')]:
+                        ('0-9%0', '% must be followed'), ('x', "'x' is not a number"), ('9999999999', 'is larger than')]:
         result = few.run('scrun', '--detach', '--array', tasks, 'true', code=125)
         assert text in result.stderr and result.stderr.count('\n') == 1, result.stderr
     assert 'submit it with --detach' in few.run('scrun', '--array', '0-3', 'true', code=125).stderr
