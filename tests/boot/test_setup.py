@@ -34,7 +34,7 @@ def test_the_head_needs_nodes_and_a_free_port(hosts):
     assert 'node[' in refusal(head, 'scored-setup head --nodes "node[3-1]"')
     head.run('systemd-run', '--unit=other', 'systemd-socket-activate', '--listen=0.0.0.0:7421', 'cat')
     wait_until(lambda: ':7421' in head.run('ss', '-ltn').stdout, 'the port is taken')
-    assert '7421 is taken' in refusal(head, 'scored-setup head --nodes "node[00-01]"')
+    assert '7421 is in use' in refusal(head, 'scored-setup head --nodes "node[00-01]"')
     head.run('systemctl', 'stop', 'other')
     assert head.run('test', '-e', '/etc/scored/key', code=None).returncode != 0
     assert refusal(head, 'scored-setup token node00').startswith('scored-setup token: this host is not a head')
