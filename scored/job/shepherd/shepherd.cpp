@@ -7,7 +7,7 @@
 #include "scored/job/plan/checks.hpp"
 #include "scored/job/plan/mpi_choice.hpp"
 #include "scored/job/plan/pm_choice.hpp"
-#include "scored/job/shepherd/abandoned_memory.hpp"
+#include "scored/job/tasks/abandoned_memory.hpp"
 #include "scored/job/tasks/children.hpp"
 
 #include <algorithm>

@@ -3,7 +3,7 @@
 // it mapped as long as a different process may still open it by name. For this reason files are
 // listed first, then the open files of each process, then its mappings: a file in use appears in
 // one of the two, even if it changes meanwhile.
-#include "scored/job/shepherd/abandoned_memory.hpp"
+#include "scored/job/tasks/abandoned_memory.hpp"
 
 #include "base/text.hpp"
 

@@ -1,5 +1,5 @@
 // These tests create their own files and processes, in their own directory.
-#include "scored/job/shepherd/abandoned_memory.hpp"
+#include "scored/job/tasks/abandoned_memory.hpp"
 
 #include <gtest/gtest.h>
 
