@@ -50,6 +50,17 @@ TEST(PmixFlow, SingleNodeFencesLocally) {
   EXPECT_EQ(cluster.errors(), "");
 }
 
+TEST(PmixFlow, ResumeDuringPreparationIsAnswered) {
+  auto spec = shell("true");
+  spec.set_mpi(wire::LaunchSpec::PMIX);
+  TestNode node;
+  node.prepare(spec);
+  node.send(wire::ShepherdResume());  // the PMIx server is still starting
+  ASSERT_TRUE(node.wait([&] { return node.report && node.ready; })) << node.all_errors();
+  EXPECT_EQ(node.report->pids_size(), 0);
+  EXPECT_EQ(node.report->exits_size(), 0);
+}
+
 TEST(PmixFlow, TasksKnowNodesOfAllRanks) {
   TestCluster cluster({2, 1});
   ASSERT_TRUE(cluster.run(probe("info"))) << cluster.errors();

@@ -2,15 +2,12 @@
 
 #include "base/exit_codes.hpp"
 #include "base/limits.hpp"
-#include "base/model/model.hpp"
 #include "base/os/log.hpp"
-#include "scored/job/plan/checks.hpp"
-#include "scored/job/plan/mpi_choice.hpp"
-#include "scored/job/plan/pm_choice.hpp"
+#include "base/text.hpp"
+#include "proto/frames/parse.hpp"
 #include "scored/job/tasks/abandoned_memory.hpp"
 #include "scored/job/tasks/children.hpp"
 
-#include <algorithm>
 #include <poll.h>
 #include <signal.h>
 #include <sys/signalfd.h>
@@ -28,27 +25,8 @@
 
 namespace score::shepherd {
 
-namespace {
-
 using namespace std::chrono_literals;
 namespace limits = base::limits;
-
-constexpr int kSignalExit = SIGKILL;
-constexpr base::Duration kDrainGrace = 300ms;  // for the pipes, after all processes are killed
-constexpr base::Duration kTakenWithin = 1s;    // the end waits this long for a slow front end
-
-template <class Message>
-std::optional<Message> parse(const proto::InFrame& frame) {
-  Message message;
-  if (!message.ParseFromString(frame.payload)) return std::nullopt;
-  return message;
-}
-
-std::uint32_t wire_phase(base::AttemptPhase phase) {
-  return static_cast<std::uint32_t>(phase);
-}
-
-}  // namespace
 
 Shepherd::Shepherd(EventLoop& loop, OutputPump output, ShepherdOptions options)
     : loop_(loop),
@@ -56,61 +34,119 @@ Shepherd::Shepherd(EventLoop& loop, OutputPump output, ShepherdOptions options)
       spawner_(loop, std::move(options.spawner)),
       signals_(std::move(options.signals)),
       output_(loop, link_, std::move(output)),
-      input_(loop, [this](std::uint64_t bytes) {
-        input_taken_ += bytes;
-        send_input_taken();
-      }) {}
+      input_(loop,
+             [this](std::uint64_t bytes) {
+               input_taken_ += bytes;
+               send_input_taken();
+             }),
+      job_({loop, link_, spawner_, output_, input_},
+           {.event = [this](const ShepherdAgent::Input& event) { handle(event); },
+            .abort = [this](const MpiServers::Abort& abort) { abort_job(abort); }}) {}
 
 base::Status Shepherd::start() {
   // The launcher forked the spawner before it became this program: so far it is the only child.
   const auto children = children_of_this_process();
-  if (children.size() == 1) group_ = children.front();
+  if (children.size() == 1) handle({Event::SpawnerFound, children.front()});
   auto watched =
       loop_.add(signals_.get(), EPOLLIN, [this](std::uint32_t) { on_signal_descriptor(); });
   if (!watched) return watched;
-  watched = output_.start([this] {
-    if (phase_ == Phase::Draining) finish_if_drained();
-  });
-  if (!watched) return watched;
-  SpawnClient::Handlers spawning;
-  watch_spawner(spawning);
-  if (auto started = spawner_.start(std::move(spawning)); !started) return started;
-  on_lost();
+  if (watched = output_.start([this] { handle({Event::OutputMoved}); }); !watched) return watched;
+  if (auto started = spawner_.start(spawner_handlers()); !started) return started;
+  handle({Event::DaemonLost});
   return link_.start(
       {.frame = [this](const proto::InFrame& frame,
                        auto descriptors) { on_frame(frame, std::move(descriptors)); },
        .lost =
            [this] {
-             on_lost();
+             handle({Event::DaemonLost});
              output_.queue_emptied();
            },
        .sent = [this] { output_.queue_emptied(); }});
 }
 
-void Shepherd::watch_spawner(SpawnClient::Handlers& spawning) {
-  spawning.hello = [this](pid_t pid) {
-    if (group_ == 0) group_ = pid;
-    if (std::exchange(ready_owed_, false)) send_ready();
+// The spawner also ends when the node daemon has killed the whole cgroup, before this process
+// learns of the end.
+SpawnClient::Handlers Shepherd::spawner_handlers() {
+  SpawnClient::Handlers handlers;
+  handlers.hello = [this](pid_t pid) { handle({Event::SpawnerFound, pid}); };
+  handlers.open_task = [this](std::uint32_t task) { return job_.open_task(task); };
+  handlers.forked = [this](std::uint32_t task, pid_t pid) {
+    job_.tasks->set_process(task, pid);
+    output_.watch();
   };
-  spawning.open_task = [this](std::uint32_t task) { return open_task(task); };
-  spawning.forked = [this](std::uint32_t task, pid_t pid) { on_forked(task, pid); };
-  spawning.all_forked = [this] { on_all_forked(); };
-  spawning.failed = [this](const base::Error& why) { on_spawn_failed(why); };
+  handlers.all_forked = [this] { handle({Event::AllForked}); };
+  handlers.failed = [this](const base::Error& why) {
+    const bool has_ended = why.is(base::Errc::Closed) || why.is(std::errc::broken_pipe);
+    handle({Event::SpawnerFailed, has_ended ? 1 : 0, why.message()});
+  };
+  return handlers;
+}
+
+void Shepherd::handle(const ShepherdAgent::Input& event) {
+  const ShepherdAgent::Facts facts{.all_ended = job_.tasks && job_.tasks->all_ended(),
+                                   .output_read = output_.is_done(),
+                                   .output_owed = output_.is_owed()};
+  for (const auto& action : agent_.on(event, facts, base::monotonic_now())) carry_out(action);
+}
+
+void Shepherd::carry_out(const ShepherdAgent::Action& action) {
+  using Do = ShepherdAgent::Do;
+  switch (action.what) {
+    case Do::PrepareTasks:
+      return prepare_tasks();
+    case Do::SendReady:
+      return send_ready();
+    case Do::SendRefused:
+      return send_refused(action.value, action.text);
+    case Do::BeginTasks:
+      return begin_tasks();
+    case Do::CloseSpawner:
+      return spawner_.close();
+    case Do::KillChildren:
+      kill_children();
+      return;
+    case Do::LogSpawner:
+      return base::log_warning("Spawner ended", base::kv("err", action.text));
+    case Do::SendAbort:
+      return link_.send(*abort_);
+    case Do::KillLeftovers:
+      return kill_leftovers();
+    case Do::RemoveLeftovers:
+      return remove_leftovers();
+    case Do::LimitOutput:
+      output_.limit_to_present();
+      return handle({Event::OutputMoved});
+    case Do::SendReport:
+      return send_report(action.value);
+    case Do::SendDone:
+      return send_done();
+    case Do::StartTimer:
+      return start_timer(static_cast<Event>(action.value));
+    case Do::Quit:
+      return quit();
+    default:
+      job_.carry_out(action);
+  }
 }
 
 void Shepherd::on_frame(const proto::InFrame& frame, std::vector<base::UniqueFd> descriptors) {
   using proto::FrameType;
+  using proto::parse;
   switch (frame.type) {
     case FrameType::ShepherdPrepare:
-      return on_prepare(frame.payload);
+      if (agent_.awaits_plan()) on_prepare(frame.payload);
+      return;
     case FrameType::ShepherdResume:
-      return on_resume();
+      return handle(
+          {Event::Resume, job_.tasks ? static_cast<int>(job_.tasks->started_count()) : 0});
     case FrameType::ShepherdEnd:
-      return quit();
+      return handle({Event::End});
     case FrameType::StartTasks:
-      return on_start();
+      return handle({Event::Start});
     case FrameType::SignalTasks:
-      if (auto message = parse<wire::SignalTasks>(frame)) on_signal(message->signal());
+      if (auto message = parse<wire::SignalTasks>(frame)) {
+        handle({Event::Signal, message->signal()});
+      }
       return;
     case FrameType::TaskInput:
       if (auto message = parse<wire::TaskInput>(frame)) on_input(*message);
@@ -118,296 +154,42 @@ void Shepherd::on_frame(const proto::InFrame& frame, std::vector<base::UniqueFd>
     case FrameType::TaskOutputTaken:
       if (auto message = parse<wire::TaskOutputTaken>(frame)) output_.taken(message->bytes());
       return;
-    case FrameType::FenceDone:
-      if (auto message = parse<wire::FenceDone>(frame); message && servers_) {
-        servers_->fence_done(*message);
-      }
-      return;
     case FrameType::JobRelay:
-      return on_relay(frame);
-    case FrameType::ScratchServers:
-      if (auto message = parse<wire::ScratchServers>(frame); message && volume_) {
-        volume_->serve(*message);
+      if (auto message = parse<wire::JobRelay>(frame)) {
+        job_.relay(*message, agent_.takes_worlds());
       }
       return;
     case FrameType::ShepherdSweep:
-      if (auto message = parse<wire::ShepherdSweep>(frame)) on_sweep(*message);
-      return;
-    case FrameType::TerminalSize:
-      if (auto message = parse<wire::TerminalSize>(frame); message && stdio_) {
-        stdio_->resize(message->rows(), message->columns());
+      if (auto message = parse<wire::ShepherdSweep>(frame); message && agent_.awaits_plan()) {
+        on_sweep(*message);
       }
       return;
-    case FrameType::ShepherdNetwork:
-    case FrameType::PassedDescriptors:
-    case FrameType::NetworkFailed:
-      return on_network(frame, std::move(descriptors));
     default:
+      if (job_.take_frame(frame, descriptors)) return;
       base::log_warning("Ignored unexpected frame", base::kv("type", proto::name_of(frame.type)));
   }
 }
 
+// ---- events
+
 void Shepherd::on_prepare(const std::string& payload) {
-  if (phase_ != Phase::Preparing || plan_) return;
-  auto plan = parse_plan(payload);
-  if (!plan) return refuse(kExitError, plan.error().message());
-  if (auto refusal = check_plan(*plan)) return refuse(refusal->exit_code, refusal->reason);
-  const bool is_choice_free = plan->spec.mpi() == wire::LaunchSpec::AUTO;
-  choose_mpi(*plan);
-  if (plan->spec.net() == wire::LaunchSpec::PM) {
-    auto variables = pm_variables(*plan);
-    if (!variables) return refuse(kExitError, variables.error().context());
-    for (auto& variable : *variables) plan->prepare.add_net_env(std::move(variable));
+  if (auto refusal = job_.prepare(payload)) {
+    return handle({Event::Refused, refusal->exit_code, refusal->reason});
   }
-  plan_ = std::move(*plan);
-  output_.begin(plan_->prepare.attempt(), plan_->prepare.node_name());
-  if (auto made = make_script(); !made) return refuse(kExitError, made.error().message());
-  if (auto made = make_volume(); !made) return refuse(kExitError, made.error().message());
-  make_servers();
-  if (plan_->local_tasks() == 0) return finish_prepare();
-  if (plan_->spec.mpi() == wire::LaunchSpec::PMIX)
-    return servers_->start_pmix(prepare_bytes(*plan_));
-  if (plan_->wants_pmix()) {
-    auto offered = offer_pmix(is_choice_free);
-    if (!offered) return refuse(kExitError, offered.error().message());
-  }
-  finish_prepare();
+  handle({.event = Event::Planned, .job = job_.traits()});
 }
 
-// A script runs also without scored-pmix, unless the user has requested PMIx. PMIx is offered even
-// then, so that a task that connects ends the job; otherwise that task would run alone and assume
-// that it is the whole program. In a job of one task this assumption is correct.
-base::Status Shepherd::offer_pmix(bool is_optional) {
-  const auto found = PmixProcess::find();
-  if (!found && !is_optional) return found;
-  if (!found && plan_->size == 1 && !plan_->can_spawn()) {
-    plan_->spec.set_mpi(wire::LaunchSpec::PMI1);
-    return {};
-  }
-  auto variables = servers_->offer_pmix(prepare_bytes(*plan_));
-  if (!variables) return variables.error();
-  if (!found) servers_->lack_pmix(found.error().context());
-  for (auto& variable : *variables) plan_->prepare.add_pmix_env(std::move(variable));
-  return {};
-}
-
-void Shepherd::make_servers() {
-  MpiServers::Handlers handlers;
-  handlers.pmix_ready = [this](const wire::PmixReady& ready) {
-    if (phase_ != Phase::Preparing) return;
-    *plan_->prepare.mutable_pmix_env() = ready.env();
-    finish_prepare();
-  };
-  handlers.pmix_failed = [this](const std::string& why) { on_pmix_failed(why); };
-  handlers.abort = [this](const MpiServers::Abort& abort) { abort_job(abort); };
-  handlers.note = [this](std::uint32_t task, const std::string& text) { note(task, text); };
-  handlers.initialised = [this](std::uint32_t task) {
-    if (mpi_watch_) mpi_watch_->initialised(task);
-  };
-  handlers.spawn = [this](std::uint32_t task, PmiSpawn&& what, SpawnHub::Done done) {
-    spawning_->request(task, std::move(what.programs), std::move(what.key_values),
-                       [this, task, done = std::move(done)](const SpawnHub::Result& result) {
-                         if (!result.reason.empty()) note(task, result.reason);
-                         done(result);
-                       });
-  };
-  handlers.world_ready = [this](std::uint32_t world, const std::string& reason) {
-    if (!starting_ || starting_->world() != world) return;
-    reason.empty() ? fork_world() : end_world(reason);
-  };
-  servers_.emplace(loop_, link_, *plan_, std::move(handlers));
-}
-
-void Shepherd::on_pmix_failed(const std::string& why) {
-  if (phase_ == Phase::Preparing) return refuse(kExitError, why);
-  if (phase_ < Phase::Draining) abort_job({plan_->rank_of(0), kExitError, why});
-}
-
-void Shepherd::finish_prepare() {
-  awaits_volume_ = volume_ && !volume_->is_ready();
-  if (awaits_volume_) return;
-  if (plan_->local_tasks() > 0) {
-    auto sent = spawner_.prepare(prepare_bytes(*plan_), plan_->can_spawn());
-    if (!sent) return refuse(kExitError, sent.error().message());
-  }
-  make_parts();
-  phase_ = Phase::Prepared;
-  if (group_ != 0) return send_ready();
-  ready_owed_ = true;
-}
-
-void Shepherd::make_parts() {
-  tasks_.emplace(plan_->ranks, [this](std::uint32_t task, const wire::TaskExit& exit) {
-    on_task_ended(task, exit);
-  });
-  stdio_.emplace(*plan_, output_.pump(), input_);
-  mpi_watch_.emplace(loop_, *plan_, *tasks_,
-                     [this](std::uint32_t task, const std::string& text) { note(task, text); });
-  if (plan_->local_tasks() == 0) return;
-  if (plan_->wants_pmi()) servers_->start_pmi();
-  if (plan_->wants_network()) make_network();
-  if (plan_->can_spawn()) make_spawning();
-}
-
-void Shepherd::make_network() {
-  const auto& prepare = plan_->prepare;
-  NetworkHub::Handlers handlers;
-  handlers.wanted = [this] {
-    wire::NetworkRequest request;
-    request.set_attempt(plan_->prepare.attempt());
-    link_.send(request);
-  };
-  handlers.report = [this](const wire::ShepherdNetwork& network) { link_.send(network); };
-  handlers.pass = [this](const wire::PassedDescriptors& message, auto fds) {
-    link_.send_descriptors(message, std::move(fds));
-  };
-  handlers.note = [this](std::uint32_t task, const std::string& text) { note(task, text); };
-  handlers.broken = [this](const std::string& why) {
-    abort_job({plan_->rank_of(0), kExitError, why});
-  };
-  network_.emplace(loop_,
-                   NetworkHub::Job{prepare.attempt(),
-                                   prepare.node_index(),
-                                   {prepare.tasks_on_node().begin(), prepare.tasks_on_node().end()},
-                                   plan_->distribution()},
-                   std::move(handlers));
-}
-
-void Shepherd::on_network(const proto::InFrame& frame, std::vector<base::UniqueFd> descriptors) {
-  if (!network_) return;
-  if (frame.type == proto::FrameType::ShepherdNetwork) {
-    if (auto network = parse<wire::ShepherdNetwork>(frame)) network_->prepare(std::move(*network));
-  } else if (frame.type == proto::FrameType::NetworkFailed) {
-    if (auto failed = parse<wire::NetworkFailed>(frame)) network_->fail(failed->reason());
-  } else if (auto message = parse<wire::PassedDescriptors>(frame)) {
-    network_->take_sockets(*message, std::move(descriptors));
-  }
-}
-
-void Shepherd::refuse(int exit_code, const std::string& reason) {
-  wire::ShepherdRefused refused;
-  refused.set_exit_code(exit_code);
-  refused.set_reason(base::escape_terminal(reason, limits::kMaxErrorTextBytes));
-  link_.send(refused);
-  quit();
-}
-
-void Shepherd::send_ready() {
-  wire::ShepherdReady ready;
-  ready.set_group(group_);
-  link_.send(ready);
-}
-
-void Shepherd::on_start() {
-  if (phase_ != Phase::Prepared) return;
-  phase_ = Phase::Starting;
-  began_ = base::wall_now() - 1s;  // file times of the kernel lag by some milliseconds
-  if (plan_->local_tasks() > 0) {
-    return spawner_.begin(0, static_cast<std::uint32_t>(plan_->members.size()));
-  }
-  on_all_forked();  // an allocation's node: it has a part of the volume but no task
-  if (phase_ == Phase::Running) drain();
-}
-
-base::Result<std::vector<base::UniqueFd>> Shepherd::open_task(std::uint32_t task) {
-  auto fds = stdio_->open_task(task);
-  if (!fds) return fds;
-  if (auto connected = servers_->connect(task, *fds); !connected) return connected.error();
-  if (network_) {
-    auto socket = network_->connect(task);
-    if (!socket) return socket.error();
-    fds->push_back(std::move(*socket));
-  }
-  return fds;
-}
-
-void Shepherd::on_forked(std::uint32_t task, pid_t pid) {
-  tasks_->set_process(task, pid);
-  output_.watch();
-}
-
-void Shepherd::on_all_forked() {
-  if (phase_ == Phase::Running) return end_world("");
-  phase_ = Phase::Running;
-  input_.complete();
-  for (const int signal : early_signals_) tasks_->signal_all(signal);
-  early_signals_.clear();
-  send_started();
-  output_.watch();
-  mpi_watch_->tasks_started();
-  reap();
-}
-
-void Shepherd::send_started() {
-  wire::ShepherdStarted started;
-  for (const std::int64_t pid : tasks_->started_pids()) started.add_pids(pid);
-  link_.send(started);
-}
-
-// This does nothing while a child that ended may be a task whose pid the spawner has not reported
-// yet.
-void Shepherd::reap() {
-  if (!tasks_ || phase_ < Phase::Running || starting_) return;
-  tasks_->reap();
-  if (spawning_ && tasks_->none_runs()) spawning_->idle(tasks_->started_count());
-}
-
-void Shepherd::on_spawn_failed(const base::Error& why) {
-  if (spawning_ && phase_ == Phase::Running) {
-    if (!is_killed_) base::log_warning("Spawner ended", base::kv("err", why));
-    return end_spawning();
-  }
-  if (phase_ != Phase::Starting) {
-    // The spawner ended before it was needed, so Start will fail.
-    if (!is_killed_) base::log_warning("Spawner ended", base::kv("err", why));
-    return;
-  }
-  phase_ = Phase::Running;
-  input_.complete();
-  // The node daemon may have killed the whole cgroup, including the spawner, before this process
-  // learns of the end.
-  const bool is_gone = is_killed_ || why.is(base::Errc::Closed) || why.is(std::errc::broken_pipe);
-  if (!is_gone) note(0, "cannot start tasks: " + why.message());
-  tasks_->signal_all(SIGKILL);
-  for (std::uint32_t task = 0; task < plan_->local_tasks(); ++task) {
-    tasks_->give_up(task, is_gone ? 0 : kExitError, is_gone ? kSignalExit : 0);
-  }
-  tasks_->reap();
-}
-
-void Shepherd::on_signal(int signal) {
-  if (signal == SIGKILL && volume_) volume_->abandon();
-  if (signal < 1 || signal > SIGRTMAX || !tasks_) return;
-  const bool is_starting = phase_ == Phase::Prepared || phase_ == Phase::Starting;
-  if (!is_starting) {
-    tasks_->signal_all(signal);
-    if (signal == SIGKILL && spawning_ && phase_ == Phase::Running) end_spawning();
-    return;
-  }
-  if (signal != SIGKILL) {
-    early_signals_.insert(signal);
-    return;
-  }
-  // The spawner may be frozen, so it is killed instead of asked.
-  is_killed_ = true;
-  spawner_.close();
-  kill_children();
-  phase_ = Phase::Starting;
-  on_spawn_failed(base::fail(base::Errc::Cancelled, "start"));
-}
-
-void Shepherd::on_task_ended(std::uint32_t task, const wire::TaskExit& exit) {
-  if (network_) network_->task_ended(task);
-  const bool has_failed = exit.code() != 0 || exit.signal() != 0;
-  servers_->task_ended(task, has_failed);
-  wire::ShepherdTaskEnded ended;
-  *ended.mutable_exit() = exit;
-  link_.send(ended);
-  if (tasks_->all_ended() && !has_room()) drain();
+void Shepherd::on_sweep(const wire::ShepherdSweep& order) {
+  const Swept swept = sweep_volumes(order.path());
+  wire::ShepherdSwept done;
+  done.set_removed(swept.removed);
+  done.set_left(base::escape_terminal(swept.left, limits::kMaxErrorTextBytes));
+  link_.send(done);
+  handle({Event::End});
 }
 
 void Shepherd::on_input(const wire::TaskInput& input) {
-  if (!plan_ || phase_ >= Phase::Draining) {  // no task reads it any more
+  if (!agent_.takes_input()) {
     input_taken_ += input.data().size();
     return send_input_taken();
   }
@@ -417,145 +199,64 @@ void Shepherd::on_input(const wire::TaskInput& input) {
   }
 }
 
-void Shepherd::send_input_taken() {
-  if (input_taken_ == 0 || !link_.is_connected()) return;
-  wire::TaskInputTaken taken;
-  taken.set_attempt(plan_ ? plan_->prepare.attempt() : 0);
-  taken.set_bytes(std::exchange(input_taken_, 0));
-  link_.send(taken);
-}
-
-void Shepherd::abort_job(const MpiServers::Abort& abort) {
-  if (abort_) return;
-  abort_.emplace();
-  abort_->set_rank(abort.rank);
-  abort_->set_code(abort.code);
-  abort_->set_message(abort.message);
-  abort_->set_left(abort.left);
-  abort_->set_asked_ns(base::monotonic_now().time_since_epoch().count());
-  link_.send(*abort_);
-}
-
-void Shepherd::note(std::uint32_t task, const std::string& text) {
-  output_.note(plan_->rank_of(task), text);
-}
-
-void Shepherd::on_resume() {
-  is_resumed_ = true;
-  if (phase_ == Phase::Done && output_.is_owed()) phase_ = Phase::Draining;
-  wire::ShepherdReport report;
-  auto phase = base::AttemptPhase::Preparing;
-  if (phase_ == Phase::Prepared) phase = base::AttemptPhase::Prepared;
-  if (phase_ > Phase::Prepared) phase = base::AttemptPhase::Running;
-  if (phase_ == Phase::Done) phase = base::AttemptPhase::Exited;
-  report.set_phase(wire_phase(phase));
-  report.set_user(getuid());
-  report.set_group(group_);
-  report.set_shepherd_pid(getpid());
-  if (plan_) {
-    report.set_attempt(plan_->prepare.attempt());
-    report.set_node_index(plan_->prepare.node_index());
-    *report.mutable_tasks_on_node() = plan_->prepare.tasks_on_node();
-    *report.mutable_cores() = plan_->prepare.cores();
-    report.set_memory_bytes(plan_->prepare.memory_bytes());
-    report.set_distribution(plan_->prepare.distribution());
-    report.set_restarts(plan_->prepare.restarts());
-    report.set_scratch_bytes(plan_->prepare.scratch_bytes());
-    // If a task has no pid yet, ShepherdStarted will report all of them.
-    const auto pids = tasks_->started_pids();
-    if (phase_ >= Phase::Running || pids.size() == plan_->ranks.size())
-      report.mutable_pids()->Add(pids.begin(), pids.end());
-    for (const auto& exit : tasks_->exits()) *report.add_exits() = exit;
-  }
-  link_.send(report);
-  if (abort_) link_.send(*abort_);
-  output_.resend();
-  if (network_) network_->resume();
-  if (servers_) servers_->resume();
-  if (volume_) volume_->resume();
-  send_input_taken();
-  // A report without pids does not mean that the tasks were started, because this node may not have
-  // any yet.
-  if (spawning_ && phase_ == Phase::Running && tasks_->started_count() == 0) send_started();
-  if (phase_ == Phase::Done) send_done();
-}
-
 void Shepherd::on_signal_descriptor() {
   signalfd_siginfo info{};
   while (read(signals_.get(), &info, sizeof info) == sizeof info) {
-    if (info.ssi_signo == SIGTERM) return quit();
+    if (info.ssi_signo == SIGTERM) return handle({Event::End});
   }
-  reap();
-  if (phase_ == Phase::Draining) kill_leftovers();
+  handle({Event::ChildEnded});
 }
 
-// ---- the end
+void Shepherd::abort_job(const MpiServers::Abort& abort) {
+  if (!abort_) {
+    abort_.emplace();
+    abort_->set_rank(abort.rank);
+    abort_->set_code(abort.code);
+    abort_->set_message(abort.message);
+    abort_->set_left(abort.left);
+    abort_->set_asked_ns(base::monotonic_now().time_since_epoch().count());
+  }
+  handle({Event::Abort});
+}
 
-void Shepherd::drain() {
-  phase_ = Phase::Draining;
-  leftover_kill_.emplace(base::monotonic_now());
-  input_.close_all();
-  const bool had_tasks = plan_->local_tasks() > 0;
-  if (!abort_ && !is_killed_ && had_tasks)
-    mpi_watch_->tasks_ended(!network_ || network_->has_served());
-  kill_leftovers();
+void Shepherd::start_timer(Event event) {
+  auto& timer = timers_[event];
+  loop_.cancel(timer);
+  timer = loop_.after(ShepherdAgent::delay_of(event), [this, event] {
+    if (event != Event::DaemonCheck) return handle({event});
+    if (!link_.is_connected()) handle({event, link_.is_unreachable() ? 1 : 0});
+  });
+}
+
+// ---- actions
+
+void Shepherd::prepare_tasks() {
+  if (auto made = job_.make_tasks(); !made) {
+    return handle({Event::Refused, kExitError, made.error().message()});
+  }
+  handle({Event::TasksPrepared});
+}
+
+void Shepherd::begin_tasks() {
+  began_ = base::wall_now() - 1s;  // file times of the kernel lag by some milliseconds
+  if (job_.plan->local_tasks() == 0) return;
+  spawner_.begin(0, static_cast<std::uint32_t>(job_.plan->members.size()));
 }
 
 void Shepherd::kill_leftovers() {
-  if (leftovers_are_dead_) return;
-  loop_.cancel(leftover_timer_);
-  const auto spared = volume_ ? volume_->processes() : std::vector<pid_t>();
-  if (leftover_kill_->must_go_on(kill_children(spared), base::monotonic_now())) {
-    leftover_timer_ = loop_.after(LeftoverKill::kAgain, [this] {
-      reap();
-      kill_leftovers();
-    });
-    return;
-  }
-  leftovers_are_dead_ = true;
-  remove_leftovers();  // before Done: after it this process may be killed
-  loop_.after(kDrainGrace, [this] {
-    output_.limit_to_present();
-    finish_if_drained();
-  });
-  finish_if_drained();
+  const auto spared = job_.volume ? job_.volume->processes() : std::vector<pid_t>();
+  handle({Event::LeftoversKilled, static_cast<int>(kill_children(spared))});
 }
 
 // A job that ends well has removed its shared memory itself. To search for it anyway would read
 // which files each process of the host uses, once per node of the job; with 64 virtual nodes that
 // takes seconds.
 void Shepherd::remove_leftovers() {
-  if (servers_) servers_->clean_up();
-  script_.reset();
-  const bool ended_well = tasks_ && tasks_->all_ended_well() && !abort_;
+  if (job_.servers) job_.servers->clean_up();
+  job_.script.reset();
+  const bool ended_well = job_.tasks && job_.tasks->all_ended_well() && !abort_;
   if (ended_well || began_ == base::WallTime()) return;
   remove_abandoned_memory("/dev/shm", began_);
-}
-
-// The node daemon forgets the attempt after Done, so output that only the head or the node daemon
-// has is lost if that daemon dies. For this reason Done waits until the front end has the output.
-// It waits a second at most, or after a resume as long as necessary, because the head may die again
-// before the front end has reconnected.
-void Shepherd::finish_if_drained() {
-  if (!has_drained() || phase_ != Phase::Draining) return;
-  if (output_.is_owed() && (is_resumed_ || !is_output_overdue_)) {
-    if (!std::exchange(awaits_taking_, true)) {
-      loop_.after(kTakenWithin, [this] {
-        is_output_overdue_ = true;
-        finish_if_drained();
-      });
-    }
-    return;
-  }
-  phase_ = Phase::Done;
-  send_done();
-  if (!link_.is_connected()) on_lost();
-}
-
-void Shepherd::send_done() {
-  wire::ShepherdDone done;
-  for (const auto& exit : tasks_->exits()) *done.add_exits() = exit;
-  link_.send(done);
 }
 
 void Shepherd::quit() {
@@ -570,8 +271,8 @@ void Shepherd::quit() {
     reap_children();
   }
   remove_leftovers();
-  if (volume_) {
-    if (auto removed = volume_->remove(); !removed) {
+  if (job_.volume) {
+    if (auto removed = job_.volume->remove(); !removed) {
       base::log_error("Cannot remove the volume", base::kv("err", removed.error()));
     }
     link_.flush();
@@ -579,22 +280,67 @@ void Shepherd::quit() {
   loop_.stop();
 }
 
-// ---- without a node daemon
+// ---- messages to the node daemon
 
-void Shepherd::on_lost() {
-  loop_.cancel(reachable_timer_);
-  lost_daemon_.emplace(base::monotonic_now());
-  reachable_timer_ = loop_.after(LostDaemon::kCheckPeriod, [this] { check_reachable(); });
+void Shepherd::send_ready() {
+  wire::ShepherdReady ready;
+  ready.set_group(agent_.group());
+  link_.send(ready);
 }
 
-void Shepherd::check_reachable() {
-  reachable_timer_ = 0;
-  if (link_.is_connected()) return;
-  const bool is_done = phase_ == Phase::Done || (phase_ == Phase::Draining && has_drained());
-  // Other nodes may still use this node's part of a volume.
-  const bool may_go = is_done && !volume_;
-  if (lost_daemon_->check(link_.is_unreachable(), may_go, base::monotonic_now())) return quit();
-  reachable_timer_ = loop_.after(LostDaemon::kCheckPeriod, [this] { check_reachable(); });
+void Shepherd::send_refused(int exit_code, const std::string& reason) {
+  wire::ShepherdRefused refused;
+  refused.set_exit_code(exit_code);
+  refused.set_reason(base::escape_terminal(reason, limits::kMaxErrorTextBytes));
+  link_.send(refused);
+}
+
+void Shepherd::send_report(int phase) {
+  wire::ShepherdReport report;
+  report.set_phase(static_cast<std::uint32_t>(phase));
+  report.set_user(getuid());
+  report.set_group(agent_.group());
+  report.set_shepherd_pid(getpid());
+  if (job_.plan) {
+    const auto& prepare = job_.plan->prepare;
+    report.set_attempt(prepare.attempt());
+    report.set_node_index(prepare.node_index());
+    *report.mutable_tasks_on_node() = prepare.tasks_on_node();
+    *report.mutable_cores() = prepare.cores();
+    report.set_memory_bytes(prepare.memory_bytes());
+    report.set_distribution(prepare.distribution());
+    report.set_restarts(prepare.restarts());
+    report.set_scratch_bytes(prepare.scratch_bytes());
+  }
+  if (job_.tasks) {
+    // If a task has no pid yet, ShepherdStarted will report all of them.
+    const auto pids = job_.tasks->started_pids();
+    const bool has_started = agent_.phase() >= ShepherdAgent::Phase::Running;
+    if (has_started || pids.size() == job_.plan->ranks.size())
+      report.mutable_pids()->Add(pids.begin(), pids.end());
+    for (const auto& exit : job_.tasks->exits()) *report.add_exits() = exit;
+  }
+  link_.send(report);
+  if (abort_) link_.send(*abort_);
+  output_.resend();
+  if (job_.network) job_.network->resume();
+  if (job_.servers) job_.servers->resume();
+  if (job_.volume) job_.volume->resume();
+  send_input_taken();
+}
+
+void Shepherd::send_input_taken() {
+  if (input_taken_ == 0 || !link_.is_connected()) return;
+  wire::TaskInputTaken taken;
+  taken.set_attempt(job_.plan ? job_.plan->prepare.attempt() : 0);
+  taken.set_bytes(std::exchange(input_taken_, 0));
+  link_.send(taken);
+}
+
+void Shepherd::send_done() {
+  wire::ShepherdDone done;
+  for (const auto& exit : job_.tasks->exits()) *done.add_exits() = exit;
+  link_.send(done);
 }
 
 }  // namespace score::shepherd

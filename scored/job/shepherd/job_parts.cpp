@@ -1,0 +1,371 @@
+// This module is tested by shepherd_test.cpp and pmix_flow_test.cpp; tasks that programs start also
+// by test_spawn.py, because they need real MPI libraries.
+#include "scored/job/shepherd/job_parts.hpp"
+
+#include "base/assert.hpp"
+#include "base/exit_codes.hpp"
+#include "proto/frames/parse.hpp"
+#include "scored/job/plan/mpi_choice.hpp"
+#include "scored/job/plan/pm_choice.hpp"
+
+#include <signal.h>
+#include <utility>
+
+namespace score::shepherd {
+
+JobParts::JobParts(Surroundings surroundings, Handlers handlers)
+    : around(surroundings), up(std::move(handlers)) {}
+
+void JobParts::note(std::uint32_t task, const std::string& text) {
+  around.output.note(plan->rank_of(task), text);
+}
+
+// ---- preparation
+
+std::optional<Refusal> JobParts::prepare(const std::string& payload) {
+  const auto refused = [](std::string why) { return Refusal{kExitError, std::move(why)}; };
+  auto parsed = parse_plan(payload);
+  if (!parsed) return refused(parsed.error().message());
+  if (auto refusal = check_plan(*parsed)) return refusal;
+  const bool is_choice_free = parsed->spec.mpi() == wire::LaunchSpec::AUTO;
+  choose_mpi(*parsed);
+  if (parsed->spec.net() == wire::LaunchSpec::PM) {
+    auto variables = pm_variables(*parsed);
+    if (!variables) return refused(variables.error().context());
+    for (auto& variable : *variables) parsed->prepare.add_net_env(std::move(variable));
+  }
+  plan = std::move(*parsed);
+  around.output.begin(plan->prepare.attempt(), plan->prepare.node_name());
+  if (auto made = make_script(); !made) return refused(made.error().message());
+  if (auto made = make_volume(); !made) return refused(made.error().message());
+  make_servers();
+  if (plan->local_tasks() == 0 || !plan->wants_pmix() || traits().needs_pmix) return {};
+  if (auto offered = offer_pmix(is_choice_free); !offered) {
+    return refused(offered.error().message());
+  }
+  return {};
+}
+
+ShepherdAgent::Job JobParts::traits() const {
+  const bool has_tasks = plan->local_tasks() > 0;
+  return {.has_tasks = has_tasks,
+          .can_spawn = has_tasks && plan->can_spawn(),
+          .needs_pmix = has_tasks && plan->spec.mpi() == wire::LaunchSpec::PMIX,
+          .has_volume = volume.has_value()};
+}
+
+base::Status JobParts::make_script() {
+  if (plan->spec.script().empty() || plan->local_tasks() == 0) return {};
+  const auto& name = plan->spec.programs(0).argv(0);
+  auto made = ScriptFile::create(plan->spec.job(), name, plan->spec.script());
+  if (!made) return made.error().with_context("cannot create the script");
+  script.emplace(*std::move(made));
+  plan->prepare.set_script_path(script->path());
+  return {};
+}
+
+// A step uses the volume of its job.
+base::Status JobParts::make_volume() {
+  auto& prepare = plan->prepare;
+  std::string directory;
+  if (prepare.scratch_bytes() > 0) {
+    directory =
+        VolumeDirectory::path_of(prepare.scratch_path(), base::AttemptId(prepare.attempt()));
+  } else if (!plan->spec.step().empty()) {
+    directory = find_volume_of(prepare.scratch_path(), base::JobId(plan->spec.job()));
+  }
+  if (directory.empty()) return {};
+  prepare.add_scratch_env("SCORE_SCRATCH=" + VolumeDirectory::mount_of(directory));
+  prepare.add_scratch_env("PARIO_VOLUME=" + VolumeDirectory::description_of(directory));
+  if (prepare.scratch_bytes() == 0) return {};
+  start_volume();
+  return volume->begin();
+}
+
+void JobParts::start_volume() {
+  JobVolume::Handlers handlers;
+  handlers.listens = [this](const wire::ScratchReady& ready) { around.link.send(ready); };
+  handlers.ready = [this] { up.event({Event::VolumeReady}); };
+  handlers.failed = [this](const std::string& why) { up.event({Event::Refused, kExitError, why}); };
+  handlers.sample = [this](const wire::ShepherdScratch& sample) { around.link.send(sample); };
+  volume.emplace(around.loop, plan->prepare, plan->spec.scratch_key(), std::move(handlers));
+  constexpr std::string_view kTransport = "PARIO_TRANSPORT=";
+  for (const std::string_view variable : plan->spec.env()) {
+    if (!variable.starts_with(kTransport)) continue;
+    volume->set_transport(variable.substr(kTransport.size()));
+  }
+  plan->spec.clear_scratch_key();  // the tasks' side does not need it
+}
+
+void JobParts::make_servers() {
+  MpiServers::Handlers handlers;
+  handlers.pmix_ready = [this](const wire::PmixReady& ready) {
+    if (tasks) return;
+    *plan->prepare.mutable_pmix_env() = ready.env();
+    up.event({Event::PmixReady});
+  };
+  handlers.pmix_failed = [this](const std::string& why) { up.event({Event::PmixFailed, 0, why}); };
+  handlers.abort = up.abort;
+  handlers.note = [this](std::uint32_t task, const std::string& text) { note(task, text); };
+  handlers.initialised = [this](std::uint32_t task) {
+    if (mpi_watch) mpi_watch->initialised(task);
+  };
+  handlers.spawn = [this](std::uint32_t task, PmiSpawn&& what, SpawnHub::Done done) {
+    spawning->request(task, std::move(what.programs), std::move(what.key_values),
+                      [this, task, done = std::move(done)](const SpawnHub::Result& result) {
+                        if (!result.reason.empty()) note(task, result.reason);
+                        done(result);
+                      });
+  };
+  handlers.world_ready = [this](std::uint32_t world, const std::string& reason) {
+    if (!starting || starting->world() != world) return;
+    up.event({reason.empty() ? Event::WorldReady : Event::WorldFailed, 0, reason});
+  };
+  servers.emplace(around.loop, around.link, *plan, std::move(handlers));
+}
+
+// A script runs also without scored-pmix, unless the user has requested PMIx. PMIx is offered even
+// then, so that a task that connects ends the job; otherwise that task would run alone and assume
+// that it is the whole program. In a job of one task this assumption is correct.
+base::Status JobParts::offer_pmix(bool is_optional) {
+  const auto found = PmixProcess::find();
+  if (!found && !is_optional) return found;
+  if (!found && plan->size == 1 && !plan->can_spawn()) {
+    plan->spec.set_mpi(wire::LaunchSpec::PMI1);
+    return {};
+  }
+  auto variables = servers->offer_pmix(prepare_bytes(*plan));
+  if (!variables) return variables.error();
+  if (!found) servers->lack_pmix(found.error().context());
+  for (auto& variable : *variables) plan->prepare.add_pmix_env(std::move(variable));
+  return {};
+}
+
+base::Status JobParts::make_tasks() {
+  if (plan->local_tasks() > 0) {
+    auto sent = around.spawner.prepare(prepare_bytes(*plan), plan->can_spawn());
+    if (!sent) return sent;
+  }
+  tasks.emplace(plan->ranks,
+                [this](std::uint32_t task, const wire::TaskExit& exit) { task_ended(task, exit); });
+  stdio.emplace(*plan, around.output.pump(), around.input);
+  mpi_watch.emplace(around.loop, *plan, *tasks,
+                    [this](std::uint32_t task, const std::string& text) { note(task, text); });
+  if (plan->local_tasks() == 0) return {};
+  if (plan->wants_pmi()) servers->start_pmi();
+  if (plan->wants_network()) make_network();
+  if (plan->can_spawn()) make_spawning();
+  return {};
+}
+
+void JobParts::make_network() {
+  const auto& prepare = plan->prepare;
+  NetworkHub::Handlers handlers;
+  handlers.wanted = [this] {
+    wire::NetworkRequest request;
+    request.set_attempt(plan->prepare.attempt());
+    around.link.send(request);
+  };
+  handlers.report = [this](const wire::ShepherdNetwork& report) { around.link.send(report); };
+  handlers.pass = [this](const wire::PassedDescriptors& message, auto fds) {
+    around.link.send_descriptors(message, std::move(fds));
+  };
+  handlers.note = [this](std::uint32_t task, const std::string& text) { note(task, text); };
+  handlers.broken = [this](const std::string& why) { abort(why); };
+  network.emplace(around.loop,
+                  NetworkHub::Job{prepare.attempt(),
+                                  prepare.node_index(),
+                                  {prepare.tasks_on_node().begin(), prepare.tasks_on_node().end()},
+                                  plan->distribution()},
+                  std::move(handlers));
+}
+
+void JobParts::make_spawning() {
+  SpawnHub::Handlers handlers;
+  handlers.send = [this](wire::JobRelay&& message) {
+    message.set_attempt(plan->prepare.attempt());
+    around.link.send(message);
+  };
+  handlers.start = [this](Plan&& world) {
+    starting = std::move(world);
+    up.event({Event::WorldRequested});
+  };
+  handlers.closes = [this] { up.event({Event::RoomClosed}); };
+  spawning.emplace(around.loop, *plan, std::move(handlers));
+}
+
+// ---- actions
+
+void JobParts::carry_out(const ShepherdAgent::Action& action) {
+  using Do = ShepherdAgent::Do;
+  switch (action.what) {
+    case Do::StartPmix:
+      return servers->start_pmix(prepare_bytes(*plan));
+    case Do::TasksStarted:
+      around.input.complete();
+      send_started();
+      around.output.watch();
+      return mpi_watch->tasks_started();
+    case Do::SendStarted:
+      return send_started();
+    case Do::FailStart:
+      return fail_start(action.value != 0, action.text);
+    case Do::SignalTasks:
+      return tasks->signal_all(action.value);
+    case Do::AbandonVolume:
+      if (volume) volume->abandon();
+      return;
+    case Do::Reap:
+      tasks->reap();
+      if (spawning && tasks->none_runs()) spawning->idle(tasks->started_count());
+      return;
+    case Do::AbortJob:
+      return abort(action.text);
+    case Do::CloseInput:
+      around.input.close_all();
+      if (action.value != 0) mpi_watch->tasks_ended(!network || network->has_served());
+      return;
+    default:
+      carry_out_spawning(action);
+  }
+}
+
+void JobParts::carry_out_spawning(const ShepherdAgent::Action& action) {
+  using Do = ShepherdAgent::Do;
+  switch (action.what) {
+    case Do::ServeWorld:
+      if (!servers->add_world(*starting)) up.event({Event::WorldReady});
+      return;
+    case Do::ForkWorld:
+      return fork_world();
+    case Do::EndWorld:
+      return end_world(action.text);
+    case Do::RefuseRoom:
+      return spawning->lose(action.text);
+    case Do::GiveUpRoom:
+      give_up(0, 0);
+      return up.event({Event::TaskEnded});
+    default:
+      SCORE_ASSERT(false, "action {} without an effect", static_cast<int>(action.what));
+  }
+}
+
+void JobParts::send_started() {
+  wire::ShepherdStarted started;
+  for (const std::int64_t pid : tasks->started_pids()) started.add_pids(pid);
+  around.link.send(started);
+}
+
+// A spawner that has ended was killed with the job.
+void JobParts::fail_start(bool is_gone, const std::string& why) {
+  around.input.complete();
+  if (!is_gone) note(0, "cannot start tasks: " + why);
+  tasks->signal_all(SIGKILL);
+  give_up(is_gone ? 0 : kExitError, is_gone ? SIGKILL : 0);
+  tasks->reap();
+}
+
+// ---- tasks
+
+base::Result<std::vector<base::UniqueFd>> JobParts::open_task(std::uint32_t task) {
+  auto fds = stdio->open_task(task);
+  if (!fds) return fds;
+  if (auto connected = servers->connect(task, *fds); !connected) return connected.error();
+  if (network) {
+    auto socket = network->connect(task);
+    if (!socket) return socket.error();
+    fds->push_back(std::move(*socket));
+  }
+  return fds;
+}
+
+void JobParts::give_up(int code, int signal) {
+  for (std::uint32_t task = 0; task < plan->local_tasks(); ++task) {
+    tasks->give_up(task, code, signal);
+  }
+}
+
+void JobParts::task_ended(std::uint32_t task, const wire::TaskExit& exit) {
+  if (network) network->task_ended(task);
+  const bool has_failed = exit.code() != 0 || exit.signal() != 0;
+  servers->task_ended(task, has_failed);
+  wire::ShepherdTaskEnded ended;
+  *ended.mutable_exit() = exit;
+  around.link.send(ended);
+  up.event({Event::TaskEnded});
+}
+
+// ---- frames
+
+bool JobParts::take_frame(const proto::InFrame& frame, std::vector<base::UniqueFd>& descriptors) {
+  using proto::FrameType;
+  using proto::parse;
+  switch (frame.type) {
+    case FrameType::FenceDone:
+      if (auto done = parse<wire::FenceDone>(frame); done && servers) {
+        servers->fence_done(*done);
+      }
+      return true;
+    case FrameType::ScratchServers:
+      if (auto found = parse<wire::ScratchServers>(frame); found && volume) {
+        volume->serve(*found);
+      }
+      return true;
+    case FrameType::TerminalSize:
+      if (auto size = parse<wire::TerminalSize>(frame); size && stdio) {
+        stdio->resize(size->rows(), size->columns());
+      }
+      return true;
+    case FrameType::ShepherdNetwork:
+      if (auto ready = parse<wire::ShepherdNetwork>(frame); ready && network) {
+        network->prepare(std::move(*ready));
+      }
+      return true;
+    case FrameType::NetworkFailed:
+      if (auto failed = parse<wire::NetworkFailed>(frame); failed && network) {
+        network->fail(failed->reason());
+      }
+      return true;
+    case FrameType::PassedDescriptors:
+      if (auto passed = parse<wire::PassedDescriptors>(frame); passed && network) {
+        network->take_sockets(*passed, std::move(descriptors));
+      }
+      return true;
+    default:
+      return false;
+  }
+}
+
+// Requests that arrive before this node's tasks have started are repeated by their senders. Other
+// nodes may ask until the job's end, because their messages or the answers may have been lost.
+void JobParts::relay(const wire::JobRelay& message, bool takes_worlds) {
+  if (!servers) return;
+  if (!message.has_spawn()) return servers->relay(message);
+  if (takes_worlds) spawning->receive(message.node_index(), message.spawn());
+}
+
+// ---- further worlds
+
+void JobParts::fork_world() {
+  const auto& members = starting->members;
+  if (members.empty()) return up.event({Event::AllForked});
+  if (auto sent = around.spawner.prepare(prepare_bytes(*starting), true); !sent) {
+    return up.event({Event::WorldFailed, 0, sent.error().message()});
+  }
+  around.spawner.begin(members.front(), static_cast<std::uint32_t>(members.size()));
+}
+
+// Some tasks of the world may already run on other nodes. In that case the job cannot continue.
+void JobParts::end_world(const std::string& reason) {
+  const Plan world = std::move(*starting);
+  starting.reset();
+  if (!reason.empty()) {
+    up.abort({world.prepare.world().parent(), kExitError, "cannot start tasks: " + reason});
+  } else if (!world.members.empty()) {
+    send_started();
+    around.output.watch();
+  }
+  spawning->started(world.world(), reason);
+}
+
+}  // namespace score::shepherd
