@@ -224,8 +224,14 @@ def configure_head(cluster, text):
     cluster.wait_up()
 
 
-def is_alive(pid):
+def started(pid):
+    """When the living process of this pid started, in ticks; None: there is none. A pid can soon be that of another process."""
     try:
-        return pathlib.Path(f'/proc/{pid}/stat').read_text().rsplit(')', 1)[1].split()[0] != 'Z'
+        fields = pathlib.Path(f'/proc/{pid}/stat').read_text().rsplit(')', 1)[1].split()
     except OSError:
-        return False
+        return None
+    return None if fields[0] == 'Z' else int(fields[19])
+
+
+def is_alive(pid):
+    return started(pid) is not None

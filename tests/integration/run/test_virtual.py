@@ -12,7 +12,7 @@ import tempfile
 import time
 
 import pytest
-from cluster import BIN, LIMIT, Cluster, as_user, is_alive, users_of, wait_until
+from cluster import BIN, LIMIT, Cluster, as_user, started, users_of, wait_until
 
 SCORE = str(BIN / 'score')
 YIELD = 'OMPI_MCA_mpi_yield_when_idle'
@@ -32,7 +32,14 @@ def boot(*words, **options):
         text += line
         if line == '}\n':
             break
-    return process, json.loads(text)
+    return process, described(text)
+
+
+def described(text):
+    """What --print-json printed, and when each daemon started."""
+    description = json.loads(text)
+    daemons = [description['head'], *description['nodes'], *description['launchers']]
+    return description | {'started': {daemon['pid']: started(daemon['pid']) for daemon in daemons}}
 
 
 def check_gone(description):
@@ -42,8 +49,7 @@ def check_gone(description):
     if description['cgroup']:
         assert not pathlib.Path(description['cgroup']).exists()
     assert not [path for path in description.get('priorities', []) if path.exists()]
-    daemons = [description['head'], *description['nodes'], *description['launchers']]
-    assert not [d for d in daemons if is_alive(d['pid'])]
+    assert not [pid for pid, at in description['started'].items() if started(pid) == at]
 
 
 def priority_directories(description):
@@ -196,7 +202,7 @@ def test_supervisor_killed_is_cleared_by_the_starter():
 
 def test_kept_cluster_is_listed_and_stopped():
     result = virtual('--nodes', 2, '--keep', '--print-json')
-    description = json.loads(result.stdout)
+    description = described(result.stdout)
     assert f'--stop {description["directory"]}' in result.stderr
     assert description['directory'] in virtual('--list').stdout.split()
     start_stubborn_job(description)
