@@ -29,13 +29,14 @@ PAGE_KEY = re.compile(r'\*([a-z_]+)\*')
 
 
 def parsed_keys(root, table):
-    """Returns the keys that the table's parser reads."""
+    """Returns the keys that the table's parser reads, without those that it reads only to refuse them."""
     keys = set()
     for files, function in PARSERS[table]:
         for path in root.glob(files):
             text = path.read_text(encoding='utf-8')
             if function:
                 text = re.search(rf'^\w+ {function}\(.*?^}}$', text, re.M | re.S)[0]
+            text = re.sub(r'^void refuse_removed_\w+\(.*?^}$', '', text, flags=re.M | re.S)
             keys |= set(READ.findall(text))
             if table == 'node':
                 keys |= set(NODE_KEY.findall(text))

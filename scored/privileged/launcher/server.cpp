@@ -21,8 +21,8 @@ namespace score::launcher {
 namespace {
 
 constexpr std::int64_t kSecondNs = 1'000'000'000;
-constexpr std::int64_t kStartLimitNs = 5 * kSecondNs;
-constexpr int kLookMs = 20;  // while something starts or ends
+constexpr std::int64_t kStartLimitNs = 8 * kSecondNs;  // the head waits for 8.5 s
+constexpr int kLookMs = 20;                            // while something starts or ends
 
 std::int64_t now_ns() {
   timespec now{};
@@ -238,7 +238,7 @@ void Server::watch_start(Child& child, bool is_readable) {
   if (got == 0) note.error = is_readable ? ECHILD : ETIMEDOUT;
   note.step[sizeof note.step - 1] = '\0';
   syscall(SYS_pidfd_send_signal, child.started.pidfd, SIGKILL, nullptr, 0);
-  answer(child, static_cast<int>(note.error), got > 0 ? note.step : "start the shepherd");
+  answer(child, static_cast<int>(note.error), got > 0 ? note.step : "start it within 8 s");
 }
 
 // A daemon that does not read its replies finds its attempts by their sockets.
