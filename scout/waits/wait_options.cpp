@@ -90,10 +90,10 @@ std::optional<Duration> time_from_now(std::string_view word) {
   return std::nullopt;
 }
 
-Status fill_time(std::string_view option, const std::string& text, WallTime now,
+Status fill_time(std::string_view option, const std::string& text, WallTime now, WallTime from,
                  std::int64_t& out) {
   if (text.empty() || (text == "now" && option == "--begin")) return {};
-  const auto at = parse_ahead(text, now);
+  const auto at = parse_ahead(text, now, from);
   if (!at) return at.error().with_context("{}", option);
   if (*at <= now.time_since_epoch().count()) {
     return fail(Errc::Malformed, "{} {}: {} is in the past", option, escape_terminal(text, 80),
@@ -155,9 +155,9 @@ Status parse_after(std::string_view text, wire::JobConditions& conditions) {
   return {};
 }
 
-Result<std::int64_t> parse_ahead(std::string_view word, WallTime now) {
+Result<std::int64_t> parse_ahead(std::string_view word, WallTime now, WallTime from) {
   const std::string text(word);
-  const auto seconds = std::chrono::floor<std::chrono::seconds>(now.time_since_epoch()).count();
+  const auto seconds = std::chrono::floor<std::chrono::seconds>(from.time_since_epoch()).count();
   if (const auto at = next_time_of_day(text, static_cast<std::time_t>(seconds))) return *at;
   if (word == "now") return now.time_since_epoch().count();
   if (const auto after = time_from_now(word); after && *after < kMostAhead) {
@@ -179,8 +179,12 @@ Status fill_conditions(const WaitOptions& options, WallTime now, wire::Submit& s
   }
   std::int64_t begin = 0;
   std::int64_t deadline = 0;
-  if (auto read = fill_time("--begin", options.begin, now, begin); !read) return read;
-  if (auto read = fill_time("--deadline", options.deadline, now, deadline); !read) return read;
+  if (auto read = fill_time("--begin", options.begin, now, now, begin); !read) return read;
+  // A deadline that is a time of day is the first one after the begin, so that
+  // "--begin 22:00 --deadline 06:00" means the same at each hour.
+  const WallTime from = begin > 0 ? WallTime(Duration(begin)) : now;
+  if (auto read = fill_time("--deadline", options.deadline, now, from, deadline); !read)
+    return read;
   conditions.set_begin_wall_ns(begin);
   conditions.set_deadline_wall_ns(deadline);
   conditions.set_end_if_never(options.end_if_never);

@@ -37,8 +37,12 @@ Status fill_conditions(const WaitOptions& options, WallTime now, wire::Submit& s
 Status parse_after(std::string_view text, wire::JobConditions& conditions);
 
 // Parses a time in the future and returns nanoseconds of wall time. Accepts "16:00" and "16:00:30"
-// (the next such time of day), "2026-12-01", "2026-12-01T08:30", "2026-12-01 08:30:59" (all local),
-// "2h", "now+2h". Errors: Malformed, which quotes the word.
-Result<std::int64_t> parse_ahead(std::string_view word, WallTime now);
+// (the next such time of day after `from`), "2026-12-01", "2026-12-01T08:30", "2026-12-01 08:30:59"
+// (all local), "2h", "now+2h". Errors: Malformed, which quotes the word.
+Result<std::int64_t> parse_ahead(std::string_view word, WallTime now, WallTime from);
+
+inline Result<std::int64_t> parse_ahead(std::string_view word, WallTime now) {
+  return parse_ahead(word, now, now);
+}
 
 }  // namespace score::scout

@@ -91,6 +91,22 @@ TEST_F(WaitOptionsTest, PastTimesAreRefused) {
   EXPECT_FALSE(fill_conditions(options, kNoon, submit));
 }
 
+TEST_F(WaitOptionsTest, DeadlineTimeOfDayFollowsTheBegin) {
+  const auto deadline = [](const std::string& begin, const std::string& text) {
+    wire::Submit submit;
+    WaitOptions options;
+    options.begin = begin;
+    options.deadline = text;
+    EXPECT_TRUE(fill_conditions(options, kNoon, submit));
+    return format_wall(WallTime(Duration(submit.conditions().deadline_wall_ns())));
+  };
+  EXPECT_EQ(deadline("", "06:00"), "2026-11-24T06:00:00Z");
+  EXPECT_EQ(deadline("22:00", "06:00"), "2026-11-24T06:00:00Z");
+  EXPECT_EQ(deadline("11:00", "06:00"), "2026-11-25T06:00:00Z");  // begins tomorrow
+  EXPECT_EQ(deadline("22:00", "23:00"), "2026-11-23T23:00:00Z");
+  EXPECT_EQ(deadline("22:00", "12h"), "2026-11-24T00:00:00Z");  // from now
+}
+
 TEST_F(WaitOptionsTest, BeginNowAddsNoCondition) {
   wire::Submit submit;
   WaitOptions options;
