@@ -42,16 +42,18 @@ def watch_all_processors():
                              stdout=subprocess.PIPE, text=True) for processor in os.sched_getaffinity(0)]
 
 
-def test_tasks_that_sleep_often_starve_no_one(program):
-    """Two jobs that are not gangs of one another: each node of the host runs its own."""
+def test_tasks_that_sleep_often_starve_no_one(program, tmp_path):
+    """Two jobs that are not gangs of one another: each node of the host runs its own. Both start before any task sleeps, because
+    such a job can still delay the start of another one (ADR 103)."""
     if os.geteuid() != 0 or not pathlib.Path('/sys/fs/cgroup/cpu/cpu.shares').parent.exists():
         pytest.skip('needs root and the cpu controller of cgroup version 1')
     cluster = Cluster(2, '--cores', 2)
     try:
-        jobs = [cluster.submit('-q', '-w', node, '-n', TASKS, '--mpi', 'none', program, SECONDS + 60)
-                for node in ('node00', 'node01')]
+        script = f'until test -e {tmp_path}/go; do sleep 0.2; done; exec {program} {SECONDS + 60}'
+        jobs = [cluster.submit('-q', '-w', node, '-n', TASKS, '--mpi', 'none', 'sh', '-c', script) for node in ('node00', 'node01')]
         for job in jobs:
             cluster.wait_job(job, 'running')
+        (tmp_path / 'go').touch()
         wait_until(lambda: all(cluster.job(job)['scheduled_s'] > 0 for job in jobs))
         waits = [float(watcher.communicate()[0]) for watcher in watch_all_processors()]
         cluster.cancel(*jobs)
