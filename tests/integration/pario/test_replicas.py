@@ -208,7 +208,9 @@ def test_data_comes_by_the_transport_that_was_chosen(servers, transport):
     with client.open('data') as file:
         file.pwrite(data, 0)
         assert file.pread(len(data), 0) == data
-    assert pm_bytes(servers) == (0 if transport == 'tcp' else 2 * len(data))
+    # On a busy machine a request whose answer is late is sent again, and its data counts again.
+    moved = pm_bytes(servers)
+    assert moved == 0 if transport == 'tcp' else moved >= 2 * len(data), moved
     client.close()
 
 
