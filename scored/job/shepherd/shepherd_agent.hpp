@@ -79,7 +79,7 @@ class ShepherdAgent {
     Job job = {};
   };
 
-  // What the shell sees at the time of the event.
+  // Facts holds what the shell sees at the time of the event.
   struct Facts {
     bool all_ended = false;    // each task has ended or never got a process
     bool output_read = false;  // all of it
