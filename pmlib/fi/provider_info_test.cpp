@@ -347,18 +347,18 @@ TEST_F(ProviderAddresses, DomainsAndEndpointsRefuseInvalidAddresses) {
 
 TEST_F(ProviderAddresses, OperationsRefuseUnknownPeerNumbers) {
   std::uint64_t bytes = 0;
-  for (const fi_addr_t nobody : {fi_addr_t{77}, fi_addr_t{FI_ADDR_UNSPEC}, fi_addr_t{1} << 40}) {
-    EXPECT_EQ(fi_send(a->ep, &bytes, 8, nullptr, nobody, nullptr), -FI_EINVAL);
-    EXPECT_EQ(fi_tsend(a->ep, &bytes, 8, nullptr, nobody, 1, nullptr), -FI_EINVAL);
-    EXPECT_EQ(fi_inject(a->ep, &bytes, 8, nobody), -FI_EINVAL);
-    EXPECT_EQ(fi_tinject(a->ep, &bytes, 8, nobody, 1), -FI_EINVAL);
-    EXPECT_EQ(fi_write(a->ep, &bytes, 8, nullptr, nobody, 0, 0, nullptr), -FI_EINVAL);
-    EXPECT_EQ(fi_read(a->ep, &bytes, 8, nullptr, nobody, 0, 0, nullptr), -FI_EINVAL);
-    EXPECT_EQ(fi_atomic(a->ep, &bytes, 1, nullptr, nobody, 0, 0, FI_INT64, FI_SUM, nullptr),
+  for (const fi_addr_t absent : {fi_addr_t{77}, fi_addr_t{FI_ADDR_UNSPEC}, fi_addr_t{1} << 40}) {
+    EXPECT_EQ(fi_send(a->ep, &bytes, 8, nullptr, absent, nullptr), -FI_EINVAL);
+    EXPECT_EQ(fi_tsend(a->ep, &bytes, 8, nullptr, absent, 1, nullptr), -FI_EINVAL);
+    EXPECT_EQ(fi_inject(a->ep, &bytes, 8, absent), -FI_EINVAL);
+    EXPECT_EQ(fi_tinject(a->ep, &bytes, 8, absent, 1), -FI_EINVAL);
+    EXPECT_EQ(fi_write(a->ep, &bytes, 8, nullptr, absent, 0, 0, nullptr), -FI_EINVAL);
+    EXPECT_EQ(fi_read(a->ep, &bytes, 8, nullptr, absent, 0, 0, nullptr), -FI_EINVAL);
+    EXPECT_EQ(fi_atomic(a->ep, &bytes, 1, nullptr, absent, 0, 0, FI_INT64, FI_SUM, nullptr),
               -FI_EINVAL);
-    if (nobody == FI_ADDR_UNSPEC) continue;  // a receive accepts it: any source
-    EXPECT_EQ(fi_recv(a->ep, &bytes, 8, nullptr, nobody, nullptr), -FI_EINVAL);
-    EXPECT_EQ(fi_trecv(a->ep, &bytes, 8, nullptr, nobody, 1, 0, nullptr), -FI_EINVAL);
+    if (absent == FI_ADDR_UNSPEC) continue;  // a receive accepts it: any source
+    EXPECT_EQ(fi_recv(a->ep, &bytes, 8, nullptr, absent, nullptr), -FI_EINVAL);
+    EXPECT_EQ(fi_trecv(a->ep, &bytes, 8, nullptr, absent, 1, 0, nullptr), -FI_EINVAL);
   }
   EXPECT_EQ(fi_sendv(a->ep, nullptr, nullptr, 2, a_to_b, nullptr), -FI_EINVAL);
   EXPECT_EQ(fi_recvv(a->ep, nullptr, nullptr, 2, a_to_b, nullptr), -FI_EINVAL);

@@ -208,9 +208,9 @@ def test_data_comes_by_the_transport_that_was_chosen(servers, transport):
     with client.open('data') as file:
         file.pwrite(data, 0)
         assert file.pread(len(data), 0) == data
-    # On a busy machine a request whose answer is late is sent again, and its data counts again.
+    # A connection that breaks is made again and its requests in flight are sent again, so their data may count twice.
     moved = pm_bytes(servers)
-    assert moved == 0 if transport == 'tcp' else moved >= 2 * len(data), moved
+    assert moved == 0 if transport == 'tcp' else 2 * len(data) <= moved < 3 * len(data), moved
     client.close()
 
 
