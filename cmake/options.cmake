@@ -9,7 +9,7 @@ if(CMAKE_BUILD_TYPE STREQUAL Debug)
 else()
   set(score_unity_tests ON)
 endif()
-option(SCORE_UNITY "Compile the sources of a library or a test in batches" OFF)
+option(SCORE_UNITY "Compile the sources of a library or a test in batches" ON)
 option(SCORE_UNITY_TESTS "Compile the sources of a test in batches" ${score_unity_tests})
 # A node daemon has 8 MB in all; shared OpenSSL, protobuf and C++ libraries together take more.
 option(SCORE_STATIC_LIBS "Link OpenSSL, protobuf and the C++ library statically into programs" ON)

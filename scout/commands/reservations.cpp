@@ -21,7 +21,7 @@ void add_words(google::protobuf::RepeatedPtrField<std::string>& out, const std::
   for (const auto word : split(list, ',')) out.Add(std::string(trim(word)));
 }
 
-std::string node_list(const Row& row) {
+std::string nodes_of(const Row& row) {
   const std::vector<std::string> names(row.nodes().begin(), row.nodes().end());
   return compress_hostlist(names);
 }
@@ -86,7 +86,7 @@ std::string reservations_page(const wire::ReservationList& list, const CommonOpt
        [now](const Row& r) { return std::string(is_active(r, now) ? "active" : "waiting"); }},
       {"start", "START", Align::Left, [](const Row& r) { return local_time(r.start_wall_ns()); }},
       {"end", "END", Align::Left, [](const Row& r) { return local_time(r.end_wall_ns()); }},
-      {"nodes", "NODES", Align::Left, node_list},
+      {"nodes", "NODES", Align::Left, nodes_of},
       {"for", "FOR", Align::Left, whom},
       {"reason", "REASON", Align::Left, [](const Row& r) { return r.reason(); }},
   };

@@ -12,7 +12,6 @@ namespace {
 constexpr Duration kSilence =
     std::chrono::seconds{15};  // longer than the period of the slowest rate
 constexpr Duration kTakeOver = std::chrono::seconds{5};
-constexpr Duration kReconnectFor = std::chrono::seconds{60};  // as scrun
 
 struct TopOptions {
   CommonOptions common;

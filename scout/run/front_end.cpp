@@ -4,6 +4,7 @@
 #include "base/text.hpp"
 #include "base/text/plain.hpp"
 #include "scout/session/job_views.hpp"
+#include "scout/session/session.hpp"
 #include "scout/session/words.hpp"
 
 #include <algorithm>

@@ -22,9 +22,6 @@
 
 namespace score::scout {
 
-// A front end tries for this time to reconnect to a lost head.
-inline constexpr Duration kReconnectFor = std::chrono::seconds{60};
-
 struct FrontEndOptions {
   Invocation invocation;
   std::string socket;

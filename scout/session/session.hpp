@@ -32,6 +32,9 @@ int with_head(const Invocation& invocation, const CommonOptions& options,
 // A command that waits reports the loss of its head after this time.
 inline constexpr Duration kSilentFor = std::chrono::seconds{1};
 
+// A front end tries for this time to reconnect to a lost head.
+inline constexpr Duration kReconnectFor = std::chrono::seconds{60};
+
 // Returns "lost connection to the head; retrying for 1m".
 std::string lost_head_text(Duration timeout);
 
