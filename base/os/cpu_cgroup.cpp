@@ -1,6 +1,7 @@
 #include "base/os/cpu_cgroup.hpp"
 
 #include "base/limits.hpp"
+#include "base/os/cgroup.hpp"
 #include "base/os/fd.hpp"
 #include "base/text.hpp"
 
@@ -49,7 +50,8 @@ void remove_jobs(const std::vector<std::string>& jobs, const std::string& root) 
   const auto prefix = cpu_job_prefix(root);
   if (!prefix) return;
   for (const auto& job : jobs) {
-    if (fs::path(job).filename().native().starts_with(*prefix)) rmdir(job.c_str());
+    if (!fs::path(job).filename().native().starts_with(*prefix)) continue;
+    [[maybe_unused]] auto removed = remove_cgroup_tree(job);
   }
 }
 

@@ -2,10 +2,11 @@
 // This is the version 1 hierarchy of the `cpu` controller. It sets the processor priorities of jobs
 // on hosts whose version 2 tree lacks that controller. Priority is relative to siblings, so the
 // jobs of all nodes of a host lie side by side, below the cgroup of their daemon:
-//  scored/jobs/scored_<inode of the node's cgroup2 directory>_job_<attempt>
-// There are two levels: `scored` has the weight of the host's nodes, and `jobs` in it has the least
-// weight. They keep the weight of the whole constant; otherwise tasks that sleep often can starve a
-// machine (ADR 0103). In the hierarchies of `memory`, `pids` and `cpuset`, which limit jobs, the
+//  scored/jobs/scored_<inode of the node's cgroup2 directory>_job_<attempt>/inner
+// `scored` has the weight of the host's nodes, and `jobs` in it has the least weight. Likewise a
+// job has the default weight, and `inner`, which holds its tasks, the least. Two levels keep the
+// weight of the outer one constant; otherwise tasks that sleep often can starve the machine or
+// other jobs (ADR 0103). In the hierarchies of `memory`, `pids` and `cpuset`, which limit jobs, the
 // jobs' directories lie directly below the daemon's cgroup. scored/privileged/thaw/thaw.cpp makes
 // the same names. Errors are errno codes with the path as context.
 

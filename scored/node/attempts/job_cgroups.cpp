@@ -23,6 +23,9 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::string_view kJobPrefix = "job_";
+constexpr std::string_view kInner = "/inner";  // in an attempt's version 1 cpu cgroup
+constexpr std::string_view kLeastShares = "2";
+constexpr std::string_view kLeastWeight = "1";
 constexpr std::size_t kMaxControlBytes = 65'536;
 
 // This does not use base's Cgroup, which opens three descriptors; writing one file needs only one.
@@ -204,7 +207,7 @@ std::string JobCgroups::limit_path(const LimitPlace& place, AttemptId attempt) c
 std::vector<std::string> JobCgroups::version1_paths(AttemptId attempt) const {
   std::vector<std::string> paths;
   if (fill_.control == FillControl::Version1)
-    paths.push_back(fmt::format("{}{}", fill_.job, attempt));
+    paths.push_back(fmt::format("{}{}{}", fill_.job, attempt, kInner));
   for (const auto* place : {&memory_, &processes_, &processors_}) {
     if (!place->version1.empty()) paths.push_back(fmt::format("{}{}", place->version1, attempt));
   }
@@ -234,10 +237,27 @@ Status JobCgroups::make(AttemptId attempt, const JobLimits& limits) const {
   }
   std::vector<std::string> paths = version1_paths(attempt);
   paths.insert(paths.begin(), {job + "/shepherd", job + "/tasks"});
+  if (fill_.control == FillControl::Version1)
+    paths.insert(paths.begin(), fmt::format("{}{}", fill_.job, attempt));
   for (const auto& one : paths) {
     if (auto made = make_directory(one); !made) return made;
   }
+  if (auto set = set_weight(attempt); !set) return set;
   return set_limits(attempt, limits);
+}
+
+// The tasks have the least weight in a cgroup of the default weight. This keeps the weight of the
+// outer cgroup constant; otherwise tasks that sleep often can starve other jobs (ADR 0103). The
+// outer cgroup has cpu.idle, which resets the weight.
+Status JobCgroups::set_weight(AttemptId attempt) const {
+  if (fill_.control == FillControl::None) return {};
+  if (fill_.control == FillControl::Version1) {
+    return write_control(fmt::format("{}{}{}/cpu.shares", fill_.job, attempt, kInner),
+                         kLeastShares);
+  }
+  if (auto enabled = write_control(path(attempt) + "/cgroup.subtree_control", "+cpu"); !enabled)
+    return enabled;
+  return write_control(tasks_path(attempt) + "/cpu.weight", kLeastWeight);
 }
 
 Status JobCgroups::set_limits(AttemptId attempt, const JobLimits& limits) const {
@@ -295,7 +315,10 @@ Status JobCgroups::kill_all(AttemptId attempt) const {
 
 Status JobCgroups::remove(AttemptId attempt) const {
   auto removed = remove_cgroup_tree(path(attempt));
-  for (const auto& one : version1_paths(attempt)) {
+  std::vector<std::string> paths = version1_paths(attempt);
+  if (fill_.control == FillControl::Version1)
+    paths.push_back(fmt::format("{}{}", fill_.job, attempt));
+  for (const auto& one : paths) {
     if (removed) removed = remove_cgroup_tree(one);
   }
   return removed;

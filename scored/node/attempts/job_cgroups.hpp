@@ -106,6 +106,7 @@ class JobCgroups {
   JobCgroups(std::string root, FillPlace fill) : root_(std::move(root)), fill_(std::move(fill)) {}
 
   [[nodiscard]] LimitPlace find_limit_place(const std::string& controller) const;
+  [[nodiscard]] Status set_weight(AttemptId attempt) const;
   [[nodiscard]] Status set_limits(AttemptId attempt, const JobLimits& limits) const;
   [[nodiscard]] Status set_processors(AttemptId attempt, const JobLimits& limits) const;
   // Returns the directory that holds a controller's files for the attempt's tasks.

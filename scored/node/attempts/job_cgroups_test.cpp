@@ -80,7 +80,7 @@ TEST_F(JobCgroupsTest, ThawsWhatItFinds) {
 std::string procs_of(const JobCgroups& cgroups, AttemptId attempt) {
   const bool is_version1 = cgroups.fill_control() == FillControl::Version1;
   const auto idle = std::filesystem::path(cgroups.idle_path(attempt));
-  return is_version1 ? idle.parent_path() / "tasks"
+  return is_version1 ? idle.parent_path() / "inner" / "tasks"
                      : std::filesystem::path(cgroups.tasks_path(attempt)) / "cgroup.procs";
 }
 
