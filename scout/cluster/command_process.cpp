@@ -37,7 +37,7 @@ void set_variables(const Layout& layout) {
   argv.push_back(nullptr);
   execvp(argv[0], argv.data());
   const int error = errno;
-  tell(fmt::format("score virtual: {}: {}", escape_terminal(command[0]), std::strerror(error)));
+  tell(fmt::format("cannot execute {}: {}", escape_terminal(command[0]), std::strerror(error)));
   _exit(error == ENOENT ? kExitNotFound : kExitCannotExecute);
 }
 
