@@ -10,7 +10,7 @@ import sys
 ACCOUNTS = 'scored/head/config/accounts.cpp'
 # Each table has its files, or one function of a file.
 PARSERS = {
-    'head': [('scored/head/config/config.cpp', '')],
+    'head': [('scored/head/config/config.cpp', ''), ('base/model/settings.cpp', '')],
     'limits': [('scored/head/config/user_limits.cpp', ''), (ACCOUNTS, 'read_running_limits')],
     'accounts': [(ACCOUNTS, 'read_account'), (ACCOUNTS, 'read_running_limits')],
     'fair_share': [(ACCOUNTS, 'read_accounts')],
@@ -22,6 +22,7 @@ PARSERS = {
     'monitor': [('monitor/model/settings.cpp', '')],
 }
 READ = re.compile(r'\bread(?:_\w+)?\(\s*(?:section,\s*)?"([a-z_]+)"')
+SETTING_KEY = re.compile(r'\{Setting::\w+, "\w+",\s+"([a-z_]+)",')
 NODE_KEY = re.compile(r'^\s*\{"([a-z_]+)",', re.M)
 EXAMPLE_TABLE = re.compile(r'^(# )?\[(\w+)')
 EXAMPLE_KEY = re.compile(r'^(?:# )?([a-z_]+) = ')
@@ -37,7 +38,7 @@ def parsed_keys(root, table):
             if function:
                 text = re.search(rf'^\w+ {function}\(.*?^}}$', text, re.M | re.S)[0]
             text = re.sub(r'^void refuse_removed_\w+\(.*?^}$', '', text, flags=re.M | re.S)
-            keys |= set(READ.findall(text))
+            keys |= set(READ.findall(text)) | set(SETTING_KEY.findall(text))
             if table == 'node':
                 keys |= set(NODE_KEY.findall(text))
     return keys

@@ -92,6 +92,20 @@ void ConfigSection::read(std::string_view key, bool& out) {
   out = *value;
 }
 
+void ConfigSection::read_switch(std::string_view key, bool& out) {
+  const ConfigNode* node = find(key);
+  if (node == nullptr) return;
+  if (const auto* value = std::get_if<bool>(&node->value)) {
+    out = *value;
+    return;
+  }
+  const auto* word = std::get_if<std::string>(&node->value);
+  if (word == nullptr || (*word != "on" && *word != "off")) {
+    return refuse(key, "must be true, false, \"on\" or \"off\"");
+  }
+  out = *word == "on";
+}
+
 void ConfigSection::read(std::string_view key, std::string& out) {
   const ConfigNode* node = find(key);
   if (node == nullptr) return;

@@ -44,6 +44,8 @@ class ConfigSection {
   [[nodiscard]] bool has(std::string_view key) const;
 
   void read(std::string_view key, bool& out);
+  // Reads true, false, "on" or "off".
+  void read_switch(std::string_view key, bool& out);
   void read(std::string_view key, std::string& out);
   void read(std::string_view key, std::vector<std::string>& out);
   void read(std::string_view key, double& out, double min, double max);

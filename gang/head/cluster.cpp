@@ -14,6 +14,7 @@ namespace limits = base::limits;
 using base::Errc;
 using base::fail;
 using base::Result;
+using base::Setting;
 
 namespace {
 
@@ -244,59 +245,32 @@ Actions Cluster::node_says(NodeId node, const base::NodeToHead& message, TimePoi
 
 // ---- control ----------------------------------------------------------------------------------
 
-Result<void> Cluster::check_quantum(Duration quantum) {
-  if (quantum >= limits::kMinQuantum && quantum <= limits::kMaxQuantum) return {};
-  return fail(Errc::TooLarge, "quantum {} is outside {} ... {}", base::format_duration(quantum),
-              base::format_duration(limits::kMinQuantum),
-              base::format_duration(limits::kMaxQuantum));
-}
-
-Result<void> Cluster::check_max_slots(std::uint32_t slots) {
-  if (slots >= 1 && slots <= limits::kMaxSlots) return {};
-  return fail(Errc::TooLarge, "{} slots are outside 1 ... {}", slots, limits::kMaxSlots);
-}
-
-Result<void> Cluster::check_fill(bool on) const {
-  if (!on || tables_.config.can_fill) return {};
+Result<void> Cluster::check(Setting setting, base::SettingValue value) const {
+  if (auto valid = base::check_setting(base::rule_of(setting), value); !valid) return valid;
+  if (setting != Setting::Fill || value == 0 || tables_.config.can_fill) return {};
   return fail(Errc::Unsupported,
               "jobs cannot fill with switch_mode = \"barrier\"; set switch_mode = \"clock\"");
 }
 
-Result<Actions> Cluster::set_quantum(Duration quantum, TimePoint now) {
-  if (auto possible = check_quantum(quantum); !possible) return possible.error();
+Result<Actions> Cluster::set(Setting setting, base::SettingValue value, TimePoint now) {
+  if (auto possible = check(setting, value); !possible) return possible.error();
   return apply(now, [&](Step&) {
-    if (tables_.config.quantum != quantum) tables_.jobs.mark_changed();
-    tables_.config.quantum = quantum;
-  });
-}
-
-Result<Actions> Cluster::set_max_slots(std::uint32_t slots, TimePoint now) {
-  if (auto possible = check_max_slots(slots); !possible) return possible.error();
-  return apply(now, [&](Step&) {
-    tables_.config.max_slots = slots;
-    placer_.capacity_grew();
-  });
-}
-
-Actions Cluster::set_urgent_slots(std::uint32_t slots, TimePoint now) {
-  return apply(now, [&](Step&) {
-    if (slots > tables_.config.urgent_slots) placer_.capacity_grew();
-    tables_.config.urgent_slots = slots;
-  });
-}
-
-Actions Cluster::set_idle_detection(bool on, TimePoint now) {
-  return apply(now, [&](Step&) {
-    if (tables_.config.idle_detection != on) tables_.jobs.mark_changed();
-    tables_.config.idle_detection = on;
-  });
-}
-
-Result<Actions> Cluster::set_fill(bool on, TimePoint now) {
-  if (auto possible = check_fill(on); !possible) return possible.error();
-  return apply(now, [&](Step&) {
-    if (tables_.config.fill != on) tables_.jobs.mark_changed();
-    tables_.config.fill = on;
+    const base::SettingValue before = setting_of(tables_.config, setting);
+    set_setting(tables_.config, setting, value);
+    switch (setting) {
+      case Setting::Quantum:
+      case Setting::IdleDetection:
+      case Setting::Fill:
+        if (value != before) tables_.jobs.mark_changed();
+        break;
+      case Setting::Slots:
+      case Setting::UrgentSlots:
+        if (value > before) placer_.capacity_grew();
+        break;
+      case Setting::MaxRequeues:
+      case Setting::Overcommit:
+        break;
+    }
   });
 }
 
@@ -314,14 +288,6 @@ Actions Cluster::set_shares_channel(JobId id, bool shares, TimePoint now) {
     job->shares_channel = shares;
     if (tables_.config.fill) tables_.jobs.mark_changed();
   });
-}
-
-void Cluster::set_max_requeues(std::uint32_t times) {
-  tables_.config.max_requeues = times;
-}
-
-void Cluster::set_overcommit(bool on) {
-  tables_.config.overcommit = on;
 }
 
 void Cluster::forget(JobId job) {

@@ -98,23 +98,15 @@ class Cluster {
   Actions node_says(NodeId node, const base::NodeToHead& message, TimePoint now);
 
   // ---- control
-  // These check whether set_quantum(), set_max_slots() and set_fill() would accept the value.
-  static base::Result<void> check_quantum(Duration quantum);
-  static base::Result<void> check_max_slots(std::uint32_t slots);
-  base::Result<void> check_fill(bool on) const;
-  base::Result<Actions> set_quantum(Duration quantum, TimePoint now);  // from the next boundary on
-  base::Result<Actions> set_max_slots(std::uint32_t slots, TimePoint now);
-  // Sets the number of rows beyond max_slots that urgent jobs may open.
-  Actions set_urgent_slots(std::uint32_t slots, TimePoint now);
-  Actions set_idle_detection(bool on, TimePoint now);
-  // Turns filling on or off. Errors: Unsupported (on, with ClusterConfig::can_fill false).
-  base::Result<Actions> set_fill(bool on, TimePoint now);
+  // Checks whether set() would accept the value. Errors: TooLarge, Unsupported (fill, with
+  // ClusterConfig::can_fill false).
+  base::Result<void> check(base::Setting setting, base::SettingValue value) const;
+  // Changes a setting, from the next slice boundary on.
+  base::Result<Actions> set(base::Setting setting, base::SettingValue value, TimePoint now);
   Actions set_fill_queues(std::vector<base::Queue> queues, TimePoint now);
   // Records whether a different job on one of its nodes has the same network channel. Jobs that
   // have ended are ignored.
   Actions set_shares_channel(JobId job, bool shares, TimePoint now);
-  void set_max_requeues(std::uint32_t times);
-  void set_overcommit(bool on);  // applies to jobs submitted from now on
   Actions tick(TimePoint now);  // handles deadlines and limits; call it at next_deadline() or later
   std::optional<TimePoint> next_deadline() const;
   // Forgets a job in a final state. Its id stays used.

@@ -418,7 +418,7 @@ TEST(Cluster, QuantumTakesEffectAtTheNextBoundary) {
   b.submit(Bench::on_nodes(1));
   b.pass(1s);
   const base::Timetable before = b.timetables.at(NodeId{0});
-  b.expect_ok(b.cluster.set_quantum(50ms, b.now));
+  b.expect_ok(b.cluster.set(base::Setting::Quantum, Duration(50ms).count(), b.now));
   b.pass(10ms);
   const base::Timetable after = b.timetables.at(NodeId{0});
   EXPECT_EQ(after.cycle, 100ms);
@@ -444,7 +444,7 @@ TEST(Cluster, SwitchesSingleJobAtEveryBoundaryIfConfigured) {
   EXPECT_LE(next_on(0), 100ms);
   EXPECT_EQ(next_on(0), next_on(1));
   EXPECT_EQ(next_on(0), next_on(2));
-  b.expect_ok(b.cluster.set_quantum(10s, b.now));
+  b.expect_ok(b.cluster.set(base::Setting::Quantum, Duration(10s).count(), b.now));
   b.pass(100ms);
   EXPECT_GT(next_on(0), 9s);
   EXPECT_EQ(next_on(0), next_on(1));
@@ -455,7 +455,7 @@ TEST(Cluster, RefusesQuantaOutsideTheLimits) {
   Bench b;
   for (const Duration quantum :
        {Duration{0}, Duration{999us}, Duration{10s + 1ns}, Duration{1h}, Duration{-1s}}) {
-    const auto refused = b.cluster.set_quantum(quantum, b.now);
+    const auto refused = b.cluster.set(base::Setting::Quantum, quantum.count(), b.now);
     ASSERT_FALSE(refused);
     EXPECT_NE(refused.error().message().find("outside 1ms ... 10s"), std::string::npos);
   }

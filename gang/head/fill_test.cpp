@@ -7,7 +7,7 @@ namespace {
 struct FillBench : Bench {
   explicit FillBench(std::uint32_t nodes = 2) {
     add_nodes(nodes);
-    expect_ok(cluster.set_fill(true, now));
+    expect_ok(cluster.set(base::Setting::Fill, true, now));
   }
 
   [[nodiscard]] std::vector<JobId> filling_on(NodeId node) const {
@@ -48,14 +48,14 @@ TEST(Fill, ChangeOfFillPolicyIsPublished) {
   const JobId second = b.submit(Bench::on_nodes(2));
   b.pass(500ms);
   const auto epoch = b.timetables.at(NodeId{0}).epoch;
-  b.expect_ok(b.cluster.set_fill(true, b.now));
+  b.expect_ok(b.cluster.set(base::Setting::Fill, true, b.now));
   b.pass(200ms);
   EXPECT_EQ(b.timetables.at(NodeId{0}).epoch, epoch) << "nothing has changed";
-  b.expect_ok(b.cluster.set_fill(false, b.now));
+  b.expect_ok(b.cluster.set(base::Setting::Fill, false, b.now));
   b.pass(200ms);
   EXPECT_GT(b.timetables.at(NodeId{0}).epoch, epoch);
   EXPECT_EQ(b.filling_on(NodeId{0}), Jobs{});
-  b.expect_ok(b.cluster.set_fill(true, b.now));
+  b.expect_ok(b.cluster.set(base::Setting::Fill, true, b.now));
   b.pass(200ms);
   EXPECT_EQ(b.filling_on(NodeId{1}), (Jobs{first, second}));
 }
@@ -142,11 +142,11 @@ TEST(Fill, FillIsRefusedInBarrierMode) {
   ClusterConfig config;
   config.can_fill = false;
   Bench b(config);
-  const auto refused = b.cluster.set_fill(true, b.now);
+  const auto refused = b.cluster.set(base::Setting::Fill, true, b.now);
   ASSERT_FALSE(refused);
   EXPECT_NE(refused.error().message().find("switch_mode"), std::string::npos);
   EXPECT_FALSE(b.cluster.config().fill);
-  EXPECT_TRUE(b.cluster.set_fill(false, b.now));
+  EXPECT_TRUE(b.cluster.set(base::Setting::Fill, false, b.now));
 }
 
 }  // namespace

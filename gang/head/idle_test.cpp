@@ -269,12 +269,12 @@ TEST(Idle, NoDeadlockIsFoundWithSilentNode) {
 
 TEST(Idle, NoJobLeavesTimetableWithoutIdleDetection) {
   Pair b;
-  b.take(b.cluster.set_idle_detection(false, b.now));
+  b.expect_ok(b.cluster.set(base::Setting::IdleDetection, false, b.now));
   b.all_say(b.idle, kIdle);
   b.pass(300ms);
   EXPECT_EQ(b.share_on(NodeId{0}, b.idle), 0.5);
   EXPECT_EQ(b.view(b.idle).activity, JobActivity::Idle);
-  b.take(b.cluster.set_idle_detection(true, b.now));
+  b.expect_ok(b.cluster.set(base::Setting::IdleDetection, true, b.now));
   b.pass(300ms);
   EXPECT_EQ(b.share_on(NodeId{0}, b.idle), 0.0);
 }

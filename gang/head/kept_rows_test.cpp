@@ -168,7 +168,7 @@ TEST(KeptRowsOfSlots, AreGivenBackAfterSlotsWereReduced) {
   KeptRowsBench b;
   std::vector<JobId> jobs;
   for (int i = 0; i < 6; ++i) jobs.push_back(b.add(kLong));
-  b.expect_ok(b.cluster.set_max_slots(4, b.now));
+  b.expect_ok(b.cluster.set(base::Setting::Slots, 4, b.now));
   const JobId brief = b.add(kShort);
   EXPECT_EQ(b.state(brief), JobState::Pending);
   for (std::size_t i = 0; i < 3; ++i) b.finish(jobs[i]);

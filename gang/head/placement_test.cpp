@@ -112,7 +112,7 @@ TEST(Placement, NoTasksShareACoreWithoutOvercommit) {
   base::ResourceRequest request;
   request.tasks = 5;
   EXPECT_FALSE(b.cluster.check(request));
-  b.cluster.set_overcommit(true);
+  b.expect_ok(b.cluster.set(base::Setting::Overcommit, true, b.now));
   EXPECT_TRUE(b.cluster.check(request));
   request.own_cores = true;
   EXPECT_FALSE(b.cluster.check(request));
@@ -194,7 +194,7 @@ TEST(Placement, FullMatrixIsNamedAsWaitReason) {
   b.submit(Bench::on_nodes(1));
   const JobId waits = b.submit(Bench::on_nodes(1));
   EXPECT_EQ(b.view(waits).reasons.at(0), "too few free cores in each of the 2 slots");
-  b.expect_ok(b.cluster.set_max_slots(3, b.now));
+  b.expect_ok(b.cluster.set(base::Setting::Slots, 3, b.now));
   EXPECT_EQ(b.state(waits), JobState::Running);
 }
 

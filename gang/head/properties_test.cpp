@@ -110,7 +110,7 @@ void any_event(Bench& b) {
     case 12:
       return maybe(b.cluster.drain(node, "why not", b.now));
     case 13:
-      return maybe(b.cluster.set_fill(*rc::gen::arbitrary<bool>(), b.now));
+      return maybe(b.cluster.set(base::Setting::Fill, *rc::gen::arbitrary<bool>(), b.now));
     case 14:
       return b.take(b.cluster.set_shares_channel(job, *rc::gen::arbitrary<bool>(), b.now));
     default:

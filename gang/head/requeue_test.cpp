@@ -131,7 +131,7 @@ TEST(Requeue, ChangedLimitAppliesToExistingJobs) {
   b.add_nodes(4);
   const JobId job = b.submit(requeued(1));
   lose_a_node(b, job);
-  b.cluster.set_max_requeues(1);
+  b.expect_ok(b.cluster.set(base::Setting::MaxRequeues, 1, b.now));
   EXPECT_EQ(b.state(job), JobState::Running);
   lose_a_node(b, job);
   EXPECT_EQ(b.state(job), JobState::NodeFailed);

@@ -3,6 +3,7 @@
 
 #include "base/limits.hpp"
 #include "base/model/model.hpp"
+#include "base/model/settings.hpp"
 #include "base/time.hpp"
 
 #include <array>
@@ -63,6 +64,10 @@ struct ClusterConfig {
   base::Duration unsettled_idle = std::chrono::seconds{1};  // idle although messages are in flight
   base::Duration deadlock_after = std::chrono::seconds{5};  // every task waits for messages
 };
+
+// Gets or sets the member of a setting; see base/model/settings.hpp.
+[[nodiscard]] base::SettingValue setting_of(const ClusterConfig& config, base::Setting setting);
+void set_setting(ClusterConfig& config, base::Setting setting, base::SettingValue value);
 
 struct ClusterCounters {
   std::uint64_t epochs = 0;         // timetables published

@@ -84,21 +84,20 @@ TEST(ViewerOptions, ReadsMessagesOfSockets) {
 }
 
 TEST(Action, NamesMissingAndUnknownFields) {
-  EXPECT_EQ(parse_action("quantum", R"({"quantum":"50ms"})")->quantum, 50ms);
+  EXPECT_EQ(parse_action("set", R"({"name":"quantum","value":"50ms"})")->value, "50ms");
   EXPECT_EQ(parse_action("cancel", R"({"job":7,"grace_s":0.5})")->grace, 500ms);
   EXPECT_TRUE(parse_action("bogus", "{}").error().is(Errc::NotFound));
   for (const auto& [name, body] :
-       std::vector<std::pair<const char*, const char*>>{{"quantum", "{}"},
-                                                        {"quantum", "{\"quantum\":50}"},
-                                                        {"quantum", "{\"quantum\":\"x\"}"},
-                                                        {"slots", "{\"slots\":0}"},
-                                                        {"slots", "{\"slots\":1e9}"},
+       std::vector<std::pair<const char*, const char*>>{{"set", "{}"},
+                                                        {"set", "{\"name\":\"slots\"}"},
+                                                        {"set", "{\"name\":\"slots\",\"value\":4}"},
+                                                        {"set", "{\"name\":7,\"value\":\"4\"}"},
                                                         {"cancel", "{\"job\":0}"},
                                                         {"cancel", "{\"job\":1,\"x\":2}"},
                                                         {"cancel", "{\"job\":1,\"grace_s\":-1}"},
                                                         {"drain", "{\"reason\":\"x\"}"},
                                                         {"logout", "{\"a\":1}"},
-                                                        {"quantum", ""}}) {
+                                                        {"set", ""}}) {
     EXPECT_TRUE(parse_action(name, body).error().is(Errc::Malformed)) << name << body;
   }
 }
@@ -131,7 +130,7 @@ class RouterTest : public ::testing::Test {
   }
 
   Request post() const {
-    Request request = get("/api/v1/admin/quantum");
+    Request request = get("/api/v1/admin/set");
     request.method = "POST";
     request.origin = "http://127.0.0.1:80";
     request.cookie = "other=1; scored=" + session_.cookie;
@@ -198,7 +197,7 @@ TEST_F(RouterTest, RejectsWrongMethods) {
     request.method = method;
     EXPECT_EQ(status(request), 405) << method;
   }
-  Request request = get("/api/v1/admin/quantum");
+  Request request = get("/api/v1/admin/set");
   EXPECT_EQ(status(request), 405);
   request.method = "HEAD";
   EXPECT_EQ(status(request), 405);

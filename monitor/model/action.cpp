@@ -25,8 +25,7 @@ struct Rule {
 
 const std::vector<Rule>& rules() {
   static const std::vector<Rule> kRules = {
-      {"quantum", ActionKind::SetQuantum, {"quantum"}, {}},
-      {"slots", ActionKind::SetSlots, {"slots"}, {}},
+      {"set", ActionKind::Set, {"name", "value"}, {}},
       {"drain", ActionKind::Drain, {"nodes"}, {"reason"}},
       {"resume", ActionKind::Resume, {"nodes"}, {}},
       {"suspend", ActionKind::Suspend, {"job"}, {}},
@@ -54,16 +53,10 @@ Result<std::string> text(const JsonValue& value, std::string_view name, std::siz
 }
 
 Status take(Action& action, std::string_view name, const JsonValue& value) {
-  if (name == "quantum") {
-    const auto given = text(value, name, 64);
+  if (name == "name" || name == "value") {
+    auto given = text(value, name, 64);
     if (!given) return given.error();
-    const auto quantum = parse_duration(*given);
-    if (!quantum) return fail(Errc::Malformed, "quantum: \"50ms\", for example");
-    action.quantum = *quantum;
-  } else if (name == "slots") {
-    const auto slots = whole(value, name, limits::kMaxSlots);
-    if (!slots) return slots.error();
-    action.slots = static_cast<std::uint32_t>(*slots);
+    (name == "name" ? action.name : action.value) = *std::move(given);
   } else if (name == "job") {
     const auto job = whole(value, name, kMaxExactNumber);
     if (!job) return job.error();
@@ -92,6 +85,7 @@ std::string_view name_of(ActionKind kind) {
 }
 
 std::string object_of(const Action& action) {
+  if (action.kind == ActionKind::Set) return escape_terminal(action.name, 80);
   if (action.job != JobId()) return fmt::format("job {}", action.job);
   return escape_terminal(action.nodes, 80);
 }

@@ -12,8 +12,7 @@
 namespace score::monitor {
 
 enum class ActionKind : std::uint8_t {
-  SetQuantum,
-  SetSlots,
+  Set,
   Drain,
   Resume,
   Suspend,
@@ -24,14 +23,13 @@ enum class ActionKind : std::uint8_t {
 
 struct Action {
   ActionKind kind = ActionKind::Logout;
-  Duration quantum{0};
-  std::uint32_t slots = 0;
+  std::string name, value;        // of a setting, see base/model/settings.hpp
   std::string nodes, reason;      // a host list
   JobId job;                      // 0: none
   std::optional<Duration> grace;  // empty: the cluster's default
 };
 
-// Returns the last part of the path, such as "quantum" or "drain".
+// Returns the last part of the path, such as "set" or "drain".
 [[nodiscard]] std::string_view name_of(ActionKind kind);
 // Returns the object of the action for logs, such as "job 7", or "" for the cluster.
 [[nodiscard]] std::string object_of(const Action& action);

@@ -3,6 +3,7 @@
 // document.
 
 #include "base/ids.hpp"
+#include "base/model/settings.hpp"
 #include "base/time.hpp"
 #include "base/units.hpp"
 #include "monitor/model/event_log.hpp"
@@ -68,7 +69,7 @@ struct ClusterView {
   TimePoint now{};
   WallTime wall{};
   Duration quantum{0}, cycle{0};
-  std::uint32_t slots = 0;
+  Settings settings;
   std::uint64_t epoch = 0;
   std::uint32_t nodes_up = 0, nodes_down = 0, nodes_drained = 0, jobs_active = 0;
   std::optional<Duration> sample_period;

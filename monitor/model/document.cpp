@@ -122,7 +122,7 @@ void Writer::write_cluster() {
   json_.key("cluster").begin_object();
   json_.field("name", view_.name).field("version", view_.version);
   json_.field("virtual", view_.is_virtual).field("quantum_s", seconds(view_.quantum));
-  json_.field("slots", view_.slots).field("cycle_s", seconds(view_.cycle));
+  json_.field("slots", view_.settings[Setting::Slots]).field("cycle_s", seconds(view_.cycle));
   json_.field("epoch", view_.epoch).field("nodes_up", view_.nodes_up);
   json_.field("nodes_down", view_.nodes_down).field("nodes_known", view_.nodes.size());
   json_.field("nodes_drained", view_.nodes_drained).field("jobs_active", view_.jobs_active);
@@ -130,7 +130,13 @@ void Writer::write_cluster() {
   json_.field("overhead", meter_.overhead());
   json_.field("sample_period_s", seconds(view_.sample_period));
   json_.field("sample_delay_s", seconds(view_.sample_delay));
-  json_.field("viewers", view_.viewers).end_object();
+  json_.field("viewers", view_.viewers).key("settings").begin_array();
+  for (const SettingRule& rule : settings()) {
+    json_.begin_object().field("name", rule.name).field("range", range_of(rule));
+    json_.field("value", format_setting(rule, view_.settings[rule.setting]));
+    json_.field("purpose", rule.purpose).end_object();
+  }
+  json_.end_array().end_object();
 }
 
 void Writer::write_nodes() {

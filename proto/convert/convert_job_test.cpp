@@ -312,7 +312,7 @@ TEST(ConvertRequestId, IsSixteenBytesHighHalfFirst) {
 
 TEST(ConvertError, KeepsCodeAndLine) {
   const base::Error errors[] = {base::fail(base::Errc::NotFound, "node99"),
-                                base::fail(WireErrc::NotAllowed, "SetQuantum"),
+                                base::fail(WireErrc::NotAllowed, "Set"),
                                 base::fail(base::errno_code(ENOSPC), "store")};
   for (const auto& error : errors) {
     const auto message = to_wire(error, 125);

@@ -58,8 +58,8 @@ TEST(Permissions, UnprovenPeerMaySendOnlyAHello) {
 }
 
 TEST(Permissions, OnlyRootAndOperatorsControlTheCluster) {
-  for (FrameType type : {FrameType::SetQuantum, FrameType::SetSlots, FrameType::DrainNodes,
-                         FrameType::Reload, FrameType::Shutdown}) {
+  for (FrameType type :
+       {FrameType::Set, FrameType::DrainNodes, FrameType::Reload, FrameType::Shutdown}) {
     for (Role role : {Role::Anonymous, Role::OtherUser, Role::Owner, Role::Node, Role::Head,
                       Role::NodeDaemon, Role::Shepherd}) {
       EXPECT_FALSE(may_open(role, type)) << name_of(type) << " from " << name_of(role);

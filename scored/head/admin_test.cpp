@@ -47,8 +47,8 @@ class AdminTest : public HeadFixture {
   static monitor::Action action(monitor::ActionKind kind, JobId job = {}) {
     monitor::Action wanted;
     wanted.kind = kind;
-    wanted.quantum = 50ms;
-    wanted.slots = 4;
+    wanted.name = "slots";
+    wanted.value = "4";
     wanted.nodes = "n0";
     wanted.job = job;
     return wanted;
@@ -105,29 +105,28 @@ class AdminTest : public HeadFixture {
 };
 
 TEST_F(AdminTest, ClusterChangesAreAuditedOnceFromEverySource) {
-  check_session<wire::SetQuantum>("set quantum", [] {
-    wire::SetQuantum message;
-    message.set_quantum_ns(Duration(50ms).count());
-    return message;
-  });
-  check_session<wire::SetSlots>("set slots", [] {
-    wire::SetSlots message;
-    message.set_slots(4);
-    return message;
-  });
-  check_session<wire::SetIdleDetection>("set idle detection",
-                                        [] { return wire::SetIdleDetection(); });
-  check_session<wire::SetFill>("set fill", [] { return wire::SetFill(); });
+  for (const SettingRule& rule : settings()) {
+    check_session<wire::Set>(fmt::format("set {}", rule.name), [&rule] {
+      return setting(std::string(rule.name), format_setting(rule, rule.most));
+    });
+  }
   check_session<wire::DrainNodes>("drain", [] {
     wire::DrainNodes message;
     message.add_nodes("n[0-1]");
     return message;
   });
   check_session<wire::Reload>("reload", [] { return wire::Reload(); });
-  check_web("set quantum", [] { return action(monitor::ActionKind::SetQuantum); });
-  check_web("set slots", [] { return action(monitor::ActionKind::SetSlots); });
+  check_web("set slots", [] { return action(monitor::ActionKind::Set); });
   check_web("drain", [] { return action(monitor::ActionKind::Drain); });
   check_web("resume", [] { return action(monitor::ActionKind::Resume); });
+}
+
+TEST_F(AdminTest, RefusesUnknownSettingsAndValues) {
+  EXPECT_EQ(by_session(kOperator, setting("quanta\n", "1"), "socket"), "no setting 'quanta\\n'");
+  EXPECT_EQ(by_session(kOperator, setting("slots", "65"), "socket"),
+            "slots '65': use a number from 1 to 64");
+  EXPECT_EQ(by_session(kOperator, setting("fill", ""), "socket"), "fill '': use on or off");
+  EXPECT_EQ(value_in_force("slots"), "8");
 }
 
 TEST_F(AdminTest, JobChangesAreAuditedOnceFromEverySource) {

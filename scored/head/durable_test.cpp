@@ -148,14 +148,6 @@ class DurableTest : public HeadFixture {
   }
 
   static std::vector<Case> cases_of_the_cluster() {
-    wire::SetQuantum quantum;
-    quantum.set_quantum_ns(Duration(50ms).count());
-    wire::SetSlots slots;
-    slots.set_slots(5);
-    wire::SetIdleDetection idle;
-    idle.set_on(false);
-    wire::SetFill fill;
-    fill.set_on(true);
     wire::DrainNodes drain;
     drain.add_nodes("n[0-1]");
     drain.set_reason("fans");
@@ -163,10 +155,13 @@ class DurableTest : public HeadFixture {
     resume.add_nodes("n1");
     resume.set_resume(true);
     return {
-        about("quantum", quantum, [](const auto& d) { return d.has("quantum", "50ms"); }),
-        about("slots", slots, [](const auto& d) { return d.has("slots", "5"); }),
-        about("idle", idle, [](const auto& d) { return d.has("idle", "off"); }),
-        about("fill", fill, [](const auto& d) { return d.has("fill", "on"); }),
+        about("quantum", setting("quantum", "50ms"),
+              [](const auto& d) { return d.has("quantum", "50ms"); }),
+        about("slots", setting("slots", "5"), [](const auto& d) { return d.has("slots", "5"); }),
+        about("idle", setting("idle", "off"), [](const auto& d) { return d.has("idle", "off"); }),
+        about("fill", setting("fill", "on"), [](const auto& d) { return d.has("fill", "on"); }),
+        about("overcommit", setting("overcommit", "off"),
+              [](const auto& d) { return d.has("overcommit", "off"); }),
         about("drain", drain,
               [](const auto& d) { return d.has("drain:n0", "fans") && d.has("drain:n1", "fans"); }),
         about("resume a node", resume,

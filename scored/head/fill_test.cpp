@@ -10,9 +10,7 @@ class FillTest : public HeadFixture {
   // Returns the error; "" if it succeeded.
   std::string set_fill(UserId user, bool on) {
     FakeClient client = connect(user);
-    wire::SetFill message;
-    message.set_on(on);
-    client.say(message);
+    client.say(setting("fill", on ? "on" : "off"));
     settle();
     const auto failed = client.connection->all<wire::Failed>();
     return failed.empty() ? "" : failed.back().error().text();
@@ -26,23 +24,23 @@ class FillTest : public HeadFixture {
 };
 
 TEST_F(FillTest, OperatorsSetThePolicyWhichSurvivesARestart) {
-  EXPECT_FALSE(info().fill());
+  EXPECT_EQ(value_in_force("fill"), "off");
   EXPECT_EQ(set_fill(kAlice, true), "only operators may set fill");
   EXPECT_EQ(set_fill(kOperator, true), "");
-  EXPECT_TRUE(info().fill());
+  EXPECT_EQ(value_in_force("fill"), "on");
   EXPECT_EQ(info().fill_queues_size(), 2);
   start_head();
-  EXPECT_TRUE(info().fill());
+  EXPECT_EQ(value_in_force("fill"), "on");
   EXPECT_EQ(set_fill(kOperator, false), "");
   start_head();
-  EXPECT_FALSE(info().fill());
+  EXPECT_EQ(value_in_force("fill"), "off");
 }
 
 TEST_F(FillTest, IsRefusedInBarrierMode) {
   EXPECT_EQ(set_fill(kOperator, true), "");
   config_.network.switch_mode = SwitchMode::Barrier;
   start_head();
-  EXPECT_FALSE(info().fill()) << "the stored policy is ignored";
+  EXPECT_EQ(value_in_force("fill"), "off") << "the stored policy is ignored";
   EXPECT_NE(set_fill(kOperator, true).find("switch_mode"), std::string::npos);
   EXPECT_EQ(set_fill(kOperator, false), "");
 }

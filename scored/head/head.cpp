@@ -162,22 +162,7 @@ Status Head::recover(const Recovered& recovered) {
 Status Head::apply_settings(const StoredSettings& stored) {
   gang::Cluster& cluster = runner_.cluster();
   const TimePoint now = runner_.now();
-  if (stored.quantum && *stored.quantum != config_.quantum) {
-    if (auto actions = cluster.set_quantum(*stored.quantum, now)) runner_.perform(*actions);
-    log_notice("Using the stored quantum", kv("quantum", format_duration(*stored.quantum)),
-               kv("configured", format_duration(config_.quantum)));
-  }
-  if (stored.slots && *stored.slots != config_.slots) {
-    if (auto actions = cluster.set_max_slots(*stored.slots, now)) runner_.perform(*actions);
-    log_notice("Using the stored slots", kv("slots", *stored.slots),
-               kv("configured", config_.slots));
-  }
-  if (stored.idle_detection && *stored.idle_detection != config_.idle_detection) {
-    runner_.perform(cluster.set_idle_detection(*stored.idle_detection, now));
-    log_notice("Using the stored idle detection", kv("on", *stored.idle_detection),
-               kv("configured", config_.idle_detection));
-  }
-  if (stored.fill && *stored.fill != config_.fill) apply_stored_fill(*stored.fill);
+  for (const auto& [setting, value] : stored.values) apply_stored(setting, value);
   for (const auto& [name, reason] : stored.drained) {
     const auto node = links_.find(name);
     if (!node) continue;
@@ -186,12 +171,20 @@ Status Head::apply_settings(const StoredSettings& stored) {
   return {};
 }
 
-// The configuration may have been changed to a mode in which jobs cannot fill.
-void Head::apply_stored_fill(bool on) {
-  auto actions = runner_.cluster().set_fill(on, runner_.now());
-  if (!actions) return log_warning("Ignored the stored fill policy", kv("err", actions.error()));
+// Setting a stored value may fail: the configuration may have been changed to a mode in which jobs
+// cannot fill.
+void Head::apply_stored(Setting setting, SettingValue value) {
+  if (value == config_.settings[setting]) return;
+  const SettingRule& rule = rule_of(setting);
+  const auto text = [&](SettingValue one) { return format_setting(rule, one); };
+  auto actions = runner_.cluster().set(setting, value, runner_.now());
+  if (!actions) {
+    return log_warning("Ignored a stored setting", kv("setting", rule.name),
+                       kv("value", text(value)), kv("err", actions.error()));
+  }
   runner_.perform(std::move(*actions));
-  log_notice("Using the stored fill policy", kv("on", on), kv("configured", config_.fill));
+  log_notice("Using a stored setting", kv("setting", rule.name), kv("value", text(value)),
+             kv("configured", text(config_.settings[setting])));
 }
 
 Status Head::recover_jobs(const std::vector<StoredJob>& stored) {

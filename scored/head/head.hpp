@@ -116,7 +116,7 @@ class Head {
   static Result<Recovered> read(Store& store);
   Status recover(const Recovered& recovered);
   Status apply_settings(const StoredSettings& settings);
-  void apply_stored_fill(bool on);
+  void apply_stored(Setting setting, SettingValue value);
   Status recover_jobs(const std::vector<StoredJob>& stored);
   void recover_ended_steps();
   Result<gang::RecoveredJob> recover_job(const StoredJob& stored);

@@ -226,6 +226,20 @@ class HeadFixture : public ::testing::Test {
     return message;
   }
 
+  static wire::Set setting(const std::string& name, const std::string& value) {
+    wire::Set message;
+    message.set_name(name);
+    message.set_value(value);
+    return message;
+  }
+
+  std::string value_in_force(std::string_view name) const {
+    for (const auto& each : head_->overview().info().settings()) {
+      if (each.name() == name) return each.value();
+    }
+    return {};
+  }
+
   static wire::Submit submission(std::uint32_t nodes = 2) {
     wire::Submit message;
     message.set_tag(1);

@@ -431,9 +431,7 @@ TEST_F(HeadTest, StampsHeartbeats) {
 
 TEST_F(HeadTest, OperatorSettingsSurviveARestart) {
   FakeClient root = connect(UserId(0));
-  wire::SetQuantum quantum;
-  quantum.set_quantum_ns(Duration(50ms).count());
-  root.say(quantum);
+  root.say(setting("quantum", "50ms"));
   wire::DrainNodes drain;
   drain.add_nodes("n[0-1]");
   drain.set_reason("disk");
@@ -441,6 +439,7 @@ TEST_F(HeadTest, OperatorSettingsSurviveARestart) {
   settle();
   start_head();
   EXPECT_EQ(head_->overview().info().quantum_ns(), Duration(50ms).count());
+  EXPECT_EQ(value_in_force("quantum"), "50ms");
   EXPECT_TRUE(head_->overview().nodes().nodes(0).drained());
   EXPECT_TRUE(head_->overview().nodes().nodes(1).drained());
   EXPECT_EQ(head_->overview().nodes().nodes(1).reason(), "disk");

@@ -16,10 +16,8 @@ TEST_F(HeadJournal, HasTheEventsOfTheHead) {
   FakeNode second = connect_node(1);
   FakeClient client = connect(kAlice);
   const AttemptId attempt = launch(client, first, second);
-  wire::SetQuantum quantum;
-  quantum.set_quantum_ns(Duration(50ms).count());
   FakeClient operating = connect(UserId(1002));
-  operating.say(quantum);
+  operating.say(setting("quantum", "50ms"));
   operating.say(cancel(JobId(1)));
   settle();
   for (FakeNode* node : {&first, &second}) {

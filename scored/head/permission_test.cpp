@@ -153,11 +153,11 @@ TEST_F(PermissionTest, RefusalsAreCountedAndRateLimited) {
     bob.say(signal);
     bob.say(attachment(JobId(1)));
   }
-  bob.say(wire::SetQuantum());
+  bob.say(wire::Set());
   Permissions::Counts expected;
   for (const char* rpc : {"CancelJob", "SignalJob", "Attach"})
     expected[{rpc, "not_owner"}] = kTimes;
-  expected[{"SetQuantum", "not_operator"}] = 1;
+  expected[{"Set", "not_operator"}] = 1;
   EXPECT_EQ(head_->admin().permissions().denied(), expected);
   EXPECT_EQ(journal.entries.size(), 5U) << "the burst, as no time passes";
   EXPECT_NE(journal.entries.at(0).at("MESSAGE").find("uid=1001 rpc=CancelJob"), std::string::npos);

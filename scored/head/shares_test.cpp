@@ -150,7 +150,7 @@ class NextUserTest : public SharesTest {
   };
 
   States when_the_node_is_free(const AccountRules& rules) {
-    config_.slots = 1;
+    config_.settings.set(Setting::Slots, 1);
     use(rules);
     FakeNode node = connect_node(0);
     FakeClient alice = connect(kAlice);

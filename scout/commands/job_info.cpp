@@ -79,7 +79,9 @@ void write_info(JsonWriter& json, const wire::Info& info) {
   json.field("cluster", info.cluster()).field("version", info.version());
   json.field("virtual", info.virtual_cluster()).field("socket", info.socket());
   json.field("head_pid", info.pid()).field("quantum_s", to_seconds(info.quantum_ns()));
-  json.field("max_slots", info.max_slots()).field("epoch", info.epoch());
+  const auto slots = parse_number<std::uint32_t>(setting_text(info, Setting::Slots));
+  json.field("max_slots", slots.value_or(0));
+  json.field("epoch", info.epoch());
   json.field("cycle_s", to_seconds(info.cycle_ns())).key("slices").begin_array();
   for (const auto& slice : info.slices()) {
     json.begin_object()
@@ -89,8 +91,9 @@ void write_info(JsonWriter& json, const wire::Info& info) {
   }
   json.end_array().field("nodes_up", info.nodes_up()).field("nodes_known", info.nodes_known());
   json.field("jobs_active", info.jobs_active()).field("epochs", info.epochs());
-  json.field("idle_detection", info.idle_detection()).field("idle_left", info.idle_left());
-  json.field("fill", info.fill() ? "on" : "off").list("fill_queues", info.fill_queues());
+  json.field("idle_detection", setting_text(info, Setting::IdleDetection) == "on");
+  json.field("idle_left", info.idle_left());
+  json.field("fill", setting_text(info, Setting::Fill)).list("fill_queues", info.fill_queues());
   json.field("idle_returned", info.idle_returned()).field("early_yields", info.early_yields());
   json.field("late_epochs", info.late_epochs()).field("stale_reports", info.stale_reports());
   json.field("head_cpu_s", to_seconds(info.head_cpu_ns()));
@@ -114,8 +117,8 @@ std::string info_page(const wire::Info& info) {
                                  info.virtual_cluster() ? " (virtual nodes)" : "");
   page += fmt::format("nodes   {} up of {}\n", info.nodes_up(), info.nodes_known());
   page += fmt::format(
-      "slice   {}, {}, cycle {}, epoch {}\n", format_duration(Duration(info.quantum_ns())),
-      counted(info.max_slots(), "slot"), format_duration(Duration(info.cycle_ns())), info.epoch());
+      "slice   {}, slots {}, cycle {}, epoch {}\n", format_duration(Duration(info.quantum_ns())),
+      setting_text(info, Setting::Slots), format_duration(Duration(info.cycle_ns())), info.epoch());
   page += fmt::format("jobs    {} active\n", info.jobs_active());
   page += fmt::format("fill    {}\n", fill_words(info));
   for (const auto& slice : info.slices()) {

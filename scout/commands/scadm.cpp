@@ -1,5 +1,6 @@
 // scadm changes a running cluster and prints the trace of its gang switches.
 #include "base/limits.hpp"
+#include "base/model/settings.hpp"
 #include "base/text/hostlist.hpp"
 #include "base/text/json_writer.hpp"
 #include "base/text/plain.hpp"
@@ -25,7 +26,7 @@ constexpr double kLongestTrace_s = 86'400;  // the nodes keep less
 
 struct AdminOptions {
   CommonOptions common;
-  std::string what;  // for set and get: quantum, slots, idle or fill
+  std::string what;  // for set and get: the name of a setting
   std::string value;
   std::vector<std::string> nodes;
   bool all_nodes = false;
@@ -56,74 +57,28 @@ Result<int> carry_out(HeadLink& head, const AdminOptions& options, const Request
   return kExitOk;
 }
 
-Result<int> set_quantum(HeadLink& head, const AdminOptions& options) {
-  const std::string& value = options.value;
-  const auto quantum = parse_duration(value);
-  if (!quantum) return quantum.error().with_context("quantum '{}'", value);
-  if (*quantum < limits::kMinQuantum || *quantum > limits::kMaxQuantum) {
-    return fail(Errc::TooLarge, "quantum {}: use a time from {} to {}", value,
-                format_duration(limits::kMinQuantum), format_duration(limits::kMaxQuantum));
-  }
-  wire::SetQuantum request;
-  request.set_quantum_ns(quantum->count());
-  return carry_out(head, options, request);
-}
-
-Result<int> set_slots(HeadLink& head, const AdminOptions& options) {
-  const std::string& value = options.value;
-  const auto slots = parse_number<std::uint32_t>(value);
-  if (!slots || *slots == 0 || *slots > limits::kMaxSlots) {
-    return fail(Errc::TooLarge, "slots '{}': use a number from 1 to {}", value, limits::kMaxSlots);
-  }
-  wire::SetSlots request;
-  request.set_slots(*slots);
-  return carry_out(head, options, request);
-}
-
-Result<int> set_idle(HeadLink& head, const AdminOptions& options) {
-  const std::string& value = options.value;
-  if (value != "on" && value != "off") {
-    return fail(Errc::Malformed, "idle '{}': use on or off", escape_terminal(value, 80));
-  }
-  wire::SetIdleDetection request;
-  request.set_on(value == "on");
-  return carry_out(head, options, request);
-}
-
-Result<int> set_fill(HeadLink& head, const AdminOptions& options) {
-  const std::string& value = options.value;
-  if (value != "on" && value != "off") {
-    return fail(Errc::Malformed, "fill '{}': use on or off", escape_terminal(value, 80));
-  }
-  wire::SetFill request;
-  request.set_on(value == "on");
-  return carry_out(head, options, request);
-}
-
 Result<int> set_value(HeadLink& head, const AdminOptions& options) {
-  if (options.what == "idle") return set_idle(head, options);
-  if (options.what == "fill") return set_fill(head, options);
-  if (options.what == "slots") return set_slots(head, options);
-  return set_quantum(head, options);
+  const auto value = parse_setting(*find_setting(options.what), options.value);
+  if (!value) return value.error();
+  wire::Set request;
+  request.set_name(options.what);
+  request.set_value(options.value);
+  return carry_out(head, options, request);
 }
 
 // Prints the values in force that `set` can change.
 Result<int> show_values(HeadLink& head, const AdminOptions& options) {
   const auto info = head.ask<wire::Info>(wire::GetInfo());
   if (!info) return info.error();
-  const std::array<std::pair<const char*, std::string>, 4> values = {{
-      {"quantum", format_duration(Duration(info->quantum_ns()))},
-      {"slots", std::to_string(info->max_slots())},
-      {"idle", info->idle_detection() ? "on" : "off"},
-      {"fill", fill_words(*info)},
-  }};
   JsonWriter json;
   json.begin_object().field("schema", "scored.settings/1");
   std::string page;
-  for (const auto& [name, value] : values) {
-    if (!options.what.empty() && options.what != name) continue;
-    json.field(name, value);
-    page += fmt::format("{:<8}{}\n", name, value);
+  for (const SettingRule& rule : settings()) {
+    if (!options.what.empty() && options.what != rule.name) continue;
+    const bool fills = rule.setting == Setting::Fill;
+    const std::string value = fills ? fill_words(*info) : setting_text(*info, rule.setting);
+    json.field(rule.name, value);
+    page += fmt::format("{:<13} {}\n", rule.name, value);
   }
   print(options.common.json ? json.end_object().text() + "\n" : page);
   return kExitOk;
@@ -349,25 +304,52 @@ void add_reservation_commands(CLI::App& app, AdminOptions& options) {
   app.add_subcommand("reservations", "List the reservations, by start");
 }
 
+// Returns the words of a sentence as lines that fit a terminal of 80 columns.
+std::string wrapped(std::string_view sentence, std::string_view indent) {
+  constexpr std::size_t kWidth = 79;
+  std::string lines(indent);
+  std::size_t used = indent.size();
+  for (const auto word : split(sentence, ' ')) {
+    if (used + word.size() > kWidth) {
+      lines += fmt::format("\n{}", indent);
+      used = indent.size();
+    }
+    lines += fmt::format("{} ", word);
+    used += word.size() + 1;
+  }
+  lines.pop_back();
+  return lines + "\n";
+}
+
+// deploy/man/settings.py reads these lines and writes them into the manual pages.
+std::string describe_settings() {
+  std::string text = "Settings:\n";
+  for (const SettingRule& rule : settings()) {
+    text += fmt::format("  {} ({}; default {})\n", rule.name, range_of(rule),
+                        format_setting(rule, rule.initial));
+    text += wrapped(rule.purpose, "      ");
+  }
+  return text;
+}
+
 void add_subcommands(CLI::App& app, AdminOptions& options) {
   app.require_subcommand(1);
   app.fallthrough();
-  auto* set =
-      app.add_subcommand("set",
-                         "Set the quantum (effective at the next slice boundary), the slots, "
-                         "whether idle jobs give their slices to other jobs, or whether jobs "
-                         "fill unused parts of slices");
-  set->add_option("what", options.what, "quantum, slots, idle or fill")
+  std::vector<std::string> names;
+  for (const SettingRule& rule : settings()) names.emplace_back(rule.name);
+  auto* set = app.add_subcommand("set", "Change a setting while jobs run");
+  set->footer(describe_settings());
+  set->add_option("what", options.what, "Name of the setting")
       ->required()
-      ->type_name("WHAT")
-      ->check(CLI::IsMember({"quantum", "slice", "slots", "idle", "fill"}));
+      ->type_name("SETTING")
+      ->check(CLI::IsMember(names));
   set->add_option("value", options.value, "Value, such as 50ms, 4, on or off")
       ->required()
       ->type_name("VALUE");
   auto* get = app.add_subcommand("get", "Print the values in force that set can change");
-  get->add_option("what", options.what, "quantum, slots, idle or fill; default: all of them")
-      ->type_name("WHAT")
-      ->check(CLI::IsMember({"quantum", "slots", "idle", "fill"}));
+  get->add_option("what", options.what, "Name of the setting; default: all of them")
+      ->type_name("SETTING")
+      ->check(CLI::IsMember(names));
   auto* drain = app.add_subcommand("drain", "Start no new jobs on nodes; running jobs continue");
   drain->add_option("nodes", options.nodes, "node05 or node[00-07]")->required()->type_name("NODE");
   drain->add_option("-m,--reason", options.reason, "Reason, shown by scnodes")->type_name("TEXT");

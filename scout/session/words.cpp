@@ -125,8 +125,16 @@ std::string sharing_text(std::uint32_t tasks_per_core, std::uint32_t cpus_per_ta
   return fmt::format("{} tasks share {}", tasks_per_core, cores);
 }
 
+std::string setting_text(const wire::Info& info, Setting setting) {
+  for (const auto& each : info.settings()) {
+    if (each.name() == rule_of(setting).name) return escape_terminal(each.value(), 80);
+  }
+  return {};
+}
+
 std::string fill_words(const wire::Info& info) {
-  if (!info.fill()) return "off";
+  const std::string value = setting_text(info, Setting::Fill);
+  if (value != "on") return value;
   const auto queues = fmt::format("{}", fmt::join(info.fill_queues(), " "));
   return fmt::format("on, queues: {}", escape_terminal(queues.empty() ? "none" : queues, 80));
 }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "base/model/model.hpp"
+#include "base/model/settings.hpp"
 #include "base/result.hpp"
 #include "base/text/json_writer.hpp"
 #include "proto/client.pb.h"
@@ -51,6 +52,8 @@ std::string sharing_text(std::uint32_t tasks_per_core, std::uint32_t cpus_per_ta
 
 // Returns the fill policy in force: "off", or "on, queues: high normal".
 std::string fill_words(const wire::Info& info);
+// Returns the value in force, as text; "" if the head's release does not know the setting.
+std::string setting_text(const wire::Info& info, Setting setting);
 
 // Parses a number of nodes: "4", or "2-4". Errors: Malformed, which quotes the word.
 Result<NodeRange> parse_node_range(std::string_view word);

@@ -177,7 +177,7 @@ describe('dashboard', { skip }, () => {
     await until(async () => /web-login/.test(await text(page, '#admin')), 'how to log in');
     assert.equal(await page.locator('#admin input').count(), 0);
     const json = { 'content-type': 'application/json' };
-    assert.equal(await request('api/v1/admin/quantum', json, 'POST', '{"quantum":"20ms"}'), 401);
+    assert.equal(await request('api/v1/admin/set', json, 'POST', '{"name":"quantum","value":"20ms"}'), 401);
 
     const address = (await cluster.command('scadm', 'web-login')).trim().split('\n').at(-1);
     await page.goto(address);
@@ -197,9 +197,15 @@ describe('dashboard', { skip }, () => {
     const slots = (await cluster.info()).max_slots;
     await page.locator('#admin input[name=slots]').fill('3');
     page.once('dialog', (dialog) => dialog.accept());
-    await page.getByRole('button', { name: 'Set', exact: true }).last().click();
+    await page.getByRole('button', { name: 'Set', exact: true }).nth(1).click();
     await until(async () => (await text(page, '#slots')) === '3', 'the new number of slots');
     await cluster.command('scadm', 'set', 'slots', slots);
+    await page.locator('#admin select[name=setting]').selectOption('idle');
+    await page.locator('#admin input[name=value]').fill('off');
+    page.once('dialog', (dialog) => dialog.accept());
+    await page.getByRole('button', { name: 'Set', exact: true }).last().click();
+    await until(async () => (await cluster.info()).idle_detection === false, 'the new setting');
+    await cluster.command('scadm', 'set', 'idle', 'on');
 
     const again = await browser.newPage();
     const refused = again.waitForResponse((answer) => answer.request().method() === 'POST');

@@ -119,7 +119,7 @@ void World::heal() {
     if (!site.node->daemon_runs()) site.node->restart_daemon();
   }
   step_until(events_.now() + 20s);
-  head_does(head_->set_max_slots(8, head_now()));
+  head_does(head_->set(base::Setting::Slots, 8, head_now()));
   for (std::uint32_t i = 0; i < sites_.size(); ++i) {
     head_does(head_->resume_node(NodeId{i}, head_now()));
   }

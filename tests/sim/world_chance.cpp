@@ -186,15 +186,15 @@ void World::operate() {
   const NodeId node{static_cast<std::uint32_t>(chance_.below(sites_.size()))};
   switch (chance_.below(8)) {
     case 7:
-      return head_does(head_->set_fill(chance_.one_in(2), head_now()));
+      return head_does(head_->set(base::Setting::Fill, chance_.one_in(2), head_now()));
     case 6:
-      return head_does(head_->set_idle_detection(!chance_.one_in(4), head_now()));
+      return head_does(head_->set(base::Setting::IdleDetection, !chance_.one_in(4), head_now()));
     case 0:
       quantum_ = chance_.one_in(2) ? 100ms : chance_.between(10ms, 200ms);
-      return head_does(head_->set_quantum(quantum_, head_now()));
+      return head_does(head_->set(base::Setting::Quantum, quantum_.count(), head_now()));
     case 1:
       slots_ = static_cast<std::uint32_t>(chance_.between(2, 8));
-      return head_does(head_->set_max_slots(slots_, head_now()));
+      return head_does(head_->set(base::Setting::Slots, slots_, head_now()));
     case 2:
       return head_does(head_->drain(node, "by chance", head_now()));
     default:

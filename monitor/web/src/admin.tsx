@@ -44,7 +44,7 @@ function Quantum({ snapshot, run }: { snapshot: Snapshot; run: Run }) {
   const seconds = parseQuantum(text);
   const submit = (event: Event) => {
     event.preventDefault();
-    if (seconds) void run(`Set the quantum to ${text}?`, 'quantum', { quantum: /[a-z]/.test(text) ? text : `${text}ms` });
+    if (seconds) void run(`Set the quantum to ${text}?`, 'set', { name: 'quantum', value: /[a-z]/.test(text) ? text : `${text}ms` });
   };
   return (
     <form onSubmit={submit}>
@@ -69,7 +69,7 @@ function Slots({ snapshot, run }: { snapshot: Snapshot; run: Run }) {
   const count = /^[1-9]\d{0,2}$/.test(text) ? Number(text) : null;
   const submit = (event: Event) => {
     event.preventDefault();
-    if (count) void run(`Allow ${count} slots?`, 'slots', { slots: count });
+    if (count) void run(`Allow ${count} slots?`, 'set', { name: 'slots', value: text });
   };
   return (
     <form onSubmit={submit}>
@@ -87,6 +87,35 @@ function Slots({ snapshot, run }: { snapshot: Snapshot; run: Run }) {
       <output>
         {count ? `each job gets 1/${count} of the time at least; ${used} in use now` : `${used} in use`}
       </output>
+    </form>
+  );
+}
+
+// Shows all other settings; the head checks the value.
+function Settings({ snapshot, run }: { snapshot: Snapshot; run: Run }) {
+  const others = snapshot.cluster.settings.filter(({ name }) => name !== 'quantum' && name !== 'slots');
+  const [name, setName] = useState('');
+  const [value, setValue] = useState('');
+  const chosen = others.find((one) => one.name === name);
+  const submit = (event: Event) => {
+    event.preventDefault();
+    if (chosen && value) void run(`Set ${name} to ${value}?`, 'set', { name, value });
+  };
+  return (
+    <form onSubmit={submit}>
+      <label>
+        Setting{' '}
+        <select name="setting" value={name} onChange={(event) => setName(event.currentTarget.value)}>
+          <option value="">–</option>
+          {others.map((one) => <option key={one.name} value={one.name}>{one.name}</option>)}
+        </select>
+      </label>
+      <label>
+        Value{' '}
+        <input name="value" value={value} placeholder={chosen?.value ?? ''} onInput={(event) => setValue(event.currentTarget.value)} />
+      </label>
+      <button type="submit" disabled={!chosen || !value}>Set</button>
+      <output>{chosen ? `${chosen.range}. ${chosen.purpose}` : ''}</output>
     </form>
   );
 }
@@ -190,6 +219,7 @@ export function Drawer({ session, snapshot }: DrawerProps) {
     <aside id="admin" aria-label="Administration">
       {session.role === 'operator' && <Quantum snapshot={snapshot} run={run} />}
       {session.role === 'operator' && <Slots snapshot={snapshot} run={run} />}
+      {session.role === 'operator' && <Settings snapshot={snapshot} run={run} />}
       {session.role === 'operator' && <Nodes run={run} snapshot={snapshot} />}
       <Jobs run={run} snapshot={snapshot} />
       <Audit snapshot={snapshot} />

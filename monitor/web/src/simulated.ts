@@ -58,7 +58,7 @@ function document(nodes: number, ppn: number, seq: number): Snapshot {
     schema: 'scored.stream/1', seq, head: 'simulated', time_unix_s: Date.now() / 1000, time_s: time,
     simulated: true,
     cluster: {
-      name: 'simulated', version: '', virtual: true, quantum_s: period, slots: 2, cycle_s: 2 * period,
+      name: 'simulated', version: '', virtual: true, quantum_s: period, slots: 2, settings: [], cycle_s: 2 * period,
       nodes_up: nodes, nodes_down: 0, nodes_known: nodes, nodes_drained: 0, jobs_active: 2,
       switches_per_s: 10, overhead: 0.0002, viewers: 1,
     },

@@ -12,6 +12,7 @@ export interface Cluster {
   virtual: boolean;
   quantum_s: number;
   slots: number;
+  settings: { name: string; range: string; value: string; purpose: string }[];
   cycle_s: number;
   nodes_up: number;
   nodes_down: number;

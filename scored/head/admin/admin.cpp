@@ -54,6 +54,32 @@ std::optional<gang::JobRequest> kind_of(ControlJob::What what) {
   }
 }
 
+struct WantedSetting {
+  Setting setting;
+  SettingValue value;
+};
+
+Result<WantedSetting> read_change(const ChangeSetting& command) {
+  const SettingRule* rule = find_setting(command.name);
+  if (rule == nullptr) {
+    return fail(Errc::NotFound, "no setting '{}'", escape_terminal(command.name, 80));
+  }
+  const auto value = parse_setting(*rule, command.value);
+  if (!value) return value.error();
+  return WantedSetting{rule->setting, *value};
+}
+
+// Returns the settings of the configuration file that have changed.
+std::vector<ChangeSetting> changes_between(const Settings& before, const Settings& after) {
+  std::vector<ChangeSetting> changes;
+  for (const SettingRule& rule : settings()) {
+    const SettingValue value = after[rule.setting];
+    if (value == before[rule.setting]) continue;
+    changes.push_back({std::string(rule.name), format_setting(rule, value)});
+  }
+  return changes;
+}
+
 Permissions::Request request_of(const AdminCommand& command) {
   Permissions::Request request{
       .type = frame_of(command), .job = job_of(command), .action = action_of(command)};
@@ -156,7 +182,8 @@ void Admin::audit(const Peer& peer, const AdminCommand& command) {
   if (!nodes.empty()) values.push_back({"node", nodes});
   if (!value.empty()) values.push_back({"value", value});
   values.push_back({"via", peer.via});
-  const bool sets_quantum = std::holds_alternative<SetQuantum>(command);
+  const auto* setting = std::get_if<ChangeSetting>(&command);
+  const bool sets_quantum = setting != nullptr && setting->name == rule_of(Setting::Quantum).name;
   report_values(sets_quantum ? Event::QuantumSet : Event::CommandDone, values);
 
   const std::string with_value = value.empty() ? action : action + " " + value;
@@ -209,45 +236,19 @@ Result<Admin::Effect> Admin::effect_of(Result<gang::Actions> actions) {
   return [this, actions = std::move(*actions)] { parts_.runner.perform(actions); };
 }
 
-Result<Admin::Changes> Admin::check(const Peer&, const SetQuantum& command) {
-  if (auto possible = gang::Cluster::check_quantum(command.quantum); !possible) {
+Result<Admin::Changes> Admin::check(const Peer&, const ChangeSetting& command) {
+  const auto wanted = read_change(command);
+  if (!wanted) return wanted.error();
+  if (auto possible = parts_.runner.cluster().check(wanted->setting, wanted->value); !possible) {
     return possible.error();
   }
-  return Changes{quantum_setting(command.quantum)};
+  return Changes{value_setting(wanted->setting, wanted->value)};
 }
 
-Result<Admin::Effect> Admin::prepare(const Peer&, const SetQuantum& command) {
-  return effect_of(parts_.runner.cluster().set_quantum(command.quantum, now()));
-}
-
-Result<Admin::Changes> Admin::check(const Peer&, const SetSlots& command) {
-  if (auto possible = gang::Cluster::check_max_slots(command.slots); !possible) {
-    return possible.error();
-  }
-  return Changes{slots_setting(command.slots)};
-}
-
-Result<Admin::Effect> Admin::prepare(const Peer&, const SetSlots& command) {
-  return effect_of(parts_.runner.cluster().set_max_slots(command.slots, now()));
-}
-
-Result<Admin::Changes> Admin::check(const Peer&, const SetIdleDetection& command) {
-  return Changes{idle_setting(command.on)};
-}
-
-Result<Admin::Effect> Admin::prepare(const Peer&, const SetIdleDetection& command) {
-  return effect_of(parts_.runner.cluster().set_idle_detection(command.on, now()));
-}
-
-Result<Admin::Changes> Admin::check(const Peer&, const SetFill& command) {
-  if (auto possible = parts_.runner.cluster().check_fill(command.on); !possible) {
-    return possible.error();
-  }
-  return Changes{fill_setting(command.on)};
-}
-
-Result<Admin::Effect> Admin::prepare(const Peer&, const SetFill& command) {
-  return effect_of(parts_.runner.cluster().set_fill(command.on, now()));
+Result<Admin::Effect> Admin::prepare(const Peer&, const ChangeSetting& command) {
+  const auto wanted = read_change(command);
+  if (!wanted) return wanted.error();
+  return effect_of(parts_.runner.cluster().set(wanted->setting, wanted->value, now()));
 }
 
 Result<std::vector<NodeId>> Admin::nodes_of(const DrainNodes& command) const {
@@ -500,26 +501,15 @@ Result<Admin::Changes> Admin::check_file(const HeadConfig& wanted) {
   const HeadConfig& config = parts_.config;
   if (auto possible = check_reload(config, wanted); !possible) return possible.error();
   Changes changes;
-  const auto compare = [&](bool has_changed, const auto& command) -> Status {
-    if (!has_changed) return {};
-    auto one = check(kConfiguration, command);
+  for (const ChangeSetting& change : changes_between(config.settings, wanted.settings)) {
+    auto one = check(kConfiguration, change);
     if (!one) return one.error();
     changes.insert(changes.end(), one->begin(), one->end());
-    return {};
-  };
-  for (const Status& possible :
-       {compare(wanted.quantum != config.quantum, SetQuantum{wanted.quantum}),
-        compare(wanted.slots != config.slots, SetSlots{wanted.slots}),
-        compare(wanted.idle_detection != config.idle_detection,
-                SetIdleDetection{wanted.idle_detection}),
-        compare(wanted.fill != config.fill, SetFill{wanted.fill})}) {
-    if (!possible) return possible.error();
   }
   return changes;
 }
 
-template <class Command>
-void Admin::change(const Command& command) {
+void Admin::change(const ChangeSetting& command) {
   const auto effect = prepare(kConfiguration, command);
   if (!effect) return log_error("Cannot apply a changed setting", kv("err", effect.error()));
   audit(kConfiguration, command);
@@ -536,17 +526,9 @@ void Admin::take_file(HeadConfig wanted) {
     }
     log_notice("Added node", kv("node", name));
   }
-  if (wanted.quantum != config.quantum) change(SetQuantum{wanted.quantum});
-  if (wanted.slots != config.slots) change(SetSlots{wanted.slots});
-  if (wanted.idle_detection != config.idle_detection) {
-    change(SetIdleDetection{wanted.idle_detection});
-  }
-  if (wanted.fill != config.fill) change(SetFill{wanted.fill});
+  for (const ChangeSetting& each : changes_between(config.settings, wanted.settings)) change(each);
   parts_.runner.perform(parts_.runner.cluster().set_fill_queues(wanted.fill_queues, now()));
-  parts_.runner.perform(parts_.runner.cluster().set_urgent_slots(wanted.urgent_slots, now()));
   parts_.networks.set_channels(wanted.network.channels);
-  parts_.runner.cluster().set_max_requeues(wanted.max_requeues);
-  parts_.runner.cluster().set_overcommit(wanted.overcommit);
   parts_.users.set_rule(wanted.operators);
   parts_.users.set_exempt(wanted.limits.exempt);
   parts_.users.set_account_groups(wanted.accounts.groups());

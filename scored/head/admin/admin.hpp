@@ -92,10 +92,7 @@ class Admin {
 
   // Each check() returns what must be on disk before the command is carried out, and changes
   // nothing.
-  Result<Changes> check(const Peer& peer, const SetQuantum& command);
-  Result<Changes> check(const Peer& peer, const SetSlots& command);
-  Result<Changes> check(const Peer& peer, const SetIdleDetection& command);
-  Result<Changes> check(const Peer& peer, const SetFill& command);
+  Result<Changes> check(const Peer& peer, const ChangeSetting& command);
   Result<Changes> check(const Peer& peer, const DrainNodes& command);
   Result<Changes> check(const Peer& peer, const ReserveNodes& command);
   Result<Changes> check(const Peer& peer, const RemoveReservation& command);
@@ -108,10 +105,7 @@ class Admin {
 
   // Each prepare() changes the cluster; the returned effect sends what follows from the change. It
   // fails if the job has changed since check().
-  Result<Effect> prepare(const Peer& peer, const SetQuantum& command);
-  Result<Effect> prepare(const Peer& peer, const SetSlots& command);
-  Result<Effect> prepare(const Peer& peer, const SetIdleDetection& command);
-  Result<Effect> prepare(const Peer& peer, const SetFill& command);
+  Result<Effect> prepare(const Peer& peer, const ChangeSetting& command);
   Result<Effect> prepare(const Peer& peer, const DrainNodes& command);
   Result<Effect> prepare(const Peer& peer, const ReserveNodes& command);
   Result<Effect> prepare(const Peer& peer, const RemoveReservation& command);
@@ -133,8 +127,7 @@ class Admin {
   void store_as_it_is(const AdminCommand& command, const Status& stored);
   void take_file(HeadConfig wanted);
   // Applies a change of the configuration file that has been checked and stored.
-  template <class Command>
-  void change(const Command& command);
+  void change(const ChangeSetting& command);
   void audit(const Peer& peer, const AdminCommand& command);
   void answer(const AdminCommand& command, const Reply& reply);
   void answer_cancel(const CancelJob& command, const Reply& reply);

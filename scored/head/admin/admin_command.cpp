@@ -1,6 +1,8 @@
 #include "scored/head/admin/admin_command.hpp"
 
+#include "base/model/settings.hpp"
 #include "base/overloaded.hpp"
+#include "base/text.hpp"
 #include "scored/head/reservations/booking.hpp"
 
 #include <fmt/format.h>
@@ -41,20 +43,8 @@ std::string described(const wire::Reservation& reservation) {
 
 }  // namespace
 
-AdminCommand from_wire(const wire::SetQuantum& message) {
-  return SetQuantum{Duration(message.quantum_ns())};
-}
-
-AdminCommand from_wire(const wire::SetSlots& message) {
-  return SetSlots{message.slots()};
-}
-
-AdminCommand from_wire(const wire::SetIdleDetection& message) {
-  return SetIdleDetection{message.on()};
-}
-
-AdminCommand from_wire(const wire::SetFill& message) {
-  return SetFill{message.on()};
+AdminCommand from_wire(const wire::Set& message) {
+  return ChangeSetting{message.name(), message.value()};
 }
 
 AdminCommand from_wire(const wire::DrainNodes& message) {
@@ -96,10 +86,8 @@ AdminCommand from_wire(const wire::ControlJob& message) {
 std::optional<AdminCommand> from_action(const monitor::Action& action) {
   using monitor::ActionKind;
   switch (action.kind) {
-    case ActionKind::SetQuantum:
-      return SetQuantum{action.quantum};
-    case ActionKind::SetSlots:
-      return SetSlots{action.slots};
+    case ActionKind::Set:
+      return ChangeSetting{action.name, action.value};
     case ActionKind::Drain:
     case ActionKind::Resume:
       return DrainNodes{{action.nodes}, action.reason, action.kind == ActionKind::Resume};
@@ -116,10 +104,7 @@ std::optional<AdminCommand> from_action(const monitor::Action& action) {
 }
 
 FrameType frame_of(const AdminCommand& command) {
-  return std::visit(Overloaded{[](const SetQuantum&) { return FrameType::SetQuantum; },
-                               [](const SetSlots&) { return FrameType::SetSlots; },
-                               [](const SetIdleDetection&) { return FrameType::SetIdleDetection; },
-                               [](const SetFill&) { return FrameType::SetFill; },
+  return std::visit(Overloaded{[](const ChangeSetting&) { return FrameType::Set; },
                                [](const DrainNodes&) { return FrameType::DrainNodes; },
                                [](const ReserveNodes&) { return FrameType::Reserve; },
                                [](const RemoveReservation&) { return FrameType::Unreserve; },
@@ -131,30 +116,23 @@ FrameType frame_of(const AdminCommand& command) {
                     command);
 }
 
-std::string_view action_of(const AdminCommand& command) {
+std::string action_of(const AdminCommand& command) {
   return std::visit(
-      Overloaded{[](const SetQuantum&) { return std::string_view("set quantum"); },
-                 [](const SetSlots&) { return std::string_view("set slots"); },
-                 [](const SetIdleDetection&) { return std::string_view("set idle detection"); },
-                 [](const SetFill&) { return std::string_view("set fill"); },
-                 [](const DrainNodes& drain) -> std::string_view {
-                   return drain.resume ? "resume" : "drain";
-                 },
-                 [](const ReserveNodes&) { return std::string_view("reserve"); },
-                 [](const RemoveReservation&) { return std::string_view("unreserve"); },
-                 [](const ReloadConfiguration&) { return std::string_view("reload"); },
-                 [](const ShutDown&) { return std::string_view("shut down"); },
-                 [](const SignalJob&) { return std::string_view("signal"); },
-                 [](const CancelJob&) { return std::string_view("cancel"); },
-                 [](const ControlJob& control) { return name_of(control.what); }},
+      Overloaded{
+          [](const ChangeSetting& set) { return "set " + escape_terminal(set.name, 80); },
+          [](const DrainNodes& drain) -> std::string { return drain.resume ? "resume" : "drain"; },
+          [](const ReserveNodes&) { return std::string("reserve"); },
+          [](const RemoveReservation&) { return std::string("unreserve"); },
+          [](const ReloadConfiguration&) { return std::string("reload"); },
+          [](const ShutDown&) { return std::string("shut down"); },
+          [](const SignalJob&) { return std::string("signal"); },
+          [](const CancelJob&) { return std::string("cancel"); },
+          [](const ControlJob& control) { return std::string(name_of(control.what)); }},
       command);
 }
 
 std::string value_of(const AdminCommand& command) {
-  if (const auto* set = std::get_if<SetQuantum>(&command)) return format_duration(set->quantum);
-  if (const auto* set = std::get_if<SetSlots>(&command)) return std::to_string(set->slots);
-  if (const auto* set = std::get_if<SetIdleDetection>(&command)) return set->on ? "on" : "off";
-  if (const auto* set = std::get_if<SetFill>(&command)) return set->on ? "on" : "off";
+  if (const auto* set = std::get_if<ChangeSetting>(&command)) return set->value;
   if (const auto* drain = std::get_if<DrainNodes>(&command)) return drain->reason;
   if (const auto* reserve = std::get_if<ReserveNodes>(&command)) {
     return fmt::format("{}: {}", reserve->wanted.name(), described(reserve->wanted));
@@ -184,20 +162,12 @@ JobId job_of(const AdminCommand& command) {
 }
 
 std::string reply_of(const AdminCommand& command) {
-  if (const auto* set = std::get_if<SetQuantum>(&command)) {
-    return fmt::format("quantum set to {}, effective at the next slice boundary",
-                       format_duration(set->quantum));
-  }
-  if (const auto* set = std::get_if<SetSlots>(&command)) {
-    return fmt::format("slots set to {}", set->slots);
-  }
-  if (const auto* set = std::get_if<SetIdleDetection>(&command)) {
-    return set->on ? "idle detection on: idle jobs give up their slices"
-                   : "idle detection off: idle jobs keep their slices";
-  }
-  if (const auto* set = std::get_if<SetFill>(&command)) {
-    return set->on ? "fill on: jobs may use the processor time that the gang in turn leaves"
-                   : "fill off: jobs run only in their own slices";
+  if (const auto* set = std::get_if<ChangeSetting>(&command)) {
+    const SettingRule* rule = find_setting(set->name);
+    if (rule == nullptr) return {};
+    const std::string_view meaning = set->value == "off" ? rule->off : rule->on;
+    return fmt::format("{} set to {}{}{}", rule->name, set->value, meaning.empty() ? "" : ": ",
+                       meaning);
   }
   if (const auto* reserve = std::get_if<ReserveNodes>(&command)) {
     return fmt::format("reservation {}: {}", reserve->wanted.name(), described(reserve->wanted));

@@ -18,20 +18,8 @@
 
 namespace score::head {
 
-struct SetQuantum {
-  Duration quantum{0};
-};
-
-struct SetSlots {
-  std::uint32_t slots = 0;
-};
-
-struct SetIdleDetection {
-  bool on = false;
-};
-
-struct SetFill {
-  bool on = false;
+struct ChangeSetting {
+  std::string name, value;  // as users write them: "quantum", "50ms"
 };
 
 struct DrainNodes {
@@ -74,14 +62,10 @@ struct ControlJob {
   std::int32_t priority = 0;
 };
 
-using AdminCommand = std::variant<SetQuantum, SetSlots, SetIdleDetection, SetFill, DrainNodes,
-                                  ReserveNodes, RemoveReservation, ReloadConfiguration, ShutDown,
-                                  SignalJob, CancelJob, ControlJob>;
+using AdminCommand = std::variant<ChangeSetting, DrainNodes, ReserveNodes, RemoveReservation,
+                                  ReloadConfiguration, ShutDown, SignalJob, CancelJob, ControlJob>;
 
-[[nodiscard]] AdminCommand from_wire(const wire::SetQuantum& message);
-[[nodiscard]] AdminCommand from_wire(const wire::SetSlots& message);
-[[nodiscard]] AdminCommand from_wire(const wire::SetIdleDetection& message);
-[[nodiscard]] AdminCommand from_wire(const wire::SetFill& message);
+[[nodiscard]] AdminCommand from_wire(const wire::Set& message);
 [[nodiscard]] AdminCommand from_wire(const wire::DrainNodes& message);
 [[nodiscard]] AdminCommand from_wire(const wire::Reserve& message);
 [[nodiscard]] AdminCommand from_wire(const wire::Unreserve& message);
@@ -97,7 +81,7 @@ using AdminCommand = std::variant<SetQuantum, SetSlots, SetIdleDetection, SetFil
 // permission table.
 [[nodiscard]] proto::FrameType frame_of(const AdminCommand& command);
 // Returns the name for the audit and for refusals: "set quantum", "cancel" ...
-[[nodiscard]] std::string_view action_of(const AdminCommand& command);
+[[nodiscard]] std::string action_of(const AdminCommand& command);
 // Returns the value that is set or used: "50ms", "grace 5s"; may be empty.
 [[nodiscard]] std::string value_of(const AdminCommand& command);
 // Returns the job that the command is about; 0 if there is none.

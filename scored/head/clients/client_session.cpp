@@ -241,14 +241,8 @@ bool ClientSession::dispatch(const proto::InFrame& frame) {
 // Handles the commands of operators and root.
 bool ClientSession::dispatch_command(const proto::InFrame& frame) {
   switch (frame.type) {
-    case FrameType::SetQuantum:
-      return handle<wire::SetQuantum>(frame);
-    case FrameType::SetIdleDetection:
-      return handle<wire::SetIdleDetection>(frame);
-    case FrameType::SetFill:
-      return handle<wire::SetFill>(frame);
-    case FrameType::SetSlots:
-      return handle<wire::SetSlots>(frame);
+    case FrameType::Set:
+      return handle<wire::Set>(frame);
     case FrameType::DrainNodes:
       return handle<wire::DrainNodes>(frame);
     case FrameType::Reserve:

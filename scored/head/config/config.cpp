@@ -18,8 +18,6 @@ namespace {
 // docs/lab/control-tree.md.
 constexpr std::uint32_t kLeastFanout = 4;
 constexpr std::uint32_t kMostFanout = 128;
-constexpr std::uint32_t kMostRequeues = 100;
-static_assert(kMostRequeues < base::kAttemptsPerJob, "each takes a number");
 constexpr Duration kMaxGrace = 3600s;
 constexpr Duration kMostLongLimit = 24h * 365;
 constexpr std::uint32_t kMostLongWeight = 100;
@@ -119,8 +117,25 @@ void read_places(ConfigSection& section, HeadConfig& config) {
   read_heads(section, config);
 }
 
-void read_fill(ConfigSection& section, HeadConfig& config) {
-  section.read_choice("fill", config.fill, {{"off", false}, {"on", true}});
+void read_settings(ConfigSection& section, Settings& out) {
+  for (const SettingRule& rule : settings()) {
+    SettingValue value = out[rule.setting];
+    if (rule.kind == SettingRule::Kind::Time) {
+      Duration time(value);
+      section.read(rule.key, time, Duration(rule.least), Duration(rule.most));
+      value = time.count();
+    } else if (rule.kind == SettingRule::Kind::Number) {
+      section.read(rule.key, value, rule.least, rule.most);
+    } else {
+      bool is_on = value != 0;
+      section.read_switch(rule.key, is_on);
+      value = is_on ? 1 : 0;
+    }
+    out.set(rule.setting, value);
+  }
+}
+
+void read_fill_queues(ConfigSection& section, HeadConfig& config) {
   std::vector<std::string> names = {"high", "normal"};
   section.read("fill_queues", names);
   config.fill_queues.clear();
@@ -144,21 +159,16 @@ void read_policy(ConfigSection& section, HeadConfig& config) {
                        {"debug", LogLevel::Debug}});
   section.read_choice("control", config.control_over_pm, {{"pm", true}, {"tls", false}});
   section.read("control_fanout", config.control_fanout, kLeastFanout, kMostFanout);
-  section.read("quantum", config.quantum, limits::kMinQuantum, limits::kMaxQuantum);
-  section.read("slots", config.slots, 1U, limits::kMaxSlots);
-  section.read("urgent_slots", config.urgent_slots, 0U, limits::kMaxUrgentSlots);
+  read_settings(section, config.settings);
   section.read("switch_always", config.switch_always);
   section.read("requeue", config.requeue);
-  section.read("max_requeues", config.max_requeues, 0U, kMostRequeues);
-  section.read("idle_detection", config.idle_detection);
   section.read_choice("placement", config.placement,
                       {{"matrix", gang::Placement::Matrix}, {"dqt", gang::Placement::Dqt}});
   section.read("long_limit", config.long_limit, 0s, kMostLongLimit);
   section.read("long_shared", config.long_shared, 0s, kMostLongLimit);
   section.read("long_slots", config.long_slots, 1U, limits::kMaxSlots);
   section.read("long_weight", config.long_weight, 1U, kMostLongWeight);
-  section.read("overcommit", config.overcommit);
-  read_fill(section, config);
+  read_fill_queues(section, config);
   section.read("front_end_grace", config.front_end_grace, 0s, kMaxGrace);
   section.read("kill_grace", config.kill_grace, 0s, kMaxGrace);
   section.read("launch_deadline", config.launch_deadline, 1s, kMaxGrace);
@@ -181,7 +191,7 @@ Result<HeadConfig> read_config(Result<ConfigFile> file) {
   read_places(section, config);
   read_policy(section, config);
   config.network = read_network_config(root);
-  if (config.fill && config.network.switch_mode == SwitchMode::Barrier) {
+  if (config.settings[Setting::Fill] != 0 && config.network.switch_mode == SwitchMode::Barrier) {
     section.refuse("fill", "must be \"off\" with switch_mode = \"barrier\"");
   }
   ConfigSection bounds = root.section("limits");
@@ -198,19 +208,15 @@ Result<HeadConfig> read_config(Result<ConfigFile> file) {
 
 gang::ClusterConfig HeadConfig::for_cluster() const {
   gang::ClusterConfig out;
-  out.quantum = quantum;
-  out.max_slots = slots;
-  out.urgent_slots = urgent_slots;
+  for (const SettingRule& rule : base::settings()) {
+    gang::set_setting(out, rule.setting, settings[rule.setting]);
+  }
   out.switch_always = switch_always;
-  out.max_requeues = max_requeues;
-  out.idle_detection = idle_detection;
   out.placement = placement;
   out.long_limit = long_limit;
   out.long_shared = long_shared;
   out.long_slots = long_slots;
   out.long_weight = long_weight;
-  out.overcommit = overcommit;
-  out.fill = fill;
   out.fill_queues = fill_queues;
   out.can_fill = network.switch_mode != SwitchMode::Barrier;
   out.names_nodes = control_over_pm && network.switch_mode == SwitchMode::Barrier;
@@ -262,6 +268,11 @@ Status check_reload(const HeadConfig& running, const HeadConfig& wanted) {
   compare("control", running.control_over_pm, wanted.control_over_pm);
   compare("control_fanout", running.control_fanout, wanted.control_fanout);
   compare("switch_always", running.switch_always, wanted.switch_always);
+  compare("placement", running.placement, wanted.placement);
+  compare("long_limit", running.long_limit, wanted.long_limit);
+  compare("long_shared", running.long_shared, wanted.long_shared);
+  compare("long_slots", running.long_slots, wanted.long_slots);
+  compare("long_weight", running.long_weight, wanted.long_weight);
   monitor::MonitorSettings monitor = wanted.monitor;
   monitor.is_private = running.monitor.is_private;
   compare("[monitor]", running.monitor, monitor);

@@ -2,6 +2,7 @@
 // This header declares the table [head] of the configuration file. See scored.toml(5).
 
 #include "base/limits.hpp"
+#include "base/model/settings.hpp"
 #include "base/os/log.hpp"
 #include "base/result.hpp"
 #include "base/time.hpp"
@@ -37,21 +38,15 @@ struct HeadConfig {
   LogLevel log_level = LogLevel::Notice;
   monitor::MonitorSettings monitor;
 
-  Duration quantum = limits::kDefaultQuantum;
-  std::uint32_t slots = limits::kDefaultSlots;
-  std::uint32_t urgent_slots = limits::kDefaultUrgentSlots;  // additional rows for urgent jobs
-  bool switch_always = false;                                // also between slices of the same jobs
-  bool requeue = false;            // requeue jobs that lost a node, unless the job says otherwise
-  std::uint32_t max_requeues = 3;  // per job
-  bool idle_detection = true;      // idle jobs give up their slices
-  bool fill = false;               // jobs use the processor time that the current gang leaves
+  Settings settings;           // what operators may change while jobs run
+  bool switch_always = false;  // also between slices of the same jobs
+  bool requeue = false;        // requeue jobs that lost a node, unless the job says otherwise
   std::vector<Queue> fill_queues{Queue::High, Queue::Normal};  // the queues whose jobs may fill
   gang::Placement placement = gang::Placement::Matrix;
   Duration long_limit = gang::ClusterConfig::kDefaultLongLimit;
   Duration long_shared = std::chrono::hours{1};
   std::uint32_t long_slots = 1;
   std::uint32_t long_weight = 48;
-  bool overcommit = true;                              // tasks of a job share cores if necessary
   Duration front_end_grace = 10s;                      // time for a lost front end to reconnect
   Duration kill_grace = limits::kKillGrace;            // from SIGTERM to SIGKILL, by default
   Duration launch_deadline = limits::kLaunchDeadline;  // until all nodes have prepared a job

@@ -15,7 +15,7 @@ TEST(HeadConfig, OnlyNodesHaveNoDefault) {
   ASSERT_TRUE(config);
   EXPECT_EQ(config->nodes, (std::vector<std::string>{"n0", "n1", "n2", "n3"}));
   EXPECT_EQ(config->socket, "/run/scored/head.sock");
-  EXPECT_EQ(config->quantum, 100ms);
+  EXPECT_EQ(config->settings, Settings());
   EXPECT_EQ(config->for_cluster().node_timeout, 30s);
   EXPECT_EQ(parse_config("[head]\nnodes = \"a\"\nnode_timeout = \"5s\"", "x")->node_timeout, 5s);
   EXPECT_TRUE(config->idle_detection);
@@ -64,6 +64,8 @@ TEST(HeadConfig, ReadsTheFillPolicy) {
   EXPECT_FALSE(read("").for_cluster().fill);
   EXPECT_FALSE(read("fill = \"off\"").for_cluster().fill);
   EXPECT_TRUE(read("fill = \"on\"").for_cluster().fill);
+  EXPECT_TRUE(read("fill = true").for_cluster().fill);
+  EXPECT_FALSE(read("overcommit = \"off\"").for_cluster().overcommit);
   EXPECT_EQ(read("").for_cluster().fill_queues, (std::vector{Queue::High, Queue::Normal}));
   EXPECT_EQ(read("fill_queues = [\"normal\"]").for_cluster().fill_queues,
             (std::vector{Queue::Normal}));
@@ -72,7 +74,7 @@ TEST(HeadConfig, ReadsTheFillPolicy) {
 
 TEST(HeadConfig, RefusesAnUnknownFillPolicy) {
   EXPECT_EQ(problem("[head]\nnodes = \"a\"\nfill = \"maybe\""),
-            "x.toml:3: fill: use one of off, on");
+            "x.toml:3: fill: must be true, false, \"on\" or \"off\"");
   EXPECT_EQ(problem("[head]\nnodes = \"a\"\nfill = 1").substr(0, 9), "x.toml:3:");
   EXPECT_EQ(problem("[head]\nnodes = \"a\"\nfill_queues = [\"exclusive\"]"),
             "x.toml:3: fill_queues: unknown queue 'exclusive' (high or normal)");

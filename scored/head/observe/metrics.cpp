@@ -18,7 +18,8 @@ void export_cluster(Exporter& out, const monitor::ClusterView& view) {
   out.gauge("scored_build_info", "Always 1; the labels name the version and the cluster.")
       .value(1, {{"version", view.version}, {"cluster", view.name}});
   out.gauge("scored_time_slice_seconds", "Length of a slice.").value(view.quantum);
-  out.gauge("scored_slots", "Most rows of the gang matrix.").value(static_cast<double>(view.slots));
+  out.gauge("scored_slots", "Most rows of the gang matrix.")
+      .value(static_cast<double>(view.settings[Setting::Slots]));
   out.gauge("scored_slots_used", "Rows of the gang matrix with a job.")
       .value(static_cast<double>(view.rows.size()));
   std::map<std::string, int> nodes = {{"up", 0}, {"suspect", 0}, {"down", 0}, {"unknown", 0}};

@@ -332,7 +332,7 @@ std::string Monitoring::session_document(const std::optional<monitor::WebSession
   json.list("rates", std::vector<int>{1, 2, 5, 10});
   json.field("private", parts_.config.monitor.is_private).key("can").begin_array();
   if (sight.is_operator) {
-    for (const char* name : {"quantum", "slots", "drain", "resume"}) json.value(name);
+    for (const char* name : {"set", "drain", "resume"}) json.value(name);
   }
   if (session) {
     for (const char* name : {"suspend", "continue", "cancel", "logout"}) json.value(name);

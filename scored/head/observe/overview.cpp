@@ -102,7 +102,6 @@ wire::Info Overview::info() const {
   out.set_cluster(config_.cluster);
   out.set_version(kVersion);
   out.set_quantum_ns(matrix.quantum.count());
-  out.set_max_slots(runner_.cluster().config().max_slots);
   out.set_epoch(matrix.epoch.value());
   out.set_cycle_ns(matrix.cycle.count());
   for (const gang::SliceView& slice : matrix.slices) {
@@ -123,8 +122,11 @@ wire::Info Overview::info() const {
   out.set_pid(::getpid());
   out.set_socket(config_.socket);
   out.set_dashboard_url(dashboard_url_);
-  out.set_idle_detection(runner_.cluster().config().idle_detection);
-  out.set_fill(runner_.cluster().config().fill);
+  for (const SettingRule& rule : settings()) {
+    wire::Info::Setting& added = *out.add_settings();
+    added.set_name(std::string(rule.name));
+    added.set_value(format_setting(rule, setting_of(runner_.cluster().config(), rule.setting)));
+  }
   for (const Queue queue : runner_.cluster().config().fill_queues) {
     out.add_fill_queues(name_of_queue(static_cast<std::uint32_t>(queue)));
   }
@@ -206,7 +208,9 @@ monitor::ClusterView Overview::view() const {
   out.is_private = config_.monitor.is_private;
   out.now = runner_.now();
   out.wall = wall_now();
-  out.slots = runner_.cluster().config().max_slots;
+  for (const SettingRule& rule : settings()) {
+    out.settings.set(rule.setting, setting_of(runner_.cluster().config(), rule.setting));
+  }
   out.jobs_active = static_cast<std::uint32_t>(jobs_.active());
   add_nodes(out);
   add_matrix(out);

@@ -2,6 +2,7 @@
 // Settings are keys of the store: what operators set at run time, and what survives a restart of
 // the head.
 
+#include "base/model/settings.hpp"
 #include "base/text.hpp"
 #include "base/time.hpp"
 #include "scored/head/store/store.hpp"
@@ -15,10 +16,7 @@
 namespace score::head {
 
 struct StoredSettings {
-  std::optional<Duration> quantum;
-  std::optional<std::uint32_t> slots;
-  std::optional<bool> idle_detection;
-  std::optional<bool> fill;
+  std::map<Setting, SettingValue> values;
   std::map<std::string, std::string> drained;   // node -> reason
   std::vector<JobId> cancelled;                 // had not ended yet when the head stopped
   std::map<JobId, std::string> kept;            // job -> the operator who held or suspended it
@@ -28,20 +26,9 @@ struct StoredSettings {
 inline constexpr std::string_view kDrainPrefix = "drain:";
 inline constexpr std::string_view kReservePrefix = "reserve:";
 
-inline SaveSetting quantum_setting(Duration quantum) {
-  return {"quantum", format_duration(quantum)};
-}
-
-inline SaveSetting slots_setting(std::uint32_t slots) {
-  return {"slots", std::to_string(slots)};
-}
-
-inline SaveSetting idle_setting(bool on) {
-  return {"idle", on ? "on" : "off"};
-}
-
-inline SaveSetting fill_setting(bool on) {
-  return {"fill", on ? "on" : "off"};
+inline SaveSetting value_setting(Setting setting, SettingValue value) {
+  const SettingRule& rule = rule_of(setting);
+  return {std::string(rule.name), format_setting(rule, value)};
 }
 
 // Without a reason the node is not drained any more.
@@ -75,14 +62,8 @@ inline std::optional<JobId> job_in(std::string_view key, std::string_view prefix
 inline StoredSettings read_settings(const std::map<std::string, std::string>& stored) {
   StoredSettings settings;
   for (const auto& [key, value] : stored) {
-    if (key == "quantum") {
-      if (auto quantum = parse_duration(value)) settings.quantum = *quantum;
-    } else if (key == "slots") {
-      if (auto slots = parse_number<std::uint32_t>(value)) settings.slots = *slots;
-    } else if (key == "idle") {
-      if (value == "on" || value == "off") settings.idle_detection = value == "on";
-    } else if (key == "fill") {
-      if (value == "on" || value == "off") settings.fill = value == "on";
+    if (const SettingRule* rule = find_setting(key)) {
+      if (const auto read = parse_setting(*rule, value)) settings.values[rule->setting] = *read;
     } else if (const auto cancelled = job_in(key, kCancelPrefix)) {
       settings.cancelled.push_back(*cancelled);
     } else if (const auto kept = job_in(key, kKeepPrefix)) {

@@ -49,7 +49,7 @@ def test_the_page_of_the_follower_sends_to_the_head_in_charge(fresh):
             assert answer.headers['Location'] == shown.rstrip('/') + path, path
             assert (answer.body == b'') == (method == 'HEAD')
     assert there.json('/api/v1/snapshot')['schema'].startswith('scored.stream/')
-    wait_until(lambda: json.loads(ask_follower(here, 503, '/api/v1/admin/quantum', 'POST', b'{}').body)['error'].startswith('the head at '))
+    wait_until(lambda: json.loads(ask_follower(here, 503, '/api/v1/admin/set', 'POST', b'{}').body)['error'].startswith('the head at '))
     upgrade = here.ask('/api/v1/ws', Upgrade='websocket', Connection='Upgrade', Sec_WebSocket_Version='13',
                        Sec_WebSocket_Key='AAAAAAAAAAAAAAAAAAAAAA==')
     assert upgrade.status == 503 and upgrade.headers['Retry-After'] == '5'

@@ -242,19 +242,19 @@ def test_a_hundred_viewers_cost_one_encoding(few, web):
 def test_login_works_once_and_actions_take_effect(few, web):
     few.run('scadm', 'set', 'quantum', '20ms')
     browser = Web(web.url.geturl())
-    assert browser.act('quantum', {'quantum': '30ms'})[0] == 401
+    assert browser.act('set', {'name': 'quantum', 'value': '30ms'})[0] == 401
     answer = browser.login(few)
     assert 'HttpOnly' in answer.headers['Set-Cookie'] and 'SameSite=Strict' in answer.headers['Set-Cookie']
     session = browser.json('/api/v1/session')
-    assert session['role'] == 'operator' and 'quantum' in session['can']
-    assert browser.act('quantum', {'quantum': '30ms'}, X_Scored_Csrf='x')[0] == 403
-    assert browser.act('quantum', {'quantum': '30ms'}, Origin='http://evil.example')[0] == 403
-    assert browser.act('quantum', {'quantum': '30ms'}, Content_Type='text/plain')[0] == 415
+    assert session['role'] == 'operator' and 'set' in session['can']
+    assert browser.act('set', {'name': 'quantum', 'value': '30ms'}, X_Scored_Csrf='x')[0] == 403
+    assert browser.act('set', {'name': 'quantum', 'value': '30ms'}, Origin='http://evil.example')[0] == 403
+    assert browser.act('set', {'name': 'quantum', 'value': '30ms'}, Content_Type='text/plain')[0] == 415
     assert few.json('score', 'info')['quantum_s'] == 0.02
-    assert browser.act('quantum', {'quantum': '30ms'})[0] == 200
+    assert browser.act('set', {'name': 'quantum', 'value': '30ms'})[0] == 200
     assert few.json('score', 'info')['quantum_s'] == 0.03
-    assert browser.act('quantum', {'quantum': '20ms'})[1]['ok']
-    assert browser.act('quantum', {'quantum': '1us'})[0] == 400
+    assert browser.act('set', {'name': 'quantum', 'value': '20ms'})[1]['ok']
+    assert browser.act('set', {'name': 'quantum', 'value': '1us'})[0] == 400
     assert browser.act('cancel', {'job': 999999})[0] == 404
     assert browser.act('drain', {'nodes': 'node07', 'reason': 'test'})[0] == 200
     assert browser.snapshot()['nodes'][7]['drained']
@@ -269,7 +269,7 @@ def test_login_works_once_and_actions_take_effect(few, web):
     assert browser.act('cancel', {'job': job, 'grace_s': 0})[0] == 200
     few.wait_job(job, 'cancelled')
     assert browser.act('logout', {})[0] == 200
-    assert browser.act('quantum', {'quantum': '30ms'})[0] == 401
+    assert browser.act('set', {'name': 'quantum', 'value': '30ms'})[0] == 401
 
 
 def test_streams_end_with_the_login(few, web):
@@ -371,12 +371,12 @@ def test_the_proxy_names_the_user(fresh, tmp_path):
     session = ask('/api/v1/session', X_Remote_User=me)[1]
     assert session['role'] == 'operator' and session['user'] == me
     headers = {'X_Remote_User': me, 'Content_Type': 'application/json', 'Origin': 'https://cluster.example.org'}
-    assert ask('/api/v1/admin/quantum', 'POST', '{"quantum": "40ms"}', **headers)[0] == 403
+    assert ask('/api/v1/admin/set', 'POST', '{\"name\": \"quantum\", \"value\": \"40ms\"}', **headers)[0] == 403
     headers['X_Scored_Csrf'] = session['csrf']
-    assert ask('/api/v1/admin/quantum', 'POST', '{"quantum": "40ms"}', **headers)[0] == 200
+    assert ask('/api/v1/admin/set', 'POST', '{\"name\": \"quantum\", \"value\": \"40ms\"}', **headers)[0] == 200
     assert cluster.json('score', 'info')['quantum_s'] == 0.04
     headers['Origin'] = 'http://cluster.example.org'
-    assert ask('/api/v1/admin/quantum', 'POST', '{"quantum": "30ms"}', **headers)[0] == 403
+    assert ask('/api/v1/admin/set', 'POST', '{\"name\": \"quantum\", \"value\": \"30ms\"}', **headers)[0] == 403
     # The public name is only there behind https: so is its cookie. No header says so.
     for host, forwarded, secure in (('cluster.example.org', 'http', True), (f'localhost:{dashboard_port(cluster)}', 'https', False)):
         token = cluster.run('scadm', 'web-login').stdout.strip().split('/login#')[1]
@@ -454,7 +454,7 @@ def test_status_codes(few, web):
             (b'GET /' + b'a' * 50000, 414),
             (b'GET / HTTP/1.1\r\n' + host + b'X: ' + b'a' * 50000 + b'\r\n\r\n', 431),
             (b'GET / HTTP/1.1\r\n' + host + b'x: y\r\n' * 9000 + b'\r\n', 431),
-            (b'POST /api/v1/admin/quantum HTTP/1.1\r\n' + host + b'Content-Length: 70000\r\n\r\n' + b'x' * 70000, 413),
+            (b'POST /api/v1/admin/set HTTP/1.1\r\n' + host + b'Content-Length: 70000\r\n\r\n' + b'x' * 70000, 413),
             (b'POST / HTTP/1.1\r\n' + host + b'Content-Length: -1\r\n\r\n', 400), (b'nonsense\r\n\r\n', 400)]:
         got = web.raw(request)
         assert got.startswith(b'HTTP/1.1 %d ' % status), (request[:60], got[:60])
@@ -462,7 +462,7 @@ def test_status_codes(few, web):
     assert "default-src 'self'" in answer.headers['Content-Security-Policy']
     assert answer.headers['X-Content-Type-Options'] == 'nosniff'
     assert web.ask('/', If_None_Match=answer.headers['ETag']).status == 304
-    assert web.ask('/api/v1/admin/quantum').headers['Allow'] == 'POST'
+    assert web.ask('/api/v1/admin/set').headers['Allow'] == 'POST'
 
 
 def test_random_bytes_leave_the_head_alive(few, web):
