@@ -1,7 +1,7 @@
 // Tests the life of jobs: launch, end, limits and refusals. Hostile reports are harmless.
 #include "gang/head/cluster.hpp"
 
-#include "gang/head/cluster_bench.hpp"
+#include "tests/support/gang/cluster_bench.hpp"
 
 #include <numeric>
 

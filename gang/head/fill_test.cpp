@@ -1,5 +1,5 @@
 // Tests the attempts that the timetables let fill, and the changes of that set.
-#include "gang/head/cluster_bench.hpp"
+#include "tests/support/gang/cluster_bench.hpp"
 
 namespace score::gang {
 namespace {

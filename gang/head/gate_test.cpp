@@ -1,7 +1,7 @@
 // A gate decides which waiting jobs may have a place, in which order, and with which weight.
 #include "gang/state/gate.hpp"
 
-#include "gang/head/cluster_bench.hpp"
+#include "tests/support/gang/cluster_bench.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // Idle jobs leave the timetable and come back, and deadlocks are found.
-#include "gang/head/cluster_bench.hpp"
+#include "tests/support/gang/cluster_bench.hpp"
 
 namespace score::gang {
 namespace {

@@ -1,5 +1,5 @@
 // Some rows are kept for short jobs: long jobs, and jobs without a limit, never hold the last ones.
-#include "gang/head/cluster_bench.hpp"
+#include "tests/support/gang/cluster_bench.hpp"
 
 namespace score::gang {
 namespace {

@@ -1,5 +1,5 @@
 // An accepted job begins on all its nodes or ends with a reason, even if messages are late or lost.
-#include "gang/head/cluster_bench.hpp"
+#include "tests/support/gang/cluster_bench.hpp"
 
 namespace score::gang {
 namespace {

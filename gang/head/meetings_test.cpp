@@ -1,5 +1,5 @@
 // In barrier mode the nodes of a job are notified when all of them have come.
-#include "gang/head/cluster_bench.hpp"
+#include "tests/support/gang/cluster_bench.hpp"
 
 namespace score::gang {
 namespace {

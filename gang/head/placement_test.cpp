@@ -1,6 +1,6 @@
 // Tests where jobs are placed and why they wait (rows, memory, exclusive nodes), and restarts of
 // the head.
-#include "gang/head/cluster_bench.hpp"
+#include "tests/support/gang/cluster_bench.hpp"
 
 namespace score::gang {
 namespace {

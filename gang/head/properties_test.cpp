@@ -1,5 +1,5 @@
 // These properties hold for every sequence of events (rapidcheck).
-#include "gang/head/cluster_bench.hpp"
+#include "tests/support/gang/cluster_bench.hpp"
 
 #include <rapidcheck.h>
 

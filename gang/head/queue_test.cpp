@@ -1,5 +1,5 @@
 // Queue high goes before the other queues on the cores that its jobs have.
-#include "gang/head/cluster_bench.hpp"
+#include "tests/support/gang/cluster_bench.hpp"
 
 namespace score::gang {
 namespace {

@@ -1,5 +1,5 @@
 // Tests jobs that lost a node and start again.
-#include "gang/head/cluster_bench.hpp"
+#include "tests/support/gang/cluster_bench.hpp"
 
 namespace score::gang {
 namespace {

@@ -1,5 +1,5 @@
 // Tests reservations of nodes, and the expected starts of waiting jobs.
-#include "gang/head/cluster_bench.hpp"
+#include "tests/support/gang/cluster_bench.hpp"
 
 namespace score::gang {
 namespace {

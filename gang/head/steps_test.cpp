@@ -1,6 +1,6 @@
 // Tests steps inside the cores of a job that is an allocation.
-#include "gang/head/cluster_bench.hpp"
 #include "gang/matrix/channels.hpp"
+#include "tests/support/gang/cluster_bench.hpp"
 
 namespace score::gang {
 namespace {

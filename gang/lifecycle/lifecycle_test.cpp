@@ -1,6 +1,6 @@
 // Tests launch, idleness, meetings and end of single jobs, without a Cluster.
 #include "gang/lifecycle/launching.hpp"
-#include "gang/schedule/schedule_bench.hpp"
+#include "tests/support/gang/schedule_bench.hpp"
 
 namespace score::gang {
 namespace {

@@ -1,5 +1,5 @@
 // Tests features and generic resources through Cluster.
-#include "gang/head/cluster_bench.hpp"
+#include "tests/support/gang/cluster_bench.hpp"
 
 namespace score::gang {
 namespace {

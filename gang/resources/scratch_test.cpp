@@ -1,6 +1,6 @@
 // Tests the striped volumes of jobs through Cluster. Space is reserved on each node of a job and
 // never overcommitted.
-#include "gang/head/cluster_bench.hpp"
+#include "tests/support/gang/cluster_bench.hpp"
 
 namespace score::gang {
 namespace {

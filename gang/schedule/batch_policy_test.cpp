@@ -1,6 +1,6 @@
 #include "gang/schedule/batch_policy.hpp"
 
-#include "gang/schedule/schedule_bench.hpp"
+#include "tests/support/gang/schedule_bench.hpp"
 
 namespace score::gang {
 namespace {

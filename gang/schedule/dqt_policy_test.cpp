@@ -1,7 +1,7 @@
 #include "gang/schedule/dqt_policy.hpp"
 
 #include "gang/schedule/layout.hpp"
-#include "gang/schedule/schedule_bench.hpp"
+#include "tests/support/gang/schedule_bench.hpp"
 
 namespace score::gang {
 namespace {

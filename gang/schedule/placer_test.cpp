@@ -1,7 +1,7 @@
 // Tests the placer by itself. gang/head/placement_test.cpp tests its effects on jobs.
 #include "gang/schedule/placer.hpp"
 
-#include "gang/schedule/schedule_bench.hpp"
+#include "tests/support/gang/schedule_bench.hpp"
 
 namespace score::gang {
 namespace {

@@ -1,6 +1,6 @@
 #include "gang/schedule/publisher.hpp"
 
-#include "gang/schedule/schedule_bench.hpp"
+#include "tests/support/gang/schedule_bench.hpp"
 
 namespace score::gang {
 namespace {

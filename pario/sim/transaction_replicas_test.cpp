@@ -5,7 +5,7 @@
 #include "pario/core/range_gate.hpp"
 #include "pario/core/replica.hpp"
 #include "pario/core/safe_actions.hpp"
-#include "pario/sim/transactions_world.hpp"
+#include "tests/support/pario/transactions_world.hpp"
 
 #include <array>
 #include <cstring>

@@ -1,7 +1,7 @@
 // These tests run transactions on volumes with one copy: clients vanish, servers are killed or lose
 // power.
 #include "pario/core/unflushed.hpp"
-#include "pario/sim/transactions_world.hpp"
+#include "tests/support/pario/transactions_world.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,6 +1,6 @@
 #include "pario/store/data_files.hpp"
 
-#include "pario/store/test_directory.hpp"
+#include "tests/support/pario/test_directory.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,6 +1,6 @@
 #include "pario/store/leases.hpp"
 
-#include "pario/store/test_directory.hpp"
+#include "tests/support/pario/test_directory.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,7 +1,7 @@
 // These tests check that reads which cannot be answered yet are postponed and answered exactly
 // once.
 #include "pmlib/channel/channel.hpp"
-#include "pmlib/channel/test_wire.hpp"
+#include "tests/support/pmlib/test_wire.hpp"
 
 #include <gtest/gtest.h>
 

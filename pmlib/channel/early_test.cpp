@@ -1,9 +1,9 @@
 // These tests check which frames of a remote write are resent after losses, and that no write
 // overwrites a newer one.
 #include "pmlib/channel/channel.hpp"
-#include "pmlib/channel/test_wire.hpp"
 #include "pmlib/core/regions.hpp"
 #include "pmlib/network/network.hpp"
+#include "tests/support/pmlib/test_wire.hpp"
 
 #include <gtest/gtest.h>
 

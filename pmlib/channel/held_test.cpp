@@ -1,5 +1,5 @@
 // These tests check messages that may wait for those that follow them.
-#include "pmlib/channel/test_pair.hpp"
+#include "tests/support/pmlib/test_pair.hpp"
 
 #include <gtest/gtest.h>
 

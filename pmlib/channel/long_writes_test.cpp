@@ -1,7 +1,7 @@
 // These tests send writes of many frames over a link that corrupts, loses and reorders them. The
 // bytes next to the written range never change, and the range holds the sent bytes once the write
 // is over.
-#include "pmlib/channel/test_pair.hpp"
+#include "tests/support/pmlib/test_pair.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,6 +1,6 @@
 // These tests check registered memory that is sent as many messages.
 #include "pmlib/channel/channel.hpp"
-#include "pmlib/channel/test_wire.hpp"
+#include "tests/support/pmlib/test_wire.hpp"
 
 #include <gtest/gtest.h>
 

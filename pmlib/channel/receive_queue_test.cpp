@@ -1,6 +1,6 @@
 #include "pmlib/channel/receive_queue.hpp"
 
-#include "pmlib/sending/test_parts.hpp"
+#include "tests/support/pmlib/test_parts.hpp"
 
 #include <array>
 

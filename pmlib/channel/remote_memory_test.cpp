@@ -1,6 +1,6 @@
 #include "pmlib/channel/remote_memory.hpp"
 
-#include "pmlib/sending/test_parts.hpp"
+#include "tests/support/pmlib/test_parts.hpp"
 
 #include <array>
 #include <cstdint>

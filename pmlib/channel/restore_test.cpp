@@ -1,7 +1,7 @@
 // A restored context must continue under the clock of a different host.
 #include "pmlib/channel/channel.hpp"
-#include "pmlib/channel/test_wire.hpp"
 #include "pmlib/network/network.hpp"
+#include "tests/support/pmlib/test_wire.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,6 +1,6 @@
 // These tests check messages that are offered to their owner before they are stored, and ACKs that
 // are left to the owner.
-#include "pmlib/channel/test_pair.hpp"
+#include "tests/support/pmlib/test_pair.hpp"
 
 #include <gtest/gtest.h>
 

@@ -3,9 +3,9 @@
 #include "pmlib/devices/ethernet_device.hpp"
 #include "pmlib/devices/ofi_device.hpp"
 #include "pmlib/devices/udp_device.hpp"
-#include "pmlib/endpoint/test_job.hpp"
 #include "pmlib/network/network.hpp"
 #include "pmlib/wire/frame_filter.hpp"
+#include "tests/support/pmlib/test_job.hpp"
 
 #include <gtest/gtest.h>
 

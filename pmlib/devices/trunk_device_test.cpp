@@ -1,11 +1,11 @@
 // These tests check several links as one: order, spreading, and links that lose everything.
 #include "pmlib/devices/trunk_device.hpp"
 
-#include "pmlib/channel/test_wire.hpp"
 #include "pmlib/devices/ethernet_device.hpp"
 #include "pmlib/devices/open_device.hpp"
 #include "pmlib/endpoint/endpoint.hpp"
 #include "pmlib/network/network.hpp"
+#include "tests/support/pmlib/test_wire.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // These tests check datagrams: one buffer to many ranks, outside of the go-back-N.
-#include "pmlib/endpoint/test_job.hpp"
+#include "tests/support/pmlib/test_job.hpp"
 
 #include <gtest/gtest.h>
 

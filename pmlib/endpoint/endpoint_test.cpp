@@ -1,7 +1,7 @@
 // These tests check properties that hold over every device, and those of shared memory and waiting.
 #include "pmlib/endpoint/endpoint.hpp"
 
-#include "pmlib/endpoint/test_job.hpp"
+#include "tests/support/pmlib/test_job.hpp"
 
 #include <gtest/gtest.h>
 

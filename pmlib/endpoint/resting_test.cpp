@@ -1,5 +1,5 @@
 // A rank that polls in vain sleeps for short times, and the event that it waits for ends them.
-#include "pmlib/endpoint/test_job.hpp"
+#include "tests/support/pmlib/test_job.hpp"
 
 #include <gtest/gtest.h>
 

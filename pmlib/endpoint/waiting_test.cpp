@@ -1,6 +1,6 @@
 // These tests run more ranks than processors. A ring of many processes makes progress because ranks
 // that wait sleep.
-#include "pmlib/endpoint/test_job.hpp"
+#include "tests/support/pmlib/test_job.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // Tests the fast path of short messages through libfabric: see docs/adr/0038.
-#include "pmlib/fi/provider_fixture.hpp"
+#include "tests/support/pmlib/provider_fixture.hpp"
 
 #include <algorithm>
 #include <array>

@@ -1,7 +1,7 @@
 // Tests the answers of fi_getinfo(3), and passes invalid addresses to every function that takes
 // one.
 #include "pmlib/fi/hints.hpp"
-#include "pmlib/fi/provider_fixture.hpp"
+#include "tests/support/pmlib/provider_fixture.hpp"
 
 #include <array>
 #include <cstdlib>

@@ -1,6 +1,6 @@
 // Tests messages that are sent out of the sender's own memory without asking.
 #include "pmlib/fi/link/wire.hpp"
-#include "pmlib/fi/provider_fixture.hpp"
+#include "tests/support/pmlib/provider_fixture.hpp"
 
 #include <algorithm>
 #include <cstdint>

@@ -1,6 +1,6 @@
 // Tests order between operations of different kinds, fences, unknown senders, event queues, poll
 // sets, and a job of an address file.
-#include "pmlib/fi/provider_fixture.hpp"
+#include "tests/support/pmlib/provider_fixture.hpp"
 
 #include <algorithm>
 #include <array>

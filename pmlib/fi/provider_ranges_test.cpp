@@ -1,5 +1,5 @@
 // Tests reads and writes of several ranges of remote memory.
-#include "pmlib/fi/provider_fixture.hpp"
+#include "tests/support/pmlib/provider_fixture.hpp"
 
 namespace score::pm::fi {
 namespace {

@@ -1,5 +1,5 @@
 // Tests the provider's conformance: two endpoints in one process, through libfabric itself.
-#include "pmlib/fi/provider_fixture.hpp"
+#include "tests/support/pmlib/provider_fixture.hpp"
 
 #include <algorithm>
 #include <atomic>

@@ -1,6 +1,6 @@
 #include "pmlib/sending/owed_acks.hpp"
 
-#include "pmlib/sending/test_parts.hpp"
+#include "tests/support/pmlib/test_parts.hpp"
 
 namespace score::pm {
 namespace {

@@ -1,6 +1,6 @@
 #include "pmlib/sending/send_window.hpp"
 
-#include "pmlib/sending/test_parts.hpp"
+#include "tests/support/pmlib/test_parts.hpp"
 
 #include <vector>
 

@@ -2,7 +2,7 @@
 // a receiver that does not look, and the fallback where the kernel refuses to copy.
 #include "pmlib/shmem/shmem.hpp"
 
-#include "pmlib/endpoint/test_job.hpp"
+#include "tests/support/pmlib/test_job.hpp"
 
 #include <gtest/gtest.h>
 

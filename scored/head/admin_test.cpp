@@ -1,7 +1,7 @@
 // Every administrative command, from every source, is audited once, answered, and refused for users
 // who may not give it.
-#include "scored/head/head_fixture.hpp"
-#include "scored/shared/journal/recorded_events.hpp"
+#include "tests/support/head/head_fixture.hpp"
+#include "tests/support/shared/recorded_events.hpp"
 
 #include <csignal>
 #include <functional>

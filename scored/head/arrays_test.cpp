@@ -1,7 +1,7 @@
 // These tests run job arrays with a store and over restarts of the head.
 #include "scored/head/jobs/arrays.hpp"
 
-#include "scored/head/head_fixture.hpp"
+#include "tests/support/head/head_fixture.hpp"
 
 namespace score::head {
 namespace {

@@ -1,7 +1,7 @@
 // Every request that changes something is answered when its change is on disk, and refused without
 // any change when the disk is full or broken.
-#include "scored/head/head_fixture.hpp"
-#include "scored/head/store/failing_disk.hpp"
+#include "tests/support/head/failing_disk.hpp"
+#include "tests/support/head/head_fixture.hpp"
 
 #include <csignal>
 #include <functional>

@@ -1,5 +1,5 @@
 // The head collects the facts of the nodes for `score doctor`.
-#include "scored/head/head_fixture.hpp"
+#include "tests/support/head/head_fixture.hpp"
 
 #include <unistd.h>
 

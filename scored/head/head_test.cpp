@@ -1,5 +1,5 @@
 // These tests drive the head with commands on one side, nodes on the other, and a real store.
-#include "scored/head/head_fixture.hpp"
+#include "tests/support/head/head_fixture.hpp"
 
 #include <csignal>
 #include <random>

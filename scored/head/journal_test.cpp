@@ -1,5 +1,5 @@
-#include "scored/head/head_fixture.hpp"
-#include "scored/shared/journal/recorded_events.hpp"
+#include "tests/support/head/head_fixture.hpp"
+#include "tests/support/shared/recorded_events.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // A time limit ends a job like a cancel does, but with its own cause.
-#include "scored/head/head_fixture.hpp"
+#include "tests/support/head/head_fixture.hpp"
 
 #include <csignal>
 

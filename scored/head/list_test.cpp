@@ -1,5 +1,5 @@
 // Lists of jobs come in pages, so that no reply keeps the head's thread busy for long.
-#include "scored/head/head_fixture.hpp"
+#include "tests/support/head/head_fixture.hpp"
 
 namespace score::head {
 namespace {

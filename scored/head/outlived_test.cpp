@@ -1,5 +1,5 @@
 // With two heads, a node that a later one has welcomed shows its proof to the earlier one.
-#include "scored/head/head_fixture.hpp"
+#include "tests/support/head/head_fixture.hpp"
 
 namespace score::head {
 namespace {

@@ -1,7 +1,7 @@
 // These tests send every frame of the protocol with every role that a client can have. A forbidden
 // frame is refused as Denied before anything happens; an allowed one reaches its handler.
-#include "scored/head/head_fixture.hpp"
-#include "scored/shared/journal/recorded_events.hpp"
+#include "tests/support/head/head_fixture.hpp"
+#include "tests/support/shared/recorded_events.hpp"
 
 #include <csignal>
 #include <map>

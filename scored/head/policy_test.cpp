@@ -1,5 +1,5 @@
 // These tests show what users may do to their own jobs, and what needs an operator.
-#include "scored/head/head_fixture.hpp"
+#include "tests/support/head/head_fixture.hpp"
 
 namespace score::head {
 namespace {

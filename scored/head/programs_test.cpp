@@ -1,5 +1,5 @@
 // The head checks and completes a job's specification before it sends it to the nodes.
-#include "scored/head/head_fixture.hpp"
+#include "tests/support/head/head_fixture.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // These tests show a job that lost a node to its front end, and over a restart of the head.
-#include "scored/head/head_fixture.hpp"
+#include "tests/support/head/head_fixture.hpp"
 
 namespace score::head {
 namespace {

@@ -1,6 +1,6 @@
 // These tests use reservations through the head: commands, the store, submissions, the clock.
-#include "scored/head/head_fixture.hpp"
-#include "scored/shared/journal/recorded_events.hpp"
+#include "tests/support/head/head_fixture.hpp"
+#include "tests/support/shared/recorded_events.hpp"
 
 namespace score::head {
 namespace {

@@ -4,7 +4,7 @@
 
 #include "base/os/fd.hpp"
 #include "proto/frames/parse.hpp"
-#include "scored/head/head_fixture.hpp"
+#include "tests/support/head/head_fixture.hpp"
 
 #include <arpa/inet.h>
 #include <cstdio>

@@ -1,6 +1,6 @@
 // These tests use accounts, limits of running jobs and fair shares with a store and over restarts
 // of the head.
-#include "scored/head/head_fixture.hpp"
+#include "tests/support/head/head_fixture.hpp"
 
 namespace score::head {
 namespace {

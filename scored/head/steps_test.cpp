@@ -1,5 +1,5 @@
 // These tests show how the head accepts, shows and recovers batch jobs and their steps.
-#include "scored/head/head_fixture.hpp"
+#include "tests/support/head/head_fixture.hpp"
 
 #include <algorithm>
 #include <csignal>

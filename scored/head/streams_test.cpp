@@ -1,6 +1,6 @@
 // These tests show what passes through the head between nodes and front ends, as the sessions see
 // it.
-#include "scored/head/head_fixture.hpp"
+#include "tests/support/head/head_fixture.hpp"
 
 #include <tuple>
 

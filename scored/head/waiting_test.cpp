@@ -1,6 +1,6 @@
 // These tests run jobs that wait for other jobs and for times, with a store and over restarts of
 // the head.
-#include "scored/head/head_fixture.hpp"
+#include "tests/support/head/head_fixture.hpp"
 
 namespace score::head {
 namespace {

@@ -2,7 +2,7 @@
 #include "base/os/fd.hpp"
 #include "base/text.hpp"
 #include "pmlib/wire/frame.hpp"
-#include "scored/node/test_head.hpp"
+#include "tests/support/node/test_head.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,8 +1,8 @@
 // The daemons' own code makes the messages here, so that a verdict cannot depend on a value that no
 // daemon sends.
-#include "scored/head/head_fixture.hpp"
 #include "scored/node/facts.hpp"
 #include "scout/doctor/verdicts.hpp"
+#include "tests/support/head/head_fixture.hpp"
 
 #include <filesystem>
 #include <fstream>

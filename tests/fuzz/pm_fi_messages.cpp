@@ -5,9 +5,9 @@
 // The input is a list of messages, each after its length. The first byte of a message is its kind.
 // They come from rank 0, which is the endpoint's own; then over a link from rank 1, offered to the
 // provider as they arrive; then the same, but longer, so that PM asks where their bytes belong.
-#include "pmlib/channel/test_wire.hpp"
 #include "pmlib/fi/endpoint/ep.hpp"
 #include "pmlib/network/network.hpp"
+#include "tests/support/pmlib/test_wire.hpp"
 
 #include <algorithm>
 #include <array>

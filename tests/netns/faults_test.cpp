@@ -1,7 +1,7 @@
 // These tests use bad links, foreign frames and deaths of processes over real sockets.
-#include "base/test_figure.hpp"
 #include "bench/pm/garbage.hpp"
 #include "tests/netns/conversation.hpp"
+#include "tests/support/base/test_figure.hpp"
 
 #include <gtest/gtest.h>
 

@@ -8,7 +8,7 @@ import re
 
 DOCUMENT = re.compile(r'\.(md|scd|catalog|proto)$')
 PROGRAM = re.compile(r'\.(cpp|hpp|c|h|ts|tsx)$')
-TEST = re.compile(r'_test\.|/test/|/test_|_fixture|^(tests|examples)/')
+TEST = re.compile(r'_test\.|/test/|^(tests|examples)/')
 LITERAL = re.compile(r'"((?:\\.|[^"\\])*)"|`([^`]*)`|>([^<>{}]{12,})<|\'((?:\\.|[^\'\\])*)\'')
 CODE_SPAN = re.compile(r'`[^`]*`')
 PATTERNS = [  # (pattern, what to write instead)

@@ -8,7 +8,7 @@ FOLDER_FILES = 28
 README_LINES = 40
 CODE = re.compile(r'\.(cpp|hpp|h|c)$')
 COUNTED = re.compile(r'\.(cpp|hpp|h|c|py|ts|tsx|mjs)$')
-TEST = re.compile(r'_test\.(cpp|py)$|/test_|_fixture|^(tests|bench|examples)/')
+TEST = re.compile(r'_test\.(cpp|py)$|^(tests|bench|examples)/')
 INCLUDE = re.compile(r'\s*#include "([^"]+)"')
 LIMITS = 'base/limits.hpp'
 

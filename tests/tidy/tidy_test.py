@@ -47,6 +47,8 @@ CASES = {
     'long function': ('scored/a.cpp', 'int f() {\n' + '  g();\n' * 61 + '}\n', ['size']),
     'function at the limit': ('scored/a.cpp', 'int f() {\n' + '  g();\n' * 60 + '}\n', []),
     'layer': ('gang/a.hpp', '#pragma once\n#include "proto/frames/frames.hpp"\n', ['include']),
+    'helper of tests': ('scored/a.cpp', '#include "tests/support/head/head_fixture.hpp"\n', ['include']),
+    'helper in a test': ('scored/a_test.cpp', '#include "tests/support/head/head_fixture.hpp"\n', []),
     'impure': ('gang/a.hpp', '#pragma once\n#include "base/async/asio.hpp"\n', ['include']),
     'pure': ('gang/a.hpp', '#pragma once\n#include "base/ids.hpp"\n', []),
     'library': ('scored/a.cpp', '#include <rdma/fabric.h>\n', ['include']),

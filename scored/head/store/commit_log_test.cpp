@@ -1,6 +1,6 @@
 #include "scored/head/store/commit_log.hpp"
 
-#include "scored/head/store/failing_disk.hpp"
+#include "tests/support/head/failing_disk.hpp"
 
 #include <gtest/gtest.h>
 

@@ -2,8 +2,8 @@
 
 #include "base/os/fd.hpp"
 #include "base/text.hpp"
-#include "scored/head/store/failing_disk.hpp"
 #include "scored/head/store/store.hpp"
+#include "tests/support/head/failing_disk.hpp"
 
 #include <gtest/gtest.h>
 

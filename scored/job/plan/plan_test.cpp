@@ -4,7 +4,7 @@
 #include "scored/job/plan/checks.hpp"
 #include "scored/job/plan/mpi_choice.hpp"
 #include "scored/job/plan/task_env.hpp"
-#include "scored/job/plan/test_plan.hpp"
+#include "tests/support/job/test_plan.hpp"
 
 #include <gtest/gtest.h>
 

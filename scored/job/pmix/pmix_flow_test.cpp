@@ -1,5 +1,5 @@
 // These tests run real PMIx clients under real shepherds of several nodes, without daemons.
-#include "scored/job/shepherd/test_node.hpp"
+#include "tests/support/job/test_node.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,6 +1,6 @@
 // These tests cover what a shepherd refuses: plans that cannot run, connections of other users,
 // hostile bytes from peers and tasks.
-#include "scored/job/shepherd/test_node.hpp"
+#include "tests/support/job/test_node.hpp"
 
 #include <gtest/gtest.h>
 

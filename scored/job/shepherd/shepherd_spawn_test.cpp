@@ -1,5 +1,5 @@
 // These tests start tasks from programs that use PMI-1 directly: a shell is parent and child.
-#include "scored/job/shepherd/test_node.hpp"
+#include "tests/support/job/test_node.hpp"
 
 #include <gtest/gtest.h>
 

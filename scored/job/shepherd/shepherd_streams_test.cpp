@@ -1,5 +1,5 @@
 // These tests cover the input and output of tasks through a shepherd.
-#include "scored/job/shepherd/test_node.hpp"
+#include "tests/support/job/test_node.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,7 +1,7 @@
 // These tests cover the life of a shepherd: start, signals, end, loss of the node daemon; and real
 // programs.
 #include "proto/convert/convert.hpp"
-#include "scored/job/shepherd/test_node.hpp"
+#include "tests/support/job/test_node.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,6 +1,6 @@
-#include "scored/job/plan/test_plan.hpp"
 #include "scored/job/tasks/output.hpp"
 #include "scored/job/tasks/task_start.hpp"
+#include "tests/support/job/test_plan.hpp"
 
 #include <gtest/gtest.h>
 

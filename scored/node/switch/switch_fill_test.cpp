@@ -1,4 +1,4 @@
-#include "scored/node/switch/fake_node.hpp"
+#include "tests/support/node/fake_node.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,7 +1,7 @@
 #include "scored/node/switch/switch_follower.hpp"
 
 #include "pmlib/network/network.hpp"
-#include "scored/node/switch/fake_node.hpp"
+#include "tests/support/node/fake_node.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,8 +1,8 @@
 // In these tests a task exits, is killed, forks or maps memory in any phase of a switch. Tasks and
 // cgroups are real, and the clock is the test's. Between two phases the switcher always reads the
 // clock or writes to a freezer, and the test acts at each of these points in turn.
-#include "scored/node/kernel/test_cgroups.hpp"
 #include "scored/node/switch/switch_follower.hpp"
+#include "tests/support/node/test_cgroups.hpp"
 
 #include <gtest/gtest.h>
 

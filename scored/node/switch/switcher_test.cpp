@@ -1,7 +1,7 @@
 // Tests the thread with processes that are really stopped.
 #include "scored/node/switch/switcher.hpp"
 
-#include "scored/node/kernel/test_cgroups.hpp"
+#include "tests/support/node/test_cgroups.hpp"
 
 #include <gtest/gtest.h>
 

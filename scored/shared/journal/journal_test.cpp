@@ -2,7 +2,7 @@
 
 #include "base/ids.hpp"
 #include "base/os/fd.hpp"
-#include "scored/shared/journal/recorded_events.hpp"
+#include "tests/support/shared/recorded_events.hpp"
 
 #include <gtest/gtest.h>
 

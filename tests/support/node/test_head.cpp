@@ -1,4 +1,4 @@
-#include "scored/node/test_head.hpp"
+#include "tests/support/node/test_head.hpp"
 
 #include "base/os/cgroup.hpp"
 #include "base/os/cpu_cgroup.hpp"

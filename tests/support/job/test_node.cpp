@@ -1,4 +1,4 @@
-#include "scored/job/shepherd/test_node.hpp"
+#include "tests/support/job/test_node.hpp"
 
 #include <algorithm>
 #include <array>

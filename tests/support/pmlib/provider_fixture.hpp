@@ -2,7 +2,7 @@
 #pragma once
 
 #include "pmlib/fi/link/link.hpp"
-#include "pmlib/fi/test_side.hpp"
+#include "tests/support/pmlib/test_side.hpp"
 
 #include <deque>
 #include <functional>

@@ -7,7 +7,7 @@
 // The tool prints the tasks' output, and on stderr how long each phase took.
 
 #include "base/exit_codes.hpp"
-#include "scored/job/shepherd/test_node.hpp"
+#include "tests/support/job/test_node.hpp"
 
 #include <cstdio>
 #include <cstdlib>

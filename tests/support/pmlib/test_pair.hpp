@@ -2,7 +2,7 @@
 #pragma once
 
 #include "pmlib/channel/channel.hpp"
-#include "pmlib/channel/test_wire.hpp"
+#include "tests/support/pmlib/test_wire.hpp"
 
 #include <gtest/gtest.h>
 

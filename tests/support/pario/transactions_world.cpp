@@ -1,4 +1,4 @@
-#include "pario/sim/transactions_world.hpp"
+#include "tests/support/pario/transactions_world.hpp"
 
 #include <algorithm>
 #include <utility>
