@@ -64,13 +64,13 @@ Result<CommandLine> read_command_line(const std::vector<std::string>& arguments)
       value = name.substr(equals + 1);
       name.resize(equals);
     }
-    bool* const flag = name == "--check-config"    ? &line.check_only
-                       : name == "--new-key"       ? &line.new_key
-                       : name == "--rotate-key"    ? &line.rotate_key
-                       : name == "--retire-key"    ? &line.retire_key
-                       : name == "--recover"       ? &line.recover
+    bool* const flag = name == "--check-config"  ? &line.check_only
+                       : name == "--new-key"     ? &line.new_key
+                       : name == "--rotate-key"  ? &line.rotate_key
+                       : name == "--retire-key"  ? &line.retire_key
+                       : name == "--recover"     ? &line.recover
                        : name == "--take-charge" ? &line.take_charge
-                                                   : nullptr;
+                                                 : nullptr;
     if (flag != nullptr && !value) {
       *flag = true;
       continue;
