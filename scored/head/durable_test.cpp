@@ -222,7 +222,7 @@ TEST_F(DurableTest, AnsweredJobChangesAreOnDisk) {
 
 TEST_F(DurableTest, AnsweredClusterChangesAreOnDisk) {
   file_ = config_;
-  file_->slots = 6;
+  file_->settings.set(Setting::Slots, 6);
   FakeClient root = connect(UserId(0));
   check(root, cases_of_the_cluster());
 }

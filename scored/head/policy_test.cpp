@@ -243,7 +243,7 @@ TEST_F(PolicyTest, ZeroWeightMeansTheDefault) {
 
 TEST_F(PolicyTest, ReloadChangesTheNumberOfRequeues) {
   HeadConfig changed = config_;
-  changed.max_requeues = 0;
+  changed.settings.set(Setting::MaxRequeues, 0);
   reload(changed);
   FakeNode node = connect_node(0);
   FakeClient alice = connect(kAlice);

@@ -18,20 +18,21 @@ TEST(HeadConfig, OnlyNodesHaveNoDefault) {
   EXPECT_EQ(config->settings, Settings());
   EXPECT_EQ(config->for_cluster().node_timeout, 30s);
   EXPECT_EQ(parse_config("[head]\nnodes = \"a\"\nnode_timeout = \"5s\"", "x")->node_timeout, 5s);
-  EXPECT_TRUE(config->idle_detection);
   EXPECT_EQ(config->control_fanout, 16U);
   EXPECT_EQ(parse_config("[head]\nnodes = \"a\"\ncontrol_fanout = 8", "x")->control_fanout, 8U);
   EXPECT_FALSE(parse_config("[head]\nnodes = \"a\"\ncontrol_fanout = 3", "x"));
   EXPECT_EQ(config->for_cluster().deadlock_after, 5s);
-  EXPECT_TRUE(config->overcommit);
-  EXPECT_FALSE(parse_config("[head]\nnodes = \"a\"\novercommit = false", "x")->overcommit);
+  EXPECT_FALSE(
+      parse_config("[head]\nnodes = \"a\"\novercommit = false", "x")->for_cluster().overcommit);
   const auto tree = parse_config("[head]\nnodes = \"a\"\nplacement = \"dqt\"", "x");
   EXPECT_EQ(tree->for_cluster().placement, gang::Placement::Dqt);
   EXPECT_FALSE(parse_config("[head]\nnodes = \"a\"\nplacement = \"easy\"", "x"));
   EXPECT_EQ(tree->for_cluster().long_limit, 5min);
   EXPECT_EQ(tree->for_cluster().long_shared, 1h);
   EXPECT_EQ(parse_config("[head]\nnodes = \"a\"\nlong_limit = \"0s\"", "x")->long_limit, 0s);
-  EXPECT_FALSE(parse_config("[head]\nnodes = \"a\"\nidle_detection = false", "x")->idle_detection);
+  EXPECT_FALSE(parse_config("[head]\nnodes = \"a\"\nidle_detection = false", "x")
+                   ->for_cluster()
+                   .idle_detection);
 }
 
 TEST(HeadConfig, FindsItselfAmongTwoHeads) {
