@@ -35,7 +35,7 @@ TEST(Settings, ReadsBackEveryValueThatItFormats) {
 TEST(Settings, RefusesOtherTextsWithTheRange) {
   const auto refusal = [](std::string_view name, std::string_view text) {
     const auto read = parse_setting(*find_setting(name), text);
-    return read ? "accepted" : read.error().message();
+    return read ? "accepted" : read.error().context();
   };
   EXPECT_EQ(refusal("quantum", "1us"), "quantum '1us': use a time from 1ms to 10s");
   EXPECT_EQ(refusal("quantum", "50"), "quantum '50': use a time from 1ms to 10s");

@@ -26,7 +26,8 @@ def command_section(found):
 
 
 def file_section(found):
-    """A value of scored.toml has the form of the value of scadm set; a switch may also be true or false."""
+    """A time is a string in quotes there; a switch is true or false, or "on" or "off"."""
+    found = [(name, values.replace('on or off', 'true or false, or "on" or "off"'), *rest) for name, values, *rest in found]
     return ''.join(f'\n*{KEYS.get(name, name)}*\n\t{purpose} {values[0].upper() + values[1:]}. Default: {initial}. *scadm set {name}* changes it.\n'
                    for name, values, initial, purpose in found) + '\n'
 

@@ -338,7 +338,7 @@ TEST(Action, HasANameAndAnObjectForLogs) {
   ASSERT_TRUE(drain);
   EXPECT_EQ(name_of(drain->kind), "drain");
   EXPECT_EQ(object_of(*drain).find('\x1b'), std::string::npos);
-  EXPECT_EQ(object_of(*parse_action("slots", R"({"slots": 4})")), "");
+  EXPECT_EQ(object_of(*parse_action("set", R"({"name": "slots", "value": "4"})")), "slots");
 }
 
 TEST(WebLogin, TokenWorksOnceAndExpires) {

@@ -310,14 +310,15 @@ std::string wrapped(std::string_view sentence, std::string_view indent) {
   std::string lines(indent);
   std::size_t used = indent.size();
   for (const auto word : split(sentence, ' ')) {
-    if (used + word.size() > kWidth) {
-      lines += fmt::format("\n{}", indent);
-      used = indent.size();
+    const bool is_first = used == indent.size();
+    if (used + 1 + word.size() > kWidth) {
+      lines += fmt::format("\n{}{}", indent, word);
+      used = indent.size() + word.size();
+    } else {
+      lines += fmt::format("{}{}", is_first ? "" : " ", word);
+      used += word.size() + (is_first ? 0 : 1);
     }
-    lines += fmt::format("{} ", word);
-    used += word.size() + 1;
   }
-  lines.pop_back();
   return lines + "\n";
 }
 

@@ -18,7 +18,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     SCORE_ASSERT(message->options.ticks >= 1 && message->options.ticks <= kMostTicks);
     SCORE_ASSERT(message->options.filter.user.size() <= 64);
   }
-  for (const char* name : {"quantum", "slots", "drain", "resume", "suspend", "cancel", "logout"}) {
+  for (const char* name : {"set", "drain", "resume", "suspend", "cancel", "logout"}) {
     const auto action = parse_action(name, text);
     if (action && action->kind == ActionKind::Cancel) SCORE_ASSERT(action->job != score::JobId());
   }

@@ -26,12 +26,12 @@ class Permissions {
  public:
   struct Request {
     proto::FrameType type{};
-    JobId job;                  // 0: not about a job
-    JobId inside{};             // for a submission: the job that it is a step of; 0: none
-    std::string_view action{};  // for messages, such as "cancel"; empty: the frame's name
-    bool drives = false;        // as front end, or by giving it input
-    int signal = 0;             // 0: none
-    bool is_greeted = true;     // the sender has said hello
+    JobId job;               // 0: not about a job
+    JobId inside{};          // for a submission: the job that it is a step of; 0: none
+    std::string action{};    // for messages, such as "cancel"; empty: the frame's name
+    bool drives = false;     // as front end, or by giving it input
+    int signal = 0;          // 0: none
+    bool is_greeted = true;  // the sender has said hello
   };
 
   // Refusals so far by [frame, reason]. There are few keys, because both are fixed names.
