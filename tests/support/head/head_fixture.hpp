@@ -234,7 +234,8 @@ class HeadFixture : public ::testing::Test {
   }
 
   std::string value_in_force(std::string_view name) const {
-    for (const auto& each : head_->overview().info().settings()) {
+    const wire::Info info = head_->overview().info();
+    for (const auto& each : info.settings()) {
       if (each.name() == name) return each.value();
     }
     return {};
