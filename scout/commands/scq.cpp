@@ -119,8 +119,11 @@ std::string queue_table(const Queue& queue, const QueueOptions& options, const C
   return make_table(columns, queue.list.jobs()).to_text(table_style(options.common));
 }
 
-// Repeats the table on a cleared terminal. With --json it prints one line each time.
-Result<int> watch_queue(HeadLink& head, const QueueOptions& options, const Columns& columns) {
+// Repeats the table on a cleared terminal. With --json it prints one line each time. Words that name
+// nothing are reported once; if none of them names anything, there is nothing to watch.
+Result<int> watch_queue(HeadLink& head, const Invocation& invocation, const QueueOptions& options,
+                        const Columns& columns) {
+  bool is_first = true;
   const bool is_terminal = isatty(STDOUT_FILENO) != 0;
   const auto period = Duration(static_cast<Duration::rep>(options.watch * 1e9));
   for (TimePoint next = monotonic_now();; next += period) {
@@ -133,6 +136,11 @@ Result<int> watch_queue(HeadLink& head, const QueueOptions& options, const Colum
       print(queue_table(*queue, options, columns));
     }
     if (std::fflush(stdout) != 0) return kExitOk;  // the reader has closed the pipe
+    if (is_first && !queue->missing.empty()) {
+      const int code = report_errors(invocation, queue->missing);
+      if (queue->list.jobs().empty()) return code;
+    }
+    is_first = false;
     const auto frame = head.wait_frame(next + period);
     if (!frame && !frame.error().is(Errc::Timeout)) return frame.error();
   }
@@ -146,7 +154,7 @@ std::string fields_of(const QueueOptions& options) {
 Result<int> show_queue(HeadLink& head, const Invocation& invocation, const QueueOptions& options) {
   const auto columns = choose_columns(job_columns(), fields_of(options));
   if (!columns) return columns.error();
-  if (options.watch > 0) return watch_queue(head, options, *columns);
+  if (options.watch > 0) return watch_queue(head, invocation, options, *columns);
   const auto queue = ask_queue(head, options);
   if (!queue) return queue.error();
   if (options.common.json) {

@@ -491,6 +491,10 @@ def test_score_top_prints_the_same_documents(few, web):
     assert few.run('score', 'top', '--json', '--rate', '1000', code=125).stderr
 
 
+def test_scq_watches_nothing_that_is_unknown(few):
+    assert '888888' in few.run('scq', '--watch', '0.2', 888888, code=125).stderr
+
+
 def test_scq_watches(few):
     watcher = few.start('scq', '--json', '--watch', '0.2')
     first = json.loads(watcher.stdout.readline())
