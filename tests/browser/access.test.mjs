@@ -147,9 +147,11 @@ describe('access', { skip }, () => {
   test('Tab comes to everything that a mouse can use, and shows where it is', async () => {
     const page = await open();
     await page.getByRole('button', { name: /Admin/ }).click();
-    await page.locator('#admin select').selectOption(String(job)); // disabled buttons take no focus
+    await page.locator('#admin select[name=job]').selectOption(String(job)); // disabled buttons take no focus
     await page.locator('#admin input[name=quantum]').fill('50ms');
     await page.locator('#admin input[name=slots]').fill('2');
+    await page.locator('#admin select[name=setting]').selectOption('fill');
+    await page.locator('#admin input[name=value]').fill('on');
     await page.locator('#admin input[name=nodes]').fill('node00');
     await page.getByRole('button', { name: 'Pause' }).click(); // an event brings a button
     const order = await tabOrder(page);
@@ -157,7 +159,7 @@ describe('access', { skip }, () => {
     const wanted = await page.evaluate(() => [...document.querySelectorAll('button, input, select, a[href], canvas')]
       .filter((element) => element.tagName !== 'CANVAS' || element.tabIndex === 0).length);
     assert.equal(order.filter(({ tag }) => ['BUTTON', 'INPUT', 'SELECT', 'A', 'CANVAS'].includes(tag)).length, wanted, names.join(', '));
-    for (const name of ['Pause', '1 Hz', 'Quantum', 'Slots', 'Nodes', 'Reason', 'Drain', 'Resume', 'Job', 'Suspend', 'Continue',
+    for (const name of ['Pause', '1 Hz', 'Quantum', 'Slots', 'Setting', 'Value', 'Nodes', 'Reason', 'Drain', 'Resume', 'Job', 'Suspend', 'Continue',
       'Cancel', 'Nodes × slots', 'Nodes × time', 'Filter', String(job)]) {
       assert.ok(names.some((one) => one.startsWith(name)), `${name} among ${names.join(', ')}`);
     }
@@ -194,9 +196,9 @@ describe('access', { skip }, () => {
     await until(async () => (await chip.getAttribute('aria-pressed')) === 'true', 'marked');
     await page.getByRole('button', { name: /Admin/ }).focus();
     await page.keyboard.press('Enter');
-    await page.locator('#admin select').focus();
+    await page.locator('#admin select[name=job]').focus();
     await page.keyboard.type(String(mine));
-    await until(async () => (await page.locator('#admin select').inputValue()) === String(mine), 'the job is chosen');
+    await until(async () => (await page.locator('#admin select[name=job]').inputValue()) === String(mine), 'the job is chosen');
     page.once('dialog', (dialog) => dialog.accept());
     await page.getByRole('button', { name: 'Cancel' }).focus();
     await page.keyboard.press('Enter');
@@ -221,7 +223,7 @@ describe('access', { skip }, () => {
   test('at 360 pixels nothing is cut off, and tables scroll', async () => {
     const page = await open({ viewport: { width: 360, height: 740 } });
     await page.getByRole('button', { name: /Admin/ }).click();
-    await page.locator('#admin select').selectOption(String(job));
+    await page.locator('#admin select[name=job]').selectOption(String(job));
     await page.locator('#admin input[name=quantum]').fill('50ms');
     await page.locator('#loads canvas').focus();
     await page.keyboard.press('ArrowRight');

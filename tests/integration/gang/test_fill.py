@@ -17,15 +17,15 @@ def policy(cluster):
 def test_operators_set_the_policy_and_everyone_sees_it(pair):
     assert policy(pair) == 'off'
     assert 'fill    off' in pair.run('score', 'info').stdout
-    assert 'fill on' in pair.run('scadm', 'set', 'fill', 'on').stderr
+    assert 'fill set to on' in pair.run('scadm', 'set', 'fill', 'on').stderr
     assert policy(pair) == 'on'
     assert 'fill    on, queues: high normal' in pair.run('score', 'info').stdout
 
 
 def test_the_policy_in_force_is_printed(pair):
-    assert pair.run('scadm', 'get', 'fill').stdout == 'fill    off\n'
+    assert pair.run('scadm', 'get', 'fill').stdout == 'fill          off\n'
     pair.run('scadm', 'set', 'fill', 'on')
-    assert 'fill    on, queues: high normal\n' in pair.run('scadm', 'get').stdout
+    assert 'fill          on, queues: high normal\n' in pair.run('scadm', 'get').stdout
     assert pair.json('scadm', 'get', 'fill') == {'schema': 'scored.settings/1', 'fill': 'on, queues: high normal'}
 
 
