@@ -87,7 +87,7 @@ void ThawGuard::watch(pid_t group, bool is_watched) {
 }
 
 void ThawGuard::tell(pid_t group, bool is_watched) const {
-  const thaw::Group told{.group = group, .is_watched = is_watched ? 1U : 0U};
+  const thaw::WatchedGroup told{.group = group, .is_watched = is_watched ? 1U : 0U};
   if (socket_) send(socket_.get(), &told, sizeof told, MSG_NOSIGNAL | MSG_DONTWAIT);
 }
 
