@@ -23,14 +23,14 @@ struct JobOptions {
   bool events = false;
 };
 
-struct Event {
+struct RecordedEvent {
   std::int64_t wall_ns;
   std::string text;
 };
 
 // Returns the events as the head recorded them; a job of an earlier version has at least its times.
-std::vector<Event> events_of(const wire::JobStatus& job) {
-  std::vector<Event> events;
+std::vector<RecordedEvent> events_of(const wire::JobStatus& job) {
+  std::vector<RecordedEvent> events;
   for (const auto& event : job.events()) events.push_back({event.wall_ns(), event.text()});
   if (!events.empty()) return events;
   events.push_back({job.submitted_wall_ns(), fmt::format("accepted as job {}", job.job())});
@@ -66,7 +66,7 @@ Result<int> show_job(HeadLink& head, const JobOptions& options) {
     return kExitOk;
   }
   if (!options.events) print(job_page(job));
-  for (const auto& event : options.events ? events : std::vector<Event>()) {
+  for (const auto& event : options.events ? events : std::vector<RecordedEvent>()) {
     const auto ms = event.wall_ns / 1'000'000 % 1'000;
     print(fmt::format("{}.{:03}  {}\n", local_time(event.wall_ns), ms,
                       escape_terminal(event.text, 1'000)));
