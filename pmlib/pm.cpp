@@ -43,7 +43,7 @@ int open_endpoint(pm_context** context, std::unique_ptr<Endpoint> endpoint, int 
 bool is_registered(const pm_context* context, const pm_handle& handle) {
   const Segment& segment = context->endpoint->segment();
   if (handle.region >= segment.geometry().regions) return false;
-  const Region& region = segment.region(handle.region);
+  const RegionEntry& region = segment.region(handle.region);
   return region.references > 0 && region.nonce == handle.nonce;
 }
 

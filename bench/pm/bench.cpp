@@ -10,7 +10,7 @@
 
 namespace score::bench {
 
-Bench::Bench(const Options& options)
+Bench::Bench(const BenchOptions& options)
     : options_(options),
       ends_(!options.is_shmem()),
       directory_(std::filesystem::temp_directory_path() /
@@ -86,9 +86,9 @@ double Bench::bandwidth(std::size_t size, const Exchange& stream) {
 }
 
 double Bench::pm_bandwidth(std::size_t size, const std::string& file) {
-  PmStream stream{amount_for(size), Transfer::Message, 2, -1};
+  PmStream stream{amount_for(size), TransferKind::Message, 2, -1};
   if (size > longest_message()) {
-    stream.by = options_.is_shmem() ? Transfer::Write : Transfer::Large;
+    stream.by = options_.is_shmem() ? TransferKind::Write : TransferKind::Large;
   }
   return rate([&](int side, Shared& s) { pm_stream(side, s, stream, file); });
 }
@@ -134,7 +134,7 @@ void Bench::measure_loss(std::size_t size) {
   }
   ends_.lose(0);
   const Spread with = spread_of(lossy), without = spread_of(filtered), free = spread_of(bare);
-  Line(options_, size)
+  ReportLine(options_, size)
       .add("loss_percent", options_.loss, 3)
       .add("lost", options_.cut_bursts ? "frames" : "bursts")
       .add("bandwidth_mb_s", with, 1)
@@ -155,7 +155,7 @@ void Bench::measure_garbage(std::size_t size) {
   // The stream lasts a second or so, because the garbage comes in bursts of a millisecond.
   const std::size_t count = std::clamp<std::size_t>((std::size_t{2} << 30) / size, 64, 1'000'000);
   PmStream stream{{size, options_.count != 0 ? options_.count : static_cast<unsigned>(count)}};
-  if (size > longest_message()) stream.by = Transfer::Large;
+  if (size > longest_message()) stream.by = TransferKind::Large;
   const std::array<Side, 3> streams{
       [&](int side, Shared& s) { pm_stream(side, s, stream, file()); },
       [&](int side, Shared& s) { raw_flow(side, s, stream.amount); },
@@ -181,7 +181,7 @@ void Bench::measure_garbage(std::size_t size) {
   const Spread with = spread_of(hit), pm_clean = spread_of(clean[0]);
   const Spread pm_elsewhere = spread_of(elsewhere[0]);
   const auto left = [&](std::size_t k) { return ratios_of(elsewhere[k], clean[k]); };
-  Line(options_, size)
+  ReportLine(options_, size)
       .add("garbage_frames_s", spread_of(sent), 0)
       .add("dropped", spread_of(dropped), 0)
       .add("bandwidth_mb_s", with, 1)
@@ -205,7 +205,7 @@ void Bench::measure_auth(std::size_t size) {
       mb[k].push_back(pm_bandwidth(size, with));
     }
   }
-  Line(options_, size)
+  ReportLine(options_, size)
       .add("key_one_way_us", spread_of(us[0]), 4)
       .add("tag_one_way_us", spread_of(us[1]), 4)
       .add("key_mb_s", spread_of(mb[0]), 1)
@@ -225,7 +225,7 @@ unsigned writes_under_way(std::size_t size) {
 constexpr unsigned kLonger = 4;
 
 double Bench::write_bandwidth(std::size_t size, int hit_percent) {
-  PmStream stream{amount_for(size), Transfer::Write, writes_under_way(size), hit_percent};
+  PmStream stream{amount_for(size), TransferKind::Write, writes_under_way(size), hit_percent};
   stream.warm_up = stream.amount.count;
   if (hit_percent == 100) stream.amount.count *= kLonger;
   return rate([&](int side, Shared& s) { pm_stream(side, s, stream, file()); });
@@ -234,7 +234,7 @@ double Bench::write_bandwidth(std::size_t size, int hit_percent) {
 // Sends the same bytes, cut into messages.
 double Bench::message_bandwidth(std::size_t size, bool copies) {
   const Amount piece = amount_for(std::min(size, longest_message()));
-  PmStream stream{piece, Transfer::Message, 1, -1, size, piece.count, copies};
+  PmStream stream{piece, TransferKind::Message, 1, -1, size, piece.count, copies};
   stream.amount.count *= kLonger;
   return rate([&](int side, Shared& s) { pm_stream(side, s, stream, file()); });
 }
@@ -254,7 +254,7 @@ void Bench::measure_hits(std::size_t size) {
     others[1].push_back(bandwidth(
         size, [&](int side, Shared& s, Amount a) { tcp_stream(side, s, a, ends_.address(1)); }));
   }
-  Line(options_, size)
+  ReportLine(options_, size)
       .add("write_hit_100_mb_s", spread_of(writes[0]), 4)
       .add("write_hit_50_mb_s", spread_of(writes[1]), 4)
       .add("write_hit_0_mb_s", spread_of(writes[2]), 4)

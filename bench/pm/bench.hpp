@@ -17,7 +17,7 @@ namespace score::bench {
 
 class Bench {
  public:
-  explicit Bench(const Options& options);
+  explicit Bench(const BenchOptions& options);
   ~Bench();
   Bench(const Bench&) = delete;
   Bench& operator=(const Bench&) = delete;
@@ -58,7 +58,7 @@ class Bench {
 
   double pm_bandwidth(std::size_t size, const std::string& file);
 
-  Options options_;
+  BenchOptions options_;
   TwoEnds ends_;
   std::filesystem::path directory_;
 };

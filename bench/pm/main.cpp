@@ -11,7 +11,7 @@ namespace {
 
 using namespace score::bench;  // NOLINT(google-build-using-namespace)
 
-void run(Options options) {
+void run(BenchOptions options) {
   if (options.memory) return print_memory(options.json);
   Bench bench(options);
   if (!options.sizes_given && (options.loss > 0 || options.garbage > 0)) options.sizes = {1 << 20};

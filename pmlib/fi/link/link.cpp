@@ -176,7 +176,7 @@ Link::~Link() {
   if (holds_) pm_->release(held_);  // the next owner of the context finds all buffers
   for (const std::uint32_t id : requests_.ids()) delete requests_.take(id);
   for (Peer& peer : peers_) {
-    for (Request* request : peer.queue) {
+    for (LinkRequest* request : peer.queue) {
       if (request->id == 0) delete request;
     }
   }

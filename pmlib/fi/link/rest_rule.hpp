@@ -25,7 +25,7 @@ struct WaitFacts {
   bool is_near_by_pm = false;    // the user has disabled MPICH's shared memory between them
   bool is_told_to_rest = false;  // by the user, who knows the program
   // ---- the call
-  MpiLibrary library = MpiLibrary::Other;
+  MpiImplementation library = MpiImplementation::Other;
   MpiWait call = MpiWait::None;
   bool may_others_call = true;  // other threads may call MPI meanwhile
   bool may_end_by_file = true;  // it may wait for a request of input and output
@@ -42,13 +42,13 @@ struct WaitFacts {
 // Returns true if PM carries all messages between the ranks of this node. Open MPI with mtl/ofi
 // sends all messages by libfabric; if it uses other means, PM has nothing that the call waits for.
 constexpr bool carries_near(const WaitFacts& w) {
-  return !w.has_near_ranks || w.library == MpiLibrary::OpenMpi ||
-         (w.library == MpiLibrary::Mpich && w.is_near_by_pm);
+  return !w.has_near_ranks || w.library == MpiImplementation::OpenMpi ||
+         (w.library == MpiImplementation::Mpich && w.is_near_by_pm);
 }
 
 // Returns true if this process may never sleep while it waits for a message.
 constexpr bool never_rests(const WaitFacts& w) {
-  return !w.is_told_to_rest && w.library != MpiLibrary::Other && !carries_near(w);
+  return !w.is_told_to_rest && w.library != MpiImplementation::Other && !carries_near(w);
 }
 
 // Returns true if PM has something that the call may be waiting for.
@@ -60,7 +60,7 @@ constexpr bool awaits_pm(const WaitFacts& w) {
 constexpr bool may_rest(const WaitFacts& w) {
   if (w.is_told_to_rest) return true;
   if (w.call == MpiWait::Memory || !carries_near(w)) return false;
-  if (w.library != MpiLibrary::Other && !awaits_pm(w)) return false;
+  if (w.library != MpiImplementation::Other && !awaits_pm(w)) return false;
   return w.call != MpiWait::None || (w.returns_at_once && !w.has_near_ranks);
 }
 

@@ -143,7 +143,7 @@ void Cq::grow() {
   tail_ = n;
 }
 
-void Cq::push(const Failure& failure) {
+void Cq::push(const CompletionError& failure) {
   failures_.push_back(failure);
   domain_.link().wake_sleepers();
 }
@@ -229,7 +229,7 @@ bool Cq::poll_once() {
 ssize_t Cq::read_error(fi_cq_err_entry& entry) {
   Guard guard(domain_.link());
   if (failures_.empty()) return -FI_EAGAIN;
-  const Failure f = std::move(failures_.front());
+  const CompletionError f = std::move(failures_.front());
   failures_.pop_front();
   give_source(entry, f.source);
   entry.op_context = f.completion.context;
