@@ -15,12 +15,12 @@
 
 namespace score::bench {
 
-class Bench {
+class PmBench {
  public:
-  explicit Bench(const BenchOptions& options);
-  ~Bench();
-  Bench(const Bench&) = delete;
-  Bench& operator=(const Bench&) = delete;
+  explicit PmBench(const BenchOptions& options);
+  ~PmBench();
+  PmBench(const PmBench&) = delete;
+  PmBench& operator=(const PmBench&) = delete;
 
   // Measures latency and bandwidth, with the raw baseline and TCP for comparison.
   void measure(std::size_t size);
