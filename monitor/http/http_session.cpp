@@ -89,10 +89,10 @@ asio::awaitable<bool> HttpSession::serve_one() {
     co_return false;
   }
   has_answered_ = true;
-  server_.door_.spoke(origin_.id);
+  server_.connection_limiter_.request_arrived(origin_.id);
   auto message = parser.release();
   const bool goes_on = co_await answer(std::move(message));
-  server_.door_.answered(origin_.id);
+  server_.connection_limiter_.answered(origin_.id);
   co_return goes_on;
 }
 
@@ -120,7 +120,8 @@ asio::awaitable<bool> HttpSession::answer(http::request<http::string_body> messa
   auto routed = co_await route_from(message, request);
   if (message.target().size() > kMaxTargetBytes) routed = HttpError{414, "the target is long", {}};
   const std::string asker = asker_of(routed);
-  if (!server_.door_.may_ask(asker, begun)) routed = HttpError{429, "too many requests", {}};
+  if (!server_.connection_limiter_.may_ask(asker, begun))
+    routed = HttpError{429, "too many requests", {}};
   const auto* may = std::get_if<Routed>(&routed);
   const bool is_here =
       may != nullptr && (server_.parts_.site != nullptr || may->endpoint == Endpoint::Metrics);
@@ -145,7 +146,7 @@ asio::awaitable<bool> HttpSession::answer(http::request<http::string_body> messa
     const bool waits = waits_for_nodes(may->endpoint);
     response = co_await respond(std::move(wanted), std::move(asked));
     const TimePoint now = server_.parts_.clock.now();
-    server_.door_.charge(asker, now, waits ? kRankBarrier : now - begun);
+    server_.connection_limiter_.charge(asker, now, waits ? kRankBarrier : now - begun);
   }
   const bool is_head = message.method() == http::verb::head;
   response.prepare_payload();

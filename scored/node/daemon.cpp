@@ -412,7 +412,7 @@ asio::awaitable<void> NodeDaemon::beat_regularly() {
 // Writes one line with the worst of the late switches since the last line. The job is the one that
 // should have been continued.
 void NodeDaemon::report_late() {
-  sampling_.look_for_late();
+  sampling_.find_late_switches();
   const auto late = sampling_.take_late();
   if (!late) return;
   const SwitchRecord& worst = late->worst.record;

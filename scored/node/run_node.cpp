@@ -105,7 +105,7 @@ Status serve(NodeConfig config) {
 
   gang::IdleRule idle;
   idle.share = config.idle_percent / 100.0;
-  idle.looks = config.idle_slices;
+  idle.checks = config.idle_slices;
   Switcher switcher({.wants_real_time = config.priority == PriorityChoice::Auto,
                      .idle = idle,
                      .uses_barriers = config.network.switch_mode == SwitchMode::Barrier});

@@ -142,7 +142,7 @@ std::string info_page(const wire::Info& info) {
   return page;
 }
 
-Result<Evidence> look_for_parts(HeadLink& head, const CommonOptions& options) {
+Result<Evidence> find_parts(HeadLink& head, const CommonOptions& options) {
   const auto server = find_server(options.server);
   if (!server) return server.error();
   auto evidence = ask_daemons(head);
@@ -188,7 +188,7 @@ int info_main(const Invocation& invocation) {
     if (!info) return info.error();
     std::optional<Evidence> evidence;
     if (with_parts) {
-      auto found = look_for_parts(head, options);
+      auto found = find_parts(head, options);
       if (!found) return found.error();
       evidence = *std::move(found);
     }

@@ -130,7 +130,7 @@ void check_files(const std::string& path, const HostSettings& configured, Findin
 
 }  // namespace
 
-std::vector<Finding> look_at_this_host(const std::string& path) {
+std::vector<Finding> check_this_host(const std::string& path) {
   Findings files;
   Findings way;
   const auto configured = read_host_settings(path);

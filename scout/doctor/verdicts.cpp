@@ -279,7 +279,7 @@ enum class Source : std::uint8_t { Head, Daemons, Probe };
 struct DoctorCheck {
   const char* name;
   Source source;
-  void (*look)(const Evidence&, Findings&);
+  void (*run)(const Evidence&, Findings&);
 };
 
 constexpr DoctorCheck kChecks[] = {
@@ -307,7 +307,7 @@ std::vector<Finding> judge(const Evidence& evidence) {
     Findings found;
     const std::string why = missing(evidence, check.source);
     if (why.empty()) {
-      check.look(evidence, found);
+      check.run(evidence, found);
     } else {
       found.skip("not checked: " + why);
     }

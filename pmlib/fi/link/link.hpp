@@ -240,23 +240,23 @@ class Link final : private Directory::Listener, private MessageConsumer {
   // Receives everything that has arrived and sends everything that can be sent. Returns whether
   // anything happened.
   bool progress();
-  // Returns how often a reader that finds nothing should look before it gives up. MPIs yield the
-  // processor between two reads, which takes longer than an answer, so it pays to look again. The
+  // Returns how often a reader that finds nothing should poll before it gives up. MPIs yield the
+  // processor between two reads, which takes longer than an answer, so it pays to poll again. The
   // number is small after each message, and 0 if the caller does other work in between or has lost
   // the processor.
-  unsigned looks_before_giving_up();
-  // Notes that these looks found nothing.
+  unsigned polls_before_giving_up();
+  // Notes that these polls found nothing.
   void gave_up();
 
-  // Returns true if the calling thread has polled in vain for long. It then calls begin_look()
-  // before it looks, and rest() after that, both without the lock.
+  // Returns true if the calling thread has polled in vain for long. It then calls begin_poll()
+  // before it polls, and rest() after that, both without the lock.
   bool is_silent() const { return empty_turns_ > kPatientTurns && may_rest_; }
 
-  void begin_look();
+  void begin_poll();
 
   // Sleeps for a moment if this thread polls and does nothing else: until a message comes, another
   // thread sends, or wake() is called. Does not sleep if `has_news`, which is called with the lock,
-  // returns true. Must be called without the lock. Returns true if the caller should look again.
+  // returns true. Must be called without the lock. Returns true if the caller should poll again.
   bool rest(const std::function<bool()>& has_news);
 
   // Prepares for a sleep on wait_fd(). Returns false if there is work to do.
@@ -344,7 +344,7 @@ class Link final : private Directory::Listener, private MessageConsumer {
   static std::shared_ptr<Link> open_job(int& error);
   static std::shared_ptr<Link> open_own(const Name& own, int& error);
   int make_wait_fd();
-  void choose_looks();
+  void choose_polls();
   [[nodiscard]] bool find_near_ranks() const;
   void on_known(std::uint32_t index, std::uint64_t key, std::uint32_t own_index) override;
   void on_address(std::uint32_t index, const PeerAddress& address) override;
@@ -439,9 +439,9 @@ class Link final : private Directory::Listener, private MessageConsumer {
   std::uint32_t peeks_ = 0;  // modulo 2^32
   unsigned empty_turns_ = 0;
   std::uint32_t silence_ = 0;  // number of silences that have ended, modulo 2^32
-  unsigned looks_at_once_ = 0;
-  unsigned looks_after_message_ = 0;
-  unsigned looks_left_ = 0;
+  unsigned polls_at_once_ = 0;
+  unsigned polls_after_message_ = 0;
+  unsigned polls_left_ = 0;
   std::uint64_t gave_up_ns_ = 0;  // 0: not since the last message
 };
 

@@ -15,12 +15,12 @@ namespace {
 
 constexpr int kMessagesPerTurn = 64;
 constexpr unsigned kYieldEvery = 16;
-// Chosen: a look takes 50 to 300 ns, so a read takes at most 5 us, and only after a message.
-constexpr unsigned kLooksAtOnce = 16;
-constexpr unsigned kLooksAfterMessage = 64;
-// Used where frames arrive in this process's own memory, so that a look takes 25 ns. The MPI's own
-// turn between two reads takes as long as several looks, and delays an answer that comes meanwhile.
-constexpr unsigned kQuickLooks = 128;
+// Chosen: a poll takes 50 to 300 ns, so a read takes at most 5 us, and only after a message.
+constexpr unsigned kPollsAtOnce = 16;
+constexpr unsigned kPollsAfterMessage = 64;
+// Used where frames arrive in this process's own memory, so that a poll takes 25 ns. The MPI's own
+// turn between two reads takes as long as several polls, and delays an answer that comes meanwhile.
+constexpr unsigned kQuickPolls = 128;
 constexpr std::uint64_t kAwayNs = 3'000;  // longer than the MPI's own part of a turn
 
 // Calls `copy` with the positions of `length` bytes of the pieces, beginning at `offset`.
@@ -279,7 +279,7 @@ bool Link::progress() {
       continue;
     }
     on_received(message);
-    // A further look at the device would cost a system call, so the loop ends if nothing more is at
+    // A further poll of the device would cost a system call, so the loop ends if nothing more is at
     // hand.
     if (h.delivered.head == kNoIndex && !pm_->has_local_input()) {
       give_back_later(message);
@@ -321,28 +321,28 @@ bool Link::do_late_work() {
   return something;
 }
 
-void Link::choose_looks() {
+void Link::choose_polls() {
   const bool is_quick = pm_->segment().header().device.kind == DeviceKind::Ethernet;
-  looks_at_once_ = is_quick ? kQuickLooks : kLooksAtOnce;
-  looks_after_message_ = is_quick ? kQuickLooks : kLooksAfterMessage;
+  polls_at_once_ = is_quick ? kQuickPolls : kPollsAtOnce;
+  polls_after_message_ = is_quick ? kQuickPolls : kPollsAfterMessage;
 }
 
 void Link::expect_more() {
   end_silence();
-  looks_left_ = looks_after_message_;
+  polls_left_ = polls_after_message_;
   gave_up_ns_ = 0;
 }
 
-unsigned Link::looks_before_giving_up() {
-  if (looks_left_ == 0) return 0;
-  if (gave_up_ns_ != 0 && now_ns() - gave_up_ns_ > kAwayNs) looks_left_ = 0;
-  const unsigned looks = std::min(looks_left_, looks_at_once_);
-  looks_left_ -= looks;
-  return looks;
+unsigned Link::polls_before_giving_up() {
+  if (polls_left_ == 0) return 0;
+  if (gave_up_ns_ != 0 && now_ns() - gave_up_ns_ > kAwayNs) polls_left_ = 0;
+  const unsigned polls = std::min(polls_left_, polls_at_once_);
+  polls_left_ -= polls;
+  return polls;
 }
 
 void Link::gave_up() {
-  if (looks_left_ > 0) gave_up_ns_ = now_ns();
+  if (polls_left_ > 0) gave_up_ns_ = now_ns();
 }
 
 void Link::on_message(const IncomingMessage& in) {

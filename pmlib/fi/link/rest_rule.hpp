@@ -4,7 +4,7 @@
 // PM sees its own messages only, and an MPI library may communicate by other means: MPICH's shared
 // memory between the ranks of a node, windows in the process's own memory or in its node's, Open
 // MPI's BTLs. To PM a thread that works over these looks like one that waits. One sleep costs it
-// little, but PM would let it sleep after every few looks, and its peers with it: it would do some
+// little, but PM would let it sleep after every few polls, and its peers with it: it would do some
 // hundred steps per second instead of a hundred thousand. So a thread goes on polling unless it
 // waits for something that PM has, and PM carries all communication of the process. If its call may
 // return without a message, as a test does, the call must also be repeated at once each time:
@@ -33,7 +33,7 @@ struct WaitFacts {
   bool has_receive = false;      // one with a tag is posted
   bool has_own_receive = false;  // the library has posted one of its own, in a collective operation
   bool has_request = false;      // a sent message is not answered yet
-  bool has_peeked = false;       // it has asked for an early message since its last look
+  bool has_peeked = false;       // it has asked for an early message since its last poll
   bool has_late_work = false;    // PM has something to do without a message
   // ---- the thread: see QuickReturns
   bool returns_at_once = false;

@@ -193,7 +193,7 @@ class Cq : public fid_cq {
   ssize_t read_once(void* buffer, std::size_t count, fi_addr_t* sources);
 
   [[gnu::noinline]] void grow();
-  void look();
+  void poll_link();
   void give_source(fi_cq_err_entry& entry, const std::string& source);
   void write_out(std::byte*& to, const Completion& completion) const;
 

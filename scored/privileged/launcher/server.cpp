@@ -67,7 +67,7 @@ bool lock() {
   return file >= 0 && fcntl(file, F_SETLK, &whole) == 0;
 }
 
-bool say(const char* what, const char* value) {
+bool print_error(const char* what, const char* value) {
   fprintf(stderr, "%s%s%s: %s\n", isatty(STDERR_FILENO) != 0 ? "" : "<3>", what, value,
           strerror(errno));
   return false;
@@ -77,16 +77,16 @@ bool say(const char* what, const char* value) {
 
 bool LauncherServer::start() {
   sockaddr_un address{.sun_family = AF_UNIX, .sun_path = "launcher.sock"};
-  if (chdir(options_.rundir) != 0) return say("Cannot enter rundir=", options_.rundir);
-  if (!is_own_place()) return say("Others may write in rundir=", options_.rundir);
-  if (!lock()) return say("Cannot lock rundir=", options_.rundir);
+  if (chdir(options_.rundir) != 0) return print_error("Cannot enter rundir=", options_.rundir);
+  if (!is_own_place()) return print_error("Others may write in rundir=", options_.rundir);
+  if (!lock()) return print_error("Cannot lock rundir=", options_.rundir);
   listener_ = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
   unlink(address.sun_path);
   umask(0177);  // children set their own
   return (bind(listener_, reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0 &&
           lchown(address.sun_path, options_.daemon_user, static_cast<gid_t>(-1)) == 0 &&
           listen(listener_, 8) == 0) ||
-         say("Cannot listen in rundir=", options_.rundir);
+         print_error("Cannot listen in rundir=", options_.rundir);
 }
 
 void LauncherServer::add(pid_t child) {
