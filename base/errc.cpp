@@ -8,7 +8,7 @@ namespace score::inline base {
 
 namespace {
 
-class Category final : public std::error_category {
+class ErrorCategory final : public std::error_category {
  public:
   [[nodiscard]] const char* name() const noexcept override { return "score"; }
 
@@ -44,7 +44,7 @@ class Category final : public std::error_category {
 }  // namespace
 
 const std::error_category& errc_category() noexcept {
-  static const Category category;
+  static const ErrorCategory category;
   return category;
 }
 

@@ -43,11 +43,11 @@ int open_endpoint(pm_context** context, std::unique_ptr<Endpoint> endpoint, int 
 bool is_registered(const pm_context* context, const pm_handle& handle) {
   const Segment& segment = context->endpoint->segment();
   if (handle.region >= segment.geometry().regions) return false;
-  const Region& region = segment.region(handle.region);
+  const RegionEntry& region = segment.region(handle.region);
   return region.references > 0 && region.nonce == handle.nonce;
 }
 
-[[gnu::noinline]] void tell_large(pm_message& message, const ReceivedMessage& received) {
+[[gnu::noinline]] void describe_large(pm_message& message, const ReceivedMessage& received) {
   LargeHeader large;
   std::memcpy(&large, received.bytes.data(), sizeof large);
   std::memcpy(&message.internal[1], received.bytes.data(), sizeof large);
@@ -178,7 +178,7 @@ int pm_receive(pm_context* context, pm_message* message) {
   message->data = received.bytes.data();
   message->length = received.bytes.size();
   if (received.kind == FrameKind::Large) [[unlikely]]
-    tell_large(*message, received);
+    describe_large(*message, received);
   return PM_SUCCESS;
 }
 

@@ -12,12 +12,12 @@
 
 namespace {
 
-struct Role {
+struct DaemonRole {
   std::string_view name;
   int (*run)(const std::vector<std::string>& arguments);
 };
 
-constexpr Role kRoles[] = {
+constexpr DaemonRole kRoles[] = {
 #ifdef SCORED_HAS_HEAD
     {"head", &score::head::run_head},
 #endif
@@ -50,7 +50,7 @@ int main(int argc, char** argv) {
     return 0;
   }
   const std::string_view name = find_role(arguments);
-  for (const Role& role : kRoles) {
+  for (const DaemonRole& role : kRoles) {
     if (role.name == name) return role.run(arguments);
   }
   const bool wants_help = arguments.size() == 1 && arguments[0] == "--help";

@@ -13,7 +13,7 @@ namespace score::inline base {
 
 namespace detail {
 
-struct Problem {
+struct ConfigFault {
   unsigned line = 0;
   std::string text;
 };
@@ -21,7 +21,7 @@ struct Problem {
 struct ConfigState {
   std::string name;
   ConfigNode root;
-  std::vector<Problem> problems;
+  std::vector<ConfigFault> problems;
 };
 
 }  // namespace detail
@@ -45,7 +45,7 @@ void mark_read(const ConfigNode& node) {
 
 // Stores the first member that was not read in `first`, if it comes before `first` in the file.
 void find_unread(const ConfigNode& node, const std::string& path,
-                 std::optional<detail::Problem>& first) {
+                 std::optional<detail::ConfigFault>& first) {
   if (const auto* array = std::get_if<ConfigArray>(&node.value)) {
     for (const auto& item : *array) find_unread(item, path, first);
   }
@@ -56,9 +56,9 @@ void find_unread(const ConfigNode& node, const std::string& path,
     if (member.was_read) {
       find_unread(member, member_path, first);
     } else if (!first || member.line < first->line) {
-      first =
-          detail::Problem{.line = member.line,
-                          .text = fmt::format("unknown key '{}'", escape_terminal(member_path))};
+      first = detail::ConfigFault{
+          .line = member.line,
+          .text = fmt::format("unknown key '{}'", escape_terminal(member_path))};
     }
   }
 }
@@ -289,7 +289,7 @@ ConfigSection ConfigFile::root() {
 }
 
 Status ConfigFile::finish() const {
-  std::optional<detail::Problem> first;
+  std::optional<detail::ConfigFault> first;
   for (const auto& problem : state_->problems) {
     if (!first || problem.line < first->line) first = problem;
   }

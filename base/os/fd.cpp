@@ -240,8 +240,8 @@ Result<std::size_t> receive_some(int socket, std::span<char> into, std::vector<U
   return static_cast<std::size_t>(got);
 }
 
-Result<ReceivedMessage> receive_with_fds(int socket, std::size_t max_bytes) {
-  ReceivedMessage received;
+Result<ReceivedPacket> receive_with_fds(int socket, std::size_t max_bytes) {
+  ReceivedPacket received;
   received.bytes.resize(max_bytes);
   iovec part{.iov_base = received.bytes.data(), .iov_len = max_bytes};
   alignas(cmsghdr) std::array<char, CMSG_SPACE(kMaxPassedFds * sizeof(int))> control{};

@@ -92,7 +92,7 @@ inline constexpr std::size_t kMaxPassedFds = 32;
 [[nodiscard]] Status send_with_fds(int socket, std::span<const std::byte> bytes,
                                    std::span<const int> fds);
 
-struct ReceivedMessage {
+struct ReceivedPacket {
   std::vector<std::byte> bytes;  // empty: the other side closed
   std::vector<UniqueFd> fds;     // close-on-exec
 };
@@ -100,7 +100,7 @@ struct ReceivedMessage {
 // Receives the next message of a SOCK_SEQPACKET socket, or the bytes of one read of a stream.
 // Errors: TooLarge if it was longer than max_bytes or had more than kMaxPassedFds (all descriptors
 // are then closed), errno codes (EAGAIN).
-[[nodiscard]] Result<ReceivedMessage> receive_with_fds(int socket, std::size_t max_bytes);
+[[nodiscard]] Result<ReceivedPacket> receive_with_fds(int socket, std::size_t max_bytes);
 
 // Each makes one system call on a socket without blocking. They are for streams, where only a part
 // may be transferred. Descriptors travel with the first of the bytes that they were sent with. A

@@ -51,19 +51,19 @@ void set_log_sink(LogSink sink);
 void log_line(LogLevel level, std::string_view line);
 
 template <typename T>
-struct KeyValue {
+struct LogField {
   std::string_view key;
   const T& value;
 };
 
 // Both arguments must outlive the logging call, as temporaries in it do.
 template <typename T>
-KeyValue<T> kv(std::string_view key, const T& value) {
+LogField<T> kv(std::string_view key, const T& value) {
   return {key, value};
 }
 
 template <typename... Ts>
-void log_event(LogLevel level, std::string_view verb, const KeyValue<Ts>&... values) {
+void log_event(LogLevel level, std::string_view verb, const LogField<Ts>&... values) {
   if (!log_enabled(level)) return;
   std::string line(verb);
   [[maybe_unused]] const auto append = [&line](std::string_view key, const std::string& text) {
@@ -75,27 +75,27 @@ void log_event(LogLevel level, std::string_view verb, const KeyValue<Ts>&... val
 }
 
 template <typename... Ts>
-void log_error(std::string_view verb, const KeyValue<Ts>&... values) {
+void log_error(std::string_view verb, const LogField<Ts>&... values) {
   log_event(LogLevel::Error, verb, values...);
 }
 
 template <typename... Ts>
-void log_warning(std::string_view verb, const KeyValue<Ts>&... values) {
+void log_warning(std::string_view verb, const LogField<Ts>&... values) {
   log_event(LogLevel::Warning, verb, values...);
 }
 
 template <typename... Ts>
-void log_notice(std::string_view verb, const KeyValue<Ts>&... values) {
+void log_notice(std::string_view verb, const LogField<Ts>&... values) {
   log_event(LogLevel::Notice, verb, values...);
 }
 
 template <typename... Ts>
-void log_info(std::string_view verb, const KeyValue<Ts>&... values) {
+void log_info(std::string_view verb, const LogField<Ts>&... values) {
   log_event(LogLevel::Info, verb, values...);
 }
 
 template <typename... Ts>
-void log_debug(std::string_view verb, const KeyValue<Ts>&... values) {
+void log_debug(std::string_view verb, const LogField<Ts>&... values) {
   log_event(LogLevel::Debug, verb, values...);
 }
 

@@ -29,13 +29,14 @@ namespace {
 
 constexpr int kMaxTargetFd = 64;
 
-struct Report {
+struct ChildReport {
   SpawnStep step;
   int error;
 };
 
-// A Plan contains everything that the child reads. The parent makes it before it creates the child.
-struct Plan {
+// A ChildPlan contains everything that the child reads. The parent makes it before it creates the
+// child.
+struct ChildPlan {
   const SpawnSpec* spec = nullptr;
   std::vector<char*> argv;
   std::vector<char*> environment;
@@ -45,31 +46,31 @@ struct Plan {
   int report_fd = -1;
 };
 
-[[noreturn]] void give_up(const Plan& plan, SpawnStep step, int error) {
-  const Report report{.step = step, .error = error};
+[[noreturn]] void give_up(const ChildPlan& plan, SpawnStep step, int error) {
+  const ChildReport report{.step = step, .error = error};
   [[maybe_unused]] const auto written = write(plan.report_fd, &report, sizeof report);
   _exit(127);
 }
 
-void check(const Plan& plan, SpawnStep step, bool good) {
+void check(const ChildPlan& plan, SpawnStep step, bool good) {
   if (!good) give_up(plan, step, errno);
 }
 
 // A daemon ignores SIGPIPE and blocks the signals that it waits for, but a program expects neither.
 // CLONE_CLEAR_SIGHAND leaves ignored signals ignored, hence the loop. signal() fails for SIGKILL
 // and SIGSTOP, which does no harm.
-void clear_signals(const Plan& plan) {
+void clear_signals(const ChildPlan& plan) {
   for (int number = 1; number <= SIGRTMAX; ++number) signal(number, SIG_DFL);
   sigset_t none;
   sigemptyset(&none);
   check(plan, SpawnStep::Session, sigprocmask(SIG_SETMASK, &none, nullptr) == 0);
 }
 
-void enter_session(const Plan& plan) {
+void enter_session(const ChildPlan& plan) {
   if (plan.spec->new_session) check(plan, SpawnStep::Session, setsid() >= 0);
 }
 
-void set_limits(const Plan& plan) {
+void set_limits(const ChildPlan& plan) {
   for (const auto& [resource, limit] : plan.spec->limits) {
     const auto kind = static_cast<__rlimit_resource>(resource);
     check(plan, SpawnStep::Limits, setrlimit(kind, &limit) == 0);
@@ -80,7 +81,7 @@ void set_limits(const Plan& plan) {
 }
 
 // Reads everything back, because a process that kept part of its old identity must not reach exec.
-bool identity_holds(Plan& plan, const Identity& wanted) {
+bool identity_holds(ChildPlan& plan, const Identity& wanted) {
   uid_t uid[3];
   gid_t gid[3];
   if (getresuid(&uid[0], &uid[1], &uid[2]) != 0) return false;
@@ -97,7 +98,7 @@ bool identity_holds(Plan& plan, const Identity& wanted) {
 
 // Uses the system calls themselves. glibc's wrappers would signal all threads of the parent,
 // because they do not know that they run in a child.
-void take_identity(Plan& plan) {
+void take_identity(ChildPlan& plan) {
   if (!plan.spec->identity) return;
   const auto& wanted = *plan.spec->identity;
   const auto uid = wanted.uid.value();
@@ -110,20 +111,20 @@ void take_identity(Plan& plan) {
 }
 
 // This comes after the identity, because a change of identity clears the setting.
-void die_with_parent(const Plan& plan, pid_t parent) {
+void die_with_parent(const ChildPlan& plan, pid_t parent) {
   if (!plan.spec->die_with_parent) return;
   check(plan, SpawnStep::Session, prctl(PR_SET_PDEATHSIG, SIGKILL) == 0);
   if (getppid() != parent) _exit(127);
 }
 
-void enter_directory(const Plan& plan) {
+void enter_directory(const ChildPlan& plan) {
   const auto& directory = plan.spec->directory;
   if (!directory.empty()) check(plan, SpawnStep::Directory, chdir(directory.c_str()) == 0);
 }
 
 // First moves every source (and the report pipe) above all targets, so that no target can overwrite
 // one that is still needed. Then moves the sources into place, and finally closes the gaps.
-void place_descriptors(Plan& plan) {
+void place_descriptors(ChildPlan& plan) {
   const auto step = SpawnStep::Descriptors;
   const int report = fcntl(plan.report_fd, F_DUPFD_CLOEXEC, kMaxTargetFd);
   check(plan, step, report >= 0);
@@ -144,7 +145,7 @@ void place_descriptors(Plan& plan) {
   check(plan, step, close_range(next, ~0U, CLOSE_RANGE_CLOEXEC) == 0);
 }
 
-[[noreturn]] void run_child(Plan& plan, pid_t parent) {
+[[noreturn]] void run_child(ChildPlan& plan, pid_t parent) {
   clear_signals(plan);
   enter_session(plan);
   place_descriptors(plan);
@@ -165,8 +166,8 @@ std::vector<char*> pointers(const std::vector<std::string>& texts) {
 }
 
 // Makes the plan. Errors: EINVAL for a plan that cannot be carried out.
-Result<Plan> make_plan(const SpawnSpec& spec) {
-  Plan plan;
+Result<ChildPlan> make_plan(const SpawnSpec& spec) {
+  ChildPlan plan;
   plan.spec = &spec;
   plan.argv = pointers(spec.argv);
   plan.environment = pointers(spec.environment);
@@ -190,7 +191,7 @@ Result<Plan> make_plan(const SpawnSpec& spec) {
   return plan;
 }
 
-Error describe(const SpawnSpec& spec, const Report& report) {
+Error describe(const SpawnSpec& spec, const ChildReport& report) {
   const auto code = errno_code(report.error);
   switch (report.step) {
     case SpawnStep::Exec:
@@ -269,7 +270,7 @@ std::expected<SpawnedProcess, SpawnFailure> spawn(const SpawnSpec& spec) {
   UniqueFd pidfd(raw_pidfd);
   pipe->write.reset();
 
-  Report report{};
+  ChildReport report{};
   ssize_t got = 0;
   do {
     got = read(pipe->read.get(), &report, sizeof report);

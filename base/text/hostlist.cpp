@@ -218,21 +218,21 @@ std::string ranges_text(const std::vector<Number>& numbers) {
   return text;
 }
 
-// A Group collects names that differ only in the number that counts them.
-struct Group {
+// A NameGroup collects names that differ only in the number that counts them.
+struct NameGroup {
   Numbered shape;
   std::vector<Number> numbers;  // empty: a name without a number
 
   [[nodiscard]] auto key() const { return std::tuple(shape.prefix, shape.suffix, shape.width > 0); }
 };
 
-Group group_of(std::string_view name) {
-  Group group{.shape = numbered(name), .numbers = {}};
+NameGroup group_of(std::string_view name) {
+  NameGroup group{.shape = numbered(name), .numbers = {}};
   if (group.shape.width > 0) group.numbers.push_back({group.shape.number, group.shape.width});
   return group;
 }
 
-void append_group(std::string& text, const Group& group) {
+void append_group(std::string& text, const NameGroup& group) {
   if (!text.empty()) text += ',';
   text += group.shape.prefix;
   const auto ranges = ranges_text(group.numbers);
@@ -262,10 +262,10 @@ Result<std::vector<std::string>> expand_hostlist(std::string_view text, std::siz
 }
 
 std::string compress_hostlist(std::span<const std::string> names) {
-  std::vector<Group> groups;
+  std::vector<NameGroup> groups;
   std::map<std::tuple<std::string_view, std::string_view, bool>, std::size_t> known;
   for (const auto& name : names) {
-    Group group = group_of(name);
+    NameGroup group = group_of(name);
     const auto [at, is_new] = known.try_emplace(group.key(), groups.size());
     if (is_new) {
       groups.push_back(std::move(group));
@@ -274,7 +274,7 @@ std::string compress_hostlist(std::span<const std::string> names) {
     }
   }
   std::string text;
-  for (Group& group : groups) {
+  for (NameGroup& group : groups) {
     std::ranges::sort(group.numbers);
     const auto repeats = std::ranges::unique(group.numbers);
     group.numbers.erase(repeats.begin(), repeats.end());
@@ -285,9 +285,9 @@ std::string compress_hostlist(std::span<const std::string> names) {
 
 std::string compress_in_order(std::span<const std::string> names) {
   std::string text;
-  std::optional<Group> last;
+  std::optional<NameGroup> last;
   for (const auto& name : names) {
-    Group group = group_of(name);
+    NameGroup group = group_of(name);
     const bool is_same = last && last->key() == group.key() && !group.numbers.empty() &&
                          last->numbers.size() < kMaxRangesInSet;
     if (is_same) {

@@ -16,15 +16,15 @@ namespace {
 
 using score::npb::Communicator;
 
-struct Options {
+struct CosmoOptions {
   std::string_view program;  // linpack or cg
   std::string_view size;     // equations, or the class
   int threads = 1;
   bool two_levels = false;
 };
 
-std::optional<Options> parse(std::span<char*> arguments) {
-  Options options;
+std::optional<CosmoOptions> parse(std::span<char*> arguments) {
+  CosmoOptions options;
   bool is_right = arguments.size() >= 3;
   for (std::size_t i = 3; is_right && i < arguments.size(); ++i) {
     const std::string_view word = arguments[i];
@@ -48,7 +48,8 @@ class NoMeter final : public score::npb::Meter {
   void tick() override {}
 };
 
-void report(const Options& options, const Communicator& network, double seconds, bool is_right) {
+void report(const CosmoOptions& options, const Communicator& network, double seconds,
+            bool is_right) {
   if (network.rank() != 0) return;
   std::printf("%.*s %.*s: %u ranks x %d threads: %s, %.6f s\n",
               static_cast<int>(options.program.size()), options.program.data(),
@@ -56,7 +57,7 @@ void report(const Options& options, const Communicator& network, double seconds,
               options.threads, is_right ? "verified" : "NOT VERIFIED", seconds);
 }
 
-int run_linpack(const Options& options, Communicator& network) {
+int run_linpack(const CosmoOptions& options, Communicator& network) {
   const int n = std::atoi(options.size.data());
   if (n < 1 || n > 20'000) return 2;
   score::cosmo::Linpack linpack(static_cast<std::size_t>(n), options.threads, network);
@@ -71,7 +72,7 @@ int run_linpack(const Options& options, Communicator& network) {
   return is_right ? 0 : 1;
 }
 
-int run_cg(const Options& options, Communicator& network) {
+int run_cg(const CosmoOptions& options, Communicator& network) {
   const Communicator& known = network;
   if (options.size.size() != 1 || known.size() > 64 || (known.size() & (known.size() - 1)) != 0) {
     return 2;
@@ -90,7 +91,7 @@ int run_cg(const Options& options, Communicator& network) {
   return is_right ? 0 : 1;
 }
 
-int run(const Options& options) {
+int run(const CosmoOptions& options) {
   std::unique_ptr<Communicator> network;
   if (options.two_levels) {
     network = std::make_unique<score::npb::NodeAwareCommunicator>();

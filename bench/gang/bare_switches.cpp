@@ -49,7 +49,7 @@ constexpr std::int64_t kToGetReady = 1'500'000'000;
 constexpr std::int64_t kMostNodes = 4'096;
 constexpr std::int64_t kMostSeconds = 3'600;
 
-struct Plan {
+struct BenchPlan {
   std::string root;
   std::int64_t nodes = 0, period = 0, seconds = 0;
   char** command = nullptr;  // null: the tasks compute
@@ -62,7 +62,7 @@ struct Tally {
 };
 
 // Lies in memory that the parent and its nodes share. The tallies of the nodes follow it.
-struct alignas(64) Shared {
+struct alignas(64) SharedState {
   std::atomic<bool> takes_turns{true};  // otherwise job 0 runs alone
   std::atomic<bool> is_over{false};
 };
@@ -95,7 +95,7 @@ void keep_to_processor(std::int64_t node) {
   sched_setaffinity(0, sizeof own, &own);
 }
 
-[[noreturn]] void run_command(const Plan& plan, std::int64_t node, int job) {
+[[noreturn]] void run_command(const BenchPlan& plan, std::int64_t node, int job) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   setsid();
   keep_to_processor(node);
@@ -107,7 +107,7 @@ void keep_to_processor(std::int64_t node) {
 }
 
 // Makes a stopped cgroup with a task in it.
-std::optional<Cgroup> make_job(const Plan& plan, std::int64_t node, int job) {
+std::optional<Cgroup> make_job(const BenchPlan& plan, std::int64_t node, int job) {
   auto cgroup = Cgroup::create(fmt::format("{}/{}{}", plan.root, node, job == 0 ? 'a' : 'b'));
   if (!cgroup || !cgroup->freeze(true)) return std::nullopt;
   const pid_t task = fork();
@@ -117,7 +117,8 @@ std::optional<Cgroup> make_job(const Plan& plan, std::int64_t node, int job) {
   return *std::move(cgroup);
 }
 
-bool follow(const Plan& plan, std::array<Cgroup, 2>& jobs, const Shared& shared, Tally& tally) {
+bool follow(const BenchPlan& plan, std::array<Cgroup, 2>& jobs, const SharedState& shared,
+            Tally& tally) {
   const sched_param wanted{.sched_priority = kPriority};
   sched_setscheduler(0, SCHED_FIFO | SCHED_RESET_ON_FORK, &wanted);
   prctl(PR_SET_TIMERSLACK, 1, 0, 0, 0);
@@ -140,7 +141,7 @@ bool follow(const Plan& plan, std::array<Cgroup, 2>& jobs, const Shared& shared,
   return true;
 }
 
-int run_node(const Plan& plan, std::int64_t node, const Shared& shared, Tally& tally) {
+int run_node(const BenchPlan& plan, std::int64_t node, const SharedState& shared, Tally& tally) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   auto first = make_job(plan, node, 0);
   auto second = make_job(plan, node, 1);
@@ -150,13 +151,13 @@ int run_node(const Plan& plan, std::int64_t node, const Shared& shared, Tally& t
 }
 
 // Follows the lines of standard input until it ends.
-void obey(Shared& shared) {
+void obey(SharedState& shared) {
   for (std::string line; std::getline(std::cin, line);) shared.takes_turns = line == "shared";
   shared.is_over = true;
 }
 
 // Returns true if every node ended successfully.
-bool run_nodes(const Plan& plan, Shared& shared, Tally* tallies) {
+bool run_nodes(const BenchPlan& plan, SharedState& shared, Tally* tallies) {
   shared.takes_turns = plan.command == nullptr;
   std::vector<pid_t> nodes;
   for (std::int64_t i = 0; i < plan.nodes; ++i) {
@@ -174,7 +175,7 @@ bool run_nodes(const Plan& plan, Shared& shared, Tally* tallies) {
   return went_well;
 }
 
-void print(const Plan& plan, const Tally* tallies) {
+void print(const BenchPlan& plan, const Tally* tallies) {
   double used = 0;
   double switches = 0;
   for (std::int64_t i = 0; i < plan.nodes; ++i) {
@@ -197,8 +198,8 @@ bool remove_all(Cgroup& root) {
   return false;
 }
 
-int run(Plan plan) {
-  const auto bytes = sizeof(Shared) + static_cast<std::size_t>(plan.nodes) * sizeof(Tally);
+int run(BenchPlan plan) {
+  const auto bytes = sizeof(SharedState) + static_cast<std::size_t>(plan.nodes) * sizeof(Tally);
   void* const memory =
       mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   auto root = Cgroup::create(plan.root);
@@ -206,7 +207,7 @@ int run(Plan plan) {
     fmt::print(stderr, "scbench-bare: cannot create cgroup {}\n", plan.root);
     return 1;
   }
-  auto* const shared = new (memory) Shared;
+  auto* const shared = new (memory) SharedState;
   auto* const tallies = reinterpret_cast<Tally*>(shared + 1);
   plan.start = (clock_ns(CLOCK_MONOTONIC) + kToGetReady) / plan.period * plan.period + plan.period;
   const bool went_well = run_nodes(plan, *shared, tallies);

@@ -293,20 +293,20 @@ int transports(const char* description, char** words) {
 }
 
 // Lets the ranks start each measurement together.
-struct Meeting {
+struct SharedBarrier {
   pthread_barrier_t barrier;
 };
 
-Meeting* make_meeting(unsigned ranks) {
-  void* memory =
-      ::mmap(nullptr, sizeof(Meeting), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+SharedBarrier* make_barrier(unsigned ranks) {
+  void* memory = ::mmap(nullptr, sizeof(SharedBarrier), PROT_READ | PROT_WRITE,
+                        MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   require(memory != MAP_FAILED, "cannot map memory");
-  auto* meeting = static_cast<Meeting*>(memory);
+  auto* shared_barrier = static_cast<SharedBarrier*>(memory);
   pthread_barrierattr_t shared;
   pthread_barrierattr_init(&shared);
   pthread_barrierattr_setpshared(&shared, PTHREAD_PROCESS_SHARED);
-  pthread_barrier_init(&meeting->barrier, &shared, ranks);
-  return meeting;
+  pthread_barrier_init(&shared_barrier->barrier, &shared, ranks);
+  return shared_barrier;
 }
 
 constexpr std::size_t kSmallRecord = 4096;
@@ -319,15 +319,15 @@ struct RankOf {
 };
 
 // Returns the seconds from the common start of all ranks to the end of the last one.
-double together(Meeting& meeting, const std::function<void()>& work) {
-  pthread_barrier_wait(&meeting.barrier);
+double together(SharedBarrier& shared_barrier, const std::function<void()>& work) {
+  pthread_barrier_wait(&shared_barrier.barrier);
   return seconds_of([&] {
     work();
-    pthread_barrier_wait(&meeting.barrier);
+    pthread_barrier_wait(&shared_barrier.barrier);
   });
 }
 
-void run_rank(const char* description, const RankOf& of, Meeting& meeting) {
+void run_rank(const char* description, const RankOf& of, SharedBarrier& shared_barrier) {
   pario_volume* volume = nullptr;
   pario_file* file = nullptr;
   pario_group* group = nullptr;
@@ -358,8 +358,8 @@ void run_rank(const char* description, const RankOf& of, Meeting& meeting) {
   all(true);  // allocates
   for (int round = 0; round < of.rounds; ++round) {
     for (const bool is_write : {true, false}) {
-      const double independent = together(meeting, [&] { each(is_write); });
-      const double coordinated = together(meeting, [&] { all(is_write); });
+      const double independent = together(shared_barrier, [&] { each(is_write); });
+      const double coordinated = together(shared_barrier, [&] { all(is_write); });
       if (of.rank != 0) continue;
       const double megabytes = static_cast<double>(memory.size() * of.ranks) / kRecord;
       std::printf("{\"what\": \"%s\", \"independent\": %.2f, \"coordinated\": %.2f}\n",
@@ -374,7 +374,7 @@ void run_rank(const char* description, const RankOf& of, Meeting& meeting) {
 int ranks(const char* description, char** words) {
   const auto count = static_cast<unsigned>(std::atoi(words[0]));
   RankOf of{0, count, std::strtoul(words[1], nullptr, 10), std::atoi(words[2])};
-  Meeting* meeting = make_meeting(count);
+  SharedBarrier* shared_barrier = make_barrier(count);
   std::vector<pid_t> children;
   for (; of.rank < count; ++of.rank) {
     const pid_t child = ::fork();
@@ -383,7 +383,7 @@ int ranks(const char* description, char** words) {
       children.push_back(child);
       continue;
     }
-    run_rank(description, of, *meeting);
+    run_rank(description, of, *shared_barrier);
     std::exit(0);
   }
   int failed = 0;

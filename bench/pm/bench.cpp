@@ -10,7 +10,7 @@
 
 namespace score::bench {
 
-Bench::Bench(const Options& options)
+PmBench::PmBench(const BenchOptions& options)
     : options_(options),
       ends_(!options.is_shmem()),
       directory_(std::filesystem::temp_directory_path() /
@@ -20,11 +20,11 @@ Bench::Bench(const Options& options)
   for (const char* auth : {"key", "tag"}) write_address_file(auth);
 }
 
-Bench::~Bench() {
+PmBench::~PmBench() {
   std::filesystem::remove_all(directory_);
 }
 
-void Bench::write_address_file(const std::string& auth) {
+void PmBench::write_address_file(const std::string& auth) {
   std::ofstream out(file_with(auth));
   out << "key " << std::hex << kBenchKey << std::dec << "\ngeneration " << kBenchGeneration
       << "\nauth " << auth << "\n";
@@ -46,56 +46,56 @@ void Bench::write_address_file(const std::string& auth) {
 
 // --- one exchange ------------------------------------------------------------------------------
 
-void Bench::raw_ping(int side, Shared& s, Amount a) const {
+void PmBench::raw_ping(int side, Shared& s, Amount a) const {
   if (options_.is_shmem()) return flag_ping_pong(side, s, a);
   if (options_.is_ethernet()) return packet_ring_ping_pong(side, s, a, ends_.mac(1 - side));
   udp_ping_pong(side, s, a, ends_.address(side), ends_.address(1 - side));
 }
 
-void Bench::raw_flow(int side, Shared& s, Amount a) const {
+void PmBench::raw_flow(int side, Shared& s, Amount a) const {
   if (options_.is_shmem()) return cross_memory_stream(side, s, a);
   if (options_.is_ethernet()) return packet_ring_stream(side, s, a, ends_.mac(1 - side));
   udp_stream(side, s, a, ends_.address(side), ends_.address(1 - side));
 }
 
-Amount Bench::amount_for(std::size_t size) const {
+Amount PmBench::amount_for(std::size_t size) const {
   const std::size_t bytes = std::size_t{256} << 20;
   const std::size_t count = std::clamp<std::size_t>(bytes / size, 32, 100'000);
   return {size, options_.count != 0 ? options_.count : static_cast<unsigned>(count)};
 }
 
-std::size_t Bench::longest_message() const {
+std::size_t PmBench::longest_message() const {
   return options_.is_shmem() ? 8192 : 1424;
 }
 
-double Bench::latency(std::size_t size, const Exchange& exchange) {
+double PmBench::latency(std::size_t size, const Exchange& exchange) {
   const unsigned count = options_.count != 0 ? options_.count : size <= 65536 ? 3000 : 200;
   const Amount amount{size, count};
   const Shared& s = ends_.run([&](int side, Shared& shared) { exchange(side, shared, amount); });
   return s.seconds / count / 2 * 1e6;
 }
 
-double Bench::rate(const Side& run) {
+double PmBench::rate(const Side& run) {
   const Shared& s = ends_.run(run);
   return static_cast<double>(s.amount) / s.seconds / 1e6;
 }
 
-double Bench::bandwidth(std::size_t size, const Exchange& stream) {
+double PmBench::bandwidth(std::size_t size, const Exchange& stream) {
   const Amount amount = amount_for(size);
   return rate([&](int side, Shared& s) { stream(side, s, amount); });
 }
 
-double Bench::pm_bandwidth(std::size_t size, const std::string& file) {
-  PmStream stream{amount_for(size), Transfer::Message, 2, -1};
+double PmBench::pm_bandwidth(std::size_t size, const std::string& file) {
+  PmStream stream{amount_for(size), TransferKind::Message, 2, -1};
   if (size > longest_message()) {
-    stream.by = options_.is_shmem() ? Transfer::Write : Transfer::Large;
+    stream.by = options_.is_shmem() ? TransferKind::Write : TransferKind::Large;
   }
   return rate([&](int side, Shared& s) { pm_stream(side, s, stream, file); });
 }
 
 // --- measurements ------------------------------------------------------------------------------
 
-void Bench::measure(std::size_t size) {
+void PmBench::measure(std::size_t size) {
   const Exchange pm = [&](int side, Shared& s, Amount a) { pm_ping_pong(side, s, a, file()); };
   const Exchange raw = [&](int side, Shared& s, Amount a) { raw_ping(side, s, a); };
   const Exchange tcp = [&](int side, Shared& s, Amount a) {
@@ -118,7 +118,7 @@ void Bench::measure(std::size_t size) {
                        spread_of(mb[1]), spread_of(mb[2])});
 }
 
-void Bench::measure_loss(std::size_t size) {
+void PmBench::measure_loss(std::size_t size) {
   std::vector<double> bare, filtered, lossy, resent, time_outs;
   if (options_.cut_bursts) ends_.cut_bursts();
   for (unsigned i = 0; i < options_.rounds; ++i) {
@@ -134,7 +134,7 @@ void Bench::measure_loss(std::size_t size) {
   }
   ends_.lose(0);
   const Spread with = spread_of(lossy), without = spread_of(filtered), free = spread_of(bare);
-  Line(options_, size)
+  ReportLine(options_, size)
       .add("loss_percent", options_.loss, 3)
       .add("lost", options_.cut_bursts ? "frames" : "bursts")
       .add("bandwidth_mb_s", with, 1)
@@ -149,13 +149,13 @@ void Bench::measure_loss(std::size_t size) {
 
 // Measures three streams, each alone and with garbage for no receiver, to find the cost of the
 // generator for PM, raw frames and TCP. PM is also measured with the garbage sent to its receiver.
-void Bench::measure_garbage(std::size_t size) {
+void PmBench::measure_garbage(std::size_t size) {
   std::array<std::vector<double>, 3> clean, elsewhere;
   std::vector<double> hit, dropped, sent;
   // The stream lasts a second or so, because the garbage comes in bursts of a millisecond.
   const std::size_t count = std::clamp<std::size_t>((std::size_t{2} << 30) / size, 64, 1'000'000);
   PmStream stream{{size, options_.count != 0 ? options_.count : static_cast<unsigned>(count)}};
-  if (size > longest_message()) stream.by = Transfer::Large;
+  if (size > longest_message()) stream.by = TransferKind::Large;
   const std::array<Side, 3> streams{
       [&](int side, Shared& s) { pm_stream(side, s, stream, file()); },
       [&](int side, Shared& s) { raw_flow(side, s, stream.amount); },
@@ -181,7 +181,7 @@ void Bench::measure_garbage(std::size_t size) {
   const Spread with = spread_of(hit), pm_clean = spread_of(clean[0]);
   const Spread pm_elsewhere = spread_of(elsewhere[0]);
   const auto left = [&](std::size_t k) { return ratios_of(elsewhere[k], clean[k]); };
-  Line(options_, size)
+  ReportLine(options_, size)
       .add("garbage_frames_s", spread_of(sent), 0)
       .add("dropped", spread_of(dropped), 0)
       .add("bandwidth_mb_s", with, 1)
@@ -195,7 +195,7 @@ void Bench::measure_garbage(std::size_t size) {
       .print();
 }
 
-void Bench::measure_auth(std::size_t size) {
+void PmBench::measure_auth(std::size_t size) {
   std::array<std::vector<double>, 2> us, mb;
   for (unsigned i = 0; i < options_.rounds; ++i) {
     for (std::size_t k = 0; k < 2; ++k) {
@@ -205,7 +205,7 @@ void Bench::measure_auth(std::size_t size) {
       mb[k].push_back(pm_bandwidth(size, with));
     }
   }
-  Line(options_, size)
+  ReportLine(options_, size)
       .add("key_one_way_us", spread_of(us[0]), 4)
       .add("tag_one_way_us", spread_of(us[1]), 4)
       .add("key_mb_s", spread_of(mb[0]), 1)
@@ -224,22 +224,22 @@ unsigned writes_under_way(std::size_t size) {
 // fast variants run longer.
 constexpr unsigned kLonger = 4;
 
-double Bench::write_bandwidth(std::size_t size, int hit_percent) {
-  PmStream stream{amount_for(size), Transfer::Write, writes_under_way(size), hit_percent};
+double PmBench::write_bandwidth(std::size_t size, int hit_percent) {
+  PmStream stream{amount_for(size), TransferKind::Write, writes_under_way(size), hit_percent};
   stream.warm_up = stream.amount.count;
   if (hit_percent == 100) stream.amount.count *= kLonger;
   return rate([&](int side, Shared& s) { pm_stream(side, s, stream, file()); });
 }
 
 // Sends the same bytes, cut into messages.
-double Bench::message_bandwidth(std::size_t size, bool copies) {
+double PmBench::message_bandwidth(std::size_t size, bool copies) {
   const Amount piece = amount_for(std::min(size, longest_message()));
-  PmStream stream{piece, Transfer::Message, 1, -1, size, piece.count, copies};
+  PmStream stream{piece, TransferKind::Message, 1, -1, size, piece.count, copies};
   stream.amount.count *= kLonger;
   return rate([&](int side, Shared& s) { pm_stream(side, s, stream, file()); });
 }
 
-void Bench::measure_hits(std::size_t size) {
+void PmBench::measure_hits(std::size_t size) {
   constexpr std::array<int, 3> kPercent{100, 50, 0};
   std::array<std::vector<double>, 3> writes;
   std::array<std::vector<double>, 2> messages, others;  // bare and copied; raw and TCP
@@ -254,7 +254,7 @@ void Bench::measure_hits(std::size_t size) {
     others[1].push_back(bandwidth(
         size, [&](int side, Shared& s, Amount a) { tcp_stream(side, s, a, ends_.address(1)); }));
   }
-  Line(options_, size)
+  ReportLine(options_, size)
       .add("write_hit_100_mb_s", spread_of(writes[0]), 4)
       .add("write_hit_50_mb_s", spread_of(writes[1]), 4)
       .add("write_hit_0_mb_s", spread_of(writes[2]), 4)

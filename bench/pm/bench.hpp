@@ -15,12 +15,12 @@
 
 namespace score::bench {
 
-class Bench {
+class PmBench {
  public:
-  explicit Bench(const Options& options);
-  ~Bench();
-  Bench(const Bench&) = delete;
-  Bench& operator=(const Bench&) = delete;
+  explicit PmBench(const BenchOptions& options);
+  ~PmBench();
+  PmBench(const PmBench&) = delete;
+  PmBench& operator=(const PmBench&) = delete;
 
   // Measures latency and bandwidth, with the raw baseline and TCP for comparison.
   void measure(std::size_t size);
@@ -58,7 +58,7 @@ class Bench {
 
   double pm_bandwidth(std::size_t size, const std::string& file);
 
-  Options options_;
+  BenchOptions options_;
   TwoEnds ends_;
   std::filesystem::path directory_;
 };

@@ -26,15 +26,15 @@ namespace score::bench {
 
 namespace {
 
-using Bytes = std::vector<std::byte>;
+using FrameBytes = std::vector<std::byte>;
 
 constexpr std::uint16_t kNobodysPort = 4999;
 constexpr std::uint16_t kUnusedType = 0x88b7;  // not the bare ring's either
 constexpr std::size_t kBatch = 50;
 
 // Makes a frame that would be valid but for one fault.
-Bytes spoiled_frame(std::mt19937& random, unsigned kind, const GarbageOptions& options) {
-  Bytes bytes(sizeof(pm::FrameHeader) + random() % 1300);
+FrameBytes spoiled_frame(std::mt19937& random, unsigned kind, const GarbageOptions& options) {
+  FrameBytes bytes(sizeof(pm::FrameHeader) + random() % 1300);
   for (auto& b : bytes) b = static_cast<std::byte>(random());
   if (kind == 0) return bytes;
   pm::FrameHeader h;
@@ -53,17 +53,18 @@ Bytes spoiled_frame(std::mt19937& random, unsigned kind, const GarbageOptions& o
   return bytes;
 }
 
-std::vector<Bytes> make_frames(const GarbageOptions& options) {
+std::vector<FrameBytes> make_frames(const GarbageOptions& options) {
   std::mt19937 random(1);
-  std::vector<Bytes> frames;
+  std::vector<FrameBytes> frames;
   for (unsigned i = 0; i < 500; ++i) frames.push_back(spoiled_frame(random, i % 5, options));
   return frames;
 }
 
 // Sends whole datagrams or Ethernet frames, many per call.
-class Sender {
+class GarbageSender {
  public:
-  Sender(const TwoEnds& ends, const GarbageOptions& options) : frames_(make_frames(options)) {
+  GarbageSender(const TwoEnds& ends, const GarbageOptions& options)
+      : frames_(make_frames(options)) {
     if (options.is_ethernet) {
       aim_at_type(ends, options);
     } else {
@@ -71,20 +72,20 @@ class Sender {
     }
   }
 
-  ~Sender() {
+  ~GarbageSender() {
     close(fd_);
     if (sink_ >= 0) close(sink_);
   }
 
-  Sender(const Sender&) = delete;
-  Sender& operator=(const Sender&) = delete;
+  GarbageSender(const GarbageSender&) = delete;
+  GarbageSender& operator=(const GarbageSender&) = delete;
 
   std::size_t send(std::size_t count) {
     std::array<iovec, kBatch> pieces{};
     std::array<mmsghdr, kBatch> messages{};
     count = std::min(count, kBatch);
     for (std::size_t i = 0; i < count; ++i) {
-      Bytes& frame = frames_[next_++ % frames_.size()];
+      FrameBytes& frame = frames_[next_++ % frames_.size()];
       pieces[i] = {frame.data(), frame.size()};
       messages[i].msg_hdr.msg_iov = &pieces[i];
       messages[i].msg_hdr.msg_iovlen = 1;
@@ -116,8 +117,8 @@ class Sender {
     pm::PeerAddress peer, own;
     pm::EthernetDevice::parse(ends.mac(1).c_str(), peer);
     pm::EthernetDevice::parse(ends.mac(0).c_str(), own);
-    for (Bytes& frame : frames_) {
-      Bytes whole(14);
+    for (FrameBytes& frame : frames_) {
+      FrameBytes whole(14);
       std::memcpy(whole.data(), peer.bytes.data(), 6);
       std::memcpy(whole.data() + 6, own.bytes.data(), 6);
       std::memcpy(whole.data() + 12, &type, 2);
@@ -131,14 +132,15 @@ class Sender {
     if (bind(fd_, reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) _exit(1);
   }
 
-  std::vector<Bytes> frames_;
+  std::vector<FrameBytes> frames_;
   std::size_t next_ = 0;
   int fd_ = -1;
   int sink_ = -1;
 };
 
 // Sends the frames of a millisecond at a time.
-[[noreturn]] void send_for_ever(Sender& sender, unsigned rate, std::atomic<std::uint64_t>& sent) {
+[[noreturn]] void send_for_ever(GarbageSender& sender, unsigned rate,
+                                std::atomic<std::uint64_t>& sent) {
   const double start = now_seconds();
   for (;;) {
     const auto due = static_cast<std::uint64_t>((now_seconds() - start) * rate);
@@ -160,7 +162,7 @@ Garbage::Garbage(const TwoEnds& ends, const GarbageOptions& options) {
   if (child_ < 0) throw std::runtime_error("cannot fork");
   if (child_ == 0) {
     prctl(PR_SET_PDEATHSIG, SIGKILL);
-    Sender sender(ends, options);
+    GarbageSender sender(ends, options);
     send_for_ever(sender, options.rate, *sent_);
   }
 }

@@ -11,9 +11,9 @@ namespace {
 
 using namespace score::bench;  // NOLINT(google-build-using-namespace)
 
-void run(Options options) {
+void run(BenchOptions options) {
   if (options.memory) return print_memory(options.json);
-  Bench bench(options);
+  PmBench bench(options);
   if (!options.sizes_given && (options.loss > 0 || options.garbage > 0)) options.sizes = {1 << 20};
   if (!options.sizes_given && options.hits) options.sizes = {8192, 65536, 1 << 20};
   for (const std::size_t size : options.sizes) {

@@ -62,7 +62,7 @@ double read_percent(const char* text) {
   return value;
 }
 
-void check_device(const Options& o) {
+void check_device(const BenchOptions& o) {
   const std::string device = o.device.substr(0, o.device.find(':'));
   if (device != "shmem" && device != "udp" && device != "ethernet" && device != "ofi") {
     throw std::runtime_error("unknown device " + o.device);
@@ -78,8 +78,8 @@ void check_device(const Options& o) {
 
 }  // namespace
 
-Options read_options(int argc, char** argv) {
-  Options o;
+BenchOptions read_options(int argc, char** argv) {
+  BenchOptions o;
   const std::map<std::string, std::function<void(const char*)>> with_value{
       {"--device", [&](const char* text) { o.device = text; }},
       {"--size", [&](const char* text) { o.sizes = read_sizes(text), o.sizes_given = true; }},
@@ -88,10 +88,10 @@ Options read_options(int argc, char** argv) {
       {"--garbage", [&](const char* text) { o.garbage = read_number("--garbage", text); }},
       {"--auth", [&](const char* text) { o.auth = text; }},
       {"--loss", [&](const char* text) { o.loss = read_percent(text); }}};
-  const std::map<std::string, bool Options::*> flags{{"--cut", &Options::cut_bursts},
-                                                     {"--hits", &Options::hits},
-                                                     {"--memory", &Options::memory},
-                                                     {"--json", &Options::json}};
+  const std::map<std::string, bool BenchOptions::*> flags{{"--cut", &BenchOptions::cut_bursts},
+                                                          {"--hits", &BenchOptions::hits},
+                                                          {"--memory", &BenchOptions::memory},
+                                                          {"--json", &BenchOptions::json}};
   for (int i = 1; i < argc; ++i) {
     const std::string name = argv[i];
     if (name == "--help" || name == "-h") {

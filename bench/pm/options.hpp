@@ -7,7 +7,7 @@
 
 namespace score::bench {
 
-struct Options {
+struct BenchOptions {
   std::string device = "shmem";
   std::vector<std::size_t> sizes{8, 1 << 20};  // bytes
   bool sizes_given = false;
@@ -27,6 +27,6 @@ struct Options {
 };
 
 // Throws std::runtime_error with the reason. With --help, prints the usage and ends the program.
-Options read_options(int argc, char** argv);
+BenchOptions read_options(int argc, char** argv);
 
 }  // namespace score::bench

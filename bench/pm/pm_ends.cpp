@@ -13,23 +13,23 @@ namespace {
 
 constexpr unsigned kWarmUp = 200;
 
-class Context {
+class OpenContext {
  public:
-  Context(const std::string& file, int side) {
+  OpenContext(const std::string& file, int side) {
     char message[200] = "";
     const int error = pm_open_file(file.c_str(), static_cast<std::uint32_t>(side), &context_,
                                    message, sizeof message);
     if (error != 0) throw std::runtime_error(std::string(pm_strerror(error)) + " " + message);
   }
 
-  ~Context() {
+  ~OpenContext() {
     // An end must not leave before the other end has received everything.
     for (int i = 0; i < 20'000 && pm_quiet(context_) == 0; ++i) pm_progress(context_);
     pm_close(context_);
   }
 
-  Context(const Context&) = delete;
-  Context& operator=(const Context&) = delete;
+  OpenContext(const OpenContext&) = delete;
+  OpenContext& operator=(const OpenContext&) = delete;
 
   operator pm_context*() const { return context_; }
 
@@ -94,7 +94,7 @@ pm_op start_op(pm_context* context, Start start) {
 }  // namespace
 
 void pm_ping_pong(int side, Shared& shared, Amount amount, const std::string& file) {
-  const Context context(file, side);
+  const OpenContext context(file, side);
   const int peer = 1 - side;
   std::vector<std::uint8_t> bytes(std::max<std::size_t>(amount.size, 64));
   pm_handle memory;
@@ -228,17 +228,17 @@ void stream_writes(int side, Shared& shared, pm_context* context, const PmStream
 }  // namespace
 
 void pm_stream(int side, Shared& shared, PmStream stream, const std::string& file) {
-  const Context context(file, side);
+  const OpenContext context(file, side);
   shared.amount = stream.amount.size * stream.amount.count;
   meet(shared, 1);
   switch (stream.by) {
-    case Transfer::Message:
+    case TransferKind::Message:
       stream_messages(side, shared, context, stream);
       break;
-    case Transfer::Large:
+    case TransferKind::Large:
       stream_large(side, shared, context, stream);
       break;
-    case Transfer::Write:
+    case TransferKind::Write:
       stream_writes(side, shared, context, stream);
       break;
   }

@@ -8,11 +8,11 @@
 
 namespace score::bench {
 
-enum class Transfer { Message, Large, Write };
+enum class TransferKind { Message, Large, Write };
 
 struct PmStream {
   Amount amount;
-  Transfer by = Transfer::Message;
+  TransferKind by = TransferKind::Message;
   unsigned outstanding = 2;  // transfers in flight, for Large and Write
   int hit_percent = -1;      // Write: register each time, with this percentage of pin-down hits
   std::size_t memory = 0;    // Message: the user's bytes that they pass through, if more than one

@@ -15,7 +15,7 @@ std::string number(double value, int digits) {
   return text;
 }
 
-std::string method_of(const Options& options) {
+std::string method_of(const BenchOptions& options) {
   return "two processes on two processors, " + std::to_string(options.rounds) +
          " interleaved rounds, median";
 }
@@ -33,29 +33,29 @@ Spread ratios_of(const std::vector<double>& a, const std::vector<double>& b) {
   return spread_of(ratios);
 }
 
-Line::Line(const Options& options, std::size_t size) : options_(options) {
+ReportLine::ReportLine(const BenchOptions& options, std::size_t size) : options_(options) {
   add("device", options.device);
   add("size", static_cast<double>(size), 0);
 }
 
-Line& Line::add(const std::string& name, const std::string& text) {
+ReportLine& ReportLine::add(const std::string& name, const std::string& text) {
   values_.emplace_back(name, '"' + text + '"');
   return *this;
 }
 
-Line& Line::add(const std::string& name, double value, int digits) {
+ReportLine& ReportLine::add(const std::string& name, double value, int digits) {
   values_.emplace_back(name, number(value, digits));
   return *this;
 }
 
-Line& Line::add(const std::string& name, const Spread& spread, int digits) {
+ReportLine& ReportLine::add(const std::string& name, const Spread& spread, int digits) {
   add(name, spread.median, digits);
   values_.emplace_back(std::string(name) + "_spread",
                        "[" + number(spread.low, digits) + "," + number(spread.high, digits) + "]");
   return *this;
 }
 
-void Line::print() {
+void ReportLine::print() {
   add("method", method_of(options_));
   std::string text = options_.json ? "{" : "";
   for (const auto& [name, value] : values_) {
@@ -67,7 +67,7 @@ void Line::print() {
   std::fflush(stdout);
 }
 
-void print_row(const Options& o, const Row& r) {
+void print_row(const BenchOptions& o, const ReportRow& r) {
   if (!o.json) {
     std::printf(
         "%-10s %8zu B  one way %9.3f us (raw %9.3f, tcp %9.3f)  %8.1f MB/s (raw %8.1f, tcp "
@@ -77,7 +77,7 @@ void print_row(const Options& o, const Row& r) {
     std::fflush(stdout);
     return;
   }
-  Line(o, r.size)
+  ReportLine(o, r.size)
       .add("one_way_us", r.pm_us, 4)
       .add("bandwidth_mb_s", r.pm_mb, 4)
       .add("vs_raw", ratio(r.pm_us.median, r.raw_us.median), 3)
@@ -92,8 +92,8 @@ void print_row(const Options& o, const Row& r) {
 }
 
 void print_memory(bool json) {
-  const auto small = pm::Layout::of({.size = 1});
-  const auto large = pm::Layout::of({.size = 1001});
+  const auto small = pm::SegmentLayout::of({.size = 1});
+  const auto large = pm::SegmentLayout::of({.size = 1001});
   const double per_peer = static_cast<double>(large->descriptors - small->descriptors) / 1000;
   const auto kb = [](std::uint64_t bytes) { return static_cast<double>(bytes) / 1024; };
   const double peers = kb(large->sets - large->peers);

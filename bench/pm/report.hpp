@@ -12,32 +12,32 @@
 namespace score::bench {
 
 // Holds the results for one size: PM, its raw baseline and TCP, measured in the same rounds.
-struct Row {
+struct ReportRow {
   std::size_t size = 0;
   Spread pm_us, raw_us, tcp_us;  // one way
   Spread pm_mb, raw_mb, tcp_mb;  // 10^6 bytes per second
 };
 
-void print_row(const Options& options, const Row& row);
+void print_row(const BenchOptions& options, const ReportRow& row);
 
 // Prints the memory of a node for 1,000 peers, compared with GigaE PM and TCP.
 void print_memory(bool json);
 
 // Prints a line of named values, in the order in which they were added.
-class Line {
+class ReportLine {
  public:
   // Begins with "device" and "size".
-  Line(const Options& options, std::size_t size);
+  ReportLine(const BenchOptions& options, std::size_t size);
 
-  Line& add(const std::string& name, const std::string& text);
-  Line& add(const std::string& name, double value, int digits);
+  ReportLine& add(const std::string& name, const std::string& text);
+  ReportLine& add(const std::string& name, double value, int digits);
   // Adds the median as `name`, and the lowest and highest value as `name`_spread.
-  Line& add(const std::string& name, const Spread& spread, int digits);
+  ReportLine& add(const std::string& name, const Spread& spread, int digits);
   // Adds the method and prints the line.
   void print();
 
  private:
-  const Options& options_;
+  const BenchOptions& options_;
   std::vector<std::pair<std::string, std::string>> values_;  // name, JSON text
 };
 

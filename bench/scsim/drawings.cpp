@@ -17,11 +17,11 @@ constexpr const char* kColours[] = {"#0072b2", "#009e73", "#d55e00",
 constexpr double kWidth = 420, kHeight = 260, kMargin = 46;
 
 // Makes a chart of one measure of one workload, at (x, y).
-std::string chart(const std::vector<Result>& results, const std::string& workload,
+std::string chart(const std::vector<PolicyResult>& results, const std::string& workload,
                   const Measure& measure, double x, double y) {
   std::map<std::string, std::vector<std::pair<double, double>>> curves;
   double low = 1e300, high = 0, first = 1e9, last = 0;
-  for (const Result& r : results) {
+  for (const PolicyResult& r : results) {
     if (r.workload != workload) continue;
     const double v = measure.value(r);
     auto& curve = curves[r.policy];  // even without a point, so that each policy keeps its colour
@@ -68,10 +68,10 @@ std::string chart(const std::vector<Result>& results, const std::string& workloa
 }  // namespace
 
 // Puts six charts on a line; the charts of each workload begin a new line.
-std::string as_plot(const Figure& figure, const std::vector<Result>& results) {
+std::string as_plot(const Figure& figure, const std::vector<PolicyResult>& results) {
   constexpr std::size_t kMostColumns = 6;
   std::set<std::string> workloads;
-  for (const Result& r : results) workloads.insert(r.workload);
+  for (const PolicyResult& r : results) workloads.insert(r.workload);
   std::string body;
   const std::size_t columns = std::min(kMostColumns, figure.measures.size());
   std::size_t line = 0;
@@ -91,7 +91,7 @@ std::string as_plot(const Figure& figure, const std::vector<Result>& results) {
 }
 
 // Puts each bar into the lowest lane that is free for its whole time.
-std::string as_timeline(const Result& result, const Run& run) {
+std::string as_timeline(const PolicyResult& result, const SimulationRun& run) {
   constexpr std::size_t kMostBars = 4000;
   constexpr double kPixels = 1600;
   std::vector<JobResult> job_results = run.job_results;

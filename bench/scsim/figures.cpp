@@ -34,17 +34,18 @@ constexpr OfFigures kWait[] = {{"mean wait, s", &Figures::wait_mean_s, false},
 template <std::size_t N>
 void add_all_jobs(const OfFigures (&measures)[N], Figure& out) {
   for (const OfFigures& m : measures) {
-    out.measures.push_back({m.title, [m](const Result& r) { return r.all.*m.value; }, m.is_log});
+    out.measures.push_back(
+        {m.title, [m](const PolicyResult& r) { return r.all.*m.value; }, m.is_log});
   }
 }
 
 // Makes a figure of every measure of every class: six charts per class.
-Figure of_classes(const char* name, std::vector<ClassFigures> Result::*classes) {
+Figure of_classes(const char* name, std::vector<ClassFigures> PolicyResult::*classes) {
   Figure out{name, {}};
-  const Result none = result_of({}, {}, 0, {});
+  const PolicyResult none = result_of({}, {}, 0, {});
   for (std::size_t i = 0; i < (none.*classes).size(); ++i) {
     const auto add = [&](const OfFigures& m) {
-      const auto value = [classes, i, m](const Result& r) {
+      const auto value = [classes, i, m](const PolicyResult& r) {
         const Figures& figures = (r.*classes)[i].figures;
         return figures.jobs == 0 ? kNone : figures.*m.value;
       };
@@ -58,7 +59,7 @@ Figure of_classes(const char* name, std::vector<ClassFigures> Result::*classes) 
 }
 
 Measure utilisation() {
-  return {"utilisation", [](const Result& r) { return r.utilisation; }};
+  return {"utilisation", [](const PolicyResult& r) { return r.utilisation; }};
 }
 
 }  // namespace
@@ -70,24 +71,25 @@ std::vector<Figure> all_figures() {
   add_all_jobs(kResponse, response);
   Figure wait{"wait", {}};
   add_all_jobs(kWait, wait);
-  const auto switches = [](const Result& r) { return static_cast<double>(r.switches); };
-  return {slowdown,
-          response,
-          wait,
-          {"utilisation", {utilisation()}},
-          of_classes("size", &Result::by_size),
-          of_classes("run-time", &Result::by_run),
-          {"fairness",
-           {{"fairness over users (Jain's index)", [](const Result& r) { return r.fairness; }}}},
-          {"switches", {{"gang switches", switches}}},
-          {"memory",
-           {{"memory high water, of a node", [](const Result& r) { return r.memory_high; }}}}};
+  const auto switches = [](const PolicyResult& r) { return static_cast<double>(r.switches); };
+  return {
+      slowdown,
+      response,
+      wait,
+      {"utilisation", {utilisation()}},
+      of_classes("size", &PolicyResult::by_size),
+      of_classes("run-time", &PolicyResult::by_run),
+      {"fairness",
+       {{"fairness over users (Jain's index)", [](const PolicyResult& r) { return r.fairness; }}}},
+      {"switches", {{"gang switches", switches}}},
+      {"memory",
+       {{"memory high water, of a node", [](const PolicyResult& r) { return r.memory_high; }}}}};
 }
 
 Figure overview() {
   Figure out{"overview", {}};
   out.measures.push_back(all_figures().front().measures.front());
-  out.measures.push_back({"95th percentile of response over 1 h, h", [](const Result& r) {
+  out.measures.push_back({"95th percentile of response over 1 h, h", [](const PolicyResult& r) {
                             return r.by_run.back().figures.response_p95_s / 3600;
                           }});
   out.measures.push_back(utilisation());
@@ -114,9 +116,9 @@ base::Result<std::vector<Figure>> figures_named(const std::string& list) {
 namespace {
 
 template <typename Key>
-auto unique_of(const std::vector<Result>& results, Key&& key) {
+auto unique_of(const std::vector<PolicyResult>& results, Key&& key) {
   std::vector<std::decay_t<decltype(key(results.front()))>> out;
-  for (const Result& r : results) {
+  for (const PolicyResult& r : results) {
     if (std::find(out.begin(), out.end(), key(r)) == out.end()) out.push_back(key(r));
   }
   return out;
@@ -127,16 +129,16 @@ std::string cell(double value) {
   return value >= 1000 ? fmt::format("{:>13.0f}", value) : fmt::format("{:>13.3f}", value);
 }
 
-std::string table_of(const Measure& measure, const std::vector<Result>& results,
+std::string table_of(const Measure& measure, const std::vector<PolicyResult>& results,
                      const std::string& workload) {
-  const auto policies = unique_of(results, [](const Result& r) { return r.policy; });
+  const auto policies = unique_of(results, [](const PolicyResult& r) { return r.policy; });
   std::string out = fmt::format("\n{}: {}\n{:>5}", workload, measure.title, "load");
   for (const std::string& policy : policies) out += fmt::format("{:>13}", policy);
-  for (const double load : unique_of(results, [](const Result& r) { return r.load; })) {
+  for (const double load : unique_of(results, [](const PolicyResult& r) { return r.load; })) {
     std::string line = fmt::format("\n{:>5.2f}", load);
     bool is_any = false;
     for (const std::string& policy : policies) {
-      const auto found = std::find_if(results.begin(), results.end(), [&](const Result& r) {
+      const auto found = std::find_if(results.begin(), results.end(), [&](const PolicyResult& r) {
         return r.workload == workload && r.load == load && r.policy == policy;
       });
       is_any = is_any || found != results.end();
@@ -149,10 +151,10 @@ std::string table_of(const Measure& measure, const std::vector<Result>& results,
 
 }  // namespace
 
-std::string as_tables(const Figure& figure, const std::vector<Result>& results) {
+std::string as_tables(const Figure& figure, const std::vector<PolicyResult>& results) {
   std::string out;
   for (const std::string& workload :
-       unique_of(results, [](const Result& r) { return r.workload; })) {
+       unique_of(results, [](const PolicyResult& r) { return r.workload; })) {
     for (const Measure& measure : figure.measures) out += table_of(measure, results, workload);
   }
   return out;

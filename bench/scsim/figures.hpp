@@ -13,7 +13,7 @@ namespace score::scsim {
 struct Measure {
   std::string title;
   // Returns NaN if the run has no such job.
-  std::function<double(const Result&)> value;
+  std::function<double(const PolicyResult&)> value;
   bool is_log = false;  // scale of the drawing's axis
 };
 
@@ -31,8 +31,8 @@ base::Result<std::vector<Figure>> figures_named(const std::string& list);
 Figure overview();
 
 // Makes a table for each workload and measure: a line per load, a column per policy.
-std::string as_tables(const Figure& figure, const std::vector<Result>& results);
+std::string as_tables(const Figure& figure, const std::vector<PolicyResult>& results);
 // Makes an SVG: a chart per workload and measure, a curve per policy over load.
-std::string as_plot(const Figure& figure, const std::vector<Result>& results);
+std::string as_plot(const Figure& figure, const std::vector<PolicyResult>& results);
 
 }  // namespace score::scsim

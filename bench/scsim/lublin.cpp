@@ -51,9 +51,9 @@ double gamma_cdf(double x, double alpha, double beta) {
   return sum * std::exp(-t + alpha * std::log(t) - std::lgamma(alpha));
 }
 
-class Model {
+class LublinModel {
  public:
-  Model(std::uint32_t nodes, std::uint64_t seed) : nodes_(nodes), random_(seed) {
+  LublinModel(std::uint32_t nodes, std::uint64_t seed) : nodes_(nodes), random_(seed) {
     double sum = 0;
     for (int i = kDayStart; i < kDayStart + kBuckets; ++i) {
       double& rate = rates_[static_cast<std::size_t>((i - 1) % kBuckets)];
@@ -135,7 +135,7 @@ Workload lublin(std::uint32_t nodes, std::size_t jobs, std::uint64_t seed) {
   Workload out;
   out.name = "lublin";
   out.nodes = nodes;
-  Model model(nodes, seed);
+  LublinModel model(nodes, seed);
   for (std::uint64_t n = 1; n <= jobs; ++n) out.jobs.push_back(model.next(n));
   return out;
 }

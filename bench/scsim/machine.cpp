@@ -111,7 +111,7 @@ std::vector<JobId> Machine::settle(TimePoint now) {
 
 // Follows gang::Publisher: a change starts at the next boundary of slices, but at once where no
 // rows take turns or no job is left in the slice.
-TimePoint Machine::start_of(const gang::Layout& layout, TimePoint now) const {
+TimePoint Machine::start_of(const gang::CycleLayout& layout, TimePoint now) const {
   const gang::Cycle& newest = turns_.cycles().newest();
   if (newest.start > now) return newest.start;
   if (newest.rows.size() < 2) return now;
@@ -123,7 +123,7 @@ TimePoint Machine::start_of(const gang::Layout& layout, TimePoint now) const {
 
 void Machine::take_turns(TimePoint now) {
   ++layouts_;
-  const gang::Layout layout =
+  const gang::CycleLayout layout =
       gang::lay_out(tables_.jobs, placer_.matrix(), tables_.config.idle_detection);
   TimePoint start = now;
   if (turns_.is_new(layout.rows, tables_.config.quantum)) {

@@ -90,7 +90,7 @@ class Machine {
   void start(gang::Job& job);
   void enter_timetable(gang::Job& job);
   void take_turns(TimePoint now);
-  [[nodiscard]] TimePoint start_of(const gang::Layout& layout, TimePoint now) const;
+  [[nodiscard]] TimePoint start_of(const gang::CycleLayout& layout, TimePoint now) const;
 
   gang::Tables tables_;
   gang::Placer placer_;

@@ -62,20 +62,20 @@ double fairness_of(const std::vector<JobResult>& job_results) {
   return squares > 0 ? sum * sum / (static_cast<double>(users.size()) * squares) : 1;
 }
 
-struct Bounds {
+struct SizeBounds {
   const char* name;
   double from, to;
 };
 
-constexpr Bounds kSizes[] = {{"1 node", 0, 0},  // set below: exactly one node
-                             {"to 1/16", 0, 1.0 / 16},
-                             {"to 1/4", 1.0 / 16, 1.0 / 4},
-                             {"to 1/2", 1.0 / 4, 1.0 / 2},
-                             {"to all", 1.0 / 2, 1}};
-constexpr Bounds kRuns[] = {
+constexpr SizeBounds kSizes[] = {{"1 node", 0, 0},  // set below: exactly one node
+                                 {"to 1/16", 0, 1.0 / 16},
+                                 {"to 1/4", 1.0 / 16, 1.0 / 4},
+                                 {"to 1/2", 1.0 / 4, 1.0 / 2},
+                                 {"to all", 1.0 / 2, 1}};
+constexpr SizeBounds kRuns[] = {
     {"to 1 min", 0, 60}, {"to 10 min", 60, 600}, {"to 1 h", 600, 3600}, {"over 1 h", 3600, 1e18}};
 
-double delivered(const Run& run, double until_s) {
+double delivered(const SimulationRun& run, double until_s) {
   double work = 0;
   for (const JobResult& f : run.job_results) {
     if (f.end_s <= until_s) {
@@ -89,8 +89,9 @@ double delivered(const Run& run, double until_s) {
 
 }  // namespace
 
-Result result_of(const Workload& workload, const SimOptions& options, double load, const Run& run) {
-  Result out;
+PolicyResult result_of(const Workload& workload, const SimOptions& options, double load,
+                       const SimulationRun& run) {
+  PolicyResult out;
   out.workload = workload.name;
   out.policy = options.policy.name;
   out.load = load;
@@ -105,7 +106,7 @@ Result result_of(const Workload& workload, const SimOptions& options, double loa
   out.most_rows = run.most_rows;
   out.memory_high = run.memory_high;
   out.wall_s = run.wall_s;
-  for (const Bounds& b : kSizes) {
+  for (const SizeBounds& b : kSizes) {
     out.by_size.push_back({b.name, figures_of(run.job_results, [&](const JobResult& f) {
                              if (f.job.nodes == 1 || b.to == 0)
                                return f.job.nodes == 1 && b.to == 0;
@@ -113,7 +114,7 @@ Result result_of(const Workload& workload, const SimOptions& options, double loa
                              return part > b.from && part <= b.to;
                            })});
   }
-  for (const Bounds& b : kRuns) {
+  for (const SizeBounds& b : kRuns) {
     out.by_run.push_back({b.name, figures_of(run.job_results, [&](const JobResult& f) {
                             return f.job.run_s > b.from && f.job.run_s <= b.to;
                           })});
@@ -121,13 +122,13 @@ Result result_of(const Workload& workload, const SimOptions& options, double loa
   return out;
 }
 
-std::string as_table(const std::vector<Result>& results) {
+std::string as_table(const std::vector<PolicyResult>& results) {
   std::string out = fmt::format(
       "{:<14} {:<12} {:>4} {:>6} {:>6} {:>9} {:>10} {:>9} {:>10} {:>10} {:>6} {:>10} {:>5} {:>5} "
       "{:>7}\n",
       "workload", "policy", "load", "nodes", "util", "slowdown", "slow p95", "wait s", "resp p95 s",
       "p95 >1h s", "fair", "switches", "queue", "mem", "took s");
-  for (const Result& r : results) {
+  for (const PolicyResult& r : results) {
     out += fmt::format(
         "{:<14} {:<12} {:>4.2f} {:>6} {:>6.3f} {:>9.2f} {:>10.2f} {:>9.0f} {:>10.0f} {:>10.0f} "
         "{:>6.3f} {:>10} {:>5} {:>5.2f} "
@@ -171,10 +172,10 @@ std::string classes_of(const std::vector<ClassFigures>& classes) {
 
 }  // namespace
 
-std::string as_json(const std::vector<Result>& results) {
+std::string as_json(const std::vector<PolicyResult>& results) {
   std::string out = "{\"results\": [";
   for (std::size_t i = 0; i < results.size(); ++i) {
-    const Result& r = results[i];
+    const PolicyResult& r = results[i];
     out += fmt::format(
         "{}\n {{\"workload\": {}, \"policy\": {}, \"load\": {:.3f}, \"nodes\": {}, {}, "
         "\"utilisation\": {:.4f}, \"fairness\": {:.4f}, \"switches\": {}, \"layouts\": {}, "
@@ -187,7 +188,8 @@ std::string as_json(const std::vector<Result>& results) {
   return out + "\n]}\n";
 }
 
-std::string as_records(const Workload& workload, const SimOptions& options, const Run& run) {
+std::string as_records(const Workload& workload, const SimOptions& options,
+                       const SimulationRun& run) {
   std::vector<JobResult> job_results = run.job_results;
   std::sort(job_results.begin(), job_results.end(),
             [](const JobResult& a, const JobResult& b) { return a.job.number < b.job.number; });

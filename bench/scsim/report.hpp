@@ -21,7 +21,7 @@ struct ClassFigures {
   Figures figures;
 };
 
-struct Result {
+struct PolicyResult {
   std::string workload, policy;
   double load = 0;
   std::uint32_t nodes = 0;
@@ -36,14 +36,16 @@ struct Result {
   std::vector<ClassFigures> by_run;   // run time; the last is over an hour
 };
 
-Result result_of(const Workload& workload, const SimOptions& options, double load, const Run& run);
+PolicyResult result_of(const Workload& workload, const SimOptions& options, double load,
+                       const SimulationRun& run);
 
-std::string as_table(const std::vector<Result>& results);
+std::string as_table(const std::vector<PolicyResult>& results);
 // Formats {"results": [...]}.
-std::string as_json(const std::vector<Result>& results);
+std::string as_json(const std::vector<PolicyResult>& results);
 // Formats {"jobs": [...]}: the request, start and end of each job of a run, by number.
-std::string as_records(const Workload& workload, const SimOptions& options, const Run& run);
+std::string as_records(const Workload& workload, const SimOptions& options,
+                       const SimulationRun& run);
 // Makes HTML: a bar per job over time, its height is its nodes, its colour its slowdown.
-std::string as_timeline(const Result& result, const Run& run);
+std::string as_timeline(const PolicyResult& result, const SimulationRun& run);
 
 }  // namespace score::scsim

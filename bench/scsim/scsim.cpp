@@ -57,7 +57,7 @@ Simulate the placement policies of the head on a workload.
   --help, --version
 )";
 
-struct Options {
+struct ScsimOptions {
   std::vector<std::string> swf;
   std::size_t lublin = 0;
   std::uint64_t seed = 1;
@@ -115,7 +115,7 @@ bool read_loads(const std::string& text, std::vector<double>& out) {
 }
 
 // Returns true if the option is known and its value is valid.
-bool read_value(std::string_view key, const std::string& value, Options& o) {
+bool read_value(std::string_view key, const std::string& value, ScsimOptions& o) {
   double percent = 0;
   if (key == "--swf") return o.swf.push_back(value), true;
   if (key == "--lublin") return read(value, o.lublin, std::size_t{1}, std::size_t{100'000'000});
@@ -151,7 +151,7 @@ bool read_value(std::string_view key, const std::string& value, Options& o) {
   return false;
 }
 
-bool read_flag(std::string_view key, Options& o) {
+bool read_flag(std::string_view key, ScsimOptions& o) {
   if (key == "--json") return o.json = true;
   if (key == "--no-memory") return o.no_memory = true;
   if (key == "--pass") return o.pass = true;
@@ -160,7 +160,7 @@ bool read_flag(std::string_view key, Options& o) {
 }
 
 // Reads the names of figures after --figures: several words, a list, or nothing for all figures.
-int read_figures(int argc, char** argv, int i, Options& o) {
+int read_figures(int argc, char** argv, int i, ScsimOptions& o) {
   while (i + 1 < argc && argv[i + 1][0] != '-') {
     o.figures += (o.figures.empty() ? "" : ",") + std::string(argv[++i]);
   }
@@ -189,7 +189,7 @@ std::string fault_of(std::string_view key, const char* value) {
 }
 
 // Checks the options that depend on each other.
-std::optional<int> check_together(Options& o) {
+std::optional<int> check_together(ScsimOptions& o) {
   if (o.swf.empty() && o.lublin == 0) return refuse("no workload: give --swf FILE or --lublin N");
   if (o.from_h >= 0 && o.hours == 0) return refuse("--from needs --hours");
   if (o.figures.empty()) return std::nullopt;
@@ -201,7 +201,7 @@ std::optional<int> check_together(Options& o) {
   return std::nullopt;
 }
 
-std::optional<int> read_arguments(int argc, char** argv, Options& o) {
+std::optional<int> read_arguments(int argc, char** argv, ScsimOptions& o) {
   for (int i = 1; i < argc; ++i) {
     const std::string_view key = argv[i];
     if (key == "--help" || key == "--version") {
@@ -220,7 +220,7 @@ std::optional<int> read_arguments(int argc, char** argv, Options& o) {
   return check_together(o);
 }
 
-base::Result<Workload> part_of(Workload workload, const Options& o) {
+base::Result<Workload> part_of(Workload workload, const ScsimOptions& o) {
   if (o.hours > 0) {
     const double from_h = o.from_h >= 0 ? o.from_h : busiest_h(workload, o.hours);
     workload = window_of(std::move(workload), from_h, o.hours);
@@ -234,7 +234,7 @@ base::Result<Workload> part_of(Workload workload, const Options& o) {
   return compressed(std::move(workload), o.compress);
 }
 
-base::Result<std::vector<Workload>> workloads_of(const Options& o) {
+base::Result<std::vector<Workload>> workloads_of(const ScsimOptions& o) {
   std::vector<Workload> out;
   for (const std::string& path : o.swf) {
     auto workload = read_swf(path);
@@ -258,7 +258,7 @@ base::Result<std::vector<Workload>> workloads_of(const Options& o) {
   return out;
 }
 
-base::Result<Run> timed(const Workload& workload, const SimOptions& options) {
+base::Result<SimulationRun> timed(const Workload& workload, const SimOptions& options) {
   const auto before = std::chrono::steady_clock::now();
   auto run = simulate(workload, options);
   const std::chrono::duration<double> took = std::chrono::steady_clock::now() - before;
@@ -274,7 +274,7 @@ bool write(const std::string& path, const std::string& text) {
   return bool(file);
 }
 
-base::Result<PolicyOptions> policy_with(const Options& o, const std::string& name) {
+base::Result<PolicyOptions> policy_with(const ScsimOptions& o, const std::string& name) {
   auto policy = policy_of(name);
   if (!policy) return policy;
   if (o.slots > 0 && policy->slots > 1) policy->slots = o.slots;
@@ -288,7 +288,7 @@ base::Result<PolicyOptions> policy_with(const Options& o, const std::string& nam
 
 // Submits everything at once. Then jobs end one by one, and each time the scheduler tries the
 // queue.
-int measure_passes(Options& o) {
+int measure_passes(ScsimOptions& o) {
   constexpr int kPasses = 100;
   auto workloads = workloads_of(o);
   if (!workloads) return refuse(plain_text(workloads.error()));
@@ -324,10 +324,10 @@ int measure_passes(Options& o) {
 struct LastRun {
   Workload workload;
   SimOptions options;
-  Run run;
+  SimulationRun run;
 };
 
-bool draw_figures(const Options& o, const std::vector<Result>& results) {
+bool draw_figures(const ScsimOptions& o, const std::vector<PolicyResult>& results) {
   if (o.figures.empty()) return o.plot.empty() || write(o.plot, as_plot(overview(), results));
   const auto figures = *figures_named(o.figures);
   for (const Figure& figure : figures) {
@@ -342,7 +342,8 @@ bool draw_figures(const Options& o, const std::vector<Result>& results) {
   return true;
 }
 
-int write_results(const Options& o, const std::vector<Result>& results, const LastRun& last) {
+int write_results(const ScsimOptions& o, const std::vector<PolicyResult>& results,
+                  const LastRun& last) {
   if (o.json || o.figures.empty()) fmt::print("{}", o.json ? as_json(results) : as_table(results));
   if (!draw_figures(o, results)) return base::kExitError;
   if (!o.timeline.empty() && !write(o.timeline, as_timeline(results.back(), last.run))) {
@@ -352,10 +353,10 @@ int write_results(const Options& o, const std::vector<Result>& results, const La
   return o.records.empty() || write(o.records, records()) ? 0 : base::kExitError;
 }
 
-int run_all(Options& o) {
+int run_all(ScsimOptions& o) {
   auto workloads = workloads_of(o);
   if (!workloads) return refuse(plain_text(workloads.error()));
-  std::vector<Result> results;
+  std::vector<PolicyResult> results;
   LastRun last;
   for (const Workload& original : *workloads) {
     const std::vector<double> loads =
@@ -383,7 +384,7 @@ int run_all(Options& o) {
 }  // namespace score::scsim
 
 int main(int argc, char** argv) {
-  score::scsim::Options options;
+  score::scsim::ScsimOptions options;
   if (const auto code = score::scsim::read_arguments(argc, argv, options)) return *code;
   return options.pass ? score::scsim::measure_passes(options) : score::scsim::run_all(options);
 }

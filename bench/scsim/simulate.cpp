@@ -60,7 +60,7 @@ class Simulation {
     machine_.set_start_takes_time(options.start_cost_s > 0);
   }
 
-  base::Result<Run> run() {
+  base::Result<SimulationRun> run() {
     const auto& jobs = workload_.jobs;
     run_.last_submit_s = jobs.empty() ? 0 : jobs.back().submit_s;
     while (next_ < jobs.size() || !active_.empty()) {
@@ -207,7 +207,7 @@ class Simulation {
   bool changed_ = false;
   std::map<JobId, const SimJob*> waiting_;
   std::map<JobId, Active> active_;
-  Run run_;
+  SimulationRun run_;
 };
 
 }  // namespace
@@ -241,7 +241,7 @@ MachineJob request_of(const SimJob& job, const SimOptions& options) {
   return {JobId{job.number}, job.user, job.nodes, base::Bytes{memory}, limit};
 }
 
-base::Result<Run> simulate(const Workload& workload, const SimOptions& options) {
+base::Result<SimulationRun> simulate(const Workload& workload, const SimOptions& options) {
   return Simulation(workload, options).run();
 }
 

@@ -43,7 +43,7 @@ struct JobResult {
   double end_s = 0;
 };
 
-struct Run {
+struct SimulationRun {
   std::vector<JobResult> job_results;  // in the order of their ends
   double last_submit_s = 0;
   std::uint64_t switches = 0;
@@ -59,6 +59,6 @@ MachineOptions machine_options(const PolicyOptions& policy, std::uint32_t nodes)
 MachineJob request_of(const SimJob& job, const SimOptions& options);
 
 // Fails if an invariant is broken.
-base::Result<Run> simulate(const Workload& workload, const SimOptions& options);
+base::Result<SimulationRun> simulate(const Workload& workload, const SimOptions& options);
 
 }  // namespace score::scsim

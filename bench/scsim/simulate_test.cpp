@@ -20,7 +20,7 @@ SimOptions under(const std::string& policy) {
   return options;
 }
 
-JobResult job_result_of(const Run& run, std::uint64_t number) {
+JobResult job_result_of(const SimulationRun& run, std::uint64_t number) {
   for (const JobResult& f : run.job_results) {
     if (f.job.number == number) return f;
   }
@@ -106,7 +106,7 @@ TEST(Report, HasFiguresOfRun) {
   const Workload w = workload_of(4, {{1, 0, 100, 4, 1, 0.1}, {2, 50, 100, 4, 2, 0.1}});
   const SimOptions options = under("fcfs");
   const auto run = simulate(w, options);
-  const Result r = result_of(w, options, 0.5, *run);
+  const PolicyResult r = result_of(w, options, 0.5, *run);
   EXPECT_NEAR(r.all.bounded_slowdown_mean, 1.25, 1e-3);
   EXPECT_NEAR(r.all.wait_mean_s, 25, 1e-3);
   EXPECT_NEAR(r.fairness, 2.5 * 2.5 / 2 / (1 + 1.5 * 1.5), 1e-3);
@@ -148,7 +148,7 @@ TEST(Simulate, StartAndRunMayCost) {
 
 TEST(Figures, HaveEveryMeasureOfReport) {
   const Workload w = workload_of(32, {{1, 0, 100, 32, 1, 0.1}, {2, 50, 4000, 1, 2, 0.1}});
-  std::vector<Result> results;
+  std::vector<PolicyResult> results;
   for (const double load : {0.5, 0.7}) {
     for (const char* policy : {"fcfs", "easy"}) {
       const SimOptions options = under(policy);
@@ -174,7 +174,7 @@ TEST(Figures, HaveEveryMeasureOfReport) {
 TEST(Figures, TableShowsLoadsByPolicies) {
   const Workload w = workload_of(4, {{1, 0, 100, 4, 1, 0.1}, {2, 50, 100, 4, 2, 0.1}});
   const SimOptions options = under("fcfs");
-  const Result r = result_of(w, options, 0.5, *simulate(w, options));
+  const PolicyResult r = result_of(w, options, 0.5, *simulate(w, options));
   const std::string tables = as_tables(figures_named("slowdown,size")->front(), {r});
   EXPECT_NE(tables.find("\n load         fcfs\n 0.50        1.250\n"), std::string::npos) << tables;
   const std::string sizes = as_tables(figures_named("size")->front(), {r});

@@ -11,10 +11,10 @@ namespace score::gang {
 
 namespace {
 
-struct Parts {                        // the division of a range without its root
+struct SubtreeSizes {                 // the division of a range without its root
   std::uint32_t count, size, larger;  // `larger` parts of size + 1, then the others
 
-  Parts(std::uint32_t members, std::uint32_t fanout)
+  SubtreeSizes(std::uint32_t members, std::uint32_t fanout)
       : count(std::min(members, fanout)),
         size(count == 0 ? 0 : members / count),
         larger(count == 0 ? 0 : members % count) {}
@@ -45,7 +45,7 @@ std::uint32_t Tree::narrowest_fanout(std::uint32_t members, std::uint32_t most) 
 
 PositionRange Tree::part_with(PositionRange whole, Position position) const {
   const Position first = whole.begin + 1;
-  const Parts parts(whole.end - first, fanout_);
+  const SubtreeSizes parts(whole.end - first, fanout_);
   const std::uint32_t part = parts.holding(position - first);
   return {first + parts.begin(part), first + parts.begin(part + 1)};
 }
@@ -76,7 +76,7 @@ std::optional<Position> Tree::parent(Position position) const {
 
 std::vector<Position> Tree::children(Position position) const {
   const PositionRange range = subtree(position);
-  const Parts parts(range.end - range.begin - 1, fanout_);
+  const SubtreeSizes parts(range.end - range.begin - 1, fanout_);
   std::vector<Position> children;
   for (std::uint32_t part = 0; part < parts.count; ++part) {
     children.push_back(position + 1 + parts.begin(part));

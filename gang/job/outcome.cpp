@@ -26,20 +26,20 @@ int code_of(const base::TaskExit& exit) {
   return exit.signal != 0 ? kSignalBase + exit.signal : exit.code;
 }
 
-void Outcome::expect(std::vector<std::uint32_t> member_of_rank) {
+void JobOutcome::expect(std::vector<std::uint32_t> member_of_rank) {
   *this = {};
   for (const std::uint32_t member : member_of_rank) ranks_.push_back({member, std::nullopt});
 }
 
-void Outcome::restore(std::optional<JobState> ending, int exit_code,
-                      std::vector<std::string> reasons) {
+void JobOutcome::restore(std::optional<JobState> ending, int exit_code,
+                         std::vector<std::string> reasons) {
   ending_ = ending;
   exit_code_ = exit_code;
   reasons_ = std::move(reasons);
 }
 
 // A task that a signal ended after the end was decided was killed by the scheduler.
-Outcome::Recorded Outcome::record(std::size_t member, const base::TaskExit& exit) {
+JobOutcome::Recorded JobOutcome::record(std::size_t member, const base::TaskExit& exit) {
   const std::uint32_t rank = exit.rank.value();
   const bool is_its = rank < ranks_.size() && ranks_[rank].member == member;
   if (!is_its || exit.code < 0 || exit.code > 255 || exit.signal < 0 || exit.signal > kMaxSignal) {
@@ -53,12 +53,12 @@ Outcome::Recorded Outcome::record(std::size_t member, const base::TaskExit& exit
   return Recorded::New;
 }
 
-bool Outcome::has_all_exits_of(std::size_t member) const {
+bool JobOutcome::has_all_exits_of(std::size_t member) const {
   return std::all_of(ranks_.begin(), ranks_.end(),
                      [&](const Rank& r) { return r.member != member || r.exit; });
 }
 
-std::vector<base::TaskExit> Outcome::exits() const {
+std::vector<base::TaskExit> JobOutcome::exits() const {
   std::vector<base::TaskExit> out;
   for (const Rank& rank : ranks_) {
     if (rank.exit) out.push_back(*rank.exit);
@@ -66,7 +66,7 @@ std::vector<base::TaskExit> Outcome::exits() const {
   return out;
 }
 
-std::optional<Outcome::Failed> Outcome::failed() const {
+std::optional<JobOutcome::Failed> JobOutcome::failed() const {
   std::optional<Failed> first;
   for (const Rank& rank : ranks_) {
     if (!rank.exit || code_of(*rank.exit) == 0) continue;
@@ -76,14 +76,14 @@ std::optional<Outcome::Failed> Outcome::failed() const {
   return first;
 }
 
-void Outcome::decide(JobState final_state, std::string reason, int exit_code) {
+void JobOutcome::decide(JobState final_state, std::string reason, int exit_code) {
   ending_ = final_state;
   exit_code_ = exit_code;
   reasons_.clear();
   if (!reason.empty()) reasons_.push_back(std::move(reason));
 }
 
-void Outcome::decide(Failure failure) {
+void JobOutcome::decide(TaskFailure failure) {
   if (!memory_.empty()) {
     return decide(JobState::OutOfMemory, memory_, std::max(exit_code_, failure.exit_code));
   }
@@ -91,7 +91,7 @@ void Outcome::decide(Failure failure) {
   failure_ = std::move(failure);
 }
 
-void Outcome::explain(Failure failure) {
+void JobOutcome::explain(TaskFailure failure) {
   if (!failure_ || failure_->is_loss > failure.is_loss) return;
   const bool is_earlier = failure.at != base::TimePoint() && failure.at < failure_->at;
   if (failure_->is_loss == failure.is_loss && !is_earlier) return;
@@ -100,7 +100,7 @@ void Outcome::explain(Failure failure) {
   failure_ = std::move(failure);
 }
 
-bool Outcome::blame_loss(const std::string& reason, base::TimePoint since) {
+bool JobOutcome::blame_loss(const std::string& reason, base::TimePoint since) {
   const bool is_consequence = ending_ == JobState::Failed && failure_ &&
                               since != base::TimePoint() && failure_->at >= since;
   if (!is_consequence) return false;
@@ -110,7 +110,7 @@ bool Outcome::blame_loss(const std::string& reason, base::TimePoint since) {
   return true;
 }
 
-bool Outcome::blame_memory(const std::string& reason) {
+bool JobOutcome::blame_memory(const std::string& reason) {
   if (memory_.empty()) memory_ = reason;
   if (ending_ != JobState::Failed) return false;
   decide(JobState::OutOfMemory, memory_, exit_code_);
@@ -118,20 +118,20 @@ bool Outcome::blame_memory(const std::string& reason) {
   return true;
 }
 
-void Outcome::decide_by_exits(std::string failures) {
+void JobOutcome::decide_by_exits(std::string failures) {
   if (!memory_.empty()) {
     return decide(JobState::OutOfMemory, memory_, exit_code_ != 0 ? exit_code_ : kKilledExit);
   }
   decide(exit_code_ == 0 ? JobState::Completed : JobState::Failed, std::move(failures), exit_code_);
 }
 
-void Outcome::cancel_requeue(JobState final_state, const std::string& reason, int exit_code) {
+void JobOutcome::cancel_requeue(JobState final_state, const std::string& reason, int exit_code) {
   ending_ = final_state;
   exit_code_ = exit_code;
   reasons_.insert(reasons_.begin(), reason);
 }
 
-JobState Outcome::close() {
+JobState JobOutcome::close() {
   SCORE_ASSERT(ending_, "the end was decided");
   return *std::exchange(ending_, std::nullopt);
 }

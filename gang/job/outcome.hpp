@@ -1,6 +1,6 @@
 #pragma once
-// Outcome records how an attempt ends: the exits of its tasks, the state that was decided, the exit
-// code, and the failure that explains it best.
+// JobOutcome records how an attempt ends: the exits of its tasks, the state that was decided, the
+// exit code, and the failure that explains it best.
 
 #include "base/exit_codes.hpp"
 #include "base/model/model.hpp"
@@ -15,15 +15,15 @@ namespace score::gang {
 // Returns 128 + signal, or the code of exit().
 int code_of(const base::TaskExit& exit);
 
-// A Failure is a task's failure or its call of abort.
-struct Failure {
+// A TaskFailure is a task's failure or its call of abort.
+struct TaskFailure {
   std::string reason;
   int exit_code = 0;
   base::TimePoint at{};  // cluster time; 0: not known
   bool is_loss = false;  // vanished without a call of abort: its peers fail because of it
 };
 
-class Outcome {
+class JobOutcome {
  public:
   // Starts a new attempt with these ranks, [rank] -> member. It forgets everything about the
   // attempt before.
@@ -53,9 +53,9 @@ class Outcome {
   // is left out.
   void decide(base::JobState final_state, std::string reason, int exit_code);
   // Works like decide(Failed), for a failure that a better explanation may replace.
-  void decide(Failure failure);
+  void decide(TaskFailure failure);
   // Takes over the failure if it explains the end better. The end must be decided.
-  void explain(Failure failure);
+  void explain(TaskFailure failure);
   // Records that a node is lost with its tasks, and was already lost at `since`: a task's failure
   // after that was a consequence. Returns true if the end has changed.
   bool blame_loss(const std::string& reason, base::TimePoint since);
@@ -88,8 +88,8 @@ class Outcome {
   std::optional<base::JobState> ending_;
   int exit_code_ = 0;
   std::vector<std::string> reasons_;
-  std::optional<Failure> failure_;  // the one that reasons_ describes
-  std::string memory_;              // the reason of blame_memory(), before the end is decided
+  std::optional<TaskFailure> failure_;  // the one that reasons_ describes
+  std::string memory_;                  // the reason of blame_memory(), before the end is decided
 };
 
 }  // namespace score::gang

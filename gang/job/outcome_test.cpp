@@ -10,16 +10,16 @@ using base::Rank;
 using base::TimePoint;
 using namespace std::chrono_literals;
 using Reasons = std::vector<std::string>;
-using Recorded = Outcome::Recorded;
+using Recorded = JobOutcome::Recorded;
 
-Outcome of_two_members() {
-  Outcome outcome;
+JobOutcome of_two_members() {
+  JobOutcome outcome;
   outcome.expect({0, 1});
   return outcome;
 }
 
-TEST(Outcome, ExitCountsOnceAndOnlyFromItsMember) {
-  Outcome outcome = of_two_members();
+TEST(JobOutcome, ExitCountsOnceAndOnlyFromItsMember) {
+  JobOutcome outcome = of_two_members();
   EXPECT_EQ(outcome.record(0, {Rank{1}, 3, 0}), Recorded::Impossible) << "of the other member";
   EXPECT_EQ(outcome.record(1, {Rank{1}, 3, 0}), Recorded::New);
   EXPECT_EQ(outcome.record(1, {Rank{1}, 4, 0}), Recorded::Known);
@@ -32,8 +32,8 @@ TEST(Outcome, ExitCountsOnceAndOnlyFromItsMember) {
   EXPECT_FALSE(outcome.has_all_exits_of(0));
 }
 
-TEST(Outcome, JobHasHighestExitCodeOfItsTasks) {
-  Outcome outcome = of_two_members();
+TEST(JobOutcome, JobHasHighestExitCodeOfItsTasks) {
+  JobOutcome outcome = of_two_members();
   outcome.record(0, {Rank{0}, 7, 0});
   outcome.record(1, {Rank{1}, 0, 11});
   EXPECT_EQ(outcome.exit_code(), 139);
@@ -43,8 +43,8 @@ TEST(Outcome, JobHasHighestExitCodeOfItsTasks) {
   EXPECT_EQ(failed->count, 2U);
 }
 
-TEST(Outcome, TasksKilledAfterDecisionDoNotCount) {
-  Outcome outcome = of_two_members();
+TEST(JobOutcome, TasksKilledAfterDecisionDoNotCount) {
+  JobOutcome outcome = of_two_members();
   outcome.decide({"rank 1 failed", 3});
   outcome.record(0, {Rank{0}, 0, 9});
   EXPECT_EQ(outcome.exit_code(), 3);
@@ -52,8 +52,8 @@ TEST(Outcome, TasksKilledAfterDecisionDoNotCount) {
   EXPECT_EQ(outcome.exit_code(), 5) << "it exited by itself";
 }
 
-TEST(Outcome, EarlierFailureExplainsEndBetter) {
-  Outcome outcome = of_two_members();
+TEST(JobOutcome, EarlierFailureExplainsEndBetter) {
+  JobOutcome outcome = of_two_members();
   outcome.decide({"second", 14, TimePoint(2s)});
   outcome.explain({"third", 14, TimePoint(3s)});
   EXPECT_EQ(outcome.reasons(), Reasons{"second"});
@@ -62,16 +62,16 @@ TEST(Outcome, EarlierFailureExplainsEndBetter) {
   EXPECT_EQ(outcome.exit_code(), 14);
 }
 
-TEST(Outcome, VanishedTaskExplainsAbortsOfItsPeers) {
-  Outcome outcome = of_two_members();
+TEST(JobOutcome, VanishedTaskExplainsAbortsOfItsPeers) {
+  JobOutcome outcome = of_two_members();
   outcome.decide({"aborted", 14, TimePoint(1s)});
   outcome.explain({"vanished", 137, TimePoint(2s), true});
   outcome.explain({"aborted first", 14, TimePoint(500ms)});
   EXPECT_EQ(outcome.reasons(), Reasons{"vanished"});
 }
 
-TEST(Outcome, NoFailureExplainsARequestedEnd) {
-  Outcome outcome = of_two_members();
+TEST(JobOutcome, NoFailureExplainsARequestedEnd) {
+  JobOutcome outcome = of_two_members();
   outcome.decide(JobState::Cancelled, "cancelled", 130);
   outcome.explain({"failed", 3, TimePoint(1s), true});
   EXPECT_EQ(outcome.reasons(), Reasons{"cancelled"});
@@ -79,13 +79,13 @@ TEST(Outcome, NoFailureExplainsARequestedEnd) {
   EXPECT_FALSE(outcome.ending());
 }
 
-TEST(Outcome, ExhaustedMemoryDecidesTheEnd) {
-  Outcome well = of_two_members();
+TEST(JobOutcome, ExhaustedMemoryDecidesTheEnd) {
+  JobOutcome well = of_two_members();
   EXPECT_FALSE(well.blame_memory("out of memory"));
   well.decide_by_exits("");
   EXPECT_EQ(well.ending(), JobState::OutOfMemory);
   EXPECT_EQ(well.exit_code(), 137);
-  Outcome fails = of_two_members();
+  JobOutcome fails = of_two_members();
   fails.blame_memory("out of memory");
   fails.decide({"rank 0 exited with 3", 3});
   EXPECT_EQ(fails.ending(), JobState::OutOfMemory);
@@ -93,20 +93,20 @@ TEST(Outcome, ExhaustedMemoryDecidesTheEnd) {
   EXPECT_EQ(fails.exit_code(), 3);
 }
 
-TEST(Outcome, MemoryExplainsFailureButNotCancel) {
-  Outcome failed = of_two_members();
+TEST(JobOutcome, MemoryExplainsFailureButNotCancel) {
+  JobOutcome failed = of_two_members();
   failed.decide({"rank 1 aborted", 14, TimePoint(1s)});
   EXPECT_TRUE(failed.blame_memory("out of memory"));
   EXPECT_EQ(failed.ending(), JobState::OutOfMemory);
   EXPECT_EQ(failed.exit_code(), 14);
-  Outcome cancelled = of_two_members();
+  JobOutcome cancelled = of_two_members();
   cancelled.decide(JobState::Cancelled, "cancelled", 130);
   EXPECT_FALSE(cancelled.blame_memory("out of memory"));
   EXPECT_EQ(cancelled.reasons(), Reasons{"cancelled"});
 }
 
-TEST(Outcome, CancelledRequeueNamesBothReasons) {
-  Outcome outcome = of_two_members();
+TEST(JobOutcome, CancelledRequeueNamesBothReasons) {
+  JobOutcome outcome = of_two_members();
   outcome.decide(JobState::NodeFailed, "node lost", 125);
   outcome.cancel_requeue(JobState::Cancelled, "cancelled", 130);
   EXPECT_EQ(outcome.reasons(), (Reasons{"cancelled", "node lost"}));

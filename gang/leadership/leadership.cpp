@@ -165,8 +165,8 @@ LeadershipActions Leadership::stand(TimePoint now) {
   role_ = LeadershipRole::Candidate;
   term_ = Epoch(newest.value() + 1);
   is_term_stored_ = false;
-  gives_up_ = now + settings_.timing.lease;
-  next_ = gives_up_;
+  candidacy_ends_ = now + settings_.timing.lease;
+  next_ = candidacy_ends_;
   forget_votes();
   return {StoreTerm{term_}};
 }
@@ -177,7 +177,7 @@ LeadershipActions Leadership::term_stored(Epoch term, TimePoint now) {
     return stand_down("the other head was faster");
   }
   is_term_stored_ = true;
-  gives_up_ = now + settings_.timing.lease;
+  candidacy_ends_ = now + settings_.timing.lease;
   next_ = now + settings_.timing.period;
   return {ask(now)};
 }
@@ -207,7 +207,7 @@ LeadershipActions Leadership::tick(TimePoint now) {
   if (role_ == LeadershipRole::Leader && !is_in_charge(now)) {
     return stand_down("the leases of its witnesses have ended");
   }
-  if (role_ == LeadershipRole::Candidate && now >= gives_up_) {
+  if (role_ == LeadershipRole::Candidate && now >= candidacy_ends_) {
     next_ = now + (settings_.self + 1) * settings_.timing.stagger;
     return stand_down("");
   }

@@ -145,7 +145,7 @@ class Leadership {
   LogPosition position_;
   Epoch term_;  // Candidate, Leader: its own; else the greatest known
   bool is_term_stored_ = false;
-  TimePoint gives_up_{};  // end of the candidacy
+  TimePoint candidacy_ends_{};
   TimePoint next_{};
   Vote other_;
   std::vector<Vote> nodes_;

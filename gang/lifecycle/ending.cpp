@@ -39,9 +39,9 @@ const std::string& Ending::name_of(const Job& job, std::size_t member) const {
 // ---- what nodes report ------------------------------------------------------------------------
 
 bool Ending::record(Job& job, std::size_t member, const base::TaskExit& exit) {
-  const Outcome::Recorded recorded = job.outcome.edit().record(member, exit);
-  if (recorded == Outcome::Recorded::Impossible) ++tables_.counters.stale_reports;
-  return recorded == Outcome::Recorded::New;
+  const JobOutcome::Recorded recorded = job.outcome.edit().record(member, exit);
+  if (recorded == JobOutcome::Recorded::Impossible) ++tables_.counters.stale_reports;
+  return recorded == JobOutcome::Recorded::New;
 }
 
 void Ending::task_ended(Job& job, std::size_t member, const base::TaskExit& exit, Step& step) {
@@ -73,7 +73,7 @@ void Ending::judge(Job& job, std::size_t member, const base::TaskExit& exit, Ste
         step);
 }
 
-void Ending::blame(Job& job, Failure failure, Step& step) {
+void Ending::blame(Job& job, TaskFailure failure, Step& step) {
   if (job.outcome->ending()) return job.outcome.edit().explain(std::move(failure));
   job.outcome.edit().decide(std::move(failure));
   carry_out(job, step);

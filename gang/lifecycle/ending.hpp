@@ -49,7 +49,7 @@ class Ending {
   bool record(Job& job, std::size_t member, const base::TaskExit& exit);
   void out_of_memory(Job& job, const std::string& reason, const base::Exited& message, Step& step);
   void judge(Job& job, std::size_t member, const base::TaskExit& exit, Step& step);
-  void blame(Job& job, Failure failure, Step& step);
+  void blame(Job& job, TaskFailure failure, Step& step);
   void decide(Job& job, Step& step);
   void carry_out(Job& job, Step& step);
   void finish(Job& job, Step& step);

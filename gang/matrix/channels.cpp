@@ -10,28 +10,28 @@ namespace score::gang {
 
 namespace {
 
-struct Meeting {
+struct Overlap {
   bool is_on_common_node = false;
   bool is_on_common_core = false;  // then they never run at the same time, on any node
 };
 
-Meeting meet(const NetworkPlace& a, const NetworkPlace& b) {
-  Meeting meeting;
+Overlap overlap_of(const NetworkPlace& a, const NetworkPlace& b) {
+  Overlap overlap;
   for (std::size_t i = 0; i < a.nodes.size(); ++i) {
     const auto other = std::find(b.nodes.begin(), b.nodes.end(), a.nodes[i]);
     if (other == b.nodes.end()) continue;
-    meeting.is_on_common_node = true;
-    if (a.gang != JobId{0} && a.gang == b.gang) return meeting;
+    overlap.is_on_common_node = true;
+    if (a.gang != JobId{0} && a.gang == b.gang) return overlap;
     const auto& cores = b.cores[static_cast<std::size_t>(other - b.nodes.begin())];
     const auto is_shared = [&](std::uint32_t core) {
       return std::find(cores.begin(), cores.end(), core) != cores.end();
     };
     if (std::any_of(a.cores[i].begin(), a.cores[i].end(), is_shared)) {
-      meeting.is_on_common_core = true;
-      return meeting;
+      overlap.is_on_common_core = true;
+      return overlap;
     }
   }
-  return meeting;
+  return overlap;
 }
 
 }  // namespace
@@ -43,10 +43,10 @@ base::Result<std::uint16_t> Channels::assign(AttemptId attempt, NetworkPlace pla
   std::vector<std::size_t> users(count_, 0);
   std::vector<bool> is_barred(count_, false);
   for (const auto& [other, holder] : holders_) {
-    const Meeting meeting = meet(place, holder.place);
-    if (holder.channel >= count_ || !meeting.is_on_common_node) continue;
+    const Overlap overlap = overlap_of(place, holder.place);
+    if (holder.channel >= count_ || !overlap.is_on_common_node) continue;
     ++users[holder.channel];
-    if (!meeting.is_on_common_core) is_barred[holder.channel] = true;
+    if (!overlap.is_on_common_core) is_barred[holder.channel] = true;
   }
   std::optional<std::uint16_t> best;
   for (std::uint32_t channel = 0; channel < count_; ++channel) {
@@ -75,7 +75,7 @@ std::vector<AttemptId> Channels::sharers(AttemptId attempt) const {
   std::vector<AttemptId> sharers;
   for (const auto& [other, holder] : holders_) {
     if (other == attempt || holder.channel != found->second.channel) continue;
-    if (meet(found->second.place, holder.place).is_on_common_node) sharers.push_back(other);
+    if (overlap_of(found->second.place, holder.place).is_on_common_node) sharers.push_back(other);
   }
   return sharers;
 }

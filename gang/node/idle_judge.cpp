@@ -22,7 +22,7 @@ constexpr int kTrustedSlices = 8;
 constexpr Duration kCrowdedProbe = 5ms;  // least interval between checks of crowded attempts inside
                                          // a slice
 constexpr int kMostMistakes = 15;
-constexpr int kHeldLooks = 10;  // a held attempt runs a tenth of the time at most
+constexpr int kHeldChecks = 10;  // a held attempt runs a tenth of the time at most
 
 }  // namespace
 
@@ -66,7 +66,7 @@ constexpr int kHeldLooks = 10;  // a held attempt runs a tenth of the time at mo
   check_.is_repeated = !check_.is_probe || pace.in_slice > Duration{0};
   if (is_change) return step->action;
   check_.is_shared = pace.is_shared;
-  times_.held_until = now + kHeldLooks * pace.background;
+  times_.held_until = now + kHeldChecks * pace.background;
   meter_.set_slice(pace.slice);
   const bool is_due = leader_.unread >= (meter_.is_idle() ? kLongSpan : span_);
   if (state_ == IdleState::Stopped && !is_due) return finish();
@@ -184,17 +184,17 @@ constexpr int kHeldLooks = 10;  // a held attempt runs a tenth of the time at mo
   waiting_ = {.total = waited, .has_stopped = is_stopped};
 }
 
-[[gnu::hot]] bool IdleJudge::looks_soon(const WatchPace& pace) const {
+[[gnu::hot]] bool IdleJudge::checks_soon(const WatchPace& pace) const {
   if (!is_crowded()) return suspicion_.is_raised();
   return meter_.may_be_idle() && pace.in_slice >= kCrowdedProbe;
 }
 
-[[gnu::hot]] std::optional<TimePoint> IdleJudge::next_look(const WatchPace& pace) const {
+[[gnu::hot]] std::optional<TimePoint> IdleJudge::next_check(const WatchPace& pace) const {
   if (is_held()) return times_.held_until;
   if (!runs()) return std::nullopt;
   if (is_background()) return times_.since + pace.background;
   if (pace.in_slice > Duration{0} && !meter_.is_idle()) {
-    if (looks_soon(pace)) return times_.since + pace.in_slice;
+    if (checks_soon(pace)) return times_.since + pace.in_slice;
     const TimePoint middle = times_.went_on + pace.middle;
     if (!is_crowded() && times_.since < middle) return middle;
   }

@@ -62,7 +62,7 @@ class IdleJudge {
   void skip(Duration used, Duration leader, Duration waited, bool is_stopped);
 
   // Returns when Due is due; nullopt: not before the next event.
-  [[nodiscard]] std::optional<TimePoint> next_look(const WatchPace& pace) const;
+  [[nodiscard]] std::optional<TimePoint> next_check(const WatchPace& pace) const;
 
   // Returns the attempt's own time since the last check.
   [[nodiscard]] Duration ran() const { return times_.ran; }
@@ -125,7 +125,7 @@ class IdleJudge {
 
   [[nodiscard]] bool runs() const;
   [[nodiscard]] bool is_crowded() const;
-  [[nodiscard]] bool looks_soon(const WatchPace& pace) const;
+  [[nodiscard]] bool checks_soon(const WatchPace& pace) const;
   void end_crowding();
   Duration read_leader(Duration total);
   bool goes_on_as_before(Duration ran, Duration used);

@@ -88,7 +88,7 @@ TEST(IdleJudge, UnlistedPairChangesNothing) {
   for (const IdleEvent event : {IdleEvent::Stop, IdleEvent::Due, IdleEvent::ToTurns}) {
     EXPECT_EQ(attempt.check(event), IdleAction::None);
     EXPECT_EQ(attempt.judge.state(), IdleState::Stopped);
-    EXPECT_FALSE(attempt.judge.next_look(kPace));
+    EXPECT_FALSE(attempt.judge.next_check(kPace));
   }
 }
 
@@ -113,11 +113,11 @@ TEST(IdleJudge, UseInBackgroundHoldsForTenPeriods) {
   attempt.rest_in_background();
   ASSERT_TRUE(attempt.judge.is_idle());
   attempt.pass(1, 50ms);
-  EXPECT_LE(attempt.judge.next_look(kShared), attempt.now);
+  EXPECT_LE(attempt.judge.next_check(kShared), attempt.now);
   attempt.check(IdleEvent::Due, kShared);
   EXPECT_TRUE(attempt.judge.is_held());
   EXPECT_FALSE(attempt.judge.is_idle());
-  EXPECT_EQ(attempt.judge.next_look(kShared), attempt.now + 500ms);
+  EXPECT_EQ(attempt.judge.next_check(kShared), attempt.now + 500ms);
   attempt.check(IdleEvent::Stop, kShared);
   attempt.now += 500ms;
   attempt.check(IdleEvent::Due, kShared);

@@ -19,7 +19,7 @@ Duration part_of(Duration whole, double share) {
 }  // namespace
 
 [[gnu::hot]] bool IdleMeter::is_use(Duration ran, Duration used) const {
-  return used > part_of(ran, rule_.share) + rule_.per_look;
+  return used > part_of(ran, rule_.share) + rule_.per_check;
 }
 
 [[gnu::hot]] bool IdleMeter::is_whole(Duration ran, Duration used) {
@@ -38,10 +38,10 @@ bool IdleMeter::is_crowded(Duration ran, Duration waited) {
     wake();
     return was_idle;
   }
-  ++quiet_looks_;
+  ++quiet_checks_;
   quiet_ += ran;
   const bool is_long =
-      quiet_looks_ >= rule_.looks * quiet_factor_ && quiet_ >= least() * quiet_factor_;
+      quiet_checks_ >= rule_.checks * quiet_factor_ && quiet_ >= least() * quiet_factor_;
   is_idle_ = is_idle_ || is_long;
   return is_idle_ != was_idle;
 }
@@ -57,7 +57,7 @@ void IdleMeter::wake() {
     quiet_factor_ = was_moment ? std::min(quiet_factor_ * 2, kMaxQuietFactor) : 1;
   }
   is_idle_ = false;
-  quiet_looks_ = 0;
+  quiet_checks_ = 0;
   quiet_ = Duration{0};
 }
 

@@ -15,10 +15,10 @@ struct IdleRule {
   // A share is not quiet if it had to wait for more than this part of the time. On a crowded
   // machine busy shares use little too, and idle ones wait for a moment after they are thawed.
   double waiting = 0.25;
-  std::uint32_t looks = 2;                         // consecutive quiet looks that make it idle
+  std::uint32_t checks = 2;                        // consecutive quiet checks that make it idle
   Duration least = std::chrono::milliseconds{20};  // ... if they cover this much of its own time
   // One stop and continuation costs the tasks themselves this much.
-  Duration per_look = std::chrono::microseconds{100};
+  Duration per_check = std::chrono::microseconds{100};
 };
 
 class IdleMeter {
@@ -27,9 +27,9 @@ class IdleMeter {
 
   explicit IdleMeter(IdleRule rule) : rule_(rule) {}
 
-  // Records one look: since the last one the share could run for `ran`, used `used` of processor
+  // Records one check: since the last one the share could run for `ran`, used `used` of processor
   // time, and had to wait for a processor for `waited`. Returns true if is_idle() has changed. One
-  // look with use ends idleness. A share that is repeatedly idle for short moments must be quiet
+  // check with use ends idleness. A share that is repeatedly idle for short moments must be quiet
   // for longer each time, up to kMaxQuietFactor times as long.
   bool add(Duration ran, Duration used, Duration waited = Duration{0});
 
@@ -38,7 +38,7 @@ class IdleMeter {
   // IdleRule::least.
   void set_slice(Duration slice) { slice_ = slice; }
 
-  // Requests a new look before the slice is over, for a reason of the caller's.
+  // Requests a new check before the slice is over, for a reason of the caller's.
   void doubt() { may_be_idle_ = true; }
 
   // Returns true if this use shows that the share needed some of its time, or all of it.
@@ -53,7 +53,7 @@ class IdleMeter {
   // Returns true if it used more than nothing the last time.
   [[nodiscard]] bool has_used() const { return has_used_; }
 
-  // Returns true if a new look before the end of its slice is useful: it did nothing, or did not
+  // Returns true if a new check before the end of its slice is useful: it did nothing, or did not
   // need all of its time although there was enough.
   [[nodiscard]] bool may_be_idle() const { return may_be_idle_; }
 
@@ -64,7 +64,7 @@ class IdleMeter {
   [[nodiscard]] Duration least() const;
 
   IdleRule rule_;
-  std::uint32_t quiet_looks_ = 0;
+  std::uint32_t quiet_checks_ = 0;
   Duration quiet_{0};  // own time since the last use
   Duration slice_{0};
   std::uint32_t quiet_factor_ = 1;

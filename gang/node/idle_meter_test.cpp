@@ -7,10 +7,10 @@ namespace {
 
 using namespace std::chrono_literals;
 
-int looks_until_idle(IdleMeter& meter, Duration ran) {
-  for (int looks = 1; looks < 10'000; ++looks) {
+int checks_until_idle(IdleMeter& meter, Duration ran) {
+  for (int checks = 1; checks < 10'000; ++checks) {
     meter.add(ran, 0ns);
-    if (meter.is_idle()) return looks;
+    if (meter.is_idle()) return checks;
   }
   return -1;
 }
@@ -26,7 +26,7 @@ TEST(IdleMeter, IsIdleAfterTwoSlicesWithoutUse) {
 
 TEST(IdleMeter, OneLookWithUseEndsIdleness) {
   IdleMeter meter;
-  looks_until_idle(meter, 100ms);
+  checks_until_idle(meter, 100ms);
   EXPECT_TRUE(meter.add(50ms, 2ms));
   EXPECT_FALSE(meter.is_idle());
   EXPECT_FALSE(meter.add(50ms, 2ms));
@@ -42,7 +42,7 @@ TEST(IdleMeter, UseInBetweenRestartsTheCount) {
 
 TEST(IdleMeter, TinySlicesCountOnlyTogether) {
   IdleMeter meter;
-  EXPECT_EQ(looks_until_idle(meter, 1ms), 20);
+  EXPECT_EQ(checks_until_idle(meter, 1ms), 20);
 }
 
 TEST(IdleMeter, CostOfSwitchIsNotUse) {
@@ -62,30 +62,30 @@ TEST(IdleMeter, ShareWaitingForAProcessorIsNotIdle) {
 
 TEST(IdleMeter, RepeatedShortIdlenessNeedsLongerQuiet) {
   IdleMeter meter;
-  EXPECT_EQ(looks_until_idle(meter, 10ms), 2);
+  EXPECT_EQ(checks_until_idle(meter, 10ms), 2);
   int before = 2;
   for (int i = 0; i < 4; ++i) {
     meter.add(50ms, 20ms);
-    const int looks = looks_until_idle(meter, 10ms);
-    EXPECT_EQ(looks, before * 2);
-    before = looks;
+    const int checks = checks_until_idle(meter, 10ms);
+    EXPECT_EQ(checks, before * 2);
+    before = checks;
   }
   for (int i = 0; i < 10; ++i) {
     meter.add(10ms, 5ms);
-    EXPECT_LE(looks_until_idle(meter, 10ms), 2 * static_cast<int>(IdleMeter::kMaxQuietFactor));
+    EXPECT_LE(checks_until_idle(meter, 10ms), 2 * static_cast<int>(IdleMeter::kMaxQuietFactor));
   }
 }
 
 TEST(IdleMeter, LongRestResetsTheQuietTime) {
   IdleMeter meter;
-  looks_until_idle(meter, 10ms);
+  checks_until_idle(meter, 10ms);
   meter.add(10ms, 5ms);
-  EXPECT_EQ(looks_until_idle(meter, 10ms), 4);
+  EXPECT_EQ(checks_until_idle(meter, 10ms), 4);
   meter.add(10ms, 5ms);
-  EXPECT_EQ(looks_until_idle(meter, 10ms), 8);
+  EXPECT_EQ(checks_until_idle(meter, 10ms), 8);
   meter.add(200ms, 0ns);
   meter.add(10ms, 5ms);
-  EXPECT_EQ(looks_until_idle(meter, 10ms), 2);
+  EXPECT_EQ(checks_until_idle(meter, 10ms), 2);
 }
 
 TEST(IdleMeter, QuarterOfShortSliceIsEnoughRest) {
@@ -93,7 +93,7 @@ TEST(IdleMeter, QuarterOfShortSliceIsEnoughRest) {
     IdleMeter meter;
     meter.set_slice(slice);
     const Duration least = slice == 0ms ? 20ms : std::clamp<Duration>(slice / 4, 3500us, 20ms);
-    EXPECT_EQ(looks_until_idle(meter, 1ms), (least + 999us) / 1ms);
+    EXPECT_EQ(checks_until_idle(meter, 1ms), (least + 999us) / 1ms);
   }
 }
 

@@ -21,7 +21,7 @@ enum class IdleEvent : std::uint8_t {
   ToTurns,       // the plan: it leaves the background
   Continue,      // it has been continued, or keeps running
   Stop,          // it has been stopped, or still is
-  Due,           // the time that next_look() returned has come
+  Due,           // the time that next_check() returned has come
   Use,           // IdleJudge: a check found use in the background while other attempts run
 };
 

@@ -72,7 +72,7 @@ std::vector<base::TaskExit> values(const std::map<base::Rank, base::TaskExit>& e
 
 NodeAgent::NodeAgent(NodeAgentConfig config) : config_(std::move(config)) {}
 
-void NodeAgent::say(base::NodeToHead message, NodeActions& out) const {
+void NodeAgent::send(base::NodeToHead message, NodeActions& out) const {
   if (connected_) out.push_back(SendToHead{std::move(message)});
 }
 
@@ -107,15 +107,15 @@ NodeActions NodeAgent::on_connected(TimePoint) {
   following_ = false;
   clock_.restart();
   NodeActions out;
-  say(base::NodeHello{config_.info, attempts(), greatest_epoch_}, out);
+  send(base::NodeHello{config_.info, attempts(), greatest_epoch_}, out);
   for (const auto& [id, attempt] : attempts_) {
     if (attempt.phase == Phase::Exited) {
-      say(exited_message(id), out);
+      send(exited_message(id), out);
     } else if (attempt.abort) {
-      say(*attempt.abort, out);
+      send(*attempt.abort, out);
     }
     if (attempt.phase == Phase::Running && !attempt.placed.cores.empty()) {
-      say(base::ActivityChanged{id, attempt.activity}, out);
+      send(base::ActivityChanged{id, attempt.activity}, out);
     }
   }
   return out;
@@ -147,7 +147,7 @@ void NodeAgent::prepare(const base::PrepareTasks& message, NodeActions& out) {
   const AttemptId id = message.placed.attempt;
   if (!well_formed(message.placed)) {
     ++unexpected_count_;
-    say(base::Refused{id, kExitError, "invalid placement"}, out);
+    send(base::Refused{id, kExitError, "invalid placement"}, out);
     return;
   }
   const bool is_new = !attempts_.contains(id);
@@ -157,9 +157,9 @@ void NodeAgent::prepare(const base::PrepareTasks& message, NodeActions& out) {
     attempts_[id].placed = message.placed;
     out.push_back(LaunchShepherd{message.placed, message.spec});
   } else if (*phase == Phase::Prepared) {
-    say(base::Prepared{id}, out);
+    send(base::Prepared{id}, out);
   } else if (*phase == Phase::Exited) {
-    say(exited_message(id), out);
+    send(exited_message(id), out);
   }
 }
 
@@ -169,11 +169,11 @@ void NodeAgent::start(AttemptId id, NodeActions& out) {
   const std::optional<Phase> phase = step(id, AttemptEvent::Start);
   if (!phase) return;
   if (*phase != Phase::Running) {
-    say(exited_message(id), out);
+    send(exited_message(id), out);
   } else if (!again) {
     out.push_back(StartShepherd{id});
   } else if (found->second.started) {
-    say(base::Started{id}, out);
+    send(base::Started{id}, out);
   }
 }
 
@@ -187,7 +187,7 @@ void NodeAgent::kill(AttemptId id, NodeActions& out) {
   const std::optional<Phase> phase = step(id, AttemptEvent::Kill);
   if (!phase) return;
   if (*phase == Phase::Absent || *phase == Phase::Exited) {
-    say(exited_message(id), out);
+    send(exited_message(id), out);
     return;
   }
   attempts_[id].killed = true;
@@ -243,14 +243,14 @@ NodeActions NodeAgent::on_shepherd(AttemptId id, const ShepherdEvent& event, Tim
   std::visit(
       Overloaded{
           [&](const ShepherdReady&) {
-            if (step(id, AttemptEvent::Ready)) say(base::Prepared{id}, out);
+            if (step(id, AttemptEvent::Ready)) send(base::Prepared{id}, out);
           },
           [&](const ShepherdRefused& e) { refuse(id, e, out); },
           [&](const ShepherdStarted&) {
             if (attempt.started) return;  // repeated, with tasks that programs have started
             if (!step(id, AttemptEvent::Started)) return;
             attempt.started = true;
-            say(base::Started{id}, out);
+            send(base::Started{id}, out);
           },
           [&](const ShepherdTaskExited& e) {
             if (step(id, AttemptEvent::TaskEnd))
@@ -259,7 +259,7 @@ NodeActions NodeAgent::on_shepherd(AttemptId id, const ShepherdEvent& event, Tim
           [&](const ShepherdAbort& e) {
             if (!step(id, AttemptEvent::Abort) || attempt.abort) return;
             attempt.abort = abort_of(id, e, now);
-            say(*attempt.abort, out);
+            send(*attempt.abort, out);
           },
           [&](const ShepherdDone&) {
             const bool is_repeated = attempt.phase == Phase::Exited;
@@ -303,7 +303,7 @@ void NodeAgent::refuse(AttemptId id, const ShepherdRefused& why, NodeActions& ou
   if (!step(id, AttemptEvent::Refuse)) return;
   attempts_.erase(id);
   out.push_back(RemoveAttempt{id});
-  say(base::Refused{id, why.exit_code, why.reason, why.may_retry}, out);
+  send(base::Refused{id, why.exit_code, why.reason, why.may_retry}, out);
 }
 
 void NodeAgent::task_ended(Attempt& attempt, const base::TaskExit& exit, NodeActions& out) {
@@ -314,7 +314,7 @@ void NodeAgent::task_ended(Attempt& attempt, const base::TaskExit& exit, NodeAct
     return;
   }
   // Killed tasks are reported only with Exited, after its reason.
-  if (!attempt.killed) say(base::TaskEnded{attempt.placed.attempt, exit}, out);
+  if (!attempt.killed) send(base::TaskEnded{attempt.placed.attempt, exit}, out);
 }
 
 // The attempt has just become Exited. Started tasks whose end is unknown were killed.
@@ -325,7 +325,7 @@ void NodeAgent::finish(AttemptId id, NodeActions& out) {
     if (!ran) break;
     attempt.exits.try_emplace(base::Rank{rank}, base::TaskExit{base::Rank{rank}, 0, kKillSignal});
   }
-  say(exited_message(id), out);
+  send(exited_message(id), out);
 }
 
 base::Exited NodeAgent::exited_message(AttemptId id) const {
@@ -367,13 +367,13 @@ NodeActions NodeAgent::on_activity(AttemptId id, const base::Activity& activity,
   if (found == attempts_.end()) return out;
   // Before the attempt runs a change is not reported; repeat_activities() does so later.
   if (std::exchange(found->second.activity, activity) == activity) return out;
-  if (found->second.phase == Phase::Running) say(base::ActivityChanged{id, activity}, out);
+  if (found->second.phase == Phase::Running) send(base::ActivityChanged{id, activity}, out);
   return out;
 }
 
 NodeActions NodeAgent::on_meeting(const base::MeetingReached& reached) {
   NodeActions out;
-  if (attempts_.contains(reached.attempt)) say(reached, out);
+  if (attempts_.contains(reached.attempt)) send(reached, out);
   return out;
 }
 
@@ -385,7 +385,7 @@ NodeActions NodeAgent::repeat_activities(TimePoint) {
   for (const auto& [id, attempt] : attempts_) {
     if (attempt.phase != Phase::Running) continue;
     const bool fits = attempt.activity.idle ? !has(plan_.managed, id) : !has(plan_.background, id);
-    if (!fits) say(base::ActivityChanged{id, attempt.activity}, out);
+    if (!fits) send(base::ActivityChanged{id, attempt.activity}, out);
   }
   return out;
 }
@@ -397,7 +397,7 @@ void NodeAgent::set_timetable(const base::Timetable& timetable, TimePoint now, N
   greatest_epoch_ = timetable.epoch;
   if (!make_plan(timetable, now)) {
     ++unexpected_count_;
-    say(base::TimetableApplied{timetable.epoch, Duration::max()}, out);
+    send(base::TimetableApplied{timetable.epoch, Duration::max()}, out);
     return;
   }
   timetable_ = timetable;
@@ -414,7 +414,7 @@ void NodeAgent::follow(TimePoint now, NodeActions& out) {
   out.push_back(FollowPlan{plan_});
   if (is_new && now - start > config_.late_after) {
     ++late_count_;
-    say(base::TimetableApplied{timetable_->epoch, now - start}, out);
+    send(base::TimetableApplied{timetable_->epoch, now - start}, out);
   }
 }
 

@@ -197,7 +197,7 @@ class NodeAgent {
   void task_ended(Attempt& attempt, const base::TaskExit& exit, NodeActions& out);
   void finish(AttemptId id, NodeActions& out);
   void follow(TimePoint now, NodeActions& out);
-  void say(base::NodeToHead message, NodeActions& out) const;
+  void send(base::NodeToHead message, NodeActions& out) const;
   [[nodiscard]] base::Exited exited_message(AttemptId id) const;
 
   NodeAgentConfig config_;

@@ -10,8 +10,8 @@ using namespace std::chrono_literals;
 
 // A check takes some 10 us with warm caches and without crowding, so at this interval 0.2 % of a
 // core.
-constexpr Duration kShortestLook = 5ms;
-constexpr Duration kLongestLook = 500ms;
+constexpr Duration kShortestInterval = 5ms;
+constexpr Duration kLongestInterval = 500ms;
 // In slices of at least this length attempts are checked before the end.
 constexpr Duration kShortestCut = 10ms;
 
@@ -23,7 +23,7 @@ WatchPace pace_of(const SwitchPlan& plan) {
                                [](const auto& segment) { return !segment.jobs.empty(); });
   if (!pace.is_shared) return pace;
   const Duration slice = plan.cycle / static_cast<std::int64_t>(plan.segments.size());
-  pace.background = std::clamp<Duration>(slice / 2, kShortestLook, kLongestLook);
+  pace.background = std::clamp<Duration>(slice / 2, kShortestInterval, kLongestInterval);
   if (plan.segments.size() < 2) return pace;
   pace.slice = slice;
   if (slice < kShortestCut) return pace;

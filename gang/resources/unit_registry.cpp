@@ -48,17 +48,17 @@ bool UnitRegistry::may_take(const base::GenericResource& kind, std::uint32_t ind
   return kind.memory == base::Bytes{0} || used <= kind.memory;
 }
 
-std::optional<Shares> UnitRegistry::choose(const Wish& wish, const Test& test) const {
-  if (!offers(wish.offered, wish.wanted)) return std::nullopt;
+std::optional<Shares> UnitRegistry::choose(const UnitDemand& demand, const Test& test) const {
+  if (!offers(demand.offered, demand.wanted)) return std::nullopt;
   Shares shares;
-  for (const base::GenericResource& want : wish.wanted) {
-    const base::GenericResource& kind = *find_kind(wish.offered, want.name);
+  for (const base::GenericResource& want : demand.wanted) {
+    const base::GenericResource& kind = *find_kind(demand.offered, want.name);
     std::vector<std::pair<std::size_t, std::uint32_t>> free;  // jobs on it, number
     for (std::uint32_t index = 0; index < kind.count; ++index) {
       if (!may_take(kind, index, want.memory) || !test(kind.name, index)) continue;
       free.emplace_back(holders(kind.name, index).size(), index);
     }
-    const auto* kept = find_kind(wish.kept, want.name);
+    const auto* kept = find_kind(demand.kept, want.name);
     if (free.size() < want.count + std::size_t{kept != nullptr ? kept->count : 0}) {
       return std::nullopt;
     }

@@ -27,7 +27,7 @@ class UnitRegistry {
   // Returns whether this unit may be taken, apart from the registry itself.
   using Test = std::function<bool(const std::string& name, std::uint32_t index)>;
 
-  struct Wish {
+  struct UnitDemand {
     std::span<const base::GenericResource> offered;  // by the node
     std::span<const base::GenericResource> wanted;
     std::span<const base::GenericResource> kept{};  // this many must remain, for a different job
@@ -35,7 +35,7 @@ class UnitRegistry {
 
   // Returns the units with the fewest jobs, then the lowest. Returns nullopt if too few may be
   // taken.
-  [[nodiscard]] std::optional<Shares> choose(const Wish& wish, const Test& test) const;
+  [[nodiscard]] std::optional<Shares> choose(const UnitDemand& demand, const Test& test) const;
 
   // Takes the units; `wanted` gives the amount of memory that the job has of each.
   void take(base::JobId job, const Shares& shares, std::span<const base::GenericResource> wanted);

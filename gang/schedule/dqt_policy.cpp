@@ -24,25 +24,25 @@ namespace score::gang {
 
 namespace {
 
-struct Partition {
+struct NodePartition {
   NodeRange range;
   std::uint32_t path_load = 0;
   std::uint64_t jobs = 0;  // on all its nodes
 };
 
 // Returns the partitions of `size` nodes, a power of two, the least loaded first.
-std::vector<Partition> partitions_of(const Matrix& matrix, std::uint32_t size) {
+std::vector<NodePartition> partitions_of(const Matrix& matrix, std::uint32_t size) {
   const auto count = static_cast<NodeIndex>(matrix.node_count());
-  std::vector<Partition> out;
+  std::vector<NodePartition> out;
   for (NodeIndex first = 0; first < count; first += size) {
-    Partition p{{first, std::min(count, first + size)}};
+    NodePartition p{{first, std::min(count, first + size)}};
     for (NodeIndex node = p.range.first; node < p.range.last; ++node) {
       p.path_load = std::max(p.path_load, matrix.load(node));
       p.jobs += matrix.load(node);
     }
     out.push_back(p);
   }
-  std::stable_sort(out.begin(), out.end(), [](const Partition& a, const Partition& b) {
+  std::stable_sort(out.begin(), out.end(), [](const NodePartition& a, const NodePartition& b) {
     return std::tie(a.path_load, a.jobs) < std::tie(b.path_load, b.jobs);
   });
   return out;
@@ -75,7 +75,7 @@ std::optional<Spot> DqtPolicy::find_spot(const Job& job) const {
   const std::size_t rows = std::min(matrix.row_count(), room().rows_for(job));
   const bool may_open = matrix.row_count() < room().rows_for(job) && may_hold(job, std::nullopt);
   for (std::uint32_t size = std::bit_ceil(std::max(1U, least_nodes(job, matrix)));; size *= 2) {
-    for (const Partition& p : partitions_of(matrix, size)) {
+    for (const NodePartition& p : partitions_of(matrix, size)) {
       for (std::size_t row = 0; row < rows; ++row) {
         if (!may_hold(job, row)) continue;
         if (auto spot = room().spot_in(job, row, kept, p.range)) return spot;

@@ -66,7 +66,7 @@ TEST(Dqt, LighterPartitionRepeatsItsRound) {
   const Job& c = b.run(ScheduleBench::on_nodes(2));
   b.tables.nodes.drain(0, "", b.step);  // D must go to the right
   const Job& d = b.run(ScheduleBench::on_nodes(2));
-  const Layout layout = lay_out(b.tables.jobs, b.placer.matrix(), true);
+  const CycleLayout layout = lay_out(b.tables.jobs, b.placer.matrix(), true);
   EXPECT_EQ(layout.rows.size(), 3U);
   EXPECT_EQ(layout.runs_in.at(a.id).size(), 1U);
   EXPECT_EQ(layout.runs_in.at(left.id).size(), 2U);

@@ -28,7 +28,7 @@ class LayoutMaker {
     }
   }
 
-  Layout make() {
+  CycleLayout make() {
     displace();
     send_to_background();
     fill_home_rows();
@@ -128,17 +128,17 @@ class LayoutMaker {
   std::set<JobId> kept_busy_;                     // jobs with a busy step
   std::vector<CoreMap> taken_;                    // [row]
   std::vector<std::vector<const Job*>> at_home_;  // [row]
-  Layout layout_;
+  CycleLayout layout_;
 };
 
 }  // namespace
 
-bool Layout::has(RowId row) const {
+bool CycleLayout::has(RowId row) const {
   return std::any_of(rows.begin(), rows.end(),
                      [row](const WeightedRow& r) { return r.row == row; });
 }
 
-std::vector<RowId> Layout::rows_of(JobId job) const {
+std::vector<RowId> CycleLayout::rows_of(JobId job) const {
   std::vector<RowId> out;
   const auto found = runs_in.find(job);
   if (found == runs_in.end()) return out;
@@ -154,7 +154,7 @@ bool may_fill(const Job& job, const ClusterConfig& config) {
   return std::ranges::find(config.fill_queues, queue) != config.fill_queues.end();
 }
 
-Layout lay_out(const JobTable& jobs, const Matrix& matrix, bool idle_detection) {
+CycleLayout lay_out(const JobTable& jobs, const Matrix& matrix, bool idle_detection) {
   return LayoutMaker(jobs, matrix, idle_detection).make();
 }
 

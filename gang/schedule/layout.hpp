@@ -1,5 +1,5 @@
 #pragma once
-// A Layout contains the rows of the matrix that take turns, and the jobs that run in each. The
+// A CycleLayout contains the rows of the matrix that take turns, and the jobs that run in each. The
 // functions here depend only on their arguments.
 
 #include "gang/matrix/matrix.hpp"
@@ -13,7 +13,7 @@
 
 namespace score::gang {
 
-struct Layout {
+struct CycleLayout {
   std::vector<WeightedRow> rows;                      // in the order of the matrix
   std::map<JobId, std::vector<std::size_t>> runs_in;  // ascending indices into rows
   std::set<JobId> background;                         // idle jobs whose cores other jobs need
@@ -30,6 +30,6 @@ struct Layout {
 [[nodiscard]] bool may_fill(const Job& job, const ClusterConfig& config);
 
 // Computes the layout. Without `idle_detection` idle jobs keep their turns.
-Layout lay_out(const JobTable& jobs, const Matrix& matrix, bool idle_detection);
+CycleLayout lay_out(const JobTable& jobs, const Matrix& matrix, bool idle_detection);
 
 }  // namespace score::gang

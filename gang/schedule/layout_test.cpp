@@ -17,12 +17,12 @@ struct LayoutBench : ScheduleBench {
     return found == layout.runs_in.end() ? std::vector<std::size_t>{} : found->second;
   }
 
-  Layout layout;
+  CycleLayout layout;
 };
 
 using Rows = std::vector<std::size_t>;
 
-TEST(Layout, JobRunsInEveryRowWithFreeCores) {
+TEST(CycleLayout, JobRunsInEveryRowWithFreeCores) {
   LayoutBench b(2);
   Job& left = b.run(LayoutBench::on_nodes(1));
   Job& right = b.run(LayoutBench::on_nodes(1));
@@ -32,7 +32,7 @@ TEST(Layout, JobRunsInEveryRowWithFreeCores) {
   EXPECT_EQ(b.rows_of(other), Rows{1});
 }
 
-TEST(Layout, IdleJobYieldsItsRowToBusyJob) {
+TEST(CycleLayout, IdleJobYieldsItsRowToBusyJob) {
   LayoutBench b(1);
   Job& idle = b.run(LayoutBench::on_nodes(1));
   Job& busy = b.run(LayoutBench::on_nodes(1));
@@ -43,7 +43,7 @@ TEST(Layout, IdleJobYieldsItsRowToBusyJob) {
   EXPECT_EQ(b.rows_of(idle, false).size(), 1U) << "without idle detection";
 }
 
-TEST(Layout, BusyHighJobTakesAllSlices) {
+TEST(CycleLayout, BusyHighJobTakesAllSlices) {
   LayoutBench b(2);
   Job& wide = b.run(LayoutBench::on_nodes(2));
   Job& high = b.run(LayoutBench::on_nodes(1, kHigh));
@@ -55,7 +55,7 @@ TEST(Layout, BusyHighJobTakesAllSlices) {
   EXPECT_TRUE(b.layout.displaced.contains(wide.id));
 }
 
-TEST(Layout, HighJobsTakeTurnsAmongThemselves) {
+TEST(CycleLayout, HighJobsTakeTurnsAmongThemselves) {
   LayoutBench b(1);
   Job& normal = b.run(LayoutBench::on_nodes(1));
   Job& first = b.run(LayoutBench::on_nodes(1, kHigh));
@@ -65,7 +65,7 @@ TEST(Layout, HighJobsTakeTurnsAmongThemselves) {
   EXPECT_EQ(b.rows_of(normal), Rows{});
 }
 
-TEST(Layout, IdleHighJobYieldsItsSlices) {
+TEST(CycleLayout, IdleHighJobYieldsItsSlices) {
   LayoutBench b(1);
   Job& normal = b.run(LayoutBench::on_nodes(1));
   Job& high = b.run(LayoutBench::on_nodes(1, kHigh));
@@ -80,7 +80,7 @@ TEST(Layout, IdleHighJobYieldsItsSlices) {
   EXPECT_EQ(b.rows_of(normal, false), Rows{}) << "without idle detection it counts as busy";
 }
 
-TEST(Layout, SuspendedHighJobDisplacesNoJob) {
+TEST(CycleLayout, SuspendedHighJobDisplacesNoJob) {
   LayoutBench b(1);
   Job& normal = b.run(LayoutBench::on_nodes(1));
   Job& high = b.run(LayoutBench::on_nodes(1, kHigh));
@@ -88,7 +88,7 @@ TEST(Layout, SuspendedHighJobDisplacesNoJob) {
   EXPECT_EQ(b.rows_of(normal), Rows{0});
 }
 
-TEST(Layout, IdleJobDoesNotYieldToDisplacedJob) {
+TEST(CycleLayout, IdleJobDoesNotYieldToDisplacedJob) {
   LayoutBench b(2);
   Job& high = b.run(LayoutBench::on_nodes(1, kHigh));
   Job& idle = b.run(LayoutBench::on_nodes(1));

@@ -24,7 +24,7 @@ void Publisher::node_connected(NodeIndex node, Epoch its_epoch) {
 
 // ---- columns ----------------------------------------------------------------------------------
 
-std::vector<Column> Publisher::columns_of(const Layout& layout, std::uint64_t serial) const {
+std::vector<Column> Publisher::columns_of(const CycleLayout& layout, std::uint64_t serial) const {
   std::vector<Column> columns(sent_.size());
   for (const JobId id : tables_.jobs.managed()) {
     const Job& job = tables_.jobs.at(id);
@@ -103,7 +103,7 @@ void Publisher::add_segments(base::Timetable& table, const Column& column) const
 
 // Returns true if no job is left in the row whose slice is in progress at t: waiting for its end
 // would waste the rest.
-bool Publisher::is_slice_over(const Layout& layout, TimePoint t) const {
+bool Publisher::is_slice_over(const CycleLayout& layout, TimePoint t) const {
   const Cycle& cycle = cycles().newest();
   const auto slice = static_cast<std::size_t>((t - cycle.start) % cycle.length() / cycle.quantum);
   return !layout.has(cycle.rows[cycle.order[slice]]);
@@ -158,7 +158,7 @@ bool Publisher::publish(Step& step) {
   JobTable& jobs = tables_.jobs;
   const NodeTable& nodes = tables_.nodes;
   if (!jobs.is_changed() || nodes.is_awaiting() || step.now < not_before_) return false;
-  const Layout layout = lay_out(jobs, matrix_, tables_.config.idle_detection);
+  const CycleLayout layout = lay_out(jobs, matrix_, tables_.config.idle_detection);
   const bool new_cycle = turns_.is_new(layout.rows, tables_.config.quantum);
   const std::uint64_t serial = cycles().newest().serial + (new_cycle ? 1 : 0);
   std::vector<Column> columns = columns_of(layout, serial);
@@ -193,7 +193,7 @@ void Publisher::send(const std::vector<NodeIndex>& nodes, std::vector<Column>& c
   }
 }
 
-void Publisher::note_left_out(const Layout& layout, Step& step) {
+void Publisher::note_left_out(const CycleLayout& layout, Step& step) {
   for (const JobId id : tables_.jobs.active()) {
     Job& job = tables_.jobs.at(id);
     const JobId gang = tables_.jobs.gang_of(job).id;
@@ -212,7 +212,7 @@ void Publisher::note_left_out(const Layout& layout, Step& step) {
 // ---- scheduled time ---------------------------------------------------------------------------
 
 // Records that every job runs in the rows of the layout from `start` on.
-void Publisher::account(const Layout& layout, TimePoint start) {
+void Publisher::account(const CycleLayout& layout, TimePoint start) {
   accounted_.insert(tables_.jobs.active().begin(), tables_.jobs.active().end());
   for (auto it = accounted_.begin(); it != accounted_.end();) {
     Job& job = tables_.jobs.at(*it);
@@ -239,7 +239,7 @@ void Publisher::stop(Job& job, TimePoint now) {
 
 base::Result<void> Publisher::check() const {
   if (tables_.jobs.is_changed() || tables_.nodes.is_awaiting()) return {};
-  const Layout layout = lay_out(tables_.jobs, matrix_, tables_.config.idle_detection);
+  const CycleLayout layout = lay_out(tables_.jobs, matrix_, tables_.config.idle_detection);
   const std::vector<Column> columns = columns_of(layout, cycles().newest().serial);
   for (NodeIndex node = 0; node < sent_.size(); ++node) {
     if (tables_.nodes[node].connected && sent_[node].column != columns[node]) {

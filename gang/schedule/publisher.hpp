@@ -70,7 +70,7 @@ class Publisher {
   struct Change {
     const std::vector<NodeIndex>& nodes;  // must be sent a timetable
     const std::vector<Column>& columns;   // [node]
-    const Layout& layout;
+    const CycleLayout& layout;
     bool new_cycle = false;
   };
 
@@ -80,16 +80,17 @@ class Publisher {
     bool early = false;  // cuts a slice in which no job is left
   };
 
-  [[nodiscard]] std::vector<Column> columns_of(const Layout& layout, std::uint64_t serial) const;
+  [[nodiscard]] std::vector<Column> columns_of(const CycleLayout& layout,
+                                               std::uint64_t serial) const;
   [[nodiscard]] base::Timetable timetable_of(const Column& column, TimePoint start) const;
   void add_segments(base::Timetable& table, const Column& column) const;
-  [[nodiscard]] bool is_slice_over(const Layout& layout, TimePoint t) const;
+  [[nodiscard]] bool is_slice_over(const CycleLayout& layout, TimePoint t) const;
   [[nodiscard]] Duration lead_for(std::size_t node_count) const;
   [[nodiscard]] Start choose_start(const Change& change, TimePoint now) const;
   void send(const std::vector<NodeIndex>& nodes, std::vector<Column>& columns, TimePoint start,
             Step& step);
-  void note_left_out(const Layout& layout, Step& step);
-  void account(const Layout& layout, TimePoint start);
+  void note_left_out(const CycleLayout& layout, Step& step);
+  void account(const CycleLayout& layout, TimePoint start);
 
   Tables& tables_;
   const Matrix& matrix_;

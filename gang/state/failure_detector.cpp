@@ -50,7 +50,7 @@ void FailureDetector::expect(NodeId node, TimePoint now, TimePoint deadline) {
 bool FailureDetector::heard(NodeId node, TimePoint now) {
   const auto found = nodes_.find(node);
   if (found != nodes_.end() && found->second.linked) {
-    found->second.spoke = std::max(found->second.spoke, now);
+    found->second.heard_directly = std::max(found->second.heard_directly, now);
   }
   return vouched(node, now);
 }
@@ -59,7 +59,7 @@ void FailureDetector::denied(NodeId node, TimePoint since) {
   const auto found = nodes_.find(node);
   if (found == nodes_.end() || !found->second.linked) return;
   Watched& w = found->second;
-  w.heard = std::max(w.spoke, std::min(w.heard, since));
+  w.heard = std::max(w.heard_directly, std::min(w.heard, since));
   requeue(node, w);
 }
 
@@ -68,7 +68,7 @@ bool FailureDetector::vouched(NodeId node, TimePoint now) {
   if (found == nodes_.end() || !found->second.linked) return false;
   Watched& w = found->second;
   if (w.verdict == Verdict::Dead) return false;
-  w.heard = std::max(w.heard, std::min(now, w.spoke + limits_.vouched_for));
+  w.heard = std::max(w.heard, std::min(now, w.heard_directly + limits_.vouched_for));
   const bool is_silent = now >= w.heard + limits_.suspect_after;
   if (w.verdict == Verdict::Alive || is_silent || now < w.deaf_until) return false;
   w.verdict = Verdict::Alive;
@@ -99,18 +99,18 @@ bool FailureDetector::lost_link(NodeId node, TimePoint now, bool was_announced) 
   if (!std::exchange(w.linked, false)) return false;
   const bool was_alive = w.verdict == Verdict::Alive;
   const TimePoint grace = now + limits_.reconnect_grace;
-  const bool says_nothing = was_announced || !was_alive;
-  w.deadline = says_nothing ? std::max(grace, w.heard + limits_.dead_after) : grace;
+  const bool is_no_evidence = was_announced || !was_alive;
+  w.deadline = is_no_evidence ? std::max(grace, w.heard + limits_.dead_after) : grace;
   w.verdict = Verdict::Suspect;
   requeue(node, w);
   return was_alive;
 }
 
-void FailureDetector::forgive(Duration time) {
+void FailureDetector::shift_times(Duration time) {
   queue_.clear();
   for (auto& [node, w] : nodes_) {
     w.heard += time;
-    w.spoke += time;
+    w.heard_directly += time;
     if (w.deadline) *w.deadline += time;
     requeue(node, w);
   }
@@ -119,7 +119,7 @@ void FailureDetector::forgive(Duration time) {
 std::vector<FailureDetector::Change> FailureDetector::advance(TimePoint now) {
   std::vector<Change> changes;
   if (!queue_.empty() && now - queue_.begin()->first > kOwnStall) {
-    forgive(now - queue_.begin()->first);
+    shift_times(now - queue_.begin()->first);
   }
   while (!queue_.empty() && queue_.begin()->first <= now) {
     const NodeId node = queue_.begin()->second;

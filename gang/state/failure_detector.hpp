@@ -75,8 +75,8 @@ class FailureDetector {
  private:
   struct Watched {
     base::TimePoint heard{};
-    base::TimePoint spoke{};   // like heard, without reports by others
-    base::TimePoint queued{};  // its key in queue_
+    base::TimePoint heard_directly{};  // like heard, without reports by others
+    base::TimePoint queued{};          // its key in queue_
     Verdict verdict = Verdict::Alive;
     bool linked = true;
     base::TimePoint deaf_until{};
@@ -85,7 +85,7 @@ class FailureDetector {
 
   [[nodiscard]] base::TimePoint due(const Watched& watched) const;
   void requeue(base::NodeId node, Watched& watched);
-  void forgive(base::Duration time);
+  void shift_times(base::Duration time);
 
   Limits limits_;
   std::map<base::NodeId, Watched> nodes_;

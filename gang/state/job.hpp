@@ -67,7 +67,7 @@ struct Job {
   // These describe the attempt. A waiting job has none, and there may be many waiting jobs.
   Lazy<Members> members;
   Lazy<Idleness> idleness;
-  Lazy<Outcome> outcome;
+  Lazy<JobOutcome> outcome;
   Lazy<ScheduledTime> time;  // written by Publisher
   Duration filled{0};  // processor time that its tasks used at idle priority, where it has ended
   bool background = false;      // by the newest layout: idle, and other jobs need its cores

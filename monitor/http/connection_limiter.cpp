@@ -35,7 +35,7 @@ void ConnectionLimiter::left(ConnectionId id) {
   open_.erase(found);
 }
 
-void ConnectionLimiter::spoke(ConnectionId id) {
+void ConnectionLimiter::request_arrived(ConnectionId id) {
   const auto found = open_.find(id);
   if (found != open_.end()) leave_silence(found->second);
 }

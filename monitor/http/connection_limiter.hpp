@@ -40,7 +40,7 @@ class ConnectionLimiter {
   [[nodiscard]] Verdict enter(ConnectionId id, const std::string& peer);
   void left(ConnectionId id);
   // Notes that a complete request of the connection has arrived, or that it was answered.
-  void spoke(ConnectionId id);
+  void request_arrived(ConnectionId id);
   void answered(ConnectionId id);
 
   // Returns true if a request of this peer, or of this logged-in user, may be carried out now.

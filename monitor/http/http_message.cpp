@@ -72,7 +72,7 @@ std::string error_body(std::string_view text) {
   return json.take() + "\n";
 }
 
-Response make_refusal(const Refusal& refusal) {
+Response make_refusal(const HttpError& refusal) {
   Response response = make_response(refusal.status, "application/json", error_body(refusal.text));
   if (!refusal.allow.empty()) response.set(http::field::allow, refusal.allow);
   if (refusal.status == 426) response.set(http::field::upgrade, "websocket");

@@ -31,7 +31,7 @@ using Response = http::response<http::string_body>;
 [[nodiscard]] int status_of(const beast::error_code& failed, bool has_target);
 // Makes a response with the headers that all answers have.
 [[nodiscard]] Response make_response(int status, std::string_view type, std::string body);
-[[nodiscard]] Response make_refusal(const Refusal& refusal);
+[[nodiscard]] Response make_refusal(const HttpError& refusal);
 // Redirects browsers and tools to the daemon that shows the cluster, or names that daemon.
 [[nodiscard]] Response make_elsewhere(const Elsewhere& where, const Request& request,
                                       Endpoint endpoint);

@@ -36,7 +36,7 @@ HttpServer::HttpServer(Parts parts, HttpOptions options, PageFiles pages)
     : parts_(parts),
       options_(std::move(options)),
       pages_(std::move(pages)),
-      door_({kMaxConnections, kMaxOfPeer}) {}
+      connection_limiter_({kMaxConnections, kMaxOfPeer}) {}
 
 HttpServer::~HttpServer() = default;
 
@@ -148,7 +148,7 @@ void HttpServer::close() {
 
 std::optional<std::uint64_t> HttpServer::let_in(const std::string& peer) {
   const std::uint64_t id = ++last_id_;
-  const ConnectionLimiter::Verdict verdict = door_.enter(id, peer);
+  const ConnectionLimiter::Verdict verdict = connection_limiter_.enter(id, peer);
   if (verdict.leaves) {
     const auto leaver = exits_.find(*verdict.leaves);
     if (leaver != exits_.end()) std::function<void()>(leaver->second.drop)();
@@ -156,7 +156,8 @@ std::optional<std::uint64_t> HttpServer::let_in(const std::string& peer) {
   if (verdict.may_enter) return id;
   if (limiter_.allow(parts_.clock.now())) {
     log_warning("Rejected a viewer: too many connections", kv("peer", peer),
-                kv("connections", door_.size()), kv("suppressed", limiter_.take_suppressed()));
+                kv("connections", connection_limiter_.size()),
+                kv("suppressed", limiter_.take_suppressed()));
   }
   return std::nullopt;
 }
@@ -244,7 +245,7 @@ class AtEnd {
 }  // namespace
 
 void HttpServer::forget(std::uint64_t id) {
-  door_.left(id);
+  connection_limiter_.left(id);
   exits_.erase(id);
 }
 

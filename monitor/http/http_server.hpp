@@ -109,7 +109,7 @@ class HttpServer {
   AccessRules rules_;
   std::unique_ptr<Listener> listener_;
   TlsFrontPtr tls_;  // null: plain HTTP
-  ConnectionLimiter door_;
+  ConnectionLimiter connection_limiter_;
 
   struct Exits {                  // of an open connection
     std::function<void()> close;  // orderly

@@ -82,17 +82,17 @@ asio::awaitable<bool> HttpSession::serve_one() {
   if (failed) {
     const int status = status_of(failed, !parser.get().target().empty());
     if (status == 0 || (status == 408 && buffer_.size() == 0 && got == 0)) co_return false;
-    const Refusal refusal{status, "the request cannot be read", {}};
+    const HttpError refusal{status, "the request cannot be read", {}};
     server_.count("-", status, Duration(0));
     Response refused = make_refusal(refusal);
     co_await send(std::move(refused), false);
     co_return false;
   }
   has_answered_ = true;
-  server_.door_.spoke(origin_.id);
+  server_.connection_limiter_.request_arrived(origin_.id);
   auto message = parser.release();
   const bool goes_on = co_await answer(std::move(message));
-  server_.door_.answered(origin_.id);
+  server_.connection_limiter_.answered(origin_.id);
   co_return goes_on;
 }
 
@@ -107,7 +107,7 @@ bool waits_for_nodes(Endpoint endpoint) {
 
 }  // namespace
 
-std::string HttpSession::asker_of(const std::variant<Routed, Refusal>& routed) const {
+std::string HttpSession::asker_of(const std::variant<Routed, HttpError>& routed) const {
   const auto* may = std::get_if<Routed>(&routed);
   if (may == nullptr || !may->session) return origin_.peer;
   return fmt::format("user {}", may->session->who.user);
@@ -118,9 +118,10 @@ asio::awaitable<bool> HttpSession::answer(http::request<http::string_body> messa
   Request request = request_of(message);
   const bool keep_alive = message.keep_alive() && !server_.is_closing_;
   auto routed = co_await route_from(message, request);
-  if (message.target().size() > kMaxTargetBytes) routed = Refusal{414, "the target is long", {}};
+  if (message.target().size() > kMaxTargetBytes) routed = HttpError{414, "the target is long", {}};
   const std::string asker = asker_of(routed);
-  if (!server_.door_.may_ask(asker, begun)) routed = Refusal{429, "too many requests", {}};
+  if (!server_.connection_limiter_.may_ask(asker, begun))
+    routed = HttpError{429, "too many requests", {}};
   const auto* may = std::get_if<Routed>(&routed);
   const bool is_here =
       may != nullptr && (server_.parts_.site != nullptr || may->endpoint == Endpoint::Metrics);
@@ -136,7 +137,7 @@ asio::awaitable<bool> HttpSession::answer(http::request<http::string_body> messa
   }
   Response response;
   if (may == nullptr) {
-    response = make_refusal(std::get<Refusal>(routed));
+    response = make_refusal(std::get<HttpError>(routed));
   } else if (!is_here) {
     response = point_elsewhere(request, may->endpoint);
   } else {
@@ -145,7 +146,7 @@ asio::awaitable<bool> HttpSession::answer(http::request<http::string_body> messa
     const bool waits = waits_for_nodes(may->endpoint);
     response = co_await respond(std::move(wanted), std::move(asked));
     const TimePoint now = server_.parts_.clock.now();
-    server_.door_.charge(asker, now, waits ? kRankBarrier : now - begun);
+    server_.connection_limiter_.charge(asker, now, waits ? kRankBarrier : now - begun);
   }
   const bool is_head = message.method() == http::verb::head;
   response.prepare_payload();
@@ -163,7 +164,7 @@ Response HttpSession::point_elsewhere(const Request& request, Endpoint endpoint)
 }
 
 // Only the trusted proxy may name its user; from other peers the header is ignored.
-asio::awaitable<std::variant<Routed, Refusal>> HttpSession::route_from(
+asio::awaitable<std::variant<Routed, HttpError>> HttpSession::route_from(
     const http::request<http::string_body>& message, Request& request) {
   constexpr const char* kRemoteUser = "X-Remote-User";
   Site* site = server_.parts_.site;  // null: there are no rights to look up
@@ -172,7 +173,7 @@ asio::awaitable<std::variant<Routed, Refusal>> HttpSession::route_from(
       std::string name(message[kRemoteUser]);
       request.remote = co_await site->user_named(std::move(name));
     }
-    if (!request.remote) co_return Refusal{403, "X-Remote-User names no account", {}};
+    if (!request.remote) co_return HttpError{403, "X-Remote-User names no account", {}};
   }
   co_return route(request, server_.rules_, server_.parts_.logins, server_.parts_.clock.now());
 }

@@ -52,7 +52,7 @@ class HttpSession final : public HttpConnection, public std::enable_shared_from_
   asio::awaitable<void> hang_up();
   asio::awaitable<bool> answer(http::request<http::string_body> message);
   // The arguments must outlive the task.
-  asio::awaitable<std::variant<Routed, Refusal>> route_from(
+  asio::awaitable<std::variant<Routed, HttpError>> route_from(
       const http::request<http::string_body>& message, Request& request);
   asio::awaitable<Response> respond(Routed routed, Request request);
   [[nodiscard]] Response point_elsewhere(const Request& request, Endpoint endpoint) const;
@@ -61,7 +61,7 @@ class HttpSession final : public HttpConnection, public std::enable_shared_from_
   Response login(const Request& request);
   // Returns the key of the budget for its requests: the logged-in user, or the address without a
   // login.
-  [[nodiscard]] std::string asker_of(const std::variant<Routed, Refusal>& routed) const;
+  [[nodiscard]] std::string asker_of(const std::variant<Routed, HttpError>& routed) const;
   asio::awaitable<Response> act(Routed routed, Request request);
   Response snapshot(const Routed& routed);
   asio::awaitable<Response> trace(Routed routed);

@@ -48,14 +48,14 @@ bool is_our_origin(std::string_view origin, const AccessRules& rules) {
          rules.origins.end();
 }
 
-std::optional<Refusal> check_method(const Request& request, Endpoint endpoint) {
+std::optional<HttpError> check_method(const Request& request, Endpoint endpoint) {
   if (endpoint == Endpoint::Admin || endpoint == Endpoint::Login) {
     if (request.method == "POST") return std::nullopt;
-    return Refusal{405, "only POST", "POST"};
+    return HttpError{405, "only POST", "POST"};
   }
   const bool may_be_head = endpoint != Endpoint::Stream && endpoint != Endpoint::WebSocket;
   if (request.method == "GET" || (may_be_head && request.method == "HEAD")) return std::nullopt;
-  return Refusal{405, "only GET", may_be_head ? "GET, HEAD" : "GET"};
+  return HttpError{405, "only GET", may_be_head ? "GET, HEAD" : "GET"};
 }
 
 bool has_token(const Request& request, const AccessRules& rules) {
@@ -72,30 +72,30 @@ bool is_of_login(Endpoint endpoint) {
 
 // A token in an address would be written to logs and histories, and a program that follows links
 // would use it up.
-std::optional<Refusal> check_login(const Request& request, Endpoint& endpoint,
-                                   const Target& target) {
+std::optional<HttpError> check_login(const Request& request, Endpoint& endpoint,
+                                     const RequestTarget& target) {
   if (!is_of_login(endpoint)) return std::nullopt;
   if (endpoint == Endpoint::LoginPage && request.method == "POST") endpoint = Endpoint::Login;
   if (target.query.empty()) return std::nullopt;
-  return Refusal{405, "log in by POST, with the address as scadm web-login prints it", "POST"};
+  return HttpError{405, "log in by POST, with the address as scadm web-login prints it", "POST"};
 }
 
 // Cross-site requests carry an Origin that is not ours; tools send none.
-std::optional<Refusal> check_origin(const Request& request, const AccessRules& rules) {
+std::optional<HttpError> check_origin(const Request& request, const AccessRules& rules) {
   if (request.origin.empty() || is_our_origin(request.origin, rules)) return std::nullopt;
-  return Refusal{403, "this Origin may not", {}};
+  return HttpError{403, "this Origin may not", {}};
 }
 
-std::optional<Refusal> check_post(const Request& request, const Routed& routed,
-                                  const AccessRules& rules) {
+std::optional<HttpError> check_post(const Request& request, const Routed& routed,
+                                    const AccessRules& rules) {
   if (auto refused = check_origin(request, rules)) return refused;
-  if (!routed.session) return Refusal{401, "log in with the address of scadm web-login", {}};
+  if (!routed.session) return HttpError{401, "log in with the address of scadm web-login", {}};
   if (!equal_secrets(request.csrf, routed.session->csrf)) {
-    return Refusal{403, "the header X-Scored-Csrf is missing or wrong", {}};
+    return HttpError{403, "the header X-Scored-Csrf is missing or wrong", {}};
   }
   const std::string type =
       lower(trim(request.content_type.substr(0, request.content_type.find(';'))));
-  if (type != "application/json") return Refusal{415, "the body must be application/json", {}};
+  if (type != "application/json") return HttpError{415, "the body must be application/json", {}};
   return std::nullopt;
 }
 
@@ -134,14 +134,14 @@ std::string_view find_cookie(std::string_view header, std::string_view name) {
   return {};
 }
 
-std::variant<Routed, Refusal> route(const Request& request, const AccessRules& rules,
-                                    WebLogin& logins, TimePoint now) {
-  if (request.host.empty()) return Refusal{400, "the header Host is missing", {}};
-  if (!is_our_host(request.host, rules)) return Refusal{421, "this Host is not us", {}};
+std::variant<Routed, HttpError> route(const Request& request, const AccessRules& rules,
+                                      WebLogin& logins, TimePoint now) {
+  if (request.host.empty()) return HttpError{400, "the header Host is missing", {}};
+  if (!is_our_host(request.host, rules)) return HttpError{421, "this Host is not us", {}};
   auto target = parse_target(request.target);
-  if (!target) return Refusal{400, target.error().message(), {}};
+  if (!target) return HttpError{400, target.error().message(), {}};
   auto endpoint = endpoint_of(target->path);
-  if (!endpoint) return Refusal{404, "no such path", {}};
+  if (!endpoint) return HttpError{404, "no such path", {}};
   if (auto refused = check_login(request, *endpoint, *target)) return *std::move(refused);
   if (auto refused = check_method(request, *endpoint)) return *std::move(refused);
   Routed routed;
@@ -154,7 +154,7 @@ std::variant<Routed, Refusal> route(const Request& request, const AccessRules& r
                        : logins.find(find_cookie(request.cookie, rules.cookie_name), now);
   const bool is_let_in =
       !rules.needs_login || routed.session || has_token(request, rules) || is_of_login(*endpoint);
-  if (!is_let_in) return Refusal{401, "log in with the address of scadm web-login", {}};
+  if (!is_let_in) return HttpError{401, "log in with the address of scadm web-login", {}};
   if (*endpoint == Endpoint::Admin) {
     if (auto refused = check_post(request, routed, rules)) return *std::move(refused);
   }
@@ -163,7 +163,7 @@ std::variant<Routed, Refusal> route(const Request& request, const AccessRules& r
   }
   if (*endpoint == Endpoint::WebSocket) {
     if (auto refused = check_origin(request, rules)) return *std::move(refused);
-    if (!request.is_upgrade) return Refusal{426, "only as a WebSocket", {}};
+    if (!request.is_upgrade) return HttpError{426, "only as a WebSocket", {}};
   }
   return routed;
 }

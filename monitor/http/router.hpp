@@ -39,12 +39,12 @@ enum class Endpoint : std::uint8_t {
 
 struct Routed {
   Endpoint endpoint = Endpoint::Page;
-  Target target;
+  RequestTarget target;
   std::optional<WebSession> session;  // none: a viewer
   bool is_head = false;               // headers only
 };
 
-struct Refusal {
+struct HttpError {
   int status = 400;
   std::string text;   // one line
   std::string allow;  // of a 405
@@ -63,8 +63,9 @@ struct AccessRules {
 };
 
 // Checks the login and its age. Sessions are looked up; nothing is changed.
-[[nodiscard]] std::variant<Routed, Refusal> route(const Request& request, const AccessRules& rules,
-                                                  WebLogin& logins, TimePoint now);
+[[nodiscard]] std::variant<Routed, HttpError> route(const Request& request,
+                                                    const AccessRules& rules, WebLogin& logins,
+                                                    TimePoint now);
 
 // Returns the Set-Cookie value after a login. It is marked Secure only if the request came over
 // https: by our own TLS, or for the public name, which exists only behind https. No header of the

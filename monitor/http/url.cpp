@@ -68,7 +68,7 @@ Result<Query> parse_query(std::string_view text) {
   return query;
 }
 
-Result<Target> parse_target(std::string_view target) {
+Result<RequestTarget> parse_target(std::string_view target) {
   if (!target.starts_with('/')) return fail(Errc::Malformed, "no path");
   target = target.substr(0, target.find('#'));
   const auto mark = target.find('?');
@@ -77,7 +77,7 @@ Result<Target> parse_target(std::string_view target) {
   if (!is_clean(*path)) return fail(Errc::Malformed, "the path");
   auto query = parse_query(mark == target.npos ? "" : target.substr(mark + 1));
   if (!query) return query.error();
-  Target made;
+  RequestTarget made;
   made.path = *std::move(path);
   made.query = *std::move(query);
   return made;

@@ -9,7 +9,7 @@
 
 namespace score::monitor {
 
-struct Target {
+struct RequestTarget {
   std::string path;  // decoded, begins with '/', without "." and ".." and empty parts
   Query query;       // decoded, in order
 };
@@ -17,7 +17,7 @@ struct Target {
 // Parses the origin form only ("/a?b=c"). It rejects broken %-escapes, NUL and other control
 // characters, backslashes, "//", "/./" and "/../" (even if escaped), and a repeated name in the
 // query. Errors: Malformed.
-[[nodiscard]] Result<Target> parse_target(std::string_view target);
+[[nodiscard]] Result<RequestTarget> parse_target(std::string_view target);
 [[nodiscard]] Result<Query> parse_query(std::string_view text);
 
 }  // namespace score::monitor

@@ -141,7 +141,7 @@ class RouterTest : public ::testing::Test {
 
   int status(const Request& request) {
     const auto routed = route(request, rules_, logins_, now_);
-    const auto* refusal = std::get_if<Refusal>(&routed);
+    const auto* refusal = std::get_if<HttpError>(&routed);
     return refusal == nullptr ? 200 : refusal->status;
   }
 

@@ -113,14 +113,14 @@ const ScratchMeter* ClusterMeter::scratch(NodeId id) const {
   return node != nullptr ? &node->scratch : nullptr;
 }
 
-std::vector<Run> ClusterMeter::runs(NodeId id, TimePoint from, TimePoint to) const {
+std::vector<JobRun> ClusterMeter::runs(NodeId id, TimePoint from, TimePoint to) const {
   const Node* node = find(id);
-  return node != nullptr ? node->runs.between(from, to) : std::vector<Run>();
+  return node != nullptr ? node->runs.between(from, to) : std::vector<JobRun>();
 }
 
-std::vector<Run> ClusterMeter::fills(NodeId id, TimePoint from, TimePoint to) const {
+std::vector<JobRun> ClusterMeter::fills(NodeId id, TimePoint from, TimePoint to) const {
   const Node* node = find(id);
-  return node != nullptr ? node->runs.fills_between(from, to) : std::vector<Run>();
+  return node != nullptr ? node->runs.fills_between(from, to) : std::vector<JobRun>();
 }
 
 namespace {

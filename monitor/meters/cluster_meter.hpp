@@ -33,9 +33,9 @@ class ClusterMeter {
   [[nodiscard]] const NodeLoad* load(NodeId node) const;
   // Returns nullptr if there was never a sample.
   [[nodiscard]] const NodeTotals* totals(NodeId node) const;
-  [[nodiscard]] std::vector<Run> runs(NodeId node, TimePoint from, TimePoint to) const;
+  [[nodiscard]] std::vector<JobRun> runs(NodeId node, TimePoint from, TimePoint to) const;
   // Returns the runs at idle priority.
-  [[nodiscard]] std::vector<Run> fills(NodeId node, TimePoint from, TimePoint to) const;
+  [[nodiscard]] std::vector<JobRun> fills(NodeId node, TimePoint from, TimePoint to) const;
 
   // Returns nullptr if there was never a sample.
   [[nodiscard]] const ScratchMeter* scratch(NodeId node) const;

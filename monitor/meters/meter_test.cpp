@@ -225,8 +225,8 @@ TEST(RunHistory, FollowsSwitchesToTheMicrosecond) {
   history.feed(switched(TimePoint(1150ms), TimePoint(1100ms), kFirst, kSecond));
   const auto runs = history.between(TimePoint(0s), TimePoint(2s));
   ASSERT_EQ(runs.size(), 2U);
-  EXPECT_EQ(runs[0], (monitor::Run{JobId(1), TimePoint(1s) + 30us, TimePoint(1100ms) + 20us}));
-  EXPECT_EQ(runs[1], (monitor::Run{JobId(2), TimePoint(1100ms) + 30us, std::nullopt}));
+  EXPECT_EQ(runs[0], (monitor::JobRun{JobId(1), TimePoint(1s) + 30us, TimePoint(1100ms) + 20us}));
+  EXPECT_EQ(runs[1], (monitor::JobRun{JobId(2), TimePoint(1100ms) + 30us, std::nullopt}));
 }
 
 TEST(RunHistory, ShowsAJobThatIsNeverSwitched) {
@@ -238,7 +238,7 @@ TEST(RunHistory, ShowsAJobThatIsNeverSwitched) {
   gone.taken = TimePoint(3s);
   history.feed(gone);
   EXPECT_EQ(history.between(TimePoint(0s), TimePoint(4s))[0],
-            (monitor::Run{JobId(1), TimePoint(1s), TimePoint(3s)}));
+            (monitor::JobRun{JobId(1), TimePoint(1s), TimePoint(3s)}));
   EXPECT_TRUE(history.between(TimePoint(3s), TimePoint(4s)).empty());
 }
 
@@ -253,13 +253,13 @@ TEST(RunHistory, EndsAKilledJobWithItsLastTask) {
   gone.taken = TimePoint(2s);
   history.feed(gone);
   EXPECT_EQ(history.between(TimePoint(0s), TimePoint(4s)),
-            (std::vector{monitor::Run{JobId(1), TimePoint(1s), TimePoint(1700ms)}}));
+            (std::vector{monitor::JobRun{JobId(1), TimePoint(1s), TimePoint(1700ms)}}));
   // This does not apply to a run that began later.
   history.feed(sample(TimePoint(3s), 500ms, task(0s)));
   gone.taken = TimePoint(4s);
   history.feed(gone);
   EXPECT_EQ(history.between(TimePoint(2500ms), TimePoint(5s)),
-            (std::vector{monitor::Run{JobId(1), TimePoint(3s), TimePoint(4s)}}));
+            (std::vector{monitor::JobRun{JobId(1), TimePoint(3s), TimePoint(4s)}}));
 }
 
 TEST(RunHistory, FollowsFillingJobs) {
@@ -269,14 +269,15 @@ TEST(RunHistory, FollowsFillingJobs) {
   first.gangs[1].fills = true;
   history.feed(first);
   const auto fills = [&] { return history.fills_between(TimePoint(0s), TimePoint(2s)); };
-  EXPECT_EQ(fills(), (std::vector{monitor::Run{JobId(2), TimePoint(1s) + 30us, std::nullopt}}));
+  EXPECT_EQ(fills(), (std::vector{monitor::JobRun{JobId(2), TimePoint(1s) + 30us, std::nullopt}}));
   NodeSample second = switched(TimePoint(1150ms), TimePoint(1100ms), kFirst, kSecond);
   second.switches[0].filling = {kFirst};
   second.gangs[1].fills = true;
   history.feed(second);
   ASSERT_EQ(fills().size(), 2U);
-  EXPECT_EQ(fills()[0], (monitor::Run{JobId(2), TimePoint(1s) + 30us, TimePoint(1100ms) + 20us}));
-  EXPECT_EQ(fills()[1], (monitor::Run{JobId(1), TimePoint(1100ms) + 30us, std::nullopt}));
+  EXPECT_EQ(fills()[0],
+            (monitor::JobRun{JobId(2), TimePoint(1s) + 30us, TimePoint(1100ms) + 20us}));
+  EXPECT_EQ(fills()[1], (monitor::JobRun{JobId(1), TimePoint(1100ms) + 30us, std::nullopt}));
   second.switches.clear();
   second.taken = TimePoint(1180ms);
   second.gangs[1].fills = false;

@@ -12,12 +12,12 @@
 
 namespace score::monitor {
 
-struct Run {
+struct JobRun {
   JobId job;
   TimePoint start{};
   std::optional<TimePoint> end;  // none: it still runs
 
-  friend bool operator==(const Run&, const Run&) = default;
+  friend bool operator==(const JobRun&, const JobRun&) = default;
 };
 
 class RunHistory {
@@ -36,12 +36,12 @@ class RunHistory {
   void interrupt(TimePoint now);
 
   // Returns the runs that touch [from, to), by start; those that still run come last.
-  [[nodiscard]] std::vector<Run> between(TimePoint from, TimePoint to) const {
+  [[nodiscard]] std::vector<JobRun> between(TimePoint from, TimePoint to) const {
     return turns_.between(from, to);
   }
 
   // Returns the runs at idle priority.
-  [[nodiscard]] std::vector<Run> fills_between(TimePoint from, TimePoint to) const {
+  [[nodiscard]] std::vector<JobRun> fills_between(TimePoint from, TimePoint to) const {
     return fills_.between(from, to);
   }
 
@@ -54,16 +54,16 @@ class RunHistory {
     void forget(TimePoint before);
 
     // Returns a copy of the runs without an end, so that the caller may end some of them.
-    [[nodiscard]] std::vector<Run> open() const { return open_; }
+    [[nodiscard]] std::vector<JobRun> open() const { return open_; }
 
-    [[nodiscard]] std::vector<Run> between(TimePoint from, TimePoint to) const;
+    [[nodiscard]] std::vector<JobRun> between(TimePoint from, TimePoint to) const;
 
    private:
-    std::vector<Run> open_;  // by job, without an end
-    std::deque<Run> ended_;
+    std::vector<JobRun> open_;  // by job, without an end
+    std::deque<JobRun> ended_;
   };
 
-  [[nodiscard]] TimePoint end_of(const Run& run, TimePoint taken) const;
+  [[nodiscard]] TimePoint end_of(const JobRun& run, TimePoint taken) const;
 
   Track turns_, fills_;
   std::map<JobId, TimePoint> last_task_;  // end of the last task of recent jobs

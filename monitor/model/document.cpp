@@ -62,7 +62,7 @@ class Writer {
   void write_scratch(const NodeRow& node, NodeId id);
   void write_matrix();
   void write_slices();
-  void write_run(std::uint32_t node, const Run& run);
+  void write_run(std::uint32_t node, const JobRun& run);
   void write_jobs();
   void write_job(const JobRow& job);
   void write_processes();
@@ -218,16 +218,16 @@ void Writer::write_slices() {
   at("to_s", to);
   json_.key("runs").begin_array();
   for (std::uint32_t node = 0; node < view_.nodes.size(); ++node) {
-    for (const Run& run : meter_.runs(NodeId(node), from, to)) write_run(node, run);
+    for (const JobRun& run : meter_.runs(NodeId(node), from, to)) write_run(node, run);
   }
   json_.end_array().key("fills").begin_array();
   for (std::uint32_t node = 0; node < view_.nodes.size(); ++node) {
-    for (const Run& run : meter_.fills(NodeId(node), from, to)) write_run(node, run);
+    for (const JobRun& run : meter_.fills(NodeId(node), from, to)) write_run(node, run);
   }
   json_.end_array().end_object();
 }
 
-void Writer::write_run(std::uint32_t node, const Run& run) {
+void Writer::write_run(std::uint32_t node, const JobRun& run) {
   if (options_.filter.job && run.job != *options_.filter.job) return;
   json_.begin_array().value(node).value(run.job.value());
   at(run.start);

@@ -18,7 +18,7 @@ constexpr std::array<short, 6> kJobColours{COLOR_YELLOW,  COLOR_CYAN, COLOR_GREE
                                            COLOR_MAGENTA, COLOR_BLUE, COLOR_WHITE};
 constexpr short kBadPair = kJobColours.size() + 1;
 
-int attributes_of(const Span& span) {
+int attributes_of(const StyledText& span) {
   switch (span.style) {
     case Style::Strong:
       return A_BOLD;
@@ -48,39 +48,39 @@ void start_colours() {
   init_pair(kBadPair, COLOR_RED, -1);
 }
 
-std::optional<Key> special_key(int code) {
+std::optional<KeyCode> special_key(int code) {
   switch (code) {
     case KEY_UP:
-      return Key::Up;
+      return KeyCode::Up;
     case KEY_DOWN:
-      return Key::Down;
+      return KeyCode::Down;
     case KEY_PPAGE:
-      return Key::PageUp;
+      return KeyCode::PageUp;
     case KEY_NPAGE:
-      return Key::PageDown;
+      return KeyCode::PageDown;
     case KEY_HOME:
-      return Key::Home;
+      return KeyCode::Home;
     case KEY_END:
-      return Key::End;
+      return KeyCode::End;
     case '\n':
     case KEY_ENTER:
-      return Key::Enter;
+      return KeyCode::Enter;
     case '\x1b':
-      return Key::Escape;
+      return KeyCode::Escape;
     case KEY_BACKSPACE:
     case '\x7f':
-      return Key::Backspace;
+      return KeyCode::Backspace;
     case KEY_F(1):
-      return Key::F1;
+      return KeyCode::F1;
     case KEY_F(3):
     case KEY_F(4):
-      return Key::F3;
+      return KeyCode::F3;
     case KEY_F(6):
-      return Key::F6;
+      return KeyCode::F6;
     case KEY_F(9):
-      return Key::F9;
+      return KeyCode::F9;
     case KEY_F(10):
-      return Key::F10;
+      return KeyCode::F10;
     default:
       return std::nullopt;
   }
@@ -116,7 +116,7 @@ ScreenSize CursesScreen::size() const {
           static_cast<std::size_t>(std::max(COLS, 1))};
 }
 
-void CursesScreen::show(const std::vector<Line>& lines) {
+void CursesScreen::show(const std::vector<StyledLine>& lines) {
   erase();
   for (std::size_t row = 0; row < lines.size(); ++row) {
     ::move(static_cast<int>(row), 0);
@@ -133,8 +133,8 @@ std::optional<KeyPress> CursesScreen::next_key() {
   const int code = getch();
   if (code == ERR) return std::nullopt;
   if (const auto key = special_key(code)) return KeyPress{*key, 0};
-  if (code >= ' ' && code < 0x7f) return KeyPress{Key::Text, static_cast<char>(code)};
-  return KeyPress{Key::Text, 0};
+  if (code >= ' ' && code < 0x7f) return KeyPress{KeyCode::Text, static_cast<char>(code)};
+  return KeyPress{KeyCode::Text, 0};
 }
 
 }  // namespace score::sctop

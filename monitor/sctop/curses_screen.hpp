@@ -18,7 +18,7 @@ class CursesScreen {
   CursesScreen& operator=(const CursesScreen&) = delete;
 
   [[nodiscard]] ScreenSize size() const;
-  void show(const std::vector<Line>& lines);
+  void show(const std::vector<StyledLine>& lines);
   std::optional<KeyPress> next_key();  // empty: no key waits
 };
 

@@ -31,7 +31,7 @@ constexpr std::chrono::seconds kMostDelay{2};
 constexpr double kSlowest = 0.1, kFastest = 10;    // updates per second
 constexpr double kNarrowest = 40, kWidest = 1000;  // columns
 
-struct Options {
+struct SctopOptions {
   bool once = false;
   std::string rate = "2";
   std::string server;
@@ -44,7 +44,7 @@ int print_error(const std::string& text) {
   return score::kExitError;
 }
 
-score::Result<DocumentSource> open_source(const Options& options) {
+score::Result<DocumentSource> open_source(const SctopOptions& options) {
   if (!options.input.empty()) return DocumentSource::from_file(options.input);
   std::vector<std::string> words{"score", "top", "--json"};
   if (options.once) words.emplace_back("--once");
@@ -53,7 +53,7 @@ score::Result<DocumentSource> open_source(const Options& options) {
   return DocumentSource::from_command(words, !options.once);
 }
 
-void print_plain(const std::vector<Line>& lines) {
+void print_plain(const std::vector<StyledLine>& lines) {
   for (const auto& line : lines) {
     std::string text;
     for (const auto& span : line) text += span.text;
@@ -62,7 +62,7 @@ void print_plain(const std::vector<Line>& lines) {
   }
 }
 
-int show_once(DocumentSource& source, const Options& options) {
+int show_once(DocumentSource& source, const SctopOptions& options) {
   std::optional<std::string> line;
   while (source.read()) {
     if ((line = source.newest())) break;
@@ -78,7 +78,7 @@ int show_once(DocumentSource& source, const Options& options) {
   return 0;
 }
 
-void cancel(std::int64_t job, const Options& options) {
+void cancel(std::int64_t job, const SctopOptions& options) {
   const auto path = find_command("sccancel");
   if (!path) return;
   score::SpawnSpec spec;
@@ -92,7 +92,7 @@ void cancel(std::int64_t job, const Options& options) {
 
 class Live {
  public:
-  Live(DocumentSource& source, const Options& options)
+  Live(DocumentSource& source, const SctopOptions& options)
       : source_(source),
         options_(options),
         period_(1 / std::strtod(options.rate.c_str(), nullptr)) {}
@@ -152,7 +152,7 @@ class Live {
   }
 
   DocumentSource& source_;
-  const Options& options_;
+  const SctopOptions& options_;
   std::chrono::duration<double> period_;  // of the documents
   Model model_;
   ViewState view_;
@@ -196,7 +196,7 @@ std::optional<int> parse(CLI::App& app, int argc, char** argv) {
 }
 
 int run(int argc, char** argv) {
-  Options options;
+  SctopOptions options;
   CLI::App app{"Shows the cluster live in the terminal", "sctop"};
   app.set_help_flag("-h,--help", "Print this help and exit");
   app.set_version_flag("--version", "scored " SCORE_VERSION, "Print the version and exit");

@@ -32,7 +32,7 @@ Model model() {
   return parse_document(kDocument).value();
 }
 
-std::string text_of(const std::vector<Line>& lines) {
+std::string text_of(const std::vector<StyledLine>& lines) {
   std::string text;
   for (const auto& line : lines) {
     for (const auto& span : line) text += span.text;
@@ -153,38 +153,38 @@ TEST(Sctop, FiltersAndSortsJobs) {
 
 TEST(Sctop, KeysWorkAsInHtop) {
   ViewState view;
-  press(view, {Key::Text, '/'}, model());
-  for (const char c : {'p', 'i'}) press(view, {Key::Text, c}, model());
-  press(view, {Key::Enter}, model());
+  press(view, {KeyCode::Text, '/'}, model());
+  for (const char c : {'p', 'i'}) press(view, {KeyCode::Text, c}, model());
+  press(view, {KeyCode::Enter}, model());
   EXPECT_EQ(view.filter, "pi");
   EXPECT_FALSE(view.paused);
-  press(view, {Key::Text, 'p'}, model());
+  press(view, {KeyCode::Text, 'p'}, model());
   EXPECT_TRUE(view.paused);
-  press(view, {Key::F1}, model());
+  press(view, {KeyCode::F1}, model());
   EXPECT_TRUE(view.shows_help);
-  press(view, {Key::Text, 'q'}, model());
+  press(view, {KeyCode::Text, 'q'}, model());
   EXPECT_FALSE(view.done);
-  press(view, {Key::Text, 'q'}, model());
+  press(view, {KeyCode::Text, 'q'}, model());
   EXPECT_TRUE(view.done);
 }
 
 TEST(Sctop, CancelsOnlyAfterConfirmation) {
   ViewState view;
-  press(view, {Key::Down}, model());
-  EXPECT_EQ(press(view, {Key::F9}, model()).cancel, 0);
-  EXPECT_EQ(press(view, {Key::Text, 'n'}, model()).cancel, 0);
-  press(view, {Key::Text, 'k'}, model());
-  EXPECT_EQ(press(view, {Key::Text, 'y'}, model()).cancel, 8);
-  EXPECT_EQ(press(view, {Key::Text, 'y'}, model()).cancel, 0);
+  press(view, {KeyCode::Down}, model());
+  EXPECT_EQ(press(view, {KeyCode::F9}, model()).cancel, 0);
+  EXPECT_EQ(press(view, {KeyCode::Text, 'n'}, model()).cancel, 0);
+  press(view, {KeyCode::Text, 'k'}, model());
+  EXPECT_EQ(press(view, {KeyCode::Text, 'y'}, model()).cancel, 8);
+  EXPECT_EQ(press(view, {KeyCode::Text, 'y'}, model()).cancel, 0);
 }
 
 TEST(Sctop, SelectionStaysInTheList) {
   ViewState view;
-  for (int i = 0; i < 5; ++i) press(view, {Key::Down}, model());
+  for (int i = 0; i < 5; ++i) press(view, {KeyCode::Down}, model());
   EXPECT_EQ(view.chosen, 1U);
-  press(view, {Key::PageUp}, model());
+  press(view, {KeyCode::PageUp}, model());
   EXPECT_EQ(view.chosen, 0U);
-  press(view, {Key::End}, Model());
+  press(view, {KeyCode::End}, Model());
   EXPECT_EQ(view.chosen, 0U);
 }
 

@@ -45,7 +45,7 @@ std::string percentiles_text(const char* name, const std::optional<Percentiles>&
                      micros(values->max_s));
 }
 
-void add_header(std::vector<Line>& out, const Model& model, const ViewState& view,
+void add_header(std::vector<StyledLine>& out, const Model& model, const ViewState& view,
                 ScreenSize size) {
   const bool is_narrow = size.columns < kWideColumns;  // then figures matter more than names
   const auto lost =
@@ -84,22 +84,22 @@ std::string numbers_of(const std::vector<std::int64_t>& jobs, std::size_t width)
   return text.size() > width ? text.substr(text.size() - width) : text;
 }
 
-Span cell_of(const NodeView& node, const std::vector<std::int64_t>* jobs, std::size_t width) {
+StyledText cell_of(const NodeView& node, const std::vector<std::int64_t>* jobs, std::size_t width) {
   const bool is_up = node.state == "up" && !node.drained;
   if (!is_up) return {std::string(width, 'x'), Style::Bad};
   if (jobs == nullptr || jobs->empty()) return {std::string(width, '.'), Style::Faint};
   return {fmt::format("{:^{}}", numbers_of(*jobs, width), width), Style::Job, jobs->front()};
 }
 
-void add_matrix(std::vector<Line>& out, const Model& model, ScreenSize size) {
+void add_matrix(std::vector<StyledLine>& out, const Model& model, ScreenSize size) {
   const auto nodes = std::max<std::size_t>(model.nodes.size(), 1);
   const std::size_t room = size.columns > 8 ? size.columns - 8 : 1;
   const std::size_t width = std::clamp<std::size_t>(room / nodes, 1, 6);
   std::size_t shown_rows = 0;
   for (const auto& row : model.rows) {
     if (shown_rows++ == kMatrixLines) break;
-    Line line{{fmt::format("{} slot {:<2}", row.active ? ">" : " ", row.slot).substr(0, 8),
-               row.active ? Style::Strong : Style::Plain}};
+    StyledLine line{{fmt::format("{} slot {:<2}", row.active ? ">" : " ", row.slot).substr(0, 8),
+                     row.active ? Style::Strong : Style::Plain}};
     for (std::size_t node = 0; node < model.nodes.size() && (node + 1) * width <= room; ++node) {
       line.push_back(
           cell_of(model.nodes[node], node < row.cells.size() ? &row.cells[node] : nullptr, width));
@@ -110,7 +110,7 @@ void add_matrix(std::vector<Line>& out, const Model& model, ScreenSize size) {
 }
 
 // Returns "user|||sys///filled+++waiting for a processor...pm~~~" in `width` characters.
-std::vector<Span> bar(const ProcessView& process, std::size_t width) {
+std::vector<StyledText> bar(const ProcessView& process, std::size_t width) {
   const auto part = [&](double share) {
     return static_cast<std::size_t>(
         std::lround(std::clamp(share, 0.0, 1.0) * static_cast<double>(width)));
@@ -123,7 +123,7 @@ std::vector<Span> bar(const ProcessView& process, std::size_t width) {
   };
   const bool has_turn = process.state != "frozen" && process.state != "fill";
   const auto plain = has_turn ? Style::Plain : Style::Faint;
-  std::vector<Span> spans{
+  std::vector<StyledText> spans{
       {"[", Style::Faint},
       {std::string(take(process.user), '|'), has_turn ? Style::Job : Style::Faint, process.job},
       {std::string(take(process.system), '/'), plain},
@@ -134,8 +134,8 @@ std::vector<Span> bar(const ProcessView& process, std::size_t width) {
   return spans;
 }
 
-void add_loads(std::vector<Line>& out, const Model& model, const ViewState& view, ScreenSize size,
-               std::size_t most) {
+void add_loads(std::vector<StyledLine>& out, const Model& model, const ViewState& view,
+               ScreenSize size, std::size_t most) {
   std::vector<std::vector<const ProcessView*>> by_node(model.nodes.size());
   for (const auto& process : model.processes) {
     const auto node = static_cast<std::size_t>(process.node);
@@ -145,8 +145,8 @@ void add_loads(std::vector<Line>& out, const Model& model, const ViewState& view
     const auto& processes = by_node[node];
     if (processes.empty()) continue;
     --most;
-    Line line{{fmt::format("{:<{}}", shown(model.nodes[node].name), kNodeNameColumns)
-                   .substr(0, kNodeNameColumns)}};
+    StyledLine line{{fmt::format("{:<{}}", shown(model.nodes[node].name), kNodeNameColumns)
+                         .substr(0, kNodeNameColumns)}};
     const auto room = size.columns > kNodeNameColumns ? size.columns - kNodeNameColumns : 0;
     const auto width = std::clamp<std::size_t>(room / processes.size(), 4, 24) - 2;
     for (std::size_t i = 0; i < processes.size() && (i + 1) * (width + 2) <= room; ++i) {
@@ -156,7 +156,7 @@ void add_loads(std::vector<Line>& out, const Model& model, const ViewState& view
   }
 }
 
-Line job_line(const JobView& job, bool is_chosen) {
+StyledLine job_line(const JobView& job, bool is_chosen) {
   const auto slot = job.slot ? std::to_string(*job.slot) : std::string("-");
   const auto text =
       fmt::format(" {:<10.10} {:<14.14} {:>5} {:>6} {:>4} {:<13.13} {:>4.0f}% {:>9} {:>9} {:>9} {}",
@@ -178,7 +178,8 @@ std::size_t lines_of_jobs(const std::vector<JobView>& jobs, const ViewState& vie
   return 1 + jobs.size() + std::min(jobs[chosen_of(jobs, view)].waits.size(), kMostWaits);
 }
 
-void add_jobs(std::vector<Line>& out, const Model& model, const ViewState& view, std::size_t most) {
+void add_jobs(std::vector<StyledLine>& out, const Model& model, const ViewState& view,
+              std::size_t most) {
   constexpr const char* kHead =
       "   job user       name           nodes  tasks slot state         share scheduled   elapsed "
       "   filled reason";
@@ -197,7 +198,7 @@ void add_jobs(std::vector<Line>& out, const Model& model, const ViewState& view,
   }
 }
 
-Line key_line(const ViewState& view) {
+StyledLine key_line(const ViewState& view) {
   if (view.asks_cancel != 0) {
     return {{fmt::format("Cancel job {}? y or n", view.asks_cancel), Style::Strong}};
   }
@@ -215,8 +216,8 @@ Line key_line(const ViewState& view) {
           {view.filter.empty() ? "" : "filter " + shown(view.filter), Style::Faint}};
 }
 
-std::vector<Line> help() {
-  std::vector<Line> lines{{{"sctop: the cluster live", Style::Strong}}};
+std::vector<StyledLine> help() {
+  std::vector<StyledLine> lines{{{"sctop: the cluster live", Style::Strong}}};
   for (const char* text :
        {"", "matrix: a row a slot, > is the one that runs; a column a node; the job's number",
         "        '.' idle, 'x' down or drained",
@@ -240,7 +241,7 @@ std::size_t width_of(const std::string& text) {
 
 // Cuts a line to the screen's width. Only ASCII text is cut inside; other text is kept or dropped
 // as a whole.
-void cut(Line& line, std::size_t columns) {
+void cut(StyledLine& line, std::size_t columns) {
   std::size_t used = 0;
   for (auto& span : line) {
     const auto width = width_of(span.text);
@@ -250,7 +251,7 @@ void cut(Line& line, std::size_t columns) {
     }
     used += width_of(span.text);
   }
-  std::erase_if(line, [](const Span& span) { return span.text.empty(); });
+  std::erase_if(line, [](const StyledText& span) { return span.text.empty(); });
 }
 
 bool matches(const JobView& job, const std::string& filter) {
@@ -278,10 +279,10 @@ bool is_before(const JobView& a, const JobView& b, SortBy sort) {
 }
 
 void press_in_filter(ViewState& view, const KeyPress& press) {
-  if (press.key == Key::Text && press.text >= ' ') view.filter += press.text;
-  if (press.key == Key::Backspace && !view.filter.empty()) view.filter.pop_back();
-  if (press.key == Key::Escape) view.filter.clear();
-  if (press.key == Key::Enter || press.key == Key::Escape) view.types_filter = false;
+  if (press.key == KeyCode::Text && press.text >= ' ') view.filter += press.text;
+  if (press.key == KeyCode::Backspace && !view.filter.empty()) view.filter.pop_back();
+  if (press.key == KeyCode::Escape) view.filter.clear();
+  if (press.key == KeyCode::Enter || press.key == KeyCode::Escape) view.types_filter = false;
   view.chosen = 0;
 }
 
@@ -297,22 +298,22 @@ void move(ViewState& view, std::ptrdiff_t by, std::size_t count) {
 }
 
 // Returns the key for a letter that stands for a different key, as in htop.
-Key key_of(const KeyPress& press) {
-  if (press.key != Key::Text) return press.key;
+KeyCode key_of(const KeyPress& press) {
+  if (press.key != KeyCode::Text) return press.key;
   switch (press.text) {
     case 'h':
     case '?':
-      return Key::F1;
+      return KeyCode::F1;
     case '/':
-      return Key::F3;
+      return KeyCode::F3;
     case '>':
-      return Key::F6;
+      return KeyCode::F6;
     case 'k':
-      return Key::F9;
+      return KeyCode::F9;
     case 'q':
-      return Key::F10;
+      return KeyCode::F10;
     default:
-      return Key::Text;
+      return KeyCode::Text;
   }
 }
 
@@ -336,8 +337,8 @@ std::vector<JobView> listed_jobs(const Model& model, const ViewState& view) {
   return jobs;
 }
 
-std::vector<Line> render(const Model& model, const ViewState& view, ScreenSize size) {
-  std::vector<Line> out;
+std::vector<StyledLine> render(const Model& model, const ViewState& view, ScreenSize size) {
+  std::vector<StyledLine> out;
   if (view.shows_help) {
     out = help();
   } else {
@@ -356,7 +357,7 @@ std::vector<Line> render(const Model& model, const ViewState& view, ScreenSize s
   return out;
 }
 
-Command press(ViewState& view, const KeyPress& pressed, const Model& model) {
+UserCommand press(ViewState& view, const KeyPress& pressed, const Model& model) {
   if (view.shows_help) {
     view.shows_help = false;
     return {};
@@ -367,50 +368,50 @@ Command press(ViewState& view, const KeyPress& pressed, const Model& model) {
   }
   if (view.asks_cancel != 0) {
     const auto job = std::exchange(view.asks_cancel, 0);
-    return {.cancel = pressed.key == Key::Text && pressed.text == 'y' ? job : 0};
+    return {.cancel = pressed.key == KeyCode::Text && pressed.text == 'y' ? job : 0};
   }
   constexpr std::ptrdiff_t kPage = 10;
   const auto jobs = listed_jobs(model, view);
   switch (key_of(pressed)) {
-    case Key::Up:
+    case KeyCode::Up:
       move(view, -1, jobs.size());
       break;
-    case Key::Down:
+    case KeyCode::Down:
       move(view, 1, jobs.size());
       break;
-    case Key::PageUp:
+    case KeyCode::PageUp:
       move(view, -kPage, jobs.size());
       break;
-    case Key::PageDown:
+    case KeyCode::PageDown:
       move(view, kPage, jobs.size());
       break;
-    case Key::Home:
+    case KeyCode::Home:
       view.chosen = 0;
       break;
-    case Key::End:
+    case KeyCode::End:
       view.chosen = jobs.empty() ? 0 : jobs.size() - 1;
       break;
-    case Key::F1:
+    case KeyCode::F1:
       view.shows_help = true;
       break;
-    case Key::F3:
+    case KeyCode::F3:
       view.types_filter = true;
       break;
-    case Key::F6:
+    case KeyCode::F6:
       sort_by_next(view, 1);
       break;
-    case Key::F9:
+    case KeyCode::F9:
       if (view.chosen < jobs.size()) view.asks_cancel = jobs[view.chosen].job;
       break;
-    case Key::F10:
+    case KeyCode::F10:
       view.done = true;
       break;
-    case Key::Text:
+    case KeyCode::Text:
       press_letter(view, pressed.text, model);
       break;
-    case Key::Enter:
-    case Key::Escape:
-    case Key::Backspace:
+    case KeyCode::Enter:
+    case KeyCode::Escape:
+    case KeyCode::Backspace:
       break;
   }
   return {};

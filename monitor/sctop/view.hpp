@@ -16,15 +16,15 @@ namespace score::sctop {
 
 enum class Style { Plain, Faint, Strong, Reverse, Bad, Job };
 
-struct Span {
+struct StyledText {
   std::string text;  // printable UTF-8, no control characters
   Style style = Style::Plain;
   std::int64_t job = 0;  // Style::Job: the job whose colour is used
 
-  friend bool operator==(const Span&, const Span&) = default;
+  friend bool operator==(const StyledText&, const StyledText&) = default;
 };
 
-using Line = std::vector<Span>;
+using StyledLine = std::vector<StyledText>;
 
 enum class SortBy { Job, User, Share, Scheduled, Elapsed, State };
 
@@ -49,13 +49,13 @@ struct ScreenSize {
 };
 
 // Returns at most as many lines as the screen has, each at most as wide.
-std::vector<Line> render(const Model& model, const ViewState& view, ScreenSize size);
+std::vector<StyledLine> render(const Model& model, const ViewState& view, ScreenSize size);
 
 // Returns the jobs that match the filter, in order.
 std::vector<JobView> listed_jobs(const Model& model, const ViewState& view);
 
-// Key lists the keys, as in htop.
-enum class Key {
+// KeyCode lists the keys, as in htop.
+enum class KeyCode {
   Text,
   Up,
   Down,
@@ -74,15 +74,15 @@ enum class Key {
 };
 
 struct KeyPress {
-  Key key = Key::Text;
-  char text = 0;  // Key::Text
+  KeyCode key = KeyCode::Text;
+  char text = 0;  // KeyCode::Text
 };
 
-// Command is the program's next action: cancel the selected job, or none.
-struct Command {
+// UserCommand is the program's next action: cancel the selected job, or none.
+struct UserCommand {
   std::int64_t cancel = 0;  // a job, or 0
 };
 
-Command press(ViewState& view, const KeyPress& key, const Model& model);
+UserCommand press(ViewState& view, const KeyPress& key, const Model& model);
 
 }  // namespace score::sctop

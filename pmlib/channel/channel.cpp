@@ -131,14 +131,14 @@ std::size_t Channel::poll() {
   if (frames == fast_frames_ - fast && !acks_.is_due_soon() && early_.is_empty() &&
       ++easy_polls_ % kEasyPolls != 0)
     return frames;
-  acks_.end_look(frames < kFramesPerTurn);
+  acks_.end_poll(frames < kFramesPerTurn);
   return frames + after_frames(frames > 0 && received_.has_taker());
 }
 
 std::size_t Channel::progress() {
   state_.clock.begin_turn();
   const std::size_t frames = device_.receive(*this, kFramesPerTurn);
-  acks_.end_look(frames < kFramesPerTurn);
+  acks_.end_poll(frames < kFramesPerTurn);
   return frames + after_frames(false);
 }
 

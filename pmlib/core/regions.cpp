@@ -13,7 +13,7 @@ void* page_of(std::uint64_t address) {
   return reinterpret_cast<void*>(address / kPage * kPage);
 }
 
-std::uint64_t pages_length(const Region& r) {
+std::uint64_t pages_length(const RegionEntry& r) {
   return (r.address + r.length + kPage - 1) / kPage * kPage - r.address / kPage * kPage;
 }
 
@@ -21,7 +21,7 @@ std::uint64_t pages_length(const Region& r) {
 
 Regions::~Regions() {
   for (std::uint32_t i = 0; i < segment_.geometry().regions; ++i) {
-    const Region& r = segment_.region(i);
+    const RegionEntry& r = segment_.region(i);
     if (r.length != 0) munlock(page_of(r.address), pages_length(r));
   }
 }
@@ -39,7 +39,7 @@ int Regions::add(const void* address, std::uint64_t length, std::uint32_t& index
     segment_.region(index) = {start, length, 0, 0, 0};
     pin(segment_.region(index));
   }
-  Region& r = segment_.region(index);
+  RegionEntry& r = segment_.region(index);
   if (r.references++ == 0) r.nonce = next_nonce();
   r.last_used = ++h.use_clock;
   offset = start - r.address;
@@ -48,7 +48,7 @@ int Regions::add(const void* address, std::uint64_t length, std::uint32_t& index
 
 int Regions::drop(std::uint32_t index) {
   if (index >= segment_.geometry().regions) return EINVAL;
-  Region& r = segment_.region(index);
+  RegionEntry& r = segment_.region(index);
   if (r.references == 0) return EINVAL;
   if (--r.references > 0) return 0;
   lazy_sum_ += lazy_percent_;
@@ -62,7 +62,7 @@ int Regions::drop(std::uint32_t index) {
 
 int Regions::rebind(std::uint32_t index, void* address) {
   if (index >= segment_.geometry().regions || segment_.region(index).length == 0) return EINVAL;
-  Region& r = segment_.region(index);
+  RegionEntry& r = segment_.region(index);
   r.address = reinterpret_cast<std::uintptr_t>(address);
   pin(r);
   return 0;
@@ -70,7 +70,7 @@ int Regions::rebind(std::uint32_t index, void* address) {
 
 bool Regions::find(std::uint64_t address, std::uint64_t length, std::uint32_t& index) const {
   for (std::uint32_t i = 0; i < segment_.geometry().regions; ++i) {
-    const Region& r = segment_.region(i);
+    const RegionEntry& r = segment_.region(i);
     if (r.length == 0 || address < r.address || address - r.address > r.length) continue;
     if (length > r.length - (address - r.address)) continue;
     index = i;
@@ -93,9 +93,9 @@ bool Regions::find_place(std::uint32_t& index) {
 }
 
 bool Regions::forget_oldest() {
-  Region* oldest = nullptr;
+  RegionEntry* oldest = nullptr;
   for (std::uint32_t i = 0; i < segment_.geometry().regions; ++i) {
-    Region& r = segment_.region(i);
+    RegionEntry& r = segment_.region(i);
     if (r.length == 0 || r.references > 0) continue;
     if (oldest == nullptr || r.last_used < oldest->last_used) oldest = &r;
   }
@@ -107,15 +107,15 @@ bool Regions::forget_oldest() {
 // A failed mlock is tolerated: devices here copy through the page tables, so unpinned memory is
 // slower but still correct. If the limit on locked memory is reached even with an empty cache, the
 // region is used unpinned.
-void Regions::pin(Region& region) {
+void Regions::pin(RegionEntry& region) {
   while (mlock(page_of(region.address), pages_length(region)) != 0) {
     if ((errno != ENOMEM && errno != EAGAIN && errno != EPERM) || !forget_oldest()) return;
   }
 }
 
-void Regions::forget(Region& region) {
+void Regions::forget(RegionEntry& region) {
   munlock(page_of(region.address), pages_length(region));
-  region = Region();
+  region = RegionEntry();
 }
 
 std::uint32_t Regions::next_nonce() {

@@ -18,7 +18,7 @@ namespace score::pm {
 inline bool region_covers(const Segment& segment, std::uint32_t region, std::uint32_t nonce,
                           std::uint64_t offset, std::uint64_t length) {
   if (region >= segment.geometry().regions) return false;
-  const Region& r = segment.region(region);
+  const RegionEntry& r = segment.region(region);
   return r.references > 0 && r.nonce == nonce && offset <= r.length && length <= r.length - offset;
 }
 
@@ -52,8 +52,8 @@ class Regions {
  private:
   bool find(std::uint64_t address, std::uint64_t length, std::uint32_t& index) const;
   bool find_place(std::uint32_t& index);
-  void pin(Region& region);
-  void forget(Region& region);
+  void pin(RegionEntry& region);
+  void forget(RegionEntry& region);
   bool forget_oldest();
   std::uint32_t next_nonce();
 

@@ -61,12 +61,12 @@ std::uint64_t random_number() {
 
 // Returns the layout that the geometry of a copied header gives, or nothing if the header is
 // invalid.
-std::optional<Layout> layout_of(const SegmentHeader& header, std::uint64_t available) {
+std::optional<SegmentLayout> layout_of(const SegmentHeader& header, std::uint64_t available) {
   if (header.magic != kSegmentMagic || header.version != kSegmentVersion ||
       header.header_bytes != sizeof(SegmentHeader)) {
     return std::nullopt;
   }
-  const auto layout = Layout::of(header.geometry);
+  const auto layout = SegmentLayout::of(header.geometry);
   if (!layout || layout->total != header.total_bytes || layout->total > available) {
     return std::nullopt;
   }
@@ -89,9 +89,9 @@ struct HeaderCopy {
 
 }  // namespace
 
-std::optional<Layout> Layout::of(const Geometry& g) {
+std::optional<SegmentLayout> SegmentLayout::of(const Geometry& g) {
   if (!is_sound(g)) return std::nullopt;
-  Layout l;
+  SegmentLayout l;
   l.buffer_bytes = static_cast<std::uint32_t>(round_up(sizeof(FrameHeader) + g.payload_bytes, 64));
   std::uint64_t end = round_up(sizeof(SegmentHeader), kPage);
   auto place = [&end](std::uint64_t bytes) {
@@ -101,7 +101,7 @@ std::optional<Layout> Layout::of(const Geometry& g) {
   l.sets = place(std::uint64_t{PeerSet::words_for(g.size)} * sizeof(std::uint64_t) *
                  static_cast<std::uint64_t>(PeerSetId::kCount));
   l.descriptors = place(std::uint64_t{g.descriptors} * sizeof(SendDescriptor));
-  l.regions = place(std::uint64_t{g.regions} * sizeof(Region));
+  l.regions = place(std::uint64_t{g.regions} * sizeof(RegionEntry));
   l.operations = place(std::uint64_t{g.operations} * sizeof(Operation));
   l.received = place(std::uint64_t{g.receive_buffers} * sizeof(ReceivedBuffer));
   l.send_buffers = place(std::uint64_t{g.send_buffers} * l.buffer_bytes);
@@ -121,7 +121,7 @@ PeerSet Segment::set(PeerSetId id) const {
   return PeerSet({all + static_cast<std::uint32_t>(id) * words, words}, geometry_.size);
 }
 
-Segment format_segment(std::byte* memory, const Geometry& geometry, const Layout& layout,
+Segment format_segment(std::byte* memory, const Geometry& geometry, const SegmentLayout& layout,
                        const SegmentIdentity& identity) {
   auto* header = new (memory) SegmentHeader();
   header->header_bytes = sizeof(SegmentHeader);
@@ -149,7 +149,7 @@ Segment format_segment(std::byte* memory, const Geometry& geometry, const Layout
   for (std::uint32_t i = 0; i < geometry.descriptors; ++i) {
     new (&s.descriptor(static_cast<std::uint16_t>(i))) SendDescriptor();
   }
-  for (std::uint32_t i = 0; i < geometry.regions; ++i) new (&s.region(i)) Region();
+  for (std::uint32_t i = 0; i < geometry.regions; ++i) new (&s.region(i)) RegionEntry();
   for (std::uint32_t i = 0; i < geometry.operations; ++i) new (&s.operation(i)) Operation();
   for (std::uint32_t i = 0; i < kNearTransfers; ++i) new (&s.transfer(i)) LocalTransfer();
   for (std::uint32_t i = 0; i < geometry.receive_buffers; ++i) {
@@ -173,7 +173,7 @@ Segment format_segment(std::byte* memory, const Geometry& geometry, const Layout
 
 std::unique_ptr<MappedSegment> MappedSegment::format(int fd, const Geometry& geometry,
                                                      const SegmentIdentity& identity, int& error) {
-  const auto layout = Layout::of(geometry);
+  const auto layout = SegmentLayout::of(geometry);
   void* memory = MAP_FAILED;
   error = EINVAL;
   if (layout && ftruncate(fd, static_cast<off_t>(layout->total)) == 0) {
@@ -227,7 +227,7 @@ std::unique_ptr<MappedSegment> MappedSegment::attach(int fd, int& error) {
   struct stat status {};
 
   HeaderCopy header;
-  std::optional<Layout> layout;
+  std::optional<SegmentLayout> layout;
   error = EINVAL;
   if (fstat(fd, &status) != 0) {
     error = errno;
@@ -336,7 +336,7 @@ class ImageCheck {
     }
     if (const std::uint32_t each = d.bytes_per_frame(g.payload_bytes); each != 0) {
       if (d.local_region >= g.regions) return false;
-      const Region& r = s_.region(d.local_region);
+      const RegionEntry& r = s_.region(d.local_region);
       if (d.local_offset > r.length || d.length > r.length - d.local_offset) return false;
       const std::uint32_t needed = d.length / each + (d.length % each != 0 ? 1 : 0);
       if (d.frames != std::max(1u, needed)) return false;
@@ -412,7 +412,7 @@ class ImageCheck {
           t.pieces > s_.geometry().pool_buffers || t.local_region >= s_.geometry().regions) {
         return false;
       }
-      const Region& r = s_.region(t.local_region);
+      const RegionEntry& r = s_.region(t.local_region);
       if (t.local_offset > r.length || t.length > r.length - t.local_offset) return false;
     }
     return true;
@@ -493,7 +493,7 @@ void Segment::write_wait_note(const WaitNote& note) const {
 namespace {
 
 // Returns 0 if the header fits the file's size.
-int read_header(int fd, HeaderCopy& header, Layout& layout) {
+int read_header(int fd, HeaderCopy& header, SegmentLayout& layout) {
   struct stat status {};
 
   if (fstat(fd, &status) != 0) return errno;
@@ -534,7 +534,7 @@ void bound(WaitNote& note, std::uint32_t ranks) {
 
 int read_wait_note(int fd, WaitNote& note) {
   HeaderCopy header, again;
-  Layout layout;
+  SegmentLayout layout;
   if (const int error = read_header(fd, header, layout); error != 0) return error;
   if (const int error = read_header(fd, again, layout); error != 0) return error;
   // The order in which a copy is made is unknown, so two equal copies show that the owner did not
@@ -550,7 +550,7 @@ int read_wait_note(int fd, WaitNote& note) {
 
 int read_summary(int fd, SegmentSummary& summary) {
   HeaderCopy header;
-  Layout layout;
+  SegmentLayout layout;
   if (const int error = read_header(fd, header, layout); error != 0) return error;
   summary.rank = header->rank;
   summary.size = header->geometry.size;
@@ -566,7 +566,7 @@ int read_summary(int fd, SegmentSummary& summary) {
 
 int read_frames_to(int fd, std::span<std::uint32_t> frames) {
   HeaderCopy header;
-  Layout layout;
+  SegmentLayout layout;
   if (const int error = read_header(fd, header, layout); error != 0) return error;
   if (header->geometry.size != frames.size()) return EINVAL;
   constexpr std::size_t kAtOnce = 64;
@@ -583,7 +583,7 @@ int read_frames_to(int fd, std::span<std::uint32_t> frames) {
 
 int read_stopped_time(int fd, StoppedTime& stopped) {
   HeaderCopy header;
-  Layout layout;
+  SegmentLayout layout;
   if (const int error = read_header(fd, header, layout); error != 0) return error;
   stopped.microseconds = header->stopped_us.load(std::memory_order_relaxed);
   stopped.times = header->resumes.load(std::memory_order_relaxed);

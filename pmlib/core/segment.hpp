@@ -139,8 +139,8 @@ struct SendDescriptor {
 
 static_assert(sizeof(SendDescriptor) == 56);
 
-// A Region is memory of the owner that others may read and write while `references` > 0.
-struct Region {
+// A RegionEntry is memory of the owner that others may read and write while `references` > 0.
+struct RegionEntry {
   std::uint64_t address = 0;  // in the owner's address space; rebound after a restore elsewhere
   std::uint64_t length = 0;   // bytes; 0 = entry not in use
   std::uint32_t nonce = 0;
@@ -334,9 +334,9 @@ struct SegmentHeader {
 static_assert(sizeof(SegmentHeader) <= 4096);
 static_assert(std::atomic<std::uint64_t>::is_always_lock_free);
 
-// Layout gives the offsets of the parts. It is computed from the geometry and never stored, so it
-// cannot be forged.
-struct Layout {
+// SegmentLayout gives the offsets of the parts. It is computed from the geometry and never stored,
+// so it cannot be forged.
+struct SegmentLayout {
   std::uint64_t peers = 0, sets = 0, descriptors = 0, regions = 0, operations = 0;
   std::uint64_t received = 0, send_buffers = 0, receive_buffers = 0, inbox = 0, pool_free = 0,
                 pool = 0;
@@ -345,7 +345,7 @@ struct Layout {
   std::uint32_t buffer_bytes = 0;  // header and payload, a multiple of 64
 
   // Returns nothing if a number is outside its limits.
-  static std::optional<Layout> of(const Geometry& geometry);
+  static std::optional<SegmentLayout> of(const Geometry& geometry);
 
   // Returns the bytes that each further peer adds to the segment.
   std::uint64_t bytes_per_peer() const { return sizeof(PeerState); }
@@ -360,14 +360,14 @@ class Segment {
   Segment() = default;
 
   // `base` must hold layout.total bytes, 64-byte aligned, and outlive the object.
-  Segment(std::byte* base, const Geometry& geometry, const Layout& layout)
+  Segment(std::byte* base, const Geometry& geometry, const SegmentLayout& layout)
       : base_(base), geometry_(geometry), layout_(layout) {}
 
   SegmentHeader& header() const { return *at<SegmentHeader>(0); }
 
   const Geometry& geometry() const { return geometry_; }
 
-  const Layout& layout() const { return layout_; }
+  const SegmentLayout& layout() const { return layout_; }
 
   PeerState& peer(std::uint32_t rank) const { return at<PeerState>(layout_.peers)[rank]; }
 
@@ -375,7 +375,7 @@ class Segment {
     return at<SendDescriptor>(layout_.descriptors)[i];
   }
 
-  Region& region(std::uint32_t i) const { return at<Region>(layout_.regions)[i]; }
+  RegionEntry& region(std::uint32_t i) const { return at<RegionEntry>(layout_.regions)[i]; }
 
   Operation& operation(std::uint32_t i) const { return at<Operation>(layout_.operations)[i]; }
 
@@ -426,7 +426,7 @@ class Segment {
 
   std::byte* base_ = nullptr;
   Geometry geometry_;
-  Layout layout_;
+  SegmentLayout layout_;
 };
 
 // A SegmentIdentity gives the initial values of a new segment.
@@ -445,7 +445,7 @@ struct SegmentIdentity {
 };
 
 // Fills `memory` with an empty context. The memory must be zero and layout.total bytes long.
-Segment format_segment(std::byte* memory, const Geometry& geometry, const Layout& layout,
+Segment format_segment(std::byte* memory, const Geometry& geometry, const SegmentLayout& layout,
                        const SegmentIdentity& identity);
 
 // A MappedSegment unmaps the segment and closes its descriptor when it is destroyed.

@@ -33,17 +33,17 @@ SendDescriptor& queue_descriptor(const Segment& s) {
   return d;
 }
 
-TEST(Layout, PeersCost64BytesAndBuffersHalfMegabyte) {
-  const auto small = Layout::of({.size = 1000});
-  const auto large = Layout::of({.size = 2000});
+TEST(SegmentLayout, PeersCost64BytesAndBuffersHalfMegabyte) {
+  const auto small = SegmentLayout::of({.size = 1000});
+  const auto large = SegmentLayout::of({.size = 2000});
   ASSERT_TRUE(small && large);
   EXPECT_LE(large->descriptors - small->descriptors, 1000u * 64);
   EXPECT_LE(small->total - small->descriptors, 512u * 1024);
 }
 
-TEST(Layout, RefusesNumbersOutsideLimits) {
+TEST(SegmentLayout, RefusesNumbersOutsideLimits) {
   const Geometry good{.size = 4};
-  ASSERT_TRUE(Layout::of(good));
+  ASSERT_TRUE(SegmentLayout::of(good));
   for (auto member : {&Geometry::size, &Geometry::payload_bytes, &Geometry::send_buffers,
                       &Geometry::receive_buffers, &Geometry::descriptors, &Geometry::regions,
                       &Geometry::operations, &Geometry::inbox_entries, &Geometry::pool_buffers,
@@ -51,7 +51,7 @@ TEST(Layout, RefusesNumbersOutsideLimits) {
     for (const std::uint32_t bad : {0u, 0xffffffffu, 0x80000000u}) {
       Geometry g = good;
       g.*member = bad;
-      EXPECT_FALSE(Layout::of(g));
+      EXPECT_FALSE(SegmentLayout::of(g));
     }
   }
 }

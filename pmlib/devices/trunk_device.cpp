@@ -167,8 +167,8 @@ void TrunkDevice::record_loss(std::uint32_t rank, std::uint32_t number) {
     if (distance(number, burst.first) < 0) continue;
     Link& link = links_[burst.link];
     const std::uint32_t limit = link.next_rest > kFirstRest ? 1 : kMaxBlame;
-    if (link.rests > 0 || ++link.blame < limit) continue;
-    link.blame = 0;
+    if (link.rests > 0 || ++link.consecutive_losses < limit) continue;
+    link.consecutive_losses = 0;
     link.rests = link.next_rest;
     link.next_rest = std::min(link.next_rest * 2, kLongestRest);
   }
@@ -178,7 +178,7 @@ void TrunkDevice::record_success(std::uint32_t rank, std::uint32_t acknowledged)
   for (Burst& burst : bursts_) {
     if (!burst.is_open || burst.rank != rank || distance(acknowledged, burst.last) < 0) continue;
     burst.is_open = false;
-    links_[burst.link].blame = 0;
+    links_[burst.link].consecutive_losses = 0;
     links_[burst.link].next_rest = kFirstRest;
   }
 }

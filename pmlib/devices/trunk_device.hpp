@@ -58,7 +58,7 @@ class TrunkDevice final : public PacketDevice {
     std::unique_ptr<PacketDevice> device;
     std::int32_t weight = 1;  // its share of the bursts, relative to the other links
     std::int32_t due = 0;     // grows by the weight with each burst; the link with most is next
-    std::uint32_t blame = 0;  // consecutive losses
+    std::uint32_t consecutive_losses = 0;
     std::uint32_t rests = 0;  // bursts that it is left out of; 0 = up
     std::uint32_t next_rest = kFirstRest;
   };

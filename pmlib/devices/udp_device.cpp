@@ -122,7 +122,7 @@ void UdpDevice::drop_oversize() {
 void UdpDevice::ignore_refusals() {
   const int off = 0;
   setsockopt(fd_, IPPROTO_IP, IP_RECVERR, &off, sizeof off);
-  tells_refusals_ = false;
+  reports_refusals_ = false;
 }
 
 PeerAddress UdpDevice::own_address() const {

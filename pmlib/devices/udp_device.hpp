@@ -46,7 +46,7 @@ class UdpDevice final : public PacketDevice {
 
   int poll_fd() const override { return fd_; }
 
-  bool reports_refusals() const override { return tells_refusals_; }
+  bool reports_refusals() const override { return reports_refusals_; }
 
   bool prepare_to_sleep() override;
 
@@ -72,7 +72,7 @@ class UdpDevice final : public PacketDevice {
   std::size_t frame_bytes_;
   bool can_join_ = true;
   bool loses_too_large_ = false;
-  bool tells_refusals_ = true;
+  bool reports_refusals_ = true;
   std::vector<std::byte> buffer_;     // received data
   std::vector<PeerAddress> refused_;  // to be reported by the next receive()
   bool has_error_ = false;            // the socket's error queue may have entries

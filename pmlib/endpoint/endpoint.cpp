@@ -32,13 +32,13 @@ constexpr unsigned kDeviceEvery = 8;   // polls of shared memory per poll of the
 constexpr unsigned kDeadEvery = 64;    // turns per reading of the clock
 constexpr unsigned kEmptyEvery = 256;  // empty receives per reading of the clock
 constexpr unsigned kYieldEvery = 16;   // polls in vain after the first ones
-constexpr std::uint64_t kDeathLookUs = 20'000;
+constexpr std::uint64_t kDeathCheckUs = 20'000;
 constexpr std::int32_t kSpinUs = 50;
 // One sleep of a rest costs some 40 us of processor time on a virtual machine.
 constexpr std::uint32_t kRestUs = 20'000;
 constexpr std::uint32_t kRestPerRankUs = 5'000;
 constexpr std::uint32_t kLongestRestUs = 200'000;
-constexpr std::int64_t kRoomLookUs = 1000;  // a free buffer is announced by no event
+constexpr std::int64_t kRoomCheckUs = 1000;  // a free buffer is announced by no event
 
 std::uint32_t usable_processors() {
   cpu_set_t set;
@@ -258,7 +258,7 @@ int Endpoint::send_datagram(std::span<const std::uint32_t> ranks,
 
 int Endpoint::receive(ReceivedMessage& message) {
   if (empty_polls_ > PollEpisode::kFreePolls) [[unlikely]]
-    returns_.begin_look(now_ns(), thread_switches);
+    returns_.begin_poll(now_ns(), thread_switches);
   // Polling shared memory reads one cache line, but polling the device is a system call. So the
   // device is not polled while messages from it are waiting.
   const bool is_drained = segment_.header().delivered.head == kNoIndex;
@@ -367,8 +367,8 @@ bool Endpoint::has_input() const {
 
 void Endpoint::check_dead_peers() {
   const std::uint64_t now = quick_us();
-  if (now - last_look_us_ < kDeathLookUs) return;
-  last_look_us_ = now;
+  if (now - last_check_us_ < kDeathCheckUs) return;
+  last_check_us_ = now;
   std::uint32_t rank = 0;
   bool found = false;
   while (shmem_->find_dead(rank)) {
@@ -422,8 +422,8 @@ int Endpoint::get_ready_to_sleep(std::int64_t& timeout_us) {
   }
   Microseconds due = 0;
   timeout_us = channel_ && channel_->next_deadline(due) ? std::int64_t{due} : -1;
-  if (shmem_->waits_for_room() && !(timeout_us >= 0 && timeout_us < kRoomLookUs)) {
-    timeout_us = kRoomLookUs;
+  if (shmem_->waits_for_room() && !(timeout_us >= 0 && timeout_us < kRoomCheckUs)) {
+    timeout_us = kRoomCheckUs;
   }
   publish(is_quiet() ? ContextState::Rests : ContextState::Works);
   ++h.counters.sleeps;
@@ -443,7 +443,7 @@ void Endpoint::wake_up(bool by_peers) {
   std::array<char, 16> drained{};
   while (recv(wake_fd_, drained.data(), drained.size(), MSG_DONTWAIT) > 0) {
   }
-  last_look_us_ = 0;
+  last_check_us_ = 0;
   progress_turn_ = 0;
 }
 
@@ -497,7 +497,7 @@ bool Endpoint::rest_if_silent() {
   if (episode_.silence_us() == 0 && is_resting_) stop_resting();       // it did other work
   if (most_us == 0 || !(is_declared_idle_ || returns_.are_quick())) {  // it works in between
     if (most_us > 0 && std::exchange(is_resting_, false)) publish(ContextState::Works);
-    returns_.end_look(now_ns());
+    returns_.end_poll(now_ns());
     return false;
   }
   returns_.note_sleep();

@@ -259,7 +259,7 @@ class Endpoint {
   unsigned near_turns_ = 1;  // the device is polled once in this many calls of receive(); 2^n
   std::uint32_t dead_unreported_ = 0;
   std::uint32_t seen_dead_ = 0;  // channel_->dead_peers() at the last count
-  std::uint64_t last_look_us_ = 0;
+  std::uint64_t last_check_us_ = 0;
   mutable std::uint32_t seen_dropped_ = 0;  // dropped by the kernel
 };
 

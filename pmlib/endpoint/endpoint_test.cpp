@@ -383,7 +383,7 @@ TEST(Regions, OldestReleasedRegionIsEvicted) {
 }
 
 // Writes how long and how often a gang was stopped into contexts, like the switchers of its nodes.
-void tell_stopped(TestJob& job, std::uint32_t ranks, Microseconds time) {
+void report_stopped(TestJob& job, std::uint32_t ranks, Microseconds time) {
   for (std::uint32_t rank = 0; rank < ranks; ++rank) {
     SegmentHeader& header = job[rank].segment().header();
     header.stopped_us += time;
@@ -397,7 +397,7 @@ TEST(Stopped, StoppedGangCausesNoResends) {
     TestJob job(Over::Udp, 2);
     job.send(0, 1, "on its way");
     usleep(kStopped);
-    if (was_stopped) tell_stopped(job, 2, kStopped);
+    if (was_stopped) report_stopped(job, 2, kStopped);
     job[0].progress();
     EXPECT_EQ(job[0].counters().time_outs, was_stopped ? 0u : 1u);
     EXPECT_EQ(job[0].counters().frames_resent, was_stopped ? 0u : 1u);
@@ -410,7 +410,7 @@ TEST(Stopped, JobTimeStandsStill) {
   constexpr Microseconds kLong = 1'000'000'000;  // longer than any delay of the machine
   StoppableClock clock(job[0].segment());
   const Microseconds before = clock.now();
-  tell_stopped(job, 1, kLong);
+  report_stopped(job, 1, kLong);
   EXPECT_LT(static_cast<std::int32_t>(clock.now() - before), 0);
 }
 

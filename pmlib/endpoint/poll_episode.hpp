@@ -34,7 +34,7 @@ class PollEpisode {
   static constexpr std::uint32_t kColdPolls = 3;    // after a sleep, which find cold caches
   static constexpr std::uint32_t kColdUs = 40;      // duration of those beyond that, together
   static constexpr std::uint32_t kSwitchUs = 6;     // to a different thread and back
-  static constexpr std::uint32_t kLookUs = 2;       // duration of reading the processor time
+  static constexpr std::uint32_t kReadingUs = 2;    // duration of reading the processor time
   static constexpr std::uint32_t kSlackUs = 8;  // used by one gap without explanation: no rest yet
   static constexpr std::uint32_t kMostWorkUs = 120;  // total of it that ends an episode
   static constexpr std::uint32_t kForgiveness = 8;   // 8 us of polling make up for one of work
@@ -63,11 +63,11 @@ class PollEpisode {
     }
     ++polls_;
     const std::uint32_t gap = pass_to(now);
-    since_look_us_ += gap;
+    since_reading_us_ += gap;
     explained_us_ += std::min(gap, kDenseUs);
     if (gap > kDenseUs && streak_ < kColdPolls) explained_us_ += warm_up(gap - kDenseUs);
     ++streak_;
-    if (gap > kDenseUs || since_look_us_ >= kRefreshUs) {
+    if (gap > kDenseUs || since_reading_us_ >= kRefreshUs) {
       const std::uint64_t used = used_us();
       judge(used);
       if (work_us_ > kMostWorkUs) return begin(now, used);
@@ -82,7 +82,7 @@ class PollEpisode {
   void rested(Microseconds now, std::uint64_t used_us) {
     pass_to(now);
     polled_us_ += used_us - used_us_;
-    look(used_us);
+    note_reading(used_us);
     forgive(kForgivenPerRestUs);
     cold_us_ = kColdUs;
     streak_ = 0;
@@ -112,7 +112,7 @@ class PollEpisode {
     last_ = now;
     silence_us_ = work_us_ = 0;
     streak_ = 0;
-    look(used_us);
+    note_reading(used_us);
     return 0;
   }
 
@@ -129,14 +129,14 @@ class PollEpisode {
     // If others had the processor, too, that explains some time, but it does not make that much
     // time work.
     if (used > explained_us_ + kSlackUs) streak_ = 0;
-    if (since_look_us_ > used + kSwitchUs) explained_us_ += kSwitchUs;
+    if (since_reading_us_ > used + kSwitchUs) explained_us_ += kSwitchUs;
     const std::uint64_t excess = used - std::min(used, explained_us_);
     work_us_ += excess;
     polled_us_ += used - excess;
     forgive(explained_us_ / kForgiveness);
     polled_us_ += std::min<std::uint64_t>(used, std::uint64_t{polls_} * kDenseUs) *
                   std::exchange(owed_polls_, 0) / std::max(polls_, 1U);
-    look(used_us);
+    note_reading(used_us);
   }
 
   void forgive(std::uint64_t most_us) {
@@ -145,11 +145,11 @@ class PollEpisode {
     polled_us_ += us;
   }
 
-  void look(std::uint64_t used_us) {
+  void note_reading(std::uint64_t used_us) {
     used_us_ = used_us;
-    since_look_us_ = 0;
+    since_reading_us_ = 0;
     polls_ = 0;
-    explained_us_ = kLookUs;
+    explained_us_ = kReadingUs;
   }
 
   std::int64_t poll_us_;
@@ -162,7 +162,7 @@ class PollEpisode {
   std::uint64_t work_us_ = 0;       // not explained and not forgiven
   std::uint64_t used_us_ = 0;       // at the last reading
   std::uint64_t explained_us_ = 0;  // by polling, since then
-  std::uint64_t since_look_us_ = 0;
+  std::uint64_t since_reading_us_ = 0;
   std::uint32_t polls_ = 0;       // since the last reading
   std::uint32_t owed_polls_ = 0;  // polls that are charged like those until the next reading
   std::uint64_t polled_us_ = 0;   // not taken yet

@@ -21,7 +21,7 @@ struct Thread {
     now += gap_us;
     used += used_us;
     return episode.found_nothing(now, [this] {
-      ++looks;
+      ++readings;
       return used;
     });
   }
@@ -42,7 +42,7 @@ struct Thread {
   PollEpisode episode;
   Microseconds now = 4'294'966'000;  // wraps soon
   std::uint64_t used = 7'000'000;
-  std::uint32_t looks = 0;
+  std::uint32_t readings = 0;
 };
 
 TEST(PollEpisode, RestsOnlyAfterPollTimeOfUnbrokenPolling) {
@@ -196,7 +196,7 @@ TEST(PollEpisode, CountsNothingBetweenMessageAndNextPoll) {
 TEST(PollEpisode, ProcessorTimeIsReadSeldom) {
   Thread t;
   t.poll_for(10'000);
-  EXPECT_LE(t.looks, 101U);
+  EXPECT_LE(t.readings, 101U);
 }
 
 TEST(PollEpisode, LateReportOfStopIsHarmless) {
@@ -231,7 +231,8 @@ struct Reference {
   bool has_worked() const {
     return !polls.empty() && polls.back().used > PollEpisode::kColdUs + PollEpisode::kMostWorkUs +
                                                      PollEpisode::kForgivenPerRestUs +
-                                                     PollEpisode::kLookUs + PollEpisode::kSlackUs;
+                                                     PollEpisode::kReadingUs +
+                                                     PollEpisode::kSlackUs;
   }
 
   std::uint64_t silence() const {

@@ -17,7 +17,7 @@ class QuickReturns {
  public:
   // The values were chosen by experiment; see docs/lab/polling-and-resting.md.
   static constexpr std::uint64_t kAwayNs = 600;  // more than between two tests of an MPI
-  static constexpr std::uint32_t kLooks = 8;     // like PollEpisode::kStreak
+  static constexpr std::uint32_t kPolls = 8;     // like PollEpisode::kStreak
   static constexpr int kLateOnes = 1;            // of these: interrupts, rare work of an MPI
 
   // Records that a poll begins, or that it ended in vain, in nanoseconds of any steady clock.
@@ -25,14 +25,14 @@ class QuickReturns {
   // needed. A late poll after which others had the processor shows nothing, so it counts neither
   // way.
   template <class Switches>
-  void begin_look(std::uint64_t now_ns, Switches switches) {
+  void begin_poll(std::uint64_t now_ns, Switches switches) {
     if (left_ns_ == 0) return;
     const bool is_late = now_ns - left_ns_ > kAwayNs;
     if (is_late && was_switched(switches)) return;
     late_ = (late_ << 1 | (is_late ? 1U : 0U)) & kMask;
   }
 
-  void end_look(std::uint64_t now_ns) { left_ns_ = now_ns; }
+  void end_poll(std::uint64_t now_ns) { left_ns_ = now_ns; }
 
   // Records that the thread has slept in a poll: the time from there to the next one is not known.
   void note_sleep() { left_ns_ = 0; }
@@ -46,7 +46,7 @@ class QuickReturns {
   [[nodiscard]] bool are_quick() const { return std::popcount(late_) <= kLateOnes; }
 
  private:
-  // Returns true if others had the processor. After kLooks late polls in a row without a switch the
+  // Returns true if others had the processor. After kPolls late polls in a row without a switch the
   // thread is working, so the count is not read again for kUnasked late polls.
   template <class Switches>
   bool was_switched(Switches switches) {
@@ -57,14 +57,14 @@ class QuickReturns {
     const std::uint64_t count = switches();
     const bool is_switched = std::exchange(switches_, count) != count;
     in_vain_ = is_switched ? 0 : in_vain_ + 1;
-    if (in_vain_ < kLooks) return is_switched;
+    if (in_vain_ < kPolls) return is_switched;
     in_vain_ = 0;
     unasked_ = kUnasked;
     return false;
   }
 
   static constexpr std::uint32_t kUnasked = 64;
-  static constexpr std::uint32_t kMask = (1U << kLooks) - 1;
+  static constexpr std::uint32_t kMask = (1U << kPolls) - 1;
 
   std::uint32_t late_ = kMask;  // one bit per poll, the last one lowest
   std::uint64_t switches_ = 0;  // at the last reading

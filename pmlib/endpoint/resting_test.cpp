@@ -27,7 +27,7 @@ class PollTime {
 };
 
 // Polls like pm_receive(), and rests after polling in vain for long.
-bool look(Endpoint& e, std::string& text) {
+bool poll_once(Endpoint& e, std::string& text) {
   ReceivedMessage m;
   int error = e.receive(m);
   if (error == EAGAIN && e.rest_if_silent()) error = e.receive(m);
@@ -38,11 +38,11 @@ bool look(Endpoint& e, std::string& text) {
   return true;
 }
 
-void look_in_vain_until(Endpoint& e, std::uint64_t sleeps) {
+void poll_in_vain_until(Endpoint& e, std::uint64_t sleeps) {
   const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(60);
   std::string text;
   while (e.counters().sleeps < sleeps) {
-    ASSERT_FALSE(look(e, text));
+    ASSERT_FALSE(poll_once(e, text));
     ASSERT_LT(std::chrono::steady_clock::now(), end) << "it does not rest";
   }
 }
@@ -56,12 +56,12 @@ INSTANTIATE_TEST_SUITE_P(Devices, Resting, testing::Values(Over::Shmem, Over::Ud
 
 TEST_P(Resting, RankPollingInVainRestsUntilMessageComes) {
   TestJob job(GetParam(), 2);
-  look_in_vain_until(job[0], 5);
+  poll_in_vain_until(job[0], 5);
   EXPECT_EQ(job[0].segment().header().state.load(), ContextState::Rests);
   job.send(1, 0, "hello");
   std::string text;
   const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(60);
-  while (!look(job[0], text)) ASSERT_LT(std::chrono::steady_clock::now(), end);
+  while (!poll_once(job[0], text)) ASSERT_LT(std::chrono::steady_clock::now(), end);
   EXPECT_EQ(text, "hello");
   EXPECT_EQ(job[0].segment().header().state.load(), ContextState::Works);
 }
@@ -92,7 +92,7 @@ TEST_P(Resting, RankComputingBetweenPollsNeverRests) {
   for (int i = 0; i < 3'000; ++i) {
     for (const std::uint64_t end = thread_used_us() + 20; thread_used_us() < end;) {
     }
-    ASSERT_FALSE(look(job[0], text));
+    ASSERT_FALSE(poll_once(job[0], text));
   }
   EXPECT_EQ(job[0].counters().sleeps, 0U);
 }
@@ -104,7 +104,7 @@ TEST_P(Resting, RankWorkingBrieflyBetweenPollsNeverRests) {
   for (int i = 0; i < 20'000; ++i) {
     for (const std::uint64_t end = now_ns() + 1'500; now_ns() < end;) {
     }
-    ASSERT_FALSE(look(job[0], text));
+    ASSERT_FALSE(poll_once(job[0], text));
   }
   EXPECT_EQ(job[0].counters().sleeps, 0U);
 }
@@ -113,12 +113,12 @@ TEST_P(Resting, RankWorkingBrieflyBetweenPollsNeverRests) {
 // several tries must pass.
 TEST_P(Resting, ProcessorTimeOfPollsIsPublished) {
   TestJob job(GetParam(), 2);
-  look_in_vain_until(job[0], job[0].counters().sleeps + 1);
+  poll_in_vain_until(job[0], job[0].counters().sleeps + 1);
   const auto polled = [&job] { return job[0].segment().header().polled_us.load(); };
   std::uint64_t least_excess = UINT64_MAX;
   for (int i = 0; i < 50 && least_excess > 0; ++i) {
     const std::uint64_t used = thread_used_us(), before = polled();
-    look_in_vain_until(job[0], job[0].counters().sleeps + 20);
+    poll_in_vain_until(job[0], job[0].counters().sleeps + 20);
     const std::uint64_t more = polled() - before;
     EXPECT_GT(more, 0U);
     const std::uint64_t most =
@@ -132,9 +132,9 @@ TEST_P(Resting, NegativePollTimeMeansPollingForever) {
   const PollTime poll_time("-1");
   TestJob job(GetParam(), 2);
   std::string text;
-  for (int i = 0; i < 100'000; ++i) ASSERT_FALSE(look(job[0], text));
+  for (int i = 0; i < 100'000; ++i) ASSERT_FALSE(poll_once(job[0], text));
   job[0].declare_idle(true);
-  for (int i = 0; i < 100'000; ++i) ASSERT_FALSE(look(job[0], text));
+  for (int i = 0; i < 100'000; ++i) ASSERT_FALSE(poll_once(job[0], text));
   EXPECT_EQ(job[0].counters().sleeps, 0U);
 }
 
@@ -143,16 +143,16 @@ TEST_P(Resting, DeclaredIdleRankRestsWithAnyPollTime) {
   TestJob job(GetParam(), 2);
   job[0].declare_idle(true);
   EXPECT_EQ(job[0].segment().header().state.load(), ContextState::Rests);
-  look_in_vain_until(job[0], 5);
+  poll_in_vain_until(job[0], 5);
   std::string none;
   for (const std::uint64_t sleeps = job[0].counters().sleeps;
        job[0].counters().sleeps < sleeps + 5;) {
     job[0].declare_idle(true);  // a loop may repeat the call in each turn
-    ASSERT_FALSE(look(job[0], none));
+    ASSERT_FALSE(poll_once(job[0], none));
   }
   job.send(1, 0, "x");
   std::string text;
-  while (!look(job[0], text)) {
+  while (!poll_once(job[0], text)) {
   }
   EXPECT_EQ(job[0].segment().header().state.load(), ContextState::Rests) << "until pm_busy()";
   job[0].declare_idle(false);

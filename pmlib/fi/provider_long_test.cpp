@@ -51,7 +51,7 @@ TEST_F(Provider, SendsAtMostOneMegabyteUnasked) {
     if (frame.size() < sizeof(FrameHeader)) return;
     std::span<const std::byte> bytes = std::as_bytes(frame).subspan(sizeof(FrameHeader));
     const auto header = fi::take<Header>(bytes);
-    if (!header || header->kind != Kind::Tagged) return;
+    if (!header || header->kind != MessageKind::Tagged) return;
     if ((header->flags & kSplit) != 0) begun.insert(header->tag);
     if ((header->flags & kLarge) != 0) announced.insert(header->tag);
   };

@@ -169,7 +169,7 @@ bool parse_network(std::string_view text, JobNetwork& network, std::string& erro
     return false;
   }
   if (network.key == 0 || network.ranks.empty() || network.peer_timeout_s > kMaxPeerTimeout ||
-      !Layout::of(geometry_for(network))) {
+      !SegmentLayout::of(geometry_for(network))) {
     error = "the file has no key or no ranks, or a number is out of range";
     return false;
   }

@@ -47,7 +47,7 @@ class OwedAcks {
   }
 
   // `is_drained` is true if no more frames have arrived for now.
-  void end_look(bool is_drained) { at_once_ |= soon_ && is_drained; }
+  void end_poll(bool is_drained) { at_once_ |= soon_ && is_drained; }
 
   // Returns true if some ACK has to be sent once nothing more arrives.
   bool is_due_soon() const { return soon_; }

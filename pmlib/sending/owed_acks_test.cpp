@@ -34,9 +34,9 @@ TEST_F(OwedAcksTest, AcksAreSentInOneFramePerPeer) {
 TEST_F(OwedAcksTest, AcksOfManyMessagesAreDueWhenDrained) {
   for (int i = 0; i < 3; ++i) acks_.owe(1, FrameKind::Message, false);
   EXPECT_TRUE(acks_.is_due_soon());
-  acks_.end_look(false);
+  acks_.end_poll(false);
   EXPECT_FALSE(acks_.is_due());
-  acks_.end_look(true);
+  acks_.end_poll(true);
   EXPECT_TRUE(acks_.is_due());
 }
 

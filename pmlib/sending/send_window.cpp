@@ -32,7 +32,7 @@ SendWindow::SendWindow(ChannelState& state, SendQueues& queues, FrameSender& fra
       armed_(state.segment.set(PeerSetId::Armed)),
       ready_(state.segment.set(PeerSetId::Ready)),
       seen_resumes_(state.header().resumes.load(std::memory_order_relaxed)),
-      last_look_(state.clock.now()),
+      last_check_(state.clock.now()),
       jitter_state_(state.header().nonce_state | 1) {
   for (std::uint32_t rank = armed_.next(0); rank < armed_.size(); rank = armed_.next(rank + 1)) {
     state_.engine.on_restore(state_.peer(rank).send, state_.clock.now());
@@ -196,23 +196,23 @@ void SendWindow::on_deny(const FrameHeader& h) {
 // --- timers ------------------------------------------------------------------------------------
 
 // Returns true if the job was stopped since the last check.
-bool SendWindow::begin_look() {
+bool SendWindow::begin_check() {
   const std::uint32_t resumes = state_.header().resumes.load(std::memory_order_relaxed);
   const bool resumed = resumes != seen_resumes_;
-  last_look_ = state_.clock.now();
+  last_check_ = state_.clock.now();
   seen_resumes_ = resumes;
   return resumed;
 }
 
-void SendWindow::look_at_timer(std::uint32_t rank, bool resumed) {
+void SendWindow::check_timer(std::uint32_t rank, bool resumed) {
   Sender& side = state_.peer(rank).send;
   const Engine<>& engine = state_.engine;
   if (resumed) {
     jitter_state_ = jitter_state_ * 6364136223846793005u + 1442695040888963407u;
     const auto jitter = static_cast<Microseconds>((jitter_state_ >> 33) % engine.limits().rto_min);
-    Engine<>::on_resume(side, last_look_, jitter);
+    Engine<>::on_resume(side, last_check_, jitter);
   }
-  const TimerAction action = engine.on_timer(side, last_look_);
+  const TimerAction action = engine.on_timer(side, last_check_);
   if (action == TimerAction::GoBack) {
     ++state_.counters().time_outs;
     mark_ready(rank);

@@ -56,15 +56,15 @@ class SendWindow {
   // Returns true if the job was stopped since the last check of the timers, or a check is due.
   bool must_check_timers() const {
     const std::uint32_t resumes = state_.header().resumes.load(std::memory_order_relaxed);
-    return state_.clock.now() - last_look_ >= kTimerStep || resumes != seen_resumes_;
+    return state_.clock.now() - last_check_ >= kTimerStep || resumes != seen_resumes_;
   }
 
   // Calls `on_silence(rank)` for each peer that has not answered for `tries` consecutive timeouts.
   template <class OnSilence>
   void check_timers(std::uint16_t tries, OnSilence on_silence) {
-    const bool resumed = begin_look();
+    const bool resumed = begin_check();
     for (std::uint32_t rank = armed_.next(0); rank < armed_.size(); rank = armed_.next(rank + 1)) {
-      look_at_timer(rank, resumed);
+      check_timer(rank, resumed);
       if (state_.peer(rank).send.silent >= tries) on_silence(rank);
     }
   }
@@ -85,8 +85,8 @@ class SendWindow {
   [[gnu::noinline]] void release_acknowledged(std::uint32_t rank);
   std::uint16_t next_acknowledged(std::uint32_t rank);
   [[gnu::noinline]] void mark_ready(std::uint32_t rank);
-  bool begin_look();
-  void look_at_timer(std::uint32_t rank, bool resumed);
+  bool begin_check();
+  void check_timer(std::uint32_t rank, bool resumed);
 
   ChannelState& state_;
   SendQueues& queues_;
@@ -94,7 +94,7 @@ class SendWindow {
   OwedAcks& acks_;
   PeerSet armed_, ready_;
   std::uint32_t seen_resumes_;
-  Microseconds last_look_;
+  Microseconds last_check_;
   std::uint64_t jitter_state_;
 };
 

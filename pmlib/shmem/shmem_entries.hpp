@@ -14,7 +14,7 @@ enum InboxKind : std::uint16_t {
   kPooled = 2,
   kLarge = 3,
   kOpDone = 4,  // {operation, errno}
-  kWrite = 5,   // Offer: a piece in the sender's pool buffer
+  kWrite = 5,   // WriteOffer: a piece in the sender's pool buffer
   kRead = 6,    // ReadOffer: a request to write to the sender
   kInlineDatagram = 7,
   kPooledDatagram = 8,
@@ -34,7 +34,7 @@ constexpr bool is_datagram(std::uint16_t kind) {
   return kind == kInlineDatagram || kind == kPooledDatagram;
 }
 
-struct Offer {
+struct WriteOffer {
   std::uint32_t region = 0;
   std::uint32_t nonce = 0;
   std::uint64_t offset = 0;
@@ -51,7 +51,7 @@ struct ReadOffer {
   std::uint32_t reserved = 0;
 };
 
-static_assert(sizeof(Offer) <= sizeof(InboxEntry::bytes));
+static_assert(sizeof(WriteOffer) <= sizeof(InboxEntry::bytes));
 static_assert(sizeof(ReadOffer) <= sizeof(InboxEntry::bytes));
 
 // Asks the kernel by a read that always fails, because the kernel checks the permission before the

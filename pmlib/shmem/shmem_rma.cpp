@@ -283,7 +283,8 @@ bool Shmem::offer(std::uint32_t index, std::uint32_t piece) {
   // The entry must wait until the copied bytes have left the processor. Work done meanwhile costs
   // nothing.
   collect_oldest(true);
-  const Offer told{t.remote_region, t.remote_nonce, t.remote_offset + t.given, token, is_short};
+  const WriteOffer told{t.remote_region, t.remote_nonce, t.remote_offset + t.given, token,
+                        is_short};
   offers_[buffer] = {t.peer, piece, {told.region, told.nonce, told.offset}};
   const int error = push(t.peer, kWrite, piece, buffer, std::as_bytes(std::span(&told, 1)));
   if (error != 0) {
@@ -510,7 +511,7 @@ void Shmem::end_announcement(std::uint32_t source, const InboxEntry& entry) {
 }
 
 void Shmem::store_offer(std::uint32_t source, const InboxEntry& entry) {
-  const auto offer = contents<Offer>(entry);
+  const auto offer = contents<WriteOffer>(entry);
   const std::uint32_t length = entry.length;
   const std::uint16_t buffer = entry.buffer;
   const Segment& from = *peer_segment(source);

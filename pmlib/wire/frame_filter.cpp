@@ -13,7 +13,7 @@ namespace score::pm {
 
 namespace {
 
-using Program = std::vector<sock_filter>;
+using FilterProgram = std::vector<sock_filter>;
 
 constexpr sock_filter kPass = BPF_STMT(BPF_RET | BPF_K, 0xffffffff);
 constexpr sock_filter kDrop = BPF_STMT(BPF_RET | BPF_K, 0);
@@ -30,14 +30,14 @@ sock_filter unless(std::uint32_t value, std::size_t statements) {
 }
 
 // Continues if the loaded word is `value`, else drops.
-void require(Program& program, std::uint32_t value) {
+void require(FilterProgram& program, std::uint32_t value) {
   program.push_back(BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, value, 1, 0));
   program.push_back(kDrop);
 }
 
 // Drops a packet that is shorter than its length field claims. The length is assembled from its
 // bytes.
-void require_length(Program& program, std::size_t frame) {
+void require_length(FilterProgram& program, std::size_t frame) {
   constexpr std::size_t kAt = offsetof(FrameHeader, length);
   const auto least = static_cast<std::uint32_t>(frame + sizeof(FrameHeader));
   program.insert(
@@ -50,7 +50,7 @@ void require_length(Program& program, std::size_t frame) {
 }
 
 // Passes frames for `owner` and continues with all others.
-void pass_owner(Program& program, std::size_t frame, const FrameOwner& owner) {
+void pass_owner(FilterProgram& program, std::size_t frame, const FrameOwner& owner) {
   const auto low = static_cast<std::uint32_t>(owner.key);
   const auto high = static_cast<std::uint32_t>(owner.key >> 32);
   const std::size_t key = frame + offsetof(FrameHeader, key);
@@ -76,7 +76,7 @@ void pass_owner(Program& program, std::size_t frame, const FrameOwner& owner) {
 // the kernel has joined frames, only the first is checked: they are all of one sender.
 int attach_filter(int fd, const FrameFilter& filter) {
   if (filter.owners.size() > kMostFrameOwners) return -EINVAL;
-  Program program;
+  FilterProgram program;
   if (filter.ether_type != 0) {
     program.push_back(load(BPF_H, filter.offset - sizeof filter.ether_type));
     require(program, filter.ether_type);

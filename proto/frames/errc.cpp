@@ -8,7 +8,7 @@ namespace score::proto {
 
 namespace {
 
-class Category final : public std::error_category {
+class WireCategory final : public std::error_category {
  public:
   [[nodiscard]] const char* name() const noexcept override { return "score.wire"; }
 
@@ -38,7 +38,7 @@ class Category final : public std::error_category {
 }  // namespace
 
 const std::error_category& wire_category() noexcept {
-  static const Category category;
+  static const WireCategory category;
   return category;
 }
 

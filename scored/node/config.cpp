@@ -156,12 +156,12 @@ std::string set_log_level(NodeConfig& config, std::string_view text) {
 // Returns the fault of the text, or an empty string.
 using Setter = std::string (*)(NodeConfig&, std::string_view);
 
-struct Key {
+struct ConfigKey {
   std::string_view name;
   Setter set;
 };
 
-constexpr Key kKeys[] = {
+constexpr ConfigKey kKeys[] = {
     {"cluster", [](NodeConfig& c, std::string_view t) { return set_name(c.cluster, t); }},
     {"name", [](NodeConfig& c, std::string_view t) { return set_name(c.name, t); }},
     {"head", &set_head},
@@ -192,7 +192,7 @@ constexpr Key kKeys[] = {
     {"log_level", &set_log_level},
 };
 
-void read_key(ConfigSection& section, const Key& key, NodeConfig& config) {
+void read_key(ConfigSection& section, const ConfigKey& key, NodeConfig& config) {
   if (!section.has(key.name)) return;
   std::string text;
   if (key.name == "cores") {
@@ -255,7 +255,7 @@ Result<NodeConfig> read_config(Result<ConfigFile> file) {
   NodeConfig config;
   ConfigSection root = file->root();
   ConfigSection section = root.section("node");
-  for (const Key& key : kKeys) read_key(section, key, config);
+  for (const ConfigKey& key : kKeys) read_key(section, key, config);
   read_heads(section, config);
   config.network = read_network_config(root);
   config.devices = read_device_config(root);
@@ -308,14 +308,14 @@ Result<std::vector<Option>> split_options(const std::vector<std::string>& argume
   return options;
 }
 
-Status apply(const Option& option, CommandLine& line) {
+Status apply(const Option& option, NodeCommandLine& line) {
   if (option.name == "--help") line.help = true;
   if (option.name == "--check-config") line.check_only = true;
   if (option.name == "--role" || option.name == "--config" || line.help) return {};
   if (option.name == "--check-config") return {};
   const std::string name = key_of(option.name);
   const auto* key = std::find_if(std::begin(kKeys), std::end(kKeys),
-                                 [&](const Key& known) { return known.name == name; });
+                                 [&](const ConfigKey& known) { return known.name == name; });
   if (key == std::end(kKeys)) {
     return fail(Errc::Malformed, "unknown option {}", escape_terminal(option.name, 80));
   }
@@ -341,10 +341,10 @@ Result<NodeConfig> load_config(const std::string& path) {
   return config;
 }
 
-Result<CommandLine> read_command_line(const std::vector<std::string>& arguments) {
+Result<NodeCommandLine> read_command_line(const std::vector<std::string>& arguments) {
   const auto options = split_options(arguments);
   if (!options) return options.error();
-  CommandLine line;
+  NodeCommandLine line;
   std::string file(kDefaultFile);
   for (const Option& option : *options) {
     if (option.name == "--config") file = option.value;

@@ -53,7 +53,7 @@ struct NodeConfig {
   bool control_over_pm = true;     // between daemons; false: TLS only
   LogLevel log_level = LogLevel::Notice;
   NetworkConfig network;
-  DeviceConfig devices;
+  DeviceAccess devices;
   std::vector<std::string> features;   // words that jobs may request
   std::vector<GenericConfig> generic;  // resources that jobs get by number
   ParioConfig pario;
@@ -65,14 +65,14 @@ struct NodeConfig {
 [[nodiscard]] Result<NodeConfig> load_config(const std::string& path);
 
 // Holds the command line without the program's name.
-struct CommandLine {
+struct NodeCommandLine {
   NodeConfig config;  // from the file and the options
   bool check_only = false;
   bool help = false;
 };
 
 // Errors have one line about the option or the file.
-[[nodiscard]] Result<CommandLine> read_command_line(const std::vector<std::string>& arguments);
+[[nodiscard]] Result<NodeCommandLine> read_command_line(const std::vector<std::string>& arguments);
 
 // Returns the text of --help.
 [[nodiscard]] std::string_view usage();

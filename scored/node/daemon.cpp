@@ -87,7 +87,7 @@ void log_failure(std::string_view task, const std::exception_ptr& exception) {
 
 }  // namespace
 
-Daemon::Daemon(Parts parts, NodeConfig config)
+NodeDaemon::NodeDaemon(Parts parts, NodeConfig config)
     : parts_(parts),
       config_(std::move(config)),
       agent_(agent_config(config_)),
@@ -140,7 +140,7 @@ Daemon::Daemon(Parts parts, NodeConfig config)
   });
 }
 
-ShepherdFrames::Handlers Daemon::shepherd_handlers() {
+ShepherdFrames::Handlers NodeDaemon::shepherd_handlers() {
   ShepherdFrames::Handlers handlers;
   handlers.event = [this](AttemptId attempt, const gang::ShepherdEvent& event) {
     const bool ends = std::holds_alternative<gang::ShepherdDone>(event) ||
@@ -158,7 +158,7 @@ ShepherdFrames::Handlers Daemon::shepherd_handlers() {
   return handlers;
 }
 
-HeadLink::Handlers Daemon::head_handlers() {
+HeadLink::Handlers NodeDaemon::head_handlers() {
   HeadLink::Handlers handlers;
   handlers.connected = [this] { carry_out(agent_.on_connected(parts_.clock.now())); };
   handlers.frame = [this](const proto::InFrame& frame) { on_frame(frame); };
@@ -175,11 +175,11 @@ HeadLink::Handlers Daemon::head_handlers() {
 
 // ---- The actions of the agent -------------------------------------------------------------------
 
-void Daemon::carry_out(gang::NodeActions actions) {
+void NodeDaemon::carry_out(gang::NodeActions actions) {
   for (auto& action : actions) carry_out_one(std::move(action));
 }
 
-void Daemon::carry_out_one(gang::NodeAction action) {
+void NodeDaemon::carry_out_one(gang::NodeAction action) {
   std::visit(Overloaded{
                  [&](gang::LaunchShepherd& a) { launch(std::move(a)); },
                  [&](gang::StartShepherd& a) { attempts_.start(a.attempt); },
@@ -200,25 +200,25 @@ void Daemon::carry_out_one(gang::NodeAction action) {
              action);
 }
 
-void Daemon::launch(gang::LaunchShepherd order) {
+void NodeDaemon::launch(gang::LaunchShepherd order) {
   keeps_lease_ = true;
   guard_.renew(lease_);
   last_job_ = std::max(last_job_, base::job_of(order.placed.attempt));
   attempts_.launch(std::move(order));
 }
 
-void Daemon::follow(gang::FollowPlan order) {
+void NodeDaemon::follow(gang::FollowPlan order) {
   Duration longest{0};
   for (const auto& segment : order.plan.segments) longest = std::max(longest, segment.length);
   lease_ = std::max<Duration>(kMinLease, limits::kThawLeaseQuanta * longest);
   parts_.switcher.follow(std::move(order.plan));
 }
 
-wire::Switching Daemon::switching() const {
+wire::Switching NodeDaemon::switching() const {
   return describe_switching(parts_.cgroups != nullptr, parts_.switcher.priority());
 }
 
-void Daemon::send(const base::NodeToHead& message) {
+void NodeDaemon::send(const base::NodeToHead& message) {
   const auto* hello = std::get_if<base::NodeHello>(&message);
   if (hello == nullptr) {
     const auto frame = proto::encode(message);
@@ -242,7 +242,7 @@ void Daemon::send(const base::NodeToHead& message) {
 
 // ---- Frames of the head -------------------------------------------------------------------------
 
-void Daemon::on_frame(const proto::InFrame& frame) {
+void NodeDaemon::on_frame(const proto::InFrame& frame) {
   if (proto::is_head_to_node(frame.type)) {
     const auto message = proto::decode_head_to_node(frame.type, frame.payload);
     if (!message) return head_.drop(message.error().message());
@@ -270,14 +270,14 @@ void Daemon::on_frame(const proto::InFrame& frame) {
 
 // Handles a timetable that arrived over PM. A node without the PM link gets its timetable again
 // when it has joined.
-void Daemon::on_timetable(const std::string& timetable) {
+void NodeDaemon::on_timetable(const std::string& timetable) {
   if (!head_.is_greeted()) return;
   const auto message = proto::decode_head_to_node(proto::FrameType::SetTimetable, timetable);
   if (!message) return head_.drop(message.error().message());
   carry_out(agent_.on_head(*message, parts_.clock.now()));
 }
 
-void Daemon::on_welcome(const proto::InFrame& frame) {
+void NodeDaemon::on_welcome(const proto::InFrame& frame) {
   const auto message = proto::parse<wire::NodeWelcome>(frame);
   if (!message) return head_.drop(message.error().message());
   if (const auto chosen = proto::check_chosen(message->version(), "the head"); !chosen) {
@@ -304,14 +304,14 @@ void Daemon::on_welcome(const proto::InFrame& frame) {
 }
 
 // The head does not support the version of this daemon.
-void Daemon::on_refused(const proto::InFrame& frame) {
+void NodeDaemon::on_refused(const proto::InFrame& frame) {
   const auto message = proto::parse<wire::Failed>(frame);
   if (!message) return head_.drop(message.error().message());
   head_.drop("the head refuses: " +
              escape_terminal(message->error().text(), limits::kMaxErrorTextBytes));
 }
 
-void Daemon::on_heartbeat_reply(const proto::InFrame& frame) {
+void NodeDaemon::on_heartbeat_reply(const proto::InFrame& frame) {
   const TimePoint now = parts_.clock.now();
   const auto message = proto::parse<wire::HeartbeatReply>(frame);
   if (!message) return head_.drop(message.error().message());
@@ -322,7 +322,7 @@ void Daemon::on_heartbeat_reply(const proto::InFrame& frame) {
   carry_out(agent_.on_clock(sample, now));
 }
 
-void Daemon::on_trace_request(const proto::InFrame& frame) {
+void NodeDaemon::on_trace_request(const proto::InFrame& frame) {
   const auto message = proto::parse<wire::NodeTraceRequest>(frame);
   if (!message) return head_.drop(message.error().message());
   const TimePoint now = parts_.clock.now();
@@ -337,7 +337,7 @@ void Daemon::on_trace_request(const proto::InFrame& frame) {
   head_.send(reply);
 }
 
-void Daemon::on_facts_request(const proto::InFrame& frame) {
+void NodeDaemon::on_facts_request(const proto::InFrame& frame) {
   const auto message = proto::parse<wire::FactsRequest>(frame);
   if (!message) return head_.drop(message.error().message());
   wire::FactsReply reply;
@@ -346,7 +346,7 @@ void Daemon::on_facts_request(const proto::InFrame& frame) {
   head_.send(reply);
 }
 
-void Daemon::on_watch(const proto::InFrame& frame) {
+void NodeDaemon::on_watch(const proto::InFrame& frame) {
   const auto message = proto::parse<wire::WatchNode>(frame);
   if (!message) return head_.drop(message.error().message());
   sampling_.watch(*message);
@@ -354,7 +354,7 @@ void Daemon::on_watch(const proto::InFrame& frame) {
 
 // ---- Regular work -------------------------------------------------------------------------------
 
-void Daemon::beat(bool asks) {
+void NodeDaemon::beat(bool asks) {
   const TimePoint now = parts_.clock.now();
   wire::Heartbeat message;
   // Nothing is switched now, so the pages that the last event brought in need not stay.
@@ -374,14 +374,14 @@ void Daemon::beat(bool asks) {
 // Two nodes can be apart by twice the clocks' error, if each has drifted at the worst rate since
 // its last exchange, and in opposite directions. Half of that is enough, because the maximum is
 // hardly ever reached. Later frames are dropped by their key, and PM sends them again.
-void Daemon::set_guard() {
+void NodeDaemon::set_guard() {
   const Duration error = agent_.clock().error_bound(parts_.clock.now());
   const Duration most = kMostGuard - kWireTime;
   parts_.switcher.set_guard(std::min(error, most) + kWireTime);
 }
 
 // If the head receives the node's heartbeats over PM, TLS is only checked from time to time.
-void Daemon::beat_over_tls(unsigned beats_an_exchange) {
+void NodeDaemon::beat_over_tls(unsigned beats_an_exchange) {
   if (!head_.is_greeted()) return;
   ++beats_;
   if (!control_.is_linked()) return beat(beats_ % beats_an_exchange == 0);
@@ -389,7 +389,7 @@ void Daemon::beat_over_tls(unsigned beats_an_exchange) {
 }
 
 // All regular work shares one wake-up, which is its main cost.
-asio::awaitable<void> Daemon::beat_regularly() {
+asio::awaitable<void> NodeDaemon::beat_regularly() {
   for (;;) {
     const Duration period =
         sampling_.is_watched() ? limits::kWatchedHeartbeatPeriod : limits::kHeartbeatPeriod;
@@ -411,8 +411,8 @@ asio::awaitable<void> Daemon::beat_regularly() {
 
 // Writes one line with the worst of the late switches since the last line. The job is the one that
 // should have been continued.
-void Daemon::report_late() {
-  sampling_.look_for_late();
+void NodeDaemon::report_late() {
+  sampling_.find_late_switches();
   const auto late = sampling_.take_late();
   if (!late) return;
   const SwitchRecord& worst = late->worst.record;
@@ -424,7 +424,7 @@ void Daemon::report_late() {
          kv("epoch", worst.epoch), kv("held_back", late->count - 1));
 }
 
-asio::awaitable<void> Daemon::synchronise(std::uint64_t generation) {
+asio::awaitable<void> NodeDaemon::synchronise(std::uint64_t generation) {
   for (int i = 0; i < kFirstExchanges && head_.generation() == generation; ++i) {
     beat(true);
     co_await parts_.clock.sleep_for(kFirstExchangePause);
@@ -434,7 +434,7 @@ asio::awaitable<void> Daemon::synchronise(std::uint64_t generation) {
 // If the switcher's thread hangs, the daemon must not keep the jobs frozen: the lease expires, and
 // the guard thaws them. The service manager then misses the watchdog message and restarts the
 // daemon.
-void Daemon::renew_lease() {
+void NodeDaemon::renew_lease() {
   const bool hangs = !parts_.switcher.makes_progress(parts_.clock.now());
   if (hangs != std::exchange(switcher_hangs_, hangs)) {
     log_error(hangs ? "The switcher's thread hangs; jobs run without slices until it continues"
@@ -448,7 +448,7 @@ void Daemon::renew_lease() {
 
 // Reads the activities again when the switcher's thread signals that an attempt has become idle or
 // busy.
-asio::awaitable<void> Daemon::watch_activity() {
+asio::awaitable<void> NodeDaemon::watch_activity() {
   asio::posix::stream_descriptor bell(parts_.io, dup(parts_.switcher.activity_fd()));
   for (;;) {
     auto [failed] = co_await bell.async_wait(asio::posix::stream_descriptor::wait_read, kNoThrow);
@@ -462,7 +462,7 @@ asio::awaitable<void> Daemon::watch_activity() {
   }
 }
 
-void Daemon::report_activities() {
+void NodeDaemon::report_activities() {
   for (const auto& change : parts_.switcher.take_changed_activities()) {
     report_activity(change.attempt, change.idle);
   }
@@ -470,7 +470,7 @@ void Daemon::report_activities() {
 
 // A background job would receive frames of the jobs that share its channel, so such a job does not
 // count as idle.
-void Daemon::report_activity(AttemptId attempt, bool is_idle) {
+void NodeDaemon::report_activity(AttemptId attempt, bool is_idle) {
   is_idle = is_idle && !networks_.shares_channel(attempt);
   const auto contexts = networks_.contexts().of(attempt);
   const auto activity = read_activity(is_idle, contexts.get());
@@ -478,21 +478,21 @@ void Daemon::report_activity(AttemptId attempt, bool is_idle) {
 }
 
 // Messages may arrive without making any task busy for long.
-void Daemon::read_activities_again() {
+void NodeDaemon::read_activities_again() {
   for (const AttemptId attempt : networks_.contexts().attempts()) {
     if (parts_.switcher.is_idle(attempt)) report_activity(attempt, true);
   }
   carry_out(agent_.repeat_activities(parts_.clock.now()));
 }
 
-asio::awaitable<void> Daemon::feed_watchdog(Duration period) {
+asio::awaitable<void> NodeDaemon::feed_watchdog(Duration period) {
   for (;;) {
     if (!switcher_hangs_) notify_watchdog();
     co_await parts_.clock.sleep_for(period);
   }
 }
 
-void Daemon::note_status() {
+void NodeDaemon::note_status() {
   const char* link = head_.is_greeted() ? "connected to the head" : "no connection to the head";
   auto status = fmt::format("{}, {} attempts", link, agent_.attempts().size());
   if (status == status_) return;
@@ -503,14 +503,14 @@ void Daemon::note_status() {
 // Announces the stop, so that the head does not take the loss of the connection for a failure,
 // which would end the jobs before node_timeout. A head that does not answer detects the stop by the
 // silence.
-asio::awaitable<Status> Daemon::announce_stop() {
+asio::awaitable<Status> NodeDaemon::announce_stop() {
   is_stopping_ = true;
   if (head_.is_greeted()) [[maybe_unused]]
     const bool known = co_await head_.confirm();
   co_return Status();
 }
 
-asio::awaitable<void> Daemon::wait_for_signal() {
+asio::awaitable<void> NodeDaemon::wait_for_signal() {
   asio::signal_set signals(parts_.io, SIGTERM, SIGINT, SIGHUP);
   for (;;) {
     auto [failed, number] = co_await signals.async_wait(kNoThrow);
@@ -519,7 +519,7 @@ asio::awaitable<void> Daemon::wait_for_signal() {
   }
 }
 
-void Daemon::report_confinement() const {
+void NodeDaemon::report_confinement() const {
   if (!config_.confine_cores) return log_notice("cores: jobs may use all processors of the node");
   if (parts_.cgroups != nullptr && parts_.cgroups->limits_processors()) {
     return log_notice("cores: cpuset keeps jobs on their cores");
@@ -528,7 +528,7 @@ void Daemon::report_confinement() const {
       "cores: jobs start on their cores but can leave them, because there is no cpuset controller");
 }
 
-void Daemon::follow_heads() {
+void NodeDaemon::follow_heads() {
   head_.await_head();
   const auto follow = [this](gang::HeadIndex head) {
     head_.set_head(config_.heads[head]);
@@ -540,7 +540,7 @@ void Daemon::follow_heads() {
   witness_->start();
 }
 
-void Daemon::report_fill_control() const {
+void NodeDaemon::report_fill_control() const {
   if (parts_.cgroups == nullptr) return log_notice("fill: not available: the node has no cgroups");
   switch (parts_.cgroups->fill_control()) {
     case FillControl::Unified:
@@ -552,7 +552,7 @@ void Daemon::report_fill_control() const {
   }
 }
 
-asio::awaitable<void> Daemon::run() {
+asio::awaitable<void> NodeDaemon::run() {
   co_await attempts_.adopt_all();
   keeps_lease_ = !attempts_.empty();
   renew_lease();

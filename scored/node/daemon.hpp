@@ -1,4 +1,4 @@
-// Connects the parts of the node daemon: gang::NodeAgent decides, and Daemon carries out its
+// Connects the parts of the node daemon: gang::NodeAgent decides, and NodeDaemon carries out its
 // actions. It has one thread, besides the switcher's.
 #pragma once
 
@@ -24,7 +24,7 @@
 
 namespace score::node {
 
-class Daemon {
+class NodeDaemon {
  public:
   // All must outlive it. The switcher has been started. `cgroups` is null if process groups are
   // used.
@@ -37,7 +37,7 @@ class Daemon {
   };
 
   // `config` must be complete.
-  Daemon(Parts parts, NodeConfig config);
+  NodeDaemon(Parts parts, NodeConfig config);
 
   // Adopts the living shepherds, then serves until SIGTERM or SIGINT. Jobs keep running, thawed.
   asio::awaitable<void> run();

@@ -105,7 +105,7 @@ Status serve(NodeConfig config) {
 
   gang::IdleRule idle;
   idle.share = config.idle_percent / 100.0;
-  idle.looks = config.idle_slices;
+  idle.checks = config.idle_slices;
   Switcher switcher({.wants_real_time = config.priority == PriorityChoice::Auto,
                      .idle = idle,
                      .uses_barriers = config.network.switch_mode == SwitchMode::Barrier});
@@ -114,7 +114,7 @@ Status serve(NodeConfig config) {
       proto::TlsContext::client(key->key, proto::format_node_identity({config.name, key->number}));
   asio::io_context io(1);
   SteadyClock clock;
-  Daemon daemon({io, clock, *tls, switcher, jobs}, std::move(config));
+  NodeDaemon daemon({io, clock, *tls, switcher, jobs}, std::move(config));
   if (!lock_memory()) log_info("Memory is not locked: the limits do not allow it");
   run(io, daemon.run());
   return {};

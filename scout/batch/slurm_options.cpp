@@ -27,7 +27,7 @@ enum class Meaning : std::uint8_t {
   IfYes,      // a flag here; "yes" or "no" in Slurm
 };
 
-struct Known {
+struct SlurmOption {
   std::string_view name;  // without dashes
   char letter;            // 0: none
   Meaning meaning;
@@ -40,64 +40,64 @@ constexpr std::string_view kScratchHint =
     "use #SCORE --scratch SIZE, which reserves disk space for the whole job";
 
 constexpr std::array kKnown = {
-    Known{"nodes", 'N', Meaning::Value, ""},
-    Known{"ntasks", 'n', Meaning::Value, ""},
-    Known{"ntasks-per-node", 0, Meaning::Value, ""},
-    Known{"cpus-per-task", 'c', Meaning::Value, ""},
-    Known{"mem", 0, Meaning::Memory, ""},
-    Known{"time", 't', Meaning::Time, "wall-time"},
-    Known{"account", 'A', Meaning::Value, ""},
-    Known{"job-name", 'J', Meaning::Value, ""},
-    Known{"output", 'o', Meaning::Value, ""},
-    Known{"error", 'e', Meaning::Value, ""},
-    Known{"input", 'i', Meaning::Value, ""},
-    Known{"open-mode", 0, Meaning::Value, ""},
-    Known{"chdir", 'D', Meaning::Value, ""},
-    Known{"export", 0, Meaning::Value, ""},
-    Known{"nodelist", 'w', Meaning::Value, ""},
-    Known{"exclude", 'x', Meaning::Value, ""},
-    Known{"constraint", 'C', Meaning::Value, ""},
-    Known{"gres", 0, Meaning::Generic, ""},
-    Known{"gpus-per-node", 0, Meaning::Gpus, "gres"},
-    Known{"exclusive", 0, Meaning::Exclusive, ""},
-    Known{"hold", 'H', Meaning::Flag, ""},
-    Known{"overcommit", 'O', Meaning::Flag, ""},
-    Known{"requeue", 0, Meaning::Flag, ""},
-    Known{"no-requeue", 0, Meaning::Flag, ""},
-    Known{"wait", 'W', Meaning::Flag, ""},
-    Known{"array", 'a', Meaning::Value, ""},
-    Known{"dependency", 'd', Meaning::Value, ""},
-    Known{"kill-on-invalid-dep", 0, Meaning::IfYes, ""},
-    Known{"begin", 'b', Meaning::Value, ""},
-    Known{"deadline", 0, Meaning::Value, ""},
-    Known{"reservation", 0, Meaning::Value, ""},
-    Known{"nice", 0, Meaning::Nice, ""},
-    Known{"distribution", 'm', Meaning::Scatter, ""},
-    Known{"gpus", 'G', Meaning::NotHere, kGpusHint},
-    Known{"gpus-per-task", 0, Meaning::NotHere, kGpusHint},
-    Known{"gpus-per-socket", 0, Meaning::NotHere, kGpusHint},
-    Known{"licenses", 'L', Meaning::NotHere, "there are no licenses here; remove it"},
-    Known{"tmp", 0, Meaning::NotHere, kScratchHint},
-    Known{"bb", 0, Meaning::NotHere, kScratchHint},
-    Known{"bbf", 0, Meaning::NotHere, kScratchHint},
+    SlurmOption{"nodes", 'N', Meaning::Value, ""},
+    SlurmOption{"ntasks", 'n', Meaning::Value, ""},
+    SlurmOption{"ntasks-per-node", 0, Meaning::Value, ""},
+    SlurmOption{"cpus-per-task", 'c', Meaning::Value, ""},
+    SlurmOption{"mem", 0, Meaning::Memory, ""},
+    SlurmOption{"time", 't', Meaning::Time, "wall-time"},
+    SlurmOption{"account", 'A', Meaning::Value, ""},
+    SlurmOption{"job-name", 'J', Meaning::Value, ""},
+    SlurmOption{"output", 'o', Meaning::Value, ""},
+    SlurmOption{"error", 'e', Meaning::Value, ""},
+    SlurmOption{"input", 'i', Meaning::Value, ""},
+    SlurmOption{"open-mode", 0, Meaning::Value, ""},
+    SlurmOption{"chdir", 'D', Meaning::Value, ""},
+    SlurmOption{"export", 0, Meaning::Value, ""},
+    SlurmOption{"nodelist", 'w', Meaning::Value, ""},
+    SlurmOption{"exclude", 'x', Meaning::Value, ""},
+    SlurmOption{"constraint", 'C', Meaning::Value, ""},
+    SlurmOption{"gres", 0, Meaning::Generic, ""},
+    SlurmOption{"gpus-per-node", 0, Meaning::Gpus, "gres"},
+    SlurmOption{"exclusive", 0, Meaning::Exclusive, ""},
+    SlurmOption{"hold", 'H', Meaning::Flag, ""},
+    SlurmOption{"overcommit", 'O', Meaning::Flag, ""},
+    SlurmOption{"requeue", 0, Meaning::Flag, ""},
+    SlurmOption{"no-requeue", 0, Meaning::Flag, ""},
+    SlurmOption{"wait", 'W', Meaning::Flag, ""},
+    SlurmOption{"array", 'a', Meaning::Value, ""},
+    SlurmOption{"dependency", 'd', Meaning::Value, ""},
+    SlurmOption{"kill-on-invalid-dep", 0, Meaning::IfYes, ""},
+    SlurmOption{"begin", 'b', Meaning::Value, ""},
+    SlurmOption{"deadline", 0, Meaning::Value, ""},
+    SlurmOption{"reservation", 0, Meaning::Value, ""},
+    SlurmOption{"nice", 0, Meaning::Nice, ""},
+    SlurmOption{"distribution", 'm', Meaning::Scatter, ""},
+    SlurmOption{"gpus", 'G', Meaning::NotHere, kGpusHint},
+    SlurmOption{"gpus-per-task", 0, Meaning::NotHere, kGpusHint},
+    SlurmOption{"gpus-per-socket", 0, Meaning::NotHere, kGpusHint},
+    SlurmOption{"licenses", 'L', Meaning::NotHere, "there are no licenses here; remove it"},
+    SlurmOption{"tmp", 0, Meaning::NotHere, kScratchHint},
+    SlurmOption{"bb", 0, Meaning::NotHere, kScratchHint},
+    SlurmOption{"bbf", 0, Meaning::NotHere, kScratchHint},
 };
 
-struct Option {
+struct ScriptOption {
   std::string shown;  // as written in the script
   std::string name;   // without dashes; a single letter is a short option
   std::optional<std::string> value;
 };
 
-const Known* find_known(const Option& option) {
-  for (const Known& known : kKnown) {
+const SlurmOption* find_known(const ScriptOption& option) {
+  for (const SlurmOption& known : kKnown) {
     const bool is_letter = option.name.size() == 1 && option.name[0] == known.letter;
     if (is_letter || option.name == known.name) return &known;
   }
   return nullptr;
 }
 
-Option read_option(const std::string& word) {
-  Option option{word, {}, {}};
+ScriptOption read_option(const std::string& word) {
+  ScriptOption option{word, {}, {}};
   if (word.starts_with("--")) {
     const auto equals = word.find('=');
     option.name = word.substr(2, equals == word.npos ? word.npos : equals - 2);
@@ -136,7 +136,7 @@ std::string distribution_of(const std::string& text) {
   return nodes == "block" || nodes == "cyclic" ? nodes : std::string();
 }
 
-Result<std::string> refuse_unless_none(const Known& known, const std::string& value) {
+Result<std::string> refuse_unless_none(const SlurmOption& known, const std::string& value) {
   const bool is_none = value == "0" || value == "none";
   if (is_none) return std::string();
   return fail(Errc::Unsupported, "#SBATCH --{}={}: {}", known.name, escape_terminal(value, 80),
@@ -144,7 +144,7 @@ Result<std::string> refuse_unless_none(const Known& known, const std::string& va
 }
 
 // Returns our form of the option; empty if the option is to be ignored.
-Result<std::string> translate(const Known& known, const Option& option) {
+Result<std::string> translate(const SlurmOption& known, const ScriptOption& option) {
   const std::string name(known.ours.empty() ? known.name : known.ours);
   const std::string value = option.value.value_or("");
   switch (known.meaning) {
@@ -227,11 +227,11 @@ Result<std::string> slurm_time(std::string_view text) {
 Result<SlurmOptions> from_slurm(const std::vector<std::string>& words) {
   SlurmOptions out;
   for (std::size_t i = 0; i < words.size(); ++i) {
-    Option option = read_option(words[i]);
+    ScriptOption option = read_option(words[i]);
     if (!words[i].starts_with('-') || option.name.empty()) {
       return fail(Errc::Malformed, "'{}' is not an option", escape_terminal(words[i], 80));
     }
-    const Known* known = find_known(option);
+    const SlurmOption* known = find_known(option);
     const bool may_follow = known == nullptr || takes_value(known->meaning);
     const bool follows = i + 1 < words.size() && !words[i + 1].starts_with('-');
     if (!option.value && may_follow && follows) {

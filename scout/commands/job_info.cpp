@@ -23,14 +23,14 @@ struct JobOptions {
   bool events = false;
 };
 
-struct Event {
+struct RecordedEvent {
   std::int64_t wall_ns;
   std::string text;
 };
 
 // Returns the events as the head recorded them; a job of an earlier version has at least its times.
-std::vector<Event> events_of(const wire::JobStatus& job) {
-  std::vector<Event> events;
+std::vector<RecordedEvent> events_of(const wire::JobStatus& job) {
+  std::vector<RecordedEvent> events;
   for (const auto& event : job.events()) events.push_back({event.wall_ns(), event.text()});
   if (!events.empty()) return events;
   events.push_back({job.submitted_wall_ns(), fmt::format("accepted as job {}", job.job())});
@@ -66,7 +66,7 @@ Result<int> show_job(HeadLink& head, const JobOptions& options) {
     return kExitOk;
   }
   if (!options.events) print(job_page(job));
-  for (const auto& event : options.events ? events : std::vector<Event>()) {
+  for (const auto& event : options.events ? events : std::vector<RecordedEvent>()) {
     const auto ms = event.wall_ns / 1'000'000 % 1'000;
     print(fmt::format("{}.{:03}  {}\n", local_time(event.wall_ns), ms,
                       escape_terminal(event.text, 1'000)));
@@ -142,7 +142,7 @@ std::string info_page(const wire::Info& info) {
   return page;
 }
 
-Result<Evidence> look_for_parts(HeadLink& head, const CommonOptions& options) {
+Result<Evidence> find_parts(HeadLink& head, const CommonOptions& options) {
   const auto server = find_server(options.server);
   if (!server) return server.error();
   auto evidence = ask_daemons(head);
@@ -188,7 +188,7 @@ int info_main(const Invocation& invocation) {
     if (!info) return info.error();
     std::optional<Evidence> evidence;
     if (with_parts) {
-      auto found = look_for_parts(head, options);
+      auto found = find_parts(head, options);
       if (!found) return found.error();
       evidence = *std::move(found);
     }

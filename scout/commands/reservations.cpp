@@ -14,27 +14,27 @@ namespace score::scout {
 
 namespace {
 
-using Row = wire::Reservation;
+using ReservationRow = wire::Reservation;
 
 void add_words(google::protobuf::RepeatedPtrField<std::string>& out, const std::string& list) {
   if (list.empty()) return;
   for (const auto word : split(list, ',')) out.Add(std::string(trim(word)));
 }
 
-std::string nodes_of(const Row& row) {
+std::string nodes_of(const ReservationRow& row) {
   const std::vector<std::string> names(row.nodes().begin(), row.nodes().end());
   return compress_hostlist(names);
 }
 
-bool is_active(const Row& row, WallTime now) {
+bool is_active(const ReservationRow& row, WallTime now) {
   return row.start_wall_ns() <= now.time_since_epoch().count();
 }
 
-bool is_maintenance(const Row& row) {
+bool is_maintenance(const ReservationRow& row) {
   return row.users().empty() && row.accounts().empty();
 }
 
-std::string whom(const Row& row) {
+std::string whom(const ReservationRow& row) {
   if (is_maintenance(row)) return "maintenance";
   std::string text = fmt::format("{}", fmt::join(row.users(), ","));
   for (const auto& account : row.accounts()) text += (text.empty() ? "@" : ",@") + account;
@@ -80,17 +80,21 @@ Result<wire::Reserve> make_reserve(const ReserveWords& words, WallTime now) {
 
 std::string reservations_page(const wire::ReservationList& list, const CommonOptions& options,
                               WallTime now) {
-  const std::vector<Column<Row>> all = {
-      {"name", "NAME", Align::Left, [](const Row& r) { return r.name(); }},
+  const std::vector<TableColumn<ReservationRow>> all = {
+      {"name", "NAME", Align::Left, [](const ReservationRow& r) { return r.name(); }},
       {"state", "STATE", Align::Left,
-       [now](const Row& r) { return std::string(is_active(r, now) ? "active" : "waiting"); }},
-      {"start", "START", Align::Left, [](const Row& r) { return local_time(r.start_wall_ns()); }},
-      {"end", "END", Align::Left, [](const Row& r) { return local_time(r.end_wall_ns()); }},
+       [now](const ReservationRow& r) {
+         return std::string(is_active(r, now) ? "active" : "waiting");
+       }},
+      {"start", "START", Align::Left,
+       [](const ReservationRow& r) { return local_time(r.start_wall_ns()); }},
+      {"end", "END", Align::Left,
+       [](const ReservationRow& r) { return local_time(r.end_wall_ns()); }},
       {"nodes", "NODES", Align::Left, nodes_of},
       {"for", "FOR", Align::Left, whom},
-      {"reason", "REASON", Align::Left, [](const Row& r) { return r.reason(); }},
+      {"reason", "REASON", Align::Left, [](const ReservationRow& r) { return r.reason(); }},
   };
-  std::vector<const Column<Row>*> columns;
+  std::vector<const TableColumn<ReservationRow>*> columns;
   for (const auto& column : all) columns.push_back(&column);
   return make_table(columns, list.reservations()).to_text(table_style(options));
 }
@@ -99,7 +103,7 @@ std::string reservations_json(const wire::ReservationList& list, WallTime now) {
   JsonWriter json;
   json.begin_object().field("schema", "scored.reservations/1");
   json.key("reservations").begin_array();
-  for (const Row& row : list.reservations()) {
+  for (const ReservationRow& row : list.reservations()) {
     json.begin_object().field("reservation", row.name()).list("nodes", row.nodes());
     write_moment(json, "start_unix_s", row.start_wall_ns());
     write_moment(json, "end_unix_s", row.end_wall_ns());

@@ -17,9 +17,9 @@ namespace score::scout {
 
 namespace {
 
-using Row = wire::AccountingRow;
-using Columns = std::vector<Column<Row>>;
-using SumColumns = std::vector<Column<AccountSum>>;
+using wire::AccountingRow;
+using AccountingColumns = std::vector<TableColumn<AccountingRow>>;
+using SumColumns = std::vector<TableColumn<AccountSum>>;
 
 constexpr const char* kOwnFields = "job,name,state,exit,nodes,tasks,elapsed,scheduled,share,cpu";
 constexpr const char* kAllFields =
@@ -42,12 +42,12 @@ struct Period {
   std::int64_t since_ns = 0, until_ns = 0;
 };
 
-std::int64_t elapsed_ns(const Row& row) {
+std::int64_t elapsed_ns(const AccountingRow& row) {
   return row.started_wall_ns() > 0 ? row.ended_wall_ns() - row.started_wall_ns() : 0;
 }
 
 // Returns the scheduled time as a fraction of the elapsed time, 0 to 1.
-double share_of(const Row& row) {
+double share_of(const AccountingRow& row) {
   const auto elapsed = elapsed_ns(row);
   return elapsed > 0
              ? std::min(1.0, static_cast<double>(row.scheduled_ns()) / static_cast<double>(elapsed))
@@ -55,12 +55,12 @@ double share_of(const Row& row) {
 }
 
 // Returns the scheduled time of all tasks together.
-std::int64_t cpu_ns(const Row& row) {
+std::int64_t cpu_ns(const AccountingRow& row) {
   return row.scheduled_ns() * row.tasks();
 }
 
 // Returns columns with times for people, or in seconds for programs.
-Columns columns_for(bool plain) {
+AccountingColumns columns_for(bool plain) {
   constexpr auto kRight = Align::Right;
   constexpr auto kLeft = Align::Left;
   const auto span = [plain](std::int64_t ns) {
@@ -69,45 +69,55 @@ Columns columns_for(bool plain) {
   const auto moment = [plain](std::int64_t ns) {
     return plain ? fmt::format("{:.3f}", to_seconds(ns)) : local_time(ns);
   };
-  const auto share = [plain](const Row& r) {
+  const auto share = [plain](const AccountingRow& r) {
     return plain ? fmt::format("{:.4f}", share_of(r)) : fmt::format("{:.0f}%", share_of(r) * 100);
   };
   return {
       {"job", "JOB", kRight,
-       [](const Row& r) {
+       [](const AccountingRow& r) {
          const bool is_task = r.array_job() != 0 && r.array_job() != r.job();
          return is_task ? fmt::format("{}_{}", r.array_job(), r.array_task())
                         : std::to_string(r.job());
        }},
-      {"user", "USER", kLeft, [](const Row& r) { return r.user_name(); }, true},
-      {"account", "ACCOUNT", kLeft, [](const Row& r) { return r.account(); }, true},
-      {"name", "NAME", kLeft, [](const Row& r) { return r.name(); }, true},
-      {"state", "STATE", kLeft, [](const Row& r) { return std::string(state_word(r.state())); },
-       false, [](const Row& r) { return state_tint(r.state()); }},
-      {"exit", "EXIT", kRight, [](const Row& r) { return std::to_string(r.exit_code()); }},
+      {"user", "USER", kLeft, [](const AccountingRow& r) { return r.user_name(); }, true},
+      {"account", "ACCOUNT", kLeft, [](const AccountingRow& r) { return r.account(); }, true},
+      {"name", "NAME", kLeft, [](const AccountingRow& r) { return r.name(); }, true},
+      {"state", "STATE", kLeft,
+       [](const AccountingRow& r) { return std::string(state_word(r.state())); }, false,
+       [](const AccountingRow& r) { return state_tint(r.state()); }},
+      {"exit", "EXIT", kRight,
+       [](const AccountingRow& r) { return std::to_string(r.exit_code()); }},
       {"signal", "SIGNAL", kRight,
-       [](const Row& r) { return r.signal() != 0 ? std::to_string(r.signal()) : std::string(); }},
-      {"nodes", "NODES", kRight, [](const Row& r) { return std::to_string(r.node_count()); }},
-      {"tasks", "TASKS", kRight, [](const Row& r) { return std::to_string(r.tasks()); }},
-      {"elapsed", "ELAPSED", kRight, [span](const Row& r) { return span(elapsed_ns(r)); }},
-      {"scheduled", "SCHED", kRight, [span](const Row& r) { return span(r.scheduled_ns()); }},
-      {"filled", "FILLED", kRight, [span](const Row& r) { return span(r.filled_ns()); }},
+       [](const AccountingRow& r) {
+         return r.signal() != 0 ? std::to_string(r.signal()) : std::string();
+       }},
+      {"nodes", "NODES", kRight,
+       [](const AccountingRow& r) { return std::to_string(r.node_count()); }},
+      {"tasks", "TASKS", kRight, [](const AccountingRow& r) { return std::to_string(r.tasks()); }},
+      {"elapsed", "ELAPSED", kRight,
+       [span](const AccountingRow& r) { return span(elapsed_ns(r)); }},
+      {"scheduled", "SCHED", kRight,
+       [span](const AccountingRow& r) { return span(r.scheduled_ns()); }},
+      {"filled", "FILLED", kRight, [span](const AccountingRow& r) { return span(r.filled_ns()); }},
       {"share", "SHARE", kRight, share},
-      {"cpu", "CPU", kRight, [span](const Row& r) { return span(cpu_ns(r)); }},
-      {"cores", "CORES", kRight, [](const Row& r) { return std::to_string(r.cores()); }},
-      {"gres", "GRES", kLeft, [](const Row& r) { return r.generic(); }},
+      {"cpu", "CPU", kRight, [span](const AccountingRow& r) { return span(cpu_ns(r)); }},
+      {"cores", "CORES", kRight, [](const AccountingRow& r) { return std::to_string(r.cores()); }},
+      {"gres", "GRES", kLeft, [](const AccountingRow& r) { return r.generic(); }},
       {"corehours", "COREHOURS", kRight,
-       [](const Row& r) { return fmt::format("{:.4f}", core_hours_of(r)); }},
-      {"restarts", "RESTARTS", kRight, [](const Row& r) { return std::to_string(r.restarts()); }},
+       [](const AccountingRow& r) { return fmt::format("{:.4f}", core_hours_of(r)); }},
+      {"restarts", "RESTARTS", kRight,
+       [](const AccountingRow& r) { return std::to_string(r.restarts()); }},
       {"submitted", "SUBMITTED", kLeft,
-       [moment](const Row& r) { return moment(r.submitted_wall_ns()); }},
-      {"started", "STARTED", kLeft, [moment](const Row& r) { return moment(r.started_wall_ns()); }},
-      {"ended", "ENDED", kLeft, [moment](const Row& r) { return moment(r.ended_wall_ns()); }},
-      {"nodelist", "NODELIST", kLeft, [](const Row& r) { return r.nodes(); }},
+       [moment](const AccountingRow& r) { return moment(r.submitted_wall_ns()); }},
+      {"started", "STARTED", kLeft,
+       [moment](const AccountingRow& r) { return moment(r.started_wall_ns()); }},
+      {"ended", "ENDED", kLeft,
+       [moment](const AccountingRow& r) { return moment(r.ended_wall_ns()); }},
+      {"nodelist", "NODELIST", kLeft, [](const AccountingRow& r) { return r.nodes(); }},
   };
 }
 
-void write_row(JsonWriter& json, const Row& row) {
+void write_row(JsonWriter& json, const AccountingRow& row) {
   json.begin_object();
   json.field("job", row.job());
   if (row.array_job() != 0) json.field("array_job", row.array_job());
@@ -148,12 +158,12 @@ std::string csv_line(const std::vector<std::string>& cells) {
   return line + "\n";
 }
 
-using Show = std::function<void(const std::vector<Row>&)>;
+using Show = std::function<void(const std::vector<AccountingRow>&)>;
 
 // Returns the rows of a page that the options select.
-std::vector<Row> chosen_rows(const wire::Accounting& page, const AccountOptions& options,
-                             const Period& period) {
-  std::vector<Row> rows;
+std::vector<AccountingRow> chosen_rows(const wire::Accounting& page, const AccountOptions& options,
+                                       const Period& period) {
+  std::vector<AccountingRow> rows;
   for (const auto& row : page.rows()) {
     const bool is_chosen = row.ended_wall_ns() >= period.since_ns &&
                            row.ended_wall_ns() < period.until_ns && options.filter.matches(row);
@@ -171,7 +181,7 @@ Result<bool> each_page(HeadLink& head, wire::GetAccounting request, const Accoun
     show(chosen_rows(*page, options, period));
     if (page->rows().empty()) return has_rows;
     has_rows = true;
-    const Row& last = page->rows(page->rows_size() - 1);
+    const AccountingRow& last = page->rows(page->rows_size() - 1);
     if (!page->more() || last.ended_wall_ns() >= period.until_ns) return has_rows;
     request.set_since_wall_ns(last.ended_wall_ns());
     request.set_after_job(last.job());
@@ -188,16 +198,17 @@ Result<bool> each_page_of(HeadLink& head, const JobWord& named, const AccountOpt
   request.set_all_users(true);
   request.set_job(named.job);
   bool found = false;
-  const auto pages = each_page(head, request, options, period, [&](std::vector<Row> rows) {
-    std::erase_if(rows, [&](const Row& row) {
-      const bool is_task = row.array_job() == named.job && row.job() != named.job;
-      if (row.job() != named.job && !is_task)
-        return true;  // some heads return the rows of all jobs
-      return !named.tasks.empty() && !(is_task && tasks->contains(row.array_task()));
-    });
-    found = found || !rows.empty();
-    show(rows);
-  });
+  const auto pages =
+      each_page(head, request, options, period, [&](std::vector<AccountingRow> rows) {
+        std::erase_if(rows, [&](const AccountingRow& row) {
+          const bool is_task = row.array_job() == named.job && row.job() != named.job;
+          if (row.job() != named.job && !is_task)
+            return true;  // some heads return the rows of all jobs
+          return !named.tasks.empty() && !(is_task && tasks->contains(row.array_task()));
+        });
+        found = found || !rows.empty();
+        show(rows);
+      });
   if (!pages) return pages.error();
   return named.tasks.empty() ? *pages : found;
 }
@@ -225,10 +236,11 @@ Result<int> each_row(HeadLink& head, const AccountOptions& options, const Period
   request.set_all_users(options.all_users || options.filter.names_users());
   request.set_since_wall_ns(period.since_ns);
   bool is_empty = true;
-  const auto pages = each_page(head, request, options, period, [&](const std::vector<Row>& rows) {
-    is_empty = is_empty && rows.empty();
-    show(rows);
-  });
+  const auto pages =
+      each_page(head, request, options, period, [&](const std::vector<AccountingRow>& rows) {
+        is_empty = is_empty && rows.empty();
+        show(rows);
+      });
   if (!pages) return pages.error();
   const std::string unknown = options.filter.unknown_users();
   if (is_empty && !unknown.empty()) missing.push_back(fail(Errc::NotFound, "{}", unknown));
@@ -241,7 +253,7 @@ Result<int> show_json(HeadLink& head, const AccountOptions& options, const Perio
                       Missing& missing) {
   JsonWriter json;
   json.begin_object().field("schema", "scored.accounting/1").key("jobs").begin_array();
-  const auto write = [&](const std::vector<Row>& rows) {
+  const auto write = [&](const std::vector<AccountingRow>& rows) {
     for (const auto& row : rows) write_row(json, row);
   };
   const auto shown = each_row(head, options, period, write, missing);
@@ -250,8 +262,9 @@ Result<int> show_json(HeadLink& head, const AccountOptions& options, const Perio
 }
 
 template <class Item>
-std::string text_of(const std::vector<const Column<Item>*>& columns, const std::vector<Item>& rows,
-                    const AccountOptions& options, bool with_header) {
+std::string text_of(const std::vector<const TableColumn<Item>*>& columns,
+                    const std::vector<Item>& rows, const AccountOptions& options,
+                    bool with_header) {
   auto style = table_style(options.common);
   style.with_header = with_header;
   if (!options.csv) return make_table(columns, rows).to_text(style);
@@ -277,9 +290,9 @@ Result<int> show_rows(HeadLink& head, const AccountOptions& options, const Perio
   if (!columns) return columns.error();
   bool with_header = !options.common.no_header;
   // The rows of several jobs are printed as one table; otherwise one page is printed at a time.
-  std::vector<Row> kept;
+  std::vector<AccountingRow> kept;
   const bool is_by_job = !options.filter.jobs().empty();
-  const auto show = [&](const std::vector<Row>& rows) {
+  const auto show = [&](const std::vector<AccountingRow>& rows) {
     if (is_by_job) {
       kept.insert(kept.end(), rows.begin(), rows.end());
     } else {
@@ -342,8 +355,8 @@ Result<int> show_sums(HeadLink& head, const AccountOptions& options, const Perio
   const auto all = sum_columns(options.csv);
   const auto columns = choose_columns(all, sum_fields(options, *sums));
   if (!columns) return columns.error();
-  const auto add = [&](const std::vector<Row>& rows) {
-    for (const Row& row : rows) sums->add(row);
+  const auto add = [&](const std::vector<AccountingRow>& rows) {
+    for (const AccountingRow& row : rows) sums->add(row);
   };
   const auto asked = each_row(head, options, period, add, missing);
   if (!asked) return asked;

@@ -108,7 +108,7 @@ void note_account(const ScriptLine& line, Script& script) {
 
 // Nearly every script for Slurm names an account. On a cluster without accounts it is ignored.
 void drop_foreign_account(const Invocation& invocation, const Script& script, bool is_quiet,
-                          Request& request) {
+                          SubmitRequest& request) {
   auto& resources = *request.submission.mutable_resources();
   if (script.slurm_account.empty() || resources.account() != script.slurm_account) return;
   const auto shares = request.link.ask<wire::ShareList>(wire::ListShares());

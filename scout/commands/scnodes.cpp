@@ -20,7 +20,7 @@ namespace score::scout {
 
 namespace {
 
-using Node = wire::NodeStatus;
+using wire::NodeStatus;
 
 constexpr const char* kFields = "node,state,cores,memory,free,scratch,jobs,features,gres,reason";
 constexpr const char* kVerboseFields =
@@ -29,13 +29,13 @@ constexpr const char* kVerboseFields =
     "rss,cpu,heard,"
     "pid,reason";
 
-std::string state_of(const Node& node) {
+std::string state_of(const NodeStatus& node) {
   const std::string state(proto::word_of(node.state()));
   if (node.drained()) return state + "*drained";
   return node.reservation().empty() ? state : state + "*reserved";
 }
 
-Tint tint_of(const Node& node) {
+Tint tint_of(const NodeStatus& node) {
   if (node.state() == wire::NodeStatus::DOWN) return Tint::Bad;
   return node.state() == wire::NodeStatus::UP && !node.drained() && node.reservation().empty()
              ? Tint::Good
@@ -43,53 +43,53 @@ Tint tint_of(const Node& node) {
 }
 
 // Returns the node's reason; a reservation in force is shown if there is no other reason.
-std::string reason_of(const Node& node) {
+std::string reason_of(const NodeStatus& node) {
   if (!node.reason().empty() || node.reservation().empty()) return node.reason();
   return "reserved: " + node.reservation();
 }
 
 // Returns true unless only the node's name is known, because it never connected.
-bool is_known(const Node& node) {
+bool is_known(const NodeStatus& node) {
   return node.memory_bytes() > 0;
 }
 
-std::string cores_of(const Node& node) {
+std::string cores_of(const NodeStatus& node) {
   return is_known(node) ? std::to_string(node.cores()) : "";
 }
 
-std::string memory_of(const Node& node) {
+std::string memory_of(const NodeStatus& node) {
   return is_known(node) ? human_bytes(Bytes(node.memory_bytes())) : "";
 }
 
-std::string heard(const Node& node) {
+std::string heard(const NodeStatus& node) {
   return node.last_heard_ns() > 0 ? fmt::format("{:.1f}s", to_seconds(node.last_heard_ns())) : "";
 }
 
-std::string free_memory(const Node& node) {
+std::string free_memory(const NodeStatus& node) {
   if (!is_known(node)) return "";
   return human_bytes(Bytes(node.memory_bytes()) - Bytes(node.memory_reserved_bytes()));
 }
 
 // Returns "80G/100G": free scratch of the total.
-std::string scratch_of(const Node& node) {
+std::string scratch_of(const NodeStatus& node) {
   const Bytes all(node.scratch_bytes());
   if (all == Bytes(0)) return "";
   return human_bytes(all - Bytes(node.scratch_reserved_bytes())) + "/" + human_bytes(all);
 }
 
-std::string jobs_of(const Node& node) {
+std::string jobs_of(const NodeStatus& node) {
   std::string text;
   for (const auto job : node.jobs()) text += (text.empty() ? "" : ",") + std::to_string(job);
   return text;
 }
 
-std::string features_of(const Node& node) {
+std::string features_of(const NodeStatus& node) {
   std::string text;
   for (const auto& feature : node.features()) text += (text.empty() ? "" : ",") + feature;
   return text;
 }
 
-std::uint32_t used_of(const Node& node, const std::string& kind) {
+std::uint32_t used_of(const NodeStatus& node, const std::string& kind) {
   for (const auto& used : node.generic_used()) {
     if (used.name() == kind) return used.count();
   }
@@ -97,7 +97,7 @@ std::uint32_t used_of(const Node& node, const std::string& kind) {
 }
 
 // Returns "gpu:1/2,nic:0/1": units in use of all units of the node.
-std::string generic_of(const Node& node) {
+std::string generic_of(const NodeStatus& node) {
   std::string text;
   for (const auto& kind : node.generic()) {
     text += fmt::format("{}{}:{}/{}", text.empty() ? "" : ",", kind.name(),
@@ -106,7 +106,7 @@ std::string generic_of(const Node& node) {
   return text;
 }
 
-void write_generic(JsonWriter& json, const Node& node) {
+void write_generic(JsonWriter& json, const NodeStatus& node) {
   json.key("gres").begin_array();
   for (const auto& kind : node.generic()) {
     json.begin_object().field("name", kind.name()).field("count", kind.count());
@@ -116,11 +116,11 @@ void write_generic(JsonWriter& json, const Node& node) {
   json.end_array();
 }
 
-const std::vector<Column<Node>>& node_columns() {
+const std::vector<TableColumn<NodeStatus>>& node_columns() {
   constexpr auto kRight = Align::Right;
   constexpr auto kLeft = Align::Left;
-  static const std::vector<Column<Node>> columns = {
-      {"node", "NODE", kLeft, [](const Node& n) { return n.name(); }},
+  static const std::vector<TableColumn<NodeStatus>> columns = {
+      {"node", "NODE", kLeft, [](const NodeStatus& n) { return n.name(); }},
       {"state", "STATE", kLeft, state_of, false, tint_of},
       {"cores", "CORES", kRight, cores_of},
       {"memory", "MEMORY", kRight, memory_of},
@@ -130,26 +130,30 @@ const std::vector<Column<Node>>& node_columns() {
       {"features", "FEATURES", kLeft, features_of},
       {"gres", "GRES", kLeft, generic_of},
       {"switch", "SWITCH", kLeft,
-       [](const Node& n) { return std::string(proto::word_of(n.switching().method())); }},
+       [](const NodeStatus& n) { return std::string(proto::word_of(n.switching().method())); }},
       {"priority", "PRIORITY", kLeft,
-       [](const Node& n) { return std::string(proto::word_of(n.switching().priority())); }},
+       [](const NodeStatus& n) { return std::string(proto::word_of(n.switching().priority())); }},
       {"clock", "CLOCKERR", kRight,
-       [](const Node& n) { return fmt::format("{:.0f}us", to_seconds(n.clock_error_ns()) * 1e6); }},
-      {"switches", "SWITCHES", kRight, [](const Node& n) { return std::to_string(n.switches()); }},
-      {"late", "LATE", kRight, [](const Node& n) { return std::to_string(n.late_switches()); }},
-      {"rss", "RSS", kRight, [](const Node& n) { return human_bytes(Bytes(n.rss_bytes())); }},
+       [](const NodeStatus& n) {
+         return fmt::format("{:.0f}us", to_seconds(n.clock_error_ns()) * 1e6);
+       }},
+      {"switches", "SWITCHES", kRight,
+       [](const NodeStatus& n) { return std::to_string(n.switches()); }},
+      {"late", "LATE", kRight,
+       [](const NodeStatus& n) { return std::to_string(n.late_switches()); }},
+      {"rss", "RSS", kRight, [](const NodeStatus& n) { return human_bytes(Bytes(n.rss_bytes())); }},
       {"cpu", "CPU", kRight,
-       [](const Node& n) { return fmt::format("{:.2f}s", to_seconds(n.cpu_ns())); }},
+       [](const NodeStatus& n) { return fmt::format("{:.2f}s", to_seconds(n.cpu_ns())); }},
       {"heard", "HEARD", kRight, heard},
-      {"control", "CONTROL", kLeft, [](const Node& n) { return proto::control_words(n); }},
-      {"pid", "PID", kRight, [](const Node& n) { return std::to_string(n.pid()); }},
-      {"reservation", "RESERVATION", kLeft, [](const Node& n) { return n.reservation(); }},
+      {"control", "CONTROL", kLeft, [](const NodeStatus& n) { return proto::control_words(n); }},
+      {"pid", "PID", kRight, [](const NodeStatus& n) { return std::to_string(n.pid()); }},
+      {"reservation", "RESERVATION", kLeft, [](const NodeStatus& n) { return n.reservation(); }},
       {"reason", "REASON", kLeft, reason_of},
   };
   return columns;
 }
 
-void write_node(JsonWriter& json, const Node& node) {
+void write_node(JsonWriter& json, const NodeStatus& node) {
   json.begin_object().field("node", node.name()).field("state", proto::word_of(node.state()));
   json.field("drained", node.drained()).field("reason", node.reason());
   json.field("reservation", node.reservation());
@@ -168,7 +172,7 @@ void write_node(JsonWriter& json, const Node& node) {
   json.field("control", proto::control_words(node)).field("pid", node.pid()).end_object();
 }
 
-struct NodeOptions {
+struct NodeListOptions {
   CommonOptions common;
   bool verbose = false;
   std::vector<std::string> nodes;   // host lists
@@ -176,7 +180,7 @@ struct NodeOptions {
 };
 
 // Returns the names in the given order, without repeats.
-Result<std::vector<std::string>> names_of(const NodeOptions& options) {
+Result<std::vector<std::string>> names_of(const NodeListOptions& options) {
   std::vector<std::string> names;
   std::set<std::string> seen;
   for (const auto& list : options.nodes) {
@@ -200,14 +204,14 @@ Status check_states(const std::set<std::string, std::less<>>& states) {
   return {};
 }
 
-bool has_state(const Node& node, const std::set<std::string, std::less<>>& states) {
+bool has_state(const NodeStatus& node, const std::set<std::string, std::less<>>& states) {
   return states.empty() || states.contains(proto::word_of(node.state())) ||
          (node.drained() && states.contains("drained")) ||
          (!node.reservation().empty() && states.contains("reserved"));
 }
 
 struct Chosen {
-  std::vector<Node> nodes;
+  std::vector<NodeStatus> nodes;
   std::vector<Error> missing;
 };
 
@@ -228,12 +232,12 @@ Chosen choose(const wire::NodeList& list, const std::vector<std::string>& names,
   return chosen;
 }
 
-std::string fields_of(const NodeOptions& options) {
+std::string fields_of(const NodeListOptions& options) {
   if (!options.common.fields.empty()) return options.common.fields;
   return options.verbose ? kVerboseFields : kFields;
 }
 
-Status check(const NodeOptions& options) {
+Status check(const NodeListOptions& options) {
   if (const auto columns = choose_columns(node_columns(), fields_of(options)); !columns) {
     return columns.error();
   }
@@ -241,7 +245,8 @@ Status check(const NodeOptions& options) {
   return check_states(words_of_lists(options.states));
 }
 
-Result<int> show_nodes(HeadLink& head, const Invocation& invocation, const NodeOptions& options) {
+Result<int> show_nodes(HeadLink& head, const Invocation& invocation,
+                       const NodeListOptions& options) {
   const auto columns = choose_columns(node_columns(), fields_of(options));
   if (!columns) return columns.error();
   const auto names = names_of(options);
@@ -264,7 +269,7 @@ Result<int> show_nodes(HeadLink& head, const Invocation& invocation, const NodeO
 }  // namespace
 
 int scnodes_main(const Invocation& invocation) {
-  NodeOptions options;
+  NodeListOptions options;
   CLI::App app;
   describe(app, invocation, "Shows the nodes of the cluster");
   add_server_option(app, options.common);

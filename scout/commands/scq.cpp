@@ -33,7 +33,7 @@ struct QueueOptions {
   JobFilter filter;
 };
 
-struct Queue {
+struct JobListing {
   wire::JobList list;
   std::vector<Error> missing;  // an error for each named job that is missing
 };
@@ -76,13 +76,13 @@ void arrange(wire::JobList& list, std::int64_t since_ns) {
   list.mutable_jobs()->Swap(jobs.mutable_jobs());
 }
 
-Result<Queue> ask_queue(HeadLink& head, const QueueOptions& options) {
+Result<JobListing> ask_queue(HeadLink& head, const QueueOptions& options) {
   const JobFilter& filter = options.filter;
   if (!filter.jobs().empty()) {
     auto found = find_words(head, filter.jobs());
     if (!found) return found.error();
     filter.apply(found->list);
-    return Queue{std::move(found->list), std::move(found->missing)};
+    return JobListing{std::move(found->list), std::move(found->missing)};
   }
   const auto since = parse_past(options.since, wall_now().time_since_epoch().count());
   if (!since) return since.error().with_context("--since");
@@ -94,7 +94,7 @@ Result<Queue> ask_queue(HeadLink& head, const QueueOptions& options) {
   if (!list) return list.error();
   arrange(*list, *since);
   filter.apply(*list);
-  Queue queue;
+  JobListing queue;
   for (auto& job : *list->mutable_jobs()) {
     if (options.steps || job.step_of() == 0) *queue.list.add_jobs() = std::move(job);
   }
@@ -113,16 +113,17 @@ std::string queue_json(const wire::JobList& list, JsonWriter::Layout layout) {
   return json.take() + "\n";
 }
 
-using Columns = std::vector<const Column<wire::JobStatus>*>;
+using QueueColumns = std::vector<const TableColumn<wire::JobStatus>*>;
 
-std::string queue_table(const Queue& queue, const QueueOptions& options, const Columns& columns) {
+std::string queue_table(const JobListing& queue, const QueueOptions& options,
+                        const QueueColumns& columns) {
   return make_table(columns, queue.list.jobs()).to_text(table_style(options.common));
 }
 
-// Repeats the table on a cleared terminal. With --json it prints one line each time. Words that name
-// nothing are reported once; if none of them names anything, there is nothing to watch.
+// Repeats the table on a cleared terminal. With --json it prints one line each time. Words that
+// name nothing are reported once; if none of them names anything, there is nothing to watch.
 Result<int> watch_queue(HeadLink& head, const Invocation& invocation, const QueueOptions& options,
-                        const Columns& columns) {
+                        const QueueColumns& columns) {
   bool is_first = true;
   const bool is_terminal = isatty(STDOUT_FILENO) != 0;
   const auto period = Duration(static_cast<Duration::rep>(options.watch * 1e9));

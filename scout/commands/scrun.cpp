@@ -20,7 +20,8 @@ bool warns_sharing(const RunOptions& options) {
   return !options.quiet && !options.overcommit;
 }
 
-Result<int> detach(Request& request, const Invocation& invocation, const RunOptions& options) {
+Result<int> detach(SubmitRequest& request, const Invocation& invocation,
+                   const RunOptions& options) {
   const auto submitted = submit_with_retry(invocation, request);
   if (!submitted) return submitted.error();
   const auto sharing = sharing_text(submitted->tasks_per_core(), options.cpus_per_task);

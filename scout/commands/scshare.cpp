@@ -16,13 +16,13 @@ namespace score::scout {
 
 namespace {
 
-using Row = wire::ShareRow;
+using wire::ShareRow;
 
 constexpr const char* kFields =
     "account,user,share,used,corehours,factor,jobs,running,nodes,memory,limits";
 constexpr double kHourNs = 3.6e12;
 
-double core_hours(const Row& row) {
+double core_hours(const ShareRow& row) {
   return static_cast<double>(row.core_ns()) / kHourNs;
 }
 
@@ -30,41 +30,42 @@ std::string percent(double part) {
   return fmt::format("{:.1f}%", part * 100);
 }
 
-std::string limits_of(const Row& row) {
+std::string limits_of(const ShareRow& row) {
   std::string text;
   for (const std::string& limit : row.limits()) text += (text.empty() ? "" : ", ") + limit;
   return text;
 }
 
 // Jobs may have no account: all jobs, or those of operators.
-std::string account_of(const Row& row) {
+std::string account_of(const ShareRow& row) {
   return row.account().empty() ? "(none)" : row.account();
 }
 
-std::vector<Column<Row>> columns_for(bool shares_are_on) {
+std::vector<TableColumn<ShareRow>> columns_for(bool shares_are_on) {
   constexpr auto kRight = Align::Right;
   constexpr auto kLeft = Align::Left;
   return {
       {"account", "ACCOUNT", kLeft, account_of},
-      {"user", "USER", kLeft, [](const Row& r) { return r.user_name(); }},
-      {"share", "SHARE", kRight, [](const Row& r) { return percent(r.share()); }},
-      {"used", "USED", kRight, [](const Row& r) { return percent(r.used()); }},
+      {"user", "USER", kLeft, [](const ShareRow& r) { return r.user_name(); }},
+      {"share", "SHARE", kRight, [](const ShareRow& r) { return percent(r.share()); }},
+      {"used", "USED", kRight, [](const ShareRow& r) { return percent(r.used()); }},
       {"corehours", "COREHOURS", kRight,
-       [](const Row& r) { return fmt::format("{:.2f}", core_hours(r)); }},
+       [](const ShareRow& r) { return fmt::format("{:.2f}", core_hours(r)); }},
       {"factor", "FACTOR", kRight,
-       [shares_are_on](const Row& r) {
+       [shares_are_on](const ShareRow& r) {
          return shares_are_on ? fmt::format("{:.3f}", r.factor()) : std::string("off");
        }},
-      {"jobs", "JOBS", kRight, [](const Row& r) { return std::to_string(r.jobs()); }},
-      {"running", "RUNNING", kRight, [](const Row& r) { return std::to_string(r.running_jobs()); }},
-      {"nodes", "NODES", kRight, [](const Row& r) { return std::to_string(r.nodes()); }},
+      {"jobs", "JOBS", kRight, [](const ShareRow& r) { return std::to_string(r.jobs()); }},
+      {"running", "RUNNING", kRight,
+       [](const ShareRow& r) { return std::to_string(r.running_jobs()); }},
+      {"nodes", "NODES", kRight, [](const ShareRow& r) { return std::to_string(r.nodes()); }},
       {"memory", "MEMORY", kRight,
-       [](const Row& r) { return human_bytes(Bytes(r.memory_bytes())); }},
+       [](const ShareRow& r) { return human_bytes(Bytes(r.memory_bytes())); }},
       {"limits", "LIMITS", kLeft, limits_of},
   };
 }
 
-void write_row(JsonWriter& json, const Row& row) {
+void write_row(JsonWriter& json, const ShareRow& row) {
   json.begin_object();
   json.field("account", row.account());
   if (!row.user_name().empty()) json.field("user", row.user_name()).field("uid", row.user());
@@ -86,10 +87,10 @@ std::string to_json(const wire::ShareList& list) {
   return json.end_array().end_object().text() + "\n";
 }
 
-using Words = std::set<std::string, std::less<>>;
+using WordSet = std::set<std::string, std::less<>>;
 
 // Removes the rows of other users and accounts; an empty set selects all.
-void keep(wire::ShareList& list, const Words& users, const Words& accounts) {
+void keep(wire::ShareList& list, const WordSet& users, const WordSet& accounts) {
   wire::ShareList kept;
   for (auto& row : *list.mutable_rows()) {
     const bool is_kept = (users.empty() || users.contains(row.user_name())) &&

@@ -57,7 +57,7 @@ std::string network_figures(const wire::Trace& trace) {
   return page;
 }
 
-struct Span {
+struct StopSpan {
   std::int64_t first = 0;
   std::int64_t last = 0;
   std::size_t nodes = 0;
@@ -67,7 +67,7 @@ struct Span {
 // nodes stopped something.
 std::vector<std::int64_t> stop_skews(const wire::Trace& trace) {
   constexpr std::int64_t kHalfQuantum = 500'000;
-  std::map<std::pair<std::uint64_t, std::int64_t>, Span> boundaries;
+  std::map<std::pair<std::uint64_t, std::int64_t>, StopSpan> boundaries;
   for (const auto& node : trace.nodes()) {
     for (const auto& record : node.switches()) {
       if (record.left_size() == 0) continue;

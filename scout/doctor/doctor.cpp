@@ -55,7 +55,7 @@ Examination examine(const CommonOptions& options, const std::string& server, boo
   Examination done{{no_head(cluster.error())}, {}};
   // This host has files of the installed cluster only.
   if (server != kDefaultSocket && !uses_installed_cluster(options.server)) return done;
-  for (auto& finding : look_at_this_host(kConfigurationFile))
+  for (auto& finding : check_this_host(kConfigurationFile))
     done.findings.push_back(std::move(finding));
   return done;
 }

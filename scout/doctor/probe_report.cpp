@@ -12,7 +12,7 @@
 namespace score::scout {
 namespace {
 
-using Words = std::vector<std::string_view>;
+using WordViews = std::vector<std::string_view>;
 
 constexpr std::size_t kMostMpis = 64;  // per node
 
@@ -32,8 +32,8 @@ class Reader {
     ProbedPair pair;
   };
 
-  void read_fact(ProbedNode& node, const Words& words) const;
-  void read_pair(std::uint32_t rank, const Words& words);
+  void read_fact(ProbedNode& node, const WordViews& words) const;
+  void read_pair(std::uint32_t rank, const WordViews& words);
 
   std::map<std::uint32_t, ProbedNode> nodes_;  // by rank
   std::vector<RankPair> pairs_;
@@ -43,7 +43,7 @@ void Reader::read(std::string_view line) {
   const auto colon = line.find(": ");
   if (colon == line.npos) return;
   const auto rank = parse_number<std::uint32_t>(line.substr(0, colon));
-  const Words words = split(line.substr(colon + 2), '\t');
+  const WordViews words = split(line.substr(colon + 2), '\t');
   if (!rank || *rank >= limits::kMaxNodes) return;
   if (words[0] == "node" && words.size() == 3 && is_host_name(words[1])) {
     nodes_[*rank].name = words[1];
@@ -55,7 +55,7 @@ void Reader::read(std::string_view line) {
   read_fact(node->second, words);
 }
 
-void Reader::read_fact(ProbedNode& node, const Words& words) const {
+void Reader::read_fact(ProbedNode& node, const WordViews& words) const {
   if (words[0] == "memlock" && words.size() == 3) {
     node.memlock = parse_number<std::uint64_t>(words[2]).value_or(0);
   } else if (words[0] == "pm" && words.size() == 3) {
@@ -72,7 +72,7 @@ void Reader::read_fact(ProbedNode& node, const Words& words) const {
   }
 }
 
-void Reader::read_pair(std::uint32_t rank, const Words& words) {
+void Reader::read_pair(std::uint32_t rank, const WordViews& words) {
   if (words.size() != 4 || pairs_.size() >= limits::kMaxNodes * 16) return;
   const auto to = parse_number<std::uint32_t>(words[1]);
   const auto speed = parse_number<std::uint64_t>(words[3]);

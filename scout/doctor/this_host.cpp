@@ -20,16 +20,16 @@ namespace {
 constexpr int kConnectMs = 3000;
 
 // Holds values of the configuration, with defaults for missing keys.
-struct Configured {
+struct HostSettings {
   std::vector<std::string> node_heads;  // HOST:PORT; one or two
   std::string head_key = "/etc/scored/key";
   std::string node_key = "/etc/scored/node.key";
 };
 
-Result<Configured> read_configured(const std::string& path) {
+Result<HostSettings> read_host_settings(const std::string& path) {
   auto file = ConfigFile::load(path);
   if (!file) return file.error();
-  Configured configured;
+  HostSettings configured;
   ConfigSection node = file->root().section("node");
   std::string head;
   node.read("head", head);
@@ -73,7 +73,7 @@ std::string try_connection(const std::string& endpoint) {
 }
 
 // Only one of two heads must answer, because the second one takes over when it is back.
-void check_head(const Configured& configured, Findings& found) {
+void check_head(const HostSettings& configured, Findings& found) {
   constexpr const char* kRemedy =
       "start scored-head there; admit its TCP port in firewalls, and this network with "
       "scored-setup head --allow";
@@ -99,7 +99,7 @@ void check_head(const Configured& configured, Findings& found) {
 }
 
 // Checks the keys that are on this host.
-void check_files(const std::string& path, const Configured& configured, Findings& found) {
+void check_files(const std::string& path, const HostSettings& configured, Findings& found) {
   struct Place {
     wire::FileFact::Role role;
     std::string path;
@@ -130,10 +130,10 @@ void check_files(const std::string& path, const Configured& configured, Findings
 
 }  // namespace
 
-std::vector<Finding> look_at_this_host(const std::string& path) {
+std::vector<Finding> check_this_host(const std::string& path) {
   Findings files;
   Findings way;
-  const auto configured = read_configured(path);
+  const auto configured = read_host_settings(path);
   if (configured) {
     check_files(path, *configured, files);
     check_head(*configured, way);

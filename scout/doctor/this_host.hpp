@@ -10,6 +10,6 @@ namespace score::scout {
 
 // Uses the packaged configuration at `path`. A missing or unreadable file is reported. Tries a TCP
 // connection to the head of [node].
-std::vector<Finding> look_at_this_host(const std::string& path);
+std::vector<Finding> check_this_host(const std::string& path);
 
 }  // namespace score::scout

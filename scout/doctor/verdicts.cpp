@@ -276,13 +276,13 @@ void check_pairs(const Evidence& evidence, Findings& found) {
 
 enum class Source : std::uint8_t { Head, Daemons, Probe };
 
-struct Check {
+struct DoctorCheck {
   const char* name;
   Source source;
-  void (*look)(const Evidence&, Findings&);
+  void (*run)(const Evidence&, Findings&);
 };
 
-constexpr Check kChecks[] = {
+constexpr DoctorCheck kChecks[] = {
     {"versions", Source::Head, check_versions},  {"heads", Source::Head, check_heads},
     {"nodes", Source::Head, check_nodes},        {"answers", Source::Daemons, check_answers},
     {"files", Source::Daemons, check_files},     {"clocks", Source::Daemons, check_clocks},
@@ -303,11 +303,11 @@ std::string missing(const Evidence& evidence, Source source) {
 
 std::vector<Finding> judge(const Evidence& evidence) {
   std::vector<Finding> all;
-  for (const Check& check : kChecks) {
+  for (const DoctorCheck& check : kChecks) {
     Findings found;
     const std::string why = missing(evidence, check.source);
     if (why.empty()) {
-      check.look(evidence, found);
+      check.run(evidence, found);
     } else {
       found.skip("not checked: " + why);
     }

@@ -13,10 +13,10 @@ namespace score::scout {
 
 namespace {
 
-using Variables = std::map<std::string, std::string, std::less<>>;
+using EnvironmentMap = std::map<std::string, std::string, std::less<>>;
 
-Variables own_variables() {
-  Variables variables;
+EnvironmentMap own_variables() {
+  EnvironmentMap variables;
   for (char** entry = environ; entry != nullptr && *entry != nullptr; ++entry) {
     const std::string_view text(*entry);
     const auto at = text.find('=');
@@ -27,15 +27,15 @@ Variables own_variables() {
 }
 
 // Returns the variables that a login sets.
-Variables basic_variables(const Variables& own) {
-  Variables basic;
+EnvironmentMap basic_variables(const EnvironmentMap& own) {
+  EnvironmentMap basic;
   for (const char* name : {"PATH", "HOME", "USER", "LOGNAME", "SHELL", "TERM", "LANG"}) {
     if (const auto found = own.find(name); found != own.end()) basic.insert(*found);
   }
   return basic;
 }
 
-Status add_item(Variables& chosen, const Variables& own, std::string_view item) {
+Status add_item(EnvironmentMap& chosen, const EnvironmentMap& own, std::string_view item) {
   const auto at = item.find('=');
   if (item.empty() || at == 0) {
     return fail(Errc::Malformed, "--export: '{}' is not NAME or NAME=value",
@@ -59,8 +59,8 @@ std::string check_file_name(const std::string& pattern) {
 }  // namespace
 
 Result<std::vector<std::string>> exported_environment(std::string_view rule, bool unbuffered) {
-  const Variables own = own_variables();
-  Variables chosen;
+  const EnvironmentMap own = own_variables();
+  EnvironmentMap chosen;
   for (const auto item : split(rule, ',')) {
     if (item == "ALL") {
       chosen.insert(own.begin(), own.end());
@@ -82,8 +82,8 @@ Result<std::vector<std::string>> exported_environment(std::string_view rule, boo
 }
 
 Result<std::vector<std::string>> named_variables(std::string_view rule) {
-  const Variables own = own_variables();
-  Variables chosen;
+  const EnvironmentMap own = own_variables();
+  EnvironmentMap chosen;
   for (const auto item : split(rule, ',')) {
     if (auto status = add_item(chosen, own, item); !status) return status.error();
   }

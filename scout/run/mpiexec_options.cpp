@@ -97,13 +97,13 @@ enum class How {
   Refused,
 };
 
-struct Known {
+struct KnownOption {
   std::string_view words;  // separated by blanks
   How how;
   const char* here;  // scrun's option, or a hint what to use
 };
 
-constexpr Known kKnown[] = {
+constexpr KnownOption kKnown[] = {
     {" -np --np ", How::Value, "--ntasks"},
     {" -ppn -perhost --perhost -npernode --npernode ", How::Value, "--ntasks-per-node"},
     {" -host -hosts --host --hosts -H ", How::Hosts, ""},
@@ -145,8 +145,8 @@ constexpr Known kKnown[] = {
     {" -profile -info ", How::Refused, "leave it out"},
 };
 
-const Known* find_known(std::string_view word) {
-  for (const Known& known : kKnown) {
+const KnownOption* find_known(std::string_view word) {
+  for (const KnownOption& known : kKnown) {
     if (known.words.find(" " + std::string(word) + " ") != known.words.npos) return &known;
   }
   return nullptr;
@@ -171,7 +171,7 @@ Result<Words> bind_option(const std::string& what) {
               escape_terminal(what, 80));
 }
 
-Status fill(MpiexecOption& option, const Known& known, std::span<const std::string> values) {
+Status fill(MpiexecOption& option, const KnownOption& known, std::span<const std::string> values) {
   switch (known.how) {
     case How::Value:
       option.options = {fmt::format("{}={}", known.here, values[0])};
@@ -229,7 +229,7 @@ Result<std::optional<MpiexecOption>> read_mpiexec_option(std::span<const std::st
   const std::string& word = args[0];
   const auto at = word.starts_with("--") ? word.find('=') : word.npos;
   const std::string name = word.substr(0, at);
-  const Known* const known = find_known(name);
+  const KnownOption* const known = find_known(name);
   if (known == nullptr) return std::optional<MpiexecOption>();
   Words values;
   if (at != word.npos) values.push_back(word.substr(at + 1));

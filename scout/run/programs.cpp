@@ -48,7 +48,7 @@ Result<ProgramOptions> read_group(const Words& words) {
 
 // ---- --multi-prog
 
-struct Line {
+struct ProgramLine {
   Words command;
   std::uint32_t used = 0;  // number of ranks assigned so far
 };
@@ -137,11 +137,11 @@ std::string expanded(std::string_view word, std::size_t rank, std::uint32_t plac
   return out;
 }
 
-std::vector<ProgramOptions> programs_of(std::vector<Line>& lines,
+std::vector<ProgramOptions> programs_of(std::vector<ProgramLine>& lines,
                                         const std::vector<std::size_t>& of_ranks) {
   std::vector<ProgramOptions> programs;
   for (std::size_t rank = 0; rank < of_ranks.size(); ++rank) {
-    Line& line = lines[of_ranks[rank]];
+    ProgramLine& line = lines[of_ranks[rank]];
     const std::uint32_t place = line.used++;
     const bool is_own = differs_by_rank(line.command);
     if (rank > 0 && of_ranks[rank - 1] == of_ranks[rank] && !is_own) {
@@ -182,7 +182,7 @@ Result<std::vector<ProgramOptions>> split_programs(const Words& words, std::uint
 }
 
 Result<std::vector<ProgramOptions>> parse_multi_prog(std::string_view text, std::uint32_t tasks) {
-  std::vector<Line> lines;
+  std::vector<ProgramLine> lines;
   RankMap ranks(tasks);
   std::size_t number = 0;
   for (const auto line : split(text, '\n')) {

@@ -47,7 +47,7 @@ Result<HeadLink> connect_with_retry(const Invocation& invocation, const std::str
 
 }  // namespace
 
-Result<wire::Submitted> submit_with_retry(const Invocation& invocation, Request& request) {
+Result<wire::Submitted> submit_with_retry(const Invocation& invocation, SubmitRequest& request) {
   HeadLink& link = request.link;
   const wire::Submit& submission = request.submission;
   auto submitted = link.ask<wire::Submitted>(submission);
@@ -65,14 +65,14 @@ Result<wire::Submitted> submit_with_retry(const Invocation& invocation, Request&
   return submitted;
 }
 
-Result<Request> open_request(const Invocation& invocation, const std::string& server,
-                             wire::Submit submission) {
+Result<SubmitRequest> open_request(const Invocation& invocation, const std::string& server,
+                                   wire::Submit submission) {
   auto socket = find_server(server);
   if (!socket) return socket.error();
   auto link = connect_with_retry(invocation, server, *socket);
   if (!link) return link.error();
   if (const auto allowed = check_root(*link, submission); !allowed) return allowed.error();
-  return Request{std::move(*socket), std::move(submission), std::move(*link)};
+  return SubmitRequest{std::move(*socket), std::move(submission), std::move(*link)};
 }
 
 }  // namespace score::scout

@@ -18,7 +18,7 @@ namespace score::scout {
 
 namespace {
 
-using Words = std::set<std::string, std::less<>>;
+using WordSet = std::set<std::string, std::less<>>;
 
 // Users of other systems type these spellings.
 constexpr std::array<std::pair<std::string_view, std::string_view>, 14> kOtherStates = {{
@@ -63,14 +63,14 @@ Result<std::string> read_state(std::string_view text) {
 }
 
 // Returns true if the set is empty or has the word.
-bool holds(const Words& words, std::string_view word) {
+bool holds(const WordSet& words, std::string_view word) {
   return words.empty() || words.contains(word);
 }
 
 }  // namespace
 
-Words words_of_lists(const std::vector<std::string>& lists) {
-  Words words;
+WordSet words_of_lists(const std::vector<std::string>& lists) {
+  WordSet words;
   for (const auto& list : lists) {
     for (const auto word : split(list, ',')) {
       if (!trim(word).empty()) words.emplace(trim(word));

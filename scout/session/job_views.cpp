@@ -15,24 +15,24 @@
 
 namespace score::scout {
 
-using Job = wire::JobStatus;
+using wire::JobStatus;
 
-std::string_view activity_word(const Job& job) {
+std::string_view activity_word(const JobStatus& job) {
   if (state_word(job.state()) != "running") return "";
   return proto::word_of(job.activity());
 }
 
-bool is_deadlocked(const Job& job) {
+bool is_deadlocked(const JobStatus& job) {
   return !activity_word(job).empty() && job.activity() == wire::JobStatus::DEADLOCKED;
 }
 
 namespace {
 
-std::string share_percent(const Job& job) {
+std::string share_percent(const JobStatus& job) {
   return is_final_state(job.state()) ? "" : fmt::format("{:.0f}%", job.share() * 100);
 }
 
-std::string exit_text(const Job& job) {
+std::string exit_text(const JobStatus& job) {
   return is_final_state(job.state()) ? std::to_string(job.exit_code()) : "";
 }
 
@@ -41,24 +41,24 @@ std::string end_text(int exit_code, int signal) {
   return fmt::format(", exit code {} (signal {})", exit_code, signal);
 }
 
-std::string slot_text(const Job& job) {
+std::string slot_text(const JobStatus& job) {
   return job.slot() < 0 || is_final_state(job.state()) ? "" : std::to_string(job.slot());
 }
 
 // Returns the activity of a running job that is idle or deadlocked, else the state.
-std::string state_text(const Job& job) {
+std::string state_text(const JobStatus& job) {
   const bool is_shown = job.activity() != wire::JobStatus::BUSY && !activity_word(job).empty();
   return std::string(is_shown ? activity_word(job) : state_word(job.state()));
 }
 
 // Returns the number of nodes that the job has, or that it requests while it has none.
-std::string nodes_text(const Job& job) {
+std::string nodes_text(const JobStatus& job) {
   const auto nodes =
       job.nodes_size() > 0 ? static_cast<std::uint32_t>(job.nodes_size()) : job.nodes_wanted();
   return nodes > 0 ? std::to_string(nodes) : "";
 }
 
-Tint tint_of(const Job& job) {
+Tint tint_of(const JobStatus& job) {
   return is_deadlocked(job) ? Tint::Bad : state_tint(job.state());
 }
 
@@ -79,7 +79,7 @@ std::string rank_list(const std::vector<std::uint32_t>& ranks) {
 }
 
 // Returns one line for each way in which tasks failed.
-std::vector<std::string> failure_lines(const Job& job) {
+std::vector<std::string> failure_lines(const JobStatus& job) {
   std::map<std::pair<std::int32_t, std::int32_t>, std::vector<std::uint32_t>>
       ranks;  // by signal and code
   for (const auto& exit : job.failed_tasks()) {
@@ -108,26 +108,26 @@ std::string_view kind_of_end(const wire::TaskExit& exit) {
 
 }  // namespace
 
-std::string job_id(const Job& job) {
+std::string job_id(const JobStatus& job) {
   if (job.step_of() != 0) return fmt::format("{}.{}", job.step_of(), job.step());
   const bool is_task = job.array_job() != 0 && job.array_job() != job.job();
   if (!is_task) return std::to_string(job.job());
   return fmt::format("{}_{}", job.array_job(), job.array_task());
 }
 
-std::string array_text(const Job& job) {
+std::string array_text(const JobStatus& job) {
   if (!job.has_array()) return {};
   const auto& array = job.array();
   return fmt::format("{} run, {} wait, {} ended", array.running_count(), array.waiting_count(),
                      array.completed_count() + array.failed_count());
 }
 
-std::string node_list(const Job& job) {
+std::string node_list(const JobStatus& job) {
   const std::vector<std::string> names(job.nodes().begin(), job.nodes().end());
   return compress_hostlist(names);
 }
 
-std::string all_reasons(const Job& job) {
+std::string all_reasons(const JobStatus& job) {
   std::string text;
   for (const auto& reason : job.reasons()) text += (text.empty() ? "" : "; ") + reason;
   return text;
@@ -135,16 +135,16 @@ std::string all_reasons(const Job& job) {
 
 namespace {
 
-std::string constraint_text(const Job& job) {
+std::string constraint_text(const JobStatus& job) {
   const std::vector<std::string> features(job.features().begin(), job.features().end());
   return format_constraint(features);
 }
 
-std::string scratch_text(const Job& job) {
+std::string scratch_text(const JobStatus& job) {
   return job.scratch_bytes() > 0 ? human_bytes(Bytes(job.scratch_bytes())) : "";
 }
 
-std::string generic_text(const Job& job) {
+std::string generic_text(const JobStatus& job) {
   std::vector<GenericResource> generic;
   for (const auto& one : job.generic()) {
     generic.push_back({one.name(), one.count(), Bytes(one.memory_bytes())});
@@ -154,50 +154,57 @@ std::string generic_text(const Job& job) {
 
 }  // namespace
 
-const std::vector<Column<Job>>& job_columns() {
+const std::vector<TableColumn<JobStatus>>& job_columns() {
   constexpr auto kRight = Align::Right;
   constexpr auto kLeft = Align::Left;
-  static const std::vector<Column<Job>> columns = {
+  static const std::vector<TableColumn<JobStatus>> columns = {
       {"job", "JOB", kRight, job_id},
-      {"user", "USER", kLeft, [](const Job& j) { return j.user_name(); }, true},
-      {"account", "ACCOUNT", kLeft, [](const Job& j) { return j.account(); }, true},
-      {"reservation", "RESERVATION", kLeft, [](const Job& j) { return j.reservation(); }},
-      {"name", "NAME", kLeft, [](const Job& j) { return j.name(); }, true},
+      {"user", "USER", kLeft, [](const JobStatus& j) { return j.user_name(); }, true},
+      {"account", "ACCOUNT", kLeft, [](const JobStatus& j) { return j.account(); }, true},
+      {"reservation", "RESERVATION", kLeft, [](const JobStatus& j) { return j.reservation(); }},
+      {"name", "NAME", kLeft, [](const JobStatus& j) { return j.name(); }, true},
       {"constraint", "CONSTRAINT", kLeft, constraint_text},
       {"gres", "GRES", kLeft, generic_text},
       {"scratch", "SCRATCH", kRight, scratch_text},
       {"state", "STATE", kLeft, state_text, false, tint_of},
-      {"activity", "ACTIVITY", kLeft, [](const Job& j) { return std::string(activity_word(j)); }},
+      {"activity", "ACTIVITY", kLeft,
+       [](const JobStatus& j) { return std::string(activity_word(j)); }},
       {"slot", "SLOT", kRight, slot_text},
-      {"rows", "ROWS", kRight, [](const Job& j) { return std::to_string(j.rows_used()); }},
+      {"rows", "ROWS", kRight, [](const JobStatus& j) { return std::to_string(j.rows_used()); }},
       {"nodes", "NODES", kRight, nodes_text},
-      {"tasks", "TASKS", kRight, [](const Job& j) { return std::to_string(j.tasks()); }},
+      {"tasks", "TASKS", kRight, [](const JobStatus& j) { return std::to_string(j.tasks()); }},
       {"percore", "PERCORE", kRight,
-       [](const Job& j) { return std::to_string(std::max(1U, j.tasks_per_core())); }},
+       [](const JobStatus& j) { return std::to_string(std::max(1U, j.tasks_per_core())); }},
       {"share", "SHARE", kRight, share_percent},
-      {"slices", "SLICES", kRight, [](const Job& j) { return std::to_string(j.slices()); }},
-      {"scheduled", "SCHED", kRight, [](const Job& j) { return short_time(j.scheduled_ns()); }},
-      {"filled", "FILLED", kRight, [](const Job& j) { return short_time(j.filled_ns()); }},
-      {"elapsed", "ELAPSED", kRight, [](const Job& j) { return short_time(j.elapsed_ns()); }},
-      {"limit", "LIMIT", kRight, [](const Job& j) { return limit_time(j.scheduled_limit_ns()); }},
+      {"slices", "SLICES", kRight, [](const JobStatus& j) { return std::to_string(j.slices()); }},
+      {"scheduled", "SCHED", kRight,
+       [](const JobStatus& j) { return short_time(j.scheduled_ns()); }},
+      {"filled", "FILLED", kRight, [](const JobStatus& j) { return short_time(j.filled_ns()); }},
+      {"elapsed", "ELAPSED", kRight, [](const JobStatus& j) { return short_time(j.elapsed_ns()); }},
+      {"limit", "LIMIT", kRight,
+       [](const JobStatus& j) { return limit_time(j.scheduled_limit_ns()); }},
       {"walllimit", "WALLLIMIT", kRight,
-       [](const Job& j) { return limit_time(j.wall_limit_ns()); }},
+       [](const JobStatus& j) { return limit_time(j.wall_limit_ns()); }},
       {"exit", "EXIT", kRight, exit_text},
       {"signal", "SIGNAL", kRight,
-       [](const Job& j) { return j.signal() != 0 ? std::to_string(j.signal()) : std::string(); }},
-      {"queue", "QUEUE", kLeft, [](const Job& j) { return std::string(queue_word(j.queue())); }},
-      {"weight", "WEIGHT", kRight, [](const Job& j) { return std::to_string(j.weight()); }},
-      {"priority", "PRIO", kRight, [](const Job& j) { return std::to_string(j.priority()); }},
+       [](const JobStatus& j) {
+         return j.signal() != 0 ? std::to_string(j.signal()) : std::string();
+       }},
+      {"queue", "QUEUE", kLeft,
+       [](const JobStatus& j) { return std::string(queue_word(j.queue())); }},
+      {"weight", "WEIGHT", kRight, [](const JobStatus& j) { return std::to_string(j.weight()); }},
+      {"priority", "PRIO", kRight, [](const JobStatus& j) { return std::to_string(j.priority()); }},
       {"submitted", "SUBMITTED", kLeft,
-       [](const Job& j) { return local_time(j.submitted_wall_ns()); }},
-      {"started", "STARTED", kLeft, [](const Job& j) { return local_time(j.started_wall_ns()); }},
-      {"ended", "ENDED", kLeft, [](const Job& j) { return local_time(j.ended_wall_ns()); }},
+       [](const JobStatus& j) { return local_time(j.submitted_wall_ns()); }},
+      {"started", "STARTED", kLeft,
+       [](const JobStatus& j) { return local_time(j.started_wall_ns()); }},
+      {"ended", "ENDED", kLeft, [](const JobStatus& j) { return local_time(j.ended_wall_ns()); }},
       {"nodelist", "NODELIST", kLeft, node_list},
-      {"directory", "DIRECTORY", kLeft, [](const Job& j) { return j.directory(); }, true},
-      {"command", "COMMAND", kLeft, [](const Job& j) { return j.command(); }, true},
+      {"directory", "DIRECTORY", kLeft, [](const JobStatus& j) { return j.directory(); }, true},
+      {"command", "COMMAND", kLeft, [](const JobStatus& j) { return j.command(); }, true},
       {"array", "ARRAY", kLeft, array_text},
       {"reason", "REASON", kLeft,
-       [](const Job& j) {
+       [](const JobStatus& j) {
          if (!j.has_array() || is_final_state(j.state())) return all_reasons(j);
          return array_text(j) + (j.reasons_size() == 0 ? "" : "; " + all_reasons(j));
        }},
@@ -205,7 +212,7 @@ const std::vector<Column<Job>>& job_columns() {
   return columns;
 }
 
-void write_steps(JsonWriter& json, const Job& job) {
+void write_steps(JsonWriter& json, const JobStatus& job) {
   json.key("steps").begin_array();
   for (const auto& step : job.steps()) {
     json.begin_object().field("step", step.step()).field("job", step.job());
@@ -218,7 +225,7 @@ void write_steps(JsonWriter& json, const Job& job) {
   json.end_array();
 }
 
-void write_job(JsonWriter& json, const Job& job) {
+void write_job(JsonWriter& json, const JobStatus& job) {
   json.begin_object();
   json.field("job", job.job());
   if (job.array_job() != 0) json.field("array_job", job.array_job());
@@ -265,7 +272,7 @@ void write_job(JsonWriter& json, const Job& job) {
   json.end_array().end_object();
 }
 
-std::string job_document(const Job& job) {
+std::string job_document(const JobStatus& job) {
   JsonWriter json(JsonWriter::Layout::Line);
   json.begin_object().field("schema", "scored.job/1").key("job");
   write_job(json, job);
@@ -281,7 +288,7 @@ std::string step_line(std::uint64_t job, const wire::StepStatus& step) {
 }
 
 // Returns tasks and nodes as text: "4 on 2 nodes; 2 tasks share each core".
-std::string tasks_text(const Job& job) {
+std::string tasks_text(const JobStatus& job) {
   const bool is_placed = job.nodes_size() > 0;
   const auto nodes = is_placed ? static_cast<std::uint64_t>(job.nodes_size()) : job.nodes_wanted();
   const auto sharing = sharing_text(job.tasks_per_core(), job.cpus_per_task());
@@ -290,7 +297,7 @@ std::string tasks_text(const Job& job) {
                      sharing.empty() ? "" : "; ", sharing);
 }
 
-std::string job_page(const Job& job) {
+std::string job_page(const JobStatus& job) {
   std::string page;
   const auto line = [&](std::string_view label, const std::string& text) {
     if (!text.empty()) page += fmt::format("{:>11}  {}\n", label, escape_terminal(text, 65536));

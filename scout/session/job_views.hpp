@@ -10,7 +10,7 @@
 
 namespace score::scout {
 
-const std::vector<Column<wire::JobStatus>>& job_columns();
+const std::vector<TableColumn<wire::JobStatus>>& job_columns();
 // Writes all fields; scout/JSON.md describes them.
 void write_job(JsonWriter& json, const wire::JobStatus& job);
 std::string job_page(const wire::JobStatus& job);

@@ -44,8 +44,8 @@ Error with_remedy(const Error& error, const std::string& option, const std::stri
 }
 
 // Tries to reach the head again until the deadline.
-Result<HeadLink> reconnect(const Invocation& invocation, const std::string& server, Again again,
-                           TimePoint deadline) {
+Result<HeadLink> reconnect(const Invocation& invocation, const std::string& server,
+                           ReconnectOptions reconnecting, TimePoint deadline) {
   const TimePoint lost = monotonic_now();
   bool has_reported = false;
   for (;;) {
@@ -54,8 +54,8 @@ Result<HeadLink> reconnect(const Invocation& invocation, const std::string& serv
     const TimePoint now = monotonic_now();
     if (head && has_reported) print_error(invocation, "reconnected to the head");
     if (head || now >= deadline) return head;
-    if (!again.reports_loss || has_reported || now - lost < kSilentFor) continue;
-    print_error(invocation, lost_head_text(again.timeout));
+    if (!reconnecting.reports_loss || has_reported || now - lost < kSilentFor) continue;
+    print_error(invocation, lost_head_text(reconnecting.timeout));
     has_reported = true;
   }
 }
@@ -83,7 +83,7 @@ Result<HeadLink> reach_head(const std::string& option, const std::string& server
 }
 
 int with_head(const Invocation& invocation, const CommonOptions& options,
-              const std::function<Result<int>(HeadLink&)>& work, Again again) {
+              const std::function<Result<int>(HeadLink&)>& work, ReconnectOptions reconnecting) {
   const auto server = find_server(options.server);
   if (!server) return print_error(invocation, server.error());
   auto head = reach_head(options.server, *server);
@@ -91,11 +91,11 @@ int with_head(const Invocation& invocation, const CommonOptions& options,
   TimePoint begun = monotonic_now();
   TimePoint deadline{};
   auto result = work(*head);
-  while (!result && again.is_called && result.error().is(Errc::Closed)) {
+  while (!result && reconnecting.is_called && result.error().is(Errc::Closed)) {
     const TimePoint lost = monotonic_now();
     // If a head closes each connection at once, the deadline stays and ends the retries.
-    if (deadline == TimePoint{} || lost - begun > kStable) deadline = lost + again.timeout;
-    head = reconnect(invocation, *server, again, deadline);
+    if (deadline == TimePoint{} || lost - begun > kStable) deadline = lost + reconnecting.timeout;
+    head = reconnect(invocation, *server, reconnecting, deadline);
     begun = monotonic_now();
     if (!head || begun >= deadline) break;
     result = work(*head);

@@ -19,7 +19,7 @@ Result<HeadLink> reach_head(const std::string& option, const std::string& server
 
 // Determines what happens to `work` if the connection is lost and a head answers again within
 // `timeout`; with two heads either may answer.
-struct Again {
+struct ReconnectOptions {
   bool is_called = false;  // again from its beginning, because it only reads
   Duration timeout = std::chrono::seconds{5};
   bool reports_loss = false;  // after kSilentFor without a head, and when a head answers again
@@ -27,7 +27,8 @@ struct Again {
 
 // Connects as the options say and calls `work`; prints errors and converts them to the exit code.
 int with_head(const Invocation& invocation, const CommonOptions& options,
-              const std::function<Result<int>(HeadLink&)>& work, Again again = {});
+              const std::function<Result<int>(HeadLink&)>& work,
+              ReconnectOptions reconnecting = {});
 
 // A command that waits reports the loss of its head after this time.
 inline constexpr Duration kSilentFor = std::chrono::seconds{1};
@@ -38,7 +39,7 @@ inline constexpr Duration kReconnectFor = std::chrono::seconds{60};
 // Returns "lost connection to the head; retrying for 1m".
 std::string lost_head_text(Duration timeout);
 
-inline constexpr Again kReadsOnly{.is_called = true};
+inline constexpr ReconnectOptions kReadsOnly{.is_called = true};
 
 // Returns all pages of a list. A job that ended between two pages is listed once. Errors: the
 // head's.

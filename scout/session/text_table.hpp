@@ -61,7 +61,7 @@ class TextTable {
 
 // Describes a column that users select with -o KEY.
 template <typename Item>
-struct Column {
+struct TableColumn {
   std::string_view key;
   std::string_view heading;
   Align align = Align::Left;
@@ -72,11 +72,11 @@ struct Column {
 
 // Returns the columns named in "a,b,c", in that order. Errors: NotFound, which lists all columns.
 template <typename Item>
-Result<std::vector<const Column<Item>*>> choose_columns(const std::vector<Column<Item>>& all,
-                                                        std::string_view fields) {
-  std::vector<const Column<Item>*> chosen;
+Result<std::vector<const TableColumn<Item>*>> choose_columns(
+    const std::vector<TableColumn<Item>>& all, std::string_view fields) {
+  std::vector<const TableColumn<Item>*> chosen;
   for (const auto field : split(fields, ',')) {
-    const Column<Item>* found = nullptr;
+    const TableColumn<Item>* found = nullptr;
     for (const auto& column : all) {
       if (column.key == trim(field)) found = &column;
     }
@@ -92,7 +92,7 @@ Result<std::vector<const Column<Item>*>> choose_columns(const std::vector<Column
 }
 
 template <typename Item, typename Items>
-TextTable make_table(const std::vector<const Column<Item>*>& columns, const Items& items) {
+TextTable make_table(const std::vector<const TableColumn<Item>*>& columns, const Items& items) {
   std::vector<Heading> headings;
   for (const auto* column : columns) {
     headings.push_back({std::string(column->heading), column->align, column->may_shrink});

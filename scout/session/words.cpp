@@ -139,7 +139,7 @@ std::string fill_words(const wire::Info& info) {
   return fmt::format("on, queues: {}", escape_terminal(queues.empty() ? "none" : queues, 80));
 }
 
-Result<NodeRange> parse_node_range(std::string_view word) {
+Result<NodeCountRange> parse_node_range(std::string_view word) {
   const auto dash = word.find('-');
   const bool is_range = dash != word.npos;
   const auto least = parse_number<std::uint32_t>(word.substr(0, dash));
@@ -151,7 +151,7 @@ Result<NodeRange> parse_node_range(std::string_view word) {
                 "'{}' is not a number of nodes from 1 to {} or a range such as 2-4",
                 escape_terminal(word, 80), limits::kMaxNodes);
   }
-  return NodeRange{*least, is_range ? *most : 0};
+  return NodeCountRange{*least, is_range ? *most : 0};
 }
 
 std::string short_time(std::int64_t ns) {

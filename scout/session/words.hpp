@@ -41,7 +41,7 @@ Result<JobWord> parse_job_word(std::string_view word);
 // Puts "job N" before the error, unless its text names that job already.
 Error about_job(const Error& error, std::uint64_t job);
 
-struct NodeRange {
+struct NodeCountRange {
   std::uint32_t least = 0;
   std::uint32_t most = 0;  // 0: exactly `least`
 };
@@ -56,7 +56,7 @@ std::string fill_words(const wire::Info& info);
 std::string setting_text(const wire::Info& info, Setting setting);
 
 // Parses a number of nodes: "4", or "2-4". Errors: Malformed, which quotes the word.
-Result<NodeRange> parse_node_range(std::string_view word);
+Result<NodeCountRange> parse_node_range(std::string_view word);
 
 // They print whole seconds as "0:01:07"; limit_time() prints "-" for 0, because 0 means no limit.
 std::string short_time(std::int64_t ns);

@@ -15,16 +15,16 @@ constexpr Duration kMostClockDifference =
 constexpr std::uint32_t kFrameOverhead = 76;  // per PM frame in UDP: docs/reference/pm.md
 constexpr std::size_t kMostNamed = 8;         // users named in one line
 
-using Findings = std::vector<Finding>;
+using HostFindings = std::vector<HostFinding>;
 
-void check_name(const HostState& host, const ClusterFacts& cluster, Findings& found) {
+void check_name(const HostState& host, const ClusterFacts& cluster, HostFindings& found) {
   if (host.name == cluster.node) return;
   found.push_back({true, fmt::format("this host is called {}, and the token is for {}: run the "
                                      "command on {}, or add --name {}",
                                      host.name, cluster.node, cluster.node, cluster.node)});
 }
 
-void check_cgroups(const HostState& host, Findings& found) {
+void check_cgroups(const HostState& host, HostFindings& found) {
   if (!host.has_unified_cgroups) {
     found.push_back({true,
                      "cgroup version 2 is not mounted on /sys/fs/cgroup: boot with the kernel "
@@ -43,7 +43,7 @@ void check_cgroups(const HostState& host, Findings& found) {
   }
 }
 
-void check_clock(const HostState& host, Findings& found) {
+void check_clock(const HostState& host, HostFindings& found) {
   const Duration off = host.ahead_of_head < Duration{0} ? -host.ahead_of_head : host.ahead_of_head;
   if (off - host.clock_error < kMostClockDifference) return;
   found.push_back({true, fmt::format("the clock is {} s {} the head's: set it, for example with "
@@ -52,7 +52,7 @@ void check_clock(const HostState& host, Findings& found) {
                                      host.ahead_of_head > Duration{0} ? "ahead of" : "behind")});
 }
 
-void check_network(const HostState& host, const ClusterFacts& cluster, Findings& found) {
+void check_network(const HostState& host, const ClusterFacts& cluster, HostFindings& found) {
   if (cluster.payload_bytes == 0 || host.mtu == 0) return;
   if (host.mtu >= cluster.payload_bytes + kFrameOverhead) return;
   found.push_back(
@@ -62,7 +62,7 @@ void check_network(const HostState& host, const ClusterFacts& cluster, Findings&
                          host.mtu - std::min(host.mtu, kFrameOverhead))});
 }
 
-void check_users(const HostState& host, Findings& found) {
+void check_users(const HostState& host, HostFindings& found) {
   std::vector<std::string> missing;
   for (const auto& [user, here] : host.users) {
     const std::string name = escape_terminal(user.name, 40);
@@ -86,8 +86,8 @@ void check_users(const HostState& host, Findings& found) {
 
 }  // namespace
 
-std::vector<Finding> check_host(const HostState& host, const ClusterFacts& cluster) {
-  Findings found;
+std::vector<HostFinding> check_host(const HostState& host, const ClusterFacts& cluster) {
+  HostFindings found;
   check_name(host, cluster, found);
   check_cgroups(host, found);
   check_clock(host, found);

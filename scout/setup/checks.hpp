@@ -36,12 +36,12 @@ struct HostState {
       users;  // the head's users, with their uid here
 };
 
-struct Finding {
+struct HostFinding {
   bool is_fatal = false;  // the host cannot become a node
   std::string text;       // the problem and its remedy
 };
 
 // Returns the findings in the order in which to repair them; empty if there are none.
-std::vector<Finding> check_host(const HostState& host, const ClusterFacts& cluster);
+std::vector<HostFinding> check_host(const HostState& host, const ClusterFacts& cluster);
 
 }  // namespace score::scout

@@ -11,40 +11,40 @@ namespace score::scout {
 namespace {
 
 // Tells whether the line is "key = ...", or shows it in a comment.
-enum class Kind { Other, Value, Comment };
+enum class LineKind { Other, Value, Comment };
 
-Kind kind_of(std::string_view line, std::string_view key) {
+LineKind kind_of(std::string_view line, std::string_view key) {
   std::string_view rest = trim(line);
   const bool is_comment = rest.starts_with('#');
   if (is_comment) rest = trim(rest.substr(1));
-  if (!rest.starts_with(key)) return Kind::Other;
+  if (!rest.starts_with(key)) return LineKind::Other;
   rest = trim(rest.substr(key.size()));
-  if (!rest.starts_with('=')) return Kind::Other;
-  return is_comment ? Kind::Comment : Kind::Value;
+  if (!rest.starts_with('=')) return LineKind::Other;
+  return is_comment ? LineKind::Comment : LineKind::Value;
 }
 
-struct Place {
+struct KeyPlace {
   std::size_t line = 0;
   bool replaces = false;
 };
 
 // Returns nothing if the file has no such table.
-std::optional<Place> find_place(const std::vector<std::string_view>& lines, std::string_view table,
-                                std::string_view key) {
+std::optional<KeyPlace> find_place(const std::vector<std::string_view>& lines,
+                                   std::string_view table, std::string_view key) {
   const std::string head = fmt::format("[{}]", table);
-  std::optional<Place> place;
+  std::optional<KeyPlace> place;
   bool inside = false;
   for (std::size_t i = 0; i < lines.size(); ++i) {
     const std::string_view line = trim(lines[i]);
     if (line.starts_with('[')) {
       inside = line.substr(0, line.find('#')).starts_with(head);
-      if (inside && !place) place = Place{i + 1, false};
+      if (inside && !place) place = KeyPlace{i + 1, false};
       continue;
     }
     if (!inside) continue;
-    const Kind kind = kind_of(line, key);
-    if (kind == Kind::Value) return Place{i, true};
-    if (kind == Kind::Comment && !place->replaces) place = Place{i, true};
+    const LineKind kind = kind_of(line, key);
+    if (kind == LineKind::Value) return KeyPlace{i, true};
+    if (kind == LineKind::Comment && !place->replaces) place = KeyPlace{i, true};
   }
   return place;
 }

@@ -22,14 +22,14 @@ constexpr const char* kUnit = "scored-head.service";
 constexpr std::uint16_t kDefaultPort = 7421;
 
 // Holds the values that are already configured.
-struct Configured {
+struct HeadSettings {
   std::string nodes;
   std::string listen;
   std::vector<std::string> heads;  // two, or none
 };
 
-Result<Configured> read_configured(const std::string& text) {
-  Configured configured;
+Result<HeadSettings> read_head_settings(const std::string& text) {
+  HeadSettings configured;
   auto file = ConfigFile::parse(text, kConfigFile);
   if (!file) return file.error();
   ConfigSection head = file->root().section("head");
@@ -44,11 +44,11 @@ std::string host_name() {
   return facts ? facts->name : "head";
 }
 
-std::uint16_t port_of(const HeadOptions& options) {
+std::uint16_t port_of(const HeadSetupOptions& options) {
   return options.port != 0 ? options.port : kDefaultPort;
 }
 
-std::string configure(std::string text, const HeadOptions& options, bool is_new) {
+std::string configure(std::string text, const HeadSetupOptions& options, bool is_new) {
   const std::string cluster = options.cluster.empty() && is_new ? host_name() : options.cluster;
   if (!cluster.empty()) {
     text = set_key(text, "head", "cluster", toml_string(cluster));
@@ -76,14 +76,14 @@ Status print_lines(const std::vector<std::string>& nodes, const std::string& add
 }
 
 // Returns the address for the nodes to use.
-std::string address_of(const HeadOptions& options, std::string_view listen) {
+std::string address_of(const HeadSetupOptions& options, std::string_view listen) {
   const std::string host = options.address.empty() ? host_name() : options.address;
   const auto where = proto::parse_endpoint(listen);
   if (!where || where->port == kDefaultPort) return host;
   return proto::format_endpoint({host, where->port});
 }
 
-Status check_options(const HeadOptions& options, bool is_new) {
+Status check_options(const HeadSetupOptions& options, bool is_new) {
   if (is_new && options.nodes.empty()) {
     return fail(Errc::NotFound, "give the nodes of the cluster, such as --nodes node[00-63]");
   }
@@ -102,7 +102,7 @@ Status check_options(const HeadOptions& options, bool is_new) {
 }
 
 // Restores the old configuration if the head does not start with the new one.
-Status install(const HeadOptions& options, const std::string& text, const std::string& old) {
+Status install(const HeadSetupOptions& options, const std::string& text, const std::string& old) {
   if (auto written = write_configuration(text, "head"); !written) return written;
   auto done = exists(kHeadKey) ? give_to_daemon(kHeadKey, kHeadUser)
                                : write_key(kHeadKey, {proto::random_key(), 0}, kHeadUser);
@@ -114,14 +114,14 @@ Status install(const HeadOptions& options, const std::string& text, const std::s
 
 }  // namespace
 
-Status set_up_head(const HeadOptions& options) {
+Status set_up_head(const HeadSetupOptions& options) {
   if (auto ready = check_installed(kUnit); !ready) return ready;
   const bool is_new = !exists(kHeadKey);
   if (auto sound = check_options(options, is_new); !sound) return sound;
   auto text = read_configuration();
   if (!text) return text.error();
   const std::string wanted = configure(*text, options, is_new);
-  const auto configured = read_configured(wanted);
+  const auto configured = read_head_settings(wanted);
   if (!configured) return configured.error();
   if (auto done = install(options, wanted, *text); !done) return done;
   if (!configured->heads.empty()) {
@@ -142,12 +142,12 @@ Status set_up_head(const HeadOptions& options) {
   return {};
 }
 
-Status print_tokens(const HeadOptions& options) {
+Status print_tokens(const HeadSetupOptions& options) {
   const auto text = read_file(kConfigFile, limits::kMaxConfigBytes);
   if (!text || !exists(kHeadKey)) {
     return fail(Errc::NotFound, "this host is not a head yet: run scored-setup head first");
   }
-  const auto configured = read_configured(*text);
+  const auto configured = read_head_settings(*text);
   if (!configured) return configured.error();
   const auto known = expand_hostlist(configured->nodes);
   const auto wanted = expand_hostlist(options.nodes);

@@ -17,14 +17,14 @@ constexpr const char* kUsage =
     "Options:\n  -h,--help  Print this help and exit\n  --version  Print the version and exit\n\n"
     "`scored-setup head --help` and so on explain the options.\n";
 
-void add_address(CLI::App& app, HeadOptions& options) {
+void add_address(CLI::App& app, HeadSetupOptions& options) {
   app.add_option("--address", options.address,
                  "Name or address of this host for the nodes (the host's name)")
       ->type_name("HOST");
 }
 
 int head_main(const Invocation& invocation) {
-  HeadOptions options;
+  HeadSetupOptions options;
   CLI::App app;
   describe(app, invocation,
            "Makes this host the head of a cluster and prints a line for each node");
@@ -47,7 +47,7 @@ int head_main(const Invocation& invocation) {
 }
 
 int node_main(const Invocation& invocation) {
-  NodeOptions options;
+  NodeSetupOptions options;
   CLI::App app;
   describe(app, invocation, "Makes this host a node of a cluster");
   app.add_option("--head", options.head, "The cluster's head (as configured, on a node)")
@@ -64,7 +64,7 @@ int node_main(const Invocation& invocation) {
 }
 
 int token_main(const Invocation& invocation) {
-  HeadOptions options;
+  HeadSetupOptions options;
   CLI::App app;
   describe(app, invocation, "Prints a new line for each of these nodes; each is valid for an hour");
   app.add_option("nodes", options.nodes, "Nodes of the cluster")->type_name("NODES")->required();

@@ -23,7 +23,7 @@ namespace {
 constexpr const char* kUnit = "scored-node.service";
 constexpr const char* kPort = "7421";
 
-struct Offer {
+struct JoinOffer {
   std::string cluster;
   std::string release;  // version of the head
   ClusterFacts facts;
@@ -39,7 +39,7 @@ class Conversation {
       : tls_(proto::TlsContext::client(key, identity)) {}
 
   Status connect(const proto::TcpEndpoint& head);
-  Result<Offer> ask();
+  Result<JoinOffer> ask();
   Result<proto::NumberedKey> take_key();
 
  private:
@@ -74,7 +74,7 @@ Result<Message> Conversation::read() {
   return proto::parse<Message>(*frame);
 }
 
-Result<Offer> Conversation::ask() {
+Result<JoinOffer> Conversation::ask() {
   wire::SetupHello hello;
   hello.set_lowest_version(proto::spoken_versions().lowest);
   hello.set_highest_version(proto::spoken_versions().highest);
@@ -84,7 +84,7 @@ Result<Offer> Conversation::ask() {
   const auto message = read<wire::SetupOffer>();
   if (!message) return message.error();
   const WallTime after = wall_now();
-  Offer offer;
+  JoinOffer offer;
   offer.cluster = message->cluster();
   offer.release = message->release();
   offer.facts.node = message->node();
@@ -139,7 +139,7 @@ Result<proto::TcpEndpoint> parse_head(const std::string& text) {
 }
 
 // Returns the head of the command line; for a host that is a node already, the configured head.
-std::string head_of(const NodeOptions& options) {
+std::string head_of(const NodeSetupOptions& options) {
   if (!options.head.empty()) return options.head;
   std::string head;
   const auto text = read_configuration();
@@ -167,7 +167,7 @@ std::vector<std::string> addresses_of_others(const std::string& head) {
   return addresses;
 }
 
-std::string configure(std::string text, const NodeOptions& options, const Offer& offer,
+std::string configure(std::string text, const NodeSetupOptions& options, const JoinOffer& offer,
                       const proto::TcpEndpoint& head) {
   text = set_key(text, "node", "cluster", toml_string(offer.cluster));
   text = set_key(text, "node", "head", toml_string(proto::format_endpoint(head)));
@@ -179,7 +179,7 @@ std::string configure(std::string text, const NodeOptions& options, const Offer&
 }
 
 // Prints the findings. Returns an error if the host cannot become a node.
-Status check(const NodeOptions& options, const Offer& offer, const std::string& head) {
+Status check(const NodeSetupOptions& options, const JoinOffer& offer, const std::string& head) {
   HostState host =
       read_host(head, options.ignore_users ? std::vector<NamedUser>{} : offer.facts.users);
   if (!options.name.empty()) host.name = options.name;
@@ -213,7 +213,7 @@ Status check_stored_key(const proto::SetupToken& token, const proto::TcpEndpoint
               kNodeKey);
 }
 
-Status install(const NodeOptions& options, const proto::SetupSecret& secret,
+Status install(const NodeSetupOptions& options, const proto::SetupSecret& secret,
                const proto::TcpEndpoint& head) {
   Conversation conversation(secret.key, proto::setup_identity(secret.token));
   const auto stored = exists(kNodeKey) ? read_key(kNodeKey) : fail(Errc::NotFound, "no key");
@@ -239,7 +239,7 @@ Status install(const NodeOptions& options, const proto::SetupSecret& secret,
 
 }  // namespace
 
-Status set_up_node(const NodeOptions& options) {
+Status set_up_node(const NodeSetupOptions& options) {
   if (auto ready = check_installed(kUnit); !ready) return ready;
   const auto head = parse_head(head_of(options));
   if (!head) return head.error();

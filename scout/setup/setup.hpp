@@ -9,7 +9,7 @@
 
 namespace score::scout {
 
-struct HeadOptions {
+struct HeadSetupOptions {
   std::string nodes;               // host list; empty: the configured nodes
   std::string cluster;             // empty: as configured, initially the host's name
   std::string address;             // at which nodes reach this host; empty: the host's name
@@ -18,7 +18,7 @@ struct HeadOptions {
   std::uint16_t port = 0;          // 0: as configured, initially 7421
 };
 
-struct NodeOptions {
+struct NodeSetupOptions {
   std::string head;  // host or host:port
   std::string token;
   std::string name;  // empty: the host's name
@@ -28,9 +28,9 @@ struct NodeOptions {
 
 // Both print the next steps to stdout. Errors: one line with the remedy; nothing has been started
 // then.
-Status set_up_head(const HeadOptions& options);
-Status set_up_node(const NodeOptions& options);
+Status set_up_head(const HeadSetupOptions& options);
+Status set_up_node(const NodeSetupOptions& options);
 // Prints new tokens for these nodes.
-Status print_tokens(const HeadOptions& options);
+Status print_tokens(const HeadSetupOptions& options);
 
 }  // namespace score::scout

@@ -34,7 +34,7 @@ std::optional<Request> parsed(std::string_view bytes) {
 
 void check(const Request& request, const AccessRules& rules, WebLogin& logins) {
   const auto routed = route(request, rules, logins, score::TimePoint(score::Duration(1)));
-  if (const auto* refusal = std::get_if<Refusal>(&routed)) {
+  if (const auto* refusal = std::get_if<HttpError>(&routed)) {
     SCORE_ASSERT(refusal->status >= 400 && refusal->status < 500);
     return;
   }

@@ -82,7 +82,7 @@ inline void make_fit(std::vector<std::byte>& frame, FrameAuth auth) {
 class HostileContext {
  public:
   explicit HostileContext(FrameAuth auth, std::uint32_t links = 1)
-      : layout_(*Layout::of(geometry(links))), memory_(layout_.total) {
+      : layout_(*SegmentLayout::of(geometry(links))), memory_(layout_.total) {
     segment = format_segment(memory_.data(), geometry(links), layout_,
                              {.key = 7, .generation = 1, .channel = 1, .window = 8, .auth = auth});
     segment.region(0) = {reinterpret_cast<std::uintptr_t>(open_.data()), open_.size(), 5, 1, 0};
@@ -110,7 +110,7 @@ class HostileContext {
     return g;
   }
 
-  Layout layout_;
+  SegmentLayout layout_;
   model::SegmentMemory memory_;
   std::vector<std::byte> open_ = std::vector<std::byte>(512);
   std::vector<std::byte> closed_ = std::vector<std::byte>(512, std::byte{0xee});

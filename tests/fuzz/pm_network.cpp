@@ -13,6 +13,6 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     if (error.empty()) std::abort();
     return 0;
   }
-  if (!score::pm::Layout::of(score::pm::geometry_for(network))) std::abort();
+  if (!score::pm::SegmentLayout::of(score::pm::geometry_for(network))) std::abort();
   return 0;
 }

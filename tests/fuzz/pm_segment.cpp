@@ -65,7 +65,7 @@ void fill(const Segment& segment, std::vector<std::byte>& memory) {
 void use(const Segment& segment, std::vector<std::byte>& memory) {
   // In a different process, regions must be bound again before anything else; see restore_image().
   for (std::uint32_t i = 0; i < segment.geometry().regions; ++i) {
-    Region& region = segment.region(i);
+    RegionEntry& region = segment.region(i);
     region.address = reinterpret_cast<std::uintptr_t>(memory.data());
     if (region.length > memory.size()) return;
   }
@@ -98,7 +98,7 @@ void read(std::span<const std::byte> image) {
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const Geometry geometry = small();
-  const auto layout = *Layout::of(geometry);
+  const auto layout = *SegmentLayout::of(geometry);
   const SegmentIdentity identity{.key = 7, .window = 8};
   model::SegmentMemory image(layout.total), target(layout.total);
   std::vector<std::byte> memory(600);

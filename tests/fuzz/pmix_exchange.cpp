@@ -19,7 +19,7 @@
 namespace {
 
 using score::pmix::Exchange;
-using score::pmix::Outcome;
+using score::pmix::ExchangeOutcome;
 
 constexpr std::uint32_t kNodes = 3;
 
@@ -36,7 +36,7 @@ class Harness {
     if (what == 4) exchange_.lookup(token(), {text}, {.deadline = now_ + 2s, .waits = true}, now_);
     if (what == 5) exchange_.get(token(), rank, {.deadline = now_ + 2s}, now_);
     if (what == 6) exchange_.fence(token(), {0, rank}, text, now_);
-    if (what == 7) exchange_.answered(rank, Outcome::Success, text);
+    if (what == 7) exchange_.answered(rank, ExchangeOutcome::Success, text);
     if (what == 8) exchange_.unpublish(token(), rank % 2, {}, now_);
     exchange_.turn(now_);
     check();

@@ -39,7 +39,7 @@ class World {
   World(const Shape& shape, std::uint64_t seed, std::vector<std::byte>& memory,
         bool may_use_fast_path)
       : random_(seed), network_(random_, shape.faults), clock_(network_) {
-    const Layout layout = *Layout::of(shape.geometry);
+    const SegmentLayout layout = *SegmentLayout::of(shape.geometry);
     for (std::uint32_t i = 0; i < kRanks; ++i) {
       memories_[i] = std::make_unique<SegmentMemory>(layout.total);
       SegmentIdentity identity = shape.identity;

@@ -145,7 +145,7 @@ class Rank {
     Geometry geometry;
     geometry.size = kRanks;
     geometry.payload_bytes = 256;
-    const auto layout = *Layout::of(geometry);
+    const auto layout = *SegmentLayout::of(geometry);
     memory_ = std::make_unique<SegmentMemory>(layout.total);
     segment_ = format_segment(memory_->data(), geometry, layout,
                               {.key = 0xfeed, .rank = rank, .window = 64, .auth = plan.auth});

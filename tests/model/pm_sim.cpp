@@ -78,7 +78,7 @@ class Node {
 
   void start(std::uint32_t generation) {
     generation_ = generation;
-    layout_ = *Layout::of(geometry_);
+    layout_ = *SegmentLayout::of(geometry_);
     memory_ = std::make_unique<SegmentMemory>(layout_.total);
     segment_ = format_segment(memory_->data(), geometry_, layout_, identity());
     for (std::uint32_t i = 0; i < plan_.nodes; ++i) {
@@ -402,7 +402,7 @@ class Node {
   std::uint32_t rank_;
   SimClock clock_;
   Geometry geometry_;
-  Layout layout_;
+  SegmentLayout layout_;
   std::uint16_t window_ = 0;
   std::uint32_t generation_ = 0;
   std::unique_ptr<SegmentMemory> memory_;

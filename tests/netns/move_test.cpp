@@ -116,7 +116,7 @@ const std::vector<void (*)(const Segment&)> kSpoils{
 Segment segment_in(std::uint8_t* image) {
   auto* bytes = reinterpret_cast<std::byte*>(image);
   const Geometry geometry = reinterpret_cast<SegmentHeader*>(image)->geometry;
-  return {bytes, geometry, *Layout::of(geometry)};
+  return {bytes, geometry, *SegmentLayout::of(geometry)};
 }
 
 TEST_P(AMove, HostileImageIsRefusedAndChangesNothing) {

@@ -9,7 +9,7 @@ namespace {
 
 constexpr int kKill = 9;
 constexpr Duration kSwitchLateness = 200us;
-constexpr Duration kLook = 50ms;
+constexpr Duration kCheckInterval = 50ms;
 constexpr Duration kForEver = 100h;
 constexpr Duration kMeetLimit = 200ms;
 constexpr Duration kNoticeable = 500us;  // smallest correction of the clock that counts
@@ -163,7 +163,7 @@ void SimNode::carry_out(const gang::NodeActions& actions) {
   world_.state_changed(id_);
 }
 
-void SimNode::tell(AttemptId id, const gang::ShepherdEvent& event) {
+void SimNode::report(AttemptId id, const gang::ShepherdEvent& event) {
   if (agent_) carry_out(agent_->on_shepherd(id, event, local()));
 }
 
@@ -188,10 +188,10 @@ void SimNode::check(AttemptId id, bool refuses) {
   if (!agent_) {
     return after(20ms, [id, refuses](SimNode& n) { n.check(id, refuses); });
   }
-  if (world_.chance.one_in(3000 * world_.rarity)) return tell(id, gang::ShepherdGone{});
-  if (refuses) return tell(id, gang::ShepherdRefused{127, "./a.out: No such file"});
+  if (world_.chance.one_in(3000 * world_.rarity)) return report(id, gang::ShepherdGone{});
+  if (refuses) return report(id, gang::ShepherdRefused{127, "./a.out: No such file"});
   found->second.phase = base::AttemptPhase::Prepared;
-  tell(id, gang::ShepherdReady{});
+  report(id, gang::ShepherdReady{});
 }
 
 void SimNode::start(AttemptId id) {
@@ -215,7 +215,7 @@ void SimNode::begin(AttemptId id) {
   s.counted = world_.events.now();
   s.looked = s.counted;
   s.next_nap = behaviour.nap_after;
-  tell(id, gang::ShepherdStarted{});
+  report(id, gang::ShepherdStarted{});
   work_on(id);
 }
 
@@ -232,10 +232,10 @@ void SimNode::kill(AttemptId id) {
     const auto left = std::exchange(dying->second.left, {});
     for (const auto& [rank, work] : left) {
       dying->second.exits.push_back({rank, 0, kKill});
-      n.tell(id, gang::ShepherdTaskExited{{rank, 0, kKill}});
+      n.report(id, gang::ShepherdTaskExited{{rank, 0, kKill}});
     }
     if (n.agent_) {
-      n.tell(id, gang::ShepherdDone{});
+      n.report(id, gang::ShepherdDone{});
     } else {
       n.shepherds_.at(id).phase = base::AttemptPhase::Exited;
     }
@@ -290,17 +290,17 @@ void SimNode::task_ends(AttemptId id, base::Rank rank) {
     base::TaskExit exit{rank, 0, 0};
     const bool fails = rank.value() == behaviour.failing_rank;
     if (fails && behaviour.aborts && !std::exchange(s.aborted, true)) {
-      tell(id, gang::ShepherdAbort{rank, 5, "aborted"});
+      report(id, gang::ShepherdAbort{rank, 5, "aborted"});
     }
     if (fails) exit = {rank, behaviour.signal != 0 ? 0 : behaviour.code, behaviour.signal};
     s.exits.push_back(exit);
-    tell(id, gang::ShepherdTaskExited{exit});
+    report(id, gang::ShepherdTaskExited{exit});
   }
   const auto found = shepherds_.find(id);
   if (found == shepherds_.end()) return;
   if (!found->second.left.empty()) return work_on(id);
   found->second.phase = base::AttemptPhase::Exited;
-  tell(id, gang::ShepherdDone{});
+  report(id, gang::ShepherdDone{});
 }
 
 void SimNode::set_frozen(Shepherd& s, bool frozen) {
@@ -319,7 +319,7 @@ void SimNode::set_background(Shepherd& s, bool background) {
   s.held = false;
   s.waits_for.reset();
   ++s.watch;
-  if (background) return look_regularly(s.placed.attempt);
+  if (background) return check_regularly(s.placed.attempt);
   if (!s.frozen) return judge(s, false);
   count_work(s);
   s.looked = world_.events.now();
@@ -351,7 +351,7 @@ void SimNode::judge_unswitched() {
   for (const AttemptId id : due) judge(shepherds_.at(id), false);
 }
 
-void SimNode::look(AttemptId id) {
+void SimNode::check_activity(AttemptId id) {
   const auto found = shepherds_.find(id);
   if (found == shepherds_.end() || found->second.phase != base::AttemptPhase::Running) return;
   if (!found->second.frozen) {
@@ -365,12 +365,12 @@ void SimNode::look(AttemptId id) {
   set_frozen(again->second, again->second.held);
 }
 
-void SimNode::look_regularly(AttemptId id) {
-  after(kLook, [id, watch = shepherds_.at(id).watch](SimNode& n) {
+void SimNode::check_regularly(AttemptId id) {
+  after(kCheckInterval, [id, watch = shepherds_.at(id).watch](SimNode& n) {
     const auto found = n.shepherds_.find(id);
     if (found == n.shepherds_.end() || found->second.watch != watch) return;
-    n.look(id);
-    if (n.shepherds_.contains(id) && n.shepherds_.at(id).watch == watch) n.look_regularly(id);
+    n.check_activity(id);
+    if (n.shepherds_.contains(id) && n.shepherds_.at(id).watch == watch) n.check_regularly(id);
   });
 }
 

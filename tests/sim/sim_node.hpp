@@ -130,7 +130,7 @@ class SimNode {
   void start(AttemptId id);
   void begin(AttemptId id);
   void kill(AttemptId id);
-  void tell(AttemptId id, const gang::ShepherdEvent& event);
+  void report(AttemptId id, const gang::ShepherdEvent& event);
   void follow(const gang::SwitchPlan& plan);
   void arm_switch();
   void apply_plan(std::optional<TimePoint> boundary = std::nullopt);
@@ -144,9 +144,9 @@ class SimNode {
   void count_work(Shepherd& shepherd);
   void sleep(AttemptId id);
   void set_background(Shepherd& shepherd, bool background);
-  void look(AttemptId id);
+  void check_activity(AttemptId id);
   void judge_unswitched();
-  void look_regularly(AttemptId id);
+  void check_regularly(AttemptId id);
   void judge(Shepherd& shepherd, bool is_fake);
   void task_ends(AttemptId id, base::Rank rank);
   void after(Duration d, std::function<void(SimNode&)> what);

@@ -94,7 +94,7 @@ class World {
   // These are in world_chance.cpp.
   void user_acts();
   void submit();
-  void poke_some_job();
+  void act_on_some_job();
   void operate();
   void reserve();
   void misfortune();

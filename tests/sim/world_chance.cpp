@@ -121,10 +121,10 @@ void World::submit() {
 void World::user_acts() {
   if (!head_) return;
   if (chance_.one_in(3)) return submit();
-  poke_some_job();
+  act_on_some_job();
 }
 
-void World::poke_some_job() {
+void World::act_on_some_job() {
   std::vector<JobId> live;
   for (const auto& [id, stored] : disk_) {
     if (!base::is_final(stored.view.state)) live.push_back(id);

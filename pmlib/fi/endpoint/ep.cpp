@@ -126,7 +126,8 @@ void Ep::close() {
   send_cq_ = receive_cq_ = nullptr;
   counters_ = {};
   if (order_ != nullptr) order_->clear();
-  while (!messages_.is_alone()) drop(*static_cast<Message::Alive*>(messages_.next)->message);
+  while (!messages_.is_alone())
+    drop(*static_cast<BufferedMessage::Alive*>(messages_.next)->message);
   av_ = nullptr;
   --domain_.users;
   self_.reset();

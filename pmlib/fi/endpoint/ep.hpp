@@ -20,7 +20,7 @@ namespace score::pm::fi {
 
 // Holds the arguments of a send, common to libfabric's ten functions.
 struct SendArgs {
-  Kind kind = Kind::Send;
+  MessageKind kind = MessageKind::Send;
   std::span<const iovec> iov;
   fi_addr_t to = FI_ADDR_UNSPEC;
   std::uint64_t tag = 0;
@@ -32,7 +32,7 @@ struct SendArgs {
 };
 
 struct ReceiveArgs {
-  Kind kind = Kind::Send;
+  MessageKind kind = MessageKind::Send;
   std::span<const iovec> iov;
   fi_addr_t from = FI_ADDR_UNSPEC;
   std::uint64_t tag = 0;
@@ -105,7 +105,7 @@ struct MessageInfo {
 class Ep;
 
 // Holds a message that is incomplete, or that no receive was posted for.
-struct Message final : EarlyMessage, Inflow {
+struct BufferedMessage final : EarlyMessage, Inflow {
   std::byte* place(std::size_t count) override;
 
   void placed(std::size_t count) override { filled += count; }
@@ -114,7 +114,7 @@ struct Message final : EarlyMessage, Inflow {
   void fail(int error) override;
 
   struct Alive : Chain {
-    Message* message = nullptr;
+    BufferedMessage* message = nullptr;
   };
 
   Ep* ep = nullptr;
@@ -155,7 +155,7 @@ class Ep final : public fid_ep, public std::enable_shared_from_this<Ep>, private
   // Holds the arguments of the fast path of small messages, which has the effect of send() and
   // receive(). See ep_fast.cpp.
   struct Short {
-    Kind kind = Kind::Tagged;
+    MessageKind kind = MessageKind::Tagged;
     fi_addr_t peer = FI_ADDR_UNSPEC;  // or the source of a receive
     std::uint64_t tag = 0;
     std::uint64_t data = 0;
@@ -202,8 +202,8 @@ class Ep final : public fid_ep, public std::enable_shared_from_this<Ep>, private
   void scatter(const Claim& claim, std::size_t offset, std::span<const std::byte> bytes) const;
   // Records and reports a write by a peer.
   void was_written(std::uint64_t key, const RmaExtra& extra, std::uint8_t flags);
-  void message_complete(Message& message);
-  void drop(Message& message);
+  void message_complete(BufferedMessage& message);
+  void drop(BufferedMessage& message);
 
  private:
   struct Counters {
@@ -215,13 +215,13 @@ class Ep final : public fid_ep, public std::enable_shared_from_this<Ep>, private
     Counter* remote_write = nullptr;
   };
 
-  Inflow* on_message(const Incoming& in, std::size_t& left) override;
-  void on_access(const Incoming& in) override;
-  bool take_fast(const Incoming& in) override;
+  Inflow* on_message(const IncomingMessage& in, std::size_t& left) override;
+  void on_access(const IncomingMessage& in) override;
+  bool take_fast(const IncomingMessage& in) override;
   bool find_oldest(const TagFilter& filter, Awaited& awaited) const override;
-  void on_write(const Incoming& in, const RmaExtra& extra, std::span<const std::byte> bytes);
-  void on_read(const Incoming& in, const RmaExtra& extra);
-  void on_atomic(const Incoming& in);
+  void on_write(const IncomingMessage& in, const RmaExtra& extra, std::span<const std::byte> bytes);
+  void on_read(const IncomingMessage& in, const RmaExtra& extra);
+  void on_atomic(const IncomingMessage& in);
   void reply(PortName to, std::uint32_t request, std::span<const std::byte> bytes);
 
   void start(const AccessArgs& args, PortName to, bool is_read, std::shared_ptr<Whole> whole);
@@ -229,7 +229,7 @@ class Ep final : public fid_ep, public std::enable_shared_from_this<Ep>, private
   void start_read(const AccessArgs& args, PortName to, std::shared_ptr<Whole> whole);
   int check_ranges(const AccessArgs& args, std::span<const fi_rma_iov> ranges) const;
 
-  MatchTable& table_of(Kind kind) { return kind == Kind::Tagged ? tagged_ : plain_; }
+  MatchTable& table_of(MessageKind kind) { return kind == MessageKind::Tagged ? tagged_ : plain_; }
 
   int bind_cq(Cq& cq, std::uint64_t flags);
   int resolve(fi_addr_t address, PortName& port) const;
@@ -238,7 +238,7 @@ class Ep final : public fid_ep, public std::enable_shared_from_this<Ep>, private
   bool is_full();
   Report report_of(void* context, std::uint64_t flags, bool is_silent, std::uint64_t event) const;
   ssize_t send_slowly(const SendArgs& args, PortName to, Header header, std::size_t length);
-  Header header_to(PortName to, Kind kind, std::uint64_t tag) const;
+  Header header_to(PortName to, MessageKind kind, std::uint64_t tag) const;
 
   bool must_wait(PortName to, std::uint64_t flags) const {
     return order_ != nullptr && order_->must_wait(to.number(), (flags & FI_FENCE) != 0);
@@ -253,12 +253,12 @@ class Ep final : public fid_ep, public std::enable_shared_from_this<Ep>, private
   Receive& new_receive(const ReceiveArgs& args);
   void free_receive(Receive& receive);
   Claim claim(Receive& receive, std::size_t length);
-  void deliver(Receive& receive, Message& message);
+  void deliver(Receive& receive, BufferedMessage& message);
   void fetch(const Claim& claim, const MessageInfo& info);
   ssize_t peek(const ReceiveArgs& args, Receive& probe);
   ssize_t receive_claimed(const ReceiveArgs& args);
-  void discard(Message& message);
-  Message& new_message(const Incoming& in, const MessageInfo& info);
+  void discard(BufferedMessage& message);
+  BufferedMessage& new_message(const IncomingMessage& in, const MessageInfo& info);
 
   Domain& domain_;
   Link& link_;
@@ -281,10 +281,11 @@ class Ep final : public fid_ep, public std::enable_shared_from_this<Ep>, private
   bool is_enabled_ = false;
   MatchTable tagged_, plain_;
   Chain receives_;  // posted ones
-  Chain messages_;  // all Messages
+  Chain messages_;  // all BufferedMessages
   std::deque<Receive> storage_;
   std::vector<Receive*> spare_;
-  std::unordered_map<const void*, Message*> claimed_;  // by context, after FI_PEEK with FI_CLAIM
+  std::unordered_map<const void*, BufferedMessage*>
+      claimed_;  // by context, after FI_PEEK with FI_CLAIM
 };
 
 template <class R, class Start>

@@ -38,7 +38,7 @@ struct Ep::Whole : std::enable_shared_from_this<Whole> {
 
 namespace {
 
-struct AccessRequest final : Request {
+struct AccessRequest final : LinkRequest {
   std::shared_ptr<Ep> ep;
   Ep::Report report;
   Claim result;  // where the reply goes
@@ -61,7 +61,7 @@ struct AccessRequest final : Request {
 };
 
 // Receives the bytes of a peer's large write.
-struct WriteArrival final : Arrival {
+struct WriteArrival final : TransferArrival {
   std::shared_ptr<Ep> ep;
   std::uint64_t key = 0;
   RmaExtra extra;
@@ -105,7 +105,7 @@ void gather(std::span<const iovec> iov, std::byte* to) {
 }
 
 // Makes the request keep a copy of its bytes until they are sent.
-void keep(Request& request, std::span<const iovec> iov, std::size_t length) {
+void keep(LinkRequest& request, std::span<const iovec> iov, std::size_t length) {
   request.copy = std::make_unique_for_overwrite<std::byte[]>(length);
   request.copied = length;
   gather(iov, request.copy.get());
@@ -133,7 +133,7 @@ void Ep::start_write(const AccessArgs& args, PortName to, std::shared_ptr<Whole>
   request->ep = shared_from_this();
   request->report = report_of(args.context, args.flags, args.is_silent, FI_RMA | FI_WRITE);
   request->to = to;
-  Header header = header_to(to, Kind::Write, args.key);
+  Header header = header_to(to, MessageKind::Write, args.key);
   if (args.has_data) header.flags = kHasData;
   if (whole != nullptr && whole->left > 1) header.flags = kPart;
   request->whole = std::move(whole);
@@ -141,7 +141,7 @@ void Ep::start_write(const AccessArgs& args, PortName to, std::shared_ptr<Whole>
   request->pieces.assign(args.iov.begin(), args.iov.end());
   if (needs_copy(args) || (is_large && args.iov.size() > 1)) keep(*request, args.iov, length);
   if (is_large) {
-    header.kind = Kind::WriteLarge;
+    header.kind = MessageKind::WriteLarge;
     request->large = {static_cast<const std::byte*>(request->pieces[0].iov_base), length};
   } else {
     request->length = length;
@@ -151,12 +151,12 @@ void Ep::start_write(const AccessArgs& args, PortName to, std::shared_ptr<Whole>
   launch(std::move(request), operation, [this, header, extra](auto owned) {
     RmaExtra named = extra;
     named.request = link_.enter(*owned);
-    owned->set_head(Head(header).add(named));
+    owned->set_head(MessageHead(header).add(named));
     link_.submit(std::move(owned));
   });
 }
 
-Header Ep::header_to(PortName to, Kind kind, std::uint64_t tag) const {
+Header Ep::header_to(PortName to, MessageKind kind, std::uint64_t tag) const {
   Header header;
   header.kind = kind;
   header.from_port = port_;
@@ -182,7 +182,7 @@ void Ep::start_read(const AccessArgs& args, PortName to, std::shared_ptr<Whole> 
   request->to = to;
   request->result = claim_of(args.iov);
   const std::size_t length = request->result.capacity;
-  Header header = header_to(to, Kind::Read, args.key);
+  Header header = header_to(to, MessageKind::Read, args.key);
   if (whole != nullptr && whole->left > 1) header.flags = kPart;
   request->whole = std::move(whole);
   const RmaExtra extra{args.address, length, 0, 0, 0, {}};
@@ -191,7 +191,7 @@ void Ep::start_read(const AccessArgs& args, PortName to, std::shared_ptr<Whole> 
     launch(std::move(request), operation, [this, header, extra](auto owned) {
       RmaExtra named = extra;
       named.request = link_.enter(*owned);
-      owned->set_head(Head(header).add(named));
+      owned->set_head(MessageHead(header).add(named));
       link_.submit(std::move(owned));
     });
     return;
@@ -288,7 +288,7 @@ ssize_t Ep::atomic(const AtomicArgs& args) {
   request->length = 0;
   for (const iovec& piece : operands) request->length += piece.iov_len;
   keep(*request, operands, request->length);
-  const Header header = header_to(to, Kind::Atomic, args.access.key);
+  const Header header = header_to(to, MessageKind::Atomic, args.access.key);
   const AtomicExtra extra{args.access.address,
                           0,
                           static_cast<std::uint16_t>(args.count),
@@ -300,7 +300,7 @@ ssize_t Ep::atomic(const AtomicArgs& args) {
   launch(std::move(request), operation, [this, header, extra](auto owned) {
     AtomicExtra named = extra;
     named.request = link_.enter(*owned);
-    owned->set_head(Head(header).add(named));
+    owned->set_head(MessageHead(header).add(named));
     link_.submit(std::move(owned));
   });
   return 0;
@@ -330,18 +330,19 @@ int Ep::query_atomic(fid_domain* domain, fi_datatype datatype, fi_op operation,
 
 // --- the other side ----------------------------------------------------------------------------
 
-void Ep::on_access(const Incoming& in) {
+void Ep::on_access(const IncomingMessage& in) {
   std::span<const std::byte> bytes = in.bytes;
   if (!is_enabled_) return;
-  if (in.header.kind == Kind::Atomic) return on_atomic(in);
+  if (in.header.kind == MessageKind::Atomic) return on_atomic(in);
   const auto extra = take<RmaExtra>(bytes);
   if (!extra) return;
-  if (in.header.kind == Kind::Read) return on_read(in, *extra);
+  if (in.header.kind == MessageKind::Read) return on_read(in, *extra);
   on_write(in, *extra, bytes);
 }
 
-void Ep::on_write(const Incoming& in, const RmaExtra& extra, std::span<const std::byte> bytes) {
-  const bool is_large = in.header.kind == Kind::WriteLarge;
+void Ep::on_write(const IncomingMessage& in, const RmaExtra& extra,
+                  std::span<const std::byte> bytes) {
+  const bool is_large = in.header.kind == MessageKind::WriteLarge;
   std::span<std::byte> memory;
   int error = !is_large && bytes.size() != extra.length ? EINVAL : 0;
   if (error == 0) {
@@ -375,7 +376,7 @@ void Ep::was_written(std::uint64_t key, const RmaExtra& extra, std::uint8_t flag
   receive_cq_->push(event);
 }
 
-void Ep::on_read(const Incoming& in, const RmaExtra& extra) {
+void Ep::on_read(const IncomingMessage& in, const RmaExtra& extra) {
   std::span<std::byte> memory;
   int error = domain_.locate(in.header.tag, extra.address, extra.length, FI_REMOTE_READ, memory);
   const bool is_small = sizeof(Header) + extra.length <= link_.message_bytes(in.from.peer);
@@ -387,7 +388,7 @@ void Ep::on_read(const Incoming& in, const RmaExtra& extra) {
   reply(in.from, extra.request, memory);
 }
 
-void Ep::on_atomic(const Incoming& in) {
+void Ep::on_atomic(const IncomingMessage& in) {
   std::span<const std::byte> bytes = in.bytes;
   const auto extra = take<AtomicExtra>(bytes);
   if (!extra) return;
@@ -422,11 +423,11 @@ void Ep::on_atomic(const Incoming& in) {
 
 // Sends bytes back, and copies them if they cannot leave now.
 void Ep::reply(PortName to, std::uint32_t request, std::span<const std::byte> bytes) {
-  const Head head(header_to(to, Kind::Reply, request));
+  const MessageHead head(header_to(to, MessageKind::Reply, request));
   const iovec piece{const_cast<std::byte*>(bytes.data()), bytes.size()};
   if (link_.try_send(to.peer, head.span(), {&piece, 1}, bytes.size())) return;
 
-  struct ReplyRequest final : Request {
+  struct ReplyRequest final : LinkRequest {
     void finish(int) override {}
   };
 

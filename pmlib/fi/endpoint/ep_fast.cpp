@@ -58,7 +58,7 @@ ssize_t Ep::inject(const Short& m, const void* buffer, std::size_t length) {
 }
 
 // Does the work of claim(), scatter() and received() for such a message.
-bool Ep::take_fast(const Incoming& in) {
+bool Ep::take_fast(const IncomingMessage& in) {
   MatchTable& table = table_of(in.header.kind);
   const std::size_t length = in.bytes.size();
   auto* const r = static_cast<Receive*>(table.find_receive(in.from.number(), in.header.tag));
@@ -117,7 +117,7 @@ ssize_t Ep::receive_one(const Short& wanted, std::uint64_t ignore, const iovec& 
       return 0;
     }
   }
-  return receive({Kind::Tagged, {&to, 1}, wanted.peer, wanted.tag, ignore, context, flags});
+  return receive({MessageKind::Tagged, {&to, 1}, wanted.peer, wanted.tag, ignore, context, flags});
 }
 
 }  // namespace score::pm::fi

@@ -14,7 +14,7 @@ namespace {
 constexpr std::size_t kMostSplit = 1 << 20;  // bytes that a peer may make this process allocate
 
 // Receives the bytes of a large message if its receive has several pieces.
-struct LargeArrival final : Arrival {
+struct LargeArrival final : TransferArrival {
   std::shared_ptr<Ep> ep;
   Claim claim;
   MessageInfo info;
@@ -27,7 +27,7 @@ struct LargeArrival final : Arrival {
   }
 };
 
-bool read_info(const Incoming& in, MessageInfo& info, std::span<const std::byte>& bytes) {
+bool read_info(const IncomingMessage& in, MessageInfo& info, std::span<const std::byte>& bytes) {
   info.from = in.from;
   info.tag = in.header.tag;
   bytes = in.bytes;
@@ -56,7 +56,7 @@ bool read_info(const Incoming& in, MessageInfo& info, std::span<const std::byte>
 
 // --- what arrives ------------------------------------------------------------------------------
 
-Inflow* Ep::on_message(const Incoming& in, std::size_t& left) {
+Inflow* Ep::on_message(const IncomingMessage& in, std::size_t& left) {
   MessageInfo info;
   std::span<const std::byte> bytes;
   if (!is_enabled_ || !read_info(in, info, bytes)) return nullptr;
@@ -68,14 +68,14 @@ Inflow* Ep::on_message(const Incoming& in, std::size_t& left) {
     if (is_large) return fetch(to, info), nullptr;
     scatter(to, 0, bytes);
     if (info.length == bytes.size()) return received(to, info, 0), nullptr;
-    Message& message = new_message(in, info);
+    BufferedMessage& message = new_message(in, info);
     message.claim = to;
     message.has_claim = true;
     message.filled = bytes.size();
     left = info.length - bytes.size();
     return &message;
   }
-  Message& message = new_message(in, info);
+  BufferedMessage& message = new_message(in, info);
   message.is_large = is_large;
   if (!is_large) {
     message.buffer = std::make_unique_for_overwrite<std::byte[]>(info.length);
@@ -88,8 +88,8 @@ Inflow* Ep::on_message(const Incoming& in, std::size_t& left) {
   return &message;
 }
 
-Message& Ep::new_message(const Incoming& in, const MessageInfo& info) {
-  auto* message = new Message();
+BufferedMessage& Ep::new_message(const IncomingMessage& in, const MessageInfo& info) {
+  auto* message = new BufferedMessage();
   message->ep = this;
   message->source = in.from.number();
   message->tag = in.header.tag;
@@ -99,21 +99,21 @@ Message& Ep::new_message(const Incoming& in, const MessageInfo& info) {
   return *message;
 }
 
-void Ep::drop(Message& message) {
+void Ep::drop(BufferedMessage& message) {
   if (message.table != nullptr) message.table->remove_early(message);
   std::erase_if(claimed_, [&](const auto& claimed) { return claimed.second == &message; });
   message.alive.unlink();
   delete &message;
 }
 
-std::byte* Message::place(std::size_t count) {
+std::byte* BufferedMessage::place(std::size_t count) {
   if (buffer) return buffer.get() + filled;
   const iovec& first = claim.iov[0];
   if (claim.iov_count == 0 || filled + count > first.iov_len) return nullptr;
   return static_cast<std::byte*>(first.iov_base) + filled;
 }
 
-void Message::add(std::span<const std::byte> bytes, std::size_t left) {
+void BufferedMessage::add(std::span<const std::byte> bytes, std::size_t left) {
   if (buffer) {
     std::copy(bytes.begin(), bytes.end(), buffer.get() + filled);
   } else {
@@ -123,12 +123,12 @@ void Message::add(std::span<const std::byte> bytes, std::size_t left) {
   if (left == 0) ep->message_complete(*this);
 }
 
-void Message::fail(int error) {
+void BufferedMessage::fail(int error) {
   if (has_claim) ep->received(claim, info, error);
   ep->drop(*this);
 }
 
-void Ep::message_complete(Message& message) {
+void Ep::message_complete(BufferedMessage& message) {
   if (message.is_discarded) return discard(message);
   if (!message.has_claim) return;
   if (message.buffer) scatter(message.claim, 0, {message.buffer.get(), message.filled});
@@ -150,8 +150,8 @@ Receive& Ep::new_receive(const ReceiveArgs& args) {
   if (spare_.empty()) spare_.push_back(add_storage());
   Receive& r = *spare_.back();
   spare_.pop_back();
-  r.tag = args.kind == Kind::Tagged ? args.tag : 0;
-  r.ignore = args.kind == Kind::Tagged ? args.ignore : 0;
+  r.tag = args.kind == MessageKind::Tagged ? args.tag : 0;
+  r.ignore = args.kind == MessageKind::Tagged ? args.ignore : 0;
   r.iov_count = 0;
   r.length = 0;
   for (const iovec& piece : args.iov) {
@@ -159,10 +159,10 @@ Receive& Ep::new_receive(const ReceiveArgs& args) {
     r.length += piece.iov_len;
   }
   r.context = args.context;
-  r.flags = FI_RECV | (args.kind == Kind::Tagged ? FI_TAGGED : FI_MSG);
+  r.flags = FI_RECV | (args.kind == MessageKind::Tagged ? FI_TAGGED : FI_MSG);
   r.reports = !is_selective_receive_ || (args.flags & FI_COMPLETION) != 0;
   r.is_posted = false;
-  r.is_multi = args.kind == Kind::Send && (args.flags & FI_MULTI_RECV) != 0;
+  r.is_multi = args.kind == MessageKind::Send && (args.flags & FI_MULTI_RECV) != 0;
   r.used = r.unfinished = 0;
   return r;
 }
@@ -192,7 +192,7 @@ ssize_t Ep::receive(const ReceiveArgs& args) {
   }
   MatchTable& table = table_of(args.kind);
   while (EarlyMessage* const early = table.take_early(r)) {
-    auto& message = *static_cast<Message*>(early);
+    auto& message = *static_cast<BufferedMessage*>(early);
     message.table = nullptr;
     const bool goes_on =
         r.is_multi &&
@@ -207,7 +207,7 @@ ssize_t Ep::receive(const ReceiveArgs& args) {
 }
 
 // Gives an early message to a receive.
-void Ep::deliver(Receive& receive, Message& message) {
+void Ep::deliver(Receive& receive, BufferedMessage& message) {
   const Claim to = claim(receive, message.info.length);
   if (message.is_large) {
     fetch(to, message.info);
@@ -306,7 +306,8 @@ void Ep::received(const Claim& c, const MessageInfo& info, int error) {
   }
   if (receive_cq_ != nullptr) {
     if (error != 0) {
-      receive_cq_->push(Failure{done, error, info.length - done.length, std::move(stranger)});
+      receive_cq_->push(
+          CompletionError{done, error, info.length - done.length, std::move(stranger)});
     } else if (reports || (done.flags & FI_MULTI_RECV) != 0) {
       receive_cq_->push(done);
     }
@@ -324,11 +325,11 @@ ssize_t Ep::peek(const ReceiveArgs& args, Receive& probe) {
   seen.flags = probe.flags;
   link_.progress();
   MatchTable& table = table_of(args.kind);
-  auto* message = static_cast<Message*>(table.find_early(probe));
+  auto* message = static_cast<BufferedMessage*>(table.find_early(probe));
   free_receive(probe);
   if (message == nullptr) {
     seen.tag = args.tag;
-    receive_cq_->push(Failure{seen, FI_ENOMSG, 0});
+    receive_cq_->push(CompletionError{seen, FI_ENOMSG, 0});
     return 0;
   }
   seen.length = message->info.length;
@@ -348,7 +349,7 @@ ssize_t Ep::peek(const ReceiveArgs& args, Receive& probe) {
 }
 
 // Drops a message that is in no table.
-void Ep::discard(Message& message) {
+void Ep::discard(BufferedMessage& message) {
   message.is_discarded = true;
   if (!message.is_large && message.filled < message.info.length) return;  // later, when complete
   if (message.is_large || message.info.wants_done) {
@@ -360,7 +361,7 @@ void Ep::discard(Message& message) {
 ssize_t Ep::receive_claimed(const ReceiveArgs& args) {
   const auto found = claimed_.find(args.context);
   if (found == claimed_.end()) return -FI_EINVAL;
-  Message& message = *found->second;
+  BufferedMessage& message = *found->second;
   claimed_.erase(found);
   if ((args.flags & FI_DISCARD) == 0) {
     deliver(new_receive(args), message);
@@ -406,7 +407,7 @@ ssize_t Ep::cancel(const void* context) {
       return 0;
     }
     free_receive(r);
-    if (receive_cq_ != nullptr) receive_cq_->push(Failure{gone, FI_ECANCELED, 0});
+    if (receive_cq_ != nullptr) receive_cq_->push(CompletionError{gone, FI_ECANCELED, 0});
     if (counters_.receive != nullptr) counters_.receive->add_error(1);
     return 0;
   }

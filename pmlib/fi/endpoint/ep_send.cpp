@@ -1,5 +1,5 @@
-// Sends a message at once, without a Request, if it fits one PM message. Otherwise it becomes a
-// Request.
+// Sends a message at once, without a LinkRequest, if it fits one PM message. Otherwise it becomes a
+// LinkRequest.
 #include "pmlib/fi/endpoint/ep.hpp"
 
 #include <algorithm>
@@ -13,7 +13,7 @@ namespace {
 constexpr std::uint64_t kWantsDoneFlags =
     FI_DELIVERY_COMPLETE | FI_MATCH_COMPLETE | FI_COMMIT_COMPLETE;
 
-struct SendRequest final : Request {
+struct SendRequest final : LinkRequest {
   std::shared_ptr<Ep> ep;
   Ep::Report report;
 
@@ -27,7 +27,7 @@ std::size_t length_of(std::span<const iovec> iov) {
 }
 
 // Makes the request own its bytes, in one piece.
-void copy_pieces(Request& request, std::span<const iovec> iov, std::size_t length) {
+void copy_pieces(LinkRequest& request, std::span<const iovec> iov, std::size_t length) {
   request.copy = std::make_unique_for_overwrite<std::byte[]>(length);
   request.copied = length;
   std::byte* to = request.copy.get();
@@ -37,8 +37,8 @@ void copy_pieces(Request& request, std::span<const iovec> iov, std::size_t lengt
   }
 }
 
-Head head_of(const Header& header, const Extra& extra) {
-  Head head(header);
+MessageHead head_of(const Header& header, const Extra& extra) {
+  MessageHead head(header);
   if (header.flags != 0) head.add(extra);
   return head;
 }
@@ -79,7 +79,7 @@ Ep::Report Ep::report_of(void* context, std::uint64_t flags, bool is_silent,
 void Ep::ended(const Report& report, int error) {
   if (send_cq_ != nullptr) {
     if (error != 0) {
-      send_cq_->push(Failure{report.completion, error, 0});
+      send_cq_->push(CompletionError{report.completion, error, 0});
     } else if (report.reports) {
       send_cq_->push(report.completion);
     }
@@ -116,11 +116,11 @@ ssize_t Ep::send(const SendArgs& args) {
   if (!args.is_silent && (args.flags & kWantsDoneFlags) != 0) header.flags |= kWantsDone;
   if ((header.flags & kWantsDone) == 0 && !must_wait(to, args.flags) &&
       sizeof(Header) + sizeof(Extra) + length <= link_.message_bytes(to.peer)) {
-    Head head(header);
+    MessageHead head(header);
     if (args.has_data) head.add(Extra{args.data, length, 0, 0});
     if (link_.try_send(to.peer, head.span(), args.iov, length)) {
       if (args.is_silent && counters_.send == nullptr) return 0;  // nothing to report
-      const std::uint64_t event = FI_SEND | (args.kind == Kind::Tagged ? FI_TAGGED : FI_MSG);
+      const std::uint64_t event = FI_SEND | (args.kind == MessageKind::Tagged ? FI_TAGGED : FI_MSG);
       ended(report_of(args.context, args.flags, args.is_silent, event), 0);
       return 0;
     }
@@ -130,7 +130,7 @@ ssize_t Ep::send(const SendArgs& args) {
 
 ssize_t Ep::send_slowly(const SendArgs& args, PortName to, Header header, std::size_t length) {
   if (is_full()) return -FI_EAGAIN;
-  const std::uint64_t event = FI_SEND | (args.kind == Kind::Tagged ? FI_TAGGED : FI_MSG);
+  const std::uint64_t event = FI_SEND | (args.kind == MessageKind::Tagged ? FI_TAGGED : FI_MSG);
   auto request = std::make_unique<SendRequest>();
   request->ep = shared_from_this();
   request->report = report_of(args.context, args.flags, args.is_silent, event);

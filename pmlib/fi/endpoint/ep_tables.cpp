@@ -47,18 +47,19 @@ fi_ops_cm name_table = {
 ssize_t receive(fid_ep* ep, void* buffer, std::size_t length, void*, fi_addr_t from,
                 void* context) {
   const iovec iov{buffer, length};
-  return of(ep).receive({Kind::Send, {&iov, 1}, from, 0, 0, context, of(ep).receive_flags()});
+  return of(ep).receive(
+      {MessageKind::Send, {&iov, 1}, from, 0, 0, context, of(ep).receive_flags()});
 }
 
 ssize_t receive_pieces(fid_ep* ep, const iovec* iov, void**, std::size_t count, fi_addr_t from,
                        void* context) {
   return of(ep).receive(
-      {Kind::Send, span_of(iov, count), from, 0, 0, context, of(ep).receive_flags()});
+      {MessageKind::Send, span_of(iov, count), from, 0, 0, context, of(ep).receive_flags()});
 }
 
 ssize_t receive_message(fid_ep* ep, const fi_msg* m, std::uint64_t flags) {
   return of(ep).receive(
-      {Kind::Send, span_of(m->msg_iov, m->iov_count), m->addr, 0, 0, m->context, flags});
+      {MessageKind::Send, span_of(m->msg_iov, m->iov_count), m->addr, 0, 0, m->context, flags});
 }
 
 ssize_t tagged_receive(fid_ep* ep, void* buffer, std::size_t length, void*, fi_addr_t from,
@@ -69,18 +70,18 @@ ssize_t tagged_receive(fid_ep* ep, void* buffer, std::size_t length, void*, fi_a
 ssize_t tagged_receive_pieces(fid_ep* ep, const iovec* iov, void**, std::size_t count,
                               fi_addr_t from, std::uint64_t tag, std::uint64_t ignore,
                               void* context) {
-  return of(ep).receive(
-      {Kind::Tagged, span_of(iov, count), from, tag, ignore, context, of(ep).receive_flags()});
+  return of(ep).receive({MessageKind::Tagged, span_of(iov, count), from, tag, ignore, context,
+                         of(ep).receive_flags()});
 }
 
 ssize_t tagged_receive_message(fid_ep* ep, const fi_msg_tagged* m, std::uint64_t flags) {
-  return of(ep).receive({Kind::Tagged, span_of(m->msg_iov, m->iov_count), m->addr, m->tag,
+  return of(ep).receive({MessageKind::Tagged, span_of(m->msg_iov, m->iov_count), m->addr, m->tag,
                          m->ignore, m->context, flags});
 }
 
 // --- sending -----------------------------------------------------------------------------------
 
-SendArgs args_of(fid_ep* ep, Kind kind, const iovec& iov, fi_addr_t to) {
+SendArgs args_of(fid_ep* ep, MessageKind kind, const iovec& iov, fi_addr_t to) {
   SendArgs args;
   args.kind = kind;
   args.iov = {&iov, 1};
@@ -96,14 +97,14 @@ iovec piece_of(const void* buffer, std::size_t length) {
 ssize_t send(fid_ep* ep, const void* buffer, std::size_t length, void*, fi_addr_t to,
              void* context) {
   const iovec iov = piece_of(buffer, length);
-  SendArgs args = args_of(ep, Kind::Send, iov, to);
+  SendArgs args = args_of(ep, MessageKind::Send, iov, to);
   args.context = context;
   return of(ep).send(args);
 }
 
 ssize_t send_pieces(fid_ep* ep, const iovec* iov, void**, std::size_t count, fi_addr_t to,
                     void* context) {
-  SendArgs args = args_of(ep, Kind::Send, *iov, to);
+  SendArgs args = args_of(ep, MessageKind::Send, *iov, to);
   args.iov = span_of(iov, count);
   args.context = context;
   return of(ep).send(args);
@@ -121,13 +122,13 @@ ssize_t send_message(fid_ep* ep, const fi_msg* m, std::uint64_t flags) {
 }
 
 ssize_t inject(fid_ep* ep, const void* buffer, std::size_t length, fi_addr_t to) {
-  return of(ep).inject({.kind = Kind::Send, .peer = to}, buffer, length);
+  return of(ep).inject({.kind = MessageKind::Send, .peer = to}, buffer, length);
 }
 
 ssize_t send_data(fid_ep* ep, const void* buffer, std::size_t length, void*, std::uint64_t data,
                   fi_addr_t to, void* context) {
   const iovec iov = piece_of(buffer, length);
-  SendArgs args = args_of(ep, Kind::Send, iov, to);
+  SendArgs args = args_of(ep, MessageKind::Send, iov, to);
   args.data = data;
   args.has_data = true;
   args.context = context;
@@ -136,14 +137,14 @@ ssize_t send_data(fid_ep* ep, const void* buffer, std::size_t length, void*, std
 
 ssize_t inject_data(fid_ep* ep, const void* buffer, std::size_t length, std::uint64_t data,
                     fi_addr_t to) {
-  return of(ep).inject({.kind = Kind::Send, .peer = to, .data = data, .has_data = true}, buffer,
-                       length);
+  return of(ep).inject({.kind = MessageKind::Send, .peer = to, .data = data, .has_data = true},
+                       buffer, length);
 }
 
 ssize_t tagged_send(fid_ep* ep, const void* buffer, std::size_t length, void*, fi_addr_t to,
                     std::uint64_t tag, void* context) {
   const iovec iov = piece_of(buffer, length);
-  SendArgs args = args_of(ep, Kind::Tagged, iov, to);
+  SendArgs args = args_of(ep, MessageKind::Tagged, iov, to);
   args.tag = tag;
   args.context = context;
   return of(ep).send(args);
@@ -151,7 +152,7 @@ ssize_t tagged_send(fid_ep* ep, const void* buffer, std::size_t length, void*, f
 
 ssize_t tagged_send_pieces(fid_ep* ep, const iovec* iov, void**, std::size_t count, fi_addr_t to,
                            std::uint64_t tag, void* context) {
-  SendArgs args = args_of(ep, Kind::Tagged, *iov, to);
+  SendArgs args = args_of(ep, MessageKind::Tagged, *iov, to);
   args.iov = span_of(iov, count);
   args.tag = tag;
   args.context = context;
@@ -160,7 +161,7 @@ ssize_t tagged_send_pieces(fid_ep* ep, const iovec* iov, void**, std::size_t cou
 
 ssize_t tagged_send_message(fid_ep* ep, const fi_msg_tagged* m, std::uint64_t flags) {
   SendArgs args;
-  args.kind = Kind::Tagged;
+  args.kind = MessageKind::Tagged;
   args.iov = span_of(m->msg_iov, m->iov_count);
   args.to = m->addr;
   args.tag = m->tag;
@@ -179,7 +180,7 @@ ssize_t tagged_inject(fid_ep* ep, const void* buffer, std::size_t length, fi_add
 ssize_t tagged_send_data(fid_ep* ep, const void* buffer, std::size_t length, void*,
                          std::uint64_t data, fi_addr_t to, std::uint64_t tag, void* context) {
   const iovec iov = piece_of(buffer, length);
-  SendArgs args = args_of(ep, Kind::Tagged, iov, to);
+  SendArgs args = args_of(ep, MessageKind::Tagged, iov, to);
   args.tag = tag;
   args.data = data;
   args.has_data = true;

@@ -106,10 +106,10 @@ class PeerDeath : public testing::Test {
   // Sends a message as the peer's library would.
   void say(std::uint8_t flags, std::uint64_t length, std::size_t bytes) {
     Header header;
-    header.kind = Kind::Tagged;
+    header.kind = MessageKind::Tagged;
     header.flags = flags;
     header.tag = 5;
-    const Head head = Head(header).add(Extra{0, length, 9, 0});
+    const MessageHead head = MessageHead(header).add(Extra{0, length, 9, 0});
     std::byte* buffer = nullptr;
     ASSERT_EQ(peer_->get_send_buffer(0, static_cast<std::uint32_t>(head.size + bytes), &buffer), 0);
     std::copy(head.bytes.begin(), head.bytes.begin() + head.size, buffer);

@@ -64,11 +64,11 @@ void Directory::tick(std::uint64_t now_us) {
     if (peer.is_ready || now_us < peer.due_us) continue;
     peer.pause_us = std::clamp(peer.pause_us * 2, kFirstPauseUs, kLastPauseUs);
     peer.due_us = now_us + peer.pause_us;
-    say(i, false);
+    send_hello(i, false);
   }
 }
 
-void Directory::say(std::uint32_t index, bool is_welcome) {
+void Directory::send_hello(std::uint32_t index, bool is_welcome) {
   const Peer& peer = peers_[index];
   Hello hello;
   hello.is_welcome = is_welcome ? 1 : 0;
@@ -106,7 +106,7 @@ void Directory::on_hello(std::span<const std::byte> frame) {
     --unready_;
     if (listener_ != nullptr) listener_->on_known(index, name.key, hello.index);
   }
-  if (hello.is_welcome == 0) say(index, true);
+  if (hello.is_welcome == 0) send_hello(index, true);
 }
 
 }  // namespace score::pm::fi

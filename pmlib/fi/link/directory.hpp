@@ -89,7 +89,7 @@ class Directory final : public PacketDevice, private FrameSink {
 
   void on_frame(std::span<const std::byte> frame) override;
   void on_hello(std::span<const std::byte> frame);
-  void say(std::uint32_t index, bool is_welcome);
+  void send_hello(std::uint32_t index, bool is_welcome);
 
   std::unique_ptr<UdpDevice> device_;
   Name own_;

@@ -21,7 +21,7 @@ namespace {
 constexpr std::uint16_t kMaxPorts = 4096;
 constexpr std::uint64_t kLingerUs =
     2'000'000;                               // chosen: messages not acknowledged by then are lost
-constexpr std::int64_t kBusyWaitUs = 1'000;  // between looks while something cannot be sent
+constexpr std::int64_t kBusyWaitUs = 1'000;  // between polls while something cannot be sent
 
 // A rank of a job can open its context only once, so all its endpoints share it.
 std::mutex job_mutex;
@@ -152,7 +152,7 @@ std::shared_ptr<Link> Link::open_own(const Name& own, int& error) {
 
 Link::Link(std::unique_ptr<pm::Endpoint> pm, const Name& name, Directory* directory)
     : directory_(directory), pm_(std::move(pm)), name_(name), peers_(pm_->size()) {
-  choose_looks();
+  choose_polls();
   pm_->set_consumer(this);
 }
 
@@ -176,7 +176,7 @@ Link::~Link() {
   if (holds_) pm_->release(held_);  // the next owner of the context finds all buffers
   for (const std::uint32_t id : requests_.ids()) delete requests_.take(id);
   for (Peer& peer : peers_) {
-    for (Request* request : peer.queue) {
+    for (LinkRequest* request : peer.queue) {
       if (request->id == 0) delete request;
     }
   }

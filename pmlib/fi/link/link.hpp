@@ -61,8 +61,8 @@ struct PortName {
 };
 
 // A request is to be sent or waits for an answer. The link owns it from submit() until it ends.
-struct Request {
-  virtual ~Request() = default;
+struct LinkRequest {
+  virtual ~LinkRequest() = default;
 
   // The link calls this once, at the end, and then deletes the request. `error` is an errno or 0.
   virtual void finish(int error) = 0;
@@ -70,7 +70,7 @@ struct Request {
   // Takes the answer to a Read or Atomic; the bytes are valid during the call.
   virtual void take_reply(std::span<const std::byte>) {}
 
-  void set_head(const Head& from) {
+  void set_head(const MessageHead& from) {
     head = from.bytes;
     head_bytes = from.size;
   }
@@ -99,8 +99,8 @@ struct Request {
 };
 
 // Bytes that arrive in this process by a large transfer.
-struct Arrival {
-  virtual ~Arrival() = default;
+struct TransferArrival {
+  virtual ~TransferArrival() = default;
   // The link calls this once, and then deletes the object.
   virtual void finish(int error) = 0;
 };
@@ -124,7 +124,7 @@ class Inflow {
 };
 
 // Holds a message that has arrived for a port.
-struct Incoming {
+struct IncomingMessage {
   Header header;
   PortName from;
   std::span<const std::byte> bytes;  // behind the header
@@ -143,11 +143,11 @@ class Port {
  public:
   // Takes a Send or Tagged message. The returned inflow takes the `left` bytes in the Fragments of
   // a kSplit message.
-  virtual Inflow* on_message(const Incoming& in, std::size_t& left) = 0;
-  virtual void on_access(const Incoming& in) = 0;  // Write, WriteLarge, Read, Atomic
+  virtual Inflow* on_message(const IncomingMessage& in, std::size_t& left) = 0;
+  virtual void on_access(const IncomingMessage& in) = 0;  // Write, WriteLarge, Read, Atomic
   // Does what on_message() does for a message without flags, or with kSmallData alone, if a receive
   // takes it at once and whole. Otherwise returns false and does nothing.
-  virtual bool take_fast(const Incoming& in) = 0;
+  virtual bool take_fast(const IncomingMessage& in) = 0;
   // Describes the oldest unmatched receive with a tag that `filter` accepts. Returns false if there
   // is none.
   virtual bool find_oldest(const TagFilter& filter, Awaited& awaited) const = 0;
@@ -187,7 +187,7 @@ class Link final : private Directory::Listener, private MessageConsumer {
   // --- sending
 
   // Sends head and pieces at once. Returns false if that is not possible now; the caller then makes
-  // a Request.
+  // a LinkRequest.
   bool try_send(std::uint32_t peer, std::span<const std::byte> head, std::span<const iovec> pieces,
                 std::size_t length);
   // Lends memory for a message of `bytes`, which send_lent() must send before anything else is
@@ -197,13 +197,13 @@ class Link final : private Directory::Listener, private MessageConsumer {
   bool send_lent();
   // Sends a request that needs no answer at once; its pieces are not used afterwards. Returns false
   // if a part could not be sent: the caller must then submit() it.
-  bool send_at_once(Request& request);
+  bool send_at_once(LinkRequest& request);
   // Sends `request` as soon as possible. If `id` is 0, it ends when PM has accepted all of it.
-  void submit(std::unique_ptr<Request> request);
+  void submit(std::unique_ptr<LinkRequest> request);
   // Gives the request an id, to be named by the peer.
-  std::uint32_t enter(Request& request);
+  std::uint32_t enter(LinkRequest& request);
   // Sends a head alone, now or later.
-  void send_head(std::uint32_t peer, const Head& head);
+  void send_head(std::uint32_t peer, const MessageHead& head);
   void send_done(PortName to, std::uint32_t request, int error);
 
   // Returns the bytes of one message, head and payload.
@@ -227,10 +227,10 @@ class Link final : private Directory::Listener, private MessageConsumer {
 
   // Asks the peer to write the announced message `request` to `memory`, then ends `arrival`.
   void fetch(PortName from, std::uint32_t request, std::span<std::byte> memory,
-             std::unique_ptr<Arrival> arrival);
+             std::unique_ptr<TransferArrival> arrival);
   // Sends the Read that `header` and `extra` describe and receives its bytes in `memory`. Then ends
   // `request`, which must have an id.
-  void read_into(std::unique_ptr<Request> request, const Header& header, const RmaExtra& extra,
+  void read_into(std::unique_ptr<LinkRequest> request, const Header& header, const RmaExtra& extra,
                  std::span<std::byte> memory);
   // Writes `memory` to the place that a peer's Read has named.
   void answer_read(PortName to, const RmaExtra& extra, std::span<const std::byte> memory);
@@ -240,23 +240,23 @@ class Link final : private Directory::Listener, private MessageConsumer {
   // Receives everything that has arrived and sends everything that can be sent. Returns whether
   // anything happened.
   bool progress();
-  // Returns how often a reader that finds nothing should look before it gives up. MPIs yield the
-  // processor between two reads, which takes longer than an answer, so it pays to look again. The
+  // Returns how often a reader that finds nothing should poll before it gives up. MPIs yield the
+  // processor between two reads, which takes longer than an answer, so it pays to poll again. The
   // number is small after each message, and 0 if the caller does other work in between or has lost
   // the processor.
-  unsigned looks_before_giving_up();
-  // Notes that these looks found nothing.
+  unsigned polls_before_giving_up();
+  // Notes that these polls found nothing.
   void gave_up();
 
-  // Returns true if the calling thread has polled in vain for long. It then calls begin_look()
-  // before it looks, and rest() after that, both without the lock.
+  // Returns true if the calling thread has polled in vain for long. It then calls begin_poll()
+  // before it polls, and rest() after that, both without the lock.
   bool is_silent() const { return empty_turns_ > kPatientTurns && may_rest_; }
 
-  void begin_look();
+  void begin_poll();
 
   // Sleeps for a moment if this thread polls and does nothing else: until a message comes, another
   // thread sends, or wake() is called. Does not sleep if `has_news`, which is called with the lock,
-  // returns true. Must be called without the lock. Returns true if the caller should look again.
+  // returns true. Must be called without the lock. Returns true if the caller should poll again.
   bool rest(const std::function<bool()>& has_news);
 
   // Prepares for a sleep on wait_fd(). Returns false if there is work to do.
@@ -308,8 +308,8 @@ class Link final : private Directory::Listener, private MessageConsumer {
     PortName from;
     std::uint32_t request = 0;  // the peer's; this process's if it is a Read
     std::span<std::byte> memory;
-    std::unique_ptr<Arrival> arrival;  // null: a Read
-    Header header;                     // header of the Read
+    std::unique_ptr<TransferArrival> arrival;  // null: a Read
+    Header header;                             // header of the Read
     RmaExtra extra;
     std::uint32_t region = 0;
     bool is_started = false;
@@ -319,7 +319,7 @@ class Link final : private Directory::Listener, private MessageConsumer {
     PortName to;
     std::uint32_t request = 0;  // this process's; 0: the answer to a Read
     std::uint32_t inbound = 0;  // the peer's
-    fi::Place place;
+    fi::RegionPlace place;
     std::span<const std::byte> memory;
     std::uint64_t written = 0;
     std::uint32_t region = 0;
@@ -331,7 +331,7 @@ class Link final : private Directory::Listener, private MessageConsumer {
   };
 
   struct Peer {
-    std::list<Request*> queue;
+    std::list<LinkRequest*> queue;
     Inflow* inflow = nullptr;  // receives the Fragments
     std::uint16_t inflow_port = 0;
     std::size_t inflow_left = 0;
@@ -344,7 +344,7 @@ class Link final : private Directory::Listener, private MessageConsumer {
   static std::shared_ptr<Link> open_job(int& error);
   static std::shared_ptr<Link> open_own(const Name& own, int& error);
   int make_wait_fd();
-  void choose_looks();
+  void choose_polls();
   [[nodiscard]] bool find_near_ranks() const;
   void on_known(std::uint32_t index, std::uint64_t key, std::uint32_t own_index) override;
   void on_address(std::uint32_t index, const PeerAddress& address) override;
@@ -373,24 +373,24 @@ class Link final : private Directory::Listener, private MessageConsumer {
   bool is_ready(std::uint32_t peer) const { return !directory_ || directory_->is_ready(peer); }
 
   // Both return 0 once PM has accepted all of the request, otherwise the errors of pm::Endpoint.
-  int push(Request& request);
-  int push_parts(Request& request);
+  int push(LinkRequest& request);
+  int push_parts(LinkRequest& request);
   void flush(std::uint32_t peer);
-  void end(Request* request, int error);
+  void end(LinkRequest* request, int error);
   [[gnu::cold]] void peer_died(std::uint32_t peer);
   [[gnu::noinline]] void disarm();
 
   void on_received(const ReceivedMessage& message);
   void give_back_later(const ReceivedMessage& message);
-  bool take_fast(const Incoming& in);
+  bool take_fast(const IncomingMessage& in);
   bool take(std::uint32_t source, std::span<const std::byte> bytes) override;
   Place place(std::uint32_t source, std::span<const std::byte> bytes) override;
   void placed(std::uint32_t source, std::size_t count) override;
-  [[gnu::noinline]] void on_message(const Incoming& in);
+  [[gnu::noinline]] void on_message(const IncomingMessage& in);
   void on_fragment(Peer& peer, std::span<const std::byte> bytes);
-  void on_go_ahead(const Incoming& in);
-  void on_finished(const Incoming& in);
-  void on_answer(const Incoming& in);
+  void on_go_ahead(const IncomingMessage& in);
+  void on_finished(const IncomingMessage& in);
+  void on_answer(const IncomingMessage& in);
 
   bool has_transfers() const {
     return !outbounds_.empty() || !waiting_outbounds_.empty() || !waiting_inbounds_.empty() ||
@@ -416,7 +416,7 @@ class Link final : private Directory::Listener, private MessageConsumer {
   std::vector<Port*> ports_;
   std::vector<Peer> peers_;
   std::vector<std::uint32_t> waiting_peers_;
-  IdTable<Request*> requests_;
+  IdTable<LinkRequest*> requests_;
   std::size_t live_requests_ = 0;
   std::size_t copied_bytes_ = 0;
   IdTable<std::unique_ptr<Inbound>> inbounds_;
@@ -439,9 +439,9 @@ class Link final : private Directory::Listener, private MessageConsumer {
   std::uint32_t peeks_ = 0;  // modulo 2^32
   unsigned empty_turns_ = 0;
   std::uint32_t silence_ = 0;  // number of silences that have ended, modulo 2^32
-  unsigned looks_at_once_ = 0;
-  unsigned looks_after_message_ = 0;
-  unsigned looks_left_ = 0;
+  unsigned polls_at_once_ = 0;
+  unsigned polls_after_message_ = 0;
+  unsigned polls_left_ = 0;
   std::uint64_t gave_up_ns_ = 0;  // 0: not since the last message
 };
 

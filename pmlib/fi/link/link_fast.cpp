@@ -36,15 +36,15 @@ void Link::on_received(const ReceivedMessage& message) {
   std::span<const std::byte> bytes = message.bytes;
   const auto header = fi::take<Header>(bytes);
   if (message.kind != FrameKind::Message || !header) return;
-  const Incoming in{*header, {message.source, header->from_port}, bytes};
+  const IncomingMessage in{*header, {message.source, header->from_port}, bytes};
   is_handling_ = true;
   if (!take_fast(in)) on_message(in);
   is_handling_ = false;
 }
 
-bool Link::take_fast(const Incoming& in) {
+bool Link::take_fast(const IncomingMessage& in) {
   const Header& h = in.header;
-  const bool may_be_fast = (h.kind == Kind::Tagged || h.kind == Kind::Send) &&
+  const bool may_be_fast = (h.kind == MessageKind::Tagged || h.kind == MessageKind::Send) &&
                            (h.flags & ~kSmallData) == 0 && h.to_port < ports_.size() &&
                            peers_[in.from.peer].inflow == nullptr;
   return may_be_fast && ports_[h.to_port] != nullptr && ports_[h.to_port]->take_fast(in);

@@ -28,8 +28,8 @@ bool is_mpich_told_nolocal() {
 
 }  // namespace
 
-void Link::begin_look() {
-  own_poller.returns.begin_look(now_ns(), thread_switches);
+void Link::begin_poll() {
+  own_poller.returns.begin_poll(now_ns(), thread_switches);
 }
 
 bool Link::rest(const std::function<bool()>& has_news) {
@@ -46,7 +46,7 @@ bool Link::rest(const std::function<bool()>& has_news) {
     if (state == ContextState::Works) {
       if (most_us > 0) pm_->end_silence();
       if (never_rests(facts)) may_rest_ = false;
-      poller.returns.end_look(now_ns());
+      poller.returns.end_poll(now_ns());
       return false;
     }
     if (has_news()) return true;
@@ -65,7 +65,7 @@ bool Link::rest(const std::function<bool()>& has_news) {
   return true;
 }
 
-// Returns 0 if the thread must go on polling. While a different thread sleeps, each look of this
+// Returns 0 if the thread must go on polling. While a different thread sleeps, each poll of this
 // one would disturb it.
 std::int64_t Link::longest_rest(Poller& poller) {
   if (has_transfers() || has_sleepers()) return 0;

@@ -15,12 +15,12 @@ namespace {
 
 constexpr int kMessagesPerTurn = 64;
 constexpr unsigned kYieldEvery = 16;
-// Chosen: a look takes 50 to 300 ns, so a read takes at most 5 us, and only after a message.
-constexpr unsigned kLooksAtOnce = 16;
-constexpr unsigned kLooksAfterMessage = 64;
-// Used where frames arrive in this process's own memory, so that a look takes 25 ns. The MPI's own
-// turn between two reads takes as long as several looks, and delays an answer that comes meanwhile.
-constexpr unsigned kQuickLooks = 128;
+// Chosen: a poll takes 50 to 300 ns, so a read takes at most 5 us, and only after a message.
+constexpr unsigned kPollsAtOnce = 16;
+constexpr unsigned kPollsAfterMessage = 64;
+// Used where frames arrive in this process's own memory, so that a poll takes 25 ns. The MPI's own
+// turn between two reads takes as long as several polls, and delays an answer that comes meanwhile.
+constexpr unsigned kQuickPolls = 128;
 constexpr std::uint64_t kAwayNs = 3'000;  // longer than the MPI's own part of a turn
 
 // Calls `copy` with the positions of `length` bytes of the pieces, beginning at `offset`.
@@ -96,20 +96,20 @@ bool Link::try_send(std::uint32_t to, std::span<const std::byte> head,
   return send_lent();
 }
 
-std::uint32_t Link::enter(Request& request) {
+std::uint32_t Link::enter(LinkRequest& request) {
   request.id = requests_.add(&request);
   return request.id;
 }
 
-bool Link::send_at_once(Request& request) {
+bool Link::send_at_once(LinkRequest& request) {
   note_sending();
   const Peer& peer = peers_[request.to.peer];
   return !peer.is_waiting && !peer.is_dead && is_ready(request.to.peer) && push(request) == 0;
 }
 
-void Link::submit(std::unique_ptr<Request> request) {
+void Link::submit(std::unique_ptr<LinkRequest> request) {
   note_sending();
-  Request* const raw = request.release();
+  LinkRequest* const raw = request.release();
   ++live_requests_;
   copied_bytes_ += raw->copied;
   Peer& peer = peers_[raw->to.peer];
@@ -123,8 +123,8 @@ void Link::submit(std::unique_ptr<Request> request) {
   flush(raw->to.peer);
 }
 
-void Link::end(Request* request, int error) {
-  const std::unique_ptr<Request> owned(request);
+void Link::end(LinkRequest* request, int error) {
+  const std::unique_ptr<LinkRequest> owned(request);
   if (request->id != 0) requests_.take(request->id);
   --live_requests_;
   copied_bytes_ -= request->copied;
@@ -136,13 +136,13 @@ void Link::end(Request* request, int error) {
 
 // Passes as much as possible of a request to PM. If it does not fit one message, the rest goes in
 // Fragments, which leave together.
-int Link::push(Request& request) {
+int Link::push(LinkRequest& request) {
   const std::uint32_t to = request.to.peer;
   const std::size_t most = message_bytes(to);
   const bool is_near = pm_->segment().peer(to).route != Route::Packet;  // needs no checksum
   while (request.head_bytes > 0 || request.sent < request.length) {
     Header fragment;
-    fragment.kind = Kind::Fragment;
+    fragment.kind = MessageKind::Fragment;
     const bool is_first = request.head_bytes > 0;
     if (request.unasked > 0 && !is_first) {
       const int error = push_parts(request);
@@ -182,13 +182,13 @@ int Link::push(Request& request) {
 
 // Passes the rest of a request to PM, which sends it out of its own memory. Returns ENOSPC if no
 // region is free.
-int Link::push_parts(Request& request) {
+int Link::push_parts(LinkRequest& request) {
   const auto* at = static_cast<const std::byte*>(request.pieces[0].iov_base) + request.sent;
   const std::size_t left = request.length - request.sent;
   std::uint64_t offset = 0;
   if (pm_->add_region(at, left, request.region, offset) != 0) return ENOSPC;
   Header fragment;
-  fragment.kind = Kind::Fragment;
+  fragment.kind = MessageKind::Fragment;
   PartHead head;
   static_assert(sizeof head == sizeof fragment);
   std::memcpy(head.words.data(), &fragment, sizeof head);
@@ -207,7 +207,7 @@ void Link::flush(std::uint32_t to) {
   Peer& peer = peers_[to];
   if (!is_ready(to)) return;
   while (!peer.queue.empty()) {
-    Request* const request = peer.queue.front();
+    LinkRequest* const request = peer.queue.front();
     const int error = push(*request);
     if (error == ENOBUFS || error == EBUSY) return;
     if (error == EHOSTDOWN) return peer_died(to);
@@ -219,10 +219,10 @@ void Link::flush(std::uint32_t to) {
   std::erase(waiting_peers_, to);
 }
 
-void Link::send_head(std::uint32_t to, const Head& head) {
+void Link::send_head(std::uint32_t to, const MessageHead& head) {
   if (try_send(to, head.span(), {}, 0)) return;
 
-  struct Note final : Request {
+  struct Note final : LinkRequest {
     void finish(int) override {}
   };
 
@@ -234,11 +234,11 @@ void Link::send_head(std::uint32_t to, const Head& head) {
 
 void Link::send_done(PortName to, std::uint32_t request, int error) {
   Header header;
-  header.kind = Kind::Done;
+  header.kind = MessageKind::Done;
   header.to_port = to.port;
   header.status = static_cast<std::uint16_t>(error);
   header.tag = request;
-  send_head(to.peer, Head(header));
+  send_head(to.peer, MessageHead(header));
 }
 
 void Link::peer_died(std::uint32_t rank) {
@@ -250,13 +250,13 @@ void Link::peer_died(std::uint32_t rank) {
   }
   peer.is_waiting = false;
   std::erase(waiting_peers_, rank);
-  const std::list<Request*> queue = std::exchange(peer.queue, {});
-  for (Request* request : queue) {
+  const std::list<LinkRequest*> queue = std::exchange(peer.queue, {});
+  for (LinkRequest* request : queue) {
     request->is_queued = false;
     end(request, EHOSTDOWN);
   }
   for (const std::uint32_t id : requests_.ids()) {
-    Request** const request = requests_.find(id);
+    LinkRequest** const request = requests_.find(id);
     if (request != nullptr && (*request)->to.peer == rank) end(*request, EHOSTDOWN);
   }
   end_transfers_of(rank);
@@ -279,7 +279,7 @@ bool Link::progress() {
       continue;
     }
     on_received(message);
-    // A further look at the device would cost a system call, so the loop ends if nothing more is at
+    // A further poll of the device would cost a system call, so the loop ends if nothing more is at
     // hand.
     if (h.delivered.head == kNoIndex && !pm_->has_local_input()) {
       give_back_later(message);
@@ -321,37 +321,37 @@ bool Link::do_late_work() {
   return something;
 }
 
-void Link::choose_looks() {
+void Link::choose_polls() {
   const bool is_quick = pm_->segment().header().device.kind == DeviceKind::Ethernet;
-  looks_at_once_ = is_quick ? kQuickLooks : kLooksAtOnce;
-  looks_after_message_ = is_quick ? kQuickLooks : kLooksAfterMessage;
+  polls_at_once_ = is_quick ? kQuickPolls : kPollsAtOnce;
+  polls_after_message_ = is_quick ? kQuickPolls : kPollsAfterMessage;
 }
 
 void Link::expect_more() {
   end_silence();
-  looks_left_ = looks_after_message_;
+  polls_left_ = polls_after_message_;
   gave_up_ns_ = 0;
 }
 
-unsigned Link::looks_before_giving_up() {
-  if (looks_left_ == 0) return 0;
-  if (gave_up_ns_ != 0 && now_ns() - gave_up_ns_ > kAwayNs) looks_left_ = 0;
-  const unsigned looks = std::min(looks_left_, looks_at_once_);
-  looks_left_ -= looks;
-  return looks;
+unsigned Link::polls_before_giving_up() {
+  if (polls_left_ == 0) return 0;
+  if (gave_up_ns_ != 0 && now_ns() - gave_up_ns_ > kAwayNs) polls_left_ = 0;
+  const unsigned polls = std::min(polls_left_, polls_at_once_);
+  polls_left_ -= polls;
+  return polls;
 }
 
 void Link::gave_up() {
-  if (looks_left_ > 0) gave_up_ns_ = now_ns();
+  if (polls_left_ > 0) gave_up_ns_ = now_ns();
 }
 
-void Link::on_message(const Incoming& in) {
+void Link::on_message(const IncomingMessage& in) {
   Peer& peer = peers_[in.from.peer];
   const std::uint16_t number = in.header.to_port;
   Port* const port = number < ports_.size() ? ports_[number] : nullptr;
   switch (in.header.kind) {
-    case Kind::Send:
-    case Kind::Tagged: {
+    case MessageKind::Send:
+    case MessageKind::Tagged: {
       peer.inflow = nullptr;
       std::size_t left = 0;
       Inflow* const inflow = port != nullptr ? port->on_message(in, left) : nullptr;
@@ -361,20 +361,20 @@ void Link::on_message(const Incoming& in) {
       peer.inflow_left = left;
       return;
     }
-    case Kind::Fragment:
+    case MessageKind::Fragment:
       return on_fragment(peer, in.bytes);
-    case Kind::Write:
-    case Kind::WriteLarge:
-    case Kind::Read:
-    case Kind::Atomic:
+    case MessageKind::Write:
+    case MessageKind::WriteLarge:
+    case MessageKind::Read:
+    case MessageKind::Atomic:
       if (port != nullptr) port->on_access(in);
       return;
-    case Kind::Reply:
-    case Kind::Done:
+    case MessageKind::Reply:
+    case MessageKind::Done:
       return on_answer(in);
-    case Kind::GoAhead:
+    case MessageKind::GoAhead:
       return on_go_ahead(in);
-    case Kind::Finished:
+    case MessageKind::Finished:
       return on_finished(in);
   }
 }
@@ -385,11 +385,12 @@ bool Link::take(std::uint32_t source, std::span<const std::byte> bytes) {
   const auto header = fi::take<Header>(bytes);
   if (is_handling_ || !header) return false;
   Peer& peer = peers_[source];
-  if (header->kind == Kind::Fragment) {
+  if (header->kind == MessageKind::Fragment) {
     if (peer.inflow == nullptr || bytes.size() >= peer.inflow_left) return false;
     on_fragment(peer, bytes);
   } else {
-    const bool is_message = header->kind == Kind::Tagged || header->kind == Kind::Send;
+    const bool is_message =
+        header->kind == MessageKind::Tagged || header->kind == MessageKind::Send;
     const bool is_first = (header->flags & (kSplit | kLarge)) == kSplit;
     if (!is_message || !is_first) return false;
     on_message({*header, {source, header->from_port}, bytes});
@@ -400,7 +401,7 @@ bool Link::take(std::uint32_t source, std::span<const std::byte> bytes) {
 Link::Place Link::place(std::uint32_t source, std::span<const std::byte> bytes) {
   const auto header = fi::take<Header>(bytes);
   const Peer& peer = peers_[source];
-  if (is_handling_ || !header || header->kind != Kind::Fragment || peer.inflow == nullptr ||
+  if (is_handling_ || !header || header->kind != MessageKind::Fragment || peer.inflow == nullptr ||
       bytes.empty() || bytes.size() >= peer.inflow_left) {
     return {};
   }
@@ -424,16 +425,16 @@ void Link::on_fragment(Peer& peer, std::span<const std::byte> bytes) {
 }
 
 // An answer is accepted only from the peer that was asked.
-void Link::on_answer(const Incoming& in) {
+void Link::on_answer(const IncomingMessage& in) {
   if (in.header.tag > UINT32_MAX) return;
-  Request** const found = requests_.find(static_cast<std::uint32_t>(in.header.tag));
+  LinkRequest** const found = requests_.find(static_cast<std::uint32_t>(in.header.tag));
   if (found == nullptr) return;
-  Request* const request = *found;
+  LinkRequest* const request = *found;
   if (request->to.peer != in.from.peer || request->is_queued || request->is_moving) return;
   // The answer must not overtake the acknowledgement of all parts.
   if (request->operation != 0 && pm_->is_running(request->operation)) return;
   if (request->inbound != 0) return end_inbound(request->inbound, in.header.status);
-  if (in.header.kind == Kind::Reply && in.header.status == 0) request->take_reply(in.bytes);
+  if (in.header.kind == MessageKind::Reply && in.header.status == 0) request->take_reply(in.bytes);
   end(request, in.header.status);
 }
 

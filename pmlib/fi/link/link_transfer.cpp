@@ -19,7 +19,7 @@ constexpr std::uint64_t kChunkBytes = 256ull << 20;  // PM takes less than 4 GB 
 // --- coming in ---------------------------------------------------------------------------------
 
 void Link::fetch(PortName from, std::uint32_t request, std::span<std::byte> memory,
-                 std::unique_ptr<Arrival> arrival) {
+                 std::unique_ptr<TransferArrival> arrival) {
   if (peers_[from.peer].is_dead) return arrival->finish(EHOSTDOWN);
   auto inbound = std::make_unique<Inbound>();
   inbound->from = from;
@@ -30,8 +30,8 @@ void Link::fetch(PortName from, std::uint32_t request, std::span<std::byte> memo
   start_inbounds();
 }
 
-void Link::read_into(std::unique_ptr<Request> request, const Header& header, const RmaExtra& extra,
-                     std::span<std::byte> memory) {
+void Link::read_into(std::unique_ptr<LinkRequest> request, const Header& header,
+                     const RmaExtra& extra, std::span<std::byte> memory) {
   if (peers_[request->to.peer].is_dead) return submit(std::move(request));  // ends the request
   auto inbound = std::make_unique<Inbound>();
   inbound->from = request->to;
@@ -41,7 +41,7 @@ void Link::read_into(std::unique_ptr<Request> request, const Header& header, con
   inbound->request = enter(*request);
   inbound->extra.request = inbound->request;
   ++live_requests_;
-  Request* const owned = request.release();  // its table entry owns it from here on
+  LinkRequest* const owned = request.release();  // its table entry owns it from here on
   owned->inbound = inbounds_.add(std::move(inbound));
   waiting_inbounds_.push_back(owned->inbound);
   start_inbounds();
@@ -58,7 +58,7 @@ void Link::start_inbounds() {
 
 // Registers the memory and notifies the peer. Returns false if no region is free.
 bool Link::start_inbound(Inbound& inbound, std::uint32_t id) {
-  fi::Place place;
+  fi::RegionPlace place;
   if (pm_->add_region(inbound.memory.data(), inbound.memory.size(), place.region, place.offset) !=
       0) {
     return false;
@@ -70,14 +70,14 @@ bool Link::start_inbound(Inbound& inbound, std::uint32_t id) {
   if (inbound.arrival == nullptr) {
     inbound.extra.inbound = id;
     inbound.extra.place = place;
-    send_head(inbound.from.peer, Head(inbound.header).add(inbound.extra));
+    send_head(inbound.from.peer, MessageHead(inbound.header).add(inbound.extra));
     return true;
   }
   Header header;
-  header.kind = Kind::GoAhead;
+  header.kind = MessageKind::GoAhead;
   header.to_port = inbound.from.port;
-  send_head(inbound.from.peer,
-            Head(header).add(GoAheadExtra{inbound.request, id, place, inbound.memory.size()}));
+  send_head(inbound.from.peer, MessageHead(header).add(GoAheadExtra{inbound.request, id, place,
+                                                                    inbound.memory.size()}));
   return true;
 }
 
@@ -89,13 +89,13 @@ void Link::end_inbound(std::uint32_t id, int error) {
   }
   if (inbound->arrival) {
     inbound->arrival->finish(error);
-  } else if (Request** const request = requests_.find(inbound->request); request != nullptr) {
+  } else if (LinkRequest** const request = requests_.find(inbound->request); request != nullptr) {
     end(*request, error);
   }
   start_inbounds();
 }
 
-void Link::on_finished(const Incoming& in) {
+void Link::on_finished(const IncomingMessage& in) {
   if (in.header.tag > UINT32_MAX) return;
   const auto id = static_cast<std::uint32_t>(in.header.tag);
   std::unique_ptr<Inbound>* const inbound = inbounds_.find(id);
@@ -106,13 +106,13 @@ void Link::on_finished(const Incoming& in) {
 
 // --- going out ---------------------------------------------------------------------------------
 
-void Link::on_go_ahead(const Incoming& in) {
+void Link::on_go_ahead(const IncomingMessage& in) {
   std::span<const std::byte> bytes = in.bytes;
   const auto extra = fi::take<GoAheadExtra>(bytes);
   if (!extra) return;
-  Request** const found = requests_.find(extra->request);
+  LinkRequest** const found = requests_.find(extra->request);
   if (found == nullptr) return;
-  Request& request = **found;
+  LinkRequest& request = **found;
   if (request.to.peer != in.from.peer || request.is_queued || request.is_moving ||
       extra->length > request.large.size()) {
     return;
@@ -169,7 +169,7 @@ bool Link::pump_all() {
 void Link::end_outbound(const Outbound& outbound) {
   if (outbound.has_region) drop_region(outbound.region);
   if (outbound.request == 0) return;
-  if (Request** const request = requests_.find(outbound.request); request != nullptr) {
+  if (LinkRequest** const request = requests_.find(outbound.request); request != nullptr) {
     end(*request, outbound.error);
   }
 }
@@ -212,11 +212,11 @@ void Link::send_finished(Outbound& o) {
   if (o.is_told || o.error == EHOSTDOWN) return;
   o.is_told = true;
   Header header;
-  header.kind = Kind::Finished;
+  header.kind = MessageKind::Finished;
   header.to_port = o.to.port;
   header.status = static_cast<std::uint16_t>(o.error);
   header.tag = o.inbound;
-  send_head(o.to.peer, Head(header));
+  send_head(o.to.peer, MessageHead(header));
 }
 
 // Returns false if the write cannot start now, or has failed.

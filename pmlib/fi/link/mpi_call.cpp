@@ -60,14 +60,14 @@ class Object {
   void* handle_;
 };
 
-MpiLibrary library_of(const Object& object) {
+MpiImplementation library_of(const Object& object) {
   auto* const version = object.find<int(char*, int*)>("PMPI_Get_library_version");
   std::array<char, 8192> text{};  // MPI_MAX_LIBRARY_VERSION_STRING of MPICH, the longest
   int length = 0;
-  if (version == nullptr || version(text.data(), &length) != 0) return MpiLibrary::Other;
+  if (version == nullptr || version(text.data(), &length) != 0) return MpiImplementation::Other;
   const std::string_view name(text.data());
-  if (name.starts_with("MPICH")) return MpiLibrary::Mpich;
-  return name.starts_with("Open MPI") ? MpiLibrary::OpenMpi : MpiLibrary::Other;
+  if (name.starts_with("MPICH")) return MpiImplementation::Mpich;
+  return name.starts_with("Open MPI") ? MpiImplementation::OpenMpi : MpiImplementation::Other;
 }
 
 bool is_alone() {
@@ -136,7 +136,7 @@ constexpr std::uint64_t kMpichTag = (std::uint64_t{1} << 31) - 1;
 constexpr std::uint64_t kMpichOwn = std::uint64_t{1} << 31;
 constexpr std::uint64_t kOpenMpiTag = 0xffff'ffff, kOpenMpiOwn = 0x8000'0000;
 
-struct Waiting {
+struct WaitingCall {
   std::string_view name;  // without MPI_
   MpiWait wait;
 };
@@ -145,65 +145,65 @@ constexpr auto kCollective = MpiWait::Collective;
 
 // These functions end only by messages, or use memory. They are sorted by name.
 constexpr std::array kWaiting{
-    Waiting{"Accumulate", MpiWait::Memory},
-    Waiting{"Allgather", kCollective},
-    Waiting{"Allgatherv", kCollective},
-    Waiting{"Allreduce", kCollective},
-    Waiting{"Alltoall", kCollective},
-    Waiting{"Alltoallv", kCollective},
-    Waiting{"Alltoallw", kCollective},
-    Waiting{"Barrier", kCollective},
-    Waiting{"Bcast", kCollective},
-    Waiting{"Cart_create", kCollective},
-    Waiting{"Comm_create", kCollective},
-    Waiting{"Comm_create_group", kCollective},
-    Waiting{"Comm_dup", kCollective},
-    Waiting{"Comm_split", kCollective},
-    Waiting{"Compare_and_swap", MpiWait::Memory},
-    Waiting{"Exscan", kCollective},
-    Waiting{"Fetch_and_op", MpiWait::Memory},
-    Waiting{"Gather", kCollective},
-    Waiting{"Gatherv", kCollective},
-    Waiting{"Get", MpiWait::Memory},
-    Waiting{"Get_accumulate", MpiWait::Memory},
-    Waiting{"Intercomm_create", kCollective},
-    Waiting{"Intercomm_merge", kCollective},
-    Waiting{"Mprobe", MpiWait::Receive},
-    Waiting{"Mrecv", MpiWait::Receive},
-    Waiting{"Neighbor_allgather", kCollective},
-    Waiting{"Neighbor_allgatherv", kCollective},
-    Waiting{"Neighbor_alltoall", kCollective},
-    Waiting{"Neighbor_alltoallv", kCollective},
-    Waiting{"Neighbor_alltoallw", kCollective},
-    Waiting{"Probe", MpiWait::Receive},
-    Waiting{"Put", MpiWait::Memory},
-    Waiting{"Raccumulate", MpiWait::Memory},
-    Waiting{"Recv", MpiWait::Receive},
-    Waiting{"Reduce", kCollective},
-    Waiting{"Reduce_scatter", kCollective},
-    Waiting{"Reduce_scatter_block", kCollective},
-    Waiting{"Rget", MpiWait::Memory},
-    Waiting{"Rget_accumulate", MpiWait::Memory},
-    Waiting{"Rput", MpiWait::Memory},
-    Waiting{"Rsend", MpiWait::Receive},
-    Waiting{"Scan", kCollective},
-    Waiting{"Scatter", kCollective},
-    Waiting{"Scatterv", kCollective},
-    Waiting{"Send", MpiWait::Receive},
-    Waiting{"Sendrecv", MpiWait::Receive},
-    Waiting{"Sendrecv_replace", MpiWait::Receive},
-    Waiting{"Ssend", MpiWait::Receive},
-    Waiting{"Wait", MpiWait::Request},
-    Waiting{"Waitall", MpiWait::Request},
-    Waiting{"Waitany", MpiWait::Request},
-    Waiting{"Waitsome", MpiWait::Request},
-    Waiting{"Win_allocate", kCollective},
-    Waiting{"Win_create", kCollective},
-    Waiting{"Win_fence", kCollective},
-    Waiting{"Win_free", kCollective},
+    WaitingCall{"Accumulate", MpiWait::Memory},
+    WaitingCall{"Allgather", kCollective},
+    WaitingCall{"Allgatherv", kCollective},
+    WaitingCall{"Allreduce", kCollective},
+    WaitingCall{"Alltoall", kCollective},
+    WaitingCall{"Alltoallv", kCollective},
+    WaitingCall{"Alltoallw", kCollective},
+    WaitingCall{"Barrier", kCollective},
+    WaitingCall{"Bcast", kCollective},
+    WaitingCall{"Cart_create", kCollective},
+    WaitingCall{"Comm_create", kCollective},
+    WaitingCall{"Comm_create_group", kCollective},
+    WaitingCall{"Comm_dup", kCollective},
+    WaitingCall{"Comm_split", kCollective},
+    WaitingCall{"Compare_and_swap", MpiWait::Memory},
+    WaitingCall{"Exscan", kCollective},
+    WaitingCall{"Fetch_and_op", MpiWait::Memory},
+    WaitingCall{"Gather", kCollective},
+    WaitingCall{"Gatherv", kCollective},
+    WaitingCall{"Get", MpiWait::Memory},
+    WaitingCall{"Get_accumulate", MpiWait::Memory},
+    WaitingCall{"Intercomm_create", kCollective},
+    WaitingCall{"Intercomm_merge", kCollective},
+    WaitingCall{"Mprobe", MpiWait::Receive},
+    WaitingCall{"Mrecv", MpiWait::Receive},
+    WaitingCall{"Neighbor_allgather", kCollective},
+    WaitingCall{"Neighbor_allgatherv", kCollective},
+    WaitingCall{"Neighbor_alltoall", kCollective},
+    WaitingCall{"Neighbor_alltoallv", kCollective},
+    WaitingCall{"Neighbor_alltoallw", kCollective},
+    WaitingCall{"Probe", MpiWait::Receive},
+    WaitingCall{"Put", MpiWait::Memory},
+    WaitingCall{"Raccumulate", MpiWait::Memory},
+    WaitingCall{"Recv", MpiWait::Receive},
+    WaitingCall{"Reduce", kCollective},
+    WaitingCall{"Reduce_scatter", kCollective},
+    WaitingCall{"Reduce_scatter_block", kCollective},
+    WaitingCall{"Rget", MpiWait::Memory},
+    WaitingCall{"Rget_accumulate", MpiWait::Memory},
+    WaitingCall{"Rput", MpiWait::Memory},
+    WaitingCall{"Rsend", MpiWait::Receive},
+    WaitingCall{"Scan", kCollective},
+    WaitingCall{"Scatter", kCollective},
+    WaitingCall{"Scatterv", kCollective},
+    WaitingCall{"Send", MpiWait::Receive},
+    WaitingCall{"Sendrecv", MpiWait::Receive},
+    WaitingCall{"Sendrecv_replace", MpiWait::Receive},
+    WaitingCall{"Ssend", MpiWait::Receive},
+    WaitingCall{"Wait", MpiWait::Request},
+    WaitingCall{"Waitall", MpiWait::Request},
+    WaitingCall{"Waitany", MpiWait::Request},
+    WaitingCall{"Waitsome", MpiWait::Request},
+    WaitingCall{"Win_allocate", kCollective},
+    WaitingCall{"Win_create", kCollective},
+    WaitingCall{"Win_fence", kCollective},
+    WaitingCall{"Win_free", kCollective},
 };
 
-constexpr bool is_before(const Waiting& a, const Waiting& b) {
+constexpr bool is_before(const WaitingCall& a, const WaitingCall& b) {
   return a.name < b.name;
 }
 
@@ -216,8 +216,8 @@ MpiWait wait_of(std::string_view name) {
   if (!name.starts_with(kPrefix)) return MpiWait::None;
   name.remove_prefix(kPrefix.size());
   if (name.ends_with(kLargeCounts)) name.remove_suffix(kLargeCounts.size());
-  const auto* const found =
-      std::lower_bound(kWaiting.begin(), kWaiting.end(), Waiting{name, MpiWait::None}, is_before);
+  const auto* const found = std::lower_bound(kWaiting.begin(), kWaiting.end(),
+                                             WaitingCall{name, MpiWait::None}, is_before);
   if (found != kWaiting.end() && found->name == name) return found->wait;
   return name.starts_with(kWindow) ? MpiWait::Memory : MpiWait::None;
 }
@@ -239,15 +239,15 @@ MpiCall find_mpi_call() {
   return call;
 }
 
-TagFilter own_receives(MpiLibrary library) {
-  if (library == MpiLibrary::Mpich) return {kMpichOwn, kMpichOwn};
-  if (library == MpiLibrary::OpenMpi) return {kOpenMpiOwn, kOpenMpiOwn};
+TagFilter own_receives(MpiImplementation library) {
+  if (library == MpiImplementation::Mpich) return {kMpichOwn, kMpichOwn};
+  if (library == MpiImplementation::OpenMpi) return {kOpenMpiOwn, kOpenMpiOwn};
   return {0, 1};
 }
 
-std::int64_t mpi_tag(MpiLibrary library, std::uint64_t tag, std::uint64_t ignore) {
-  const bool is_mpich = library == MpiLibrary::Mpich;
-  if (!is_mpich && library != MpiLibrary::OpenMpi) return -1;
+std::int64_t mpi_tag(MpiImplementation library, std::uint64_t tag, std::uint64_t ignore) {
+  const bool is_mpich = library == MpiImplementation::Mpich;
+  if (!is_mpich && library != MpiImplementation::OpenMpi) return -1;
   const std::uint64_t mask = is_mpich ? kMpichTag : kOpenMpiTag;
   if ((ignore & mask) != 0 || (tag & (is_mpich ? kMpichOwn : kOpenMpiOwn)) != 0) return -1;
   return static_cast<std::int64_t>(tag & mask);

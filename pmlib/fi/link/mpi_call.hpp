@@ -18,14 +18,14 @@ enum class MpiWait : std::uint8_t {
   Memory,      // a use of window memory: the process's own, its node's, or a peer's
 };
 
-enum class MpiLibrary : std::uint8_t { Other, Mpich, OpenMpi };
+enum class MpiImplementation : std::uint8_t { Other, Mpich, OpenMpi };
 
 struct MpiCall {
   std::array<char, 32> name{};  // "MPI_Recv", terminated by 0; empty: none
   MpiWait wait = MpiWait::None;
   bool may_others_call = true;  // other threads may call MPI meanwhile, and send
   bool may_end_by_file = true;  // a file is open; known for Request only
-  MpiLibrary library = MpiLibrary::Other;
+  MpiImplementation library = MpiImplementation::Other;
 };
 
 // Returns how a function ends, given its name: "MPI_Recv" or "MPI_Recv_c".
@@ -47,10 +47,11 @@ struct TagFilter {
 
 // Returns the filter for receives that a library has posted for its own messages. The filter
 // accepts none if the library's bits are not known.
-[[nodiscard]] TagFilter own_receives(MpiLibrary library);
+[[nodiscard]] TagFilter own_receives(MpiImplementation library);
 
 // Returns the tag that an MPI receive with these match bits waits for. Returns -1 for a receive of
 // any tag, for one of the library's own, and if the library's bits are not known.
-[[nodiscard]] std::int64_t mpi_tag(MpiLibrary library, std::uint64_t tag, std::uint64_t ignore);
+[[nodiscard]] std::int64_t mpi_tag(MpiImplementation library, std::uint64_t tag,
+                                   std::uint64_t ignore);
 
 }  // namespace score::pm::fi

@@ -30,25 +30,25 @@ TEST(MpiCall, NoneIsFoundOutsideMpi) {
 
 TEST(MpiCall, TagsIdentifyReceivesOfTheLibrary) {
   constexpr std::uint64_t kContext = std::uint64_t{6} << 32;
-  const TagFilter mpich = own_receives(MpiLibrary::Mpich);
+  const TagFilter mpich = own_receives(MpiImplementation::Mpich);
   EXPECT_TRUE(mpich.takes(kContext | 0x8000'0000 | 2, 0));
   EXPECT_FALSE(mpich.takes(kContext | 2, 0));
   EXPECT_FALSE(mpich.takes(kContext | 0x8000'0000, 0xffff'ffff)) << "any";
-  const TagFilter open_mpi = own_receives(MpiLibrary::OpenMpi);
+  const TagFilter open_mpi = own_receives(MpiImplementation::OpenMpi);
   EXPECT_TRUE(open_mpi.takes(kContext | 0xffff'fff0, 0));
   EXPECT_FALSE(open_mpi.takes(kContext | 77, 0x7fff'ffff));
-  EXPECT_FALSE(own_receives(MpiLibrary::Other).takes(0, 0));
+  EXPECT_FALSE(own_receives(MpiImplementation::Other).takes(0, 0));
   EXPECT_TRUE(TagFilter{}.takes(77, 0x7fff'ffff));
 }
 
 TEST(MpiCall, OnlyTagsOfTheProgramAreRead) {
   constexpr std::uint64_t kContext = std::uint64_t{6} << 32;
-  EXPECT_EQ(mpi_tag(MpiLibrary::Mpich, kContext | 77, 0), 77);
-  EXPECT_EQ(mpi_tag(MpiLibrary::Mpich, kContext | 77, 0x7fff'ffff), -1) << "any";
-  EXPECT_EQ(mpi_tag(MpiLibrary::Mpich, kContext | 0x8000'0000 | 2, 0), -1) << "its own";
-  EXPECT_EQ(mpi_tag(MpiLibrary::OpenMpi, kContext | 77, 0), 77);
-  EXPECT_EQ(mpi_tag(MpiLibrary::OpenMpi, kContext | 0xffff'fff0, 0), -1) << "its own";
-  EXPECT_EQ(mpi_tag(MpiLibrary::Other, 77, 0), -1);
+  EXPECT_EQ(mpi_tag(MpiImplementation::Mpich, kContext | 77, 0), 77);
+  EXPECT_EQ(mpi_tag(MpiImplementation::Mpich, kContext | 77, 0x7fff'ffff), -1) << "any";
+  EXPECT_EQ(mpi_tag(MpiImplementation::Mpich, kContext | 0x8000'0000 | 2, 0), -1) << "its own";
+  EXPECT_EQ(mpi_tag(MpiImplementation::OpenMpi, kContext | 77, 0), 77);
+  EXPECT_EQ(mpi_tag(MpiImplementation::OpenMpi, kContext | 0xffff'fff0, 0), -1) << "its own";
+  EXPECT_EQ(mpi_tag(MpiImplementation::Other, 77, 0), -1);
 }
 
 }  // namespace

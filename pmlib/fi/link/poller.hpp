@@ -32,7 +32,7 @@ struct Poller {
   MpiCall call;                             // result of the last look-up
   bool knows_call = false;
   bool is_named = false;    // the link has not taken over `call` yet
-  std::uint32_t peeks = 0;  // the link's count at the last look
+  std::uint32_t peeks = 0;  // the link's count at the last poll
 
   // Looks up from time to time what the thread has called. This reads the lists of loaded libraries
   // and takes their locks, so the caller must not hold the link's lock.

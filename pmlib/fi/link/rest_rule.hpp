@@ -4,7 +4,7 @@
 // PM sees its own messages only, and an MPI library may communicate by other means: MPICH's shared
 // memory between the ranks of a node, windows in the process's own memory or in its node's, Open
 // MPI's BTLs. To PM a thread that works over these looks like one that waits. One sleep costs it
-// little, but PM would let it sleep after every few looks, and its peers with it: it would do some
+// little, but PM would let it sleep after every few polls, and its peers with it: it would do some
 // hundred steps per second instead of a hundred thousand. So a thread goes on polling unless it
 // waits for something that PM has, and PM carries all communication of the process. If its call may
 // return without a message, as a test does, the call must also be repeated at once each time:
@@ -25,7 +25,7 @@ struct WaitFacts {
   bool is_near_by_pm = false;    // the user has disabled MPICH's shared memory between them
   bool is_told_to_rest = false;  // by the user, who knows the program
   // ---- the call
-  MpiLibrary library = MpiLibrary::Other;
+  MpiImplementation library = MpiImplementation::Other;
   MpiWait call = MpiWait::None;
   bool may_others_call = true;  // other threads may call MPI meanwhile
   bool may_end_by_file = true;  // it may wait for a request of input and output
@@ -33,7 +33,7 @@ struct WaitFacts {
   bool has_receive = false;      // one with a tag is posted
   bool has_own_receive = false;  // the library has posted one of its own, in a collective operation
   bool has_request = false;      // a sent message is not answered yet
-  bool has_peeked = false;       // it has asked for an early message since its last look
+  bool has_peeked = false;       // it has asked for an early message since its last poll
   bool has_late_work = false;    // PM has something to do without a message
   // ---- the thread: see QuickReturns
   bool returns_at_once = false;
@@ -42,13 +42,13 @@ struct WaitFacts {
 // Returns true if PM carries all messages between the ranks of this node. Open MPI with mtl/ofi
 // sends all messages by libfabric; if it uses other means, PM has nothing that the call waits for.
 constexpr bool carries_near(const WaitFacts& w) {
-  return !w.has_near_ranks || w.library == MpiLibrary::OpenMpi ||
-         (w.library == MpiLibrary::Mpich && w.is_near_by_pm);
+  return !w.has_near_ranks || w.library == MpiImplementation::OpenMpi ||
+         (w.library == MpiImplementation::Mpich && w.is_near_by_pm);
 }
 
 // Returns true if this process may never sleep while it waits for a message.
 constexpr bool never_rests(const WaitFacts& w) {
-  return !w.is_told_to_rest && w.library != MpiLibrary::Other && !carries_near(w);
+  return !w.is_told_to_rest && w.library != MpiImplementation::Other && !carries_near(w);
 }
 
 // Returns true if PM has something that the call may be waiting for.
@@ -60,7 +60,7 @@ constexpr bool awaits_pm(const WaitFacts& w) {
 constexpr bool may_rest(const WaitFacts& w) {
   if (w.is_told_to_rest) return true;
   if (w.call == MpiWait::Memory || !carries_near(w)) return false;
-  if (w.library != MpiLibrary::Other && !awaits_pm(w)) return false;
+  if (w.library != MpiImplementation::Other && !awaits_pm(w)) return false;
   return w.call != MpiWait::None || (w.returns_at_once && !w.has_near_ranks);
 }
 

@@ -6,7 +6,7 @@ namespace score::pm::fi {
 namespace {
 
 // Describes a rank alone on its node that waits in MPI_Recv for a message that PM will bring.
-WaitFacts receiving(MpiLibrary library) {
+WaitFacts receiving(MpiImplementation library) {
   return {.has_near_ranks = false,
           .library = library,
           .call = MpiWait::Receive,
@@ -16,14 +16,14 @@ WaitFacts receiving(MpiLibrary library) {
 }
 
 // Describes the same rank with other ranks on its node.
-WaitFacts near(MpiLibrary library) {
+WaitFacts near(MpiImplementation library) {
   WaitFacts w = receiving(library);
   w.has_near_ranks = true;
   return w;
 }
 
-constexpr auto kMpich = MpiLibrary::Mpich, kOpenMpi = MpiLibrary::OpenMpi;
-constexpr auto kOther = MpiLibrary::Other;
+constexpr auto kMpich = MpiImplementation::Mpich, kOpenMpi = MpiImplementation::OpenMpi;
+constexpr auto kOther = MpiImplementation::Other;
 constexpr auto kWorks = ContextState::Works, kRests = ContextState::Rests;
 constexpr auto kWaits = ContextState::Waits;
 
@@ -55,7 +55,7 @@ TEST(RestRule, OpenMpiMayWaitWithNearRanks) {
 }
 
 TEST(RestRule, RankWithoutPmWorkKeepsPolling) {
-  for (const MpiLibrary library : {kMpich, kOpenMpi}) {
+  for (const MpiImplementation library : {kMpich, kOpenMpi}) {
     for (const MpiWait call : {MpiWait::None, MpiWait::Receive, MpiWait::Request}) {
       WaitFacts w = receiving(library);
       w.call = call;

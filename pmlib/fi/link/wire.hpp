@@ -14,7 +14,7 @@
 
 namespace score::pm::fi {
 
-enum class Kind : std::uint8_t {
+enum class MessageKind : std::uint8_t {
   Send = 1,        // a message without a tag; Extra unless the only flag is kSmallData
   Tagged = 2,      // a tagged message
   Fragment = 3,    // the next bytes of the message that this peer began last
@@ -38,7 +38,7 @@ constexpr std::uint8_t kAllFlags = 31;   // all flags of a message
 constexpr std::uint8_t kPart = 32;       // of a Write or Read: more ranges of the operation follow
 
 struct Header {
-  Kind kind = Kind::Send;
+  MessageKind kind = MessageKind::Send;
   std::uint8_t flags = 0;
   std::uint16_t from_port = 0;  // the endpoint within the sender
   std::uint16_t to_port = 0;
@@ -58,7 +58,7 @@ struct Extra {
 static_assert(sizeof(Extra) == 24);
 
 // Names memory that is registered with PM; see pm::RegionName.
-struct Place {
+struct RegionPlace {
   std::uint32_t region = 0;
   std::uint32_t nonce = 0;
   std::uint64_t offset = 0;
@@ -70,7 +70,7 @@ struct RmaExtra {
   std::uint64_t data = 0;
   std::uint32_t request = 0;
   std::uint32_t inbound = 0;  // Read: the transfer to be finished; 0 = Reply
-  Place place;                // Read: where the bytes go
+  RegionPlace place;          // Read: where the bytes go
 };
 
 static_assert(sizeof(RmaExtra) == 48);
@@ -92,7 +92,7 @@ static_assert(sizeof(AtomicExtra) == 24);
 struct GoAheadExtra {
   std::uint32_t request = 0;
   std::uint32_t inbound = 0;
-  Place place;
+  RegionPlace place;
   std::uint64_t length = 0;  // bytes wanted, at most what was announced
 };
 
@@ -112,14 +112,14 @@ std::optional<T> take(std::span<const std::byte>& bytes) {
 }
 
 // Holds the header and the extension of one message in one piece.
-struct Head {
+struct MessageHead {
   std::array<std::byte, kMaxHead> bytes;
   std::size_t size = 0;
 
-  explicit Head(const Header& header) { add(header); }
+  explicit MessageHead(const Header& header) { add(header); }
 
   template <class T>
-  Head& add(const T& part) {
+  MessageHead& add(const T& part) {
     static_assert(std::is_trivially_copyable_v<T> && sizeof(T) <= kMaxHead);
     std::memcpy(bytes.data() + size, &part, sizeof part);
     size += sizeof part;

@@ -77,19 +77,19 @@ std::uint64_t Counter::read_error() {
 
 std::uint64_t Counter::read(const std::atomic<std::uint64_t>& number) {
   Link& link = domain_.link();
-  const auto look = [&] {
+  const auto read_now = [&] {
     Guard guard(link);
     link.progress();
     return number.load(std::memory_order_relaxed);
   };
   if (link.is_silent()) [[unlikely]]
-    link.begin_look();
-  const std::uint64_t before = look();
+    link.begin_poll();
+  const std::uint64_t before = read_now();
   if (!link.is_silent()) [[likely]]
     return before;
   // The change may also come from another thread's progress.
   const bool is_news = link.rest([&] { return number.load(std::memory_order_relaxed) != before; });
-  return is_news ? look() : before;
+  return is_news ? read_now() : before;
 }
 
 int Counter::wait(std::uint64_t threshold, int timeout_ms) {

@@ -143,7 +143,7 @@ void Cq::grow() {
   tail_ = n;
 }
 
-void Cq::push(const Failure& failure) {
+void Cq::push(const CompletionError& failure) {
   failures_.push_back(failure);
   domain_.link().wake_sleepers();
 }
@@ -159,11 +159,11 @@ void Cq::write_out(std::byte*& to, const Completion& c) const {
   to += entry_bytes(format_);
 }
 
-void Cq::look() {
+void Cq::poll_link() {
   Link& link = domain_.link();
   link.progress();
   if (has_news()) return;
-  for (unsigned looks = link.looks_before_giving_up(); looks > 0; --looks) {
+  for (unsigned polls = link.polls_before_giving_up(); polls > 0; --polls) {
     link.progress();
     if (has_news()) return;
   }
@@ -173,7 +173,7 @@ void Cq::look() {
 ssize_t Cq::read(void* buffer, std::size_t count, fi_addr_t* sources) {
   Link& link = domain_.link();
   if (link.is_silent()) [[unlikely]]
-    link.begin_look();
+    link.begin_poll();
   const ssize_t n = read_once(buffer, count, sources);
   if (n != -FI_EAGAIN || !link.is_silent()) [[likely]]
     return n;
@@ -184,7 +184,7 @@ ssize_t Cq::read(void* buffer, std::size_t count, fi_addr_t* sources) {
 ssize_t Cq::read_once(void* buffer, std::size_t count, fi_addr_t* sources) {
   Guard guard(domain_.link());
   if (!has_news()) {
-    look();
+    poll_link();
   } else if (count == 0) {
     domain_.link().progress();
   }
@@ -229,7 +229,7 @@ bool Cq::poll_once() {
 ssize_t Cq::read_error(fi_cq_err_entry& entry) {
   Guard guard(domain_.link());
   if (failures_.empty()) return -FI_EAGAIN;
-  const Failure f = std::move(failures_.front());
+  const CompletionError f = std::move(failures_.front());
   failures_.pop_front();
   give_source(entry, f.source);
   entry.op_context = f.completion.context;

@@ -157,7 +157,7 @@ struct Completion {
   const Av* av = nullptr;  // knows `from`; null: no source
 };
 
-struct Failure {
+struct CompletionError {
   Completion completion;
   int error = 0;
   std::size_t missing = 0;  // bytes that did not fit
@@ -172,7 +172,7 @@ class Cq : public fid_cq {
   ~Cq();
 
   void push(const Completion& completion);
-  void push(const Failure& failure);
+  void push(const CompletionError& failure);
   // Takes at most `count` completions; makes some progress first if there are none.
   ssize_t read(void* buffer, std::size_t count, fi_addr_t* sources);
   ssize_t read_error(fi_cq_err_entry& entry);
@@ -193,7 +193,7 @@ class Cq : public fid_cq {
   ssize_t read_once(void* buffer, std::size_t count, fi_addr_t* sources);
 
   [[gnu::noinline]] void grow();
-  void look();
+  void poll_link();
   void give_source(fi_cq_err_entry& entry, const std::string& source);
   void write_out(std::byte*& to, const Completion& completion) const;
 
@@ -202,7 +202,7 @@ class Cq : public fid_cq {
   bool can_wait_;
   std::vector<Completion> ring_;  // size is a power of two
   std::size_t head_ = 0, tail_ = 0;
-  std::deque<Failure> failures_;
+  std::deque<CompletionError> failures_;
   std::string last_source_;  // of the last failure that was read
   std::atomic<bool> is_signalled_{false};
 };

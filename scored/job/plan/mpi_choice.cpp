@@ -17,12 +17,12 @@ constexpr std::uint32_t kWorthALook = 32;  // ranks; the data they read grows wi
 // MPICH has this function since 5.0. The client of 4.0 reads lines of 1024 bytes.
 constexpr const char* kSinceMpich5 = "MPI_Abi_get_version";
 
-struct Offer {
+struct PmiSupport {
   bool pmi1 = false;
   bool pmix = false;
 };
 
-Offer offer_for(const wire::LaunchSpec& spec, const wire::Program& program) {
+PmiSupport pmi_support_of(const wire::LaunchSpec& spec, const wire::Program& program) {
   const auto path = executable_of(spec, program);
   if (!path) return {};  // it may be on a different node
   const auto needed = needed_libraries(*path);
@@ -36,11 +36,11 @@ Offer offer_for(const wire::LaunchSpec& spec, const wire::Program& program) {
 
 void choose_mpi(Plan& plan) {
   if (plan.spec.mpi() != wire::LaunchSpec::AUTO) return;
-  Offer all;
+  PmiSupport all;
   for (const auto& program : plan.spec.programs()) {
-    const Offer offer = offer_for(plan.spec, program);
-    all.pmi1 = all.pmi1 || offer.pmi1;
-    all.pmix = all.pmix || offer.pmix;
+    const PmiSupport support = pmi_support_of(plan.spec, program);
+    all.pmi1 = all.pmi1 || support.pmi1;
+    all.pmix = all.pmix || support.pmix;
   }
   plan.spec.set_mpi(!all.pmix  ? wire::LaunchSpec::PMI1
                     : all.pmi1 ? wire::LaunchSpec::BOTH

@@ -9,12 +9,12 @@ namespace score::shepherd {
 
 namespace {
 
-struct Entry {
+struct MappingBlock {
   std::uint32_t node;
   std::uint32_t nodes;
   std::uint32_t each;
 
-  friend bool operator==(const Entry&, const Entry&) = default;
+  friend bool operator==(const MappingBlock&, const MappingBlock&) = default;
 };
 
 // Returns how many ranks follow each other on the node of the first one.
@@ -23,31 +23,31 @@ std::uint32_t run_length(std::span<const std::uint32_t> nodes) {
   return static_cast<std::uint32_t>(other - nodes.begin());
 }
 
-std::vector<Entry> entries_of(std::span<const std::uint32_t> nodes) {
-  std::vector<Entry> entries;
+std::vector<MappingBlock> blocks_of(std::span<const std::uint32_t> nodes) {
+  std::vector<MappingBlock> blocks;
   while (!nodes.empty()) {
     const std::uint32_t each = run_length(nodes);
-    Entry* const last = entries.empty() ? nullptr : &entries.back();
+    MappingBlock* const last = blocks.empty() ? nullptr : &blocks.back();
     const bool goes_on =
         last != nullptr && last->each == each && nodes[0] == last->node + last->nodes;
     if (goes_on) ++last->nodes;
-    if (!goes_on) entries.push_back({nodes[0], 1, each});
+    if (!goes_on) blocks.push_back({nodes[0], 1, each});
     nodes = nodes.subspan(each);
   }
-  return entries;
+  return blocks;
 }
 
 }  // namespace
 
 std::string process_mapping(std::span<const std::uint32_t> nodes_of_ranks) {
-  auto entries = entries_of(nodes_of_ranks);
-  const auto is_first = [&](const Entry& entry) { return entry == entries[0]; };
-  if (std::ranges::all_of(entries, is_first) && !entries.empty()) {
-    entries.erase(entries.begin() + 1, entries.end());
+  auto blocks = blocks_of(nodes_of_ranks);
+  const auto is_first = [&](const MappingBlock& block) { return block == blocks[0]; };
+  if (std::ranges::all_of(blocks, is_first) && !blocks.empty()) {
+    blocks.erase(blocks.begin() + 1, blocks.end());
   }
   std::string text = "(vector";
-  for (const auto& entry : entries) {
-    text += fmt::format(",({},{},{})", entry.node, entry.nodes, entry.each);
+  for (const auto& block : blocks) {
+    text += fmt::format(",({},{},{})", block.node, block.nodes, block.each);
   }
   return text + ")";
 }

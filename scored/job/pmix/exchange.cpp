@@ -84,7 +84,7 @@ void Exchange::unpublish(Token token, std::uint32_t rank, const std::vector<std:
 
 void Exchange::get(Token token, std::uint32_t rank, Options options, base::TimePoint now) {
   if (rank >= nodes_of_ranks_.size()) {
-    actions_.answers.push_back({token, Outcome::NotFound, "", {}});
+    actions_.answers.push_back({token, ExchangeOutcome::NotFound, "", {}});
     return;
   }
   PmixPeer message;
@@ -99,7 +99,7 @@ void Exchange::fence(Token token, std::vector<std::uint32_t> ranks, std::string 
   const auto nodes = nodes_of(ranks);
   const bool is_new = !fences_.contains(ranks);
   if (nodes.empty() || (is_new && fences_.size() >= kMaxSets)) {
-    actions_.answers.push_back({token, Outcome::Refused, "", {}});
+    actions_.answers.push_back({token, ExchangeOutcome::Refused, "", {}});
     return;
   }
   PmixPeer message;
@@ -122,7 +122,7 @@ void Exchange::turn(base::TimePoint now) {
   }
   for (const std::uint64_t request : late) {
     const std::uint32_t node = pending_[request].node;
-    actions_.answers.push_back({pending_[request].token, Outcome::TimedOut, "", {}});
+    actions_.answers.push_back({pending_[request].token, ExchangeOutcome::TimedOut, "", {}});
     pending_.erase(request);
     PmixPeer no_more;  // a lookup of no keys replaces the one that waits there
     no_more.set_kind(PmixPeer::LOOKUP);
@@ -157,7 +157,7 @@ void Exchange::handle(std::uint32_t from, const PmixPeer& message) {
   }
 }
 
-void Exchange::answer(const Asker& asker, Outcome outcome, PmixPeer message) {
+void Exchange::answer(const Asker& asker, ExchangeOutcome outcome, PmixPeer message) {
   message.set_kind(PmixPeer::ANSWER);
   message.set_request(asker.second);
   message.set_outcome(static_cast<std::uint32_t>(outcome));
@@ -169,8 +169,9 @@ void Exchange::on_answer(std::uint32_t from, const PmixPeer& message) {
   if (found == pending_.end() || found->second.node != from) return;
   Answer out;
   out.token = found->second.token;
-  const bool is_known = message.outcome() <= static_cast<std::uint32_t>(Outcome::Refused);
-  out.outcome = is_known ? static_cast<Outcome>(message.outcome()) : Outcome::Refused;
+  const bool is_known = message.outcome() <= static_cast<std::uint32_t>(ExchangeOutcome::Refused);
+  out.outcome =
+      is_known ? static_cast<ExchangeOutcome>(message.outcome()) : ExchangeOutcome::Refused;
   out.data = message.data();
   const int items = std::min({message.keys_size(), message.values_size(), message.ranks_size()});
   for (int i = 0; i < items; ++i) {
@@ -186,15 +187,15 @@ void Exchange::on_get(std::uint32_t from, const PmixPeer& message) {
   const Asker asker(from, message.request());
   const bool is_here =
       message.rank() < nodes_of_ranks_.size() && nodes_of_ranks_[message.rank()] == node_;
-  if (!is_here) return answer(asker, Outcome::NotFound, {});
+  if (!is_here) return answer(asker, ExchangeOutcome::NotFound, {});
   if (tickets_.contains(asker)) return;  // repeated while the library is searching
-  if (tickets_.size() >= kMaxWaiting) return answer(asker, Outcome::Refused, {});
+  if (tickets_.size() >= kMaxWaiting) return answer(asker, ExchangeOutcome::Refused, {});
   tickets_[asker] = ++last_ticket_;
   askers_[last_ticket_] = asker;
   actions_.asks.push_back({message.rank(), last_ticket_});
 }
 
-void Exchange::answered(std::uint64_t ticket, Outcome outcome, std::string data) {
+void Exchange::answered(std::uint64_t ticket, ExchangeOutcome outcome, std::string data) {
   const auto found = askers_.find(ticket);
   if (found == askers_.end()) return;
   const Asker asker = found->second;
@@ -215,17 +216,18 @@ void Exchange::on_publish(std::uint32_t from, const PmixPeer& message) {
     const auto found = collector_.find(message.keys(i));
     const bool is_again = found != collector_.end() && found->second.owner == message.rank() &&
                           found->second.value == message.values(i);
-    if (found != collector_.end() && !is_again) return answer(asker, Outcome::Duplicate, {});
+    if (found != collector_.end() && !is_again)
+      return answer(asker, ExchangeOutcome::Duplicate, {});
     bytes += is_again ? 0 : message.keys(i).size() + message.values(i).size();
   }
-  if (board_bytes_ + bytes > kMaxBoardBytes) return answer(asker, Outcome::Refused, {});
+  if (board_bytes_ + bytes > kMaxBoardBytes) return answer(asker, ExchangeOutcome::Refused, {});
   for (int i = 0; i < items; ++i) {
     const bool is_new =
         collector_.try_emplace(message.keys(i), Published{message.rank(), message.values(i)})
             .second;
     if (is_new) board_bytes_ += message.keys(i).size() + message.values(i).size();
   }
-  answer(asker, Outcome::Success, {});
+  answer(asker, ExchangeOutcome::Success, {});
   auto waiting = std::exchange(waiting_lookups_, {});
   for (auto& [waiter, lookup] : waiting) {
     if (!try_lookup(waiter, lookup, false)) waiting_lookups_[waiter] = std::move(lookup);
@@ -254,8 +256,8 @@ bool Exchange::try_lookup(const Asker& asker, const PmixPeer& message, bool is_l
   }
   const bool has_all = out.keys_size() == message.keys_size();
   if (!has_all && !is_last) return false;
-  const auto some = out.keys_size() > 0 ? Outcome::Partial : Outcome::NotFound;
-  answer(asker, has_all ? Outcome::Success : some, std::move(out));
+  const auto some = out.keys_size() > 0 ? ExchangeOutcome::Partial : ExchangeOutcome::NotFound;
+  answer(asker, has_all ? ExchangeOutcome::Success : some, std::move(out));
   return true;
 }
 
@@ -272,7 +274,7 @@ void Exchange::on_unpublish(std::uint32_t from, const PmixPeer& message) {
     board_bytes_ -= at->first.size() + at->second.value.size();
     at = collector_.erase(at);
   }
-  answer({from, message.request()}, Outcome::Success, {});
+  answer({from, message.request()}, ExchangeOutcome::Success, {});
 }
 
 // ---- fences of some ranks
@@ -284,15 +286,16 @@ void Exchange::on_enter(std::uint32_t from, const PmixPeer& message) {
   const bool is_mine = !nodes.empty() && nodes[0] == node_ && std::ranges::is_sorted(ranks);
   const bool is_known = fences_.contains(ranks) || fences_.size() < kMaxSets;
   if (!is_mine || !is_known || !std::ranges::binary_search(nodes, from)) {
-    return answer(asker, Outcome::Refused, {});
+    return answer(asker, ExchangeOutcome::Refused, {});
   }
   FenceState& state = fences_[ranks];
   PmixPeer out;
   if (message.sequence() <= state.done) {  // a repeat; only the last answer can have been lost
     out.set_data(state.last);
-    return answer(asker, Outcome::Success, std::move(out));
+    return answer(asker, ExchangeOutcome::Success, std::move(out));
   }
-  if (message.sequence() > state.done + kMaxRounds) return answer(asker, Outcome::Refused, {});
+  if (message.sequence() > state.done + kMaxRounds)
+    return answer(asker, ExchangeOutcome::Refused, {});
   RankBarrier& round = state.rounds[message.sequence()];
   round.data[from] = message.data();
   round.requests[from] = message.request();
@@ -304,7 +307,7 @@ void Exchange::on_enter(std::uint32_t from, const PmixPeer& message) {
   for (const auto& [node, data] : whole.data) state.last += data;
   out.set_data(state.last);
   for (const auto& [node, request] : whole.requests) {
-    answer({node, request}, Outcome::Success, out);
+    answer({node, request}, ExchangeOutcome::Success, out);
   }
 }
 
@@ -313,7 +316,7 @@ std::optional<PmixPeer> answer_of_the_departed(const PmixPeer& message) {
   PmixPeer out;
   out.set_kind(PmixPeer::ANSWER);
   out.set_request(message.request());
-  out.set_outcome(static_cast<std::uint32_t>(Outcome::NotFound));
+  out.set_outcome(static_cast<std::uint32_t>(ExchangeOutcome::NotFound));
   return out;
 }
 

@@ -19,7 +19,14 @@
 
 namespace score::pmix {
 
-enum class Outcome : std::uint32_t { Success, NotFound, Partial, Duplicate, TimedOut, Refused };
+enum class ExchangeOutcome : std::uint32_t {
+  Success,
+  NotFound,
+  Partial,
+  Duplicate,
+  TimedOut,
+  Refused
+};
 
 struct PublishedItem {
   std::uint32_t owner = 0;  // rank
@@ -33,7 +40,7 @@ class Exchange {
 
   struct Answer {
     Token token = 0;
-    Outcome outcome = Outcome::Success;
+    ExchangeOutcome outcome = ExchangeOutcome::Success;
     std::string data;                  // of get and fence
     std::vector<PublishedItem> items;  // of lookup
   };
@@ -75,7 +82,7 @@ class Exchange {
   void fence(Token token, std::vector<std::uint32_t> ranks, std::string data, base::TimePoint now);
 
   // ---- incoming events
-  void answered(std::uint64_t ticket, Outcome outcome, std::string data);
+  void answered(std::uint64_t ticket, ExchangeOutcome outcome, std::string data);
   // Handles a message from another node. Invalid messages are ignored.
   void receive(std::uint32_t from, const wire::PmixPeer& message);
   // Repeats requests that have waited for long and fails those past their deadline. Call it once
@@ -118,7 +125,7 @@ class Exchange {
 
   void begin(wire::PmixPeer message, const Pending& pending);
   void send(std::uint32_t node, const wire::PmixPeer& message);
-  void answer(const Asker& asker, Outcome outcome, wire::PmixPeer message);
+  void answer(const Asker& asker, ExchangeOutcome outcome, wire::PmixPeer message);
   void handle(std::uint32_t from, const wire::PmixPeer& message);
   void on_answer(std::uint32_t from, const wire::PmixPeer& message);
   void on_get(std::uint32_t from, const wire::PmixPeer& message);

@@ -37,7 +37,7 @@ class ExchangeTest : public ::testing::Test {
   }
 
   Exchange::Answer take(std::uint32_t node) {
-    if (answers_[node].empty()) return {999, Outcome::Refused, "", {}};
+    if (answers_[node].empty()) return {999, ExchangeOutcome::Refused, "", {}};
     auto answer = std::move(answers_[node].front());
     answers_[node].pop_front();
     return answer;
@@ -61,7 +61,7 @@ TEST_F(ExchangeTest, ExpiredLookupsFreeTheirSlot) {
       run();
       nodes_[node].turn(kStart + 2s);
       run();
-      ASSERT_EQ(take(node).outcome, Outcome::TimedOut);
+      ASSERT_EQ(take(node).outcome, ExchangeOutcome::TimedOut);
       ASSERT_TRUE(answers_[node].empty());
     }
     const std::string name = "door" + std::to_string(node);
@@ -70,14 +70,14 @@ TEST_F(ExchangeTest, ExpiredLookupsFreeTheirSlot) {
     EXPECT_TRUE(answers_[node].empty());
     nodes_[2].publish(3, item(3, name), kStart);
     run();
-    EXPECT_EQ(take(node).outcome, Outcome::Success);
+    EXPECT_EQ(take(node).outcome, ExchangeOutcome::Success);
   }
 }
 
 TEST_F(ExchangeTest, PublishedNameIsFoundUntilWithdrawn) {
   nodes_[1].publish(1, item(2, "door"), kStart);
   run();
-  EXPECT_EQ(take(1).outcome, Outcome::Success);
+  EXPECT_EQ(take(1).outcome, ExchangeOutcome::Success);
   nodes_[2].lookup(2, {"door"}, {}, kStart);
   run();
   const auto found = take(2);
@@ -87,19 +87,19 @@ TEST_F(ExchangeTest, PublishedNameIsFoundUntilWithdrawn) {
   nodes_[1].unpublish(3, 2, {"door"}, kStart);
   nodes_[0].lookup(4, {"door"}, {}, kStart);
   run();
-  EXPECT_EQ(take(1).outcome, Outcome::Success);
+  EXPECT_EQ(take(1).outcome, ExchangeOutcome::Success);
   nodes_[0].lookup(5, {"door"}, {}, kStart);
   run();
   take(0);
-  EXPECT_EQ(take(0).outcome, Outcome::NotFound);
+  EXPECT_EQ(take(0).outcome, ExchangeOutcome::NotFound);
 }
 
 TEST_F(ExchangeTest, NameCanBePublishedOnce) {
   nodes_[0].publish(1, item(0, "door"), kStart);
   nodes_[1].publish(2, item(2, "door"), kStart);
   run();
-  EXPECT_EQ(take(0).outcome, Outcome::Success);
-  EXPECT_EQ(take(1).outcome, Outcome::Duplicate);
+  EXPECT_EQ(take(0).outcome, ExchangeOutcome::Success);
+  EXPECT_EQ(take(1).outcome, ExchangeOutcome::Duplicate);
 }
 
 TEST_F(ExchangeTest, OtherTaskCannotWithdrawName) {
@@ -108,7 +108,7 @@ TEST_F(ExchangeTest, OtherTaskCannotWithdrawName) {
   nodes_[2].lookup(3, {"door", "window"}, {}, kStart);
   run();
   const auto found = take(2);
-  EXPECT_EQ(found.outcome, Outcome::Partial);
+  EXPECT_EQ(found.outcome, ExchangeOutcome::Partial);
   EXPECT_EQ(found.items.size(), 1U);
 }
 
@@ -129,7 +129,7 @@ TEST_F(ExchangeTest, WaitingEndsAtItsDeadline) {
   EXPECT_TRUE(answers_[2].empty());
   nodes_[2].turn(kStart + 5s);
   run();
-  EXPECT_EQ(take(2).outcome, Outcome::TimedOut);
+  EXPECT_EQ(take(2).outcome, ExchangeOutcome::TimedOut);
   EXPECT_FALSE(nodes_[2].has_pending());
 }
 
@@ -138,14 +138,14 @@ TEST_F(ExchangeTest, DataOfRankComesFromItsNode) {
   run();
   ASSERT_EQ(asks_[2].size(), 1U);
   EXPECT_EQ(asks_[2][0].rank, 3U);
-  nodes_[2].answered(asks_[2][0].ticket, Outcome::Success, "its data");
-  nodes_[2].answered(asks_[2][0].ticket, Outcome::Success, "again");
+  nodes_[2].answered(asks_[2][0].ticket, ExchangeOutcome::Success, "its data");
+  nodes_[2].answered(asks_[2][0].ticket, ExchangeOutcome::Success, "again");
   run();
   EXPECT_EQ(take(0).data, "its data");
   EXPECT_TRUE(answers_[0].empty());
   nodes_[0].get(2, 77, {}, kStart);
   run();
-  EXPECT_EQ(take(0).outcome, Outcome::NotFound);
+  EXPECT_EQ(take(0).outcome, ExchangeOutcome::NotFound);
 }
 
 TEST_F(ExchangeTest, RequestToDepartedNodeIsAnswered) {
@@ -156,7 +156,7 @@ TEST_F(ExchangeTest, RequestToDepartedNodeIsAnswered) {
   ASSERT_TRUE(answer);
   nodes_[2].receive(0, *answer);
   run();
-  EXPECT_EQ(take(2).outcome, Outcome::NotFound);
+  EXPECT_EQ(take(2).outcome, ExchangeOutcome::NotFound);
   EXPECT_FALSE(answer_of_the_departed(*answer));
 }
 
@@ -204,7 +204,7 @@ TEST_F(ExchangeTest, LossAndRepeatsChangeNothing) {
     for (const std::uint32_t node : {1U, 2U}) {
       for (int i = 0; i < 2; ++i) {
         const auto answer = take(node);
-        EXPECT_EQ(answer.outcome, Outcome::Success);
+        EXPECT_EQ(answer.outcome, ExchangeOutcome::Success);
         if (answer.token == 1) {
           EXPECT_EQ(answer.data, "abc");
         } else if (answer.token == 3) {
@@ -223,7 +223,7 @@ TEST_F(ExchangeTest, RandomMessagesAreIgnored) {
     wire::PmixPeer message;
     if (message.ParseFromString(bytes))
       nodes_[0].receive(static_cast<std::uint32_t>(random() % 5), message);
-    nodes_[0].answered(random() % 5, Outcome::Success, bytes);
+    nodes_[0].answered(random() % 5, ExchangeOutcome::Success, bytes);
   }
   std::ignore = nodes_[0].take_actions();
   nodes_[0].fence(1, {0, 1}, "mine", kStart);

@@ -48,7 +48,7 @@ using Answered = std::function<void(const Exchange::Answer&)>;
 
 using shepherd::Plan;
 
-struct State {
+struct ServerState {
   std::mutex mutex;
   Send send;
   std::optional<Plan> plan;  // plan of the job's first world
@@ -65,8 +65,8 @@ struct State {
   base::UniqueFd wake;
 };
 
-State& state() {
-  static State instance;
+ServerState& state() {
+  static ServerState instance;
   return instance;
 }
 
@@ -164,19 +164,19 @@ void ask(Request request, Answered answered) {
   std::ignore = write(state().wake.get(), &one, sizeof one);
 }
 
-pmix_status_t status_of(Outcome outcome) {
+pmix_status_t status_of(ExchangeOutcome outcome) {
   switch (outcome) {
-    case Outcome::Success:
+    case ExchangeOutcome::Success:
       return PMIX_SUCCESS;
-    case Outcome::NotFound:
+    case ExchangeOutcome::NotFound:
       return PMIX_ERR_NOT_FOUND;
-    case Outcome::Partial:
+    case ExchangeOutcome::Partial:
       return PMIX_ERR_PARTIAL_SUCCESS;
-    case Outcome::Duplicate:
+    case ExchangeOutcome::Duplicate:
       return PMIX_ERR_DUPLICATE_KEY;
-    case Outcome::TimedOut:
+    case ExchangeOutcome::TimedOut:
       return PMIX_ERR_TIMEOUT;
-    case Outcome::Refused:
+    case ExchangeOutcome::Refused:
       break;
   }
   return PMIX_ERR_OUT_OF_RESOURCE;
@@ -218,7 +218,8 @@ pmix_status_t on_direct_modex(const pmix_proc_t* process, const pmix_info_t info
 void on_answered(pmix_status_t status, char* data, std::size_t bytes, void* ticket) {
   const std::unique_ptr<std::uint64_t> owned(static_cast<std::uint64_t*>(ticket));
   const std::lock_guard lock(state().mutex);
-  const auto outcome = status == PMIX_SUCCESS ? Outcome::Success : Outcome::NotFound;
+  const auto outcome =
+      status == PMIX_SUCCESS ? ExchangeOutcome::Success : ExchangeOutcome::NotFound;
   state().exchange->answered(*owned, outcome, std::string(data == nullptr ? "" : data, bytes));
   const std::uint64_t one = 1;
   std::ignore = write(state().wake.get(), &one, sizeof one);
@@ -352,7 +353,7 @@ void answer_group(const GroupCall& to, pmix_status_t status, std::unique_ptr<Inf
 
 void answer_construct(const GroupCall& to, const Exchange::Answer& answer) {
   auto results = std::make_unique<InfoList>();
-  if (answer.outcome != Outcome::Success) {
+  if (answer.outcome != ExchangeOutcome::Success) {
     return answer_group(to, status_of(answer.outcome), std::move(results));
   }
   const auto whole = join_parts(answer.data);

@@ -92,7 +92,7 @@ TEST_F(VolumeDirectories, LeftoversOfDeadShepherdsAreRemoved) {
   std::ofstream(elsewhere / "kept") << "kept";
   fs::create_directory_symlink(elsewhere, own() / "2049/data/link");
   fs::create_directory_symlink(elsewhere, own() / "3000");
-  const Swept swept = sweep_volumes(place_);
+  const SweepResult swept = sweep_volumes(place_);
   EXPECT_EQ(swept.removed, 1U);
   EXPECT_EQ(swept.left, "");
   EXPECT_TRUE(fs::exists(own() / "1793/data"));

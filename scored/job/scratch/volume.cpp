@@ -83,7 +83,7 @@ base::Status JobVolume::begin() {
     fail(fmt::format("cannot mount the volume within {} s{}{}", kMountLimit / 1s,
                      mount_.last_line().empty() ? "" : ": ", mount_.last_line()));
   });
-  say_listening();
+  report_listening();
   return {};
 }
 
@@ -105,7 +105,7 @@ base::Status JobVolume::listen() {
   return {};
 }
 
-void JobVolume::say_listening() {
+void JobVolume::report_listening() {
   wire::ScratchReady ready;
   ready.set_attempt(attempt_.value());
   ready.set_server(address_);
@@ -229,7 +229,7 @@ void JobVolume::send_sample() {
 }
 
 void JobVolume::resume() {
-  if (directory_ && !is_ready_) say_listening();
+  if (directory_ && !is_ready_) report_listening();
   if (is_ready_) send_sample();
 }
 

@@ -65,7 +65,7 @@ class JobVolume {
   [[nodiscard]] std::vector<pid_t> processes() const { return {server_.pid(), mount_.pid()}; }
 
  private:
-  void say_listening();
+  void report_listening();
   base::Status listen();
   base::Status describe(const wire::ScratchServers& servers);
   void start_server();

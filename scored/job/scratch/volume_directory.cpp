@@ -136,8 +136,8 @@ std::string find_volume_of(const std::string& path, base::JobId job) {
   return newest == 0 ? "" : VolumeDirectory::path_of(path, base::AttemptId(newest));
 }
 
-Swept sweep_volumes(const std::string& path) {
-  Swept swept;
+SweepResult sweep_volumes(const std::string& path) {
+  SweepResult swept;
   const base::UniqueFd parent(open(path.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
   auto user = open_own(parent.get(), user_name(), path);
   if (!user) return swept;  // no volume was ever created

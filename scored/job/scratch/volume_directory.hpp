@@ -48,12 +48,12 @@ class VolumeDirectory {
 // is none.
 std::string find_volume_of(const std::string& path, base::JobId job);
 
-struct Swept {
+struct SweepResult {
   std::uint32_t removed = 0;
   std::string left;  // the first one that could not be removed, and why; empty: none
 };
 
 // Removes the volumes of this user in PATH whose shepherds have ended.
-Swept sweep_volumes(const std::string& path);
+SweepResult sweep_volumes(const std::string& path);
 
 }  // namespace score::shepherd

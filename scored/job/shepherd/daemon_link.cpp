@@ -122,21 +122,22 @@ void DaemonLink::send_frame(proto::FrameType type, std::string_view payload) {
 void DaemonLink::send_descriptors(const wire::PassedDescriptors& message,
                                   std::vector<base::UniqueFd> fds) {
   if (!socket_) return;
-  riders_.push_back({out_.size(), std::move(fds)});
+  queued_descriptors_.push_back({out_.size(), std::move(fds)});
   send(message);
 }
 
 // Writes up to the next frame with descriptors, or that frame with its descriptors.
 base::Result<std::size_t> DaemonLink::write_some() {
   const std::string_view left = std::string_view(out_).substr(written_);
-  if (riders_.empty()) return base::send_some(socket_.get(), left, {});
-  Rider& next = riders_.front();
+  if (queued_descriptors_.empty()) return base::send_some(socket_.get(), left, {});
+  QueuedDescriptors& next = queued_descriptors_.front();
   if (written_ < next.offset) {
     return base::send_some(socket_.get(), left.substr(0, next.offset - written_), {});
   }
-  const std::size_t end = riders_.size() > 1 ? riders_[1].offset : out_.size();
+  const std::size_t end =
+      queued_descriptors_.size() > 1 ? queued_descriptors_[1].offset : out_.size();
   auto put = base::send_some(socket_.get(), left.substr(0, end - written_), next.fds);
-  if (put) riders_.pop_front();
+  if (put) queued_descriptors_.pop_front();
   return put;
 }
 
@@ -168,7 +169,7 @@ void DaemonLink::drop() {
   loop_.cancel(std::exchange(first_frame_timer_, 0));
   loop_.remove(socket_.get());
   socket_.reset();
-  riders_.clear();
+  queued_descriptors_.clear();
   arrived_.clear();
   out_.clear();
   written_ = 0;

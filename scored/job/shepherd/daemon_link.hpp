@@ -56,7 +56,7 @@ class DaemonLink {
   void drop();  // closes the connection and calls `lost`; accepts the next one
 
  private:
-  struct Rider {  // sent with the byte at `offset` of out_
+  struct QueuedDescriptors {  // sent with the byte at `offset` of out_
     std::size_t offset = 0;
     std::vector<base::UniqueFd> fds;
   };
@@ -79,7 +79,7 @@ class DaemonLink {
   proto::FrameReader reader_;
   std::string out_;
   std::size_t written_ = 0;  // of out_
-  std::deque<Rider> riders_;
+  std::deque<QueuedDescriptors> queued_descriptors_;
   std::vector<base::UniqueFd> arrived_;  // no frame has taken them yet
   EventLoop::TimerId first_frame_timer_ = 0;
   base::LogLimiter limiter_;

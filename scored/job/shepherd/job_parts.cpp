@@ -13,11 +13,10 @@
 
 namespace score::shepherd {
 
-JobParts::JobParts(Surroundings surroundings, Handlers handlers)
-    : around(surroundings), up(std::move(handlers)) {}
+JobParts::JobParts(Services given, Handlers handlers) : services(given), up(std::move(handlers)) {}
 
 void JobParts::note(std::uint32_t task, const std::string& text) {
-  around.output.note(plan->rank_of(task), text);
+  services.output.note(plan->rank_of(task), text);
 }
 
 // ---- preparation
@@ -35,7 +34,7 @@ std::optional<Refusal> JobParts::prepare(const std::string& payload) {
     for (auto& variable : *variables) parsed->prepare.add_net_env(std::move(variable));
   }
   plan = std::move(*parsed);
-  around.output.begin(plan->prepare.attempt(), plan->prepare.node_name());
+  services.output.begin(plan->prepare.attempt(), plan->prepare.node_name());
   if (auto made = make_script(); !made) return refused(made.error().message());
   if (auto made = make_volume(); !made) return refused(made.error().message());
   make_servers();
@@ -84,11 +83,11 @@ base::Status JobParts::make_volume() {
 
 void JobParts::start_volume() {
   JobVolume::Handlers handlers;
-  handlers.listens = [this](const wire::ScratchReady& ready) { around.link.send(ready); };
+  handlers.listens = [this](const wire::ScratchReady& ready) { services.link.send(ready); };
   handlers.ready = [this] { up.event({Event::VolumeReady}); };
   handlers.failed = [this](const std::string& why) { up.event({Event::Refused, kExitError, why}); };
-  handlers.sample = [this](const wire::ShepherdScratch& sample) { around.link.send(sample); };
-  volume.emplace(around.loop, plan->prepare, plan->spec.scratch_key(), std::move(handlers));
+  handlers.sample = [this](const wire::ShepherdScratch& sample) { services.link.send(sample); };
+  volume.emplace(services.loop, plan->prepare, plan->spec.scratch_key(), std::move(handlers));
   constexpr std::string_view kTransport = "PARIO_TRANSPORT=";
   for (const std::string_view variable : plan->spec.env()) {
     if (!variable.starts_with(kTransport)) continue;
@@ -121,7 +120,7 @@ void JobParts::make_servers() {
     if (!starting || starting->world() != world) return;
     up.event({reason.empty() ? Event::WorldReady : Event::WorldFailed, 0, reason});
   };
-  servers.emplace(around.loop, around.link, *plan, std::move(handlers));
+  servers.emplace(services.loop, services.link, *plan, std::move(handlers));
 }
 
 // A script runs also without scored-pmix, unless the user has requested PMIx. PMIx is offered even
@@ -143,13 +142,13 @@ base::Status JobParts::offer_pmix(bool is_optional) {
 
 base::Status JobParts::make_tasks() {
   if (plan->local_tasks() > 0) {
-    auto sent = around.spawner.prepare(prepare_bytes(*plan), plan->can_spawn());
+    auto sent = services.spawner.prepare(prepare_bytes(*plan), plan->can_spawn());
     if (!sent) return sent;
   }
   tasks.emplace(plan->ranks,
                 [this](std::uint32_t task, const wire::TaskExit& exit) { task_ended(task, exit); });
-  stdio.emplace(*plan, around.output.pump(), around.input);
-  mpi_watch.emplace(around.loop, *plan, *tasks,
+  stdio.emplace(*plan, services.output.pump(), services.input);
+  mpi_watch.emplace(services.loop, *plan, *tasks,
                     [this](std::uint32_t task, const std::string& text) { note(task, text); });
   if (plan->local_tasks() == 0) return {};
   if (plan->wants_pmi()) servers->start_pmi();
@@ -164,15 +163,15 @@ void JobParts::make_network() {
   handlers.wanted = [this] {
     wire::NetworkRequest request;
     request.set_attempt(plan->prepare.attempt());
-    around.link.send(request);
+    services.link.send(request);
   };
-  handlers.report = [this](const wire::ShepherdNetwork& report) { around.link.send(report); };
+  handlers.report = [this](const wire::ShepherdNetwork& report) { services.link.send(report); };
   handlers.pass = [this](const wire::PassedDescriptors& message, auto fds) {
-    around.link.send_descriptors(message, std::move(fds));
+    services.link.send_descriptors(message, std::move(fds));
   };
   handlers.note = [this](std::uint32_t task, const std::string& text) { note(task, text); };
   handlers.broken = [this](const std::string& why) { abort(why); };
-  network.emplace(around.loop,
+  network.emplace(services.loop,
                   NetworkHub::Job{prepare.attempt(),
                                   prepare.node_index(),
                                   {prepare.tasks_on_node().begin(), prepare.tasks_on_node().end()},
@@ -184,45 +183,45 @@ void JobParts::make_spawning() {
   SpawnHub::Handlers handlers;
   handlers.send = [this](wire::JobRelay&& message) {
     message.set_attempt(plan->prepare.attempt());
-    around.link.send(message);
+    services.link.send(message);
   };
   handlers.start = [this](Plan&& world) {
     starting = std::move(world);
     up.event({Event::WorldRequested});
   };
   handlers.closes = [this] { up.event({Event::RoomClosed}); };
-  spawning.emplace(around.loop, *plan, std::move(handlers));
+  spawning.emplace(services.loop, *plan, std::move(handlers));
 }
 
 // ---- actions
 
 void JobParts::carry_out(const ShepherdAgent::Action& action) {
-  using Do = ShepherdAgent::Do;
+  using ActionKind = ShepherdAgent::ActionKind;
   switch (action.what) {
-    case Do::StartPmix:
+    case ActionKind::StartPmix:
       return servers->start_pmix(prepare_bytes(*plan));
-    case Do::TasksStarted:
-      around.input.complete();
+    case ActionKind::TasksStarted:
+      services.input.complete();
       send_started();
-      around.output.watch();
+      services.output.watch();
       return mpi_watch->tasks_started();
-    case Do::SendStarted:
+    case ActionKind::SendStarted:
       return send_started();
-    case Do::FailStart:
+    case ActionKind::FailStart:
       return fail_start(action.value != 0, action.text);
-    case Do::SignalTasks:
+    case ActionKind::SignalTasks:
       return tasks->signal_all(action.value);
-    case Do::AbandonVolume:
+    case ActionKind::AbandonVolume:
       if (volume) volume->abandon();
       return;
-    case Do::Reap:
+    case ActionKind::Reap:
       tasks->reap();
       if (spawning && tasks->none_runs()) spawning->idle(tasks->started_count());
       return;
-    case Do::AbortJob:
+    case ActionKind::AbortJob:
       return abort(action.text);
-    case Do::CloseInput:
-      around.input.close_all();
+    case ActionKind::CloseInput:
+      services.input.close_all();
       if (action.value != 0) mpi_watch->tasks_ended(!network || network->has_served());
       return;
     default:
@@ -231,18 +230,18 @@ void JobParts::carry_out(const ShepherdAgent::Action& action) {
 }
 
 void JobParts::carry_out_spawning(const ShepherdAgent::Action& action) {
-  using Do = ShepherdAgent::Do;
+  using ActionKind = ShepherdAgent::ActionKind;
   switch (action.what) {
-    case Do::ServeWorld:
+    case ActionKind::ServeWorld:
       if (!servers->add_world(*starting)) up.event({Event::WorldReady});
       return;
-    case Do::ForkWorld:
+    case ActionKind::ForkWorld:
       return fork_world();
-    case Do::EndWorld:
+    case ActionKind::EndWorld:
       return end_world(action.text);
-    case Do::RefuseRoom:
+    case ActionKind::RefuseRoom:
       return spawning->lose(action.text);
-    case Do::GiveUpRoom:
+    case ActionKind::GiveUpRoom:
       give_up(0, 0);
       return up.event({Event::TaskEnded});
     default:
@@ -253,12 +252,12 @@ void JobParts::carry_out_spawning(const ShepherdAgent::Action& action) {
 void JobParts::send_started() {
   wire::ShepherdStarted started;
   for (const std::int64_t pid : tasks->started_pids()) started.add_pids(pid);
-  around.link.send(started);
+  services.link.send(started);
 }
 
 // A spawner that has ended was killed with the job.
 void JobParts::fail_start(bool is_gone, const std::string& why) {
-  around.input.complete();
+  services.input.complete();
   if (!is_gone) note(0, "cannot start tasks: " + why);
   tasks->signal_all(SIGKILL);
   give_up(is_gone ? 0 : kExitError, is_gone ? SIGKILL : 0);
@@ -291,7 +290,7 @@ void JobParts::task_ended(std::uint32_t task, const wire::TaskExit& exit) {
   servers->task_ended(task, has_failed);
   wire::ShepherdTaskEnded ended;
   *ended.mutable_exit() = exit;
-  around.link.send(ended);
+  services.link.send(ended);
   up.event({Event::TaskEnded});
 }
 
@@ -349,10 +348,10 @@ void JobParts::relay(const wire::JobRelay& message, bool takes_worlds) {
 void JobParts::fork_world() {
   const auto& members = starting->members;
   if (members.empty()) return up.event({Event::AllForked});
-  if (auto sent = around.spawner.prepare(prepare_bytes(*starting), true); !sent) {
+  if (auto sent = services.spawner.prepare(prepare_bytes(*starting), true); !sent) {
     return up.event({Event::WorldFailed, 0, sent.error().message()});
   }
-  around.spawner.begin(members.front(), static_cast<std::uint32_t>(members.size()));
+  services.spawner.begin(members.front(), static_cast<std::uint32_t>(members.size()));
 }
 
 // Some tasks of the world may already run on other nodes. In that case the job cannot continue.
@@ -363,7 +362,7 @@ void JobParts::end_world(const std::string& reason) {
     up.abort({world.prepare.world().parent(), kExitError, "cannot start tasks: " + reason});
   } else if (!world.members.empty()) {
     send_started();
-    around.output.watch();
+    services.output.watch();
   }
   spawning->started(world.world(), reason);
 }

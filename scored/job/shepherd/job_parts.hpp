@@ -31,7 +31,7 @@ namespace score::shepherd {
 struct JobParts {
   using Event = ShepherdAgent::Event;
 
-  struct Surroundings {  // all must outlive the parts
+  struct Services {  // all must outlive the parts
     EventLoop& loop;
     DaemonLink& link;
     SpawnClient& spawner;
@@ -44,7 +44,7 @@ struct JobParts {
     std::function<void(const MpiServers::Abort&)> abort;
   };
 
-  JobParts(Surroundings surroundings, Handlers handlers);
+  JobParts(Services given, Handlers handlers);
 
   // Checks the plan and makes the parts that the tasks' environment depends on. Returns the reason
   // if the job cannot start here.
@@ -64,7 +64,7 @@ struct JobParts {
   // takes_worlds: as ShepherdAgent.
   void relay(const wire::JobRelay& message, bool takes_worlds);
 
-  Surroundings around;
+  Services services;
   Handlers up;
   std::optional<Plan> plan;  // the other parts refer to it
   std::optional<MpiServers> servers;

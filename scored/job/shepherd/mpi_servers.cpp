@@ -104,7 +104,7 @@ void MpiServers::pmi_fence(std::uint32_t world, const PmiActions::Fence& fence) 
   if (!plan_.can_spawn()) return send_fence(fence, false);
   peers_->fence(worlds_[world], fence.key_values,
                 [this, world, sequence = fence.sequence](const PeerExchange::Answer& answer) {
-                  if (answer.outcome == pmix::Outcome::Success) {
+                  if (answer.outcome == pmix::ExchangeOutcome::Success) {
                     return end_pmi_fence(world, sequence, answer.data);
                   }
                   handlers_.abort({worlds_[world].front(), kExitError, "a PMI barrier failed"});
@@ -121,7 +121,7 @@ void MpiServers::ask_about(PmiActions::Name&& name) {
   if (!peers_) make_peers();
   const auto task = name.task;
   const auto answered = [this, task](const PeerExchange::Answer& answer) {
-    const bool is_good = answer.outcome == pmix::Outcome::Success;
+    const bool is_good = answer.outcome == pmix::ExchangeOutcome::Success;
     pmi_->name_done(task, is_good, answer.items.empty() ? "" : answer.items.front().value);
   };
   const auto owner = plan_.rank_of(task);

@@ -14,10 +14,10 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr base::Duration kLookAgain = 20ms;
+constexpr base::Duration kCheckAgain = 20ms;
 // These times count from the start: an MPI library is loaded at once, but a script may first do
 // other work.
-constexpr std::array<base::Duration, 4> kLooks{300ms, 1s, 4s, 15s};
+constexpr std::array<base::Duration, 4> kRounds{300ms, 1s, 4s, 15s};
 
 }  // namespace
 
@@ -27,10 +27,10 @@ MpiWatch::MpiWatch(EventLoop& loop, const Plan& plan, const TaskTable& tasks, No
 void MpiWatch::tasks_started() {
   const bool has_all = plan_.wants_pmi() && plan_.wants_pmix();
   if (!is_first_node() || plan_.size == 1 || has_all) return;
-  loop_.after(kLooks[0], [this] { look_for_unserved(0); });
+  loop_.after(kRounds[0], [this] { check_unserved(0); });
 }
 
-void MpiWatch::look_for_unserved(std::size_t look) {
+void MpiWatch::check_unserved(std::size_t round) {
   if (is_served_ || tasks_.all_ended()) return;
   const auto mpi = mpi_of_task(static_cast<pid_t>(tasks_.pids()[0]));
   const bool is_open_mpi = mpi.kind == MpiLibrary::OpenMpi;
@@ -41,19 +41,19 @@ void MpiWatch::look_for_unserved(std::size_t look) {
                        "scrun --mpi={} starts one",
                        mpi.path, is_open_mpi ? "PMIx" : "PMI-1", is_open_mpi ? "pmix" : "pmi1"));
   }
-  if (look + 1 == kLooks.size()) return;
-  loop_.after(kLooks[look + 1] - kLooks[look], [this, look] { look_for_unserved(look + 1); });
+  if (round + 1 == kRounds.size()) return;
+  loop_.after(kRounds[round + 1] - kRounds[round], [this, round] { check_unserved(round + 1); });
 }
 
 void MpiWatch::initialised(std::uint32_t task) {
   is_served_ = true;
-  if (!wants_pm() || has_looked_at_pm_ || task >= plan_.local_tasks()) return;
+  if (!wants_pm() || has_checked_pm_ || task >= plan_.local_tasks()) return;
   const auto pid = tasks_.pids()[task];
   if (pid == 0) {  // the spawner reports its pid later
-    loop_.after(kLookAgain, [this, task] { initialised(task); });
+    loop_.after(kCheckAgain, [this, task] { initialised(task); });
     return;
   }
-  has_looked_at_pm_ = true;
+  has_checked_pm_ = true;
   if (is_linked_to_mpi(plan_)) return;  // pm_variables() checked it before the start
   const auto objection = ofi_objection_of_task(static_cast<pid_t>(pid));
   has_objected_ = !objection.empty();

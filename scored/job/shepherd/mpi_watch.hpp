@@ -34,14 +34,14 @@ class MpiWatch {
     return is_first_node() && plan_.spec.net() == wire::LaunchSpec::PM;
   }
 
-  void look_for_unserved(std::size_t look);
+  void check_unserved(std::size_t round);
 
   EventLoop& loop_;
   const Plan& plan_;
   const TaskTable& tasks_;
   Note note_;
   bool is_served_ = false;  // an MPI library has found its server
-  bool has_looked_at_pm_ = false;
+  bool has_checked_pm_ = false;
   bool has_objected_ = false;  // to an MPI library that cannot use PM
 };
 

@@ -23,7 +23,7 @@ void OutputSender::begin(std::uint64_t attempt, std::string node_name) {
 
 void OutputSender::read() {
   const std::size_t bytes = pump_.pump(
-      window_.room(), [this](OutputChunk chunk) { send(window_.push(std::move(chunk))); });
+      window_.room(), [this](TaskOutputChunk chunk) { send(window_.push(std::move(chunk))); });
   const base::Duration pause = pace_.read(bytes, base::monotonic_now());
   if (pause > base::Duration()) {
     is_pausing_ = true;
@@ -54,7 +54,7 @@ void OutputSender::resend() {
   for (const auto& chunk : window_.held()) send(chunk);
 }
 
-void OutputSender::send(const OutputChunk& chunk) {
+void OutputSender::send(const TaskOutputChunk& chunk) {
   if (!link_.is_connected()) return;
   wire::TaskOutput output;
   output.set_attempt(attempt_);

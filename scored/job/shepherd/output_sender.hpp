@@ -51,7 +51,7 @@ class OutputSender {
   void read();
   // Watches the pipes if they may be read now.
   void follow();
-  void send(const OutputChunk& chunk);
+  void send(const TaskOutputChunk& chunk);
 
   EventLoop& loop_;
   DaemonLink& link_;

@@ -90,39 +90,39 @@ void Shepherd::handle(const ShepherdAgent::Input& event) {
 }
 
 void Shepherd::carry_out(const ShepherdAgent::Action& action) {
-  using Do = ShepherdAgent::Do;
+  using ActionKind = ShepherdAgent::ActionKind;
   switch (action.what) {
-    case Do::PrepareTasks:
+    case ActionKind::PrepareTasks:
       return prepare_tasks();
-    case Do::SendReady:
+    case ActionKind::SendReady:
       return send_ready();
-    case Do::SendRefused:
+    case ActionKind::SendRefused:
       return send_refused(action.value, action.text);
-    case Do::BeginTasks:
+    case ActionKind::BeginTasks:
       return begin_tasks();
-    case Do::CloseSpawner:
+    case ActionKind::CloseSpawner:
       return spawner_.close();
-    case Do::KillChildren:
+    case ActionKind::KillChildren:
       kill_children();
       return;
-    case Do::LogSpawner:
+    case ActionKind::LogSpawner:
       return base::log_warning("Spawner ended", base::kv("err", action.text));
-    case Do::SendAbort:
+    case ActionKind::SendAbort:
       return link_.send(*abort_);
-    case Do::KillLeftovers:
+    case ActionKind::KillLeftovers:
       return kill_leftovers();
-    case Do::RemoveLeftovers:
+    case ActionKind::RemoveLeftovers:
       return remove_leftovers();
-    case Do::LimitOutput:
+    case ActionKind::LimitOutput:
       output_.limit_to_present();
       return handle({Event::OutputMoved});
-    case Do::SendReport:
+    case ActionKind::SendReport:
       return send_report(action.value);
-    case Do::SendDone:
+    case ActionKind::SendDone:
       return send_done();
-    case Do::StartTimer:
+    case ActionKind::StartTimer:
       return start_timer(static_cast<Event>(action.value));
-    case Do::Quit:
+    case ActionKind::Quit:
       return quit();
     default:
       job_.carry_out(action);
@@ -180,7 +180,7 @@ void Shepherd::on_prepare(const std::string& payload) {
 }
 
 void Shepherd::on_sweep(const wire::ShepherdSweep& order) {
-  const Swept swept = sweep_volumes(order.path());
+  const SweepResult swept = sweep_volumes(order.path());
   wire::ShepherdSwept done;
   done.set_removed(swept.removed);
   done.set_left(base::escape_terminal(swept.left, limits::kMaxErrorTextBytes));

@@ -39,7 +39,7 @@ ShepherdAgent::Actions ShepherdAgent::on(const Input& input, const Facts& facts,
   return std::exchange(actions_, {});
 }
 
-void ShepherdAgent::add(Do what, int value, std::string text) {
+void ShepherdAgent::add(ActionKind what, int value, std::string text) {
   actions_.push_back({what, value, std::move(text)});
 }
 
@@ -53,14 +53,14 @@ void ShepherdAgent::on_preparation(const Input& input) {
       job_ = input.job;
       awaits_volume_ = job_->has_volume;
       if (job_->can_spawn) room_ = Room::Open;
-      if (job_->needs_pmix) add(Do::StartPmix);
+      if (job_->needs_pmix) add(ActionKind::StartPmix);
       return prepare_if_complete();
     case Event::PmixReady:
       if (!is_preparing || !job_ || !std::exchange(job_->needs_pmix, false)) return;
       return prepare_if_complete();
     case Event::PmixFailed:
       if (is_preparing) return refuse(kExitError, input.text);
-      if (phase_ < Phase::Draining) add(Do::AbortJob, 0, input.text);
+      if (phase_ < Phase::Draining) add(ActionKind::AbortJob, 0, input.text);
       return;
     case Event::VolumeReady:
       if (is_preparing && std::exchange(awaits_volume_, false)) prepare_if_complete();
@@ -68,24 +68,24 @@ void ShepherdAgent::on_preparation(const Input& input) {
     case Event::TasksPrepared:
       if (!is_preparing || !job_) return;
       phase_ = Phase::Prepared;
-      if (group_ != 0) add(Do::SendReady);
+      if (group_ != 0) add(ActionKind::SendReady);
       return;
     case Event::Refused:
       if (is_preparing) refuse(input.value, input.text);
       return;
     default:  // SpawnerFound
       if (std::exchange(group_, group_ != 0 ? group_ : input.value) != 0) return;
-      if (phase_ >= Phase::Prepared) add(Do::SendReady);
+      if (phase_ >= Phase::Prepared) add(ActionKind::SendReady);
   }
 }
 
 void ShepherdAgent::refuse(int exit_code, const std::string& reason) {
-  add(Do::SendRefused, exit_code, reason);
+  add(ActionKind::SendRefused, exit_code, reason);
   quit();
 }
 
 void ShepherdAgent::prepare_if_complete() {
-  if (!job_->needs_pmix && !awaits_volume_) add(Do::PrepareTasks);
+  if (!job_->needs_pmix && !awaits_volume_) add(ActionKind::PrepareTasks);
 }
 
 // ---- tasks
@@ -96,7 +96,7 @@ void ShepherdAgent::on_tasks(const Input& input, const Facts& facts, base::TimeP
     case Event::Start:
       if (phase_ != Phase::Prepared) return;
       phase_ = Phase::Starting;
-      add(Do::BeginTasks);
+      add(ActionKind::BeginTasks);
       if (job_->has_tasks) return;
       all_forked();  // a node of an allocation: it has a part of the volume but no task
       return drain(now);
@@ -106,27 +106,27 @@ void ShepherdAgent::on_tasks(const Input& input, const Facts& facts, base::TimeP
       return;
     case Event::SpawnerFailed:
       if (phase_ == Phase::Starting) return fail_start(input.value != 0, input.text);
-      add(Do::LogSpawner, 0, input.text);
+      add(ActionKind::LogSpawner, 0, input.text);
       return close_room();
     case Event::Signal:
       return signal(input.value);
     case Event::ChildEnded:
-      if (phase_ >= Phase::Running && room_ != Room::Busy) add(Do::Reap);
-      if (leftover_kill_) add(Do::KillLeftovers);
+      if (phase_ >= Phase::Running && room_ != Room::Busy) add(ActionKind::Reap);
+      if (leftover_kill_) add(ActionKind::KillLeftovers);
       return;
     case Event::TaskEnded:
       if (phase_ == Phase::Running && facts.all_ended && !has_room()) drain(now);
       return;
     case Event::Abort:
-      if (!std::exchange(is_aborted_, true)) add(Do::SendAbort);
+      if (!std::exchange(is_aborted_, true)) add(ActionKind::SendAbort);
       return;
     case Event::WorldRequested:
       if (room_ != Room::Open || phase_ < Phase::Starting) return;
       room_ = Room::Busy;
-      if (phase_ == Phase::Running) add(Do::ServeWorld);
+      if (phase_ == Phase::Running) add(ActionKind::ServeWorld);
       return;
     case Event::WorldReady:
-      if (is_world_starting) add(Do::ForkWorld);
+      if (is_world_starting) add(ActionKind::ForkWorld);
       return;
     case Event::WorldFailed:
       if (is_world_starting) end_world(input.text);
@@ -139,22 +139,22 @@ void ShepherdAgent::on_tasks(const Input& input, const Facts& facts, base::TimeP
 // Tasks that were forked early may already have requested a world.
 void ShepherdAgent::all_forked() {
   phase_ = Phase::Running;
-  for (const int number : std::exchange(early_signals_, {})) add(Do::SignalTasks, number);
-  add(Do::TasksStarted);
-  add(room_ == Room::Busy ? Do::ServeWorld : Do::Reap);
+  for (const int number : std::exchange(early_signals_, {})) add(ActionKind::SignalTasks, number);
+  add(ActionKind::TasksStarted);
+  add(room_ == Room::Busy ? ActionKind::ServeWorld : ActionKind::Reap);
 }
 
 void ShepherdAgent::fail_start(bool is_gone, const std::string& reason) {
   phase_ = Phase::Running;
-  add(Do::FailStart, is_gone ? 1 : 0, reason);
+  add(ActionKind::FailStart, is_gone ? 1 : 0, reason);
   if (room_ == Room::Busy) end_world(reason);
 }
 
 void ShepherdAgent::signal(int number) {
-  if (number == SIGKILL) add(Do::AbandonVolume);
+  if (number == SIGKILL) add(ActionKind::AbandonVolume);
   if (number < 1 || number > SIGRTMAX || phase_ < Phase::Prepared) return;
   if (phase_ >= Phase::Running) {
-    add(Do::SignalTasks, number);
+    add(ActionKind::SignalTasks, number);
     if (number == SIGKILL) close_room();
     return;
   }
@@ -164,8 +164,8 @@ void ShepherdAgent::signal(int number) {
   }
   // The spawner may be frozen, so it is killed instead of asked.
   is_killed_ = true;
-  add(Do::CloseSpawner);
-  add(Do::KillChildren);
+  add(ActionKind::CloseSpawner);
+  add(ActionKind::KillChildren);
   fail_start(true, "killed");
 }
 
@@ -173,18 +173,18 @@ void ShepherdAgent::signal(int number) {
 
 void ShepherdAgent::end_world(const std::string& reason) {
   room_ = Room::Open;
-  add(Do::EndWorld, 0, reason);
-  add(Do::Reap);
+  add(ActionKind::EndWorld, 0, reason);
+  add(ActionKind::Reap);
 }
 
 // The rest of the room ends as if by tasks that did nothing.
 void ShepherdAgent::close_room() {
   if (!has_room() || phase_ != Phase::Running) return;
-  add(Do::CloseSpawner);
-  add(Do::RefuseRoom, 0, kTasksAreEnding);
+  add(ActionKind::CloseSpawner);
+  add(ActionKind::RefuseRoom, 0, kTasksAreEnding);
   if (room_ == Room::Busy) end_world(kTasksAreEnding);
   room_ = Room::Closed;
-  add(Do::GiveUpRoom);
+  add(ActionKind::GiveUpRoom);
 }
 
 // ---- the end
@@ -197,16 +197,16 @@ void ShepherdAgent::on_end(const Input& input, const Facts& facts, base::TimePoi
         return start_timer(Event::KillAgain);
       }
       leftover_kill_.reset();
-      add(Do::RemoveLeftovers);  // before Done: after it this process may be killed
+      add(ActionKind::RemoveLeftovers);  // before Done: after it this process may be killed
       start_timer(Event::DrainGraceOver);
       return finish_if_drained(facts, now);
     case Event::KillAgain:
       if (!leftover_kill_) return;
-      add(Do::Reap);
-      add(Do::KillLeftovers);
+      add(ActionKind::Reap);
+      add(ActionKind::KillLeftovers);
       return;
     case Event::DrainGraceOver:
-      if (phase_ == Phase::Draining) add(Do::LimitOutput);
+      if (phase_ == Phase::Draining) add(ActionKind::LimitOutput);
       return;
     case Event::DaemonCheck: {
       // Other nodes may still use this node's part of a volume.
@@ -227,8 +227,8 @@ void ShepherdAgent::on_end(const Input& input, const Facts& facts, base::TimePoi
 void ShepherdAgent::drain(base::TimePoint now) {
   phase_ = Phase::Draining;
   leftover_kill_.emplace(now);
-  add(Do::CloseInput, job_->has_tasks && !is_aborted_ && !is_killed_ ? 1 : 0);
-  add(Do::KillLeftovers);
+  add(ActionKind::CloseInput, job_->has_tasks && !is_aborted_ && !is_killed_ ? 1 : 0);
+  add(ActionKind::KillLeftovers);
 }
 
 // The node daemon forgets the attempt after Done, so output that only the head or the node daemon
@@ -243,13 +243,13 @@ void ShepherdAgent::finish_if_drained(const Facts& facts, base::TimePoint now) {
     return start_timer(Event::TakingOverdue);
   }
   phase_ = Phase::Done;
-  add(Do::SendDone);
+  add(ActionKind::SendDone);
   lost_daemon_.emplace(now);
 }
 
 void ShepherdAgent::quit() {
   phase_ = Phase::Ended;
-  add(Do::Quit);
+  add(ActionKind::Quit);
 }
 
 // ---- the node daemon
@@ -266,12 +266,12 @@ void ShepherdAgent::on_daemon(const Input& input, const Facts& facts, base::Time
   if (phase_ == Phase::Prepared) reported = base::AttemptPhase::Prepared;
   if (phase_ > Phase::Prepared) reported = base::AttemptPhase::Running;
   if (phase_ == Phase::Done) reported = base::AttemptPhase::Exited;
-  add(Do::SendReport, static_cast<int>(reported));
+  add(ActionKind::SendReport, static_cast<int>(reported));
   // A report without pids does not mean that the tasks were started, because this node may not have
   // any yet.
   const bool has_none = room_ != Room::None && input.value == 0;
-  if (phase_ == Phase::Running && has_none) add(Do::SendStarted);
-  if (phase_ == Phase::Done) add(Do::SendDone);
+  if (phase_ == Phase::Running && has_none) add(ActionKind::SendStarted);
+  if (phase_ == Phase::Done) add(ActionKind::SendDone);
 }
 
 }  // namespace score::shepherd

@@ -86,7 +86,7 @@ class ShepherdAgent {
     bool output_owed = false;  // output was sent that the front end has not taken
   };
 
-  enum class Do {
+  enum class ActionKind {
     StartPmix,
     PrepareTasks,  // report TasksPrepared or Refused
     SendReady,
@@ -119,7 +119,7 @@ class ShepherdAgent {
   };
 
   struct Action {
-    Do what{};
+    ActionKind what{};
     int value = 0;
     std::string text = {};
 
@@ -158,9 +158,9 @@ class ShepherdAgent {
   void on_end(const Input& input, const Facts& facts, base::TimePoint now);
   void on_daemon(const Input& input, const Facts& facts, base::TimePoint now);
 
-  void add(Do what, int value = 0, std::string text = {});
+  void add(ActionKind what, int value = 0, std::string text = {});
 
-  void start_timer(Event timer) { add(Do::StartTimer, static_cast<int>(timer)); }
+  void start_timer(Event timer) { add(ActionKind::StartTimer, static_cast<int>(timer)); }
 
   void refuse(int exit_code, const std::string& reason);
   void prepare_if_complete();

@@ -16,7 +16,7 @@ namespace score::shepherd {
 namespace {
 
 using namespace std::chrono_literals;
-using Do = ShepherdAgent::Do;
+using ActionKind = ShepherdAgent::ActionKind;
 using Event = ShepherdAgent::Event;
 using Facts = ShepherdAgent::Facts;
 using Input = ShepherdAgent::Input;
@@ -39,7 +39,7 @@ constexpr std::array kActions = {"StartPmix",     "PrepareTasks",  "SendReady", 
                                  "CloseInput",    "KillLeftovers", "RemoveLeftovers", "LimitOutput",
                                  "SendReport",    "SendStarted",   "SendDone",        "StartTimer",
                                  "Quit"};
-static_assert(kActions.size() == static_cast<std::size_t>(Do::Quit) + 1);
+static_assert(kActions.size() == static_cast<std::size_t>(ActionKind::Quit) + 1);
 
 // Reports the event. Returns the names of the actions, and of the phase if it has changed.
 std::string on(ShepherdAgent& agent, const Input& input, const Facts& facts = kAllOver,
@@ -163,8 +163,8 @@ TEST(ShepherdAgent, EarlySignalsReachTasksAfterStart) {
   on(agent, {Event::Signal, SIGTERM});
   const auto actions = agent.on({Event::AllForked}, {}, kNow);
   ASSERT_EQ(actions.size(), 4U);
-  EXPECT_EQ(actions[0], (ShepherdAgent::Action{Do::SignalTasks, SIGUSR1}));
-  EXPECT_EQ(actions[1], (ShepherdAgent::Action{Do::SignalTasks, SIGTERM}));
+  EXPECT_EQ(actions[0], (ShepherdAgent::Action{ActionKind::SignalTasks, SIGUSR1}));
+  EXPECT_EQ(actions[1], (ShepherdAgent::Action{ActionKind::SignalTasks, SIGTERM}));
 }
 
 TEST(ShepherdAgent, ReportsOnlyFirstAbort) {
@@ -172,7 +172,7 @@ TEST(ShepherdAgent, ReportsOnlyFirstAbort) {
   EXPECT_EQ(on(agent, {Event::Abort}), "SendAbort");
   EXPECT_EQ(on(agent, {Event::Abort}), "");
   const auto actions = agent.on({Event::TaskEnded}, kAllOver, kNow);
-  EXPECT_EQ(actions.front(), (ShepherdAgent::Action{Do::CloseInput, 0}));
+  EXPECT_EQ(actions.front(), (ShepherdAgent::Action{ActionKind::CloseInput, 0}));
 }
 
 // ---- tasks that programs start
@@ -366,43 +366,43 @@ class Model {
 
   void carry_out(const ShepherdAgent::Action& action) {
     switch (action.what) {
-      case Do::PrepareTasks:
+      case ActionKind::PrepareTasks:
         return report({Event::TasksPrepared});
-      case Do::BeginTasks:
-      case Do::ForkWorld:
+      case ActionKind::BeginTasks:
+      case ActionKind::ForkWorld:
         is_forking_ = true;
         return;
-      case Do::CloseSpawner:
+      case ActionKind::CloseSpawner:
         is_forking_ = false;
         return;
-      case Do::SignalTasks:
+      case ActionKind::SignalTasks:
         is_killed_ = is_killed_ || action.value == SIGKILL;
         return;
-      case Do::TasksStarted:
+      case ActionKind::TasksStarted:
         running_ = can_spawn_ ? 1 : size_;
         return;
-      case Do::FailStart:
+      case ActionKind::FailStart:
         running_ = 0;
         return give_up();
-      case Do::GiveUpRoom:
+      case ActionKind::GiveUpRoom:
         return give_up();
-      case Do::Reap:
+      case ActionKind::Reap:
         if (!can_spawn_ || is_given_up_) ended_ = size_ - running_;
         return report({Event::TaskEnded});
-      case Do::KillLeftovers:
+      case ActionKind::KillLeftovers:
         return report({Event::LeftoversKilled, pick(2)});
-      case Do::LimitOutput:
+      case ActionKind::LimitOutput:
         output_read_ = true;
         return report({Event::OutputMoved});
-      case Do::StartTimer:
+      case ActionKind::StartTimer:
         timers_.push_back(static_cast<Event>(action.value));
         return;
-      case Do::SendDone:
+      case ActionKind::SendDone:
         EXPECT_EQ(ended_, size_);
         EXPECT_TRUE(output_read_);
         ++done_;
         return;
-      case Do::Quit:
+      case ActionKind::Quit:
         ++quit_;
         return;
       default:

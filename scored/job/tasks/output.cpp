@@ -11,7 +11,7 @@
 
 namespace score::shepherd {
 
-const OutputChunk& OutputWindow::push(OutputChunk chunk) {
+const TaskOutputChunk& OutputWindow::push(TaskOutputChunk chunk) {
   chunk.offset = end_;
   end_ += chunk.data.size();
   held_ += chunk.data.size();

@@ -17,7 +17,7 @@
 
 namespace score::shepherd {
 
-struct OutputChunk {
+struct TaskOutputChunk {
   std::uint32_t rank = 0;
   wire::Stream stream = wire::STDOUT;
   std::string data;
@@ -33,18 +33,18 @@ class OutputWindow {
   [[nodiscard]] std::size_t room() const { return held_ < limit_ ? limit_ - held_ : 0; }
 
   // Adds a chunk. A short note of the shepherd itself may exceed the limit.
-  const OutputChunk& push(OutputChunk chunk);
+  const TaskOutputChunk& push(TaskOutputChunk chunk);
   // Removes the oldest `bytes`, which the front end has taken. If there are fewer, all are removed.
   void taken(std::uint64_t bytes);
 
   // Returns the chunks that must be sent again after a reconnection.
-  [[nodiscard]] const std::deque<OutputChunk>& held() const { return chunks_; }
+  [[nodiscard]] const std::deque<TaskOutputChunk>& held() const { return chunks_; }
 
  private:
   std::size_t limit_;
   std::size_t held_ = 0;
   std::uint64_t end_ = 0;  // offset of the next byte
-  std::deque<OutputChunk> chunks_;
+  std::deque<TaskOutputChunk> chunks_;
 };
 
 // Decides when the pipes are read again, so that many small writes become few frames. Each frame
@@ -69,7 +69,7 @@ class ReadPace {
 class OutputPump {
  public:
   // The sink is called with each chunk read.
-  using Sink = std::function<void(OutputChunk chunk)>;
+  using Sink = std::function<void(TaskOutputChunk chunk)>;
 
   static base::Result<OutputPump> create();
 

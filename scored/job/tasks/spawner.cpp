@@ -53,7 +53,7 @@ std::optional<Plan> read_plan(const Batch& batch) {
   return std::move(*plan);
 }
 
-SpawnReply fork_batch(const TaskStarter& starter, const Batch& batch) {
+SpawnReply fork_batch(const TaskExecutor& starter, const Batch& batch) {
   const auto& request = batch.request;
   SpawnReply reply{.kind = SpawnReply::Kind::Forked, .first = request.first};
   const std::size_t each = starter.descriptors_per_task();
@@ -78,7 +78,7 @@ SpawnReply fork_batch(const TaskStarter& starter, const Batch& batch) {
 
 // Forks the tasks of one plan. Returns the exit status of the process that does it.
 int serve_plan(int socket, const Plan& plan) {
-  auto starter = TaskStarter::create(plan);
+  auto starter = TaskExecutor::create(plan);
   if (!starter || !send(socket, {.kind = SpawnReply::Kind::Ready})) return 1;
   while (auto batch = receive(socket)) {
     const bool is_last = batch->request.kind == SpawnRequest::Kind::ForkLast;

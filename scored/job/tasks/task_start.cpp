@@ -130,8 +130,8 @@ std::vector<cpu_set_t> cores_of_tasks(const Plan& plan) {
   return sets;
 }
 
-base::Result<TaskStarter> TaskStarter::create(const Plan& plan) {
-  TaskStarter starter(plan);
+base::Result<TaskExecutor> TaskExecutor::create(const Plan& plan) {
+  TaskExecutor starter(plan);
   if (chdir(plan.spec.directory().c_str()) != 0) {
     return base::fail(base::errno_code(errno), "directory {}", plan.spec.directory());
   }
@@ -149,7 +149,7 @@ base::Result<TaskStarter> TaskStarter::create(const Plan& plan) {
   return starter;
 }
 
-void TaskStarter::run(std::uint32_t task, std::span<const base::UniqueFd> fds) const {
+void TaskExecutor::run(std::uint32_t task, std::span<const base::UniqueFd> fds) const {
   reset_signals();
   place_descriptors(task, fds);
   leave_session(task);
@@ -163,7 +163,7 @@ void TaskStarter::run(std::uint32_t task, std::span<const base::UniqueFd> fds) c
   execute(task);
 }
 
-void TaskStarter::fail(std::uint32_t task, const char* what, int error, int exit_code) const {
+void TaskExecutor::fail(std::uint32_t task, const char* what, int error, int exit_code) const {
   const auto line = fmt::format("scored: {}: rank {}: {}: {}\n", plan_->prepare.node_name(),
                                 plan_->rank_of(task), what, std::strerror(error));
   [[maybe_unused]] const auto put = write(STDERR_FILENO, line.data(), line.size());
@@ -171,7 +171,8 @@ void TaskStarter::fail(std::uint32_t task, const char* what, int error, int exit
 }
 
 // All sources are above the targets, because the spawner keeps 0 to 4 occupied.
-void TaskStarter::place_descriptors(std::uint32_t task, std::span<const base::UniqueFd> fds) const {
+void TaskExecutor::place_descriptors(std::uint32_t task,
+                                     std::span<const base::UniqueFd> fds) const {
   for (std::size_t i = fds.size(); i-- > 0;) {  // stderr first, for the message
     if (dup2(fds[i].get(), static_cast<int>(i)) < 0) fail(task, "descriptors", errno, kExitError);
   }
@@ -181,14 +182,14 @@ void TaskStarter::place_descriptors(std::uint32_t task, std::span<const base::Un
 
 // The kernel gives each session one share of the machine (autogroup), so 64 tasks in one session
 // would together get half of it while a different session has a single process.
-void TaskStarter::leave_session(std::uint32_t task) const {
+void TaskExecutor::leave_session(std::uint32_t task) const {
   if (!plan_->prepare.own_sessions() && !plan_->has_terminal(task)) return;
   if (setsid() < 0) fail(task, "session", errno, kExitError);
 }
 
 // The shepherd, which must not wait, has only opened the FIFO's path. It is opened here, so only
 // this task waits for a writer.
-void TaskStarter::open_input(std::uint32_t task) const {
+void TaskExecutor::open_input(std::uint32_t task) const {
   const int flags = fcntl(STDIN_FILENO, F_GETFL);
   if (flags < 0 || (flags & O_PATH) == 0) return;
   const int fifo = open("/proc/self/fd/0", O_RDONLY | O_NOCTTY | O_CLOEXEC);
@@ -196,13 +197,13 @@ void TaskStarter::open_input(std::uint32_t task) const {
   close(fifo);
 }
 
-void TaskStarter::take_terminal(std::uint32_t task) const {
+void TaskExecutor::take_terminal(std::uint32_t task) const {
   if (ioctl(STDIN_FILENO, TIOCSCTTY, 0) != 0) {
     fail(task, "terminal", errno, kExitError);
   }
 }
 
-void TaskStarter::set_limits(std::uint32_t task) const {
+void TaskExecutor::set_limits(std::uint32_t task) const {
   if (!cores_.empty() && sched_setaffinity(0, sizeof cores_[task], &cores_[task]) != 0) {
     fail(task, "bind to cores", errno, kExitError);
   }
@@ -213,7 +214,7 @@ void TaskStarter::set_limits(std::uint32_t task) const {
   }
 }
 
-void TaskStarter::execute(std::uint32_t task) const {
+void TaskExecutor::execute(std::uint32_t task) const {
   const auto& program = plan_->program_of(task);
   const bool is_script = !plan_->spec.script().empty();
   const std::string path = is_script ? plan_->prepare.script_path() : paths_[plan_->apps[task]];

@@ -14,11 +14,11 @@
 
 namespace score::shepherd {
 
-class TaskStarter {
+class TaskExecutor {
  public:
   // Computes once the data that all tasks share. This enters the job's directory. The plan must
   // outlive the starter. Errors: as in the checks, which the shepherd passed shortly before.
-  static base::Result<TaskStarter> create(const Plan& plan);
+  static base::Result<TaskExecutor> create(const Plan& plan);
 
   // Returns how many descriptors a task gets: stdin, stdout, stderr, and those of PMI and the
   // network's broker if the job needs them.
@@ -31,7 +31,7 @@ class TaskStarter {
   [[noreturn]] void run(std::uint32_t task, std::span<const base::UniqueFd> fds) const;
 
  private:
-  explicit TaskStarter(const Plan& plan) : plan_(&plan) {}
+  explicit TaskExecutor(const Plan& plan) : plan_(&plan) {}
 
   [[noreturn]] void fail(std::uint32_t task, const char* what, int error, int exit_code) const;
   void place_descriptors(std::uint32_t task, std::span<const base::UniqueFd> fds) const;

@@ -48,7 +48,7 @@ TaskStdio::Opened TaskStdio::open_stdin(std::uint32_t task) {
 
 // The open of a FIFO blocks until its other end is opened, which may never happen. For this reason
 // the shepherd opens only its path, and the task, which may wait, opens the FIFO
-// (TaskStarter::open_input).
+// (TaskExecutor::open_input).
 TaskStdio::Opened TaskStdio::open_input_file(const std::string& path) {
   auto place = base::open_file(path, O_PATH);
   if (!place) return place;

@@ -104,7 +104,7 @@ TEST(OutputPump, EndsPipesThatOtherProcessesHoldOpen) {
   pump->limit_to_present();
   ASSERT_TRUE(base::write_all(pipe->write.get(), "too late").has_value());
   std::string got;
-  const auto sink = [&got](OutputChunk chunk) { got += chunk.data; };
+  const auto sink = [&got](TaskOutputChunk chunk) { got += chunk.data; };
   pump->pump(2, sink);  // no more than `room`
   EXPECT_EQ(got, "le");
   pump->pump(100, sink);

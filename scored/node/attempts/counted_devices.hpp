@@ -18,7 +18,7 @@ class CountedDevices {
       : kinds_(std::move(kinds)), can_restrict_(can_restrict) {}
 
   // Returns all devices except those of the job's units, in the format of
-  // launcher::Request::denied. Fails if one of the job's units has no device file. The
+  // launcher::StartRequest::denied. Fails if one of the job's units has no device file. The
   // configuration may have changed since the job was placed.
   [[nodiscard]] Result<std::string> denied(std::span<const base::GenericShare> shares) const;
 

@@ -15,7 +15,7 @@ namespace fs = std::filesystem;
 constexpr int kTries = 20;  // the launcher may be restarting, or a process may still be ending
 constexpr Duration kPause = std::chrono::milliseconds{500};
 constexpr Duration kMostWait = std::chrono::seconds{8};  // well below the deadline of a launch
-constexpr Duration kLook = std::chrono::milliseconds{10};
+constexpr Duration kCheckInterval = std::chrono::milliseconds{10};
 
 // Makes an id for the helper, because launchers know shepherds by their attempts. Jobs are counted
 // from 1, so no job has these ids.
@@ -81,7 +81,7 @@ asio::awaitable<Result<bool>> VolumeSweeps::run_once(UserId user) {
 
 asio::awaitable<void> VolumeSweeps::wait() {
   const TimePoint give_up = parts_.clock.now() + kMostWait;
-  while (is_busy() && parts_.clock.now() < give_up) co_await parts_.clock.sleep_for(kLook);
+  while (is_busy() && parts_.clock.now() < give_up) co_await parts_.clock.sleep_for(kCheckInterval);
 }
 
 }  // namespace score::node

@@ -72,13 +72,13 @@ class IdleWatch {
   // Returns true if it is in the background and must not run.
   [[nodiscard]] bool is_held() const { return judge_.is_held(); }
 
-  // Returns when look() is due; nullopt: not before the next call of a different member.
-  [[nodiscard]] std::optional<TimePoint> next_look(const WatchPace& pace) const {
-    return usage_ != nullptr ? judge_.next_look(pace) : std::nullopt;
+  // Returns when check() is due; nullopt: not before the next call of a different member.
+  [[nodiscard]] std::optional<TimePoint> next_check(const WatchPace& pace) const {
+    return usage_ != nullptr ? judge_.next_check(pace) : std::nullopt;
   }
 
   // Checks the attempt. May change is_held().
-  void look(TimePoint now, const WatchPace& pace) { handle(gang::IdleEvent::Due, now, pace); }
+  void check(TimePoint now, const WatchPace& pace) { handle(gang::IdleEvent::Due, now, pace); }
 
  private:
   void handle(gang::IdleEvent event, TimePoint now, const WatchPace& pace);

@@ -26,7 +26,7 @@ asio::awaitable<Result<LaunchedShepherd>> LauncherLink::launch(LaunchOrder order
   if (order.denied.size() >= launcher::kDeniedBytes) {
     co_return fail(Errc::TooLarge, "the list of denied devices is too long");
   }
-  launcher::Request request;
+  launcher::StartRequest request;
   request.attempt = order.attempt.value();
   request.user = order.user.value();
   request.low_priority = order.low_priority ? 1 : 0;
@@ -42,7 +42,7 @@ asio::awaitable<Result<LaunchedShepherd>> LauncherLink::launch(LaunchOrder order
 }
 
 asio::awaitable<Result<UniqueFd>> LauncherLink::open_ring(AttemptId attempt, RingPlace place) {
-  rings::Request request;
+  rings::RingRequest request;
   request.attempt = attempt.value();
   request.key = place.key;
   request.rank = place.rank;

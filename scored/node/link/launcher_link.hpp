@@ -13,7 +13,7 @@ struct LaunchOrder {
   UserId user;
   bool low_priority = false;
   bool scratch = false;  // the user needs a directory for a volume
-  std::string denied{};  // devices, shorter than launcher::kDeniedBytes; see launcher::Request
+  std::string denied{};  // devices, shorter than launcher::kDeniedBytes; see launcher::StartRequest
 };
 
 struct LaunchedShepherd {

@@ -89,7 +89,7 @@ asio::awaitable<void> PacketLink::read_replies(std::uint64_t connection) {
   for (;;) {
     auto [failed] = co_await socket_->async_wait(asio::posix::descriptor_base::wait_read, kNoThrow);
     if (connection != connection_ || !socket_) co_return;
-    launcher::Reply reply;
+    launcher::StartReply reply;
     std::vector<UniqueFd> fds;
     const auto got = receive_some(socket_->native_handle(),
                                   {reinterpret_cast<char*>(&reply), sizeof reply}, fds);
@@ -102,7 +102,7 @@ asio::awaitable<void> PacketLink::read_replies(std::uint64_t connection) {
   close();
 }
 
-void PacketLink::take(const launcher::Reply& reply, std::vector<UniqueFd> fds) {
+void PacketLink::take(const launcher::StartReply& reply, std::vector<UniqueFd> fds) {
   for (Waiter* waiter : waiters_) {
     if (waiter->attempt.value() != reply.attempt || waiter->reply) continue;
     waiter->reply = reply;

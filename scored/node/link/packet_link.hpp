@@ -1,5 +1,5 @@
 // Connects to one of the node's helpers that run as root (launcher, rings). Packets have a fixed
-// length, and each is answered by a launcher::Reply.
+// length, and each is answered by a launcher::StartReply.
 #pragma once
 
 #include "base/async/asio.hpp"
@@ -26,7 +26,7 @@ class PacketLink {
   PacketLink(std::string name, std::string socket_path, TaskGroup& tasks, asio::any_io_executor io);
 
   struct Answer {
-    launcher::Reply reply;
+    launcher::StartReply reply;
     std::vector<UniqueFd> fds;
   };
 
@@ -43,7 +43,7 @@ class PacketLink {
  private:
   struct Waiter {
     AttemptId attempt;
-    std::optional<launcher::Reply> reply;
+    std::optional<launcher::StartReply> reply;
     std::vector<UniqueFd> fds;
     asio::steady_timer done;  // at the time limit; cancelled by a reply or a lost connection
   };
@@ -51,7 +51,7 @@ class PacketLink {
   bool connect();
   asio::awaitable<Result<Answer>> wait_for(AttemptId attempt, bool is_sent);
   asio::awaitable<void> read_replies(std::uint64_t connection);
-  void take(const launcher::Reply& reply, std::vector<UniqueFd> fds);
+  void take(const launcher::StartReply& reply, std::vector<UniqueFd> fds);
 
   std::string name_;
   std::string path_;

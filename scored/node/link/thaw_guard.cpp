@@ -46,7 +46,7 @@ Status ThawGuard::start() {
   UniqueFd theirs(pair[1]);
   socket_ = UniqueFd(pair[0]);
   // The messages wait in the socket, because this daemon may be gone before the guard has read any.
-  for (const pid_t group : groups_) tell(group, true);
+  for (const pid_t group : groups_) send_group(group, true);
   SpawnSpec spec;
   spec.path = *program;
   spec.argv = {"scored-thaw", "--guard", cgroup_root_.empty() ? "none" : cgroup_root_};
@@ -83,12 +83,12 @@ void ThawGuard::renew(Duration lease) {
 void ThawGuard::watch(pid_t group, bool is_watched) {
   if (group <= 1) return;
   is_watched ? void(groups_.insert(group)) : void(groups_.erase(group));
-  tell(group, is_watched);
+  send_group(group, is_watched);
 }
 
-void ThawGuard::tell(pid_t group, bool is_watched) const {
-  const thaw::Group told{.group = group, .is_watched = is_watched ? 1U : 0U};
-  if (socket_) send(socket_.get(), &told, sizeof told, MSG_NOSIGNAL | MSG_DONTWAIT);
+void ThawGuard::send_group(pid_t group, bool is_watched) const {
+  const thaw::WatchedGroup packet{.group = group, .is_watched = is_watched ? 1U : 0U};
+  if (socket_) send(socket_.get(), &packet, sizeof packet, MSG_NOSIGNAL | MSG_DONTWAIT);
 }
 
 }  // namespace score::node

@@ -31,7 +31,7 @@ class ThawGuard {
  private:
   Status start();
   [[nodiscard]] bool has_ended();
-  void tell(pid_t group, bool is_watched) const;
+  void send_group(pid_t group, bool is_watched) const;
 
   std::string cgroup_root_;
   UniqueFd lease_;  // a timer that the guard also holds

@@ -53,14 +53,14 @@ std::uint32_t first_task(const base::PlacedTasks& placed) {
                          placed.tasks_on_node.begin() + placed.node_index, 0U);
 }
 
-using Address = std::array<char, kAddressBytes>;
+using DeviceAddress = std::array<char, kAddressBytes>;
 
-void set_address(std::string& addresses, std::uint32_t place, const Address& address) {
+void set_address(std::string& addresses, std::uint32_t place, const DeviceAddress& address) {
   addresses.replace(place * kAddressBytes, kAddressBytes, address.data(), kAddressBytes);
 }
 
 // Returns the address to which other nodes send frames: an Ethernet address, or IPv4 and port.
-Result<Address> address_of_device(int device) {
+Result<DeviceAddress> address_of_device(int device) {
   union {
     sockaddr_storage any{};
     sockaddr_ll ring;
@@ -71,7 +71,7 @@ Result<Address> address_of_device(int device) {
   if (getsockname(device, reinterpret_cast<sockaddr*>(&bound), &size) != 0) {
     return fail(errno_code(errno), "cannot get the address of a device");
   }
-  Address address{};
+  DeviceAddress address{};
   if (bound.any.ss_family == AF_PACKET && bound.ring.sll_halen == address.size()) {
     std::memcpy(address.data(), bound.ring.sll_addr, address.size());
     return address;

@@ -132,7 +132,7 @@ TimePoint Sampling::next_sample(TimePoint now) const {
 }
 
 // Records of switches that were on time can wait, because they are in the other thread's caches.
-void Sampling::look_for_late() {
+void Sampling::find_late_switches() {
   const auto late = parts_.switcher.counters().late.load(std::memory_order_relaxed);
   const bool has_late = std::exchange(late_seen_, late) != late;
   if (has_late || parts_.switcher.trace().written() - seen_ > kMostWaiting) keep_up();

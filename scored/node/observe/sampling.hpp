@@ -53,7 +53,7 @@ class Sampling {
 
   // Counts the switches since the last call if one of them was late or many wait to be counted.
   // Must be called once per heartbeat, so that the trace does not overflow.
-  void look_for_late();
+  void find_late_switches();
 
   struct Late {
     Duration late{0};
@@ -62,8 +62,8 @@ class Sampling {
 
   using LateReports = monitor::LateReports<Late>;
 
-  // Returns the late switches that look_for_late() has found, for the log: at once, then one per
-  // kLatePause.
+  // Returns the late switches that find_late_switches() has found, for the log: at once, then one
+  // per kLatePause.
   [[nodiscard]] std::optional<LateReports::Report> take_late() {
     return late_.take(parts_.clock.now());
   }

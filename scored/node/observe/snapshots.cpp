@@ -57,18 +57,18 @@ Snapshots::Snapshots(Duration period, std::vector<Gang> gangs)
   return !boundary || *boundary - next_ > next_ - now;
 }
 
-[[gnu::hot]] std::optional<TimePoint> Snapshots::look(TimePoint now,
-                                                      std::optional<TimePoint> boundary,
-                                                      Entries entries) {
+[[gnu::hot]] std::optional<TimePoint> Snapshots::observe(TimePoint now,
+                                                         std::optional<TimePoint> boundary,
+                                                         Entries entries) {
   if (is_time(now, boundary)) {
     next_ = now + period_;
-    look_at_all(entries, now);
+    record_all(entries, now);
   }
   if (boundary && *boundary - next_ <= period_ / 2) return std::nullopt;
   return next_;
 }
 
-[[gnu::hot]] void Snapshots::look_at_all(Entries entries, TimePoint now) {
+[[gnu::hot]] void Snapshots::record_all(Entries entries, TimePoint now) {
   last_.taken = now;
   std::size_t first = 0;
   for (std::size_t i = 0; i < gangs_.size(); ++i) {
@@ -83,7 +83,7 @@ Snapshots::Snapshots(Duration period, std::vector<Gang> gangs)
                         entry->account.fills(),
                         entry->account.before()};
       const bool has_run = last_.gangs[i].ran != before.ran || before.fills;
-      if (has_run || !before.is_there) look_at_tasks(gang, first);
+      if (has_run || !before.is_there) record_tasks(gang, first);
     }
     first += gang.processes.size();
   }
@@ -96,7 +96,7 @@ Snapshots::Snapshots(Duration period, std::vector<Gang> gangs)
   written_.store(end + 1, std::memory_order_release);
 }
 
-[[gnu::hot]] void Snapshots::look_at_tasks(const Gang& gang, std::size_t first) {
+[[gnu::hot]] void Snapshots::record_tasks(const Gang& gang, std::size_t first) {
   for (std::size_t i = 0; i < gang.processes.size(); ++i) {
     TaskSnapshot& task = last_.tasks[first + i];
     task.used = used_by(gang.processes[i]);

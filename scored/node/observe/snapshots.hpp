@@ -59,8 +59,8 @@ class Snapshots final : public SwitchObserver {
   Snapshots(Duration period, std::vector<Gang> gangs);
 
   // Takes one snapshot per period, preferably at a boundary.
-  std::optional<TimePoint> look(TimePoint now, std::optional<TimePoint> boundary,
-                                Entries entries) override;
+  std::optional<TimePoint> observe(TimePoint now, std::optional<TimePoint> boundary,
+                                   Entries entries) override;
 
   // Calls `each` for the snapshots since the last call, oldest first. Thread: the main one.
   template <class Each>
@@ -82,8 +82,8 @@ class Snapshots final : public SwitchObserver {
 
  private:
   [[nodiscard]] bool is_time(TimePoint now, std::optional<TimePoint> boundary) const;
-  void look_at_all(Entries entries, TimePoint now);
-  void look_at_tasks(const Gang& gang, std::size_t first);
+  void record_all(Entries entries, TimePoint now);
+  void record_tasks(const Gang& gang, std::size_t first);
 
   const Duration period_;
   const std::vector<Gang> gangs_;

@@ -24,14 +24,14 @@ struct NoTarget final : SwitchTarget {
 };
 
 // Holds an attempt whose only process is this one.
-struct Looked {
-  Looked() {
+struct Observed {
+  Observed() {
     entries.push_back(std::make_shared<SwitchEntry>(kAttempt, std::make_unique<NoTarget>()));
     entries[0]->clock.start(TimePoint(1s));
   }
 
-  std::optional<TimePoint> look(TimePoint now, std::optional<TimePoint> boundary = {}) {
-    return snapshots.look(now, boundary, entries);
+  std::optional<TimePoint> observe(TimePoint now, std::optional<TimePoint> boundary = {}) {
+    return snapshots.observe(now, boundary, entries);
   }
 
   std::vector<TimePoint> taken() {
@@ -45,68 +45,68 @@ struct Looked {
 };
 
 TEST(Snapshots, AreTakenEachPeriodWithoutSwitches) {
-  Looked looked;
+  Observed observed;
   TimePoint now(10s);
   for (int i = 0; i < 5; ++i) {
-    const auto next = looked.look(now);
+    const auto next = observed.observe(now);
     ASSERT_TRUE(next);
     EXPECT_EQ(*next - now, 100ms);
     now = *next;
   }
-  EXPECT_EQ(looked.taken().size(), 5U);
+  EXPECT_EQ(observed.taken().size(), 5U);
 }
 
 TEST(Snapshots, NeedNoWakeUpIfSliceEqualsPeriod) {
-  Looked looked;
+  Observed observed;
   for (int i = 0; i < 10; ++i) {
     // The switch takes up to 90 us, so this is not the boundary itself.
     const TimePoint now = TimePoint(10s + i * 100ms) + Duration((i * 37) % 90 * 1us);
-    EXPECT_EQ(looked.look(now, TimePoint(10s + (i + 1) * 100ms)), std::nullopt);
+    EXPECT_EQ(observed.observe(now, TimePoint(10s + (i + 1) * 100ms)), std::nullopt);
   }
-  EXPECT_EQ(looked.taken().size(), 10U);
+  EXPECT_EQ(observed.taken().size(), 10U);
 }
 
 TEST(Snapshots, TakeEachTenthOfShortSlices) {
-  Looked looked;
+  Observed observed;
   for (int i = 0; i < 101; ++i) {
-    EXPECT_LE(looked.look(TimePoint(10s + i * 10ms), TimePoint(10s + (i + 1) * 10ms)),
+    EXPECT_LE(observed.observe(TimePoint(10s + i * 10ms), TimePoint(10s + (i + 1) * 10ms)),
               TimePoint(10s + 1110ms));
     if (i % 50 != 0) continue;
-    EXPECT_EQ(looked.taken().size(), i == 0 ? 1U : 5U);
+    EXPECT_EQ(observed.taken().size(), i == 0 ? 1U : 5U);
   }
 }
 
 TEST(Snapshots, WakeUpByThemselvesInLongSlices) {
-  Looked looked;
-  EXPECT_EQ(looked.look(TimePoint(10s), TimePoint(11s)), TimePoint(10100ms));
-  EXPECT_EQ(looked.look(TimePoint(10100ms), TimePoint(11s)), TimePoint(10200ms));
+  Observed observed;
+  EXPECT_EQ(observed.observe(TimePoint(10s), TimePoint(11s)), TimePoint(10100ms));
+  EXPECT_EQ(observed.observe(TimePoint(10100ms), TimePoint(11s)), TimePoint(10200ms));
   // The thread wakes up early for a different reason, and the time of the next snapshot does not
   // change.
-  EXPECT_EQ(looked.look(TimePoint(10130ms), TimePoint(11s)), TimePoint(10200ms));
-  EXPECT_EQ(looked.taken(), (std::vector{TimePoint(10s), TimePoint(10100ms)}));
+  EXPECT_EQ(observed.observe(TimePoint(10130ms), TimePoint(11s)), TimePoint(10200ms));
+  EXPECT_EQ(observed.taken(), (std::vector{TimePoint(10s), TimePoint(10100ms)}));
 }
 
 TEST(Snapshots, AreKeptUntilFetchedAndExcessIsDropped) {
-  Looked looked;
-  for (int i = 0; i < 40; ++i) looked.look(TimePoint(10s + i * 100ms));
-  const auto taken = looked.taken();
+  Observed observed;
+  for (int i = 0; i < 40; ++i) observed.observe(TimePoint(10s + i * 100ms));
+  const auto taken = observed.taken();
   ASSERT_EQ(taken.size(), Snapshots::kMostKept);
   EXPECT_EQ(taken.front(), TimePoint(10s));
-  looked.look(TimePoint(20s));
-  EXPECT_EQ(looked.taken(), std::vector{TimePoint(20s)});
+  observed.observe(TimePoint(20s));
+  EXPECT_EQ(observed.taken(), std::vector{TimePoint(20s)});
 }
 
 TEST(Snapshots, CountAllThreadsAndSkipStoppedGangs) {
-  Looked looked;
-  looked.look(TimePoint(10s));
-  const auto before = looked.snapshots.used();
-  while (looked.snapshots.used()[0] < before[0] + 2ms) continue;
-  looked.entries[0]->clock.stop(TimePoint(10s));
-  looked.look(TimePoint(10100ms));
-  looked.entries[0]->clock.start(TimePoint(10200ms));
-  looked.look(TimePoint(10300ms));
+  Observed observed;
+  observed.observe(TimePoint(10s));
+  const auto before = observed.snapshots.used();
+  while (observed.snapshots.used()[0] < before[0] + 2ms) continue;
+  observed.entries[0]->clock.stop(TimePoint(10s));
+  observed.observe(TimePoint(10100ms));
+  observed.entries[0]->clock.start(TimePoint(10200ms));
+  observed.observe(TimePoint(10300ms));
   std::vector<Snapshot> seen;
-  looked.snapshots.fetch([&](const Snapshot& snapshot) { seen.push_back(snapshot); });
+  observed.snapshots.fetch([&](const Snapshot& snapshot) { seen.push_back(snapshot); });
   ASSERT_EQ(seen.size(), 3U);
   EXPECT_TRUE(seen[0].gangs[0].runs);
   EXPECT_FALSE(seen[1].gangs[0].runs);
@@ -116,20 +116,20 @@ TEST(Snapshots, CountAllThreadsAndSkipStoppedGangs) {
 }
 
 TEST(Snapshots, ReportThatAttemptIsGone) {
-  Looked looked;
-  looked.entries.clear();
-  looked.look(TimePoint(10s));
-  looked.snapshots.fetch(
+  Observed observed;
+  observed.entries.clear();
+  observed.observe(TimePoint(10s));
+  observed.snapshots.fetch(
       [](const Snapshot& snapshot) { EXPECT_FALSE(snapshot.gangs[0].is_there); });
 }
 
 TEST(Snapshots, SurviveAProcessThatIsGone) {
   const pid_t child = fork();
   if (child == 0) _exit(0);
-  Looked looked;
+  Observed observed;
   Snapshots snapshots(100ms, {{kAttempt, {{child, getpid()}, {}}, nullptr}});
   ASSERT_EQ(waitpid(child, nullptr, 0), child);
-  snapshots.look(TimePoint(10s), std::nullopt, looked.entries);
+  snapshots.observe(TimePoint(10s), std::nullopt, observed.entries);
   snapshots.fetch([](const Snapshot& snapshot) {
     ASSERT_EQ(snapshot.tasks.size(), 2U);
     EXPECT_GT(snapshot.tasks[0].used, Duration(0));

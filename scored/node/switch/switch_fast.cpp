@@ -6,13 +6,13 @@ namespace score::node {
 
 namespace {
 
-using Turns = std::vector<SwitchProgram::Turn>;
+using TurnList = std::vector<SwitchProgram::Turn>;
 
-std::size_t before(const Turns& turns, std::size_t turn) {
+std::size_t before(const TurnList& turns, std::size_t turn) {
   return turn == 0 ? turns.size() - 1 : turn - 1;
 }
 
-std::size_t after(const Turns& turns, std::size_t turn) {
+std::size_t after(const TurnList& turns, std::size_t turn) {
   return turn + 1 == turns.size() ? 0 : turn + 1;
 }
 
@@ -27,7 +27,7 @@ Duration length(const SwitchProgram::Part& part, std::size_t turn) {
 [[gnu::hot]] std::optional<TimePoint> FastSwitch::expect(const SwitchProgram& program,
                                                          const SwitchProgram::Part& part,
                                                          TimePoint now) {
-  const Turns& turns = part.turns;
+  const TurnList& turns = part.turns;
   if (turns.empty()) return std::nullopt;
   const TimePoint cycle = now - (now - part.plan.start) % part.plan.cycle;
   const auto next = std::find_if(turns.begin(), turns.end(),
@@ -55,7 +55,7 @@ Duration length(const SwitchProgram::Part& part, std::size_t turn) {
   if (next_.part == nullptr || woke < next_.due || woke >= std::min(next_.until, next_.ends)) {
     return false;
   }
-  const Turns& turns = next_.part->turns;
+  const TurnList& turns = next_.part->turns;
   const SwitchEntry* const leaves = turns[before(turns, next_.turn)].entry;
   const SwitchProgram::Turn& enters = turns[next_.turn];
   const bool is_filled =

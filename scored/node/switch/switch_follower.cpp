@@ -48,7 +48,7 @@ SwitchProgram* SwitchFollower::take(SwitchProgram* program) {
   if (is_fresh_ || (awaited_ && woke >= *awaited_)) follow(woke);
   std::optional<TimePoint> next = awaited_;
   if (uses_barriers_) next = sooner(next, meetings_.attend(*program_, woke));
-  return observe(sooner(next, looks_.look(program_->entries, woke)));
+  return observe(sooner(next, idle_checks_.check(program_->entries, woke)));
 }
 
 // If an attempt could not be stopped or continued, the next boundary corrects that, outside the
@@ -59,16 +59,16 @@ SwitchProgram* SwitchFollower::take(SwitchProgram* program) {
     count(counters_.failed, taken.failed);
     fast_.cancel();
     awaited_ = position_at(*program_, woke).next;
-    looks_.watch(program_->entries, woke, taken.stopped);
-    return sooner(awaited_, looks_.look(program_->entries, woke));
+    idle_checks_.watch(program_->entries, woke, taken.stopped);
+    return sooner(awaited_, idle_checks_.check(program_->entries, woke));
   }
   awaited_ = fast_.expect_following();
-  return sooner(awaited_, looks_.watch_turn(taken.leaves, taken.enters, woke, taken.stopped));
+  return sooner(awaited_, idle_checks_.watch_turn(taken.leaves, taken.enters, woke, taken.stopped));
 }
 
 [[gnu::hot]] std::optional<TimePoint> SwitchFollower::observe(std::optional<TimePoint> next) {
   if (!program_->observer) return next;
-  return sooner(next, program_->observer->look(clock_.now(), awaited_, program_->entries));
+  return sooner(next, program_->observer->observe(clock_.now(), awaited_, program_->entries));
 }
 
 [[gnu::hot]] void SwitchFollower::follow(TimePoint woke) {
@@ -92,7 +92,7 @@ SwitchProgram* SwitchFollower::take(SwitchProgram* program) {
                                                  TimePoint woke) {
   SwitchRecord record;
   control_.begin();
-  looks_.assign_background(where.part, program_->entries, woke);
+  idle_checks_.assign_background(where.part, program_->entries, woke);
   std::uint64_t failed = stop_leaving(where, due, woke, record);
   const TimePoint stopped = clock_.now();
   record.due = due;
@@ -107,7 +107,7 @@ SwitchProgram* SwitchFollower::take(SwitchProgram* program) {
   count(counters_.failed, failed);
   const bool is_open = uses_barriers_ && meetings_.keep(*program_, record);
   if (!is_open && record.left_count + record.entered_count > 0) control_.note(record);
-  looks_.watch(program_->entries, woke, stopped);
+  idle_checks_.watch(program_->entries, woke, stopped);
   account(record, woke, stopped);
   return failed;
 }

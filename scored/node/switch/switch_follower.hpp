@@ -5,7 +5,7 @@
 #include "scored/node/switch/barrier_meetings.hpp"
 #include "scored/node/switch/channel_handover.hpp"
 #include "scored/node/switch/entry_control.hpp"
-#include "scored/node/switch/idle_looks.hpp"
+#include "scored/node/switch/idle_checks.hpp"
 #include "scored/node/switch/switch_fast.hpp"
 #include "scored/node/switch/switch_program.hpp"
 
@@ -40,7 +40,7 @@ class SwitchFollower {
   void release();
 
   // Returns true if is_idle() of an attempt has changed since the last call.
-  [[nodiscard]] bool take_activity_change() { return looks_.take_change(); }
+  [[nodiscard]] bool take_activity_change() { return idle_checks_.take_change(); }
 
   [[nodiscard]] SwitchProgram* program() const { return program_; }
 
@@ -68,7 +68,7 @@ class SwitchFollower {
   SwitchClock clock_;
   SwitchCounters& counters_;
   EntryControl control_;
-  IdleLooks looks_;
+  IdleChecks idle_checks_;
   FastSwitch fast_{clock_, control_, counters_};
   BarrierMeetings meetings_{clock_, control_, counters_};
   ChannelHandover handover_{clock_, counters_.channels};

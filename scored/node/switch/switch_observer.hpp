@@ -22,8 +22,8 @@ class SwitchObserver {
 
   // Must neither allocate nor wait. `boundary` is when it will be called anyway. Returns when it
   // must be called in addition. Thread: the switcher's.
-  virtual std::optional<TimePoint> look(TimePoint now, std::optional<TimePoint> boundary,
-                                        Entries entries) = 0;
+  virtual std::optional<TimePoint> observe(TimePoint now, std::optional<TimePoint> boundary,
+                                           Entries entries) = 0;
 };
 
 }  // namespace score::node

@@ -11,7 +11,7 @@ namespace score::node {
 
 namespace {
 
-using Words = std::array<std::uint64_t, sizeof(SwitchRecord) / sizeof(std::uint64_t)>;
+using TraceWords = std::array<std::uint64_t, sizeof(SwitchRecord) / sizeof(std::uint64_t)>;
 static_assert(std::is_trivially_copyable_v<SwitchRecord>);
 
 }  // namespace
@@ -29,7 +29,7 @@ SwitchTrace::SwitchTrace()
 [[gnu::hot]] void SwitchTrace::put(const SwitchRecord& record) noexcept {
   const std::uint64_t index = written_.load(std::memory_order_relaxed);
   claimed_.store(index + 1, std::memory_order_relaxed);
-  const auto words = std::bit_cast<Words>(record);
+  const auto words = std::bit_cast<TraceWords>(record);
   std::uint64_t* cell = &words_[index % kEntries * kWords];
   for (std::size_t i = 0; i < words.size(); ++i) {
     std::atomic_ref(cell[i]).store(words[i], std::memory_order_release);  // after the claim
@@ -40,7 +40,7 @@ SwitchTrace::SwitchTrace()
 void SwitchTrace::read_range(std::uint64_t from, std::uint64_t end, Extract& extract) const {
   extract.records.reserve(end - from);
   for (std::uint64_t index = from; index < end; ++index) {
-    Words words{};
+    TraceWords words{};
     std::uint64_t* cell = &words_[index % kEntries * kWords];
     for (std::size_t i = 0; i < words.size(); ++i) {
       words[i] = std::atomic_ref(cell[i]).load(std::memory_order_acquire);  // before claimed_

@@ -31,28 +31,28 @@ constexpr const char* kUsage =
     "  --help               print this help and exit\n"
     "  --version            print the version and exit\n";
 
-struct Request {
+struct GuardOptions {
   std::string config = "/etc/scored/scored.toml";
   std::string cgroup;
 };
 
 // Returns nothing for wrong arguments.
-std::optional<Request> parse(int argc, char** argv) {
-  Request request;
+std::optional<GuardOptions> parse(int argc, char** argv) {
+  GuardOptions options;
   for (int i = 1; i + 1 < argc; i += 2) {
     const std::string_view name = argv[i];
     if (name != "--config" && name != "--cgroup") return std::nullopt;
-    (name == "--config" ? request.config : request.cgroup) = argv[i + 1];
+    (name == "--config" ? options.config : options.cgroup) = argv[i + 1];
   }
   if (argc % 2 == 0) return std::nullopt;
-  return request;
+  return options;
 }
 
-Result<DeviceConfig> read_table(const std::string& path) {
+Result<DeviceAccess> read_table(const std::string& path) {
   auto file = ConfigFile::load_own(path);
   if (!file) return file.error();
   ConfigSection root = file->root();
-  DeviceConfig config = read_device_config(root);
+  DeviceAccess config = read_device_config(root);
   for (const char* other : {"head", "node", "network", "limits", "monitor", "launcher", "accounts",
                             "fair_share", "gres", "pario"}) {
     root.ignore(other);
@@ -82,10 +82,10 @@ Result<std::string> cgroup_of_jobs() {
   return unit ? unit : own_cgroup();
 }
 
-Status guard(const Request& request) {
-  const auto config = read_table(request.config);
+Status guard(const GuardOptions& options) {
+  const auto config = read_table(options.config);
   if (!config) return config.error();
-  auto cgroup = request.cgroup.empty() ? cgroup_of_jobs() : Result<std::string>(request.cgroup);
+  auto cgroup = options.cgroup.empty() ? cgroup_of_jobs() : Result<std::string>(options.cgroup);
   if (!cgroup) return config->restricts() ? Status(cgroup.error()) : Status();
   if (!config->restricts()) return lift(*cgroup);
   const auto drivers = read_file("/proc/devices", 1UL << 20U).value_or("");
@@ -99,7 +99,7 @@ Status guard(const Request& request) {
   return done.error().with_context(
       "[devices] cannot be put in force here: it needs root, cgroup version 2 and a kernel with "
       "CONFIG_CGROUP_BPF; remove the table from {} to let jobs open all devices",
-      request.config);
+      options.config);
 }
 
 Status guard_job(const std::string& cgroup, const std::string& devices) {
@@ -129,10 +129,10 @@ int main(int argc, char** argv) {
   if (first == "--help") return std::fputs(kUsage, stdout) < 0 ? 1 : 0;
   if (first == "--version") return std::puts("scored " SCORE_VERSION) < 0 ? 1 : 0;
   if (argc == 4 && std::string_view(argv[1]) == "--job") return report(guard_job(argv[2], argv[3]));
-  const auto request = parse(argc, argv);
-  if (!request) {
+  const auto options = parse(argc, argv);
+  if (!options) {
     std::fputs("scored-device-guard: unknown arguments (--help explains)\n", stderr);
     return 2;
   }
-  return report(guard(*request));
+  return report(guard(*options));
 }

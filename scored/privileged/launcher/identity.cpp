@@ -40,7 +40,7 @@ void sort(gid_t* groups, int count) {
   qsort(groups, static_cast<std::size_t>(count), sizeof *groups, &compare);
 }
 
-bool has_groups(const Identity& identity) {
+bool has_groups(const UserIdentity& identity) {
   const int count = getgroups(kMaxGroups, g_present);
   if (count != identity.group_count) return false;
   sort(g_present, count);
@@ -49,7 +49,7 @@ bool has_groups(const Identity& identity) {
 
 }  // namespace
 
-int look_up(uid_t user, Identity& identity) {
+int look_up(uid_t user, UserIdentity& identity) {
   errno = 0;
   const passwd* entry = getpwuid(user);
   if (entry == nullptr) return errno != 0 ? errno : ENOENT;
@@ -61,7 +61,7 @@ int look_up(uid_t user, Identity& identity) {
   return 0;
 }
 
-const char* become(const Identity& who) {
+const char* become(const UserIdentity& who) {
   const bool is_root = geteuid() == 0;
   const auto count = static_cast<std::size_t>(who.group_count);
   if (is_root && setgroups(count, who.groups) != 0) return "setgroups";

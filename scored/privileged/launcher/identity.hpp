@@ -6,7 +6,7 @@
 
 namespace score::launcher {
 
-struct Identity {
+struct UserIdentity {
   uid_t uid = 0;
   gid_t gid = 0;
   gid_t* groups = nullptr;  // in ascending order
@@ -16,11 +16,11 @@ struct Identity {
 
 // Looks up the user. The pointers are valid until the next call. Returns 0 or an errno (ENOENT: no
 // such user; E2BIG: an entry or the list of groups is too long).
-int look_up(uid_t user, Identity& identity);
+int look_up(uid_t user, UserIdentity& identity);
 
 // Becomes that user permanently, and verifies the result with the kernel. A process that is not
 // root may only stay the user that it is. Returns nullptr, or the step that failed with errno set;
 // the process must end then.
-const char* become(const Identity& identity);
+const char* become(const UserIdentity& identity);
 
 }  // namespace score::launcher

@@ -60,7 +60,7 @@ std::string step_of(Fault groups, Fault gid, Fault uid) {
     g_setresgid = gid;
     g_setresuid = uid;
     gid_t wanted[] = {100, 65534};
-    const Identity user{
+    const UserIdentity user{
         .uid = kUser, .gid = 65534, .groups = wanted, .group_count = 2, .environment = nullptr};
     const char* failed = become(user);
     const std::string text = failed != nullptr ? failed : "done";

@@ -161,9 +161,9 @@ class LauncherTest : public ::testing::Test {
     [[maybe_unused]] auto sent = send_with_fds(daemon_.get(), {bytes, size}, fds);
   }
 
-  Reply ask(const Request& request, std::vector<int> fds) {
+  StartReply ask(const StartRequest& request, std::vector<int> fds) {
     send_bytes(&request, sizeof request, std::move(fds));
-    Reply reply;
+    StartReply reply;
     reply.error = 9999;
     pollfd ready{.fd = daemon_.get(), .events = POLLIN, .revents = 0};
     if (poll(&ready, 1, 10'000) == 1) {
@@ -173,9 +173,9 @@ class LauncherTest : public ::testing::Test {
     return reply;
   }
 
-  Reply launch(std::uint64_t attempt, std::uint32_t user, std::vector<int> cgroups = {}) {
+  StartReply launch(std::uint64_t attempt, std::uint32_t user, std::vector<int> cgroups = {}) {
     const UniqueFd listener = listening_socket();
-    Request request;
+    StartRequest request;
     request.attempt = attempt;
     request.user = user;
     cgroups.insert(cgroups.begin(), listener.get());
@@ -248,7 +248,7 @@ class LauncherTest : public ::testing::Test {
 
 TEST_F(LauncherTest, StartsShepherdAndSpawner) {
   start_launcher(allow());
-  const Reply reply = launch(7, own_user());
+  const StartReply reply = launch(7, own_user());
   ASSERT_EQ(reply.error, 0U) << reply.step;
   EXPECT_EQ(reply.attempt, 7U);
   EXPECT_EQ(getsid(reply.shepherd_pid), reply.shepherd_pid);
@@ -282,11 +282,11 @@ TEST_F(LauncherTest, RefusesRootsJobsUnlessAllowed) {
 TEST_F(LauncherTest, ReportsMissingHelper) {
   start_launcher(allow());
   const UniqueFd listener = listening_socket();
-  Request request;
+  StartRequest request;
   request.attempt = 7;
   request.user = own_user();
   request.scratch = 1;
-  const Reply reply = ask(request, {listener.get()});
+  const StartReply reply = ask(request, {listener.get()});
   EXPECT_EQ(reply.error, static_cast<std::uint32_t>(ENOENT));
   EXPECT_STREQ(reply.step, "scored-scratch-directory");
 }
@@ -306,7 +306,7 @@ TEST_F(LauncherTest, RefusesTheSameAttemptTwice) {
 TEST_F(LauncherTest, RefusesADescriptorThatDoesNotListen) {
   start_launcher(allow());
   const UniqueFd file(open("/dev/null", O_RDONLY | O_CLOEXEC));
-  Request request;
+  StartRequest request;
   request.attempt = 7;
   request.user = own_user();
   EXPECT_EQ(ask(request, {file.get()}).error, static_cast<std::uint32_t>(ENOTSOCK));
@@ -316,7 +316,7 @@ TEST_F(LauncherTest, RefusesADescriptorThatDoesNotListen) {
 TEST_F(LauncherTest, ReportsFailureAndLeavesNothing) {
   start_launcher(allow());
   fs::remove(dir_ / "shepherd.sh");
-  const Reply reply = launch(7, own_user());
+  const StartReply reply = launch(7, own_user());
   EXPECT_EQ(reply.error, static_cast<std::uint32_t>(ENOENT));
   EXPECT_STREQ(reply.step, "exec the shepherd");
   const std::string children =
@@ -335,7 +335,7 @@ TEST_F(LauncherTest, SurvivesMalformedPackets) {
     send_bytes(data, size, std::move(fds));
     EXPECT_TRUE(closed_by_launcher());
   };
-  Request request;
+  StartRequest request;
   request.magic ^= 1;
   refuses(&request, sizeof request);
   const std::string sender = fmt::format(" pid={} uid={} ", getpid(), own_user());
@@ -388,7 +388,7 @@ TEST_F(LauncherTest, StartsBothInTheCgroupsItIsGiven) {
   if (!make_cgroup_root()) GTEST_SKIP() << "no cgroup2 that may be written";
   const auto places = make_cgroups(7);
   start_launcher(allow());
-  const Reply reply = launch(7, own_user(), {places[0].get(), places[1].get()});
+  const StartReply reply = launch(7, own_user(), {places[0].get(), places[1].get()});
   ASSERT_EQ(reply.error, 0U) << reply.step;
   EXPECT_TRUE(fact("shepherd", "cgroup").ends_with("/job_7/shepherd"));
   EXPECT_TRUE(fact("spawner", "cgroup").ends_with("/job_7/tasks"));
@@ -431,14 +431,14 @@ TEST_F(LauncherTest, DoesNotWaitForUserDatabase) {
   preloaded_ = SLOW_USERS;
   start_launcher(allow());
   const UniqueFd listener = listening_socket();
-  Request slow;
+  StartRequest slow;
   slow.attempt = 7;
   slow.user = 65533;
   send_bytes(&slow, sizeof slow, {listener.get()});
-  const Reply other = launch(8, own_user());  // answered first
+  const StartReply other = launch(8, own_user());  // answered first
   EXPECT_EQ(other.attempt, 8U);
   EXPECT_EQ(other.error, 0U) << other.step;
-  Reply late;
+  StartReply late;
   pollfd ready{.fd = daemon_.get(), .events = POLLIN, .revents = 0};
   ASSERT_EQ(poll(&ready, 1, 60'000), 1);
   ASSERT_EQ(recv(daemon_.get(), &late, sizeof late, 0), static_cast<ssize_t>(sizeof late));
@@ -455,7 +455,7 @@ TEST_F(LauncherTest, ReadsMinimumUserFromOptions) {
 
 TEST_F(LauncherTest, KillsLeftoversOfDeadShepherd) {
   start_launcher(allow());
-  const Reply reply = launch(7, own_user());
+  const StartReply reply = launch(7, own_user());
   ASSERT_EQ(reply.error, 0U);
   fact("shepherd", "uid");
   const pid_t stray = stray_pid();

@@ -17,7 +17,7 @@
 namespace {
 
 using score::launcher::kMaxAllowed;
-using score::launcher::Options;
+using score::launcher::LauncherOptions;
 
 constexpr const char* kUsage =
     "usage: scored-launcher --rundir DIR --shepherd PATH [OPTION]...\n"
@@ -50,7 +50,7 @@ uid_t user(const char* text) {
   return entry != nullptr ? entry->pw_uid : number(text);
 }
 
-void take(int name, char* value, Options& options) {
+void take(int name, char* value, LauncherOptions& options) {
   if (name == 'r') options.rundir = value;
   if (name == 's') options.shepherd = value;
   if (name == 'n') options.interface = value;
@@ -64,7 +64,7 @@ void take(int name, char* value, Options& options) {
   exit(0);
 }
 
-void parse(int argc, char** argv, Options& options) {
+void parse(int argc, char** argv, LauncherOptions& options) {
   static const option kOptions[] = {
       {"rundir", 1, nullptr, 'r'},      {"shepherd", 1, nullptr, 's'},
       {"daemon-user", 1, nullptr, 'u'}, {"network-interface", 1, nullptr, 'n'},
@@ -106,7 +106,7 @@ bool give_up_capabilities() {
 }
 
 // Starts scored-rings, which ends with this process.
-pid_t start_rings(const Options& options) {
+pid_t start_rings(const LauncherOptions& options) {
   char path[512] = {};
   if (readlink("/proc/self/exe", path, sizeof path - sizeof "/scored-rings") < 0) return -1;
   snprintf(strrchr(path, '/'), sizeof "/scored-rings", "/scored-rings");
@@ -122,14 +122,14 @@ pid_t start_rings(const Options& options) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  static Options options;
+  static LauncherOptions options;
   parse(argc, argv, options);
   if (!place_descriptors() || !give_up_capabilities()) return 1;
   signal(SIGPIPE, SIG_IGN);
   signal(SIGCHLD, SIG_DFL);
   setpriority(PRIO_PROCESS, 0, -10);  // runs before busy tasks; its children start at 0 again
   prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
-  static score::launcher::Server server(options);
+  static score::launcher::LauncherServer server(options);
   if (!server.start()) return 1;
   if (options.interface != nullptr) server.add(start_rings(options));
   for (;;) server.turn();

@@ -37,7 +37,7 @@ inline constexpr std::size_t kMaxShepherds = 256;
 
 inline constexpr std::size_t kDeniedBytes = 1024;
 
-struct Request {
+struct StartRequest {
   std::uint32_t magic = kMagic;
   std::uint32_t version = kVersion;
   std::uint64_t attempt = 0;       // not 0
@@ -48,15 +48,15 @@ struct Request {
   char denied[kDeniedBytes] = {};  // devices, "c195:0 b7:1"; zero-terminated; may be empty
 };
 
-static_assert(sizeof(Request) == 24 + kDeniedBytes);
+static_assert(sizeof(StartRequest) == 24 + kDeniedBytes);
 
 // Lists the descriptors of a request, in this order: 1, 3, or more up to kPlaces.
 enum Place { kListener, kShepherdCgroup, kTasksCgroup, kVersion1, kPlaces = kVersion1 + 4 };
 
-// This is Reply::step when the node has no such user (error ENOENT), or cannot determine it.
+// This is StartReply::step when the node has no such user (error ENOENT), or cannot determine it.
 inline constexpr char kLookUpUser[] = "look up the user";
 
-struct Reply {
+struct StartReply {
   std::uint32_t magic = kMagic;
   std::uint32_t error = 0;  // errno of the step that failed; 0: running
   std::uint64_t attempt = 0;
@@ -65,6 +65,6 @@ struct Reply {
   char step[40] = {};      // the step that failed, e.g. "setgroups"; zero-terminated
 };
 
-static_assert(sizeof(Reply) == 64);
+static_assert(sizeof(StartReply) == 64);
 
 }  // namespace score::launcher

@@ -67,7 +67,7 @@ bool lock() {
   return file >= 0 && fcntl(file, F_SETLK, &whole) == 0;
 }
 
-bool say(const char* what, const char* value) {
+bool print_error(const char* what, const char* value) {
   fprintf(stderr, "%s%s%s: %s\n", isatty(STDERR_FILENO) != 0 ? "" : "<3>", what, value,
           strerror(errno));
   return false;
@@ -75,31 +75,31 @@ bool say(const char* what, const char* value) {
 
 }  // namespace
 
-bool Server::start() {
+bool LauncherServer::start() {
   sockaddr_un address{.sun_family = AF_UNIX, .sun_path = "launcher.sock"};
-  if (chdir(options_.rundir) != 0) return say("Cannot enter rundir=", options_.rundir);
-  if (!is_own_place()) return say("Others may write in rundir=", options_.rundir);
-  if (!lock()) return say("Cannot lock rundir=", options_.rundir);
+  if (chdir(options_.rundir) != 0) return print_error("Cannot enter rundir=", options_.rundir);
+  if (!is_own_place()) return print_error("Others may write in rundir=", options_.rundir);
+  if (!lock()) return print_error("Cannot lock rundir=", options_.rundir);
   listener_ = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
   unlink(address.sun_path);
   umask(0177);  // children set their own
   return (bind(listener_, reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0 &&
           lchown(address.sun_path, options_.daemon_user, static_cast<gid_t>(-1)) == 0 &&
           listen(listener_, 8) == 0) ||
-         say("Cannot listen in rundir=", options_.rundir);
+         print_error("Cannot listen in rundir=", options_.rundir);
 }
 
-void Server::add(pid_t child) {
+void LauncherServer::add(pid_t child) {
   children_[count_].started = {.shepherd = child, .pidfd = -1, .notes = -1};
   children_[count_++].started.pidfd = static_cast<int>(syscall(SYS_pidfd_open, child, 0));
 }
 
-void Server::turn() {
+void LauncherServer::turn() {
   pollfd polled[1 + 2 * (kMaxShepherds + 1)];
   polled[0] = {.fd = daemon_ >= 0 ? daemon_ : listener_, .events = POLLIN, .revents = 0};
   bool is_busy = has_leftovers_;
   for (std::size_t i = 0; i < count_; ++i) {
-    const Started& started = children_[i].started;
+    const StartedShepherd& started = children_[i].started;
     polled[1 + 2 * i] = {.fd = started.notes, .events = POLLIN, .revents = 0};
     polled[2 + 2 * i] = {.fd = started.pidfd, .events = POLLIN, .revents = 0};
     is_busy = is_busy || started.notes >= 0;
@@ -121,7 +121,7 @@ void Server::turn() {
   if (polled[0].revents != 0) daemon_ >= 0 ? read_packet() : accept_daemon();
 }
 
-void Server::accept_daemon() {
+void LauncherServer::accept_daemon() {
   daemon_ = accept4(listener_, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK);
   if (daemon_ < 0) return;
   socklen_t size = sizeof peer_;
@@ -131,7 +131,7 @@ void Server::accept_daemon() {
 }
 
 // Closes the connection; logs one line per second at most.
-void Server::drop(const char* why) {
+void LauncherServer::drop(const char* why) {
   static std::int64_t last = 0;
   static std::uint64_t refused = 0;
   close(daemon_);
@@ -146,8 +146,8 @@ void Server::drop(const char* why) {
           static_cast<unsigned long long>(refused));
 }
 
-void Server::read_packet() {
-  Request request;
+void LauncherServer::read_packet() {
+  StartRequest request;
   iovec block{.iov_base = &request, .iov_len = sizeof request};
   alignas(cmsghdr) char control[CMSG_SPACE(kPlaces * sizeof(int))];
   msghdr message{};
@@ -179,7 +179,7 @@ void Server::read_packet() {
   }
 }
 
-bool Server::may_start(uid_t user) const {
+bool LauncherServer::may_start(uid_t user) const {
   if (geteuid() != 0) return user == geteuid();
   for (int i = 0; i < options_.allowed_count; ++i) {
     if (user == options_.allowed[i]) return true;
@@ -188,7 +188,7 @@ bool Server::may_start(uid_t user) const {
 }
 
 // Returns nullptr, or the reason for a refusal with errno set.
-const char* Server::check(const Launch& launch) const {
+const char* LauncherServer::check(const Launch& launch) const {
   const bool listens = socket_option(launch.places[kListener], SO_ACCEPTCONN) == 1 &&
                        socket_option(launch.places[kListener], SO_DOMAIN) == AF_UNIX;
   errno = ENOTSOCK;
@@ -214,7 +214,7 @@ const char* Server::check(const Launch& launch) const {
   return count_ >= kMaxShepherds ? "too many attempts" : nullptr;
 }
 
-void Server::start_attempt(const Launch& launch) {
+void LauncherServer::start_attempt(const Launch& launch) {
   Child child{.attempt = launch.request.attempt, .deadline_ns = now_ns() + kStartLimitNs};
   if (const char* refused = check(launch)) return answer(child, errno, refused);
   const int failed = score::launcher::start(launch, child.started);
@@ -223,9 +223,9 @@ void Server::start_attempt(const Launch& launch) {
 }
 
 // Waits until both programs run, or one reports why it cannot.
-void Server::watch_start(Child& child, bool is_readable) {
+void LauncherServer::watch_start(Child& child, bool is_readable) {
   if (!is_readable && now_ns() < child.deadline_ns) return;
-  Reply note;
+  StartReply note;
   ssize_t got = 0;
   if (is_readable) got = read(child.started.notes, &note, sizeof note);
   if (got == sizeof note && note.error == 0) {
@@ -242,8 +242,8 @@ void Server::watch_start(Child& child, bool is_readable) {
 }
 
 // A daemon that does not read its replies finds its attempts by their sockets.
-void Server::answer(const Child& child, int error, const char* step) {
-  Reply reply;
+void LauncherServer::answer(const Child& child, int error, const char* step) {
+  StartReply reply;
   reply.error = static_cast<std::uint32_t>(error);
   reply.attempt = child.attempt;
   reply.shepherd_pid = error == 0 ? child.started.shepherd : 0;
@@ -257,7 +257,7 @@ void Server::answer(const Child& child, int error, const char* step) {
 // all processes that they forked become the launcher's children. A child that the launcher did not
 // start can only be such a leftover. It has not been reaped, so its id cannot belong to a different
 // process. Dying leftovers hand over their own children, so this is repeated until none is left.
-void Server::kill_leftovers() {
+void LauncherServer::kill_leftovers() {
   has_leftovers_ = false;
   FILE* all = fopen("/proc/thread-self/children", "re");
   for (int pid = 0; all != nullptr && fscanf(all, "%d", &pid) == 1;) {

@@ -11,7 +11,7 @@ namespace score::launcher {
 
 inline constexpr int kMaxAllowed = 16;
 
-struct Options {
+struct LauncherOptions {
   const char* rundir = nullptr;
   const char* shepherd = nullptr;
   const char* interface = nullptr;  // interface of the rings; null: none are opened
@@ -22,9 +22,9 @@ struct Options {
   int allowed_count = 0;
 };
 
-class Server {
+class LauncherServer {
  public:
-  explicit Server(const Options& options) : options_(options) {}
+  explicit LauncherServer(const LauncherOptions& options) : options_(options) {}
 
   // Opens its socket. If it fails, it writes one line with the reason and returns false.
   bool start();
@@ -36,7 +36,7 @@ class Server {
  private:
   struct Child {
     std::uint64_t attempt = 0;  // 0: scored-rings
-    Started started{};          // notes -1: it has been answered
+    StartedShepherd started{};  // notes -1: it has been answered
     pid_t group = 0;
     std::int64_t deadline_ns = 0;  // of the start
   };
@@ -51,7 +51,7 @@ class Server {
   void answer(const Child& child, int error, const char* step);
   void kill_leftovers();
 
-  const Options& options_;
+  const LauncherOptions& options_;
   Child children_[kMaxShepherds + 1] = {};  // one place is for scored-rings
   std::size_t count_ = 0;
   bool has_leftovers_ = false;  // leftovers of ended shepherds may exist

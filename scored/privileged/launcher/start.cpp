@@ -35,7 +35,7 @@ struct Child {
   const Launch& launch;
   int notes = -1;
   int pair[2] = {-1, -1};
-  Identity identity{};
+  UserIdentity identity{};
 };
 
 pid_t clone_into(int cgroup, int* pidfd) {
@@ -52,7 +52,7 @@ pid_t clone_into(int cgroup, int* pidfd) {
 
 // A note is below PIPE_BUF, so it arrives whole.
 [[noreturn]] void give_up(const Child& child, const char* step) {
-  Reply note;
+  StartReply note;
   note.error = static_cast<std::uint32_t>(errno != 0 ? errno : EIO);
   snprintf(note.step, sizeof note.step, "%s", step);
   [[maybe_unused]] const ssize_t sent = write(child.notes, &note, sizeof note);
@@ -139,7 +139,7 @@ void assist(const Child& child, const char* program, const char* word) {
   errno = look_up(child.launch.request.user, child.identity);
   must(errno == 0, child, kLookUpUser);
   must(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, child.pair) == 0, child, "socketpair");
-  const Request& request = child.launch.request;
+  const StartRequest& request = child.launch.request;
   if (request.denied[0] != '\0') assist(child, "scored-device-guard", request.denied);
   char user[16];
   snprintf(user, sizeof user, "%u", request.user);
@@ -147,7 +147,7 @@ void assist(const Child& child, const char* program, const char* word) {
   const pid_t spawner = clone_into(child.launch.places[kTasksCgroup], nullptr);
   if (spawner == 0) run_spawner(child);
   must(spawner > 0, child, "fork into tasks");
-  Reply note;
+  StartReply note;
   note.group = spawner;
   must(write(child.notes, &note, sizeof note) == sizeof note, child, "write");
   place_descriptors(child, child.launch.places[kListener], child.pair[0]);
@@ -156,7 +156,7 @@ void assist(const Child& child, const char* program, const char* word) {
 
 }  // namespace
 
-int start(const Launch& launch, Started& started) {
+int start(const Launch& launch, StartedShepherd& started) {
   int notes[2] = {-1, -1};
   if (pipe2(notes, O_CLOEXEC) != 0) return errno;
   started.notes = notes[0];

@@ -12,12 +12,12 @@ namespace score::launcher {
 inline constexpr int kFirstFd = 10;
 
 struct Launch {
-  Request request;
+  StartRequest request;
   int places[kPlaces];   // -1: none
   const char* shepherd;  // the program
 };
 
-struct Started {
+struct StartedShepherd {
   pid_t shepherd = 0;
   int pidfd = -1;  // of the shepherd
   // A pipe of Replies: B's process id as the group, or the step that failed. End of file means that
@@ -26,6 +26,6 @@ struct Started {
 };
 
 // Starts the attempt without waiting. The caller owns both descriptors. Returns 0 or an errno.
-int start(const Launch& launch, Started& started);
+int start(const Launch& launch, StartedShepherd& started);
 
 }  // namespace score::launcher

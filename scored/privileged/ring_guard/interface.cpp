@@ -24,7 +24,7 @@ namespace {
 constexpr std::uint32_t kFirst = 1;  // priority: no other filter can pass a frame before ours
 
 int add_clsact(int interface) {
-  Request<tcmsg> request(RTM_NEWQDISC, NLM_F_CREATE | NLM_F_EXCL);
+  NetlinkRequest<tcmsg> request(RTM_NEWQDISC, NLM_F_CREATE | NLM_F_EXCL);
   request.body().tcm_ifindex = interface;
   request.body().tcm_handle = TC_H_MAKE(TC_H_CLSACT, 0);
   request.body().tcm_parent = TC_H_CLSACT;
@@ -34,7 +34,7 @@ int add_clsact(int interface) {
 }
 
 int add_filter(int interface, int program) {
-  Request<tcmsg> request(RTM_NEWTFILTER, NLM_F_CREATE | NLM_F_REPLACE);
+  NetlinkRequest<tcmsg> request(RTM_NEWTFILTER, NLM_F_CREATE | NLM_F_REPLACE);
   request.body().tcm_ifindex = interface;
   request.body().tcm_handle = 1;
   request.body().tcm_parent = TC_H_MAKE(TC_H_CLSACT, TC_H_MIN_EGRESS);
@@ -50,7 +50,7 @@ int add_filter(int interface, int program) {
 
 // The macvlan is private, so its frames always leave through the lower interface and its filter.
 int add_macvlan(int lower, int space) {
-  Request<ifinfomsg> request(RTM_NEWLINK, NLM_F_CREATE | NLM_F_EXCL);
+  NetlinkRequest<ifinfomsg> request(RTM_NEWLINK, NLM_F_CREATE | NLM_F_EXCL);
   request.add(IFLA_IFNAME, kRingInterface);
   request.add(IFLA_LINK, static_cast<std::uint32_t>(lower));
   request.add(IFLA_NET_NS_FD, static_cast<std::uint32_t>(space));
@@ -64,7 +64,7 @@ int add_macvlan(int lower, int space) {
 }
 
 int set_up(int interface) {
-  Request<ifinfomsg> request(RTM_NEWLINK, 0);
+  NetlinkRequest<ifinfomsg> request(RTM_NEWLINK, 0);
   request.body().ifi_index = interface;
   request.body().ifi_flags = IFF_UP;
   request.body().ifi_change = IFF_UP;

@@ -12,9 +12,9 @@ namespace score::ring_guard {
 
 // `Body` is the struct that follows the header, for example tcmsg.
 template <class Body>
-class Request {
+class NetlinkRequest {
  public:
-  Request(std::uint16_t type, int flags) {
+  NetlinkRequest(std::uint16_t type, int flags) {
     header().nlmsg_type = type;
     header().nlmsg_flags = static_cast<std::uint16_t>(NLM_F_REQUEST | NLM_F_ACK | flags);
     header().nlmsg_len = NLMSG_LENGTH(sizeof(Body));

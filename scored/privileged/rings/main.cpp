@@ -19,9 +19,9 @@
 
 namespace {
 
-using score::launcher::Reply;
-using score::rings::Failure;
-using score::rings::Request;
+using score::launcher::StartReply;
+using score::rings::RingFailure;
+using score::rings::RingRequest;
 
 constexpr std::uint32_t kMostChannel = 0xffff;
 
@@ -41,8 +41,8 @@ bool give_up_capabilities() {
   return syscall(SYS_capset, &header, now) == 0;
 }
 
-bool answer(int daemon, std::uint64_t attempt, const Failure& failure, int ring) {
-  Reply reply;
+bool answer(int daemon, std::uint64_t attempt, const RingFailure& failure, int ring) {
+  StartReply reply;
   reply.error = static_cast<std::uint32_t>(failure.error);
   reply.attempt = attempt;
   memcpy(reply.step, failure.step, sizeof reply.step);
@@ -63,8 +63,8 @@ bool answer(int daemon, std::uint64_t attempt, const Failure& failure, int ring)
   return sendmsg(daemon, &message, MSG_NOSIGNAL) == sizeof reply;
 }
 
-bool open_ring(score::rings::Rings& rings, int daemon, const Request& request) {
-  Failure failure;
+bool open_ring(score::rings::Rings& rings, int daemon, const RingRequest& request) {
+  RingFailure failure;
   int ring = -1;
   if (request.attempt == 0 || request.channel > kMostChannel) {
     score::rings::fail(failure, EINVAL, "no such attempt or channel");
@@ -78,7 +78,7 @@ bool open_ring(score::rings::Rings& rings, int daemon, const Request& request) {
 
 void serve(score::rings::Rings& rings, int daemon) {
   for (;;) {
-    Request request;
+    RingRequest request;
     const ssize_t got = recv(daemon, &request, sizeof request, MSG_TRUNC);
     if (got < 0 && errno == EINTR) continue;
     const bool is_whole = got == sizeof request && request.magic == score::rings::kMagic &&

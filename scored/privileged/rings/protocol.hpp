@@ -1,9 +1,9 @@
 // Defines the protocol between node daemon and scored-rings: a Unix SOCK_SEQPACKET connection to
 // rings.sock next to the launcher's socket, with messages of fixed length, one per packet. Each
-// request is answered by a launcher::Reply, in order, with the ring as its one descriptor. The ring
-// is a raw socket that leads to the one interface that the launcher was given, with the receive
-// ring and the filter of pmlib/devices/ethernet_device.hpp. The kernel limits what it may send
-// (rings.hpp). An invalid packet ends the connection.
+// request is answered by a launcher::StartReply, in order, with the ring as its one descriptor. The
+// ring is a raw socket that leads to the one interface that the launcher was given, with the
+// receive ring and the filter of pmlib/devices/ethernet_device.hpp. The kernel limits what it may
+// send (rings.hpp). An invalid packet ends the connection.
 #pragma once
 
 #include "scored/privileged/launcher/protocol.hpp"
@@ -15,7 +15,7 @@ namespace score::rings {
 inline constexpr std::uint32_t kMagic = 0x47524353;  // "SCRG"
 inline constexpr std::uint32_t kVersion = 1;
 
-struct Request {
+struct RingRequest {
   std::uint32_t magic = kMagic;
   std::uint32_t version = kVersion;
   std::uint64_t attempt = 0;
@@ -27,7 +27,7 @@ struct Request {
   std::uint32_t reserved[2] = {};  // nodes of earlier versions set the first one to 1 for AF_XDP
 };
 
-static_assert(sizeof(Request) == 40);
+static_assert(sizeof(RingRequest) == 40);
 
 // Returns PM's generation in the frames of an attempt. The kernel distinguishes attempts on one
 // channel by it if their key is not in the frames. It is not 0, and not secret.
@@ -37,9 +37,9 @@ constexpr std::uint32_t ring_generation(std::uint64_t attempt) {
 }
 
 // Holds the step that failed and the error; 0: no failure.
-struct Failure {
+struct RingFailure {
   int error = 0;
-  char step[sizeof(launcher::Reply::step)] = {};
+  char step[sizeof(launcher::StartReply::step)] = {};
 };
 
 }  // namespace score::rings

@@ -48,7 +48,7 @@ const char* find_hole(int fd, const sockaddr_ll& bound) {
   return nullptr;
 }
 
-ring_guard::Bounds bounds_of(const Request& request, const std::uint8_t* source) {
+ring_guard::Bounds bounds_of(const RingRequest& request, const std::uint8_t* source) {
   ring_guard::Bounds bounds;
   memcpy(bounds.source, source, sizeof bounds.source);
   bounds.ether_type = htons(pm::kEtherType);
@@ -60,26 +60,26 @@ ring_guard::Bounds bounds_of(const Request& request, const std::uint8_t* source)
   return bounds;
 }
 
-int mark(int fd, Failure& failure) {
+int mark(int fd, RingFailure& failure) {
   const std::uint32_t mark = ring_guard::kMark;
   if (setsockopt(fd, SOL_SOCKET, SO_MARK, &mark, sizeof mark) == 0) return 0;
   return fail(failure, errno, "mark the ring");
 }
 
-int set_bounds(int table, int fd, const ring_guard::Bounds& bounds, Failure& failure) {
+int set_bounds(int table, int fd, const ring_guard::Bounds& bounds, RingFailure& failure) {
   const int set = pm::bpf_set(table, &fd, &bounds, BPF_NOEXIST);
   return set == 0 ? 0 : fail(failure, -set, "set the ring's bounds");
 }
 
 }  // namespace
 
-int fail(Failure& failure, int error, const char* step) {
+int fail(RingFailure& failure, int error, const char* step) {
   failure.error = error;
   snprintf(failure.step, sizeof failure.step, "%s", step);
   return -1;
 }
 
-int bound_packet_ring(int fd, int table, const Request& request, Failure& failure) {
+int bound_packet_ring(int fd, int table, const RingRequest& request, RingFailure& failure) {
   sockaddr_ll bound{};
   socklen_t size = sizeof bound;
   if (getsockname(fd, reinterpret_cast<sockaddr*>(&bound), &size) != 0) {

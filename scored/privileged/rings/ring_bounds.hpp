@@ -8,9 +8,9 @@
 namespace score::rings {
 
 // `table` contains the bounds by socket.
-int bound_packet_ring(int fd, int table, const Request& request, Failure& failure);
+int bound_packet_ring(int fd, int table, const RingRequest& request, RingFailure& failure);
 
 // Sets `failure` and returns -1.
-int fail(Failure& failure, int error, const char* step);
+int fail(RingFailure& failure, int error, const char* step);
 
 }  // namespace score::rings

@@ -61,7 +61,7 @@ bool run_guard(const char* program, const char* interface, int space) {
   return child > 0 && WIFEXITED(status) && WEXITSTATUS(status) == 0;
 }
 
-pm::EthernetPlace place_of(const Request& request) {
+pm::EthernetPlace place_of(const RingRequest& request) {
   return {ring_guard::kRingInterface, static_cast<std::uint16_t>(request.channel), request.rank,
           request.key, ring_generation(request.attempt)};
 }
@@ -79,7 +79,7 @@ void Rings::forget() {
   }
 }
 
-int Rings::make_space(Failure& failure) {
+int Rings::make_space(RingFailure& failure) {
   if (own_ < 0) own_ = open_namespace();
   if (own_ < 0 || unshare(CLONE_NEWNET) != 0) {
     return fail(failure, errno, "make the rings' network namespace");
@@ -91,7 +91,7 @@ int Rings::make_space(Failure& failure) {
   return fail(failure, EPERM, "scored-ring-guard failed: see the log");
 }
 
-int Rings::open_inside(const Request& request, Failure& failure) const {
+int Rings::open_inside(const RingRequest& request, RingFailure& failure) const {
   const int fd = pm::open_ethernet_socket(place_of(request));
   if (fd < 0) return fail(failure, -fd, "open a ring");
   if (bound_packet_ring(fd, table_, request, failure) == 0) return fd;
@@ -99,7 +99,7 @@ int Rings::open_inside(const Request& request, Failure& failure) const {
   return -1;
 }
 
-bool Rings::prepare(Failure& failure) {
+bool Rings::prepare(RingFailure& failure) {
   if (space_ < 0) space_ = make_space(failure);
   if (space_ < 0) return false;
   if (table_ < 0) table_ = pm::bpf_open(ring_guard::kTable);
@@ -107,7 +107,7 @@ bool Rings::prepare(Failure& failure) {
   return table_ >= 0;
 }
 
-int Rings::open(const Request& request, Failure& failure) {
+int Rings::open(const RingRequest& request, RingFailure& failure) {
   const bool was_prepared = space_ >= 0;
   if (prepare(failure)) {
     enter(space_);

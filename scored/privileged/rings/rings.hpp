@@ -28,13 +28,13 @@ class Rings {
   // Returns a ring for `request`, after a test that it cannot send anything else. Returns -1 with
   // the reason in `failure` if that is not possible. The first ring, and the first one after the
   // interface has changed, take some 20 ms.
-  int open(const Request& request, Failure& failure);
+  int open(const RingRequest& request, RingFailure& failure);
 
  private:
   // Returns a network namespace with the rings' interface; the caller must close it.
-  int make_space(Failure& failure);
-  bool prepare(Failure& failure);
-  int open_inside(const Request& request, Failure& failure) const;
+  int make_space(RingFailure& failure);
+  bool prepare(RingFailure& failure);
+  int open_inside(const RingRequest& request, RingFailure& failure) const;
   void forget();
 
   const char* interface_;

@@ -183,14 +183,14 @@ class RingsTest : public testing::Test {
   }
 
   int open_ring(std::uint64_t attempt, std::uint64_t key, std::uint32_t rank = 0) {
-    Failure failure;
+    RingFailure failure;
     const int fd = rings_.open(request_of(attempt, key, rank), failure);
     EXPECT_GE(fd, 0) << failure.step << ": " << std::strerror(failure.error);
     return fd;
   }
 
-  static Request request_of(std::uint64_t attempt, std::uint64_t key, std::uint32_t rank) {
-    Request request;
+  static RingRequest request_of(std::uint64_t attempt, std::uint64_t key, std::uint32_t rank) {
+    RingRequest request;
     request.attempt = attempt;
     request.key = key;
     request.rank = rank;
@@ -360,7 +360,7 @@ TEST_F(RingsTest, HearsOnlyFramesOfItsAttempt) {
 
 TEST_F(RingsTest, AreRefusedWithoutTheInterface) {
   Rings rings("absent", SCORED_RING_GUARD);
-  Failure failure;
+  RingFailure failure;
   EXPECT_EQ(rings.open({}, failure), -1);
   EXPECT_EQ(failure.error, EPERM);
   EXPECT_STREQ(failure.step, "scored-ring-guard failed: see the log");

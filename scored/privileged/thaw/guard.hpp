@@ -11,7 +11,7 @@ inline constexpr int kDaemonFd = 3;
 inline constexpr int kLeaseFd = 4;
 
 // Names a process group that must also be continued, if jobs have no cgroups; one per packet.
-struct Group {
+struct WatchedGroup {
   std::int32_t group = 0;
   std::uint32_t is_watched = 0;  // 0: no longer
 };

@@ -24,10 +24,10 @@
 
 namespace {
 
-using score::thaw::Group;
 using score::thaw::kDaemonFd;
 using score::thaw::kLeaseFd;
 using score::thaw::Places;
+using score::thaw::WatchedGroup;
 
 constexpr int kBadUsage = 2;
 
@@ -52,7 +52,7 @@ void thaw_all(const char* why) {
           cgroups, groups);
 }
 
-void note(const Group& told) {
+void note(const WatchedGroup& told) {
   int* free_place = nullptr;
   for (int& group : g_groups) {
     if (group == told.group) group = 0;
@@ -64,7 +64,7 @@ void note(const Group& told) {
 // Reads all packets that the daemon has sent so far. Returns false if the daemon is gone.
 bool read_packets() {
   for (;;) {
-    Group told;
+    WatchedGroup told;
     const ssize_t got = recv(kDaemonFd, &told, sizeof told, MSG_DONTWAIT);
     if (got < 0 && errno == EINTR) continue;
     if (got < 0 && errno == EAGAIN) return true;

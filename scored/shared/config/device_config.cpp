@@ -32,13 +32,13 @@ void read_entries(ConfigSection& section, std::string_view key, std::vector<std:
 
 }  // namespace
 
-std::string DeviceConfig::text() const {
+std::string DeviceAccess::text() const {
   return fmt::format("{} {};deny {}", has_allow ? "allow" : "all", fmt::join(allow, " "),
                      fmt::join(deny, " "));
 }
 
-DeviceConfig read_device_config(ConfigSection& root) {
-  DeviceConfig config;
+DeviceAccess read_device_config(ConfigSection& root) {
+  DeviceAccess config;
   ConfigSection section = root.section("devices");
   config.has_allow = section.has("allow");
   read_entries(section, "allow", config.allow);

@@ -13,7 +13,7 @@ namespace score {
 // Each entry is a path below /dev, which may be a directory or have the wildcards of glob(7). An
 // entry may also be char-NAME or block-NAME, which means all devices of a driver as /proc/devices
 // names it.
-struct DeviceConfig {
+struct DeviceAccess {
   bool has_allow = false;  // without `allow`, all devices are allowed
   std::vector<std::string> allow;
   std::vector<std::string> deny;
@@ -25,7 +25,7 @@ struct DeviceConfig {
 };
 
 // Reads [devices]; a wrong entry becomes an error of the file.
-[[nodiscard]] DeviceConfig read_device_config(ConfigSection& root);
+[[nodiscard]] DeviceAccess read_device_config(ConfigSection& root);
 
 // scored-device-guard writes the table that is in force for a cgroup to this extended attribute of
 // the cgroup's directory. The attribute disappears with the cgroup.

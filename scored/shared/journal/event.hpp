@@ -59,7 +59,7 @@ void report_values(Event event, std::span<const EventValue> values);
 // Logs the event at its level, or sends it to the journal if there is one. Keys that are not fields
 // of the journal appear only in the message.
 template <typename... Ts>
-void report(Event event, const KeyValue<Ts>&... values) {
+void report(Event event, const LogField<Ts>&... values) {
   const std::array<EventValue, sizeof...(Ts)> texts = {
       EventValue{values.key, fmt::format("{}", values.value)}...};
   report_values(event, texts);

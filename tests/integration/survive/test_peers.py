@@ -50,7 +50,7 @@ def launcher_request():
     text = (ROOT / 'scored/privileged/launcher/protocol.hpp').read_text(encoding='utf-8')
     constant = {name: int(value, 0) for name, value in re.findall(r'constexpr std::uint32_t (kMagic|kVersion) = (\w+);', text)}
     bytes_of = dict(re.findall(r'constexpr std::size_t (\w+) = (\d+);', text))
-    body = text[text.index('struct Request {'):text.index('};', text.index('struct Request {'))]
+    body = text[text.index('struct StartRequest {'):text.index('};', text.index('struct StartRequest {'))]
     fields = re.findall(r'^\s+(std::uint16_t|std::uint32_t|std::uint64_t|char) (\w+)(?:\[(\w+)\])? = ', body, re.M)
     sizes = {'std::uint16_t': 'H', 'std::uint32_t': 'I', 'std::uint64_t': 'Q'}
     layout = '=' + ''.join(sizes.get(kind) or bytes_of[length] + 's' for kind, _, length in fields)

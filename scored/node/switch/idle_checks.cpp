@@ -1,4 +1,4 @@
-#include "scored/node/switch/idle_looks.hpp"
+#include "scored/node/switch/idle_checks.hpp"
 
 namespace score::node {
 
@@ -27,8 +27,8 @@ void obey_watch(SwitchEntry& entry, TimePoint now) {
 
 }  // namespace
 
-[[gnu::hot]] void IdleLooks::assign_background(const SwitchProgram::Part* part, Entries entries,
-                                               TimePoint woke) {
+[[gnu::hot]] void IdleChecks::assign_background(const SwitchProgram::Part* part, Entries entries,
+                                                TimePoint woke) {
   pace_ = part != nullptr ? part->pace : WatchPace{};
   for (std::size_t i = 0; i < entries.size(); ++i) {
     IdleWatch& watch = entries[i]->watch;
@@ -38,7 +38,7 @@ void obey_watch(SwitchEntry& entry, TimePoint now) {
   }
 }
 
-[[gnu::hot]] void IdleLooks::watch(Entries entries, TimePoint woke, TimePoint stopped) {
+[[gnu::hot]] void IdleChecks::watch(Entries entries, TimePoint woke, TimePoint stopped) {
   for (const auto& entry : entries) {
     const bool was_idle = entry->watch.is_idle();
     if (entry->role == Role::Runs) {
@@ -50,9 +50,9 @@ void obey_watch(SwitchEntry& entry, TimePoint now) {
   }
 }
 
-[[gnu::hot]] std::optional<TimePoint> IdleLooks::watch_turn(SwitchEntry* leaves,
-                                                            SwitchEntry* enters, TimePoint woke,
-                                                            TimePoint stopped) {
+[[gnu::hot]] std::optional<TimePoint> IdleChecks::watch_turn(SwitchEntry* leaves,
+                                                             SwitchEntry* enters, TimePoint woke,
+                                                             TimePoint stopped) {
   if (leaves != nullptr) {
     const bool was_idle = leaves->watch.is_idle();
     leaves->watch.stops(woke, pace_);
@@ -60,32 +60,32 @@ void obey_watch(SwitchEntry& entry, TimePoint now) {
   }
   if (enters == nullptr) return std::nullopt;
   enters->watch.goes_on(stopped);
-  return enters->watch.next_look(pace_);
+  return enters->watch.next_check(pace_);
 }
 
-[[gnu::hot]] std::optional<TimePoint> IdleLooks::next_look(Entries entries) const {
+[[gnu::hot]] std::optional<TimePoint> IdleChecks::next_check(Entries entries) const {
   std::optional<TimePoint> next;
   for (const auto& entry : entries) {
-    const auto due = entry->watch.next_look(pace_);
+    const auto due = entry->watch.next_check(pace_);
     if (due && (!next || *due < *next)) next = due;
   }
   return next;
 }
 
 // Checks attempts in the background together, with one wake-up for all of them.
-[[gnu::hot]] std::optional<TimePoint> IdleLooks::look(Entries entries, TimePoint woke) {
-  const auto next = next_look(entries);
+[[gnu::hot]] std::optional<TimePoint> IdleChecks::check(Entries entries, TimePoint woke) {
+  const auto next = next_check(entries);
   if (!next || *next > woke) return next;
   for (const auto& entry : entries) {
     const bool joins = entry->watch.is_background() && !entry->watch.is_held();
-    const auto due = entry->watch.next_look(pace_);
+    const auto due = entry->watch.next_check(pace_);
     if (!due || *due > woke + (joins ? pace_.background / 2 : Duration{0})) continue;
     const bool was_idle = entry->watch.is_idle();
-    entry->watch.look(woke, pace_);
+    entry->watch.check(woke, pace_);
     obey_watch(*entry, woke);
     has_change_ |= was_idle != entry->watch.is_idle();
   }
-  return next_look(entries);
+  return next_check(entries);
 }
 
 }  // namespace score::node

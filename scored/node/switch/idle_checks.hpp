@@ -10,7 +10,7 @@
 
 namespace score::node {
 
-class IdleLooks {
+class IdleChecks {
  public:
   using Entries = std::span<const std::shared_ptr<SwitchEntry>>;
 
@@ -18,18 +18,18 @@ class IdleLooks {
   void assign_background(const SwitchProgram::Part* part, Entries entries, TimePoint woke);
   // Must be called after a switch, so that the switch does not wait for it.
   void watch(Entries entries, TimePoint woke, TimePoint stopped);
-  // Is the fast path of watch() and the next look: only these two changed (null: none), and no
-  // attempt is in the background. Returns when look() is due.
+  // Is the fast path of watch() and the next check: only these two changed (null: none), and no
+  // attempt is in the background. Returns when check() is due.
   std::optional<TimePoint> watch_turn(SwitchEntry* leaves, SwitchEntry* enters, TimePoint woke,
                                       TimePoint stopped);
   // Makes the checks that are due. Returns when it must be called again.
-  std::optional<TimePoint> look(Entries entries, TimePoint woke);
+  std::optional<TimePoint> check(Entries entries, TimePoint woke);
 
   // Returns true if is_idle() of an attempt has changed since the last call.
   [[nodiscard]] bool take_change() { return std::exchange(has_change_, false); }
 
  private:
-  [[nodiscard]] std::optional<TimePoint> next_look(Entries entries) const;
+  [[nodiscard]] std::optional<TimePoint> next_check(Entries entries) const;
 
   WatchPace pace_;
   bool has_change_ = false;
