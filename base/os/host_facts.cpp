@@ -19,7 +19,7 @@ namespace score::inline base {
 namespace {
 
 constexpr std::uint32_t kMaxCpu = 65'536;
-constexpr std::size_t kMaxProcBytes = 65'536;
+constexpr std::size_t kMaxFactBytes = 65'536;
 
 // cpu_set_t ends at 1,024 processors, and the kernel rejects sets that are too small for the host.
 // So the set grows until the kernel accepts it.
@@ -82,12 +82,12 @@ Result<HostFacts> read_host_facts() {
   auto cores = allowed_cores();
   if (!cores) return cores.error();
   facts.cores = *std::move(cores);
-  const auto meminfo = read_file("/proc/meminfo", kMaxProcBytes);
+  const auto meminfo = read_file("/proc/meminfo", kMaxFactBytes);
   if (!meminfo) return meminfo.error();
   const auto memory = parse_meminfo(*meminfo, "MemTotal");
   if (!memory) return memory.error();
   facts.memory = *memory;
-  const auto boot_id = read_file("/proc/sys/kernel/random/boot_id", kMaxProcBytes);
+  const auto boot_id = read_file("/proc/sys/kernel/random/boot_id", kMaxFactBytes);
   if (!boot_id) return boot_id.error();
   facts.boot_id = trim(*boot_id);
   facts.cgroup2_mount = find_cgroup2_mount().value_or("");
@@ -95,7 +95,7 @@ Result<HostFacts> read_host_facts() {
 }
 
 std::string monotonic_clock_name() {
-  const auto boot_id = read_file("/proc/sys/kernel/random/boot_id", kMaxProcBytes);
+  const auto boot_id = read_file("/proc/sys/kernel/random/boot_id", kMaxFactBytes);
   std::error_code no_namespaces;
   const auto offsets = std::filesystem::read_symlink("/proc/self/ns/time", no_namespaces);
   if (!boot_id || trim(*boot_id).empty()) return {};

@@ -10,7 +10,7 @@ constexpr double kWhole = 0.9;  // a share that uses less than this of its time 
 constexpr double kCrowd = 0.1;  // a share that waits more than this has many neighbours
 constexpr int kMoment = 10;     // idle for less than this many times `least` is not worth it
 // The kernel counts the use of a running task at its ticks, usually 4 ms apart.
-constexpr Duration kTick = std::chrono::microseconds{3500};
+constexpr Duration kMeterTick = std::chrono::microseconds{3500};
 
 Duration part_of(Duration whole, double share) {
   return Duration{static_cast<std::int64_t>(static_cast<double>(whole.count()) * share)};
@@ -48,7 +48,7 @@ bool IdleMeter::is_crowded(Duration ran, Duration waited) {
 
 Duration IdleMeter::least() const {
   if (slice_ == Duration{0}) return rule_.least;
-  return std::min(rule_.least, std::max<Duration>(slice_ / 4, kTick));
+  return std::min(rule_.least, std::max<Duration>(slice_ / 4, kMeterTick));
 }
 
 void IdleMeter::wake() {

@@ -12,12 +12,12 @@ namespace score::pario {
 namespace {
 
 constexpr std::size_t kMostJobs = 10'000;  // per peer; requests are repeated
-constexpr int kReconnectSeconds = 1;
+constexpr int kPeerReconnectSeconds = 1;
 
 }  // namespace
 
 Peers::Peer::Peer(const VolumeDescription& volume, std::uint32_t server, bool has_copy)
-    : link(volume, server, Link::Peer{kReconnectSeconds, has_copy}) {}
+    : link(volume, server, Link::Peer{kPeerReconnectSeconds, has_copy}) {}
 
 Peers::Peers(const VolumeDescription& volume)
     : volume_(volume), event_(::eventfd(0, EFD_CLOEXEC)) {}

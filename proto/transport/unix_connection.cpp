@@ -21,7 +21,7 @@ using local = asio::local::stream_protocol;
 namespace {
 
 constexpr std::size_t kMaxPath = sizeof(sockaddr_un::sun_path) - 1;
-constexpr int kBacklog = 1024;
+constexpr int kSocketBacklog = 1024;
 
 Result<void> check_path(const std::string& path) {
   if (path.empty() || path.size() > kMaxPath) {
@@ -118,7 +118,7 @@ Result<UnixListener> UnixListener::open(asio::any_io_executor executor, std::str
   ::umask(before);
   if (ec) return base::fail(ec, "cannot bind {}", path);
   UnixListener listener(std::move(acceptor), path, true, limits);
-  listener.acceptor_.listen(kBacklog, ec);
+  listener.acceptor_.listen(kSocketBacklog, ec);
   if (ec) return base::fail(ec, "cannot listen on {}", path);
   return listener;
 }

@@ -10,7 +10,7 @@ namespace score::control {
 
 namespace {
 
-constexpr Duration kNothingDue = std::chrono::seconds{10};
+constexpr Duration kNoTimetableDue = std::chrono::seconds{10};
 // The limit leaves room for the number of the bundle.
 constexpr gang::TimetableRelay::Limits kLimits{.bundle_bytes = 1'200, .tries = 4};
 static_assert(kLimits.bundle_bytes + 16 <= kMostMessageBytes);
@@ -149,7 +149,7 @@ asio::awaitable<void> Timetables::run() {
     const auto due = tree_ ? tree_->relay.next_deadline() : std::nullopt;
     if (due && now >= *due) carry_out(tree_->relay.advance(now));
     const auto next = tree_ ? tree_->relay.next_deadline() : std::nullopt;
-    co_await alarm_.sleep_until(next.value_or(now + kNothingDue));
+    co_await alarm_.sleep_until(next.value_or(now + kNoTimetableDue));
   }
 }
 

@@ -18,7 +18,7 @@ namespace {
 
 using wire::ShareRow;
 
-constexpr const char* kFields =
+constexpr const char* kShareFields =
     "account,user,share,used,corehours,factor,jobs,running,nodes,memory,limits";
 constexpr double kHourNs = 3.6e12;
 
@@ -116,7 +116,7 @@ int scshare_main(const Invocation& invocation) {
       ->type_name("NAME,...")
       ->allow_extra_args(false);
   if (const auto code = parse(app, invocation)) return *code;
-  if (options.fields.empty()) options.fields = kFields;
+  if (options.fields.empty()) options.fields = kShareFields;
   if (const auto columns = choose_columns(columns_for(true), options.fields); !columns) {
     return print_error(invocation, columns.error());
   }

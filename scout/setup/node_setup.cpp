@@ -20,7 +20,7 @@
 namespace score::scout {
 namespace {
 
-constexpr const char* kUnit = "scored-node.service";
+constexpr const char* kNodeUnit = "scored-node.service";
 constexpr const char* kPort = "7421";
 
 struct JoinOffer {
@@ -240,7 +240,7 @@ Status install(const NodeSetupOptions& options, const proto::SetupSecret& secret
 }  // namespace
 
 Status set_up_node(const NodeSetupOptions& options) {
-  if (auto ready = check_installed(kUnit); !ready) return ready;
+  if (auto ready = check_installed(kNodeUnit); !ready) return ready;
   const auto head = parse_head(head_of(options));
   if (!head) return head.error();
   const auto secret = proto::parse_setup_secret(options.token);
@@ -255,9 +255,9 @@ Status set_up_node(const NodeSetupOptions& options) {
     done = check_stored_key(secret->token, *head);
   }
   if (done && exists(kNodeKey)) done = give_to_daemon(kNodeKey, kNodeUser);
-  if (done) done = admit_networks(kUnit, addresses_of_others(head->host));
+  if (done) done = admit_networks(kNodeUnit, addresses_of_others(head->host));
   if (done) done = start_unit("scored-launcher.service");
-  if (done) done = start_unit(kUnit);
+  if (done) done = start_unit(kNodeUnit);
   if (done) print(fmt::format("{} runs; `scnodes` on the head lists it\n", secret->token.node));
   return done;
 }

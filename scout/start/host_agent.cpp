@@ -67,7 +67,7 @@ Result<proto::Key> key_of(const std::string& digits) {
   return proto::Key(bytes);
 }
 
-Status make_directory(const std::string& path) {
+Status make_agent_directory(const std::string& path) {
   if (mkdir(path.c_str(), 0700) != 0) return fail(errno_code(errno), "cannot create {}", path);
   return {};
 }
@@ -130,7 +130,7 @@ Status HostAgent::write_files() {
     if (auto made = make_cluster_cgroup(layout_, {kNodeDaemon}); !made) return made;
   }
   for (const auto& path : {run_dir, run_dir + "/shepherds", layout_.state_of("log")}) {
-    if (auto made = make_directory(path); !made) return made;
+    if (auto made = make_agent_directory(path); !made) return made;
   }
   const auto key = key_of(orders.key);
   if (!key) return key.error();

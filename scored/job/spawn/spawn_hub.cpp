@@ -13,7 +13,7 @@ namespace {
 
 namespace limits = base::limits;
 
-constexpr base::Duration kTurn = std::chrono::seconds{1};
+constexpr base::Duration kHubTurn = std::chrono::seconds{1};
 
 }  // namespace
 
@@ -100,7 +100,7 @@ void SpawnHub::carry_out() {
     *relay.mutable_spawn() = std::move(message.message);
     handlers_.send(std::move(relay));
   }
-  if (timer_ == 0 && manager_.has_pending()) timer_ = loop_.after(kTurn, [this] { turn(); });
+  if (timer_ == 0 && manager_.has_pending()) timer_ = loop_.after(kHubTurn, [this] { turn(); });
   for (const auto& answer : actions.answers) {
     const auto found = waiting_.find(answer.token);
     if (found == waiting_.end()) continue;
