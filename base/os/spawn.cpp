@@ -330,4 +330,30 @@ Result<std::string> find_executable(const std::string& name, std::string_view pa
   return fail(denied ? Errc::Denied : Errc::NotFound, "executable {}", name);
 }
 
+std::filesystem::path own_directory() {
+  std::error_code ignored;
+  return std::filesystem::read_symlink("/proc/self/exe", ignored).parent_path();
+}
+
+std::string find_beside(std::string_view name, std::initializer_list<const char*> places) {
+  const auto here = own_directory();
+  for (const char* place : places) {
+    auto path = (here / place / name).lexically_normal().string();
+    if (access(path.c_str(), X_OK) == 0) return path;
+  }
+  return {};
+}
+
+Result<std::string> find_in_path(const std::string& name) {
+  const char* path = std::getenv("PATH");
+  return find_executable(name, path == nullptr ? "/usr/bin:/bin" : path);
+}
+
+std::vector<std::string> own_environment() {
+  std::vector<std::string> variables;
+  for (char** variable = environ; *variable != nullptr; ++variable)
+    variables.emplace_back(*variable);
+  return variables;
+}
+
 }  // namespace score::inline base

@@ -8,6 +8,8 @@
 #include "base/result.hpp"
 #include "base/time.hpp"
 
+#include <filesystem>
+#include <initializer_list>
 #include <optional>
 #include <sched.h>
 #include <string>
@@ -103,5 +105,20 @@ struct ExitStatus {
 // executable).
 [[nodiscard]] Result<std::string> find_executable(const std::string& name,
                                                   std::string_view path_variable);
+
+// Returns the directory of the running program; empty if /proc is not mounted.
+[[nodiscard]] std::filesystem::path own_directory();
+
+// Returns the path of an executable file in the first of the places that has it; empty if there is
+// none. Places are relative to own_directory(): "." in the build tree, others where it is
+// installed.
+[[nodiscard]] std::string find_beside(std::string_view name,
+                                      std::initializer_list<const char*> places);
+
+// Calls find_executable() with our PATH.
+[[nodiscard]] Result<std::string> find_in_path(const std::string& name);
+
+// Returns our environment as spawn() takes it: "NAME=value".
+[[nodiscard]] std::vector<std::string> own_environment();
 
 }  // namespace score::inline base

@@ -209,5 +209,11 @@ TEST(FindExecutable, SearchesThePath) {
   EXPECT_TRUE(find_executable("/etc", "").error().is(Errc::NotFound));
 }
 
+TEST(OwnProcess, FindsProgramsBesideThisOne) {
+  EXPECT_EQ(find_beside("no-such-program", {".", ".."}), "");
+  EXPECT_EQ(find_beside("base_test", {"no-such-place", "."}),
+            (own_directory() / "base_test").native());
+}
+
 }  // namespace
 }  // namespace score

@@ -62,7 +62,7 @@ Result<std::string> run(const std::vector<std::string>& words) {
   SpawnSpec spec;
   spec.path = "/proc/self/exe";
   spec.argv = words;
-  for (char** one = environ; *one != nullptr; ++one) spec.environment.emplace_back(*one);
+  spec.environment = own_environment();
   spec.fds = {{out.get(), 1}, {err.get(), 2}};
   spec.die_with_parent = true;
   auto child = spawn(spec);

@@ -5,27 +5,13 @@
 
 #include <array>
 #include <cerrno>
-#include <cstdlib>
 #include <fcntl.h>
-#include <signal.h>
 #include <unistd.h>
 
 namespace score::scout {
 
-namespace {
-
-std::vector<std::string> own_environment() {
-  std::vector<std::string> variables;
-  for (char** variable = environ; *variable != nullptr; ++variable)
-    variables.emplace_back(*variable);
-  return variables;
-}
-
-}  // namespace
-
 Result<Link> Link::start(const std::vector<std::string>& words, const std::string& log) {
-  const char* path = std::getenv("PATH");
-  const auto program = find_executable(words[0], path != nullptr ? path : "/usr/bin:/bin");
+  const auto program = find_in_path(words[0]);
   if (!program) return program.error();
   auto input = make_pipe();
   if (!input) return input.error();
@@ -91,10 +77,6 @@ std::optional<std::string> Link::next_line() {
 void Link::close_input() {
   input_.reset();
   queue_.clear();
-}
-
-void Link::kill() {
-  if (const auto sent = send_signal(process_.pidfd.get(), SIGKILL); !sent) return;
 }
 
 std::string Link::last_words() const {

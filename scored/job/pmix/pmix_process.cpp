@@ -7,7 +7,6 @@
 #include <array>
 #include <cerrno>
 #include <cstdlib>
-#include <filesystem>
 #include <netinet/in.h>
 #include <signal.h>
 #include <sys/socket.h>
@@ -23,9 +22,7 @@ constexpr std::size_t kReadBytes = 64UL * 1024;
 constexpr int kMaxLastReads = 64;
 
 std::string program_path() {
-  std::error_code ignored;
-  const auto self = std::filesystem::read_symlink("/proc/self/exe", ignored);
-  return (self.parent_path() / "scored-pmix").string();
+  return (base::own_directory() / "scored-pmix").string();
 }
 
 // libpmix keeps its data in plain tables and hwloc loads no plugins. This halves the start-up cost

@@ -5,7 +5,6 @@
 
 #include <array>
 #include <csignal>
-#include <filesystem>
 #include <unistd.h>
 
 namespace score::shepherd {
@@ -17,13 +16,7 @@ constexpr std::size_t kMostText = 4'096;  // per line
 }  // namespace
 
 std::string Program::find(const std::string& name) {
-  std::error_code ignored;
-  const auto self = std::filesystem::read_symlink("/proc/self/exe", ignored).parent_path();
-  for (const char* place : {".", "../../sbin", "../../bin"}) {
-    std::string path = (self / place / name).lexically_normal().string();
-    if (access(path.c_str(), X_OK) == 0) return path;
-  }
-  return {};
+  return base::find_beside(name, {".", "../../sbin", "../../bin"});
 }
 
 base::Status Program::start(std::vector<std::string> arguments, int extra) {
