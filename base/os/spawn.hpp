@@ -70,9 +70,11 @@ struct SpawnedProcess {
   UniqueFd pidfd;  // becomes readable when the child ends
 };
 
+using SpawnResult = std::expected<SpawnedProcess, SpawnFailure>;
+
 // Starts the program. On success exec has happened. On failure neither a process nor a zombie
 // remains.
-[[nodiscard]] std::expected<SpawnedProcess, SpawnFailure> spawn(const SpawnSpec& spec);
+[[nodiscard]] SpawnResult spawn(const SpawnSpec& spec);
 
 // ExitStatus describes how a process ended.
 struct ExitStatus {

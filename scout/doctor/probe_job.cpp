@@ -51,11 +51,6 @@ std::vector<std::string> command(const std::string& server, const std::string& p
   return words;
 }
 
-std::string last_line(const std::string& text) {
-  const auto trimmed = trim(text);
-  return escape_terminal(trimmed.substr(trimmed.rfind('\n') + 1), 400);
-}
-
 Result<std::string> run(const std::vector<std::string>& words) {
   const UniqueFd out(::memfd_create("out", MFD_CLOEXEC));
   const UniqueFd err(::memfd_create("err", MFD_CLOEXEC));

@@ -51,6 +51,10 @@ struct Command {
 
 std::span<const Command> all_commands();
 
+// Runs the main function of a command with SIGPIPE ignored. An exception is printed as an error.
+// Returns the exit code.
+int run_main(const Invocation& invocation, int (*main)(const Invocation&));
+
 // Holds the values of options that most commands have.
 struct CommonOptions {
   std::string server;  // empty: SCORED_SERVER, else the packaged socket

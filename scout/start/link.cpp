@@ -81,9 +81,7 @@ void Link::close_input() {
 
 std::string Link::last_words() const {
   const auto text = read_file(log_, 1U << 20U);
-  if (!text) return "";
-  const auto words = trim(*text);
-  return escape_terminal(trim(words.substr(words.rfind('\n') + 1)), 500);
+  return text ? last_line(*text) : "";
 }
 
 }  // namespace score::scout
