@@ -10,7 +10,6 @@
 #include <cerrno>
 #include <filesystem>
 #include <sched.h>
-#include <set>
 #include <sys/utsname.h>
 #include <unistd.h>
 
@@ -53,24 +52,6 @@ Result<Bytes> parse_meminfo(std::string_view text, std::string_view key) {
     return Bytes(*value) * (is_kib ? 1024 : 1);
   }
   return fail(Errc::NotFound, "{} in /proc/meminfo", key);
-}
-
-Result<std::vector<std::uint32_t>> parse_cpu_list(std::string_view text) {
-  std::set<std::uint32_t> cpus;
-  text = trim(text);
-  if (text.empty()) return std::vector<std::uint32_t>();
-  for (const auto part : split(text, ',')) {
-    const auto dash = part.find('-');
-    const auto first = parse_number<std::uint32_t>(part.substr(0, dash));
-    const auto last =
-        dash == part.npos ? first : parse_number<std::uint32_t>(part.substr(dash + 1));
-    if (!first) return first.error().with_context("processor list");
-    if (!last) return last.error().with_context("processor list");
-    if (*last >= kMaxCpu) return fail(Errc::TooLarge, "processor list");
-    if (*first > *last) return fail(Errc::Malformed, "processor list");
-    for (std::uint32_t cpu = *first; cpu <= *last; ++cpu) cpus.insert(cpu);
-  }
-  return std::vector<std::uint32_t>(cpus.begin(), cpus.end());
 }
 
 Result<HostFacts> read_host_facts() {

@@ -41,7 +41,7 @@ Result<DocumentSource> DocumentSource::from_command(const std::vector<std::strin
               {keeps_messages ? messages->write.get() : STDERR_FILENO, STDERR_FILENO}};
   spec.die_with_parent = true;
   auto spawned = spawn(spec);
-  if (!spawned) return spawned.error().error;
+  if (!spawned) return spawned.error();
   DocumentSource source(std::move(pipe->read));
   source.child_ = std::move(*spawned);
   if (keeps_messages) source.messages_ = std::move(messages->read);

@@ -86,7 +86,7 @@ Status Daemons::start(const std::string& name) {
   if (!log) return log.error();
   spec->fds = {{log->get(), 1}, {log->get(), 2}};
   auto child = setup_.spawn ? setup_.spawn(name, *spec) : spawn(*spec);
-  if (!child) return child.error().error.with_context("cannot start {}", name);
+  if (!child) return child.error().with_context("cannot start {}", name);
   running_[name] = std::move(*child);
   return {};
 }

@@ -21,7 +21,7 @@ struct DaemonSetup {
   std::vector<std::string> environment;       // "NAME=value", added to the usual variables
   // Starts a daemon ("head", "node05", "launcher-node05") elsewhere, such as in its network
   // namespace. If empty, spawn() starts it.
-  std::function<SpawnResult(const std::string& daemon, const SpawnSpec&)> spawn;
+  std::function<Result<SpawnedProcess>(const std::string& daemon, const SpawnSpec&)> spawn;
 };
 
 class Daemons {

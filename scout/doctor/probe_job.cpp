@@ -61,7 +61,7 @@ Result<std::string> run(const std::vector<std::string>& words) {
   spec.fds = {{out.get(), 1}, {err.get(), 2}};
   spec.die_with_parent = true;
   auto child = spawn(spec);
-  if (!child) return child.error().error;
+  if (!child) return child.error();
   const auto ended = reap(child->pidfd.get(), true);
   if (!ended) return ended.error();
   // The lines of some nodes are more useful than the reason of the failure.

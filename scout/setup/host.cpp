@@ -110,7 +110,7 @@ Result<std::string> run_program(const std::vector<std::string>& words) {
   spec.environment = {fmt::format("PATH={}", kPath), "LC_ALL=C.UTF-8"};
   spec.fds = {{pipe->write.get(), STDOUT_FILENO}, {pipe->write.get(), STDERR_FILENO}};
   auto child = spawn(spec);
-  if (!child) return child.error().error;
+  if (!child) return child.error();
   pipe->write.reset();
   auto output = read_all(pipe->read.get(), kMostOutput);
   pipe->read.reset();

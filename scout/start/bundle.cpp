@@ -51,7 +51,7 @@ Status Bundle::start(const std::string& programs, const std::string& directory) 
   spec.new_session = true;
   spec.die_with_parent = true;
   auto child = spawn(spec);
-  if (!child) return child.error().error;
+  if (!child) return child.error();
   maker_ = std::move(*child);
   return {};
 }

@@ -45,7 +45,7 @@ Result<std::string> ask_flux() {
   spec.environment = own_environment();
   spec.fds = {{output->write.get(), 1}, {STDERR_FILENO, 2}};
   auto child = spawn(spec);
-  if (!child) return child.error().error;
+  if (!child) return child.error();
   output->write.reset();
   auto text = read_all(output->read.get(), kMaxFile);
   const auto ended = reap(child->pidfd.get(), true);

@@ -27,7 +27,7 @@ Result<Link> Link::start(const std::vector<std::string>& words, const std::strin
   spec.new_session = true;  // without a terminal it cannot prompt, and ^C does not reach it
   spec.die_with_parent = true;
   auto child = spawn(spec);
-  if (!child) return child.error().error;
+  if (!child) return child.error();
   Link link;
   link.process_ = std::move(*child);
   link.input_ = std::move(input->write);

@@ -118,7 +118,7 @@ base::Status PmixProcess::spawn_server(std::string_view plan, const base::Unique
   spec.new_session = true;
   spec.die_with_parent = true;
   auto spawned = base::spawn(spec);
-  if (!spawned) return spawned.error().error;
+  if (!spawned) return spawned.error();
   process_ = std::move(spawned->pidfd);
   if (auto attached = attach(std::move(pair->first)); !attached) return attached;
   wire::PmixStart start;

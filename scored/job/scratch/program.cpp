@@ -36,7 +36,7 @@ base::Status Program::start(std::vector<std::string> arguments, int extra) {
   spec.new_session = true;
   spec.die_with_parent = true;
   auto spawned = base::spawn(spec);
-  if (!spawned) return spawned.error().error;
+  if (!spawned) return spawned.error();
   pid_ = spawned->pid;
   pidfd_ = std::move(spawned->pidfd);
   messages_ = std::move(messages->read);

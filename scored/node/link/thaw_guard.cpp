@@ -52,7 +52,7 @@ Status ThawGuard::start() {
   spec.directory.assign(1, '/');
   spec.new_session = true;
   auto started = spawn(spec);
-  if (!started) return started.error().error.with_context("cannot start {}", *program);
+  if (!started) return started.error().with_context("cannot start {}", *program);
   process_ = *std::move(started);
   return {};
 }
