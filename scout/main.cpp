@@ -13,6 +13,13 @@ namespace score::scout {
 
 namespace {
 
+struct Command {
+  const char* name;     // the word after `score`, and the name of the symlink if there is one
+  const char* summary;  // one line for `score --help`
+  bool has_symlink;
+  int (*main)(const Invocation&);
+};
+
 constexpr std::array kCommands = {
     Command{"scrun", "run a parallel program", true, scrun_main},
     Command{"scbatch", "submit a batch script", true, scbatch_main},
@@ -93,10 +100,6 @@ int named_main(const Invocation& invocation) {
 }
 
 }  // namespace
-
-std::span<const Command> all_commands() {
-  return kCommands;
-}
 
 }  // namespace score::scout
 

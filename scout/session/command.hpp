@@ -12,7 +12,6 @@
 #include <map>
 #include <memory>
 #include <optional>
-#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -41,15 +40,6 @@ struct Invocation {
     return other;
   }
 };
-
-struct Command {
-  const char* name;     // the word after `score`, and the name of the symlink if there is one
-  const char* summary;  // one line for `score --help`
-  bool has_symlink;
-  int (*main)(const Invocation&);
-};
-
-std::span<const Command> all_commands();
 
 // Runs the main function of a command with SIGPIPE ignored. An exception is printed as an error.
 // Returns the exit code.

@@ -64,12 +64,6 @@ std::string head_config(const Layout& layout, const VirtualOptions& options, std
   return text + network_config(options);
 }
 
-// Returns true if there are more cores than processors; then a node's core is not a processor of
-// its own.
-bool shares_processors(const VirtualOptions& options) {
-  return std::uint64_t{options.nodes} * options.cores > std::thread::hardware_concurrency();
-}
-
 // Each node has its own directory in the scratch root, as each host of a cluster has.
 std::string scratch_root(const Layout& layout, const VirtualOptions& options) {
   if (options.scratch_directory.empty()) return layout.scratch();

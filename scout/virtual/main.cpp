@@ -204,12 +204,6 @@ int start_cluster(const Invocation& invocation, const Request& request) {
   return Starter(invocation, std::move(spec)).run();
 }
 
-bool shares_processors(const VirtualOptions& options) {
-  const long processors = sysconf(_SC_NPROCESSORS_ONLN);
-  const std::uint64_t cores = std::uint64_t{options.nodes} * options.cores;
-  return processors > 0 && cores > static_cast<std::uint64_t>(processors);
-}
-
 int virtual_main(const Invocation& invocation) {
   Request request;
   CLI::App app;
