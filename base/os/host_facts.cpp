@@ -2,7 +2,6 @@
 
 #include "base/os/host_facts.hpp"
 
-#include "base/os/cgroup.hpp"
 #include "base/os/fd.hpp"
 #include "base/text.hpp"
 
@@ -59,7 +58,6 @@ Result<HostFacts> read_host_facts() {
   utsname names{};
   if (uname(&names) != 0) return fail(errno_code(errno), "cannot get the host's name");
   facts.name = split(names.nodename, '.')[0];
-  facts.kernel = names.release;
   auto cores = allowed_cores();
   if (!cores) return cores.error();
   facts.cores = *std::move(cores);
@@ -68,10 +66,6 @@ Result<HostFacts> read_host_facts() {
   const auto memory = parse_meminfo(*meminfo, "MemTotal");
   if (!memory) return memory.error();
   facts.memory = *memory;
-  const auto boot_id = read_file("/proc/sys/kernel/random/boot_id", kMaxProcBytes);
-  if (!boot_id) return boot_id.error();
-  facts.boot_id = trim(*boot_id);
-  facts.cgroup2_mount = find_cgroup2_mount().value_or("");
   return facts;
 }
 

@@ -15,9 +15,6 @@ struct HostFacts {
   std::string name;                  // gethostname, up to the first dot
   std::vector<std::uint32_t> cores;  // processors that this process may run on, ascending
   Bytes memory;                      // MemTotal
-  std::string boot_id;               // differs after each boot
-  std::string kernel;                // uname's release
-  std::string cgroup2_mount;         // empty: none; the fallback is SIGSTOP
 };
 
 // Returns the value of a line "Key:   123 kB" from the text of /proc/meminfo. Errors: NotFound,
