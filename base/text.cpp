@@ -132,6 +132,11 @@ std::string_view trim(std::string_view text) {
   return text.substr(first, text.find_last_not_of(kBlank) - first + 1);
 }
 
+std::string last_line(std::string_view text) {
+  text = trim(text);
+  return escape_terminal(trim(text.substr(text.rfind('\n') + 1)), 500);
+}
+
 std::string escape_terminal(std::string_view text, std::size_t max_bytes) {
   std::string out;
   append_printable(out, text, "", max_bytes);

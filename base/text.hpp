@@ -39,6 +39,10 @@ template <std::integral T>
 // "...".
 [[nodiscard]] std::string escape_terminal(std::string_view text, std::size_t max_bytes = 4096);
 
+// Returns the last line of a program's output, which usually says why the program failed. It is
+// safe to print.
+[[nodiscard]] std::string last_line(std::string_view text);
+
 // Returns a log value: unchanged if it is plain ("a.out"), otherwise quoted with escapes ("\"a
 // b\"").
 [[nodiscard]] std::string quote_value(std::string_view text, std::size_t max_bytes = 1024);

@@ -87,6 +87,12 @@ TEST(QuoteValue, QuotesTextThatIsNotPlain) {
   EXPECT_EQ(quote_value("say \"hi\\\"\n"), "\"say \\\"hi\\\\\\\"\\n\"");
 }
 
+TEST(LastLine, IsTrimmedAndEscaped) {
+  EXPECT_EQ(last_line("first\n second \x1b[1m\r\n\n"), "second \\x1b[1m");
+  EXPECT_EQ(last_line("one"), "one");
+  EXPECT_EQ(last_line(" \n"), "");
+}
+
 TEST(QuoteValue, CannotForgeASecondLineOrKey) {
   EXPECT_EQ(quote_value("x\n<2>root job=1"), "\"x\\n<2>root job=1\"");
 }

@@ -5,7 +5,6 @@
 #include "scout/doctor/doctor.hpp"
 
 #include <array>
-#include <csignal>
 #include <exception>
 #include <fcntl.h>
 #include <unistd.h>
@@ -13,6 +12,13 @@
 namespace score::scout {
 
 namespace {
+
+struct Command {
+  const char* name;     // the word after `score`, and the name of the symlink if there is one
+  const char* summary;  // one line for `score --help`
+  bool has_symlink;
+  int (*main)(const Invocation&);
+};
 
 constexpr std::array kCommands = {
     Command{"scrun", "run a parallel program", true, scrun_main},
@@ -68,8 +74,8 @@ std::string help() {
          "\n`score COMMAND --help` explains a command.\n";
 }
 
-int score_main(std::vector<std::string> args) {
-  const Invocation self{.name = "score", .args = {}};
+int score_main(const Invocation& self) {
+  auto args = self.args;
   if (args.empty()) return print_error(self, "no command given (try score --help)");
   const std::string word = args.front();
   if (word == "-h" || word == "--help" || word == "help") return print(help()), kExitOk;
@@ -87,25 +93,20 @@ int score_main(std::vector<std::string> args) {
   return command->main({.name = "score " + word, .args = std::move(args)});
 }
 
-}  // namespace
-
-std::span<const Command> all_commands() {
-  return kCommands;
+int named_main(const Invocation& invocation) {
+  const Command* command = find_command(invocation.name);
+  if (command != nullptr && invocation.name != "score") return command->main(invocation);
+  return score_main({.name = "score", .args = invocation.args});
 }
+
+}  // namespace
 
 }  // namespace score::scout
 
 int main(int argc, char** argv) {
   using namespace score::scout;
-  std::signal(SIGPIPE, SIG_IGN);
   if (!have_standard_descriptors()) return score::kExitError;
   const std::string_view path = argc > 0 ? argv[0] : "score";
   const std::string name(path.substr(path.rfind('/') + 1));
-  std::vector<std::string> args(argv + std::min(argc, 1), argv + argc);
-  try {
-    if (name == "score" || find_command(name) == nullptr) return score_main(std::move(args));
-    return find_command(name)->main({.name = name, .args = std::move(args)});
-  } catch (const std::exception& error) {
-    return print_error({.name = name, .args = {}}, error.what());
-  }
+  return run_main({.name = name, .args = {argv + std::min(argc, 1), argv + argc}}, named_main);
 }

@@ -161,10 +161,6 @@ Result<Cgroup> Cgroup::open(std::string path) {
   return Cgroup(std::move(path), *std::move(directory), *std::move(freeze), *std::move(events));
 }
 
-std::string Cgroup::child_path(std::string_view name) const {
-  return fmt::format("{}/{}", path_, name);
-}
-
 Result<UniqueFd> Cgroup::open_control(std::string_view file, int flags) const {
   UniqueFd opened(openat(directory_.get(), std::string(file).c_str(), flags | O_CLOEXEC));
   if (!opened) return fail(errno_code(errno), "cannot open {}/{}", path_, file);
@@ -208,18 +204,6 @@ Result<std::vector<pid_t>> Cgroup::processes(std::size_t max) const {
 
 Status Cgroup::add(pid_t pid) {
   return write("cgroup.procs", fmt::format("{}", pid));
-}
-
-Result<std::uint64_t> Cgroup::cpu_usage_us() const {
-  constexpr std::string_view kKey = "usage_usec ";
-  const auto control = open_control("cpu.stat", O_RDONLY);
-  if (!control) return control.error();
-  const auto text = read_all(control->get(), kMaxControlBytes);
-  if (!text) return text.error().with_context("{}", path_);
-  for (const auto line : split(*text, '\n')) {
-    if (line.starts_with(kKey)) return parse_number<std::uint64_t>(line.substr(kKey.size()));
-  }
-  return fail(Errc::NotFound, "usage_usec of {}", path_);
 }
 
 Status Cgroup::write(std::string_view file, std::string_view text) {

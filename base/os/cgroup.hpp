@@ -54,16 +54,6 @@ class Cgroup {
 
   [[nodiscard]] const std::string& path() const { return path_; }
 
-  // Returns the descriptor for SpawnSpec::cgroup_fd. This object owns it.
-  [[nodiscard]] int directory_fd() const { return directory_.get(); }
-
-  // Returns the descriptor of cgroup.events for poll(2) with POLLPRI, which reports each change.
-  // This object owns it.
-  [[nodiscard]] int events_fd() const { return events_.get(); }
-
-  // Returns the path of a directory below this one: for "tasks" it is path()/tasks.
-  [[nodiscard]] std::string child_path(std::string_view name) const;
-
   // Freezes or thaws with one write(2) of one byte. The kernel stops or continues the processes
   // asynchronously; events() shows when all have stopped. Freezing a frozen cgroup is harmless. The
   // switcher's real-time thread may call it, because it allocates nothing if it succeeds.
@@ -75,8 +65,6 @@ class Cgroup {
   [[nodiscard]] Result<std::vector<pid_t>> processes(std::size_t max = 65'536) const;
   // Moves a process into it.
   [[nodiscard]] Status add(pid_t pid);
-  // Returns the microseconds of CPU time that it and everything below it have used (cpu.stat).
-  [[nodiscard]] Result<std::uint64_t> cpu_usage_us() const;
   // Writes one of its control files: write("memory.max", "1073741824").
   [[nodiscard]] Status write(std::string_view file, std::string_view text);
 

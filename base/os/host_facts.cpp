@@ -2,7 +2,6 @@
 
 #include "base/os/host_facts.hpp"
 
-#include "base/os/cgroup.hpp"
 #include "base/os/fd.hpp"
 #include "base/text.hpp"
 
@@ -10,7 +9,6 @@
 #include <cerrno>
 #include <filesystem>
 #include <sched.h>
-#include <set>
 #include <sys/utsname.h>
 #include <unistd.h>
 
@@ -55,30 +53,11 @@ Result<Bytes> parse_meminfo(std::string_view text, std::string_view key) {
   return fail(Errc::NotFound, "{} in /proc/meminfo", key);
 }
 
-Result<std::vector<std::uint32_t>> parse_cpu_list(std::string_view text) {
-  std::set<std::uint32_t> cpus;
-  text = trim(text);
-  if (text.empty()) return std::vector<std::uint32_t>();
-  for (const auto part : split(text, ',')) {
-    const auto dash = part.find('-');
-    const auto first = parse_number<std::uint32_t>(part.substr(0, dash));
-    const auto last =
-        dash == part.npos ? first : parse_number<std::uint32_t>(part.substr(dash + 1));
-    if (!first) return first.error().with_context("processor list");
-    if (!last) return last.error().with_context("processor list");
-    if (*last >= kMaxCpu) return fail(Errc::TooLarge, "processor list");
-    if (*first > *last) return fail(Errc::Malformed, "processor list");
-    for (std::uint32_t cpu = *first; cpu <= *last; ++cpu) cpus.insert(cpu);
-  }
-  return std::vector<std::uint32_t>(cpus.begin(), cpus.end());
-}
-
 Result<HostFacts> read_host_facts() {
   HostFacts facts;
   utsname names{};
   if (uname(&names) != 0) return fail(errno_code(errno), "cannot get the host's name");
   facts.name = split(names.nodename, '.')[0];
-  facts.kernel = names.release;
   auto cores = allowed_cores();
   if (!cores) return cores.error();
   facts.cores = *std::move(cores);
@@ -87,10 +66,6 @@ Result<HostFacts> read_host_facts() {
   const auto memory = parse_meminfo(*meminfo, "MemTotal");
   if (!memory) return memory.error();
   facts.memory = *memory;
-  const auto boot_id = read_file("/proc/sys/kernel/random/boot_id", kMaxFactBytes);
-  if (!boot_id) return boot_id.error();
-  facts.boot_id = trim(*boot_id);
-  facts.cgroup2_mount = find_cgroup2_mount().value_or("");
   return facts;
 }
 

@@ -15,19 +15,11 @@ struct HostFacts {
   std::string name;                  // gethostname, up to the first dot
   std::vector<std::uint32_t> cores;  // processors that this process may run on, ascending
   Bytes memory;                      // MemTotal
-  std::string boot_id;               // differs after each boot
-  std::string kernel;                // uname's release
-  std::string cgroup2_mount;         // empty: none; the fallback is SIGSTOP
 };
 
 // Returns the value of a line "Key:   123 kB" from the text of /proc/meminfo. Errors: NotFound,
 // Malformed.
 [[nodiscard]] Result<Bytes> parse_meminfo(std::string_view text, std::string_view key);
-
-// Parses a list of processors in the kernel's notation "0-3,8,10-11" (cpuset and sysfs files). The
-// result is ascending, without repeats, and empty for "". Errors: Malformed, TooLarge (a number of
-// 65,536 or more).
-[[nodiscard]] Result<std::vector<std::uint32_t>> parse_cpu_list(std::string_view text);
 
 // Returns a name of the monotonic clock that this process reads: the machine's boot and the time
 // namespace, both as the kernel names them. It is empty if it is unknown. Clones of a virtual

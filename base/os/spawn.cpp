@@ -6,7 +6,6 @@
 #include <array>
 #include <cerrno>
 #include <fcntl.h>
-#include <grp.h>
 #include <linux/close_range.h>
 #include <linux/sched.h>
 #include <signal.h>
@@ -16,8 +15,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-// clone3 provides what fork and posix_spawn cannot: a pidfd from the start, a child that starts in
-// its cgroup (no migration, which would wait for a grace period of the kernel), and default signal
+// clone3 provides what fork and posix_spawn cannot: a pidfd from the start, and default signal
 // handlers. The child is a copy, not a vfork that shares our memory. Its code may be ordinary code,
 // but it may make only system calls, because locks of other threads may be held in the copy. The
 // parent prepares everything that it needs. The child reports its first failure through a
@@ -28,6 +26,8 @@ namespace score::inline base {
 namespace {
 
 constexpr int kMaxTargetFd = 64;
+
+enum class SpawnStep : int { Session, Descriptors, Directory, Exec };
 
 struct ChildReport {
   SpawnStep step;
@@ -41,8 +41,6 @@ struct ChildPlan {
   std::vector<char*> argv;
   std::vector<char*> environment;
   std::vector<std::pair<int, int>> fds;  // sorted by target; sources are replaced by the child
-  std::vector<gid_t> groups;
-  std::vector<gid_t> groups_back;  // room for reading them back
   int report_fd = -1;
 };
 
@@ -70,47 +68,6 @@ void enter_session(const ChildPlan& plan) {
   if (plan.spec->new_session) check(plan, SpawnStep::Session, setsid() >= 0);
 }
 
-void set_limits(const ChildPlan& plan) {
-  for (const auto& [resource, limit] : plan.spec->limits) {
-    const auto kind = static_cast<__rlimit_resource>(resource);
-    check(plan, SpawnStep::Limits, setrlimit(kind, &limit) == 0);
-  }
-  if (const auto& cpus = plan.spec->affinity) {
-    check(plan, SpawnStep::Affinity, sched_setaffinity(0, sizeof *cpus, &*cpus) == 0);
-  }
-}
-
-// Reads everything back, because a process that kept part of its old identity must not reach exec.
-bool identity_holds(ChildPlan& plan, const Identity& wanted) {
-  uid_t uid[3];
-  gid_t gid[3];
-  if (getresuid(&uid[0], &uid[1], &uid[2]) != 0) return false;
-  if (getresgid(&gid[0], &gid[1], &gid[2]) != 0) return false;
-  const auto is_uid = [&](uid_t id) { return id == wanted.uid.value(); };
-  const auto is_gid = [&](gid_t id) { return id == wanted.gid.value(); };
-  if (!std::ranges::all_of(uid, is_uid) || !std::ranges::all_of(gid, is_gid)) return false;
-  const int count = getgroups(static_cast<int>(plan.groups_back.size()), plan.groups_back.data());
-  if (count != static_cast<int>(plan.groups.size())) return false;
-  const auto end = plan.groups_back.begin() + count;
-  std::sort(plan.groups_back.begin(), end);
-  return std::equal(plan.groups.begin(), plan.groups.end(), plan.groups_back.begin(), end);
-}
-
-// Uses the system calls themselves. glibc's wrappers would signal all threads of the parent,
-// because they do not know that they run in a child.
-void take_identity(ChildPlan& plan) {
-  if (!plan.spec->identity) return;
-  const auto& wanted = *plan.spec->identity;
-  const auto uid = wanted.uid.value();
-  const auto gid = wanted.gid.value();
-  const auto step = SpawnStep::Identity;
-  check(plan, step, syscall(SYS_setgroups, plan.groups.size(), plan.groups.data()) == 0);
-  check(plan, step, syscall(SYS_setresgid, gid, gid, gid) == 0);
-  check(plan, step, syscall(SYS_setresuid, uid, uid, uid) == 0);
-  if (!identity_holds(plan, wanted)) give_up(plan, step, EPERM);
-}
-
-// This comes after the identity, because a change of identity clears the setting.
 void die_with_parent(const ChildPlan& plan, pid_t parent) {
   if (!plan.spec->die_with_parent) return;
   check(plan, SpawnStep::Session, prctl(PR_SET_PDEATHSIG, SIGKILL) == 0);
@@ -149,8 +106,6 @@ void place_descriptors(ChildPlan& plan) {
   clear_signals(plan);
   enter_session(plan);
   place_descriptors(plan);
-  set_limits(plan);
-  take_identity(plan);
   die_with_parent(plan, parent);
   enter_directory(plan);
   execve(plan.spec->path.c_str(), plan.argv.data(), plan.environment.data());
@@ -182,91 +137,47 @@ Result<ChildPlan> make_plan(const SpawnSpec& spec) {
       plan.fds.back().second >= kMaxTargetFd || spec.argv.empty()) {
     return fail(errno_code(EINVAL), "cannot start {}", spec.path);
   }
-  if (spec.identity) {
-    for (const GroupId group : spec.identity->groups) plan.groups.push_back(group.value());
-    // The kernel keeps the list sorted and does not remove duplicates.
-    std::ranges::sort(plan.groups);
-    plan.groups_back.resize(plan.groups.size() + 1);
-  }
   return plan;
 }
 
 Error describe(const SpawnSpec& spec, const ChildReport& report) {
   const auto code = errno_code(report.error);
   switch (report.step) {
-    case SpawnStep::Exec:
-      return fail(code, "cannot exec {}", spec.path);
+    case SpawnStep::Session:
+      return fail(code, "start session");
+    case SpawnStep::Descriptors:
+      return fail(code, "pass descriptors");
     case SpawnStep::Directory:
       return fail(code, "cannot enter {}", spec.directory);
-    case SpawnStep::Identity:
-      return fail(code, "cannot become uid {}", spec.identity.value_or(Identity()).uid);
-    default:
-      return fail(code, "{}", spawn_step_name(report.step));
+    case SpawnStep::Exec:
+      break;
   }
-}
-
-clone_args arguments_for(const SpawnSpec& spec, int& pidfd) {
-  clone_args args{};
-  args.flags = CLONE_PIDFD | CLONE_CLEAR_SIGHAND;
-  args.pidfd = reinterpret_cast<std::uintptr_t>(&pidfd);
-  args.exit_signal = SIGCHLD;
-  if (spec.cgroup_fd >= 0) {
-    args.flags |= CLONE_INTO_CGROUP;
-    args.cgroup = static_cast<std::uint64_t>(spec.cgroup_fd);
-  }
-  return args;
-}
-
-Duration from_timeval(const timeval& time) {
-  return std::chrono::seconds(time.tv_sec) + std::chrono::microseconds(time.tv_usec);
+  return fail(code, "cannot exec {}", spec.path);
 }
 
 }  // namespace
 
-const char* spawn_step_name(SpawnStep step) {
-  switch (step) {
-    case SpawnStep::Fork:
-      return "fork";
-    case SpawnStep::Session:
-      return "start session";
-    case SpawnStep::Limits:
-      return "set limits";
-    case SpawnStep::Affinity:
-      return "bind to cores";
-    case SpawnStep::Identity:
-      return "change user";
-    case SpawnStep::Directory:
-      return "enter directory";
-    case SpawnStep::Descriptors:
-      return "pass descriptors";
-    case SpawnStep::Exec:
-      return "exec";
-  }
-  return "start";
-}
-
-std::expected<SpawnedProcess, SpawnFailure> spawn(const SpawnSpec& spec) {
-  const auto failed = [](SpawnStep step, Error error) {
-    return std::unexpected(SpawnFailure{.step = step, .error = std::move(error)});
-  };
+Result<SpawnedProcess> spawn(const SpawnSpec& spec) {
   auto plan = make_plan(spec);
-  if (!plan) return failed(SpawnStep::Descriptors, plan.error());
+  if (!plan) return plan.error();
   auto pipe = make_pipe();
-  if (!pipe) return failed(SpawnStep::Fork, pipe.error());
+  if (!pipe) return pipe.error();
   plan->report_fd = pipe->write.get();
 
   const pid_t parent = getpid();
   int raw_pidfd = -1;
-  auto args = arguments_for(spec, raw_pidfd);
+  clone_args args{};
+  args.flags = CLONE_PIDFD | CLONE_CLEAR_SIGHAND;
+  args.pidfd = reinterpret_cast<std::uintptr_t>(&raw_pidfd);
+  args.exit_signal = SIGCHLD;
   auto pid = static_cast<pid_t>(syscall(SYS_clone3, &args, sizeof args));
-  if (pid < 0 && errno == ENOSYS && (args.flags & CLONE_INTO_CGROUP) == 0) {
+  if (pid < 0 && errno == ENOSYS) {
     // clone3 is missing in a unit with RestrictNamespaces. The child's exec resets the signal
     // handlers.
     pid = static_cast<pid_t>(syscall(SYS_clone, CLONE_PIDFD | SIGCHLD, 0, &raw_pidfd, 0, 0));
   }
   if (pid == 0) run_child(*plan, parent);
-  if (pid < 0)
-    return failed(SpawnStep::Fork, fail(errno_code(errno), "cannot fork for {}", spec.path));
+  if (pid < 0) return fail(errno_code(errno), "cannot fork for {}", spec.path);
   UniqueFd pidfd(raw_pidfd);
   pipe->write.reset();
 
@@ -277,25 +188,19 @@ std::expected<SpawnedProcess, SpawnFailure> spawn(const SpawnSpec& spec) {
   } while (got < 0 && errno == EINTR);
   if (got == 0) return SpawnedProcess{.pid = pid, .pidfd = std::move(pidfd)};
   std::ignore = reap(pidfd.get(), true);
-  return failed(report.step, describe(spec, report));
+  return describe(spec, report);
 }
 
 Result<std::optional<ExitStatus>> reap(int pidfd, bool block) {
   siginfo_t info{};
-  rusage usage{};
-  // Unlike glibc's waitid, the system call also returns the child's resource usage.
-  long done = 0;
+  int done = 0;
   do {
-    done = syscall(SYS_waitid, P_PIDFD, pidfd, &info, WEXITED | (block ? 0 : WNOHANG), &usage);
+    done = waitid(P_PIDFD, static_cast<id_t>(pidfd), &info, WEXITED | (block ? 0 : WNOHANG));
   } while (done < 0 && errno == EINTR);
   if (done < 0) return fail(errno_code(errno), "cannot wait for a process");
   if (info.si_pid == 0) return std::optional<ExitStatus>();
   ExitStatus status;
   (info.si_code == CLD_EXITED ? status.code : status.signal) = info.si_status;
-  status.core_dumped = info.si_code == CLD_DUMPED;
-  status.user_time = from_timeval(usage.ru_utime);
-  status.system_time = from_timeval(usage.ru_stime);
-  status.max_rss_kib = static_cast<std::uint64_t>(usage.ru_maxrss);
   return std::optional(status);
 }
 
@@ -329,6 +234,32 @@ Result<std::string> find_executable(const std::string& name, std::string_view pa
     }
   }
   return fail(denied ? Errc::Denied : Errc::NotFound, "executable {}", name);
+}
+
+std::filesystem::path own_directory() {
+  std::error_code ignored;
+  return std::filesystem::read_symlink("/proc/self/exe", ignored).parent_path();
+}
+
+std::string find_beside(std::string_view name, std::initializer_list<const char*> places) {
+  const auto here = own_directory();
+  for (const char* place : places) {
+    auto path = (here / place / name).lexically_normal().string();
+    if (access(path.c_str(), X_OK) == 0) return path;
+  }
+  return {};
+}
+
+Result<std::string> find_in_path(const std::string& name) {
+  const char* path = std::getenv("PATH");
+  return find_executable(name, path == nullptr ? "/usr/bin:/bin" : path);
+}
+
+std::vector<std::string> own_environment() {
+  std::vector<std::string> variables;
+  for (char** variable = environ; *variable != nullptr; ++variable)
+    variables.emplace_back(*variable);
+  return variables;
 }
 
 }  // namespace score::inline base

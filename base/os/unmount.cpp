@@ -22,7 +22,7 @@ Status unmount(const std::string& directory) {
   spec.argv = {"fusermount3", "-u", "-q", "-z", directory};
   spec.environment = {"PATH=/usr/bin:/bin"};
   auto unmounter = spawn(spec);
-  if (!unmounter) return unmounter.error().error;
+  if (!unmounter) return unmounter.error();
   // The command also fails where there is no mount. A mount that remains prevents the removal of
   // the directory.
   std::ignore = reap(unmounter->pidfd.get(), true);

@@ -1,13 +1,13 @@
 #include "monitor/model/settings.hpp"
 
 #include "base/os/fd.hpp"
+#include "base/os/spawn.hpp"
 #include "base/text.hpp"
 
 #include <algorithm>
 #include <arpa/inet.h>
 #include <cctype>
 #include <fcntl.h>
-#include <filesystem>
 #include <sys/stat.h>
 
 namespace score::monitor {
@@ -131,10 +131,8 @@ void read_settings(ConfigSection& section, MonitorSettings& settings) {
 
 std::string page_directory(const MonitorSettings& settings) {
   if (settings.web_dir != "auto") return settings.web_dir;
-  std::error_code failed;
-  const auto program = std::filesystem::read_symlink("/proc/self/exe", failed);
-  if (failed) return {};
-  return (program.parent_path().parent_path() / "share/scored/web").string();
+  const auto programs = own_directory();
+  return programs.empty() ? "" : (programs.parent_path() / "share/scored/web").string();
 }
 
 Result<std::string> load_token(const std::string& path) {

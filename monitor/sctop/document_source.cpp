@@ -5,13 +5,9 @@
 
 #include <array>
 #include <cerrno>
-#include <cstdlib>
 #include <fcntl.h>
-#include <filesystem>
 #include <signal.h>
 #include <unistd.h>
-
-extern "C" char** environ;
 
 namespace score::sctop {
 
@@ -22,19 +18,10 @@ constexpr std::size_t kMaxPending = 64UL << 20U;
 
 }  // namespace
 
-std::vector<std::string> own_environment() {
-  std::vector<std::string> variables;
-  for (char** at = environ; *at != nullptr; ++at) variables.emplace_back(*at);
-  return variables;
-}
-
 Result<std::string> find_command(const std::string& name) {
-  std::error_code ignored;
-  const auto self = std::filesystem::read_symlink("/proc/self/exe", ignored);
-  const auto beside = self.parent_path() / name;
-  if (std::filesystem::exists(beside, ignored)) return beside.string();
-  const char* path = std::getenv("PATH");
-  return find_executable(name, path == nullptr ? "/usr/bin:/bin" : path);
+  auto beside = find_beside(name, {"."});
+  if (!beside.empty()) return beside;
+  return find_in_path(name);
 }
 
 Result<DocumentSource> DocumentSource::from_command(const std::vector<std::string>& words,
@@ -54,7 +41,7 @@ Result<DocumentSource> DocumentSource::from_command(const std::vector<std::strin
               {keeps_messages ? messages->write.get() : STDERR_FILENO, STDERR_FILENO}};
   spec.die_with_parent = true;
   auto spawned = spawn(spec);
-  if (!spawned) return spawned.error().error;
+  if (!spawned) return spawned.error();
   DocumentSource source(std::move(pipe->read));
   source.child_ = std::move(*spawned);
   if (keeps_messages) source.messages_ = std::move(messages->read);

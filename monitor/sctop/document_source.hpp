@@ -52,6 +52,5 @@ class DocumentSource {
 
 // Returns a command of this project: next to this program if it is there, otherwise from PATH.
 Result<std::string> find_command(const std::string& name);
-std::vector<std::string> own_environment();
 
 }  // namespace score::sctop

@@ -2,6 +2,7 @@
 // --json`.
 
 #include "base/exit_codes.hpp"
+#include "base/os/spawn.hpp"
 #include "base/text.hpp"
 #include "base/text/plain.hpp"
 #include "monitor/sctop/curses_screen.hpp"
@@ -85,7 +86,7 @@ void cancel(std::int64_t job, const SctopOptions& options) {
   spec.path = *path;
   spec.argv = {"sccancel", std::to_string(job)};
   if (!options.server.empty()) spec.argv.insert(spec.argv.end(), {"--server", options.server});
-  spec.environment = own_environment();
+  spec.environment = score::own_environment();
   auto spawned = score::spawn(spec);
   if (spawned) std::ignore = score::reap(spawned->pidfd.get(), true);
 }

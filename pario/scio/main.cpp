@@ -11,7 +11,6 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <ctime>
 #include <getopt.h>
 #include <map>
 #include <memory>
@@ -75,12 +74,9 @@ void check(const std::string& path, int result) {
 }
 
 void print_line(const struct stat& status, const std::string& name) {
-  std::array<char, 32> time{};
-  tm parts{};
-  ::localtime_r(&status.st_mtim.tv_sec, &parts);
-  std::strftime(time.data(), time.size(), "%Y-%m-%d %H:%M", &parts);
   std::printf("%c%04o %14jd %s %s\n", S_ISDIR(status.st_mode) ? 'd' : '-', status.st_mode & 07777U,
-              static_cast<std::intmax_t>(status.st_size), time.data(), name.c_str());
+              static_cast<std::intmax_t>(status.st_size),
+              pario::local_time(status.st_mtim.tv_sec).c_str(), name.c_str());
 }
 
 int add_name(void* context, const char* name, const struct stat*) {

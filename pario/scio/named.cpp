@@ -153,14 +153,9 @@ std::vector<std::size_t> start_servers(const VolumeDescription& volume, const st
     const std::string& host = volume.servers[index].host;
     const std::string directory =
         volume.directory + "/" + volume.name + "-" + std::to_string(index);
-    std::vector<std::string> words;
-    if (!is_this_host(host)) words = {launcher, host};
-    for (const std::string& word :
-         {std::string("scored-pario"), std::string("--volume"), std::string("-"),
-          std::string("--index"), std::to_string(index), std::string("--directory"), directory,
-          std::string("--background")}) {
-      words.push_back(word);
-    }
+    std::vector<std::string> words{"scored-pario",        "--volume",    "-",       "--index",
+                                   std::to_string(index), "--directory", directory, "--background"};
+    if (!is_this_host(host)) words.insert(words.begin(), {launcher, host});
     if (run_command(words, text) != 0) failed.push_back(index);
   }
   return failed;
@@ -205,15 +200,18 @@ std::string text_of(const std::string& path) {
 
 std::string time_text(std::int64_t seconds) {
   if (seconds == 0) return "never";
-  const std::time_t time = seconds;
+  return local_time(seconds) + (seconds <= std::time(nullptr) ? " (expired)" : "");
+}
+
+}  // namespace
+
+std::string local_time(std::time_t time) {
   tm parts{};
   std::array<char, 32> text{};
   ::localtime_r(&time, &parts);
   std::strftime(text.data(), text.size(), "%Y-%m-%d %H:%M", &parts);
-  return std::string(text.data()) + (seconds <= std::time(nullptr) ? " (expired)" : "");
+  return text.data();
 }
-
-}  // namespace
 
 std::string describe(const NewVolume& wanted) {
   std::string text = "name " + wanted.name + "\nkey " + fresh_key() + "\n";

@@ -3,6 +3,7 @@
 
 #include "pario/core/volume_file.hpp"
 
+#include <ctime>
 #include <string>
 #include <vector>
 
@@ -23,7 +24,10 @@ struct NewVolume {
   std::string transport;
 };
 
-// All of these functions throw std::string, an error text for users.
+// Returns "2026-11-21 05:41".
+std::string local_time(std::time_t time);
+
+// The following functions throw std::string, an error text for users.
 
 // Returns the text of the description, with a fresh key.
 std::string describe(const NewVolume& wanted);

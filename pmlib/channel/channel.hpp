@@ -84,8 +84,6 @@ class Channel final : private FrameSink {
   // Returns true if nothing is queued, unacknowledged, received or pending.
   bool is_quiet() const;
 
-  bool has_dead_peer() const { return dead_peers_ != 0; }
-
   // Returns a number that changes each time a peer is found dead.
   std::uint32_t dead_peers() const { return dead_peers_; }
 

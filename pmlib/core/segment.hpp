@@ -274,8 +274,6 @@ struct WaitNotice {
 
 static_assert(sizeof(WaitNotice) == 64, "one cache line, one read");
 
-constexpr std::size_t kCounterCount = sizeof(Counters) / sizeof(std::uint64_t);
-
 // SegmentHeader is the first page of the segment.
 struct SegmentHeader {
   std::uint64_t magic = kSegmentMagic;
@@ -346,9 +344,6 @@ struct SegmentLayout {
 
   // Returns nothing if a number is outside its limits.
   static std::optional<SegmentLayout> of(const Geometry& geometry);
-
-  // Returns the bytes that each further peer adds to the segment.
-  std::uint64_t bytes_per_peer() const { return sizeof(PeerState); }
 };
 
 // PeerSetId names the sets of peers that are kept in the segment.

@@ -28,7 +28,6 @@ namespace score::pm {
 
 namespace {
 
-constexpr std::size_t kEarlyFrames = 128;      // for all sources
 constexpr std::int32_t kFar = 4096;            // wider than any window
 constexpr std::uint32_t kPatientTurns = 2000;  // some hundred microseconds of polling
 constexpr std::uint32_t kMaxBlame = 3;

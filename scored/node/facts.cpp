@@ -1,6 +1,7 @@
 #include "scored/node/facts.hpp"
 
 #include "base/os/fd.hpp"
+#include "base/os/spawn.hpp"
 #include "base/text.hpp"
 #include "scored/shared/facts/host_facts.hpp"
 
@@ -48,7 +49,7 @@ wire::HostFacts collect_facts(const NodeConfig& config, const JobCgroups* cgroup
   if (!config.login_socket.empty()) {
     facts::add_file(facts, wire::FileFact::COMMAND_SOCKET, config.login_socket);
   }
-  facts.set_probe(facts::find_helper("scored-probe"));
+  facts.set_probe(find_beside("scored-probe", {".", "../libexec/scored"}));
   if (cgroups == nullptr) return facts;
   facts.set_cgroup(cgroups->root());
   facts.set_limits_memory(cgroups->limits_memory());

@@ -85,12 +85,7 @@ Status Daemons::start(const std::string& name) {
   auto log = open_file(layout_.log_of(name), O_WRONLY | O_CREAT | O_APPEND, 0600);
   if (!log) return log.error();
   spec->fds = {{log->get(), 1}, {log->get(), 2}};
-  const auto spawn_here = [&]() -> Result<SpawnedProcess> {
-    auto child = spawn(*spec);
-    if (!child) return child.error().error;
-    return std::move(*child);
-  };
-  auto child = setup_.spawn ? setup_.spawn(name, *spec) : spawn_here();
+  auto child = setup_.spawn ? setup_.spawn(name, *spec) : spawn(*spec);
   if (!child) return child.error().with_context("cannot start {}", name);
   running_[name] = std::move(*child);
   return {};
@@ -123,9 +118,7 @@ std::optional<std::string> Daemons::forget(pid_t pid) {
 
 std::string Daemons::last_log_line(const std::string& name) const {
   const auto log = read_file(layout_.log_of(name), 1U << 20U);
-  if (!log) return "";
-  const auto text = trim(*log);
-  return escape_terminal(text.substr(text.rfind('\n') + 1), 500);
+  return log ? last_line(*log) : "";
 }
 
 }  // namespace score::scout

@@ -12,6 +12,7 @@
 #include <filesystem>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <tuple>
 #include <unistd.h>
 
 namespace score::scout {
@@ -93,6 +94,12 @@ Result<std::string> private_directory(const std::string& path) {
 
 }  // namespace
 
+Status make_directory(const std::string& path, mode_t mode) {
+  if (mkdir(path.c_str(), mode) != 0 || chmod(path.c_str(), mode) != 0)
+    return fail(errno_code(errno), "cannot create {}", path);
+  return {};
+}
+
 bool is_alive(const std::string& directory) {
   auto lock = take_lock(directory + "/" + kLockFile, LOCK_EX | LOCK_NB, 0);
   return !lock && lock.error().is(std::errc::resource_unavailable_try_again);
@@ -148,15 +155,12 @@ Result<Registry> Registry::open(const std::string& name) {
   return Registry(*path, std::move(*lock));
 }
 
-int Registry::sweep() {
-  if (flock(lock_.get(), LOCK_EX) != 0) return 0;
-  int swept = 0;
+void Registry::sweep() {
+  if (flock(lock_.get(), LOCK_EX) != 0) return;
   for (const auto& directory : directories_in(path_)) {
-    if (is_alive(directory)) continue;
-    if (clear_directory(directory)) ++swept;
+    if (!is_alive(directory)) std::ignore = clear_directory(directory);
   }
   flock(lock_.get(), LOCK_UN);
-  return swept;
 }
 
 Result<ClusterDirectory> Registry::create() {

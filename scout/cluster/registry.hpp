@@ -8,6 +8,7 @@
 #include "base/result.hpp"
 
 #include <string>
+#include <sys/types.h>
 #include <vector>
 
 namespace score::scout {
@@ -28,10 +29,8 @@ class Registry {
   Result<ClusterDirectory> create();
   // Returns the directories whose lock is held.
   [[nodiscard]] std::vector<std::string> living() const;
-  // Removes every dead cluster: processes, cgroup, files. Returns the number of removed clusters.
-  int sweep();
-
-  [[nodiscard]] const std::string& path() const { return path_; }
+  // Removes every dead cluster: processes, cgroup, files.
+  void sweep();
 
  private:
   explicit Registry(std::string path, UniqueFd lock)
@@ -41,6 +40,8 @@ class Registry {
   UniqueFd lock_;  // taken while directories are created or swept
 };
 
+// Creates one directory with exactly this mode. Errors: errno codes.
+Status make_directory(const std::string& path, mode_t mode = 0700);
 // Returns true if some process holds the lock of the cluster's directory.
 bool is_alive(const std::string& directory);
 // Kills the remaining processes of a cluster and removes its directory.

@@ -1,9 +1,13 @@
 #include "scout/cluster/starter.hpp"
 
+#include "base/limits.hpp"
 #include "base/os/signals.hpp"
+#include "base/os/spawn.hpp"
 #include "scout/cluster/command_process.hpp"
 #include "scout/cluster/control.hpp"
 #include "scout/cluster/registry.hpp"
+
+#include <CLI/CLI.hpp>
 
 #include <array>
 #include <cerrno>
@@ -17,6 +21,12 @@
 #include <unistd.h>
 
 namespace score::scout {
+
+namespace {
+
+constexpr std::size_t kMaxDescription = std::size_t{16} << 20U;
+
+}  // namespace
 
 Status Starter::start_supervisor() {
   auto pair = make_socket_pair(SOCK_SEQPACKET);
@@ -89,22 +99,45 @@ void Starter::on_message() {
 
 void Starter::on_up(const std::string& directory) {
   is_up_ = true;
-  spec_.layout.directory = directory;
-  spec_.on_up(spec_.layout);
+  layout_.directory = directory;
+  layout_.programs = spec_.programs;
+  if (spec_.print_json) {
+    if (const auto text = read_file(layout_.description(), kMaxDescription)) print(*text);
+  }
   done_ = spec_.supervisor.keep;
+  if (!done_) return;
+  tell(fmt::format("{} {}", spec_.title, directory));
+  tell(fmt::format("use it:  export SCORED_SERVER={} PATH={}:$PATH{}", layout_.servers(),
+                   layout_.programs, spec_.variables));
+  tell(fmt::format("stop it: {}/score {} {}", layout_.programs, spec_.stop, directory));
 }
 
 int Starter::run_kept_command() const {
   if (spec_.supervisor.command.empty()) return kExitOk;
-  const pid_t child = start_command(spec_.layout, spec_.supervisor.command);
+  const pid_t child = start_command(layout_, spec_.supervisor.command);
   int wait_status = 0;
   while (child > 0 && waitpid(child, &wait_status, 0) < 0 && errno == EINTR) {
   }
   return child > 0 ? shell_code(wait_status) : kExitError;
 }
 
-std::string use_words(const Layout& layout) {
-  return fmt::format("export SCORED_SERVER={} PATH={}:$PATH", layout.servers(), layout.programs);
+void add_programs_option(CLI::App& app, std::string& programs) {
+  programs = own_directory();
+  app.add_option("--programs", programs)->group("");
+}
+
+void add_slice_options(CLI::App& app, std::string& slice, std::uint32_t& slots) {
+  app.add_option("--slice", slice, "Time slice (100ms)")->type_name("TIME");
+  app.add_option("--slots", slots, "Rows of the gang matrix (8)")
+      ->type_name("N")
+      ->check(CLI::Range(1U, limits::kMaxSlots));
+}
+
+Result<Duration> parse_time(std::string_view option, const std::string& text) {
+  const auto time = parse_duration(text);
+  if (time && *time > Duration{0}) return time;
+  return fail(Errc::Malformed, "{} '{}': use a time such as 30s", option,
+              escape_terminal(text, 80));
 }
 
 int stop_cluster(const Invocation& invocation, const std::string& directory,

@@ -1,8 +1,10 @@
 // Starter is the process that the user starts. It starts the supervisor of a cluster, forwards
-// signals and returns the exit code, so it can be killed at any time.
+// signals and returns the exit code, so it can be killed at any time. The functions below it are
+// the common parts of its command line.
 #pragma once
 
 #include "base/os/fd.hpp"
+#include "base/time.hpp"
 #include "scout/cluster/layout.hpp"
 #include "scout/cluster/supervisor.hpp"
 #include "scout/session/command.hpp"
@@ -12,15 +14,22 @@
 #include <optional>
 #include <string>
 
+namespace CLI {
+class App;
+}
+
 namespace score::scout {
 
 struct StarterSpec {
   SupervisorOptions supervisor;
   // Called in the supervisor's process.
   std::function<std::unique_ptr<OwnCluster>()> make_cluster;
-  Layout layout;  // of the cluster; its directory is set here
-  // Called once the cluster is up, before the command of a kept cluster is run.
-  std::function<void(const Layout&)> on_up;
+  std::string programs;     // directory of `score`
+  bool print_json = false;  // print the description of the cluster once it is up
+  // The remaining texts describe a kept cluster to the user.
+  std::string title;        // before its directory: "cluster: 4 hosts,"
+  std::string variables{};  // added to the variables that direct a shell to it: " NAME=value"
+  std::string stop;         // words after `score` that stop it, before its directory
 };
 
 class Starter {
@@ -42,6 +51,7 @@ class Starter {
 
   const Invocation& invocation_;
   StarterSpec spec_;
+  Layout layout_;  // of the cluster, once it is up
   UniqueFd socket_;
   UniqueFd signals_;
   std::optional<int> code_;
@@ -49,9 +59,15 @@ class Starter {
   bool done_ = false;
 };
 
-// Returns the shell command that directs a shell to the cluster: "export SCORED_SERVER=...
-// PATH=...".
-std::string use_words(const Layout& layout);
+// Adds --programs, the directory of `score`, which `score` passes to these programs. It is hidden
+// from users. By default it is the directory of the running program.
+void add_programs_option(CLI::App& app, std::string& programs);
+
+// Adds --slice and --slots.
+void add_slice_options(CLI::App& app, std::string& slice, std::uint32_t& slots);
+
+// Parses the value of an option as a time above 0. Errors: Malformed, which names the option.
+Result<Duration> parse_time(std::string_view option, const std::string& text);
 
 // Stops the cluster in the directory, and removes what is left of a dead one. `kind` is a noun for
 // messages: "virtual cluster". Returns the exit code.

@@ -37,6 +37,11 @@ bool is_interactive_shell(const std::vector<std::string>& command) {
 
 }  // namespace
 
+Result<pid_t> OwnCluster::restart(const std::string& name) {
+  if (const auto started = daemons_->restart(name); !started) return started.error();
+  return daemons_->pid_of(name);
+}
+
 Supervisor::Supervisor(SupervisorOptions options, std::unique_ptr<OwnCluster> cluster,
                        UniqueFd starter)
     : options_(std::move(options)), cluster_(std::move(cluster)), starter_(std::move(starter)) {}

@@ -10,6 +10,7 @@
 #include "base/result.hpp"
 #include "base/time.hpp"
 #include "scout/cluster/control.hpp"
+#include "scout/cluster/daemons.hpp"
 #include "scout/cluster/layout.hpp"
 #include "scout/cluster/registry.hpp"
 
@@ -25,7 +26,9 @@ namespace score::scout {
 // from one thread.
 class OwnCluster {
  public:
-  OwnCluster() = default;
+  // `programs` is the directory of `score`.
+  explicit OwnCluster(std::string programs) { layout_.programs = std::move(programs); }
+
   OwnCluster(const OwnCluster&) = delete;
   OwnCluster& operator=(const OwnCluster&) = delete;
   virtual ~OwnCluster() = default;
@@ -33,7 +36,7 @@ class OwnCluster {
   // Starts the parts; `directory` belongs to this cluster. An error stops the cluster.
   virtual Status boot(const std::string& directory) = 0;
 
-  [[nodiscard]] virtual const Layout& layout() const = 0;
+  [[nodiscard]] const Layout& layout() const { return layout_; }
 
   // Returns true once the cluster is up. It is called every kBootTick_ms while the cluster boots.
   // An error stops the cluster.
@@ -48,8 +51,9 @@ class OwnCluster {
   // Called after a child of this process has ended and was reaped. An error stops the cluster.
   virtual Status on_child(pid_t pid, int shell_code) = 0;
 
-  // Restarts a daemon and returns its pid. Errors: NotFound.
-  virtual Result<pid_t> restart(const std::string& name) = 0;
+  // Restarts a daemon of this machine and returns its pid; boot() must have started it. Errors:
+  // NotFound.
+  Result<pid_t> restart(const std::string& name);
 
   // Returns the description of the cluster as JSON, which scout/JSON.md specifies.
   [[nodiscard]] virtual std::string describe() const = 0;
@@ -67,6 +71,10 @@ class OwnCluster {
   virtual std::vector<std::string> tear_down() = 0;
 
   static constexpr int kBootTick_ms = 5;
+
+ protected:
+  Layout layout_;
+  std::optional<Daemons> daemons_;  // of this machine; set by boot()
 };
 
 struct SupervisorOptions {

@@ -1,10 +1,10 @@
 // score virtual and score start are separate programs because they make keys, and the libraries for
 // that would slow every start of scrun by some milliseconds.
+#include "base/os/spawn.hpp"
 #include "scout/commands/commands.hpp"
 
 #include <cerrno>
 #include <cstring>
-#include <filesystem>
 #include <unistd.h>
 
 namespace score::scout {
@@ -14,8 +14,7 @@ namespace {
 // Replaces this process by the program. `words` is the program's name and the arguments before
 // --programs.
 int become(const Invocation& invocation, std::vector<std::string> words) {
-  std::error_code error;
-  const auto here = std::filesystem::read_symlink("/proc/self/exe", error).parent_path();
+  const auto here = own_directory();
   const auto program = words[0];
   words.push_back("--programs=" + here.native());
   words.insert(words.end(), invocation.args.begin(), invocation.args.end());

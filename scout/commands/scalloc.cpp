@@ -131,13 +131,12 @@ int scalloc_main(const Invocation& invocation) {
   std::vector<std::string> shown_only;
   app.add_option("command", shown_only, "Command to run here; default: the shell")
       ->type_name("COMMAND [ARGUMENT...]");
-  auto split = split_command(app, invocation.args, "");
-  if (!split) return print_error(invocation, split.error());
-  if (const auto code = parse(app, invocation.with(split->options))) return *code;
+  std::vector<std::string> words;
+  if (const auto code = parse_with_command(app, invocation, words)) return *code;
   if (!options.signal.empty()) {
     return print_error(invocation, "--signal is an option of scrun, not of scalloc");
   }
-  const auto words = split->command.empty() ? shell() : split->command;
+  if (words.empty()) words = shell();
   options.programs = {{0, {}, {}, {"scalloc"}}};
   options.script = kHold;
   options.mpi = "none";

@@ -141,14 +141,13 @@ int scout_main(const Invocation& invocation) {
       ->type_name("WHEN")
       ->check(CLI::IsMember({"auto", "always", "never"}));
   app.add_option("command", options.command, "Command to run")->type_name("COMMAND [ARGUMENT...]");
-  auto split = split_command(app, invocation.args, "");
-  if (!split) return print_error(invocation, split.error());
-  if (const auto code = parse(app, invocation.with(split->options))) return *code;
+  std::vector<std::string> command;
+  if (const auto code = parse_with_command(app, invocation, command)) return *code;
   const auto server = find_server(options.common.server);
   if (!server) return print_error(invocation, server.error());
   options.socket = *server;
-  if (split->command.empty()) return run_lines(invocation, options);
-  const auto code = run_line(invocation, options, joined(split->command));
+  if (command.empty()) return run_lines(invocation, options);
+  const auto code = run_line(invocation, options, joined(command));
   return code ? *code : print_error(invocation, code.error());
 }
 

@@ -51,22 +51,17 @@ std::vector<std::string> command(const std::string& server, const std::string& p
   return words;
 }
 
-std::string last_line(const std::string& text) {
-  const auto trimmed = trim(text);
-  return escape_terminal(trimmed.substr(trimmed.rfind('\n') + 1), 400);
-}
-
 Result<std::string> run(const std::vector<std::string>& words) {
   const UniqueFd out(::memfd_create("out", MFD_CLOEXEC));
   const UniqueFd err(::memfd_create("err", MFD_CLOEXEC));
   SpawnSpec spec;
   spec.path = "/proc/self/exe";
   spec.argv = words;
-  for (char** one = environ; *one != nullptr; ++one) spec.environment.emplace_back(*one);
+  spec.environment = own_environment();
   spec.fds = {{out.get(), 1}, {err.get(), 2}};
   spec.die_with_parent = true;
   auto child = spawn(spec);
-  if (!child) return child.error().error;
+  if (!child) return child.error();
   const auto ended = reap(child->pidfd.get(), true);
   if (!ended) return ended.error();
   // The lines of some nodes are more useful than the reason of the failure.

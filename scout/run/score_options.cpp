@@ -174,4 +174,11 @@ Result<SplitCommand> split_command(const CLI::App& app, const Words& args,
   return result;
 }
 
+std::optional<int> parse_with_command(CLI::App& app, const Invocation& invocation, Words& command) {
+  auto split = split_command(app, invocation.args, "");
+  if (!split) return print_error(invocation, split.error());
+  command = std::move(split->command);
+  return parse(app, invocation.with(split->options));
+}
+
 }  // namespace score::scout

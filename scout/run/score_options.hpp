@@ -4,15 +4,13 @@
 #pragma once
 
 #include "base/result.hpp"
+#include "scout/session/command.hpp"
 
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
-
-namespace CLI {
-class App;
-}
 
 namespace score::scout {
 
@@ -45,5 +43,10 @@ Result<std::vector<std::string>> rewrite_score_group(const CLI::App& app, std::s
 // app's options, or after `--`.
 Result<SplitCommand> split_command(const CLI::App& app, const std::vector<std::string>& args,
                                    std::string_view environment);
+
+// Splits the arguments, parses the options, and sets `command`. A returned value is the exit code
+// to end with now, as from parse().
+std::optional<int> parse_with_command(CLI::App& app, const Invocation& invocation,
+                                      std::vector<std::string>& command);
 
 }  // namespace score::scout

@@ -8,12 +8,22 @@
 #include <CLI/CLI.hpp>
 
 #include <algorithm>
+#include <csignal>
 #include <cstdlib>
 #include <memory>
 #include <sys/ioctl.h>
 #include <unistd.h>
 
 namespace score::scout {
+
+int run_main(const Invocation& invocation, int (*main)(const Invocation&)) {
+  std::signal(SIGPIPE, SIG_IGN);
+  try {
+    return main(invocation);
+  } catch (const std::exception& error) {
+    return print_error(invocation, error.what());
+  }
+}
 
 void add_server_option(CLI::App& app, CommonOptions& options) {
   app.add_option("--server", options.server,

@@ -12,7 +12,6 @@
 #include <map>
 #include <memory>
 #include <optional>
-#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -42,14 +41,9 @@ struct Invocation {
   }
 };
 
-struct Command {
-  const char* name;     // the word after `score`, and the name of the symlink if there is one
-  const char* summary;  // one line for `score --help`
-  bool has_symlink;
-  int (*main)(const Invocation&);
-};
-
-std::span<const Command> all_commands();
+// Runs the main function of a command with SIGPIPE ignored. An exception is printed as an error.
+// Returns the exit code.
+int run_main(const Invocation& invocation, int (*main)(const Invocation&));
 
 // Holds the values of options that most commands have.
 struct CommonOptions {

@@ -32,12 +32,6 @@ constexpr const char* kExample = "/usr/share/scored/scored.toml";
 constexpr const char* kPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 constexpr std::size_t kMostOutput = 64U << 10U;
 
-std::string last_line(std::string_view text) {
-  text = trim(text);
-  const auto at = text.rfind('\n');
-  return escape_terminal(at == std::string_view::npos ? text : text.substr(at + 1), 400);
-}
-
 // Returns the bits of an address or a mask in network order.
 std::vector<std::uint8_t> bits_of(const sockaddr* address) {
   if (address == nullptr) return {};
@@ -116,7 +110,7 @@ Result<std::string> run_program(const std::vector<std::string>& words) {
   spec.environment = {fmt::format("PATH={}", kPath), "LC_ALL=C.UTF-8"};
   spec.fds = {{pipe->write.get(), STDOUT_FILENO}, {pipe->write.get(), STDERR_FILENO}};
   auto child = spawn(spec);
-  if (!child) return child.error().error;
+  if (!child) return child.error();
   pipe->write.reset();
   auto output = read_all(pipe->read.get(), kMostOutput);
   pipe->read.reset();

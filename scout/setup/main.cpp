@@ -4,7 +4,6 @@
 
 #include <CLI/CLI.hpp>
 
-#include <csignal>
 #include <sys/stat.h>
 
 namespace score::scout {
@@ -74,9 +73,9 @@ int token_main(const Invocation& invocation) {
   return done ? kExitOk : print_error(invocation, done.error());
 }
 
-int setup_main(std::vector<std::string> args) {
+int setup_main(const Invocation& self) {
+  auto args = self.args;
   const std::string word = args.empty() ? "" : args.front();
-  const Invocation self{.name = "scored-setup", .args = {}};
   if (word == "-h" || word == "--help") return print(kUsage), kExitOk;
   if (word == "--version") return print(std::string("scored ") + SCORE_VERSION + "\n"), kExitOk;
   if (args.empty()) return print_error(self, "no command given; give head or node");
@@ -94,11 +93,7 @@ int setup_main(std::vector<std::string> args) {
 
 int main(int argc, char** argv) {
   using namespace score::scout;
-  std::signal(SIGPIPE, SIG_IGN);
   ::umask(022);
-  try {
-    return setup_main({argv + std::min(argc, 1), argv + argc});
-  } catch (const std::exception& error) {
-    return print_error({.name = "scored-setup", .args = {}}, error.what());
-  }
+  return run_main({.name = "scored-setup", .args = {argv + std::min(argc, 1), argv + argc}},
+                  setup_main);
 }

@@ -51,7 +51,7 @@ Status Bundle::start(const std::string& programs, const std::string& directory) 
   spec.new_session = true;
   spec.die_with_parent = true;
   auto child = spawn(spec);
-  if (!child) return child.error().error;
+  if (!child) return child.error();
   maker_ = std::move(*child);
   return {};
 }
@@ -61,9 +61,7 @@ Result<bool> Bundle::on_child(pid_t pid, int shell_code) {
   maker_ = {};
   if (shell_code != 0) {
     const auto log = read_file(directory_ + "/log/bundle", 1U << 20U);
-    const auto text = log ? trim(*log) : std::string_view();
-    return fail(Errc::Unsupported, "the programs cannot be packed: {}",
-                escape_terminal(text.substr(text.rfind('\n') + 1), 500));
+    return fail(Errc::Unsupported, "the programs cannot be packed: {}", log ? last_line(*log) : "");
   }
   auto bytes = read_file(directory_ + "/bundle.tgz", kMaxBundleBytes);
   if (!bytes) return bytes.error();

@@ -35,18 +35,17 @@ Result<std::vector<Host>> read_hostfile(const std::string& path) {
 
 // Returns the hosts of the Flux instance, in the order of their ranks.
 Result<std::string> ask_flux() {
-  const char* path = std::getenv("PATH");
-  const auto program = find_executable("flux", path != nullptr ? path : "/usr/bin:/bin");
+  const auto program = find_in_path("flux");
   if (!program) return program.error();
   auto output = make_pipe();
   if (!output) return output.error();
   SpawnSpec spec;
   spec.path = *program;
   spec.argv = {"flux", "getattr", "hostlist"};
-  for (char** name = environ; *name != nullptr; ++name) spec.environment.emplace_back(*name);
+  spec.environment = own_environment();
   spec.fds = {{output->write.get(), 1}, {STDERR_FILENO, 2}};
   auto child = spawn(spec);
-  if (!child) return child.error().error;
+  if (!child) return child.error();
   output->write.reset();
   auto text = read_all(output->read.get(), kMaxFile);
   const auto ended = reap(child->pidfd.get(), true);

@@ -17,7 +17,6 @@
 #include <filesystem>
 #include <poll.h>
 #include <pwd.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 namespace score::scout {
@@ -67,16 +66,7 @@ Result<proto::Key> key_of(const std::string& digits) {
   return proto::Key(bytes);
 }
 
-Status make_agent_directory(const std::string& path) {
-  if (mkdir(path.c_str(), 0700) != 0) return fail(errno_code(errno), "cannot create {}", path);
-  return {};
-}
-
 }  // namespace
-
-HostAgent::HostAgent(std::string programs) {
-  layout_.programs = std::move(programs);
-}
 
 Status HostAgent::boot(const std::string& directory) {
   layout_.directory = directory;
@@ -130,7 +120,7 @@ Status HostAgent::write_files() {
     if (auto made = make_cluster_cgroup(layout_, {kNodeDaemon}); !made) return made;
   }
   for (const auto& path : {run_dir, run_dir + "/shepherds", layout_.state_of("log")}) {
-    if (auto made = make_agent_directory(path); !made) return made;
+    if (auto made = make_directory(path); !made) return made;
   }
   const auto key = key_of(orders.key);
   if (!key) return key.error();
@@ -176,11 +166,6 @@ Status HostAgent::on_child(pid_t pid, int shell_code) {
   ended_ = name;
   restart_at_ = monotonic_now() + kRestartPause;
   return {};
-}
-
-Result<pid_t> HostAgent::restart(const std::string& name) {
-  if (const auto started = daemons_->restart(name); !started) return started.error();
-  return daemons_->pid_of(name);
 }
 
 std::vector<std::string> HostAgent::tear_down() {

@@ -7,8 +7,6 @@
 #include "base/os/fd.hpp"
 #include "base/result.hpp"
 #include "base/time.hpp"
-#include "scout/cluster/daemons.hpp"
-#include "scout/cluster/layout.hpp"
 #include "scout/cluster/supervisor.hpp"
 #include "scout/start/plan/messages.hpp"
 
@@ -23,12 +21,9 @@ class HostAgent : public OwnCluster {
   // The supervisor sends a beat once per second. The lease is as long as node_timeout of the head.
   static constexpr Duration kLease = std::chrono::seconds{30};
 
-  // `programs` is the directory of this program.
-  explicit HostAgent(std::string programs);
+  using OwnCluster::OwnCluster;
 
   Status boot(const std::string& directory) override;
-
-  [[nodiscard]] const Layout& layout() const override { return layout_; }
 
   Result<bool> is_up() override { return true; }
 
@@ -36,7 +31,6 @@ class HostAgent : public OwnCluster {
 
   Status serve() override;
   Status on_child(pid_t pid, int shell_code) override;
-  Result<pid_t> restart(const std::string& name) override;
 
   [[nodiscard]] std::string describe() const override { return "{}\n"; }
 
@@ -53,9 +47,7 @@ class HostAgent : public OwnCluster {
   Status read_input();
   std::optional<std::string> next_line();
 
-  Layout layout_;
   OrdersReader reader_;
-  std::optional<Daemons> daemons_;
   std::string input_;
   TimePoint heard_{};       // time of the last input
   TimePoint restart_at_{};  // restart time of the daemon below

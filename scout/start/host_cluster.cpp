@@ -16,7 +16,6 @@
 #include <poll.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 namespace score::scout {
@@ -29,11 +28,6 @@ constexpr Duration kLook =
 constexpr Duration kFarewell =
     std::chrono::seconds{10};        // time for host agents to remove everything
 constexpr std::size_t kAtOnce = 32;  // hosts that are being connected
-
-Status make_directory(const std::string& path) {
-  if (mkdir(path.c_str(), 0700) != 0) return fail(errno_code(errno), "cannot create {}", path);
-  return {};
-}
 
 // Hosts may reach the head over IPv4 and, if this host has it, over IPv6.
 std::string all_interfaces() {
@@ -54,9 +48,7 @@ std::string hexadecimal(const proto::Key& key) {
 }  // namespace
 
 HostCluster::HostCluster(StartOptions options, std::string programs)
-    : options_(std::move(options)), key_(proto::random_key()) {
-  layout_.programs = std::move(programs);
-}
+    : OwnCluster(std::move(programs)), options_(std::move(options)), key_(proto::random_key()) {}
 
 Status HostCluster::boot(const std::string& directory) {
   layout_.directory = directory;
@@ -332,11 +324,6 @@ Error HostCluster::too_few() const {
   if (left == 0) return Error(Errc::WrongState, text);
   return Error(Errc::WrongState,
                fmt::format("{}; --min-hosts {} starts the cluster without the rest", text, left));
-}
-
-Result<pid_t> HostCluster::restart(const std::string& name) {
-  if (const auto started = daemons_->restart(name); !started) return started.error();
-  return daemons_->pid_of(name);
 }
 
 std::string HostCluster::describe() const {

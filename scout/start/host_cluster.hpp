@@ -6,7 +6,6 @@
 #include "base/result.hpp"
 #include "base/time.hpp"
 #include "proto/transport/key.hpp"
-#include "scout/cluster/daemons.hpp"
 #include "scout/cluster/supervisor.hpp"
 #include "scout/start/bundle.hpp"
 #include "scout/start/link.hpp"
@@ -43,15 +42,12 @@ class HostCluster : public OwnCluster {
 
   Status boot(const std::string& directory) override;
 
-  [[nodiscard]] const Layout& layout() const override { return layout_; }
-
   Result<bool> is_up() override;
 
   [[nodiscard]] int fd() const override { return ready_.get(); }
 
   Status serve() override;
   Status on_child(pid_t pid, int shell_code) override;
-  Result<pid_t> restart(const std::string& name) override;
   [[nodiscard]] std::string describe() const override;
   std::vector<std::string> take_notes() override;
   std::vector<std::string> tear_down() override;
@@ -82,11 +78,9 @@ class HostCluster : public OwnCluster {
   [[nodiscard]] Error too_few() const;
 
   StartOptions options_;
-  Layout layout_;
   std::string script_;
   UniqueFd ready_;  // epoll: every link
   proto::Key key_;
-  std::optional<Daemons> daemons_;
   std::optional<BootTracker> boot_tracker_;
   Bundle bundle_;
   std::vector<Member> members_;

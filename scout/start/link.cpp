@@ -5,27 +5,13 @@
 
 #include <array>
 #include <cerrno>
-#include <cstdlib>
 #include <fcntl.h>
-#include <signal.h>
 #include <unistd.h>
 
 namespace score::scout {
 
-namespace {
-
-std::vector<std::string> own_environment() {
-  std::vector<std::string> variables;
-  for (char** variable = environ; *variable != nullptr; ++variable)
-    variables.emplace_back(*variable);
-  return variables;
-}
-
-}  // namespace
-
 Result<Link> Link::start(const std::vector<std::string>& words, const std::string& log) {
-  const char* path = std::getenv("PATH");
-  const auto program = find_executable(words[0], path != nullptr ? path : "/usr/bin:/bin");
+  const auto program = find_in_path(words[0]);
   if (!program) return program.error();
   auto input = make_pipe();
   if (!input) return input.error();
@@ -41,7 +27,7 @@ Result<Link> Link::start(const std::vector<std::string>& words, const std::strin
   spec.new_session = true;  // without a terminal it cannot prompt, and ^C does not reach it
   spec.die_with_parent = true;
   auto child = spawn(spec);
-  if (!child) return child.error().error;
+  if (!child) return child.error();
   Link link;
   link.process_ = std::move(*child);
   link.input_ = std::move(input->write);
@@ -93,15 +79,9 @@ void Link::close_input() {
   queue_.clear();
 }
 
-void Link::kill() {
-  if (const auto sent = send_signal(process_.pidfd.get(), SIGKILL); !sent) return;
-}
-
 std::string Link::last_words() const {
   const auto text = read_file(log_, 1U << 20U);
-  if (!text) return "";
-  const auto words = trim(*text);
-  return escape_terminal(trim(words.substr(words.rfind('\n') + 1)), 500);
+  return text ? last_line(*text) : "";
 }
 
 }  // namespace score::scout

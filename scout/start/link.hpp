@@ -41,7 +41,6 @@ class Link {
 
   // Ends the input of the other side, which then removes everything and ends.
   void close_input();
-  void kill();
 
   // Returns the last line of its log, safe to print; "" if there is none.
   [[nodiscard]] std::string last_words() const;

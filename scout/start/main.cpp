@@ -13,10 +13,6 @@
 
 #include <CLI/CLI.hpp>
 
-#include <csignal>
-#include <filesystem>
-#include <unistd.h>
-
 namespace score::scout {
 
 namespace {
@@ -36,7 +32,7 @@ struct Request {
 
 void add_options(CLI::App& app, Request& request) {
   auto& options = request.options;
-  app.add_option("--programs", request.programs)->group("");  // set by `score`
+  add_programs_option(app, request.programs);
   app.add_option("--hosts", request.source.list, "Hosts to use: a,b,user@c,node[01-16]")
       ->type_name("LIST");
   app.add_option("--hostfile", request.source.file,
@@ -63,10 +59,7 @@ void add_options(CLI::App& app, Request& request) {
       ->type_name("PORT");
   app.add_option("--memory", options.memory, "Memory of each host for jobs (all)")
       ->type_name("SIZE");
-  app.add_option("--slice", options.head.slice, "Time slice (100ms)")->type_name("TIME");
-  app.add_option("--slots", options.head.slots, "Rows of the gang matrix (8)")
-      ->type_name("N")
-      ->check(CLI::Range(1U, limits::kMaxSlots));
+  add_slice_options(app, options.head.slice, options.head.slots);
   app.add_flag("--print-json", request.print_json,
                "Print directory, socket and pids once it is up");
   app.add_option("command", request.command,
@@ -74,19 +67,13 @@ void add_options(CLI::App& app, Request& request) {
       ->type_name("COMMAND [ARGUMENT...]");
 }
 
-Status check_duration(const std::string& option, const std::string& text) {
-  const auto time = parse_duration(text);
-  if (time && *time > Duration{0}) return {};
-  return fail(Errc::Malformed, "{} '{}': use a time such as 30s", option,
-              escape_terminal(text, 80));
-}
-
 Status check_options(Request& request) {
   auto& options = request.options;
-  if (auto good = check_duration("--limit", request.limit); !good) return good;
-  options.limit = *parse_duration(request.limit);
+  const auto limit = parse_time("--limit", request.limit);
+  if (!limit) return limit.error();
+  options.limit = *limit;
   if (!options.head.slice.empty()) {
-    if (auto good = check_duration("--slice", options.head.slice); !good) return good;
+    if (auto slice = parse_time("--slice", options.head.slice); !slice) return slice.error();
   }
   if (!options.memory.empty() && !parse_bytes(options.memory)) {
     return fail(Errc::Malformed, "--memory '{}': use a size such as 8G",
@@ -138,34 +125,22 @@ int start_cluster(const Invocation& invocation, const Request& request) {
   spec.make_cluster = [&] {
     return std::make_unique<HostCluster>(request.options, request.programs);
   };
-  spec.layout.programs = request.programs;
-  spec.on_up = [&](const Layout& layout) {
-    if (request.print_json) {
-      if (const auto text = read_file(layout.description(), std::size_t{16} << 20U)) print(*text);
-    }
-    if (!request.command.empty()) return;
-    tell(fmt::format("cluster: {}, {}", counted(request.options.hosts.size(), "host"),
-                     layout.directory));
-    tell(fmt::format("use it:  {}", use_words(layout)));
-    tell(fmt::format("stop it: {}/score stop {}", layout.programs, layout.directory));
-  };
+  spec.programs = request.programs;
+  spec.print_json = request.print_json;
+  spec.title = fmt::format("cluster: {},", counted(request.options.hosts.size(), "host"));
+  spec.stop = "stop";
   return Starter(invocation, std::move(spec)).run();
 }
 
 int start_main(const Invocation& invocation) {
   Request request;
-  std::error_code error;
-  request.programs = std::filesystem::read_symlink("/proc/self/exe", error).parent_path();
   CLI::App app;
   describe(
       app, invocation,
       "Starts a cluster of your own on hosts that you reach by ssh, or on those of your Slurm, "
       "PBS or Flux allocation, and leaves nothing behind");
   add_options(app, request);
-  auto split = split_command(app, invocation.args, "");
-  if (!split) return print_error(invocation, split.error());
-  if (const auto code = parse(app, invocation.with(split->options))) return *code;
-  request.command = std::move(split->command);
+  if (const auto code = parse_with_command(app, invocation, request.command)) return *code;
   if (auto good = check_options(request); !good) return print_error(invocation, good.error());
   if (auto taken = take_hosts(request); !taken) return print_error(invocation, taken.error());
   return start_cluster(invocation, request);
@@ -176,7 +151,7 @@ int stop_main(const Invocation& invocation) {
   bool list = false;
   CLI::App app;
   describe(app, invocation, "Stops a cluster that score start has started");
-  app.add_option("--programs", programs)->group("");
+  add_programs_option(app, programs);
   app.add_flag("--list", list, "Print the directories of your running clusters");
   app.add_option("directory", directory,
                  "Directory of the cluster; required if you have several clusters")
@@ -197,25 +172,15 @@ int stop_main(const Invocation& invocation) {
   return stop_cluster(invocation, directory, "cluster of score start");
 }
 
-int host_agent_main(const std::vector<std::string>& args) {
-  std::error_code error;
-  const auto here = std::filesystem::read_symlink("/proc/self/exe", error).parent_path();
-  const bool is_pushed = args.size() == 3 && args[1] == "--pushed";
-  return run_host_agent(here, is_pushed ? args[2] : "");
+int version_main(const Invocation&) {
+  print(std::string(SCORE_VERSION) + "\n");
+  return score::kExitOk;
 }
 
-int run(std::vector<std::string> args) {
-  if (args.empty()) args.emplace_back("start");
-  if (args[0] == "--programs-version") return print(std::string(SCORE_VERSION) + "\n"), kExitOk;
-  if (args[0] == "--host-agent") return host_agent_main(args);
-  const bool is_stop = args[0] == "stop";
-  const Invocation invocation{.name = is_stop ? "score stop" : "score start",
-                              .args = {args.begin() + 1, args.end()}};
-  try {
-    return is_stop ? stop_main(invocation) : start_main(invocation);
-  } catch (const std::exception& error) {
-    return print_error(invocation, error.what());
-  }
+int host_agent_main(const Invocation& invocation) {
+  const auto& args = invocation.args;
+  const bool is_pushed = args.size() == 2 && args[0] == "--pushed";
+  return run_host_agent(own_directory(), is_pushed ? args[1] : "");
 }
 
 }  // namespace
@@ -223,6 +188,12 @@ int run(std::vector<std::string> args) {
 }  // namespace score::scout
 
 int main(int argc, char** argv) {
-  std::signal(SIGPIPE, SIG_IGN);
-  return score::scout::run({argv + std::min(argc, 1), argv + argc});
+  using namespace score::scout;
+  const std::string word = argc > 1 ? argv[1] : "start";
+  const Invocation invocation{.name = word == "stop" ? "score stop" : "score start",
+                              .args = {argv + std::min(argc, 2), argv + argc}};
+  return run_main(invocation, word == "stop"                 ? stop_main
+                              : word == "--host-agent"       ? host_agent_main
+                              : word == "--programs-version" ? version_main
+                                                             : start_main);
 }

@@ -5,6 +5,7 @@
 #include "base/text.hpp"
 #include "base/text/hostlist.hpp"
 #include "proto/transport/key.hpp"
+#include "scout/cluster/registry.hpp"
 
 #include <fmt/core.h>
 #include <fmt/ranges.h>
@@ -12,7 +13,6 @@
 #include <algorithm>
 #include <cerrno>
 #include <filesystem>
-#include <sys/stat.h>
 #include <thread>
 #include <unistd.h>
 #include <vector>
@@ -20,12 +20,6 @@
 namespace score::scout {
 
 namespace {
-
-Status make_directory(const std::string& path, mode_t mode = 0700) {
-  if (mkdir(path.c_str(), mode) != 0 || chmod(path.c_str(), mode) != 0)
-    return fail(errno_code(errno), "cannot create {}", path);
-  return {};
-}
 
 std::string network_config(const VirtualOptions& options) {
   const auto colon = options.device.find(':');
@@ -68,12 +62,6 @@ std::string head_config(const Layout& layout, const VirtualOptions& options, std
   text += fmt::format("placement = \"{}\"\n", options.placement);
   if (options.switch_always) text += "switch_always = true\n";
   return text + network_config(options);
-}
-
-// Returns true if there are more cores than processors; then a node's core is not a processor of
-// its own.
-bool shares_processors(const VirtualOptions& options) {
-  return std::uint64_t{options.nodes} * options.cores > std::thread::hardware_concurrency();
 }
 
 // Each node has its own directory in the scratch root, as each host of a cluster has.

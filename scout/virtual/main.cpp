@@ -12,7 +12,6 @@
 
 #include <CLI/CLI.hpp>
 
-#include <csignal>
 #include <cstdlib>
 #include <filesystem>
 #include <unistd.h>
@@ -65,8 +64,7 @@ void add_network_options(CLI::App& app, Request& request) {
 
 void add_options(CLI::App& app, Request& request) {
   auto& options = request.options;
-  app.add_option("--programs", request.programs)
-      ->group("");  // set by `score`, which starts this program
+  add_programs_option(app, request.programs);
   app.add_option("--nodes", options.nodes, "Number of virtual nodes (4)")
       ->type_name("N")
       ->check(CLI::Range(1U, 1024U));
@@ -84,10 +82,7 @@ void add_options(CLI::App& app, Request& request) {
          "--scratch-dir", options.scratch_directory,
          "Directory for scratch, with a subdirectory per node (the cluster's own directory)")
       ->type_name("DIR");
-  app.add_option("--slice", request.slice, "Time slice (100ms)")->type_name("TIME");
-  app.add_option("--slots", options.slots, "Rows of the gang matrix (8)")
-      ->type_name("N")
-      ->check(CLI::Range(1U, limits::kMaxSlots));
+  add_slice_options(app, request.slice, options.slots);
   app.add_option("--node-timeout", request.node_timeout,
                  "Time without contact after which the jobs of a node end (30s)")
       ->type_name("TIME");
@@ -133,11 +128,8 @@ Status check_options(Request& request) {
     options.slice = *slice;
   }
   if (!request.node_timeout.empty()) {
-    const auto timeout = parse_duration(request.node_timeout);
-    if (!timeout || *timeout <= Duration{0}) {
-      return fail(Errc::Malformed, "--node-timeout '{}': use a time such as 30s",
-                  request.node_timeout);
-    }
+    const auto timeout = parse_time("--node-timeout", request.node_timeout);
+    if (!timeout) return timeout.error();
     options.node_timeout = *timeout;
   }
   if (const auto memory = parse_bytes(options.memory); !memory) {
@@ -202,39 +194,24 @@ int start_cluster(const Invocation& invocation, const Request& request) {
   spec.supervisor = {
       .registry = kVirtualRegistry, .keep = options.keep, .command = options.command};
   spec.make_cluster = [&] { return std::make_unique<VirtualCluster>(options, request.programs); };
-  spec.layout.programs = request.programs;
-  spec.on_up = [&](const Layout& layout) {
-    if (options.print_json) print_status(invocation, layout.directory);
-    if (!options.keep) return;
-    tell(
-        fmt::format("virtual cluster: {} in {}", counted(options.nodes, "node"), layout.directory));
-    const char* yields = std::getenv(kYieldVariable);
-    tell(fmt::format("use it:  {}{}", use_words(layout),
-                     yields == nullptr ? "" : fmt::format(" {}={}", kYieldVariable, yields)));
-    tell(fmt::format("stop it: {}/score virtual --stop {}", layout.programs, layout.directory));
-  };
+  spec.programs = request.programs;
+  spec.print_json = options.print_json;
+  spec.title = fmt::format("virtual cluster: {} in", counted(options.nodes, "node"));
+  if (const char* yields = std::getenv(kYieldVariable)) {
+    spec.variables = fmt::format(" {}={}", kYieldVariable, yields);
+  }
+  spec.stop = "virtual --stop";
   return Starter(invocation, std::move(spec)).run();
-}
-
-bool shares_processors(const VirtualOptions& options) {
-  const long processors = sysconf(_SC_NPROCESSORS_ONLN);
-  const std::uint64_t cores = std::uint64_t{options.nodes} * options.cores;
-  return processors > 0 && cores > static_cast<std::uint64_t>(processors);
 }
 
 int virtual_main(const Invocation& invocation) {
   Request request;
-  std::error_code error;
-  request.programs = std::filesystem::read_symlink("/proc/self/exe", error).parent_path();
   CLI::App app;
   describe(app, invocation,
            "Boots a cluster of virtual nodes (real daemons on loopback), runs a command with "
            "SCORED_SERVER and PATH set, and leaves nothing behind");
   add_options(app, request);
-  auto split = split_command(app, invocation.args, "");
-  if (!split) return print_error(invocation, split.error());
-  if (const auto code = parse(app, invocation.with(split->options))) return *code;
-  request.options.command = std::move(split->command);
+  if (const auto code = parse_with_command(app, invocation, request.options.command)) return *code;
   if (!request.stop.empty()) return stop_cluster(invocation, request.stop, "virtual cluster");
   if (!request.restart.empty()) return restart_daemon(invocation, request);
   if (!request.status.empty()) return print_status(invocation, request.status);
@@ -250,12 +227,6 @@ int virtual_main(const Invocation& invocation) {
 
 int main(int argc, char** argv) {
   using namespace score::scout;
-  std::signal(SIGPIPE, SIG_IGN);
-  const Invocation invocation{.name = "score virtual",
-                              .args = {argv + std::min(argc, 1), argv + argc}};
-  try {
-    return virtual_main(invocation);
-  } catch (const std::exception& error) {
-    return print_error(invocation, error.what());
-  }
+  return run_main({.name = "score virtual", .args = {argv + std::min(argc, 1), argv + argc}},
+                  virtual_main);
 }

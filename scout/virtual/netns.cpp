@@ -27,7 +27,7 @@ Status run_ip(const std::string& batch) {
   spec.argv = {"ip", "-batch", "-"};
   spec.fds = {{pipe->read.get(), 0}, {STDERR_FILENO, 2}};
   auto child = spawn(spec);
-  if (!child) return child.error().error;
+  if (!child) return child.error();
   const auto written = write_all(pipe->write.get(), batch);
   pipe->write.reset();
   const auto ended = reap(child->pidfd.get(), true);

@@ -41,4 +41,8 @@ struct VirtualOptions {
 // Returns names node00 ... node63, with as many digits as the last name needs, at least two.
 std::vector<std::string> node_names(std::uint32_t count);
 
+// Returns true if there are more cores than processors; then a node's core is not a processor of
+// its own.
+bool shares_processors(const VirtualOptions& options);
+
 }  // namespace score::scout

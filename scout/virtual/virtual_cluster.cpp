@@ -33,9 +33,7 @@ std::uint32_t links_for(std::uint32_t payload) {
 }  // namespace
 
 VirtualCluster::VirtualCluster(VirtualOptions options, std::string programs)
-    : options_(std::move(options)) {
-  layout_.programs = std::move(programs);
-}
+    : OwnCluster(std::move(programs)), options_(std::move(options)) {}
 
 Status VirtualCluster::boot(const std::string& directory) {
   boot_deadline_ = monotonic_now() + kBootLimit;
@@ -66,12 +64,8 @@ DaemonSetup VirtualCluster::setup_daemons() {
   DaemonSetup setup;
   if (options_.is_ethernet()) setup.launcher_options = {"--network-interface", "eth0"};
   if (!networks_) return setup;
-  setup.spawn = [this](const std::string& name, const SpawnSpec& spec) -> Result<SpawnedProcess> {
-    const auto start = [&]() -> Result<SpawnedProcess> {
-      auto child = spawn(spec);
-      if (!child) return child.error().error;
-      return std::move(*child);
-    };
+  setup.spawn = [this](const std::string& name, const SpawnSpec& spec) {
+    const auto start = [&spec] { return spawn(spec); };
     if (is_head(name)) return networks_->inside_head(start);
     const auto names = node_names(options_.nodes);
     const auto node = std::ranges::find(names, node_of(name));
@@ -99,11 +93,6 @@ Status VirtualCluster::on_child(pid_t pid, int shell_code) {
   if (!name || is_up_) return {};
   return fail(Errc::Closed, "{} ended with {}: {}", *name, shell_code,
               daemons_->last_log_line(*name));
-}
-
-Result<pid_t> VirtualCluster::restart(const std::string& name) {
-  if (const auto started = daemons_->restart(name); !started) return started.error();
-  return daemons_->pid_of(name);
 }
 
 std::string VirtualCluster::describe() const {

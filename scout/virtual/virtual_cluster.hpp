@@ -3,8 +3,6 @@
 
 #include "base/result.hpp"
 #include "base/time.hpp"
-#include "scout/cluster/daemons.hpp"
-#include "scout/cluster/layout.hpp"
 #include "scout/cluster/supervisor.hpp"
 #include "scout/virtual/netns.hpp"
 #include "scout/virtual/options.hpp"
@@ -17,16 +15,12 @@ namespace score::scout {
 
 class VirtualCluster : public OwnCluster {
  public:
-  // `programs` is the directory of `score`.
   VirtualCluster(VirtualOptions options, std::string programs);
 
   Status boot(const std::string& directory) override;
 
-  [[nodiscard]] const Layout& layout() const override { return layout_; }
-
   Result<bool> is_up() override;
   Status on_child(pid_t pid, int shell_code) override;
-  Result<pid_t> restart(const std::string& name) override;
   [[nodiscard]] std::string describe() const override;
   [[nodiscard]] std::vector<std::string> greeting() const override;
   std::vector<std::string> tear_down() override;
@@ -35,9 +29,7 @@ class VirtualCluster : public OwnCluster {
   [[nodiscard]] DaemonSetup setup_daemons();
 
   VirtualOptions options_;
-  Layout layout_;
   std::optional<NodeNetworks> networks_;
-  std::optional<Daemons> daemons_;
   TimePoint boot_deadline_{};
   std::string page_;  // address of the dashboard; empty: the head has no web server
   bool is_up_ = false;

@@ -86,7 +86,6 @@ void try_kernel_files(std::string_view text) {
   if (mount) require((*mount)[0] == '/');
   std::ignore = parse_cgroup2_path(text);
   std::ignore = parse_cgroup_events(text);
-  std::ignore = parse_cpu_list(text);
   std::ignore = parse_meminfo(text, "MemTotal");
   std::ignore = RequestId::parse(text);
 }

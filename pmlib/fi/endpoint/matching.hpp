@@ -140,10 +140,6 @@ class MatchTable {
 
   std::size_t early_count() const { return early_; }
 
-  EarlyMessage* first_early() const {
-    return early_ == 0 ? nullptr : static_cast<EarlyMessage::Hook*>(all_early_.next)->message;
-  }
-
  private:
   struct Class {
     std::uint64_t ignore = 0;

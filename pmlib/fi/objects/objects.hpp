@@ -199,7 +199,6 @@ class Cq : public fid_cq {
 
   Domain& domain_;
   fi_cq_format format_;
-  bool can_wait_;
   std::vector<Completion> ring_;  // size is a power of two
   std::size_t head_ = 0, tail_ = 0;
   std::deque<CompletionError> failures_;

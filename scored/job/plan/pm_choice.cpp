@@ -214,7 +214,7 @@ std::string ofi_objection(const std::vector<std::string>& libraries) {
 
 std::string provider_directory() {
   std::error_code ignored;
-  const auto here = fs::read_symlink("/proc/self/exe", ignored).parent_path();
+  const auto here = base::own_directory();
   for (const char* place : {"../lib/libfabric", "../../" SCORE_LIBDIR "/libfabric",
                             "../../lib/" SCORE_MULTIARCH "/libfabric"}) {
     const auto directory = (here / place).lexically_normal();

@@ -7,7 +7,6 @@
 #include <array>
 #include <cerrno>
 #include <cstdlib>
-#include <filesystem>
 #include <netinet/in.h>
 #include <signal.h>
 #include <sys/socket.h>
@@ -23,9 +22,7 @@ constexpr std::size_t kReadBytes = 64UL * 1024;
 constexpr int kMaxLastReads = 64;
 
 std::string program_path() {
-  std::error_code ignored;
-  const auto self = std::filesystem::read_symlink("/proc/self/exe", ignored);
-  return (self.parent_path() / "scored-pmix").string();
+  return (base::own_directory() / "scored-pmix").string();
 }
 
 // libpmix keeps its data in plain tables and hwloc loads no plugins. This halves the start-up cost
@@ -121,7 +118,7 @@ base::Status PmixProcess::spawn_server(std::string_view plan, const base::Unique
   spec.new_session = true;
   spec.die_with_parent = true;
   auto spawned = base::spawn(spec);
-  if (!spawned) return spawned.error().error;
+  if (!spawned) return spawned.error();
   process_ = std::move(spawned->pidfd);
   if (auto attached = attach(std::move(pair->first)); !attached) return attached;
   wire::PmixStart start;

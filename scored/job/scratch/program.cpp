@@ -5,7 +5,6 @@
 
 #include <array>
 #include <csignal>
-#include <filesystem>
 #include <unistd.h>
 
 namespace score::shepherd {
@@ -17,13 +16,7 @@ constexpr std::size_t kMostText = 4'096;  // per line
 }  // namespace
 
 std::string Program::find(const std::string& name) {
-  std::error_code ignored;
-  const auto self = std::filesystem::read_symlink("/proc/self/exe", ignored).parent_path();
-  for (const char* place : {".", "../../sbin", "../../bin"}) {
-    std::string path = (self / place / name).lexically_normal().string();
-    if (access(path.c_str(), X_OK) == 0) return path;
-  }
-  return {};
+  return base::find_beside(name, {".", "../../sbin", "../../bin"});
 }
 
 base::Status Program::start(std::vector<std::string> arguments, int extra) {
@@ -43,7 +36,7 @@ base::Status Program::start(std::vector<std::string> arguments, int extra) {
   spec.new_session = true;
   spec.die_with_parent = true;
   auto spawned = base::spawn(spec);
-  if (!spawned) return spawned.error().error;
+  if (!spawned) return spawned.error();
   pid_ = spawned->pid;
   pidfd_ = std::move(spawned->pidfd);
   messages_ = std::move(messages->read);

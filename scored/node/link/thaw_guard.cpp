@@ -3,7 +3,6 @@
 #include "base/os/log.hpp"
 #include "scored/privileged/thaw/guard.hpp"
 
-#include <filesystem>
 #include <sys/socket.h>
 #include <sys/timerfd.h>
 #include <unistd.h>
@@ -14,13 +13,10 @@ namespace {
 
 // Finds scored-thaw in the build tree or where it is installed.
 Result<std::string> find_program() {
-  std::error_code failed;
-  const auto own = std::filesystem::read_symlink("/proc/self/exe", failed).parent_path().string();
-  for (const char* place : {"", "/../libexec/scored"}) {
-    const std::string path = own + place + "/scored-thaw";
-    if (access(path.c_str(), X_OK) == 0) return path;
-  }
-  return fail(Errc::NotFound, "cannot find scored-thaw next to scored in {}", own);
+  auto path = find_beside("scored-thaw", {".", "../libexec/scored"});
+  if (!path.empty()) return path;
+  return fail(Errc::NotFound, "cannot find scored-thaw next to scored in {}",
+              own_directory().native());
 }
 
 itimerspec timer_of(Duration time) {
@@ -56,7 +52,7 @@ Status ThawGuard::start() {
   spec.directory.assign(1, '/');
   spec.new_session = true;
   auto started = spawn(spec);
-  if (!started) return started.error().error.with_context("cannot start {}", *program);
+  if (!started) return started.error().with_context("cannot start {}", *program);
   process_ = *std::move(started);
   return {};
 }

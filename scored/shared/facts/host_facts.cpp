@@ -4,7 +4,6 @@
 
 #include <cerrno>
 #include <cstring>
-#include <filesystem>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -35,16 +34,6 @@ void add_file(wire::HostFacts& facts, wire::FileFact::Role role, const std::stri
   }
   file.set_mode(info.st_mode);
   file.set_owner(info.st_uid);
-}
-
-std::string find_helper(const std::string& name) {
-  std::error_code error;
-  const auto here = std::filesystem::read_symlink("/proc/self/exe", error).parent_path();
-  for (const char* place : {".", "../libexec/scored"}) {
-    const auto path = (here / place / name).lexically_normal();
-    if (::access(path.c_str(), X_OK) == 0) return path.native();
-  }
-  return {};
 }
 
 }  // namespace score::facts

@@ -17,8 +17,4 @@ namespace score::facts {
 // Adds mode and owner of the file as they are now, or the reason why they cannot be read.
 void add_file(wire::HostFacts& facts, wire::FileFact::Role role, const std::string& path);
 
-// Returns the path of a program of this installation: next to this one, or in ../libexec/scored.
-// Empty if it is not there.
-[[nodiscard]] std::string find_helper(const std::string& name);
-
 }  // namespace score::facts

@@ -26,10 +26,5 @@ TEST(HostFacts, ContainModeAndOwner) {
   EXPECT_EQ(facts.files(1).problem(), "No such file or directory");
 }
 
-TEST(HostFacts, MissingHelperIsNotFound) {
-  EXPECT_EQ(find_helper("no-such-program"), "");
-  EXPECT_NE(find_helper("facts_test"), "");
-}
-
 }  // namespace
 }  // namespace score::facts
