@@ -200,7 +200,7 @@ TEST(Message, SurvivesRandomBytes) {
 
 TEST(Message, RepliesSurviveEncoding) {
   std::string bytes;
-  append_reply({.error = 28, .body_bytes = 48, .data_bytes = 9, .tag = 5, .number = 6}, bytes);
+  put(bytes, Reply{.error = 28, .body_bytes = 48, .data_bytes = 9, .tag = 5, .number = 6});
   ASSERT_EQ(bytes.size(), kHeaderBytes);
   Reply reply;
   ASSERT_TRUE(parse_reply(std::span<const char, kHeaderBytes>(bytes.data(), bytes.size()), reply));
@@ -210,12 +210,12 @@ TEST(Message, RepliesSurviveEncoding) {
   EXPECT_FALSE(parse_reply(std::span<const char, kHeaderBytes>(bytes.data(), bytes.size()), reply));
   Attributes attributes{.id = 9, .mode = 1, .wide = 1, .size = 3, .blocks = 4, .modified_ns = -5};
   std::string body;
-  append_attributes(attributes, body);
-  EXPECT_EQ(body.size(), kAttributeBytes);
+  put(body, attributes);
+  EXPECT_EQ(body.size(), sizeof(Attributes));
   Attributes got;
-  ASSERT_TRUE(parse_attributes(body, got));
+  ASSERT_TRUE(parse_body(body, got));
   EXPECT_EQ(got.modified_ns, -5);
-  EXPECT_FALSE(parse_attributes(body + "x", got));
+  EXPECT_FALSE(parse_body(body + "x", got));
   std::string entries;
   append_entry(7, 8, "one", entries);
   append_entry(9, 8, "two", entries);
@@ -224,14 +224,14 @@ TEST(Message, RepliesSurviveEncoding) {
   EXPECT_EQ(list.at(1).name, "two");
   EXPECT_FALSE(parse_entries(entries.substr(1), list));
   std::string statistics;
-  append_statistics({.used = 5, .queue = 3, .tcp_fallbacks = 9}, statistics);
-  EXPECT_EQ(statistics.size(), kStatisticsBytes);
+  put(statistics, Statistics{.used = 5, .queue = 3, .tcp_fallbacks = 9});
+  EXPECT_EQ(statistics.size(), sizeof(Statistics));
   Statistics counts;
-  ASSERT_TRUE(parse_statistics(statistics, counts));
+  ASSERT_TRUE(parse_body(statistics, counts));
   EXPECT_EQ(counts.used, 5U);
   EXPECT_EQ(counts.queue, 3U);
   EXPECT_EQ(counts.tcp_fallbacks, 9U);
-  EXPECT_FALSE(parse_statistics(statistics + "x", counts));
+  EXPECT_FALSE(parse_body(statistics + "x", counts));
 }
 
 TEST(Proof, DependsOnEverything) {
@@ -298,23 +298,23 @@ TEST(Message, OffersAndPlacesSurviveEncoding) {
   const AddressBytes address{127, 0, 0, 1, 30, 255};
   EXPECT_EQ(unpack_address(pack_address(address)), address);
   std::string bytes;
-  append_offer({0x1234567890abcdef, pack_address(address), 4'000'000'000, 5, 6, 1'424}, bytes);
-  ASSERT_EQ(bytes.size(), kOfferBytes);
+  put(bytes, ChannelOffer{0x1234567890abcdef, pack_address(address), 4'000'000'000, 5, 6, 1'424});
+  ASSERT_EQ(bytes.size(), sizeof(ChannelOffer));
   ChannelOffer offer;
-  ASSERT_TRUE(parse_offer(bytes, offer));
+  ASSERT_TRUE(parse_body(bytes, offer));
   EXPECT_EQ(offer.process, 4'000'000'000);
   EXPECT_EQ(offer.client_context, 6U);
   EXPECT_EQ(offer.payload, 1'424U);
   EXPECT_EQ(unpack_address(std::uint64_t{1'424} << 48 | pack_address(address)), address);
-  EXPECT_FALSE(parse_offer(bytes + "x", offer));
-  EXPECT_FALSE(parse_offer(bytes.substr(1), offer));
+  EXPECT_FALSE(parse_body(bytes + "x", offer));
+  EXPECT_FALSE(parse_body(bytes.substr(1), offer));
   std::string place_bytes;
-  append_place({1, 2, 3, UINT64_MAX}, place_bytes);
+  put(place_bytes, DataPlace{1, 2, 3, UINT64_MAX});
   DataPlace place;
-  ASSERT_TRUE(parse_place(place_bytes, place));
+  ASSERT_TRUE(parse_body(place_bytes, place));
   EXPECT_EQ(place.inode, UINT64_MAX);
-  EXPECT_FALSE(parse_place(place_bytes + "x", place));
-  EXPECT_FALSE(parse_place("", place));
+  EXPECT_FALSE(parse_body(place_bytes + "x", place));
+  EXPECT_FALSE(parse_body("", place));
 }
 
 TEST(Message, PartsOfGatheringSurviveEncoding) {
@@ -362,12 +362,12 @@ TEST(Message, RequestBytesAreThoseOfProtocolVersion) {
 
 TEST(Message, ReplyBytesAreThoseOfProtocolVersion) {
   std::string bytes;
-  append_reply({.error = 28, .body_bytes = 48, .data_bytes = 9, .tag = 5, .number = 6}, bytes);
-  append_attributes({1, 2, 3, 4, 5, -6, -7}, bytes);
+  put(bytes, Reply{.error = 28, .body_bytes = 48, .data_bytes = 9, .tag = 5, .number = 6});
+  put(bytes, Attributes{1, 2, 3, 4, 5, -6, -7});
   append_entry(7, 8, "one", bytes);
-  append_statistics({1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13}, bytes);
-  append_offer({1, 2, 3, 4, 5, 6}, bytes);
-  append_place({1, 2, 3, 4}, bytes);
+  put(bytes, Statistics{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13});
+  put(bytes, ChannelOffer{1, 2, 3, 4, 5, 6});
+  put(bytes, DataPlace{1, 2, 3, 4});
   EXPECT_EQ(hash_of(bytes), 0x7b922891c6c1a9bd);
 }
 

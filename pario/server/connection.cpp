@@ -261,7 +261,7 @@ void Connection::open_session(Transfer& transfer) {
   }
   transfer.answer.error = make_session(request, offer);
   if (transfer.answer.error != 0) return;
-  append_offer(offer, transfer.answer.body);
+  put(transfer.answer.body, offer);
   owner_.wake(*this);
 }
 

@@ -481,7 +481,7 @@ void Server::statistics(Transfer& transfer) {
   counts_.queue = counts_.requests > replied_ ? counts_.requests - replied_ - 1 : 0;
   counts_.pm_clients = static_cast<std::uint64_t>(
       std::ranges::count_if(sessions_, [](const Connection* one) { return one->has_session(); }));
-  append_statistics(counts_, transfer.answer.body);
+  put(transfer.answer.body, counts_);
 }
 
 void Server::end_turn() {

@@ -42,9 +42,9 @@ int Server::describe_data(Answer& answer) const {
   struct stat status {};
 
   if (::fstat(files_.directory(), &status) != 0) return errno;
-  append_place({static_cast<std::uint32_t>(::getpid()),
-                static_cast<std::uint32_t>(files_.directory()), status.st_dev, status.st_ino},
-               answer.body);
+  put(answer.body,
+      DataPlace{static_cast<std::uint32_t>(::getpid()),
+                static_cast<std::uint32_t>(files_.directory()), status.st_dev, status.st_ino});
   return 0;
 }
 

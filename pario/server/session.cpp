@@ -130,7 +130,7 @@ bool Session::take_one() {
 // The client checks whether messages pass.
 void Session::greet(const Request& request) {
   std::string bytes;
-  append_reply({.tag = request.tag}, bytes);
+  put(bytes, Reply{.tag = request.tag});
   pipe_.push(std::move(bytes));
 }
 
