@@ -362,7 +362,7 @@ void Link::open_directory() {
   const bool may_be_direct =
       !has_copy_ && (transport_ == Transport::Usual || transport_ == Transport::Nodes);
   if (may_be_direct && is_same_host(fd_) && exchange({.op = Op::OpenData}, body) == 0 &&
-      parse_place(body, place)) {
+      parse_body(body, place)) {
     made = DirectFiles::open(place, [this](FileId id, std::uint64_t bytes, std::uint64_t written) {
       return take_lease(id, bytes, written);
     });

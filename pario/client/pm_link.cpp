@@ -24,7 +24,7 @@ using Exchange = PmLink::Exchange;
 int ask(Exchange& exchange, ChannelKind kind, std::uint64_t address, ChannelOffer& offer) {
   std::string body;
   if (const int error = exchange.open_channel(kind, address, body)) return error;
-  return parse_offer(body, offer) ? 0 : EPROTO;
+  return parse_body(body, offer) ? 0 : EPROTO;
 }
 
 int reach_near(Exchange& exchange, EndpointPtr& endpoint) {

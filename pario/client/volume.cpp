@@ -77,7 +77,7 @@ int Volume::named(Op op, const Name& name, Call& one) {
 // Takes the status from the body of a reply, and asks the home and the other servers if necessary.
 int Volume::take_status(const Call& one, FileStatus& found) {
   Attributes attributes;
-  if (!parse_attributes(one.body, attributes)) return EPROTO;
+  if (!parse_body(one.body, attributes)) return EPROTO;
   if (attributes.mode == 0) return status(attributes.id, found);
   found = {attributes.id,     attributes.mode,        attributes.wide != 0, attributes.size,
            attributes.blocks, attributes.modified_ns, attributes.changed_ns};
@@ -96,7 +96,7 @@ int Volume::add_wide(FileStatus& found) {
   for (std::uint32_t server = 0; server < servers(); ++server) {
     Attributes attributes;
     if (server == home) continue;
-    if (!parse_attributes(calls[server].body, attributes)) return EPROTO;
+    if (!parse_body(calls[server].body, attributes)) return EPROTO;
     found.size = std::max(found.size, file_end(striping, server, attributes.size));
     found.blocks += attributes.blocks;
     found.modified_ns = std::max(found.modified_ns, attributes.modified_ns);
@@ -108,7 +108,7 @@ int Volume::status(FileId id, FileStatus& found) {
   Call one;
   if (const int error = call_home(Op::GetAttributes, id, one)) return error;
   Attributes attributes;
-  if (!parse_attributes(one.body, attributes) || attributes.mode == 0) return EPROTO;
+  if (!parse_body(one.body, attributes) || attributes.mode == 0) return EPROTO;
   return take_status(one, found);
 }
 
@@ -122,7 +122,7 @@ int Volume::find(FileId parent, std::string_view name, Entry& entry) {
   Call one;
   if (const int error = named(Op::Lookup, {parent, name}, one)) return error;
   Attributes attributes;
-  if (!parse_attributes(one.body, attributes)) return EPROTO;
+  if (!parse_body(one.body, attributes)) return EPROTO;
   entry.id = attributes.id;
   entry.mode = static_cast<std::uint32_t>(one.reply.number);
   return 0;
@@ -142,7 +142,7 @@ int Volume::unlink_kept(const Name& name, bool& is_kept) {
   Call found;
   if (const int error = named(Op::Lookup, name, found)) return error;
   Attributes attributes;
-  if (!parse_attributes(found.body, attributes)) return EPROTO;
+  if (!parse_body(found.body, attributes)) return EPROTO;
   if (S_ISDIR(found.reply.number) || !keeper_->is_open(attributes.id)) return 0;
   is_kept = true;
   Call one;
@@ -160,7 +160,7 @@ int Volume::unlink(FileId parent, std::string_view name) {
   Call one;
   if (const int error = named(Op::Unlink, {parent, name}, one)) return error;
   Attributes attributes;
-  if (!parse_attributes(one.body, attributes)) return EPROTO;
+  if (!parse_body(one.body, attributes)) return EPROTO;
   // The server of the entry has removed the file too if it is its home.
   return attributes.mode == 0 ? remove_file(attributes.id) : remove_rest(attributes.id, attributes);
 }
@@ -170,7 +170,7 @@ int Volume::remove_file(FileId id) {
   if (const int error = call_home(Op::Remove, id, one)) return error;
   Attributes attributes;
   if (one.body.empty()) return 0;  // the file did not exist
-  if (!parse_attributes(one.body, attributes)) return EPROTO;
+  if (!parse_body(one.body, attributes)) return EPROTO;
   return remove_rest(id, attributes);
 }
 
@@ -206,7 +206,7 @@ int Volume::rmdir(FileId parent, std::string_view name) {
     return error;
   }
   Attributes attributes;
-  if (!parse_attributes(one.body, attributes)) return EPROTO;
+  if (!parse_body(one.body, attributes)) return EPROTO;
   return attributes.mode == 0 ? remove_file(found.id) : 0;
 }
 
@@ -216,7 +216,7 @@ int Volume::rename_across(const Name& from, const Name& to, bool exclusive, File
   Call found;
   if (const int error = named(Op::Lookup, from, found)) return error;
   Attributes source;
-  if (!parse_attributes(found.body, source)) return EPROTO;
+  if (!parse_body(found.body, source)) return EPROTO;
   Call insert;
   insert.request.number = source.id;
   insert.request.mode = static_cast<std::uint32_t>(found.reply.number);
@@ -225,7 +225,7 @@ int Volume::rename_across(const Name& from, const Name& to, bool exclusive, File
   const int made = has_replicas ? named(Op::Insert, to, insert) : move(from, to, insert);
   if (made != 0) return made;
   Attributes old;
-  if (!parse_attributes(insert.body, old)) return EPROTO;
+  if (!parse_body(insert.body, old)) return EPROTO;
   replaced = old.id == source.id ? 0 : old.id;
   if (!has_replicas) return 0;
   Call remove;
@@ -264,7 +264,7 @@ int Volume::rename(const Name& from, const Name& to, bool exclusive) {
     one.request.flags = exclusive ? kExclusive : 0;
     Attributes old;
     error = named(Op::Rename, from, one);
-    if (error == 0 && !parse_attributes(one.body, old)) error = EPROTO;
+    if (error == 0 && !parse_body(one.body, old)) error = EPROTO;
     replaced = old.id;
   } else {
     error = rename_across(from, to, exclusive, replaced);
@@ -364,7 +364,7 @@ int Volume::statistics(std::vector<Statistics>& statistics) {
   if (const int error = call_all({.op = Op::Statistics}, calls)) return error;
   statistics.resize(calls.size());
   for (std::size_t i = 0; i < calls.size(); ++i) {
-    if (!parse_statistics(calls[i].body, statistics[i])) return EPROTO;
+    if (!parse_body(calls[i].body, statistics[i])) return EPROTO;
   }
   return 0;
 }

@@ -1,7 +1,8 @@
-// Two small cursors write and read the bytes. One table lists the fields of each body.
+// One table lists the fields of each operation, and visit_body() passes them to the encoder or the
+// decoder in the order of the bytes.
 #include "pario/core/message.hpp"
 
-#include "pario/core/bytes.hpp"
+#include "pario/core/transaction_log.hpp"
 #include "pmlib/wire/siphash.hpp"
 
 #include <algorithm>
@@ -10,425 +11,268 @@
 namespace score::pario {
 namespace {
 
-// A body has its fields in this order.
+struct Header {
+  std::uint16_t op = 0;
+  std::uint16_t flags = 0;
+  Sizes sizes;
+  std::uint32_t part = 0;
+  std::uint64_t tag = 0;
+  FileId id = 0;
+};
+
+static_assert(sizeof(Header) == kHeaderBytes && sizeof(Reply) == kHeaderBytes);
+
 enum Field : unsigned {
   kMode = 1,
   kNumber = 2,
   kOther = 4,
   kName = 8,
-  kName2 = 16,
-  kExtents = 32,
-  kStart = 64,     // a name that may be empty
-  kServers = 128,  // 1 to kMaxServers, ascending
+  kStart = 16,  // a name that may be empty
+  kName2 = 32,
+  kServers = 64,  // ascending; `other` is one of them
+  kExtents = 128,
+  kData = 256,  // data may follow the body
+  // These are rules for the fields.
+  kNotZero = 512,    // `number` is set
+  kOffsets = 1'024,  // `number` and `other` are at most kMaxOffset
+  kAnyFile = 2'048,  // the id may be 0
 };
 
-constexpr unsigned fields_of(Op op) {
-  switch (op) {
-    case Op::Lookup:
-      return kName;
-    case Op::Create:
-      return kMode | kName;
-    case Op::Unlink:
-      return kNumber | kName;
-    case Op::Insert:
-      return kMode | kNumber | kName;
-    case Op::Rename:
-      return kNumber | kName | kName2;
-    case Op::Move:
-      return kMode | kNumber | kOther | kName | kName2;
-    case Op::SetMode:
-      return kMode;
-    case Op::SetTime:
-    case Op::Truncate:
-      return kNumber;
-    case Op::Reserve:
-      return kNumber | kOther;
-    case Op::ReadEntries:
-      return kStart;
-    case Op::Read:
-    case Op::Write:
-      return kExtents;
-    case Op::StageTransaction:
-      return kMode | kNumber | kOther | kExtents;
-    case Op::PrepareTransaction:
-      return kMode | kNumber | kOther | kServers;
-    case Op::FinishTransaction:
-      return kNumber | kOther;
-    case Op::DecideTransaction:
-    case Op::ReportOutcome:
-    case Op::EndTransaction:
-    case Op::Join:
-    case Op::FillBegin:
-    case Op::FillEnd:
-      return kNumber;
-    case Op::FillTable:
-      return kMode;
-    case Op::OpenChannel:
-      return kMode | kNumber;
-    case Op::Gather:
-      return kMode | kNumber | kOther;
-    case Op::Lease:
-      return kNumber | kOther;
-    case Op::GetAttributes:
-    case Op::SetWide:
-    case Op::Remove:
-    case Op::SealDirectory:
-    case Op::UnsealDirectory:
-    case Op::Sync:
-    case Op::Statistics:
-    case Op::Destroy:
-    case Op::OpenData:
-    case Op::LogTransaction:
-      break;
+struct Operation {
+  unsigned fields = 0;
+  int flags = kExclusive | kDirectory | kStable | kStamped | kForwarded;  // those allowed
+};
+
+// Operations that are not listed have only an id.
+constexpr auto kOperations = [] {
+  std::array<Operation, static_cast<std::size_t>(Op::Last) + 1> all{};
+  const auto set = [&all](Op op, unsigned fields, int flags = 0) {
+    all[static_cast<std::size_t>(op)].fields = fields;
+    all[static_cast<std::size_t>(op)].flags |= flags;
+  };
+  set(Op::Lookup, kName);
+  set(Op::Create, kMode | kName, kOnce);
+  set(Op::Unlink, kNumber | kName, kOnce);
+  set(Op::Insert, kMode | kNumber | kName | kNotZero, kOnce);
+  set(Op::Rename, kNumber | kName | kName2 | kNotZero, kOnce);
+  set(Op::SetMode, kMode);
+  set(Op::SetTime, kNumber | kOffsets);
+  set(Op::Remove, 0, kOnce);
+  set(Op::ReadEntries, kStart);
+  set(Op::Truncate, kNumber | kOffsets);
+  set(Op::Read, kExtents, kRemote);
+  set(Op::Write, kExtents | kData, kRemote);
+  set(Op::Reserve, kNumber | kOther | kOffsets, kOnce);
+  set(Op::Statistics, kAnyFile);
+  set(Op::StageTransaction, kMode | kNumber | kOther | kExtents | kData | kNotZero);
+  set(Op::PrepareTransaction, kMode | kNumber | kOther | kServers | kNotZero);
+  set(Op::DecideTransaction, kNumber | kNotZero);
+  set(Op::FinishTransaction, kNumber | kOther | kNotZero);
+  set(Op::ReportOutcome, kNumber | kNotZero);
+  set(Op::EndTransaction, kNumber | kNotZero);
+  set(Op::Join, kNumber);
+  set(Op::FillBegin, kNumber);
+  set(Op::FillTable, kMode | kData);
+  set(Op::FillEnd, kNumber);
+  set(Op::Move, kMode | kNumber | kOther | kName | kName2 | kNotZero, kOnce);
+  set(Op::OpenChannel, kMode | kNumber | kAnyFile);
+  set(Op::Gather, kMode | kNumber | kOther);
+  set(Op::OpenData, kAnyFile);
+  set(Op::Lease, kNumber | kOther | kOffsets);
+  set(Op::LogTransaction, kData);
+  return all;
+}();
+
+constexpr const Operation& operation(Op op) {
+  return kOperations[static_cast<std::size_t>(op)];
+}
+
+// Passes the fields in the order of the bytes.
+void visit_body(auto& request, auto&& visit) {
+  const unsigned fields = operation(request.op).fields;
+  if (request.flags & kForwarded) visit(request.forwarded);
+  if (request.flags & kOnce) visit(request.once);
+  if (fields & kMode) visit(request.mode);
+  if (fields & kNumber) visit(request.number);
+  if (fields & kOther) visit(request.other);
+  if (fields & (kName | kStart)) visit(request.name);
+  if (fields & kName2) visit(request.name2);
+  if (fields & kServers) visit(request.servers);
+  if ((fields & kExtents) && (request.flags & kRemote)) visit(request.remote);
+  if (fields & kExtents) visit(request.extents, request.places);
+}
+
+struct Encoder {
+  std::string& bytes;
+  bool is_remote;
+
+  void operator()(const auto& field) { put(bytes, field); }
+
+  void operator()(std::string_view text) { put_text(bytes, text); }
+
+  void operator()(const std::vector<std::uint16_t>& list) { put_list(bytes, list); }
+
+  void operator()(const std::vector<Extent>& extents, const std::vector<std::uint64_t>& places) {
+    put(bytes, static_cast<std::uint32_t>(extents.size()));
+    for (std::size_t i = 0; i < extents.size(); ++i) {
+      put(bytes, extents[i].offset, static_cast<std::uint32_t>(extents[i].length));
+      if (is_remote) put(bytes, places[i]);
+    }
   }
-  return 0;
+};
+
+struct Decoder {
+  Cursor& cursor;
+  bool is_remote;
+
+  void operator()(auto& field) { cursor.take(field); }
+
+  void operator()(std::string_view& text) { cursor.take_text(text); }
+
+  void operator()(std::vector<std::uint16_t>& list) { cursor.take_list(kMaxServers, list); }
+
+  void operator()(std::vector<Extent>& extents, std::vector<std::uint64_t>& places) {
+    std::uint32_t count = 0;
+    cursor.take(count);
+    cursor.ok = cursor.ok && count > 0 && count <= kMaxExtents;
+    extents.resize(cursor.ok ? count : 0);
+    places.resize(is_remote ? extents.size() : 0);
+    for (std::size_t i = 0; i < extents.size(); ++i) {
+      std::uint32_t length = 0;
+      cursor.take(extents[i].offset, length);
+      extents[i].length = length;
+      if (is_remote) cursor.take(places[i]);
+    }
+  }
+};
+
+bool is_header_valid(const Header& header) {
+  if (header.op == 0 || header.op > static_cast<std::uint16_t>(Op::Last)) return false;
+  const auto& [fields, flags] = operation(static_cast<Op>(header.op));
+  const std::size_t most_data = fields & kData ? kMaxDataBytes : 0;
+  return (header.flags & ~flags) == 0 && header.part <= kMaxServers &&
+         header.sizes.body <= kMaxBodyBytes && header.sizes.data <= most_data;
 }
 
-// Reads the description of the memory that the extents' places refer to.
-bool take_remote(Cursor& cursor, RemoteMemory& remote) {
-  cursor.take(remote.region);
-  cursor.take(remote.nonce);
-  cursor.take(remote.offset);
-  cursor.take(remote.length);
-  return cursor.ok && remote.offset <= UINT64_MAX - remote.length;
-}
-
-bool take_extents(Cursor& cursor, Request& request) {
-  std::uint32_t count = 0;
-  const bool is_remote = (request.flags & kRemote) != 0;
-  if (is_remote && !take_remote(cursor, request.remote)) return false;
-  cursor.take(count);
-  if (!cursor.ok || count == 0 || count > kMaxExtents) return false;
+bool are_extents_valid(const Request& request) {
+  const RemoteMemory& remote = request.remote;
+  const bool is_remote = !request.places.empty();
+  if (is_remote && remote.offset > UINT64_MAX - remote.length) return false;
   std::uint64_t total = 0;
-  request.extents.resize(count);
-  for (Extent& extent : request.extents) {
-    std::uint32_t length = 0;
-    cursor.take(extent.offset);
-    cursor.take(length);
-    extent.length = length;
+  for (std::size_t i = 0; i < request.extents.size(); ++i) {
+    const std::uint64_t length = request.extents[i].length;
+    if (!is_valid(request.extents[i])) return false;
+    const bool is_inside =
+        !is_remote || (length <= remote.length && request.places[i] <= remote.length - length);
+    if (!is_inside) return false;
     total += length;
-    if (!cursor.ok || !is_valid(extent)) return false;
-    if (!is_remote) continue;
-    std::uint64_t& place = request.places.emplace_back();
-    cursor.take(place);
-    const std::uint64_t room = request.remote.length;
-    if (!cursor.ok || length > room || place > room - length) return false;
   }
-  if (total > kMaxDataBytes) return false;
-  if (request.data_bytes == 0) return request.op != Op::Write;
-  return takes_data(request.op) && total == request.data_bytes;
+  return total <= kMaxDataBytes &&
+         (request.data_bytes == 0 ? request.op != Op::Write : total == request.data_bytes);
 }
 
-bool take_servers(Cursor& cursor, Request& request) {
-  std::uint16_t count = 0;
-  cursor.take(count);
-  if (!cursor.ok || count == 0 || count > kMaxServers) return false;
-  for (std::uint16_t i = 0; i < count; ++i) {
-    std::uint16_t server = 0;
-    cursor.take(server);
-    if (!cursor.ok || server >= kMaxServers) return false;
-    if (i > 0 && server <= request.servers.back()) return false;
-    request.servers.push_back(server);
-  }
-  return true;
-}
-
-void take_forwarded(Cursor& cursor, Forwarded& forwarded) {
-  cursor.take(forwarded.view);
-  cursor.take(forwarded.sequence);
-  cursor.take(forwarded.new_id);
-  cursor.take(forwarded.time_ns);
-}
-
-void take_once(Cursor& cursor, Once& once) {
-  cursor.take(once.client);
-  cursor.take(once.slot);
-  cursor.take(once.sequence);
-}
-
-bool take_body(Cursor& cursor, unsigned fields, Request& request) {
-  request.forwarded = {};
-  request.once = {};
-  if ((request.flags & kForwarded) != 0) take_forwarded(cursor, request.forwarded);
-  if ((request.flags & kOnce) != 0) take_once(cursor, request.once);
-  if (fields & kMode) cursor.take(request.mode);
-  if (fields & kNumber) cursor.take(request.number);
-  if (fields & kOther) cursor.take(request.other);
-  if (fields & (kName | kStart)) cursor.take_text(request.name);
-  if (fields & kName2) cursor.take_text(request.name2);
-  if (!cursor.ok) return false;
+bool is_body_valid(const Request& request) {
+  const unsigned fields = operation(request.op).fields;
+  if (request.id == 0 && !(fields & kAnyFile)) return false;
+  const Once& once = request.once;
+  if ((request.flags & kOnce) && (once.client == 0 || once.slot >= kServerWindow)) return false;
   if ((fields & kName) && !is_valid_name(request.name)) return false;
   if ((fields & kStart) && !request.name.empty() && !is_valid_name(request.name)) return false;
   if ((fields & kName2) && !is_valid_name(request.name2)) return false;
-  if ((fields & kServers) && !take_servers(cursor, request)) return false;
-  if (fields & kExtents) return take_extents(cursor, request);
-  return request.data_bytes == 0 || takes_data(request.op);
-}
-
-// Checks that sizes are valid as off_t and that identifiers are not 0.
-bool are_numbers_valid(const Request& request) {
-  const bool needs_id =
-      request.op != Op::Statistics && request.op != Op::OpenChannel && request.op != Op::OpenData;
-  if (request.id == 0 && needs_id) return false;
-  const bool is_once = (request.flags & kOnce) != 0;
-  if (is_once && (request.once.client == 0 || request.once.slot >= kServerWindow)) return false;
-  switch (request.op) {
-    case Op::Insert:
-    case Op::Rename:
-      return request.number != 0;
-    case Op::Move:
-      return request.number != 0 && request.other != 0;
-    case Op::SetTime:
-    case Op::Truncate:
-      return request.number <= kMaxOffset;
-    case Op::Reserve:
-    case Op::Lease:
-      return request.number <= kMaxOffset && request.other <= kMaxOffset;
-    case Op::PrepareTransaction:
-      return request.number != 0 && std::ranges::binary_search(request.servers, request.other);
-    case Op::FinishTransaction:
-      return request.number != 0 && request.other <= 1;
-    case Op::StageTransaction:
-    case Op::DecideTransaction:
-    case Op::ReportOutcome:
-    case Op::EndTransaction:
-      return request.number != 0;
-    case Op::OpenChannel:
-      return request.mode == static_cast<std::uint32_t>(ChannelKind::Near) ||
-             request.mode == static_cast<std::uint32_t>(ChannelKind::Udp) ||
-             request.mode == static_cast<std::uint32_t>(ChannelKind::None);
-    default:
-      return true;
-  }
+  if ((fields & kNotZero) && request.number == 0) return false;
+  if ((fields & kOffsets) && request.number > kMaxOffset) return false;
+  if ((fields & kOffsets) && (fields & kOther) && request.other > kMaxOffset) return false;
+  if (fields & kExtents) return are_extents_valid(request);
+  if (fields & kServers) return are_participants(request.servers, request.other);
+  if (request.op == Op::Move) return request.other != 0;
+  if (request.op == Op::FinishTransaction) return request.other <= 1;
+  return request.op != Op::OpenChannel ||
+         (request.mode >= static_cast<std::uint32_t>(ChannelKind::Near) &&
+          request.mode <= static_cast<std::uint32_t>(ChannelKind::None));
 }
 
 }  // namespace
+
+bool can_be_once(Op op) {
+  return (operation(op).flags & kOnce) != 0;
+}
+
+bool takes_data(Op op) {
+  return (operation(op).fields & kData) != 0;
+}
 
 bool is_valid_name(std::string_view name) {
   return !name.empty() && name.size() <= kMaxNameBytes && name != "." && name != ".." &&
          name.find('/') == name.npos && name.find('\0') == name.npos;
 }
 
-namespace {
-
-void put_extents(std::string& bytes, const Request& request) {
-  const bool is_remote = (request.flags & kRemote) != 0;
-  if (is_remote) {
-    put(bytes, request.remote.region);
-    put(bytes, request.remote.nonce);
-    put(bytes, request.remote.offset);
-    put(bytes, request.remote.length);
-  }
-  put(bytes, static_cast<std::uint32_t>(request.extents.size()));
-  for (std::size_t i = 0; i < request.extents.size(); ++i) {
-    put(bytes, request.extents[i].offset);
-    put(bytes, static_cast<std::uint32_t>(request.extents[i].length));
-    if (is_remote) put(bytes, request.places[i]);
-  }
-}
-
-}  // namespace
-
 void append_request(const Request& request, std::string& bytes) {
   const std::size_t begin = bytes.size();
-  put(bytes, static_cast<std::uint16_t>(request.op));
-  put(bytes, request.flags);
-  put(bytes, std::uint32_t{0});
-  put(bytes, request.data_bytes);
-  put(bytes, request.part);
-  put(bytes, request.tag);
-  put(bytes, request.id);
-  if ((request.flags & kForwarded) != 0) {
-    put(bytes, request.forwarded.view);
-    put(bytes, request.forwarded.sequence);
-    put(bytes, request.forwarded.new_id);
-    put(bytes, request.forwarded.time_ns);
-  }
-  if ((request.flags & kOnce) != 0) {
-    put(bytes, request.once.client);
-    put(bytes, request.once.slot);
-    put(bytes, request.once.sequence);
-  }
-  const unsigned fields = fields_of(request.op);
-  if (fields & kMode) put(bytes, request.mode);
-  if (fields & kNumber) put(bytes, request.number);
-  if (fields & kOther) put(bytes, request.other);
-  if (fields & (kName | kStart)) put_text(bytes, request.name);
-  if (fields & kName2) put_text(bytes, request.name2);
-  if (fields & kServers) {
-    put(bytes, static_cast<std::uint16_t>(request.servers.size()));
-    for (const std::uint16_t server : request.servers) put(bytes, server);
-  }
-  if (fields & kExtents) put_extents(bytes, request);
+  bytes.append(kHeaderBytes, '\0');
+  visit_body(request, Encoder{bytes, (request.flags & kRemote) != 0});
   const auto body = static_cast<std::uint32_t>(bytes.size() - begin - kHeaderBytes);
-  std::memcpy(bytes.data() + begin + 4, &body, sizeof body);
+  const Header header{static_cast<std::uint16_t>(request.op),
+                      request.flags,
+                      {body, request.data_bytes},
+                      request.part,
+                      request.tag,
+                      request.id};
+  std::memcpy(bytes.data() + begin, &header, kHeaderBytes);
 }
 
-bool parse_sizes(std::span<const char, kHeaderBytes> header, Sizes& sizes) {
-  Cursor cursor{{header.data(), header.size()}};
-  std::uint16_t op = 0;
-  std::uint16_t flags = 0;
-  std::uint32_t part = 0;
-  cursor.take(op);
-  cursor.take(flags);
-  cursor.take(sizes.body);
-  cursor.take(sizes.data);
-  cursor.take(part);
-  const bool is_data =
-      op == static_cast<std::uint16_t>(Op::Read) || op == static_cast<std::uint16_t>(Op::Write);
-  const int may_be = can_be_once(static_cast<Op>(op)) ? kAllFlags : kAllFlags & ~kOnce;
-  const int known = may_be | (is_data ? kRemote : 0);
-  return op >= 1 && op <= static_cast<std::uint16_t>(Op::Last) && (flags & ~known) == 0 &&
-         part <= kMaxServers && sizes.body <= kMaxBodyBytes &&
-         (takes_data(static_cast<Op>(op)) ? sizes.data <= kMaxDataBytes : sizes.data == 0);
+bool parse_sizes(std::span<const char, kHeaderBytes> bytes, Sizes& sizes) {
+  Header header;
+  std::memcpy(&header, bytes.data(), kHeaderBytes);
+  sizes = header.sizes;
+  return is_header_valid(header);
 }
 
 bool parse_request(std::string_view bytes, Request& request) {
-  if (bytes.size() < kHeaderBytes) return false;
-  Sizes sizes;
-  if (!parse_sizes(std::span<const char, kHeaderBytes>(bytes.data(), kHeaderBytes), sizes) ||
-      bytes.size() - kHeaderBytes != sizes.body) {
-    return false;
-  }
   Cursor cursor{bytes};
-  std::uint16_t op = 0;
-  std::uint32_t skipped = 0;
-  cursor.take(op);
-  request.op = static_cast<Op>(op);
-  cursor.take(request.flags);
-  cursor.take(skipped);
-  cursor.take(request.data_bytes);
-  cursor.take(request.part);
-  cursor.take(request.tag);
-  cursor.take(request.id);
+  Header header;
+  cursor.take(header);
+  if (!is_header_valid(header) || cursor.left.size() != header.sizes.body) return false;
+  request.op = static_cast<Op>(header.op);
+  request.flags = header.flags;
+  request.data_bytes = header.sizes.data;
+  request.part = header.part;
+  request.tag = header.tag;
+  request.id = header.id;
+  request.forwarded = {};
+  request.once = {};
   request.extents.clear();
   request.servers.clear();
   request.places.clear();
-  return take_body(cursor, fields_of(request.op), request) && cursor.is_done() &&
-         are_numbers_valid(request);
-}
-
-void append_reply(const Reply& reply, std::string& bytes) {
-  put(bytes, reply.error);
-  put(bytes, reply.body_bytes);
-  put(bytes, reply.data_bytes);
-  put(bytes, std::uint32_t{0});
-  put(bytes, reply.tag);
-  put(bytes, reply.number);
+  visit_body(request, Decoder{cursor, (request.flags & kRemote) != 0});
+  return cursor.is_done() && is_body_valid(request);
 }
 
 bool parse_reply(std::span<const char, kHeaderBytes> bytes, Reply& reply) {
-  Cursor cursor{{bytes.data(), bytes.size()}};
-  std::uint32_t zero = 0;
-  cursor.take(reply.error);
-  cursor.take(reply.body_bytes);
-  cursor.take(reply.data_bytes);
-  cursor.take(zero);
-  cursor.take(reply.tag);
-  cursor.take(reply.number);
-  return reply.body_bytes <= kMaxReplyBodyBytes && reply.data_bytes <= kMaxDataBytes && zero == 0 &&
-         reply.error < 4096;
+  return parse_body({bytes.data(), bytes.size()}, reply) &&
+         reply.body_bytes <= kMaxReplyBodyBytes && reply.data_bytes <= kMaxDataBytes &&
+         reply.zero == 0 && reply.error < 4096;
 }
 
-void append_attributes(const Attributes& attributes, std::string& bytes) {
-  put(bytes, attributes.id);
-  put(bytes, attributes.mode);
-  put(bytes, attributes.wide);
-  put(bytes, attributes.size);
-  put(bytes, attributes.blocks);
-  put(bytes, attributes.modified_ns);
-  put(bytes, attributes.changed_ns);
-}
-
-bool parse_attributes(std::string_view bytes, Attributes& attributes) {
-  Cursor cursor{bytes};
-  cursor.take(attributes.id);
-  cursor.take(attributes.mode);
-  cursor.take(attributes.wide);
-  cursor.take(attributes.size);
-  cursor.take(attributes.blocks);
-  cursor.take(attributes.modified_ns);
-  cursor.take(attributes.changed_ns);
-  return cursor.is_done() && attributes.size <= kMaxOffset;
+bool parse_body(std::string_view bytes, Attributes& attributes) {
+  return parse_body<Attributes>(bytes, attributes) && attributes.size <= kMaxOffset;
 }
 
 void append_entry(FileId id, std::uint32_t mode, std::string_view name, std::string& bytes) {
-  put(bytes, id);
-  put(bytes, mode);
+  put(bytes, id, mode);
   put_text(bytes, name);
 }
 
 bool parse_entries(std::string_view bytes, std::vector<Entry>& entries) {
   Cursor cursor{bytes};
-  while (cursor.ok && !cursor.left.empty()) {
-    Entry entry;
+  while (!cursor.left.empty()) {
+    Entry& entry = entries.emplace_back();
     std::string_view name;
-    cursor.take(entry.id);
-    cursor.take(entry.mode);
+    cursor.take(entry.id, entry.mode);
     cursor.take_text(name);
     if (!cursor.ok || !is_valid_name(name)) return false;
     entry.name = name;
-    entries.push_back(std::move(entry));
   }
-  return cursor.ok;
-}
-
-void append_statistics(const Statistics& statistics, std::string& bytes) {
-  for (const std::uint64_t value :
-       {statistics.capacity, statistics.used, statistics.files, statistics.requests,
-        statistics.bytes_read, statistics.bytes_written, statistics.refused_keys,
-        statistics.refused_requests, statistics.refused_slow, statistics.queue, statistics.pm_bytes,
-        statistics.pm_clients, statistics.tcp_fallbacks}) {
-    put(bytes, value);
-  }
-}
-
-bool parse_statistics(std::string_view bytes, Statistics& statistics) {
-  Cursor cursor{bytes};
-  for (std::uint64_t* value :
-       {&statistics.capacity, &statistics.used, &statistics.files, &statistics.requests,
-        &statistics.bytes_read, &statistics.bytes_written, &statistics.refused_keys,
-        &statistics.refused_requests, &statistics.refused_slow, &statistics.queue,
-        &statistics.pm_bytes, &statistics.pm_clients, &statistics.tcp_fallbacks}) {
-    cursor.take(*value);
-  }
-  return cursor.is_done();
-}
-
-void append_offer(const ChannelOffer& offer, std::string& bytes) {
-  put(bytes, offer.key);
-  put(bytes, offer.address);
-  put(bytes, offer.process);
-  put(bytes, offer.server_context);
-  put(bytes, offer.client_context);
-  put(bytes, offer.payload);
-}
-
-bool parse_offer(std::string_view bytes, ChannelOffer& offer) {
-  Cursor cursor{bytes};
-  cursor.take(offer.key);
-  cursor.take(offer.address);
-  cursor.take(offer.process);
-  cursor.take(offer.server_context);
-  cursor.take(offer.client_context);
-  cursor.take(offer.payload);
-  return cursor.is_done();
-}
-
-void append_place(const DataPlace& place, std::string& bytes) {
-  put(bytes, place.process);
-  put(bytes, place.directory);
-  put(bytes, place.device);
-  put(bytes, place.inode);
-}
-
-bool parse_place(std::string_view bytes, DataPlace& place) {
-  Cursor cursor{bytes};
-  cursor.take(place.process);
-  cursor.take(place.directory);
-  cursor.take(place.device);
-  cursor.take(place.inode);
-  return cursor.is_done();
+  return true;
 }
 
 std::uint64_t pack_address(const AddressBytes& address) {

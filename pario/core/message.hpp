@@ -4,6 +4,7 @@
 // order.
 #pragma once
 
+#include "pario/core/bytes.hpp"
 #include "pario/core/layout.hpp"
 
 #include <array>
@@ -116,8 +117,6 @@ inline constexpr std::uint16_t kStamped = 16;
 inline constexpr std::uint16_t kForwarded = 32;
 // A change with this flag must not be carried out twice even if it is sent twice; see Once.
 inline constexpr std::uint16_t kOnce = 64;
-inline constexpr std::uint16_t kAllFlags =
-    kExclusive | kDirectory | kStable | kStamped | kForwarded | kOnce;
 
 // Identifies one of a client's changes. The server keeps the answer to the last change of each slot
 // together with the change itself, and returns it again when the request is repeated after a
@@ -129,10 +128,7 @@ struct Once {
   std::uint32_t sequence = 0;
 };
 
-constexpr bool can_be_once(Op op) {
-  return op == Op::Create || op == Op::Unlink || op == Op::Insert || op == Op::Rename ||
-         op == Op::Move || op == Op::Remove || op == Op::Reserve;
-}
+bool can_be_once(Op op);
 
 // Holds the choices of the leader, so that the follower does the same.
 struct Forwarded {
@@ -177,10 +173,7 @@ struct Request {
 };
 
 // Returns true if a request of this kind has data.
-constexpr bool takes_data(Op op) {
-  return op == Op::Write || op == Op::StageTransaction || op == Op::FillTable ||
-         op == Op::LogTransaction;
-}
+bool takes_data(Op op);
 
 // Appends header and body. The request must satisfy the rules of parse_request().
 void append_request(const Request& request, std::string& bytes);
@@ -206,15 +199,23 @@ struct Reply {
   std::uint32_t error = 0;  // errno
   std::uint32_t body_bytes = 0;
   std::uint32_t data_bytes = 0;
+  std::uint32_t zero = 0;
   std::uint64_t tag = 0;
   std::uint64_t number = 0;
 };
 
 inline constexpr std::size_t kMaxReplyBodyBytes = 128;
 
-void append_reply(const Reply& reply, std::string& bytes);
 // Returns false if a size is beyond its limit.
 bool parse_reply(std::span<const char, kHeaderBytes> bytes, Reply& reply);
+
+// The bodies of replies are structures. put() appends them.
+template <typename T>
+bool parse_body(std::string_view bytes, T& body) {
+  Cursor cursor{bytes};
+  cursor.take(body);
+  return cursor.is_done();
+}
 
 // This is the body of replies to Lookup, Create, Unlink, Insert, Rename, GetAttributes and Remove.
 struct Attributes {
@@ -227,9 +228,8 @@ struct Attributes {
   std::int64_t changed_ns = 0;
 };
 
-inline constexpr std::size_t kAttributeBytes = 48;
-void append_attributes(const Attributes& attributes, std::string& bytes);
-bool parse_attributes(std::string_view bytes, Attributes& attributes);
+// Returns false also if the size is beyond kMaxOffset.
+bool parse_body(std::string_view bytes, Attributes& attributes);
 
 // An entry is part of the data of replies to ReadEntries.
 struct Entry {
@@ -259,10 +259,6 @@ struct Statistics {
   std::uint64_t tcp_fallbacks = 0;     // connections that tried PM and use TCP
 };
 
-inline constexpr std::size_t kStatisticsBytes = 104;
-void append_statistics(const Statistics& statistics, std::string& bytes);
-bool parse_statistics(std::string_view bytes, Statistics& statistics);
-
 // This is the body of replies to OpenChannel. Numbers of processes and descriptors are valid only
 // on the server's node, so the client must check the objects that it finds there.
 struct ChannelOffer {
@@ -274,10 +270,6 @@ struct ChannelOffer {
   std::uint32_t payload = 0;  // Udp: of a frame, upper limit of the path between both
 };
 
-inline constexpr std::size_t kOfferBytes = 32;
-void append_offer(const ChannelOffer& offer, std::string& bytes);
-bool parse_offer(std::string_view bytes, ChannelOffer& offer);
-
 // This is the body of replies to OpenData. The rules of ChannelOffer apply.
 struct DataPlace {
   std::uint32_t process = 0;
@@ -285,9 +277,6 @@ struct DataPlace {
   std::uint64_t device = 0;     // of the directory
   std::uint64_t inode = 0;
 };
-
-void append_place(const DataPlace& place, std::string& bytes);
-bool parse_place(std::string_view bytes, DataPlace& place);
 
 // The server keeps a lease for this time if it is not renewed. The client uses it for half of that.
 inline constexpr std::int64_t kLeaseMs = 2'000;

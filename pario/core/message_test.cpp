@@ -200,7 +200,7 @@ TEST(Message, SurvivesRandomBytes) {
 
 TEST(Message, RepliesSurviveEncoding) {
   std::string bytes;
-  append_reply({.error = 28, .body_bytes = 48, .data_bytes = 9, .tag = 5, .number = 6}, bytes);
+  put(bytes, Reply{.error = 28, .body_bytes = 48, .data_bytes = 9, .tag = 5, .number = 6});
   ASSERT_EQ(bytes.size(), kHeaderBytes);
   Reply reply;
   ASSERT_TRUE(parse_reply(std::span<const char, kHeaderBytes>(bytes.data(), bytes.size()), reply));
@@ -210,12 +210,12 @@ TEST(Message, RepliesSurviveEncoding) {
   EXPECT_FALSE(parse_reply(std::span<const char, kHeaderBytes>(bytes.data(), bytes.size()), reply));
   Attributes attributes{.id = 9, .mode = 1, .wide = 1, .size = 3, .blocks = 4, .modified_ns = -5};
   std::string body;
-  append_attributes(attributes, body);
-  EXPECT_EQ(body.size(), kAttributeBytes);
+  put(body, attributes);
+  EXPECT_EQ(body.size(), sizeof(Attributes));
   Attributes got;
-  ASSERT_TRUE(parse_attributes(body, got));
+  ASSERT_TRUE(parse_body(body, got));
   EXPECT_EQ(got.modified_ns, -5);
-  EXPECT_FALSE(parse_attributes(body + "x", got));
+  EXPECT_FALSE(parse_body(body + "x", got));
   std::string entries;
   append_entry(7, 8, "one", entries);
   append_entry(9, 8, "two", entries);
@@ -224,14 +224,14 @@ TEST(Message, RepliesSurviveEncoding) {
   EXPECT_EQ(list.at(1).name, "two");
   EXPECT_FALSE(parse_entries(entries.substr(1), list));
   std::string statistics;
-  append_statistics({.used = 5, .queue = 3, .tcp_fallbacks = 9}, statistics);
-  EXPECT_EQ(statistics.size(), kStatisticsBytes);
+  put(statistics, Statistics{.used = 5, .queue = 3, .tcp_fallbacks = 9});
+  EXPECT_EQ(statistics.size(), sizeof(Statistics));
   Statistics counts;
-  ASSERT_TRUE(parse_statistics(statistics, counts));
+  ASSERT_TRUE(parse_body(statistics, counts));
   EXPECT_EQ(counts.used, 5U);
   EXPECT_EQ(counts.queue, 3U);
   EXPECT_EQ(counts.tcp_fallbacks, 9U);
-  EXPECT_FALSE(parse_statistics(statistics + "x", counts));
+  EXPECT_FALSE(parse_body(statistics + "x", counts));
 }
 
 TEST(Proof, DependsOnEverything) {
@@ -298,23 +298,23 @@ TEST(Message, OffersAndPlacesSurviveEncoding) {
   const AddressBytes address{127, 0, 0, 1, 30, 255};
   EXPECT_EQ(unpack_address(pack_address(address)), address);
   std::string bytes;
-  append_offer({0x1234567890abcdef, pack_address(address), 4'000'000'000, 5, 6, 1'424}, bytes);
-  ASSERT_EQ(bytes.size(), kOfferBytes);
+  put(bytes, ChannelOffer{0x1234567890abcdef, pack_address(address), 4'000'000'000, 5, 6, 1'424});
+  ASSERT_EQ(bytes.size(), sizeof(ChannelOffer));
   ChannelOffer offer;
-  ASSERT_TRUE(parse_offer(bytes, offer));
+  ASSERT_TRUE(parse_body(bytes, offer));
   EXPECT_EQ(offer.process, 4'000'000'000);
   EXPECT_EQ(offer.client_context, 6U);
   EXPECT_EQ(offer.payload, 1'424U);
   EXPECT_EQ(unpack_address(std::uint64_t{1'424} << 48 | pack_address(address)), address);
-  EXPECT_FALSE(parse_offer(bytes + "x", offer));
-  EXPECT_FALSE(parse_offer(bytes.substr(1), offer));
+  EXPECT_FALSE(parse_body(bytes + "x", offer));
+  EXPECT_FALSE(parse_body(bytes.substr(1), offer));
   std::string place_bytes;
-  append_place({1, 2, 3, UINT64_MAX}, place_bytes);
+  put(place_bytes, DataPlace{1, 2, 3, UINT64_MAX});
   DataPlace place;
-  ASSERT_TRUE(parse_place(place_bytes, place));
+  ASSERT_TRUE(parse_body(place_bytes, place));
   EXPECT_EQ(place.inode, UINT64_MAX);
-  EXPECT_FALSE(parse_place(place_bytes + "x", place));
-  EXPECT_FALSE(parse_place("", place));
+  EXPECT_FALSE(parse_body(place_bytes + "x", place));
+  EXPECT_FALSE(parse_body("", place));
 }
 
 TEST(Message, PartsOfGatheringSurviveEncoding) {
@@ -325,6 +325,50 @@ TEST(Message, PartsOfGatheringSurviveEncoding) {
   EXPECT_EQ(got.size, part.size);
   EXPECT_EQ(got.rank, part.rank);
   EXPECT_EQ(got.error, part.error);
+}
+
+// FNV-1a, so that the recorded bytes take one number per message.
+std::uint64_t hash_of(std::string_view bytes) {
+  std::uint64_t hash = 0xcbf29ce484222325;
+  for (const char byte : bytes) hash = (hash ^ static_cast<unsigned char>(byte)) * 0x100000001b3;
+  return hash;
+}
+
+// A client and a server of different releases must understand each other, so these bytes never
+// change without a new version in kMagic.
+TEST(Message, RequestBytesAreThoseOfProtocolVersion) {
+  constexpr std::array<std::uint64_t, 36> kRecorded{
+      0x392b2dc7c22efdff, 0x44c5a9a186f0c677, 0xa73c8a6726061d5d, 0xb8bde3bcb9fdd03d,
+      0xd0ac9adb90be5c81, 0x891b6ac6134d0f04, 0xe353ff21d679441a, 0xb3ba354abbb944c2,
+      0xaaa434abb6981ecb, 0xc03f5fdfda0cf798, 0x42cf58bef82d052d, 0xcc135981f1bc54be,
+      0x0d321751c367decf, 0xa48ff8e9c1909f44, 0x5166c0e601e57981, 0x405fcd3ffab753d1,
+      0xe5886f5f9cf89ec3, 0x1db0747a91f7be55, 0xe87c019ab77b1c01, 0x286541eb9a240f0b,
+      0x101256f55102ad90, 0x91ed231bd5dfc94c, 0x32c021c084348864, 0x0b22ed962c8dc2d2,
+      0x3021fc1f59727903, 0x412b8a81126034d0, 0xbe815d4cd55a8a01, 0x3989feddf8e432bf,
+      0x7d46f72f35cc8d87, 0x785870f01640bfac, 0x2f62f6b09048e115, 0xc6893b8428420bdc,
+      0x26f3d0e8016197dc, 0x7b772b4ba7b53ee0, 0x89e311081be3fe54, 0x6cf5a3a59e96df41};
+  for (std::size_t i = 0; i < kRecorded.size(); ++i) {
+    Request request = sample(static_cast<Op>(i + 1));
+    request.part = 3;
+    EXPECT_EQ(hash_of(bytes_of(request)), kRecorded[i]) << i + 1;
+  }
+  Request change = sample(Op::Move);
+  change.flags = kForwarded | kOnce;
+  change.forwarded = {7, 8, kRootId, -9};
+  change.once = {99, 3, 4};
+  EXPECT_EQ(hash_of(bytes_of(change)), 0x64ea1617c638145a);
+  EXPECT_EQ(hash_of(bytes_of(remote_sample(Op::Write))), 0x0dcafbaf7313e8b2);
+}
+
+TEST(Message, ReplyBytesAreThoseOfProtocolVersion) {
+  std::string bytes;
+  put(bytes, Reply{.error = 28, .body_bytes = 48, .data_bytes = 9, .tag = 5, .number = 6});
+  put(bytes, Attributes{1, 2, 3, 4, 5, -6, -7});
+  append_entry(7, 8, "one", bytes);
+  put(bytes, Statistics{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13});
+  put(bytes, ChannelOffer{1, 2, 3, 4, 5, 6});
+  put(bytes, DataPlace{1, 2, 3, 4});
+  EXPECT_EQ(hash_of(bytes), 0x7b922891c6c1a9bd);
 }
 
 }  // namespace

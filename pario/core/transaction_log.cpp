@@ -4,6 +4,7 @@
 #include "pmlib/wire/siphash.hpp"
 
 #include <algorithm>
+#include <functional>
 #include <span>
 
 namespace score::pario {
@@ -18,69 +19,44 @@ std::uint64_t checksum(std::string_view body) {
 }
 
 void put_servers(std::string& bytes, const TransactionPart& part) {
-  put(bytes, part.coordinator);
-  put(bytes, static_cast<std::uint8_t>(part.is_stable));
-  put(bytes, static_cast<std::uint16_t>(part.servers.size()));
-  for (const std::uint16_t server : part.servers) put(bytes, server);
+  put(bytes, part.coordinator, static_cast<std::uint8_t>(part.is_stable));
+  put_list(bytes, part.servers);
 }
 
 void take_servers(Cursor& cursor, TransactionPart& part) {
   std::uint8_t stable = 0;
-  std::uint16_t count = 0;
-  cursor.take(part.coordinator);
-  cursor.take(stable);
-  cursor.take(count);
+  cursor.take(part.coordinator, stable);
+  cursor.take_list(kMaxServers, part.servers);
   part.is_stable = stable != 0;
-  if (stable > 1 || count == 0 || count > kMaxServers) cursor.ok = false;
-  for (std::uint16_t i = 0; cursor.ok && i < count; ++i) {
-    std::uint16_t server = 0;
-    cursor.take(server);
-    if (server >= kMaxServers || (i > 0 && server <= part.servers.back())) cursor.ok = false;
-    part.servers.push_back(server);
-  }
-  cursor.ok = cursor.ok && std::ranges::binary_search(part.servers, part.coordinator);
+  cursor.ok = cursor.ok && stable <= 1 && are_participants(part.servers, part.coordinator);
 }
 
 void put_accesses(std::string& bytes, const TransactionPart& part) {
   put(bytes, static_cast<std::uint32_t>(part.reads.size()));
   put(bytes, static_cast<std::uint32_t>(part.writes.size()));
-  for (const ReadAccess& read : part.reads) {
-    put(bytes, read.file);
-    put(bytes, read.extent.offset);
-    put(bytes, read.extent.length);
-    put(bytes, read.stamp);
-  }
+  for (const ReadAccess& read : part.reads) put(bytes, read);
   for (const WriteAccess& write : part.writes) {
-    put(bytes, write.file);
-    put(bytes, write.extent.offset);
-    put(bytes, write.extent.length);
+    put(bytes, write.file, write.extent);
     bytes += write.data;
   }
-}
-
-template <typename Access>
-bool take_access(Cursor& cursor, Access& access) {
-  cursor.take(access.file);
-  cursor.take(access.extent.offset);
-  cursor.take(access.extent.length);
-  cursor.ok = cursor.ok && is_valid(access.extent);
-  return cursor.ok;
 }
 
 void take_accesses(Cursor& cursor, TransactionPart& part) {
   std::uint32_t reads = 0;
   std::uint32_t writes = 0;
-  cursor.take(reads);
-  cursor.take(writes);
+  cursor.take(reads, writes);
   if (reads > kMaxAccesses || writes > kMaxAccesses) cursor.ok = false;
   for (std::uint32_t i = 0; cursor.ok && i < reads; ++i) {
     ReadAccess& read = part.reads.emplace_back();
-    if (take_access(cursor, read)) cursor.take(read.stamp);
+    cursor.take(read);
+    cursor.ok = cursor.ok && is_valid(read.extent);
   }
   for (std::uint32_t i = 0; cursor.ok && i < writes; ++i) {
     WriteAccess& write = part.writes.emplace_back();
     std::string_view data;
-    if (take_access(cursor, write)) cursor.take_bytes(write.extent.length, data);
+    cursor.take(write.file, write.extent);
+    cursor.ok = cursor.ok && is_valid(write.extent);
+    cursor.take_bytes(write.extent.length, data);
     write.data = data;
   }
 }
@@ -88,10 +64,7 @@ void take_accesses(Cursor& cursor, TransactionPart& part) {
 bool decode_body(std::string_view body, LogRecord& record) {
   Cursor cursor{body};
   record = {};
-  std::uint8_t kind = 0;
-  cursor.take(kind);
-  cursor.take(record.part.id);
-  record.kind = static_cast<LogRecord::Kind>(kind);
+  cursor.take(record.kind, record.part.id);
   if (record.part.id == 0) return false;
   switch (record.kind) {
     case LogRecord::Kind::Prepared:
@@ -121,10 +94,14 @@ bool decode_body(std::string_view body, LogRecord& record) {
 
 }  // namespace
 
+bool are_participants(const std::vector<std::uint16_t>& servers, std::uint64_t coordinator) {
+  return std::ranges::adjacent_find(servers, std::greater_equal{}) == servers.end() &&
+         servers.back() < kMaxServers && std::ranges::binary_search(servers, coordinator);
+}
+
 std::string encode(const LogRecord& record) {
   std::string body;
-  put(body, static_cast<std::uint8_t>(record.kind));
-  put(body, record.part.id);
+  put(body, record.kind, record.part.id);
   if (record.kind == LogRecord::Kind::Prepared || record.kind == LogRecord::Kind::Committed) {
     put_servers(body, record.part);
   }
@@ -134,8 +111,7 @@ std::string encode(const LogRecord& record) {
   if (record.kind == LogRecord::Kind::Applied) put(body, record.boot);
   if (record.kind == LogRecord::Kind::Flushed) put(body, record.file);
   std::string bytes;
-  put(bytes, static_cast<std::uint32_t>(body.size()));
-  put(bytes, checksum(body));
+  put(bytes, static_cast<std::uint32_t>(body.size()), checksum(body));
   return bytes += body;
 }
 
@@ -179,8 +155,7 @@ std::size_t decode(std::string_view bytes, LogRecord& record) {
   std::uint32_t length = 0;
   std::uint64_t sum = 0;
   std::string_view body;
-  cursor.take(length);
-  cursor.take(sum);
+  cursor.take(length, sum);
   if (length > kMaxRecordBytes) return 0;
   cursor.take_bytes(length, body);
   if (!cursor.ok || checksum(body) != sum || !decode_body(body, record)) return 0;

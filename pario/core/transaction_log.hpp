@@ -69,6 +69,10 @@ struct LogRecord {
 // replica.
 inline constexpr std::size_t kMostAccessBytes = std::size_t{512} << 10;
 
+// Returns true if the list is ascending, contains the coordinator and only valid servers. It must
+// not be empty.
+bool are_participants(const std::vector<std::uint16_t>& servers, std::uint64_t coordinator);
+
 std::string encode(const LogRecord& record);
 // Returns any number of Accesses records, then a Prepared record.
 std::vector<std::string> encode_prepared(const TransactionPart& part);

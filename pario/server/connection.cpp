@@ -231,7 +231,7 @@ void Connection::sent(int result) {
 }
 
 void Connection::resume() {
-  if (session_) owner_.wake(*this);
+  if (session_) owner_.sessions().wake(*this);
   is_waiting_ = false;
   if (state_ == State::Open && !is_receiving_) parse();
 }
@@ -255,20 +255,20 @@ void Connection::open_session(Transfer& transfer) {
   ChannelOffer offer;
   const Request& request = transfer.request;
   if (request.mode == static_cast<std::uint32_t>(ChannelKind::None)) {
-    owner_.dismiss_session(*this);
+    owner_.sessions().dismiss(*this);
     return owner_.fell_back(static_cast<int>(std::min<std::uint64_t>(request.number, 4'095)),
                             peer_);
   }
   transfer.answer.error = make_session(request, offer);
   if (transfer.answer.error != 0) return;
-  append_offer(offer, transfer.answer.body);
-  owner_.wake(*this);
+  put(transfer.answer.body, offer);
+  owner_.sessions().wake(*this);
 }
 
 int Connection::make_session(const Request& request, ChannelOffer& offer) {
   EndpointPtr endpoint;
   std::uint64_t key = 0;
-  if (!owner_.admit_session(*this)) return EAGAIN;
+  if (!owner_.sessions().admit(*this)) return EAGAIN;
   if (::getrandom(&key, sizeof key, 0) != sizeof key) return EIO;
   if (request.mode == static_cast<std::uint32_t>(ChannelKind::Near)) {
     if (const int error = make_near(key, endpoint, offer)) return error;
@@ -287,8 +287,7 @@ int Connection::make_session(const Request& request, ChannelOffer& offer) {
     error = make_udp(std::move(socket), {key, offer.payload}, kServerRank, peer, endpoint);
     if (error != 0) return error;
   }
-  Session::Owner& self = *this;
-  session_ = std::make_unique<Session>(std::move(endpoint), ring_, self);
+  session_ = std::make_unique<Session>(std::move(endpoint), ring_, *this, owner_);
   return 0;
 }
 

@@ -3,9 +3,9 @@
 // the connection is not read.
 #pragma once
 
-#include "pario/server/ring.hpp"
+#include "pario/server/io/ring.hpp"
+#include "pario/server/io/transfer.hpp"
 #include "pario/server/session.hpp"
-#include "pario/server/transfer.hpp"
 
 #include <array>
 #include <cstdint>
@@ -16,38 +16,7 @@
 
 namespace score::pario {
 
-class ConnectionOwner {
- public:
-  enum class Refused { WrongKey, BadRequest, TooSlow };
-
-  // Records that a client which tried PM uses TCP; `error`: the reason.
-  virtual void fell_back(int error, const std::string& peer) = 0;
-  // Counts bytes of data that were moved to or from a client's memory by PM.
-  virtual void moved_by_pm(std::uint64_t bytes) = 0;
-
-  virtual void execute(TransferPtr transfer) = 0;
-  // Returns false if there is no memory now; the owner calls resume() later.
-  virtual bool admit(Connection& connection, std::size_t memory) = 0;
-  virtual void release(std::size_t memory) = 0;
-  virtual Buffers& buffers() = 0;
-  virtual void refused(Refused why, const std::string& peer) = 0;
-  // No more data comes from the connection; requests of it that wait for others must be answered
-  // now.
-  virtual void closed(Connection& connection) = 0;
-  // Calls run_session() at the end of this turn.
-  virtual void wake(Connection& connection) = 0;
-  // Returns false if this server has no memory for more sessions.
-  virtual bool admit_session(Connection& connection) = 0;
-  // Data of the connection goes by TCP from now on.
-  virtual void dismiss_session(Connection& connection) = 0;
-  // Nothing of the connection runs any more, so it may be deleted once the caller has returned.
-  virtual void ended(Connection& connection) = 0;
-
- protected:
-  ~ConnectionOwner() = default;
-};
-
-class Connection final : private Session::Owner {
+class Connection final {
  public:
   struct Identity {
     Key key{};
@@ -89,35 +58,11 @@ class Connection final : private Session::Owner {
  private:
   enum class State { Handshake, Open, Closed };
 
-  template <void (Connection::*Function)(int)>
-  struct Event final : Completion {
-    explicit Event(Connection& owner) : connection(owner) {}
-
-    void complete(int result) override { (connection.*Function)(result); }
-
-    Connection& connection;
-  };
-
   struct Outgoing {
     std::string head;
     TransferPtr transfer;  // null: only the head is sent
     std::size_t data_bytes = 0;
   };
-
-  // These functions implement the owner of the session.
-  bool admit(std::size_t memory) override { return owner_.admit(*this, memory); }
-
-  void release(std::size_t memory) override { owner_.release(memory); }
-
-  Buffers& buffers() override { return owner_.buffers(); }
-
-  Connection* connection() override { return this; }
-
-  void execute(TransferPtr transfer) override { owner_.execute(std::move(transfer)); }
-
-  void wake() override { owner_.wake(*this); }
-
-  void moved(std::uint64_t bytes) override { owner_.moved_by_pm(bytes); }
 
   int make_session(const Request& request, ChannelOffer& offer);
   bool is_window_full() const;

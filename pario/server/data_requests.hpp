@@ -2,8 +2,8 @@
 // once.
 #pragma once
 
+#include "pario/server/io/ring.hpp"
 #include "pario/server/metadata.hpp"
-#include "pario/server/ring.hpp"
 
 #include <functional>
 

@@ -5,7 +5,7 @@
 
 #include "base/os/fd.hpp"
 #include "pario/client/link.hpp"
-#include "pario/server/transfer.hpp"
+#include "pario/server/io/transfer.hpp"
 
 #include <condition_variable>
 #include <deque>

@@ -44,7 +44,7 @@ int Metadata::repeat(const Request& request, Answer& answer) {
   answer.body = std::move(known.body);
   Attributes removed;
   if (request.op == Op::Remove) removals_.push_back(request.id);
-  if (request.op == Op::Unlink && request.number == 0 && parse_attributes(answer.body, removed) &&
+  if (request.op == Op::Unlink && request.number == 0 && parse_body(answer.body, removed) &&
       home_of(removed.id) == place_.server) {
     removals_.push_back(removed.id);
   }
@@ -128,14 +128,14 @@ int Metadata::describe(FileId id, Answer& answer) {
   } else {
     attributes.modified_ns = std::max(attributes.modified_ns, changed_of(id));
   }
-  append_attributes(attributes, answer.body);
+  put(answer.body, attributes);
   return 0;
 }
 
 int Metadata::describe(const Target& target, Answer& answer) {
   answer.number = target.mode;
   if (home_of(target.id) == place_.server) return describe(target.id, answer);
-  append_attributes({.id = target.id}, answer.body);
+  put(answer.body, Attributes{.id = target.id});
   return 0;
 }
 
@@ -199,7 +199,7 @@ int Metadata::unlink(const Request& request, Answer& answer) {
   int error = describe(target, answer);
   if (error == ENOENT) {  // an entry whose file was removed
     error = 0;
-    append_attributes({.id = target.id}, answer.body);
+    put(answer.body, Attributes{.id = target.id});
   }
   if (error == 0) error = store_.remove(request.id, request.name);
   if (error == 0) error = touch(request.id);
@@ -230,7 +230,7 @@ int Metadata::insert(const Request& request, Answer& answer) {
   bool is_there = false;
   if (const int error = check_replaced(request, request.mode, old, is_there)) return error;
   answer.number = old.mode;
-  append_attributes({.id = is_there ? old.id : 0}, answer.body);
+  put(answer.body, Attributes{.id = is_there ? old.id : 0});
   const int error = touch(request.id);
   return error != 0 ? error : store_.put(request.id, request.name, {request.number, request.mode});
 }
@@ -242,12 +242,12 @@ int Metadata::rename(const Request& request, Answer& answer) {
   Target old;
   bool is_there = false;
   if (request.id == request.number && request.name == request.name2) {
-    append_attributes({}, answer.body);
+    put(answer.body, Attributes{});
     return 0;
   }
   if (const int error = check_replaced(request, source.mode, old, is_there)) return error;
   answer.number = old.mode;
-  append_attributes({.id = is_there ? old.id : 0}, answer.body);
+  put(answer.body, Attributes{.id = is_there ? old.id : 0});
   int error = store_.put(request.number, request.name2, source);
   if (error == 0) error = store_.remove(request.id, request.name);
   if (error == 0) error = touch(request.id);

@@ -2,7 +2,7 @@
 // removes the data of take_removals(), then sends the answers.
 #pragma once
 
-#include "pario/server/transfer.hpp"
+#include "pario/server/io/transfer.hpp"
 #include "pario/store/store.hpp"
 
 #include <unordered_map>

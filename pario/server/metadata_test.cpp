@@ -31,7 +31,7 @@ class MetadataTest : public testing::Test {
 
   Attributes attributes() const {
     Attributes found;
-    EXPECT_TRUE(parse_attributes(answer_.body, found));
+    EXPECT_TRUE(parse_body(answer_.body, found));
     return found;
   }
 

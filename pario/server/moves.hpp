@@ -3,8 +3,8 @@
 // server ends in the meantime.
 #pragma once
 
+#include "pario/server/io/peers.hpp"
 #include "pario/server/metadata.hpp"
-#include "pario/server/peers.hpp"
 
 #include <functional>
 #include <vector>

@@ -223,7 +223,7 @@ void Replication::note_missed(const Transfer& transfer) {
   if (changes_data(request.op) || request.op == Op::Remove) note_missed(request.id);
   Attributes removed;
   if (request.op == Op::Unlink && request.number == 0 &&
-      parse_attributes(transfer.answer.body, removed)) {
+      parse_body(transfer.answer.body, removed)) {
     note_missed(removed.id);
   }
 }

@@ -5,8 +5,8 @@
 #include "pario/core/range_gate.hpp"
 #include "pario/core/replica.hpp"
 #include "pario/server/forwarder.hpp"
+#include "pario/server/io/peers.hpp"
 #include "pario/server/metadata.hpp"
-#include "pario/server/peers.hpp"
 #include "pario/server/transaction_requests.hpp"
 
 #include <deque>

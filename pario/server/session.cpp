@@ -27,14 +27,18 @@ std::int64_t monotonic_us() {
   return std::int64_t{now.tv_sec} * 1'000'000 + now.tv_nsec / 1'000;
 }
 
-Session::Session(EndpointPtr endpoint, Ring& ring, Owner& owner)
-    : endpoint_(std::move(endpoint)), ring_(ring), owner_(owner), pipe_(*endpoint_, kClientRank) {}
+Session::Session(EndpointPtr endpoint, Ring& ring, Connection& connection, ConnectionOwner& owner)
+    : endpoint_(std::move(endpoint)),
+      ring_(ring),
+      connection_(connection),
+      owner_(owner),
+      pipe_(*endpoint_, kClientRank) {}
 
 Session::~Session() = default;
 
 void Session::Polled::complete(int) {
   is_polling = false;
-  session.owner_.wake();
+  session.owner_.sessions().wake(session.connection_);
 }
 
 Session::Fault Session::turn() {
@@ -48,7 +52,7 @@ Session::Fault Session::turn() {
     arm();
     if (is_armed_) return Fault::None;
   }
-  owner_.wake();
+  owner_.sessions().wake(connection_);
   return Fault::None;
 }
 
@@ -119,7 +123,7 @@ bool Session::take_one() {
     fault_ = Fault::BadRequest;
     return false;
   }
-  transfer->connection = owner_.connection();
+  transfer->connection = &connection_;
   transfer->session = this;
   transfer->memory = memory_of(transfer->request);
   ++requests_;
@@ -130,13 +134,13 @@ bool Session::take_one() {
 // The client checks whether messages pass.
 void Session::greet(const Request& request) {
   std::string bytes;
-  append_reply({.tag = request.tag}, bytes);
+  put(bytes, Reply{.tag = request.tag});
   pipe_.push(std::move(bytes));
 }
 
 bool Session::admit_waiting() {
   bool something = false;
-  while (!waiting_.empty() && owner_.admit(waiting_.front()->memory)) {
+  while (!waiting_.empty() && owner_.admit(connection_, waiting_.front()->memory)) {
     TransferPtr transfer = std::move(waiting_.front());
     waiting_.pop_front();
     something = true;
@@ -226,7 +230,7 @@ bool Session::start_parts(Move& move) {
     if (error != 0) break;
     move.open.push_back(op);
     ++move.next;
-    owner_.moved(part.length);
+    owner_.moved_by_pm(part.length);
   }
   return something;
 }
@@ -255,7 +259,7 @@ void Session::reply(TransferPtr transfer) {
   } else {
     send_reply(std::move(transfer));
   }
-  owner_.wake();
+  owner_.sessions().wake(connection_);
 }
 
 void Session::send_reply(TransferPtr transfer) {

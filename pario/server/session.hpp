@@ -8,8 +8,8 @@
 
 #include "pario/channel/endpoints.hpp"
 #include "pario/channel/pipe.hpp"
-#include "pario/server/ring.hpp"
-#include "pario/server/transfer.hpp"
+#include "pario/server/io/ring.hpp"
+#include "pario/server/io/transfer.hpp"
 
 #include <cstdint>
 #include <deque>
@@ -23,28 +23,61 @@ namespace score::pario {
 // The time is that of CLOCK_MONOTONIC.
 std::int64_t monotonic_us();
 
+class Connection;
+
+// Knows the connections that have a session over PM, and runs sessions with pending work.
+class SessionQueue {
+ public:
+  // Returns false if there are too many sessions.
+  bool admit(Connection& connection);
+
+  void dismiss(Connection& connection) { std::erase(sessions_, &connection); }
+
+  // Runs its session at the end of this turn.
+  void wake(Connection& connection);
+  void wake_due();
+  void run();
+  // Returns the time until a session has work even if nothing arrives; less than 0: for ever.
+  std::int64_t timeout_us() const;
+  void forget(Connection& connection);
+  std::uint64_t open_count() const;
+
+ private:
+  std::vector<Connection*> sessions_;
+  std::vector<Connection*> woken_;
+};
+
+class ConnectionOwner {
+ public:
+  enum class Refused { WrongKey, BadRequest, TooSlow };
+
+  // Records that a client which tried PM uses TCP; `error`: the reason.
+  virtual void fell_back(int error, const std::string& peer) = 0;
+  // Counts bytes of data that were moved to or from a client's memory by PM.
+  virtual void moved_by_pm(std::uint64_t bytes) = 0;
+
+  virtual void execute(TransferPtr transfer) = 0;
+  // Returns false if there is no memory now; the owner calls resume() later.
+  virtual bool admit(Connection& connection, std::size_t memory) = 0;
+  virtual void release(std::size_t memory) = 0;
+  virtual Buffers& buffers() = 0;
+  virtual void refused(Refused why, const std::string& peer) = 0;
+  // No more data comes from the connection; requests of it that wait for others must be answered
+  // now.
+  virtual void closed(Connection& connection) = 0;
+  virtual SessionQueue& sessions() = 0;
+  // Nothing of the connection runs any more, so it may be deleted once the caller has returned.
+  virtual void ended(Connection& connection) = 0;
+
+ protected:
+  ~ConnectionOwner() = default;
+};
+
 class Session {
  public:
   enum class Fault { None, BadRequest, Broken };
 
-  // A session needs these functions of its connection.
-  class Owner {
-   public:
-    virtual bool admit(std::size_t memory) = 0;  // see ConnectionOwner
-    virtual void release(std::size_t memory) = 0;
-    virtual Buffers& buffers() = 0;
-    virtual Connection* connection() = 0;
-    virtual void execute(TransferPtr transfer) = 0;
-    // Calls turn() soon.
-    virtual void wake() = 0;
-    // Counts bytes of data that were moved to or from the client's memory.
-    virtual void moved(std::uint64_t bytes) = 0;
-
-   protected:
-    ~Owner() = default;
-  };
-
-  Session(EndpointPtr endpoint, Ring& ring, Owner& owner);
+  Session(EndpointPtr endpoint, Ring& ring, Connection& connection, ConnectionOwner& owner);
   ~Session();
   Session(const Session&) = delete;
   Session& operator=(const Session&) = delete;
@@ -116,7 +149,8 @@ class Session {
 
   EndpointPtr endpoint_;
   Ring& ring_;
-  Owner& owner_;
+  Connection& connection_;
+  ConnectionOwner& owner_;
   Pipe pipe_;
   Polled peers_news_{*this};   // memory of the node
   Polled device_news_{*this};  // packets

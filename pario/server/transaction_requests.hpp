@@ -6,9 +6,9 @@
 #include "pario/core/range_gate.hpp"
 #include "pario/core/safe_actions.hpp"
 #include "pario/core/unflushed.hpp"
+#include "pario/server/io/peers.hpp"
+#include "pario/server/io/ring.hpp"
 #include "pario/server/metadata.hpp"
-#include "pario/server/peers.hpp"
-#include "pario/server/ring.hpp"
 #include "pario/store/transaction_file.hpp"
 
 #include <deque>
@@ -87,14 +87,6 @@ class TransactionRequests {
  private:
   using Action = Transactions::Action;
 
-  struct Syncing final : Completion {
-    explicit Syncing(TransactionRequests& made) : owner(made) {}
-
-    void complete(int result) override { owner.synced(result); }
-
-    TransactionRequests& owner;
-  };
-
   // Writes the log after a file.
   struct Flush final : Completion {
     Flush(TransactionRequests& made, TransferPtr of) : owner(made), transfer(std::move(of)) {}
@@ -151,7 +143,7 @@ class TransactionRequests {
   bool is_leading_ = false;
   unsigned epoch_ = 0;  // of the operations in flight; changed by reset()
   std::uint64_t boot_ = boot_number();
-  Syncing syncing_{*this};
+  Event<&TransactionRequests::synced> syncing_{*this};
   bool is_syncing_ = false;
   unsigned syncing_epoch_ = 0;
   std::uint64_t syncing_to_ = 0;  // position of actions_

@@ -94,7 +94,7 @@ struct StoredAnswer {
   std::uint32_t body_bytes = 0;
   std::int64_t time_ns = 0;
   std::uint64_t number = 0;
-  std::array<char, kAttributeBytes> body{};
+  std::array<char, sizeof(Attributes)> body{};
 };
 
 // Returns true for rows of the table "others" that are equal on both replicas.

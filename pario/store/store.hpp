@@ -89,7 +89,7 @@ class Store {
     std::uint32_t sequence = 0;
     std::int64_t time_ns = 0;
     std::uint64_t number = 0;
-    std::string body;  // at most kAttributeBytes
+    std::string body;  // at most sizeof(Attributes)
   };
 
   int get_answer(const Once& once, Answered& answered);

@@ -50,13 +50,13 @@ void try_replies(std::string_view bytes) {
     }
   }
   Attributes attributes;
-  if (parse_attributes(bytes, attributes)) require(attributes.size <= kMaxOffset);
+  if (parse_body(bytes, attributes)) require(attributes.size <= kMaxOffset);
   ChannelOffer offer;
-  if (parse_offer(bytes, offer)) require(bytes.size() == kOfferBytes);
+  if (parse_body(bytes, offer)) require(bytes.size() == sizeof(ChannelOffer));
   DataPlace place;
-  static_cast<void>(parse_place(bytes, place));
+  static_cast<void>(parse_body(bytes, place));
   Statistics statistics;
-  static_cast<void>(parse_statistics(bytes, statistics));
+  static_cast<void>(parse_body(bytes, statistics));
   std::vector<Entry> entries;
   if (parse_entries(bytes, entries)) {
     for (const Entry& entry : entries) require(is_valid_name(entry.name));

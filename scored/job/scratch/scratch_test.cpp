@@ -220,8 +220,8 @@ TEST(StatisticsExchange, AsksRepeatedlyAfterHandshake) {
   for (std::uint64_t tag = 1; tag <= 2; ++tag) {
     EXPECT_FALSE(exchange.is_ready());
     std::string reply;
-    pario::append_reply({0, pario::kStatisticsBytes, 0, tag, 0}, reply);
-    pario::append_statistics({.used = 7 * tag}, reply);
+    pario::put(reply, pario::Reply{.body_bytes = sizeof(pario::Statistics), .tag = tag});
+    pario::put(reply, pario::Statistics{.used = 7 * tag});
     say(reply);
     const auto answer = exchange.answer();
     ASSERT_TRUE(answer);

@@ -8,7 +8,7 @@ namespace score::shepherd {
 
 namespace {
 
-constexpr std::size_t kReplyBytes = pario::kHeaderBytes + pario::kStatisticsBytes;
+constexpr std::size_t kReplyBytes = pario::kHeaderBytes + sizeof(pario::Statistics);
 
 }  // namespace
 
@@ -78,7 +78,7 @@ std::optional<std::string> StatisticsExchange::take_reply() {
   const std::span<const char, pario::kHeaderBytes> header(input_.data(), pario::kHeaderBytes);
   const bool is_sound =
       pario::parse_reply(header, reply) && reply.error == 0 && reply.tag == tag_ &&
-      pario::parse_statistics(std::string_view(input_).substr(pario::kHeaderBytes), statistics);
+      pario::parse_body(std::string_view(input_).substr(pario::kHeaderBytes), statistics);
   if (!is_sound) return std::nullopt;
   input_.clear();
   state_ = State::Ready;

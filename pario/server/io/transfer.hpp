@@ -92,7 +92,7 @@ inline Reply append_answer(const Transfer& transfer, std::string& bytes) {
     reply.body_bytes = static_cast<std::uint32_t>(answer.body.size());
     reply.data_bytes = answer.data_bytes;
   }
-  append_reply(reply, bytes);
+  put(bytes, reply);
   if (answer.error == 0) bytes += answer.body;
   return reply;
 }

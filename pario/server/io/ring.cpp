@@ -1,4 +1,4 @@
-#include "pario/server/ring.hpp"
+#include "pario/server/io/ring.hpp"
 
 #include <array>
 #include <cerrno>

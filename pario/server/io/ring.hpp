@@ -15,6 +15,19 @@ class Completion {
   ~Completion() = default;
 };
 
+// Calls a function of its owner.
+template <auto Function>
+struct Event;
+
+template <typename Owner, void (Owner::*Function)(int)>
+struct Event<Function> final : Completion {
+  explicit Event(Owner& made) : owner(made) {}
+
+  void complete(int result) override { (owner.*Function)(result); }
+
+  Owner& owner;
+};
+
 class Ring {
  public:
   Ring() = default;

@@ -1,4 +1,4 @@
-#include "pario/server/peers.hpp"
+#include "pario/server/io/peers.hpp"
 
 #include <cerrno>
 #include <csignal>
