@@ -103,7 +103,7 @@ ClientSession::~ClientSession() {
 
 bool ClientSession::is_idle(TimePoint now) const {
   if (is_spare_) return now - last_frame_ > kSpareIdle;
-  return attached_ == 0 && !viewer_ && now - last_frame_ > parts_.config.idle_timeout;
+  return attached_ == 0 && !viewer_ && now - last_frame_ > parts_.head.config.idle_timeout;
 }
 
 asio::awaitable<void> ClientSession::run() {
@@ -116,9 +116,9 @@ asio::awaitable<void> ClientSession::run() {
 // limited time. Then they have a number as name, and no rights as members of a group.
 asio::awaitable<void> ClientSession::identify() {
   const bool needs_role = peer_.role != proto::Role::Root;
-  co_await parts_.users.known(peer_.user, clock_.now(), needs_role ? kForRole : kForName);
-  peer_.role = parts_.users.role(peer_.user, clock_.now());
-  peer_.name = parts_.users.name(peer_.user, clock_.now());
+  co_await parts_.head.users.known(peer_.user, clock_.now(), needs_role ? kForRole : kForName);
+  peer_.role = parts_.head.users.role(peer_.user, clock_.now());
+  peer_.name = parts_.head.users.name(peer_.user, clock_.now());
 }
 
 asio::awaitable<void> ClientSession::serve() {
@@ -176,7 +176,7 @@ asio::awaitable<void> ClientSession::learn_users(std::string payload) {
       std::min(message.reservation().users_size(), static_cast<int>(limits::kMaxReservationUsers));
   for (int i = 0; i < count && clock_.now() < until; ++i) {
     std::string name = message.reservation().users(i);
-    co_await parts_.users.known(std::move(name), clock_.now(), kForRole);
+    co_await parts_.head.users.known(std::move(name), clock_.now(), kForRole);
   }
 }
 
@@ -337,7 +337,7 @@ Status ClientSession::on(const wire::ClientHello& message) {
   }
   wire::ServerHello reply;
   reply.set_version(*version);
-  reply.set_cluster(parts_.config.cluster);
+  reply.set_cluster(parts_.head.config.cluster);
   reply.set_program(std::string("scored ") + kVersion);
   reply.set_user(peer_.user.value());
   reply.set_is_operator(peer_.role != proto::Role::OtherUser);
@@ -378,7 +378,7 @@ void ClientSession::send_job(const wire::Attach& message, wire::JobStatus status
 
 Status ClientSession::on(const wire::Attach& message) {
   const JobId id(message.job());
-  const Job* job = parts_.jobs.find(id);
+  const Job* job = parts_.head.jobs.find(id);
   if (job == nullptr || !job->ended) {
     auto status = parts_.queries.status(id);
     if (!status) return status.error();

@@ -11,9 +11,7 @@
 #include "scored/head/admin/admin.hpp"
 #include "scored/head/clients/turns.hpp"
 #include "scored/head/clients/user_budget.hpp"
-#include "scored/head/cluster/cluster_runner.hpp"
-#include "scored/head/config/config.hpp"
-#include "scored/head/config/users.hpp"
+#include "scored/head/cluster/head_context.hpp"
 #include "scored/head/jobs/job_life.hpp"
 #include "scored/head/jobs/job_queries.hpp"
 #include "scored/head/jobs/job_table.hpp"
@@ -33,9 +31,7 @@ namespace score::head {
 class ClientSession {
  public:
   struct Parts {  // all must outlive the session
-    const HeadConfig& config;
-    const ClusterRunner& runner;
-    JobTable& jobs;
+    HeadContext& head;
     Submissions& submissions;
     JobLife& life;
     const JobQueries& queries;
@@ -44,7 +40,6 @@ class ClientSession {
     TraceCollector& traces;
     FactsCollector& facts;
     Admin& admin;
-    Users& users;
     FairShares& shares;
     const ReservationManager& reservations;
     monitor::Site* site = nullptr;  // null: monitoring is off

@@ -20,7 +20,7 @@ std::uint64_t random_key() {
 }  // namespace
 
 std::optional<JobNetworks::Sender> JobNetworks::sender(NodeId node, AttemptId attempt) const {
-  const auto view = runner_.view(job_of(attempt));
+  const auto view = head_.runner.view(job_of(attempt));
   if (!view || view->attempt != attempt || is_final(view->state)) return std::nullopt;
   const auto mine = std::find(view->nodes.begin(), view->nodes.end(), node);
   if (mine == view->nodes.end()) return std::nullopt;
@@ -33,7 +33,7 @@ std::optional<JobNetworks::Sender> JobNetworks::sender(NodeId node, AttemptId at
     found.job.tasks_on_node = {1};
     if (found.index > 0) return std::nullopt;
   }
-  found.job.links = std::max<std::size_t>(1, config_.network.links.size());
+  found.job.links = std::max<std::size_t>(1, head_.config.network.links.size());
   return found;
 }
 
@@ -56,10 +56,11 @@ void JobNetworks::prepared(NodeId node, wire::NetworkPrepared&& message) {
                                      std::move(*message.mutable_addresses()), message.is_open()});
   if (collector_.open_attempts() > open_before) note_opened(attempt);
   if (!answer) {
-    log_warning("Refused the network addresses of a node", kv("node", links_.name(node)),
+    log_warning("Refused the network addresses of a node", kv("node", head_.links.name(node)),
                 kv("err", answer.error()));
     const std::string reason =
-        links_.name(node) + ": it reported wrong addresses; its [network] differs from the head's";
+        head_.links.name(node) +
+        ": it reported wrong addresses; its [network] differs from the head's";
     send(attempt, *from, collector_.refused(attempt, reason));
     return;
   }
@@ -70,14 +71,16 @@ void JobNetworks::refused(NodeId node, const wire::NetworkRefused& message) {
   const AttemptId attempt(message.attempt());
   const auto from = sender(node, attempt);
   if (!from) return;
-  const std::string reason = fmt::format(
-      "{}: {}", links_.name(node), escape_terminal(message.reason(), limits::kMaxErrorTextBytes));
+  const std::string reason =
+      fmt::format("{}: {}", head_.links.name(node),
+                  escape_terminal(message.reason(), limits::kMaxErrorTextBytes));
   send(attempt, *from, collector_.refused(attempt, reason));
 }
 
 // Jobs that share a channel may not fill, so the scheduler must know them.
 void JobNetworks::note_sharing(AttemptId attempt, bool shares) {
-  runner_.perform(runner_.cluster().set_shares_channel(job_of(attempt), shares, runner_.now()));
+  head_.runner.perform(
+      head_.runner.cluster().set_shares_channel(job_of(attempt), shares, head_.runner.now()));
 }
 
 void JobNetworks::note_opened(AttemptId attempt) {
@@ -98,7 +101,7 @@ void JobNetworks::send(AttemptId attempt, const Sender& to,
   const auto send_all = [&](const auto& message, std::optional<std::size_t> only_for) {
     const auto frame = proto::encode_frame(message);
     for (std::size_t i = 0; i < to.job.place.nodes.size(); ++i) {
-      if (!only_for || *only_for == i) links_.send_shared(to.job.place.nodes[i], frame);
+      if (!only_for || *only_for == i) head_.links.send_shared(to.job.place.nodes[i], frame);
     }
   };
   if (const auto* prepare = std::get_if<NetworkCollector::PrepareAll>(&answer)) {
@@ -111,7 +114,7 @@ void JobNetworks::send(AttemptId attempt, const Sender& to,
     wire::NetworkReady message;
     message.set_attempt(attempt.value());
     message.set_addresses(ready->addresses);
-    message.set_payload(config_.network.payload);
+    message.set_payload(head_.config.network.payload);
     send_all(message, ready->only_for);
   } else if (const auto* failed = std::get_if<NetworkCollector::Failed>(&answer)) {
     log_notice("Cannot open the network of job", kv("job", job_of(attempt)),

@@ -3,9 +3,7 @@
 // nodes. Callers have checked that the attempt runs on the node.
 
 #include "proto/node.pb.h"
-#include "scored/head/cluster/cluster_runner.hpp"
-#include "scored/head/cluster/node_links.hpp"
-#include "scored/head/config/config.hpp"
+#include "scored/head/cluster/head_context.hpp"
 #include "scored/head/jobs/network_collector.hpp"
 
 #include <optional>
@@ -14,9 +12,8 @@ namespace score::head {
 
 class JobNetworks {
  public:
-  // All references must outlive this object.
-  JobNetworks(ClusterRunner& runner, NodeLinks& links, const HeadConfig& config)
-      : runner_(runner), links_(links), config_(config), collector_(config.network.channels) {}
+  // `head` must outlive this object.
+  explicit JobNetworks(HeadContext& head) : head_(head), collector_(head.config.network.channels) {}
 
   void request(NodeId node, AttemptId attempt);
   void prepared(NodeId node, wire::NetworkPrepared&& message);
@@ -38,9 +35,7 @@ class JobNetworks {
   void note_opened(AttemptId attempt);
   void send(AttemptId attempt, const Sender& sender, const NetworkCollector::Answer& answer);
 
-  ClusterRunner& runner_;
-  NodeLinks& links_;
-  const HeadConfig& config_;
+  HeadContext& head_;
   NetworkCollector collector_;
 };
 

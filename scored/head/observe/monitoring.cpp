@@ -73,7 +73,7 @@ Status Monitoring::open(const monitor::MonitorSettings& settings) {
   if (!pages) return pages.error().with_context("monitor");
   server_.emplace(monitor::HttpServer::Parts{io_, clock_, tasks_, logins_, *this, this},
                   *std::move(options), *std::move(pages));
-  if (auto opened = open_where_it_was(*server_, parts_.config); !opened) return opened;
+  if (auto opened = open_where_it_was(*server_, parts_.head.config); !opened) return opened;
   parts_.overview.set_dashboard_url(server_->url());
   return {};
 }
@@ -81,8 +81,8 @@ Status Monitoring::open(const monitor::MonitorSettings& settings) {
 void Monitoring::start(Epoch incarnation) {
   if (server_) server_->start();
   tasks_.spawn("make documents", make_documents());
-  parts_.feed.add(monitor::EventKind::Head,
-                  fmt::format("the head started, incarnation {}", incarnation), {});
+  parts_.head.feed.add(monitor::EventKind::Head,
+                       fmt::format("the head started, incarnation {}", incarnation), {});
 }
 
 void Monitoring::close() {
@@ -97,12 +97,12 @@ void Monitoring::request_samples(NodeId node, bool once) {
   request.set_together_ns(together().count());
   request.set_once(once);
   request.set_peers(samples_peers_);
-  parts_.links.send(node, request);
+  parts_.head.links.send(node, request);
 }
 
 // Disconnected nodes count too, because time would seem to run backwards if the delay changed.
 Duration Monitoring::together() const {
-  return monitor::together(parts_.config.nodes.size());
+  return monitor::together(parts_.head.config.nodes.size());
 }
 
 Duration Monitoring::delay() const {
@@ -131,9 +131,9 @@ void Monitoring::set_sampling(Duration period, bool peers) {
   if (period == sampling_ && peers == samples_peers_) return;
   sampling_ = period;
   samples_peers_ = peers;
-  meter_.peers().set_nodes(static_cast<std::uint32_t>(parts_.config.nodes.size()));
+  meter_.peers().set_nodes(static_cast<std::uint32_t>(parts_.head.config.nodes.size()));
   if (!peers) meter_.peers().forget();
-  for (const NodeId node : parts_.links.connected()) request_samples(node, false);
+  for (const NodeId node : parts_.head.links.connected()) request_samples(node, false);
 }
 
 void Monitoring::node_connected(NodeId node) {
@@ -151,7 +151,8 @@ void Monitoring::node_sampled(NodeId node, const wire::NodeSample& message) {
   if (auto read = from_wire(message, *sample); !read) {
     static LogLimiter limiter;
     if (limiter.allow(clock_.now())) {
-      log_warning("Dropped sample", kv("node", parts_.links.name(node)), kv("err", read.error()));
+      log_warning("Dropped sample", kv("node", parts_.head.links.name(node)),
+                  kv("err", read.error()));
     }
     return;
   }
@@ -170,9 +171,9 @@ void Monitoring::play(TimePoint until) {
 
 void Monitoring::feed(NodeId node, const monitor::NodeSample& sample) {
   for (const monitor::GangSample& gang : sample.gangs) {
-    parts_.jobs.note_filled(gang.attempt, node, gang.filled);
+    parts_.head.jobs.note_filled(gang.attempt, node, gang.filled);
     if (!samples_peers_ || gang.frames_to.empty()) continue;
-    meter_.peers().feed(node, sample.taken, gang, parts_.jobs.nodes_of(gang.attempt));
+    meter_.peers().feed(node, sample.taken, gang, parts_.head.jobs.nodes_of(gang.attempt));
   }
   for (const monitor::LateSwitch& late : meter_.feed(node, sample)) late_.add(late);
   if (const auto report = late_.take(clock_.now())) report_late(*report);
@@ -183,8 +184,8 @@ void Monitoring::report_late(const monitor::LateReports<monitor::LateSwitch>::Re
   about.at = report.worst.due;
   about.node = report.worst.node;
   const double ms = std::chrono::duration<double, std::milli>(report.worst.late).count();
-  const std::string& node = parts_.links.name(report.worst.node);
-  parts_.feed.add(
+  const std::string& node = parts_.head.links.name(report.worst.node);
+  parts_.head.feed.add(
       monitor::EventKind::Late,
       report.count == 1
           ? fmt::format("switch {:.1f} ms late on {} (trace {})", ms, node, report.worst.id)
@@ -205,7 +206,7 @@ monitor::ClusterView Monitoring::view() {
   if (sampling_ > Duration(0)) made.sample_period = sampling_;
   made.sample_delay = delay();
   made.viewers = hub_.viewer_count();
-  made.events = &parts_.feed.log().events();
+  made.events = &parts_.head.feed.log().events();
   return made;
 }
 
@@ -305,16 +306,16 @@ monitor::Sight Monitoring::sight_of(const std::optional<monitor::WebUser>& who) 
   monitor::Sight sight;
   if (!who) return sight;
   sight.user = who->user;
-  sight.is_operator = is_operator(parts_.users.role(who->user, clock_.now()));
+  sight.is_operator = is_operator(parts_.head.users.role(who->user, clock_.now()));
   return sight;
 }
 
 asio::awaitable<std::optional<monitor::WebUser>> Monitoring::user_named(std::string name) {
-  co_await parts_.users.known(name, clock_.now(), kDirectoryWait);
-  const auto user = parts_.users.named(name, clock_.now());
+  co_await parts_.head.users.known(name, clock_.now(), kDirectoryWait);
+  const auto user = parts_.head.users.named(name, clock_.now());
   if (!user) co_return std::nullopt;
-  co_await parts_.users.known(*user, clock_.now(), kDirectoryWait);
-  co_return monitor::WebUser{*user, parts_.users.name(*user, clock_.now())};
+  co_await parts_.head.users.known(*user, clock_.now(), kDirectoryWait);
+  co_return monitor::WebUser{*user, parts_.head.users.name(*user, clock_.now())};
 }
 
 std::string Monitoring::session_document(const std::optional<monitor::WebSession>& session) {
@@ -328,9 +329,9 @@ std::string Monitoring::session_document(const std::optional<monitor::WebSession
   session ? json.value(session->who.name) : json.null();
   json.key("csrf");
   session ? json.value(session->csrf) : json.null();
-  json.field("cluster", parts_.config.cluster).field("version", kVersion);
+  json.field("cluster", parts_.head.config.cluster).field("version", kVersion);
   json.list("rates", std::vector<int>{1, 2, 5, 10});
-  json.field("private", parts_.config.monitor.is_private).key("can").begin_array();
+  json.field("private", parts_.head.config.monitor.is_private).key("can").begin_array();
   if (sight.is_operator) {
     for (const char* name : {"quantum", "slots", "drain", "resume"}) json.value(name);
   }
@@ -346,7 +347,7 @@ std::string Monitoring::session_document(const std::optional<monitor::WebSession
 asio::awaitable<Result<std::string>> Monitoring::act(monitor::WebUser who, monitor::Action action) {
   const auto command = from_action(action);
   if (!command) co_return fail(Errc::NotFound, "no such action");
-  const Peer peer{who.user, parts_.users.role(who.user, clock_.now()), who.name, "web"};
+  const Peer peer{who.user, parts_.head.users.role(who.user, clock_.now()), who.name, "web"};
   using Channel = asio::experimental::channel<void(boost::system::error_code)>;
   const auto done = std::make_shared<Channel>(io_, 1);
   const auto result = std::make_shared<Result<std::string>>(std::string());
@@ -408,7 +409,7 @@ asio::awaitable<Result<std::string>> Monitoring::trace(TraceRequest wish) {
 
 asio::awaitable<void> Monitoring::gather_totals() {
   if (!std::exchange(is_in_rank_barrier_, true)) {
-    for (const NodeId node : parts_.links.connected()) {
+    for (const NodeId node : parts_.head.links.connected()) {
       awaited_.insert(node);
       request_samples(node, true);
     }
@@ -428,7 +429,7 @@ asio::awaitable<std::string> Monitoring::metrics() {
   const monitor::ClusterView now = parts_.overview.view();
   const std::vector<FairShares::AccountUse> accounts = parts_.shares.accounts();
   const MetricsInput input{now,
-                           parts_.runner.cluster().counters(),
+                           parts_.head.runner.cluster().counters(),
                            parts_.life.waits(),
                            meter_,
                            hub_,

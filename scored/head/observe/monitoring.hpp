@@ -14,11 +14,7 @@
 #include "monitor/model/settings.hpp"
 #include "scored/control/control_network.hpp"
 #include "scored/head/admin/admin.hpp"
-#include "scored/head/cluster/cluster_runner.hpp"
-#include "scored/head/cluster/event_feed.hpp"
-#include "scored/head/cluster/node_links.hpp"
-#include "scored/head/config/config.hpp"
-#include "scored/head/config/users.hpp"
+#include "scored/head/cluster/head_context.hpp"
 #include "scored/head/jobs/job_life.hpp"
 #include "scored/head/jobs/job_table.hpp"
 #include "scored/head/observe/observer.hpp"
@@ -38,15 +34,10 @@ namespace score::head {
 class Monitoring final : public monitor::Site, public HeadObserver {
  public:
   struct Parts {  // all must outlive the object
-    const HeadConfig& config;
-    const ClusterRunner& runner;
-    Users& users;
-    NodeLinks& links;
-    JobTable& jobs;
+    HeadContext& head;
     const JobLife& life;
     Overview& overview;
     TraceCollector& traces;
-    EventFeed& feed;
     Admin& admin;
     const control::ControlNetwork& control;
     const FairShares& shares;

@@ -97,12 +97,12 @@ std::int64_t cpu_time_ns() {
 }  // namespace
 
 wire::Info Overview::info() const {
-  const gang::MatrixView matrix = runner_.cluster().matrix();
+  const gang::MatrixView matrix = head_.runner.cluster().matrix();
   wire::Info out;
-  out.set_cluster(config_.cluster);
+  out.set_cluster(head_.config.cluster);
   out.set_version(kVersion);
   out.set_quantum_ns(matrix.quantum.count());
-  out.set_max_slots(runner_.cluster().config().max_slots);
+  out.set_max_slots(head_.runner.cluster().config().max_slots);
   out.set_epoch(matrix.epoch.value());
   out.set_cycle_ns(matrix.cycle.count());
   for (const gang::SliceView& slice : matrix.slices) {
@@ -111,30 +111,30 @@ wire::Info Overview::info() const {
     added.set_length_ns(slice.length.count());
     for (const JobId job : slice.jobs) added.add_jobs(job.value());
   }
-  out.set_nodes_up(static_cast<std::uint32_t>(links_.connected().size()));
-  out.set_nodes_known(static_cast<std::uint32_t>(links_.size()));
-  out.set_jobs_active(static_cast<std::uint32_t>(jobs_.active()));
-  out.set_epochs(runner_.cluster().counters().epochs);
-  out.set_late_epochs(runner_.cluster().counters().late_epochs);
-  out.set_stale_reports(runner_.cluster().counters().stale_reports);
+  out.set_nodes_up(static_cast<std::uint32_t>(head_.links.connected().size()));
+  out.set_nodes_known(static_cast<std::uint32_t>(head_.links.size()));
+  out.set_jobs_active(static_cast<std::uint32_t>(head_.jobs.active()));
+  out.set_epochs(head_.runner.cluster().counters().epochs);
+  out.set_late_epochs(head_.runner.cluster().counters().late_epochs);
+  out.set_stale_reports(head_.runner.cluster().counters().stale_reports);
   out.set_head_cpu_ns(cpu_time_ns());
   out.set_head_rss_bytes(resident_bytes());
-  out.set_virtual_cluster(config_.virtual_cluster);
+  out.set_virtual_cluster(head_.config.virtual_cluster);
   out.set_pid(::getpid());
-  out.set_socket(config_.socket);
+  out.set_socket(head_.config.socket);
   out.set_dashboard_url(dashboard_url_);
-  out.set_idle_detection(runner_.cluster().config().idle_detection);
-  out.set_fill(runner_.cluster().config().fill);
-  for (const Queue queue : runner_.cluster().config().fill_queues) {
+  out.set_idle_detection(head_.runner.cluster().config().idle_detection);
+  out.set_fill(head_.runner.cluster().config().fill);
+  for (const Queue queue : head_.runner.cluster().config().fill_queues) {
     out.add_fill_queues(name_of_queue(static_cast<std::uint32_t>(queue)));
   }
-  out.set_idle_left(runner_.cluster().counters().idle_left);
-  out.set_idle_returned(runner_.cluster().counters().idle_returned);
-  out.set_early_yields(runner_.cluster().counters().early_yields);
-  out.set_max_weight(config_.limits.max_weight);
-  out.set_max_priority(config_.limits.max_priority);
-  out.set_max_jobs(config_.limits.max_jobs);
-  for (const std::string& queue : config_.limits.queue_names()) out.add_queues(queue);
+  out.set_idle_left(head_.runner.cluster().counters().idle_left);
+  out.set_idle_returned(head_.runner.cluster().counters().idle_returned);
+  out.set_early_yields(head_.runner.cluster().counters().early_yields);
+  out.set_max_weight(head_.config.limits.max_weight);
+  out.set_max_priority(head_.config.limits.max_priority);
+  out.set_max_jobs(head_.config.limits.max_jobs);
+  for (const std::string& queue : head_.config.limits.queue_names()) out.add_queues(queue);
   if (heads_) {
     for (const wire::HeadState& head : heads_()) *out.add_heads() = head;
   }
@@ -149,9 +149,10 @@ std::optional<bool> Overview::has_current_follower() const {
 }
 
 std::string Overview::summary() const {
-  std::string text = fmt::format("{}/{}, {}, quantum {}", links_.connected().size(),
-                                 counted(links_.size(), "node"), counted(jobs_.active(), "job"),
-                                 format_duration(runner_.cluster().config().quantum));
+  std::string text =
+      fmt::format("{}/{}, {}, quantum {}", head_.links.connected().size(),
+                  counted(head_.links.size(), "node"), counted(head_.jobs.active(), "job"),
+                  format_duration(head_.runner.cluster().config().quantum));
   if (!heads_) return text;
   for (const wire::HeadState& head : heads_()) {
     if (!head.in_charge()) text += ", other head " + proto::state_words(head);
@@ -161,12 +162,12 @@ std::string Overview::summary() const {
 
 wire::NodeList Overview::nodes() const {
   wire::NodeList list;
-  for (const NodeId id : runner_.cluster().nodes()) {
-    const auto view = runner_.cluster().node(id);
+  for (const NodeId id : head_.runner.cluster().nodes()) {
+    const auto view = head_.runner.cluster().node(id);
     if (!view) continue;
-    const NodeVitals& vitals = links_.link(id).vitals;
+    const NodeVitals& vitals = head_.links.link(id).vitals;
     wire::NodeStatus& out = *list.add_nodes();
-    out.set_name(links_.name(id));
+    out.set_name(head_.links.name(id));
     out.set_state(to_wire(view->state));
     out.set_drained(view->drained);
     const auto& reason = view->drained ? view->drain_reason : view->down_reason;
@@ -186,7 +187,7 @@ wire::NodeList Overview::nodes() const {
     out.set_rss_bytes(vitals.rss_bytes);
     out.set_cpu_ns(vitals.cpu_ns);
     if (vitals.last_heard != TimePoint()) {
-      out.set_last_heard_ns((runner_.now() - vitals.last_heard).count());
+      out.set_last_heard_ns((head_.runner.now() - vitals.last_heard).count());
     }
     out.set_pid(vitals.pid);
     out.set_switches(vitals.switches);
@@ -200,14 +201,14 @@ wire::NodeList Overview::nodes() const {
 
 monitor::ClusterView Overview::view() const {
   monitor::ClusterView out;
-  out.name = config_.cluster;
+  out.name = head_.config.cluster;
   out.version = kVersion;
-  out.is_virtual = config_.virtual_cluster;
-  out.is_private = config_.monitor.is_private;
-  out.now = runner_.now();
+  out.is_virtual = head_.config.virtual_cluster;
+  out.is_private = head_.config.monitor.is_private;
+  out.now = head_.runner.now();
   out.wall = wall_now();
-  out.slots = runner_.cluster().config().max_slots;
-  out.jobs_active = static_cast<std::uint32_t>(jobs_.active());
+  out.slots = head_.runner.cluster().config().max_slots;
+  out.jobs_active = static_cast<std::uint32_t>(head_.jobs.active());
   add_nodes(out);
   add_matrix(out);
   add_jobs(out);
@@ -215,12 +216,12 @@ monitor::ClusterView Overview::view() const {
 }
 
 void Overview::add_nodes(monitor::ClusterView& out) const {
-  for (const NodeId id : runner_.cluster().nodes()) {
-    const auto view = runner_.cluster().node(id);
+  for (const NodeId id : head_.runner.cluster().nodes()) {
+    const auto view = head_.runner.cluster().node(id);
     if (!view) continue;
-    const NodeVitals& vitals = links_.link(id).vitals;
+    const NodeVitals& vitals = head_.links.link(id).vitals;
     monitor::NodeRow row;
-    row.name = links_.name(id);
+    row.name = head_.links.name(id);
     row.state = proto::word_of(to_wire(view->state));
     row.drained = view->drained;
     row.reason = view->drained ? view->drain_reason : view->down_reason;
@@ -233,7 +234,7 @@ void Overview::add_nodes(monitor::ClusterView& out) const {
     row.switches = vitals.switches;
     row.late_switches = vitals.late_switches;
     row.clock_error = Duration(std::max<std::int64_t>(vitals.clock_error_ns, 0));
-    if (vitals.last_heard != TimePoint()) row.last_heard = runner_.now() - vitals.last_heard;
+    if (vitals.last_heard != TimePoint()) row.last_heard = head_.runner.now() - vitals.last_heard;
     row.method = proto::word_of(vitals.switching.method());
     row.daemon_cpu = Duration(vitals.cpu_ns);
     row.daemon_memory = Bytes(vitals.rss_bytes);
@@ -245,7 +246,7 @@ void Overview::add_nodes(monitor::ClusterView& out) const {
 }
 
 void Overview::add_matrix(monitor::ClusterView& out) const {
-  const gang::MatrixView matrix = runner_.cluster().matrix();
+  const gang::MatrixView matrix = head_.runner.cluster().matrix();
   out.quantum = matrix.quantum;
   out.cycle = matrix.cycle;
   out.epoch = matrix.epoch.value();
@@ -253,9 +254,10 @@ void Overview::add_matrix(monitor::ClusterView& out) const {
   if (matrix.start && !matrix.slices.empty()) {
     out.cycle_start = *matrix.start;
     const Duration slice = matrix.cycle / static_cast<std::int64_t>(matrix.slices.size());
-    if (runner_.now() >= *matrix.start) {
-      active = static_cast<std::size_t>((runner_.now() - *matrix.start) % matrix.cycle / slice) %
-               matrix.slices.size();
+    if (head_.runner.now() >= *matrix.start) {
+      active =
+          static_cast<std::size_t>((head_.runner.now() - *matrix.start) % matrix.cycle / slice) %
+          matrix.slices.size();
     }
   }
   for (std::size_t i = 0; i < matrix.slices.size(); ++i) {
@@ -267,7 +269,7 @@ void Overview::add_matrix(monitor::ClusterView& out) const {
       row = out.rows.insert(row, {slice.slot, false, {}});
       row->cells.resize(out.nodes.size());
       for (const JobId job : slice.jobs) {
-        const auto view = runner_.view(job);
+        const auto view = head_.runner.view(job);
         if (!view) continue;
         for (const NodeId node : view->nodes) {
           if (node.value() < row->cells.size()) row->cells[node.value()].push_back(job);
@@ -281,11 +283,12 @@ void Overview::add_matrix(monitor::ClusterView& out) const {
 }
 
 void Overview::add_jobs(monitor::ClusterView& out) const {
-  for (const auto& [id, job] : jobs_.all()) {
+  for (const auto& [id, job] : head_.jobs.all()) {
     if (job.ended || out.jobs.size() >= kMostShownJobs) continue;
-    if (const auto view = runner_.view(id)) out.jobs.push_back(row_of(queries_.status(job, *view)));
+    if (const auto view = head_.runner.view(id))
+      out.jobs.push_back(row_of(queries_.status(job, *view)));
   }
-  for (const wire::JobStatus* ended : jobs_.recently_ended(runner_.now())) {
+  for (const wire::JobStatus* ended : head_.jobs.recently_ended(head_.runner.now())) {
     out.jobs.push_back(row_of(*ended));
   }
   std::sort(out.jobs.begin(), out.jobs.end(),

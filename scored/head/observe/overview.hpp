@@ -3,9 +3,7 @@
 
 #include "monitor/model/cluster_view.hpp"
 #include "proto/client.pb.h"
-#include "scored/head/cluster/cluster_runner.hpp"
-#include "scored/head/cluster/node_links.hpp"
-#include "scored/head/config/config.hpp"
+#include "scored/head/cluster/head_context.hpp"
 #include "scored/head/jobs/job_queries.hpp"
 #include "scored/head/jobs/job_table.hpp"
 
@@ -19,10 +17,8 @@ namespace score::head {
 
 class Overview {
  public:
-  // All references must outlive this object.
-  Overview(const ClusterRunner& runner, const HeadConfig& config, const JobTable& jobs,
-           const JobQueries& queries, const NodeLinks& links)
-      : runner_(runner), config_(config), jobs_(jobs), queries_(queries), links_(links) {}
+  // Both references must outlive this object.
+  Overview(HeadContext& head, const JobQueries& queries) : head_(head), queries_(queries) {}
 
   void set_dashboard_url(std::string url) { dashboard_url_ = std::move(url); }
 
@@ -47,11 +43,8 @@ class Overview {
   void add_matrix(monitor::ClusterView& out) const;
   void add_jobs(monitor::ClusterView& out) const;
 
-  const ClusterRunner& runner_;
-  const HeadConfig& config_;
-  const JobTable& jobs_;
+  HeadContext& head_;
   const JobQueries& queries_;
-  const NodeLinks& links_;
   std::string dashboard_url_;
   std::function<std::vector<wire::HeadState>()> heads_;
 };
