@@ -72,7 +72,7 @@ void Head::connect_runner() {
 
 ClientSession::Parts Head::for_clients() {
   return {context_, submissions_, life_,   queries_,      streams_, overview_, traces_,
-          facts_,   admin_,       shares_, reservations_, {},       {}};
+          facts_,   admin_,       shares_, reservations_, nullptr,  {}};
 }
 
 NodeSession::Parts Head::for_nodes() {

@@ -98,7 +98,7 @@ ClientSession::ClientSession(const Parts& parts, Clock& clock, Setup setup)
       last_frame_(clock.now()) {}
 
 ClientSession::~ClientSession() {
-  if (viewer_) parts_.site->leave(*viewer_);
+  if (viewer_) parts_.monitoring->leave(*viewer_);
 }
 
 bool ClientSession::is_idle(TimePoint now) const {
@@ -495,12 +495,14 @@ Status ClientSession::on(const wire::GetAccounting& message) {
 }
 
 Status ClientSession::on(const wire::WatchCluster& message) {
-  if (parts_.site == nullptr) return fail(Errc::Unsupported, "this head offers nothing to watch");
+  if (parts_.monitoring == nullptr)
+    return fail(Errc::Unsupported, "this head offers nothing to watch");
   const auto query = monitor::parse_query(message.query());
   if (!query) return query.error();
   const auto options = monitor::read_query(*query, monitor::ViewerOptions());
   if (!options) return options.error();
-  const monitor::Sight sight = parts_.site->sight_of(monitor::WebUser{peer_.user, peer_.name});
+  const monitor::Sight sight =
+      parts_.monitoring->sight_of(monitor::WebUser{peer_.user, peer_.name});
   const auto give = [connection = connection_, tag = message.tag()](const std::string& document) {
     wire::Snapshot snapshot;
     snapshot.set_tag(tag);
@@ -508,17 +510,17 @@ Status ClientSession::on(const wire::WatchCluster& message) {
     proto::send(*connection, snapshot);
   };
   if (!message.follow()) {
-    return parts_.site->measured_snapshot(options->filter, sight,
-                                          [give](const monitor::Frame& frame) { give(*frame); });
+    return parts_.monitoring->measured_snapshot(
+        options->filter, sight, [give](const monitor::Frame& frame) { give(*frame); });
   }
   if (viewer_) return fail(Errc::WrongState, "this connection already watches the cluster");
   // A client that has not read the last document yet misses this one.
-  auto joined =
-      parts_.site->join(*options, sight, [give, connection = connection_](monitor::Frame frame) {
-        if (connection->queued_bytes() > 0) return false;
-        give(*frame);
-        return true;
-      });
+  auto joined = parts_.monitoring->join(*options, sight,
+                                        [give, connection = connection_](monitor::Frame frame) {
+                                          if (connection->queued_bytes() > 0) return false;
+                                          give(*frame);
+                                          return true;
+                                        });
   if (!joined) return joined.error();
   viewer_ = *joined;
   return {};
@@ -534,9 +536,9 @@ Status ClientSession::on(const wire::ManageKeys& message) {
 }
 
 Status ClientSession::on(const wire::WebLogin& message) {
-  if (!parts_.web_login)
+  if (parts_.monitoring == nullptr)
     return fail(Errc::Unsupported, "the head serves no dashboard ([monitor] listen)");
-  auto address = parts_.web_login(peer_);
+  auto address = parts_.monitoring->web_login(peer_);
   if (!address) return address.error();
   return done(message.tag(), *std::move(address));
 }

@@ -8,9 +8,9 @@
 
 #include "proto/common.pb.h"
 #include "scored/head/cluster/head_context.hpp"
+#include "scored/head/jobs/array_tracker.hpp"
 #include "scored/head/jobs/job_life.hpp"
 #include "scored/head/jobs/job_table.hpp"
-#include "scored/head/waits/array_tracker.hpp"
 
 #include <functional>
 #include <optional>

@@ -5,8 +5,8 @@
 
 #include "proto/client.pb.h"
 #include "scored/head/cluster/head_context.hpp"
+#include "scored/head/cluster/limit_gate.hpp"
 #include "scored/head/jobs/job_table.hpp"
-#include "scored/head/shares/limit_gate.hpp"
 
 #include <optional>
 #include <string>

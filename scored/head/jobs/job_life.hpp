@@ -3,16 +3,17 @@
 // logged. It also ends jobs by request, limit or deadline, and owns the jobs' deadlines that are
 // not gang::Cluster's.
 
+#include "base/model/deadlines.hpp"
 #include "monitor/sampler/samples.hpp"
 #include "scored/head/cluster/head_context.hpp"
-#include "scored/head/jobs/deadlines.hpp"
 #include "scored/head/jobs/fair_shares.hpp"
-#include "scored/head/jobs/job_networks.hpp"
 #include "scored/head/jobs/job_queries.hpp"
 #include "scored/head/jobs/job_table.hpp"
+#include "scored/head/streams/job_networks.hpp"
 #include "scored/head/streams/job_streams.hpp"
-#include "scored/head/volumes/job_volumes.hpp"
+#include "scored/head/streams/job_volumes.hpp"
 
+#include <cstdint>
 #include <functional>
 #include <map>
 #include <optional>
@@ -21,6 +22,16 @@
 #include <vector>
 
 namespace score::head {
+
+// The deadlines of jobs that the head, not gang::Cluster, is responsible for.
+enum class DeadlineKind : std::uint8_t {
+  Kill,       // the grace after SIGTERM is over
+  Immediate,  // the job had to be placed by now
+  FrontEnd,   // no front end came back to a job that needs one
+  Drop,       // the output of an ended job was not fetched
+};
+
+using Deadlines = base::Deadlines<DeadlineKind>;
 
 class JobLife final : public JobStreams::Listener {
  public:

@@ -5,8 +5,8 @@
 
 #include "proto/client.pb.h"
 #include "scored/head/cluster/head_context.hpp"
+#include "scored/head/jobs/array_tracker.hpp"
 #include "scored/head/jobs/job_table.hpp"
-#include "scored/head/waits/array_tracker.hpp"
 
 namespace score::head {
 

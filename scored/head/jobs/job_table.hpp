@@ -1,6 +1,6 @@
 #pragma once
-// JobTable holds the jobs that the head keeps in memory, and counts them in all and per user. It is
-// pure.
+// JobTable holds the jobs that the head keeps in memory, counts them in all and per user, and
+// numbers new ones. It is pure.
 
 #include "scored/head/jobs/job.hpp"
 

@@ -6,9 +6,9 @@
 
 #include "scored/head/cluster/head_context.hpp"
 #include "scored/head/jobs/arrays.hpp"
+#include "scored/head/jobs/dependency_tracker.hpp"
 #include "scored/head/jobs/job_life.hpp"
 #include "scored/head/jobs/job_table.hpp"
-#include "scored/head/waits/dependency_tracker.hpp"
 
 #include <optional>
 #include <string>

@@ -7,8 +7,8 @@
 #include "proto/node.pb.h"
 #include "proto/transport/key_ring.hpp"
 #include "scored/head/cluster/head_context.hpp"
+#include "scored/head/cluster/observer.hpp"
 #include "scored/head/nodes/control_manager.hpp"
-#include "scored/head/observe/observer.hpp"
 #include "scored/head/streams/job_streams.hpp"
 
 #include <functional>
