@@ -20,7 +20,7 @@ NAME = re.compile(r'\b(?:scored|process)_[a-z0-9_]+|\bscored:[a-z0-9_:]+')
 def exported(source):
     """Returns the names in the C++ sources that begin a family, with the suffixes of histograms."""
     names = set()
-    for path in ('monitor/metrics/exporter.cpp', 'scored/control/metrics.hpp', 'scored/head/observe/metrics.cpp',
+    for path in ('monitor/metrics/exporter.cpp', 'scored/control/metrics.hpp', 'scored/head/clients/metrics.cpp',
                  'scored/node/observe/metrics.cpp'):
         for kind, name in re.findall(r'\.(counter|gauge|histogram)\(\s*"([a-z_]+)"', (source / path).read_text()):
             names |= {name + end for end in ('_bucket', '_sum', '_count')} if kind == 'histogram' else set()

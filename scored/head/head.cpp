@@ -24,50 +24,34 @@ Head::Head(asio::io_context& io, Clock& clock, HeadConfig config, const Recovere
       alarm_(io, clock),
       feed_(clock),
       users_(config_.operators, UserId(::geteuid()), requests.directory),
-      streams_(links_,
-               {.front_end_lost = [this](JobId job) { life_.front_end_lost(job); },
-                .delivered = [this](JobId job) { life_.output_delivered(job); },
-                .broken = [this](AttemptId attempt,
-                                 std::string why) { life_.abort(attempt, std::move(why)); }}),
-      networks_(runner_, links_, config_),
-      volumes_(runner_, links_),
-      shares_({runner_, config_, jobs_, users_}),
-      queries_({runner_, config_, jobs_, reader_, users_, array_tracker_}),
       commits_(io, std::move(store)),
-      reservations_({runner_, config_, links_, users_, commits_, feed_, alarm_}),
-      life_({runner_, config_, jobs_, queries_, streams_, networks_, volumes_, commits_, users_,
-             feed_, alarm_}),
-      arrays_({runner_, jobs_, life_, reader_, commits_, array_tracker_,
-               [this] { return submissions_.take_number(); }}),
-      waiting_({runner_, jobs_, life_, arrays_, reader_, config_, alarm_}),
-      starter_({runner_, jobs_, streams_, links_, reader_, commits_}),
-      submissions_({runner_, config_, jobs_, life_, links_, users_, reader_, commits_, waiting_,
-                    shares_, reservations_},
-                   recovered.last_job),
-      overview_(runner_, config_, jobs_, queries_, links_),
+      context_{config_, runner_, jobs_, links_, users_, reader_, commits_, feed_, alarm_},
+      streams_(links_),
+      networks_(context_),
+      volumes_(context_),
+      shares_(context_),
+      queries_(context_, array_tracker_),
+      reservations_(context_),
+      life_(context_, {queries_, streams_, networks_, volumes_, shares_}, *this),
+      arrays_(context_, life_, array_tracker_),
+      waiting_(context_, life_, arrays_),
+      starter_(context_, streams_),
+      submissions_(context_, {life_, waiting_, shares_, reservations_}),
+      overview_(context_, queries_),
       traces_(clock, links_, alarm_),
       facts_(clock, links_, alarm_, config_),
       control_(io, clock, links_),
-      nodes_({runner_, links_, streams_, feed_, control_, recovered.incarnation}),
+      nodes_(context_, streams_, control_, recovered.incarnation),
       admin_({runner_, config_, jobs_, queries_, life_, submissions_, arrays_, networks_, links_,
               commits_, users_, feed_, alarm_, shares_, reservations_, std::move(requests)}) {
+  jobs_.set_last_number(recovered.last_job);
   users_.set_exempt(config_.limits.exempt);
   users_.set_account_groups(config_.accounts.groups());
-  control_.on_relayed_heartbeats([this](const gang::RelayedHeartbeats& relayed_heartbeats) {
-    nodes_.relayed_heartbeats(relayed_heartbeats);
-  });
   nodes_.on_job_seen([this](NodeId node, JobId last) { submissions_.saw(node, last); });
-  life_.connect({[this](Job& job) { return defers(job); },
-                 [this](Job& job) { return shares_.charge(job); },
-                 [this](Job& job) {
-                   if (job.info.is_array()) arrays_.open(job);
-                 },
-                 [this](const Job& job) { began(job); },
-                 [this](const Job& job) {
-                   arrays_.ended(job);
-                   waiting_.ended(job);
-                   shares_.ended();
-                 }});
+  connect_runner();
+}
+
+void Head::connect_runner() {
   ClusterRunner::Handlers handlers;
   handlers.send = [this](NodeId node, HeadToNode&& message) {
     if (const auto* set = std::get_if<base::SetTimetable>(&message)) {
@@ -87,27 +71,16 @@ Head::Head(asio::io_context& io, Clock& clock, HeadConfig config, const Recovere
 }
 
 ClientSession::Parts Head::for_clients() {
-  return {config_, runner_, jobs_,  submissions_, life_,   queries_,      streams_, overview_,
-          traces_, facts_,  admin_, users_,       shares_, reservations_, {},       {}};
+  return {context_, submissions_, life_,   queries_,      streams_, overview_, traces_,
+          facts_,   admin_,       shares_, reservations_, nullptr,  {}};
 }
 
 NodeSession::Parts Head::for_nodes() {
-  return {config_, nodes_, links_, streams_, networks_, volumes_, traces_, facts_};
+  return {context_, nodes_, streams_, networks_, volumes_, traces_, facts_};
 }
 
 Monitoring::Parts Head::for_monitoring() {
-  return {config_,
-          runner_,
-          users_,
-          links_,
-          jobs_,
-          life_,
-          overview_,
-          traces_,
-          feed_,
-          admin_,
-          control_.network(),
-          shares_};
+  return {context_, life_, overview_, traces_, admin_, control_.network(), shares_};
 }
 
 // ---- recovery ----------------------------------------------------------------------------------
@@ -238,21 +211,6 @@ void Head::defer_recovered(gang::RecoveredJob& recovered) {
   if (array != nullptr && array->is_held) recovered.request.held = true;
 }
 
-// An array is never placed; only its tasks are.
-bool Head::defers(Job& job) {
-  shares_.note(job.info);
-  const bool waits = waiting_.add(job);
-  if (job.info.is_array()) arrays_.add(job, waits);
-  return waits || job.info.is_array();
-}
-
-void Head::began(const Job& job) {
-  arrays_.began(job);
-  waiting_.began(job);
-  const Job* array = job.info.is_task() ? jobs_.find(job.info.array) : nullptr;
-  if (array != nullptr) waiting_.began(*array);
-}
-
 // Uses the monotonic clock if its mark is still valid. The wall clock may have been set since.
 TimePoint Head::start_of(const JobProgress& progress) const {
   const TimePoint at = runner_.now();
@@ -355,6 +313,32 @@ void Head::recover_keepers(const StoredSettings& settings) {
       commits_.add(keep_setting(id, {}));
     }
   }
+}
+
+// ---- JobLife::Listener -------------------------------------------------------------------------
+
+// An array is never placed; only its tasks are.
+bool Head::defers(Job& job) {
+  shares_.note(job.info);
+  const bool waits = waiting_.add(job);
+  if (job.info.is_array()) arrays_.add(job, waits);
+  return waits || job.info.is_array();
+}
+
+void Head::accepted(Job& job) {
+  if (job.info.is_array()) arrays_.open(job);
+}
+
+void Head::began(const Job& job) {
+  arrays_.began(job);
+  waiting_.began(job);
+  const Job* array = job.info.is_task() ? jobs_.find(job.info.array) : nullptr;
+  if (array != nullptr) waiting_.began(*array);
+}
+
+void Head::ended(const Job& job) {
+  arrays_.ended(job);
+  waiting_.ended(job);
 }
 
 // ---- time --------------------------------------------------------------------------------------

@@ -8,20 +8,18 @@
 //   tasks are started when their placement is on disk, so a restarted head runs nothing twice;
 //   nodes may forget an attempt when its end is on disk.
 
-#include "base/async/alarm.hpp"
 #include "base/async/asio.hpp"
 #include "base/async/clock.hpp"
 #include "scored/head/admin/admin.hpp"
 #include "scored/head/clients/client_session.hpp"
-#include "scored/head/cluster/cluster_runner.hpp"
-#include "scored/head/cluster/event_feed.hpp"
-#include "scored/head/cluster/node_links.hpp"
-#include "scored/head/config/config.hpp"
-#include "scored/head/config/users.hpp"
+#include "scored/head/clients/monitoring.hpp"
+#include "scored/head/clients/overview.hpp"
+#include "scored/head/cluster/facts_collector.hpp"
+#include "scored/head/cluster/head_context.hpp"
+#include "scored/head/cluster/trace_collector.hpp"
 #include "scored/head/jobs/arrays.hpp"
 #include "scored/head/jobs/fair_shares.hpp"
 #include "scored/head/jobs/job_life.hpp"
-#include "scored/head/jobs/job_networks.hpp"
 #include "scored/head/jobs/job_queries.hpp"
 #include "scored/head/jobs/job_table.hpp"
 #include "scored/head/jobs/submissions.hpp"
@@ -29,14 +27,7 @@
 #include "scored/head/jobs/waiting_jobs.hpp"
 #include "scored/head/nodes/node_manager.hpp"
 #include "scored/head/nodes/node_session.hpp"
-#include "scored/head/observe/facts_collector.hpp"
-#include "scored/head/observe/monitoring.hpp"
-#include "scored/head/observe/overview.hpp"
-#include "scored/head/observe/trace_collector.hpp"
-#include "scored/head/reservations/reservation_manager.hpp"
-#include "scored/head/store/commit_log.hpp"
 #include "scored/head/store/settings.hpp"
-#include "scored/head/volumes/job_volumes.hpp"
 
 #include <functional>
 #include <map>
@@ -48,7 +39,7 @@
 
 namespace score::head {
 
-class Head {
+class Head final : private JobLife::Listener {
  public:
   // Reads incarnation, settings and jobs from the store. `io` and `clock` must outlive the head;
   // `reader` must read the same store. Errors: the store's.
@@ -120,14 +111,19 @@ class Head {
   Status recover_jobs(const std::vector<StoredJob>& stored);
   void recover_ended_steps();
   Result<gang::RecoveredJob> recover_job(const StoredJob& stored);
-  bool defers(Job& job);
-  void began(const Job& job);
   void defer_recovered(gang::RecoveredJob& job);
   [[nodiscard]] TimePoint start_of(const JobProgress& progress) const;
   void recover_cancels(const Recovered& recovered);
   void recover_keepers(const StoredSettings& settings);
   void take_newer_term(Epoch newest);
+  void connect_runner();
   [[nodiscard]] TimePoint next_deadline() const;
+
+  // ---- JobLife::Listener
+  bool defers(Job& job) override;
+  void accepted(Job& job) override;
+  void began(const Job& job) override;
+  void ended(const Job& job) override;
 
   HeadConfig config_;
   ClusterRunner runner_;
@@ -136,14 +132,15 @@ class Head {
   EventFeed feed_;
   Users users_;
   NodeLinks links_;
+  JobTable jobs_;
+  CommitLog commits_;
+  HeadContext context_;
   JobStreams streams_;
   JobNetworks networks_;
   JobVolumes volumes_;
-  JobTable jobs_;
   FairShares shares_;
   ArrayTracker array_tracker_;
   JobQueries queries_;
-  CommitLog commits_;
   ReservationManager reservations_;
   JobLife life_;
   Arrays arrays_;

@@ -5,7 +5,7 @@
 #include "base/assert.hpp"
 #include "monitor/model/document.hpp"
 #include "proto/frames/parse.hpp"
-#include "scored/head/observe/sample_wire.hpp"
+#include "scored/head/clients/sample_wire.hpp"
 
 #include <algorithm>
 #include <cstddef>

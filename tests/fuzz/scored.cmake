@@ -1,4 +1,4 @@
-score_fuzz(head_samples SOURCES head_samples.cpp LIBS score::head_observe PCH none)
+score_fuzz(head_samples SOURCES head_samples.cpp LIBS score::head_clients PCH none)
 score_fuzz(head_reservations SOURCES ${PROJECT_SOURCE_DIR}/scored/head/reservations/booking_fuzz.cpp LIBS score::head_reservations PCH none)
 score_fuzz(pmi_line SOURCES pmi_line.cpp LIBS score::shepherd)
 score_fuzz(pmi_server SOURCES pmi_server.cpp LIBS score::shepherd)

@@ -2,7 +2,7 @@
 // Simulates two heads, their disks, and nodes as witnesses, in virtual time. It runs the real
 // gang::Leadership and gang::Witness, with late or lost messages, partitions, crashes, reboots that
 // lose memory, and clocks with different rates. Clients submit entries; a log is shipped as in
-// scored/head/heads: a snapshot, then each transaction.
+// scored/head/process: a snapshot, then each transaction.
 
 #include "gang/leadership/leadership.hpp"
 #include "tests/sim/events.hpp"

@@ -98,12 +98,12 @@ ClientSession::ClientSession(const Parts& parts, Clock& clock, Setup setup)
       last_frame_(clock.now()) {}
 
 ClientSession::~ClientSession() {
-  if (viewer_) parts_.site->leave(*viewer_);
+  if (viewer_) parts_.monitoring->leave(*viewer_);
 }
 
 bool ClientSession::is_idle(TimePoint now) const {
   if (is_spare_) return now - last_frame_ > kSpareIdle;
-  return attached_ == 0 && !viewer_ && now - last_frame_ > parts_.config.idle_timeout;
+  return attached_ == 0 && !viewer_ && now - last_frame_ > parts_.head.config.idle_timeout;
 }
 
 asio::awaitable<void> ClientSession::run() {
@@ -116,9 +116,9 @@ asio::awaitable<void> ClientSession::run() {
 // limited time. Then they have a number as name, and no rights as members of a group.
 asio::awaitable<void> ClientSession::identify() {
   const bool needs_role = peer_.role != proto::Role::Root;
-  co_await parts_.users.known(peer_.user, clock_.now(), needs_role ? kForRole : kForName);
-  peer_.role = parts_.users.role(peer_.user, clock_.now());
-  peer_.name = parts_.users.name(peer_.user, clock_.now());
+  co_await parts_.head.users.known(peer_.user, clock_.now(), needs_role ? kForRole : kForName);
+  peer_.role = parts_.head.users.role(peer_.user, clock_.now());
+  peer_.name = parts_.head.users.name(peer_.user, clock_.now());
 }
 
 asio::awaitable<void> ClientSession::serve() {
@@ -176,7 +176,7 @@ asio::awaitable<void> ClientSession::learn_users(std::string payload) {
       std::min(message.reservation().users_size(), static_cast<int>(limits::kMaxReservationUsers));
   for (int i = 0; i < count && clock_.now() < until; ++i) {
     std::string name = message.reservation().users(i);
-    co_await parts_.users.known(std::move(name), clock_.now(), kForRole);
+    co_await parts_.head.users.known(std::move(name), clock_.now(), kForRole);
   }
 }
 
@@ -331,7 +331,7 @@ Status ClientSession::on(const wire::ClientHello& message) {
   }
   wire::ServerHello reply;
   reply.set_version(*version);
-  reply.set_cluster(parts_.config.cluster);
+  reply.set_cluster(parts_.head.config.cluster);
   reply.set_program(std::string("scored ") + kVersion);
   reply.set_user(peer_.user.value());
   reply.set_is_operator(peer_.role != proto::Role::OtherUser);
@@ -372,7 +372,7 @@ void ClientSession::send_job(const wire::Attach& message, wire::JobStatus status
 
 Status ClientSession::on(const wire::Attach& message) {
   const JobId id(message.job());
-  const Job* job = parts_.jobs.find(id);
+  const Job* job = parts_.head.jobs.find(id);
   if (job == nullptr || !job->ended) {
     auto status = parts_.queries.status(id);
     if (!status) return status.error();
@@ -489,12 +489,14 @@ Status ClientSession::on(const wire::GetAccounting& message) {
 }
 
 Status ClientSession::on(const wire::WatchCluster& message) {
-  if (parts_.site == nullptr) return fail(Errc::Unsupported, "this head offers nothing to watch");
+  if (parts_.monitoring == nullptr)
+    return fail(Errc::Unsupported, "this head offers nothing to watch");
   const auto query = monitor::parse_query(message.query());
   if (!query) return query.error();
   const auto options = monitor::read_query(*query, monitor::ViewerOptions());
   if (!options) return options.error();
-  const monitor::Sight sight = parts_.site->sight_of(monitor::WebUser{peer_.user, peer_.name});
+  const monitor::Sight sight =
+      parts_.monitoring->sight_of(monitor::WebUser{peer_.user, peer_.name});
   const auto give = [connection = connection_, tag = message.tag()](const std::string& document) {
     wire::Snapshot snapshot;
     snapshot.set_tag(tag);
@@ -502,17 +504,17 @@ Status ClientSession::on(const wire::WatchCluster& message) {
     proto::send(*connection, snapshot);
   };
   if (!message.follow()) {
-    return parts_.site->measured_snapshot(options->filter, sight,
-                                          [give](const monitor::Frame& frame) { give(*frame); });
+    return parts_.monitoring->measured_snapshot(
+        options->filter, sight, [give](const monitor::Frame& frame) { give(*frame); });
   }
   if (viewer_) return fail(Errc::WrongState, "this connection already watches the cluster");
   // A client that has not read the last document yet misses this one.
-  auto joined =
-      parts_.site->join(*options, sight, [give, connection = connection_](monitor::Frame frame) {
-        if (connection->queued_bytes() > 0) return false;
-        give(*frame);
-        return true;
-      });
+  auto joined = parts_.monitoring->join(*options, sight,
+                                        [give, connection = connection_](monitor::Frame frame) {
+                                          if (connection->queued_bytes() > 0) return false;
+                                          give(*frame);
+                                          return true;
+                                        });
   if (!joined) return joined.error();
   viewer_ = *joined;
   return {};
@@ -528,9 +530,9 @@ Status ClientSession::on(const wire::ManageKeys& message) {
 }
 
 Status ClientSession::on(const wire::WebLogin& message) {
-  if (!parts_.web_login)
+  if (parts_.monitoring == nullptr)
     return fail(Errc::Unsupported, "the head serves no dashboard ([monitor] listen)");
-  auto address = parts_.web_login(peer_);
+  auto address = parts_.monitoring->web_login(peer_);
   if (!address) return address.error();
   return done(message.tag(), *std::move(address));
 }

@@ -5,23 +5,20 @@
 
 #include "base/async/asio.hpp"
 #include "base/os/log.hpp"
-#include "monitor/http/site.hpp"
 #include "proto/client.pb.h"
 #include "proto/transport/connection.hpp"
 #include "scored/head/admin/admin.hpp"
+#include "scored/head/clients/monitoring.hpp"
+#include "scored/head/clients/overview.hpp"
 #include "scored/head/clients/turns.hpp"
 #include "scored/head/clients/user_budget.hpp"
-#include "scored/head/cluster/cluster_runner.hpp"
-#include "scored/head/config/config.hpp"
-#include "scored/head/config/users.hpp"
+#include "scored/head/cluster/facts_collector.hpp"
+#include "scored/head/cluster/head_context.hpp"
+#include "scored/head/cluster/trace_collector.hpp"
 #include "scored/head/jobs/job_life.hpp"
 #include "scored/head/jobs/job_queries.hpp"
 #include "scored/head/jobs/job_table.hpp"
 #include "scored/head/jobs/submissions.hpp"
-#include "scored/head/observe/facts_collector.hpp"
-#include "scored/head/observe/overview.hpp"
-#include "scored/head/observe/trace_collector.hpp"
-#include "scored/head/streams/job_streams.hpp"
 
 #include <functional>
 #include <memory>
@@ -33,9 +30,7 @@ namespace score::head {
 class ClientSession {
  public:
   struct Parts {  // all must outlive the session
-    const HeadConfig& config;
-    const ClusterRunner& runner;
-    JobTable& jobs;
+    HeadContext& head;
     Submissions& submissions;
     JobLife& life;
     const JobQueries& queries;
@@ -44,11 +39,9 @@ class ClientSession {
     TraceCollector& traces;
     FactsCollector& facts;
     Admin& admin;
-    Users& users;
     FairShares& shares;
     const ReservationManager& reservations;
-    monitor::Site* site = nullptr;  // null: monitoring is off
-    std::function<Result<std::string>(const Peer&)> web_login{};
+    Monitoring* monitoring = nullptr;  // null: monitoring is off
     std::function<Result<wire::NodeKeyList>(const Peer&, const wire::ManageKeys&)> keys{};
   };
 

@@ -1,5 +1,5 @@
 #pragma once
-// EventFeed keeps the latest events for viewers. Every part of the head writes to it; observe/
+// EventFeed keeps the latest events for viewers. Every part of the head writes to it; clients/
 // shows them.
 
 #include "base/async/clock.hpp"

@@ -25,41 +25,41 @@ void Arrays::add(const Job& array, bool waits) {
     log_error("Cannot read the tasks of an array", kv("job", id), kv("err", tasks.error()));
     tasks = ArrayTasks();
   }
-  parts_.tracker.add(id, std::move(*tasks), array.rest->next, array.rest->total);
-  if (const auto ended = parts_.reader.ended_tasks(id)) {
-    parts_.tracker.count_ended(id, ended->completed, ended->broken);
+  tracker_.add(id, std::move(*tasks), array.rest->next, array.rest->total);
+  if (const auto ended = head_.reader.ended_tasks(id)) {
+    tracker_.count_ended(id, ended->completed, ended->broken);
   } else {
     log_error("Cannot read how the tasks of an array ended", kv("job", id),
               kv("err", ended.error()));
   }
-  parts_.tracker.set_open(id, !waits && !array.is_held);
+  tracker_.set_open(id, !waits && !array.is_held);
 }
 
 void Arrays::add_task(const Job& task) {
   const bool is_placed = task.progress.state != JobState::Pending;
-  parts_.tracker.became(task.info.array, task.info.task, task.info.id, is_placed);
+  tracker_.became(task.info.array, task.info.task, task.info.id, is_placed);
 }
 
 void Arrays::open(Job& array) {
-  parts_.tracker.set_open(array.info.id, array.waits.empty() && !array.is_held);
+  tracker_.set_open(array.info.id, array.waits.empty() && !array.is_held);
   settle(array.info.id);
 }
 
 void Arrays::hold_changed(Job& array) {
   const JobId id = array.info.id;
-  if (const auto waiting = parts_.tracker.view(id).in_queue) {
-    gang::Cluster& cluster = parts_.runner.cluster();
-    auto actions = array.is_held ? cluster.hold(*waiting, parts_.runner.now())
-                                 : cluster.release(*waiting, parts_.runner.now());
-    if (actions) parts_.runner.perform(std::move(*actions));
+  if (const auto waiting = tracker_.view(id).in_queue) {
+    gang::Cluster& cluster = head_.runner.cluster();
+    auto actions = array.is_held ? cluster.hold(*waiting, head_.runner.now())
+                                 : cluster.release(*waiting, head_.runner.now());
+    if (actions) head_.runner.perform(std::move(*actions));
   }
   open(array);
 }
 
 void Arrays::began(const Job& task) {
   if (!task.info.is_task()) return;
-  parts_.tracker.placed(task.info.array, task.info.task);
-  Job* array = parts_.jobs.find(task.info.array);
+  tracker_.placed(task.info.array, task.info.task);
+  Job* array = head_.jobs.find(task.info.array);
   if (array == nullptr || array->ended) return;
   if (array->progress.started == WallTime() && task.progress.started != WallTime()) {
     array->progress.started = task.progress.started;
@@ -69,27 +69,27 @@ void Arrays::began(const Job& task) {
 }
 
 void Arrays::ended(const Job& job) {
-  if (job.info.is_array()) return parts_.tracker.forget(job.info.id);
+  if (job.info.is_array()) return tracker_.forget(job.info.id);
   if (!job.info.is_task()) return;
-  parts_.tracker.ended(job.info.array, job.info.task, job.progress.state);
+  tracker_.ended(job.info.array, job.info.task, job.progress.state);
   settle(job.info.array);
 }
 
 void Arrays::settle_all() {
-  for (const JobId id : parts_.tracker.arrays()) settle(id);
+  for (const JobId id : tracker_.arrays()) settle(id);
 }
 
 void Arrays::settle(JobId id) {
-  Job* array = parts_.jobs.find(id);
+  Job* array = head_.jobs.find(id);
   if (array == nullptr || array->ended) return;
-  if (parts_.tracker.is_done(id)) return finish(*array);
-  if (const auto task = parts_.tracker.next_task(id)) make_job(*array, *task);
-  parts_.runner.touch(id);
-  parts_.runner.perform({});
+  if (tracker_.is_done(id)) return finish(*array);
+  if (const auto task = tracker_.next_task(id)) make_job(*array, *task);
+  head_.runner.touch(id);
+  head_.runner.perform({});
 }
 
 void Arrays::finish(Job& array) {
-  const ArrayTracker::Counts counts = parts_.tracker.view(array.info.id).counts;
+  const ArrayTracker::Counts counts = tracker_.view(array.info.id).counts;
   const std::uint32_t all = counts.failed + counts.completed;
   if (!array.ends_as && counts.failed == 0) {
     array.ends_as = JobState::Completed;
@@ -103,20 +103,20 @@ void Arrays::finish(Job& array) {
     array.exit_code = 1;
     array.why_ended = fmt::format("{} of {} tasks did not complete", counts.failed, all);
   }
-  parts_.life.kill(array.info.id, gang::EndCause::User);
+  life_.kill(array.info.id, gang::EndCause::User);
 }
 
 // ---- a task becomes a job -----------------------------------------------------------------------
 
 void Arrays::make_job(Job& array, std::uint32_t task) {
   const JobId id = array.info.id;
-  const auto view = parts_.runner.view(id);
+  const auto view = head_.runner.view(id);
   if (!view) return;
   ResourceRequest request = view->request;
   request.held = false;
   AddJob add;
   add.info = array.info;
-  add.info.id = parts_.new_number();
+  add.info.id = head_.jobs.take_number();
   add.info.request = RequestId();
   add.info.task = task;
   add.info.resources = proto::to_wire(request).SerializeAsString();
@@ -124,30 +124,30 @@ void Arrays::make_job(Job& array, std::uint32_t task) {
   add.info.immediate = Duration(0);
   add.info.spec_bytes = Bytes(0);
   add.detached = true;
-  parts_.tracker.take(id);
-  parts_.jobs.count_in(add.info);
+  tracker_.take(id);
+  head_.jobs.count_in(add.info);
   std::vector<Change> changes;
   changes.emplace_back(add);
   changes.emplace_back(SaveArray{id, "", task + 1});
-  parts_.commits.ask(std::move(changes),
-                     [this, id, add = std::move(add), request](const Status& stored) mutable {
-                       made(id, std::move(add), request, stored);
-                     });
+  head_.commits.ask(std::move(changes),
+                    [this, id, add = std::move(add), request](const Status& stored) mutable {
+                      made(id, std::move(add), request, stored);
+                    });
 }
 
 void Arrays::made(JobId id, AddJob&& add, const ResourceRequest& request, const Status& stored) {
   if (!stored) {
-    parts_.jobs.count_out(add.info);
-    return parts_.tracker.not_stored(id);
+    head_.jobs.count_out(add.info);
+    return tracker_.not_stored(id);
   }
   const JobId job = add.info.id;
-  const Job* array = parts_.jobs.find(id);
-  const bool is_wanted = parts_.tracker.became(id, add.info.task, job, false) && array != nullptr &&
+  const Job* array = head_.jobs.find(id);
+  const bool is_wanted = tracker_.became(id, add.info.task, job, false) && array != nullptr &&
                          !array->ends_as && !array->ended;
   ResourceRequest given = request;
   given.held = is_wanted && array->is_held;
-  parts_.life.begin(std::move(add), given);
-  if (!is_wanted) parts_.life.kill(job, gang::EndCause::User);
+  life_.begin(std::move(add), given);
+  if (!is_wanted) life_.kill(job, gang::EndCause::User);
   settle(id);
 }
 
@@ -164,7 +164,7 @@ Result<std::vector<Change>> Arrays::check_cancel(const Job& array, const std::st
     auto set = IndexSet::parse(tasks, kMaxArrayTasks);
     if (!set) return set.error().with_context("tasks of job {}", id);
     only = std::move(*set);
-    ArrayTasks rest = parts_.tracker.rest(id);
+    ArrayTasks rest = tracker_.rest(id);
     const std::uint32_t before = rest.tasks.size();
     rest.tasks = rest.tasks.without(*only);
     if (rest.tasks.size() < before) {
@@ -174,7 +174,7 @@ Result<std::vector<Change>> Arrays::check_cancel(const Job& array, const std::st
       changes.emplace_back(SaveArray{id, text, next});
     }
   }
-  for (const auto& [task, job] : parts_.tracker.jobs(id, only ? &*only : nullptr)) {
+  for (const auto& [task, job] : tracker_.jobs(id, only ? &*only : nullptr)) {
     changes.emplace_back(cancel_setting(job, by));
   }
   if (changes.empty()) return fail(Errc::NotFound, "no task {} of job {} is left", tasks, id);
@@ -187,11 +187,11 @@ void Arrays::cancel(Job& array, const std::string& tasks, const std::string& by,
   if (tasks.empty()) return end(array, why, grace);
   const auto only = IndexSet::parse(tasks, kMaxArrayTasks);
   if (!only) return;
-  parts_.tracker.drop_tasks(id, *only);
-  for (const auto& [task, job] : parts_.tracker.jobs(id, &*only)) {
-    Job* found = parts_.jobs.find(job);
+  tracker_.drop_tasks(id, *only);
+  for (const auto& [task, job] : tracker_.jobs(id, &*only)) {
+    Job* found = head_.jobs.find(job);
     if (found != nullptr && !found->ended) {
-      parts_.life.terminate(*found, gang::EndCause::User, why, grace);
+      life_.terminate(*found, gang::EndCause::User, why, grace);
     }
   }
   settle(id);
@@ -204,11 +204,11 @@ void Arrays::end(Job& array, const std::string& why, Duration grace) {
     array.exit_code = kExitInterrupted;
     array.why_ended = why;
   }
-  parts_.tracker.drop_tasks(id, parts_.tracker.rest(id).tasks);
-  for (const auto& [task, job] : parts_.tracker.jobs(id, nullptr)) {
-    Job* found = parts_.jobs.find(job);
+  tracker_.drop_tasks(id, tracker_.rest(id).tasks);
+  for (const auto& [task, job] : tracker_.jobs(id, nullptr)) {
+    Job* found = head_.jobs.find(job);
     if (found != nullptr && !found->ended) {
-      parts_.life.terminate(*found, gang::EndCause::User, why, grace);
+      life_.terminate(*found, gang::EndCause::User, why, grace);
     }
   }
   settle(id);
@@ -218,7 +218,7 @@ std::vector<JobId> Arrays::jobs(JobId array, const std::string& tasks) const {
   std::vector<JobId> jobs;
   const auto only = IndexSet::parse(tasks, kMaxArrayTasks);
   if (!only) return jobs;
-  for (const auto& [task, job] : parts_.tracker.jobs(array, &*only)) jobs.push_back(job);
+  for (const auto& [task, job] : tracker_.jobs(array, &*only)) jobs.push_back(job);
   return jobs;
 }
 

@@ -7,10 +7,10 @@
 // task has run twice and none is lost.
 
 #include "proto/common.pb.h"
+#include "scored/head/cluster/head_context.hpp"
+#include "scored/head/jobs/array_tracker.hpp"
 #include "scored/head/jobs/job_life.hpp"
 #include "scored/head/jobs/job_table.hpp"
-#include "scored/head/store/commit_log.hpp"
-#include "scored/head/waits/array_tracker.hpp"
 
 #include <functional>
 #include <optional>
@@ -21,17 +21,9 @@ namespace score::head {
 
 class Arrays {
  public:
-  struct Parts {  // all must outlive the object
-    ClusterRunner& runner;
-    JobTable& jobs;
-    JobLife& life;
-    StoreReader& reader;
-    CommitLog& commits;
-    ArrayTracker& tracker;
-    std::function<JobId()> new_number;  // for a job that is about to be stored
-  };
-
-  explicit Arrays(Parts parts) : parts_(std::move(parts)) {}
+  // The parameters must outlive the object.
+  Arrays(HeadContext& head, JobLife& life, ArrayTracker& tracker)
+      : head_(head), life_(life), tracker_(tracker) {}
 
   // Adds a new array, or one from the store whose Job::rest is set. The jobs of its tasks must be
   // added after it. If it `waits` for other jobs or a time, open() must be called later.
@@ -66,7 +58,9 @@ class Arrays {
   void make_job(Job& array, std::uint32_t task);
   void made(JobId array, AddJob&& add, const ResourceRequest& request, const Status& stored);
 
-  Parts parts_;
+  HeadContext& head_;
+  JobLife& life_;
+  ArrayTracker& tracker_;
 };
 
 // Completes the specification of one task of an array: its variables, and its numbers in file

@@ -39,18 +39,18 @@ void set_numbers(const UsageTracker::Factors& factors, double core_seconds,
 
 }  // namespace
 
-FairShares::FairShares(Parts parts)
-    : parts_(parts),
-      tracker_(parts_.config.accounts),
-      gate_(parts_.config.accounts, tracker_, [this](UserId user) {
-        return parts_.users.role(user, now()) == proto::Role::OtherUser &&
-               !parts_.users.is_exempt(user, now());
+FairShares::FairShares(HeadContext& head)
+    : head_(head),
+      tracker_(head_.config.accounts),
+      gate_(head_.config.accounts, tracker_, [this](UserId user) {
+        return head_.users.role(user, now()) == proto::Role::OtherUser &&
+               !head_.users.is_exempt(user, now());
       }) {
-  parts_.runner.cluster().set_gate(gate_);
+  head_.runner.cluster().set_gate(gate_);
 }
 
 void FairShares::restore(const std::vector<UseSum>& uses) {
-  const WallTime wall = parts_.runner.wall();
+  const WallTime wall = head_.runner.wall();
   for (const UseSum& sum : uses) tracker_.restore(sum, wall);
   (void)gate_.refresh(wall);
 }
@@ -58,24 +58,24 @@ void FairShares::restore(const std::vector<UseSum>& uses) {
 void FairShares::note(const JobInfo& job) {
   // Scout commands and operators' jobs may have no account; they have no share until they use
   // something.
-  if (job.account.empty() && !parts_.config.accounts.accounts.empty()) return;
+  if (job.account.empty() && !head_.config.accounts.accounts.empty()) return;
   const bool is_new = job.step_of == JobId(0) && tracker_.note_user({job.account, job.user});
   if (!is_new || !tracker_.is_on() || !refreshed_) return;
-  if (gate_.refresh(parts_.runner.wall())) {
-    parts_.runner.perform(parts_.runner.cluster().reorder(now()));
+  if (gate_.refresh(head_.runner.wall())) {
+    head_.runner.perform(head_.runner.cluster().reorder(now()));
   }
 }
 
 // ---- submissions --------------------------------------------------------------------------------
 
 Status FairShares::admit(const Peer& peer, bool is_limited, ResourceRequest& request) const {
-  const AccountRules& rules = parts_.config.accounts;
-  const Submitter who{peer.name, peer.user, is_limited, parts_.users.groups(peer.user, now())};
+  const AccountRules& rules = head_.config.accounts;
+  const Submitter who{peer.name, peer.user, is_limited, head_.users.groups(peer.user, now())};
   const auto account = choose_account(rules, who, request.account);
   if (!account) return account.error();
   request.account = *account;
   if (auto fits = check_alone(rules, who, request); !fits) return fits;
-  return check_account_jobs(rules, *account, parts_.jobs.jobs_of(*account));
+  return check_account_jobs(rules, *account, head_.jobs.jobs_of(*account));
 }
 
 // ---- use ----------------------------------------------------------------------------------------
@@ -90,7 +90,7 @@ std::optional<UseSum> FairShares::charge(Job& job) {
   const auto more =
       std::chrono::duration<double>(scheduled >= before ? scheduled - before : scheduled);
   return tracker_.charge({job.info.account, job.info.user},
-                         more.count() * static_cast<double>(cores), parts_.runner.wall());
+                         more.count() * static_cast<double>(cores), head_.runner.wall());
 }
 
 void FairShares::ended() {
@@ -100,14 +100,14 @@ void FairShares::ended() {
 void FairShares::refresh() {
   if (refreshed_ && now() - *refreshed_ < kLeastPause) return;
   refreshed_ = now();
-  if (!gate_.refresh(parts_.runner.wall())) return;
-  parts_.runner.perform(parts_.runner.cluster().reorder(now()));
+  if (!gate_.refresh(head_.runner.wall())) return;
+  head_.runner.perform(head_.runner.cluster().reorder(now()));
 }
 
 void FairShares::reload() {
-  tracker_.set_rules(parts_.config.accounts, parts_.runner.wall());
-  (void)gate_.refresh(parts_.runner.wall());
-  parts_.runner.perform(parts_.runner.cluster().reorder(now()));
+  tracker_.set_rules(head_.config.accounts, head_.runner.wall());
+  (void)gate_.refresh(head_.runner.wall());
+  head_.runner.perform(head_.runner.cluster().reorder(now()));
 }
 
 // ---- the list -----------------------------------------------------------------------------------
@@ -115,11 +115,11 @@ void FairShares::reload() {
 wire::ShareList FairShares::list(const Peer& peer) {
   wire::ShareList list;
   list.set_half_life_ns(tracker_.half_life().count());
-  const auto totals = tracker_.totals(parts_.runner.wall());
+  const auto totals = tracker_.totals(head_.runner.wall());
   std::set<std::string> names;
-  for (const Account& account : parts_.config.accounts.accounts) names.insert(account.name);
+  for (const Account& account : head_.config.accounts.accounts) names.insert(account.name);
   for (const auto& [name, account] : totals.accounts) names.insert(name);
-  const bool sees_all = !parts_.config.monitor.is_private || peer.role != proto::Role::OtherUser;
+  const bool sees_all = !head_.config.monitor.is_private || peer.role != proto::Role::OtherUser;
   for (const std::string& name : names) {
     add_account(use_of(name, totals), list);
     for (const Row& row : users_of(name)) {
@@ -133,13 +133,13 @@ wire::ShareList FairShares::list(const Peer& peer) {
 std::vector<FairShares::Row> FairShares::users_of(const std::string& account) {
   std::vector<Row> rows;
   for (const UsageTracker::Key& key : tracker_.keys()) {
-    if (key.first == account) rows.push_back({key, parts_.users.name(key.second, now())});
+    if (key.first == account) rows.push_back({key, head_.users.name(key.second, now())});
   }
-  const Account* known = parts_.config.accounts.find(account);
+  const Account* known = head_.config.accounts.find(account);
   for (const std::string& name : known == nullptr ? std::vector<std::string>() : known->users) {
     if (name.starts_with('@')) continue;  // group members are listed once they have jobs
     const auto number = parse_number<std::uint32_t>(name);
-    const auto user = number ? std::optional(UserId(*number)) : parts_.users.named(name, now());
+    const auto user = number ? std::optional(UserId(*number)) : head_.users.named(name, now());
     const bool is_there = std::ranges::any_of(
         rows, [&](const Row& row) { return row.name == name || row.key.second == user; });
     if (!is_there) rows.push_back({{account, user.value_or(UserId(kUnknownUser))}, name});
@@ -155,9 +155,9 @@ FairShares::AccountUse FairShares::use_of(const std::string& name,
   use.shares = tracker_.account(name, totals);
   const auto used = totals.accounts.find(name);
   if (used != totals.accounts.end()) use.core_seconds = used->second.use;
-  use.jobs = parts_.jobs.jobs_of(name);
+  use.jobs = head_.jobs.jobs_of(name);
   use.placed = gate_.of_account(name);
-  if (const Account* account = parts_.config.accounts.find(name)) {
+  if (const Account* account = head_.config.accounts.find(name)) {
     use.max_jobs = account->max_jobs;
     use.limits = account->limits;
   }
@@ -165,9 +165,9 @@ FairShares::AccountUse FairShares::use_of(const std::string& name,
 }
 
 std::vector<FairShares::AccountUse> FairShares::accounts() const {
-  const auto totals = tracker_.totals(parts_.runner.wall());
+  const auto totals = tracker_.totals(head_.runner.wall());
   std::vector<AccountUse> out;
-  for (const Account& account : parts_.config.accounts.accounts) {
+  for (const Account& account : head_.config.accounts.accounts) {
     out.push_back(use_of(account.name, totals));
   }
   return out;
@@ -189,8 +189,8 @@ void FairShares::add_user(const Row& user, const UsageTracker::Totals& totals,
   row.set_user(user.key.second.value());
   set_numbers(tracker_.user(user.key, totals), tracker_.of(user.key, totals.now),
               gate_.of(user.key), row);
-  row.set_jobs(static_cast<std::uint32_t>(parts_.jobs.jobs_of(user.key.first, user.key.second)));
-  add_limits(parts_.config.accounts.per_user, parts_.config.limits.max_jobs, row);
+  row.set_jobs(static_cast<std::uint32_t>(head_.jobs.jobs_of(user.key.first, user.key.second)));
+  add_limits(head_.config.accounts.per_user, head_.config.limits.max_jobs, row);
 }
 
 }  // namespace score::head

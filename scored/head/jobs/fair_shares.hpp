@@ -4,11 +4,9 @@
 // waiting jobs or a limit has changed. UsageTracker and LimitGate decide.
 
 #include "proto/client.pb.h"
-#include "scored/head/cluster/cluster_runner.hpp"
-#include "scored/head/config/config.hpp"
-#include "scored/head/config/users.hpp"
+#include "scored/head/cluster/head_context.hpp"
+#include "scored/head/cluster/limit_gate.hpp"
 #include "scored/head/jobs/job_table.hpp"
-#include "scored/head/shares/limit_gate.hpp"
 
 #include <optional>
 #include <string>
@@ -18,15 +16,8 @@ namespace score::head {
 
 class FairShares {
  public:
-  struct Parts {  // all must outlive the object
-    ClusterRunner& runner;
-    const HeadConfig& config;
-    const JobTable& jobs;
-    Users& users;
-  };
-
   // Registers its gate with the cluster.
-  explicit FairShares(Parts parts);
+  explicit FairShares(HeadContext& head);
 
   // Loads the sums from the store; must be called before the first job.
   void restore(const std::vector<UseSum>& uses);
@@ -76,9 +67,9 @@ class FairShares {
   static void add_account(const AccountUse& use, wire::ShareList& list);
   void add_user(const Row& row, const UsageTracker::Totals& totals, wire::ShareList& list);
 
-  [[nodiscard]] TimePoint now() const { return parts_.runner.now(); }
+  [[nodiscard]] TimePoint now() const { return head_.runner.now(); }
 
-  Parts parts_;
+  HeadContext& head_;
   UsageTracker tracker_;
   LimitGate gate_;
   std::optional<TimePoint> refreshed_;

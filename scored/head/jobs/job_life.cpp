@@ -21,10 +21,15 @@ std::string first_failed_rank(const wire::JobStatus& status) {
 
 }  // namespace
 
+JobLife::JobLife(HeadContext& head, Parts parts, Listener& listener)
+    : head_(head), parts_(parts), listener_(listener) {
+  parts_.streams.set_listener(*this);
+}
+
 // ---- beginning ----------------------------------------------------------------------------------
 
 void JobLife::begin(AddJob&& add, const ResourceRequest& request) {
-  Job& job = parts_.jobs.add(std::move(add.info));
+  Job& job = head_.jobs.add(std::move(add.info));
   const JobId id = job.info.id;
   job.progress.detached = add.detached;
   if (add.rest != ArrayRest()) job.rest.edit() = add.rest;
@@ -32,19 +37,19 @@ void JobLife::begin(AddJob&& add, const ResourceRequest& request) {
   const bool is_driven = !add.detached;
   parts_.streams.open({id, is_driven, job.info.stdin_rank, false, request.distribution});
   resume(job, true);
-  note_event(job, job.info.submitted, parts_.jobs.share("accepted"));
+  note_event(job, job.info.submitted, head_.jobs.share("accepted"));
   add_event(job, "submitted", {});
   log_info("Accepted job", kv("job", id), kv("user", job.info.user), kv("name", job.info.name));
-  gang::Cluster& cluster = parts_.runner.cluster();
+  gang::Cluster& cluster = head_.runner.cluster();
   ResourceRequest given = request;
-  job.is_deferred = hooks_.defers(job);
+  job.is_deferred = listener_.defers(job);
   job.is_held = job.is_deferred && request.held;
   given.held = request.held || job.is_deferred;
   auto actions = cluster.submit(id, job.info.user, given, now());
   if (!actions) return end_unbegun(job, actions.error());
   if (job.info.keep_going) (void)cluster.set_keep_going(id, true);
-  parts_.runner.perform(std::move(*actions));
-  hooks_.accepted(job);
+  head_.runner.perform(std::move(*actions));
+  listener_.accepted(job);
 }
 
 void JobLife::resume(Job& job, bool waits) {
@@ -66,7 +71,7 @@ void JobLife::resume_cancel(Job& job, const std::string& by) {
   let_end(job.info.id);
   const bool has_tasks = job.progress.state != JobState::Pending;
   set_deadline(job.info.id, DeadlineKind::Kill,
-               has_tasks ? now() + parts_.config.kill_grace : now());
+               has_tasks ? now() + head_.config.kill_grace : now());
 }
 
 // Ends a job before it began, because the cluster has changed between check and commit, for example
@@ -84,9 +89,9 @@ void JobLife::end_unbegun(Job& job, const Error& error) {
 // ---- changes ------------------------------------------------------------------------------------
 
 void JobLife::changed(JobId id) {
-  Job* job = parts_.jobs.find(id);
+  Job* job = head_.jobs.find(id);
   if (job == nullptr || job->ended) return;
-  const auto view = parts_.runner.view(id);
+  const auto view = head_.runner.view(id);
   if (!view) return;
   note_state(*job, *view);
   note_wait(*job, *view);
@@ -95,7 +100,7 @@ void JobLife::changed(JobId id) {
   save_progress(*job);
   inform_watchers(*job, *view);
   if (!view->limit.empty() && !view->ending && !job->ended_by) {
-    terminate(*job, gang::EndCause::TimeLimit, view->limit, parts_.config.kill_grace);
+    terminate(*job, gang::EndCause::TimeLimit, view->limit, head_.config.kill_grace);
   }
 }
 
@@ -120,7 +125,7 @@ void JobLife::note_state(Job& job, const gang::JobView& view) {
   if (view.state != JobState::Pending) deadlines_.clear(job.info.id, DeadlineKind::Immediate);
   if (view.state == JobState::Running && job.progress.started == WallTime()) note_start(job, view);
   if (view.state == JobState::Completing) parts_.streams.release(job.info.id);
-  if (view.state != JobState::Pending && !is_final(view.state)) hooks_.began(job);
+  if (view.state != JobState::Pending && !is_final(view.state)) listener_.began(job);
 }
 
 void JobLife::note_start(Job& job, const gang::JobView& view) {
@@ -128,7 +133,7 @@ void JobLife::note_start(Job& job, const gang::JobView& view) {
   job.progress.start_mark = now();
   waits_.add(std::max(job.progress.started - job.info.submitted, Duration(0)));
   report(Event::JobStarted, kv("job", job.info.id),
-         kv("user", parts_.users.name(job.info.user, now())),
+         kv("user", head_.users.name(job.info.user, now())),
          kv("nodes", compress_hostlist(job.progress.placement.nodes)),
          kv("slot", view.slot ? std::to_string(view.slot->value()) : std::string()));
   parts_.streams.start_input(job.info.id);
@@ -166,7 +171,7 @@ void JobLife::note_wait(Job& job, const gang::JobView& view) {
   if (view.state == JobState::Pending) reasons = joined(reasons_of(job, view));
   const SharedText wait = reasons.empty() ? SharedText() : event_text("waits: " + reasons);
   if (wait == job.last_wait) return;
-  job.last_wait = parts_.jobs.share(wait);
+  job.last_wait = head_.jobs.share(wait);
   if (!wait.empty()) note_event(job, wall_now(), job.last_wait);
 }
 
@@ -177,7 +182,7 @@ void JobLife::note_activity(Job& job, const gang::JobView& view) {
   if (view.activity == gang::JobActivity::Deadlocked) {
     const std::string why = view.reasons.empty() ? "deadlock" : view.reasons.front();
     report(Event::JobDeadlocked, kv("job", job.info.id),
-           kv("user", parts_.users.name(job.info.user, now())), kv("reason", why));
+           kv("user", head_.users.name(job.info.user, now())), kv("reason", why));
     note_event(job, wall_now(), event_text("deadlocked: " + why));
     add_event(job, "deadlocked", why);
   }
@@ -185,12 +190,12 @@ void JobLife::note_activity(Job& job, const gang::JobView& view) {
 
 void JobLife::save_progress(Job& job) {
   if (job.saved && *job.saved == asked_progress(job)) return;
-  parts_.commits.add(asked(job));
+  head_.commits.add(asked(job));
 }
 
 Change JobLife::asked(Job& job) {
   set_saved(job, asked_progress(job));
-  return SaveProgress{job.info.id, *job.saved, hooks_.charge(job)};
+  return SaveProgress{job.info.id, *job.saved, parts_.shares.charge(job)};
 }
 
 void JobLife::answered(Job& job, const Status& stored) {
@@ -201,8 +206,8 @@ void JobLife::answered(Job& job, const Status& stored) {
 }
 
 void JobLife::save_running() {
-  for (const auto& [id, job] : parts_.jobs.all()) {
-    if (!job.ended && job.progress.state != JobState::Pending) parts_.runner.touch(id);
+  for (const auto& [id, job] : head_.jobs.all()) {
+    if (!job.ended && job.progress.state != JobState::Pending) head_.runner.touch(id);
   }
 }
 
@@ -223,9 +228,9 @@ void JobLife::add_event(const Job& job, std::string_view what, std::string_view 
   about.public_text = fmt::format("job {} {}", job.info.id, what);
   std::string text = fmt::format("job {} ({} of {}) {}", job.info.id,
                                  escape_terminal(job.info.name, limits::kMaxJobNameBytes),
-                                 parts_.users.name(job.info.user, now()), what);
+                                 head_.users.name(job.info.user, now()), what);
   if (!why.empty()) text += fmt::format(": {}", why);
-  parts_.feed.add(monitor::EventKind::Job, std::move(text), std::move(about));
+  head_.feed.add(monitor::EventKind::Job, std::move(text), std::move(about));
 }
 
 // ---- end ----------------------------------------------------------------------------------------
@@ -236,7 +241,7 @@ void JobLife::terminate(Job& job, gang::EndCause cause, std::string why, Duratio
     if (grace <= Duration{0}) kill(id, *job.ended_by);
     return;
   }
-  gang::Cluster& cluster = parts_.runner.cluster();
+  gang::Cluster& cluster = head_.runner.cluster();
   if (grace <= Duration{0}) return kill(id, cause);
   auto actions = cluster.signal(id, SIGTERM, now());
   if (!actions) return kill(id, cause);
@@ -245,14 +250,14 @@ void JobLife::terminate(Job& job, gang::EndCause cause, std::string why, Duratio
   job.why_ended = std::move(why);
   let_end(id);
   set_deadline(id, DeadlineKind::Kill, now() + grace);
-  parts_.runner.perform(std::move(*actions));
+  head_.runner.perform(std::move(*actions));
   // Stopped tasks receive SIGTERM only when they are continued.
-  if (auto again = cluster.signal(id, SIGCONT, now())) parts_.runner.perform(std::move(*again));
+  if (auto again = cluster.signal(id, SIGCONT, now())) head_.runner.perform(std::move(*again));
 }
 
 // A step's tasks were sent the signal together with those of its job, and have the same grace.
 void JobLife::end_step(JobId id, gang::EndCause cause, const std::string& why) {
-  Job* step = parts_.jobs.find(id);
+  Job* step = head_.jobs.find(id);
   if (step == nullptr || step->ended_by) return;
   step->ended_by = cause;
   step->why_ended = why;
@@ -261,15 +266,15 @@ void JobLife::end_step(JobId id, gang::EndCause cause, const std::string& why) {
 
 // Lets each task use its grace: a task that ends by SIGTERM does not end the others.
 void JobLife::let_end(JobId id) {
-  if (auto known = parts_.runner.cluster().let_end(id); !known) {
+  if (auto known = head_.runner.cluster().let_end(id); !known) {
     log_debug("Cannot mark the job as ending", kv("job", id), kv("err", known.error()));
   }
 }
 
 void JobLife::kill(JobId id, gang::EndCause cause) {
   deadlines_.clear(id, DeadlineKind::Kill);
-  auto actions = parts_.runner.cluster().cancel(id, cause, now());
-  if (actions) return parts_.runner.perform(std::move(*actions));
+  auto actions = head_.runner.cluster().cancel(id, cause, now());
+  if (actions) return head_.runner.perform(std::move(*actions));
   log_debug("Cannot cancel job", kv("job", id), kv("err", actions.error()));
 }
 
@@ -280,13 +285,13 @@ void JobLife::end_waiting(Job& job, std::string why) {
 }
 
 void JobLife::abort(AttemptId attempt, std::string why) {
-  const Job* job = parts_.jobs.find(job_of(attempt));
+  const Job* job = head_.jobs.find(job_of(attempt));
   if (job == nullptr || job->nodes.empty()) return;
   AbortRequested request;
   request.attempt = attempt;
   request.code = kExitError;
   request.message = std::move(why);
-  parts_.runner.perform(parts_.runner.cluster().node_says(job->nodes.front(), request, now()));
+  head_.runner.perform(head_.runner.cluster().node_says(job->nodes.front(), request, now()));
 }
 
 void JobLife::end(Job& job, const gang::JobView& view) {
@@ -297,9 +302,9 @@ void JobLife::end(Job& job, const gang::JobView& view) {
   const WallTime ended = WallTime(Duration(status.ended_wall_ns()));
   note_event(job, ended, event_text(end_event(status)));
   add_events(job, status);
-  parts_.jobs.end(job, status, now());
+  head_.jobs.end(job, status, now());
   deadlines_.clear(id);
-  report(Event::JobEnded, kv("job", id), kv("user", parts_.users.name(job.info.user, now())),
+  report(Event::JobEnded, kv("job", id), kv("user", head_.users.name(job.info.user, now())),
          kv("state", name_of(job.progress.state)), kv("exit", status.exit_code()),
          kv("rank", first_failed_rank(status)),
          kv("reason", status.reasons_size() > 0 ? status.reasons(0) : std::string()));
@@ -313,25 +318,26 @@ void JobLife::end(Job& job, const gang::JobView& view) {
   saved.is_step = job.info.step_of != JobId(0);
   saved.account = job.info.account;
   saved.generic = format_generic(view.request.generic);
-  saved.use = hooks_.charge(job);
-  parts_.commits.add(std::move(saved), [this, id](const Status&) { recorded(id); });
-  set_deadline(id, DeadlineKind::Drop, now() + parts_.config.front_end_grace);
+  saved.use = parts_.shares.charge(job);
+  head_.commits.add(std::move(saved), [this, id](const Status&) { recorded(id); });
+  set_deadline(id, DeadlineKind::Drop, now() + head_.config.front_end_grace);
   parts_.networks.close(job.progress.placement.attempt);
   parts_.volumes.close(job.progress.placement.attempt);
   parts_.streams.finish(id, std::move(status));
-  hooks_.ended(job);
+  listener_.ended(job);
+  parts_.shares.ended();
 }
 
 void JobLife::recorded(JobId id) {
-  parts_.runner.cluster().forget(id);
-  if (Job* job = parts_.jobs.find(id)) job->end_is_stored = true;
+  head_.runner.cluster().forget(id);
+  if (Job* job = head_.jobs.find(id)) job->end_is_stored = true;
   for (const auto& then : std::exchange(waiting_[id], {})) then();
   waiting_.erase(id);
   drop_if_done(id);
 }
 
 void JobLife::when_recorded(JobId id, std::function<void()> then) {
-  const Job* job = parts_.jobs.find(id);
+  const Job* job = head_.jobs.find(id);
   if (job == nullptr || job->end_is_stored) return then();
   waiting_[id].push_back(std::move(then));
 }
@@ -339,14 +345,14 @@ void JobLife::when_recorded(JobId id, std::function<void()> then) {
 // An ended job stays until its end is on disk, and until its output was fetched or no client came
 // for it in time.
 void JobLife::drop_if_done(JobId id) {
-  const Job* job = parts_.jobs.find(id);
+  const Job* job = head_.jobs.find(id);
   if (job == nullptr || !job->ended || !job->end_is_stored) return;
   if (deadlines_.has(id, DeadlineKind::Drop)) return;
   if (parts_.streams.has_clients(id) && !parts_.streams.is_delivered(id)) {
-    return set_deadline(id, DeadlineKind::Drop, now() + parts_.config.front_end_grace);
+    return set_deadline(id, DeadlineKind::Drop, now() + head_.config.front_end_grace);
   }
   parts_.streams.close(id);
-  parts_.jobs.erase(id);
+  head_.jobs.erase(id);
 }
 
 // ---- front end ----------------------------------------------------------------------------------
@@ -356,16 +362,16 @@ void JobLife::front_end_attached(JobId id) {
 }
 
 void JobLife::front_end_lost(JobId id) {
-  set_deadline(id, DeadlineKind::FrontEnd, now() + parts_.config.front_end_grace);
+  set_deadline(id, DeadlineKind::FrontEnd, now() + head_.config.front_end_grace);
 }
 
 void JobLife::front_end_left(JobId id, CommitLog::Callback done) {
-  Job* asking = parts_.jobs.find(id);
+  Job* asking = head_.jobs.find(id);
   if (asking == nullptr || asking->ended) return done({});
   asking->asked_detached = true;
   std::vector<Change> changes = {asked(*asking)};
-  parts_.commits.ask(std::move(changes), [this, id, done](const Status& stored) {
-    Job* job = parts_.jobs.find(id);
+  head_.commits.ask(std::move(changes), [this, id, done](const Status& stored) {
+    Job* job = head_.jobs.find(id);
     if (job != nullptr && !job->ended) {
       if (stored) {
         deadlines_.clear(id, DeadlineKind::FrontEnd);
@@ -388,7 +394,7 @@ void JobLife::output_delivered(JobId id) {
 
 void JobLife::set_deadline(JobId job, DeadlineKind kind, TimePoint at) {
   deadlines_.set(job, kind, at);
-  parts_.alarm.at(at);
+  head_.alarm.at(at);
 }
 
 void JobLife::tick(TimePoint at) {
@@ -397,7 +403,7 @@ void JobLife::tick(TimePoint at) {
 
 void JobLife::meet(const Deadlines::Due& due) {
   if (due.kind == DeadlineKind::Drop) return drop_if_done(due.job);
-  Job* job = parts_.jobs.find(due.job);
+  Job* job = head_.jobs.find(due.job);
   if (job == nullptr || job->ended) return;
   switch (due.kind) {
     case DeadlineKind::Kill:
@@ -405,7 +411,7 @@ void JobLife::meet(const Deadlines::Due& due) {
     case DeadlineKind::FrontEnd:
       if (parts_.streams.has_front_end(due.job)) return;
       log_notice("Ended job without front end", kv("job", due.job));
-      return terminate(*job, gang::EndCause::FrontEndGone, "", parts_.config.kill_grace);
+      return terminate(*job, gang::EndCause::FrontEndGone, "", head_.config.kill_grace);
     case DeadlineKind::Immediate:
       return end_waiting(*job, fmt::format("could not start within {} (--immediate)",
                                            format_duration(job->info.immediate)));

@@ -3,20 +3,17 @@
 // logged. It also ends jobs by request, limit or deadline, and owns the jobs' deadlines that are
 // not gang::Cluster's.
 
-#include "base/async/alarm.hpp"
+#include "base/model/deadlines.hpp"
 #include "monitor/sampler/samples.hpp"
-#include "scored/head/cluster/cluster_runner.hpp"
-#include "scored/head/cluster/event_feed.hpp"
-#include "scored/head/config/config.hpp"
-#include "scored/head/config/users.hpp"
-#include "scored/head/jobs/deadlines.hpp"
-#include "scored/head/jobs/job_networks.hpp"
+#include "scored/head/cluster/head_context.hpp"
+#include "scored/head/jobs/fair_shares.hpp"
 #include "scored/head/jobs/job_queries.hpp"
 #include "scored/head/jobs/job_table.hpp"
-#include "scored/head/store/commit_log.hpp"
+#include "scored/head/streams/job_networks.hpp"
 #include "scored/head/streams/job_streams.hpp"
-#include "scored/head/volumes/job_volumes.hpp"
+#include "scored/head/streams/job_volumes.hpp"
 
+#include <cstdint>
 #include <functional>
 #include <map>
 #include <optional>
@@ -26,35 +23,40 @@
 
 namespace score::head {
 
-class JobLife {
+// The deadlines of jobs that the head, not gang::Cluster, is responsible for.
+enum class DeadlineKind : std::uint8_t {
+  Kill,       // the grace after SIGTERM is over
+  Immediate,  // the job had to be placed by now
+  FrontEnd,   // no front end came back to a job that needs one
+  Drop,       // the output of an ended job was not fetched
+};
+
+using Deadlines = base::Deadlines<DeadlineKind>;
+
+class JobLife final : public JobStreams::Listener {
  public:
   struct Parts {  // all must outlive the object
-    ClusterRunner& runner;
-    const HeadConfig& config;
-    JobTable& jobs;
     JobQueries& queries;
     JobStreams& streams;
     JobNetworks& networks;
     JobVolumes& volumes;
-    CommitLog& commits;
-    Users& users;
-    EventFeed& feed;
-    Alarm& alarm;
+    FairShares& shares;
   };
 
-  // These hooks connect other parts of the head to the life of jobs.
-  struct Hooks {
-    std::function<bool(Job&)> defers;  // new job; true: the cluster must hold it back
-    std::function<std::optional<UseSum>(Job&)> charge;  // charges its use; stored with its progress
-    std::function<void(Job&)> accepted;                 // new job that the cluster knows
-    std::function<void(const Job&)> began;              // the job has its place, or its tasks run
-    std::function<void(const Job&)> ended;              // its final state is known
+  // Listener is the part of the head that knows arrays and jobs that wait for others.
+  class Listener {
+   public:
+    virtual bool defers(Job& job) = 0;       // new job; true: the cluster must hold it back
+    virtual void accepted(Job& job) = 0;     // new job that the cluster knows
+    virtual void began(const Job& job) = 0;  // the job has its place, or its tasks run
+    virtual void ended(const Job& job) = 0;  // its final state is known
+
+   protected:
+    ~Listener() = default;
   };
 
-  explicit JobLife(Parts parts) : parts_(parts) {}
-
-  // Must be called once, before the first job.
-  void connect(Hooks hooks) { hooks_ = std::move(hooks); }
+  // `listener` must outlive the object; it is called from the first job on.
+  JobLife(HeadContext& head, Parts parts, Listener& listener);
 
   // ---- beginning
   // The job is stored; from here on it is a job of the cluster.
@@ -73,18 +75,18 @@ class JobLife {
   // Ends a job that has not started and cannot start any more, for this reason.
   void end_waiting(Job& job, std::string why);
   // Ends a job that cannot continue, for this reason.
-  void abort(AttemptId attempt, std::string why);
+  void abort(AttemptId attempt, std::string why) override;
   // Calls `then` when the job's end is on disk; immediately if it already is.
   void when_recorded(JobId job, std::function<void()> then);
 
   // ---- front end
   void front_end_attached(JobId job);
-  void front_end_lost(JobId job);
+  void front_end_lost(JobId job) override;
   // Handles a front end that left by request: the job continues without one, even after a restart.
   // Errors: the store's; the front end then counts as lost.
   void front_end_left(JobId job, CommitLog::Callback done);
   // All output of an ended job was fetched.
-  void output_delivered(JobId job);
+  void output_delivered(JobId job) override;
 
   // ---- requests, before they are carried out
   // Returns the change that stores Job::asked_state and Job::asked_detached.
@@ -123,10 +125,11 @@ class JobLife {
   void set_deadline(JobId job, DeadlineKind kind, TimePoint at);
   void add_event(const Job& job, std::string_view what, std::string_view why);
 
-  [[nodiscard]] TimePoint now() const { return parts_.runner.now(); }
+  [[nodiscard]] TimePoint now() const { return head_.runner.now(); }
 
+  HeadContext& head_;
   Parts parts_;
-  Hooks hooks_;
+  Listener& listener_;
   Deadlines deadlines_;
   std::map<JobId, std::vector<std::function<void()>>> waiting_;  // for the end on disk
   monitor::WaitHistogram waits_;

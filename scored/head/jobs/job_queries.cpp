@@ -42,24 +42,24 @@ wire::AccountingRow to_wire(const AccountedJob& job) {
 }  // namespace
 
 Result<UserId> JobQueries::owner(JobId id) const {
-  if (const Job* job = parts_.jobs.find(id)) return job->info.user;
+  if (const Job* job = head_.jobs.find(id)) return job->info.user;
   auto found = status(id);
   if (!found) return found.error();
   return UserId(found->user());
 }
 
 bool JobQueries::runs_on(JobId id, NodeId node) const {
-  const Job* job = parts_.jobs.find(id);
+  const Job* job = head_.jobs.find(id);
   JobId whole = job != nullptr ? job->info.step_of : JobId();
   if (job == nullptr) {
     if (const auto ended = status(id)) whole = JobId(ended->step_of());
   }
-  if (whole != JobId()) job = parts_.jobs.find(whole);
+  if (whole != JobId()) job = head_.jobs.find(whole);
   return job != nullptr && !job->ended && std::ranges::find(job->nodes, node) != job->nodes.end();
 }
 
 bool JobQueries::has_job_on(UserId user, NodeId node) const {
-  return std::ranges::any_of(parts_.jobs.all(), [&](const auto& entry) {
+  return std::ranges::any_of(head_.jobs.all(), [&](const auto& entry) {
     const Job& job = entry.second;
     return job.info.user == user && !job.ended &&
            std::ranges::find(job.nodes, node) != job.nodes.end();
@@ -67,8 +67,8 @@ bool JobQueries::has_job_on(UserId user, NodeId node) const {
 }
 
 wire::JobStatus JobQueries::status(const Job& job, const gang::JobView& view) const {
-  auto status = make_status(job, {view, parts_.users.name(job.info.user, parts_.runner.now()),
-                                  parts_.runner.cluster().config().quantum, wall_now()});
+  auto status = make_status(job, {view, head_.users.name(job.info.user, head_.runner.now()),
+                                  head_.runner.cluster().config().quantum, wall_now()});
   if (job.info.is_array()) add_array(job, status);
   return status;
 }
@@ -76,7 +76,7 @@ wire::JobStatus JobQueries::status(const Job& job, const gang::JobView& view) co
 // An array is running while one of its tasks has a place. Otherwise it waits for the reasons of its
 // next task.
 void JobQueries::add_array(const Job& array, wire::JobStatus& status) const {
-  const ArrayTracker::View view = parts_.arrays.view(array.info.id);
+  const ArrayTracker::View view = arrays_.view(array.info.id);
   wire::ArrayStatus& out = *status.mutable_array();
   out.set_waiting(view.waiting);
   out.set_waiting_count(view.counts.waiting);
@@ -87,24 +87,24 @@ void JobQueries::add_array(const Job& array, wire::JobStatus& status) const {
   if (view.counts.running > 0) status.set_state(static_cast<std::uint32_t>(JobState::Running));
   if (status.reasons_size() > 0) return;
   if (view.is_full) status.add_reasons("the maximum of its tasks is running (%)");
-  const Job* task = view.in_queue ? parts_.jobs.find(*view.in_queue) : nullptr;
+  const Job* task = view.in_queue ? head_.jobs.find(*view.in_queue) : nullptr;
   if (task == nullptr) return;
-  const auto waits = parts_.runner.view(*view.in_queue);
+  const auto waits = head_.runner.view(*view.in_queue);
   if (!waits) return;
   for (const std::string& reason : reasons_of(*task, *waits)) status.add_reasons(reason);
 }
 
 Result<wire::JobStatus> JobQueries::status(JobId id) const {
-  if (const Job* job = parts_.jobs.find(id)) {
+  if (const Job* job = head_.jobs.find(id)) {
     if (job->ended) return *job->ended;
-    const auto view = parts_.runner.view(id);
+    const auto view = head_.runner.view(id);
     if (!view) return view.error();
     auto made = status(*job, *view);
     add_events(*job, made);
     add_steps(*job, made);
     return made;
   }
-  auto stored = parts_.reader.ended_status(id);
+  auto stored = head_.reader.ended_status(id);
   if (!stored && stored.error().is(Errc::NotFound)) return fail(Errc::NotFound, "no job {}", id);
   if (!stored) return stored.error();
   wire::JobStatus read;
@@ -116,8 +116,8 @@ Result<wire::JobStatus> JobQueries::status(JobId id) const {
 void JobQueries::add_steps(const Job& job, wire::JobStatus& out) const {
   for (const wire::StepStatus& ended : job.steps->ended) *out.add_steps() = ended;
   for (const JobId id : job.steps->active) {
-    const Job* step = parts_.jobs.find(id);
-    const auto view = parts_.runner.view(id);
+    const Job* step = head_.jobs.find(id);
+    const auto view = head_.runner.view(id);
     if (step != nullptr && view) *out.add_steps() = step_status(status(*step, *view));
   }
   std::sort(out.mutable_steps()->begin(), out.mutable_steps()->end(),
@@ -156,12 +156,12 @@ Result<wire::JobList> JobQueries::list(const Peer& peer, const wire::ListJobs& m
     if (!add(peer, std::move(*found), bytes, list)) return list;
   }
   if (message.jobs_size() > 0) return list;
-  const auto& all = parts_.jobs.all();
+  const auto& all = head_.jobs.all();
   for (auto next = all.upper_bound(JobId(message.after_job())); next != all.end(); ++next) {
     const auto& [id, job] = *next;
     if (job.ended || (!message.all_users() && job.info.user != peer.user)) continue;
     if (job.info.is_task() && !message.expand()) continue;
-    const auto view = parts_.runner.view(id);
+    const auto view = head_.runner.view(id);
     if (view && !add(peer, status(job, *view), bytes, list)) return list;
   }
   if (message.finished()) add_ended(peer, message, list);
@@ -171,9 +171,9 @@ Result<wire::JobList> JobQueries::list(const Peer& peer, const wire::ListJobs& m
 // This takes the head some milliseconds, so it is done only for one job at a time.
 void JobQueries::add_expected_start(wire::JobStatus& status) const {
   JobId job(status.job());
-  if (status.has_array()) job = parts_.arrays.view(job).in_queue.value_or(job);
-  const auto at = parts_.runner.cluster().expected_start(job);
-  if (at) status.set_expected_start_wall_ns(parts_.runner.wall_of(*at));
+  if (status.has_array()) job = arrays_.view(job).in_queue.value_or(job);
+  const auto at = head_.runner.cluster().expected_start(job);
+  if (at) status.set_expected_start_wall_ns(head_.runner.wall_of(*at));
 }
 
 // Lists the tasks that are jobs; for all others, adds the array's record once.
@@ -188,14 +188,14 @@ Result<wire::JobList> JobQueries::list_tasks(const Peer& peer,
   if (record->array_job() != array.value()) {
     return fail(Errc::NotFound, "job {} is not an array", array);
   }
-  const auto active = parts_.arrays.jobs(array, &*tasks);
+  const auto active = arrays_.jobs(array, &*tasks);
   wire::JobList list;
   std::size_t bytes = 0;
   bool needs_record = false;
   for (auto task = tasks->next(0); task; task = tasks->next(*task + 1)) {
     const auto found = active.find(*task);
     const auto job = found != active.end() ? Result<JobId>(found->second)
-                                           : parts_.reader.ended_task(array, *task);
+                                           : head_.reader.ended_task(array, *task);
     auto one = job ? status(*job) : Result<wire::JobStatus>(job.error());
     if (!one) {
       needs_record = true;
@@ -211,7 +211,7 @@ Result<wire::JobList> JobQueries::list_tasks(const Peer& peer,
 void JobQueries::add_ended(const Peer& peer, const wire::ListJobs& message,
                            wire::JobList& list) const {
   const bool all_users = message.all_users();
-  for (const auto& [id, job] : parts_.jobs.all()) {
+  for (const auto& [id, job] : head_.jobs.all()) {
     const bool shown = job.ended && !job.end_is_stored && (message.expand() || !job.info.is_task());
     if (!shown || !(all_users || job.info.user == peer.user)) continue;
     wire::JobStatus& added = *list.add_jobs();
@@ -219,7 +219,7 @@ void JobQueries::add_ended(const Peer& peer, const wire::ListJobs& message,
     hide_from(peer, added);
   }
   const auto whose = all_users ? std::nullopt : std::optional(peer.user);
-  const auto ended = parts_.reader.lately_ended(whose, kRecentlyEnded, message.expand());
+  const auto ended = head_.reader.lately_ended(whose, kRecentlyEnded, message.expand());
   if (!ended) return;
   for (const std::string& bytes : *ended) {
     wire::JobStatus read;
@@ -239,13 +239,13 @@ Result<wire::Accounting> JobQueries::accounting(const Peer& peer,
   query.since = WallTime(Duration(message.since_wall_ns()));
   query.after = JobId(message.after_job());
   query.limit = kRowsPerPage + 1;
-  const auto jobs = parts_.reader.accounting(query);
+  const auto jobs = head_.reader.accounting(query);
   if (!jobs) return jobs.error();
   wire::Accounting page;
   std::size_t bytes = 0;
   for (const AccountedJob& job : *jobs) {
     auto row = to_wire(job);
-    row.set_user_name(parts_.users.name(job.user, parts_.runner.now()));
+    row.set_user_name(head_.users.name(job.user, head_.runner.now()));
     if (!may_know(peer, job.user)) {
       row.set_user(kHiddenUser);
       row.clear_user_name();
@@ -264,7 +264,7 @@ Result<wire::Accounting> JobQueries::accounting(const Peer& peer,
 }
 
 bool JobQueries::may_know(const Peer& peer, UserId user) const {
-  return !parts_.config.monitor.is_private || peer.role != proto::Role::OtherUser ||
+  return !head_.config.monitor.is_private || peer.role != proto::Role::OtherUser ||
          peer.user == user;
 }
 

@@ -4,27 +4,16 @@
 // users.
 
 #include "proto/client.pb.h"
-#include "scored/head/cluster/cluster_runner.hpp"
-#include "scored/head/config/config.hpp"
-#include "scored/head/config/users.hpp"
+#include "scored/head/cluster/head_context.hpp"
+#include "scored/head/jobs/array_tracker.hpp"
 #include "scored/head/jobs/job_table.hpp"
-#include "scored/head/store/store.hpp"
-#include "scored/head/waits/array_tracker.hpp"
 
 namespace score::head {
 
 class JobQueries {
  public:
-  struct Parts {  // all must outlive the object
-    const ClusterRunner& runner;
-    const HeadConfig& config;
-    const JobTable& jobs;
-    StoreReader& reader;
-    Users& users;
-    const ArrayTracker& arrays;
-  };
-
-  explicit JobQueries(Parts parts) : parts_(parts) {}
+  // The parameters must outlive the object.
+  JobQueries(HeadContext& head, const ArrayTracker& arrays) : head_(head), arrays_(arrays) {}
 
   // Returns the user of a job, active or ended. Errors: NotFound.
   [[nodiscard]] Result<UserId> owner(JobId job) const;
@@ -56,7 +45,8 @@ class JobQueries {
   [[nodiscard]] bool may_know(const Peer& peer, UserId user) const;
   void hide_from(const Peer& peer, wire::JobStatus& status) const;
 
-  Parts parts_;
+  HeadContext& head_;
+  const ArrayTracker& arrays_;
 };
 
 }  // namespace score::head

@@ -1,6 +1,6 @@
 #pragma once
-// JobTable holds the jobs that the head keeps in memory, and counts them in all and per user. It is
-// pure.
+// JobTable holds the jobs that the head keeps in memory, counts them in all and per user, and
+// numbers new ones. It is pure.
 
 #include "scored/head/jobs/job.hpp"
 
@@ -44,6 +44,15 @@ class JobTable {
   [[nodiscard]] std::size_t jobs_of(const std::string& account) const;
   [[nodiscard]] std::size_t jobs_of(const std::string& account, UserId user) const;
 
+  // ---- numbers
+  // Returns the largest number ever given to a job.
+  [[nodiscard]] JobId last_number() const { return last_number_; }
+
+  void set_last_number(JobId last) { last_number_ = last; }
+
+  // Returns a number for a job that is about to be stored.
+  [[nodiscard]] JobId take_number() { return last_number_ = JobId(last_number_.value() + 1); }
+
   void count_in(const JobInfo& info);
   void count_out(const JobInfo& info);
 
@@ -68,6 +77,7 @@ class JobTable {
 
  private:
   std::map<JobId, Job> jobs_;
+  JobId last_number_;
   TextPool texts_;
   std::size_t active_ = 0;
   Usage usage_;

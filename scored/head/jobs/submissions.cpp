@@ -94,7 +94,7 @@ void Submissions::submit(const Peer& peer, wire::Submit&& message, Done done) {
 Result<wire::Planned> Submissions::plan(const Peer& peer, wire::Submit&& message) {
   const auto checked = check(peer, message);
   if (!checked) return checked.error();
-  const auto planned = parts_.runner.cluster().plan(checked->request, peer.user);
+  const auto planned = head_.runner.cluster().plan(checked->request, peer.user);
   if (!planned) return planned.error();
   wire::Planned out;
   const JobInfo& info = checked->add.info;
@@ -110,7 +110,7 @@ Result<wire::Planned> Submissions::plan(const Peer& peer, wire::Submit&& message
   }
   out.set_starts(planned->state != JobState::Pending);
   for (const std::string& reason : planned->reasons) out.add_reasons(reason);
-  for (const NodeId node : planned->nodes) out.add_nodes(parts_.links.name(node));
+  for (const NodeId node : planned->nodes) out.add_nodes(head_.links.name(node));
   std::uint32_t tasks = 0;
   for (const std::uint32_t on_node : planned->tasks_on_node) {
     out.add_tasks_on_node(on_node);
@@ -120,7 +120,7 @@ Result<wire::Planned> Submissions::plan(const Peer& peer, wire::Submit&& message
   out.set_slot(planned->slot ? static_cast<std::int32_t>(planned->slot->value()) : -1);
   out.set_tasks_per_core(planned->tasks_per_core);
   if (planned->expected_start) {
-    out.set_expected_start_wall_ns(parts_.runner.wall_of(*planned->expected_start));
+    out.set_expected_start_wall_ns(head_.runner.wall_of(*planned->expected_start));
   }
   return out;
 }
@@ -132,20 +132,21 @@ void Submissions::await(std::set<NodeId> nodes, TimePoint until) {
 
 void Submissions::saw(NodeId node, JobId last) {
   awaited_.erase(node);
-  if (last <= last_) return;
-  if (last.value() - last_.value() > kMostJobsAhead) {
-    log_warning("Ignored an impossible job number", kv("node", parts_.links.name(node)),
-                kv("job", last), kv("last", last_));
+  const JobId known = head_.jobs.last_number();
+  if (last <= known) return;
+  if (last.value() - known.value() > kMostJobsAhead) {
+    log_warning("Ignored an impossible job number", kv("node", head_.links.name(node)),
+                kv("job", last), kv("last", known));
     return;
   }
   log_warning("The database is older than a node's state; continuing after its jobs",
-              kv("node", parts_.links.name(node)), kv("job", last), kv("last", last_));
-  last_ = last;
+              kv("node", head_.links.name(node)), kv("job", last), kv("last", known));
+  head_.jobs.set_last_number(last);
 }
 
 bool Submissions::is_limited(const Peer& peer) {
   return peer.role == proto::Role::OtherUser &&
-         !parts_.users.is_exempt(peer.user, parts_.runner.now());
+         !head_.users.is_exempt(peer.user, head_.runner.now());
 }
 
 bool Submissions::answer_repeated(const RequestKey& key, const Done& done) {
@@ -154,7 +155,7 @@ bool Submissions::answer_repeated(const RequestKey& key, const Done& done) {
     waiting->second.push_back(done);
     return true;
   }
-  const auto found = parts_.reader.find_request(key.first, key.second);
+  const auto found = head_.reader.find_request(key.first, key.second);
   if (!found) {
     done(found.error());
     return true;
@@ -175,7 +176,7 @@ Result<Submissions::Checked> Submissions::check(const Peer& peer, wire::Submit& 
   if (!request) return request.error();
   if (message.resources().weight() == 0) request->weight = limits::kDefaultWeight;
   if (request->requeue == Requeue::Default) {
-    request->requeue = parts_.config.requeue ? Requeue::Yes : Requeue::No;
+    request->requeue = head_.config.requeue ? Requeue::Yes : Requeue::No;
   }
   if (auto sound = proto::check_launch_spec(message.spec()); !sound) return sound.error();
   if (auto sound = check_kind(message, *request); !sound) return sound.error();
@@ -195,7 +196,7 @@ Result<Submissions::Checked> Submissions::check(const Peer& peer, wire::Submit& 
   AddJob add = make_job(peer, message);
   add.info.conditions = pack_conditions(*conditions);
   if (auto fits = check_bytes(peer, add.info.spec_bytes); !fits) return fits.error();
-  if (auto possible = parts_.runner.cluster().check(*request); !possible) return possible.error();
+  if (auto possible = head_.runner.cluster().check(*request); !possible) return possible.error();
   const std::uint32_t tasks = request->allocation ? 1 : tasks_of(*request);
   if (auto sound = check_task_count(message.spec(), tasks); !sound) return sound.error();
   const std::uint32_t started = tasks - message.spec().spawn();
@@ -221,12 +222,12 @@ Status Submissions::fill_step(const Peer& peer, wire::Submit& message, ResourceR
   message.mutable_spec()->clear_job_env();
   if (request.inside == JobId(0)) return {};
   const JobId id = request.inside;
-  Job* job = parts_.jobs.find(id);
-  if (job == nullptr && !parts_.reader.ended_status(id))
+  Job* job = head_.jobs.find(id);
+  if (job == nullptr && !head_.reader.ended_status(id))
     return fail(Errc::NotFound, "no job {}", id);
   if (job == nullptr || job->ended) return fail(Errc::WrongState, "job {} has ended", id);
   if (job->info.user != peer.user) return fail(Errc::Denied, "job {} belongs to another user", id);
-  const auto view = parts_.runner.view(id);
+  const auto view = head_.runner.view(id);
   if (!view) return view.error();
   request.step = job->steps->next;
   message.mutable_spec()->set_step(std::to_string(request.step));
@@ -246,16 +247,16 @@ Status Submissions::fill_step(const Peer& peer, wire::Submit& message, ResourceR
 Status Submissions::check_acceptance(const Peer& peer, const wire::Submit& message,
                                      ResourceRequest& request) {
   if (is_closed_) return fail(Errc::WrongState, "the cluster is shutting down");
-  if (!awaited_.empty() && parts_.runner.now() < awaited_until_) {
+  if (!awaited_.empty() && head_.runner.now() < awaited_until_) {
     return fail(Errc::Busy,
                 "the head was started with --recover and waits for {} nodes; try again later",
                 awaited_.size());
   }
-  if (parts_.jobs.active() >= limits::kMaxActiveJobs) {
+  if (head_.jobs.active() >= limits::kMaxActiveJobs) {
     return fail(Errc::Busy, "the cluster is full: {} jobs are queued or running; try again later",
-                parts_.jobs.active());
+                head_.jobs.active());
   }
-  if (parts_.commits.pending() >= 4 * limits::kMaxGroupCommit) {
+  if (head_.commits.pending() >= 4 * limits::kMaxGroupCommit) {
     return fail(Errc::Busy, "too many submissions at once; try again");
   }
   if (peer.user == UserId(0) && !message.allow_root()) {
@@ -274,17 +275,16 @@ Status Submissions::check_acceptance(const Peer& peer, const wire::Submit& messa
   if (is_step) request.reservation.clear();  // it runs where its job does
   if (auto may = parts_.reservations.admit(peer.user, request); !may) return may;
   if (!is_limited(peer)) return {};
-  if (auto allowed = check_limits(parts_.config.limits, request); !allowed) return allowed;
+  if (auto allowed = check_limits(head_.config.limits, request); !allowed) return allowed;
   if (is_step) return {};
-  return check_job_count(parts_.config.limits, parts_.jobs.usage_of(peer.user).jobs);
+  return check_job_count(head_.config.limits, head_.jobs.usage_of(peer.user).jobs);
 }
 
 Status Submissions::check_bytes(const Peer& peer, Bytes added) {
-  const UserLimits& limits = parts_.config.limits;
-  if (auto fits = check_all_job_bytes(limits, parts_.jobs.usage().specs + added); !fits)
-    return fits;
+  const UserLimits& limits = head_.config.limits;
+  if (auto fits = check_all_job_bytes(limits, head_.jobs.usage().specs + added); !fits) return fits;
   if (!is_limited(peer)) return {};
-  return check_job_bytes(limits, parts_.jobs.usage_of(peer.user).specs + added);
+  return check_job_bytes(limits, head_.jobs.usage_of(peer.user).specs + added);
 }
 
 // Replaces the array's text by its short form.
@@ -305,7 +305,7 @@ Status Submissions::check_array(wire::Submit& message) {
 AddJob Submissions::make_job(const Peer& peer, wire::Submit& message) const {
   wire::LaunchSpec& spec = *message.mutable_spec();
   AddJob add;
-  add.info.id = JobId(last_.value() + 1);
+  add.info.id = JobId(head_.jobs.last_number().value() + 1);
   add.info.user = peer.user;
   add.info.name = shown_name(spec);
   add.info.command = shown_command(spec);
@@ -327,7 +327,7 @@ AddJob Submissions::make_job(const Peer& peer, wire::Submit& message) const {
   add.info.account = resources.account();
   spec.set_job(resources.inside() != 0 ? resources.inside() : add.info.id.value());
   spec.set_user(peer.user.value());
-  spec.set_key_space(fmt::format("{}.{:016x}", parts_.config.cluster, RequestId::random().low));
+  spec.set_key_space(fmt::format("{}.{:016x}", head_.config.cluster, RequestId::random().low));
   spec.clear_scratch_key();
   if (resources.scratch_bytes() > 0) spec.set_scratch_key(RequestId::random().to_string());
   spec.clear_nodelist();
@@ -339,9 +339,9 @@ AddJob Submissions::make_job(const Peer& peer, wire::Submit& message) const {
 // ---- storing ------------------------------------------------------------------------------------
 
 void Submissions::store(AddJob&& add, const ResourceRequest& request, const Done& done) {
-  last_ = add.info.id;
-  parts_.jobs.count_in(add.info);
-  if (Job* job = parts_.jobs.find(add.info.step_of)) job->steps.edit().next = add.info.step + 1;
+  head_.jobs.set_last_number(add.info.id);
+  head_.jobs.count_in(add.info);
+  if (Job* job = head_.jobs.find(add.info.step_of)) job->steps.edit().next = add.info.step + 1;
   const RequestKey key(add.info.user, add.info.request);
   if (!key.second.is_none()) storing_[key].push_back(done);
   AddJob kept;
@@ -350,8 +350,8 @@ void Submissions::store(AddJob&& add, const ResourceRequest& request, const Done
   kept.rest = add.rest;
   std::vector<Change> changes;
   changes.emplace_back(std::move(add));
-  parts_.commits.ask(std::move(changes), [this, key, kept = std::move(kept), request,
-                                          done](const Status& status) mutable {
+  head_.commits.ask(std::move(changes), [this, key, kept = std::move(kept), request,
+                                         done](const Status& status) mutable {
     std::vector<Done> waiting = {done};
     if (const auto found = storing_.find(key); found != storing_.end()) {
       waiting = std::move(found->second);
@@ -364,7 +364,7 @@ void Submissions::store(AddJob&& add, const ResourceRequest& request, const Done
 void Submissions::stored(const Status& status, AddJob&& add, const ResourceRequest& request,
                          const std::vector<Done>& waiting) {
   if (!status) {
-    parts_.jobs.count_out(add.info);
+    head_.jobs.count_out(add.info);
     const Result<wire::Submitted> failed = status.error().with_context("cannot store the job");
     for (const Done& done : waiting) done(failed);
     return;
@@ -374,7 +374,7 @@ void Submissions::stored(const Status& status, AddJob&& add, const ResourceReque
   reply.set_step_of(add.info.step_of.value());
   reply.set_step(add.info.step);
   parts_.life.begin(std::move(add), request);
-  if (const auto view = parts_.runner.view(JobId(reply.job()))) {
+  if (const auto view = head_.runner.view(JobId(reply.job()))) {
     reply.set_tasks_per_core(view->tasks_per_core);
   }
   for (const Done& done : waiting) {

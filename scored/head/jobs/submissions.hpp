@@ -4,16 +4,12 @@
 // A repeated submission (with the same request id) gets the first one's answer.
 
 #include "proto/client.pb.h"
-#include "scored/head/cluster/cluster_runner.hpp"
-#include "scored/head/cluster/node_links.hpp"
-#include "scored/head/config/config.hpp"
-#include "scored/head/config/users.hpp"
+#include "scored/head/cluster/head_context.hpp"
 #include "scored/head/jobs/fair_shares.hpp"
 #include "scored/head/jobs/job_life.hpp"
 #include "scored/head/jobs/job_table.hpp"
 #include "scored/head/jobs/waiting_jobs.hpp"
 #include "scored/head/reservations/reservation_manager.hpp"
-#include "scored/head/store/commit_log.hpp"
 
 #include <functional>
 #include <map>
@@ -29,29 +25,18 @@ class Submissions {
   using Done = std::function<void(const Result<wire::Submitted>&)>;
 
   struct Parts {  // all must outlive the object
-    ClusterRunner& runner;
-    const HeadConfig& config;
-    JobTable& jobs;
     JobLife& life;
-    NodeLinks& links;
-    Users& users;
-    StoreReader& reader;
-    CommitLog& commits;
     const WaitingJobs& waiting;
     const FairShares& shares;
     const ReservationManager& reservations;
   };
 
-  // `last` is the largest number ever given to a job.
-  Submissions(Parts parts, JobId last) : parts_(parts), last_(last) {}
+  Submissions(HeadContext& head, Parts parts) : head_(head), parts_(parts) {}
 
   // The caller has checked the permission. The reply has no tag.
   void submit(const Peer& peer, wire::Submit&& message, Done done);
   // Returns what submit() would return now. Errors: those of submit().
   [[nodiscard]] Result<wire::Planned> plan(const Peer& peer, wire::Submit&& message);
-
-  // Returns a number for a job that is about to be stored.
-  [[nodiscard]] JobId take_number() { return last_ = JobId(last_.value() + 1); }
 
   // Rejects submissions from now on, because the cluster is shutting down.
   void close() { is_closed_ = true; }
@@ -87,8 +72,8 @@ class Submissions {
   void stored(const Status& status, AddJob&& add, const ResourceRequest& request,
               const std::vector<Done>& waiting);
 
+  HeadContext& head_;
   Parts parts_;
-  JobId last_;
   bool is_closed_ = false;
   std::set<NodeId> awaited_;
   TimePoint awaited_until_{};

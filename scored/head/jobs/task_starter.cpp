@@ -22,14 +22,14 @@ void TaskStarter::send(NodeId node, HeadToNode&& message) {
 
 void TaskStarter::send_now(NodeId node, const HeadToNode& message) {
   const proto::OutFrame frame = proto::encode(message);
-  parts_.links.send(node, frame.type, frame.payload);
+  head_.links.send(node, frame.type, frame.payload);
 }
 
 void TaskStarter::prepare(NodeId node, PrepareTasks&& message) {
   const AttemptId attempt = message.placed.attempt;
-  Job* job = parts_.jobs.find(job_of(attempt));
+  Job* job = head_.jobs.find(job_of(attempt));
   if (job == nullptr) return;
-  const auto view = parts_.runner.view(job->info.id);
+  const auto view = head_.runner.view(job->info.id);
   if (!view) return;
   auto spec = spec_for(attempt, *job, *view);
   if (!spec) {
@@ -38,14 +38,14 @@ void TaskStarter::prepare(NodeId node, PrepareTasks&& message) {
     refused.attempt = attempt;
     refused.exit_code = kExitError;
     refused.reason = "the head cannot read the job: " + spec.error().message();
-    return parts_.runner.perform(
-        parts_.runner.cluster().node_says(node, refused, parts_.runner.now()));
+    return head_.runner.perform(
+        head_.runner.cluster().node_says(node, refused, head_.runner.now()));
   }
   auto& cores = job->progress.placement.cores;
   if (message.placed.node_index < cores.size()) {
     cores[message.placed.node_index] = message.placed.cores;
   }
-  parts_.runner.touch(job->info.id);
+  head_.runner.touch(job->info.id);
   message.spec = *spec;
   send_now(node, HeadToNode(std::move(message)));
 }
@@ -74,13 +74,13 @@ void TaskStarter::describe_allocation(const Job& job, const gang::JobView& view,
 // follow immediately.
 Result<std::string> TaskStarter::spec_for(AttemptId attempt, Job& job, const gang::JobView& view) {
   if (spec_of_ == attempt) return spec_;
-  auto stored = parts_.reader.spec(job.info.is_task() ? job.info.array : job.info.id);
+  auto stored = head_.reader.spec(job.info.is_task() ? job.info.array : job.info.id);
   if (!stored) return stored.error();
   wire::LaunchSpec spec;
   if (!spec.ParseFromString(*stored))
     return fail(Errc::Malformed, "cannot parse the specification");
   // A step inside a task of an array has the numbers of that task.
-  const Job* task = job.info.step_of == JobId(0) ? &job : parts_.jobs.find(job.info.step_of);
+  const Job* task = job.info.step_of == JobId(0) ? &job : head_.jobs.find(job.info.step_of);
   if (task != nullptr && task->info.is_task()) fill_array_task(task->info, spec);
   job.nodes = view.nodes;
   Placement& placement = job.progress.placement;
@@ -89,7 +89,7 @@ Result<std::string> TaskStarter::spec_for(AttemptId attempt, Job& job, const gan
   placement.tasks_on_node = view.tasks_on_node;
   placement.cores = view.cores;
   placement.units = view.units;
-  for (const NodeId node : view.nodes) placement.nodes.push_back(parts_.links.name(node));
+  for (const NodeId node : view.nodes) placement.nodes.push_back(head_.links.name(node));
   spec.set_nodelist(compress_in_order(placement.nodes));
   if (job.info.allocation) {
     describe_allocation(job, view, spec);
@@ -99,9 +99,9 @@ Result<std::string> TaskStarter::spec_for(AttemptId attempt, Job& job, const gan
                               has_all ? view.nodes.end() : view.nodes.begin() + 1);
     std::vector<std::uint32_t> tasks(nodes.size(), 0);
     tasks.front() = 1;
-    parts_.streams.place(job.info.id, attempt, std::move(nodes), std::move(tasks));
+    streams_.place(job.info.id, attempt, std::move(nodes), std::move(tasks));
   } else {
-    parts_.streams.place(job.info.id, attempt, view.nodes, view.tasks_on_node);
+    streams_.place(job.info.id, attempt, view.nodes, view.tasks_on_node);
   }
   spec_ = spec.SerializeAsString();
   spec_of_ = attempt;
@@ -110,18 +110,18 @@ Result<std::string> TaskStarter::spec_for(AttemptId attempt, Job& job, const gan
 
 // The nodes of an attempt that is being killed could not finish while its output waits to be read.
 void TaskStarter::stop_waiting_for_output(AttemptId attempt) {
-  Job* job = parts_.jobs.find(job_of(attempt));
+  Job* job = head_.jobs.find(job_of(attempt));
   if (job == nullptr || job->progress.placement.attempt != attempt) return;
   job->killed = attempt;
-  parts_.streams.release(job->info.id);
+  streams_.release(job->info.id);
 }
 
 void TaskStarter::release_held() {
   if (held_.empty()) return;
-  parts_.commits.after([this, messages = std::exchange(held_, {})](const Status&) {
+  head_.commits.after([this, messages = std::exchange(held_, {})](const Status&) {
     for (const HeldMessage& held : messages) {
       if (const auto* start = std::get_if<StartTasks>(&held.message)) {
-        const Job* job = parts_.jobs.find(job_of(start->attempt));
+        const Job* job = head_.jobs.find(job_of(start->attempt));
         if (job == nullptr || job->killed == start->attempt) continue;
       }
       send_now(held.node, held.message);

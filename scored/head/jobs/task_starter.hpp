@@ -2,10 +2,8 @@
 // TaskStarter sends the messages of gang::Cluster to nodes. It fills in the specification of the
 // tasks, and holds back messages that must not leave before the state behind them is on disk.
 
-#include "scored/head/cluster/cluster_runner.hpp"
-#include "scored/head/cluster/node_links.hpp"
+#include "scored/head/cluster/head_context.hpp"
 #include "scored/head/jobs/job_table.hpp"
-#include "scored/head/store/commit_log.hpp"
 #include "scored/head/streams/job_streams.hpp"
 
 #include <string>
@@ -15,16 +13,8 @@ namespace score::head {
 
 class TaskStarter {
  public:
-  struct Parts {  // all must outlive the object
-    ClusterRunner& runner;
-    JobTable& jobs;
-    JobStreams& streams;
-    NodeLinks& links;
-    StoreReader& reader;
-    CommitLog& commits;
-  };
-
-  explicit TaskStarter(Parts parts) : parts_(parts) {}
+  // The parameters must outlive the object.
+  TaskStarter(HeadContext& head, JobStreams& streams) : head_(head), streams_(streams) {}
 
   // Sends a message; StartTasks and ForgetTasks wait for release_held().
   void send(NodeId node, HeadToNode&& message);
@@ -44,7 +34,8 @@ class TaskStarter {
   void stop_waiting_for_output(AttemptId attempt);
   void send_now(NodeId node, const HeadToNode& message);
 
-  Parts parts_;
+  HeadContext& head_;
+  JobStreams& streams_;
   std::vector<HeldMessage> held_;
   AttemptId spec_of_;  // attempt of spec_, which is kept for its other nodes
   std::string spec_;

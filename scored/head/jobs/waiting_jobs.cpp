@@ -14,13 +14,13 @@ constexpr Duration kLongestSleep = 10s;
 }  // namespace
 
 Progress WaitingJobs::progress_of(JobId id) const {
-  if (const Job* job = parts_.jobs.find(id)) {
+  if (const Job* job = head_.jobs.find(id)) {
     const JobState state = job->progress.state;
     if (job->ended) return state == JobState::Completed ? Progress::Ok : Progress::NotOk;
     const bool has_started = job->progress.started != WallTime() || job->progress.restarts > 0;
     return has_started ? Progress::Started : Progress::Waiting;
   }
-  const auto ended = parts_.reader.outcome(id);
+  const auto ended = head_.reader.outcome(id);
   if (!ended) return Progress::Unknown;
   return *ended == JobState::Completed ? Progress::Ok : Progress::NotOk;
 }
@@ -31,7 +31,7 @@ Status WaitingJobs::check(const Conditions& conditions, Duration wall_limit) con
     return fail(Errc::NotFound, "{}: no job {}", name_of(dependency), dependency.job);
   }
   if (conditions.deadline == WallTime()) return {};
-  const WallTime earliest = std::max(parts_.runner.wall(), conditions.begin) + wall_limit;
+  const WallTime earliest = std::max(head_.runner.wall(), conditions.begin) + wall_limit;
   if (conditions.deadline > earliest) return {};
   return fail(Errc::Malformed, "the deadline {} is before the job could end, at {} at the earliest",
               format_wall(conditions.deadline), format_wall(earliest));
@@ -41,15 +41,15 @@ std::vector<std::string> WaitingJobs::foresee(const Conditions& conditions, User
                                               const std::string& name) const {
   if (conditions.empty()) return {};
   DependencyTracker tracker;
-  for (const auto& [id, other] : parts_.jobs.all()) {
+  for (const auto& [id, other] : head_.jobs.all()) {
     if (!conditions.singleton) break;
     const bool is_step = other.info.step_of != JobId(0);
     const bool counts =
         !other.ended && !is_step && other.info.user == user && other.info.name == name;
-    if (counts) tracker.add({id, user, name, {}, {}, false}, parts_.runner.wall(), {});
+    if (counts) tracker.add({id, user, name, {}, {}, false}, head_.runner.wall(), {});
   }
   const JobId next(UINT64_MAX);
-  tracker.add({next, user, name, conditions, {}, false}, parts_.runner.wall(),
+  tracker.add({next, user, name, conditions, {}, false}, head_.runner.wall(),
               [this](JobId id) { return progress_of(id); });
   return tracker.reasons(next);
 }
@@ -74,10 +74,10 @@ bool WaitingJobs::add(Job& job) {
   }
   added.has_started = job.progress.state != JobState::Pending || job.progress.restarts > 0 ||
                       job.progress.started != WallTime();
-  const bool waits = tracker_.add(std::move(added), parts_.runner.wall(),
+  const bool waits = tracker_.add(std::move(added), head_.runner.wall(),
                                   [this](JobId id) { return progress_of(id); });
   if (waits) job.waits = tracker_.reasons(job.info.id);
-  if (!job.info.conditions.empty()) parts_.alarm.at(next_deadline());
+  if (!job.info.conditions.empty()) head_.alarm.at(next_deadline());
   return waits;
 }
 
@@ -100,61 +100,60 @@ void WaitingJobs::tick() {
 std::optional<TimePoint> WaitingJobs::next_deadline() const {
   const auto next = tracker_.next_time();
   if (!next) return std::nullopt;
-  return parts_.runner.now() +
-         std::clamp<Duration>(*next - parts_.runner.wall(), 0s, kLongestSleep);
+  return head_.runner.now() + std::clamp<Duration>(*next - head_.runner.wall(), 0s, kLongestSleep);
 }
 
 // A decision may cause further decisions; those are made after it, never within it.
 void WaitingJobs::settle() {
   if (std::exchange(is_settling_, true)) return;
-  for (auto decisions = tracker_.decide(parts_.runner.wall()); !decisions.empty();
-       decisions = tracker_.decide(parts_.runner.wall())) {
+  for (auto decisions = tracker_.decide(head_.runner.wall()); !decisions.empty();
+       decisions = tracker_.decide(head_.runner.wall())) {
     for (const WaitDecision& decision : decisions) carry_out(decision);
   }
   is_settling_ = false;
-  parts_.alarm.at(next_deadline());
+  head_.alarm.at(next_deadline());
 }
 
 void WaitingJobs::carry_out(const WaitDecision& decision) {
-  Job* job = parts_.jobs.find(decision.job);
+  Job* job = head_.jobs.find(decision.job);
   if (job == nullptr || job->ended) return;
   switch (decision.what) {
     case WaitDecision::What::Go:
       return go(*job);
     case WaitDecision::What::Stays:
       job->waits = tracker_.reasons(decision.job);
-      parts_.runner.touch(decision.job);
-      return parts_.runner.perform({});
+      head_.runner.touch(decision.job);
+      return head_.runner.perform({});
     case WaitDecision::What::Never:
     case WaitDecision::What::TooLate:
-      if (job->info.is_array()) return parts_.arrays.end(*job, decision.why, Duration(0));
-      return parts_.life.end_waiting(*job, decision.why);
+      if (job->info.is_array()) return arrays_.end(*job, decision.why, Duration(0));
+      return life_.end_waiting(*job, decision.why);
     case WaitDecision::What::Deadline:
       if (job->info.is_array()) {
-        return parts_.arrays.end(*job, decision.why, parts_.config.kill_grace);
+        return arrays_.end(*job, decision.why, head_.config.kill_grace);
       }
       if (!job->ended_by) job->why_ended = decision.why;
-      return parts_.life.terminate(*job, gang::EndCause::TimeLimit, decision.why,
-                                   parts_.config.kill_grace);
+      return life_.terminate(*job, gang::EndCause::TimeLimit, decision.why,
+                             head_.config.kill_grace);
   }
 }
 
 void WaitingJobs::go(Job& job) {
   job.waits.clear();
-  note_event(job, parts_.runner.wall(), "no longer waits for other jobs or a time");
-  if (job.info.is_array()) return parts_.arrays.open(job);
+  note_event(job, head_.runner.wall(), "no longer waits for other jobs or a time");
+  if (job.info.is_array()) return arrays_.open(job);
   job.is_deferred = false;
-  parts_.runner.touch(job.info.id);
+  head_.runner.touch(job.info.id);
   gang::Actions actions;
   if (!job.is_held) {
-    auto released = parts_.runner.cluster().release(job.info.id, parts_.runner.now());
+    auto released = head_.runner.cluster().release(job.info.id, head_.runner.now());
     if (!released) {
       log_warning("Cannot release job", kv("job", job.info.id), kv("err", released.error()));
     } else {
       actions = std::move(*released);
     }
   }
-  parts_.runner.perform(std::move(actions));
+  head_.runner.perform(std::move(actions));
 }
 
 }  // namespace score::head

@@ -4,11 +4,11 @@
 // Only the conditions are stored; after a restart of the head they are compared with the states of
 // the jobs.
 
-#include "base/async/alarm.hpp"
+#include "scored/head/cluster/head_context.hpp"
 #include "scored/head/jobs/arrays.hpp"
+#include "scored/head/jobs/dependency_tracker.hpp"
 #include "scored/head/jobs/job_life.hpp"
 #include "scored/head/jobs/job_table.hpp"
-#include "scored/head/waits/dependency_tracker.hpp"
 
 #include <optional>
 #include <string>
@@ -18,17 +18,9 @@ namespace score::head {
 
 class WaitingJobs {
  public:
-  struct Parts {  // all must outlive the object
-    ClusterRunner& runner;
-    JobTable& jobs;
-    JobLife& life;
-    Arrays& arrays;
-    StoreReader& reader;
-    const HeadConfig& config;
-    Alarm& alarm;
-  };
-
-  explicit WaitingJobs(Parts parts) : parts_(parts) {}
+  // The parameters must outlive the object.
+  WaitingJobs(HeadContext& head, JobLife& life, Arrays& arrays)
+      : head_(head), life_(life), arrays_(arrays) {}
 
   // Checks whether a new job may wait for this. Errors: NotFound (no such job ever existed),
   // Malformed (times that contradict each other, a deadline in the past).
@@ -53,7 +45,9 @@ class WaitingJobs {
   void carry_out(const WaitDecision& decision);
   void go(Job& job);
 
-  Parts parts_;
+  HeadContext& head_;
+  JobLife& life_;
+  Arrays& arrays_;
   DependencyTracker tracker_;
   bool is_settling_ = false;
 };

@@ -42,6 +42,13 @@ std::string text_of(const gang::NodeView& node, const char* state) {
 
 }  // namespace
 
+NodeManager::NodeManager(HeadContext& head, JobStreams& streams, ControlManager& control,
+                         Epoch incarnation)
+    : head_(head), streams_(streams), control_(control), incarnation_(incarnation) {
+  control_.on_relayed_heartbeats(
+      [this](const gang::RelayedHeartbeats& heartbeats) { relayed_heartbeats(heartbeats); });
+}
+
 // ---- newest head --------------------------------------------------------------------------------
 
 std::string NodeManager::proof() const {
@@ -50,7 +57,7 @@ std::string NodeManager::proof() const {
 
 bool NodeManager::is_outlived(NodeId node, Epoch newest, std::string_view proof) {
   if (newest <= incarnation()) return false;
-  const std::string& name = parts_.links.name(node);
+  const std::string& name = head_.links.name(node);
   if (!keys_ || !keys_->is_head_proof(newest, proof)) {
     log_warning("Rejected unproven claim of a newer head", kv("node", name), kv("newer", newest));
     return false;
@@ -76,7 +83,7 @@ void NodeManager::saw_job(NodeId node, JobId last) {
 // A daemon that was killed, or whose host was rebooted, has lost its connection or soon becomes
 // silent, so it does not block its successor.
 bool NodeManager::is_taken(NodeId node, std::uint64_t instance, const std::string& peer) {
-  const NodeLinks::Link& link = parts_.links.link(node);
+  const NodeLinks::Link& link = head_.links.link(node);
   if (!link.connection || !link.connection->is_open()) return false;
   if (link.vitals.instance == instance || now() - link.vitals.last_heard > kHeard) return false;
   LogLimiter& limiter = second_daemons_.try_emplace(node, 1.0 / 60, 1).first->second;
@@ -90,12 +97,12 @@ bool NodeManager::is_taken(NodeId node, std::uint64_t instance, const std::strin
 
 void NodeManager::connected(NodeId node, const NodeHello& hello, NodeVitals vitals,
                             std::shared_ptr<proto::Connection> connection) {
-  gang::Cluster& cluster = parts_.runner.cluster();
-  NodeLinks::Link& link = parts_.links.link(node);
+  gang::Cluster& cluster = head_.runner.cluster();
+  NodeLinks::Link& link = head_.links.link(node);
   if (const auto before = std::exchange(link.connection, nullptr)) {
     before->close();
-    parts_.streams.link_lost(node);
-    parts_.runner.perform(cluster.node_disconnected(node, now()));
+    streams_.link_lost(node);
+    head_.runner.perform(cluster.node_disconnected(node, now()));
   }
   link.connection = std::move(connection);
   link.vitals = std::move(vitals);
@@ -104,58 +111,58 @@ void NodeManager::connected(NodeId node, const NodeHello& hello, NodeVitals vita
   log_notice("Connected node", kv("node", link.name), kv("cores", hello.info.cores),
              kv("attempts", hello.attempts.size()),
              kv("method", proto::word_of(link.vitals.switching.method())));
-  parts_.runner.perform(cluster.node_connected(node, hello, now()));
+  head_.runner.perform(cluster.node_connected(node, hello, now()));
   if (observer_ != nullptr) observer_->node_connected(node);
 }
 
 void NodeManager::lost(NodeId node, const proto::Connection& connection) {
-  NodeLinks::Link& link = parts_.links.link(node);
+  NodeLinks::Link& link = head_.links.link(node);
   if (link.connection.get() != &connection) return;
   link.connection.reset();
   log_warning("Lost connection to node", kv("node", link.name), kv("announced", link.is_stopping));
-  parts_.streams.link_lost(node);
-  parts_.runner.perform(parts_.runner.cluster().node_disconnected(node, now(), link.is_stopping));
+  streams_.link_lost(node);
+  head_.runner.perform(head_.runner.cluster().node_disconnected(node, now(), link.is_stopping));
   if (observer_ != nullptr) observer_->node_lost(node);
 }
 
 void NodeManager::reported(NodeId node, const NodeToHead& message) {
-  parts_.links.link(node).vitals.last_heard = now();
+  head_.links.link(node).vitals.last_heard = now();
   if (const auto* applied = std::get_if<TimetableApplied>(&message)) {
-    log_debug("Node received its timetable late", kv("node", parts_.links.name(node)),
+    log_debug("Node received its timetable late", kv("node", head_.links.name(node)),
               kv("epoch", applied->epoch), kv("late", format_duration(applied->late)));
   }
   const auto* task = std::get_if<base::TaskEnded>(&message);
   if (observer_ != nullptr && task != nullptr) {
     observer_->task_ended(node, base::job_of(task->attempt));
   }
-  parts_.runner.perform(parts_.runner.cluster().node_says(node, message, now()));
+  head_.runner.perform(head_.runner.cluster().node_says(node, message, now()));
   // The cluster comes first, because it may end the whole job for this report.
   if (const auto* exited = std::get_if<base::Exited>(&message)) {
-    parts_.streams.node_ended(node, exited->attempt);
+    streams_.node_ended(node, exited->attempt);
   }
 }
 
 void NodeManager::heartbeat(NodeId node, const wire::Heartbeat& message) {
-  NodeVitals& vitals = parts_.links.link(node).vitals;
+  NodeVitals& vitals = head_.links.link(node).vitals;
   vitals.cpu_ns = message.cpu_ns();
   vitals.rss_bytes = message.rss_bytes();
   vitals.clock_error_ns = message.clock_error_ns();
   vitals.switches = message.switches();
   vitals.late_switches = message.late_switches();
   vitals.last_heard = now();
-  parts_.links.link(node).is_stopping = message.stopping();
+  head_.links.link(node).is_stopping = message.stopping();
   if (message.hears_nothing()) {
     gang::RelayedHeartbeats deaf;
     deaf.deaf.push_back(node);
-    return parts_.runner.perform(parts_.runner.cluster().relayed_heartbeats(deaf, now()));
+    return head_.runner.perform(head_.runner.cluster().relayed_heartbeats(deaf, now()));
   }
-  parts_.runner.perform(parts_.runner.cluster().heartbeat(node, now()));
+  head_.runner.perform(head_.runner.cluster().heartbeat(node, now()));
 }
 
 void NodeManager::relayed_heartbeats(const gang::RelayedHeartbeats& relayed_heartbeats) {
   for (const NodeId node : relayed_heartbeats.alive)
-    parts_.links.link(node).vitals.last_heard = now();
-  parts_.runner.perform(parts_.runner.cluster().relayed_heartbeats(relayed_heartbeats, now()));
+    head_.links.link(node).vitals.last_heard = now();
+  head_.runner.perform(head_.runner.cluster().relayed_heartbeats(relayed_heartbeats, now()));
 }
 
 void NodeManager::sampled(NodeId node, const wire::NodeSample& message) {
@@ -163,18 +170,18 @@ void NodeManager::sampled(NodeId node, const wire::NodeSample& message) {
 }
 
 void NodeManager::changed(NodeId node) {
-  const auto view = parts_.runner.cluster().node(node);
+  const auto view = head_.runner.cluster().node(node);
   if (!view) return;
   constexpr std::array<const char*, 4> kStates = {"unknown", "up", "suspect", "down"};
   const char* state = kStates.at(static_cast<std::size_t>(view->state));
   log_change(*view, state);
   EventFeed::About about;
   about.node = node;
-  parts_.feed.add(monitor::EventKind::Node, text_of(*view, state), std::move(about));
+  head_.feed.add(monitor::EventKind::Node, text_of(*view, state), std::move(about));
   // The node's reports are about jobs that are lost, so it must say hello again.
   if (view->state != gang::NodeState::Down) return;
-  parts_.control.removed(node);
-  if (const auto connection = parts_.links.link(node).connection) connection->close();
+  control_.removed(node);
+  if (const auto connection = head_.links.link(node).connection) connection->close();
 }
 
 }  // namespace score::head

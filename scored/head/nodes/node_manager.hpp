@@ -6,11 +6,9 @@
 #include "monitor/model/event_log.hpp"
 #include "proto/node.pb.h"
 #include "proto/transport/key_ring.hpp"
-#include "scored/head/cluster/cluster_runner.hpp"
-#include "scored/head/cluster/event_feed.hpp"
-#include "scored/head/cluster/node_links.hpp"
+#include "scored/head/cluster/head_context.hpp"
+#include "scored/head/cluster/observer.hpp"
 #include "scored/head/nodes/control_manager.hpp"
-#include "scored/head/observe/observer.hpp"
 #include "scored/head/streams/job_streams.hpp"
 
 #include <functional>
@@ -24,16 +22,8 @@ namespace score::head {
 
 class NodeManager {
  public:
-  struct Parts {  // all must outlive the object
-    ClusterRunner& runner;
-    NodeLinks& links;
-    JobStreams& streams;
-    EventFeed& feed;
-    ControlManager& control;
-    Epoch incarnation;
-  };
-
-  explicit NodeManager(Parts parts) : parts_(parts) {}
+  // The first three parameters must outlive the object.
+  NodeManager(HeadContext& head, JobStreams& streams, ControlManager& control, Epoch incarnation);
 
   // Sets the keys with which heads of this cluster prove their incarnation; without keys no proof
   // is accepted.
@@ -47,7 +37,7 @@ class NodeManager {
   // set_incarnation(); meanwhile nodes are not welcomed.
   void recover_with(std::function<void(Epoch newest)> behind) { on_behind_ = std::move(behind); }
 
-  void set_incarnation(Epoch incarnation) { parts_.incarnation = incarnation; }
+  void set_incarnation(Epoch incarnation) { incarnation_ = incarnation; }
 
   // The handler is called at each hello with the greatest job number that the node has been given.
   void on_job_seen(std::function<void(NodeId, JobId)> then) { on_job_seen_ = std::move(then); }
@@ -55,7 +45,7 @@ class NodeManager {
   // Sets the only observer; nullptr removes it. It must stay alive while it is registered.
   void set_observer(HeadObserver* observer) { observer_ = observer; }
 
-  [[nodiscard]] Epoch incarnation() const { return parts_.incarnation; }
+  [[nodiscard]] Epoch incarnation() const { return incarnation_; }
 
   [[nodiscard]] std::string proof() const;
   // Handles a node's report of the newest head that it knows. Returns true if that head is later
@@ -78,15 +68,18 @@ class NodeManager {
   void sampled(NodeId node, const wire::NodeSample& message);
 
   // Returns the PM network of the daemons.
-  [[nodiscard]] ControlManager& control() { return parts_.control; }
+  [[nodiscard]] ControlManager& control() { return control_; }
 
   // Must be called when the cluster's view of the node has changed.
   void changed(NodeId node);
 
  private:
-  [[nodiscard]] TimePoint now() const { return parts_.runner.now(); }
+  [[nodiscard]] TimePoint now() const { return head_.runner.now(); }
 
-  Parts parts_;
+  HeadContext& head_;
+  JobStreams& streams_;
+  ControlManager& control_;
+  Epoch incarnation_;
   std::optional<proto::KeyRing> keys_;
   std::function<void()> on_outlived_;
   std::function<void(Epoch)> on_behind_;

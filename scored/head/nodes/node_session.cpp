@@ -86,7 +86,7 @@ asio::awaitable<void> NodeSession::run(Result<proto::InFrame> hello) {
 bool NodeSession::greet(const proto::InFrame& frame) {
   auto hello = proto::parse<wire::NodeHello>(frame);
   if (!hello) return refuse(hello.error());
-  const std::string& name = parts_.links.name(node_);
+  const std::string& name = parts_.head.links.name(node_);
   if (hello->name() != name) {
     return refuse(fail(Errc::Denied, "the key of {} says it is {}", name,
                        escape_terminal(hello->name(), 80)));
@@ -112,7 +112,7 @@ bool NodeSession::greet(const proto::InFrame& frame) {
   vitals.instance = hello->instance();
   wire::NodeWelcome welcome;
   welcome.set_version(*version);
-  welcome.set_cluster(parts_.config.cluster);
+  welcome.set_cluster(parts_.head.config.cluster);
   welcome.set_head_epoch(parts_.manager.incarnation().value());
   welcome.set_head_proof(parts_.manager.proof());
   welcome.set_clock(monotonic_clock_name());

@@ -4,14 +4,13 @@
 #include "base/async/asio.hpp"
 #include "base/os/log.hpp"
 #include "proto/transport/connection.hpp"
-#include "scored/head/cluster/node_links.hpp"
-#include "scored/head/config/config.hpp"
-#include "scored/head/jobs/job_networks.hpp"
+#include "scored/head/cluster/facts_collector.hpp"
+#include "scored/head/cluster/head_context.hpp"
+#include "scored/head/cluster/trace_collector.hpp"
 #include "scored/head/nodes/node_manager.hpp"
-#include "scored/head/observe/facts_collector.hpp"
-#include "scored/head/observe/trace_collector.hpp"
+#include "scored/head/streams/job_networks.hpp"
 #include "scored/head/streams/job_streams.hpp"
-#include "scored/head/volumes/job_volumes.hpp"
+#include "scored/head/streams/job_volumes.hpp"
 
 #include <memory>
 #include <string>
@@ -21,9 +20,8 @@ namespace score::head {
 class NodeSession {
  public:
   struct Parts {  // all must outlive the session
-    const HeadConfig& config;
+    HeadContext& head;
     NodeManager& manager;
-    NodeLinks& links;
     JobStreams& streams;
     JobNetworks& networks;
     JobVolumes& volumes;

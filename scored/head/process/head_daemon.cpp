@@ -115,11 +115,10 @@ Status Daemon::start_with(Store store, const proto::KeyRing& keys) {
   if (auto opened = monitoring_->open(config_.monitor); !opened) return opened;
   head_->nodes().set_observer(&*monitoring_);
   ClientSession::Parts clients = head_->for_clients();
-  clients.site = &*monitoring_;
+  clients.monitoring = &*monitoring_;
   clients.keys = [this](const Peer& peer, const wire::ManageKeys& command) {
     return server_->keys().execute(peer, command);
   };
-  clients.web_login = [this](const Peer& peer) { return monitoring_->web_login(peer); };
   server_.emplace(io_, clock_, *head_, std::move(clients));
   if (election_) follow_charge();
   if (auto opened =

@@ -6,12 +6,12 @@
 #include "base/async/clock.hpp"
 #include "base/async/task_group.hpp"
 #include "proto/transport/key_ring.hpp"
+#include "scored/head/clients/monitoring.hpp"
 #include "scored/head/config/config.hpp"
 #include "scored/head/head.hpp"
-#include "scored/head/heads/leader_election.hpp"
-#include "scored/head/heads/log_shipper.hpp"
-#include "scored/head/observe/monitoring.hpp"
-#include "scored/head/server.hpp"
+#include "scored/head/process/leader_election.hpp"
+#include "scored/head/process/log_shipper.hpp"
+#include "scored/head/process/server.hpp"
 
 #include <functional>
 #include <memory>

@@ -4,7 +4,7 @@
 #include "base/os/log.hpp"
 #include "base/systemd/notify.hpp"
 #include "base/systemd/passed_socket.hpp"
-#include "scored/head/heads/standby.hpp"
+#include "scored/head/process/standby.hpp"
 #include "scored/shared/journal/event.hpp"
 
 #include <cstdlib>

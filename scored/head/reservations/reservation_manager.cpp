@@ -27,14 +27,14 @@ constexpr std::size_t kJobsNamed = 8;  // in an error
 Result<Booking> ReservationManager::plan(const wire::Reservation& wanted, bool ends_jobs) {
   auto booking = read_booking(wanted);
   if (!booking) return booking;
-  const WallTime now = parts_.runner.wall();
+  const WallTime now = head_.runner.wall();
   if (booking->start == WallTime()) booking->start = now;
   for (const std::string& node : booking->nodes) {
-    if (auto known = parts_.links.find(node); !known) return known.error();
+    if (auto known = head_.links.find(node); !known) return known.error();
   }
   if (auto known = find_users(*booking); !known) return known.error();
   for (const std::string& account : booking->accounts) {
-    if (parts_.config.accounts.find(account) == nullptr) {
+    if (head_.config.accounts.find(account) == nullptr) {
       return fail(Errc::NotFound, "no account {}", account);
     }
   }
@@ -42,7 +42,7 @@ Result<Booking> ReservationManager::plan(const wire::Reservation& wanted, bool e
   booking->start = std::max(booking->start, now);
   const auto in_cluster = for_cluster(*booking);
   if (!in_cluster) return in_cluster.error();
-  const auto jobs = parts_.runner.cluster().conflicting_jobs(*in_cluster, parts_.runner.now());
+  const auto jobs = head_.runner.cluster().conflicting_jobs(*in_cluster, head_.runner.now());
   if (ends_jobs || jobs.empty()) return booking;
   const std::span named(jobs.data(), std::min(jobs.size(), kJobsNamed));
   return fail(Errc::Busy,
@@ -59,7 +59,7 @@ Status ReservationManager::find_users(Booking& booking) {
   for (const std::string& name : booking.users) {
     const auto number = parse_number<std::uint32_t>(name);
     const auto id =
-        number ? std::optional(UserId(*number)) : parts_.users.named(name, parts_.runner.now());
+        number ? std::optional(UserId(*number)) : head_.users.named(name, head_.runner.now());
     if (!id) return fail(Errc::NotFound, "no user {}", name);
     booking.user_ids.push_back(*id);
   }
@@ -105,7 +105,7 @@ wire::ReservationList ReservationManager::list(const Peer& peer) const {
   std::vector<const Booking*> all;
   for (const auto& [name, booking] : registry_.all()) all.push_back(&booking);
   std::ranges::stable_sort(all, {}, &Booking::start);
-  const bool is_hidden = parts_.config.monitor.is_private && peer.role == proto::Role::OtherUser;
+  const bool is_hidden = head_.config.monitor.is_private && peer.role == proto::Role::OtherUser;
   wire::ReservationList list;
   for (const Booking* booking : all) {
     wire::Reservation& out = *list.add_reservations();
@@ -126,11 +126,11 @@ wire::ReservationList ReservationManager::list(const Peer& peer) const {
 
 Result<gang::Reservation> ReservationManager::for_cluster(const Booking& booking) const {
   const Duration offset =
-      parts_.runner.wall().time_since_epoch() - parts_.runner.now().time_since_epoch();
+      head_.runner.wall().time_since_epoch() - head_.runner.now().time_since_epoch();
   gang::Reservation out;
   out.name = booking.name;
   for (const std::string& name : booking.nodes) {
-    const auto node = parts_.links.find(name);
+    const auto node = head_.links.find(name);
     if (!node) return node.error();
     out.nodes.push_back(*node);
   }
@@ -142,15 +142,14 @@ Result<gang::Reservation> ReservationManager::for_cluster(const Booking& booking
 }
 
 void ReservationManager::update_calendar() {
-  offset_ = parts_.runner.wall().time_since_epoch() - parts_.runner.now().time_since_epoch();
+  offset_ = head_.runner.wall().time_since_epoch() - head_.runner.now().time_since_epoch();
   std::vector<gang::Reservation> all;
   for (const auto& [name, booking] : registry_.all()) {
     auto one = for_cluster(booking);
     if (one) all.push_back(std::move(*one));
   }
-  parts_.runner.perform(
-      parts_.runner.cluster().set_reservations(std::move(all), parts_.runner.now()));
-  parts_.alarm.at(next_deadline());
+  head_.runner.perform(head_.runner.cluster().set_reservations(std::move(all), head_.runner.now()));
+  head_.alarm.at(next_deadline());
 }
 
 // Nodes that have left the configuration are no longer reserved.
@@ -162,7 +161,7 @@ void ReservationManager::restore(const std::map<std::string, std::string>& store
       continue;
     }
     const std::size_t before = booking->nodes.size();
-    std::erase_if(booking->nodes, [&](const auto& node) { return !parts_.links.has(node); });
+    std::erase_if(booking->nodes, [&](const auto& node) { return !head_.links.has(node); });
     if (booking->nodes.size() < before) {
       log_warning("Nodes of a reservation are no longer configured", kv("reservation", name),
                   kv("nodes", before - booking->nodes.size()));
@@ -175,25 +174,25 @@ void ReservationManager::restore(const std::map<std::string, std::string>& store
 }
 
 void ReservationManager::forget(const Booking& booking) {
-  parts_.commits.add(reserve_setting(booking.name, std::nullopt));
+  head_.commits.add(reserve_setting(booking.name, std::nullopt));
   log_notice("Reservation has ended", kv("reservation", booking.name));
-  parts_.feed.add(monitor::EventKind::Admin, fmt::format("reservation {} has ended", booking.name),
-                  {});
+  head_.feed.add(monitor::EventKind::Admin, fmt::format("reservation {} has ended", booking.name),
+                 {});
 }
 
 void ReservationManager::tick() {
   if (registry_.all().empty()) return;
-  const auto ended = registry_.take_ended(parts_.runner.wall());
+  const auto ended = registry_.take_ended(head_.runner.wall());
   for (const Booking& booking : ended) forget(booking);
   const Duration offset =
-      parts_.runner.wall().time_since_epoch() - parts_.runner.now().time_since_epoch();
+      head_.runner.wall().time_since_epoch() - head_.runner.now().time_since_epoch();
   if (!ended.empty() || std::chrono::abs(offset - offset_) > kOffsetKept) update_calendar();
 }
 
 std::optional<TimePoint> ReservationManager::next_deadline() const {
   const WallTime next = registry_.next_end();
   if (next == WallTime()) return std::nullopt;
-  return parts_.runner.now() + std::clamp<Duration>(next - parts_.runner.wall(), 0s, kLongestSleep);
+  return head_.runner.now() + std::clamp<Duration>(next - head_.runner.wall(), 0s, kLongestSleep);
 }
 
 }  // namespace score::head

@@ -3,16 +3,10 @@
 // submissions, keeps the cluster's calendar in step with the wall clock, and drops reservations
 // that have ended. The caller stores reservations; only ended ones are removed from the store here.
 
-#include "base/async/alarm.hpp"
 #include "base/model/model.hpp"
 #include "proto/client.pb.h"
-#include "scored/head/cluster/cluster_runner.hpp"
-#include "scored/head/cluster/event_feed.hpp"
-#include "scored/head/cluster/node_links.hpp"
-#include "scored/head/config/config.hpp"
-#include "scored/head/config/users.hpp"
+#include "scored/head/cluster/head_context.hpp"
 #include "scored/head/reservations/reservation_registry.hpp"
-#include "scored/head/store/commit_log.hpp"
 
 #include <map>
 #include <optional>
@@ -23,17 +17,8 @@ namespace score::head {
 
 class ReservationManager {
  public:
-  struct Parts {  // all must outlive the object
-    ClusterRunner& runner;
-    const HeadConfig& config;
-    const NodeLinks& links;
-    Users& users;
-    CommitLog& commits;
-    EventFeed& feed;
-    Alarm& alarm;
-  };
-
-  explicit ReservationManager(Parts parts) : parts_(parts) {}
+  // `head` must outlive the object.
+  explicit ReservationManager(HeadContext& head) : head_(head) {}
 
   // Loads the stored reservations: name -> pack_booking(). Must be called once, when nodes and jobs
   // are known.
@@ -72,7 +57,7 @@ class ReservationManager {
   void update_calendar();
   void forget(const Booking& booking);
 
-  Parts parts_;
+  HeadContext& head_;
   ReservationRegistry registry_;
   Duration offset_{0};  // wall clock minus the cluster's time, as in the cluster's calendar
 };

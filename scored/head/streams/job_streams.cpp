@@ -45,9 +45,6 @@ auto fence_frame(AttemptId attempt, std::size_t kind, FenceCollector::Done done)
 
 }  // namespace
 
-JobStreams::JobStreams(NodeLinks& links, Events events)
-    : links_(links), events_(std::move(events)) {}
-
 JobStreams::Stream* JobStreams::find(JobId job) {
   const auto found = streams_.find(job);
   return found == streams_.end() ? nullptr : &found->second;
@@ -254,7 +251,7 @@ void JobStreams::client_gone(ClientId client) {
     const bool was_front_end = stream->watches[client].front_end;
     stream->watches.erase(client);
     perform(job, *stream, stream->output.leave(client));
-    if (was_front_end) events_.front_end_lost(job);
+    if (was_front_end) listener_->front_end_lost(job);
   }
   jobs_of_.erase(client);
 }
@@ -332,7 +329,7 @@ void JobStreams::task_output(NodeId node, wire::TaskOutput&& message) {
   acknowledge(*stream, index, verdict.acknowledge);
   if (verdict.gap || verdict.overrun) {
     const std::string_view what = verdict.gap ? "lost output" : "sent output beyond its window";
-    events_.broken(AttemptId(message.attempt()), fmt::format("{} {}", links_.name(node), what));
+    listener_->abort(AttemptId(message.attempt()), fmt::format("{} {}", links_.name(node), what));
     return;
   }
   OutputChunk chunk;
@@ -360,7 +357,7 @@ void JobStreams::fence_enter(NodeId node, wire::FenceEnter&& message) {
   auto entered = fences_[kind].enter(attempt, stream->index[node], message.sequence(),
                                      std::move(*message.mutable_key_values()));
   if (!entered) {
-    events_.broken(attempt, entered.error().context());
+    listener_->abort(attempt, entered.error().context());
     return;
   }
   if (!*entered) return;
@@ -369,7 +366,7 @@ void JobStreams::fence_enter(NodeId node, wire::FenceEnter&& message) {
   std::vector<bool>& has_told_again = stream->has_told_again[kind];
   const bool is_new = (*entered)->for_all || !has_told_again[index];
   if (!is_new) {
-    events_.broken(attempt, fmt::format("{} enters the same fence again", links_.name(node)));
+    listener_->abort(attempt, fmt::format("{} enters the same fence again", links_.name(node)));
     return;
   }
   if ((*entered)->for_all) return send_fence_result(*stream, kind, std::move(**entered));
@@ -405,8 +402,8 @@ void JobStreams::relay(NodeId node, wire::JobRelay&& message) {
   const std::size_t queued = links_.queued_bytes(to);
   relayed = (queued == 0 ? 0 : relayed) + frame->size();
   if (relayed > kMaxRelayed && queued > kMaxRelayed) {
-    events_.broken(attempt, fmt::format("the backlog of its PMIx messages to {} is too large",
-                                        links_.name(to)));
+    listener_->abort(attempt, fmt::format("the backlog of its PMIx messages to {} is too large",
+                                          links_.name(to)));
     return;
   }
   links_.send_shared(to, frame);
@@ -428,7 +425,7 @@ void JobStreams::perform(JobId job, Stream& stream, const OutputActions& actions
   }
   if (stream.ended && stream.output.is_delivered() &&
       !std::exchange(stream.reported_delivered, true)) {
-    events_.delivered(job);
+    listener_->output_delivered(job);
   }
 }
 

@@ -37,14 +37,22 @@ class JobStreams {
     std::uint64_t have_bytes = 0;
   };
 
-  struct Events {
-    std::function<void(JobId)> front_end_lost;           // it went without Detach
-    std::function<void(JobId)> delivered;                // the job ended and its output was taken
-    std::function<void(AttemptId, std::string)> broken;  // the attempt cannot continue; reason
+  // Listener is the part of the head that ends jobs.
+  class Listener {
+   public:
+    virtual void front_end_lost(JobId job) = 0;    // it went without Detach
+    virtual void output_delivered(JobId job) = 0;  // the job ended and its output was taken
+    virtual void abort(AttemptId attempt, std::string why) = 0;  // the attempt cannot continue
+
+   protected:
+    ~Listener() = default;
   };
 
   // `links` must outlive this object.
-  JobStreams(NodeLinks& links, Events events);
+  explicit JobStreams(NodeLinks& links) : links_(links) {}
+
+  // Must be called once, before the first job. The listener must outlive all other calls.
+  void set_listener(Listener& listener) { listener_ = &listener; }
 
   // ---- the life of a job; calls about jobs that are not open do nothing
   struct Opening {
@@ -154,7 +162,7 @@ class JobStreams {
   [[nodiscard]] static std::vector<std::uint32_t> input_nodes(const Stream& stream);
 
   NodeLinks& links_;
-  Events events_;
+  Listener* listener_ = nullptr;
   std::array<FenceCollector, kFenceKinds> fences_;
   std::map<JobId, Stream> streams_;
   // These jobs are open, but nothing has happened yet. A queue may be long, and a Stream takes 1
