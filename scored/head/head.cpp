@@ -42,8 +42,8 @@ Head::Head(asio::io_context& io, Clock& clock, HeadConfig config, const Recovere
       facts_(clock, links_, alarm_, config_),
       control_(io, clock, links_),
       nodes_(context_, streams_, control_, recovered.incarnation),
-      admin_({runner_, config_, jobs_, queries_, life_, submissions_, arrays_, networks_, links_,
-              commits_, users_, feed_, alarm_, shares_, reservations_, std::move(requests)}) {
+      admin_(context_, {config_, queries_, life_, submissions_, arrays_, networks_, shares_,
+                        reservations_, std::move(requests)}) {
   jobs_.set_last_number(recovered.last_job);
   users_.set_exempt(config_.limits.exempt);
   users_.set_account_groups(config_.accounts.groups());

@@ -125,7 +125,7 @@ void Admin::begin(JobId line) {
   auto changes = std::visit([&](const auto& one) { return check(asked.peer, one); }, asked.command);
   if (!changes) return finish(line, changes.error());
   if (changes->empty()) return finish(line, {});
-  parts_.commits.ask(std::move(*changes), [this, line](const Status& stored) {
+  head_.commits.ask(std::move(*changes), [this, line](const Status& stored) {
     if (stored) return finish(line, {});
     store_as_it_is(asked_.at(line).front().command, stored);
     finish(line, stored.error().with_context("cannot store the change; nothing was changed"));
@@ -156,7 +156,7 @@ void Admin::carry_out(const Asked& asked) {
 void Admin::store_as_it_is(const AdminCommand& command, const Status& stored) {
   const auto* reserve = std::get_if<ReserveNodes>(&command);
   if (reserve != nullptr && stored) {
-    return parts_.commits.add(reserve_setting(reserve->wanted.name(), std::nullopt));
+    return head_.commits.add(reserve_setting(reserve->wanted.name(), std::nullopt));
   }
   const auto* control = std::get_if<ControlJob>(&command);
   if (control == nullptr) return;
@@ -164,9 +164,9 @@ void Admin::store_as_it_is(const AdminCommand& command, const Status& stored) {
   if (!job) return;
   if ((*job)->asked_state) return parts_.life.answered(**job, stored);
   if (!stored) return;
-  parts_.commits.add(keep_setting(control->job, (*job)->kept_by));
-  if (const auto view = parts_.runner.view(control->job)) {
-    parts_.commits.add(SaveResources{control->job, packed(asked_request(**job, *view))});
+  head_.commits.add(keep_setting(control->job, (*job)->kept_by));
+  if (const auto view = head_.runner.view(control->job)) {
+    head_.commits.add(SaveResources{control->job, packed(asked_request(**job, *view))});
   }
 }
 
@@ -187,7 +187,7 @@ void Admin::audit(const Peer& peer, const AdminCommand& command) {
   report_values(sets_quantum ? Event::QuantumSet : Event::CommandDone, values);
 
   const std::string with_value = value.empty() ? action : action + " " + value;
-  if (Job* about = parts_.jobs.find(job)) {
+  if (Job* about = head_.jobs.find(job)) {
     note_event(*about, wall_now(),
                event_text(fmt::format("{} requested by {}", with_value, peer.name)));
   }
@@ -201,7 +201,7 @@ void Admin::audit(const Peer& peer, const AdminCommand& command) {
   for (const std::string& more : {escape_terminal(nodes, 256), value}) {
     if (!more.empty()) text += " " + more;
   }
-  parts_.feed.add(monitor::EventKind::Admin, peer.name + ": " + text, std::move(about));
+  head_.feed.add(monitor::EventKind::Admin, peer.name + ": " + text, std::move(about));
 }
 
 void Admin::answer(const AdminCommand& command, const Reply& reply) {
@@ -233,13 +233,13 @@ void Admin::answer_cancel(const CancelJob& command, const Reply& reply) {
 
 Result<Admin::Effect> Admin::effect_of(Result<gang::Actions> actions) {
   if (!actions) return actions.error();
-  return [this, actions = std::move(*actions)] { parts_.runner.perform(actions); };
+  return [this, actions = std::move(*actions)] { head_.runner.perform(actions); };
 }
 
 Result<Admin::Changes> Admin::check(const Peer&, const ChangeSetting& command) {
   const auto wanted = read_change(command);
   if (!wanted) return wanted.error();
-  if (auto possible = parts_.runner.cluster().check(wanted->setting, wanted->value); !possible) {
+  if (auto possible = head_.runner.cluster().check(wanted->setting, wanted->value); !possible) {
     return possible.error();
   }
   return Changes{value_setting(wanted->setting, wanted->value)};
@@ -248,7 +248,7 @@ Result<Admin::Changes> Admin::check(const Peer&, const ChangeSetting& command) {
 Result<Admin::Effect> Admin::prepare(const Peer&, const ChangeSetting& command) {
   const auto wanted = read_change(command);
   if (!wanted) return wanted.error();
-  return effect_of(parts_.runner.cluster().set(wanted->setting, wanted->value, now()));
+  return effect_of(head_.runner.cluster().set(wanted->setting, wanted->value, now()));
 }
 
 Result<std::vector<NodeId>> Admin::nodes_of(const DrainNodes& command) const {
@@ -257,7 +257,7 @@ Result<std::vector<NodeId>> Admin::nodes_of(const DrainNodes& command) const {
     const auto names = expand_hostlist(list);
     if (!names) return names.error();
     for (const std::string& name : *names) {
-      const auto node = parts_.links.find(name);
+      const auto node = head_.links.find(name);
       if (!node) return node.error();
       nodes.push_back(*node);
     }
@@ -272,7 +272,7 @@ Result<Admin::Changes> Admin::check(const Peer&, const DrainNodes& command) {
   Changes changes;
   for (const NodeId node : *nodes) {
     changes.emplace_back(
-        drain_setting(parts_.links.name(node),
+        drain_setting(head_.links.name(node),
                       command.resume ? std::nullopt : std::optional(shown_reason(command))));
   }
   return changes;
@@ -282,11 +282,11 @@ Result<Admin::Effect> Admin::prepare(const Peer&, const DrainNodes& command) {
   auto nodes = nodes_of(command);
   if (!nodes) return nodes.error();
   return [this, nodes = std::move(*nodes), reason = shown_reason(command), command] {
-    gang::Cluster& cluster = parts_.runner.cluster();
+    gang::Cluster& cluster = head_.runner.cluster();
     for (const NodeId node : nodes) {
       auto actions =
           command.resume ? cluster.resume_node(node, now()) : cluster.drain(node, reason, now());
-      if (actions) parts_.runner.perform(std::move(*actions));
+      if (actions) head_.runner.perform(std::move(*actions));
     }
   };
 }
@@ -321,8 +321,8 @@ Result<Admin::Effect> Admin::prepare(const Peer&, const ShutDown&) {
   return [this] {
     parts_.submissions.close();
     shutdown_deadline_ = now() + limits::kStopDeadline;
-    parts_.alarm.at(shutdown_deadline_);
-    for (const JobId id : parts_.jobs.active_ids()) parts_.life.kill(id, gang::EndCause::Shutdown);
+    head_.alarm.at(shutdown_deadline_);
+    for (const JobId id : head_.jobs.active_ids()) parts_.life.kill(id, gang::EndCause::Shutdown);
   };
 }
 
@@ -335,13 +335,13 @@ void Admin::check_shutdown() {
   };
   if (!shutdown_reply_) return;
   if (shutdown_deadline_ && *shutdown_deadline_ <= now()) return finish();
-  if (parts_.jobs.active() == 0) parts_.commits.after([finish](const Status&) { finish(); });
+  if (head_.jobs.active() == 0) head_.commits.after([finish](const Status&) { finish(); });
 }
 
 // ---- jobs ---------------------------------------------------------------------------------------
 
 Result<Job*> Admin::active_job(JobId id) {
-  Job* job = parts_.jobs.find(id);
+  Job* job = head_.jobs.find(id);
   if (job == nullptr || job->ended) return fail(Errc::WrongState, "job {} has ended", id);
   return job;
 }
@@ -355,7 +355,7 @@ Result<Admin::Changes> Admin::check(const Peer&, const SignalJob& command) {
 }
 
 Result<Admin::Effect> Admin::prepare(const Peer&, const SignalJob& command) {
-  return effect_of(parts_.runner.cluster().signal(command.job, command.signal, now()));
+  return effect_of(head_.runner.cluster().signal(command.job, command.signal, now()));
 }
 
 // A job that is already ending has its first cause on disk, so nothing more is stored.
@@ -409,12 +409,12 @@ Status Admin::permit_control(const Peer& peer, const Job& job, const ControlJob&
 }
 
 Result<gang::Actions> Admin::control(Job& job, const ControlJob& command) {
-  gang::Cluster& cluster = parts_.runner.cluster();
+  gang::Cluster& cluster = head_.runner.cluster();
   const bool is_hold = command.what == wire::ControlJob::HOLD;
   if (job.is_deferred && (is_hold || command.what == wire::ControlJob::RELEASE)) {
     job.is_held = is_hold;
     if (job.info.is_array()) parts_.arrays.hold_changed(job);
-    parts_.runner.touch(command.job);
+    head_.runner.touch(command.job);
     return gang::Actions();
   }
   switch (command.what) {
@@ -441,11 +441,11 @@ Result<Admin::Changes> Admin::check(const Peer& peer, const ControlJob& command)
   if (!found) return found.error();
   Job& job = **found;
   if (auto allowed = permit_control(peer, job, command); !allowed) return allowed.error();
-  const auto view = parts_.runner.view(command.job);
+  const auto view = head_.runner.view(command.job);
   if (!view) return view.error();
   const auto request = kind_of(command.what);
   if (!request) return fail(Errc::Malformed, "unknown request");
-  if (auto possible = parts_.runner.cluster().check(command.job, *request, command.weight);
+  if (auto possible = head_.runner.cluster().check(command.job, *request, command.weight);
       !possible) {
     return possible.error();
   }
@@ -474,7 +474,7 @@ Result<Admin::Effect> Admin::prepare(const Peer& peer, const ControlJob& command
   if (!actions) return actions.error();
   return [this, job = *job, peer, command, actions = std::move(*actions)] {
     job->kept_by = keeper_after(peer, *job, command.what);
-    parts_.runner.perform(actions);
+    head_.runner.perform(actions);
     if (job->asked_state) parts_.life.answered(*job, {});
   };
 }
@@ -482,7 +482,7 @@ Result<Admin::Effect> Admin::prepare(const Peer& peer, const ControlJob& command
 // ---- configuration ------------------------------------------------------------------------------
 
 Status Admin::add_node(const std::string& name) {
-  return parts_.runner.cluster().add_node(parts_.links.add(name), name);
+  return head_.runner.cluster().add_node(head_.links.add(name), name);
 }
 
 Result<Admin::Changes> Admin::check(const Peer&, const ReloadConfiguration&) {
@@ -519,7 +519,7 @@ void Admin::change(const ChangeSetting& command) {
 void Admin::take_file(HeadConfig wanted) {
   HeadConfig& config = parts_.config;
   for (const std::string& name : wanted.nodes) {
-    if (parts_.links.has(name)) continue;
+    if (head_.links.has(name)) continue;
     if (auto added = add_node(name); !added) {
       log_error("Cannot add node", kv("node", name), kv("err", added.error()));
       continue;
@@ -527,11 +527,11 @@ void Admin::take_file(HeadConfig wanted) {
     log_notice("Added node", kv("node", name));
   }
   for (const ChangeSetting& each : changes_between(config.settings, wanted.settings)) change(each);
-  parts_.runner.perform(parts_.runner.cluster().set_fill_queues(wanted.fill_queues, now()));
+  head_.runner.perform(head_.runner.cluster().set_fill_queues(wanted.fill_queues, now()));
   parts_.networks.set_channels(wanted.network.channels);
-  parts_.users.set_rule(wanted.operators);
-  parts_.users.set_exempt(wanted.limits.exempt);
-  parts_.users.set_account_groups(wanted.accounts.groups());
+  head_.users.set_rule(wanted.operators);
+  head_.users.set_exempt(wanted.limits.exempt);
+  head_.users.set_account_groups(wanted.accounts.groups());
   set_log_level(wanted.log_level);
   config = std::move(wanted);
   parts_.shares.reload();

@@ -6,18 +6,14 @@
 
 #include "scored/head/admin/admin_command.hpp"
 #include "scored/head/admin/permissions.hpp"
-#include "scored/head/cluster/cluster_runner.hpp"
-#include "scored/head/cluster/event_feed.hpp"
-#include "scored/head/cluster/node_links.hpp"
+#include "scored/head/cluster/head_context.hpp"
 #include "scored/head/config/config.hpp"
-#include "scored/head/config/users.hpp"
 #include "scored/head/jobs/arrays.hpp"
 #include "scored/head/jobs/job_life.hpp"
 #include "scored/head/jobs/job_queries.hpp"
 #include "scored/head/jobs/job_table.hpp"
 #include "scored/head/jobs/submissions.hpp"
 #include "scored/head/reservations/reservation_manager.hpp"
-#include "scored/head/store/commit_log.hpp"
 
 #include <deque>
 #include <functional>
@@ -40,27 +36,20 @@ class Admin {
   // Receives the line for the user who gave the command, or the error; called once.
   using Reply = std::function<void(const Result<std::string>&)>;
 
-  struct Parts {  // all must outlive the object
-    ClusterRunner& runner;
-    HeadConfig& config;
-    JobTable& jobs;
+  struct Parts {         // all must outlive the object
+    HeadConfig& config;  // the one in the context; a reload changes it
     JobQueries& queries;
     JobLife& life;
     Submissions& submissions;
     Arrays& arrays;
     JobNetworks& networks;
-    NodeLinks& links;
-    CommitLog& commits;
-    Users& users;
-    EventFeed& feed;
-    Alarm& alarm;
     FairShares& shares;
     ReservationManager& reservations;
     DaemonRequests daemon;
   };
 
-  explicit Admin(Parts parts)
-      : parts_(std::move(parts)), permissions_(parts_.runner, parts_.queries) {}
+  Admin(HeadContext& head, Parts parts)
+      : head_(head), parts_(std::move(parts)), permissions_(head.runner, parts_.queries) {}
 
   // Executes a command and replies when the change is on disk and done. A shutdown replies when
   // every job has ended; a cancel that waits replies when the end is on disk. Commands for one job
@@ -132,8 +121,9 @@ class Admin {
   void answer(const AdminCommand& command, const Reply& reply);
   void answer_cancel(const CancelJob& command, const Reply& reply);
 
-  [[nodiscard]] TimePoint now() const { return parts_.runner.now(); }
+  [[nodiscard]] TimePoint now() const { return head_.runner.now(); }
 
+  HeadContext& head_;
   Parts parts_;
   std::map<JobId, std::deque<Asked>> asked_;  // 0: not about a job. The first is being stored
   std::optional<HeadConfig> wanted_;          // from the reload that is being stored

@@ -125,7 +125,8 @@ wire::Info Overview::info() const {
   for (const SettingRule& rule : settings()) {
     wire::Info::Setting& added = *out.add_settings();
     added.set_name(std::string(rule.name));
-    added.set_value(format_setting(rule, setting_of(head_.runner.cluster().config(), rule.setting)));
+    added.set_value(
+        format_setting(rule, setting_of(head_.runner.cluster().config(), rule.setting)));
   }
   for (const Queue queue : head_.runner.cluster().config().fill_queues) {
     out.add_fill_queues(name_of_queue(static_cast<std::uint32_t>(queue)));
