@@ -33,7 +33,7 @@ struct Problem {
   [[nodiscard]] std::size_t points() const { return nx * ny * nz; }
 };
 
-std::optional<Problem> problem_of(char size) {
+std::optional<Problem> ft_problem_of(char size) {
   switch (size) {
     case 'S':
       return Problem{64,
@@ -293,7 +293,7 @@ class Ft final : public Kernel {
 }  // namespace
 
 std::unique_ptr<Kernel> make_ft(char size, Communicator& network) {
-  auto problem = problem_of(size);
+  auto problem = ft_problem_of(size);
   return problem ? std::make_unique<Ft>(std::move(*problem), network) : nullptr;
 }
 

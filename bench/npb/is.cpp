@@ -37,7 +37,7 @@ struct Problem {
   }
 };
 
-std::optional<Problem> problem_of(char size) {
+std::optional<Problem> is_problem_of(char size) {
   switch (size) {
     case 'S':
       return Problem{
@@ -224,7 +224,7 @@ class Is final : public Kernel {
 }  // namespace
 
 std::unique_ptr<Kernel> make_is(char size, Communicator& network) {
-  const auto problem = problem_of(size);
+  const auto problem = is_problem_of(size);
   return problem ? std::make_unique<Is>(*problem, network) : nullptr;
 }
 

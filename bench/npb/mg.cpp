@@ -34,7 +34,7 @@ struct Problem {
   double norm;  // published
 };
 
-std::optional<Problem> problem_of(char size) {
+std::optional<Problem> mg_problem_of(char size) {
   switch (size) {
     case 'S':
       return Problem{32, 4, kSmoother, 0.5307707005734e-04};
@@ -302,7 +302,7 @@ class Mg final : public Kernel {
 }  // namespace
 
 std::unique_ptr<Kernel> make_mg(char size, Communicator& network) {
-  const auto problem = problem_of(size);
+  const auto problem = mg_problem_of(size);
   return problem ? std::make_unique<Mg>(*problem, network) : nullptr;
 }
 

@@ -22,8 +22,8 @@ std::size_t size_of(const TimetableRelay::Part& part) {
 
 // Adds the share of `whole` that lies in the range to `out`, as parts of at most kMostRanges
 // ranges.
-void add_clipped(const TimetableRelay::Part& whole, PositionRange range,
-                 std::vector<TimetableRelay::Part>& out) {
+void add_clipped_part(const TimetableRelay::Part& whole, PositionRange range,
+                      std::vector<TimetableRelay::Part>& out) {
   Positions to = whole.to;
   to.clip(range);
   const std::span<const PositionRange> ranges(to.ranges());
@@ -107,7 +107,7 @@ void TimetableRelay::begin(const BatchKey& key, const std::vector<Part>& parts,
 void TimetableRelay::send_down(const BatchKey& key, Position child, const std::vector<Part>& parts,
                                TimePoint now, Actions& actions) {
   std::vector<Part> all, some;
-  for (const Part& part : parts) add_clipped(part, tree_.subtree(child), all);
+  for (const Part& part : parts) add_clipped_part(part, tree_.subtree(child), all);
   std::size_t bytes = 0;
   for (Part& part : all) {
     const std::size_t size = size_of(part);

@@ -10,7 +10,7 @@ namespace {
 
 using Numbers = std::vector<std::uint32_t>;
 
-std::vector<WeightedRow> rows_of(const Numbers& weights) {
+std::vector<WeightedRow> rows_of_stride(const Numbers& weights) {
   std::vector<WeightedRow> rows;
   for (const std::uint32_t w : weights) rows.push_back({RowId{rows.size() + 1}, w});
   return rows;
@@ -31,7 +31,8 @@ TEST(Stride, WeightsBecomeTheFewestSlicesInTheirRatio) {
       {{10000, 1}, {255, 1}},
       {{10000, 9999}, {128, 127}},
   };
-  for (const SlicesCase& c : cases) EXPECT_EQ(slices_per_cycle(rows_of(c.weights)), c.slices);
+  for (const SlicesCase& c : cases)
+    EXPECT_EQ(slices_per_cycle(rows_of_stride(c.weights)), c.slices);
 }
 
 TEST(Stride, HeavyRowsAreInterleaved) {
@@ -46,9 +47,9 @@ TEST(Stride, HeavyRowsAreInterleaved) {
 
 TEST(Stride, NewRowGoesFirst) {
   Stride stride;
-  stride.set_rows(rows_of({1, 1}));
+  stride.set_rows(rows_of_stride({1, 1}));
   for (int i = 0; i < 10; ++i) stride.ran(stride.next());
-  stride.set_rows(rows_of({1, 1, 1}));
+  stride.set_rows(rows_of_stride({1, 1, 1}));
   EXPECT_EQ(stride.plan_cycle().front(), 2U);
 }
 
@@ -75,7 +76,7 @@ TEST(Stride, SharesFollowWeightsInShortEpochs) {
     std::vector<double> ran(weights.size());
     constexpr std::size_t kEpochs = 1000;
     for (std::size_t epoch = 0; epoch < kEpochs; ++epoch) {
-      stride.set_rows(rows_of(weights));
+      stride.set_rows(rows_of_stride(weights));
       const Numbers cycle = stride.plan_cycle();
       for (std::size_t i = 0; i < slices_an_epoch; ++i) {
         const std::uint32_t index = cycle[i % cycle.size()];

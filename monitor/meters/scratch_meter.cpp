@@ -7,7 +7,7 @@ namespace score::monitor {
 namespace {
 
 // The counters of a server begin at 0 when it is restarted.
-std::uint64_t growth(std::uint64_t now, std::uint64_t before) {
+std::uint64_t scratch_growth(std::uint64_t now, std::uint64_t before) {
   return now >= before ? now - before : now;
 }
 
@@ -31,11 +31,11 @@ void ScratchMeter::feed(TimePoint taken, const std::vector<VolumeSample>& volume
     const auto old = before.find(sample.attempt);
     // Work of a server before its first sample may be long ago, so it makes no rate.
     const VolumeSample first = old != before.end() ? old->second.newest : VolumeSample{};
-    const std::uint64_t read = growth(sample.read, first.read);
-    const std::uint64_t written = growth(sample.written, first.written);
+    const std::uint64_t read = scratch_growth(sample.read, first.read);
+    const std::uint64_t written = scratch_growth(sample.written, first.written);
     read_ += read;
     written_ += written;
-    fallbacks_ += growth(sample.fallbacks, first.fallbacks);
+    fallbacks_ += scratch_growth(sample.fallbacks, first.fallbacks);
     if (old == before.end()) continue;
     const double seconds = std::chrono::duration<double>(taken - old->second.at).count();
     if (seconds <= 0) {
@@ -45,7 +45,8 @@ void ScratchMeter::feed(TimePoint taken, const std::vector<VolumeSample>& volume
     }
     load.read_rate = static_cast<double>(read) / seconds;
     load.write_rate = static_cast<double>(written) / seconds;
-    load.request_rate = static_cast<double>(growth(sample.requests, first.requests)) / seconds;
+    load.request_rate =
+        static_cast<double>(scratch_growth(sample.requests, first.requests)) / seconds;
   }
 }
 

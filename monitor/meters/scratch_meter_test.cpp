@@ -5,7 +5,7 @@
 namespace score::monitor {
 namespace {
 
-VolumeSample sample(std::uint64_t attempt, std::uint64_t read, std::uint64_t written) {
+VolumeSample scratch_sample(std::uint64_t attempt, std::uint64_t read, std::uint64_t written) {
   VolumeSample made;
   made.attempt = AttemptId(attempt);
   made.capacity = Bytes(1'000);
@@ -19,9 +19,9 @@ VolumeSample sample(std::uint64_t attempt, std::uint64_t read, std::uint64_t wri
 TEST(ScratchMeter, TurnsTotalsIntoRates) {
   ScratchMeter meter;
   EXPECT_FALSE(meter.volumes());
-  meter.feed(TimePoint(1s), {sample(257, 0, 100)});
+  meter.feed(TimePoint(1s), {scratch_sample(257, 0, 100)});
   EXPECT_EQ(meter.volumes()->at(0).write_rate, 0) << "it is not known when that was";
-  meter.feed(TimePoint(3s), {sample(257, 50, 300)});
+  meter.feed(TimePoint(3s), {scratch_sample(257, 50, 300)});
   const auto loads = meter.volumes();
   ASSERT_EQ(loads->size(), 1U);
   EXPECT_DOUBLE_EQ(loads->at(0).write_rate, 100);
@@ -32,8 +32,8 @@ TEST(ScratchMeter, TurnsTotalsIntoRates) {
 
 TEST(ScratchMeter, RestartedServerCountsFromZero) {
   ScratchMeter meter;
-  meter.feed(TimePoint(1s), {sample(257, 0, 500)});
-  VolumeSample again = sample(257, 0, 40);
+  meter.feed(TimePoint(1s), {scratch_sample(257, 0, 500)});
+  VolumeSample again = scratch_sample(257, 0, 40);
   again.fallbacks = 2;
   meter.feed(TimePoint(2s), {again});
   EXPECT_EQ(meter.fallbacks(), 2U);
@@ -44,8 +44,8 @@ TEST(ScratchMeter, RestartedServerCountsFromZero) {
 
 TEST(ScratchMeter, SumsIncludeEndedVolumes) {
   ScratchMeter meter;
-  meter.feed(TimePoint(1s), {sample(257, 10, 500), sample(513, 0, 7)});
-  meter.feed(TimePoint(2s), {sample(513, 0, 8)});
+  meter.feed(TimePoint(1s), {scratch_sample(257, 10, 500), scratch_sample(513, 0, 7)});
+  meter.feed(TimePoint(2s), {scratch_sample(513, 0, 8)});
   ASSERT_EQ(meter.volumes()->size(), 1U);
   EXPECT_EQ(meter.volumes()->at(0).attempt, AttemptId(513));
   EXPECT_EQ(meter.written_bytes(), 508U);
@@ -57,9 +57,9 @@ TEST(ScratchMeter, SumsIncludeEndedVolumes) {
 
 TEST(ScratchMeter, IgnoresRepeatedSample) {
   ScratchMeter meter;
-  meter.feed(TimePoint(1s), {sample(257, 0, 0)});
-  meter.feed(TimePoint(2s), {sample(257, 0, 10)});
-  meter.feed(TimePoint(2s), {sample(257, 0, 10)});
+  meter.feed(TimePoint(1s), {scratch_sample(257, 0, 0)});
+  meter.feed(TimePoint(2s), {scratch_sample(257, 0, 10)});
+  meter.feed(TimePoint(2s), {scratch_sample(257, 0, 10)});
   EXPECT_DOUBLE_EQ(meter.volumes()->at(0).write_rate, 10);
   EXPECT_EQ(meter.written_bytes(), 10U);
 }

@@ -17,7 +17,7 @@ namespace {
 
 namespace json = boost::json;
 
-Result<JsonValue> take(const json::value& value) {
+Result<JsonValue> take_value(const json::value& value) {
   switch (value.kind()) {
     case json::kind::null:
       return JsonValue(JsonNull{});
@@ -57,7 +57,7 @@ Result<JsonObject> parse_object(std::string_view text) {
   JsonObject made;
   if (value.get_object().size() > kMaxJsonMembers) return fail(Errc::Malformed, "too many members");
   for (const auto& member : value.get_object()) {
-    auto taken = take(member.value());
+    auto taken = take_value(member.value());
     const std::string name(member.key());
     if (!taken) return taken.error();
     if (!made.emplace(name, *std::move(taken)).second) return fail(Errc::Malformed, "a name twice");

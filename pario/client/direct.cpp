@@ -44,7 +44,7 @@ std::vector<Run> runs_of(const Request& request, const std::vector<iovec>& memor
   return runs;
 }
 
-void skip_bytes(Run& run, std::uint64_t done) {
+void skip_run_bytes(Run& run, std::uint64_t done) {
   run.offset += done;
   run.length -= done;
   std::size_t whole = 0;
@@ -177,7 +177,7 @@ bool DirectFiles::read(File& file, const Request& request, const std::vector<iov
       if (done < 0 && errno == EINTR) continue;
       if (done < 0) return false;  // not in memory
       if (done == 0) break;        // the end
-      skip_bytes(run, static_cast<std::uint64_t>(done));
+      skip_run_bytes(run, static_cast<std::uint64_t>(done));
     }
     for (const iovec& piece : run.pieces) std::memset(piece.iov_base, 0, piece.iov_len);
   }
@@ -196,7 +196,7 @@ bool DirectFiles::write(File& file, const Request& request, const std::vector<io
                     static_cast<off_t>(run.offset));
       if (done < 0 && errno == EINTR) continue;
       if (done <= 0) return false;  // the server encounters the same error and reports it
-      skip_bytes(run, static_cast<std::uint64_t>(done));
+      skip_run_bytes(run, static_cast<std::uint64_t>(done));
     }
   }
   return true;

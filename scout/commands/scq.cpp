@@ -147,13 +147,13 @@ Result<int> watch_queue(HeadLink& head, const Invocation& invocation, const Queu
   }
 }
 
-std::string fields_of(const QueueOptions& options) {
+std::string queue_fields_of(const QueueOptions& options) {
   if (!options.common.fields.empty()) return options.common.fields;
   return options.all_users || options.filter.names_users() ? kAllFields : kOwnFields;
 }
 
 Result<int> show_queue(HeadLink& head, const Invocation& invocation, const QueueOptions& options) {
-  const auto columns = choose_columns(job_columns(), fields_of(options));
+  const auto columns = choose_columns(job_columns(), queue_fields_of(options));
   if (!columns) return columns.error();
   if (options.watch > 0) return watch_queue(head, invocation, options, *columns);
   const auto queue = ask_queue(head, options);
@@ -192,7 +192,7 @@ int scq_main(const Invocation& invocation) {
                              "Only these jobs; 12_7 and 12_[1-5]: tasks of array 12; 7.0: step");
   if (const auto code = parse(app, invocation)) return *code;
   if (const auto read = options.filter.read(); !read) return print_error(invocation, read.error());
-  const auto columns = choose_columns(job_columns(), fields_of(options));
+  const auto columns = choose_columns(job_columns(), queue_fields_of(options));
   if (!columns) return print_error(invocation, columns.error());
   const auto show = [&](HeadLink& head) -> Result<int> {
     return options.why.empty() ? show_queue(head, invocation, options) : show_why(head, options);

@@ -41,7 +41,7 @@ std::string account_of(const ShareRow& row) {
   return row.account().empty() ? "(none)" : row.account();
 }
 
-std::vector<TableColumn<ShareRow>> columns_for(bool shares_are_on) {
+std::vector<TableColumn<ShareRow>> share_columns_for(bool shares_are_on) {
   constexpr auto kRight = Align::Right;
   constexpr auto kLeft = Align::Left;
   return {
@@ -65,7 +65,7 @@ std::vector<TableColumn<ShareRow>> columns_for(bool shares_are_on) {
   };
 }
 
-void write_row(JsonWriter& json, const ShareRow& row) {
+void write_share_row(JsonWriter& json, const ShareRow& row) {
   json.begin_object();
   json.field("account", row.account());
   if (!row.user_name().empty()) json.field("user", row.user_name()).field("uid", row.user());
@@ -83,7 +83,7 @@ std::string to_json(const wire::ShareList& list) {
   json.begin_object().field("schema", "scored.shares/1");
   json.field("half_life_s", to_seconds(list.half_life_ns()));
   json.key("shares").begin_array();
-  for (const auto& row : list.rows()) write_row(json, row);
+  for (const auto& row : list.rows()) write_share_row(json, row);
   return json.end_array().end_object().text() + "\n";
 }
 
@@ -117,7 +117,7 @@ int scshare_main(const Invocation& invocation) {
       ->allow_extra_args(false);
   if (const auto code = parse(app, invocation)) return *code;
   if (options.fields.empty()) options.fields = kShareFields;
-  if (const auto columns = choose_columns(columns_for(true), options.fields); !columns) {
+  if (const auto columns = choose_columns(share_columns_for(true), options.fields); !columns) {
     return print_error(invocation, columns.error());
   }
   const auto show = [&](HeadLink& head) -> Result<int> {
@@ -125,7 +125,7 @@ int scshare_main(const Invocation& invocation) {
     if (!list) return list.error();
     keep(*list, words_of_lists(users), words_of_lists(accounts));
     if (options.json) return print(to_json(*list)), kExitOk;
-    const auto all = columns_for(list->half_life_ns() > 0);
+    const auto all = share_columns_for(list->half_life_ns() > 0);
     const auto columns = choose_columns(all, options.fields);
     if (!columns) return columns.error();
     print(make_table(*columns, list->rows()).to_text(table_style(options)));

@@ -59,7 +59,7 @@ std::string speed_text(double bytes_per_second) {
                                  : fmt::format("{:.0f} MB/s", bytes_per_second / 1e6);
 }
 
-std::string name_of(const ProbedPair& pair) {
+std::string pair_name_of(const ProbedPair& pair) {
   return fmt::format("{} and {}", pair.from, pair.to);
 }
 
@@ -74,7 +74,7 @@ void judge_silence(const std::vector<ProbedPair>& pairs, Findings& found) {
   }
   for (const auto& pair : pairs) {
     if (!is_silent(pair) || alone.contains(pair.from) || alone.contains(pair.to)) continue;
-    found.fault("", fmt::format("PM does not connect {}", name_of(pair)), kFirewall);
+    found.fault("", fmt::format("PM does not connect {}", pair_name_of(pair)), kFirewall);
   }
 }
 
@@ -87,7 +87,7 @@ void judge_speed(const std::vector<ProbedPair>& pairs, Findings& found) {
     if (!is_late && speed_of(pair) > 0 && speed_of(pair) * kMuchSlower > speed) continue;
     found.warn("",
                fmt::format("{}: round trip {:.0f} us, {}; the median of all pairs is {:.0f} us, {}",
-                           name_of(pair), trip_of(pair) / 1e3, speed_text(speed_of(pair)),
+                           pair_name_of(pair), trip_of(pair) / 1e3, speed_text(speed_of(pair)),
                            trip / 1e3, speed_text(speed)),
                "if it stays so in a second run, look for errors of the link (ethtool -S) and for "
                "load from other programs");

@@ -99,7 +99,7 @@ void check_head(const HostSettings& configured, Findings& found) {
 }
 
 // Checks the keys that are on this host.
-void check_files(const std::string& path, const HostSettings& configured, Findings& found) {
+void check_own_files(const std::string& path, const HostSettings& configured, Findings& found) {
   struct Place {
     wire::FileFact::Role role;
     std::string path;
@@ -135,7 +135,7 @@ std::vector<Finding> check_this_host(const std::string& path) {
   Findings way;
   const auto configured = read_host_settings(path);
   if (configured) {
-    check_files(path, *configured, files);
+    check_own_files(path, *configured, files);
     check_head(*configured, way);
   } else {
     files.skip(fmt::format("not checked: {}", plain_text(configured.error())));

@@ -48,7 +48,7 @@ std::uint16_t port_of(const HeadSetupOptions& options) {
   return options.port != 0 ? options.port : kDefaultPort;
 }
 
-std::string configure(std::string text, const HeadSetupOptions& options, bool is_new) {
+std::string configure_head(std::string text, const HeadSetupOptions& options, bool is_new) {
   const std::string cluster = options.cluster.empty() && is_new ? host_name() : options.cluster;
   if (!cluster.empty()) {
     text = set_key(text, "head", "cluster", toml_string(cluster));
@@ -102,7 +102,8 @@ Status check_options(const HeadSetupOptions& options, bool is_new) {
 }
 
 // Restores the old configuration if the head does not start with the new one.
-Status install(const HeadSetupOptions& options, const std::string& text, const std::string& old) {
+Status install_head(const HeadSetupOptions& options, const std::string& text,
+                    const std::string& old) {
   if (auto written = write_configuration(text, "head"); !written) return written;
   auto done = exists(kHeadKey) ? give_to_daemon(kHeadKey, kHeadUser)
                                : write_key(kHeadKey, {proto::random_key(), 0}, kHeadUser);
@@ -120,10 +121,10 @@ Status set_up_head(const HeadSetupOptions& options) {
   if (auto sound = check_options(options, is_new); !sound) return sound;
   auto text = read_configuration();
   if (!text) return text.error();
-  const std::string wanted = configure(*text, options, is_new);
+  const std::string wanted = configure_head(*text, options, is_new);
   const auto configured = read_head_settings(wanted);
   if (!configured) return configured.error();
-  if (auto done = install(options, wanted, *text); !done) return done;
+  if (auto done = install_head(options, wanted, *text); !done) return done;
   if (!configured->heads.empty()) {
     print(fmt::format("The head runs, as one of {}; `score info` shows which one is in charge.\n",
                       fmt::join(configured->heads, " and ")));

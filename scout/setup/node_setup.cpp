@@ -167,8 +167,8 @@ std::vector<std::string> addresses_of_others(const std::string& head) {
   return addresses;
 }
 
-std::string configure(std::string text, const NodeSetupOptions& options, const JoinOffer& offer,
-                      const proto::TcpEndpoint& head) {
+std::string configure_node(std::string text, const NodeSetupOptions& options,
+                           const JoinOffer& offer, const proto::TcpEndpoint& head) {
   text = set_key(text, "node", "cluster", toml_string(offer.cluster));
   text = set_key(text, "node", "head", toml_string(proto::format_endpoint(head)));
   if (!options.name.empty()) text = set_key(text, "node", "name", toml_string(options.name));
@@ -213,8 +213,8 @@ Status check_stored_key(const proto::SetupToken& token, const proto::TcpEndpoint
               kNodeKey);
 }
 
-Status install(const NodeSetupOptions& options, const proto::SetupSecret& secret,
-               const proto::TcpEndpoint& head) {
+Status install_node(const NodeSetupOptions& options, const proto::SetupSecret& secret,
+                    const proto::TcpEndpoint& head) {
   Conversation conversation(secret.key, proto::setup_identity(secret.token));
   const auto stored = exists(kNodeKey) ? read_key(kNodeKey) : fail(Errc::NotFound, "no key");
   if (auto connected = conversation.connect(head); !connected) {
@@ -230,7 +230,7 @@ Status install(const NodeSetupOptions& options, const proto::SetupSecret& secret
   if (auto fit = check(options, *offer, head.host); !fit) return fit;
   const auto text = read_configuration();
   if (!text) return text.error();
-  auto written = write_configuration(configure(*text, options, *offer, head), "node");
+  auto written = write_configuration(configure_node(*text, options, *offer, head), "node");
   if (!written) return written;
   const auto key = conversation.take_key();
   if (!key) return key.error();
@@ -249,7 +249,7 @@ Status set_up_node(const NodeSetupOptions& options) {
                 "--token: this is not a whole token; copy the line that "
                 "scored-setup printed on the head");
   }
-  auto done = install(options, *secret, *head);
+  auto done = install_node(options, *secret, *head);
   // A token that an interrupted run has used is not valid any more.
   if (!done && done.error().is(Errc::Denied) && exists(kNodeKey)) {
     done = check_stored_key(secret->token, *head);

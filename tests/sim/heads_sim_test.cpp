@@ -11,7 +11,7 @@ using namespace std::chrono_literals;
 
 constexpr Duration kTakeOver = 5s;
 
-void add(HeadsSeen& all, const HeadsSeen& one) {
+void add_seen(HeadsSeen& all, const HeadsSeen& one) {
   all.submitted += one.submitted;
   all.acknowledged += one.acknowledged;
   all.taken_charge += one.taken_charge;
@@ -34,7 +34,7 @@ TEST(HeadsSim, OneHeadLeadsAndNoEntryIsLost) {
     EXPECT_TRUE(world.in_charge()) << "seed " << seed;
     EXPECT_TRUE(world.has_current_follower()) << "seed " << seed;
     EXPECT_GT(world.seen().acknowledged, before.acknowledged) << "seed " << seed;
-    add(all, world.seen());
+    add_seen(all, world.seen());
   }
   fmt::print(
       "heads: {} entries acknowledged of {}, {} without a follower; {} take-overs, {} heads "

@@ -13,14 +13,15 @@ Rule per folder (comments.py): voice (the share of comments that begin as a frag
 
 Rules for the tree (structure.py): room (files per folder), readme (a folder without one, or a long
 one), folder-cycle, file-cycle, limit (a limit that no code uses), listed (a test that ctest does
-not run). Rule for language (prose.py):
-prose. Their exceptions stand in exceptions.txt, which only ever gets shorter.
+not run). Rule for local names
+(batches.py): batch. Rule for language (prose.py): prose. Their exceptions stand in exceptions.txt, which only ever gets shorter.
 """
 import pathlib
 import re
 import subprocess
 import sys
 
+import batches
 import comments
 import prose
 import structure
@@ -219,7 +220,8 @@ def check_tree(root, files, allowed):
     """Faults of structure.py and prose.py, and exceptions that are no longer needed."""
     needed = set()
     for rule, subject, what in [*structure.check_folders(root, files), *structure.check_limits(root, files),
-                                *structure.check_listed(root, files), *structure.check_cycles(root, files, allowed)]:
+                                *structure.check_listed(root, files), *structure.check_cycles(root, files, allowed),
+                                *batches.check_batches(root, files)]:
         if (rule, subject) in allowed:
             needed.add((rule, subject))
         else:

@@ -86,6 +86,15 @@ PROSE = {  # path, text, lines with a fault
 
 
 class Tidy(unittest.TestCase):
+    def test_local_functions_of_one_name(self):
+        first = '// This file is tested by a_test.cpp.\nnamespace {\nint f(int a) {\n  return a;\n}\n}  // namespace\n'
+        other = '// This file is tested by a_test.cpp.\nnamespace {\nint f(long a) {\n  return 0;\n}\n}  // namespace\n'
+        both = {'scored/a.cpp': first, 'scored/b.cpp': other}
+        listing = 'score_library(x SOURCES a.cpp b.cpp)\n'
+        self.assertEqual(faults_of(both | {'scored/CMakeLists.txt': listing}), [('batch', 'scored/b.cpp')])
+        self.assertEqual(faults_of(both | {'scored/CMakeLists.txt': listing + 'score_alone(b.cpp)\n'}), [])
+        self.assertEqual(faults_of(both | {'scored/CMakeLists.txt': 'score_executable(x SOURCES a.cpp b.cpp)\n'}), [])
+
     def test_cases(self):
         for name, (path, text, expected) in CASES.items():
             with self.subTest(name):

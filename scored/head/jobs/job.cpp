@@ -23,7 +23,7 @@ constexpr std::size_t kFirstEvents = 2;  // of a waiting job
 constexpr std::size_t kMaxStepsShown = 256;
 constexpr std::size_t kMaxEventBytes = 512;
 
-wire::JobStatus::Activity to_wire(gang::JobActivity activity) {
+wire::JobStatus::Activity activity_to_wire(gang::JobActivity activity) {
   switch (activity) {
     case gang::JobActivity::Idle:
       return wire::JobStatus::IDLE;
@@ -135,7 +135,7 @@ wire::JobStatus make_status(const Job& job, const StatusContext& context) {
   out.set_directory(job.info.directory.str());
   out.set_queue(static_cast<std::uint32_t>(view.request.queue));
   out.set_priority(view.request.priority);
-  out.set_activity(to_wire(view.activity));
+  out.set_activity(activity_to_wire(view.activity));
   out.set_background(view.background);
   for (const std::string& wait : view.waits) out.add_waits(wait);
   out.set_restarts(view.restarts);

@@ -57,7 +57,7 @@ Result<std::vector<std::string>> read_words(const Names& names, std::string_view
   return words;
 }
 
-Status check_times(const wire::Reservation& message) {
+Status check_message_times(const wire::Reservation& message) {
   const std::int64_t start = message.start_wall_ns();
   const std::int64_t end = message.end_wall_ns();
   if (start < 0 || end < 0) return fail(Errc::Malformed, "a time before 1970");
@@ -78,7 +78,7 @@ Result<Booking> read_booking(const wire::Reservation& message) {
   auto nodes = read_nodes(message.nodes());
   if (!nodes) return nodes.error();
   booking.nodes = std::move(*nodes);
-  if (auto sound = check_times(message); !sound) return sound.error();
+  if (auto sound = check_message_times(message); !sound) return sound.error();
   booking.start = WallTime(Duration(message.start_wall_ns()));
   booking.end = WallTime(Duration(message.end_wall_ns()));
   auto users = read_words(message.users(), "user", is_user_word);

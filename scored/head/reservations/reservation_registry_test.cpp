@@ -19,7 +19,7 @@ Booking booking(const std::string& name, std::vector<std::string> nodes, Duratio
   return b;
 }
 
-std::string problem(const ReservationRegistry& registry, const Booking& wanted) {
+std::string problem_with(const ReservationRegistry& registry, const Booking& wanted) {
   const auto possible = registry.check(wanted, kNow);
   return possible ? "" : possible.error().context();
 }
@@ -27,28 +27,31 @@ std::string problem(const ReservationRegistry& registry, const Booking& wanted) 
 TEST(ReservationRegistry, RefusesOverlapOnANode) {
   ReservationRegistry registry;
   registry.add(booking("m", {"n1", "n2"}, 1h, 1h));
-  EXPECT_EQ(problem(registry, booking("x", {"n0"}, 1h, 1h)), "");
-  EXPECT_EQ(problem(registry, booking("x", {"n1"}, 2h, 1h)), "") << "right after it";
-  EXPECT_EQ(problem(registry, booking("x", {"n1"}, 0s, 1h)), "") << "right before it";
+  EXPECT_EQ(problem_with(registry, booking("x", {"n0"}, 1h, 1h)), "");
+  EXPECT_EQ(problem_with(registry, booking("x", {"n1"}, 2h, 1h)), "") << "right after it";
+  EXPECT_EQ(problem_with(registry, booking("x", {"n1"}, 0s, 1h)), "") << "right before it";
   EXPECT_EQ(
-      problem(registry, booking("x", {"n0", "n2"}, 90min, 1h)),
+      problem_with(registry, booking("x", {"n0", "n2"}, 90min, 1h)),
       "reservation m has n2 from " + format_wall(kNow + 1h) + " to " + format_wall(kNow + 2h));
-  EXPECT_EQ(problem(registry, booking("m", {"n9"}, 1h, 1h)), "there is a reservation m already");
+  EXPECT_EQ(problem_with(registry, booking("m", {"n9"}, 1h, 1h)),
+            "there is a reservation m already");
 }
 
 TEST(ReservationRegistry, RefusesPastTimesAndInvalidLengths) {
   const ReservationRegistry registry;
-  EXPECT_EQ(problem(registry, booking("x", {"n0"}, -2h, 1h)),
+  EXPECT_EQ(problem_with(registry, booking("x", {"n0"}, -2h, 1h)),
             "the reservation would start at " + format_wall(kNow - 2h) + ", which is past");
-  EXPECT_NE(problem(registry, booking("x", {"n0"}, -2h, 10h)), "") << "it has begun long ago";
-  EXPECT_EQ(problem(registry, booking("x", {"n0"}, -5s, 1h)), "") << "a command takes some time";
-  EXPECT_NE(problem(registry, booking("x", {"n0"}, 0s, 1ms)), "");
-  EXPECT_NE(problem(registry, booking("x", {"n0"}, 0s, limits::kMaxReservation + 1s)), "");
-  EXPECT_NE(problem(registry, booking("x", {"n0"}, limits::kMaxReservationAhead + 1h, 1h)), "");
+  EXPECT_NE(problem_with(registry, booking("x", {"n0"}, -2h, 10h)), "") << "it has begun long ago";
+  EXPECT_EQ(problem_with(registry, booking("x", {"n0"}, -5s, 1h)), "")
+      << "a command takes some time";
+  EXPECT_NE(problem_with(registry, booking("x", {"n0"}, 0s, 1ms)), "");
+  EXPECT_NE(problem_with(registry, booking("x", {"n0"}, 0s, limits::kMaxReservation + 1s)), "");
+  EXPECT_NE(problem_with(registry, booking("x", {"n0"}, limits::kMaxReservationAhead + 1h, 1h)),
+            "");
   Booking last;
   last.start = WallTime(Duration::max() - 1h);
   last.end = WallTime(Duration::max());
-  EXPECT_NE(problem(registry, last), "");
+  EXPECT_NE(problem_with(registry, last), "");
 }
 
 TEST(ReservationRegistry, HasALimit) {
@@ -56,7 +59,7 @@ TEST(ReservationRegistry, HasALimit) {
   for (std::size_t i = 0; i < limits::kMaxReservations; ++i) {
     registry.add(booking(registry.free_name(), {fmt::format("n{}", i)}, 1h, 1h));
   }
-  EXPECT_EQ(problem(registry, booking("x", {"m"}, 1h, 1h)),
+  EXPECT_EQ(problem_with(registry, booking("x", {"m"}, 1h, 1h)),
             "there are 1000 reservations already, which is the limit");
 }
 

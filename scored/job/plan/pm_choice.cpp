@@ -68,7 +68,7 @@ std::string linker_list(const std::string& linker, const std::string& program, c
   return text;
 }
 
-std::string name_of(const std::string& path) {
+std::string file_name_of(const std::string& path) {
   return path.substr(path.rfind('/') + 1);
 }
 
@@ -179,8 +179,8 @@ bool is_linked_to_mpi(const Plan& plan) {
 LoadedMpi mpi_of_task(pid_t task) {
   for (const pid_t pid : family_of(task)) {
     for (auto& path : mapped_files(pid)) {
-      const auto kind = mpi_library_of({name_of(path)});
-      const bool is_pmix = name_of(path).starts_with("libpmix.so");
+      const auto kind = mpi_library_of({file_name_of(path)});
+      const bool is_pmix = file_name_of(path).starts_with("libpmix.so");
       if (kind != MpiLibrary::Unknown && !is_pmix) return {kind, std::move(path)};
     }
   }
@@ -196,14 +196,16 @@ std::string ofi_objection_of_task(pid_t task) {
 }
 
 std::string ofi_objection(const std::vector<std::string>& libraries) {
-  const auto is_ofi = [](const auto& path) { return name_of(path).starts_with("libfabric.so"); };
+  const auto is_ofi = [](const auto& path) {
+    return file_name_of(path).starts_with("libfabric.so");
+  };
   if (std::ranges::any_of(libraries, is_ofi)) return "";
   const auto mpi = std::ranges::find_if(libraries, [](const auto& path) {
-    const auto name = name_of(path);
+    const auto name = file_name_of(path);
     return name.starts_with("libmpi.so") || name.starts_with("libmpich.so");
   });
   if (mpi == libraries.end()) return "";
-  const bool is_open_mpi = mpi_library_of({name_of(*mpi)}) == MpiLibrary::OpenMpi;
+  const bool is_open_mpi = mpi_library_of({file_name_of(*mpi)}) == MpiLibrary::OpenMpi;
   if (is_open_mpi && !lacks_ofi_plugin(*mpi)) return "";
   if (contains(*mpi, "FI_PROVIDER_PATH")) return "";
   return fmt::format(

@@ -10,7 +10,7 @@ namespace {
 
 constexpr std::string_view kPmixNamespace = "PMIX_NAMESPACE";
 
-std::string_view name_of(std::string_view variable) {
+std::string_view name_of_variable(std::string_view variable) {
   return variable.substr(0, variable.find('='));
 }
 
@@ -60,7 +60,7 @@ void add_generic(std::vector<std::string>& out, const Plan& plan) {
 
 void add_pmix(std::vector<std::string>& out, const Plan& plan, std::uint32_t rank) {
   for (const auto& variable : plan.prepare.pmix_env()) {
-    if (plan.world() == 0 || name_of(variable) != kPmixNamespace) out.push_back(variable);
+    if (plan.world() == 0 || name_of_variable(variable) != kPmixNamespace) out.push_back(variable);
   }
   if (plan.world() != 0) out.push_back(fmt::format("{}={}", kPmixNamespace, plan.key_space()));
   out.push_back(fmt::format("PMIX_RANK={}", rank));
@@ -133,7 +133,7 @@ std::vector<std::string> own_variables(const Plan& plan, std::uint32_t task) {
   if (plan.spec.cpus_per_task() > 1 && !find_variable(plan.spec, program, "OMP_NUM_THREADS")) {
     add("OMP_NUM_THREADS", plan.spec.cpus_per_task());
   }
-  const auto yields = [](const std::string& other) { return name_of(other) == kYield; };
+  const auto yields = [](const std::string& other) { return name_of_variable(other) == kYield; };
   const bool is_set = find_variable(plan.spec, program, kYield) || std::ranges::any_of(out, yields);
   if (plan.shares_cores() && !is_set) add(kYield, 1);
   return out;
@@ -147,9 +147,10 @@ bool is_replaced(std::string_view variable, const std::vector<std::string>& own)
   // tune the user's libpmix are kept.
   const bool is_pmix = variable.starts_with("PMIX_") && !variable.starts_with("PMIX_MCA_");
   if (variable.starts_with("PMI_") || is_pmix) return true;
-  const auto name = name_of(variable);
+  const auto name = name_of_variable(variable);
   if (name == pm::kBrokerVariable) return true;
-  return std::ranges::any_of(own, [&](const auto& other) { return name_of(other) == name; });
+  return std::ranges::any_of(own,
+                             [&](const auto& other) { return name_of_variable(other) == name; });
 }
 
 }  // namespace score::shepherd

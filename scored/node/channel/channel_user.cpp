@@ -64,7 +64,7 @@ std::span<const std::byte> next_burst(int fd) {
   return {};
 }
 
-sockaddr_in own_address(const ChannelSocket& socket) {
+sockaddr_in address_of_socket(const ChannelSocket& socket) {
   sockaddr_in address{};
   address.sin_family = AF_INET;
   std::memcpy(&address.sin_addr, socket.address.data(), 4);
@@ -220,7 +220,7 @@ void ChannelUser::restore(ChannelCounters& counters) noexcept {
   for (std::size_t task = 0; task < sockets_.size(); ++task) {
     Saved& saved = saved_[task];
     const ChannelSocket& socket = *sockets_[task];
-    const sockaddr_in own = own_address(socket);
+    const sockaddr_in own = address_of_socket(socket);
     std::size_t at = 0;
     while (at < saved.used) {
       std::uint32_t length = 0;
