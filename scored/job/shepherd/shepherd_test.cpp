@@ -49,7 +49,7 @@ TEST(Shepherd, TasksGetVariablesOfTheirPlace) {
   }
   EXPECT_EQ(text.find("PMI_PORT"), text.npos);
   EXPECT_EQ(text.find("SLURM"), text.npos);
-  EXPECT_EQ(text.find("=99"), text.npos);
+  EXPECT_EQ(text.find("SCORE_RANK=99"), text.npos);
 }
 
 TEST(Shepherd, TaskSeesNoOtherDescriptors) {
