@@ -242,7 +242,9 @@ Status JobCgroups::make(AttemptId attempt, const JobLimits& limits) const {
   for (const auto& one : paths) {
     if (auto made = make_directory(one); !made) return made;
   }
-  if (auto set = set_weight(attempt); !set) return set;
+  if (auto set = set_weight(attempt); !set) {
+    log_warning("Cannot set the weight of a job", kv("attempt", attempt), kv("err", set.error()));
+  }
   return set_limits(attempt, limits);
 }
 
