@@ -324,14 +324,15 @@ def test_the_monitor_shows_what_servers_do(cluster, tmp_path):
     for line in top.stdout:
         for node in json.loads(line)['nodes']:
             for volume in node['scratch']['volumes'] or []:
-                if volume['written_bytes_per_s'] > 0:
+                # A volume is empty for a moment after dd has truncated its file.
+                if volume['written_bytes_per_s'] > 0 and volume['used_bytes'] > 0:
                     seen[node['name']] = volume
         if len(seen) == NODES:
             break
     top.kill()
     top.communicate()
     assert all(volume['job'] == job and volume['capacity_bytes'] == 30 << 20 and not volume['down'] for volume in seen.values()), seen
-    assert all(volume['used_bytes'] > 0 and volume['fallbacks'] == 0 for volume in seen.values()), seen
+    assert all(volume['fallbacks'] == 0 for volume in seen.values()), seen
     report_fallback(cluster.directory / volumes(cluster)[0])
     wait_until(lambda: fallbacks(cluster) == 1)
     go.touch()
