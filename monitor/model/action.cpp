@@ -15,7 +15,6 @@ namespace score::monitor {
 namespace {
 
 constexpr double kMostGraceSeconds = 3'600;
-constexpr double kMaxExactNumber = 9'007'199'254'740'992.0;  // 2^53
 
 struct Rule {
   std::string_view name;

@@ -17,7 +17,6 @@ namespace {
 constexpr std::array<std::string_view, kParts> kPartNames = {
     "nodes", "matrix", "slices", "jobs", "processes", "switches", "traffic", "events", "peers"};
 constexpr std::size_t kMaxUserBytes = 64;
-constexpr double kMaxViewerNumber = 9'007'199'254'740'992.0;  // 2^53: JSON's whole numbers
 
 Result<std::optional<JobId>> parse_job(std::string_view text) {
   const auto number = parse_number<std::uint64_t>(text);
@@ -81,7 +80,7 @@ Status apply(ViewerMessage& message, const std::string& name, const JsonValue& v
   if (const auto* number = std::get_if<double>(&value)) {
     if (name == "rate") return set_rate(options, *number);
     const bool is_whole =
-        *number >= 1 && *number <= kMaxViewerNumber && std::floor(*number) == *number;
+        *number >= 1 && *number <= kMaxExactNumber && std::floor(*number) == *number;
     if (name == "job" && is_whole) {
       options.filter.job = JobId(static_cast<std::uint64_t>(*number));
       return {};

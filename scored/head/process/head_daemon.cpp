@@ -15,7 +15,6 @@
 namespace score::head {
 namespace {
 
-constexpr int kCannotStart = 1;
 constexpr int kOutlived = 3;  // the service manager does not restart it
 constexpr std::size_t kDirectoryThreads = 4;
 constexpr Duration kStatusPeriod = 5s;

@@ -20,6 +20,8 @@
 
 namespace score::head {
 
+inline constexpr int kCannotStart = 1;  // exit code of a head
+
 class Daemon {
  public:
   struct Options {

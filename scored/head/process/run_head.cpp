@@ -23,7 +23,6 @@
 namespace score::head {
 namespace {
 
-constexpr int kHeadCannotStart = 1;
 constexpr int kBadUsage = 2;
 constexpr int kNice = -10;  // ahead of the tasks, on a host that is also a node
 
@@ -162,7 +161,7 @@ Status make_keys(const CommandLine& line, const HeadConfig& config) {
 int run_head(const std::vector<std::string>& arguments) {
   auto line = read_command_line(arguments);
   if (!line) return refuse(kBadUsage, line.error());
-  if (line->help) return write_all(STDOUT_FILENO, kUsage) ? 0 : kHeadCannotStart;
+  if (line->help) return write_all(STDOUT_FILENO, kUsage) ? 0 : kCannotStart;
   auto config = load_config(line->config_path);
   if (!config) return refuse(kBadUsage, config.error());
   if (line->check_only) {
@@ -171,7 +170,7 @@ int run_head(const std::vector<std::string>& arguments) {
   }
   if (line->new_key || line->rotate_key || line->retire_key || !line->node_key.empty()) {
     const auto made = make_keys(*line, *config);
-    return made ? 0 : refuse(kHeadCannotStart, made.error());
+    return made ? 0 : refuse(kCannotStart, made.error());
   }
   if (line->log_level) config->log_level = *line->log_level;
   set_log_level(config->log_level);
@@ -185,14 +184,14 @@ int run_head(const std::vector<std::string>& arguments) {
     }
     TwoHeadsOptions two{arguments, {std::move(*config), line->log_level}, line->take_charge};
     auto ended = run_two_heads(std::move(two));
-    return ended ? *ended : refuse(kHeadCannotStart, ended.error());
+    return ended ? *ended : refuse(kCannotStart, ended.error());
   }
   if (line->take_charge) {
     return refuse(kBadUsage, fail(Errc::Malformed, "--take-charge needs two heads"));
   }
   asio::io_context io{1};
   Daemon daemon(io, {std::move(*config), line->log_level, line->recover});
-  if (auto started = daemon.start(); !started) return refuse(kHeadCannotStart, started.error());
+  if (auto started = daemon.start(); !started) return refuse(kCannotStart, started.error());
   return daemon.run();
 }
 
