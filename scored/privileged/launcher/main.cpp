@@ -110,12 +110,11 @@ pid_t start_rings(const LauncherOptions& options) {
   char path[512] = {};
   if (readlink("/proc/self/exe", path, sizeof path - sizeof "/scored-rings") < 0) return -1;
   snprintf(strrchr(path, '/'), sizeof "/scored-rings", "/scored-rings");
-  char user[16];
-  snprintf(user, sizeof user, "%u", options.daemon_user);
+  char owners[32];
+  snprintf(owners, sizeof owners, "%u,%d", options.daemon_user, getpid());
   const pid_t child = fork();
   if (child != 0) return child;
-  prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
-  execl(path, "scored-rings", options.interface, options.rundir, user, nullptr);
+  execl(path, "scored-rings", options.interface, options.rundir, owners, nullptr);
   _exit(127);
 }
 

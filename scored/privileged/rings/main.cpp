@@ -11,6 +11,7 @@
 #include <fcntl.h>
 #include <initializer_list>
 #include <linux/capability.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -106,17 +107,24 @@ int listen_in(const char* directory, uid_t daemon_user) {
   return listener;
 }
 
+// Lets this process be killed when its launcher ends. The kernel forgets this request at an exec or
+// a setuid that gains capabilities, so it is made after them.
+bool end_with(pid_t launcher) {
+  return prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) == 0 && getppid() == launcher;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
-  if (argc != 4) {
-    fputs("usage: scored-rings INTERFACE DIRECTORY UID (started by scored-launcher)\n", stderr);
+  unsigned daemon_user = 0;
+  int launcher = 0;
+  if (argc != 4 || sscanf(argv[3], "%u,%d", &daemon_user, &launcher) != 2) {
+    fputs("usage: scored-rings INTERFACE DIRECTORY UID,PID (started by scored-launcher)\n", stderr);
     return 2;
   }
   signal(SIGPIPE, SIG_IGN);
-  const auto daemon_user = static_cast<uid_t>(strtoul(argv[3], nullptr, 10));
   const int listener = listen_in(argv[2], daemon_user);
-  if (listener < 0 || !give_up_capabilities()) {
+  if (listener < 0 || !give_up_capabilities() || !end_with(launcher)) {
     perror("scored-rings: listen");
     return 1;
   }

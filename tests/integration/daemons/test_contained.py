@@ -233,3 +233,15 @@ def test_an_ethernet_ring_sends_and_hears_only_frames_of_its_attempt(as_root):
         pytest.skip(f'not possible here: {skipped}')
     assert passed == set(RING_ATTACKS)
     figure('hole-3', 'refused: ' + ', '.join(RING_ATTACKS.values()))
+
+
+def test_the_rings_program_ends_with_its_launcher(as_root, tmp_path):
+    launcher = subprocess.Popen([BIN / 'scored-launcher', '--rundir', tmp_path, '--shepherd', BIN / 'scored-shepherd',
+                                 '--network-interface', 'lo'])
+    wait_until(lambda: (tmp_path / 'rings.sock').exists())
+    children = pathlib.Path(f'/proc/{launcher.pid}/task/{launcher.pid}/children').read_text().split()
+    rings = [child for child in children if pathlib.Path(f'/proc/{child}/comm').read_text() == 'scored-rings\n']
+    launcher.kill()
+    launcher.wait()
+    assert len(rings) == 1
+    wait_until(lambda: not pathlib.Path(f'/proc/{rings[0]}').exists())
