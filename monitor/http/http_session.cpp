@@ -107,10 +107,9 @@ bool waits_for_nodes(Endpoint endpoint) {
 
 }  // namespace
 
-std::string HttpSession::asker_of(const std::variant<Routed, HttpError>& routed) const {
-  const auto* may = std::get_if<Routed>(&routed);
-  if (may == nullptr || !may->session) return origin_.peer;
-  return fmt::format("user {}", may->session->who.user);
+std::string HttpSession::asker_of(const Routed* routed) const {
+  if (routed == nullptr || !routed->session) return origin_.peer;
+  return fmt::format("user {}", routed->session->who.user);
 }
 
 asio::awaitable<bool> HttpSession::answer(http::request<http::string_body> message) {
@@ -119,7 +118,7 @@ asio::awaitable<bool> HttpSession::answer(http::request<http::string_body> messa
   const bool keep_alive = message.keep_alive() && !server_.is_closing_;
   auto routed = co_await route_from(message, request);
   if (message.target().size() > kMaxTargetBytes) routed = HttpError{414, "the target is long", {}};
-  const std::string asker = asker_of(routed);
+  const std::string asker = asker_of(std::get_if<Routed>(&routed));
   if (!server_.connection_limiter_.may_ask(asker, begun))
     routed = HttpError{429, "too many requests", {}};
   const auto* may = std::get_if<Routed>(&routed);

@@ -59,9 +59,8 @@ class HttpSession final : public HttpConnection, public std::enable_shared_from_
   asio::awaitable<bool> send(Response response, bool keep_alive);
   Response page(const Routed& routed, std::string_view if_none_match);
   Response login(const Request& request);
-  // Returns the key of the budget for its requests: the logged-in user, or the address without a
-  // login.
-  [[nodiscard]] std::string asker_of(const std::variant<Routed, HttpError>& routed) const;
+  // Returns whose budget and viewers count: the logged-in user, or the address without a login.
+  [[nodiscard]] std::string asker_of(const Routed* routed) const;
   asio::awaitable<Response> act(Routed routed, Request request);
   Response snapshot(const Routed& routed);
   asio::awaitable<Response> trace(Routed routed);

@@ -15,10 +15,12 @@ namespace score::monitor {
 
 Result<void> HttpSession::join(const ViewerOptions& options, const Routed& routed) {
   const std::weak_ptr<HttpSession> weak = weak_from_this();
-  auto joined = server_.parts_.site->join(options, sight_of(routed), [weak](Frame frame) {
+  auto take = [weak](Frame frame) {
     const auto self = weak.lock();
     return self == nullptr || self->mailbox_.put(std::move(frame));
-  });
+  };
+  auto joined =
+      server_.parts_.site->join(asker_of(&routed), options, sight_of(routed), std::move(take));
   if (!joined) return joined.error();
   viewer_ = *joined;
   if (routed.session) login_ = Login{*routed.session, sight_of(routed)};

@@ -46,12 +46,12 @@ class Site : public MetricsSource {
   // Returns one document with the slices of the last 5 s.
   virtual Frame snapshot(const Filter& filter, const Sight& sight) = 0;
   // Calls `give` once, when every running task was measured, or after 3 s. It calls it at once if
-  // the filter selects nothing that is measured. Errors: Busy.
-  virtual Status measured_snapshot(const Filter& filter, const Sight& sight,
-                                   std::function<void(Frame)> give) = 0;
-  // Delivers documents from now on. Errors: Busy.
-  virtual Result<ViewerId> join(const ViewerOptions& options, const Sight& sight,
-                                Deliver deliver) = 0;
+  // the filter selects nothing that is measured. `owner` as for Hub::add(). Errors: Busy.
+  virtual Status measured_snapshot(const std::string& owner, const Filter& filter,
+                                   const Sight& sight, std::function<void(Frame)> give) = 0;
+  // Delivers documents from now on. `owner` as for Hub::add(). Errors: Busy.
+  virtual Result<ViewerId> join(const std::string& owner, const ViewerOptions& options,
+                                const Sight& sight, Deliver deliver) = 0;
   virtual Status change(ViewerId viewer, const ViewerOptions& options) = 0;
   virtual void pause(ViewerId viewer, bool paused) = 0;
   virtual void leave(ViewerId viewer) = 0;

@@ -422,7 +422,7 @@ ViewerOptions every(std::uint32_t ticks) {
 TEST(Hub, EncodesOnceForAHundred) {
   Hub hub;
   std::vector<Viewer> viewers(100);
-  for (Viewer& viewer : viewers) ASSERT_TRUE(hub.add(every(1), {}, viewer.take()));
+  for (Viewer& viewer : viewers) ASSERT_TRUE(hub.add("user 1", every(1), {}, viewer.take()));
   int encoded = 0;
   for (std::uint64_t tick = 1; tick <= 10; ++tick) hub.tick(tick, counting(encoded));
   EXPECT_EQ(encoded, 10);
@@ -433,9 +433,9 @@ TEST(Hub, EncodesOnceForAHundred) {
 TEST(Hub, GroupsByRateFilterAndRights) {
   Hub hub;
   Viewer fast, slow, other;
-  ASSERT_TRUE(hub.add(every(1), {}, fast.take()));
-  ASSERT_TRUE(hub.add(every(5), {}, slow.take()));
-  ASSERT_TRUE(hub.add(every(5), Sight{UserId(3), true}, other.take()));
+  ASSERT_TRUE(hub.add("user 1", every(1), {}, fast.take()));
+  ASSERT_TRUE(hub.add("user 1", every(5), {}, slow.take()));
+  ASSERT_TRUE(hub.add("user 1", every(5), Sight{UserId(3), true}, other.take()));
   EXPECT_EQ(hub.shortest_ticks(), 1U);
   int encoded = 0;
   for (std::uint64_t tick = 1; tick <= 10; ++tick) hub.tick(tick, counting(encoded));
@@ -448,7 +448,7 @@ TEST(Hub, SlowViewerSeesAGapInSequence) {
   Hub hub;
   Viewer slow;
   slow.is_quick = false;
-  ASSERT_TRUE(hub.add(every(1), {}, slow.take()));
+  ASSERT_TRUE(hub.add("user 1", every(1), {}, slow.take()));
   int encoded = 0;
   for (std::uint64_t tick = 1; tick <= 3; ++tick) hub.tick(tick, counting(encoded));
   EXPECT_EQ(hub.counters().skipped, 3U);
@@ -457,7 +457,7 @@ TEST(Hub, SlowViewerSeesAGapInSequence) {
 TEST(Hub, PausedViewersGetNoDocuments) {
   Hub hub;
   Viewer viewer;
-  const auto id = hub.add(every(1), {}, viewer.take());
+  const auto id = hub.add("user 1", every(1), {}, viewer.take());
   hub.pause(*id, true);
   int encoded = 0;
   hub.tick(1, counting(encoded));
@@ -475,11 +475,11 @@ TEST(Hub, PausedViewersGetNoDocuments) {
 TEST(Hub, ReportsPartsThatViewersRequest) {
   Hub hub;
   Viewer usual, curious;
-  ASSERT_TRUE(hub.add(every(1), {}, usual.take()));
+  ASSERT_TRUE(hub.add("user 1", every(1), {}, usual.take()));
   EXPECT_FALSE(hub.wants(Part::Peers));
   ViewerOptions options = every(10);
   options.filter.parts = *parse_parts("peers");
-  const auto id = hub.add(options, {}, curious.take());
+  const auto id = hub.add("user 1", options, {}, curious.take());
   EXPECT_TRUE(hub.wants(Part::Peers));
   hub.pause(*id, true);
   EXPECT_FALSE(hub.wants(Part::Peers));
@@ -488,17 +488,51 @@ TEST(Hub, ReportsPartsThatViewersRequest) {
   EXPECT_FALSE(hub.wants(Part::Peers));
 }
 
-TEST(Hub, HasLimits) {
+TEST(Hub, LimitsViewersAndGroups) {
   Hub hub;
   Viewer viewer;
-  for (std::uint32_t i = 1; i <= Hub::kMaxGroups; ++i) {
-    ASSERT_TRUE(hub.add(every(i), {}, viewer.take()));
+  for (std::uint32_t i = 0; i < Hub::kMaxGroups; ++i) {
+    ASSERT_TRUE(hub.add(std::to_string(i), every(i + 1), {}, viewer.take()));
   }
-  EXPECT_FALSE(hub.add(every(99), {}, viewer.take()));
+  EXPECT_FALSE(hub.add("other", every(99), {}, viewer.take()));
   for (std::size_t i = Hub::kMaxGroups; i < Hub::kMaxViewers; ++i) {
-    ASSERT_TRUE(hub.add(every(1), {}, viewer.take()));
+    ASSERT_TRUE(hub.add(std::to_string(i), every(1), {}, viewer.take()));
   }
-  EXPECT_FALSE(hub.add(every(1), {}, viewer.take()));
+  EXPECT_FALSE(hub.add("other", every(1), {}, viewer.take()));
+}
+
+TEST(Hub, OneOwnerShutsNobodyOut) {
+  Hub hub;
+  Viewer viewer;
+  for (std::uint32_t i = 1; i <= Hub::kMaxGroupsOfOwner; ++i) {
+    ASSERT_TRUE(hub.add("user 1", every(i), {}, viewer.take()));
+  }
+  const auto refused = hub.add("user 1", every(99), {}, viewer.take());
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().context(), "too many different filters of user 1: at most 8");
+  std::optional<ViewerId> last;
+  for (std::size_t i = Hub::kMaxGroupsOfOwner; i < Hub::kMaxViewersOfOwner; ++i) {
+    const auto added = hub.add("user 1", every(1), {}, viewer.take());
+    ASSERT_TRUE(added);
+    last = *added;
+  }
+  EXPECT_FALSE(hub.add("user 1", every(1), {}, viewer.take()));
+  EXPECT_FALSE(hub.change(*last, every(99)));
+  EXPECT_TRUE(hub.add("user 2", every(99), {}, viewer.take()));
+  hub.remove(*last);
+  EXPECT_TRUE(hub.add("user 1", every(1), {}, viewer.take()));
+}
+
+TEST(Hub, ChangesTheOnlyViewerOfAFullTable) {
+  Hub hub;
+  Viewer viewer;
+  std::optional<ViewerId> last;
+  for (std::uint32_t i = 0; i < Hub::kMaxGroups; ++i) {
+    const auto added = hub.add(std::to_string(i), every(i + 1), {}, viewer.take());
+    ASSERT_TRUE(added);
+    last = *added;
+  }
+  EXPECT_TRUE(hub.change(*last, every(99)));
 }
 
 // ---- settings -----------------------------------------------------------------------------------

@@ -1,6 +1,7 @@
 #include "monitor/model/hub.hpp"
 
 #include <algorithm>
+#include <set>
 #include <utility>
 
 namespace score::monitor {
@@ -11,17 +12,41 @@ void Hub::deliver(Viewer& viewer, const Frame& frame) {
   if (!viewer.deliver(frame)) ++counters_.skipped;
 }
 
-Result<ViewerId> Hub::add(const ViewerOptions& options, const Sight& sight, Deliver deliver_to) {
-  Key key{options.ticks, options.filter, sight};
+Status Hub::check_viewers(const std::string& owner) const {
   if (viewers_.size() >= kMaxViewers) return fail(Errc::Busy, "too many viewers");
-  if (!groups_.contains(key) && groups_.size() >= kMaxGroups) {
+  const auto owned = std::ranges::count(
+      viewers_, owner, [](const auto& entry) -> const auto& { return entry.second.owner; });
+  if (static_cast<std::size_t>(owned) < kMaxViewersOfOwner) return {};
+  return fail(Errc::Busy, "too many viewers of {}: at most {}", owner, kMaxViewersOfOwner);
+}
+
+Status Hub::check_groups(const std::string& owner, const Key& key,
+                         std::optional<ViewerId> leaves) const {
+  std::set<Key> owned{key};
+  std::size_t others = 0;  // in the group that the viewer leaves
+  for (const auto& [id, viewer] : viewers_) {
+    if (viewer.owner == owner && id != leaves) owned.insert(viewer.key);
+    if (leaves && id != *leaves && viewer.key == viewers_.at(*leaves).key) ++others;
+  }
+  const bool frees_group = leaves && others == 0;
+  if (!groups_.contains(key) && groups_.size() >= kMaxGroups + (frees_group ? 1 : 0)) {
     return fail(Errc::Busy, "too many different filters");
   }
+  if (owned.size() <= kMaxGroupsOfOwner) return {};
+  return fail(Errc::Busy, "too many different filters of {}: at most {}", owner, kMaxGroupsOfOwner);
+}
+
+Result<ViewerId> Hub::add(const std::string& owner, const ViewerOptions& options,
+                          const Sight& sight, Deliver deliver_to) {
+  Key key{options.ticks, options.filter, sight};
+  if (auto checked = check_viewers(owner); !checked) return checked.error();
+  if (auto checked = check_groups(owner, key, std::nullopt); !checked) return checked.error();
   Group& group = groups_[key];
   ++group.members;
   ++group.viewers;
   const ViewerId id{++last_id_};
   Viewer& viewer = viewers_[id];
+  viewer.owner = owner;
   viewer.key = std::move(key);
   viewer.deliver = std::move(deliver_to);
   if (group.newest) deliver(viewer, group.newest);
@@ -40,10 +65,7 @@ Status Hub::change(ViewerId id, const ViewerOptions& options) {
   Viewer& viewer = found->second;
   const Key key{options.ticks, options.filter, viewer.key.sight};
   if (key == viewer.key) return {};
-  const bool leaves_room = groups_.find(viewer.key)->second.viewers == 1;
-  if (!groups_.contains(key) && groups_.size() >= kMaxGroups && !leaves_room) {
-    return fail(Errc::Busy, "too many different filters");
-  }
+  if (auto checked = check_groups(viewer.owner, key, id); !checked) return checked;
   leave(viewer.key, viewer.paused);
   Group& group = groups_[key];
   ++group.viewers;

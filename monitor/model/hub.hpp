@@ -11,6 +11,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 
 namespace score::monitor {
@@ -26,14 +27,17 @@ class Hub {
  public:
   static constexpr std::size_t kMaxViewers = 1'024;
   static constexpr std::size_t kMaxGroups = 32;
+  // The share of an owner, so that no user can shut others out.
+  static constexpr std::size_t kMaxViewersOfOwner = kMaxViewers / 4;
+  static constexpr std::size_t kMaxGroupsOfOwner = kMaxGroups / 4;
 
   // Makes a document; `sequence` is the number of earlier documents of its group.
   using Encode = std::function<Frame(const ViewerOptions&, const Sight&, std::uint64_t sequence)>;
 
-  // Adds a viewer. The newest document of its group is delivered at once, if there is one. Errors:
-  // Busy.
-  [[nodiscard]] Result<ViewerId> add(const ViewerOptions& options, const Sight& sight,
-                                     Deliver deliver);
+  // Adds a viewer. `owner` is the user, or the address of a viewer without a login. The newest
+  // document of its group is delivered at once, if there is one. Errors: Busy.
+  [[nodiscard]] Result<ViewerId> add(const std::string& owner, const ViewerOptions& options,
+                                     const Sight& sight, Deliver deliver);
   // Changes the options of a viewer. Errors: Busy (the viewer is unchanged), NotFound.
   [[nodiscard]] Status change(ViewerId viewer, const ViewerOptions& options);
   void pause(ViewerId viewer, bool paused);
@@ -73,11 +77,16 @@ class Hub {
   };
 
   struct Viewer {
+    std::string owner;
     Key key;
     Deliver deliver;
     bool paused = false;
   };
 
+  // Returns an error if there is no place for one more viewer, or for one more group.
+  [[nodiscard]] Status check_viewers(const std::string& owner) const;
+  [[nodiscard]] Status check_groups(const std::string& owner, const Key& key,
+                                    std::optional<ViewerId> leaves) const;
   void leave(const Key& key, bool paused);
   void deliver(Viewer& viewer, const Frame& frame);
 

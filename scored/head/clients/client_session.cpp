@@ -497,6 +497,7 @@ Status ClientSession::on(const wire::WatchCluster& message) {
   if (!options) return options.error();
   const monitor::Sight sight =
       parts_.monitoring->sight_of(monitor::WebUser{peer_.user, peer_.name});
+  const std::string owner = fmt::format("user {}", peer_.user);
   const auto give = [connection = connection_, tag = message.tag()](const std::string& document) {
     wire::Snapshot snapshot;
     snapshot.set_tag(tag);
@@ -505,11 +506,11 @@ Status ClientSession::on(const wire::WatchCluster& message) {
   };
   if (!message.follow()) {
     return parts_.monitoring->measured_snapshot(
-        options->filter, sight, [give](const monitor::Frame& frame) { give(*frame); });
+        owner, options->filter, sight, [give](const monitor::Frame& frame) { give(*frame); });
   }
   if (viewer_) return fail(Errc::WrongState, "this connection already watches the cluster");
   // A client that has not read the last document yet misses this one.
-  auto joined = parts_.monitoring->join(*options, sight,
+  auto joined = parts_.monitoring->join(owner, *options, sight,
                                         [give, connection = connection_](monitor::Frame frame) {
                                           if (connection->queued_bytes() > 0) return false;
                                           give(*frame);

@@ -219,7 +219,8 @@ monitor::Frame Monitoring::snapshot(const monitor::Filter& filter, const monitor
 }
 
 // Loads need two samples of each node, and nodes send none while no viewer watches.
-Status Monitoring::measured_snapshot(const monitor::Filter& filter, const monitor::Sight& sight,
+Status Monitoring::measured_snapshot(const std::string& owner, const monitor::Filter& filter,
+                                     const monitor::Sight& sight,
                                      std::function<void(monitor::Frame)> give) {
   if (!monitor::is_measured(filter) || has_all_loads(view(), meter_)) {
     give(snapshot(filter, sight));
@@ -228,7 +229,7 @@ Status Monitoring::measured_snapshot(const monitor::Filter& filter, const monito
   monitor::ViewerOptions options;
   options.ticks = kAskedTicks;
   options.filter = filter;
-  const auto viewer = join(options, sight, [](const monitor::Frame&) { return true; });
+  const auto viewer = join(owner, options, sight, [](const monitor::Frame&) { return true; });
   if (!viewer) return viewer.error();
   asked_.push_back({*viewer, filter, sight, clock_.now() + kLoadsWait, std::move(give)});
   return {};
@@ -273,9 +274,10 @@ asio::awaitable<void> Monitoring::make_documents() {
   }
 }
 
-Result<monitor::ViewerId> Monitoring::join(const monitor::ViewerOptions& options,
+Result<monitor::ViewerId> Monitoring::join(const std::string& owner,
+                                           const monitor::ViewerOptions& options,
                                            const monitor::Sight& sight, monitor::Deliver deliver) {
-  auto joined = hub_.add(options, sight, std::move(deliver));
+  auto joined = hub_.add(owner, options, sight, std::move(deliver));
   wake_.try_send(boost::system::error_code());
   return joined;
 }

@@ -57,10 +57,11 @@ class Monitoring final : public monitor::Site, public HeadObserver {
 
   // ---- monitor::Site
   monitor::Frame snapshot(const monitor::Filter& filter, const monitor::Sight& sight) override;
-  Status measured_snapshot(const monitor::Filter& filter, const monitor::Sight& sight,
+  Status measured_snapshot(const std::string& owner, const monitor::Filter& filter,
+                           const monitor::Sight& sight,
                            std::function<void(monitor::Frame)> give) override;
-  Result<monitor::ViewerId> join(const monitor::ViewerOptions& options, const monitor::Sight& sight,
-                                 monitor::Deliver deliver) override;
+  Result<monitor::ViewerId> join(const std::string& owner, const monitor::ViewerOptions& options,
+                                 const monitor::Sight& sight, monitor::Deliver deliver) override;
   Status change(monitor::ViewerId viewer, const monitor::ViewerOptions& options) override;
   void pause(monitor::ViewerId viewer, bool paused) override;
   void leave(monitor::ViewerId viewer) override;
