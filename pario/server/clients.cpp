@@ -13,7 +13,8 @@
 namespace score::pario {
 namespace {
 
-constexpr std::size_t kMostConnections = 1'024;
+constexpr std::size_t kMostConnections = 1'024;  // that have shown the key
+constexpr std::size_t kMostUnproven = 256;
 constexpr std::size_t kMostSessions = 256;  // 0.4 to 1.2 MB and two descriptors each
 constexpr int kMostTries = 100;             // to bind the port
 constexpr int kPauseMs = 50;
@@ -147,15 +148,26 @@ void Clients::accept() {
   accept_->is_running = true;
 }
 
+bool Clients::make_place() {
+  std::erase_if(unproven_, [](const Connection* one) { return one->is_authenticated(); });
+  if (connections_.size() - unproven_.size() >= kMostConnections) return false;
+  if (unproven_.size() < kMostUnproven) return true;
+  Connection* const oldest = unproven_.front();
+  unproven_.erase(unproven_.begin());
+  oldest->give_way();
+  return true;
+}
+
 void Clients::accepted(int result) {
   if (result >= 0) {
     set_up_socket(result);
     const std::string peer = name_of(accept_->address, accept_->length);
     auto connection = std::make_unique<Connection>(result, peer, identity_, ring_, *this);
-    if (connections_.size() >= kMostConnections) {
+    if (!make_place()) {
       refused(Refused::TooSlow, peer);
     } else if (connection->start() == 0) {
       Connection* key = connection.get();
+      unproven_.push_back(key);
       connections_.emplace(key, std::move(connection));
     }
   }
@@ -173,6 +185,7 @@ void Clients::end_turn() {
   sessions_.run();
   for (Connection* connection : std::exchange(ended_, {})) {
     std::erase(waiting_, connection);
+    std::erase(unproven_, connection);
     sessions_.forget(*connection);
     connections_.erase(connection);
   }

@@ -44,6 +44,9 @@ class Clients final : public ConnectionOwner {
 
   void accept();
   void accepted(int result);
+  // Returns whether there is a place for one more. Strangers without the key cannot take all: the
+  // oldest of them is closed.
+  bool make_place();
 
   void execute(TransferPtr transfer) override;
   bool admit(Connection& connection, std::size_t memory) override;
@@ -66,6 +69,7 @@ class Clients final : public ConnectionOwner {
   Hooks hooks_;
   std::unique_ptr<Accept> accept_;
   std::unordered_map<Connection*, std::unique_ptr<Connection>> connections_;
+  std::vector<Connection*> unproven_;  // have not shown the key, oldest first
   std::vector<Connection*> ended_;
   std::vector<Connection*> waiting_;  // for memory
   std::size_t memory_ = 0;

@@ -39,6 +39,10 @@ class Connection final {
   // Call this once per second. It ends a connection that does not complete the handshake (5 s) or
   // take its replies (30 s).
   void tick();
+
+  // Ends a connection whose place is needed.
+  void give_way() { refuse(ConnectionOwner::Refused::TooSlow); }
+
   void close();
   // Handles an OpenChannel. Its answer has the data that the client needs.
   void open_session(Transfer& transfer);

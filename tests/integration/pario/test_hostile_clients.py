@@ -1,4 +1,5 @@
 """Clients that mean harm: refused in a line, counted, and nothing is written outside the server's directory."""
+import contextlib
 import errno
 import os
 import random
@@ -128,6 +129,19 @@ def test_a_wrong_key_or_volume_is_refused_and_counted(servers):
     assert stranger.is_closed()
     assert counts(servers)['keys'] == before + 3
     assert 'Refused client' in servers.log(0) and 'wrong key or volume' in servers.log(0)
+
+
+def test_silent_strangers_take_no_place_of_a_client(servers):
+    old = counts(servers)['slow']
+    proven = Client(servers.file)
+    with contextlib.ExitStack() as strangers:
+        for _ in range(1400):
+            strangers.enter_context(socket.create_connection((servers.host, servers.ports[0])))
+        new = Client(servers.file)
+        assert new.names() == proven.names()
+        new.close()
+        assert counts(servers)['slow'] >= old + 1400 - 256
+    proven.close()
 
 
 def test_scio_reports_a_wrong_key_in_a_line(servers):
