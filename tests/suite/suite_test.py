@@ -5,6 +5,7 @@ import io
 import json
 import os
 import pathlib
+import re
 import select
 import stat
 import subprocess
@@ -17,6 +18,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))
 
 import entries as listed  # noqa: E402
+import needed  # noqa: E402
 import outcomes  # noqa: E402
 import suite  # noqa: E402
 import tiers  # noqa: E402
@@ -233,6 +235,18 @@ class Tiers(unittest.TestCase):
 
     def test_an_order_holds_each_test_once(self):
         self.assertEqual(sorted(task.name for task in tiers.order(self.tasks(), 7)), sorted(task.name for task in self.tasks()))
+
+
+class Needed(unittest.TestCase):
+    def test_names_are_those_of_ctest(self):
+        text = 'TEST(A, One) {\n  TEST_P(Of, Two) {\nINSTANTIATE_TEST_SUITE_P(Each, Of, values);\n'
+        self.assertEqual(list(needed.names_in('a_test', text)), ['a_test.A.One', 'a_test.Each/Of.Two'])
+
+    def test_a_script_needs_programs_that_tests_start(self):
+        entries = [listed.Entry('docs.user', ['python3', 'x.py']), listed.Entry('fuzz_x', ['/b/test/fuzz_x_replay', 'corpus'])]
+        self.assertEqual(needed.targets_of(entries, re.compile('user')), {'all', 'score_test_helpers'})
+        self.assertEqual(needed.targets_of(entries, re.compile('fuzz')), {'fuzz_x_replay'})
+        self.assertEqual(needed.targets_of(entries, re.compile('none')), set())
 
 
 class Watching(unittest.TestCase):
