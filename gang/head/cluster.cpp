@@ -388,12 +388,6 @@ Result<NodeView> Cluster::node(NodeId node) const {
   return view_of(shown(), *index);
 }
 
-Result<NodeId> Cluster::node_by_name(const std::string& name) const {
-  const auto index = tables_.nodes.find(name);
-  if (!index) return fail(Errc::NotFound, "no node {}", name);
-  return tables_.nodes[*index].id;
-}
-
 std::vector<NodeId> Cluster::nodes() const {
   return tables_.nodes.ids();
 }

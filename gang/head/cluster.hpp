@@ -118,7 +118,6 @@ class Cluster {
   std::optional<TimePoint> expected_start(JobId job) const;
   std::vector<JobId> jobs() const;  // ascending
   base::Result<NodeView> node(NodeId node) const;
-  base::Result<NodeId> node_by_name(const std::string& name) const;
   std::vector<NodeId> nodes() const;
   MatrixView matrix() const;
   const ClusterCounters& counters() const;

@@ -35,8 +35,6 @@ class Mailbox {
     wake_.try_send(boost::system::error_code());
   }
 
-  [[nodiscard]] bool is_closed() const { return is_closed_; }
-
  private:
   asio::experimental::channel<void(boost::system::error_code)> wake_;
   Frame frame_;

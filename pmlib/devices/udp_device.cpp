@@ -135,13 +135,6 @@ PeerAddress UdpDevice::own_address() const {
   return address;
 }
 
-std::size_t UdpDevice::receive_buffer_bytes() const {
-  int bytes = 0;
-  socklen_t length = sizeof bytes;
-  getsockopt(fd_, SOL_SOCKET, SO_RCVBUF, &bytes, &length);
-  return static_cast<std::size_t>(std::max(bytes, 0));
-}
-
 // --- sending -----------------------------------------------------------------------------------
 
 std::size_t UdpDevice::send(const PeerAddress& to, std::span<const FrameOut> frames) {

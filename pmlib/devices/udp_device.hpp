@@ -38,8 +38,6 @@ class UdpDevice final : public PacketDevice {
 
   // Returns the address that the socket is bound to.
   PeerAddress own_address() const;
-  // Returns how many bytes the socket buffers for a slow reader.
-  std::size_t receive_buffer_bytes() const;
 
   std::size_t send(const PeerAddress& to, std::span<const FrameOut> frames) override;
   std::size_t receive(FrameSink& sink, std::size_t limit) override;
