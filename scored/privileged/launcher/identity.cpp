@@ -36,49 +36,49 @@ int compare(const void* a, const void* b) {
   return *static_cast<const gid_t*>(a) < *static_cast<const gid_t*>(b) ? -1 : 1;
 }
 
-void sort(gid_t* groups, int count) {
-  qsort(groups, static_cast<std::size_t>(count), sizeof *groups, &compare);
-}
-
 bool has_groups(const UserIdentity& identity) {
   const int count = getgroups(kMaxGroups, g_present);
   if (count != identity.group_count) return false;
-  sort(g_present, count);
+  qsort(g_present, static_cast<std::size_t>(count), sizeof *g_present, &compare);
   return memcmp(g_present, identity.groups, static_cast<std::size_t>(count) * sizeof(gid_t)) == 0;
 }
 
 }  // namespace
 
 int look_up(uid_t user, UserIdentity& identity) {
+  char name[16], home[] = "/", shell[] = "/bin/sh";
+  snprintf(name, sizeof name, "%u", user);
+  const passwd self{name, nullptr, user, getegid(), nullptr, home, shell};
   errno = 0;
   const passwd* entry = getpwuid(user);
+  // Containers often run as a user without an entry.
+  if (entry == nullptr && user == geteuid()) entry = &self;
   if (entry == nullptr) return errno != 0 ? errno : ENOENT;
   if (!build_environment(*entry)) return E2BIG;
   int count = kMaxGroups;
   if (getgrouplist(entry->pw_name, entry->pw_gid, g_groups, &count) < 0) return E2BIG;
-  sort(g_groups, count);
+  qsort(g_groups, static_cast<std::size_t>(count), sizeof *g_groups, &compare);
   identity = {user, entry->pw_gid, g_groups, count, g_environment};
   return 0;
 }
 
 const char* become(const UserIdentity& who) {
-  const bool is_root = geteuid() == 0;
   const auto count = static_cast<std::size_t>(who.group_count);
-  if (is_root && setgroups(count, who.groups) != 0) return "setgroups";
-  if (is_root && setresgid(who.gid, who.gid, who.gid) != 0) return "setresgid";
-  if (is_root && setresuid(who.uid, who.uid, who.uid) != 0) return "setresuid";
+  const bool switches = geteuid() == 0 && setgroups(count, who.groups) == 0;
+  // Root of a user namespace and root without CAP_SETGID start only their own jobs, as they are.
+  if (!switches && geteuid() == 0 && (errno != EPERM || who.uid != 0)) return "setgroups";
+  if (switches && setresgid(who.gid, who.gid, who.gid) != 0) return "setresgid";
+  if (switches && setresuid(who.uid, who.uid, who.uid) != 0) return "setresuid";
   uid_t uid[3] = {};
   gid_t gid[3] = {};
   if (getresuid(&uid[0], &uid[1], &uid[2]) != 0) return "getresuid";
   if (getresgid(&gid[0], &gid[1], &gid[2]) != 0) return "getresgid";
   errno = EPERM;
-  for (const uid_t one : uid) {
-    if (one != who.uid) return "verify the user id";
+  for (int i = 0; i < 3; ++i) {
+    if (uid[i] != who.uid) return "verify the user id";
+    if (switches && gid[i] != who.gid) return "verify the group id";
   }
-  for (const gid_t one : gid) {
-    if (is_root && one != who.gid) return "verify the group id";
-  }
-  if (is_root && !has_groups(who)) return "verify the groups";
+  if (switches && !has_groups(who)) return "verify the groups";
   // Only root itself may be able to become root again.
   errno = EPERM;
   return who.uid != 0 && setuid(0) == 0 ? "verify that root is left" : nullptr;

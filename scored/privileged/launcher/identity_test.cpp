@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <cerrno>
+#include <cstring>
 #include <grp.h>
 #include <string>
 #include <sys/wait.h>
@@ -49,21 +50,16 @@ namespace score::launcher {
 namespace {
 
 constexpr uid_t kUser = 65534;
+constexpr uid_t kNoEntry = 2'000'000'123;
 
-// Returns the result of become() in a child of root.
-std::string step_of(Fault groups, Fault gid, Fault uid) {
+// Returns the text that `work` returns in a child.
+template <class Work>
+std::string in_child(Work&& work) {
   int pipe_ends[2] = {-1, -1};
   EXPECT_EQ(pipe(pipe_ends), 0);
   const pid_t child = fork();
   if (child == 0) {
-    g_setgroups = groups;
-    g_setresgid = gid;
-    g_setresuid = uid;
-    gid_t wanted[] = {100, 65534};
-    const UserIdentity user{
-        .uid = kUser, .gid = 65534, .groups = wanted, .group_count = 2, .environment = nullptr};
-    const char* failed = become(user);
-    const std::string text = failed != nullptr ? failed : "done";
+    const std::string text = work();
     [[maybe_unused]] const auto written = write(pipe_ends[1], text.data(), text.size());
     _exit(0);
   }
@@ -73,6 +69,20 @@ std::string step_of(Fault groups, Fault gid, Fault uid) {
   close(pipe_ends[0]);
   waitpid(child, nullptr, 0);
   return {text, static_cast<std::size_t>(got > 0 ? got : 0)};
+}
+
+// Returns the result of become() in a child of root.
+std::string step_of(uid_t uid, const Fault (&faults)[3]) {
+  return in_child([&]() -> std::string {
+    g_setgroups = faults[0];
+    g_setresgid = faults[1];
+    g_setresuid = faults[2];
+    gid_t wanted[] = {100, 65534};
+    const UserIdentity user{
+        .uid = uid, .gid = 65534, .groups = wanted, .group_count = 2, .environment = nullptr};
+    const char* failed = become(user);
+    return failed != nullptr ? failed : "done";
+  });
 }
 
 struct Step {
@@ -85,7 +95,28 @@ class DroppingRoot : public ::testing::TestWithParam<Step> {};
 TEST_P(DroppingRoot, ReportsTheStepThatFailed) {
   if (geteuid() != 0) GTEST_SKIP() << "needs root";
   const Step& step = GetParam();
-  EXPECT_EQ(step_of(step.groups, step.gid, step.uid), step.says);
+  EXPECT_EQ(step_of(kUser, {step.groups, step.gid, step.uid}), step.says);
+}
+
+TEST(Identity, RootThatMayNotSetGroupsStaysItself) {
+  if (geteuid() != 0) GTEST_SKIP() << "needs root";
+  EXPECT_EQ(step_of(0, {Fault::Fails, Fault::Fails, Fault::Fails}), "done");
+  EXPECT_EQ(step_of(0, {Fault::Lies, Fault::None, Fault::None}), "verify the groups");
+}
+
+TEST(Identity, OwnUserNeedsNoEntry) {
+  if (geteuid() != 0) GTEST_SKIP() << "needs root";
+  const auto found = [](uid_t asked) {
+    return in_child([asked]() -> std::string {
+      if (setgroups(0, nullptr) != 0 || setresuid(kNoEntry, kNoEntry, kNoEntry) != 0) return "";
+      UserIdentity user;
+      if (const int error = look_up(asked, user); error != 0) return std::strerror(error);
+      const char* failed = become(user);
+      return failed != nullptr ? failed : user.environment[1] + std::string(user.environment[2]);
+    });
+  };
+  EXPECT_EQ(found(kNoEntry), "HOME=/USER=2000000123");
+  EXPECT_EQ(found(kNoEntry + 1), "No such file or directory");
 }
 
 INSTANTIATE_TEST_SUITE_P(

@@ -84,7 +84,8 @@ bool LauncherServer::start() {
   unlink(address.sun_path);
   umask(0177);  // children set their own
   return (bind(listener_, reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0 &&
-          lchown(address.sun_path, options_.daemon_user, static_cast<gid_t>(-1)) == 0 &&
+          (options_.daemon_user == geteuid() ||
+           lchown(address.sun_path, options_.daemon_user, static_cast<gid_t>(-1)) == 0) &&
           listen(listener_, 8) == 0) ||
          print_error("Cannot listen in rundir=", options_.rundir);
 }
