@@ -23,38 +23,45 @@ namespace fs = std::filesystem;
 
 // A socket of a cluster has a path of up to 60 bytes below this directory, and an address holds
 // 107.
-constexpr std::size_t kLongestTemporary = 40;
+constexpr std::size_t kLongestPlace = 40;
 
-// Returns $TMPDIR, or /tmp if that is not set, too long or not writable for us.
-std::string temporary_directory() {
-  const char* own = std::getenv("TMPDIR");
-  const std::string path = own != nullptr ? own : "";
+std::string variable(const char* name) {
+  const char* value = std::getenv(name);
+  return value != nullptr ? value : "";
+}
+
+// Returns true if a registry can be created in the directory.
+bool is_usable(const std::string& place) {
   std::error_code error;
-  const bool is_usable = path.starts_with('/') && path.size() <= kLongestTemporary &&
-                         fs::is_directory(path, error) && access(path.c_str(), W_OK | X_OK) == 0;
-  return is_usable ? path : "/tmp";
+  return place.starts_with('/') && place.size() <= kLongestPlace &&
+         fs::is_directory(place, error) && access(place.c_str(), W_OK | X_OK) == 0;
 }
 
-std::string base_path(const std::string& name) {
-  const char* runtime = std::getenv("XDG_RUNTIME_DIR");
-
+// In a user namespace all strangers seem to be one user, who may have the number of this process's
+// user. The kernel tells them apart in access().
+bool is_own(const std::string& directory) {
   struct stat info {};
 
-  if (runtime != nullptr && *runtime == '/' && stat(runtime, &info) == 0 &&
-      info.st_uid == geteuid() && access(runtime, W_OK) == 0) {
-    return std::string(runtime) + "/" + name;
-  }
-  return temporary_directory() + "/" + name + "-" + std::to_string(geteuid());
+  return lstat(directory.c_str(), &info) == 0 && S_ISDIR(info.st_mode) &&
+         info.st_uid == geteuid() && access(directory.c_str(), W_OK | X_OK) == 0;
 }
 
-Status check_private(const std::string& path) {
+bool is_private(const std::string& directory) {
   struct stat info {};
 
-  if (lstat(path.c_str(), &info) != 0) return fail(errno_code(errno), "{}", path);
-  if (!S_ISDIR(info.st_mode) || info.st_uid != geteuid() || (info.st_mode & 077) != 0) {
-    return fail(Errc::Denied, "{} must be your own directory with mode 0700", path);
+  return is_own(directory) && lstat(directory.c_str(), &info) == 0 && (info.st_mode & 077) == 0;
+}
+
+Result<std::string> base_path(const std::string& name) {
+  const std::string runtime = variable("XDG_RUNTIME_DIR");
+  if (is_usable(runtime) && is_own(runtime)) return runtime + "/" + name;
+  for (const std::string& place : {variable("TMPDIR"), std::string("/tmp")}) {
+    if (is_usable(place)) return fmt::format("{}/{}-{}", place, name, geteuid());
   }
-  return {};
+  return fail(Errc::Denied,
+              "/tmp is not writable: set TMPDIR to a writable directory with a path of at most {} "
+              "bytes",
+              kLongestPlace);
 }
 
 // Opens and locks the lock file. Errors: EAGAIN if a different process holds the lock, ENOENT
@@ -81,11 +88,11 @@ std::vector<std::string> directories_in(const std::string& path) {
 Result<std::string> private_directory(const std::string& path) {
   if (mkdir(path.c_str(), 0700) != 0 && errno != EEXIST)
     return fail(errno_code(errno), "cannot create {}", path);
-  if (check_private(path)) return path;
+  if (is_private(path)) return path;
   auto others = directories_in(fs::path(path).parent_path());
   std::sort(others.begin(), others.end());  // two programs choose the same one
   for (const auto& other : others) {
-    if (other.starts_with(path + ".") && check_private(other)) return other;
+    if (other.starts_with(path + ".") && is_private(other)) return other;
   }
   std::string made = path + ".XXXXXX";
   if (mkdtemp(made.data()) == nullptr) return fail(errno_code(errno), "cannot create {}", made);
@@ -148,7 +155,9 @@ Status remove_files(const std::string& directory) {
 }
 
 Result<Registry> Registry::open(const std::string& name) {
-  const auto path = private_directory(base_path(name));
+  const auto base = base_path(name);
+  if (!base) return base.error();
+  const auto path = private_directory(*base);
   if (!path) return path.error();
   auto lock = open_file(*path + "/.lock", O_RDWR | O_CREAT | O_NOFOLLOW, 0600);
   if (!lock) return lock.error();

@@ -7,6 +7,9 @@
 #include "scout/virtual/description.hpp"
 
 #include <algorithm>
+#include <cerrno>
+#include <netinet/in.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 namespace score::scout {
@@ -22,6 +25,18 @@ std::string own_loopback_address() {
   const auto id = RequestId::random();
   const auto part = [&](unsigned shift) { return (id.low >> shift) % 254 + 1; };
   return fmt::format("127.{}.{}.{}", part(0), part(8), part(16));
+}
+
+// In a new network namespace the loopback interface is down, and the daemons would wait in vain.
+Status check_loopback() {
+  const UniqueFd probe(socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  address.sin_port = htons(kHeadPort);
+  if (connect(probe.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0)
+    return {};
+  return fail(Errc::Unsupported, "the loopback interface is down; start it: ip link set lo up");
 }
 
 // Returns the MTU for frames with this payload, including the headers of PM, UDP and IP.
@@ -45,6 +60,8 @@ Status VirtualCluster::boot(const std::string& directory) {
     auto networks = NodeNetworks::create(options_.nodes, links_for(options_.payload));
     if (!networks) return networks.error();
     networks_ = std::move(*networks);
+  } else if (auto checked = check_loopback(); !checked) {
+    return checked;
   }
   Status status;
   if (!options_.no_cgroup) status = make_cluster_cgroup(layout_, node_names(options_.nodes));

@@ -1,0 +1,110 @@
+"""score virtual where little is allowed: user namespaces, containers' file systems, odd users and environments."""
+import os
+import pathlib
+import shutil
+import subprocess
+import tempfile
+
+import pytest
+from cluster import BIN, LIMIT, as_user
+
+SCORE = str(BIN / 'score')
+JOB = ['--', 'scrun', '-q', '-N', '3', 'echo', 'ran']
+USER = 65534
+NO_ENTRY = 2_000_000_123
+NAMESPACE = ['unshare', '--user']
+AS_ROOT = [*NAMESPACE, '--map-root-user']
+PLACES = {  # shell commands, as root in a mount namespace; $1 is a directory
+    'read-only root': 'mount -t tmpfs -o mode=1777 none "$1"; mount -o remount,ro,bind /',
+    'no cgroups': 'umount -R /sys/fs/cgroup',
+    'read-only cgroups': 'findmnt -rRno TARGET /sys/fs/cgroup | while read -r at; do mount -o remount,ro,bind "$at"; done',
+    'read-only settings': 'mount --bind /proc/sys /proc/sys; mount -o remount,ro,bind /proc/sys; mount -o remount,ro,bind /sys',
+    'small shared memory': 'mount -t tmpfs -o size=64m,mode=1777 none /dev/shm',
+    'no shared memory': 'mount -t tmpfs -o ro none /dev/shm',
+    'programs not executable': 'mount -t tmpfs -o noexec,mode=1777 none "$1"',
+}
+
+
+@pytest.fixture
+def place(as_root):
+    """A directory for all users, in which others have taken the usual names."""
+    if shutil.which('setpriv') is None or subprocess.run(as_user(USER) + ['test', '-x', SCORE]).returncode != 0:
+        pytest.skip('a plain user cannot reach the programs')
+    with tempfile.TemporaryDirectory(prefix='s', dir='/tmp') as name:
+        path = pathlib.Path(name)
+        path.chmod(0o1777)
+        for user in (0, USER):
+            (path / f'scored-virtual-{user}').mkdir(mode=0o700)
+        yield path
+
+
+def score(before, *words, **variables):
+    env = {'PATH': '/usr/bin:/bin:/usr/sbin:/sbin'} | {name: str(value) for name, value in variables.items()}
+    return subprocess.run([*before, SCORE, 'virtual', *words], env=env, cwd='/', capture_output=True, text=True, timeout=LIMIT)
+
+
+def check_ran(result):
+    assert (result.returncode, result.stdout) == (0, 'ran\n' * 3), result
+
+
+def need(words):
+    done = subprocess.run([*words, 'true'], capture_output=True, text=True)
+    if done.returncode != 0:
+        pytest.skip(f'{" ".join(words)}: {done.stderr.strip()}')
+
+
+@pytest.mark.parametrize('namespace', [AS_ROOT, NAMESPACE, [*AS_ROOT, '--mount', '--pid', '--fork', '--mount-proc']])
+def test_user_namespace(place, namespace):
+    user = as_user(USER)
+    need([*user, *namespace])
+    check_ran(score([*user, *namespace], '--nodes', '3', *JOB, TMPDIR=place))
+
+
+def test_kept_cluster_is_found_from_another_user_namespace(place):
+    inside = [*as_user(USER), *AS_ROOT]
+    need(inside)
+    kept = score(inside, '--nodes', '1', '--keep', TMPDIR=place)
+    directory = kept.stderr.split()[-1]
+    assert kept.returncode == 0 and directory.startswith(f'{place}/scored-virtual-0.'), kept
+    assert score(inside, '--list', TMPDIR=place).stdout.split() == [directory]
+    assert score(inside, '--stop', directory, TMPDIR=place).returncode == 0
+    assert score(inside, '--list', TMPDIR=place).stdout == ''
+
+
+@pytest.mark.parametrize('user', [5, NO_ENTRY])
+def test_user_without_entry_or_home(place, user):
+    check_ran(score(as_user(user), '--nodes', '3', *JOB, TMPDIR=place))
+
+
+def test_root_without_capabilities(place):
+    check_ran(score(['setpriv', '--bounding-set=-all', '--inh-caps=-all'], '--nodes', '3', *JOB, TMPDIR=place))
+
+
+@pytest.mark.parametrize('name', PLACES)
+def test_file_systems_of_containers(place, name):
+    enter = ['unshare', '--mount', '--propagation', 'private', 'sh', '-euc', f'{PLACES[name]}; shift; exec "$@"', 'sh', place]
+    need(enter)
+    check_ran(score([*enter, *as_user(USER)], '--nodes', '3', *JOB, TMPDIR=place))
+
+
+@pytest.mark.parametrize('variable', ['TMPDIR', 'XDG_RUNTIME_DIR'])
+def test_directory_with_a_long_path_is_not_used(place, variable):
+    long = place / ('x' * 100)
+    long.mkdir(mode=0o700)
+    os.chown(long, USER, USER)
+    check_ran(score(as_user(USER), '--nodes', '3', *JOB, **{'TMPDIR': place, variable: long}))
+
+
+def test_no_writable_directory_is_one_clear_line(place):
+    enter = ['unshare', '--mount', '--propagation', 'private', 'sh', '-euc', 'mount -t tmpfs -o ro none /tmp; exec "$@"', 'sh']
+    if str(BIN).startswith('/tmp/'):
+        pytest.skip('the programs are in /tmp')
+    result = score([*enter, *as_user(USER)], '--nodes', '3', *JOB)
+    assert (result.returncode, result.stderr) == (125, (
+        'score virtual: /tmp is not writable: set TMPDIR to a writable directory with a path of at most 40 bytes\n'))
+
+
+def test_loopback_interface_that_is_down(place):
+    result = score(['unshare', '--net'], '--nodes', '3', *JOB, TMPDIR=place)
+    assert (result.returncode, result.stderr) == (
+        125, 'score virtual: the loopback interface is down; start it: ip link set lo up\n')
