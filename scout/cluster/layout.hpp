@@ -6,6 +6,8 @@
 
 namespace score::scout {
 
+inline constexpr const char* kStartedClusterName = "start";  // of score start
+
 // Returns "head"; "head2" for the second one in a cluster with two heads.
 inline std::string head_name(std::uint32_t index) {
   return index == 0 ? "head" : "head2";

@@ -25,12 +25,12 @@ bool has_faults(const std::vector<Finding>& findings) {
   return std::ranges::any_of(findings, [](const auto& one) { return one.level == Level::Fault; });
 }
 
-Finding no_head(const Error& error) {
+Finding no_head(const Error& error, bool is_installed) {
   return {Level::Fault,
           "head",
           {},
           words_of(error),
-          "on the head, systemctl status scored-head and journalctl -u scored-head"};
+          (is_installed ? kInstalledRemedies : kOwnRemedies).no_head};
 }
 
 Result<Examination> examine_cluster(const CommonOptions& options, const std::string& server,
@@ -52,9 +52,9 @@ Result<Examination> examine_cluster(const CommonOptions& options, const std::str
 Examination examine(const CommonOptions& options, const std::string& server, bool is_quick) {
   auto cluster = examine_cluster(options, server, is_quick);
   if (cluster) return *std::move(cluster);
-  Examination done{{no_head(cluster.error())}, {}};
-  // This host has files of the installed cluster only.
-  if (server != kDefaultSocket && !uses_installed_cluster(options.server)) return done;
+  const bool is_installed = server == kDefaultSocket || uses_installed_cluster(options.server);
+  Examination done{{no_head(cluster.error(), is_installed)}, {}};
+  if (!is_installed) return done;  // this host has files of the installed cluster only
   for (auto& finding : check_this_host(kConfigurationFile))
     done.findings.push_back(std::move(finding));
   return done;

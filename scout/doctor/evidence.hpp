@@ -18,6 +18,7 @@ struct Evidence {
   std::string why_no_facts;
   std::optional<ProbeReport> probe;
   std::string why_no_probe;
+  std::string why_probe_ended;  // before it had printed everything; empty: it had
   bool with_pairs = true;
 };
 

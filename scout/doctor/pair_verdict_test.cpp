@@ -26,7 +26,7 @@ void silence(ProbeReport& report, const std::string& node) {
 
 std::vector<Finding> judge(const ProbeReport& report) {
   Findings found;
-  judge_pairs(report, found);
+  judge_pairs(report, kInstalledRemedies, found);
   return found.all();
 }
 
@@ -75,8 +75,24 @@ TEST(PairVerdict, MuchSlowerPairIsAWarning) {
   EXPECT_EQ(judge(report)[0].level, Level::Warning);
   report.pairs[3] = {"node01", "node02", 900'000, 1e9};
   EXPECT_EQ(judge(report)[0].level, Level::Ok);
-  report.pairs[3] = {"node01", "node02", 20'000, 0};
-  EXPECT_EQ(judge(report)[0].level, Level::Warning);
+}
+
+TEST(PairVerdict, BandwidthThatIsNotMeasuredIsNoNumber) {
+  auto report = report_of(4);
+  report.pairs[3].bytes_per_second.reset();
+  auto found = judge(report);
+  ASSERT_EQ(found.size(), 1U);
+  EXPECT_EQ(found[0].level, Level::Warning);
+  EXPECT_EQ(found[0].text,
+            "the bandwidth of node01 and node02 is not measured: 4 MiB take longer than 4 s");
+  for (auto& pair : report.pairs) pair.bytes_per_second.reset();
+  report.pairs[0].round_trip_ns = 30'000'000;
+  found = judge(report);
+  ASSERT_EQ(found.size(), 2U);
+  EXPECT_EQ(found[0].text,
+            "node00 and node01: round trip 30000 us, bandwidth not measured; the median of all "
+            "pairs is 20 us, bandwidth not measured");
+  EXPECT_EQ(found[1].text, "the bandwidth of 6 pairs is not measured: 4 MiB take longer than 4 s");
 }
 
 TEST(PairVerdict, FailureToOpenPmIsReported) {

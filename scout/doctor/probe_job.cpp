@@ -51,7 +51,12 @@ std::vector<std::string> command(const std::string& server, const std::string& p
   return words;
 }
 
-Result<std::string> run(const std::vector<std::string>& words) {
+struct Output {
+  std::string text;
+  std::string problem;  // empty: the job succeeded
+};
+
+Result<Output> run(const std::vector<std::string>& words) {
   const UniqueFd out(::memfd_create("out", MFD_CLOEXEC));
   const UniqueFd err(::memfd_create("err", MFD_CLOEXEC));
   SpawnSpec spec;
@@ -65,12 +70,13 @@ Result<std::string> run(const std::vector<std::string>& words) {
   const auto ended = reap(child->pidfd.get(), true);
   if (!ended) return ended.error();
   // The lines of some nodes are more useful than the reason of the failure.
-  std::string text = read_back(out);
-  if (text.empty()) {
-    return fail(Errc::WrongState, "the job of the check printed nothing: {}",
-                last_line(read_back(err)));
+  Output output{.text = read_back(out), .problem = {}};
+  if ((*ended)->shell_code() == 0) return output;
+  output.problem = last_line(read_back(err));
+  if (output.text.empty()) {
+    return fail(Errc::WrongState, "the job of the check printed nothing: {}", output.problem);
   }
-  return text;
+  return output;
 }
 
 }  // namespace
@@ -86,7 +92,8 @@ void run_probe(const std::string& server, Evidence& evidence) {
   }
   const auto output = run(command(server, probe, nodes, evidence.with_pairs));
   if (output) {
-    evidence.probe = parse_probe_report(*output);
+    evidence.probe = parse_probe_report(output->text);
+    evidence.why_probe_ended = output->problem;
   } else {
     evidence.why_no_probe = words_of(output.error());
   }

@@ -82,7 +82,7 @@ void Reader::read_pair(std::uint32_t rank, const WordViews& words) {
     const auto trip = parse_number<std::int64_t>(words[2]);
     if (!trip || *trip < 0) return;
     one.pair.round_trip_ns = *trip;
-    one.pair.bytes_per_second = static_cast<double>(*speed);
+    if (*speed > 0) one.pair.bytes_per_second = static_cast<double>(*speed);
   }
   pairs_.push_back(std::move(one));
 }

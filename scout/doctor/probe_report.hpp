@@ -28,7 +28,7 @@ struct ProbedPair {
   std::string from;
   std::string to;
   std::optional<std::int64_t> round_trip_ns;  // nullopt: no answer
-  double bytes_per_second = 0;                // 0: the stream did not arrive in time
+  std::optional<double> bytes_per_second;     // nullopt: the stream did not arrive in time
 };
 
 struct ProbeReport {

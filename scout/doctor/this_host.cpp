@@ -123,7 +123,7 @@ void check_own_files(const std::string& path, const HostSettings& configured, Fi
     fact.set_path(place.path);
     fact.set_mode(info.st_mode);
     fact.set_owner(info.st_uid);
-    judge_file("", *daemon, fact, found);
+    judge_file({"", *daemon, kInstalledRemedies}, fact, found);
   }
   found.else_ok("keys and configuration have their owners and modes");
 }

@@ -6,12 +6,14 @@
 #include "proto/convert/words.hpp"
 #include "scout/doctor/pair_verdict.hpp"
 #include "scout/doctor/parts.hpp"
+#include "scout/doctor/remedies.hpp"
 #include "scout/session/words.hpp"
 
 #include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <set>
 #include <sys/stat.h>
 
@@ -21,6 +23,7 @@ namespace {
 constexpr double kClockWarning = 1;  // s, chosen: file times of jobs differ visibly
 constexpr double kClockFault = 60;   // s, the same as in scored-setup
 constexpr double kGangClock = 0.01;  // s; slices of 100 ms may begin this much apart
+constexpr std::int64_t kNotMeasured_ns = std::numeric_limits<std::int64_t>::max();
 constexpr std::uint64_t kLeastMemlock = std::uint64_t{64} << 20U;  // for registered memory
 constexpr std::uint64_t kNoLimit = ~std::uint64_t{0};
 
@@ -82,7 +85,7 @@ void check_heads(const Evidence& evidence, Findings& found) {
       found.else_ok(fmt::format("{} is in charge, {} can take over", leader, name));
     } else {
       found.warn("", fmt::format("{} cannot take over: {}", name, clean(proto::state_words(head))),
-                 "on its host, systemctl status scored-head and journalctl -u scored-head");
+                 remedies_for(evidence.info).standby_down);
     }
   }
 }
@@ -90,9 +93,7 @@ void check_heads(const Evidence& evidence, Findings& found) {
 // ---- nodes --------------------------------------------------------------------------------------
 
 void check_nodes(const Evidence& evidence, Findings& found) {
-  constexpr const char* kDown =
-      "there, systemctl status scored-node and journalctl -u scored-node; if it runs, "
-      "`score doctor` there tests the connection to the head";
+  const Remedies& remedies = remedies_for(evidence.info);
   for (const auto& node : evidence.nodes.nodes()) {
     const auto state = node.state();
     const std::string reason = node.reason().empty() ? "" : ", " + clean(node.reason());
@@ -100,12 +101,12 @@ void check_nodes(const Evidence& evidence, Findings& found) {
       found.warn(name_of(node), "drained" + reason, "scadm resume, when it should take jobs again");
     }
     if (state == wire::NodeStatus::SUSPECT) {
-      found.warn(name_of(node), "no heartbeat" + reason,
-                 "nothing, if it is only overloaded; otherwise journalctl -u scored-node there");
+      found.warn(name_of(node), "no heartbeat" + reason, remedies.node_late);
     } else if (state != wire::NodeStatus::UP) {
       const bool never = node.last_heard_ns() == 0;
       found.fault(name_of(node),
-                  never ? "not connected since the head was started" : "down" + reason, kDown);
+                  never ? "not connected since the head was started" : "down" + reason,
+                  remedies.node_down);
     } else if (!node.drained() && !node.reason().empty()) {
       found.fault(name_of(node), clean(node.reason()), "see [network] of its scored.toml");
     }
@@ -142,6 +143,11 @@ void check_clocks(const Evidence& evidence, Findings& found) {
   for (const auto& node : evidence.nodes.nodes()) {
     const double error = to_seconds(node.clock_error_ns());
     if (!is_up(node) || error < kGangClock) continue;
+    if (node.clock_error_ns() == kNotMeasured_ns) {
+      found.warn(name_of(node), "the distance of its clock is not measured yet",
+                 "look again in some seconds");
+      continue;
+    }
     found.warn(
         name_of(node),
         fmt::format("slices may begin {:.0f} ms late: high latency to the head", error * 1e3),
@@ -150,12 +156,10 @@ void check_clocks(const Evidence& evidence, Findings& found) {
   found.else_ok(fmt::format("at most {:.1f} ms from the head's", most * 1e3));
 }
 
-constexpr const char* kDelegate =
-    "boot with systemd.unified_cgroup_hierarchy=1, and start the daemon by its unit, which has its "
-    "jobs in scored-jobs.service";
 constexpr std::string_view kFormerPlace = "/system.slice/scored-node.service";  // ADR 101
 
 void check_cgroups(const Evidence& evidence, Findings& found) {
+  const Remedies& remedies = remedies_for(evidence.info);
   std::set<std::string> controllers;
   for (const auto& node : evidence.facts->nodes()) {
     const std::string name = clean(node.name());
@@ -163,7 +167,7 @@ void check_cgroups(const Evidence& evidence, Findings& found) {
     if (node.cgroup().empty()) {
       found.warn(name,
                  "no cgroup of version 2 that the daemon may use: jobs are stopped by signals",
-                 kDelegate);
+                 remedies.no_cgroup);
       continue;
     }
     if (node.cgroup().ends_with(kFormerPlace)) {
@@ -174,7 +178,7 @@ void check_cgroups(const Evidence& evidence, Findings& found) {
     }
     if (!node.limits_memory()) {
       found.warn(name, "the controller memory is not delegated: --mem of jobs is not enforced",
-                 "remove it from cgroup_disable= and from version 1 hierarchies");
+                 remedies.no_memory_controller);
     }
     const auto confinement = node.confinement();
     if (confinement == wire::HostFacts::CONFINED) controllers.insert("cpuset");
@@ -182,7 +186,7 @@ void check_cgroups(const Evidence& evidence, Findings& found) {
     if (confinement == wire::HostFacts::IMPOSSIBLE) {
       found.warn(name,
                  "the controller cpuset is not delegated: tasks can leave the cores of their job",
-                 "remove it from cgroup_disable=, or set confine_cores = \"off\" in [node]");
+                 remedies.no_cpuset_controller);
     }
     if (!node.why_no_fill().empty()) {
       found.warn(name, "jobs cannot fill: " + clean(node.why_no_fill()),
@@ -199,18 +203,18 @@ void check_priority(const Evidence& evidence, Findings& found) {
     if (!is_up(node) || !is_known || priority == wire::Switching::REAL_TIME) continue;
     found.warn(name_of(node),
                fmt::format("the switcher has no real-time priority ({})", proto::word_of(priority)),
-               "start the daemon by its unit, which has LimitRTPRIO=20; in a container without "
-               "CAP_SYS_RESOURCE, CapabilityBoundingSet=CAP_SYS_NICE and "
-               "AmbientCapabilities=CAP_SYS_NICE");
+               remedies_for(evidence.info).no_priority);
   }
   found.else_ok("the switchers have real-time priority");
 }
 
 void check_files(const Evidence& evidence, Findings& found) {
   const auto& head = evidence.facts->head();
-  for (const auto& file : head.files()) judge_file("", head.user(), file, found);
+  const Remedies& remedies = remedies_for(evidence.info);
+  for (const auto& file : head.files()) judge_file({"", head.user(), remedies}, file, found);
   for (const auto& node : evidence.facts->nodes()) {
-    for (const auto& file : node.files()) judge_file(clean(node.name()), node.user(), file, found);
+    const FileOwner owner{clean(node.name()), node.user(), remedies};
+    for (const auto& file : node.files()) judge_file(owner, file, found);
   }
   found.else_ok("keys, configuration and sockets have their owners and modes");
 }
@@ -218,7 +222,7 @@ void check_files(const Evidence& evidence, Findings& found) {
 void check_answers(const Evidence& evidence, Findings& found) {
   for (const auto& node : evidence.facts->silent_nodes()) {
     found.fault(clean(node), "the daemon does not answer",
-                "journalctl -u scored-node there; its main loop is late or stopped");
+                remedies_for(evidence.info).node_stopped);
   }
   found.else_ok(fmt::format("{} daemons answer", evidence.facts->nodes_size()));
 }
@@ -230,9 +234,9 @@ void check_memlock(const Evidence& evidence, Findings& found) {
   for (const auto& node : evidence.probe->nodes) {
     least = std::min(least, node.memlock);
     if (node.memlock >= kLeastMemlock) continue;
-    found.warn(
-        node.name, fmt::format("jobs may lock {} of memory", human_bytes(Bytes(node.memlock))),
-        "LimitMEMLOCK=infinity in scored-launcher.service (systemctl edit), then restart it");
+    found.warn(node.name,
+               fmt::format("jobs may lock {} of memory", human_bytes(Bytes(node.memlock))),
+               remedies_for(evidence.info).low_memlock);
   }
   found.else_ok(least == kNoLimit ? "jobs may lock any amount of memory"
                                   : fmt::format("jobs may lock {}", human_bytes(Bytes(least))));
@@ -269,7 +273,11 @@ void check_parts(const Evidence& evidence, Findings& found) {
 
 void check_pairs(const Evidence& evidence, Findings& found) {
   if (!evidence.with_pairs) return found.skip("not measured: --quick");
-  judge_pairs(*evidence.probe, found);
+  if (!evidence.why_probe_ended.empty()) {
+    found.warn("", "not all pairs are measured: " + clean(evidence.why_probe_ended),
+               remedies_for(evidence.info).slow_pair);
+  }
+  judge_pairs(*evidence.probe, remedies_for(evidence.info), found);
 }
 
 // ---- the table ----------------------------------------------------------------------------------
@@ -319,15 +327,15 @@ std::vector<Finding> judge(const Evidence& evidence) {
   return all;
 }
 
-void judge_file(const std::string& where, std::uint32_t user, const wire::FileFact& file,
-                Findings& found) {
+void judge_file(const FileOwner& owner, const wire::FileFact& file, Findings& found) {
+  const auto& [where, user, remedies] = owner;
   const std::string path = clean(file.path());
   const std::string name = fmt::format("{} {}", proto::word_of(file.role()), path);
   if (!file.problem().empty()) {
     const bool is_launcher = file.role() == wire::FileFact::LAUNCHER_SOCKET;
-    return found.fault(where, fmt::format("{}: {}", name, clean(file.problem())),
-                       is_launcher ? "systemctl restart scored-launcher"
-                                   : "see scored-setup(8), or restart the daemon");
+    return found.fault(
+        where, fmt::format("{}: {}", name, clean(file.problem())),
+        is_launcher ? remedies.launcher_down : "see scored-setup(8), or restart the daemon");
   }
   const auto wrong_mode = [&](const char* what, const char* right) {
     found.fault(where, fmt::format("{} has mode {:04o}: {}", name, file.mode() & 07777U, what),

@@ -3,6 +3,7 @@
 
 #include "scout/doctor/evidence.hpp"
 #include "scout/doctor/finding.hpp"
+#include "scout/doctor/remedies.hpp"
 
 #include <vector>
 
@@ -12,10 +13,14 @@ namespace score::scout {
 // finding per check.
 std::vector<Finding> judge(const Evidence& evidence);
 
-// Checks mode and owner of one file of a daemon that runs as `user`. `where` is the node; empty
-// means the head.
-void judge_file(const std::string& where, std::uint32_t user, const wire::FileFact& file,
-                Findings& found);
+struct FileOwner {
+  std::string node;  // empty: the head
+  std::uint32_t user = 0;
+  const Remedies& remedies;
+};
+
+// Checks mode and owner of one file of a daemon.
+void judge_file(const FileOwner& owner, const wire::FileFact& file, Findings& found);
 
 // Returns the distance between a release and the head's: 0 for the same patch series, 1 for one
 // minor number, 2 for more or if one of them is not MAJOR.MINOR.PATCH.

@@ -4,6 +4,8 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
+#include <limits>
 #include <sys/stat.h>
 
 namespace score::scout {
@@ -159,6 +161,63 @@ TEST(Verdicts, NodesThatTakeNoJobsAreNamed) {
   expect(evidence, Level::Warning, "nodes", "n2: drained, disk: scadm resume");
 }
 
+// Returns a cluster with every fault whose remedy depends on who started the daemons.
+Evidence sick() {
+  Evidence evidence = healthy();
+  auto& standby = *evidence.info.add_heads();
+  standby.set_name("b:7421");
+  standby.set_state(wire::HeadState::BEHIND);
+  evidence.nodes.mutable_nodes(0)->set_state(kSuspect);
+  evidence.nodes.mutable_nodes(1)->set_state(kDown);
+  evidence.nodes.mutable_nodes(2)->mutable_switching()->set_priority(wire::Switching::NICE);
+  evidence.facts->mutable_nodes(0)->clear_cgroup();
+  auto& facts = *evidence.facts->mutable_nodes(1);
+  facts.set_limits_memory(false);
+  facts.set_confinement(wire::HostFacts::IMPOSSIBLE);
+  facts.mutable_files(2)->set_problem("no answer");
+  evidence.facts->add_silent_nodes("n2");
+  evidence.probe->nodes[0].memlock = 1;
+  evidence.probe->nodes[1].network_error = "No such device";
+  evidence.probe->pairs[0].bytes_per_second = 1e6;
+  return evidence;
+}
+
+// Returns the number of findings that name units of systemd or parameters of the kernel.
+std::ptrdiff_t count_of_units(const Evidence& evidence) {
+  const auto names_unit = [](const Finding& finding) {
+    return std::ranges::any_of(
+        std::array{"systemctl", "journalctl", ".service", "its unit", "boot with",
+                   "cgroup_disable"},
+        [&](const char* word) { return finding.remedy.find(word) != finding.remedy.npos; });
+  };
+  return std::ranges::count_if(judge(evidence), names_unit);
+}
+
+TEST(Verdicts, RemediesFitTheKindOfCluster) {
+  Evidence evidence = sick();
+  EXPECT_EQ(count_of_units(evidence), 11);
+  evidence.info.set_virtual_cluster(true);
+  EXPECT_EQ(count_of_units(evidence), 0);
+  evidence.info.set_virtual_cluster(false);
+  evidence.info.set_cluster("start");
+  EXPECT_EQ(count_of_units(evidence), 0);
+}
+
+TEST(Verdicts, ClockThatIsNotMeasuredHasNoDistance) {
+  auto evidence = healthy();
+  evidence.nodes.mutable_nodes(1)->set_clock_error_ns(std::numeric_limits<std::int64_t>::max());
+  expect(evidence, Level::Warning, "clocks", "n1: the distance of its clock is not measured yet");
+  evidence.nodes.mutable_nodes(1)->set_clock_error_ns(20'000'000);
+  expect(evidence, Level::Warning, "clocks", "n1: slices may begin 20 ms late");
+}
+
+TEST(Verdicts, ProbeThatEndedEarlyIsReported) {
+  auto evidence = healthy();
+  evidence.why_probe_ended = "scrun: job 1 timed out";
+  expect(evidence, Level::Warning, "pairs",
+         "not all pairs are measured: scrun: job 1 timed out: if it stays so");
+}
+
 TEST(Verdicts, EqualFindingsOfNodesAreMerged) {
   auto evidence = healthy();
   for (auto& node : *evidence.facts->mutable_nodes()) node.set_limits_memory(false);
@@ -215,7 +274,7 @@ TEST(Verdicts, MissingPrivilegesAreNamed) {
 TEST(Verdicts, FileModesAndOwnersAreChecked) {
   const auto judged = [](const wire::FileFact& fact) {
     Findings found;
-    judge_file("n0", kUser, fact, found);
+    judge_file({"n0", kUser, kInstalledRemedies}, fact, found);
     return found.all().empty() ? "" : found.all()[0].line();
   };
   EXPECT_EQ(judged(file(kKey, S_IFREG | 0600U)), "");

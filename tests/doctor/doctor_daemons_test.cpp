@@ -87,7 +87,7 @@ TEST(DoctorOfNodeFiles, KeyThatOthersCanReadIsAFault) {
   std::filesystem::remove_all(directory);
   scout::Findings found;
   for (const wire::FileFact& file : facts.files()) {
-    scout::judge_file("n0", facts.user(), file, found);
+    scout::judge_file({"n0", facts.user(), scout::kInstalledRemedies}, file, found);
   }
   std::string all;
   for (const auto& one : found.all()) all += one.line() + "\n";

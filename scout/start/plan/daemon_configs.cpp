@@ -6,17 +6,12 @@
 
 namespace score::scout {
 
-namespace {
-
-constexpr const char* kClusterName = "start";
-
-}  // namespace
-
 // The head listens on all interfaces, because only a host knows which one leads to it. Nodes must
 // prove their key.
 std::string head_config(const Layout& layout, const HeadSetup& setup) {
-  auto text = fmt::format("[head]\ncluster = \"{}\"\nnodes = \"{}\"\nlisten = \"{}:{}\"\n",
-                          kClusterName, compress_hostlist(setup.nodes), setup.listen, setup.port);
+  auto text =
+      fmt::format("[head]\ncluster = \"{}\"\nnodes = \"{}\"\nlisten = \"{}:{}\"\n",
+                  kStartedClusterName, compress_hostlist(setup.nodes), setup.listen, setup.port);
   text += fmt::format("run_dir = \"{0}\"\nstate_dir = \"{0}\"\nkey_file = \"{1}\"\n",
                       layout.state_of("head"), layout.key());
   if (!setup.slice.empty()) text += fmt::format("quantum = \"{}\"\n", setup.slice);
@@ -29,7 +24,8 @@ std::string head_config(const Layout& layout, const HeadSetup& setup) {
 std::string node_config(const Layout& layout, const Orders& orders, const std::string& head_host) {
   const bool is_ipv6 = head_host.find(':') != head_host.npos;
   const auto run_dir = layout.state_of(kNodeDaemon);
-  auto text = fmt::format("[node]\ncluster = \"{}\"\nname = \"{}\"\n", kClusterName, orders.node);
+  auto text =
+      fmt::format("[node]\ncluster = \"{}\"\nname = \"{}\"\n", kStartedClusterName, orders.node);
   text += fmt::format("head = \"{}:{}\"\n", is_ipv6 ? "[" + head_host + "]" : head_host,
                       orders.head_port);
   text +=
