@@ -58,6 +58,8 @@ void Reader::read(std::string_view line) {
 void Reader::read_fact(ProbedNode& node, const WordViews& words) const {
   if (words[0] == "memlock" && words.size() == 3) {
     node.memlock = parse_number<std::uint64_t>(words[2]).value_or(0);
+  } else if (words[0] == "shm" && words.size() == 2) {
+    node.shm = parse_number<std::uint64_t>(words[1]).value_or(0);
   } else if (words[0] == "pm" && words.size() == 3) {
     node.pm = text_of(words[1]);
     node.provider = text_of(words[2]);

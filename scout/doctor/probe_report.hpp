@@ -17,6 +17,7 @@ struct ProbedMpi {
 struct ProbedNode {
   std::string name;
   std::uint64_t memlock = 0;  // the most bytes that a job may lock; all ones: no limit
+  std::uint64_t shm = 0;      // bytes of /dev/shm; 0: not known
   std::string pm;             // version of libpm; empty: not installed
   std::string provider;       // folder of libpm-fi.so; empty: not installed
   std::vector<ProbedMpi> mpis;

@@ -11,6 +11,7 @@ constexpr std::string_view kOutput =
     "1: node\tnode01\t1\n"
     "0: node\tnode00\t0\n"
     "0: memlock\t8388608\t18446744073709551615\n"
+    "0: shm\t67108864\n"
     "0: pm\t1.1\t/usr/lib/libfabric\n"
     "0: mpi\t/usr/lib/libmpi.so.40\t-\n"
     "0: mpi\t/usr/lib/libmpich.so.12\tonly \x1b[31mUCX\n"
@@ -28,6 +29,8 @@ TEST(ProbeReport, FactsOfEachNodeAreParsed) {
   ASSERT_EQ(report.nodes.size(), 2U);
   EXPECT_EQ(report.nodes[0].name, "node00");
   EXPECT_EQ(report.nodes[0].memlock, ~std::uint64_t{0});
+  EXPECT_EQ(report.nodes[0].shm, 67'108'864U);
+  EXPECT_EQ(report.nodes[1].shm, 0U);
   EXPECT_EQ(report.nodes[0].pm, "1.1");
   EXPECT_EQ(report.nodes[0].provider, "/usr/lib/libfabric");
   ASSERT_EQ(report.nodes[0].mpis.size(), 2U);

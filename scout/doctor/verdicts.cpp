@@ -25,6 +25,8 @@ constexpr double kClockFault = 60;   // s, the same as in scored-setup
 constexpr double kGangClock = 0.01;  // s; slices of 100 ms may begin this much apart
 constexpr std::int64_t kNotMeasured_ns = std::numeric_limits<std::int64_t>::max();
 constexpr std::uint64_t kLeastMemlock = std::uint64_t{64} << 20U;  // for registered memory
+constexpr std::uint64_t kLeastShm = std::uint64_t{512}
+                                    << 20U;  // chosen: MPICH takes 4 MiB per rank
 constexpr std::uint64_t kNoLimit = ~std::uint64_t{0};
 
 std::string name_of(const wire::NodeStatus& node) {
@@ -242,6 +244,21 @@ void check_memlock(const Evidence& evidence, Findings& found) {
                                   : fmt::format("jobs may lock {}", human_bytes(Bytes(least))));
 }
 
+void check_shm(const Evidence& evidence, Findings& found) {
+  std::uint64_t least = kNoLimit;
+  for (const auto& node : evidence.probe->nodes) {
+    if (node.shm == 0) continue;
+    least = std::min(least, node.shm);
+    if (node.shm >= kLeastShm) continue;
+    found.warn(node.name,
+               fmt::format("/dev/shm has {}, and MPI libraries may take 4 MB or more per rank",
+                           human_bytes(Bytes(node.shm))),
+               "mount -o remount,size=1G /dev/shm; for a container, --shm-size=1g");
+  }
+  if (least == kNoLimit) return found.skip("the nodes do not report their shared memory");
+  found.else_ok(fmt::format("/dev/shm has {}", human_bytes(Bytes(least))));
+}
+
 std::string mpi_words(const ProbedMpi& mpi) {
   const std::string name = mpi.path.substr(mpi.path.rfind('/') + 1);
   return name + (mpi.objection.empty() ? " (PM)" : " (not PM)");
@@ -296,8 +313,8 @@ constexpr DoctorCheck kChecks[] = {
     {"files", Source::Daemons, check_files},     {"clocks", Source::Daemons, check_clocks},
     {"cgroups", Source::Daemons, check_cgroups}, {"priority", Source::Head, check_priority},
     {"control", Source::Head, check_control},    {"memlock", Source::Probe, check_memlock},
-    {"parts", Source::Probe, check_parts},       {"mpi", Source::Probe, check_mpi},
-    {"pairs", Source::Probe, check_pairs},
+    {"shm", Source::Probe, check_shm},           {"parts", Source::Probe, check_parts},
+    {"mpi", Source::Probe, check_mpi},           {"pairs", Source::Probe, check_pairs},
 };
 
 // Returns why the facts of a source are missing; empty if they are available.

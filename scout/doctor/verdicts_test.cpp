@@ -51,6 +51,7 @@ void add_node(Evidence& evidence, const std::string& name) {
   ProbedNode node;
   node.name = name;
   node.memlock = ~std::uint64_t{0};
+  node.shm = std::uint64_t{1} << 30U;
   node.pm = "1.1";
   node.provider = "/usr/lib/libfabric";
   node.mpis = {{"/usr/lib/libmpi.so.40", ""}};
@@ -96,7 +97,7 @@ void expect(const Evidence& evidence, Level level, const char* check, const std:
 
 TEST(Verdicts, HealthyClusterHasOneLinePerCheck) {
   const auto findings = judge(healthy());
-  EXPECT_EQ(findings.size(), 12U);
+  EXPECT_EQ(findings.size(), 13U);
   for (const auto& finding : findings) EXPECT_EQ(finding.level, Level::Ok) << finding.line();
 }
 
@@ -211,6 +212,12 @@ TEST(Verdicts, ClockThatIsNotMeasuredHasNoDistance) {
   expect(evidence, Level::Warning, "clocks", "n1: slices may begin 20 ms late");
 }
 
+TEST(Verdicts, SmallSharedMemoryIsReported) {
+  auto evidence = healthy();
+  evidence.probe->nodes[2].shm = std::uint64_t{64} << 20U;
+  expect(evidence, Level::Warning, "shm", "n2: /dev/shm has 64M, and MPI libraries");
+}
+
 TEST(Verdicts, ProbeThatEndedEarlyIsReported) {
   auto evidence = healthy();
   evidence.why_probe_ended = "scrun: job 1 timed out";
@@ -323,7 +330,7 @@ TEST(Verdicts, SkippedChecksAreReported) {
   evidence.why_no_probe = "no node takes jobs";
   std::size_t skipped = 0;
   for (const auto& finding : judge(evidence)) skipped += finding.level == Level::Skipped ? 1 : 0;
-  EXPECT_EQ(skipped, 8U);
+  EXPECT_EQ(skipped, 9U);
 }
 
 }  // namespace

@@ -16,6 +16,7 @@
 #include <dlfcn.h>
 #include <string_view>
 #include <sys/resource.h>
+#include <sys/statvfs.h>
 
 namespace score::probe {
 namespace {
@@ -32,8 +33,13 @@ std::string word(const std::string& text) {
 
 void print_limits() {
   rlimit limit{};
-  if (getrlimit(RLIMIT_MEMLOCK, &limit) != 0) return;
-  fmt::print("memlock\t{}\t{}\n", limit.rlim_cur, limit.rlim_max);
+  if (getrlimit(RLIMIT_MEMLOCK, &limit) == 0)
+    fmt::print("memlock\t{}\t{}\n", limit.rlim_cur, limit.rlim_max);
+
+  struct statvfs memory {};
+
+  if (statvfs("/dev/shm", &memory) == 0)
+    fmt::print("shm\t{}\n", std::uint64_t{memory.f_blocks} * memory.f_frsize);
 }
 
 // Returns the release of the library that users' programs would load: the one that the linker

@@ -10,7 +10,7 @@ from cluster import BIN, Cluster, wait_until
 from trouble import need_nftables, without
 
 CHECKS = ['head', 'versions', 'nodes', 'answers', 'files', 'clocks', 'cgroups', 'priority', 'control', 'memlock',
-          'parts', 'mpi', 'pairs']
+          'shm', 'parts', 'mpi', 'pairs']
 
 
 @pytest.fixture(scope='module')
