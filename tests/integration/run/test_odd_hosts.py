@@ -88,11 +88,13 @@ def test_file_systems_of_containers(place, name):
 
 
 @pytest.mark.parametrize('variable', ['TMPDIR', 'XDG_RUNTIME_DIR'])
-def test_directory_with_a_long_path_is_not_used(place, variable):
-    long = place / ('x' * 100)
-    long.mkdir(mode=0o700)
-    os.chown(long, USER, USER)
-    check_ran(score(as_user(USER), '--nodes', '3', *JOB, **{'TMPDIR': place, variable: long}))
+@pytest.mark.parametrize('name, owner', [('x' * 100, USER), ('missing', None), ('others', 0)])
+def test_unusable_directory_is_not_used(place, variable, name, owner):
+    directory = place / name
+    if owner is not None:
+        directory.mkdir(mode=0o700)
+        os.chown(directory, owner, owner)
+    check_ran(score(as_user(USER), '--nodes', '3', *JOB, **{'TMPDIR': place, variable: directory}))
 
 
 def test_no_writable_directory_is_one_clear_line(place):
