@@ -1,8 +1,10 @@
 #!/usr/bin/env python3
-"""Checks deploy/Containerfile: its instructions are known, and its stages, files and programs exist.
+"""Checks deploy/Containerfile: its instructions are known, and its stages, packages and programs exist. The test
+boot.container builds it.
 
 usage: check_containerfile.py ROOT
 """
+import fnmatch
 import json
 import pathlib
 import re
@@ -33,12 +35,9 @@ def installed_programs(root):
     return found
 
 
-def check_copy(root, words, stages):
-    options = [word for word in words if word.startswith('--')]
-    if options:
-        stage = options[0].removeprefix('--from=')
-        return [] if stage in stages else [f'COPY from the unknown stage {stage}']
-    return [f'COPY of {word}, which does not exist' for word in words[:-1] if not (root / word).exists()]
+def check_copy(root, words):
+    files = [f'{path.stem}_1_all.deb' for path in (root / 'debian').glob('*.install')]
+    return [f'COPY of {word}, which is no package' for word in words[:-1] if not fnmatch.filter(files, word)]
 
 
 def faults(root):
@@ -55,7 +54,7 @@ def faults(root):
                 yield f'FROM the unknown stage {source}'
             stages.append(name)
         elif word == 'COPY':
-            yield from check_copy(root, rest.split(), stages)
+            yield from check_copy(root, rest.split())
         elif word == 'CMD':
             json.loads(rest)
         elif word == 'RUN':

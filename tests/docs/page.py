@@ -4,7 +4,7 @@ import pathlib
 import re
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-PAGES = ('README.md', 'docs/guide/user.md', 'docs/guide/mpi.md', 'docs/guide/admin.md', 'docs/debugging.md')
+PAGES = ('README.md', 'docs/guide/user.md', 'docs/guide/mpi.md', 'docs/guide/admin.md', 'docs/guide/container.md', 'docs/debugging.md')
 MARK = re.compile(r'<!-- (run by|run|config|not run|transcript|wait until): (.*?) -->')
 ROW = re.compile(r'\| `([^`]+)` \|')
 FENCE = re.compile(r'^\s*```')
