@@ -55,8 +55,9 @@ ShepherdAgent::Job JobParts::traits() const {
 
 base::Status JobParts::make_script() {
   if (plan->spec.script().empty() || plan->local_tasks() == 0) return {};
-  const auto& name = plan->spec.programs(0).argv(0);
-  auto made = ScriptFile::create(plan->spec.job(), name, plan->spec.script());
+  const auto& program = plan->spec.programs(0);
+  const auto temporary = find_variable(plan->spec, program, "TMPDIR").value_or("");
+  auto made = ScriptFile::create(plan->spec.job(), program.argv(0), plan->spec.script(), temporary);
   if (!made) return made.error().with_context("cannot create the script");
   script.emplace(*std::move(made));
   plan->prepare.set_script_path(script->path());

@@ -95,11 +95,14 @@ base::Result<ScriptFile> ScriptFile::create_in(const std::string& parent, std::u
 }
 
 base::Result<ScriptFile> ScriptFile::create(std::uint64_t job, std::string_view name,
-                                            std::string_view text) {
+                                            std::string_view text, std::string_view temporary) {
   auto made = create_in("/tmp", job, name, text);
   if (made) return made;
-  auto other = create_in("/var/tmp", job, name, text);
-  return other ? std::move(other) : std::move(made);
+  for (const std::string_view parent : {std::string_view("/var/tmp"), temporary}) {
+    if (!parent.starts_with('/')) continue;
+    if (auto other = create_in(std::string(parent), job, name, text)) return other;
+  }
+  return made.error().with_context("set TMPDIR to a writable directory");
 }
 
 ScriptFile::ScriptFile(ScriptFile&& other) noexcept

@@ -15,11 +15,11 @@ namespace score::shepherd {
 // destroyed.
 class ScriptFile {
  public:
-  // Creates the file in the first of /tmp and /var/tmp that accepts it. `name`: as the user typed
-  // it; the file has its last part. Also removes files that killed shepherds of this user have left
-  // there. Errors: errno codes.
+  // Creates the file in the first of /tmp, /var/tmp and `temporary` (the job's TMPDIR, or empty)
+  // that accepts it. `name`: as the user typed it; the file has its last part. Also removes files
+  // that killed shepherds of this user have left there. Errors: errno codes.
   static base::Result<ScriptFile> create(std::uint64_t job, std::string_view name,
-                                         std::string_view text);
+                                         std::string_view text, std::string_view temporary);
   // Does the same in this directory only.
   static base::Result<ScriptFile> create_in(const std::string& parent, std::uint64_t job,
                                             std::string_view name, std::string_view text);
