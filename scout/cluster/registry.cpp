@@ -10,6 +10,7 @@
 #include <cstdlib>
 #include <fcntl.h>
 #include <filesystem>
+#include <set>
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <tuple>
@@ -52,16 +53,15 @@ bool is_private(const std::string& directory) {
   return is_own(directory) && lstat(directory.c_str(), &info) == 0 && (info.st_mode & 077) == 0;
 }
 
-Result<std::string> base_path(const std::string& name) {
+// Returns the paths that a registry may have, the preferred one first.
+std::vector<std::string> possible_paths(const std::string& name) {
+  std::vector<std::string> paths;
   const std::string runtime = variable("XDG_RUNTIME_DIR");
-  if (is_usable(runtime) && is_own(runtime)) return runtime + "/" + name;
+  if (is_usable(runtime) && is_own(runtime)) paths.push_back(runtime + "/" + name);
   for (const std::string& place : {variable("TMPDIR"), std::string("/tmp")}) {
-    if (is_usable(place)) return fmt::format("{}/{}-{}", place, name, geteuid());
+    if (is_usable(place)) paths.push_back(fmt::format("{}/{}-{}", place, name, geteuid()));
   }
-  return fail(Errc::Denied,
-              "/tmp is not writable: set TMPDIR to a writable directory with a path of at most {} "
-              "bytes",
-              kLongestPlace);
+  return paths;
 }
 
 // Opens and locks the lock file. Errors: EAGAIN if a different process holds the lock, ENOENT
@@ -82,18 +82,23 @@ std::vector<std::string> directories_in(const std::string& path) {
   return found;
 }
 
-// Creates the directory `path`, or finds it. In a directory that others may write, any program can
-// occupy that name. Then the result is `path`.XXXXXX, a name of mkdtemp(), which the next call
-// finds again.
+// In a directory that others may write, any program can occupy a name. Then the registry has a name
+// of mkdtemp(). Returns our directories `path` and `path`.XXXXXX, in the same order in all
+// programs.
+std::vector<std::string> registries_at(const std::string& path) {
+  std::vector<std::string> found;
+  for (auto& other : directories_in(fs::path(path).parent_path())) {
+    if (other.starts_with(path + ".") && is_private(other)) found.push_back(std::move(other));
+  }
+  std::sort(found.begin(), found.end());
+  if (is_private(path)) found.insert(found.begin(), path);
+  return found;
+}
+
 Result<std::string> private_directory(const std::string& path) {
   if (mkdir(path.c_str(), 0700) != 0 && errno != EEXIST)
     return fail(errno_code(errno), "cannot create {}", path);
-  if (is_private(path)) return path;
-  auto others = directories_in(fs::path(path).parent_path());
-  std::sort(others.begin(), others.end());  // two programs choose the same one
-  for (const auto& other : others) {
-    if (other.starts_with(path + ".") && is_private(other)) return other;
-  }
+  if (const auto found = registries_at(path); !found.empty()) return found.front();
   std::string made = path + ".XXXXXX";
   if (mkdtemp(made.data()) == nullptr) return fail(errno_code(errno), "cannot create {}", made);
   return made;
@@ -155,9 +160,14 @@ Status remove_files(const std::string& directory) {
 }
 
 Result<Registry> Registry::open(const std::string& name) {
-  const auto base = base_path(name);
-  if (!base) return base.error();
-  const auto path = private_directory(*base);
+  const auto possible = possible_paths(name);
+  if (possible.empty()) {
+    return fail(Errc::Denied,
+                "/tmp is not writable: set TMPDIR to a writable directory with a path of at most "
+                "{} bytes",
+                kLongestPlace);
+  }
+  const auto path = private_directory(possible.front());
   if (!path) return path.error();
   auto lock = open_file(*path + "/.lock", O_RDWR | O_CREAT | O_NOFOLLOW, 0600);
   if (!lock) return lock.error();
@@ -184,12 +194,18 @@ Result<ClusterDirectory> Registry::create() {
   return ClusterDirectory{.path = std::move(path), .lock = std::move(*lock)};
 }
 
-std::vector<std::string> Registry::living() const {
-  std::vector<std::string> found;
-  for (auto& directory : directories_in(path_)) {
-    if (is_alive(directory)) found.push_back(std::move(directory));
+std::vector<std::string> Registry::living(const std::string& name) {
+  auto paths = possible_paths(name);
+  paths.push_back(fmt::format("/run/user/{}/{}", geteuid(), name));  // XDG_RUNTIME_DIR of sessions
+  std::set<std::string> found;
+  for (const auto& path : paths) {
+    for (const auto& registry : registries_at(path)) {
+      for (const auto& directory : directories_in(registry)) {
+        if (is_alive(directory)) found.insert(directory);
+      }
+    }
   }
-  return found;
+  return {found.begin(), found.end()};
 }
 
 }  // namespace score::scout

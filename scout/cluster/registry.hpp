@@ -27,8 +27,9 @@ class Registry {
 
   // Removes dead clusters, then creates a directory (0700) and takes its lock.
   Result<ClusterDirectory> create();
-  // Returns the directories whose lock is held.
-  [[nodiscard]] std::vector<std::string> living() const;
+  // Returns the directories whose lock is held, of all registries that open() may have chosen when
+  // the variables had other values.
+  static std::vector<std::string> living(const std::string& name);
   // Removes every dead cluster: processes, cgroup, files.
   void sweep();
 

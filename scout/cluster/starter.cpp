@@ -156,10 +156,8 @@ int stop_cluster(const Invocation& invocation, const std::string& directory,
   return cleared ? kExitOk : print_error(invocation, cleared.error());
 }
 
-int list_clusters(const Invocation& invocation, const std::string& registry_name) {
-  const auto registry = Registry::open(registry_name);
-  if (!registry) return print_error(invocation, registry.error());
-  for (const auto& directory : registry->living()) print(directory + "\n");
+int list_clusters(const std::string& registry) {
+  for (const auto& directory : Registry::living(registry)) print(directory + "\n");
   return kExitOk;
 }
 

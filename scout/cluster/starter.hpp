@@ -74,6 +74,6 @@ Result<Duration> parse_time(std::string_view option, const std::string& text);
 int stop_cluster(const Invocation& invocation, const std::string& directory, std::string_view kind);
 
 // Prints the directories of this user's running clusters. Returns the exit code.
-int list_clusters(const Invocation& invocation, const std::string& registry);
+int list_clusters(const std::string& registry);
 
 }  // namespace score::scout

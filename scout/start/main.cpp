@@ -157,11 +157,9 @@ int stop_main(const Invocation& invocation) {
                  "Directory of the cluster; required if you have several clusters")
       ->type_name("DIR");
   if (const auto code = parse(app, invocation)) return *code;
-  if (list) return list_clusters(invocation, kRegistry);
+  if (list) return list_clusters(kRegistry);
   if (directory.empty()) {
-    const auto registry = Registry::open(kRegistry);
-    if (!registry) return print_error(invocation, registry.error());
-    const auto living = registry->living();
+    const auto living = Registry::living(kRegistry);
     if (living.empty()) return print_error(invocation, "you have no running cluster");
     if (living.size() > 1) {
       return print_error(invocation, fmt::format("you have {} clusters; give one of {}",

@@ -215,7 +215,7 @@ int virtual_main(const Invocation& invocation) {
   if (!request.stop.empty()) return stop_cluster(invocation, request.stop, "virtual cluster");
   if (!request.restart.empty()) return restart_daemon(invocation, request);
   if (!request.status.empty()) return print_status(invocation, request.status);
-  if (request.list) return list_clusters(invocation, kVirtualRegistry);
+  if (request.list) return list_clusters(kVirtualRegistry);
   if (auto sound = check_options(request); !sound) return print_error(invocation, sound.error());
   if (shares_processors(request.options)) setenv(kYieldVariable, "1", 0);
   return start_cluster(invocation, request);

@@ -15,6 +15,7 @@ import signal
 import socket
 import struct
 import subprocess
+import tempfile
 import time
 
 import pytest
@@ -224,8 +225,7 @@ def processes_with(marker):
 def test_a_hostile_node_daemon_at_the_shepherd(as_root, tmp_path):
     count = rounds = 0
     for seed, chance in conversations():
-        place = pathlib.Path(f'/tmp/scored-peer-{os.getpid()}-{seed}')
-        place.mkdir()
+        place = pathlib.Path(tempfile.mkdtemp(prefix='scored-peer-', dir='/tmp'))
         place.chmod(0o755)
         marker = f'hostile-{os.getpid()}-{seed}'
         valid = plan(marker, chance.choice(('exit 0', 'sleep 600', 'echo x; read line; echo $line', 'exec 1>&-; sleep 600')))
@@ -315,8 +315,7 @@ def test_hostile_peers_of_the_pmix_server(as_root):
         pytest.skip('built without PMIx')
     count = rounds = connections = 0
     for seed, chance in conversations():
-        place = pathlib.Path(f'/tmp/scored-peer-{os.getpid()}-{seed}')
-        place.mkdir()
+        place = pathlib.Path(tempfile.mkdtemp(prefix='scored-peer-', dir='/tmp'))
         os.chown(place, NOBODY, NOBODY)
         process, peer = start_pmix(place)
         try:
