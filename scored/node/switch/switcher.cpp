@@ -25,6 +25,9 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#pragma weak __rseq_offset  // glibc 2.35 and later have them
+#pragma weak __rseq_size
+
 namespace score::node {
 
 namespace {
@@ -75,6 +78,7 @@ void ask_for_short_turns() {
 void leave_restartable_sequences() {
 #ifdef RSEQ_SIG
   constexpr int kUnregister = 1;
+  if (&__rseq_size == nullptr) return;
   auto* area = static_cast<char*>(__builtin_thread_pointer()) + __rseq_offset;
   syscall(SYS_rseq, area, std::max(__rseq_size, kLeastRseqBytes), kUnregister, RSEQ_SIG);
 #endif
