@@ -14,7 +14,7 @@ namespace {
 constexpr std::size_t kMaxBundleBytes = std::size_t{512} << 20U;
 
 // The script's $1 is the directory of the programs, and $2 is the working directory. The parts of
-// the C library come from the host.
+// the C library and libgcc_s come from the host. lib/scored is the tarball's folder of libraries.
 constexpr const char* kMake = R"(set -e
 mkdir -p "$2/bundle/bin" "$2/bundle/lib"
 cd "$2/bundle"
@@ -29,8 +29,9 @@ done
 for d in "$1/../lib/libfabric" "$1/../lib/$(uname -m)-linux-gnu/libfabric"; do
   [ -d "$d" ] && cp -RL "$d" lib/ && break
 done
-ldd bin/* 2>/dev/null | sed -n 's/.* => \(\/[^ ]*\) .*/\1/p' | sort -u |
-  grep -vE '/(libc|libm|libdl|librt|libpthread|libresolv|libutil|ld-linux[^/]*)\.so' |
+LD_LIBRARY_PATH=$1/../lib/scored ldd bin/* 2>/dev/null |
+  sed -n 's/.* => \(\/[^ ]*\) .*/\1/p' | sort -u |
+  grep -vE '/(lib(c|m|dl|rt|pthread|resolv|util|gcc_s)|ld-linux[^/]*)\.so' |
   while read -r l; do cp -L "$l" lib/; done
 tar -cf - bin lib | gzip -1 > ../bundle.tgz.new
 mv ../bundle.tgz.new ../bundle.tgz
