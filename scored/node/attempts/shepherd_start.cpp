@@ -52,7 +52,8 @@ proto::ConnectionLimits connection_limits() {
 Error why_not_launched(const Error& error, UserId user) {
   const bool is_unknown = error.is(std::errc::no_such_file_or_directory);
   if (is_unknown && error.context() == launcher::kLookUpUser) {
-    return fail(Errc::NotFound, "user {} on this node", user.value());
+    return fail(Errc::NotFound, "user {0} is unknown on this node: see getent passwd {0}",
+                user.value());
   }
   if (is_unknown && error.context().starts_with("scored-")) {  // a helper program of the shepherd
     return fail(Errc::NotFound, "{} is not installed on this node: install the package scored-node",
