@@ -18,17 +18,16 @@ bool is_subset(std::uint64_t wanted, std::uint64_t offered) {
 }
 
 bool fits_transmit(const fi_tx_attr* a) {
-  return a == nullptr ||
-         (is_subset(a->caps, kCaps) && is_subset(a->op_flags, kTransmitFlags) &&
-          is_subset(a->msg_order, kOrder | kOrderOnDemand) && a->comp_order == FI_ORDER_NONE &&
-          a->inject_size <= inject_bytes() && a->size <= kQueueSize && a->iov_limit <= kMaxIov &&
-          a->rma_iov_limit <= kMaxRemoteIov);
+  return a == nullptr || (is_subset(a->caps, kCaps) && is_subset(a->op_flags, kTransmitFlags) &&
+                          is_subset(a->msg_order, kOrder | kOrderOnDemand) && a->comp_order == 0 &&
+                          a->inject_size <= inject_bytes() && a->size <= kQueueSize &&
+                          a->iov_limit <= kMaxIov && a->rma_iov_limit <= kMaxRemoteIov);
 }
 
 bool fits_receive(const fi_rx_attr* a) {
   return a == nullptr ||
          (is_subset(a->caps, kCaps) && is_subset(a->op_flags, kReceiveFlags) &&
-          is_subset(a->msg_order, kOrder | kOrderOnDemand) && a->comp_order == FI_ORDER_NONE &&
+          is_subset(a->msg_order, kOrder | kOrderOnDemand) && a->comp_order == 0 &&
           a->total_buffered_recv == 0 && a->size <= kQueueSize && a->iov_limit <= kMaxIov);
 }
 

@@ -11,8 +11,9 @@
 
 namespace score::pm::fi {
 
-constexpr std::uint32_t kAddressFormat = FI_PROV_SPECIFIC | 0x504d;  // "PM"
-constexpr std::uint32_t kProtocol = FI_PROV_SPECIFIC | 0x504d;
+// The highest bit marks values that a provider defines (FI_PROV_SPECIFIC of libfabric 1).
+constexpr std::uint32_t kAddressFormat = (1U << 31) | 0x504d;  // "PM"
+constexpr std::uint32_t kProtocol = (1U << 31) | 0x504d;
 constexpr std::size_t kMostBytes = std::size_t{1} << 40;  // of a message or an access
 constexpr std::size_t kQueueSize = 4096;
 constexpr std::size_t kMostObjects = 1024;  // per kind and domain; reported, not enforced

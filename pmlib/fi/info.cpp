@@ -33,7 +33,7 @@ void fill_transmit(fi_tx_attr& a, std::uint64_t caps, const fi_tx_attr* hints) {
   a.caps = caps & kTransmitCaps;
   a.op_flags = hints != nullptr ? hints->op_flags : 0;
   a.msg_order = kOrder | (hints != nullptr ? hints->msg_order : 0);
-  a.comp_order = FI_ORDER_NONE;
+  a.comp_order = 0;
   a.inject_size = inject_bytes();
   a.size = kQueueSize;
   a.iov_limit = kMaxIov;
@@ -44,7 +44,7 @@ void fill_receive(fi_rx_attr& a, std::uint64_t caps, const fi_rx_attr* hints) {
   a.caps = caps & kReceiveCaps;
   a.op_flags = hints != nullptr ? hints->op_flags : 0;
   a.msg_order = kOrder | (hints != nullptr ? hints->msg_order : 0);
-  a.comp_order = FI_ORDER_NONE;
+  a.comp_order = 0;
   a.size = kQueueSize;
   a.iov_limit = kMaxIov;
 }
@@ -66,10 +66,10 @@ void fill_endpoint(fi_ep_attr& a, std::uint64_t order) {
 // request.
 int mr_mode_for(std::uint32_t version, const fi_info* hints) {
   const bool has_attr = hints != nullptr && hints->domain_attr != nullptr;
-  const int mode = has_attr ? hints->domain_attr->mr_mode : FI_MR_UNSPEC;
-  if ((mode & FI_MR_BASIC) != 0) return FI_MR_BASIC;
+  const int mode = has_attr ? hints->domain_attr->mr_mode : kMrUnspec;
+  if ((mode & kMrBasic) != 0) return kMrBasic;
   const bool is_old = FI_VERSION_LT(version, FI_VERSION(1, 5));
-  return is_old || (mode & FI_MR_SCALABLE) != 0 ? FI_MR_SCALABLE : FI_MR_UNSPEC;
+  return is_old || (mode & kMrScalable) != 0 ? kMrScalable : kMrUnspec;
 }
 
 void fill_domain(fi_domain_attr& a, std::uint32_t version, const fi_info* hints) {

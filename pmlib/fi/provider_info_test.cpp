@@ -169,7 +169,7 @@ TEST_F(ProviderInfo, RefusesHintsThatCannotBeMet) {
 TEST_F(ProviderInfo, AcceptsHintsWithItsOwnLimits) {
   const auto info = ask();
   ASSERT_NE(info, nullptr);
-  EXPECT_EQ(info->tx_attr->comp_order, std::uint64_t{FI_ORDER_NONE});
+  EXPECT_EQ(info->tx_attr->comp_order, std::uint64_t{0});
   EXPECT_NE(info->caps & FI_RMA_EVENT, 0u);
   EXPECT_NE(info->rx_attr->caps & FI_RMA_EVENT, 0u);
   EXPECT_GT(info->ep_attr->max_order_waw_size, 0u) << "atomics are ordered";
@@ -205,11 +205,11 @@ TEST_F(ProviderInfo, RequiresOnlyNeededMemoryModes) {
                        FI_MR_PROV_KEY | FI_MR_ENDPOINT | FI_MR_RMA_EVENT;
   EXPECT_EQ(mode_for(kAll, FI_VERSION(1, 17)), 0);
   EXPECT_EQ(mode_for(0, FI_VERSION(1, 17)), 0);
-  EXPECT_EQ(mode_for(FI_MR_BASIC, FI_VERSION(1, 17)), FI_MR_BASIC);
-  EXPECT_EQ(mode_for(FI_MR_SCALABLE, FI_VERSION(1, 17)), FI_MR_SCALABLE);
-  EXPECT_EQ(mode_for(FI_MR_UNSPEC, FI_VERSION(1, 0)), FI_MR_SCALABLE);
-  EXPECT_EQ(mode_for(FI_MR_BASIC, FI_VERSION(1, 0)), FI_MR_BASIC);
-  EXPECT_EQ(mode_for(FI_MR_SCALABLE, FI_VERSION(1, 4)), FI_MR_SCALABLE);
+  EXPECT_EQ(mode_for(kMrBasic, FI_VERSION(1, 17)), kMrBasic);
+  EXPECT_EQ(mode_for(kMrScalable, FI_VERSION(1, 17)), kMrScalable);
+  EXPECT_EQ(mode_for(kMrUnspec, FI_VERSION(1, 0)), kMrScalable);
+  EXPECT_EQ(mode_for(kMrBasic, FI_VERSION(1, 0)), kMrBasic);
+  EXPECT_EQ(mode_for(kMrScalable, FI_VERSION(1, 4)), kMrScalable);
 }
 
 // MPICH injects as much as the provider accepts, and its receivers expect no more than its

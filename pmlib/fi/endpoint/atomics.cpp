@@ -173,7 +173,7 @@ bool has_operation(fi_op operation) {
     case FI_MSWAP:
       return std::is_integral_v<T>;
     default:
-      return !kIsComplex<T> && operation >= FI_MIN && operation < FI_ATOMIC_OP_LAST;
+      return !kIsComplex<T> && operation >= FI_MIN && operation <= FI_MSWAP;
   }
 }
 

@@ -62,8 +62,22 @@ const char* to_text(fid_av* av, const void* address, char* buffer, std::size_t* 
 }
 
 fi_ops av_fid_ops = {sizeof(fi_ops), close_av, bind_av, no_op, no_op, nullptr, nullptr};
-fi_ops_av av_ops = {sizeof(fi_ops_av), insert, insert_service, no_op, remove, lookup,
-                    to_text,           no_op};
+
+// libfabric 2 has further operations, which it takes for absent where they are null.
+constexpr fi_ops_av make_av_ops() {
+  fi_ops_av ops{};
+  ops.size = sizeof(fi_ops_av);
+  ops.insert = insert;
+  ops.insertsvc = insert_service;
+  ops.insertsym = no_op;
+  ops.remove = remove;
+  ops.lookup = lookup;
+  ops.straddr = to_text;
+  ops.av_set = no_op;
+  return ops;
+}
+
+constinit fi_ops_av av_ops = make_av_ops();
 
 }  // namespace
 

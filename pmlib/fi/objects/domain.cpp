@@ -80,7 +80,7 @@ fi_ops memory_fid_ops = {sizeof(fi_ops), close_memory, bind_memory, control_memo
 // FI_MR_BASIC as a whole, newer ones for its three parts.
 bool wants(const fi_info& info, int part) {
   const int mode = info.domain_attr->mr_mode;
-  return mode == FI_MR_BASIC || (mode != FI_MR_SCALABLE && (mode & part) != 0);
+  return mode == kMrBasic || (mode != kMrScalable && (mode & part) != 0);
 }
 
 }  // namespace

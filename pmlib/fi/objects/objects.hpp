@@ -29,6 +29,12 @@
 
 namespace score::pm::fi {
 
+// The modes of memory registration that old applications ask for. libfabric 2 deprecates its names
+// for them.
+constexpr int kMrUnspec = 0;
+constexpr int kMrBasic = 1 << 0;
+constexpr int kMrScalable = 1 << 1;
+
 constexpr std::size_t kMaxIov = 4;
 constexpr std::size_t kMaxRemoteIov = 4;  // of a read or write; 1 of an atomic
 constexpr std::size_t kMaxMrIov = 1;
