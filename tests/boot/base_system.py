@@ -6,6 +6,7 @@ import os
 import pathlib
 import shutil
 import subprocess
+import sys
 
 SUITE = 'bookworm'
 # What the packages of Scored depend on, two MPI libraries, and what the tests use. Machines have no way to a mirror,
@@ -26,26 +27,34 @@ def cache_directory():
 
 
 def mirror():
-    """The address from which this host's apt gets the suite."""
+    """The address from which this host's apt gets Debian, of whatever release."""
     form = '$(ORIGIN)|$(CODENAME)|$(COMPONENT)|$(REPO_URI)'
     listed = subprocess.run(['apt-get', 'indextargets', '--format', form, 'Identifier: Packages'],
                             capture_output=True, text=True, check=False)
     for line in listed.stdout.splitlines():
         origin, codename, component, address = line.split('|')
-        if (origin, codename, component) == ('Debian', SUITE, 'main'):
+        if (origin, component) == ('Debian', 'main') and '-' not in codename:
             return address
-    raise CannotMake(f"this host's apt has no source of Debian {SUITE}: add one, then run apt-get update")
+    raise CannotMake("this host's apt has no source of Debian: add one, then run apt-get update")
 
 
-def make(directory, log):
-    command = ['debootstrap', '--variant=minbase', f'--include={",".join(PACKAGES)}', SUITE, directory, mirror()]
+def make(suite, packages, directory):
+    """Makes a system with these packages. An interrupted call leaves nothing in the directory."""
+    if not shutil.which('debootstrap'):
+        raise CannotMake('debootstrap is not installed: apt-get install debootstrap')
+    unfinished = directory.with_name('unfinished')
+    shutil.rmtree(unfinished, ignore_errors=True)
+    directory.parent.mkdir(parents=True, exist_ok=True)
+    log = directory.with_name('debootstrap.log')
+    command = ['debootstrap', '--variant=minbase', f'--include={",".join(packages)}', suite, unfinished, mirror()]
     with open(log, 'wb') as out:
         status = subprocess.run(command, stdin=subprocess.DEVNULL, stdout=out, stderr=subprocess.STDOUT,
                                 check=False).returncode
     if status != 0:
         raise CannotMake(f'debootstrap failed with status {status}; its messages: {log}')
-    for archive in (directory / 'var/cache/apt/archives').glob('*.deb'):
+    for archive in (unfinished / 'var/cache/apt/archives').glob('*.deb'):
         archive.unlink()
+    unfinished.rename(directory)
 
 
 def base_system():
@@ -56,10 +65,12 @@ def base_system():
     with open(cache / 'lock', 'w') as lock:  # two test runs make it once
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not (cache / name).exists():
-            if not shutil.which('debootstrap'):
-                raise CannotMake('debootstrap is not installed: apt-get install debootstrap')
-            unfinished = cache / 'unfinished'
-            shutil.rmtree(unfinished, ignore_errors=True)
-            make(unfinished, cache / 'debootstrap.log')
-            unfinished.rename(cache / name)
+            make(SUITE, PACKAGES, cache / name)
     return cache / name
+
+
+if __name__ == '__main__':  # SUITE DIRECTORY: a small system, for packaging/elsewhere_SUITE.sh
+    try:
+        make(sys.argv[1], ['ca-certificates'], pathlib.Path(sys.argv[2]))
+    except CannotMake as problem:
+        sys.exit(f'elsewhere: {problem}')
