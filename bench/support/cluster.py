@@ -37,8 +37,10 @@ class Cluster:
         assert text, 'score virtual did not come up'
         self.description = json.loads(text)
         self.directory = pathlib.Path(self.description['directory'])
-        # `score virtual` sets the same for its command: Open MPI cannot know that its nodes share processors.
+        # `score virtual` sets the same for its command: Open MPI cannot know that its nodes share processors and loopback.
         base.setdefault('OMPI_MCA_mpi_yield_when_idle', '1')
+        if '--netns' not in options:
+            base.setdefault('OMPI_MCA_btl_tcp_if_include', 'lo')
         self.env = dict(base, SCORED_SERVER=self.description['socket'], PATH=f'{BIN}:{base["PATH"]}')
 
     # ---- commands

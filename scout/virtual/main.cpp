@@ -24,6 +24,10 @@ namespace {
 // processors. Each virtual node counts all processors of the machine as its own, so the cluster
 // sets this variable.
 constexpr const char* kYieldVariable = "OMPI_MCA_mpi_yield_when_idle";
+// Open MPI 5 does not use the loopback interface between nodes unless it is told to, and these
+// nodes have no other. It refuses to start with a list of interfaces to leave out as well.
+constexpr const char* kInterfaceVariable = "OMPI_MCA_btl_tcp_if_include";
+constexpr const char* kLeftOutVariable = "OMPI_MCA_btl_tcp_if_exclude";
 
 constexpr Bytes kLeastPayload(1024), kMostPayload(15'952);
 
@@ -197,11 +201,19 @@ int start_cluster(const Invocation& invocation, const Request& request) {
   spec.programs = request.programs;
   spec.print_json = options.print_json;
   spec.title = fmt::format("virtual cluster: {} in", counted(options.nodes, "node"));
-  if (const char* yields = std::getenv(kYieldVariable)) {
-    spec.variables = fmt::format(" {}={}", kYieldVariable, yields);
+  for (const char* name : {kYieldVariable, kInterfaceVariable}) {
+    const char* value = std::getenv(name);
+    if (value != nullptr) spec.variables += fmt::format(" {}={}", name, value);
   }
   spec.stop = "virtual --stop";
   return Starter(invocation, std::move(spec)).run();
+}
+
+// The user's own values win.
+void set_variables(const VirtualOptions& options) {
+  if (shares_processors(options)) setenv(kYieldVariable, "1", 0);
+  const bool is_limited = std::getenv(kLeftOutVariable) != nullptr;
+  if (!options.netns && !is_limited) setenv(kInterfaceVariable, "lo", 0);
 }
 
 int virtual_main(const Invocation& invocation) {
@@ -217,7 +229,7 @@ int virtual_main(const Invocation& invocation) {
   if (!request.status.empty()) return print_status(invocation, request.status);
   if (request.list) return list_clusters(kVirtualRegistry);
   if (auto sound = check_options(request); !sound) return print_error(invocation, sound.error());
-  if (shares_processors(request.options)) setenv(kYieldVariable, "1", 0);
+  set_variables(request.options);
   return start_cluster(invocation, request);
 }
 

@@ -16,6 +16,7 @@ from cluster import BIN, LIMIT, Cluster, as_user, started, users_of, wait_until
 
 SCORE = str(BIN / 'score')
 YIELD = 'OMPI_MCA_mpi_yield_when_idle'
+INTERFACES, LEFT_OUT = 'OMPI_MCA_btl_tcp_if_include', 'OMPI_MCA_btl_tcp_if_exclude'
 
 
 def virtual(*words, **options):
@@ -81,6 +82,16 @@ def test_exit_code_is_the_commands(command, code):
 def test_open_mpi_yields_where_nodes_share_processors(cores, given, expected):
     env = {name: value for name, value in os.environ.items() if name != YIELD} | ({YIELD: given} if given else {})
     result = virtual('--nodes', 1, '--cores', cores, '--', 'sh', '-c', f'echo ${{{YIELD}--}}', env=env)
+    assert (result.returncode, result.stdout) == (0, f'{expected}\n'), result.stderr
+
+
+@pytest.mark.parametrize('given, option, expected', [
+    ({}, [], 'lo'), ({INTERFACES: 'eth0'}, [], 'eth0'), ({LEFT_OUT: 'eth0'}, [], '-'), ({}, ['--netns'], '-')])
+def test_open_mpi_uses_the_loopback_that_nodes_share(given, option, expected):
+    if option and os.geteuid() != 0:
+        pytest.skip('--netns needs root')
+    env = {name: value for name, value in os.environ.items() if name not in (INTERFACES, LEFT_OUT)} | given
+    result = virtual('--nodes', 1, *option, '--', 'sh', '-c', f'echo ${{{INTERFACES}--}}', env=env)
     assert (result.returncode, result.stdout) == (0, f'{expected}\n'), result.stderr
 
 
