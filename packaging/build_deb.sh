@@ -19,6 +19,9 @@ mkdir "$tree"
 tar -C "$source" --exclude-vcs --exclude=./build --exclude=node_modules --exclude=__pycache__ \
   --exclude='*.btr' -cf - . | tar -C "$tree" -xf -
 cd "$tree"
+# Packages of other releases than Debian 12 have versions of their own, which an upgrade of the system prefers.
+release=$(. /etc/os-release && echo "$ID${VERSION_ID:-}")
+[ "$release" = debian12 ] || sed -i "1s/($version)/($version+$release)/" debian/changelog
 # Files in packages keep times that are older than the changelog's: every checkout has others.
 find . -exec touch -h -d "@$(dpkg-parsechangelog -S Timestamp)" {} +
 # debhelper gives the build a home of its own; the compiler cache stays the user's.

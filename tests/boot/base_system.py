@@ -8,13 +8,14 @@ import shutil
 import subprocess
 import sys
 
-SUITE = 'bookworm'
+SUITE = 'bookworm'  # the machines' suite unless a test asks for another
 # What the packages of Scored depend on, two MPI libraries, and what the tests use. Machines have no way to a mirror,
 # so a dependency that is missing here fails the installation of the packages, and apt names it.
 PACKAGES = [
     'adduser', 'apt-utils', 'bash-completion', 'ca-certificates', 'curl', 'dbus', 'fuse3', 'init-system-helpers', 'iproute2',
     'iputils-ping', 'libfabric1', 'liblmdb0', 'libmpich12', 'libopenmpi3', 'libpmix2', 'libprometheus-cpp-core1.0', 'libsqlite3-0',
     'libncursesw6', 'libsystemd0', 'liburing2', 'nftables', 'openssl', 'procps', 'python3-minimal', 'systemd', 'systemd-sysv']
+RENAMED = {'trixie': {'libopenmpi3': 'libopenmpi40', 'libpmix2': 'libpmix2t64'}}
 
 
 class CannotMake(Exception):
@@ -57,15 +58,16 @@ def make(suite, packages, directory):
     unfinished.rename(directory)
 
 
-def base_system():
+def base_system(suite=SUITE):
     """The directory of the base system; makes it if this list of packages was not made before."""
+    packages = [RENAMED.get(suite, {}).get(package, package) for package in PACKAGES]
     cache = cache_directory()
     cache.mkdir(parents=True, exist_ok=True)
-    name = SUITE + '-' + hashlib.sha256(' '.join(PACKAGES).encode()).hexdigest()[:12]
+    name = suite + '-' + hashlib.sha256(' '.join(packages).encode()).hexdigest()[:12]
     with open(cache / 'lock', 'w') as lock:  # two test runs make it once
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not (cache / name).exists():
-            make(SUITE, PACKAGES, cache / name)
+            make(suite, packages, cache / name)
     return cache / name
 
 

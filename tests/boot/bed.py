@@ -20,7 +20,6 @@ NETWORK = '10.77.0.'
 HOLDER = r'''
 set -eu
 cgroup=$1
-base=$2
 umount -R /sys/fs/cgroup
 mount -t cgroup2 none /sys/fs/cgroup
 mkdir "/sys/fs/cgroup/$cgroup"
@@ -28,7 +27,7 @@ mount -t tmpfs -o mode=755 none /mnt
 mount -t tmpfs -o mode=755 none /run
 ip link set lo up
 ip link add name lan type bridge
-ip address add "$3/24" dev lan
+ip address add "$2/24" dev lan
 ip link set lan up
 echo ready
 exec cat
@@ -59,18 +58,18 @@ exec systemd-nspawn --quiet --register=no --keep-unit --machine="$name" --direct
 
 
 class Bed:
-    """A bridge and the machines on it. `lower`: directories, the uppermost first, of which the machines are made."""
+    """A bridge and the machines on it. `lower`: directories, the uppermost first, of which machines are made."""
 
     numbers = itertools.count()  # several per process
 
     def __init__(self, lower):
-        self.lower = ':'.join(map(str, lower))
+        self.lower = lower
         self.cgroup = f'scored-boot-{os.getpid()}-{next(Bed.numbers)}'
         self.machines = {}
         self.enabled = []  # controllers that the host had not enabled
         self.holder = subprocess.Popen(
             ['unshare', '--mount', '--net', '--pid', '--fork', '--kill-child=KILL', '--mount-proc', '--propagation',
-             'private', 'sh', '-c', HOLDER, 'holder', self.cgroup, self.lower, NETWORK + '1'],
+             'private', 'sh', '-c', HOLDER, 'holder', self.cgroup, NETWORK + '1'],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         if self.holder.stdout.readline() != 'ready\n':
             problem = self.holder.stderr.read().strip()
@@ -90,9 +89,9 @@ class Bed:
         assert process.returncode == 0, f'{command}: {out}'
         return out
 
-    def machine(self, name):
+    def machine(self, name, lower=None):
         """A new machine; boot() starts it. Its address follows the order in which machines were made."""
-        self.machines[name] = Machine(self, name, NETWORK + str(len(self.machines) + 10))
+        self.machines[name] = Machine(self, name, NETWORK + str(len(self.machines) + 10), lower or self.lower)
         hosts = ''.join(f'{m.address} {m.name}\n' for m in self.machines.values())
         for machine in self.machines.values():
             machine.hosts = '127.0.0.1 localhost\n' + hosts
@@ -116,8 +115,9 @@ class Bed:
 class Machine:
     """A booted system. Its files stay when it stops or is killed, as those on a disk do."""
 
-    def __init__(self, bed, name, address):
+    def __init__(self, bed, name, address, lower):
         self.bed, self.name, self.address, self.hosts = bed, name, address, ''
+        self.lower = ':'.join(map(str, lower))
         self.process = None
 
     def boot(self, *arguments):
@@ -125,7 +125,7 @@ class Machine:
         is_new = self.process is None
         self.console_file = open(f'/proc/self/fd/{os.memfd_create("console")}', 'w+')
         self.process = self.bed.enter(
-            'sh', '-c', MACHINE, 'machine', self.name, self.bed.lower, self.bed.cgroup, *arguments,
+            'sh', '-c', MACHINE, 'machine', self.name, self.lower, self.bed.cgroup, *arguments,
             stdin=subprocess.DEVNULL, stdout=self.console_file, stderr=subprocess.STDOUT)
         wait_until(lambda: self.leader() or self.process.poll() is not None, f'{self.name} starts')
         wait_until(self.is_up, f'{self.name} boots')

@@ -33,11 +33,11 @@ RuntimeDirectoryPreserve=yes
 '''
 
 
-def packages():
+def packages(directory=PACKAGES):
     """The packages to install, if they are there and have the program that sets a host up."""
-    found = sorted(PACKAGES.glob('*.deb'))
+    found = sorted(directory.glob('*.deb'))
     listed = [subprocess.run(['dpkg-deb', '-c', package], capture_output=True, text=True, check=True).stdout
-              for package in PACKAGES.glob('scored-common_*.deb')]
+              for package in directory.glob('scored-common_*.deb')]
     return found if any('/scored-setup\n' in files for files in listed) else []
 
 
@@ -48,11 +48,11 @@ def way():
     return f'cmake --install {BIN.parent} (no packages with scored-setup in {PACKAGES})'
 
 
-def installed_files(directory):
+def installed_files(directory, found=None):
     """Fills a directory with what machines get the programs from, as a layer below their own files: the packages, or
     the files that `cmake --install` puts on a host."""
     os.chmod(directory, 0o755)
-    if found := packages():
+    if found := found or packages():
         (directory / 'packages').mkdir()
         for package in found:
             shutil.copy(package, directory / 'packages')
@@ -91,12 +91,12 @@ def node_lines(printed):
 
 
 class BootedCluster:
-    def __init__(self, base, installed):
-        """installed: the layer that installed_files() has filled."""
+    def __init__(self, base, installed, of_nodes=None):
+        """installed: the layer that installed_files() has filled. of_nodes: such a layer and a base for all but the head."""
         self.bed = Bed([installed, base])
         self.head = self.bed.machine('head')
-        self.nodes = [self.bed.machine('node00'), self.bed.machine('node01')]
-        self.login = self.bed.machine('login')
+        self.nodes = [self.bed.machine('node00', of_nodes), self.bed.machine('node01', of_nodes)]
+        self.login = self.bed.machine('login', of_nodes)
         self.machines = [self.head, *self.nodes, self.login]
 
     def boot(self):
