@@ -1,5 +1,7 @@
 #include "pmlib/wire/frame.hpp"
 
+#include "pmlib/wire/crc32c_table.hpp"
+
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -23,6 +25,13 @@ TEST(Crc32c, MatchesReferenceAtEveryLength) {
     ASSERT_EQ(crc32c(7, bytes.data(), n), crc32c_reference(7, bytes.data(), n)) << n;
     ASSERT_EQ(crc32c(crc32c(0, bytes.data(), n), bytes.data() + n, bytes.size() - n),
               crc32c(0, bytes.data(), bytes.size()));
+  }
+}
+
+TEST(Crc32c, TableMatchesReference) {
+  const std::vector<std::uint8_t> bytes(300, 0x5a);
+  for (std::size_t n = 0; n <= bytes.size(); n += 7) {
+    ASSERT_EQ(~crc32c_by_table(~7u, bytes.data(), n), crc32c_reference(7, bytes.data(), n)) << n;
   }
 }
 

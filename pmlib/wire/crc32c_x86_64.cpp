@@ -3,47 +3,18 @@
 // carry-less multiplication each (Gopal et al., "Fast CRC Computation for iSCSI Polynomial Using
 // CRC32 Instruction", Intel 2011). A frame's payload is about two blocks of three streams.
 #include "pmlib/wire/crc32c.hpp"
+#include "pmlib/wire/crc32c_table.hpp"
 
-#include <array>
 #include <cstring>
 
-#if defined(__x86_64__)
 // g++ 12 takes the undefined halves in its own header for errors of this file (GCC bug 105593).
 #pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
 #pragma GCC diagnostic ignored "-Wuninitialized"
 #include <immintrin.h>
-#elif defined(__aarch64__) && defined(__ARM_FEATURE_CRC32)
-#include <arm_acle.h>
-#endif
 
 namespace score::pm {
 
 namespace {
-
-constexpr std::uint32_t kPolynomial = 0x82f63b78;  // bit-reversed 0x1edc6f41
-
-constexpr std::uint32_t shift_bit(std::uint32_t crc) {
-  return (crc >> 1) ^ ((crc & 1) != 0 ? kPolynomial : 0);
-}
-
-constexpr auto make_table() {
-  std::array<std::uint32_t, 256> table{};
-  for (std::uint32_t i = 0; i < 256; ++i) {
-    std::uint32_t crc = i;
-    for (int bit = 0; bit < 8; ++bit) crc = shift_bit(crc);
-    table[i] = crc;
-  }
-  return table;
-}
-
-[[maybe_unused]] std::uint32_t update_by_table(std::uint32_t crc, const std::uint8_t* p,
-                                               std::size_t length) {
-  static constexpr auto kTable = make_table();
-  for (; length > 0; --length, ++p) crc = (crc >> 8) ^ kTable[(crc ^ *p) & 0xff];
-  return crc;
-}
-
-#if defined(__x86_64__)
 
 constexpr std::size_t kStreamBytes = 232;  // three of them: half of an Ethernet payload
 constexpr std::size_t kBlockBytes = 3 * kStreamBytes;
@@ -51,7 +22,7 @@ constexpr std::size_t kBlockBytes = 3 * kStreamBytes;
 // Returns x^n modulo the polynomial, bit-reversed.
 constexpr std::uint32_t power_of_x(std::size_t n) {
   std::uint32_t value = 0x80000000;
-  for (; n > 0; --n) value = shift_bit(value);
+  for (; n > 0; --n) value = crc32c_shift_bit(value);
   return value;
 }
 
@@ -276,7 +247,7 @@ bool has_half() {
 Update choose_update() {
   if (has_wide()) return update_wide;
   if (!__builtin_cpu_supports("sse4.2") || !__builtin_cpu_supports("pclmul")) {
-    return update_by_table;
+    return crc32c_by_table;
   }
   return update_by_instruction;
 }
@@ -296,57 +267,18 @@ std::uint32_t update_and_copy(std::uint32_t crc, const std::uint8_t* p, std::uin
   return update(crc, p, length);
 }
 
-#define SCORE_HAS_FUSED_COPY
-
-#elif defined(__aarch64__) && defined(__ARM_FEATURE_CRC32)
-
-std::uint32_t update(std::uint32_t crc, const std::uint8_t* p, std::size_t length) {
-  for (; length >= 8; length -= 8, p += 8) {
-    std::uint64_t value = 0;
-    std::memcpy(&value, p, sizeof value);
-    crc = __crc32cd(crc, value);
-  }
-  for (; length > 0; --length, ++p) crc = __crc32cb(crc, *p);
-  return crc;
-}
-
-#else
-
-std::uint32_t update(std::uint32_t crc, const std::uint8_t* p, std::size_t length) {
-  return update_by_table(crc, p, length);
-}
-
-#endif
-
 }  // namespace
 
 std::uint32_t crc32c(std::uint32_t crc, const void* data, std::size_t length) {
-#if defined(__x86_64__)
   if (length <= kShortBytes && __builtin_cpu_supports("sse4.2")) [[likely]] {
     return crc32c_of_short(crc, static_cast<const std::uint8_t*>(data), length);
   }
-#endif
   return ~update(~crc, static_cast<const std::uint8_t*>(data), length);
 }
 
 std::uint32_t crc32c_copy(std::uint32_t crc, void* to, const void* from, std::size_t length) {
-#ifdef SCORE_HAS_FUSED_COPY
   return ~update_and_copy(~crc, static_cast<const std::uint8_t*>(from),
                           static_cast<std::uint8_t*>(to), length);
-#else
-  if (length != 0) std::memcpy(to, from, length);
-  return crc32c(crc, from, length);
-#endif
-}
-
-std::uint32_t crc32c_reference(std::uint32_t crc, const void* data, std::size_t length) {
-  const auto* p = static_cast<const std::uint8_t*>(data);
-  crc = ~crc;
-  for (; length > 0; --length, ++p) {
-    crc ^= *p;
-    for (int bit = 0; bit < 8; ++bit) crc = shift_bit(crc);
-  }
-  return ~crc;
 }
 
 }  // namespace score::pm
