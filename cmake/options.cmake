@@ -55,8 +55,10 @@ target_link_options(score_options INTERFACE -Wl,--gc-sections -Wl,--as-needed)
 
 if(CMAKE_BUILD_TYPE STREQUAL Release AND NOT SCORE_SANITIZE)
   # _FORTIFY_SOURCE is an option here: CMake puts definitions before options, so before -U too.
+  set(control_flow_x86_64 -fcf-protection)
+  set(control_flow_aarch64 -mbranch-protection=standard)
   target_compile_options(score_options INTERFACE
-    -fstack-protector-strong -fstack-clash-protection -fcf-protection
+    -fstack-protector-strong -fstack-clash-protection ${control_flow_${CMAKE_SYSTEM_PROCESSOR}}
     -U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=2)
   target_compile_definitions(score_options INTERFACE _GLIBCXX_ASSERTIONS)
   target_link_options(score_options INTERFACE -Wl,-z,relro -Wl,-z,now -Wl,-z,noexecstack)

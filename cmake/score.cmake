@@ -87,8 +87,10 @@ function(score_executable name)
   add_executable(${name} ${arg_SOURCES})
   target_link_libraries(${name} PRIVATE score_options ${arg_LIBS})
   if(SCORE_STATIC_LIBS AND NOT SCORE_SANITIZE)
-    # Packed relocations: half a megabyte less to read at the start (glibc 2.36, binutils 2.38).
-    target_link_options(${name} PRIVATE -Wl,-z,pack-relative-relocs)
+    # Packed relocations: half a megabyte less to read at the start (glibc 2.36, binutils 2.38 on x86-64).
+    if(CMAKE_SYSTEM_PROCESSOR STREQUAL x86_64)
+      target_link_options(${name} PRIVATE -Wl,-z,pack-relative-relocs)
+    endif()
     if(NOT arg_SHARED_CXX)
       target_link_options(${name} PRIVATE -static-libstdc++ -static-libgcc)
     endif()

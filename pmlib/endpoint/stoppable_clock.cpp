@@ -1,10 +1,8 @@
 #include "pmlib/endpoint/stoppable_clock.hpp"
 
+#include "base/cpu/counter.hpp"
+
 #include <ctime>
-#if defined(__x86_64__)
-#include <cpuid.h>
-#include <x86intrin.h>
-#endif
 
 namespace score::pm {
 
@@ -22,17 +20,13 @@ std::uint64_t monotonic_us() {
 
 namespace {
 
-#if defined(__x86_64__)
-
 CounterRate measure_counter() {
   constexpr std::uint64_t kMeasureUs = 200;
-  constexpr unsigned kInvariantBit = 1u << 8;  // CPUID 8000_0007h EDX: never stops, one rate
-  unsigned a = 0, b = 0, c = 0, d = 0;
-  if (__get_cpuid(0x80000007, &a, &b, &c, &d) == 0 || (d & kInvariantBit) == 0) return {};
-  CounterRate rate{__rdtsc(), monotonic_us(), 0};
+  if (!base::has_steady_counter()) return {};
+  CounterRate rate{base::read_counter(), monotonic_us(), 0};
   std::uint64_t now = rate.start_us;
   while (now - rate.start_us < kMeasureUs) now = monotonic_us();
-  const std::uint64_t ticks = __rdtsc() - rate.start_ticks;
+  const std::uint64_t ticks = base::read_counter() - rate.start_ticks;
   if (ticks == 0) return {};
   rate.us_per_tick = ((now - rate.start_us) << 32) / ticks;
   return rate;
@@ -42,21 +36,9 @@ std::uint64_t microseconds_by(const CounterRate& rate) {
   if (rate.us_per_tick == 0) [[unlikely]]
     return monotonic_us();
   __extension__ using Wide = unsigned __int128;
-  const std::uint64_t ticks = __rdtsc() - rate.start_ticks;
+  const std::uint64_t ticks = base::read_counter() - rate.start_ticks;
   return rate.start_us + static_cast<std::uint64_t>(Wide{ticks} * rate.us_per_tick >> 32);
 }
-
-#else
-
-CounterRate measure_counter() {
-  return {};
-}
-
-std::uint64_t microseconds_by(const CounterRate&) {
-  return monotonic_us();
-}
-
-#endif
 
 const CounterRate& counter_rate() {
   static const CounterRate rate = measure_counter();

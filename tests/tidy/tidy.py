@@ -44,7 +44,7 @@ MAY_INCLUDE = {
 ONLY_FOR_TESTS = {'bench', 'tests'}  # no folder above includes them
 # Asio-free headers of base, the only ones that pure code may use.
 PURE_FOLDERS = ('gang', 'pmlib')
-PURE_BASE = {'ids', 'units', 'time', 'result', 'errc', 'limits', 'assert', 'exit_codes', 'lazy', 'overloaded', 'model/deadlines', 'model/model', 'model/distribution', 'model/resources', 'model/settings', 'text', 'text/plain',
+PURE_BASE = {'ids', 'units', 'time', 'result', 'errc', 'limits', 'assert', 'cpu/counter', 'exit_codes', 'lazy', 'overloaded', 'model/deadlines', 'model/model', 'model/distribution', 'model/resources', 'model/settings', 'text', 'text/plain',
              'text/hostlist'}
 LIBRARY_ONLY_IN = [  # (include pattern, where it is allowed)
     (re.compile(r'<rdma/'), re.compile(r'^(bench|pmlib|tests)/')),

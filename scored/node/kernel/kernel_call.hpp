@@ -3,32 +3,17 @@
 // part, because each touches more pages of code and data.
 #pragma once
 
+#include "base/cpu/system_call.hpp"
 #include "base/time.hpp"
 
-#include <cerrno>
 #include <ctime>
-#include <sys/syscall.h>
-#include <unistd.h>
 
 namespace score::node {
 
 // Works like syscall(2), but returns -errno.
 [[gnu::always_inline]] inline long kernel_call(long number, long a, long b, long c = 0, long d = 0,
                                                long e = 0, long f = 0) noexcept {
-#ifdef __x86_64__
-  long result = number;
-  register long fourth asm("r10") = d;
-  register long fifth asm("r8") = e;
-  register long sixth asm("r9") = f;
-  asm volatile("syscall"
-               : "+a"(result)
-               : "D"(a), "S"(b), "d"(c), "r"(fourth), "r"(fifth), "r"(sixth)
-               : "rcx", "r11", "memory");
-  return result;
-#else
-  const long result = syscall(number, a, b, c, d, e, f);
-  return result < 0 ? -errno : result;
-#endif
+  return base::system_call(number, a, b, c, d, e, f);
 }
 
 template <typename T>
