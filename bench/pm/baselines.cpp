@@ -130,7 +130,7 @@ void cross_memory_stream(int side, Shared& shared, Amount amount) {
 namespace {
 
 constexpr std::size_t kFrameSpace = 2048;
-constexpr unsigned kFrames = 128;
+constexpr unsigned kFrames = 128;  // in one block: a multiple of every size of a page
 constexpr std::size_t kRingPayload = 1472;
 constexpr std::uint16_t kRawType = 0x88b6;  // the second experimental EtherType: not PM's
 
@@ -140,7 +140,7 @@ class PacketRing {
       : fd_(socket(AF_PACKET, SOCK_RAW | SOCK_NONBLOCK, 0)) {
     const int version = TPACKET_V2;
     const int on = 1;
-    tpacket_req ring{16384, kFrames * kFrameSpace / 16384, kFrameSpace, kFrames};
+    tpacket_req ring{kFrames * kFrameSpace, 1, kFrameSpace, kFrames};
     require(setsockopt(fd_, SOL_PACKET, PACKET_VERSION, &version, sizeof version) == 0,
             "cannot set PACKET_VERSION");
     require(setsockopt(fd_, SOL_PACKET, PACKET_RX_RING, &ring, sizeof ring) == 0,

@@ -7,14 +7,9 @@ namespace score::pm {
 
 namespace {
 
-constexpr std::uint64_t kPage = 4096;
-
-void* page_of(std::uint64_t address) {
-  return reinterpret_cast<void*>(address / kPage * kPage);
-}
-
-std::uint64_t pages_length(const RegionEntry& r) {
-  return (r.address + r.length + kPage - 1) / kPage * kPage - r.address / kPage * kPage;
+// mlock() and munlock() round to whole pages.
+void* memory_of(const RegionEntry& region) {
+  return reinterpret_cast<void*>(region.address);
 }
 
 }  // namespace
@@ -22,7 +17,7 @@ std::uint64_t pages_length(const RegionEntry& r) {
 Regions::~Regions() {
   for (std::uint32_t i = 0; i < segment_.geometry().regions; ++i) {
     const RegionEntry& r = segment_.region(i);
-    if (r.length != 0) munlock(page_of(r.address), pages_length(r));
+    if (r.length != 0) munlock(memory_of(r), r.length);
   }
 }
 
@@ -108,13 +103,13 @@ bool Regions::forget_oldest() {
 // slower but still correct. If the limit on locked memory is reached even with an empty cache, the
 // region is used unpinned.
 void Regions::pin(RegionEntry& region) {
-  while (mlock(page_of(region.address), pages_length(region)) != 0) {
+  while (mlock(memory_of(region), region.length) != 0) {
     if ((errno != ENOMEM && errno != EAGAIN && errno != EPERM) || !forget_oldest()) return;
   }
 }
 
 void Regions::forget(RegionEntry& region) {
-  munlock(page_of(region.address), pages_length(region));
+  munlock(memory_of(region), region.length);
   region = RegionEntry();
 }
 

@@ -23,7 +23,7 @@ namespace score::pm {
 
 namespace {
 
-constexpr std::uint64_t kPage = 4096;
+constexpr std::uint64_t kPage = 4096;  // the layout is the same on nodes with larger pages
 
 constexpr std::uint64_t round_up(std::uint64_t value, std::uint64_t step) {
   return (value + step - 1) / step * step;

@@ -339,7 +339,7 @@ struct SegmentLayout {
   std::uint64_t received = 0, send_buffers = 0, receive_buffers = 0, inbox = 0, pool_free = 0,
                 pool = 0;
   std::uint64_t transfers = 0, link_addresses = 0;
-  std::uint64_t total = 0;         // bytes, a multiple of the page size
+  std::uint64_t total = 0;         // bytes, a multiple of 4096
   std::uint32_t buffer_bytes = 0;  // header and payload, a multiple of 64
 
   // Returns nothing if a number is outside its limits.

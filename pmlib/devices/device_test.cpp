@@ -249,6 +249,20 @@ class EthernetTest : public testing::Test {
   int original_ = -1;
 };
 
+// The kernel refuses a ring whose blocks are not whole pages.
+TEST(RingShape, HasWholePagesOfEverySize) {
+  for (const std::size_t page : {4096, 16384, 65536}) {
+    for (const std::size_t mtu : {1500, 1920, 1921, 9000, 16'000}) {
+      const RingShape shape = RingShape::of(mtu, page);
+      EXPECT_EQ(shape.block_bytes % page, 0u) << page << ' ' << mtu;
+      EXPECT_GE(shape.space, mtu + 128);
+      EXPECT_LE(shape.in_block * shape.space, shape.block_bytes);
+      EXPECT_EQ(shape.frames % shape.in_block, 0u);
+      EXPECT_GE(shape.frames, 128u);
+    }
+  }
+}
+
 TEST_F(EthernetTest, FramesOfAllSizesKeepTheirLength) {
   const auto a = device("pma", 0);
   const auto b = device("pmb", 1);

@@ -28,6 +28,7 @@ namespace {
 // for all of a node's peers, 1.2 MB if the interface's MTU is 9000.
 constexpr std::size_t kSmallSpace = 2048;
 constexpr std::uint32_t kFrames = 128;
+constexpr std::size_t kSmallBlock = 8 * kSmallSpace;
 constexpr std::size_t kLargeBlock = 65536;
 constexpr std::size_t kKernelHeader = 128;  // includes kReserve and the Ethernet header
 constexpr std::size_t kLargestMtu = 16'000;
@@ -56,12 +57,16 @@ std::size_t mtu_of(int fd, int interface) {
   return std::min(static_cast<std::size_t>(std::max(request.ifr_mtu, 0)), kLargestMtu);
 }
 
+std::size_t page_bytes() {
+  return static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
+}
+
 int configure(int fd, const EthernetPlace& place) {
   const auto index = static_cast<int>(if_nametoindex(place.interface));
   if (index == 0) return -errno;
   const int version = TPACKET_V2;
   const int on = 1;
-  const RingShape shape = RingShape::of(mtu_of(fd, index));
+  const RingShape shape = RingShape::of(mtu_of(fd, index), page_bytes());
   tpacket_req ring{};
   ring.tp_frame_size = static_cast<unsigned>(shape.space);
   ring.tp_frame_nr = shape.frames;
@@ -113,11 +118,12 @@ void take_frame(std::span<const std::byte> arrived, FrameSink& sink) {
 
 }  // namespace
 
-RingShape RingShape::of(std::size_t mtu) {
-  if (mtu <= kSmallSpace - kKernelHeader) return {kSmallSpace, 8 * kSmallSpace, 8, kFrames};
-  const std::size_t space = (kKernelHeader + mtu + 63) / 64 * 64;
-  const auto in_block = static_cast<std::uint32_t>(kLargeBlock / space);
-  return {space, kLargeBlock, in_block, (kFrames + in_block - 1) / in_block * in_block};
+RingShape RingShape::of(std::size_t mtu, std::size_t page_bytes) {
+  const bool is_small = mtu <= kSmallSpace - kKernelHeader;
+  const std::size_t space = is_small ? kSmallSpace : (kKernelHeader + mtu + 63) / 64 * 64;
+  const std::size_t block = std::max(is_small ? kSmallBlock : kLargeBlock, page_bytes);
+  const auto in_block = static_cast<std::uint32_t>(block / space);
+  return {space, block, in_block, (kFrames + in_block - 1) / in_block * in_block};
 }
 
 int open_ethernet_socket(const EthernetPlace& place) {
@@ -159,7 +165,7 @@ int EthernetDevice::map() {
 
   const std::size_t mtu = mtu_of(fd_, interface_);
   if (mtu == 0) return ENODEV;
-  shape_ = RingShape::of(mtu);
+  shape_ = RingShape::of(mtu, page_bytes());
   frame_bytes_ = std::min(mtu, shape_.space - kKernelHeader);
   void* memory = mmap(nullptr, shape_.bytes(), PROT_READ | PROT_WRITE, MAP_SHARED, fd_, 0);
   if (memory == MAP_FAILED) return errno;

@@ -37,8 +37,8 @@ struct RingShape {
   std::uint32_t in_block = 0;  // frames
   std::uint32_t frames = 0;    // in total
 
-  // Returns the shape for an interface of this MTU.
-  static RingShape of(std::size_t mtu);
+  // Returns the shape for an interface of this MTU; a block consists of whole pages.
+  static RingShape of(std::size_t mtu, std::size_t page_bytes);
 
   std::size_t bytes() const { return frames / in_block * block_bytes; }
 

@@ -24,9 +24,7 @@ namespace {
 constexpr std::size_t kMostBursts = 4'096;  // per socket: a flood must not delay the switch
 constexpr std::size_t kBurstBytes = 65'536;
 constexpr auto kRelaxed = std::memory_order_relaxed;
-constexpr std::size_t kPageBytes = 4'096;
-constexpr std::size_t kStoppedPage = pm::kStoppedTimeAt / kPageBytes * kPageBytes;
-static_assert(pm::kStoppedTimeAt % kPageBytes + pm::kStoppedTimeBytes <= kPageBytes);
+constexpr std::size_t kMappedBytes = pm::kStoppedTimeAt + pm::kStoppedTimeBytes;
 
 // Returns true if a mapping of the descriptor cannot fail later. The memory belongs to the user,
 // who can write to it but must not be able to make an access fail. So it must be sealed against
@@ -39,7 +37,7 @@ bool is_always_there(int memory) {
   const int seals = fcntl(memory, F_GET_SEALS);
   return seals >= 0 && (seals & F_SEAL_SHRINK) != 0 && fstatfs(memory, &system) == 0 &&
          system.f_type == TMPFS_MAGIC && fstat(memory, &file) == 0 &&
-         file.st_size >= static_cast<off_t>(kStoppedPage + kPageBytes);
+         file.st_size >= static_cast<off_t>(kMappedBytes);
 }
 
 // Only the switcher's thread uses the buffer.
@@ -94,13 +92,13 @@ bool ChannelUser::shares_with(const ChannelUser& other) const {
 }
 
 void ChannelUser::Unmap::operator()(std::byte* page) const noexcept {
-  munmap(page, kPageBytes);
+  munmap(page, kMappedBytes);
 }
 
 ChannelUser::Page ChannelUser::map_stopped_time(int context) {
   if (!is_always_there(context)) return nullptr;
-  void* const page = mmap(nullptr, kPageBytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE,
-                          context, kStoppedPage);
+  void* const page =
+      mmap(nullptr, kMappedBytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, context, 0);
   return Page(page == MAP_FAILED ? nullptr : static_cast<std::byte*>(page));
 }
 
@@ -130,7 +128,7 @@ void ChannelUser::make_room() {
                 pm::kStoppedTimeAt);
     return;
   }
-  std::byte* const at = stops.page.get() + pm::kStoppedTimeAt % kPageBytes;
+  std::byte* const at = stops.page.get() + pm::kStoppedTimeAt;
   std::atomic_ref(*reinterpret_cast<std::uint64_t*>(at))
       .store(stops.stopped.microseconds, kRelaxed);
   std::atomic_ref(*reinterpret_cast<std::uint32_t*>(at + sizeof stops.stopped.microseconds))

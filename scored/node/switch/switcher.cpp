@@ -123,7 +123,9 @@ Status Switcher::start() {
   }
   pthread_attr_t attributes;
   pthread_attr_init(&attributes);
-  pthread_attr_setstacksize(&attributes, kStackBytes);
+  // The least is 128 KB on arm64.
+  const auto least = static_cast<std::size_t>(std::max(sysconf(_SC_THREAD_STACK_MIN), 0L));
+  pthread_attr_setstacksize(&attributes, std::max(kStackBytes, least));
   sigset_t all;
   sigset_t before;
   sigfillset(&all);
