@@ -2,8 +2,7 @@
 #pragma once
 
 #include "scored/node/idle/idle_watch.hpp"
-
-#include <atomic>
+#include "scored/node/kernel/running_sum.hpp"
 
 namespace score::node {
 
@@ -16,19 +15,16 @@ class FillAccount {
   Duration stop(Duration used);
 
   // Thread: any.
-  [[nodiscard]] bool fills() const { return fills_from_.load(std::memory_order_relaxed) >= 0; }
+  [[nodiscard]] bool fills() const { return fills_.is_open(); }
 
   // Returns the total without the current time of filling. Thread: any.
-  [[nodiscard]] Duration before() const {
-    return Duration{filled_.load(std::memory_order_relaxed)};
-  }
+  [[nodiscard]] Duration before() const { return Duration{fills_.finished()}; }
 
-  // Returns the total so far. Thread: any.
+  // Returns the total so far, as RunningSum::read(). Thread: any.
   [[nodiscard]] Duration read(const IdleWatch& watch) const;
 
  private:
-  std::atomic<Duration::rep> filled_{0};
-  std::atomic<Duration::rep> fills_from_{-1};  // used() at start(); < 0: it does not fill
+  RunningSum fills_;  // of used()
 };
 
 }  // namespace score::node

@@ -242,17 +242,6 @@ TEST(SwitchFollower, StopsTheClockBeforeTheProcesses) {
   EXPECT_EQ(node.entries[1]->clock.read(TimePoint{1250ms}), 150ms) << "it runs on";
 }
 
-TEST(RunClock, CountsARepeatedStartOnce) {
-  RunClock clock;
-  EXPECT_FALSE(clock.is_running());
-  clock.start(TimePoint{1s});
-  clock.start(TimePoint{2s});
-  EXPECT_EQ(clock.read(TimePoint{4s}), 3s);
-  clock.stop(TimePoint{5s});
-  clock.stop(TimePoint{6s});
-  EXPECT_EQ(clock.read(TimePoint{9s}), 4s);
-}
-
 // The clock estimate has moved the boundary by 30 us just after the switch; no attempt may be
 // switched twice.
 TEST(SwitchFollower, SettlesAtBoundaryOfSlightlyMovedPlan) {
