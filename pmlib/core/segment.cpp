@@ -536,9 +536,10 @@ int read_wait_note(int fd, WaitNote& note) {
   HeaderCopy header, again;
   SegmentLayout layout;
   if (const int error = read_header(fd, header, layout); error != 0) return error;
+  // The order in which a copy is made is unknown, so two equal copies, one after the other, show
+  // that the owner did not write between them.
+  std::atomic_thread_fence(std::memory_order_acquire);
   if (const int error = read_header(fd, again, layout); error != 0) return error;
-  // The order in which a copy is made is unknown, so two equal copies show that the owner did not
-  // write between them.
   const std::uint64_t version = header->wait.version.load(std::memory_order_relaxed);
   const bool is_same = again->wait.version.load(std::memory_order_relaxed) == version &&
                        again->wait.note == header->wait.note;

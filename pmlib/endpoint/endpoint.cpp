@@ -415,7 +415,8 @@ int Endpoint::get_ready_to_sleep(std::int64_t& timeout_us) {
   for (const int fd : shmem_->take_new_death_fds()) watch(fd);
   if (channel_) channel_->acks().send_all();
   shmem_->push_through();  // progress() below ends the operations that this completed
-  h.sleeping.store(1, std::memory_order_seq_cst);
+  h.sleeping.store(1, std::memory_order_relaxed);
+  std::atomic_thread_fence(std::memory_order_seq_cst);  // also before the acquire loads below
   if (progress() || (device_ && !device_->prepare_to_sleep())) {
     h.sleeping.store(0, std::memory_order_relaxed);
     return EBUSY;

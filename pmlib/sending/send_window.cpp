@@ -197,7 +197,8 @@ void SendWindow::on_deny(const FrameHeader& h) {
 
 // Returns true if the job was stopped since the last check.
 bool SendWindow::begin_check() {
-  const std::uint32_t resumes = state_.header().resumes.load(std::memory_order_relaxed);
+  // The clock below then does not count a stop that is among these.
+  const std::uint32_t resumes = state_.header().resumes.load(std::memory_order_acquire);
   const bool resumed = resumes != seen_resumes_;
   last_check_ = state_.clock.now();
   seen_resumes_ = resumes;

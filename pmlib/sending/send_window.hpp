@@ -55,7 +55,7 @@ class SendWindow {
 
   // Returns true if the job was stopped since the last check of the timers, or a check is due.
   bool must_check_timers() const {
-    const std::uint32_t resumes = state_.header().resumes.load(std::memory_order_relaxed);
+    const std::uint32_t resumes = state_.header().resumes.load(std::memory_order_acquire);
     return state_.clock.now() - last_check_ >= kTimerStep || resumes != seen_resumes_;
   }
 
