@@ -131,30 +131,6 @@ int promiscuous_error(int fd, int interface) {
   return setsockopt(fd, SOL_PACKET, PACKET_ADD_MEMBERSHIP, &all, sizeof all) == 0 ? 0 : errno;
 }
 
-// Makes the call as a 32-bit program does, which the program on the cgroup does not see. Returns 0
-// or a negative errno; the process dies if there are no such calls.
-long promiscuous_by_32_bit_call(int fd, int interface) {
-  void* low =
-      mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_32BIT, -1, 0);
-  if (low == MAP_FAILED) return -errno;
-  const packet_mreq all{
-      .mr_ifindex = interface, .mr_type = PACKET_MR_PROMISC, .mr_alen = 0, .mr_address = {}};
-  std::memcpy(low, &all, sizeof all);
-  constexpr long kSetsockopt32 = 366;
-  long result = kSetsockopt32;
-  asm volatile(
-      "push %%rbp\n mov %[size], %%ebp\n"
-      "push %%rdi\n mov %[size], %%edi\n"
-      "int $0x80\n"
-      "pop %%rdi\n pop %%rbp\n"
-      : "+a"(result)
-      : "b"(fd), "c"(SOL_PACKET), "d"(PACKET_ADD_MEMBERSHIP),
-        "S"(low), [size] "r"(static_cast<int>(sizeof all))
-      : "memory", "r8", "r9", "r10", "r11");
-  munmap(low, 4096);
-  return result;
-}
-
 int bind_error(int fd, int interface, std::uint16_t type) {
   const auto to = address_on(interface, type);
   return bind(fd, reinterpret_cast<const sockaddr*>(&to), sizeof to) == 0 ? 0 : errno;
@@ -323,6 +299,32 @@ int heard_by(pm::PacketDevice& device) {
   return got.count;
 }
 
+#if defined(__x86_64__)  // the only one whose 64-bit programs can make 32-bit calls
+
+// Makes the call as a 32-bit program does, which the program on the cgroup does not see. Returns 0
+// or a negative errno; the process dies if there are no such calls.
+long promiscuous_by_32_bit_call(int fd, int interface) {
+  void* low =
+      mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_32BIT, -1, 0);
+  if (low == MAP_FAILED) return -errno;
+  const packet_mreq all{
+      .mr_ifindex = interface, .mr_type = PACKET_MR_PROMISC, .mr_alen = 0, .mr_address = {}};
+  std::memcpy(low, &all, sizeof all);
+  constexpr long kSetsockopt32 = 366;
+  long result = kSetsockopt32;
+  asm volatile(
+      "push %%rbp\n mov %[size], %%ebp\n"
+      "push %%rdi\n mov %[size], %%edi\n"
+      "int $0x80\n"
+      "pop %%rdi\n pop %%rbp\n"
+      : "+a"(result)
+      : "b"(fd), "c"(SOL_PACKET), "d"(PACKET_ADD_MEMBERSHIP),
+        "S"(low), [size] "r"(static_cast<int>(sizeof all))
+      : "memory", "r8", "r9", "r10", "r11");
+  munmap(low, 4096);
+  return result;
+}
+
 TEST_F(RingsTest, HearsNothingElseAfterThirtyTwoBitCall) {
   int error = 0;
   const auto device = pm::EthernetDevice::attach(open_ring(kAttempt, kKey), error);
@@ -340,6 +342,8 @@ TEST_F(RingsTest, HearsNothingElseAfterThirtyTwoBitCall) {
   beyond_->say(FrameOf{.from = {2}, .destination = 0, .to = {2, 2}}.bytes());
   EXPECT_EQ(heard_by(*device), 0);
 }
+
+#endif
 
 // This must hold even if the key is not in the frames.
 TEST_F(RingsTest, HearsOnlyFramesOfItsAttempt) {

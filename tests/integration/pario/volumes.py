@@ -3,6 +3,7 @@ import ctypes
 import errno
 import os
 import pathlib
+import platform
 import random
 import signal
 import socket
@@ -95,9 +96,12 @@ class View(ctypes.Structure):
     _fields_ = [('start', ctypes.c_uint64), ('block', ctypes.c_uint64), ('stride', ctypes.c_uint64)]
 
 
-class Stat(ctypes.Structure):  # of x86-64
-    _fields_ = [('dev', ctypes.c_uint64), ('ino', ctypes.c_uint64), ('nlink', ctypes.c_uint64), ('mode', ctypes.c_uint32),
-                ('uid', ctypes.c_uint32), ('gid', ctypes.c_uint32), ('pad', ctypes.c_uint32), ('rdev', ctypes.c_uint64),
+class Stat(ctypes.Structure):  # of x86-64, else of asm-generic/stat.h
+    _fields_ = [('dev', ctypes.c_uint64), ('ino', ctypes.c_uint64),
+                *([('nlink', ctypes.c_uint64), ('mode', ctypes.c_uint32), ('uid', ctypes.c_uint32), ('gid', ctypes.c_uint32),
+                   ('pad', ctypes.c_uint32), ('rdev', ctypes.c_uint64)] if platform.machine() == 'x86_64' else
+                  [('mode', ctypes.c_uint32), ('nlink', ctypes.c_uint32), ('uid', ctypes.c_uint32), ('gid', ctypes.c_uint32),
+                   ('rdev', ctypes.c_uint64), ('pad', ctypes.c_uint64)]),
                 ('size', ctypes.c_int64), ('rest', ctypes.c_char * 88)]
 
 
