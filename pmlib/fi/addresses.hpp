@@ -2,7 +2,7 @@
 // process's own.
 #pragma once
 
-#include "pmlib/fi/link/name.hpp"
+#include "pmlib/fi/peers/name.hpp"
 
 #include <rdma/fabric.h>
 

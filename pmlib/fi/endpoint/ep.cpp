@@ -62,7 +62,7 @@ int Ep::enable() {
   Guard guard(link_);
   if (is_enabled_) return 0;
   if (av_ == nullptr) return -FI_ENOAV;
-  if (const int error = link_.add_port(*this, port_); error != 0) return -error;
+  if (const int error = link_.receiver().add_port(*this, port_); error != 0) return -error;
   is_enabled_ = true;
   return 0;
 }
@@ -71,7 +71,7 @@ int Ep::name(void* address, std::size_t* length) {
   if (length == nullptr || (address == nullptr && *length > 0)) return -FI_EINVAL;
   Guard guard(link_);
   if (!is_enabled_) return -FI_EOPBADSTATE;
-  const std::string own = domain_.address_of(link_.name_of(port_));
+  const std::string own = domain_.address_of(link_.peers().name_of(port_));
   const std::size_t room = std::exchange(*length, own.size());
   if (room > 0) std::memcpy(address, own.data(), std::min(room, own.size()));
   return room >= own.size() ? 0 : -FI_ETOOSMALL;
@@ -121,7 +121,7 @@ void Ep::close() {
     return link_.is_drained() && (order_ == nullptr || order_->held_count() == 0);
   };
   while (is_enabled_ && !is_over() && Link::now_us() < end) link_.progress();
-  if (is_enabled_) link_.remove_port(port_);
+  if (is_enabled_) link_.receiver().remove_port(port_);
   is_enabled_ = false;
   send_cq_ = receive_cq_ = nullptr;
   counters_ = {};

@@ -137,7 +137,8 @@ void Ep::start_write(const AccessArgs& args, PortName to, std::shared_ptr<Whole>
   if (args.has_data) header.flags = kHasData;
   if (whole != nullptr && whole->left > 1) header.flags = kPart;
   request->whole = std::move(whole);
-  const bool is_large = sizeof(Header) + sizeof(RmaExtra) + length > link_.message_bytes(to.peer);
+  const bool is_large =
+      sizeof(Header) + sizeof(RmaExtra) + length > link_.peers().message_bytes(to.peer);
   request->pieces.assign(args.iov.begin(), args.iov.end());
   if (needs_copy(args) || (is_large && args.iov.size() > 1)) keep(*request, args.iov, length);
   if (is_large) {
@@ -150,9 +151,9 @@ void Ep::start_write(const AccessArgs& args, PortName to, std::shared_ptr<Whole>
   const Order::Operation operation{(args.flags & FI_FENCE) != 0, is_large};
   launch(std::move(request), operation, [this, header, extra](auto owned) {
     RmaExtra named = extra;
-    named.request = link_.enter(*owned);
+    named.request = link_.requests().enter(*owned);
     owned->set_head(MessageHead(header).add(named));
-    link_.submit(std::move(owned));
+    link_.sender().submit(std::move(owned));
   });
 }
 
@@ -187,12 +188,12 @@ void Ep::start_read(const AccessArgs& args, PortName to, std::shared_ptr<Whole> 
   request->whole = std::move(whole);
   const RmaExtra extra{args.address, length, 0, 0, 0, {}};
   const Order::Operation operation{.is_fenced = (args.flags & FI_FENCE) != 0};
-  if (sizeof(Header) + length <= link_.message_bytes(to.peer)) {
+  if (sizeof(Header) + length <= link_.peers().message_bytes(to.peer)) {
     launch(std::move(request), operation, [this, header, extra](auto owned) {
       RmaExtra named = extra;
-      named.request = link_.enter(*owned);
+      named.request = link_.requests().enter(*owned);
       owned->set_head(MessageHead(header).add(named));
-      link_.submit(std::move(owned));
+      link_.sender().submit(std::move(owned));
     });
     return;
   }
@@ -202,7 +203,7 @@ void Ep::start_read(const AccessArgs& args, PortName to, std::shared_ptr<Whole> 
     memory = {request->bounce.get(), length};
   }
   launch(std::move(request), operation, [this, header, extra, memory](auto owned) {
-    link_.read_into(std::move(owned), header, extra, memory);
+    link_.transfers().read_into(std::move(owned), header, extra, memory);
   });
 }
 
@@ -299,9 +300,9 @@ ssize_t Ep::atomic(const AtomicArgs& args) {
   const Order::Operation operation{.is_fenced = (args.access.flags & FI_FENCE) != 0};
   launch(std::move(request), operation, [this, header, extra](auto owned) {
     AtomicExtra named = extra;
-    named.request = link_.enter(*owned);
+    named.request = link_.requests().enter(*owned);
     owned->set_head(MessageHead(header).add(named));
-    link_.submit(std::move(owned));
+    link_.sender().submit(std::move(owned));
   });
   return 0;
 }
@@ -309,7 +310,7 @@ ssize_t Ep::atomic(const AtomicArgs& args) {
 int Ep::atomic_count(AtomicForm form, fi_datatype datatype, fi_op operation, std::size_t* count) {
   const std::size_t each = atomic_bytes(form, operation, datatype);
   if (each == 0) return -FI_EOPNOTSUPP;
-  const std::size_t room = link_.smallest_message() - sizeof(Header) - sizeof(AtomicExtra);
+  const std::size_t room = link_.peers().smallest_message() - sizeof(Header) - sizeof(AtomicExtra);
   *count = room / (form == AtomicForm::Compare ? 2 * each : each);
   return 0;
 }
@@ -321,7 +322,7 @@ int Ep::query_atomic(fid_domain* domain, fi_datatype datatype, fi_op operation,
   if ((flags & FI_COMPARE_ATOMIC) != 0) form = AtomicForm::Compare;
   const std::size_t each = atomic_bytes(form, operation, datatype);
   if (each == 0) return -FI_EOPNOTSUPP;
-  const std::size_t room = static_cast<Domain*>(domain)->link().smallest_message() -
+  const std::size_t room = static_cast<Domain*>(domain)->link().peers().smallest_message() -
                            sizeof(Header) - sizeof(AtomicExtra);
   attr->size = each;
   attr->count = room / (form == AtomicForm::Compare ? 2 * each : each);
@@ -353,14 +354,14 @@ void Ep::on_write(const IncomingMessage& in, const RmaExtra& extra,
       std::copy(bytes.begin(), bytes.end(), memory.begin());
       was_written(in.header.tag, extra, in.header.flags);
     }
-    return link_.send_done(in.from, extra.request, error);
+    return link_.sender().send_done(in.from, extra.request, error);
   }
   auto arrival = std::make_unique<WriteArrival>();
   arrival->ep = shared_from_this();
   arrival->key = in.header.tag;
   arrival->extra = extra;
   arrival->flags = in.header.flags;
-  link_.fetch(in.from, extra.request, memory, std::move(arrival));
+  link_.transfers().fetch(in.from, extra.request, memory, std::move(arrival));
 }
 
 void Ep::was_written(std::uint64_t key, const RmaExtra& extra, std::uint8_t flags) {
@@ -379,12 +380,12 @@ void Ep::was_written(std::uint64_t key, const RmaExtra& extra, std::uint8_t flag
 void Ep::on_read(const IncomingMessage& in, const RmaExtra& extra) {
   std::span<std::byte> memory;
   int error = domain_.locate(in.header.tag, extra.address, extra.length, FI_REMOTE_READ, memory);
-  const bool is_small = sizeof(Header) + extra.length <= link_.message_bytes(in.from.peer);
+  const bool is_small = sizeof(Header) + extra.length <= link_.peers().message_bytes(in.from.peer);
   if (error == 0 && extra.inbound == 0 && !is_small) error = EMSGSIZE;
-  if (error != 0) return link_.send_done(in.from, extra.request, error);
+  if (error != 0) return link_.sender().send_done(in.from, extra.request, error);
   const bool is_part = (in.header.flags & kPart) != 0;
   if (counters_.remote_read != nullptr && !is_part) counters_.remote_read->add(1);
-  if (extra.inbound != 0) return link_.answer_read(in.from, extra, memory);
+  if (extra.inbound != 0) return link_.transfers().answer_read(in.from, extra, memory);
   reply(in.from, extra.request, memory);
 }
 
@@ -401,7 +402,8 @@ void Ep::on_atomic(const IncomingMessage& in) {
   std::span<std::byte> memory;
   int error = each == 0 || length == 0 || bytes.size() != operands ? EINVAL : 0;
   const bool fetches = extra->form != AtomicForm::Plain;
-  if (error == 0 && fetches && sizeof(Header) + length > link_.message_bytes(in.from.peer)) {
+  if (error == 0 && fetches &&
+      sizeof(Header) + length > link_.peers().message_bytes(in.from.peer)) {
     error = EMSGSIZE;
   }
   const std::uint64_t access =
@@ -409,7 +411,7 @@ void Ep::on_atomic(const IncomingMessage& in) {
   if (error == 0) {
     error = domain_.locate(in.header.tag, extra->address, length, access, memory);
   }
-  if (error != 0) return link_.send_done(in.from, extra->request, error);
+  if (error != 0) return link_.sender().send_done(in.from, extra->request, error);
   const std::vector<std::byte> before(memory.begin(), memory.end());
   const std::size_t first = operation != FI_ATOMIC_READ ? length : 0;
   apply_atomic(operation, datatype, memory, bytes.first(first), bytes.subspan(first));
@@ -418,14 +420,14 @@ void Ep::on_atomic(const IncomingMessage& in) {
   }
   if (counters_.remote_write != nullptr) counters_.remote_write->add(1);
   if (fetches) return reply(in.from, extra->request, before);
-  link_.send_done(in.from, extra->request, 0);
+  link_.sender().send_done(in.from, extra->request, 0);
 }
 
 // Sends bytes back, and copies them if they cannot leave now.
 void Ep::reply(PortName to, std::uint32_t request, std::span<const std::byte> bytes) {
   const MessageHead head(header_to(to, MessageKind::Reply, request));
   const iovec piece{const_cast<std::byte*>(bytes.data()), bytes.size()};
-  if (link_.try_send(to.peer, head.span(), {&piece, 1}, bytes.size())) return;
+  if (link_.sender().try_send(to.peer, head.span(), {&piece, 1}, bytes.size())) return;
 
   struct ReplyRequest final : LinkRequest {
     void finish(int) override {}
@@ -436,7 +438,7 @@ void Ep::reply(PortName to, std::uint32_t request, std::span<const std::byte> by
   late->length = bytes.size();
   keep(*late, {&piece, 1}, bytes.size());
   late->set_head(head);
-  link_.submit(std::move(late));
+  link_.sender().submit(std::move(late));
 }
 
 }  // namespace score::pm::fi

@@ -25,7 +25,7 @@ bool Ep::send_fast(const Short& m, const void* buffer, std::size_t length) {
   const bool is_plain =
       m.data <= UINT16_MAX && length <= std::min(kShortBytes, inject_bytes_) && is_enabled_;
   if (!is_plain || !av_->find(m.peer, to) || must_wait(to, 0)) return false;
-  std::byte* const at = link_.lend(to.peer, sizeof(Header) + length);
+  std::byte* const at = link_.sender().lend(to.peer, sizeof(Header) + length);
   if (at == nullptr) return false;
   const std::uint8_t flags = m.has_data ? kSmallData : 0;
   const Header header{m.kind, flags, port_, to.port, static_cast<std::uint16_t>(m.data), m.tag};
@@ -35,7 +35,7 @@ bool Ep::send_fast(const Short& m, const void* buffer, std::size_t length) {
   } else if (length > 0) {
     std::memcpy(at + sizeof header, buffer, length);
   }
-  return link_.send_lent();
+  return link_.sender().send_lent();
 }
 
 ssize_t Ep::inject(const Short& m, const void* buffer, std::size_t length) {

@@ -187,7 +187,7 @@ ssize_t Ep::receive(const ReceiveArgs& args) {
   Receive& r = new_receive(args);
   r.source = source;
   if ((args.flags & FI_PEEK) != 0) {
-    link_.note_peek();
+    link_.rest().note_peek();
     return peek(args, r);
   }
   MatchTable& table = table_of(args.kind);
@@ -264,7 +264,7 @@ void Ep::scatter(const Claim& c, std::size_t offset, std::span<const std::byte> 
 void Ep::fetch(const Claim& to, const MessageInfo& info) {
   const std::size_t n = std::min(info.length, to.capacity);
   if (n == 0) {
-    link_.send_done(info.from, info.request, 0);
+    link_.sender().send_done(info.from, info.request, 0);
     return received(to, info, 0);
   }
   auto arrival = std::make_unique<LargeArrival>();
@@ -277,7 +277,7 @@ void Ep::fetch(const Claim& to, const MessageInfo& info) {
     arrival->bounce = std::make_unique_for_overwrite<std::byte[]>(n);
     memory = {arrival->bounce.get(), n};
   }
-  link_.fetch(info.from, info.request, memory, std::move(arrival));
+  link_.transfers().fetch(info.from, info.request, memory, std::move(arrival));
 }
 
 // Completes a receive when a message has arrived in whole, or never will.
@@ -297,12 +297,12 @@ void Ep::received(const Claim& c, const MessageInfo& info, int error) {
   if (r.is_multi && is_over) done.flags |= FI_MULTI_RECV;
   const bool reports = r.reports;
   if (is_over) free_receive(r);
-  if (info.wants_done) link_.send_done(info.from, info.request, 0);
+  if (info.wants_done) link_.sender().send_done(info.from, info.request, 0);
   if (error == 0 && info.length > c.capacity) error = FI_ETRUNC;
   std::string stranger;
   if (error == 0 && reports_unknown_senders_ && av_->address_of(info.from) == FI_ADDR_NOTAVAIL) {
     error = FI_EADDRNOTAVAIL;
-    stranger = domain_.address_of(link_.name_of_peer(info.from));
+    stranger = domain_.address_of(link_.peers().name_of_peer(info.from));
   }
   if (receive_cq_ != nullptr) {
     if (error != 0) {
@@ -353,7 +353,7 @@ void Ep::discard(BufferedMessage& message) {
   message.is_discarded = true;
   if (!message.is_large && message.filled < message.info.length) return;  // later, when complete
   if (message.is_large || message.info.wants_done) {
-    link_.send_done(message.info.from, message.info.request, 0);
+    link_.sender().send_done(message.info.from, message.info.request, 0);
   }
   drop(message);
 }

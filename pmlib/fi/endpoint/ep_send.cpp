@@ -59,7 +59,8 @@ int Ep::check(std::uint64_t flags, std::span<const iovec> iov) const {
 bool Ep::is_full() {
   const auto has_room = [this] {
     const std::size_t held = order_ != nullptr ? order_->held_count() : 0;
-    return link_.waiting_requests() + held < kMostRequests && link_.waiting_bytes() < kMostCopied;
+    return link_.requests().waiting().requests + held < kMostRequests &&
+           link_.requests().waiting().bytes < kMostCopied;
   };
   if (has_room()) return false;
   link_.progress();
@@ -115,10 +116,10 @@ ssize_t Ep::send(const SendArgs& args) {
   // A message of the inject functions has no completion that could wait for the peer.
   if (!args.is_silent && (args.flags & kWantsDoneFlags) != 0) header.flags |= kWantsDone;
   if ((header.flags & kWantsDone) == 0 && !must_wait(to, args.flags) &&
-      sizeof(Header) + sizeof(Extra) + length <= link_.message_bytes(to.peer)) {
+      sizeof(Header) + sizeof(Extra) + length <= link_.peers().message_bytes(to.peer)) {
     MessageHead head(header);
     if (args.has_data) head.add(Extra{args.data, length, 0, 0});
-    if (link_.try_send(to.peer, head.span(), args.iov, length)) {
+    if (link_.sender().try_send(to.peer, head.span(), args.iov, length)) {
       if (args.is_silent && counters_.send == nullptr) return 0;  // nothing to report
       const std::uint64_t event = FI_SEND | (args.kind == MessageKind::Tagged ? FI_TAGGED : FI_MSG);
       ended(report_of(args.context, args.flags, args.is_silent, event), 0);
@@ -136,12 +137,12 @@ ssize_t Ep::send_slowly(const SendArgs& args, PortName to, Header header, std::s
   request->report = report_of(args.context, args.flags, args.is_silent, event);
   request->to = to;
   const bool copies = args.is_silent || (args.flags & FI_INJECT) != 0;
-  const bool is_long = !copies && length > link_.eager_bytes(to.peer);
+  const bool is_long = !copies && length > link_.sender().eager_bytes(to.peer);
   const bool is_answered_anyway = !copies && (header.flags & kWantsDone) != 0;
   const bool is_unasked = (is_long || (is_answered_anyway && length > kUncopiedBytes)) &&
-                          args.iov.size() == 1 && link_.may_go_unasked(to.peer, length);
+                          args.iov.size() == 1 && link_.sender().may_go_unasked(to.peer, length);
   const bool is_large = is_long && !is_unasked;
-  const bool fits = sizeof(Header) + sizeof(Extra) + length <= link_.message_bytes(to.peer);
+  const bool fits = sizeof(Header) + sizeof(Extra) + length <= link_.peers().message_bytes(to.peer);
   if (is_large) {
     header.flags |= kLarge;
   } else if (!fits) {
@@ -156,7 +157,7 @@ ssize_t Ep::send_slowly(const SendArgs& args, PortName to, Header header, std::s
   const bool is_answered = is_large || (header.flags & kWantsDone) != 0;
   const Extra extra{args.data, length, 0, 0};
   request->set_head(head_of(header, extra));
-  if (!is_answered && order_ == nullptr && link_.send_at_once(*request)) {
+  if (!is_answered && order_ == nullptr && link_.sender().send_at_once(*request)) {
     request->finish(0);
     return 0;
   }
@@ -172,10 +173,10 @@ ssize_t Ep::send_slowly(const SendArgs& args, PortName to, Header header, std::s
   launch(std::move(request), operation, [this, header, extra, is_answered](auto owned) {
     Extra named = extra;
     if (is_answered) {
-      named.request = link_.enter(*owned);
+      named.request = link_.requests().enter(*owned);
       owned->set_head(head_of(header, named));
     }
-    link_.submit(std::move(owned));
+    link_.sender().submit(std::move(owned));
   });
   return 0;
 }

@@ -60,7 +60,7 @@ class PeerDeath : public testing::Test {
     EXPECT_EQ(fi_ep_bind(ep_, &av_->fid, 0), 0);
     EXPECT_EQ(fi_ep_bind(ep_, &cq_->fid, FI_SEND | FI_RECV), 0);
     EXPECT_EQ(fi_enable(ep_), 0);
-    Name name = link_->name_of(0);
+    Name name = link_->peers().name_of(0);
     name.rank = 1;
     EXPECT_EQ(fi_av_insert(av_.get(), &name, 1, &there_, 0, nullptr), 1);
     // The endpoint must know the peer, because it ignores the death of an unknown process.

@@ -24,8 +24,8 @@ struct Poller {
   static constexpr std::uint64_t kNameAfterUs = 20'000;
   static constexpr std::uint64_t kNameEveryUs = 500'000;
 
-  const void* link = nullptr;
-  std::uint32_t silence = 0;  // the link's silence that the episode belongs to
+  const void* rest = nullptr;  // the link's Rest
+  std::uint32_t silence = 0;   // the link's silence that the episode belongs to
   PollEpisode episode{poll_us_from_environment(), 0};
   QuickReturns returns;
   std::uint64_t name_at_us = kNameAfterUs;  // time of silence before the next look-up

@@ -114,7 +114,8 @@ int Av::insert(const void* names, std::size_t count, fi_addr_t* addresses, int* 
 int Av::insert_one(const void* address, fi_addr_t* number) {
   Name name;
   PortName port{kRemoved, 0};
-  const int error = domain_.read(address, name) ? domain_.link().resolve(name, port) : EINVAL;
+  const int error =
+      domain_.read(address, name) ? domain_.link().peers().resolve(name, port) : EINVAL;
   if (error != 0) {
     if (number != nullptr) *number = FI_ADDR_NOTAVAIL;
     port.peer = kRemoved;

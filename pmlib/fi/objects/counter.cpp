@@ -15,7 +15,7 @@ int close_counter(fid* f) {
 
 int control_counter(fid* f, int command, void* argument) {
   if (command != FI_GETWAIT) return -FI_ENOSYS;
-  *static_cast<int*>(argument) = object_of<Counter>(f).domain().link().wait_fd();
+  *static_cast<int*>(argument) = object_of<Counter>(f).domain().link().wait_set().fd();
   return 0;
 }
 
@@ -82,13 +82,14 @@ std::uint64_t Counter::read(const std::atomic<std::uint64_t>& number) {
     link.progress();
     return number.load(std::memory_order_relaxed);
   };
-  if (link.is_silent()) [[unlikely]]
-    link.begin_poll();
+  if (link.rest().is_due()) [[unlikely]]
+    link.rest().begin_poll();
   const std::uint64_t before = read_now();
-  if (!link.is_silent()) [[likely]]
+  if (!link.rest().is_due()) [[likely]]
     return before;
   // The change may also come from another thread's progress.
-  const bool is_news = link.rest([&] { return number.load(std::memory_order_relaxed) != before; });
+  const bool is_news =
+      link.rest().take([&] { return number.load(std::memory_order_relaxed) != before; });
   return is_news ? read_now() : before;
 }
 

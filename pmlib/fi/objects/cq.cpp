@@ -22,7 +22,7 @@ int close_cq(fid* f) {
 
 int control_cq(fid* f, int command, void* argument) {
   if (command == FI_GETWAIT) {
-    *static_cast<int*>(argument) = object_of<Cq>(f).domain().link().wait_fd();
+    *static_cast<int*>(argument) = object_of<Cq>(f).domain().link().wait_set().fd();
     return 0;
   }
   if (command != FI_GETWAITOBJ) return -FI_ENOSYS;
@@ -98,18 +98,18 @@ bool wait_for_news(Link& link, std::uint64_t deadline_us, const std::function<bo
   {
     Guard guard(link);
     if (has_news() || !link.prepare_to_wait() || has_news()) return true;
-    link.add_sleeper();
+    link.wait_set().add_sleeper();
   }
   int timeout_ms = -1;
   if (deadline_us != UINT64_MAX) {
     timeout_ms =
         static_cast<int>(std::min<std::uint64_t>((deadline_us - now) / kUsPerMs + 1, 1000));
   }
-  pollfd ready{link.wait_fd(), POLLIN, 0};
+  pollfd ready{link.wait_set().fd(), POLLIN, 0};
   poll(&ready, 1, timeout_ms);
   {
     Guard guard(link);
-    link.remove_sleeper();
+    link.wait_set().remove_sleeper();
   }
   return deadline_us == UINT64_MAX || Link::now_us() < deadline_us;
 }
@@ -131,7 +131,7 @@ void Cq::push(const Completion& completion) {
   if (tail_ - head_ == ring_.size()) [[unlikely]]
     grow();
   ring_[tail_++ & (ring_.size() - 1)] = completion;
-  domain_.link().wake_sleepers();
+  domain_.link().wait_set().wake_sleepers();
 }
 
 void Cq::grow() {
@@ -145,7 +145,7 @@ void Cq::grow() {
 
 void Cq::push(const CompletionError& failure) {
   failures_.push_back(failure);
-  domain_.link().wake_sleepers();
+  domain_.link().wait_set().wake_sleepers();
 }
 
 void Cq::write_out(std::byte*& to, const Completion& c) const {
@@ -163,21 +163,21 @@ void Cq::poll_link() {
   Link& link = domain_.link();
   link.progress();
   if (has_news()) return;
-  for (unsigned polls = link.polls_before_giving_up(); polls > 0; --polls) {
+  for (unsigned polls = link.silence().polls_before_giving_up(); polls > 0; --polls) {
     link.progress();
     if (has_news()) return;
   }
-  link.gave_up();
+  link.silence().gave_up();
 }
 
 ssize_t Cq::read(void* buffer, std::size_t count, fi_addr_t* sources) {
   Link& link = domain_.link();
-  if (link.is_silent()) [[unlikely]]
-    link.begin_poll();
+  if (link.rest().is_due()) [[unlikely]]
+    link.rest().begin_poll();
   const ssize_t n = read_once(buffer, count, sources);
-  if (n != -FI_EAGAIN || !link.is_silent()) [[likely]]
+  if (n != -FI_EAGAIN || !link.rest().is_due()) [[likely]]
     return n;
-  const bool is_news = link.rest([this] { return has_news() || is_signalled_; });
+  const bool is_news = link.rest().take([this] { return has_news() || is_signalled_; });
   return is_news ? read_once(buffer, count, sources) : n;
 }
 
@@ -264,7 +264,7 @@ int Cq::try_wait() {
 
 void Cq::signal() {
   is_signalled_ = true;
-  domain_.link().wake();
+  domain_.link().wait_set().wake();
 }
 
 }  // namespace score::pm::fi

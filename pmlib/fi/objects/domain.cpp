@@ -101,7 +101,7 @@ Domain::Domain(std::shared_ptr<Link> link, const fi_info& info, void* context,
 
 Domain::~Domain() {
   stops_ = true;
-  link_->wake();
+  link_->wait_set().wake();
   if (thread_.joinable()) thread_.join();
 }
 
@@ -112,10 +112,10 @@ void Domain::run() {
     bool is_awaited = false;  // then the sleeping thread makes progress itself
     {
       Guard guard(*link_);
-      is_awaited = link_->has_sleepers();
+      is_awaited = link_->wait_set().has_sleepers();
       pause_ms = is_awaited || link_->prepare_to_wait() ? kProgressPauseMs : 0;
     }
-    pollfd ready{link_->wait_fd(), POLLIN, 0};
+    pollfd ready{link_->wait_set().fd(), POLLIN, 0};
     poll(&ready, is_awaited ? 0 : 1, pause_ms);
   }
 }

@@ -2,7 +2,7 @@
 // frames.
 #pragma once
 
-#include "pmlib/fi/link/name.hpp"
+#include "pmlib/fi/peers/name.hpp"
 
 #include <gtest/gtest.h>
 #include <rdma/fabric.h>

@@ -3,8 +3,8 @@
 #pragma once
 
 #include "pmlib/endpoint/endpoint.hpp"
-#include "pmlib/fi/link/directory.hpp"
-#include "pmlib/fi/link/name.hpp"
+#include "pmlib/fi/peers/directory.hpp"
+#include "pmlib/fi/peers/name.hpp"
 
 #include <cstdint>
 #include <memory>

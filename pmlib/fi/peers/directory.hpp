@@ -12,7 +12,7 @@
 
 #include "pmlib/core/packet_device.hpp"
 #include "pmlib/devices/udp_device.hpp"
-#include "pmlib/fi/link/name.hpp"
+#include "pmlib/fi/peers/name.hpp"
 
 #include <cstddef>
 #include <cstdint>

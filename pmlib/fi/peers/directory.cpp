@@ -1,4 +1,4 @@
-#include "pmlib/fi/link/directory.hpp"
+#include "pmlib/fi/peers/directory.hpp"
 
 #include "pmlib/wire/crc32c.hpp"
 

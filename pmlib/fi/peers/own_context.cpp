@@ -1,4 +1,4 @@
-#include "pmlib/fi/link/own_context.hpp"
+#include "pmlib/fi/peers/own_context.hpp"
 
 #include <algorithm>
 #include <arpa/inet.h>

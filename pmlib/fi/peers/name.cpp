@@ -1,4 +1,4 @@
-#include "pmlib/fi/link/name.hpp"
+#include "pmlib/fi/peers/name.hpp"
 
 #include <arpa/inet.h>
 #include <array>
