@@ -8,12 +8,13 @@
 
 #include "pario/channel/endpoints.hpp"
 #include "pario/channel/pipe.hpp"
+#include "pario/server/io/endpoint_watch.hpp"
+#include "pario/server/io/remote_moves.hpp"
 #include "pario/server/io/ring.hpp"
 #include "pario/server/io/transfer.hpp"
 
 #include <cstdint>
 #include <deque>
-#include <list>
 #include <memory>
 #include <string>
 #include <vector>
@@ -91,80 +92,38 @@ class Session {
   void close();
 
   // Returns true after close() when nothing refers to the session any more.
-  bool is_idle() const {
-    return running_ == 0 && !peers_news_.is_polling && !device_news_.is_polling;
-  }
+  bool is_idle() const { return requests_ == 0 && !watch_.is_polling(); }
 
   // Returns when turn() must be called even if nothing has arrived (CLOCK_MONOTONIC); less than 0:
   // never.
-  std::int64_t due_us() const { return is_armed_ ? due_us_ : -1; }
+  std::int64_t due_us() const { return watch_.due_us(); }
 
   // Returns true if transfers that wait for the client have not made progress since the last call.
   bool is_stuck();
 
  private:
-  // Describes data in flight between a transfer's memory and the client's.
-  struct Move {
-    struct Part {
-      std::uint64_t here = 0;
-      std::uint64_t there = 0;
-      std::uint64_t length = 0;
-    };
-
-    TransferPtr transfer;
-    std::vector<Part> parts;
-    std::size_t next = 0;
-    std::vector<pm::OperationId> open;
-    std::uint32_t region = 0;
-    std::uint64_t offset = 0;
-    int error = 0;
-    bool is_registered = false;
-  };
-
-  struct Polled final : Completion {
-    explicit Polled(Session& owner) : session(owner) {}
-
-    void complete(int result) override;
-
-    Session& session;
-    bool is_polling = false;  // the ring watches the descriptor
-  };
-
-  void poll(Polled& polled, int fd);
-
   bool take_requests();
   bool take_one();
   void greet(const Request& request);
   bool admit_waiting();
-  void start_move(TransferPtr transfer, std::uint64_t length);
   bool advance_moves();
-  bool advance(Move& move);
-  bool start_parts(Move& move);
-  void finish_move(Move& move);
+  void finish_move(TransferPtr transfer, int error);
   void send_reply(TransferPtr transfer);
   void forget(Transfer& transfer);
   bool do_something();
-  void arm();
-  void disarm();
 
-  EndpointPtr endpoint_;
-  Ring& ring_;
+  EndpointPtr endpoint_;  // null after close()
   Connection& connection_;
   ConnectionOwner& owner_;
   Pipe pipe_;
-  Polled peers_news_{*this};   // memory of the node
-  Polled device_news_{*this};  // packets
+  EndpointWatch watch_;
+  RemoteMoves moves_;
   std::string input_;
   std::deque<TransferPtr> waiting_;  // for memory
-  std::list<Move> moves_;
-  std::size_t requests_ = 0;  // taken and not answered
-  std::size_t running_ = 0;   // of those: passed to execute()
+  std::size_t requests_ = 0;         // taken and not answered
   Fault fault_ = Fault::None;
-  bool is_armed_ = false;  // prepare_sleep() has been called
   bool is_greeted_ = false;
-  bool is_closed_ = false;
   bool has_moved_ = false;
-  std::int64_t due_us_ = -1;
 };
 
 }  // namespace score::pario
