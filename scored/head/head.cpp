@@ -37,7 +37,7 @@ Head::Head(asio::io_context& io, Clock& clock, HeadConfig config, const Recovere
       waiting_(context_, life_, arrays_),
       starter_(context_, streams_),
       submissions_(context_, {life_, waiting_, shares_, reservations_}),
-      overview_(context_, queries_),
+      overview_(context_, queries_, reservations_),
       traces_(clock, links_, alarm_),
       facts_(clock, links_, alarm_, config_),
       control_(io, clock, links_),
@@ -71,8 +71,8 @@ void Head::connect_runner() {
 }
 
 ClientSession::Parts Head::for_clients() {
-  return {context_, submissions_, life_,   queries_,      streams_, overview_, traces_,
-          facts_,   admin_,       shares_, reservations_, nullptr,  {}};
+  return {context_, submissions_, life_,  queries_, streams_, overview_,
+          traces_,  facts_,       admin_, shares_,  nullptr,  {}};
 }
 
 NodeSession::Parts Head::for_nodes() {

@@ -5,6 +5,8 @@
 // that cannot be stored does not happen.
 
 #include "scored/head/admin/admin_command.hpp"
+#include "scored/head/admin/cluster_commands.hpp"
+#include "scored/head/admin/job_commands.hpp"
 #include "scored/head/admin/permissions.hpp"
 #include "scored/head/cluster/head_context.hpp"
 #include "scored/head/config/config.hpp"
@@ -20,7 +22,7 @@
 #include <map>
 #include <optional>
 #include <string>
-#include <vector>
+#include <type_traits>
 
 namespace score::head {
 
@@ -48,8 +50,7 @@ class Admin {
     DaemonRequests daemon;
   };
 
-  Admin(HeadContext& head, Parts parts)
-      : head_(head), parts_(std::move(parts)), permissions_(head.runner, parts_.queries) {}
+  Admin(HeadContext& head, Parts parts);
 
   // Executes a command and replies when the change is on disk and done. A shutdown replies when
   // every job has ended; a cancel that waits replies when the end is on disk. Commands for one job
@@ -61,7 +62,9 @@ class Admin {
   [[nodiscard]] Permissions& permissions() { return permissions_; }
 
   // Adds a node of the configuration to the cluster. Errors: the cluster's.
-  [[nodiscard]] Status add_node(const std::string& name);
+  [[nodiscard]] Status add_node(const std::string& name) {
+    return cluster_commands_.add_node(name);
+  }
 
   // ---- called in turn
   // Ends a shutdown when no job is left, or at its deadline.
@@ -70,64 +73,42 @@ class Admin {
   [[nodiscard]] std::optional<TimePoint> next_deadline() const { return shutdown_deadline_; }
 
  private:
-  using Effect = std::function<void()>;
-  using Changes = std::vector<Change>;
-
   struct Asked {
     Peer peer;
     AdminCommand command;
     Reply reply;
   };
 
-  // Each check() returns what must be on disk before the command is carried out, and changes
-  // nothing.
-  Result<Changes> check(const Peer& peer, const ChangeSetting& command);
-  Result<Changes> check(const Peer& peer, const DrainNodes& command);
-  Result<Changes> check(const Peer& peer, const ReserveNodes& command);
-  Result<Changes> check(const Peer& peer, const RemoveReservation& command);
-  Result<Changes> check(const Peer& peer, const ReloadConfiguration& command);
-  Result<Changes> check(const Peer& peer, const ShutDown& command);
-  Result<Changes> check(const Peer& peer, const SignalJob& command);
-  Result<Changes> check(const Peer& peer, const CancelJob& command);
-  Result<Changes> check(const Peer& peer, const ControlJob& command);
-  Result<Changes> check_file(const HeadConfig& wanted);
+  // Returns the object whose check() and prepare() take this command; see ClusterCommands.
+  template <class Command>
+  auto& handler_of(const Command& command) {
+    if constexpr (requires { command.job; }) {
+      return job_commands_;
+    } else if constexpr (std::is_same_v<Command, ShutDown>) {
+      return *this;
+    } else {
+      return cluster_commands_;
+    }
+  }
 
-  // Each prepare() changes the cluster; the returned effect sends what follows from the change. It
-  // fails if the job has changed since check().
-  Result<Effect> prepare(const Peer& peer, const ChangeSetting& command);
-  Result<Effect> prepare(const Peer& peer, const DrainNodes& command);
-  Result<Effect> prepare(const Peer& peer, const ReserveNodes& command);
-  Result<Effect> prepare(const Peer& peer, const RemoveReservation& command);
-  Result<Effect> prepare(const Peer& peer, const ReloadConfiguration& command);
+  static Result<Changes> check(const Peer& peer, const ShutDown& command);
   Result<Effect> prepare(const Peer& peer, const ShutDown& command);
-  Result<Effect> prepare(const Peer& peer, const SignalJob& command);
-  Result<Effect> prepare(const Peer& peer, const CancelJob& command);
-  Result<Effect> prepare(const Peer& peer, const ControlJob& command);
 
-  [[nodiscard]] Result<Effect> effect_of(Result<gang::Actions> actions);
-  [[nodiscard]] Status permit_control(const Peer& peer, const Job& job, const ControlJob& command);
-  [[nodiscard]] Result<gang::Actions> control(Job& job, const ControlJob& command);
-  [[nodiscard]] Result<Job*> active_job(JobId job);
-  [[nodiscard]] Result<std::vector<NodeId>> nodes_of(const DrainNodes& command) const;
   void begin(JobId line);
   void finish(JobId line, const Status& stored);
   void carry_out(const Asked& asked);
   // Restores the stored value after a command failed or could not be stored.
   void store_as_it_is(const AdminCommand& command, const Status& stored);
-  void take_file(HeadConfig wanted);
-  // Applies a change of the configuration file that has been checked and stored.
-  void change(const ChangeSetting& command);
-  void audit(const Peer& peer, const AdminCommand& command);
   void answer(const AdminCommand& command, const Reply& reply);
-  void answer_cancel(const CancelJob& command, const Reply& reply);
 
   [[nodiscard]] TimePoint now() const { return head_.runner.now(); }
 
   HeadContext& head_;
   Parts parts_;
   std::map<JobId, std::deque<Asked>> asked_;  // 0: not about a job. The first is being stored
-  std::optional<HeadConfig> wanted_;          // from the reload that is being stored
   Permissions permissions_;
+  ClusterCommands cluster_commands_;
+  JobCommands job_commands_;
   Reply shutdown_reply_;  // empty: no shutdown is in progress
   std::optional<TimePoint> shutdown_deadline_;
 };

@@ -444,7 +444,7 @@ Status ClientSession::on(const wire::ListShares& message) {
 }
 
 Status ClientSession::on(const wire::ListReservations& message) {
-  wire::ReservationList list = parts_.reservations.list(peer_);
+  wire::ReservationList list = parts_.overview.reservations(peer_);
   list.set_tag(message.tag());
   proto::send(*connection_, list);
   return {};

@@ -40,7 +40,6 @@ class ClientSession {
     FactsCollector& facts;
     Admin& admin;
     FairShares& shares;
-    const ReservationManager& reservations;
     Monitoring* monitoring = nullptr;  // null: monitoring is off
     std::function<Result<wire::NodeKeyList>(const Peer&, const wire::ManageKeys&)> keys{};
   };

@@ -6,6 +6,7 @@
 #include "scored/head/cluster/head_context.hpp"
 #include "scored/head/jobs/job_queries.hpp"
 #include "scored/head/jobs/job_table.hpp"
+#include "scored/head/reservations/reservation_manager.hpp"
 
 #include <functional>
 #include <optional>
@@ -17,8 +18,9 @@ namespace score::head {
 
 class Overview {
  public:
-  // Both references must outlive this object.
-  Overview(HeadContext& head, const JobQueries& queries) : head_(head), queries_(queries) {}
+  // The references must outlive this object.
+  Overview(HeadContext& head, const JobQueries& queries, const ReservationManager& reservations)
+      : head_(head), queries_(queries), reservations_(reservations) {}
 
   void set_dashboard_url(std::string url) { dashboard_url_ = std::move(url); }
 
@@ -33,6 +35,11 @@ class Overview {
   // Replies have no tag.
   [[nodiscard]] wire::Info info() const;
   [[nodiscard]] wire::NodeList nodes() const;
+
+  [[nodiscard]] wire::ReservationList reservations(const Peer& peer) const {
+    return reservations_.list(peer);
+  }
+
   // Returns the view without measurements, viewers and events.
   [[nodiscard]] monitor::ClusterView view() const;
   // Returns a text for the service manager, such as "64/64 nodes, 3 jobs, quantum 100ms".
@@ -45,6 +52,7 @@ class Overview {
 
   HeadContext& head_;
   const JobQueries& queries_;
+  const ReservationManager& reservations_;
   std::string dashboard_url_;
   std::function<std::vector<wire::HeadState>()> heads_;
 };

@@ -1,0 +1,182 @@
+#include "scored/head/admin/cluster_commands.hpp"
+
+#include "base/limits.hpp"
+#include "base/text.hpp"
+#include "base/text/hostlist.hpp"
+#include "scored/head/store/settings.hpp"
+
+#include <utility>
+
+namespace score::head {
+namespace {
+
+const Peer kConfiguration{UserId(0), proto::Role::Root, "configuration", "file"};
+
+std::string shown_reason(const DrainNodes& command) {
+  return escape_terminal(command.reason, limits::kMaxErrorTextBytes);
+}
+
+struct WantedSetting {
+  Setting setting;
+  SettingValue value;
+};
+
+Result<WantedSetting> read_change(const ChangeSetting& command) {
+  const SettingRule* rule = find_setting(command.name);
+  if (rule == nullptr) {
+    return fail(Errc::NotFound, "no setting '{}'", escape_terminal(command.name, 80));
+  }
+  const auto value = parse_setting(*rule, command.value);
+  if (!value) return value.error();
+  return WantedSetting{rule->setting, *value};
+}
+
+// Returns the settings of the configuration file that have changed.
+std::vector<ChangeSetting> changes_between(const Settings& before, const Settings& after) {
+  std::vector<ChangeSetting> changes;
+  for (const SettingRule& rule : settings()) {
+    const SettingValue value = after[rule.setting];
+    if (value == before[rule.setting]) continue;
+    changes.push_back({std::string(rule.name), format_setting(rule, value)});
+  }
+  return changes;
+}
+
+}  // namespace
+
+Result<Changes> ClusterCommands::check(const Peer&, const ChangeSetting& command) {
+  const auto wanted = read_change(command);
+  if (!wanted) return wanted.error();
+  if (auto possible = head_.runner.cluster().check(wanted->setting, wanted->value); !possible) {
+    return possible.error();
+  }
+  return Changes{value_setting(wanted->setting, wanted->value)};
+}
+
+Result<Effect> ClusterCommands::prepare(const Peer&, const ChangeSetting& command) {
+  const auto wanted = read_change(command);
+  if (!wanted) return wanted.error();
+  return effect_of(head_, head_.runner.cluster().set(wanted->setting, wanted->value, now()));
+}
+
+Result<std::vector<NodeId>> ClusterCommands::nodes_of(const DrainNodes& command) const {
+  std::vector<NodeId> nodes;
+  for (const std::string& list : command.nodes) {
+    const auto names = expand_hostlist(list);
+    if (!names) return names.error();
+    for (const std::string& name : *names) {
+      const auto node = head_.links.find(name);
+      if (!node) return node.error();
+      nodes.push_back(*node);
+    }
+  }
+  if (nodes.empty()) return fail(Errc::Malformed, "name at least one node");
+  return nodes;
+}
+
+Result<Changes> ClusterCommands::check(const Peer&, const DrainNodes& command) {
+  const auto nodes = nodes_of(command);
+  if (!nodes) return nodes.error();
+  Changes changes;
+  for (const NodeId node : *nodes) {
+    changes.emplace_back(
+        drain_setting(head_.links.name(node),
+                      command.resume ? std::nullopt : std::optional(shown_reason(command))));
+  }
+  return changes;
+}
+
+Result<Effect> ClusterCommands::prepare(const Peer&, const DrainNodes& command) {
+  auto nodes = nodes_of(command);
+  if (!nodes) return nodes.error();
+  return [this, nodes = std::move(*nodes), reason = shown_reason(command), command] {
+    gang::Cluster& cluster = head_.runner.cluster();
+    for (const NodeId node : nodes) {
+      auto actions =
+          command.resume ? cluster.resume_node(node, now()) : cluster.drain(node, reason, now());
+      if (actions) head_.runner.perform(std::move(*actions));
+    }
+  };
+}
+
+Result<Changes> ClusterCommands::check(const Peer&, const ReserveNodes& command) {
+  const auto booking = parts_.reservations.plan(command.wanted, command.ends_jobs);
+  if (!booking) return booking.error();
+  return Changes{reserve_setting(booking->name, pack_booking(*booking))};
+}
+
+// Plans again, because jobs may have been placed on these nodes in the meantime.
+Result<Effect> ClusterCommands::prepare(const Peer&, const ReserveNodes& command) {
+  auto booking = parts_.reservations.plan(command.wanted, command.ends_jobs);
+  if (!booking) return booking.error();
+  return [this, booking = std::move(*booking)] { parts_.reservations.make(booking); };
+}
+
+Result<Changes> ClusterCommands::check(const Peer&, const RemoveReservation& command) {
+  if (auto known = parts_.reservations.check_removal(command.name); !known) return known.error();
+  return Changes{reserve_setting(command.name, std::nullopt)};
+}
+
+Result<Effect> ClusterCommands::prepare(const Peer&, const RemoveReservation& command) {
+  return [this, name = command.name] { parts_.reservations.remove(name); };
+}
+
+// ---- configuration ------------------------------------------------------------------------------
+
+Status ClusterCommands::add_node(const std::string& name) {
+  return head_.runner.cluster().add_node(head_.links.add(name), name);
+}
+
+Result<Changes> ClusterCommands::check(const Peer&, const ReloadConfiguration&) {
+  auto wanted = parts_.read_configuration();
+  if (!wanted) return wanted.error();
+  auto changes = check_file(*wanted);
+  if (changes) wanted_ = std::move(*wanted);
+  return changes;
+}
+
+Result<Effect> ClusterCommands::prepare(const Peer&, const ReloadConfiguration&) {
+  return [this] { take_file(*std::exchange(wanted_, std::nullopt)); };
+}
+
+Result<Changes> ClusterCommands::check_file(const HeadConfig& wanted) {
+  const HeadConfig& config = parts_.config;
+  if (auto possible = check_reload(config, wanted); !possible) return possible.error();
+  Changes changes;
+  for (const ChangeSetting& change : changes_between(config.settings, wanted.settings)) {
+    auto one = check(kConfiguration, change);
+    if (!one) return one.error();
+    changes.insert(changes.end(), one->begin(), one->end());
+  }
+  return changes;
+}
+
+void ClusterCommands::change(const ChangeSetting& command) {
+  const auto effect = prepare(kConfiguration, command);
+  if (!effect) return log_error("Cannot apply a changed setting", kv("err", effect.error()));
+  audit(head_, kConfiguration, command);
+  (*effect)();
+}
+
+void ClusterCommands::take_file(HeadConfig wanted) {
+  HeadConfig& config = parts_.config;
+  for (const std::string& name : wanted.nodes) {
+    if (head_.links.has(name)) continue;
+    if (auto added = add_node(name); !added) {
+      log_error("Cannot add node", kv("node", name), kv("err", added.error()));
+      continue;
+    }
+    log_notice("Added node", kv("node", name));
+  }
+  for (const ChangeSetting& each : changes_between(config.settings, wanted.settings)) change(each);
+  head_.runner.perform(head_.runner.cluster().set_fill_queues(wanted.fill_queues, now()));
+  parts_.networks.set_channels(wanted.network.channels);
+  head_.users.set_rule(wanted.operators);
+  head_.users.set_exempt(wanted.limits.exempt);
+  head_.users.set_account_groups(wanted.accounts.groups());
+  set_log_level(wanted.log_level);
+  config = std::move(wanted);
+  parts_.shares.reload();
+}
+
+}  // namespace score::head
