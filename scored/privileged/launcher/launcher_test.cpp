@@ -125,6 +125,7 @@ class LauncherTest : public ::testing::Test {
   void start_launcher(std::vector<std::string> more = {}) {
     std::vector<std::string> words = {LAUNCHER_PROGRAM, "--rundir", run_.string(), "--shepherd",
                                       (dir_ / "shepherd.sh").string()};
+    words.insert(words.begin(), without_.begin(), without_.end());
     words.insert(words.end(), more.begin(), more.end());
     launcher_ = fork();
     if (launcher_ == 0) {
@@ -134,7 +135,7 @@ class LauncherTest : public ::testing::Test {
       const int log = open((dir_ / "log").c_str(), O_WRONLY | O_CREAT | O_APPEND, 0600);
       dup2(log, 2);
       if (preloaded_ != nullptr) setenv("LD_PRELOAD", preloaded_, 1);
-      execv(LAUNCHER_PROGRAM, argv.data());
+      execv(argv[0], argv.data());
       _exit(127);
     }
     ASSERT_TRUE(eventually([this] { return fs::exists(run_ / "launcher.sock"); }));
@@ -238,8 +239,9 @@ class LauncherTest : public ::testing::Test {
   }
 
   fs::path dir_;
-  const char* preloaded_ = nullptr;  // a library to preload into the launcher
-  fs::path run_;                     // directory of the launcher's socket
+  const char* preloaded_ = nullptr;   // a library to preload into the launcher
+  std::vector<std::string> without_;  // the words of without_calls; empty: all calls work
+  fs::path run_;                      // directory of the launcher's socket
   std::string cgroup_root_;
   pid_t launcher_ = 0;
   UniqueFd daemon_;
@@ -255,7 +257,8 @@ TEST_F(LauncherTest, StartsShepherdAndSpawner) {
   EXPECT_EQ(getpgid(reply.group), reply.group);
   EXPECT_EQ(getsid(reply.group), reply.group);
   EXPECT_TRUE(eventually([&] { return descriptors(reply.shepherd_pid) == "0 1 2 3 4 "; }));
-  EXPECT_TRUE(eventually([&] { return descriptors(reply.group) == "0 1 2 4 "; }));
+  EXPECT_TRUE(eventually([&] { return descriptors(reply.group) == "0 1 2 4 "; }))
+      << descriptors(reply.group);
 }
 
 TEST_F(LauncherTest, BuildsTheEnvironmentFromNothing) {
@@ -392,6 +395,41 @@ TEST_F(LauncherTest, StartsBothInTheCgroupsItIsGiven) {
   ASSERT_EQ(reply.error, 0U) << reply.step;
   EXPECT_TRUE(fact("shepherd", "cgroup").ends_with("/job_7/shepherd"));
   EXPECT_TRUE(fact("spawner", "cgroup").ends_with("/job_7/tasks"));
+}
+
+// Profiles of containers refuse calls with either error.
+TEST_F(LauncherTest, ChildrenJoinTheirCgroupsWithoutClone3) {
+  if (!make_cgroup_root()) GTEST_SKIP() << "no cgroup2 that may be written";
+  for (const char* error : {"ENOSYS", "EPERM"}) {
+    without_ = {WITHOUT_CALLS, "--error", error, "clone3", "close_range", "pidfd", "--"};
+    const auto attempt = started_.size() + 7;
+    const auto places = make_cgroups(attempt);
+    ASSERT_NO_FATAL_FAILURE(start_launcher(allow()));
+    const StartReply reply = launch(attempt, own_user(), {places[0].get(), places[1].get()});
+    ASSERT_EQ(reply.error, 0U) << reply.step;
+    const std::string job = "/job_" + std::to_string(attempt);
+    EXPECT_TRUE(fact("shepherd", "cgroup").ends_with(job + "/shepherd"));
+    EXPECT_TRUE(fact("spawner", "cgroup").ends_with(job + "/tasks"));
+    EXPECT_TRUE(eventually([&] { return descriptors(reply.shepherd_pid) == "0 1 2 3 4 "; }));
+    EXPECT_TRUE(eventually([&] { return descriptors(reply.group) == "0 1 2 4 "; }))
+        << descriptors(reply.group);
+    kill(reply.shepherd_pid, SIGKILL);
+    EXPECT_TRUE(eventually([&] { return is_gone(reply.group) && is_gone(stray_pid()); }));
+    kill(launcher_, SIGKILL);
+    waitpid(launcher_, nullptr, 0);
+    for (const char* made : {"shepherd", "spawner", "run/launcher.sock"}) fs::remove(dir_ / made);
+  }
+}
+
+TEST_F(LauncherTest, ReportsACgroupThatCannotBeJoined) {
+  if (geteuid() != 0 || !make_cgroup_root()) GTEST_SKIP() << "needs root and cgroup2";
+  without_ = {WITHOUT_CALLS, "clone3", "--"};
+  const auto places = make_cgroups(7);
+  ASSERT_TRUE(remove_cgroup_tree(cgroup_root_ + "/job_7/tasks"));
+  start_launcher(allow());
+  const StartReply reply = launch(7, own_user(), {places[0].get(), places[1].get()});
+  EXPECT_EQ(reply.error, static_cast<std::uint32_t>(ENOENT));
+  EXPECT_STREQ(reply.step, "join the cgroup");
 }
 
 TEST_F(LauncherTest, RefusesCgroupsOfOtherOwners) {

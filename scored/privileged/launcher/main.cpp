@@ -8,6 +8,7 @@
 #include <fcntl.h>
 #include <getopt.h>
 #include <linux/capability.h>
+#include <linux/sched.h>
 #include <pwd.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
@@ -18,6 +19,7 @@ namespace {
 
 using score::launcher::kMaxAllowed;
 using score::launcher::LauncherOptions;
+using score::launcher::StartedShepherd;
 
 constexpr const char* kUsage =
     "usage: scored-launcher --rundir DIR --shepherd PATH [OPTION]...\n"
@@ -81,9 +83,10 @@ void parse(int argc, char** argv, LauncherOptions& options) {
   if (access(options.shepherd, X_OK) != 0) refuse("cannot execute ", options.shepherd);
 }
 
-// Makes 0 and 1 /dev/null, and also 2 if that is closed. All descriptors that are opened later are
-// at least kFirstFd.
+// Makes 0 and 1 /dev/null, and also 2 if that is closed, and closes all others. All descriptors
+// that are opened later are at least kFirstFd.
 bool place_descriptors() {
+  closefrom(3);
   int fd = -1;
   do fd = open("/dev/null", O_RDWR | O_CLOEXEC);
   while (fd >= 0 && fd < score::launcher::kFirstFd - 1);
@@ -106,14 +109,16 @@ bool give_up_capabilities() {
 }
 
 // Starts scored-rings, which ends with this process.
-pid_t start_rings(const LauncherOptions& options) {
+StartedShepherd start_rings(const LauncherOptions& options) {
+  StartedShepherd rings;
   char path[512] = {};
-  if (readlink("/proc/self/exe", path, sizeof path - sizeof "/scored-rings") < 0) return -1;
+  if (readlink("/proc/self/exe", path, sizeof path - sizeof "/scored-rings") < 0) return rings;
   snprintf(strrchr(path, '/'), sizeof "/scored-rings", "/scored-rings");
   char owners[32];
   snprintf(owners, sizeof owners, "%u,%d", options.daemon_user, getpid());
-  const pid_t child = fork();
-  if (child != 0) return child;
+  const long child = syscall(SYS_clone, CLONE_PIDFD | SIGCHLD, 0, &rings.pidfd, 0, 0);
+  rings.shepherd = static_cast<pid_t>(child);
+  if (child != 0) return rings;
   execl(path, "scored-rings", options.interface, options.rundir, owners, nullptr);
   _exit(127);
 }

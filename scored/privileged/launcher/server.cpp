@@ -10,7 +10,6 @@
 #include <linux/magic.h>
 #include <poll.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <sys/un.h>
 #include <sys/vfs.h>
 #include <sys/wait.h>
@@ -88,11 +87,6 @@ bool LauncherServer::start() {
            lchown(address.sun_path, options_.daemon_user, static_cast<gid_t>(-1)) == 0) &&
           listen(listener_, 8) == 0) ||
          print_error("Cannot listen in rundir=", options_.rundir);
-}
-
-void LauncherServer::add(pid_t child) {
-  children_[count_].started = {.shepherd = child, .pidfd = -1, .notes = -1};
-  children_[count_++].started.pidfd = static_cast<int>(syscall(SYS_pidfd_open, child, 0));
 }
 
 void LauncherServer::turn() {
@@ -238,15 +232,13 @@ void LauncherServer::watch_start(Child& child, bool is_readable) {
   if (is_readable && got == 0 && child.group > 0) return answer(child, 0, "");
   if (got == 0) note.error = is_readable ? ECHILD : ETIMEDOUT;
   note.step[sizeof note.step - 1] = '\0';
-  syscall(SYS_pidfd_send_signal, child.started.pidfd, SIGKILL, nullptr, 0);
+  kill(child.started.shepherd, SIGKILL);  // it has not been reaped, so the id is its own
   answer(child, static_cast<int>(note.error), got > 0 ? note.step : "start it within 8 s");
 }
 
 // A daemon that does not read its replies finds its attempts by their sockets.
 void LauncherServer::answer(const Child& child, int error, const char* step) {
-  StartReply reply;
-  reply.error = static_cast<std::uint32_t>(error);
-  reply.attempt = child.attempt;
+  StartReply reply{.error = static_cast<std::uint32_t>(error), .attempt = child.attempt};
   reply.shepherd_pid = error == 0 ? child.started.shepherd : 0;
   reply.group = error == 0 ? child.group : 0;
   snprintf(reply.step, sizeof reply.step, "%s", step);

@@ -28,8 +28,10 @@ class LauncherServer {
 
   // Opens its socket. If it fails, it writes one line with the reason and returns false.
   bool start();
+
   // Adds a child that is not a shepherd; this process ends with it. Must be called before turn().
-  void add(pid_t child);
+  void add(const StartedShepherd& child) { children_[count_++].started = child; }
+
   // Waits once and handles the events; must be called in an endless loop.
   void turn();
 

@@ -1,7 +1,8 @@
 // There are two forks per attempt. They use clone3 with CLONE_INTO_CGROUP, so that a child is born
 // in its cgroup. Moving it by a write to cgroup.procs would wait for an RCU grace period under the
-// lock that every freeze of every node on the machine takes. The children do all work that may
-// wait.
+// lock that every freeze of every node on the machine takes. Containers refuse clone3, often with
+// ENOSYS; the child then moves itself before it does anything else. The children do all work that
+// may wait.
 #include "scored/privileged/launcher/start.hpp"
 
 #include "scored/privileged/launcher/identity.hpp"
@@ -13,7 +14,6 @@
 #include <cstdio>
 #include <cstring>
 #include <fcntl.h>
-#include <linux/close_range.h>
 #include <linux/sched.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
@@ -29,6 +29,7 @@ namespace {
 
 constexpr int kListenerFd = 3;
 constexpr int kPairFd = 4;
+constexpr int kNotesFd = 5;  // until exec
 constexpr int kLowPriority = 10;
 
 struct Child {
@@ -38,22 +39,9 @@ struct Child {
   UserIdentity identity{};
 };
 
-pid_t clone_into(int cgroup, int* pidfd) {
-  clone_args args{};
-  args.flags = pidfd != nullptr ? CLONE_PIDFD : 0U;
-  args.pidfd = reinterpret_cast<std::uintptr_t>(pidfd);
-  args.exit_signal = SIGCHLD;
-  if (cgroup >= 0) {
-    args.flags |= CLONE_INTO_CGROUP;
-    args.cgroup = static_cast<std::uint64_t>(cgroup);
-  }
-  return static_cast<pid_t>(syscall(SYS_clone3, &args, sizeof args));
-}
-
 // A note is below PIPE_BUF, so it arrives whole.
 [[noreturn]] void give_up(const Child& child, const char* step) {
-  StartReply note;
-  note.error = static_cast<std::uint32_t>(errno != 0 ? errno : EIO);
+  StartReply note{.error = static_cast<std::uint32_t>(errno != 0 ? errno : EIO)};
   snprintf(note.step, sizeof note.step, "%s", step);
   [[maybe_unused]] const ssize_t sent = write(child.notes, &note, sizeof note);
   _exit(127);
@@ -63,11 +51,36 @@ void must(bool done, const Child& child, const char* step) {
   if (!done) give_up(child, step);
 }
 
+// Moves this process, which has one thread, into one of the attempt's cgroups, if it has any.
+void join(const Child& child, int place, const char* file) {
+  const int cgroup = child.launch.places[place];
+  const int members = openat(cgroup, file, O_WRONLY | O_CLOEXEC | O_NOFOLLOW);
+  must(cgroup < 0 || (members >= 0 && write(members, "0", 1) == 1), child, "join the cgroup");
+}
+
+// Forks a process into one of the attempt's cgroups, if it has any.
+pid_t fork_into(const Child& child, int place, int* pidfd) {
+  const int cgroup = child.launch.places[place];
+  clone_args args{};
+  args.flags = CLONE_PIDFD | (cgroup >= 0 ? CLONE_INTO_CGROUP : 0U);
+  args.pidfd = reinterpret_cast<std::uintptr_t>(pidfd);
+  args.exit_signal = SIGCHLD;
+  args.cgroup = static_cast<std::uint64_t>(cgroup);
+  auto pid = static_cast<pid_t>(syscall(SYS_clone3, &args, sizeof args));
+  if (pid >= 0 || (errno != ENOSYS && errno != EPERM)) return pid;
+  pid = static_cast<pid_t>(syscall(SYS_clone, CLONE_PIDFD | SIGCHLD, 0, pidfd, 0, 0));
+  if (pid == 0) join(child, place, "cgroup.procs");
+  return pid;
+}
+
 // Places the descriptors so that only 0, 1, 2, the listener as 3 and the pair as 4 survive exec.
-void place_descriptors(const Child& child, int listener, int pair) {
-  must(close_range(3, ~0U, CLOSE_RANGE_CLOEXEC) == 0, child, "close_range");
+// closefrom() reads /proc where close_range is refused.
+void place_descriptors(Child& child, int listener, int pair) {
   must(listener < 0 || dup2(listener, kListenerFd) == kListenerFd, child, "dup2");
   must(dup2(pair, kPairFd) == kPairFd, child, "dup2");
+  must(dup3(child.notes, kNotesFd, O_CLOEXEC) == kNotesFd, child, "dup3");
+  child.notes = kNotesFd;
+  closefrom(kNotesFd + 1);
 }
 
 // Resets all state that is inherited from the launcher, except its log.
@@ -96,19 +109,10 @@ void reset_state(const Child& child) {
   give_up(child, "exec the shepherd");
 }
 
-// A write to `tasks` moves this thread, which is the only one of the process, without the wait that
-// a write to cgroup.procs costs.
-void join_version1(const Child& child) {
-  for (int place = kVersion1; place < kPlaces; ++place) {
-    if (child.launch.places[place] < 0) return;
-    const int tasks =
-        openat(child.launch.places[place], "tasks", O_WRONLY | O_CLOEXEC | O_NOFOLLOW);
-    must(tasks >= 0 && write(tasks, "0", 1) == 1, child, "join a version 1 cgroup");
-  }
-}
-
-[[noreturn]] void run_spawner(const Child& child) {
-  join_version1(child);
+// In version 1, a write to `tasks` moves a thread without the wait that a write to cgroup.procs
+// costs.
+[[noreturn]] void run_spawner(Child& child) {
+  for (int place = kVersion1; place < kPlaces; ++place) join(child, place, "tasks");
   must(setsid() >= 0, child, "setsid");
   place_descriptors(child, -1, child.pair[1]);
   if (child.launch.request.low_priority != 0) setpriority(PRIO_PROCESS, 0, kLowPriority);
@@ -144,11 +148,11 @@ void assist(const Child& child, const char* program, const char* word) {
   char user[16];
   snprintf(user, sizeof user, "%u", request.user);
   if (request.scratch != 0) assist(child, "scored-scratch-directory", user);
-  const pid_t spawner = clone_into(child.launch.places[kTasksCgroup], nullptr);
+  int pidfd = -1;
+  const pid_t spawner = fork_into(child, kTasksCgroup, &pidfd);
   if (spawner == 0) run_spawner(child);
   must(spawner > 0, child, "fork into tasks");
-  StartReply note;
-  note.group = spawner;
+  const StartReply note{.group = spawner};
   must(write(child.notes, &note, sizeof note) == sizeof note, child, "write");
   place_descriptors(child, child.launch.places[kListener], child.pair[0]);
   execute(child, "shepherd");
@@ -160,9 +164,10 @@ int start(const Launch& launch, StartedShepherd& started) {
   int notes[2] = {-1, -1};
   if (pipe2(notes, O_CLOEXEC) != 0) return errno;
   started.notes = notes[0];
-  started.shepherd = clone_into(launch.places[kShepherdCgroup], &started.pidfd);
+  const Child child{.launch = launch, .notes = notes[1]};
+  started.shepherd = fork_into(child, kShepherdCgroup, &started.pidfd);
   const int failed = started.shepherd < 0 ? errno : 0;
-  if (started.shepherd == 0) run_shepherd({.launch = launch, .notes = notes[1]});
+  if (started.shepherd == 0) run_shepherd(child);
   close(notes[1]);
   if (failed != 0) close(notes[0]);
   return failed;
