@@ -29,7 +29,7 @@ inline constexpr std::array kOptionalParts = std::to_array<OptionalPart>({
     {"/dev/fuse", "--scratch and mounted volumes",
      "load the kernel module fuse, or give the device to the container"},
     {"/dev/shm", "shared memory of MPI and Python", "mount a tmpfs at /dev/shm"},
-    {"io_uring", "--scratch and volumes",
+    {"io_uring", "volumes with many clients (elsewhere threads are as fast)",
      "set the sysctl kernel.io_uring_disabled to 0, or admit io_uring in the container"},
     {"python3", "jobs of Python", "install the package python3"},
 });

@@ -106,7 +106,6 @@ class Parts {
   std::unique_ptr<Part> copy_;  // with two replicas
   std::unique_ptr<Moves> moves_;
   Event<&Parts::receive_results> news_{*this};
-  std::uint64_t news_count_ = 0;
   std::int64_t last_turn_ms_ = 0;
 };
 

@@ -63,9 +63,8 @@ Server::Server(ServerOptions options)
 int Server::start(std::string& message) {
   if (const int error = parts_.open(message)) return error;
   if (const int error = ring_.open(kRingEntries)) {
-    message = "io_uring is not available on this host (see the sysctl kernel.io_uring_disabled): ";
-    message += std::strerror(error);
-    return error;
+    log_notice("Uses threads, because io_uring is refused",
+               kv("err", std::string_view(std::strerror(error))));
   }
   const ServerAddress& address = options_.volume.servers[options_.server];
   if (const int error = clients_.listen(address, std::move(options_.listener), message)) {

@@ -7,9 +7,7 @@
 #include <charconv>
 #include <dirent.h>
 #include <fcntl.h>
-#include <linux/openat2.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <tuple>
 #include <unistd.h>
 #include <utility>
@@ -113,14 +111,14 @@ int DataFiles::clear() {
 }
 
 int DataFiles::open_file(FileId id, int flags, int& fd) {
-  open_how how{};
-  how.flags = static_cast<std::uint64_t>(flags) | O_RDWR | O_CLOEXEC | O_NOFOLLOW;
-  how.mode = (flags & O_CREAT) != 0 ? 0600 : 0;
-  how.resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS;
-  const long result = ::syscall(SYS_openat2, root_.get(), data_path(id).c_str(), &how, sizeof how);
-  if (result < 0) return errno;
-  fd = static_cast<int>(result);
-  return 0;
+  const std::string path = data_path(id);
+  const auto slash = path.find('/');
+  constexpr int kFolder = O_PATH | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW;
+  const UniqueFd folder(::openat(root_.get(), path.substr(0, slash).c_str(), kFolder));
+  if (!folder) return errno;
+  fd = ::openat(folder.get(), path.c_str() + slash + 1, flags | O_RDWR | O_CLOEXEC | O_NOFOLLOW,
+                0600);
+  return fd < 0 ? errno : 0;
 }
 
 int DataFiles::get(FileId id, bool make, std::shared_ptr<DataFile>& file) {

@@ -1,6 +1,6 @@
 // Manages the data of one server: one file per file of the volume that has data here, below `data/`
-// of the server's directory, named by the number. No file outside of it is opened (openat2(2),
-// RESOLVE_BENEATH).
+// of the server's directory, named by the number. No file outside of it is opened, because no
+// symbolic link is followed.
 #pragma once
 
 #include "base/os/fd.hpp"

@@ -28,7 +28,6 @@ MAY_FAIL = {
     'libpm-fi': ('on PM', 'no libpm-fi.so on this node: install the package libpm-fi1'),
     'fuse': ('scratch', 'no access to /dev/fuse on this node: load the kernel module fuse'),
     'fusermount3': ('scratch', 'fusermount3 is missing on this node: install the package fuse3'),
-    'io_uring': ('scratch', 'io_uring is not available on this host .see the sysctl kernel.io_uring_disabled'),
     'mpich': ('mpich', r'libmpich\.so\.12: cannot open shared object file'),
     'openmpi': ('openmpi', r'libmpi\.so\.40'),
     'python3': ('python', 'executable python3: not found in PATH'),

@@ -20,7 +20,7 @@ Peers::Peer::Peer(const VolumeDescription& volume, std::uint32_t server, bool ha
     : link(volume, server, Link::Peer{kPeerReconnectSeconds, has_copy}) {}
 
 Peers::Peers(const VolumeDescription& volume)
-    : volume_(volume), event_(::eventfd(0, EFD_CLOEXEC)) {}
+    : volume_(volume), event_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {}
 
 Peers::Peers(const VolumeDescription& volume, const Peers* with)
     : volume_(volume), has_copies_(true), event_(::fcntl(with->fd(), F_DUPFD_CLOEXEC, 0)) {}

@@ -2,6 +2,7 @@
 
 #include <array>
 #include <cerrno>
+#include <vector>
 
 namespace score::pario {
 
@@ -12,17 +13,19 @@ Ring::~Ring() {
 int Ring::open(unsigned entries) {
   // The thread that waits for completions processes them (Linux 5.19); older kernels use the
   // default.
+  int result = 0;
   for (const unsigned flags : {IORING_SETUP_COOP_TASKRUN | IORING_SETUP_SINGLE_ISSUER, 0U}) {
-    const int result = io_uring_queue_init(entries, &ring_, flags);
+    result = io_uring_queue_init(entries, &ring_, flags);
     is_open_ = result == 0;
     if (is_open_) return 0;
-    if (result != -EINVAL || flags == 0) return -result;
+    if (result != -EINVAL) break;
   }
-  return EINVAL;
+  open_plain();
+  return -result;
 }
 
 io_uring_sqe* Ring::next(Completion* completion) {
-  io_uring_sqe* request = io_uring_get_sqe(&ring_);
+  io_uring_sqe* request = plain_ ? plain_->next() : io_uring_get_sqe(&ring_);
   while (request == nullptr) {  // the queue is full: submit it
     io_uring_submit(&ring_);
     request = io_uring_get_sqe(&ring_);
@@ -39,7 +42,17 @@ int Ring::wait(std::int64_t timeout_us) {
   return io_uring_submit_and_wait_timeout(&ring_, &first, 1, &time, nullptr);
 }
 
+int Ring::turn_plain(std::int64_t timeout_us) {
+  std::vector<PlainIo::Result> results;
+  const int error = plain_->turn(timeout_us, results);
+  for (const auto& [data, value] : results) {
+    if (data != 0) reinterpret_cast<Completion*>(data)->complete(value);
+  }
+  return error;
+}
+
 int Ring::turn(std::int64_t timeout_us) {
+  if (plain_) return turn_plain(timeout_us);
   const int result = wait(timeout_us);
   const bool is_usual =
       result == -EINTR || result == -EAGAIN || result == -EBUSY || result == -ETIME;

@@ -1,8 +1,11 @@
 // Wraps io_uring with completions as objects. One thread uses it.
 #pragma once
 
+#include "pario/server/io/plain_io.hpp"
+
 #include <cstdint>
 #include <liburing.h>
+#include <memory>
 
 namespace score::pario {
 
@@ -35,8 +38,12 @@ class Ring {
   Ring(const Ring&) = delete;
   Ring& operator=(const Ring&) = delete;
 
-  // Returns an errno value; EPERM and ENOSYS if io_uring is disabled.
+  // Opens io_uring. Where that is refused it uses threads, and returns the errno value of the
+  // refusal: often EPERM or ENOSYS.
   int open(unsigned entries);
+
+  // Uses threads.
+  void open_plain() { plain_ = std::make_unique<PlainIo>(); }
 
   // Returns a request to fill in, for example by io_uring_prep_recv(). `completion` must live until
   // it has been called.
@@ -49,9 +56,11 @@ class Ring {
 
  private:
   int wait(std::int64_t timeout_us);
+  int turn_plain(std::int64_t timeout_us);
 
   io_uring ring_{};
   bool is_open_ = false;
+  std::unique_ptr<PlainIo> plain_;
 };
 
 }  // namespace score::pario
