@@ -1,13 +1,15 @@
 // This build tool turns the annotations of the .proto files into C++: the enumerations FrameType
-// and Role, and the table of rules. Only this tool uses the full protobuf runtime; programs use
-// only its output.
+// and Role, the table of rules (DIRECTORY/frames.inc), and the conversions of the messages in each
+// SET (generate_values.hpp). Only this tool uses the full protobuf runtime; programs use only its
+// output.
 //
-//    score_generate_table DESCRIPTOR_SET FRAMES_INC
+//    score_generate_table DESCRIPTOR_SET DIRECTORY [SET ...]
 //
 // It rejects everything that would leave a hole: a message that opens a frame without an
 // annotation, two frames with the same number, a frame without permitted senders. A top-level
 // message opens a frame unless it is the type of a field in a message.
 
+#include "proto/generate_values.hpp"
 #include "proto/options.pb.h"
 
 #include <google/protobuf/descriptor.h>
@@ -31,11 +33,6 @@ struct FrameMessage {
   std::string name;
   score::wire::Frame rule;
 };
-
-[[noreturn]] void refuse(const std::string& why) {
-  std::fprintf(stderr, "generate_table: %s\n", why.c_str());
-  std::exit(1);
-}
 
 // Converts OTHER_USER to OtherUser.
 std::string pascal_case(const std::string& name) {
@@ -139,11 +136,18 @@ void write_code(const std::string& path, const std::map<std::uint32_t, FrameMess
 
 }  // namespace
 
+void refuse(const std::string& why) {
+  std::fprintf(stderr, "generate_table: %s\n", why.c_str());
+  std::exit(1);
+}
+
 int main(int argc, char** argv) {
-  if (argc != 3) refuse("usage: score_generate_table DESCRIPTOR_SET FRAMES_INC");
+  if (argc < 3) refuse("usage: score_generate_table DESCRIPTOR_SET DIRECTORY [SET ...]");
   std::ifstream in(argv[1], std::ios::binary);
   pb::FileDescriptorSet files;
   if (!in || !files.ParseFromIstream(&in)) refuse(std::string("cannot read ") + argv[1]);
-  write_code(argv[2], collect_frames(files));
+  const std::string directory = argv[2];
+  write_code(directory + "/frames.inc", collect_frames(files));
+  for (int i = 3; i < argc; ++i) write_values(files, argv[i], directory);
   return 0;
 }

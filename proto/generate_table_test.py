@@ -30,8 +30,27 @@ CASES = [  # (name, messages, what the error must say; None: it is accepted)
     ('no frames', '', 'no frames'),
 ]
 
+VALUE = 'option (value) = { type: "base::%s" };'
+# As above; GOOD precedes the messages.
+VALUE_CASES = [
+    ('value', 'message P { %s uint32 y = 1 [(rule).most = "9"]; }\n' % VALUE % 'P', None),
+    ('list without limit', 'message P { %s repeated uint32 y = 1; }\n' % VALUE % 'P',
+     'P.y is a list and has no limit'),
+    ('limit of no list', 'message P { %s uint32 y = 1 [(rule).count = "9"]; }\n' % VALUE % 'P',
+     'P.y is not a list'),
+    ('signed without least', 'message P { %s int32 y = 1 [(rule).most = "9"]; }\n' % VALUE % 'P',
+     'P.y has no `least`'),
+    ('member without value', 'message P { %s Q q = 1; }\nmessage Q { }\n' % VALUE % 'P',
+     'its type has no (value)'),
+    ('value twice', 'message P { %s }\nmessage Q { %s }\n' % (VALUE % 'P', VALUE % 'P'),
+     'Q and P have the same type base::P'),
+    ('unknown like', 'message P { option (value) = { type: "base::P" like: "R" }; }\n',
+     'there is no message R'),
+    ('no value', 'message P { uint32 y = 1; }\n', 'no message has a (value) of the set model'),
+]
 
-def run_case(protoc, generator, source_dir, text):
+
+def run_case(protoc, generator, source_dir, text, *sets):
     """Exit status and stderr of the generator."""
     with tempfile.TemporaryDirectory() as directory:
         root = pathlib.Path(directory)
@@ -39,7 +58,7 @@ def run_case(protoc, generator, source_dir, text):
         subprocess.run([protoc, '-I', directory, '-I', source_dir, f'--descriptor_set_out={root}/set',
                         f'{root}/case.proto', 'proto/options.proto'], check=True,
                        stderr=subprocess.DEVNULL)
-        made = subprocess.run([generator, root / 'set', root / 'out.inc'], capture_output=True,
+        made = subprocess.run([generator, root / 'set', root, *sets], capture_output=True,
                               text=True, check=False)
         return made.returncode, made.stderr
 
@@ -47,8 +66,13 @@ def run_case(protoc, generator, source_dir, text):
 def main():
     protoc, generator, source_dir = sys.argv[1:4]
     failures = 0
-    for name, text, expected in CASES:
-        status, error = run_case(protoc, generator, source_dir, text)
+    used = 'message B { option (frame) = { type: 2 max_bytes: 8 allow: [NODE] }; P p = 1; Q q = 2; }\n'
+    cases = [(name, text, expected, ()) for name, text, expected in CASES]
+    for name, text, expected in VALUE_CASES:
+        other = '' if 'message Q' in text else 'message Q { }\n'
+        cases.append((name, GOOD + used + text + other, expected, ('model',)))
+    for name, text, expected, sets in cases:
+        status, error = run_case(protoc, generator, source_dir, text, *sets)
         ok = status == 0 if expected is None else status == 1 and expected in error
         print(f'{"ok" if ok else "FAILED"}: {name}: {error.strip()}')
         failures += not ok

@@ -43,18 +43,27 @@ add_custom_command(
   VERBATIM)
 
 # -w is set because warnings are for hand-written code. SYSTEM does the same for its headers.
-add_executable(score_generate_table generate_table.cpp ${proto_full}/proto/options.pb.cc)
+add_executable(score_generate_table generate_table.cpp generate_values.cpp
+  ${proto_full}/proto/options.pb.cc)
 target_link_libraries(score_generate_table PRIVATE score_options protobuf::libprotobuf)
 target_include_directories(score_generate_table SYSTEM PRIVATE ${proto_full})
 set_source_files_properties(${proto_full}/proto/options.pb.cc PROPERTIES COMPILE_OPTIONS -w)
 set_target_properties(score_generate_table PROPERTIES
   RUNTIME_OUTPUT_DIRECTORY ${CMAKE_CURRENT_BINARY_DIR})
 
+# The sets of conversions: see Value in options.proto.
+set(SCORE_VALUE_SETS model leases samples waits)
+set(proto_tables ${proto_gen}/proto/frames.inc)
+foreach(set IN LISTS SCORE_VALUE_SETS)
+  foreach(kind IN ITEMS "" _code _test)
+    list(APPEND proto_tables ${proto_gen}/proto/${set}_values${kind}.inc)
+  endforeach()
+endforeach()
 add_custom_command(
-  OUTPUT ${proto_gen}/proto/frames.inc
-  COMMAND score_generate_table ${proto_gen}/frames.pb ${proto_gen}/proto/frames.inc
+  OUTPUT ${proto_tables}
+  COMMAND score_generate_table ${proto_gen}/frames.pb ${proto_gen}/proto ${SCORE_VALUE_SETS}
   DEPENDS score_generate_table ${proto_gen}/frames.pb
-  COMMENT "frame table"
+  COMMENT "frame table, conversions"
   VERBATIM)
 
 # Links the lite runtime, statically if SCORE_STATIC_LIBS is set (see cmake/options.cmake) and the
@@ -68,7 +77,7 @@ else()
   target_link_libraries(score_protobuf_lite INTERFACE protobuf::libprotobuf-lite)
 endif()
 
-add_library(score_proto_messages STATIC ${proto_sources} ${proto_gen}/proto/frames.inc)
+add_library(score_proto_messages STATIC ${proto_sources} ${proto_tables})
 add_library(score::proto_messages ALIAS score_proto_messages)
 target_compile_options(score_proto_messages PRIVATE -w)
 target_include_directories(score_proto_messages SYSTEM PUBLIC

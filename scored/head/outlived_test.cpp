@@ -18,7 +18,7 @@ class OutlivedTest : public HeadFixture {
     NodeSession session(head_->for_nodes(), clock_, NodeId(0), connection_);
     NodeHello hello;
     hello.info = {"n0", 1, Bytes(1 << 30)};
-    auto message = proto::to_wire(hello);
+    auto message = proto::make_hello(hello);
     message.set_head_epoch(newest.value());
     message.set_head_proof(proof);
     message.set_last_job(last_job_);
@@ -103,7 +103,7 @@ TEST_F(OutlivedTest, SecondDaemonOfANodeIsRefused) {
         std::make_unique<NodeSession>(head_->for_nodes(), clock_, NodeId(0), node.connection);
     NodeHello hello;
     hello.info = {"n0", 1, Bytes(1 << 30)};
-    auto message = proto::to_wire(hello);
+    auto message = proto::make_hello(hello);
     message.set_instance(instance);
     if (!node.session->greet(frame_of(message))) node.connection->close();
     return node;

@@ -128,7 +128,7 @@ NodeDaemon::NodeDaemon(Parts parts, NodeConfig config)
                  [this] { return own_address(config_.network, config_.head.host); }},
                 shepherd_handlers(),
                 [this](const proto::FoundAttempt& found) {
-                  carry_out(agent_.adopt(found.placed, found.report, found.has_begun(),
+                  carry_out(agent_.adopt(found.placed, found.report(), found.has_begun(),
                                          parts_.clock.now()));
                 }),
       sampling_({parts.clock, tasks_, head_, attempts_, parts.switcher, agent_, parts.cgroups,
@@ -225,7 +225,7 @@ void NodeDaemon::send(const base::NodeToHead& message) {
     head_.send(frame.type, frame.payload);
     return;
   }
-  auto wire = proto::to_wire(*hello);
+  auto wire = proto::make_hello(*hello);
   *wire.mutable_switching() = switching();
   wire.set_network_problem(networks_.problem());
   wire.set_pid(getpid());

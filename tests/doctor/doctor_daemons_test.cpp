@@ -16,7 +16,7 @@ class DoctorOfDaemons : public head::HeadFixture {
  protected:
   // Returns the head's facts about its only node, whose hello has `switching`.
   scout::Evidence evidence_of(const wire::Switching& switching) {
-    wire::NodeHello hello = proto::to_wire(base::NodeHello{{"n0", 1, Bytes(1 << 30)}, {}, {}});
+    wire::NodeHello hello = proto::make_hello(base::NodeHello{{"n0", 1, Bytes(1 << 30)}, {}, {}});
     *hello.mutable_switching() = switching;
     const auto connection = std::make_shared<head::FakeConnection>("node");
     session_ =

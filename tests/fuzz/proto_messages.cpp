@@ -34,13 +34,15 @@ void node_to_head(FrameType type, std::string_view payload) {
   SCORE_ASSERT(proto::encode(*again).payload == frame.payload, "{}", proto::name_of(type));
 }
 
-// Checks a message whose conversions from_wire and to_wire are inverse to each other.
 template <class Message>
 void round_trip(const Message& message) {
   const auto value = proto::from_wire(message);
   if (!value) return;
-  const auto again = proto::from_wire(proto::to_wire(*value));
-  SCORE_ASSERT(again.has_value() && *again == *value, "a value does not survive the wire");
+  const Message once = proto::to_wire(*value);
+  const auto again = proto::from_wire(once);
+  SCORE_ASSERT(again.has_value(), "{}", message.GetTypeName());
+  SCORE_ASSERT(proto::to_wire(*again).SerializeAsString() == once.SerializeAsString(), "{}",
+               message.GetTypeName());
 }
 
 void submit(std::string_view payload) {
@@ -49,9 +51,14 @@ void submit(std::string_view payload) {
   round_trip(message->resources());
   const auto id = proto::request_id_from_wire(message->request_id());
   SCORE_ASSERT(!id || proto::to_wire(*id) == message->request_id());
-  if (!proto::check_launch_spec(message->spec())) return;
-  const std::string bytes = message->spec().SerializeAsString();
-  SCORE_ASSERT(proto::parse_launch_spec(bytes).has_value());
+  static_cast<void>(proto::check_launch_spec(message->spec()).has_value());
+}
+
+template <class Message>
+void of_shepherd(FrameType type, std::string_view payload) {
+  if (type != proto::frame_type<Message>()) return;
+  const auto message = proto::parse<Message>(payload, proto::name_of(type));
+  if (message) round_trip(*message);
 }
 
 void failed(std::string_view payload) {
@@ -69,19 +76,10 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const std::string_view payload(reinterpret_cast<const char*>(data) + 2, size - 2);
   if (type == FrameType::Submit) submit(payload);
   if (type == FrameType::Failed) failed(payload);
-  if (proto::is_head_to_node(type)) head_to_node(type, payload);
-  if (proto::is_node_to_head(type)) node_to_head(type, payload);
-  if (type == FrameType::ShepherdReport) {
-    const auto message = proto::parse<wire::ShepherdReport>(payload, "ShepherdReport");
-    if (message) round_trip(*message);
-  }
-  if (type == FrameType::ShepherdPrepare) {
-    const auto message = proto::parse<wire::ShepherdPrepare>(payload, "ShepherdPrepare");
-    if (message) static_cast<void>(proto::from_wire(*message).has_value());
-  }
-  if (type == FrameType::ShepherdStarted) {
-    const auto message = proto::parse<wire::ShepherdStarted>(payload, "ShepherdStarted");
-    if (message) static_cast<void>(proto::from_wire(*message).has_value());
-  }
+  head_to_node(type, payload);
+  node_to_head(type, payload);
+  of_shepherd<wire::ShepherdReport>(type, payload);
+  of_shepherd<wire::ShepherdPrepare>(type, payload);
+  of_shepherd<wire::ShepherdStarted>(type, payload);
   return 0;
 }

@@ -1,10 +1,12 @@
 // These tests read samples of nodes that are broken or older than they claim.
 #include "scored/head/clients/sample_wire.hpp"
 
+#include "proto/convert/random_messages.hpp"
+#include "proto/samples_values_test.inc"
+
 #include <gtest/gtest.h>
 
 #include <memory>
-#include <random>
 
 namespace score::head {
 namespace {
@@ -103,16 +105,13 @@ TEST(SampleWire, RefusesImpossibleNumbers) {
   }));
 }
 
-TEST(SampleWire, SurvivesFlippedBits) {
-  std::mt19937 random(11);
-  const std::string bytes = sound().SerializeAsString();
-  monitor::NodeSample into;
-  for (int i = 0; i < 20'000; ++i) {
-    std::string broken = bytes;
-    broken[random() % broken.size()] ^= static_cast<char>(1U << (random() % 8));
-    wire::NodeSample sample;
-    if (sample.ParseFromString(broken)) (void)from_wire(sample, into);
-  }
+template <class Message>
+class SampleMessages : public ::testing::Test {};
+
+TYPED_TEST_SUITE(SampleMessages, proto::samples_messages);
+
+TYPED_TEST(SampleMessages, AnyMessageGivesValueOrError) {
+  proto::expect_value_or_error<TypeParam>();
 }
 
 }  // namespace

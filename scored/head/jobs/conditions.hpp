@@ -43,7 +43,7 @@ struct Conditions {
   friend bool operator==(const Conditions&, const Conditions&) = default;
 };
 
-// Empty conditions are packed as "". Errors of unpack_conditions(): Malformed, TooLarge (more than
+// Empty conditions are packed as "". Errors of unpack_conditions(): BadMessage, TooLarge (more than
 // kMaxDependencies).
 [[nodiscard]] std::string pack_conditions(const Conditions& conditions);
 [[nodiscard]] Result<Conditions> unpack_conditions(std::string_view bytes);
@@ -52,3 +52,5 @@ struct Conditions {
 [[nodiscard]] std::string name_of(const Dependency& dependency);
 
 }  // namespace score::head
+
+#include "proto/waits_values.inc"  // IWYU pragma: export

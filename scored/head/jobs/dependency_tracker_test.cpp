@@ -1,5 +1,9 @@
 #include "scored/head/jobs/dependency_tracker.hpp"
 
+#include "proto/client.pb.h"
+#include "proto/convert/random_messages.hpp"
+#include "proto/waits_values_test.inc"
+
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -250,28 +254,25 @@ TEST_F(DependencyTrackerTest, LosesNoJob) {
   }
 }
 
-TEST(Conditions, SurvivePackingAndUnpacking) {
-  Conditions conditions;
-  conditions.after = {{After::Ok, JobId(7)}, {After::Started, JobId(8)}};
-  conditions.singleton = conditions.end_if_never = true;
-  conditions.begin = kNow;
-  conditions.deadline = kNow + 1h;
-  const auto back = unpack_conditions(pack_conditions(conditions));
-  ASSERT_TRUE(back);
-  EXPECT_EQ(*back, conditions);
-  EXPECT_EQ(pack_conditions({}), "");
+template <class Message>
+class WaitMessages : public ::testing::Test {};
+
+TYPED_TEST_SUITE(WaitMessages, proto::waits_messages);
+
+TYPED_TEST(WaitMessages, ValidMessagesRoundTrip) {
+  proto::expect_round_trips<TypeParam>();
+}
+
+TYPED_TEST(WaitMessages, AnyMessageGivesValueOrError) {
+  proto::expect_value_or_error<TypeParam>();
 }
 
 TEST(Conditions, RefusesUnknownValues) {
-  const std::string good = pack_conditions({{{After::NotOk, JobId(300)}}, true, kNow, kNow, true});
-  std::mt19937 random(3);
-  for (std::size_t length = 0; length <= good.size(); ++length) {
-    std::string bytes = good.substr(0, length);
-    (void)unpack_conditions(bytes);
-    for (char& byte : bytes) byte = static_cast<char>(random());
-    (void)unpack_conditions(bytes);
-  }
+  EXPECT_EQ(pack_conditions({}), "");
+  EXPECT_FALSE(unpack_conditions("\xff"));
   EXPECT_FALSE(unpack_conditions(pack_conditions({{{After::Ok, JobId(0)}}, false, {}, {}, false})));
+  const std::vector<Dependency> many(kMaxDependencies + 1, {After::Ok, JobId(1)});
+  EXPECT_TRUE(unpack_conditions(pack_conditions({many})).error().is(Errc::TooLarge));
 }
 
 }  // namespace

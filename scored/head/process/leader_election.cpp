@@ -117,7 +117,7 @@ void LeaderElection::perform(gang::LeadershipActions actions) {
 }
 
 void LeaderElection::send(const gang::LeaseRequest& request) {
-  const auto bytes = proto::encode_frame(leases::to_wire(request));
+  const auto bytes = proto::encode_frame(proto::to_wire(request));
   for (const auto& witness : witnesses_) {
     if (witness) witness->send_shared(bytes);
   }
@@ -201,7 +201,7 @@ asio::awaitable<void> LeaderElection::serve_witness(std::string node, Arrival ar
   for (;;) {
     auto frame = co_await connection->read(proto::Role::Node);
     if (!frame) break;
-    const auto reply = leases::read_reply(*frame);
+    const auto reply = leases::read<wire::LeaseReply>(*frame);
     if (!reply) {
       refuse(connection->peer(), reply.error());
       break;
@@ -330,7 +330,7 @@ void LeaderElection::other_says(const proto::InFrame& frame) {
     case proto::FrameType::LeaseRequest:
       return asked(frame);
     case proto::FrameType::LeaseReply: {
-      const auto reply = leases::read_reply(frame);
+      const auto reply = leases::read<wire::LeaseReply>(frame);
       if (!reply) return drop_other(reply.error().message());
       return perform(leadership_.other_replied(*reply, parts_.clock.now()));
     }
@@ -347,11 +347,11 @@ void LeaderElection::other_says(const proto::InFrame& frame) {
 }
 
 void LeaderElection::asked(const proto::InFrame& frame) {
-  const auto request = leases::read_request(frame);
+  const auto request = leases::read<wire::LeaseRequest>(frame);
   if (!request || request->head == parts_.config.self) return drop_other("invalid lease request");
   const TimePoint now = parts_.clock.now();
   const auto reply = leadership_.answer(*request, now);
-  if (other_) proto::send(*other_, leases::to_wire(reply));
+  if (other_) proto::send(*other_, proto::to_wire(reply));
   const bool leads = reply.granted && request->mark.term == request->term;
   if (!leads) return;
   other_led_ = now;

@@ -26,7 +26,7 @@ void LogFollower::follow() {
   asked_ = now;
   ++stream_;
   wire::FollowLog message;
-  *message.mutable_position() = leases::to_wire(parts_.election.position());
+  *message.mutable_position() = proto::to_wire(parts_.election.position());
   message.set_schema(kSchemaVersion);
   proto::send(*parts_.election.other(), message);
 }
@@ -63,7 +63,7 @@ void LogFollower::frame(const proto::InFrame& frame) {
 
 void LogFollower::begin(const proto::InFrame& frame) {
   const auto message = proto::parse<wire::LogSnapshot>(frame);
-  const auto position = message ? leases::from_wire(message->position()) : message.error();
+  const auto position = message ? proto::from_wire(message->position()) : message.error();
   if (!position) return give_up(position.error().message());
   is_answered_ = true;
   if (message->bytes() == 0) return done(*position, stream_, {});
@@ -106,7 +106,7 @@ void LogFollower::install() {
 
 void LogFollower::changes(const proto::InFrame& frame) {
   auto message = proto::parse<wire::LogChanges>(frame);
-  const auto position = message ? leases::from_wire(message->position()) : message.error();
+  const auto position = message ? proto::from_wire(message->position()) : message.error();
   if (!position) return give_up(position.error().message());
   const std::size_t bytes = message->changes().size();
   waiting_bytes_ += bytes;
@@ -132,7 +132,7 @@ void LogFollower::done(gang::LogPosition position, std::uint64_t stream, const S
   parts_.election.stored(position);
   if (stream != stream_ || !parts_.election.other()) return;
   wire::LogStored stored;
-  *stored.mutable_position() = leases::to_wire(position);
+  *stored.mutable_position() = proto::to_wire(position);
   proto::send(*parts_.election.other(), stored);
 }
 

@@ -37,7 +37,7 @@ void LogShipper::frame(const proto::InFrame& frame) {
 
 void LogShipper::follow(const proto::InFrame& frame) {
   const auto message = proto::parse<wire::FollowLog>(frame);
-  const auto position = message ? leases::from_wire(message->position()) : message.error();
+  const auto position = message ? proto::from_wire(message->position()) : message.error();
   if (!position) return parts_.election.drop_other(position.error().message());
   // A head of an older release is not copied a database that it cannot read. It stays connected,
   // because it still grants leases, and repeats its request.
@@ -57,7 +57,7 @@ void LogShipper::follow(const proto::InFrame& frame) {
   waits_since_.reset();
   if (*position == gang::LogPosition{term_, committed_}) {
     wire::LogSnapshot nothing;
-    *nothing.mutable_position() = leases::to_wire(*position);
+    *nothing.mutable_position() = proto::to_wire(*position);
     is_copying_ = false;
     proto::send(*follower_, nothing);
     return;
@@ -89,7 +89,7 @@ asio::awaitable<void> LogShipper::send_copy(UniqueFd file, std::uint64_t sequenc
   const ConnectionPtr connection = follower_;
   if (::fstat(file.get(), &info) != 0 || info.st_size <= 0) co_return give_up("the copy is empty");
   wire::LogSnapshot head;
-  *head.mutable_position() = leases::to_wire(gang::LogPosition{term_, sequence});
+  *head.mutable_position() = proto::to_wire(gang::LogPosition{term_, sequence});
   head.set_bytes(static_cast<std::uint64_t>(info.st_size));
   proto::send(*connection, head);
   std::string buffer(kPartBytes, '\0');
@@ -129,7 +129,7 @@ void LogShipper::committed(std::uint64_t sequence, std::string changes) {
     return advance();
   }
   wire::LogChanges message;
-  *message.mutable_position() = leases::to_wire(gang::LogPosition{term_, sequence});
+  *message.mutable_position() = proto::to_wire(gang::LogPosition{term_, sequence});
   message.set_changes(std::move(changes));
   std::string payload = message.SerializeAsString();
   if (!is_copying_) {
@@ -150,7 +150,7 @@ void LogShipper::ship(std::string payload) {
 
 void LogShipper::stored(const proto::InFrame& frame) {
   const auto message = proto::parse<wire::LogStored>(frame);
-  const auto position = message ? leases::from_wire(message->position()) : message.error();
+  const auto position = message ? proto::from_wire(message->position()) : message.error();
   if (!position) return parts_.election.drop_other(position.error().message());
   if (is_copying_) return;  // belongs to the stream before this copy
   const bool is_possible = follower_ && follower_ == parts_.election.other() &&

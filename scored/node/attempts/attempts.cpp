@@ -146,7 +146,8 @@ void Attempts::follow_plan(const Attempt& attempt, const base::PlacedTasks& plac
 }
 
 Status Attempts::prepare(const Attempt& attempt, const gang::LaunchShepherd& order) {
-  auto message = proto::to_wire(order.placed, order.spec);
+  auto message = proto::to_wire(order.placed);
+  message.set_spec(order.spec);
   message.set_scratch_path(scratch_path_);
   if (attempt.has_volume) {
     if (scratch_path_.empty()) return fail(Errc::Unsupported, "[pario] is not configured here");

@@ -153,9 +153,9 @@ bool ShepherdFrames::on_event(Attempt& attempt, const proto::InFrame& frame) {
     case FrameType::ShepherdStarted: {
       const auto message = proto::parse<wire::ShepherdStarted>(frame);
       if (!message) return false;
-      auto pids = proto::from_wire(*message);
-      if (!pids) return false;
-      attempt.tasks = *std::move(pids);
+      auto started = proto::from_wire(*message);
+      if (!started) return false;
+      attempt.tasks = std::move(started->pids);
       if (!attempt.tasks.empty()) parts_.switcher.set_leader(attempt.id, attempt.tasks.front());
       handlers_.event(attempt.id, gang::ShepherdStarted{});
       return true;

@@ -97,7 +97,7 @@ asio::awaitable<void> WitnessLinks::serve(gang::HeadIndex head,
 
 bool WitnessLinks::answer(gang::HeadIndex head, proto::Connection& connection,
                           const proto::InFrame& frame) {
-  const auto request = leases::read_request(frame);
+  const auto request = leases::read<wire::LeaseRequest>(frame);
   if (!request || request->head != head) {
     log_warning(
         "Closed the connection of a witness to a head",
@@ -114,7 +114,7 @@ bool WitnessLinks::answer(gang::HeadIndex head, proto::Connection& connection,
       return true;
     }
   }
-  proto::send(connection, leases::to_wire(reply));
+  proto::send(connection, proto::to_wire(reply));
   // The mark is from the term of the request, so the head has won the election.
   const bool is_in_charge = reply.granted && request->mark.term == request->term;
   if (is_in_charge && (shown_ != head || shown_term_ != request->term)) {

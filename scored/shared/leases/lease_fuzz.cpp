@@ -15,14 +15,15 @@ namespace leases = score::leases;
 namespace proto = score::proto;
 using proto::FrameType;
 
-template <class Value, class Read>
-void round_trip(const Value& value, Read read) {
-  const auto message = leases::to_wire(value);
-  const proto::InFrame frame{proto::frame_type<std::remove_cvref_t<decltype(message)>>(),
-                             message.SerializeAsString()};
-  const auto again = read(frame);
+template <class Message>
+void round_trip(const proto::InFrame& frame) {
+  if (frame.type != proto::frame_type<Message>()) return;
+  const auto value = leases::read<Message>(frame);
+  if (!value) return;
+  const auto bytes = proto::to_wire(*value).SerializeAsString();
+  const auto again = leases::read<Message>({frame.type, bytes});
   SCORE_ASSERT(again.has_value(), "a lease does not survive the wire");
-  SCORE_ASSERT(leases::to_wire(*again).SerializeAsString() == frame.payload, "it has changed");
+  SCORE_ASSERT(proto::to_wire(*again).SerializeAsString() == bytes, "it has changed");
 }
 
 }  // namespace
@@ -36,13 +37,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   }
   const proto::InFrame frame{FrameType{static_cast<std::uint16_t>(data[0] | data[1] << 8U)},
                              std::string(text.substr(2))};
-  if (frame.type == FrameType::LeaseRequest) {
-    if (const auto request = leases::read_request(frame)) {
-      round_trip(*request, &leases::read_request);
-    }
-  }
-  if (frame.type == FrameType::LeaseReply) {
-    if (const auto reply = leases::read_reply(frame)) round_trip(*reply, &leases::read_reply);
-  }
+  round_trip<score::wire::LeaseRequest>(frame);
+  round_trip<score::wire::LeaseReply>(frame);
   return 0;
 }

@@ -1,12 +1,14 @@
 #pragma once
 // Converts wire::LeaseRequest and wire::LeaseReply to values and back. Messages of peers are
 // checked: a head that is neither of the two, unknown bits, and terms beyond the limit are
-// Malformed.
+// rejected.
 
 #include "base/result.hpp"
 #include "gang/leadership/lease.hpp"
-#include "proto/frames/frame_reader.hpp"
+#include "proto/frames/field_check.hpp"
+#include "proto/frames/parse.hpp"
 #include "proto/heads.pb.h"
+#include "proto/leases_values.inc"  // IWYU pragma: export
 
 #include <optional>
 #include <string>
@@ -14,13 +16,16 @@
 
 namespace score::leases {
 
-[[nodiscard]] wire::LeaseRequest to_wire(const gang::LeaseRequest& request);
-[[nodiscard]] wire::LeaseReply to_wire(const gang::LeaseReply& reply);
-[[nodiscard]] wire::LogPosition to_wire(gang::LogPosition position);
+inline constexpr std::uint64_t kMostCount = (std::uint64_t{1} << 60U) - 1;
+inline constexpr std::uint32_t kAllHeads = (1U << gang::kHeads) - 1;
 
-[[nodiscard]] Result<gang::LeaseRequest> read_request(const proto::InFrame& frame);
-[[nodiscard]] Result<gang::LeaseReply> read_reply(const proto::InFrame& frame);
-[[nodiscard]] Result<gang::LogPosition> from_wire(const wire::LogPosition& position);
+// Returns the value of a wire::LeaseRequest or wire::LeaseReply. Errors: BadMessage.
+template <class Message>
+[[nodiscard]] auto read(const proto::InFrame& frame) -> decltype(proto::from_wire(Message())) {
+  const auto message = proto::parse<Message>(frame);
+  if (!message) return message.error();
+  return proto::from_wire(*message);
+}
 
 // Holds what a witness stores over a restart of its daemon, as one line of text. parse_grant()
 // fails with Malformed for any other text.

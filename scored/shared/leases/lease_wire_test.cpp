@@ -1,5 +1,8 @@
 #include "scored/shared/leases/lease_wire.hpp"
 
+#include "proto/convert/random_messages.hpp"
+#include "proto/leases_values_test.inc"
+
 #include <gtest/gtest.h>
 
 namespace score::leases {
@@ -12,57 +15,32 @@ proto::InFrame frame_of(const Message& message) {
   return {proto::frame_type<Message>(), message.SerializeAsString()};
 }
 
-gang::LeaseRequest request() {
-  gang::LeaseRequest out;
-  out.head = 1;
-  out.term = Epoch(7);
-  out.wants = true;
-  out.mark = {Epoch(7), 3, 2};
-  out.position = {Epoch(7), 99};
-  out.sent = TimePoint(Duration(12'345));
-  return out;
+template <class Message>
+class LeaseMessages : public ::testing::Test {};
+
+TYPED_TEST_SUITE(LeaseMessages, proto::leases_messages);
+
+TYPED_TEST(LeaseMessages, ValidMessagesRoundTrip) {
+  proto::expect_round_trips<TypeParam>();
 }
 
-TEST(LeaseWire, RequestSurvives) {
-  const auto read = read_request(frame_of(to_wire(request())));
-  ASSERT_TRUE(read);
-  EXPECT_EQ(read->head, 1U);
-  EXPECT_EQ(read->term, Epoch(7));
-  EXPECT_TRUE(read->wants);
-  EXPECT_EQ(read->mark, (gang::LogMark{Epoch(7), 3, 2}));
-  EXPECT_EQ(read->position, (gang::LogPosition{Epoch(7), 99}));
-  EXPECT_EQ(read->sent, TimePoint(Duration(12'345)));
-}
-
-TEST(LeaseWire, ReplySurvives) {
-  gang::LeaseReply reply;
-  reply.granted = true;
-  reply.is_free = true;
-  reply.term = Epoch(8);
-  reply.asked = Epoch(7);
-  reply.mark = {Epoch(6), 1, 1};
-  reply.position = {Epoch(5), 4};
-  reply.sent = TimePoint(Duration(1));
-  const auto read = read_reply(frame_of(to_wire(reply)));
-  ASSERT_TRUE(read);
-  EXPECT_TRUE(read->granted && read->is_free);
-  EXPECT_EQ(read->term, Epoch(8));
-  EXPECT_EQ(read->asked, Epoch(7));
-  EXPECT_EQ(read->mark, reply.mark);
-  EXPECT_EQ(read->position, reply.position);
+TYPED_TEST(LeaseMessages, AnyMessageGivesValueOrError) {
+  proto::expect_value_or_error<TypeParam>();
 }
 
 TEST(LeaseWire, NumbersOutOfRangeAreRefused) {
-  auto message = to_wire(request());
+  wire::LeaseRequest message;
+  EXPECT_TRUE(read<wire::LeaseRequest>(frame_of(message)));
   message.set_head(2);
-  EXPECT_FALSE(read_request(frame_of(message)));
-  message = to_wire(request());
-  message.set_term(~std::uint64_t{0});
-  EXPECT_FALSE(read_request(frame_of(message)));
-  message = to_wire(request());
+  EXPECT_FALSE(read<wire::LeaseRequest>(frame_of(message)));
+  message.set_head(1);
+  message.set_term(kMostCount + 1);
+  EXPECT_FALSE(read<wire::LeaseRequest>(frame_of(message)));
+  message.set_term(kMostCount);
   message.mutable_mark()->set_heads(4);
-  EXPECT_FALSE(read_request(frame_of(message)));
-  EXPECT_FALSE(read_request({FrameType::LeaseRequest, "\xff\xff\xff"}));
+  EXPECT_EQ(read<wire::LeaseRequest>(frame_of(message)).error().context(),
+            "LeaseRequest.mark.heads is 4, must be 0 ... 3");
+  EXPECT_FALSE(read<wire::LeaseRequest>({FrameType::LeaseRequest, "\xff\xff\xff"}));
 }
 
 TEST(LeaseWire, GrantSurvivesAndOtherTextIsRefused) {

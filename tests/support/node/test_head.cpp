@@ -253,7 +253,7 @@ void TestHead::take_turns(std::uint64_t epoch, std::vector<std::uint64_t> attemp
     table.cycle += quantum;
   }
   if (fill) table.fill = table.managed;
-  send(proto::to_wire(table));
+  send(proto::to_wire(base::SetTimetable{table}));
 }
 
 bool TestHead::run(std::uint64_t attempt, const std::string& script) {
