@@ -46,15 +46,6 @@ base::Result<void> append_key_value(std::string& batch, std::string_view key,
   return {};
 }
 
-base::Result<void> append_batch(std::string& all, std::string_view batch, std::size_t max_bytes) {
-  if (batch.size() > max_bytes || all.size() > max_bytes - batch.size()) {
-    return base::fail(base::Errc::TooLarge, "{} and {} bytes of key/value pairs, limit {}",
-                      all.size(), batch.size(), max_bytes);
-  }
-  all += batch;
-  return {};
-}
-
 base::Result<std::vector<KeyValue>> parse_key_values(std::string_view batch) {
   std::vector<KeyValue> entries;
   std::size_t at = 0;

@@ -29,9 +29,6 @@ struct KeyValue {
 base::Result<void> append_key_value(std::string& batch, std::string_view key,
                                     std::string_view value);
 
-// Adds a whole batch without parsing it. Errors: TooLarge (the sum would exceed `max_bytes`).
-base::Result<void> append_batch(std::string& all, std::string_view batch, std::size_t max_bytes);
-
 // Returns the entries in order, as views into `batch`. Errors: BadMessage (truncated, empty key,
 // beyond a limit); the text names the byte.
 base::Result<std::vector<KeyValue>> parse_key_values(std::string_view batch);

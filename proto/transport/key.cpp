@@ -136,15 +136,6 @@ void wipe(std::string& secret) {
   secret.clear();
 }
 
-base::Result<Key> load_key(const std::string& path) {
-  auto text = read_key_file(path);
-  if (!text) return text.error();
-  auto key = parse_key(*text);
-  wipe(*text);
-  if (!key) return key.error().with_context("key file {}", path);
-  return key;
-}
-
 base::Result<void> store_key_file(const std::string& path, std::string_view text) {
   base::UniqueFd file(
       ::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600));

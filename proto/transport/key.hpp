@@ -62,8 +62,6 @@ base::Result<std::string> read_key_file(const std::string& path);
 inline constexpr std::size_t kMostKeyFileBytes = 1024;
 void wipe(std::string& secret);
 
-// Loads a key file of 64 hexadecimal digits. Errors: see read_key_file().
-base::Result<Key> load_key(const std::string& path);
 // Creates the file with mode 0600. Errors: Exists if it is there. The text is on disk when it
 // returns.
 base::Result<void> store_key_file(const std::string& path, std::string_view text);

@@ -76,9 +76,9 @@ class KeyFile : public testing::Test {
 TEST_F(KeyFile, StoredKeyIsLoaded) {
   const Key key = random_key();
   ASSERT_TRUE(store_key(path(), key).has_value());
-  const auto loaded = load_key(path());
+  const auto loaded = read_key_file(path());
   ASSERT_TRUE(loaded.has_value()) << loaded.error().message();
-  EXPECT_EQ(*loaded, key);
+  EXPECT_EQ(*parse_key(*loaded), key);
 
   struct stat info {};
 
@@ -90,19 +90,19 @@ TEST_F(KeyFile, StoredKeyIsLoaded) {
 TEST_F(KeyFile, IsRejectedIfReadableByOthers) {
   for (mode_t mode : {0640U, 0604U, 0620U, 0666U}) {
     write(std::string(64, 'a') + "\n", mode);
-    const auto key = load_key(path());
+    const auto key = read_key_file(path());
     ASSERT_FALSE(key.has_value());
     EXPECT_TRUE(key.error().is(base::Errc::Denied)) << key.error().message();
   }
   write(std::string(64, 'a'), 0400);
-  EXPECT_TRUE(load_key(path()).has_value());
+  EXPECT_TRUE(read_key_file(path()).has_value());
 }
 
 TEST_F(KeyFile, IsRejectedIfOwnedByADifferentUser) {
   if (::geteuid() != 0) GTEST_SKIP() << "needs root to give a file away";
   write(std::string(64, 'a'));
   ASSERT_EQ(::chown(path().c_str(), 12345, 12345), 0);
-  EXPECT_TRUE(load_key(path()).error().is(base::Errc::Denied));
+  EXPECT_TRUE(read_key_file(path()).error().is(base::Errc::Denied));
 }
 
 TEST_F(KeyFile, RootReadsKeyFilesOfDaemons) {
@@ -110,24 +110,25 @@ TEST_F(KeyFile, RootReadsKeyFilesOfDaemons) {
   if (::geteuid() != 0 || !daemon) GTEST_SKIP() << "needs root and the user scored-head";
   write(std::string(64, 'a'));
   ASSERT_EQ(::chown(path().c_str(), *daemon, static_cast<gid_t>(-1)), 0);
-  EXPECT_TRUE(load_key(path()).has_value());
+  EXPECT_TRUE(read_key_file(path()).has_value());
 }
 
-TEST_F(KeyFile, IsRejectedIfLinkOrNoFile) {
+TEST_F(KeyFile, IsRejectedIfLinkLongOrNoFile) {
   write(std::string(64, 'a'));
   ASSERT_EQ(::symlink(path().c_str(), (path() + ".link").c_str()), 0);
-  EXPECT_FALSE(load_key(path() + ".link").has_value());
-  EXPECT_TRUE(load_key(directory_).error().is(base::Errc::Malformed));
-  EXPECT_FALSE(load_key(path() + ".none").has_value());
+  EXPECT_FALSE(read_key_file(path() + ".link").has_value());
+  EXPECT_TRUE(read_key_file(directory_).error().is(base::Errc::Malformed));
+  EXPECT_FALSE(read_key_file(path() + ".none").has_value());
+  write(std::string(kMostKeyFileBytes + 1, 'a'));
+  EXPECT_TRUE(read_key_file(path()).error().is(base::Errc::Malformed));
 }
 
-TEST_F(KeyFile, IsRejectedForOtherContent) {
+TEST(KeyText, IsRejectedForOtherContent) {
   for (const std::string& text :
        {std::string(), std::string(63, 'a'), std::string(65, 'a'), std::string(64, 'g'),
-        std::string(64, 'a') + "\n\n", " " + std::string(63, 'a'), "0x" + std::string(62, 'a'),
+        std::string(64, 'a') + "\n", " " + std::string(63, 'a'), "0x" + std::string(62, 'a'),
         std::string(1000, 'a')}) {
-    write(text);
-    const auto key = load_key(path());
+    const auto key = parse_key(text);
     ASSERT_FALSE(key.has_value()) << text;
     EXPECT_TRUE(key.error().is(base::Errc::Malformed)) << key.error().message();
   }

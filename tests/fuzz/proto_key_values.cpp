@@ -18,7 +18,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     SCORE_ASSERT(score::proto::append_key_value(again, key, value).has_value());
   }
   SCORE_ASSERT(again == batch, "a batch encodes to other bytes");
-  SCORE_ASSERT(score::proto::append_batch(again, batch, 2 * size).has_value());
+  again += batch;
   const auto twice = score::proto::parse_key_values(again);
   SCORE_ASSERT(twice && twice->size() == 2 * entries->size(), "two batches are one");
   return 0;
