@@ -6,7 +6,6 @@
 #include <array>
 #include <cerrno>
 #include <fcntl.h>
-#include <linux/close_range.h>
 #include <linux/sched.h>
 #include <signal.h>
 #include <sys/prctl.h>
@@ -80,10 +79,11 @@ void enter_directory(const ChildPlan& plan) {
 }
 
 // First moves every source (and the report pipe) above all targets, so that no target can overwrite
-// one that is still needed. Then moves the sources into place, and finally closes the gaps.
+// one that is still needed. Then moves the sources into place, and finally closes all others.
+// closefrom() reads /proc where close_range is refused.
 void place_descriptors(ChildPlan& plan) {
   const auto step = SpawnStep::Descriptors;
-  const int report = fcntl(plan.report_fd, F_DUPFD_CLOEXEC, kMaxTargetFd);
+  const int report = fcntl(plan.report_fd, F_DUPFD_CLOEXEC, kMaxTargetFd + 1);
   check(plan, step, report >= 0);
   plan.report_fd = report;
   for (auto& [source, target] : plan.fds) {
@@ -92,14 +92,15 @@ void place_descriptors(ChildPlan& plan) {
     check(plan, step, moved >= 0);
     source = moved;
   }
-  unsigned next = 0;
+  int next = 0;
   for (const auto& [source, target] : plan.fds) {
     check(plan, step, dup2(source, target) >= 0);
-    const auto place = static_cast<unsigned>(target);
-    if (place > next) close_range(next, place - 1, CLOSE_RANGE_CLOEXEC);
-    next = place + 1;
+    while (next < target) close(next++);
+    ++next;
   }
-  check(plan, step, close_range(next, ~0U, CLOSE_RANGE_CLOEXEC) == 0);
+  check(plan, step, dup3(plan.report_fd, next, O_CLOEXEC) >= 0);
+  plan.report_fd = next;
+  closefrom(next + 1);
 }
 
 [[noreturn]] void run_child(ChildPlan& plan, pid_t parent) {
@@ -155,6 +156,18 @@ Error describe(const SpawnSpec& spec, const ChildReport& report) {
   return fail(code, "cannot exec {}", spec.path);
 }
 
+// Returns 0 or less for a process that was reaped.
+pid_t process_of(int pidfd) {
+  constexpr std::string_view kField = "Pid:";
+  const auto text = read_file(fmt::format("/proc/self/fdinfo/{}", pidfd), 4096);
+  if (!text) return 0;
+  const auto lines = split(*text, '\n');
+  const auto line = std::ranges::find_if(
+      lines, [&](const std::string_view one) { return one.starts_with(kField); });
+  if (line == lines.end()) return 0;
+  return parse_number<pid_t>(trim(line->substr(kField.size()))).value_or(0);
+}
+
 }  // namespace
 
 Result<SpawnedProcess> spawn(const SpawnSpec& spec) {
@@ -171,9 +184,9 @@ Result<SpawnedProcess> spawn(const SpawnSpec& spec) {
   args.pidfd = reinterpret_cast<std::uintptr_t>(&raw_pidfd);
   args.exit_signal = SIGCHLD;
   auto pid = static_cast<pid_t>(syscall(SYS_clone3, &args, sizeof args));
-  if (pid < 0 && errno == ENOSYS) {
-    // clone3 is missing in a unit with RestrictNamespaces. The child's exec resets the signal
-    // handlers.
+  if (pid < 0 && (errno == ENOSYS || errno == EPERM)) {
+    // Containers and units with RestrictNamespaces refuse clone3. The child's exec resets the
+    // signal handlers.
     pid = static_cast<pid_t>(syscall(SYS_clone, CLONE_PIDFD | SIGCHLD, 0, &raw_pidfd, 0, 0));
   }
   if (pid == 0) run_child(*plan, parent);
@@ -206,6 +219,11 @@ Result<std::optional<ExitStatus>> reap(int pidfd, bool block) {
 
 Status send_signal(int pidfd, int signal) {
   if (syscall(SYS_pidfd_send_signal, pidfd, signal, nullptr, 0) == 0) return {};
+  if (errno == ENOSYS || errno == EPERM) {  // a container may refuse the call
+    const pid_t pid = process_of(pidfd);
+    if (pid > 0 && kill(pid, signal) == 0) return {};
+    if (pid <= 0) errno = ESRCH;
+  }
   return fail(errno_code(errno), "cannot send signal {}", signal);
 }
 

@@ -54,12 +54,13 @@ struct ExitStatus {
 // Errors: ECHILD if it is not our child or was already collected.
 [[nodiscard]] Result<std::optional<ExitStatus>> reap(int pidfd, bool block);
 
-// Sends a signal through the pidfd, so that it cannot hit a different process with the same pid.
-// Errors: ESRCH if the process has ended.
+// Sends a signal through the pidfd, so that it cannot hit a different process with the same pid
+// (where pidfd_send_signal is refused: a child that was not reaped). Errors: ESRCH if the process
+// has ended.
 [[nodiscard]] Status send_signal(int pidfd, int signal);
 
 // Opens a pidfd of a process that need not be our child. It serves to adopt processes after a
-// restart.
+// restart. Containers may refuse it with ENOSYS or EPERM.
 [[nodiscard]] Result<UniqueFd> open_pidfd(pid_t pid);
 
 // Returns the first executable file called `name` in the directories of `path_variable` (the text

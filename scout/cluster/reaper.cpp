@@ -2,7 +2,6 @@
 
 #include "base/os/cgroup.hpp"
 #include "base/os/cpu_cgroup.hpp"
-#include "base/os/spawn.hpp"
 #include "base/os/unmount.hpp"
 #include "base/text.hpp"
 
@@ -51,14 +50,6 @@ Stat stat_of(pid_t pid) {
   const std::string_view rest = std::string_view(*text).substr(end + 4);
   const auto parent = parse_number<pid_t>(rest.substr(0, rest.find(' ')));
   return {.parent = parent ? *parent : 0, .state = (*text)[end + 2]};
-}
-
-void kill_by_pidfd(pid_t pid) {
-  // The pid may have been reused between listing and opening. In the worst case that kills an
-  // unrelated process of our user. The caller lists again until nothing is left.
-  if (const auto pidfd = open_pidfd(pid)) {
-    if (const auto sent = send_signal(pidfd->get(), SIGKILL); !sent) return;
-  }
 }
 
 // Returns the inodes of Unix sockets that are bound to paths below the directory.
@@ -170,7 +161,7 @@ std::vector<pid_t> kill_descendants(Duration limit) {
   const TimePoint deadline = monotonic_now() + limit;
   for (;;) {
     const auto below = descendants_of(getpid());
-    for (const pid_t pid : below) kill_by_pidfd(pid);
+    for (const pid_t pid : below) kill(pid, SIGKILL);
     pid_t reaped = 0;
     do {
       reaped = waitpid(-1, nullptr, WNOHANG);
@@ -214,7 +205,9 @@ void kill_users_of(const std::string& directory) {
     }
     std::erase_if(doomed, [&](pid_t pid) { return spared.contains(pid); });
     if (doomed.empty() || monotonic_now() > deadline) return;
-    for (const pid_t pid : doomed) kill_by_pidfd(pid);
+    // A pid may have been reused since the listing. In the worst case that kills an unrelated
+    // process of our user.
+    for (const pid_t pid : doomed) kill(pid, SIGKILL);
     pause_briefly();
   }
 }

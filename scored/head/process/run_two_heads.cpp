@@ -9,7 +9,6 @@
 
 #include <cstdlib>
 #include <fcntl.h>
-#include <linux/close_range.h>
 #include <optional>
 #include <unistd.h>
 #include <utility>
@@ -18,13 +17,6 @@ namespace score::head {
 namespace {
 
 constexpr int kFirstPassed = 3;  // SD_LISTEN_FDS_START
-
-// Asio's sockets stay open in a new program unless they are marked close-on-exec.
-void close_all_at_exec() {
-  if (::close_range(kFirstPassed, ~0U, CLOSE_RANGE_CLOEXEC) == 0) return;
-  const auto end = static_cast<int>(::sysconf(_SC_OPEN_MAX));
-  for (int fd = kFirstPassed; fd < end; ++fd) ::fcntl(fd, F_SETFD, FD_CLOEXEC);
-}
 
 // Executes the same program with the same pid, so the service manager sees no difference. All
 // descriptors close, and with them the lock of the state directory.
@@ -37,7 +29,6 @@ void close_all_at_exec() {
   std::vector<char*> argv;
   for (std::string& word : words) argv.push_back(word.data());
   argv.push_back(nullptr);
-  close_all_at_exec();
   if (commands) {
     // Copying a descriptor onto itself with dup2() would keep its close-on-exec flag.
     if (commands->get() == kFirstPassed) ::fcntl(kFirstPassed, F_SETFD, 0);
@@ -45,6 +36,7 @@ void close_all_at_exec() {
     ::setenv("LISTEN_FDS", "1", 1);
     ::setenv("LISTEN_PID", std::to_string(::getpid()).c_str(), 1);
   }
+  ::closefrom(commands ? kFirstPassed + 1 : kFirstPassed);  // sockets of Asio survive an exec
   ::execv("/proc/self/exe", argv.data());
   log_error("Cannot execute the program again", kv("err", errno_code(errno).message()));
   ::_exit(1);  // the service manager restarts it

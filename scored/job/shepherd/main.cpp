@@ -10,7 +10,6 @@
 #include <array>
 #include <exception>
 #include <fcntl.h>
-#include <linux/close_range.h>
 #include <signal.h>
 #include <string_view>
 #include <sys/prctl.h>
@@ -27,13 +26,13 @@ namespace shepherd = score::shepherd;
 // Opens descriptors 0 to `last`, so that none opened later takes the place of a standard stream.
 // Descriptors above the two that the launcher promises are closed.
 void tidy_descriptors(int last) {
-  close_range(shepherd::kSpawnFd + 1, ~0U, 0);
+  closefrom(shepherd::kSpawnFd + 1);
   for (int fd = 0; fd <= last; ++fd) {
     if (fcntl(fd, F_GETFD) >= 0) continue;
     const int opened = open("/dev/null", O_RDWR | O_CLOEXEC);  // the lowest free one: fd
     if (opened != fd) _exit(score::kExitError);
   }
-  close_range(shepherd::kListenerFd, shepherd::kSpawnFd, CLOSE_RANGE_CLOEXEC);
+  for (const int fd : {shepherd::kListenerFd, shepherd::kSpawnFd}) fcntl(fd, F_SETFD, FD_CLOEXEC);
 }
 
 base::UniqueFd open_signals() {
@@ -47,7 +46,7 @@ base::UniqueFd open_signals() {
   return base::UniqueFd(signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK));
 }
 
-// Each task needs five descriptors, so this raises the limit as far as the system permits.
+// Each task needs four descriptors, so this raises the limit as far as the system permits.
 void raise_descriptor_limit() {
   rlimit limit{};
   if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return;

@@ -1,7 +1,6 @@
 #include "scored/job/tasks/children.hpp"
 
 #include "base/os/fd.hpp"
-#include "base/os/spawn.hpp"
 #include "base/text.hpp"
 
 #include <algorithm>
@@ -42,7 +41,7 @@ std::size_t kill_children(std::span<const pid_t> spared) {
   for (const pid_t pid : pids) {
     const pid_t group = getpgid(pid);
     if (group > 1 && group != getpgrp()) kill(-group, SIGKILL);
-    if (auto pidfd = base::open_pidfd(pid)) std::ignore = base::send_signal(pidfd->get(), SIGKILL);
+    kill(pid, SIGKILL);
   }
   return pids.size();
 }

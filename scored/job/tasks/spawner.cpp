@@ -7,7 +7,6 @@
 
 #include <cerrno>
 #include <cstring>
-#include <linux/close_range.h>
 #include <optional>
 #include <signal.h>
 #include <span>

@@ -12,7 +12,6 @@
 #include <cerrno>
 #include <cstring>
 #include <fcntl.h>
-#include <linux/close_range.h>
 #include <signal.h>
 #include <sys/ioctl.h>
 #include <sys/stat.h>
@@ -176,8 +175,7 @@ void TaskExecutor::place_descriptors(std::uint32_t task,
   for (std::size_t i = fds.size(); i-- > 0;) {  // stderr first, for the message
     if (dup2(fds[i].get(), static_cast<int>(i)) < 0) fail(task, "descriptors", errno, kExitError);
   }
-  const auto first = static_cast<unsigned>(fds.size());
-  if (close_range(first, ~0U, 0) != 0) fail(task, "close_range", errno, kExitError);
+  closefrom(static_cast<int>(fds.size()));
 }
 
 // The kernel gives each session one share of the machine (autogroup), so 64 tasks in one session

@@ -1,15 +1,15 @@
 #include "scored/job/tasks/task_table.hpp"
 
-#include "base/os/spawn.hpp"
 #include "base/time.hpp"
 
 #include <algorithm>
+#include <signal.h>
 #include <sys/wait.h>
 
 // The spawner does not reap, so a pid that it reports belongs to its task until the spawner has
 // ended. The process is then our child, and the pid belongs to its task until it is reaped here.
-// For this reason a pidfd opened when the pid is reported is the right one, and a pid found by
-// waitid can be looked up.
+// For this reason a signal to the pid cannot hit a different process, and a pid found by waitid can
+// be looked up.
 
 namespace score::shepherd {
 
@@ -18,7 +18,6 @@ TaskTable::TaskTable(std::vector<std::uint32_t> ranks, Ended ended)
 
 void TaskTable::set_process(std::uint32_t task, pid_t pid) {
   tasks_[task].pid = pid;
-  if (auto pidfd = base::open_pidfd(pid)) tasks_[task].pidfd = std::move(*pidfd);
   running_[pid] = task;
 }
 
@@ -28,7 +27,6 @@ void TaskTable::give_up(std::uint32_t task, int code, int signal) {
 
 void TaskTable::end(std::uint32_t task, int code, int signal) {
   tasks_[task].ended = true;
-  tasks_[task].pidfd.reset();
   ++ended_count_;
   wire::TaskExit exit;
   exit.set_rank(ranks_[task]);
@@ -54,7 +52,7 @@ void TaskTable::reap() {
 
 void TaskTable::signal_all(int signal) {
   for (const Task& task : tasks_) {
-    if (task.pidfd) std::ignore = base::send_signal(task.pidfd.get(), signal);
+    if (task.pid > 0 && !task.ended) kill(task.pid, signal);
   }
 }
 

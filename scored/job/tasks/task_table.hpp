@@ -1,5 +1,5 @@
 #pragma once
-// Tracks the tasks of this node as processes: pid, pidfd, and how each ended.
+// Tracks the tasks of this node as processes: pid, and how each ended.
 
 #include "base/os/fd.hpp"
 #include "proto/common.pb.h"
@@ -51,7 +51,6 @@ class TaskTable {
  private:
   struct Task {
     pid_t pid = 0;
-    base::UniqueFd pidfd;
     bool ended = false;
   };
 

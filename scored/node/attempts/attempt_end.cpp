@@ -35,6 +35,12 @@ void note_ending(Attempt& attempt) {
   }
 }
 
+// Returns false if the shepherd has ended. A container may refuse pidfds.
+bool signal_shepherd(const Attempt& attempt, int signal) {
+  if (attempt.pidfd) return send_signal(attempt.pidfd.get(), signal).has_value();
+  return attempt.shepherd > 0 && ::kill(attempt.shepherd, signal) == 0;
+}
+
 }  // namespace
 
 void send_signal_to_tasks(const Attempt& attempt, int signal) {
@@ -71,8 +77,7 @@ void AttemptEnd::kill_everything(const Attempt& attempt) {
     return;
   }
   kill_tree(attempt.shepherd, attempt.group);
-  if (attempt.pidfd) [[maybe_unused]]
-    auto sent = send_signal(attempt.pidfd.get(), SIGKILL);
+  signal_shepherd(attempt, SIGKILL);
 }
 
 asio::awaitable<void> AttemptEnd::run_kill(AttemptPtr attempt) {
@@ -98,7 +103,7 @@ bool AttemptEnd::is_gone(const Attempt& attempt) const {
 }
 
 bool AttemptEnd::is_alive(const Attempt& attempt) {
-  return attempt.pidfd && send_signal(attempt.pidfd.get(), 0);
+  return signal_shepherd(attempt, 0);
 }
 
 asio::awaitable<void> AttemptEnd::remove(AttemptPtr attempt) {

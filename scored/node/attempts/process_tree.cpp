@@ -1,7 +1,6 @@
 #include "scored/node/attempts/process_tree.hpp"
 
 #include "base/os/fd.hpp"
-#include "base/os/spawn.hpp"
 #include "base/text.hpp"
 
 #include <array>
@@ -79,11 +78,7 @@ std::size_t kill_tree(pid_t shepherd, pid_t group) {
   if (group > 1) kill(-group, SIGKILL);
   if (shepherd <= 1) return 0;
   const auto all = descendants(shepherd);
-  for (const pid_t pid : all) {
-    const auto process = open_pidfd(pid);
-    if (!process) continue;
-    [[maybe_unused]] auto sent = send_signal(process->get(), SIGKILL);
-  }
+  for (const pid_t pid : all) kill(pid, SIGKILL);
   return all.size();
 }
 
