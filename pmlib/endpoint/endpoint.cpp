@@ -423,9 +423,9 @@ int Endpoint::get_ready_to_sleep(std::int64_t& timeout_us) {
   }
   Microseconds due = 0;
   timeout_us = channel_ && channel_->next_deadline(due) ? std::int64_t{due} : -1;
-  if (shmem_->waits_for_room() && !(timeout_us >= 0 && timeout_us < kRoomCheckUs)) {
-    timeout_us = kRoomCheckUs;
-  }
+  std::int64_t most = shmem_->has_unwatched() ? std::int64_t{kDeathCheckUs} : -1;
+  if (shmem_->waits_for_room()) most = kRoomCheckUs;
+  if (most >= 0 && (timeout_us < 0 || timeout_us > most)) timeout_us = most;
   publish(is_quiet() ? ContextState::Rests : ContextState::Works);
   ++h.counters.sleeps;
   return 0;

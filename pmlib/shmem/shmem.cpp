@@ -10,10 +10,14 @@
 #include "pmlib/shmem/shmem_entries.hpp"
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <cerrno>
+#include <cstdio>
 #include <cstring>
+#include <fcntl.h>
 #include <poll.h>
+#include <string_view>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
@@ -40,6 +44,27 @@ bool has_near_peer(const Segment& segment) {
     if (route == Route::Shmem || route == Route::Self) return true;
   }
   return false;
+}
+
+// Reads /proc/PID/stat, proc(5): "pid (name) state ...", where the name may contain anything.
+bool is_dead(std::uint32_t pid) {
+  std::array<char, 512> text{};
+  std::snprintf(text.data(), text.size(), "/proc/%u/stat", pid);
+  const int file = open(text.data(), O_RDONLY | O_CLOEXEC);
+  if (file < 0) return errno == ENOENT;
+  const ssize_t length = read(file, text.data(), text.size());
+  close(file);
+  if (length <= 0) return length < 0 && errno == ESRCH;
+  const std::string_view stat(text.data(), static_cast<std::size_t>(length));
+  const auto behind = stat.rfind(") ");
+  return behind != stat.npos && behind + 2 < stat.size() && stat[behind + 2] == 'Z';
+}
+
+// A container may refuse pidfds.
+bool has_exited(int pidfd, std::uint32_t pid) {
+  if (pidfd < 0) return is_dead(pid);
+  pollfd ended{pidfd, POLLIN, 0};
+  return poll(&ended, 1, 0) > 0;
 }
 
 }  // namespace
@@ -100,6 +125,7 @@ int Shmem::attach(std::uint32_t rank) {
   peer.can_cross = may_cross_ && is_crossing_allowed(static_cast<pid_t>(pid));
   peer.mapping = std::move(mapping);
   if (peer.pidfd >= 0) new_death_fds_.push_back(peer.pidfd);
+  if (peer.pidfd < 0) ++unwatched_;
   ++attached_;
   return 0;
 }
@@ -108,9 +134,9 @@ bool Shmem::find_dead(std::uint32_t& rank) {
   for (std::uint32_t i = 0; attached_ > 0 && i < peers_.size(); ++i) {
     Peer& peer = peers_[i];
     if (!peer.mapping || peer.is_gone) continue;
-    pollfd ended{peer.pidfd, POLLIN, 0};
-    const bool has_ended = peer.pidfd < 0 || poll(&ended, 1, 0) > 0;
-    const bool has_left = peer.mapping->segment().header().closed.load() != 0;
+    const SegmentHeader& theirs = peer.mapping->segment().header();
+    const bool has_ended = has_exited(peer.pidfd, theirs.owner_pid.load());
+    const bool has_left = theirs.closed.load() != 0;
     if (!has_ended && !has_left) continue;
     forget_peer(i);
     if (has_left) continue;
@@ -126,6 +152,7 @@ void Shmem::forget_peer(std::uint32_t rank) {
   Peer& peer = peers_[rank];
   peer.is_gone = true;
   --attached_;
+  if (peer.pidfd < 0) --unwatched_;
   std::erase(new_death_fds_, peer.pidfd);
   if (peer.pidfd >= 0) close(std::exchange(peer.pidfd, -1));
   operations_.fail_peer(rank, EHOSTDOWN);

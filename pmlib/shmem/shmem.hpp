@@ -98,6 +98,10 @@ class Shmem {
   // on them afterwards.
   std::vector<int> take_new_death_fds();
 
+  // Returns true if no descriptor reports the end of some peer, so find_dead() must be called now
+  // and then.
+  bool has_unwatched() const { return unwatched_ > 0; }
+
  private:
   struct Peer {
     std::unique_ptr<MappedSegment> mapping;
@@ -171,6 +175,7 @@ class Shmem {
   std::vector<Peer> peers_;
   std::uint32_t attached_ = 0;  // peers that have a mapping and are not gone
   std::vector<int> new_death_fds_;
+  std::uint32_t unwatched_ = 0;  // attached peers without a pidfd
   std::vector<Offered> offers_;  // one for each pool buffer
   // Buffers with pieces, in the order of offers. An entry is void if its buffer was found stored
   // before.
