@@ -19,12 +19,14 @@ LIMIT = 600  # seconds that one command or wait may take; only a fault takes tha
 class Cluster:
     """A cluster that ends with the process that made it: its command is a `cat` that reads a pipe of this process."""
 
-    def __init__(self, nodes, *options, user=None, environment=None):
+    def __init__(self, nodes, *options, user=None, environment=None, before=()):
+        """before: words before each command, for example those of without_calls."""
         self.nodes = nodes
         self.user = user
+        self.before = [*map(str, before)]
         base = dict(os.environ if environment is None else environment)
         base.pop('SCORE_OPTIONS', None)
-        command = as_user(user) + [str(BIN / 'score'), 'virtual', '--nodes', str(nodes), '--print-json',
+        command = as_user(user) + self.before + [str(BIN / 'score'), 'virtual', '--nodes', str(nodes), '--print-json',
                                    *map(str, options), '--', 'cat']
         self.shm_before = shared_memory()
         self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
@@ -55,7 +57,7 @@ class Cluster:
             options.setdefault('cwd', '/tmp')
         name, *rest = map(str, words)
         program = str(BIN / name) if (BIN / name).exists() else name
-        return subprocess.Popen(as_user(self.user) + [program, *rest], text=True, **options)
+        return subprocess.Popen(as_user(self.user) + self.before + [program, *rest], text=True, **options)
 
     def run(self, *words, code=0, input=None, limit=LIMIT, **options):
         """Runs a command of the cluster to its end; code None accepts any exit code."""
