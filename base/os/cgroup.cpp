@@ -6,6 +6,7 @@
 #include <array>
 #include <cerrno>
 #include <charconv>
+#include <csignal>
 #include <fcntl.h>
 #include <filesystem>
 #include <sys/stat.h>
@@ -62,6 +63,24 @@ bool parse_mount(std::string_view line, Mount& mount) {
 
 Result<std::string> read_proc(const char* path) {
   return read_file(path, kMaxMountinfoBytes);
+}
+
+// Kernels before 5.14 have no cgroup.kill. A process of a different pid namespace has the number 0.
+Status kill_each(const std::string& path) {
+  const auto text = read_file(path + "/cgroup.procs", kMaxControlBytes * 16);
+  if (!text) return text.error();
+  for (const auto line : split(*text, '\n')) {
+    const auto pid = parse_number<pid_t>(line);
+    if (pid && *pid > 0) ::kill(*pid, SIGKILL);
+  }
+  std::error_code error;
+  for (std::filesystem::directory_iterator entry(path, error), end; !error && entry != end;
+       entry.increment(error)) {
+    std::error_code ignored;
+    if (!entry->is_directory(ignored) || entry->is_symlink(ignored)) continue;
+    if (auto killed = kill_each(entry->path()); !killed) return killed;
+  }
+  return {};
 }
 
 Status remove_tree(const std::string& path, int depth) {
@@ -173,13 +192,7 @@ Status Cgroup::freeze(bool on) {
 }
 
 Status Cgroup::kill() {
-  auto control = open_control("cgroup.kill", O_WRONLY);
-  if (!control && control.error().is(std::errc::no_such_file_or_directory)) {
-    return fail(Errc::Unsupported, "cgroup.kill in {}", path_);
-  }
-  if (!control) return control.error();
-  if (::write(control->get(), "1", 1) != 1) return fail(errno_code(errno), "cannot kill {}", path_);
-  return {};
+  return kill_cgroup(path_);
 }
 
 Result<CgroupEvents> Cgroup::events() const {
@@ -212,6 +225,16 @@ Status Cgroup::write(std::string_view file, std::string_view text) {
   if (auto written = write_all(control->get(), text); !written) {
     return written.error().with_context("{}/{}", path_, file);
   }
+  return {};
+}
+
+Status kill_cgroup(const std::string& path) {
+  auto control = open_file(path + "/cgroup.kill", O_WRONLY);
+  if (!control) {
+    const bool is_old = control.error().is(std::errc::no_such_file_or_directory);
+    return is_old ? kill_each(path) : control.error();
+  }
+  if (::write(control->get(), "1", 1) != 1) return fail(errno_code(errno), "cannot kill {}", path);
   return {};
 }
 

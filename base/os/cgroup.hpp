@@ -58,7 +58,7 @@ class Cgroup {
   // asynchronously; events() shows when all have stopped. Freezing a frozen cgroup is harmless. The
   // switcher's real-time thread may call it, because it allocates nothing if it succeeds.
   [[nodiscard]] Status freeze(bool on);
-  // Sends SIGKILL to everything in it and below, frozen or not (kernel 5.14). Errors: Unsupported.
+  // Calls kill_cgroup().
   [[nodiscard]] Status kill();
   [[nodiscard]] Result<CgroupEvents> events() const;
   // Returns the processes directly in it, at most `max`; any more are left out.
@@ -82,6 +82,10 @@ class Cgroup {
   UniqueFd freeze_;
   UniqueFd events_;
 };
+
+// Sends SIGKILL to everything in it and below, frozen or not. Before Linux 5.14 a process that is
+// forked meanwhile may escape: repeat it until the cgroup is empty.
+[[nodiscard]] Status kill_cgroup(const std::string& path);
 
 // Removes the directory and those below it; none may hold a process. A missing one is fine. Errors:
 // EBUSY while a process lives in it.

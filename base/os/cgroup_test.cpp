@@ -7,9 +7,12 @@
 #include <csignal>
 #include <fcntl.h>
 #include <filesystem>
+#include <fstream>
 #include <poll.h>
 #include <random>
+#include <stdlib.h>
 #include <unistd.h>
+#include <vector>
 
 namespace score {
 namespace {
@@ -159,6 +162,29 @@ TEST_F(CgroupTest, KillsFrozenProcesses) {
   EXPECT_EQ(reap(child.pidfd.get(), true).value()->signal, SIGKILL);
   child = {};
   EXPECT_TRUE(wait_until([](const CgroupEvents& e) { return !e.populated; }));
+}
+
+// A plain directory looks like a cgroup of Linux 5.13.
+TEST(KillCgroup, KillsEachProcessWithoutCgroupKill) {
+  std::string path = "/tmp/score_cgroup_XXXXXX";
+  ASSERT_NE(mkdtemp(path.data()), nullptr);
+  std::filesystem::create_directory(path + "/tasks");
+  std::vector<SpawnedProcess> children;
+  for (const char* below : {"/cgroup.procs", "/tasks/cgroup.procs"}) {
+    SpawnSpec spec;
+    spec.path = "/bin/sleep";
+    spec.argv = {"sleep", "100"};
+    auto started = spawn(spec);
+    ASSERT_TRUE(started);
+    std::ofstream(path + below) << "0\n" << started->pid << "\n";
+    children.push_back(*std::move(started));
+  }
+  EXPECT_TRUE(kill_cgroup(path));
+  for (const auto& child : children) {
+    EXPECT_EQ(reap(child.pidfd.get(), true).value()->signal, SIGKILL);
+  }
+  std::filesystem::remove_all(path);
+  EXPECT_TRUE(kill_cgroup(path).error().is(std::errc::no_such_file_or_directory));
 }
 
 TEST_F(CgroupTest, CannotBeRemovedWhileInhabited) {

@@ -86,9 +86,12 @@ asio::awaitable<void> AttemptEnd::run_kill(AttemptPtr attempt) {
   const auto has_ended = [](const Attempt& one) { return one.is_removed || one.is_retired; };
   while (!has_ended(*attempt) && parts_.clock.now() < give_up) {
     co_await parts_.clock.sleep_for(kKillAgain);
-    // A cgroup is killed as a whole, but a process tree may have forked during the walk.
-    if (!has_ended(*attempt) && parts_.cgroups == nullptr) {
+    // Processes may have forked during a walk.
+    if (has_ended(*attempt)) co_return;
+    if (parts_.cgroups == nullptr) {
       kill_tree(attempt->shepherd, attempt->group);
+    } else {
+      std::ignore = parts_.cgroups->kill_tasks(attempt->id);
     }
   }
   if (has_ended(*attempt)) co_return;

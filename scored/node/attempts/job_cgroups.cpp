@@ -308,11 +308,11 @@ Result<std::vector<UniqueFd>> JobCgroups::open_places(AttemptId attempt) const {
 }
 
 Status JobCgroups::kill_tasks(AttemptId attempt) const {
-  return write_control(tasks_path(attempt) + "/cgroup.kill", "1");
+  return kill_cgroup(tasks_path(attempt));
 }
 
 Status JobCgroups::kill_all(AttemptId attempt) const {
-  return write_control(path(attempt) + "/cgroup.kill", "1");
+  return kill_cgroup(path(attempt));
 }
 
 Status JobCgroups::remove(AttemptId attempt) const {
