@@ -86,7 +86,12 @@ Status Daemons::start(const std::string& name) {
   if (!log) return log.error();
   spec->fds = {{log->get(), 1}, {log->get(), 2}};
   auto child = setup_.spawn ? setup_.spawn(name, *spec) : spawn(*spec);
-  if (!child) return child.error().with_context("cannot start {}", name);
+  if (!child) {
+    const bool is_limit = child.error().is(std::errc::resource_unavailable_try_again);
+    const char* remedy =
+        is_limit ? "; raise the limit on processes (ulimit -u, --pids-limit of a container)" : "";
+    return child.error().with_context("cannot start {}{}", name, remedy);
+  }
   running_[name] = std::move(*child);
   return {};
 }

@@ -124,6 +124,12 @@ def test_no_writable_directory_is_one_clear_line(place):
         'score virtual: /tmp is not writable: set TMPDIR to a writable directory with a path of at most 40 bytes\n'))
 
 
+def test_limit_on_processes_is_named(place):
+    result = score([*as_user(NO_ENTRY), 'prlimit', '--nproc=3'], '--nodes', '3', *JOB, TMPDIR=place)
+    assert result.returncode == 125 and result.stderr.count('\n') == 1, result
+    assert 'raise the limit on processes (ulimit -u, --pids-limit of a container)' in result.stderr, result
+
+
 def test_loopback_interface_that_is_down(place):
     result = score(['unshare', '--net'], '--nodes', '3', *JOB, TMPDIR=place)
     assert (result.returncode, result.stderr) == (
