@@ -11,6 +11,7 @@
 #include <fcntl.h>
 #include <filesystem>
 #include <set>
+#include <string_view>
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <tuple>
@@ -22,9 +23,10 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// A socket of a cluster has a path of up to 60 bytes below this directory, and an address holds
-// 107.
-constexpr std::size_t kLongestPlace = 40;
+// The address of a Unix socket holds 107 bytes. The longest name below `path` of possible_paths()
+// is this one, with the user id before ".sock".
+constexpr std::size_t kLongestAddress = 107;
+constexpr std::string_view kLongestName = ".XXXXXX/XXXXXX/node0000/shepherds/123456789..sock";
 
 std::string variable(const char* name) {
   const char* value = std::getenv(name);
@@ -34,8 +36,8 @@ std::string variable(const char* name) {
 // Returns true if a registry can be created in the directory.
 bool is_usable(const std::string& place) {
   std::error_code error;
-  return place.starts_with('/') && place.size() <= kLongestPlace &&
-         fs::is_directory(place, error) && access(place.c_str(), W_OK | X_OK) == 0;
+  return place.starts_with('/') && fs::is_directory(place, error) &&
+         access(place.c_str(), W_OK | X_OK) == 0;
 }
 
 // In a user namespace all strangers seem to be one user, who may have the number of this process's
@@ -61,6 +63,8 @@ std::vector<std::string> possible_paths(const std::string& name) {
   for (const std::string& place : {variable("TMPDIR"), std::string("/tmp")}) {
     if (is_usable(place)) paths.push_back(fmt::format("{}/{}-{}", place, name, geteuid()));
   }
+  const std::size_t most = kLongestAddress - kLongestName.size() - std::to_string(geteuid()).size();
+  std::erase_if(paths, [most](const std::string& path) { return path.size() > most; });
   return paths;
 }
 
@@ -163,9 +167,7 @@ Result<Registry> Registry::open(const std::string& name) {
   const auto possible = possible_paths(name);
   if (possible.empty()) {
     return fail(Errc::Denied,
-                "/tmp is not writable: set TMPDIR to a writable directory with a path of at most "
-                "{} bytes",
-                kLongestPlace);
+                "/tmp is not writable: set TMPDIR to a writable directory with a short path");
   }
   const auto path = private_directory(possible.front());
   if (!path) return path.error();

@@ -115,13 +115,22 @@ def test_unusable_directory_is_not_used(place, variable, name, owner):
     check_ran(score(as_user(USER), '--nodes', '3', *JOB, **{'TMPDIR': place, variable: directory}))
 
 
+@pytest.mark.parametrize('length', [20, 24, 30, 40])
+def test_names_of_sockets_fit_with_long_user_ids(place, length):
+    directory = place / ('x' * (length - len(str(place)) - 1))
+    directory.mkdir()
+    directory.chmod(0o1777)
+    (directory / f'scored-virtual-{NO_ENTRY}').mkdir(mode=0o755)
+    check_ran(score(as_user(NO_ENTRY), '--nodes', '3', *JOB, TMPDIR=directory))
+
+
 def test_no_writable_directory_is_one_clear_line(place):
     enter = ['unshare', '--mount', '--propagation', 'private', 'sh', '-euc', 'mount -t tmpfs -o ro none /tmp; exec "$@"', 'sh']
     if str(BIN).startswith('/tmp/'):
         pytest.skip('the programs are in /tmp')
     result = score([*enter, *as_user(USER)], '--nodes', '3', *JOB)
     assert (result.returncode, result.stderr) == (125, (
-        'score virtual: /tmp is not writable: set TMPDIR to a writable directory with a path of at most 40 bytes\n'))
+        'score virtual: /tmp is not writable: set TMPDIR to a writable directory with a short path\n'))
 
 
 def test_limit_on_processes_is_named(place):
