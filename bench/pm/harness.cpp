@@ -120,12 +120,12 @@ void TwoEnds::configure(int side) {
   run_command(in + "ip addr add " + address(side) + "/24 dev pm0");
   run_command(in + "ip link set pm0 up");
   run_command(in + "ip link set lo up");
-  char path[64] = "/tmp/pm-bench-mac-XXXXXX";
-  close(mkstemp(path));
+  const int file = memfd_create("address", MFD_CLOEXEC);
+  const std::string path = "/proc/" + std::to_string(getpid()) + "/fd/" + std::to_string(file);
   run_command(in + "cat /sys/class/net/pm0/address > " + path + " 2>/dev/null || " + in +
               "ip -o link show pm0 | sed 's/.*ether //;s/ .*//' > " + path);
   std::ifstream(path) >> macs_[side];
-  unlink(path);
+  close(file);
   if (macs_[side].empty()) {
     throw std::runtime_error("cannot read the address of pm0");
   }
