@@ -6,7 +6,7 @@ import subprocess
 import tempfile
 
 import pytest
-from cluster import BIN, LIMIT, as_user
+from cluster import BIN, EXAMPLES, LIMIT, as_user
 
 SCORE = str(BIN / 'score')
 JOB = ['--', 'scrun', '-q', '-N', '3', 'echo', 'ran']
@@ -131,6 +131,15 @@ def test_no_writable_directory_is_one_clear_line(place):
     result = score([*enter, *as_user(USER)], '--nodes', '3', *JOB)
     assert (result.returncode, result.stderr) == (125, (
         'score virtual: /tmp is not writable: set TMPDIR to a writable directory with a short path\n'))
+
+
+def test_open_mpi_runs_where_loopback_is_the_only_interface(place):
+    if not (EXAMPLES / 'openmpi/pi').exists():
+        pytest.skip('built without Open MPI')
+    enter = ['unshare', '--net', 'sh', '-euc', 'ip link set lo up; exec "$@"', 'sh', *as_user(USER)]
+    need(enter)
+    result = score(enter, '--nodes', '2', '--', 'scrun', '-n', '2', EXAMPLES / 'openmpi/pi', '--seconds', '0', TMPDIR=place)
+    assert result.returncode == 0 and 'correct' in result.stdout, result
 
 
 def test_limit_on_processes_is_named(place):
