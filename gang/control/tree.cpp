@@ -6,6 +6,7 @@
 #include "base/assert.hpp"
 
 #include <algorithm>
+#include <iterator>
 
 namespace score::gang {
 
@@ -93,7 +94,7 @@ std::vector<Position> Tree::children_past(Position position, const Positions& si
       continue;
     }
     const auto below = children(open[i]);
-    open.insert(open.end(), below.begin(), below.end());
+    std::ranges::copy(below, std::back_inserter(open));
   }
   std::sort(found.begin(), found.end());
   return found;

@@ -48,9 +48,9 @@ struct Step {
   TimePoint now{};
   Actions actions{};
 
-  void job_changed(JobId job) { actions.push_back(JobChanged{job}); }
+  void job_changed(JobId job) { actions.emplace_back(JobChanged{job}); }
 
-  void node_changed(NodeId node) { actions.push_back(NodeChanged{node}); }
+  void node_changed(NodeId node) { actions.emplace_back(NodeChanged{node}); }
 };
 
 }  // namespace score::gang

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <iterator>
 
 namespace score::head {
 
@@ -25,7 +26,7 @@ std::string pack_cores(const std::vector<std::vector<std::uint32_t>>& cores) {
   std::vector<std::uint32_t> flat;
   for (const auto& of_node : cores) {
     flat.push_back(static_cast<std::uint32_t>(of_node.size()));
-    flat.insert(flat.end(), of_node.begin(), of_node.end());
+    std::ranges::copy(of_node, std::back_inserter(flat));
   }
   return pack(flat);
 }
