@@ -136,10 +136,14 @@ TEST_F(ProviderInfo, RefusesHintsWithInvalidAddresses) {
 
 // --- limits ------------------------------------------------------------------------------------
 
+// FI_ORDER_STRICT and FI_ORDER_DATA, names that libfabric 2 deprecates.
+constexpr std::uint64_t kOrderStrict = 0x1FF;
+constexpr std::uint64_t kOrderData = 1 << 16;
+
 TEST_F(ProviderInfo, RefusesHintsThatCannotBeMet) {
   const std::vector<std::pair<const char*, Change>> cases = {
-      {"strict completion order", [](fi_info& h) { h.tx_attr->comp_order = FI_ORDER_STRICT; }},
-      {"order of received data", [](fi_info& h) { h.rx_attr->comp_order = FI_ORDER_DATA; }},
+      {"strict completion order", [](fi_info& h) { h.tx_attr->comp_order = kOrderStrict; }},
+      {"order of received data", [](fi_info& h) { h.rx_attr->comp_order = kOrderData; }},
       {"receives", [](fi_info& h) { h.rx_attr->size = 100'000; }},
       {"sends", [](fi_info& h) { h.tx_attr->size = 100'000; }},
       {"buffered receive", [](fi_info& h) { h.rx_attr->total_buffered_recv = 1 << 20; }},
