@@ -1,7 +1,7 @@
 #!/bin/sh
-# build_deb.sh OUT [BUILD]: builds the Debian packages of this tree in a copy of it below OUT and leaves the
+# build_deb.sh OUT [BUILD [ARCHITECTURE]]: builds the Debian packages of this tree in a copy of it below OUT and leaves the
 # files there. OUT is emptied of older ones first. BUILD: takes the programs of this folder, a release build of the
-# tree, and compiles nothing; for tests.
+# tree, and compiles nothing; for tests and other architectures.
 set -eu
 source=$(cd "$(dirname "$0")/.." && pwd)
 mkdir -p "$1"
@@ -31,6 +31,7 @@ if command -v ccache >/dev/null 2>&1; then
 fi
 npm_config_cache=${npm_config_cache:-$HOME/.npm}
 export npm_config_cache
-dpkg-buildpackage --build=binary --no-sign --jobs="$(nproc)" >"$out/build.log" 2>&1 ||
+[ $# -lt 3 ] || export DEB_BUILD_PROFILES='cross nocheck'
+dpkg-buildpackage ${3:+--host-arch="$3"} --build=binary --no-sign --jobs="$(nproc)" >"$out/build.log" 2>&1 ||
   { tail -n 40 "$out/build.log" >&2; echo "build_deb: failed: $out/build.log" >&2; exit 1; }
 ls "$out"/*.deb
