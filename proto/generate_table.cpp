@@ -20,8 +20,10 @@
 #include <cstdio>
 #include <cstdlib>
 #include <fstream>
+#include <iterator>
 #include <map>
 #include <set>
+#include <sstream>
 #include <string>
 #include <vector>
 
@@ -112,7 +114,7 @@ void write_enums(std::ostream& out, const std::map<std::uint32_t, FrameMessage>&
 }
 
 void write_code(const std::string& path, const std::map<std::uint32_t, FrameMessage>& frames) {
-  std::ofstream out(path, std::ios::trunc);
+  std::ostringstream out;
   out << "// Made by generate_table from the .proto files.\nnamespace score::wire {\n";
   for (const auto& [type, frame] : frames) out << "class " << frame.name << ";\n";
   out << "}  // namespace score::wire\n\nnamespace score::proto {\n\n";
@@ -130,11 +132,19 @@ void write_code(const std::string& path, const std::map<std::uint32_t, FrameMess
         << "U},\n";
   }
   out << "}};\n\n}  // namespace score::proto\n";
-  out.close();
-  if (!out) refuse("cannot write " + path);
+  write_if_changed(path, out.str());
 }
 
 }  // namespace
+
+void write_if_changed(const std::string& path, const std::string& text) {
+  std::ifstream in(path, std::ios::binary);
+  if (in && std::string(std::istreambuf_iterator<char>(in), {}) == text) return;
+  std::ofstream out(path, std::ios::trunc);
+  out << text;
+  out.close();
+  if (!out) refuse("cannot write " + path);
+}
 
 void refuse(const std::string& why) {
   std::fprintf(stderr, "generate_table: %s\n", why.c_str());

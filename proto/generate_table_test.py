@@ -46,6 +46,8 @@ VALUE_CASES = [
      'Q and P have the same type base::P'),
     ('unknown like', 'message P { option (value) = { type: "base::P" like: "R" }; }\n',
      'there is no message R'),
+    ('field of like', 'message P { %s uint32 y = 1; }\n' % VALUE % 'P' +
+     'message Q { option (value) = { type: "base::Q" like: "P" }; }\n', 'Q has no field y as P has'),
     ('no value', 'message P { uint32 y = 1; }\n', 'no message has a (value) of the set model'),
 ]
 

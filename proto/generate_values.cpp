@@ -5,7 +5,6 @@
 #include <google/protobuf/descriptor.h>
 
 #include <algorithm>
-#include <fstream>
 #include <map>
 #include <set>
 #include <sstream>
@@ -97,24 +96,40 @@ void refuse_holes(const Field& f) {
   if (rule.text() == Rule::C_STRING && !rule.has_most()) refuse(name + " has no `most`");
 }
 
+const Rule& rule_of(const pb::FieldDescriptor& field) {
+  return field.options().GetExtension(score::wire::rule);
+}
+
+const pb::Descriptor* find_like(const pb::Descriptor& message, const Value& value) {
+  if (!value.has_like()) return nullptr;
+  const auto* like = message.file()->pool()->FindMessageTypeByName("score.wire." + value.like());
+  if (like == nullptr) refuse(message.name() + ": there is no message " + value.like());
+  for (int i = 0; i < like->field_count(); ++i) {
+    const auto& field = *like->field(i);
+    const auto& without = value.without();
+    const bool is_due = !rule_of(field).has_as() && !rule_of(field).apart() &&
+                        std::find(without.begin(), without.end(), field.name()) == without.end();
+    if (is_due && message.FindFieldByName(field.name()) == nullptr) {
+      refuse(message.name() + " has no field " + field.name() + " as " + like->name() + " has");
+    }
+  }
+  return like;
+}
+
 Conversion read_conversion(const pb::Descriptor& message) {
   Conversion c{&message, message.options().GetExtension(score::wire::value), {}, {}, {}, {}};
   c.type = c.value.type();
   c.wire = cpp_name(message.full_name());
   c.checked = c.value.has_part() ? "out." + c.value.part() : "out";
   const std::string prefix = c.value.has_part() ? c.value.part() + "." : "";
-  const pb::Descriptor* like = nullptr;
-  if (c.value.has_like()) {
-    like = message.file()->pool()->FindMessageTypeByName("score.wire." + c.value.like());
-    if (like == nullptr) refuse(c.wire + ": there is no message " + c.value.like());
-  }
+  const pb::Descriptor* like = find_like(message, c.value);
   for (int i = 0; i < message.field_count(); ++i) {
     const auto& field = *message.field(i);
-    Field f{&field, field.options().GetExtension(score::wire::rule), {}};
+    Field f{&field, rule_of(field), {}};
     if (like != nullptr && !field.options().HasExtension(score::wire::rule)) {
       const auto* other = like->FindFieldByName(field.name());
-      if (other == nullptr || other->options().GetExtension(score::wire::rule).has_as()) continue;
-      f.rule = other->options().GetExtension(score::wire::rule);
+      if (other == nullptr || rule_of(*other).has_as()) continue;
+      f.rule = rule_of(*other);
     }
     if (f.rule.apart()) continue;
     f.path = f.rule.has_as() ? f.rule.as() : prefix + member_of(field.name());
@@ -351,11 +366,9 @@ void write_random(std::ostream& out, const Conversion& c) {
 // ---- Files --------------------------------------------------------------------------------------
 
 void write_file(const std::string& path, const std::ostringstream& text) {
-  std::ofstream out(path, std::ios::trunc);
-  out << "// Made by generate_table from the .proto files.\nnamespace score::proto {\n\n"
-      << text.str() << "}  // namespace score::proto\n";
-  out.close();
-  if (!out) refuse("cannot write " + path);
+  write_if_changed(
+      path, "// Made by generate_table from the .proto files.\nnamespace score::proto {\n\n" +
+                text.str() + "}  // namespace score::proto\n");
 }
 
 // The messages are declared only, so that a header can have the conversions without *.pb.h.

@@ -11,5 +11,8 @@
 void write_values(const google::protobuf::FileDescriptorSet& files, const std::string& set,
                   const std::string& directory);
 
+// Keeps the file, and so what depends on it, if it has this text already.
+void write_if_changed(const std::string& path, const std::string& text);
+
 // Prints why and ends the program.
 [[noreturn]] void refuse(const std::string& why);

@@ -8,7 +8,10 @@ set(proto_gen ${CMAKE_CURRENT_BINARY_DIR}/gen)
 # This file is the format of a different program and has no frames.
 set(SCORE_FOREIGN_FILES perfetto)
 set(proto_full ${CMAKE_CURRENT_BINARY_DIR}/full)
-file(MAKE_DIRECTORY ${proto_gen}/proto ${proto_full}/proto)
+# The messages are made here and copied if they have changed: after a change of a rule alone, only
+# the conversions are compiled again.
+set(proto_new ${CMAKE_CURRENT_BINARY_DIR}/new)
+file(MAKE_DIRECTORY ${proto_gen}/proto ${proto_full}/proto ${proto_new})
 
 set(proto_inputs options.proto)
 set(proto_names proto/options.proto)
@@ -29,11 +32,14 @@ foreach(name IN LISTS SCORE_FOREIGN_FILES)
   list(APPEND proto_sources ${proto_gen}/proto/${name}.pb.cc)
   list(APPEND proto_headers ${proto_gen}/proto/${name}.pb.h)
 endforeach()
+set(proto_made ${proto_sources} ${proto_headers})
+list(TRANSFORM proto_made REPLACE "^${proto_gen}" "${proto_new}")
 
 add_custom_command(
   OUTPUT ${proto_sources} ${proto_headers} ${proto_gen}/frames.pb
          ${proto_full}/proto/options.pb.cc ${proto_full}/proto/options.pb.h
-  COMMAND protobuf::protoc -I ${PROJECT_SOURCE_DIR} --cpp_out=${proto_gen} ${proto_lite_names}
+  COMMAND protobuf::protoc -I ${PROJECT_SOURCE_DIR} --cpp_out=${proto_new} ${proto_lite_names}
+  COMMAND ${CMAKE_COMMAND} -E copy_if_different ${proto_made} ${proto_gen}/proto
   COMMAND protobuf::protoc -I ${PROJECT_SOURCE_DIR} --cpp_out=${proto_full} proto/options.proto
   COMMAND protobuf::protoc -I ${PROJECT_SOURCE_DIR}
           --descriptor_set_out=${proto_gen}/frames.pb ${proto_names}

@@ -103,6 +103,7 @@ void check_list(FieldCheck& check, std::string_view field, const List& in) {
 
 template <class T, class List>
 void add_all(const std::vector<T>& in, List& out) {
+  if (in.empty()) return;
   out.Reserve(static_cast<int>(in.size()));
   for (const T& item : in) {
     if constexpr (std::is_same_v<T, std::string>) {
