@@ -28,9 +28,11 @@ relink() {
   back=$(realpath --relative-to="$(dirname "$1")" "$top/lib")
   more="-s -Wl,--disable-new-dtags,-rpath,'\$ORIGIN/../lib:\$ORIGIN/$back:\$ORIGIN/$back/scored' $work/arc4random.o"
   needs "$1" | grep -q prometheus || more="$more -static-libstdc++"
-  pmix="$(pkg-config --variable=libdir pmix)/libpmix.a -l:libhwloc.a -l:libevent_core.a -l:libevent_pthreads.a -l:libmunge.so.2 -l:libudev.so.1 -lz"
+  pmix="$(pkg-config --variable=libdir pmix)/libpmix.a -l:libhwloc.a -l:libevent_core.a -l:libevent_pthreads.a"
+  pmix="$pmix -l:libmunge.so.2 -l:libudev.so.1 -lz"
   command=$(ninja -C "$build" -t commands -s "$2" | sed "s/^: && //; s/ && .*//; s/ -Wl,-z,pack-relative-relocs//
     s/ -static-libgcc//; s/ -Wl,-rpath[ ,][^ ]*//g; s|[^ ]*/libpmix.so|$pmix|; s| -o $2 | -o $1 $more |")
+  [ -n "$command" ] || { echo "tarball: $build has no command that links $2: it must be a build by Ninja" >&2; exit 1; }
   (cd "$build" && sh -c "$command")
 }
 

@@ -49,12 +49,18 @@ std::string expand(std::string_view text, const Words&... words) {
   return out;
 }
 
-// Returns "LaunchSpec.Mpi" for "score.wire.LaunchSpec.Mpi".
-std::string short_name(const std::string& name) {
-  return name.substr(std::string_view("score.wire.").size());
+// Newer releases of protobuf return names as views.
+template <class Descriptor>
+std::string name_of(const Descriptor& descriptor) {
+  return std::string(descriptor.name());
 }
 
-std::string cpp_name(const std::string& name) {
+// Returns "LaunchSpec.Mpi" for "score.wire.LaunchSpec.Mpi".
+std::string short_name(std::string_view name) {
+  return std::string(name.substr(std::string_view("score.wire.").size()));
+}
+
+std::string cpp_name(std::string_view name) {
   std::string out = short_name(name);
   std::replace(out.begin(), out.end(), '.', '_');
   return "wire::" + out;
@@ -103,14 +109,15 @@ const Rule& rule_of(const pb::FieldDescriptor& field) {
 const pb::Descriptor* find_like(const pb::Descriptor& message, const Value& value) {
   if (!value.has_like()) return nullptr;
   const auto* like = message.file()->pool()->FindMessageTypeByName("score.wire." + value.like());
-  if (like == nullptr) refuse(message.name() + ": there is no message " + value.like());
+  if (like == nullptr) refuse(name_of(message) + ": there is no message " + value.like());
   for (int i = 0; i < like->field_count(); ++i) {
     const auto& field = *like->field(i);
     const auto& without = value.without();
     const bool is_due = !rule_of(field).has_as() && !rule_of(field).apart() &&
                         std::find(without.begin(), without.end(), field.name()) == without.end();
     if (is_due && message.FindFieldByName(field.name()) == nullptr) {
-      refuse(message.name() + " has no field " + field.name() + " as " + like->name() + " has");
+      refuse(name_of(message) + " has no field " + name_of(field) + " as " + name_of(*like) +
+             " has");
     }
   }
   return like;
@@ -132,7 +139,7 @@ Conversion read_conversion(const pb::Descriptor& message) {
       f.rule = rule_of(*other);
     }
     if (f.rule.apart()) continue;
-    f.path = f.rule.has_as() ? f.rule.as() : prefix + member_of(field.name());
+    f.path = f.rule.has_as() ? f.rule.as() : prefix + member_of(name_of(field));
     refuse_holes(f);
     c.fields.push_back(std::move(f));
   }
@@ -156,7 +163,7 @@ std::string bound(const std::string& constant) {
 // Writes the checks of one number or text, the C++ expression `it`.
 void write_checks(std::ostream& out, const Field& f, const std::string& it, const char* indent) {
   const auto& [field, rule, path] = f;
-  const std::string& name = field->name();
+  const std::string name = name_of(*field);
   if (is_enum(*field)) {
     out << indent
         << expand("check.require(\"$1\", $2_IsValid($3), \"is unknown\");\n", name,
@@ -192,7 +199,7 @@ bool has_checks(const Field& f) {
 }
 
 void write_list_checks(std::ostream& out, const Field& f) {
-  const std::string& name = f.field->name();
+  const std::string name = name_of(*f.field);
   out << expand("  check.at_most(\"$1\", static_cast<std::size_t>(in.$1_size()), $2);\n", name,
                 f.rule.count());
   if (has_checks(f)) {
@@ -206,7 +213,7 @@ void write_list_checks(std::ostream& out, const Field& f) {
 void write_rules(std::ostream& out, const Conversion& c) {
   out << expand("void check_rules(FieldCheck& check, const $1& in) {\n", c.wire);
   for (const Field& f : c.fields) {
-    const std::string& name = f.field->name();
+    const std::string name = name_of(*f.field);
     if (f.field->is_repeated()) {
       write_list_checks(out, f);
     } else {
@@ -221,7 +228,7 @@ void write_rules(std::ostream& out, const Conversion& c) {
 
 void write_read_one(std::ostream& out, const Conversion& c, const Field& f) {
   const auto& [field, rule, path] = f;
-  const std::string& name = field->name();
+  const std::string name = name_of(*field);
   const std::string it = "in." + name + "()";
   write_checks(out, f, it, "  ");
   if (is_message(*field)) {
@@ -247,7 +254,7 @@ void write_read(std::ostream& out, const Conversion& c) {
   for (const Field& f : c.fields) {
     if (f.field->is_repeated()) {
       write_list_checks(out, f);
-      out << expand("  read_list(check, \"$1\", in.$1(), out.$2);\n", f.field->name(), f.path);
+      out << expand("  read_list(check, \"$1\", in.$1(), out.$2);\n", name_of(*f.field), f.path);
     } else {
       write_read_one(out, c, f);
     }
@@ -260,7 +267,7 @@ void write_read(std::ostream& out, const Conversion& c) {
   out << expand(
       "base::Result<$1> from_wire(const $2& in) {\n  FieldCheck check(\"$3\");\n  $1 out;\n"
       "  read(check, in, out);\n  if (!check.ok()) return check.error();\n  return out;\n}\n\n",
-      c.type, c.wire, c.message->name());
+      c.type, c.wire, name_of(*c.message));
 }
 
 // ---- Struct to message --------------------------------------------------------------------------
@@ -278,7 +285,7 @@ void write_fill(std::ostream& out, const Conversion& c) {
   if (!c.value.has_type() || c.value.read_only()) return;
   out << expand("void to_wire(const $1& in, $2& out) {\n", c.type, c.wire);
   for (const Field& f : c.fields) {
-    const std::string& name = f.field->name();
+    const std::string name = name_of(*f.field);
     if (!is_message(*f.field)) {
       out << (f.field->is_repeated()
                   ? expand("  add_all(in.$1, *out.mutable_$2());\n", f.path, name)
@@ -315,7 +322,7 @@ void write_member_counts(std::ostream& out, const Conversion& c) {
     out << expand(
         "static_assert(member_count<$1> == $2, \"each member of $3 needs a field in $4\");\n", type,
         std::to_string(names.size()), path.empty() ? c.type : c.type + "::" + path,
-        c.message->name());
+        name_of(*c.message));
   }
 }
 
@@ -332,7 +339,7 @@ std::string random_value(const Field& f) {
     return expand("static_cast<$1>(random.number<int>(0, $2))", cpp_name(type.full_name()),
                   std::to_string(type.value(type.value_count() - 1)->number()));
   }
-  std::string type = field->cpp_type_name();
+  std::string type(field->cpp_type_name());
   if (type != "bool" && type != "double") type = "std::" + type + "_t";
   const bool is_zero_out = rule.required() || rule.zero_is_default();
   const std::string most = rule.has_most() ? rule.most() : rule.cut();
@@ -346,7 +353,7 @@ std::string random_value(const Field& f) {
 void write_random(std::ostream& out, const Conversion& c) {
   out << expand("inline void randomize(Random& random, $1& out) {\n", c.wire);
   for (const Field& f : c.fields) {
-    const std::string& name = f.field->name();
+    const std::string name = name_of(*f.field);
     if (f.field->is_repeated()) {
       out << expand("  for (std::size_t i = random.count($1); i > 0; --i) ", f.rule.count());
       out << (is_message(*f.field) ? expand("randomize(random, *out.add_$1());\n", name)
@@ -395,9 +402,9 @@ void refuse_doubles(const std::vector<Conversion>& all) {
   std::map<std::string, std::string> messages;
   for (const Conversion& c : all) {
     if (!c.value.has_type()) continue;
-    const auto [other, is_new] = messages.emplace(c.type, c.message->name());
+    const auto [other, is_new] = messages.emplace(c.type, name_of(*c.message));
     if (!is_new)
-      refuse(c.message->name() + " and " + other->second + " have the same type " + c.type);
+      refuse(name_of(*c.message) + " and " + other->second + " have the same type " + c.type);
   }
 }
 

@@ -61,9 +61,10 @@ def debootstrap(suite, directory, log):
         source = [UBUNTU, '/usr/share/debootstrap/scripts/jammy']  # also for releases that debootstrap does not know
     elif suite == 'trixie':
         options.append('--include=ubuntu-keyring')
+    # An interrupted debootstrap leaves its mounts in a namespace that ends with it.
+    command = ['unshare', '--mount', 'debootstrap', *options, suite, directory, *source]
     with open(log, 'wb') as out:
-        return subprocess.run(['debootstrap', *options, suite, str(directory), *source], stdin=subprocess.DEVNULL,
-                              stdout=out, stderr=subprocess.STDOUT, check=False).returncode
+        return subprocess.run(command, stdin=subprocess.DEVNULL, stdout=out, stderr=subprocess.STDOUT, check=False).returncode
 
 
 def root(suite):

@@ -17,7 +17,7 @@ class Schema:
     def __init__(self):
         self.messages, self.frames, self.roles, self.enums = {}, {}, {}, set()
         for path in sorted(PROTO.glob('*.proto')):
-            self.read(re.sub(r'//[^\n]*', '', path.read_text(encoding='utf-8')))
+            self.read(re.sub(r'//[^\n]*|option \(value\)[^}]*\};|\[\(rule\)[^;]*\]', '', path.read_text(encoding='utf-8')))
 
     def read(self, text):
         open_names = []
