@@ -1,10 +1,12 @@
 // libpmix creates its listening socket itself and accepts none that exists. For this reason this
 // program defines bind() and accept(), which take precedence over those of the C library, so
-// libpmix calls them. The socket that libpmix binds is replaced by the existing one, and the thread
-// in which it accepts connections waits until the job is registered. Tested by test_mpi.py.
+// libpmix calls them. The socket that libpmix binds is replaced by the existing one, and there is
+// nothing to accept until the job is registered. accept() must not wait for that: libpmix 5 calls
+// it in the thread that registers the job. Tested by test_mpi.py.
 #include "scored/job/pmix/listener.hpp"
 
 #include <atomic>
+#include <cerrno>
 #include <fcntl.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
@@ -12,6 +14,8 @@
 #include <utility>
 
 namespace {
+
+constexpr useconds_t kRetryUs = 1000;
 
 int& listener() {
   static int descriptor = -1;
@@ -34,7 +38,6 @@ void adopt_listener(int descriptor) {
 
 void admit_clients() {
   admits() = true;
-  admits().notify_all();
 }
 
 }  // namespace score::pmix
@@ -50,6 +53,10 @@ int bind(int socket, const sockaddr* address, socklen_t length) noexcept {
 }
 
 int accept(int socket, sockaddr* address, socklen_t* length) {
-  admits().wait(false);
+  if (!admits()) {
+    usleep(kRetryUs);  // libpmix tries again at once
+    errno = EAGAIN;
+    return -1;
+  }
   return static_cast<int>(syscall(SYS_accept, socket, address, length));
 }
