@@ -62,7 +62,7 @@ def test_one_rank_that_goes_ends_the_job_everywhere(few, tmp_path, mpi, how):
     code, reason = WAYS[how]
     # Ranks of Open MPI 5 that lose a peer abort with 14 by themselves. The highest code counts, and the line names the first end.
     its_own, of_a_peer = (code, f'rank 1 on node.*{reason}'), (14, 'aborted with 14')
-    ends = [its_own, of_a_peer] if mpi == 'openmpi5' else [its_own]
+    ends = [its_own, of_a_peer] if mpis.is_open_mpi_5(mpi) else [its_own]
     assert result.returncode in {max(code, end[0]) for end in ends}, result
     lines = [line for line in result.stderr.splitlines() if any(re.search(pattern, line) for _, pattern in ends)]
     assert len(lines) == 1, result.stderr
@@ -258,7 +258,7 @@ def test_an_offered_server_is_found_as_a_started_one(few):
 def test_an_mpi_that_finds_no_server_is_named(few, tmp_path, mpi, offered, wanted):
     program = mpis.build(mpi, WORLD, tmp_path)
     job = few.start('scrun', '-N', 2, f'--mpi={offered}', program, '600')
-    line = job.stderr.readline()
+    line = next((line for line in job.stderr if '--mpi=' in line), '')  # Open MPI 5 prints lines of its own before
     assert f'--mpi={wanted}' in line and 'libmp' in line and 'node00' in line, line
     job.send_signal(signal.SIGINT)
     job.communicate(timeout=LIMIT)

@@ -29,6 +29,14 @@ def compiler_of(name):
     return found
 
 
+def is_open_mpi_5(name):
+    """Debian 13 has version 5 where Debian 12 has 4."""
+    if not name.startswith('openmpi'):
+        return False
+    shown = subprocess.run([compiler_of(name), '--showme:version'], capture_output=True, text=True, check=True)
+    return 'Open MPI 5.' in shown.stdout
+
+
 def python_of(name):
     """The Python that has mpi4py for that MPI; skips the test without it."""
     python = home_of(name) / 'bin' / 'python'
