@@ -8,6 +8,7 @@
 #include <atomic>
 #include <cerrno>
 #include <fcntl.h>
+#include <poll.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -15,7 +16,7 @@
 
 namespace {
 
-constexpr useconds_t kRetryUs = 1000;
+constexpr int kRetryMs = 1;
 
 int& listener() {
   static int descriptor = -1;
@@ -54,7 +55,7 @@ int bind(int socket, const sockaddr* address, socklen_t length) noexcept {
 
 int accept(int socket, sockaddr* address, socklen_t* length) {
   if (!admits()) {
-    usleep(kRetryUs);  // libpmix tries again at once
+    poll(nullptr, 0, kRetryMs);  // libpmix tries again at once
     errno = EAGAIN;
     return -1;
   }

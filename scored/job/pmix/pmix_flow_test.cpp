@@ -103,6 +103,7 @@ TEST(PmixFlow, SomeRanksFenceWithoutTheOthers) {
 }
 
 TEST(PmixFlow, GroupsHaveSameNumberOnAllNodes) {
+  if (SCORE_PMIX_VERSION[0] > '4') GTEST_SKIP() << "groups of libpmix 5 are not supported";
   TestCluster cluster({2, 2, 1});
   ASSERT_TRUE(cluster.run(probe("groups"))) << cluster.errors();
   EXPECT_EQ(cluster.output(), lines(5, "rank {} of 5 grouped\n")) << cluster.errors();
