@@ -136,7 +136,7 @@ struct Victim {
     require(fi::Ep::open(*domain, info, &ep, nullptr) == 0);
     require(fi_ep_bind(ep, &av->fid, 0) == 0 && fi_ep_bind(ep, &cq->fid, FI_SEND | FI_RECV) == 0);
     require(fi_enable(ep) == 0);
-    const fi::Name name = link->name_of(0);
+    const fi::Name name = link->peers().name_of(0);
     require(fi_av_insert(av.get(), &name, 1, nullptr, 0, nullptr) == 1);
     fi_mr_attr attr{};
     const iovec iov{open.data(), open.size()};
