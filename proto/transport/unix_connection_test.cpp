@@ -62,6 +62,12 @@ class UnixConnectionTest : public testing::Test {
     return base::run(io_, from->read(sender));
   }
 
+  // Has no limit of time: ctest has one.
+  void run_until_ended(const base::TaskGroup& tasks) {
+    io_.restart();
+    while (!tasks.empty()) io_.run_one();
+  }
+
   asio::io_context io_;
   std::shared_ptr<Connection> connection_;
   std::shared_ptr<Connection> other_;
@@ -282,8 +288,7 @@ TEST_F(UnixConnectionTest, ReadsALargeFrameOnlyWithRoom) {
   EXPECT_FALSE(came);
   EXPECT_LE(incoming->used(), 90'100U);
   other.reset();
-  io_.restart();
-  io_.run_for(1s);
+  run_until_ended(tasks);
   EXPECT_TRUE(came);
   EXPECT_EQ(incoming->used(), 0U);
 }
@@ -315,7 +320,7 @@ TEST_F(UnixConnectionTest, ReadsAheadOnlyWithRoom) {
     std::string sizes;
     base::TaskGroup tasks(io_.get_executor(), [](std::string_view, const std::exception_ptr&) {});
     tasks.spawn("read one", read_frames(connection_, 1, sizes));
-    io_.restart();
+    run_until_ended(tasks);
     io_.run_for(100ms);
     EXPECT_EQ(sizes, "1000 ");
     const std::size_t ahead = incoming->used() - other->bytes();
@@ -325,8 +330,7 @@ TEST_F(UnixConnectionTest, ReadsAheadOnlyWithRoom) {
       EXPECT_EQ(ahead, 0U);
     }
     tasks.spawn("read the others", read_frames(connection_, 29, sizes));
-    io_.restart();
-    io_.run_for(1s);
+    run_until_ended(tasks);
     EXPECT_EQ(sizes, expected);
     EXPECT_EQ(incoming->used(), other->bytes());
   }

@@ -51,7 +51,7 @@ class Beats : public testing::Test {
 
   ~Beats() override {
     tasks_.cancel();
-    run_until([] { return false; }, 10ms);
+    EXPECT_TRUE(run_until([this] { return tasks_.empty(); }));
   }
 
   void build(Node& node) {

@@ -48,7 +48,7 @@ class TimetableDaemons : public testing::Test {
 
   ~TimetableDaemons() override {
     tasks_.cancel();
-    run_until([] { return false; }, 10);
+    EXPECT_TRUE(run_until([this] { return tasks_.empty(); }));
   }
 
   void join_all() {
