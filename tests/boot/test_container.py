@@ -11,7 +11,7 @@ from booted_cluster import EXAMPLES, PACKAGES, packages
 
 SOURCE = pathlib.Path(__file__).parents[2]
 PAGE = SOURCE / 'docs/guide/container.md'
-IMAGE = 'docker.io/library/debian:12-slim'  # the name for which the Containerfile asks
+IMAGE = 'debian:12-slim'  # the name for which the Containerfile asks
 # Nothing of the host's podman is used. This process may not raise limits, and the host may have other hierarchies of cgroups.
 CONFIGURATION = '''[containers]
 cgroups = "disabled"

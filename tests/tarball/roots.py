@@ -6,7 +6,7 @@ import subprocess
 
 import base_system
 
-UBUNTU = 'http://archive.ubuntu.com/ubuntu'
+UBUNTU = '/usr/share/debootstrap/scripts/jammy'  # also for releases that debootstrap does not know
 UBUNTU_SUITES = ('jammy', 'noble')
 KEYRING = 'usr/share/keyrings/ubuntu-archive-keyring.gpg'  # in Debian 13, not in 12
 
@@ -53,12 +53,20 @@ def missing():
     return f'not installed: {", ".join(tools)}' if tools else ''
 
 
+def default_mirror(script, suite):
+    """The mirror that a script of debootstrap names first."""
+    architecture = subprocess.run(['dpkg', '--print-architecture'], capture_output=True, text=True, check=True).stdout.strip()
+    done = subprocess.run(['sh', '-c', 'default_mirror() { echo "$1"; exit; }; . "$0"', script], capture_output=True, text=True,
+                          env={'ARCH': architecture, 'SUITE': suite}, check=True)
+    return done.stdout.strip()
+
+
 def debootstrap(suite, directory, log):
     options = ['--variant=minbase', '--force-check-gpg']
     source = [base_system.mirror()]
     if suite in UBUNTU_SUITES:
         options.append(f'--keyring={root("trixie") / KEYRING}')
-        source = [UBUNTU, '/usr/share/debootstrap/scripts/jammy']  # also for releases that debootstrap does not know
+        source = [default_mirror(UBUNTU, suite), UBUNTU]
     elif suite == 'trixie':
         options.append('--include=ubuntu-keyring')
     # An interrupted debootstrap leaves its mounts in a namespace that ends with it.
