@@ -33,7 +33,7 @@ def test_the_older_of_two_heads_ends(fresh, tmp_path):
         ends.callback(way.close)
         wait_until(lambda: has_nodes(cluster, older))
         job = cluster.submit('-N', 2, 'sleep', 1000, extra_env=older.socket)
-        wait_until(lambda: is_running(cluster, older, job))
+        wait_until(lambda: is_running(cluster, older, job) and older.has_stored_start(job))
         newer = start(tmp_path / 'older', 'newer')
         way.lead_to(newer.port)
         wait_until(lambda: has_nodes(cluster, newer))

@@ -30,6 +30,11 @@ class Head:
         self.process.kill()
         self.process.wait()
 
+    def has_stored_start(self, job):
+        """Whether its database has the job's start: it answers that a job runs a moment before."""
+        with contextlib.closing(sqlite3.connect(f'file:{self.home}/jobs.db?mode=ro', uri=True)) as store:
+            return store.execute('SELECT started_ns FROM jobs WHERE id = ?', [job]).fetchone()[0] > 0
+
     def log(self):
         return (self.home / 'log').read_text()
 
