@@ -40,8 +40,8 @@ bool is_usable(const std::string& place) {
          access(place.c_str(), W_OK | X_OK) == 0;
 }
 
-// In a user namespace all strangers seem to be one user, who may have the number of this process's
-// user. The kernel tells them apart in access().
+// A user namespace shows the files of all unmapped users with one id, which may equal the id of
+// this process. access() still fails for them.
 bool is_own(const std::string& directory) {
   struct stat info {};
 

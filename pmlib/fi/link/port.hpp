@@ -1,4 +1,4 @@
-// What an endpoint of libfabric and its link exchange.
+// This is the interface between an endpoint of libfabric and its link.
 #pragma once
 
 #include "pmlib/fi/link/mpi_call.hpp"

@@ -12,7 +12,7 @@
 
 namespace score::head {
 
-// What must be on disk before a command is carried out.
+// Changes must be on disk before the command is carried out.
 using Changes = std::vector<Change>;
 // Sends what follows from a change of the cluster.
 using Effect = std::function<void()>;
