@@ -1,6 +1,7 @@
 // One binary has many names: `scrun ...` and `score scrun ...` do the same.
 #include "base/text.hpp"
 #include "base/text/plain.hpp"
+#include "scout/accounting/accounting.hpp"
 #include "scout/commands/commands.hpp"
 #include "scout/doctor/doctor.hpp"
 
@@ -33,6 +34,7 @@ constexpr std::array kCommands = {
     Command{"scshare", "show shares, use and limits of accounts and users", true, scshare_main},
     Command{"scadm", "administer the cluster", true, scadm_main},
     Command{"job", "show one job in detail", false, job_main},
+    Command{"efficiency", "compare what ended jobs requested and used", false, efficiency_main},
     Command{"hold", "hold waiting jobs: they do not start", false, hold_main},
     Command{"release", "release held jobs", false, release_main},
     Command{"suspend", "suspend running jobs", false, suspend_main},

@@ -5,6 +5,7 @@
 
 #include "base/ids.hpp"
 #include "base/model/distribution.hpp"
+#include "base/model/usage.hpp"
 #include "base/time.hpp"
 #include "base/units.hpp"
 
@@ -263,6 +264,7 @@ struct AttemptReport {
   std::string reason;           // Exited: as in the message
   Duration filled{0};           // Exited: as in the message
   std::uint32_t oom_kills = 0;  // Exited: as in the message
+  Usage usage{};                // Exited: as in the message
 
   friend bool operator==(const AttemptReport&, const AttemptReport&) = default;
 };
@@ -299,6 +301,7 @@ struct Exited {  // nothing of the attempt runs on the node any more; repeated u
   std::string reason;           // empty, or why the node ended it ("memory limit 64M exceeded")
   Duration filled{0};           // processor time that its tasks used at idle priority
   std::uint32_t oom_kills = 0;  // its processes that the kernel killed for lack of memory
+  Usage usage{};                // of its processes on the node
 };
 
 struct AbortRequested {  // a rank called MPI_Abort (PMI abort)

@@ -119,9 +119,10 @@ void Reconciler::compare_known(Job& job, std::size_t member, const base::Attempt
                                Step& step) {
   using base::AttemptPhase;
   if (report.phase == AttemptPhase::Exited) {
-    return p_.ending.exited(
-        job, member, {report.attempt, report.exits, report.reason, report.filled, report.oom_kills},
-        step);
+    return p_.ending.exited(job, member,
+                            {report.attempt, report.exits, report.reason, report.filled,
+                             report.oom_kills, report.usage},
+                            step);
   }
   if (job.state == JobState::Completing) {
     return p_.tables.nodes.send(job.cells.nodes[member], base::KillTasks{report.attempt}, step);

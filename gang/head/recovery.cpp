@@ -98,7 +98,7 @@ void Recovery::recover_placed(Job& job, const RecoveredJob& r, Step& step) {
   if (is_bare(job.request)) job.members.edit().keep_first();
   job.idleness.edit().begin(count);
   job.time.edit().restore(step.now, r.scheduled);
-  job.filled = r.filled;
+  job.steps_usage = r.steps_usage;
   ++tables_.counters.jobs_started;
   const bool is_ending = r.state == JobState::Completing;
   if (is_ending) {

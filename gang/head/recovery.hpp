@@ -18,7 +18,8 @@ struct RecoveredJob {
   std::vector<std::vector<std::uint32_t>> cores;  // [node index]
   std::vector<std::uint32_t> tasks_on_node;
   std::vector<std::vector<base::GenericShare>> units;  // [node index]; empty: none
-  Duration scheduled{0}, filled{0};
+  Duration scheduled{0};
+  base::Usage steps_usage{};                    // what its nodes used themselves they report again
   std::optional<TimePoint> submitted, started;  // in this boot's monotonic time
   bool keep_going = false;
   std::uint32_t restarts = 0;

@@ -65,6 +65,9 @@ JobView view_of(const Shown& shown, const Job& job, TimePoint now) {
   fill_share(v, job, shown.publisher.cycles().newest());
   v.scheduled = shown.publisher.scheduled(job, now);
   v.filled = job.filled;
+  v.usage = job.usage;
+  v.usage.add_step(job.steps_usage);
+  v.steps_usage = job.steps_usage;
   v.submitted = job.submitted;
   v.started = job.started;
   v.ended = job.ended;

@@ -38,6 +38,8 @@ struct JobView {
   double share = 0;                          // fraction of time that it is scheduled now, 0 ... 1
   Duration scheduled{0};  // time that its gang was scheduled so far, by the timetable
   Duration filled{0};     // processor time used at idle priority, on the nodes where it has ended
+  base::Usage usage{};    // of its tasks and steps, where they have ended
+  base::Usage steps_usage{};  // of its steps that have ended
   std::optional<TimePoint> submitted, started, ended;
   // All reasons why it waits or gets no slices; or how it ended, the cause first.
   std::vector<std::string> reasons;

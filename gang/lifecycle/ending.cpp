@@ -90,6 +90,7 @@ void Ending::aborted(Job& job, std::size_t member, const base::AbortRequested& m
 
 void Ending::lost_node(Job& job, const std::string& reason, base::TimePoint since, Step& step) {
   if (job.outcome.edit().blame_loss(reason, since)) step.job_changed(job.id);
+  ++job.usage.nodes_unknown;
   end(job, {JobState::NodeFailed, reason, base::kExitError, true}, step);
 }
 
@@ -106,8 +107,9 @@ void Ending::refused(Job& job, std::size_t member, const base::Refused& message,
 void Ending::exited(Job& job, std::size_t member, const base::Exited& message, Step& step) {
   if (message.filled > Duration::zero()) {
     job.filled += std::min(message.filled, kMostFilled);
-    step.job_changed(job.id);  // on disk: nodes do not report it again to a restarted head
+    step.job_changed(job.id);
   }
+  job.usage += message.usage;
   std::vector<base::TaskExit> fresh;
   for (const base::TaskExit& exit : message.exits) {
     if (record(job, member, exit)) fresh.push_back(exit);
@@ -191,6 +193,8 @@ void Ending::leave_allocation(const Job& job, Step& step) {
   Job* allocation = job.is_step() ? tables_.jobs.find(job.request.inside) : nullptr;
   if (allocation == nullptr) return;
   allocation->steps.edit().erase(job.id);
+  allocation->steps_usage.add_step(job.usage);
+  step.job_changed(allocation->id);  // on disk: nodes do not report an ended step again
   const bool is_over = allocation->state == JobState::Completing && allocation->steps->empty() &&
                        allocation->members->remaining() == 0;
   if (is_over) finish(*allocation, step);
@@ -262,6 +266,7 @@ void Ending::requeue(Job& job, Step& step) {
   job.outcome.reset();
   job.time.reset();
   job.filled = Duration::zero();
+  job.usage = {};
   job.started.reset();
   job.shares_channel = false;
   job.members.reset();

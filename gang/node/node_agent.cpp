@@ -96,7 +96,7 @@ std::vector<base::AttemptReport> NodeAgent::attempts() const {
   std::vector<base::AttemptReport> out;
   for (const auto& [id, attempt] : attempts_) {
     out.push_back({id, reported(attempt.phase), values(attempt.exits), attempt.reason,
-                   attempt.filled, attempt.oom_kills});
+                   attempt.filled, attempt.oom_kills, attempt.usage});
   }
   return out;
 }
@@ -261,9 +261,10 @@ NodeActions NodeAgent::on_shepherd(AttemptId id, const ShepherdEvent& event, Tim
             attempt.abort = abort_of(id, e, now);
             send(*attempt.abort, out);
           },
-          [&](const ShepherdDone&) {
+          [&](const ShepherdDone& e) {
             const bool is_repeated = attempt.phase == Phase::Exited;
             if (!step(id, AttemptEvent::Done) || is_repeated) return;
+            attempt.usage = e.usage;
             finish(id, out);
             out.push_back(RetireAttempt{id});
           },
@@ -275,6 +276,7 @@ NodeActions NodeAgent::on_shepherd(AttemptId id, const ShepherdEvent& event, Tim
             }
             if (!attempt.killed && attempt.reason.empty()) attempt.reason = end_of_shepherd(e);
             if (!step(id, AttemptEvent::Gone)) return;
+            attempt.usage = e.usage;
             finish(id, out);
             out.push_back(RemoveAttempt{id});
           },
@@ -332,7 +334,8 @@ base::Exited NodeAgent::exited_message(AttemptId id) const {
   const auto found = attempts_.find(id);
   if (found == attempts_.end()) return {id, {}, {}};
   const Attempt& attempt = found->second;
-  return {id, values(attempt.exits), attempt.reason, attempt.filled, attempt.oom_kills};
+  return {id,           values(attempt.exits), attempt.reason, attempt.filled, attempt.oom_kills,
+          attempt.usage};
 }
 
 NodeActions NodeAgent::adopt(const base::PlacedTasks& placed, const base::AttemptReport& report,
@@ -350,6 +353,7 @@ NodeActions NodeAgent::adopt(const base::PlacedTasks& placed, const base::Attemp
   attempt.started = has_begun;
   attempt.reason = report.reason;
   attempt.oom_kills = report.oom_kills;
+  attempt.usage = report.usage;
   for (base::TaskExit exit : report.exits) {
     exit.ended = {};  // the clock is not synchronised yet
     attempt.exits.emplace(exit.rank, exit);

@@ -92,10 +92,13 @@ struct ShepherdAbort {
   bool left = false;
 };
 
-struct ShepherdDone {};  // every task ended and its cgroup is empty
+struct ShepherdDone {  // every task ended and its cgroup is empty
+  base::Usage usage{};
+};
 
 struct ShepherdGone {  // connection lost for good: it died
   int signal = 0;      // the signal that ended it; 0: a different end, or not known
+  base::Usage usage{};
 };
 
 using ShepherdEvent = std::variant<ShepherdReady, ShepherdRefused, ShepherdStarted,
@@ -174,6 +177,7 @@ class NodeAgent {
     std::string reason;  // why the node ended it
     Duration filled{0};
     std::uint32_t oom_kills = 0;
+    base::Usage usage;
     base::Activity activity;
     std::optional<base::AbortRequested> abort;
     bool killed = false;

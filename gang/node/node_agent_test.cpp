@@ -81,11 +81,14 @@ TEST(NodeAgent, RepeatedEndChangesNothing) {
   Agent a;
   a.run();
   a.agent.set_filled(kJob, 3s);
-  a.shepherd(ShepherdDone{});
+  base::Usage usage;
+  usage.cpu_user = 5s;
+  a.shepherd(ShepherdDone{usage});
   a.agent.set_filled(kJob, 0s);
   EXPECT_TRUE(a.shepherd(ShepherdDone{}).empty());
   EXPECT_EQ(a.agent.unexpected_count(), 0U);
   EXPECT_EQ(said<base::Exited>(a.head(base::KillTasks{kJob})).at(0).filled, 3s);
+  EXPECT_EQ(said<base::Exited>(a.head(base::KillTasks{kJob})).at(0).usage, usage);
   EXPECT_EQ(count<RemoveAttempt>(a.shepherd(ShepherdGone{})), 1U) << "nothing is left to keep";
 }
 

@@ -70,6 +70,8 @@ struct Job {
   Lazy<JobOutcome> outcome;
   Lazy<ScheduledTime> time;  // written by Publisher
   Duration filled{0};  // processor time that its tasks used at idle priority, where it has ended
+  base::Usage usage;   // of its tasks, where they have ended
+  base::Usage steps_usage;      // of its steps that have ended
   bool background = false;      // by the newest layout: idle, and other jobs need its cores
   bool displaced = false;       // by the newest layout: a job of queue high has its cores
   bool shares_channel = false;  // a different job on one of its nodes has the same network channel

@@ -31,11 +31,15 @@ struct FoundAttempt {
   base::AttemptPhase phase = base::AttemptPhase::Preparing;
   std::vector<base::TaskExit> exits;
   std::vector<pid_t> pids;  // in rank order; empty: some task was not forked yet
+  base::Usage usage;        // of the processes that have ended
 
   // Returns true if its tasks run or have run.
   [[nodiscard]] bool has_begun() const { return !pids.empty() || !exits.empty(); }
 
-  [[nodiscard]] base::AttemptReport report() const { return {placed.attempt, phase, exits, {}}; }
+  [[nodiscard]] base::AttemptReport report() const {
+    return {
+        .attempt = placed.attempt, .phase = phase, .exits = exits, .reason = {}, .usage = usage};
+  }
 
   friend bool operator==(const FoundAttempt&, const FoundAttempt&) = default;
 };

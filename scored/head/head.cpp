@@ -268,7 +268,7 @@ Result<gang::RecoveredJob> Head::recover_job(const StoredJob& stored) {
   recovered.tasks_on_node = placement.tasks_on_node;
   recovered.units = placement.units;
   recovered.scheduled = stored.progress.scheduled;
-  recovered.filled = stored.progress.filled;
+  recovered.steps_usage = stored.progress.steps_usage;
   recovered.restarts = stored.progress.restarts;
   recovered.ending = stored.progress.ending;
   recovered.exit_code = stored.progress.exit_code;

@@ -13,7 +13,6 @@ int scout_main(const Invocation& invocation);
 int scq_main(const Invocation& invocation);
 int sccancel_main(const Invocation& invocation);
 int scnodes_main(const Invocation& invocation);
-int scacct_main(const Invocation& invocation);
 int scshare_main(const Invocation& invocation);
 int scattach_main(const Invocation& invocation);
 int scadm_main(const Invocation& invocation);

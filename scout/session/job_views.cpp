@@ -5,6 +5,7 @@
 #include "base/text/hostlist.hpp"
 #include "base/text/plain.hpp"
 #include "proto/convert/words.hpp"
+#include "scout/session/usage_words.hpp"
 #include "scout/session/words.hpp"
 
 #include <fmt/core.h>
@@ -258,6 +259,12 @@ void write_job(JsonWriter& json, const JobStatus& job) {
   json.field("elapsed_s", to_seconds(job.elapsed_ns()));
   json.field("scheduled_limit_s", to_seconds(job.scheduled_limit_ns()));
   json.field("wall_limit_s", to_seconds(job.wall_limit_ns()));
+  json.field("cores", job.cores()).field("memory_per_node_bytes", job.memory_per_node_bytes());
+  if (const auto usage = usage_in(job)) {
+    json.key("usage").begin_object();
+    base::write_usage(json, *usage);
+    json.end_object();
+  }
   if (job.step_of() != 0) json.field("step_of", job.step_of()).field("step", job.step());
   if (job.allocation()) write_steps(json, job);
   write_moment(json, "submitted_unix_s", job.submitted_wall_ns());
@@ -346,6 +353,9 @@ std::string job_page(const JobStatus& job) {
   if (job.no_fill()) line("fill", "refused (--no-fill)");
   if (job.filled_ns() > 0) {
     line("filled", fmt::format("{:.1f} s of processor time", to_seconds(job.filled_ns())));
+  }
+  if (const auto usage = usage_in(job)) {
+    for (const auto& used : usage_lines(*usage)) line("used", used);
   }
   line("elapsed", fmt::format("{:.1f} s, limit {}", to_seconds(job.elapsed_ns()),
                               limit_time(job.wall_limit_ns())));

@@ -77,6 +77,7 @@ void add_end(const Job& job, const StatusContext& context, wire::JobStatus& out)
   const bool hit_limit = shown_state(job, context.view.state) == JobState::TimedOut;
   out.set_exit_code(hit_limit ? kExitLimit : job.exit_code.value_or(context.view.exit_code));
   out.set_signal(signal_of(context.view.exits, out.exit_code()));
+  *out.mutable_usage() = proto::to_wire(context.view.usage);
   for (const TaskExit& exit : context.view.exits) {
     if (exit.code == 0 && exit.signal == 0) continue;
     if (out.failed_tasks_size() == kMaxFailedShown) break;
@@ -143,6 +144,10 @@ wire::JobStatus make_status(const Job& job, const StatusContext& context) {
   out.set_tasks_per_core(view.tasks_per_core);
   out.set_no_fill(view.request.no_fill);
   for (const auto& feature : view.request.features) out.add_features(feature);
+  out.set_memory_per_node_bytes(view.request.memory_per_node.value());
+  std::size_t cores = 0;
+  for (const auto& on_node : view.cores) cores += on_node.size();
+  out.set_cores(static_cast<std::uint32_t>(cores));
   for (const auto& wanted : view.request.generic) *out.add_generic() = proto::to_wire(wanted);
   out.set_scratch_bytes(view.request.scratch.value());
   out.set_step_of(job.info.step_of.value());

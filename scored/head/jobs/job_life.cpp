@@ -108,6 +108,7 @@ void JobLife::note_state(Job& job, const gang::JobView& view) {
   const JobState before = std::exchange(job.progress.state, view.state);
   job.progress.scheduled = view.scheduled;
   job.progress.filled = view.filled;
+  job.progress.steps_usage = view.steps_usage;
   job.progress.ending = view.ending;
   job.progress.exit_code = view.ending ? view.exit_code : 0;
   job.progress.reasons = view.ending ? view.reasons : std::vector<std::string>();
@@ -313,6 +314,7 @@ void JobLife::end(Job& job, const gang::JobView& view) {
   saved.progress = job.progress;
   saved.exit_code = status.exit_code();
   saved.signal = status.signal();
+  saved.usage = view.usage;
   saved.ended = ended;
   saved.status = status.SerializeAsString();
   saved.is_step = job.info.step_of != JobId(0);

@@ -3,8 +3,11 @@
 #include "base/limits.hpp"
 #include "base/model/resources.hpp"
 #include "base/text.hpp"
+#include "base/text/json_writer.hpp"
 
 #include <algorithm>
+#include <charconv>
+#include <cmath>
 #include <cstring>
 #include <iterator>
 
@@ -81,6 +84,51 @@ std::vector<std::vector<base::GenericShare>> unpack_units(std::string_view text)
     }
   }
   return units;
+}
+
+std::string pack_usage(const base::Usage& usage) {
+  JsonWriter json(JsonWriter::Layout::Line);
+  json.begin_object();
+  base::write_usage(json, usage);
+  return json.end_object().text();
+}
+
+namespace {
+
+void read_value(std::string_view text, Duration& value) {
+  double seconds = 0;
+  if (std::from_chars(text.data(), text.data() + text.size(), seconds).ec != std::errc()) return;
+  const double most = static_cast<double>(base::Usage::kMost);
+  value = Duration(std::llround(std::clamp(seconds * 1e9, 0.0, most)));
+}
+
+void read_value(std::string_view text, Bytes& value) {
+  if (const auto number = parse_number<std::uint64_t>(text)) value = Bytes(*number);
+}
+
+template <class Number>
+void read_value(std::string_view text, Number& value) {
+  if (const auto number = parse_number<Number>(text)) value = *number;
+}
+
+// Returns the text of the member in a flat object that pack_usage() has written; "" if it is
+// missing.
+std::string_view member_of(std::string_view object, std::string_view key) {
+  const auto at = object.find(fmt::format("\"{}\":", key));
+  if (at == object.npos) return {};
+  object.remove_prefix(at + key.size() + 3);
+  return object.substr(0, object.find_first_of(",}"));
+}
+
+}  // namespace
+
+std::optional<base::Usage> unpack_usage(std::string_view text) {
+  if (text.empty()) return std::nullopt;
+  base::Usage usage;
+  each_value(usage, [text](std::string_view key, auto& value) {
+    read_value(member_of(text, key), value);
+  });
+  return usage;
 }
 
 std::string pack_request(const RequestId& request) {

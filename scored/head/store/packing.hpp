@@ -4,8 +4,10 @@
 
 #include "base/ids.hpp"
 #include "base/model/model.hpp"
+#include "base/model/usage.hpp"
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -22,6 +24,9 @@ namespace score::head {
 // Packs one line per node, as base::format_shares() writes it; nothing if no node has units.
 [[nodiscard]] std::string pack_units(const std::vector<std::vector<base::GenericShare>>& units);
 [[nodiscard]] std::vector<std::vector<base::GenericShare>> unpack_units(std::string_view text);
+// Packs a JSON object, so that SQL can read it: json_extract(usage, '$.cpu_user_s').
+[[nodiscard]] std::string pack_usage(const base::Usage& usage);
+[[nodiscard]] std::optional<base::Usage> unpack_usage(std::string_view text);  // none: empty
 [[nodiscard]] std::string pack_request(const RequestId& request);
 [[nodiscard]] RequestId unpack_request(std::string_view bytes);  // none unless 16 bytes
 

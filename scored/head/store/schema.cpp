@@ -79,7 +79,10 @@ constexpr const char* kMigrations[] = {
   CREATE TABLE IF NOT EXISTS uses (
     account TEXT NOT NULL, user INTEGER NOT NULL, core_ms INTEGER NOT NULL, at_ns INTEGER NOT NULL,
     PRIMARY KEY (account, user)) WITHOUT ROWID;
-)"};
+)",
+    // JSON objects of pack_usage(); empty in rows of earlier versions.
+    "ALTER TABLE jobs ADD COLUMN steps_usage TEXT NOT NULL DEFAULT '';"
+    "ALTER TABLE accounting ADD COLUMN usage TEXT NOT NULL DEFAULT ''"};
 static_assert(std::size(kMigrations) == kSchemaVersion);
 
 constexpr const char* kApplicationId = "1396920900";  // "SCRD"

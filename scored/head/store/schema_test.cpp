@@ -173,6 +173,7 @@ TEST_F(SchemaTest, EveryOlderDatabaseIsMigrated) {
       ASSERT_EQ(accounted.size(), 1U);
       EXPECT_EQ(accounted[0].exit_code, 3);
       EXPECT_EQ(accounted[0].signal, 0);
+      EXPECT_FALSE(accounted[0].usage) << "it was not recorded then";
     }
     EXPECT_EQ(schema_of(file()), current);
   }

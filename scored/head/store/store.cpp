@@ -126,7 +126,8 @@ void bind_progress(Statement& statement, const JobProgress& progress, const std:
       .bind_text(12, pack_names(progress.reasons))
       .bind_text(14, pack_mark(progress.start_mark, boot))
       .bind(17, count(progress.filled))
-      .bind_text(18, pack_units(progress.placement.units));
+      .bind_text(18, pack_units(progress.placement.units))
+      .bind_text(19, pack_usage(progress.steps_usage));
   if (progress.ending) {
     statement.bind(11, static_cast<std::int64_t>(*progress.ending));
   } else {
@@ -169,6 +170,7 @@ StoredJob read_job(const Statement& row, const std::string& boot) {
   job.rest.next = static_cast<std::uint32_t>(row.integer(30));
   job.rest.total = static_cast<std::uint32_t>(row.integer(31));
   job.progress.placement.units = unpack_units(row.bytes(32));
+  job.progress.steps_usage = unpack_usage(row.bytes(33)).value_or(base::Usage());
   return job;
 }
 
@@ -228,23 +230,24 @@ Status Store::prepare() {
        {save_progress_,
         "UPDATE jobs SET state = ?2, attempt = ?3, nodes = ?4, tasks = ?5, cores = ?6, "
         "scheduled_ns = ?7, started_ns = ?8, detached = ?9, restarts = ?10, ending = ?11, "
-        "reasons = ?12, exit_code = ?13, start_mark = ?14, filled_ns = ?17, units = ?18 "
+        "reasons = ?12, exit_code = ?13, start_mark = ?14, filled_ns = ?17, units = ?18, "
+        "steps_usage = ?19 "
         "WHERE id = ?1 AND state < 5"},
        {save_end_,
         "UPDATE jobs SET state = ?2, attempt = ?3, nodes = ?4, tasks = ?5, cores = ?6, "
         "scheduled_ns = ?7, started_ns = ?8, detached = ?9, restarts = ?10, ending = ?11, "
         "reasons = ?12, exit_code = ?13, start_mark = ?14, ended_ns = ?15, status = ?16, "
-        "filled_ns = ?17, units = ?18 "
+        "filled_ns = ?17, units = ?18, steps_usage = ?19 "
         "WHERE id = ?1 AND state < 5"},
        {drop_spec_, "DELETE FROM specs WHERE job = ?"},
        {drop_settings_, "DELETE FROM settings WHERE key IN (?, ?)"},
        {account_,
         "INSERT OR IGNORE INTO accounting (job, user, name, state, exit_code, nodes, tasks, "
         "submitted_ns, started_ns, ended_ns, scheduled_ns, restarts, filled_ns, array_id, "
-        "array_task, account, cores, generic, signal) "
+        "array_task, account, cores, generic, signal, usage) "
         "SELECT id, user, name, state, exit_code, nodes, ?2, "
         "submitted_ns, started_ns, ended_ns, scheduled_ns, restarts, filled_ns, array_id, "
-        "array_task, ?3, ?4, ?5, ?6 FROM jobs "
+        "array_task, ?3, ?4, ?5, ?6, ?7 FROM jobs "
         "WHERE id = ?1"},
        {save_resources_, "UPDATE jobs SET resources = ?2 WHERE id = ?1 AND state < 5"},
        {put_, "INSERT OR REPLACE INTO settings VALUES (?, ?)"},
@@ -337,6 +340,7 @@ Status Store::apply_one(const SaveEnd& change) {
       .bind(4, number(cores))
       .bind_text(5, change.generic)
       .bind(6, change.signal)
+      .bind_text(7, pack_usage(change.usage))
       .run();
 }
 
@@ -387,7 +391,8 @@ Result<std::vector<StoredJob>> Store::active_jobs() {
       "keep_going, immediate_ns, submitted_ns, state, attempt, nodes, tasks, cores, scheduled_ns, "
       "started_ns, restarts, exit_code, ending, reasons, start_mark, filled_ns, "
       "(SELECT length(spec) FROM specs WHERE job = id), conditions, array_id, array_task, "
-      "array_rest, array_next, array_total, units FROM jobs WHERE state < 5 ORDER BY id");
+      "array_rest, array_next, array_total, units, steps_usage FROM jobs WHERE state < 5 ORDER BY "
+      "id");
   if (!statement) return statement.error();
   std::vector<StoredJob> jobs;
   while (true) {

@@ -76,6 +76,7 @@ struct JobProgress {
   Placement placement;
   Duration scheduled{0};
   Duration filled{0};          // see gang::JobView
+  base::Usage steps_usage{};   // likewise
   WallTime started{};          // 0: not yet
   TimePoint start_mark{};      // the same on the monotonic clock; 0: not yet, or before a reboot
   bool detached = false;       // continues without a front end
@@ -138,6 +139,7 @@ struct SaveEnd {
   JobProgress progress;  // state is final
   std::int32_t exit_code = 0;
   std::int32_t signal = 0;  // as in wire::JobStatus
+  base::Usage usage{};
   WallTime ended{};
   std::string status;     // serialised wire::JobStatus, for later listings
   bool is_step = false;   // a step's time belongs to its job, so it has no accounting row
@@ -285,7 +287,8 @@ struct AccountedJob {
   std::uint32_t task = 0;  // see JobInfo
   std::string account;
   std::uint32_t cores = 0;
-  std::string generic;  // "gpu:2" on each node; empty: none
+  std::string generic;                 // "gpu:2" on each node; empty: none
+  std::optional<base::Usage> usage{};  // none: the job ended before usage was recorded
 };
 
 struct AccountQuery {

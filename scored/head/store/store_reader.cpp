@@ -34,6 +34,7 @@ AccountedJob read_account(const Statement& row) {
   job.cores = static_cast<std::uint32_t>(row.integer(16));
   job.generic = row.bytes(17);
   job.signal = static_cast<std::int32_t>(row.integer(18));
+  job.usage = unpack_usage(row.bytes(19));
   return job;
 }
 
@@ -62,21 +63,21 @@ Result<StoreReader> StoreReader::open(const std::string& path) {
        {reader.account_,
         "SELECT job, user, name, state, exit_code, nodes, tasks, submitted_ns, started_ns, "
         "ended_ns, scheduled_ns, restarts, filled_ns, array_id, array_task, account, cores, "
-        "generic, signal "
+        "generic, signal, usage "
         "FROM accounting "
         "WHERE (ended_ns, job) > (?2, ?3) "
         "ORDER BY ended_ns, job LIMIT ?1"},
        {reader.account_of_user_,
         "SELECT job, user, name, state, exit_code, nodes, tasks, submitted_ns, started_ns, "
         "ended_ns, scheduled_ns, restarts, filled_ns, array_id, array_task, account, cores, "
-        "generic, signal "
+        "generic, signal, usage "
         "FROM accounting "
         "WHERE user = ?4 AND (ended_ns, job) > (?2, ?3) "
         "ORDER BY ended_ns, job LIMIT ?1"},
        {reader.account_of_job_,
         "SELECT job, user, name, state, exit_code, nodes, tasks, submitted_ns, started_ns, "
         "ended_ns, scheduled_ns, restarts, filled_ns, array_id, array_task, account, cores, "
-        "generic, signal "
+        "generic, signal, usage "
         "FROM accounting "
         "WHERE (job = ?4 OR (array_id = ?4 AND array_id > 0)) AND (ended_ns, job) > (?2, ?3) "
         "ORDER BY ended_ns, job LIMIT ?1"},

@@ -49,6 +49,23 @@ AddJob add(std::uint64_t id, RequestId request = {}) {
   return job;
 }
 
+base::Usage some_usage() {
+  base::Usage usage;
+  usage.cpu_user = 3'000'000'001ns;
+  usage.cpu_system = 7ms;
+  usage.memory_peak = Bytes(400'000'000);
+  usage.memory_peak_sum = Bytes(1'600'000'000);
+  usage.page_faults = 12;
+  usage.read = Bytes(1);
+  usage.write = Bytes(100'000'000);
+  usage.pm_messages = 5;
+  usage.pm_sent = Bytes(1'000);
+  usage.switches_voluntary = 8;
+  usage.switches_involuntary = 9;
+  usage.nodes_unknown = 1;
+  return usage;
+}
+
 JobProgress placed(JobState state) {
   JobProgress progress;
   progress.state = state;
@@ -59,6 +76,7 @@ JobProgress placed(JobState state) {
   progress.placement.units = {{{"gpu", {0, 3}}, {"nic", {1}}}, {}};
   progress.scheduled = 3ms;
   progress.filled = 4ms;
+  progress.steps_usage = some_usage();
   progress.started = WallTime(7s);
   progress.start_mark = TimePoint(70s);
   progress.restarts = 2;
@@ -70,6 +88,7 @@ SaveEnd end_of(std::uint64_t id, std::string status = "status") {
   end.id = JobId(id);
   end.progress = placed(JobState::Failed);
   end.exit_code = 3;
+  end.usage = some_usage();
   end.ended = WallTime(9s + std::chrono::seconds(id));
   end.status = std::move(status);
   return end;
@@ -113,7 +132,7 @@ TEST_F(StoreTest, StoresUseTogetherWithProgress) {
   {
     Store store = Store::open(directory_).value();
     ASSERT_TRUE(apply(store, {add(1), SaveProgress{JobId(1), placed(JobState::Running), first}}));
-    SaveEnd end{JobId(1), placed(JobState::Completed), 0, 0, WallTime(9s), "x"};
+    SaveEnd end{JobId(1), placed(JobState::Completed), 0, 0, {}, WallTime(9s), "x"};
     end.account = "physics";
     end.generic = "gpu:2";
     end.use = last;
@@ -237,6 +256,7 @@ TEST_F(StoreTest, AccountingIsOrderedByEnd) {
   ASSERT_EQ(page.size(), 1U);
   EXPECT_EQ(page[0].id, all[1].id);
   EXPECT_EQ(page[0].filled, 4ms);
+  EXPECT_EQ(page[0].usage, some_usage());
   EXPECT_EQ(page[0].restarts, 2U);
   next.user = UserId(1);
   EXPECT_TRUE(reader.accounting(next).value().empty());

@@ -4,6 +4,7 @@
 #include "base/limits.hpp"
 #include "base/os/log.hpp"
 #include "base/text.hpp"
+#include "proto/convert/convert.hpp"
 #include "proto/frames/parse.hpp"
 #include "scored/job/tasks/abandoned_memory.hpp"
 #include "scored/job/tasks/children.hpp"
@@ -319,6 +320,7 @@ void Shepherd::send_report(int phase) {
     if (has_started || pids.size() == job_.plan->ranks.size())
       report.mutable_pids()->Add(pids.begin(), pids.end());
     for (const auto& exit : job_.tasks->exits()) *report.add_exits() = exit;
+    *report.mutable_usage() = proto::to_wire(job_.tasks->usage());
   }
   link_.send(report);
   if (abort_) link_.send(*abort_);
@@ -340,6 +342,7 @@ void Shepherd::send_input_taken() {
 void Shepherd::send_done() {
   wire::ShepherdDone done;
   for (const auto& exit : job_.tasks->exits()) *done.add_exits() = exit;
+  *done.mutable_usage() = proto::to_wire(job_.tasks->usage());
   link_.send(done);
 }
 

@@ -4,7 +4,10 @@
 
 #include <algorithm>
 #include <signal.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 // The spawner does not reap, so a pid that it reports belongs to its task until the spawner has
 // ended. The process is then our child, and the pid belongs to its task until it is reaped here.
@@ -12,6 +15,34 @@
 // be looked up.
 
 namespace score::shepherd {
+
+namespace {
+
+// waitid(2) of the kernel has a fifth argument, which glibc's function lacks.
+bool reap_one(siginfo_t& info, rusage& used) {
+  return syscall(SYS_waitid, P_ALL, 0, &info, WEXITED | WNOHANG, &used) == 0 && info.si_pid != 0;
+}
+
+base::Duration time_of(const timeval& time) {
+  return std::chrono::seconds{time.tv_sec} + std::chrono::microseconds{time.tv_usec};
+}
+
+// Converts the counters of getrusage(2), which has memory in KiB and blocks of 512 bytes.
+base::Usage usage_of(const rusage& used) {
+  const auto count = [](long number) { return static_cast<std::uint64_t>(std::max(number, 0L)); };
+  base::Usage usage;
+  usage.cpu_user = time_of(used.ru_utime);
+  usage.cpu_system = time_of(used.ru_stime);
+  usage.memory_peak = base::Bytes(count(used.ru_maxrss) * 1024);
+  usage.page_faults = count(used.ru_minflt) + count(used.ru_majflt);
+  usage.read = base::Bytes(count(used.ru_inblock) * 512);
+  usage.write = base::Bytes(count(used.ru_oublock) * 512);
+  usage.switches_voluntary = count(used.ru_nvcsw);
+  usage.switches_involuntary = count(used.ru_nivcsw);
+  return usage;
+}
+
+}  // namespace
 
 TaskTable::TaskTable(std::vector<std::uint32_t> ranks, Ended ended)
     : ranks_(std::move(ranks)), tasks_(ranks_.size()), ended_(std::move(ended)) {}
@@ -40,14 +71,26 @@ void TaskTable::end(std::uint32_t task, int code, int signal) {
 void TaskTable::reap() {
   while (true) {
     siginfo_t info{};
-    if (waitid(P_ALL, 0, &info, WEXITED | WNOHANG) != 0 || info.si_pid == 0) return;
+    rusage used{};
+    if (!reap_one(info, used)) return;
     const auto at = running_.find(info.si_pid);
+    add(usage_of(used), at != running_.end());
     if (at == running_.end()) continue;  // the spawner, or a process that a task left behind
     const std::uint32_t task = at->second;
     running_.erase(at);
     const bool exited = info.si_code == CLD_EXITED;
     end(task, exited ? info.si_status : 0, exited ? 0 : info.si_status);
   }
+}
+
+// The tasks run at the same time, so their memory is added up. Processes that they left behind may
+// have run one after the other: the largest one counts.
+void TaskTable::add(const base::Usage& usage, bool is_task) {
+  const base::Bytes peak = is_task ? usage_.memory_peak + usage.memory_peak
+                                   : std::max(usage_.memory_peak, usage.memory_peak);
+  usage_ += usage;
+  usage_.memory_peak = peak;
+  usage_.memory_peak_sum = peak;
 }
 
 void TaskTable::signal_all(int signal) {

@@ -1,6 +1,7 @@
 #pragma once
 // Tracks the tasks of this node as processes: pid, and how each ended.
 
+#include "base/model/usage.hpp"
 #include "base/os/fd.hpp"
 #include "proto/common.pb.h"
 
@@ -44,6 +45,9 @@ class TaskTable {
   // Returns the exits in order of arrival.
   [[nodiscard]] const std::vector<wire::TaskExit>& exits() const { return exits_; }
 
+  // Returns what all reaped children used, with their own children that they waited for.
+  [[nodiscard]] const base::Usage& usage() const { return usage_; }
+
   [[nodiscard]] std::vector<std::int64_t> pids() const;  // in rank order; 0: no process yet
   // Leaves out tasks that have no process, which are the last ones if programs may start more.
   [[nodiscard]] std::vector<std::int64_t> started_pids() const;
@@ -55,12 +59,14 @@ class TaskTable {
   };
 
   void end(std::uint32_t task, int code, int signal);
+  void add(const base::Usage& usage, bool is_task);
 
   std::vector<std::uint32_t> ranks_;
   std::vector<Task> tasks_;  // [task]
   std::unordered_map<pid_t, std::uint32_t> running_;
   std::vector<wire::TaskExit> exits_;
   std::size_t ended_count_ = 0;
+  base::Usage usage_;
   Ended ended_;
 };
 

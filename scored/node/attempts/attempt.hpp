@@ -24,8 +24,9 @@ namespace score::node {
 struct Attempt {
   AttemptId id{};
   std::string socket;
-  std::optional<UserId> user;  // from the launch order, or from the name of the socket
-  Bytes memory{};
+  std::optional<UserId> user;             // from the launch order, or from the name of the socket
+  Bytes memory{};                         // its limit
+  Bytes memory_peak{};                    // the largest sample
   std::vector<std::uint32_t> cores;       // of this node
   std::vector<std::uint32_t> ranks;       // of its tasks here
   std::vector<pid_t> tasks;               // set once they have started

@@ -255,10 +255,18 @@ asio::awaitable<void> Attempts::adopt_all() {
   }
   sweeps_.sweep_all();
   if (parts_.cgroups == nullptr) co_return;
+  parts_.tasks.spawn("watch memory", watch_memory());
   for (const AttemptId id : parts_.cgroups->list()) {
     if (find(id)) continue;
     add(id);
     remove(id);
+  }
+}
+
+asio::awaitable<void> Attempts::watch_memory() {
+  for (;;) {
+    co_await parts_.clock.sleep_for(kMemoryPeriod);
+    for (const auto& [id, attempt] : attempts_) sample_memory(parts_, *attempt);
   }
 }
 
@@ -279,6 +287,7 @@ asio::awaitable<void> Attempts::adopt(AttemptPtr attempt, TimePoint deadline) {
   log_notice("Adopted an attempt", kv("attempt", attempt->id), kv("shepherd", attempt->shepherd));
   follow_plan(*attempt, found->placed);
   parts_.networks.add(found->placed, attempt->connection);
+  found->usage = usage_of(parts_, *attempt, found->usage);
   found_(*found);
   parts_.tasks.spawn("run an attempt", frames_.read(attempt));
 }

@@ -78,6 +78,7 @@ class Attempts {
   asio::awaitable<void> run_new(AttemptPtr attempt, AttemptPtr before, gang::LaunchShepherd order);
   asio::awaitable<void> run_remove(AttemptPtr attempt);
   asio::awaitable<void> adopt(AttemptPtr attempt, TimePoint deadline);
+  asio::awaitable<void> watch_memory();
   void give_up(const Attempt& attempt, const Error& why);
   [[nodiscard]] Status prepare(const Attempt& attempt, const gang::LaunchShepherd& order);
   void follow_plan(const Attempt& attempt, const base::PlacedTasks& placed);

@@ -134,6 +134,16 @@ std::vector<AttemptId> list_of(const std::string& start) {
   return attempts;
 }
 
+// Returns "" if the file cannot be read.
+std::string control_text(const std::string& path) {
+  return read_file(path, kMaxControlBytes).value_or(std::string());
+}
+
+Duration microseconds(std::uint64_t count) {
+  constexpr std::uint64_t kMost = std::uint64_t{1} << 50U;
+  return std::chrono::microseconds{static_cast<std::int64_t>(std::min(count, kMost))};
+}
+
 }  // namespace
 
 FillPlace find_fill_place(const std::string& root, const std::string& version1) {
@@ -149,11 +159,10 @@ FillPlace find_fill_place(const std::string& root, const std::string& version1) 
   return {.job = {}, .why_not = fmt::format("no cpu.idle can be made as {}probe", version1)};
 }
 
-std::uint64_t parse_oom_kills(std::string_view memory_events) {
-  constexpr std::string_view kKey = "oom_kill ";
-  for (const auto line : split(memory_events, '\n')) {
-    if (!line.starts_with(kKey)) continue;
-    return parse_number<std::uint64_t>(line.substr(kKey.size())).value_or(0);
+std::uint64_t parse_counter(std::string_view text, std::string_view key) {
+  for (const auto line : split(text, '\n')) {
+    if (!line.starts_with(key) || !line.substr(key.size()).starts_with(' ')) continue;
+    return parse_number<std::uint64_t>(line.substr(key.size() + 1)).value_or(0);
   }
   return 0;
 }
@@ -351,7 +360,27 @@ std::uint32_t JobCgroups::oom_kills(AttemptId attempt) const {
   if (!memory_.limits()) return 0;
   const char* file = memory_.is_unified ? "/memory.events" : "/memory.oom_control";
   const auto events = read_file(limit_path(memory_, attempt) + file, kMaxControlBytes);
-  return events ? static_cast<std::uint32_t>(parse_oom_kills(*events)) : 0;
+  return events ? static_cast<std::uint32_t>(parse_counter(*events, "oom_kill")) : 0;
+}
+
+CgroupCounters JobCgroups::counters(AttemptId attempt) const {
+  CgroupCounters out;
+  const std::string times = control_text(tasks_path(attempt) + "/cpu.stat");
+  out.cpu_user = microseconds(parse_counter(times, "user_usec"));
+  out.cpu_system = microseconds(parse_counter(times, "system_usec"));
+  if (!memory_.limits()) return out;
+  const char* file = memory_.is_unified ? "/memory.peak" : "/memory.max_usage_in_bytes";
+  const std::string peak = control_text(limit_path(memory_, attempt) + file);
+  if (const auto bytes = parse_number<std::uint64_t>(trim(peak))) out.charged_peak = Bytes(*bytes);
+  return out;
+}
+
+Bytes JobCgroups::memory(AttemptId attempt) const {
+  if (!memory_.limits()) return Bytes(0);
+  const std::string text = control_text(limit_path(memory_, attempt) + "/memory.stat");
+  const bool is_unified = memory_.is_unified;
+  return Bytes(parse_counter(text, is_unified ? "anon" : "total_rss")) +
+         Bytes(parse_counter(text, is_unified ? "shmem" : "total_shmem"));
 }
 
 }  // namespace score::node

@@ -6,11 +6,13 @@
 #include "base/ids.hpp"
 #include "base/os/fd.hpp"
 #include "base/result.hpp"
+#include "base/time.hpp"
 #include "base/units.hpp"
 
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace score::node {
@@ -54,6 +56,13 @@ struct LimitPlace {
   std::string version1;  // prefix of the paths of the attempts' directories; "": not version 1
 
   [[nodiscard]] bool limits() const { return is_unified || !version1.empty(); }
+};
+
+// CgroupCounters is what the kernel has counted for the tasks of an attempt.
+struct CgroupCounters {
+  Duration cpu_user{0};
+  Duration cpu_system{0};
+  std::optional<Bytes> charged_peak{};  // with file cache; none without a memory controller
 };
 
 class JobCgroups {
@@ -101,6 +110,10 @@ class JobCgroups {
   // Returns how many of its tasks' processes the kernel has killed because memory was exhausted,
   // that of its limit or of the node. Returns 0 without a memory controller.
   [[nodiscard]] std::uint32_t oom_kills(AttemptId attempt) const;
+  // Counters that cannot be read are 0.
+  [[nodiscard]] CgroupCounters counters(AttemptId attempt) const;
+  // Returns the tasks' memory now, without file cache; 0 without a memory controller.
+  [[nodiscard]] Bytes memory(AttemptId attempt) const;
 
  private:
   JobCgroups(std::string root, FillPlace fill) : root_(std::move(root)), fill_(std::move(fill)) {}
@@ -123,8 +136,8 @@ class JobCgroups {
   LimitPlace processors_;
 };
 
-// Returns the counter `oom_kill` in the text of memory.events, or of memory.oom_control of version
-// 1; 0 if it is missing.
-std::uint64_t parse_oom_kills(std::string_view memory_events);
+// Returns the number after `key` and a space at the start of a line, as in memory.stat; 0 if it is
+// missing.
+std::uint64_t parse_counter(std::string_view text, std::string_view key);
 
 }  // namespace score::node

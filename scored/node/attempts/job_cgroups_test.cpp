@@ -247,9 +247,11 @@ TEST(JobCgroups, RefusesADirectoryThatIsNoCgroup) {
 }
 
 TEST(JobCgroups, ReadsTheCountOfKilledTasks) {
-  EXPECT_EQ(parse_oom_kills("low 0\nhigh 0\nmax 7\noom 2\noom_kill 3\noom_group_kill 0\n"), 3U);
-  EXPECT_EQ(parse_oom_kills(""), 0U);
-  EXPECT_EQ(parse_oom_kills("oom_kill many\n"), 0U);
+  const auto kills = [](std::string_view text) { return parse_counter(text, "oom_kill"); };
+  EXPECT_EQ(kills("low 0\nhigh 0\nmax 7\noom 2\noom_kill 3\noom_group_kill 0\n"), 3U);
+  EXPECT_EQ(kills(""), 0U);
+  EXPECT_EQ(kills("oom_kill many\n"), 0U);
+  EXPECT_EQ(kills("oom_kill"), 0U);
 }
 
 TEST(ProcessTree, FindsGrandchildrenAndKillsThem) {

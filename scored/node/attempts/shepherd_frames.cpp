@@ -1,6 +1,7 @@
 #include "scored/node/attempts/shepherd_frames.hpp"
 
 #include "base/os/log.hpp"
+#include "scored/node/attempts/attempt_usage.hpp"
 #include "scored/node/attempts/process_tree.hpp"
 
 #include <algorithm>
@@ -66,6 +67,7 @@ asio::awaitable<void> ShepherdFrames::read(AttemptPtr attempt) {
   note_memory(*attempt);
   gang::ShepherdGone gone;
   gone.signal = co_await signal_of_end(attempt);
+  gone.usage = usage_of(parts_, *attempt, {});
   if (attempt->is_removed) co_return;
   if (!attempt->is_killed) {
     log_warning("Shepherd died", kv("attempt", attempt->id), kv("pid", attempt->shepherd),
@@ -161,9 +163,7 @@ bool ShepherdFrames::on_event(Attempt& attempt, const proto::InFrame& frame) {
       return true;
     }
     case FrameType::ShepherdDone:
-      note_memory(attempt);
-      handlers_.event(attempt.id, gang::ShepherdDone{});
-      return true;
+      return on_done(attempt, frame);
     case FrameType::ShepherdRefused: {
       const auto message = proto::parse<wire::ShepherdRefused>(frame);
       if (!message) return false;
@@ -181,6 +181,16 @@ bool ShepherdFrames::on_event(Attempt& attempt, const proto::InFrame& frame) {
     default:
       return false;
   }
+}
+
+bool ShepherdFrames::on_done(Attempt& attempt, const proto::InFrame& frame) {
+  const auto message = proto::parse<wire::ShepherdDone>(frame);
+  if (!message) return false;
+  const auto reaped = proto::from_wire(message->usage());
+  if (!reaped) return false;
+  note_memory(attempt);
+  handlers_.event(attempt.id, gang::ShepherdDone{usage_of(parts_, attempt, *reaped)});
+  return true;
 }
 
 bool ShepherdFrames::on_task_ended(Attempt& attempt, const proto::InFrame& frame) {

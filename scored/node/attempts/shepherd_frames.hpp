@@ -48,6 +48,7 @@ class ShepherdFrames {
   static bool on_scratch(Attempt& attempt, const proto::InFrame& frame);
   bool note_memory(const Attempt& attempt);
   bool on_event(Attempt& attempt, const proto::InFrame& frame);
+  bool on_done(Attempt& attempt, const proto::InFrame& frame);
   bool on_task_ended(Attempt& attempt, const proto::InFrame& frame);
   template <class Message>
   bool pass_to_head(Attempt& attempt, const proto::InFrame& frame);

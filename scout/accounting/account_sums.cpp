@@ -1,6 +1,7 @@
-#include "scout/commands/account_sums.hpp"
+#include "scout/accounting/account_sums.hpp"
 
 #include "base/text.hpp"
+#include "scout/session/usage_words.hpp"
 #include "scout/session/words.hpp"
 
 #include <algorithm>
@@ -60,6 +61,7 @@ void AccountSums::add(const wire::AccountingRow& row) {
   sum.scheduled_s += seconds(row.scheduled_ns());
   sum.filled_s += seconds(row.filled_ns());
   sum.core_hours += core_hours_of(row);
+  if (const auto usage = usage_in(row)) sum.usage += *usage;
 }
 
 std::vector<AccountSum> AccountSums::rows() const {

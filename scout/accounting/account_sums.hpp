@@ -1,6 +1,7 @@
 // Computes sums of accounting rows by user, account and day. Pure.
 #pragma once
 
+#include "base/model/usage.hpp"
 #include "base/result.hpp"
 #include "proto/client.pb.h"
 
@@ -19,6 +20,7 @@ struct AccountSum {
   double scheduled_s = 0;
   double filled_s = 0;    // processor time of all tasks
   double core_hours = 0;  // cores x scheduled time
+  base::Usage usage{};    // of the jobs of which it was recorded
 };
 
 class AccountSums {

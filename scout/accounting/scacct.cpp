@@ -4,11 +4,12 @@
 #include "base/text/json_writer.hpp"
 #include "base/text/plain.hpp"
 #include "base/time.hpp"
-#include "scout/commands/account_sums.hpp"
-#include "scout/commands/commands.hpp"
+#include "scout/accounting/account_sums.hpp"
+#include "scout/accounting/accounting.hpp"
 #include "scout/session/job_filter.hpp"
 #include "scout/session/session.hpp"
 #include "scout/session/text_table.hpp"
+#include "scout/session/usage_words.hpp"
 #include "scout/session/words.hpp"
 
 #include <CLI/CLI.hpp>
@@ -25,6 +26,10 @@ constexpr const char* kOwnFields = "job,name,state,exit,nodes,tasks,elapsed,sche
 constexpr const char* kAllFields =
     "job,user,account,name,state,exit,nodes,tasks,elapsed,scheduled,share,cpu";
 
+constexpr const char* kLongFields =
+    "job,user,account,name,state,exit,signal,nodes,tasks,elapsed,scheduled,cpu,"
+    "memory_peak_bytes,memory_peak_sum_bytes,read_bytes,write_bytes,pm_bytes";
+
 constexpr const char* kDefaultSince = "1d";
 constexpr std::uint32_t kMostTasks = 1'000'000;  // tasks per array, as in parse_job_word()
 
@@ -32,6 +37,7 @@ struct AccountOptions {
   CommonOptions common;
   bool all_users = false;
   bool csv = false;
+  bool is_long = false;
   std::string since;  // empty: kDefaultSince; no limit for named jobs
   std::string until;
   std::string by;
@@ -54,13 +60,54 @@ double share_of(const AccountingRow& row) {
              : 0;
 }
 
-// Returns the scheduled time of all tasks together.
-std::int64_t cpu_ns(const AccountingRow& row) {
-  return row.scheduled_ns() * row.tasks();
+bool is_out_of_memory(const AccountingRow& row) {
+  return row.state() == static_cast<std::uint32_t>(JobState::OutOfMemory);
 }
 
-// Returns columns with times for people, or in seconds for programs.
-AccountingColumns columns_for(bool plain) {
+// Returns a column of what the jobs used; "-" for a job of which it was not recorded.
+template <class Cell>
+TableColumn<AccountingRow> usage_column(const char* key, const char* heading, Cell cell) {
+  return {key, heading, Align::Right, [cell](const AccountingRow& row) {
+            const auto usage = usage_in(row);
+            return usage ? std::string(cell(*usage)) : std::string("-");
+          }};
+}
+
+AccountingColumns usage_columns(bool plain) {
+  using base::Usage;
+  const auto span = [plain](Duration time) {
+    return plain ? fmt::format("{:.3f}", to_seconds(time.count())) : short_time(time.count());
+  };
+  const auto size = [plain](Bytes bytes) {
+    return plain ? std::to_string(bytes.value()) : short_bytes(bytes);
+  };
+  const auto number = [](std::uint64_t count) { return std::to_string(count); };
+  return {
+      usage_column("cpu", "CPU",
+                   [span](const Usage& u) { return span(u.cpu_user + u.cpu_system); }),
+      usage_column("cpu_user_s", "USERCPU", [span](const Usage& u) { return span(u.cpu_user); }),
+      usage_column("cpu_system_s", "SYSCPU", [span](const Usage& u) { return span(u.cpu_system); }),
+      usage_column("memory_peak_bytes", "MEMORY",
+                   [size](const Usage& u) { return size(u.memory_peak); }),
+      usage_column("memory_peak_sum_bytes", "MEMSUM",
+                   [size](const Usage& u) { return size(u.memory_peak_sum); }),
+      usage_column("page_faults", "FAULTS",
+                   [number](const Usage& u) { return number(u.page_faults); }),
+      usage_column("read_bytes", "READ", [size](const Usage& u) { return size(u.read); }),
+      usage_column("write_bytes", "WRITTEN", [size](const Usage& u) { return size(u.write); }),
+      usage_column("pm_messages", "MESSAGES",
+                   [number](const Usage& u) { return number(u.pm_messages); }),
+      usage_column("pm_bytes", "SENT", [size](const Usage& u) { return size(u.pm_sent); }),
+      usage_column("switches_voluntary", "VOLUNTARY",
+                   [number](const Usage& u) { return number(u.switches_voluntary); }),
+      usage_column("switches_involuntary", "INVOLUNTARY",
+                   [number](const Usage& u) { return number(u.switches_involuntary); }),
+      usage_column("nodes_unknown", "UNKNOWN",
+                   [number](const Usage& u) { return number(u.nodes_unknown); }),
+  };
+}
+
+AccountingColumns record_columns(bool plain) {
   constexpr auto kRight = Align::Right;
   constexpr auto kLeft = Align::Left;
   const auto span = [plain](std::int64_t ns) {
@@ -100,7 +147,6 @@ AccountingColumns columns_for(bool plain) {
        [span](const AccountingRow& r) { return span(r.scheduled_ns()); }},
       {"filled", "FILLED", kRight, [span](const AccountingRow& r) { return span(r.filled_ns()); }},
       {"share", "SHARE", kRight, share},
-      {"cpu", "CPU", kRight, [span](const AccountingRow& r) { return span(cpu_ns(r)); }},
       {"cores", "CORES", kRight, [](const AccountingRow& r) { return std::to_string(r.cores()); }},
       {"gres", "GRES", kLeft, [](const AccountingRow& r) { return r.generic(); }},
       {"corehours", "COREHOURS", kRight,
@@ -113,8 +159,17 @@ AccountingColumns columns_for(bool plain) {
        [moment](const AccountingRow& r) { return moment(r.started_wall_ns()); }},
       {"ended", "ENDED", kLeft,
        [moment](const AccountingRow& r) { return moment(r.ended_wall_ns()); }},
+      {"out_of_memory", "OOM", kLeft,
+       [](const AccountingRow& r) { return std::string(is_out_of_memory(r) ? "yes" : "no"); }},
       {"nodelist", "NODELIST", kLeft, [](const AccountingRow& r) { return r.nodes(); }},
   };
+}
+
+// Returns columns with times for people, or in seconds for programs.
+AccountingColumns columns_for(bool plain) {
+  AccountingColumns columns = record_columns(plain);
+  std::ranges::move(usage_columns(plain), std::back_inserter(columns));
+  return columns;
 }
 
 void write_row(JsonWriter& json, const AccountingRow& row) {
@@ -133,7 +188,12 @@ void write_row(JsonWriter& json, const AccountingRow& row) {
   json.field("elapsed_s", to_seconds(elapsed_ns(row)));
   json.field("scheduled_s", to_seconds(row.scheduled_ns()));
   json.field("filled_s", to_seconds(row.filled_ns()));
-  json.field("share", share_of(row)).field("cpu_s", to_seconds(cpu_ns(row)));
+  json.field("share", share_of(row));
+  if (const auto usage = usage_in(row)) {
+    json.field("cpu_s", to_seconds((usage->cpu_user + usage->cpu_system).count()));
+    base::write_usage(json, *usage);
+  }
+  json.field("out_of_memory", is_out_of_memory(row));
   json.field("gres", row.generic());
   json.field("cores", row.cores()).field("core_hours", core_hours_of(row));
   json.field("restarts", row.restarts());
@@ -280,6 +340,7 @@ std::string text_of(const std::vector<const TableColumn<Item>*>& columns,
 
 std::string fields_of(const AccountOptions& options) {
   if (!options.common.fields.empty()) return options.common.fields;
+  if (options.is_long) return kLongFields;
   return options.all_users || options.filter.names_users() ? kAllFields : kOwnFields;
 }
 
@@ -323,6 +384,10 @@ SumColumns sum_columns(bool plain) {
       {"filled", "FILLED", kRight, [span](const AccountSum& s) { return span(s.filled_s); }},
       {"corehours", "COREHOURS", kRight,
        [](const AccountSum& s) { return fmt::format("{:.4f}", s.core_hours); }},
+      {"cpu", "CPU", kRight,
+       [span](const AccountSum& s) {
+         return span(to_seconds((s.usage.cpu_user + s.usage.cpu_system).count()));
+       }},
   };
 }
 
@@ -336,7 +401,9 @@ void write_sums(const AccountSums& sums) {
     }
     json.field("jobs", sum.jobs).field("elapsed_s", sum.elapsed_s);
     json.field("scheduled_s", sum.scheduled_s).field("filled_s", sum.filled_s);
-    json.field("core_hours", sum.core_hours).end_object();
+    json.field("core_hours", sum.core_hours);
+    base::write_usage(json, sum.usage);
+    json.end_object();
   }
   print(json.end_array().end_object().text() + "\n");
 }
@@ -345,7 +412,7 @@ std::string sum_fields(const AccountOptions& options, const AccountSums& sums) {
   if (!options.common.fields.empty()) return options.common.fields;
   std::string fields;
   for (const std::string& key : sums.keys()) fields += key + ",";
-  return fields + "jobs,elapsed,scheduled,filled,corehours";
+  return fields + "jobs,elapsed,scheduled,filled,corehours,cpu";
 }
 
 Result<int> show_sums(HeadLink& head, const AccountOptions& options, const Period& period,
@@ -405,10 +472,11 @@ Result<Period> period_of(const AccountOptions& options) {
 int scacct_main(const Invocation& invocation) {
   AccountOptions options;
   CLI::App app;
-  describe(app, invocation, "Shows the accounting of ended jobs: elapsed and scheduled time");
+  describe(app, invocation, "Shows the accounting of ended jobs: their times and what they used");
   add_server_option(app, options.common);
   add_table_options(app, options.common);
   app.add_flag("-a,--all", options.all_users, "Show jobs of all users");
+  app.add_flag("-l,--long", options.is_long, "Show what the jobs used too");
   app.add_flag("--csv", options.csv, "Print comma-separated values, times in seconds");
   app.add_option(
          "-S,--since", options.since,

@@ -1,4 +1,4 @@
-#include "scout/commands/account_sums.hpp"
+#include "scout/accounting/account_sums.hpp"
 
 #include <gtest/gtest.h>
 
