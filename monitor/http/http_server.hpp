@@ -56,6 +56,9 @@ class HttpServer {
     MetricsSource& metrics;
     Site* site;                              // null: only /metrics, neither page nor stream
     std::function<Elsewhere()> elsewhere{};  // without a site: the answer to other requests
+    // Is asked for each request and for all that is sent; false closes the connection. A head that
+    // is not in charge any more does not answer. Empty: always.
+    std::function<bool()> may_answer{};
   };
 
   HttpServer(Parts parts, HttpOptions options, PageFiles pages);
@@ -99,6 +102,9 @@ class HttpServer {
   // room.
   std::optional<std::uint64_t> let_in(const std::string& peer);
   void forget(std::uint64_t id);
+
+  [[nodiscard]] bool may_answer() const { return !parts_.may_answer || parts_.may_answer(); }
+
   asio::awaitable<void> serve(Socket socket, HttpOrigin origin);
   asio::awaitable<void> serve_tls(asio::ip::tcp::socket socket, HttpOrigin origin);
   void count(const std::string& method, int status, Duration time);

@@ -88,6 +88,7 @@ asio::awaitable<bool> HttpSession::serve_one() {
     co_await send(std::move(refused), false);
     co_return false;
   }
+  if (!server_.may_answer()) co_return false;
   has_answered_ = true;
   server_.connection_limiter_.request_arrived(origin_.id);
   auto message = parser.release();
@@ -178,6 +179,7 @@ asio::awaitable<std::variant<Routed, HttpError>> HttpSession::route_from(
 }
 
 asio::awaitable<bool> HttpSession::send(Response response, bool keep_alive) {
+  if (!server_.may_answer()) co_return false;
   response.keep_alive(keep_alive);
   if (!response.has_content_length()) response.prepare_payload();
   stream_.expires_after(kWriteTime);

@@ -61,6 +61,7 @@ asio::awaitable<void> HttpSession::stream_documents(Routed routed) {
     stream_.expires_never();
     const Frame frame = co_await mailbox_.take();
     if (!frame || why_over() != nullptr) break;
+    if (!server_.may_answer()) co_return;
     const std::array<asio::const_buffer, 2> line = {asio::buffer(*frame), asio::buffer("\n", 1)};
     stream_.expires_after(kWriteTime);
     const auto chunk = http::make_chunk(line);
@@ -118,6 +119,7 @@ asio::awaitable<void> HttpSession::write_socket(std::shared_ptr<Socket> socket, 
   while (!failed) {
     const Frame frame = co_await mailbox_.take();
     if (!frame) break;
+    if (!server_.may_answer()) co_return;
     if (const char* why = why_over()) {
       reason_ = websocket::close_reason(websocket::close_code::policy_error, why);
       break;

@@ -25,7 +25,7 @@ Head::Head(asio::io_context& io, Clock& clock, HeadConfig config, const Recovere
       feed_(clock),
       users_(config_.operators, UserId(::geteuid()), requests.directory),
       commits_(io, std::move(store)),
-      context_{config_, runner_, jobs_, links_, users_, reader_, commits_, feed_, alarm_},
+      context_{config_, runner_, jobs_, links_, users_, reader_, commits_, feed_, alarm_, lease_},
       streams_(links_),
       networks_(context_),
       volumes_(context_),

@@ -92,6 +92,8 @@ class Head final : private JobLife::Listener {
 
   [[nodiscard]] CommitLog& commits() { return commits_; }
 
+  [[nodiscard]] LeaseCheck& lease() { return lease_; }
+
  private:
   struct Recovered {  // from the store, before the commit log owns it
     Epoch incarnation;
@@ -134,6 +136,7 @@ class Head final : private JobLife::Listener {
   NodeLinks links_;
   JobTable jobs_;
   CommitLog commits_;
+  LeaseCheck lease_;
   HeadContext context_;
   JobStreams streams_;
   JobNetworks networks_;

@@ -50,24 +50,23 @@ void Admin::begin(JobId line) {
   auto changes = std::visit([&](const auto& one) { return handler_of(one).check(asked.peer, one); },
                             asked.command);
   if (!changes) return finish(line, changes.error());
-  if (changes->empty()) return finish(line, {});
-  head_.commits.ask(std::move(*changes), [this, line](const Status& stored) {
-    if (stored) return finish(line, {});
-    store_as_it_is(asked_.at(line).front().command, stored);
-    finish(line, stored.error().with_context("cannot store the change; nothing was changed"));
+  head_.commits.confirm(std::move(*changes), [this, line](const Result<LogReceipt>& logged) {
+    if (logged) return finish(line, logged);
+    store_as_it_is(asked_.at(line).front().command, logged.error());
+    finish(line, logged.error().with_context("cannot store the change; nothing was changed"));
   });
 }
 
-void Admin::finish(JobId line, const Status& stored) {
+void Admin::finish(JobId line, const Result<LogReceipt>& logged) {
   const auto found = asked_.find(line);
   const Asked asked = std::move(found->second.front());
-  stored ? carry_out(asked) : asked.reply(stored.error());
+  logged ? carry_out(asked, *logged) : asked.reply(logged.error());
   found->second.pop_front();
   if (!found->second.empty()) return begin(line);
   asked_.erase(found);
 }
 
-void Admin::carry_out(const Asked& asked) {
+void Admin::carry_out(const Asked& asked, const LogReceipt& receipt) {
   const auto effect = std::visit(
       [&](const auto& one) { return handler_of(one).prepare(asked.peer, one); }, asked.command);
   if (!effect) {
@@ -76,7 +75,7 @@ void Admin::carry_out(const Asked& asked) {
   }
   audit(head_, asked.peer, asked.command);
   (*effect)();
-  answer(asked.command, asked.reply);
+  answer(asked, receipt);
 }
 
 void Admin::store_as_it_is(const AdminCommand& command, const Status& stored) {
@@ -90,16 +89,19 @@ void Admin::store_as_it_is(const AdminCommand& command, const Status& stored) {
 
 // ---- answer -----------------------------------------------------------------------------------
 
-void Admin::answer(const AdminCommand& command, const Reply& reply) {
-  const auto* cancel = std::get_if<CancelJob>(&command);
+void Admin::answer(const Asked& asked, const LogReceipt& receipt) {
+  const auto confirm = [reply = asked.reply, receipt](std::string text) {
+    reply(Logged<std::string>{std::move(text), receipt});
+  };
+  const auto* cancel = std::get_if<CancelJob>(&asked.command);
   if (cancel != nullptr && cancel->wait) {
-    return job_commands_.when_recorded(*cancel, [reply] { reply(std::string()); });
+    return job_commands_.when_recorded(*cancel, [confirm] { confirm({}); });
   }
-  if (std::holds_alternative<ShutDown>(command)) {
-    shutdown_reply_ = reply;
+  if (std::holds_alternative<ShutDown>(asked.command)) {
+    shutdown_reply_ = [confirm] { confirm(reply_of(ShutDown{})); };
     return check_shutdown();
   }
-  reply(reply_of(command));
+  confirm(reply_of(asked.command));
 }
 
 // ---- shutdown ---------------------------------------------------------------------------------
@@ -121,7 +123,7 @@ void Admin::check_shutdown() {
   const auto finish = [this] {
     if (!shutdown_reply_) return;
     shutdown_deadline_.reset();
-    std::exchange(shutdown_reply_, nullptr)(reply_of(ShutDown{}));
+    std::exchange(shutdown_reply_, nullptr)();
     parts_.daemon.exit();
   };
   if (!shutdown_reply_) return;

@@ -35,8 +35,9 @@ struct DaemonRequests {
 
 class Admin {
  public:
-  // Receives the line for the user who gave the command, or the error; called once.
-  using Reply = std::function<void(const Result<std::string>&)>;
+  // Receives the line for the user who gave the command with the log's receipt, or the error;
+  // called once.
+  using Reply = std::function<void(const Result<Logged<std::string>>&)>;
 
   struct Parts {         // all must outlive the object
     HeadConfig& config;  // the one in the context; a reload changes it
@@ -95,11 +96,11 @@ class Admin {
   Result<Effect> prepare(const Peer& peer, const ShutDown& command);
 
   void begin(JobId line);
-  void finish(JobId line, const Status& stored);
-  void carry_out(const Asked& asked);
+  void finish(JobId line, const Result<LogReceipt>& logged);
+  void carry_out(const Asked& asked, const LogReceipt& receipt);
   // Restores the stored value after a command failed or could not be stored.
   void store_as_it_is(const AdminCommand& command, const Status& stored);
-  void answer(const AdminCommand& command, const Reply& reply);
+  void answer(const Asked& asked, const LogReceipt& receipt);
 
   [[nodiscard]] TimePoint now() const { return head_.runner.now(); }
 
@@ -109,7 +110,7 @@ class Admin {
   Permissions permissions_;
   ClusterCommands cluster_commands_;
   JobCommands job_commands_;
-  Reply shutdown_reply_;  // empty: no shutdown is in progress
+  std::function<void()> shutdown_reply_;  // empty: no shutdown is in progress
   std::optional<TimePoint> shutdown_deadline_;
 };
 

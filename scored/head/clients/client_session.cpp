@@ -48,16 +48,11 @@ std::uint64_t tag_of([[maybe_unused]] const Message& message) {
   return 0;
 }
 
-void send_failed(proto::Connection& connection, std::uint64_t tag, const Error& error) {
-  wire::Failed failed;
-  failed.set_tag(tag);
-  *failed.mutable_error() = proto::to_wire(error);
-  // The code already says everything about our own errors; kernel errors need the text.
-  const bool is_own = error.code().category() == errc_category();
-  if (is_own && !error.context().empty()) {
-    failed.mutable_error()->set_text(error.context().substr(0, limits::kMaxErrorTextBytes));
-  }
-  proto::send(connection, failed);
+wire::Done done_reply(std::uint64_t tag, std::string text) {
+  wire::Done reply;
+  reply.set_tag(tag);
+  reply.set_text(std::move(text));
+  return reply;
 }
 
 bool is_stream_frame(FrameType type) {
@@ -91,7 +86,7 @@ ClientSession::ClientSession(const Parts& parts, Clock& clock, Setup setup)
       clock_(clock),
       id_(setup.id),
       peer_(std::move(setup.peer)),
-      connection_(std::move(setup.connection)),
+      answers_(std::move(setup.connection), parts.head.lease),
       budget_(std::move(setup.budget)),
       turns_(std::move(setup.turns)),
       is_spare_(setup.is_spare),
@@ -107,7 +102,7 @@ bool ClientSession::is_idle(TimePoint now) const {
 }
 
 asio::awaitable<void> ClientSession::run() {
-  const ClientDetachGuard departure(parts_.streams, id_, connection_);
+  const ClientDetachGuard departure(parts_.streams, id_, answers_.frames());
   co_await identify();
   co_await serve();
 }
@@ -122,14 +117,15 @@ asio::awaitable<void> ClientSession::identify() {
 }
 
 asio::awaitable<void> ClientSession::serve() {
+  const auto connection = answers_.frames();
   for (;;) {
     // Frames that only operators may send are no larger than a submission. They are read from every
     // user, so that the sender learns why they are refused.
-    auto frame = co_await connection_->read(greeted_ ? proto::Role::Root : proto::Role::Anonymous);
+    auto frame = co_await connection->read(greeted_ ? proto::Role::Root : proto::Role::Anonymous);
     if (!frame) {
       static LogLimiter limiter;
       if (!frame.error().is(Errc::Closed) && limiter.allow(clock_.now())) {
-        log_warning("Refused client", kv("peer", connection_->peer()), kv("err", frame.error()),
+        log_warning("Refused client", kv("peer", connection->peer()), kv("err", frame.error()),
                     kv("suppressed", limiter.take_suppressed()));
       }
       co_return;
@@ -137,7 +133,7 @@ asio::awaitable<void> ClientSession::serve() {
     last_frame_ = clock_.now();
     const bool goes_on = co_await take_turn(std::move(*frame));
     if (!goes_on) co_return;
-    if (connection_->queued_bytes() > kUnreadReplies) co_await connection_->drained(kUnreadReplies);
+    if (connection->queued_bytes() > kUnreadReplies) co_await connection->drained(kUnreadReplies);
   }
 }
 
@@ -153,11 +149,11 @@ asio::awaitable<bool> ClientSession::take_turn(proto::InFrame frame) {
   std::optional<Turns::Turn> turn;
   do {  // the user's other requests may have taken the room in the meantime
     turn.reset();
-    while (needs_room && !budget_->outgoing.has_room() && connection_->is_open()) {
+    while (needs_room && !budget_->outgoing.has_room() && answers_.frames()->is_open()) {
       co_await clock_.sleep_for(kRoomPoll);
     }
     auto next = co_await turns_->take(peer_.user);
-    if (!next || !connection_->is_open()) co_return false;
+    if (!next || !answers_.frames()->is_open()) co_return false;
     turn.emplace(*std::move(next));
   } while (needs_room && !budget_->outgoing.has_room());
   const bool goes_on = dispatch(frame);
@@ -190,6 +186,10 @@ asio::awaitable<void> ClientSession::pay_for(const proto::InFrame& frame) {
 // ---- dispatch -----------------------------------------------------------------------------------
 
 bool ClientSession::dispatch(const proto::InFrame& frame) {
+  if (!parts_.head.lease.holds()) {  // the request may be older than the other head's lease
+    close();
+    return false;
+  }
   switch (frame.type) {
     case FrameType::ClientHello:
       return handle<wire::ClientHello>(frame);
@@ -264,7 +264,7 @@ template <class Message>
 bool ClientSession::handle(const proto::InFrame& frame) {
   auto message = proto::parse<Message>(frame);
   if (!message) {
-    send_failed(*connection_, 0, message.error());
+    answers_.refuse(0, message.error());
     return false;
   }
   Status result = check(*message, frame.type);
@@ -273,7 +273,7 @@ bool ClientSession::handle(const proto::InFrame& frame) {
   } else {
     if (result) result = on(*message);
   }
-  if (!result) send_failed(*connection_, tag_of(*message), result.error());
+  if (!result) answers_.refuse(tag_of(*message), result.error());
   return greeted_;
 }
 
@@ -302,20 +302,18 @@ Status ClientSession::check([[maybe_unused]] const Message& message, FrameType t
 template <class Message>
 void ClientSession::administer(const Message& message) {
   parts_.admin.execute(peer_, from_wire(message),
-                       [connection = connection_, tag = message.tag()](const auto& result) {
-                         if (!result) return send_failed(*connection, tag, result.error());
-                         wire::Done reply;
-                         reply.set_tag(tag);
-                         reply.set_text(*result);
-                         proto::send(*connection, reply);
+                       [answers = answers_, tag = message.tag()](const auto& done) {
+                         if (!done) return answers.refuse(tag, done.error());
+                         answers.confirm(done_reply(tag, done->value), done->receipt);
                        });
 }
 
 Status ClientSession::done(std::uint64_t tag, std::string text) {
-  wire::Done reply;
-  reply.set_tag(tag);
-  reply.set_text(std::move(text));
-  proto::send(*connection_, reply);
+  parts_.head.commits.confirm(
+      {}, [answers = answers_, tag, text = std::move(text)](const Result<LogReceipt>& logged) {
+        if (!logged) return answers.refuse(tag, logged.error());
+        answers.confirm(done_reply(tag, text), *logged);
+      });
   return {};
 }
 
@@ -335,7 +333,7 @@ Status ClientSession::on(const wire::ClientHello& message) {
   reply.set_program(std::string("scored ") + kVersion);
   reply.set_user(peer_.user.value());
   reply.set_is_operator(peer_.role != proto::Role::OtherUser);
-  proto::send(*connection_, reply);
+  answers_.show(reply);
   greeted_ = true;
   return {};
 }
@@ -344,11 +342,11 @@ Status ClientSession::on(wire::Submit& message) {
   const std::uint64_t tag = message.tag();
   parts_.submissions.submit(
       peer_, std::move(message),
-      [connection = connection_, tag](const Result<wire::Submitted>& submitted) {
-        if (!submitted) return send_failed(*connection, tag, submitted.error());
-        wire::Submitted reply = *submitted;
+      [answers = answers_, tag](const Result<Logged<wire::Submitted>>& submitted) {
+        if (!submitted) return answers.refuse(tag, submitted.error());
+        wire::Submitted reply = submitted->value;
         reply.set_tag(tag);
-        proto::send(*connection, reply);
+        answers.confirm(reply, submitted->receipt);
       });
   return {};
 }
@@ -357,7 +355,7 @@ Status ClientSession::on(wire::Plan& message) {
   auto planned = parts_.submissions.plan(peer_, std::move(*message.mutable_submission()));
   if (!planned) return planned.error();
   planned->set_tag(message.tag());
-  proto::send(*connection_, *planned);
+  answers_.show(*planned);
   return {};
 }
 
@@ -365,7 +363,7 @@ void ClientSession::send_job(const wire::Attach& message, wire::JobStatus status
   const auto send = [&](auto reply) {
     reply.set_tag(message.tag());
     *reply.mutable_status() = std::move(status);
-    proto::send(*connection_, reply);
+    answers_.show(reply);
   };
   has_ended ? send(wire::JobEnded()) : send(wire::JobNews());
 }
@@ -376,13 +374,13 @@ Status ClientSession::on(const wire::Attach& message) {
   if (job == nullptr || !job->ended) {
     auto status = parts_.queries.status(id);
     if (!status) return status.error();
-    if (job == nullptr) parts_.streams.send_kept(id, *connection_);
+    if (job == nullptr) parts_.streams.send_kept(id, *answers_.frames());
     send_job(message, std::move(*status), job == nullptr);
   }
   if (job != nullptr) {
     JobStreams::Watch watch;
     watch.client = id_;
-    watch.connection = connection_;
+    watch.connection = answers_.frames();
     watch.tag = message.tag();
     watch.front_end = message.front_end();
     watch.input = message.input();
@@ -390,8 +388,8 @@ Status ClientSession::on(const wire::Attach& message) {
     watch.have_bytes = message.have_bytes();
     if (auto attached = parts_.streams.attach(id, watch); !attached) return attached;
     if (message.front_end()) {
-      connection_
-          ->disable_write_deadline();  // a stopped terminal holds its job back; nothing is lost
+      // A stopped terminal holds its job back; nothing is lost.
+      answers_.frames()->disable_write_deadline();
       parts_.life.front_end_attached(id);
     }
   }
@@ -403,13 +401,11 @@ Status ClientSession::on(const wire::Detach& message) {
   const JobId id(message.job());
   attached_ -= std::min<std::size_t>(attached_, 1);
   if (!parts_.streams.detach(id, id_)) return done(message.tag());
-  parts_.life.front_end_left(id,
-                             [connection = connection_, tag = message.tag()](const Status& left) {
-                               if (!left) return send_failed(*connection, tag, left.error());
-                               wire::Done reply;
-                               reply.set_tag(tag);
-                               proto::send(*connection, reply);
-                             });
+  parts_.life.front_end_left(
+      id, [answers = answers_, tag = message.tag()](const Result<LogReceipt>& left) {
+        if (!left) return answers.refuse(tag, left.error());
+        answers.confirm(done_reply(tag, {}), *left);
+      });
   return {};
 }
 
@@ -432,51 +428,51 @@ Status ClientSession::on(const wire::ListJobs& message) {
   auto list = parts_.queries.list(peer_, message);
   if (!list) return list.error();
   list->set_tag(message.tag());
-  proto::send(*connection_, *list);
+  answers_.show(*list);
   return {};
 }
 
 Status ClientSession::on(const wire::ListShares& message) {
   wire::ShareList list = parts_.shares.list(peer_);
   list.set_tag(message.tag());
-  proto::send(*connection_, list);
+  answers_.show(list);
   return {};
 }
 
 Status ClientSession::on(const wire::ListReservations& message) {
   wire::ReservationList list = parts_.overview.reservations(peer_);
   list.set_tag(message.tag());
-  proto::send(*connection_, list);
+  answers_.show(list);
   return {};
 }
 
 Status ClientSession::on(const wire::ListNodes& message) {
   wire::NodeList list = parts_.overview.nodes();
   list.set_tag(message.tag());
-  proto::send(*connection_, list);
+  answers_.show(list);
   return {};
 }
 
 Status ClientSession::on(const wire::GetInfo& message) {
   wire::Info info = parts_.overview.info();
   info.set_tag(message.tag());
-  proto::send(*connection_, info);
+  answers_.show(info);
   return {};
 }
 
 Status ClientSession::on(const wire::GetTrace& message) {
   if (message.since_ns() < 0) return fail(Errc::Malformed, "a trace cannot start in the future");
   return parts_.traces.gather(Duration(message.since_ns()),
-                              [connection = connection_, tag = message.tag()](wire::Trace trace) {
+                              [answers = answers_, tag = message.tag()](wire::Trace trace) {
                                 trace.set_tag(tag);
-                                proto::send(*connection, trace);
+                                answers.show(trace);
                               });
 }
 
 Status ClientSession::on(const wire::GetFacts& message) {
-  return parts_.facts.gather([connection = connection_, tag = message.tag()](wire::Facts facts) {
+  return parts_.facts.gather([answers = answers_, tag = message.tag()](wire::Facts facts) {
     facts.set_tag(tag);
-    proto::send(*connection, facts);
+    answers.show(facts);
   });
 }
 
@@ -484,7 +480,7 @@ Status ClientSession::on(const wire::GetAccounting& message) {
   auto page = parts_.queries.accounting(peer_, message);
   if (!page) return page.error();
   page->set_tag(message.tag());
-  proto::send(*connection_, *page);
+  answers_.show(*page);
   return {};
 }
 
@@ -498,11 +494,11 @@ Status ClientSession::on(const wire::WatchCluster& message) {
   const monitor::Sight sight =
       parts_.monitoring->sight_of(monitor::WebUser{peer_.user, peer_.name});
   const std::string owner = fmt::format("user {}", peer_.user);
-  const auto give = [connection = connection_, tag = message.tag()](const std::string& document) {
+  const auto give = [answers = answers_, tag = message.tag()](const std::string& document) {
     wire::Snapshot snapshot;
     snapshot.set_tag(tag);
     snapshot.set_document(document);
-    proto::send(*connection, snapshot);
+    answers.show(snapshot);
   };
   if (!message.follow()) {
     return parts_.monitoring->measured_snapshot(
@@ -510,12 +506,12 @@ Status ClientSession::on(const wire::WatchCluster& message) {
   }
   if (viewer_) return fail(Errc::WrongState, "this connection already watches the cluster");
   // A client that has not read the last document yet misses this one.
-  auto joined = parts_.monitoring->join(owner, *options, sight,
-                                        [give, connection = connection_](monitor::Frame frame) {
-                                          if (connection->queued_bytes() > 0) return false;
-                                          give(*frame);
-                                          return true;
-                                        });
+  auto joined = parts_.monitoring->join(
+      owner, *options, sight, [give, connection = answers_.frames()](monitor::Frame frame) {
+        if (connection->queued_bytes() > 0) return false;
+        give(*frame);
+        return true;
+      });
   if (!joined) return joined.error();
   viewer_ = *joined;
   return {};
@@ -523,10 +519,14 @@ Status ClientSession::on(const wire::WatchCluster& message) {
 
 Status ClientSession::on(const wire::ManageKeys& message) {
   if (!parts_.keys) return fail(Errc::WrongState, "the head is starting; try again");
-  auto reply = parts_.keys(peer_, message);
-  if (!reply) return reply.error();
-  reply->set_tag(message.tag());
-  proto::send(*connection_, *reply);
+  parts_.keys(
+      peer_, message,
+      [answers = answers_, tag = message.tag()](const Result<Logged<wire::NodeKeyList>>& listed) {
+        if (!listed) return answers.refuse(tag, listed.error());
+        wire::NodeKeyList reply = listed->value;
+        reply.set_tag(tag);
+        answers.confirm(reply, listed->receipt);
+      });
   return {};
 }
 

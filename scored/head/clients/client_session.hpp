@@ -12,6 +12,7 @@
 #include "scored/head/clients/overview.hpp"
 #include "scored/head/clients/turns.hpp"
 #include "scored/head/clients/user_budget.hpp"
+#include "scored/head/cluster/answer_channel.hpp"
 #include "scored/head/cluster/facts_collector.hpp"
 #include "scored/head/cluster/head_context.hpp"
 #include "scored/head/cluster/trace_collector.hpp"
@@ -29,6 +30,8 @@ namespace score::head {
 
 class ClientSession {
  public:
+  using KeysReply = std::function<void(const Result<Logged<wire::NodeKeyList>>&)>;
+
   struct Parts {  // all must outlive the session
     HeadContext& head;
     Submissions& submissions;
@@ -41,7 +44,7 @@ class ClientSession {
     Admin& admin;
     FairShares& shares;
     Monitoring* monitoring = nullptr;  // null: monitoring is off
-    std::function<Result<wire::NodeKeyList>(const Peer&, const wire::ManageKeys&)> keys{};
+    std::function<void(const Peer&, const wire::ManageKeys&, const KeysReply&)> keys{};
   };
 
   struct Setup {
@@ -66,7 +69,7 @@ class ClientSession {
 
   [[nodiscard]] bool is_idle(TimePoint now) const;
 
-  void close() { connection_->close(); }
+  void close() { answers_.frames()->close(); }
 
   [[nodiscard]] UserId user() const { return peer_.user; }
 
@@ -74,7 +77,7 @@ class ClientSession {
 
   // Returns true if the client is connected but has not said hello. A session that is being closed
   // does not count.
-  [[nodiscard]] bool is_half_open() const { return !greeted_ && connection_->is_open(); }
+  [[nodiscard]] bool is_half_open() const { return !greeted_ && answers_.frames()->is_open(); }
 
   // Checks and handles one frame; returns false if the connection must be closed. Public for tests.
   bool dispatch(const proto::InFrame& frame);
@@ -116,13 +119,14 @@ class ClientSession {
   Status on(const wire::ManageKeys& message);
 
   void send_job(const wire::Attach& message, wire::JobStatus status, bool has_ended);
+  // Replies Done with the text when the log confirms that this head may.
   Status done(std::uint64_t tag, std::string text = {});
 
   const Parts& parts_;
   Clock& clock_;
   ClientId id_;
   Peer peer_;
-  std::shared_ptr<proto::Connection> connection_;
+  AnswerChannel answers_;
   std::shared_ptr<UserBudget> budget_;
   std::shared_ptr<Turns> turns_;
   bool is_spare_;

@@ -71,7 +71,14 @@ Status Monitoring::open(const monitor::MonitorSettings& settings) {
   if (!options) return options.error();
   auto pages = monitor::PageFiles::load(monitor::page_directory(settings));
   if (!pages) return pages.error().with_context("monitor");
-  server_.emplace(monitor::HttpServer::Parts{io_, clock_, tasks_, logins_, *this, this},
+  server_.emplace(monitor::HttpServer::Parts{io_,
+                                             clock_,
+                                             tasks_,
+                                             logins_,
+                                             *this,
+                                             this,
+                                             {},
+                                             [this] { return parts_.head.lease.holds(); }},
                   *std::move(options), *std::move(pages));
   if (auto opened = open_where_it_was(*server_, parts_.head.config); !opened) return opened;
   parts_.overview.set_dashboard_url(server_->url());
@@ -353,8 +360,8 @@ asio::awaitable<Result<std::string>> Monitoring::act(monitor::WebUser who, monit
   using Channel = asio::experimental::channel<void(boost::system::error_code)>;
   const auto done = std::make_shared<Channel>(io_, 1);
   const auto result = std::make_shared<Result<std::string>>(std::string());
-  const auto take = [done, result](const Result<std::string>& reply) {
-    *result = reply;
+  const auto take = [done, result](const Result<Logged<std::string>>& reply) {
+    *result = reply ? Result<std::string>(reply->value) : reply.error();
     done->try_send(boost::system::error_code());
   };
   parts_.admin.execute(peer, *command, take);

@@ -6,6 +6,7 @@
 #include "base/async/alarm.hpp"
 #include "scored/head/cluster/cluster_runner.hpp"
 #include "scored/head/cluster/event_feed.hpp"
+#include "scored/head/cluster/lease_check.hpp"
 #include "scored/head/cluster/node_links.hpp"
 #include "scored/head/config/config.hpp"
 #include "scored/head/config/users.hpp"
@@ -26,6 +27,7 @@ struct HeadContext {
   CommitLog& commits;
   EventFeed& feed;
   Alarm& alarm;
+  const LeaseCheck& lease;
 };
 
 }  // namespace score::head

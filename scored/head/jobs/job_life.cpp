@@ -367,12 +367,12 @@ void JobLife::front_end_lost(JobId id) {
   set_deadline(id, DeadlineKind::FrontEnd, now() + head_.config.front_end_grace);
 }
 
-void JobLife::front_end_left(JobId id, CommitLog::Callback done) {
+void JobLife::front_end_left(JobId id, CommitLog::Confirmed done) {
   Job* asking = head_.jobs.find(id);
-  if (asking == nullptr || asking->ended) return done({});
+  if (asking == nullptr || asking->ended) return head_.commits.confirm({}, std::move(done));
   asking->asked_detached = true;
   std::vector<Change> changes = {asked(*asking)};
-  head_.commits.ask(std::move(changes), [this, id, done](const Status& stored) {
+  head_.commits.confirm(std::move(changes), [this, id, done](const Result<LogReceipt>& stored) {
     Job* job = head_.jobs.find(id);
     if (job != nullptr && !job->ended) {
       if (stored) {
@@ -382,7 +382,7 @@ void JobLife::front_end_left(JobId id, CommitLog::Callback done) {
       } else {
         front_end_lost(id);
       }
-      answered(*job, stored);
+      answered(*job, stored ? Status() : stored.error());
     }
     done(stored);
   });

@@ -84,7 +84,7 @@ class JobLife final : public JobStreams::Listener {
   void front_end_lost(JobId job) override;
   // Handles a front end that left by request: the job continues without one, even after a restart.
   // Errors: the store's; the front end then counts as lost.
-  void front_end_left(JobId job, CommitLog::Callback done);
+  void front_end_left(JobId job, CommitLog::Confirmed done);
   // All output of an ended job was fetched.
   void output_delivered(JobId job) override;
 

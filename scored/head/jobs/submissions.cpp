@@ -161,10 +161,14 @@ bool Submissions::answer_repeated(const RequestKey& key, const Done& done) {
     return true;
   }
   if (!*found) return false;
-  wire::Submitted reply;
-  reply.set_job((*found)->value());
-  reply.set_repeated_request(true);
-  done(reply);
+  // A head that has just taken charge may be the only one that has this job.
+  head_.commits.confirm({}, [done, job = **found](const Result<LogReceipt>& logged) {
+    if (!logged) return done(logged.error());
+    wire::Submitted reply;
+    reply.set_job(job.value());
+    reply.set_repeated_request(true);
+    done(Logged<wire::Submitted>{std::move(reply), *logged});
+  });
   return true;
 }
 
@@ -350,22 +354,22 @@ void Submissions::store(AddJob&& add, const ResourceRequest& request, const Done
   kept.rest = add.rest;
   std::vector<Change> changes;
   changes.emplace_back(std::move(add));
-  head_.commits.ask(std::move(changes), [this, key, kept = std::move(kept), request,
-                                         done](const Status& status) mutable {
+  head_.commits.confirm(std::move(changes), [this, key, kept = std::move(kept), request,
+                                             done](const Result<LogReceipt>& logged) mutable {
     std::vector<Done> waiting = {done};
     if (const auto found = storing_.find(key); found != storing_.end()) {
       waiting = std::move(found->second);
       storing_.erase(found);
     }
-    stored(status, std::move(kept), request, waiting);
+    stored(logged, std::move(kept), request, waiting);
   });
 }
 
-void Submissions::stored(const Status& status, AddJob&& add, const ResourceRequest& request,
-                         const std::vector<Done>& waiting) {
-  if (!status) {
+void Submissions::stored(const Result<LogReceipt>& logged, AddJob&& add,
+                         const ResourceRequest& request, const std::vector<Done>& waiting) {
+  if (!logged) {
     head_.jobs.count_out(add.info);
-    const Result<wire::Submitted> failed = status.error().with_context("cannot store the job");
+    const Error failed = logged.error().with_context("cannot store the job");
     for (const Done& done : waiting) done(failed);
     return;
   }
@@ -378,7 +382,7 @@ void Submissions::stored(const Status& status, AddJob&& add, const ResourceReque
     reply.set_tasks_per_core(view->tasks_per_core);
   }
   for (const Done& done : waiting) {
-    done(reply);
+    done(Logged<wire::Submitted>{reply, *logged});
     reply.set_repeated_request(true);
   }
 }

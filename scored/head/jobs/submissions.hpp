@@ -22,7 +22,7 @@ namespace score::head {
 
 class Submissions {
  public:
-  using Done = std::function<void(const Result<wire::Submitted>&)>;
+  using Done = std::function<void(const Result<Logged<wire::Submitted>>&)>;
 
   struct Parts {  // all must outlive the object
     JobLife& life;
@@ -69,7 +69,7 @@ class Submissions {
   [[nodiscard]] AddJob make_job(const Peer& peer, wire::Submit& message) const;
   bool answer_repeated(const RequestKey& key, const Done& done);
   void store(AddJob&& add, const ResourceRequest& request, const Done& done);
-  void stored(const Status& status, AddJob&& add, const ResourceRequest& request,
+  void stored(const Result<LogReceipt>& logged, AddJob&& add, const ResourceRequest& request,
               const std::vector<Done>& waiting);
 
   HeadContext& head_;

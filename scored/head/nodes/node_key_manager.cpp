@@ -8,6 +8,8 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <memory>
+#include <utility>
 
 namespace score::head {
 namespace {
@@ -19,21 +21,42 @@ std::uint64_t seconds_now() {
 
 }  // namespace
 
+NodeKeyManager::NodeKeyManager(Parts parts, const std::string& directory)
+    : parts_(parts),
+      keys_(fmt::format("{}/{}", directory, kNodeKeysFile)),
+      file_(parts.commits, directory, kNodeKeysFile) {}
+
+Status NodeKeyManager::load() {
+  if (auto loaded = keys_.load(); !loaded) return loaded;
+  file_.share();
+  return {};
+}
+
 std::optional<proto::Key> NodeKeyManager::key_of(std::string_view identity) const {
   const auto node = proto::parse_node_identity(identity);
-  if (!node || !parts_.links.has(node->node) || !parts_.keys.accepts(*node)) return std::nullopt;
+  if (!node || !parts_.links.has(node->node) || !keys_.accepts(*node)) return std::nullopt;
   return parts_.ring.node_key(*node);
 }
 
-void NodeKeyManager::used(const proto::NodeIdentity& identity) {
-  const auto is_new = parts_.keys.used(identity);
-  if (!is_new) {
-    return log_error("Cannot store that a node uses its new key; both keys are accepted",
-                     kv("node", identity.node), kv("err", is_new.error()));
-  }
-  if (!*is_new) return;
-  log_notice("Node uses its new key; the old one is refused", kv("node", identity.node));
-  disconnect(identity.node);
+void NodeKeyManager::used(const proto::NodeIdentity& identity, std::function<void()> then) {
+  if (keys_.state(identity.node).next != identity.generation) return then();
+  const auto next = std::make_shared<NodeKeys>(keys_);
+  const auto make = [this, next, identity]() -> Result<std::string> {
+    *next = keys_;
+    next->used(identity);
+    return next->text();
+  };
+  file_.change(make, [this, next, identity, then = std::move(then)](const auto& logged) {
+    if (!logged) {
+      log_error("Cannot store that a node uses its new key; both keys are accepted",
+                kv("node", identity.node), kv("err", logged.error()));
+      return then();
+    }
+    keys_ = *next;
+    log_notice("Node uses its new key; the old one is refused", kv("node", identity.node));
+    disconnect(identity.node);
+    then();
+  });
 }
 
 // The node's jobs continue, as after a stop of its daemon; the node reconnects with its new key.
@@ -46,34 +69,60 @@ void NodeKeyManager::disconnect(const std::string& node) {
   link.connection->close();
 }
 
-Result<wire::NodeKeyList> NodeKeyManager::execute(const Peer& peer,
-                                                  const wire::ManageKeys& command) {
+void NodeKeyManager::execute(const Peer& peer, const wire::ManageKeys& command,
+                             const Reply& reply) {
   auto nodes = nodes_of(command);
-  if (!nodes) return nodes.error();
-  const std::uint64_t now_s = std::max(seconds_now(), parts_.ring.newest().number);
+  if (!nodes) return reply(nodes.error());
   const bool rotates = command.what() == wire::ManageKeys::ROTATE;
   const bool revokes = command.what() == wire::ManageKeys::REVOKE;
-  if (rotates) {
-    nodes = parts_.keys.rotate(*nodes, now_s);
-    if (!nodes) return nodes.error();
-  } else if (revokes) {
-    if (auto revoked = parts_.keys.revoke(*nodes, now_s); !revoked) return revoked.error();
-    for (const std::string& node : *nodes) {
+  if (rotates || revokes) return change(peer, *std::move(nodes), rotates, reply);
+  parts_.commits.confirm({}, [this, nodes = *std::move(nodes), reply](const auto& logged) {
+    if (!logged) return reply(logged.error());
+    reply(Logged<wire::NodeKeyList>{list_of(nodes, false), *logged});
+  });
+}
+
+void NodeKeyManager::change(const Peer& peer, std::vector<std::string> nodes, bool rotates,
+                            const Reply& reply) {
+  struct Next {
+    NodeKeys keys;
+    std::vector<std::string> nodes;
+  };
+
+  const auto next = std::make_shared<Next>(Next{keys_, std::move(nodes)});
+  const auto make = [this, next, rotates]() -> Result<std::string> {
+    next->keys = keys_;
+    const std::uint64_t now_s = std::max(seconds_now(), parts_.ring.newest().number);
+    if (rotates) {
+      next->nodes = next->keys.rotate(next->nodes, now_s);
+    } else {
+      next->keys.revoke(next->nodes, now_s);
+    }
+    return next->keys.text();
+  };
+  file_.change(make, [this, next, rotates, peer, reply](const Result<LogReceipt>& logged) {
+    if (!logged) return reply(logged.error());
+    keys_ = next->keys;
+    for (const std::string& node : next->nodes) {
+      if (rotates) break;
       disconnect(node);
       if (on_revoked_) on_revoked_(node);
     }
-  }
-  if (rotates || revokes) {
     report(Event::CommandDone, kv("user", peer.name),
            kv("action", rotates ? "rotate key" : "revoke key"),
-           kv("node", fmt::format("{}", fmt::join(*nodes, ","))), kv("via", peer.via));
+           kv("node", fmt::format("{}", fmt::join(next->nodes, ","))), kv("via", peer.via));
+    reply(Logged<wire::NodeKeyList>{list_of(next->nodes, true), *logged});
+  });
+}
+
+wire::NodeKeyList NodeKeyManager::list_of(const std::vector<std::string>& nodes,
+                                          bool with_tokens) const {
+  wire::NodeKeyList list;
+  for (const std::string& node : nodes) {
+    *list.add_nodes() = state_of(node);
+    if (with_tokens) add_token(*list.mutable_nodes(list.nodes_size() - 1));
   }
-  wire::NodeKeyList reply;
-  for (const std::string& node : *nodes) {
-    *reply.add_nodes() = state_of(node);
-    if (rotates || revokes) add_token(*reply.mutable_nodes(reply.nodes_size() - 1));
-  }
-  return reply;
+  return list;
 }
 
 Result<std::vector<std::string>> NodeKeyManager::nodes_of(const wire::ManageKeys& command) const {
@@ -92,7 +141,7 @@ Result<std::vector<std::string>> NodeKeyManager::nodes_of(const wire::ManageKeys
 }
 
 wire::NodeKeyState NodeKeyManager::state_of(const std::string& node) const {
-  const NodeKeys::State& known = parts_.keys.state(node);
+  const NodeKeys::State& known = keys_.state(node);
   wire::NodeKeyState state;
   state.set_node(node);
   state.set_generation(known.current.value_or(0));

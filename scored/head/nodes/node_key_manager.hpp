@@ -1,7 +1,7 @@
 #pragma once
 // NodeKeyManager rotates and revokes the nodes' keys for `scadm key`. Jobs continue: a rotation
-// keeps the node's connection, and a node daemon that restarts with a new key finds its jobs.
-// Thread: the loop's.
+// keeps the node's connection, and a node daemon that restarts with a new key finds its jobs. Each
+// change is in force, and answered, when the log has it. Thread: the loop's.
 
 #include "base/os/log.hpp"
 #include "proto/client.pb.h"
@@ -10,6 +10,7 @@
 #include "scored/head/config/config.hpp"
 #include "scored/head/config/users.hpp"
 #include "scored/head/nodes/node_keys.hpp"
+#include "scored/head/store/logged_file.hpp"
 
 #include <functional>
 #include <optional>
@@ -25,10 +26,19 @@ class NodeKeyManager {
     const HeadConfig& config;
     NodeLinks& links;
     const proto::KeyRing& ring;
-    NodeKeys& keys;
+    CommitLog& commits;
   };
 
-  explicit NodeKeyManager(Parts parts) : parts_(parts) {}
+  // Receives the keys of the nodes with the log's receipt, or the error; called once.
+  using Reply = std::function<void(const Result<Logged<wire::NodeKeyList>>&)>;
+
+  // `directory` has the file of the keys.
+  NodeKeyManager(Parts parts, const std::string& directory);
+
+  // Reads the file. Errors: those of NodeKeys::load().
+  [[nodiscard]] Status load();
+
+  [[nodiscard]] const NodeKeys& keys() const { return keys_; }
 
   // Sets a handler that is called with the name of each node whose key was revoked. The handler
   // must close all connections that this key has proven.
@@ -36,21 +46,25 @@ class NodeKeyManager {
 
   // Returns the key of an identity that may connect; `identity` may be any text.
   [[nodiscard]] std::optional<proto::Key> key_of(std::string_view identity) const;
-  // Records that a node has proven its identity. If its key is the new one, the old key is refused
-  // from now on, and a connection that the old key has proven is closed.
-  void used(const proto::NodeIdentity& identity);
-  // Errors: NotFound (no such node), Malformed, and those of the file; after an error nothing has
+  // Records that a node has proven its identity, then calls `then`. If its key is the new one, the
+  // old key is refused from then on, and a connection that the old key has proven is closed.
+  void used(const proto::NodeIdentity& identity, std::function<void()> then);
+  // Errors: NotFound (no such node), Malformed, and those of LoggedFile; after an error nothing has
   // changed.
-  [[nodiscard]] Result<wire::NodeKeyList> execute(const Peer& peer,
-                                                  const wire::ManageKeys& command);
+  void execute(const Peer& peer, const wire::ManageKeys& command, const Reply& reply);
 
  private:
   [[nodiscard]] Result<std::vector<std::string>> nodes_of(const wire::ManageKeys& command) const;
+  void change(const Peer& peer, std::vector<std::string> nodes, bool rotates, const Reply& reply);
+  [[nodiscard]] wire::NodeKeyList list_of(const std::vector<std::string>& nodes,
+                                          bool with_tokens) const;
   [[nodiscard]] wire::NodeKeyState state_of(const std::string& node) const;
   void add_token(wire::NodeKeyState& state) const;
   void disconnect(const std::string& node);
 
   Parts parts_;
+  NodeKeys keys_;
+  LoggedFile file_;
   std::function<void(const std::string&)> on_revoked_;
 };
 

@@ -69,48 +69,35 @@ std::uint64_t NodeKeys::wanted(std::string_view node) const {
   return known.next ? *known.next : known.current.value_or(0);
 }
 
-Result<std::vector<std::string>> NodeKeys::rotate(const std::vector<std::string>& nodes,
-                                                  std::uint64_t now_s) {
+std::vector<std::string> NodeKeys::rotate(const std::vector<std::string>& nodes,
+                                          std::uint64_t now_s) {
   std::vector<std::string> waiting;
   std::ranges::copy_if(nodes, std::back_inserter(waiting),
                        [this](const std::string& node) { return state(node).next.has_value(); });
   if (!waiting.empty()) return waiting;
-  States states = states_;
-  const std::uint64_t generation = std::max(now_s, newest_ + 1);
-  for (const std::string& node : nodes) states[node].next = generation;
-  if (auto stored = store(std::move(states)); !stored) return stored.error();
-  newest_ = generation;
+  newest_ = std::max(now_s, newest_ + 1);
+  for (const std::string& node : nodes) states_[node].next = newest_;
   return nodes;
 }
 
-Status NodeKeys::revoke(const std::vector<std::string>& nodes, std::uint64_t now_s) {
-  States states = states_;
-  const std::uint64_t generation = std::max(now_s, newest_ + 1);
-  for (const std::string& node : nodes) states[node] = {std::nullopt, generation};
-  if (auto stored = store(std::move(states)); !stored) return stored;
-  newest_ = generation;
-  return {};
+void NodeKeys::revoke(const std::vector<std::string>& nodes, std::uint64_t now_s) {
+  newest_ = std::max(now_s, newest_ + 1);
+  for (const std::string& node : nodes) states_[node] = {std::nullopt, newest_};
 }
 
-Result<bool> NodeKeys::used(const proto::NodeIdentity& identity) {
-  const State& known = state(identity.node);
-  if (known.next != identity.generation) return false;
-  States states = states_;
-  states[identity.node] = {identity.generation, std::nullopt};
-  if (auto stored = store(std::move(states)); !stored) return stored.error();
+bool NodeKeys::used(const proto::NodeIdentity& identity) {
+  if (state(identity.node).next != identity.generation) return false;
+  states_[identity.node] = {identity.generation, std::nullopt};
   return true;
 }
 
-Status NodeKeys::store(States states) {
+std::string NodeKeys::text() const {
   std::string text;
-  for (const auto& [node, state] : states) {
+  for (const auto& [node, state] : states_) {
     text +=
         fmt::format("{} {} {}\n", node, format_number(state.current), format_number(state.next));
   }
-  if (auto stored = replace_file(file_, text, 0600); !stored) return stored;
-  states_ = std::move(states);
-  if (on_stored_) on_stored_(text);
-  return {};
+  return text;
 }
 
 }  // namespace score::head

@@ -22,6 +22,7 @@ class NodeKeysTest : public testing::Test {
   [[nodiscard]] std::string file() const { return directory_ + "/node-keys"; }
 
   void restart() {
+    ASSERT_TRUE(replace_file(file(), keys_->text(), 0600));
     keys_.emplace(file());
     ASSERT_TRUE(keys_->load());
   }
@@ -38,39 +39,39 @@ TEST_F(NodeKeysTest, AcceptsOnlyTheFirstKeyBeforeARotation) {
 }
 
 TEST_F(NodeKeysTest, AcceptsBothKeysUntilNewOneIsUsed) {
-  ASSERT_TRUE(keys_->rotate({"node00"}, 1000));
+  keys_->rotate({"node00"}, 1000);
   for (int restarts = 0; restarts < 2; ++restarts) {
     EXPECT_TRUE(keys_->accepts({"node00", 0}));
     EXPECT_TRUE(keys_->accepts({"node00", 1000}));
     EXPECT_EQ(keys_->wanted("node00"), 1000U);
-    EXPECT_FALSE(*keys_->used({"node00", 0}));
+    EXPECT_FALSE(keys_->used({"node00", 0}));
     restart();
   }
-  EXPECT_TRUE(*keys_->used({"node00", 1000}));
+  EXPECT_TRUE(keys_->used({"node00", 1000}));
   for (int restarts = 0; restarts < 2; ++restarts) {
     EXPECT_FALSE(keys_->accepts({"node00", 0}));
     EXPECT_TRUE(keys_->accepts({"node00", 1000}));
-    EXPECT_FALSE(*keys_->used({"node00", 1000})) << "it is the old one now";
+    EXPECT_FALSE(keys_->used({"node00", 1000})) << "it is the old one now";
     restart();
   }
 }
 
 TEST_F(NodeKeysTest, InterruptedRotationContinues) {
   const std::vector<std::string> all = {"node00", "node01", "node02"};
-  EXPECT_EQ(*keys_->rotate(all, 1000), all);
+  EXPECT_EQ(keys_->rotate(all, 1000), all);
   ASSERT_TRUE(keys_->used({"node01", 1000}));
   restart();
-  EXPECT_EQ(*keys_->rotate(all, 2000), (std::vector<std::string>{"node00", "node02"}));
+  EXPECT_EQ(keys_->rotate(all, 2000), (std::vector<std::string>{"node00", "node02"}));
   EXPECT_EQ(keys_->wanted("node00"), 1000U) << "a key that was fetched is not overtaken";
   ASSERT_TRUE(keys_->used({"node00", 1000}));
   ASSERT_TRUE(keys_->used({"node02", 1000}));
-  EXPECT_EQ(*keys_->rotate(all, 2000), all) << "a new one";
+  EXPECT_EQ(keys_->rotate(all, 2000), all) << "a new one";
   EXPECT_EQ(keys_->wanted("node01"), 2000U);
 }
 
 TEST_F(NodeKeysTest, RevokedKeyIsRefusedForever) {
-  ASSERT_TRUE(keys_->rotate({"node00"}, 1000));
-  ASSERT_TRUE(keys_->revoke({"node00"}, 1000));
+  keys_->rotate({"node00"}, 1000);
+  keys_->revoke({"node00"}, 1000);
   for (int restarts = 0; restarts < 2; ++restarts) {
     EXPECT_FALSE(keys_->accepts({"node00", 0}));
     EXPECT_FALSE(keys_->accepts({"node00", 1000})) << "it may have been fetched by a stranger";
@@ -83,19 +84,11 @@ TEST_F(NodeKeysTest, RevokedKeyIsRefusedForever) {
 }
 
 TEST_F(NodeKeysTest, GenerationsAscendIfTheClockIsSetBack) {
-  ASSERT_TRUE(keys_->rotate({"node00"}, 1000));
+  keys_->rotate({"node00"}, 1000);
   ASSERT_TRUE(keys_->used({"node00", 1000}));
   restart();
-  ASSERT_TRUE(keys_->rotate({"node00"}, 5));
+  keys_->rotate({"node00"}, 5);
   EXPECT_EQ(keys_->wanted("node00"), 1001U);
-}
-
-TEST_F(NodeKeysTest, FailedStoreChangesNothing) {
-  keys_.emplace(directory_ + "/missing/node-keys");
-  EXPECT_FALSE(keys_->rotate({"node00"}, 1000));
-  EXPECT_FALSE(keys_->revoke({"node00"}, 1000));
-  EXPECT_TRUE(keys_->accepts({"node00", 0}));
-  EXPECT_FALSE(keys_->accepts({"node00", 1000}));
 }
 
 TEST_F(NodeKeysTest, RefusesADamagedFile) {

@@ -8,10 +8,11 @@
 #include "proto/node.pb.h"
 #include "proto/transport/connection.hpp"
 #include "proto/transport/key_ring.hpp"
+#include "scored/head/cluster/answer_channel.hpp"
 #include "scored/head/config/config.hpp"
 #include "scored/head/nodes/node_keys.hpp"
+#include "scored/head/store/logged_file.hpp"
 
-#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -28,23 +29,26 @@ namespace score::head {
 
 class SetupManager {
  public:
-  // `config`, `ring` and `keys` must outlive this object. The file `used_file` has the identities
-  // of used tokens that have not expired, one per line. The constructor reads it and drops lines
-  // that are not identities.
-  SetupManager(const HeadConfig& config, const proto::KeyRing& ring, const NodeKeys& keys,
-               std::string used_file);
+  struct Parts {  // all must outlive the object
+    const HeadConfig& config;
+    const proto::KeyRing& ring;
+    const NodeKeys& keys;
+    CommitLog& commits;
+    const LeaseCheck& lease;
+  };
 
-  // The handler is called at each change, when the new text of used_file is on disk.
-  void on_used(std::function<void(const std::string& text)> then) { on_used_ = std::move(then); }
+  // `directory` has the file of the identities of used tokens that have not expired, one per line.
+  // The constructor reads it and drops lines that are not identities.
+  SetupManager(Parts parts, const std::string& directory);
 
   // Returns the key of a token that may connect; `identity` may be any text.
   [[nodiscard]] std::optional<proto::Key> key_of(std::string_view identity, WallTime now) const;
   // Returns true if a token with this identity may connect. It must be for a node of this cluster,
   // neither used nor expired, and must not last longer than tokens may.
   [[nodiscard]] bool admits(std::string_view identity, WallTime now) const;
-  // The token is recorded as used on disk when this returns. Errors: Exists (it has been used in
-  // the meantime), errno codes.
-  [[nodiscard]] Status use(const std::string& identity, WallTime now);
+  // Records the token as used; `done` has the log's receipt. Errors: Exists (it has been used in
+  // the meantime), and those of LoggedFile.
+  void use(const std::string& identity, WallTime now, CommitLog::Confirmed done);
 
   // Serves one proven connection: hello, offer, key. The caller has admitted `identity`; `clock`
   // must outlive the call.
@@ -52,14 +56,15 @@ class SetupManager {
                               Clock& clock);
 
  private:
-  [[nodiscard]] wire::SetupOffer offer(const std::string& node) const;
+  using Expiries = std::map<std::string, std::int64_t, std::less<>>;  // in Unix time, by identity
 
-  const HeadConfig& config_;
-  const proto::KeyRing& ring_;
-  const NodeKeys& keys_;
-  std::string used_file_;
-  std::function<void(const std::string&)> on_used_;
-  std::map<std::string, std::int64_t, std::less<>> used_;  // identity and its expiry, in Unix time
+  [[nodiscard]] wire::SetupOffer offer(const std::string& node) const;
+  asio::awaitable<Result<LogReceipt>> use_up(std::string identity);
+  asio::awaitable<void> give_key(std::string identity, AnswerChannel answers);
+
+  Parts parts_;
+  LoggedFile file_;
+  Expiries used_;
 };
 
 }  // namespace score::head

@@ -23,12 +23,40 @@ class SetupManagerTest : public testing::Test {
     directory_ = ::mkdtemp(pattern.data());
     config_.cluster = "blue";
     config_.nodes = {"node00", "node01"};
-    manager_.emplace(config_, ring_, keys_, file());
+    start();
   }
 
-  ~SetupManagerTest() override { std::filesystem::remove_all(directory_); }
+  ~SetupManagerTest() override {
+    manager_.reset();
+    commits_.reset();
+    std::filesystem::remove_all(directory_);
+  }
 
-  [[nodiscard]] std::string file() const { return directory_ + "/used"; }
+  // Starts the manager anew; as one of two heads it waits for release().
+  void start(bool has_log = false) {
+    manager_.reset();
+    commits_.reset();
+    auto store = Store::open(directory_);
+    ASSERT_TRUE(store) << store.error().message();
+    if (has_log) {
+      ASSERT_TRUE(store->begin_log(Epoch(1)));
+    }
+    commits_.emplace(io_, *std::move(store));
+    manager_.emplace(SetupManager::Parts{config_, ring_, keys_, *commits_, lease_}, directory_);
+  }
+
+  Status use(const std::string& name, WallTime at) {
+    std::optional<Status> used;
+    manager_->use(name, at, [&used](const Result<LogReceipt>& logged) {
+      used = logged ? Status() : logged.error();
+    });
+    io_.restart();
+    const auto work = asio::require(io_.get_executor(), asio::execution::outstanding_work.tracked);
+    while (!used) io_.run_one();
+    return *used;
+  }
+
+  [[nodiscard]] std::string file() const { return directory_ + "/setup-tokens-used"; }
 
   std::string identity(const std::string& node) {
     return setup_identity(proto::new_setup_token(node, now_));
@@ -70,6 +98,9 @@ class SetupManagerTest : public testing::Test {
   NodeKeys keys_{""};
   WallTime now_ = wall_now();
   std::string directory_;
+  std::string name_;
+  LeaseCheck lease_;
+  std::optional<CommitLog> commits_;
   std::optional<SetupManager> manager_;
 
  private:
@@ -111,21 +142,52 @@ TEST_F(SetupManagerTest, TokenIsAdmittedForAnHour) {
 
 TEST_F(SetupManagerTest, TokenIsAdmittedOnceEvenAfterARestart) {
   const std::string name = identity("node00");
-  ASSERT_TRUE(manager_->use(name, now_));
+  ASSERT_TRUE(use(name, now_));
   EXPECT_FALSE(manager_->admits(name, now_));
-  EXPECT_TRUE(manager_->use(name, now_).error().is(Errc::Exists));
+  EXPECT_TRUE(use(name, now_).error().is(Errc::Exists));
   EXPECT_TRUE(manager_->admits(identity("node00"), now_)) << "another token of the same node";
 
-  manager_.emplace(config_, ring_, keys_, file());
+  start();
   EXPECT_FALSE(manager_->admits(name, now_));
-  ASSERT_TRUE(manager_->use(identity("node01"), now_ + 2h));
+  ASSERT_TRUE(use(identity("node01"), now_ + 2h));
   EXPECT_EQ(read_file(file(), 4096)->find(name), std::string::npos) << "expired ones are dropped";
 }
 
+// If the head in charge were lost, the other one would admit the token again.
+TEST_F(SetupManagerTest, KeyIsSentAfterFollowerKnowsToken) {
+  start(true);
+  bool was_committed = false;
+  commits_->on_committed([&](std::uint64_t sequence, const std::string&) {
+    was_committed = true;
+    EXPECT_TRUE(manager_->admits(name_, now_)) << "it is not used before the other head knows";
+    asio::post(io_, [this, sequence] { commits_->release(sequence); });
+  });
+  name_ = identity("node01");
+  const auto key = proto::derive_setup_key(key_, name_);
+  const auto both = talk(
+      name_, key, {{proto::FrameType::SetupHello, hello()}, {proto::FrameType::TakeNodeKey, ""}});
+  ASSERT_EQ(both.size(), 2U);
+  EXPECT_EQ(both[1].type, proto::FrameType::NodeKey);
+  EXPECT_TRUE(was_committed);
+  EXPECT_FALSE(manager_->admits(name_, now_));
+}
+
+TEST_F(SetupManagerTest, ReplacedHeadSendsNoKey) {
+  lease_.use([] { return false; });
+  const std::string name = identity("node01");
+  const auto key = proto::derive_setup_key(key_, name);
+  EXPECT_TRUE(talk(name, key, {{proto::FrameType::SetupHello, hello()}}).empty());
+}
+
 TEST_F(SetupManagerTest, TokenStaysUsableIfStoringFails) {
-  manager_.emplace(config_, ring_, keys_, directory_ + "/missing/used");
+  start();
+  commits_->stop();  // nothing can be stored any more
   const std::string name = identity("node00");
-  EXPECT_FALSE(manager_->use(name, now_));
+  bool is_done = false;
+  manager_->use(name, now_, [&is_done](const Result<LogReceipt>&) { is_done = true; });
+  io_.restart();
+  io_.poll();
+  EXPECT_FALSE(is_done);
   EXPECT_TRUE(manager_->admits(name, now_));
 }
 

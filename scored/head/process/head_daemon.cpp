@@ -83,6 +83,7 @@ void Daemon::follow_charge() {
     election_->start_again();
   });
   head_->set_heads([&election] { return election.states(); });
+  head_->lease().use([&election] { return election.is_in_charge(); });
   server_->set_charge(election);
   if (election_->commands) server_->use_socket(UniqueFd(::dup(*election_->commands)));
   report(Event::HeadInCharge, kv("head", format_endpoint(config_.heads[config_.self])),
@@ -90,6 +91,7 @@ void Daemon::follow_charge() {
 }
 
 Status Daemon::start_with(Store store, const proto::KeyRing& keys) {
+  if (auto written = store.write_files(); !written) return written;
   auto reader = StoreReader::open(store.path());
   if (!reader) return reader.error();
   DaemonRequests requests;
@@ -115,8 +117,8 @@ Status Daemon::start_with(Store store, const proto::KeyRing& keys) {
   head_->nodes().set_observer(&*monitoring_);
   ClientSession::Parts clients = head_->for_clients();
   clients.monitoring = &*monitoring_;
-  clients.keys = [this](const Peer& peer, const wire::ManageKeys& command) {
-    return server_->keys().execute(peer, command);
+  clients.keys = [this](const Peer& peer, const wire::ManageKeys& command, const auto& reply) {
+    server_->keys().execute(peer, command, reply);
   };
   server_.emplace(io_, clock_, *head_, std::move(clients));
   if (election_) follow_charge();
@@ -193,12 +195,11 @@ Result<HeadConfig> Daemon::read_configuration() const {
 
 void Daemon::reload() {
   const Peer service_manager{UserId(::geteuid()), proto::Role::Root, "SIGHUP", "signal"};
-  head_->admin().execute(service_manager, ReloadConfiguration(),
-                         [](const Result<std::string>& reloaded) {
-                           if (reloaded) return;
-                           log_error("Cannot reload the configuration; the old one stays in force",
-                                     kv("err", reloaded.error()));
-                         });
+  head_->admin().execute(service_manager, ReloadConfiguration(), [](const auto& reloaded) {
+    if (reloaded) return;
+    log_error("Cannot reload the configuration; the old one stays in force",
+              kv("err", reloaded.error()));
+  });
 }
 
 // The watchdog is fed from the loop itself, so a hanging loop is noticed.

@@ -112,8 +112,18 @@ void LeaderElection::perform(gang::LeadershipActions actions) {
                },
                action);
   }
-  alarm_.at(leadership_.next_deadline());
+  const TimePoint next = leadership_.next_deadline();
+  const bool leads = role() == gang::LeadershipRole::Leader;
+  in_charge_until_ = leads ? next : TimePoint();  // the leases last until then
+  alarm_.at(next);
   if (handlers_.advanced) handlers_.advanced();
+}
+
+bool LeaderElection::is_in_charge() {
+  const TimePoint now = parts_.clock.now();
+  if (now < in_charge_until_ || leadership_.is_in_charge(now)) return true;
+  perform(leadership_.tick(now));
+  return false;
 }
 
 void LeaderElection::send(const gang::LeaseRequest& request) {

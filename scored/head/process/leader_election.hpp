@@ -94,6 +94,10 @@ class LeaderElection {
     return leadership_.acknowledged(parts_.clock.now());
   }
 
+  // Returns true if this head holds the leases of a quorum, as of now. If they have ended it stands
+  // down at once, as its timer would. It is called before each request and each reply.
+  [[nodiscard]] bool is_in_charge();
+
   [[nodiscard]] gang::LeadershipRole role() const { return leadership_.role(); }
 
   [[nodiscard]] gang::LogPosition position() const { return leadership_.position(); }
@@ -149,6 +153,7 @@ class LeaderElection {
   std::vector<std::shared_ptr<proto::Connection>> witnesses_;  // indexed by node
   std::shared_ptr<proto::Connection> other_;
   TimePoint other_heard_{};
+  TimePoint in_charge_until_{};                   // at least; the leases may last longer
   std::optional<std::uint64_t> follower_stored_;  // what the other head has stored in this term
   std::optional<TimePoint> other_led_;            // last renewal by the other head in charge
   std::string dashboard_;

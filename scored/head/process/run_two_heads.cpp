@@ -84,6 +84,7 @@ Status TwoHeads::open() {
   auto store = Store::open(config_.state_dir);
   if (!store) return store.error();
   store_ = *std::move(store);
+  if (auto written = store_->write_files(); !written) return written;
   const auto position = store_->open_log();
   if (!position) return position.error();
   auto term = term_of_witness(*position);

@@ -95,29 +95,17 @@ std::optional<proto::Key> Server::key_of(std::string_view identity) const {
   return key ? key : setup_->key_of(identity, wall_now());
 }
 
-// The other head needs these files too, so they travel with the log; see Store::write_files().
-void Server::share_files(const std::string& directory) {
-  const auto share = [this](std::string_view name, const std::string& text) {
-    head_.commits().add(SaveSetting{std::string(kFilePrefix) + std::string(name), text});
-  };
-  node_keys_->on_stored([share](const std::string& text) { share(kNodeKeysFile, text); });
-  setup_->on_used([share](const std::string& text) { share(kUsedTokensFile, text); });
-  for (const std::string_view name : {kNodeKeysFile, kUsedTokensFile}) {
-    const auto text = read_file(fmt::format("{}/{}", directory, name), limits::kMaxConfigBytes);
-    if (text) share(name, *text);
-  }
-}
-
 Status Server::open(const HeadConfig& config, const proto::KeyRing& ring, ServerLimits limits) {
   limits_ = limits;
   ring_ = ring;
-  node_keys_.emplace(config.state_dir + "/node-keys");
-  if (auto loaded = node_keys_->load(); !loaded) return loaded;
   node_key_manager_.emplace(
-      NodeKeyManager::Parts{head_.config(), head_.links(), *ring_, *node_keys_});
+      NodeKeyManager::Parts{head_.config(), head_.links(), *ring_, head_.commits()},
+      config.state_dir);
+  if (auto loaded = node_key_manager_->load(); !loaded) return loaded;
   node_key_manager_->on_revoked([this](const std::string& node) { close_clients_of(node); });
-  setup_.emplace(head_.config(), *ring_, *node_keys_, config.state_dir + "/setup-tokens-used");
-  if (election_ != nullptr) share_files(config.state_dir);
+  setup_.emplace(SetupManager::Parts{head_.config(), *ring_, node_key_manager_->keys(),
+                                     head_.commits(), head_.lease()},
+                 config.state_dir);
   tls_ = proto::TlsContext::server([this](std::string_view identity) { return key_of(identity); });
   auto commands = listen_for_commands(config);
   if (!commands) return commands.error();
@@ -277,9 +265,10 @@ asio::awaitable<void> Server::serve_node(UniqueFd fd) {
   if (!identity) co_return;
   peer->name = identity->node;
   const auto node = head_.links().find(peer->name);
+  if (!node) co_return;
+  co_await note_use(*identity);
   // The key may have been revoked during the handshake.
-  if (!node || !node_keys_->accepts(*identity)) co_return;
-  node_key_manager_->used(*identity);
+  if (!node_key_manager_->keys().accepts(*identity)) co_return;
   auto first = co_await peer->connection->read(proto::Role::Node);
   if (first && first->type == proto::FrameType::LoginHello) {
     admit_login(*peer, *first);
@@ -292,6 +281,15 @@ asio::awaitable<void> Server::serve_node(UniqueFd fd) {
   }
   NodeSession session(for_nodes_, clock_, *node, std::move(peer->connection));
   co_await session.run(std::move(first));
+}
+
+// Returns when the log has that the node uses this key.
+asio::awaitable<void> Server::note_use(proto::NodeIdentity identity) {
+  using Channel = asio::experimental::channel<void(boost::system::error_code)>;
+  const auto is_noted = std::make_shared<Channel>(io_, 1);
+  node_key_manager_->used(identity,
+                          [is_noted] { is_noted->try_send(boost::system::error_code()); });
+  co_await is_noted->async_receive(asio::use_awaitable);
 }
 
 // Serves the other head: its log and leases, or a command of its host, whose user the kernel has

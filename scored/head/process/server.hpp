@@ -83,7 +83,7 @@ class Server {
   asio::awaitable<void> accept_nodes();
   asio::awaitable<void> serve_node(UniqueFd fd);
   asio::awaitable<void> serve_head(proto::TlsPeer peer);
-  void share_files(const std::string& directory);
+  asio::awaitable<void> note_use(proto::NodeIdentity identity);
   [[nodiscard]] std::optional<proto::Key> key_of(std::string_view identity) const;
   [[nodiscard]] Result<proto::UnixListener> listen_for_commands(const HeadConfig& config);
   asio::awaitable<void> close_idle();
@@ -97,7 +97,6 @@ class Server {
   ServerLimits limits_;
   std::unique_ptr<proto::TlsContext> tls_;
   std::optional<proto::KeyRing> ring_;
-  std::optional<NodeKeys> node_keys_;
   std::optional<NodeKeyManager> node_key_manager_;
   std::optional<SetupManager> setup_;
   std::optional<proto::UnixListener> commands_;

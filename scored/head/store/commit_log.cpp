@@ -32,6 +32,14 @@ void CommitLog::ask(std::vector<Change> changes, Callback done) {
   enqueue(std::move(changes), {std::move(done), true});
 }
 
+void CommitLog::confirm(std::vector<Change> changes, Confirmed done) {
+  if (changes.empty() && !has_log_) return done(LogReceipt());
+  if (changes.empty()) changes.emplace_back(Barrier());
+  ask(std::move(changes), [done = std::move(done)](const Status& stored) {
+    stored ? done(LogReceipt()) : done(stored.error());
+  });
+}
+
 void CommitLog::add(Change change, Callback done) {
   std::vector<Change> changes;
   changes.push_back(std::move(change));

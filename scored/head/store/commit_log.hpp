@@ -26,9 +26,25 @@
 
 namespace score::head {
 
+// A LogReceipt proves that the changes of a command are durable and, with two heads, in the log
+// that the other head follows or is known to lack. Only CommitLog makes one, and every confirmation
+// needs one (docs/adr/0112).
+class LogReceipt {
+  friend class CommitLog;
+  LogReceipt() = default;
+};
+
+// Logged is what a command is answered, with the receipt of its change.
+template <typename T>
+struct Logged {
+  T value;
+  LogReceipt receipt;
+};
+
 class CommitLog {
  public:
   using Callback = std::function<void(const Status&)>;
+  using Confirmed = std::function<void(const Result<LogReceipt>&)>;
 
   // `io` must outlive this object.
   CommitLog(asio::io_context& io, Store store);
@@ -40,6 +56,10 @@ class CommitLog {
   // Stores the changes of a request, which takes effect only when it is on disk. Either all of it
   // is stored, or nothing is (disk full, I/O error ...) and the callback has the error.
   void ask(std::vector<Change> changes, Callback done);
+  // Does what ask() does for a command, which is answered with the receipt. With two heads a
+  // command without changes passes through the log, too, because a head that was replaced must not
+  // confirm it. In a store without a log its callback comes at once.
+  void confirm(std::vector<Change> changes, Confirmed done);
   // Stores an event that has happened. Storing it is retried until it succeeds; its callback waits
   // for that.
   void add(Change change, Callback done = {});

@@ -170,8 +170,8 @@ struct SaveArray {
   std::uint32_t next = 0;
 };
 
-// Both of two heads need these files next to the database; their text is a setting with this prefix
-// and the file's name.
+// The text of these files next to the database is a setting with this prefix and the file's name;
+// see LoggedFile.
 inline constexpr std::string_view kFilePrefix = "file:";
 inline constexpr std::string_view kNodeKeysFile = "node-keys";
 inline constexpr std::string_view kUsedTokensFile = "setup-tokens-used";
@@ -234,7 +234,8 @@ class Store {
   // Copies the committed state to a file.
   [[nodiscard]] Status copy_to(const std::string& path) const { return database_.copy_to(path); }
 
-  // Writes each file whose text is in the settings, if it differs.
+  // Writes each file whose text is in the settings, if it differs. A start does that first, because
+  // the settings may be newer.
   [[nodiscard]] Status write_files();
 
   // Makes the file the database, and keeps a link to the old one. After an error the old one is

@@ -13,6 +13,7 @@ import time
 from cluster import LIMIT, free_port, wait_until
 from figures import figure
 from forwarder import Forwarder
+from wire_client import WireClient
 
 HEADS = ('head', 'head2')
 
@@ -248,3 +249,78 @@ def test_a_stopped_head_is_replaced_and_stands_down(fresh):
     known = jobs(cluster)
     assert acknowledged.items() <= known.items(), (acknowledged, known)
     figure('two-heads-follow', f'stopped and continued: {len(acknowledged)} acknowledged, all known to the head in charge')
+
+
+def node_keys(cluster, head):
+    path = cluster.directory / head / 'node-keys'
+    return path.read_text() if path.exists() else ''
+
+
+def test_a_replaced_head_answers_no_request(fresh):
+    """Requests reach a stopped head after the other one has taken over. When it goes on, it closes their connections."""
+    cluster = boot(fresh)
+    first = in_charge(cluster)
+    job = cluster.submit('sleep', 1000, extra_env=at_node(cluster))
+    wait_until(lambda: job_of(cluster, job)['state'] == 'running')
+    requests = {'SignalJob': {'job': job, 'signal': signal.SIGKILL}, 'ManageKeys': {'what': 2, 'nodes': [b'node03']},
+                'ListJobs': {}, 'ListNodes': {}, 'GetInfo': {}, 'CancelJob': {'job': job},
+                'Set': {'name': b'slots', 'value': b'9'}, 'DrainNodes': {'nodes': [b'node02'], 'reason': b'stale'}}
+    clients = {name: WireClient(cluster.directory / first / 'head.sock', LIMIT) for name in requests}
+    pid = cluster.daemon(first)['pid']
+    os.kill(pid, signal.SIGSTOP)
+    try:
+        wait_until(lambda: in_charge(cluster) == other(first), what=cluster.logs)
+        for name, values in requests.items():
+            clients[name].say(name, **values)
+    finally:
+        os.kill(pid, signal.SIGCONT)
+    answered = {name: client.rest() for name, client in clients.items()}
+    assert not any(answered.values()), answered
+    wait_until(lambda: is_ready(cluster), what=cluster.logs)
+    assert node_keys(cluster, 'head') == node_keys(cluster, 'head2')
+    found = job_of(cluster, job)
+    assert (found['state'], found['restarts']) == ('running', 0), found
+    assert not revoked(cluster)
+    figure('two-heads-follow', f'a replaced head answered 0 of {len(answered)} requests')
+    cluster.run('sccancel', '--grace', '0', job, extra_env=at_node(cluster))
+
+
+def job_of(cluster, job):
+    return json.loads(cluster.run('score', 'job', job, '--json', extra_env=at_node(cluster)).stdout)['job']
+
+
+def revoked(cluster):
+    listed = json.loads(cluster.run('scadm', 'key', 'list', '--json', extra_env=at_node(cluster)).stdout)
+    return [key['node'] for key in listed['nodes'] if key['revoked']]
+
+
+def leader(cluster):
+    """The head in charge; nodes may be absent."""
+    answer = info(cluster)
+    leads = [] if answer is None else [head['in_charge'] for head in answer['heads']]
+    return HEADS[leads.index(True)] if True in leads else None
+
+
+def test_an_answered_revocation_outlives_the_head_that_answered(fresh):
+    """The follower hangs while a key is revoked; the head in charge is killed as soon as it has answered."""
+    cluster = boot(fresh)
+    first = in_charge(cluster)
+    second = other(first)
+    client = WireClient(cluster.directory / first / 'head.sock', LIMIT)
+    log = cluster.directory / 'log' / second
+    before = log.stat().st_size
+    pid = cluster.daemon(second)['pid']
+    os.kill(pid, signal.SIGSTOP)
+    try:
+        answer, _ = client.ask('ManageKeys', what=2, nodes=[b'node03'])
+        cluster.kill(first)
+    finally:
+        os.kill(pid, signal.SIGCONT)
+        client.close()
+    assert answer == 'NodeKeyList'
+    wait_until(lambda: leader(cluster) == second or 'do not know that its state is complete' in log.read_text()[before:],
+               what=cluster.logs)
+    cluster.restart(first)
+    wait_until(lambda: leader(cluster) is not None and has_current_follower(cluster), what=cluster.logs)
+    assert revoked(cluster) == ['node03']
+    wait_until(lambda: node_keys(cluster, 'head') == node_keys(cluster, 'head2') != '')

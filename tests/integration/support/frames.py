@@ -47,7 +47,7 @@ class Schema:
 
     # ---- from values
 
-    def encode(self, name, **values):
+    def encode(self, name, /, **values):
         fields, out = self.messages[name], b''
         for key, value in values.items():
             number, kind, repeated = fields[key]
@@ -65,7 +65,7 @@ class Schema:
         payload = self.encode(kind, **value) if isinstance(value, dict) else value
         return varint(number << 3 | 2) + varint(len(payload)) + payload
 
-    def frame(self, name, **values):
+    def frame(self, name, /, **values):
         return frame(self.frames[name][0], self.encode(name, **values))
 
     # ---- at random

@@ -148,12 +148,34 @@ class HeadFixture : public ::testing::Test {
     head_.reset();
     auto store = Store::open(directory_);
     ASSERT_TRUE(store) << store.error().message();
+    if (term_ != Epoch()) {
+      ASSERT_TRUE(store->begin_log(term_));
+    }
     auto reader = StoreReader::open(store->path());
     ASSERT_TRUE(reader);
     auto head = Head::open(io_, clock_, config_, std::move(*store), std::move(*reader), requests_);
     ASSERT_TRUE(head) << head.error().message();
     head_ = std::move(*head);
     for_clients_.emplace(head_->for_clients());
+    if (term_ != Epoch()) release_when_committed();
+  }
+
+  // Acts for the other head: it stores each transaction while `follows_` is true.
+  void release_when_committed() {
+    committed_ = 0;
+    head_->commits().on_committed([this](std::uint64_t sequence, const std::string&) {
+      committed_ = sequence;
+      if (follows_) head_->commits().release(sequence);
+    });
+  }
+
+  // Returns when all changes so far are on this head's disk, though the other head may lack them.
+  void settle_alone() {
+    for (int i = 0; i < 2; ++i) {  // the first transaction may have begun before this call
+      const std::uint64_t before = committed_;
+      head_->commits().after({});
+      ASSERT_TRUE(pump_until([this, before] { return committed_ > before; }));
+    }
   }
 
   // Runs callbacks of the commit log until `done`.
@@ -382,6 +404,9 @@ class HeadFixture : public ::testing::Test {
   ManualClock clock_;
   std::optional<HeadConfig> file_;  // as a reload reads it; none: as the head started
   DaemonRequests requests_{[this] { return Result<HeadConfig>(file_.value_or(config_)); }, [] {}};
+  Epoch term_{};                 // of one of two heads; 0: a single head
+  bool follows_ = true;          // the other head stores the log
+  std::uint64_t committed_ = 0;  // last transaction of the log
   std::uint64_t next_client_ = 1;
   std::unique_ptr<Head> head_;
   std::optional<ClientSession::Parts> for_clients_;
