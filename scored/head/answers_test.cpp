@@ -4,6 +4,7 @@
 
 #include <csignal>
 #include <functional>
+#include <type_traits>
 #include <vector>
 
 namespace score::head {
@@ -11,6 +12,11 @@ namespace {
 
 // Fields 1 and 2 are 1: tag and job of every frame about a job, harmless in others.
 constexpr std::string_view kTagAndJob = "\x08\x01\x10\x01";
+
+// Only the log makes a receipt, and a frame that confirms a change cannot be sent without one.
+static_assert(!std::is_default_constructible_v<LogReceipt>);
+static_assert(!is_view(proto::FrameType::Done) && !is_view(proto::FrameType::Submitted));
+static_assert(!is_view(proto::FrameType::NodeKeyList) && !is_view(proto::FrameType::NodeKey));
 
 struct Command {
   std::string name;

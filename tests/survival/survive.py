@@ -27,7 +27,9 @@ BIN = pathlib.Path(os.environ.get('SCORE_BIN', table.ROOT / 'build/release/bin')
 BUILD = BIN.parent
 LONG = {'SCORE_KILLS': '200', 'SCORE_ATTACK_SECONDS': '60', 'SCORE_SOAK_SECONDS': '3600', 'SCORE_CUTS': '100',
         'SCORE_FUZZ_SECONDS': '600', 'SCORE_GROWTH_JOBS': '20000', 'SCORE_LOAD_JOBS': '10000', 'SCORE_LOSS_SECONDS': '100', 'SCORE_CLOCK_STEPS': '500',
-        'SCORE_RESTLESS_ROUNDS': '50', 'SCORE_RANDOM_CONNECTIONS': '10000'}
+        'SCORE_RESTLESS_ROUNDS': '50', 'SCORE_RANDOM_CONNECTIONS': '10000', 'SCORE_CHAOS_SECONDS': '600'}
+# Rows that are asked for by name run as long as their promise says.
+BY_NAME = {'heads': {'SCORE_CHAOS_SECONDS': '600'}}
 HEAD = """# Promises and their tests
 
 Promises about faults, load and attacks, and the tests that check them. Rows are in `tests/survival/*.toml`; `ctest -R survival_table` compares them
@@ -133,12 +135,12 @@ def run_ctest(tests, environment, report):
     return outcomes
 
 
-def run_all(tests, is_long):
+def run_all(tests, is_long, more):
     """({test: its outcomes}, {id: figures})"""
     with tempfile.TemporaryDirectory() as place:
         place = pathlib.Path(place)
         environment = dict(os.environ, SCORE_BIN=str(BIN), SCORE_EXAMPLES=str(BUILD / 'examples'),
-                           SCORE_FIGURES=str(place / 'figures'), PYTHONDONTWRITEBYTECODE='1', **(LONG if is_long else {}))
+                           SCORE_FIGURES=str(place / 'figures'), PYTHONDONTWRITEBYTECODE='1', **(LONG if is_long else {}), **more)
         files, programs = collections.defaultdict(set), set()
         for test in tests:
             if table.is_pytest(test):
@@ -198,7 +200,8 @@ def run(ids, is_long):
     if unknown:
         sys.exit(f'survive: no such row: {", ".join(sorted(unknown))}')
     began, load = time.monotonic(), os.getloadavg()[0]
-    outcomes, figures = run_all({test for row in chosen.values() for test in row['tests']}, is_long)
+    more = {name: value for key in ids for name, value in BY_NAME.get(key, {}).items()}
+    outcomes, figures = run_all({test for row in chosen.values() for test in row['tests']}, is_long, more)
     found = {key: result(row, outcomes, figures[key]) for key, row in chosen.items()}
     note = note_of_page()
     if not ids:

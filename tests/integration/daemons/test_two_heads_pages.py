@@ -1,12 +1,14 @@
 """Two heads as browsers and Prometheus see them: the follower's web server leads to the head in charge."""
+import contextlib
 import http.client
 import json
 import os
 import random
 import resource
+import signal
 import socket
 
-from cluster import wait_until
+from cluster import LIMIT, wait_until
 from test_two_heads import HEADS, at_node, boot, in_charge, is_ready, other
 from web import ThroughSocket, Web, value
 
@@ -143,3 +145,35 @@ def test_strangers_do_not_stop_the_follower(fresh):
         for link in silent:
             link.close()
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
+def rest_of(connection):
+    """All bytes until the server closes the connection."""
+    found = b''
+    with contextlib.suppress(ConnectionError), connection:
+        while part := connection.recv(1 << 16):
+            found += part
+    return found
+
+
+def test_a_replaced_head_shows_no_page(fresh):
+    """Requests, and a stream of documents, wait at a stopped head until the other one leads."""
+    cluster = boot(fresh)
+    first = in_charge(cluster)
+    port = int((cluster.directory / first / 'dashboard.port').read_text())
+    request = b'GET %s HTTP/1.1\r\nHost: 127.0.0.1:%d\r\n\r\n'
+    paths = (b'/', b'/api/v1/snapshot', b'/metrics', b'/api/v1/session')
+    waiting = [socket.create_connection(('127.0.0.1', port), LIMIT) for _ in paths]
+    for connection in waiting:  # the server has accepted them and waits for the next request
+        connection.sendall(request % (b'/api/v1/session', port))
+        assert connection.recv(1 << 16).startswith(b'HTTP/1.1 200')
+    pid = cluster.daemon(first)['pid']
+    os.kill(pid, signal.SIGSTOP)
+    try:
+        wait_until(lambda: in_charge(cluster) == other(first), what=cluster.logs)
+        for connection, path in zip(waiting, paths):
+            connection.sendall(request % (path, port))
+    finally:
+        os.kill(pid, signal.SIGCONT)
+    assert [rest_of(connection) for connection in waiting] == [b''] * len(paths)
+    wait_until(lambda: is_ready(cluster), what=cluster.logs)
