@@ -7,6 +7,7 @@
 #include <openssl/crypto.h>
 #include <openssl/evp.h>
 #include <openssl/hmac.h>
+#include <openssl/sha.h>
 
 #include <cerrno>
 #include <charconv>
@@ -14,6 +15,7 @@
 #include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include <utility>
 
 namespace score::proto {
 
@@ -52,15 +54,41 @@ Key derive_node_key(const Key& cluster_key, std::string_view node_name) {
   return derive_key(cluster_key, fmt::format("scored node {}", node_name));
 }
 
-std::string prove_head(const Key& cluster_key, base::Epoch incarnation) {
-  const Key proof = derive_key(cluster_key, fmt::format("scored head {}", incarnation));
+namespace {
+
+std::string prove(const Key& cluster_key, std::string info) {
+  const Key proof = derive_key(cluster_key, std::move(info));
   return {reinterpret_cast<const char*>(proof.bytes().data()), proof.bytes().size()};
 }
 
-bool is_head_proof(const Key& cluster_key, base::Epoch incarnation, std::string_view proof) {
-  const std::string wanted = prove_head(cluster_key, incarnation);
+// Compares in constant time.
+bool is_equal(std::string_view wanted, std::string_view proof) {
   return proof.size() == wanted.size() &&
          CRYPTO_memcmp(proof.data(), wanted.data(), wanted.size()) == 0;
+}
+
+}  // namespace
+
+std::string prove_head(const Key& cluster_key, base::Epoch incarnation) {
+  return prove(cluster_key, fmt::format("scored head {}", incarnation));
+}
+
+std::string prove_job(const Key& cluster_key, base::JobId job) {
+  return prove(cluster_key, fmt::format("scored job {}", job));
+}
+
+bool is_head_proof(const Key& cluster_key, base::Epoch incarnation, std::string_view proof) {
+  return is_equal(prove_head(cluster_key, incarnation), proof);
+}
+
+bool is_job_proof(const Key& cluster_key, base::JobId job, std::string_view proof) {
+  return is_equal(prove_job(cluster_key, job), proof);
+}
+
+Digest digest_of(std::string_view bytes) {
+  Digest out{};
+  SHA256(reinterpret_cast<const unsigned char*>(bytes.data()), bytes.size(), out.data());
+  return out;
 }
 
 Key random_key() {

@@ -44,9 +44,18 @@ Key derive_node_key(const Key& cluster_key, std::string_view node_name);
 std::string prove_head(const Key& cluster_key, base::Epoch incarnation);
 bool is_head_proof(const Key& cluster_key, base::Epoch incarnation, std::string_view proof);
 
+// Returns a proof that the cluster gave this number to a job: 32 bytes, made like those above. A
+// node gets it with the job, so that it can raise the job numbers of a head with an older database.
+std::string prove_job(const Key& cluster_key, base::JobId job);
+bool is_job_proof(const Key& cluster_key, base::JobId job, std::string_view proof);
+
 // Derives any key that follows from the cluster key: HKDF-SHA256 (RFC 5869), no salt, with this
 // info.
 Key derive_key(const Key& cluster_key, std::string info);
+
+// Returns the SHA-256 hash.
+using Digest = std::array<std::uint8_t, 32>;
+Digest digest_of(std::string_view bytes);
 
 // Returns a key from the kernel's random source.
 Key random_key();

@@ -129,6 +129,11 @@ bool KeyRing::is_head_proof(base::Epoch incarnation, std::string_view proof) con
   });
 }
 
+bool KeyRing::is_job_proof(base::JobId job, std::string_view proof) const {
+  return std::ranges::any_of(
+      keys_, [&](const NumberedKey& key) { return proto::is_job_proof(key.key, job, proof); });
+}
+
 base::Result<void> KeyRing::rotate(std::uint64_t now_s) {
   if (keys_.size() == kMostKeys) return fail(Errc::TooLarge, "it has {} keys already", kMostKeys);
   keys_.push_back({random_key(), std::max(now_s, newest().number + 1)});

@@ -76,6 +76,7 @@ class KeyRing {
   // Returns nullopt if this file has no key of that number.
   [[nodiscard]] std::optional<Key> head_key(const HeadIdentity& identity) const;
   [[nodiscard]] bool is_head_proof(base::Epoch incarnation, std::string_view proof) const;
+  [[nodiscard]] bool is_job_proof(base::JobId job, std::string_view proof) const;
 
   // Adds a random cluster key for generations from `now_s` (Unix time) on, or from the first one
   // that no key has yet. Errors: TooLarge (kMostKeys).

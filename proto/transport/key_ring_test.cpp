@@ -75,8 +75,14 @@ TEST(KeyRing, AcceptsProofsOfEveryKeyItHas) {
   ASSERT_TRUE(ring.rotate(1000));
   EXPECT_TRUE(ring.is_head_proof(base::Epoch(7), old));
   EXPECT_FALSE(ring.is_head_proof(base::Epoch(8), old));
+  const std::string job = prove_job(key_of(1), base::JobId(7));
+  EXPECT_TRUE(ring.is_job_proof(base::JobId(7), job));
+  EXPECT_FALSE(ring.is_job_proof(base::JobId(8), job));
+  EXPECT_FALSE(ring.is_job_proof(base::JobId(7), old)) << "of a head";
+  EXPECT_FALSE(ring.is_job_proof(base::JobId(7), ""));
   ring.retire();
   EXPECT_FALSE(ring.is_head_proof(base::Epoch(7), old));
+  EXPECT_FALSE(ring.is_job_proof(base::JobId(7), job));
 }
 
 TEST(KeyRing, NumbersAscendEvenIfTheClockGoesBack) {

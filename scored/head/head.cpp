@@ -47,7 +47,9 @@ Head::Head(asio::io_context& io, Clock& clock, HeadConfig config, const Recovere
   jobs_.set_last_number(recovered.last_job);
   users_.set_exempt(config_.limits.exempt);
   users_.set_account_groups(config_.accounts.groups());
-  nodes_.on_job_seen([this](NodeId node, JobId last) { submissions_.saw(node, last); });
+  nodes_.on_job_seen(
+      [this](NodeId node, JobId last, bool is_proven) { submissions_.saw(node, last, is_proven); });
+  starter_.prove_jobs([this](JobId job) { return nodes_.job_proof(job); });
   connect_runner();
 }
 

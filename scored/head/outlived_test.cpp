@@ -22,6 +22,7 @@ class OutlivedTest : public HeadFixture {
     message.set_head_epoch(newest.value());
     message.set_head_proof(proof);
     message.set_last_job(last_job_);
+    if (is_job_proven_) message.set_last_job_proof(proto::prove_job(key_, JobId(last_job_)));
     const bool goes_on = session.greet(frame_of(message));
     EXPECT_EQ(goes_on, connection_->all<wire::NodeWelcome>().size() == 1);
     return goes_on;
@@ -34,6 +35,7 @@ class OutlivedTest : public HeadFixture {
   proto::Key key_ = proto::random_key();
   std::shared_ptr<FakeConnection> connection_;
   std::uint64_t last_job_ = 0;
+  bool is_job_proven_ = true;
   int ends_ = 0;
 };
 
@@ -81,9 +83,28 @@ TEST_F(OutlivedTest, NodeWithLaterJobsRaisesTheNextNumber) {
   last_job_ = 7;
   EXPECT_TRUE(greet(Epoch(0), ""));
   EXPECT_EQ(submit(alice, submission(1)), JobId(8));
-  last_job_ = std::uint64_t{1} << 60U;
-  EXPECT_TRUE(greet(Epoch(0), ""));
-  EXPECT_EQ(submit(alice, submission(1)), JobId(9)) << "no node can use them up";
+}
+
+// Of a job with that number, a node has a proof only if it was given the job.
+TEST_F(OutlivedTest, UnprovenJobNumbersRaiseNothing) {
+  FakeClient alice = connect(kAlice);
+  EXPECT_EQ(submit(alice, submission(1)), JobId(1));
+  is_job_proven_ = false;
+  for (std::uint64_t hello = 1; hello <= 12; ++hello) {
+    last_job_ = hello * 100'000'000;
+    EXPECT_TRUE(greet(Epoch(0), ""));
+  }
+  EXPECT_EQ(submit(alice, submission(1)), JobId(2));
+}
+
+// The node gets the proof with the job, and an older node ignores it.
+TEST_F(OutlivedTest, NodeGetsTheProofWithItsJob) {
+  FakeNode node = connect_node(0);
+  FakeClient alice = connect(kAlice);
+  const JobId job = submit(alice, submission(1));
+  const auto orders = node.connection->all<wire::PrepareTasks>();
+  ASSERT_EQ(orders.size(), 1U);
+  EXPECT_TRUE(proto::is_job_proof(key_, job, orders[0].job_proof()));
 }
 
 TEST_F(OutlivedTest, RestoredHeadDoesNotWaitForLostNodes) {

@@ -203,7 +203,6 @@ void NodeDaemon::carry_out_one(gang::NodeAction action) {
 void NodeDaemon::launch(gang::LaunchShepherd order) {
   keeps_lease_ = true;
   guard_.renew(lease_);
-  last_job_ = std::max(last_job_, base::job_of(order.placed.attempt));
   attempts_.launch(std::move(order));
 }
 
@@ -233,10 +232,7 @@ void NodeDaemon::send(const base::NodeToHead& message) {
   wire.set_head_epoch(head_epoch_);
   wire.set_head_proof(head_proof_);
   wire.set_instance(instance_);
-  for (const base::AttemptReport& report : hello->attempts) {
-    last_job_ = std::max(last_job_, base::job_of(report.attempt));
-  }
-  wire.set_last_job(last_job_.value());
+  given_job_.show(wire);
   head_.send(wire);
 }
 
@@ -246,6 +242,7 @@ void NodeDaemon::on_frame(const proto::InFrame& frame) {
   if (proto::is_head_to_node(frame.type)) {
     const auto message = proto::decode_head_to_node(frame.type, frame.payload);
     if (!message) return head_.drop(message.error().message());
+    given_job_.note(frame);
     return carry_out(agent_.on_head(*message, parts_.clock.now()));
   }
   switch (frame.type) {

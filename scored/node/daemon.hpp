@@ -9,6 +9,7 @@
 #include "scored/node/attempts/attempts.hpp"
 #include "scored/node/config.hpp"
 #include "scored/node/control/node_control.hpp"
+#include "scored/node/link/given_job.hpp"
 #include "scored/node/link/head_link.hpp"
 #include "scored/node/link/launcher_link.hpp"
 #include "scored/node/link/login_relay.hpp"
@@ -98,7 +99,7 @@ class NodeDaemon {
   std::uint64_t head_epoch_ = 0;  // the greatest incarnation of the head seen
   std::string head_proof_;        // ... and its proof, to show to an older head
   const std::uint64_t instance_ = RequestId::random().low;
-  JobId last_job_;  // the greatest job id given to this daemon
+  GivenJob given_job_;
   LoginRelay login_;
   std::optional<WitnessLinks> witness_;  // with two heads
   Duration lease_;

@@ -19,8 +19,6 @@ namespace {
 
 constexpr std::size_t kMaxShownCommand = 256;
 constexpr std::size_t kMaxShownDirectory = 256;
-// A node that claims more must be wrong, and must not use up the numbers.
-constexpr std::uint64_t kMostJobsAhead = 100'000'000;
 constexpr Duration kLongestWait = 24h * 36'500;  // a century; more would not fit a time point
 
 // Returns at most so many bytes, and does not cut a character in two.
@@ -130,12 +128,12 @@ void Submissions::await(std::set<NodeId> nodes, TimePoint until) {
   awaited_until_ = until;
 }
 
-void Submissions::saw(NodeId node, JobId last) {
+void Submissions::saw(NodeId node, JobId last, bool is_proven) {
   awaited_.erase(node);
   const JobId known = head_.jobs.last_number();
   if (last <= known) return;
-  if (last.value() - known.value() > kMostJobsAhead) {
-    log_warning("Ignored an impossible job number", kv("node", head_.links.name(node)),
+  if (!is_proven) {
+    log_warning("Ignored an unproven job number", kv("node", head_.links.name(node)),
                 kv("job", last), kv("last", known));
     return;
   }

@@ -44,8 +44,9 @@ class Submissions {
   // Must be called if the database is an old copy. Submissions are rejected until these nodes have
   // reported which jobs they know, or until the time `until`.
   void await(std::set<NodeId> nodes, TimePoint until);
-  // The node has been given job `last`, so no new job gets this or a smaller number.
-  void saw(NodeId node, JobId last);
+  // The node says that it has been given job `last`. If that is proven, no new job gets this or a
+  // smaller number.
+  void saw(NodeId node, JobId last, bool is_proven);
 
   // Returns true if [limits] apply: not to operators, root and exempt users.
   [[nodiscard]] bool is_limited(const Peer& peer);

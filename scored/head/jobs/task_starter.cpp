@@ -47,7 +47,17 @@ void TaskStarter::prepare(NodeId node, PrepareTasks&& message) {
   }
   head_.runner.touch(job->info.id);
   message.spec = *spec;
-  send_now(node, HeadToNode(std::move(message)));
+  send_proven(node, std::move(message));
+}
+
+// The proof is no part of the placement, so it is added to the encoded message: protobuf merges
+// messages that follow each other.
+void TaskStarter::send_proven(NodeId node, PrepareTasks&& message) {
+  wire::PrepareTasks proof;
+  proof.set_job_proof(proof_);
+  proto::OutFrame frame = proto::encode(HeadToNode(std::move(message)));
+  proof.AppendToString(&frame.payload);
+  head_.links.send(node, frame.type, frame.payload);
 }
 
 // The script is alone on its node, and learns of the other nodes from variables.
@@ -105,6 +115,7 @@ Result<std::string> TaskStarter::spec_for(AttemptId attempt, Job& job, const gan
   }
   spec_ = spec.SerializeAsString();
   spec_of_ = attempt;
+  if (prove_) proof_ = prove_(job.info.id);
   return spec_;
 }
 

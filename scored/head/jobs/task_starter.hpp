@@ -6,7 +6,9 @@
 #include "scored/head/jobs/job_table.hpp"
 #include "scored/head/streams/job_streams.hpp"
 
+#include <functional>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace score::head {
@@ -15,6 +17,9 @@ class TaskStarter {
  public:
   // The parameters must outlive the object.
   TaskStarter(HeadContext& head, JobStreams& streams) : head_(head), streams_(streams) {}
+
+  // Sets the function that proves to a node that a job's number was given out.
+  void prove_jobs(std::function<std::string(JobId)> prove) { prove_ = std::move(prove); }
 
   // Sends a message; StartTasks and ForgetTasks wait for release_held().
   void send(NodeId node, HeadToNode&& message);
@@ -33,12 +38,15 @@ class TaskStarter {
   Result<std::string> spec_for(AttemptId attempt, Job& job, const gang::JobView& view);
   void stop_waiting_for_output(AttemptId attempt);
   void send_now(NodeId node, const HeadToNode& message);
+  void send_proven(NodeId node, PrepareTasks&& message);
 
   HeadContext& head_;
   JobStreams& streams_;
   std::vector<HeldMessage> held_;
   AttemptId spec_of_;  // attempt of spec_, which is kept for its other nodes
   std::string spec_;
+  std::function<std::string(JobId)> prove_;
+  std::string proof_;  // of the job of spec_
 };
 
 }  // namespace score::head

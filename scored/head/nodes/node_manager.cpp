@@ -55,6 +55,10 @@ std::string NodeManager::proof() const {
   return keys_ ? proto::prove_head(keys_->newest().key, incarnation()) : std::string();
 }
 
+std::string NodeManager::job_proof(JobId job) const {
+  return keys_ ? proto::prove_job(keys_->newest().key, job) : std::string();
+}
+
 bool NodeManager::is_outlived(NodeId node, Epoch newest, std::string_view proof) {
   if (newest <= incarnation()) return false;
   const std::string& name = head_.links.name(node);
@@ -74,8 +78,8 @@ bool NodeManager::is_outlived(NodeId node, Epoch newest, std::string_view proof)
   return true;
 }
 
-void NodeManager::saw_job(NodeId node, JobId last) {
-  if (on_job_seen_) on_job_seen_(node, last);
+void NodeManager::saw_job(NodeId node, JobId last, std::string_view proof) {
+  if (on_job_seen_) on_job_seen_(node, last, keys_ && keys_->is_job_proof(last, proof));
 }
 
 // ---- sessions -----------------------------------------------------------------------------------

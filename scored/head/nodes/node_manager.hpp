@@ -39,8 +39,11 @@ class NodeManager {
 
   void set_incarnation(Epoch incarnation) { incarnation_ = incarnation; }
 
-  // The handler is called at each hello with the greatest job number that the node has been given.
-  void on_job_seen(std::function<void(NodeId, JobId)> then) { on_job_seen_ = std::move(then); }
+  // The handler is called at each hello with the greatest job number that the node says it has been
+  // given; `is_proven` if the node has shown the proof that came with the job.
+  using JobSeen = std::function<void(NodeId, JobId, bool is_proven)>;
+
+  void on_job_seen(JobSeen then) { on_job_seen_ = std::move(then); }
 
   // Sets the only observer; nullptr removes it. It must stay alive while it is registered.
   void set_observer(HeadObserver* observer) { observer_ = observer; }
@@ -48,6 +51,8 @@ class NodeManager {
   [[nodiscard]] Epoch incarnation() const { return incarnation_; }
 
   [[nodiscard]] std::string proof() const;
+  // Returns the proof that goes to a node with a job; empty without keys.
+  [[nodiscard]] std::string job_proof(JobId job) const;
   // Handles a node's report of the newest head that it knows. Returns true if that head is later
   // than this one and the proof is right.
   [[nodiscard]] bool is_outlived(NodeId node, Epoch newest, std::string_view proof);
@@ -55,7 +60,7 @@ class NodeManager {
   // Returns true if a different daemon with this node's key is connected and heard; the first
   // daemon keeps the node.
   [[nodiscard]] bool is_taken(NodeId node, std::uint64_t instance, const std::string& peer);
-  void saw_job(NodeId node, JobId last);
+  void saw_job(NodeId node, JobId last, std::string_view proof);
 
   void connected(NodeId node, const NodeHello& hello, NodeVitals vitals,
                  std::shared_ptr<proto::Connection> connection);
@@ -83,7 +88,7 @@ class NodeManager {
   std::optional<proto::KeyRing> keys_;
   std::function<void()> on_outlived_;
   std::function<void(Epoch)> on_behind_;
-  std::function<void(NodeId, JobId)> on_job_seen_;
+  JobSeen on_job_seen_;
   std::map<NodeId, LogLimiter> second_daemons_;
   HeadObserver* observer_ = nullptr;
 };

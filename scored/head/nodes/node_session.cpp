@@ -103,7 +103,7 @@ bool NodeSession::greet(const proto::InFrame& frame) {
   if (parts_.manager.is_taken(node_, hello->instance(), connection_->peer())) return false;
   if (parts_.manager.is_outlived(node_, Epoch(hello->head_epoch()), hello->head_proof()))
     return false;
-  parts_.manager.saw_job(node_, JobId(hello->last_job()));
+  parts_.manager.saw_job(node_, JobId(hello->last_job()), hello->last_job_proof());
   NodeVitals vitals;
   vitals.switching = hello->switching();
   vitals.network_problem = escape_terminal(hello->network_problem(), 160);
