@@ -34,6 +34,10 @@ class Cluster {
   // gang/state/gate.hpp.
   void set_gate(Gate& gate) { placer_.set_gate(gate); }
 
+  // Must be called before the first timetable, and when the head has become a later one. All heads
+  // of a cluster have different incarnations; a later head has a greater one.
+  void set_incarnation(Epoch incarnation) { publisher_.set_incarnation(incarnation); }
+
   // Sorts the waiting jobs again and tries to place them. The caller uses it when the gate's
   // answers have changed.
   Actions reorder(TimePoint now);

@@ -11,20 +11,13 @@
 
 namespace score::gang {
 
-namespace {
-
-constexpr Epoch kNoSuchEpoch{std::uint64_t{1} << 63U};  // or one node could use up all numbers
-
-}  // namespace
-
 // ---- hello ------------------------------------------------------------------------------------
 
 void Reconciler::connected(NodeId id, const base::NodeHello& hello, Step& step) {
   NodeTable& nodes = p_.tables.nodes;
   const auto index = nodes.find(id);
   const bool is_sane = index && hello.info.name == nodes.name(*index) && hello.info.cores >= 1 &&
-                       hello.info.cores <= base::limits::kMaxCoresPerNode &&
-                       hello.epoch < kNoSuchEpoch;
+                       hello.info.cores <= base::limits::kMaxCoresPerNode;
   if (!is_sane) {
     ++p_.tables.counters.stale_reports;
     return;
@@ -32,12 +25,12 @@ void Reconciler::connected(NodeId id, const base::NodeHello& hello, Step& step) 
   const bool is_news = !nodes[*index].seen || nodes[*index].info != hello.info;
   accept_hardware(*index, hello.info, step);
   nodes.connect(*index, step);
-  p_.publisher.node_connected(*index, hello.epoch);
+  const bool follows = hello.epoch != Epoch{0};
+  p_.publisher.node_connected(*index, follows);
   p_.placer.capacity_grew();
   compare(*index, hello, step);
   stop_awaiting(*index);
   if (is_news) end_impossible(step);
-  const bool follows = hello.epoch != Epoch{0};
   if (follows || !p_.placer.on_node(*index).jobs.empty()) p_.tables.jobs.mark_changed();
 }
 

@@ -9,7 +9,7 @@ struct LifeBench : ScheduleBench {
   LifeBench() : ScheduleBench(2) {
     for (NodeIndex node = 0; node < 2; ++node) {
       publisher.add_node();
-      publisher.node_connected(node, Epoch{0});
+      publisher.node_connected(node, false);
     }
   }
 

@@ -10,6 +10,7 @@
 #include "base/exit_codes.hpp"
 #include "base/limits.hpp"
 #include "base/overloaded.hpp"
+#include "gang/job/epochs.hpp"
 
 #include <algorithm>
 #include <numeric>
@@ -119,6 +120,11 @@ NodeActions NodeAgent::on_connected(TimePoint) {
     }
   }
   return out;
+}
+
+void NodeAgent::set_head(Epoch incarnation) {
+  head_ = incarnation;
+  if (!is_epoch_up_to(head_, greatest_epoch_)) greatest_epoch_ = Epoch{0};
 }
 
 NodeActions NodeAgent::on_disconnected(TimePoint) {
@@ -398,6 +404,12 @@ NodeActions NodeAgent::repeat_activities(TimePoint) {
 
 void NodeAgent::set_timetable(const base::Timetable& timetable, TimePoint now, NodeActions& out) {
   if (timetable.epoch <= greatest_epoch_) return;
+  // A node that was away may have missed any number of epochs.
+  const bool is_step = !timetable_ || is_epoch_step(timetable_->epoch, timetable.epoch);
+  if (!is_step || !is_epoch_up_to(head_, timetable.epoch)) {
+    ++unexpected_count_;
+    return send(base::TimetableApplied{timetable.epoch, Duration::max()}, out);
+  }
   greatest_epoch_ = timetable.epoch;
   if (!make_plan(timetable, now)) {
     ++unexpected_count_;

@@ -120,9 +120,13 @@ class NodeAgent {
   NodeActions on_connected(TimePoint now);
   NodeActions on_disconnected(TimePoint now);
   // Handles a message of the head. A timetable that comes before the first clock sample waits for
-  // it. One whose epoch is not greater is ignored; a malformed one is reported as TimetableApplied
-  // with late max().
+  // it. One whose epoch is not greater is ignored; a malformed one, and one whose epoch is out of
+  // range (gang/job/epochs.hpp), is reported as TimetableApplied with late max().
   NodeActions on_head(const base::HeadToNode& message, TimePoint now);
+
+  // Sets the incarnation of the head that has welcomed the node; must follow on_connected().
+  // Timetables of later heads are refused from now on; until the first call they are not.
+  void set_head(Epoch incarnation);
 
   // Calls ClockFilter::set_same(); must follow on_connected().
   void set_same_clock(bool same) { clock_.set_same(same); }
@@ -210,6 +214,7 @@ class NodeAgent {
   std::optional<base::Timetable> timetable_;  // of this connection; in cluster time
   bool following_ = false;                    // plan_ was made from timetable_
   Epoch greatest_epoch_{0};
+  Epoch head_{UINT64_MAX};  // incarnation
   Attempts attempts_;
   bool connected_ = false;
   std::uint64_t late_count_ = 0;

@@ -1,5 +1,7 @@
 #include "gang/node/node_agent.hpp"
 
+#include "gang/job/epochs.hpp"
+
 #include <gtest/gtest.h>
 
 namespace score::gang {
@@ -217,6 +219,38 @@ TEST(NodeAgent, IgnoresOldEpochsAndReportsBadTimetables) {
   actions = a.head(base::SetTimetable{table});
   EXPECT_EQ(said<base::TimetableApplied>(actions).at(0).late, Duration::max());
   EXPECT_EQ(a.agent.plan().epoch, Epoch{5});
+}
+
+TEST(NodeAgent, RefusesEpochsThatNoHeadCanHaveSent) {
+  Agent a;
+  a.agent.set_head(Epoch{2});
+  a.synchronise();
+  const Epoch first{epochs_before(Epoch{2}).value() + 7};
+  base::Timetable table{first, kNow, 100ms, {{0ms, 100ms, {kJob}}}, {kJob}};
+  EXPECT_EQ(count<FollowPlan>(a.head(base::SetTimetable{table})), 1U);
+  base::Timetable forged = table;
+  forged.segments[0].jobs.clear();
+  for (const std::uint64_t epoch :
+       {UINT64_MAX, epochs_before(Epoch{3}).value() + 1, first.value() + kMostEpochStep + 1}) {
+    forged.epoch = Epoch{epoch};
+    const auto actions = a.head(base::SetTimetable{forged});
+    EXPECT_EQ(count<FollowPlan>(actions), 0U);
+    EXPECT_EQ(said<base::TimetableApplied>(actions).at(0).late, Duration::max());
+  }
+  table.epoch = Epoch{first.value() + kMostEpochStep};
+  EXPECT_EQ(count<FollowPlan>(a.head(base::SetTimetable{table})), 1U);
+}
+
+TEST(NodeAgent, ForgetsEpochAboveThoseOfItsHead) {
+  Agent a;
+  a.synchronise();
+  base::Timetable table{Epoch{UINT64_MAX}, kNow, 100ms, {{0ms, 100ms, {kJob}}}, {kJob}};
+  a.head(base::SetTimetable{table});
+  a.agent.on_connected(kNow);
+  a.agent.set_head(Epoch{2});
+  a.synchronise();
+  table.epoch = Epoch{epochs_before(Epoch{2}).value() + 1};
+  EXPECT_EQ(count<FollowPlan>(a.head(base::SetTimetable{table})), 1U);
 }
 
 TEST(NodeAgent, ReplansOnlyAfterALargeClockChange) {

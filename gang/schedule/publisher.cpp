@@ -11,15 +11,20 @@
 // has started.
 #include "gang/schedule/publisher.hpp"
 
+#include "gang/job/epochs.hpp"
+
 #include <algorithm>
 #include <utility>
 
 namespace score::gang {
 
-void Publisher::node_connected(NodeIndex node, Epoch its_epoch) {
+void Publisher::set_incarnation(Epoch incarnation) {
+  epoch_ = std::max(epoch_, epochs_before(incarnation));
+}
+
+void Publisher::node_connected(NodeIndex node, bool follows) {
   sent_[node] = {};
-  if (its_epoch == Epoch{0}) sent_[node].column.emplace();  // it follows no timetable
-  epoch_ = std::max(epoch_, its_epoch);
+  if (!follows) sent_[node].column.emplace();
 }
 
 // ---- columns ----------------------------------------------------------------------------------

@@ -38,8 +38,12 @@ class Publisher {
   // Must follow NodeTable::add().
   void add_node() { sent_.emplace_back(); }
 
-  // The node follows a timetable of this epoch; 0 means none. It is sent a new one in any case.
-  void node_connected(NodeIndex node, Epoch its_epoch);
+  // From now on the epochs are those of this head; see gang/job/epochs.hpp. A smaller incarnation
+  // than before has no effect.
+  void set_incarnation(Epoch incarnation);
+
+  // Records that the node follows a timetable, or none. It is sent a new one in any case.
+  void node_connected(NodeIndex node, bool follows);
 
   // Sends the changes, if there are any and they may be sent now. Returns true if all nodes have
   // been sent a timetable that holds every active job, so that tasks may be started.

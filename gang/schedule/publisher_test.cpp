@@ -1,5 +1,6 @@
 #include "gang/schedule/publisher.hpp"
 
+#include "gang/job/epochs.hpp"
 #include "tests/support/gang/schedule_bench.hpp"
 
 namespace score::gang {
@@ -9,7 +10,7 @@ struct PublisherBench : ScheduleBench {
   explicit PublisherBench(std::uint32_t nodes) : ScheduleBench(nodes) {
     for (NodeIndex node = 0; node < nodes; ++node) {
       publisher.add_node();
-      publisher.node_connected(node, Epoch{0});
+      publisher.node_connected(node, false);
     }
     step.actions.clear();
   }
@@ -99,9 +100,24 @@ TEST(Publisher, ReconnectedNodeIsSentATimetable) {
   b.run(PublisherBench::on_nodes(1));
   b.publish();
   b.step.now += 1s;
-  b.publisher.node_connected(0, Epoch{41});
+  b.publisher.node_connected(0, true);
   b.tables.jobs.mark_changed();
-  EXPECT_EQ(b.publish().at(NodeId{0}).epoch, Epoch{42});
+  EXPECT_EQ(b.publish().at(NodeId{0}).epoch, Epoch{2});
+}
+
+TEST(Publisher, LaterHeadHasGreaterEpochs) {
+  PublisherBench b(1);
+  b.publisher.set_incarnation(Epoch{3});
+  b.run(PublisherBench::on_nodes(1));
+  const Epoch first = b.publish().at(NodeId{0}).epoch;
+  EXPECT_TRUE(is_epoch_up_to(Epoch{3}, first));
+  EXPECT_FALSE(is_epoch_up_to(Epoch{2}, first));
+  b.publisher.set_incarnation(Epoch{3});
+  EXPECT_EQ(b.publisher.epoch(), first);
+  b.publisher.set_incarnation(Epoch{4});
+  EXPECT_GT(b.publisher.epoch(), first);
+  b.publisher.set_incarnation(Epoch{UINT64_MAX});
+  EXPECT_LT(b.publisher.epoch(), Epoch{UINT64_MAX - kMostEpochStep});
 }
 
 }  // namespace

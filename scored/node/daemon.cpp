@@ -286,6 +286,7 @@ void NodeDaemon::on_welcome(const proto::InFrame& frame) {
   }
   head_epoch_ = message->head_epoch();
   head_proof_ = message->head_proof();
+  agent_.set_head(Epoch(head_epoch_));
   agent_.set_same_clock(!message->clock().empty() && message->clock() == monotonic_clock_name());
   beats_ = 0;
   head_.set_greeted();

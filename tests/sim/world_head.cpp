@@ -14,6 +14,7 @@ void World::head_start() {
   config.node_timeout = 5s;  // shorter than most partitions
   head_.emplace(config);
   ++head_number_;
+  head_->set_incarnation(base::Epoch{head_number_});
   const bool rebooted = head_number_ > 1 && chance_.one_in(4);
   if (rebooted) head_offset_ = chance_.between(0ns, 2000s) - 1000s;
   for (std::uint32_t i = 0; i < sites_.size(); ++i) {

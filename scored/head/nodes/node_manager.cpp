@@ -47,9 +47,15 @@ NodeManager::NodeManager(HeadContext& head, JobStreams& streams, ControlManager&
     : head_(head), streams_(streams), control_(control), incarnation_(incarnation) {
   control_.on_relayed_heartbeats(
       [this](const gang::RelayedHeartbeats& heartbeats) { relayed_heartbeats(heartbeats); });
+  head_.runner.cluster().set_incarnation(incarnation);
 }
 
 // ---- newest head --------------------------------------------------------------------------------
+
+void NodeManager::set_incarnation(Epoch incarnation) {
+  incarnation_ = incarnation;
+  head_.runner.cluster().set_incarnation(incarnation);
+}
 
 std::string NodeManager::proof() const {
   return keys_ ? proto::prove_head(keys_->newest().key, incarnation()) : std::string();

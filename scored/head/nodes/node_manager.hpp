@@ -37,7 +37,7 @@ class NodeManager {
   // set_incarnation(); meanwhile nodes are not welcomed.
   void recover_with(std::function<void(Epoch newest)> behind) { on_behind_ = std::move(behind); }
 
-  void set_incarnation(Epoch incarnation) { incarnation_ = incarnation; }
+  void set_incarnation(Epoch incarnation);
 
   // The handler is called at each hello with the greatest job number that the node says it has been
   // given; `is_proven` if the node has shown the proof that came with the job.
