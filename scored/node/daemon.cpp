@@ -14,6 +14,7 @@
 #include "scored/node/kernel/memory.hpp"
 #include "scored/node/network/own_address.hpp"
 #include "scored/node/observe/activity.hpp"
+#include "scored/node/observe/overdue.hpp"
 #include "scored/shared/facts/host_facts.hpp"
 #include "scored/shared/journal/event.hpp"
 
@@ -397,6 +398,7 @@ asio::awaitable<void> NodeDaemon::beat_regularly() {
     }
     renew_lease();
     note_status();
+    thaw_overdue(parts_.switcher, head_, config_.name, agent_.plan().epoch);
     report_late();
     parts_.switcher.collect();  // releases the contexts of jobs that have ended
     const unsigned exchange = agent_.clock().is_same() ? kBeatsAnExchangeOfSame : kBeatsAnExchange;

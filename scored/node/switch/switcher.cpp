@@ -192,6 +192,24 @@ Switcher::RunTime Switcher::run_time(AttemptId attempt, TimePoint now) const {
   return {};
 }
 
+// An attempt that could not be continued at its boundary is not tried again before the next one,
+// and a plan may have none.
+std::vector<gang::FreezeWatch::Overdue> Switcher::thaw_overdue(TimePoint now) {
+  std::vector<gang::FreezeWatch::Stopped> stopped;
+  for (const auto& entry : entries_) {
+    if (entry->clock.is_running() || entry->account.fills()) continue;
+    stopped.push_back({entry->attempt, entry->clock.read(now)});
+  }
+  const gang::SwitchPlan none;
+  const gang::SwitchPlan* plan = &none;
+  for (const auto& one : plans_) {
+    if (one.start <= now) plan = &one;
+  }
+  auto overdue = freeze_watch_.check(stopped, *plan, now);
+  if (!overdue.empty()) publish();
+  return overdue;
+}
+
 Duration Switcher::filled(AttemptId attempt) const {
   for (const auto& entry : entries_) {
     if (entry->attempt == attempt) return entry->account.read(entry->watch);

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "base/result.hpp"
+#include "gang/node/freeze_watch.hpp"
 #include "scored/node/kernel/priority_loan.hpp"
 #include "scored/node/switch/switch_follower.hpp"
 
@@ -87,6 +88,10 @@ class Switcher {
   // Sets how long a channel rests between two attempts.
   void set_guard(Duration guard) { guard_ns_.store(guard.count(), std::memory_order_relaxed); }
 
+  // Applies the plan again if attempts are stopped for longer than it explains, and returns them.
+  // Must be called regularly.
+  [[nodiscard]] std::vector<gang::FreezeWatch::Overdue> thaw_overdue(TimePoint now);
+
   // Returns how long the attempt has run since it was added, whether it runs now, and whether it
   // has its turn by the timetable, as the trace records. Unknown attempt: 0, false.
   struct RunTime {
@@ -153,6 +158,7 @@ class Switcher {
   std::atomic<Duration::rep> guard_ns_{0};
   std::atomic<bool> meets_{false};
   std::vector<AttemptId> reported_idle_;
+  gang::FreezeWatch freeze_watch_;
   Duration ended_filled_{0};  // of attempts that were removed
   UniqueFd activity_fd_;
   UniqueFd bell_fd_;  // barrier mode: rung with bell_, for a thread that also waits for datagrams

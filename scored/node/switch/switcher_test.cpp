@@ -85,6 +85,48 @@ TEST(Switcher, StopsAndContinuesProcessGroups) {
   EXPECT_TRUE(eventually([&] { return !first.is_stopped() && !second.is_stopped(); }));
 }
 
+// A freezer that does not thaw when it is asked to for the first time.
+class StuckOnce final : public SwitchTarget {
+ public:
+  explicit StuckOnce(std::atomic<bool>& is_frozen) : is_frozen_(is_frozen) {}
+
+  int stop() noexcept override {
+    is_frozen_ = true;
+    return 0;
+  }
+
+  int go() noexcept override {
+    if (!std::exchange(was_asked_, true)) return EIO;
+    is_frozen_ = false;
+    return 0;
+  }
+
+ private:
+  std::atomic<bool>& is_frozen_;
+  bool was_asked_ = false;
+};
+
+TEST(Switcher, ThawsAttemptThatCouldNotBeContinued) {
+  std::atomic<bool> is_frozen = false;
+  const Sleeper second;
+  Switcher switcher;
+  ASSERT_TRUE(switcher.start());
+  switcher.add(AttemptId{1}, std::make_unique<StuckOnce>(is_frozen));
+  switcher.add(AttemptId{2}, std::make_unique<SignalGroup>(second.pid()));
+  switcher.follow(only(2));
+  ASSERT_TRUE(eventually([&] { return is_frozen.load(); }));
+  switcher.follow(only(1));
+  ASSERT_TRUE(eventually([&] { return second.is_stopped(); }));
+  const TimePoint now = monotonic_now();
+  EXPECT_TRUE(is_frozen);
+  EXPECT_TRUE(switcher.thaw_overdue(now).empty());
+  const auto overdue = switcher.thaw_overdue(now + 3s);
+  ASSERT_EQ(overdue.size(), 1U);
+  EXPECT_EQ(overdue[0].attempt, AttemptId{1});
+  EXPECT_TRUE(eventually([&] { return !is_frozen; }));
+  switcher.stop();
+}
+
 TEST(Switcher, FreezesAndThawsCgroups) {
   CgroupPair cgroups;
   if (!cgroups.is_made()) GTEST_SKIP() << "no cgroup2 that may be written";

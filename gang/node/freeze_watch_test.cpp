@@ -1,0 +1,77 @@
+#include "gang/node/freeze_watch.hpp"
+
+#include <gtest/gtest.h>
+
+namespace score::gang {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr AttemptId kA{1}, kB{2}, kC{3};
+constexpr TimePoint kStart{1h};
+
+// A runs for 1 s, nothing for 2 s, B for 3 s; C is managed and never runs.
+SwitchPlan plan_of_three() {
+  return {Epoch{1}, kStart, 6s, {{0s, 1s, {kA}}, {1s, 2s, {}}, {3s, 3s, {kB}}}, {kA, kB, kC}};
+}
+
+class FreezeWatchTest : public testing::Test {
+ protected:
+  // Checks every second, until the attempt is overdue; returns how long that took.
+  std::optional<Duration> overdue_after(AttemptId attempt, const SwitchPlan& plan,
+                                        Duration ran_per_second = 0s) {
+    const std::vector<FreezeWatch::Stopped> stopped(1, {attempt, 0s});
+    auto now_stopped = stopped;
+    for (Duration time{0}; time < 60s; time += 1s) {
+      const auto overdue = watch_.check(now_stopped, plan, plan.start + time);
+      if (!overdue.empty()) return time;
+      now_stopped[0].ran += ran_per_second;
+    }
+    return std::nullopt;
+  }
+
+  FreezeWatch watch_;
+};
+
+TEST_F(FreezeWatchTest, LongestPauseSpansTheEndOfTheCycle) {
+  const SwitchPlan plan = plan_of_three();
+  EXPECT_EQ(longest_pause(plan, kA), 5s);
+  EXPECT_EQ(longest_pause(plan, kB), 3s);
+  EXPECT_EQ(longest_pause(plan, kC), std::nullopt);
+  EXPECT_EQ(longest_pause(plan, AttemptId{4}), 0s) << "it is not managed";
+  EXPECT_EQ(longest_pause(SwitchPlan{}, kA), 0s);
+}
+
+TEST_F(FreezeWatchTest, AttemptIsOverdueAfterItsLongestPause) {
+  EXPECT_EQ(overdue_after(kA, plan_of_three()), 8s);
+}
+
+TEST_F(FreezeWatchTest, UnmanagedAttemptIsOverdueAfterGrace) {
+  EXPECT_EQ(overdue_after(AttemptId{4}, plan_of_three()), 3s);
+}
+
+TEST_F(FreezeWatchTest, AttemptThatRunsInBetweenIsNotOverdue) {
+  EXPECT_EQ(overdue_after(kA, plan_of_three(), 1us), std::nullopt);
+}
+
+TEST_F(FreezeWatchTest, SuspendedAttemptIsNotOverdue) {
+  EXPECT_EQ(overdue_after(kC, plan_of_three()), std::nullopt);
+}
+
+TEST_F(FreezeWatchTest, BackgroundAttemptIsLeftToTheIdleWatch) {
+  SwitchPlan plan = plan_of_three();
+  plan.managed = {kA, kB};
+  plan.background = {kC};
+  EXPECT_EQ(overdue_after(kC, plan), std::nullopt);
+}
+
+TEST_F(FreezeWatchTest, TimeUnderEarlierPlanDoesNotCount) {
+  EXPECT_EQ(overdue_after(kC, plan_of_three()), std::nullopt);
+  SwitchPlan resumed = plan_of_three();
+  resumed.start += 60s;
+  resumed.segments[1].jobs = {kC};
+  EXPECT_EQ(overdue_after(kC, resumed), 7s);
+}
+
+}  // namespace
+}  // namespace score::gang
