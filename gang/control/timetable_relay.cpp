@@ -16,21 +16,74 @@ constexpr std::size_t kPartBytes = 16;    // of the encoding around a part
 constexpr std::size_t kMostRanges = 40;   // per part; more are sent as several parts
 constexpr std::size_t kMostMissing = 60;  // ranges in one ack
 
+constexpr std::size_t kTagBytes = sizeof(std::uint64_t);
+
 std::size_t size_of(const TimetableRelay::Part& part) {
-  return kPartBytes + part.body.size() + kRangeBytes * part.to.ranges().size();
+  return kPartBytes + part.body.size() + kRangeBytes * part.to.ranges().size() +
+         kTagBytes * part.tags.size();
 }
 
-// Adds the share of `whole` that lies in the range to `out`, as parts of at most kMostRanges
-// ranges.
-void add_clipped_part(const TimetableRelay::Part& whole, PositionRange range,
-                      std::vector<TimetableRelay::Part>& out) {
-  Positions to = whole.to;
-  to.clip(range);
-  const std::span<const PositionRange> ranges(to.ranges());
-  for (std::size_t at = 0; at < ranges.size(); at += kMostRanges) {
-    const auto some = ranges.subspan(at, std::min(kMostRanges, ranges.size() - at));
-    out.push_back({Positions(some), whole.body});
+// Splits a part into parts that fit into a bundle, unless its body is too large.
+class PartSplitter {
+ public:
+  PartSplitter(const TimetableRelay::Part& whole, std::size_t most_bytes,
+               std::vector<TimetableRelay::Part>& out)
+      : whole_(whole), most_bytes_(most_bytes), out_(out) {}
+
+  // Adds the share that lies in the range.
+  void add(PositionRange range) {
+    std::size_t index = 0;  // of the position's tag
+    for (const PositionRange& all : whole_.to.ranges()) {
+      const PositionRange some{std::max(all.begin, range.begin), std::min(all.end, range.end)};
+      if (some.count() > 0) add_some(some, index + (some.begin - all.begin));
+      index += all.count();
+    }
+    finish();
   }
+
+ private:
+  void add_some(PositionRange some, std::size_t index) {
+    while (some.count() > 0) {
+      if (!part_.to.empty() && (part_.to.ranges().size() == kMostRanges || room() == 0)) finish();
+      const std::size_t most = part_.to.empty() && room() == 0 ? some.count() : room();
+      const std::size_t count = std::min(some.count(), most);
+      const auto end = static_cast<Position>(some.begin + count);
+      part_.to.add({some.begin, end});
+      if (is_tagged()) {
+        const auto from = whole_.tags.begin() + static_cast<std::ptrdiff_t>(index);
+        part_.tags.insert(part_.tags.end(), from, from + static_cast<std::ptrdiff_t>(count));
+      }
+      some.begin = end;
+      index += count;
+    }
+  }
+
+  // Returns how many positions of one more range the part has room for.
+  [[nodiscard]] std::size_t room() const {
+    if (!is_tagged()) return SIZE_MAX;
+    const std::size_t used = size_of(part_) + whole_.body.size() + kRangeBytes;
+    return most_bytes_ > used ? (most_bytes_ - used) / kTagBytes : 0;
+  }
+
+  void finish() {
+    if (part_.to.empty()) return;
+    part_.body = whole_.body;
+    out_.push_back(std::exchange(part_, {}));
+  }
+
+  [[nodiscard]] bool is_tagged() const { return whole_.tags.size() == whole_.to.count(); }
+
+  const TimetableRelay::Part& whole_;
+  std::size_t most_bytes_;
+  std::vector<TimetableRelay::Part>& out_;
+  TimetableRelay::Part part_;
+};
+
+std::optional<std::uint64_t> tag_of(const TimetableRelay::Part& part, Position position) {
+  if (part.tags.size() != part.to.count()) return std::nullopt;
+  Positions before = part.to;
+  before.clip({0, position});
+  return part.tags[before.count()];
 }
 
 Positions receivers(const TimetableRelay::Bundle& bundle) {
@@ -39,20 +92,48 @@ Positions receivers(const TimetableRelay::Bundle& bundle) {
   return all;
 }
 
-// Returns a superset of `missing` in few ranges. Sending a part again is harmless.
-Positions in_few_ranges(const Positions& missing) {
-  const auto& ranges = missing.ranges();
-  if (ranges.size() <= kMostMissing) return missing;
-  Positions few(std::span<const PositionRange>(ranges).first(kMostMissing - 1));
-  few.add({ranges[kMostMissing - 1].begin, ranges.back().end});
-  return few;
-}
-
 }  // namespace
 
-TimetableRelay::TimetableRelay(const Tree& tree, Position self, Limits limits,
+TimetableRelay::TimetableRelay(const Tree& tree, Position self, Limits limits, Seals seals,
                                std::uint64_t last_id)
-    : tree_(tree), self_(self), limits_(limits), last_id_(last_id) {}
+    : tree_(tree), self_(self), limits_(limits), seals_(std::move(seals)), last_id_(last_id) {}
+
+// Everything below counts as missing if that takes fewer ranges. Sending a part again is harmless.
+TimetableRelay::Ack TimetableRelay::confirmation(std::uint64_t id, const Batch& batch) const {
+  if (batch.missing.ranges().size() <= kMostMissing) return {id, true, batch.missing, batch.proof};
+  Positions all;
+  all.add(tree_.subtree(self_));
+  return {id, true, all, 0};
+}
+
+// Returns true if everyone whom the ack does not name has proven that it has its part. Only the
+// head can say, and it is above all.
+bool TimetableRelay::is_proven(const Bundle& bundle, const Ack& ack) const {
+  std::uint64_t expected = 0;
+  for (const Part& part : bundle.parts) {
+    Positions confirmed = part.to;
+    for (const PositionRange& range : ack.missing.ranges()) confirmed.remove(range);
+    for (const PositionRange& range : confirmed.ranges()) {
+      for (Position p = range.begin; p < range.end; ++p) {
+        expected ^= seals_.expected(p, part.body);
+      }
+    }
+  }
+  return expected == ack.proof;
+}
+
+void TimetableRelay::take_own(Batch& batch, const std::vector<Part>& parts,
+                              Actions& actions) const {
+  for (const Part& part : parts) {
+    if (!part.to.contains(self_)) continue;
+    if (const auto proof = seals_.accept(part.body, tag_of(part, self_))) {
+      batch.proof ^= *proof;
+      actions.deliver.push_back(part.body);
+    } else {
+      batch.missing.add({self_, self_ + 1});
+    }
+  }
+}
 
 TimetableRelay::Actions TimetableRelay::publish(std::uint32_t number,
                                                 const std::vector<Part>& parts,
@@ -71,9 +152,9 @@ TimetableRelay::Actions TimetableRelay::hear(Position from, const Bundle& bundle
   if (known == batches_.end()) {
     begin(key, bundle.parts, silent, now, actions);
   } else if (known->second.is_over) {
-    actions.acks.push_back({from, {bundle.id, true, in_few_ranges(known->second.missing)}});
+    actions.acks.push_back({from, confirmation(bundle.id, known->second)});
   } else {
-    actions.acks.push_back({from, {bundle.id, false, {}}});
+    actions.acks.push_back({from, {bundle.id, false, {}, 0}});
   }
   return actions;
 }
@@ -85,9 +166,7 @@ void TimetableRelay::begin(const BatchKey& key, const std::vector<Part>& parts,
   order_.push_back(key);
   const PositionRange below{self_ + 1, tree_.subtree(self_).end};
   Positions reached;
-  for (const Part& part : parts) {
-    if (part.to.contains(self_)) actions.deliver.push_back(part.body);
-  }
+  take_own(batches_[key], parts, actions);
   for (const Position child : tree_.children_past(self_, silent)) {
     reached.add(tree_.subtree(child));
     send_down(key, child, parts, now, actions);
@@ -99,7 +178,7 @@ void TimetableRelay::begin(const BatchKey& key, const std::vector<Part>& parts,
     batches_[key].missing.add(left);
   }
   if (key.first != self_ && batches_[key].open > 0) {
-    actions.acks.push_back({key.first, {key.second, false, {}}});
+    actions.acks.push_back({key.first, {key.second, false, {}, 0}});
   }
   end_if_complete(key, actions);
 }
@@ -107,7 +186,9 @@ void TimetableRelay::begin(const BatchKey& key, const std::vector<Part>& parts,
 void TimetableRelay::send_down(const BatchKey& key, Position child, const std::vector<Part>& parts,
                                TimePoint now, Actions& actions) {
   std::vector<Part> all, some;
-  for (const Part& part : parts) add_clipped_part(part, tree_.subtree(child), all);
+  for (const Part& part : parts) {
+    PartSplitter(part, limits_.bundle_bytes, all).add(tree_.subtree(child));
+  }
   std::size_t bytes = 0;
   for (Part& part : all) {
     const std::size_t size = size_of(part);
@@ -139,9 +220,7 @@ TimetableRelay::Actions TimetableRelay::hear(Position from, const Ack& ack, Time
   const auto hop = hops_.find(ack.id);
   if (hop == hops_.end() || hop->second.to != from) return actions;
   if (ack.is_confirmed) {
-    Positions missing = ack.missing;
-    missing.clip(tree_.subtree(from));
-    close(hop, missing, actions);
+    close(hop, ack, actions);
   } else if (!std::exchange(hop->second.is_received, true)) {
     // The child repeats on its own now, so its confirmation may take as long as this member's.
     hop->second.tries = std::max(hop->second.tries, 2U);
@@ -150,13 +229,19 @@ TimetableRelay::Actions TimetableRelay::hear(Position from, const Ack& ack, Time
   return actions;
 }
 
-void TimetableRelay::close(std::map<std::uint64_t, Hop>::iterator hop, const Positions& missing,
+void TimetableRelay::close(std::map<std::uint64_t, Hop>::iterator hop, const Ack& ack,
                            Actions& actions) {
-  const BatchKey key = hop->second.batch;
+  const Hop closed = std::move(hop->second);
+  const BatchKey key = closed.batch;
   hops_.erase(hop);
   const auto batch = batches_.find(key);
   if (batch == batches_.end()) return;
+  Positions missing = ack.missing;
+  missing.clip(tree_.subtree(closed.to));
+  const bool is_head = key.first == self_;
+  if (is_head && !is_proven(closed.bundle, ack)) missing = receivers(closed.bundle);
   batch->second.missing.add(missing);
+  batch->second.proof ^= ack.proof;
   --batch->second.open;
   end_if_complete(key, actions);
 }
@@ -165,7 +250,7 @@ void TimetableRelay::end_if_complete(const BatchKey& key, Actions& actions) {
   Batch& batch = batches_[key];
   if (batch.open > 0 || std::exchange(batch.is_over, true)) return;
   if (key.first != self_) {
-    actions.acks.push_back({key.first, {key.second, true, in_few_ranges(batch.missing)}});
+    actions.acks.push_back({key.first, confirmation(key.second, batch)});
     return;
   }
   const auto number = static_cast<std::uint32_t>(key.second);
@@ -179,8 +264,7 @@ TimetableRelay::Actions TimetableRelay::advance(TimePoint now) {
     const auto hop = next++;
     if (now < hop->second.due) continue;
     if (hop->second.tries >= limits_.tries) {
-      const Positions lost = receivers(hop->second.bundle);
-      close(hop, lost, actions);
+      close(hop, {hop->first, true, receivers(hop->second.bundle), 0}, actions);
       continue;
     }
     hop->second.due = now + limits_.retry * (1 << hop->second.tries);

@@ -4,12 +4,18 @@
 // confirms upwards when everything below it is confirmed, and names the members that it could not
 // reach, so that the head sends them their part over TLS. A part may arrive twice, and after a
 // newer one.
+//
+// No member need be trusted for the others. The head tags each part for each receiver, and a
+// receiver that accepts its part proves that by a number that only itself and the head can compute.
+// The members on the way combine the proofs of all below them by exclusive or; the head compares
+// the result with what it expects, and otherwise regards all of that bundle as missing.
 
 #include "base/time.hpp"
 #include "gang/control/tree.hpp"
 
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <map>
 #include <optional>
 #include <string>
@@ -27,12 +33,24 @@ class TimetableRelay {
     std::size_t bundle_bytes = 1'200;  // of bodies and ranges: a bundle must fit into a datagram
     Duration retry = std::chrono::milliseconds{1};  // doubles with each try
     std::uint32_t tries = 5;
-    std::size_t batches = 64;  // remembered, so that a repeated bundle is not relayed twice
+    std::size_t batches = 128;  // remembered, so that a repeated bundle is not relayed twice
   };
 
   struct Part {
     Positions to;
     std::string body;
+    std::vector<std::uint64_t> tags{};  // of the positions of `to`, ascending; empty: none
+  };
+
+  // Checks and makes what the head and a receiver prove to each other.
+  struct Seals {
+    // Returns the proof for the head that this member has its part; nullopt if the part is not
+    // genuine. `tag` is nullopt if it has none.
+    std::function<std::optional<std::uint64_t>(const std::string& body,
+                                               std::optional<std::uint64_t> tag)>
+        accept;
+    // Returns the proof that the member is to give for this body. Only the head calls it.
+    std::function<std::uint64_t(Position, const std::string& body)> expected;
   };
 
   struct Bundle {
@@ -44,6 +62,7 @@ class TimetableRelay {
     std::uint64_t id = 0;
     bool is_confirmed = false;  // all members below have it, except `missing`; false: received
     Positions missing;
+    std::uint64_t proof = 0;  // of all that are confirmed, combined
   };
 
   struct Actions {
@@ -58,7 +77,8 @@ class TimetableRelay {
 
   // `tree` must outlive the relay. Bundles get ids above `last_id`, which must exceed the ids of
   // this member's earlier relays: members below may remember those.
-  TimetableRelay(const Tree& tree, Position self, Limits limits, std::uint64_t last_id = 0);
+  TimetableRelay(const Tree& tree, Position self, Limits limits, Seals seals,
+                 std::uint64_t last_id = 0);
 
   // Begins a publication with this number; only the head calls it. Members in `silent` are bypassed
   // and count as missing at once.
@@ -77,6 +97,7 @@ class TimetableRelay {
   struct Batch {
     std::size_t open = 0;  // bundles that are not confirmed
     Positions missing;
+    std::uint64_t proof = 0;
     bool is_over = false;
   };
 
@@ -95,14 +116,17 @@ class TimetableRelay {
                  Actions& actions);
   void send_bundle(const BatchKey& key, Position child, std::vector<Part> parts, TimePoint now,
                    Actions& actions);
-  void close(std::map<std::uint64_t, Hop>::iterator hop, const Positions& missing,
-             Actions& actions);
+  void take_own(Batch& batch, const std::vector<Part>& parts, Actions& actions) const;
+  [[nodiscard]] bool is_proven(const Bundle& bundle, const Ack& ack) const;
+  [[nodiscard]] Ack confirmation(std::uint64_t id, const Batch& batch) const;
+  void close(std::map<std::uint64_t, Hop>::iterator hop, const Ack& ack, Actions& actions);
   void end_if_complete(const BatchKey& key, Actions& actions);
   void forget_old(Actions& actions);
 
   const Tree& tree_;
   Position self_;
   Limits limits_;
+  Seals seals_;
   std::uint64_t last_id_;
   std::map<std::uint64_t, Hop> hops_;
   std::map<BatchKey, Batch> batches_;

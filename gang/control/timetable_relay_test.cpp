@@ -15,10 +15,26 @@ using Actions = TimetableRelay::Actions;
 
 constexpr TimePoint kStart{1h};
 
+// Stand-ins for the keyed hashes, with which the head and the member p agree about a body.
+std::uint64_t seal(Position p, const std::string& body, std::uint64_t kind) {
+  return std::hash<std::string>()(body) * 31 + p * kind;
+}
+
+constexpr std::uint64_t kTag = 1'000'003, kProof = 7'777'777;
+
+TimetableRelay::Seals seals_of(Position self) {
+  return {[self](const std::string& body, std::optional<std::uint64_t> tag) {
+            const bool fits = tag == seal(self, body, kTag);
+            return fits ? std::optional(seal(self, body, kProof)) : std::nullopt;
+          },
+          [](Position p, const std::string& body) { return seal(p, body, kProof); }};
+}
+
 Part part(PositionRange to, std::string body) {
   Part part;
   part.to.add(to);
   part.body = std::move(body);
+  for (Position p = to.begin; p < to.end; ++p) part.tags.push_back(seal(p, part.body, kTag));
   return part;
 }
 
@@ -27,7 +43,9 @@ class Members {
  public:
   Members(std::uint32_t count, std::uint32_t fanout, unsigned loss_percent = 0)
       : tree_(count, fanout), loss_percent_(loss_percent) {
-    for (Position p = 0; p < count; ++p) relays_.emplace_back(tree_, p, TimetableRelay::Limits{});
+    for (Position p = 0; p < count; ++p) {
+      relays_.emplace_back(tree_, p, TimetableRelay::Limits{}, seals_of(p));
+    }
     got_.resize(count);
   }
 
@@ -48,6 +66,7 @@ class Members {
   std::map<std::uint32_t, Positions> missing;
   std::vector<std::uint32_t> ended;
   std::size_t sent = 0;
+  std::size_t largest = 0;  // bundle, in bytes of bodies and tags
   TimePoint last_delivery{};
 
  private:
@@ -57,6 +76,9 @@ class Members {
       got_[self] = body;
     }
     for (const auto& [to, bundle] : actions.bundles) {
+      std::size_t bytes = 0;
+      for (const Part& part : bundle.parts) bytes += part.body.size() + 8 * part.tags.size();
+      largest = std::max(largest, bytes);
       send(to, [this, self, to = to, bundle = bundle] {
         act(to, relays_[to].hear(self, bundle, silent_, now_));
       });
@@ -133,6 +155,40 @@ TEST(TimetableRelay, ReportsMembersBehindADeadOneAsMissing) {
   for (Position p = 1; p < 30; ++p) EXPECT_EQ(members.got(p), lost.contains(p) ? "" : "a");
 }
 
+TEST(TimetableRelay, UntaggedOrForeignPartsAreNotDelivered) {
+  Members members(30, 3);
+  Part untagged = part({1, 10}, "a");
+  untagged.tags.clear();
+  Part foreign = part({10, 20}, "b");
+  std::ranges::reverse(foreign.tags);
+  members.publish(1, {untagged, foreign, part({20, 30}, "c")});
+  for (Position p = 1; p < 30; ++p) EXPECT_EQ(members.got(p), p < 20 ? "" : "c") << p;
+  EXPECT_EQ(members.missing[1].ranges(), (std::vector<PositionRange>{{1, 20}}));
+}
+
+TEST(TimetableRelay, TaggedPartsAreSplitToFit) {
+  Members members(1'000, 2);
+  const std::string body(600, 'x');
+  members.publish(1, {part({1, 500}, body), part({600, 1'000}, "y")});
+  for (Position p = 1; p < 1'000; ++p) {
+    EXPECT_EQ(members.got(p), p < 500 ? body : p < 600 ? "" : "y") << p;
+  }
+  EXPECT_TRUE(members.missing.empty());
+  EXPECT_LE(members.largest, TimetableRelay::Limits{}.bundle_bytes);
+}
+
+TEST(TimetableRelay, ConfirmationWithoutProofCountsAsMissing) {
+  const Tree tree(10, 3);
+  const Position child = tree.children(0)[0];
+  TimetableRelay head(tree, 0, {}, seals_of(0));
+  const auto begun = head.publish(1, {part(tree.subtree(child), "a")}, {}, kStart);
+  ASSERT_EQ(begun.bundles.size(), 1U);
+  const auto id = begun.bundles[0].second.id;
+  const auto ended = head.hear(child, TimetableRelay::Ack{id, true, {}, 12345}, kStart);
+  ASSERT_EQ(ended.missing.size(), 1U);
+  EXPECT_EQ(ended.missing[0].second.ranges(), std::vector{tree.subtree(child)});
+}
+
 TEST(TimetableRelay, BypassesSilentMembers) {
   Members members(30, 3);
   const Position dead = members.tree().children(0)[1];
@@ -159,7 +215,7 @@ TEST(TimetableRelay, SplitsBundlesLargerThanOneDatagram) {
 
 TEST(TimetableRelay, ManyConcurrentPublicationsAllEnd) {
   const Tree tree(4, 2);
-  TimetableRelay head(tree, 0, {});
+  TimetableRelay head(tree, 0, {}, seals_of(0));
   std::size_t ended = 0;
   for (std::uint32_t number = 0; number < 200; ++number) {
     ended += head.publish(number, {part({1, 4}, "a")}, {}, kStart).ended.size();
@@ -170,9 +226,9 @@ TEST(TimetableRelay, ManyConcurrentPublicationsAllEnd) {
 
 TEST(TimetableRelay, RestartedMemberIsNotTakenForItsPast) {
   const Tree tree(15, 2);
-  TimetableRelay below(tree, 2, {});
+  TimetableRelay below(tree, 2, {}, seals_of(2));
   const auto relayed = [&](std::uint64_t last_id, std::uint64_t from_head, const char* body) {
-    TimetableRelay again(tree, 1, {}, last_id);
+    TimetableRelay again(tree, 1, {}, seals_of(1), last_id);
     const Actions down = again.hear(0, {from_head, {part({2, 3}, body)}}, {}, kStart);
     return down.bundles.at(0).second;
   };
@@ -181,14 +237,15 @@ TEST(TimetableRelay, RestartedMemberIsNotTakenForItsPast) {
   EXPECT_TRUE(below.hear(1, before, {}, kStart).deliver.empty());
   const auto after = relayed(2'000, 2, "b");
   EXPECT_EQ(below.hear(1, after, {}, kStart).deliver, std::vector<std::string>{"b"});
-  TimetableRelay again(tree, 1, {}, 3'000);  // does not accept confirmations for its past either
+  TimetableRelay again(tree, 1, {}, seals_of(1),
+                       3'000);  // does not accept confirmations for its past either
   (void)again.hear(0, {3, {part({2, 3}, "c")}}, {}, kStart);
-  EXPECT_TRUE(again.hear(2, TimetableRelay::Ack{after.id, true, {}}, kStart).acks.empty());
+  EXPECT_TRUE(again.hear(2, TimetableRelay::Ack{after.id, true, {}, 0}, kStart).acks.empty());
 }
 
 TEST(TimetableRelay, IgnoresMembersOutsideItsPath) {
   const Tree tree(15, 2);
-  TimetableRelay relay(tree, 1, {});
+  TimetableRelay relay(tree, 1, {}, seals_of(1));
   const TimetableRelay::Bundle bundle{7, {part({0, 15}, "a")}};
   for (const Position from : {1U, 2U, 8U, 99U}) {
     const Actions actions = relay.hear(from, bundle, {}, kStart);
@@ -197,8 +254,8 @@ TEST(TimetableRelay, IgnoresMembersOutsideItsPath) {
   const Actions actions = relay.hear(0, bundle, {}, kStart);
   EXPECT_EQ(actions.deliver.size(), 1U);
   EXPECT_EQ(actions.bundles.size(), 2U);  // only its own children
-  EXPECT_TRUE(relay.hear(8, TimetableRelay::Ack{1, true, {}}, kStart).acks.empty());
-  EXPECT_TRUE(relay.hear(2, TimetableRelay::Ack{99, true, {}}, kStart).acks.empty());
+  EXPECT_TRUE(relay.hear(8, TimetableRelay::Ack{1, true, {}, 0}, kStart).acks.empty());
+  EXPECT_TRUE(relay.hear(2, TimetableRelay::Ack{99, true, {}, 0}, kStart).acks.empty());
 }
 
 }  // namespace

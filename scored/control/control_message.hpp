@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string_view>
 
@@ -21,6 +22,15 @@ struct MessageHeader {
 };
 
 constexpr std::size_t kMostDatagramBytes = sizeof(MessageHeader) + kMostMessageBytes;
+
+// The tag comes last: as the field `tag` of every message of control.proto, so that older daemons
+// skip it.
+constexpr std::size_t kTagBytes = 1 + sizeof(std::uint64_t);
+
+// Writes the tag to the first kTagBytes of `end`.
+void write_tag(std::uint64_t tag, std::span<std::byte> end);
+// Returns the tag at the end of the datagram; nullopt if it has none.
+[[nodiscard]] std::optional<std::uint64_t> read_tag(std::span<const std::byte> datagram);
 
 // Returns true for the types of control.proto; no other frame travels in a datagram.
 constexpr bool is_control(proto::FrameType type) {

@@ -27,7 +27,7 @@ Status ControlNetwork::open(in_addr local, TaskGroup& tasks) {
   return {};
 }
 
-Status ControlNetwork::join(Roster roster, std::uint32_t rank) {
+Status ControlNetwork::join(Roster roster, std::uint32_t rank, LinkKeys keys) {
   leave();
   auto socket = duplicate(socket_.native_handle());
   if (!socket) return socket.error();
@@ -35,6 +35,7 @@ Status ControlNetwork::join(Roster roster, std::uint32_t rank) {
   if (!endpoint) return endpoint.error();
   endpoint_ = *std::move(endpoint);
   roster_ = std::move(roster);
+  keys_ = std::move(keys);
   return {};
 }
 
@@ -42,6 +43,7 @@ void ControlNetwork::leave() {
   add_counters(counters_);
   endpoint_.reset();
   roster_ = {};
+  keys_ = {};
 }
 
 // ---- Sending ------------------------------------------------------------------------------------
@@ -51,11 +53,14 @@ bool ControlNetwork::send_encoded(std::span<const std::uint32_t> ranks, proto::F
   if (!endpoint_) return false;
   const MessageHeader header{static_cast<std::uint16_t>(type), kMessageVersion};
   std::memcpy(out_.data(), &header, sizeof header);
-  const auto datagram = std::span(out_).first(sizeof header + bytes);
+  const auto bare = std::span(out_).first(sizeof header + bytes);
+  const auto tagged = std::span(out_).first(bare.size() + kTagBytes);
   bool all = true;
   for (const std::uint32_t to : ranks) {
     if (!roster_.has(to) || to == endpoint_->rank()) continue;
-    if (endpoint_->send_datagram({&to, 1}, datagram) == 0) continue;
+    const bool has_tag = keys_.has(to);
+    if (has_tag) write_tag(keys_.tag_to(to, bare), tagged.last(kTagBytes));
+    if (endpoint_->send_datagram({&to, 1}, has_tag ? tagged : bare) == 0) continue;
     ++counters_.unsent;
     all = false;
   }
@@ -100,8 +105,20 @@ bool ControlNetwork::take_one() {
   return true;
 }
 
+// A member without a key of this sender is an older one, or neither above nor below it; then the
+// message is without effect.
+bool ControlNetwork::is_of(std::uint32_t source, std::span<const std::byte> datagram) const {
+  if (!keys_.has(source)) return true;
+  const auto tag = read_tag(datagram);
+  return tag && *tag == keys_.tag_from(source, datagram.first(datagram.size() - kTagBytes));
+}
+
 void ControlNetwork::hand_on(std::uint32_t source, std::span<const std::byte> datagram) {
   Message message;
+  if (!is_of(source, datagram)) {
+    ++counters_.untagged;
+    return;
+  }
   switch (read_message(datagram, source, message)) {
     case MessageFault::None:
       ++counters_.received;
@@ -152,7 +169,8 @@ void ControlNetwork::report_drops() {
   if (sum.suspicious() == reported_ || !limiter_.allow(clock_.now())) return;
   log_warning("Dropped datagrams of the control network", kv("count", sum.suspicious() - reported_),
               kv("malformed", sum.malformed), kv("foreign", sum.foreign), kv("forged", sum.forged),
-              kv("unknown", sum.unknown), kv("not_allowed", sum.not_allowed));
+              kv("unknown", sum.unknown), kv("not_allowed", sum.not_allowed),
+              kv("untagged", sum.untagged));
   reported_ = sum.suspicious();
 }
 

@@ -14,6 +14,7 @@
 #include "pmlib/endpoint/endpoint.hpp"
 #include "scored/control/context.hpp"
 #include "scored/control/control_message.hpp"
+#include "scored/control/link_keys.hpp"
 #include "scored/control/roster.hpp"
 
 #include <array>
@@ -36,6 +37,7 @@ struct ControlCounters {
   std::uint64_t stale = 0;        // of a different roster
   std::uint64_t unknown = 0;      // type or version
   std::uint64_t not_allowed = 0;  // the rank may not send this message
+  std::uint64_t untagged = 0;     // not of its sender: no tag, or a wrong one (link_keys.hpp)
   std::uint64_t no_buffer = 0;
 
   struct Reason {
@@ -44,19 +46,20 @@ struct ControlCounters {
   };
 
   // Returns the counts of datagrams that arrived and were not passed to the handler, by reason.
-  [[nodiscard]] std::array<Reason, 7> dropped() const {
+  [[nodiscard]] std::array<Reason, 8> dropped() const {
     return {{{"malformed", malformed},
              {"foreign", foreign},
              {"forged", forged},
              {"stale", stale},
              {"unknown", unknown},
              {"not_allowed", not_allowed},
+             {"untagged", untagged},
              {"no_buffer", no_buffer}}};
   }
 
-  // Returns how many dropped datagrams cannot have come from a member of the network.
+  // Returns how many dropped datagrams no daemon of this cluster can have sent.
   [[nodiscard]] std::uint64_t suspicious() const {
-    return malformed + foreign + forged + unknown + not_allowed;
+    return malformed + foreign + forged + unknown + not_allowed + untagged;
   }
 };
 
@@ -77,14 +80,18 @@ class ControlNetwork {
   // Returns the address at which other daemons reach it; all 0 if it is not open.
   [[nodiscard]] const pm::PeerAddress& address() const { return address_; }
 
-  // Joins `roster` as rank `rank`. Errors: as open_context(); it is in no network then.
-  Status join(Roster roster, std::uint32_t rank);
+  // Joins `roster` as rank `rank` with the member's keys. Errors: as open_context(); it is in no
+  // network then.
+  Status join(Roster roster, std::uint32_t rank, LinkKeys keys = {});
   void leave();
 
   [[nodiscard]] bool is_joined() const { return endpoint_ != nullptr; }
 
   // Returns the roster of the last join(); after leave() it has no members.
   [[nodiscard]] const Roster& roster() const { return roster_; }
+
+  // Returns the keys of the last join(); none after leave().
+  [[nodiscard]] const LinkKeys& keys() const { return keys_; }
 
   // Must be called only while it is joined.
   [[nodiscard]] std::uint32_t rank() const { return endpoint_->rank(); }
@@ -95,7 +102,7 @@ class ControlNetwork {
   bool send(std::span<const std::uint32_t> ranks, const Wire& message) {
     static_assert(is_control(proto::frame_type<Wire>()));
     const std::size_t bytes = message.ByteSizeLong();
-    if (bytes > kMostMessageBytes) {
+    if (bytes + kTagBytes > kMostMessageBytes) {
       ++counters_.unsent;
       return false;
     }
@@ -117,6 +124,7 @@ class ControlNetwork {
   void discard_some();
   bool take_one();
   void hand_on(std::uint32_t source, std::span<const std::byte> datagram);
+  [[nodiscard]] bool is_of(std::uint32_t source, std::span<const std::byte> datagram) const;
   void add_counters(ControlCounters& sum) const;
   void report_drops();
 
@@ -125,6 +133,7 @@ class ControlNetwork {
   asio::posix::stream_descriptor socket_;
   pm::PeerAddress address_;  // of socket_
   Roster roster_;
+  LinkKeys keys_;
   std::unique_ptr<pm::Endpoint> endpoint_;  // null: in no network
   ControlCounters counters_;                // without the counts of endpoint_
   std::uint64_t reported_ = 0;              // suspicious() at the last log line

@@ -58,18 +58,6 @@ void append_ranks(const gang::Positions& some, const Positions& positions,
 
 }  // namespace
 
-Positions::Positions(const Roster& roster) {
-  for (std::uint32_t rank = 0; rank < roster.members.size(); ++rank) {
-    if (roster.has(rank)) ranks_.push_back(rank);
-  }
-}
-
-std::optional<gang::Position> Positions::of_rank(std::uint32_t rank) const {
-  const auto found = std::lower_bound(ranks_.begin(), ranks_.end(), rank);
-  if (found == ranks_.end() || *found != rank) return std::nullopt;
-  return static_cast<gang::Position>(found - ranks_.begin());
-}
-
 void to_wire(const gang::SubtreeSummary& summary, wire::ControlBeat& beat) {
   add_ranges(summary.silent, kMostRanges, *beat.mutable_silent());
   add_ranges(summary.unknown, kMostRanges, *beat.mutable_unknown());

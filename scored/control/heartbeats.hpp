@@ -20,22 +20,6 @@
 
 namespace score::control {
 
-// Numbers the members of a roster by their position in the tree.
-class Positions {
- public:
-  explicit Positions(const Roster& roster);
-
-  [[nodiscard]] std::uint32_t count() const { return static_cast<std::uint32_t>(ranks_.size()); }
-
-  // `position` must be below count().
-  [[nodiscard]] std::uint32_t rank_of(gang::Position position) const { return ranks_[position]; }
-
-  [[nodiscard]] std::optional<gang::Position> of_rank(std::uint32_t rank) const;
-
- private:
-  std::vector<std::uint32_t> ranks_;  // ascending
-};
-
 void to_wire(const gang::SubtreeSummary& summary, wire::ControlBeat& beat);
 // Leaves out invalid ranges.
 [[nodiscard]] gang::SubtreeSummary from_wire(const wire::ControlBeat& beat);

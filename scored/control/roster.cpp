@@ -3,6 +3,7 @@
 #include "base/limits.hpp"
 #include "proto/frames/errc.hpp"
 
+#include <algorithm>
 #include <cstring>
 #include <string_view>
 
@@ -29,6 +30,18 @@ Error broken(std::string_view why) {
 }
 
 }  // namespace
+
+Positions::Positions(const Roster& roster) {
+  for (std::uint32_t rank = 0; rank < roster.members.size(); ++rank) {
+    if (roster.has(rank)) ranks_.push_back(rank);
+  }
+}
+
+std::optional<gang::Position> Positions::of_rank(std::uint32_t rank) const {
+  const auto found = std::lower_bound(ranks_.begin(), ranks_.end(), rank);
+  if (found == ranks_.end() || *found != rank) return std::nullopt;
+  return static_cast<gang::Position>(found - ranks_.begin());
+}
 
 wire::ControlRoster to_wire(const Roster& roster) {
   wire::ControlRoster message;
@@ -59,7 +72,7 @@ Result<Roster> from_wire(const wire::ControlRoster& message) {
   if (message.fanout() != 0) roster.fanout = message.fanout();
   roster.members.resize(size);
   for (std::size_t i = 0; i < size; ++i) {
-    roster.members[i] = {address_at(main, i), address_at(meetings, i)};
+    roster.members[i] = {address_at(main, i), address_at(meetings, i), false};
   }
   return roster;
 }
@@ -72,6 +85,7 @@ Result<MemberAddress> from_wire(const wire::ControlOffer& message) {
   if (!message.address().empty()) address.main = address_at(message.address(), 0);
   if (!message.meeting_address().empty())
     address.meetings = address_at(message.meeting_address(), 0);
+  address.signs = message.signs();
   return address;
 }
 
@@ -81,6 +95,7 @@ wire::ControlOffer to_wire(const MemberAddress& address) {
   if (address.meetings != pm::PeerAddress()) {
     append(*message.mutable_meeting_address(), address.meetings);
   }
+  message.set_signs(address.signs);
   return message;
 }
 

@@ -9,6 +9,7 @@
 #include "proto/node.pb.h"
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -31,6 +32,7 @@ constexpr base::NodeId node_of_rank(std::uint32_t rank) {
 struct MemberAddress {
   pm::PeerAddress main;      // the daemon's main loop
   pm::PeerAddress meetings;  // the switcher's thread; 0: it has no context
+  bool signs = false;        // it has link_keys.hpp; only the head knows this of others
 
   [[nodiscard]] bool is_member() const { return main != pm::PeerAddress(); }
 
@@ -48,6 +50,22 @@ struct Roster {
   }
 
   friend bool operator==(const Roster&, const Roster&) = default;
+};
+
+// Numbers the members of a roster by their position in the tree.
+class Positions {
+ public:
+  explicit Positions(const Roster& roster);
+
+  [[nodiscard]] std::uint32_t count() const { return static_cast<std::uint32_t>(ranks_.size()); }
+
+  // `position` must be below count().
+  [[nodiscard]] std::uint32_t rank_of(gang::Position position) const { return ranks_[position]; }
+
+  [[nodiscard]] std::optional<gang::Position> of_rank(std::uint32_t rank) const;
+
+ private:
+  std::vector<std::uint32_t> ranks_;  // ascending
 };
 
 [[nodiscard]] wire::ControlRoster to_wire(const Roster& roster);

@@ -26,6 +26,7 @@ wire::ControlTimetables to_wire(const gang::TimetableRelay::Bundle& bundle) {
     auto& out = *message.add_parts();
     add_ranges(part.to, part.to.ranges().size(), *out.mutable_to());
     out.set_timetable(part.body);
+    out.mutable_tags()->Add(part.tags.begin(), part.tags.end());
   }
   return message;
 }
@@ -35,28 +36,65 @@ wire::ControlTimetablesTaken to_wire(const gang::TimetableRelay::Ack& ack) {
   message.set_id(ack.id);
   message.set_is_confirmed(ack.is_confirmed);
   add_ranges(ack.missing, ack.missing.ranges().size(), *message.mutable_missing());
+  message.set_proof(ack.proof);
   return message;
 }
 
 gang::TimetableRelay::Bundle from_wire(const wire::ControlTimetables& message) {
   gang::TimetableRelay::Bundle bundle{message.id(), {}};
   for (const auto& part : message.parts()) {
-    bundle.parts.push_back({ranges_of(part.to()), part.timetable()});
+    bundle.parts.push_back(
+        {ranges_of(part.to()), part.timetable(), {part.tags().begin(), part.tags().end()}});
   }
   return bundle;
 }
 
 gang::TimetableRelay::Ack from_wire(const wire::ControlTimetablesTaken& message) {
-  return {message.id(), message.is_confirmed(), ranges_of(message.missing())};
+  return {message.id(), message.is_confirmed(), ranges_of(message.missing()), message.proof()};
 }
 
 // The first number is the time, because a node may join the same roster twice. It sends less than
 // one bundle per nanosecond.
-Timetables::Tree::Tree(const Roster& roster, std::uint32_t rank, TimePoint now)
-    : positions(roster),
-      shape(positions.count(), roster.fanout),
-      relay(shape, *positions.of_rank(rank), kLimits,
+Timetables::Tree::Tree(const ControlNetwork& network, TimePoint now)
+    : keys(network.keys()),
+      positions(network.roster()),
+      shape(positions.count(), network.roster().fanout),
+      relay(shape, *positions.of_rank(network.rank()), kLimits,
+            {[this](const std::string& body, std::optional<std::uint64_t> tag) {
+               return accept(body, tag);
+             },
+             [this](gang::Position position, const std::string& body) {
+               return keys.tag_from(positions.rank_of(position), receipt_of(digest_of(body)));
+             }},
             static_cast<std::uint64_t>(now.time_since_epoch().count())) {}
+
+// A member that got no keys has an older head. It takes timetables only over TLS.
+std::optional<std::uint64_t> Timetables::Tree::accept(const std::string& body,
+                                                      std::optional<std::uint64_t> tag) {
+  const proto::Digest& digest = digest_of(body);
+  if (!keys.has(kHeadRank) || tag != keys.tag_from(kHeadRank, order_of(digest))) {
+    return std::nullopt;
+  }
+  return keys.tag_to(kHeadRank, receipt_of(digest));
+}
+
+const proto::Digest& Timetables::Tree::digest_of(const std::string& body) {
+  if (body != last_body || body.empty()) {
+    last_body = body;
+    last_digest = proto::digest_of(body);
+  }
+  return last_digest;
+}
+
+// Positions and ranks have the same order.
+void Timetables::Tree::add_tags(gang::TimetableRelay::Part& part) {
+  const TimetableBytes order = order_of(digest_of(part.body));
+  for (const gang::PositionRange& range : part.to.ranges()) {
+    for (gang::Position p = range.begin; p < range.end; ++p) {
+      part.tags.push_back(keys.tag_to(positions.rank_of(p), order));
+    }
+  }
+}
 
 Timetables::Timetables(asio::any_io_executor io, Clock& clock, ControlNetwork& network,
                        Handlers handlers)
@@ -71,7 +109,7 @@ void Timetables::roster_changed() {
     send_all_by_tls(publication);
   }
   if (!network_.is_joined() || !network_.roster().has(kHeadRank)) return;
-  tree_ = std::make_unique<Tree>(network_.roster(), network_.rank(), clock_.now());
+  tree_ = std::make_unique<Tree>(network_, clock_.now());
 }
 
 void Timetables::send_all_by_tls(const Publication& publication) const {
@@ -94,7 +132,9 @@ void Timetables::publish(Publication publication) {
       if (!is_heard) handlers_.send_by_tls(rank, timetable);
       return !is_heard;
     });
-    if (!ranks.empty()) parts.push_back(std::move(part));
+    if (ranks.empty()) continue;
+    tree_->add_tags(part);
+    parts.push_back(std::move(part));
   }
   if (parts.empty()) return;
   const std::uint32_t number = ++last_number_;

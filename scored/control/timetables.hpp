@@ -2,7 +2,8 @@
 // Sends timetables over the PM network of the daemons, down the tree of gang/control. The class
 // connects TimetableRelay to the network on head and nodes, and replaces it for each roster.
 // Timetables that are not confirmed within some milliseconds go over TLS. A node follows the newest
-// epoch, so duplicates and late arrivals do no harm. Thread: that of the io_context.
+// epoch, so duplicates and late arrivals do no harm. The head tags each timetable for its receiver,
+// so the members on the way cannot change it (link_keys.hpp). Thread: that of the io_context.
 
 #include "base/async/alarm.hpp"
 #include "base/async/clock.hpp"
@@ -15,6 +16,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -53,11 +55,21 @@ class Timetables {
 
  private:
   struct Tree {
-    Tree(const Roster& roster, std::uint32_t rank, TimePoint now);
+    Tree(const ControlNetwork& network, TimePoint now);
+    Tree(const Tree&) = delete;  // its relay refers to it
+    Tree& operator=(const Tree&) = delete;
 
+    [[nodiscard]] std::optional<std::uint64_t> accept(const std::string& body,
+                                                      std::optional<std::uint64_t> tag);
+    const proto::Digest& digest_of(const std::string& body);
+    void add_tags(gang::TimetableRelay::Part& part);
+
+    const LinkKeys& keys;  // of the network
     Positions positions;
     gang::Tree shape;
     gang::TimetableRelay relay;
+    std::string last_body;  // of last_digest
+    proto::Digest last_digest{};
   };
 
   void carry_out(const gang::TimetableRelay::Actions& actions);

@@ -17,6 +17,7 @@ namespace {
 using namespace std::chrono_literals;
 
 const in_addr kLoopback{.s_addr = htonl(INADDR_LOOPBACK)};
+constexpr LinkKey kSecret{1, 2};
 
 class TimetableDaemons : public testing::Test {
  protected:
@@ -57,10 +58,21 @@ class TimetableDaemons : public testing::Test {
   }
 
   void join(std::uint32_t rank) {
-    Roster roster{generation_, 0x1234, {}};
-    for (const Daemon& daemon : daemons_) roster.members.push_back({daemon.network->address(), {}});
-    EXPECT_TRUE(daemons_[rank].network->join(std::move(roster), rank));
+    EXPECT_TRUE(daemons_[rank].network->join(roster(), rank, keys_of(rank)));
     daemons_[rank].timetables->roster_changed();
+  }
+
+  [[nodiscard]] Roster roster() const {
+    Roster roster{generation_, 0x1234, {}};
+    for (const Daemon& daemon : daemons_) {
+      roster.members.push_back({daemon.network->address(), {}, true});
+    }
+    return roster;
+  }
+
+  [[nodiscard]] LinkKeys keys_of(std::uint32_t rank) const {
+    const Roster all = roster();
+    return RosterKeys(all, kSecret).of(rank);
   }
 
   void publish() { daemons_[0].timetables->publish({{"a", {1, 3}}, {"b", {2}}}); }
@@ -87,6 +99,7 @@ class TimetableDaemons : public testing::Test {
   asio::io_context io_{1};
   SimClock clock_{io_};
   TaskGroup tasks_{io_.get_executor(), [](std::string_view, const std::exception_ptr&) {}};
+  ControlNetwork intruder_{io_.get_executor(), clock_, [](std::uint32_t, const Message&) {}};
   std::vector<Daemon> daemons_;
   gang::Positions unheard_;
   ByTls by_tls_;
@@ -140,6 +153,60 @@ TEST_F(TimetablesInATallTree, MemberRelaysAfterJoiningSameRosterAgain) {
   EXPECT_TRUE(by_tls_.empty());
 }
 
+TEST_F(TimetablesInATallTree, MemberOnTheWayCannotChangeATimetable) {
+  wire::ControlTimetables forged;
+  forged.set_id(1);
+  auto& part = *forged.add_parts();
+  part.add_to(2);
+  part.add_to(1);
+  part.set_timetable("forged");
+  for (const bool is_tagged : {false, true}) {
+    const auto order = order_of(proto::digest_of("forged"));
+    if (is_tagged) part.add_tags(daemons_[1].network->keys().tag_to(2, order));
+    EXPECT_TRUE(daemons_[1].network->send(2, forged));
+    forged.set_id(2);
+  }
+  daemons_[0].timetables->publish({{"a", {2}}});
+  EXPECT_TRUE(run_until([&] { return !daemons_[2].delivered.empty(); }));
+  EXPECT_EQ(daemons_[2].delivered, std::vector<std::string>{"a"});
+  EXPECT_GE(daemons_[2].network->counters().received, 3U);
+}
+
+TEST_F(TimetablesInATallTree, MemberOnTheWayCannotConfirmForOthers) {
+  daemons_[1].is_deaf = true;
+  daemons_[0].timetables->publish({{"a", {2}}});
+  wire::ControlTimetablesTaken taken;
+  taken.set_is_confirmed(true);
+  // The first bundle of a roster has the time of joining plus 1.
+  taken.set_id(static_cast<std::uint64_t>(clock_.now().time_since_epoch().count()) + 1);
+  EXPECT_TRUE(daemons_[0].timetables->handle(
+      1, {proto::FrameType::ControlTimetablesTaken, taken.SerializeAsString()}));
+  EXPECT_EQ(by_tls_, (ByTls{{2, "a"}}));
+}
+
+// The intruder has the roster's key, as every member, and the keys of rank 3.
+TEST_F(TimetableDaemons, MemberCannotActAsTheHead) {
+  EXPECT_TRUE(intruder_.open(kLoopback, tasks_));
+  EXPECT_TRUE(intruder_.join(roster(), kHeadRank, keys_of(3)));
+  wire::ControlTimetables forged;
+  forged.set_id(1);
+  auto& part = *forged.add_parts();
+  part.add_to(2);
+  part.add_to(1);
+  part.set_timetable("forged");
+  part.add_tags(intruder_.keys().tag_to(2, order_of(proto::digest_of("forged"))));
+  EXPECT_TRUE(intruder_.send(2, forged));
+  EXPECT_TRUE(run_until([&] { return daemons_[2].network->counters().untagged == 1; }));
+  EXPECT_TRUE(daemons_[2].delivered.empty());
+}
+
+TEST_F(TimetableDaemons, MemberWithoutKeysGetsTimetablesOverTls) {
+  EXPECT_TRUE(daemons_[2].network->join(roster(), 2));
+  daemons_[2].timetables->roster_changed();
+  publish();
+  EXPECT_TRUE(run_until([&] { return by_tls_ == ByTls{{2, "b"}}; }));
+}
+
 TEST_F(TimetableDaemons, OversizedTimetablesGoOverTls) {
   const std::string large(kMostMessageBytes, 'x');
   daemons_[0].timetables->publish({{large, {1}}});
@@ -171,14 +238,15 @@ TEST(ControlTimetables, SurviveTheWire) {
   gang::Positions to;
   to.add({1, 4});
   to.add({7, 8});
-  bundle.parts.push_back({to, "a"});
+  bundle.parts.push_back({to, "a", {5, 6, 7, 8}});
   const auto read = from_wire(to_wire(bundle));
   EXPECT_EQ(read.id, 5U);
   ASSERT_EQ(read.parts.size(), 1U);
   EXPECT_EQ(read.parts[0].to, to);
   EXPECT_EQ(read.parts[0].body, "a");
-  const auto ack = from_wire(to_wire(gang::TimetableRelay::Ack{6, true, to}));
-  EXPECT_TRUE(ack.id == 6 && ack.is_confirmed && ack.missing == to);
+  EXPECT_EQ(read.parts[0].tags, bundle.parts[0].tags);
+  const auto ack = from_wire(to_wire(gang::TimetableRelay::Ack{6, true, to, 9}));
+  EXPECT_TRUE(ack.id == 6 && ack.is_confirmed && ack.missing == to && ack.proof == 9);
 }
 
 }  // namespace

@@ -259,6 +259,8 @@ void NodeDaemon::on_frame(const proto::InFrame& frame) {
       return on_facts_request(frame);
     case proto::FrameType::WatchNode:
       return on_watch(frame);
+    case proto::FrameType::ControlKeys:
+      return control_.on_keys(frame);
     case proto::FrameType::ControlRoster:
       return control_.on_roster(frame);
     default:

@@ -1,5 +1,5 @@
 // This fuzz target parses datagrams between daemons, and the messages about their network. The
-// input is a choice, then the bytes of a datagram, a roster, or an offer.
+// input is a choice, then the bytes of a datagram, a roster, an offer, or keys.
 #include "base/assert.hpp"
 #include "proto/control.pb.h"
 #include "proto/frames/parse.hpp"
@@ -28,6 +28,7 @@ void parts_of(const Message& message) {
 
 void datagram(std::span<const std::byte> bytes, std::uint32_t source) {
   Message message;
+  (void)read_tag(bytes);
   if (read_message(bytes, source, message) != MessageFault::None) return;
   SCORE_ASSERT(is_control(message.type) && message.payload.size() <= kMostMessageBytes);
   parts_of<wire::ControlTimetables>(message);
@@ -50,6 +51,16 @@ void meeting(std::span<const std::byte> bytes) {
   SCORE_ASSERT(score::node::decode(std::as_bytes(std::span(&again, 1))) == word);
 }
 
+void keys(std::string_view bytes) {
+  const auto message = proto::parse<wire::ControlKeys>(bytes, "keys");
+  if (!message) return;
+  const auto keys = from_wire(*message);
+  if (!keys) return;
+  const auto again = keys->to_wire(message->generation());
+  SCORE_ASSERT(from_wire(again).has_value());
+  for (const std::uint32_t rank : message->ranks()) SCORE_ASSERT(keys->has(rank));
+}
+
 template <class Wire>
 void round_trip(std::string_view bytes) {
   const auto message = proto::parse<Wire>(bytes, "message");
@@ -65,7 +76,10 @@ void round_trip(std::string_view bytes) {
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   if (size == 0) return 0;
   const std::string_view bytes(reinterpret_cast<const char*>(data + 1), size - 1);
-  switch (data[0] % 5) {
+  switch (data[0] % 6) {
+    case 5:
+      keys(bytes);
+      break;
     case 4:
       meeting(std::as_bytes(std::span(bytes)));
       break;
@@ -76,7 +90,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
       round_trip<wire::ControlOffer>(bytes);
       break;
     default:
-      datagram(std::as_bytes(std::span(bytes)), data[0] % 5 - 2);
+      datagram(std::as_bytes(std::span(bytes)), data[0] % 6 - 2);
   }
   return 0;
 }

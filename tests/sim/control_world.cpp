@@ -16,6 +16,17 @@ constexpr gang::FailureDetector::Limits kDetector{
 constexpr Duration kTlsDelay = 300us;
 constexpr Duration kFirstBeats = 200ms;  // spread over this time
 
+// Stand-ins for the keyed hashes of scored/control/link_keys.hpp, with which the head and a member
+// agree about a timetable.
+constexpr std::uint64_t kTag = 1'000'003, kProof = 7'777'777;
+
+gang::TimetableRelay::Seals seals_of(Position self) {
+  return {[self](const std::string&, std::optional<std::uint64_t> tag) {
+            return tag == self * kTag ? std::optional(self * kProof) : std::nullopt;
+          },
+          [](Position p, const std::string&) { return p * kProof; }};
+}
+
 }  // namespace
 
 ControlWorld::ControlWorld(const ControlOptions& options)
@@ -43,7 +54,7 @@ void ControlWorld::build(Position p) {
   }
   if (p > 0) member.listener.emplace(tree_, p, options_.timing, begin);
   if (p == 0) member.verdicts.emplace(tree_, options_.timing, begin);
-  member.relay.emplace(tree_, p, gang::TimetableRelay::Limits{});
+  member.relay.emplace(tree_, p, gang::TimetableRelay::Limits{}, seals_of(p));
 }
 
 TimePoint ControlWorld::local(Position p) const {
@@ -207,12 +218,16 @@ ControlWorld::Publication ControlWorld::publish(std::uint32_t kinds, std::size_t
     parts[kind].to.add({static_cast<Position>(1 + nodes * kind / kinds),
                         static_cast<Position>(1 + nodes * (kind + 1) / kinds)});
     parts[kind].body = std::string(bytes, 'a');
+    for (const auto& range : parts[kind].to.ranges()) {
+      for (Position p = range.begin; p < range.end; ++p) parts[kind].tags.push_back(p * kTag);
+    }
   }
   publication_ = {};
   publication_over_ = false;
   published_at_ = now();
   const std::uint64_t sent_before = head_.sent;
   ++published_;
+  members_[0].busy_until = now() + options_.nodes * options_.tag;
   carry_out(0, members_[0].relay->publish(published_, parts, summary_of(0).silent, local(0)));
   arm(0);
   while (!publication_over_) events_.step();

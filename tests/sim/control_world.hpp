@@ -27,6 +27,7 @@ struct ControlOptions {
   std::uint32_t fanout = gang::Tree::kDefaultFanout;
   Duration hop = std::chrono::microseconds{50};     // latency of a datagram
   Duration message = std::chrono::microseconds{2};  // a daemon's time to send or receive one
+  Duration tag = std::chrono::nanoseconds{60};      // the head's time to tag it for one node
   double loss = 0;                                  // fraction of datagrams lost, 0 ... 1
   double twice = 0;                                 // fraction that arrives again, later
   double reordered = 0;                             // fraction that arrives up to 2 ms late

@@ -111,19 +111,26 @@ asio::awaitable<void> ControlManager::publish_when_due() {
 
 void ControlManager::publish() {
   control::MemberAddress own;
+  own.signs = true;
   own.main = network_.address();
   own.main.bytes = {0, 0, 0, 0, own.main.bytes[4], own.main.bytes[5]};  // nodes know the host
   auto roster = members_.make(++generation_, random_number<std::uint64_t>(), own);
   const std::uint32_t members = control::Positions(roster).count();
   if (members > 0) roster.fanout = gang::Tree::narrowest_fanout(members, most_fanout_);
+  secret_ = {random_number<std::uint64_t>(), random_number<std::uint64_t>()};
+  const control::RosterKeys all(roster, secret_);
   const auto frame = proto::encode_frame(control::to_wire(roster));
   for (const NodeId node : links_.connected()) {
-    if (members_.has(node)) links_.send_shared(node, frame);
+    if (!members_.has(node)) continue;
+    send_keys(node, roster, all);
+    links_.send_shared(node, frame);
   }
   if (roster.members.empty()) return leave();
   log_info("Published roster of the daemons", kv("generation", roster.generation),
            kv("members", members_.count()));
-  if (const auto joined = network_.join(std::move(roster), control::kHeadRank); !joined) {
+  auto keys = all.of(control::kHeadRank);
+  const auto joined = network_.join(std::move(roster), control::kHeadRank, std::move(keys));
+  if (!joined) {
     log_error("Cannot join the PM network of the daemons", kv("err", joined.error()));
   }
   roster_changed();
@@ -164,8 +171,18 @@ void ControlManager::hear(const control::HeadHeartbeats::News& news) {
   if (on_relayed_heartbeats_) on_relayed_heartbeats_(relayed_heartbeats);
 }
 
+// An older node would not know the frame.
+void ControlManager::send_keys(NodeId node, const control::Roster& roster,
+                               const control::RosterKeys& keys) {
+  const std::uint32_t rank = control::rank_of_node(node.value());
+  if (!roster.has(rank) || !roster.members[rank].signs) return;
+  links_.send(node, keys.of(rank).to_wire(roster.generation));
+}
+
 void ControlManager::send_roster(NodeId node) {
-  if (network_.is_joined()) links_.send(node, control::to_wire(network_.roster()));
+  if (!network_.is_joined()) return;
+  send_keys(node, network_.roster(), control::RosterKeys(network_.roster(), secret_));
+  links_.send(node, control::to_wire(network_.roster()));
 }
 
 void ControlManager::on_message(std::uint32_t source, const control::Message& message) {

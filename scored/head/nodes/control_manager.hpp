@@ -60,6 +60,7 @@ class ControlManager {
   void publish_soon();
   asio::awaitable<void> publish_when_due();
   void publish();
+  void send_keys(NodeId node, const control::Roster& roster, const control::RosterKeys& keys);
   void send_roster(NodeId node);
   void set_path(NodeId node, wire::NodeStatus::ControlPath path, std::string problem = {});
 
@@ -73,6 +74,7 @@ class ControlManager {
   std::function<void(const gang::RelayedHeartbeats&)> on_relayed_heartbeats_;
   ControlMembers members_;
   std::uint32_t generation_;
+  control::LinkKey secret_;  // of the newest roster; all members' keys derive from it
   std::uint32_t most_fanout_ = gang::Tree::kDefaultFanout;
   bool is_publishing_ = false;
 };

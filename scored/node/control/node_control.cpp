@@ -54,7 +54,7 @@ void NodeControl::welcomed(std::uint32_t rank) {
   } else if (options_.over_pm) {
     const auto meetings =
         meeting_socket_ ? control::address_of(meeting_socket_.get()) : pm::PeerAddress();
-    offer = control::to_wire(control::MemberAddress{network_.address(), meetings});
+    offer = control::to_wire(control::MemberAddress{network_.address(), meetings, true});
   }
   parts_.head.send(offer);
 }
@@ -83,6 +83,15 @@ Status NodeControl::join_meetings(const control::Roster& roster) {
   return {};
 }
 
+void NodeControl::on_keys(const proto::InFrame& frame) {
+  const auto message = proto::parse<wire::ControlKeys>(frame);
+  if (!message) return parts_.head.drop(message.error().message());
+  auto keys = control::from_wire(*message);
+  if (!keys) return parts_.head.drop(keys.error().message());
+  keys_ = *std::move(keys);
+  keys_generation_ = message->generation();
+}
+
 void NodeControl::on_roster(const proto::InFrame& frame) {
   const auto message = proto::parse<wire::ControlRoster>(frame);
   if (!message) return parts_.head.drop(message.error().message());
@@ -97,7 +106,9 @@ void NodeControl::on_roster(const proto::InFrame& frame) {
                 kv("err", joined.error()));
     parts_.switcher.set_meeting_channel(nullptr);
   }
-  const auto joined = network_.join(*std::move(roster), rank_);
+  const bool has_keys = roster->generation == keys_generation_;
+  const auto joined =
+      network_.join(*std::move(roster), rank_, has_keys ? keys_ : control::LinkKeys());
   roster_changed();
   if (!joined) {
     log_warning("Cannot join the PM network of the daemons; using TLS only",

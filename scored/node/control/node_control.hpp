@@ -43,7 +43,9 @@ class NodeControl {
   // Must be called when the head has welcomed the node. The node is to have rank `rank`; 0 means
   // that the head uses TLS only.
   void welcomed(std::uint32_t rank);
-  // Ends the connection to the head if the roster is malformed.
+  // Each ends the connection to the head if the message is malformed. The keys are for the roster
+  // that follows.
+  void on_keys(const proto::InFrame& frame);
   void on_roster(const proto::InFrame& frame);
 
   // Leaves the network; nothing is received or sent afterwards.
@@ -68,6 +70,8 @@ class NodeControl {
   control::NodeHeartbeats heartbeats_;
   control::Timetables timetables_;
   UniqueFd meeting_socket_;
+  control::LinkKeys keys_;  // of the roster of this generation; from an older head: none
+  std::uint32_t keys_generation_ = 0;
   std::uint32_t rank_ = 0;
   in_addr head_address_{};
   bool is_open_ = false;
