@@ -1,6 +1,7 @@
 #include "scored/control/heartbeats.hpp"
 
 #include "proto/frames/parse.hpp"
+#include "scored/control/relayed_clock.hpp"
 #include "scored/control/wire_ranges.hpp"
 
 #include <algorithm>
@@ -173,8 +174,11 @@ void NodeHeartbeats::on_answer(gang::Position from, const wire::ControlAnswer& a
     handlers_.beat_by_tls();
   }
   if (!is_first || answer.sent_ns() == 0) return;
-  handlers_.clock({said.sent, time(answer.received_ns()), time(answer.sent_ns()), received,
-                   Duration(answer.error_ns())});
+  const gang::ClockSample sample{said.sent, time(answer.received_ns()), time(answer.sent_ns()),
+                                 received, Duration(answer.error_ns())};
+  const bool is_of_head = tree_->positions.rank_of(from) == kHeadRank;
+  if (!is_of_head && contradicts(cluster_clock_, sample)) return handlers_.beat_by_tls();
+  handlers_.clock(sample);
 }
 
 gang::Positions NodeHeartbeats::unheard() const {

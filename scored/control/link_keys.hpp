@@ -28,7 +28,7 @@ using LinkKey = pm::SipKey;
 
 constexpr std::size_t kLinkKeyBytes = 16;
 
-// The keys of one member of one roster.
+// LinkKeys has the keys of one member of one roster.
 class LinkKeys {
  public:
   LinkKeys() = default;  // of a member of an older head: there are none

@@ -68,7 +68,7 @@ Timetables::Tree::Tree(const ControlNetwork& network, TimePoint now)
              }},
             static_cast<std::uint64_t>(now.time_since_epoch().count())) {}
 
-// A member that got no keys has an older head. It takes timetables only over TLS.
+// Without keys the head is an older one, and the member takes timetables only over TLS.
 std::optional<std::uint64_t> Timetables::Tree::accept(const std::string& body,
                                                       std::optional<std::uint64_t> tag) {
   const proto::Digest& digest = digest_of(body);
