@@ -7,10 +7,12 @@
 
 #include <fmt/core.h>
 
+#include <cerrno>
 #include <cstdio>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <sys/stat.h>
 
 namespace score::device_guard {
 namespace {
@@ -22,7 +24,7 @@ constexpr const char* kUsage =
     "Lets the jobs of this node open the devices that [devices] of scored.toml allows. The node's\n"
     "unit runs it as root before the daemon starts. With --job, as the launcher runs it, keeps "
     "the\n"
-    "tasks of one job from opening the devices; DEVICES are \"c195:0 b7:1\".\n"
+    "processes of one job from opening the devices; DEVICES are \"c195:0 b7:1\".\n"
     "\n"
     "  --config FILE        configuration (default: /etc/scored/scored.toml)\n"
     "  --cgroup DIR         cgroup of the jobs (default: that of scored-jobs.service, or of this "
@@ -102,14 +104,31 @@ Status guard(const GuardOptions& options) {
       options.config);
 }
 
-Status guard_job(const std::string& cgroup, const std::string& devices) {
+// Returns the cgroup of the whole job: its tasks, its helpers and its shepherd. It has the owner of
+// the tasks' one, because the parent of any other cgroup of the node daemon may be the system's.
+Result<std::string> job_of(const std::string& tasks) {
+  const std::string job = tasks + "/..";
+
+  struct stat inner {};
+
+  struct stat outer {};
+
+  if (stat(tasks.c_str(), &inner) != 0 || stat(job.c_str(), &outer) != 0) {
+    return fail(errno_code(errno), "cannot find the job of {}", tasks);
+  }
+  if (inner.st_uid == outer.st_uid) return job;
+  return fail(Errc::Denied, "the parent of {} belongs to user {}", tasks, outer.st_uid);
+}
+
+Status guard_job(const std::string& tasks, const std::string& devices) {
   DevicePolicy policy;
   for (const std::string_view word : split(devices, ' ')) {
     const auto rule = parse_rule(word);
     if (!rule) return fail(Errc::Malformed, "'{}' is not a device", escape_terminal(word, 40));
     policy.deny.push_back(*rule);
   }
-  const auto done = enforce(cgroup, make_program(policy), "deny " + devices);
+  const auto job = job_of(tasks);
+  auto done = job ? enforce(*job, make_program(policy), "deny " + devices) : Status(job.error());
   if (done) return done;
   return done.error().with_context("the devices of a job cannot be restricted");
 }

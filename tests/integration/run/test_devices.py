@@ -107,3 +107,34 @@ def test_an_unenforceable_device_rule_is_reported(guarded, tmp_path):
     assert done.returncode == 1 and "scored.toml:2: deny: 'kvm' is neither" in done.stderr
     config.write_text('')
     assert subprocess.run(words).returncode == 0, 'nothing to do'
+
+
+def opens_in(cgroup, path):
+    """Whether a process in this cgroup can open the device."""
+    enter = lambda: (cgroup / 'cgroup.procs').write_text('0')
+    return subprocess.run(['python3', '-c', OPEN, path], preexec_fn=enter, stderr=subprocess.DEVNULL).returncode == 0
+
+
+def test_the_devices_of_a_job_hold_for_its_shepherd_and_helpers_too(guarded, nodes):
+    job = cgroup_of(guarded, 'device_test')
+    parts = [job / name for name in ('tasks', 'helpers', 'shepherd')]
+    for part in parts:
+        part.mkdir(parents=True)
+    try:
+        words = [BIN / 'scored-device-guard', '--job', parts[0], 'c10:232']
+        subprocess.run(words, check=True)
+        assert [(opens_in(part, nodes / 'kvm'), opens_in(part, nodes / 'tun')) for part in parts] == [(False, True)] * 3
+        os.chown(parts[0], 65534, 65534)
+        done = subprocess.run(words, capture_output=True, text=True)
+        assert done.returncode == 1 and 'belongs to user 0' in done.stderr, 'the parent is not the node daemon\'s'
+    finally:
+        for part in (*parts, job):
+            wait_until(lambda part=part: not part.exists() or remove(part))
+
+
+def remove(cgroup):
+    try:
+        cgroup.rmdir()
+    except OSError:
+        return False
+    return True
