@@ -69,6 +69,13 @@ function(score_optimize_less target)
   target_compile_options(${target} PRIVATE $<$<CONFIG:Release>:-O1>)
 endfunction()
 
+# Installs a program that runs as the users of jobs and holds something of the system. Users may not
+# read it, so the kernel lets them trace none of its processes, from exec on (ADR 0106).
+function(score_install_unreadable target folder)
+  install(TARGETS ${target} RUNTIME DESTINATION ${folder}
+    PERMISSIONS OWNER_READ OWNER_WRITE OWNER_EXECUTE GROUP_EXECUTE WORLD_EXECUTE)
+endfunction()
+
 function(score_alone)
   set_source_files_properties(${ARGV} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
 endfunction()

@@ -14,6 +14,7 @@
 #include <cstring>
 #include <fcntl.h>
 #include <getopt.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -155,7 +156,10 @@ void report_start(int pipe) {
 
 }  // namespace
 
+// The tasks of a job with this volume belong to the same user. Where others may read the program,
+// exec leaves it dumpable.
 int main(int argc, char** argv) {
+  prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
   pario::ServerOptions options = parse(argc, argv);
   const int pipe = goes_to_background ? go_to_background(options.directory) : -1;
   const std::string name = options.volume.name;

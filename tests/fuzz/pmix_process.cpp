@@ -44,7 +44,6 @@ class Harness {
   shepherd::PmixProcess::Handlers handlers() {
     const auto alive = [this](const auto&) { SCORE_ASSERT(!has_ended_, "heard after the end"); };
     shepherd::PmixProcess::Handlers handlers;
-    handlers.ready = alive;
     handlers.fence = alive;
     handlers.abort = alive;
     handlers.relay = alive;
@@ -54,6 +53,10 @@ class Harness {
     };
     handlers.initialised = [this](std::uint32_t task) { initialised_.insert(task); };
     handlers.failed = [this](const std::string&) {
+      SCORE_ASSERT(!has_ended_, "ended twice");
+      has_ended_ = true;
+    };
+    handlers.ended = [this] {
       SCORE_ASSERT(!has_ended_, "ended twice");
       has_ended_ = true;
     };

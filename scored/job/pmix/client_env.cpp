@@ -1,4 +1,3 @@
-// The variables are the same for both kinds of server; test_mpi.py checks that.
 #include "scored/job/pmix/client_env.hpp"
 
 #include <fmt/format.h>
@@ -6,6 +5,8 @@
 #include <sched.h>
 
 namespace score::pmix {
+
+namespace {
 
 // Open MPI 4 assumes that it is a single process unless it knows the launcher. The launcher of this
 // variable starts through PMIx and binds, as this one does. It and Open MPI 5 keep shared memory in
@@ -23,6 +24,8 @@ std::vector<std::string> open_mpi_variables(const shepherd::Plan& plan,
   }
   return out;
 }
+
+}  // namespace
 
 // The names are those of libpmix 4 for clients of versions 2 to 5. The values are those that its
 // server would choose, because it starts with the same settings (pmix_process.cpp, server.cpp).

@@ -2,8 +2,11 @@
 // program defines bind() and accept(), which take precedence over those of the C library, so
 // libpmix calls them. The socket that libpmix binds is replaced by the existing one, and there is
 // nothing to accept until the job is registered. accept() must not wait for that: libpmix 5 calls
-// it in the thread that registers the job. Tested by test_mpi.py.
+// it in the thread that registers the job. libpmix believes a client of TCP its user and rank, so
+// accept() closes the connections of all but the job's own processes. Tested by test_mpi.py.
 #include "scored/job/pmix/listener.hpp"
+
+#include "scored/job/waiting/own_client.hpp"
 
 #include <atomic>
 #include <cerrno>
@@ -59,5 +62,9 @@ int accept(int socket, sockaddr* address, socklen_t* length) {
     errno = EAGAIN;
     return -1;
   }
-  return static_cast<int>(syscall(SYS_accept, socket, address, length));
+  const int connection = static_cast<int>(syscall(SYS_accept, socket, address, length));
+  if (connection < 0 || score::shepherd::is_own_client(connection)) return connection;
+  close(connection);
+  errno = EAGAIN;
+  return -1;
 }

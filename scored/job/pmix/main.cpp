@@ -1,7 +1,7 @@
-// scored-pmix serves PMIx to the tasks of one job on one node. A shepherd starts it as the job's
-// user if the job uses PMIx. Descriptor 3 is a socket to the shepherd, with the frames of
-// proto/shepherd.proto; the process ends when the socket does. With `adopt`, descriptor 4 is the
-// socket at which clients connect.
+// scored-pmix serves PMIx to the tasks of one job on one node. It runs as the job's user, in the
+// cgroup of the tasks, if the job uses PMIx (scored/job/waiting/waiting_server.hpp). Descriptor 3
+// is a socket to the shepherd, with the frames of proto/shepherd.proto; the process ends when the
+// socket does. Descriptor 4 is the socket at which clients connect.
 //
 // This is a separate process because libpmix brings a thread and libraries that a shepherd, linked
 // statically and started for every job, must not carry. A failure here costs one error message
@@ -16,14 +16,17 @@
 #include "scored/job/plan/plan.hpp"
 #include "scored/job/pmix/listener.hpp"
 #include "scored/job/pmix/server.hpp"
+#include "scored/job/waiting/waiting_server.hpp"
 
 #include <array>
 #include <cstdlib>
 #include <exception>
+#include <fcntl.h>
 #include <mutex>
 #include <poll.h>
 #include <signal.h>
 #include <string_view>
+#include <sys/prctl.h>
 #include <unistd.h>
 
 namespace {
@@ -32,8 +35,7 @@ namespace base = score::base;
 namespace proto = score::proto;
 namespace wire = score::wire;
 
-constexpr int kShepherdFd = 3;
-constexpr int kListenerFd = 4;
+constexpr int kShepherdFd = score::shepherd::kServerSocketFd;
 constexpr std::size_t kReadBytes = 64UL * 1024;
 
 // The shepherd always reads, so a blocking write here never waits for long.
@@ -118,7 +120,7 @@ void on_frame(const proto::InFrame& frame) {
   score::pmix::complete_fence(done.sequence(), std::move(*done.mutable_data()));
 }
 
-int serve(const std::string& directory) {
+int serve() {
   proto::FrameReader reader;
   const auto first = next_frame(reader);
   wire::PmixStart start;
@@ -128,28 +130,29 @@ int serve(const std::string& directory) {
   }
   const auto plan = score::shepherd::parse_plan(start.plan());
   if (!plan) return fail(plan.error().message());
-  auto environment = score::pmix::start_server(*plan, directory, send_frame);
-  if (!environment) return fail(environment.error().message());
+  auto started = score::pmix::start_server(*plan, start.directory(), send_frame);
+  if (!started) return fail(started.error().message());
   score::pmix::admit_clients();
-  wire::PmixReady ready;
-  for (auto& variable : *environment) ready.add_env(std::move(variable));
-  send(ready);
   while (const auto frame = next_frame(reader)) on_frame(*frame);
   return 0;
 }
 
 }  // namespace
 
-int main(int argc, char** argv) {
-  const bool adopts = argc == 3 && std::string_view(argv[2]) == "adopt";
-  if (argc != 2 && !adopts) {
-    base::log_error("usage: scored-pmix DIRECTORY [adopt] (started by scored-shepherd)");
+// The tasks belong to the same user. Where others may read the program, exec leaves it dumpable.
+int main(int argc, char**) {
+  prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
+  if (argc != 1) {
+    base::log_error("usage: scored-pmix (started by scored-shepherd)");
     return score::kExitError;
   }
-  if (adopts) score::pmix::adopt_listener(kListenerFd);
+  score::pmix::adopt_listener(score::shepherd::kServerListenerFd);
+  for (const int fd : {kShepherdFd, score::shepherd::kServerListenerFd}) {
+    fcntl(fd, F_SETFD, FD_CLOEXEC);
+  }
   signal(SIGPIPE, SIG_IGN);
   try {
-    const int code = serve(argv[1]);
+    const int code = serve();
     std::quick_exit(code);  // ends libpmix's thread; the shepherd removes its files
   } catch (const std::exception& error) {
     return fail(error.what());

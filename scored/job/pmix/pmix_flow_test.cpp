@@ -1,13 +1,19 @@
 // These tests run real PMIx clients under real shepherds of several nodes, without daemons.
+#include "base/text.hpp"
 #include "tests/support/job/test_node.hpp"
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <csignal>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <netinet/in.h>
 #include <sched.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 namespace score::pmix {
 namespace {
@@ -289,6 +295,63 @@ TEST(PmixFlow, TopologyHasNoDevicesWithPm) {
   spec.set_net(wire::LaunchSpec::PM);
   ASSERT_TRUE(pm.run(spec));
   EXPECT_EQ(pm.out[0], "0 devices, cores");
+}
+
+// Connects as another user. Returns true if the connection is then closed.
+bool is_stranger_refused(std::uint16_t port) {
+  const pid_t stranger = fork();
+  if (stranger == 0) {
+    if (setresuid(65534, 65534, 65534) != 0) _exit(2);
+    const base::UniqueFd made(socket(AF_INET, SOCK_STREAM, 0));
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    address.sin_port = htons(port);
+    if (connect(made.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) {
+      _exit(3);
+    }
+    char byte = 0;
+    _exit(recv(made.get(), &byte, 1, 0) <= 0 ? 0 : 4);
+  }
+  int status = -1;
+  waitpid(stranger, &status, 0);
+  return status == 0;
+}
+
+std::vector<std::string> names_of_children(pid_t pid) {
+  std::vector<std::string> names;
+  std::ifstream children(fmt::format("/proc/{0}/task/{0}/children", pid));
+  for (pid_t child = 0; children >> child;) {
+    std::ifstream file(fmt::format("/proc/{}/comm", child));
+    std::getline(file, names.emplace_back());
+  }
+  return names;
+}
+
+TEST(PmixFlow, OnlyTasksStartTheServerAndAreServed) {
+  if (geteuid() != 0) GTEST_SKIP() << "only root can act as another user";
+  const std::string program = std::getenv("PMIX_PROBE");
+  TestNode node;
+  node.prepare(
+      shell("echo $PMIX_SERVER_URI4; read line; " + program + " exchange; echo served; read line"));
+  ASSERT_TRUE(node.wait([&] { return node.ready.has_value(); })) << node.all_errors();
+  node.start();
+  ASSERT_TRUE(node.wait([&] { return node.out[0].ends_with('\n'); }));
+  const auto port = base::parse_number<std::uint16_t>(
+      base::trim(std::string_view(node.out[0]).substr(node.out[0].rfind(':') + 1)));
+  ASSERT_TRUE(port) << node.out[0];
+  const auto runs = [&] {
+    return std::ranges::count(names_of_children(node.shepherd_pid()), "scored-pmix") > 0;
+  };
+  EXPECT_TRUE(is_stranger_refused(*port));
+  EXPECT_FALSE(runs()) << "a stranger has started it";
+  node.input("\n", false);
+  ASSERT_TRUE(node.wait([&] { return node.out[0].ends_with("served\n"); })) << node.all_errors();
+  EXPECT_NE(node.out[0].find("rank 0 of 1 has all"), std::string::npos) << node.out[0];
+  EXPECT_TRUE(runs());
+  EXPECT_TRUE(is_stranger_refused(*port)) << "a stranger is served";
+  node.input("", true);
+  EXPECT_TRUE(node.wait([&] { return node.done.has_value(); }));
 }
 
 TEST(PmixFlow, OtherProgramsGetNoServer) {

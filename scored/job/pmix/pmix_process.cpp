@@ -6,9 +6,7 @@
 
 #include <array>
 #include <cerrno>
-#include <cstdlib>
 #include <netinet/in.h>
-#include <signal.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -16,19 +14,11 @@ namespace score::shepherd {
 
 namespace {
 
-constexpr int kSocketOfServer = 3;
-constexpr int kListenerOfServer = 4;
 constexpr std::size_t kReadBytes = 64UL * 1024;
 constexpr int kMaxLastReads = 64;
 
 std::string program_path() {
   return (base::own_directory() / "scored-pmix").string();
-}
-
-// libpmix keeps its data in plain tables and hwloc loads no plugins. This halves the start-up cost
-// and needs no files in shared memory.
-std::vector<std::string> server_environment() {
-  return {"PATH=/usr/bin:/bin", "PMIX_MCA_gds=hash", "HWLOC_PLUGINS_PATH=/nonexistent"};
 }
 
 }  // namespace
@@ -38,8 +28,6 @@ PmixProcess::PmixProcess(EventLoop& loop, Handlers handlers)
 
 PmixProcess::~PmixProcess() {
   if (socket_) loop_.remove(socket_.get());
-  if (listener_) loop_.remove(listener_.get());
-  if (process_) std::ignore = base::send_signal(process_.get(), SIGKILL);
   clean_up();
 }
 
@@ -54,77 +42,48 @@ base::Status PmixProcess::find() {
                     "scored-node, or build with libpmix-dev");
 }
 
-base::Status PmixProcess::prepare_directory() {
-  auto directory = base::PmixDirectory::make();
-  if (!directory) return directory.error();
-  directory_ = std::move(*directory);
-  return {};
-}
-
-base::Status PmixProcess::start(std::string_view plan) {
-  if (auto found = find(); !found) return found;
-  if (auto made = prepare_directory(); !made) return made;
-  return spawn_server(plan, {});
-}
-
-base::Result<std::uint16_t> PmixProcess::offer(std::string plan) {
-  if (auto made = prepare_directory(); !made) return made.error();
-  base::UniqueFd listener(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+base::Result<std::uint16_t> PmixProcess::listen() {
+  base::UniqueFd listener(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   sockaddr_in address{};
   address.sin_family = AF_INET;
   address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
   socklen_t length = sizeof address;
   auto* generic = reinterpret_cast<sockaddr*>(&address);
   if (!listener || bind(listener.get(), generic, length) != 0 ||
-      listen(listener.get(), SOMAXCONN) != 0 ||
+      ::listen(listener.get(), SOMAXCONN) != 0 ||
       getsockname(listener.get(), generic, &length) != 0) {
     return base::fail(base::errno_code(errno), "socket of the PMIx server");
   }
-  if (auto added = loop_.add(listener.get(), EPOLLIN, [this](std::uint32_t) { begin(); }); !added) {
-    return added.error();
-  }
-  listener_ = std::move(listener);
-  offered_plan_ = std::move(plan);
+  descriptors_.push_back(std::move(listener));
   return ntohs(address.sin_port);
 }
 
-void PmixProcess::begin() {
-  if (!is_offered()) return;
-  loop_.remove(listener_.get());
-  base::UniqueFd listener = std::move(listener_);
-  const std::string plan = std::move(offered_plan_);
-  auto started = find();
-  if (started) started = spawn_server(plan, listener);
-  if (started) return;
-  // A client whose connection ended would print its own error, and might continue without its
-  // peers.
-  silent_listener_ = std::move(listener);
-  handlers_.failed(started.error().context());
-}
-
-base::Status PmixProcess::spawn_server(std::string_view plan, const base::UniqueFd& listener) {
+base::Result<std::uint16_t> PmixProcess::offer(std::string plan) {
+  auto directory = base::PmixDirectory::make();
+  if (!directory) return directory.error();
+  directory_ = std::move(*directory);
   auto pair = base::make_socket_pair(SOCK_STREAM);
   if (!pair) return pair.error();
-  base::SpawnSpec spec;
-  spec.path = program_path();
-  spec.argv = {"scored-pmix", directory_.path()};
-  spec.environment = server_environment();
-  spec.fds = {{STDERR_FILENO, STDERR_FILENO}, {pair->second.get(), kSocketOfServer}};
-  if (listener) {
-    spec.argv.emplace_back("adopt");
-    spec.fds.emplace_back(listener.get(), kListenerOfServer);
-  }
-  spec.directory.assign(1, '/');  // g++ 12 gives a false warning for = "/"
-  spec.new_session = true;
-  spec.die_with_parent = true;
-  auto spawned = base::spawn(spec);
-  if (!spawned) return spawned.error();
-  process_ = std::move(spawned->pidfd);
-  if (auto attached = attach(std::move(pair->first)); !attached) return attached;
+  descriptors_.push_back(std::move(pair->second));
+  const auto port = listen();
+  if (!port) return port;
+  if (auto attached = attach(std::move(pair->first)); !attached) return attached.error();
+  offered_plan_ = std::move(plan);
+  return port;
+}
+
+// If the server cannot be started, the process that waits in its place is kept: a client whose
+// connection ended would print its own error, and might continue without its peers.
+void PmixProcess::begin() {
+  if (!is_offered()) return;
   wire::PmixStart start;
-  start.set_plan(std::string(plan));
-  send_frame(proto::frame_type<wire::PmixStart>(), start.SerializeAsString());
-  return {};
+  start.set_plan(std::exchange(offered_plan_, {}));
+  start.set_directory(directory_.path());
+  const auto found = find();
+  if (found) return send_frame(proto::frame_type<wire::PmixStart>(), start.SerializeAsString());
+  loop_.remove(socket_.get());
+  silent_socket_ = std::move(socket_);
+  handlers_.failed(found.error().context());
 }
 
 base::Status PmixProcess::attach(base::UniqueFd socket) {
@@ -144,27 +103,33 @@ bool PmixProcess::read_some() {
   const ssize_t got = read(socket_.get(), buffer.data(), buffer.size());
   if (got < 0 && (errno == EAGAIN || errno == EINTR)) return false;
   if (got <= 0) {
-    fail("the PMIx server ended");
+    const bool has_run = is_running();
+    close();
+    if (has_run) handlers_.ended();
     return false;
   }
   reader_.feed({buffer.data(), static_cast<std::size_t>(got)});
   while (socket_) {
     auto frame = reader_.next(proto::Role::PmixServer);
-    if (!frame) fail(frame.error().message());
-    if (!frame || !*frame) break;
-    on_frame(**frame);
+    if (frame && !*frame) break;
+    if (frame) {
+      on_frame(**frame);
+    } else {
+      close();
+      handlers_.failed(frame.error().message());
+    }
   }
   return true;
 }
 
 void PmixProcess::on_frame(const proto::InFrame& frame) {
   using proto::FrameType;
-  if (frame.type == FrameType::PmixReady) {
-    wire::PmixReady ready;
-    if (ready.ParseFromString(frame.payload)) handlers_.ready(ready);
+  if (frame.type == FrameType::PmixWanted) {
+    begin();
   } else if (frame.type == FrameType::PmixFailed) {
     wire::PmixFailed failed;
-    fail(failed.ParseFromString(frame.payload) ? failed.reason() : "no reason");
+    close();
+    handlers_.failed(failed.ParseFromString(frame.payload) ? failed.reason() : "no reason");
   } else if (frame.type == FrameType::PmixFence) {
     wire::PmixFence fence;
     if (!fence.ParseFromString(frame.payload)) return;
@@ -244,11 +209,9 @@ void PmixProcess::write_queue() {
   loop_.change(socket_.get(), out_.empty() ? EPOLLIN : EPOLLIN | EPOLLOUT);
 }
 
-void PmixProcess::fail(const std::string& why) {
-  if (!socket_) return;
+void PmixProcess::close() {
   loop_.remove(socket_.get());
   socket_.reset();
-  handlers_.failed(why);
 }
 
 }  // namespace score::shepherd

@@ -1,7 +1,7 @@
 #pragma once
-// Represents the PMIx server of this node and job in the shepherd. The server is a child process
-// (scored-pmix) at the other end of a socket. This object also owns a directory for the server's
-// files and removes it when it is destroyed.
+// Represents the PMIx server of this node and job in the shepherd. The server (scored-pmix) is a
+// process among the tasks, at the other end of a socket; the spawner forks it. This object also
+// owns a directory for the server's files and removes it when it is destroyed.
 
 #include "base/os/fd.hpp"
 #include "base/os/pmix_directory.hpp"
@@ -23,8 +23,8 @@ namespace score::shepherd {
 class PmixProcess {
  public:
   struct Handlers {
-    std::function<void(const wire::PmixReady&)> ready;
-    std::function<void(const std::string& why)> failed;  // it ended or cannot start; called once
+    std::function<void(const std::string& why)> failed;  // it cannot start; called once
+    std::function<void()> ended;                         // it has started and is gone; called once
     std::function<void(const PmiActions::Fence&)> fence;
     std::function<void(const wire::PmixAbort&)> abort;
     std::function<void(wire::JobRelay&)> relay;  // for another node
@@ -43,20 +43,21 @@ class PmixProcess {
   // node).
   static base::Status find();
 
-  // Starts the server. plan: bytes of ShepherdPrepare. Errors: as find(), errno codes.
-  base::Status start(std::string_view plan);
-  // Starts the server only when a first client connects to the port returned, or when begin() is
-  // called. If the server cannot be started then, for example because it is not installed, the
-  // client waits for an answer until the job ends. Errors: errno codes.
+  // Offers the server, which starts when a task first connects to the port returned, or when
+  // begin() is called. plan: bytes of ShepherdPrepare. If the server cannot be started then, for
+  // example because it is not installed, the client waits for an answer until the job ends. Errors:
+  // errno codes.
   base::Result<std::uint16_t> offer(std::string plan);
 
+  // Returns what the spawner needs to fork the server, after offer(); empty from then on.
+  [[nodiscard]] std::vector<base::UniqueFd> take_descriptors() { return std::move(descriptors_); }
+
   // Returns true if the server is offered and has not been started yet.
-  [[nodiscard]] bool is_offered() const { return static_cast<bool>(listener_); }
+  [[nodiscard]] bool is_offered() const { return !offered_plan_.empty(); }
 
   void begin();
 
-  // Uses the server at the other end of this socket instead of starting a process. Errors: errno
-  // codes.
+  // Uses the server at the other end of this socket. Errors: errno codes.
   base::Status attach(base::UniqueFd socket);
   void fence_done(std::uint64_t sequence, std::string_view data);
   void relay(std::string_view bytes);  // bytes: a JobRelay from another node
@@ -69,7 +70,7 @@ class PmixProcess {
 
   // Returns false before the server has been started and after it has ended, which it does with the
   // node's last task.
-  [[nodiscard]] bool is_running() const { return static_cast<bool>(socket_); }
+  [[nodiscard]] bool is_running() const { return socket_ && !is_offered(); }
 
   // Returns true if the task, whose process has ended, was between init and finalize.
   [[nodiscard]] bool was_initialised(std::uint32_t task);
@@ -82,23 +83,21 @@ class PmixProcess {
   [[nodiscard]] const std::optional<PmiActions::Fence>& pending_fence() const { return fence_; }
 
  private:
-  base::Status prepare_directory();
-  base::Status spawn_server(std::string_view plan, const base::UniqueFd& listener);
+  base::Result<std::uint16_t> listen();
   void on_ready(std::uint32_t events);
   bool read_some();  // false: nothing to read, or closed
   void on_frame(const proto::InFrame& frame);
   void send_frame(proto::FrameType type, std::string_view payload);
   void write_queue();
-  void fail(const std::string& why);
+  void close();
 
   EventLoop& loop_;
   Handlers handlers_;
   base::PmixDirectory directory_;
-  base::UniqueFd listener_;         // before the server is started
-  base::UniqueFd silent_listener_;  // of a server that could not be started
-  std::string offered_plan_;        // while the server is offered
+  std::vector<base::UniqueFd> descriptors_;  // the server's end of the socket, the listener
+  std::string offered_plan_;                 // while the server is offered
   base::UniqueFd socket_;
-  base::UniqueFd process_;  // pidfd
+  base::UniqueFd silent_socket_;  // of a server that cannot be started
   proto::FrameReader reader_;
   std::string out_;
   std::set<std::uint32_t> initialised_;  // local tasks

@@ -460,27 +460,9 @@ base::Status register_job(const shepherd::Plan& plan, const std::string& directo
   return status;
 }
 
-base::Result<std::vector<std::string>> task_environment(const shepherd::Plan& plan,
-                                                        const std::string& directory) {
-  pmix_proc_t process;
-  PMIX_LOAD_PROCID(&process, plan.key_space().c_str(), 0);
-  char** variables = nullptr;
-  if (auto got = check(PMIx_server_setup_fork(&process, &variables), "environment"); !got) {
-    return got.error();
-  }
-  auto out = open_mpi_variables(plan, directory);
-  for (char** at = variables; at != nullptr && *at != nullptr; ++at) {
-    if (!std::string_view(*at).starts_with("PMIX_RANK=")) out.emplace_back(*at);
-    std::free(*at);  // NOLINT: PMIx returns malloc'ed memory
-  }
-  std::free(variables);  // NOLINT
-  return out;
-}
-
 }  // namespace
 
-base::Result<std::vector<std::string>> start_server(const shepherd::Plan& plan,
-                                                    const std::string& directory, Send send) {
+base::Status start_server(const shepherd::Plan& plan, const std::string& directory, Send send) {
   state().send = std::move(send);
   state().plan = plan;
   state().directory = directory;
@@ -489,9 +471,8 @@ base::Result<std::vector<std::string>> start_server(const shepherd::Plan& plan,
   state().exchange.emplace(plan.prepare.node_index(), plan.nodes_of_tasks());
   state().wake = base::UniqueFd(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC));
   if (!state().wake) return base::fail(base::errno_code(errno), "eventfd");
-  if (auto started = initialise(plan, directory); !started) return started.error();
-  if (auto registered = register_job(plan, directory); !registered) return registered.error();
-  return task_environment(plan, directory);
+  if (auto started = initialise(plan, directory); !started) return started;
+  return register_job(plan, directory);
 }
 
 void add_world(const Plan& world) {

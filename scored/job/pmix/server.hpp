@@ -22,11 +22,9 @@ namespace score::pmix {
 using Send = std::function<void(proto::FrameType type, std::string_view payload)>;
 
 // Starts the server. The directory must exist and belong to the user; it receives the sockets and
-// files of this job. Returns the variables that every task needs in its environment ("NAME=value",
-// without PMIX_RANK). Must be called only once per process.
-// Errors: Unsupported, with the error text of PMIx.
-base::Result<std::vector<std::string>> start_server(const shepherd::Plan& plan,
-                                                    const std::string& directory, Send send);
+// files of this job. Must be called only once per process. Errors: Unsupported, with the error text
+// of PMIx.
+base::Status start_server(const shepherd::Plan& plan, const std::string& directory, Send send);
 
 // Announces that tasks of another world are about to start on any of the job's nodes. The server
 // answers with PmixWorldReady.

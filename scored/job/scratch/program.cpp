@@ -5,6 +5,7 @@
 
 #include <array>
 #include <csignal>
+#include <poll.h>
 #include <unistd.h>
 
 namespace score::shepherd {
@@ -12,6 +13,7 @@ namespace score::shepherd {
 namespace {
 
 constexpr std::size_t kMostText = 4'096;  // per line
+constexpr int kMostWaitMs = 2'000;        // for the end of a killed program
 
 }  // namespace
 
@@ -25,28 +27,42 @@ base::Status Program::start(std::vector<std::string> arguments, int extra) {
   if (!messages) return messages.error();
   auto ready = base::make_pipe();
   if (!ready) return ready.error();
-  base::SpawnSpec spec;
-  spec.path = find(name_);
-  spec.argv = std::move(arguments);
-  spec.argv.insert(spec.argv.begin(), name_);
-  spec.environment = {"PATH=/usr/bin:/bin:/usr/sbin:/sbin"};
-  spec.fds = {{messages->write.get(), STDERR_FILENO}, {ready->write.get(), kReadyFd}};
-  if (extra >= 0) spec.fds.emplace_back(extra, kExtraFd);
-  spec.directory.assign(1, '/');  // g++ 12 gives a false warning for = "/"
-  spec.new_session = true;
-  spec.die_with_parent = true;
-  auto spawned = base::spawn(spec);
-  if (!spawned) return spawned.error();
-  pid_ = spawned->pid;
-  pidfd_ = std::move(spawned->pidfd);
+  arguments.insert(arguments.begin(), name_);
+  auto awaited = std::make_shared<bool>(true);
+  const auto started = [this, awaited](base::Result<base::SpawnedProcess> process) {
+    if (*awaited) return on_started(std::move(process));
+    if (process) std::ignore = base::send_signal(process->pidfd.get(), SIGKILL);
+  };
+  auto asked = helpers_.start({.arguments = std::move(arguments),
+                               .errors = messages->write.get(),
+                               .extra = extra,
+                               .ready = ready->write.get()},
+                              started);
+  if (!asked) return asked;
+  awaited_ = std::move(awaited);
   messages_ = std::move(messages->read);
   ready_ = std::move(ready->read);
   last_line_.clear();
   if (auto set = base::set_nonblocking(messages_.get(), true); !set) return set;
-  auto added = loop_.add(pidfd_.get(), EPOLLIN, [this](std::uint32_t) { on_end(); });
-  if (added) added = loop_.add(messages_.get(), EPOLLIN, [this](std::uint32_t) { on_messages(); });
+  auto added = loop_.add(messages_.get(), EPOLLIN, [this](std::uint32_t) { on_messages(); });
   if (added) added = loop_.add(ready_.get(), EPOLLIN, [this](std::uint32_t) { on_ready(); });
   return added;
+}
+
+void Program::on_started(base::Result<base::SpawnedProcess> started) {
+  base::Status watched;
+  if (started) {
+    pid_ = started->pid;
+    pidfd_ = std::move(started->pidfd);
+    watched = loop_.add(pidfd_.get(), EPOLLIN, [this](std::uint32_t) { on_end(); });
+  } else {
+    watched = started.error();
+  }
+  if (watched) return;
+  stop();
+  last_line_ = watched.error().message();
+  base::log_error("Cannot start a helper", base::kv("program", name_), base::kv("err", last_line_));
+  handlers_.ended();
 }
 
 void Program::on_ready() {
@@ -81,13 +97,13 @@ void Program::forget() {
     if (*fd) loop_.remove(fd->get());
     fd->reset();
   }
+  if (awaited_) *awaited_ = false;
   pid_ = 0;
   text_.clear();
 }
 
 void Program::on_end() {
-  std::ignore = base::reap(pidfd_.get(), false);  // unless the tasks' reaper did it first
-  while (messages_) {                             // read the last messages
+  while (messages_) {  // read the last messages
     const std::size_t before = text_.size() + last_line_.size();
     on_messages();
     if (text_.size() + last_line_.size() == before) break;
@@ -97,8 +113,11 @@ void Program::on_end() {
 }
 
 void Program::stop() {
-  if (pidfd_) std::ignore = base::send_signal(pidfd_.get(), SIGKILL);
-  if (pidfd_) std::ignore = base::reap(pidfd_.get(), true);
+  if (pidfd_) {
+    std::ignore = base::send_signal(pidfd_.get(), SIGKILL);
+    pollfd end{.fd = pidfd_.get(), .events = POLLIN, .revents = 0};
+    poll(&end, 1, kMostWaitMs);
+  }
   forget();
 }
 

@@ -25,8 +25,8 @@ constexpr int kBacklog = 4'096;  // each node of the job connects, and more ofte
 
 }  // namespace
 
-JobVolume::JobVolume(EventLoop& loop, const wire::ShepherdPrepare& prepare, std::string key,
-                     Handlers handlers)
+JobVolume::JobVolume(EventLoop& loop, HelperClient& helpers, const wire::ShepherdPrepare& prepare,
+                     std::string key, Handlers handlers)
     : loop_(loop),
       path_(prepare.scratch_path()),
       host_(prepare.scratch_host()),
@@ -36,8 +36,8 @@ JobVolume::JobVolume(EventLoop& loop, const wire::ShepherdPrepare& prepare, std:
       count_(static_cast<std::uint32_t>(prepare.tasks_on_node_size())),
       capacity_(prepare.scratch_bytes()),
       handlers_(std::move(handlers)),
-      server_(loop, "scored-pario", {.ready = {}, .ended = [this] { server_ended(); }}),
-      mount_(loop, "scored-pario-mount",
+      server_(loop, helpers, "scored-pario", {.ready = {}, .ended = [this] { server_ended(); }}),
+      mount_(loop, helpers, "scored-pario-mount",
              {.ready = [this] { mounted(); }, .ended = [this] { mount_ended(); }}) {
   sample_.mutable_sample()->set_attempt(attempt_.value());
   sample_.mutable_sample()->set_capacity_bytes(capacity_);

@@ -35,9 +35,10 @@ class JobVolume {
     std::function<void(const wire::ShepherdScratch&)> sample;
   };
 
-  // The loop must outlive this object. `prepare` has the node's part; key: as in the description.
-  JobVolume(EventLoop& loop, const wire::ShepherdPrepare& prepare, std::string key,
-            Handlers handlers);
+  // Loop and helpers must outlive this object. `prepare` has the node's part; key: as in the
+  // description.
+  JobVolume(EventLoop& loop, HelperClient& helpers, const wire::ShepherdPrepare& prepare,
+            std::string key, Handlers handlers);
   ~JobVolume();
   JobVolume(const JobVolume&) = delete;
   JobVolume& operator=(const JobVolume&) = delete;
@@ -61,8 +62,7 @@ class JobVolume {
 
   [[nodiscard]] bool is_ready() const { return is_ready_; }
 
-  // Returns children that must not be killed with the processes that the tasks left behind.
-  [[nodiscard]] std::vector<pid_t> processes() const { return {server_.pid(), mount_.pid()}; }
+  [[nodiscard]] bool is_abandoned() const { return is_abandoned_; }
 
  private:
   void report_listening();

@@ -38,8 +38,9 @@ std::optional<Refusal> JobParts::prepare(const std::string& payload) {
   if (auto made = make_script(); !made) return refused(made.error().message());
   if (auto made = make_volume(); !made) return refused(made.error().message());
   make_servers();
-  if (plan->local_tasks() == 0 || !plan->wants_pmix() || traits().needs_pmix) return {};
-  if (auto offered = offer_pmix(is_choice_free); !offered) {
+  if (plan->local_tasks() == 0 || !plan->wants_pmix()) return {};
+  const bool is_optional = is_choice_free && plan->spec.mpi() == wire::LaunchSpec::BOTH;
+  if (auto offered = offer_pmix(is_optional); !offered) {
     return refused(offered.error().message());
   }
   return {};
@@ -49,7 +50,6 @@ ShepherdAgent::Job JobParts::traits() const {
   const bool has_tasks = plan->local_tasks() > 0;
   return {.has_tasks = has_tasks,
           .can_spawn = has_tasks && plan->can_spawn(),
-          .needs_pmix = has_tasks && plan->spec.mpi() == wire::LaunchSpec::PMIX,
           .has_volume = volume.has_value()};
 }
 
@@ -88,7 +88,11 @@ void JobParts::start_volume() {
   handlers.ready = [this] { up.event({Event::VolumeReady}); };
   handlers.failed = [this](const std::string& why) { up.event({Event::Refused, kExitError, why}); };
   handlers.sample = [this](const wire::ShepherdScratch& sample) { services.link.send(sample); };
-  volume.emplace(services.loop, plan->prepare, plan->spec.scratch_key(), std::move(handlers));
+  volume.emplace(services.loop, services.helpers, plan->prepare, plan->spec.scratch_key(),
+                 std::move(handlers));
+  services.helpers.set_lost([this] {
+    if (!volume->is_abandoned()) abort("the programs of the volume were ended");
+  });
   constexpr std::string_view kTransport = "PARIO_TRANSPORT=";
   for (const std::string_view variable : plan->spec.env()) {
     if (!variable.starts_with(kTransport)) continue;
@@ -99,12 +103,8 @@ void JobParts::start_volume() {
 
 void JobParts::make_servers() {
   MpiServers::Handlers handlers;
-  handlers.pmix_ready = [this](const wire::PmixReady& ready) {
-    if (tasks) return;
-    *plan->prepare.mutable_pmix_env() = ready.env();
-    up.event({Event::PmixReady});
-  };
   handlers.pmix_failed = [this](const std::string& why) { up.event({Event::PmixFailed, 0, why}); };
+  handlers.pmix_ended = [this] { up.event({Event::PmixEnded}); };
   handlers.abort = up.abort;
   handlers.note = [this](std::uint32_t task, const std::string& text) { note(task, text); };
   handlers.initialised = [this](std::uint32_t task) {
@@ -138,12 +138,14 @@ base::Status JobParts::offer_pmix(bool is_optional) {
   if (!variables) return variables.error();
   if (!found) servers->lack_pmix(found.error().context());
   for (auto& variable : *variables) plan->prepare.add_pmix_env(std::move(variable));
+  if (plan->spec.mpi() == wire::LaunchSpec::PMIX) servers->begin_pmix();
   return {};
 }
 
 base::Status JobParts::make_tasks() {
   if (plan->local_tasks() > 0) {
-    auto sent = services.spawner.prepare(prepare_bytes(*plan), plan->can_spawn());
+    auto sent = services.spawner.prepare(prepare_bytes(*plan), plan->can_spawn(),
+                                         servers->take_pmix_descriptors());
     if (!sent) return sent;
   }
   tasks.emplace(plan->ranks,
@@ -199,8 +201,6 @@ void JobParts::make_spawning() {
 void JobParts::carry_out(const ShepherdAgent::Action& action) {
   using ActionKind = ShepherdAgent::ActionKind;
   switch (action.what) {
-    case ActionKind::StartPmix:
-      return servers->start_pmix(prepare_bytes(*plan));
     case ActionKind::TasksStarted:
       services.input.complete();
       send_started();

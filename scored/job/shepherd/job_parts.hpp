@@ -35,6 +35,7 @@ struct JobParts {
     EventLoop& loop;
     DaemonLink& link;
     SpawnClient& spawner;
+    HelperClient& helpers;
     OutputSender& output;
     InputFeeder& input;
   };

@@ -1,8 +1,10 @@
-// The launcher starts this program as the job's user, once as `shepherd` (A) and once as `spawner`
-// (B); see scored/privileged/launcher/protocol.hpp. It is statically linked to make the exec cheap.
+// The launcher starts this program as the job's user, as `shepherd` (A), as `spawner` (B), and for
+// jobs with scratch as `helpers` (C); see scored/privileged/launcher/protocol.hpp. It is statically
+// linked to make the exec cheap.
 
 #include "base/exit_codes.hpp"
 #include "base/os/log.hpp"
+#include "scored/job/scratch/helper_spawner.hpp"
 #include "scored/job/shepherd/shepherd.hpp"
 #include "scored/job/tasks/children.hpp"
 #include "scored/job/tasks/spawner.hpp"
@@ -17,6 +19,7 @@
 #include <sys/signalfd.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include <utility>
 
 namespace {
 
@@ -24,15 +27,17 @@ namespace base = score::base;
 namespace shepherd = score::shepherd;
 
 // Opens descriptors 0 to `last`, so that none opened later takes the place of a standard stream.
-// Descriptors above the two that the launcher promises are closed.
+// Descriptors above those that the launcher promises are closed.
 void tidy_descriptors(int last) {
-  closefrom(shepherd::kSpawnFd + 1);
+  closefrom(shepherd::kHelpersFd + 1);
   for (int fd = 0; fd <= last; ++fd) {
     if (fcntl(fd, F_GETFD) >= 0) continue;
     const int opened = open("/dev/null", O_RDWR | O_CLOEXEC);  // the lowest free one: fd
     if (opened != fd) _exit(score::kExitError);
   }
-  for (const int fd : {shepherd::kListenerFd, shepherd::kSpawnFd}) fcntl(fd, F_SETFD, FD_CLOEXEC);
+  for (const int fd : {shepherd::kListenerFd, shepherd::kSpawnFd, shepherd::kHelpersFd}) {
+    fcntl(fd, F_SETFD, FD_CLOEXEC);
+  }
 }
 
 base::UniqueFd open_signals() {
@@ -64,7 +69,13 @@ std::vector<uid_t> allowed_users() {
   return users;
 }
 
+base::UniqueFd helpers_socket() {
+  const bool is_there = fcntl(shepherd::kHelpersFd, F_GETFD) >= 0;
+  return base::UniqueFd(is_there ? shepherd::kHelpersFd : -1);
+}
+
 int run_shepherd() {
+  base::UniqueFd helpers = helpers_socket();  // before other descriptors are opened
   shepherd::become_subreaper();
   raise_descriptor_limit();
   umask(0);  // files get the umask of the job
@@ -72,6 +83,7 @@ int run_shepherd() {
   auto output = shepherd::OutputPump::create();
   shepherd::ShepherdOptions options{.listener = base::UniqueFd(shepherd::kListenerFd),
                                     .spawner = base::UniqueFd(shepherd::kSpawnFd),
+                                    .helpers = std::move(helpers),
                                     .signals = open_signals(),
                                     .allowed = allowed_users()};
   if (!loop || !output || !options.signals) return score::kExitError;
@@ -86,6 +98,7 @@ int run_shepherd() {
 
 // The tasks belong to the same user. A task must not trace this process or take a descriptor of it,
 // because the node daemon trusts the connection to be the shepherd's (ptrace(2), pidfd_getfd(2)).
+// Where others may not read the program, as it is installed, that is so from exec on (ADR 0106).
 // Programs started by exec are dumpable again.
 void deny_tasks_access() {
   prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
@@ -93,6 +106,10 @@ void deny_tasks_access() {
 
 int run_mode(std::string_view mode) {
   deny_tasks_access();
+  if (mode == "helpers") {
+    tidy_descriptors(shepherd::kListenerFd);
+    return shepherd::run_helpers(shepherd::kSpawnFd);
+  }
   if (mode == "spawner") {
     tidy_descriptors(shepherd::kListenerFd);
     signal(SIGPIPE, SIG_IGN);
@@ -106,8 +123,8 @@ int run_mode(std::string_view mode) {
 
 int main(int argc, char** argv) {
   const std::string_view mode = argc == 2 ? argv[1] : "";
-  if (mode != "shepherd" && mode != "spawner") {
-    base::log_error("usage: scored-shepherd shepherd|spawner (started by scored-launcher)");
+  if (mode != "shepherd" && mode != "spawner" && mode != "helpers") {
+    base::log_error("usage: scored-shepherd shepherd|spawner|helpers (started by scored-launcher)");
     return score::kExitError;
   }
   try {

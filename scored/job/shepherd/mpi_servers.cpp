@@ -160,8 +160,8 @@ void MpiServers::spawn_over_pmix(const wire::PmixSpawn& spawn) {
 
 void MpiServers::make_pmix() {
   PmixProcess::Handlers handlers;
-  handlers.ready = handlers_.pmix_ready;
   handlers.failed = handlers_.pmix_failed;
+  handlers.ended = handlers_.pmix_ended;
   handlers.fence = [this](const PmiActions::Fence& fence) { send_fence(fence, true); };
   handlers.relay = [this](wire::JobRelay& message) {
     message.set_attempt(plan_.prepare.attempt());
@@ -176,19 +176,16 @@ void MpiServers::make_pmix() {
   pmix_.emplace(loop_, std::move(handlers));
 }
 
-void MpiServers::start_pmix(std::string_view prepare) {
-  make_pmix();
-  if (auto started = pmix_->start(prepare); !started) {
-    handlers_.pmix_failed(started.error().message());
-  }
-}
-
 base::Result<std::vector<std::string>> MpiServers::offer_pmix(std::string prepare) {
   make_pmix();
   const auto port = pmix_->offer(std::move(prepare));
   if (port) return pmix::client_environment(plan_, pmix_->directory(), *port);
   pmix_.reset();
   return port.error();
+}
+
+std::vector<base::UniqueFd> MpiServers::take_pmix_descriptors() {
+  return pmix_ ? pmix_->take_descriptors() : std::vector<base::UniqueFd>();
 }
 
 void MpiServers::lack_pmix(std::string why) {

@@ -29,8 +29,8 @@ class MpiServers {
   };
 
   struct Handlers {
-    std::function<void(const wire::PmixReady&)> pmix_ready;
     std::function<void(const std::string& why)> pmix_failed;
+    std::function<void()> pmix_ended;
     std::function<void(const Abort&)> abort;
     std::function<void(std::uint32_t task, const std::string& text)> note;
     std::function<void(std::uint32_t task)> initialised;  // its MPI library has initialised
@@ -43,13 +43,16 @@ class MpiServers {
   // All arguments must outlive this object.
   MpiServers(EventLoop& loop, DaemonLink& link, const Plan& plan, Handlers handlers);
 
-  // Starts the PMIx server and then calls pmix_ready or pmix_failed. prepare: bytes of
-  // ShepherdPrepare.
-  void start_pmix(std::string_view prepare);
-  // Starts the PMIx server when a task connects, which a script may never do. Returns the variables
-  // by which the tasks find it. Errors: NotFound (no scored-pmix here), errno codes. Later errors
-  // are reported by pmix_failed.
+  // Starts the PMIx server when a task connects, which a script may never do, or at begin_pmix().
+  // Returns the variables by which the tasks find it. prepare: bytes of ShepherdPrepare. Errors:
+  // errno codes. Later errors are reported by pmix_failed.
   base::Result<std::vector<std::string>> offer_pmix(std::string prepare);
+
+  // Starts the offered server as soon as the spawner runs.
+  void begin_pmix() { pmix_->begin(); }
+
+  // Returns what the spawner needs for the offered server; empty if there is none.
+  std::vector<base::UniqueFd> take_pmix_descriptors();
   // Records that there is no PMIx here, for the reason `why`. This matters only if tasks of other
   // nodes use PMIx: the job is then aborted instead of waiting for this node for ever.
   void lack_pmix(std::string why);

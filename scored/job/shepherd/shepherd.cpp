@@ -33,6 +33,8 @@ Shepherd::Shepherd(EventLoop& loop, OutputPump output, ShepherdOptions options)
     : loop_(loop),
       link_(loop, std::move(options.listener), std::move(options.allowed)),
       spawner_(loop, std::move(options.spawner)),
+      has_helpers_(static_cast<bool>(options.helpers)),
+      helpers_(loop, std::move(options.helpers)),
       signals_(std::move(options.signals)),
       output_(loop, link_, std::move(output)),
       input_(loop,
@@ -40,14 +42,18 @@ Shepherd::Shepherd(EventLoop& loop, OutputPump output, ShepherdOptions options)
                input_taken_ += bytes;
                send_input_taken();
              }),
-      job_({loop, link_, spawner_, output_, input_},
+      job_({loop, link_, spawner_, helpers_, output_, input_},
            {.event = [this](const ShepherdAgent::Input& event) { handle(event); },
             .abort = [this](const MpiServers::Abort& abort) { abort_job(abort); }}) {}
 
 base::Status Shepherd::start() {
-  // The launcher forked the spawner before it became this program: so far it is the only child.
+  // The launcher forked the spawner, and then perhaps C, before it became this program. So far
+  // there are no other children.
   const auto children = children_of_this_process();
-  if (children.size() == 1) handle({Event::SpawnerFound, children.front()});
+  if (children.size() == (has_helpers_ ? 2 : 1)) {
+    if (has_helpers_) helper_spawner_ = children.back();
+    handle({Event::SpawnerFound, children.front()});
+  }
   auto watched =
       loop_.add(signals_.get(), EPOLLIN, [this](std::uint32_t) { on_signal_descriptor(); });
   if (!watched) return watched;
@@ -245,7 +251,7 @@ void Shepherd::begin_tasks() {
 }
 
 void Shepherd::kill_leftovers() {
-  const auto spared = job_.volume ? job_.volume->processes() : std::vector<pid_t>();
+  const std::vector<pid_t> spared{helper_spawner_};  // other nodes may still use the volume
   handle({Event::LeftoversKilled, static_cast<int>(kill_children(spared))});
 }
 

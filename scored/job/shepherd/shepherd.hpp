@@ -24,6 +24,7 @@ namespace score::shepherd {
 struct ShepherdOptions {
   base::UniqueFd listener;     // for connections of the node daemon
   base::UniqueFd spawner;      // socket to the spawner (process B)
+  base::UniqueFd helpers;      // socket to the process that starts helpers (C); empty: none
   base::UniqueFd signals;      // signalfd of SIGCHLD and SIGTERM, which are blocked
   std::vector<uid_t> allowed;  // users that may connect
 };
@@ -64,6 +65,9 @@ class Shepherd {
   EventLoop& loop_;
   DaemonLink link_;
   SpawnClient spawner_;
+  const bool has_helpers_;
+  HelperClient helpers_;
+  pid_t helper_spawner_ = 0;  // C; 0: none, or not known
   base::UniqueFd signals_;
   OutputSender output_;
   InputFeeder input_;

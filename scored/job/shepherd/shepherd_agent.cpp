@@ -18,6 +18,9 @@ constexpr auto kTasksAreEnding = "the tasks are ending";
 
 base::Duration ShepherdAgent::delay_of(Event timer) {
   if (timer == Event::KillAgain) return LeftoverKill::kAgain;
+  // The server is in the tasks' cgroup, so a kill of the cgroup ends it and all tasks, in any
+  // order.
+  if (timer == Event::PmixMissed) return 200ms;
   if (timer == Event::DrainGraceOver)
     return 300ms;                                // for the pipes, after the processes are killed
   if (timer == Event::TakingOverdue) return 1s;  // the end waits this long for a slow front end
@@ -53,11 +56,9 @@ void ShepherdAgent::on_preparation(const Input& input) {
       job_ = input.job;
       awaits_volume_ = job_->has_volume;
       if (job_->can_spawn) room_ = Room::Open;
-      if (job_->needs_pmix) add(ActionKind::StartPmix);
       return prepare_if_complete();
-    case Event::PmixReady:
-      if (!is_preparing || !job_ || !std::exchange(job_->needs_pmix, false)) return;
-      return prepare_if_complete();
+    case Event::PmixEnded:
+      return start_timer(Event::PmixMissed);
     case Event::PmixFailed:
       if (is_preparing) return refuse(kExitError, input.text);
       if (phase_ < Phase::Draining) add(ActionKind::AbortJob, 0, input.text);
@@ -85,7 +86,7 @@ void ShepherdAgent::refuse(int exit_code, const std::string& reason) {
 }
 
 void ShepherdAgent::prepare_if_complete() {
-  if (!job_->needs_pmix && !awaits_volume_) add(ActionKind::PrepareTasks);
+  if (!awaits_volume_) add(ActionKind::PrepareTasks);
 }
 
 // ---- tasks
@@ -200,6 +201,9 @@ void ShepherdAgent::on_end(const Input& input, const Facts& facts, base::TimePoi
       add(ActionKind::RemoveLeftovers);  // before Done: after it this process may be killed
       start_timer(Event::DrainGraceOver);
       return finish_if_drained(facts, now);
+    case Event::PmixMissed:
+      if (phase_ < Phase::Draining) add(ActionKind::AbortJob, 0, "the PMIx server ended");
+      return;
     case Event::KillAgain:
       if (!leftover_kill_) return;
       add(ActionKind::Reap);

@@ -32,8 +32,8 @@ class ShepherdAgent {
   enum class Event {
     // ---- preparation
     Planned,        // the plan was accepted; `job` describes it
-    PmixReady,      // the PMIx server that the job requested
-    PmixFailed,     // text: why
+    PmixFailed,     // the PMIx server cannot start. text: why
+    PmixEnded,      // it is gone
     VolumeReady,    // mounted
     TasksPrepared,  // PrepareTasks succeeded
     Refused,        // the job cannot start here. value: exit code; text: why
@@ -59,6 +59,7 @@ class ShepherdAgent {
     Resume,      // value: how many tasks have or had a process
     End,         // and SIGTERM
     // ---- timers: see delay_of()
+    PmixMissed,  // tasks outlive the PMIx server
     KillAgain,
     DrainGraceOver,
     TakingOverdue,
@@ -68,7 +69,6 @@ class ShepherdAgent {
   struct Job {
     bool has_tasks = true;  // on this node
     bool can_spawn = false;
-    bool needs_pmix = false;  // before the tasks can be prepared
     bool has_volume = false;
   };
 
@@ -87,7 +87,6 @@ class ShepherdAgent {
   };
 
   enum class ActionKind {
-    StartPmix,
     PrepareTasks,  // report TasksPrepared or Refused
     SendReady,
     SendRefused,  // value: exit code; text: why
@@ -182,7 +181,7 @@ class ShepherdAgent {
 
   Phase phase_ = Phase::Preparing;
   pid_t group_ = 0;
-  std::optional<Job> job_;  // its needs_pmix ends with PmixReady
+  std::optional<Job> job_;
   bool awaits_volume_ = false;
   Room room_ = Room::None;
   std::set<int> early_signals_;  // for tasks that the spawner has not forked yet

@@ -31,14 +31,13 @@ constexpr Job kSpawning{.can_spawn = true};
 
 constexpr std::array kPhases = {"Preparing", "Prepared", "Starting", "Running",
                                 "Draining",  "Done",     "Ended"};
-constexpr std::array kActions = {"StartPmix",     "PrepareTasks",  "SendReady",       "SendRefused",
-                                 "BeginTasks",    "TasksStarted",  "FailStart",       "SignalTasks",
-                                 "AbandonVolume", "CloseSpawner",  "KillChildren",    "LogSpawner",
-                                 "Reap",          "AbortJob",      "SendAbort",       "ServeWorld",
-                                 "ForkWorld",     "EndWorld",      "RefuseRoom",      "GiveUpRoom",
-                                 "CloseInput",    "KillLeftovers", "RemoveLeftovers", "LimitOutput",
-                                 "SendReport",    "SendStarted",   "SendDone",        "StartTimer",
-                                 "Quit"};
+constexpr std::array kActions = {"PrepareTasks",  "SendReady",       "SendRefused", "BeginTasks",
+                                 "TasksStarted",  "FailStart",       "SignalTasks", "AbandonVolume",
+                                 "CloseSpawner",  "KillChildren",    "LogSpawner",  "Reap",
+                                 "AbortJob",      "SendAbort",       "ServeWorld",  "ForkWorld",
+                                 "EndWorld",      "RefuseRoom",      "GiveUpRoom",  "CloseInput",
+                                 "KillLeftovers", "RemoveLeftovers", "LimitOutput", "SendReport",
+                                 "SendStarted",   "SendDone",        "StartTimer",  "Quit"};
 static_assert(kActions.size() == static_cast<std::size_t>(ActionKind::Quit) + 1);
 
 // Reports the event. Returns the names of the actions, and of the phase if it has changed.
@@ -82,7 +81,7 @@ TEST(ShepherdAgent, HandlesEachEventInEachPhase) {
   const std::string late_kill = "AbandonVolume SignalTasks";
   const std::vector<Row> rows = {
       {{Event::Planned}, {"PrepareTasks", "", "", "", "", ""}},
-      same(Event::PmixReady, ""),
+      same(Event::PmixEnded, "StartTimer"),
       {{Event::PmixFailed}, {refusal, "AbortJob", "AbortJob", "AbortJob", "", ""}},
       same(Event::VolumeReady, ""),
       same(Event::TasksPrepared, ""),
@@ -113,6 +112,7 @@ TEST(ShepherdAgent, HandlesEachEventInEachPhase) {
        {"SendReport", "SendReport", "SendReport", "SendReport", "SendReport",
         "SendReport SendDone"}},
       same(Event::End, "Quit >Ended"),
+      {{Event::PmixMissed}, {"AbortJob", "AbortJob", "AbortJob", "AbortJob", "", ""}},
       {{Event::KillAgain}, {"", "", "", "", "Reap KillLeftovers", ""}},
       {{Event::DrainGraceOver}, {"", "", "", "", "LimitOutput", ""}},
       same(Event::TakingOverdue, ""),
@@ -133,20 +133,16 @@ TEST(ShepherdAgent, HandlesEachEventInEachPhase) {
   EXPECT_TRUE(std::ranges::all_of(is_tested, [](bool is) { return is; }));
 }
 
-TEST(ShepherdAgent, PreparesTasksWhenNoPartIsMissing) {
-  for (const bool volume_first : {false, true}) {
-    ShepherdAgent agent;
-    EXPECT_TRUE(agent.awaits_plan());
-    EXPECT_EQ(on(agent, {.event = Event::Planned, .job = {.needs_pmix = true, .has_volume = true}}),
-              "StartPmix");
-    EXPECT_FALSE(agent.awaits_plan());
-    EXPECT_EQ(on(agent, {volume_first ? Event::VolumeReady : Event::PmixReady}), "");
-    EXPECT_EQ(on(agent, {volume_first ? Event::PmixReady : Event::VolumeReady}), "PrepareTasks");
-    EXPECT_EQ(on(agent, {Event::PmixReady}), "");
-    EXPECT_EQ(on(agent, {Event::TasksPrepared}), " >Prepared");
-    EXPECT_EQ(on(agent, {Event::SpawnerFound, 77}), "SendReady") << "it was not known before";
-    EXPECT_EQ(agent.group(), 77);
-  }
+TEST(ShepherdAgent, PreparesTasksWhenTheVolumeIsReady) {
+  ShepherdAgent agent;
+  EXPECT_TRUE(agent.awaits_plan());
+  EXPECT_EQ(on(agent, {.event = Event::Planned, .job = {.has_volume = true}}), "");
+  EXPECT_FALSE(agent.awaits_plan());
+  EXPECT_EQ(on(agent, {Event::VolumeReady}), "PrepareTasks");
+  EXPECT_EQ(on(agent, {Event::VolumeReady}), "");
+  EXPECT_EQ(on(agent, {Event::TasksPrepared}), " >Prepared");
+  EXPECT_EQ(on(agent, {Event::SpawnerFound, 77}), "SendReady") << "it was not known before";
+  EXPECT_EQ(agent.group(), 77);
 }
 
 TEST(ShepherdAgent, NodeWithoutTasksDrainsAtStart) {
@@ -287,9 +283,7 @@ class Model {
     can_spawn_ = pick(2) == 0;
     report({Event::DaemonLost});
     report({Event::SpawnerFound, 77});
-    report(
-        {.event = Event::Planned,
-         .job = {.can_spawn = can_spawn_, .needs_pmix = pick(2) == 0, .has_volume = pick(2) == 0}});
+    report({.event = Event::Planned, .job = {.can_spawn = can_spawn_, .has_volume = pick(2) == 0}});
   }
 
   // Lets something happen at random, including events that have no meaning now.
@@ -328,7 +322,7 @@ class Model {
   // Ends the job as the node daemon does: what is missing arrives, the tasks are killed, the front
   // end takes the output.
   void finish() {
-    for (const auto event : {Event::PmixReady, Event::VolumeReady, Event::Start}) report({event});
+    for (const auto event : {Event::VolumeReady, Event::Start}) report({event});
     for (int i = 0; i < 20 && agent_.phase() != Phase::Done; ++i) {
       report({Event::Signal, SIGKILL});
       progress();

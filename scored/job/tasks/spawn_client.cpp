@@ -35,11 +35,13 @@ base::Status SpawnClient::start(Handlers handlers) {
   return loop_.add(socket_.get(), EPOLLIN, [this](std::uint32_t) { on_ready(); });
 }
 
-base::Status SpawnClient::prepare(std::string_view plan_bytes, bool stays) {
+base::Status SpawnClient::prepare(std::string_view plan_bytes, bool stays,
+                                  std::vector<base::UniqueFd> server) {
   if (!socket_) return base::fail(base::Errc::Closed, "spawner");
   auto plan = make_memfd(plan_bytes);
   if (!plan) return plan.error();
-  plan_ = std::move(*plan);
+  plan_ = std::move(server);
+  plan_.insert(plan_.begin(), std::move(*plan));
   stays_ = stays;
   has_begun_ = is_last_ = ready_ = false;
   if (greeted_) send_plan();
@@ -82,7 +84,7 @@ void SpawnClient::on_reply(const SpawnReply& reply) {
     case SpawnReply::Kind::Hello:
       greeted_ = true;
       handlers_.hello(reply.pid);
-      if (plan_) send_plan();
+      if (!plan_.empty()) send_plan();
       return;
     case SpawnReply::Kind::Ready:
       ready_ = true;
@@ -101,9 +103,10 @@ void SpawnClient::on_reply(const SpawnReply& reply) {
 }
 
 void SpawnClient::send_plan() {
-  const int fd = plan_.get();
-  auto sent = send_request(socket_.get(), {.kind = SpawnRequest::Kind::SendPlan}, {&fd, 1});
-  plan_.reset();
+  std::vector<int> fds;
+  for (const auto& fd : plan_) fds.push_back(fd.get());
+  auto sent = send_request(socket_.get(), {.kind = SpawnRequest::Kind::SendPlan}, fds);
+  plan_.clear();
   if (!sent) give_up(sent.error());
 }
 

@@ -36,8 +36,10 @@ class SpawnClient {
 
   base::Status start(Handlers handlers);
   // Sends the plan, which the spawner reads ahead of time. plan_bytes: a ShepherdPrepare. stays:
-  // another plan may follow when all tasks of this one are forked.
-  base::Status prepare(std::string_view plan_bytes, bool stays = false);
+  // another plan may follow when all tasks of this one are forked. server: the descriptors of a
+  // server that waits, or none.
+  base::Status prepare(std::string_view plan_bytes, bool stays = false,
+                       std::vector<base::UniqueFd> server = {});
   // Starts to fork `count` tasks from `first` on. Call it after prepare(), once per plan.
   void begin(std::uint32_t first, std::uint32_t count);
   // Closes the connection to the spawner; no handler is called any more.
@@ -55,7 +57,7 @@ class SpawnClient {
   EventLoop& loop_;
   base::UniqueFd socket_;
   Handlers handlers_;
-  base::UniqueFd plan_;  // memfd, until it has been sent
+  std::vector<base::UniqueFd> plan_;  // memfd and the server's, until they have been sent
   bool stays_ = false;
   bool has_begun_ = false;    // begin() was called for this plan
   bool is_last_ = false;      // the last tasks of this plan were requested

@@ -5,7 +5,8 @@
 // limit.
 //
 //   B: Hello                    once, at its start
-//   A: SendPlan + plan          the ShepherdPrepare bytes, in a memfd, once checked
+//   A: SendPlan + plan          the ShepherdPrepare bytes, in a memfd, once checked; perhaps
+//                               the descriptors of a server that waits (waiting_server.hpp)
 //   B: Ready                    B waits for the start
 //   A: Fork + descriptors       of up to kTasksPerBatch tasks:
 //                               stdin, stdout, stderr[, PMI][, network]
@@ -26,6 +27,7 @@ namespace score::shepherd {
 
 inline constexpr int kListenerFd = 3;
 inline constexpr int kSpawnFd = 4;
+inline constexpr int kHelpersFd = 5;  // of A only, and only for jobs with helpers
 inline constexpr std::uint32_t kSpawnMagic = 0x50534353;  // "SCSP"
 inline constexpr std::size_t kTasksPerBatch = 4;
 

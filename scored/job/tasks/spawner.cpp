@@ -4,6 +4,7 @@
 #include "base/os/fd.hpp"
 #include "scored/job/tasks/spawn_wire.hpp"
 #include "scored/job/tasks/task_start.hpp"
+#include "scored/job/waiting/waiting_server.hpp"
 
 #include <cerrno>
 #include <cstring>
@@ -44,7 +45,7 @@ bool send(int socket, const SpawnReply& reply) {
 }
 
 std::optional<Plan> read_plan(const Batch& batch) {
-  if (batch.fds.size() != 1) return std::nullopt;
+  if (batch.fds.size() != 1 && batch.fds.size() != 3) return std::nullopt;
   auto bytes = base::read_all(batch.fds[0].get(), 2 * base::limits::kMaxFrameBytes);
   if (!bytes) return std::nullopt;
   auto plan = parse_plan(*bytes);
@@ -110,6 +111,9 @@ int run_spawner(int socket) {
     if (!first || first->request.kind != SpawnRequest::Kind::SendPlan) return 1;
     const auto plan = read_plan(*first);
     if (!plan) return 1;
+    const auto server = std::span(first->fds).subspan(1);
+    if (!server.empty() && !fork_waiting_server(server)) return 1;
+    first->fds.clear();
     if (!plan->can_spawn()) return serve_plan(socket, *plan);
     const pid_t deputy = fork();
     if (deputy == 0) return serve_plan(socket, *plan);

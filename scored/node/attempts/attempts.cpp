@@ -136,6 +136,7 @@ void Attempts::follow_plan(const Attempt& attempt, const base::PlacedTasks& plac
   auto target = CgroupFreeze::open(parts_.cgroups->tasks_path(attempt.id),
                                    parts_.cgroups->idle_path(attempt.id));
   if (target) {
+    (*target)->set_has_helpers(attempt.has_volume);
     auto usage = CgroupUsage::open(parts_.cgroups->tasks_path(attempt.id));
     parts_.switcher.add(attempt.id, *std::move(target), usage ? *std::move(usage) : nullptr,
                         static_cast<std::uint32_t>(attempt.cores.size()));

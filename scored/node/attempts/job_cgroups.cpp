@@ -235,6 +235,21 @@ std::string JobCgroups::tasks_path(AttemptId attempt) const {
   return path(attempt) + "/tasks";
 }
 
+std::string JobCgroups::helpers_path(AttemptId attempt) const {
+  return path(attempt) + "/helpers";
+}
+
+bool JobCgroups::has_helpers(AttemptId attempt) const {
+  return access(helpers_path(attempt).c_str(), F_OK) == 0;
+}
+
+Status JobCgroups::write_limit(const LimitPlace& place, AttemptId attempt, std::string_view file,
+                               std::string_view text) const {
+  auto set = write_control(fmt::format("{}{}", limit_path(place, attempt), file), text);
+  if (!set || !place.is_unified || !has_helpers(attempt)) return set;
+  return write_control(fmt::format("{}{}", helpers_path(attempt), file), text);
+}
+
 Status JobCgroups::make(AttemptId attempt, const JobLimits& limits) const {
   const std::string job = path(attempt);
   if (auto made = make_directory(job); !made) return made;
@@ -246,6 +261,7 @@ Status JobCgroups::make(AttemptId attempt, const JobLimits& limits) const {
   }
   std::vector<std::string> paths = version1_paths(attempt);
   paths.insert(paths.begin(), {job + "/shepherd", job + "/tasks"});
+  if (limits.has_helpers) paths.push_back(helpers_path(attempt));
   if (fill_.control == FillControl::Version1)
     paths.insert(paths.begin(), fmt::format("{}{}", fill_.job, attempt));
   for (const auto& one : paths) {
@@ -268,19 +284,19 @@ Status JobCgroups::set_weight(AttemptId attempt) const {
   }
   if (auto enabled = write_control(path(attempt) + "/cgroup.subtree_control", "+cpu"); !enabled)
     return enabled;
-  return write_control(tasks_path(attempt) + "/cpu.weight", kLeastWeight);
+  auto set = write_control(tasks_path(attempt) + "/cpu.weight", kLeastWeight);
+  if (!set || !has_helpers(attempt)) return set;
+  return write_control(helpers_path(attempt) + "/cpu.weight", kLeastWeight);
 }
 
 Status JobCgroups::set_limits(AttemptId attempt, const JobLimits& limits) const {
   if (limits.memory != Bytes(0) && memory_.limits()) {
     const char* file = memory_.is_unified ? "/memory.max" : "/memory.limit_in_bytes";
-    auto set = write_control(limit_path(memory_, attempt) + file,
-                             fmt::format("{}", limits.memory.value()));
+    auto set = write_limit(memory_, attempt, file, fmt::format("{}", limits.memory.value()));
     if (!set) return set;
   }
   if (limits.processes != 0 && processes_.limits()) {
-    auto set = write_control(limit_path(processes_, attempt) + "/pids.max",
-                             fmt::format("{}", limits.processes));
+    auto set = write_limit(processes_, attempt, "/pids.max", fmt::format("{}", limits.processes));
     if (!set) return set;
   }
   return set_processors(attempt, limits);
@@ -301,12 +317,13 @@ Status JobCgroups::set_processors(AttemptId attempt, const JobLimits& limits) co
     if (cpus.empty()) cpus = trim(*all);
   }
   if (cpus.empty() || !processors_.limits()) return {};
-  return write_control(place + "/cpuset.cpus", cpus);
+  return write_limit(processors_, attempt, "/cpuset.cpus", cpus);
 }
 
 Result<std::vector<UniqueFd>> JobCgroups::open_places(AttemptId attempt) const {
   std::vector<std::string> paths = version1_paths(attempt);
-  paths.insert(paths.begin(), {path(attempt) + "/shepherd", tasks_path(attempt)});
+  paths.insert(paths.begin(), {path(attempt) + "/shepherd", tasks_path(attempt),
+                               has_helpers(attempt) ? helpers_path(attempt) : tasks_path(attempt)});
   std::vector<UniqueFd> places;
   for (const auto& one : paths) {
     auto opened = open_file(one, O_PATH | O_DIRECTORY);

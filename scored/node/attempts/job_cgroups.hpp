@@ -1,6 +1,10 @@
-// Manages the cgroups of this node's attempts: <root>/job_<attempt>/{shepherd,tasks}. If the
-// version 2 tree has no cpu controller, the tasks are also in a separate directory of the version 1
-// hierarchy (base/os/cpu_cgroup.hpp).
+// Manages the cgroups of this node's attempts: <root>/job_<attempt>/{shepherd,tasks,helpers}. If
+// the version 2 tree has no cpu controller, the tasks are also in a separate directory of the
+// version 1 hierarchy (base/os/cpu_cgroup.hpp).
+//
+// Helpers are programs of this project that run as the user and must answer while the tasks are
+// frozen. They have the limits of the tasks: in version 1 they share the tasks' directories, in
+// version 2 the same numbers hold for their own directory.
 #pragma once
 
 #include "base/ids.hpp"
@@ -48,6 +52,7 @@ struct JobLimits {
   Bytes memory{0};
   std::uint32_t processes = 0;              // includes threads; of the tasks
   std::vector<std::uint32_t> processors{};  // the host's numbers; empty: all
+  bool has_helpers = false;
 };
 
 // Describes where a controller limits attempts: in the version 2 tree or in a version 1 hierarchy.
@@ -92,13 +97,14 @@ class JobCgroups {
   // Makes an attempt's directories and sets the limits for which there are controllers. Existing
   // directories are not an error.
   [[nodiscard]] Status make(AttemptId attempt, const JobLimits& limits) const;
-  // Opens its directories in the order that the launcher expects: shepherd, tasks, version 1
-  // hierarchies. Errors: errno codes.
+  // Opens its directories in the order that the launcher expects: shepherd, tasks, helpers (again
+  // the tasks if it has none), version 1 hierarchies. Errors: errno codes.
   [[nodiscard]] Result<std::vector<UniqueFd>> open_places(AttemptId attempt) const;
   [[nodiscard]] std::string tasks_path(AttemptId attempt) const;
-  // Sends SIGKILL to the tasks, frozen or not. The shepherd keeps running.
+  [[nodiscard]] std::string helpers_path(AttemptId attempt) const;
+  // Sends SIGKILL to the tasks, frozen or not. The shepherd and the helpers keep running.
   [[nodiscard]] Status kill_tasks(AttemptId attempt) const;
-  // Sends SIGKILL to the tasks and the shepherd.
+  // Sends SIGKILL to everything in it.
   [[nodiscard]] Status kill_all(AttemptId attempt) const;
   // Fails with EBUSY while a process in it is still ending. A directory that no longer exists is
   // not an error.
@@ -124,6 +130,10 @@ class JobCgroups {
   [[nodiscard]] Status set_processors(AttemptId attempt, const JobLimits& limits) const;
   // Returns the directory that holds a controller's files for the attempt's tasks.
   [[nodiscard]] std::string limit_path(const LimitPlace& place, AttemptId attempt) const;
+  // Writes one of these files, for the helpers too.
+  [[nodiscard]] Status write_limit(const LimitPlace& place, AttemptId attempt,
+                                   std::string_view file, std::string_view text) const;
+  [[nodiscard]] bool has_helpers(AttemptId attempt) const;
   // Returns the attempt's directories in version 1 hierarchies.
   [[nodiscard]] std::vector<std::string> version1_paths(AttemptId attempt) const;
 

@@ -76,6 +76,35 @@ TEST_F(JobCgroupsTest, ThawsWhatItFinds) {
   EXPECT_FALSE(tasks.events()->frozen);
 }
 
+TEST_F(JobCgroupsTest, HelpersHaveLimitsOfTasksAndRunOn) {
+  const JobLimits limits{.memory = Bytes(64U << 20U), .processes = 50, .has_helpers = true};
+  ASSERT_TRUE(cgroups_->make(AttemptId{256}, limits));
+  ASSERT_TRUE(cgroups_->make(AttemptId{512}, {}));
+  const auto name_of = [&](AttemptId attempt) {
+    const auto places = cgroups_->open_places(attempt).value();
+    return std::filesystem::read_symlink(fmt::format("/proc/self/fd/{}", places[2].get()));
+  };
+  EXPECT_EQ(name_of(AttemptId{256}), cgroups_->helpers_path(AttemptId{256}));
+  EXPECT_EQ(name_of(AttemptId{512}), cgroups_->tasks_path(AttemptId{512})) << "it has none";
+  for (const char* file : {"/pids.max", "/memory.max"}) {  // there is none with version 1
+    EXPECT_EQ(read_file(cgroups_->helpers_path(AttemptId{256}) + file, 32).value_or("-"),
+              read_file(cgroups_->tasks_path(AttemptId{256}) + file, 32).value_or("-"));
+  }
+  auto helpers = Cgroup::open(cgroups_->helpers_path(AttemptId{256})).value();
+  const auto target = CgroupFreeze::open(cgroups_->tasks_path(AttemptId{256})).value();
+  const pid_t child = fork();
+  if (child == 0) {
+    for (;;) pause();
+  }
+  ASSERT_TRUE(helpers.add(child));
+  ASSERT_EQ(target->stop(), 0);
+  EXPECT_FALSE(helpers.events()->frozen);
+  EXPECT_TRUE(cgroups_->kill_tasks(AttemptId{256}));
+  EXPECT_EQ(waitpid(child, nullptr, WNOHANG), 0) << "helpers outlive the tasks";
+  EXPECT_TRUE(cgroups_->kill_all(AttemptId{256}));
+  EXPECT_EQ(waitpid(child, nullptr, 0), child);
+}
+
 // Returns the file that moves a process to where the attempt's cpu.idle applies.
 std::string procs_of(const JobCgroups& cgroups, AttemptId attempt) {
   const bool is_version1 = cgroups.fill_control() == FillControl::Version1;

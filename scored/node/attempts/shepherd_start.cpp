@@ -80,6 +80,7 @@ asio::awaitable<Result<void>> ShepherdStart::start(AttemptPtr attempt, base::Pla
     JobLimits limits = settings_.limits;
     if (placed.memory != Bytes(0)) limits.memory = placed.memory;
     limits.processors = settings_.cores.processors_of(placed.cores);
+    limits.has_helpers = placed.scratch > Bytes(0);
     attempt->memory = limits.memory;
     auto made = parts_.cgroups->make(placed.attempt, limits);
     if (!made) co_return made.error();

@@ -40,9 +40,16 @@ class SwitchTarget {
 
   [[nodiscard]] int priority() const { return priority_; }
 
+  // Returns true if processes of the attempt run while it is stopped. They then do so at idle
+  // priority.
+  [[nodiscard]] bool has_helpers() const { return has_helpers_; }
+
+  void set_has_helpers(bool has) { has_helpers_ = has; }
+
  private:
   int freezer_;
   int priority_;
+  bool has_helpers_ = false;
 };
 
 // Uses the cgroup2 freezer. It stops every process in the cgroup, regardless of signal handlers,

@@ -35,6 +35,7 @@ struct alignas(64) SwitchEntry {
   const std::unique_ptr<SwitchTarget> target;
   const int freezer = target->freezer();    // < 0: use the target
   const int priority = target->priority();  // < 0: use the target
+  const bool has_helpers = target->has_helpers();
   Role role = Role::Runs;
   bool is_low = false;  // at idle priority; kept while it is stopped
   // The timetable lets it run, that is, the plan knows it and it is not in the background.
@@ -59,7 +60,12 @@ struct alignas(64) SwitchEntry {
   [[nodiscard]] bool is_stopped() const { return role == Role::Stopped; }
 
   // Thread: the switcher's. These return an errno or 0.
-  int stop() noexcept { return freezer >= 0 ? write_control(freezer, '1') : target->stop(); }
+  int stop() noexcept {
+    const int error = freezer >= 0 ? write_control(freezer, '1') : target->stop();
+    if (error == 0 && has_helpers)
+      set_low(true);  // where this is impossible they keep their weight
+    return error;
+  }
 
   int go() noexcept { return freezer >= 0 ? write_control(freezer, '0') : target->go(); }
 

@@ -142,5 +142,23 @@ TEST(SwitchFill, AnAttemptThatCannotBeLoweredIsStopped) {
   EXPECT_EQ(node.first.role(), Role::Runs);
 }
 
+// Helpers run on while the tasks are stopped.
+TEST(SwitchFill, StoppedAttemptWithHelpersHasIdlePriority) {
+  auto made = std::make_unique<FakeTarget>();
+  FakeTarget& target = *made;
+  made->set_has_helpers(true);
+  SwitchEntry entry(AttemptId{1}, std::move(made));
+  EXPECT_EQ(entry.stop(), 0);
+  EXPECT_FALSE(target.is_running);
+  EXPECT_TRUE(target.is_low);
+  EXPECT_EQ(entry.set_low(false), 0);
+  EXPECT_FALSE(target.is_low) << "as when it continues";
+  target.low_error = EIO;
+  EXPECT_EQ(entry.stop(), 0) << "its tasks are stopped nevertheless";
+  SwitchEntry other(AttemptId{2}, std::make_unique<FakeTarget>());
+  EXPECT_EQ(other.stop(), 0);
+  EXPECT_FALSE(other.is_low);
+}
+
 }  // namespace
 }  // namespace score::node

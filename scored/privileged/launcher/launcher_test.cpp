@@ -188,7 +188,7 @@ class LauncherTest : public ::testing::Test {
     std::vector<UniqueFd> places;
     const std::string job = cgroup_root_ + "/job_" + std::to_string(attempt);
     EXPECT_TRUE(Cgroup::create(job));
-    for (const char* below : {"/shepherd", "/tasks"}) {
+    for (const char* below : {"/shepherd", "/tasks", "/helpers"}) {
       EXPECT_TRUE(Cgroup::create(job + below));
       places.emplace_back(open((job + below).c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
     }
@@ -294,6 +294,26 @@ TEST_F(LauncherTest, ReportsMissingHelper) {
   EXPECT_STREQ(reply.step, "scored-scratch-directory");
 }
 
+TEST_F(LauncherTest, StartsHelpersInTheirCgroup) {
+  if (!make_cgroup_root()) GTEST_SKIP() << "no cgroup2 that may be written";
+  std::ofstream(dir_ / "scored-scratch-directory") << "#!/bin/sh\n";
+  fs::permissions(dir_ / "scored-scratch-directory", fs::perms(0755));
+  const auto places = make_cgroups(7);
+  start_launcher(allow());
+  const UniqueFd listener = listening_socket();
+  StartRequest request;
+  request.attempt = 7;
+  request.user = own_user();
+  request.scratch = 1;
+  const StartReply reply =
+      ask(request, {listener.get(), places[0].get(), places[1].get(), places[2].get()});
+  ASSERT_EQ(reply.error, 0U) << reply.step;
+  EXPECT_TRUE(fact("spawner", "cgroup").ends_with("/job_7/tasks"));
+  EXPECT_TRUE(fact("helpers", "cgroup").ends_with("/job_7/helpers"));
+  EXPECT_TRUE(eventually([&] { return descriptors(reply.shepherd_pid) == "0 1 2 3 4 5 "; }));
+  EXPECT_EQ(getpgid(reply.group), reply.group);
+}
+
 TEST_F(LauncherTest, RefusesAnUnknownUser) {
   if (geteuid() != 0) GTEST_SKIP() << "a different user is refused before the look-up";
   start_launcher();
@@ -391,7 +411,8 @@ TEST_F(LauncherTest, StartsBothInTheCgroupsItIsGiven) {
   if (!make_cgroup_root()) GTEST_SKIP() << "no cgroup2 that may be written";
   const auto places = make_cgroups(7);
   start_launcher(allow());
-  const StartReply reply = launch(7, own_user(), {places[0].get(), places[1].get()});
+  const StartReply reply =
+      launch(7, own_user(), {places[0].get(), places[1].get(), places[2].get()});
   ASSERT_EQ(reply.error, 0U) << reply.step;
   EXPECT_TRUE(fact("shepherd", "cgroup").ends_with("/job_7/shepherd"));
   EXPECT_TRUE(fact("spawner", "cgroup").ends_with("/job_7/tasks"));
@@ -405,7 +426,8 @@ TEST_F(LauncherTest, ChildrenJoinTheirCgroupsWithoutClone3) {
     const auto attempt = started_.size() + 7;
     const auto places = make_cgroups(attempt);
     ASSERT_NO_FATAL_FAILURE(start_launcher(allow()));
-    const StartReply reply = launch(attempt, own_user(), {places[0].get(), places[1].get()});
+    const StartReply reply =
+        launch(attempt, own_user(), {places[0].get(), places[1].get(), places[2].get()});
     ASSERT_EQ(reply.error, 0U) << reply.step;
     const std::string job = "/job_" + std::to_string(attempt);
     EXPECT_TRUE(fact("shepherd", "cgroup").ends_with(job + "/shepherd"));
@@ -427,7 +449,8 @@ TEST_F(LauncherTest, ReportsACgroupThatCannotBeJoined) {
   const auto places = make_cgroups(7);
   ASSERT_TRUE(remove_cgroup_tree(cgroup_root_ + "/job_7/tasks"));
   start_launcher(allow());
-  const StartReply reply = launch(7, own_user(), {places[0].get(), places[1].get()});
+  const StartReply reply =
+      launch(7, own_user(), {places[0].get(), places[1].get(), places[2].get()});
   EXPECT_EQ(reply.error, static_cast<std::uint32_t>(ENOENT));
   EXPECT_STREQ(reply.step, "join the cgroup");
 }
@@ -441,7 +464,8 @@ TEST_F(LauncherTest, RefusesCgroupsOfOtherOwners) {
   if (geteuid() != 0 || !make_cgroup_root()) GTEST_SKIP() << "needs root and cgroup2";
   const auto places = make_cgroups(7);
   ASSERT_EQ(fchownat(places[1].get(), "", 65534, 65534, AT_EMPTY_PATH), 0);
-  EXPECT_EQ(launch(7, own_user(), {places[0].get(), places[1].get()}).error, denied);
+  EXPECT_EQ(launch(7, own_user(), {places[0].get(), places[1].get(), places[2].get()}).error,
+            denied);
 }
 
 TEST_F(LauncherTest, RefusesDirectoryWritableByOthers) {

@@ -17,9 +17,7 @@
 
 namespace {
 
-using score::launcher::kMaxAllowed;
-using score::launcher::LauncherOptions;
-using score::launcher::StartedShepherd;
+using namespace score::launcher;
 
 constexpr const char* kUsage =
     "usage: scored-launcher --rundir DIR --shepherd PATH [OPTION]...\n"
@@ -89,7 +87,7 @@ bool place_descriptors() {
   closefrom(3);
   int fd = -1;
   do fd = open("/dev/null", O_RDWR | O_CLOEXEC);
-  while (fd >= 0 && fd < score::launcher::kFirstFd - 1);
+  while (fd >= 0 && fd < kFirstFd - 1);
   if (fcntl(2, F_GETFD) == FD_CLOEXEC) fcntl(2, F_SETFD, 0);
   return fd >= 0 && dup2(fd, 0) == 0 && dup2(fd, 1) == 1;
 }
@@ -133,7 +131,7 @@ int main(int argc, char** argv) {
   signal(SIGCHLD, SIG_DFL);
   setpriority(PRIO_PROCESS, 0, -10);  // runs before busy tasks; its children start at 0 again
   prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
-  static score::launcher::LauncherServer server(options);
+  static LauncherServer server(options);
   if (!server.start()) return 1;
   if (options.interface != nullptr) server.add(start_rings(options));
   for (;;) server.turn();

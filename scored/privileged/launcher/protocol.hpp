@@ -4,24 +4,26 @@
 //
 // A request starts an attempt. The node daemon makes the attempt's cgroups, and binds and listens
 // on its shepherd socket. It sends the descriptors of the socket, of the cgroup2 directories for
-// the shepherd and for the tasks (O_PATH, its own), and perhaps of directories of version 1
-// controllers, also for the tasks. The launcher forks A into the first cgroup. A looks the user up
-// and forks B into the second. B joins the others and starts a new session. Both then drop to the
-// user and exec:
-//   A: scored-shepherd shepherd   descriptor 3: listening socket, 4: stream socket to B
+// the shepherd, the tasks and the helpers (O_PATH, its own), and perhaps of directories of version
+// 1 controllers for tasks and helpers. The launcher forks A into the first cgroup. A looks the user
+// up and forks B into the second, and for an attempt with scratch C into the third. B and C join
+// the others and start new sessions. All then drop to the user and exec:
+//   A: scored-shepherd shepherd   descriptor 3: listening socket, 4: stream socket to B, 5: to C
 //   B: scored-shepherd spawner    descriptor 4: stream socket to A
-// Both have /dev/null as 0 and 1, the launcher's log as 2, and an environment of PATH, HOME, USER,
-// LOGNAME and SHELL. B forks the tasks when A asks for it, so they are born in its cgroup. A is a
-// subreaper. Processes that are left when A has ended become the launcher's children (it is a
-// subreaper too) and are killed.
+//   C: scored-shepherd helpers    descriptor 4: stream socket to A
+// They have /dev/null as 0 and 1, the launcher's log as 2, and an environment of PATH, HOME, USER,
+// LOGNAME and SHELL. B forks the tasks when A asks for it, and C the helpers, so they are born in
+// its cgroup. A is a subreaper. Processes that are left when A has ended become the launcher's
+// children (it is a subreaper too) and are killed.
 //
-// The tasks cannot open the devices that a request denies: scored-device-guard, a child of A that
-// has ended before B is forked, reads the list and attaches a program to the tasks' cgroup.
+// The attempt cannot open the devices that a request denies: scored-device-guard, a child of A that
+// has ended before B is forked, reads the list and attaches a program to the parent of the tasks'
+// cgroup.
 //
 // The user's directory for scratch is made, or found, by scored-scratch-directory, which is also a
 // child of A.
 //
-// A reply is sent when both programs run or a step has failed, at most 5 s later. Replies may be in
+// A reply is sent when all programs run or a step has failed, at most 5 s later. Replies may be in
 // any order. An invalid packet ends the connection. Packets of a user other than the daemon's are
 // never read.
 #pragma once
@@ -32,7 +34,7 @@
 namespace score::launcher {
 
 inline constexpr std::uint32_t kMagic = 0x4c524353;  // "SCRL"
-inline constexpr std::uint32_t kVersion = 8;
+inline constexpr std::uint32_t kVersion = 9;
 inline constexpr std::size_t kMaxShepherds = 256;
 
 inline constexpr std::size_t kDeniedBytes = 1024;
@@ -44,14 +46,16 @@ struct StartRequest {
   std::uint32_t user = 0;          // numeric user id; must exist on this node
   std::uint16_t low_priority = 0;  // 1: tasks run below the node daemon, if the switcher has no
                                    // real-time priority
-  std::uint16_t scratch = 0;       // 1: the user needs a directory for scratch
+  std::uint16_t scratch = 0;       // 1: with a directory for scratch, and helpers
   char denied[kDeniedBytes] = {};  // devices, "c195:0 b7:1"; zero-terminated; may be empty
 };
 
 static_assert(sizeof(StartRequest) == 24 + kDeniedBytes);
 
-// Lists the descriptors of a request, in this order: 1, 3, or more up to kPlaces.
-enum Place { kListener, kShepherdCgroup, kTasksCgroup, kVersion1, kPlaces = kVersion1 + 4 };
+// Lists the descriptors of a request, in this order: 1, 4, or more up to kPlaces.
+enum Place { kListener, kShepherdCgroup, kTasksCgroup, kHelpersCgroup, kVersion1 };
+
+inline constexpr int kPlaces = kVersion1 + 4;
 
 // This is StartReply::step when the node has no such user (error ENOENT), or cannot determine it.
 inline constexpr char kLookUpUser[] = "look up the user";

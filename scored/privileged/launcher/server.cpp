@@ -152,8 +152,8 @@ void LauncherServer::read_packet() {
   message.msg_controllen = CMSG_LEN(kPlaces * sizeof(int));  // the kernel drops further ones
   const ssize_t got = recvmsg(daemon_, &message, MSG_CMSG_CLOEXEC);
   if (got < 0 && (errno == EAGAIN || errno == EINTR)) return;
-  Launch launch{
-      .request = request, .places = {-1, -1, -1, -1, -1, -1, -1}, .shepherd = options_.shepherd};
+  Launch launch{.request = request, .places = {}, .shepherd = options_.shepherd};
+  memset(launch.places, -1, sizeof launch.places);
   const cmsghdr* part = got > 0 ? CMSG_FIRSTHDR(&message) : nullptr;
   const std::size_t size = part != nullptr ? part->cmsg_len - CMSG_LEN(0) : 0;
   if (size > 0 && size <= sizeof launch.places && part->cmsg_type == SCM_RIGHTS) {
@@ -162,13 +162,8 @@ void LauncherServer::read_packet() {
   const bool is_whole = got == sizeof request &&
                         (message.msg_flags & (MSG_TRUNC | MSG_CTRUNC)) == 0 &&
                         request.magic == kMagic && request.version == kVersion;
-  if (got <= 0) {
-    drop(nullptr);
-  } else if (!is_whole) {
-    drop("malformed packet");
-  } else {
-    start_attempt(launch);
-  }
+  if (is_whole) start_attempt(launch);
+  if (!is_whole) drop(got > 0 ? "malformed packet" : nullptr);
   for (const int fd : launch.places) {
     if (fd >= 0) close(fd);
   }
@@ -221,8 +216,7 @@ void LauncherServer::start_attempt(const Launch& launch) {
 void LauncherServer::watch_start(Child& child, bool is_readable) {
   if (!is_readable && now_ns() < child.deadline_ns) return;
   StartReply note;
-  ssize_t got = 0;
-  if (is_readable) got = read(child.started.notes, &note, sizeof note);
+  const ssize_t got = is_readable ? read(child.started.notes, &note, sizeof note) : 0;
   if (got == sizeof note && note.error == 0) {
     child.group = note.group;
     return;

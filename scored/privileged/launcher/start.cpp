@@ -1,8 +1,8 @@
-// There are two forks per attempt. They use clone3 with CLONE_INTO_CGROUP, so that a child is born
-// in its cgroup. Moving it by a write to cgroup.procs would wait for an RCU grace period under the
-// lock that every freeze of every node on the machine takes. Containers refuse clone3, often with
-// ENOSYS; the child then moves itself before it does anything else. The children do all work that
-// may wait.
+// There are two or three forks per attempt. They use clone3 with CLONE_INTO_CGROUP, so that a child
+// is born in its cgroup. Moving it by a write to cgroup.procs would wait for an RCU grace period
+// under the lock that every freeze of every node on the machine takes. Containers refuse clone3,
+// often with ENOSYS; the child then moves itself before it does anything else. The children do all
+// work that may wait.
 #include "scored/privileged/launcher/start.hpp"
 
 #include "scored/privileged/launcher/identity.hpp"
@@ -29,13 +29,13 @@ namespace {
 
 constexpr int kListenerFd = 3;
 constexpr int kPairFd = 4;
-constexpr int kNotesFd = 5;  // until exec
+constexpr int kHelpersFd = 5;
+constexpr int kNotesFd = 6;  // until exec
 constexpr int kLowPriority = 10;
 
 struct Child {
   const Launch& launch;
   int notes = -1;
-  int pair[2] = {-1, -1};
   UserIdentity identity{};
 };
 
@@ -73,11 +73,12 @@ pid_t fork_into(const Child& child, int place, int* pidfd) {
   return pid;
 }
 
-// Places the descriptors so that only 0, 1, 2, the listener as 3 and the pair as 4 survive exec.
-// closefrom() reads /proc where close_range is refused.
-void place_descriptors(Child& child, int listener, int pair) {
+// Places the descriptors so that only 0, 1, 2 and these survive exec. closefrom() reads /proc where
+// close_range is refused.
+void place_descriptors(Child& child, int listener, int pair, int helpers) {
   must(listener < 0 || dup2(listener, kListenerFd) == kListenerFd, child, "dup2");
   must(dup2(pair, kPairFd) == kPairFd, child, "dup2");
+  must(helpers < 0 || dup2(helpers, kHelpersFd) == kHelpersFd, child, "dup2");
   must(dup3(child.notes, kNotesFd, O_CLOEXEC) == kNotesFd, child, "dup3");
   child.notes = kNotesFd;
   closefrom(kNotesFd + 1);
@@ -111,12 +112,24 @@ void reset_state(const Child& child) {
 
 // In version 1, a write to `tasks` moves a thread without the wait that a write to cgroup.procs
 // costs.
-[[noreturn]] void run_spawner(Child& child) {
+[[noreturn]] void run_spawner(Child& child, int pair, const char* role) {
   for (int place = kVersion1; place < kPlaces; ++place) join(child, place, "tasks");
   must(setsid() >= 0, child, "setsid");
-  place_descriptors(child, -1, child.pair[1]);
+  place_descriptors(child, -1, pair, -1);
   if (child.launch.request.low_priority != 0) setpriority(PRIO_PROCESS, 0, kLowPriority);
-  execute(child, "spawner");
+  execute(child, role);
+}
+
+// Forks B or C into its cgroup. `end` becomes A's end of their socket.
+pid_t fork_spawner(Child& child, int place, const char* role, int& end) {
+  int pair[2];
+  int pidfd = -1;
+  must(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) == 0, child, "socketpair");
+  const pid_t spawner = fork_into(child, place, &pidfd);
+  if (spawner == 0) run_spawner(child, pair[1], role);
+  must(spawner > 0, child, "fork into the cgroup");
+  end = pair[0];
+  return spawner;
 }
 
 // Runs a program from the directory of the shepherd: an exec as root has the capabilities that the
@@ -140,21 +153,18 @@ void assist(const Child& child, const char* program, const char* word) {
   must(setsid() >= 0, child, "setsid");
   setpriority(PRIO_PROCESS, 0, 0);
   must(prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) == 0, child, "subreaper");
-  errno = look_up(child.launch.request.user, child.identity);
-  must(errno == 0, child, kLookUpUser);
-  must(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, child.pair) == 0, child, "socketpair");
   const StartRequest& request = child.launch.request;
+  must((errno = look_up(request.user, child.identity)) == 0, child, kLookUpUser);
   if (request.denied[0] != '\0') assist(child, "scored-device-guard", request.denied);
   char user[16];
   snprintf(user, sizeof user, "%u", request.user);
   if (request.scratch != 0) assist(child, "scored-scratch-directory", user);
-  int pidfd = -1;
-  const pid_t spawner = fork_into(child, kTasksCgroup, &pidfd);
-  if (spawner == 0) run_spawner(child);
-  must(spawner > 0, child, "fork into tasks");
-  const StartReply note{.group = spawner};
+  int tasks = -1;
+  int helpers = -1;
+  const StartReply note{.group = fork_spawner(child, kTasksCgroup, "spawner", tasks)};
+  if (request.scratch != 0) fork_spawner(child, kHelpersCgroup, "helpers", helpers);
   must(write(child.notes, &note, sizeof note) == sizeof note, child, "write");
-  place_descriptors(child, child.launch.places[kListener], child.pair[0]);
+  place_descriptors(child, child.launch.places[kListener], tasks, helpers);
   execute(child, "shepherd");
 }
 

@@ -75,10 +75,13 @@ def cluster(shared):
     expect_nothing_left(shared)
 
 
+def parent_of(pid):
+    return int(pathlib.Path(f'/proc/{pid}/stat').read_text().rsplit(')', 1)[1].split()[1])
+
+
 def shepherds(cluster, *words):
-    """Of jobs with volumes: the parents of their servers."""
-    parents = [pathlib.Path(f'/proc/{pid}/stat').read_text().rsplit(')', 1)[1].split()[1] for pid in processes(cluster, 'scored-pario --volume', *words)]
-    return [int(pid) for pid in parents]
+    """Of jobs with volumes: they have the process that starts servers."""
+    return [parent_of(parent_of(pid)) for pid in processes(cluster, 'scored-pario --volume', *words)]
 
 
 ALL_READ = '''

@@ -4,6 +4,7 @@ A conversation comes from a number; a failure prints it. By hand: SCORE_FUZZ_SEC
 import array
 import contextlib
 import ctypes
+import fcntl
 import os
 import pathlib
 import pwd
@@ -21,7 +22,7 @@ import time
 import pytest
 from cluster import BIN, is_alive, wait_until
 from figures import figure
-from frames import Schema, read_frame
+from frames import Schema
 from progress import start_progress
 
 SECONDS = float(os.environ.get('SCORE_FUZZ_SECONDS', 5))
@@ -295,19 +296,35 @@ def test_a_hostile_shepherd_at_the_node_daemon(fresh, as_root, tmp_path):
 
 # ---- the PMIx server
 
-def start_pmix(place):
+def start_pmix():
+    """The server, the socket to it, and the address at which it serves clients."""
     ours, theirs = socket.socketpair()
-    words = ['setpriv', f'--reuid={NOBODY}', f'--regid={NOBODY}', '--clear-groups', str(BIN / 'scored-pmix'), str(place)]
-    end = theirs.fileno()
-    process = subprocess.Popen(words, pass_fds=(3, end), preexec_fn=lambda: os.dup2(end, 3, True), env={'PATH': '/usr/bin:/bin'},
-                               stderr=subprocess.DEVNULL)
+    listener = socket.create_server(('127.0.0.1', 0))
+    listener.setblocking(False)
+    ends = (theirs.fileno(), listener.fileno())
+    words = ['setpriv', f'--reuid={NOBODY}', f'--regid={NOBODY}', '--clear-groups', str(BIN / 'scored-pmix')]
+
+    def place_descriptors():
+        high = [fcntl.fcntl(end, fcntl.F_DUPFD, 100) for end in ends]
+        for number, end in enumerate(high, 3):
+            os.dup2(end, number, True)
+
+    process = subprocess.Popen(words, close_fds=False, preexec_fn=place_descriptors, env={'PATH': '/usr/bin:/bin'}, stderr=subprocess.DEVNULL)
     theirs.close()
-    return process, ours
+    with listener:
+        return process, ours, listener.getsockname()
 
 
-def pmix_addresses(ready):
-    """TCP addresses in what the server tells its tasks."""
-    return [(host.decode(), int(port)) for host, port in re.findall(rb'tcp4://([\d.]+):(\d+)', ready)]
+@contextlib.contextmanager
+def client_of_nobody(address):
+    """A connection that the server takes for one of its tasks: of its user, in its cgroup."""
+    os.seteuid(NOBODY)
+    try:
+        client = socket.create_connection(address, 1)
+    finally:
+        os.seteuid(0)
+    with client:
+        yield client
 
 
 def test_hostile_peers_of_the_pmix_server(as_root):
@@ -317,7 +334,7 @@ def test_hostile_peers_of_the_pmix_server(as_root):
     for seed, chance in conversations():
         place = pathlib.Path(tempfile.mkdtemp(prefix='scored-peer-', dir='/tmp'))
         os.chown(place, NOBODY, NOBODY)
-        process, peer = start_pmix(place)
+        process, peer, address = start_pmix()
         try:
             spec = SCHEMA.encode('LaunchSpec', job=12, programs=[{'argv': [b'true']}], directory=b'/', mpi=3, key_space=b'score.1')
             start = SCHEMA.encode('ShepherdPrepare', attempt=1793, tasks_on_node=[2, 2], spec=spec, node_name=b'n0')
@@ -326,12 +343,10 @@ def test_hostile_peers_of_the_pmix_server(as_root):
                      'request': [1, 2, 3], 'ranks': [0, 1, 2, 3], 'plan': [start], 'keys': [b'a', b'b', b'pmix.loc']}
             with contextlib.suppress(OSError):
                 if chance.random() < 0.9:
-                    peer.sendall(SCHEMA.frame('PmixStart', plan=start))
-                    answer = read_frame(peer)
-                    for address in pmix_addresses(answer[1] if answer else b''):
-                        with contextlib.suppress(OSError), socket.create_connection(address, 1) as task:
-                            task.sendall(chance.randbytes(chance.choice((1, 20, 100, 5000))))
-                            connections += 1
+                    peer.sendall(SCHEMA.frame('PmixStart', plan=start, directory=str(place).encode()))
+                    with contextlib.suppress(OSError), client_of_nobody(address) as task:
+                        task.sendall(chance.randbytes(chance.choice((1, 20, 100, 5000))))
+                        connections += 1
                 for _ in range(chance.randrange(1, 60)):
                     data = SCHEMA.random_frame(['PmixFenceDone', 'JobRelay', 'JobRelay', 'JobRelay', 'PmixStart'], chance, hints)[1]
                     peer.sendall(data)

@@ -58,6 +58,7 @@ class ActingAs {
   if (listener >= 0) dup2(fcntl(listener, F_DUPFD, 10), 3);
   if (listener < 0) ::close(3);
   dup2(low, 4);
+  ::close(5);
   if (options.user != 0 && setresuid(options.user, options.user, options.user) != 0) _exit(99);
   std::array<char*, 1> environment{nullptr};
   std::string name = "scored-shepherd";
