@@ -27,6 +27,18 @@ def files_below(path):
     return {path} if path.is_symlink() or not path.is_dir() else {entry for entry in path.rglob('*') if entry.is_symlink() or not entry.is_dir()}
 
 
+# Programs that hold something of the system and run as the users of jobs (ADR 0106), and the copies for `score start`.
+UNREADABLE = ('libexec/scored/scored-shepherd', 'libexec/scored/scored-pmix', 'sbin/scored-pario', 'bin/scored-pario-mount')
+READABLE = ('libexec/scored/bundle/scored-shepherd', 'libexec/scored/bundle/scored-pmix')
+
+
+def wrong_modes(root):
+    for names, mode in ((UNREADABLE, 0o711), (READABLE, 0o755)):
+        for path in (root / 'usr' / name for name in names):
+            if path.exists() and path.stat().st_mode & 0o777 != mode:
+                yield f'/{path.relative_to(root)}: mode {path.stat().st_mode & 0o777:o}, not {mode:o}'
+
+
 def patterns(path):
     lines = [line.strip() for line in path.read_text().splitlines()]
     return [line for line in lines if line and not line.startswith('#') and ' ' not in line]
@@ -39,6 +51,7 @@ def main():
         root = pathlib.Path(place)
         subprocess.run(['cmake', '--install', build, '--prefix', '/usr'], env=os.environ | {'DESTDIR': place}, check=True,
                        stdout=subprocess.DEVNULL)
+        problems += wrong_modes(root)
         as_debian(root)
         owners = {}
         for listing in [*sorted(source.glob('debian/*.install')), source / 'debian/not-installed']:

@@ -52,7 +52,11 @@ find "$top" -type f -perm -u+x -o -type f -name '*.so*' | while read -r file; do
   esac
   for place in bin examples lib lib/libfabric; do
     target=$place/$(basename "$file")
-    [ ! -f "$build/$target" ] || { relink "$file" "$target"; break; }
+    [ -f "$build/$target" ] || continue
+    mode=$(stat -c %a "$file")
+    relink "$file" "$target"
+    chmod "$mode" "$file"
+    break
   done
 done
 # The package's shared C++ library needs glibc 2.36.

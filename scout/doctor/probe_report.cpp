@@ -14,7 +14,8 @@ namespace {
 
 using WordViews = std::vector<std::string_view>;
 
-constexpr std::size_t kMostMpis = 64;  // per node
+constexpr std::size_t kMostMpis = 64;      // per node
+constexpr std::size_t kMostPrograms = 16;  // per node
 
 std::string text_of(std::string_view word) {
   return word == "-" ? "" : escape_terminal(word, 1000);
@@ -69,6 +70,9 @@ void Reader::read_fact(ProbedNode& node, const WordViews& words) const {
     const auto* part = base::find_optional_part(words[1]);
     const bool is_new = part != nullptr && std::ranges::count(node.missing_parts, part->name) == 0;
     if (is_new) node.missing_parts.push_back(part->name);
+  } else if (words[0] == "readable" && words.size() == 2) {
+    if (node.readable_programs.size() < kMostPrograms)
+      node.readable_programs.push_back(text_of(words[1]));
   } else if (words[0] == "network" && words.size() == 2) {
     node.network_error = text_of(words[1]);
   }

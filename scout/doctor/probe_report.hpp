@@ -22,6 +22,7 @@ struct ProbedNode {
   std::string provider;       // folder of libpm-fi.so; empty: not installed
   std::vector<ProbedMpi> mpis;
   std::vector<std::string_view> missing_parts;  // names of base::kOptionalParts
+  std::vector<std::string> readable_programs;   // paths; programs that should not be readable
   std::string network_error;                    // why PM cannot be opened
 };
 

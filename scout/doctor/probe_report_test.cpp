@@ -21,6 +21,7 @@ constexpr std::string_view kOutput =
     "1: part\tscored-pmix\tmissing\n"
     "1: part\tnonsense\tmissing\n"
     "1: network\tno such device\n"
+    "1: readable\t/x/scored-pmix\n"
     "0: pair\t1\t12345\t900000000\n"
     "1: pair\t2\t-\t0\n";
 
@@ -39,6 +40,8 @@ TEST(ProbeReport, FactsOfEachNodeAreParsed) {
   EXPECT_EQ(report.nodes[1].pm, "");
   EXPECT_EQ(report.nodes[1].network_error, "no such device");
   EXPECT_TRUE(report.nodes[0].missing_parts.empty());
+  EXPECT_TRUE(report.nodes[0].readable_programs.empty());
+  EXPECT_EQ(report.nodes[1].readable_programs, std::vector<std::string>{"/x/scored-pmix"});
   EXPECT_EQ(report.nodes[1].missing_parts, std::vector<std::string_view>{"scored-pmix"});
 }
 

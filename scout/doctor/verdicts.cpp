@@ -288,6 +288,16 @@ void check_parts(const Evidence& evidence, Findings& found) {
   judge_parts(*evidence.probe, found);
 }
 
+void check_programs(const Evidence& evidence, Findings& found) {
+  for (const auto& node : evidence.probe->nodes) {
+    for (const auto& path : node.readable_programs) {
+      found.warn(node.name, fmt::format("users can read {}, so their tasks can trace it", path),
+                 fmt::format("chmod 711 {}", path));
+    }
+  }
+  found.else_ok("tasks can trace no program of the system");
+}
+
 void check_pairs(const Evidence& evidence, Findings& found) {
   if (!evidence.with_pairs) return found.skip("not measured: --quick");
   if (!evidence.why_probe_ended.empty()) {
@@ -314,7 +324,8 @@ constexpr DoctorCheck kChecks[] = {
     {"cgroups", Source::Daemons, check_cgroups}, {"priority", Source::Head, check_priority},
     {"control", Source::Head, check_control},    {"memlock", Source::Probe, check_memlock},
     {"shm", Source::Probe, check_shm},           {"parts", Source::Probe, check_parts},
-    {"mpi", Source::Probe, check_mpi},           {"pairs", Source::Probe, check_pairs},
+    {"programs", Source::Probe, check_programs}, {"mpi", Source::Probe, check_mpi},
+    {"pairs", Source::Probe, check_pairs},
 };
 
 // Returns why the facts of a source are missing; empty if they are available.

@@ -278,6 +278,14 @@ TEST(Verdicts, MissingPrivilegesAreNamed) {
   expect(evidence, Level::Warning, "memlock", "n1: jobs may lock 1");
 }
 
+TEST(Verdicts, ReadableProgramOfUsersIsNamed) {
+  auto evidence = healthy();
+  evidence.probe->nodes[1].readable_programs = {"/usr/libexec/scored/scored-shepherd"};
+  expect(evidence, Level::Warning, "programs",
+         "n1: users can read /usr/libexec/scored/scored-shepherd, so their tasks can trace it: "
+         "chmod 711 /usr/libexec/scored/scored-shepherd");
+}
+
 TEST(Verdicts, FileModesAndOwnersAreChecked) {
   const auto judged = [](const wire::FileFact& fact) {
     Findings found;

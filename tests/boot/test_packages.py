@@ -155,6 +155,15 @@ def test_the_units_restrict_no_job(host):
             host.machine.run(*as_alice, f'exec 3<{device}')
 
 
+def test_users_cannot_read_the_programs_that_run_as_them(host):
+    host.install()
+    as_alice = ['setpriv', '--reuid=alice', '--regid=alice', '--init-groups', 'sh', '-c']
+    for program in ('libexec/scored/scored-shepherd', 'libexec/scored/scored-pmix', 'sbin/scored-pario', 'bin/scored-pario-mount'):
+        if host.machine.run('test', '-e', f'/usr/{program}', code=None).returncode == 0:
+            host.machine.run(*as_alice, f'test -x /usr/{program} && ! test -r /usr/{program}')
+    host.machine.run(*as_alice, 'test -r /usr/libexec/scored/bundle/scored-shepherd')
+
+
 def test_a_reload_fails_with_what_needs_a_restart(host):
     host.install()
     host.configure()

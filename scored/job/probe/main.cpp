@@ -61,6 +61,7 @@ void print_libraries() {
   for (const auto& part : base::kOptionalParts) {
     fmt::print("part\t{}\t{}\n", part.name, has_part(part.name, provider) ? "here" : "missing");
   }
+  for (const auto& path : readable_programs()) fmt::print("readable\t{}\n", word(path));
   const auto folders = library_folders(variable("LD_LIBRARY_PATH"), "/etc/ld.so.conf");
   for (const auto& path : find_mpi(folders)) {
     fmt::print("mpi\t{}\t{}\n", word(path), word(shepherd::ofi_objection({path})));
