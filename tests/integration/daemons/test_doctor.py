@@ -10,7 +10,7 @@ from cluster import BIN, Cluster, wait_until
 from trouble import need_nftables, without
 
 CHECKS = ['head', 'versions', 'nodes', 'answers', 'files', 'clocks', 'cgroups', 'priority', 'control', 'memlock',
-          'shm', 'parts', 'mpi', 'pairs']
+          'shm', 'parts', 'programs', 'mpi', 'pairs']
 
 
 @pytest.fixture(scope='module')
