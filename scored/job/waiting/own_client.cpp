@@ -20,8 +20,7 @@ namespace score::shepherd {
 
 namespace {
 
-constexpr std::uint32_t kEstablished = 1U << 1U;  // TCP_ESTABLISHED
-constexpr std::uint64_t kRootCgroup = 1;  // of sockets whose cgroup the kernel does not record
+constexpr std::uint8_t kEstablished = 1;  // TCP_ESTABLISHED of the kernel
 constexpr std::size_t kReplyBytes = 32UL * 1024;
 
 struct Question {
@@ -45,7 +44,7 @@ Question question_about_port(std::uint16_t port) {
   question.header.nlmsg_flags = NLM_F_REQUEST | NLM_F_DUMP;
   question.what.sdiag_family = AF_INET;
   question.what.sdiag_protocol = IPPROTO_TCP;
-  question.what.idiag_states = kEstablished;
+  question.what.idiag_states = 1U << kEstablished;
   question.what.id.idiag_dport = htons(port);
   question.what.id.idiag_cookie[0] = INET_DIAG_NOCOOKIE;
   question.what.id.idiag_cookie[1] = INET_DIAG_NOCOOKIE;
@@ -69,9 +68,9 @@ bool is_own(const nlmsghdr& header) {
   if (header.nlmsg_len < NLMSG_LENGTH(sizeof(inet_diag_msg))) return false;
   const auto* start = reinterpret_cast<const char*>(&header) + NLMSG_HDRLEN;
   const auto& found = *reinterpret_cast<const inet_diag_msg*>(start);
-  if (found.idiag_uid != getuid()) return false;
+  if (found.idiag_uid != getuid() || found.idiag_state != kEstablished) return false;
   const auto cgroup = cgroup_in(header, found);
-  return own == 0 || !cgroup || *cgroup == kRootCgroup || *cgroup == own;
+  return own == 0 || !cgroup || *cgroup == own;
 }
 
 // Returns true if one of the sockets in the answer is our own.
