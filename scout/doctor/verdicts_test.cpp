@@ -97,7 +97,7 @@ void expect(const Evidence& evidence, Level level, const char* check, const std:
 
 TEST(Verdicts, HealthyClusterHasOneLinePerCheck) {
   const auto findings = judge(healthy());
-  EXPECT_EQ(findings.size(), 13U);
+  EXPECT_EQ(findings.size(), 14U);
   for (const auto& finding : findings) EXPECT_EQ(finding.level, Level::Ok) << finding.line();
 }
 
@@ -338,7 +338,7 @@ TEST(Verdicts, SkippedChecksAreReported) {
   evidence.why_no_probe = "no node takes jobs";
   std::size_t skipped = 0;
   for (const auto& finding : judge(evidence)) skipped += finding.level == Level::Skipped ? 1 : 0;
-  EXPECT_EQ(skipped, 9U);
+  EXPECT_EQ(skipped, 10U);
 }
 
 }  // namespace
