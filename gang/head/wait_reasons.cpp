@@ -42,6 +42,7 @@ struct Reasons {
     if (node.state == NodeState::Suspect) return "suspect";
     if (!node.zombies.empty()) return "still ending an earlier job";
     if (std::string why = why_reserved(index); !why.empty()) return why;
+    if (std::string why = placer.why_no_place(job, index); !why.empty()) return why;
     return placer.may_use(job, index) ? "" : "busy";
   }
 
@@ -64,6 +65,22 @@ struct Reasons {
 
   [[nodiscard]] static std::string rounded(Duration time) {
     return base::format_duration(std::chrono::ceil<std::chrono::seconds>(time));
+  }
+
+  // Adds the reason why a step waits.
+  void add_step() {
+    const Job* allocation = tables.jobs.find(job.request.inside);
+    std::map<std::string, Names> full;
+    for (const NodeIndex node :
+         allocation == nullptr ? std::vector<NodeIndex>() : allocation->cells.nodes) {
+      std::string why = placer.why_no_place(job, node);
+      if (!why.empty()) full[std::move(why)].push_back(tables.nodes.name(node));
+    }
+    for (const auto& [why, which] : full) out.push_back(fmt::format("{}: {}", why, join(which)));
+    if (!out.empty()) return;
+    out.push_back(fmt::format("other steps use the {} of job {}",
+                              job.request.generic.empty() ? "cores" : "cores or units",
+                              job.request.inside));
   }
 
   // Adds the reason that the job's own reservation gives.
@@ -193,11 +210,7 @@ Names wait_reasons(const Tables& tables, const Placer& placer, const Job& job) {
   if (job.request.held) reasons.out.emplace_back("held until it is released");
   reasons.add_recovery();
   if (job.is_step()) {
-    if (reasons.out.empty()) {
-      reasons.out.push_back(fmt::format("other steps use the {} of job {}",
-                                        job.request.generic.empty() ? "cores" : "cores or units",
-                                        job.request.inside));
-    }
+    if (reasons.out.empty()) reasons.add_step();
     return std::move(reasons.out);
   }
   if (std::string why = placer.why_closed(job); !why.empty()) reasons.out.push_back(std::move(why));

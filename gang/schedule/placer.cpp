@@ -43,10 +43,13 @@ struct Needs {
   Shape shape;
   std::optional<Duration> longest;  // see Occupant::bound
   std::size_t rows_kept = 0;        // see Room::rows_kept_from()
+  // The user, if a share of places may keep this one from room that others find.
+  std::optional<UserId> user;
 };
 
 // Returns whether room for the job would also be room for the one that failed.
 bool is_no_smaller(const Needs& job, const Needs& failed) {
+  if (failed.user && failed.user != job.user) return false;
   const bool lasts_as_long = !job.longest || (failed.longest && *job.longest >= *failed.longest);
   return lasts_as_long && job.rows_kept >= failed.rows_kept &&
          needs_no_less(job.shape, failed.shape);
@@ -200,7 +203,8 @@ std::vector<JobId> Placer::place_waiting(TimePoint now) {
     Job& job = *(it++)->second;
     const bool may_skip = is_plain(job) && policy_->skips_larger(job);
     const auto longest = has_reservations ? room_.occupant(job).bound : std::nullopt;
-    const Needs needs{job.shape, longest, room_.rows_kept_from(job)};
+    const Needs needs{job.shape, longest, room_.rows_kept_from(job),
+                      room_.is_short_of_places(job.user) ? std::optional(job.user) : std::nullopt};
     if (may_skip && cannot_fit(needs, failed)) continue;
     if (!is_open(job)) continue;
     if (try_place(job)) {

@@ -96,6 +96,11 @@ class Placer {
     return room_.may_use(job, node);
   }
 
+  // See NodePlaces.
+  [[nodiscard]] std::string why_no_place(const Job& job, NodeIndex node) const {
+    return room_.on_node(node).places.why_full(job.user, place_kind(job));
+  }
+
   // See Room.
   [[nodiscard]] Occupant occupant(const Job& job) const { return room_.occupant(job); }
 

@@ -31,7 +31,7 @@ bool Room::may_use(const Job& job, NodeIndex index) const {
   const Node& node = nodes_[index];
   if (node.state != NodeState::Up || node.drained || !node.zombies.empty()) return false;
   if (!is_allowed(job.allowed, index)) return false;
-  if (reserved_[index].jobs.size() >= limits::kMaxJobsPerNode) return false;
+  if (!has_place(job, index)) return false;
   const bool is_free = calendar_.empty() && job.request.reservation.empty();
   if (!is_free && !calendar_.may_use(occupant(job), index)) return false;
   return job.overlay() || matrix_.cores(index) == node.info.cores;
@@ -199,6 +199,22 @@ void Room::put(Job& job, const Spot& spot) {
   take_cells(job, row);
 }
 
+void Room::take_place(const Job& job, NodeIndex node) {
+  NodePlaces& places = reserved_[node].places;
+  const bool had_all = places.has_all(job.user);
+  places.take(job.user, place_kind(job));
+  if (!had_all && places.has_all(job.user)) ++full_on_[job.user];
+}
+
+void Room::give_back_place(const Job& job, NodeIndex node) {
+  NodePlaces& places = reserved_[node].places;
+  const bool had_all = places.has_all(job.user);
+  places.give_back(job.user, place_kind(job));
+  if (!had_all || places.has_all(job.user)) return;
+  const auto full = full_on_.find(job.user);
+  if (--full->second == 0) full_on_.erase(full);
+}
+
 // Takes the job's cells, which must be free, its memory and its units.
 void Room::take_cells(Job& job, std::size_t row) {
   if (job.has_row()) occupy(job, row);
@@ -213,6 +229,7 @@ void Room::take_cells(Job& job, std::size_t row) {
     here.memory += job.shape.memory;
     here.scratch += job.scratch;
     here.jobs.insert(job.id);
+    take_place(job, node);
     if (job.is_exclusive()) here.exclusive = job.id;
     if (job.is_high()) ++here.high;
   }
@@ -228,6 +245,7 @@ void Room::unplace(Job& job) {
     here.memory -= job.shape.memory;
     here.scratch -= job.scratch;
     here.jobs.erase(job.id);
+    give_back_place(job, node);
     if (here.exclusive == job.id) here.exclusive.reset();
     if (job.is_high()) --here.high;
     if (row) freed_.emplace_back(job.home, node);
@@ -355,6 +373,7 @@ base::Result<void> Room::check_reservations() const {
       sum.memory += job->shape.memory;
       sum.scratch += job->scratch;
       sum.high += job->is_high() ? 1 : 0;
+      sum.places.take(job->user, place_kind(*job));
       load += job->has_row() ? 1 : 0;
       if (job->is_exclusive()) sum.exclusive = id;
       is_any_ending |= job->state == JobState::Completing;
@@ -370,6 +389,9 @@ base::Result<void> Room::check_reservations() const {
     }
     if (load != matrix_.load(index) || sum.high != reserved_[index].high) {
       return fail(Errc::WrongState, "load of {} is counted wrongly", name);
+    }
+    if (sum.places != reserved_[index].places) {
+      return fail(Errc::WrongState, "places of {} are counted wrongly", name);
     }
     if (sum.exclusive && load > 1) {
       return fail(Errc::WrongState, "exclusive job {} shares {}", *sum.exclusive, name);

@@ -4,6 +4,7 @@
 
 #include "gang/matrix/matrix.hpp"
 #include "gang/matrix/shape.hpp"
+#include "gang/resources/node_places.hpp"
 #include "gang/resources/units.hpp"
 #include "gang/state/tables.hpp"
 
@@ -30,6 +31,7 @@ struct Reservations {
   std::set<JobId> jobs;  // including overlay jobs
   std::optional<JobId> exclusive;
   std::uint32_t high = 0;  // jobs of queue high, without overlay jobs
+  NodePlaces places;       // of the jobs
 };
 
 // Kept is room that a job may not take, because it is kept for a different one.
@@ -86,6 +88,15 @@ class Room {
   [[nodiscard]] const Units& units() const { return units_; }
 
   [[nodiscard]] bool may_use(const Job& job, NodeIndex node) const;
+
+  // Returns whether the node has a place for the job within its user's share.
+  [[nodiscard]] bool has_place(const Job& job, NodeIndex node) const {
+    return reserved_[node].places.has_place(job.user, place_kind(job));
+  }
+
+  // Returns true if the user has all places that one may have on some node, so that other users may
+  // find room where this one finds none.
+  [[nodiscard]] bool is_short_of_places(UserId user) const { return full_on_.contains(user); }
 
   [[nodiscard]] const Calendar& calendar() const { return calendar_; }
 
@@ -170,6 +181,8 @@ class Room {
 
   void take_cells(Job& job, std::size_t row);
   void put_inside(Job& step);
+  void take_place(const Job& job, NodeIndex node);
+  void give_back_place(const Job& job, NodeIndex node);
   void occupy(Job& job, std::size_t row);
   void vacate(const Job& job, std::size_t row);
   bool make_room(const Job& job);
@@ -187,8 +200,9 @@ class Room {
   JobTable& jobs_;
   Matrix matrix_;
   Units units_{nodes_, matrix_};
-  std::vector<Reservations> reserved_;  // [node]
-  std::map<RowId, Holders> holders_;    // of the rows that have any
+  std::vector<Reservations> reserved_;       // [node]
+  std::map<UserId, std::uint32_t> full_on_;  // nodes on which the user has all places of one user
+  std::map<RowId, Holders> holders_;         // of the rows that have any
   std::vector<std::pair<RowId, NodeIndex>> freed_;
   bool has_grown_ = false;
 };

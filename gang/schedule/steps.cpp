@@ -166,7 +166,7 @@ std::optional<Spot> Room::spot_inside(const Job& step) const {
   std::vector<Candidate> room = candidates_of(*allocation, step, cores);
   std::erase_if(room, [&](const Candidate& candidate) {
     const auto member = allocation->member_on(candidate.node);
-    return reserved_[candidate.node].jobs.size() >= base::limits::kMaxJobsPerNode ||
+    return !has_place(step, candidate.node) ||
            (has_units(step) && !units_for_step(jobs_, *allocation, step, *member));
   });
   auto choice = choose(step.shape, room);

@@ -4,6 +4,7 @@
 
 #include "base/ids.hpp"
 #include "base/result.hpp"
+#include "base/shares.hpp"
 #include "base/time.hpp"
 
 #include <functional>
@@ -31,12 +32,11 @@ class WebLogin {
  public:
   static constexpr Duration kTokenLife = 60s;
   static constexpr Duration kSessionLife = 12h;
-  static constexpr std::size_t kMaxTokens = 256;
-  static constexpr std::size_t kMaxSessions = 1'024;
-  // These limits hold per user: the oldest entry makes room, so that one user cannot take all
-  // places.
-  static constexpr std::size_t kTokensOfUser = 8;
-  static constexpr std::size_t kSessionsOfUser = 32;
+  static constexpr std::size_t kMaxTokens = shares::kWebTokens.places;
+  static constexpr std::size_t kMaxSessions = shares::kWebSessions.places;
+  // At these limits the oldest entry of the user makes room.
+  static constexpr std::size_t kTokensOfUser = shares::kWebTokens.per_user;
+  static constexpr std::size_t kSessionsOfUser = shares::kWebSessions.per_user;
 
   // Returns 256 random bits as text, different each time.
   using Random = std::function<std::string()>;

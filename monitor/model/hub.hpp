@@ -4,6 +4,7 @@
 // at most the newest document that it has not taken. It is for one thread, without I/O.
 
 #include "base/result.hpp"
+#include "base/shares.hpp"
 #include "monitor/model/document.hpp"
 #include "monitor/model/viewer_options.hpp"
 
@@ -25,11 +26,10 @@ enum class ViewerId : std::uint64_t {};
 
 class Hub {
  public:
-  static constexpr std::size_t kMaxViewers = 1'024;
-  static constexpr std::size_t kMaxGroups = 32;
-  // The share of an owner, so that no user can shut others out.
-  static constexpr std::size_t kMaxViewersOfOwner = kMaxViewers / 4;
-  static constexpr std::size_t kMaxGroupsOfOwner = kMaxGroups / 4;
+  static constexpr std::size_t kMaxViewers = shares::kViewers.places;
+  static constexpr std::size_t kMaxGroups = shares::kFilters.places;
+  static constexpr std::size_t kMaxViewersOfOwner = shares::kViewers.per_user;
+  static constexpr std::size_t kMaxGroupsOfOwner = shares::kFilters.per_user;
 
   // Makes a document; `sequence` is the number of earlier documents of its group.
   using Encode = std::function<Frame(const ViewerOptions&, const Sight&, std::uint64_t sequence)>;

@@ -121,7 +121,7 @@ NodeDaemon::NodeDaemon(Parts parts, NodeConfig config)
                 {{config_.run_dir + "/shepherds",
                   parts.switcher.priority() == SwitchPriority::None,
                   {config_.job_memory, config_.job_processes},
-                  {config_.processors, config_.first_core, config_.confine_cores},
+                  {config_.processors, config_.first_core, config_.confine_cores, config_.cores},
                   {config_.generic, parts.cgroups != nullptr && is_of_root(config_.launcher_dir)}},
                  config_.name,
                  config_.login_socket,

@@ -436,6 +436,24 @@ TEST_P(NodeFlow, LeavesNothingAtIdlePriorityWhenItStops) {
   EXPECT_EQ(head.idle_of(512), "0");
 }
 
+// No switch stops a job without cores, so it may only have the time that gangs leave.
+TEST_P(NodeFlow, JobWithoutCoresStaysAtIdlePriority) {
+  ASSERT_TRUE(head.run(256, loop()));
+  if (head.idle_of(256).empty()) GTEST_SKIP() << "no cpu.idle";
+  head.gives_cores = false;
+  ASSERT_TRUE(head.run(512, loop()));
+  EXPECT_EQ(head.idle_of(512), "1");
+  head.take_turns(1, {256}, 10ms, true);
+  head.kill_node();
+  ASSERT_TRUE(head.wait([&] { return head.idle_of(512) == "0"; })) << "the guard has acted";
+  head.start_node();
+  ASSERT_TRUE(head.wait_for_node(2)) << log();
+  EXPECT_TRUE(head.wait([&] { return head.idle_of(512) == "1"; })) << log();
+  EXPECT_EQ(head.idle_of(256), "0");
+  head.kill(512);
+  ASSERT_NE(head.expect<wire::Exited>(512), nullptr) << log();
+}
+
 // ---- Hostile shepherds --------------------------------------------------------------------------
 
 // Writes a program that sends `words` (an expression of Python) in place of the shepherd and then

@@ -11,6 +11,9 @@ COUNTED = re.compile(r'\.(cpp|hpp|h|c|py|ts|tsx|mjs)$')
 TEST = re.compile(r'_test\.(cpp|py)$|^(tests|bench|examples)/')
 INCLUDE = re.compile(r'\s*#include "([^"]+)"')
 LIMITS = 'base/limits.hpp'
+TABLES = 'docs/reference/limits.md'
+IN_DAEMONS = re.compile(r'^(gang|monitor|pario/server|proto/transport|scored|scout/cluster)/.*(?<!_test)\.(cpp|hpp)$')
+FULL = re.compile(r'(?:size\(\)|count_?|count\(\)|active\(\)|pending\(\)) *[>=]= *(?:\d+ *\* *)?(?:\w+::)*(k(?:Max|Most)\w+)')
 
 
 def text_of(root, path):
@@ -110,6 +113,21 @@ def check_limits(root, files):
                 todo.append(name)
     for name in sorted(set(defined) - reached):
         yield 'limit', name, 'no code uses this limit'
+
+
+def described_tables(root, files):
+    """The limits that the page of tables names; None without the page."""
+    return set(re.findall(r'\bk[A-Z]\w*', text_of(root, TABLES))) if TABLES in files else None
+
+
+def check_shares(path, lines, described):
+    """A table with a limit that the page does not name: it says who fills it, and what one user may have."""
+    if described is None or not IN_DAEMONS.match(path):
+        return
+    for number, line in enumerate(lines, 1):
+        for name in FULL.findall(line):
+            if name not in described:
+                yield number, 'share', f'{TABLES} does not say who fills the table that {name} limits'
 
 
 def check_listed(root, files):

@@ -5,7 +5,7 @@ usage: tidy.py ROOT        prints one line per fault, `file:line: rule: what`, a
 
 Rules per file: size (file, function, line), include (which folder may include which), banned (calls
 that break testability or safety), trap (g++ 12 coroutine faults), pragma, test (a source without a
-test), left (files that a crash or a merge left behind), wire (a text field of a message that is
+test), share (a full table that docs/reference/limits.md does not name), left (files that a crash or a merge left behind), wire (a text field of a message that is
 compared with a literal: wire_words.py). A line is excused by a comment on it or the line above:
 `tidy: allow RULE, reason`.
 
@@ -44,7 +44,7 @@ MAY_INCLUDE = {
 ONLY_FOR_TESTS = {'bench', 'tests'}  # no folder above includes them
 # Asio-free headers of base, the only ones that pure code may use.
 PURE_FOLDERS = ('gang', 'pmlib')
-PURE_BASE = {'ids', 'units', 'time', 'result', 'errc', 'limits', 'assert', 'cpu/counter', 'exit_codes', 'lazy', 'overloaded', 'model/deadlines', 'model/model', 'model/distribution', 'model/resources', 'model/settings', 'text', 'text/plain',
+PURE_BASE = {'ids', 'units', 'time', 'result', 'errc', 'limits', 'shares', 'assert', 'cpu/counter', 'exit_codes', 'lazy', 'overloaded', 'model/deadlines', 'model/model', 'model/distribution', 'model/resources', 'model/settings', 'text', 'text/plain',
              'text/hostlist'}
 LIBRARY_ONLY_IN = [  # (include pattern, where it is allowed)
     (re.compile(r'<rdma/'), re.compile(r'^(bench|pmlib|tests)/')),
@@ -240,6 +240,7 @@ def faults(root):
     files = [path for path in tracked(root) if not path.startswith('build/') and pathlib.Path(root, path).is_file()]
     known = set(files)
     words = wire_words.pattern_of(wire_words.text_fields(root))
+    described = structure.described_tables(root, known)
     for path, number, rule, what in check_left(root, files):
         yield f'{path}:{number}: {rule}: {what}'
     yield from check_tree(root, files, exceptions(root))
@@ -251,7 +252,8 @@ def faults(root):
         lines = pathlib.Path(root, path).read_text(encoding='utf-8', errors='replace').splitlines()
         found = [*check_size(path, lines), *check_includes(path, lines), *check_banned(path, lines),
                  *check_traps(path, lines), *check_pragma(path, lines),
-                 *check_test(path, known, lines), *wire_words.check_wire_words(path, lines, words)]
+                 *check_test(path, known, lines), *structure.check_shares(path, lines, described),
+                 *wire_words.check_wire_words(path, lines, words)]
         for number, rule, what in found:
             if not excused(lines, number - 1, rule):
                 yield f'{path}:{number}: {rule}: {what}'

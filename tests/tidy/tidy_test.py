@@ -168,6 +168,11 @@ class Tidy(unittest.TestCase):
         self.assertEqual(faults_of({'scored/a_test.cpp': f'TEST(Suite, {name}) {{}}\n'}), [])
         self.assertEqual(faults_of({'scored/a_test.cpp': f'TEST(Suite, {name}Nine) {{}}\n'}), [('voice', 'scored/a_test.cpp')])
 
+    def test_table_without_share(self):
+        tree = {'docs/reference/limits.md': 'The table of `kMaxKnown` is of one job.\n',
+                'scored/a.cpp': 'if (known.size() >= kMaxKnown) return;\nif (all.size() == limits::kMaxNew) return;\n'}
+        self.assertEqual(faults_of(tree), [('share', 'scored/a.cpp')])
+
     def test_unused_limit(self):
         tree = {'base/limits.hpp': '#pragma once\ninline constexpr int kA = 1;\n'
                                    'inline constexpr int kB = 2 * kA;\ninline constexpr int kC = 3;\n'

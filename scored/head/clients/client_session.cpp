@@ -462,7 +462,7 @@ Status ClientSession::on(const wire::GetInfo& message) {
 
 Status ClientSession::on(const wire::GetTrace& message) {
   if (message.since_ns() < 0) return fail(Errc::Malformed, "a trace cannot start in the future");
-  return parts_.traces.gather(Duration(message.since_ns()),
+  return parts_.traces.gather(fmt::format("{}", peer_.user), Duration(message.since_ns()),
                               [answers = answers_, tag = message.tag()](wire::Trace trace) {
                                 trace.set_tag(tag);
                                 answers.show(trace);
@@ -470,10 +470,11 @@ Status ClientSession::on(const wire::GetTrace& message) {
 }
 
 Status ClientSession::on(const wire::GetFacts& message) {
-  return parts_.facts.gather([answers = answers_, tag = message.tag()](wire::Facts facts) {
-    facts.set_tag(tag);
-    answers.show(facts);
-  });
+  return parts_.facts.gather(fmt::format("{}", peer_.user),
+                             [answers = answers_, tag = message.tag()](wire::Facts facts) {
+                               facts.set_tag(tag);
+                               answers.show(facts);
+                             });
 }
 
 Status ClientSession::on(const wire::GetAccounting& message) {

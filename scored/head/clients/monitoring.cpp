@@ -406,7 +406,7 @@ asio::awaitable<Result<std::string>> Monitoring::trace(TraceRequest wish) {
   const auto came = std::make_shared<Channel>(io_, 1);
   const auto found = std::make_shared<wire::Trace>();
   // Nodes count back from the time on their own clock at which they are asked.
-  const auto asked = parts_.traces.gather(wish.since, [came, found](wire::Trace trace) {
+  const auto asked = parts_.traces.gather("monitor", wish.since, [came, found](wire::Trace trace) {
     *found = std::move(trace);
     came->try_send(boost::system::error_code());
   });

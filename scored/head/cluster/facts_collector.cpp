@@ -6,7 +6,7 @@
 
 namespace score::head {
 
-Status FactsCollector::gather(Done done) {
+Status FactsCollector::gather(const std::string& asker, Done done) {
   std::vector<NodeId> nodes;
   for (const NodeId node : links_.connected()) {
     if (!links_.link(node).vitals.release.empty()) nodes.push_back(node);
@@ -25,8 +25,9 @@ Status FactsCollector::gather(Done done) {
     request.set_tag(tag);
     return request;
   };
-  return poll_.ask(nodes, question, std::move(first),
-                   [done = std::move(done)](Parts parts) { done(std::move(parts.facts)); });
+  return poll_.ask(
+      asker, nodes, question,
+      {std::move(first), [done = std::move(done)](Parts parts) { done(std::move(parts.facts)); }});
 }
 
 // Half of the interval between request and reply is the error, because the node may have read its

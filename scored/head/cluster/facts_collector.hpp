@@ -18,8 +18,9 @@ class FactsCollector {
   FactsCollector(Clock& clock, NodeLinks& links, Alarm& alarm, const HeadConfig& config)
       : config_(config), links_(links), poll_(clock, links, alarm) {}
 
-  // Asks the connected nodes that support the request. Errors: Busy.
-  [[nodiscard]] Status gather(Done done);
+  // Asks the connected nodes that support the request. Errors: Busy, see
+  // NodePoll::ask().
+  [[nodiscard]] Status gather(const std::string& asker, Done done);
   // Takes a node's facts; a reply with an unknown tag is dropped.
   void reply(NodeId node, wire::FactsReply&& message);
 

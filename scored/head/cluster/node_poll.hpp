@@ -4,6 +4,7 @@
 
 #include "base/async/alarm.hpp"
 #include "base/result.hpp"
+#include "base/shares.hpp"
 #include "scored/head/cluster/node_links.hpp"
 
 #include <cstdint>
@@ -24,26 +25,33 @@ class NodePoll {
  public:
   using Done = std::function<void(Answers)>;
 
-  static constexpr std::size_t kMaxPolls = 8;
+  struct Call {
+    Answers first;  // to which the replies are added
+    Done done;
+  };
+
   static constexpr Duration kDeadline = std::chrono::seconds(2);
 
   // All references must outlive this object.
   NodePoll(Clock& clock, NodeLinks& links, Alarm& alarm)
       : clock_(clock), links_(links), alarm_(alarm) {}
 
-  // Asks each of the nodes; question(tag) returns the message. Errors: Busy (8 such requests are
-  // open; the limit exists because each one costs every node some work).
+  // Asks each of the nodes; question(tag) returns the message. `asker` has a share of the requests,
+  // which are few because each one costs every node some work. Errors: Busy.
   template <class Question>
-  [[nodiscard]] Status ask(const std::vector<NodeId>& nodes, Question question, Answers first,
-                           Done done) {
-    if (polls_.size() >= kMaxPolls) {
-      return fail(Errc::Busy, "{} such requests to all nodes are in progress; try again",
-                  polls_.size());
+  [[nodiscard]] Status ask(const std::string& asker, const std::vector<NodeId>& nodes,
+                           Question question, Call call) {
+    if (!counts_.has_place(asker)) {
+      return fail(Errc::Busy,
+                  "{} such requests to all nodes are in progress, {} of yours; try again",
+                  counts_.taken(), counts_.taken_by(asker));
     }
+    counts_.take(asker);
     const std::uint64_t tag = next_tag_++;
     Poll& poll = polls_[tag];
-    poll.answers = std::move(first);
-    poll.done = std::move(done);
+    poll.asker = asker;
+    poll.answers = std::move(call.first);
+    poll.done = std::move(call.done);
     const auto message = question(tag);
     const auto frame = proto::encode_frame(proto::frame_type<decltype(question(tag))>(),
                                            message.SerializeAsString());
@@ -75,6 +83,7 @@ class NodePoll {
       if (current->second.until > now) continue;
       Poll poll = std::move(current->second);
       polls_.erase(current);
+      counts_.give_back(poll.asker);
       for (const NodeId node : poll.missing) poll.answers.add_silent_nodes(links_.name(node));
       poll.done(std::move(poll.answers));
     }
@@ -90,6 +99,7 @@ class NodePoll {
 
  private:
   struct Poll {
+    std::string asker;
     Answers answers;
     std::set<NodeId> missing;
     TimePoint until{};
@@ -100,6 +110,7 @@ class NodePoll {
   NodeLinks& links_;
   Alarm& alarm_;
   std::map<std::uint64_t, Poll> polls_;
+  ShareCounter<std::string> counts_{shares::kPolls};
   std::uint64_t next_tag_ = 1;
 };
 

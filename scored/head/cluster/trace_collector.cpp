@@ -11,15 +11,15 @@ constexpr std::size_t kMaxBytes = 12 * limits::kMiB;  // per trace
 
 }  // namespace
 
-Status TraceCollector::gather(Duration since, Done done) {
+Status TraceCollector::gather(const std::string& asker, Duration since, Done done) {
   const auto question = [since](std::uint64_t tag) {
     wire::NodeTraceRequest request;
     request.set_tag(tag);
     request.set_since_ns(since.count());
     return request;
   };
-  return poll_.ask(links_.connected(), question, {},
-                   [done = std::move(done)](Parts parts) { done(std::move(parts.trace)); });
+  return poll_.ask(asker, links_.connected(), question,
+                   {{}, [done = std::move(done)](Parts parts) { done(std::move(parts.trace)); }});
 }
 
 void TraceCollector::reply(NodeId node, wire::NodeTraceReply&& message) {

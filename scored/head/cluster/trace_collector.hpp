@@ -15,8 +15,9 @@ class TraceCollector {
   TraceCollector(Clock& clock, NodeLinks& links, Alarm& alarm)
       : links_(links), poll_(clock, links, alarm) {}
 
-  // Collects the records of the last `since`. Errors: Busy.
-  [[nodiscard]] Status gather(Duration since, Done done);
+  // Collects the records of the last `since`. Errors: Busy, see
+  // NodePoll::ask().
+  [[nodiscard]] Status gather(const std::string& asker, Duration since, Done done);
   // Takes a node's part; a reply with an unknown tag is dropped.
   void reply(NodeId node, wire::NodeTraceReply&& message);
 

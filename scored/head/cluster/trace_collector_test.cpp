@@ -16,8 +16,8 @@ class HandClock final : public Clock {
 
 class TraceCollectorTest : public ::testing::Test {
  protected:
-  Status gather() {
-    return traces_.gather(1s, [this](wire::Trace) { ++done_; });
+  Status gather(const std::string& asker = "1000") {
+    return traces_.gather(asker, 1s, [this](wire::Trace) { ++done_; });
   }
 
   asio::io_context io_;
@@ -37,12 +37,22 @@ TEST_F(TraceCollectorTest, IsDoneAtOnceWithoutNodes) {
 }
 
 TEST_F(TraceCollectorTest, CollectsEightTracesAtATime) {
-  for (int i = 0; i < 8; ++i) EXPECT_TRUE(gather());
-  const auto refused = gather();
+  for (int i = 0; i < 8; ++i) EXPECT_TRUE(gather(std::to_string(i / 2)));
+  const auto refused = gather("4");
   ASSERT_FALSE(refused);
   EXPECT_TRUE(refused.error().is(Errc::Busy));
   traces_.tick(clock_.now());
   EXPECT_EQ(done_, 8);
+  EXPECT_TRUE(gather());
+}
+
+TEST_F(TraceCollectorTest, OneUserLeavesRequestsToOthers) {
+  for (int i = 0; i < 2; ++i) EXPECT_TRUE(gather());
+  const auto refused = gather();
+  ASSERT_FALSE(refused);
+  EXPECT_TRUE(refused.error().is(Errc::Busy));
+  EXPECT_TRUE(gather("1001"));
+  traces_.tick(clock_.now());
   EXPECT_TRUE(gather());
 }
 

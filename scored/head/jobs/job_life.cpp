@@ -353,7 +353,7 @@ void JobLife::drop_if_done(JobId id) {
   if (parts_.streams.has_clients(id) && !parts_.streams.is_delivered(id)) {
     return set_deadline(id, DeadlineKind::Drop, now() + head_.config.front_end_grace);
   }
-  parts_.streams.close(id);
+  parts_.streams.close(id, job->info.user);
   head_.jobs.erase(id);
 }
 

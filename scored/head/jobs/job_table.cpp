@@ -1,5 +1,7 @@
 #include "scored/head/jobs/job_table.hpp"
 
+#include "base/shares.hpp"
+
 #include <algorithm>
 
 namespace score::head {
@@ -35,9 +37,16 @@ JobTable::Usage JobTable::usage_of(UserId user) const {
   return found == usage_of_.end() ? Usage() : found->second;
 }
 
+Status JobTable::admits_step(UserId user) const {
+  const std::size_t steps = usage_of(user).steps;
+  if (steps < shares::kSteps.per_user) return {};
+  return fail(Errc::Denied, "{} of your steps are queued or running: users may have {} at most",
+              steps, shares::kSteps.per_user);
+}
+
 void JobTable::count_in(const JobInfo& info) {
   for (Usage* usage : {&usage_, &usage_of_[info.user]}) {
-    usage->jobs += info.step_of == JobId(0) ? 1 : 0;
+    ++(info.step_of == JobId(0) ? usage->jobs : usage->steps);
     usage->specs += info.spec_bytes;
   }
   if (info.step_of == JobId(0)) ++jobs_of_[{info.account, info.user}];
@@ -47,7 +56,7 @@ void JobTable::count_out(const JobInfo& info) {
   const auto found = usage_of_.find(info.user);
   if (found == usage_of_.end()) return;
   for (Usage* usage : {&usage_, &found->second}) {
-    usage->jobs -= info.step_of == JobId(0) ? 1 : 0;
+    --(info.step_of == JobId(0) ? usage->jobs : usage->steps);
     usage->specs -= info.spec_bytes;
   }
   if (found->second == Usage()) usage_of_.erase(found);

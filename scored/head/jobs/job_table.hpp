@@ -31,12 +31,15 @@ class JobTable {
   // ---- jobs that are accepted and have not ended
   struct Usage {
     std::size_t jobs = 0;  // without steps
-    Bytes specs{0};        // sum of JobInfo::spec_bytes
+    std::size_t steps = 0;
+    Bytes specs{0};  // sum of JobInfo::spec_bytes
 
     friend bool operator==(const Usage&, const Usage&) = default;
   };
 
   [[nodiscard]] Usage usage_of(UserId user) const;
+  // Fails with Denied if the user may have no more steps; [limits] max_jobs does not count them.
+  [[nodiscard]] Status admits_step(UserId user) const;
 
   [[nodiscard]] const Usage& usage() const { return usage_; }
 

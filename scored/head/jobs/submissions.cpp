@@ -258,7 +258,7 @@ Status Submissions::check_acceptance(const Peer& peer, const wire::Submit& messa
     return fail(Errc::Busy, "the cluster is full: {} jobs are queued or running; try again later",
                 head_.jobs.active());
   }
-  if (head_.commits.pending() >= 4 * limits::kMaxGroupCommit) {
+  if (head_.commits.pending() >= shares::kSubmissions.places || !pending_.has_place(peer.user)) {
     return fail(Errc::Busy, "too many submissions at once; try again");
   }
   if (peer.user == UserId(0) && !message.allow_root()) {
@@ -278,7 +278,7 @@ Status Submissions::check_acceptance(const Peer& peer, const wire::Submit& messa
   if (auto may = parts_.reservations.admit(peer.user, request); !may) return may;
   if (!is_limited(peer)) return {};
   if (auto allowed = check_limits(head_.config.limits, request); !allowed) return allowed;
-  if (is_step) return {};
+  if (is_step) return head_.jobs.admits_step(peer.user);
   return check_job_count(head_.config.limits, head_.jobs.usage_of(peer.user).jobs);
 }
 
@@ -344,6 +344,7 @@ void Submissions::store(AddJob&& add, const ResourceRequest& request, const Done
   head_.jobs.set_last_number(add.info.id);
   head_.jobs.count_in(add.info);
   if (Job* job = head_.jobs.find(add.info.step_of)) job->steps.edit().next = add.info.step + 1;
+  pending_.take(add.info.user);
   const RequestKey key(add.info.user, add.info.request);
   if (!key.second.is_none()) storing_[key].push_back(done);
   AddJob kept;
@@ -354,6 +355,7 @@ void Submissions::store(AddJob&& add, const ResourceRequest& request, const Done
   changes.emplace_back(std::move(add));
   head_.commits.confirm(std::move(changes), [this, key, kept = std::move(kept), request,
                                              done](const Result<LogReceipt>& logged) mutable {
+    pending_.give_back(key.first);
     std::vector<Done> waiting = {done};
     if (const auto found = storing_.find(key); found != storing_.end()) {
       waiting = std::move(found->second);

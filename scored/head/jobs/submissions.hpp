@@ -3,6 +3,7 @@
 // them on to JobLife. A submission is answered when it is on disk, so no acknowledged job is lost.
 // A repeated submission (with the same request id) gets the first one's answer.
 
+#include "base/shares.hpp"
 #include "proto/client.pb.h"
 #include "scored/head/cluster/head_context.hpp"
 #include "scored/head/jobs/fair_shares.hpp"
@@ -78,7 +79,8 @@ class Submissions {
   bool is_closed_ = false;
   std::set<NodeId> awaited_;
   TimePoint awaited_until_{};
-  std::map<RequestKey, std::vector<Done>> storing_;  // not on disk yet
+  std::map<RequestKey, std::vector<Done>> storing_;     // not on disk yet
+  ShareCounter<UserId> pending_{shares::kSubmissions};  // likewise
 };
 
 }  // namespace score::head

@@ -97,6 +97,8 @@ std::optional<proto::Key> Server::key_of(std::string_view identity) const {
 
 Status Server::open(const HeadConfig& config, const proto::KeyRing& ring, ServerLimits limits) {
   limits_ = limits;
+  counts_ = ShareCounter<UserId>({shares::kClients.name, limits.clients, limits.clients_per_user});
+  half_open_.set_limit(limits.half_open_nodes);
   ring_ = ring;
   node_key_manager_.emplace(
       NodeKeyManager::Parts{head_.config(), head_.links(), *ring_, head_.commits()},
@@ -140,20 +142,17 @@ asio::awaitable<void> Server::accept_clients() {
 }
 
 void Server::admit(UserId user, std::shared_ptr<proto::Connection> connection, Origin origin) {
-  PerUser& of_user = users_[user];
-  const bool is_full =
-      clients_.size() >= limits_.clients || of_user.count >= limits_.clients_per_user;
-  const bool is_spare = is_full && !close_half_open(user);
+  const auto whose = counts_.has_all(user) ? std::optional(user) : std::nullopt;
+  const bool is_spare = !counts_.has_place(user) && !close_half_open(whose);
   if (is_spare && spare_ >= limits_.spare_clients) {
     if (limiter_.allow(clock_.now())) {
       log_warning("Refused client: too many connections", kv("uid", user),
                   kv("clients", clients_.size()), kv("suppressed", limiter_.take_suppressed()));
     }
-    if (of_user.count == 0) users_.erase(user);
     return;  // closes the connection
   }
-  if (!of_user.budget) of_user.budget = std::make_shared<UserBudget>();
-  const auto& budget = of_user.budget;
+  auto& budget = budgets_[user];
+  if (!budget) budget = std::make_shared<UserBudget>();
   connection->charge_to({budget, &budget->incoming}, {budget, &budget->outgoing});
   ClientSession::Setup setup;
   setup.id = ClientId(next_client_);
@@ -169,10 +168,11 @@ void Server::admit(UserId user, std::shared_ptr<proto::Connection> connection, O
   tasks_->spawn("serve client", serve_client(std::move(session), user, is_spare));
 }
 
-// Many connections without a hello must not lock their own user out, so the oldest one is closed.
-bool Server::close_half_open(UserId user) {
+// Many connections without a hello must not lock anyone out, so the oldest one is closed: that of
+// the user whose share is full, else of any.
+bool Server::close_half_open(std::optional<UserId> user) {
   for (const auto& [id, session] : clients_) {
-    if (session->user() != user || !session->is_half_open()) continue;
+    if ((user && session->user() != *user) || !session->is_half_open()) continue;
     session->close();
     return true;
   }
@@ -190,7 +190,7 @@ struct Server::Presence {
   Presence(Server& server_in, std::shared_ptr<ClientSession> session, UserId user_in, bool spare_in)
       : server(server_in), user(user_in), is_spare(spare_in), id(server.next_client_++) {
     server.clients_.emplace(id, std::move(session));
-    ++server.users_[user].count;
+    server.counts_.take(user);
     if (is_spare) ++server.spare_;
   }
 
@@ -202,12 +202,12 @@ struct Server::Presence {
   ~Presence() {
     server.clients_.erase(id);
     if (is_spare) --server.spare_;
-    PerUser& of_user = server.users_[user];
-    --of_user.count;
-    if (of_user.count > 0) return;
+    server.counts_.give_back(user);
+    if (server.counts_.taken_by(user) > 0) return;
+    const auto budget = server.budgets_.find(user);
     const bool is_full =
-        of_user.budget->requests.try_take(server.clock_.now(), limits::kRequestBurst);
-    if (is_full) server.users_.erase(user);
+        budget->second->requests.try_take(server.clock_.now(), limits::kRequestBurst);
+    if (is_full) server.budgets_.erase(budget);
   }
 
   Server& server;
@@ -239,17 +239,15 @@ asio::awaitable<void> Server::accept_nodes() {
     auto fd = co_await nodes_->accept();
     if (!fd && (fd.error().is(Errc::Closed) || fd.error().is(Errc::Cancelled))) co_return;
     if (!fd) continue;
-    // If too many connections are in the handshake, the oldest is the least likely to complete it.
-    if (half_open_.size() >= limits_.half_open_nodes) ::shutdown(half_open_.front(), SHUT_RDWR);
+    half_open_.make_room();
     tasks_->spawn("serve node", serve_node(std::move(*fd)));
   }
 }
 
 asio::awaitable<void> Server::serve_node(UniqueFd fd) {
-  const auto place = half_open_.insert(half_open_.end(), fd.get());
+  std::optional<proto::HalfOpen::Place> place(std::in_place, half_open_, fd.get());
   auto peer = co_await proto::tls_accept(*tls_, std::move(fd), limits::kHandshakeDeadline,
                                          node_limits(head_.config()));
-  half_open_.erase(place);
   if (!peer) {
     if (limiter_.allow(clock_.now())) {
       log_warning("Refused node", kv("err", peer.error()),
@@ -257,7 +255,9 @@ asio::awaitable<void> Server::serve_node(UniqueFd fd) {
     }
     co_return;
   }
+  place->set_connection(peer->connection);
   if (proto::is_setup_identity(peer->name)) {
+    place.reset();
     co_return co_await setup_->serve(peer->name, peer->connection, clock_);
   }
   if (proto::parse_head_identity(peer->name)) co_return co_await serve_head(*std::move(peer));
@@ -270,6 +270,7 @@ asio::awaitable<void> Server::serve_node(UniqueFd fd) {
   // The key may have been revoked during the handshake.
   if (!node_key_manager_->keys().accepts(*identity)) co_return;
   auto first = co_await peer->connection->read(proto::Role::Node);
+  place.reset();
   if (first && first->type == proto::FrameType::LoginHello) {
     admit_login(*peer, *first);
     co_return;

@@ -5,6 +5,8 @@
 #include "base/async/asio.hpp"
 #include "base/async/clock.hpp"
 #include "base/async/task_group.hpp"
+#include "base/shares.hpp"
+#include "proto/transport/half_open.hpp"
 #include "proto/transport/tls_connection.hpp"
 #include "proto/transport/unix_connection.hpp"
 #include "scored/head/clients/client_session.hpp"
@@ -13,7 +15,6 @@
 #include "scored/head/nodes/setup_manager.hpp"
 #include "scored/head/process/leader_election.hpp"
 
-#include <list>
 #include <map>
 #include <memory>
 #include <optional>
@@ -61,11 +62,6 @@ class Server {
  private:
   struct Presence;  // counts a client while its task runs
 
-  struct PerUser {
-    std::size_t count = 0;
-    std::shared_ptr<UserBudget> budget;
-  };
-
   asio::awaitable<void> accept_clients();
 
   // Origin is where the user's command runs.
@@ -76,7 +72,7 @@ class Server {
 
   void admit(UserId user, std::shared_ptr<proto::Connection> connection, Origin origin);
   void admit_login(const proto::TlsPeer& node, const proto::InFrame& hello);
-  bool close_half_open(UserId user);
+  bool close_half_open(std::optional<UserId> user);
   void close_clients_of(const std::string& login_node);
   asio::awaitable<void> serve_client(std::shared_ptr<ClientSession> session, UserId user,
                                      bool is_spare);
@@ -106,9 +102,10 @@ class Server {
   std::optional<UniqueFd> passed_;
   std::uint64_t next_client_ = 1;
   std::map<std::uint64_t, std::shared_ptr<ClientSession>> clients_;
-  std::map<UserId, PerUser> users_;
+  ShareCounter<UserId> counts_{shares::kClients};
+  std::map<UserId, std::shared_ptr<UserBudget>> budgets_;
   std::size_t spare_ = 0;
-  std::list<int> half_open_;  // descriptors in the handshake, oldest first
+  proto::HalfOpen half_open_{limits::kMaxUnauthenticated};  // of nodes
   LogLimiter limiter_;
 };
 

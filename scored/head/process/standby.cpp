@@ -141,20 +141,18 @@ asio::awaitable<void> Standby::accept() {
     auto fd = co_await listener_->accept();
     if (!fd && (fd.error().is(Errc::Closed) || fd.error().is(Errc::Cancelled))) co_return;
     if (!fd) continue;
-    if (half_open_.size() >= limits::kMaxUnauthenticated) {
-      ::shutdown(half_open_.front(), SHUT_RDWR);
-    }
+    half_open_.make_room();
     tasks_.spawn("greet peer", serve(*std::move(fd)));
   }
 }
 
 asio::awaitable<void> Standby::serve(UniqueFd fd) {
-  const auto place = half_open_.insert(half_open_.end(), fd.get());
+  proto::HalfOpen::Place place(half_open_, fd.get());
   auto peer = co_await proto::tls_accept(parts_.election.server_tls(), std::move(fd),
                                          limits::kHandshakeDeadline, peer_limits(parts_.config));
-  half_open_.erase(place);
   if (!peer) co_return;
   const auto connection = peer->connection;
+  place.set_connection(connection);
   auto first = co_await connection->read(role_of(peer->name));
   if (!first) co_return;
   LeaderElection::Arrival arrival{connection, peer->name, *std::move(first)};

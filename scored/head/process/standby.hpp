@@ -7,14 +7,15 @@
 #include "base/async/blocking_calls.hpp"
 #include "base/async/clock.hpp"
 #include "base/async/task_group.hpp"
+#include "base/limits.hpp"
 #include "base/os/fd.hpp"
+#include "proto/transport/half_open.hpp"
 #include "proto/transport/tls_connection.hpp"
 #include "scored/head/process/follower_page.hpp"
 #include "scored/head/process/leader_election.hpp"
 #include "scored/head/process/log_follower.hpp"
 #include "scored/node/link/login_relay.hpp"
 
-#include <list>
 #include <memory>
 #include <optional>
 #include <string>
@@ -61,13 +62,13 @@ class Standby {
   void end(End how);
 
   Parts parts_;
+  proto::HalfOpen half_open_{limits::kMaxUnauthenticated};
   TaskGroup tasks_;
   BlockingCalls disk_;
   LogFollower follower_;
   node::LoginRelay relay_;
   FollowerPage page_;
   std::optional<proto::TcpListener> listener_;
-  std::list<int> half_open_;  // descriptors in the handshake, oldest first
   asio::experimental::channel<void(boost::system::error_code)> ended_;
   std::optional<End> how_;
 };

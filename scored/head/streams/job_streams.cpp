@@ -16,10 +16,6 @@ constexpr std::size_t kMaxWatchers = 64;  // per job
 constexpr std::size_t kMaxRelayed = 32 * limits::kMiB;
 constexpr std::size_t kPmixKind = 1;
 
-// These limits for the output of closed jobs suffice to look at the jobs of the last minutes.
-constexpr std::size_t kMaxKeptBytes = 16 * limits::kMiB;
-constexpr std::size_t kMaxKeptJobs = 4'096;
-
 wire::Output output_of(JobId job, const OutputChunk& chunk, std::size_t skip) {
   wire::Output message;
   message.set_job(job.value());
@@ -147,32 +143,19 @@ void JobStreams::finish(JobId job, wire::JobStatus status) {
   perform(job, *stream, stream->output.finish());
 }
 
-void JobStreams::close(JobId job) {
+void JobStreams::close(JobId job, UserId user) {
   quiet_.erase(job);
   const auto found = streams_.find(job);
   if (found == streams_.end()) return;
   close_fences(found->second.attempt);
-  if (found->second.ended && found->second.output.is_unread()) keep(job, found->second.output);
+  const JobOutput& output = found->second.output;
+  if (found->second.ended && output.is_unread()) kept_.add(job, user, output.kept());
   for (const auto& [client, watch] : found->second.watches) std::erase(jobs_of_[client], job);
   streams_.erase(found);
 }
 
-void JobStreams::keep(JobId job, const JobOutput& output) {
-  KeptOutput kept{job, output.kept(), 0};
-  if (kept.chunks.empty()) return;
-  for (const auto& chunk : kept.chunks) kept.bytes += chunk->data.size() + sizeof(OutputChunk);
-  kept_bytes_ += kept.bytes;
-  kept_.push_back(std::move(kept));
-  while (kept_bytes_ > kMaxKeptBytes || kept_.size() > kMaxKeptJobs) {
-    kept_bytes_ -= kept_.front().bytes;
-    kept_.pop_front();
-  }
-}
-
 void JobStreams::send_kept(JobId job, proto::Connection& connection) const {
-  const auto found = std::ranges::find(kept_, job, &KeptOutput::job);
-  if (found == kept_.end()) return;
-  for (const auto& chunk : found->chunks) proto::send(connection, output_of(job, *chunk, 0));
+  for (const auto& chunk : kept_.of(job)) proto::send(connection, output_of(job, *chunk, 0));
 }
 
 bool JobStreams::has_front_end(JobId job) const {

@@ -13,9 +13,9 @@
 #include "scored/head/streams/fence_collector.hpp"
 #include "scored/head/streams/job_input.hpp"
 #include "scored/head/streams/job_output.hpp"
+#include "scored/head/streams/kept_outputs.hpp"
 #include "scored/head/streams/repeat_filter.hpp"
 
-#include <deque>
 #include <functional>
 #include <map>
 #include <memory>
@@ -74,9 +74,9 @@ class JobStreams {
   void abandon(JobId job);      // it has no front end any more, by request
   void news(JobId job, const wire::JobStatus& status);
   void finish(JobId job, wire::JobStatus status);  // JobEnded follows each client's last output
-  // Closes the streams. Keeps the end of the output for some time if the job ended without a front
-  // end.
-  void close(JobId job);
+  // Closes the streams of a job of this user. Keeps the end of the output for some time if the job
+  // ended without a front end.
+  void close(JobId job, UserId user);
 
   [[nodiscard]] bool has_front_end(JobId job) const;
   [[nodiscard]] bool has_clients(JobId job) const;
@@ -139,13 +139,6 @@ class JobStreams {
     bool reported_delivered = false;
   };
 
-  struct KeptOutput {
-    JobId job;
-    std::vector<std::shared_ptr<const OutputChunk>> chunks;
-    std::size_t bytes = 0;
-  };
-
-  void keep(JobId job, const JobOutput& output);
   // Returns the stream of an open job; a quiet job gets one and is not quiet any more.
   Stream* wake(JobId job);
   // Returns nullptr for a quiet job.
@@ -169,8 +162,7 @@ class JobStreams {
   // KiB.
   std::map<JobId, Opening> quiet_;
   std::map<ClientId, std::vector<JobId>> jobs_of_;  // jobs that each client watches
-  std::deque<KeptOutput> kept_;                     // of jobs that were closed, oldest first
-  std::size_t kept_bytes_ = 0;
+  KeptOutputs kept_;                                // of jobs that were closed
 };
 
 }  // namespace score::head

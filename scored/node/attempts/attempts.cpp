@@ -133,8 +133,17 @@ void Attempts::follow_plan(const Attempt& attempt, const base::PlacedTasks& plac
     }
     return;
   }
+  // A job without cores of its own (scout) is never stopped, so it must not take time from gangs.
+  // The switcher does not change its priority.
+  const bool is_beside = placed.cores.empty();
+  if (is_beside) {
+    auto lowered = parts_.cgroups->set_idle_priority(attempt.id);
+    if (!lowered)
+      log_warning("Cannot lower the priority of an attempt", kv("attempt", attempt.id),
+                  kv("err", lowered.error()));
+  }
   auto target = CgroupFreeze::open(parts_.cgroups->tasks_path(attempt.id),
-                                   parts_.cgroups->idle_path(attempt.id));
+                                   is_beside ? "" : parts_.cgroups->idle_path(attempt.id));
   if (target) {
     (*target)->set_has_helpers(attempt.has_volume);
     auto usage = CgroupUsage::open(parts_.cgroups->tasks_path(attempt.id));

@@ -119,6 +119,12 @@ std::string version1_of(const std::string& root, std::string_view controller) {
   return place && prefix ? *place + "/" + *prefix : "";
 }
 
+// `idle` is the path of cpu.idle; "" if there is none.
+void restore_priority(const std::string& idle) {
+  if (!idle.empty()) [[maybe_unused]]
+    auto restored = write_control(idle, "0");
+}
+
 // Lists the attempts of the directories whose path is `start` followed by the number of an attempt.
 std::vector<AttemptId> list_of(const std::string& start) {
   std::vector<AttemptId> attempts;
@@ -227,6 +233,11 @@ std::string JobCgroups::idle_path(AttemptId attempt) const {
   return fill_.job.empty() ? "" : fmt::format("{}{}/cpu.idle", fill_.job, attempt);
 }
 
+Status JobCgroups::set_idle_priority(AttemptId attempt) const {
+  if (fill_.control == FillControl::None) return {};
+  return write_control(idle_path(attempt), "1");
+}
+
 std::string JobCgroups::path(AttemptId attempt) const {
   return fmt::format("{}/{}{}", root_, kJobPrefix, attempt);
 }
@@ -333,11 +344,14 @@ Result<std::vector<UniqueFd>> JobCgroups::open_places(AttemptId attempt) const {
   return places;
 }
 
+// Tasks need the processor to end. At idle priority they would wait for it on a busy host.
 Status JobCgroups::kill_tasks(AttemptId attempt) const {
+  restore_priority(idle_path(attempt));
   return kill_cgroup(tasks_path(attempt));
 }
 
 Status JobCgroups::kill_all(AttemptId attempt) const {
+  restore_priority(idle_path(attempt));
   return kill_cgroup(path(attempt));
 }
 
@@ -366,9 +380,7 @@ std::vector<AttemptId> JobCgroups::list() const {
 
 void JobCgroups::thaw_all() const {
   for (const AttemptId attempt : list()) {
-    if (fill_.control != FillControl::None) {
-      [[maybe_unused]] auto raised = write_control(idle_path(attempt), "0");
-    }
+    restore_priority(idle_path(attempt));
     [[maybe_unused]] auto thawed = write_control(tasks_path(attempt) + "/cgroup.freeze", "0");
   }
 }

@@ -94,6 +94,9 @@ class JobCgroups {
   // Returns "" if there is no cpu.idle.
   [[nodiscard]] std::string idle_path(AttemptId attempt) const;
 
+  // Lets the tasks have only the processor time that others leave. Does nothing without cpu.idle.
+  [[nodiscard]] Status set_idle_priority(AttemptId attempt) const;
+
   // Makes an attempt's directories and sets the limits for which there are controllers. Existing
   // directories are not an error.
   [[nodiscard]] Status make(AttemptId attempt, const JobLimits& limits) const;

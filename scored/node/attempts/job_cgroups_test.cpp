@@ -213,6 +213,15 @@ TEST(JobCores, CountFromTheFirstAndWrapAround) {
   EXPECT_TRUE(JobCores{}.processors_of({0}).empty());
 }
 
+TEST(JobCores, NodeHasProcessorsOfItsCores) {
+  JobCores cores{.processors = {2, 3, 8}, .first = 2, .count = 2};
+  EXPECT_EQ(cores.processors_of_node(), (std::vector<std::uint32_t>{2, 8}));
+  cores.count = 7;
+  EXPECT_EQ(cores.processors_of_node(), (std::vector<std::uint32_t>{2, 3, 8}));
+  cores.confines = false;
+  EXPECT_TRUE(cores.processors_of_node().empty());
+}
+
 // Makes a directory tree outside a cgroup file system: its files have no effect and do not appear
 // by themselves.
 struct FakeTree : testing::Test {

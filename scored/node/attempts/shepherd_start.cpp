@@ -79,7 +79,8 @@ asio::awaitable<Result<void>> ShepherdStart::start(AttemptPtr attempt, base::Pla
   if (parts_.cgroups != nullptr) {
     JobLimits limits = settings_.limits;
     if (placed.memory != Bytes(0)) limits.memory = placed.memory;
-    limits.processors = settings_.cores.processors_of(placed.cores);
+    limits.processors = placed.cores.empty() ? settings_.cores.processors_of_node()
+                                             : settings_.cores.processors_of(placed.cores);
     limits.has_helpers = placed.scratch > Bytes(0);
     attempt->memory = limits.memory;
     auto made = parts_.cgroups->make(placed.attempt, limits);
@@ -94,7 +95,7 @@ asio::awaitable<Result<void>> ShepherdStart::start(AttemptPtr attempt, base::Pla
     places = *std::move(opened);
   }
   places.insert(places.begin(), *std::move(listener));
-  LaunchOrder order{placed.attempt, placed.user, settings_.low_priority, placed.scratch > Bytes(0),
+  LaunchOrder order{placed.attempt, placed.user, is_low_priority(placed), placed.scratch > Bytes(0),
                     *std::move(denied)};
   auto launched = co_await parts_.launcher.launch(order, std::move(places));
   if (!launched) co_return why_not_launched(launched.error(), placed.user);
@@ -103,6 +104,13 @@ asio::awaitable<Result<void>> ShepherdStart::start(AttemptPtr attempt, base::Pla
   if (auto pidfd = open_pidfd(launched->shepherd)) attempt->pidfd = *std::move(pidfd);
   auto connected = co_await connect(attempt);
   co_return connected;
+}
+
+// A job without cores of its own gives way to gangs; where there is no cpu.idle, by its nice value.
+bool ShepherdStart::is_low_priority(const base::PlacedTasks& placed) const {
+  const bool has_idle =
+      parts_.cgroups != nullptr && parts_.cgroups->fill_control() != FillControl::None;
+  return settings_.low_priority || (placed.cores.empty() && !has_idle);
 }
 
 asio::awaitable<Result<void>> ShepherdStart::connect(AttemptPtr attempt) {

@@ -54,6 +54,8 @@ class ShepherdStart {
   asio::awaitable<Result<proto::FoundAttempt>> read_report(AttemptPtr attempt);
 
  private:
+  [[nodiscard]] bool is_low_priority(const base::PlacedTasks& placed) const;
+
   const AttemptParts& parts_;
   Settings settings_;
 };

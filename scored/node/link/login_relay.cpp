@@ -1,8 +1,10 @@
 #include "scored/node/link/login_relay.hpp"
 
+#include "base/async/timeout.hpp"
 #include "base/limits.hpp"
 #include "proto/convert/convert.hpp"
 
+#include <algorithm>
 #include <utility>
 
 namespace score::node {
@@ -84,10 +86,9 @@ asio::awaitable<void> LoginRelay::carry(ConnectionPtr from, ConnectionPtr to, pr
 
 struct LoginRelay::Presence {
   Presence(LoginRelay& relay_in, UserId user_in) : relay(relay_in), user(user_in) {
-    ++relay.count_;
+    relay.counts_.take(user);
     PerUserPtr& held = relay.of_user_[user];
     if (!held) held = std::make_shared<PerUser>();
-    ++held->count;
     of_user = held;
   }
 
@@ -100,8 +101,8 @@ struct LoginRelay::Presence {
   Presence& operator=(const Presence&) = delete;
 
   ~Presence() {
-    --relay.count_;
-    if (--of_user->count == 0) relay.of_user_.erase(user);
+    relay.counts_.give_back(user);
+    if (relay.counts_.taken_by(user) == 0) relay.of_user_.erase(user);
   }
 
   LoginRelay& relay;
@@ -109,10 +110,28 @@ struct LoginRelay::Presence {
   PerUserPtr of_user;
 };
 
-bool LoginRelay::is_full(UserId user) const {
-  const auto mine = of_user_.find(user);
-  return count_ >= limits::kMaxLogins ||
-         (mine != of_user_.end() && mine->second->count >= limits::kMaxLoginsPerUser);
+// A command says what it is at once. One that does not has no connection to the head, and gives way
+// to others.
+asio::awaitable<Result<proto::InFrame>> LoginRelay::first_frame(UserId user, ConnectionPtr client) {
+  const std::uint64_t id = next_silent_++;
+  silent_.emplace(id, std::pair(user, client));
+  const TimePoint deadline = parts_.clock.now() + limits::kHandshakeDeadline;
+  auto first = co_await with_deadline(parts_.clock, deadline, client->read(proto::Role::Root));
+  silent_.erase(id);
+  co_return first;
+}
+
+// Closes the oldest silent connection, of the user whose share is full, else of any. Returns false
+// if there is none.
+bool LoginRelay::close_silent(UserId user) {
+  const bool is_of_user = counts_.has_all(user);
+  const auto oldest = std::ranges::find_if(
+      silent_, [&](const auto& entry) { return !is_of_user || entry.second.first == user; });
+  if (oldest == silent_.end()) return false;
+  const ConnectionPtr connection = std::move(oldest->second.second);
+  silent_.erase(oldest);
+  connection->close();
+  return true;
 }
 
 // Connects to the head. With two heads, a command waits while the second head takes over.
@@ -143,16 +162,18 @@ asio::awaitable<Result<LoginRelay::ConnectionPtr>> LoginRelay::reach_head() {
 asio::awaitable<void> LoginRelay::serve(proto::UnixPeer peer) {
   const ConnectionPtr client = peer.connection;
   const UserId user = peer.credentials.uid;
-  if (is_full(user)) {
+  if (!counts_.has_place(user) && !close_silent(user)) {
     if (limiter_.allow(parts_.clock.now())) {
-      log_warning("Refused a command: too many commands", kv("uid", user), kv("commands", count_),
-                  kv("suppressed", limiter_.take_suppressed()));
+      log_warning("Refused a command: too many commands", kv("uid", user),
+                  kv("commands", counts_.taken()), kv("suppressed", limiter_.take_suppressed()));
     }
     co_await refuse(client, "too many commands run on this login node; try again");
     co_return;
   }
   const Presence presence(*this, user);
   presence.charge(*client);
+  const auto first = co_await first_frame(user, client);
+  if (!first) co_return client->close();
   const TimePoint turn = budget_.reserve(user, parts_.clock.now());
   if (turn > parts_.clock.now()) co_await parts_.clock.sleep_until(turn);
   const auto head = co_await reach_head();
@@ -165,6 +186,7 @@ asio::awaitable<void> LoginRelay::serve(proto::UnixPeer peer) {
   wire::LoginHello hello;
   hello.set_user(user.value());
   proto::send(*link, hello);
+  link->send(first->type, first->payload);
   links_.insert(link);
   parts_.tasks.spawn("carry answers", carry(link, client, proto::Role::Head));
   co_await carry(client, link, proto::Role::Root);

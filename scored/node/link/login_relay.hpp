@@ -7,6 +7,7 @@
 #include "base/async/task_group.hpp"
 #include "base/limits.hpp"
 #include "base/os/log.hpp"
+#include "base/shares.hpp"
 #include "proto/transport/tls_connection.hpp"
 #include "proto/transport/unix_connection.hpp"
 #include "scored/node/link/login_budget.hpp"
@@ -17,6 +18,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <utility>
 
 namespace score::node {
 
@@ -53,7 +55,6 @@ class LoginRelay {
   struct Presence;  // counts a command while its task runs
 
   struct PerUser {
-    std::size_t count = 0;
     ByteBudget incoming{limits::kMaxUserRequestBytes, limits::kMaxUserRequestBytes};
     ByteBudget outgoing{limits::kUserQueueRoom, limits::kMaxUserQueueBytes};
   };
@@ -63,15 +64,18 @@ class LoginRelay {
 
   asio::awaitable<void> accept();
   asio::awaitable<void> serve(proto::UnixPeer peer);
+  asio::awaitable<Result<proto::InFrame>> first_frame(UserId user, ConnectionPtr client);
+  bool close_silent(UserId user);
   asio::awaitable<Result<ConnectionPtr>> reach_head();
   asio::awaitable<void> carry(ConnectionPtr from, ConnectionPtr to, proto::Role sender);
-  [[nodiscard]] bool is_full(UserId user) const;
 
   Parts parts_;
   proto::TcpEndpoint head_;
   std::optional<proto::UnixListener> listener_;
-  std::size_t count_ = 0;
+  ShareCounter<UserId> counts_{shares::kLogins};
   std::map<UserId, PerUserPtr> of_user_;
+  std::map<std::uint64_t, std::pair<UserId, ConnectionPtr>> silent_;  // have sent nothing yet
+  std::uint64_t next_silent_ = 0;
   std::set<ConnectionPtr> links_;  // to the head
   std::function<std::string()> why_not_;
   LoginBudget budget_;

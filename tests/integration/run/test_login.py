@@ -10,6 +10,9 @@ import tempfile
 import pytest
 from cluster import LIMIT, wait_until
 from figures import figure
+from frames import read_frame
+
+HELLO = b'SCRD\x01\x00\x01\x00' + (4).to_bytes(4, 'little') + bytes(4) + b'\x08\x01\x10\x01'
 
 
 def add_key(cluster, name, table, line):
@@ -140,9 +143,18 @@ def test_random_bytes_do_not_harm_the_socket(login):
             except OSError:
                 pass  # closed while we sent
     crowd = []
-    for _ in range(80):
+
+    def join(first=b''):
         crowd.append(socket.socket(socket.AF_UNIX))
         crowd[-1].connect(login.sockets['node01'])
+        crowd[-1].sendall(first)
+
+    for _ in range(80):
+        join()
+    through(login, 'node01', 'scq')  # connections that say nothing give way
+    for _ in range(64):
+        join(HELLO)
+        read_frame(crowd[-1])
     result = through(login, 'node01', 'scq', code=None)
     assert result.returncode == 125 and 'too many commands' in result.stderr, result
     for peer in crowd:
@@ -153,14 +165,13 @@ def test_random_bytes_do_not_harm_the_socket(login):
 
 def test_root_of_a_login_node_is_not_root_of_the_cluster(fresh, as_root):
     cluster = fresh(3, user=pwd.getpwnam('nobody').pw_uid)
-    hello = b'SCRD\x01\x00\x01\x00' + (4).to_bytes(4, 'little') + bytes(4) + b'\x08\x01\x10\x01'
     with tempfile.TemporaryDirectory() as place, socket.socket(socket.AF_UNIX) as peer:
         os.chmod(place, 0o777)
         open_login(cluster, place)
         peer.settimeout(LIMIT)
         peer.connect(cluster.sockets['node01'])  # as root, which may connect to any socket
         with contextlib.suppress(BrokenPipeError):  # the head may refuse before it has read anything
-            peer.sendall(hello)
+            peer.sendall(HELLO)
         answer = b''
         while part := peer.recv(4096):
             answer += part

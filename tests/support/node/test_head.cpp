@@ -218,7 +218,7 @@ void TestHead::prepare_on(std::size_t nodes, std::uint64_t attempt, const std::s
   message.set_user(geteuid());
   spec.set_nodelist(fmt::format("node[1-{}]", nodes));
   for (std::size_t i = 1; i <= nodes; ++i) message.add_tasks_on_node(1);
-  message.add_cores(0);
+  if (gives_cores) message.add_cores(0);
   message.set_memory_bytes(memory);
   message.set_spec(spec.SerializeAsString());
   send(message);

@@ -83,9 +83,10 @@ class TestHead {
   // Returns the standard output of the attempt so far, each byte once, by its offset.
   [[nodiscard]] std::string output(std::uint64_t attempt) const;
 
-  bool is_mute = false;   // heartbeats are not answered
-  bool forgets = true;    // answers Exited with ForgetTasks, like a head that has stored the end
-  std::size_t beats = 0;  // since the last hello
+  bool is_mute = false;     // heartbeats are not answered
+  bool forgets = true;      // answers Exited with ForgetTasks, like a head that has stored the end
+  bool gives_cores = true;  // else an attempt has none, like that of a scout command
+  std::size_t beats = 0;    // since the last hello
   std::uint64_t head_epoch = 1;
   std::string head_proof;
   std::filesystem::path dir;
