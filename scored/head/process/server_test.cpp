@@ -35,7 +35,7 @@ class ServerTest : public HeadFixture {
     server_ = std::make_unique<Server>(io_, steady_, *head_, head_->for_clients());
     tasks_ = std::make_unique<TaskGroup>(io_.get_executor(),
                                          [](std::string_view, const std::exception_ptr&) {});
-    ASSERT_TRUE(server_->open(config_, proto::KeyRing(proto::random_key()), limits));
+    ASSERT_TRUE(server_->open(config_, ring_, limits));
     server_->start(*tasks_);
   }
 
@@ -138,6 +138,7 @@ class ServerTest : public HeadFixture {
   SteadyClock steady_;
   std::unique_ptr<Server> server_;
   std::unique_ptr<TaskGroup> tasks_;
+  const proto::KeyRing ring_{proto::random_key()};
 };
 
 TEST_F(ServerTest, ServesACommand) {
@@ -223,6 +224,23 @@ TEST_F(ServerTest, ClosesTheOldestOfTooManyHandshakes) {
   char byte = 0;
   EXPECT_EQ(::recv(crowd.back().get(), &byte, 1, 0), -1);
   EXPECT_EQ(errno, EAGAIN);
+}
+
+// The key alone is no reason to stay: a node says at once who it is.
+TEST_F(ServerTest, ClosesOldestNodeThatSendsNothing) {
+  const proto::NodeIdentity identity{"n0", 0};
+  const auto tls =
+      proto::TlsContext::client(*ring_.node_key(identity), proto::format_node_identity(identity));
+  const proto::TcpEndpoint head{"127.0.0.1", server_->node_port()};
+  io_.restart();
+  auto peer = score::run(io_, proto::tls_connect(*tls, head, Duration(60s), {}));
+  ASSERT_TRUE(peer) << peer.error().message();
+  std::vector<UniqueFd> crowd;
+  for (int i = 0; i < 8; ++i) crowd.push_back(connect_node_port());
+  io_.restart();
+  const auto read = score::run(io_, peer->connection->read(proto::Role::Head));
+  ASSERT_FALSE(read);
+  EXPECT_TRUE(read.error().is(Errc::Closed)) << read.error().message();
 }
 
 // The time is only printed, because it depends on the disk and on other users of the machine.
