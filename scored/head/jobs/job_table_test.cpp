@@ -20,19 +20,29 @@ TEST(JobTable, CountsActiveJobsPerUser) {
     jobs.add(job(id));
   }
   jobs.count_in(job(3, 1001));  // not stored yet
-  EXPECT_EQ(jobs.usage_of(UserId(1000)), (JobTable::Usage{2, Bytes(20)}));
-  EXPECT_EQ(jobs.usage_of(UserId(1001)), (JobTable::Usage{1, Bytes(10)}));
-  EXPECT_EQ(jobs.usage(), (JobTable::Usage{3, Bytes(30)}));
+  EXPECT_EQ(jobs.usage_of(UserId(1000)), (JobTable::Usage{2, 0, Bytes(20)}));
+  EXPECT_EQ(jobs.usage_of(UserId(1001)), (JobTable::Usage{1, 0, Bytes(10)}));
+  EXPECT_EQ(jobs.usage(), (JobTable::Usage{3, 0, Bytes(30)}));
   EXPECT_EQ(jobs.active(), 2U);
   jobs.end(*jobs.find(JobId(1)), {}, TimePoint(1s));
   jobs.count_out(job(3, 1001));
   EXPECT_EQ(jobs.usage_of(UserId(1000)).jobs, 1U);
   EXPECT_EQ(jobs.usage_of(UserId(1001)), JobTable::Usage());
-  EXPECT_EQ(jobs.usage(), (JobTable::Usage{1, Bytes(10)}));
+  EXPECT_EQ(jobs.usage(), (JobTable::Usage{1, 0, Bytes(10)}));
   EXPECT_EQ(jobs.active_ids(), std::vector<JobId>{JobId(2)});
   EXPECT_NE(jobs.find(JobId(1)), nullptr) << "its output may still be wanted";
   jobs.erase(JobId(1));
   EXPECT_EQ(jobs.find(JobId(1)), nullptr);
+}
+
+TEST(JobTable, CountsStepsApartFromJobs) {
+  JobTable jobs;
+  JobInfo step = job(2);
+  step.step_of = JobId(1);
+  jobs.count_in(step);
+  EXPECT_EQ(jobs.usage_of(UserId(1000)), (JobTable::Usage{0, 1, Bytes(10)}));
+  jobs.count_out(step);
+  EXPECT_EQ(jobs.usage_of(UserId(1000)), JobTable::Usage());
 }
 
 TEST(JobTable, ShowsEndedJobsForTenSeconds) {
