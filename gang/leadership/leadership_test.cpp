@@ -22,13 +22,15 @@ class LeadershipTest : public testing::Test {
 
   static constexpr std::size_t kNodes = 3;
 
-  void start(HeadIndex head, LogPosition position, bool is_forced = false) {
+  void start(HeadIndex head, LogPosition position, Override by = Override::None,
+             std::optional<StoredTerms> terms = std::nullopt) {
     Leadership::Settings settings;
     settings.self = head;
-    settings.nodes = kNodes;
-    settings.is_forced = is_forced;
+    settings.witnesses = kNodes;
+    settings.override_by = by;
     heads_[head] = {};
-    heads_[head].leadership = std::make_unique<Leadership>(settings, position, position.term, now_);
+    heads_[head].leadership = std::make_unique<Leadership>(
+        settings, position, terms.value_or(StoredTerms{position.term, Epoch()}), now_);
   }
 
   void stop(HeadIndex head) {
@@ -55,7 +57,7 @@ class LeadershipTest : public testing::Test {
     for (std::size_t i = 0; i < kNodes; ++i) {
       if (!reaches_[head][i]) continue;
       const LeaseReply reply = nodes_[i].answer(request, now_);
-      perform(head, heads_[head].leadership->node_replied(i, reply, now_));
+      perform(head, heads_[head].leadership->witness_replied(i, reply, now_));
     }
     One& other = heads_[other_head(head)];
     if (!other.leadership || !is_linked_) return;
@@ -83,7 +85,7 @@ class LeadershipTest : public testing::Test {
     head(1).other_gone();
     perform(0, head(0).follower_lost(now_));
     run(2s);
-    head(0).committed(sequence);
+    perform(0, head(0).committed(sequence, now_));
   }
 
   // Starts both heads, makes the first lead, and gives the second the whole log.
@@ -127,8 +129,8 @@ TEST_F(LeadershipTest, SingleHeadNeedsNodesThatKnowAMark) {
   start(0, {Epoch(3), 10});
   run(60s);
   EXPECT_FALSE(leads(0)) << "the other one may have a longer log";
-  EXPECT_EQ(head(0).why_not(now_), "the nodes do not know that its state is complete");
-  start(0, {Epoch(3), 10}, true);
+  EXPECT_EQ(head(0).why_not(now_), "the witnesses do not know that its state is complete");
+  start(0, {Epoch(3), 10}, Override::OtherIsLost);
   run(10s);
   EXPECT_TRUE(leads(0)) << "--take-charge";
 }
@@ -156,11 +158,11 @@ TEST_F(LeadershipTest, FollowerThatLacksChangesNeverTakesOver) {
 
 TEST_F(LeadershipTest, AcknowledgesOnlyAfterFollowerOrNodesKnow) {
   elect_first();
-  head(0).committed(1);
+  perform(0, head(0).committed(1, now_));
   EXPECT_EQ(head(0).acknowledged(now_), 0U);
-  head(0).follower_stored(1);
+  perform(0, head(0).follower_stored(1, now_));
   EXPECT_EQ(head(0).acknowledged(now_), 1U);
-  head(0).committed(2);
+  perform(0, head(0).committed(2, now_));
   reaches_[0] = {true, false, false};  // a minority
   perform(0, head(0).follower_lost(now_));
   EXPECT_EQ(head(0).acknowledged(now_), 1U);
@@ -212,8 +214,8 @@ TEST_F(LeadershipTest, TwoHeadsNeedNoNodes) {
   run(10s);
   EXPECT_TRUE(leads(0));
   perform(0, head(0).follower_current(0, now_));
-  head(0).committed(1);
-  head(0).follower_stored(1);
+  perform(0, head(0).committed(1, now_));
+  perform(0, head(0).follower_stored(1, now_));
   EXPECT_EQ(head(0).acknowledged(now_), 1U);
   stop(1);
   run(5s);
@@ -225,14 +227,142 @@ TEST_F(LeadershipTest, LyingWitnessDoesNotUseUpTerms) {
   LeaseReply lie;
   lie.term = Epoch(std::uint64_t{1} << 59U);
   lie.sent = now_;
-  perform(0, head(0).node_replied(0, lie, now_));
-  perform(0, head(0).node_replied(99, lie, now_));
+  perform(0, head(0).witness_replied(0, lie, now_));
+  perform(0, head(0).witness_replied(99, lie, now_));
   EXPECT_EQ(head(0).term(), Epoch(3));
+  lie.term = Epoch(9);
+  lie.sent = now_ + 1h;
+  perform(0, head(0).witness_replied(0, lie, now_));
+  EXPECT_EQ(head(0).term(), Epoch(3)) << "an answer to a question of the future";
+}
+
+// Both heads lose power; the follower comes back first, with its disk of an earlier day.
+TEST_F(LeadershipTest, OlderCopyOfADiskNeverLeadsAlone) {
+  elect_first();
+  const LogPosition older = head(1).position();
+  for (std::uint64_t change = 1; change <= 5; ++change) {
+    perform(0, head(0).committed(change, now_));
+    head(1).stored(head(0).position());
+    perform(0, head(0).follower_stored(change, now_));
+    ASSERT_EQ(head(0).acknowledged(now_), change);
+  }
+  const LogPosition newer = head(0).position();
+  stop(0);
+  stop(1);
+  start(1, older);
+  run(60s);
+  EXPECT_FALSE(leads(1));
+  EXPECT_EQ(head(1).why_not(now_),
+            "it lacks changes: its state ends at change 0 of term 4, the cluster's at change 5 of "
+            "term 4; start the other head, or this one with --recover to lose them");
+  start(1, older, Override::OtherIsLost);
+  run(60s);
+  EXPECT_FALSE(leads(1)) << "--take-charge does not permit a known loss";
+  start(0, newer);
+  run(10s);
+  EXPECT_TRUE(leads(0)) << "the one that has them";
+}
+
+TEST_F(LeadershipTest, TwoOlderCopiesLeadOnlyWithRecover) {
+  elect_first();
+  const LogPosition older = head(0).position();
+  commit_alone(5);
+  ASSERT_EQ(head(0).acknowledged(now_), 5U);
+  is_linked_ = true;
+  stop(0);
+  stop(1);
+  start(0, older);
+  start(1, older);
+  run(60s);
+  EXPECT_FALSE(leads(0) || leads(1)) << "both lack what the witnesses know";
+  EXPECT_TRUE(head(0).is_behind());
+  start(0, older, Override::AcceptsLoss);
+  run(10s);
+  EXPECT_TRUE(leads(0));
+}
+
+TEST_F(LeadershipTest, HeadsNeverShareATerm) {
+  for (HeadIndex one = 0; one < kHeads; ++one) {
+    start(one, {Epoch(3), 10}, Override::AcceptsLoss);
+    for (int round = 0; round < 4; ++round) {
+      run(10s);
+      ASSERT_TRUE(leads(one));
+      EXPECT_EQ(head(one).term().value() % kHeads, one);
+      start(one, {head(one).term(), 1}, Override::AcceptsLoss);
+    }
+    stop(one);
+  }
+}
+
+TEST_F(LeadershipTest, RestartedHeadKeepsItsVote) {
+  start(1, LogPosition{Epoch(3), 10}, Override::None, StoredTerms{Epoch(4), Epoch(4)});
+  LeaseRequest request{0, Epoch(2), true, {}, {Epoch(3), 10}, now_};
+  EXPECT_FALSE(head(1).answer(request, now_).granted) << "an earlier term";
+  request.term = Epoch(4);
+  EXPECT_TRUE(head(1).answer(request, now_).granted) << "the one that it voted for";
+  run(3s);
+  for (const LeadershipAction& action : head(1).tick(now_)) {
+    const auto* stores = std::get_if<StoreTerm>(&action);
+    EXPECT_TRUE(stores == nullptr || stores->term > Epoch(4));
+  }
+}
+
+// It has led in a later term, of which the other head, whose clock stood still, does not know.
+TEST_F(LeadershipTest, FormerLeaderGrantsNoTermBeforeItsLog) {
+  start(1, LogPosition{Epoch(5), 1}, Override::None, StoredTerms{Epoch(5), Epoch(4)});
+  const LeaseRequest request{0, Epoch(4), true, {}, {Epoch(4), 10}, now_};
+  EXPECT_FALSE(head(1).answer(request, now_).granted);
+}
+
+// A stopped machine's clock stops, so the head believes in its leases when it continues.
+TEST_F(LeadershipTest, HeadWithStoppedClockAcknowledgesNothingNew) {
+  elect_first();
+  perform(0, head(0).committed(1, now_));
+  const auto stopped = std::move(heads_[0].leadership);
+  const TimePoint before = now_;
+  head(1).other_gone();
+  run(10s);
+  ASSERT_TRUE(leads(1));
+  Leadership& old = *stopped;
+  ASSERT_TRUE(old.is_in_charge(before));
+  static_cast<void>(old.committed(2, before));
+  const auto asked = old.tick(before + 300ms);
+  const LeaseRequest& request = std::get<AskWitnesses>(asked.front()).request;
+  for (std::size_t i = 0; i < kNodes; ++i) {
+    const LeaseReply reply = nodes_[i].answer(request, now_);
+    EXPECT_FALSE(reply.granted);
+    static_cast<void>(old.witness_replied(i, reply, before + 300ms));
+  }
+  EXPECT_EQ(old.acknowledged(before + 300ms), 0U);
+}
+
+TEST_F(LeadershipTest, AcknowledgesWithoutWitnessesWhenFollowerHasIt) {
+  elect_first();
+  perform(0, head(0).committed(1, now_));
+  perform(0, head(0).follower_stored(1, now_));
+  EXPECT_EQ(head(0).acknowledged(now_), 1U);
+  reaches_[0] = {};
+  perform(0, head(0).committed(2, now_));
+  perform(0, head(0).follower_stored(2, now_));
+  EXPECT_EQ(head(0).acknowledged(now_), 1U) << "the witnesses should note it";
+  run(4s);
+  EXPECT_FALSE(head(0).has_witnesses(now_));
+  EXPECT_EQ(head(0).acknowledged(now_), 2U);
+}
+
+// Of three witnesses one was told last that only the other head has everything.
+TEST_F(LeadershipTest, LateMarkOfOneWitnessBlocksNothing) {
+  elect_first();
+  reaches_[0] = {true, false, false};
+  perform(0, head(0).follower_lost(now_));
+  stop(0);
+  run(10s);
+  EXPECT_TRUE(leads(1));
 }
 
 TEST_F(LeadershipTest, FormerLeaderFollowsTheNewOne) {
   elect_first();
-  head(0).committed(7);  // never acknowledged or shipped
+  perform(0, head(0).committed(7, now_));  // never acknowledged or shipped
   const LogPosition longer = head(0).position();
   stop(0);
   run(5s);

@@ -28,12 +28,25 @@ struct LogPosition {
   friend auto operator<=>(const LogPosition&, const LogPosition&) = default;
 };
 
+// A seal proves that a head of this cluster wrote a mark: it is made from the cluster key, which
+// witnesses do not have. Whoever receives a mark checks the seal and drops a mark without a valid
+// one, so gang/leadership only sees marks that a head wrote.
+struct MarkSeal {
+  std::uint64_t high = 0;
+  std::uint64_t low = 0;
+
+  friend bool operator==(const MarkSeal&, const MarkSeal&) = default;
+};
+
 // A mark is the record of which heads have every acknowledged change. The head in charge writes it,
 // with ascending versions. The greater one of two marks (by term, then version) holds.
 struct LogMark {
   Epoch term;
   std::uint64_t version = 0;
   std::uint32_t heads = 0;  // bit 1 << HeadIndex
+  // Every head of the mark has stored its log up to here. A disk that ends before is an older copy.
+  LogPosition position{};
+  MarkSeal seal{};
 
   [[nodiscard]] bool includes(HeadIndex head) const { return (heads & (1U << head)) != 0; }
 
@@ -65,6 +78,13 @@ struct LeaseReply {
   TimePoint sent{};      // copied from the request
 };
 
+// StoredTerms are on the head's disk. Without them a restarted head could elect itself in an
+// earlier term than the other head, which it had elected.
+struct StoredTerms {
+  Epoch greatest;  // that this head has taken or granted
+  Epoch granted;   // greatest that it has granted to the other head
+};
+
 // All times are monotonic, each by the clock of the daemon that measures it. A witness measures a
 // lease from the arrival of the request, the head from its departure, so the lease ends first at
 // the head.
@@ -76,6 +96,9 @@ struct LeaseTiming {
   Duration keep_alive = std::chrono::seconds(1);     // between requests of a following head
   // The second head of the list waits this much longer, so that the first one can take charge.
   Duration stagger = std::chrono::milliseconds(200);
+  // A head that has just started waits this long for a quorum of the witnesses before it relies on
+  // the disks of both heads alone, because the witnesses know whether a disk is an older copy.
+  Duration patience = std::chrono::milliseconds(2'500);
 };
 
 }  // namespace score::gang

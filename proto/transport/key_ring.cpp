@@ -123,10 +123,12 @@ std::optional<Key> KeyRing::head_key(const HeadIdentity& identity) const {
   return derive_key(key->key, "scored " + format_head_identity(identity));
 }
 
+bool KeyRing::has_key(const std::function<bool(const Key&)>& matches) const {
+  return std::ranges::any_of(keys_, [&](const NumberedKey& key) { return matches(key.key); });
+}
+
 bool KeyRing::is_head_proof(base::Epoch incarnation, std::string_view proof) const {
-  return std::ranges::any_of(keys_, [&](const NumberedKey& key) {
-    return proto::is_head_proof(key.key, incarnation, proof);
-  });
+  return has_key([&](const Key& key) { return proto::is_head_proof(key, incarnation, proof); });
 }
 
 bool KeyRing::is_job_proof(base::JobId job, std::string_view proof) const {

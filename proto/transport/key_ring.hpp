@@ -9,6 +9,7 @@
 #include "proto/transport/key.hpp"
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -75,6 +76,8 @@ class KeyRing {
   [[nodiscard]] std::optional<Key> node_key(const NodeIdentity& identity) const;
   // Returns nullopt if this file has no key of that number.
   [[nodiscard]] std::optional<Key> head_key(const HeadIdentity& identity) const;
+  // Returns true if `matches` does for one of the cluster keys.
+  [[nodiscard]] bool has_key(const std::function<bool(const Key&)>& matches) const;
   [[nodiscard]] bool is_head_proof(base::Epoch incarnation, std::string_view proof) const;
   [[nodiscard]] bool is_job_proof(base::JobId job, std::string_view proof) const;
 

@@ -265,7 +265,7 @@ def test_the_guide_recovers_from_a_permanently_lost_head(machines):
     int(login.run('scrun', '--detach', 'true', user='alice').stdout)  # only `lost` knows it
     machines[lost].kill()
     rest.boot()
-    wait_until(lambda: 'do not know that its state is complete' in rest.journal('-u', 'scored-head', '-b'), 'it waits')
+    wait_until(lambda: 'it lacks changes' in rest.journal('-u', 'scored-head', '-b'), 'it waits')
     assert heads(login) == {}
     stop, once, again = steps('head-b', part=1)
     rest.run('sh', '-c', stop)
@@ -273,7 +273,7 @@ def test_the_guide_recovers_from_a_permanently_lost_head(machines):
     try:
         wait_for_leader(login, rest.name, follows=None)
     finally:
-        rest.run('sh', '-c', 'kill -INT $(pgrep -f -- [-]-take-charge)')  # ^C
+        rest.run('sh', '-c', 'kill -INT $(pgrep -f -- [-]-recover)')  # ^C
     forced.wait(LIMIT)
     assert 'stop head' in forced.stderr.read()
     rest.run('sh', '-c', again)

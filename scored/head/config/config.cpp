@@ -101,6 +101,27 @@ void read_heads(ConfigSection& section, HeadConfig& config) {
   config.self = *self;
 }
 
+// A majority of one, three or five hosts is easy to keep running and to protect; an even number
+// permits no more failures than one less.
+void read_witnesses(ConfigSection& section, HeadConfig& config) {
+  std::string text;
+  section.read("witnesses", text);
+  if (text.empty()) return;
+  auto names = expand_hostlist(text);
+  if (!names) return section.refuse("witnesses", plain_text(names.error()));
+  if (!config.has_two_heads()) section.refuse("witnesses", "only two heads have witnesses");
+  const std::set<std::string> unique(names->begin(), names->end());
+  if (unique.size() != names->size() ||
+      (names->size() != 1 && names->size() != 3 && names->size() != 5)) {
+    section.refuse("witnesses", "name one, three or five different nodes");
+  }
+  for (const std::string& name : *names) {
+    const bool is_node = std::ranges::find(config.nodes, name) != config.nodes.end();
+    if (!is_node) section.refuse("witnesses", name + " is not one of the nodes");
+  }
+  config.witnesses = *std::move(names);
+}
+
 void read_places(ConfigSection& section, HeadConfig& config) {
   std::string listen = proto::format_endpoint(config.listen);
   section.read("listen", listen);
@@ -115,6 +136,7 @@ void read_places(ConfigSection& section, HeadConfig& config) {
   read_path(section, "state_dir", config.state_dir);
   read_path(section, "key_file", config.key_file);
   read_heads(section, config);
+  read_witnesses(section, config);
 }
 
 void read_settings(ConfigSection& section, Settings& out) {
@@ -256,6 +278,7 @@ Status check_reload(const HeadConfig& running, const HeadConfig& wanted) {
   compare("heads", heads(running), heads(wanted));
   // The nodes decide as witnesses which head is in charge, so both heads must count the same ones.
   if (running.has_two_heads()) compare("nodes", running.nodes, wanted.nodes);
+  compare("witnesses", running.witnesses, wanted.witnesses);
   compare("run_dir", running.run_dir, wanted.run_dir);
   compare("socket", running.socket, wanted.socket);
   compare("state_dir", running.state_dir, wanted.state_dir);

@@ -58,6 +58,23 @@ TEST(HeadConfig, FindsItselfAmongTwoHeads) {
   EXPECT_FALSE(check_reload(*running, *more)) << "both heads must count the same witnesses";
 }
 
+TEST(HeadConfig, WitnessesAreOneThreeOrFiveNodes) {
+  const std::string heads = "heads = [\"a:1\", \"b:1\"]\nthis_head = \"a:1\"\n";
+  const auto read = [](const std::string& lines) {
+    return parse_config("[head]\nnodes = \"n[0-9]\"\n" + lines, "x");
+  };
+  EXPECT_TRUE(read(heads)->witnesses.empty());
+  EXPECT_EQ(read(heads + "witnesses = \"n[2-4]\"")->witnesses,
+            (std::vector<std::string>{"n2", "n3", "n4"}));
+  EXPECT_EQ(read(heads + "witnesses = \"n7\"")->witnesses.size(), 1U);
+  EXPECT_EQ(read(heads + "witnesses = \"n[0-4]\"")->witnesses.size(), 5U);
+  for (const char* wrong : {"n[0-1]", "n[0-3]", "n[0-6]", "n1,n1,n2", "m1", "n["}) {
+    EXPECT_FALSE(read(heads + "witnesses = \"" + wrong + "\"")) << wrong;
+  }
+  EXPECT_FALSE(read("witnesses = \"n1\"")) << "one head has none";
+  EXPECT_FALSE(check_reload(*read(heads), *read(heads + "witnesses = \"n1\"")));
+}
+
 TEST(HeadConfig, ReadsTheFillPolicy) {
   const auto read = [](const std::string& lines) {
     return *parse_config("[head]\nnodes = \"a\"\n" + lines, "x");

@@ -82,6 +82,7 @@ void Daemon::follow_charge() {
     report(Event::HeadStoodDown, kv("reason", "a node has shown the proof of a later head"));
     election_->start_again();
   });
+  head_->nodes().recover_with(nullptr);  // a later term is reached by an election
   head_->set_heads([&election] { return election.states(); });
   head_->lease().use([&election] { return election.is_in_charge(); });
   server_->set_charge(election);

@@ -3,7 +3,6 @@
 #include "base/limits.hpp"
 #include "base/overloaded.hpp"
 #include "base/text.hpp"
-#include "base/text/fnv1a.hpp"
 #include "monitor/model/settings.hpp"
 #include "proto/frames/hello.hpp"
 #include "proto/frames/parse.hpp"
@@ -51,19 +50,14 @@ asio::awaitable<void> close_with(std::shared_ptr<proto::Connection> connection, 
 
 }  // namespace
 
-std::uint64_t digest_of(const std::vector<std::string>& nodes) {
-  std::uint64_t digest = base::kFnv1aBegin;
-  for (const std::string& node : nodes) digest = base::fnv1a("\n", base::fnv1a(node, digest));
-  return digest;
-}
-
 LeaderElection::LeaderElection(const Parts& parts, gang::Leadership::Settings settings,
-                               gang::LogPosition position, Epoch term)
+                               gang::LogPosition position, gang::StoredTerms terms)
     : parts_(parts),
-      leadership_(settings, position, term, parts.clock.now()),
+      witnesses_(parts.config, parts.ring),
+      leadership_(witnesses_.settings(settings), position, terms, parts.clock.now()),
       tls_(make_tls(parts.config, parts.ring)),
       alarm_(parts.io, parts.clock),
-      witnesses_(parts.config.nodes.size()) {
+      vote_(terms.granted) {
   server_tls_ =
       proto::TlsContext::server([this](std::string_view identity) { return key_of(identity); });
 }
@@ -99,7 +93,7 @@ void LeaderElection::start() {
 void LeaderElection::perform(gang::LeadershipActions actions) {
   for (const auto& action : actions) {
     std::visit(Overloaded{
-                   [&](const gang::AskWitnesses& one) { send(one.request); },
+                   [&](const gang::AskWitnesses& one) { send(one); },
                    [&](const gang::StoreTerm& one) {
                      if (handlers_.store_term) handlers_.store_term(one.term);
                    },
@@ -126,16 +120,17 @@ bool LeaderElection::is_in_charge() {
   return false;
 }
 
-void LeaderElection::send(const gang::LeaseRequest& request) {
-  const auto bytes = proto::encode_frame(proto::to_wire(request));
-  for (const auto& witness : witnesses_) {
-    if (witness) witness->send_shared(bytes);
-  }
-  if (other_) other_->send_shared(bytes);
+void LeaderElection::send(const gang::AskWitnesses& asks) {
+  witnesses_.send(asks.request, asks.is_note);
+  if (other_ && !asks.is_note) proto::send(*other_, proto::to_wire(asks.request));
 }
 
 void LeaderElection::term_stored(Epoch term) {
   perform(leadership_.term_stored(term, parts_.clock.now()));
+}
+
+void LeaderElection::committed(std::uint64_t sequence) {
+  perform(leadership_.committed(sequence, parts_.clock.now()));
 }
 
 void LeaderElection::follower_current(std::uint64_t sequence) {
@@ -145,7 +140,7 @@ void LeaderElection::follower_current(std::uint64_t sequence) {
 
 void LeaderElection::follower_stored(std::uint64_t sequence) {
   follower_stored_ = sequence;
-  leadership_.follower_stored(sequence);
+  perform(leadership_.follower_stored(sequence, parts_.clock.now()));
 }
 
 void LeaderElection::follower_lost() {
@@ -194,9 +189,9 @@ asio::awaitable<void> LeaderElection::refuse_arrival(Arrival arrival) {
 
 asio::awaitable<void> LeaderElection::serve_witness(std::string node, Arrival arrival) {
   const auto connection = arrival.connection;
-  const auto place = std::ranges::find(parts_.config.nodes, node);
+  const auto place = witnesses_.find(node);
   const auto message = proto::parse<wire::WitnessHello>(arrival.first);
-  if (place == parts_.config.nodes.end() || !message || message->name() != node) {
+  if (!place || !message || message->name() != node) {
     connection->close();
     co_return refuse(connection->peer(), Error(Errc::Denied, "not a witness of this cluster"));
   }
@@ -206,20 +201,22 @@ asio::awaitable<void> LeaderElection::serve_witness(std::string node, Arrival ar
     connection->close();
     co_return refuse(connection->peer(), version.error());
   }
-  const auto index = static_cast<std::size_t>(place - parts_.config.nodes.begin());
-  if (const auto before = std::exchange(witnesses_[index], connection)) before->close();
+  witnesses_.connected(*place, connection);
   for (;;) {
     auto frame = co_await connection->read(proto::Role::Node);
     if (!frame) break;
-    const auto reply = leases::read<wire::LeaseReply>(*frame);
+    auto reply = leases::read<wire::LeaseReply>(*frame);
     if (!reply) {
       refuse(connection->peer(), reply.error());
       break;
     }
-    perform(leadership_.node_replied(index, *reply, parts_.clock.now()));
+    if (const auto vote = witnesses_.vote_of(*place)) {
+      reply->mark = witnesses_.checked(reply->mark);
+      perform(leadership_.witness_replied(*vote, *reply, parts_.clock.now()));
+    }
   }
   connection->close();
-  if (witnesses_[index] == connection) witnesses_[index] = nullptr;
+  witnesses_.lost(*place, connection);
 }
 
 // ---- the other head -----------------------------------------------------------------------------
@@ -232,7 +229,7 @@ std::string LeaderElection::hello() const {
   hello.set_release(kVersion);
   hello.set_cluster(parts_.config.cluster);
   hello.set_head(parts_.config.self);
-  hello.set_nodes(digest_of(parts_.config.nodes));
+  hello.set_nodes(witnesses_.digest());
   if (dashboard_.size() <= kMostUrlBytes) hello.set_dashboard_url(dashboard_);
   return hello.SerializeAsString();
 }
@@ -251,9 +248,10 @@ Status LeaderElection::check_hello(const proto::InFrame& frame) {
     return fail(Errc::Denied, "the other head belongs to cluster {}",
                 escape_terminal(hello->cluster(), 80));
   }
-  if (hello->nodes() != digest_of(parts_.config.nodes)) {
+  if (hello->nodes() != witnesses_.digest()) {
     return fail(Errc::WrongState,
-                "the two heads have different lists \"nodes\": make them equal and restart both");
+                "the two heads have different lists \"nodes\" or \"witnesses\": make them "
+                "equal and restart both");
   }
   // Browsers are redirected to this URL, so only its scheme, name and port are kept.
   other_dashboard_ = monitor::parse_public_url(hello->dashboard_url()).value_or("");
@@ -323,6 +321,7 @@ asio::awaitable<void> LeaderElection::talk(std::shared_ptr<proto::Connection> co
   if (other_ != connection) co_return;
   other_ = nullptr;
   other_led_.reset();
+  unsent_.reset();
   log_warning("Lost connection to the other head", kv("peer", connection->peer()));
   leadership_.other_gone();
   if (handlers_.other_lost) handlers_.other_lost();
@@ -360,11 +359,29 @@ void LeaderElection::asked(const proto::InFrame& frame) {
   const auto request = leases::read<wire::LeaseRequest>(frame);
   if (!request || request->head == parts_.config.self) return drop_other("invalid lease request");
   const TimePoint now = parts_.clock.now();
-  const auto reply = leadership_.answer(*request, now);
-  if (other_) proto::send(*other_, proto::to_wire(reply));
-  const bool leads = reply.granted && request->mark.term == request->term;
-  if (!leads) return;
-  other_led_ = now;
+  const Answer answer{leadership_.answer(*request, now), request->mark.term == request->term};
+  if (!answer.reply.granted || request->term <= vote_) return reply_to_other(answer);
+  // A vote in a new term is stored before it is given. Meanwhile a repeated request replaces this
+  // answer.
+  const bool is_storing = unsent_.has_value();
+  unsent_ = answer;
+  if (!is_storing && handlers_.store_vote) handlers_.store_vote(request->term);
+}
+
+void LeaderElection::vote_stored(Epoch term) {
+  vote_ = std::max(vote_, term);
+  const auto answer = std::exchange(unsent_, std::nullopt);
+  if (!answer) return;
+  if (answer->reply.asked <= vote_) return reply_to_other(*answer);
+  unsent_ = answer;
+  if (handlers_.store_vote) handlers_.store_vote(answer->reply.asked);
+}
+
+void LeaderElection::reply_to_other(const Answer& answer) {
+  if (!other_) return;
+  proto::send(*other_, proto::to_wire(answer.reply));
+  if (!answer.reply.granted || !answer.leads) return;
+  other_led_ = parts_.clock.now();
   if (handlers_.can_follow) handlers_.can_follow();
 }
 

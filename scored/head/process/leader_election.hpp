@@ -14,6 +14,7 @@
 #include "proto/transport/key_ring.hpp"
 #include "proto/transport/tls_connection.hpp"
 #include "scored/head/config/config.hpp"
+#include "scored/head/process/witness_set.hpp"
 
 #include <functional>
 #include <memory>
@@ -38,6 +39,7 @@ class LeaderElection {
   // The handlers act on decisions: first those of the standby, then those of the head in charge.
   struct Handlers {
     std::function<void(Epoch term)> store_term;  // must then call term_stored()
+    std::function<void(Epoch term)> store_vote;  // must then call vote_stored()
     std::function<void(Epoch term)> take_charge;
     std::function<void(const std::string& why)> stand_down;
     // Is called when the other head is in charge and connected, so its log can be followed.
@@ -50,7 +52,7 @@ class LeaderElection {
   };
 
   LeaderElection(const Parts& parts, gang::Leadership::Settings settings,
-                 gang::LogPosition position, Epoch term);
+                 gang::LogPosition position, gang::StoredTerms terms);
 
   void handle(Handlers handlers) { handlers_ = std::move(handlers); }
 
@@ -78,11 +80,12 @@ class LeaderElection {
   [[nodiscard]] std::optional<proto::Key> key_of(std::string_view identity) const;
 
   void term_stored(Epoch term);
+  void vote_stored(Epoch term);
 
   // These functions forward to gang::Leadership.
   void stored(gang::LogPosition position) { leadership_.stored(position); }
 
-  void committed(std::uint64_t sequence) { leadership_.committed(sequence); }
+  void committed(std::uint64_t sequence);
 
   void follower_current(std::uint64_t sequence);
 
@@ -101,6 +104,9 @@ class LeaderElection {
   [[nodiscard]] gang::LeadershipRole role() const { return leadership_.role(); }
 
   [[nodiscard]] gang::LogPosition position() const { return leadership_.position(); }
+
+  // Returns true if --recover has made this head lead although it lacked changes.
+  [[nodiscard]] bool has_accepted_loss() const { return leadership_.has_accepted_loss(); }
 
   [[nodiscard]] bool has_current_follower() const { return leadership_.has_current_follower(); }
 
@@ -132,7 +138,14 @@ class LeaderElection {
   asio::awaitable<void> serve_other(Arrival arrival);
   asio::awaitable<void> refuse_arrival(Arrival arrival);
   void perform(gang::LeadershipActions actions);
-  void send(const gang::LeaseRequest& request);
+  void send(const gang::AskWitnesses& asks);
+
+  struct Answer {
+    gang::LeaseReply reply;
+    bool leads = false;  // the other head was elected in the term of its request
+  };
+
+  void reply_to_other(const Answer& answer);
   asio::awaitable<void> run_timer();
   asio::awaitable<void> connect_other();
   asio::awaitable<bool> greet_other(std::shared_ptr<proto::Connection> connection);
@@ -145,12 +158,14 @@ class LeaderElection {
   void describe_other(wire::HeadState& state) const;
 
   Parts parts_;
+  WitnessSet witnesses_;
   gang::Leadership leadership_;
   Handlers handlers_;
   std::unique_ptr<proto::TlsContext> tls_;
   std::unique_ptr<proto::TlsContext> server_tls_;
   Alarm alarm_;
-  std::vector<std::shared_ptr<proto::Connection>> witnesses_;  // indexed by node
+  Epoch vote_;                    // greatest stored term that was granted to the other head
+  std::optional<Answer> unsent_;  // waits until its term is stored
   std::shared_ptr<proto::Connection> other_;
   TimePoint other_heard_{};
   TimePoint in_charge_until_{};                   // at least; the leases may last longer
@@ -161,8 +176,5 @@ class LeaderElection {
   std::string last_error_;
   LogLimiter limiter_;
 };
-
-// Returns a digest of the nodes' names, because both heads must count the same witnesses.
-[[nodiscard]] std::uint64_t digest_of(const std::vector<std::string>& nodes);
 
 }  // namespace score::head

@@ -35,7 +35,8 @@ constexpr const char* kUsage =
     "  --rotate-key       add a new cluster key to the key_file, and exit\n"
     "  --retire-key       keep only the newest cluster key in the key_file, and exit\n"
     "  --recover          the database is an older copy: continue after the nodes' jobs\n"
-    "  --take-charge      the other of two heads is lost for good: use this state\n"
+    "  --take-charge      the other of two heads is lost for good: use this state, unless it is\n"
+    "                     known to lack changes\n"
     "  --node-key NAME    write the key of node NAME to ./NAME.key, and exit\n"
     "  --log-level LEVEL  error, warning, notice, info or debug; overrides the file\n"
     "  --help             print this help and exit\n"
@@ -179,10 +180,8 @@ int run_head(const std::vector<std::string>& arguments) {
   ::umask(0077);
   if (!set_nice(kNice)) log_debug("Cannot raise the priority; running at the default one");
   if (config->has_two_heads()) {
-    if (line->recover) {
-      return refuse(kBadUsage, fail(Errc::Malformed, "--recover cannot be used with two heads"));
-    }
-    TwoHeadsOptions two{arguments, {std::move(*config), line->log_level}, line->take_charge};
+    TwoHeadsOptions two{
+        arguments, {std::move(*config), line->log_level, line->recover}, line->take_charge};
     auto ended = run_two_heads(std::move(two));
     return ended ? *ended : refuse(kCannotStart, ended.error());
   }

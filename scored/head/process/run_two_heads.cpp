@@ -24,7 +24,8 @@ constexpr int kFirstPassed = 3;  // SD_LISTEN_FDS_START
                                 const std::optional<UniqueFd>& commands) {
   std::vector<std::string> words = {"scored"};
   for (const std::string& word : arguments) {
-    if (word != "--take-charge") words.push_back(word);  // that option applied only once
+    // These options apply only once.
+    if (word != "--take-charge" && word != "--recover") words.push_back(word);
   }
   std::vector<char*> argv;
   for (std::string& word : words) argv.push_back(word.data());
@@ -55,7 +56,6 @@ class TwoHeads {
 
  private:
   Status open();
-  Result<Epoch> term_of_witness(gang::LogPosition position);
   Result<int> lead(Store store);
 
   [[noreturn]] void start_again() { execute_again(options_.arguments, commands_); }
@@ -87,30 +87,15 @@ Status TwoHeads::open() {
   if (auto written = store_->write_files(); !written) return written;
   const auto position = store_->open_log();
   if (!position) return position.error();
-  auto term = term_of_witness(*position);
-  if (!term) return term.error();
+  auto terms = store_->stored_terms(config_.self);
+  if (!terms) return terms.error();
   gang::Leadership::Settings settings;
   settings.self = config_.self;
-  settings.nodes = config_.nodes.size();
-  settings.is_forced = options_.is_forced;
+  if (options_.is_forced) settings.override_by = gang::Override::OtherIsLost;
+  if (options_.daemon.recover) settings.override_by = gang::Override::AcceptsLoss;
   election_.emplace(LeaderElection::Parts{io_, clock_, tasks_, config_, *keys_}, settings,
-                    *position, *term);
+                    *position, *terms);
   return {};
-}
-
-// Returns the term up to which this head must not grant a lease: a term that it took itself. A term
-// that came with the log belongs to the other head, so a restarted follower grants it the lease,
-// and follows.
-Result<Epoch> TwoHeads::term_of_witness(gang::LogPosition position) {
-  const auto greatest = store_->greatest_incarnation();
-  if (!greatest) return greatest;
-  const auto settings = store_->settings();
-  if (!settings) return settings.error();
-  const auto leader = settings->find(kLogHead);
-  const std::string other = std::to_string(gang::other_head(config_.self));
-  const bool is_of_other = *greatest == position.term && leader != settings->end() &&
-                           leader->second == other && position.term != Epoch();
-  return is_of_other ? Epoch(greatest->value() - 1) : *greatest;
 }
 
 Result<int> TwoHeads::run() {
@@ -142,6 +127,7 @@ Result<int> TwoHeads::lead(Store store) {
   const Epoch term = election_->position().term;
   std::optional<int> commands;
   if (commands_) commands = commands_->get();
+  options_.daemon.recover = election_->has_accepted_loss();
   Daemon daemon(io_, options_.daemon);
   Daemon::Election election{&*election_, std::move(store), term, commands,
                             [this] { start_again(); }};

@@ -53,6 +53,7 @@ Standby::Standby(const Parts& parts)
       ended_(parts.io, 1) {
   LeaderElection::Handlers handlers;
   handlers.store_term = [this](Epoch term) { store_term(term); };
+  handlers.store_vote = [this](Epoch term) { store_vote(term); };
   handlers.take_charge = [this](Epoch term) { take_charge(term); };
   handlers.stand_down = [this](const std::string& why) { broken(Error(Errc::WrongState, why)); };
   handlers.can_follow = [this] { follower_.follow(); };
@@ -121,10 +122,19 @@ void Standby::store_term(Epoch term) {
             });
 }
 
+void Standby::store_vote(Epoch term) {
+  auto result = std::make_shared<Status>();
+  disk_.run([this, result, term] { *result = parts_.store.store_vote(parts_.config.self, term); },
+            [this, result, term] {
+              if (!*result) return broken(result->error());
+              parts_.election.vote_stored(term);
+            });
+}
+
 void Standby::take_charge(Epoch term) {
   auto result = std::make_shared<Status>();
   auto begin = [this, result, term] {
-    const Change leader = SaveSetting{kLogHead, std::to_string(parts_.config.self)};
+    const Change leader = SaveSetting{std::string(kLogHead), std::to_string(parts_.config.self)};
     *result = parts_.store.apply(std::span(&leader, 1));
     if (*result) *result = parts_.store.begin_log(term);
   };

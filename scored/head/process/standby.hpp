@@ -22,10 +22,6 @@
 
 namespace score::head {
 
-// This setting is the index in `heads` of the head that writes the log's term; it travels with the
-// log.
-inline constexpr const char* kLogHead = "log_head";
-
 class Standby {
  public:
   struct Parts {  // all must outlive the object
@@ -57,6 +53,7 @@ class Standby {
   asio::awaitable<void> handle_signals();
   asio::awaitable<void> feed_manager();
   void store_term(Epoch term);
+  void store_vote(Epoch term);
   void take_charge(Epoch term);
   void broken(const Error& error);
   void end(End how);

@@ -170,6 +170,10 @@ struct SaveArray {
   std::uint32_t next = 0;
 };
 
+// This setting is the index in `heads` of the head that writes the log's term; it travels with the
+// log.
+inline constexpr std::string_view kLogHead = "log_head";
+
 // The text of these files next to the database is a setting with this prefix and the file's name;
 // see LoggedFile.
 inline constexpr std::string_view kFilePrefix = "file:";
@@ -211,6 +215,10 @@ class Store {
   [[nodiscard]] Result<Epoch> greatest_incarnation();
   // Raises the incarnation to at least this one.
   [[nodiscard]] Status raise_incarnation(Epoch least);
+  // Stores the vote of this head, the one at `self` in the list of heads, for the other one.
+  [[nodiscard]] Status store_vote(gang::HeadIndex self, Epoch term);
+  // Returns the terms that the head at `self` must know after a restart.
+  [[nodiscard]] Result<gang::StoredTerms> stored_terms(gang::HeadIndex self);
   // Returns the position of its log. A store without a position, or whose last head was a single
   // one, starts a position at its incarnation, and stores that.
   [[nodiscard]] Result<gang::LogPosition> open_log();

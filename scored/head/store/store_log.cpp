@@ -10,6 +10,7 @@
 #include "scored/head/store/schema.hpp"
 #include "scored/head/store/store.hpp"
 
+#include <algorithm>
 #include <cerrno>
 #include <fcntl.h>
 #include <unistd.h>
@@ -18,6 +19,10 @@ namespace score::head {
 namespace {
 
 constexpr std::string_view kPosition = "log_position";
+
+std::string vote_key(gang::HeadIndex head) {
+  return fmt::format("log_vote.{}", head);
+}
 
 std::string pack_position(gang::LogPosition position) {
   return fmt::format("{}:{}", position.term, position.sequence);
@@ -73,6 +78,43 @@ Status Store::raise_incarnation(Epoch least) {
       "UPDATE settings SET value = MAX(CAST(value AS INTEGER), ?) WHERE key = 'head_epoch'");
   if (!statement) return statement.error();
   return statement->bind(1, static_cast<std::int64_t>(least.value())).run();
+}
+
+// A copy of the other head's database brings that head's votes along, so each head has its own
+// setting.
+Status Store::store_vote(gang::HeadIndex self, Epoch term) {
+  auto transaction = Transaction::begin(database_);
+  if (!transaction) return transaction.error();
+  if (auto raised = raise_incarnation(term); !raised) return raised;
+  const std::string value = std::to_string(term.value());
+  if (auto put = put_.bind_text(1, vote_key(self)).bind_blob(2, value).run(); !put) return put;
+  return transaction->commit();
+}
+
+Result<gang::StoredTerms> Store::stored_terms(gang::HeadIndex self) {
+  const auto greatest = greatest_incarnation();
+  if (!greatest) return greatest.error();
+  const auto position = stored_position();
+  if (!position) return position.error();
+  const auto stored = settings();
+  if (!stored) return stored.error();
+  const auto find = [&](const std::string& key) -> std::optional<std::uint64_t> {
+    const auto at = stored->find(key);
+    if (at == stored->end()) return std::nullopt;
+    const auto number = parse_number<std::uint64_t>(at->second);
+    return number ? std::optional(*number) : std::nullopt;
+  };
+  // The term of a log that the other head writes was granted to it. A database of an older release
+  // has no vote.
+  Epoch granted;
+  if (*position && find(std::string(kLogHead)) == gang::other_head(self))
+    granted = (*position)->term;
+  if (const auto vote = find(vote_key(self))) {
+    granted = std::max(granted, Epoch(*vote));
+  } else if (granted == Epoch()) {
+    granted = *greatest;
+  }
+  return gang::StoredTerms{*greatest, granted};
 }
 
 Status Store::put_position(gang::LogPosition position) {

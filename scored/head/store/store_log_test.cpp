@@ -173,6 +173,33 @@ TEST_F(StoreLogTest, SingleHeadStoreStartsAtItsIncarnation) {
   EXPECT_EQ(*a.open_log(), (gang::LogPosition{Epoch(9), 0}));
 }
 
+TEST_F(StoreLogTest, VotesSurviveARestartAndACopy) {
+  {
+    Store fresh = open("/a");
+    EXPECT_EQ(fresh.stored_terms(0)->greatest, Epoch(0));
+    ASSERT_TRUE(fresh.store_vote(0, Epoch(5)));
+    ASSERT_TRUE(fresh.raise_incarnation(Epoch(8)));
+  }
+  Store a = open("/a");
+  EXPECT_EQ(a.stored_terms(0)->granted, Epoch(5));
+  EXPECT_EQ(a.stored_terms(0)->greatest, Epoch(8));
+  // The second head installs the first one's database, whose term it granted.
+  const Change leader = SaveSetting{std::string(kLogHead), "0"};
+  ASSERT_TRUE(a.apply(std::span(&leader, 1)));
+  ASSERT_TRUE(a.begin_log(Epoch(8)));
+  ASSERT_TRUE(a.copy_to(place_ + "/copy"));
+  Store b = open("/b");
+  ASSERT_TRUE(b.replace_with(place_ + "/copy"));
+  EXPECT_EQ(b.stored_terms(1)->granted, Epoch(8));
+  EXPECT_EQ(b.stored_terms(0)->granted, Epoch(5)) << "the vote of the first head";
+}
+
+TEST_F(StoreLogTest, OlderStoreGrantsNoEarlierTerm) {
+  Store a = open("/a");
+  ASSERT_TRUE(a.raise_incarnation(Epoch(7)));
+  EXPECT_EQ(a.stored_terms(0)->granted, Epoch(7));
+}
+
 // Terms are greater than every incarnation, so a second number for this head might be a term in
 // which the other head is elected.
 TEST_F(StoreLogTest, ElectedHeadUsesItsTermAsIncarnation) {

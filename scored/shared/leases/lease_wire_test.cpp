@@ -44,12 +44,13 @@ TEST(LeaseWire, NumbersOutOfRangeAreRefused) {
 }
 
 TEST(LeaseWire, GrantSurvivesAndOtherTextIsRefused) {
-  const StoredGrant grant{Epoch(9), 1, {Epoch(9), 2, 3}};
+  const StoredGrant grant{Epoch(9), 1, {Epoch(9), 2, 3, {Epoch(8), 4}, {~0ULL, 5}}};
   EXPECT_EQ(*parse_grant(format_grant(grant)), grant);
   const StoredGrant none{Epoch(0), std::nullopt, {}};
   EXPECT_EQ(*parse_grant(format_grant(none)), none);
-  for (const char* text : {"", "1", "1 2 3 4 5", "1 0 3 4 4", "x 0 1 1 1", "1 0 1 1 1 1",
-                           "99999999999999999999 0 1 1 1"}) {
+  for (const char* text :
+       {"", "1", "1 0 1 1 1", "1 2 3 4 5 6 7 8 9", "1 0 3 4 4 1 1 1 1", "x 0 1 1 1 1 1 1 1",
+        "1 0 1 1 1 1 1 1 1 1", "1 0 1 1 1 x 1 1 1", "99999999999999999999 0 1 1 1 1 1 1 1"}) {
     EXPECT_FALSE(parse_grant(text)) << text;
   }
 }

@@ -2,15 +2,17 @@
 import contextlib
 import json
 import os
+import shutil
 import signal
 import socket
 import sqlite3
 import ssl
 import statistics
+import subprocess
 import threading
 import time
 
-from cluster import LIMIT, free_port, wait_until
+from cluster import BIN, LIMIT, free_port, wait_until
 from figures import figure
 from forwarder import Forwarder
 from wire_client import WireClient
@@ -137,13 +139,74 @@ def test_a_follower_that_lacks_changes_does_not_take_over(fresh):
     cluster.kill(first)
     cluster.restart(second)
     log = cluster.directory / 'log' / second
-    wait_until(lambda: 'do not know that its state is complete' in log.read_text().split('Started as one')[-1],
+    wait_until(lambda: 'it lacks changes' in log.read_text().split('Started as one')[-1],
                what=cluster.logs)
     assert in_charge(cluster) is None
     cluster.restart(first)
     wait_until(lambda: is_ready(cluster), what=cluster.logs)
     assert in_charge(cluster) == first
     assert jobs(cluster)[late] == 'late'
+
+
+def copy_database(source, target):
+    with contextlib.closing(sqlite3.connect(source / 'jobs.db')) as now:
+        with contextlib.closing(sqlite3.connect(target)) as then:
+            now.backup(then)
+
+
+def lose_disk(cluster, head, copy):
+    """Both heads are killed, and one comes back with an earlier copy of its database."""
+    cluster.kill(other(head))
+    cluster.kill(head)
+    for name in ('jobs.db', 'jobs.db-wal', 'jobs.db-shm'):
+        (cluster.directory / head / name).unlink(missing_ok=True)
+    shutil.copy(copy, cluster.directory / head / 'jobs.db')
+
+
+def test_a_head_with_an_older_disk_does_not_lead(fresh):
+    """It comes back first and says what it lacks; the other one has all changes, and leads."""
+    cluster = boot(fresh)
+    first = in_charge(cluster)
+    second = other(first)
+    copy_database(cluster.directory / second, cluster.directory / 'copy')
+    late = [cluster.submit('-J', f'late{i}', 'true', extra_env=at_node(cluster)) for i in range(5)]
+    lose_disk(cluster, second, cluster.directory / 'copy')
+    cluster.restart(second)
+    log = cluster.directory / 'log' / second
+    wait_until(lambda: 'it lacks changes: its state ends at change' in log.read_text().split('Started as one')[-1],
+               what=cluster.logs)
+    assert in_charge(cluster) is None
+    cluster.restart(first)
+    wait_until(lambda: is_ready(cluster), what=cluster.logs)
+    assert in_charge(cluster) == first
+    known = jobs(cluster)
+    assert [known.get(job) for job in late] == [f'late{i}' for i in range(5)]
+
+
+def test_recover_leads_with_an_older_disk(fresh):
+    """The other head is lost for good: --take-charge does not accept a known loss, --recover does, and uses no job number again."""
+    cluster = boot(fresh)
+    first = in_charge(cluster)
+    second = other(first)
+    copy_database(cluster.directory / second, cluster.directory / 'copy')
+    late = cluster.submit('-J', 'late', 'true', extra_env=at_node(cluster))
+    cluster.wait_job(late, 'completed')
+    lose_disk(cluster, second, cluster.directory / 'copy')
+    for option, leads in (('--take-charge', False), ('--recover', True)):
+        log = cluster.directory / f'log{option}'
+        config = cluster.directory / second / 'scored.toml'
+        with open(log, 'w') as out:
+            head = subprocess.Popen([str(BIN / 'scored'), '--role=head', '--config', str(config), option],
+                                    stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=out)
+        try:
+            if leads:
+                wait_until(lambda: in_charge(cluster) == second, what=log.read_text)
+                assert cluster.submit('true', extra_env=at_node(cluster)) > late
+            else:
+                wait_until(lambda: 'it lacks changes' in log.read_text(), what=log.read_text)
+        finally:
+            head.kill()
+            head.wait()
 
 
 def test_a_cut_between_the_heads(fresh):

@@ -1,0 +1,97 @@
+#include "scored/head/process/witness_set.hpp"
+
+#include "base/text/fnv1a.hpp"
+#include "proto/frames/parse.hpp"
+#include "scored/shared/leases/lease_wire.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+namespace score::head {
+namespace {
+
+// With more witnesses the position travels with the leases, because a request to each of them for
+// each change would cost too much.
+constexpr std::size_t kMostNoting = 5;
+// Five named witnesses are enough that one of them may lie.
+constexpr std::size_t kEnoughForALiar = 5;
+
+std::uint64_t digest_of(const std::vector<std::string>& names, std::uint64_t digest) {
+  for (const std::string& name : names) digest = base::fnv1a("\n", base::fnv1a(name, digest));
+  return digest;
+}
+
+}  // namespace
+
+WitnessSet::WitnessSet(const HeadConfig& config, const proto::KeyRing& ring)
+    : config_(config), ring_(ring), votes_(config.nodes.size()), connections_(config.nodes.size()) {
+  for (std::size_t i = 0; i < votes_.size(); ++i) {
+    if (config.witnesses.empty()) votes_[i] = i;
+  }
+  for (std::size_t vote = 0; vote < config.witnesses.size(); ++vote) {
+    if (const auto place = find(config.witnesses[vote])) votes_[*place] = vote;
+  }
+  if (!config.witnesses.empty()) names_ = digest_of(config.witnesses, base::kFnv1aBegin);
+}
+
+gang::Leadership::Settings WitnessSet::settings(gang::Leadership::Settings settings) const {
+  const std::size_t named = config_.witnesses.size();
+  settings.witnesses = named != 0 ? named : config_.nodes.size();
+  settings.liars = named >= kEnoughForALiar ? 1 : 0;
+  settings.notes_changes = settings.witnesses <= kMostNoting;
+  return settings;
+}
+
+std::optional<std::size_t> WitnessSet::find(std::string_view node) const {
+  const auto place = std::ranges::find(config_.nodes, node);
+  if (place == config_.nodes.end()) return std::nullopt;
+  return static_cast<std::size_t>(place - config_.nodes.begin());
+}
+
+void WitnessSet::connected(std::size_t place, ConnectionPtr connection) {
+  if (const auto before = std::exchange(connections_[place], std::move(connection))) {
+    before->close();
+  }
+}
+
+void WitnessSet::lost(std::size_t place, const ConnectionPtr& connection) {
+  if (connections_[place] == connection) connections_[place] = nullptr;
+}
+
+void WitnessSet::send(gang::LeaseRequest request, bool only_witnesses) const {
+  if (request.mark.term != Epoch()) request.mark.seal = seal(request.mark);
+  const auto bytes = proto::encode_frame(proto::to_wire(request));
+  for (std::size_t i = 0; i < connections_.size(); ++i) {
+    if (connections_[i] && (votes_[i] || !only_witnesses)) connections_[i]->send_shared(bytes);
+  }
+}
+
+gang::MarkSeal WitnessSet::seal_with(const proto::Key& key, const gang::LogMark& mark) const {
+  const proto::Key code = proto::derive_key(
+      key, fmt::format("scored mark {} {} {} {} {} {}", names_, mark.term, mark.version, mark.heads,
+                       mark.position.term, mark.position.sequence));
+  gang::MarkSeal seal;
+  std::memcpy(&seal.high, code.bytes().data(), sizeof(seal.high));
+  std::memcpy(&seal.low, code.bytes().data() + sizeof(seal.high), sizeof(seal.low));
+  return seal;
+}
+
+gang::MarkSeal WitnessSet::seal(const gang::LogMark& mark) const {
+  return seal_with(ring_.newest().key, mark);
+}
+
+gang::LogMark WitnessSet::checked(const gang::LogMark& mark) const {
+  const bool is_sealed =
+      ring_.has_key([&](const proto::Key& key) { return seal_with(key, mark) == mark.seal; });
+  return is_sealed ? mark : gang::LogMark();
+}
+
+std::uint64_t WitnessSet::digest() const {
+  const std::uint64_t nodes = digest_of(config_.nodes, base::kFnv1aBegin);
+  return config_.witnesses.empty() ? nodes : digest_of(config_.witnesses, base::fnv1a("\n", nodes));
+}
+
+}  // namespace score::head
