@@ -45,6 +45,7 @@ Head::Head(asio::io_context& io, Clock& clock, HeadConfig config, const Recovere
       admin_(context_, {config_, queries_, life_, submissions_, arrays_, networks_, shares_,
                         reservations_, std::move(requests)}) {
   jobs_.set_last_number(recovered.last_job);
+  nodes_.set_last_number([this] { return jobs_.last_number(); });
   users_.set_exempt(config_.limits.exempt);
   users_.set_account_groups(config_.accounts.groups());
   nodes_.on_job_seen(

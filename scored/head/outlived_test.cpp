@@ -18,6 +18,7 @@ class OutlivedTest : public HeadFixture {
     NodeSession session(head_->for_nodes(), clock_, NodeId(0), connection_);
     NodeHello hello;
     hello.info = {"n0", 1, Bytes(1 << 30)};
+    hello.attempts = attempts_;
     auto message = proto::make_hello(hello);
     message.set_head_epoch(newest.value());
     message.set_head_proof(proof);
@@ -36,6 +37,7 @@ class OutlivedTest : public HeadFixture {
   std::shared_ptr<FakeConnection> connection_;
   std::uint64_t last_job_ = 0;
   bool is_job_proven_ = true;
+  std::vector<AttemptReport> attempts_;
   int ends_ = 0;
 };
 
@@ -113,6 +115,21 @@ TEST_F(OutlivedTest, RestoredHeadDoesNotWaitForLostNodes) {
   EXPECT_EQ(submit(alice, submission(1)), JobId());
   pass(config_.rejoin_grace);
   EXPECT_EQ(submit(alice, submission(1)), JobId(1));
+}
+
+// The database is a copy from before the submission of a job that runs.
+TEST_F(OutlivedTest, OlderCopyDoesNotEndANewerJob) {
+  FakeClient alice = connect(kAlice);
+  const JobId known = submit(alice, submission(1));
+  last_job_ = known.value() + 1;
+  attempts_ = {{base::make_attempt(JobId(last_job_), 1), AttemptPhase::Running}};
+  EXPECT_FALSE(greet(Epoch(0), ""));
+  EXPECT_TRUE(connection_->all<wire::ForgetTasks>().empty());
+  EXPECT_EQ(connection_->all<wire::Failed>().size(), 1U) << "its journal says why";
+  EXPECT_EQ(submit(alice, submission(1)), JobId(last_job_ + 1)) << "its number is not used again";
+  EXPECT_FALSE(greet(Epoch(0), ""));
+  head_->recover_from_copy();
+  EXPECT_TRUE(greet(Epoch(0), "")) << "with --recover";
 }
 
 // A second daemon with a node's key is refused while the first is heard.

@@ -6,6 +6,7 @@
 #include "proto/convert/words.hpp"
 #include "scored/shared/journal/event.hpp"
 
+#include <algorithm>
 #include <array>
 #include <utility>
 
@@ -13,6 +14,7 @@ namespace score::head {
 namespace {
 
 // A node that is alive is heard within this time: two heartbeats and a margin.
+constexpr std::size_t kMostSkips = 64;
 constexpr Duration kHeard = 2 * limits::kHeartbeatPeriod + 500ms;
 
 // Administrators search the log for nodes that accept jobs again and for nodes that are lost, so
@@ -84,8 +86,29 @@ bool NodeManager::is_outlived(NodeId node, Epoch newest, std::string_view proof)
   return true;
 }
 
+bool NodeManager::has_lost_job(NodeId node, const NodeHello& hello) const {
+  if (accepts_loss_ || !last_number_) return false;
+  const auto is_lost = [this, given = last_number_()](const AttemptReport& report) {
+    const JobId job = base::job_of(report.attempt);
+    return job > given || std::ranges::any_of(skipped_, [job](const auto& range) {
+             return range.first < job && job <= range.second;
+           });
+  };
+  const auto lost = std::ranges::find_if(hello.attempts, is_lost);
+  if (lost == hello.attempts.end()) return false;
+  log_error(
+      "A node runs a job that this database lacks: it is an older copy; start the head with "
+      "--recover to end the job, or restore the newer database",
+      kv("node", head_.links.name(node)), kv("job", base::job_of(lost->attempt)));
+  return true;
+}
+
 void NodeManager::saw_job(NodeId node, JobId last, std::string_view proof) {
+  const JobId before = last_number_ ? last_number_() : JobId();
   if (on_job_seen_) on_job_seen_(node, last, keys_ && keys_->is_job_proof(last, proof));
+  if (!last_number_ || last_number_() <= before) return;
+  if (skipped_.size() == kMostSkips) skipped_.erase(skipped_.begin());
+  skipped_.emplace_back(before, last_number_());
 }
 
 // ---- sessions -----------------------------------------------------------------------------------

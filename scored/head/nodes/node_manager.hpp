@@ -17,6 +17,8 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 namespace score::head {
 
@@ -35,7 +37,14 @@ class NodeManager {
   // Call this if the head was restored from an old copy of its database: it then takes over from a
   // later head instead of ending. `behind` stores a greater incarnation and then calls
   // set_incarnation(); meanwhile nodes are not welcomed.
-  void recover_with(std::function<void(Epoch newest)> behind) { on_behind_ = std::move(behind); }
+  void recover_with(std::function<void(Epoch newest)> behind) {
+    on_behind_ = std::move(behind);
+    accepts_loss_ = true;
+  }
+
+  // Sets the function that returns the last job number that this head has given, or skipped because
+  // a node knew a later one.
+  void set_last_number(std::function<JobId()> last) { last_number_ = std::move(last); }
 
   void set_incarnation(Epoch incarnation);
 
@@ -53,6 +62,10 @@ class NodeManager {
   [[nodiscard]] std::string proof() const;
   // Returns the proof that goes to a node with a job; empty without keys.
   [[nodiscard]] std::string job_proof(JobId job) const;
+  // Returns true if the node runs a job whose number this head has not given, so the database is an
+  // older copy. Such a node is not welcomed, because the head would end the job, unless the head
+  // was started to recover.
+  [[nodiscard]] bool has_lost_job(NodeId node, const NodeHello& hello) const;
   // Handles a node's report of the newest head that it knows. Returns true if that head is later
   // than this one and the proof is right.
   [[nodiscard]] bool is_outlived(NodeId node, Epoch newest, std::string_view proof);
@@ -88,6 +101,9 @@ class NodeManager {
   std::optional<proto::KeyRing> keys_;
   std::function<void()> on_outlived_;
   std::function<void(Epoch)> on_behind_;
+  bool accepts_loss_ = false;
+  std::function<JobId()> last_number_;
+  std::vector<std::pair<JobId, JobId>> skipped_;  // numbers above the first, up to the second
   JobSeen on_job_seen_;
   std::map<NodeId, LogLimiter> second_daemons_;
   HeadObserver* observer_ = nullptr;

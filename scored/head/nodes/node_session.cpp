@@ -103,7 +103,14 @@ bool NodeSession::greet(const proto::InFrame& frame) {
   if (parts_.manager.is_taken(node_, hello->instance(), connection_->peer())) return false;
   if (parts_.manager.is_outlived(node_, Epoch(hello->head_epoch()), hello->head_proof()))
     return false;
+  const bool has_lost_job = parts_.manager.has_lost_job(node_, *known);
   parts_.manager.saw_job(node_, JobId(hello->last_job()), hello->last_job_proof());
+  if (has_lost_job) {
+    wire::Failed failed;
+    failed.mutable_error()->set_text("its database is older than a job of this node");
+    proto::send(*connection_, failed);
+    return false;
+  }
   NodeVitals vitals;
   vitals.switching = hello->switching();
   vitals.network_problem = escape_terminal(hello->network_problem(), 160);

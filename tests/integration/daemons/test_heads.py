@@ -1,6 +1,8 @@
 """Two heads of one cluster: the newer one runs on a copy of the older one's database."""
 import contextlib
+import json
 import shutil
+import sqlite3
 import subprocess
 
 from cluster import BIN, LIMIT, wait_until
@@ -45,6 +47,43 @@ def test_the_older_of_two_heads_ends(fresh, tmp_path):
         wait_until(lambda: has_nodes(cluster, newer))
         assert newer.process.poll() is None and is_running(cluster, newer, job)
         cluster.run('sccancel', '--grace', '0', job, extra_env=newer.socket)
+
+
+def test_an_older_copy_does_not_end_a_newer_job(fresh, tmp_path):
+    """The copy is from before the job's submission. Its head does not welcome the job's node; the newer one goes on."""
+    cluster = fresh(1)
+    source = cluster.directory / 'head'
+    copies = {'newer': tmp_path / 'newer', 'older': tmp_path / 'older'}
+
+    def keep(copy):
+        with contextlib.closing(sqlite3.connect(source / 'jobs.db')) as now:
+            with contextlib.closing(sqlite3.connect(copy)) as then:
+                now.backup(then)
+
+    def has_stored_start():
+        with contextlib.closing(sqlite3.connect(f'file:{source}/jobs.db?mode=ro', uri=True)) as store:
+            return store.execute('SELECT started_ns FROM jobs WHERE id = ?', [job]).fetchone()[0] > 0
+
+    def restart_on(copy):
+        cluster.kill('head')
+        for name in ('jobs.db', 'jobs.db-wal', 'jobs.db-shm'):
+            (source / name).unlink(missing_ok=True)
+        shutil.copy(copy, source / 'jobs.db')
+        cluster.restart('head')
+
+    keep(copies['older'])
+    job = cluster.submit('sleep', 1000)
+    cluster.wait_job(job, 'running')
+    wait_until(has_stored_start)
+    keep(copies['newer'])
+    restart_on(copies['older'])
+    log = cluster.directory / 'log/head'
+    wait_until(lambda: 'runs a job that this database lacks' in log.read_text(), what=cluster.logs)
+    restart_on(copies['newer'])
+    cluster.wait_up()
+    known = json.loads(cluster.run('score', 'job', job, '--json').stdout)['job']
+    assert known['state'] == 'running' and known['restarts'] == 0, known
+    cluster.run('sccancel', '--grace', '0', job)
 
 
 def test_a_head_restored_from_an_old_copy_goes_on(fresh, tmp_path):
