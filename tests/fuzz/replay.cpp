@@ -2,32 +2,30 @@
 // every prefix of the short ones and a few thousand bit flips from a fixed seed. So the ordinary
 // compiler and its sanitizers see the same code paths on every run of the tests.
 //
-//   fuzz_NAME_replay DIRECTORY [FILE...]
+//   fuzz_NAME_replay [--seconds N [--seed N]] DIRECTORY [FILE...]
+//
+// With --seconds it then hunts for that long: it mutates inputs, and keeps those that reach a new
+// branch of a target that is compiled with -fsanitize-coverage=trace-pc. An input that ends the
+// program is printed in hexadecimal digits.
 
-#include <cstddef>
-#include <cstdint>
+#include "tests/support/fuzz/hunt.hpp"
+
 #include <cstdio>
+#include <cstdlib>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <random>
 #include <vector>
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size);
-
 namespace {
 
-using Bytes = std::vector<std::uint8_t>;
+using score::fuzz::Bytes;
+using score::fuzz::run;
 
 constexpr std::size_t kPrefixesUpTo = 512;  // longer inputs are cut at random
 constexpr int kMutationsPerInput = 200;
-
-// Copies the input to a heap block of exactly its size, so that the sanitizer detects a read beyond
-// the end.
-void run(const Bytes& input) {
-  const Bytes exact(input.begin(), input.end());
-  LLVMFuzzerTestOneInput(exact.data(), exact.size());
-}
 
 void run_prefixes(const Bytes& input) {
   if (input.size() > kPrefixesUpTo) return;
@@ -49,7 +47,8 @@ void run_mutations(const Bytes& input, std::mt19937& random) {
   }
 }
 
-bool replay_file(const std::filesystem::path& path, std::mt19937& random) {
+bool replay_file(const std::filesystem::path& path, std::mt19937& random,
+                 std::vector<Bytes>& corpus) {
   std::ifstream file(path, std::ios::binary);
   const Bytes input{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
   if (!file) {
@@ -59,6 +58,7 @@ bool replay_file(const std::filesystem::path& path, std::mt19937& random) {
   run(input);
   run_prefixes(input);
   run_mutations(input, random);
+  corpus.push_back(input);
   return true;
 }
 
@@ -66,17 +66,25 @@ bool replay_file(const std::filesystem::path& path, std::mt19937& random) {
 
 int main(int argc, char** argv) {
   std::mt19937 random(1);
-  std::size_t inputs = 0;
+  std::vector<Bytes> corpus;
+  score::fuzz::HuntOptions hunt{0, std::random_device{}()};
+  bool is_sound = true;
   for (int i = 1; i < argc; ++i) {
     const std::filesystem::path path(argv[i]);
-    if (!std::filesystem::is_directory(path)) {
-      inputs += replay_file(path, random) ? 1 : 0;
-      continue;
-    }
-    for (const auto& entry : std::filesystem::directory_iterator(path)) {
-      inputs += entry.is_regular_file() && replay_file(entry.path(), random) ? 1 : 0;
+    const bool is_option = path.string().starts_with("--") && i + 1 < argc;
+    if (is_option) {
+      const auto value = static_cast<unsigned>(std::strtoul(argv[i + 1], nullptr, 10));
+      (std::strcmp(argv[i++], "--seed") == 0 ? hunt.seed : hunt.seconds) = value;
+    } else if (!std::filesystem::is_directory(path)) {
+      is_sound = replay_file(path, random, corpus) && is_sound;
+    } else {
+      for (const auto& entry : std::filesystem::directory_iterator(path)) {
+        if (entry.is_regular_file()) is_sound = replay_file(entry, random, corpus) && is_sound;
+      }
     }
   }
-  std::printf("%zu inputs replayed\n", inputs);
-  return inputs > 0 ? 0 : 1;
+  std::printf("%zu inputs replayed\n", corpus.size());
+  if (!is_sound || corpus.empty()) return 1;
+  if (hunt.seconds > 0) score::fuzz::hunt(std::move(corpus), hunt);
+  return 0;
 }

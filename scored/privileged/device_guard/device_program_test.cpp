@@ -1,8 +1,8 @@
 #include "scored/privileged/device_guard/device_program.hpp"
 
-#include <gtest/gtest.h>
+#include "tests/support/privileged/ebpf_machine.hpp"
 
-#include <array>
+#include <gtest/gtest.h>
 
 namespace score::device_guard {
 namespace {
@@ -11,39 +11,12 @@ constexpr std::uint32_t kChar = BPF_DEVCG_DEV_CHAR;
 constexpr std::uint32_t kBlock = BPF_DEVCG_DEV_BLOCK;
 constexpr std::uint32_t kReadAndWrite = 6U << 16U;
 
-// Executes the program as the kernel would, but knows only the instructions of which the program
-// consists.
 bool run(const pm::EbpfProgram& program, std::uint32_t kind, std::uint32_t major,
          std::uint32_t minor) {
-  const std::array<std::uint32_t, 3> context{kReadAndWrite | kind, major, minor};
-  std::array<std::uint64_t, 11> registers{};
-  for (std::size_t at = 0; at < program.size(); ++at) {
-    const bpf_insn& one = program[at];
-    std::uint64_t& to = registers.at(one.dst_reg);
-    switch (one.code) {
-      case BPF_LDX | BPF_MEM | BPF_W:
-        to = context.at(static_cast<std::size_t>(one.off) / 4);
-        break;
-      case BPF_ALU | BPF_AND | BPF_K:
-        to = static_cast<std::uint32_t>(to) & static_cast<std::uint32_t>(one.imm);
-        break;
-      case BPF_ALU64 | BPF_MOV | BPF_K:
-        to = static_cast<std::uint64_t>(one.imm);
-        break;
-      case BPF_JMP32 | BPF_JNE | BPF_K:
-        if (static_cast<std::uint32_t>(to) != static_cast<std::uint32_t>(one.imm)) {
-          at += static_cast<std::size_t>(one.off);
-        }
-        break;
-      case BPF_JMP | BPF_EXIT:
-        return registers[0] == 1;
-      default:
-        ADD_FAILURE() << "instruction " << int{one.code};
-        return false;
-    }
-  }
-  ADD_FAILURE() << "it does not end";
-  return false;
+  const bpf_cgroup_dev_ctx context{kReadAndWrite | kind, major, minor};
+  const auto verdict = pm::EbpfMachine().run(program, &context);
+  EXPECT_TRUE(verdict) << "unknown instruction, or no end";
+  return verdict == 1;
 }
 
 TEST(DeviceProgram, AllowsAllWithoutRules) {

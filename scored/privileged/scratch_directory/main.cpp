@@ -28,12 +28,12 @@ bool is_safe(const struct stat& status) {
 int main(int argc, char** argv) {
   const char* place = getenv("SCORED_SCRATCH_DIR");
   if (place == nullptr || *place == '\0') return 0;
-  unsigned user = 0;
+  unsigned long user = 0;
   char rest = 0;
   const bool is_number = argc == 4 && *argv[3] >= '0' && *argv[3] <= '9' &&
-                         sscanf(argv[3], "%10u%c", &user, &rest) == 1;
+                         sscanf(argv[3], "%10lu%c", &user, &rest) == 1;
   errno = EINVAL;
-  if (!is_number || user == static_cast<uid_t>(-1)) return refuse("user", argc == 4 ? argv[3] : "");
+  if (!is_number || user >= static_cast<uid_t>(-1)) return refuse("user", argc == 4 ? argv[3] : "");
 
   struct stat status {};
 
@@ -41,13 +41,14 @@ int main(int argc, char** argv) {
   if (parent < 0 || fstat(parent, &status) != 0) return refuse("open", place);
   if (!is_safe(status)) return refuse("others may write in", place);
   char name[16];
-  snprintf(name, sizeof name, "%u", user);
+  snprintf(name, sizeof name, "%lu", user);
   if (mkdirat(parent, name, 0700) != 0 && errno != EEXIST)
     return refuse("make a directory in", place);
   const int own = openat(parent, name, kDirectory);
   if (own < 0 || fstat(own, &status) != 0) return refuse("open the user's directory in", place);
   errno = EPERM;
   if (status.st_uid != user && status.st_uid != geteuid()) return refuse("another's", place);
-  const bool is_done = fchown(own, user, static_cast<gid_t>(-1)) == 0 && fchmod(own, 0700) == 0;
+  const bool is_done =
+      fchown(own, static_cast<uid_t>(user), static_cast<gid_t>(-1)) == 0 && fchmod(own, 0700) == 0;
   return is_done ? 0 : refuse("give the user a directory in", place);
 }

@@ -79,7 +79,8 @@ TEST_F(ScratchDirectory, RefusesADirectoryOfAnotherUser) {
 }
 
 TEST_F(ScratchDirectory, RefusesInvalidUsers) {
-  for (const char* user : {"", "x", "1x", "-1", "4294967295", "../1", "99999999999"}) {
+  for (const char* user :
+       {"", "x", "1x", "-1", "4294967295", "4294968296", "../1", "99999999999"}) {
     EXPECT_NE(run(user), 0) << user;
   }
   EXPECT_TRUE(fs::is_empty(place_));

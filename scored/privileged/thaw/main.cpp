@@ -65,7 +65,7 @@ void note(const WatchedGroup& told) {
 bool read_packets() {
   for (;;) {
     WatchedGroup told;
-    const ssize_t got = recv(kDaemonFd, &told, sizeof told, MSG_DONTWAIT);
+    const ssize_t got = recv(kDaemonFd, &told, sizeof told, MSG_DONTWAIT | MSG_TRUNC);
     if (got < 0 && errno == EINTR) continue;
     if (got < 0 && errno == EAGAIN) return true;
     if (got <= 0) return false;
