@@ -211,11 +211,13 @@ TEST(Launch, AttemptNumbersAreUnique) {
 }
 
 TEST(Launch, NodeCannotUseUpAttemptNumbers) {
-  Bench b;
-  const JobId job = recover_waiting_job(b);
-  const AttemptId most = base::make_attempt(job, base::kAttemptsPerJob - 1);
-  b.connect(NodeId{0}, {{most, base::AttemptPhase::Exited, {}, {}}});
-  EXPECT_EQ(b.view(job).attempt, base::make_attempt(job, 1));
+  for (const std::uint64_t claimed : {5U, 100U, 253U, 254U, 255U}) {
+    Bench b;
+    const JobId job = recover_waiting_job(b);
+    const AttemptId many = base::make_attempt(job, claimed);
+    b.connect(NodeId{0}, {{many, base::AttemptPhase::Exited, {}, {}}});
+    EXPECT_EQ(b.view(job).attempt, base::make_attempt(job, 1)) << claimed;
+  }
 }
 
 }  // namespace

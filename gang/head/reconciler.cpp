@@ -11,6 +11,12 @@
 
 namespace score::gang {
 
+namespace {
+
+constexpr std::uint64_t kMostUnstored = 4;  // launches by heads that were killed; chosen
+
+}  // namespace
+
 // ---- hello ------------------------------------------------------------------------------------
 
 void Reconciler::connected(NodeId id, const base::NodeHello& hello, Step& step) {
@@ -101,11 +107,13 @@ void Reconciler::compare(NodeIndex node, const base::NodeHello& hello, Step& ste
   }
 }
 
-// A head that was killed may have launched the attempt before it stored that. The last number is
-// 255.
+// A head that was killed may have launched the attempt before it stored that. A node that claims
+// much greater numbers is wrong, and must not use up those of a job: there are 255.
 void Reconciler::note_attempt(Job& job, AttemptId attempt) {
   const std::uint64_t number = attempt.value() % base::kAttemptsPerJob;
-  if (number + 2 < base::kAttemptsPerJob) job.newest_seen = std::max(job.newest_seen, number);
+  const bool is_possible =
+      number <= job.attempts + kMostUnstored && number + 2 < base::kAttemptsPerJob;
+  if (is_possible) job.newest_seen = std::max(job.newest_seen, number);
 }
 
 void Reconciler::compare_known(Job& job, std::size_t member, const base::AttemptReport& report,
