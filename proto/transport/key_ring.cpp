@@ -3,12 +3,23 @@
 #include "base/text.hpp"
 #include "base/text/hostlist.hpp"
 
+#include <openssl/crypto.h>
+
 #include <algorithm>
 
 namespace score::proto {
 
 using base::Errc;
 using base::fail;
+
+namespace {
+
+std::string secret_of(const Key& cluster_key, base::AttemptId attempt, std::string_view node) {
+  const Key secret = derive_key(cluster_key, fmt::format("scored attempt {} on {}", attempt, node));
+  return {reinterpret_cast<const char*>(secret.bytes().data()), secret.bytes().size()};
+}
+
+}  // namespace
 
 std::string format_node_identity(const NodeIdentity& identity) {
   if (identity.generation == 0) return identity.node;
@@ -134,6 +145,19 @@ bool KeyRing::is_head_proof(base::Epoch incarnation, std::string_view proof) con
 bool KeyRing::is_job_proof(base::JobId job, std::string_view proof) const {
   return std::ranges::any_of(
       keys_, [&](const NumberedKey& key) { return proto::is_job_proof(key.key, job, proof); });
+}
+
+std::string KeyRing::attempt_secret(base::AttemptId attempt, std::string_view node) const {
+  return secret_of(newest().key, attempt, node);
+}
+
+bool KeyRing::is_attempt_secret(base::AttemptId attempt, std::string_view node,
+                                std::string_view secret) const {
+  return std::ranges::any_of(keys_, [&](const NumberedKey& key) {
+    const std::string wanted = secret_of(key.key, attempt, node);
+    return secret.size() == wanted.size() &&
+           CRYPTO_memcmp(secret.data(), wanted.data(), wanted.size()) == 0;
+  });
 }
 
 base::Result<void> KeyRing::rotate(std::uint64_t now_s) {

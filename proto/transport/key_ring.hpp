@@ -81,6 +81,12 @@ class KeyRing {
   [[nodiscard]] bool is_head_proof(base::Epoch incarnation, std::string_view proof) const;
   [[nodiscard]] bool is_job_proof(base::JobId job, std::string_view proof) const;
 
+  // Returns the 32 bytes by which a node proves that it has tasks of this attempt. They cannot be
+  // made without the cluster key, and a different node has others.
+  [[nodiscard]] std::string attempt_secret(base::AttemptId attempt, std::string_view node) const;
+  [[nodiscard]] bool is_attempt_secret(base::AttemptId attempt, std::string_view node,
+                                       std::string_view secret) const;
+
   // Adds a random cluster key for generations from `now_s` (Unix time) on, or from the first one
   // that no key has yet. Errors: TooLarge (kMostKeys).
   base::Result<void> rotate(std::uint64_t now_s);

@@ -45,6 +45,24 @@ TEST(HeadIdentity, HasOneSpellingAndADistinctKey) {
   EXPECT_FALSE(ring.head_key({0, 1})) << "this file has no key of that number";
 }
 
+TEST(KeyRing, AttemptSecretsDifferByAttemptNodeAndKey) {
+  KeyRing ring(key_of(1));
+  const base::AttemptId attempt(257);
+  const std::string secret = ring.attempt_secret(attempt, "node01");
+  EXPECT_EQ(secret.size(), kKeyBytes);
+  EXPECT_TRUE(ring.is_attempt_secret(attempt, "node01", secret));
+  EXPECT_FALSE(ring.is_attempt_secret(base::AttemptId(258), "node01", secret));
+  EXPECT_FALSE(ring.is_attempt_secret(attempt, "node00", secret));
+  EXPECT_FALSE(ring.is_attempt_secret(attempt, "node01", ""));
+  EXPECT_FALSE(ring.is_attempt_secret(attempt, "node01", secret.substr(1)));
+  EXPECT_FALSE(KeyRing(key_of(2)).is_attempt_secret(attempt, "node01", secret));
+  ASSERT_TRUE(ring.rotate(1000));
+  EXPECT_TRUE(ring.is_attempt_secret(attempt, "node01", secret)) << "until the old key is retired";
+  EXPECT_NE(ring.attempt_secret(attempt, "node01"), secret);
+  ring.retire();
+  EXPECT_FALSE(ring.is_attempt_secret(attempt, "node01", secret));
+}
+
 TEST(KeyRing, RoundTripsThroughText) {
   const std::string one = format_key(key_of(1)) + "\n";
   const std::string two = one + format_key(key_of(2)) + " 1000\n";

@@ -30,20 +30,21 @@ Head::Head(asio::io_context& io, Clock& clock, HeadConfig config, const Recovere
       networks_(context_),
       volumes_(context_),
       shares_(context_),
+      secrets_(context_),
       queries_(context_, array_tracker_),
       reservations_(context_),
       life_(context_, {queries_, streams_, networks_, volumes_, shares_}, *this),
       arrays_(context_, life_, array_tracker_),
       waiting_(context_, life_, arrays_),
-      starter_(context_, streams_),
+      starter_(context_, streams_, secrets_),
       submissions_(context_, {life_, waiting_, shares_, reservations_}),
       overview_(context_, queries_, reservations_),
       traces_(clock, links_, alarm_),
       facts_(clock, links_, alarm_, config_),
       control_(io, clock, links_),
-      nodes_(context_, streams_, control_, recovered.incarnation),
-      admin_(context_, {config_, queries_, life_, submissions_, arrays_, networks_, shares_,
-                        reservations_, std::move(requests)}) {
+      nodes_(context_, {streams_, control_, secrets_}, recovered.incarnation),
+      admin_(context_, {config_, queries_, secrets_, life_, submissions_, arrays_, networks_,
+                        shares_, reservations_, std::move(requests)}) {
   jobs_.set_last_number(recovered.last_job);
   nodes_.set_last_number([this] { return jobs_.last_number(); });
   users_.set_exempt(config_.limits.exempt);

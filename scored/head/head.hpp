@@ -18,6 +18,7 @@
 #include "scored/head/cluster/head_context.hpp"
 #include "scored/head/cluster/trace_collector.hpp"
 #include "scored/head/jobs/arrays.hpp"
+#include "scored/head/jobs/attempt_secrets.hpp"
 #include "scored/head/jobs/fair_shares.hpp"
 #include "scored/head/jobs/job_life.hpp"
 #include "scored/head/jobs/job_queries.hpp"
@@ -78,6 +79,8 @@ class Head final : private JobLife::Listener {
   [[nodiscard]] ControlManager& control() { return control_; }
 
   [[nodiscard]] JobStreams& streams() { return streams_; }
+
+  [[nodiscard]] const AttemptSecrets& secrets() const { return secrets_; }
 
   [[nodiscard]] Admin& admin() { return admin_; }
 
@@ -142,6 +145,7 @@ class Head final : private JobLife::Listener {
   JobNetworks networks_;
   JobVolumes volumes_;
   FairShares shares_;
+  AttemptSecrets secrets_;
   ArrayTracker array_tracker_;
   JobQueries queries_;
   ReservationManager reservations_;

@@ -134,7 +134,8 @@ NodeDaemon::NodeDaemon(Parts parts, NodeConfig config)
                 }),
       sampling_({parts.clock, tasks_, head_, attempts_, parts.switcher, agent_, parts.cgroups,
                  networks_}),
-      login_({parts.io.get_executor(), parts.tls, parts.clock, tasks_}, config_.head),
+      login_({parts.io.get_executor(), parts.tls, parts.clock, tasks_, attempts_.prover()},
+             config_.head),
       lease_(kMinLease) {
   networks_.set_opened([this](AttemptId attempt, std::shared_ptr<ChannelUser> user) {
     parts_.switcher.set_network(attempt, std::move(user));
@@ -234,6 +235,7 @@ void NodeDaemon::send(const base::NodeToHead& message) {
   wire.set_head_proof(head_proof_);
   wire.set_instance(instance_);
   given_job_.show(wire);
+  wire.set_takes_attempt_secrets(true);
   head_.send(wire);
 }
 

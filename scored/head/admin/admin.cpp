@@ -20,7 +20,7 @@ constexpr std::size_t kMaxWaiting = 256;  // commands per job, or for the cluste
 Admin::Admin(HeadContext& head, Parts parts)
     : head_(head),
       parts_(std::move(parts)),
-      permissions_(head.runner, parts_.queries),
+      permissions_(head.runner, parts_.queries, parts_.secrets),
       cluster_commands_(head, {parts_.config, parts_.networks, parts_.shares, parts_.reservations,
                                parts_.daemon.read_configuration}),
       job_commands_(

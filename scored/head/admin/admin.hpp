@@ -42,6 +42,7 @@ class Admin {
   struct Parts {         // all must outlive the object
     HeadConfig& config;  // the one in the context; a reload changes it
     JobQueries& queries;
+    const AttemptSecrets& secrets;
     JobLife& life;
     Submissions& submissions;
     Arrays& arrays;

@@ -14,7 +14,7 @@ using proto::Role;
 
 constexpr std::array kOperatorSignals = {SIGTERM, SIGKILL, SIGSTOP, SIGCONT};
 
-// Commands on a node that is not a login node may send only these frames.
+// Commands of tasks on a node that is not a login node may send only these frames.
 constexpr std::array kStepFrames = {
     FrameType::ClientHello, FrameType::Submit,      FrameType::Plan,     FrameType::Attach,
     FrameType::Detach,      FrameType::OutputTaken, FrameType::Input,    FrameType::Resize,
@@ -49,8 +49,8 @@ Status Permissions::check(const Peer& peer, const Request& request) {
     return refuse(peer, request, is_for_operators ? "not_operator" : "not_root",
                   fmt::format("only {} may {}", is_for_operators ? "operators" : "root", action));
   }
-  if (peer.steps_on) {
-    if (auto allowed = check_steps_only(peer, request); !allowed) return allowed;
+  if (peer.task) {
+    if (auto allowed = check_task(peer, request); !allowed) return allowed;
   }
   if (is_owner || role == Role::Root) return {};
   if (request.drives) {
@@ -69,12 +69,15 @@ Status Permissions::check(const Peer& peer, const Request& request) {
   return {};
 }
 
-Status Permissions::check_steps_only(const Peer& peer, const Request& request) {
+// The attempt of the task is checked for each request, because a connection may outlive it.
+Status Permissions::check_task(const Peer& peer, const Request& request) {
   const bool submits = request.type == FrameType::Submit || request.type == FrameType::Plan;
   const JobId job = submits ? request.inside : request.job;
   const bool is_about_job = submits || job != JobId();
+  const JobId own = queries_.whole(job_of(peer.task->attempt));
   const bool is_known = std::ranges::find(kStepFrames, request.type) != kStepFrames.end() &&
-                        (!is_about_job || queries_.runs_on(job, *peer.steps_on));
+                        secrets_.has_tasks(peer.task->node, peer.task->attempt) &&
+                        (!is_about_job || queries_.whole(job) == own);
   if (is_known) return {};
   return refuse(
       peer, request, "steps_only",

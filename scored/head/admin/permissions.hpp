@@ -5,13 +5,14 @@
 //   a job's user is its owner, even if that user is an operator;
 //   a user who gives a job input acts as its user, so only the owner and root may do that;
 //   operators may send other users' jobs only the signals that end, stop and continue them;
-//   a command on a node that is not a login node may act only on its user's jobs there
-//   (Peer::steps_on).
+//   a command of a task on a node that is not a login node may act only on the job of that task,
+//   while the task's attempt runs there (Peer::task).
 // Each refusal is counted, and logged at a limited rate.
 
 #include "base/os/log.hpp"
 #include "scored/head/cluster/cluster_runner.hpp"
 #include "scored/head/config/users.hpp"
+#include "scored/head/jobs/attempt_secrets.hpp"
 #include "scored/head/jobs/job_queries.hpp"
 
 #include <cstdint>
@@ -37,9 +38,9 @@ class Permissions {
   // Refusals so far by [frame, reason]. There are few keys, because both are fixed names.
   using Counts = std::map<std::pair<std::string_view, std::string_view>, std::uint64_t>;
 
-  // Both references must outlive this object.
-  Permissions(const ClusterRunner& runner, const JobQueries& queries)
-      : runner_(runner), queries_(queries) {}
+  // All references must outlive this object.
+  Permissions(const ClusterRunner& runner, const JobQueries& queries, const AttemptSecrets& secrets)
+      : runner_(runner), queries_(queries), secrets_(secrets) {}
 
   // Errors: Denied, and NotFound for a job that never existed.
   [[nodiscard]] Status check(const Peer& peer, const Request& request);
@@ -49,10 +50,11 @@ class Permissions {
   [[nodiscard]] const Counts& denied() const { return denied_; }
 
  private:
-  Status check_steps_only(const Peer& peer, const Request& request);
+  Status check_task(const Peer& peer, const Request& request);
 
   const ClusterRunner& runner_;
   const JobQueries& queries_;
+  const AttemptSecrets& secrets_;
   LogLimiter lines_;
   Counts denied_;
 };

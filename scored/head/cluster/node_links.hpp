@@ -21,7 +21,8 @@ struct NodeVitals {
   std::string network_problem;  // empty: none
   std::string release;          // empty: the node does not answer FactsRequest
   std::int64_t pid = 0;
-  std::uint64_t instance = 0;  // see wire::NodeHello
+  std::uint64_t instance = 0;          // see wire::NodeHello
+  bool takes_attempt_secrets = false;  // likewise
   std::int64_t cpu_ns = 0;
   std::uint64_t rss_bytes = 0;
   std::int64_t clock_error_ns = 0;

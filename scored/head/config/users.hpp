@@ -19,15 +19,21 @@
 
 namespace score::head {
 
+// TaskPlace is where a command runs that a task has started.
+struct TaskPlace {
+  AttemptId attempt;
+  NodeId node;
+};
+
 // The peer is the user who sends a command, as the kernel identifies the user.
 struct Peer {
   UserId user;
   proto::Role role = proto::Role::Anonymous;  // OtherUser, Operator or Root
   std::string name;                           // "alice", or the number
   std::string via = "socket";                 // or "web", "file", or the login node's name
-  // This is set for a command on a node that is not a login node. Such a command may start and
-  // control steps of its user's jobs there, and ask for lists.
-  std::optional<NodeId> steps_on{};
+  // This is set for a command of a task on a node that is not a login node. While the attempt of
+  // the task runs there, the command may start and control steps of its job, and ask for lists.
+  std::optional<TaskPlace> task{};
 };
 
 struct OperatorRule {

@@ -49,22 +49,13 @@ Result<UserId> JobQueries::owner(JobId id) const {
   return UserId(found->user());
 }
 
-bool JobQueries::runs_on(JobId id, NodeId node) const {
+JobId JobQueries::whole(JobId id) const {
   const Job* job = head_.jobs.find(id);
-  JobId whole = job != nullptr ? job->info.step_of : JobId();
+  JobId step_of = job != nullptr ? job->info.step_of : JobId();
   if (job == nullptr) {
-    if (const auto ended = status(id)) whole = JobId(ended->step_of());
+    if (const auto ended = status(id)) step_of = JobId(ended->step_of());
   }
-  if (whole != JobId()) job = head_.jobs.find(whole);
-  return job != nullptr && !job->ended && std::ranges::find(job->nodes, node) != job->nodes.end();
-}
-
-bool JobQueries::has_job_on(UserId user, NodeId node) const {
-  return std::ranges::any_of(head_.jobs.all(), [&](const auto& entry) {
-    const Job& job = entry.second;
-    return job.info.user == user && !job.ended &&
-           std::ranges::find(job.nodes, node) != job.nodes.end();
-  });
+  return step_of != JobId() ? step_of : id;
 }
 
 wire::JobStatus JobQueries::status(const Job& job, const gang::JobView& view) const {

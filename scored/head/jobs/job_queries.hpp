@@ -17,11 +17,8 @@ class JobQueries {
 
   // Returns the user of a job, active or ended. Errors: NotFound.
   [[nodiscard]] Result<UserId> owner(JobId job) const;
-  // Returns true if a part of the job, or of the job that it is a step of, is placed on the node.
-  // This includes a step that has ended while its job has not.
-  [[nodiscard]] bool runs_on(JobId job, NodeId node) const;
-  // Returns true if the user has such a job.
-  [[nodiscard]] bool has_job_on(UserId user, NodeId node) const;
+  // Returns the job that this job is a step of, active or ended, or the job itself.
+  [[nodiscard]] JobId whole(JobId job) const;
   // Returns the status with the events of the job's life. Errors: NotFound.
   [[nodiscard]] Result<wire::JobStatus> status(JobId job) const;
   [[nodiscard]] wire::JobStatus status(const Job& job, const gang::JobView& view) const;

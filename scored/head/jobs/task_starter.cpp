@@ -48,6 +48,7 @@ void TaskStarter::prepare(NodeId node, PrepareTasks&& message) {
   head_.runner.touch(job->info.id);
   message.spec = *spec;
   send_proven(node, std::move(message));
+  secrets_.send(node, attempt);
 }
 
 // The proof is no part of the placement, so it is added to the encoded message: protobuf merges

@@ -3,6 +3,7 @@
 // tasks, and holds back messages that must not leave before the state behind them is on disk.
 
 #include "scored/head/cluster/head_context.hpp"
+#include "scored/head/jobs/attempt_secrets.hpp"
 #include "scored/head/jobs/job_table.hpp"
 #include "scored/head/streams/job_streams.hpp"
 
@@ -16,7 +17,8 @@ namespace score::head {
 class TaskStarter {
  public:
   // The parameters must outlive the object.
-  TaskStarter(HeadContext& head, JobStreams& streams) : head_(head), streams_(streams) {}
+  TaskStarter(HeadContext& head, JobStreams& streams, const AttemptSecrets& secrets)
+      : head_(head), streams_(streams), secrets_(secrets) {}
 
   // Sets the function that proves to a node that a job's number was given out.
   void prove_jobs(std::function<std::string(JobId)> prove) { prove_ = std::move(prove); }
@@ -42,6 +44,7 @@ class TaskStarter {
 
   HeadContext& head_;
   JobStreams& streams_;
+  const AttemptSecrets& secrets_;
   std::vector<HeldMessage> held_;
   AttemptId spec_of_;  // attempt of spec_, which is kept for its other nodes
   std::string spec_;

@@ -44,12 +44,20 @@ std::string text_of(const gang::NodeView& node, const char* state) {
 
 }  // namespace
 
-NodeManager::NodeManager(HeadContext& head, JobStreams& streams, ControlManager& control,
-                         Epoch incarnation)
-    : head_(head), streams_(streams), control_(control), incarnation_(incarnation) {
+NodeManager::NodeManager(HeadContext& head, Parts parts, Epoch incarnation)
+    : head_(head),
+      streams_(parts.streams),
+      control_(parts.control),
+      secrets_(parts.secrets),
+      incarnation_(incarnation) {
   control_.on_relayed_heartbeats(
       [this](const gang::RelayedHeartbeats& heartbeats) { relayed_heartbeats(heartbeats); });
   head_.runner.cluster().set_incarnation(incarnation);
+}
+
+void NodeManager::set_keys(const proto::KeyRing& cluster_keys) {
+  keys_ = cluster_keys;
+  secrets_.set_keys(cluster_keys);
 }
 
 // ---- newest head --------------------------------------------------------------------------------
@@ -145,6 +153,7 @@ void NodeManager::connected(NodeId node, const NodeHello& hello, NodeVitals vita
              kv("attempts", hello.attempts.size()),
              kv("method", proto::word_of(link.vitals.switching.method())));
   head_.runner.perform(cluster.node_connected(node, hello, now()));
+  for (const AttemptReport& report : hello.attempts) secrets_.send(node, report.attempt);
   if (observer_ != nullptr) observer_->node_connected(node);
 }
 
@@ -165,7 +174,7 @@ void NodeManager::reported(NodeId node, const NodeToHead& message) {
               kv("epoch", applied->epoch), kv("late", format_duration(applied->late)));
   }
   const auto* task = std::get_if<base::TaskEnded>(&message);
-  if (observer_ != nullptr && task != nullptr) {
+  if (observer_ != nullptr && task != nullptr && streams_.is_on(node, task->attempt)) {
     observer_->task_ended(node, base::job_of(task->attempt));
   }
   head_.runner.perform(head_.runner.cluster().node_says(node, message, now()));

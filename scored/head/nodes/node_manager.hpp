@@ -8,6 +8,7 @@
 #include "proto/transport/key_ring.hpp"
 #include "scored/head/cluster/head_context.hpp"
 #include "scored/head/cluster/observer.hpp"
+#include "scored/head/jobs/attempt_secrets.hpp"
 #include "scored/head/nodes/control_manager.hpp"
 #include "scored/head/streams/job_streams.hpp"
 
@@ -24,12 +25,18 @@ namespace score::head {
 
 class NodeManager {
  public:
-  // The first three parameters must outlive the object.
-  NodeManager(HeadContext& head, JobStreams& streams, ControlManager& control, Epoch incarnation);
+  struct Parts {
+    JobStreams& streams;
+    ControlManager& control;
+    AttemptSecrets& secrets;
+  };
 
-  // Sets the keys with which heads of this cluster prove their incarnation; without keys no proof
-  // is accepted.
-  void set_keys(const proto::KeyRing& cluster_keys) { keys_ = cluster_keys; }
+  // `head` and the parts must outlive the object.
+  NodeManager(HeadContext& head, Parts parts, Epoch incarnation);
+
+  // Sets the keys with which heads of this cluster prove their incarnation, and from which the
+  // secrets of attempts follow; without keys no proof is accepted.
+  void set_keys(const proto::KeyRing& cluster_keys);
 
   // The handler is called once, when a node has proven that a later head than this one welcomed it.
   void on_outlived(std::function<void()> then) { on_outlived_ = std::move(then); }
@@ -97,6 +104,7 @@ class NodeManager {
   HeadContext& head_;
   JobStreams& streams_;
   ControlManager& control_;
+  AttemptSecrets& secrets_;
   Epoch incarnation_;
   std::optional<proto::KeyRing> keys_;
   std::function<void()> on_outlived_;

@@ -10,6 +10,7 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <utility>
 
 namespace score::head {
@@ -117,6 +118,7 @@ bool NodeSession::greet(const proto::InFrame& frame) {
   vitals.release = escape_terminal(hello->release(), 80);
   vitals.pid = hello->pid();
   vitals.instance = hello->instance();
+  vitals.takes_attempt_secrets = hello->takes_attempt_secrets();
   wire::NodeWelcome welcome;
   welcome.set_version(*version);
   welcome.set_cluster(parts_.head.config.cluster);
@@ -218,6 +220,15 @@ bool NodeSession::handle_stream(const proto::InFrame& frame, Handler handler) {
   return true;
 }
 
+// Removes what a sample says of attempts that do not run on this node.
+template <class Items>
+void NodeSession::drop_foreign(Items& items) const {
+  const auto kept = std::remove_if(items.begin(), items.end(), [this](const auto& item) {
+    return !parts_.streams.is_on(node_, AttemptId(item.attempt()));
+  });
+  items.erase(kept, items.end());
+}
+
 // Hundreds of samples per second arrive while viewers watch, so all but large ones are parsed into
 // the same memory.
 bool NodeSession::handle_sample(const proto::InFrame& frame) {
@@ -228,6 +239,8 @@ bool NodeSession::handle_sample(const proto::InFrame& frame) {
   if (!proto::parse_into(sample, frame.payload)) {
     return refuse(fail(proto::WireErrc::BadMessage, "cannot parse {}", name_of(frame.type)));
   }
+  drop_foreign(*sample.mutable_gangs());
+  drop_foreign(*sample.mutable_scratch());
   parts_.manager.sampled(node_, sample);
   return true;
 }

@@ -47,6 +47,8 @@ class NodeSession {
   // Handles a message that only the nodes of a running attempt may send.
   template <class Message, class Handler>
   bool handle_stream(const proto::InFrame& frame, Handler handler);
+  template <class Items>
+  void drop_foreign(Items& items) const;
   bool handle_sample(const proto::InFrame& frame);
   bool handle_report(const proto::InFrame& frame);
   // Logs the error at a limited rate; always returns false.

@@ -5,6 +5,7 @@
 #include "base/systemd/passed_socket.hpp"
 #include "proto/frames/parse.hpp"
 #include "proto/transport/setup_token.hpp"
+#include "scored/head/config/version.hpp"
 #include "scored/head/nodes/node_session.hpp"
 
 #include <algorithm>
@@ -156,10 +157,9 @@ void Server::admit(UserId user, std::shared_ptr<proto::Connection> connection, O
   connection->charge_to({budget, &budget->incoming}, {budget, &budget->outgoing});
   ClientSession::Setup setup;
   setup.id = ClientId(next_client_);
-  const auto role =
-      origin.steps_on ? proto::Role::OtherUser : head_.users().role(user, clock_.now());
+  const auto role = origin.task ? proto::Role::OtherUser : head_.users().role(user, clock_.now());
   setup.peer = {user, role, head_.users().name(user, clock_.now()), std::move(origin.via),
-                origin.steps_on};
+                origin.task};
   setup.connection = std::move(connection);
   setup.budget = budget;
   setup.turns = turns_;
@@ -233,6 +233,25 @@ asio::awaitable<void> Server::close_idle() {
 }
 
 // ---- nodes --------------------------------------------------------------------------------------
+
+bool Server::is_login_node(const std::string& node) const {
+  const auto& trusted = head_.config().login_nodes;
+  return std::ranges::find(trusted, node) != trusted.end();
+}
+
+// Returns what the user of a refused command reads. Root of a login node is not root of the
+// cluster, unless the head itself runs as root.
+std::string Server::refusal_of(const std::string& node) const {
+  if (is_login_node(node)) {
+    return fmt::format("root of {} is not root of this cluster; use the head's host", node);
+  }
+  const auto place = head_.links().find(node);
+  const bool is_old = place && !head_.links().link(*place).vitals.takes_attempt_secrets;
+  return fmt::format(
+      "{} is not a login node of this cluster; run the command on one that is{}", node,
+      is_old ? fmt::format(", or install release {} on {} to use it in jobs", kVersion, node)
+             : ", or in a job on it");
+}
 
 asio::awaitable<void> Server::accept_nodes() {
   for (;;) {
@@ -309,34 +328,28 @@ asio::awaitable<void> Server::serve_head(proto::TlsPeer peer) {
 }
 
 // Handles a command on a node, whose daemon has asked the kernel for the user. A command on a login
-// node has the same rights as on the head's host. On any other node it may only act on the steps of
-// its user's jobs there.
+// node has the same rights as on the head's host. Any other node is not believed about users: it
+// must prove that a task there has started the command, which may then act on its own job.
 void Server::admit_login(const proto::TlsPeer& node, const proto::InFrame& hello) {
   const auto message = proto::parse<wire::LoginHello>(hello);
   if (!message) return node.connection->close();
-  const auto& trusted = head_.config().login_nodes;
-  const bool is_login_node = std::ranges::find(trusted, node.name) != trusted.end();
-  // Root of a login node is not root of the cluster, unless the head itself runs as root.
-  const bool is_foreign_root = message->user() == 0 && geteuid() != 0;
-  if (is_login_node && !is_foreign_root) {
-    return admit(UserId(message->user()), node.connection, {.via = node.name});
-  }
+  const UserId user(message->user());
   const auto place = head_.links().find(node.name);
-  if (!is_foreign_root && place &&
-      for_clients_.queries.has_job_on(UserId(message->user()), *place)) {
-    return admit(UserId(message->user()), node.connection, {.via = node.name, .steps_on = *place});
+  const bool is_foreign_root = user == UserId(0) && geteuid() != 0;
+  if (!is_foreign_root && is_login_node(node.name)) {
+    return admit(user, node.connection, {.via = node.name});
   }
-  const char* why = is_login_node ? "root of a login node" : "not a login node";
+  if (!is_foreign_root && place && head_.secrets().proves(*place, *message)) {
+    const TaskPlace task{AttemptId(message->attempt()), *place};
+    return admit(user, node.connection, {.via = node.name, .task = task});
+  }
+  const char* why = is_login_node(node.name) ? "root of a login node" : "not a login node";
   if (limiter_.allow(clock_.now())) {
-    log_warning("Refused command", kv("why", why), kv("node", node.name),
-                kv("uid", message->user()), kv("suppressed", limiter_.take_suppressed()));
+    log_warning("Refused command", kv("why", why), kv("node", node.name), kv("uid", user),
+                kv("attempt", message->attempt()), kv("suppressed", limiter_.take_suppressed()));
   }
   wire::Failed failed;
-  failed.mutable_error()->set_text(
-      is_login_node
-          ? fmt::format("root of {} is not root of this cluster; use the head's host", node.name)
-          : fmt::format("{} is not a login node of this cluster; run the command on one that is",
-                        node.name));
+  failed.mutable_error()->set_text(refusal_of(node.name));
   proto::send(*node.connection, failed);
   tasks_->spawn("refuse a command", close_after_last(node.connection));
 }

@@ -66,12 +66,14 @@ class Server {
 
   // Origin is where the user's command runs.
   struct Origin {
-    std::string via = "socket";        // for the audit: or the name of the node
-    std::optional<NodeId> steps_on{};  // see Peer
+    std::string via = "socket";       // for the audit: or the name of the node
+    std::optional<TaskPlace> task{};  // see Peer
   };
 
   void admit(UserId user, std::shared_ptr<proto::Connection> connection, Origin origin);
   void admit_login(const proto::TlsPeer& node, const proto::InFrame& hello);
+  [[nodiscard]] bool is_login_node(const std::string& node) const;
+  [[nodiscard]] std::string refusal_of(const std::string& node) const;
   bool close_half_open(std::optional<UserId> user);
   void close_clients_of(const std::string& login_node);
   asio::awaitable<void> serve_client(std::shared_ptr<ClientSession> session, UserId user,

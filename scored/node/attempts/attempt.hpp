@@ -33,6 +33,7 @@ struct Attempt {
   std::vector<std::uint32_t> was_ending;  // ranks that were already ending when the attempt was
                                           // killed
   std::shared_ptr<proto::Connection> connection;
+  std::string secret;  // of wire::AttemptSecret; empty: the head has sent none
   pid_t shepherd = 0;
   pid_t group = 0;
   UniqueFd pidfd;            // of the shepherd

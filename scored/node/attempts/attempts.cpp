@@ -4,7 +4,9 @@
 #include "base/exit_codes.hpp"
 #include "base/os/log.hpp"
 #include "base/text/plain.hpp"
+#include "proto/frames/parse.hpp"
 #include "scored/control/roster.hpp"
+#include "scored/node/attempts/process_tree.hpp"
 
 #include <algorithm>
 #include <unistd.h>
@@ -228,12 +230,35 @@ asio::awaitable<void> Attempts::run_remove(AttemptPtr attempt) {
 // ---- Frames -------------------------------------------------------------------------------------
 
 bool Attempts::from_head(const proto::InFrame& frame) {
+  if (frame.type == proto::FrameType::AttemptSecret) {
+    const auto message = proto::parse<wire::AttemptSecret>(frame);
+    if (message) keep_secret(*message);
+    return message.has_value();
+  }
   const auto id = shepherd_frame_attempt(frame);
   if (!id) return false;
   if (*id == AttemptId()) return parts_.networks.from_head(frame);
   const auto attempt = find(*id);
   if (attempt && attempt->connection) attempt->connection->send(frame.type, frame.payload);
   return true;
+}
+
+// The secret of an attempt that is gone meanwhile is not needed.
+void Attempts::keep_secret(const wire::AttemptSecret& message) const {
+  if (const auto attempt = find(AttemptId(message.attempt()))) attempt->secret = message.secret();
+}
+
+// The kernel has named the peer. All processes of an attempt descend from its shepherd, which is a
+// subreaper.
+void Attempts::prove(const PeerCredentials& peer, wire::LoginHello& hello) const {
+  const auto above = ancestors(peer.pid);
+  for (const auto& [id, attempt] : attempts_) {
+    const bool may_be = !attempt->secret.empty() && attempt->user == peer.uid;
+    if (!may_be || std::ranges::find(above, attempt->shepherd) == above.end()) continue;
+    hello.set_attempt(id.value());
+    hello.set_secret(attempt->secret);
+    return;
+  }
 }
 
 void Attempts::resume_all() {

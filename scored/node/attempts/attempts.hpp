@@ -8,6 +8,7 @@
 #include "scored/node/attempts/shepherd_frames.hpp"
 #include "scored/node/attempts/shepherd_start.hpp"
 #include "scored/node/attempts/volume_sweeps.hpp"
+#include "scored/node/link/login_relay.hpp"
 
 #include <functional>
 #include <map>
@@ -43,9 +44,15 @@ class Attempts {
   void retire(AttemptId attempt);
   void remove(AttemptId attempt);
 
-  // Passes a frame on to its shepherd. Returns false if the frame is not of a type that passes
-  // through, or is malformed.
+  // Passes a frame on to its shepherd, or keeps the secret in it. Returns false if the frame is not
+  // of a type that passes through, or is malformed.
   bool from_head(const proto::InFrame& frame);
+
+  // Returns the function for LoginRelay::Parts. It must not be called after this object is gone.
+  [[nodiscard]] LoginRelay::Prove prover() const {
+    return [this](const PeerCredentials& peer, wire::LoginHello& hello) { prove(peer, hello); };
+  }
+
   // Must be called when the head has welcomed the node. Frames in flight may have been lost, so the
   // shepherds repeat them.
   void resume_all();
@@ -74,6 +81,9 @@ class Attempts {
   [[nodiscard]] bool has_others(const Attempt& attempt) const;
   AttemptPtr find(AttemptId attempt) const;
   AttemptPtr add(AttemptId attempt, std::optional<UserId> user = {});
+  void keep_secret(const wire::AttemptSecret& message) const;
+  // Adds the attempt that the command is a process of, and its secret; nothing if there is none.
+  void prove(const PeerCredentials& peer, wire::LoginHello& hello) const;
   // `before` is null, or it is an earlier attempt of the same number whose removal is not finished.
   asio::awaitable<void> run_new(AttemptPtr attempt, AttemptPtr before, gang::LaunchShepherd order);
   asio::awaitable<void> run_remove(AttemptPtr attempt);

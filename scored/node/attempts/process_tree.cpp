@@ -16,6 +16,7 @@ namespace {
 
 constexpr std::size_t kMaxListBytes = 1U << 20U;
 constexpr std::size_t kMaxProcesses = 65'536;
+constexpr std::size_t kMaxDepth = 1'000;  // of a tree of processes
 
 // Mirrors struct pidfd_info of <linux/pidfd.h>, which Debian 12 does not have yet.
 struct PidfdInfo {
@@ -43,7 +44,33 @@ std::vector<pid_t> children(pid_t pid) {
   return found;
 }
 
+// Returns the fields of /proc/PID/stat behind the name, which may contain spaces. See proc(5): "pid
+// (name) state ppid pgrp session tty tpgid flags ...".
+Result<std::vector<std::string>> stat_fields(pid_t pid) {
+  const auto text = read_file(fmt::format("/proc/{}/stat", pid), kMaxListBytes);
+  if (!text) return text.error();
+  const auto behind = text->rfind(')');
+  std::vector<std::string> fields;
+  if (behind == std::string::npos) return fields;
+  for (const auto field : split(trim(std::string_view(*text).substr(behind + 1)), ' ')) {
+    fields.emplace_back(field);
+  }
+  return fields;
+}
+
 }  // namespace
+
+std::vector<pid_t> ancestors(pid_t pid) {
+  constexpr std::size_t kParent = 1;
+  std::vector<pid_t> all;
+  while (pid > 0 && all.size() < kMaxDepth) {
+    const auto fields = stat_fields(pid);
+    if (!fields || fields->size() <= kParent) break;
+    pid = parse_number<pid_t>((*fields)[kParent]).value_or(0);
+    if (pid > 0) all.push_back(pid);
+  }
+  return all;
+}
 
 std::vector<pid_t> descendants(pid_t pid) {
   std::vector<pid_t> all = children(pid);
@@ -54,15 +81,12 @@ std::vector<pid_t> descendants(pid_t pid) {
   return all;
 }
 
-// Reads /proc/PID/stat, proc(5): "pid (name) state ppid pgrp session tty tpgid flags ...".
 bool is_ending(pid_t pid) {
-  constexpr std::size_t kFlags = 6;   // index after the name, which may contain spaces
+  constexpr std::size_t kFlags = 6;
   constexpr unsigned kExiting = 0x4;  // PF_EXITING, include/linux/sched.h
-  const auto text = read_file(fmt::format("/proc/{}/stat", pid), kMaxListBytes);
-  if (!text) return text.error().is(std::errc::no_such_file_or_directory);
-  const auto behind = text->rfind(')');
-  if (behind == std::string::npos) return false;
-  const auto fields = split(trim(std::string_view(*text).substr(behind + 1)), ' ');
+  const auto read = stat_fields(pid);
+  if (!read) return read.error().is(std::errc::no_such_file_or_directory);
+  const std::vector<std::string>& fields = *read;
   if (fields.size() <= kFlags) return false;
   return fields[0] == "Z" || (parse_number<unsigned>(fields[kFlags]).value_or(0) & kExiting) != 0;
 }

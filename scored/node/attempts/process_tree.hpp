@@ -1,5 +1,5 @@
-// Kills all processes of an attempt where there are no cgroups: the one-user cluster without
-// cgroup2.
+// Finds the processes of an attempt by their parents, and kills them where there are no cgroups:
+// the one-user cluster without cgroup2.
 #pragma once
 
 #include <optional>
@@ -11,6 +11,9 @@ namespace score::node {
 // Returns every living descendant of `pid`, without `pid` itself. The shepherd is a subreaper, so
 // no process that a task forks can leave the tree while the shepherd lives.
 std::vector<pid_t> descendants(pid_t pid);
+
+// Returns the parent of `pid`, its parent, and so on; empty if the process does not exist.
+std::vector<pid_t> ancestors(pid_t pid);
 
 // Returns true if the process has begun to end or no longer exists, so that a signal does not
 // change how it ends.

@@ -5,6 +5,7 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
 #include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -23,6 +24,30 @@ TEST(ProcessTree, EndingAndEndedProcessesAreRecognized) {
   waitpid(child, nullptr, 0);
   EXPECT_TRUE(is_ending(child)) << "it no longer exists";
   EXPECT_FALSE(is_ending(getpid()));
+}
+
+TEST(ProcessTree, AncestorsAreFromParentToRoot) {
+  std::array<int, 2> pipe_ends{};
+  ASSERT_EQ(pipe(pipe_ends.data()), 0);
+  const pid_t child = fork();
+  if (child == 0) {
+    const pid_t grandchild = fork();
+    if (grandchild > 0 && write(pipe_ends[1], &grandchild, sizeof grandchild) < 0) _exit(1);
+    pause();
+  }
+  pid_t grandchild = 0;
+  ASSERT_EQ(read(pipe_ends[0], &grandchild, sizeof grandchild), ssize_t{sizeof grandchild});
+  const auto found = ancestors(grandchild);
+  ASSERT_GE(found.size(), 2U);
+  EXPECT_EQ(found[0], child);
+  EXPECT_EQ(found[1], getpid());
+  EXPECT_EQ(ancestors(child).at(0), getpid());
+  EXPECT_EQ(ancestors(child).size() + 1, found.size());
+  EXPECT_TRUE(ancestors(0).empty());
+  for (const pid_t pid : {grandchild, child}) kill(pid, SIGKILL);
+  waitpid(child, nullptr, 0);
+  close(pipe_ends[0]);
+  close(pipe_ends[1]);
 }
 
 TEST(ProcessTree, EndSignalIsKnownOnceProcessIsReaped) {

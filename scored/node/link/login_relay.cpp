@@ -185,6 +185,7 @@ asio::awaitable<void> LoginRelay::serve(proto::UnixPeer peer) {
   presence.charge(*link);
   wire::LoginHello hello;
   hello.set_user(user.value());
+  if (parts_.prove) parts_.prove(peer.credentials, hello);
   proto::send(*link, hello);
   link->send(first->type, first->payload);
   links_.insert(link);

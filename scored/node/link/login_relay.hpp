@@ -1,13 +1,16 @@
-// Relays commands of a login node's users to the head. It passes on each user's identity as the
-// kernel reports it (SO_PEERCRED), and frames in both directions. The head decides what is allowed.
+// Relays commands of this host's users to the head. It passes on each user's identity as the kernel
+// reports it (SO_PEERCRED), for a command of a task also the proof of that, and frames in both
+// directions. The head decides what is allowed.
 #pragma once
 
 #include "base/async/byte_budget.hpp"
 #include "base/async/clock.hpp"
 #include "base/async/task_group.hpp"
 #include "base/limits.hpp"
+#include "base/os/fd.hpp"
 #include "base/os/log.hpp"
 #include "base/shares.hpp"
+#include "proto/node.pb.h"
 #include "proto/transport/tls_connection.hpp"
 #include "proto/transport/unix_connection.hpp"
 #include "scored/node/link/login_budget.hpp"
@@ -24,11 +27,15 @@ namespace score::node {
 
 class LoginRelay {
  public:
+  // Adds the proof that a task of a job here has started the command.
+  using Prove = std::function<void(const PeerCredentials&, wire::LoginHello&)>;
+
   struct Parts {
     asio::any_io_executor io;
     const proto::TlsContext& tls;
     Clock& clock;
     TaskGroup& tasks;
+    Prove prove{};
   };
 
   // The objects that the parts refer to must outlive the tasks.

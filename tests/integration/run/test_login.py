@@ -8,9 +8,10 @@ import socket
 import tempfile
 
 import pytest
-from cluster import LIMIT, wait_until
+from cluster import BIN, LIMIT, wait_until
 from figures import figure
 from frames import read_frame
+from stolen_key import StolenKey
 
 HELLO = b'SCRD\x01\x00\x01\x00' + (4).to_bytes(4, 'little') + bytes(4) + b'\x08\x01\x10\x01'
 
@@ -122,6 +123,60 @@ def test_steps_are_started_on_any_node_of_their_job(login, tmp_path):
     refusals = [line for line in lines if 'is not a login node: ' in line]
     assert len(refusals) == 4 and lines[-1] == 'end', lines
     assert login.job(int(other))['state'] == 'running'
+
+
+NESTED = '''#!/bin/sh
+export SCORED_SERVER=/none
+scrun -N 1 -n 1 sh -c 'echo "outer on $SCORE_NODENAME"; scrun -N 2 -n 2 --overlap sh -c "echo nested on \\$SCORE_NODENAME"'
+(setsid sh -c 'scrun -N 1 -n 1 --overlap echo from a daemon > daemon.txt 2>&1; touch daemon.end' &)
+until [ -e daemon.end ]; do sleep 0.1; done
+cat daemon.txt
+env -i SCORED_SERVER=/none SCORE_COMMANDS_SOCKET=$SCORE_COMMANDS_SOCKET {scrun} --job $SCORE_JOB_ID -N 1 -n 1 --overlap /bin/echo from a clean environment
+until [ -e restarted ]; do sleep 0.1; done
+scrun -N 2 -n 2 echo after restarts
+'''
+
+
+def test_children_of_tasks_start_steps(login, tmp_path):
+    """Nested steps, daemons of a task, and children without its environment; also after daemon and head were restarted."""
+    (tmp_path / 'job.sh').write_text(NESTED.replace('{scrun}', str(BIN / 'scrun')))
+    job = int(login.run('scbatch', '-w', 'node02,node03', 'job.sh', cwd=tmp_path).stdout)
+    output = tmp_path / f'score-{job}.out'
+    wait_until(lambda: output.exists() and 'clean environment' in output.read_text())
+    for name in ('node02', 'head'):
+        login.kill(name)
+        login.restart(name)
+        login.wait_up()
+    (tmp_path / 'restarted').touch()
+    login.wait_job(job, 'completed')
+    lines = output.read_text().splitlines()
+    nested = sorted(line for line in lines if line.startswith('nested'))
+    assert nested == ['nested on node02', 'nested on node03'], lines
+    assert {'outer on node02', 'from a daemon', 'from a clean environment'} <= set(lines), lines
+    assert lines.count('after restarts') == 2, lines
+
+
+def test_a_stolen_node_key_cannot_act_as_a_user(login, tmp_path):
+    """The key of node03 is stolen. A job has node02 and node03, and a task on node02 alone."""
+    user = os.geteuid()
+    (tmp_path / 'job.sh').write_text('#!/bin/sh\nsleep 3600\n')
+    job = int(login.run('scbatch', '-w', 'node02,node03', 'job.sh', cwd=tmp_path).stdout)
+    login.wait_job(job, 'running')
+    attempt = job * 256 + 1
+    mark = tmp_path / 'mark'
+    stamps = [{'user': user}, {'user': user, 'attempt': attempt}, {'user': user, 'attempt': attempt, 'secret': bytes(32)},
+              {'user': user, 'attempt': attempt, 'secret': os.urandom(32)}, {'user': 65534}]
+    for stamp in stamps:
+        with StolenKey(login, 'node03') as rogue:
+            rogue.send('LoginHello', **stamp)
+            rogue.send('ClientHello', lowest_version=1, highest_version=2, program=b'rogue')
+            rogue.send('Submit', tag=1, request_id=os.urandom(16), detached=True, allow_root=True,
+                       resources={'nodes': 1, 'tasks': 1, 'inside': job, 'overlap': True},
+                       spec={'programs': [{'argv': [b'/usr/bin/touch', str(mark).encode()]}], 'directory': b'/', 'stdin_rank': 2**64 - 2})
+            assert rogue.answer() == 'Failed', stamp
+            assert rogue.answer() is None, stamp
+    assert not login.job(job).get('steps') and not mark.exists()
+    assert login.job(job)['state'] == 'running'
 
 
 def test_the_error_names_an_unreachable_head(login):

@@ -292,7 +292,8 @@ class HeadFixture : public ::testing::Test {
     return JobId();
   }
 
-  FakeNode connect_node(std::uint32_t index, std::vector<AttemptReport> attempts = {}) {
+  FakeNode connect_node(std::uint32_t index, std::vector<AttemptReport> attempts = {},
+                        bool takes_secrets = true) {
     FakeNode node;
     node.connection = std::make_shared<FakeConnection>("node");
     node.session =
@@ -300,8 +301,9 @@ class HeadFixture : public ::testing::Test {
     NodeHello hello;
     hello.info = {"n" + std::to_string(index), 1, Bytes(1 << 30)};
     hello.attempts = std::move(attempts);
-    auto encoded = proto::encode(NodeToHead(hello));
-    EXPECT_TRUE(node.session->greet({encoded.type, std::move(encoded.payload)}));
+    auto message = proto::make_hello(hello);
+    message.set_takes_attempt_secrets(takes_secrets);
+    EXPECT_TRUE(node.session->greet(frame_of(message)));
     return node;
   }
 
