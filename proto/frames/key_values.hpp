@@ -17,6 +17,13 @@ namespace score::proto {
 // value.
 inline constexpr std::size_t kMaxValueBytes = 2 * base::limits::kMaxPmiValueBytes + 8;
 
+// The limits of a fence's result (a FenceDone carries 64 MiB), of a piece of it or of a node's
+// key-values, and of key-values that a node sends at once with FenceEnter.
+inline constexpr std::size_t kMaxFenceBytes = 64 * base::limits::kMiB - base::limits::kKiB;
+inline constexpr std::size_t kMaxFencePieceBytes = 64 * base::limits::kKiB;
+inline constexpr std::size_t kMaxFenceAtOnce = 16 * base::limits::kKiB;
+static_assert(kMaxFenceAtOnce <= kMaxFencePieceBytes);
+
 struct KeyValue {
   std::string_view key;
   std::string_view value;

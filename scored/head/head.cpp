@@ -252,8 +252,8 @@ Result<gang::RecoveredJob> Head::recover_job(const StoredJob& stored) {
   note_event(job, job.info.submitted, jobs_.share("accepted"));
   if (job.progress.started != WallTime()) note_event(job, job.progress.started, "tasks started");
   note_event(job, wall_now(), jobs_.share("the head was restarted; earlier events are lost"));
-  streams_.open(
-      {job.info.id, !stored.progress.detached, job.info.stdin_rank, true, request->distribution});
+  streams_.open({job.info.id, job.info.user, !stored.progress.detached, job.info.stdin_rank, true,
+                 request->distribution});
   if (placement.attempt != AttemptId() && request->allocation && !job.nodes.empty()) {
     streams_.place(job.info.id, placement.attempt, {job.nodes.front()}, {1});
   } else if (placement.attempt != AttemptId()) {

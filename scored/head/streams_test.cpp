@@ -2,6 +2,7 @@
 // it.
 #include "tests/support/head/head_fixture.hpp"
 
+#include <algorithm>
 #include <tuple>
 
 namespace score::head {
@@ -89,20 +90,105 @@ TEST_F(StreamsTest, RepeatedFenceEndsTheJob) {
   EXPECT_EQ(state_of(client, JobId(1)), JobState::Completing);
 }
 
-TEST_F(StreamsTest, RelayBacklogEndsTheJob) {
+// Nodes of this release announce their key-values, and the head keeps none of them.
+TEST_F(StreamsTest, LargeFenceTravelsInPieces) {
+  FakeNode first = connect_node(0);
+  FakeNode second = connect_node(1);
+  FakeClient client = connect(kAlice);
+  wire::FenceEnter enter;
+  enter.set_attempt(launch(client, first, second).value());
+  enter.set_step(wire::FenceEnter::ANNOUNCE);
+  enter.set_bytes(100'000);
+  first.session->dispatch(frame_of(enter));
+  enter.set_bytes(0);
+  second.session->dispatch(frame_of(enter));
+  const auto fetches = first.connection->all<wire::FenceDone>();
+  ASSERT_EQ(fetches.size(), 2u);
+  EXPECT_TRUE(second.connection->all<wire::FenceDone>().empty());
+  for (const wire::FenceDone& fetch : fetches) {
+    wire::FenceEnter piece = enter;
+    piece.set_step(wire::FenceEnter::PIECE);
+    piece.set_offset(fetch.offset());
+    piece.set_key_values(std::string(fetch.fetch(), 'k'));
+    first.session->dispatch(frame_of(piece));
+  }
+  std::string got;
+  for (const wire::FenceDone& piece : second.connection->all<wire::FenceDone>()) {
+    EXPECT_EQ(piece.offset(), got.size());
+    EXPECT_EQ(piece.bytes(), 100'000u);
+    got += piece.key_values();
+  }
+  EXPECT_EQ(got, std::string(100'000, 'k'));
+  EXPECT_EQ(state_of(client, JobId(1)), JobState::Running);
+}
+
+TEST_F(StreamsTest, HostileFenceEndsItsJobOnly) {
+  FakeNode first = connect_node(0);
+  FakeNode second = connect_node(1);
+  FakeClient client = connect(kAlice);
+  wire::FenceEnter enter;
+  enter.set_attempt(launch(client, first, second).value());
+  enter.set_step(wire::FenceEnter::ANNOUNCE);
+  enter.set_bytes(std::uint64_t{1} << 40U);
+  EXPECT_TRUE(first.session->dispatch(frame_of(enter))) << "the connection stays";
+  EXPECT_EQ(state_of(client, JobId(1)), JobState::Completing);
+  EXPECT_NE(reason_of(client, JobId(1)).find("PMI key-values of all ranks exceed"),
+            std::string::npos)
+      << reason_of(client, JobId(1));
+}
+
+// The sender repeats what is dropped, so neither the job nor the connection has to end.
+TEST_F(StreamsTest, RelaysBeyondBudgetAreDropped) {
   FakeNode first = connect_node(0);
   FakeNode second = connect_node(1);
   FakeClient client = connect(kAlice);
   wire::JobRelay relay;
   relay.set_attempt(launch(client, first, second).value());
   relay.set_node_index(1);
-  relay.mutable_message()->set_data(std::string(1 << 20, 'x'));
+  relay.mutable_message()->set_data(std::string((1 << 20) - 200, 'x'));
   for (int i = 0; i < 100; ++i) first.session->dispatch(frame_of(relay));
   EXPECT_EQ(second.connection->all<wire::JobRelay>().size(), 100u) << "they are read";
   second.connection->is_stuck = true;
   for (int i = 0; i < 100; ++i) first.session->dispatch(frame_of(relay));
-  EXPECT_LT(second.connection->all<wire::JobRelay>().size(), 140u);
-  EXPECT_EQ(state_of(client, JobId(1)), JobState::Completing);
+  EXPECT_EQ(second.connection->all<wire::JobRelay>().size(), 100u + 16u) << "a user's budget";
+  EXPECT_EQ(state_of(client, JobId(1)), JobState::Running);
+  second.connection->read_all();
+  first.session->dispatch(frame_of(relay));
+  EXPECT_EQ(second.connection->all<wire::JobRelay>().size(), 100u + 17u);
+}
+
+// A node asks before it sends a large message; what all nodes of a user may send is bounded.
+TEST_F(StreamsTest, LargeRelaysWaitForRoom) {
+  FakeNode first = connect_node(0);
+  FakeNode second = connect_node(1);
+  FakeClient client = connect(kAlice);
+  wire::JobRelay question;
+  question.set_attempt(launch(client, first, second).value());
+  question.set_ask_bytes(6 << 20);
+  const auto answers = [](const FakeNode& node) {
+    return std::ranges::count_if(node.connection->all<wire::JobRelay>(),
+                                 [](const auto& relay) { return relay.may_send(); });
+  };
+  second.connection->is_stuck = true;
+  wire::JobRelay large = question;
+  large.clear_ask_bytes();
+  large.set_node_index(1);
+  large.mutable_message()->set_data(std::string((6 << 20) - 100, 'x'));
+  for (int i = 0; i < 2; ++i) {
+    first.session->dispatch(frame_of(question));
+    EXPECT_EQ(answers(first), i + 1);
+    first.session->dispatch(frame_of(large));
+  }
+  for (int i = 0; i < 5; ++i) first.session->dispatch(frame_of(question));
+  EXPECT_EQ(answers(first), 2) << "the other node has read nothing";
+  question.set_ask_bytes(std::uint64_t{1} << 40U);
+  second.connection->read_all();
+  first.session->dispatch(frame_of(question));
+  EXPECT_EQ(answers(first), 2) << "no message is that large";
+  question.set_ask_bytes(6 << 20);
+  first.session->dispatch(frame_of(question));
+  EXPECT_EQ(answers(first), 3);
+  EXPECT_EQ(state_of(client, JobId(1)), JobState::Running);
 }
 
 }  // namespace

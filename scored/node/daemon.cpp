@@ -294,7 +294,7 @@ void NodeDaemon::on_welcome(const proto::InFrame& frame) {
   agent_.set_head(Epoch(head_epoch_));
   agent_.set_same_clock(!message->clock().empty() && message->clock() == monotonic_clock_name());
   beats_ = 0;
-  head_.set_greeted();
+  head_.set_greeted(message->bounded_exchange());
   parts_.switcher.set_meets(true);
   control_.welcomed(message->control_rank());
   attempts_.resume_all();

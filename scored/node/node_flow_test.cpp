@@ -475,6 +475,15 @@ void write_shepherd(const std::filesystem::path& path, const std::string& words)
   ASSERT_TRUE(replace_file(path, text, 0755));
 }
 
+// Prepares attempt 256 with a shepherd that sends these words.
+void prepare_with(TestHead& head, const std::string& words) {
+  write_shepherd(head.dir / "shepherd.py", words);
+  head.start_launcher(head.dir / "shepherd.py");
+  head.start_node();
+  ASSERT_TRUE(head.wait_for_node());
+  head.prepare(256, "true");
+}
+
 class HostileShepherd : public ::testing::TestWithParam<const char*> {};
 
 INSTANTIATE_TEST_SUITE_P(, HostileShepherd,
@@ -489,11 +498,7 @@ INSTANTIATE_TEST_SUITE_P(, HostileShepherd,
 
 TEST_P(HostileShepherd, EndsItsOwnAttemptAlone) {
   TestHead head(true);
-  write_shepherd(head.dir / "shepherd.py", GetParam());
-  head.start_launcher(head.dir / "shepherd.py");
-  head.start_node();
-  ASSERT_TRUE(head.wait_for_node());
-  head.prepare(256, "true");
+  ASSERT_NO_FATAL_FAILURE(prepare_with(head, GetParam()));
   head.kill(256);  // ends an attempt whose invalid frames were accepted, as any job could send them
   EXPECT_TRUE(head.wait([&] {
     for (const auto& frame : head.frames) {
@@ -512,12 +517,8 @@ TEST_P(HostileShepherd, EndsItsOwnAttemptAlone) {
 // Only 5,000 frames per second and attempt may reach the head; the other frames wait.
 TEST(FloodingShepherd, IsSlowedDown) {
   TestHead head(true);
-  write_shepherd(head.dir / "shepherd.py",
-                 "frame(201, b'') + frame(110, b'\\x08\\x80\\x02\\x10\\x01') * 20000");
-  head.start_launcher(head.dir / "shepherd.py");
-  head.start_node();
-  ASSERT_TRUE(head.wait_for_node());
-  head.prepare(256, "true");
+  ASSERT_NO_FATAL_FAILURE(
+      prepare_with(head, "frame(201, b'') + frame(110, b'\\x08\\x80\\x02\\x10\\x01') * 20000"));
   const auto fences = [&] {
     return std::ranges::count_if(
         head.frames, [](const auto& frame) { return frame.type == proto::FrameType::FenceEnter; });
@@ -530,6 +531,50 @@ TEST(FloodingShepherd, IsSlowedDown) {
   EXPECT_EQ(head.stop_node(), 0);
 }
 
+// Large messages of jobs wait in their shepherds until the head has room for them.
+TEST(FloodingShepherd, LargeMessagesWaitForRoom) {
+  TestHead head(true);
+  head.bounds_exchange = true;
+  ASSERT_NO_FATAL_FAILURE(
+      prepare_with(head,
+                   "frame(201, b'') + frame(218, b'\\x08\\x80\\x02\\x7a\\x80\\x80\\x08' + b'x' * "
+                   "131072) * 3"));
+  const auto count = [&](bool questions) {
+    return std::ranges::count_if(head.frames, [questions](const auto& frame) {
+      const auto relay = proto::parse<wire::JobRelay>(frame);
+      return relay && (relay->ask_bytes() > 0) == questions;
+    });
+  };
+  ASSERT_TRUE(head.wait([&] { return count(true) >= 3; })) << "it asks until it is answered";
+  EXPECT_EQ(count(false), 0);
+  wire::JobRelay answer;
+  answer.set_attempt(256);
+  answer.set_may_send(true);
+  head.send(answer);
+  ASSERT_TRUE(head.wait([&] { return count(false) == 1; }));
+  const auto asked = count(true);
+  ASSERT_TRUE(head.wait([&] { return count(true) > asked; }));
+  EXPECT_EQ(count(false), 1) << "each message needs an answer";
+  head.kill(256);
+  EXPECT_EQ(head.stop_node(), 0);
+}
+
+TEST(FloodingShepherd, FenceBeyondPieceEndsItsAttempt) {
+  TestHead head(true);
+  head.bounds_exchange = true;
+  ASSERT_NO_FATAL_FAILURE(
+      prepare_with(head,
+                   "frame(201, b'') + frame(110, b'\\x08\\x80\\x02\\x1a\\x80\\x80\\x08' + b'x' * "
+                   "131072)"));
+  EXPECT_TRUE(head.wait([&] {
+    return std::ranges::any_of(head.frames, [](const auto& frame) {
+      return frame.type == proto::FrameType::Exited || frame.type == proto::FrameType::Refused;
+    });
+  }));
+  EXPECT_EQ(head.hellos.size(), 1U);
+  EXPECT_EQ(head.stop_node(), 0);
+}
+
 // A lie about the user could give the attempt the channel sockets of that user.
 TEST(LyingShepherd, ClaimOfOtherUserIsRefusedAfterRestart) {
   TestHead head(true);
@@ -538,11 +583,7 @@ TEST(LyingShepherd, ClaimOfOtherUserIsRefusedAfterRestart) {
       "b'')\n"
       "first, _ = door.accept()\n"
       "first.sendall(frame(208, b'\\x08\\x80\\x02\\x10\\x01\\x18\\xfe\\xff\\x03\\x2a\\x01\\x01')";
-  write_shepherd(head.dir / "shepherd.py", "frame(201, b'') + " + says_it_is_nobodys);
-  head.start_launcher(head.dir / "shepherd.py");
-  head.start_node();
-  ASSERT_TRUE(head.wait_for_node());
-  head.prepare(256, "true");
+  ASSERT_NO_FATAL_FAILURE(prepare_with(head, "frame(201, b'') + " + says_it_is_nobodys));
   ASSERT_NE(head.expect<wire::Prepared>(256), nullptr)
       << read_file(head.dir / "node.log", 1U << 20U).value_or("");
   head.kill_node();

@@ -35,7 +35,8 @@ void JobLife::begin(AddJob&& add, const ResourceRequest& request) {
   if (add.rest != ArrayRest()) job.rest.edit() = add.rest;
   set_saved(job, job.progress);
   const bool is_driven = !add.detached;
-  parts_.streams.open({id, is_driven, job.info.stdin_rank, false, request.distribution});
+  parts_.streams.open(
+      {id, job.info.user, is_driven, job.info.stdin_rank, false, request.distribution});
   resume(job, true);
   note_event(job, job.info.submitted, head_.jobs.share("accepted"));
   add_event(job, "submitted", {});

@@ -126,6 +126,7 @@ bool NodeSession::greet(const proto::InFrame& frame) {
   welcome.set_head_proof(parts_.manager.proof());
   welcome.set_clock(monotonic_clock_name());
   welcome.set_control_rank(parts_.manager.control().rank_for(node_));
+  welcome.set_bounded_exchange(true);
   proto::send(*connection_, welcome);
   parts_.manager.connected(node_, *known, std::move(vitals), connection_);
   return true;

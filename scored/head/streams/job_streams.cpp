@@ -11,10 +11,6 @@ namespace score::head {
 namespace {
 
 constexpr std::size_t kMaxWatchers = 64;  // per job
-// This limits the PMIx messages of one job that wait for one node. A link whose queue is full is
-// closed, and other jobs use the same link.
-constexpr std::size_t kMaxRelayed = 32 * limits::kMiB;
-constexpr std::size_t kPmixKind = 1;
 
 wire::Output output_of(JobId job, const OutputChunk& chunk, std::size_t skip) {
   wire::Output message;
@@ -28,15 +24,6 @@ wire::Output output_of(JobId job, const OutputChunk& chunk, std::size_t skip) {
     message.set_offset(chunk.offset + skip);
   }
   return message;
-}
-
-auto fence_frame(AttemptId attempt, std::size_t kind, FenceCollector::Done done) {
-  wire::FenceDone message;
-  message.set_attempt(attempt.value());
-  message.set_sequence(done.sequence);
-  message.set_pmix(kind == kPmixKind);
-  message.set_key_values(std::move(done.key_values));
-  return proto::encode_frame(proto::FrameType::FenceDone, message.SerializeAsString());
 }
 
 }  // namespace
@@ -70,22 +57,21 @@ void JobStreams::place(JobId job, AttemptId attempt, std::vector<NodeId> nodes,
   Stream* stream = wake(job);
   if (stream == nullptr) return;
   if (stream->attempt != attempt) {
-    close_fences(stream->attempt);
+    close_exchanges(stream->attempt);
     stream->repeats.assign(nodes.size(), RepeatFilter(stream->recovered));
     stream->recovered = false;
-    stream->relayed.assign(nodes.size(), 0);
-    stream->has_told_again.fill(std::vector<bool>(nodes.size(), false));
   }
   stream->attempt = attempt;
   stream->nodes = std::move(nodes);
   stream->tasks_on_node = std::move(tasks_on_node);
   stream->index.clear();
   for (std::uint32_t i = 0; i < stream->nodes.size(); ++i) stream->index[stream->nodes[i]] = i;
-  for (FenceCollector& collector : fences_) collector.open(attempt, stream->nodes.size());
+  fences_.open(attempt, stream->user, stream->nodes);
 }
 
-void JobStreams::close_fences(AttemptId attempt) {
-  for (FenceCollector& collector : fences_) collector.close(attempt);
+void JobStreams::close_exchanges(AttemptId attempt) {
+  fences_.close(attempt);
+  relays_.close(attempt);
 }
 
 void JobStreams::start_input(JobId job) {
@@ -138,7 +124,7 @@ void JobStreams::news(JobId job, const wire::JobStatus& status) {
 void JobStreams::finish(JobId job, wire::JobStatus status) {
   Stream* stream = wake(job);
   if (stream == nullptr || stream->ended) return;
-  close_fences(stream->attempt);
+  close_exchanges(stream->attempt);
   stream->ended = std::move(status);
   perform(job, *stream, stream->output.finish());
 }
@@ -147,7 +133,7 @@ void JobStreams::close(JobId job, UserId user) {
   quiet_.erase(job);
   const auto found = streams_.find(job);
   if (found == streams_.end()) return;
-  close_fences(found->second.attempt);
+  close_exchanges(found->second.attempt);
   const JobOutput& output = found->second.output;
   if (found->second.ended && output.is_unread()) kept_.add(job, user, output.kept());
   for (const auto& [client, watch] : found->second.watches) std::erase(jobs_of_[client], job);
@@ -295,11 +281,12 @@ void JobStreams::resize(JobId job, ClientId client, std::uint32_t rows, std::uin
 // ---- nodes -------------------------------------------------------------------------------------
 
 void JobStreams::link_lost(NodeId node) {
+  relays_.link_lost(node);
   for (auto& [job, stream] : streams_) {
     const auto found = stream.index.find(node);
     if (found == stream.index.end()) continue;
     stream.repeats[found->second].link_lost();
-    for (auto& told : stream.has_told_again) told[found->second] = false;
+    fences_.link_lost(stream.attempt, found->second);
   }
 }
 
@@ -334,62 +321,30 @@ void JobStreams::task_input_taken(NodeId node, const wire::TaskInputTaken& messa
 
 void JobStreams::fence_enter(NodeId node, wire::FenceEnter&& message) {
   const AttemptId attempt(message.attempt());
-  Stream* stream = find(job_of(attempt));
+  const Stream* stream = find(job_of(attempt));
   if (stream == nullptr) return;
-  const std::size_t kind = message.pmix() ? kPmixKind : 0;
-  auto entered = fences_[kind].enter(attempt, stream->index[node], message.sequence(),
-                                     std::move(*message.mutable_key_values()));
-  if (!entered) {
-    listener_->abort(attempt, entered.error().context());
-    return;
-  }
-  if (!*entered) return;
-  const std::uint32_t index = stream->index[node];
-  // A correct node asks only once per link for a result, which may be 64 MiB.
-  std::vector<bool>& has_told_again = stream->has_told_again[kind];
-  const bool is_new = (*entered)->for_all || !has_told_again[index];
-  if (!is_new) {
-    listener_->abort(attempt, fmt::format("{} enters the same fence again", links_.name(node)));
-    return;
-  }
-  if ((*entered)->for_all) return send_fence_result(*stream, kind, std::move(**entered));
-  has_told_again[index] = true;
-  links_.send_shared(node, fence_frame(attempt, kind, std::move(**entered)));
-}
-
-void JobStreams::send_fence_result(Stream& stream, std::size_t kind, FenceCollector::Done done) {
-  stream.has_told_again[kind].assign(stream.nodes.size(), false);
-  const auto frame = fence_frame(stream.attempt, kind, std::move(done));
-  for (const NodeId member : stream.nodes) links_.send_shared(member, frame);
+  const auto entered = fences_.entered(stream->index.at(node), std::move(message));
+  if (entered) return;
+  listener_->abort(attempt, fmt::format("{}: {}", links_.name(node), entered.error().context()));
 }
 
 void JobStreams::node_ended(NodeId node, AttemptId attempt) {
   if (!is_on(node, attempt)) return;
-  Stream& stream = *find(job_of(attempt));
-  for (std::size_t kind = 0; kind < kFenceKinds; ++kind) {
-    auto done = fences_[kind].leave(attempt, stream.index[node]);
-    if (done) send_fence_result(stream, kind, std::move(*done));
-  }
+  fences_.node_ended(attempt, find(job_of(attempt))->index.at(node));
 }
 
 void JobStreams::relay(NodeId node, wire::JobRelay&& message) {
   const AttemptId attempt(message.attempt());
-  Stream* stream = find(job_of(attempt));
+  const Stream* stream = find(job_of(attempt));
   if (stream == nullptr || stream->attempt != attempt) return;
   const auto from = stream->index.find(node);
-  if (from == stream->index.end() || message.node_index() >= stream->nodes.size()) return;
+  if (from == stream->index.end()) return;
+  const JobRelays::Sender sender{attempt, stream->user, node};
+  if (message.ask_bytes() > 0) return relays_.ask(sender, message.ask_bytes());
+  if (message.node_index() >= stream->nodes.size()) return;
   const NodeId to = stream->nodes[message.node_index()];
-  message.set_node_index(static_cast<std::uint32_t>(from->second));
-  const auto frame = proto::encode_frame(proto::FrameType::JobRelay, message.SerializeAsString());
-  std::size_t& relayed = stream->relayed[stream->index[to]];
-  const std::size_t queued = links_.queued_bytes(to);
-  relayed = (queued == 0 ? 0 : relayed) + frame->size();
-  if (relayed > kMaxRelayed && queued > kMaxRelayed) {
-    listener_->abort(attempt, fmt::format("the backlog of its PMIx messages to {} is too large",
-                                          links_.name(to)));
-    return;
-  }
-  links_.send_shared(to, frame);
+  message.set_node_index(from->second);
+  relays_.send(sender, to, proto::encode_frame(message));
 }
 
 // ---- actions of JobOutput -----------------------------------------------------------------------

@@ -1,7 +1,7 @@
 #pragma once
 // JobStreams manages the streams of all jobs: watchers and front ends, output to them and input
-// from them, and PMI fences between nodes. It turns the actions of JobOutput, JobInput and
-// FenceCollector into frames. All calls come from one thread.
+// from them, and messages between nodes. It turns the actions of JobOutput and JobInput into
+// frames. All calls come from one thread.
 
 #include "base/ids.hpp"
 #include "base/model/distribution.hpp"
@@ -10,9 +10,10 @@
 #include "proto/node.pb.h"
 #include "proto/transport/connection.hpp"
 #include "scored/head/cluster/node_links.hpp"
-#include "scored/head/streams/fence_collector.hpp"
+#include "scored/head/fences/job_fences.hpp"
 #include "scored/head/streams/job_input.hpp"
 #include "scored/head/streams/job_output.hpp"
+#include "scored/head/streams/job_relays.hpp"
 #include "scored/head/streams/kept_outputs.hpp"
 #include "scored/head/streams/repeat_filter.hpp"
 
@@ -49,7 +50,7 @@ class JobStreams {
   };
 
   // `links` must outlive this object.
-  explicit JobStreams(NodeLinks& links) : links_(links) {}
+  explicit JobStreams(NodeLinks& links) : links_(links), fences_(links), relays_(links) {}
 
   // Must be called once, before the first job. The listener must outlive all other calls.
   void set_listener(Listener& listener) { listener_ = &listener; }
@@ -57,6 +58,7 @@ class JobStreams {
   // ---- the life of a job; calls about jobs that are not open do nothing
   struct Opening {
     JobId job;
+    UserId user;
     bool driven = true;  // by a front end; else its output waits for no client
     std::int64_t stdin_rank = -2;
     bool recovered = false;  // it ran under an earlier head
@@ -112,15 +114,15 @@ class JobStreams {
   void relay(NodeId node, wire::JobRelay&& message);
 
  private:
-  static constexpr std::size_t kFenceKinds = 2;  // PMI-1, PMIx: a script may use both
-
   struct Stream {
     explicit Stream(const Opening& opening)
-        : output(opening.driven, opening.recovered),
+        : user(opening.user),
+          output(opening.driven, opening.recovered),
           stdin_rank(opening.stdin_rank),
           recovered(opening.recovered),
           distribution(opening.distribution) {}
 
+    UserId user;
     JobOutput output;
     JobInput input;
     std::int64_t stdin_rank;
@@ -128,10 +130,7 @@ class JobStreams {
     Distribution distribution;
     AttemptId attempt;
     std::vector<RepeatFilter> repeats;  // by node index
-    std::vector<std::size_t> relayed;   // by node index: bytes since the node's link was empty
-    // By kind and node index: the last fence's result was sent again over this link.
-    std::array<std::vector<bool>, kFenceKinds> has_told_again;
-    std::vector<NodeId> nodes;  // by node index
+    std::vector<NodeId> nodes;          // by node index
     std::vector<std::uint32_t> tasks_on_node;
     std::map<NodeId, std::uint32_t> index;  // into nodes
     std::map<ClientId, Watch> watches;
@@ -144,8 +143,7 @@ class JobStreams {
   // Returns nullptr for a quiet job.
   Stream* find(JobId job);
   [[nodiscard]] const Stream* find(JobId job) const;
-  void close_fences(AttemptId attempt);
-  void send_fence_result(Stream& stream, std::size_t kind, FenceCollector::Done done);
+  void close_exchanges(AttemptId attempt);
   void perform(JobId job, Stream& stream, const OutputActions& actions);
   void acknowledge(const Stream& stream, std::uint32_t index, std::uint64_t bytes);
   void send_output(JobId job, Stream& stream, const SendOutput& action);
@@ -156,7 +154,8 @@ class JobStreams {
 
   NodeLinks& links_;
   Listener* listener_ = nullptr;
-  std::array<FenceCollector, kFenceKinds> fences_;
+  JobFences fences_;
+  JobRelays relays_;
   std::map<JobId, Stream> streams_;
   // These jobs are open, but nothing has happened yet. A queue may be long, and a Stream takes 1
   // KiB.

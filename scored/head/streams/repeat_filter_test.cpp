@@ -54,7 +54,7 @@ TEST(RepeatFilter, RepeatsAcknowledgmentsLostWithTheLink) {
 TEST(RepeatFilter, NeverStallsNorRepeatsThroughRandomBreaks) {
   for (unsigned seed = 0; seed < 50; ++seed) {
     std::mt19937 random(seed);
-    constexpr std::uint64_t kWindow = 64;
+    constexpr std::uint64_t kOneWindow = 64;
     RepeatFilter filter;
     std::uint64_t produced = 0, acknowledged = 0, passed = 0, taken = 0;
     for (int step = 0; step < 3000; ++step) {
@@ -69,7 +69,7 @@ TEST(RepeatFilter, NeverStallsNorRepeatsThroughRandomBreaks) {
         continue;
       }
       const std::uint64_t size = std::min<std::uint64_t>(
-          random() % 20, produced - passed + kWindow - (produced - acknowledged));
+          random() % 20, produced - passed + kOneWindow - (produced - acknowledged));
       if (size > 0) {
         const auto verdict = filter.arrived(produced, size);
         ASSERT_EQ(verdict.drop, 0u);

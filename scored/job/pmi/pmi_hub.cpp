@@ -36,10 +36,6 @@ PmiServer& PmiHub::server_of(std::uint32_t task) {
   return worlds_.at(*connections_[task].world).server;
 }
 
-const std::optional<PmiActions::Fence>& PmiHub::pending_fence() const {
-  return worlds_.at(0).server.pending_fence();
-}
-
 base::Result<base::UniqueFd> PmiHub::connect(std::uint32_t task) {
   auto pair = base::make_socket_pair(SOCK_STREAM);
   if (!pair) return pair.error();

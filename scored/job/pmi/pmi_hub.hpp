@@ -47,9 +47,6 @@ class PmiHub {
   // Handles everything that the task wrote before it ended, then its end.
   void task_ended(std::uint32_t task, bool failed);
 
-  // Returns the pending fence of the job's first world.
-  [[nodiscard]] const std::optional<PmiActions::Fence>& pending_fence() const;
-
  private:
   struct Served {
     PmiServer server;

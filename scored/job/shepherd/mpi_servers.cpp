@@ -203,7 +203,6 @@ void MpiServers::report_lack() {
 // PMIx do not decide: they cannot know that a node took part, and a node whose tasks have ended has
 // left.
 void MpiServers::end_pmix_fence(std::uint64_t sequence, std::string_view data) {
-  is_lack_known_ = true;
   if (!pmix_ || !pmix_->pending_fence()) return;
   const auto lacking = nodes_in_lack(data);
   if (lacking.empty()) return pmix_->fence_done(sequence, data);
@@ -229,17 +228,21 @@ void MpiServers::task_ended(std::uint32_t task, bool has_failed) {
 }
 
 void MpiServers::send_fence(const PmiActions::Fence& fence, bool pmix) {
-  wire::FenceEnter enter;
-  enter.set_attempt(plan_.prepare.attempt());
-  enter.set_sequence(fence.sequence);
-  enter.set_key_values(fence.key_values);
-  enter.set_pmix(pmix);
-  link_.send(enter);
+  FencePart& part = pmix ? pmix_part_ : pmi_part_;
+  send_step(part.enter(fence, plan_.prepare.fence_pieces()));
+}
+
+void MpiServers::send_step(wire::FenceEnter message) {
+  message.set_attempt(plan_.prepare.attempt());
+  link_.send(message);
 }
 
 void MpiServers::fence_done(const wire::FenceDone& done) {
-  if (done.pmix()) return end_pmix_fence(done.sequence(), done.key_values());
-  if (pmi_) end_pmi_fence(0, done.sequence(), done.key_values());
+  auto step = (done.pmix() ? pmix_part_ : pmi_part_).take(done);
+  if (step.answer) send_step(*std::move(step.answer));
+  if (!step.result) return;
+  if (done.pmix()) return end_pmix_fence(done.sequence(), *step.result);
+  if (pmi_) end_pmi_fence(0, done.sequence(), *step.result);
 }
 
 // The server ends with the node's last task, but other nodes may still send requests to it.
@@ -264,9 +267,9 @@ void MpiServers::relay(const wire::JobRelay& message) {
 }
 
 void MpiServers::resume() {
-  if (pmi_ && pmi_->pending_fence()) send_fence(*pmi_->pending_fence(), false);
-  if (!lack_.empty() && !is_lack_known_) report_lack();
-  if (pmix_ && pmix_->pending_fence()) send_fence(*pmix_->pending_fence(), true);
+  for (const FencePart* part : {&pmi_part_, &pmix_part_}) {
+    if (auto again = part->resume()) send_step(*std::move(again));
+  }
 }
 
 void MpiServers::clean_up() {

@@ -7,6 +7,7 @@
 #include "scored/job/pmi/pmi_hub.hpp"
 #include "scored/job/pmix/pmix_process.hpp"
 #include "scored/job/shepherd/daemon_link.hpp"
+#include "scored/job/shepherd/fence_part.hpp"
 #include "scored/job/spawn/peer_exchange.hpp"
 #include "scored/job/spawn/spawn_hub.hpp"
 #include "scored/job/tasks/event_loop.hpp"
@@ -83,6 +84,7 @@ class MpiServers {
   void spawn_over_pmix(const wire::PmixSpawn& spawn);
   void end_pmi_fence(std::uint32_t world, std::uint64_t sequence, std::string_view key_values);
   void send_fence(const PmiActions::Fence& fence, bool pmix);
+  void send_step(wire::FenceEnter message);
   void report_lack();
   void end_pmix_fence(std::uint64_t sequence, std::string_view data);
 
@@ -95,8 +97,9 @@ class MpiServers {
   std::optional<PmiHub> pmi_;
   std::optional<PmixProcess> pmix_;
   bool has_refused_spawn_ = false;
-  std::string lack_;            // why there is no PMIx here; empty: it is not needed, or there is
-  bool is_lack_known_ = false;  // the first fence is over and is not entered again after a resume
+  FencePart pmi_part_{false};
+  FencePart pmix_part_{true};
+  std::string lack_;  // why there is no PMIx here; empty: it is not needed, or there is
 };
 
 }  // namespace score::shepherd

@@ -47,8 +47,10 @@ struct Attempt {
                              // it
   bool has_volume = false;   // it has a volume here, or may have one
   bool is_volume_gone = false;
-  wire::ScratchSample volume;   // the last sample of the volume's server
-  bool is_unconfirmed = false;  // output was sent that the head may not have received yet
+  bool sends_fence_pieces = false;  // its shepherd was told to; it sends no larger FenceEnter
+  bool may_relay = false;           // the head has room for a large JobRelay
+  wire::ScratchSample volume;       // the last sample of the volume's server
+  bool is_unconfirmed = false;      // output was sent that the head may not have received yet
 };
 
 using AttemptPtr = std::shared_ptr<Attempt>;

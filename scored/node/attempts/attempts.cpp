@@ -157,7 +157,7 @@ void Attempts::follow_plan(const Attempt& attempt, const base::PlacedTasks& plac
   }
 }
 
-Status Attempts::prepare(const Attempt& attempt, const gang::LaunchShepherd& order) {
+Status Attempts::prepare(Attempt& attempt, const gang::LaunchShepherd& order) {
   auto message = proto::to_wire(order.placed);
   message.set_spec(order.spec);
   message.set_scratch_path(scratch_path_);
@@ -173,6 +173,8 @@ Status Attempts::prepare(const Attempt& attempt, const gang::LaunchShepherd& ord
   for (const auto cpu : shepherds_.cores().processors_of(order.placed.cores)) message.add_cpus(cpu);
   message.set_commands_socket(commands_socket_);
   for (const auto& kind : shepherds_.devices().restricted_kinds()) message.add_restricted(kind);
+  attempt.sends_fence_pieces = parts_.head.bounds_exchange();
+  message.set_fence_pieces(attempt.sends_fence_pieces);
   message.set_ofi_providers(parts_.networks.ofi_providers());
   message.set_own_sessions(parts_.cgroups != nullptr);
   message.set_limit_by_rlimit(parts_.cgroups == nullptr || !parts_.cgroups->limits_memory());
@@ -239,7 +241,8 @@ bool Attempts::from_head(const proto::InFrame& frame) {
   if (!id) return false;
   if (*id == AttemptId()) return parts_.networks.from_head(frame);
   const auto attempt = find(*id);
-  if (attempt && attempt->connection) attempt->connection->send(frame.type, frame.payload);
+  if (!attempt || ShepherdFrames::is_permission(*attempt, frame)) return true;
+  if (attempt->connection) attempt->connection->send(frame.type, frame.payload);
   return true;
 }
 

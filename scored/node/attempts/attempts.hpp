@@ -90,7 +90,7 @@ class Attempts {
   asio::awaitable<void> adopt(AttemptPtr attempt, TimePoint deadline);
   asio::awaitable<void> watch_memory();
   void give_up(const Attempt& attempt, const Error& why);
-  [[nodiscard]] Status prepare(const Attempt& attempt, const gang::LaunchShepherd& order);
+  [[nodiscard]] Status prepare(Attempt& attempt, const gang::LaunchShepherd& order);
   void follow_plan(const Attempt& attempt, const base::PlacedTasks& placed);
 
   AttemptParts parts_;

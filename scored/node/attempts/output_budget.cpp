@@ -6,11 +6,14 @@ namespace score::node {
 
 namespace {
 
-constexpr std::size_t kManyUsers = 256;  // above this, users with a full share are removed
-
 double cost_of(std::size_t bytes) {
   return static_cast<double>(OutputBudget::kPerFrame.count()) +
          static_cast<double>(bytes) * OutputBudget::kNanosecondsPerByte;
+}
+
+// Returns the share as nanoseconds per second.
+double rate_of(std::size_t processors) {
+  return OutputBudget::kShare * 1e9 * static_cast<double>(std::max<std::size_t>(processors, 1));
 }
 
 bool begins_within(const JobHere& one, const JobHere& other) {
@@ -27,16 +30,11 @@ bool competes(const JobHere& one, const JobHere& other) {
 }
 
 OutputBudget::OutputBudget(std::size_t processors)
-    : rate_(kShare * 1e9 * static_cast<double>(std::max<std::size_t>(processors, 1))) {}
+    : pace_(rate_of(processors),
+            rate_of(processors) * std::chrono::duration<double>(kBurst).count()) {}
 
 TimePoint OutputBudget::reserve(UserId user, std::size_t bytes, TimePoint now) {
-  if (users_.size() >= kManyUsers) {
-    std::erase_if(users_, [now](const auto& entry) { return entry.second.whole <= now; });
-  }
-  const double burst = rate_ * std::chrono::duration<double>(kBurst).count();
-  Share& share = users_.try_emplace(user, Share{TokenBucket(rate_, burst), now}).first->second;
-  const TimePoint paid = share.bucket.reserve(now, cost_of(bytes));
-  share.whole = paid + kBurst;
+  const TimePoint paid = pace_.reserve(user, cost_of(bytes), now);
   if (paid <= now) return now;
   const auto batches = (paid.time_since_epoch() + kBatch - Duration{1}) / kBatch;
   return TimePoint(batches * kBatch);

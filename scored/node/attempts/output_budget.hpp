@@ -4,12 +4,11 @@
 // stay on their own cores. Pure; one thread.
 #pragma once
 
-#include "base/async/token_bucket.hpp"
 #include "base/ids.hpp"
+#include "scored/node/attempts/user_pace.hpp"
 
 #include <cstddef>
 #include <cstdint>
-#include <map>
 #include <optional>
 #include <span>
 
@@ -45,18 +44,11 @@ class OutputBudget {
   // their order.
   TimePoint reserve(UserId user, std::size_t bytes, TimePoint now);
 
-  // Returns the number of users that are stored: those whose share is not full, and possibly
-  // others.
-  [[nodiscard]] std::size_t size() const { return users_.size(); }
+  // Returns the number of users that are stored.
+  [[nodiscard]] std::size_t size() const { return pace_.size(); }
 
  private:
-  struct Share {
-    TokenBucket bucket;
-    TimePoint whole{};  // the share is full again by then
-  };
-
-  double rate_;  // nanoseconds per second
-  std::map<UserId, Share> users_;
+  UserPace pace_;  // in nanoseconds
 };
 
 }  // namespace score::node

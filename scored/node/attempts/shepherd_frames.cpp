@@ -1,6 +1,7 @@
 #include "scored/node/attempts/shepherd_frames.hpp"
 
 #include "base/os/log.hpp"
+#include "proto/frames/key_values.hpp"
 #include "scored/node/attempts/attempt_usage.hpp"
 #include "scored/node/attempts/process_tree.hpp"
 
@@ -18,6 +19,11 @@ namespace {
 // the shepherd.
 constexpr Duration kWindow = std::chrono::milliseconds{100};
 constexpr std::uint32_t kMostFrames = 500;  // per window
+constexpr std::size_t kLargestPiece = proto::kMaxFencePieceBytes + limits::kKiB;
+constexpr double kCostOfAnswer = 256.0 * limits::kKiB;
+constexpr std::size_t kLongestPermission = 64;
+constexpr int kRoomChecks = 25;
+constexpr Duration kRoomCheckPause = std::chrono::milliseconds{2};
 constexpr int kEndChecks = 20;
 constexpr Duration kEndCheckPause = std::chrono::milliseconds{5};
 constexpr UserId kUnknownUser{0xffff'ffffU};
@@ -30,14 +36,32 @@ TimePoint due_by_count(Attempt& attempt, TimePoint now) {
   return ++attempt.frames <= kMostFrames ? now : attempt.window + kWindow;
 }
 
+// Returns what the frame costs the head, in bytes that go through it; 0: it is not paced. The head
+// answers some small frames with messages to all nodes of the job.
+double exchange_cost(const proto::InFrame& frame) {
+  switch (frame.type) {
+    case FrameType::FenceEnter:
+    case FrameType::JobRelay:
+      return static_cast<double>(frame.payload.size());
+    case FrameType::NetworkRequest:
+    case FrameType::ScratchReady:
+      return kCostOfAnswer;
+    default:
+      return 0;
+  }
+}
+
 }  // namespace
 
 // Returns when the frame that has just arrived may be passed on.
 TimePoint ShepherdFrames::due(Attempt& attempt, const proto::InFrame& frame) {
   const TimePoint now = parts_.clock.now();
   const TimePoint counted = due_by_count(attempt, now);
-  if (frame.type != FrameType::TaskOutput || !is_shared_(attempt)) return counted;
   const UserId user = attempt.user.value_or(kUnknownUser);
+  if (const double cost = exchange_cost(frame); cost > 0) {
+    return std::max(counted, exchange_pace_.reserve(user, cost, now));
+  }
+  if (frame.type != FrameType::TaskOutput || !is_shared_(attempt)) return counted;
   return std::max(counted, output_budget_.reserve(user, frame.payload.size(), now));
 }
 
@@ -52,6 +76,8 @@ asio::awaitable<void> ShepherdFrames::read(AttemptPtr attempt) {
     if (at > parts_.clock.now()) co_await parts_.clock.sleep_until(at);
     // Without a head the frame waits, and the shepherd keeps it.
     if (!attempt->is_removed) co_await parts_.head.ready();
+    if (frame->type == FrameType::JobRelay && frame->payload.size() > proto::kMaxFencePieceBytes)
+      co_await ask_for_room(attempt, frame->payload.size());
     if (attempt->is_removed) {
       if (frame->type == FrameType::ShepherdScratch) on_scratch(*attempt, *frame);
       continue;
@@ -74,6 +100,30 @@ asio::awaitable<void> ShepherdFrames::read(AttemptPtr attempt) {
                 kv("signal", gone.signal));
   }
   handlers_.event(attempt->id, gone);
+}
+
+// Large messages wait here, and behind them their shepherd, while others of the same user fill the
+// user's budget in the head.
+asio::awaitable<void> ShepherdFrames::ask_for_room(AttemptPtr attempt, std::size_t bytes) {
+  wire::JobRelay question;
+  question.set_attempt(attempt->id.value());
+  question.set_ask_bytes(bytes);
+  attempt->may_relay = false;
+  while (!attempt->is_removed && !attempt->is_resuming && parts_.head.bounds_exchange()) {
+    co_await parts_.head.ready();
+    parts_.head.send(question);
+    for (int check = 0; check < kRoomChecks && !attempt->may_relay; ++check)
+      co_await parts_.clock.sleep_for(kRoomCheckPause);
+    if (attempt->may_relay) co_return;
+  }
+}
+
+bool ShepherdFrames::is_permission(Attempt& attempt, const proto::InFrame& frame) {
+  if (frame.type != FrameType::JobRelay || frame.payload.size() > kLongestPermission) return false;
+  const auto message = proto::parse<wire::JobRelay>(frame);
+  if (!message || !message->may_send()) return false;
+  attempt.may_relay = true;
+  return true;
 }
 
 // Waits for the signal, because the launcher reaps the shepherd a moment after its connection has
@@ -104,6 +154,7 @@ bool ShepherdFrames::on_frame(Attempt& attempt, const proto::InFrame& frame) {
     case FrameType::TaskInputTaken:
       return pass_to_head<wire::TaskInputTaken>(attempt, frame);
     case FrameType::FenceEnter:
+      if (attempt.sends_fence_pieces && frame.payload.size() > kLargestPiece) return false;
       return pass_to_head<wire::FenceEnter>(attempt, frame);
     case FrameType::JobRelay:
       return pass_to_head<wire::JobRelay>(attempt, frame);

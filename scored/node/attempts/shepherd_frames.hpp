@@ -2,6 +2,7 @@
 // its user, so its frames are not trusted: they may concern only its own attempt.
 #pragma once
 
+#include "base/limits.hpp"
 #include "gang/node/node_agent.hpp"
 #include "proto/convert/convert.hpp"
 #include "scored/node/attempts/attempt.hpp"
@@ -24,17 +25,26 @@ class ShepherdFrames {
   // Returns true if tasks run here of a job that the attempt's output would slow down.
   using IsShared = std::function<bool(const Attempt&)>;
 
+  // Bytes per second, and at once, that the tasks of one user on this node may exchange with other
+  // nodes through the head, which is one process for all users.
+  static constexpr double kExchangeRate = 8.0 * limits::kMiB;
+  static constexpr double kExchangeBurst = 16.0 * limits::kMiB;
+
   // `parts` must outlive it. processors: number of processors of this node.
   ShepherdFrames(const AttemptParts& parts, Handlers handlers, std::size_t processors,
                  IsShared is_shared)
       : parts_(parts),
         handlers_(std::move(handlers)),
         output_budget_(processors),
+        exchange_pace_(kExchangeRate, kExchangeBurst),
         is_shared_(std::move(is_shared)) {}
 
   void report(AttemptId attempt, const gang::ShepherdEvent& event) const {
     handlers_.event(attempt, event);
   }
+
+  // Returns true if the frame of the head was only its permission to send a large JobRelay.
+  static bool is_permission(Attempt& attempt, const proto::InFrame& frame);
 
   // Reads frames until the connection ends. Reports ShepherdGone then, unless the attempt is
   // removed or the daemon stops.
@@ -42,6 +52,7 @@ class ShepherdFrames {
 
  private:
   TimePoint due(Attempt& attempt, const proto::InFrame& frame);
+  asio::awaitable<void> ask_for_room(AttemptPtr attempt, std::size_t bytes);
   asio::awaitable<int> signal_of_end(AttemptPtr attempt);
   asio::awaitable<bool> may_end(AttemptPtr attempt);
   bool on_frame(Attempt& attempt, const proto::InFrame& frame);
@@ -56,6 +67,7 @@ class ShepherdFrames {
   const AttemptParts& parts_;
   Handlers handlers_;
   OutputBudget output_budget_;
+  UserPace exchange_pace_;
   IsShared is_shared_;
 };
 

@@ -41,10 +41,15 @@ class HeadLink {
   asio::awaitable<void> run();
 
   // Must be called when the head has welcomed the node. The head then knows the attempts, so their
-  // frames may flow.
-  void set_greeted() { greeted_ = true; }
+  // frames may flow. bounds_exchange: its NodeWelcome.bounded_exchange.
+  void set_greeted(bool bounds_exchange = false) {
+    greeted_ = true;
+    bounds_exchange_ = bounds_exchange;
+  }
 
   [[nodiscard]] bool is_greeted() const { return greeted_; }
+
+  [[nodiscard]] bool bounds_exchange() const { return bounds_exchange_; }
 
   // Returns how often it was connected. A waiting task detects a new connection by a change.
   [[nodiscard]] std::uint64_t generation() const { return generation_; }
@@ -103,6 +108,7 @@ class HeadLink {
   std::shared_ptr<proto::Connection> replacement_;
   bool is_replacing_ = false;
   bool greeted_ = false;
+  bool bounds_exchange_ = false;
   std::uint64_t generation_ = 0;
   // The time of the first question since the last frame: a heartbeat, or the hello.
   std::optional<TimePoint> asked_;

@@ -30,7 +30,7 @@ class FakeConnection final : public proto::Connection {
   }
 
   bool send(proto::FrameType type, std::string_view payload) override {
-    bytes_ += payload.size();
+    if (is_stuck) bytes_ += payload.size();
     if (is_open_) sent.push_back({type, std::string(payload)});
     return is_open_;
   }
@@ -38,13 +38,21 @@ class FakeConnection final : public proto::Connection {
   bool send_shared(std::shared_ptr<const std::string> frame) override {
     std::array<std::byte, proto::kHeaderBytes> header{};
     std::memcpy(header.data(), frame->data(), header.size());
+    if (is_stuck) queued_.push_back(frame);
     const auto type = proto::decode_header(header)->type;
     return send(static_cast<proto::FrameType>(type), frame->substr(proto::kHeaderBytes));
   }
 
   asio::awaitable<void> drained(std::size_t) override { co_return; }
 
-  std::size_t queued_bytes() const override { return is_stuck ? bytes_ : 0; }
+  std::size_t queued_bytes() const override { return bytes_; }
+
+  // The peer reads again.
+  void read_all() {
+    is_stuck = false;
+    bytes_ = 0;
+    queued_.clear();
+  }
 
   void close() override { is_open_ = false; }
 
@@ -68,7 +76,8 @@ class FakeConnection final : public proto::Connection {
   bool is_stuck = false;  // the peer reads nothing
 
  private:
-  std::size_t bytes_ = 0;
+  std::size_t bytes_ = 0;  // queued
+  std::vector<std::shared_ptr<const std::string>> queued_;
   std::string peer_;
   bool is_open_ = true;
 };

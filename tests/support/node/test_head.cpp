@@ -187,6 +187,7 @@ void TestHead::on_frame(proto::Connection& connection, proto::InFrame frame) {
     welcome.set_version(1);
     welcome.set_head_epoch(head_epoch);
     welcome.set_head_proof(head_proof);
+    welcome.set_bounded_exchange(bounds_exchange);
     proto::send(connection, welcome);
   } else if (auto exited = proto::parse<wire::Exited>(frame)) {
     if (forgets) forget(exited->attempt());

@@ -92,6 +92,7 @@ class TestHead {
   std::filesystem::path dir;
   std::vector<wire::NodeHello> hellos;
   std::deque<proto::InFrame> frames;
+  bool bounds_exchange = false;  // NodeWelcome.bounded_exchange
   std::map<std::uint64_t, std::map<std::uint64_t, std::string>> outputs;  // attempt, offset
 
  private:
