@@ -72,6 +72,33 @@ TEST_F(StreamsTest, DetachedJobsOutputIsKeptAfterItsEnd) {
   }
 }
 
+// One user's many jobs do not displace what another user's job has written.
+TEST_F(StreamsTest, KeptOutputOfOthersOutlivesManyJobs) {
+  FakeNode first = connect_node(0);
+  FakeNode second = connect_node(1);
+  FakeClient alice = connect(kAlice);
+  FakeClient bob = connect(kBob);
+  wire::Submit message = submission();
+  message.set_detached(true);
+  const auto run = [&](FakeClient& client, std::size_t chunks) {
+    const AttemptId attempt = launch(client, first, second, message);
+    for (std::size_t i = 0; i < chunks; ++i) {
+      const std::size_t bytes = limits::kIoChunkBytes;
+      first.session->dispatch(frame_of(output(attempt, std::string(bytes, 'x'), i * bytes)));
+    }
+    end_rank(first, attempt, 0);
+    end_rank(second, attempt, 1);
+    settle();
+  };
+  run(bob, 1);
+  for (int i = 0; i < 260; ++i) run(alice, 3);
+  pass(config_.front_end_grace + 1s);
+  FakeClient late = connect(kBob);
+  late.say(attachment(JobId(1), false));
+  settle();
+  EXPECT_EQ(late.connection->all<wire::Output>().size(), 1U);
+}
+
 // A shepherd belongs to its user, and the link that it would fill also serves other jobs.
 TEST_F(StreamsTest, RepeatedFenceEndsTheJob) {
   FakeNode first = connect_node(0);

@@ -151,7 +151,8 @@ void JobOutput::give_back(std::uint64_t offset, OutputActions& actions) {
 // While a front end drives, output that it has not taken is always kept, because its room was not
 // given back to the nodes.
 void JobOutput::trim() {
-  const std::size_t keep = !waits_ && !clients_.empty() ? kKeptForClients : kKeptBytes;
+  const std::size_t most = !waits_ && !clients_.empty() ? kKeptForClients : kKeptBytes;
+  const std::size_t keep = std::min(most, most_kept_);
   const std::uint64_t want = end_ - std::min<std::uint64_t>(end_, keep);
   const std::uint64_t limit = waits_ ? std::min(given_back_, want) : want;
   while (!log_.empty() && log_.front().offset + log_.front().chunk->data.size() <= limit) {

@@ -71,6 +71,10 @@ class JobOutput {
       : wanted_(driven_by_front_end), waits_(driven_by_front_end), rebase_(recovered) {}
 
   OutputActions arrived(OutputChunk chunk);
+
+  // Keeps at most this much for clients that come late and for watchers, from the next output on.
+  void limit_kept(std::size_t bytes) { most_kept_ = bytes; }
+
   // `have_bytes` is how much of the log the client has. A window outside kMinWindow ... kMaxWindow
   // becomes the nearest of them. A client must attach only once.
   OutputActions attach(ClientId client, bool front_end, std::uint64_t window,
@@ -138,6 +142,7 @@ class JobOutput {
   bool wanted_;                    // a front end will take all of it
   bool waits_;                     // the front end drives
   bool rebase_;
+  std::size_t most_kept_ = kKeptForClients;
   bool over_ = false;
 };
 

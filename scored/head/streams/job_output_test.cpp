@@ -249,5 +249,15 @@ TEST(JobOutput, DeliversAllInOrderThroughRandomReconnects) {
   }
 }
 
+TEST(JobOutput, KeepsNoMoreThanItsLimit) {
+  JobOutput output(false, false);
+  OutputChunk chunk;
+  chunk.data = std::string(1'000, 'x');
+  output.limit_kept(4'000);
+  for (int i = 0; i < 100; ++i) (void)output.arrived(chunk);
+  EXPECT_LE(output.kept_bytes(), 4'000U + chunk.data.size());
+  EXPECT_GE(output.kept_bytes(), 4'000U);
+}
+
 }  // namespace
 }  // namespace score::head

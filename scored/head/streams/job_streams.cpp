@@ -11,6 +11,9 @@ namespace score::head {
 namespace {
 
 constexpr std::size_t kMaxWatchers = 64;  // per job
+// Output of a user's open jobs that is kept for clients that come late, and for watchers.
+constexpr std::size_t kKeptOfUser = 8 * limits::kMiB;
+constexpr std::size_t kLeastKept = 1 * limits::kKiB;
 
 wire::Output output_of(JobId job, const OutputChunk& chunk, std::size_t skip) {
   wire::Output message;
@@ -49,6 +52,7 @@ JobStreams::Stream* JobStreams::wake(JobId job) {
   if (quiet == quiet_.end()) return find(job);
   const Opening opening = quiet->second;
   quiet_.erase(quiet);
+  ++streams_of_[opening.user];
   return &streams_.try_emplace(job, opening).first->second;
 }
 
@@ -137,7 +141,15 @@ void JobStreams::close(JobId job, UserId user) {
   const JobOutput& output = found->second.output;
   if (found->second.ended && output.is_unread()) kept_.add(job, user, output.kept());
   for (const auto& [client, watch] : found->second.watches) std::erase(jobs_of_[client], job);
+  if (--streams_of_[found->second.user] == 0) streams_of_.erase(found->second.user);
   streams_.erase(found);
+}
+
+// A user with many open jobs keeps less of each.
+std::size_t JobStreams::most_kept(UserId user) const {
+  const auto found = streams_of_.find(user);
+  const std::size_t jobs = found == streams_of_.end() ? 1 : found->second;
+  return std::max(kLeastKept, kKeptOfUser / jobs);
 }
 
 void JobStreams::send_kept(JobId job, proto::Connection& connection) const {
@@ -309,6 +321,7 @@ void JobStreams::task_output(NodeId node, wire::TaskOutput&& message) {
   chunk.data = message.data().substr(static_cast<std::size_t>(verdict.drop));
   chunk.attempt = AttemptId(message.attempt());
   chunk.offset = message.offset() + verdict.drop;
+  stream->output.limit_kept(most_kept(stream->user));
   perform(job, *stream, stream->output.arrived(std::move(chunk)));
 }
 

@@ -138,6 +138,7 @@ class JobStreams {
     bool reported_delivered = false;
   };
 
+  [[nodiscard]] std::size_t most_kept(UserId user) const;
   // Returns the stream of an open job; a quiet job gets one and is not quiet any more.
   Stream* wake(JobId job);
   // Returns nullptr for a quiet job.
@@ -157,6 +158,7 @@ class JobStreams {
   JobFences fences_;
   JobRelays relays_;
   std::map<JobId, Stream> streams_;
+  std::map<UserId, std::size_t> streams_of_;  // number per user
   // These jobs are open, but nothing has happened yet. A queue may be long, and a Stream takes 1
   // KiB.
   std::map<JobId, Opening> quiet_;
