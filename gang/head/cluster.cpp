@@ -326,6 +326,8 @@ void Cluster::deadline_due(Job& job, DeadlineKind kind, Step& step) {
       return watch_scheduled_limit(job, step);
     case DeadlineKind::Idle:
       return idle_.judge(job, step);
+    case DeadlineKind::Relaunch:
+      return ending_.pause_over(job);
   }
 }
 

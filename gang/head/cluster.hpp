@@ -143,7 +143,9 @@ class Cluster {
   void reach_limit(Job& job, std::string reason, Step& step);
   void leave_reserved_nodes(Step& step);
 
-  [[nodiscard]] Shown shown() const { return {tables_, placer_, publisher_}; }
+  [[nodiscard]] Shown shown() const {
+    return {tables_, placer_, publisher_, ending_};
+  }
 
   Tables tables_;
   bool is_calendar_new_ = false;  // reservations have begun or ended

@@ -1,10 +1,13 @@
 // An accepted job begins on all its nodes or ends with a reason, even if messages are late or lost.
 #include "tests/support/gang/cluster_bench.hpp"
 
+#include <array>
+
 namespace score::gang {
 namespace {
 
-TEST(Launch, EndsIfANodeNeverBegins) {
+// The tasks of the other two nodes have run.
+TEST(Launch, EndsIfOneNodeNeverBegins) {
   Bench b;
   b.add_nodes(3);
   b.stuck = {NodeId{1}};
@@ -15,6 +18,24 @@ TEST(Launch, EndsIfANodeNeverBegins) {
   EXPECT_EQ(b.state(job), JobState::LaunchFailed);
   EXPECT_EQ(b.view(job).exit_code, 125);
   EXPECT_EQ(b.view(job).reasons.at(0), "no task began within 10.0s on node01");
+}
+
+TEST(Launch, PartlyStartedJobEndsBeforeItsRestart) {
+  Bench b;
+  b.add_nodes(3);
+  b.stuck = {NodeId{1}};
+  b.unkillable = {NodeId{2}};
+  auto request = Bench::on_nodes(3);
+  request.requeue = base::Requeue::Yes;
+  const JobId job = b.submit(request);
+  const AttemptId first = b.view(job).attempt;
+  b.pass(11s);
+  EXPECT_EQ(b.state(job), JobState::Completing);
+  b.stuck.clear();
+  b.say(NodeId{2}, base::Exited{first, {{base::Rank{2}, 0, 9}}, {}});
+  EXPECT_EQ(b.state(job), JobState::Running);
+  EXPECT_EQ(b.view(job).restarts, 1U);
+  EXPECT_EQ(b.view(job).relaunches, 0U);
 }
 
 TEST(Launch, BeginDeadlineCountsScheduledTime) {
@@ -29,12 +50,13 @@ TEST(Launch, BeginDeadlineCountsScheduledTime) {
   b.pass(60s);
   EXPECT_EQ(b.state(job), JobState::Suspended);
   b.expect_ok(b.cluster.resume(job, b.now));
+  EXPECT_EQ(b.view(job).relaunches, 0U);
   b.pass(6s);
-  EXPECT_EQ(b.state(job), JobState::LaunchFailed);
+  EXPECT_EQ(b.view(job).relaunches, 1U);
   EXPECT_EQ(b.state(other), JobState::Running);
 }
 
-TEST(Launch, EndsOverlayJobToo) {
+TEST(Launch, IsRepeatedForOverlayJobToo) {
   Bench b;
   b.add_nodes(1);
   b.stuck = {NodeId{0}};
@@ -42,7 +64,24 @@ TEST(Launch, EndsOverlayJobToo) {
   request.overlay = true;
   const JobId job = b.submit(request);
   b.pass(11s);
-  EXPECT_EQ(b.state(job), JobState::LaunchFailed);
+  EXPECT_EQ(b.state(job), JobState::Running);
+  EXPECT_EQ(b.view(job).relaunches, 1U);
+}
+
+TEST(Launch, IsRepeatedForStepToo) {
+  Bench b;
+  b.add_nodes(1, 2);
+  auto request = Bench::on_nodes(1, 2);
+  request.allocation = true;
+  const JobId job = b.submit(request);
+  b.deaf = {NodeId{0}};
+  auto inside = Bench::on_nodes(1);
+  inside.inside = job;
+  const JobId step = b.submit(inside);
+  b.deaf.clear();
+  b.say(NodeId{0}, base::Refused{b.view(step).attempt, 125, "cannot fork", true});
+  EXPECT_EQ(b.state(step), JobState::Running);
+  EXPECT_EQ(b.view(step).relaunches, 1U);
 }
 
 TEST(Launch, DoesNotEndJobThatHasBegun) {
@@ -102,7 +141,7 @@ TEST(Launch, StalledHeadWaitsOneMoreSecond) {
   Bench b;
   const JobId job = launched_by_a_head_that_stood_still(b);
   b.pass(1500ms);
-  EXPECT_EQ(b.state(job), JobState::LaunchFailed);
+  EXPECT_EQ(b.view(job).relaunches, 1U);
 }
 
 TEST(Launch, LostAnswerIsRequestedAgain) {
@@ -137,17 +176,145 @@ TEST(Launch, IsRetriedIfJobIsNotTheCause) {
   EXPECT_EQ(b.view(job).relaunches, 1U);
 }
 
-TEST(Launch, IsRetriedOnlyAFewTimes) {
-  Bench b;
+void refuse_for_lack_of_space(Bench& b, JobId job) {
+  b.say(NodeId{0}, base::Refused{b.view(job).attempt, 125, "No space left on device", true});
+}
+
+TEST(Launch, IsRepeatedUpToTheLimitOfRequeues) {
+  for (const std::uint32_t most : {0U, 2U, 3U}) {
+    ClusterConfig config;
+    config.max_requeues = most;
+    Bench b(config);
+    b.add_nodes(1);
+    b.deaf = {NodeId{0}};
+    const JobId job = b.submit(Bench::on_nodes(1));
+    for (std::uint32_t i = 0; i < most; ++i) {
+      ASSERT_EQ(b.state(job), JobState::Launching) << i;
+      refuse_for_lack_of_space(b, job);
+      EXPECT_EQ(b.view(job).relaunches, i + 1);
+      b.pass(i == 0 ? 0s : 4s * (i * i));
+    }
+    refuse_for_lack_of_space(b, job);
+    EXPECT_EQ(b.state(job), JobState::LaunchFailed);
+    EXPECT_EQ(b.view(job).reasons.at(0), "node00: No space left on device");
+  }
+}
+
+// Returns a job whose second launch has failed.
+JobId paused_job(Bench& b) {
   b.add_nodes(1);
   b.deaf = {NodeId{0}};
   const JobId job = b.submit(Bench::on_nodes(1));
-  for (int i = 0; i < 4; ++i) {
-    ASSERT_EQ(b.state(job), JobState::Launching) << i;
-    b.say(NodeId{0}, base::Refused{b.view(job).attempt, 125, "no answer from the launcher", true});
+  refuse_for_lack_of_space(b, job);
+  refuse_for_lack_of_space(b, job);
+  b.deaf.clear();
+  return job;
+}
+
+TEST(Launch, PausedJobSaysWhyItWaits) {
+  Bench b;
+  const JobId job = paused_job(b);
+  EXPECT_EQ(b.state(job), JobState::Pending);
+  EXPECT_EQ(b.view(job).reasons.at(0),
+            "its launch failed and will be repeated soon: node00: No space left on device");
+  b.pass(5s);
+  EXPECT_EQ(b.state(job), JobState::Running);
+}
+
+TEST(Launch, PausedJobCanBeHeldReleasedAndCancelled) {
+  Bench b;
+  const JobId job = paused_job(b);
+  b.expect_ok(b.cluster.hold(job, b.now));
+  b.expect_ok(b.cluster.release(job, b.now));
+  EXPECT_EQ(b.state(job), JobState::Pending);
+  b.expect_ok(b.cluster.hold(job, b.now));
+  b.pass(10s);
+  EXPECT_EQ(b.state(job), JobState::Pending);
+  b.expect_ok(b.cluster.release(job, b.now));
+  EXPECT_EQ(b.state(job), JobState::Running);
+  Bench other;
+  const JobId cancelled = paused_job(other);
+  other.cancel(cancelled);
+  other.pass(10s);
+  EXPECT_EQ(other.state(cancelled), JobState::Cancelled);
+}
+
+struct Failure {
+  const char* what;
+  bool is_of_machine;
+  void (*act)(Bench& b, AttemptId attempt);
+};
+
+// Every way in which an attempt can end before a task of it has run.
+constexpr std::array kFailures = {
+    Failure{"no such program", false,
+            [](Bench& b, AttemptId id) {
+              b.say(NodeId{0}, base::Refused{id, 127, "not found"});
+            }},
+    Failure{"no permission, bad directory", false,
+            [](Bench& b, AttemptId id) {
+              b.say(NodeId{0}, base::Refused{id, 126, "denied"});
+            }},
+    Failure{"no space, no process", true,
+            [](Bench& b, AttemptId id) {
+              b.say(NodeId{0}, base::Refused{id, 125, "cannot fork", true});
+            }},
+    Failure{"its shepherd died while it prepared", true,
+            [](Bench& b, AttemptId id) {
+              b.say(NodeId{0}, base::Exited{id, {}, "it died"});
+            }},
+    Failure{"the node answers late", true, [](Bench& b, AttemptId) { b.pass(9s); }},
+    Failure{"the node is silent", true,
+            [](Bench& b, AttemptId) {
+              b.silent = {NodeId{0}};
+              b.pass(9s);
+            }},
+    Failure{"its connection broke", true,
+            [](Bench& b, AttemptId) {
+              b.take(b.cluster.node_disconnected(NodeId{0}, b.now));
+              b.pass(9s);
+            }},
+    Failure{"its daemon was restarted", true,
+            [](Bench& b, AttemptId) {
+              b.take(b.cluster.node_disconnected(NodeId{0}, b.now));
+              b.connect(NodeId{0});
+              b.pass(9s);
+            }},
+    Failure{"its shepherd died before the start", true,
+            [](Bench& b, AttemptId id) {
+              b.say(NodeId{0}, base::Prepared{id});
+              b.say(NodeId{0}, base::Exited{id, {}, "it died"});
+            }},
+    Failure{"no task began", true,
+            [](Bench& b, AttemptId id) {
+              b.say(NodeId{0}, base::Prepared{id});
+              b.pass(11s);
+            }},
+};
+
+TEST(Launch, EachFailureHasItsFault) {
+  for (const Failure& failure : kFailures) {
+    Bench b;
+    b.add_nodes(1);
+    b.deaf = b.stuck = {NodeId{0}};
+    const JobId job = b.submit(Bench::on_nodes(1));
+    failure.act(b, b.view(job).attempt);
+    EXPECT_EQ(b.view(job).relaunches, failure.is_of_machine ? 1U : 0U) << failure.what;
+    EXPECT_EQ(b.state(job) == JobState::LaunchFailed, !failure.is_of_machine) << failure.what;
+    EXPECT_EQ(b.view(job).restarts, 0U) << failure.what;
   }
-  EXPECT_EQ(b.state(job), JobState::LaunchFailed);
-  EXPECT_EQ(b.view(job).reasons.at(0), "node00: no answer from the launcher");
+}
+
+// A node that is lost after the order to start may have begun the tasks.
+TEST(Launch, LostNodeMayHaveRunTheJob) {
+  Bench b;
+  b.add_nodes(2);
+  b.stuck = {NodeId{0}};
+  const JobId job = b.submit(Bench::on_nodes(1));
+  b.silent = {NodeId{0}};
+  b.pass(12s);
+  EXPECT_EQ(b.state(job), JobState::NodeFailed);
+  EXPECT_EQ(b.view(job).relaunches, 0U);
 }
 
 TEST(Launch, IsRetriedAfterEarlyDeathOfShepherd) {

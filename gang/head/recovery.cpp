@@ -103,6 +103,9 @@ void Recovery::recover_placed(Job& job, const RecoveredJob& r, Step& step) {
   const bool is_ending = r.state == JobState::Completing;
   if (is_ending) {
     job.outcome.edit().restore(r.ending.value_or(JobState::Failed), r.exit_code, r.reasons);
+    const bool is_of_machine =
+        r.ending == JobState::NodeFailed || r.ending == JobState::LaunchFailed;
+    job.fault = is_of_machine ? Fault::Machine : Fault::Job;
     const Duration timeout = tables_.config.rejoin_grace + tables_.config.kill_deadline;
     tables_.deadlines.set(job.id, DeadlineKind::Kill, step.now + timeout);
   } else {

@@ -170,6 +170,7 @@ Result<void> Requests::release(JobId id, Step& step) {
   Job& job = **found;
   if (!job.request.held) return {};
   job.request.held = false;
+  if (job.is_paused) return {};
   const auto shape = job.is_step()
                          ? base::Result<Shape>(job.shape)
                          : check_request(p_.tables.nodes, job.request, p_.tables.config.overcommit);

@@ -84,7 +84,7 @@ JobView view_of(const Shown& shown, const Job& job, TimePoint now) {
   v.background = job.background;
   v.restarts = job.restarts;
   v.relaunches = job.relaunches;
-  v.is_untried = job.is_untried;
+  v.is_untried = shown.ending.is_untried(job);
   v.lost = job.lost;
   return v;
 }

@@ -1,6 +1,7 @@
 #pragma once
 // Defines what commands and the dashboard show of nodes, jobs and the matrix.
 
+#include "gang/lifecycle/ending.hpp"
 #include "gang/schedule/placer.hpp"
 #include "gang/schedule/publisher.hpp"
 #include "gang/state/tables.hpp"
@@ -81,6 +82,7 @@ struct Shown {
   const Tables& tables;
   const Placer& placer;
   const Publisher& publisher;
+  const Ending& ending;
 };
 
 JobView view_of(const Shown& shown, const Job& job, TimePoint now);

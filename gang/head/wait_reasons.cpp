@@ -208,6 +208,10 @@ struct Reasons {
 Names wait_reasons(const Tables& tables, const Placer& placer, const Job& job) {
   Reasons reasons{tables, placer, job, placer.find_spot(job).has_value()};
   if (job.request.held) reasons.out.emplace_back("held until it is released");
+  if (job.is_paused) {
+    reasons.out.push_back("its launch failed and will be repeated soon: " + job.lost);
+    return std::move(reasons.out);
+  }
   reasons.add_recovery();
   if (job.is_step()) {
     if (reasons.out.empty()) reasons.add_step();
@@ -221,6 +225,7 @@ Names wait_reasons(const Tables& tables, const Placer& placer, const Job& job) {
     reasons.out.emplace_back(reasons.has_spot ? "will be placed at the next scheduling pass"
                                               : "the usable nodes have too few cores");
   }
+  if (!job.lost.empty()) reasons.out.push_back("its last attempt ended: " + job.lost);
   return std::move(reasons.out);
 }
 

@@ -48,12 +48,20 @@ void Members::start(std::size_t member, base::Duration scheduled) {
 }
 
 bool Members::began(std::size_t member) {
-  return not_begun_.erase(member) > 0;
+  const bool is_new = not_begun_.erase(member) > 0;
+  has_run_ |= is_new;
+  return is_new;
+}
+
+void Members::note_run(std::size_t member, bool has_run) {
+  has_run_ |= has_run;
+  if (!has_run && not_begun_.erase(member) > 0) states_[member] = Member::Prepared;
 }
 
 bool Members::gone(std::size_t member) {
   if (!has_tasks(member)) return false;
   if (states_[member] == Member::Asked) --asked_;
+  has_run_ |= states_[member] == Member::Started;
   states_[member] = Member::Gone;
   not_begun_.erase(member);
   --remaining_;

@@ -52,8 +52,16 @@ class Members {
   // Records that the member's tasks exist. Returns false if that is known already, or it was not
   // started.
   bool began(std::size_t member);
+  // Records the node's statement whether tasks of the member have existed.
+  void note_run(std::size_t member, bool has_run);
   // Returns false if it had no tasks.
   bool gone(std::size_t member);
+
+  // Returns true if a task has existed, or perhaps has on a member that went without a report.
+  [[nodiscard]] bool has_run() const { return has_run_; }
+
+  // Returns true unless it is known that no task has existed.
+  [[nodiscard]] bool may_have_run() const { return has_run_ || !in(Member::Started).empty(); }
 
   // Returns the members that were started but are not known to have begun, ascending.
   [[nodiscard]] const std::set<std::size_t>& not_begun() const { return not_begun_; }
@@ -67,6 +75,7 @@ class Members {
   std::size_t remaining_ = 0;
   std::set<std::size_t> not_begun_;
   base::Duration start_scheduled_{0};
+  bool has_run_ = false;
 };
 
 }  // namespace score::gang

@@ -18,9 +18,13 @@ bool is_crash(int signal) {
   return std::ranges::find(kCrashes, signal) != kCrashes.end();
 }
 
-// Each relaunch waits some seconds for the launcher or the node, so all of them outlast a restart
-// of either.
-constexpr std::uint32_t kMostRelaunches = 3;
+// The first launch is repeated at once, perhaps on other nodes; the others wait, so that all of
+// them outlast a restart of a daemon, a full disk that is cleaned, or a burst of processes.
+Duration pause_before(std::uint32_t relaunches) {
+  constexpr std::array kPauses = {std::chrono::seconds{0}, std::chrono::seconds{4},
+                                  std::chrono::seconds{16}, std::chrono::seconds{60}};
+  return kPauses.at(std::min<std::size_t>(relaunches - 1, kPauses.size() - 1));
+}
 
 // The limit is per node; no sum over nodes overflows.
 constexpr Duration kMostFilled = std::chrono::hours{24 * 365};
@@ -89,17 +93,22 @@ void Ending::aborted(Job& job, std::size_t member, const base::AbortRequested& m
 }
 
 void Ending::lost_node(Job& job, const std::string& reason, base::TimePoint since, Step& step) {
-  if (job.outcome.edit().blame_loss(reason, since)) step.job_changed(job.id);
+  if (job.outcome.edit().blame_loss(reason, since)) {
+    job.fault = Fault::Machine;
+    step.job_changed(job.id);
+  }
   ++job.usage.nodes_unknown;
-  end(job, {JobState::NodeFailed, reason, base::kExitError, true}, step);
+  end(job, {JobState::NodeFailed, reason, base::kExitError, Fault::Machine}, step);
 }
 
 void Ending::refused(Job& job, std::size_t member, const base::Refused& message, Step& step) {
   const bool is_launch = job.state == JobState::Launching;
+  job.members.edit().note_run(member, false);
   end(job,
       {is_launch ? JobState::LaunchFailed : JobState::NodeFailed,
        fmt::format("{}: {}", name_of(job, member), message.reason),
-       failure_code(message.exit_code, base::kExitError), message.may_retry},
+       failure_code(message.exit_code, base::kExitError),
+       message.may_retry || !is_launch ? Fault::Machine : Fault::Job},
       step);
   gone(job, member, step);
 }
@@ -114,10 +123,16 @@ void Ending::exited(Job& job, std::size_t member, const base::Exited& message, S
   for (const base::TaskExit& exit : message.exits) {
     if (record(job, member, exit)) fresh.push_back(exit);
   }
+  const bool has_run = !message.exits.empty();
+  if (has_run || !job.outcome->has_all_exits_of(member)) {
+    job.members.edit().note_run(member, has_run);
+  }
   const std::string& name = name_of(job, member);
   const std::string why = message.reason.empty() ? "ended before it was started" : message.reason;
   if ((*job.members)[member] != Member::Started) {
-    end(job, {JobState::LaunchFailed, fmt::format("{}: {}", name, why), base::kExitError, true},
+    end(job,
+        {JobState::LaunchFailed, fmt::format("{}: {}", name, why), base::kExitError,
+         Fault::Machine},
         step);
   } else if (message.oom_kills > 0) {
     out_of_memory(job, fmt::format("{}: {}", name, why), message, step);
@@ -129,7 +144,9 @@ void Ending::exited(Job& job, std::size_t member, const base::Exited& message, S
   }
   for (const base::TaskExit& exit : fresh) judge(job, member, exit, step);
   if (!job.outcome->has_all_exits_of(member)) {
-    end(job, {JobState::NodeFailed, fmt::format("{} did not report how its tasks ended", name)},
+    end(job,
+        {JobState::NodeFailed, fmt::format("{} did not report how its tasks ended", name),
+         base::kExitError, Fault::Machine},
         step);
   }
   gone(job, member, step);
@@ -156,15 +173,16 @@ void Ending::gone(Job& job, std::size_t member, Step& step) {
 
 void Ending::end(Job& job, End end, Step& step) {
   if (job.outcome->ending() || base::is_final(job.state)) return;
-  job.is_untried =
-      end.may_retry && job.state == JobState::Launching && job.relaunches < kMostRelaunches;
+  job.fault = end.fault;
   job.outcome.edit().decide(end.state, std::move(end.reason), end.exit_code);
   carry_out(job, step);
 }
 
 void Ending::cancel(Job& job, End end, Step& step) {
-  if (!will_requeue(job)) return this->end(job, std::move(end), step);
-  job.is_untried = false;
+  // Nodes that have not answered yet may still say that no task has run.
+  const bool may_return = retry_of(job, job.members->has_run()) != Retry::None && has_place(job);
+  if (!may_return) return this->end(job, std::move(end), step);
+  job.fault = Fault::Job;
   job.outcome.edit().cancel_requeue(end.state, end.reason, end.exit_code);
   step.job_changed(job.id);
 }
@@ -174,6 +192,7 @@ void Ending::decide(Job& job, Step& step) {
   placer_.withdraw(job);
   publisher_.stop(job, step.now);
   job.forget_activity();
+  job.is_paused = false;
   tables_.jobs.change(job, JobEvent::End, step);
   end_steps(job, step);
 }
@@ -220,7 +239,8 @@ void Ending::finish(Job& job, Step& step) {
   }
   if (job.state != JobState::Completing || !job.steps->empty()) return;
   tables_.deadlines.clear(job.id);
-  if (will_requeue(job)) return requeue(job, step);
+  const Retry retry = retry_of(job, job.members->has_run());
+  if (retry != Retry::None && has_place(job)) return requeue(job, retry, step);
   tables_.jobs.end(job, step);
   ++tables_.counters.jobs_ended.at(static_cast<std::size_t>(job.state));
   clear_attempt(job, step);
@@ -241,28 +261,39 @@ void Ending::clear_attempt(Job& job, Step& step) {
 
 // ---- once more --------------------------------------------------------------------------------
 
-// Attempts have numbers of their own, and these are limited. A job that can no longer run, because
-// nodes came back smaller or not at all, would wait for ever.
-bool Ending::may_restart(const Job& job) const {
-  if (job.is_untried) return true;
-  return job.outcome->ending() == JobState::NodeFailed &&
-         job.request.requeue == base::Requeue::Yes && job.restarts < tables_.config.max_requeues;
+// The tasks of a step or of an overlay job may depend on others that went on, so neither restarts.
+Retry Ending::retry_of(const Job& job, bool has_run) const {
+  if (!job.outcome->ending()) return Retry::None;
+  const bool may_restart = job.request.requeue == base::Requeue::Yes && job.has_row();
+  return retry_after({job.fault, has_run, may_restart, job.relaunches, job.restarts},
+                     tables_.config.max_requeues);
 }
 
-bool Ending::will_requeue(const Job& job) const {
-  return job.outcome->ending() && may_restart(job) && job.has_row() &&
-         std::max(job.attempts, job.newest_seen) + 1 < base::kAttemptsPerJob &&
-         check_request(tables_.nodes, job.request, tables_.config.overcommit).has_value();
+bool Ending::is_untried(const Job& job) const {
+  return job.state == JobState::Completing &&
+         retry_of(job, job.members->may_have_run()) == Retry::Launch && has_place(job);
+}
+
+// Attempts have numbers of their own, and these are limited. A job that can no longer run, because
+// nodes came back smaller or not at all, would wait for ever.
+bool Ending::has_place(const Job& job) const {
+  if (std::max(job.attempts, job.newest_seen) + 1 >= base::kAttemptsPerJob) return false;
+  if (job.is_step()) {
+    const Job* allocation = tables_.jobs.find(job.request.inside);
+    return allocation != nullptr && allocation->placed && !allocation->outcome->ending();
+  }
+  return check_request(tables_.nodes, job.request, tables_.config.overcommit).has_value();
 }
 
 // Puts the job in its old place in the queue, as if it had never run: nothing of the lost attempt
 // counts.
-void Ending::requeue(Job& job, Step& step) {
-  ++(std::exchange(job.is_untried, false) ? job.relaunches : job.restarts);
+void Ending::requeue(Job& job, Retry retry, Step& step) {
+  ++(retry == Retry::Launch ? job.relaunches : job.restarts);
   const std::vector<std::string>& reasons = job.outcome->reasons();
   job.lost = reasons.empty() ? std::string() : reasons.front();
   tables_.jobs.change(job, JobEvent::Requeue, step);
   clear_attempt(job, step);
+  job.fault = Fault::Job;
   job.outcome.reset();
   job.time.reset();
   job.filled = Duration::zero();
@@ -272,9 +303,22 @@ void Ending::requeue(Job& job, Step& step) {
   job.members.reset();
   job.cells = {};
   job.tasks_on_node.clear();
-  const auto shape = check_request(tables_.nodes, job.request, tables_.config.overcommit);
-  if (shape) job.shape = *shape;
-  if (!job.request.held) placer_.enqueue(job);
+  if (!job.is_step()) {
+    const auto shape = check_request(tables_.nodes, job.request, tables_.config.overcommit);
+    if (shape) job.shape = *shape;
+  }
+  const Duration pause = retry == Retry::Launch ? pause_before(job.relaunches) : Duration::zero();
+  job.is_paused = pause > Duration::zero();
+  if (job.is_paused) {
+    tables_.deadlines.set(job.id, DeadlineKind::Relaunch, step.now + pause);
+  } else if (!job.request.held) {
+    placer_.enqueue(job);
+  }
+}
+
+void Ending::pause_over(Job& job) {
+  if (!std::exchange(job.is_paused, false)) return;
+  if (job.state == JobState::Pending && !job.request.held) placer_.enqueue(job);
 }
 
 }  // namespace score::gang

@@ -16,7 +16,7 @@ struct End {
   JobState state = JobState::Failed;  // final
   std::string reason;
   int exit_code = base::kExitError;
-  bool may_retry = false;  // a job that is being launched may be launched again
+  Fault fault = Fault::Job;
 };
 
 class Ending {
@@ -42,6 +42,11 @@ class Ending {
   // Ends the steps of a job whose end is decided.
   void end_steps(Job& job, Step& step);
 
+  // The pause before a repeated launch is over.
+  void pause_over(Job& job);
+  // Returns true if no task of the attempt has run and the job will be launched again.
+  [[nodiscard]] bool is_untried(const Job& job) const;
+
   // Nothing of the attempt is left on the member, or the node is lost.
   void gone(Job& job, std::size_t member, Step& step);
 
@@ -54,9 +59,9 @@ class Ending {
   void carry_out(Job& job, Step& step);
   void finish(Job& job, Step& step);
   void leave_allocation(const Job& job, Step& step);
-  [[nodiscard]] bool may_restart(const Job& job) const;
-  [[nodiscard]] bool will_requeue(const Job& job) const;
-  void requeue(Job& job, Step& step);
+  [[nodiscard]] Retry retry_of(const Job& job, bool has_run) const;
+  [[nodiscard]] bool has_place(const Job& job) const;
+  void requeue(Job& job, Retry retry, Step& step);
   void clear_attempt(Job& job, Step& step);
   [[nodiscard]] const std::string& name_of(const Job& job, std::size_t member) const;
   [[nodiscard]] std::string failure_of(const Job& job, std::size_t member,

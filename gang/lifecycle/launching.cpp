@@ -129,7 +129,6 @@ void Launching::launch_overdue(Job& job, Step& step) {
   if (job.state != JobState::Launching) return;
   const ClusterConfig& config = tables_.config;
   const auto silent = job.members->in(Member::Asked);
-  // A node that is entirely silent is not the job's fault, so the job may start again elsewhere.
   const bool lost_node = std::any_of(silent.begin(), silent.end(), [&](std::size_t member) {
     return tables_.nodes[job.cells.nodes[member]].state != NodeState::Up;
   });
@@ -137,7 +136,7 @@ void Launching::launch_overdue(Job& job, Step& step) {
               {lost_node ? JobState::NodeFailed : JobState::LaunchFailed,
                fmt::format("no answer within {} from {}", seconds(answer_limit(config)),
                            names_of(job, silent)),
-               base::kExitError, lost_node},
+               base::kExitError, Fault::Machine},
               step);
   if (job.state == JobState::Completing) {
     tables_.deadlines.set(job.id, DeadlineKind::Kill, step.now + kill_limit(config));
@@ -158,7 +157,8 @@ void Launching::begin_overdue(Job& job, Step& step) {
   ending_.end(job,
               {JobState::LaunchFailed,
                fmt::format("no task began within {} on {}", seconds(config.launch_deadline),
-                           names_of(job, job.members->not_begun()))},
+                           names_of(job, job.members->not_begun())),
+               base::kExitError, Fault::Machine},
               step);
 }
 

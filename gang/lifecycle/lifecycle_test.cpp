@@ -91,7 +91,7 @@ TEST(Ending, JobIsRequeuedAfterLostNodeIfAllowed) {
   auto request = LifeBench::on_nodes(2);
   request.requeue = base::Requeue::Yes;
   Job& job = b.running(request);
-  b.ending.end(job, {JobState::NodeFailed, "node1 lost"}, b.step);
+  b.ending.end(job, {JobState::NodeFailed, "node1 lost", 1, Fault::Machine}, b.step);
   b.ending.gone(job, 1, b.step);
   b.ending.gone(job, 0, b.step);
   EXPECT_EQ(job.state, JobState::Pending);

@@ -281,6 +281,8 @@ NodeActions NodeAgent::on_shepherd(AttemptId id, const ShepherdEvent& event, Tim
               return refuse(id, {kExitError, "the shepherd died before it was ready", true}, out);
             }
             if (!attempt.killed && attempt.reason.empty()) attempt.reason = end_of_shepherd(e);
+            // Its last reports may be lost, so its tasks count as begun.
+            attempt.started |= attempt.phase == Phase::Running;
             if (!step(id, AttemptEvent::Gone)) return;
             attempt.usage = e.usage;
             finish(id, out);

@@ -265,7 +265,8 @@ base::Result<void> Placer::check_line() const {
       return fail(Errc::WrongState, "the place of job {} in line is that of job {}", id,
                   in_line->second->id);
     }
-    if (is_in_line(job) != (job.state == JobState::Pending && !job.request.held)) {
+    const bool is_due = job.state == JobState::Pending && !job.request.held && !job.is_paused;
+    if (is_in_line(job) != is_due) {
       return fail(Errc::WrongState, "job {} is {} and {} in line", id, to_string(job.state),
                   is_in_line(job) ? "" : "not");
     }

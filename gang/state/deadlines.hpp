@@ -14,6 +14,7 @@ enum class DeadlineKind : std::uint8_t {
   Wall,       // limit of elapsed time
   Scheduled,  // limit of scheduled time
   Idle,       // the job must be judged again: idle, deadlocked
+  Relaunch,   // the pause before a repeated launch is over
 };
 
 using Deadlines = base::Deadlines<DeadlineKind>;

@@ -5,6 +5,7 @@
 #include "gang/job/idleness.hpp"
 #include "gang/job/members.hpp"
 #include "gang/job/outcome.hpp"
+#include "gang/job/retry.hpp"
 #include "gang/job/scheduled_time.hpp"
 #include "gang/matrix/shape.hpp"
 #include "gang/state/step.hpp"
@@ -44,9 +45,10 @@ struct Job {
   JobState state = JobState::Pending;  // changed only by JobTable
   std::uint64_t attempts = 0;          // number of the current one, from 1
   std::uint64_t newest_seen = 0;  // greatest number that a node reported, perhaps of a crashed head
-  std::uint32_t restarts = 0;     // requeues after a lost node
+  std::uint32_t restarts = 0;     // requeues of an attempt whose tasks ran
   std::uint32_t relaunches = 0;   // launches repeated because a node could not carry one out
-  bool is_untried = false;        // ends before any task ran, for no fault of its own
+  bool is_paused = false;         // in no queue before the next launch, which is a repeated one
+  Fault fault = Fault::Job;       // for which the attempt ends
   std::string lost;               // reason of the last requeue
   WaitKey wait;
   bool keep_going = false;

@@ -157,6 +157,7 @@ void JobLife::note_requeue(Job& job, const gang::JobView& view) {
   if (is_relaunch) {
     note_event(job, wall_now(), event_text("will be launched again, no task ran: " + view.lost));
     log_notice("Requeued job for a new launch", kv("job", id), kv("reason", view.lost));
+    inform_of_relaunch(job, view);
     wait_for_place(job);
   } else {
     note_event(job, wall_now(),
@@ -222,6 +223,18 @@ void JobLife::inform_watchers(Job& job, const gang::JobView& view) {
   if (news == job.last_news) return;
   job.last_news = SharedText(std::move(news));
   parts_.streams.news(job.info.id, parts_.queries.status(job, view));
+}
+
+// A launch is often repeated at once, so no other news would show why the job started late.
+void JobLife::inform_of_relaunch(Job& job, const gang::JobView& view) {
+  if (!parts_.streams.has_clients(job.info.id)) return;
+  wire::JobStatus status = parts_.queries.status(job, view);
+  status.set_state(static_cast<std::uint32_t>(JobState::Pending));
+  status.clear_reasons();
+  status.add_reasons(escape_terminal("its launch failed and is repeated: " + view.lost,
+                                     limits::kMaxErrorTextBytes));
+  job.last_news = SharedText();
+  parts_.streams.news(job.info.id, std::move(status));
 }
 
 void JobLife::add_event(const Job& job, std::string_view what, std::string_view why) {

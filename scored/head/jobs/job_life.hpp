@@ -113,6 +113,7 @@ class JobLife final : public JobStreams::Listener {
   void note_start(Job& job, const gang::JobView& view);
   void wait_for_place(const Job& job);
   void note_requeue(Job& job, const gang::JobView& view);
+  void inform_of_relaunch(Job& job, const gang::JobView& view);
   void note_wait(Job& job, const gang::JobView& view);
   void note_activity(Job& job, const gang::JobView& view);
   void save_progress(Job& job);

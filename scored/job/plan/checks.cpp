@@ -3,6 +3,7 @@
 #include "base/errc.hpp"
 #include "base/exit_codes.hpp"
 #include "base/limits.hpp"
+#include "base/model/machine_fault.hpp"
 #include "base/os/fd.hpp"
 #include "base/os/spawn.hpp"
 #include "base/text.hpp"
@@ -65,7 +66,7 @@ std::string printable(std::string_view text) {
 }
 
 Refusal refuse(int exit_code, const base::Error& error) {
-  return {.exit_code = exit_code, .reason = error.message()};
+  return {exit_code, error.message(), base::is_machine_fault(error)};
 }
 
 std::optional<Refusal> check_directory(const wire::LaunchSpec& spec) {

@@ -17,7 +17,8 @@ namespace score::shepherd {
 
 struct Refusal {
   int exit_code = kExitError;
-  std::string reason;  // one line: what failed and where
+  std::string reason;      // one line: what failed and where
+  bool may_retry = false;  // the job is not the cause
 };
 
 // Checks directory, executable, size of arguments and environment, limits, input and output files.

@@ -4,6 +4,7 @@
 
 #include "base/assert.hpp"
 #include "base/exit_codes.hpp"
+#include "base/model/machine_fault.hpp"
 #include "proto/frames/parse.hpp"
 #include "scored/job/plan/mpi_choice.hpp"
 #include "scored/job/plan/pm_choice.hpp"
@@ -22,26 +23,28 @@ void JobParts::note(std::uint32_t task, const std::string& text) {
 // ---- preparation
 
 std::optional<Refusal> JobParts::prepare(const std::string& payload) {
-  const auto refused = [](std::string why) { return Refusal{kExitError, std::move(why)}; };
+  const auto refused = [](const base::Error& why) {
+    return Refusal{kExitError, why.message(), base::is_machine_fault(why)};
+  };
   auto parsed = parse_plan(payload);
-  if (!parsed) return refused(parsed.error().message());
+  if (!parsed) return refused(parsed.error());
   if (auto refusal = check_plan(*parsed)) return refusal;
   const bool is_choice_free = parsed->spec.mpi() == wire::LaunchSpec::AUTO;
   choose_mpi(*parsed);
   if (parsed->spec.net() == wire::LaunchSpec::PM) {
     auto variables = pm_variables(*parsed);
-    if (!variables) return refused(variables.error().context());
+    if (!variables) return Refusal{kExitError, variables.error().context()};
     for (auto& variable : *variables) parsed->prepare.add_net_env(std::move(variable));
   }
   plan = std::move(*parsed);
   services.output.begin(plan->prepare.attempt(), plan->prepare.node_name());
-  if (auto made = make_script(); !made) return refused(made.error().message());
-  if (auto made = make_volume(); !made) return refused(made.error().message());
+  if (auto made = make_script(); !made) return refused(made.error());
+  if (auto made = make_volume(); !made) return refused(made.error());
   make_servers();
   if (plan->local_tasks() == 0 || !plan->wants_pmix()) return {};
   const bool is_optional = is_choice_free && plan->spec.mpi() == wire::LaunchSpec::BOTH;
   if (auto offered = offer_pmix(is_optional); !offered) {
-    return refused(offered.error().message());
+    return refused(offered.error());
   }
   return {};
 }

@@ -2,6 +2,7 @@
 
 #include "base/exit_codes.hpp"
 #include "base/limits.hpp"
+#include "base/model/machine_fault.hpp"
 #include "base/os/log.hpp"
 #include "base/text.hpp"
 #include "proto/convert/convert.hpp"
@@ -104,7 +105,7 @@ void Shepherd::carry_out(const ShepherdAgent::Action& action) {
     case ActionKind::SendReady:
       return send_ready();
     case ActionKind::SendRefused:
-      return send_refused(action.value, action.text);
+      return send_refused({action.value, action.text, action.may_retry});
     case ActionKind::BeginTasks:
       return begin_tasks();
     case ActionKind::CloseSpawner:
@@ -181,7 +182,7 @@ void Shepherd::on_frame(const proto::InFrame& frame, std::vector<base::UniqueFd>
 
 void Shepherd::on_prepare(const std::string& payload) {
   if (auto refusal = job_.prepare(payload)) {
-    return handle({Event::Refused, refusal->exit_code, refusal->reason});
+    return handle({Event::Refused, refusal->exit_code, refusal->reason, {}, refusal->may_retry});
   }
   handle({.event = Event::Planned, .job = job_.traits()});
 }
@@ -239,7 +240,11 @@ void Shepherd::start_timer(Event event) {
 
 void Shepherd::prepare_tasks() {
   if (auto made = job_.make_tasks(); !made) {
-    return handle({Event::Refused, kExitError, made.error().message()});
+    return handle({Event::Refused,
+                   kExitError,
+                   made.error().message(),
+                   {},
+                   base::is_machine_fault(made.error())});
   }
   handle({Event::TasksPrepared});
 }
@@ -295,10 +300,11 @@ void Shepherd::send_ready() {
   link_.send(ready);
 }
 
-void Shepherd::send_refused(int exit_code, const std::string& reason) {
+void Shepherd::send_refused(const Refusal& why) {
   wire::ShepherdRefused refused;
-  refused.set_exit_code(exit_code);
-  refused.set_reason(base::escape_terminal(reason, limits::kMaxErrorTextBytes));
+  refused.set_exit_code(why.exit_code);
+  refused.set_reason(base::escape_terminal(why.reason, limits::kMaxErrorTextBytes));
+  refused.set_may_retry(why.may_retry);
   link_.send(refused);
 }
 

@@ -57,7 +57,7 @@ class Shepherd {
   void quit();  // kills remaining processes and ends the loop
 
   void send_ready();
-  void send_refused(int exit_code, const std::string& reason);
+  void send_refused(const Refusal& why);
   void send_report(int phase);
   void send_input_taken();
   void send_done();

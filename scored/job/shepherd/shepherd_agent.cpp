@@ -60,7 +60,7 @@ void ShepherdAgent::on_preparation(const Input& input) {
     case Event::PmixEnded:
       return start_timer(Event::PmixMissed);
     case Event::PmixFailed:
-      if (is_preparing) return refuse(kExitError, input.text);
+      if (is_preparing) return refuse(kExitError, input.text, false);
       if (phase_ < Phase::Draining) add(ActionKind::AbortJob, 0, input.text);
       return;
     case Event::VolumeReady:
@@ -72,7 +72,7 @@ void ShepherdAgent::on_preparation(const Input& input) {
       if (group_ != 0) add(ActionKind::SendReady);
       return;
     case Event::Refused:
-      if (is_preparing) refuse(input.value, input.text);
+      if (is_preparing) refuse(input.value, input.text, input.may_retry);
       return;
     default:  // SpawnerFound
       if (std::exchange(group_, group_ != 0 ? group_ : input.value) != 0) return;
@@ -80,8 +80,9 @@ void ShepherdAgent::on_preparation(const Input& input) {
   }
 }
 
-void ShepherdAgent::refuse(int exit_code, const std::string& reason) {
+void ShepherdAgent::refuse(int exit_code, const std::string& reason, bool may_retry) {
   add(ActionKind::SendRefused, exit_code, reason);
+  actions_.back().may_retry = may_retry;
   quit();
 }
 

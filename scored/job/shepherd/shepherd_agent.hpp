@@ -77,6 +77,7 @@ class ShepherdAgent {
     int value = 0;
     std::string text = {};
     Job job = {};
+    bool may_retry = false;  // of Refused: the job is not the cause
   };
 
   // Facts holds what the shell sees at the time of the event.
@@ -121,6 +122,7 @@ class ShepherdAgent {
     ActionKind what{};
     int value = 0;
     std::string text = {};
+    bool may_retry = false;  // of SendRefused
 
     friend bool operator==(const Action&, const Action&) = default;
   };
@@ -161,7 +163,7 @@ class ShepherdAgent {
 
   void start_timer(Event timer) { add(ActionKind::StartTimer, static_cast<int>(timer)); }
 
-  void refuse(int exit_code, const std::string& reason);
+  void refuse(int exit_code, const std::string& reason, bool may_retry);
   void prepare_if_complete();
   void all_forked();
   void fail_start(bool is_gone, const std::string& reason);

@@ -2,6 +2,7 @@
 
 #include "base/async/timeout.hpp"
 #include "base/exit_codes.hpp"
+#include "base/model/machine_fault.hpp"
 #include "base/os/log.hpp"
 #include "base/text/plain.hpp"
 #include "proto/frames/parse.hpp"
@@ -107,14 +108,15 @@ asio::awaitable<void> Attempts::run_new(AttemptPtr attempt, AttemptPtr before,
   if (!started) {
     log_warning("Refused an attempt", kv("attempt", attempt->id), kv("err", started.error()));
     gang::ShepherdRefused refused{kExitError, plain_text(started.error()),
-                                  may_retry(started.error())};
+                                  is_machine_fault(started.error())};
     frames_.report(attempt->id, refused);
     co_return;
   }
   follow_plan(*attempt, order.placed);
   parts_.networks.add(order.placed, attempt->connection);
   if (auto prepared = prepare(*attempt, order); !prepared) {
-    gang::ShepherdRefused refused{kExitError, plain_text(prepared.error()), false};
+    gang::ShepherdRefused refused{kExitError, plain_text(prepared.error()),
+                                  is_machine_fault(prepared.error())};
     co_return frames_.report(attempt->id, refused);
   }
   if (attempt->is_killed) end_.kill_tasks(*attempt);

@@ -218,7 +218,8 @@ bool ShepherdFrames::on_event(Attempt& attempt, const proto::InFrame& frame) {
     case FrameType::ShepherdRefused: {
       const auto message = proto::parse<wire::ShepherdRefused>(frame);
       if (!message) return false;
-      handlers_.event(attempt.id, gang::ShepherdRefused{message->exit_code(), message->reason()});
+      handlers_.event(attempt.id, gang::ShepherdRefused{message->exit_code(), message->reason(),
+                                                        message->may_retry()});
       return true;
     }
     case FrameType::ShepherdAbort: {

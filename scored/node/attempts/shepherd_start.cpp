@@ -157,13 +157,6 @@ std::vector<ShepherdStart::Name> ShepherdStart::find_all() const {
   return names;
 }
 
-bool may_retry(const Error& error) {
-  return error.is(Errc::Closed) || error.is(std::errc::file_exists) ||
-         error.is(std::errc::no_child_process) || error.is(std::errc::connection_refused) ||
-         error.is(std::errc::connection_reset) || error.is(std::errc::broken_pipe) ||
-         error.is(std::errc::timed_out);
-}
-
 bool request_report(const Attempt& attempt) {
   wire::ShepherdResume resume;
   resume.set_attempt(attempt.id.value());

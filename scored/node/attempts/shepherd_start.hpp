@@ -60,9 +60,6 @@ class ShepherdStart {
   Settings settings_;
 };
 
-// Returns true if a further attempt to start the shepherd may succeed: the launcher or the shepherd
-// was killed in the meantime, or the machine was too busy to start it in time.
-bool may_retry(const Error& error);
 // Asks the shepherd to report and to repeat what may be lost. Returns false if it is gone.
 bool request_report(const Attempt& attempt);
 
