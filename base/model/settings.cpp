@@ -13,6 +13,8 @@ namespace {
 using Kind = SettingRule::Kind;
 
 constexpr SettingValue kMostRequeues = 100;
+constexpr Duration kYoung = std::chrono::seconds{30};
+constexpr Duration kMostYoung = std::chrono::hours{1};
 static_assert(kMostRequeues < kAttemptsPerJob, "each takes a number");
 
 constexpr std::array<SettingRule, kSettings> kRules = {{
@@ -20,8 +22,10 @@ constexpr std::array<SettingRule, kSettings> kRules = {{
      limits::kMaxQuantum.count(), limits::kDefaultQuantum.count(),
      "Length of a time slice. No job is stopped when it changes.",
      "effective at the next slice boundary", ""},
-    {Setting::Slots, "slots", "slots", Kind::Number, 1, limits::kMaxSlots, limits::kDefaultSlots,
-     "Rows of the gang matrix: at most this many jobs share a core.", "", ""},
+    {Setting::Slots, "slots", "slots", Kind::Number, 1, limits::kMaxSlots, limits::kMaxSlots,
+     "Rows of the gang matrix: at most this many jobs share a core. Rows are opened as jobs need "
+     "them and cost nothing else.",
+     "", ""},
     {Setting::UrgentSlots, "urgent_slots", "urgent_slots", Kind::Number, 0, limits::kMaxUrgentSlots,
      limits::kDefaultUrgentSlots,
      "Rows beyond slots that jobs of queue urgent may open when all rows are in use. No other job "
@@ -37,11 +41,18 @@ constexpr std::array<SettingRule, kSettings> kRules = {{
      "jobs may use the processor time that the gang in turn leaves",
      "jobs run only in their own slices"},
     {Setting::MaxRequeues, "max_requeues", "max_requeues", Kind::Number, 0, kMostRequeues, 3,
-     "How many times a job that lost a node is restarted.", "", ""},
+     "How many times a job that lost a node is restarted, and a launch that fails for a reason of "
+     "the "
+     "machine is repeated.",
+     "", ""},
     {Setting::Overcommit, "overcommit", "overcommit", Kind::Switch, 0, 1, 1,
      "Run jobs that request more tasks than their nodes have cores; up to 128 tasks then share a "
      "core. Jobs that run already are not affected.",
      "tasks of a job may share cores", "jobs with more tasks than cores are refused"},
+    {Setting::Young, "young", "young", Kind::Time, 0, kMostYoung.count(), kYoung.count(),
+     "Scheduled time for which a new job is young. Young jobs share at least half of the time of "
+     "their cores, and at least a quarter is left to the others.",
+     "", ""},
 }};
 
 static_assert(

@@ -24,9 +24,10 @@ enum class Setting : std::uint8_t {
   Fill,
   MaxRequeues,
   Overcommit,
+  Young,
 };
 
-inline constexpr std::size_t kSettings = 7;
+inline constexpr std::size_t kSettings = 8;
 
 // The value of a setting is a number: of ns for a Time, 0 or 1 for a Switch.
 using SettingValue = std::int64_t;

@@ -20,6 +20,7 @@ gang::ClusterConfig config_of(const MachineOptions& options) {
   config.long_slots = options.long_slots;
   config.long_shared = options.long_shared;
   config.long_weight = options.long_weight;
+  config.young_time = options.young_time;
   return config;
 }
 
@@ -55,6 +56,7 @@ void Machine::submit(const MachineJob& wanted, TimePoint now) {
 
 void Machine::start(gang::Job& job) {
   ++job.attempts;
+  job.is_young = tables_.config.young_time > Duration::zero();
   job.members.edit().ask_all(job.cells.nodes.size());
   job.idleness.edit().begin(job.cells.nodes.size());
   tables_.jobs.change(job, JobEvent::Place, step_);
@@ -96,6 +98,11 @@ void Machine::set_idle(JobId id, bool idle, TimePoint now) {
   for (std::size_t m = 0; m < job.members->count(); ++m) job.idleness.edit().report(m, activity);
   job.idleness.edit().judge(*job.members, now,
                             {tables_.config.unsettled_idle, tables_.config.deadlock_after});
+  tables_.jobs.mark_changed();
+}
+
+void Machine::age(JobId id) {
+  tables_.jobs.at(id).is_young = false;
   tables_.jobs.mark_changed();
 }
 
@@ -165,6 +172,14 @@ std::optional<TimePoint> Machine::look_again(JobId id, Duration missing, TimePoi
   const auto whole = missing / (cycle.quantum * slices) - 1;
   if (whole > 2) return std::max(now, cycle.start) + cycle.length() * (whole - 1);
   return now + std::max(Duration{1}, time.time_to_run(missing, now, turns_.cycles()));
+}
+
+bool Machine::has_memory(std::uint32_t nodes, base::Bytes memory) const {
+  std::uint32_t enough = 0;
+  for (gang::NodeIndex node = 0; node < tables_.nodes.size(); ++node) {
+    enough += placer_.on_node(node).memory + memory <= kNodeMemory ? 1 : 0;
+  }
+  return enough >= nodes;
 }
 
 base::Result<void> Machine::check() const {

@@ -25,6 +25,7 @@ struct MachineOptions {
   Duration long_shared{0};
   std::uint32_t long_slots = 1;
   std::uint32_t long_weight = 48;
+  Duration young_time{0};
 };
 
 struct MachineJob {
@@ -52,6 +53,8 @@ class Machine {
   // Ends the job.
   void finish(JobId id, TimePoint now);
   void set_idle(JobId id, bool idle, TimePoint now);
+  // The job has been scheduled for as long as a job is young.
+  void age(JobId id);
 
   // Ends the changes of one instant: places waiting jobs and lays out the turns. Returns the jobs
   // that have been placed.
@@ -70,6 +73,9 @@ class Machine {
 
   // ---- views
   [[nodiscard]] const gang::Job& job(JobId id) const { return tables_.jobs.at(id); }
+
+  // Returns true if this many nodes have this much memory free.
+  [[nodiscard]] bool has_memory(std::uint32_t nodes, base::Bytes memory) const;
 
   [[nodiscard]] std::size_t waiting() const { return placer_.waiting().size(); }
 

@@ -11,6 +11,7 @@ namespace score::scsim {
 namespace {
 
 constexpr double kSlowdownBound_s = 10;
+constexpr double kPrompt_s = 0.2;
 
 double response_of(const JobResult& f) {
   return f.end_s - f.job.submit_s;
@@ -99,6 +100,13 @@ PolicyResult result_of(const Workload& workload, const SimOptions& options, doub
   out.all = figures_of(run.job_results, [](const JobResult&) { return true; });
   const double span = run.last_submit_s;
   if (span > 0) out.utilisation = delivered(run, span) / span / workload.nodes;
+  std::size_t fitted = 0;
+  std::size_t prompt = 0;
+  for (const JobResult& f : run.job_results) {
+    fitted += f.fits ? 1 : 0;
+    prompt += f.fits && f.start_s - f.job.submit_s <= kPrompt_s ? 1 : 0;
+  }
+  out.prompt = fitted > 0 ? static_cast<double>(prompt) / static_cast<double>(fitted) : 1;
   out.fairness = fairness_of(run.job_results);
   out.switches = run.switches;
   out.layouts = run.layouts;
@@ -125,18 +133,18 @@ PolicyResult result_of(const Workload& workload, const SimOptions& options, doub
 std::string as_table(const std::vector<PolicyResult>& results) {
   std::string out = fmt::format(
       "{:<14} {:<12} {:>4} {:>6} {:>6} {:>9} {:>10} {:>9} {:>10} {:>10} {:>6} {:>10} {:>5} {:>5} "
-      "{:>7}\n",
+      "{:>7} {:>7}\n",
       "workload", "policy", "load", "nodes", "util", "slowdown", "slow p95", "wait s", "resp p95 s",
-      "p95 >1h s", "fair", "switches", "queue", "mem", "took s");
+      "p95 >1h s", "fair", "switches", "queue", "mem", "took s", "prompt");
   for (const PolicyResult& r : results) {
     out += fmt::format(
         "{:<14} {:<12} {:>4.2f} {:>6} {:>6.3f} {:>9.2f} {:>10.2f} {:>9.0f} {:>10.0f} {:>10.0f} "
         "{:>6.3f} {:>10} {:>5} {:>5.2f} "
-        "{:>7.2f}\n",
+        "{:>7.2f} {:>7.4f}\n",
         r.workload.substr(0, 14), r.policy, r.load, r.nodes, r.utilisation,
         r.all.bounded_slowdown_mean, r.all.bounded_slowdown_p95, r.all.wait_mean_s,
         r.all.response_p95_s, r.by_run.back().figures.response_p95_s, r.fairness, r.switches,
-        r.most_waiting, r.memory_high, r.wall_s);
+        r.most_waiting, r.memory_high, r.wall_s, r.prompt);
   }
   return out;
 }

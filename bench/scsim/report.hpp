@@ -27,6 +27,7 @@ struct PolicyResult {
   std::uint32_t nodes = 0;
   Figures all;
   double utilisation = 0;  // work done until the last submission, as a fraction of all nodes' time
+  double prompt = 0;       // part of the jobs that fitted and began within two slices
   double fairness = 0;     // Jain's index of users' mean bounded slowdowns
   std::uint64_t switches = 0, layouts = 0;
   std::size_t most_waiting = 0, most_rows = 0;

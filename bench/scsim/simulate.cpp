@@ -12,6 +12,7 @@
 #include <cmath>
 #include <map>
 #include <random>
+#include <set>
 
 namespace score::scsim {
 
@@ -97,6 +98,7 @@ class Simulation {
   void submit(const SimJob& job) {
     const JobId id{job.number};
     waiting_[id] = &job;
+    if (machine_.has_memory(job.nodes, request_of(job, options_).memory)) fits_.insert(id);
     machine_.submit(request_of(job, options_), now_);
     changed_ = true;
   }
@@ -134,6 +136,10 @@ class Simulation {
     Active& a = active_.at(id);
     if (a.starting) return enter_timetable(id, a);
     sync(id, a);
+    if (machine_.job(id).is_young && a.clock >= options_.policy.young_time) {
+      machine_.age(id);
+      changed_ = true;
+    }
     if (a.done + 1us >= a.work && !a.idle) return finish(id, a);
     if (a.phase_end <= now_) return change_phase(id, a);
     look_later(id, a);
@@ -150,6 +156,12 @@ class Simulation {
     if (a.starting) return;
     a.look = a.phase_end;
     if (a.idle) return;
+    if (machine_.job(id).is_young) {
+      const Duration young = std::max(options_.policy.young_time - a.clock, Duration{1});
+      if (const auto t = machine_.look_again(id, young, now_)) {
+        a.look = std::min(a.look, std::max(*t, now_ + Duration{1}));
+      }
+    }
     const double missing = static_cast<double>((a.work - a.done).count()) / a.rate;
     const auto need = Duration{static_cast<std::int64_t>(std::ceil(missing))};
     if (const auto t = machine_.look_again(id, std::max(need, Duration{1}), now_)) {
@@ -174,7 +186,7 @@ class Simulation {
 
   void finish(JobId id, const Active& a) {
     machine_.finish(id, now_);
-    run_.job_results.push_back({*a.job, seconds_of(a.start), seconds_of(now_)});
+    run_.job_results.push_back({*a.job, seconds_of(a.start), seconds_of(now_), fits_.contains(id)});
     active_.erase(id);
     changed_ = true;
   }
@@ -207,6 +219,7 @@ class Simulation {
   bool changed_ = false;
   std::map<JobId, const SimJob*> waiting_;
   std::map<JobId, Active> active_;
+  std::set<JobId> fits_;
   SimulationRun run_;
 };
 
@@ -217,7 +230,7 @@ base::Result<PolicyOptions> policy_of(const std::string& name) {
   constexpr std::uint32_t kSlots = base::limits::kDefaultSlots;
   constexpr Duration kQuantum = base::limits::kDefaultQuantum;
   for (const PolicyOptions& policy : {
-           PolicyOptions{"matrix", Placement::Matrix, kSlots, kQuantum, 5min},
+           PolicyOptions{"matrix", Placement::Matrix, base::limits::kMaxSlots, kQuantum, 5min},
            PolicyOptions{"dqt", Placement::Dqt, kSlots, kQuantum},
            PolicyOptions{"slurm", Placement::Slurm, kSlots, 5s},
            PolicyOptions{"fcfs", Placement::Fcfs, 1, kQuantum},
@@ -231,8 +244,8 @@ base::Result<PolicyOptions> policy_of(const std::string& name) {
 }
 
 MachineOptions machine_options(const PolicyOptions& p, std::uint32_t nodes) {
-  return {p.placement,  nodes,         p.slots,      p.quantum,
-          p.long_limit, p.long_shared, p.long_slots, p.long_weight};
+  return {p.placement,   nodes,        p.slots,       p.quantum,   p.long_limit,
+          p.long_shared, p.long_slots, p.long_weight, p.young_time};
 }
 
 MachineJob request_of(const SimJob& job, const SimOptions& options) {

@@ -18,6 +18,7 @@ struct PolicyOptions {
   Duration long_shared{0};
   std::uint32_t long_slots = 1;
   std::uint32_t long_weight = 48;
+  Duration young_time{0};
 };
 
 // Returns matrix, dqt, slurm, fcfs, easy or conservative. Fails if the name is unknown.
@@ -41,6 +42,7 @@ struct JobResult {
   SimJob job;
   double start_s = 0;
   double end_s = 0;
+  bool fits = true;  // its memory was free when it was submitted
 };
 
 struct SimulationRun {

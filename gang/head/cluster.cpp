@@ -267,6 +267,9 @@ Result<Actions> Cluster::set(Setting setting, base::SettingValue value, TimePoin
       case Setting::UrgentSlots:
         if (value > before) placer_.capacity_grew();
         break;
+      case Setting::Young:
+        if (value != before) judge_ages(now);
+        break;
       case Setting::MaxRequeues:
       case Setting::Overcommit:
         break;
@@ -324,6 +327,8 @@ void Cluster::deadline_due(Job& job, DeadlineKind kind, Step& step) {
           job, fmt::format("wall-time limit {} reached", seconds(job.request.wall_limit)), step);
     case DeadlineKind::Scheduled:
       return watch_scheduled_limit(job, step);
+    case DeadlineKind::Age:
+      return watch_age(job, step);
     case DeadlineKind::Idle:
       return idle_.judge(job, step);
     case DeadlineKind::Relaunch:
@@ -331,9 +336,35 @@ void Cluster::deadline_due(Job& job, DeadlineKind kind, Step& step) {
   }
 }
 
-// The check runs when the limit can be reached at the earliest, and is repeated until it is
-// reached. While more than a cycle is missing, the job's share may still grow, so the bound assumes
-// full use of the time. A job that is in no row is checked when it is in one again.
+// Returns when the job can have been scheduled for so much more, at the earliest. While more than a
+// cycle is missing, its share may still grow, so the bound assumes full use of the time.
+TimePoint Cluster::earliest(const Job& job, Duration more, TimePoint now) const {
+  const CycleClock& cycles = publisher_.cycles();
+  const bool is_near = more <= cycles.newest().length();
+  return now + (is_near ? job.time->time_to_run(more, now, cycles) : more);
+}
+
+// Both checks are repeated until the time is reached. A job that is in no row is checked when it is
+// in one again.
+void Cluster::watch_age(Job& job, Step& step) {
+  if (!job.is_young || job.state != JobState::Running) return;
+  const Duration missing = tables_.config.young_time - publisher_.scheduled(job, step.now);
+  if (missing > Duration::zero()) {
+    return tables_.deadlines.set(job.id, DeadlineKind::Age, earliest(job, missing, step.now));
+  }
+  job.is_young = false;
+  tables_.jobs.mark_changed();
+}
+
+void Cluster::judge_ages(TimePoint now) {
+  for (const JobId id : tables_.jobs.managed()) {
+    Job& job = tables_.jobs.at(id);
+    job.is_young = job.has_row() && publisher_.scheduled(job, now) < tables_.config.young_time;
+    if (job.is_young) tables_.deadlines.set(id, DeadlineKind::Age, now);
+  }
+  tables_.jobs.mark_changed();
+}
+
 void Cluster::watch_scheduled_limit(Job& job, Step& step) {
   if (job.request.scheduled_limit <= Duration::zero() || job.state != JobState::Running) return;
   const Duration missing = job.request.scheduled_limit - publisher_.scheduled(job, step.now);
@@ -341,10 +372,7 @@ void Cluster::watch_scheduled_limit(Job& job, Step& step) {
     return reach_limit(
         job, fmt::format("time limit {} reached", seconds(job.request.scheduled_limit)), step);
   }
-  const CycleClock& cycles = publisher_.cycles();
-  const bool is_near = missing <= cycles.newest().length();
-  const Duration wait = is_near ? job.time->time_to_run(missing, step.now, cycles) : missing;
-  tables_.deadlines.set(job.id, DeadlineKind::Scheduled, step.now + wait);
+  tables_.deadlines.set(job.id, DeadlineKind::Scheduled, earliest(job, missing, step.now));
 }
 
 // Only the first limit that a job reaches is reported.

@@ -142,10 +142,11 @@ class Cluster {
   void watch_scheduled_limit(Job& job, Step& step);
   void reach_limit(Job& job, std::string reason, Step& step);
   void leave_reserved_nodes(Step& step);
+  [[nodiscard]] TimePoint earliest(const Job& job, Duration more, TimePoint now) const;
+  void watch_age(Job& job, Step& step);
+  void judge_ages(TimePoint now);
 
-  [[nodiscard]] Shown shown() const {
-    return {tables_, placer_, publisher_, ending_};
-  }
+  [[nodiscard]] Shown shown() const { return {tables_, placer_, publisher_, ending_}; }
 
   Tables tables_;
   bool is_calendar_new_ = false;  // reservations have begun or ended

@@ -229,5 +229,37 @@ TEST(Properties, ChurnStarvesNoJob) {
   EXPECT_TRUE(ok);
 }
 
+// Memory is the limit, not the number of jobs. Weights are within the slices of one cycle.
+TEST(Properties, NoSequenceKeepsAFittingJobOut) {
+  const bool ok = rc::check([] {
+    ClusterConfig config;
+    set_setting(config, base::Setting::Slots, base::rule_of(base::Setting::Slots).initial);
+    config.long_limit = ClusterConfig::kDefaultLongLimit;
+    config.young_time = 2s;
+    Bench b(config);
+    b.add_nodes(kNodes, 2);
+    std::vector<JobId> jobs;
+    const int events = *rc::gen::inRange(1, 30);
+    for (int i = 0; i < events; ++i) {
+      if (!jobs.empty() && *rc::gen::inRange(0, 5) == 0) {
+        const auto at = *rc::gen::inRange<std::size_t>(0, jobs.size());
+        b.finish(jobs[at]);
+        jobs.erase(jobs.begin() + static_cast<std::ptrdiff_t>(at));
+      }
+      auto request = Bench::on_nodes(*rc::gen::inRange(1U, kNodes + 1), *rc::gen::inRange(1U, 3U));
+      request.scheduled_limit = *rc::gen::elementOf(std::vector<Duration>{0s, 1min, 5min});
+      request.weight = *rc::gen::elementOf(std::vector<std::uint32_t>{50, 100, 200});
+      const JobId job = b.submit(request);
+      RC_ASSERT(b.state(job) == JobState::Running);
+      b.pass(10ms);
+      b.pass(2 * b.cluster.matrix().cycle);
+      RC_ASSERT(b.view(job).scheduled > 0s);
+      jobs.push_back(job);
+    }
+    RC_ASSERT(!testing::Test::HasFailure());
+  });
+  EXPECT_TRUE(ok);
+}
+
 }  // namespace
 }  // namespace score::gang

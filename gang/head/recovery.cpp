@@ -99,6 +99,7 @@ void Recovery::recover_placed(Job& job, const RecoveredJob& r, Step& step) {
   job.idleness.edit().begin(count);
   job.time.edit().restore(step.now, r.scheduled);
   job.steps_usage = r.steps_usage;
+  job.is_young = job.has_row() && r.scheduled < tables_.config.young_time;
   ++tables_.counters.jobs_started;
   const bool is_ending = r.state == JobState::Completing;
   if (is_ending) {

@@ -36,6 +36,7 @@ void Launching::launch(Job& job, Step& step) {
   job.members.edit().ask_all(count);
   if (is_bare(job.request)) job.members.edit().keep_first();
   job.forget_activity();
+  job.is_young = job.has_row() && tables_.config.young_time > Duration::zero();
   job.idleness.edit().begin(count);
   tables_.jobs.change(job, JobEvent::Place, step);
   tables_.deadlines.set(job.id, DeadlineKind::Launch, step.now + answer_limit(tables_.config));

@@ -1,6 +1,6 @@
 // Each row with active jobs is a row of the cycle. An active job runs in its home row and, by slot
 // unification, in every other row where all its cores are free. If several could, the one with the
-// least share for its weight does. Two kinds of jobs are in no row:
+// least share for its weight does, a young one before the others. Two kinds of jobs are in no row:
 //
 // - An idle job whose cores a busy one needs. Its nodes let it run in the background and watch it.
 // - A job that shares a core with a busy one of queue high and is not of that queue. Its gang could
@@ -10,12 +10,15 @@
 #include "gang/schedule/layout.hpp"
 
 #include <algorithm>
+#include <array>
 #include <set>
 #include <tuple>
 
 namespace score::gang {
 
 namespace {
+
+constexpr std::uint64_t kMostWeight = std::uint64_t{1} << 30;
 
 class LayoutMaker {
  public:
@@ -32,6 +35,7 @@ class LayoutMaker {
     displace();
     send_to_background();
     fill_home_rows();
+    weigh_ages();
     unify();
     return std::move(layout_);
   }
@@ -93,6 +97,28 @@ class LayoutMaker {
     }
   }
 
+  // Rows with a young job together get at least a half of the slices, and rows without one at least
+  // a quarter, if there are both. Within each of the two the weights count.
+  void weigh_ages() {
+    std::array<std::uint64_t, 2> sums{};  // [is young]
+    std::vector<bool> is_young;
+    for (std::size_t row = 0; row < layout_.rows.size(); ++row) {
+      is_young.push_back(std::ranges::any_of(at_home_[row], &Job::is_young));
+      sums[is_young[row] ? 1 : 0] += layout_.rows[row].weight;
+    }
+    const auto [old, young] = sums;
+    if (old == 0 || young == 0) return;
+    const std::array factors = {times_to_reach(young, 3 * old), times_to_reach(old, young)};
+    for (std::size_t row = 0; row < layout_.rows.size(); ++row) {
+      const std::uint64_t weight = layout_.rows[row].weight * factors.at(is_young[row] ? 1 : 0);
+      layout_.rows[row].weight = static_cast<std::uint32_t>(std::min(weight, kMostWeight));
+    }
+  }
+
+  static std::uint64_t times_to_reach(std::uint64_t wanted, std::uint64_t has) {
+    return std::max<std::uint64_t>(1, (wanted + has - 1) / has);
+  }
+
   void unify() {
     for (std::size_t row = 0; row < layout_.rows.size(); ++row) {
       for (const Job* guest : guests_of(row)) {
@@ -104,21 +130,22 @@ class LayoutMaker {
     for (auto& [id, rows] : layout_.runs_in) std::sort(rows.begin(), rows.end());
   }
 
-  // Returns the jobs of other rows that could run in this one too, the least share for its weight
-  // first.
+  // Returns the jobs of other rows that could run in this one too: young ones first, then the least
+  // share for its weight.
   [[nodiscard]] std::vector<const Job*> guests_of(std::size_t row) const {
-    std::vector<std::tuple<double, JobId, const Job*>> guests;
+    std::vector<std::tuple<bool, double, JobId, const Job*>> guests;
     for (std::size_t home = 0; home < at_home_.size(); ++home) {
       if (home == row) continue;
       for (const Job* job : at_home_[home]) {
         if (!matrix_.is_free(taken_[row], job->cells)) continue;
         const auto rows = static_cast<double>(layout_.runs_in.at(job->id).size());
-        guests.emplace_back(rows / (job->request.weight * job->boost), job->id, job);
+        guests.emplace_back(!job->is_young, rows / (job->request.weight * job->boost), job->id,
+                            job);
       }
     }
     std::sort(guests.begin(), guests.end());
     std::vector<const Job*> out;
-    for (const auto& [share, id, job] : guests) out.push_back(job);
+    for (const auto& [is_old, share, id, job] : guests) out.push_back(job);
     return out;
   }
 

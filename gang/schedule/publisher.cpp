@@ -223,6 +223,9 @@ void Publisher::account(const CycleLayout& layout, TimePoint start) {
     Job& job = tables_.jobs.at(*it);
     const std::vector<RowId> rows = layout.rows_of(tables_.jobs.gang_of(job).id);
     const bool has_changed = job.time.edit().run_in(rows, start, cycles());
+    if (has_changed && !rows.empty() && job.is_young) {
+      tables_.deadlines.set(job.id, DeadlineKind::Age, start);
+    }
     if (has_changed && !rows.empty() && job.request.scheduled_limit > Duration::zero()) {
       tables_.deadlines.set(job.id, DeadlineKind::Scheduled, start);
     }

@@ -1,14 +1,24 @@
 #include "gang/state/calendar.hpp"
 
+#include "base/limits.hpp"
+
 #include <algorithm>
 #include <utility>
 
 namespace score::gang {
 
+namespace {
+
+// More jobs may share a core, but a job that had to wait for so long would never start.
+constexpr std::uint32_t kAssumedSharing = base::limits::kDefaultSlots;
+
+}  // namespace
+
 std::optional<Duration> longest_of(const base::ResourceRequest& request, std::uint32_t slots) {
   std::optional<Duration> longest;
   if (request.wall_limit > Duration::zero()) longest = request.wall_limit;
   if (request.scheduled_limit > Duration::zero()) {
+    slots = std::min(slots, kAssumedSharing);
     const bool is_endless = request.scheduled_limit > Duration::max() / slots;
     const Duration shared = is_endless ? Duration::max() : request.scheduled_limit * slots;
     longest = std::min(longest.value_or(shared), shared);

@@ -33,7 +33,8 @@ struct Occupant {
 };
 
 // Returns the longest time that the job takes from its start: its limit of elapsed time, or its
-// limit of scheduled time when it gets one slice in `slots`. Returns nullopt if it has no limit.
+// limit of scheduled time when it gets one slice in `slots`, at most in 8. Returns nullopt if it
+// has no limit.
 std::optional<Duration> longest_of(const base::ResourceRequest& request, std::uint32_t slots);
 
 class Calendar {

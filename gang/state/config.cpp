@@ -23,6 +23,8 @@ auto with_member(Config& config, base::Setting setting, const Act& act) {
       return act(config.fill);
     case Setting::MaxRequeues:
       return act(config.max_requeues);
+    case Setting::Young:
+      return act(config.young_time);
     case Setting::Overcommit:
       break;
   }

@@ -46,8 +46,9 @@ struct ClusterConfig {
   base::Duration node_timeout = std::chrono::seconds{30};      // without heartbeat: its jobs end
   base::Duration reconnect_grace = base::limits::kReconnectGrace;  // its link broke: its jobs end
   base::Duration rejoin_grace = std::chrono::seconds{10};  // a restarted head waits for its nodes
-  std::uint32_t max_requeues = 3;                          // per job, after a lost node
-  bool idle_detection = true;                              // idle jobs give their slices to others
+  std::uint32_t max_requeues = 3;  // of a job after a lost node, and likewise of a launch
+  base::Duration young_time{0};    // a job with less scheduled time is young; 0: none is
+  bool idle_detection = true;      // idle jobs give their slices to others
   Placement placement = Placement::Matrix;
   // Jobs with a longer time limit are long and have rows of their own. Once one of them has to
   // wait, they run one after the other, and none delays the first in the queue. With 0 no job is

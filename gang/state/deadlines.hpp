@@ -13,6 +13,7 @@ enum class DeadlineKind : std::uint8_t {
   Kill,       // nothing of an ending job is left
   Wall,       // limit of elapsed time
   Scheduled,  // limit of scheduled time
+  Age,        // the job is no longer young
   Idle,       // the job must be judged again: idle, deadlocked
   Relaunch,   // the pause before a repeated launch is over
 };

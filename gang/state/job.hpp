@@ -75,6 +75,7 @@ struct Job {
   base::Usage usage;   // of its tasks, where they have ended
   base::Usage steps_usage;      // of its steps that have ended
   bool background = false;      // by the newest layout: idle, and other jobs need its cores
+  bool is_young = false;        // its scheduled time is below ClusterConfig::young_time
   bool displaced = false;       // by the newest layout: a job of queue high has its cores
   bool shares_channel = false;  // a different job on one of its nodes has the same network channel
 

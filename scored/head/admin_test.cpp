@@ -126,7 +126,7 @@ TEST_F(AdminTest, RefusesUnknownSettingsAndValues) {
   EXPECT_EQ(by_session(kOperator, setting("slots", "65"), "socket"),
             "slots '65': use a number from 1 to 64");
   EXPECT_EQ(by_session(kOperator, setting("fill", ""), "socket"), "fill '': use on or off");
-  EXPECT_EQ(value_in_force("slots"), "8");
+  EXPECT_EQ(value_in_force("slots"), "64");
 }
 
 TEST_F(AdminTest, JobChangesAreAuditedOnceFromEverySource) {

@@ -128,7 +128,7 @@ void add_programs_option(CLI::App& app, std::string& programs) {
 
 void add_slice_options(CLI::App& app, std::string& slice, std::uint32_t& slots) {
   app.add_option("--slice", slice, "Time slice (100ms)")->type_name("TIME");
-  app.add_option("--slots", slots, "Rows of the gang matrix (8)")
+  app.add_option("--slots", slots, "Rows of the gang matrix (64)")
       ->type_name("N")
       ->check(CLI::Range(1U, limits::kMaxSlots));
 }

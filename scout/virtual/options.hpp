@@ -14,7 +14,7 @@ struct VirtualOptions {
   std::uint32_t heads = 1;
   std::uint32_t cores = 1;  // per node, for the scheduler
   Duration slice = limits::kDefaultQuantum;
-  std::uint32_t slots = limits::kDefaultSlots;
+  std::uint32_t slots = limits::kMaxSlots;
   Duration node_timeout{0};       // 0: the default of scored.toml
   std::string memory = "1G";      // per node, for the scheduler
   std::string scratch = "1G";     // per node, for jobs' volumes

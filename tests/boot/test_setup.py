@@ -87,7 +87,7 @@ def test_a_token_is_used_once_and_setup_can_be_repeated(hosts):
 def test_the_administrators_lines_stay(hosts):
     head = hosts['head']
     text = head.read('/etc/scored/scored.toml')
-    head.write('/etc/scored/scored.toml', text.replace('# slots = 8', 'slots = 3  # ours'))
+    head.write('/etc/scored/scored.toml', text.replace('# slots = 64', 'slots = 3  # ours'))
     head.run('scored-setup', 'head', '--nodes', 'node[00-02]')
     assert 'slots = 3  # ours\n' in head.read('/etc/scored/scored.toml')
     assert [node['node'] for node in head.json('scnodes')['nodes']] == ['node00', 'node01', 'node02']

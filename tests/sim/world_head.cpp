@@ -11,6 +11,7 @@ void World::head_start() {
   config.placement = options_.placement;
   config.long_limit = 500ms;  // some limits of the random jobs are longer
   config.long_shared = 2s;
+  config.young_time = 1s;
   config.node_timeout = 5s;  // shorter than most partitions
   head_.emplace(config);
   ++head_number_;

@@ -81,7 +81,7 @@ def test_a_broken_configuration_is_not_taken(fresh):
     daemons = [cluster.daemon(name)['pid'] for name in ('head', 'node00', 'launcher-node00')]
     path = cluster.directory / 'head/scored.toml'
     good = path.read_text()
-    for text in ('[head', good + '[head]\n', good.replace('slots = 8', 'slots = "none"'), good + 'bogus = 1\n', ''):
+    for text in ('[head', good + '[head]\n', good.replace('slots = 64', 'slots = "none"'), good + 'bogus = 1\n', ''):
         path.write_text(text)
         os.kill(daemons[0], signal.SIGHUP)
         assert cluster.run('scadm', 'reload', code=None).returncode != 0
