@@ -29,8 +29,31 @@ def test_dqt_gives_jobs_nested_partitions_and_all_of_them_turns(tree):
         assert job.returncode == 0 and 'correct' in out, (out, err)
 
 
+def has_half_while_young(cluster):
+    """Starts one more job, and returns True if it was seen with half of the time before it was old."""
+    job = cluster.submit('-n', 1, EXAMPLES / 'pi', '--seconds', 600)
+    wait_until(lambda: cluster.job(job)['state'] == 'running')
+    seen = cluster.job(job)
+    while seen['scheduled_s'] < 2 and seen['share'] < 0.49:
+        seen = cluster.job(job)
+    cluster.run('sccancel', job)
+    return seen['share'] >= 0.49
+
+
+@pytest.mark.parametrize('limit', [(), ('-t', '10m')])
+def test_each_job_starts_beside_nine_long_ones(pair, limit):
+    """All ten run at once, and the last is the only young one."""
+    pair.run('scadm', 'set', 'slots', 64)
+    pair.run('scadm', 'set', 'young', '2s')
+    jobs = [pair.submit(*limit, '-N', 2, EXAMPLES / 'pi', '--seconds', 600) for _ in range(9)]
+    wait_until(lambda: len(running(pair)) == 9)
+    wait_until(lambda: all(pair.job(job)['scheduled_s'] > 2 for job in jobs))
+    wait_until(lambda: has_half_while_young(pair))
+
+
 def test_short_job_starts_beside_nine_long_ones(pair):
     """Jobs of 10 minutes on both nodes would hold all 8 slots for as long."""
+    pair.run('scadm', 'set', 'slots', 8)
     jobs = [pair.submit('-t', '10m', '-N', 2, 'sleep', 600) for _ in range(9)]
     wait_until(lambda: len(running(pair)) == 6)
     pair.run('scrun', '-q', '-n', 1, '-t', '1m', 'true')
@@ -39,6 +62,7 @@ def test_short_job_starts_beside_nine_long_ones(pair):
 
 
 def test_short_job_starts_beside_nine_without_limit(pair):
+    pair.run('scadm', 'set', 'slots', 8)
     jobs = [pair.submit('-N', 2, 'sleep', 600) for _ in range(9)]
     wait_until(lambda: len(running(pair)) == 7)
     pair.run('scrun', '-q', '-n', 1, '-t', '1m', 'true')
