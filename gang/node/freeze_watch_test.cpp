@@ -7,12 +7,16 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr AttemptId kA{1}, kB{2}, kC{3};
-constexpr TimePoint kStart{1h};
+constexpr AttemptId kFirst{1}, kSecond{2}, kThird{3};
+constexpr TimePoint kBegin{1h};
 
-// A runs for 1 s, nothing for 2 s, B for 3 s; C is managed and never runs.
+// The first one runs for 1 s, nothing for 2 s, the second for 3 s; the third never runs.
 SwitchPlan plan_of_three() {
-  return {Epoch{1}, kStart, 6s, {{0s, 1s, {kA}}, {1s, 2s, {}}, {3s, 3s, {kB}}}, {kA, kB, kC}};
+  return {Epoch{1},
+          kBegin,
+          6s,
+          {{0s, 1s, {kFirst}}, {1s, 2s, {}}, {3s, 3s, {kSecond}}},
+          {kFirst, kSecond, kThird}};
 }
 
 class FreezeWatchTest : public testing::Test {
@@ -35,15 +39,15 @@ class FreezeWatchTest : public testing::Test {
 
 TEST_F(FreezeWatchTest, LongestPauseSpansTheEndOfTheCycle) {
   const SwitchPlan plan = plan_of_three();
-  EXPECT_EQ(longest_pause(plan, kA), 5s);
-  EXPECT_EQ(longest_pause(plan, kB), 3s);
-  EXPECT_EQ(longest_pause(plan, kC), std::nullopt);
+  EXPECT_EQ(longest_pause(plan, kFirst), 5s);
+  EXPECT_EQ(longest_pause(plan, kSecond), 3s);
+  EXPECT_EQ(longest_pause(plan, kThird), std::nullopt);
   EXPECT_EQ(longest_pause(plan, AttemptId{4}), 0s) << "it is not managed";
-  EXPECT_EQ(longest_pause(SwitchPlan{}, kA), 0s);
+  EXPECT_EQ(longest_pause(SwitchPlan{}, kFirst), 0s);
 }
 
 TEST_F(FreezeWatchTest, AttemptIsOverdueAfterItsLongestPause) {
-  EXPECT_EQ(overdue_after(kA, plan_of_three()), 8s);
+  EXPECT_EQ(overdue_after(kFirst, plan_of_three()), 8s);
 }
 
 TEST_F(FreezeWatchTest, UnmanagedAttemptIsOverdueAfterGrace) {
@@ -51,26 +55,26 @@ TEST_F(FreezeWatchTest, UnmanagedAttemptIsOverdueAfterGrace) {
 }
 
 TEST_F(FreezeWatchTest, AttemptThatRunsInBetweenIsNotOverdue) {
-  EXPECT_EQ(overdue_after(kA, plan_of_three(), 1us), std::nullopt);
+  EXPECT_EQ(overdue_after(kFirst, plan_of_three(), 1us), std::nullopt);
 }
 
 TEST_F(FreezeWatchTest, SuspendedAttemptIsNotOverdue) {
-  EXPECT_EQ(overdue_after(kC, plan_of_three()), std::nullopt);
+  EXPECT_EQ(overdue_after(kThird, plan_of_three()), std::nullopt);
 }
 
 TEST_F(FreezeWatchTest, BackgroundAttemptIsLeftToTheIdleWatch) {
   SwitchPlan plan = plan_of_three();
-  plan.managed = {kA, kB};
-  plan.background = {kC};
-  EXPECT_EQ(overdue_after(kC, plan), std::nullopt);
+  plan.managed = {kFirst, kSecond};
+  plan.background = {kThird};
+  EXPECT_EQ(overdue_after(kThird, plan), std::nullopt);
 }
 
 TEST_F(FreezeWatchTest, TimeUnderEarlierPlanDoesNotCount) {
-  EXPECT_EQ(overdue_after(kC, plan_of_three()), std::nullopt);
+  EXPECT_EQ(overdue_after(kThird, plan_of_three()), std::nullopt);
   SwitchPlan resumed = plan_of_three();
   resumed.start += 60s;
-  resumed.segments[1].jobs = {kC};
-  EXPECT_EQ(overdue_after(kC, resumed), 7s);
+  resumed.segments[1].jobs = {kThird};
+  EXPECT_EQ(overdue_after(kThird, resumed), 7s);
 }
 
 }  // namespace

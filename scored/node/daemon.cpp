@@ -270,8 +270,7 @@ void NodeDaemon::on_frame(const proto::InFrame& frame) {
   }
 }
 
-// Handles a timetable that arrived over PM. A node without the PM link gets its timetable again
-// when it has joined.
+// Handles a timetable that came over PM. A node without the PM link gets it again when it joins.
 void NodeDaemon::on_timetable(const std::string& timetable) {
   if (!head_.is_greeted()) return;
   const auto message = proto::decode_head_to_node(proto::FrameType::SetTimetable, timetable);

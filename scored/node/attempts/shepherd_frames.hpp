@@ -6,7 +6,7 @@
 #include "gang/node/node_agent.hpp"
 #include "proto/convert/convert.hpp"
 #include "scored/node/attempts/attempt.hpp"
-#include "scored/node/attempts/output_budget.hpp"
+#include "scored/node/link/output_budget.hpp"
 
 #include <functional>
 

@@ -1,4 +1,4 @@
-#include "scored/node/attempts/user_pace.hpp"
+#include "scored/node/link/user_pace.hpp"
 
 namespace score::node {
 

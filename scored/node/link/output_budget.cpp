@@ -1,4 +1,4 @@
-#include "scored/node/attempts/output_budget.hpp"
+#include "scored/node/link/output_budget.hpp"
 
 #include <algorithm>
 

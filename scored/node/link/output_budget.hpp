@@ -5,7 +5,7 @@
 #pragma once
 
 #include "base/ids.hpp"
-#include "scored/node/attempts/user_pace.hpp"
+#include "scored/node/link/user_pace.hpp"
 
 #include <cstddef>
 #include <cstdint>
