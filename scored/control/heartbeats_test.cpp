@@ -57,7 +57,8 @@ class Beats : public testing::Test {
   void build(Node& node) {
     node.network = std::make_unique<ControlNetwork>(
         io_.get_executor(), clock_, [&node](std::uint32_t source, const Message& message) {
-          if (!node.is_deaf) EXPECT_TRUE(node.beats->handle(source, message));
+          if (node.is_deaf) return;
+          EXPECT_TRUE(node.beats->handle(source, message));
         });
     node.beats = std::make_unique<NodeHeartbeats>(
         io_.get_executor(), clock_, *node.network, node.filter,

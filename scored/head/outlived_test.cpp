@@ -122,7 +122,7 @@ TEST_F(OutlivedTest, OlderCopyDoesNotEndANewerJob) {
   FakeClient alice = connect(kAlice);
   const JobId known = submit(alice, submission(1));
   last_job_ = known.value() + 1;
-  attempts_ = {{base::make_attempt(JobId(last_job_), 1), AttemptPhase::Running}};
+  attempts_ = {{base::make_attempt(JobId(last_job_), 1), AttemptPhase::Running, {}, {}}};
   EXPECT_FALSE(greet(Epoch(0), ""));
   EXPECT_TRUE(connection_->all<wire::ForgetTasks>().empty());
   EXPECT_EQ(connection_->all<wire::Failed>().size(), 1U) << "its journal says why";

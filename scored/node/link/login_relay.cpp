@@ -174,7 +174,7 @@ asio::awaitable<void> LoginRelay::serve(proto::UnixPeer peer) {
   presence.charge(*client);
   const auto first = co_await first_frame(user, client);
   if (!first) co_return client->close();
-  const TimePoint turn = budget_.reserve(user, parts_.clock.now());
+  const TimePoint turn = pace_.reserve(user, 1, parts_.clock.now());
   if (turn > parts_.clock.now()) co_await parts_.clock.sleep_until(turn);
   const auto head = co_await reach_head();
   if (!head) {

@@ -13,7 +13,7 @@
 #include "proto/node.pb.h"
 #include "proto/transport/tls_connection.hpp"
 #include "proto/transport/unix_connection.hpp"
-#include "scored/node/link/login_budget.hpp"
+#include "scored/node/link/user_pace.hpp"
 
 #include <functional>
 #include <map>
@@ -59,6 +59,9 @@ class LoginRelay {
   void close();
 
  private:
+  static constexpr double kConnectionsPerSecond = 50;  // of a user to the head, in the long run
+  static constexpr double kConnectionsAtOnce = 200;
+
   struct Presence;  // counts a command while its task runs
 
   struct PerUser {
@@ -85,7 +88,8 @@ class LoginRelay {
   std::uint64_t next_silent_ = 0;
   std::set<ConnectionPtr> links_;  // to the head
   std::function<std::string()> why_not_;
-  LoginBudget budget_;
+  // Each connection to the head costs both sides a handshake.
+  UserPace pace_{kConnectionsPerSecond, kConnectionsAtOnce};
   LogLimiter limiter_;
 };
 

@@ -1,5 +1,5 @@
-// Decides when the frames of a user's attempts may be passed on, so that all of them together keep
-// a rate. Pure; one thread.
+// Decides when the frames or connections of a user may be passed on, so that all of them together
+// keep a rate, independent of other users. Pure; one thread.
 #pragma once
 
 #include "base/async/token_bucket.hpp"
@@ -12,11 +12,11 @@ namespace score::node {
 
 class UserPace {
  public:
-  // rate: cost per second of the frames of each user. The burst is passed on at once after a pause.
+  // rate: cost per second of each user. The burst is passed on at once after a pause.
   UserPace(double rate, double burst) : rate_(rate), burst_(burst) {}
 
-  // Reserves the cost of a frame that has arrived at `now`. Returns the time at which it may be
-  // passed on; waiting frames keep their order.
+  // Reserves the cost of a frame or connection that has arrived at `now`. Returns the time at which
+  // it may be passed on; waiting frames keep their order.
   TimePoint reserve(UserId user, double cost, TimePoint now);
 
   // Returns the number of users that are stored: those whose share is not full, and possibly
