@@ -32,10 +32,10 @@ TEST(SplitPrograms, EachProgramHasOwnDirectoryAndVariables) {
 }
 
 TEST(SplitPrograms, MissingProgramIsRefused) {
-  using Words = std::vector<std::string>;
-  for (const Words& words :
-       {Words{}, Words{""}, Words{":", "a"}, Words{"a", ":"}, Words{"a", ":", "-n", "0", "b"},
-        Words{"a", ":", "-x", "b"}, Words{"a", ":", "-n", "2"}}) {
+  using List = std::vector<std::string>;
+  for (const List& words :
+       {List{}, List{""}, List{":", "a"}, List{"a", ":"}, List{"a", ":", "-n", "0", "b"},
+        List{"a", ":", "-x", "b"}, List{"a", ":", "-n", "2"}}) {
     EXPECT_FALSE(split_programs(words, 1));
   }
 }

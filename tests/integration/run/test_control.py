@@ -260,6 +260,7 @@ def test_tables(few):
 def test_accounting_of_ended_jobs(few):
     job = few.submit('-N', 2, '-J', 'with, comma', 'sh', '-c', 'exit 3')
     few.wait_job(job, 'failed')
+    wait_until(lambda: few.run('scacct', job, code=None).returncode == 0)  # the record is stored a moment later
     row, = [row for row in few.json('scacct', '--since', '1h')['jobs'] if row['job'] == job]
     assert (row['name'], row['state'], row['exit_code'], row['nodes']) == ('with, comma', 'failed', 3, 2)
     assert 0 <= row['scheduled_s'] <= row['elapsed_s'] + 0.1
