@@ -7,7 +7,6 @@ import shutil
 import socket
 import struct
 import subprocess
-import sys
 import time
 
 import pytest
@@ -74,7 +73,7 @@ def answers(port):
 def can_trace(pid, uid):
     """Whether a process of that user can."""
     program = f'import ctypes; print(ctypes.CDLL(None).ptrace(0x4206, {pid}, 0, 0))'
-    return subprocess.run([sys.executable, '-c', program], user=uid, group=uid, extra_groups=[], capture_output=True, text=True,
+    return subprocess.run(['/usr/bin/python3', '-c', program], user=uid, group=uid, extra_groups=[], capture_output=True, text=True,
                           check=True).stdout.strip() == '0'
 
 
@@ -137,7 +136,7 @@ time.sleep(1000)
 def closes(address, uid):
     """Whether the server at this address closes a connection of that user, which comes from outside the job."""
     program = f'import socket; s = socket.create_connection({address}); s.settimeout(20); print(s.recv(1))'
-    done = subprocess.run([sys.executable, '-c', program], user=uid, group=uid, extra_groups=[], capture_output=True, text=True)
+    done = subprocess.run(['/usr/bin/python3', '-c', program], user=uid, group=uid, extra_groups=[], capture_output=True, text=True)
     return done.stdout == "b''\n" or 'ConnectionReset' in done.stderr
 
 
@@ -217,7 +216,7 @@ def test_no_shepherd_can_be_traced_from_its_first_instruction_on(as_root, tmp_pa
     tracer = None
     try:
         wait_until(lambda: (run / 'launcher.sock').exists())
-        tracer = subprocess.Popen([sys.executable, '-c', TRACER, str(launcher.pid)], user=NOBODY, group=NOBODY, extra_groups=[],
+        tracer = subprocess.Popen(['/usr/bin/python3', '-c', TRACER, str(launcher.pid)], user=NOBODY, group=NOBODY, extra_groups=[],
                                   stdout=subprocess.PIPE, text=True)
         assert tracer.stdout.readline() == 'ready\n'
         with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as daemon:

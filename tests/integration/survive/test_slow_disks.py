@@ -3,7 +3,7 @@ import statistics
 import time
 
 import pytest
-from cluster import is_alive, wait_until
+from cluster import LIMIT, is_alive, wait_until
 from crowd import Other
 from figures import figure
 from frames import Schema, read_frame
@@ -101,15 +101,12 @@ def hung(tmp_path):
         yield disk
 
 
-def end_of_hanging_job(cluster, disk):
-    """Of a job on node00 that starts in the directory: its message, and after how many seconds it came."""
-    began = time.monotonic()
+def start_hanging_job(cluster, disk):
+    """A job on node00 that starts in the directory, while others are served."""
     job = cluster.start('scrun', '-w', 'node00', '-D', disk.place, 'true', cwd='/')
     beside = cluster.run('scrun', '-q', '-N', 2, 'echo', 'x', cwd='/')
     assert beside.stdout == 'x\n' * 2, 'others are served'
-    _, err = job.communicate(timeout=300)
-    assert job.returncode == 125 and 'node00' in err and len(err.splitlines()) <= 2, err
-    return err.splitlines()[0], time.monotonic() - began
+    return job
 
 
 def check_alive(cluster):
@@ -122,7 +119,12 @@ def test_a_directory_that_hangs_ends_its_job_alone(pair_of_nodes, hung):
     cluster = pair_of_nodes
     hung.stop()
     try:
-        message, seconds = end_of_hanging_job(cluster, hung)
+        began = time.monotonic()
+        job = start_hanging_job(cluster, hung)
+        _, err = job.communicate(timeout=LIMIT)
+        seconds, message = time.monotonic() - began, err.splitlines()[-1]
+        assert job.returncode == 125 and 'launch-failed' in message and 'node00' in message, err
+        assert all(' waits: ' in line for line in err.splitlines()[:-1]), err  # it was repeated before
         check_alive(cluster)
         assert cluster.run('scrun', '-q', '-w', 'node00', 'echo', 'x', cwd='/').stdout == 'x\n'
     finally:
@@ -132,14 +134,20 @@ def test_a_directory_that_hangs_ends_its_job_alone(pair_of_nodes, hung):
 
 
 def test_a_dead_disk_disables_only_its_node(pair_of_nodes, hung):
-    """Who waits cannot be killed: the node gets no jobs until it can. The other node goes on."""
+    """Who waits cannot be killed: the node gets no jobs until it can. The job waits for it, and the other node goes on."""
     cluster = pair_of_nodes
     hung.set('hang')
     try:
-        message, seconds = end_of_hanging_job(cluster, hung)
+        began = time.monotonic()
+        job = start_hanging_job(cluster, hung)
+        message = job.stderr.readline().rstrip()
+        seconds = time.monotonic() - began
+        assert ' waits: ' in message and 'node00' in message, message
         assert cluster.run('scrun', '-q', '-w', 'node01', 'echo', 'x', cwd='/').stdout == 'x\n'
         assert all(is_alive(cluster.daemon(name)['pid']) for name in ('head', 'node00', 'launcher-node00'))
     finally:
         hung.go_on()
     wait_until(lambda: cluster.run('scrun', '-q', '-w', 'node00', 'echo', 'x', code=None, cwd='/').stdout == 'x\n')
-    figure('S16', f'unkillable: ended after {seconds:.1f} s: {message}; the node takes jobs again when the disk answers')
+    _, err = job.communicate(timeout=LIMIT)
+    assert job.returncode == 0, err
+    figure('S16', f'unkillable: after {seconds:.1f} s: {message}; the node takes jobs again when the disk answers')
