@@ -125,6 +125,21 @@ TEST_F(TaskWatchTest, CountsChildrenForTheRankThatStartedThem) {
   EXPECT_EQ(samples[1].state, TaskState::Running);
 }
 
+TEST_F(TaskWatchTest, ProgramsOfScoredBelongToNoRank) {
+  set(10, stat_line('S', 1, 0, 0), 1ms, 5);
+  set(11, stat_line('S', 1, 0, 0), 2ms, 6);
+  std::string line = stat_line('S', 1, 0, 0);
+  const auto begin = line.find('(') + 1;
+  line.replace(begin, line.rfind(')') - begin, "scored-pmix");
+  set(12, line, 30ms, 7);
+  TaskWatch watched = watch({10, 11});
+  EXPECT_EQ(watched.read(false)[0].processes, 1U);
+  EXPECT_EQ(watched.process_count(), 2U);
+  line.replace(begin, std::string_view("scored-pmix").size(), "scored-shepherd");
+  set(10, line, 1ms, 5);
+  EXPECT_EQ(watch({10, 11}).process_count(), 2U) << "a task before its program";
+}
+
 TEST_F(TaskWatchTest, SplitsTheScheduleLikeTheTicks) {
   set(10, stat_line('R', 1, 30, 10), 404ms, 5);
   TaskWatch watched = watch({10});

@@ -34,6 +34,16 @@ std::string_view read_again(int fd, std::array<char, kMaxTextBytes>& buffer) {
   return {buffer.data(), got > 0 ? static_cast<std::size_t>(got) : 0};
 }
 
+// Returns true for the programs of Scored that run among the tasks: the server for PMIx, and the
+// process that waits to become it.
+bool is_helper(std::string_view stat) {
+  const auto begin = stat.find('(');
+  const auto end = stat.rfind(')');
+  if (begin == stat.npos || end == stat.npos || end <= begin) return false;
+  const std::string_view name = stat.substr(begin + 1, end - begin - 1);
+  return name == "scored-pmix" || name == "scored-shepherd";
+}
+
 TaskState state_of(char letter) {
   switch (letter) {
     case 'R':
@@ -84,6 +94,9 @@ void TaskWatch::add(pid_t pid) {
   auto stat = open_file(fmt::format("{}/{}/stat", proc_, pid), O_RDONLY);
   auto schedule = open_file(fmt::format("{}/{}/schedstat", proc_, pid), O_RDONLY);
   if (!stat || !schedule) return;
+  std::array<char, kMaxTextBytes> buffer;
+  const bool is_task = std::ranges::find(tasks_.pids, pid) != tasks_.pids.end();
+  if (!is_task && is_helper(read_again(stat->get(), buffer))) return;
   process.stat_file = *std::move(stat);
   process.schedule_file = *std::move(schedule);
   processes_.emplace(pid, std::move(process));

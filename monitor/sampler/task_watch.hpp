@@ -4,7 +4,8 @@
 // error instead of a different process. It does not use Asio and is for one thread.
 //
 // The shepherd reports the ranks, and it runs as the user. So a pid is accepted only if it is among
-// the processes found. A found process that belongs to no rank counts for the lowest rank.
+// the processes found. A found process that belongs to no rank counts for the lowest rank, unless
+// it is a program of Scored.
 
 #include "base/os/fd.hpp"
 #include "monitor/sampler/proc_text.hpp"
