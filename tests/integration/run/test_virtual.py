@@ -149,32 +149,26 @@ def test_next_start_sweeps_what_sigkill_of_everything_left(options):
     check_gone(description)
 
 
-def pmix_directories(description):
-    """Of the PMIx servers of this cluster: processes below its launchers."""
-    launchers = {launcher['pid'] for launcher in description['launchers']}
-    found = set()
-    for process in pathlib.Path('/proc').iterdir():
-        with contextlib.suppress(OSError, IndexError):  # no process, or it has ended
-            words = (process / 'cmdline').read_text(errors='replace').split('\0')
-            if process.name.isdigit() and words[0] == 'scored-pmix' and is_below(int(process.name), launchers):
-                found.add(pathlib.Path(words[1]))
-    return found
+# Makes a server for PMIx start, and says where it keeps its files.
+TOUCHES_PMIX = r'''
+import os, re, socket, sys, time
+host, port = re.search(r"tcp4://([\d.]+):(\d+)", os.environ["PMIX_SERVER_URI4"]).groups()
+held = socket.create_connection((host, int(port)))
+place = os.path.join(sys.argv[1], os.environ["SCORE_RANK"])
+open(place + ".new", "w").write(os.environ["PMIX_SERVER_TMPDIR"])
+os.rename(place + ".new", place)
+time.sleep(600)
+'''
 
 
-def is_below(pid, ancestors):
-    while pid > 1 and pid not in ancestors:
-        pid = int(pathlib.Path(f'/proc/{pid}/stat').read_text().rsplit(')', 1)[1].split()[1])
-    return pid in ancestors
-
-
-# Killed with its cgroup, a shepherd has no time to remove what its PMIx server left.
-def test_next_start_removes_leftovers_of_pmix_servers():
+def test_next_start_removes_leftovers_of_pmix_servers(tmp_path):
+    """Killed with its cgroup, a shepherd has no time to remove what its PMIx server left."""
     process, description = boot('--nodes', 2)
     env = dict(os.environ, SCORED_SERVER=description['socket'])
-    subprocess.run([SCORE, 'scrun', '--detach', '-N', '2', '--mpi=pmix', 'sleep', '600'], env=env, check=True,
-                   timeout=LIMIT, stdout=subprocess.DEVNULL)
-    wait_until(lambda: len(pmix_directories(description)) == 2)
-    made = pmix_directories(description)
+    subprocess.run([SCORE, 'scrun', '--detach', '-N', '2', '--mpi=pmix', '/usr/bin/python3', '-c', TOUCHES_PMIX, tmp_path], env=env,
+                   check=True, timeout=LIMIT, stdout=subprocess.DEVNULL)
+    wait_until(lambda: all((tmp_path / rank).exists() for rank in '01'))
+    made = [pathlib.Path((tmp_path / rank).read_text()) for rank in '01']
     wait_until(lambda: all(path.exists() for path in made))
     os.kill(description['supervisor_pid'], signal.SIGSTOP)
     process.kill()
