@@ -32,6 +32,8 @@ def installed_programs(root):
         for names, place in re.findall(r'install\((?:TARGETS|PROGRAMS)\s+(.*?)\s+(?:RUNTIME\s+)?DESTINATION\s+(\S+?)\)',
                                        path.read_text(encoding='utf-8'), re.S):
             found |= {f'/usr/{place}/{name}' for name in names.split()}
+        for name, place in re.findall(r'score_install_unreadable\((\S+)\s+(\S+?)\)', path.read_text(encoding='utf-8')):
+            found.add(f'/usr/{place}/{name}')
     return found
 
 

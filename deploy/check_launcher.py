@@ -17,8 +17,9 @@ import time
 
 REQUEST = struct.Struct('=IIQIHH1024s')  # scored/privileged/launcher/protocol.hpp
 REPLY = struct.Struct('=IIQii40s')
-MAGIC, VERSION = 0x4C524353, 8
+MAGIC, VERSION = 0x4C524353, 9
 LIMIT = 20
+PARTS = ('shepherd', 'tasks', 'helpers')  # cgroups of an attempt
 KEPT = (0, 1, 5, 6, 7, 23, 24)  # chown, dac_override, kill, setgid, setuid, sys_nice, sys_resource
 HARDENING = ('CapabilityBoundingSet=', 'AmbientCapabilities=', 'SystemCall', 'Restrict', 'Protect', 'Private', 'NoNewPrivileges=',
              'LockPersonality=', 'MemoryDenyWriteExecute=', 'Device')
@@ -77,7 +78,7 @@ def cgroups(attempt, daemon):
         yield None
         return
     root = pathlib.Path(mount, f'scored-check-{os.getpid()}')
-    made = [root, root / f'job_{attempt}', root / f'job_{attempt}/shepherd', root / f'job_{attempt}/tasks']
+    made = [root, root / f'job_{attempt}', *(root / f'job_{attempt}' / part for part in PARTS)]
     try:
         for directory in made:
             directory.mkdir()
@@ -113,7 +114,7 @@ def check(base, launcher, daemon, user):
             mine, most = int(field(process.pid, 'CapPrm')[0], 16), int(field('self', 'CapPrm')[0], 16)
             assert mine == most & sum(1 << bit for bit in KEPT), f'the launcher has capabilities {mine:x}'
             assert field(process.pid, 'CapEff') == field(process.pid, 'CapPrm')
-            places = [root / f'job_{attempt}' / part for part in ('shepherd', 'tasks')] if root else []
+            places = [root / f'job_{attempt}' / part for part in PARTS] if root else []
             error, step, pid, spawner = ask(path, user.pw_uid, attempt, places, daemon)
             assert error == 0, f'{step}: {os.strerror(error)}'
             assert field(pid, 'Uid') == [str(user.pw_uid)] * 4
