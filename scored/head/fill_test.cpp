@@ -74,7 +74,7 @@ TEST_F(FillTest, FilledTimeIsSummedOverNodes) {
   alice = connect(kAlice);
   second = connect_node(1, {{attempt, AttemptPhase::Running, {}, {}}});
   second.say(Exited{attempt, {{Rank(1), 0, 0}}, {}, 4s});
-  first = connect_node(0, {{attempt, AttemptPhase::Exited, {{Rank(0), 0, 0}}, {}}});
+  first = connect_node(0, {{attempt, AttemptPhase::Exited, {{Rank(0), 0, 0}}, {}, 3s}});
   settle();
   wire::GetAccounting question;
   alice.say(question);

@@ -8,6 +8,7 @@ import sys
 import time
 
 HERE = pathlib.Path(__file__).resolve().parent
+sys.dont_write_bytecode = True  # the launcher leaves no variable that says so
 sys.path[:0] = (HERE / 'path').read_text(encoding='utf-8').splitlines()
 from frames import Schema, read_frame  # noqa: E402
 from protobuf import fields  # noqa: E402
