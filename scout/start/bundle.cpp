@@ -15,8 +15,8 @@ constexpr std::size_t kMaxBundleBytes = std::size_t{512} << 20U;
 
 // The script's $1 is the directory of the programs, and $2 is the working directory. The parts of
 // the C library and libgcc_s come from the host. lib/scored is the tarball's folder of libraries.
-// Installed programs that users cannot read have readable copies in libexec/scored/bundle. In the
-// bundle they are unreadable for others than its owner again (ADR 0106).
+// Installed programs that users cannot read have readable copies in libexec/scored/bundle. What is
+// sent belongs to the user as whom all parts then run, so a mode would protect nothing (ADR 0106).
 constexpr const char* kMake = R"(set -e
 mkdir -p "$2/bundle/bin" "$2/bundle/lib"
 cd "$2/bundle"
@@ -35,8 +35,6 @@ LD_LIBRARY_PATH=$1/../lib/scored ldd bin/* 2>/dev/null |
   sed -n 's/.* => \(\/[^ ]*\) .*/\1/p' | sort -u |
   grep -vE '/(lib(c|m|dl|rt|pthread|resolv|util|gcc_s)|ld-linux[^/]*)\.so' |
   while read -r l; do cp -L "$l" lib/; done
-chmod 711 bin/scored-shepherd
-[ ! -f bin/scored-pmix ] || chmod 711 bin/scored-pmix
 tar -cf - bin lib | gzip -1 > ../bundle.tgz.new
 mv ../bundle.tgz.new ../bundle.tgz
 rm -rf "$2/bundle")";
