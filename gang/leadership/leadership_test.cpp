@@ -350,7 +350,7 @@ TEST_F(LeadershipTest, AcknowledgesWithoutWitnessesWhenFollowerHasIt) {
   EXPECT_EQ(head(0).acknowledged(now_), 2U);
 }
 
-// Of three witnesses one was told last that only the other head has everything.
+// One of three witnesses was told last that only the other head has everything.
 TEST_F(LeadershipTest, LateMarkOfOneWitnessBlocksNothing) {
   elect_first();
   reaches_[0] = {true, false, false};

@@ -1,4 +1,4 @@
-// Of two heads only the one in charge answers, and it confirms nothing that the other head may
+// Only the head in charge of two answers, and it confirms nothing that the other head may
 // lack. These tests send every frame of the protocol, so they include frames that are added later.
 #include "tests/support/head/head_fixture.hpp"
 

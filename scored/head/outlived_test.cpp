@@ -87,7 +87,7 @@ TEST_F(OutlivedTest, NodeWithLaterJobsRaisesTheNextNumber) {
   EXPECT_EQ(submit(alice, submission(1)), JobId(8));
 }
 
-// Of a job with that number, a node has a proof only if it was given the job.
+// A node has a proof of a job's number only if it was given the job.
 TEST_F(OutlivedTest, UnprovenJobNumbersRaiseNothing) {
   FakeClient alice = connect(kAlice);
   EXPECT_EQ(submit(alice, submission(1)), JobId(1));

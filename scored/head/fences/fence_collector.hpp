@@ -32,9 +32,9 @@ class FenceCollector {
 
   // A user's key-values that are in memory while their fences wait for nodes.
   static constexpr std::uint64_t kMaxHeld = 8 * limits::kMiB;
-  // What nodes of an older release have sent, and the results that they need as a whole.
+  // Limits what nodes of an older release have sent, and the results that they need as a whole.
   static constexpr std::uint64_t kMaxWhole = 32 * limits::kMiB;
-  // What a user's results may have in the queues of connections.
+  // Limits the bytes of a user's results in the queues of connections.
   static constexpr std::uint64_t kMaxInFlight = 8 * limits::kMiB;
 
   // Lets the attempt's nodes 0 ... nodes-1 enter. A second call changes nothing.

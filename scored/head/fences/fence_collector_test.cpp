@@ -146,7 +146,7 @@ TEST(FenceCollector, HoldsNoMoreThanBudgetOfUser) {
   EXPECT_EQ(collector.held_bytes(kAlice), 0u);
 }
 
-// What was dropped beyond the budget is fetched.
+// Pieces that were dropped beyond the budget are fetched again.
 TEST(FenceCollector, FetchesWhatItCouldNotHold) {
   FenceCollector collector;
   const std::string at_once(proto::kMaxFenceAtOnce, 'k');

@@ -7,9 +7,9 @@
 namespace score::node {
 
 // Returns what the attempt has used so far. `reaped` is what its shepherd has counted of processes
-// that have ended. Of the two, only the kernel's counters of the cgroup know processes that nobody
-// waited for, and only the shepherd's know disks and context switches. Takes some system calls per
-// task with a PM context.
+// that have ended. Only the kernel's counters of the cgroup know processes for which no parent has
+// waited, and only the shepherd's know disks and context switches. Takes some system calls per task
+// with a PM context.
 [[nodiscard]] base::Usage usage_of(const AttemptParts& parts, const Attempt& attempt,
                                    base::Usage reaped);
 

@@ -48,7 +48,7 @@ class Placed {
   int before_;
 };
 
-// What the program knows, which lasts from one run to the next in this process.
+// Holds what the program knows, which lasts from one run to the next in this process.
 class Model {
  public:
   void note(const WatchedGroup& told) {
