@@ -102,6 +102,7 @@ def test_an_end_that_no_head_has_stored_survives_all_daemons(fresh, tmp_path):
     jobs = [cluster.submit('-N', nodes, 'sh', '-c', script) for nodes in (1, 2)]
     for job in jobs:
         cluster.wait_job(job, 'running')
+    time.sleep(1)  # both nodes have the timetable with both jobs
     os.kill(cluster.daemon('head')['pid'], signal.SIGSTOP)
     goes_on.touch()
     wait_until(lambda: len(list(tmp_path.glob('ended-*'))) == 3)
