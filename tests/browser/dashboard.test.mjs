@@ -200,6 +200,7 @@ describe('dashboard', { skip }, () => {
     await page.getByRole('button', { name: 'Set', exact: true }).nth(1).click();
     await until(async () => (await text(page, '#slots')) === '3', 'the new number of slots');
     await cluster.command('scadm', 'set', 'slots', slots);
+    await until(async () => (await text(page, '#slots')) === String(slots), 'the old number of slots');  // the form is drawn anew
     await page.locator('#admin select[name=setting]').selectOption('idle');
     await page.locator('#admin input[name=value]').fill('off');
     page.once('dialog', (dialog) => dialog.accept());
