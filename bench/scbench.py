@@ -6,11 +6,11 @@ their bounds. The machine drifts, so work is compared between windows that alter
 A and B sharing, A alone, ... `scbench pm` is pm_cases.py over the program scbench-pm; `scbench pm --figures` is paper_figures.py.
 """
 import argparse
-import json
 import os
 import pathlib
 import re
 import signal
+import statistics
 import sys
 import tempfile
 import time
@@ -32,6 +32,7 @@ import paper_figures  # noqa: E402
 import plot  # noqa: E402
 import pm_cases  # noqa: E402
 import replay  # noqa: E402
+import bench_report as report  # noqa: E402
 from cluster import EXAMPLES, Cluster  # noqa: E402
 from kernels import note  # noqa: E402
 
@@ -64,14 +65,14 @@ def parse():
     parser = arguments.Parser(prog='scbench', description='Measures gang scheduling on virtual clusters, and PM')
     parser.add_argument('--version', action='version', version=f"scored {os.environ.get('SCBENCH_VERSION', '')}")
     kinds = parser.add_subparsers(dest='kind', required=True)
-    gang = kinds.add_parser('gang', help='overhead and precision of gang switches, time to start')
+    gang = kinds.add_parser('gang', help='work lost by gang switches, their overhead and precision, time to start')
     gang.add_argument('--nodes', type=figure11.node_counts, metavar='N[,N...]',
                       help='one case with this many nodes; default: all cases, with bounds')
     gang.add_argument('--slice', type=nanoseconds, default=100_000_000, metavar='D', help='time slice (100ms)')
     gang.add_argument('--jobs', type=positive, default=2, help='jobs that share all nodes (2)')
     gang.add_argument('--seconds', type=arguments.real(0.1, MOST_SECONDS), default=15, help='about the total length of the windows of a case (15)')
     gang.add_argument('--pairs', type=positive, metavar='N',
-                      help='pairs of windows of one case (5, 6 with --fill); from 6 on the 95%% interval of the median is printed')
+                      help='pairs of windows of one case (6, the fewest with a 95%% interval of the median)')
     gang.add_argument('--starting', action='store_true', help='measure only times to start, memory, and CPU without jobs')
     gang.add_argument('--idle', type=arguments.some_of(idle.PARTS), nargs='?', const=idle.PARTS, metavar='PART[,PART...]',
                       help='measure the cost of idle jobs for a busy one, and how soon they leave and return; parts: '
@@ -80,7 +81,7 @@ def parse():
                       help='measure the gain of jobs that use the processor time left by the gang in turn; parts: '
                       f'{",".join(fill.PARTS)} (all but irregular)')
     gang.add_argument('--times', type=positive, default=20, metavar='N', help='wake-ups of a job with --idle (20)')
-    gang.add_argument('--json', action='store_true')
+    report.add_options(gang)
     figure11.add_options(gang, nanoseconds)
     pm = kinds.add_parser('pm', help='latency and bandwidth of PM compared with bare devices and TCP, faults, memory')
     pm_cases.add_options(pm)
@@ -112,12 +113,12 @@ def check(parser, options):
         parser.error('either --figure11 or --sweep')
     if options.nodes and len(options.nodes) > 1 and not options.figure11:
         parser.error('more than one number of nodes needs --figure11')
-    if (options.plot and not options.fill or options.csv or options.resume) and not with_kernels:
-        parser.error('--plot needs --figure11, --sweep or --fill; --csv and --resume need --figure11 or --sweep')
+    if options.plot and not options.fill and not with_kernels:
+        parser.error('--plot needs --figure11, --sweep or --fill')
     if options.fill and options.plot and not plot.is_own(options.plot):
         parser.error('--plot with --fill writes SVG: use a name that ends in .svg')
     if options.pairs is None:
-        options.pairs = 6 if options.fill else 5
+        options.pairs = 6
     if with_kernels and options.nodes is None:
         options.nodes = [2] if options.sweep else [1, 2, 4, 8, 16, 32, 64]
     if with_kernels and (refusal := figure11.refusal(options)):
@@ -155,105 +156,96 @@ def methods(cluster):
 
 def starting_figures():
     note('starting: 64 nodes, no other job')
-    begin = time.monotonic()
+    begin, samples = time.monotonic(), {}
     with Case(64, 100_000_000) as (cluster, _):
         up = time.monotonic() - begin
-        idle, rss = measure.idle_daemons(cluster)
-        figures = {'scrun_8_ms': measure.measure_start(cluster, 8, 15),
-                   'scrun_64_ms': measure.measure_start(cluster, 64, 9),
-                   'up_64_s': up, 'idle_core_percent': idle, 'daemon_rss_mib': rss / 2**20}
+        idle_percent, rss = measure.idle_daemons(cluster)
+        samples |= {'scrun_8_ms': measure.measure_start(cluster, 8, 15), 'scrun_64_ms': measure.measure_start(cluster, 64, 9)}
+        figures = {'up_64_s': up, 'idle_core_percent': idle_percent, 'daemon_rss_mib': rss / 2**20}
         if (EXAMPLES / 'ring').exists():
-            ours, hydra = measure.measure_mpi(cluster, 64, 5)
-            figures |= {'mpi_64_ms': ours, 'mpi_64_hydra_ms': hydra}
+            samples['mpi_64_ms'], samples['mpi_64_hydra_ms'] = measure.measure_mpi(cluster, 64, 5)
     note('starting: with a running job, 8 nodes, 100ms')
     with Case(8, 100_000_000) as (cluster, directory):
-        first, last = measure.measure_first_progress(cluster, 8, directory, 7)
-        figures |= {'first_progress_ms': first, 'first_progress_all_ms': last}
-    return figures
+        samples['first_progress_ms'], samples['first_progress_all_ms'] = measure.measure_first_progress(cluster, 8, directory, 7)
+    for key, values in samples.items():
+        if values:
+            figures |= {key: statistics.median(values), f'{key}_interval': list(measure.interval(values))}
+    return figures | {'samples': samples}
 
 
 # (nodes, slice in ns, bounds: figure -> upper bound)
 CASES = [
-    (64, 100_000_000, {'overhead_percent': 1.0, 'daemon_cpu_percent': 1.0, 'skew_p99_us': 5000}),
-    (64, 10_000_000, {'overhead_percent': 5.0}),
-    (2, 10_000_000, {'overhead_percent': 1.0, 'skew_p99_us': 300}),
-    (2, 1_000_000, {'overhead_percent': 5.0, 'skew_p99_us': 300}),
+    (64, 100_000_000, {'work_lost_percent': 1.0, 'daemon_cpu_percent': 1.0, 'skew_p99_us': 5000}),
+    (64, 10_000_000, {'work_lost_percent': 5.0}),
+    (2, 10_000_000, {'work_lost_percent': 1.0, 'skew_p99_us': 300}),
+    (2, 1_000_000, {'work_lost_percent': 5.0, 'skew_p99_us': 300}),
 ]
 STARTING_BOUNDS = {'up_64_s': 3, 'scrun_8_ms': 50, 'scrun_64_ms': 250, 'first_progress_ms': 200, 'idle_core_percent': 5,
                    'daemon_rss_mib': 8}
+CONTROLS = {'skew_p99_us': ('control_skew_p99_us', 'bare threads in the same seconds'),
+            'daemon_cpu_percent': ('bare_cpu_percent', 'bare processes that switch as often')}
+SCHEMA = 'scored.bench.gang/2'
 
 
-def judge(key, figures, bound):
-    """Returns the verdict. A difference of windows proves nothing if the bound lies within their spread."""
-    if bound is None:
-        return ''
-    if key == 'overhead_percent' and figures['overhead_interval'][0] <= bound < figures['overhead_interval'][1]:
-        return 'unsure: within the spread of the windows (--pairs)'
-    verdict = 'ok' if figures[key] <= bound else 'MISSED'
-    if key == 'skew_p99_us' and 'control_skew_p99_us' in figures:
-        verdict += f' (bare threads in the same seconds: {figures["control_skew_p99_us"]:.0f})'
-    if key == 'daemon_cpu_percent' and 'bare_cpu_percent' in figures:
-        verdict += f' (bare processes that switch as often: {figures["bare_cpu_percent"]:.2f})'
-    return verdict
-
-
-def row(label, value, bound, verdict):
-    limit = '' if bound is None else f'<= {bound:g}'
-    return f'  {label:<24} {value:>12.2f}  {limit:<10} {verdict}'
-
-
-def table(title, figures, bounds):
+def print_case(title, figures, bounds):
     print(title)
     for key, value in figures.items():
-        if isinstance(value, float) or key in bounds:
-            print(row(key, value, bounds.get(key), judge(key, figures, bounds.get(key))))
+        if not isinstance(value, float) and key not in bounds:
+            continue
+        control, what = CONTROLS.get(key, (None, None)) if key in bounds else (None, None)
+        print(report.line(key, figures, bounds) + (f' ({what}: {figures[control]:.2f})' if control in figures else ''))
     print(flush=True)
 
 
-def missed(figures, bounds):
-    return any(figures[key] > bound for key, bound in bounds.items() if figures.get(key) is not None)
-
-
-def measure_starting():
-    """Prints the figures and their bounds."""
-    starting = starting_figures()
+def starting_bounds(figures):
     bounds = dict(STARTING_BOUNDS)
-    if starting.get('mpi_64_hydra_ms'):
-        bounds['mpi_64_ms'] = starting['mpi_64_hydra_ms']
-    return starting, bounds
+    if figures.get('mpi_64_hydra_ms'):
+        bounds['mpi_64_ms'] = figures['mpi_64_hydra_ms']
+    return report.at_most(bounds)
 
 
 def run_starting(options):
-    starting, bounds = measure_starting()
-    if options.json:
-        print(json.dumps({'schema': 'scored.bench.gang/1', 'cores': os.cpu_count(),
-                          'starting': {**starting, 'bounds': bounds}}, indent=1))
-    else:
-        table('starting', starting, bounds)
-    return 1 if missed(starting, bounds) else 0
+    figures = report.Kept(options).part('starting', starting_figures)
+    bounds = starting_bounds(figures)
+    return report.finish(options, SCHEMA, {'starting': {**figures, 'bounds': bounds}}, [('starting', figures, bounds)],
+                         lambda: print_case('starting', figures, bounds))
+
+
+def title_of(figures):
+    return (f'{figures["nodes"]} nodes, {figures["slice_ms"]:g} ms, {figures["jobs"]} jobs, {figures["pairs"]} pairs, load {figures["load"]:g} '
+            f'({figures["method"]}, {figures["priority"]})')
 
 
 def run_all(options):
-    cases = []
+    kept, cases = report.Kept(options), []
     for nodes, quantum_ns, bounds in CASES:
-        figures = gang_case(nodes, quantum_ns, options.jobs, options.seconds, options.pairs)
-        cases.append({**figures, 'bounds': bounds})
+        name = f'{nodes} nodes, {duration(quantum_ns)}'
+        figures = kept.part(name, gang_case, nodes, quantum_ns, options.jobs, options.seconds, options.pairs)
+        cases.append((name, figures, report.at_most(bounds)))
         if not options.json:
-            table(f'{nodes} nodes, {duration(quantum_ns)}, {options.jobs} jobs ({figures["method"]}, {figures["priority"]})',
-                  figures, bounds)
-    starting, bounds = measure_starting()
-    if options.json:
-        print(json.dumps({'schema': 'scored.bench.gang/1', 'cores': os.cpu_count(), 'cases': cases,
-                          'starting': {**starting, 'bounds': bounds}}, indent=1))
-    else:
-        table('starting', starting, bounds)
+            print_case(title_of(figures), figures, report.at_most(bounds))
+    starting = kept.part('starting', starting_figures)
+    bounds = starting_bounds(starting)
+
+    def show():
+        print_case('starting', starting, bounds)
         print(f'{os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}: switch times are real, application speed is not')
-    return any(missed(case, case['bounds']) for case in cases) or missed(starting, bounds)
+    body = {'cases': [{**figures, 'bounds': of_case} for _, figures, of_case in cases], 'starting': {**starting, 'bounds': bounds}}
+    return report.finish(options, SCHEMA, body, [*cases, ('starting', starting, bounds)], show)
+
+
+def run_one(options):
+    figures = report.Kept(options).part('gang', gang_case, options.nodes[0], options.slice, options.jobs, options.seconds, options.pairs)
+    bounds = next((bounds for nodes, slice_ns, bounds in CASES if (nodes, slice_ns, 2) == (options.nodes[0], options.slice, options.jobs)), {})
+    bounds = report.at_most(bounds)
+    return report.finish(options, SCHEMA, {**figures, 'bounds': bounds}, [('gang', figures, bounds)],
+                         lambda: print_case(title_of(figures), figures, bounds))
 
 
 def main():
     # SIGTERM must remove the cluster and its files as well.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
+    report.begin(['scbench', *sys.argv[1:]])
     options = parse()
     if options.kind == 'pm':
         return pm_cases.run(options) if options.figures is None else paper_figures.run(options)
@@ -280,15 +272,7 @@ def main():
         return fill.run(options, Case)
     if options.figure11 or options.sweep:
         return figure11.run(options, Case)
-    if options.nodes is None:
-        return 1 if run_all(options) else 0
-    figures = gang_case(options.nodes[0], options.slice, options.jobs, options.seconds, options.pairs)
-    if options.json:
-        print(json.dumps({'schema': 'scored.bench.gang/1', 'cores': os.cpu_count(), **figures}, indent=1))
-    else:
-        table(f'{options.nodes[0]} nodes, {duration(options.slice)}, {options.jobs} jobs '
-              f'({figures["method"]}, {figures["priority"]})', figures, {})
-    return 0
+    return run_all(options) if options.nodes is None else run_one(options)
 
 
 if __name__ == '__main__':

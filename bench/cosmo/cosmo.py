@@ -2,7 +2,6 @@
 rank with one thread. Runs of the versions take turns, so that other load affects all of them alike."""
 import argparse
 import csv
-import json
 import os
 import re
 import statistics
@@ -10,6 +9,7 @@ import statistics
 import arguments
 import kernels
 import plot
+import bench_report as report
 from cluster import EXAMPLES, Cluster
 from figure11 import node_counts
 
@@ -32,8 +32,7 @@ def add_options(parser):
     parser.add_argument('--mpi', choices=['mpich', 'openmpi'], default='mpich', help='which MPI (mpich)')
     parser.add_argument('--repeats', type=arguments.whole(), default=3, help='runs per version (3)')
     parser.add_argument('--plot', metavar='FILE', help='draw the results: .svg, .png or .pdf')
-    parser.add_argument('--csv', metavar='FILE', help='write one line per result')
-    parser.add_argument('--json', action='store_true')
+    report.add_options(parser)
 
 
 def can_run(program, ranks):
@@ -71,7 +70,7 @@ def measure(options, nodes, cores):
                 for version in chosen:
                     times[version[0]].append(seconds_of(with_cluster, options.mpi, program, version))
             results += [{'program': program, 'version': name, 'nodes': nodes, 'cores': cores,
-                         'seconds': statistics.median(taken), 'spread': [min(taken), max(taken)],
+                         'seconds': statistics.median(taken), 'spread': [min(taken), max(taken)], 'samples': {'seconds': taken},
                          'load': round(os.getloadavg()[0], 1)} for name, taken in times.items()]
     finally:
         with_cluster.stop()
@@ -79,9 +78,9 @@ def measure(options, nodes, cores):
 
 
 def run(options):
-    results = []
+    kept, results = report.Kept(options), []
     for nodes, cores in sorted({(1, 1), *((n, c) for n in options.nodes for c in options.cores)}):
-        results += measure(options, nodes, cores)
+        results += kept.part(f'{nodes} x {cores}', measure, options, nodes, cores)
     single = {r['program']: r['seconds'] for r in results if (r['nodes'], r['cores']) == (1, 1)}
     for result in results:
         result['speedup'] = single[result['program']] / result['seconds']
@@ -89,8 +88,7 @@ def run(options):
         kernels.note(f'{result["program"]:<12} {result["nodes"]} x {result["cores"]} {result["version"]:<16} '
                      f'{result["seconds"]:8.3f} s [{low:.3f}, {high:.3f}]  speed-up {result["speedup"]:.2f}  '
                      f'load {result["load"]}')
-    write(options, results)
-    return 0
+    return write(options, results)
 
 
 def write(options, results):
@@ -102,9 +100,7 @@ def write(options, results):
             writer.writerow([*columns, 'lowest', 'highest'])
             writer.writerows([*(result[column] for column in columns), *result['spread']] for result in results)
     if options.plot:
-        plot.speedups(results, options.plot)
-    if options.json:
-        print(json.dumps({'schema': 'scored.bench.cosmo/1', 'cores': os.cpu_count(), 'mpi': options.mpi,
-                          'method': method, 'results': results}, indent=1))
-    else:
-        print(method)
+        plot.speedups(results, options.plot, options.repeats)
+    options.csv = None  # written above, a line per result
+    return report.finish(options, 'scored.bench.cosmo/2', {'mpi': options.mpi, 'method': method, 'results': results}, [],
+                         lambda: print(method))

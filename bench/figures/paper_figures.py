@@ -1,13 +1,13 @@
 """scbench pm --figures: measures the figures of the papers on PM on this machine, compared with the usual alternatives. A figure is
 a list of rows: a panel, a curve in it, a place along x, and the median of the rounds with the lowest and the highest."""
 import argparse
-import json
 import os
 import sys
 
 import kernel_figures
 import mttl_figure
 import plot
+import bench_report as report
 import stream_figures
 from kernels import note
 from measure import busy_percent
@@ -26,7 +26,7 @@ FIGURES = {
     'cosmo': (stream_figures.cosmo, 'COSMO, table 1', 'Bandwidth between threads, in a node, between nodes'),
     'mttl': (mttl_figure.operations, 'MPC++ on PC Cluster II', 'MTTL: remote functions, threads and memory'),
 }
-SCHEMA = 'scored.bench.figures/1'
+SCHEMA = 'scored.bench.figures/2'
 MOST_RANKS = 64
 
 
@@ -116,10 +116,10 @@ def run(options):
     plan = plan_of(options)
     if options.plot and not plot.is_own(options.plot):
         plot.check()
-    figures, missing = [], {}
+    figures, missing, kept = [], {}, report.Kept(options)
     for name in options.figures or FIGURES:
         try:
-            figures.append(measured(plan, name))
+            figures.append(kept.part(name, measured, plan, name))
         except Missing as error:
             missing[name] = str(error)
             print(f'scbench: {name}: not measured: {error}', file=sys.stderr, flush=True)
@@ -127,8 +127,14 @@ def run(options):
         if not options.json:
             print_figure(figures[-1])
     if options.plot and figures:
-        plot.draw_panels(panels_of(figures), options.plot)
-    if options.json:
-        print(json.dumps({'schema': SCHEMA, 'cores': os.cpu_count(), 'load': os.getloadavg()[0], 'rounds': plan.rounds,
-                          'quick': plan.quick, 'figures': figures, 'missing': missing}, indent=1))
+        plot.draw_panels(panels_of(figures), options.plot, report.caption([], plan.rounds))
+    cases = [(f'{figure["name"]}, {row["panel"]}, {row["curve"]}, {row["x_name"]} {row["x"]}', as_figure(row), {})
+             for figure in figures for row in figure['rows']]
+    body = {'load': os.getloadavg()[0], 'rounds': plan.rounds, 'quick': plan.quick, 'figures': figures, 'missing': missing}
+    report.finish(options, SCHEMA, body, cases, lambda: None)
     return 0 if figures else 77
+
+
+def as_figure(row):
+    """Returns a row in the form of report.write_csv()."""
+    return {row['unit']: row['value'], f'{row["unit"]}_spread': row['spread'], 'samples': {row['unit']: row['samples']}}

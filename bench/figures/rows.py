@@ -14,7 +14,7 @@ Plan = collections.namedtuple('Plan', 'rounds quick sizes kernel_class ranks')
 def row(panel, curve, place, samples, unit):
     """Makes a row; `place`: name of the x axis, and the position on it."""
     return {'panel': panel, 'curve': curve, 'x_name': place[0], 'x': place[1], 'value': statistics.median(samples),
-            'spread': [min(samples), max(samples)], 'unit': unit}
+            'spread': [min(samples), max(samples)], 'samples': list(samples), 'unit': unit}
 
 
 def in_turns(cases, rounds, end=math.inf):

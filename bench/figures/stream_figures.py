@@ -31,13 +31,13 @@ def scbench_pm(*words):
 
 def of_device(panel, keys, found):
     """Makes rows from the lines of scbench-pm. `keys`: curve -> key."""
-    return [row(panel, curve, ('bytes', line['size']), [line[key], *line[f'{key}_spread']], 'MB/s')
+    return [row(panel, curve, ('bytes', line['size']), line[f'{key}_samples'], 'MB/s')
             for curve, key in keys.items() for line in found]
 
 
 def doubled(line, key):
     """Returns samples of a round trip, from a one-way time."""
-    return [2 * line[key], *(2 * value for value in line[f'{key}_spread'])]
+    return [2 * value for value in line[f'{key}_samples']]
 
 
 def transfers(plan, size):

@@ -6,8 +6,6 @@ runs, with two jobs that keep their channels. daemon_cpu_percent: processor time
 whole machine; head_cpu_percent: that of the head alone, relative to one processor; viewer_head_cpu_percent: the same while a viewer
 reads at 10 Hz.
 """
-import json
-import os
 import pathlib
 import statistics
 import sys
@@ -16,6 +14,7 @@ import time
 
 import arguments
 import measure
+import bench_report as report
 from figure11 import node_counts
 from kernels import note
 
@@ -36,7 +35,7 @@ def add_options(parser):
     parser.add_argument('--nodes', type=arguments.whole(1, 4096), default=64, metavar='N', help='nodes of the other figures (64)')
     parser.add_argument('--seconds', type=arguments.real(0.1, 86_400), default=8, help='length of each window (8)')
     parser.add_argument('--times', type=arguments.whole(), default=3, metavar='N', help='clusters per kind (3)')
-    parser.add_argument('--json', action='store_true')
+    report.add_options(parser)
 
 
 def barrier(make_case, nodes, way, seconds):
@@ -47,7 +46,9 @@ def barrier(make_case, nodes, way, seconds):
             jobs.share(True)
             time.sleep(seconds)
             trace = cluster.json('scadm', 'trace', '--seconds', seconds)
-            return measure.switch_figures(trace, SLICE_NS).get('switch_p50_us', float('nan'))
+            lengths = [(record['done_ns'] - record['woke_ns']) / 1e3 for node in trace['nodes'] for record in node['switches']
+                       if record['left'] and record['entered']]
+            return statistics.median(lengths) if lengths else float('nan')
         finally:
             jobs.end()
 
@@ -103,17 +104,17 @@ def one_round(options, make_case):
 
 
 def run(options, make_case):
-    rounds = []
+    kept, rounds = report.Kept(options), []
     for number in range(options.times):
         note(f'control: round {number + 1} of {options.times}')
-        rounds.append(one_round(options, make_case))
-    figures = {key: statistics.median(found[key] for found in rounds) for key in rounds[0]}
-    spread = {key: [min(found[key] for found in rounds), max(found[key] for found in rounds)] for key in rounds[0]}
-    if options.json:
-        print(json.dumps({'schema': 'scored.bench.control/1', 'cores': os.cpu_count(), **figures, 'spread': spread,
-                          'bounds': BOUNDS}, indent=1))
-    else:
-        for key in sorted(figures):
-            bound = f'<= {BOUNDS[key]:g}: ' + ('ok' if figures[key] <= BOUNDS[key] else 'MISSED') if key in BOUNDS else ''
-            print(f'  {key:<28} {figures[key]:>10.2f}  [{spread[key][0]:.2f}, {spread[key][1]:.2f}]  {bound}')
-    return int(any(figures[key] > bound for key, bound in BOUNDS.items() if key in figures))
+        rounds.append(kept.part(f'round {number + 1}, {",".join(options.parts)}', one_round, options, make_case))
+    samples = {key: [found[key] for found in rounds] for key in rounds[0]}
+    figures = {key: statistics.median(values) for key, values in samples.items()}
+    figures |= {f'{key}_interval': list(measure.interval(values)) for key, values in samples.items()}
+    figures['samples'] = samples
+    bounds = report.at_most(BOUNDS)
+
+    def show():
+        for key in sorted(samples):
+            print(report.line(key, figures, bounds))
+    return report.finish(options, 'scored.bench.control/2', {**figures, 'bounds': BOUNDS}, [('control', figures, bounds)], show)

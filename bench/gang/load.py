@@ -2,7 +2,8 @@
 
 The clients use the wire protocol themselves (docs/reference/wire.md) with the few messages that they need, so
 that the start of commands is not measured."""
-import json
+import contextlib
+import functools
 import os
 import resource
 import socket
@@ -12,6 +13,7 @@ import threading
 import time
 
 import arguments
+import bench_report as report
 from cluster import Cluster, wait_until
 from kernels import note
 from measure import percentile
@@ -142,7 +144,7 @@ def measure_submissions(path, seconds, clients=16):
     note(f'{clients} clients submit for {seconds:g} s')
     times, refused, took = in_turn(path, seconds, clients)
     return {'submissions_per_second': len(times) / took, 'submissions_p50_ms': percentile(times, 0.5),
-            'submissions_p99_ms': percentile(times, 0.99), 'submissions_refused': refused}
+            'submissions_p99_ms': percentile(times, 0.99), 'submissions_refused': refused, 'samples': {'submissions_ms': times}}
 
 
 def measure_starts(path, jobs):
@@ -187,7 +189,7 @@ def measure_requests(client, rounds, prefix='', array=''):
         submits.append(milliseconds(submit))
         lists.append(milliseconds(client.list))
         cancels.append(milliseconds(client.cancel, job))
-    figures = {}
+    figures = {'samples': {f'{prefix}{name}_ms': times for name, times in (('submit', submits), ('list', lists), ('cancel', cancels))}}
     for name, times in (('submit', submits), ('list', lists), ('cancel', cancels)):
         figures |= {f'{prefix}{name}_p50_ms': percentile(times, 0.5), f'{prefix}{name}_p99_ms': percentile(times, 0.99)}
     return figures
@@ -265,7 +267,8 @@ def measure_connections(cluster, path, count):
     for one in [*half, *[client.socket for client in opened]]:
         one.close()
     return {'open': answered, 'half_open': len(half), 'ask_alone_p99_ms': percentile(alone, 0.99),
-            'ask_beside_p99_ms': percentile(beside, 0.99), 'head_grew_bytes': grown}
+            'ask_beside_p99_ms': percentile(beside, 0.99), 'head_grew_bytes': grown,
+            'samples': {'ask_alone_ms': alone, 'ask_beside_ms': beside}}
 
 
 def add_options(parser):
@@ -276,29 +279,42 @@ def add_options(parser):
     parser.add_argument('--rounds', type=arguments.whole(), default=300, metavar='N', help='rounds of submit, list and cancel (300)')
     parser.add_argument('--array', type=arguments.whole(), default=100_000, metavar='N', help='tasks of an array (100000)')
     parser.add_argument('--connections', type=arguments.whole(), default=1000, metavar='N', help='open, and half-open, connections (1000)')
-    parser.add_argument('--json', action='store_true')
+    report.add_options(parser)
 
 
 def run(options):
     most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
-    cluster = Cluster(8)
-    try:
-        path = cluster.description['socket']
-        figures = measure_starts(path, options.starts)
-        figures |= measure_connections(cluster, path, options.connections)
-        figures |= measure_queue(cluster, path, options.queued, options.finished, options.rounds)
-        figures |= measure_restart(cluster, path)
-        figures |= measure_submissions(path, options.seconds)
-    finally:
-        cluster.stop()
-    figures |= measure_array(options.array, options.rounds)
-    missed = [name for name, bound in BOUNDS.items()
-              if (figures[name] < bound if name in AT_LEAST else figures[name] > bound)]
-    if options.json:
-        print(json.dumps({'schema': 'scored.bench.load/1', 'cores': os.cpu_count(), **figures, 'bounds': BOUNDS, 'missed': missed}, indent=1))
-    else:
+    kept, figures, samples = report.Kept(options), {}, {}
+    for found in (*measure_shared(options, kept), kept.part('array', measure_array, options.array, options.rounds)):
+        samples |= found.pop('samples', {})
+        figures |= found
+    figures['samples'] = samples
+    bounds = report.at_most(BOUNDS, AT_LEAST)
+    missed = [name for name, verdict in report.verdicts(figures, bounds).items() if verdict == report.MISSED]
+
+    def show():
         for name, value in figures.items():
-            bound = f'  bound {BOUNDS[name]}{"  MISSED" if name in missed else ""}' if name in BOUNDS else ''
-            print(f'{name:28} {value:12.2f}{bound}')
-    return 1 if missed else 0
+            if isinstance(value, (int, float)):
+                print(report.line(name, figures, bounds))
+    return report.finish(options, 'scored.bench.load/2', {**figures, 'bounds': BOUNDS, 'missed': missed}, [('load', figures, bounds)], show)
+
+
+def measure_shared(options, kept):
+    """Returns the figures of the parts that share a cluster, in this order. A restart is measured with the queue before it."""
+    with contextlib.ExitStack() as held:
+        @functools.cache
+        def cluster():
+            made = Cluster(8)
+            held.callback(made.stop)
+            return made
+
+        def path():
+            return cluster().description['socket']
+
+        def queue():
+            return measure_queue(cluster(), path(), options.queued, options.finished, options.rounds) | measure_restart(cluster(), path())
+        return [kept.part('starts', lambda: measure_starts(path(), options.starts)),
+                kept.part('connections', lambda: measure_connections(cluster(), path(), options.connections)),
+                kept.part('queue', queue),
+                kept.part('submissions', lambda: measure_submissions(path(), options.seconds))]

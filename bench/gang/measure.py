@@ -98,7 +98,7 @@ def idle_daemons(cluster, seconds=3):
     return cpu.percent() * os.cpu_count(), max(node['rss_bytes'] for node in nodes)
 
 
-# ---- overhead
+# ---- work lost
 
 class SharedJobs:
     """Runs counting jobs on all nodes; all but the first can be taken off the timetable and put back."""
@@ -164,24 +164,20 @@ def gap_time(counters, rank):
     return closed + (open_gap if open_gap > 1_000_000 else 0)
 
 
-def measure_overhead(jobs, window, pairs):
-    """Returns the work lost by sharing, in percent: the summary of paired_losses."""
-    return summary(paired_losses(jobs, window, pairs))
-
-
 def paired_losses(jobs, window, pairs):
     """Returns the work lost by sharing, in percent: each shared window is compared with the mean of the windows alone
-    around it."""
+    around it. The second list has the rates of these three windows: before, shared, after."""
     jobs.share(False)
-    alone, losses = jobs.rate(window), []
+    alone, losses, rates = jobs.rate(window), [], []
     for _ in range(pairs):
         jobs.share(True)
         shared = jobs.rate(window)
         jobs.share(False)
         again = jobs.rate(window)
         losses.append(100 * (1 - shared / ((alone + again) / 2)))
+        rates.append([alone, shared, again])
         alone = again
-    return losses
+    return losses, rates
 
 
 # ---- switches
@@ -191,13 +187,36 @@ def switch_figures(trace, quantum_ns):
     records = [record for node in trace['nodes'] for record in node['switches'] if record['left'] and record['entered']]
     if not records:
         return {'switches': 0}
-    whole = [(r['done_ns'] - r['woke_ns']) / 1e3 for r in records]
-    late = [r['woke_ns'] / 1e3 for r in records]
-    skews = boundary_skews(records, quantum_ns)
-    return {'switches': len(records),
-            'switch_p50_us': percentile(whole, 0.5), 'switch_p99_us': percentile(whole, 0.99),
-            'late_p50_us': percentile(late, 0.5), 'late_p99_us': percentile(late, 0.99),
-            'skew_p50_us': percentile(skews, 0.5), 'skew_p99_us': percentile(skews, 0.99)}
+    phases = {'wake': [], 'stop': [], 'network': [], 'go': [], 'total': []}
+    for record in records:
+        for name, length in {**parts_of(record), 'total': record['done_ns']}.items():
+            phases[name].append(length / 1e3)
+    phases['skew'] = boundary_skews(records, quantum_ns)
+    figures = {f'{name}_{end}_us': percentile(lengths, part) for name, lengths in phases.items()
+               for end, part in (('p50', 0.5), ('p99', 0.99))}
+    return {'switches': len(records), **figures, **overhead_figures(trace), 'samples': {f'{name}_us': lengths for name, lengths in phases.items()}}
+
+
+def parts_of(record):
+    """Returns the parts of the overhead of a switch, in ns: docs/reference/glossary.md."""
+    restored = max(record['stopped_ns'], record['restored_ns'])
+    return {'wake': record['woke_ns'], 'stop': record['stopped_ns'] - record['woke_ns'], 'network': restored - record['stopped_ns'],
+            'go': record['done_ns'] - restored}
+
+
+def overhead_figures(trace):
+    """Returns the overhead of switching and its parts in percent, as `scadm trace` prints them."""
+    parts, busy = dict.fromkeys(('wake', 'stop', 'network', 'go'), 0), 0
+    for node in trace['nodes']:
+        for before, record in zip(node['switches'], node['switches'][1:]):
+            if record['entered']:
+                parts = {name: parts[name] + length for name, length in parts_of(record).items()}
+            if before['busy']:
+                busy += record['due_ns'] + record['stopped_ns'] - before['due_ns'] - before['stopped_ns']
+    if not busy:
+        return {}
+    return {'overhead_percent': 100 * sum(parts.values()) / busy,
+            **{f'overhead_{name}_percent': 100 * length / busy for name, length in parts.items()}}
 
 
 def boundary_skews(records, quantum_ns):
@@ -238,7 +257,7 @@ class Control:
     def figures(self):
         text, _ = self.process.communicate(timeout=60)
         printed = json.loads(text)
-        return {f'control_{key}': printed[key] for key in ('late_p50_us', 'late_p99_us', 'skew_p50_us', 'skew_p99_us')} | {
+        return {f'control_{key}': printed[key] for key in ('wake_p50_us', 'wake_p99_us', 'skew_p50_us', 'skew_p99_us')} | {
             'control_real_time': printed['real_time'], 'steal_percent': self.processors.parts()[1]}
 
     def end(self):
@@ -261,7 +280,7 @@ def measure_gang(cluster, nodes, quantum_ns, job_count, seconds, pairs, director
     window = max(0.4, seconds / (2 * pairs + 1))
     jobs = SharedJobs(cluster, nodes, job_count, directory, gap_us=20)
     try:
-        overhead = measure_overhead(jobs, window, pairs)
+        losses, rates = paired_losses(jobs, window, pairs)
         lost_alone = jobs.lost(nodes, window, jobs.counters[:1])
         jobs.share(True)
         cpu = DaemonCpu(cluster)
@@ -272,9 +291,12 @@ def measure_gang(cluster, nodes, quantum_ns, job_count, seconds, pairs, director
     finally:
         jobs.end()
     figures = switch_figures(trace, quantum_ns) | control
-    figures |= {'overhead_percent': overhead['median'], 'overhead_lowest': overhead['lowest'],
-                'overhead_highest': overhead['highest'], 'overhead_interval': [overhead['low'], overhead['high']],
+    lost = summary(losses)
+    figures |= {'work_lost_percent': lost['median'], 'work_lost_percent_spread': [lost['lowest'], lost['highest']],
+                'work_lost_percent_interval': [lost['low'], lost['high']], 'pairs': pairs, 'window_s': window,
+                'load': round(os.getloadavg()[0], 2),
                 'daemon_cpu_percent': daemon_percent} | measure_bare(cluster, nodes, quantum_ns, max(2, window))
+    figures.setdefault('samples', {}).update({'work_lost_percent': losses, 'steps_per_second': rates})
     if nodes <= os.cpu_count():  # a core for each task
         figures |= {'lost_alone_percent': lost_alone, 'lost_shared_percent': lost_shared}
     return figures
@@ -289,15 +311,15 @@ def run_ms(cluster, *words):
 
 
 def measure_start(cluster, nodes, times):
-    """Returns the median of `scrun -N nodes true`, in ms, after two runs for warm-up."""
+    """Returns the times of `scrun -N nodes true`, in ms, after two runs for warm-up."""
     for _ in range(2):
         run_ms(cluster, 'scrun', '-N', nodes, 'true')
-    return statistics.median(run_ms(cluster, 'scrun', '-N', nodes, 'true') for _ in range(times))
+    return [run_ms(cluster, 'scrun', '-N', nodes, 'true') for _ in range(times)]
 
 
 def measure_first_progress(cluster, nodes, directory, times):
-    """Returns the time from the start of scrun to the first step of a job while a second one runs, in ms: medians of the
-    first rank and of the last."""
+    """Returns the times from the start of scrun to the first step of a job while a second one runs, in ms: lists of the
+    first rank's and of the last one's."""
     start_progress(cluster, directory, 'running', nodes)
     first, last = [], []
     for number in range(times):
@@ -312,12 +334,12 @@ def measure_first_progress(cluster, nodes, directory, times):
         first.append(min(starts) / 1e6)
         last.append(max(starts) / 1e6)
     cluster.cancel_all()
-    return statistics.median(first), statistics.median(last)
+    return first, last
 
 
 def measure_mpi(cluster, ranks, times):
-    """Measures an MPICH program from start to finish, one lap of `ring`: (ours, Hydra's) medians in ms, measured in
-    turns. The second is None if Hydra is not installed."""
+    """Measures an MPICH program from start to finish, one lap of `ring`: (ours, Hydra's) in ms, lists measured in
+    turns. The second is empty if Hydra is not installed."""
     program = str(EXAMPLES / 'ring')
     ours, hydra = [], []
     has_hydra = subprocess.run(['sh', '-c', 'command -v mpiexec.mpich'], capture_output=True).returncode == 0
@@ -325,4 +347,4 @@ def measure_mpi(cluster, ranks, times):
         ours.append(run_ms(cluster, 'scrun', '-N', ranks, program, '--iterations', 1))
         if has_hydra:
             hydra.append(run_ms(cluster, 'mpiexec.mpich', '-n', ranks, program, '--iterations', '1'))
-    return statistics.median(ours), statistics.median(hydra) if hydra else None
+    return ours, hydra

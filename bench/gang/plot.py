@@ -3,6 +3,7 @@ without it."""
 import collections
 import sys
 
+import bench_report as report
 import svg_chart
 
 PAPER_PERCENT = 3.3  # SCore-D, 64 nodes, 100 ms (RWC PC Cluster II)
@@ -51,8 +52,14 @@ def draw(results, path, key, label, decorate):
     decorate(axes)
     axes.legend(fontsize='small', ncol=2)
     axes.grid(alpha=0.3)
-    figure.tight_layout()
+    sign(figure, report.caption(results))
     figure.savefig(path)
+
+
+def sign(figure, caption):
+    """Writes the caption below the panels."""
+    figure.tight_layout(rect=(0, 0.04, 1, 1))
+    figure.text(0.01, 0.01, caption, fontsize='small')
 
 
 def over_nodes(results, path):
@@ -92,14 +99,14 @@ def is_own(path):
     return path.endswith('.svg')
 
 
-def speedups(results, path):
-    draw_panels(speedup_panels(results), path)
+def speedups(results, path, repeats):
+    draw_panels(speedup_panels(results), path, report.caption(results, repeats))
 
 
-def draw_panels(panels, path):
+def draw_panels(panels, path, caption):
     """Draws panels in the format of svg_chart.draw(); as .svg without matplotlib."""
     if is_own(path):
-        svg_chart.draw(panels, path)
+        svg_chart.draw(panels, path, caption)
         return
     columns = min(len(panels), svg_chart.COLUMNS)
     lines = -(-len(panels) // columns)
@@ -113,5 +120,5 @@ def draw_panels(panels, path):
         axes.set(title=panel['title'], xlabel=panel['x'], ylabel=panel['y'], yscale='log' if panel.get('log') else 'linear')
         axes.grid(alpha=0.3)
         axes.legend(fontsize='small')
-    figure.tight_layout()
+    sign(figure, caption)
     figure.savefig(path)

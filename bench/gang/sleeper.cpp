@@ -113,7 +113,7 @@ void print(const std::vector<std::vector<std::int64_t>>& late, bool is_real_time
     skews.push_back(most - least);
   }
   fmt::print(
-      "{{\"real_time\": {}, \"wakes\": {}, \"late_p50_us\": {:.1f}, \"late_p99_us\": {:.1f}, "
+      "{{\"real_time\": {}, \"wakes\": {}, \"wake_p50_us\": {:.1f}, \"wake_p99_us\": {:.1f}, "
       "\"skew_p50_us\": {:.1f}, \"skew_p99_us\": {:.1f}}}\n",
       is_real_time, all.size(), percentile_us(all, 0.5), percentile_us(all, 0.99),
       percentile_us(skews, 0.5), percentile_us(skews, 0.99));

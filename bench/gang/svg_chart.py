@@ -8,6 +8,7 @@ COLOURS = ['#0072b2', '#d55e00', '#009e73', '#cc79a7', '#56b4e9', '#e69f00']  # 
 TICKS = 5
 COLUMNS = 3  # columns of panels, if there are more than ROW
 ROW = 6
+CAPTION = 24  # height of the caption
 
 
 def text(x, y, words, more=''):
@@ -82,16 +83,18 @@ def curves(panel, scale):
     return out
 
 
-def draw(panels, path):
-    """Draws `panels` side by side, many in lines of COLUMNS. Each has title, x, y, places (the labels along x) and lines: (name,
+def draw(panels, path, caption=''):
+    """Draws `panels` side by side, many in lines of COLUMNS, above the caption. Each has title, x, y, places (the labels along x) and lines: (name,
     [(place, value)]); and perhaps log: a logarithmic y axis."""
     columns = len(panels) if len(panels) <= ROW else COLUMNS
     height = HEIGHT * -(-len(panels) // columns)
-    out = [f'<svg xmlns="http://www.w3.org/2000/svg" width="{WIDTH * columns}" height="{height}" '
+    out = [f'<svg xmlns="http://www.w3.org/2000/svg" width="{WIDTH * columns}" height="{height + (CAPTION if caption else 0)}" '
            'font-family="sans-serif" font-size="11">', '<rect width="100%" height="100%" fill="#fff"/>']
     for number, panel in enumerate(panels):
         scale = scale_of(panel)
         out += [f'<g transform="translate({WIDTH * (number % columns)} {HEIGHT * (number // columns)})">', *frame(panel, scale),
                 *curves(panel, scale), '</g>']
+    if caption:
+        out.append(text(LEFT, height + CAPTION - 8, caption))
     with open(path, 'w', encoding='utf-8') as file:
         file.write('\n'.join([*out, '</svg>\n']))

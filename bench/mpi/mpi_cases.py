@@ -18,7 +18,9 @@ import tempfile
 import time
 
 import arguments
+import bench_report as report
 import start_cases
+from measure import interval
 from units import size
 
 HERE = pathlib.Path(__file__).resolve().parent
@@ -84,7 +86,7 @@ def add_options(parser):
                         help='MTU of the links, for PM and for TCP; PM uses frames as large as they carry (1500)')
     parser.add_argument('--npb', nargs='?', type=kernel_list, const=DEFAULT_KERNELS, metavar='LIST',
                         help=f'also NPB kernels, classes S and W: some of {",".join(KERNELS)} ({",".join(DEFAULT_KERNELS)})')
-    parser.add_argument('--json', action='store_true', help='one JSON object')
+    report.add_options(parser)
 
 
 class Missing(Exception):
@@ -310,13 +312,16 @@ RATIOS = {'latency_vs_tcp': (('ethernet', 8), ('tcp', 8)),
 
 
 def figures_of(results):
-    figures = {}
+    figures = {'samples': {}}
     for name, pair in RATIOS.items():
         if values := ratios(results, *pair):
             figures[name], figures[f'{name}_spread'] = summary(values)
+            figures[f'{name}_interval'] = list(interval(values))
+            figures['samples'][name] = values
     for (transport, size), samples in results.items():
         median, spread = summary(samples.values())
         name = transport.replace(' ', '_')
+        figures['samples'][f'{name}_{"1mb" if size == LARGE else "8b"}_us'] = list(samples.values())
         if size == LARGE:
             figures[f'{name}_1mb_mb_s'] = LARGE / median
             figures[f'{name}_1mb_mb_s_spread'] = [LARGE / spread[1], LARGE / spread[0]]
@@ -327,7 +332,7 @@ def figures_of(results):
 
 
 def measure_kernels(bench, rounds):
-    program, figures = bench.build_npb(), {}
+    program, figures = bench.build_npb(), {'samples': {}}
     for kernel, size in itertools.product(bench.options.npb, 'SW'):
         seconds = {transport: [] for transport in (*NETWORKS, 'both', 'tcp', 'shmem')}
         for _ in range(rounds):
@@ -340,8 +345,10 @@ def measure_kernels(bench, rounds):
             if not samples:
                 raise Missing(f'{name} over {transport}: no run came to its end')
             figures[f'{name}_{transport}_s'], figures[f'{name}_{transport}_s_spread'] = summary(samples)
+            figures['samples'][f'{name}_{transport}_s'] = samples
         for network, end in NETWORKS.items():
             figures[f'{name}{end}_vs_tcp'] = figures[f'{name}_tcp_s'] / figures[f'{name}_{network}_s']
+            figures[f'{name}{end}_vs_tcp_interval'] = list(interval(ratios_of(seconds['tcp'], seconds[network])))
         figures[f'{name}_both_vs_tcp'] = figures[f'{name}_tcp_s'] / figures[f'{name}_both_s']
         # Both ranks work at the same time, with hardly a network between them.
         figures[f'{name}_shmem_vs_tcp'] = figures[f'{name}_tcp_s'] / figures[f'{name}_shmem_s']
@@ -350,49 +357,45 @@ def measure_kernels(bench, rounds):
     return figures
 
 
-def holds(name, value):
-    relation, bound = BOUNDS[name]
-    return value <= bound if relation == '<=' else value >= bound
+def ratios_of(first, second):
+    """Returns the ratios of the rounds that both have."""
+    return [a / b for a, b in zip(first, second)]
 
 
 def print_table(figures):
     for name, value in figures.items():
-        if name.endswith('_spread') or value is None:
-            continue
-        spread = figures.get(f'{name}_spread')
-        tail = f'  [{spread[0]:.3f} {spread[1]:.3f}]' if spread else ''
-        if name in BOUNDS:
-            relation, bound = BOUNDS[name]
-            tail = f'  {relation} {bound:<6g} {"ok" if holds(name, value) else "MISSED"}'
-        print(f'  {name:<28}{value:>12.3f}{tail}')
+        if isinstance(value, (int, float)):
+            print(report.line(name, figures, BOUNDS))
 
 
 def run_mpi(options):
     """Returns 0, 1 if a bound was missed, or 77 if something is missing."""
+    kept = report.Kept(options)
     if options.start:
-        return show(options, start_cases.measure_start(options))
+        return show(options, kept.part('start', start_cases.measure_start, options))
     try:
-        if not options.mpich or not os.path.exists(f'{options.mpich}/bin/mpicc'):
-            raise Missing(no_mpich(options.mpich))
-        if os.geteuid() != 0:
-            raise Missing('namespaces need root')
-        with tempfile.TemporaryDirectory(prefix='scbench-mpi-', dir='/dev/shm') as directory:
-            with two_namespaces(options.mtu) as namespaces:
-                bench = Bench(options, directory, namespaces)
-                figures = figures_of(measure_exchanges(bench, options.rounds))
-                if options.npb:
-                    figures |= measure_kernels(bench, min(options.rounds, 3))
-                figures['failed_runs'] = bench.failed_runs
+        return show(options, kept.part('exchanges', measure_all, options))
     except Missing as error:
         print(f'scbench: not measured: {error}', file=sys.stderr)
         return 77
-    return show(options, figures)
+
+
+def measure_all(options):
+    if not options.mpich or not os.path.exists(f'{options.mpich}/bin/mpicc'):
+        raise Missing(no_mpich(options.mpich))
+    if os.geteuid() != 0:
+        raise Missing('namespaces need root')
+    with tempfile.TemporaryDirectory(prefix='scbench-mpi-', dir='/dev/shm') as directory:
+        with two_namespaces(options.mtu) as namespaces:
+            bench = Bench(options, directory, namespaces)
+            figures = figures_of(measure_exchanges(bench, options.rounds))
+            if options.npb:
+                of_kernels = measure_kernels(bench, min(options.rounds, 3))
+                figures['samples'] |= of_kernels.pop('samples')
+                figures |= of_kernels
+            return figures | {'failed_runs': bench.failed_runs}
 
 
 def show(options, figures):
-    if options.json:
-        print(json.dumps({'schema': 'scored.bench.mpi/1', 'cores': os.cpu_count(), 'load': os.getloadavg()[0],
-                          'rounds': options.rounds, 'mtu': options.mtu, **figures, 'bounds': {k: list(v) for k, v in BOUNDS.items()}}, indent=1))
-    else:
-        print_table(figures)
-    return 0 if all(holds(name, figures[name]) for name in BOUNDS if figures.get(name) is not None) else 1
+    body = {'load': os.getloadavg()[0], 'rounds': options.rounds, 'mtu': options.mtu, **figures, 'bounds': {k: list(v) for k, v in BOUNDS.items()}}
+    return report.finish(options, 'scored.bench.mpi/2', body, [('mpi', figures, BOUNDS)], lambda: print_table(figures))

@@ -74,7 +74,8 @@ def ways_to_start(name, launcher, nodes, ranks):
 
 
 def figures_of(name, samples):
-    figures, medians = {}, {way: statistics.median(values) for way, values in samples.items()}
+    medians = {way: statistics.median(values) for way, values in samples.items()}
+    figures = {}
     for way, values in samples.items():
         figures[f'{name}_start_{way}_s'] = medians[way]
         figures[f'{name}_start_{way}_s_spread'] = [min(values), max(values)]
@@ -94,6 +95,7 @@ def measure_start(options):
     with tempfile.TemporaryDirectory(prefix='scbench-start-') as directory, virtual_nodes(ranks) as nodes:
         source = pathlib.Path(directory) / 'start.c'
         source.write_text(PROGRAM)
+        figures['samples'] = {}
         for name, (compiler, launcher) in mpis(options).items():
             program = f'{directory}/start-{name}'
             subprocess.run([compiler, '-O2', '-o', program, source], check=True)
@@ -103,4 +105,5 @@ def measure_start(options):
                 for way, start in ways.items():
                     samples[way].append(seconds(lambda start=start: start(program)))
             figures |= figures_of(name, samples)
+            figures['samples'] |= {f'{name}_start_{way}_s': values for way, values in samples.items()}
     return figures

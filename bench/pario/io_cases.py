@@ -1,6 +1,5 @@
 """scbench io: compares one server of a volume on this host with system calls, and measures the rate of names and growth over servers."""
 import contextlib
-import functools
 import json
 import os
 import pathlib
@@ -19,6 +18,7 @@ import limited_disks
 import measure as gang_measure
 import mount_cases
 import plot
+import bench_report as report
 from kernels import note
 from progress import start_progress
 
@@ -48,7 +48,7 @@ def add_options(parser):
     parser.add_argument('--growth-megabytes', type=arguments.whole(), default=16, metavar='N', help='per server with a limited disk (16)')
     parser.add_argument('--figures', action='store_true', help='repeat the experiment of PIOUS: access times over sizes and servers')
     parser.add_argument('--plot', metavar='FILE', help='draw the results')
-    parser.add_argument('--json', action='store_true')
+    report.add_options(parser)
 
 
 def program(name):
@@ -177,7 +177,7 @@ def measure_ranks(options):
             values.setdefault(f'{way}_{row["what"]}_mb_s', []).append(row[way])
     figures = medians(values)
     least = min(('read', 'write'), key=lambda what: figures[f'coordinated_{what}_speedup'])
-    for end in ('', '_spread'):
+    for end in ('', '_spread', '_interval'):
         figures[f'coordinated_speedup{end}'] = figures[f'coordinated_{least}_speedup{end}']
     return figures
 
@@ -204,7 +204,8 @@ def measure_growth(options):
     figures = {f'{what}_{count}_mb_s': statistics.median(values) for (what, count), values in rates.items()}
     figures |= {f'{what}_{count}_mb_s_spread': [min(values), max(values)] for (what, count), values in rates.items()}
     factors = [figures[f'{what}_{2 * count}_mb_s'] / figures[f'{what}_{count}_mb_s'] for what in ('write', 'read') for count in SERVERS[:-1]]
-    return figures | {'growth_per_doubling': min(factors), 'growth_per_doubling_spread': [min(factors), max(factors)]}
+    return figures | {'growth_per_doubling': min(factors), 'growth_per_doubling_spread': [min(factors), max(factors)],
+                      'samples': {f'{what}_{count}_mb_s': values for (what, count), values in rates.items()}}
 
 
 def measure_gang(options, case):
@@ -220,7 +221,8 @@ def measure_gang(options, case):
         finally:
             cluster.cancel_all()
     values = [100 * (1 - on / off) for on, off in pairs]
-    return {'gang_loss_percent': statistics.median(values), 'gang_loss_percent_spread': list(gang_measure.interval(values))}
+    return {'gang_loss_percent': statistics.median(values), 'gang_loss_percent_spread': list(gang_measure.interval(values)),
+            'samples': {'gang_loss_percent': values, 'gang_steps_per_second': [list(pair) for pair in pairs]}}
 
 
 def measure_sizes(options):
@@ -233,7 +235,7 @@ def measure_sizes(options):
                 for what in ('write', 'read'):
                     of_size.setdefault(f'{what}_{count}', []).append(row[f'{what}_us'])
                     of_size.setdefault(f'{what}_system', []).append(row[f'system_{what}_us'])
-    return {size: {key: statistics.median(values) for key, values in row.items()} for size, row in rows.items()}
+    return [{'bytes': size, **{key: statistics.median(values) for key, values in row.items()}, 'samples': row} for size, row in rows.items()]
 
 
 def run(*words):
@@ -260,85 +262,77 @@ def figures_of(data, names):
 
 
 def medians(values):
-    figures = {}
+    figures = {'samples': values}
     for key, rates in values.items():
         figures[key] = statistics.median(rates)
         figures[f'{key}_spread'] = [min(rates), max(rates)]
+        figures[f'{key}_interval'] = list(gang_measure.interval(rates))
     return figures
 
 
-def print_sizes(options, sizes):
-    if options.plot:
-        draw_sizes(options.plot, sizes)
-    if options.json:
-        rows = [{'bytes': size, **row} for size, row in sizes.items()]
-        print(json.dumps({'schema': 'scored.bench.io.sizes/1', 'cores': os.cpu_count(), 'microseconds': rows}, indent=1))
-        return
+def print_sizes(sizes):
     columns = [f'{what}_{who}' for what in ('write', 'read') for who in ('system', 1, 2, 4)]
     print(f'{"bytes":>9}' + ''.join(f'{column:>15}' for column in columns) + '   microseconds; write_2: two servers')
-    for size, row in sizes.items():
-        print(f'{size:>9}' + ''.join(f'{row[column]:>15.1f}' for column in columns))
+    for row in sizes:
+        print(f'{row["bytes"]:>9}' + ''.join(f'{row[column]:>15.1f}' for column in columns))
 
 
-def draw_sizes(path, sizes):
+def draw_sizes(path, sizes, rounds):
     pyplot = plot.pyplot()
     figure, axes = pyplot.subplots(1, 2, figsize=(9, 3.5), sharey=True)
     for panel, what in zip(axes, ('write', 'read')):
         for who, label in ((1, '1 server'), (2, '2 servers'), (4, '4 servers'), ('system', 'system calls')):
-            panel.loglog(list(sizes), [row[f'{what}_{who}'] for row in sizes.values()], marker='.', label=label)
+            panel.loglog([row['bytes'] for row in sizes], [row[f'{what}_{who}'] for row in sizes], marker='.', label=label)
         panel.set(title=what, xlabel='bytes per access')
         panel.grid(alpha=0.3)
     axes[0].set_ylabel('microseconds')
     axes[1].legend()
-    figure.tight_layout()
+    plot.sign(figure, report.caption([], rounds))
     figure.savefig(path)
 
 
 def run_io(options, case):
+    kept = report.Kept(options)
     if options.figures:
-        print_sizes(options, measure_sizes(options))
-        return 0
-    figures = {}
+        return show_sizes(options, kept.part('sizes', measure_sizes, options))
+    figures, samples = {}, {}
     for part in options.parts:
         note(part)
-        figures |= measure_gang(options, case) if part == 'gang' else MEASURES[part](options)
-    figures['load'] = os.getloadavg()[0]
+        found = kept.part(part, lambda part=part: measure_gang(options, case) if part == 'gang' else MEASURES[part](options))
+        samples |= found.pop('samples', {})
+        figures |= found
+    figures |= {'samples': samples, 'load': os.getloadavg()[0], 'rounds': options.rounds}
     if options.plot:
         draw_ratios(options.plot, figures)
-    if options.json:
-        print(json.dumps({'schema': 'scored.bench.io/1', 'cores': os.cpu_count(), **figures, 'bounds': BOUNDS | MOST}, indent=1))
-    else:
+    bounds = report.at_most(BOUNDS, BOUNDS) | report.at_most(MOST)
+
+    def show():
         for key in [key for key in figures if f'{key}_spread' in figures]:
-            low, high = figures[f'{key}_spread']
-            print(f'  {key:<28} {figures[key]:>10.2f}  ({low:.2f} to {high:.2f})  {verdict(figures, key)}')
+            print(report.line(key, figures, bounds))
         print(f'{os.cpu_count()} cores: client and server share them; load {figures["load"]:.1f}')
-    return 1 if any(map(functools.partial(is_missed, figures), figures)) else 0
+    return report.finish(options, 'scored.bench.io/2', {**figures, 'bounds': BOUNDS | MOST}, [('io', figures, bounds)], show)
 
 
-def is_missed(figures, key):
-    return (key in BOUNDS and figures[key] < BOUNDS[key]) or (key in MOST and figures[key] > MOST[key])
-
-
-def verdict(figures, key):
-    if key not in BOUNDS and key not in MOST:
-        return ''
-    bound = f'>= {BOUNDS[key]:g}' if key in BOUNDS else f'<= {MOST[key]:g}'
-    return f'{bound} {"MISSED" if is_missed(figures, key) else "ok"}'
+def show_sizes(options, sizes):
+    if options.plot:
+        draw_sizes(options.plot, sizes, options.rounds)
+    cases = [(f'{row["bytes"]} bytes', row, {}) for row in sizes]
+    return report.finish(options, 'scored.bench.io.sizes/2', {'microseconds': sizes}, cases, lambda: print_sizes(sizes))
 
 
 def draw_ratios(path, figures):
     """Draws each figure that has a bound, relative to it."""
     pyplot = plot.pyplot()
     keys = [key for key in BOUNDS if key in figures]
-    figure, axes = pyplot.subplots(figsize=(7, 0.5 + 0.4 * len(keys)))
+    picture, axes = pyplot.subplots(figsize=(7, 0.5 + 0.4 * len(keys)))
     for place, key in enumerate(keys):
         value, (low, high) = figures[key], figures[f'{key}_spread']
         axes.barh(place, value / BOUNDS[key], color='tab:blue' if value >= BOUNDS[key] else 'tab:red')
         axes.plot([low / BOUNDS[key], high / BOUNDS[key]], [place, place], color='black')
     axes.axvline(1, color='grey')
     axes.set(yticks=range(len(keys)), yticklabels=keys, xlabel='figure / bound')
-    figure.tight_layout()
-    figure.savefig(path)
+    plot.sign(picture, report.caption([figures], figures['rounds']))
+    picture.savefig(path)
 
 
 MEASURES = {'data': measure, 'transports': measure_transports, 'mounts': measure_mounts, 'ranks': measure_ranks, 'growth': measure_growth}

@@ -64,8 +64,12 @@ void meet(Shared& shared, std::uint32_t times) {
 
 Spread spread_of(std::vector<double> values) {
   if (values.empty()) return {};
+  Spread spread{.samples = values};
   std::sort(values.begin(), values.end());
-  return {values[values.size() / 2], values.front(), values.back()};
+  spread.median = values[values.size() / 2];
+  spread.low = values.front();
+  spread.high = values.back();
+  return spread;
 }
 
 TwoEnds::TwoEnds(bool with_network) : with_network_(with_network) {

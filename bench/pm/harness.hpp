@@ -92,6 +92,7 @@ double now_seconds();
 
 struct Spread {
   double median = 0, low = 0, high = 0;  // over the rounds
+  std::vector<double> samples;           // one per round, in their order
 };
 
 Spread spread_of(std::vector<double> values);

@@ -5,7 +5,12 @@ import pathlib
 import subprocess
 import sys
 
+import arguments
+import bench_report as report
+from measure import interval
+
 HERE = pathlib.Path(__file__).resolve().parent
+SCHEMA = 'scored.bench.pm/2'
 PLOT_SIZES = [4 ** k for k in range(1, 12)]  # 4 B to 4 MB
 PLOT_DEVICES = ['shmem', 'udp', 'ethernet']
 
@@ -58,7 +63,7 @@ def add_options(parser):
     parser.add_argument('--hits', action='store_true', help='remote write with 100, 50 and 0 %% of the registrations cached')
     parser.add_argument('--memory', action='store_true', help='memory per node for 1,000 peers')
     parser.add_argument('--plot', metavar='FILE', help='draw latency and bandwidth, 4 B to 4 MB (.svg), or the figures')
-    parser.add_argument('--json', action='store_true', help='one JSON object per line')
+    report.add_options(parser)
 
 
 def program():
@@ -77,12 +82,16 @@ def words_of(options, names):
     return words
 
 
-def measure(words):
-    """Returns the objects of scbench-pm, or nothing and the reason."""
+class NotMeasured(Exception):
+    """scbench-pm cannot measure this here; the text is its message."""
+
+
+def measured(words):
+    """Returns the objects of scbench-pm."""
     run = subprocess.run([program(), *words, '--json'], capture_output=True, text=True)
     if run.returncode != 0:
-        return [], run.stderr.strip()
-    return [json.loads(line) for line in run.stdout.splitlines()], ''
+        raise NotMeasured(run.stderr.strip())
+    return [with_intervals(json.loads(line)) for line in run.stdout.splitlines()]
 
 
 def report_missing(what, reason):
@@ -91,48 +100,38 @@ def report_missing(what, reason):
 
 # ---- all cases
 
-def holds(value, relation, bound):
-    return {'<=': value <= bound, '<': value < bound, '>=': value >= bound}[relation]
-
-
-def verdicts(figures, bounds):
-    for key, relation, bound in bounds:
-        yield key, figures[key], relation, bound, holds(figures[key], relation, bound)
-
-
-def print_case(what, figures, bounds):
-    size = f', {figures["size"]} B' if 'size' in figures and what.endswith('hits') else ''
-    print(what + size)
-    bounded = {key for key, *_ in bounds}
-    for key, value, relation, bound, good in verdicts(figures, bounds):
-        print(f'  {key:<26}{value:>12.3f}  {relation} {bound:<8g} {"ok" if good else "MISSED"}')
-    for key, value in figures.items():
-        if isinstance(value, float) and key not in bounded:
-            low_high = figures.get(f'{key}_spread')
-            spread = f'  [{low_high[0]:g} {low_high[1]:g}]' if low_high else ''
-            print(f'  {key:<26}{value:>12.3f}{spread}')
+def print_case(name, figures, bounds):
+    print(name)
+    for key in [*bounds, *(key for key, value in figures.items() if isinstance(value, float) and key not in bounds)]:
+        print(report.line(key, figures, bounds, 26))
     print(flush=True)
 
 
+def with_intervals(figures):
+    """Adds where the median of the samples of each figure lies; the samples are the rounds."""
+    samples = {key.removesuffix('_samples'): figures.pop(key) for key in list(figures) if key.endswith('_samples')}
+    intervals = {f'{key}_interval': list(interval(values)) for key, values in samples.items()}
+    return {**figures, **intervals, 'samples': samples}
+
+
 def run_cases(options):
-    """Runs every case of the table. Returns 1 if a bound was missed."""
+    """Runs every case of the table."""
     rounds = ['--rounds', options.rounds] if options.rounds else []
-    missed, cases = False, []
+    kept, cases = report.Kept(options), []
     for what, words, _, bounds in CASES:
-        results, reason = measure(words + rounds)
-        if not results:
-            report_missing(what, reason)
+        try:
+            results = kept.part(what, measured, words + rounds)
+        except NotMeasured as error:
+            report_missing(what, error)
+            continue
         for figures in results:
-            missed |= not all(good for *_, good in verdicts(figures, bounds))
-            cases.append({'case': what, **figures, 'bounds': [list(b) for b in bounds]})
+            name = what + (f', {figures["size"]} B' if len(results) > 1 else '')
+            cases.append((name, figures, {key: (relation, bound) for key, relation, bound in bounds}))
             if not options.json:
-                print_case(what, figures, bounds)
-    if options.json:
-        print(json.dumps({'schema': 'scored.bench.pm/1', 'cores': os.cpu_count(), 'load': os.getloadavg()[0],
-                          'cases': cases}, indent=1))
-    else:
-        print(f'{os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}')
-    return 1 if missed else 0
+                print_case(*cases[-1])
+    body = {'load': os.getloadavg()[0], 'cases': [{'case': name, **figures, 'bounds': [[key, *bound] for key, bound in bounds.items()]}
+                                                  for name, figures, bounds in cases]}
+    return report.finish(options, SCHEMA, body, cases, lambda: print(f'{os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}'))
 
 
 # ---- plot
@@ -151,21 +150,30 @@ def plot(options):
         print('scbench: --plot needs matplotlib: install python3-matplotlib', file=sys.stderr)
         return 77
     sizes = options.size or ','.join(map(str, PLOT_SIZES))
-    results = {}
+    results, kept, rounds = {}, report.Kept(options), options.rounds or '3'
     for device in [options.device] if options.device else PLOT_DEVICES:
-        rows, reason = measure(['--device', device, '--size', sizes, '--rounds', options.rounds or '3',
-                                *words_of(options, ['count', 'auth'])])
-        if rows:
-            results[device] = rows
-        else:
-            report_missing(device, reason)
+        words = ['--device', device, '--size', sizes, '--rounds', rounds, *words_of(options, ['count', 'auth'])]
+        try:
+            results[device] = kept.part(device, measured, words)
+        except NotMeasured as error:
+            report_missing(device, error)
     if not results:
         return 1
-    subprocess.run([python, str(HERE / 'pm_plot.py'), options.plot], input=json.dumps(results), text=True, check=True)
+    picture = {'results': results, 'caption': report.caption([], int(rounds) if rounds.isdigit() else None)}
+    subprocess.run([python, str(HERE / 'pm_plot.py'), options.plot], input=json.dumps(picture), text=True, check=True)
+    return finish(options, [row for rows in results.values() for row in rows], lambda: None)
+
+
+def finish(options, rows, show):
+    """Prints an object per line, as before there were envelopes, each with its own."""
+    cases = [(f'{row.get("device", "memory")} {row.get("size", "")}'.strip(), row, {}) for row in rows]
+    if options.csv:
+        report.write_csv(options.csv, cases)
     if options.json:
-        for rows in results.values():
-            for row in rows:
-                print(json.dumps(row))
+        for row in rows:
+            print(json.dumps(report.envelope(SCHEMA, options, row)))
+    else:
+        show()
     return 0
 
 
@@ -175,6 +183,12 @@ def run(options):
     one = options.device or options.hits or options.memory or options.size or options.loss or options.garbage
     if not one:
         return run_cases(options)
-    words = words_of(options, ['device', 'size', 'rounds', 'count', 'auth', 'loss', 'cut', 'garbage', 'hits', 'memory',
-                               'json'])
-    os.execv(program(), [program(), *words])
+    words = words_of(options, ['device', 'size', 'rounds', 'count', 'auth', 'loss', 'cut', 'garbage', 'hits', 'memory'])
+    if not (options.json or options.csv or options.resume):
+        os.execv(program(), [program(), *words])
+    try:
+        rows = report.Kept(options).part('case', measured, words)
+    except NotMeasured as error:
+        print(error, file=sys.stderr)
+        return arguments.ERROR
+    return finish(options, rows, lambda: [print_case(*case, {}) for case in ((row.get('device', 'memory'), row) for row in rows)])

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""pm_plot.py FILE < JSON: draws the results of scbench pm; the JSON maps devices to lists of rows."""
+"""pm_plot.py FILE < JSON: draws the results of scbench pm; the JSON has a caption, and results: devices with lists of rows."""
 import json
 import os
 import sys
@@ -21,7 +21,7 @@ def curves(device):
             (f'TCP beside {device}', 'tcp_one_way_us', 'tcp_mb_s', ':')]
 
 
-def draw(results, path):
+def draw(results, caption, path):
     figure, axes = pyplot.subplots(1, 2, figsize=(12, 5))
     for (device, rows), colour in zip(results.items(), COLOURS):
         sizes = [row['size'] for row in rows]
@@ -33,9 +33,10 @@ def draw(results, path):
         axis.set(yscale='log', title=title, xlabel='message, bytes', ylabel=unit)
         axis.grid(True, alpha=0.3)
     axes[1].legend(fontsize='small')
-    figure.tight_layout()
+    figure.tight_layout(rect=(0, 0.04, 1, 1))
+    figure.text(0.01, 0.01, caption, fontsize='small')
     figure.savefig(path)
 
 
 if __name__ == '__main__':
-    draw(json.load(sys.stdin), sys.argv[1])
+    draw(**json.load(sys.stdin), path=sys.argv[1])

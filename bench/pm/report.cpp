@@ -50,8 +50,18 @@ ReportLine& ReportLine::add(const std::string& name, double value, int digits) {
 
 ReportLine& ReportLine::add(const std::string& name, const Spread& spread, int digits) {
   add(name, spread.median, digits);
-  values_.emplace_back(std::string(name) + "_spread",
+  values_.emplace_back(name + "_spread",
                        "[" + number(spread.low, digits) + "," + number(spread.high, digits) + "]");
+  return add_samples(name, spread, digits);
+}
+
+ReportLine& ReportLine::add_samples(const std::string& name, const Spread& spread, int digits) {
+  if (!options_.json) return *this;
+  std::string list;
+  for (const double value : spread.samples) {
+    list += (list.empty() ? "" : ",") + number(value, digits);
+  }
+  values_.emplace_back(name + "_samples", "[" + list + "]");
   return *this;
 }
 
@@ -81,9 +91,13 @@ void print_row(const BenchOptions& o, const ReportRow& r) {
       .add("one_way_us", r.pm_us, 4)
       .add("bandwidth_mb_s", r.pm_mb, 4)
       .add("vs_raw", ratio(r.pm_us.median, r.raw_us.median), 3)
+      .add_samples("vs_raw", ratios_of(r.pm_us.samples, r.raw_us.samples), 3)
       .add("vs_tcp", ratio(r.pm_us.median, r.tcp_us.median), 3)
+      .add_samples("vs_tcp", ratios_of(r.pm_us.samples, r.tcp_us.samples), 3)
       .add("bandwidth_vs_raw", ratio(r.pm_mb.median, r.raw_mb.median), 3)
+      .add_samples("bandwidth_vs_raw", ratios_of(r.pm_mb.samples, r.raw_mb.samples), 3)
       .add("bandwidth_vs_tcp", ratio(r.pm_mb.median, r.tcp_mb.median), 3)
+      .add_samples("bandwidth_vs_tcp", ratios_of(r.pm_mb.samples, r.tcp_mb.samples), 3)
       .add("raw_one_way_us", r.raw_us, 4)
       .add("tcp_one_way_us", r.tcp_us, 4)
       .add("raw_mb_s", r.raw_mb, 4)

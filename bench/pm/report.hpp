@@ -31,8 +31,10 @@ class ReportLine {
 
   ReportLine& add(const std::string& name, const std::string& text);
   ReportLine& add(const std::string& name, double value, int digits);
-  // Adds the median as `name`, and the lowest and highest value as `name`_spread.
+  // Adds the median as `name`, the lowest and highest value as `name`_spread, and the samples.
   ReportLine& add(const std::string& name, const Spread& spread, int digits);
+  // Adds the values of the rounds as `name`_samples; as text they are left out.
+  ReportLine& add_samples(const std::string& name, const Spread& spread, int digits);
   // Adds the method and prints the line.
   void print();
 

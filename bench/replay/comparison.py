@@ -1,6 +1,7 @@
 """Compares two schedules of the same jobs: the records of real daemons, and a prediction. Times are in seconds of the compressed log."""
 import statistics
 
+import bench_report as report
 import svg_chart
 from measure import percentile
 
@@ -118,4 +119,4 @@ def draw(comparison, path):
     svg_chart.draw([panel('mean response, by size', comparison['by_size'] + whole, 'response_mean_s', 'seconds'),
                     panel('mean response, by run time', comparison['by_run_time'] + whole, 'response_mean_s', 'seconds'),
                     panel('mean bounded slowdown, by run time', comparison['by_run_time'] + whole, 'bounded_slowdown_mean', 'slowdown')],
-                   path)
+                   path, report.caption([]))

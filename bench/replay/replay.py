@@ -7,7 +7,6 @@ in the same run, by jobs that run alone, and added to the prediction: from submi
 from there to the end, beyond the job's run time.
 """
 import json
-import os
 import pathlib
 import statistics
 import subprocess
@@ -18,6 +17,7 @@ import time
 import arguments
 import comparison
 import measure
+import bench_report as report
 from cluster import BIN, PROGRAMS, Cluster
 from kernels import note
 
@@ -52,7 +52,7 @@ def add_options(parser, positive, nanoseconds):
     parser.add_argument('--long-shared', type=arguments.real(0, 1e9), default=3600, metavar='S', help='its long_shared, in seconds of the log (3600)')
     parser.add_argument('--seed', type=positive, default=1, metavar='S', help='seed of the memory of the jobs (1)')
     parser.add_argument('--quick', action='store_true', help='use 2 hours, 1000 times faster, 8 nodes, unless given')
-    parser.add_argument('--json', action='store_true')
+    report.add_options(parser)
     parser.add_argument('--plot', metavar='FILE', help='draw the comparison, as .svg')
 
 
@@ -228,64 +228,62 @@ def run_jobs(options, workload, limit_s):
 
 # ---- the command
 
-def report_of(options, directory):
+def measured_report(options, directory):
     workload, said = simulate(options, directory, part_of_log(options))
     if said:
         note(said)
     last = max(job['end_s'] for job in workload['jobs'])
     seen, ids, records = run_jobs(options, workload, 600 + 10 * last)
     once = sum(ran_once(one) for one in records.values())
-    report = {'schema': 'scored.bench.replay/1', 'cores': os.cpu_count(), 'workload': workload['workload'],
-              'malformed': workload['malformed'], 'hours': options.hours, 'compress': options.compress, 'nodes': options.nodes,
-              'slice_ms': options.slice / 1e6, 'slots': options.slots, 'placement': options.placement,
-              'long_limit_s': options.long_limit, 'long_shared_s': options.long_shared,
-              'load': workload['load'], 'jobs': len(ids), 'ran_once': once,
-              'states': states_of(records)} | seen
+    found = {'workload': workload['workload'], 'malformed': workload['malformed'], 'hours': options.hours, 'compress': options.compress,
+             'nodes': options.nodes, 'slice_ms': options.slice / 1e6, 'slots': options.slots, 'placement': options.placement,
+             'long_limit_s': options.long_limit, 'long_shared_s': options.long_shared, 'load': workload['load'], 'jobs': len(ids),
+             'ran_once': once, 'states': states_of(records)} | seen
     if once < len(ids):
-        return report
+        return found
     measured = measured_schedule(ids, records)
     bare = comparison.predicted_schedule(workload)
     as_it_was = as_submitted(workload['jobs'], measured, options.nodes, directory)
     prediction, _ = simulate(options, directory, as_it_was, seen['start_cost_ms'] / 1e3, seen['run_cost_ms'] / 1e3)
     needed = [job | {'run_s': max(0.001, records[ids[job['job']]][0]['scheduled_s'])} for job in workload['jobs']]
     as_needed, _ = simulate(options, directory, as_submitted(needed, measured, options.nodes, directory), seen['start_cost_ms'] / 1e3)
-    report['worst'] = worst_of(prediction['jobs'], measured, {number: records[job][0] for number, job in ids.items()})
+    found['worst'] = worst_of(prediction['jobs'], measured, {number: records[job][0] for number, job in ids.items()})
     scheduled = sum(records[job][0]['scheduled_s'] for job in ids.values())
-    report['scheduled_vs_run'] = scheduled / sum(job['run_s'] for job in workload['jobs'])
-    return report | comparison.compare(prediction, measured, options.compress) | {
+    found['scheduled_vs_run'] = scheduled / sum(job['run_s'] for job in workload['jobs'])
+    return found | comparison.compare(prediction, measured, options.compress) | {
         'predicted_without_costs': comparison.figures(workload['jobs'], bare, options.compress),
         'as_scheduled': comparison.side_by_side(workload['jobs'], measured, comparison.predicted_schedule(as_needed), options.compress),
         'records': [records[job][0] | {'log_job': number} for number, job in ids.items()]}
 
 
-def print_text(options, report):
-    print(f'{report["workload"]}: {report["jobs"]} jobs of {report["hours"]:g} h, {report["compress"]:g} times faster, load '
-          f'{report["load"]:.2f}, on {report["nodes"]} nodes, slices of {report["slice_ms"]:g} ms, {report["slots"]} slots, '
-          f'{report["placement"]}')
-    print(f'{report["ran_once"]} of {report["jobs"]} jobs ran once; states: '
-          + ', '.join(f'{count} {state}' for state, count in report['states'].items()))
-    print(f'the daemons add {report["start_cost_ms"]:.0f} ms before and {report["run_cost_ms"]:.0f} ms during a run; '
-          f'processors {report["busy_percent"]:.0f} % busy; submissions up to {report["submitted_late_p95_s"]:.3f} s late (p95)')
-    if 'all' in report:
-        print(comparison.as_text(report))
-        for job in report['worst']:
+def print_text(options, found):
+    print(f'{found["workload"]}: {found["jobs"]} jobs of {found["hours"]:g} h, {found["compress"]:g} times faster, load '
+          f'{found["load"]:.2f}, on {found["nodes"]} nodes, slices of {found["slice_ms"]:g} ms, {found["slots"]} slots, '
+          f'{found["placement"]}')
+    print(f'{found["ran_once"]} of {found["jobs"]} jobs ran once; states: '
+          + ', '.join(f'{count} {state}' for state, count in found['states'].items()))
+    print(f'the daemons add {found["start_cost_ms"]:.0f} ms before and {found["run_cost_ms"]:.0f} ms during a run; '
+          f'processors {found["busy_percent"]:.0f} % busy; submissions up to {found["submitted_late_p95_s"]:.3f} s late (p95)')
+    if 'all' in found:
+        print(comparison.as_text(found))
+        for job in found['worst']:
             print(f'job {job["job"]}: {job["difference_s"]:+.3f} s from its predicted response of {job["predicted_response_s"]:.3f} s; '
                   f'run time {job["run_s"]:.3f} s, scheduled {job["scheduled_s"]:.3f} s in {job["elapsed_s"]:.3f} s')
-        print(f'by the accounting the jobs were scheduled for {report["scheduled_vs_run"]:.3f} times their run times')
+        print(f'by the accounting the jobs were scheduled for {found["scheduled_vs_run"]:.3f} times their run times')
         print('scsim with the scheduled times that the jobs took, in place of the run times of the log:')
-        print('\n'.join(comparison.lines_of('all', report['as_scheduled'])))
+        print('\n'.join(comparison.lines_of('all', found['as_scheduled'])))
         print(f'without what the daemons add, scsim predicts a mean response of '
-              f'{report["predicted_without_costs"]["response_mean_s"]:.3f} s')
+              f'{found["predicted_without_costs"]["response_mean_s"]:.3f} s')
 
 
 def run(options):
     with tempfile.TemporaryDirectory(prefix='scbench-') as directory:
         try:
-            report = report_of(options, pathlib.Path(directory))
+            found = report.Kept(options).part('replay', measured_report, options, pathlib.Path(directory))
         except Failed as error:
             print(f'scbench replay: {error}', file=sys.stderr)
             return arguments.ERROR
-    print(json.dumps(report, indent=1)) if options.json else print_text(options, report)
-    if options.plot and 'all' in report:
-        comparison.draw(report, options.plot)
-    return 0 if report['ran_once'] == report['jobs'] else 1
+    if options.plot and 'all' in found:
+        comparison.draw(found, options.plot)
+    bounds = {'ran_once': ('>=', found['jobs'])}
+    return report.finish(options, 'scored.bench.replay/2', found, [('replay', found, bounds)], lambda: print_text(options, found))
