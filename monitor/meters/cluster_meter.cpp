@@ -7,7 +7,8 @@ namespace score::monitor {
 namespace {
 
 bool went_back(const NodeTotals& now, const NodeTotals& before) {
-  return now.switches < before.switches || now.busy < before.busy || now.lost < before.lost;
+  return now.switches < before.switches || now.busy < before.busy ||
+         now.overhead.total() < before.overhead.total();
 }
 
 // Returns the totals with the fields that the sample left out.
@@ -15,7 +16,7 @@ NodeTotals with_rest_of(const NodeTotals& before, const NodeTotals& sent) {
   NodeTotals made = before;
   made.switches = sent.switches;
   made.late = sent.late;
-  made.lost = sent.lost;
+  made.overhead = sent.overhead;
   made.busy = sent.busy;
   return made;
 }
@@ -29,7 +30,9 @@ void add_growth(Total& sum, const Total& now, const Total& before) {
 void add_growth(NodeTotals& sum, const NodeTotals& now, const NodeTotals& before) {
   add_growth(sum.switches, now.switches, before.switches);
   add_growth(sum.late, now.late, before.late);
-  add_growth(sum.lost, now.lost, before.lost);
+  for (const auto& [name, part] : kOverheadParts) {
+    add_growth(sum.overhead.*part, now.overhead.*part, before.overhead.*part);
+  }
   add_growth(sum.busy, now.busy, before.busy);
   for (std::size_t i = 0; i < kSwitchPhases; ++i) {
     auto& counts = sum.phases[i].counts;
@@ -68,7 +71,7 @@ void ClusterMeter::note_totals(Node& node, TimePoint taken, const NodeTotals& to
   if (!node.totals.empty() && taken < node.totals.back().at) return;
   const bool has_restarted = node.has_totals && went_back(totals, node.newest);
   if (has_restarted) node.totals.clear();
-  node.totals.push_back({taken, totals.lost, totals.busy, totals.switches});
+  node.totals.push_back({taken, {totals.overhead, totals.busy}, totals.switches});
   // One entry beyond the window remains, as the base of the differences.
   while (node.totals.size() > 2 && node.totals[1].at < taken - kOverheadWindow) {
     node.totals.pop_front();
@@ -123,32 +126,24 @@ std::vector<JobRun> ClusterMeter::fills(NodeId id, TimePoint from, TimePoint to)
   return node != nullptr ? node->runs.fills_between(from, to) : std::vector<JobRun>();
 }
 
-namespace {
-
-std::optional<double> share(Duration part, Duration whole) {
-  if (whole <= Duration(0)) return std::nullopt;
-  return std::clamp(static_cast<double>(part.count()) / static_cast<double>(whole.count()), 0.0,
-                    1.0);
+void ClusterMeter::add_overhead(const Node& node, Overhead& sum) {
+  if (node.totals.size() < 2) return;
+  const Overhead& first = node.totals.front().overhead;
+  const Overhead& last = node.totals.back().overhead;
+  sum.spent += last.spent - first.spent;
+  sum.busy += last.busy - first.busy;
 }
 
-}  // namespace
-
-std::optional<double> ClusterMeter::overhead(NodeId id) const {
-  const Node* node = find(id);
-  if (node == nullptr || node->totals.size() < 2) return std::nullopt;
-  const Totals& first = node->totals.front();
-  const Totals& last = node->totals.back();
-  return share(last.lost - first.lost, last.busy - first.busy);
+ClusterMeter::Overhead ClusterMeter::overhead(NodeId id) const {
+  Overhead sum;
+  if (const Node* node = find(id)) add_overhead(*node, sum);
+  return sum;
 }
 
-std::optional<double> ClusterMeter::overhead() const {
-  Duration lost{0}, busy{0};
-  for (const Node& node : nodes_) {
-    if (node.totals.size() < 2) continue;
-    lost += node.totals.back().lost - node.totals.front().lost;
-    busy += node.totals.back().busy - node.totals.front().busy;
-  }
-  return share(lost, busy);
+ClusterMeter::Overhead ClusterMeter::overhead() const {
+  Overhead sum;
+  for (const Node& node : nodes_) add_overhead(node, sum);
+  return sum;
 }
 
 double ClusterMeter::switches_per_second() const {

@@ -40,10 +40,17 @@ class ClusterMeter {
   // Returns nullptr if there was never a sample.
   [[nodiscard]] const ScratchMeter* scratch(NodeId node) const;
 
-  // Returns the time lost in switches divided by the time in which jobs ran, over kOverheadWindow.
-  // It is empty if nothing ran.
-  [[nodiscard]] std::optional<double> overhead(NodeId node) const;
-  [[nodiscard]] std::optional<double> overhead() const;
+  // Overhead is the overhead of switching and the time in which a job was scheduled.
+  struct Overhead {
+    SwitchOverhead spent;
+    Duration busy{0};
+
+    [[nodiscard]] std::optional<double> share() const { return share_of(spent.total(), busy); }
+  };
+
+  // Returns the sums over kOverheadWindow, of the node or of all.
+  [[nodiscard]] Overhead overhead(NodeId node) const;
+  [[nodiscard]] Overhead overhead() const;
   // Returns the rate per node, over the nodes that switch.
   [[nodiscard]] double switches_per_second() const;
 
@@ -62,7 +69,7 @@ class ClusterMeter {
  private:
   struct Totals {
     TimePoint at{};
-    Duration lost{0}, busy{0};
+    Overhead overhead;
     std::uint64_t switches = 0;
   };
 
@@ -76,6 +83,7 @@ class ClusterMeter {
   };
 
   [[nodiscard]] const Node* find(NodeId node) const;
+  static void add_overhead(const Node& node, Overhead& sum);
   void note_totals(Node& node, TimePoint taken, const NodeTotals& totals);
 
   std::vector<Node> nodes_;

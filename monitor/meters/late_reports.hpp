@@ -1,6 +1,7 @@
 #pragma once
-// LateReports makes events for people from late switches. A crowded machine has dozens per second,
-// which would push everything else out of the list, or fill the journal. It is pure.
+// LateReports makes events for people from late switches: one per interval, with the share of late
+// switches. A crowded machine has dozens per second, which would push everything else out of the
+// list, or fill the journal. It is pure.
 
 #include "base/time.hpp"
 
@@ -18,8 +19,12 @@ class LateReports {
 
   struct Report {
     Late worst;
-    std::uint64_t count = 1;  // since the last report
+    std::uint64_t count = 1;     // since the last report
+    std::uint64_t switches = 0;  // all since the last report, as note_switches() counted them
   };
+
+  // Counts switches, late or not. Must be called before add() for the same ones.
+  void note_switches(std::uint64_t count) { switches_ += count; }
 
   void add(const Late& late) {
     if (!waiting_) {
@@ -34,11 +39,13 @@ class LateReports {
   std::optional<Report> take(TimePoint now) {
     if (!waiting_ || (reported_ && now - *reported_ < pause_)) return std::nullopt;
     reported_ = now;
+    waiting_->switches = std::exchange(switches_, 0);
     return std::exchange(waiting_, std::nullopt);
   }
 
  private:
   Duration pause_;
+  std::uint64_t switches_ = 0;
   std::optional<Report> waiting_;
   std::optional<TimePoint> reported_;
 };

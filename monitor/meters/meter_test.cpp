@@ -203,18 +203,20 @@ TEST(LateReports, ReportsFirstAtOnceAndRestTogether) {
   constexpr Duration kPause = 10s;
   LateReports<LateSwitch> reports(kPause);
   EXPECT_FALSE(reports.take(TimePoint(1s)));
-  reports.add({1, NodeId(3), TimePoint(1s), 2ms});
+  reports.add({1, NodeId(3), TimePoint(1s), 2ms, 20ms});
   const auto first = reports.take(TimePoint(1s));
   ASSERT_TRUE(first);
   EXPECT_EQ(first->count, 1U);
   EXPECT_EQ(first->worst.id, 1U);
   for (std::uint64_t i = 2; i < 50; ++i) {
-    reports.add({i, NodeId(4), TimePoint(2s), i == 30 ? 9ms : 3ms});
+    reports.note_switches(10);
+    reports.add({i, NodeId(4), TimePoint(2s), i == 30 ? 9ms : 3ms, 20ms});
     EXPECT_FALSE(reports.take(TimePoint(2s)));
   }
   const auto rest = reports.take(TimePoint(1s) + kPause);
   ASSERT_TRUE(rest);
   EXPECT_EQ(rest->count, 48U);
+  EXPECT_EQ(rest->switches, 480U);
   EXPECT_EQ(rest->worst.id, 30U);
   EXPECT_FALSE(reports.take(TimePoint(30s)));
 }
@@ -299,7 +301,8 @@ TEST(RunHistory, ForgetsOldRunsAndBoundsTheRest) {
 NodeSample one_switch(TimePoint due, Duration woke, Duration done) {
   NodeSample made;
   made.taken = due + 50ms;
-  made.switches.push_back({due, woke, woke + 5us, done, {kFirst}, {kSecond}, {}, {}, {}, {}});
+  made.switches.push_back(
+      {due, woke, woke + 5us, done, {kFirst}, {kSecond}, {}, {}, {}, {}, 20ms, true});
   return made;
 }
 
@@ -313,7 +316,7 @@ TEST(SwitchWindow, MeasuresPhasesAndSkew) {
   EXPECT_EQ(summary.phases[static_cast<std::size_t>(SwitchPhase::Total)].max, 140us);
   EXPECT_EQ(summary.skew.count, 1U);
   EXPECT_EQ(summary.skew.max, 102us);
-  EXPECT_EQ(*summary.mean_lost, 90us);
+  EXPECT_EQ(*summary.mean_overhead, 90us);
   EXPECT_EQ(window.summary(TimePoint(2s), TimePoint(3s)).count, 0U);
 }
 
@@ -342,22 +345,23 @@ TEST(SwitchWindow, CountsASkewOnceAfterAllReports) {
 
 TEST(ClusterMeter, ReturnsTheShareOfSwitching) {
   ClusterMeter meter;
-  EXPECT_FALSE(meter.overhead());
+  EXPECT_FALSE(meter.overhead().share());
   for (int i = 0; i < 20; ++i) {
     NodeSample made;
     made.taken = TimePoint(1s * (i + 1));
     made.totals.emplace();
     made.totals->switches = static_cast<std::uint64_t>(i) * 10;
-    made.totals->lost = i * 5ms;
+    made.totals->overhead = {.wake = i * 3ms, .stop = i * 1ms, .network = 0ms, .go = i * 1ms};
     made.totals->busy = i * 1s;
     meter.feed(NodeId(2), made);
   }
-  EXPECT_NEAR(*meter.overhead(), 0.005, 1e-9);
-  EXPECT_NEAR(*meter.overhead(NodeId(2)), 0.005, 1e-9);
-  EXPECT_FALSE(meter.overhead(NodeId(0)));
+  EXPECT_NEAR(*meter.overhead().share(), 0.005, 1e-9);
+  EXPECT_NEAR(*meter.overhead(NodeId(2)).share(), 0.005, 1e-9);
+  EXPECT_EQ(meter.overhead().spent.wake, 3 * meter.overhead().spent.go);
+  EXPECT_FALSE(meter.overhead(NodeId(0)).share());
   EXPECT_NEAR(meter.switches_per_second(), 10, 1e-9);
   meter.interrupt(NodeId(2), TimePoint(30s));
-  EXPECT_FALSE(meter.overhead());
+  EXPECT_FALSE(meter.overhead().share());
   EXPECT_EQ(meter.load(NodeId(2)), nullptr);
 }
 
@@ -369,11 +373,11 @@ TEST(ClusterMeter, OlderSampleIsNoRestart) {
     made.totals.emplace();
     made.totals->switches = static_cast<std::uint64_t>(second) * 10;
     made.totals->busy = second * 1s;
-    made.totals->lost = second * 10ms;
+    made.totals->overhead.wake = second * 10ms;
     meter.feed(NodeId(0), made);
   }
   EXPECT_NEAR(meter.switches_per_second(), 10, 1e-9);
-  EXPECT_NEAR(*meter.overhead(), 0.01, 1e-9);
+  EXPECT_NEAR(*meter.overhead().share(), 0.01, 1e-9);
 }
 
 // ---- counters of the cluster ------------------------------------------------------------------

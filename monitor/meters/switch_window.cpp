@@ -49,9 +49,12 @@ SwitchWindow::Entry SwitchWindow::entry_of(const SwitchSample& sample) {
 std::vector<LateSwitch> SwitchWindow::feed(NodeId node, const NodeSample& sample) {
   std::vector<LateSwitch> found;
   for (const SwitchSample& one : sample.switches) {
+    if (!one.is_switch()) continue;
     entries_.push_back(entry_of(one));
     if (!one.entered.empty()) note_boundary(one);
-    if (one.woke > kLate) found.push_back({++last_id_, node, one.due, one.woke});
+    if (is_late(one.woke, one.slice)) {
+      found.push_back({++last_id_, node, one.due, one.woke, one.slice});
+    }
   }
   late_.insert(late_.end(), found.begin(), found.end());
   while (late_.size() > kMostLate) late_.pop_front();
@@ -90,7 +93,7 @@ void SwitchWindow::settle(TimePoint before) {
 SwitchWindow::Summary SwitchWindow::summary(TimePoint from, TimePoint to) const {
   Summary made;
   std::array<std::vector<Duration>, kSwitchPhases> lengths;
-  Duration lost{0};
+  Duration overhead{0};
   std::int64_t entering = 0;
   for (auto& of_phase : lengths) of_phase.reserve(kUsual);
   // Entries are in order of arrival, and a new one is not much older than the previous one.
@@ -103,11 +106,11 @@ SwitchWindow::Summary SwitchWindow::summary(TimePoint from, TimePoint to) const 
       if (entry.lengths[i] >= Duration(0)) lengths[i].push_back(entry.lengths[i]);
     }
     if (!entry.enters) continue;
-    lost += entry.lengths[static_cast<std::size_t>(SwitchPhase::Total)];
+    overhead += entry.lengths[static_cast<std::size_t>(SwitchPhase::Total)];
     ++entering;
   }
   for (std::size_t i = 0; i < kSwitchPhases; ++i) made.phases[i] = quantiles(lengths[i]);
-  if (entering > 0) made.mean_lost = lost / entering;
+  if (entering > 0) made.mean_overhead = overhead / entering;
   std::vector<Duration> skews;
   for (auto next = boundaries_.lower_bound(from); next != boundaries_.end() && next->first < to;
        ++next) {

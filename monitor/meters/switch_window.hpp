@@ -21,12 +21,12 @@ struct LateSwitch {
   NodeId node;
   TimePoint due{};  // cluster time
   Duration late{0};
+  Duration slice{0};  // the slice that it delayed
 };
 
 class SwitchWindow {
  public:
   static constexpr Duration kKept = 11s;
-  static constexpr Duration kLate = 1ms;
   static constexpr std::size_t kMostSwitches = 65'536;
   static constexpr std::size_t kMostLate = 4'096;
 
@@ -36,8 +36,8 @@ class SwitchWindow {
   struct Summary {
     std::size_t count = 0;
     std::array<Quantiles, kSwitchPhases> phases{};
-    Quantiles skew;  // of boundaries at which at least two nodes switched
-    std::optional<Duration> mean_lost;
+    Quantiles skew;                         // of boundaries at which at least two nodes switched
+    std::optional<Duration> mean_overhead;  // of a switch at which a job enters
   };
 
   // Returns the figures of switches due in [from, to).

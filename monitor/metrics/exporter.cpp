@@ -49,10 +49,14 @@ void export_node(Exporter& out, const NodeTotals& totals) {
   }
   out.counter("scored_gang_switches_total", "Gang switches.")
       .value(static_cast<double>(totals.switches));
-  out.counter("scored_gang_late_switches_total", "Gang switches that began more than 1 ms late.")
+  out.counter("scored_gang_late_switches_total",
+              "Gang switches that began later than 5 % of the slice.")
       .value(static_cast<double>(totals.late));
-  out.counter("scored_gang_overhead_seconds_total", "Time that switching took from entering jobs.")
-      .value(totals.lost);
+  auto overhead = out.counter("scored_gang_overhead_seconds_total",
+                              "Time that switching took from entering jobs, by its parts.");
+  for (const auto& [name, part] : kOverheadParts) {
+    overhead.value(totals.overhead.*part, {{"part", name}});
+  }
   out.counter("scored_gang_slot_seconds_total", "Time in which at least one job was scheduled.")
       .value(totals.busy);
 }

@@ -50,12 +50,13 @@ TEST(Exporter, ExportsTotalsOfNodeAndProcess) {
   Exporter out;
   NodeTotals totals;
   totals.switches = 7;
-  totals.lost = 1500ms;
+  totals.overhead = {.wake = 1s, .go = 1500ms};
   export_node(out, totals);
   export_process(out);
   const std::string text = out.text();
   EXPECT_TRUE(has(text, "scored_gang_switches_total 7"));
-  EXPECT_TRUE(has(text, "scored_gang_overhead_seconds_total 1.5"));
+  EXPECT_TRUE(has(text, "scored_gang_overhead_seconds_total{part=\"wake\"} 1"));
+  EXPECT_TRUE(has(text, "scored_gang_overhead_seconds_total{part=\"go\"} 1.5"));
   EXPECT_TRUE(has(text, "# TYPE process_resident_memory_bytes gauge"));
 }
 

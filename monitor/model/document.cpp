@@ -57,6 +57,7 @@ class Writer {
 
  private:
   void write_cluster();
+  void write_overhead(const ClusterMeter::Overhead& overhead);
   void write_nodes();
   void write_node(const NodeRow& node, NodeId id);
   void write_scratch(const NodeRow& node, NodeId id);
@@ -127,7 +128,7 @@ void Writer::write_cluster() {
   json_.field("nodes_down", view_.nodes_down).field("nodes_known", view_.nodes.size());
   json_.field("nodes_drained", view_.nodes_drained).field("jobs_active", view_.jobs_active);
   json_.field("switches_per_s", rounded(meter_.switches_per_second()));
-  json_.field("overhead", meter_.overhead());
+  write_overhead(meter_.overhead());
   json_.field("sample_period_s", seconds(view_.sample_period));
   json_.field("sample_delay_s", seconds(view_.sample_delay));
   json_.field("viewers", view_.viewers).key("settings").begin_array();
@@ -137,6 +138,21 @@ void Writer::write_cluster() {
     json_.field("purpose", rule.purpose).end_object();
   }
   json_.end_array().end_object();
+}
+
+// The parts are not rounded, so that they add up to the whole.
+void Writer::write_overhead(const ClusterMeter::Overhead& overhead) {
+  const auto share = overhead.share();
+  json_.field("overhead", share).key("overhead_parts");
+  if (!share) {
+    json_.null();
+    return;
+  }
+  json_.begin_object();
+  for (const auto& [name, part] : kOverheadParts) {
+    json_.field(name, share_of(overhead.spent.*part, overhead.busy));
+  }
+  json_.end_object();
 }
 
 void Writer::write_nodes() {
@@ -158,7 +174,8 @@ void Writer::write_node(const NodeRow& node, NodeId id) {
   const NodeTotals* totals = meter_.totals(id);  // while it is watched, newer than the heartbeat
   json_.field("switches", std::max(node.switches, totals != nullptr ? totals->switches : 0));
   json_.field("late_switches", std::max(node.late_switches, totals != nullptr ? totals->late : 0));
-  json_.field("overhead", meter_.overhead(id)).field("clock_error_s", seconds(node.clock_error));
+  write_overhead(meter_.overhead(id));
+  json_.field("clock_error_s", seconds(node.clock_error));
   json_.field("last_heard_s", seconds(node.last_heard)).field("method", node.method);
   json_.field("daemon_cpu_s", seconds(node.daemon_cpu));
   json_.field("daemon_rss_bytes", node.daemon_memory.value());
@@ -341,7 +358,8 @@ void Writer::write_switches() {
   }
   json_.end_object().key("skew");
   write_quantiles(summary.skew, true);
-  json_.field("mean_lost_s", seconds(summary.mean_lost));
+  json_.field("mean_overhead_s", seconds(summary.mean_overhead));
+  json_.field("mean_lost_s", seconds(summary.mean_overhead));
   std::uint64_t late = 0;
   for (const NodeRow& node : view_.nodes) late += node.late_switches;
   json_.field("late_total", late).key("last_late");
@@ -349,7 +367,8 @@ void Writer::write_switches() {
   if (last) {
     json_.begin_object().field("id", last->id).field("node", last->node.value());
     at("at_s", last->due);
-    json_.field("late_s", seconds(last->late)).end_object();
+    json_.field("late_s", seconds(last->late)).field("slice_s", seconds(last->slice));
+    json_.end_object();
   } else {
     json_.null();
   }

@@ -163,6 +163,18 @@ TEST(Document, FilterDoesNotRevealAUserName) {
   EXPECT_TRUE(has(document(view, {}, filter), "\"jobs\":[]"));
 }
 
+TEST(EventLog, LateSwitchesLeaveRoomForOtherEvents) {
+  EventLog log;
+  for (int i = 0; i < 10; ++i) log.add({.kind = EventKind::Job, .text = "job"});
+  for (int i = 0; i < 100; ++i) log.add({.kind = EventKind::Late, .text = "late"});
+  const auto jobs = std::ranges::count(log.events(), EventKind::Job, &Event::kind);
+  EXPECT_EQ(jobs, 10);
+  EXPECT_EQ(std::ssize(log.events()), 10 + EventLog::kKeptLate);
+  EXPECT_EQ(log.events().back().id, 110U) << "the newest ones stay";
+  for (int i = 0; i < 100; ++i) log.add({.kind = EventKind::Job, .text = "job"});
+  EXPECT_EQ(log.events().size(), EventLog::kKept);
+}
+
 TEST(Document, ShowsEventsOfOthersWithoutNames) {
   ClusterView view = cluster();
   EventLog log;

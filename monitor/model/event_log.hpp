@@ -4,6 +4,7 @@
 #include "base/ids.hpp"
 #include "base/time.hpp"
 
+#include <algorithm>
 #include <deque>
 #include <optional>
 #include <string>
@@ -28,9 +29,15 @@ struct Event {
 class EventLog {
  public:
   static constexpr std::size_t kKept = 50;
+  // On a crowded machine switches are late all the time; the jobs' events must stay.
+  static constexpr std::ptrdiff_t kKeptLate = 5;
 
   void add(Event event) {
     event.id = ++last_id_;
+    const auto is_late = [](const Event& one) { return one.kind == EventKind::Late; };
+    if (is_late(event) && std::ranges::count_if(events_, is_late) >= kKeptLate) {
+      events_.erase(std::ranges::find_if(events_, is_late));
+    }
     events_.push_back(std::move(event));
     if (events_.size() > kKept) events_.pop_front();
   }

@@ -4,6 +4,7 @@
 // (load_meter.hpp).
 
 #include "base/ids.hpp"
+#include "base/model/switch_overhead.hpp"
 #include "base/time.hpp"
 #include "base/units.hpp"
 
@@ -94,12 +95,20 @@ struct SwitchSample {
   // The next three count from `due`. They equal `stopped` if no network channel changed hands.
   Duration guarded{0}, saved{0}, restored{0};
   std::vector<AttemptId> filling;  // all attempts that fill from then on
+  Duration slice{0};               // the slice that begins; 0: no boundary follows
+  bool busy = false;               // a job is scheduled from then on
+
+  // Returns false if the sample only notes that no job is scheduled any more.
+  [[nodiscard]] bool is_switch() const { return !left.empty() || !entered.empty(); }
+
+  [[nodiscard]] SwitchMoments moments() const { return {woke, stopped, restored, done}; }
 
   friend bool operator==(const SwitchSample&, const SwitchSample&) = default;
 };
 
-// SwitchPhase names the phases of a switch (docs/reference/stream.md), which are labels of
-// scored_gang_switch_duration_seconds.
+// SwitchPhase names the phases of a switch (docs/reference/glossary.md), which are labels of
+// scored_gang_switch_duration_seconds. Each ends at a moment of the sample: wake at `woke`, stop at
+// `stopped`, go at `done`.
 enum class SwitchPhase : std::uint8_t { Wake, Stop, Guard, Save, Restore, Go, Total };
 
 inline constexpr std::size_t kSwitchPhases = 7;
@@ -144,8 +153,8 @@ using WaitHistogram = Histogram<kWaitBuckets>;
 // NodeTotals are the totals of a node daemon since its start.
 struct NodeTotals {
   std::uint64_t switches = 0, late = 0;
-  Duration lost{0};      // time that switching took from entering jobs
-  Duration busy{0};      // time in which at least one job ran
+  SwitchOverhead overhead;
+  Duration busy{0};      // time in which at least one job was scheduled
   bool is_whole = true;  // false: the next fields are sent only when a scrape requests them
   std::array<TimeHistogram, kSwitchPhases> phases{};
   Duration user{0}, system{0};  // CPU of jobs

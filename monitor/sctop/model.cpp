@@ -162,6 +162,9 @@ void read_cluster(const json::object& cluster, Model& model) {
   model.quantum_s = number(cluster, "quantum_s");
   model.switches_per_s = number(cluster, "switches_per_s");
   if (member(cluster, "overhead") != nullptr) model.overhead = number(cluster, "overhead");
+  for (const auto& [name, value] : part(cluster, "overhead_parts")) {
+    model.overhead_parts.emplace_back(name, number_of(value));
+  }
   model.nodes_up = integer(cluster, "nodes_up");
   model.nodes_known = integer(cluster, "nodes_known");
   model.slots = integer(cluster, "slots");

@@ -58,7 +58,8 @@ struct Model {
   std::string cluster;
   bool is_virtual = false;
   double quantum_s = 0, switches_per_s = 0;
-  std::optional<double> overhead;
+  std::optional<double> overhead;  // of the time in which a job was scheduled
+  std::vector<std::pair<std::string, double>> overhead_parts;  // add up to it
   std::int64_t nodes_up = 0, nodes_known = 0, slots = 0;
   std::vector<NodeView> nodes;
   std::vector<RowView> rows;

@@ -45,11 +45,20 @@ std::string percentiles_text(const char* name, const std::optional<Percentiles>&
                      micros(values->max_s));
 }
 
+// Returns "overhead 0.024 %: wake 0.020, stop 0.001, network 0.000, go 0.003".
+std::string overhead_text(const Model& model) {
+  if (!model.overhead) return "overhead -";
+  std::string text = fmt::format("overhead {:.3f} %", *model.overhead * 100);
+  const char* separator = ": ";
+  for (const auto& [name, share] : model.overhead_parts) {
+    text += fmt::format("{}{} {:.3f}", std::exchange(separator, ", "), shown(name), share * 100);
+  }
+  return text;
+}
+
 void add_header(std::vector<StyledLine>& out, const Model& model, const ViewState& view,
                 ScreenSize size) {
   const bool is_narrow = size.columns < kWideColumns;  // then figures matter more than names
-  const auto lost =
-      model.overhead ? fmt::format("{:.3f} %", *model.overhead * 100) : std::string("-");
   const auto turns = fmt::format("  {}{:.0f} ms  slots {}", is_narrow ? "" : "quantum ",
                                  model.quantum_s * 1e3, model.slots);
   out.push_back({{"sctop ", Style::Strong},
@@ -60,11 +69,12 @@ void add_header(std::vector<StyledLine>& out, const Model& model, const ViewStat
                                         : std::string(),
                   Style::Bad},
                  {model.is_virtual && !is_narrow ? " (virtual nodes)" : ""},
-                 {fmt::format("{}  nodes {}/{}  {:.1f} switches/s  lost {}", turns, model.nodes_up,
-                              model.nodes_known, model.switches_per_s, lost)}});
+                 {fmt::format("{}  nodes {}/{}  {:.1f} switches/s", turns, model.nodes_up,
+                              model.nodes_known, model.switches_per_s)}});
   out.push_back(
       {{percentiles_text("switch", model.total) + "   " + percentiles_text("skew", model.skew)},
        {model.late > 0 ? fmt::format("   late {}", model.late) : "", Style::Bad}});
+  out.push_back({{overhead_text(model)}});
   const ScratchView& scratch = model.scratch;
   if (scratch.servers == 0) return;
   out.push_back(

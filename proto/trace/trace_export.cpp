@@ -29,12 +29,12 @@ void add_phases(const wire::SwitchRecord& record, std::int64_t due, std::vector<
   const auto add = [&](const char* name, std::int64_t from, std::int64_t to) {
     if (to > from) bars.push_back({name, 0, due + from, due + to, record.epoch(), "switch"});
   };
-  add("late", 0, record.woke_ns());
-  add("freeze", record.woke_ns(), record.stopped_ns());
+  add("wake", 0, record.woke_ns());
+  add("stop", record.woke_ns(), record.stopped_ns());
   add("guard", record.stopped_ns(), record.guarded_ns());
   add("save", record.guarded_ns(), record.saved_ns());
   add("restore", record.saved_ns(), record.restored_ns());
-  add("thaw", std::max(record.stopped_ns(), record.restored_ns()), record.done_ns());
+  add("go", std::max(record.stopped_ns(), record.restored_ns()), record.done_ns());
 }
 
 std::uint64_t job_of(std::uint64_t attempt) {
@@ -61,7 +61,7 @@ class Bars {
     seen_.try_emplace(attempt, true);
   }
 
-  // From `at` on exactly these attempts are open.
+  // From `at` on exactly these attempts are open: none if the record notes that none runs.
   template <class Attempts>
   void set(const Attempts& attempts, std::int64_t at, std::uint64_t epoch) {
     for (auto one = open_.begin(); one != open_.end();) {
@@ -113,6 +113,7 @@ std::vector<TraceBar> trace_bars(const wire::NodeTrace& node) {
     const std::int64_t entered = due + std::max(record.stopped_ns(), record.restored_ns());
     for (const auto attempt : record.entered()) jobs.enter(attempt, entered, record.epoch());
     fillers.set(record.filling(), at, record.epoch());
+    if (record.left().empty() && record.entered().empty()) jobs.set(record.left(), at, 0);
   }
   const auto of_jobs = jobs.finish(last.due_ns() + offset + last.done_ns());
   bars.insert(bars.end(), of_jobs.begin(), of_jobs.end());

@@ -89,7 +89,7 @@ TEST(TraceExport, ShowsThePhasesOfASwitch) {
     if (bar.track == 0) lengths[bar.name] = bar.end_ns - bar.begin_ns;
   }
   EXPECT_EQ(lengths, (std::map<std::string, std::int64_t>{
-                         {"late", 20'000}, {"freeze", 15'000}, {"thaw", 25'000}}));
+                         {"wake", 20'000}, {"stop", 15'000}, {"go", 25'000}}));
 }
 
 TEST(TraceExport, PerfettoTraceIsReadBack) {

@@ -11,6 +11,7 @@ void write_switch(JsonWriter& json, const wire::SwitchRecord& record) {
   json.field("stopped_ns", record.stopped_ns()).field("done_ns", record.done_ns());
   json.field("guarded_ns", record.guarded_ns()).field("saved_ns", record.saved_ns());
   json.field("restored_ns", record.restored_ns());
+  json.field("slice_ns", record.slice_ns()).field("busy", record.busy());
   json.field("epoch", record.epoch()).list("left", record.left());
   json.list("entered", record.entered()).list("filling", record.filling()).end_object();
 }

@@ -20,7 +20,7 @@ TEST(TraceJson, WritesTheRecordedSwitches) {
       R"("clock_error_ns":0,"lost":2,"channels":{"handovers":0,"saved_bursts":0,"saved_bytes":0,)"
       R"("restored_bursts":0,"dropped_full":0,"dropped_strangers":0,"frames_sent":0,)"
       R"("frames_resent":0},"switches":[{"due_ns":5,"woke_ns":0,"stopped_ns":0,)"
-      R"("done_ns":0,"guarded_ns":0,"saved_ns":0,"restored_ns":0,"epoch":0,"left":[7],"entered":[],"filling":[]}]}],"silent_nodes":["n1"]})"
+      R"("done_ns":0,"guarded_ns":0,"saved_ns":0,"restored_ns":0,"slice_ns":0,"busy":false,"epoch":0,"left":[7],"entered":[],"filling":[]}]}],"silent_nodes":["n1"]})"
       "\n");
 }
 

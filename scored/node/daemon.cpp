@@ -420,11 +420,11 @@ void NodeDaemon::report_late() {
   if (!late) return;
   const SwitchRecord& worst = late->worst.record;
   const AttemptId attempt = worst.entered_count > 0 ? worst.entered[0] : worst.left[0];
-  const bool has_job = worst.entered_count + worst.left_count > 0;
-  report(Event::SwitchLate, kv("node", config_.name),
-         kv("job", has_job ? fmt::format("{}", job_of(attempt)) : std::string()),
+  report(Event::SwitchLate, kv("node", config_.name), kv("job", job_of(attempt)),
          kv("late_us", std::chrono::ceil<std::chrono::microseconds>(worst.woke).count()),
-         kv("epoch", worst.epoch), kv("held_back", late->count - 1));
+         kv("slice_us", std::chrono::ceil<std::chrono::microseconds>(worst.slice).count()),
+         kv("epoch", worst.epoch), kv("held_back", late->count - 1),
+         kv("switches", late->switches));
 }
 
 asio::awaitable<void> NodeDaemon::synchronise(std::uint64_t generation) {

@@ -4,6 +4,7 @@
 // found by the nodes' common (epoch, due) rounded to 0.5 ms (the smallest quantum is 1 ms).
 #include "scout/commands/trace_view.hpp"
 
+#include "base/model/switch_overhead.hpp"
 #include "base/text/hostlist.hpp"
 #include "base/text/plain.hpp"
 #include "proto/trace/trace_json.hpp"
@@ -33,28 +34,48 @@ std::string figures(std::string_view label, std::vector<std::int64_t> values) {
                      percentile_us(values, 1.0), values.size());
 }
 
-// Prints the phases of the switches in which a channel changed its job.
-std::string network_figures(const wire::Trace& trace) {
-  std::vector<std::int64_t> guard, save, restore;
+Duration ns(std::int64_t value) {
+  return Duration(value);
+}
+
+SwitchMoments moments_of(const wire::SwitchRecord& record) {
+  return {ns(record.woke_ns()), ns(record.stopped_ns()), ns(record.restored_ns()),
+          ns(record.done_ns())};
+}
+
+// A record without jobs only notes that no job is scheduled any more.
+bool is_switch(const wire::SwitchRecord& record) {
+  return record.left_size() + record.entered_size() > 0;
+}
+
+// Holds the lengths of the phases, with the names that they have in the stream. Those of the
+// network are of switches in which a channel changed its job.
+struct Phases {
+  std::vector<std::int64_t> wake, stop, guard, save, restore, go, total;
+
+  void add(const wire::SwitchRecord& record);
+};
+
+void Phases::add(const wire::SwitchRecord& record) {
+  const SwitchOverhead parts = overhead_of(moments_of(record));
+  wake.push_back(parts.wake.count());
+  stop.push_back(parts.stop.count());
+  if (record.restored_ns() > record.stopped_ns()) {
+    guard.push_back(record.guarded_ns() - record.stopped_ns());
+    save.push_back(record.saved_ns() - record.guarded_ns());
+    restore.push_back(record.restored_ns() - record.saved_ns());
+  }
+  go.push_back(parts.go.count());
+  total.push_back(parts.total().count());
+}
+
+std::string frames_resent(const wire::Trace& trace) {
   std::uint64_t sent = 0, resent = 0;
   for (const auto& node : trace.nodes()) {
     sent += node.channels().frames_sent();
     resent += node.channels().frames_resent();
-    for (const auto& record : node.switches()) {
-      if (record.restored_ns() <= record.stopped_ns()) continue;
-      guard.push_back(record.guarded_ns() - record.stopped_ns());
-      save.push_back(record.saved_ns() - record.guarded_ns());
-      restore.push_back(record.restored_ns() - record.saved_ns());
-    }
   }
-  std::string page;
-  if (!guard.empty()) {
-    page += figures("channel: guard", std::move(guard));
-    page += figures("channel: save", std::move(save));
-    page += figures("channel: restore", std::move(restore));
-  }
-  if (sent > 0) page += fmt::format("{:<22} {} of {} sent\n", "frames resent", resent, sent);
-  return page;
+  return sent > 0 ? fmt::format("{:<22} {} of {} sent\n", "frames resent", resent, sent) : "";
 }
 
 struct StopSpan {
@@ -86,20 +107,42 @@ std::vector<std::int64_t> stop_skews(const wire::Trace& trace) {
   return skews;
 }
 
-// Returns the share of the nodes' time that switches took, between a node's first boundary and its
-// last. A switch lasts from waking to continuing the last job. Losses inside tasks (caches,
-// wake-ups) are not included.
-std::string time_in_switches(const wire::Trace& trace) {
-  std::int64_t lost = 0;
-  std::int64_t all = 0;
-  for (const auto& node : trace.nodes()) {
-    if (node.switches_size() < 2) continue;
-    for (const auto& record : node.switches()) lost += record.done_ns() - record.woke_ns();
-    all += node.switches().rbegin()->due_ns() - node.switches().begin()->due_ns();
+// Adds up the overhead between a node's first record and its last, and the time in which a job was
+// scheduled there. A record tells whether one is from its stop on.
+void add_overhead(const wire::NodeTrace& node, SwitchOverhead& overhead, Duration& busy) {
+  for (int i = 1; i < node.switches_size(); ++i) {
+    const auto& before = node.switches(i - 1);
+    const auto& record = node.switches(i);
+    if (record.entered_size() > 0) overhead += overhead_of(moments_of(record));
+    if (!before.busy()) continue;
+    busy += ns(record.due_ns() + record.stopped_ns()) - ns(before.due_ns() + before.stopped_ns());
   }
-  if (all <= 0) return "";
-  return fmt::format("{:<22} {:.3f} % of the nodes' time\n", "overhead of switching",
-                     100 * static_cast<double>(lost) / static_cast<double>(all));
+}
+
+std::string overhead_lines(const wire::Trace& trace) {
+  SwitchOverhead overhead;
+  Duration busy{0};
+  for (const auto& node : trace.nodes()) add_overhead(node, overhead, busy);
+  const auto share = share_of(overhead.total(), busy);
+  if (!share) return "";
+  std::string page =
+      fmt::format("{:<22} {:.3f} % of the time with a job\n", "overhead", 100 * *share);
+  page += fmt::format("{:<22}", "  its parts, %");
+  for (const auto& [name, part] : kOverheadParts) {
+    page += fmt::format(" {} {:.3f}", name, 100 * share_of(overhead.*part, busy).value_or(0));
+  }
+  return page + "\n";
+}
+
+std::string late_line(const wire::Trace& trace, std::size_t switches) {
+  std::size_t late = 0;
+  for (const auto& node : trace.nodes()) {
+    for (const auto& record : node.switches()) {
+      if (is_switch(record) && is_late(ns(record.woke_ns()), ns(record.slice_ns()))) ++late;
+    }
+  }
+  return fmt::format("{:<22} {} of {}: by more than {} % of the slice\n", "late", late, switches,
+                     kLatePercent);
 }
 
 }  // namespace
@@ -109,23 +152,29 @@ std::string trace_json(const wire::Trace& trace) {
 }
 
 std::string trace_page(const wire::Trace& trace) {
-  std::vector<std::int64_t> woke, stopped, whole;
+  Phases phases;
   for (const auto& node : trace.nodes()) {
     for (const auto& record : node.switches()) {
-      woke.push_back(record.woke_ns());
-      stopped.push_back(record.stopped_ns() - record.woke_ns());
-      whole.push_back(record.done_ns() - record.woke_ns());
+      if (is_switch(record)) phases.add(record);
     }
   }
+  const std::size_t count = phases.total.size();
   std::string page =
       fmt::format("{}, {}\n", counted(static_cast<std::uint64_t>(trace.nodes_size()), "node"),
-                  whole.size() == 1 ? "1 switch" : fmt::format("{} switches", whole.size()));
-  page += figures("woke after the boundary", std::move(woke));
-  page += figures("stopping", std::move(stopped));
-  page += figures("whole switch", std::move(whole));
-  page += figures("stop skew of nodes", stop_skews(trace));
-  page += network_figures(trace);
-  page += time_in_switches(trace);
+                  count == 1 ? "1 switch" : fmt::format("{} switches", count));
+  page += figures("wake", std::move(phases.wake));
+  page += figures("stop", std::move(phases.stop));
+  if (!phases.guard.empty()) {
+    page += figures("guard", std::move(phases.guard));
+    page += figures("save", std::move(phases.save));
+    page += figures("restore", std::move(phases.restore));
+  }
+  page += figures("go", std::move(phases.go));
+  page += figures("total", std::move(phases.total));
+  page += figures("skew", stop_skews(trace));
+  page += frames_resent(trace);
+  if (count > 0) page += late_line(trace, count);
+  page += overhead_lines(trace);
   if (trace.silent_nodes_size() > 0) {
     const std::vector<std::string> names(trace.silent_nodes().begin(), trace.silent_nodes().end());
     page += fmt::format("no trace from {}: no answer\n", compress_hostlist(names));

@@ -8,8 +8,8 @@
 namespace score::scout {
 
 std::string trace_json(const wire::Trace& trace);
-// Returns percentiles over all nodes: wake-up, stop, whole switch, the skew between nodes, and the
-// phases of network channels.
+// Returns percentiles of the phases over all nodes and of the skew between nodes, late switches and
+// the overhead with its parts. The words are those of docs/reference/glossary.md.
 std::string trace_page(const wire::Trace& trace);
 
 }  // namespace score::scout

@@ -312,5 +312,35 @@ TEST(TracePage, SkewIsMeasuredBetweenNodesPerBoundary) {
   EXPECT_NE(trace_page(trace).find("p50     30.0 us"), std::string::npos) << trace_page(trace);
 }
 
+void add_switch(wire::NodeTrace& node, std::int64_t due, std::uint64_t entered) {
+  auto& record = *node.add_switches();
+  record.set_due_ns(due);
+  record.set_woke_ns(60'000);
+  record.set_stopped_ns(70'000);
+  record.set_restored_ns(170'000);
+  record.set_done_ns(200'000);
+  record.set_slice_ns(1'000'000);
+  record.set_busy(entered != 0);
+  if (entered != 0) record.add_entered(entered);
+}
+
+// The node is idle between the end of its first job and the entry of the next one.
+TEST(TracePage, OverheadLeavesOutIdleTime) {
+  wire::Trace trace;
+  auto& node = *trace.add_nodes();
+  add_switch(node, 0, 256);
+  add_switch(node, 10'000'000, 512);
+  add_switch(node, 20'000'000, 0);
+  add_switch(node, 500'000'000, 256);
+  add_switch(node, 520'000'000, 512);
+  const std::string page = trace_page(trace);
+  for (const char* line :
+       {"1 node, 4 switches\n", "overhead               1.500 % of the time with a job\n",
+        "  its parts, %         wake 0.450 stop 0.075 network 0.750 go 0.225\n",
+        "late                   4 of 4: by more than 5 % of the slice\n"}) {
+    EXPECT_NE(page.find(line), std::string::npos) << line << page;
+  }
+}
+
 }  // namespace
 }  // namespace score::scout

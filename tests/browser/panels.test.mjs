@@ -158,7 +158,7 @@ describe('panels', { skip }, () => {
     };
     const { traceEvents } = JSON.parse(await take('switches.json'));
     const pid = traceEvents.find(({ name, args }) => name === 'process_name' && args.name === node).pid;
-    assert.ok(traceEvents.some((event) => event.pid === pid && event.name === 'late' && event.dur > 1000), 'late by a millisecond');
+    assert.ok(traceEvents.some((event) => event.pid === pid && event.name === 'wake' && event.dur > 1000), 'late by a millisecond');
     const perfetto = await take('switches.pftrace');
     assert.equal(perfetto[0], 0x0a, 'packets of a trace');
     assert.ok(perfetto.includes(node) && perfetto.includes(`job ${jobs[0]}`));

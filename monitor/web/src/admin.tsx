@@ -24,9 +24,9 @@ function preview(snapshot: Snapshot, quantum: number): string {
   const { cluster, switches } = snapshot;
   const before = 1 / cluster.quantum_s;
   const after = 1 / quantum;
-  const lost = switches.mean_lost_s;
+  const overhead = switches.mean_overhead_s ?? 0;
   return `switches/s ${before.toFixed(1)} → ${after.toFixed(1)}, est. overhead ${percent(
-    lost / cluster.quantum_s, 3)} → ${percent(lost / quantum, 3)}`;
+    overhead / cluster.quantum_s, 3)} → ${percent(overhead / quantum, 3)}`;
 }
 
 function useActions(session: Session) {

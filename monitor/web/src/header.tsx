@@ -57,7 +57,7 @@ export function Header({ feed, state, drawer }: HeaderProps) {
           <Figure name="quantum" id="quantum" value={`${(cluster.quantum_s * 1000).toFixed(0)} ms`} />
           <Figure name="slots" id="slots" value={String(cluster.slots)} />
           <Figure name="switches/s" id="rate" value={cluster.switches_per_s.toFixed(1)} />
-          <Figure name="overhead" id="share-lost" value={percent(cluster.overhead, 3)} />
+          <Figure name="overhead" id="share-overhead" value={percent(cluster.overhead, 3)} />
           <Figure name="nodes up" id="nodes-up" value={`${cluster.nodes_up}${down > 0 ? ` (${down} not)` : ''}`} />
         </dl>
       )}

@@ -53,6 +53,7 @@ function fills(nodes: number, time: number): Run[] {
 function document(nodes: number, ppn: number, seq: number): Snapshot {
   const time = seq * period;
   const all = Array.from({ length: nodes }, (_, node) => node);
+  const parts = { wake: 0.0001, stop: 0.00005, network: 0, go: 0.00005 };
   const spread = { p50_s: 12e-6, p95_s: 40e-6, max_s: 90e-6 };
   return {
     schema: 'scored.stream/1', seq, head: 'simulated', time_unix_s: Date.now() / 1000, time_s: time,
@@ -60,11 +61,11 @@ function document(nodes: number, ppn: number, seq: number): Snapshot {
     cluster: {
       name: 'simulated', version: '', virtual: true, quantum_s: period, slots: 2, settings: [], cycle_s: 2 * period,
       nodes_up: nodes, nodes_down: 0, nodes_known: nodes, nodes_drained: 0, jobs_active: 2,
-      switches_per_s: 10, overhead: 0.0002, viewers: 1,
+      switches_per_s: 10, overhead: 0.0002, overhead_parts: parts, viewers: 1,
     },
     nodes: all.map((node) => ({
       name: `node${String(node).padStart(2, '0')}`, state: 'up', drained: false, reason: '', cores: ppn,
-      jobs: [1, 2], user: 0.7, system: 0.05, filled: 0.05, late_switches: 0, overhead: 0.0002,
+      jobs: [1, 2], user: 0.7, system: 0.05, filled: 0.05, late_switches: 0, overhead: 0.0002, overhead_parts: parts,
     })),
     matrix: {
       rows: [0, 1].map((slot) => ({
@@ -81,7 +82,7 @@ function document(nodes: number, ppn: number, seq: number): Snapshot {
     switches: {
       window_s: 1, count: nodes * 10,
       phases: { wake: spread, stop: spread, guard: null, save: null, restore: null, go: spread, total: spread },
-      skew: { ...spread, count: 10 }, mean_lost_s: 20e-6, late_total: 0, last_late: null,
+      skew: { ...spread, count: 10 }, mean_overhead_s: 20e-6, late_total: 0, last_late: null,
     },
     traffic: all.map((node) => [4e6 * (1 + Math.sin(time + node)), 4e6, 900, 900]),
     events: [],

@@ -1,6 +1,7 @@
 // The panel shows the cost of switching: p50, p95 and maximum of one phase of a switch, for each second of
 // the last minute. The skew and the time slice are shown for comparison, because the cost should be small
-// against the slice. It also shows the share of scheduled time that was lost.
+// against the slice. It also shows the overhead: the share of
+// the time with a job that switching took, with its parts.
 
 import { useEffect, useRef, useState } from 'preact/hooks';
 import uPlot from 'uplot';
@@ -139,6 +140,12 @@ function Plot({ history, phase }: { history: History; phase: string }) {
   );
 }
 
+// Returns "0.024: wake 0.020, stop 0.001, network 0.000, go 0.003".
+function overheadText({ overhead, overhead_parts }: Pick<Node, 'overhead' | 'overhead_parts'>): string {
+  const parts = Object.entries(overhead_parts ?? {}).map(([name, share]) => `${name} ${hundredths(share, 3)}`);
+  return parts.length > 0 ? `${hundredths(overhead, 3)}: ${parts.join(', ')}` : hundredths(overhead, 3);
+}
+
 function table(snapshot: Snapshot): Table {
   const { phases, skew } = snapshot.switches;
   const named = [...Object.entries(phases), ['skew', skew] as const];
@@ -147,7 +154,7 @@ function table(snapshot: Snapshot): Table {
     ...named.map(([name, value]) =>
       value ? [name, inMicros(value.p50_s), inMicros(value.p95_s), inMicros(value.max_s)] : [name, '–', '–', '–'],
     ),
-    ...nodes.map(({ name, overhead }) => [`lost on ${name}, %`, hundredths(overhead, 3), '', '']),
+    ...[{ name: 'all nodes', ...snapshot.cluster }, ...nodes].map((of) => [`overhead of ${of.name}, %`, overheadText(of), '', '']),
   ];
   return {
     caption: `Gang switches of the last ${snapshot.switches.window_s.toFixed(1)} s`,
@@ -176,7 +183,7 @@ function LateSwitch({ snapshot, onTrace }: { snapshot: Snapshot; onTrace: (momen
   const late = snapshot.switches.last_late;
   if (!late) return <span>no late switch</span>;
   const node = snapshot.nodes[late.node]?.name ?? String(late.node);
-  const text = `last late switch: ${node}, ${micros(late.late_s)}`;
+  const text = `last late switch: ${node}, ${micros(late.late_s)}, ${percent(late.late_s / late.slice_s, 0)} of the slice`;
   const moment = { query: `late=${late.id}`, at_s: late.at_s, title: `Switch ${micros(late.late_s)} late on ${node}` };
   return (
     <button type="button" class="link" aria-haspopup="dialog" onClick={() => onTrace(moment)}>
@@ -185,7 +192,7 @@ function LateSwitch({ snapshot, onTrace }: { snapshot: Snapshot; onTrace: (momen
   );
 }
 
-// Returns the node that loses the most time to switches.
+// Returns the node with the most overhead.
 function worst(snapshot: Snapshot): Node | null {
   let found: Node | null = null;
   for (const node of snapshot.nodes) {
@@ -199,10 +206,16 @@ function Figures({ snapshot }: { snapshot: Snapshot }) {
   const most = worst(snapshot);
   return (
     <dl class="figures">
-      <div>
-        <dt>lost</dt>
+      <div title={`of the time with a job; ${overheadText(cluster)}`}>
+        <dt>overhead</dt>
         <dd id="overhead">{percent(cluster.overhead, 3)}</dd>
       </div>
+      {Object.entries(cluster.overhead_parts ?? {}).map(([name, share]) => (
+        <div key={name} title={`part of the overhead: ${name}`}>
+          <dt>{name}</dt>
+          <dd id={`overhead-${name}`}>{percent(share, 3)}</dd>
+        </div>
+      ))}
       <div title={most ? `on ${most.name}` : ''}>
         <dt>worst node</dt>
         <dd id="overhead-worst">{percent(most?.overhead ?? null, 3)}</dd>

@@ -71,7 +71,8 @@ function lineOf(node: string, offset_ns: number, record: SwitchRecord): Line {
 
 function boundariesOf(trace: Trace): Boundary[] {
   const lines = trace.nodes.flatMap(({ node, clock_offset_ns, switches }) =>
-    switches.map((record) => lineOf(node, clock_offset_ns, record)));
+    switches.filter(({ left, entered }) => left.length + entered.length > 0)
+      .map((record) => lineOf(node, clock_offset_ns, record)));
   lines.sort((a, b) => a.due_s - b.due_s);
   const found: Boundary[] = [];
   for (const line of lines) {

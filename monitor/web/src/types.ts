@@ -6,6 +6,9 @@ export interface Percentiles {
   max_s: number;
 }
 
+// By name, in the order of a switch; they add up to the overhead.
+export type OverheadParts = Record<string, number>;
+
 export interface Cluster {
   name: string;
   version: string;
@@ -21,6 +24,7 @@ export interface Cluster {
   jobs_active: number;
   switches_per_s: number;
   overhead: number | null;
+  overhead_parts: OverheadParts | null;
   viewers: number;
 }
 
@@ -50,6 +54,7 @@ export interface Node {
   filled: number;
   late_switches: number;
   overhead: number | null;
+  overhead_parts: OverheadParts | null;
   scratch?: { capacity_bytes: number; reserved_bytes: number; volumes: Volume[] | null } | null; // missing: from an older head
 }
 
@@ -101,9 +106,9 @@ export interface Switches {
   count: number;
   phases: Record<string, Percentiles | null>;
   skew: (Percentiles & { count: number }) | null;
-  mean_lost_s: number;
+  mean_overhead_s: number | null;
   late_total: number;
-  last_late: { id: number; node: number; at_s: number; late_s: number } | null;
+  last_late: { id: number; node: number; at_s: number; late_s: number; slice_s: number } | null;
 }
 
 export interface Peers {

@@ -30,7 +30,7 @@ constexpr Duration kLinger = 2s;                // of sampling, for a page that 
 constexpr Duration kTotalsWait = 300ms;         // of a scrape, for the nodes
 constexpr Duration kLoadsWait = 3s;             // of a snapshot with loads, for the nodes
 constexpr std::uint32_t kAskedTicks = 5;        // for a snapshot; such samples are not delayed
-constexpr Duration kLatePause = 10s;            // between two events of late switches
+constexpr Duration kLatePause = 1min;           // between two events of late switches
 constexpr Duration kTraceMargin = 1s;           // around a moment
 constexpr std::uint32_t kSlowestSampling = 10;  // ticks: loads are averages over one second at most
 
@@ -182,6 +182,8 @@ void Monitoring::feed(NodeId node, const monitor::NodeSample& sample) {
     if (!samples_peers_ || gang.frames_to.empty()) continue;
     meter_.peers().feed(node, sample.taken, gang, parts_.head.jobs.nodes_of(gang.attempt));
   }
+  late_.note_switches(static_cast<std::uint64_t>(
+      std::ranges::count_if(sample.switches, &monitor::SwitchSample::is_switch)));
   for (const monitor::LateSwitch& late : meter_.feed(node, sample)) late_.add(late);
   if (const auto report = late_.take(clock_.now())) report_late(*report);
 }
@@ -190,15 +192,19 @@ void Monitoring::report_late(const monitor::LateReports<monitor::LateSwitch>::Re
   EventFeed::About about;
   about.at = report.worst.due;
   about.node = report.worst.node;
-  const double ms = std::chrono::duration<double, std::milli>(report.worst.late).count();
-  const std::string& node = parts_.head.links.name(report.worst.node);
-  parts_.head.feed.add(
-      monitor::EventKind::Late,
-      report.count == 1
-          ? fmt::format("switch {:.1f} ms late on {} (trace {})", ms, node, report.worst.id)
-          : fmt::format("{} switches late, the worst {:.1f} ms on {} (trace {})", report.count, ms,
-                        node, report.worst.id),
-      std::move(about));
+  const monitor::LateSwitch& worst = report.worst;
+  const std::string& node = parts_.head.links.name(worst.node);
+  const auto late = fmt::format(
+      "by {:.1f} ms, {:.0f} % of the slice, on {} (trace {})",
+      std::chrono::duration<double, std::milli>(worst.late).count(),
+      100.0 * static_cast<double>(worst.late.count()) / static_cast<double>(worst.slice.count()),
+      node, worst.id);
+  parts_.head.feed.add(monitor::EventKind::Late,
+                       report.count == 1
+                           ? fmt::format("a switch was late {}", late)
+                           : fmt::format("{} of {} switches were late, the worst {}", report.count,
+                                         std::max(report.count, report.switches), late),
+                       std::move(about));
 }
 
 void Monitoring::task_ended(NodeId node, JobId job) {

@@ -36,7 +36,13 @@ wire::NodeSample sound() {
   volume.set_attempt(257);
   volume.set_used_bytes(11);
   volume.set_queue(2);
+  one.set_slice_ns(40);
+  one.set_busy(true);
   sample.mutable_totals()->set_switches(8);
+  sample.mutable_totals()->set_overhead_wake_ns(1);
+  sample.mutable_totals()->set_overhead_stop_ns(20);
+  sample.mutable_totals()->set_overhead_network_ns(300);
+  sample.mutable_totals()->set_overhead_go_ns(4'000);
   auto& phase = *sample.mutable_totals()->add_phases();
   for (int i = 0; i < 100; ++i) phase.add_buckets(1);
   return sample;
@@ -53,6 +59,9 @@ TEST(SampleWire, KeepsAllValues) {
   EXPECT_EQ(sample->gangs[0].tasks[0].pm->traffic.sent_bytes, 9U);
   EXPECT_EQ(sample->gangs[0].frames_to, (std::vector<std::uint32_t>{0, 7}));
   EXPECT_EQ(sample->switches[0].done, 30ns);
+  EXPECT_EQ(sample->switches[0].slice, 40ns);
+  EXPECT_TRUE(sample->switches[0].busy);
+  EXPECT_EQ(sample->totals->overhead, (SwitchOverhead{1ns, 20ns, 300ns, 4'000ns}));
   const auto volumes = volumes_of(sound());
   ASSERT_EQ(volumes.size(), 1U);
   EXPECT_EQ(volumes[0].used, Bytes(11));
@@ -96,7 +105,7 @@ TEST(SampleWire, RefusesImpossibleNumbers) {
   EXPECT_TRUE(refuses([](auto& s) { s.mutable_gangs(0)->mutable_tasks(0)->set_waited_ns(-1); }));
   EXPECT_TRUE(refuses([](auto& s) { s.mutable_switches(0)->set_stopped_ns(5); }));
   EXPECT_TRUE(refuses([](auto& s) { s.mutable_switches(0)->set_due_ns(INT64_MAX); }));
-  EXPECT_TRUE(refuses([](auto& s) { s.mutable_totals()->set_lost_ns(INT64_MIN); }));
+  EXPECT_TRUE(refuses([](auto& s) { s.mutable_totals()->set_overhead_go_ns(INT64_MIN); }));
   EXPECT_TRUE(refuses([](auto& s) {
     for (int i = 0; i < 1'000; ++i) s.add_gangs();
   }));

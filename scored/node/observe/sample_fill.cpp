@@ -45,6 +45,8 @@ void fill_switch(const SwitchRecord& record, Duration offset, wire::SwitchRecord
     out.set_restored_ns(record.restored.count());
   }
   out.set_done_ns(record.done.count());
+  out.set_slice_ns(record.slice.count());
+  out.set_busy(record.busy != 0);
   const auto listed = [](std::uint64_t count) {
     return std::min<std::uint64_t>(count, SwitchRecord::kMaxListed);
   };
@@ -60,8 +62,11 @@ void fill_switch(const SwitchRecord& record, Duration offset, wire::SwitchRecord
 void fill_counts(const monitor::NodeTotals& counts, wire::SwitchTotals& out) {
   out.set_switches(counts.switches);
   out.set_late(counts.late);
-  out.set_lost_ns(counts.lost.count());
   out.set_busy_ns(counts.busy.count());
+  out.set_overhead_wake_ns(counts.overhead.wake.count());
+  out.set_overhead_stop_ns(counts.overhead.stop.count());
+  out.set_overhead_network_ns(counts.overhead.network.count());
+  out.set_overhead_go_ns(counts.overhead.go.count());
 }
 
 void fill_totals(const monitor::NodeTotals& totals, wire::SwitchTotals& out) {

@@ -142,12 +142,14 @@ void Sampling::keep_up() {
   const auto extract = parts_.switcher.trace().read_new(seen_, SwitchTrace::kEntries * 3 / 4);
   lost_ += extract.lost;
   for (const SwitchRecord& record : extract.records) {
+    if (!record.is_switch()) continue;
     const auto sample = to_sample(record);
     for (std::size_t i = 0; i < monitor::kSwitchPhases; ++i) {
       const auto length = length_of(sample, static_cast<monitor::SwitchPhase>(i));
       if (length) phases_[i].add(*length);
     }
-    if (record.woke > parts_.switcher.late_after()) late_.add({record.woke, record});
+    late_.note_switches(1);
+    if (is_late(record.woke, record.slice)) late_.add({record.woke, record});
     if (period_ > Duration{0} && pending_.size() < kMaxSentSwitches) pending_.push_back(record);
   }
 }
@@ -224,7 +226,7 @@ void Sampling::add_last_switches(TimePoint now) {
   const auto last = parts_.switcher.trace().read_new(seen, kMostOfAScrape);
   const TimePoint since = std::max(sent_until_, now - kLastSwitches);
   for (const SwitchRecord& record : last.records) {
-    if (record.due <= since) continue;
+    if (record.due <= since || !record.is_switch()) continue;
     fill_switch(record, parts_.agent.clock().offset(), *sample_.add_switches());
     sent_until_ = record.due;
   }
@@ -461,7 +463,7 @@ monitor::NodeTotals Sampling::counts() const {
   monitor::NodeTotals counts;
   counts.switches = counters.switches.load(std::memory_order_relaxed);
   counts.late = counters.late.load(std::memory_order_relaxed);
-  counts.lost = Duration(counters.lost_ns.load(std::memory_order_relaxed));
+  counts.overhead = overhead_in(counters);
   counts.busy = counters.busy.read(parts_.clock.now());
   counts.is_whole = false;
   return counts;

@@ -59,6 +59,8 @@ void fill_trace(const SwitchTrace::Extract& extract, wire::NodeTrace& trace) {
     out.set_saved_ns(record.saved.count());
     out.set_restored_ns(record.restored.count());
     out.set_epoch(record.epoch.value());
+    out.set_slice_ns(record.slice.count());
+    out.set_busy(record.busy != 0);
     list_ids(record.left, record.left_count, [&](std::uint64_t id) { out.add_left(id); });
     list_ids(record.entered, record.entered_count, [&](std::uint64_t id) { out.add_entered(id); });
     const auto filling = static_cast<std::uint32_t>(record.filling_count);

@@ -92,7 +92,6 @@ struct Node {
   std::atomic<Duration::rep> guard_ns{0};
   SwitchFollower follower{
       {[] { return g_now; }, [](TimePoint until) { g_now = std::max(g_now, until); }, guard_ns},
-      1ms,
       trace,
       counters};
   std::vector<FakeTarget*> targets;

@@ -55,8 +55,8 @@ namespace score::node {
   trace_.put(record);
   // A new attempt that is already running is recorded, but not counted.
   if (has_switched_) count(counters_.switches, std::uint64_t{1});
-  if (record.entered_count > 0) count(counters_.lost_ns, record.done.count());
-  if (record.woke > late_after_) count(counters_.late, std::uint64_t{1});
+  if (record.entered_count > 0) count(counters_, overhead_of(record.moments()));
+  if (is_late(record.woke, record.slice)) count(counters_.late, std::uint64_t{1});
 }
 
 }  // namespace score::node

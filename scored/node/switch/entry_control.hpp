@@ -21,8 +21,7 @@ struct SwitchClock {
 
 class EntryControl {
  public:
-  EntryControl(Duration late_after, SwitchTrace& trace, SwitchCounters& counters)
-      : late_after_(late_after), trace_(trace), counters_(counters) {}
+  EntryControl(SwitchTrace& trace, SwitchCounters& counters) : trace_(trace), counters_(counters) {}
 
   // Begins a switch, which has not stopped or continued anything yet.
   void begin() { has_switched_ = false; }
@@ -40,7 +39,6 @@ class EntryControl {
   void note(const SwitchRecord& record);
 
  private:
-  Duration late_after_;
   SwitchTrace& trace_;
   SwitchCounters& counters_;
   bool has_switched_ = false;

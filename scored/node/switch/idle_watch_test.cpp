@@ -147,7 +147,7 @@ struct Node {
   SwitchTrace trace;
   SwitchCounters counters;
   std::atomic<Duration::rep> guard_ns{0};
-  SwitchFollower follower{{&fake_now, &fake_sleep, guard_ns}, 1ms, trace, counters};
+  SwitchFollower follower{{&fake_now, &fake_sleep, guard_ns}, trace, counters};
   std::vector<std::shared_ptr<SwitchEntry>> entries;
   std::unique_ptr<SwitchProgram> program;
   std::optional<TimePoint> due;

@@ -73,6 +73,7 @@ Duration length(const SwitchProgram::Part& part, std::size_t turn) {
   SwitchRecord record;
   record.due = next_.due;
   record.woke = woke - record.due;
+  record.slice = next_.until - next_.due;
   record.epoch = part.plan.epoch;
   if (taken.leaves != nullptr) {
     taken.failed += control_.stop(*taken.leaves, woke);
@@ -85,6 +86,7 @@ Duration length(const SwitchProgram::Part& part, std::size_t turn) {
     taken.failed += control_.resume(*taken.enters, turn.network, taken.stopped, taken.stopped);
     taken.enters->has_turn.store(true, std::memory_order_relaxed);
     record.add_entered(taken.enters->attempt);
+    record.busy = 1;
     counters_.busy.start(taken.stopped);
   } else {
     counters_.busy.stop(taken.stopped);

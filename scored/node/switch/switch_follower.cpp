@@ -91,6 +91,7 @@ SwitchProgram* SwitchFollower::take(SwitchProgram* program) {
 [[gnu::hot]] std::uint64_t SwitchFollower::apply(const SwitchPosition& where, TimePoint due,
                                                  TimePoint woke) {
   SwitchRecord record;
+  const bool was_busy = counters_.busy.is_running();
   control_.begin();
   idle_checks_.assign_background(where.part, program_->entries, woke);
   std::uint64_t failed = stop_leaving(where, due, woke, record);
@@ -98,6 +99,7 @@ SwitchProgram* SwitchFollower::take(SwitchProgram* program) {
   record.due = due;
   record.stopped = record.guarded = record.saved = record.restored = stopped - due;
   record.woke = woke - due;
+  if (where.next) record.slice = *where.next - due;
   if (where.part != nullptr) record.epoch = where.part->plan.epoch;
   if (uses_barriers_) meetings_.drop_waiting(*program_, where);
   if (uses_barriers_ && is_due_) meetings_.call(*program_, where, due, record);
@@ -106,7 +108,9 @@ SwitchProgram* SwitchFollower::take(SwitchProgram* program) {
   record.done = clock_.now() - due;
   count(counters_.failed, failed);
   const bool is_open = uses_barriers_ && meetings_.keep(*program_, record);
-  if (!is_open && record.left_count + record.entered_count > 0) control_.note(record);
+  // A job that ends in its turn is not recorded as leaving, so its end is.
+  const bool is_news = record.is_switch() || was_busy != (record.busy != 0);
+  if (!is_open && is_news) control_.note(record);
   idle_checks_.watch(program_->entries, woke, stopped);
   account(record, woke, stopped);
   return failed;
@@ -176,6 +180,7 @@ SwitchProgram* SwitchFollower::take(SwitchProgram* program) {
     if (has_turn) entry.has_turn.store(true, std::memory_order_relaxed);
   }
   if (is_busy) {
+    record.busy = 1;
     counters_.busy.start(stopped);
   } else {
     counters_.busy.stop(stopped);

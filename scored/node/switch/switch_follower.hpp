@@ -16,9 +16,8 @@ namespace score::node {
 
 class SwitchFollower {
  public:
-  SwitchFollower(SwitchClock clock, Duration late_after, SwitchTrace& trace,
-                 SwitchCounters& counters)
-      : clock_(clock), counters_(counters), control_(late_after, trace, counters) {}
+  SwitchFollower(SwitchClock clock, SwitchTrace& trace, SwitchCounters& counters)
+      : clock_(clock), counters_(counters), control_(trace, counters) {}
 
   SwitchFollower(const SwitchFollower&) = delete;
   SwitchFollower& operator=(const SwitchFollower&) = delete;

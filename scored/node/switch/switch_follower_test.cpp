@@ -222,7 +222,7 @@ TEST(SwitchFollower, CountsRunTimeAndSwitchTime) {
   node.step(TimePoint{1100ms} + 40us);
   EXPECT_EQ(node.entries[0]->clock.read(TimePoint{5s}), 100ms + 40us);
   EXPECT_EQ(node.entries[1]->clock.read(TimePoint{1150ms} + 40us), 50ms);
-  EXPECT_EQ(node.counters.lost_ns.load(), Duration(40us).count());
+  EXPECT_EQ(overhead_in(node.counters), (SwitchOverhead{.wake = 40us}));
   EXPECT_EQ(node.counters.busy.read(TimePoint{2s}), 1s);
 }
 
@@ -265,17 +265,39 @@ TEST(SwitchFollower, RecordsEachSwitch) {
   node.add(2);
   node.follow({turns(TimePoint{1s})});
   node.step(TimePoint{1s});
-  node.step(TimePoint{1103ms});
+  node.step(TimePoint{1106ms});
   const auto trace = node.trace.read(TimePoint{1s});
   ASSERT_EQ(trace.records.size(), 1U);
   const auto& record = trace.records[0];
   EXPECT_EQ(record.due, TimePoint{1100ms});
-  EXPECT_EQ(record.woke, Duration{3ms});
+  EXPECT_EQ(record.woke, Duration{6ms});
+  EXPECT_EQ(record.slice, Duration{100ms});
+  EXPECT_EQ(record.busy, 1U);
   EXPECT_EQ(record.epoch, Epoch{1});
   EXPECT_EQ(record.left[0], AttemptId{1});
   EXPECT_EQ(record.entered[0], AttemptId{2});
   EXPECT_EQ(record.left_count + record.entered_count, 2U);
   EXPECT_EQ(node.counters.late, 1U);
+}
+
+// Otherwise a trace could not tell when the node stopped to be busy.
+TEST(SwitchFollower, RecordsThatTheLastJobIsGone) {
+  Node node;
+  node.add(1);
+  node.add(2);
+  node.follow({turns(TimePoint{1s})});
+  node.step(TimePoint{1s});
+  node.step(TimePoint{1100ms});
+  const auto before = std::move(node.program);
+  node.entries.clear();
+  node.follow({{Epoch{2}, TimePoint{1s}, 100ms, {{0ms, 100ms, {}}}, {}}});
+  node.step(TimePoint{1130ms});
+  const auto records = node.trace.read(TimePoint{}).records;
+  ASSERT_EQ(records.size(), 3U);
+  EXPECT_EQ(records[1].busy, 1U);
+  EXPECT_EQ(records[2].busy, 0U);
+  EXPECT_FALSE(records[2].is_switch());
+  EXPECT_EQ(node.counters.switches, 2U);
 }
 
 TEST(SwitchFollower, CountsFailedStopsAndRetries) {
@@ -436,6 +458,13 @@ auto what_happened(const SwitchRecord& record) {
                     record.entered,           record.epoch};
 }
 
+// The second node of the test is always busy, so only the first one records that no job runs.
+auto switches_of(const Node& node) {
+  auto records = node.trace.read(TimePoint{}).records;
+  std::erase_if(records, [](const SwitchRecord& record) { return !record.is_switch(); });
+  return records;
+}
+
 // The fast path must have the same effect as every other switch. The second node has one more
 // attempt that no plan knows, so that it never takes the fast path.
 TEST(SwitchFollower, FastPathMatchesGeneralPath) {
@@ -480,8 +509,8 @@ TEST(SwitchFollower, FastPathMatchesGeneralPath) {
       const TimePoint next = nodes[1].next.value_or(now) + ahead / 500;
       now = std::max(now, random() % 3 == 0 ? now + ahead : next);
     }
-    const auto quick = nodes[0].trace.read(TimePoint{}).records;
-    const auto slow = nodes[1].trace.read(TimePoint{}).records;
+    const auto quick = switches_of(nodes[0]);
+    const auto slow = switches_of(nodes[1]);
     ASSERT_TRUE(std::ranges::equal(quick, slow, {}, what_happened, what_happened)) << seed;
     switches += quick.size();
   }

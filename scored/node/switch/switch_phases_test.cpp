@@ -195,7 +195,7 @@ struct Pair {
   SwitchTrace trace;
   SwitchCounters counters;
   std::atomic<Duration::rep> guard_ns{Duration(300us).count()};
-  SwitchFollower follower{{&fake_now, &fake_sleep, guard_ns}, 1ms, trace, counters};
+  SwitchFollower follower{{&fake_now, &fake_sleep, guard_ns}, trace, counters};
   std::unique_ptr<SwitchProgram> program;
 };
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "base/ids.hpp"
+#include "base/model/switch_overhead.hpp"
 #include "base/time.hpp"
 
 #include <array>
@@ -28,8 +29,15 @@ struct SwitchRecord {
   Epoch epoch{};
   std::uint32_t left_count = 0, entered_count = 0;
   std::array<AttemptId, kMaxListed> left{}, entered{};
-  std::uint64_t filling_count = 0;  // attempts that fill from now on
+  std::uint32_t filling_count = 0;  // attempts that fill from now on
+  std::uint32_t busy = 0;           // 1: a job is scheduled from now on
   std::array<AttemptId, kMaxListed> filling{};
+  Duration slice{0};  // the slice that begins; 0: no boundary follows
+
+  // Returns false if the record only notes that no job is scheduled any more.
+  [[nodiscard]] bool is_switch() const { return left_count + entered_count > 0; }
+
+  [[nodiscard]] SwitchMoments moments() const { return {woke, stopped, restored, done}; }
 
   void add_left(AttemptId attempt) {
     if (left_count < kMaxListed) left[left_count] = attempt;
@@ -51,7 +59,7 @@ struct SwitchRecord {
 
 class SwitchTrace {
  public:
-  // The trace takes 720 KB when all of it is used; pages that were never written cost nothing.
+  // The trace takes 750 KB when all of it is used; pages that were never written cost nothing.
   static constexpr std::size_t kEntries = 4'096;
 
   SwitchTrace();
@@ -73,7 +81,7 @@ class SwitchTrace {
   [[nodiscard]] Extract read_new(std::uint64_t& seen, std::size_t most) const;
 
  private:
-  static constexpr std::size_t kWords = 22;  // per cell
+  static constexpr std::size_t kWords = 23;  // per cell
 
   void read_range(std::uint64_t from, std::uint64_t end, Extract& extract) const;
 

@@ -364,8 +364,7 @@ void Switcher::get_priority() {
 [[gnu::hot]] void Switcher::run() {
   get_priority();
   leave_restartable_sequences();
-  SwitchFollower follower({&kernel_now, &sleep_until, guard_ns_}, options_.late_after, trace_,
-                          counters_);
+  SwitchFollower follower({&kernel_now, &sleep_until, guard_ns_}, trace_, counters_);
   if (options_.uses_barriers) follower.use_barriers();
   while (!stopping_.load(std::memory_order_acquire)) {
     const std::uint32_t seen = bell_.load(std::memory_order_acquire);

@@ -17,7 +17,6 @@
 namespace score::node {
 
 struct SwitcherOptions {
-  Duration late_after = std::chrono::milliseconds{1};
   bool wants_real_time = true;  // false: behaves as if it were not allowed
   gang::IdleRule idle{};
   bool uses_barriers = false;  // see barrier_meetings.hpp
@@ -52,9 +51,6 @@ class Switcher {
   Status start();
   // Continues all attempts; the thread has ended when this returns. May be called again.
   void stop();
-
-  // A switch that begins later than this is counted as late.
-  [[nodiscard]] Duration late_after() const { return options_.late_after; }
 
   // Follows this plan from plan.start on, or from now on if that is past. Plans that would start
   // later than it are dropped.
