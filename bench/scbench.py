@@ -247,6 +247,7 @@ def main():
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
     report.begin(['scbench', *sys.argv[1:]])
     options = parse()
+    report.check_files(options)
     if options.kind == 'pm':
         return pm_cases.run(options) if options.figures is None else paper_figures.run(options)
     if options.kind == 'cosmo':

@@ -175,9 +175,18 @@ def caption(results, pairs=None):
     """Returns what a picture says about its measurement: pairs, load, processors and date."""
     loads = [result['load'] for result in results if result.get('load') is not None] or [RUN.load[0], os.getloadavg()[0]]
     counts = sorted({result['pairs'] for result in results if isinstance(result.get('pairs'), int)} or ({pairs} if pairs else set()))
-    many = f'{"-".join(map(str, counts[:1] + counts[1:][-1:]))} pairs or rounds, ' if counts else ''
+    many = f'{"-".join(map(str, counts[:1] + counts[1:][-1:]))} {"pair or round" if counts == [1] else "pairs or rounds"}, ' if counts else ''
     return (f'{many}load {min(loads):.1f} to {max(loads):.1f}, {os.cpu_count()} processors, '
             f'{RUN.date.date().isoformat()}')
+
+
+def check_files(options):
+    """Refuses files that could not be written at the end, before anything is measured."""
+    for name in ('csv', 'resume', 'plot'):
+        path = getattr(options, name, None)
+        folder = pathlib.Path(path).absolute().parent if path else None
+        if folder and not os.access(folder, os.W_OK | os.X_OK):
+            raise SystemExit(f'scbench: --{name} {path}: cannot write in {folder}; name a file in a directory of yours')
 
 
 # ---- results that are kept

@@ -87,6 +87,19 @@ class Envelope(unittest.TestCase):
                          ['one, two', '1.5', '1', '2', '3', '1.2', 'inconclusive'])
 
 
+class Pictures(unittest.TestCase):
+    def test_caption_has_pairs_and_load(self):
+        results = [{'pairs': 6, 'load': 0.5}, {'pairs': 13, 'load': 1.25}]
+        self.assertRegex(report.caption(results), r'^6-13 pairs or rounds, load 0.5 to 1.2, \d+ processors, \d{4}-\d\d-\d\d$')
+        self.assertRegex(report.caption([], 1), r'^1 pair or round, load ')
+        self.assertRegex(report.caption([]), r'^load ')
+
+    def test_files_that_cannot_be_written_are_refused_at_once(self):
+        with self.assertRaisesRegex(SystemExit, '--csv /nowhere/a.csv: cannot write in /nowhere'):
+            report.check_files(options(csv='/nowhere/a.csv'))
+        report.check_files(options(csv='a.csv', resume='/tmp/x'))
+
+
 class Kept(unittest.TestCase):
     def setUp(self):
         self.folder = tempfile.TemporaryDirectory()

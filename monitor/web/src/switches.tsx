@@ -154,7 +154,7 @@ function table(snapshot: Snapshot): Table {
     ...named.map(([name, value]) =>
       value ? [name, inMicros(value.p50_s), inMicros(value.p95_s), inMicros(value.max_s)] : [name, '–', '–', '–'],
     ),
-    ...[{ name: 'all nodes', ...snapshot.cluster }, ...nodes].map((of) => [`overhead of ${of.name}, %`, overheadText(of), '', '']),
+    ...[{ ...snapshot.cluster, name: 'all nodes' }, ...nodes].map((of) => [`overhead of ${of.name}, %`, overheadText(of), '', '']),
   ];
   return {
     caption: `Gang switches of the last ${snapshot.switches.window_s.toFixed(1)} s`,

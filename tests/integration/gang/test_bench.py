@@ -1,4 +1,5 @@
 """scbench's own measurements come out whole; what they say about speed is not judged here."""
+import csv
 import json
 import os
 import subprocess
@@ -92,12 +93,13 @@ def test_speed_ups_are_drawn_without_matplotlib(tmp_path):
     assert done.returncode == 0, done.stderr
     drawn = xml.dom.minidom.parse(str(picture))
     words = {node.firstChild.data for node in drawn.getElementsByTagName('text')}
+    assert any('1 pair or round, load' in word for word in words), words
     assert {'cg S', '1 x 1', '2 x 1', 'mpi'} <= words
     assert [len(line.getAttribute('points').split()) for line in drawn.getElementsByTagName('polyline')] == [2]
 
 
 def test_options_that_do_not_fit_together_are_refused():
-    for words in (['--nodes', '1,2'], ['--plot', 'x.svg'], ['--resume', 'x.json'],
+    for words in (['--nodes', '1,2'], ['--plot', 'x.svg'],
                   ['--idle', 'pm,lu'], ['--figure11', '--kernels', 'ua'],
                   ['--figure11', '--kernels', 'sp', '--nodes', '2'], ['--figure11', '--kernels', 'lu', '--nodes', '32'],
                   ['--figure11', '--kernels', 'cg', '--nodes', '3'], ['--figure11', '--mode', 'bear'], ['--sweep', '1s..1ms']):
@@ -112,6 +114,7 @@ def test_options_that_do_not_fit_together_are_refused():
     (['load', '--starts', '-3'], '--starts'), (['control', '--nodes', '-1'], '--nodes'), (['control', '--parts', 'x'], "'x'"),
     (['control', '--barrier-nodes', 'a'], "'a'"), (['io', '--parts', 'x'], "'x'"), (['io', '--megabytes', '0'], '--megabytes'),
     (['cosmo', '--repeats', '0'], '--repeats'), (['mpi', '--rounds', 'x'], '--rounds'), (['pm', '--size', '1X'], '1X'),
+    (['gang', '--csv', '/nowhere/a.csv'], '/nowhere'), (['load', '--resume', '/nowhere/a'], '/nowhere'),
     (['replay'], '--swf'), (['replay', '--swf', '/etc/passwd'], 'no job'), (['replay', '--swf', '/nonexistent'], 'cannot open'),
     (['replay', '--swf', '/etc'], '/etc')])
 def test_invalid_arguments_are_one_line_and_exit_125(words, said):
@@ -129,11 +132,46 @@ def test_scsim_refuses_invalid_arguments_with_125(words, said):
     assert done.returncode == 125 and said in done.stderr.splitlines()[-1] and done.stderr.startswith('scsim: '), done.stderr
 
 
-def test_figures_include_a_baseline_of_bare_threads():
-    done = subprocess.run([BIN / 'scbench', 'gang', '--nodes', '2', '--slice', '10ms', '--seconds', '1', '--json'],
-                          capture_output=True, text=True, timeout=LIMIT)
-    assert done.returncode == 0, done.stderr
-    figures = json.loads(done.stdout)
+@pytest.fixture(scope='module')
+def gang_case(tmp_path_factory):
+    """One short case that has bounds: its report, exit status, and files."""
+    place = tmp_path_factory.mktemp('gang')
+    command = [BIN / 'scbench', 'gang', '--nodes', '2', '--slice', '10ms', '--seconds', '2', '--pairs', '6', '--json',
+               '--csv', place / 'a.csv', '--resume', place / 'kept.json']
+    done = subprocess.run(command, capture_output=True, text=True, timeout=LIMIT)
+    assert done.returncode in (0, 1, 2), done.stderr
+    return json.loads(done.stdout), done.returncode, place, command
+
+
+def test_gang_case_has_samples_and_how_they_were_measured(gang_case):
+    figures, status, place, _ = gang_case
+    run = figures['run']
+    assert run['command'][1:4] == ['gang', '--nodes', '2'] and run['options']['pairs'] == 6 and run['seconds'] > 2
+    assert run['processors'] == os.cpu_count() and run['kernel'] == os.uname().release and run['version'] and len(run['load_before']) == 3
+    samples, (low, high) = figures['samples'], figures['work_lost_percent_interval']
+    assert len(samples['work_lost_percent']) == len(samples['steps_per_second']) == 6
+    assert [low, high] == [min(samples['work_lost_percent']), max(samples['work_lost_percent'])]
+    assert len(samples['wake_us']) == len(samples['total_us']) == figures['switches']
+    parts = sum(figures[f'overhead_{part}_percent'] for part in ('wake', 'stop', 'network', 'go'))
+    assert figures['overhead_percent'] == pytest.approx(parts) and figures['overhead_percent'] > 0
+    expected = 'ok' if high <= 1 else 'MISSED' if low > 1 else 'inconclusive'
+    verdicts = figures['verdicts']['gang']
+    assert verdicts['work_lost_percent'] == expected and set(verdicts) == set(figures['bounds'])
+    assert status == (1 if 'MISSED' in verdicts.values() else 2 if 'inconclusive' in verdicts.values() else 0)
+    rows = list(csv.DictReader((place / 'a.csv').open()))
+    assert [row['verdict'] for row in rows if row['figure'] == 'work_lost_percent'] == [expected]
+
+
+def test_gang_case_is_resumed_without_a_measurement(gang_case):
+    figures, status, place, command = gang_case
+    again = subprocess.run(command, capture_output=True, text=True, timeout=LIMIT)
+    assert again.returncode == status and json.loads(again.stdout)['samples'] == figures['samples']
+    other = subprocess.run([*command, '--slice', '20ms'], capture_output=True, text=True, timeout=LIMIT)
+    assert other.returncode == 125 and 'measured with --slice 10000000' in other.stderr, other.stderr
+
+
+def test_figures_include_a_baseline_of_bare_threads(gang_case):
+    figures = gang_case[0]
     assert figures['switches'] > 0
     assert 0 <= figures['control_wake_p50_us'] <= figures['control_wake_p99_us']
     assert 0 <= figures['control_skew_p50_us'] <= figures['control_skew_p99_us']
@@ -172,7 +210,7 @@ def scbench_io(tmp_path, *words):
         pytest.skip('scbench-io is not built')
     done = subprocess.run([BIN / 'scbench', 'io', '--json', '--directory', tmp_path, '--rounds', '1', *words], capture_output=True,
                           text=True, timeout=LIMIT)
-    assert done.returncode in (0, 1), done.stderr
+    assert done.returncode in (0, 1, 2), done.stderr
     return json.loads(done.stdout), done.stderr
 
 
