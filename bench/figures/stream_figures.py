@@ -23,21 +23,21 @@ def sizes_of(plan):
 
 
 def scbench_pm(*words):
-    found, reason = pm_cases.measure(list(map(str, words)))
-    if not found:
-        raise Missing(reason)
-    return found
+    try:
+        return pm_cases.measured(list(map(str, words)))
+    except pm_cases.NotMeasured as error:
+        raise Missing(str(error)) from error
 
 
 def of_device(panel, keys, found):
     """Makes rows from the lines of scbench-pm. `keys`: curve -> key."""
-    return [row(panel, curve, ('bytes', line['size']), line[f'{key}_samples'], 'MB/s')
+    return [row(panel, curve, ('bytes', line['size']), line['samples'][key], 'MB/s')
             for curve, key in keys.items() for line in found]
 
 
 def doubled(line, key):
     """Returns samples of a round trip, from a one-way time."""
-    return [2 * value for value in line[f'{key}_samples']]
+    return [2 * value for value in line['samples'][key]]
 
 
 def transfers(plan, size):
