@@ -26,3 +26,6 @@ score_replace(${privileged}/thaw/main.cpp main=thaw_main kill=kill_recorded)
 score_fuzz(scratch_directory LONG SOURCES privileged/scratch_directory.cpp
   ${privileged}/scratch_directory/main.cpp LIBS score::core PCH none)
 score_replace(${privileged}/scratch_directory/main.cpp main=scratch_directory_main)
+
+score_fuzz(hooks LONG SOURCES privileged/hooks.cpp ${privileged}/hooks/request.cpp
+  LIBS score::hooks_config score::core PCH none)
