@@ -185,7 +185,8 @@ void Reconciler::stranger(NodeIndex node, AttemptId attempt, bool is_gone, Step&
 
 void Reconciler::kill_overdue(Job& job, Step& step) {
   Tables& tables = p_.tables;
-  tables.deadlines.set(job.id, DeadlineKind::Kill, step.now + tables.config.kill_deadline);
+  tables.deadlines.set(job.id, DeadlineKind::Kill,
+                       step.now + tables.config.kill_deadline + tables.config.epilog_limit);
   const Members before = *job.members;
   for (std::size_t m = 0; m < before.count(); ++m) {
     if (!before.has_tasks(m)) continue;

@@ -107,7 +107,8 @@ void Recovery::recover_placed(Job& job, const RecoveredJob& r, Step& step) {
     const bool is_of_machine =
         r.ending == JobState::NodeFailed || r.ending == JobState::LaunchFailed;
     job.fault = is_of_machine ? Fault::Machine : Fault::Job;
-    const Duration timeout = tables_.config.rejoin_grace + tables_.config.kill_deadline;
+    const Duration timeout =
+        tables_.config.rejoin_grace + tables_.config.kill_deadline + tables_.config.epilog_limit;
     tables_.deadlines.set(job.id, DeadlineKind::Kill, step.now + timeout);
   } else {
     job.outcome.edit().restore(std::nullopt, r.exit_code, {});

@@ -44,6 +44,20 @@ TEST(Steps, OnlyFirstNodeOfAllocationStartsItsTask) {
   EXPECT_EQ(b.view(job).exit_code, 3);
 }
 
+// The hooks of the site know by it that the job has ended there.
+TEST(Steps, AllNodesForgetTheAllocationIfHooksRun) {
+  for (const Duration epilog : {Duration(0), Duration(1s)}) {
+    ClusterConfig config;
+    config.epilog_limit = epilog;
+    Bench b(config);
+    b.add_nodes(3, 2);
+    const JobId job = b.submit(allocation(3, 2));
+    b.pass(100ms);
+    end_script(b, job);
+    EXPECT_EQ(b.sent<base::ForgetTasks>().size(), epilog == Duration(0) ? 1U : 3U);
+  }
+}
+
 TEST(Steps, RunTogetherWhenTheirJobRuns) {
   Bench b;
   b.add_nodes(2, 2);

@@ -224,7 +224,8 @@ void Ending::carry_out(Job& job, Step& step) {
   if (job.state != JobState::Completing) return;  // it ended with its last step
   if (job.members->remaining() == 0) return finish(job, step);
   tables_.deadlines.clear(job.id);
-  tables_.deadlines.set(job.id, DeadlineKind::Kill, step.now + tables_.config.kill_deadline);
+  tables_.deadlines.set(job.id, DeadlineKind::Kill,
+                        step.now + tables_.config.kill_deadline + tables_.config.epilog_limit);
   for (std::size_t m = 0; m < job.members->count(); ++m) {
     if (!job.members->has_tasks(m)) continue;
     tables_.nodes.send(job.cells.nodes[m], base::KillTasks{job.attempt()}, step);
@@ -253,7 +254,9 @@ void Ending::clear_attempt(Job& job, Step& step) {
   placer_.unplace(job);
   for (std::size_t m = 0; m < job.cells.nodes.size(); ++m) {
     const NodeIndex node = job.cells.nodes[m];
-    if ((*job.members)[m] == Member::Bare) continue;
+    // Hooks of the site run for the steps there, and the epilog when the job has ended.
+    const bool has_hooks = tables_.config.epilog_limit > Duration::zero();
+    if ((*job.members)[m] == Member::Bare && !has_hooks) continue;
     if (tables_.nodes[node].zombies.contains(job.attempt())) continue;
     tables_.nodes.send(node, base::ForgetTasks{job.attempt()}, step);
   }

@@ -17,7 +17,8 @@ Duration answer_limit(const ClusterConfig& config) {
 }
 
 Duration kill_limit(const ClusterConfig& config) {
-  return std::min<Duration>(config.kill_deadline, config.launch_deadline / 10);
+  return std::min<Duration>(config.kill_deadline, config.launch_deadline / 10) +
+         config.epilog_limit;
 }
 
 }  // namespace

@@ -42,6 +42,7 @@ struct ClusterConfig {
   base::Duration epoch_gap = std::chrono::milliseconds{5};         // faster changes share an epoch
   base::Duration launch_deadline = base::limits::kLaunchDeadline;  // until Prepared from every node
   base::Duration kill_deadline = std::chrono::seconds{5};  // until Exited; then the node is suspect
+  base::Duration epilog_limit{0};  // added to it: a hook of the site runs on the node before Exited
   base::Duration suspect_after = base::limits::kSuspectAfter;  // without heartbeat: no new jobs
   base::Duration node_timeout = std::chrono::seconds{30};      // without heartbeat: its jobs end
   base::Duration reconnect_grace = base::limits::kReconnectGrace;  // its link broke: its jobs end
