@@ -18,6 +18,7 @@ PARSERS = {
     'network': [('scored/shared/config/network_config.cpp', '')],
     'gres': [('scored/shared/config/generic_config.cpp', '')],
     'pario': [('scored/shared/config/pario_config.cpp', '')],
+    'hooks': [('scored/shared/config/hooks_config.cpp', '')],
     'devices': [('scored/shared/config/device_config.cpp', '')],
     'monitor': [('monitor/model/settings.cpp', '')],
 }
@@ -74,9 +75,10 @@ def main():
     root = pathlib.Path(sys.argv[1])
     documents = {'deploy/etc/scored.toml': example_keys(root), 'scored.toml(5)': page_keys(root)}
     faults = []
-    guard = (root / 'scored/privileged/device_guard/main.cpp').read_text(encoding='utf-8')
-    faults += [f'scored-device-guard does not know the table [{table}]' for table in PARSERS
-               if table != 'devices' and f'"{table}"' not in guard]
+    for program, own in (('device_guard', 'devices'), ('hooks', 'hooks')):
+        source = (root / f'scored/privileged/{program}/main.cpp').read_text(encoding='utf-8')
+        faults += [f'{program} does not know the table [{table}]' for table in PARSERS
+                   if table != own and f'"{table}"' not in source]
     for table in PARSERS:
         parsed = parsed_keys(root, table)
         if not parsed:

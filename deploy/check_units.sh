@@ -11,12 +11,12 @@ install -D /usr/bin/sleep "$root/usr/bin/sleep"
 for target in network-online sysinit basic sockets shutdown multi-user; do
   printf '[Unit]\nDescription=%s\n' "$target" >"$units/$target.target"
 done
-for unit in scored-head.service scored-head.socket scored-jobs.service scored-node.service scored-launcher.service; do
+for unit in scored-head.service scored-head.socket scored-jobs.service scored-node.service scored-launcher.service scored-hooks.socket scored-hooks@.service; do
   out=$(systemd-analyze --root="$root" --man=no verify "$units/$unit" 2>&1) || true
   out=$(printf '%s\n' "$out" | grep -E "scored-|$unit" || true)
   [ -z "$out" ] || { echo "verify $unit: $out"; exit 1; }
 done
-for unit in scored-head scored-node scored-launcher; do
+for unit in scored-head scored-node scored-launcher scored-hooks@; do
   # The program of ExecStart must be installed.
   program=$(sed -n 's/^ExecStart=\([^ ]*\).*/\1/p' "$units/$unit.service")
   [ -x "$root$program" ] || { echo "$unit: $program is not installed"; exit 1; }

@@ -37,12 +37,14 @@ Head::Head(asio::io_context& io, Clock& clock, HeadConfig config, const Recovere
       arrays_(context_, life_, array_tracker_),
       waiting_(context_, life_, arrays_),
       starter_(context_, streams_, secrets_),
-      submissions_(context_, {life_, waiting_, shares_, reservations_}),
+      submit_hook_(io, clock, config_),
+      submissions_(context_, {life_, waiting_, shares_, reservations_, submit_hook_}),
       overview_(context_, queries_, reservations_),
       traces_(clock, links_, alarm_),
       facts_(clock, links_, alarm_, config_),
       control_(io, clock, links_),
       nodes_(context_, {streams_, control_, secrets_}, recovered.incarnation),
+      hook_reports_(context_),
       admin_(context_, {config_, queries_, secrets_, life_, submissions_, arrays_, networks_,
                         shares_, reservations_, std::move(requests)}) {
   jobs_.set_last_number(recovered.last_job);
@@ -80,7 +82,7 @@ ClientSession::Parts Head::for_clients() {
 }
 
 NodeSession::Parts Head::for_nodes() {
-  return {context_, nodes_, streams_, networks_, volumes_, traces_, facts_};
+  return {context_, nodes_, streams_, networks_, volumes_, traces_, facts_, hook_reports_};
 }
 
 Monitoring::Parts Head::for_monitoring() {

@@ -17,6 +17,7 @@
 #include "scored/head/cluster/facts_collector.hpp"
 #include "scored/head/cluster/head_context.hpp"
 #include "scored/head/cluster/trace_collector.hpp"
+#include "scored/head/hooks/submit_hook.hpp"
 #include "scored/head/jobs/arrays.hpp"
 #include "scored/head/jobs/attempt_secrets.hpp"
 #include "scored/head/jobs/fair_shares.hpp"
@@ -26,6 +27,7 @@
 #include "scored/head/jobs/submissions.hpp"
 #include "scored/head/jobs/task_starter.hpp"
 #include "scored/head/jobs/waiting_jobs.hpp"
+#include "scored/head/nodes/hook_reports.hpp"
 #include "scored/head/nodes/node_manager.hpp"
 #include "scored/head/nodes/node_session.hpp"
 #include "scored/head/store/settings.hpp"
@@ -62,6 +64,9 @@ class Head final : private JobLife::Listener {
 
   // Stores what is left. Jobs continue.
   void stop() { commits_.stop(); }
+
+  // Ends the hooks that run. It must be awaited before the head is destroyed.
+  asio::awaitable<void> stop_hooks() { return submit_hook_.stop(); }
 
   // These are the parts that the sessions and the monitoring use.
   [[nodiscard]] ClientSession::Parts for_clients();
@@ -153,12 +158,14 @@ class Head final : private JobLife::Listener {
   Arrays arrays_;
   WaitingJobs waiting_;
   TaskStarter starter_;
+  SubmitHook submit_hook_;
   Submissions submissions_;
   Overview overview_;
   TraceCollector traces_;
   FactsCollector facts_;
   ControlManager control_;
   NodeManager nodes_;
+  HookReports hook_reports_;
   Admin admin_;
   TimePoint next_save_{};  // of the use of running jobs
 };

@@ -265,6 +265,7 @@ Result<NodeConfig> read_config(Result<ConfigFile> file) {
     section.refuse("features", fault);
   }
   config.pario = read_pario_config(root);
+  config.hooks = read_hooks_config(root);
   ConfigSection watched = root.section("monitor");
   monitor::read_settings(watched, config.monitor);
   for (const char* role : {"head", "launcher", "limits", "accounts", "fair_share"}) {

@@ -9,6 +9,7 @@
 #include "proto/transport/tls_connection.hpp"
 #include "scored/shared/config/device_config.hpp"
 #include "scored/shared/config/generic_config.hpp"
+#include "scored/shared/config/hooks_config.hpp"
 #include "scored/shared/config/network_config.hpp"
 #include "scored/shared/config/pario_config.hpp"
 
@@ -57,6 +58,7 @@ struct NodeConfig {
   std::vector<std::string> features;   // words that jobs may request
   std::vector<GenericConfig> generic;  // resources that jobs get by number
   ParioConfig pario;
+  HooksConfig hooks;
   monitor::MonitorSettings monitor;
 };
 

@@ -116,8 +116,10 @@ NodeDaemon::NodeDaemon(Parts parts, NodeConfig config)
                {config_.control_over_pm, config_.network.switch_mode == SwitchMode::Barrier,
                 control_interface(config_.network), config_.head.host}),
       networks_({head_, launcher_, tasks_}, config_.network, config_.head.host),
+      hooks_({parts.clock, head_, tasks_}, {config_.hooks, config_.name, config_.run_dir + "/hooks",
+                                            hook_place(config_.launcher_dir, config_.file)}),
       attempts_({parts.io.get_executor(), parts.clock, tasks_, launcher_, guard_, head_,
-                 parts.switcher, networks_, parts.cgroups},
+                 parts.switcher, networks_, parts.cgroups, hooks_},
                 {{config_.run_dir + "/shepherds",
                   parts.switcher.priority() == SwitchPriority::None,
                   {config_.job_memory, config_.job_processes},
@@ -246,6 +248,8 @@ void NodeDaemon::on_frame(const proto::InFrame& frame) {
     const auto message = proto::decode_head_to_node(frame.type, frame.payload);
     if (!message) return head_.drop(message.error().message());
     given_job_.note(frame);
+    if (const auto* forget = std::get_if<base::ForgetTasks>(&*message))
+      hooks_.forgotten(forget->attempt);
     return carry_out(agent_.on_head(*message, parts_.clock.now()));
   }
   switch (frame.type) {
@@ -261,6 +265,8 @@ void NodeDaemon::on_frame(const proto::InFrame& frame) {
       return on_facts_request(frame);
     case proto::FrameType::WatchNode:
       return on_watch(frame);
+    case proto::FrameType::HookReportTaken:
+      return hooks_.taken(frame);
     case proto::FrameType::ControlKeys:
       return control_.on_keys(frame);
     case proto::FrameType::ControlRoster:
@@ -294,6 +300,7 @@ void NodeDaemon::on_welcome(const proto::InFrame& frame) {
   agent_.set_same_clock(!message->clock().empty() && message->clock() == monotonic_clock_name());
   beats_ = 0;
   head_.set_greeted(message->bounded_exchange());
+  hooks_.welcomed(message->takes_hook_reports(), attempts_.empty());
   parts_.switcher.set_meets(true);
   control_.welcomed(message->control_rank());
   attempts_.resume_all();
@@ -522,15 +529,6 @@ asio::awaitable<void> NodeDaemon::wait_for_signal() {
   }
 }
 
-void NodeDaemon::report_confinement() const {
-  if (!config_.confine_cores) return log_notice("cores: jobs may use all processors of the node");
-  if (parts_.cgroups != nullptr && parts_.cgroups->limits_processors()) {
-    return log_notice("cores: cpuset keeps jobs on their cores");
-  }
-  log_notice(
-      "cores: jobs start on their cores but can leave them, because there is no cpuset controller");
-}
-
 void NodeDaemon::follow_heads() {
   head_.await_head();
   const auto follow = [this](gang::HeadIndex head) {
@@ -543,18 +541,6 @@ void NodeDaemon::follow_heads() {
   witness_->start();
 }
 
-void NodeDaemon::report_fill_control() const {
-  if (parts_.cgroups == nullptr) return log_notice("fill: not available: the node has no cgroups");
-  switch (parts_.cgroups->fill_control()) {
-    case FillControl::Unified:
-      return log_notice("fill: cpu.idle of cgroup v2");
-    case FillControl::Version1:
-      return log_notice("fill: cpu.idle of the v1 cpu hierarchy");
-    case FillControl::None:
-      log_notice(fmt::format("fill: not available: {}", parts_.cgroups->why_no_fill()));
-  }
-}
-
 asio::awaitable<void> NodeDaemon::run() {
   co_await attempts_.adopt_all();
   keeps_lease_ = !attempts_.empty();
@@ -563,6 +549,7 @@ asio::awaitable<void> NodeDaemon::run() {
   tasks_.spawn("link to the head", head_.run());
   tasks_.spawn("heartbeat", beat_regularly());
   tasks_.spawn("watch activity", watch_activity());
+  tasks_.spawn("check the health of the node", hooks_.check_health());
   if (const auto period = watchdog_period()) tasks_.spawn("watchdog", feed_watchdog(*period));
   if (config_.monitor.node_listen) {
     metrics_.emplace(Metrics::Parts{parts_.io, parts_.clock, tasks_, sampling_, attempts_,
@@ -577,8 +564,7 @@ asio::awaitable<void> NodeDaemon::run() {
   notify_ready();
   note_status();
   release_constant_pages();
-  report_confinement();
-  report_fill_control();
+  report_core_control(config_, parts_.cgroups);
   report(Event::NodeStarted, kv("node", config_.name), kv("head", format_endpoint(config_.head)),
          kv("cgroups", parts_.cgroups != nullptr ? parts_.cgroups->root() : "none"),
          kv("priority", proto::word_of(switching().priority())));

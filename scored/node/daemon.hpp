@@ -9,6 +9,7 @@
 #include "scored/node/attempts/attempts.hpp"
 #include "scored/node/config.hpp"
 #include "scored/node/control/node_control.hpp"
+#include "scored/node/hooks/node_hooks.hpp"
 #include "scored/node/link/given_job.hpp"
 #include "scored/node/link/head_link.hpp"
 #include "scored/node/link/launcher_link.hpp"
@@ -79,8 +80,6 @@ class NodeDaemon {
   asio::awaitable<void> wait_for_signal();
   asio::awaitable<Status> announce_stop();
   void note_status();
-  void report_confinement() const;
-  void report_fill_control() const;
   [[nodiscard]] wire::Switching switching() const;
 
   Parts parts_;
@@ -92,6 +91,7 @@ class NodeDaemon {
   HeadLink head_;
   NodeControl control_;
   Networks networks_;
+  NodeHooks hooks_;
   Attempts attempts_;
   Sampling sampling_;
   std::optional<Metrics> metrics_;  // if they are enabled

@@ -1,6 +1,7 @@
 #include "scored/node/facts.hpp"
 
 #include "base/os/fd.hpp"
+#include "base/os/log.hpp"
 #include "base/os/spawn.hpp"
 #include "base/text.hpp"
 #include "scored/shared/facts/host_facts.hpp"
@@ -32,6 +33,27 @@ wire::Switching::Priority to_wire(SwitchPriority priority) {
   return wire::Switching::TASKS_LOWERED;
 }
 
+void report_confinement(const NodeConfig& config, const JobCgroups* cgroups) {
+  if (!config.confine_cores) return log_notice("cores: jobs may use all processors of the node");
+  if (cgroups != nullptr && cgroups->limits_processors()) {
+    return log_notice("cores: cpuset keeps jobs on their cores");
+  }
+  log_notice(
+      "cores: jobs start on their cores but can leave them, because there is no cpuset controller");
+}
+
+void report_fill_control(const JobCgroups* cgroups) {
+  if (cgroups == nullptr) return log_notice("fill: not available: the node has no cgroups");
+  switch (cgroups->fill_control()) {
+    case FillControl::Unified:
+      return log_notice("fill: cpu.idle of cgroup v2");
+    case FillControl::Version1:
+      return log_notice("fill: cpu.idle of the v1 cpu hierarchy");
+    case FillControl::None:
+      log_notice(fmt::format("fill: not available: {}", cgroups->why_no_fill()));
+  }
+}
+
 }  // namespace
 
 wire::Switching describe_switching(bool has_cgroups, SwitchPriority priority) {
@@ -56,6 +78,11 @@ wire::HostFacts collect_facts(const NodeConfig& config, const JobCgroups* cgroup
   facts.set_why_no_fill(cgroups->why_no_fill());
   add_controllers(config, *cgroups, facts);
   return facts;
+}
+
+void report_core_control(const NodeConfig& config, const JobCgroups* cgroups) {
+  report_confinement(config, cgroups);
+  report_fill_control(cgroups);
 }
 
 }  // namespace score::node

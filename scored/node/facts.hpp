@@ -14,4 +14,7 @@ namespace score::node {
 // Makes some system calls. `cgroups` is null if there are none.
 [[nodiscard]] wire::HostFacts collect_facts(const NodeConfig& config, const JobCgroups* cgroups);
 
+// Logs how jobs are kept on their cores, and how they may use idle time.
+void report_core_control(const NodeConfig& config, const JobCgroups* cgroups);
+
 }  // namespace score::node

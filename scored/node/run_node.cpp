@@ -134,7 +134,10 @@ int run_node(const std::vector<std::string>& arguments) {
   }
   if (line->check_only) {
     const auto key = proto::check_key_file(line->config.key_file);
-    return key ? 0 : refuse(kCannotStart, key.error());
+    if (!key) return refuse(kCannotStart, key.error());
+    const auto hooks = check_hook_files(
+        line->config.hooks, {Hook::Prolog, Hook::Epilog, Hook::Health}, UserId(geteuid()));
+    return hooks ? 0 : refuse(kCannotStart, hooks.error());
   }
   set_log_level(line->config.log_level);
   report_to_journal_if_started_by_it();

@@ -20,8 +20,10 @@ constexpr std::size_t kMaxBundleBytes = std::size_t{512} << 20U;
 constexpr const char* kMake = R"(set -e
 mkdir -p "$2/bundle/bin" "$2/bundle/lib"
 cd "$2/bundle"
-for p in score-start scored scored-launcher scored-shepherd scored-thaw scored-probe scored-pmix; do
-  for d in "$1" "$1/../libexec/scored/bundle" "$1/../libexec/scored" "$1/../sbin"; do
+l="$1/../libexec/scored"
+node="scored-launcher scored-shepherd scored-thaw scored-hooks"
+for p in score-start scored $node scored-probe scored-pmix; do
+  for d in "$1" "$l/bundle" "$l" "$l/hooks" "$1/../sbin"; do
     [ -x "$d/$p" ] && [ -r "$d/$p" ] || continue
     strip -o "bin/$p" "$d/$p" 2>/dev/null || cp -L "$d/$p" "bin/$p"
     break

@@ -227,6 +227,7 @@ void HostCluster::send_orders(std::size_t index) {
                                   .key = hexadecimal(proto::derive_node_key(key_, host.node)),
                                   .cores = host.slots,
                                   .memory = options_.memory,
+                                  .hooks = options_.head.hooks,
                                   .use_cgroups = options_.via == Via::Ssh}));
   watch(member);
 }

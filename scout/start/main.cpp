@@ -1,6 +1,7 @@
 // score start runs a cluster of one user on several hosts, without root and without installation.
 // `score start` and `score stop` run this program here; links run it as the host agent of a host.
 #include "base/limits.hpp"
+#include "base/os/fd.hpp"
 #include "base/text.hpp"
 #include "base/text/plain.hpp"
 #include "base/units.hpp"
@@ -26,6 +27,7 @@ struct Request {
   std::string ssh;
   std::string push = "auto";
   std::string limit = "60s";
+  std::string hooks;  // file
   bool print_json = false;
   std::vector<std::string> command;
 };
@@ -59,6 +61,8 @@ void add_options(CLI::App& app, Request& request) {
       ->type_name("PORT");
   app.add_option("--memory", options.memory, "Memory of each host for jobs (all)")
       ->type_name("SIZE");
+  app.add_option("--hooks", request.hooks, "File with the table [hooks] for the head and all hosts")
+      ->type_name("FILE");
   add_slice_options(app, options.head.slice, options.head.slots);
   app.add_flag("--print-json", request.print_json,
                "Print directory, socket and pids once it is up");
@@ -88,6 +92,11 @@ Status check_options(Request& request) {
       return fail(Errc::Malformed, "--head-address '{}' is neither a name nor an address",
                   escape_terminal(address, 80));
     }
+  }
+  if (!request.hooks.empty()) {
+    auto lines = read_file(request.hooks, limits::kMaxConfigBytes);
+    if (!lines) return lines.error().with_context("--hooks");
+    options.head.hooks = *std::move(lines) + "\n";
   }
   if (!request.ssh.empty()) {
     options.ssh.clear();

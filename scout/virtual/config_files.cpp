@@ -121,7 +121,15 @@ std::uint32_t first_core(const VirtualOptions& options, std::uint32_t index) {
   return (first + first / processors) % processors;
 }
 
-// Returns the text that --node-config adds for the node.
+// Returns the text that --hooks adds for every daemon.
+Result<std::string> hooks_config(const VirtualOptions& options) {
+  if (options.hooks.empty()) return std::string();
+  auto lines = read_file(options.hooks, limits::kMaxConfigBytes);
+  if (!lines) return lines.error().with_context("--hooks");
+  return *lines + "\n";
+}
+
+// Returns the text that --node-config and --hooks add for the node.
 Result<std::string> added_config(const VirtualOptions& options, const std::string& node) {
   std::string text;
   for (const std::string& word : options.node_config) {
@@ -135,7 +143,9 @@ Result<std::string> added_config(const VirtualOptions& options, const std::strin
     if (!lines) return lines.error().with_context("--node-config");
     text += *lines + "\n";
   }
-  return text;
+  const auto hooks = hooks_config(options);
+  if (!hooks) return hooks.error();
+  return text + *hooks;
 }
 
 Status write_node(const Layout& layout, const VirtualOptions& options,
@@ -159,10 +169,12 @@ Status write_node(const Layout& layout, const VirtualOptions& options,
 
 Status write_configuration(const Layout& layout, const VirtualOptions& options) {
   if (auto status = make_directory(layout.state_of("log")); !status) return status;
+  const auto hooks = hooks_config(options);
+  if (!hooks) return hooks.error();
   for (std::uint32_t index = 0; index < options.heads; ++index) {
     if (auto made = make_directory(layout.state_of(head_name(index))); !made) return made;
-    auto written =
-        replace_file(layout.config_of(head_name(index)), head_config(layout, options, index), 0600);
+    auto written = replace_file(layout.config_of(head_name(index)),
+                                head_config(layout, options, index) + *hooks, 0600);
     if (!written) return written;
   }
   if (auto status = make_scratch(layout, options); !status) return status;

@@ -101,6 +101,8 @@ void add_options(CLI::App& app, Request& request) {
                  "File with lines for [node] and more tables of these nodes' configuration")
       ->type_name("NODES=FILE")
       ->allow_extra_args(false);
+  app.add_option("--hooks", options.hooks, "File with the table [hooks] for the head and all nodes")
+      ->type_name("FILE");
   app.add_flag("--node-metrics", options.node_metrics,
                "Serve /metrics on each node; its port is in metrics.port in the node's directory");
   app.add_flag("--no-cgroup", options.no_cgroup,

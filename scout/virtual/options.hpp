@@ -32,6 +32,7 @@ struct VirtualOptions {
   std::string device = "udp";            // between nodes: udp, ethernet[:MODE] or ofi[:PROVIDER]
   std::uint32_t links = 1;               // number of links of that device to each node
   std::string control = "pm";            // between the daemons: pm, tls
+  std::string hooks;                     // file with [hooks] for all daemons; empty: none
   std::vector<std::string> node_config;  // NODES=FILE: lines for the configuration of these nodes
   std::vector<std::string> command;
 

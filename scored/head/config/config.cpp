@@ -18,6 +18,8 @@ namespace {
 // docs/lab/control-tree.md.
 constexpr std::uint32_t kLeastFanout = 4;
 constexpr std::uint32_t kMostFanout = 128;
+// A hook is killed at its time limit; this is for its start and for what is left of it.
+constexpr Duration kHookMargin = 5s;
 constexpr Duration kMaxGrace = 3600s;
 constexpr Duration kMostLongLimit = 24h * 365;
 constexpr std::uint32_t kMostLongWeight = 100;
@@ -219,6 +221,7 @@ Result<HeadConfig> read_config(Result<ConfigFile> file) {
   ConfigSection bounds = root.section("limits");
   config.limits = read_user_limits(bounds);
   config.accounts = read_accounts(root, bounds);
+  config.hooks = read_hooks_config(root);
   ConfigSection watched = root.section("monitor");
   monitor::read_settings(watched, config.monitor);
   for (const char* role : {"node", "launcher", "devices", "gres", "pario"}) root.ignore(role);
@@ -243,7 +246,10 @@ gang::ClusterConfig HeadConfig::for_cluster() const {
   out.can_fill = network.switch_mode != SwitchMode::Barrier;
   out.names_nodes = control_over_pm && network.switch_mode == SwitchMode::Barrier;
   out.launch_deadline = launch_deadline;
+  // Nodes prepare a job after its prolog, which may wait for the epilog of an earlier attempt.
+  if (hooks.has_job_hooks()) out.launch_deadline += 2 * hooks.timeout;
   out.kill_deadline = kill_deadline;
+  if (hooks.has_job_hooks()) out.epilog_limit = hooks.timeout + kHookMargin;
   out.rejoin_grace = rejoin_grace;
   out.deadlock_after = deadlock_after;
   out.node_timeout = node_timeout;
@@ -296,6 +302,9 @@ Status check_reload(const HeadConfig& running, const HeadConfig& wanted) {
   compare("long_shared", running.long_shared, wanted.long_shared);
   compare("long_slots", running.long_slots, wanted.long_slots);
   compare("long_weight", running.long_weight, wanted.long_weight);
+  compare("[hooks] prolog", running.hooks.prolog, wanted.hooks.prolog);
+  compare("[hooks] epilog", running.hooks.epilog, wanted.hooks.epilog);
+  compare("[hooks] timeout", running.hooks.timeout, wanted.hooks.timeout);
   monitor::MonitorSettings monitor = wanted.monitor;
   monitor.is_private = running.monitor.is_private;
   compare("[monitor]", running.monitor, monitor);

@@ -13,6 +13,7 @@
 #include "scored/head/config/accounts.hpp"
 #include "scored/head/config/user_limits.hpp"
 #include "scored/head/config/users.hpp"
+#include "scored/shared/config/hooks_config.hpp"
 #include "scored/shared/config/network_config.hpp"
 
 #include <cstdint>
@@ -62,6 +63,7 @@ struct HeadConfig {
   NetworkConfig network;
   UserLimits limits;  // what users may ask for
   AccountRules accounts;
+  HooksConfig hooks;
 
   [[nodiscard]] bool has_two_heads() const { return heads.size() == 2; }
 

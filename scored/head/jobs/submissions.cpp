@@ -12,6 +12,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <memory>
 #include <utility>
 
 namespace score::head {
@@ -83,10 +84,12 @@ void Submissions::submit(const Peer& peer, wire::Submit&& message, Done done) {
     key.second = *request;
   }
   if (answer_repeated(key, done)) return;
+  if (parts_.hook.is_set() && message.resources().inside() == 0 && !message.resources().overlay())
+    return ask_hook(peer, std::move(message), key, done);
   auto checked = check(peer, message);
   if (!checked) return done(checked.error());
-  checked->add.info.request = key.second;
-  store(std::move(checked->add), checked->request, done);
+  begin_storing(key, done);
+  store(std::move(*checked), key, done);
 }
 
 Result<wire::Planned> Submissions::plan(const Peer& peer, wire::Submit&& message) {
@@ -338,31 +341,74 @@ AddJob Submissions::make_job(const Peer& peer, wire::Submit& message) const {
   return add;
 }
 
+// ---- the hook of the site -----------------------------------------------------------------------
+
+// A submission that would be refused anyway does not cost a process.
+void Submissions::ask_hook(const Peer& peer, wire::Submit&& message, const RequestKey& key,
+                           const Done& done) {
+  wire::Submit copy = message;
+  if (const auto checked = check(peer, copy); !checked) return done(checked.error());
+  begin_storing(key, done);
+  const SubmittingUser who{peer.user, peer.name, peer.role != proto::Role::OtherUser};
+  std::string text = describe_submission(copy, who);
+  auto kept = std::make_shared<wire::Submit>(std::move(message));
+  parts_.hook.ask(peer.user, std::move(text),
+                  [this, peer, kept, key, done](const Result<SubmitAnswer>& answer) {
+                    answered_by_hook(peer, answer, std::move(*kept), key, done);
+                  });
+}
+
+void Submissions::answered_by_hook(const Peer& peer, const Result<SubmitAnswer>& answer,
+                                   wire::Submit&& message, const RequestKey& key,
+                                   const Done& done) {
+  const auto refuse = [&](const Error& error) {
+    for (const Done& one : end_storing(key, done)) one(error);
+  };
+  if (!answer) return refuse(answer.error());
+  if (!answer->refusal.empty()) return refuse(fail(Errc::Denied, "{}", answer->refusal));
+  if (!head_.lease.holds()) return refuse(fail(Errc::WrongState, "this head is not in charge"));
+  apply(*answer, message);
+  pending_.give_back(peer.user);  // check() counts the places that others have
+  auto checked = check(peer, message);
+  pending_.take(peer.user);
+  if (!checked) return refuse(checked.error());
+  store(std::move(*checked), key, done);
+}
+
 // ---- storing ------------------------------------------------------------------------------------
 
-void Submissions::store(AddJob&& add, const ResourceRequest& request, const Done& done) {
+void Submissions::begin_storing(const RequestKey& key, const Done& done) {
+  pending_.take(key.first);
+  if (!key.second.is_none()) storing_[key].push_back(done);
+}
+
+std::vector<Submissions::Done> Submissions::end_storing(const RequestKey& key, const Done& done) {
+  pending_.give_back(key.first);
+  const auto found = storing_.find(key);
+  if (found == storing_.end()) return {done};
+  std::vector<Done> waiting = std::move(found->second);
+  storing_.erase(found);
+  return waiting;
+}
+
+void Submissions::store(Checked&& checked, const RequestKey& key, const Done& done) {
+  AddJob add = std::move(checked.add);
+  add.info.request = key.second;
   head_.jobs.set_last_number(add.info.id);
   head_.jobs.count_in(add.info);
   if (Job* job = head_.jobs.find(add.info.step_of)) job->steps.edit().next = add.info.step + 1;
-  pending_.take(add.info.user);
-  const RequestKey key(add.info.user, add.info.request);
-  if (!key.second.is_none()) storing_[key].push_back(done);
   AddJob kept;
   kept.info = add.info;
   kept.detached = add.detached;
   kept.rest = add.rest;
   std::vector<Change> changes;
   changes.emplace_back(std::move(add));
-  head_.commits.confirm(std::move(changes), [this, key, kept = std::move(kept), request,
-                                             done](const Result<LogReceipt>& logged) mutable {
-    pending_.give_back(key.first);
-    std::vector<Done> waiting = {done};
-    if (const auto found = storing_.find(key); found != storing_.end()) {
-      waiting = std::move(found->second);
-      storing_.erase(found);
-    }
-    stored(logged, std::move(kept), request, waiting);
-  });
+  head_.commits.confirm(std::move(changes),
+                        [this, key, kept = std::move(kept), request = std::move(checked.request),
+                         done](const Result<LogReceipt>& logged) mutable {
+                          const auto waiting = end_storing(key, done);
+                          stored(logged, std::move(kept), request, waiting);
+                        });
 }
 
 void Submissions::stored(const Result<LogReceipt>& logged, AddJob&& add,

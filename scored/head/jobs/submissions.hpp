@@ -6,6 +6,7 @@
 #include "base/shares.hpp"
 #include "proto/client.pb.h"
 #include "scored/head/cluster/head_context.hpp"
+#include "scored/head/hooks/submit_hook.hpp"
 #include "scored/head/jobs/fair_shares.hpp"
 #include "scored/head/jobs/job_life.hpp"
 #include "scored/head/jobs/job_table.hpp"
@@ -30,6 +31,7 @@ class Submissions {
     const WaitingJobs& waiting;
     const FairShares& shares;
     const ReservationManager& reservations;
+    SubmitHook& hook;
   };
 
   Submissions(HeadContext& head, Parts parts) : head_(head), parts_(parts) {}
@@ -70,7 +72,15 @@ class Submissions {
   [[nodiscard]] static Status check_array(wire::Submit& message);
   [[nodiscard]] AddJob make_job(const Peer& peer, wire::Submit& message) const;
   bool answer_repeated(const RequestKey& key, const Done& done);
-  void store(AddJob&& add, const ResourceRequest& request, const Done& done);
+  // Asks the site's hook, then checks the submission again, as it may change and time has passed.
+  void ask_hook(const Peer& peer, wire::Submit&& message, const RequestKey& key, const Done& done);
+  void answered_by_hook(const Peer& peer, const Result<SubmitAnswer>& answer,
+                        wire::Submit&& message, const RequestKey& key, const Done& done);
+  // Takes a place for a submission that is not on disk yet. Repetitions of it wait, too.
+  void begin_storing(const RequestKey& key, const Done& done);
+  // Gives the place back; returns all who wait for the submission.
+  std::vector<Done> end_storing(const RequestKey& key, const Done& done);
+  void store(Checked&& checked, const RequestKey& key, const Done& done);
   void stored(const Result<LogReceipt>& logged, AddJob&& add, const ResourceRequest& request,
               const std::vector<Done>& waiting);
 

@@ -127,6 +127,7 @@ bool NodeSession::greet(const proto::InFrame& frame) {
   welcome.set_clock(monotonic_clock_name());
   welcome.set_control_rank(parts_.manager.control().rank_for(node_));
   welcome.set_bounded_exchange(true);
+  welcome.set_takes_hook_reports(true);
   proto::send(*connection_, welcome);
   parts_.manager.connected(node_, *known, std::move(vitals), connection_);
   return true;
@@ -179,6 +180,12 @@ bool NodeSession::dispatch(const proto::InFrame& frame) {
       const auto offer = proto::parse<wire::ControlOffer>(frame);
       if (!offer) return refuse(offer.error());
       parts_.manager.control().offered(node_, *offer);
+      return true;
+    }
+    case FrameType::HookReport: {
+      const auto report = proto::parse<wire::HookReport>(frame);
+      if (!report) return refuse(report.error());
+      parts_.hooks.reported(node_, *report, connection_);
       return true;
     }
     case FrameType::NodeSample:

@@ -7,6 +7,7 @@
 #include "scored/head/cluster/facts_collector.hpp"
 #include "scored/head/cluster/head_context.hpp"
 #include "scored/head/cluster/trace_collector.hpp"
+#include "scored/head/nodes/hook_reports.hpp"
 #include "scored/head/nodes/node_manager.hpp"
 #include "scored/head/streams/job_networks.hpp"
 #include "scored/head/streams/job_streams.hpp"
@@ -27,6 +28,7 @@ class NodeSession {
     JobVolumes& volumes;
     TraceCollector& traces;
     FactsCollector& facts;
+    HookReports& hooks;
   };
 
   // `clock` must outlive run(); `node` is the node that the key belongs to.

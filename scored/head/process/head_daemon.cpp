@@ -168,6 +168,7 @@ asio::awaitable<void> Daemon::stop() {
   monitoring_->close();
   head_->control().close();
   co_await tasks_.stop();
+  co_await head_->stop_hooks();
   head_->stop();
 }
 

@@ -167,7 +167,9 @@ int run_head(const std::vector<std::string>& arguments) {
   if (!config) return refuse(kBadUsage, config.error());
   if (line->check_only) {
     const auto key = proto::check_key_file(config->key_file);
-    return key ? 0 : refuse(kBadUsage, key.error());
+    if (!key) return refuse(kBadUsage, key.error());
+    const auto hooks = check_hook_files(config->hooks, {Hook::Submit}, UserId(::geteuid()));
+    return hooks ? 0 : refuse(kBadUsage, hooks.error());
   }
   if (line->new_key || line->rotate_key || line->retire_key || !line->node_key.empty()) {
     const auto made = make_keys(*line, *config);

@@ -8,6 +8,7 @@
 #include "proto/convert/convert.hpp"
 #include "proto/transport/connection.hpp"
 #include "scored/node/attempts/job_cgroups.hpp"
+#include "scored/node/hooks/node_hooks.hpp"
 #include "scored/node/link/head_link.hpp"
 #include "scored/node/link/launcher_link.hpp"
 #include "scored/node/link/thaw_guard.hpp"
@@ -47,10 +48,14 @@ struct Attempt {
                              // it
   bool has_volume = false;   // it has a volume here, or may have one
   bool is_volume_gone = false;
-  bool sends_fence_pieces = false;  // its shepherd was told to; it sends no larger FenceEnter
-  bool may_relay = false;           // the head has room for a large JobRelay
-  wire::ScratchSample volume;       // the last sample of the volume's server
-  bool is_unconfirmed = false;      // output was sent that the head may not have received yet
+  bool sends_fence_pieces = false;     // its shepherd was told to; it sends no larger FenceEnter
+  bool may_relay = false;              // the head has room for a large JobRelay
+  wire::ScratchSample volume;          // the last sample of the volume's server
+  std::shared_ptr<HookHandle> prolog;  // while it runs
+  std::optional<JobId> allocation;     // of a step that has entered it
+  bool has_hooks = false;              // its prolog has begun, so its end waits for the epilog
+  bool is_finishing = false;           // its end is known, and its epilog runs
+  bool is_unconfirmed = false;         // output was sent that the head may not have received yet
 };
 
 using AttemptPtr = std::shared_ptr<Attempt>;
@@ -66,6 +71,7 @@ struct AttemptParts {
   Switcher& switcher;
   Networks& networks;
   const JobCgroups* cgroups;  // null: process groups are used instead
+  NodeHooks& hooks;
 };
 
 }  // namespace score::node

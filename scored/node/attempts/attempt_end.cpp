@@ -83,7 +83,9 @@ void AttemptEnd::kill_everything(const Attempt& attempt) {
 asio::awaitable<void> AttemptEnd::run_kill(AttemptPtr attempt) {
   const bool has_started = !attempt->tasks.empty();
   const TimePoint give_up = parts_.clock.now() + (has_started ? kStubborn : kStubbornStart);
-  const auto has_ended = [](const Attempt& one) { return one.is_removed || one.is_retired; };
+  const auto has_ended = [](const Attempt& one) {
+    return one.is_removed || one.is_retired || one.is_finishing;
+  };
   while (!has_ended(*attempt) && parts_.clock.now() < give_up) {
     co_await parts_.clock.sleep_for(kKillAgain);
     // Processes may have forked during a walk.

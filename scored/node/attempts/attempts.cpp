@@ -32,7 +32,7 @@ Attempts::Attempts(AttemptParts parts, Settings settings, ShepherdFrames::Handle
       scratch_host_(std::move(settings.scratch_host)),
       shepherds_(parts_, std::move(settings.start)),
       sweeps_(parts_, shepherds_, scratch_path_),
-      frames_(parts_, std::move(handlers), shepherds_.cores().processors.size(),
+      frames_(parts_, after_epilog(std::move(handlers)), shepherds_.cores().processors.size(),
               [this](const Attempt& attempt) { return has_others(attempt); }),
       end_(parts_),
       found_(std::move(found)) {}
@@ -103,6 +103,12 @@ asio::awaitable<void> Attempts::run_new(AttemptPtr attempt, AttemptPtr before,
   while (before && !before->is_cleared) co_await parts_.clock.sleep_for(kClearedPeriod);
   if (attempt->has_volume) co_await sweeps_.wait();
   if (attempt->is_removed) co_return;
+  const auto begun = co_await begin_hooks(attempt, order);
+  if (attempt->is_removed) co_return;
+  if (!begun) {
+    gang::ShepherdRefused refused{kExitError, plain_text(begun.error()), true};
+    co_return frames_.report(attempt->id, refused);
+  }
   auto started = co_await shepherds_.start(attempt, order.placed);
   if (attempt->is_removed) co_return;
   if (!started) {
@@ -122,6 +128,66 @@ asio::awaitable<void> Attempts::run_new(AttemptPtr attempt, AttemptPtr before,
   if (attempt->is_killed) end_.kill_tasks(*attempt);
   co_await frames_.read(attempt);
 }
+
+// ---- Hooks of the site --------------------------------------------------------------------------
+
+asio::awaitable<Status> Attempts::begin_hooks(AttemptPtr attempt, gang::LaunchShepherd order) {
+  const auto request = parts_.hooks.request_for(order.placed, order.spec);
+  if (!request) co_return Status();
+  const bool is_step = is_of_allocation(*request);
+  attempt->has_hooks = !is_step;
+  if (is_step) attempt->allocation = JobId(request->job);
+  attempt->prolog = std::make_shared<HookHandle>();
+  Status passed;
+  if (is_step) {
+    passed = co_await parts_.hooks.enter_step(*request, attempt->prolog);
+  } else {
+    passed = co_await parts_.hooks.prolog(*request, attempt->prolog);
+  }
+  attempt->prolog.reset();
+  if (attempt->is_killed) co_return fail(Errc::Cancelled, "cancelled before its tasks started");
+  co_return passed;
+}
+
+ShepherdFrames::Handlers Attempts::after_epilog(ShepherdFrames::Handlers handlers) {
+  auto then = handlers.event;
+  handlers.event = [this, then](AttemptId id, const gang::ShepherdEvent& event) {
+    const auto attempt = find(id);
+    const bool is_end = std::holds_alternative<gang::ShepherdRefused>(event) ||
+                        std::holds_alternative<gang::ShepherdDone>(event) ||
+                        std::holds_alternative<gang::ShepherdGone>(event);
+    if (!is_end || !attempt || !attempt->has_hooks) return then(id, event);
+    if (std::exchange(attempt->is_finishing, true)) return;
+    // No task is left on the node when the epilog starts.
+    const bool may_leave = std::holds_alternative<gang::ShepherdGone>(event);
+    if (attempt->shepherd > 0 && (may_leave || parts_.cgroups != nullptr))
+      end_.kill_tasks(*attempt);
+    const auto report_end = [then, id, event] { then(id, event); };
+    parts_.tasks.spawn("run an epilog", finish(attempt, report_end));
+  };
+  return handlers;
+}
+
+asio::awaitable<void> Attempts::finish(AttemptPtr attempt, std::function<void()> report_end) {
+  co_await parts_.hooks.epilog(attempt->id);
+  attempt->has_hooks = false;
+  if (!attempt->is_removed) report_end();
+}
+
+// Runs the epilogs that a daemon before this one did not run, or not to their end. Those of
+// allocations follow when the head welcomes the node or forgets them.
+void Attempts::resume_epilogs() {
+  for (const AttemptId id : parts_.hooks.due()) {
+    const auto attempt = find(id);
+    if (attempt && !attempt->is_removed && !attempt->is_finishing) {
+      attempt->has_hooks = true;
+    } else {
+      parts_.tasks.spawn("run an epilog", parts_.hooks.epilog(id));
+    }
+  }
+}
+
+// ---- The plan of an attempt ---------------------------------------------------------------------
 
 void Attempts::follow_plan(const Attempt& attempt, const base::PlacedTasks& placed) {
   if (placed.nodes.size() > 1) {
@@ -197,7 +263,11 @@ void Attempts::signal(AttemptId id, int number) {
 }
 
 void Attempts::kill(AttemptId id) {
-  if (const auto attempt = find(id)) end_.kill(attempt);
+  const auto attempt = find(id);
+  if (!attempt) return;
+  if (!attempt->prolog) return end_.kill(attempt);
+  attempt->is_killed = true;
+  attempt->prolog->cancel();
 }
 
 void Attempts::retire(AttemptId id) {
@@ -218,6 +288,7 @@ void Attempts::remove(AttemptId id) {
   const auto attempt = find(id);
   if (!attempt || std::exchange(attempt->is_removed, true)) return;
   retire(id);
+  if (attempt->prolog) attempt->prolog->cancel();
   if (attempt->connection) send(*attempt->connection, wire::ShepherdEnd());
   unlink(attempt->socket.c_str());
   parts_.tasks.spawn("remove an attempt", run_remove(attempt));
@@ -225,6 +296,9 @@ void Attempts::remove(AttemptId id) {
 
 asio::awaitable<void> Attempts::run_remove(AttemptPtr attempt) {
   co_await end_.remove(attempt);
+  while (attempt->prolog) co_await parts_.clock.sleep_for(kClearedPeriod);
+  if (attempt->has_hooks) co_await parts_.hooks.epilog(attempt->id);
+  if (attempt->allocation) parts_.hooks.leave_step(*attempt->allocation);
   if (attempt->has_volume && !attempt->is_volume_gone && attempt->user)
     sweeps_.sweep(*attempt->user);
   attempt->is_cleared = true;
@@ -294,6 +368,7 @@ asio::awaitable<void> Attempts::adopt_all() {
     }
   }
   sweeps_.sweep_all();
+  resume_epilogs();
   if (parts_.cgroups == nullptr) co_return;
   parts_.tasks.spawn("watch memory", watch_memory());
   for (const AttemptId id : parts_.cgroups->list()) {
@@ -329,6 +404,7 @@ asio::awaitable<void> Attempts::adopt(AttemptPtr attempt, TimePoint deadline) {
   parts_.networks.add(found->placed, attempt->connection);
   found->usage = usage_of(parts_, *attempt, found->usage);
   found_(*found);
+  attempt->is_finishing = found->report().phase == base::AttemptPhase::Exited;
   parts_.tasks.spawn("run an attempt", frames_.read(attempt));
 }
 

@@ -86,6 +86,12 @@ class Attempts {
   void prove(const PeerCredentials& peer, wire::LoginHello& hello) const;
   // `before` is null, or it is an earlier attempt of the same number whose removal is not finished.
   asio::awaitable<void> run_new(AttemptPtr attempt, AttemptPtr before, gang::LaunchShepherd order);
+  // Runs the prolog of the attempt's job, if it has one.
+  asio::awaitable<Status> begin_hooks(AttemptPtr attempt, gang::LaunchShepherd order);
+  // Returns handlers that report the end of an attempt only after its epilog.
+  [[nodiscard]] ShepherdFrames::Handlers after_epilog(ShepherdFrames::Handlers handlers);
+  asio::awaitable<void> finish(AttemptPtr attempt, std::function<void()> report_end);
+  void resume_epilogs();
   asio::awaitable<void> run_remove(AttemptPtr attempt);
   asio::awaitable<void> adopt(AttemptPtr attempt, TimePoint deadline);
   asio::awaitable<void> watch_memory();

@@ -14,12 +14,16 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
+#include <fcntl.h>
 #include <optional>
 #include <poll.h>
 #include <pwd.h>
 #include <string>
 #include <string_view>
+#include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
+#include <tuple>
 #include <unistd.h>
 
 namespace score::hooks {
@@ -133,6 +137,14 @@ HookReply run(const Options& options, const Request& request) {
   return reply;
 }
 
+// The daemons have a raised priority, are spared when memory is short, and make private files.
+void leave_daemon_settings() {
+  setpriority(PRIO_PROCESS, 0, 0);
+  umask(022);
+  const UniqueFd score(open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC));
+  if (score) std::ignore = write_all(score.get(), "0");
+}
+
 int serve(const Options& options) {
   const auto refuse = [](const Error& error) {
     fmt::print(stderr, "<3>scored-hooks: {}\n", error.message());
@@ -143,6 +155,7 @@ int serve(const Options& options) {
   if (const auto known = check_caller(options); !known) return refuse(known.error());
   const auto request = read_request(options.submits);
   if (!request) return refuse(request.error());
+  leave_daemon_settings();
   const HookReply reply = run(options, *request);
   return send(kCaller, &reply, sizeof reply, MSG_NOSIGNAL) == sizeof reply ? 0 : 1;
 }

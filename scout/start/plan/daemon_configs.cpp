@@ -18,7 +18,7 @@ std::string head_config(const Layout& layout, const HeadSetup& setup) {
   if (setup.slots != 0) text += fmt::format("slots = {}\n", setup.slots);
   if (!setup.node_timeout.empty())
     text += fmt::format("node_timeout = \"{}\"\n", setup.node_timeout);
-  return text;
+  return text + setup.hooks;
 }
 
 std::string node_config(const Layout& layout, const Orders& orders, const std::string& head_host) {
@@ -35,7 +35,7 @@ std::string node_config(const Layout& layout, const Orders& orders, const std::s
   if (cgroup.empty()) text += "method = \"signal\"\n";
   if (orders.cores != 0) text += fmt::format("cores = {}\n", orders.cores);
   if (!orders.memory.empty()) text += fmt::format("memory = \"{}\"\n", orders.memory);
-  return text;
+  return text + orders.hooks;
 }
 
 }  // namespace score::scout

@@ -17,6 +17,7 @@ struct HeadSetup {
   std::string slice;               // empty: the default
   std::uint32_t slots = 0;         // 0: the default
   std::string node_timeout;        // empty: the default
+  std::string hooks;               // lines with the table [hooks]; empty: none
 };
 
 // Returns scored.toml of the head. Its key and directories are those of the layout.

@@ -26,6 +26,8 @@ constexpr std::array kWords = {
     Word{Report::Kind::Note, "note"},   Word{Report::Kind::Error, "error"},
     Word{Report::Kind::Gone, "gone"}};
 
+constexpr std::size_t kMaxHooksBytes = 65'536;
+
 bool is_key(std::string_view text) {
   return text.size() == 64 && text.find_first_not_of("0123456789abcdef") == text.npos;
 }
@@ -49,6 +51,13 @@ bool read_text(std::string_view text, std::string& into, bool (*is_good)(std::st
   return true;
 }
 
+// The lines come one by one, and are checked with the configuration that they become part of.
+bool read_hook(std::string_view line, std::string& hooks) {
+  if (hooks.size() + line.size() > kMaxHooksBytes) return false;
+  hooks.append(line) += '\n';
+  return true;
+}
+
 bool read_order(std::string_view key, std::string_view value, Orders& orders) {
   if (key == "node") return read_text(value, orders.node, is_host_name);
   if (key == "uid") return read_number(value, orders.uid);
@@ -58,6 +67,7 @@ bool read_order(std::string_view key, std::string_view value, Orders& orders) {
   if (key == "key") return read_text(value, orders.key, is_key);
   if (key == "cores") return read_number(value, orders.cores);
   if (key == "memory") return read_memory(value, orders.memory);
+  if (key == "hook") return read_hook(value, orders.hooks);
   if (key == "cgroups") {
     orders.use_cgroups = value == "yes";
     return value == "yes" || value == "no";
@@ -82,6 +92,9 @@ std::string encode(const Orders& orders) {
   if (!orders.own_host.empty()) text += fmt::format("own {}\n", orders.own_host);
   if (orders.cores != 0) text += fmt::format("cores {}\n", orders.cores);
   if (!orders.memory.empty()) text += fmt::format("memory {}\n", orders.memory);
+  for (const std::string_view line : split(orders.hooks, '\n')) {
+    if (!line.empty()) text += fmt::format("hook {}\n", line);
+  }
   return text + "go\n";
 }
 

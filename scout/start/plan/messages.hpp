@@ -29,6 +29,7 @@ struct Orders {
   std::string key;          // of the node: 64 hexadecimal digits
   std::uint32_t cores = 0;  // 0: all
   std::string memory;       // empty: all
+  std::string hooks;        // lines with the table [hooks]; empty: none
   bool use_cgroups = true;  // false: the batch system owns the cgroups
 
   friend bool operator==(const Orders&, const Orders&) = default;

@@ -19,6 +19,7 @@ Orders full_orders() {
   orders.key = std::string(64, 'a');
   orders.cores = 4;
   orders.memory = "2G";
+  orders.hooks = "[hooks]\nprolog = \"/bin/true\"\n";
   orders.use_cgroups = false;
   return orders;
 }
