@@ -4,6 +4,7 @@
 // of its environment come from here.
 #include "base/os/fd.hpp"
 #include "base/text.hpp"
+#include "base/text/plain.hpp"
 #include "scored/privileged/hooks/hook_process.hpp"
 #include "scored/privileged/hooks/protocol.hpp"
 #include "scored/privileged/hooks/request.hpp"
@@ -111,7 +112,7 @@ HookReply run(const Options& options, const Request& request) {
   };
   const auto config = read_table(options.config);
   if (!config) {
-    fail_with(config.error().message());
+    fail_with(plain_text(config.error()));
     return reply;
   }
   HookRun hook;
@@ -121,7 +122,7 @@ HookReply run(const Options& options, const Request& request) {
     return reply;
   }
   if (const auto sound = check_hook_file(hook.path, UserId(geteuid())); !sound) {
-    fail_with(sound.error().message());
+    fail_with(plain_text(sound.error()));
     return reply;
   }
   alarm(kMostLookupSeconds);
