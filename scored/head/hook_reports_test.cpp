@@ -20,7 +20,8 @@ class HookReportsTest : public HeadFixture {
     wire::ListNodes question;
     FakeClient client = connect(kAlice);
     client.say(question);
-    const auto& row = client.connection->all<wire::NodeList>().back().nodes(static_cast<int>(node));
+    const wire::NodeStatus row =
+        client.connection->all<wire::NodeList>().back().nodes(static_cast<int>(node));
     return row.drained() ? "drained: " + row.reason() : "";
   }
 
