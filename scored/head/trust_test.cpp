@@ -84,20 +84,15 @@ std::vector<proto::InFrame> messages_about(AttemptId attempt) {
 }
 
 // These messages of nodes name no attempt for which they would have an effect, or are not for
-// NodeSession.
-const std::set<FrameType> kOthers = {FrameType::NodeHello,
-                                     FrameType::LoginHello,
-                                     FrameType::TimetableApplied,
-                                     FrameType::Heartbeat,
-                                     FrameType::NodeTraceReply,
-                                     FrameType::ControlOffer,
-                                     FrameType::FactsReply,
-                                     FrameType::WitnessHello,
-                                     FrameType::LeaseReply,
-                                     FrameType::ControlBeat,
-                                     FrameType::ControlAnswer,
-                                     FrameType::ControlTimetables,
-                                     FrameType::ControlTimetablesTaken};
+// NodeSession. HookReport drains its sender, and is an event only of jobs there.
+const std::set<FrameType> kOthers = {
+    FrameType::NodeHello,         FrameType::LoginHello,
+    FrameType::TimetableApplied,  FrameType::Heartbeat,
+    FrameType::NodeTraceReply,    FrameType::ControlOffer,
+    FrameType::FactsReply,        FrameType::HookReport,
+    FrameType::WitnessHello,      FrameType::LeaseReply,
+    FrameType::ControlBeat,       FrameType::ControlAnswer,
+    FrameType::ControlTimetables, FrameType::ControlTimetablesTaken};
 
 class TrustTest : public HeadFixture {
  protected:
