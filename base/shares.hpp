@@ -40,6 +40,8 @@ inline constexpr Share kSubmissions{"submissions that are being stored",
 inline constexpr Share kClients{"connections of commands to the head", limits::kMaxConnections,
                                 limits::kMaxConnectionsPerUser};
 inline constexpr Share kKeptOutputs{"ended jobs whose output is kept", 4'096, 1'024};
+inline constexpr Share kMails{"mails that wait to be sent", 1'024, 256};
+inline constexpr Share kWebhookNotices{"notices that wait for a webhook", 1'024, 512};
 // This holds for traces and for facts of hosts; the monitor counts as one user.
 inline constexpr Share kPolls{"requests to all nodes", 8, 2};
 
@@ -56,10 +58,10 @@ inline constexpr Share kWebSessions{"sessions of browsers", 1'024, 32};
 }  // namespace shares
 
 inline constexpr std::array kShares = {
-    shares::kNodeJobs,  shares::kNodeSteps,   shares::kNodeScouts, shares::kJobs,
-    shares::kSteps,     shares::kSubmissions, shares::kClients,    shares::kKeptOutputs,
-    shares::kPolls,     shares::kLogins,      shares::kViewers,    shares::kFilters,
-    shares::kWebTokens, shares::kWebSessions,
+    shares::kNodeJobs, shares::kNodeSteps,      shares::kNodeScouts, shares::kJobs,
+    shares::kSteps,    shares::kSubmissions,    shares::kClients,    shares::kKeptOutputs,
+    shares::kMails,    shares::kWebhookNotices, shares::kPolls,      shares::kLogins,
+    shares::kViewers,  shares::kFilters,        shares::kWebTokens,  shares::kWebSessions,
 };
 
 // Counts the places that are taken, in all and per owner. `Owner` identifies a user.

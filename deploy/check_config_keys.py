@@ -14,6 +14,7 @@ PARSERS = {
     'limits': [('scored/head/config/user_limits.cpp', ''), (ACCOUNTS, 'read_running_limits')],
     'accounts': [(ACCOUNTS, 'read_account'), (ACCOUNTS, 'read_running_limits')],
     'fair_share': [(ACCOUNTS, 'read_accounts')],
+    'notify': [('scored/head/config/notify_config.cpp', '')],
     'node': [('scored/node/**/config.cpp', '')],
     'network': [('scored/shared/config/network_config.cpp', '')],
     'gres': [('scored/shared/config/generic_config.cpp', '')],
@@ -25,7 +26,7 @@ PARSERS = {
 READ = re.compile(r'\bread(?:_\w+)?\(\s*(?:section,\s*)?"([a-z_]+)"')
 SETTING_KEY = re.compile(r'\{Setting::\w+, "\w+",\s+"([a-z_]+)",')
 NODE_KEY = re.compile(r'^\s*\{"([a-z_]+)",', re.M)
-EXAMPLE_TABLE = re.compile(r'^(# )?\[(\w+)')
+EXAMPLE_TABLE = re.compile(r'^(# )?\[+(\w+)')
 EXAMPLE_KEY = re.compile(r'^(?:# )?([a-z_]+) = ')
 PAGE_KEY = re.compile(r'\*([a-z_]+)\*')
 

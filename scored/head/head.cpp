@@ -30,15 +30,16 @@ Head::Head(asio::io_context& io, Clock& clock, HeadConfig config, const Recovere
       networks_(context_),
       volumes_(context_),
       shares_(context_),
+      notices_(context_, recovered.incarnation),
       secrets_(context_),
       queries_(context_, array_tracker_),
       reservations_(context_),
-      life_(context_, {queries_, streams_, networks_, volumes_, shares_}, *this),
+      life_(context_, {queries_, streams_, networks_, volumes_, shares_, notices_}, *this),
       arrays_(context_, life_, array_tracker_),
       waiting_(context_, life_, arrays_),
       starter_(context_, streams_, secrets_),
       submit_hook_(io, clock, config_),
-      submissions_(context_, {life_, waiting_, shares_, reservations_, submit_hook_}),
+      submissions_(context_, {life_, waiting_, shares_, reservations_, submit_hook_, notices_}),
       overview_(context_, queries_, reservations_),
       traces_(clock, links_, alarm_),
       facts_(clock, links_, alarm_, config_),
@@ -65,7 +66,10 @@ void Head::connect_runner() {
     }
     starter_.send(node, std::move(message));
   };
-  handlers.node_changed = [this](NodeId node) { nodes_.changed(node); };
+  handlers.node_changed = [this](NodeId node) {
+    nodes_.changed(node);
+    if (const auto view = runner_.cluster().node(node)) notices_.node_changed(node, *view);
+  };
   handlers.job_changed = [this](JobId job) { life_.changed(job); };
   handlers.settled = [this] {
     control_.publish_timetables();
@@ -86,7 +90,7 @@ NodeSession::Parts Head::for_nodes() {
 }
 
 Monitoring::Parts Head::for_monitoring() {
-  return {context_, life_, overview_, traces_, admin_, control_.network(), shares_};
+  return {context_, life_, overview_, traces_, admin_, control_.network(), shares_, notices_};
 }
 
 // ---- recovery ----------------------------------------------------------------------------------

@@ -89,6 +89,8 @@ class Head final : private JobLife::Listener {
 
   [[nodiscard]] Admin& admin() { return admin_; }
 
+  [[nodiscard]] Notices& notices() { return notices_; }
+
   [[nodiscard]] const Overview& overview() const { return overview_; }
 
   // With two heads, sets the function that returns the state of each, as `score info` shows it.
@@ -150,6 +152,7 @@ class Head final : private JobLife::Listener {
   JobNetworks networks_;
   JobVolumes volumes_;
   FairShares shares_;
+  Notices notices_;
   AttemptSecrets secrets_;
   ArrayTracker array_tracker_;
   JobQueries queries_;

@@ -25,6 +25,7 @@ enum class Meaning : std::uint8_t {
   Gpus,       // their number
   Exclusive,  // whole nodes
   IfYes,      // a flag here; "yes" or "no" in Slurm
+  Mail,       // events; some are unknown here
 };
 
 struct SlurmOption {
@@ -73,6 +74,8 @@ constexpr std::array kKnown = {
     SlurmOption{"reservation", 0, Meaning::Value, ""},
     SlurmOption{"nice", 0, Meaning::Nice, ""},
     SlurmOption{"distribution", 'm', Meaning::Scatter, ""},
+    SlurmOption{"mail-type", 0, Meaning::Mail, ""},
+    SlurmOption{"mail-user", 0, Meaning::Value, ""},
     SlurmOption{"gpus", 'G', Meaning::NotHere, kGpusHint},
     SlurmOption{"gpus-per-task", 0, Meaning::NotHere, kGpusHint},
     SlurmOption{"gpus-per-socket", 0, Meaning::NotHere, kGpusHint},
@@ -112,7 +115,7 @@ ScriptOption read_option(const std::string& word) {
 bool takes_value(Meaning meaning) {
   return meaning == Meaning::Value || meaning == Meaning::Time || meaning == Meaning::Memory ||
          meaning == Meaning::IfYes || meaning == Meaning::Generic || meaning == Meaning::Gpus ||
-         meaning == Meaning::Scatter || meaning == Meaning::NotHere;
+         meaning == Meaning::Scatter || meaning == Meaning::NotHere || meaning == Meaning::Mail;
 }
 
 // Converts the size. An empty result means all of the node's memory, which is not reserved here.
@@ -134,6 +137,17 @@ std::string distribution_of(const std::string& text) {
   const auto nodes = text.substr(0, text.find_first_of(":,"));
   if (nodes == "*") return "block";
   return nodes == "block" || nodes == "cyclic" ? nodes : std::string();
+}
+
+// Returns the events that exist here. There are no burst buffers, and --kill-on-invalid-dep makes a
+// job fail.
+std::string mail_types_of(const std::string& text) {
+  std::string out;
+  for (const auto word : split(text, ',')) {
+    if (word == "STAGE_OUT" || word == "INVALID_DEPEND") continue;
+    out += fmt::format("{}{}", out.empty() ? "" : ",", word);
+  }
+  return out;
 }
 
 Result<std::string> refuse_unless_none(const SlurmOption& known, const std::string& value) {
@@ -178,6 +192,10 @@ Result<std::string> translate(const SlurmOption& known, const ScriptOption& opti
       const auto memory = memory_of(value);
       if (!memory) return memory.error();
       return memory->empty() ? std::string() : fmt::format("--{}={}", name, *memory);
+    }
+    case Meaning::Mail: {
+      const auto types = mail_types_of(value);
+      return types.empty() ? std::string() : fmt::format("--{}={}", name, types);
     }
     case Meaning::IfYes:
       return value == "yes" ? "--" + name : std::string();

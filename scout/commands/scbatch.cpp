@@ -208,6 +208,7 @@ int submit(const Invocation& invocation, const BatchOptions& options, const Scri
   }
   const auto submitted = submit_with_retry(invocation, *request);
   if (!submitted) return print_error(invocation, submitted.error());
+  if (submitted->no_mail() && !options.quiet) print_error(invocation, kNoMail);
   JsonWriter json;
   json.begin_object().field("schema", "scored.submitted/1").field("job", submitted->job());
   json.end_object();

@@ -181,6 +181,7 @@ void FrontEnd::on_frame(const proto::InFrame& frame) {
 void FrontEnd::on_submitted(const wire::Submitted& submitted) {
   if (job_ == 0 && options_.start_lines)
     tell(fmt::format("SCORE: connected (jid={})", submitted.job()));
+  if (job_ == 0 && submitted.no_mail() && !options_.quiet) say(kNoMail);
   job_ = submitted.job();
   if (options_.warns_sharing) {
     const auto cpus = options_.submission->resources().cpus_per_task();

@@ -495,6 +495,7 @@ void add_job_options(CLI::App& app, RunOptions& options) {
   add_time_options(app, options);
   add_wait_options(app, options.waits);
   add_name_options(app, options);
+  add_notice_options(app, options.notices);
   app.add_flag("--allow-root", options.allow_root, "Allow the job to run as root");
   add_server_option(app, options.common);
 }
@@ -507,6 +508,7 @@ std::optional<int> parse_run_options(const Invocation& invocation, RunOptions& o
   add_wait_options(app, options.waits);
   add_array_option(app, options.waits);
   add_name_options(app, options);
+  add_notice_options(app, options.notices);
   add_place_options(app, options);
   add_task_options(app, options);
   add_front_end_options(app, options);
@@ -558,6 +560,7 @@ Result<wire::Submit> make_submission(const RunOptions& options) {
   if (auto status = fill_conditions(options.waits, wall_now(), submit); !status) {
     return status.error();
   }
+  if (auto status = fill_notices(options.notices, submit); !status) return status.error();
   submit.set_detached(options.detach);
   submit.set_allow_root(options.allow_root);
   if (!options.immediate.empty()) {

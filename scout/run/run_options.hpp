@@ -8,6 +8,7 @@
 #include "scout/run/environment.hpp"
 #include "scout/run/programs.hpp"
 #include "scout/session/command.hpp"
+#include "scout/waits/notice_options.hpp"
 #include "scout/waits/wait_options.hpp"
 
 #include <optional>
@@ -46,6 +47,7 @@ struct RunOptions : PlaceOptions {
   bool hold = false;
   std::string immediate;
   WaitOptions waits;
+  NoticeOptions notices;
   std::string job_name;
   std::vector<std::string> variables;  // NAME=value, in addition to those of the rule
   std::string signal;

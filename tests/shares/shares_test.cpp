@@ -7,6 +7,7 @@
 #include "monitor/model/hub.hpp"
 #include "scored/head/config/user_limits.hpp"
 #include "scored/head/jobs/job_table.hpp"
+#include "scored/head/notices/delivery_queue.hpp"
 #include "scored/head/streams/kept_outputs.hpp"
 
 #include <fmt/format.h>
@@ -167,6 +168,22 @@ class Logins : public Table {
   std::map<UserId, std::vector<std::string>> secrets_;
 };
 
+class NoticeTable : public Table {
+ public:
+  explicit NoticeTable(Share share) : queue_({share}) {}
+
+  void ask(UserId user) override {
+    head::Notice notice;
+    notice.user = user;
+    queue_.add(std::move(notice), TimePoint());
+  }
+
+  std::size_t held_by(UserId user) override { return queue_.size_of(user); }
+
+ private:
+  head::DeliveryQueue queue_;
+};
+
 using MakeTable = std::function<std::unique_ptr<Table>()>;
 
 template <class Kind, class... Args>
@@ -184,6 +201,8 @@ std::map<std::string_view, MakeTable> tables() {
       {shares::kSubmissions.name, maker<Counted>(shares::kSubmissions)},
       {shares::kClients.name, maker<Counted>(shares::kClients)},
       {shares::kKeptOutputs.name, maker<KeptOutputTable>()},
+      {shares::kMails.name, maker<NoticeTable>(shares::kMails)},
+      {shares::kWebhookNotices.name, maker<NoticeTable>(shares::kWebhookNotices)},
       {shares::kPolls.name, maker<Counted>(shares::kPolls)},
       {shares::kLogins.name, maker<Counted>(shares::kLogins)},
       {shares::kViewers.name, maker<Viewers>(false)},

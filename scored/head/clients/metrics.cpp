@@ -166,6 +166,22 @@ void export_requests(Exporter& out, const monitor::HttpServer::Counts& requests)
   }
 }
 
+void export_notices(Exporter& out, const std::map<NoticeChannel, NoticeCounts>& notices) {
+  auto all = out.counter("scored_notices_total", "Mails and webhook notices, by result.");
+  for (const auto channel : {NoticeChannel::Mail, NoticeChannel::Webhook}) {
+    const auto found = notices.find(channel);
+    const NoticeCounts counts = found == notices.end() ? NoticeCounts() : found->second;
+    const auto add = [&](const char* result, std::uint64_t count) {
+      all.value(
+          static_cast<double>(count),
+          {{"channel", channel == NoticeChannel::Mail ? "mail" : "webhook"}, {"result", result}});
+    };
+    add("sent", counts.sent);
+    add("failed", counts.failed);
+    add("dropped", counts.dropped);
+  }
+}
+
 void export_documents(Exporter& out, const monitor::Hub::Counters& documents, std::size_t viewers) {
   out.gauge("scored_viewers", "Viewers of the stream now.").value(static_cast<double>(viewers));
   out.counter("scored_documents_encoded_total", "Documents made, however many watched.")
@@ -218,6 +234,7 @@ std::string metrics_text(const MetricsInput& input) {
     denied.value(static_cast<double>(count),
                  {{"rpc", std::string(key.first)}, {"reason", std::string(key.second)}});
   }
+  export_notices(out, input.notices);
   monitor::export_process(out);
   return out.text();
 }

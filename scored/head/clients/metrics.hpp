@@ -10,7 +10,9 @@
 #include "scored/control/control_network.hpp"
 #include "scored/head/admin/permissions.hpp"
 #include "scored/head/jobs/fair_shares.hpp"
+#include "scored/head/notices/notices.hpp"
 
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -27,6 +29,7 @@ struct MetricsInput {
   const control::ControlNetwork& control;
   const Permissions::Counts& denied;
   const std::vector<FairShares::AccountUse>& accounts;
+  std::map<NoticeChannel, NoticeCounts> notices;
   std::optional<bool> has_current_follower;  // with two heads
 };
 

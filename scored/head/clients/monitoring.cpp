@@ -452,6 +452,7 @@ asio::awaitable<std::string> Monitoring::metrics() {
                            parts_.control,
                            parts_.admin.permissions().denied(),
                            accounts,
+                           parts_.notices.counts(),
                            parts_.overview.has_current_follower()};
   co_return metrics_text(input);
 }

@@ -41,6 +41,7 @@ class Monitoring final : public monitor::Site, public HeadObserver {
     Admin& admin;
     const control::ControlNetwork& control;
     const FairShares& shares;
+    const Notices& notices;
   };
 
   // All other parameters must outlive this object, too.

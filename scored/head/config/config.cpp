@@ -222,6 +222,7 @@ Result<HeadConfig> read_config(Result<ConfigFile> file) {
   config.limits = read_user_limits(bounds);
   config.accounts = read_accounts(root, bounds);
   config.hooks = read_hooks_config(root);
+  config.notify = read_notify_config(root.section("notify"));
   ConfigSection watched = root.section("monitor");
   monitor::read_settings(watched, config.monitor);
   for (const char* role : {"node", "launcher", "devices", "gres", "pario"}) root.ignore(role);

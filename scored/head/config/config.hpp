@@ -11,6 +11,7 @@
 #include "monitor/model/settings.hpp"
 #include "proto/transport/tls_connection.hpp"
 #include "scored/head/config/accounts.hpp"
+#include "scored/head/config/notify_config.hpp"
 #include "scored/head/config/user_limits.hpp"
 #include "scored/head/config/users.hpp"
 #include "scored/shared/config/hooks_config.hpp"
@@ -64,6 +65,7 @@ struct HeadConfig {
   UserLimits limits;  // what users may ask for
   AccountRules accounts;
   HooksConfig hooks;
+  NotifyConfig notify;
 
   [[nodiscard]] bool has_two_heads() const { return heads.size() == 2; }
 

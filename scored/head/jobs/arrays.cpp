@@ -64,6 +64,7 @@ void Arrays::began(const Job& task) {
   if (array->progress.started == WallTime() && task.progress.started != WallTime()) {
     array->progress.started = task.progress.started;
     array->progress.start_mark = task.progress.start_mark;
+    array->happened.add(NoticeKind::Begin);
   }
   settle(task.info.array);
 }

@@ -5,6 +5,7 @@
 #include "base/ids.hpp"
 #include "base/lazy.hpp"
 #include "base/model/model.hpp"
+#include "base/model/notices.hpp"
 #include "base/text/shared_text.hpp"
 #include "base/time.hpp"
 #include "gang/head/cluster.hpp"
@@ -63,7 +64,8 @@ struct Job {
   std::vector<JobEvent> events;                  // see note_event()
   std::unique_ptr<const wire::JobStatus> ended;  // the final status
   bool end_is_stored = false;
-  Lazy<Steps> steps;  // of an allocation
+  NoticeKinds happened;  // changes of which notices are due when the progress is stored
+  Lazy<Steps> steps;     // of an allocation
 };
 
 // Returns what is kept of an ended step, and shown of an active one.

@@ -6,6 +6,7 @@
 #include "base/os/log.hpp"
 #include "base/text.hpp"
 #include "base/text/hostlist.hpp"
+#include "scored/head/notices/limit_parts.hpp"
 #include "scored/shared/journal/event.hpp"
 
 #include <algorithm>
@@ -17,6 +18,14 @@ namespace {
 
 std::string first_failed_rank(const wire::JobStatus& status) {
   return status.failed_tasks_size() > 0 ? std::to_string(status.failed_tasks(0).rank()) : "";
+}
+
+NoticeKinds kinds_of_end(JobState state) {
+  NoticeKinds kinds;
+  kinds.add(NoticeKind::End);
+  if (state == JobState::TimedOut) kinds.add(NoticeKind::TimeLimit);
+  if (state != JobState::Completed && state != JobState::Cancelled) kinds.add(NoticeKind::Fail);
+  return kinds;
 }
 
 }  // namespace
@@ -98,7 +107,9 @@ void JobLife::changed(JobId id) {
   note_wait(*job, *view);
   note_activity(*job, *view);
   if (is_final(view->state)) return end(*job, *view);
+  note_limit_parts(*job, *view);
   save_progress(*job);
+  send_notices(*job, *view);
   inform_watchers(*job, *view);
   if (!view->limit.empty() && !view->ending && !job->ended_by) {
     terminate(*job, gang::EndCause::TimeLimit, view->limit, head_.config.kill_grace);
@@ -133,6 +144,7 @@ void JobLife::note_state(Job& job, const gang::JobView& view) {
 void JobLife::note_start(Job& job, const gang::JobView& view) {
   job.progress.started = wall_now();
   job.progress.start_mark = now();
+  job.happened.add(NoticeKind::Begin);
   waits_.add(std::max(job.progress.started - job.info.submitted, Duration(0)));
   report(Event::JobStarted, kv("job", job.info.id),
          kv("user", head_.users.name(job.info.user, now())),
@@ -150,6 +162,7 @@ void JobLife::note_requeue(Job& job, const gang::JobView& view) {
   job.progress.restarts = view.restarts;
   job.progress.started = WallTime();
   job.progress.start_mark = TimePoint();
+  job.progress.noticed = 0;  // its limits begin anew
   job.filled.reset();
   parts_.networks.close(job.progress.placement.attempt);
   parts_.volumes.close(job.progress.placement.attempt);
@@ -162,6 +175,7 @@ void JobLife::note_requeue(Job& job, const gang::JobView& view) {
   } else {
     note_event(job, wall_now(),
                event_text(fmt::format("requeued, restart {}: {}", view.restarts, view.lost)));
+    job.happened.add(NoticeKind::Requeue);
     log_notice("Requeued job", kv("job", id), kv("restart", view.restarts),
                kv("reason", view.lost));
   }
@@ -189,6 +203,27 @@ void JobLife::note_activity(Job& job, const gang::JobView& view) {
     note_event(job, wall_now(), event_text("deadlocked: " + why));
     add_event(job, "deadlocked", why);
   }
+}
+
+// Scheduled time passes more slowly than time, so a part that was not reached is looked for again.
+void JobLife::note_limit_parts(Job& job, const gang::JobView& view) {
+  if (!view.started || !parts_.notices.wants_limit_parts(job.info.notices)) return;
+  const TimeUse use{view.scheduled, view.request.scheduled_limit, now() - *view.started,
+                    view.request.wall_limit};
+  const PartsReached reached = parts_reached(use, job.progress.noticed);
+  job.progress.noticed = reached.percent;
+  job.happened.bits |= reached.kinds.bits;
+  if (const auto wait = time_to_next_part(use, reached.percent)) {
+    set_deadline(job.info.id, DeadlineKind::LimitPart, now() + *wait);
+  }
+}
+
+void JobLife::send_notices(Job& job, const gang::JobView& view) {
+  const NoticeKinds kinds = std::exchange(job.happened, NoticeKinds());
+  if (kinds.empty() || !parts_.notices.is_wanted(job.info.notices)) return;
+  wire::JobStatus status = parts_.queries.status(job, view);
+  auto what = parts_.notices.describe(job.info.notices, kinds, std::move(status));
+  if (what) parts_.notices.when_stored(*std::move(what));
 }
 
 void JobLife::save_progress(Job& job) {
@@ -335,7 +370,14 @@ void JobLife::end(Job& job, const gang::JobView& view) {
   saved.account = job.info.account;
   saved.generic = format_generic(view.request.generic);
   saved.use = parts_.shares.charge(job);
-  head_.commits.add(std::move(saved), [this, id](const Status&) { recorded(id); });
+  std::optional<JobHappening> what;
+  if (parts_.notices.is_wanted(job.info.notices)) {
+    what = parts_.notices.describe(job.info.notices, kinds_of_end(job.progress.state), status);
+  }
+  head_.commits.add(std::move(saved), [this, id, what = std::move(what)](const Status&) {
+    recorded(id);
+    if (what) parts_.notices.stored(*what);
+  });
   set_deadline(id, DeadlineKind::Drop, now() + head_.config.front_end_grace);
   parts_.networks.close(job.progress.placement.attempt);
   parts_.volumes.close(job.progress.placement.attempt);
@@ -428,6 +470,9 @@ void JobLife::meet(const Deadlines::Due& due) {
       if (parts_.streams.has_front_end(due.job)) return;
       log_notice("Ended job without front end", kv("job", due.job));
       return terminate(*job, gang::EndCause::FrontEndGone, "", head_.config.kill_grace);
+    case DeadlineKind::LimitPart:
+      head_.runner.touch(due.job);
+      return head_.runner.perform({});
     case DeadlineKind::Immediate:
       return end_waiting(*job, fmt::format("could not start within {} (--immediate)",
                                            format_duration(job->info.immediate)));

@@ -9,6 +9,7 @@
 #include "scored/head/jobs/fair_shares.hpp"
 #include "scored/head/jobs/job_queries.hpp"
 #include "scored/head/jobs/job_table.hpp"
+#include "scored/head/notices/notices.hpp"
 #include "scored/head/streams/job_networks.hpp"
 #include "scored/head/streams/job_streams.hpp"
 #include "scored/head/streams/job_volumes.hpp"
@@ -29,6 +30,7 @@ enum class DeadlineKind : std::uint8_t {
   Immediate,  // the job had to be placed by now
   FrontEnd,   // no front end came back to a job that needs one
   Drop,       // the output of an ended job was not fetched
+  LimitPart,  // a part of a time limit may have been used
 };
 
 using Deadlines = base::Deadlines<DeadlineKind>;
@@ -41,6 +43,7 @@ class JobLife final : public JobStreams::Listener {
     JobNetworks& networks;
     JobVolumes& volumes;
     FairShares& shares;
+    Notices& notices;
   };
 
   // Listener is the part of the head that knows arrays and jobs that wait for others.
@@ -116,7 +119,9 @@ class JobLife final : public JobStreams::Listener {
   void inform_of_relaunch(Job& job, const gang::JobView& view);
   void note_wait(Job& job, const gang::JobView& view);
   void note_activity(Job& job, const gang::JobView& view);
+  void note_limit_parts(Job& job, const gang::JobView& view);
   void save_progress(Job& job);
+  void send_notices(Job& job, const gang::JobView& view);
   void inform_watchers(Job& job, const gang::JobView& view);
   void end(Job& job, const gang::JobView& view);
   void end_unbegun(Job& job, const Error& error);

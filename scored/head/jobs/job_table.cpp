@@ -83,7 +83,7 @@ Job& JobTable::add(JobInfo info) {
   Job& job = jobs_[info.id];
   job.info = std::move(info);
   for (SharedText JobInfo::*text : {&JobInfo::command, &JobInfo::directory, &JobInfo::resources,
-                                    &JobInfo::conditions, &JobInfo::account}) {
+                                    &JobInfo::conditions, &JobInfo::account, &JobInfo::notices}) {
     job.info.*text = texts_.share(job.info.*text);
   }
   ++active_;

@@ -191,11 +191,16 @@ Result<Submissions::Checked> Submissions::check(const Peer& peer, wire::Submit& 
   if (is_step && (message.has_conditions() || !message.array().empty())) {
     return fail(Errc::Malformed, "a step cannot be an array or wait for jobs or times");
   }
+  if (is_step && message.notices().kinds() != 0) {
+    return fail(Errc::Malformed,
+                "no mail is sent about a step: give --mail-type to scbatch or scalloc");
+  }
   const auto conditions = unpack_conditions(message.conditions().SerializeAsString());
   if (!conditions) return conditions.error();
   if (auto sound = parts_.waiting.check(*conditions, request->wall_limit); !sound) {
     return sound.error();
   }
+  if (auto sound = check_notice_request(message.notices()); !sound) return sound.error();
   if (auto sound = check_array(message); !sound) return sound.error();
   *message.mutable_resources() = proto::to_wire(*request);
   AddJob add = make_job(peer, message);
@@ -330,6 +335,7 @@ AddJob Submissions::make_job(const Peer& peer, wire::Submit& message) const {
   add.info.step = resources.step();
   add.info.allocation = resources.allocation();
   add.info.account = resources.account();
+  if (message.notices().kinds() != 0) add.info.notices = message.notices().SerializeAsString();
   spec.set_job(resources.inside() != 0 ? resources.inside() : add.info.id.value());
   spec.set_user(peer.user.value());
   spec.set_key_space(fmt::format("{}.{:016x}", head_.config.cluster, RequestId::random().low));
@@ -423,6 +429,7 @@ void Submissions::stored(const Result<LogReceipt>& logged, AddJob&& add,
   reply.set_job(add.info.id.value());
   reply.set_step_of(add.info.step_of.value());
   reply.set_step(add.info.step);
+  reply.set_no_mail(parts_.notices.lacks_mail(add.info.notices));
   parts_.life.begin(std::move(add), request);
   if (const auto view = head_.runner.view(JobId(reply.job()))) {
     reply.set_tasks_per_core(view->tasks_per_core);

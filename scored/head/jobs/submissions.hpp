@@ -32,6 +32,7 @@ class Submissions {
     const FairShares& shares;
     const ReservationManager& reservations;
     SubmitHook& hook;
+    const Notices& notices;
   };
 
   Submissions(HeadContext& head, Parts parts) : head_(head), parts_(parts) {}

@@ -116,6 +116,8 @@ Status Daemon::start_with(Store store, const proto::KeyRing& keys) {
   monitoring_.emplace(io_, clock_, tasks_, head_->for_monitoring());
   if (auto opened = monitoring_->open(config_.monitor); !opened) return opened;
   head_->nodes().set_observer(&*monitoring_);
+  notices_.emplace(io_, clock_, tasks_, head_->config().notify);
+  head_->notices().connect(*notices_);
   ClientSession::Parts clients = head_->for_clients();
   clients.monitoring = &*monitoring_;
   clients.keys = [this](const Peer& peer, const wire::ManageKeys& command, const auto& reply) {
@@ -136,6 +138,7 @@ Status Daemon::start_with(Store store, const proto::KeyRing& keys) {
   if (config_.control_over_pm) open_control();
   server_->start(tasks_);
   monitoring_->start(head_->nodes().incarnation());
+  notices_->start();
   tasks_.spawn("timer", head_->run_timer());
   tasks_.spawn("signals", handle_signals());
   tasks_.spawn("service manager", feed_manager());

@@ -9,6 +9,7 @@
 #include "scored/head/clients/monitoring.hpp"
 #include "scored/head/config/config.hpp"
 #include "scored/head/head.hpp"
+#include "scored/head/notices/notice_sender.hpp"
 #include "scored/head/process/leader_election.hpp"
 #include "scored/head/process/log_shipper.hpp"
 #include "scored/head/process/server.hpp"
@@ -67,6 +68,7 @@ class Daemon {
   std::optional<Server> server_;
   TaskGroup tasks_;
   std::optional<Monitoring> monitoring_;
+  std::optional<NoticeSender> notices_;
   std::optional<Election> election_;   // after the start its store is the head's
   std::optional<LogShipper> shipper_;  // with two heads
   asio::experimental::channel<void(boost::system::error_code)> exit_;

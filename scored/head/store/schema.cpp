@@ -82,7 +82,10 @@ constexpr const char* kMigrations[] = {
 )",
     // JSON objects of pack_usage(); empty in rows of earlier versions.
     "ALTER TABLE jobs ADD COLUMN steps_usage TEXT NOT NULL DEFAULT '';"
-    "ALTER TABLE accounting ADD COLUMN usage TEXT NOT NULL DEFAULT ''"};
+    "ALTER TABLE accounting ADD COLUMN usage TEXT NOT NULL DEFAULT ''",
+    // A serialised wire::NoticeRequest, and JobProgress::noticed.
+    "ALTER TABLE jobs ADD COLUMN notices BLOB;"
+    "ALTER TABLE jobs ADD COLUMN noticed INTEGER NOT NULL DEFAULT 0"};
 static_assert(std::size(kMigrations) == kSchemaVersion);
 
 constexpr const char* kApplicationId = "1396920900";  // "SCRD"

@@ -127,7 +127,8 @@ void bind_progress(Statement& statement, const JobProgress& progress, const std:
       .bind_text(14, pack_mark(progress.start_mark, boot))
       .bind(17, count(progress.filled))
       .bind_text(18, pack_units(progress.placement.units))
-      .bind_text(19, pack_usage(progress.steps_usage));
+      .bind_text(19, pack_usage(progress.steps_usage))
+      .bind(20, progress.noticed);
   if (progress.ending) {
     statement.bind(11, static_cast<std::int64_t>(*progress.ending));
   } else {
@@ -171,6 +172,8 @@ StoredJob read_job(const Statement& row, const std::string& boot) {
   job.rest.total = static_cast<std::uint32_t>(row.integer(31));
   job.progress.placement.units = unpack_units(row.bytes(32));
   job.progress.steps_usage = unpack_usage(row.bytes(33)).value_or(base::Usage());
+  job.info.notices = row.bytes(34);
+  job.progress.noticed = static_cast<std::uint32_t>(row.integer(35));
   return job;
 }
 
@@ -224,20 +227,20 @@ Status Store::prepare() {
       {{add_job_,
         "INSERT INTO jobs (id, user, request, name, command, directory, resources, stdin_rank, "
         "detached, keep_going, immediate_ns, submitted_ns, state, conditions, array_id, "
-        "array_task, array_rest, array_total) "
-        "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 0, ?, ?, ?, ?, ?)"},
+        "array_task, array_rest, array_total, notices) "
+        "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 0, ?, ?, ?, ?, ?, ?)"},
        {add_spec_, "INSERT INTO specs (job, spec) VALUES (?, ?)"},
        {save_progress_,
         "UPDATE jobs SET state = ?2, attempt = ?3, nodes = ?4, tasks = ?5, cores = ?6, "
         "scheduled_ns = ?7, started_ns = ?8, detached = ?9, restarts = ?10, ending = ?11, "
         "reasons = ?12, exit_code = ?13, start_mark = ?14, filled_ns = ?17, units = ?18, "
-        "steps_usage = ?19 "
+        "steps_usage = ?19, noticed = ?20 "
         "WHERE id = ?1 AND state < 5"},
        {save_end_,
         "UPDATE jobs SET state = ?2, attempt = ?3, nodes = ?4, tasks = ?5, cores = ?6, "
         "scheduled_ns = ?7, started_ns = ?8, detached = ?9, restarts = ?10, ending = ?11, "
         "reasons = ?12, exit_code = ?13, start_mark = ?14, ended_ns = ?15, status = ?16, "
-        "filled_ns = ?17, units = ?18, steps_usage = ?19 "
+        "filled_ns = ?17, units = ?18, steps_usage = ?19, noticed = ?20 "
         "WHERE id = ?1 AND state < 5"},
        {drop_spec_, "DELETE FROM specs WHERE job = ?"},
        {drop_settings_, "DELETE FROM settings WHERE key IN (?, ?)"},
@@ -297,7 +300,8 @@ Status Store::apply_one(const AddJob& change) {
       .bind(14, number(info.array.value()))
       .bind(15, info.task)
       .bind_text(16, change.rest.tasks)
-      .bind(17, change.rest.total);
+      .bind(17, change.rest.total)
+      .bind_blob(18, info.notices);
   if (auto added = add_job_.run(); !added) return added;
   if (info.is_task()) return {};
   return add_spec_.bind(1, number(info.id.value())).bind_blob(2, change.spec).run();
@@ -391,8 +395,8 @@ Result<std::vector<StoredJob>> Store::active_jobs() {
       "keep_going, immediate_ns, submitted_ns, state, attempt, nodes, tasks, cores, scheduled_ns, "
       "started_ns, restarts, exit_code, ending, reasons, start_mark, filled_ns, "
       "(SELECT length(spec) FROM specs WHERE job = id), conditions, array_id, array_task, "
-      "array_rest, array_next, array_total, units, steps_usage FROM jobs WHERE state < 5 ORDER BY "
-      "id");
+      "array_rest, array_next, array_total, units, steps_usage, notices, noticed FROM jobs "
+      "WHERE state < 5 ORDER BY id");
   if (!statement) return statement.error();
   std::vector<StoredJob> jobs;
   while (true) {

@@ -52,6 +52,7 @@ struct JobInfo {
   JobId array{};            // the array that it is a task of; its own id if it is an array
   std::uint32_t task = 0;   // its number in the array
   SharedText account{};     // also from `resources`; empty: none
+  SharedText notices{};     // serialised wire::NoticeRequest; empty: none
 
   [[nodiscard]] bool is_array() const { return array != JobId() && array == id; }
 
@@ -85,6 +86,8 @@ struct JobProgress {
   std::optional<JobState> ending;
   std::int32_t exit_code = 0;
   std::vector<std::string> reasons;
+  // The greatest part of a limit of time, in percent, of which the user was sent a notice.
+  std::uint32_t noticed = 0;
 
   friend bool operator==(const JobProgress&, const JobProgress&) = default;
 };

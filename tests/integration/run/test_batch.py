@@ -259,7 +259,7 @@ def test_lines_of_slurm(batch):
     job, errors = batch.submit('#!/bin/bash\n#SBATCH -N 2 --ntasks=4\n#SBATCH --time=1:00:00 --partition=debug\n'
                                '#SBATCH --mail-type END\nscrun -l true\n')
     assert errors == ('scbatch: job.sh: line 3: ignoring #SBATCH --partition=debug\n'
-                      'scbatch: job.sh: line 4: ignoring #SBATCH --mail-type END\n')
+                      'scbatch: ignoring --mail-type: this cluster sends no mail; an administrator can set [notify] sendmail\n')
     shown = batch.cluster.wait_job(job, 'completed')
     assert (shown['tasks'], len(shown['nodes']), shown['wall_limit_s']) == (4, 2, 3600)
 
