@@ -7,6 +7,7 @@
 #include "base/text/plain.hpp"
 #include "proto/transport/key_ring.hpp"
 #include "scored/head/config/config.hpp"
+#include "scored/head/config/config_warnings.hpp"
 #include "scored/head/process/head_daemon.hpp"
 #include "scored/head/process/run_two_heads.hpp"
 #include "scored/shared/journal/journal.hpp"
@@ -166,6 +167,10 @@ int run_head(const std::vector<std::string>& arguments) {
   auto config = load_config(line->config_path);
   if (!config) return refuse(kBadUsage, config.error());
   if (line->check_only) {
+    for (const std::string& warning : config_warnings(*config, host_lookups())) {
+      const std::string text = fmt::format("scored: head: warning: {}\n", warning);
+      [[maybe_unused]] const auto written = write_all(STDERR_FILENO, text);
+    }
     const auto key = proto::check_key_file(config->key_file);
     if (!key) return refuse(kBadUsage, key.error());
     const auto hooks = check_hook_files(config->hooks, {Hook::Submit}, UserId(::geteuid()));

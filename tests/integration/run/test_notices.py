@@ -243,3 +243,20 @@ def test_a_lost_node_is_an_event(fresh, service):
     cluster.restart('node01')
     wait_until(lambda: len(service.documents) == 2)
     assert service.documents[1]['event'] == 'node_up'
+
+
+# ---- configuration
+
+
+def test_check_config_warns_of_missing_files(plain, tmp_path):
+    config = tmp_path / 'scored.toml'
+    text = (plain.directory / 'head/scored.toml').read_text().split(MARK)[0]
+    (tmp_path / 'token').write_text('0123456789abcdef0123\n')
+    (tmp_path / 'token').chmod(0o644)
+    config.write_text(text + f'[notify]\nsendmail = "/no/sendmail"\n[[notify.webhook]]\nurl = "https://a.example/"\n'
+                             f'token_file = "{tmp_path}/token"\n')
+    result = plain.run('scored', '--role=head', '--check-config', '--config', config)
+    assert result.stderr.splitlines() == [
+        'scored: head: warning: [notify] sendmail: /no/sendmail: No such file or directory; no mail can be sent',
+        f'scored: head: warning: [[notify.webhook]] https://a.example/: token_file: {tmp_path}/token is open to others: chmod 600; '
+        'it gets no notices'], result
