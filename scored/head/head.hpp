@@ -98,6 +98,11 @@ class Head final : private JobLife::Listener {
     overview_.set_heads(std::move(states));
   }
 
+  // See Overview::set_node_faults().
+  void set_node_faults(std::function<std::string(const std::string& node)> fault_of) {
+    overview_.set_node_faults(std::move(fault_of));
+  }
+
   [[nodiscard]] const EventFeed& events() const { return feed_; }
 
   [[nodiscard]] CommitLog& commits() { return commits_; }

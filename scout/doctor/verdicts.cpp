@@ -102,7 +102,11 @@ void check_nodes(const Evidence& evidence, Findings& found) {
     if (node.drained()) {
       found.warn(name_of(node), "drained" + reason, "scadm resume, when it should take jobs again");
     }
-    if (state == wire::NodeStatus::SUSPECT) {
+    if (node.key_refused()) {
+      const std::string why = clean(node.reason());
+      const auto colon = std::min(why.find(": "), why.size());
+      found.fault(name_of(node), why.substr(0, colon), why.substr(std::min(colon + 2, why.size())));
+    } else if (state == wire::NodeStatus::SUSPECT) {
       found.warn(name_of(node), "no heartbeat" + reason, remedies.node_late);
     } else if (state != wire::NodeStatus::UP) {
       const bool never = node.last_heard_ns() == 0;

@@ -152,6 +152,12 @@ TEST(Verdicts, NodesThatTakeNoJobsAreNamed) {
   expect(evidence, Level::Fault, "nodes", "n2: down, no heartbeat for 30s: there, systemctl");
   node.set_last_heard_ns(0);
   expect(evidence, Level::Fault, "nodes", "n2: not connected since the head was started");
+  node.set_key_refused(true);
+  node.set_reason(
+      "its key was revoked: `scadm key rotate n2` prints the line to run there, as root");
+  expect(evidence, Level::Fault, "nodes", "n2: its key was revoked: `scadm key rotate n2` prints");
+  node.set_key_refused(false);
+  node.set_reason("");
   node.set_state(kSuspect);
   expect(evidence, Level::Warning, "nodes", "n2: no heartbeat");
   node.set_state(kUp);

@@ -163,6 +163,18 @@ std::string Overview::summary() const {
   return text;
 }
 
+std::string Overview::key_fault_of(const gang::NodeView& view) const {
+  if (view.state == gang::NodeState::Up || !fault_of_) return {};
+  return fault_of_(head_.links.name(view.id));
+}
+
+// A key that is refused explains more than the silence that follows from it.
+std::string Overview::reason_of(const gang::NodeView& view) const {
+  if (view.drained) return view.drain_reason;
+  const std::string fault = key_fault_of(view);
+  return fault.empty() ? view.down_reason : fault;
+}
+
 wire::NodeList Overview::nodes() const {
   wire::NodeList list;
   for (const NodeId id : head_.runner.cluster().nodes()) {
@@ -173,8 +185,9 @@ wire::NodeList Overview::nodes() const {
     out.set_name(head_.links.name(id));
     out.set_state(to_wire(view->state));
     out.set_drained(view->drained);
-    const auto& reason = view->drained ? view->drain_reason : view->down_reason;
+    const std::string reason = reason_of(*view);
     out.set_reason(reason.empty() ? vitals.network_problem : reason);
+    out.set_key_refused(!view->drained && !key_fault_of(*view).empty());
     out.set_cores(view->info.cores);
     out.set_memory_bytes(view->info.memory.value());
     out.set_memory_reserved_bytes(view->memory_reserved.value());
@@ -229,7 +242,7 @@ void Overview::add_nodes(monitor::ClusterView& out) const {
     row.name = head_.links.name(id);
     row.state = proto::word_of(to_wire(view->state));
     row.drained = view->drained;
-    row.reason = view->drained ? view->drain_reason : view->down_reason;
+    row.reason = reason_of(*view);
     row.cores = view->info.cores;
     row.memory = view->info.memory;
     row.memory_reserved = view->memory_reserved;

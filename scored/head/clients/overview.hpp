@@ -29,6 +29,11 @@ class Overview {
     heads_ = std::move(states);
   }
 
+  // Sets the function that returns what is known to keep a node from connecting; "": nothing.
+  void set_node_faults(std::function<std::string(const std::string& node)> fault_of) {
+    fault_of_ = std::move(fault_of);
+  }
+
   // Returns whether the other head can take over; nullopt if there is only one head.
   [[nodiscard]] std::optional<bool> has_current_follower() const;
 
@@ -46,6 +51,9 @@ class Overview {
   [[nodiscard]] std::string summary() const;
 
  private:
+  // Returns why the node's key is refused; "": it is not, or the node is connected.
+  [[nodiscard]] std::string key_fault_of(const gang::NodeView& view) const;
+  [[nodiscard]] std::string reason_of(const gang::NodeView& view) const;
   void add_nodes(monitor::ClusterView& out) const;
   void add_matrix(monitor::ClusterView& out) const;
   void add_jobs(monitor::ClusterView& out) const;
@@ -55,6 +63,7 @@ class Overview {
   const ReservationManager& reservations_;
   std::string dashboard_url_;
   std::function<std::vector<wire::HeadState>()> heads_;
+  std::function<std::string(const std::string&)> fault_of_;
 };
 
 }  // namespace score::head

@@ -34,11 +34,23 @@ Status NodeKeyManager::load() {
 
 std::optional<proto::Key> NodeKeyManager::key_of(std::string_view identity) const {
   const auto node = proto::parse_node_identity(identity);
-  if (!node || !parts_.links.has(node->node) || !keys_.accepts(*node)) return std::nullopt;
+  if (!node || !parts_.links.has(node->node)) return std::nullopt;
+  if (!keys_.accepts(*node)) {
+    refused_.insert(node->node);
+    return std::nullopt;
+  }
   return parts_.ring.node_key(*node);
 }
 
+std::string NodeKeyManager::fault_of(const std::string& node) const {
+  const bool is_revoked = !keys_.state(node).current;
+  if (!is_revoked && !refused_.contains(node)) return {};
+  return fmt::format("{}: `scadm key rotate {}` prints the line to run there, as root",
+                     is_revoked ? "its key was revoked" : "its key is not accepted any more", node);
+}
+
 void NodeKeyManager::used(const proto::NodeIdentity& identity, std::function<void()> then) {
+  refused_.erase(identity.node);
   if (keys_.state(identity.node).next != identity.generation) return then();
   const auto next = std::make_shared<NodeKeys>(keys_);
   const auto make = [this, next, identity]() -> Result<std::string> {

@@ -14,6 +14,7 @@
 
 #include <functional>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -46,6 +47,10 @@ class NodeKeyManager {
 
   // Returns the key of an identity that may connect; `identity` may be any text.
   [[nodiscard]] std::optional<proto::Key> key_of(std::string_view identity) const;
+  // Returns why the node cannot connect with the key that it has, and what to do, separated by ":
+  // ";
+  // "" if nothing is known.
+  [[nodiscard]] std::string fault_of(const std::string& node) const;
   // Records that a node has proven its identity, then calls `then`. If its key is the new one, the
   // old key is refused from then on, and a connection that the old key has proven is closed.
   void used(const proto::NodeIdentity& identity, std::function<void()> then);
@@ -66,6 +71,8 @@ class NodeKeyManager {
   NodeKeys keys_;
   LoggedFile file_;
   std::function<void(const std::string&)> on_revoked_;
+  // Nodes in whose name somebody has just used a key that is not accepted.
+  mutable std::set<std::string, std::less<>> refused_;
 };
 
 }  // namespace score::head

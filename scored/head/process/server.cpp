@@ -105,6 +105,8 @@ Status Server::open(const HeadConfig& config, const proto::KeyRing& ring, Server
       NodeKeyManager::Parts{head_.config(), head_.links(), *ring_, head_.commits()},
       config.state_dir);
   if (auto loaded = node_key_manager_->load(); !loaded) return loaded;
+  head_.set_node_faults(
+      [this](const std::string& node) { return node_key_manager_->fault_of(node); });
   node_key_manager_->on_revoked([this](const std::string& node) { close_clients_of(node); });
   setup_.emplace(SetupManager::Parts{head_.config(), *ring_, node_key_manager_->keys(),
                                      head_.commits(), head_.lease()},

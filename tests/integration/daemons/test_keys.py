@@ -110,6 +110,11 @@ def test_a_revoked_key_is_refused_at_once(fresh, as_root, tmp_path):
     restart_node(cluster, 'node02')
     time.sleep(1)
     assert cluster.nodes_up() == 2, 'the revoked key is accepted'
+    reason = 'its key was revoked: `scadm key rotate node02` prints the line to run there, as root'
+    node = next(node for node in cluster.json('scnodes')['nodes'] if node['node'] == 'node02')
+    assert (node['state'] in ('down', 'suspect', 'unknown'), node['reason']) == (True, reason)
+    assert reason in cluster.run('scnodes', 'node02').stdout
+    assert f'node02: {reason}' in cluster.run('score', 'doctor', code=None).stdout
     assert cluster.job(job)['state'] == 'running', 'its job waits for the node'
     fetch(cluster, 'node02', revoked['next_generation'])
     restart_node(cluster, 'node02')
