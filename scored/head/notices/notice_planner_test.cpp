@@ -13,7 +13,7 @@ namespace {
 
 const WallTime kNow{Duration(1'795'435'200'000'000'000)};
 
-NoticeKinds kinds(std::initializer_list<NoticeKind> list) {
+NoticeKinds kinds(const std::vector<NoticeKind>& list) {
   NoticeKinds out;
   for (const NoticeKind kind : list) out.add(kind);
   return out;
@@ -23,7 +23,7 @@ NoticeChoice wants(const std::string& words) {
   return words.empty() ? NoticeChoice() : parse_mail_types(words).value();
 }
 
-JobHappening happening(std::initializer_list<NoticeKind> list, const std::string& words) {
+JobHappening happening(const std::vector<NoticeKind>& list, const std::string& words) {
   JobHappening what;
   what.kinds = kinds(list);
   what.job.set_job(7);
@@ -69,7 +69,7 @@ TEST(NoticePlanner, ChoosesTheMostTellingKind) {
   using enum NoticeKind;
 
   struct Row {
-    std::initializer_list<NoticeKind> happened;
+    std::vector<NoticeKind> happened;
     const char* asked;
     const char* sent;
   };
