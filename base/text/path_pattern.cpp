@@ -101,4 +101,12 @@ PatternScope scope_of(std::string_view pattern) {
           .per_node = *expand_pattern(pattern, other_node) != *name};
 }
 
+std::string parent_directory(std::string_view path) {
+  const auto last = path.find_last_not_of('/');
+  const auto slash = path.substr(0, last == path.npos ? 0 : last + 1).rfind('/');
+  if (slash == path.npos) return path.starts_with('/') ? "/" : ".";
+  const auto end = path.substr(0, slash).find_last_not_of('/');
+  return end == path.npos ? "/" : std::string(path.substr(0, end + 1));
+}
+
 }  // namespace score::inline base

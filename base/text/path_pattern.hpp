@@ -38,4 +38,8 @@ struct PatternScope {
 
 PatternScope scope_of(std::string_view pattern);
 
+// Returns the directory that contains the file or directory: "." for a name without a slash, "/"
+// for "/".
+std::string parent_directory(std::string_view path);
+
 }  // namespace score::inline base

@@ -4,6 +4,9 @@
 
 #include <gtest/gtest.h>
 
+#include <utility>
+#include <vector>
+
 namespace score::inline base {
 namespace {
 
@@ -46,6 +49,12 @@ TEST(PathPattern, ScopeFollowsTheLetters) {
   EXPECT_TRUE(scope_of("o.%n").per_node);
   EXPECT_FALSE(scope_of("o.%j.%%t").per_rank);
   EXPECT_FALSE(scope_of("o.%t.%").per_rank);
+}
+
+TEST(PathPattern, ParentDirectoryEndsAtTheRoot) {
+  const std::vector<std::pair<std::string, std::string>> cases = {
+      {"a", "."}, {"a/b", "a"}, {"a//b/", "a"}, {"/a", "/"}, {"//a", "/"}, {"/", "/"}, {"", "."}};
+  for (const auto& [path, parent] : cases) EXPECT_EQ(parent_directory(path), parent) << path;
 }
 
 }  // namespace

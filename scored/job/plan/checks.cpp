@@ -158,17 +158,22 @@ std::optional<Refusal> check_sizes(const Plan& plan, const wire::Program& progra
 }
 
 // Checks whether the file could be written. Nothing is created or truncated, so another node may
-// still refuse.
+// still refuse. Missing directories are created with the file, so the nearest one that exists
+// counts.
 base::Status check_output(const std::string& path) {
   auto file = base::open_file(path, O_WRONLY | O_NONBLOCK | O_NOCTTY);
   if (file) return {};
   if (file.error().code() == std::errc::no_such_device_or_address)
     return {};  // a FIFO without a reader yet
   if (file.error().code() != std::errc::no_such_file_or_directory) return file.error();
-  const std::size_t slash = path.rfind('/');
-  const std::string directory = slash == path.npos ? "." : slash == 0 ? "/" : path.substr(0, slash);
-  if (faccessat(AT_FDCWD, directory.c_str(), W_OK | X_OK, AT_EACCESS) == 0) return {};
-  return base::fail(base::errno_code(errno), "create {}", path);
+  std::string directory = base::parent_directory(path);
+  while (faccessat(AT_FDCWD, directory.c_str(), W_OK | X_OK, AT_EACCESS) != 0) {
+    if (errno != ENOENT || directory == "/" || directory == ".") {
+      return base::fail(base::errno_code(errno), "create {}", path);
+    }
+    directory = base::parent_directory(directory);
+  }
+  return {};
 }
 
 base::Status check_input(const std::string& path) {

@@ -15,6 +15,19 @@ namespace score::shepherd {
 namespace {
 
 constexpr mode_t kNewFileMode = 0666;  // the umask is subtracted
+constexpr mode_t kNewDirectoryMode = 0777;
+
+// Makes the directory and those above it that are missing. Other ranks may make them at the same
+// time.
+base::Status make_directories(const std::string& path, mode_t mode) {
+  if (mkdir(path.c_str(), mode) == 0 || errno == EEXIST) return {};
+  const auto failed = [&] { return base::fail(base::errno_code(errno), "create {}", path); };
+  const std::string above = base::parent_directory(path);
+  if (errno != ENOENT || above == path) return failed();
+  if (auto made = make_directories(above, mode); !made) return made;
+  if (mkdir(path.c_str(), mode) == 0 || errno == EEXIST) return {};
+  return failed();
+}
 
 }  // namespace
 
@@ -82,7 +95,16 @@ TaskStdio::Opened TaskStdio::open_output_file(std::uint32_t task, const std::str
   const int truncate = is_first && !plan_.spec.append_output() ? O_TRUNC : 0;
   // With O_NONBLOCK, a FIFO without a reader is an error instead of a shepherd that hangs.
   const int flags = O_WRONLY | O_CREAT | O_APPEND | O_NONBLOCK | O_NOCTTY;
-  auto file = base::open_file(*path, flags | truncate, kNewFileMode & ~plan_.spec.umask());
+  const mode_t mode = kNewFileMode & ~plan_.spec.umask();
+  auto file = base::open_file(*path, flags | truncate, mode);
+  if (!file && file.error().code() == std::errc::no_such_file_or_directory) {
+    // Programs create the directory of a job's files after they have submitted the job, because its
+    // name contains the job's number.
+    const auto made =
+        make_directories(base::parent_directory(*path), kNewDirectoryMode & ~plan_.spec.umask());
+    if (!made) return made.error();
+    file = base::open_file(*path, flags | truncate, mode);
+  }
   if (!file) return file.error();
   if (auto set = base::set_nonblocking(file->get(), false); !set) return set.error();
   return file;
