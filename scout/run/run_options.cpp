@@ -6,6 +6,7 @@
 #include "base/text.hpp"
 #include "base/text/hostlist.hpp"
 #include "base/units.hpp"
+#include "scout/batch/slurm_variables.hpp"
 #include "scout/run/environment.hpp"
 #include "scout/run/foreign_options.hpp"
 #include "scout/run/mpiexec_options.hpp"
@@ -361,7 +362,14 @@ Status fill_spec(const RunOptions& options, wire::LaunchSpec& spec) {
   }
   const auto environment = exported_environment(options.export_rule, options.unbuffered);
   if (!environment) return environment.error();
-  for (const auto& entry : with_variables(*environment, options.variables)) spec.add_env(entry);
+  auto entries = *environment;
+  if (options.slurm_env) {
+    const bool is_program = options.script.empty();
+    set_slurm_variables(entries, {options.job_around != 0, is_program, options.waits.array});
+  }
+  for (const auto& entry : with_variables(std::move(entries), options.variables)) {
+    spec.add_env(entry);
+  }
   const auto directory = directory_of(options.directory);
   if (!directory) return directory.error();
   spec.set_directory(*directory);
@@ -536,6 +544,11 @@ std::optional<int> parse_run_options(const Invocation& invocation, RunOptions& o
   const auto around = job_around(options);
   if (!around) return print_error(invocation, around.error());
   options.job_around = *around;
+  // The tasks of a job with Slurm's variables would otherwise see those of its script.
+  const char* slurm_job = std::getenv("SLURM_JOB_ID");
+  if (*around != 0 && slurm_job != nullptr && slurm_job == std::to_string(*around)) {
+    options.slurm_env = true;
+  }
   options.has_cpus_per_task = app.count("--cpus-per-task") > 0;
   auto programs = read_programs(options, split->command);
   if (!programs) return print_error(invocation, programs.error());

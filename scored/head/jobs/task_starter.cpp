@@ -1,6 +1,7 @@
 #include "scored/head/jobs/task_starter.hpp"
 
 #include "base/exit_codes.hpp"
+#include "base/model/slurm_env.hpp"
 #include "base/os/log.hpp"
 #include "base/text/hostlist.hpp"
 #include "proto/convert/convert.hpp"
@@ -8,9 +9,19 @@
 
 #include <fmt/ranges.h>
 
+#include <array>
 #include <utility>
 
 namespace score::head {
+namespace {
+
+std::string queue_name(Queue queue) {
+  constexpr std::array<std::string_view, 4> kNames = {"exclusive", "high", "normal", "urgent"};
+  return std::string(kNames.at(static_cast<std::size_t>(queue)));
+}
+
+}  // namespace
+
 void TaskStarter::send(NodeId node, HeadToNode&& message) {
   if (auto* wanted = std::get_if<PrepareTasks>(&message)) return prepare(node, std::move(*wanted));
   if (const auto* kill = std::get_if<KillTasks>(&message)) stop_waiting_for_output(kill->attempt);
@@ -81,6 +92,32 @@ void TaskStarter::describe_allocation(const Job& job, const gang::JobView& view,
   add("SCORE_CPUS_PER_TASK", view.request.cpus_per_task);
 }
 
+// Adds the variables with Slurm's names that describe the job, or the job around a step.
+void TaskStarter::describe_for_slurm(const Job& job, const gang::JobView& view,
+                                     wire::LaunchSpec& spec) {
+  const bool is_step = job.info.step_of != JobId(0);
+  const Job* whole = is_step ? head_.jobs.find(job.info.step_of) : &job;
+  const auto around = is_step ? head_.runner.view(job.info.step_of) : Result<gang::JobView>(view);
+  if (whole == nullptr || !around) return;
+  SlurmJob slurm;
+  slurm.job = whole->info.id.value();
+  slurm.name = whole->info.name;
+  slurm.nodes = compress_in_order(whole->progress.placement.nodes);
+  slurm.tasks_on_node = around->tasks_on_node;
+  for (const auto& cores : around->cores) {
+    slurm.cores_on_node.push_back(static_cast<std::uint32_t>(cores.size()));
+  }
+  slurm.cpus_per_task = around->request.cpus_per_task;
+  slurm.memory_per_node = around->request.memory_per_node;
+  slurm.partition = queue_name(around->request.queue);
+  slurm.cluster = head_.config.cluster;
+  slurm.account = whole->info.account.str();
+  slurm.user = whole->info.user;
+  slurm.user_name = head_.users.name(whole->info.user, head_.runner.now());
+  slurm.restarts = around->restarts;
+  for (auto& variable : slurm_job_variables(slurm)) spec.add_job_env(std::move(variable));
+}
+
 // The specification is encoded for the first node of an attempt and kept for the other nodes, which
 // follow immediately.
 Result<std::string> TaskStarter::spec_for(AttemptId attempt, Job& job, const gang::JobView& view) {
@@ -114,6 +151,7 @@ Result<std::string> TaskStarter::spec_for(AttemptId attempt, Job& job, const gan
   } else {
     streams_.place(job.info.id, attempt, view.nodes, view.tasks_on_node);
   }
+  if (spec.slurm_env()) describe_for_slurm(job, view, spec);
   spec_ = spec.SerializeAsString();
   spec_of_ = attempt;
   if (prove_) proof_ = prove_(job.info.id);

@@ -37,6 +37,7 @@ class TaskStarter {
   void prepare(NodeId node, PrepareTasks&& message);
   static void describe_allocation(const Job& job, const gang::JobView& view,
                                   wire::LaunchSpec& spec);
+  void describe_for_slurm(const Job& job, const gang::JobView& view, wire::LaunchSpec& spec);
   Result<std::string> spec_for(AttemptId attempt, Job& job, const gang::JobView& view);
   void stop_waiting_for_output(AttemptId attempt);
   void send_now(NodeId node, const HeadToNode& message);

@@ -79,8 +79,31 @@ TEST(TaskEnvironment, SlurmVariablesOnlyOnRequest) {
   const auto own = own_variables(plan, 1);
   for (const auto* variable :
        {"SLURM_JOB_ID=12", "SLURM_PROCID=3", "SLURM_LOCALID=1", "SLURM_NODEID=1", "SLURM_NTASKS=5",
-        "SLURM_NNODES=3", "SLURM_JOB_NODELIST=n[0-2]", "SLURM_TASKS_PER_NODE=2(x2),1"}) {
+        "SLURM_NNODES=3", "SLURM_JOB_NODELIST=n[0-2]", "SLURM_TASKS_PER_NODE=2(x2),1",
+        "SLURM_GTIDS=2,3", "SLURM_STEP_NODELIST=n[0-2]", "SCORE_NODELIST=n[0-2]"}) {
     EXPECT_TRUE(holds(own, variable)) << variable;
+  }
+}
+
+// The head describes the job; the plan of a script knows only one node and one task of it.
+TEST(TaskEnvironment, SlurmVariablesOfJobAreKept) {
+  auto plan = plan_of({1}, 0);
+  plan.spec.set_slurm_env(true);
+  plan.spec.set_script("#!/bin/sh\n");
+  for (const auto* variable : {"SLURM_NNODES=4", "SLURM_NTASKS=8", "SLURM_JOB_NODELIST=n[0-3]"}) {
+    plan.spec.add_job_env(variable);
+  }
+  const auto script = own_variables(plan, 0);
+  EXPECT_TRUE(holds(script, "SLURM_NNODES=4"));
+  EXPECT_FALSE(holds(script, "SLURM_NNODES=1"));
+  EXPECT_TRUE(holds(script, "SLURM_PROCID=0"));
+  plan.spec.clear_script();
+  plan.spec.set_step("2");
+  plan.spec.set_nodelist("n3");
+  const auto step = own_variables(plan, 0);
+  for (const auto* variable : {"SLURM_NNODES=1", "SLURM_NTASKS=1", "SLURM_JOB_NODELIST=n[0-3]",
+                               "SLURM_STEP_NODELIST=n3", "SLURM_STEP_ID=2"}) {
+    EXPECT_TRUE(holds(step, variable)) << variable;
   }
 }
 

@@ -1,5 +1,6 @@
 #include "scored/job/plan/task_env.hpp"
 
+#include "base/model/slurm_env.hpp"
 #include "pmlib/network/broker.hpp"
 
 #include <algorithm>
@@ -14,25 +15,60 @@ std::string_view name_of_variable(std::string_view variable) {
   return variable.substr(0, variable.find('='));
 }
 
+// The ranks of this node, joined by commas.
+std::string local_ranks(const Plan& plan) {
+  std::string text;
+  for (const std::uint32_t rank : plan.ranks)
+    text += (text.empty() ? "" : ",") + fmt::to_string(rank);
+  return text;
+}
+
+// Adds the variables with Slurm's names. Those that describe the whole job came with it, unless the
+// head is of an earlier release; the plan of a script knows only its own node.
 void add_slurm(std::vector<std::string>& out, const Plan& plan, std::uint32_t task) {
   const auto& spec = plan.spec;
-  const auto add = [&out](std::string_view name, const auto& value) {
-    out.push_back(fmt::format("{}={}", name, value));
+  const bool is_script = !spec.script().empty();
+  const auto set = [&out](std::string_view name, const auto& value) {
+    const std::string start = fmt::format("SLURM_{}=", name);
+    std::erase_if(out, [&](const auto& variable) { return variable.starts_with(start); });
+    out.push_back(start + fmt::format("{}", value));
   };
-  for (const auto* name : {"SLURM_JOB_ID", "SLURM_JOBID"}) add(name, spec.job());
-  for (const auto* name : {"SLURM_NTASKS", "SLURM_NPROCS"}) add(name, plan.size);
-  for (const auto* name : {"SLURM_NNODES", "SLURM_JOB_NUM_NODES"}) add(name, plan.node_count());
-  for (const auto* name : {"SLURM_NODELIST", "SLURM_JOB_NODELIST"}) add(name, spec.nodelist());
-  add("SLURM_TASKS_PER_NODE", slurm_tasks_per_node(plan));
-  add("SLURM_PROCID", plan.rank_of(task));
-  add("SLURM_LOCALID", task);
-  add("SLURM_NODEID", plan.prepare.node_index());
-  add("SLURM_STEP_ID", spec.step().empty() ? "0" : spec.step());
-  add("SLURMD_NODENAME", plan.prepare.node_name());
-  add("SLURM_JOB_NAME", spec.job_name());
-  add("SLURM_SUBMIT_DIR", spec.directory());
-  if (plan.prepare.restarts() > 0) add("SLURM_RESTART_COUNT", plan.prepare.restarts());
-  add("SLURM_CPUS_PER_TASK", std::max(1U, spec.cpus_per_task()));
+  const auto add = [&](std::string_view name, const auto& value) {
+    const std::string start = fmt::format("SLURM_{}=", name);
+    const auto is_it = [&](const auto& variable) { return variable.starts_with(start); };
+    if (std::ranges::none_of(out, is_it)) set(name, value);
+  };
+  SlurmJob job;
+  job.job = spec.job();
+  job.name = spec.job_name();
+  job.nodes = spec.nodelist();
+  job.tasks_on_node.assign(plan.prepare.tasks_on_node().begin(),
+                           plan.prepare.tasks_on_node().end());
+  job.cpus_per_task = spec.cpus_per_task();
+  job.memory_per_node = Bytes(plan.prepare.memory_bytes());
+  job.user = UserId(spec.user());
+  job.restarts = plan.prepare.restarts();
+  for (const std::string& variable : slurm_job_variables(job)) {
+    const auto equals = variable.find('=');
+    add(std::string_view(variable).substr(6, equals - 6), variable.substr(equals + 1));
+  }
+  add("SUBMIT_DIR", spec.directory());
+  const auto cpus = static_cast<std::uint32_t>(plan.prepare.cores_size());
+  set("CPUS_ON_NODE", cpus > 0 ? cpus : plan.local_tasks() * std::max(1U, spec.cpus_per_task()));
+  out.push_back(fmt::format("SLURMD_NODENAME={}", plan.prepare.node_name()));
+  set("PROCID", plan.rank_of(task));
+  set("LOCALID", task);
+  set("NODEID", plan.prepare.node_index());
+  set("GTIDS", local_ranks(plan));
+  if (is_script) return;
+  // The tasks of a step count the step's nodes and tasks.
+  for (const auto* name : {"NNODES", "STEP_NUM_NODES"}) set(name, plan.node_count());
+  for (const auto* name : {"NODELIST", "STEP_NODELIST"}) set(name, spec.nodelist());
+  for (const auto* name : {"NTASKS", "NPROCS", "STEP_NUM_TASKS"}) set(name, plan.size);
+  for (const auto* name : {"TASKS_PER_NODE", "STEP_TASKS_PER_NODE"})
+    set(name, slurm_counts(job.tasks_on_node));
+  for (const auto* name : {"STEP_ID", "STEPID"}) set(name, spec.step().empty() ? "0" : spec.step());
+  set("CPUS_PER_TASK", std::max(1U, spec.cpus_per_task()));
 }
 
 // If tasks can open only their own devices, drivers count just those devices, from 0.
@@ -73,20 +109,6 @@ constexpr std::string_view kMpichPmi = "MPIR_CVAR_PMI_VERSION";
 
 }  // namespace
 
-std::string slurm_tasks_per_node(const Plan& plan) {
-  const auto& counts = plan.prepare.tasks_on_node();
-  std::string text;
-  for (int node = 0; node < counts.size();) {
-    int end = node + 1;
-    while (end < counts.size() && counts[end] == counts[node]) ++end;
-    if (node > 0) text += ',';
-    text += std::to_string(counts[node]);
-    if (end - node > 1) text += fmt::format("(x{})", end - node);
-    node = end;
-  }
-  return text;
-}
-
 std::vector<std::string> own_variables(const Plan& plan, std::uint32_t task) {
   std::vector<std::string> out;
   const auto add = [&out](std::string_view name, const auto& value) {
@@ -102,6 +124,7 @@ std::vector<std::string> own_variables(const Plan& plan, std::uint32_t task) {
     add("SCORE_RANK", plan.rank_of(task));
     add("SCORE_SIZE", plan.size);
     add("SCORE_NNODES", plan.node_count());
+    if (!plan.spec.nodelist().empty()) add("SCORE_NODELIST", plan.spec.nodelist());
     add("SCORE_NODEID", plan.prepare.node_index());
     add("SCORE_LOCALID", task);
   }

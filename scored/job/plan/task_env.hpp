@@ -22,7 +22,4 @@ std::vector<std::string> own_variables(const Plan& plan, std::uint32_t task);
 // SLURM_* that are set here, PMI_* and PMIX_*.
 bool is_replaced(std::string_view variable, const std::vector<std::string>& own);
 
-// Returns the value of SLURM_TASKS_PER_NODE, such as "2(x3),1".
-std::string slurm_tasks_per_node(const Plan& plan);
-
 }  // namespace score::shepherd
