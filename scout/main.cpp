@@ -4,7 +4,9 @@
 #include "scout/accounting/accounting.hpp"
 #include "scout/commands/commands.hpp"
 #include "scout/doctor/doctor.hpp"
+#include "scout/slurm/commands.hpp"
 
+#include <algorithm>
 #include <array>
 #include <exception>
 #include <fcntl.h>
@@ -44,10 +46,27 @@ constexpr std::array kCommands = {
     Command{"info", "show the cluster and its timetable", false, info_main},
     Command{"doctor", "check the cluster and print how to repair it", false, doctor_main},
     Command{"top", "show the cluster live, as JSON", false, top_main},
+    Command{"hosts", "print the names in host lists", false, hosts_main},
+    Command{"slurm-commands", "make links with the names of Slurm's commands", false,
+            slurm_commands_main},
     Command{"virtual", "boot a cluster of virtual nodes on this machine", false, virtual_main},
     Command{"start", "start a cluster of your own on several hosts", false, start_main},
     Command{"stop", "stop a cluster that score start started", false, stop_main},
 };
+
+// These are called through the links of `score slurm-commands`, and are not in the help.
+constexpr std::array<Command, kSlurmCommands.size()> kOfSlurm = {{
+    {"sbatch", "", false, sbatch_main},
+    {"srun", "", false, srun_main},
+    {"salloc", "", false, salloc_main},
+    {"squeue", "", false, squeue_main},
+    {"scancel", "", false, scancel_main},
+    {"sacct", "", false, sacct_main},
+    {"sinfo", "", false, sinfo_main},
+    {"scontrol", "", false, scontrol_main},
+    {"sacctmgr", "", false, sacctmgr_main},
+    {"sstat", "", false, sstat_main},
+}};
 
 // If our caller closed descriptor 0, 1 or 2, a descriptor opened later would take its number, and
 // the job's output would go to the head's socket. Returns false if /dev/null cannot be opened.
@@ -62,13 +81,16 @@ const Command* find_command(std::string_view name) {
   for (const auto& command : kCommands) {
     if (name == command.name) return &command;
   }
+  for (const auto& command : kOfSlurm) {
+    if (name == command.name) return &command;
+  }
   return nullptr;
 }
 
 std::string help() {
   std::string text = "Usage: score COMMAND [ARGUMENT...]\n\nCommands:\n";
   for (const auto& command : kCommands) {
-    text += fmt::format("  {:<10} {}{}\n", command.name, command.summary,
+    text += fmt::format("  {:<14} {}{}\n", command.name, command.summary,
                         command.has_symlink ? fmt::format(" (also: {})", command.name) : "");
   }
   return text +
@@ -92,7 +114,8 @@ int score_main(const Invocation& self) {
                           near.empty() ? "" : "; did you mean " + near + "?"));
   }
   args.erase(args.begin());
-  return command->main({.name = "score " + word, .args = std::move(args)});
+  const bool is_slurms = std::ranges::find(kSlurmCommands, word) != kSlurmCommands.end();
+  return command->main({.name = is_slurms ? word : "score " + word, .args = std::move(args)});
 }
 
 int named_main(const Invocation& invocation) {

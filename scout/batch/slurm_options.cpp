@@ -5,6 +5,7 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <optional>
@@ -26,6 +27,9 @@ enum class Meaning : std::uint8_t {
   Exclusive,  // whole nodes
   IfYes,      // a flag here; "yes" or "no" in Slurm
   Mail,       // events; some are unknown here
+  Queue,      // a queue of that name; other partitions do not exist here
+  Export,     // NIL is NONE here
+  Silent,     // changes nothing that a job could notice, so it is not reported
 };
 
 struct SlurmOption {
@@ -54,7 +58,12 @@ constexpr std::array kKnown = {
     SlurmOption{"input", 'i', Meaning::Value, ""},
     SlurmOption{"open-mode", 0, Meaning::Value, ""},
     SlurmOption{"chdir", 'D', Meaning::Value, ""},
-    SlurmOption{"export", 0, Meaning::Value, ""},
+    SlurmOption{"export", 0, Meaning::Export, ""},
+    SlurmOption{"partition", 'p', Meaning::Queue, "queue"},
+    SlurmOption{"comment", 0, Meaning::Silent, ""},
+    SlurmOption{"wckey", 0, Meaning::Silent, ""},
+    SlurmOption{"oversubscribe", 's', Meaning::Silent, ""},
+    SlurmOption{"parsable", 0, Meaning::Silent, ""},
     SlurmOption{"nodelist", 'w', Meaning::Value, ""},
     SlurmOption{"exclude", 'x', Meaning::Value, ""},
     SlurmOption{"constraint", 'C', Meaning::Value, ""},
@@ -115,7 +124,8 @@ ScriptOption read_option(const std::string& word) {
 bool takes_value(Meaning meaning) {
   return meaning == Meaning::Value || meaning == Meaning::Time || meaning == Meaning::Memory ||
          meaning == Meaning::IfYes || meaning == Meaning::Generic || meaning == Meaning::Gpus ||
-         meaning == Meaning::Scatter || meaning == Meaning::NotHere || meaning == Meaning::Mail;
+         meaning == Meaning::Scatter || meaning == Meaning::NotHere || meaning == Meaning::Mail || meaning == Meaning::Queue ||
+         meaning == Meaning::Export;
 }
 
 // Converts the size. An empty result means all of the node's memory, which is not reserved here.
@@ -150,15 +160,22 @@ std::string mail_types_of(const std::string& text) {
   return out;
 }
 
-Result<std::string> refuse_unless_none(const SlurmOption& known, const std::string& value) {
+bool is_queue(std::string_view partition) {
+  constexpr std::array<std::string_view, 4> kQueues = {"exclusive", "high", "normal", "urgent"};
+  return std::ranges::find(kQueues, partition) != kQueues.end();
+}
+
+Result<std::string> refuse_unless_none(const SlurmOption& known, const std::string& value,
+                                       std::string_view place) {
   const bool is_none = value == "0" || value == "none";
   if (is_none) return std::string();
-  return fail(Errc::Unsupported, "#SBATCH --{}={}: {}", known.name, escape_terminal(value, 80),
+  return fail(Errc::Unsupported, "{}--{}={}: {}", place, known.name, escape_terminal(value, 80),
               known.ours);
 }
 
 // Returns our form of the option; empty if the option is to be ignored.
-Result<std::string> translate(const SlurmOption& known, const ScriptOption& option) {
+Result<std::string> translate(const SlurmOption& known, const ScriptOption& option,
+                              std::string_view place) {
   const std::string name(known.ours.empty() ? known.name : known.ours);
   const std::string value = option.value.value_or("");
   switch (known.meaning) {
@@ -182,7 +199,7 @@ Result<std::string> translate(const SlurmOption& known, const ScriptOption& opti
       return distribution.empty() ? std::string() : fmt::format("--{}={}", name, distribution);
     }
     case Meaning::NotHere:
-      return refuse_unless_none(known, value);
+      return refuse_unless_none(known, value, place);
     case Meaning::Time: {
       const auto time = slurm_time(value);
       if (!time) return time.error();
@@ -199,6 +216,12 @@ Result<std::string> translate(const SlurmOption& known, const ScriptOption& opti
     }
     case Meaning::IfYes:
       return value == "yes" ? "--" + name : std::string();
+    case Meaning::Queue:
+      return is_queue(value) ? fmt::format("--{}={}", name, value) : std::string();
+    case Meaning::Export:
+      return fmt::format("--{}={}", name, value == "NIL" ? "NONE" : value);
+    case Meaning::Silent:
+      break;
   }
   return std::string();
 }
@@ -242,7 +265,7 @@ Result<std::string> slurm_time(std::string_view text) {
   return seconds == 0 ? std::string() : fmt::format("{}s", seconds);
 }
 
-Result<SlurmOptions> from_slurm(const std::vector<std::string>& words) {
+Result<SlurmOptions> from_slurm(const std::vector<std::string>& words, std::string_view place) {
   SlurmOptions out;
   for (std::size_t i = 0; i < words.size(); ++i) {
     ScriptOption option = read_option(words[i]);
@@ -250,7 +273,8 @@ Result<SlurmOptions> from_slurm(const std::vector<std::string>& words) {
       return fail(Errc::Malformed, "'{}' is not an option", escape_terminal(words[i], 80));
     }
     const SlurmOption* known = find_known(option);
-    const bool may_follow = known == nullptr || takes_value(known->meaning);
+    const bool may_follow =
+        known == nullptr || takes_value(known->meaning) || known->meaning == Meaning::Silent;
     const bool follows = i + 1 < words.size() && !words[i + 1].starts_with('-');
     if (!option.value && may_follow && follows) {
       option.value = words[++i];
@@ -258,11 +282,12 @@ Result<SlurmOptions> from_slurm(const std::vector<std::string>& words) {
     }
     if (option.shown == "--exclude=") continue;  // it names no node
     if (known != nullptr && takes_value(known->meaning) && option.value.value_or("").empty()) {
-      return fail(Errc::Malformed, "#SBATCH --{} needs a value", known->name);
+      return fail(Errc::Malformed, "{}--{} needs a value", place, known->name);
     }
     const auto ours =
-        known == nullptr ? Result<std::string>(std::string()) : translate(*known, option);
+        known == nullptr ? Result<std::string>(std::string()) : translate(*known, option, place);
     if (!ours) return ours.error();
+    if (known != nullptr && known->meaning == Meaning::Silent) continue;
     (ours->empty() ? out.ignored : out.words).push_back(ours->empty() ? option.shown : *ours);
   }
   return out;

@@ -24,6 +24,7 @@ int resume_main(const Invocation& invocation);
 int weight_main(const Invocation& invocation);
 int priority_main(const Invocation& invocation);
 int top_main(const Invocation& invocation);
+int hosts_main(const Invocation& invocation);
 int info_main(const Invocation& invocation);
 int virtual_main(const Invocation& invocation);
 int start_main(const Invocation& invocation);

@@ -4,14 +4,17 @@
 // The job is a batch job whose script waits for the end of its input. A second process is the job's
 // front end: its input is a pipe that this process closes when the command has ended. If this
 // process is killed, the kernel closes the pipe and signals the front end, which ends the job.
+#include "base/model/slurm_env.hpp"
 #include "base/os/fd.hpp"
 #include "base/text/hostlist.hpp"
+#include "scout/commands/batch_submission.hpp"
 #include "scout/commands/commands.hpp"
 #include "scout/run/front_end.hpp"
 #include "scout/run/run_options.hpp"
 #include "scout/run/score_options.hpp"
 #include "scout/run/submitting.hpp"
 #include "scout/session/job_views.hpp"
+#include "scout/session/words.hpp"
 
 #include <CLI/CLI.hpp>
 
@@ -56,6 +59,25 @@ int wait_for(pid_t child) {
   return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
 }
 
+// The variables with Slurm's names, as the head gives them to scripts.
+void set_slurm_variables(const wire::JobStatus& job) {
+  SlurmJob slurm;
+  slurm.job = job.job();
+  slurm.name = job.name();
+  slurm.nodes = node_list(job);
+  slurm.tasks_on_node.assign(job.tasks_on_node().begin(), job.tasks_on_node().end());
+  slurm.cpus_per_task = job.cpus_per_task();
+  slurm.memory_per_node = Bytes(job.memory_per_node_bytes());
+  slurm.partition = queue_word(job.queue());
+  slurm.account = job.account();
+  slurm.user = UserId(job.user());
+  slurm.user_name = job.user_name();
+  for (const auto& variable : slurm_job_variables(slurm)) {
+    const auto equals = variable.find('=');
+    setenv(variable.substr(0, equals).c_str(), variable.substr(equals + 1).c_str(), 1);
+  }
+}
+
 void set_variables(const wire::JobStatus& job) {
   const auto set = [](const char* name, const auto& value) {
     setenv(name, fmt::format("{}", value).c_str(), 1);
@@ -69,8 +91,9 @@ void set_variables(const wire::JobStatus& job) {
 }
 
 [[noreturn]] void be_command(const Invocation& invocation, const std::vector<std::string>& words,
-                             const wire::JobStatus& job) {
+                             const wire::JobStatus& job, bool is_slurm) {
   set_variables(job);
+  if (is_slurm) set_slurm_variables(job);
   std::signal(SIGPIPE, SIG_DFL);  // our commands ignore it
   std::vector<char*> argv;
   for (const auto& word : words) argv.push_back(const_cast<char*>(word.c_str()));
@@ -84,16 +107,17 @@ void set_variables(const wire::JobStatus& job) {
 
 // The command gets the terminal's signals. This process ignores them and waits, as system(3) does.
 int run_command(const Invocation& invocation, const std::vector<std::string>& words,
-                const wire::JobStatus& job) {
+                const wire::JobStatus& job, bool is_slurm) {
   const pid_t child = fork();
   if (child < 0) return print_error(invocation, "cannot fork");
-  if (child == 0) be_command(invocation, words, job);
+  if (child == 0) be_command(invocation, words, job, is_slurm);
   for (const int signal : {SIGINT, SIGQUIT}) std::signal(signal, SIG_IGN);
   return wait_for(child);
 }
 
 int hold(const Invocation& invocation, const std::vector<std::string>& words, FrontEndOptions front,
          std::optional<HeadLink> link) {
+  const bool is_slurm = front.submission->spec().slurm_env();
   auto end = make_pipe();
   auto ready = make_pipe();
   if (!end || !ready) return print_error(invocation, "cannot create a pipe");
@@ -107,8 +131,9 @@ int hold(const Invocation& invocation, const std::vector<std::string>& words, Fr
   const auto bytes = read_all(pipes.ready.read.get(), kMaxStatusBytes);
   wire::JobStatus job;
   if (!bytes || bytes->empty() || !job.ParseFromString(*bytes)) return wait_for(child);
-  tell(fmt::format("{}: job {} has {}", invocation.name, job.job(), node_list(job)));
-  const int code = run_command(invocation, words, job);
+  tell(is_slurm ? fmt::format("{}: Granted job allocation {}", invocation.name, job.job())
+                : fmt::format("{}: job {} has {}", invocation.name, job.job(), node_list(job)));
+  const int code = run_command(invocation, words, job, is_slurm);
   pipes.end.write.reset();
   wait_for(child);
   return code;
@@ -122,7 +147,12 @@ std::vector<std::string> shell() {
 }  // namespace
 
 int scalloc_main(const Invocation& invocation) {
+  return hold_nodes(invocation, false);
+}
+
+int hold_nodes(const Invocation& invocation, bool is_slurm) {
   RunOptions options;
+  options.slurm_env = is_slurm;
   CLI::App app;
   describe(app, invocation,
            "Holds nodes while a command runs here, whose scrun runs steps on the nodes");

@@ -4,6 +4,7 @@
 #include "base/os/fd.hpp"
 #include "base/text/json_writer.hpp"
 #include "scout/batch/script.hpp"
+#include "scout/commands/batch_submission.hpp"
 #include "scout/commands/commands.hpp"
 #include "scout/commands/dry_run.hpp"
 #include "scout/run/front_end.hpp"
@@ -26,8 +27,6 @@ namespace {
 
 using Words = std::vector<std::string>;
 
-constexpr const char* kOutput = "score-%j.out";
-constexpr const char* kArrayOutput = "score-%A_%a.out";
 constexpr int kWaitPause_ms = 500;  // between two requests of --wait
 
 struct BatchOptions : RunOptions {
@@ -145,7 +144,9 @@ std::optional<int> load(const Invocation& invocation, const std::string& file,
   return std::nullopt;
 }
 
-void fill_defaults(BatchOptions& options, const Script& script, Words command) {
+void fill_defaults(BatchOptions& options, const Script& script, const BatchStyle& style,
+                   Words command) {
+  options.slurm_env = options.slurm_env || style.slurm_env;
   if (command.empty()) command = {options.wrap ? "wrap" : "script"};
   options.programs = {{0, {}, {}, std::move(command)}};
   options.script = script.text;
@@ -153,7 +154,7 @@ void fill_defaults(BatchOptions& options, const Script& script, Words command) {
   options.mpi = "none";
   if (options.input.empty()) options.input = "none";
   if (options.output.empty()) {
-    options.output = options.waits.array.empty() ? kOutput : kArrayOutput;
+    options.output = options.waits.array.empty() ? style.output : style.array_output;
   }
   if (options.error.empty()) options.error = options.output;
 }
@@ -194,7 +195,8 @@ Result<int> wait_for_end(const Invocation& invocation, const std::string& server
   }
 }
 
-int submit(const Invocation& invocation, const BatchOptions& options, const Script& script) {
+int submit(const Invocation& invocation, const BatchOptions& options, const Script& script,
+           const BatchStyle& style) {
   auto submission = make_submission(options);
   if (!submission) return print_error(invocation, submission.error());
   auto request = open_request(invocation, options.common.server, std::move(*submission));
@@ -203,7 +205,9 @@ int submit(const Invocation& invocation, const BatchOptions& options, const Scri
     drop_foreign_account(invocation, script, options.quiet, *request);
   }
   if (options.dry_run) {
-    const auto code = dry_run(invocation, request->link, options.common.json, request->submission);
+    const auto code = style.show_plan ? style.show_plan(request->link, request->submission)
+                                      : dry_run(invocation, request->link, options.common.json,
+                                                request->submission);
     return code ? *code : print_error(invocation, code.error());
   }
   const auto submitted = submit_with_retry(invocation, *request);
@@ -212,7 +216,8 @@ int submit(const Invocation& invocation, const BatchOptions& options, const Scri
   JsonWriter json;
   json.begin_object().field("schema", "scored.submitted/1").field("job", submitted->job());
   json.end_object();
-  print(options.common.json ? json.text() + "\n" : fmt::format("{}\n", submitted->job()));
+  print(options.common.json ? json.text() + "\n"
+                            : fmt::format("{}{}\n", style.before_id, submitted->job()));
   if (!options.wait) return kExitOk;
   const auto code = wait_for_end(invocation, request->socket, submitted->job());
   return code ? *code : print_error(invocation, code.error());
@@ -221,6 +226,10 @@ int submit(const Invocation& invocation, const BatchOptions& options, const Scri
 }  // namespace
 
 int scbatch_main(const Invocation& invocation) {
+  return submit_batch(invocation, {});
+}
+
+int submit_batch(const Invocation& invocation, const BatchStyle& style) {
   BatchOptions given;
   CLI::App app;
   describe(app, invocation, "Submits a batch script; options may also be in its #SCORE lines");
@@ -238,6 +247,7 @@ int scbatch_main(const Invocation& invocation) {
   }
   if (const auto code = load(invocation, file, given, script)) return *code;
   Words words = script.words;
+  words.insert(words.end(), style.environment.begin(), style.environment.end());
   words.insert(words.end(), split->options.begin(), split->options.end());
   BatchOptions options;
   CLI::App all;
@@ -248,8 +258,8 @@ int scbatch_main(const Invocation& invocation) {
     return print_error(invocation, "--signal needs a front end: give it to scrun in the script");
   }
   options.has_account = !given.account.empty();
-  fill_defaults(options, script, std::move(split->command));
-  return submit(invocation, options, script);
+  fill_defaults(options, script, style, std::move(split->command));
+  return submit(invocation, options, script, style);
 }
 
 }  // namespace score::scout

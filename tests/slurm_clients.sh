@@ -1,0 +1,20 @@
+#!/bin/sh
+# slurm_clients.sh DIR: a virtual environment in DIR with programs from PyPI that call Slurm's commands. What is there already stays;
+# without a network there is none, and the tests that want it say so and are skipped.
+set -u
+packages="submitit psij-python dask-jobqueue parsl snakemake snakemake-executor-plugin-slurm snakemake-executor-plugin-cluster-generic"
+[ -e "$1/complete" ] && exit 0
+rm -rf "${1:?}"
+python3 -m venv "$1" || { rm -rf "${1:?}"; echo "slurm_clients: python3 has no venv" >&2; exit 0; }
+timeout 30 "$1/bin/pip" index versions -q --disable-pip-version-check --retries 0 --timeout 5 submitit >/dev/null 2>&1 || {
+  rm -rf "${1:?}"
+  echo "slurm_clients: PyPI cannot be reached (set PIP_INDEX_URL or HTTPS_PROXY): tests with Slurm's clients are skipped" >&2
+  exit 0
+}
+# shellcheck disable=SC2086
+if timeout 600 "$1/bin/pip" install -q --disable-pip-version-check --retries 1 --timeout 10 $packages >&2; then
+  : >"$1/complete"
+else
+  echo "slurm_clients: not all packages could be installed" >&2
+fi
+exit 0
