@@ -1,5 +1,6 @@
 #include "scout/slurm/job_list.hpp"
 
+#include "base/model/model.hpp"
 #include "scout/session/words.hpp"
 #include "scout/slurm/words/job_words.hpp"
 
@@ -59,8 +60,17 @@ Result<FoundJobs> find(HeadLink& head, const Ids& ids) {
 
 using Found = std::map<std::uint64_t, wire::JobStatus>;
 
+// The record of an array runs while one of its tasks does; its row is about the tasks that wait.
+void show_waiting_tasks(wire::JobStatus& array) {
+  array.set_state(static_cast<std::uint32_t>(base::JobState::Pending));
+  array.clear_nodes();
+  array.clear_started_wall_ns();
+  array.clear_elapsed_ns();
+}
+
 void add_rows(wire::JobList& list, Found& found) {
   for (auto& job : *list.mutable_jobs()) {
+    if (!job.array().waiting().empty() && !is_final_state(job.state())) show_waiting_tasks(job);
     if (job.step_of() == 0 && has_row(job)) found.insert_or_assign(job.job(), std::move(job));
   }
 }

@@ -92,9 +92,11 @@ def test_array_tasks_have_rows(slurm):
     array = submit(slurm, '--array=1-4%1', '--wrap', 'sleep 600')
     wait_until(lambda: '_1 R' in slurm('squeue', '-h', '-j', array, '-o', '%i %t').stdout)
     rows = slurm('squeue', '-h', '-j', array, '-o', '%i %t').stdout.split('\n')
-    assert f'{array}_1 R' in rows and any(row.startswith(f'{array}_[') for row in rows)
+    assert f'{array}_1 R' in rows and any(row.startswith(f'{array}_[') and row.endswith('] PD') for row in rows), rows
+    ended_first = submit(slurm, '-d', f'afterany:{array}_1', '--wrap', 'true')
     slurm('scancel', f'{array}_[3-4]')
     slurm('scancel', f'{array}_1')
+    assert ended(slurm, ended_first) == 'COMPLETED'
     slurm('scancel', f'{array}_2')
     rows = slurm('sacct', '-X', '-n', '-P', '-j', array, '-o', 'jobid,state').stdout
     wait_until(lambda: f'{array}_1|CANCELLED' in slurm('sacct', '-XnPj', array, '-o', 'jobid,state').stdout, what=lambda: rows)
