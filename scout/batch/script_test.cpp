@@ -104,6 +104,10 @@ TEST(Script, SlurmSizesWithoutUnitAreMegabytes) {
             "line 2: --mem: '4X' is not a size; use 4000 (megabytes), 4G or 4GB");
 }
 
+TEST(Script, SlurmSizesPerCoreAreTranslated) {
+  EXPECT_EQ(words_in("#!/bin/sh\n#SBATCH --mem-per-cpu=500\n"), (Words{"--mem-per-cpu=500M"}));
+}
+
 TEST(Script, CommonSlurmOptionsAreTranslated) {
   EXPECT_EQ(words_in("#!/bin/sh\n#SBATCH --open-mode=append --nice --nice=5 --gres=none\n"
                      "#SBATCH --distribution=cyclic:block -m block --begin=now --exclude=\n"),

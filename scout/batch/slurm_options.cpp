@@ -50,6 +50,7 @@ constexpr std::array kKnown = {
     SlurmOption{"ntasks-per-node", 0, Meaning::Value, ""},
     SlurmOption{"cpus-per-task", 'c', Meaning::Value, ""},
     SlurmOption{"mem", 0, Meaning::Memory, ""},
+    SlurmOption{"mem-per-cpu", 0, Meaning::Memory, ""},
     SlurmOption{"time", 't', Meaning::Time, "wall-time"},
     SlurmOption{"account", 'A', Meaning::Value, ""},
     SlurmOption{"job-name", 'J', Meaning::Value, ""},
@@ -129,12 +130,12 @@ bool takes_value(Meaning meaning) {
 }
 
 // Converts the size. An empty result means all of the node's memory, which is not reserved here.
-Result<std::string> memory_of(const std::string& text) {
+Result<std::string> memory_of(std::string_view name, const std::string& text) {
   const bool is_bare = text.find_first_not_of("0123456789") == text.npos;
   const std::string size = is_bare ? text + "M" : text;
   const auto bytes = parse_bytes(size);
   if (!bytes) {
-    return fail(Errc::Malformed, "--mem: '{}' is not a size; use 4000 (megabytes), 4G or 4GB",
+    return fail(Errc::Malformed, "--{}: '{}' is not a size; use 4000 (megabytes), 4G or 4GB", name,
                 escape_terminal(text, 80));
   }
   return bytes->value() == 0 ? std::string() : size;
@@ -206,7 +207,7 @@ Result<std::string> translate(const SlurmOption& known, const ScriptOption& opti
       return time->empty() ? std::string() : fmt::format("--{}={}", name, *time);
     }
     case Meaning::Memory: {
-      const auto memory = memory_of(value);
+      const auto memory = memory_of(name, value);
       if (!memory) return memory.error();
       return memory->empty() ? std::string() : fmt::format("--{}={}", name, *memory);
     }

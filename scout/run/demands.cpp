@@ -6,6 +6,9 @@
 #include "base/text.hpp"
 #include "base/units.hpp"
 
+#include <algorithm>
+#include <cstdint>
+
 namespace score::scout {
 
 namespace {
@@ -43,6 +46,49 @@ Status add_demands(const DemandOptions& options, wire::ResourceRequest& resource
     added.set_count(one.count);
     added.set_memory_bytes(one.memory.value());
   }
+  return {};
+}
+
+namespace {
+
+constexpr Bytes kLeastMemory(limits::kMiB);  // no program starts with less
+
+Result<Bytes> parse_memory(const std::string& text, std::string_view option) {
+  const auto memory = parse_bytes(text);
+  if (!memory) return memory.error().with_context("{} '{}'", option, escape_terminal(text, 80));
+  if (*memory >= kLeastMemory) return *memory;
+  return fail(Errc::Malformed, "{} {}: less than 1M; a bare number means bytes (512M, 2G)", option,
+              text);
+}
+
+// Returns the most tasks that a node can have; the head may place fewer on some nodes.
+std::uint64_t most_tasks_on_node(const wire::ResourceRequest& resources) {
+  if (resources.tasks_per_node() > 0) return resources.tasks_per_node();
+  const std::uint64_t tasks = std::max(1U, resources.tasks());
+  const std::uint64_t nodes = resources.nodes();
+  return nodes == 0 ? tasks : (std::max(tasks, nodes) + nodes - 1) / nodes;
+}
+
+}  // namespace
+
+Status add_memory(const MemoryOptions& options, wire::ResourceRequest& resources) {
+  if (!options.per_node.empty()) {
+    const auto memory = parse_memory(options.per_node, "--mem");
+    if (!memory) return memory.error();
+    resources.set_memory_per_node_bytes(memory->value());
+    return {};
+  }
+  if (options.per_cpu.empty()) return {};
+  const auto memory = parse_memory(options.per_cpu, "--mem-per-cpu");
+  if (!memory) return memory.error();
+  if (resources.inside() != 0) return {};
+  const std::uint64_t cores =
+      most_tasks_on_node(resources) * std::max(1U, resources.cpus_per_task());
+  if (memory->value() > INT64_MAX / cores) {
+    return fail(Errc::TooLarge, "--mem-per-cpu {}: too much for {} cores of a node",
+                options.per_cpu, cores);
+  }
+  resources.set_memory_per_node_bytes(memory->value() * cores);
   return {};
 }
 

@@ -1,5 +1,5 @@
 #pragma once
-// Reads the demands of a job on its nodes besides cores and memory.
+// Reads the demands of a job on its nodes besides cores.
 
 #include "base/result.hpp"
 #include "proto/common.pb.h"
@@ -17,5 +17,15 @@ struct DemandOptions {
 
 // Adds the demands to the request. Errors: Malformed, which names the option.
 Status add_demands(const DemandOptions& options, wire::ResourceRequest& resources);
+
+// Holds the options as typed; at most one counts, and an empty one requests nothing.
+struct MemoryOptions {
+  std::string per_node;
+  std::string per_cpu;  // of the tasks of a job; steps have the memory of their job
+};
+
+// Adds the memory per node to the request, whose tasks, nodes and cores per task are set. Errors:
+// Malformed and TooLarge, which name the option.
+Status add_memory(const MemoryOptions& options, wire::ResourceRequest& resources);
 
 }  // namespace score::scout

@@ -28,8 +28,6 @@ namespace score::scout {
 
 namespace {
 
-constexpr Bytes kLeastMemory(limits::kMiB);  // no program starts with less
-
 void add_size_options(CLI::App& app, RunOptions& options) {
   app.add_option("-N,--nodes", options.nodes,
                  "Number of nodes; N-MAX: as many as are free, at least N")
@@ -52,6 +50,9 @@ void add_size_options(CLI::App& app, RunOptions& options) {
   app.add_flag("--no-overcommit", options.no_overcommit, "Fail if tasks must share cores")
       ->excludes(overcommit);
   app.add_option("--mem", options.memory, "Memory to reserve on each node, which is also its limit")
+      ->type_name("SIZE");
+  app.add_option("--mem-per-cpu", options.memory_per_cpu,
+                 "Memory to reserve for each core of the tasks, instead of --mem")
       ->type_name("SIZE");
   app.add_option("-w,--nodelist", options.only_nodes, "Use exactly these nodes (operators)")
       ->type_name("NODES");
@@ -247,15 +248,8 @@ Status fill_resources(const RunOptions& options, wire::ResourceRequest& resource
   const bool says_nothing =
       options.nodes.empty() && options.tasks == 0 && options.only_nodes.empty() && !is_step;
   if (says_nothing) resources.set_tasks(1);
-  if (!options.memory.empty()) {
-    const auto memory = parse_bytes(options.memory);
-    if (!memory)
-      return memory.error().with_context("--mem '{}'", escape_terminal(options.memory, 80));
-    if (*memory < kLeastMemory) {
-      return fail(Errc::Malformed, "--mem {}: less than 1M; a bare number means bytes (512M, 2G)",
-                  options.memory);
-    }
-    resources.set_memory_per_node_bytes(memory->value());
+  if (auto added = add_memory({options.memory, options.memory_per_cpu}, resources); !added) {
+    return added;
   }
   auto status = add_node_names(*resources.mutable_only_nodes(), options.only_nodes, "-w");
   if (status)

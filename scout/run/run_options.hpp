@@ -33,6 +33,7 @@ struct RunOptions : PlaceOptions {
   bool overcommit = false;  // no warning when tasks share cores
   bool no_overcommit = false;
   std::string memory;
+  std::string memory_per_cpu;
   std::string only_nodes;
   std::string except_nodes;
   DemandOptions demands;

@@ -146,6 +146,12 @@ def test_environment_gives_defaults(slurm):
     assert row == 'fromenv|00:00:02|0:0\n'
 
 
+def test_memory_per_core_is_that_of_the_node(slurm):
+    job = submit(slurm, '-H', '-N', 2, '--ntasks-per-node=2', '--mem-per-cpu=30', '--wrap', 'true')
+    assert slurm('squeue', '-h', '-j', job, '-o', '%m').stdout == '60M\n'
+    slurm('scancel', job)
+
+
 def test_nodes_are_listed(slurm):
     assert slurm('sinfo', '-h', '-o', '%D %t %c').stdout == '8 idle 2\n'
     assert slurm('sinfo', '-o', '%P').stdout.split()[:2] == ['PARTITION', 'normal*']
