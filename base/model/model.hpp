@@ -95,6 +95,10 @@ struct ResourceRequest {
   std::vector<std::string> features;     // its nodes have all of them; "a|b": one of these
   std::vector<GenericResource> generic;  // on each of its nodes
   Bytes scratch{0};                      // of its own striped volume, over all its nodes
+  // Sent this long before the limit that the job reaches first; 0: none.
+  std::int32_t limit_signal = 0;
+  Duration limit_signal_before{0};
+  bool limit_signal_script = false;  // to the script of an allocation, not to its steps
 
   friend bool operator==(const ResourceRequest&, const ResourceRequest&) = default;
 };
