@@ -38,7 +38,7 @@ Cluster::Cluster(ClusterConfig config)
       launching_(tables_, publisher_, ending_, idle_),
       reconciler_({tables_, placer_, publisher_, meetings_, ending_, launching_}),
       reports_({tables_, placer_, meetings_, ending_, idle_, launching_, reconciler_}),
-      requests_({tables_, placer_, ending_, idle_, launching_}),
+      requests_({tables_, placer_, ending_, idle_, launching_, publisher_}),
       recovery_(tables_, placer_, ending_) {}
 
 template <typename Change>
@@ -222,6 +222,24 @@ Result<Actions> Cluster::set_priority(JobId job, std::int32_t priority, TimePoin
   return try_apply(now, [&](Step& step) { return requests_.set_priority(job, priority, step); });
 }
 
+Result<void> Cluster::check_change(JobId job, const base::ResourceRequest& request,
+                                   TimePoint now) const {
+  return requests_.check_change(job, request, now);
+}
+
+Result<Actions> Cluster::change(JobId job, const base::ResourceRequest& request, TimePoint now) {
+  return try_apply(now, [&](Step& step) { return requests_.change(job, request, step); });
+}
+
+Result<Actions> Cluster::requeue(JobId job, std::string reason, TimePoint now) {
+  return try_apply(now,
+                   [&](Step& step) { return requests_.requeue(job, std::move(reason), step); });
+}
+
+Result<Actions> Cluster::end_attempt(JobId job, TimePoint now) {
+  return try_apply(now, [&](Step& step) { return requests_.end_attempt(job, step); });
+}
+
 Result<void> Cluster::set_keep_going(JobId job, bool keep_going) {
   const auto known = tables_.jobs.live(job);
   if (!known) return known.error();
@@ -329,6 +347,8 @@ void Cluster::deadline_due(Job& job, DeadlineKind kind, Step& step) {
       return watch_scheduled_limit(job, step);
     case DeadlineKind::Age:
       return watch_age(job, step);
+    case DeadlineKind::Signal:
+      return watch_signal(job, step);
     case DeadlineKind::Idle:
       return idle_.judge(job, step);
     case DeadlineKind::Relaunch:
@@ -375,9 +395,34 @@ void Cluster::watch_scheduled_limit(Job& job, Step& step) {
   tables_.deadlines.set(job.id, DeadlineKind::Scheduled, earliest(job, missing, step.now));
 }
 
-// Only the first limit that a job reaches is reported.
+// The limit that comes first counts. The signal waits until every task exists; a task that is
+// frozen receives it in its next slice.
+void Cluster::watch_signal(Job& job, Step& step) {
+  const base::ResourceRequest& r = job.request;
+  const bool runs = job.state == JobState::Running || job.state == JobState::Suspended;
+  if (r.limit_signal == 0 || job.is_warned || !runs || !job.limit.empty()) return;
+  if (!job.members->not_begun().empty()) return;  // set again when they have begun
+  std::optional<TimePoint> next;
+  if (r.wall_limit > Duration::zero()) {
+    next = job.started.value_or(step.now) + r.wall_limit - r.limit_signal_before;
+  }
+  if (r.scheduled_limit > Duration::zero() && job.state == JobState::Running) {
+    const Duration missing =
+        r.scheduled_limit - r.limit_signal_before - publisher_.scheduled(job, step.now);
+    const TimePoint at = missing > Duration::zero() ? earliest(job, missing, step.now) : step.now;
+    next = std::min(next.value_or(at), at);
+  }
+  if (next && *next > step.now) {
+    tables_.deadlines.set(job.id, DeadlineKind::Signal, *next);
+  } else if (next) {
+    requests_.warn(job, step);
+  }
+}
+
+// Only the first limit that a job reaches is reported. A job that returns to the queue gets new
+// time.
 void Cluster::reach_limit(Job& job, std::string reason, Step& step) {
-  if (job.outcome->ending() || !job.limit.empty()) return;
+  if (job.outcome->ending() || !job.limit.empty() || job.is_requeued) return;
   job.limit = std::move(reason);
   step.job_changed(job.id);
 }

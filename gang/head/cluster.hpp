@@ -91,6 +91,17 @@ class Cluster {
   // Sets the priority; a job with a larger one is placed earlier. It takes effect at once on a
   // waiting job.
   base::Result<Actions> set_priority(JobId job, std::int32_t priority, TimePoint now);
+  // Checks whether change() would be accepted now.
+  base::Result<void> check_change(JobId job, const base::ResourceRequest& request,
+                                  TimePoint now) const;
+  // Replaces the request. A waiting job is placed at once if that is possible now; of a placed one
+  // only limits, the signal before them, weight, priority, requeue and queue may differ. Errors:
+  // NotFound, WrongState (it is ending), and one line for the user that does not name the job.
+  base::Result<Actions> change(JobId job, const base::ResourceRequest& request, TimePoint now);
+  // Returns the job to the queue when its attempt has ended, whatever ends it. end_attempt() ends
+  // it. The restart is not limited by max_requeues.
+  base::Result<Actions> requeue(JobId job, std::string reason, TimePoint now);
+  base::Result<Actions> end_attempt(JobId job, TimePoint now);
   // A failing task does not end a job with keep_going.
   base::Result<void> set_keep_going(JobId job, bool keep_going);
   // Records that the job's tasks were sent SIGTERM: until cancel() each may end in its own time and
@@ -140,6 +151,7 @@ class Cluster {
   void settle(Step& step);
   void deadline_due(Job& job, DeadlineKind kind, Step& step);
   void watch_scheduled_limit(Job& job, Step& step);
+  void watch_signal(Job& job, Step& step);
   void reach_limit(Job& job, std::string reason, Step& step);
   void leave_reserved_nodes(Step& step);
   [[nodiscard]] TimePoint earliest(const Job& job, Duration more, TimePoint now) const;

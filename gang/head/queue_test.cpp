@@ -161,5 +161,175 @@ TEST(Queue, DisplacedJobGetsMoreTimeToLaunch) {
   EXPECT_EQ(b.state(normal), JobState::Running);
 }
 
+// ---- changed requests
+
+TEST(Change, WaitingJobStartsWhenItFits) {
+  QueueBench b(one_slot());
+  b.add_nodes(2);
+  const JobId first = b.submit(QueueBench::on_nodes(1));
+  const JobId big = b.submit(QueueBench::on_nodes(2));
+  ASSERT_EQ(b.state(big), JobState::Pending);
+  b.expect_ok(b.cluster.change(big, QueueBench::on_nodes(1), b.now));
+  EXPECT_EQ(b.state(big), JobState::Running);
+  EXPECT_EQ(b.view(big).nodes.size(), 1U);
+  b.finish(first);
+}
+
+TEST(Change, WaitingJobMovesInItsNewQueue) {
+  QueueBench b(one_slot());
+  b.add_nodes(1);
+  const JobId runs = b.submit(QueueBench::on_nodes(1));
+  const JobId earlier = b.submit(QueueBench::on_nodes(1));
+  const JobId later = b.submit(QueueBench::on_nodes(1));
+  b.expect_ok(b.cluster.change(later, QueueBench::high_on(1), b.now));
+  b.finish(runs);
+  b.pass(10ms);
+  EXPECT_EQ(b.state(later), JobState::Running);
+  EXPECT_EQ(b.state(earlier), JobState::Pending);
+  b.finish(later);
+  b.pass(10ms);
+  EXPECT_EQ(b.state(earlier), JobState::Running);
+}
+
+TEST(Change, RunningJobTakesSlicesInItsNewQueue) {
+  QueueBench b;
+  b.add_nodes(2);
+  const JobId one = b.submit(QueueBench::on_nodes(2));
+  const JobId two = b.submit(QueueBench::on_nodes(2));
+  b.pass(500ms);
+  b.expect_ok(b.cluster.change(two, QueueBench::high_on(2), b.now));
+  b.pass(200ms);
+  EXPECT_EQ(b.share_on(0, two), 1.0);
+  EXPECT_EQ(b.share_on(1, one), 0.0);
+  b.expect_ok(b.cluster.change(two, QueueBench::on_nodes(2), b.now));
+  b.pass(200ms);
+  EXPECT_NEAR(b.share_on(0, one), 0.5, 0.1);
+  b.finish(two);
+  b.finish(one);
+}
+
+TEST(Change, LimitsOfRunningJobMove) {
+  QueueBench b;
+  b.add_nodes(1);
+  auto request = QueueBench::on_nodes(1);
+  request.wall_limit = 10s;
+  const JobId job = b.submit(request);
+  b.pass(2s);
+  request.wall_limit = 20s;
+  b.expect_ok(b.cluster.change(job, request, b.now));
+  b.pass(15s);
+  EXPECT_EQ(b.state(job), JobState::Running);
+  request.wall_limit = 5s;
+  const auto late = b.cluster.change(job, request, b.now);
+  ASSERT_FALSE(late);
+  EXPECT_NE(late.error().context().find("the job has run for 17"), std::string::npos);
+  request.wall_limit = 0s;
+  request.scheduled_limit = 19s;
+  b.expect_ok(b.cluster.change(job, request, b.now));
+  b.pass(3s);
+  EXPECT_EQ(b.state(job), JobState::TimedOut);
+}
+
+TEST(Change, RunningJobKeepsOrAvoidsExclusive) {
+  QueueBench b;
+  b.add_nodes(1);
+  const JobId job = b.submit(QueueBench::on_nodes(1));
+  auto request = QueueBench::on_nodes(1);
+  request.queue = base::Queue::Exclusive;
+  EXPECT_FALSE(b.cluster.change(job, request, b.now));
+  EXPECT_EQ(b.view(job).request.queue, base::Queue::Normal);
+}
+
+TEST(Change, ImpossibleRequestChangesNothing) {
+  QueueBench b(one_slot());
+  b.add_nodes(2);
+  b.submit(QueueBench::on_nodes(2));
+  const JobId waits = b.submit(QueueBench::on_nodes(1));
+  const auto refused = b.cluster.change(waits, QueueBench::on_nodes(3), b.now);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().context(), "requested 3 nodes; the cluster has 2");
+  EXPECT_EQ(b.view(waits).request.nodes, 1U);
+}
+
+// ---- the signal before a limit
+
+struct SignalBench : QueueBench {
+  // Submits a job that gets SIGUSR1 2 s before its limit.
+  JobId submit_warned(Duration scheduled, Duration wall, bool is_allocation = false,
+                      bool is_for_script = false) {
+    auto request = on_nodes(1);
+    request.scheduled_limit = scheduled;
+    request.wall_limit = wall;
+    request.limit_signal = 10;
+    request.limit_signal_before = 2s;
+    request.allocation = is_allocation;
+    request.limit_signal_script = is_for_script;
+    return submit(request);
+  }
+
+  // Returns when SIGUSR1 is sent within `time`, from now on, and to whom; each attempt once.
+  std::map<AttemptId, Duration> signals_in(Duration time) {
+    std::map<AttemptId, Duration> out;
+    const TimePoint begin = now;
+    while (now < begin + time) {
+      const TimePoint due = cluster.next_deadline().value_or(now + 50ms);
+      now = std::clamp(due, now + 1us, now + 50ms);
+      for (const auto& [id, info] : infos) take(cluster.heartbeat(id, now));
+      take(cluster.tick(now));
+      for (const auto& [node, message] : sent<base::SignalTasks>()) {
+        if (message.signal == 10) EXPECT_TRUE(out.emplace(message.attempt, now - begin).second);
+      }
+    }
+    return out;
+  }
+};
+
+TEST(LimitSignal, IsSentBeforeTheElapsedLimit) {
+  SignalBench b;
+  b.add_nodes(1);
+  const JobId job = b.submit_warned(0s, 5s);
+  const auto sent = b.signals_in(4s);
+  ASSERT_EQ(sent.size(), 1U);
+  EXPECT_NEAR(std::chrono::duration<double>(sent.at(b.view(job).attempt)).count(), 3.0, 0.11);
+}
+
+TEST(LimitSignal, CountsScheduledTimeOfJobsThatShare) {
+  SignalBench b;
+  b.add_nodes(1);
+  b.submit(QueueBench::on_nodes(1));
+  const JobId job = b.submit_warned(5s, 0s);
+  const auto sent = b.signals_in(8s);
+  ASSERT_EQ(sent.size(), 1U);
+  EXPECT_NEAR(std::chrono::duration<double>(sent.at(b.view(job).attempt)).count(), 6.0, 0.5);
+}
+
+TEST(LimitSignal, FollowsARaisedLimit) {
+  SignalBench b;
+  b.add_nodes(1);
+  const JobId job = b.submit_warned(0s, 5s);
+  EXPECT_EQ(b.signals_in(4s).size(), 1U);
+  auto request = b.view(job).request;
+  request.wall_limit = 10s;
+  b.expect_ok(b.cluster.change(job, request, b.now));
+  EXPECT_EQ(b.signals_in(5s).size(), 1U);
+  EXPECT_EQ(b.state(job), JobState::Running);
+}
+
+TEST(LimitSignal, GoesToStepsOrToTheScript) {
+  for (const bool is_for_script : {false, true}) {
+    SignalBench b;
+    b.add_nodes(1, 2);
+    const JobId job = b.submit_warned(0s, 5s, true, is_for_script);
+    auto step = QueueBench::on_nodes(1);
+    step.inside = job;
+    const JobId inside = b.submit(step);
+    b.pass(10ms);
+    ASSERT_EQ(b.state(inside), JobState::Running);
+    const auto sent = b.signals_in(4s);
+    ASSERT_EQ(sent.size(), 1U);
+    EXPECT_TRUE(sent.contains(b.view(is_for_script ? job : inside).attempt));
+  }
+}
+
 }  // namespace
 }  // namespace score::gang

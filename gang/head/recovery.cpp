@@ -47,6 +47,7 @@ void Recovery::recover_one(const RecoveredJob& r, Step& step) {
   job.keep_going = r.keep_going;
   job.attempts = r.attempt.value() % base::kAttemptsPerJob;
   job.restarts = r.restarts;
+  job.asked_restarts = r.asked_restarts;
   if (job.is_step() && !recover_inside(job, step)) return;
   if (r.state == JobState::Pending || r.state == JobState::Launching) {
     recover_waiting(job, r, step);
@@ -115,6 +116,10 @@ void Recovery::recover_placed(Job& job, const RecoveredJob& r, Step& step) {
     if (r.request.wall_limit > Duration::zero()) {
       tables_.deadlines.set(job.id, DeadlineKind::Wall, *job.started + r.request.wall_limit);
     }
+  }
+  if (r.is_requeued) {
+    job.is_requeued = job.is_stopping = true;
+    job.lost = r.lost;
   }
   tables_.jobs.restore_state(job, r.state);
 }

@@ -23,7 +23,10 @@ struct RecoveredJob {
   std::optional<TimePoint> submitted, started;  // in this boot's monotonic time
   bool keep_going = false;
   std::uint32_t restarts = 0;
-  std::optional<JobState> ending;  // as in JobView, with its cause:
+  std::uint32_t asked_restarts = 0;  // of these: those that a user requested
+  bool is_requeued = false;          // a user requested one more, which is not done
+  std::string lost{};                // reason of that request
+  std::optional<JobState> ending;    // as in JobView, with its cause:
   int exit_code = 0;
   std::vector<std::string> reasons;
 };

@@ -1,8 +1,11 @@
 // This file is tested by cluster_test.cpp.
 #include "gang/head/requests.hpp"
 
+#include "gang/lifecycle/text.hpp"
 #include "gang/schedule/request_check.hpp"
 #include "gang/schedule/room.hpp"
+
+#include <utility>
 
 namespace score::gang {
 
@@ -67,8 +70,31 @@ Result<void> Requests::check(JobId id, JobRequest request, std::int64_t number) 
                   limits::kMaxWeight);
     case JobRequest::SetPriority:
       return {};
+    case JobRequest::Requeue:
+      if (auto may = check_requeue(job); !may) return may;
+      return must_be(has_tasks || job.state == JobState::Launching, "running");
   }
   return {};
+}
+
+Result<void> Requests::check_requeue(const Job& job) const {
+  if (job.overlay()) {
+    return fail(Errc::Unsupported, "job {} is a scout command, which is not requeued", job.id);
+  }
+  if (job.is_step()) {
+    return fail(Errc::Unsupported, "a step is requeued with its job; requeue job {} instead",
+                job.request.inside);
+  }
+  if (job.request.requeue != base::Requeue::Yes) {
+    return fail(Errc::Denied,
+                "job {} was submitted without --requeue; score change {} requeue=yes allows it to "
+                "run again",
+                job.id, job.id);
+  }
+  if (job.is_requeued) return fail(Errc::WrongState, "job {} is being requeued already", job.id);
+  if (!job.limit.empty()) return fail(Errc::WrongState, "job {} is ending: {}", job.id, job.limit);
+  if (p_.ending.has_place(job)) return {};
+  return fail(Errc::TooLarge, "job {} cannot be launched once more", job.id);
 }
 
 Result<Job*> Requests::checked(JobId id, JobRequest request, std::int64_t number) {
@@ -199,6 +225,121 @@ Result<void> Requests::set_priority(JobId id, std::int32_t priority, Step& step)
   p_.placer.set_priority(**job, priority);
   step.job_changed(id);
   return {};
+}
+
+// ---- changes of the request -------------------------------------------------------------------
+
+// A limit that the job has exceeded already would end it at once, which cancel() does better.
+Result<void> Requests::check_placed(const Job& job, const base::ResourceRequest& wanted,
+                                    TimePoint now) const {
+  const auto is_exclusive = [](const auto& r) { return r.queue == base::Queue::Exclusive; };
+  if (is_exclusive(job.request) != is_exclusive(wanted)) {
+    return fail(Errc::Denied, "a running job can neither enter nor leave queue exclusive");
+  }
+  const auto row = p_.placer.matrix().position(job.home);
+  const bool is_in_extra_row = job.is_urgent() && row && *row >= p_.tables.config.max_slots;
+  if (is_in_extra_row && wanted.queue != base::Queue::Urgent) {
+    return fail(Errc::Denied, "the job runs in a row for jobs of queue urgent");
+  }
+  const Duration ran = now - job.started.value_or(now);
+  const Duration had = p_.publisher.scheduled(job, now);
+  const auto is_over = [](Duration before, Duration limit, Duration used) {
+    return limit != before && limit > Duration::zero() && limit <= used;
+  };
+  if (is_over(job.request.wall_limit, wanted.wall_limit, ran)) {
+    return fail(Errc::Denied, "the job has run for {} already", seconds(ran));
+  }
+  if (is_over(job.request.scheduled_limit, wanted.scheduled_limit, had)) {
+    return fail(Errc::Denied, "the job has been scheduled for {} already", seconds(had));
+  }
+  const auto before = longest_of(job.request, p_.tables.config.max_slots);
+  const auto longest = longest_of(wanted, p_.tables.config.max_slots);
+  const bool is_raised = before && (!longest || *longest > *before);
+  if (!is_raised) return {};
+  Occupant occupant = p_.placer.occupant(job);
+  occupant.bound = longest;
+  if (longest) occupant.bound = *longest - ran;
+  for (const NodeIndex node : job.cells.nodes) {
+    const Reservation* r = p_.tables.calendar.blocking(occupant, node);
+    if (r == nullptr) continue;
+    return fail(Errc::Denied, "the job could still run when reservation {} begins on {}", r->name,
+                p_.tables.nodes.name(node));
+  }
+  return {};
+}
+
+Result<void> Requests::check_change(JobId id, const base::ResourceRequest& request,
+                                    TimePoint now) const {
+  const auto found = p_.tables.jobs.live(id);
+  if (!found) return found.error();
+  const Job& job = **found;
+  if (job.state == JobState::Completing) {
+    return fail(Errc::WrongState, "job {} is ending", id);
+  }
+  if (!job.limit.empty()) return fail(Errc::WrongState, "job {} is ending: {}", id, job.limit);
+  if (job.placed) return check_placed(job, request, now);
+  if (job.is_step()) return {};
+  const auto shape = check_request(p_.tables.nodes, request, p_.tables.config.overcommit);
+  if (!shape) return shape.error();
+  return {};
+}
+
+Result<void> Requests::change(JobId id, const base::ResourceRequest& request, Step& step) {
+  if (auto possible = check_change(id, request, step.now); !possible) return possible;
+  Job& job = p_.tables.jobs.at(id);
+  const auto is_raised = [](Duration before, Duration after) {
+    return before > Duration::zero() && (after == Duration::zero() || after > before);
+  };
+  if (is_raised(job.request.wall_limit, request.wall_limit) ||
+      is_raised(job.request.scheduled_limit, request.scheduled_limit)) {
+    job.is_warned = false;
+  }
+  if (!job.placed && !job.is_step()) {
+    const auto shape = check_request(p_.tables.nodes, request, p_.tables.config.overcommit);
+    if (shape) job.shape = *shape;
+  }
+  p_.placer.change(job, request);
+  step.job_changed(id);
+  if (!job.started || !job.placed) return {};
+  p_.tables.deadlines.clear(id, DeadlineKind::Wall);
+  if (request.wall_limit > Duration::zero()) {
+    p_.tables.deadlines.set(id, DeadlineKind::Wall, *job.started + request.wall_limit);
+  }
+  p_.tables.deadlines.set(id, DeadlineKind::Scheduled, step.now);
+  p_.tables.deadlines.set(id, DeadlineKind::Signal, step.now);
+  return {};
+}
+
+// ---- requeue by request -----------------------------------------------------------------------
+
+// However the attempt ends from now on, the job returns to the queue.
+Result<void> Requests::requeue(JobId id, std::string reason, Step& step) {
+  const auto found = checked(id, JobRequest::Requeue);
+  if (!found) return found.error();
+  Job& job = **found;
+  job.is_requeued = job.is_stopping = true;
+  job.lost = std::move(reason);
+  step.job_changed(id);
+  return {};
+}
+
+Result<void> Requests::end_attempt(JobId id, Step& step) {
+  const auto found = p_.tables.jobs.live(id);
+  if (!found) return found.error();
+  Job& job = **found;
+  p_.ending.end(job, {JobState::Cancelled, "requeued: " + job.lost, base::kExitInterrupted}, step);
+  return {};
+}
+
+// ---- the signal before a limit ----------------------------------------------------------------
+
+// As with Slurm, an allocation passes the signal to its steps, or to its script alone.
+void Requests::warn(Job& job, Step& step) {
+  const int signal = job.request.limit_signal;
+  job.is_warned = true;
+  if (!job.request.allocation || job.request.limit_signal_script) send_signal(job, signal, step);
+  if (job.request.limit_signal_script) return;
+  for (const JobId id : *job.steps) send_signal(p_.tables.jobs.at(id), signal, step);
 }
 
 }  // namespace score::gang

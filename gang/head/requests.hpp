@@ -4,6 +4,8 @@
 
 #include "gang/lifecycle/launching.hpp"
 
+#include <string>
+
 namespace score::gang {
 
 enum class EndCause : std::uint8_t { User, Operator, FrontEndGone, Shutdown, TimeLimit };
@@ -17,6 +19,7 @@ enum class JobRequest : std::uint8_t {
   Release,
   SetWeight,
   SetPriority,
+  Requeue,
 };
 
 class Requests {
@@ -27,6 +30,7 @@ class Requests {
     Ending& ending;
     IdleJobs& idle;
     Launching& launching;
+    const Publisher& publisher;
   };
 
   explicit Requests(const Parts& parts) : p_(parts) {}
@@ -43,12 +47,24 @@ class Requests {
   base::Result<void> release(JobId id, Step& step);
   base::Result<void> set_weight(JobId id, std::uint32_t weight, Step& step);
   base::Result<void> set_priority(JobId id, std::int32_t priority, Step& step);
+  // Checks whether change() would be accepted now. Errors: one line that does not name the job,
+  // except for NotFound and WrongState.
+  [[nodiscard]] base::Result<void> check_change(JobId id, const base::ResourceRequest& request,
+                                                TimePoint now) const;
+  base::Result<void> change(JobId id, const base::ResourceRequest& request, Step& step);
+  base::Result<void> requeue(JobId id, std::string reason, Step& step);
+  base::Result<void> end_attempt(JobId id, Step& step);
+  // Sends the signal that its submission requested before its limit.
+  void warn(Job& job, Step& step);
 
  private:
   // Returns the job if check() accepts the request.
   base::Result<Job*> checked(JobId id, JobRequest request, std::int64_t number = 0);
   void try_new(Job& job, Step& step);
   void send_signal(const Job& job, int signal, Step& step);
+  [[nodiscard]] base::Result<void> check_requeue(const Job& job) const;
+  [[nodiscard]] base::Result<void> check_placed(const Job& job, const base::ResourceRequest& wanted,
+                                                TimePoint now) const;
 
   Parts p_;
 };

@@ -178,5 +178,109 @@ TEST(Requeue, RestartedHeadContinuesTheCount) {
   EXPECT_EQ(b.state(old.id), JobState::NodeFailed);
 }
 
+// ---- by request
+
+TEST(Requeue, RequestReturnsTheJobToTheQueue) {
+  ClusterConfig config;
+  config.max_requeues = 1;
+  Bench b(config);
+  b.add_nodes(2);
+  const JobId job = b.submit(requeued(1));
+  for (std::uint32_t i = 1; i <= 3; ++i) {
+    b.pass(1s);
+    b.expect_ok(b.cluster.requeue(job, "requested by alice", b.now));
+    EXPECT_EQ(b.state(job), JobState::Running) << "its tasks may use their grace";
+    b.expect_ok(b.cluster.end_attempt(job, b.now));
+    b.pass(10ms);
+    EXPECT_EQ(b.state(job), JobState::Running);
+    EXPECT_EQ(b.view(job).restarts, i);
+    EXPECT_EQ(b.view(job).asked_restarts, i);
+    EXPECT_EQ(b.view(job).lost, "requested by alice");
+    EXPECT_LT(b.view(job).scheduled, 1s);
+  }
+  lose_a_node(b, job);
+  EXPECT_EQ(b.state(job), JobState::Running) << "requests do not count against max_requeues";
+  lose_a_node(b, job);
+  EXPECT_EQ(b.state(job), JobState::NodeFailed);
+}
+
+TEST(Requeue, AnyEndAfterTheRequestRequeues) {
+  for (const int code : {0, 3}) {
+    Bench b;
+    b.add_nodes(2);
+    const JobId job = b.submit(requeued(2));
+    b.pass(100ms);
+    b.expect_ok(b.cluster.requeue(job, "requested by alice", b.now));
+    b.finish(job, code);
+    b.pass(10ms);
+    EXPECT_EQ(b.state(job), JobState::Running);
+    EXPECT_EQ(b.view(job).restarts, 1U);
+    b.finish(job, code);
+    EXPECT_EQ(b.state(job), code == 0 ? JobState::Completed : JobState::Failed);
+  }
+}
+
+TEST(Requeue, CancelAfterTheRequestEndsTheJob) {
+  Bench b;
+  b.add_nodes(2);
+  b.unkillable = {NodeId{0}};
+  const JobId job = b.submit(requeued(1));
+  b.pass(100ms);
+  b.expect_ok(b.cluster.requeue(job, "requested by alice", b.now));
+  b.expect_ok(b.cluster.end_attempt(job, b.now));
+  ASSERT_EQ(b.state(job), JobState::Completing);
+  b.cancel(job);
+  b.pass(6s);
+  EXPECT_EQ(b.state(job), JobState::Cancelled);
+  EXPECT_EQ(b.view(job).restarts, 0U);
+}
+
+TEST(Requeue, RequestIsRefusedWithItsReason) {
+  Bench b;
+  b.add_nodes(1);
+  const auto refusal = [&b](JobId job) {
+    const auto done = b.cluster.requeue(job, "", b.now);
+    return done ? "" : done.error().context();
+  };
+  const JobId once = b.submit(Bench::on_nodes(1));
+  EXPECT_NE(refusal(once).find("score change 1 requeue=yes"), std::string::npos);
+  auto held = requeued(1);
+  held.held = true;
+  EXPECT_EQ(refusal(b.submit(held)), "job 2 is pending, not running");
+  const JobId twice = b.submit(requeued(1));
+  b.pass(100ms);
+  EXPECT_EQ(refusal(twice), "");
+  EXPECT_EQ(refusal(twice), "job 3 is being requeued already");
+  b.finish(once);
+  EXPECT_EQ(refusal(once), "job 1 has ended");
+  EXPECT_EQ(refusal(JobId{9}), "no job 9");
+}
+
+TEST(Requeue, RestartedHeadCompletesTheRequest) {
+  for (const auto state : {JobState::Running, JobState::Completing}) {
+    Bench b;
+    b.add_nodes(1);
+    RecoveredJob old;
+    old.id = JobId{7};
+    old.request = requeued(1);
+    old.state = state;
+    if (state == JobState::Completing) old.ending = JobState::Cancelled;
+    old.attempt = base::make_attempt(old.id, 5);
+    old.nodes = {NodeId{0}};
+    old.cores = {{0}};
+    old.tasks_on_node = {1};
+    old.is_requeued = true;
+    old.lost = "requested by alice";
+    old.asked_restarts = old.restarts = 2;
+    b.take(b.cluster.recover({old}, b.now));
+    if (state == JobState::Running) b.expect_ok(b.cluster.end_attempt(old.id, b.now));
+    b.say(NodeId{0}, base::Exited{old.attempt, {}, {}});
+    b.pass(10ms);
+    EXPECT_EQ(b.state(old.id), JobState::Running);
+    EXPECT_EQ(b.view(old.id).restarts, 3U);
+    EXPECT_EQ(b.view(old.id).asked_restarts, 3U);
+  }
+}
+
 }  // namespace
 }  // namespace score::gang

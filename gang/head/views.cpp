@@ -83,6 +83,7 @@ JobView view_of(const Shown& shown, const Job& job, TimePoint now) {
   }
   v.background = job.background;
   v.restarts = job.restarts;
+  v.asked_restarts = job.asked_restarts;
   v.relaunches = job.relaunches;
   v.is_untried = shown.ending.is_untried(job);
   v.lost = job.lost;

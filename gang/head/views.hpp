@@ -51,11 +51,12 @@ struct JobView {
   std::string limit;               // "time limit 3.0s reached"; empty: no limit was reached
   bool keep_going = false;
   JobActivity activity = JobActivity::Busy;
-  bool background = false;       // idle, and out of the timetable in favour of other jobs
-  std::uint32_t restarts = 0;    // how often it was requeued
-  std::uint32_t relaunches = 0;  // how often its launch was retried
-  bool is_untried = false;       // while Completing: no task ran, and it will be launched again
-  std::string lost;              // reason of the last requeue
+  bool background = false;           // idle, and out of the timetable in favour of other jobs
+  std::uint32_t restarts = 0;        // how often it was requeued
+  std::uint32_t asked_restarts = 0;  // of these: requested by a user
+  std::uint32_t relaunches = 0;      // how often its launch was retried
+  bool is_untried = false;           // while Completing: no task ran, and it will be launched again
+  std::string lost;                  // reason of the last requeue
   std::vector<std::vector<std::uint32_t>> cores;       // [node index]; empty until placed
   std::vector<std::vector<base::GenericShare>> units;  // [node index]; empty: none
   std::uint32_t tasks_per_core = 1;                    // > 1: so many tasks share the cores of one

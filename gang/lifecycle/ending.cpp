@@ -181,6 +181,7 @@ void Ending::end(Job& job, End end, Step& step) {
 void Ending::cancel(Job& job, End end, Step& step) {
   // Nodes that have not answered yet may still say that no task has run.
   const bool may_return = retry_of(job, job.members->has_run()) != Retry::None && has_place(job);
+  job.is_requeued = false;
   if (!may_return) return this->end(job, std::move(end), step);
   job.fault = Fault::Job;
   job.outcome.edit().cancel_requeue(end.state, end.reason, end.exit_code);
@@ -267,8 +268,10 @@ void Ending::clear_attempt(Job& job, Step& step) {
 // The tasks of a step or of an overlay job may depend on others that went on, so neither restarts.
 Retry Ending::retry_of(const Job& job, bool has_run) const {
   if (!job.outcome->ending()) return Retry::None;
+  if (job.is_requeued) return Retry::Restart;
   const bool may_restart = job.request.requeue == base::Requeue::Yes && job.has_row();
-  return retry_after({job.fault, has_run, may_restart, job.relaunches, job.restarts},
+  return retry_after({job.fault, has_run, may_restart, job.relaunches,
+                      job.restarts - std::min(job.restarts, job.asked_restarts)},
                      tables_.config.max_requeues);
 }
 
@@ -292,8 +295,14 @@ bool Ending::has_place(const Job& job) const {
 // counts.
 void Ending::requeue(Job& job, Retry retry, Step& step) {
   ++(retry == Retry::Launch ? job.relaunches : job.restarts);
-  const std::vector<std::string>& reasons = job.outcome->reasons();
-  job.lost = reasons.empty() ? std::string() : reasons.front();
+  if (std::exchange(job.is_requeued, false)) {
+    ++job.asked_restarts;
+    job.is_stopping = false;
+  } else {
+    const std::vector<std::string>& reasons = job.outcome->reasons();
+    job.lost = reasons.empty() ? std::string() : reasons.front();
+  }
+  job.is_warned = false;
   tables_.jobs.change(job, JobEvent::Requeue, step);
   clear_attempt(job, step);
   job.fault = Fault::Job;

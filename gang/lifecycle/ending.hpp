@@ -47,6 +47,10 @@ class Ending {
   // Returns true if no task of the attempt has run and the job will be launched again.
   [[nodiscard]] bool is_untried(const Job& job) const;
 
+  // Returns whether one more attempt is possible: there are numbers for attempts, and nodes that
+  // are large enough.
+  [[nodiscard]] bool has_place(const Job& job) const;
+
   // Nothing of the attempt is left on the member, or the node is lost.
   void gone(Job& job, std::size_t member, Step& step);
 
@@ -60,7 +64,6 @@ class Ending {
   void finish(Job& job, Step& step);
   void leave_allocation(const Job& job, Step& step);
   [[nodiscard]] Retry retry_of(const Job& job, bool has_run) const;
-  [[nodiscard]] bool has_place(const Job& job) const;
   void requeue(Job& job, Retry retry, Step& step);
   void clear_attempt(Job& job, Step& step);
   [[nodiscard]] const std::string& name_of(const Job& job, std::size_t member) const;

@@ -123,6 +123,9 @@ void Launching::start(Job& job, std::size_t member, Step& step) {
 // idle all the same, the node reports that again.
 void Launching::began(Job& job, std::size_t member, Step& step) {
   if (!job.members.edit().began(member)) return;
+  if (job.members->not_begun().empty() && job.request.limit_signal != 0) {
+    tables_.deadlines.set(job.id, DeadlineKind::Signal, step.now);
+  }
   job.idleness.edit().report(member, {});
   if (job.members->not_begun().empty()) idle_.judge(job, step);
 }

@@ -189,6 +189,21 @@ void Placer::set_priority(Job& job, std::int32_t priority) {
   capacity_grew();
 }
 
+void Placer::change(Job& job, const base::ResourceRequest& request) {
+  if (job.placed) {
+    room_.change(job, request);
+  } else {
+    withdraw(job);
+    job.request = request;
+    job.allowed = allowed_nodes(nodes_, request);
+  }
+  const std::uint64_t number = job.wait.number;
+  job.wait = jobs_.next_wait_key(request, job.id);
+  job.wait.number = number;
+  const bool waits = job.state == JobState::Pending && !request.held && !job.is_paused;
+  if (waits) enqueue(job);
+}
+
 std::vector<JobId> Placer::place_waiting(TimePoint now) {
   std::vector<JobId> placed;
   if (nodes_.is_awaiting() || !room_.has_grown()) return placed;

@@ -46,6 +46,9 @@ class Placer {
   // Removes the job from the queue, because it ends or is held.
   void withdraw(const Job& job);
   void set_priority(Job& job, std::int32_t priority);
+  // Replaces the request of a job: a waiting one gets the place in the queue that it would have if
+  // it had been submitted so, and a placed one keeps its place.
+  void change(Job& job, const base::ResourceRequest& request);
   // Sorts the queue again because the gate's answers have changed.
   void reorder();
 

@@ -228,6 +228,9 @@ void Publisher::account(const CycleLayout& layout, TimePoint start) {
     }
     if (has_changed && !rows.empty() && job.request.scheduled_limit > Duration::zero()) {
       tables_.deadlines.set(job.id, DeadlineKind::Scheduled, start);
+      if (job.request.limit_signal != 0) {
+        tables_.deadlines.set(job.id, DeadlineKind::Signal, start);
+      }
     }
     it = rows.empty() ? accounted_.erase(it) : std::next(it);
   }

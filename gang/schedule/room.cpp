@@ -255,6 +255,24 @@ void Room::unplace(Job& job) {
   jobs_.mark_changed();
 }
 
+// Counts what depends on the limits and the queue of a placed job; UINT32_MAX subtracts it.
+void Room::count(const Job& job, std::uint32_t change) {
+  for (const Hold kind : kHolds) {
+    if (holds_row(job, kind)) holders_[job.home][static_cast<std::size_t>(kind)] += change;
+  }
+  std::erase_if(holders_, [](const auto& of_row) { return of_row.second == Holders{}; });
+  if (!job.is_high()) return;
+  for (const NodeIndex node : job.cells.nodes) reserved_[node].high += change;
+}
+
+void Room::change(Job& job, const base::ResourceRequest& request) {
+  count(job, UINT32_MAX);
+  job.request = request;
+  count(job, 1);
+  set_grown();
+  jobs_.mark_changed();
+}
+
 void Room::move(JobId id, std::size_t to) {
   Job& job = jobs_.at(id);
   for (const NodeIndex node : job.cells.nodes) freed_.emplace_back(job.home, node);

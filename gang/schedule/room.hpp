@@ -163,6 +163,9 @@ class Room {
   bool restore(Job& job);
   // Gives back cells, memory and units.
   void unplace(Job& job);
+  // Replaces limits and queue of a placed job, which keeps its place. It must neither enter nor
+  // leave queue exclusive.
+  void change(Job& job, const base::ResourceRequest& request);
   // Moves the job to this row, where its cores must be free.
   void move(JobId id, std::size_t to);
   // Moves several jobs, whose cells must be free there once all of them have left.
@@ -184,6 +187,7 @@ class Room {
   void take_place(const Job& job, NodeIndex node);
   void give_back_place(const Job& job, NodeIndex node);
   void occupy(Job& job, std::size_t row);
+  void count(const Job& job, std::uint32_t change);
   void vacate(const Job& job, std::size_t row);
   bool make_room(const Job& job);
   [[nodiscard]] std::size_t kept_rows(Hold kind) const;

@@ -14,6 +14,7 @@ enum class DeadlineKind : std::uint8_t {
   Wall,       // limit of elapsed time
   Scheduled,  // limit of scheduled time
   Age,        // the job is no longer young
+  Signal,     // the job must be checked for its signal before a limit
   Idle,       // the job must be judged again: idle, deadlocked
   Relaunch,   // the pause before a repeated launch is over
 };

@@ -47,9 +47,12 @@ struct Job {
   std::uint64_t newest_seen = 0;  // greatest number that a node reported, perhaps of a crashed head
   std::uint32_t restarts = 0;     // requeues of an attempt whose tasks ran
   std::uint32_t relaunches = 0;   // launches repeated because a node could not carry one out
-  bool is_paused = false;         // in no queue before the next launch, which is a repeated one
-  Fault fault = Fault::Job;       // for which the attempt ends
-  std::string lost;               // reason of the last requeue
+  std::uint32_t asked_restarts = 0;  // of `restarts`: those that a user requested
+  bool is_requeued = false;          // a user requested that it returns to the queue; see Ending
+  bool is_warned = false;            // the attempt was sent the signal before its limit
+  bool is_paused = false;            // in no queue before the next launch, which is a repeated one
+  Fault fault = Fault::Job;          // for which the attempt ends
+  std::string lost;                  // reason of the last requeue
   WaitKey wait;
   bool keep_going = false;
   bool is_stopping = false;     // see Cluster::let_end
