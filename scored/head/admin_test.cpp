@@ -143,6 +143,12 @@ TEST_F(AdminTest, JobChangesAreAuditedOnceFromEverySource) {
       return message;
     });
   }
+  check_session<wire::ChangeJob>("change", [this] {
+    wire::ChangeJob message;
+    message.set_job(waiting_job().value());
+    message.add_keys(0);  // time
+    return message;
+  });
   check_session<wire::CancelJob>("cancel", [this] {
     wire::CancelJob message;
     message.set_job(waiting_job().value());

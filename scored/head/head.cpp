@@ -46,8 +46,8 @@ Head::Head(asio::io_context& io, Clock& clock, HeadConfig config, const Recovere
       control_(io, clock, links_),
       nodes_(context_, {streams_, control_, secrets_}, recovered.incarnation),
       hook_reports_(context_),
-      admin_(context_, {config_, queries_, secrets_, life_, submissions_, arrays_, networks_,
-                        shares_, reservations_, std::move(requests)}) {
+      admin_(context_, {config_, queries_, secrets_, life_, submissions_, arrays_, waiting_,
+                        networks_, shares_, reservations_, std::move(requests)}) {
   jobs_.set_last_number(recovered.last_job);
   nodes_.set_last_number([this] { return jobs_.last_number(); });
   users_.set_exempt(config_.limits.exempt);
@@ -133,7 +133,7 @@ Status Head::recover(const Recovered& recovered) {
   shares_.restore(recovered.uses);
   const StoredSettings settings = read_settings(recovered.settings);
   if (auto applied = apply_settings(settings); !applied) return applied;
-  if (auto known = recover_jobs(recovered.jobs); !known) return known;
+  if (auto known = recover_jobs(recovered.jobs, settings.requeued); !known) return known;
   recover_cancels(recovered);
   recover_keepers(settings);
   reservations_.restore(settings.reserved);
@@ -170,12 +170,15 @@ void Head::apply_stored(Setting setting, SettingValue value) {
              kv("configured", text(config_.settings[setting])));
 }
 
-Status Head::recover_jobs(const std::vector<StoredJob>& stored) {
+Status Head::recover_jobs(const std::vector<StoredJob>& stored,
+                          const std::map<JobId, StoredRequeue>& requeues) {
   std::vector<gang::RecoveredJob> recovered;
   recovered.reserve(stored.size());
   for (const StoredJob& one : stored) {
     auto job = recover_job(one);
     if (!job) return job.error().with_context("job {}", one.info.id);
+    const auto requeue = requeues.find(one.info.id);
+    if (requeue != requeues.end()) recover_requeue(requeue->second, *job);
     recovered.push_back(std::move(*job));
   }
   for (gang::RecoveredJob& one : recovered) defer_recovered(one);
@@ -190,6 +193,17 @@ Status Head::recover_jobs(const std::vector<StoredJob>& stored) {
   recover_ended_steps();
   if (!stored.empty()) log_notice("Recovered jobs", kv("count", stored.size()));
   return {};
+}
+
+// If the attempt has ended, the request is done, and only its count matters.
+void Head::recover_requeue(const StoredRequeue& request, gang::RecoveredJob& job) {
+  job.asked_restarts = request.count;
+  const bool has_place = job.state != JobState::Pending && job.state != JobState::Launching;
+  if (!has_place || job.attempt != request.attempt) return;
+  --job.asked_restarts;
+  job.is_requeued = true;
+  job.lost = JobLife::why_requeued(request.by);
+  if (job.state != JobState::Completing) life_.resume_requeue(*jobs_.find(job.id));
 }
 
 // Restores the steps that ended before this head started, of jobs that continue.
@@ -322,6 +336,9 @@ void Head::recover_keepers(const StoredSettings& settings) {
     } else {
       commits_.add(keep_setting(id, {}));
     }
+  }
+  for (const auto& [id, request] : settings.requeued) {
+    if (jobs_.find(id) == nullptr) commits_.add(requeue_setting(id, std::nullopt));
   }
 }
 

@@ -125,7 +125,9 @@ class Head final : private JobLife::Listener {
   Status recover(const Recovered& recovered);
   Status apply_settings(const StoredSettings& settings);
   void apply_stored(Setting setting, SettingValue value);
-  Status recover_jobs(const std::vector<StoredJob>& stored);
+  Status recover_jobs(const std::vector<StoredJob>& stored,
+                      const std::map<JobId, StoredRequeue>& requeues);
+  void recover_requeue(const StoredRequeue& request, gang::RecoveredJob& job);
   void recover_ended_steps();
   Result<gang::RecoveredJob> recover_job(const StoredJob& stored);
   void defer_recovered(gang::RecoveredJob& job);

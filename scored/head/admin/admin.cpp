@@ -23,8 +23,10 @@ Admin::Admin(HeadContext& head, Parts parts)
       permissions_(head.runner, parts_.queries, parts_.secrets),
       cluster_commands_(head, {parts_.config, parts_.networks, parts_.shares, parts_.reservations,
                                parts_.daemon.read_configuration}),
-      job_commands_(
-          head, {parts_.config, parts_.life, parts_.submissions, parts_.arrays, permissions_}) {}
+      job_commands_(head,
+                    {parts_.config, parts_.life, parts_.submissions, parts_.arrays, permissions_}),
+      change_commands_(head, {parts_.submissions, parts_.arrays, parts_.waiting, parts_.shares,
+                              parts_.reservations}) {}
 
 void Admin::execute(const Peer& peer, const AdminCommand& command, const Reply& reply) {
   if (auto permitted = permissions_.check(peer, request_of(command)); !permitted) {
@@ -83,6 +85,10 @@ void Admin::store_as_it_is(const AdminCommand& command, const Status& stored) {
   if (reserve != nullptr && stored) {
     return head_.commits.add(reserve_setting(reserve->wanted.name(), std::nullopt));
   }
+  if (const auto* change = std::get_if<ChangeJob>(&command)) {
+    if (stored) change_commands_.restore(change->job);
+    return;
+  }
   const auto* control = std::get_if<ControlJob>(&command);
   if (control != nullptr) job_commands_.restore(*control, stored);
 }
@@ -100,6 +106,9 @@ void Admin::answer(const Asked& asked, const LogReceipt& receipt) {
   if (std::holds_alternative<ShutDown>(asked.command)) {
     shutdown_reply_ = [confirm] { confirm(reply_of(ShutDown{})); };
     return check_shutdown();
+  }
+  if (const auto* change = std::get_if<ChangeJob>(&asked.command)) {
+    return confirm(change_commands_.reply_of(*change));
   }
   confirm(reply_of(asked.command));
 }

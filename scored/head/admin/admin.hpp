@@ -5,6 +5,7 @@
 // that cannot be stored does not happen.
 
 #include "scored/head/admin/admin_command.hpp"
+#include "scored/head/admin/change_commands.hpp"
 #include "scored/head/admin/cluster_commands.hpp"
 #include "scored/head/admin/job_commands.hpp"
 #include "scored/head/admin/permissions.hpp"
@@ -46,6 +47,7 @@ class Admin {
     JobLife& life;
     Submissions& submissions;
     Arrays& arrays;
+    WaitingJobs& waiting;
     JobNetworks& networks;
     FairShares& shares;
     ReservationManager& reservations;
@@ -84,7 +86,9 @@ class Admin {
   // Returns the object whose check() and prepare() take this command; see ClusterCommands.
   template <class Command>
   auto& handler_of(const Command& command) {
-    if constexpr (requires { command.job; }) {
+    if constexpr (std::is_same_v<Command, ChangeJob>) {
+      return change_commands_;
+    } else if constexpr (requires { command.job; }) {
       return job_commands_;
     } else if constexpr (std::is_same_v<Command, ShutDown>) {
       return *this;
@@ -111,6 +115,7 @@ class Admin {
   Permissions permissions_;
   ClusterCommands cluster_commands_;
   JobCommands job_commands_;
+  ChangeCommands change_commands_;
   std::function<void()> shutdown_reply_;  // empty: no shutdown is in progress
   std::optional<TimePoint> shutdown_deadline_;
 };

@@ -3,6 +3,7 @@
 #include "base/model/settings.hpp"
 #include "base/overloaded.hpp"
 #include "base/text.hpp"
+#include "scored/head/admin/job_change.hpp"
 #include "scored/head/reservations/booking.hpp"
 
 #include <fmt/format.h>
@@ -30,6 +31,8 @@ std::string_view name_of(What what) {
       return "set weight";
     case wire::ControlJob::SET_PRIORITY:
       return "set priority";
+    case wire::ControlJob::REQUEUE:
+      return "requeue";
     default:
       return "control";
   }
@@ -83,6 +86,10 @@ AdminCommand from_wire(const wire::ControlJob& message) {
   return ControlJob{JobId(message.job()), message.what(), message.weight(), message.priority()};
 }
 
+AdminCommand from_wire(const wire::ChangeJob& message) {
+  return ChangeJob{JobId(message.job()), message};
+}
+
 std::optional<AdminCommand> from_action(const monitor::Action& action) {
   using monitor::ActionKind;
   switch (action.kind) {
@@ -112,7 +119,8 @@ FrameType frame_of(const AdminCommand& command) {
                                [](const ShutDown&) { return FrameType::Shutdown; },
                                [](const SignalJob&) { return FrameType::SignalJob; },
                                [](const CancelJob&) { return FrameType::CancelJob; },
-                               [](const ControlJob&) { return FrameType::ControlJob; }},
+                               [](const ControlJob&) { return FrameType::ControlJob; },
+                               [](const ChangeJob&) { return FrameType::ChangeJob; }},
                     command);
 }
 
@@ -127,7 +135,8 @@ std::string action_of(const AdminCommand& command) {
           [](const ShutDown&) { return std::string("shut down"); },
           [](const SignalJob&) { return std::string("signal"); },
           [](const CancelJob&) { return std::string("cancel"); },
-          [](const ControlJob& control) { return std::string(name_of(control.what)); }},
+          [](const ControlJob& control) { return std::string(name_of(control.what)); },
+          [](const ChangeJob&) { return std::string("change"); }},
       command);
 }
 
@@ -138,6 +147,7 @@ std::string value_of(const AdminCommand& command) {
     return fmt::format("{}: {}", reserve->wanted.name(), described(reserve->wanted));
   }
   if (const auto* removed = std::get_if<RemoveReservation>(&command)) return removed->name;
+  if (const auto* change = std::get_if<ChangeJob>(&command)) return describe(change->wanted);
   if (const auto* signal = std::get_if<SignalJob>(&command)) return std::to_string(signal->signal);
   if (const auto* cancel = std::get_if<CancelJob>(&command)) {
     const std::string tasks = cancel->tasks.empty() ? "" : "tasks " + cancel->tasks;

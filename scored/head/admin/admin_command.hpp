@@ -62,8 +62,14 @@ struct ControlJob {
   std::int32_t priority = 0;
 };
 
-using AdminCommand = std::variant<ChangeSetting, DrainNodes, ReserveNodes, RemoveReservation,
-                                  ReloadConfiguration, ShutDown, SignalJob, CancelJob, ControlJob>;
+struct ChangeJob {
+  JobId job;
+  wire::ChangeJob wanted;  // read_change() examines it
+};
+
+using AdminCommand =
+    std::variant<ChangeSetting, DrainNodes, ReserveNodes, RemoveReservation, ReloadConfiguration,
+                 ShutDown, SignalJob, CancelJob, ControlJob, ChangeJob>;
 
 [[nodiscard]] AdminCommand from_wire(const wire::Set& message);
 [[nodiscard]] AdminCommand from_wire(const wire::DrainNodes& message);
@@ -74,6 +80,7 @@ using AdminCommand = std::variant<ChangeSetting, DrainNodes, ReserveNodes, Remov
 [[nodiscard]] AdminCommand from_wire(const wire::SignalJob& message);
 [[nodiscard]] AdminCommand from_wire(const wire::CancelJob& message);
 [[nodiscard]] AdminCommand from_wire(const wire::ControlJob& message);
+[[nodiscard]] AdminCommand from_wire(const wire::ChangeJob& message);
 // Returns the command of a web page's action; nullopt for Logout, which is not a command.
 [[nodiscard]] std::optional<AdminCommand> from_action(const monitor::Action& action);
 

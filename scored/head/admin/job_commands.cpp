@@ -31,6 +31,8 @@ std::optional<gang::JobRequest> kind_of(ControlJob::What what) {
       return gang::JobRequest::SetWeight;
     case wire::ControlJob::SET_PRIORITY:
       return gang::JobRequest::SetPriority;
+    case wire::ControlJob::REQUEUE:
+      return gang::JobRequest::Requeue;
     default:
       return std::nullopt;
   }
@@ -95,8 +97,9 @@ Result<Effect> JobCommands::prepare(const Peer& peer, const CancelJob& command) 
 }
 
 Status JobCommands::permit_control(const Peer& peer, const Job& job, const ControlJob& command) {
-  const bool lets_go =
-      command.what == wire::ControlJob::RELEASE || command.what == wire::ControlJob::RESUME;
+  const bool lets_go = command.what == wire::ControlJob::RELEASE ||
+                       command.what == wire::ControlJob::RESUME ||
+                       command.what == wire::ControlJob::REQUEUE;
   if (lets_go && !job.kept_by.empty() && peer.role == proto::Role::OtherUser) {
     return parts_.permissions.refuse(
         peer, request_of(command), "held",
@@ -113,7 +116,8 @@ Status JobCommands::permit_control(const Peer& peer, const Job& job, const Contr
   return {};
 }
 
-Result<gang::Actions> JobCommands::control(Job& job, const ControlJob& command) {
+Result<gang::Actions> JobCommands::control(const std::string& by, Job& job,
+                                           const ControlJob& command) {
   gang::Cluster& cluster = head_.runner.cluster();
   const bool is_hold = command.what == wire::ControlJob::HOLD;
   if (job.is_deferred && (is_hold || command.what == wire::ControlJob::RELEASE)) {
@@ -135,9 +139,25 @@ Result<gang::Actions> JobCommands::control(Job& job, const ControlJob& command) 
       return cluster.set_weight(command.job, command.weight, now());
     case wire::ControlJob::SET_PRIORITY:
       return cluster.set_priority(command.job, command.priority, now());
+    case wire::ControlJob::REQUEUE:
+      return cluster.requeue(command.job, JobLife::why_requeued(by), now());
     default:
       return fail(Errc::Malformed, "unknown request");
   }
+}
+
+// A job with a front end has its input there, and its output has been shown.
+Result<Changes> JobCommands::check_requeue(const Peer& peer, const Job& job,
+                                           const gang::JobView& view) {
+  const JobId id = job.info.id;
+  const bool has_front_end = !job.progress.detached;
+  if (has_front_end) {
+    return fail(Errc::Denied, "job {} has a front end; only batch and detached jobs are requeued",
+                id);
+  }
+  if (job.ended_by) return fail(Errc::WrongState, "job {} is ending", id);
+  return Changes{
+      requeue_setting(id, StoredRequeue{view.attempt, view.asked_restarts + 1, peer.name})};
 }
 
 // A job that an operator holds or has suspended cannot be released by its owner.
@@ -154,6 +174,7 @@ Result<Changes> JobCommands::check(const Peer& peer, const ControlJob& command) 
       !possible) {
     return possible.error();
   }
+  if (command.what == wire::ControlJob::REQUEUE) return check_requeue(peer, job, *view);
   Changes changes;
   const std::string keeper = keeper_after(peer, job, command.what);
   if (keeper != job.kept_by) changes.emplace_back(keep_setting(command.job, keeper));
@@ -175,8 +196,13 @@ Result<Changes> JobCommands::check(const Peer& peer, const ControlJob& command) 
 Result<Effect> JobCommands::prepare(const Peer& peer, const ControlJob& command) {
   const auto job = active_job(command.job);
   if (!job) return job.error();
-  auto actions = control(**job, command);
+  auto actions = control(peer.name, **job, command);
   if (!actions) return actions.error();
+  if (command.what == wire::ControlJob::REQUEUE) {
+    return [this, job = *job, actions = std::move(*actions)] {
+      parts_.life.requeue(*job, actions, parts_.config.kill_grace);
+    };
+  }
   return [this, job = *job, peer, command, actions = std::move(*actions)] {
     job->kept_by = keeper_after(peer, *job, command.what);
     head_.runner.perform(actions);
@@ -184,7 +210,19 @@ Result<Effect> JobCommands::prepare(const Peer& peer, const ControlJob& command)
   };
 }
 
+void JobCommands::restore_requeue(JobId id) {
+  const auto view = head_.runner.view(id);
+  const bool has_count = active_job(id) && view && view->asked_restarts > 0;
+  head_.commits.add(requeue_setting(
+      id, has_count ? std::optional(StoredRequeue{AttemptId(), view->asked_restarts, ""})
+                    : std::nullopt));
+}
+
 void JobCommands::restore(const ControlJob& command, const Status& stored) {
+  if (command.what == wire::ControlJob::REQUEUE) {
+    if (stored) restore_requeue(command.job);
+    return;
+  }
   const auto job = active_job(command.job);
   if (!job) return;
   if ((*job)->asked_state) return parts_.life.answered(**job, stored);

@@ -9,6 +9,7 @@
 #include "scored/head/jobs/submissions.hpp"
 
 #include <functional>
+#include <string>
 
 namespace score::head {
 
@@ -39,7 +40,12 @@ class JobCommands {
 
  private:
   [[nodiscard]] Status permit_control(const Peer& peer, const Job& job, const ControlJob& command);
-  [[nodiscard]] Result<gang::Actions> control(Job& job, const ControlJob& command);
+  // `by` is the name of the user.
+  [[nodiscard]] Result<gang::Actions> control(const std::string& by, Job& job,
+                                              const ControlJob& command);
+  [[nodiscard]] static Result<Changes> check_requeue(const Peer& peer, const Job& job,
+                                                     const gang::JobView& view);
+  void restore_requeue(JobId id);
   [[nodiscard]] Result<Job*> active_job(JobId job);
 
   [[nodiscard]] TimePoint now() const { return head_.runner.now(); }

@@ -213,6 +213,8 @@ bool ClientSession::dispatch(const proto::InFrame& frame) {
       return handle<wire::CancelJob>(frame);
     case FrameType::ControlJob:
       return handle<wire::ControlJob>(frame);
+    case FrameType::ChangeJob:
+      return handle<wire::ChangeJob>(frame);
     case FrameType::ListJobs:
       return handle<wire::ListJobs>(frame);
     case FrameType::ListNodes:

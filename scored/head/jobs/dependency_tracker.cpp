@@ -74,6 +74,13 @@ bool DependencyTracker::add(NewJob job, WallTime now, const ProgressOf& progress
   return !entry.has_gone;
 }
 
+bool DependencyTracker::change(NewJob job, const std::string& old_name, WallTime now,
+                               const ProgressOf& progress_of) {
+  drop(job.id);
+  leave_name(job.id, {job.user, old_name});
+  return add(std::move(job), now, progress_of);
+}
+
 void DependencyTracker::judge(Entry& entry, JobId about, Progress progress) {
   std::erase_if(entry.unmet, [&](const Dependency& dependency) {
     if (dependency.job != about) return false;
@@ -104,7 +111,11 @@ void DependencyTracker::started(JobId job) {
 void DependencyTracker::ended(JobId job, UserId user, const std::string& name, bool ok) {
   drop(job);
   inform(job, ok ? Progress::Ok : Progress::NotOk);
-  const auto named = names_.find({user, name});
+  leave_name(job, {user, name});
+}
+
+void DependencyTracker::leave_name(JobId job, const NameKey& name) {
+  const auto named = names_.find(name);
   if (named == names_.end()) return;
   named->second.erase(job);
   if (named->second.empty()) {

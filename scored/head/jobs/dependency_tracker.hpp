@@ -2,8 +2,8 @@
 // DependencyTracker decides which waiting jobs may join the queue, which never can, and why the
 // others wait. The class is pure: it takes events and `now`, and returns decisions.
 //
-// A job can name only jobs with smaller ids than its own, and its conditions never change, so no
-// cycle of jobs can wait for each other.
+// A job can name only jobs with smaller ids than its own, so no cycle of jobs can wait for each
+// other.
 
 #include "scored/head/jobs/conditions.hpp"
 
@@ -60,6 +60,8 @@ class DependencyTracker {
   // reasons(). `progress_of` answers for the jobs that it waits for, including those whose end was
   // already reported here.
   bool add(NewJob job, WallTime now, const ProgressOf& progress_of);
+  // Replaces the conditions and the name of a job, which was `old_name`; works like add().
+  bool change(NewJob job, const std::string& old_name, WallTime now, const ProgressOf& progress_of);
   void started(JobId job);
   // `user` and `name` must be those that were given to add().
   void ended(JobId job, UserId user, const std::string& name, bool ok);
@@ -96,6 +98,7 @@ class DependencyTracker {
   void decide_one(JobId job, Entry& entry, std::vector<WaitDecision>& decisions) const;
   [[nodiscard]] std::vector<std::string> reasons(JobId job, const Entry& entry) const;
   void drop(JobId job);
+  void leave_name(JobId job, const NameKey& name);
 
   std::map<JobId, Entry> entries_;            // active jobs with conditions
   std::map<JobId, std::set<JobId>> waiters_;  // by the job that they wait for

@@ -275,5 +275,30 @@ TEST(Conditions, RefusesUnknownValues) {
   EXPECT_TRUE(unpack_conditions(pack_conditions({many})).error().is(Errc::TooLarge));
 }
 
+TEST_F(DependencyTrackerTest, ChangedJobWaitsForItsNewConditions) {
+  EXPECT_FALSE(add(1));
+  EXPECT_FALSE(add(2));
+  EXPECT_TRUE(add(3, after(After::Ok, {1})));
+  const auto change = [this](Conditions conditions, const std::string& name,
+                             const std::string& old_name) {
+    DependencyTracker::NewJob job;
+    job.id = JobId(3);
+    job.user = kAlice;
+    job.name = name;
+    job.conditions = std::move(conditions);
+    return tracker_.change(std::move(job), old_name, kNow, [](JobId) { return Progress::Waiting; });
+  };
+  EXPECT_TRUE(change(after(After::Ended, {2}), "x", "x"));
+  end(1, false);
+  EXPECT_EQ(why(3), "waits for job 2 to end (afterany:2)");
+  Conditions alone;
+  alone.singleton = true;
+  EXPECT_TRUE(change(alone, "x", "x"));
+  EXPECT_FALSE(change(alone, "y", "x")) << "no other job has this name";
+  EXPECT_TRUE(add(4, alone, "y"));
+  EXPECT_FALSE(change({}, "z", "y"));
+  EXPECT_EQ(decide(), Words{"4 go"});
+}
+
 }  // namespace
 }  // namespace score::head

@@ -78,6 +78,19 @@ Status FairShares::admit(const Peer& peer, bool is_limited, ResourceRequest& req
   return check_account_jobs(rules, *account, head_.jobs.jobs_of(*account));
 }
 
+Status FairShares::admit_change(UserId owner, bool is_limited, bool names_account,
+                                ResourceRequest& request) const {
+  const AccountRules& rules = head_.config.accounts;
+  const Submitter who{head_.users.name(owner, now()), owner, is_limited,
+                      head_.users.groups(owner, now())};
+  if (names_account) {
+    const auto account = choose_account(rules, who, request.account);
+    if (!account) return account.error();
+    request.account = *account;
+  }
+  return check_alone(rules, who, request);
+}
+
 // ---- use ----------------------------------------------------------------------------------------
 
 std::optional<UseSum> FairShares::charge(Job& job) {

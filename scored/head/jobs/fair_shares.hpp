@@ -28,6 +28,11 @@ class FairShares {
   // check_account_jobs().
   [[nodiscard]] Status admit(const Peer& peer, bool is_limited, ResourceRequest& request) const;
 
+  // Checks a changed request of a job of this user. If it `names_account`, chooses the account
+  // again. Errors: as admit().
+  [[nodiscard]] Status admit_change(UserId owner, bool is_limited, bool names_account,
+                                    ResourceRequest& request) const;
+
   // Charges the job for its use since the last call; the caller stores the result together with the
   // job's progress. Returns nullopt if it has used nothing yet.
   [[nodiscard]] std::optional<UseSum> charge(Job& job);

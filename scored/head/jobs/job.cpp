@@ -150,6 +150,9 @@ wire::JobStatus make_status(const Job& job, const StatusContext& context) {
   out.set_cores(static_cast<std::uint32_t>(cores));
   for (const auto& wanted : view.request.generic) *out.add_generic() = proto::to_wire(wanted);
   out.set_scratch_bytes(view.request.scratch.value());
+  out.set_limit_signal(view.request.limit_signal);
+  out.set_limit_signal_before_ns(view.request.limit_signal_before.count());
+  out.set_limit_signal_script(view.request.limit_signal_script);
   out.set_step_of(job.info.step_of.value());
   out.set_step(job.info.step);
   out.set_allocation(job.info.allocation);

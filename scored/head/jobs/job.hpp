@@ -48,6 +48,7 @@ struct Job {
   std::vector<NodeId> nodes;               // indexed like progress.placement
   AttemptId killed;                        // attempt whose nodes were sent KillTasks
   std::optional<gang::EndCause> ended_by;  // SIGTERM was sent for this cause; the grace is running
+  bool is_requeued = false;  // SIGTERM was sent so that it returns to the queue; likewise
   // The cluster holds the job back, whatever its user requests, because it waits for jobs or times.
   bool is_deferred = false;
   bool is_held = false;                   // of a deferred job: its user or an operator holds it

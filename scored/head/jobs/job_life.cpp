@@ -180,6 +180,8 @@ void JobLife::note_requeue(Job& job, const gang::JobView& view) {
                kv("reason", view.lost));
   }
   add_event(job, is_relaunch ? "will be launched again" : "requeued", view.lost);
+  deadlines_.clear(id, DeadlineKind::Kill);
+  job.is_requeued = false;
   if (job.ended_by) set_deadline(id, DeadlineKind::Kill, now());
 }
 
@@ -328,6 +330,32 @@ void JobLife::kill(JobId id, gang::EndCause cause) {
   log_debug("Cannot cancel job", kv("job", id), kv("err", actions.error()));
 }
 
+void JobLife::requeue(Job& job, const gang::Actions& accepted, Duration grace) {
+  const JobId id = job.info.id;
+  gang::Cluster& cluster = head_.runner.cluster();
+  job.is_requeued = true;
+  head_.runner.perform(accepted);
+  auto actions = cluster.signal(id, SIGTERM, now());
+  if (!actions || grace <= Duration{0}) return end_attempt(id);
+  for (const JobId step : job.steps->active) let_end(step);
+  set_deadline(id, DeadlineKind::Kill, now() + grace);
+  head_.runner.perform(std::move(*actions));
+  // As in terminate().
+  if (auto again = cluster.signal(id, SIGCONT, now())) head_.runner.perform(std::move(*again));
+}
+
+void JobLife::resume_requeue(Job& job) {
+  job.is_requeued = true;
+  set_deadline(job.info.id, DeadlineKind::Kill, now() + head_.config.kill_grace);
+}
+
+void JobLife::end_attempt(JobId id) {
+  deadlines_.clear(id, DeadlineKind::Kill);
+  auto actions = head_.runner.cluster().end_attempt(id, now());
+  if (actions) return head_.runner.perform(std::move(*actions));
+  log_debug("Cannot end the attempt", kv("job", id), kv("err", actions.error()));
+}
+
 void JobLife::end_waiting(Job& job, std::string why) {
   if (!job.ended_by) job.why_ended = std::move(why);
   job.exit_code = kExitError;
@@ -465,6 +493,7 @@ void JobLife::meet(const Deadlines::Due& due) {
   if (job == nullptr || job->ended) return;
   switch (due.kind) {
     case DeadlineKind::Kill:
+      if (job->is_requeued && !job->ended_by) return end_attempt(due.job);
       return kill(due.job, job->ended_by.value_or(gang::EndCause::User));
     case DeadlineKind::FrontEnd:
       if (parts_.streams.has_front_end(due.job)) return;

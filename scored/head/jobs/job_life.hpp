@@ -75,6 +75,16 @@ class JobLife final : public JobStreams::Listener {
   // grace, or if no task can receive the signal. The first cause counts.
   void terminate(Job& job, gang::EndCause cause, std::string why, Duration grace);
   void kill(JobId job, gang::EndCause cause);
+  // Ends the attempt as terminate() does, after which the job waits in the queue again. The
+  // cluster must have accepted the requeue; these are its actions.
+  void requeue(Job& job, const gang::Actions& accepted, Duration grace);
+  // The job's tasks had been sent SIGTERM for a requeue before the restart.
+  void resume_requeue(Job& job);
+
+  [[nodiscard]] static std::string why_requeued(const std::string& by) {
+    return "requested by " + by;
+  }
+
   // Ends a job that has not started and cannot start any more, for this reason.
   void end_waiting(Job& job, std::string why);
   // Ends a job that cannot continue, for this reason.
@@ -112,6 +122,7 @@ class JobLife final : public JobStreams::Listener {
  private:
   void let_end(JobId job);
   void end_step(JobId step, gang::EndCause cause, const std::string& why);
+  void end_attempt(JobId id);
   void note_state(Job& job, const gang::JobView& view);
   void note_start(Job& job, const gang::JobView& view);
   void wait_for_place(const Job& job);

@@ -76,6 +76,16 @@ Status check_task_count(const wire::LaunchSpec& spec, std::uint32_t tasks) {
 
 }  // namespace
 
+Status check_tasks(const wire::LaunchSpec& spec, const ResourceRequest& request,
+                   std::int64_t stdin_rank) {
+  const std::uint32_t tasks = request.allocation ? 1 : tasks_of(request);
+  if (auto sound = check_task_count(spec, tasks); !sound) return sound;
+  const std::uint32_t started = tasks - spec.spawn();
+  if (request.allocation || stdin_rank < started) return {};
+  return fail(Errc::NotFound, "input is for rank {}, but the job has {}", stdin_rank,
+              counted(started, "task"));
+}
+
 void Submissions::submit(const Peer& peer, wire::Submit&& message, Done done) {
   RequestKey key(peer.user, RequestId());
   if (!message.request_id().empty()) {
@@ -207,12 +217,8 @@ Result<Submissions::Checked> Submissions::check(const Peer& peer, wire::Submit& 
   add.info.conditions = pack_conditions(*conditions);
   if (auto fits = check_bytes(peer, add.info.spec_bytes); !fits) return fits.error();
   if (auto possible = head_.runner.cluster().check(*request); !possible) return possible.error();
-  const std::uint32_t tasks = request->allocation ? 1 : tasks_of(*request);
-  if (auto sound = check_task_count(message.spec(), tasks); !sound) return sound.error();
-  const std::uint32_t started = tasks - message.spec().spawn();
-  if (!request->allocation && add.info.stdin_rank >= started) {
-    return fail(Errc::NotFound, "input is for rank {}, but the job has {}", add.info.stdin_rank,
-                counted(started, "task"));
+  if (auto sound = check_tasks(message.spec(), *request, add.info.stdin_rank); !sound) {
+    return sound.error();
   }
   return Checked{std::move(add), std::move(*request)};
 }

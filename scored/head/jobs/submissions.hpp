@@ -22,6 +22,11 @@
 
 namespace score::head {
 
+// Checks that the numbers of tasks of the job's programs, and the rank that gets its input, fit the
+// request.
+[[nodiscard]] Status check_tasks(const wire::LaunchSpec& spec, const ResourceRequest& request,
+                                 std::int64_t stdin_rank);
+
 class Submissions {
  public:
   using Done = std::function<void(const Result<Logged<wire::Submitted>>&)>;

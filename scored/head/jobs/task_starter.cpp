@@ -127,6 +127,9 @@ Result<std::string> TaskStarter::spec_for(AttemptId attempt, Job& job, const gan
   wire::LaunchSpec spec;
   if (!spec.ParseFromString(*stored))
     return fail(Errc::Malformed, "cannot parse the specification");
+  // These may have been changed since.
+  spec.set_job_name(job.info.name);
+  if (view.request.cpus_per_task != 0) spec.set_cpus_per_task(view.request.cpus_per_task);
   // A step inside a task of an array has the numbers of that task.
   const Job* task = job.info.step_of == JobId(0) ? &job : head_.jobs.find(job.info.step_of);
   if (task != nullptr && task->info.is_task()) fill_array_task(task->info, spec);

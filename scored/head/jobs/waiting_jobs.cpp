@@ -54,8 +54,7 @@ std::vector<std::string> WaitingJobs::foresee(const Conditions& conditions, User
   return tracker.reasons(next);
 }
 
-bool WaitingJobs::add(Job& job) {
-  if (job.info.step_of != JobId(0)) return false;
+DependencyTracker::NewJob WaitingJobs::described(const Job& job) {
   DependencyTracker::NewJob added;
   added.id = job.info.id;
   added.user = job.info.user;
@@ -74,10 +73,24 @@ bool WaitingJobs::add(Job& job) {
   }
   added.has_started = job.progress.state != JobState::Pending || job.progress.restarts > 0 ||
                       job.progress.started != WallTime();
-  const bool waits = tracker_.add(std::move(added), head_.runner.wall(),
+  return added;
+}
+
+bool WaitingJobs::add(Job& job) {
+  if (job.info.step_of != JobId(0)) return false;
+  const bool waits = tracker_.add(described(job), head_.runner.wall(),
                                   [this](JobId id) { return progress_of(id); });
   if (waits) job.waits = tracker_.reasons(job.info.id);
   if (!job.info.conditions.empty()) head_.alarm.at(next_deadline());
+  return waits;
+}
+
+bool WaitingJobs::change(Job& job, const std::string& old_name) {
+  if (job.info.step_of != JobId(0)) return false;
+  const bool waits = tracker_.change(described(job), old_name, head_.runner.wall(),
+                                     [this](JobId id) { return progress_of(id); });
+  job.waits = waits ? tracker_.reasons(job.info.id) : std::vector<std::string>();
+  head_.alarm.at(head_.runner.now());  // other jobs of its name may go on
   return waits;
 }
 

@@ -32,6 +32,9 @@ class WaitingJobs {
   // Adds a job; every job must be added, in ascending order. Returns true if it is deferred. Steps
   // wait only for cores of their job, and no job waits for their names.
   bool add(Job& job);
+  // Takes over the job's changed conditions, name and limit. Returns true if it waits now; its
+  // caller must then let the cluster hold it back, else release it.
+  bool change(Job& job, const std::string& old_name);
   void began(const Job& job);
   void ended(const Job& job);
 
@@ -40,6 +43,7 @@ class WaitingJobs {
   [[nodiscard]] std::optional<TimePoint> next_deadline() const;
 
  private:
+  [[nodiscard]] static DependencyTracker::NewJob described(const Job& job);
   [[nodiscard]] Progress progress_of(JobId job) const;
   void settle();
   void carry_out(const WaitDecision& decision);

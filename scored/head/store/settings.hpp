@@ -15,11 +15,21 @@
 
 namespace score::head {
 
+// A requeue by request ends this attempt. With it, so many restarts of the job were requested.
+struct StoredRequeue {
+  AttemptId attempt;
+  std::uint32_t count = 0;
+  std::string by;
+
+  friend bool operator==(const StoredRequeue&, const StoredRequeue&) = default;
+};
+
 struct StoredSettings {
   std::map<Setting, SettingValue> values;
-  std::map<std::string, std::string> drained;   // node -> reason
-  std::vector<JobId> cancelled;                 // had not ended yet when the head stopped
-  std::map<JobId, std::string> kept;            // job -> the operator who held or suspended it
+  std::map<std::string, std::string> drained;  // node -> reason
+  std::vector<JobId> cancelled;                // had not ended yet when the head stopped
+  std::map<JobId, std::string> kept;           // job -> the operator who held or suspended it
+  std::map<JobId, StoredRequeue> requeued;
   std::map<std::string, std::string> reserved;  // name -> reservation, see pack_booking()
 };
 
@@ -51,6 +61,24 @@ inline SaveSetting keep_setting(JobId job, const std::string& by) {
   return {fmt::format("{}{}", kKeepPrefix, job), by.empty() ? std::nullopt : std::optional(by)};
 }
 
+// No request means that the job has ended.
+inline SaveSetting requeue_setting(JobId job, const std::optional<StoredRequeue>& request) {
+  std::string key = fmt::format("{}{}", kRequeuePrefix, job);
+  if (!request) return {std::move(key), std::nullopt};
+  return {std::move(key), fmt::format("{} {} {}", request->attempt, request->count, request->by)};
+}
+
+// Parses the value of requeue_setting(); none if it cannot be read.
+inline std::optional<StoredRequeue> read_requeue(std::string_view text) {
+  const auto first = text.find(' ');
+  const auto second = first == text.npos ? first : text.find(' ', first + 1);
+  if (second == text.npos) return std::nullopt;
+  const auto attempt = parse_number<std::uint64_t>(text.substr(0, first));
+  const auto count = parse_number<std::uint32_t>(text.substr(first + 1, second - first - 1));
+  if (!attempt || !count) return std::nullopt;
+  return StoredRequeue{AttemptId(*attempt), *count, std::string(text.substr(second + 1))};
+}
+
 // Returns the job in a key; none if the key has a different prefix.
 inline std::optional<JobId> job_in(std::string_view key, std::string_view prefix) {
   if (!key.starts_with(prefix)) return std::nullopt;
@@ -68,6 +96,8 @@ inline StoredSettings read_settings(const std::map<std::string, std::string>& st
       settings.cancelled.push_back(*cancelled);
     } else if (const auto kept = job_in(key, kKeepPrefix)) {
       settings.kept[*kept] = value;
+    } else if (const auto requeued = job_in(key, kRequeuePrefix)) {
+      if (const auto read = read_requeue(value)) settings.requeued[*requeued] = *read;
     } else if (key.starts_with(kReservePrefix)) {
       settings.reserved[key.substr(kReservePrefix.size())] = value;
     } else if (key.starts_with(kDrainPrefix)) {

@@ -243,7 +243,7 @@ Status Store::prepare() {
         "filled_ns = ?17, units = ?18, steps_usage = ?19, noticed = ?20 "
         "WHERE id = ?1 AND state < 5"},
        {drop_spec_, "DELETE FROM specs WHERE job = ?"},
-       {drop_settings_, "DELETE FROM settings WHERE key IN (?, ?)"},
+       {drop_settings_, "DELETE FROM settings WHERE key IN (?, ?, ?)"},
        {account_,
         "INSERT OR IGNORE INTO accounting (job, user, name, state, exit_code, nodes, tasks, "
         "submitted_ns, started_ns, ended_ns, scheduled_ns, restarts, filled_ns, array_id, "
@@ -253,6 +253,8 @@ Status Store::prepare() {
         "array_task, ?3, ?4, ?5, ?6, ?7 FROM jobs "
         "WHERE id = ?1"},
        {save_resources_, "UPDATE jobs SET resources = ?2 WHERE id = ?1 AND state < 5"},
+       {save_request_,
+        "UPDATE jobs SET resources = ?2, name = ?3, conditions = ?4 WHERE id = ?1 AND state < 5"},
        {put_, "INSERT OR REPLACE INTO settings VALUES (?, ?)"},
        {drop_, "DELETE FROM settings WHERE key = ?"},
        {save_array_,
@@ -332,7 +334,8 @@ Status Store::apply_one(const SaveEnd& change) {
   if (auto saved = save_end_.run(); !saved) return saved;
   if (auto dropped = drop_spec_.bind(1, number(change.id.value())).run(); !dropped) return dropped;
   drop_settings_.bind_text(1, fmt::format("{}{}", kCancelPrefix, change.id))
-      .bind_text(2, fmt::format("{}{}", kKeepPrefix, change.id));
+      .bind_text(2, fmt::format("{}{}", kKeepPrefix, change.id))
+      .bind_text(3, fmt::format("{}{}", kRequeuePrefix, change.id));
   if (auto dropped = drop_settings_.run(); !dropped) return dropped;
   if (change.is_step) return {};
   if (auto saved = save_use(change.use); !saved) return saved;
@@ -350,6 +353,14 @@ Status Store::apply_one(const SaveEnd& change) {
 
 Status Store::apply_one(const SaveResources& change) {
   return save_resources_.bind(1, number(change.id.value())).bind_blob(2, change.resources).run();
+}
+
+Status Store::apply_one(const SaveRequest& change) {
+  return save_request_.bind(1, number(change.id.value()))
+      .bind_blob(2, change.resources)
+      .bind_text(3, change.name)
+      .bind_blob(4, change.conditions)
+      .run();
 }
 
 Status Store::apply_one(const SaveSetting& change) {

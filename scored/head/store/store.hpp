@@ -157,9 +157,18 @@ struct SaveResources {
   std::string resources;  // serialised wire::ResourceRequest
 };
 
+// Stores that its user or an operator changed what its submission requested.
+struct SaveRequest {
+  JobId id;
+  std::string resources;  // as in JobInfo, with the next two
+  std::string name;
+  std::string conditions;
+};
+
 // The key of a setting about a job is this prefix and the job's id.
 inline constexpr std::string_view kCancelPrefix = "cancel:";
 inline constexpr std::string_view kKeepPrefix = "keep:";
+inline constexpr std::string_view kRequeuePrefix = "requeue:";
 
 struct SaveSetting {
   std::string key;
@@ -185,8 +194,8 @@ inline constexpr std::string_view kUsedTokensFile = "setup-tokens-used";
 
 struct Barrier {};  // changes nothing; acknowledged when everything added before is durable
 
-using Change =
-    std::variant<AddJob, SaveProgress, SaveEnd, SaveResources, SaveSetting, SaveArray, Barrier>;
+using Change = std::variant<AddJob, SaveProgress, SaveEnd, SaveResources, SaveRequest, SaveSetting,
+                            SaveArray, Barrier>;
 
 class Store {
  public:
@@ -265,6 +274,7 @@ class Store {
   [[nodiscard]] Status apply_one(const SaveProgress& change);
   [[nodiscard]] Status apply_one(const SaveEnd& change);
   [[nodiscard]] Status apply_one(const SaveResources& change);
+  [[nodiscard]] Status apply_one(const SaveRequest& change);
   [[nodiscard]] Status apply_one(const SaveSetting& change);
   [[nodiscard]] Status apply_one(const SaveArray& change);
 
@@ -277,7 +287,7 @@ class Store {
   UniqueFd lock_;
   Database database_;
   Statement add_job_, add_spec_, save_progress_, save_end_, drop_spec_, drop_settings_, account_,
-      save_resources_, put_, drop_, save_array_, save_use_;
+      save_resources_, save_request_, put_, drop_, save_array_, save_use_;
   std::optional<gang::LogPosition> log_;  // set for a head in charge of two
   std::string changes_;
 };

@@ -230,6 +230,24 @@ TEST_F(StoreTest, KeepsChangedResources) {
   EXPECT_EQ(store.active_jobs().value().at(0).info.resources, "heavier");
 }
 
+TEST_F(StoreTest, KeepsChangedRequest) {
+  Store store = Store::open(directory_).value();
+  ASSERT_TRUE(apply(store, {add(1), SaveRequest{JobId(1), "heavier", "renamed", "later"}}));
+  const JobInfo info = store.active_jobs().value().at(0).info;
+  EXPECT_EQ(info.resources, "heavier");
+  EXPECT_EQ(info.name, "renamed");
+  EXPECT_EQ(info.conditions, "later");
+  ASSERT_TRUE(apply(store, {end_of(1, "end"), SaveRequest{JobId(1), "x", "y", "z"}}));
+  EXPECT_TRUE(store.active_jobs().value().empty());
+}
+
+TEST_F(StoreTest, EndRemovesARequestedRequeue) {
+  Store store = Store::open(directory_).value();
+  ASSERT_TRUE(apply(store, {add(1), SaveSetting{"requeue:1", "257 1 alice"}}));
+  ASSERT_TRUE(apply(store, {end_of(1, "end")}));
+  EXPECT_EQ(store.settings().value().count("requeue:1"), 0u);
+}
+
 TEST_F(StoreTest, ListsTheLatestEndedFirst) {
   Store store = Store::open(directory_).value();
   StoreReader reader = StoreReader::open(store.path()).value();
