@@ -37,6 +37,8 @@ constexpr std::array kCommands = {
     Command{"scadm", "administer the cluster", true, scadm_main},
     Command{"job", "show one job in detail", false, job_main},
     Command{"efficiency", "compare what ended jobs requested and used", false, efficiency_main},
+    Command{"change", "change what jobs requested: limits, sizes, conditions", false, change_main},
+    Command{"requeue", "end running jobs and put them back into the queue", false, requeue_main},
     Command{"hold", "hold waiting jobs: they do not start", false, hold_main},
     Command{"release", "release held jobs", false, release_main},
     Command{"suspend", "suspend running jobs", false, suspend_main},

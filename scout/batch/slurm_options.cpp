@@ -52,6 +52,7 @@ constexpr std::array kKnown = {
     SlurmOption{"mem", 0, Meaning::Memory, ""},
     SlurmOption{"mem-per-cpu", 0, Meaning::Memory, ""},
     SlurmOption{"time", 't', Meaning::Time, "wall-time"},
+    SlurmOption{"signal", 0, Meaning::Value, ""},
     SlurmOption{"account", 'A', Meaning::Value, ""},
     SlurmOption{"job-name", 'J', Meaning::Value, ""},
     SlurmOption{"output", 'o', Meaning::Value, ""},

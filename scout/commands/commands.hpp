@@ -17,6 +17,8 @@ int scshare_main(const Invocation& invocation);
 int scattach_main(const Invocation& invocation);
 int scadm_main(const Invocation& invocation);
 int job_main(const Invocation& invocation);
+int change_main(const Invocation& invocation);
+int requeue_main(const Invocation& invocation);
 int hold_main(const Invocation& invocation);
 int release_main(const Invocation& invocation);
 int suspend_main(const Invocation& invocation);

@@ -164,7 +164,7 @@ int hold_nodes(const Invocation& invocation, bool is_slurm) {
   std::vector<std::string> words;
   if (const auto code = parse_with_command(app, invocation, words)) return *code;
   if (!options.signal.empty()) {
-    return print_error(invocation, "--signal is an option of scrun, not of scalloc");
+    return print_error(invocation, "--signal is an option of scrun and scbatch, not of scalloc");
   }
   if (words.empty()) words = shell();
   options.programs = {{0, {}, {}, {"scalloc"}}};

@@ -254,9 +254,6 @@ int submit_batch(const Invocation& invocation, const BatchStyle& style) {
   describe(all, invocation, "");
   add_command_line_options(all, options);
   if (const auto code = parse(all, invocation.with(words))) return *code;
-  if (!options.signal.empty()) {
-    return print_error(invocation, "--signal needs a front end: give it to scrun in the script");
-  }
   options.has_account = !given.account.empty();
   fill_defaults(options, script, style, std::move(split->command));
   return submit(invocation, options, script, style);

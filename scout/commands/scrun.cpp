@@ -48,7 +48,6 @@ FrontEndOptions front_end_options(const Invocation& invocation, const RunOptions
   front.warns_sharing = warns_sharing(options);
   front.json = options.common.json;
   front.start_lines = !options.quiet && (options.verbose || isatty(STDERR_FILENO) == 1);
-  front.scheduled_limit = Duration(submission.resources().scheduled_limit_ns());
   front.submission = std::move(submission);
   return front;
 }
@@ -58,8 +57,6 @@ FrontEndOptions front_end_options(const Invocation& invocation, const RunOptions
 int scrun_main(const Invocation& invocation) {
   RunOptions options;
   if (const auto code = parse_run_options(invocation, options)) return *code;
-  const auto limit_signal = parse_limit_signal(options);
-  if (!limit_signal) return print_error(invocation, limit_signal.error());
   auto submission = make_submission(options);
   if (!submission) return print_error(invocation, submission.error());
   auto request = open_request(invocation, options.common.server, std::move(*submission));
@@ -74,7 +71,6 @@ int scrun_main(const Invocation& invocation) {
   }
   auto front = front_end_options(invocation, options, std::move(request->submission));
   front.socket = request->socket;
-  front.limit_signal = *limit_signal;
   return FrontEnd(std::move(front), std::move(request->link)).run();
 }
 

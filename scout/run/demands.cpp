@@ -4,7 +4,9 @@
 #include "base/limits.hpp"
 #include "base/model/resources.hpp"
 #include "base/text.hpp"
+#include "base/time.hpp"
 #include "base/units.hpp"
+#include "scout/session/words.hpp"
 
 #include <algorithm>
 #include <cstdint>
@@ -14,6 +16,7 @@ namespace score::scout {
 namespace {
 
 constexpr Bytes kLeastScratch(limits::kMiB);
+constexpr Duration kBefore = std::chrono::seconds{60};
 
 Status add_scratch(const DemandOptions& options, wire::ResourceRequest& resources) {
   if (options.scratch.empty()) return {};
@@ -90,6 +93,45 @@ Status add_memory(const MemoryOptions& options, wire::ResourceRequest& resources
   }
   resources.set_memory_per_node_bytes(memory->value() * cores);
   return {};
+}
+
+Status add_limit_signal(const std::string& text, wire::ResourceRequest& resources) {
+  if (text.empty()) return {};
+  std::string_view word = text;
+  const bool is_for_script = word.starts_with("B:");
+  if (is_for_script) word.remove_prefix(2);
+  const auto at = word.find('@');
+  const auto signal = parse_signal(word.substr(0, at));
+  if (!signal) return signal.error().with_context("--signal '{}'", escape_terminal(text, 80));
+  Duration before = kBefore;
+  if (at != word.npos) {
+    const auto time = parse_duration(word.substr(at + 1), BareNumber::Seconds);
+    if (!time) return time.error().with_context("--signal '{}'", escape_terminal(text, 80));
+    before = *time;
+  }
+  resources.set_limit_signal(*signal);
+  resources.set_limit_signal_before_ns(before.count());
+  resources.set_limit_signal_script(is_for_script);
+  return {};
+}
+
+Status check_limit_signal(const wire::ResourceRequest& resources) {
+  if (resources.limit_signal() == 0) return {};
+  if (resources.limit_signal_script() && !resources.allocation()) {
+    return fail(Errc::Malformed, "--signal B: is for batch scripts; this job has no script");
+  }
+  std::int64_t limit = INT64_MAX;
+  for (const auto one : {resources.scheduled_limit_ns(), resources.wall_limit_ns()}) {
+    if (one > 0) limit = std::min(limit, one);
+  }
+  if (limit == INT64_MAX) {
+    return fail(Errc::Malformed, "--signal needs a limit; give it with --time or --wall-time");
+  }
+  const Duration before(resources.limit_signal_before_ns());
+  if (before < Duration(limit)) return {};
+  return fail(Errc::Malformed,
+              "--signal: {} is not less than the limit of {}; give a shorter time: SIG@TIME",
+              format_duration(before), format_duration(Duration(limit)));
 }
 
 }  // namespace score::scout

@@ -1,5 +1,5 @@
 #pragma once
-// Reads the demands of a job on its nodes besides cores.
+// Reads the demands of a job on its nodes besides cores, and the signal before its limits.
 
 #include "base/result.hpp"
 #include "proto/common.pb.h"
@@ -27,5 +27,11 @@ struct MemoryOptions {
 // Adds the memory per node to the request, whose tasks, nodes and cores per task are set. Errors:
 // Malformed and TooLarge, which name the option.
 Status add_memory(const MemoryOptions& options, wire::ResourceRequest& resources);
+
+// Adds "[B:]SIG[@TIME]"; an empty text adds nothing. Errors: Malformed, which names the option.
+Status add_limit_signal(const std::string& text, wire::ResourceRequest& resources);
+// Checks that the request has a limit that leaves time before the signal, and a script if the
+// signal is for a script. Errors: Malformed, which names the option.
+Status check_limit_signal(const wire::ResourceRequest& resources);
 
 }  // namespace score::scout

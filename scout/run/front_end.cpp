@@ -118,7 +118,6 @@ void FrontEnd::turn() {
   if (fds[kError].revents != 0) write_output(true);
   if (fds[kInput].revents != 0) read_input();
   if (state_ == State::Lost && monotonic_now() >= next_try_) try_again();
-  if (limit_check_ && monotonic_now() >= *limit_check_) check_limit_signal();
   if (prompts_due_ && monotonic_now() >= *prompts_due_) {
     prompts_due_.reset();
     output_.show_prompts();
@@ -126,8 +125,7 @@ void FrontEnd::turn() {
 }
 
 int FrontEnd::poll_timeout() const {
-  std::optional<TimePoint> next = limit_check_;
-  if (prompts_due_ && (!next || *prompts_due_ < *next)) next = prompts_due_;
+  std::optional<TimePoint> next = prompts_due_;
   if (state_ == State::Lost) next = next_try_;
   if (!next) return input_open_ && is_running_ && !may_read(STDIN_FILENO) ? 500 : -1;
   const auto left = std::chrono::ceil<std::chrono::milliseconds>(*next - monotonic_now()).count();
@@ -157,8 +155,6 @@ void FrontEnd::on_frame(const proto::InFrame& frame) {
       return take(&FrontEnd::on_submitted);
     case FrameType::Failed:
       return take(&FrontEnd::on_failed);
-    case FrameType::JobList:
-      return take(&FrontEnd::on_job_list);
     case FrameType::JobNews:
       if (const auto news = decode<wire::JobNews>(frame)) on_news(news->status());
       return;
@@ -223,7 +219,6 @@ void FrontEnd::on_news(const wire::JobStatus& status) {
     if (const auto raw = terminal_.enter(STDIN_FILENO); !raw) say(raw.error().message());
     resize_terminal();
   }
-  if (options_.limit_signal) limit_check_ = monotonic_now();
 }
 
 void FrontEnd::show_reasons(const wire::JobStatus& status) {
@@ -251,7 +246,6 @@ void FrontEnd::on_end(const wire::JobStatus& status) {
   terminal_.leave();
   output_.finish({status.nodes().begin(), status.nodes().end()}, options_.bold);
   exit_code_ = status.exit_code();
-  limit_check_.reset();
 }
 
 void FrontEnd::on_failed(const wire::Failed& failed) {
@@ -261,7 +255,7 @@ void FrontEnd::on_failed(const wire::Failed& failed) {
     return give_up(exit_code_of(error), text);
   }
   if (failed.tag() == attach_tag_) return give_up(exit_code_of(error), text);
-  if (failed.tag() != query_tag_ && state_ == State::Attached) say(text);
+  if (state_ == State::Attached) say(text);
 }
 
 // ---- a lost head
@@ -354,31 +348,6 @@ void FrontEnd::read_input() {
     input_open_ = false;
   }
   request(input);
-}
-
-// ---- --signal=SIG@TIME
-
-// Scheduled time passes no faster than real time, so the next request is sent at the earliest
-// possible moment.
-void FrontEnd::check_limit_signal() {
-  limit_check_.reset();
-  if (state_ != State::Attached) return;
-  wire::ListJobs question;
-  query_tag_ = link_->next_tag();
-  question.set_tag(query_tag_);
-  question.add_jobs(job_);
-  link_->queue(question);
-}
-
-void FrontEnd::on_job_list(const wire::JobList& list) {
-  if (list.tag() != query_tag_ || list.jobs_size() != 1 || !options_.limit_signal) return;
-  const Duration used(list.jobs(0).scheduled_ns());
-  const Duration left = options_.scheduled_limit - options_.limit_signal->before - used;
-  if (left > Duration(0)) {
-    limit_check_ = monotonic_now() + std::max<Duration>(left, std::chrono::milliseconds{20});
-    return;
-  }
-  forward(options_.limit_signal->signal);
 }
 
 }  // namespace score::scout

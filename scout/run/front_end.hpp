@@ -37,8 +37,6 @@ struct FrontEndOptions {
   int ready =
       -1;  // descriptor that gets the serialised status when the job runs, and is then closed
   bool json = false;  // prints the job as JSON on standard error at the end
-  std::optional<LimitSignal> limit_signal;
-  Duration scheduled_limit{};
 };
 
 class FrontEnd {
@@ -72,7 +70,6 @@ class FrontEnd {
   void on_output(const wire::Output& output);
   void on_end(const wire::JobStatus& status);
   void on_failed(const wire::Failed& failed);
-  void on_job_list(const wire::JobList& list);
   void lose_link(const Error& error);
   void try_again();
   void give_up(int code, std::string_view text);
@@ -81,7 +78,6 @@ class FrontEnd {
   void write_output(bool is_error);
   void read_input();
   [[nodiscard]] bool wants_input() const;
-  void check_limit_signal();
 
   [[nodiscard]] bool is_owner() const { return options_.submission.has_value(); }
 
@@ -114,7 +110,6 @@ class FrontEnd {
   std::uint64_t job_ = 0;
   std::uint64_t attach_tag_ = 0;
   std::uint64_t submit_tag_ = 0;
-  std::uint64_t query_tag_ = 0;
   wire::JobStatus status_;
   bool is_running_ = false;
   std::uint32_t restarts_ = 0;
@@ -135,7 +130,6 @@ class FrontEnd {
 
   TimePoint lost_at_{};
   TimePoint next_try_{};
-  std::optional<TimePoint> limit_check_;
   std::optional<TimePoint> prompts_due_;
   int exit_code_ = kExitError;
   bool gone_ = false;

@@ -81,8 +81,11 @@ void add_time_options(CLI::App& app, RunOptions& options) {
                  "Limit of scheduled time: 30s, 5m, 1h30m, HH:MM:SS; a bare number means minutes")
       ->type_name("TIME");
   app.add_option("--wall-time", options.wall_time, "Limit of elapsed time")->type_name("TIME");
-  app.add_option("--signal", options.signal, "Send SIG this long before the limit of --time")
-      ->type_name("SIG@TIME");
+  app.add_option(
+         "--signal", options.signal,
+         "Send SIG this long (60 s) before the limit of --time or --wall-time; B: to a batch "
+         "script only")
+      ->type_name("[B:]SIG[@TIME]");
   app.add_option("--queue", options.queue, "Queue: exclusive, high, normal or urgent")
       ->type_name("QUEUE");
   app.add_option("--weight", options.weight, "Share of slices; the default is 100")
@@ -218,62 +221,6 @@ Status add_room(const RunOptions& options, wire::ResourceRequest& resources) {
                 limits::kMaxTasksPerJob);
   }
   resources.set_tasks(resources.tasks() + options.spawn);
-  return {};
-}
-
-Status fill_resources(const RunOptions& options, wire::ResourceRequest& resources) {
-  if (!options.nodes.empty()) {
-    const auto nodes = parse_node_range(options.nodes);
-    if (!nodes) return nodes.error().with_context("--nodes");
-    resources.set_nodes(nodes->least);
-    resources.set_most_nodes(nodes->most);
-  }
-  resources.set_tasks(options.tasks);
-  resources.set_tasks_per_node(options.tasks_per_node);
-  const bool is_step = options.job_around != 0;
-  resources.set_inside(options.job_around);
-  resources.set_overlap(options.overlap);
-  resources.set_allocation(!options.script.empty());
-  resources.set_cpus_per_task(is_step && !options.has_cpus_per_task ? 0 : options.cpus_per_task);
-  resources.set_own_cores(options.no_overcommit);
-  const auto distribution =
-      options.distribution == "cyclic" ? Distribution::Cyclic : Distribution::Block;
-  resources.set_distribution(static_cast<std::uint32_t>(distribution));
-  resources.set_kill_deadlock(options.kill_deadlock);
-  resources.set_no_fill(options.no_fill);
-  const auto chosen = options.requeue ? Requeue::Yes : Requeue::No;
-  const bool has_chosen = options.requeue || options.no_requeue;
-  resources.set_requeue(static_cast<std::uint32_t>(has_chosen ? chosen : Requeue::Default));
-  // A request for named nodes alone gets one task per node.
-  const bool says_nothing =
-      options.nodes.empty() && options.tasks == 0 && options.only_nodes.empty() && !is_step;
-  if (says_nothing) resources.set_tasks(1);
-  if (auto added = add_memory({options.memory, options.memory_per_cpu}, resources); !added) {
-    return added;
-  }
-  auto status = add_node_names(*resources.mutable_only_nodes(), options.only_nodes, "-w");
-  if (status)
-    status = add_node_names(*resources.mutable_except_nodes(), options.except_nodes, "-x");
-  if (status) status = add_demands(options.demands, resources);
-  if (!status) return status;
-  const auto queue = parse_queue(options.queue);
-  if (!queue) return queue.error();
-  resources.set_queue(static_cast<std::uint32_t>(*queue));
-  resources.set_weight(options.weight == 0 ? limits::kDefaultWeight : options.weight);
-  resources.set_priority(options.priority - options.nice);
-  resources.set_held(options.hold);
-  if (!options.account.empty() && !is_host_name(options.account)) {
-    return fail(Errc::Malformed, "--account: '{}' is not an account",
-                escape_terminal(options.account, 80));
-  }
-  resources.set_account(options.account);
-  resources.set_reservation(options.reservation);
-  const auto scheduled = limit_of(options.time, "--time");
-  if (!scheduled) return scheduled.error();
-  const auto wall = limit_of(options.wall_time, "--wall-time");
-  if (!wall) return wall.error();
-  resources.set_scheduled_limit_ns(scheduled->count());
-  resources.set_wall_limit_ns(wall->count());
   return {};
 }
 
@@ -421,6 +368,62 @@ Status check_sizes(const wire::LaunchSpec& spec) {
 
 }  // namespace
 
+Status fill_resources(const RunOptions& options, wire::ResourceRequest& resources) {
+  if (!options.nodes.empty()) {
+    const auto nodes = parse_node_range(options.nodes);
+    if (!nodes) return nodes.error().with_context("--nodes");
+    resources.set_nodes(nodes->least);
+    resources.set_most_nodes(nodes->most);
+  }
+  resources.set_tasks(options.tasks);
+  resources.set_tasks_per_node(options.tasks_per_node);
+  const bool is_step = options.job_around != 0;
+  resources.set_inside(options.job_around);
+  resources.set_overlap(options.overlap);
+  resources.set_allocation(!options.script.empty());
+  resources.set_cpus_per_task(is_step && !options.has_cpus_per_task ? 0 : options.cpus_per_task);
+  resources.set_own_cores(options.no_overcommit);
+  const auto distribution =
+      options.distribution == "cyclic" ? Distribution::Cyclic : Distribution::Block;
+  resources.set_distribution(static_cast<std::uint32_t>(distribution));
+  resources.set_kill_deadlock(options.kill_deadlock);
+  resources.set_no_fill(options.no_fill);
+  const auto chosen = options.requeue ? Requeue::Yes : Requeue::No;
+  const bool has_chosen = options.requeue || options.no_requeue;
+  resources.set_requeue(static_cast<std::uint32_t>(has_chosen ? chosen : Requeue::Default));
+  // A request for named nodes alone gets one task per node.
+  const bool says_nothing =
+      options.nodes.empty() && options.tasks == 0 && options.only_nodes.empty() && !is_step;
+  if (says_nothing) resources.set_tasks(1);
+  if (auto added = add_memory({options.memory, options.memory_per_cpu}, resources); !added) {
+    return added;
+  }
+  auto status = add_node_names(*resources.mutable_only_nodes(), options.only_nodes, "-w");
+  if (status)
+    status = add_node_names(*resources.mutable_except_nodes(), options.except_nodes, "-x");
+  if (status) status = add_demands(options.demands, resources);
+  if (!status) return status;
+  const auto queue = parse_queue(options.queue);
+  if (!queue) return queue.error();
+  resources.set_queue(static_cast<std::uint32_t>(*queue));
+  resources.set_weight(options.weight == 0 ? limits::kDefaultWeight : options.weight);
+  resources.set_priority(options.priority - options.nice);
+  resources.set_held(options.hold);
+  if (!options.account.empty() && !is_host_name(options.account)) {
+    return fail(Errc::Malformed, "--account: '{}' is not an account",
+                escape_terminal(options.account, 80));
+  }
+  resources.set_account(options.account);
+  resources.set_reservation(options.reservation);
+  const auto scheduled = limit_of(options.time, "--time");
+  if (!scheduled) return scheduled.error();
+  const auto wall = limit_of(options.wall_time, "--wall-time");
+  if (!wall) return wall.error();
+  resources.set_scheduled_limit_ns(scheduled->count());
+  resources.set_wall_limit_ns(wall->count());
+  return add_limit_signal(options.signal, resources);
+}
+
 std::string new_request_id() {
   const auto id = RequestId::random();
   std::string bytes(16, '\0');
@@ -550,8 +553,8 @@ std::optional<int> parse_run_options(const Invocation& invocation, RunOptions& o
   options.variables = std::move(split->job_variables);
   options.programs[0].variables = std::move(split->variables);
   if (options.programs.size() > 1) options.tasks = task_count(options.programs);
-  if (options.detach && (options.pty || !options.signal.empty())) {
-    return print_error(invocation, "--detach: --pty and --signal need a front end");
+  if (options.detach && options.pty) {
+    return print_error(invocation, "--detach: --pty needs a front end");
   }
   return std::nullopt;
 }
@@ -561,6 +564,7 @@ Result<wire::Submit> make_submission(const RunOptions& options) {
   submit.set_request_id(new_request_id());
   auto& resources = *submit.mutable_resources();
   if (auto status = fill_resources(options, resources); !status) return status.error();
+  if (auto status = check_limit_signal(resources); !status) return status.error();
   if (auto status = add_room(options, resources); !status) return status.error();
   if (auto status = fill_spec(options, *submit.mutable_spec()); !status) return status.error();
   if (auto status = check_sizes(submit.spec()); !status) return status.error();
@@ -576,20 +580,6 @@ Result<wire::Submit> make_submission(const RunOptions& options) {
     submit.set_immediate_ns(std::max<std::int64_t>(limit->count(), 1));
   }
   return submit;
-}
-
-Result<std::optional<LimitSignal>> parse_limit_signal(const RunOptions& options) {
-  if (options.signal.empty()) return std::optional<LimitSignal>();
-  const auto at = options.signal.find('@');
-  if (at == options.signal.npos || options.time.empty()) {
-    return fail(Errc::Malformed, "--signal {}: give SIG@TIME, and a limit with --time",
-                escape_terminal(options.signal, 80));
-  }
-  const auto signal = parse_signal(options.signal.substr(0, at));
-  if (!signal) return signal.error().with_context("--signal");
-  const auto before = parse_duration(options.signal.substr(at + 1), BareNumber::Seconds);
-  if (!before) return before.error().with_context("--signal");
-  return std::optional<LimitSignal>({.signal = *signal, .before = *before});
 }
 
 }  // namespace score::scout

@@ -17,12 +17,6 @@
 
 namespace score::scout {
 
-// Holds --signal=SIG@TIME: the signal is sent this long before the limit of scheduled time.
-struct LimitSignal {
-  int signal = 0;
-  Duration before{};
-};
-
 struct RunOptions : PlaceOptions {
   CommonOptions common;
   std::string nodes;  // "4" or "2-4"; empty: as the tasks need
@@ -93,6 +87,7 @@ std::string new_request_id();
 // process's. Errors: Malformed and TooLarge, which name the option.
 Result<wire::Submit> make_submission(const RunOptions& options);
 
-Result<std::optional<LimitSignal>> parse_limit_signal(const RunOptions& options);
+// Fills in what the options request. Errors: Malformed and TooLarge, which name the option.
+Status fill_resources(const RunOptions& options, wire::ResourceRequest& resources);
 
 }  // namespace score::scout

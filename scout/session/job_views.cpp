@@ -259,6 +259,11 @@ void write_job(JsonWriter& json, const JobStatus& job) {
   json.field("elapsed_s", to_seconds(job.elapsed_ns()));
   json.field("scheduled_limit_s", to_seconds(job.scheduled_limit_ns()));
   json.field("wall_limit_s", to_seconds(job.wall_limit_ns()));
+  if (job.limit_signal() != 0) {
+    json.key("limit_signal").begin_object().field("signal", job.limit_signal());
+    json.field("before_s", to_seconds(job.limit_signal_before_ns()));
+    json.field("script_only", job.limit_signal_script()).end_object();
+  }
   json.field("cores", job.cores()).field("memory_per_node_bytes", job.memory_per_node_bytes());
   if (const auto usage = usage_in(job)) {
     json.key("usage").begin_object();
@@ -304,6 +309,24 @@ std::string tasks_text(const JobStatus& job) {
                      sharing.empty() ? "" : "; ", sharing);
 }
 
+std::string state_line(const JobStatus& job) {
+  std::string state(state_word(job.state()));
+  if (is_final_state(job.state())) state += end_text(job.exit_code(), job.signal());
+  if (job.activity() != wire::JobStatus::BUSY) {
+    state += fmt::format(", {}{}", activity_word(job),
+                         job.background() ? "; other jobs have its slices" : "");
+  }
+  return state;
+}
+
+// Returns "SIGUSR1 to the script, 0:01:00 before the limit"; empty if none was requested.
+std::string limit_signal_text(const JobStatus& job) {
+  if (job.limit_signal() == 0) return {};
+  return fmt::format("{}{}, {} before the limit", signal_word(job.limit_signal()),
+                     job.limit_signal_script() ? " to the script" : "",
+                     short_time(job.limit_signal_before_ns()));
+}
+
 std::string job_page(const JobStatus& job) {
   std::string page;
   const auto line = [&](std::string_view label, const std::string& text) {
@@ -328,19 +351,13 @@ std::string job_page(const JobStatus& job) {
   line("reservation", job.reservation());
   line("command", job.command());
   line("directory", job.directory());
-  std::string state(state_word(job.state()));
-  if (is_final_state(job.state())) state += end_text(job.exit_code(), job.signal());
-  if (job.activity() != wire::JobStatus::BUSY) {
-    state += fmt::format(", {}{}", activity_word(job),
-                         job.background() ? "; other jobs have its slices" : "");
-  }
-  line("state", state);
+  line("state", state_line(job));
   for (const auto& reason : job.reasons()) line("reason", reason);
   if (job.expected_start_wall_ns() > 0) {
     line("expected", "start " + local_time(job.expected_start_wall_ns()));
   }
   for (const auto& wait : job.waits()) line("waits", wait);
-  if (job.restarts() > 0) line("restarts", fmt::format("{} (lost nodes)", job.restarts()));
+  if (job.restarts() > 0) line("restarts", std::to_string(job.restarts()));
   line("tasks", tasks_text(job));
   line("nodes", node_list(job));
   if (job.slot() >= 0 && !is_final_state(job.state())) {
@@ -359,6 +376,7 @@ std::string job_page(const JobStatus& job) {
   }
   line("elapsed", fmt::format("{:.1f} s, limit {}", to_seconds(job.elapsed_ns()),
                               limit_time(job.wall_limit_ns())));
+  line("signal", limit_signal_text(job));
   line("submitted", local_time(job.submitted_wall_ns()));
   line("started", local_time(job.started_wall_ns()));
   line("ended", local_time(job.ended_wall_ns()));
