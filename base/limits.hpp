@@ -32,10 +32,13 @@ inline constexpr std::uint32_t kMaxActiveJobs = 65'536;
 inline constexpr std::uint32_t kMaxFinishedJobs = 1'000'000;
 inline constexpr std::uint32_t kMaxJobsPerNode = 256;
 inline constexpr std::size_t kMaxJobNameBytes = 256;
-inline constexpr std::size_t kMaxNodeFeatures = 64;     // features of a node
-inline constexpr std::size_t kMaxFeatures = 16;         // features that a job requests
-inline constexpr std::size_t kMaxGenericKinds = 16;     // kinds of generic resources of a node
-inline constexpr std::uint32_t kMaxGenericCount = 256;  // units of one kind on a node
+inline constexpr std::size_t kMaxNodeFeatures = 64;       // features of a node
+inline constexpr std::size_t kMaxFeatures = 16;           // features that a job requests
+inline constexpr std::size_t kMaxGenericKinds = 16;       // kinds of generic resources of a node
+inline constexpr std::uint32_t kMaxGenericCount = 256;    // units of one kind on a node
+inline constexpr std::size_t kMaxLicenseKinds = 64;       // of the cluster
+inline constexpr std::uint32_t kMaxLicenses = 1'000'000;  // of one kind
+inline constexpr std::size_t kMaxPartitions = 256;
 // The limit of execve(2) on Linux for argv and envp together: each string counts with its
 // terminator and the pointer to it. A string in a message needs no more than that.
 inline constexpr std::size_t kMaxExecBytes = 6 * kMiB;

@@ -237,6 +237,13 @@ std::vector<std::pair<std::string, ConfigSection>> ConfigSection::named_sections
   return found;
 }
 
+std::vector<std::string> ConfigSection::keys() const {
+  std::vector<std::string> found;
+  if (table_ == nullptr) return found;
+  for (const auto& [key, member] : std::get<ConfigTable>(table_->value)) found.push_back(key);
+  return found;
+}
+
 ConfigFile::ConfigFile(std::unique_ptr<detail::ConfigState> state) : state_(std::move(state)) {}
 
 namespace {

@@ -94,6 +94,9 @@ class ConfigSection {
   [[nodiscard]] std::vector<std::pair<std::string, ConfigSection>> named_sections(
       std::string_view key);
 
+  // Returns the keys of the table, in order of name.
+  [[nodiscard]] std::vector<std::string> keys() const;
+
   // Marks this key and all below it as read, because a different reader reads them. Each role of a
   // daemon reads its own section of one file.
   void ignore(std::string_view key);

@@ -53,6 +53,15 @@ struct NodeInfo {
 
 // ---- jobs ----------------------------------------------------------------------------------
 
+// A License is a number of licenses of one name. The whole cluster counts them, or a job holds
+// them.
+struct License {
+  std::string name;  // as a host name
+  std::uint32_t count = 0;
+
+  friend bool operator==(const License&, const License&) = default;
+};
+
 // Queues are stored and sent by number.
 //  Exclusive  no other job runs on its nodes
 //  High       no job of a different queue has slices on its cores while it is busy
@@ -99,6 +108,8 @@ struct ResourceRequest {
   std::int32_t limit_signal = 0;
   Duration limit_signal_before{0};
   bool limit_signal_script = false;  // to the script of an allocation, not to its steps
+  std::string partition;                 // runs on its nodes only; empty: none
+  std::vector<License> licenses;         // held while it has a place
 
   friend bool operator==(const ResourceRequest&, const ResourceRequest&) = default;
 };

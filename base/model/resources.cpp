@@ -115,6 +115,40 @@ std::string format_generic(std::span<const GenericResource> generic) {
   return out;
 }
 
+Result<std::vector<License>> parse_licenses(std::string_view text) {
+  if (text.size() > kMaxBytes) return fail(Errc::TooLarge, "more than {} bytes", kMaxBytes);
+  std::vector<License> out;
+  for (const auto part : split(text, ',')) {
+    const auto words = split(trim(part), ':');
+    License one{std::string(words[0]), 1};
+    if (!is_host_name(one.name) || words.size() > 2) {
+      return fail(Errc::Malformed, "'{}' is not NAME[:COUNT]", shown(part));
+    }
+    if (words.size() == 2) {
+      const auto count = parse_number<std::uint32_t>(words[1]);
+      if (!count || *count < 1 || *count > limits::kMaxLicenses) {
+        return fail(Errc::Malformed, "'{}': the count is not between 1 and {}", shown(part),
+                    limits::kMaxLicenses);
+      }
+      one.count = *count;
+    }
+    if (std::ranges::find(out, one.name, &License::name) != out.end()) {
+      return fail(Errc::Malformed, "'{}' is there twice", one.name);
+    }
+    out.push_back(std::move(one));
+  }
+  if (out.size() <= limits::kMaxLicenseKinds) return out;
+  return fail(Errc::TooLarge, "more than {} kinds", limits::kMaxLicenseKinds);
+}
+
+std::string format_licenses(std::span<const License> licenses) {
+  std::string out;
+  for (const License& one : licenses) {
+    out += fmt::format("{}{}:{}", out.empty() ? "" : ",", one.name, one.count);
+  }
+  return out;
+}
+
 std::string format_shares(std::span<const GenericShare> shares) {
   std::string out;
   for (const GenericShare& share : shares) {

@@ -1,6 +1,6 @@
 #pragma once
-// Parses the texts in which users request more than cores and memory: features of nodes ("ib&big")
-// and generic resources ("gpu:2"). The texts come from users.
+// Parses the texts in which users request more than cores and memory: features of nodes ("ib&big"),
+// generic resources ("gpu:2") and licenses ("matlab:2"). The texts come from users.
 
 #include "base/model/model.hpp"
 #include "base/result.hpp"
@@ -29,6 +29,12 @@ namespace score::inline base {
 
 // Returns the text that parse_generic() reads.
 [[nodiscard]] std::string format_generic(std::span<const GenericResource> generic);
+
+// Parses "matlab:2,ansys" into ResourceRequest::licenses. Errors: as parse_constraint().
+[[nodiscard]] Result<std::vector<License>> parse_licenses(std::string_view text);
+
+// Returns the text that parse_licenses() reads.
+[[nodiscard]] std::string format_licenses(std::span<const License> licenses);
 
 // Returns the shares as text, such as "gpu:0,3;nic:1".
 [[nodiscard]] std::string format_shares(std::span<const GenericShare> shares);

@@ -54,6 +54,53 @@ TEST(Constraint, MatchesNodesWithAllOrOneFeature) {
   EXPECT_FALSE(has_features({}, Words{"ib"}));
 }
 
+TEST(Licenses, ReadsNamesAndCounts) {
+  using Many = std::vector<License>;
+  EXPECT_EQ(parse_licenses("matlab").value(), (Many{{"matlab", 1}}));
+  EXPECT_EQ(parse_licenses("matlab:2, ansys").value(), (Many{{"matlab", 2}, {"ansys", 1}}));
+  EXPECT_EQ(format_licenses(Many{{"matlab", 2}, {"ansys", 1}}), "matlab:2,ansys:1");
+  EXPECT_EQ(format_licenses({}), "");
+}
+
+TEST(Licenses, RejectsOtherTextsWithOneLine) {
+  const std::pair<const char*, const char*> cases[] = {
+      {"", "'' is not NAME[:COUNT]"},
+      {"a,", "'' is not NAME[:COUNT]"},
+      {":2", "':2' is not NAME[:COUNT]"},
+      {"a:2:3", "'a:2:3' is not NAME[:COUNT]"},
+      {"a b", "'a b' is not NAME[:COUNT]"},
+      {"a:", "'a:': the count is not between 1 and 1000000"},
+      {"a:0", "'a:0': the count is not between 1 and 1000000"},
+      {"a:-1", "'a:-1': the count is not between 1 and 1000000"},
+      {"a:1000001", "'a:1000001': the count is not between 1 and 1000000"},
+      {"a:9999999999999999999", "'a:9999999999999999999': the count is not between 1 and 1000000"},
+      {"a,a:2", "'a' is there twice"},
+  };
+  for (const auto& [text, why] : cases) {
+    const auto read = parse_licenses(text);
+    ASSERT_FALSE(read.has_value()) << text;
+    EXPECT_EQ(read.error().context(), why);
+  }
+  EXPECT_FALSE(parse_licenses(std::string(100'000, 'a')).has_value());
+  EXPECT_FALSE(parse_licenses("a\x1b[31m").has_value());
+}
+
+// A text that is accepted must be printed as a text with the same meaning.
+TEST(Licenses, RandomBytesAreReadOrRejected) {
+  constexpr std::string_view kBytes = "ab:,0129- \0\xff";
+  std::uint32_t state = 7;
+  for (int i = 0; i < 20'000; ++i) {
+    std::string text;
+    for (std::uint32_t length = state % 12; length > 0; --length) {
+      state = state * 1'664'525U + 1'013'904'223U;
+      text += kBytes[(state >> 16U) % kBytes.size()];
+    }
+    state = state * 1'664'525U + 1'013'904'223U;
+    const auto read = parse_licenses(text);
+    if (read) EXPECT_EQ(parse_licenses(format_licenses(*read)).value(), *read) << text;
+  }
+}
+
 TEST(Generic, ReadsNameCountAndMemory) {
   using Many = std::vector<GenericResource>;
   EXPECT_EQ(parse_generic("gpu").value(), (Many{{"gpu", 1}}));

@@ -37,6 +37,8 @@ base::ResourceRequest some_request() {
   request.features = {"fast", "a|b"};
   request.generic = {{"gpu", 2, base::Bytes(1ULL << 33U)}, {"licence", 1}};
   request.scratch = base::Bytes(1ULL << 40U);
+  request.partition = "short";
+  request.licenses = {{"matlab", 2}, {"ansys", 1}};
   return request;
 }
 
