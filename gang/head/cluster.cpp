@@ -121,6 +121,26 @@ Result<Actions> Cluster::resume_node(NodeId node, TimePoint now) {
   });
 }
 
+Actions Cluster::set_partitions(std::vector<Partition> all, TimePoint now) {
+  return apply(now, [&](Step&) {
+    tables_.nodes.set_partitions(std::move(all));
+    placer_.follow_partitions();
+  });
+}
+
+Actions Cluster::set_licenses(const std::vector<base::License>& totals, bool release_suspended,
+                              TimePoint now) {
+  return apply(now, [&](Step&) { placer_.set_licenses(totals, release_suspended); });
+}
+
+std::map<std::string, std::uint32_t> Cluster::waiting_for_licenses() const {
+  std::map<std::string, std::uint32_t> jobs;
+  for (const auto& [key, job] : placer_.waiting()) {
+    for (const base::License& wanted : job->request.licenses) ++jobs[wanted.name];
+  }
+  return jobs;
+}
+
 // ---- reservations -----------------------------------------------------------------------------
 
 Actions Cluster::set_reservations(std::vector<Reservation> all, TimePoint now) {
@@ -170,7 +190,7 @@ Result<void> Cluster::check(const base::ResourceRequest& request) const {
                          ? check_step(tables_.jobs, tables_.nodes, request)
                          : check_request(tables_.nodes, request, tables_.config.overcommit);
   if (!shape) return shape.error();
-  return {};
+  return placer_.licenses().check(request);
 }
 
 Result<JobView> Cluster::plan(const base::ResourceRequest& request, UserId user) const {

@@ -19,6 +19,7 @@
 #include "gang/head/requests.hpp"
 #include "gang/head/views.hpp"
 
+#include <map>
 #include <string>
 #include <vector>
 
@@ -57,6 +58,18 @@ class Cluster {
   Actions relayed_heartbeats(const RelayedHeartbeats& relayed_heartbeats, TimePoint now);
   base::Result<Actions> drain(NodeId node, std::string reason, TimePoint now);
   base::Result<Actions> resume_node(NodeId node, TimePoint now);
+
+  // Replaces all partitions. Jobs that have a place keep it; a waiting job whose partition is gone
+  // waits until it is there again.
+  Actions set_partitions(std::vector<Partition> all, TimePoint now);
+  // Replaces the numbers of licenses; see Licenses::set().
+  Actions set_licenses(const std::vector<base::License>& totals, bool release_suspended,
+                       TimePoint now);
+
+  const Licenses& licenses() const { return placer_.licenses(); }
+
+  // Counts the waiting jobs that ask for each license.
+  std::map<std::string, std::uint32_t> waiting_for_licenses() const;
 
   // Replaces all reservations. When one for other users has begun, the jobs that are still on its
   // nodes reach their limit (JobView::limit) and end.

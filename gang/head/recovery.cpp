@@ -78,7 +78,7 @@ bool Recovery::recover_inside(Job& job, Step& step) {
 void Recovery::recover_waiting(Job& job, const RecoveredJob& r, Step& step) {
   const auto shape = job.is_step()
                          ? base::Result<Shape>(job.shape)
-                         : check_request(tables_.nodes, r.request, tables_.config.overcommit);
+                         : check_waiting(tables_.nodes, r.request, tables_.config.overcommit);
   if (!shape) return ending_.end(job, {JobState::LaunchFailed, shape.error().context()}, step);
   job.shape = *shape;
   if (job.attempts + 1 >= base::kAttemptsPerJob) {  // after crashes in each launch
@@ -122,6 +122,7 @@ void Recovery::recover_placed(Job& job, const RecoveredJob& r, Step& step) {
     job.lost = r.lost;
   }
   tables_.jobs.restore_state(job, r.state);
+  if (r.state == JobState::Suspended) placer_.suspended(job);
 }
 
 // Restores the old place. Returns false if it does not exist on the nodes as configured.

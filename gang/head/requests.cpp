@@ -60,6 +60,7 @@ Result<void> Requests::check(JobId id, JobRequest request, std::int64_t number) 
       }
       return must_be(has_tasks, "running");
     case JobRequest::Resume:
+      if (is_suspended) return p_.placer.licenses().check_resume(job);
       return must_be(has_tasks, "suspended");
     case JobRequest::Hold:
     case JobRequest::Release:
@@ -119,6 +120,7 @@ Result<void> Requests::submit(JobId id, UserId user, const base::ResourceRequest
   const auto shape = is_step ? check_step(jobs, p_.tables.nodes, request)
                              : check_request(p_.tables.nodes, request, p_.tables.config.overcommit);
   if (!shape) return shape.error();
+  if (auto has = p_.placer.licenses().check(request); !has) return has;
   if (is_step && jobs.at(request.inside).user != user) {
     return fail(Errc::Denied, "job {} belongs to another user", request.inside);
   }
@@ -168,6 +170,7 @@ Result<void> Requests::suspend(JobId id, Step& step) {
   if (job.state == JobState::Suspended) return {};
   job.forget_activity();
   p_.tables.jobs.change(job, JobEvent::Suspend, step);
+  p_.placer.suspended(job);
   return {};
 }
 
@@ -176,6 +179,7 @@ Result<void> Requests::resume(JobId id, Step& step) {
   if (!found) return found.error();
   Job& job = **found;
   if (job.state == JobState::Running) return {};
+  p_.placer.resumed(job);
   p_.tables.jobs.change(job, JobEvent::Resume, step);
   p_.idle.judge(job, step);
   return {};
@@ -199,7 +203,7 @@ Result<void> Requests::release(JobId id, Step& step) {
   if (job.is_paused) return {};
   const auto shape = job.is_step()
                          ? base::Result<Shape>(job.shape)
-                         : check_request(p_.tables.nodes, job.request, p_.tables.config.overcommit);
+                         : check_waiting(p_.tables.nodes, job.request, p_.tables.config.overcommit);
   if (shape) {
     job.shape = *shape;
     try_new(job, step);

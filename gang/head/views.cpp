@@ -132,13 +132,14 @@ base::Result<JobView> plan_view(const Shown& shown, const base::ResourceRequest&
                          ? check_step(shown.tables.jobs, nodes, request)
                          : check_request(nodes, request, shown.tables.config.overcommit);
   if (!shape) return shape.error();
+  if (auto has = shown.placer.licenses().check(request); !has) return has.error();
   Job job;
   job.user = user;
   job.request = request;
   job.shape = *shape;
   job.allowed = allowed_nodes(nodes, request);
   job.wait = shown.tables.jobs.next_wait_key(request, JobId{0});
-  job.wait.rank = shown.placer.rank_of(job);
+  job.wait = shown.placer.key_of(job);
   JobView v;
   v.request = request;
   v.tasks_per_core = shape->tasks_per_core;

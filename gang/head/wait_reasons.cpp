@@ -129,14 +129,35 @@ struct Reasons {
     }
   }
 
+  // Adds the reason that a change of the job's partition gives.
+  void add_partition() {
+    const std::string& name = job.request.partition;
+    if (name.empty()) return;
+    const Partition* partition = tables.nodes.partitions().find(name);
+    if (partition == nullptr) {
+      out.push_back(fmt::format("partition {} was removed from the configuration", name));
+    } else if (partition->nodes.size() < job.shape.nodes) {
+      out.push_back(fmt::format("partition {} now has {}, the job needs {}", name,
+                                base::counted(partition->nodes.size(), "node"), job.shape.nodes));
+    }
+  }
+
   void add_constraint() {
-    if (job.request.features.empty()) return;
+    if (job.request.features.empty() && (job.request.partition.empty() || job.allowed.empty())) {
+      return;
+    }
     Names qualified;
     for (NodeIndex node = 0; node < tables.nodes.size(); ++node) {
       if (is_allowed(job.allowed, node)) qualified.push_back(tables.nodes.name(node));
     }
-    out.push_back(fmt::format("constraint {}: {}", base::format_constraint(job.request.features),
-                              join(qualified)));
+    if (qualified.empty() && job.request.features.empty()) return;
+    const std::string& partition = job.request.partition;
+    std::string what = partition.empty() ? "" : fmt::format("partition {}", partition);
+    if (!job.request.features.empty()) {
+      what += fmt::format("{}constraint {}", what.empty() ? "" : ", ",
+                          base::format_constraint(job.request.features));
+    }
+    out.push_back(fmt::format("{}: {}", what, join(qualified)));
   }
 
   // Adds the reason of kept rows; see Hold.
@@ -218,7 +239,9 @@ Names wait_reasons(const Tables& tables, const Placer& placer, const Job& job) {
     return std::move(reasons.out);
   }
   if (std::string why = placer.why_closed(job); !why.empty()) reasons.out.push_back(std::move(why));
+  for (std::string& why : placer.licenses().why_short(job)) reasons.out.push_back(std::move(why));
   reasons.add_reservation();
+  reasons.add_partition();
   reasons.add_nodes();
   reasons.add_room();
   if (reasons.out.empty()) {

@@ -88,9 +88,43 @@ void Placer::follow_features(NodeIndex node) {
   }
 }
 
+// Jobs that have a place keep it, also on nodes that have left their partition.
+void Placer::follow_partitions() {
+  for (auto& [id, job] : jobs_.all()) {
+    if (!job.request.partition.empty()) job.allowed = allowed_nodes(nodes_, job.request);
+  }
+  sort_again();
+  capacity_grew();
+}
+
+// ---- licenses ---------------------------------------------------------------------------------
+
+void Placer::set_licenses(const std::vector<base::License>& totals, bool release_suspended) {
+  licenses_.set(totals, release_suspended);
+  for (const auto& [id, job] : jobs_.all()) {
+    if (job.state == JobState::Suspended) suspended(job);
+  }
+  capacity_grew();
+}
+
+void Placer::suspended(const Job& job) {
+  if (licenses_.suspended(job)) capacity_grew();
+}
+
+// Licenses are kept only for a job that lacks nothing else, so a job whose nodes are down or whose
+// user is at a limit keeps none from others.
+void Placer::await_licenses(const Job& job) {
+  if (licenses_.has_room(job) || !is_gate_open(job, nullptr)) return;
+  if (find_spot(job)) licenses_.await(job);
+}
+
 // ---- the gate ---------------------------------------------------------------------------------
 
 bool Placer::is_open(const Job& job, const Spot* spot) const {
+  return licenses_.has_room(job) && is_gate_open(job, spot);
+}
+
+bool Placer::is_gate_open(const Job& job, const Spot* spot) const {
   if (gate_ == nullptr || !job.has_row()) return true;
   return gate_->is_open(
       job, spot != nullptr ? spot->choice.nodes.size() : std::max<std::size_t>(job.shape.nodes, 1));
@@ -108,22 +142,31 @@ std::string Placer::why_closed(const Job& job) const {
 
 // No room is kept for a job that may not take it.
 void Placer::break_closed_promise() {
-  if (gate_ == nullptr) return;
   const auto ahead = policy_->promised();
   if (ahead && !is_open(jobs_.at(*ahead))) policy_->drop_promise();
 }
 
-void Placer::reorder() {
-  if (gate_ == nullptr) return;
+WaitKey Placer::key_of(const Job& job) const {
+  WaitKey key = job.wait;
+  key.minus_order = -std::int64_t{nodes_.partitions().order_of(job.request.partition)};
+  key.rank = gate_ != nullptr && job.has_row() ? gate_->rank(job) : 0;
+  return key;
+}
+
+void Placer::sort_again() {
   std::map<WaitKey, Job*> again;
   for (const auto& [key, job] : waiting_) {
-    job->wait.rank = rank_of(*job);
+    job->wait = key_of(*job);
     again.emplace(job->wait, job);
   }
-  if (again != waiting_) {
-    waiting_ = std::move(again);
-    policy_->reordered();
-  }
+  if (again == waiting_) return;
+  waiting_ = std::move(again);
+  policy_->reordered();
+}
+
+void Placer::reorder() {
+  if (gate_ == nullptr) return;
+  sort_again();
   for (auto& [id, job] : jobs_.all()) {
     if (!job.placed || !job.has_row()) continue;
     set_boost(job);
@@ -150,32 +193,40 @@ bool Placer::try_place(Job& job) {
 void Placer::note_placed(Job& job) {
   job.boost = policy_->boost_of(job);
   policy_->placed(job);
-  if (gate_ == nullptr || !job.has_row()) return;
-  job.boost *= gate_->boost(job);
-  gate_->placed(job);
+  licenses_.take(job);
+  if (licenses_.forget(job.id)) capacity_grew();
+  if (gate_ != nullptr && job.has_row()) {
+    job.boost *= gate_->boost(job);
+    gate_->placed(job);
+  }
   break_closed_promise();
 }
 
 // The job has just begun to wait and room has not grown, so the other jobs need not be tried.
 bool Placer::try_new(Job& job) {
-  job.wait.rank = rank_of(job);
+  job.wait = key_of(job);
   line_of(job).emplace(job.wait, &job);
   if (job.is_step()) return !nodes_.is_awaiting() && try_place(job);
   if (!policy_->tries_alone(job)) capacity_grew();
   if (nodes_.is_awaiting() || room_.has_grown()) return false;
   if (try_place(job)) return true;
-  if (is_open(job)) policy_->stays(job);
+  if (is_open(job)) {
+    policy_->stays(job);
+  } else {
+    await_licenses(job);
+  }
   return false;
 }
 
 void Placer::enqueue(Job& job) {
-  job.wait.rank = rank_of(job);
+  job.wait = key_of(job);
   line_of(job).emplace(job.wait, &job);
   capacity_grew();
 }
 
 void Placer::withdraw(const Job& job) {
   line_of(job).erase(job.wait);
+  if (licenses_.forget(job.id)) capacity_grew();
   if (!job.is_step()) policy_->withdrawn(job);
 }
 
@@ -210,6 +261,7 @@ std::vector<JobId> Placer::place_waiting(TimePoint now) {
   if (policy_->repack()) jobs_.mark_changed();
   room_.set_known();
   policy_->begin_pass(now);
+  licenses_.begin_pass();
   break_closed_promise();
   place_steps(placed);
   std::vector<Needs> failed;
@@ -221,12 +273,17 @@ std::vector<JobId> Placer::place_waiting(TimePoint now) {
     const Needs needs{job.shape, longest, room_.rows_kept_from(job),
                       room_.is_short_of_places(job.user) ? std::optional(job.user) : std::nullopt};
     if (may_skip && cannot_fit(needs, failed)) continue;
-    if (!is_open(job)) continue;
+    if (!is_open(job)) {
+      await_licenses(job);
+      continue;
+    }
     if (try_place(job)) {
       placed.push_back(job.id);
       continue;
     }
-    if (!policy_->stays(job)) break;
+    const bool goes_on = policy_->stays(job);
+    if (policy_->promised() == job.id) licenses_.await(job);
+    if (!goes_on) break;
     if (may_skip) note_failed(needs, failed);
   }
   reweigh();
@@ -262,12 +319,14 @@ bool Placer::restore(Job& job) {
 
 void Placer::unplace(Job& job) {
   if (gate_ != nullptr && job.has_row()) gate_->unplaced(job);
+  licenses_.give_back(job.id);
   room_.unplace(job);
   if (!job.is_step()) policy_->unplaced(job);
 }
 
 base::Result<void> Placer::check() const {
   if (auto r = room_.check(); !r) return r;
+  if (auto r = licenses_.check(); !r) return r;
   return check_line();
 }
 

@@ -2,6 +2,7 @@
 // Placer holds the queue of waiting jobs and gives them the places that the policy chooses. It
 // gives and takes back places; it sends nothing.
 
+#include "gang/resources/licenses.hpp"
 #include "gang/schedule/policy.hpp"
 #include "gang/state/gate.hpp"
 
@@ -32,6 +33,18 @@ class Placer {
 
   // Applies a change of the node's features to all jobs.
   void follow_features(NodeIndex node);
+
+  // Applies a change of the partitions to all jobs.
+  void follow_partitions();
+
+  // ---- licenses; see Licenses
+  void set_licenses(const std::vector<base::License>& totals, bool release_suspended);
+  // The job was suspended, or continues after check_resume().
+  void suspended(const Job& job);
+
+  void resumed(const Job& job) { licenses_.take(job); }
+
+  [[nodiscard]] const Licenses& licenses() const { return licenses_; }
 
   // Records that room may have grown in a way that the placer cannot see: a node is up, or a limit
   // was raised.
@@ -115,15 +128,14 @@ class Placer {
     return room_.free_scratch(node) - policy_->withheld(job, node).scratch;
   }
 
-  // Returns whether the gate admits the job to this place. Without a place, as few nodes as it
-  // takes are assumed.
+  // Returns whether the gate admits the job to this place and its licenses are free. Without a
+  // place, as few nodes as it takes are assumed.
   [[nodiscard]] bool is_open(const Job& job, const Spot* spot = nullptr) const;
   // Returns the reason why the gate does not admit it; empty if it does.
   [[nodiscard]] std::string why_closed(const Job& job) const;
 
-  [[nodiscard]] std::int64_t rank_of(const Job& job) const {
-    return gate_ != nullptr && job.has_row() ? gate_->rank(job) : 0;
-  }
+  // Returns the key of a job in the queue, with its rank and the order of its partition.
+  [[nodiscard]] WaitKey key_of(const Job& job) const;
 
   // Returns the job ahead in the queue for which room is kept that this one may not take.
   [[nodiscard]] std::optional<JobId> behind(const Job& job) const { return policy_->behind(job); }
@@ -140,7 +152,10 @@ class Placer {
   [[nodiscard]] base::Result<void> check() const;
 
  private:
+  [[nodiscard]] bool is_gate_open(const Job& job, const Spot* spot) const;
   bool try_place(Job& job);
+  void sort_again();
+  void await_licenses(const Job& job);
   void note_placed(Job& job);
   void reweigh();
   void set_boost(Job& job);
@@ -157,6 +172,7 @@ class Placer {
   JobTable& jobs_;
   Gate* gate_ = nullptr;
   Room room_;
+  Licenses licenses_;
   std::unique_ptr<Policy> policy_;
   // Each entry has its job, because a pass examines the jobs one by one.
   std::map<WaitKey, Job*> waiting_;        // Pending jobs that are not held, without steps

@@ -3,9 +3,12 @@
 
 #include "base/limits.hpp"
 #include "base/model/resources.hpp"
+#include "base/text.hpp"
 #include "base/text/plain.hpp"
 #include "gang/resources/demands.hpp"
 #include "gang/resources/unit_registry.hpp"
+
+#include <fmt/ranges.h>
 
 #include <algorithm>
 
@@ -24,6 +27,17 @@ struct Check {
   bool may_share = false;  // tasks may share cores
   std::vector<bool> allowed;
 };
+
+Result<void> check_partition(const Check& c) {
+  const Partitions& partitions = c.nodes.partitions();
+  const std::string& name = c.request.partition;
+  if (name.empty() || partitions.find(name) != nullptr) return {};
+  std::vector<std::string> known;
+  for (const Partition& one : partitions.all()) known.push_back(one.name);
+  return fail(Errc::NotFound, "no partition {}: {}", base::escape_terminal(name, 80),
+              known.empty() ? "this cluster has no partitions"
+                            : fmt::format("there are {}", fmt::join(known, ", ")));
+}
 
 Result<void> check_names(const Check& c) {
   for (const auto* list : {&c.request.only_nodes, &c.request.except_nodes}) {
@@ -190,11 +204,16 @@ base::Error no_room(const Check& c, const Shape& shape) {
 }
 
 std::string what_leaves(const Check& c) {
-  if (c.allowed.empty()) return "the cluster has";
-  if (c.request.features.empty()) return "the node lists leave";
-  return fmt::format(
-      "constraint '{}'{} leaves", base::format_constraint(c.request.features),
-      c.request.only_nodes.empty() && c.request.except_nodes.empty() ? "" : " with the node lists");
+  const bool has_lists = !c.request.only_nodes.empty() || !c.request.except_nodes.empty();
+  const std::string partition =
+      c.request.partition.empty() ? "" : fmt::format("partition {}", c.request.partition);
+  if (c.request.features.empty() && !has_lists) {
+    return partition.empty() ? "the cluster has" : partition + " has";
+  }
+  const std::string within = partition.empty() ? "" : " in " + partition;
+  if (c.request.features.empty()) return fmt::format("the node lists{} leave", within);
+  return fmt::format("constraint '{}'{}{} leaves", base::format_constraint(c.request.features),
+                     has_lists ? " with the node lists" : "", within);
 }
 
 Result<void> check_room(const Check& c, Shape& shape) {
@@ -217,7 +236,8 @@ Result<void> check_room(const Check& c, Shape& shape) {
 
 std::vector<bool> allowed_nodes(const NodeTable& nodes, const base::ResourceRequest& request) {
   const bool names_any = !request.only_nodes.empty() || !request.except_nodes.empty();
-  if (!names_any && request.features.empty()) return {};
+  const bool is_open = !names_any && request.features.empty();
+  if (is_open && request.partition.empty()) return {};
   std::vector<bool> allowed(nodes.size(), request.only_nodes.empty());
   const auto set = [&](const std::vector<std::string>& list, bool may) {
     for (const std::string& name : list) {
@@ -227,8 +247,12 @@ std::vector<bool> allowed_nodes(const NodeTable& nodes, const base::ResourceRequ
   set(request.only_nodes, true);
   set(request.except_nodes, false);
   for (NodeIndex index = 0; index < nodes.size(); ++index) {
-    allowed[index] = allowed[index] && may_have_features(nodes[index], request);
+    allowed[index] = allowed[index] && may_have_features(nodes[index], request) &&
+                     nodes.partitions().allow(request.partition, nodes.name(index));
   }
+  // A partition of all nodes restricts nothing, so its jobs are placed as jobs without one.
+  const bool has_all = std::ranges::all_of(allowed, [](bool is_allowed) { return is_allowed; });
+  if (is_open && has_all && nodes.partitions().find(request.partition) != nullptr) return {};
   return allowed;
 }
 
@@ -237,7 +261,8 @@ bool allows(const NodeTable& nodes, const base::ResourceRequest& request, NodeIn
     return std::ranges::find(list, nodes.name(node)) != list.end();
   };
   return (request.only_nodes.empty() || names(request.only_nodes)) &&
-         !names(request.except_nodes) && may_have_features(nodes[node], request);
+         !names(request.except_nodes) && may_have_features(nodes[node], request) &&
+         nodes.partitions().allow(request.partition, nodes.name(node));
 }
 
 Result<Shape> check_request(const NodeTable& nodes, const base::ResourceRequest& request,
@@ -251,12 +276,22 @@ Result<Shape> check_request(const NodeTable& nodes, const base::ResourceRequest&
   }
   const Check c{nodes, request, overcommit && !request.own_cores && !request.overlay,
                 allowed_nodes(nodes, request)};
+  if (auto known = check_partition(c); !known) return known.error();
   if (auto known = check_names(c); !known) return known.error();
   Result<Shape> shape = shape_of(request);
   if (!shape) return shape;
   if (auto met = check_demands(nodes, request, c.allowed, shape->nodes); !met) return met.error();
   if (auto room = check_room(c, *shape); !room) return room.error();
   return shape;
+}
+
+Result<Shape> check_waiting(const NodeTable& nodes, const base::ResourceRequest& request,
+                            bool overcommit) {
+  auto shape = check_request(nodes, request, overcommit);
+  if (shape || request.partition.empty()) return shape;
+  base::ResourceRequest anywhere = request;
+  anywhere.partition.clear();
+  return check_request(nodes, anywhere, overcommit);
 }
 
 }  // namespace score::gang

@@ -11,9 +11,9 @@
 
 namespace score::gang {
 
-// Returns, per node, whether only_nodes, except_nodes and features allow it; empty if all are
-// allowed. An unknown name (a restarted head may have a different configuration) allows or excludes
-// no node.
+// Returns, per node, whether only_nodes, except_nodes, features and partition allow it; empty if
+// all are allowed. An unknown node (a restarted head may have a different configuration) allows or
+// excludes no node; an unknown partition allows none.
 std::vector<bool> allowed_nodes(const NodeTable& nodes, const base::ResourceRequest& request);
 
 // Computes the same for one node.
@@ -26,6 +26,11 @@ inline bool is_allowed(const std::vector<bool>& allowed, NodeIndex index) {
 // Returns the request with its defaults, with as few tasks per core as possible if `overcommit`
 // allows sharing. Errors: one line for the user (NotFound, TooLarge, Malformed).
 base::Result<Shape> check_request(const NodeTable& nodes, const base::ResourceRequest& request,
+                                  bool overcommit);
+
+// Checks a job that was accepted and waits: it keeps waiting if its partition has shrunk or was
+// removed since, because both may be undone. Errors: as of check_request().
+base::Result<Shape> check_waiting(const NodeTable& nodes, const base::ResourceRequest& request,
                                   bool overcommit);
 
 }  // namespace score::gang

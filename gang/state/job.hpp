@@ -19,10 +19,11 @@
 
 namespace score::gang {
 
-// Waiting jobs are tried in this order: by queue (urgent, high, others), then by priority, then by
-// rank, then by age.
+// Waiting jobs are tried in this order: by queue (urgent, high, others), then by the order of their
+// partition, then by priority, then by rank, then by age.
 struct WaitKey {
-  std::uint8_t queue = 2;  // 0: urgent, 1: high, 2: the others
+  std::uint8_t queue = 2;        // 0: urgent, 1: high, 2: the others
+  std::int64_t minus_order = 0;  // see Partition::order
   std::int64_t minus_priority = 0;
   std::int64_t rank = 0;     // see Gate; 0 without one
   std::uint64_t number = 0;  // of the submission
@@ -57,7 +58,7 @@ struct Job {
   bool keep_going = false;
   bool is_stopping = false;     // see Cluster::let_end
   std::string limit;            // text of the time limit that was reached; empty: none
-  std::vector<bool> allowed;    // [node] by names and features; empty: all
+  std::vector<bool> allowed;    // [node] by names, features, partition; empty: all
   Lazy<std::set<JobId>> steps;  // of an allocation: the steps that have not ended
 
   // Placer writes these.

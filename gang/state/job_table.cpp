@@ -46,7 +46,11 @@ WaitKey JobTable::next_wait_key(const base::ResourceRequest& request, JobId id) 
   const auto queue = request.queue == base::Queue::Urgent ? 0U
                      : request.queue == base::Queue::High ? 1U
                                                           : 2U;
-  return {static_cast<std::uint8_t>(queue), -std::int64_t{request.priority}, 0, submissions_ + 1,
+  return {static_cast<std::uint8_t>(queue),
+          0,
+          -std::int64_t{request.priority},
+          0,
+          submissions_ + 1,
           id};
 }
 

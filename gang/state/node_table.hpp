@@ -7,6 +7,7 @@
 #include "gang/matrix/matrix.hpp"
 #include "gang/state/config.hpp"
 #include "gang/state/failure_detector.hpp"
+#include "gang/state/partitions.hpp"
 #include "gang/state/step.hpp"
 
 #include <map>
@@ -14,6 +15,7 @@
 #include <set>
 #include <string>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 namespace score::gang {
@@ -57,6 +59,11 @@ class NodeTable {
   [[nodiscard]] std::optional<NodeIndex> find(const std::string& name) const;
   [[nodiscard]] std::vector<NodeId> ids() const;  // ascending
   [[nodiscard]] bool all_seen() const;
+
+  // ---- partitions of the nodes
+  [[nodiscard]] const Partitions& partitions() const { return partitions_; }
+
+  void set_partitions(std::vector<Partition> all) { partitions_.set(std::move(all)); }
 
   // Sends the message; does nothing if the node is not connected.
   void send(NodeIndex index, base::HeadToNode message, Step& step) const;
@@ -114,6 +121,7 @@ class NodeTable {
   std::unordered_map<std::string, NodeIndex> names_;
   FailureDetector detector_;
   std::set<NodeIndex> awaited_;
+  Partitions partitions_;
 };
 
 }  // namespace score::gang
