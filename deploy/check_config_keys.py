@@ -15,6 +15,8 @@ PARSERS = {
     'accounts': [(ACCOUNTS, 'read_account'), (ACCOUNTS, 'read_running_limits')],
     'fair_share': [(ACCOUNTS, 'read_accounts')],
     'notify': [('scored/head/config/notify_config.cpp', '')],
+    'partitions': [('scored/head/config/partitions.cpp', '')],
+    'licenses': [('scored/head/config/licenses.cpp', '')],
     'node': [('scored/node/**/config.cpp', '')],
     'network': [('scored/shared/config/network_config.cpp', '')],
     'gres': [('scored/shared/config/generic_config.cpp', '')],

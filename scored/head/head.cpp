@@ -51,7 +51,7 @@ Head::Head(asio::io_context& io, Clock& clock, HeadConfig config, const Recovere
   jobs_.set_last_number(recovered.last_job);
   nodes_.set_last_number([this] { return jobs_.last_number(); });
   users_.set_exempt(config_.limits.exempt);
-  users_.set_account_groups(config_.accounts.groups());
+  users_.set_account_groups(config_.user_groups());
   nodes_.on_job_seen(
       [this](NodeId node, JobId last, bool is_proven) { submissions_.saw(node, last, is_proven); });
   starter_.prove_jobs([this](JobId job) { return nodes_.job_proof(job); });
@@ -130,6 +130,7 @@ Status Head::recover(const Recovered& recovered) {
   for (const std::string& name : config_.nodes) {
     if (auto added = admin_.add_node(name); !added) return added;
   }
+  admin_.apply_rules();
   shares_.restore(recovered.uses);
   const StoredSettings settings = read_settings(recovered.settings);
   if (auto applied = apply_settings(settings); !applied) return applied;
@@ -254,6 +255,7 @@ Result<gang::RecoveredJob> Head::recover_job(const StoredJob& stored) {
   info.step = request->step;
   info.allocation = request->allocation;
   info.account = request->account;
+  info.partition = request->partition;
   jobs_.count_in(info);
   Job& job = jobs_.add(std::move(info));
   job.progress = stored.progress;

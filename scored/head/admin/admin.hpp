@@ -66,6 +66,9 @@ class Admin {
   [[nodiscard]] Permissions& permissions() { return permissions_; }
 
   // Adds a node of the configuration to the cluster. Errors: the cluster's.
+  // Gives the cluster the partitions and licenses of the configuration.
+  void apply_rules() { cluster_commands_.apply_rules(); }
+
   [[nodiscard]] Status add_node(const std::string& name) {
     return cluster_commands_.add_node(name);
   }

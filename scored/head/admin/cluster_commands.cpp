@@ -173,10 +173,18 @@ void ClusterCommands::take_file(HeadConfig wanted) {
   parts_.networks.set_channels(wanted.network.channels);
   head_.users.set_rule(wanted.operators);
   head_.users.set_exempt(wanted.limits.exempt);
-  head_.users.set_account_groups(wanted.accounts.groups());
+  head_.users.set_account_groups(wanted.user_groups());
   set_log_level(wanted.log_level);
   config = std::move(wanted);
+  apply_rules();
   parts_.shares.reload();
+}
+
+void ClusterCommands::apply_rules() {
+  gang::Cluster& cluster = head_.runner.cluster();
+  const LicenseRules& licenses = parts_.config.licenses;
+  head_.runner.perform(cluster.set_partitions(parts_.config.partitions.for_cluster(), now()));
+  head_.runner.perform(cluster.set_licenses(licenses.totals, licenses.release_suspended, now()));
 }
 
 }  // namespace score::head

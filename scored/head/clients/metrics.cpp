@@ -1,5 +1,5 @@
-// Job ids, ranks and users are not labels, because their number is unlimited. Nodes and accounts
-// are labels, because the configuration names all of them.
+// Job ids, ranks and users are not labels, because their number is unlimited. Nodes, accounts,
+// partitions and licenses are labels, because the configuration names all of them.
 #include "scored/head/clients/metrics.hpp"
 
 #include "monitor/metrics/exporter.hpp"
@@ -116,6 +116,24 @@ void export_accounts(Exporter& out, const std::vector<FairShares::AccountUse>& a
   }
 }
 
+void export_pools(Exporter& out, const Pools& pools) {
+  auto total = out.gauge("scored_license_total", "Licenses of the cluster.");
+  auto used = out.gauge("scored_license_used", "Licenses that jobs hold.");
+  auto wanted = out.gauge("scored_license_waiting_jobs", "Waiting jobs that ask for the license.");
+  for (const LicenseCount& one : pools.licenses) {
+    total.value(one.total, {{"license", one.name}});
+    used.value(one.used, {{"license", one.name}});
+    wanted.value(one.jobs_waiting, {{"license", one.name}});
+  }
+  auto jobs = out.gauge("scored_partition_jobs", "Jobs that have not ended, by partition.");
+  auto nodes = out.gauge("scored_partition_nodes_up", "Nodes of the partition that take jobs.");
+  for (const PartitionCount& one : pools.partitions) {
+    jobs.value(one.jobs_running, {{"partition", one.name}, {"state", "placed"}});
+    jobs.value(one.jobs_waiting, {{"partition", one.name}, {"state", "pending"}});
+    nodes.value(one.nodes_up, {{"partition", one.name}});
+  }
+}
+
 // Scratch is exported by node, because jobs come and go.
 void export_scratch(Exporter& out, const monitor::ClusterView& view,
                     const monitor::ClusterMeter& meter) {
@@ -225,6 +243,7 @@ std::string metrics_text(const MetricsInput& input) {
   }
   export_nodes(out, input.view, input.meter);
   export_accounts(out, input.accounts);
+  export_pools(out, input.pools);
   export_scratch(out, input.view, input.meter);
   export_requests(out, input.requests);
   export_documents(out, input.hub.counters(), input.hub.viewer_count());

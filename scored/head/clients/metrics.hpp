@@ -9,6 +9,7 @@
 #include "monitor/sampler/samples.hpp"
 #include "scored/control/control_network.hpp"
 #include "scored/head/admin/permissions.hpp"
+#include "scored/head/clients/pools.hpp"
 #include "scored/head/jobs/fair_shares.hpp"
 #include "scored/head/notices/notices.hpp"
 
@@ -31,6 +32,7 @@ struct MetricsInput {
   const std::vector<FairShares::AccountUse>& accounts;
   std::map<NoticeChannel, NoticeCounts> notices;
   std::optional<bool> has_current_follower;  // with two heads
+  const Pools& pools;
 };
 
 [[nodiscard]] std::string metrics_text(const MetricsInput& input);

@@ -443,6 +443,7 @@ asio::awaitable<std::string> Monitoring::metrics() {
   const monitor::HttpServer::Counts none;
   const monitor::ClusterView now = parts_.overview.view();
   const std::vector<FairShares::AccountUse> accounts = parts_.shares.accounts();
+  const Pools pools = count_pools(parts_.head);
   const MetricsInput input{now,
                            parts_.head.runner.cluster().counters(),
                            parts_.life.waits(),
@@ -453,7 +454,8 @@ asio::awaitable<std::string> Monitoring::metrics() {
                            parts_.admin.permissions().denied(),
                            accounts,
                            parts_.notices.counts(),
-                           parts_.overview.has_current_follower()};
+                           parts_.overview.has_current_follower(),
+                           pools};
   co_return metrics_text(input);
 }
 

@@ -4,6 +4,7 @@
 #include "base/text/plain.hpp"
 #include "proto/convert/convert.hpp"
 #include "proto/convert/words.hpp"
+#include "scored/head/clients/pools.hpp"
 #include "scored/head/config/version.hpp"
 
 #include <fmt/format.h>
@@ -141,6 +142,7 @@ wire::Info Overview::info() const {
   if (heads_) {
     for (const wire::HeadState& head : heads_()) *out.add_heads() = head;
   }
+  add_pools(head_, out);
   return out;
 }
 
@@ -196,6 +198,9 @@ wire::NodeList Overview::nodes() const {
     for (const auto& kind : view->info.generic) *out.add_generic() = proto::to_wire(kind);
     for (const auto& kind : view->generic_used) *out.add_generic_used() = proto::to_wire(kind);
     out.set_reservation(view->reservation);
+    for (const auto& partition : head_.config.partitions.of_node(head_.links.name(id))) {
+      out.add_partitions(partition);
+    }
     out.set_scratch_bytes(view->info.scratch.value());
     out.set_scratch_reserved_bytes(view->scratch_reserved.value());
     out.set_clock_error_ns(vitals.clock_error_ns);

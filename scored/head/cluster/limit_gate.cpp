@@ -60,9 +60,18 @@ LimitGate::Limit LimitGate::of_its_account(const gang::Job& job, const Count& ne
   return first_limit(account->limits, of_account(name), found(account_hours_, name), needs);
 }
 
+LimitGate::Limit LimitGate::of_its_partition(const gang::Job& job, const Count& needs) const {
+  const std::string& name = job.request.partition;
+  const PartitionRule* partition = name.empty() ? nullptr : partitions_.find(name);
+  if (partition == nullptr || !partition->limits.any()) return Limit::None;
+  const Limit limit = first_limit(partition->limits, of_partition(name, job.user), 0, needs);
+  return limit == Limit::None || is_limited_(job.user) ? limit : Limit::None;
+}
+
 bool LimitGate::is_open(const gang::Job& job, std::size_t nodes) const {
   const Count needs = needs_of(job, nodes);
-  return of_its_user(job, needs) == Limit::None && of_its_account(job, needs) == Limit::None;
+  return of_its_user(job, needs) == Limit::None && of_its_partition(job, needs) == Limit::None &&
+         of_its_account(job, needs) == Limit::None;
 }
 
 std::string LimitGate::why_closed(const gang::Job& job, std::size_t nodes) const {
@@ -92,6 +101,12 @@ std::string LimitGate::why_closed(const gang::Job& job, std::size_t nodes) const
     return text(user, rules_.per_user, "limits", "its user", of_user(job.user),
                 found(user_hours_, job.user));
   }
+  const std::string& in = job.request.partition;
+  const Limit partition = of_its_partition(job, needs);
+  if (partition != Limit::None) {
+    return text(partition, partitions_.find(in)->limits, "partitions." + in, "its user",
+                of_partition(in, job.user), 0);
+  }
   const Account* account = rules_.find(job.request.account);
   if (account == nullptr) return {};
   const std::string& name = account->name;
@@ -102,7 +117,9 @@ std::string LimitGate::why_closed(const gang::Job& job, std::size_t nodes) const
 // ---- what has a place ---------------------------------------------------------------------------
 
 void LimitGate::placed(const gang::Job& job) {
-  const Place place{{job.request.account, job.user}, needs_of(job, job.cells.nodes.size())};
+  const Place place{{job.request.account, job.user},
+                    job.request.partition,
+                    needs_of(job, job.cells.nodes.size())};
   if (places_.try_emplace(job.id, place).second) count(place, 1);
 }
 
@@ -121,13 +138,18 @@ void LimitGate::count(const Place& place, int sign) {
     sum.memory = sign > 0 ? sum.memory + place.count.memory : sum.memory - place.count.memory;
     if (sum == Count()) map.erase(key);
   };
-  add(users_, place.key.second);
+  add(users_, std::pair(std::string(), place.key.second));
+  if (!place.partition.empty()) add(users_, std::pair(place.partition, place.key.second));
   add(accounts_, place.key.first);
   add(both_, place.key);
 }
 
 LimitGate::Count LimitGate::of_user(UserId user) const {
-  return found(users_, user);
+  return of_partition({}, user);
+}
+
+LimitGate::Count LimitGate::of_partition(const std::string& partition, UserId user) const {
+  return found(users_, std::pair(partition, user));
 }
 
 LimitGate::Count LimitGate::of_account(const std::string& account) const {

@@ -5,6 +5,7 @@
 
 #include "gang/state/gate.hpp"
 #include "scored/head/cluster/usage_tracker.hpp"
+#include "scored/head/config/partitions.hpp"
 
 #include <cstdint>
 #include <functional>
@@ -24,11 +25,14 @@ class LimitGate final : public gang::Gate {
     friend bool operator==(const Count&, const Count&) = default;
   };
 
-  // `rules` and `tracker` must outlive this object. `is_limited` returns whether user limits apply
-  // to this user; it is called at each decision.
-  LimitGate(const AccountRules& rules, const UsageTracker& tracker,
-            std::function<bool(UserId)> is_limited)
-      : rules_(rules), tracker_(tracker), is_limited_(std::move(is_limited)) {}
+  // `rules`, `partitions` and `tracker` must outlive this object. `is_limited` returns whether user
+  // limits apply to this user; it is called at each decision.
+  LimitGate(const AccountRules& rules, const PartitionRules& partitions,
+            const UsageTracker& tracker, std::function<bool(UserId)> is_limited)
+      : rules_(rules),
+        partitions_(partitions),
+        tracker_(tracker),
+        is_limited_(std::move(is_limited)) {}
 
   // ---- for gang::Cluster
   [[nodiscard]] bool is_open(const gang::Job& job, std::size_t nodes) const override;
@@ -46,10 +50,13 @@ class LimitGate final : public gang::Gate {
   [[nodiscard]] Count of_user(UserId user) const;
   [[nodiscard]] Count of_account(const std::string& account) const;
   [[nodiscard]] Count of(const UsageTracker::Key& key) const;
+  // Returns the sums of a user's jobs in a partition.
+  [[nodiscard]] Count of_partition(const std::string& partition, UserId user) const;
 
  private:
   struct Place {
     UsageTracker::Key key;
+    std::string partition;
     Count count;
   };
 
@@ -68,16 +75,18 @@ class LimitGate final : public gang::Gate {
   [[nodiscard]] static Limit first_limit(const RunningLimits& limits, const Count& has,
                                          double hours, const Count& needs);
   [[nodiscard]] Limit of_its_user(const gang::Job& job, const Count& needs) const;
+  [[nodiscard]] Limit of_its_partition(const gang::Job& job, const Count& needs) const;
   [[nodiscard]] Limit of_its_account(const gang::Job& job, const Count& needs) const;
   [[nodiscard]] Standing standing_of(const UsageTracker::Key& key) const;
   void count(const Place& place, int sign);
   bool refresh_hours(WallTime now);
 
   const AccountRules& rules_;
+  const PartitionRules& partitions_;
   const UsageTracker& tracker_;
   std::function<bool(UserId)> is_limited_;
   std::map<JobId, Place> places_;
-  std::map<UserId, Count> users_;
+  std::map<std::pair<std::string, UserId>, Count> users_;  // in each partition, and ("") in all
   std::map<std::string, Count> accounts_;
   std::map<UsageTracker::Key, Count> both_;
   UsageTracker::Totals totals_;                      // as of the last refresh()

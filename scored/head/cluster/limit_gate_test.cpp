@@ -27,7 +27,8 @@ gang::Job job(std::uint64_t id, UserId user, std::size_t nodes, Bytes memory = B
 struct Gate {
   AccountRules rules;
   UsageTracker tracker{rules};
-  LimitGate gate{rules, tracker, [](UserId user) { return user != kOperator; }};
+  PartitionRules partitions;
+  LimitGate gate{rules, partitions, tracker, [](UserId user) { return user != kOperator; }};
 
   Gate() { rules.accounts = {{"physics", true, {}, 1, 0, {}}}; }
 
@@ -62,6 +63,28 @@ TEST(LimitGate, NamesTheLimitAndItsValue) {
   g.account() = {};
   EXPECT_EQ(g.why(job(3, kAlice, 1)), "limits.max_running_jobs is 2: its user has 2 running");
   EXPECT_EQ(g.why(job(3, kBob, 1)), "");
+}
+
+TEST(LimitGate, PartitionLimitsHoldForEachUserThere) {
+  Gate g;
+  PartitionRule rule;
+  rule.name = "short";
+  rule.limits.max_running_jobs = 1;
+  g.partitions.all = {rule};
+  gang::Job first = job(1, kAlice, 1);
+  gang::Job second = job(2, kAlice, 1);
+  gang::Job other = job(3, kBob, 1);
+  for (gang::Job* one : {&first, &second, &other}) one->request.partition = "short";
+  g.gate.placed(first);
+  EXPECT_EQ(g.why(second), "partitions.short.max_running_jobs is 1: its user has 1 running");
+  EXPECT_EQ(g.why(other), "");
+  EXPECT_EQ(g.why(job(4, kAlice, 1)), "") << "it is in no partition";
+  EXPECT_EQ(g.gate.of_user(kAlice).jobs, 1U);
+  second.user = kOperator;
+  g.gate.placed(second);
+  EXPECT_EQ(g.why(second), "") << "operators are not limited";
+  g.gate.unplaced(first);
+  EXPECT_EQ(g.gate.of_partition("short", kAlice), LimitGate::Count());
 }
 
 TEST(LimitGate, EndedJobMakesRoom) {

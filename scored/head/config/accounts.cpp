@@ -60,30 +60,18 @@ std::string listed(std::vector<std::string> names) {
   return fmt::format("yours: {}{}", fmt::join(names, ", "), count > kAccountsShown ? " ..." : "");
 }
 
-Status check_one(const RunningLimits& limits, std::string_view table,
-                 const ResourceRequest& request) {
-  const std::uint64_t nodes = std::max(request.nodes, 1U);
-  if (limits.max_nodes != 0 && nodes > limits.max_nodes) {
-    return fail(Errc::Denied, "requested {}; {}.max_nodes of the head is {}",
-                counted(nodes, "node"), table, limits.max_nodes);
-  }
-  const std::uint64_t per_node = request.memory_per_node.value();
-  const bool is_more =
-      limits.max_memory != Bytes(0) && per_node > limits.max_memory.value() / nodes;
-  if (!is_more) return {};
-  return fail(Errc::Denied, "requested {} of memory on {}; {}.max_memory of the head is {}",
-              request.memory_per_node, counted(nodes, "node"), table, limits.max_memory);
-}
-
 }  // namespace
 
-bool may_use(const Account& account, const Submitter& who) {
-  if (account.is_open) return true;
+bool is_named(const std::vector<std::string>& users, const Submitter& who) {
   const std::string number = std::to_string(who.user.value());
-  return std::ranges::any_of(account.users, [&](const std::string& one) {
+  return std::ranges::any_of(users, [&](const std::string& one) {
     if (one.starts_with('@')) return who.groups.contains(one.substr(1));
     return one == who.name || one == number;
   });
+}
+
+bool may_use(const Account& account, const Submitter& who) {
+  return account.is_open || is_named(account.users, who);
 }
 
 const Account* AccountRules::find(std::string_view name) const {
@@ -151,6 +139,21 @@ Result<std::string> choose_account(const AccountRules& rules, const Submitter& w
   }
   return fail(Errc::Malformed, "user {} is in several accounts: choose one with --account ({})",
               who.name, listed(own));
+}
+
+Status check_one(const RunningLimits& limits, std::string_view table,
+                 const ResourceRequest& request) {
+  const std::uint64_t nodes = std::max(request.nodes, 1U);
+  if (limits.max_nodes != 0 && nodes > limits.max_nodes) {
+    return fail(Errc::Denied, "requested {}; {}.max_nodes of the head is {}",
+                counted(nodes, "node"), table, limits.max_nodes);
+  }
+  const std::uint64_t per_node = request.memory_per_node.value();
+  const bool is_more =
+      limits.max_memory != Bytes(0) && per_node > limits.max_memory.value() / nodes;
+  if (!is_more) return {};
+  return fail(Errc::Denied, "requested {} of memory on {}; {}.max_memory of the head is {}",
+              request.memory_per_node, counted(nodes, "node"), table, limits.max_memory);
 }
 
 Status check_alone(const AccountRules& rules, const Submitter& who,

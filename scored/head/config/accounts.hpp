@@ -65,6 +65,8 @@ struct Submitter {
   std::set<std::string> groups{};  // those of AccountRules::groups() that the user is in
 };
 
+// Returns whether the list names the user: by name, by number, or a group of the user as "@group".
+[[nodiscard]] bool is_named(const std::vector<std::string>& users, const Submitter& who);
 [[nodiscard]] bool may_use(const Account& account, const Submitter& who);
 
 // Reads the account tables; problems become errors of the sections. `limits` is the table [limits].
@@ -76,6 +78,9 @@ struct Submitter {
 [[nodiscard]] Result<std::string> choose_account(const AccountRules& rules, const Submitter& who,
                                                  const std::string& wanted);
 
+// Checks whether the job alone exceeds a limit of the table. Errors: Denied, naming the limit.
+[[nodiscard]] Status check_one(const RunningLimits& limits, std::string_view table,
+                               const ResourceRequest& request);
 // Checks whether the job alone exceeds a limit. Errors: Denied, naming the limit.
 [[nodiscard]] Status check_alone(const AccountRules& rules, const Submitter& who,
                                  const ResourceRequest& request);

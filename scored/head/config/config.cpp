@@ -6,6 +6,7 @@
 #include "base/text/plain.hpp"
 
 #include <algorithm>
+#include <iterator>
 #include <optional>
 #include <set>
 #include <utility>
@@ -223,6 +224,8 @@ Result<HeadConfig> read_config(Result<ConfigFile> file) {
   config.accounts = read_accounts(root, bounds);
   config.hooks = read_hooks_config(root);
   config.notify = read_notify_config(root.section("notify"));
+  config.partitions = read_partitions(root, config.nodes, config.accounts);
+  config.licenses = read_licenses(root);
   ConfigSection watched = root.section("monitor");
   monitor::read_settings(watched, config.monitor);
   for (const char* role : {"node", "launcher", "devices", "gres", "pario"}) root.ignore(role);
@@ -255,6 +258,12 @@ gang::ClusterConfig HeadConfig::for_cluster() const {
   out.deadlock_after = deadlock_after;
   out.node_timeout = node_timeout;
   return out;
+}
+
+std::vector<std::string> HeadConfig::user_groups() const {
+  std::vector<std::string> groups = accounts.groups();
+  std::ranges::copy(partitions.groups(), std::back_inserter(groups));
+  return groups;
 }
 
 Result<HeadConfig> load_config(const std::string& path) {

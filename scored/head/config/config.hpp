@@ -12,6 +12,8 @@
 #include "proto/transport/tls_connection.hpp"
 #include "scored/head/config/accounts.hpp"
 #include "scored/head/config/notify_config.hpp"
+#include "scored/head/config/licenses.hpp"
+#include "scored/head/config/partitions.hpp"
 #include "scored/head/config/user_limits.hpp"
 #include "scored/head/config/users.hpp"
 #include "scored/shared/config/hooks_config.hpp"
@@ -66,10 +68,15 @@ struct HeadConfig {
   AccountRules accounts;
   HooksConfig hooks;
   NotifyConfig notify;
+  PartitionRules partitions;
+  LicenseRules licenses;
 
   [[nodiscard]] bool has_two_heads() const { return heads.size() == 2; }
 
   [[nodiscard]] gang::ClusterConfig for_cluster() const;
+
+  // Returns the groups whose members may use accounts and partitions, without the '@'.
+  [[nodiscard]] std::vector<std::string> user_groups() const;
 };
 
 // Both functions return all problems as one error; its lines are "file:line: key: why".

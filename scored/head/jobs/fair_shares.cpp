@@ -42,7 +42,7 @@ void set_numbers(const UsageTracker::Factors& factors, double core_seconds,
 FairShares::FairShares(HeadContext& head)
     : head_(head),
       tracker_(head_.config.accounts),
-      gate_(head_.config.accounts, tracker_, [this](UserId user) {
+      gate_(head_.config.accounts, head_.config.partitions, tracker_, [this](UserId user) {
         return head_.users.role(user, now()) == proto::Role::OtherUser &&
                !head_.users.is_exempt(user, now());
       }) {
@@ -75,6 +75,11 @@ Status FairShares::admit(const Peer& peer, bool is_limited, ResourceRequest& req
   if (!account) return account.error();
   request.account = *account;
   if (auto fits = check_alone(rules, who, request); !fits) return fits;
+  const PartitionRules& partitions = head_.config.partitions;
+  if (auto may = enter_partition(partitions, who, request); !may) return may;
+  const std::string& partition = request.partition;
+  const std::size_t jobs = head_.jobs.jobs_in(partition, peer.user);
+  if (auto fits = check_partition_jobs(partitions, who, partition, jobs); !fits) return fits;
   return check_account_jobs(rules, *account, head_.jobs.jobs_of(*account));
 }
 

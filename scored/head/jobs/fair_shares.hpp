@@ -1,7 +1,7 @@
 #pragma once
-// FairShares manages accounts, fair shares and limits of running jobs for the rest of the head. It
-// checks submissions, charges jobs for their use, and notifies the cluster when the order of
-// waiting jobs or a limit has changed. UsageTracker and LimitGate decide.
+// FairShares manages accounts, fair shares, and the limits of running jobs and of partitions for
+// the rest of the head. It checks submissions, charges jobs for their use, and notifies the cluster
+// when the order of waiting jobs or a limit has changed. UsageTracker and LimitGate decide.
 
 #include "proto/client.pb.h"
 #include "scored/head/cluster/head_context.hpp"
@@ -24,8 +24,8 @@ class FairShares {
   // Records that a job of this user is accepted, or was before a restart.
   void note(const JobInfo& job);
 
-  // Sets the account of the request. Errors: those of choose_account(), check_alone() and
-  // check_account_jobs().
+  // Sets the account of the request, and what its partition determines. Errors: those of
+  // choose_account(), check_alone(), enter_partition() and the checks of numbers of jobs.
   [[nodiscard]] Status admit(const Peer& peer, bool is_limited, ResourceRequest& request) const;
 
   // Checks a changed request of a job of this user. If it `names_account`, chooses the account

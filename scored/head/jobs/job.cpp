@@ -114,6 +114,8 @@ wire::JobStatus make_status(const Job& job, const StatusContext& context) {
   out.set_name(job.info.name);
   out.set_account(job.info.account.str());
   out.set_reservation(view.request.reservation);
+  out.set_partition(view.request.partition);
+  for (const auto& license : view.request.licenses) *out.add_licenses() = proto::to_wire(license);
   out.set_state(static_cast<std::uint32_t>(shown_state(job, view.state)));
   if (!job.why_ended.empty()) out.add_reasons(job.why_ended.str());
   const std::vector<std::string> reasons = reasons_of(job, view);

@@ -397,6 +397,8 @@ void JobLife::end(Job& job, const gang::JobView& view) {
   saved.is_step = job.info.step_of != JobId(0);
   saved.account = job.info.account;
   saved.generic = format_generic(view.request.generic);
+  saved.partition = job.info.partition;
+  saved.licenses = format_licenses(view.request.licenses);
   saved.use = parts_.shares.charge(job);
   std::optional<JobHappening> what;
   if (parts_.notices.is_wanted(job.info.notices)) {

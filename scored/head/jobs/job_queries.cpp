@@ -36,6 +36,8 @@ wire::AccountingRow to_wire(const AccountedJob& job) {
   row.set_account(job.account);
   row.set_cores(job.cores);
   row.set_generic(job.generic);
+  row.set_partition(job.partition);
+  row.set_licenses(job.licenses);
   if (job.usage) *row.mutable_usage() = proto::to_wire(*job.usage);
   return row;
 }

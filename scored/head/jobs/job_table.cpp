@@ -49,7 +49,9 @@ void JobTable::count_in(const JobInfo& info) {
     ++(info.step_of == JobId(0) ? usage->jobs : usage->steps);
     usage->specs += info.spec_bytes;
   }
-  if (info.step_of == JobId(0)) ++jobs_of_[{info.account, info.user}];
+  if (info.step_of != JobId(0)) return;
+  ++jobs_of_[{info.account, info.user}];
+  ++jobs_in_[{info.partition, info.user}];
 }
 
 void JobTable::count_out(const JobInfo& info) {
@@ -61,8 +63,17 @@ void JobTable::count_out(const JobInfo& info) {
   }
   if (found->second == Usage()) usage_of_.erase(found);
   if (info.step_of != JobId(0)) return;
-  const auto jobs = jobs_of_.find({info.account, info.user});
-  if (jobs != jobs_of_.end() && --jobs->second == 0) jobs_of_.erase(jobs);
+  const auto drop = [&info](Counts& counts, const SharedText& name) {
+    const auto jobs = counts.find({name, info.user});
+    if (jobs != counts.end() && --jobs->second == 0) counts.erase(jobs);
+  };
+  drop(jobs_of_, info.account);
+  drop(jobs_in_, info.partition);
+}
+
+std::size_t JobTable::jobs_in(const std::string& partition, UserId user) const {
+  const auto found = jobs_in_.find({partition, user});
+  return found == jobs_in_.end() ? 0 : found->second;
 }
 
 std::size_t JobTable::jobs_of(const std::string& account) const {
@@ -83,7 +94,7 @@ Job& JobTable::add(JobInfo info) {
   Job& job = jobs_[info.id];
   job.info = std::move(info);
   for (SharedText JobInfo::*text : {&JobInfo::command, &JobInfo::directory, &JobInfo::resources,
-                                    &JobInfo::conditions, &JobInfo::account, &JobInfo::notices}) {
+                                    &JobInfo::conditions, &JobInfo::account, &JobInfo::notices, &JobInfo::partition}) {
     job.info.*text = texts_.share(job.info.*text);
   }
   ++active_;

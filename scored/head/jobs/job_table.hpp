@@ -46,6 +46,8 @@ class JobTable {
   // These count jobs without steps, of an account or of a user in it.
   [[nodiscard]] std::size_t jobs_of(const std::string& account) const;
   [[nodiscard]] std::size_t jobs_of(const std::string& account, UserId user) const;
+  // Counts a user's jobs without steps in a partition.
+  [[nodiscard]] std::size_t jobs_in(const std::string& partition, UserId user) const;
 
   // ---- numbers
   // Returns the largest number ever given to a job.
@@ -85,7 +87,10 @@ class JobTable {
   std::size_t active_ = 0;
   Usage usage_;
   std::map<UserId, Usage> usage_of_;
-  std::map<std::pair<std::string, UserId>, std::size_t> jobs_of_;  // by account and user
+  using Counts = std::map<std::pair<std::string, UserId>, std::size_t>;
+
+  Counts jobs_of_;  // by account and user
+  Counts jobs_in_;  // by partition and user
   std::deque<std::pair<TimePoint, wire::JobStatus>> recently_ended_;
 };
 

@@ -285,6 +285,7 @@ Status Submissions::check_acceptance(const Peer& peer, const wire::Submit& messa
   }
   const bool takes_cores = !is_step && !request.overlay;
   if (request.overlay) request.account.clear();
+  if (!takes_cores) request.partition.clear();  // a step runs where its job does
   if (takes_cores) {
     if (auto has = parts_.shares.admit(peer, is_limited(peer), request); !has) return has;
   }
@@ -342,6 +343,7 @@ AddJob Submissions::make_job(const Peer& peer, wire::Submit& message) const {
   add.info.allocation = resources.allocation();
   add.info.account = resources.account();
   if (message.notices().kinds() != 0) add.info.notices = message.notices().SerializeAsString();
+  add.info.partition = resources.partition();
   spec.set_job(resources.inside() != 0 ? resources.inside() : add.info.id.value());
   spec.set_user(peer.user.value());
   spec.set_key_space(fmt::format("{}.{:016x}", head_.config.cluster, RequestId::random().low));

@@ -85,7 +85,9 @@ constexpr const char* kMigrations[] = {
     "ALTER TABLE accounting ADD COLUMN usage TEXT NOT NULL DEFAULT ''",
     // A serialised wire::NoticeRequest, and JobProgress::noticed.
     "ALTER TABLE jobs ADD COLUMN notices BLOB;"
-    "ALTER TABLE jobs ADD COLUMN noticed INTEGER NOT NULL DEFAULT 0"};
+    "ALTER TABLE jobs ADD COLUMN noticed INTEGER NOT NULL DEFAULT 0",
+    "ALTER TABLE accounting ADD COLUMN partition_name TEXT NOT NULL DEFAULT '';"
+    "ALTER TABLE accounting ADD COLUMN licenses TEXT NOT NULL DEFAULT ''"};
 static_assert(std::size(kMigrations) == kSchemaVersion);
 
 constexpr const char* kApplicationId = "1396920900";  // "SCRD"

@@ -247,10 +247,10 @@ Status Store::prepare() {
        {account_,
         "INSERT OR IGNORE INTO accounting (job, user, name, state, exit_code, nodes, tasks, "
         "submitted_ns, started_ns, ended_ns, scheduled_ns, restarts, filled_ns, array_id, "
-        "array_task, account, cores, generic, signal, usage) "
+        "array_task, account, cores, generic, signal, usage, partition_name, licenses) "
         "SELECT id, user, name, state, exit_code, nodes, ?2, "
         "submitted_ns, started_ns, ended_ns, scheduled_ns, restarts, filled_ns, array_id, "
-        "array_task, ?3, ?4, ?5, ?6, ?7 FROM jobs "
+        "array_task, ?3, ?4, ?5, ?6, ?7, ?8, ?9 FROM jobs "
         "WHERE id = ?1"},
        {save_resources_, "UPDATE jobs SET resources = ?2 WHERE id = ?1 AND state < 5"},
        {save_request_,
@@ -348,6 +348,8 @@ Status Store::apply_one(const SaveEnd& change) {
       .bind_text(5, change.generic)
       .bind(6, change.signal)
       .bind_text(7, pack_usage(change.usage))
+      .bind_text(8, change.partition)
+      .bind_text(9, change.licenses)
       .run();
 }
 

@@ -53,6 +53,7 @@ struct JobInfo {
   std::uint32_t task = 0;   // its number in the array
   SharedText account{};     // also from `resources`; empty: none
   SharedText notices{};     // serialised wire::NoticeRequest; empty: none
+  SharedText partition{};   // likewise
 
   [[nodiscard]] bool is_array() const { return array != JobId() && array == id; }
 
@@ -148,6 +149,8 @@ struct SaveEnd {
   bool is_step = false;   // a step's time belongs to its job, so it has no accounting row
   std::string account{};  // for that row
   std::string generic{};  // likewise: what the job requested on each node
+  std::string partition{};
+  std::string licenses{};  // as requested
   std::optional<UseSum> use{};
 };
 
@@ -311,6 +314,8 @@ struct AccountedJob {
   std::uint32_t cores = 0;
   std::string generic;                 // "gpu:2" on each node; empty: none
   std::optional<base::Usage> usage{};  // none: the job ended before usage was recorded
+  std::string partition{};
+  std::string licenses{};  // "matlab:2"; empty: none
 };
 
 struct AccountQuery {

@@ -35,6 +35,8 @@ AccountedJob read_account(const Statement& row) {
   job.generic = row.bytes(17);
   job.signal = static_cast<std::int32_t>(row.integer(18));
   job.usage = unpack_usage(row.bytes(19));
+  job.partition = row.bytes(20);
+  job.licenses = row.bytes(21);
   return job;
 }
 
@@ -63,21 +65,21 @@ Result<StoreReader> StoreReader::open(const std::string& path) {
        {reader.account_,
         "SELECT job, user, name, state, exit_code, nodes, tasks, submitted_ns, started_ns, "
         "ended_ns, scheduled_ns, restarts, filled_ns, array_id, array_task, account, cores, "
-        "generic, signal, usage "
+        "generic, signal, usage, partition_name, licenses "
         "FROM accounting "
         "WHERE (ended_ns, job) > (?2, ?3) "
         "ORDER BY ended_ns, job LIMIT ?1"},
        {reader.account_of_user_,
         "SELECT job, user, name, state, exit_code, nodes, tasks, submitted_ns, started_ns, "
         "ended_ns, scheduled_ns, restarts, filled_ns, array_id, array_task, account, cores, "
-        "generic, signal, usage "
+        "generic, signal, usage, partition_name, licenses "
         "FROM accounting "
         "WHERE user = ?4 AND (ended_ns, job) > (?2, ?3) "
         "ORDER BY ended_ns, job LIMIT ?1"},
        {reader.account_of_job_,
         "SELECT job, user, name, state, exit_code, nodes, tasks, submitted_ns, started_ns, "
         "ended_ns, scheduled_ns, restarts, filled_ns, array_id, array_task, account, cores, "
-        "generic, signal, usage "
+        "generic, signal, usage, partition_name, licenses "
         "FROM accounting "
         "WHERE (job = ?4 OR (array_id = ?4 AND array_id > 0)) AND (ended_ns, job) > (?2, ?3) "
         "ORDER BY ended_ns, job LIMIT ?1"},

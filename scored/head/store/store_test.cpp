@@ -135,6 +135,8 @@ TEST_F(StoreTest, StoresUseTogetherWithProgress) {
     SaveEnd end{JobId(1), placed(JobState::Completed), 0, 0, {}, WallTime(9s), "x"};
     end.account = "physics";
     end.generic = "gpu:2";
+    end.partition = "short";
+    end.licenses = "matlab:2";
     end.use = last;
     ASSERT_TRUE(apply(store, {add(2), SaveProgress{JobId(2), {}, other}, end}));
   }
@@ -150,6 +152,8 @@ TEST_F(StoreTest, StoresUseTogetherWithProgress) {
   ASSERT_EQ(rows.size(), 1u);
   EXPECT_EQ(rows[0].account, "physics");
   EXPECT_EQ(rows[0].generic, "gpu:2");
+  EXPECT_EQ(rows[0].partition, "short");
+  EXPECT_EQ(rows[0].licenses, "matlab:2");
   EXPECT_EQ(rows[0].cores, 2u);
 }
 
