@@ -46,6 +46,8 @@ constexpr std::array kCommands = {
     Command{"weight", "change the weight of jobs", false, weight_main},
     Command{"priority", "change the priority of waiting jobs", false, priority_main},
     Command{"info", "show the cluster and its timetable", false, info_main},
+    Command{"partitions", "show partitions: their nodes, limits and jobs", false, partitions_main},
+    Command{"licenses", "show licenses: how many there are and are used", false, licenses_main},
     Command{"doctor", "check the cluster and print how to repair it", false, doctor_main},
     Command{"top", "show the cluster live, as JSON", false, top_main},
     Command{"hosts", "print the names in host lists", false, hosts_main},

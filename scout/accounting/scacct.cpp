@@ -128,6 +128,7 @@ AccountingColumns record_columns(bool plain) {
        }},
       {"user", "USER", kLeft, [](const AccountingRow& r) { return r.user_name(); }, true},
       {"account", "ACCOUNT", kLeft, [](const AccountingRow& r) { return r.account(); }, true},
+      {"partition", "PARTITION", kLeft, [](const AccountingRow& r) { return r.partition(); }},
       {"name", "NAME", kLeft, [](const AccountingRow& r) { return r.name(); }, true},
       {"state", "STATE", kLeft,
        [](const AccountingRow& r) { return std::string(state_word(r.state())); }, false,
@@ -149,6 +150,7 @@ AccountingColumns record_columns(bool plain) {
       {"share", "SHARE", kRight, share},
       {"cores", "CORES", kRight, [](const AccountingRow& r) { return std::to_string(r.cores()); }},
       {"gres", "GRES", kLeft, [](const AccountingRow& r) { return r.generic(); }},
+      {"licenses", "LICENSES", kLeft, [](const AccountingRow& r) { return r.licenses(); }},
       {"corehours", "COREHOURS", kRight,
        [](const AccountingRow& r) { return fmt::format("{:.4f}", core_hours_of(r)); }},
       {"restarts", "RESTARTS", kRight,
@@ -195,6 +197,8 @@ void write_row(JsonWriter& json, const AccountingRow& row) {
   }
   json.field("out_of_memory", is_out_of_memory(row));
   json.field("gres", row.generic());
+  if (!row.partition().empty()) json.field("partition", row.partition());
+  if (!row.licenses().empty()) json.field("licenses", row.licenses());
   json.field("cores", row.cores()).field("core_hours", core_hours_of(row));
   json.field("restarts", row.restarts());
   write_moment(json, "submitted_unix_s", row.submitted_wall_ns());

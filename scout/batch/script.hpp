@@ -23,7 +23,7 @@ struct ScriptLine {
 
 struct ScriptOptions {
   std::vector<ScriptLine> lines;
-  std::vector<std::string> ignored;  // "line 3: ignoring #SBATCH --partition=debug"
+  std::vector<std::string> ignored;  // "line 3: ignoring #SBATCH --mail-type=END"
 };
 
 // Errors: Malformed or TooLarge if the text is not a script (it does not begin with "#!", has NUL

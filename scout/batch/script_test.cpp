@@ -73,9 +73,12 @@ TEST(Script, SlurmLinesWithEqualMeaningAreTranslated) {
       "#!/bin/bash\n#SBATCH -N 2 -n8 --time=1-0:30\n#SBATCH --mem 4000 --partition debug\n"
       "#SBATCH --exclusive --output=out-%j --error=err-%x\n");
   ASSERT_TRUE(read) << read.error().message();
-  EXPECT_EQ(all_words(*read), (Words{"--nodes=2", "--ntasks=8", "--wall-time=88200s", "--mem=4000M",
-                                     "--queue=exclusive", "--output=out-%j", "--error=err-%x"}));
-  EXPECT_EQ(read->ignored, (Words{"line 3: ignoring #SBATCH --partition debug"}));
+  EXPECT_EQ(all_words(*read),
+            (Words{"--nodes=2", "--ntasks=8", "--wall-time=88200s", "--mem=4000M",
+                   "--partition=debug", "--queue=exclusive", "--output=out-%j", "--error=err-%x"}));
+  EXPECT_EQ(read->ignored, Words());
+  EXPECT_EQ(words_in("#!/bin/sh\n#SBATCH -p debug -L matlab:2,ansys --licenses=none\n"),
+            (Words{"--partition=debug", "--licenses=matlab:2,ansys", "--licenses=none"}));
 }
 
 TEST(Script, SlurmArraysAndDependenciesAreTranslated) {
@@ -121,11 +124,11 @@ TEST(Script, CommonSlurmOptionsAreTranslated) {
 
 TEST(Script, UnknownResourcesAreRefused) {
   for (const char* option : {"--gpus=2", "-G 2", "--gpus-per-task=1", "--gpus-per-socket=1",
-                             "--licenses=a:1", "-L a:1", "--tmp=10G", "--bb=x", "--bbf=x"}) {
+                             "--tmp=10G", "--bb=x", "--bbf=x"}) {
     const auto refusal = refusal_of(std::string("#!/bin/sh\n#SBATCH ") + option + "\n");
     EXPECT_TRUE(refusal.starts_with("line 2: #SBATCH --")) << option << ": " << refusal;
   }
-  EXPECT_EQ(words_in("#!/bin/sh\n#SBATCH --gpus=0 --licenses=none\n"), Words());
+  EXPECT_EQ(words_in("#!/bin/sh\n#SBATCH --gpus=0 --tmp=none\n"), Words());
 }
 
 TEST(Script, InvalidSlurmLineIsRefused) {

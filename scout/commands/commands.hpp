@@ -28,6 +28,8 @@ int priority_main(const Invocation& invocation);
 int top_main(const Invocation& invocation);
 int hosts_main(const Invocation& invocation);
 int info_main(const Invocation& invocation);
+int partitions_main(const Invocation& invocation);
+int licenses_main(const Invocation& invocation);
 int virtual_main(const Invocation& invocation);
 int start_main(const Invocation& invocation);
 int stop_main(const Invocation& invocation);

@@ -2,6 +2,7 @@
 #include "base/text/plain.hpp"
 #include "proto/convert/words.hpp"
 #include "scout/commands/commands.hpp"
+#include "scout/commands/pools.hpp"
 #include "scout/doctor/parts.hpp"
 #include "scout/doctor/probe_job.hpp"
 #include "scout/session/job_views.hpp"
@@ -106,6 +107,7 @@ void write_info(JsonWriter& json, const wire::Info& info) {
     }
     json.end_array();
   }
+  write_pools(json, info);
   json.field("dashboard_url", info.dashboard_url()).key("limits").begin_object();
   json.field("max_weight", info.max_weight()).field("max_priority", info.max_priority());
   json.field("max_jobs", info.max_jobs()).list("queues", info.queues()).end_object();
@@ -130,6 +132,7 @@ std::string info_page(const wire::Info& info) {
   page += fmt::format("limits  per user: weight {}, priority {}, {}, queues: {}\n",
                       info.max_weight(), info.max_priority(), counted(info.max_jobs(), "job"),
                       escape_terminal(fmt::format("{}", fmt::join(info.queues(), " ")), 80));
+  page += pools_lines(info);
   if (!info.dashboard_url().empty()) {
     page += fmt::format("web     {}\n", escape_terminal(info.dashboard_url(), 200));
   }

@@ -33,6 +33,7 @@ struct BatchOptions : RunOptions {
   bool wait = false;
   std::optional<std::string> wrap;  // a command instead of a script
   bool has_account = false;         // true if the command line has --account
+  bool has_partition = false;       // likewise with --partition
 };
 
 // These options may be on the command line, which overrides the script, and in the script.
@@ -87,8 +88,9 @@ std::optional<int> check_line(const Invocation& invocation, const std::string& s
 struct Script {
   std::string name;  // name for messages
   std::string text;
-  Words words;                // options of the script
-  std::string slurm_account;  // from the last #SBATCH line that has one
+  Words words;                  // options of the script
+  std::string slurm_account;    // from the last #SBATCH line that has one
+  std::string slurm_partition;  // likewise
 };
 
 std::string name_of(const std::string& file) {
@@ -96,12 +98,14 @@ std::string name_of(const std::string& file) {
   return escape_terminal(file.substr(file.find_last_of('/') + 1), 80);
 }
 
-void note_account(const ScriptLine& line, Script& script) {
-  constexpr std::string_view kAccount = "--account=";
-  for (const auto& word : line.words) {
-    if (line.is_slurms && word.starts_with(kAccount)) {
-      script.slurm_account = word.substr(kAccount.size());
-    }
+// Notes what a cluster may lack altogether.
+void note_foreign(const ScriptLine& line, Script& script) {
+  const auto note = [](const std::string& word, std::string_view option, std::string& value) {
+    if (word.starts_with(option)) value = word.substr(option.size());
+  };
+  for (const auto& word : line.is_slurms ? line.words : Words()) {
+    note(word, "--account=", script.slurm_account);
+    note(word, "--partition=", script.slurm_partition);
   }
 }
 
@@ -122,6 +126,20 @@ void drop_foreign_account(const Invocation& invocation, const Script& script, bo
                           script.name, account));
 }
 
+// Likewise the partition, on a cluster without partitions.
+void drop_foreign_partition(const Invocation& invocation, const Script& script, bool is_quiet,
+                            SubmitRequest& request) {
+  auto& resources = *request.submission.mutable_resources();
+  if (script.slurm_partition.empty() || resources.partition() != script.slurm_partition) return;
+  const auto info = request.link.ask<wire::Info>(wire::GetInfo());
+  if (!info || info->partitions_size() > 0) return;  // the submission reports an error
+  resources.clear_partition();
+  if (is_quiet) return;
+  print_error(invocation,
+              fmt::format("{}: ignoring #SBATCH --partition={}: this cluster has no partitions",
+                          script.name, escape_terminal(script.slurm_partition, 80)));
+}
+
 std::optional<int> load(const Invocation& invocation, const std::string& file,
                         const BatchOptions& given, Script& script) {
   script.name = given.wrap ? "--wrap" : name_of(file);
@@ -136,7 +154,7 @@ std::optional<int> load(const Invocation& invocation, const std::string& file,
   for (const ScriptLine& line : options->lines) {
     if (const auto code = check_line(invocation, script.name, line)) return code;
     script.words.insert(script.words.end(), line.words.begin(), line.words.end());
-    note_account(line, script);
+    note_foreign(line, script);
   }
   for (const auto& ignored : options->ignored) {
     if (!given.quiet) print_error(about, ignored);
@@ -204,6 +222,9 @@ int submit(const Invocation& invocation, const BatchOptions& options, const Scri
   if (!options.has_account) {
     drop_foreign_account(invocation, script, options.quiet, *request);
   }
+  if (!options.has_partition) {
+    drop_foreign_partition(invocation, script, options.quiet, *request);
+  }
   if (options.dry_run) {
     const auto code = style.show_plan ? style.show_plan(request->link, request->submission)
                                       : dry_run(invocation, request->link, options.common.json,
@@ -255,6 +276,7 @@ int submit_batch(const Invocation& invocation, const BatchStyle& style) {
   add_command_line_options(all, options);
   if (const auto code = parse(all, invocation.with(words))) return *code;
   options.has_account = !given.account.empty();
+  options.has_partition = !given.partition.empty();
   fill_defaults(options, script, style, std::move(split->command));
   return submit(invocation, options, script, style);
 }

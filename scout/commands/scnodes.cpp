@@ -70,6 +70,10 @@ std::string free_memory(const NodeStatus& node) {
   return human_bytes(Bytes(node.memory_bytes()) - Bytes(node.memory_reserved_bytes()));
 }
 
+std::string partitions_of(const NodeStatus& node) {
+  return fmt::format("{}", fmt::join(node.partitions(), ","));
+}
+
 // Returns "80G/100G": free scratch of the total.
 std::string scratch_of(const NodeStatus& node) {
   const Bytes all(node.scratch_bytes());
@@ -127,6 +131,7 @@ const std::vector<TableColumn<NodeStatus>>& node_columns() {
       {"free", "FREE", kRight, free_memory},
       {"scratch", "SCRATCH", kRight, scratch_of},
       {"jobs", "JOBS", kLeft, jobs_of},
+      {"partitions", "PARTITIONS", kLeft, partitions_of},
       {"features", "FEATURES", kLeft, features_of},
       {"gres", "GRES", kLeft, generic_of},
       {"switch", "SWITCH", kLeft,
@@ -162,6 +167,7 @@ void write_node(JsonWriter& json, const NodeStatus& node) {
   json.field("scratch_bytes", node.scratch_bytes());
   json.field("scratch_reserved_bytes", node.scratch_reserved_bytes());
   json.list("features", node.features());
+  if (node.partitions_size() > 0) json.list("partitions", node.partitions());
   write_generic(json, node);
   json.field("switch_method", proto::word_of(node.switching().method()));
   json.field("priority_method", proto::word_of(node.switching().priority()));
@@ -177,6 +183,7 @@ struct NodeListOptions {
   bool verbose = false;
   std::vector<std::string> nodes;   // host lists
   std::vector<std::string> states;  // lists of words
+  std::vector<std::string> partitions;
 };
 
 // Returns the names in the given order, without repeats.
@@ -215,13 +222,30 @@ struct Chosen {
   std::vector<Error> missing;
 };
 
+bool has_partition(const NodeStatus& node, const std::set<std::string, std::less<>>& wanted) {
+  return wanted.empty() || std::ranges::any_of(node.partitions(), [&](const auto& one) {
+           return wanted.contains(one);
+         });
+}
+
 Chosen choose(const wire::NodeList& list, const std::vector<std::string>& names,
-              const std::set<std::string, std::less<>>& states) {
+              const NodeListOptions& options) {
   const std::set<std::string, std::less<>> wanted(names.begin(), names.end());
+  const auto states = words_of_lists(options.states);
+  const auto partitions = words_of_lists(options.partitions);
   Chosen chosen;
   for (const auto& node : list.nodes()) {
     const bool is_named = wanted.empty() || wanted.contains(node.name());
-    if (is_named && has_state(node, states)) chosen.nodes.push_back(node);
+    if (is_named && has_state(node, states) && has_partition(node, partitions)) {
+      chosen.nodes.push_back(node);
+    }
+  }
+  for (const auto& partition : partitions) {
+    const auto is_in = [&](const auto& node) { return has_partition(node, {partition}); };
+    if (std::ranges::none_of(list.nodes(), is_in)) {
+      chosen.missing.push_back(
+          fail(Errc::NotFound, "no partition {}", escape_terminal(partition, 80)));
+    }
   }
   for (const auto& name : names) {
     const auto is_it = [&](const auto& node) { return node.name() == name; };
@@ -232,9 +256,12 @@ Chosen choose(const wire::NodeList& list, const std::vector<std::string>& names,
   return chosen;
 }
 
-std::string fields_of(const NodeListOptions& options) {
+// Partitions have a column on clusters that have any.
+std::string fields_of(const NodeListOptions& options, bool has_partitions = false) {
   if (!options.common.fields.empty()) return options.common.fields;
-  return options.verbose ? kVerboseFields : kFields;
+  std::string fields = options.verbose ? kVerboseFields : kFields;
+  if (has_partitions) fields.insert(fields.find("features"), "partitions,");
+  return fields;
 }
 
 Status check(const NodeListOptions& options) {
@@ -247,14 +274,15 @@ Status check(const NodeListOptions& options) {
 
 Result<int> show_nodes(HeadLink& head, const Invocation& invocation,
                        const NodeListOptions& options) {
-  const auto columns = choose_columns(node_columns(), fields_of(options));
-  if (!columns) return columns.error();
   const auto names = names_of(options);
   if (!names) return names.error();
-  const auto states = words_of_lists(options.states);
   const auto list = head.ask<wire::NodeList>(wire::ListNodes());
   if (!list) return list.error();
-  const Chosen chosen = choose(*list, *names, states);
+  const bool has_partitions = std::ranges::any_of(
+      list->nodes(), [](const NodeStatus& node) { return node.partitions_size() > 0; });
+  const auto columns = choose_columns(node_columns(), fields_of(options, has_partitions));
+  if (!columns) return columns.error();
+  const Chosen chosen = choose(*list, *names, options);
   if (options.common.json) {
     JsonWriter json;
     json.begin_object().field("schema", "scored.nodes/1").key("nodes").begin_array();
@@ -278,6 +306,9 @@ int scnodes_main(const Invocation& invocation) {
                "Also print switch method, clock error and figures of the daemon");
   app.add_option("-w,--nodelist", options.nodes, "Only these nodes; the same as NODE")
       ->type_name("NODES")
+      ->allow_extra_args(false);
+  app.add_option("-p,--partition", options.partitions, "Only nodes of these partitions")
+      ->type_name("NAME,...")
       ->allow_extra_args(false);
   app.add_option("--state", options.states,
                  "Only nodes in one of these states, such as down,drained")

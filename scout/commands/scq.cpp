@@ -16,10 +16,7 @@ namespace score::scout {
 
 namespace {
 
-constexpr const char* kOwnFields =
-    "job,name,state,slot,nodes,tasks,share,scheduled,elapsed,exit,reason";
-constexpr const char* kAllFields =
-    "job,user,name,state,slot,nodes,tasks,share,scheduled,elapsed,exit,reason";
+constexpr std::string_view kFields = "state,slot,nodes,tasks,share,scheduled,elapsed,exit,reason";
 
 struct QueueOptions {
   CommonOptions common;
@@ -113,17 +110,25 @@ std::string queue_json(const wire::JobList& list, JsonWriter::Layout layout) {
   return json.take() + "\n";
 }
 
-using QueueColumns = std::vector<const TableColumn<wire::JobStatus>*>;
+// The partition has a column on clusters with partitions.
+std::string fields_for(const JobListing& queue, const QueueOptions& options) {
+  if (!options.common.fields.empty()) return options.common.fields;
+  const bool has_partitions = std::ranges::any_of(
+      queue.list.jobs(), [](const auto& job) { return !job.partition().empty(); });
+  return fmt::format("job,{}name,{}{}",
+                     options.all_users || options.filter.names_users() ? "user," : "",
+                     has_partitions ? "partition," : "", kFields);
+}
 
-std::string queue_table(const JobListing& queue, const QueueOptions& options,
-                        const QueueColumns& columns) {
-  return make_table(columns, queue.list.jobs()).to_text(table_style(options.common));
+Result<std::string> queue_table(const JobListing& queue, const QueueOptions& options) {
+  const auto columns = choose_columns(job_columns(), fields_for(queue, options));
+  if (!columns) return columns.error();
+  return make_table(*columns, queue.list.jobs()).to_text(table_style(options.common));
 }
 
 // Repeats the table on a cleared terminal. With --json it prints one line each time. Words that
 // name nothing are reported once; if none of them names anything, there is nothing to watch.
-Result<int> watch_queue(HeadLink& head, const Invocation& invocation, const QueueOptions& options,
-                        const QueueColumns& columns) {
+Result<int> watch_queue(HeadLink& head, const Invocation& invocation, const QueueOptions& options) {
   bool is_first = true;
   const bool is_terminal = isatty(STDOUT_FILENO) != 0;
   const auto period = Duration(static_cast<Duration::rep>(options.watch * 1e9));
@@ -133,8 +138,10 @@ Result<int> watch_queue(HeadLink& head, const Invocation& invocation, const Queu
     if (options.common.json) {
       print(queue_json(queue->list, JsonWriter::Layout::Line));
     } else {
+      const auto table = queue_table(*queue, options);
+      if (!table) return table.error();
       if (is_terminal) print("\x1b[H\x1b[2J");
-      print(queue_table(*queue, options, columns));
+      print(*table);
     }
     if (std::fflush(stdout) != 0) return kExitOk;  // the reader has closed the pipe
     if (is_first && !queue->missing.empty()) {
@@ -147,21 +154,16 @@ Result<int> watch_queue(HeadLink& head, const Invocation& invocation, const Queu
   }
 }
 
-std::string queue_fields_of(const QueueOptions& options) {
-  if (!options.common.fields.empty()) return options.common.fields;
-  return options.all_users || options.filter.names_users() ? kAllFields : kOwnFields;
-}
-
 Result<int> show_queue(HeadLink& head, const Invocation& invocation, const QueueOptions& options) {
-  const auto columns = choose_columns(job_columns(), queue_fields_of(options));
-  if (!columns) return columns.error();
-  if (options.watch > 0) return watch_queue(head, invocation, options, *columns);
+  if (options.watch > 0) return watch_queue(head, invocation, options);
   const auto queue = ask_queue(head, options);
   if (!queue) return queue.error();
   if (options.common.json) {
     print(queue_json(queue->list, JsonWriter::Layout::Page));
   } else if (queue->list.jobs_size() > 0 || queue->missing.empty()) {
-    print(queue_table(*queue, options, *columns));
+    const auto table = queue_table(*queue, options);
+    if (!table) return table.error();
+    print(*table);
   }
   return report_errors(invocation, queue->missing);
 }
@@ -192,7 +194,7 @@ int scq_main(const Invocation& invocation) {
                              "Only these jobs; 12_7 and 12_[1-5]: tasks of array 12; 7.0: step");
   if (const auto code = parse(app, invocation)) return *code;
   if (const auto read = options.filter.read(); !read) return print_error(invocation, read.error());
-  const auto columns = choose_columns(job_columns(), queue_fields_of(options));
+  const auto columns = choose_columns(job_columns(), fields_for({}, options));
   if (!columns) return print_error(invocation, columns.error());
   const auto show = [&](HeadLink& head) -> Result<int> {
     return options.why.empty() ? show_queue(head, invocation, options) : show_why(head, options);

@@ -31,6 +31,18 @@ Status add_scratch(const DemandOptions& options, wire::ResourceRequest& resource
   return {};
 }
 
+Status add_licenses(const DemandOptions& options, wire::ResourceRequest& resources) {
+  if (options.licenses.empty() || options.licenses == "none") return {};
+  const auto licenses = parse_licenses(options.licenses);
+  if (!licenses) return licenses.error().with_context("--licenses");
+  for (const auto& one : *licenses) {
+    auto& added = *resources.add_licenses();
+    added.set_name(one.name);
+    added.set_count(one.count);
+  }
+  return {};
+}
+
 }  // namespace
 
 Status add_demands(const DemandOptions& options, wire::ResourceRequest& resources) {
@@ -40,6 +52,7 @@ Status add_demands(const DemandOptions& options, wire::ResourceRequest& resource
     for (const auto& feature : *features) resources.add_features(feature);
   }
   if (auto added = add_scratch(options, resources); !added) return added;
+  if (auto added = add_licenses(options, resources); !added) return added;
   if (options.generic.empty() || options.generic == "none") return {};
   const auto generic = parse_generic(options.generic);
   if (!generic) return generic.error().with_context("--gres");

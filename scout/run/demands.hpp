@@ -13,6 +13,7 @@ struct DemandOptions {
   std::string constraint;  // features of its nodes
   std::string generic;     // generic resources on each node
   std::string scratch;     // size of its volume
+  std::string licenses;
 };
 
 // Adds the demands to the request. Errors: Malformed, which names the option.

@@ -16,7 +16,6 @@ struct ForeignOption {
 };
 
 constexpr ForeignOption kOfSlurm[] = {
-    {" -p --partition ", "there are no partitions; --queue is exclusive, high, normal or urgent"},
     {" -I ", "here it is --immediate"},
     {" --exclusive ", "here it is --queue exclusive"},
     {" -s --oversubscribe ", "jobs share the nodes in time anyway"},

@@ -63,6 +63,9 @@ void add_size_options(CLI::App& app, RunOptions& options) {
       ->type_name("FEATURES");
   app.add_option("--gres", options.demands.generic, "Generic resources on each node, such as gpu:2")
       ->type_name("NAME[:N][:mem=SIZE]");
+  app.add_option("-L,--licenses", options.demands.licenses,
+                 "Licenses of the cluster that the job holds, such as matlab:2,ansys")
+      ->type_name("NAME[:N],...");
   app.add_option("--scratch", options.demands.scratch,
                  "Create a striped file system over the nodes' disks at $SCORE_SCRATCH")
       ->type_name("SIZE")
@@ -99,6 +102,8 @@ void add_time_options(CLI::App& app, RunOptions& options) {
       ->type_name("N")
       ->check(CLI::Range(-limits::kMaxPriority, limits::kMaxPriority));
   app.add_option("-A,--account", options.account, "Account to charge")->type_name("NAME");
+  app.add_option("-p,--partition", options.partition, "Use only the nodes of this partition")
+      ->type_name("NAME");
   app.add_option("--reservation", options.reservation, "Name of the reservation to use")
       ->type_name("NAME");
   app.add_flag("--hold", options.hold, "Do not start until released");
@@ -368,6 +373,20 @@ Status check_sizes(const wire::LaunchSpec& spec) {
 
 }  // namespace
 
+namespace {
+
+Status check_names(const RunOptions& options) {
+  if (!options.account.empty() && !is_host_name(options.account)) {
+    return fail(Errc::Malformed, "--account: '{}' is not an account",
+                escape_terminal(options.account, 80));
+  }
+  if (options.partition.empty() || is_host_name(options.partition)) return {};
+  return fail(Errc::Malformed, "--partition: '{}' is not a partition",
+              escape_terminal(options.partition, 80));
+}
+
+}  // namespace
+
 Status fill_resources(const RunOptions& options, wire::ResourceRequest& resources) {
   if (!options.nodes.empty()) {
     const auto nodes = parse_node_range(options.nodes);
@@ -409,11 +428,9 @@ Status fill_resources(const RunOptions& options, wire::ResourceRequest& resource
   resources.set_weight(options.weight == 0 ? limits::kDefaultWeight : options.weight);
   resources.set_priority(options.priority - options.nice);
   resources.set_held(options.hold);
-  if (!options.account.empty() && !is_host_name(options.account)) {
-    return fail(Errc::Malformed, "--account: '{}' is not an account",
-                escape_terminal(options.account, 80));
-  }
+  if (auto good = check_names(options); !good) return good;
   resources.set_account(options.account);
+  resources.set_partition(options.partition);
   resources.set_reservation(options.reservation);
   const auto scheduled = limit_of(options.time, "--time");
   if (!scheduled) return scheduled.error();

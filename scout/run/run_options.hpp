@@ -36,6 +36,7 @@ struct RunOptions : PlaceOptions {
   std::string queue = "normal";
   std::string account;       // empty: the user's default
   std::string reservation;   // empty: none
+  std::string partition;     // empty: the default
   std::uint32_t weight = 0;  // 0: the default
   std::int32_t priority = 0;
   std::int32_t nice = 0;

@@ -85,12 +85,13 @@ void JobFilter::add_options(CLI::App& app, const std::string& about_jobs) {
     app.add_option(names, lists, about)->type_name(type)->allow_extra_args(false);
   };
   add("-j,--jobs", job_lists_, "The same, joined by commas", "JOB,...");
-  add("-u,--user", user_lists_, "Only jobs of these users, by name or number", "USER,...");
-  add("-A,--account", account_lists_, "Only jobs of these accounts", "NAME,...");
-  add("--name", name_lists_, "Only jobs with one of these names", "NAME,...");
-  add("--state", state_lists_, "Only jobs in one of these states, such as pending,running",
+  add("-u,--user", lists_.users, "Only jobs of these users, by name or number", "USER,...");
+  add("-A,--account", lists_.accounts, "Only jobs of these accounts", "NAME,...");
+  add("-p,--partition", lists_.partitions, "Only jobs of these partitions", "NAME,...");
+  add("--name", lists_.names, "Only jobs with one of these names", "NAME,...");
+  add("--state", lists_.states, "Only jobs in one of these states, such as pending,running",
       "STATE,...");
-  add("-w,--nodelist", node_lists_, "Only jobs on one of these nodes", "NODES");
+  add("-w,--nodelist", lists_.nodes, "Only jobs on one of these nodes", "NODES");
   app.add_option("job", jobs_, about_jobs)->type_name("JOB");
 }
 
@@ -111,16 +112,17 @@ Status JobFilter::read() {
   for (const auto& word : jobs_) {
     if (const auto job = parse_job_word(word); !job) return job.error();
   }
-  users_ = words_of_lists(user_lists_);
-  accounts_ = words_of_lists(account_lists_);
-  names_ = words_of_lists(name_lists_);
-  names_.insert(name_lists_.begin(), name_lists_.end());  // a name may contain commas
-  for (const auto& word : words_of_lists(state_lists_)) {
+  users_ = words_of_lists(lists_.users);
+  accounts_ = words_of_lists(lists_.accounts);
+  partitions_ = words_of_lists(lists_.partitions);
+  names_ = words_of_lists(lists_.names);
+  names_.insert(lists_.names.begin(), lists_.names.end());  // a name may contain commas
+  for (const auto& word : words_of_lists(lists_.states)) {
     const auto state = read_state(word);
     if (!state) return state.error();
     states_.insert(*state);
   }
-  for (const auto& list : node_lists_) {
+  for (const auto& list : lists_.nodes) {
     const auto names = expand_hostlist(list);
     if (!names) return names.error().with_context("--nodelist");
     nodes_.insert(names->begin(), names->end());
@@ -130,7 +132,7 @@ Status JobFilter::read() {
 
 bool JobFilter::chooses() const {
   return !(users_.empty() && accounts_.empty() && names_.empty() && states_.empty() &&
-           nodes_.empty());
+           nodes_.empty() && partitions_.empty());
 }
 
 bool JobFilter::has_state(std::string_view state, std::string_view activity) const {
@@ -141,7 +143,8 @@ template <typename Job>
 bool JobFilter::matches_names(const Job& job) const {
   const bool is_user =
       holds(users_, job.user_name()) || users_.contains(std::to_string(job.user()));
-  return is_user && holds(accounts_, job.account()) && holds(names_, job.name());
+  return is_user && holds(accounts_, job.account()) && holds(partitions_, job.partition()) &&
+         holds(names_, job.name());
 }
 
 bool JobFilter::matches(const wire::JobStatus& job) const {

@@ -18,7 +18,8 @@ namespace score::scout {
 
 class JobFilter {
  public:
-  // Adds JOB ..., --jobs, --user, --account, --name, --state and --nodelist.
+  // Adds JOB ..., --jobs, --user, --account, --partition, --name, --state and
+  // --nodelist.
   void add_options(CLI::App& app, const std::string& about_jobs);
   // Reads the values. The caller calls it once, after parsing the arguments. Errors: NotFound for a
   // state, Malformed for a list of nodes; the text names the option.
@@ -48,8 +49,13 @@ class JobFilter {
   [[nodiscard]] bool has_state(std::string_view state, std::string_view activity) const;
 
   std::vector<std::string> jobs_, job_lists_;
-  std::vector<std::string> user_lists_, account_lists_, name_lists_, state_lists_, node_lists_;
-  std::set<std::string, std::less<>> users_, accounts_, names_, states_, nodes_;
+
+  struct Lists {  // the options as typed
+    std::vector<std::string> users, accounts, partitions, names, states, nodes;
+  };
+
+  Lists lists_;
+  std::set<std::string, std::less<>> users_, accounts_, names_, states_, nodes_, partitions_;
 };
 
 // Splits each list at its commas: "a,b" and "c" give three words. Empty words are omitted.

@@ -11,6 +11,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <array>
 #include <map>
 #include <utility>
 
@@ -153,6 +154,12 @@ std::string generic_text(const JobStatus& job) {
   return format_generic(generic);
 }
 
+std::string license_text(const JobStatus& job) {
+  std::vector<License> licenses;
+  for (const auto& one : job.licenses()) licenses.push_back({one.name(), one.count()});
+  return format_licenses(licenses);
+}
+
 }  // namespace
 
 const std::vector<TableColumn<JobStatus>>& job_columns() {
@@ -162,10 +169,12 @@ const std::vector<TableColumn<JobStatus>>& job_columns() {
       {"job", "JOB", kRight, job_id},
       {"user", "USER", kLeft, [](const JobStatus& j) { return j.user_name(); }, true},
       {"account", "ACCOUNT", kLeft, [](const JobStatus& j) { return j.account(); }, true},
+      {"partition", "PARTITION", kLeft, [](const JobStatus& j) { return j.partition(); }},
       {"reservation", "RESERVATION", kLeft, [](const JobStatus& j) { return j.reservation(); }},
       {"name", "NAME", kLeft, [](const JobStatus& j) { return j.name(); }, true},
       {"constraint", "CONSTRAINT", kLeft, constraint_text},
       {"gres", "GRES", kLeft, generic_text},
+      {"licenses", "LICENSES", kLeft, license_text},
       {"scratch", "SCRATCH", kRight, scratch_text},
       {"state", "STATE", kLeft, state_text, false, tint_of},
       {"activity", "ACTIVITY", kLeft,
@@ -240,6 +249,8 @@ void write_job(JsonWriter& json, const JobStatus& job) {
   if (job.generic_size() > 0) json.field("gres", generic_text(job));
   if (job.scratch_bytes() > 0) json.field("scratch_bytes", job.scratch_bytes());
   if (!job.reservation().empty()) json.field("reservation", job.reservation());
+  if (!job.partition().empty()) json.field("partition", job.partition());
+  if (job.licenses_size() > 0) json.field("licenses", license_text(job));
   json.field("name", job.name()).field("command", job.command());
   json.field("directory", job.directory());
   json.field("state", state_word(job.state())).field("final", is_final_state(job.state()));
@@ -327,6 +338,16 @@ std::string limit_signal_text(const JobStatus& job) {
                      short_time(job.limit_signal_before_ns()));
 }
 
+// Returns what the job demands besides cores, memory and time; some texts are empty.
+std::array<std::pair<std::string_view, std::string>, 6> demand_lines(const JobStatus& job) {
+  return {{{"partition", job.partition()},
+           {"constraint", constraint_text(job)},
+           {"gres", generic_text(job)},
+           {"licenses", license_text(job)},
+           {"scratch", scratch_text(job)},
+           {"reservation", job.reservation()}}};
+}
+
 std::string job_page(const JobStatus& job) {
   std::string page;
   const auto line = [&](std::string_view label, const std::string& text) {
@@ -345,10 +366,7 @@ std::string job_page(const JobStatus& job) {
   }
   line("user", job.user_name());
   line("account", job.account());
-  line("constraint", constraint_text(job));
-  line("gres", generic_text(job));
-  line("scratch", scratch_text(job));
-  line("reservation", job.reservation());
+  for (const auto& [label, text] : demand_lines(job)) line(label, text);
   line("command", job.command());
   line("directory", job.directory());
   line("state", state_line(job));
