@@ -32,7 +32,7 @@ def refused(few, *words, code=125, says=()):
     (['scadm', '--bogus'], ['--bogus']),
     (['scacct', '-S', '2026-02-31'], ['2026-02-31']),
     (['scrun', '-N', 'many', 'true'], ['many']),
-    (['scrun', '-p', 'debug', 'true'], ['-p', '--queue']),
+    (['scrun', '-p', 'debug', 'true'], ['no partition debug', 'no partitions']),
     (['scrun', '--exclusive', 'true'], ['--queue exclusive']),
     (['scrun', '--gres=gpu:1', 'true'], ['no node has generic resource', 'gpu']),
     (['scrun', '-nodes=0x2', 'true'], ['0x2']),

@@ -131,7 +131,7 @@ def test_common_options_of_slurm_are_taken_or_refused(batch):
     assert 'job.sh: ignoring #SBATCH --account=proj1: this cluster has no accounts' in err
     assert batch.cluster.wait_job(job, 'completed')['priority'] == -100
     assert 'no accounts' in batch.cluster.run('scrun', '-A', 'proj1', 'true', code=125).stderr
-    for line, text in (('--gpus=2', '--gpus-per-node=N'), ('--licenses=a:1', 'licenses'), ('--tmp=1G', '--scratch')):
+    for line, text in (('--gpus=2', '--gpus-per-node=N'), ('--licenses=a:1', 'this cluster has no licenses'), ('--tmp=1G', '--scratch')):
         assert text in batch.refused(f'#!/bin/sh\n#SBATCH {line}\ntrue\n')
 
 
@@ -258,8 +258,8 @@ def test_a_command_in_the_place_of_a_script(batch):
 def test_lines_of_slurm(batch):
     job, errors = batch.submit('#!/bin/bash\n#SBATCH -N 2 --ntasks=4\n#SBATCH --time=1:00:00 --partition=debug\n'
                                '#SBATCH --mail-type END\nscrun -l true\n')
-    assert errors == ('scbatch: job.sh: line 3: ignoring #SBATCH --partition=debug\n'
-                      'scbatch: ignoring --mail-type: this cluster sends no mail; an administrator can set [notify] sendmail\n')
+    assert errors == ('scbatch: ignoring --mail-type: this cluster sends no mail; an administrator can set [notify] sendmail\n'
+                      'scbatch: job.sh: ignoring #SBATCH --partition=debug: this cluster has no partitions\n')
     shown = batch.cluster.wait_job(job, 'completed')
     assert (shown['tasks'], len(shown['nodes']), shown['wall_limit_s']) == (4, 2, 3600)
 
