@@ -69,7 +69,7 @@ void Reconciler::end_impossible(Step& step) {
                           job.request.generic.empty();
     const auto as_small = [&job](const Shape& s) { return needs_no_less(s, job.shape); };
     if (is_plain && std::any_of(possible.begin(), possible.end(), as_small)) continue;
-    const auto shape = check_request(nodes, job.request, p_.tables.config.overcommit);
+    const auto shape = check_waiting(nodes, job.request, p_.tables.config.overcommit);
     if (!shape) {
       p_.ending.end(job, {JobState::LaunchFailed, shape.error().context()}, step);
     } else {

@@ -288,7 +288,7 @@ bool Ending::has_place(const Job& job) const {
     const Job* allocation = tables_.jobs.find(job.request.inside);
     return allocation != nullptr && allocation->placed && !allocation->outcome->ending();
   }
-  return check_request(tables_.nodes, job.request, tables_.config.overcommit).has_value();
+  return check_waiting(tables_.nodes, job.request, tables_.config.overcommit).has_value();
 }
 
 // Puts the job in its old place in the queue, as if it had never run: nothing of the lost attempt
@@ -316,7 +316,7 @@ void Ending::requeue(Job& job, Retry retry, Step& step) {
   job.cells = {};
   job.tasks_on_node.clear();
   if (!job.is_step()) {
-    const auto shape = check_request(tables_.nodes, job.request, tables_.config.overcommit);
+    const auto shape = check_waiting(tables_.nodes, job.request, tables_.config.overcommit);
     if (shape) job.shape = *shape;
   }
   const Duration pause = retry == Retry::Launch ? pause_before(job.relaunches) : Duration::zero();

@@ -113,6 +113,8 @@ TEST(Partitions, JobOfRemovedPartitionSurvivesRestart) {
   old.request = Parted::in("gone", 2);
   p.b.take(p.b.cluster.recover({old}, p.b.now));
   EXPECT_EQ(p.b.state(old.id), JobState::Pending);
+  p.b.connect(NodeId{2});
+  EXPECT_EQ(p.b.state(old.id), JobState::Pending) << "a node connects later";
   p.set({{"gone", {"node00", "node03"}}});
   EXPECT_EQ(p.places(old.id), (Numbers{0, 3}));
 }
