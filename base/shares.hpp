@@ -32,6 +32,16 @@ inline constexpr Share kNodeScouts{"scout commands and overlapping steps on a no
 static_assert(kNodeSteps.places < kNodeJobs.places && kNodeSteps.per_user < kNodeJobs.per_user);
 static_assert(kNodeScouts.places < kNodeSteps.places && kNodeScouts.per_user < kNodeSteps.per_user);
 
+// ---- the matrix: with fewer slots, see rows_of_user()
+inline constexpr Share kRows{"rows of the matrix", limits::kMaxSlots, 56};
+
+// Returns how many of these rows one user's jobs may have. A small matrix has no rows to spare.
+[[nodiscard]] constexpr std::size_t rows_of_user(std::size_t rows) {
+  return rows < 16 ? rows : rows - rows / 8;
+}
+
+static_assert(rows_of_user(kRows.places) == kRows.per_user);
+
 // ---- the head
 inline constexpr Share kJobs{"queued and running jobs", limits::kMaxActiveJobs, 5'000};
 inline constexpr Share kSteps{"queued and running steps", limits::kMaxActiveJobs, 5'000};
@@ -58,10 +68,11 @@ inline constexpr Share kWebSessions{"sessions of browsers", 1'024, 32};
 }  // namespace shares
 
 inline constexpr std::array kShares = {
-    shares::kNodeJobs, shares::kNodeSteps,      shares::kNodeScouts, shares::kJobs,
-    shares::kSteps,    shares::kSubmissions,    shares::kClients,    shares::kKeptOutputs,
-    shares::kMails,    shares::kWebhookNotices, shares::kPolls,      shares::kLogins,
-    shares::kViewers,  shares::kFilters,        shares::kWebTokens,  shares::kWebSessions,
+    shares::kNodeJobs,    shares::kNodeSteps, shares::kNodeScouts,     shares::kRows,
+    shares::kJobs,        shares::kSteps,     shares::kSubmissions,    shares::kClients,
+    shares::kKeptOutputs, shares::kMails,     shares::kWebhookNotices, shares::kPolls,
+    shares::kLogins,      shares::kViewers,   shares::kFilters,        shares::kWebTokens,
+    shares::kWebSessions,
 };
 
 // Counts the places that are taken, in all and per owner. `Owner` identifies a user.

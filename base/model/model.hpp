@@ -196,6 +196,9 @@ struct Timetable {
   // Managed attempts that may fill: outside their turn they run at idle priority instead of being
   // frozen, in segments whose jobs are all in this list too. Sorted.
   std::vector<AttemptId> fill{};
+  // Managed attempts that are in no segment because jobs of queue high or urgent have their cores.
+  // A node without a head lets them run when it has none of those jobs any more. Sorted.
+  std::vector<AttemptId> displaced{};
 
   friend bool operator==(const Timetable&, const Timetable&) = default;
 };

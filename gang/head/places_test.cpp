@@ -13,6 +13,15 @@ constexpr std::size_t kTried = 300;  // more than a node has places
 
 class PlacesTest : public ::testing::Test {
  protected:
+  explicit PlacesTest(Duration long_limit = 0s) : b_(config(long_limit)) {}
+
+  static ClusterConfig config(Duration long_limit) {
+    ClusterConfig config;
+    config.max_slots = base::limits::kMaxSlots;
+    config.long_limit = long_limit;
+    return config;
+  }
+
   JobId submit(UserId user, const base::ResourceRequest& request) {
     const JobId id{++b_.last_job};
     const auto actions = b_.cluster.submit(id, user, request, b_.now);
@@ -97,6 +106,35 @@ TEST_F(PlacesTest, SmallJobsOfOneUserLeaveRoom) {
   b_.add_nodes(1, 64);
   EXPECT_EQ(flood(kHostile, Bench::on_nodes(1)), base::shares::kNodeJobs.per_user);
   EXPECT_TRUE(starts(kVictim, Bench::on_nodes(1)));
+}
+
+// Rows are opened as jobs need them, and each of these needs one.
+TEST_F(PlacesTest, RowsOfOneUserLeaveRoom) {
+  b_.add_nodes(2, 1);
+  EXPECT_EQ(flood(kHostile, Bench::on_nodes(2), 70), base::shares::kRows.per_user);
+  EXPECT_EQ(b_.view(last_).reasons.front(), "the limit per user is 56 of 64 slots");
+  EXPECT_TRUE(starts(kVictim, Bench::on_nodes(1)));
+  b_.cancel(JobId{1});
+  b_.pass(100ms);
+  EXPECT_EQ(b_.state(JobId{57}), JobState::Running) << "the first that waits";
+}
+
+class HeldRowsTest : public PlacesTest {
+ protected:
+  HeldRowsTest() : PlacesTest(ClusterConfig::kDefaultLongLimit) {}
+};
+
+// Jobs without a time limit may hold fewer rows, and one user fewer of those.
+TEST_F(HeldRowsTest, HeldRowsOfOneUserLeaveRoom) {
+  b_.add_nodes(1, 1);
+  EXPECT_EQ(flood(kHostile, Bench::on_nodes(1), 70), base::shares::rows_of_user(56));
+  EXPECT_EQ(b_.view(last_).reasons.front(),
+            "the limit per user is 49 of 64 slots for jobs with no time limit or one over 5m");
+  EXPECT_TRUE(starts(kVictim, Bench::on_nodes(1)));
+  base::ResourceRequest brief = Bench::on_nodes(1);
+  brief.scheduled_limit = 1s;
+  EXPECT_EQ(flood(kHostile, brief, 20), 7U);
+  EXPECT_TRUE(starts(kVictim, brief));
 }
 
 TEST_F(PlacesTest, ScoutCommandsOfAllLeaveRoomForGangs) {

@@ -211,6 +211,8 @@ struct Reasons {
     if (!exclusive.empty()) out.push_back(fmt::format("exclusive jobs hold {}", join(exclusive)));
     if (job.is_exclusive() && !occupied.empty()) {
       out.push_back(fmt::format("exclusive: other jobs hold {}", join(occupied)));
+    } else if (std::string why = placer.why_no_row(job); !why.empty()) {
+      out.push_back(std::move(why));
     } else if (placer.is_kept_out(job)) {
       add_kept_rows();
     } else if (!job.overlay() && placer.matrix().row_count() >= placer.rows_for(job)) {

@@ -28,7 +28,6 @@ std::optional<Duration> longest_pause(const SwitchPlan& plan, AttemptId attempt)
   return longest;
 }
 
-// The idle watch stops and continues attempts in the background by itself.
 std::vector<FreezeWatch::Overdue> FreezeWatch::check(std::span<const Stopped> stopped,
                                                      const SwitchPlan& plan, TimePoint now) {
   std::vector<Overdue> overdue;
@@ -38,9 +37,10 @@ std::vector<FreezeWatch::Overdue> FreezeWatch::check(std::span<const Stopped> st
     const bool is_same = before != seen_.end() && before->second.ran == one.ran;
     const TimePoint since = is_same ? before->second.since : now;
     seen[one.attempt] = {one.ran, since};
-    const auto pause = longest_pause(plan, one.attempt);
+    const bool is_background = is_listed(plan.background, one.attempt);
+    const auto pause = is_background ? kLongestHold : longest_pause(plan, one.attempt);
     const Duration time = now - std::max(since, plan.start);
-    if (!pause || is_listed(plan.background, one.attempt) || time <= *pause + kGrace) continue;
+    if (!pause || time <= *pause + kGrace) continue;
     overdue.push_back({one.attempt, time});
   }
   seen_ = std::move(seen);

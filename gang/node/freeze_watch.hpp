@@ -20,6 +20,8 @@ class FreezeWatch {
  public:
   // A switch may be this late before the attempt counts.
   static constexpr Duration kGrace = std::chrono::seconds{2};
+  // The idle watch holds an attempt in the background for this long at most.
+  static constexpr std::optional<Duration> kLongestHold = std::chrono::seconds{5};
 
   struct Stopped {
     AttemptId attempt{0};

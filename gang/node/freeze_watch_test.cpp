@@ -62,11 +62,13 @@ TEST_F(FreezeWatchTest, SuspendedAttemptIsNotOverdue) {
   EXPECT_EQ(overdue_after(kThird, plan_of_three()), std::nullopt);
 }
 
-TEST_F(FreezeWatchTest, BackgroundAttemptIsLeftToTheIdleWatch) {
+TEST_F(FreezeWatchTest, HeldBackgroundAttemptMustRunAtTimes) {
   SwitchPlan plan = plan_of_three();
   plan.managed = {kFirst, kSecond};
   plan.background = {kThird};
-  EXPECT_EQ(overdue_after(kThird, plan), std::nullopt);
+  EXPECT_EQ(overdue_after(kThird, plan, 1us), std::nullopt);
+  watch_ = {};
+  EXPECT_EQ(overdue_after(kThird, plan), 8s);
 }
 
 TEST_F(FreezeWatchTest, TimeUnderEarlierPlanDoesNotCount) {

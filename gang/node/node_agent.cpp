@@ -127,8 +127,9 @@ void NodeAgent::set_head(Epoch incarnation) {
   if (!is_epoch_up_to(head_, greatest_epoch_)) greatest_epoch_ = Epoch{0};
 }
 
-NodeActions NodeAgent::on_disconnected(TimePoint) {
+NodeActions NodeAgent::on_disconnected(TimePoint now) {
   connected_ = false;
+  lost_at_ = now;
   return {};
 }
 
@@ -434,6 +435,30 @@ void NodeAgent::follow(TimePoint now, NodeActions& out) {
     ++late_count_;
     send(base::TimetableApplied{timetable_->epoch, now - start}, out);
   }
+}
+
+// The timetable changes too, because a step of the clock makes the plan again.
+NodeActions NodeAgent::release_displaced(TimePoint now) {
+  NodeActions out;
+  if (connected_ || plan_.displaced.empty() || now - lost_at_ < kHeadless) return out;
+  const auto is_here = [&](AttemptId id) {
+    const auto found = attempts_.find(id);
+    return found != attempts_.end() && found->second.phase != Phase::Exited;
+  };
+  for (const base::Segment& segment : plan_.segments) {
+    if (std::ranges::any_of(segment.jobs, is_here)) return out;
+  }
+  const auto displaced = std::exchange(plan_.displaced, {});
+  const auto release = [&](std::vector<AttemptId>& managed) {
+    std::erase_if(managed, [&](AttemptId id) { return std::ranges::binary_search(displaced, id); });
+  };
+  release(plan_.managed);
+  if (timetable_) {
+    release(timetable_->managed);
+    timetable_->displaced.clear();
+  }
+  out.push_back(FollowPlan{plan_});
+  return out;
 }
 
 NodeActions NodeAgent::on_clock(const ClockSample& sample, TimePoint now) {

@@ -156,6 +156,12 @@ class NodeAgent {
   // caller should call it about once a second.
   NodeActions repeat_activities(TimePoint now);
 
+  // Lets displaced attempts run if the link to the head has been down for kHeadless and the node
+  // has none of the jobs for which they wait. A new timetable stops them again. The caller should
+  // call it about once a second.
+  NodeActions release_displaced(TimePoint now);
+  static constexpr Duration kHeadless = std::chrono::seconds{10};  // a restart takes less
+
   // The node has brought the attempt to a meeting in barrier mode. This is reported once: a node
   // that then loses the link keeps its gang waiting for one slice.
   NodeActions on_meeting(const base::MeetingReached& reached);
@@ -217,6 +223,7 @@ class NodeAgent {
   Epoch head_{UINT64_MAX};  // incarnation
   Attempts attempts_;
   bool connected_ = false;
+  TimePoint lost_at_{};  // the last link to the head
   std::uint64_t late_count_ = 0;
   std::uint64_t unexpected_count_ = 0;
 };

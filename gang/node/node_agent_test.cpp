@@ -330,6 +330,27 @@ TEST(NodeAgent, AdoptedForkingAttemptHasNotBegun) {
   }
 }
 
+// A job of queue high has the cores of another, and ends while the head is gone.
+TEST(NodeAgent, LetsDisplacedAttemptsRunWithoutHead) {
+  constexpr AttemptId kDisplaced{513}, kSuspended{769};
+  Agent a;
+  a.synchronise();
+  a.run();
+  base::Timetable table{
+      Epoch{1}, kNow, 100ms, {{0s, 100ms, {kJob}}}, {kJob, kDisplaced, kSuspended}};
+  table.displaced = {kDisplaced};
+  a.head(base::SetTimetable{table});
+  const TimePoint later = kNow + NodeAgent::kHeadless;
+  EXPECT_TRUE(a.agent.release_displaced(later).empty()) << "the head is there";
+  a.agent.on_disconnected(kNow);
+  EXPECT_TRUE(a.agent.release_displaced(later).empty()) << "the job of queue high runs";
+  a.shepherd(ShepherdDone{});
+  EXPECT_TRUE(a.agent.release_displaced(later - 1ns).empty());
+  EXPECT_EQ(count<FollowPlan>(a.agent.release_displaced(later)), 1U);
+  EXPECT_EQ(a.agent.plan().managed, (std::vector<AttemptId>{kJob, kSuspended}));
+  EXPECT_TRUE(a.agent.release_displaced(later).empty()) << "once";
+}
+
 TEST(NodeAgent, UnexpectedMessagesAreCountedAndHarmless) {
   Agent a;
   auto bad = placed();

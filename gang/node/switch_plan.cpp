@@ -61,7 +61,8 @@ bool restarts_at(const SwitchPlan& plan, TimePoint t) {
 
 std::optional<SwitchPlan> make_plan(const base::Timetable& timetable, TimePoint start) {
   if (timetable.segments.size() > base::limits::kMaxSegmentsPerCycle) return std::nullopt;
-  for (const auto* list : {&timetable.managed, &timetable.background, &timetable.fill}) {
+  for (const auto* list :
+       {&timetable.managed, &timetable.background, &timetable.fill, &timetable.displaced}) {
     if (!strictly_ascending(*list)) return std::nullopt;
   }
   if (timetable.slice < Duration::zero() || timetable.first_slice > timetable.slice ||
@@ -70,7 +71,7 @@ std::optional<SwitchPlan> make_plan(const base::Timetable& timetable, TimePoint 
   }
   SwitchPlan plan{timetable.epoch,   start,           timetable.cycle,       {},
                   timetable.managed, timetable.slice, timetable.first_slice, timetable.background,
-                  timetable.fill,    timetable.start};
+                  timetable.fill,    timetable.start, timetable.displaced};
   Duration covered{0};
   for (const Segment& segment : timetable.segments) {
     if (segment.offset != covered || segment.length <= Duration::zero() ||

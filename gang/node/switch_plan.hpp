@@ -25,6 +25,7 @@ struct SwitchPlan {
   std::vector<AttemptId> background{};  // idle ones, watched; sorted, none is managed
   std::vector<AttemptId> fill{};        // as in base::Timetable
   TimePoint cluster_start{};            // start in cluster time
+  std::vector<AttemptId> displaced{};   // as in base::Timetable
 
   friend bool operator==(const SwitchPlan&, const SwitchPlan&) = default;
 };

@@ -112,6 +112,9 @@ class Placer {
     return room_.may_use(job, node);
   }
 
+  // See Room.
+  [[nodiscard]] std::string why_no_row(const Job& job) const { return room_.why_no_row(job); }
+
   // See NodePlaces.
   [[nodiscard]] std::string why_no_place(const Job& job, NodeIndex node) const {
     return room_.on_node(node).places.why_full(job.user, place_kind(job));

@@ -36,11 +36,13 @@ std::vector<Column> Publisher::columns_of(const CycleLayout& layout, std::uint64
     const Job& gang = tables_.jobs.gang_of(job);
     const auto runs = layout.runs_in.find(gang.id);
     const bool is_background = layout.background.contains(gang.id);
+    const bool is_displaced = layout.displaced.contains(gang.id);
     const bool fills = may_fill(gang, tables_.config) && !job.shares_channel;
     for (std::size_t m = 0; m < job.cells.nodes.size(); ++m) {
       if ((*job.members)[m] == Member::Bare) continue;
       Column& column = columns[job.cells.nodes[m]];
       (is_background ? column.background : column.managed).push_back(job.attempt());
+      if (is_displaced) column.displaced.push_back(job.attempt());
       if (runs == layout.runs_in.end()) continue;
       column.rows.resize(layout.rows.size());
       for (const std::size_t row : runs->second) column.rows[row].push_back(job.attempt());
@@ -67,6 +69,7 @@ base::Timetable Publisher::timetable_of(const Column& column, TimePoint start) c
   table.managed = column.managed;
   table.background = column.background;
   table.fill = column.fill;
+  table.displaced = column.displaced;
   if (column.rows.empty()) return table;
   if (tables_.config.switch_always && column.runs_anything()) {
     table.slice = cycles().newest().quantum;

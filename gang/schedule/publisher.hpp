@@ -20,6 +20,7 @@ struct Column {
   std::vector<AttemptId> managed;
   std::vector<AttemptId> background;
   std::vector<AttemptId> fill;  // jobs in turn that may fill; see may_fill()
+  std::vector<AttemptId> displaced;
 
   [[nodiscard]] bool is_shared() const { return rows.size() > 1; }
 

@@ -92,6 +92,7 @@ TEST(Publisher, DisplacedJobIsFrozenAndReported) {
   ASSERT_EQ(table.segments.size(), 1U);
   EXPECT_EQ(table.segments[0].jobs, std::vector{high.attempt()});
   EXPECT_EQ(table.managed, (std::vector{normal.attempt(), high.attempt()}));
+  EXPECT_EQ(table.displaced, std::vector{normal.attempt()});
   EXPECT_TRUE(normal.displaced);
 }
 

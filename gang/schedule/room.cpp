@@ -153,7 +153,48 @@ bool Room::may_hold(const Job& job, std::optional<std::size_t> row, Hold kind) c
   return held_rows(kind) < most_held_rows(kind) + (gives_up ? 1 : 0);
 }
 
+// An urgent job may have a row beyond the others, which is for nothing else.
+RowPlaces::Classes Room::row_classes(const Job& job) const {
+  if (!job.has_row() || job.is_exclusive() || job.is_urgent()) return {};
+  return {true, holds_row(job, Hold::Any), holds_row(job, Hold::Long)};
+}
+
+// Where a user may have all rows, only the number of rows limits them.
+RowPlaces::Limits Room::row_limits() const {
+  const auto limit = [](std::size_t rows) {
+    const std::size_t most = base::shares::rows_of_user(rows);
+    return most < rows ? most : SIZE_MAX;
+  };
+  return {limit(config_.max_slots), limit(most_held_rows(Hold::Any)),
+          limit(most_held_rows(Hold::Long))};
+}
+
+bool Room::has_row_share(const Job& job, std::optional<std::size_t> row) const {
+  return row_places_.may_take(job.user, row ? std::optional(matrix_.row_id(*row)) : std::nullopt,
+                              job.placed ? std::optional(job.home) : std::nullopt, row_classes(job),
+                              row_limits());
+}
+
+std::string Room::why_no_row(const Job& job) const {
+  if (has_row_share(job, std::nullopt)) return {};
+  const RowPlaces::Limits limits = row_limits();
+  const std::string limit = base::format_duration(config_.long_limit);
+  const std::array of_class = {std::string(),
+                               fmt::format(" for jobs with no time limit or one over {}", limit),
+                               fmt::format(" for jobs with a time limit over {}", limit)};
+  const RowPlaces::Classes classes = row_classes(job);
+  std::size_t full = 0;
+  for (std::size_t i = 1; i < RowPlaces::kClasses; ++i) {
+    RowPlaces::Classes one{};
+    one.at(i) = classes.at(i);
+    if (!row_places_.may_take(job.user, std::nullopt, std::nullopt, one, limits)) full = i;
+  }
+  return fmt::format("the limit per user is {} of {} slots{}", limits.at(full), config_.max_slots,
+                     of_class.at(full));
+}
+
 bool Room::may_hold(const Job& job, std::optional<std::size_t> row) const {
+  if (!has_row_share(job, row)) return false;
   if (!holds_row(job, Hold::Any) || job.is_high()) return true;
   return may_hold(job, row, Hold::Any) &&
          (!holds_row(job, Hold::Long) || may_hold(job, row, Hold::Long));
@@ -171,6 +212,7 @@ bool Room::opens_row(const Job& job) const {
 void Room::occupy(Job& job, std::size_t row) {
   matrix_.occupy(row, job.cells, job.id);
   job.home = matrix_.row_id(row);
+  row_places_.take(job.user, job.home, row_classes(job));
   for (const Hold kind : kHolds) {
     if (holds_row(job, kind)) ++holders_[job.home][static_cast<std::size_t>(kind)];
   }
@@ -178,6 +220,7 @@ void Room::occupy(Job& job, std::size_t row) {
 
 void Room::vacate(const Job& job, std::size_t row) {
   matrix_.vacate(row, job.cells, job.id);
+  row_places_.give_back(job.user, job.home, row_classes(job));
   for (const Hold kind : kHolds) {
     if (holds_row(job, kind)) --holders_[job.home][static_cast<std::size_t>(kind)];
   }
@@ -339,10 +382,12 @@ base::Result<void> Room::check_matrix() const {
   std::set<std::tuple<std::size_t, NodeIndex, std::uint32_t>> taken;
   std::vector<std::uint64_t> used(matrix_.row_count(), 0);
   std::map<RowId, Holders> holders;
+  RowPlaces row_places;
   for (const auto& [id, job] : jobs_.all()) {
     if (!job.placed || !job.has_row()) continue;
     const auto row = matrix_.position(job.home);
     if (!row) return fail(Errc::WrongState, "job {} has no row", id);
+    row_places.take(job.user, job.home, row_classes(job));
     for (const Hold kind : kHolds) {
       if (holds_row(job, kind)) ++holders[job.home][static_cast<std::size_t>(kind)];
     }
@@ -362,7 +407,9 @@ base::Result<void> Room::check_matrix() const {
       }
     }
   }
-  if (holders != holders_) return fail(Errc::WrongState, "holders of rows are counted wrongly");
+  if (holders != holders_ || row_places != row_places_) {
+    return fail(Errc::WrongState, "holders of rows are counted wrongly");
+  }
   std::uint64_t total = 0;
   for (NodeIndex node = 0; node < nodes_.size(); ++node) total += matrix_.cores(node);
   for (std::size_t row = 0; row < matrix_.row_count(); ++row) {

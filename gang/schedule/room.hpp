@@ -5,6 +5,7 @@
 #include "gang/matrix/matrix.hpp"
 #include "gang/matrix/shape.hpp"
 #include "gang/resources/node_places.hpp"
+#include "gang/resources/row_places.hpp"
 #include "gang/resources/units.hpp"
 #include "gang/state/tables.hpp"
 
@@ -94,9 +95,11 @@ class Room {
     return reserved_[node].places.has_place(job.user, place_kind(job));
   }
 
-  // Returns true if the user has all places that one may have on some node, so that other users may
-  // find room where this one finds none.
-  [[nodiscard]] bool is_short_of_places(UserId user) const { return full_on_.contains(user); }
+  // Returns true if the user has all places that one may have on some node, or all rows, so that
+  // other users may find room where this one finds none.
+  [[nodiscard]] bool is_short_of_places(UserId user) const {
+    return full_on_.contains(user) || row_places_.has_all(user, row_limits());
+  }
 
   [[nodiscard]] const Calendar& calendar() const { return calendar_; }
 
@@ -144,8 +147,11 @@ class Room {
 
   // Returns true if the job may hold this row; nullopt means a new one. A short job holds none.
   // Jobs of queues that others make way for may hold every row, and a job that has its nodes alone
-  // keeps no other job from a row.
+  // keeps no other job from a row. No job may have a row beyond the share of its user.
   [[nodiscard]] bool may_hold(const Job& job, std::optional<std::size_t> row) const;
+  // Returns the limit that keeps the job from a new row because of its user's share, as text for
+  // users; "" if there is none.
+  [[nodiscard]] std::string why_no_row(const Job& job) const;
   // Returns the number of rows that jobs like it can never hold.
   [[nodiscard]] std::size_t rows_kept_from(const Job& job) const;
   // Returns true if the placed job is the first that holds its row and no more rows may be held.
@@ -192,6 +198,9 @@ class Room {
   bool make_room(const Job& job);
   [[nodiscard]] std::size_t kept_rows(Hold kind) const;
   [[nodiscard]] std::uint32_t holders(RowId row, Hold kind) const;
+  [[nodiscard]] RowPlaces::Classes row_classes(const Job& job) const;
+  [[nodiscard]] RowPlaces::Limits row_limits() const;
+  [[nodiscard]] bool has_row_share(const Job& job, std::optional<std::size_t> row) const;
   [[nodiscard]] bool may_hold(const Job& job, std::optional<std::size_t> row, Hold kind) const;
   [[nodiscard]] bool has_scratch(const Job& job, NodeIndex node, const Kept* kept,
                                  base::Bytes share) const;
@@ -207,6 +216,7 @@ class Room {
   std::vector<Reservations> reserved_;       // [node]
   std::map<UserId, std::uint32_t> full_on_;  // nodes on which the user has all places of one user
   std::map<RowId, Holders> holders_;         // of the rows that have any
+  RowPlaces row_places_;                     // in classes: all jobs, and those of each Hold
   std::vector<std::pair<RowId, NodeIndex>> freed_;
   bool has_grown_ = false;
 };

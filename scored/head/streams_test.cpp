@@ -3,7 +3,11 @@
 #include "tests/support/head/head_fixture.hpp"
 
 #include <algorithm>
+#include <map>
+#include <memory>
 #include <tuple>
+#include <utility>
+#include <vector>
 
 namespace score::head {
 namespace {
@@ -216,6 +220,202 @@ TEST_F(StreamsTest, LargeRelaysWaitForRoom) {
   first.session->dispatch(frame_of(question));
   EXPECT_EQ(answers(first), 3);
   EXPECT_EQ(state_of(client, JobId(1)), JobState::Running);
+}
+
+// ---- output that no front end reads
+
+// A shepherd with a window of output. It repeats what was not acknowledged when it is asked to.
+class FakeShepherd {
+ public:
+  FakeShepherd(FakeNode& node, AttemptId attempt, std::uint32_t rank)
+      : node_(node), attempt_(attempt), rank_(rank) {
+    for (std::size_t i = 0; i < limits::kIoWindowBytes; ++i) {
+      all_ += static_cast<char>('a' + (i / 1000 + rank) % 26);
+    }
+    seen_ = node_.connection->sent.size();
+  }
+
+  void send() {
+    for (std::size_t at = acknowledged_; at < all_.size(); at += limits::kIoChunkBytes) {
+      wire::TaskOutput message;
+      message.set_attempt(attempt_.value());
+      message.set_rank(rank_);
+      message.set_stream(wire::STDOUT);
+      message.set_data(all_.substr(at, limits::kIoChunkBytes));
+      message.set_offset(at);
+      message.set_may_refuse(true);
+      node_.session->dispatch(frame_of(message));
+    }
+  }
+
+  // Handles what the head has sent since the last call; returns true if there was something.
+  bool step() {
+    bool is_asked = false, is_any = false;
+    for (; seen_ < node_.connection->sent.size(); ++seen_) {
+      const proto::InFrame& frame = node_.connection->sent[seen_];
+      if (frame.type == proto::FrameType::TaskOutputTaken) {
+        const auto taken = proto::parse<wire::TaskOutputTaken>(frame);
+        if (taken->attempt() != attempt_.value()) continue;
+        acknowledged_ += taken->bytes();
+        is_any = true;
+      } else if (frame.type == proto::FrameType::TaskOutputRefused) {
+        const auto refused = proto::parse<wire::TaskOutputRefused>(frame);
+        if (refused->attempt() != attempt_.value()) continue;
+        was_refused_ = true;
+        is_asked = is_asked || refused->repeat();
+      }
+    }
+    if (is_asked) send();
+    return is_any || is_asked;
+  }
+
+  [[nodiscard]] const std::string& all() const { return all_; }
+
+  [[nodiscard]] bool was_refused() const { return was_refused_; }
+
+  [[nodiscard]] bool is_done() const { return acknowledged_ == all_.size(); }
+
+ private:
+  FakeNode& node_;
+  AttemptId attempt_;
+  std::uint32_t rank_;
+  std::string all_;
+  std::size_t acknowledged_ = 0;
+  std::size_t seen_ = 0;
+  bool was_refused_ = false;
+};
+
+class UnreadOutputTest : public HeadFixture {
+ protected:
+  static constexpr std::uint32_t kJobs = 40;  // 20 MiB of output, more than a user's room
+
+  // Starts the jobs of one user; no front end is there, and all of them print.
+  void print(FakeClient& client) {
+    for (std::uint32_t i = 0; i < kJobs; ++i) {
+      const AttemptId attempt = launch(client, first_, second_);
+      shepherds_.push_back(std::make_unique<FakeShepherd>(first_, attempt, 0));
+      shepherds_.push_back(std::make_unique<FakeShepherd>(second_, attempt, 1));
+    }
+    for (auto& shepherd : shepherds_) shepherd->send();
+    for (auto& shepherd : shepherds_) shepherd->step();
+  }
+
+  [[nodiscard]] std::size_t refused() const {
+    return static_cast<std::size_t>(
+        std::ranges::count_if(shepherds_, [](const auto& one) { return one->was_refused(); }));
+  }
+
+  [[nodiscard]] bool are_done() const {
+    return std::ranges::all_of(shepherds_, [](const auto& one) { return one->is_done(); });
+  }
+
+  void SetUp() override {
+    HeadFixture::SetUp();
+    first_ = connect_node(0);
+    second_ = connect_node(1);
+  }
+
+  FakeNode first_, second_;
+  std::vector<std::unique_ptr<FakeShepherd>> shepherds_;  // two per job
+};
+
+TEST_F(UnreadOutputTest, BeyondRoomIsRefusedAndComesLater) {
+  FakeClient alice = connect(kAlice);
+  print(alice);
+  EXPECT_GT(refused(), 2 * kJobs / 2) << "each has had its share";
+  FakeClient reader = connect(kAlice);
+  for (std::uint32_t job = 1; job <= kJobs; ++job) reader.say(attachment(JobId(job)));
+  std::map<std::pair<std::uint64_t, std::uint32_t>, std::string> got;  // by job and rank
+  std::size_t seen = 0;
+  for (bool is_any = true; is_any;) {
+    is_any = false;
+    for (; seen < reader.connection->sent.size(); ++seen) {
+      const proto::InFrame frame = reader.connection->sent[seen];
+      if (frame.type != proto::FrameType::Output) continue;
+      const auto message = proto::parse<wire::Output>(frame);
+      got[{message->job(), message->rank()}] += message->data();
+      wire::OutputTaken taken;
+      taken.set_job(message->job());
+      taken.set_bytes(message->data().size());
+      reader.say(taken);
+      is_any = true;
+    }
+    for (auto& shepherd : shepherds_) is_any |= shepherd->step();
+  }
+  EXPECT_TRUE(are_done());
+  for (std::uint32_t job = 1; job <= kJobs; ++job) {
+    for (std::uint32_t rank = 0; rank < 2; ++rank) {
+      const std::string& all = shepherds_[2 * (job - 1) + rank]->all();
+      EXPECT_TRUE((got[{job, rank}] == all)) << job << " " << rank;
+    }
+  }
+}
+
+TEST_F(UnreadOutputTest, KeepsNoOutputOfOthersBack) {
+  FakeClient alice = connect(kAlice);
+  print(alice);
+  FakeClient bob = connect(kBob);
+  const AttemptId attempt = launch(bob, first_, second_);
+  bob.say(attachment(job_of(attempt)));
+  FakeShepherd shepherd(first_, attempt, 0);
+  shepherd.send();
+  EXPECT_FALSE(shepherd.was_refused());
+  std::size_t bytes = 0;
+  for (const auto& output : bob.connection->all<wire::Output>()) bytes += output.data().size();
+  EXPECT_EQ(bytes, limits::kIoWindowBytes);
+}
+
+TEST_F(UnreadOutputTest, RefusedOutputOfKilledJobsIsTaken) {
+  FakeClient alice = connect(kAlice);
+  print(alice);
+  for (std::uint32_t job = 1; job <= kJobs; ++job) {
+    wire::CancelJob cancel;
+    cancel.set_job(job);
+    alice.say(cancel);
+  }
+  settle();
+  for (bool is_any = true; is_any;) {
+    is_any = false;
+    for (auto& shepherd : shepherds_) is_any |= shepherd->step();
+  }
+  EXPECT_TRUE(are_done());
+}
+
+// An older node, or an older shepherd, would never send it again.
+TEST_F(UnreadOutputTest, OlderShepherdsAreNotRefused) {
+  FakeClient alice = connect(kAlice);
+  std::size_t notices = 0;
+  for (std::uint32_t i = 0; i < kJobs; ++i) {
+    const AttemptId attempt = launch(alice, first_, second_);
+    for (std::size_t at = 0; at < 2 * limits::kIoWindowBytes; at += limits::kIoChunkBytes) {
+      first_.session->dispatch(
+          frame_of(output(attempt, std::string(limits::kIoChunkBytes, 'x'), at)));
+    }
+    notices += first_.connection->all<wire::TaskOutputRefused>().size();
+    EXPECT_EQ(state_of(alice, job_of(attempt)), JobState::Running);
+  }
+  EXPECT_EQ(notices, 0U);
+}
+
+TEST_F(UnreadOutputTest, InputBeforeTheStartIsLimitedPerUser) {
+  FakeClient alice = connect(kAlice);
+  wire::Submit held = submission();
+  held.mutable_resources()->set_held(true);
+  const std::uint32_t jobs = JobStreams::kMaxWaitingInput / limits::kIoWindowBytes;
+  wire::Input input;
+  input.set_data(std::string(limits::kIoChunkBytes, 'x'));
+  for (std::uint32_t i = 0; i < jobs; ++i) {
+    const JobId job = submit(alice, held);
+    alice.say(attachment(job));
+    input.set_job(job.value());
+    for (int chunk = 0; chunk < 4; ++chunk) alice.say(input);
+    EXPECT_EQ(refusal(alice), "");
+  }
+  const JobId more = submit(alice, held);
+  alice.say(attachment(more));
+  input.set_job(more.value());
+  alice.say(input);
+  EXPECT_NE(refusal(alice).find("too much input waits"), std::string::npos) << refusal(alice);
 }
 
 }  // namespace

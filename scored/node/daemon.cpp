@@ -238,6 +238,7 @@ void NodeDaemon::send(const base::NodeToHead& message) {
   wire.set_instance(instance_);
   given_job_.show(wire);
   wire.set_takes_attempt_secrets(true);
+  wire.set_passes_refusals(true);
   head_.send(wire);
 }
 
@@ -385,8 +386,7 @@ void NodeDaemon::beat(bool asks) {
 // hardly ever reached. Later frames are dropped by their key, and PM sends them again.
 void NodeDaemon::set_guard() {
   const Duration error = agent_.clock().error_bound(parts_.clock.now());
-  const Duration most = kMostGuard - kWireTime;
-  parts_.switcher.set_guard(std::min(error, most) + kWireTime);
+  parts_.switcher.set_guard(std::min(error, kMostGuard - kWireTime) + kWireTime);
 }
 
 // If the head receives the node's heartbeats over PM, TLS is only checked from time to time.
@@ -410,9 +410,9 @@ asio::awaitable<void> NodeDaemon::beat_regularly() {
     note_status();
     thaw_overdue(parts_.switcher, head_, config_.name, agent_.plan().epoch);
     report_late();
+    carry_out(agent_.release_displaced(parts_.clock.now()));
     parts_.switcher.collect();  // releases the contexts of jobs that have ended
-    const unsigned exchange = agent_.clock().is_same() ? kBeatsAnExchangeOfSame : kBeatsAnExchange;
-    beat_over_tls(exchange);
+    beat_over_tls(agent_.clock().is_same() ? kBeatsAnExchangeOfSame : kBeatsAnExchange);
     read_activities_again();
     sampling_.report_filled();
     if (head_.is_silent()) tasks_.spawn("replace a silent link", head_.replace_if_silent());

@@ -3,6 +3,7 @@
 #include "base/shares.hpp"
 
 #include "gang/resources/node_places.hpp"
+#include "gang/resources/row_places.hpp"
 #include "monitor/http/web_login.hpp"
 #include "monitor/model/hub.hpp"
 #include "scored/head/config/user_limits.hpp"
@@ -73,6 +74,25 @@ class NodeTable : public Table {
  private:
   gang::PlaceKind kind_;
   gang::NodePlaces places_;
+  std::map<UserId, std::size_t> held_;
+};
+
+class Rows : public Table {
+ public:
+  void ask(UserId user) override {
+    const gang::RowPlaces::Limits limits{shares::kRows.per_user, 0, 0};
+    const gang::RowPlaces::Classes any{true, false, false};
+    if (taken_ == shares::kRows.places) return;
+    if (!places_.may_take(user, std::nullopt, std::nullopt, any, limits)) return;
+    places_.take(user, gang::RowId{++taken_}, any);
+    ++held_[user];
+  }
+
+  std::size_t held_by(UserId user) override { return held_[user]; }
+
+ private:
+  gang::RowPlaces places_;
+  std::uint32_t taken_ = 0;
   std::map<UserId, std::size_t> held_;
 };
 
@@ -195,6 +215,7 @@ std::map<std::string_view, MakeTable> tables() {
   return {
       {shares::kNodeJobs.name, maker<NodeTable>(gang::PlaceKind::Gang)},
       {shares::kNodeSteps.name, maker<NodeTable>(gang::PlaceKind::Step)},
+      {shares::kRows.name, maker<Rows>()},
       {shares::kNodeScouts.name, maker<NodeTable>(gang::PlaceKind::Scout)},
       {shares::kJobs.name, maker<Jobs>(false)},
       {shares::kSteps.name, maker<Jobs>(true)},

@@ -119,6 +119,7 @@ bool NodeSession::greet(const proto::InFrame& frame) {
   vitals.pid = hello->pid();
   vitals.instance = hello->instance();
   vitals.takes_attempt_secrets = hello->takes_attempt_secrets();
+  vitals.passes_refusals = hello->passes_refusals();
   wire::NodeWelcome welcome;
   welcome.set_version(*version);
   welcome.set_cluster(parts_.head.config.cluster);

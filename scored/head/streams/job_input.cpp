@@ -19,8 +19,20 @@ Status JobInput::accept(std::string data, bool eof) {
     dropped_ += data.size();
     return {};
   }
-  waiting_.push_back({std::move(data), eof});
+  // Many small pieces would take more memory than their bytes.
+  if (!waiting_.empty() && waiting_.back().data.size() + data.size() <= limits::kIoChunkBytes) {
+    waiting_.back().data += data;
+    waiting_.back().eof = eof;
+  } else {
+    waiting_.push_back({std::move(data), eof});
+  }
   return {};
+}
+
+std::size_t JobInput::waiting_bytes() const {
+  std::size_t bytes = 0;
+  for (const Piece& piece : waiting_) bytes += piece.data.size();
+  return bytes;
 }
 
 void JobInput::start(std::vector<std::uint32_t> node_indices) {

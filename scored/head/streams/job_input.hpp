@@ -33,10 +33,16 @@ class JobInput {
   // Returns what to send now to every node of targets(), and counts it as sent.
   [[nodiscard]] std::vector<Piece> take_pieces();
 
+  // Returns true between start() and restart().
+  [[nodiscard]] bool has_started() const { return started_; }
+
   [[nodiscard]] const std::vector<std::uint32_t>& targets() const { return targets_; }
 
   // Records that a node has passed bytes on to the task. Returns how much room the front end gets.
   [[nodiscard]] std::uint64_t taken(std::uint32_t node_index, std::uint64_t bytes);
+
+  // Returns the bytes that wait for the start of the tasks.
+  [[nodiscard]] std::size_t waiting_bytes() const;
 
   // Returns the bytes that were dropped because there was no reader; the front end gets room for
   // them.

@@ -91,6 +91,15 @@ std::vector<std::shared_ptr<const OutputChunk>> JobOutput::kept() const {
   return chunks;
 }
 
+std::size_t JobOutput::waiting_bytes() const {
+  const auto first = std::upper_bound(log_.begin(), log_.end(), given_back_,
+                                      [](std::uint64_t at, const Entry& entry) {
+                                        return at < entry.offset + entry.chunk->data.size();
+                                      });
+  const auto chunks = static_cast<std::size_t>(log_.end() - first);
+  return static_cast<std::size_t>(end_ - given_back_) + chunks * kChunkCost;
+}
+
 OutputActions JobOutput::finish() {
   OutputActions actions;
   over_ = true;
@@ -149,14 +158,18 @@ void JobOutput::give_back(std::uint64_t offset, OutputActions& actions) {
 }
 
 // While a front end drives, output that it has not taken is always kept, because its room was not
-// given back to the nodes.
+// given back to the nodes. Of many small chunks fewer bytes are kept than of large ones.
 void JobOutput::trim() {
-  const std::size_t most = !waits_ && !clients_.empty() ? kKeptForClients : kKeptBytes;
-  const std::size_t keep = std::min(most, most_kept_);
+  const std::size_t for_clients = !waits_ && !clients_.empty() ? kKeptForClients : kKeptBytes;
+  const std::size_t keep = std::min(for_clients, most_kept_);
   const std::uint64_t want = end_ - std::min<std::uint64_t>(end_, keep);
   const std::uint64_t limit = waits_ ? std::min(given_back_, want) : want;
-  while (!log_.empty() && log_.front().offset + log_.front().chunk->data.size() <= limit) {
-    begin_ = log_.front().offset + log_.front().chunk->data.size();
+  const std::uint64_t most = waits_ ? given_back_ : end_;
+  const auto end_of_first = [&] { return log_.front().offset + log_.front().chunk->data.size(); };
+  while (!log_.empty()) {
+    const bool are_too_many = log_.size() * kChunkCost > keep && end_of_first() <= most;
+    if (end_of_first() > limit && !are_too_many) break;
+    begin_ = end_of_first();
     log_.pop_front();
   }
 }

@@ -60,6 +60,7 @@ class JobOutput {
  public:
   static constexpr std::size_t kKeptBytes = 64 * limits::kKiB;      // for clients that come late
   static constexpr std::size_t kKeptForClients = 1 * limits::kMiB;  // only watchers are attached
+  static constexpr std::size_t kChunkCost = 160;  // memory that a chunk takes beside its data
   static constexpr std::size_t kMinWindow = limits::kIoChunkBytes;
   static constexpr std::size_t kMaxWindow = 1 * limits::kMiB;
   static constexpr std::uint64_t kMaxOffset = std::uint64_t{1} << 62;  // where a log may begin
@@ -109,6 +110,12 @@ class JobOutput {
   [[nodiscard]] std::vector<std::shared_ptr<const OutputChunk>> kept() const;
 
   [[nodiscard]] std::size_t kept_bytes() const { return static_cast<std::size_t>(end_ - begin_); }
+
+  // Returns true if nodes get room only for what the front end has taken.
+  [[nodiscard]] bool waits() const { return waits_; }
+
+  // Returns the memory of output for which nodes have no room back yet.
+  [[nodiscard]] std::size_t waiting_bytes() const;
 
   [[nodiscard]] std::size_t client_count() const { return clients_.size(); }
 

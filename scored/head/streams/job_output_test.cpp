@@ -49,6 +49,26 @@ TEST(JobOutput, WaitsForTheFrontEnd) {
   EXPECT_EQ(effects.sent[kFront], "hello world");
 }
 
+TEST(JobOutput, CountsWhatWaitsForTheFrontEnd) {
+  JobOutput output(kDriven, false);
+  (void)output.attach(kFront, true, kWindow, 0);
+  (void)output.arrived(chunk("aaaa"));
+  (void)output.arrived(chunk("bb"));
+  EXPECT_EQ(output.waiting_bytes(), 6 + 2 * JobOutput::kChunkCost);
+  (void)output.taken(kFront, 5);
+  EXPECT_EQ(output.waiting_bytes(), 1 + JobOutput::kChunkCost);
+  (void)output.taken(kFront, 1);
+  EXPECT_EQ(output.waiting_bytes(), 0U);
+}
+
+// A byte in a chunk of its own takes much more memory than a byte.
+TEST(JobOutput, KeepsFewerBytesOfSmallChunks) {
+  JobOutput output(!kDriven, false);
+  for (int i = 0; i < 100'000; ++i) (void)output.arrived(chunk("x"));
+  EXPECT_GE(output.kept_bytes(), 100U);
+  EXPECT_LE(output.kept_bytes() * JobOutput::kChunkCost, JobOutput::kKeptBytes);
+}
+
 TEST(JobOutput, RoomGoesToTheNodesOfTakenOutput) {
   JobOutput output(kDriven, false);
   Effects effects;

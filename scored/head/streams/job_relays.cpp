@@ -6,8 +6,6 @@
 namespace score::head {
 namespace {
 
-constexpr std::size_t kManyUsers = 256;  // above this, users without messages are removed
-
 // ChargedFrame counts as long as a connection has the frame in its queue.
 struct ChargedFrame {
   std::shared_ptr<const std::string> bytes;
@@ -16,20 +14,11 @@ struct ChargedFrame {
 
 }  // namespace
 
-std::shared_ptr<ByteBudget> JobRelays::budget_of(UserId user) {
-  if (auto budget = budgets_[user].lock()) return budget;
-  if (budgets_.size() > kManyUsers)
-    std::erase_if(budgets_, [](const auto& entry) { return entry.second.expired(); });
-  auto budget = std::make_shared<ByteBudget>(kMaxQueued, kMaxQueued);
-  budgets_[user] = budget;
-  return budget;
-}
-
 void JobRelays::ask(const Sender& from, std::size_t bytes) {
   const std::size_t largest = proto::find_rule(proto::FrameType::JobRelay)->max_bytes;
   auto& mine = reserved_[{from.attempt, from.node}];
   mine.reset();
-  auto budget = budget_of(from.user);
+  auto budget = budgets_.of(from.user);
   if (bytes > largest || !budget->may_add(bytes)) {
     reserved_.erase({from.attempt, from.node});
     return;
@@ -47,7 +36,7 @@ void JobRelays::send(const Sender& from, NodeId to, std::shared_ptr<const std::s
   charged->bytes = std::move(frame);
   if (auto reserved = reserved_.extract({from.attempt, from.node}))
     charged->share = std::move(reserved.mapped());
-  auto budget = budget_of(from.user);
+  auto budget = budgets_.of(from.user);
   const bool has_room = charged->share != nullptr || budget->may_add(bytes);
   if (!has_room || links_.queued_bytes(to) + bytes > kMaxOfLink) return report_drop(from, to);
   if (charged->share == nullptr) charged->share = std::make_unique<ByteShare>(std::move(budget));
@@ -71,7 +60,7 @@ void JobRelays::link_lost(NodeId node) {
 }
 
 std::size_t JobRelays::used(UserId user) {
-  return budget_of(user)->used();
+  return budgets_.of(user)->used();
 }
 
 }  // namespace score::head

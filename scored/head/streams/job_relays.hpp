@@ -5,10 +5,10 @@
 // senders repeat requests that are not answered. So a job does not fill the head's memory, and a
 // connection to a node is not closed because of it. All calls come from one thread.
 
-#include "base/async/byte_budget.hpp"
 #include "base/limits.hpp"
 #include "base/os/log.hpp"
 #include "scored/head/cluster/node_links.hpp"
+#include "scored/head/cluster/user_budgets.hpp"
 
 #include <map>
 #include <memory>
@@ -45,11 +45,10 @@ class JobRelays {
   [[nodiscard]] std::size_t used(UserId user);
 
  private:
-  std::shared_ptr<ByteBudget> budget_of(UserId user);
   void report_drop(const Sender& from, NodeId to);
 
   NodeLinks& links_;
-  std::map<UserId, std::weak_ptr<ByteBudget>> budgets_;  // reservations and queued frames own them
+  UserBudgets budgets_{kMaxQueued};  // reservations and queued frames have shares
   std::map<std::pair<AttemptId, NodeId>, std::unique_ptr<ByteShare>> reserved_;
   LogLimiter limiter_;
 };

@@ -52,8 +52,10 @@ JobStreams::Stream* JobStreams::wake(JobId job) {
   if (quiet == quiet_.end()) return find(job);
   const Opening opening = quiet->second;
   quiet_.erase(quiet);
-  ++streams_of_[opening.user];
-  return &streams_.try_emplace(job, opening).first->second;
+  room_.open(opening.user);
+  Stream& stream = streams_.try_emplace(job, opening).first->second;
+  stream.waiting_input.charge_to(input_budgets_.of(opening.user));
+  return &stream;
 }
 
 void JobStreams::place(JobId job, AttemptId attempt, std::vector<NodeId> nodes,
@@ -62,6 +64,7 @@ void JobStreams::place(JobId job, AttemptId attempt, std::vector<NodeId> nodes,
   if (stream == nullptr) return;
   if (stream->attempt != attempt) {
     close_exchanges(stream->attempt);
+    forget_refusals(job, *stream);
     stream->repeats.assign(nodes.size(), RepeatFilter(stream->recovered));
     stream->recovered = false;
   }
@@ -106,6 +109,7 @@ void JobStreams::requeue(JobId job) {
   Stream* stream = wake(job);
   if (stream == nullptr) return;
   stream->output.restart();
+  count_room(job, *stream);
   stream->input.restart();
   give_input_room(job, *stream, stream->input.take_dropped());
 }
@@ -141,15 +145,16 @@ void JobStreams::close(JobId job, UserId user) {
   const JobOutput& output = found->second.output;
   if (found->second.ended && output.is_unread()) kept_.add(job, user, output.kept());
   for (const auto& [client, watch] : found->second.watches) std::erase(jobs_of_[client], job);
-  if (--streams_of_[found->second.user] == 0) streams_of_.erase(found->second.user);
+  const UserId owner = found->second.user;
+  room_.change(owner, found->second.waiting, 0);
+  room_.close(owner, job);
   streams_.erase(found);
+  ask_to_repeat(room_.take_due(owner));
 }
 
 // A user with many open jobs keeps less of each.
 std::size_t JobStreams::most_kept(UserId user) const {
-  const auto found = streams_of_.find(user);
-  const std::size_t jobs = found == streams_of_.end() ? 1 : found->second;
-  return std::max(kLeastKept, kKeptOfUser / jobs);
+  return std::max(kLeastKept, kKeptOfUser / std::max<std::size_t>(room_.jobs(user), 1));
 }
 
 void JobStreams::send_kept(JobId job, proto::Connection& connection) const {
@@ -248,13 +253,18 @@ Status JobStreams::input(JobId job, ClientId client, std::string data, bool eof)
   if (stream == nullptr || watch == stream->watches.end() || !watch->second.input) {
     return fail(Errc::NotFound, "job {} gets no input from here", job);
   }
+  if (!stream->input.has_started() && !stream->waiting_input.may_add(data.size())) {
+    return fail(Errc::TooLarge, "too much input waits for jobs of this user that have not started");
+  }
   if (auto accepted = stream->input.accept(std::move(data), eof); !accepted) return accepted;
+  stream->waiting_input.set(stream->input.waiting_bytes());
   give_input_room(job, *stream, stream->input.take_dropped());
   forward_input(job, *stream);
   return {};
 }
 
 void JobStreams::forward_input(JobId, Stream& stream) {
+  if (!stream.input.has_started()) return;
   for (JobInput::Piece& piece : stream.input.take_pieces()) {
     wire::TaskInput message;
     message.set_attempt(stream.attempt.value());
@@ -266,6 +276,7 @@ void JobStreams::forward_input(JobId, Stream& stream) {
       if (index < stream.nodes.size()) links_.send_shared(stream.nodes[index], frame);
     }
   }
+  stream.waiting_input.set(0);
 }
 
 void JobStreams::give_input_room(JobId job, Stream& stream, std::uint64_t bytes) {
@@ -298,6 +309,7 @@ void JobStreams::link_lost(NodeId node) {
     const auto found = stream.index.find(node);
     if (found == stream.index.end()) continue;
     stream.repeats[found->second].link_lost();
+    room_.forget(stream.user, {job, found->second});
     fences_.link_lost(stream.attempt, found->second);
   }
 }
@@ -307,7 +319,16 @@ void JobStreams::task_output(NodeId node, wire::TaskOutput&& message) {
   Stream* stream = find(job);
   if (stream == nullptr) return;
   const std::uint32_t index = stream->index[node];
-  const auto verdict = stream->repeats[index].arrived(message.offset(), message.data().size());
+  RepeatFilter& filter = stream->repeats[index];
+  const bool is_skipped = filter.skips(message.offset());
+  if (!is_skipped && filter.has_refused()) room_.came(stream->user, {job, index});
+  std::size_t bytes = message.data().size();
+  if (!is_skipped && may_refuse(node, *stream, message)) {
+    const std::size_t room = room_.room(stream->user, stream->waiting);
+    const std::size_t more = room - std::min(room, JobOutput::kChunkCost);
+    bytes = std::min(bytes, filter.repeated(message.offset(), bytes) + more);
+  }
+  const auto verdict = filter.arrived(message.offset(), bytes);
   acknowledge(*stream, index, verdict.acknowledge);
   if (verdict.gap || verdict.overrun) {
     const std::string_view what = verdict.gap ? "lost output" : "sent output beyond its window";
@@ -318,11 +339,53 @@ void JobStreams::task_output(NodeId node, wire::TaskOutput&& message) {
   chunk.node_index = index;
   chunk.rank = Rank(message.rank());
   chunk.is_error = message.stream() == wire::STDERR;
-  chunk.data = message.data().substr(static_cast<std::size_t>(verdict.drop));
+  chunk.data = message.data().substr(static_cast<std::size_t>(verdict.drop),
+                                     bytes - static_cast<std::size_t>(verdict.drop));
   chunk.attempt = AttemptId(message.attempt());
   chunk.offset = message.offset() + verdict.drop;
   stream->output.limit_kept(most_kept(stream->user));
+  if (bytes < message.data().size()) refuse_rest(job, *stream, index);
   perform(job, *stream, stream->output.arrived(std::move(chunk)));
+}
+
+// An older node, or an older shepherd, would not send the output again.
+bool JobStreams::may_refuse(NodeId node, const Stream& stream,
+                            const wire::TaskOutput& message) const {
+  return message.may_refuse() && stream.output.waits() && links_.link(node).vitals.passes_refusals;
+}
+
+void JobStreams::refuse_rest(JobId job, Stream& stream, std::uint32_t index) {
+  stream.repeats[index].refuse();
+  room_.refuse(stream.user, {job, index});
+  wire::TaskOutputRefused message;
+  message.set_attempt(stream.attempt.value());
+  links_.send(stream.nodes[index], message);
+}
+
+void JobStreams::forget_refusals(JobId job, const Stream& stream) {
+  for (std::uint32_t i = 0; i < stream.repeats.size(); ++i) room_.forget(stream.user, {job, i});
+}
+
+void JobStreams::ask_to_repeat(const std::vector<OutputRoom::Place>& places) {
+  for (const auto& [job, index] : places) {
+    const Stream* stream = find(job);
+    if (stream == nullptr || index >= stream->nodes.size()) continue;
+    wire::TaskOutputRefused message;
+    message.set_attempt(stream->attempt.value());
+    message.set_repeat(true);
+    links_.send(stream->nodes[index], message);
+  }
+}
+
+// Output that waits for no front end takes no room.
+void JobStreams::count_room(JobId job, Stream& stream) {
+  const std::size_t before = stream.waiting;
+  stream.waiting = stream.output.waits() ? stream.output.waiting_bytes() : 0;
+  room_.change(stream.user, before, stream.waiting);
+  if (stream.waiting <= room_.share(stream.user) / 2) {
+    ask_to_repeat(room_.take_all(stream.user, job));
+  }
+  ask_to_repeat(room_.take_due(stream.user));
 }
 
 void JobStreams::task_input_taken(NodeId node, const wire::TaskInputTaken& message) {
@@ -374,6 +437,7 @@ void JobStreams::perform(JobId job, Stream& stream, const OutputActions& actions
       send_end(stream, std::get<OutputOver>(action).client);
     }
   }
+  count_room(job, stream);
   if (stream.ended && stream.output.is_delivered() &&
       !std::exchange(stream.reported_delivered, true)) {
     listener_->output_delivered(job);

@@ -10,11 +10,13 @@
 #include "proto/node.pb.h"
 #include "proto/transport/connection.hpp"
 #include "scored/head/cluster/node_links.hpp"
+#include "scored/head/cluster/user_budgets.hpp"
 #include "scored/head/fences/job_fences.hpp"
 #include "scored/head/streams/job_input.hpp"
 #include "scored/head/streams/job_output.hpp"
 #include "scored/head/streams/job_relays.hpp"
 #include "scored/head/streams/kept_outputs.hpp"
+#include "scored/head/streams/output_room.hpp"
 #include "scored/head/streams/repeat_filter.hpp"
 
 #include <functional>
@@ -48,6 +50,9 @@ class JobStreams {
    protected:
     ~Listener() = default;
   };
+
+  // Limits the input of a user's jobs that waits for their start. Front ends send none before it.
+  static constexpr std::size_t kMaxWaitingInput = 8 * limits::kMiB;
 
   // `links` must outlive this object.
   explicit JobStreams(NodeLinks& links) : links_(links), fences_(links), relays_(links) {}
@@ -98,7 +103,8 @@ class JobStreams {
   // lost.
   void client_gone(ClientId client);
   void taken(JobId job, ClientId client, std::uint64_t bytes);
-  // Errors: NotFound (this client gives no input), TooLarge (beyond the window).
+  // Errors: NotFound (this client gives no input), TooLarge (beyond the window, or too much input
+  // of the user waits for jobs that have not started).
   [[nodiscard]] Status input(JobId job, ClientId client, std::string data, bool eof);
   void resize(JobId job, ClientId client, std::uint32_t rows, std::uint32_t columns);
 
@@ -136,6 +142,8 @@ class JobStreams {
     std::map<ClientId, Watch> watches;
     std::optional<wire::JobStatus> ended;
     bool reported_delivered = false;
+    ByteShare waiting_input;
+    std::size_t waiting = 0;  // output.waiting_bytes(), as room_ knows it
   };
 
   [[nodiscard]] std::size_t most_kept(UserId user) const;
@@ -146,6 +154,12 @@ class JobStreams {
   [[nodiscard]] const Stream* find(JobId job) const;
   void close_exchanges(AttemptId attempt);
   void perform(JobId job, Stream& stream, const OutputActions& actions);
+  void count_room(JobId job, Stream& stream);
+  void ask_to_repeat(const std::vector<OutputRoom::Place>& places);
+  [[nodiscard]] bool may_refuse(NodeId node, const Stream& stream,
+                                const wire::TaskOutput& message) const;
+  void refuse_rest(JobId job, Stream& stream, std::uint32_t index);
+  void forget_refusals(JobId job, const Stream& stream);
   void acknowledge(const Stream& stream, std::uint32_t index, std::uint64_t bytes);
   void send_output(JobId job, Stream& stream, const SendOutput& action);
   void send_end(Stream& stream, ClientId client);
@@ -158,7 +172,8 @@ class JobStreams {
   JobFences fences_;
   JobRelays relays_;
   std::map<JobId, Stream> streams_;
-  std::map<UserId, std::size_t> streams_of_;  // number per user
+  OutputRoom room_;
+  UserBudgets input_budgets_{kMaxWaitingInput};
   // These jobs are open, but nothing has happened yet. A queue may be long, and a Stream takes 1
   // KiB.
   std::map<JobId, Opening> quiet_;

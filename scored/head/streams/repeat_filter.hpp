@@ -21,7 +21,8 @@ class RepeatFilter {
   static constexpr std::uint64_t kMaxUnacknowledged = 2 * limits::kIoWindowBytes;
 
   struct Verdict {
-    std::uint64_t drop = 0;         // bytes at the beginning that had arrived before
+    std::uint64_t drop = 0;         // bytes at the beginning that had arrived before, or all that
+                                    // follow refused ones
     std::uint64_t acknowledge = 0;  // bytes to acknowledge to the node now
     bool gap = false;               // bytes are missing before it: a protocol violation
     bool overrun = false;           // more than a window is unacknowledged: a protocol violation
@@ -30,15 +31,18 @@ class RepeatFilter {
   Verdict arrived(std::uint64_t offset, std::uint64_t size) {
     Verdict verdict;
     if (std::exchange(unknown_, false)) received_ = acknowledged_ = offset;
-    if (offset > received_) {
+    const bool is_skipped = skips(offset);
+    if (offset > received_ && !is_skipped) {
       verdict.gap = true;
       return verdict;
     }
-    verdict.drop = std::min(received_ - offset, size);
+    verdict.drop = is_skipped ? size : std::min(received_ - offset, size);
     if (size > kMaxUnacknowledged || offset + size > acknowledged_ + kMaxUnacknowledged) {
       verdict.overrun = true;
       return verdict;
     }
+    if (is_skipped) return verdict;
+    refused_ = false;
     received_ = std::max(received_, offset + size);
     // An acknowledgment may have been lost with the broken link. The offset at which the shepherd
     // starts again shows how much was lost.
@@ -54,12 +58,31 @@ class RepeatFilter {
     return silent_ ? 0 : bytes;
   }
 
-  void link_lost() { silent_ = true; }
+  // The bytes after those that have arrived were refused. The shepherd will send them again; what
+  // follows them until then is dropped.
+  void refuse() { refused_ = true; }
+
+  // Returns true if the bytes at this offset follow refused ones.
+  [[nodiscard]] bool skips(std::uint64_t offset) const { return refused_ && offset > received_; }
+
+  [[nodiscard]] bool has_refused() const { return refused_; }
+
+  // Returns how many of these bytes had arrived before.
+  [[nodiscard]] std::uint64_t repeated(std::uint64_t offset, std::uint64_t size) const {
+    return unknown_ || offset > received_ ? 0 : std::min(received_ - offset, size);
+  }
+
+  // The shepherd sends everything again that was not acknowledged.
+  void link_lost() {
+    silent_ = true;
+    refused_ = false;
+  }
 
  private:
   std::uint64_t received_ = 0;
   std::uint64_t acknowledged_ = 0;
   bool unknown_;
+  bool refused_ = false;
   bool silent_;  // the link is new and the shepherd has not sent its offset
 };
 

@@ -29,6 +29,32 @@ TEST(RepeatFilter, SenderStopsAtItsWindow) {
   EXPECT_FALSE(filter.arrived(RepeatFilter::kMaxUnacknowledged, 10).overrun);
 }
 
+TEST(RepeatFilter, SkipsWhatFollowsRefusedBytesUntilTheyCome) {
+  RepeatFilter filter;
+  EXPECT_EQ(filter.arrived(0, 10).drop, 0u);
+  filter.refuse();  // bytes 10 to 19
+  EXPECT_FALSE(filter.skips(10));
+  EXPECT_TRUE(filter.skips(20));
+  const auto skipped = filter.arrived(20, 10);
+  EXPECT_EQ(skipped.drop, 10u);
+  EXPECT_FALSE(skipped.gap);
+  EXPECT_TRUE(filter.arrived(RepeatFilter::kMaxUnacknowledged, 1).overrun);
+  EXPECT_EQ(filter.repeated(0, 15), 10u);
+  EXPECT_EQ(filter.arrived(0, 15).drop, 10u);
+  EXPECT_FALSE(filter.has_refused());
+  EXPECT_TRUE(filter.arrived(20, 10).gap);
+  EXPECT_EQ(filter.arrived(15, 15).drop, 0u);
+}
+
+TEST(RepeatFilter, BrokenLinkEndsRefusal) {
+  RepeatFilter filter;
+  (void)filter.arrived(0, 10);
+  filter.refuse();
+  filter.link_lost();
+  EXPECT_TRUE(filter.arrived(20, 10).gap);
+  EXPECT_EQ(filter.arrived(0, 30).drop, 10u);
+}
+
 TEST(RepeatFilter, RestartBeginsAtTheShepherdsOffset) {
   RepeatFilter filter(true);
   const auto verdict = filter.arrived(5000, 10);

@@ -62,6 +62,7 @@ void OutputSender::send(const TaskOutputChunk& chunk) {
   output.set_stream(chunk.stream);
   output.set_data(chunk.data);
   output.set_offset(chunk.offset);
+  output.set_may_refuse(true);
   link_.send(output);
 }
 

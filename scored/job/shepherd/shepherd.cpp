@@ -162,6 +162,9 @@ void Shepherd::on_frame(const proto::InFrame& frame, std::vector<base::UniqueFd>
     case FrameType::TaskOutputTaken:
       if (auto message = parse<wire::TaskOutputTaken>(frame)) output_.taken(message->bytes());
       return;
+    case FrameType::TaskOutputRefused:
+      if (auto message = parse<wire::TaskOutputRefused>(frame)) on_refused(*message);
+      return;
     case FrameType::JobRelay:
       if (auto message = parse<wire::JobRelay>(frame)) {
         job_.relay(*message, agent_.takes_worlds());
@@ -194,6 +197,11 @@ void Shepherd::on_sweep(const wire::ShepherdSweep& order) {
   done.set_left(base::escape_terminal(swept.left, limits::kMaxErrorTextBytes));
   link_.send(done);
   handle({Event::End});
+}
+
+void Shepherd::on_refused(const wire::TaskOutputRefused& message) {
+  handle({Event::OutputRefused});
+  if (message.repeat()) output_.resend();
 }
 
 void Shepherd::on_input(const wire::TaskInput& input) {

@@ -45,6 +45,7 @@ class Shepherd {
   void on_frame(const proto::InFrame& frame, std::vector<base::UniqueFd> descriptors);
   void on_prepare(const std::string& payload);
   void on_sweep(const wire::ShepherdSweep& order);
+  void on_refused(const wire::TaskOutputRefused& message);
   void on_input(const wire::TaskInput& input);
   void on_signal_descriptor();
 

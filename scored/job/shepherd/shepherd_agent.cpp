@@ -267,6 +267,7 @@ void ShepherdAgent::on_daemon(const Input& input, const Facts& facts, base::Time
   if (input.event == Event::End) return quit();
   taking_ = Taking::Unlimited;
   if (phase_ == Phase::Done && facts.output_owed) phase_ = Phase::Draining;
+  if (input.event == Event::OutputRefused) return;
   auto reported = base::AttemptPhase::Preparing;
   if (phase_ == Phase::Prepared) reported = base::AttemptPhase::Prepared;
   if (phase_ > Phase::Prepared) reported = base::AttemptPhase::Running;

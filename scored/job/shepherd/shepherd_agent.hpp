@@ -55,9 +55,10 @@ class ShepherdAgent {
     LeftoversKilled,  // value: how many processes were left
     OutputMoved,      // was read or taken
     // ---- the node daemon
-    DaemonLost,  // and at the beginning, when there was none
-    Resume,      // value: how many tasks have or had a process
-    End,         // and SIGTERM
+    DaemonLost,     // and at the beginning, when there was none
+    OutputRefused,  // by the head; the shell sends it again when it is asked to
+    Resume,         // value: how many tasks have or had a process
+    End,            // and SIGTERM
     // ---- timers: see delay_of()
     PmixMissed,  // tasks outlive the PMIx server
     KillAgain,

@@ -108,6 +108,7 @@ TEST(ShepherdAgent, HandlesEachEventInEachPhase) {
       {{Event::LeftoversKilled, 3}, {"", "", "", "", "StartTimer", ""}},
       same(Event::OutputMoved, ""),
       same(Event::DaemonLost, "StartTimer"),
+      same(Event::OutputRefused, ""),
       {{Event::Resume, 1},
        {"SendReport", "SendReport", "SendReport", "SendReport", "SendReport",
         "SendReport SendDone"}},
@@ -249,6 +250,17 @@ TEST(ShepherdAgent, ResumeMakesDoneWaitWithoutLimit) {
   EXPECT_EQ(on(agent, {Event::OutputMoved}), "SendDone >Done");
 }
 
+TEST(ShepherdAgent, RefusedOutputMakesDoneWaitWithoutLimit) {
+  auto agent = agent_in(Phase::Draining);
+  on(agent, {Event::LeftoversKilled, 0}, kOwed);
+  EXPECT_EQ(on(agent, {Event::OutputRefused}, kOwed), "");
+  EXPECT_EQ(on(agent, {Event::TakingOverdue}, kOwed), "");
+  EXPECT_EQ(on(agent, {Event::OutputMoved}), "SendDone >Done");
+  auto done = agent_in(Phase::Done);
+  EXPECT_EQ(on(done, {Event::OutputRefused}, kOwed), " >Draining");
+  EXPECT_EQ(on(done, {Event::OutputMoved}), "SendDone >Done");
+}
+
 TEST(ShepherdAgent, GivesUpWithoutDaemon) {
   for (const auto phase : {Phase::Preparing, Phase::Running, Phase::Done}) {
     auto agent = agent_in(phase);
@@ -302,6 +314,7 @@ class Model {
       if (agent_.phase() == Phase::Done) ++expected_;
       owed_ = owed_ || pick(2) == 0;
     }
+    if (event == Event::OutputRefused && agent_.phase() == Phase::Done && owed_) ++expected_;
     report({event, event == Event::Signal && pick(4) == 0 ? SIGKILL : pick(3)});
   }
 

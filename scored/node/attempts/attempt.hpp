@@ -55,6 +55,7 @@ struct Attempt {
   std::optional<JobId> allocation;     // of a step that has entered it
   bool has_hooks = false;              // its prolog has begun, so its end waits for the epilog
   bool is_finishing = false;           // its end is known, and its epilog runs
+  bool has_refused_output = false;     // the head has not asked for it again
   bool is_unconfirmed = false;         // output was sent that the head may not have received yet
 };
 

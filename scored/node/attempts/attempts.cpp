@@ -318,6 +318,7 @@ bool Attempts::from_head(const proto::InFrame& frame) {
   if (*id == AttemptId()) return parts_.networks.from_head(frame);
   const auto attempt = find(*id);
   if (!attempt || ShepherdFrames::is_permission(*attempt, frame)) return true;
+  ShepherdFrames::note_refusal(*attempt, frame);
   if (attempt->connection) attempt->connection->send(frame.type, frame.payload);
   return true;
 }
@@ -345,6 +346,7 @@ void Attempts::resume_all() {
   for (const auto& [id, attempt] : attempts_) {
     if (!attempt->connection || attempt->is_removed) continue;
     attempt->is_resuming = request_report(*attempt);
+    attempt->has_refused_output = false;
   }
 }
 

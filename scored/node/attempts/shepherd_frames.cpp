@@ -126,6 +126,12 @@ bool ShepherdFrames::is_permission(Attempt& attempt, const proto::InFrame& frame
   return true;
 }
 
+void ShepherdFrames::note_refusal(Attempt& attempt, const proto::InFrame& frame) {
+  if (frame.type != FrameType::TaskOutputRefused) return;
+  const auto message = proto::parse<wire::TaskOutputRefused>(frame);
+  attempt.has_refused_output = message && !message->repeat();
+}
+
 // Waits for the signal, because the launcher reaps the shepherd a moment after its connection has
 // ended. Returns 0 if it is unknown or if there was no signal.
 asio::awaitable<int> ShepherdFrames::signal_of_end(AttemptPtr attempt) {
@@ -137,14 +143,18 @@ asio::awaitable<int> ShepherdFrames::signal_of_end(AttemptPtr attempt) {
 }
 
 // The end of an attempt must not be reported before the head has its last output. A report over a
-// link that broke unnoticed would release a shepherd that still has output to repeat. Returns false
-// if the shepherd will repeat ShepherdDone after that output.
+// link that broke unnoticed would release a shepherd that still has output to repeat, and so would
+// a report that follows refused output. Returns false if the shepherd will repeat ShepherdDone
+// after that output.
 asio::awaitable<bool> ShepherdFrames::may_end(AttemptPtr attempt) {
-  if (attempt->is_resuming) co_return false;
+  const auto may_not = [attempt] {
+    return attempt->is_resuming || attempt->is_removed || attempt->has_refused_output;
+  };
+  if (may_not()) co_return false;
   if (!attempt->is_unconfirmed) co_return true;
   const bool is_confirmed = co_await parts_.head.confirm();
   if (is_confirmed) attempt->is_unconfirmed = false;
-  co_return is_confirmed && !attempt->is_resuming && !attempt->is_removed;
+  co_return is_confirmed && !may_not();
 }
 
 bool ShepherdFrames::on_frame(Attempt& attempt, const proto::InFrame& frame) {
@@ -287,6 +297,8 @@ Result<AttemptId> shepherd_frame_attempt(const proto::InFrame& frame) {
   switch (frame.type) {
     case FrameType::TaskOutputTaken:
       return attempt_of<wire::TaskOutputTaken>(frame);
+    case FrameType::TaskOutputRefused:
+      return attempt_of<wire::TaskOutputRefused>(frame);
     case FrameType::TaskInput:
       return attempt_of<wire::TaskInput>(frame);
     case FrameType::ScratchServers:

@@ -45,6 +45,8 @@ class ShepherdFrames {
 
   // Returns true if the frame of the head was only its permission to send a large JobRelay.
   static bool is_permission(Attempt& attempt, const proto::InFrame& frame);
+  // Notes whether the head has refused output of the attempt and not asked for it again.
+  static void note_refusal(Attempt& attempt, const proto::InFrame& frame);
 
   // Reads frames until the connection ends. Reports ShepherdGone then, unless the attempt is
   // removed or the daemon stops.

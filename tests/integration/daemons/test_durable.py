@@ -98,11 +98,11 @@ def test_an_end_that_no_head_has_stored_survives_all_daemons(fresh, tmp_path):
     """Node daemons and head are killed between the end of the tasks and the head's commit."""
     cluster = fresh(2, '--slice', '50ms')
     goes_on = tmp_path / 'go'
-    script = f'until [ -e {goes_on} ]; do sleep 0.05; done; touch {tmp_path}/ended-$$; exit $((3 + SCORE_RANK))'
+    script = (f'touch {tmp_path}/began-$$; until [ -e {goes_on} ]; do sleep 0.05; done; touch {tmp_path}/ended-$$; '
+              'exit $((3 + SCORE_RANK))')
     jobs = [cluster.submit('-N', nodes, 'sh', '-c', script) for nodes in (1, 2)]
-    for job in jobs:
-        cluster.wait_job(job, 'running')
-    time.sleep(1)  # both nodes have the timetable with both jobs
+    # A job is running before its tasks begin: their start waits until the placement is on disk.
+    wait_until(lambda: len(list(tmp_path.glob('began-*'))) == 3, what=lambda: [cluster.job(job) for job in jobs])
     os.kill(cluster.daemon('head')['pid'], signal.SIGSTOP)
     goes_on.touch()
     wait_until(lambda: len(list(tmp_path.glob('ended-*'))) == 3)

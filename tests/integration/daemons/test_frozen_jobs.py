@@ -134,3 +134,25 @@ def test_everything_of_the_node_dies_and_its_unit_thaws(fresh, tmp_path):
         file.write_text('1')
     subprocess.run([BIN / 'scored-thaw', '--cgroup-root', root], check=True)
     check(cluster, 'F17', 'all daemons and the guard die, the unit thaws')
+
+
+def test_a_displaced_job_goes_on_without_the_head(fresh, tmp_path):
+    """A job of queue high has its core, and ends while the head is silent."""
+    cluster = fresh(1, '--slice', '100ms', '--cores', 1)
+    displaced, counters = start_progress(cluster, tmp_path, 'displaced', 1)
+    ends = tmp_path / 'ends'
+    high = cluster.submit('--queue', 'high', 'sh', '-c', f'until [ -e {ends} ]; do :; done; touch {tmp_path}/ended')
+    wait_until(lambda: 'queue high' in str(cluster.job(displaced)['reasons']), what=lambda: cluster.job(displaced))
+    wait_until(lambda: longest_pause([counters], 1) > 0.9)
+    head = cluster.daemon('head')['pid']
+    os.kill(head, signal.SIGSTOP)
+    try:
+        ends.touch()
+        wait_until((tmp_path / 'ended').exists)
+        before, began = counters.counter(0), time.monotonic()
+        wait_until(lambda: counters.counter(0) > before, what=cluster.logs)
+        figure('displaced', f'a displaced job goes on {time.monotonic() - began:.1f} s after the job of queue high, without the head')
+    finally:
+        os.kill(head, signal.SIGCONT)
+    cluster.wait_job(high, 'completed')
+    cluster.cancel(displaced)

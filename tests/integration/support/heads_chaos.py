@@ -325,7 +325,8 @@ class Faults:
         self.pause((0, 1))
 
     def restore_disk(self, first, second):
-        """A head loses what it has stored since a copy."""
+        """A head loses what it has stored since a copy. It is killed first: otherwise it might acknowledge changes that the other
+        head does not have, and no disk would have them any more. The heads would wait for --recover then."""
         name = self.chance.choice((first, second))
         place = self.cluster.directory / name
         copy = pathlib.Path(f'{place}.copy')
@@ -337,8 +338,9 @@ class Faults:
         self.cluster.restart(name)
         self.wait_ready()
         self.pause((0, 2))
-        for head in self.chance.sample(HEADS, 2):
+        for head in (name, HEADS[1 - HEADS.index(name)]):
             self.cluster.kill(head)
+            self.pause((0, 0.01), (0, 3))
         for path in place.glob('jobs.db*'):
             path.unlink()
         for path in copy.iterdir():

@@ -1,9 +1,14 @@
-"""Output while daemons restart. By hand: SCORE_KILLS=200."""
+"""Output while daemons restart, and output that no one reads. By hand: SCORE_KILLS=200."""
 import os
+import pathlib
 import random
 import time
 
+import pytest
+
+from cluster import LIMIT, wait_until
 from figures import figure
+from login_users import other_user
 from workers import Workers
 
 KILLS = int(os.environ.get('SCORE_KILLS', 12))
@@ -48,3 +53,38 @@ def test_output_of_jobs_that_end_while_the_head_restarts(fresh):
     work = kill_among_jobs(cluster, ['head'])
     assert len(work.lost) <= KILLS / 4, (len(work.lost), work.count, work.lost[:2])
     figure('head-killed-output', f'{KILLS} kills of the head, {work.count} jobs, output of {len(work.lost)} lost')
+
+
+UNREAD_JOBS, UNREAD_BYTES, UNREAD_NODES = 56, 300_000, 4  # a shepherd and its task's pipe hold as much
+MOST_MB = 28  # a user's room is 16 MiB
+
+
+def memory_mb(cluster, what):
+    lines = pathlib.Path(f'/proc/{cluster.daemon("head")["pid"]}/status').read_text().splitlines()
+    return int(next(line.split()[1] for line in lines if line.startswith(what))) / 1024
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason='needs root, to be two users')
+def test_output_that_one_user_does_not_read_takes_little_memory(fresh):
+    """It waits in the shepherds, other users' output goes on, and all of it comes when it is read."""
+    cluster = fresh(UNREAD_NODES, '--cores', 16)
+    with other_user(cluster) as user:
+        place = pathlib.Path(user.place, 'printed')
+        place.mkdir()
+        place.chmod(0o777)
+        script = f'yes | head -c {UNREAD_BYTES}; touch {place}/$SCORE_JOBID-$SCORE_RANK'
+        words = ['scrun', '-q', '-N', UNREAD_NODES, 'sh', '-c', script]
+        head = cluster.daemon('head')['pid']
+        pathlib.Path(f'/proc/{head}/clear_refs').write_text('5')  # the peak begins here
+        before = memory_mb(cluster, 'VmRSS')
+        jobs = [cluster.start(*words, extra_env={'SCORED_SERVER': user.socket}, user=user.uid, group=user.account.pw_gid,
+                              extra_groups=[], cwd='/') for _ in range(UNREAD_JOBS)]
+        wait_until(lambda: len(list(place.iterdir())) == UNREAD_JOBS * UNREAD_NODES, what=cluster.logs)
+        other = cluster.run('scrun', '-q', '-N', UNREAD_NODES, 'sh', '-c', f'yes | head -c {UNREAD_BYTES}')
+        assert len(other.stdout) == UNREAD_NODES * UNREAD_BYTES
+        grown = memory_mb(cluster, 'VmHWM') - before
+        figure('unread-output', f'{UNREAD_JOBS} jobs on {UNREAD_NODES} nodes whose output no one reads: the head grows by {grown:.0f} MB')
+        assert grown < MOST_MB
+        for job in jobs:
+            out, err = job.communicate(timeout=LIMIT)
+            assert (job.returncode, len(out)) == (0, UNREAD_NODES * UNREAD_BYTES), (err, cluster.logs())

@@ -21,9 +21,8 @@ from heads_chaos import HEADS, Drainer, Faults, Ledger, Links, Reader, Servers, 
 
 SECONDS = int(os.environ.get('SCORE_CHAOS_SECONDS', 30))
 SEED = int(os.environ.get('SCORE_CHAOS_SEED', time.time()))
-# Also restores disks, and fails if the heads and nodes had to be helped to agree after a fault. The election cannot do that yet:
-# a head with an older disk may lead, and witnesses of a failed candidate do not return to the head that leads in an earlier term.
-IS_STRICT = os.environ.get('SCORE_CHAOS_STRICT', '') == '1'
+# Also restores disks, and fails if the heads and nodes had to be helped to agree after a fault.
+IS_STRICT = os.environ.get('SCORE_CHAOS_STRICT', '1') == '1'
 CLOCK = pathlib.Path(__file__).resolve().parents[1] / 'gang/wall_clock.c'
 
 

@@ -312,6 +312,7 @@ class HeadFixture : public ::testing::Test {
     hello.attempts = std::move(attempts);
     auto message = proto::make_hello(hello);
     message.set_takes_attempt_secrets(takes_secrets);
+    message.set_passes_refusals(true);
     EXPECT_TRUE(node.session->greet(frame_of(message)));
     return node;
   }
