@@ -127,9 +127,8 @@ void NodeAgent::set_head(Epoch incarnation) {
   if (!is_epoch_up_to(head_, greatest_epoch_)) greatest_epoch_ = Epoch{0};
 }
 
-NodeActions NodeAgent::on_disconnected(TimePoint now) {
+NodeActions NodeAgent::on_disconnected(TimePoint) {
   connected_ = false;
-  lost_at_ = now;
   return {};
 }
 
@@ -438,9 +437,10 @@ void NodeAgent::follow(TimePoint now, NodeActions& out) {
 }
 
 // The timetable changes too, because a step of the clock makes the plan again.
-NodeActions NodeAgent::release_displaced(TimePoint now) {
+NodeActions NodeAgent::release_displaced(bool hears_head, TimePoint now) {
   NodeActions out;
-  if (connected_ || plan_.displaced.empty() || now - lost_at_ < kHeadless) return out;
+  if (hears_head) heard_at_ = now;
+  if (plan_.displaced.empty() || now - heard_at_ < kHeadless) return out;
   const auto is_here = [&](AttemptId id) {
     const auto found = attempts_.find(id);
     return found != attempts_.end() && found->second.phase != Phase::Exited;

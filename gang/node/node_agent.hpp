@@ -156,10 +156,10 @@ class NodeAgent {
   // caller should call it about once a second.
   NodeActions repeat_activities(TimePoint now);
 
-  // Lets displaced attempts run if the link to the head has been down for kHeadless and the node
-  // has none of the jobs for which they wait. A new timetable stops them again. The caller should
-  // call it about once a second.
-  NodeActions release_displaced(TimePoint now);
+  // Lets displaced attempts run if the head has not been heard for kHeadless and the node has none
+  // of the jobs for which they wait. A new timetable stops them again. Must be called about once a
+  // second; a head that is stopped keeps its connection, so the caller says whether it hears it.
+  NodeActions release_displaced(bool hears_head, TimePoint now);
   static constexpr Duration kHeadless = std::chrono::seconds{10};  // a restart takes less
 
   // The node has brought the attempt to a meeting in barrier mode. This is reported once: a node
@@ -223,7 +223,7 @@ class NodeAgent {
   Epoch head_{UINT64_MAX};  // incarnation
   Attempts attempts_;
   bool connected_ = false;
-  TimePoint lost_at_{};  // the last link to the head
+  TimePoint heard_at_{};  // the head
   std::uint64_t late_count_ = 0;
   std::uint64_t unexpected_count_ = 0;
 };

@@ -341,14 +341,13 @@ TEST(NodeAgent, LetsDisplacedAttemptsRunWithoutHead) {
   table.displaced = {kDisplaced};
   a.head(base::SetTimetable{table});
   const TimePoint later = kNow + NodeAgent::kHeadless;
-  EXPECT_TRUE(a.agent.release_displaced(later).empty()) << "the head is there";
-  a.agent.on_disconnected(kNow);
-  EXPECT_TRUE(a.agent.release_displaced(later).empty()) << "the job of queue high runs";
+  EXPECT_TRUE(a.agent.release_displaced(true, kNow).empty()) << "the head is there";
+  EXPECT_TRUE(a.agent.release_displaced(false, later).empty()) << "the job of queue high runs";
   a.shepherd(ShepherdDone{});
-  EXPECT_TRUE(a.agent.release_displaced(later - 1ns).empty());
-  EXPECT_EQ(count<FollowPlan>(a.agent.release_displaced(later)), 1U);
+  EXPECT_TRUE(a.agent.release_displaced(false, later - 1ns).empty());
+  EXPECT_EQ(count<FollowPlan>(a.agent.release_displaced(false, later)), 1U);
   EXPECT_EQ(a.agent.plan().managed, (std::vector<AttemptId>{kJob, kSuspended}));
-  EXPECT_TRUE(a.agent.release_displaced(later).empty()) << "once";
+  EXPECT_TRUE(a.agent.release_displaced(false, later).empty()) << "once";
 }
 
 TEST(NodeAgent, UnexpectedMessagesAreCountedAndHarmless) {

@@ -408,7 +408,8 @@ TEST_F(UnreadOutputTest, InputBeforeTheStartIsLimitedPerUser) {
     const JobId job = submit(alice, held);
     alice.say(attachment(job));
     input.set_job(job.value());
-    for (int chunk = 0; chunk < 4; ++chunk) alice.say(input);
+    for (std::size_t at = 0; at < limits::kIoWindowBytes; at += limits::kIoChunkBytes)
+      alice.say(input);
     EXPECT_EQ(refusal(alice), "");
   }
   const JobId more = submit(alice, held);

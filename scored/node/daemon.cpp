@@ -410,7 +410,8 @@ asio::awaitable<void> NodeDaemon::beat_regularly() {
     note_status();
     thaw_overdue(parts_.switcher, head_, config_.name, agent_.plan().epoch);
     report_late();
-    carry_out(agent_.release_displaced(parts_.clock.now()));
+    const bool hears_head = head_.is_greeted() && !head_.is_silent();
+    carry_out(agent_.release_displaced(hears_head, parts_.clock.now()));
     parts_.switcher.collect();  // releases the contexts of jobs that have ended
     beat_over_tls(agent_.clock().is_same() ? kBeatsAnExchangeOfSame : kBeatsAnExchange);
     read_activities_again();
@@ -482,8 +483,7 @@ void NodeDaemon::report_activities() {
 // count as idle.
 void NodeDaemon::report_activity(AttemptId attempt, bool is_idle) {
   is_idle = is_idle && !networks_.shares_channel(attempt);
-  const auto contexts = networks_.contexts().of(attempt);
-  const auto activity = read_activity(is_idle, contexts.get());
+  const auto activity = read_activity(is_idle, networks_.contexts().of(attempt).get());
   carry_out(agent_.on_activity(attempt, activity, parts_.clock.now()));
 }
 

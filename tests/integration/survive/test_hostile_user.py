@@ -119,4 +119,5 @@ def test_a_user_who_tries_everything_at_once_keeps_no_one_out(fresh):
         for process in loops + unread:
             process.kill()
             process.communicate()
+        cluster.cancel(kept)
         hostile.leave()
