@@ -19,7 +19,7 @@ namespace score::gang {
 
 // ---- actions ---------------------------------------------------------------------------------
 
-struct LaunchShepherd {  // create the cgroups (frozen if it has cores) and start the shepherd
+struct LaunchShepherd {  // create the cgroups and start the shepherd
   base::PlacedTasks placed;
   std::string spec;
 };
@@ -135,9 +135,9 @@ class NodeAgent {
   NodeActions on_clock(const ClockSample& sample, TimePoint now);
   NodeActions on_shepherd(AttemptId attempt, const ShepherdEvent& event, TimePoint now);
   // Adopts a shepherd that was found after a restart of the daemon (before the first on_connected).
-  // If its tasks run, they continue unfrozen until the head sends a timetable. If they were not
-  // started yet, its cgroup is frozen again, as at its creation. A started shepherd may still be
-  // forking: Started is reported only if it `has_begun`; otherwise ShepherdStarted follows.
+  // If its tasks run, they continue unfrozen until the head sends a timetable. A started shepherd
+  // may still be forking: Started is reported only if it `has_begun`; otherwise ShepherdStarted
+  // follows.
   NodeActions adopt(const base::PlacedTasks& placed, const base::AttemptReport& report,
                     bool has_begun, TimePoint now);
   // Sets the processor time that its tasks used at idle priority; it is reported with their end.
