@@ -21,6 +21,7 @@ gang::ClusterConfig config_of(const MachineOptions& options) {
   config.long_shared = options.long_shared;
   config.long_weight = options.long_weight;
   config.young_time = options.young_time;
+  config.long_early = options.long_early;
   return config;
 }
 
@@ -174,12 +175,12 @@ std::optional<TimePoint> Machine::look_again(JobId id, Duration missing, TimePoi
   return now + std::max(Duration{1}, time.time_to_run(missing, now, turns_.cycles()));
 }
 
-bool Machine::has_memory(std::uint32_t nodes, base::Bytes memory) const {
+bool Machine::has_memory(const MachineJob& job) const {
   std::uint32_t enough = 0;
   for (gang::NodeIndex node = 0; node < tables_.nodes.size(); ++node) {
-    enough += placer_.on_node(node).memory + memory <= kNodeMemory ? 1 : 0;
+    enough += placer_.on_node(node).memory + job.memory <= kNodeMemory ? 1 : 0;
   }
-  return enough >= nodes;
+  return enough >= job.nodes;
 }
 
 base::Result<void> Machine::check() const {

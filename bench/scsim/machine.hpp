@@ -25,6 +25,7 @@ struct MachineOptions {
   Duration long_shared{0};
   std::uint32_t long_slots = 1;
   std::uint32_t long_weight = 48;
+  Duration long_early{0};
   Duration young_time{0};
 };
 
@@ -74,8 +75,8 @@ class Machine {
   // ---- views
   [[nodiscard]] const gang::Job& job(JobId id) const { return tables_.jobs.at(id); }
 
-  // Returns true if this many nodes have this much memory free.
-  [[nodiscard]] bool has_memory(std::uint32_t nodes, base::Bytes memory) const;
+  // Returns true if enough nodes have the job's memory free.
+  [[nodiscard]] bool has_memory(const MachineJob& job) const;
 
   [[nodiscard]] std::size_t waiting() const { return placer_.waiting().size(); }
 

@@ -27,8 +27,10 @@ struct PolicyResult {
   std::uint32_t nodes = 0;
   Figures all;
   double utilisation = 0;  // work done until the last submission, as a fraction of all nodes' time
-  double prompt = 0;       // part of the jobs that fitted and began within two slices
-  double fairness = 0;     // Jain's index of users' mean bounded slowdowns
+  // Part of the jobs that began within two slices, of those whose memory was free: without those
+  // that run one after the other, and with them.
+  double prompt = 0, prompt_of_all = 0;
+  double fairness = 0;  // Jain's index of users' mean bounded slowdowns
   std::uint64_t switches = 0, layouts = 0;
   std::size_t most_waiting = 0, most_rows = 0;
   double memory_high = 0;

@@ -40,6 +40,7 @@ Simulate the placement policies of the head on a workload.
   --long-shared S    long jobs up to this time limit share nodes until one of them waits (3600)
   --long-slots N     rows of long jobs (1)
   --long-weight N    factor of the weight of long jobs (48)
+  --long-early S     long jobs up to this limit start at once all the same (900)
   --young S          scheduled time for which a job is young (30)
   --factor F         time limits are F times the run time (5)
   --no-memory        jobs need no memory
@@ -73,7 +74,7 @@ struct ScsimOptions {
   std::string plot, timeline, records;
   std::string figures;  // names, or empty: the table of all runs
   double hours = 0, from_h = -1, compress = 1;
-  double long_s = 300, long_shared_s = 3600, young_s = 30;
+  double long_s = 300, long_shared_s = 3600, long_early_s = 900, young_s = 30;
   std::uint32_t long_slots = 1, long_weight = 48;
   SimOptions sim;
 };
@@ -142,6 +143,7 @@ bool read_value(std::string_view key, const std::string& value, ScsimOptions& o)
   }
   if (key == "--long-slots") return read(value, o.long_slots, 1U, 64U);
   if (key == "--long-weight") return read(value, o.long_weight, 1U, 100U);
+  if (key == "--long-early") return read(value, o.long_early_s, 0.0, 1e9);
   if (key == "--young") return read(value, o.young_s, 0.0, 1e6);
   if (key == "--long-shared") return read(value, o.long_shared_s, 0.0, 1e9);
   if (key == "--long-limit") return read(value, o.long_s, 0.0, 1e9);
@@ -284,6 +286,7 @@ base::Result<PolicyOptions> policy_with(const ScsimOptions& o, const std::string
   policy->long_limit = Duration{static_cast<std::int64_t>(o.long_s * 1e9)};
   policy->long_slots = o.long_slots;
   policy->long_weight = o.long_weight;
+  policy->long_early = Duration{static_cast<std::int64_t>(o.long_early_s * 1e9)};
   if (policy->placement <= gang::Placement::Dqt) {
     policy->young_time = Duration{static_cast<std::int64_t>(o.young_s * 1e9)};
   }

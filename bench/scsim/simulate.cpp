@@ -98,8 +98,9 @@ class Simulation {
   void submit(const SimJob& job) {
     const JobId id{job.number};
     waiting_[id] = &job;
-    if (machine_.has_memory(job.nodes, request_of(job, options_).memory)) fits_.insert(id);
-    machine_.submit(request_of(job, options_), now_);
+    const MachineJob request = request_of(job, options_);
+    if (machine_.has_memory(request)) fits_.insert(id);
+    machine_.submit(request, now_);
     changed_ = true;
   }
 
@@ -186,7 +187,12 @@ class Simulation {
 
   void finish(JobId id, const Active& a) {
     machine_.finish(id, now_);
-    run_.job_results.push_back({*a.job, seconds_of(a.start), seconds_of(now_), fits_.contains(id)});
+    const PolicyOptions& policy = options_.policy;
+    const bool is_in_order =
+        policy.long_limit > Duration::zero() &&
+        request_of(*a.job, options_).limit > std::max(policy.long_limit, policy.long_early);
+    run_.job_results.push_back(
+        {*a.job, seconds_of(a.start), seconds_of(now_), fits_.contains(id), is_in_order});
     active_.erase(id);
     changed_ = true;
   }
@@ -244,8 +250,8 @@ base::Result<PolicyOptions> policy_of(const std::string& name) {
 }
 
 MachineOptions machine_options(const PolicyOptions& p, std::uint32_t nodes) {
-  return {p.placement,   nodes,        p.slots,       p.quantum,   p.long_limit,
-          p.long_shared, p.long_slots, p.long_weight, p.young_time};
+  return {p.placement,   nodes,        p.slots,       p.quantum,    p.long_limit,
+          p.long_shared, p.long_slots, p.long_weight, p.long_early, p.young_time};
 }
 
 MachineJob request_of(const SimJob& job, const SimOptions& options) {

@@ -18,6 +18,7 @@ struct PolicyOptions {
   Duration long_shared{0};
   std::uint32_t long_slots = 1;
   std::uint32_t long_weight = 48;
+  Duration long_early{0};
   Duration young_time{0};
 };
 
@@ -42,7 +43,8 @@ struct JobResult {
   SimJob job;
   double start_s = 0;
   double end_s = 0;
-  bool fits = true;  // its memory was free when it was submitted
+  bool fits = true;          // its memory was free when it was submitted
+  bool is_in_order = false;  // its limit is one of those of jobs that run one after the other
 };
 
 struct SimulationRun {

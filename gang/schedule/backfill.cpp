@@ -52,16 +52,6 @@ std::int64_t Profile::free_at(TimePoint t) const {
 
 // ---- the line ---------------------------------------------------------------------------------
 
-void Backfill::begin(TimePoint now, std::int64_t free) {
-  now_ = now;
-  first_.reset();
-  profile_.reset(now, free);
-  if (kind_ == Placement::Fcfs) return;
-  for (const auto& [id, running] : running_) {
-    profile_.add(std::max(running.end, now + Duration{1}), running.nodes);
-  }
-}
-
 bool Backfill::may_start(const Job& job) const {
   if (kind_ == Placement::Conservative) {
     return profile_.earliest(nodes_of(job), estimate_of(job)) <= now_;

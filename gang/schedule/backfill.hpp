@@ -10,6 +10,7 @@
 #include "gang/state/config.hpp"
 #include "gang/state/job.hpp"
 
+#include <algorithm>
 #include <map>
 #include <optional>
 #include <vector>
@@ -54,7 +55,23 @@ class Backfill {
   explicit Backfill(Placement kind) : kind_(kind) {}
 
   // Begins a pass over the queue with this many free nodes.
-  void begin(TimePoint now, std::int64_t free);
+  // Begins a pass over the queue with this many free nodes, of those that `counted` returns true
+  // for.
+  template <typename Counted>
+  void begin(TimePoint now, std::int64_t free, Counted&& counted) {
+    now_ = now;
+    first_.reset();
+    profile_.reset(now, free);
+    if (kind_ == Placement::Fcfs) return;
+    for (const auto& [id, running] : running_) {
+      if (counted(id)) profile_.add(std::max(running.end, now + Duration{1}), running.nodes);
+    }
+  }
+
+  void begin(TimePoint now, std::int64_t free) {
+    begin(now, free, [](JobId) { return true; });
+  }
+
   [[nodiscard]] bool may_start(const Job& job) const;
   // Records that the job stays in the queue. Returns false if no job behind it can start.
   bool stays(const Job& job);

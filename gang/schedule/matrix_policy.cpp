@@ -7,9 +7,12 @@
 // Long jobs (ClusterConfig::long_limit) gain nothing from sharing their time with each other: two
 // of them that take turns both end when the second would have. They share all the same while each
 // finds room, as users of a lightly loaded cluster expect. From the first one that has to wait
-// until none of them is left, they run one after the other, by EASY, in their own rows; the other
-// jobs run in the slices between, at once. The lowest of these rows then has the greater weight, so
-// that a job on one node does not take half of the time of a job on all.
+// until none of them is left, they take the lowest of their rows one after the other, by EASY, and
+// this row has a much greater weight, so that a job on one node does not take half of the time of a
+// job on all. Those up to long_early do not wait for it: they start at once in a higher row, get a
+// slice in each cycle, and move down when their cores are free there and no job ahead of them is
+// delayed. A longer job that did so would be bound for hours to nodes that others use, while better
+// ones become free.
 //
 // Short jobs always find a row: long ones, and jobs without a limit, may hold only so many (see
 // Hold). No promise is made for a row that the job may not hold, because short jobs would wait for
@@ -31,8 +34,12 @@ void MatrixPolicy::add_node() {
 }
 
 void MatrixPolicy::begin_pass(TimePoint now) {
+  too_large_.clear();
+  if (room_.config().long_limit > Duration::zero()) {
+    backfill_.begin(now, free_in_front(),
+                    [&](JobId id) { return is_in_front(room_.jobs().at(id)); });
+  }
   if (promise_ && !promise_holds()) promise_.reset();
-  if (room_.config().long_limit > Duration::zero()) backfill_.begin(now, free_for_long());
 }
 
 const Kept* MatrixPolicy::kept_from(const Job& job) const {
@@ -61,52 +68,55 @@ bool MatrixPolicy::is_long(const Job& job) const {
 
 bool MatrixPolicy::may_open_row(const Job& job) const {
   if (job.overlay()) return true;
-  if (is_long(job) && long_rows_.size() >= long_row_limit(job)) return false;
-  if (!may_hold(job, std::nullopt)) return false;
-  return room_.matrix().row_count() < room_.rows_for(job);
+  return may_hold(job, std::nullopt) && room_.matrix().row_count() < room_.rows_for(job);
 }
 
 bool MatrixPolicy::may_take_row(std::size_t position, const Job& job) const {
-  if (is_long_row(position) != is_long(job) || !may_hold(job, position)) return false;
-  if (!is_long(job) || long_rows_.size() <= long_row_limit(job)) return true;
+  return is_long_row(position) == is_long(job) && may_hold(job, position);
+}
+
+std::vector<std::size_t> MatrixPolicy::long_rows() const {
+  std::vector<std::size_t> out;
+  for (std::size_t row = 0; row < room_.matrix().row_count(); ++row) {
+    if (is_long_row(row)) out.push_back(row);
+  }
+  return out;
+}
+
+bool MatrixPolicy::is_front_row(std::size_t position) const {
+  if (!is_long_row(position)) return false;
   std::size_t below = 0;
   for (std::size_t row = 0; row < position; ++row) below += is_long_row(row) ? 1 : 0;
-  return below < long_row_limit(job);
+  return below < room_.config().long_slots;
 }
 
-bool MatrixPolicy::is_in_lowest_long_row(const Job& job) const {
-  const Matrix& matrix = room_.matrix();
-  for (std::size_t row = 0; row < matrix.row_count(); ++row) {
-    if (is_long_row(row)) return job.home == matrix.row_id(row);
-  }
-  return true;  // the first long job
-}
-
-// Rows above the lowest are from the time when long jobs could share.
 std::uint32_t MatrixPolicy::boost_of(const Job& job) const {
-  const bool is_boosted = is_long(job) && long_has_waited_ && is_in_lowest_long_row(job);
+  const bool is_boosted = is_long(job) && long_has_waited_ && is_in_front(job);
   return is_boosted ? room_.config().long_weight : 1;
+}
+
+Policy::Turn MatrixPolicy::turn_of(const Job& job) const {
+  if (!is_long(job) || !job.placed || !long_has_waited_) return {};
+  Turn turn{true, std::nullopt};
+  if (is_in_front(job)) return turn;
+  for (const std::size_t row : long_rows()) {
+    for (const NodeIndex node : job.cells.nodes) {
+      for (const JobId other : room_.matrix().jobs_at(row, node)) {
+        if (other != job.id && long_jobs_.contains(other)) return {true, other};
+      }
+    }
+  }
+  return turn;
 }
 
 std::string MatrixPolicy::why_waits(const Job& job) const {
   if (!is_long(job)) return {};
+  const ClusterConfig& config = room_.config();
   return fmt::format(
       "long jobs (time limit over {}) run one after the other: their {} full, or kept for a job "
       "ahead",
-      base::format_duration(room_.config().long_limit),
-      room_.config().long_slots == 1 ? "row is" : "rows are");
-}
-
-// Counts the free nodes in the rows that long jobs have when they do not share.
-std::int64_t MatrixPolicy::free_for_long() const {
-  std::int64_t free = 0;
-  std::size_t seen = 0;
-  for (std::size_t row = 0; row < room_.matrix().row_count(); ++row) {
-    if (is_long_row(row) && ++seen <= room_.config().long_slots) free += room_.free_nodes(row);
-  }
-  const auto unopened = room_.config().long_slots - static_cast<std::int64_t>(long_rows_.size());
-  return free +
-         std::max<std::int64_t>(0, unopened) * static_cast<std::int64_t>(room_.nodes().size());
+      base::format_duration(std::max(config.long_limit, config.long_early)),
+      config.long_slots == 1 ? "row is" : "rows are");
 }
 
 // ---- places -----------------------------------------------------------------------------------
@@ -119,8 +129,7 @@ std::optional<Spot> MatrixPolicy::find_spot(const Job& job) const {
   const std::size_t rows = job.overlay() ? 0 : std::min(matrix.row_count(), room_.rows_for(job));
   const std::size_t enough = std::max(job.shape.nodes, job.shape.most_nodes);
   const Kept* kept = kept_from(job);
-  const bool is_long_job = is_long(job);
-  if (is_long_job && !backfill_.may_start(job)) return std::nullopt;
+  if (is_long(job)) return find_long_spot(job, kept);
   std::optional<Spot> best;
   for (std::size_t row = 0; row < rows; ++row) {
     if (matrix.free_cores(row) < cores || !may_take_row(row, job)) continue;
@@ -133,8 +142,57 @@ std::optional<Spot> MatrixPolicy::find_spot(const Job& job) const {
   return room_.spot_in(job, std::nullopt, kept);
 }
 
+// A long job takes free nodes of the lowest rows if it delays no job ahead of it there, by the time
+// limits. Otherwise it may start in a different row.
+std::optional<Spot> MatrixPolicy::find_long_spot(const Job& job, const Kept* kept) const {
+  const Matrix& matrix = room_.matrix();
+  const std::vector<std::size_t> rows = long_rows();
+  const std::size_t front = std::min<std::size_t>(rows.size(), room_.config().long_slots);
+  const bool may_start = backfill_.may_start(job);
+  const auto fits = [&](std::optional<std::size_t> row) -> std::optional<Spot> {
+    if (row ? !may_hold(job, *row) : !may_open_row(job)) return std::nullopt;
+    if (row && matrix.free_cores(*row) < cores_of_tasks(job.shape, job.shape.tasks))
+      return std::nullopt;
+    return room_.spot_in(job, row, kept);
+  };
+  for (std::size_t i = 0; may_start && i < front; ++i) {
+    if (auto spot = fits(rows[i])) return spot;
+  }
+  if (may_start && front < room_.config().long_slots) {
+    if (auto spot = fits(std::nullopt)) return spot;
+  }
+  if (!may_start_beside(job) || is_too_large(job)) return std::nullopt;
+  if (!room_.spot_in(job, std::nullopt, kept)) return std::nullopt;
+  for (std::size_t i = front; i < rows.size(); ++i) {
+    if (auto spot = fits(rows[i])) return spot;
+  }
+  return fits(std::nullopt);
+}
+
+// Many long jobs may wait, and there is no room for one that needs no less than one that waits.
+bool MatrixPolicy::is_too_large(const Job& job) const {
+  return std::ranges::any_of(too_large_,
+                             [&](const Shape& other) { return needs_no_less(job.shape, other); });
+}
+
+void MatrixPolicy::note_too_large(const Job& job) {
+  if (!room_.calendar().empty() || room_.is_short_of_places(job.user) || is_too_large(job)) return;
+  std::erase_if(too_large_, [&](const Shape& other) { return needs_no_less(other, job.shape); });
+  too_large_.push_back(job.shape);
+}
+
+std::int64_t MatrixPolicy::free_in_front() const {
+  const std::vector<std::size_t> rows = long_rows();
+  const std::size_t front = std::min<std::size_t>(rows.size(), room_.config().long_slots);
+  std::int64_t free = 0;
+  for (std::size_t i = 0; i < front; ++i) free += room_.free_nodes(rows[i]);
+  const auto unopened = static_cast<std::int64_t>(room_.config().long_slots - front);
+  return free + unopened * static_cast<std::int64_t>(room_.nodes().size());
+}
+
 bool MatrixPolicy::stays(const Job& job) {
   if (is_long(job)) {
+    if (may_start_beside(job)) note_too_large(job);
     long_has_waited_ = true;
     backfill_.stays(job);
     return true;
@@ -145,9 +203,9 @@ bool MatrixPolicy::stays(const Job& job) {
 
 void MatrixPolicy::placed(const Job& job) {
   if (is_long(job)) {
-    backfill_.placed(job);
     long_rows_.insert(job.home);
     long_jobs_.insert(job.id);
+    if (is_in_front(job)) backfill_.placed(job);
   }
   if (promise_ && promise_->job == job.id) promise_.reset();
   if (room_.opens_row(job)) room_.set_grown();
@@ -266,7 +324,10 @@ bool MatrixPolicy::move_down(const Job& job) {
   for (std::size_t to = 0; to < *from; ++to) {
     if (is_long_row(to) != is_long_row(*from) || !may_hold(job, to)) continue;
     if (!matrix.is_free(to, job.cells) || is_promised_cell(to, job.cells)) continue;
+    const bool enters = is_long(job) && !is_in_front(job) && is_front_row(to);
+    if (enters && long_has_waited_ && !backfill_.may_start(job)) continue;
     room_.move(job.id, to);
+    if (enters) backfill_.placed(job);
     return true;
   }
   return false;

@@ -46,6 +46,7 @@ class MatrixPolicy : public Policy {
   [[nodiscard]] const std::set<JobId>* boosted() const override { return &long_jobs_; }
 
   [[nodiscard]] std::string why_waits(const Job& job) const override;
+  [[nodiscard]] Turn turn_of(const Job& job) const override;
   [[nodiscard]] std::optional<JobId> behind(const Job& job) const override;
   [[nodiscard]] Withheld withheld(const Job& job, NodeIndex node) const override;
 
@@ -76,20 +77,27 @@ class MatrixPolicy : public Policy {
     return long_rows_.contains(room_.matrix().row_id(position));
   }
 
-  [[nodiscard]] bool may_share(const Job& job) const {
-    return !long_has_waited_ && estimate_of(job) <= room_.config().long_shared;
+  // Returns whether a long job may start while other long jobs use its nodes.
+  [[nodiscard]] bool may_start_beside(const Job& job) const {
+    const ClusterConfig& config = room_.config();
+    return estimate_of(job) <= (long_has_waited_ ? config.long_early : config.long_shared);
   }
 
-  // Returns how many long rows a long job may take; it takes the lowest ones.
-  [[nodiscard]] std::size_t long_row_limit(const Job& job) const {
-    return may_share(job) ? SIZE_MAX : room_.config().long_slots;
+  [[nodiscard]] std::vector<std::size_t> long_rows() const;
+  [[nodiscard]] std::optional<Spot> find_long_spot(const Job& job, const Kept* kept) const;
+  [[nodiscard]] std::int64_t free_in_front() const;
+  [[nodiscard]] bool is_too_large(const Job& job) const;
+  void note_too_large(const Job& job);
+  [[nodiscard]] bool is_front_row(std::size_t position) const;
+
+  [[nodiscard]] bool is_in_front(const Job& job) const {
+    const auto row = room_.matrix().position(job.home);
+    return row && is_front_row(*row);
   }
 
-  [[nodiscard]] bool is_in_lowest_long_row(const Job& job) const;
   [[nodiscard]] std::optional<std::size_t> row_to_promise(const Job& job) const;
   [[nodiscard]] bool may_take_row(std::size_t position, const Job& job) const;
   [[nodiscard]] bool may_open_row(const Job& job) const;
-  [[nodiscard]] std::int64_t free_for_long() const;
   void promise_to(const Job& job);
   [[nodiscard]] bool promise_holds() const;
   [[nodiscard]] bool is_promised_cell(std::size_t position, const Footprint& cells) const;
@@ -98,9 +106,10 @@ class MatrixPolicy : public Policy {
   Room& room_;
   Rules rules_;
   std::optional<Promise> promise_;
-  Backfill backfill_{Placement::Easy};  // for long jobs
+  Backfill backfill_{Placement::Easy};  // for the lowest rows of long jobs
   std::set<RowId> long_rows_;
   std::set<JobId> long_jobs_;     // placed ones
+  std::vector<Shape> too_large_;  // of long jobs that found no room beside others in this pass
   bool long_has_waited_ = false;  // since the last time without long jobs
 };
 

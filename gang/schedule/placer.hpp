@@ -145,6 +145,9 @@ class Placer {
 
   [[nodiscard]] std::string why_waits(const Job& job) const { return policy_->why_waits(job); }
 
+  // See Policy.
+  [[nodiscard]] Policy::Turn turn_of(const Job& job) const { return policy_->turn_of(job); }
+
   [[nodiscard]] bool is_in_line(const Job& job) const {
     return waiting_.contains(job.wait) || waiting_steps_.contains(job.wait);
   }

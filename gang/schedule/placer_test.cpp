@@ -266,6 +266,87 @@ TEST(LongJobs, RunInTurnOnceOneHasWaited) {
   ASSERT_TRUE(third.placed);
 }
 
+// Two jobs over long_shared run in order.
+struct EarlyBench : LongBench {
+  EarlyBench() {
+    tables.config.long_shared = 1h;
+    tables.config.long_early = 1h;
+    tables.config.max_slots = base::limits::kMaxSlots;
+  }
+
+  Job& add_job(std::uint32_t nodes, Duration limit, base::Bytes memory = 0_B) {
+    base::ResourceRequest request = on_nodes(nodes);
+    request.scheduled_limit = limit;
+    request.memory_per_node = memory;
+    Job& job = add(request);
+    for (const JobId id : placer.place_waiting(step.now)) launch(tables.jobs.at(id));
+    EXPECT_TRUE(placer.check());
+    return job;
+  }
+
+  void end(Job& job) {
+    placer.unplace(job);
+    for (const JobId id : placer.place_waiting(step.now)) launch(tables.jobs.at(id));
+    EXPECT_TRUE(placer.check());
+  }
+};
+
+TEST(EarlyJobs, StartBesideLongerOnesThatWait) {
+  EarlyBench b;
+  const Job& first = b.add_job(4, 2h);
+  EXPECT_FALSE(b.add_job(4, 2h).placed);
+  for (int i = 0; i < 9; ++i) {
+    const Job& early = b.add_job(4, 1h);
+    EXPECT_TRUE(early.placed) << i;
+    EXPECT_EQ(early.boost, 1U);
+  }
+  EXPECT_EQ(first.boost, b.tables.config.long_weight);
+}
+
+TEST(EarlyJobs, NeedMemory) {
+  EarlyBench b;
+  b.add_job(4, 2h);
+  b.add_job(4, 2h);
+  EXPECT_TRUE(b.add_job(4, 1h, 1023_MiB).placed);
+  EXPECT_FALSE(b.add_job(4, 1h, 2_MiB).placed);
+  EXPECT_TRUE(b.add_job(4, 1h, 1_MiB).placed) << "it passes the larger one";
+}
+
+TEST(EarlyJobs, AreNotThoseOverTheLimit) {
+  EarlyBench b;
+  b.add_job(4, 2h);
+  b.add_job(4, 2h);
+  const Job& longer = b.add_job(4, 61min);
+  EXPECT_FALSE(longer.placed);
+  EXPECT_NE(b.placer.why_waits(longer).find("time limit over 1h"), std::string::npos);
+}
+
+TEST(EarlyJobs, EnterTheLowestRowInOrder) {
+  EarlyBench b;
+  Job& first = b.add_job(2, 2h);
+  Job& second = b.add_job(2, 3h);
+  const Job& wide = b.add_job(4, 2h);
+  ASSERT_FALSE(wide.placed);
+  const Job& early = b.add_job(2, 1h);
+  ASSERT_TRUE(early.placed);
+  b.end(second);
+  EXPECT_TRUE(b.placer.turn_of(early).is_in_order);
+  EXPECT_FALSE(wide.placed) << "the first has two nodes";
+  b.end(first);
+  EXPECT_TRUE(wide.placed || early.boost > 1);
+}
+
+TEST(EarlyJobs, KnowWhoIsAhead) {
+  EarlyBench b;
+  const Job& first = b.add_job(4, 2h);
+  b.add_job(4, 2h);
+  const Job& early = b.add_job(1, 1h);
+  EXPECT_EQ(b.placer.turn_of(early).ahead, first.id);
+  EXPECT_TRUE(b.placer.turn_of(first).is_in_order);
+  EXPECT_FALSE(b.placer.turn_of(first).ahead);
+  EXPECT_FALSE(b.placer.turn_of(b.add_job(1, 5min)).is_in_order);
+}
+
 TEST(LongJobs, ShareAgainWhenAllHaveEnded) {
   SharedBench b;
   Job& first = b.add_job(4, 1h);

@@ -14,6 +14,12 @@ namespace score::gang {
 
 class Policy {
  public:
+  // Turn describes the order of jobs that proceed one after the other.
+  struct Turn {
+    bool is_in_order = false;    // the job is one of them
+    std::optional<JobId> ahead;  // needs a node of it and is ahead; nullopt: none, it is in front
+  };
+
   Policy() = default;
   Policy(const Policy&) = delete;
   Policy& operator=(const Policy&) = delete;
@@ -67,13 +73,16 @@ class Policy {
   // none.
   [[nodiscard]] virtual const std::set<JobId>* boosted() const { return nullptr; }
 
+  // Returns why it waits if nodes and room do not explain it; empty if they do.
+  [[nodiscard]] virtual std::string why_waits(const Job& /*job*/) const { return {}; }
+
+  // Returns the order of a placed job among those that proceed one after the other.
+  [[nodiscard]] virtual Turn turn_of(const Job& /*job*/) const { return {}; }
+
   // ---- for views: room kept for a job ahead in the queue, which this one may not take
   [[nodiscard]] virtual std::optional<JobId> behind(const Job& /*job*/) const {
     return std::nullopt;
   }
-
-  // Returns why it waits if nodes and room do not explain it; empty if they do.
-  [[nodiscard]] virtual std::string why_waits(const Job& /*job*/) const { return {}; }
 
   struct Withheld {
     base::Bytes memory{0};

@@ -19,6 +19,7 @@ struct ClusterConfig {
   // Jobs up to this limit are short: if only such jobs take turns, they all end within minutes, so
   // their row is free again soon. A longer job can hold its row for hours.
   static constexpr base::Duration kDefaultLongLimit = std::chrono::minutes{5};
+  static constexpr base::Duration kDefaultLongEarly = std::chrono::minutes{15};
   // Jobs with a longer limit leave one row in this many to others. Together with the jobs without a
   // limit they leave half of those rows to short ones: 2 and 1 of the default 8.
   static constexpr std::uint32_t kSlotsPerKeptRow = 4;
@@ -55,6 +56,7 @@ struct ClusterConfig {
   // wait, they run one after the other, and none delays the first in the queue. With 0 no job is
   // long.
   base::Duration long_limit{0};
+  base::Duration long_early{0};    // those up to this limit start at once all the same
   base::Duration long_shared{0};   // before that, those up to this limit share nodes as others do
   std::uint32_t long_slots = 1;    // rows of long jobs that do not share
   std::uint32_t long_weight = 48;  // multiplies the weight of the lowest such row

@@ -191,6 +191,7 @@ void read_policy(ConfigSection& section, HeadConfig& config) {
                       {{"matrix", gang::Placement::Matrix}, {"dqt", gang::Placement::Dqt}});
   section.read("long_limit", config.long_limit, 0s, kMostLongLimit);
   section.read("long_shared", config.long_shared, 0s, kMostLongLimit);
+  section.read("long_early", config.long_early, 0s, kMostLongLimit);
   section.read("long_slots", config.long_slots, 1U, limits::kMaxSlots);
   section.read("long_weight", config.long_weight, 1U, kMostLongWeight);
   read_fill_queues(section, config);
@@ -244,6 +245,7 @@ gang::ClusterConfig HeadConfig::for_cluster() const {
   out.placement = placement;
   out.long_limit = long_limit;
   out.long_shared = long_shared;
+  out.long_early = long_early;
   out.long_slots = long_slots;
   out.long_weight = long_weight;
   out.fill_queues = fill_queues;
@@ -310,6 +312,7 @@ Status check_reload(const HeadConfig& running, const HeadConfig& wanted) {
   compare("placement", running.placement, wanted.placement);
   compare("long_limit", running.long_limit, wanted.long_limit);
   compare("long_shared", running.long_shared, wanted.long_shared);
+  compare("long_early", running.long_early, wanted.long_early);
   compare("long_slots", running.long_slots, wanted.long_slots);
   compare("long_weight", running.long_weight, wanted.long_weight);
   compare("[hooks] prolog", running.hooks.prolog, wanted.hooks.prolog);

@@ -50,6 +50,7 @@ struct HeadConfig {
   gang::Placement placement = gang::Placement::Matrix;
   Duration long_limit = gang::ClusterConfig::kDefaultLongLimit;
   Duration long_shared = std::chrono::hours{1};
+  Duration long_early = gang::ClusterConfig::kDefaultLongEarly;
   std::uint32_t long_slots = 1;
   std::uint32_t long_weight = 48;
   Duration front_end_grace = 10s;                      // time for a lost front end to reconnect
