@@ -1,6 +1,7 @@
 #include "gang/head/cluster.hpp"
 
 #include "gang/forecast/expected_start.hpp"
+#include "gang/forecast/share_reason.hpp"
 #include "gang/lifecycle/text.hpp"
 #include "gang/schedule/request_check.hpp"
 #include "gang/schedule/room.hpp"
@@ -469,6 +470,12 @@ std::optional<TimePoint> Cluster::expected_start(JobId job) const {
   const Job* known = tables_.jobs.find(job);
   if (known == nullptr || known->state != JobState::Pending) return std::nullopt;
   return gang::expected_start(tables_, placer_, publisher_, *known);
+}
+
+std::string Cluster::share_reason(JobId job) const {
+  const Job* known = tables_.jobs.find(job);
+  return known == nullptr ? std::string()
+                          : gang::share_reason(tables_, placer_, publisher_, *known);
 }
 
 std::vector<JobId> Cluster::jobs() const {

@@ -144,6 +144,8 @@ class Cluster {
   base::Result<JobView> job(JobId job, TimePoint now) const;
   // Returns the expected start of a Pending job; see gang/forecast/expected_start.hpp.
   std::optional<TimePoint> expected_start(JobId job) const;
+  // Explains the share of a running job in one line; empty for other jobs.
+  std::string share_reason(JobId job) const;
   std::vector<JobId> jobs() const;  // ascending
   base::Result<NodeView> node(NodeId node) const;
   std::vector<NodeId> nodes() const;

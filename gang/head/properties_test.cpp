@@ -235,6 +235,7 @@ TEST(Properties, NoSequenceKeepsAFittingJobOut) {
     ClusterConfig config;
     set_setting(config, base::Setting::Slots, base::rule_of(base::Setting::Slots).initial);
     config.long_limit = ClusterConfig::kDefaultLongLimit;
+    config.long_shared = config.long_early = 1h;
     config.young_time = 2s;
     Bench b(config);
     b.add_nodes(kNodes, 2);
@@ -247,7 +248,8 @@ TEST(Properties, NoSequenceKeepsAFittingJobOut) {
         jobs.erase(jobs.begin() + static_cast<std::ptrdiff_t>(at));
       }
       auto request = Bench::on_nodes(*rc::gen::inRange(1U, kNodes + 1), *rc::gen::inRange(1U, 3U));
-      request.scheduled_limit = *rc::gen::elementOf(std::vector<Duration>{0s, 1min, 5min});
+      request.scheduled_limit =
+          *rc::gen::elementOf(std::vector<Duration>{0s, 1min, 5min, 10min, 1h});
       request.weight = *rc::gen::elementOf(std::vector<std::uint32_t>{50, 100, 200});
       const JobId job = b.submit(request);
       RC_ASSERT(b.state(job) == JobState::Running);
@@ -255,6 +257,51 @@ TEST(Properties, NoSequenceKeepsAFittingJobOut) {
       b.pass(2 * b.cluster.matrix().cycle);
       RC_ASSERT(b.view(job).scheduled > 0s);
       jobs.push_back(job);
+    }
+    RC_ASSERT(!testing::Test::HasFailure());
+  });
+  EXPECT_TRUE(ok);
+}
+
+// No class of jobs starves: those that need all nodes have a slice in each cycle; the young ones
+// together have at least half of the slices, and the older ones a quarter, whatever their weights
+// and limits are. A limit over long_shared lets long jobs run in order, with a greater weight for
+// the first.
+TEST(Properties, EveryClassHasItsLeastShare) {
+  const bool ok = rc::check([] {
+    ClusterConfig config;
+    set_setting(config, base::Setting::Slots, base::rule_of(base::Setting::Slots).initial);
+    config.long_limit = ClusterConfig::kDefaultLongLimit;
+    config.long_shared = config.long_early = 1h;
+    config.young_time = 500ms;
+    Bench b(config);
+    b.add_nodes(2);
+    const auto add_some = [&] {
+      const int count = *rc::gen::inRange(1, 8);
+      for (int i = 0; i < count; ++i) {
+        auto request = Bench::on_nodes(2);
+        request.scheduled_limit = *rc::gen::elementOf(std::vector<Duration>{0s, 1min, 10min, 2h});
+        request.weight = *rc::gen::inRange(50U, 201U);
+        request.equal_share = *rc::gen::arbitrary<bool>();
+        b.submit(request);
+      }
+    };
+    add_some();
+    b.pass(5min);  // these are old now
+    add_some();
+    b.pass(200ms);
+    double young = 0;
+    double old = 0;
+    for (const JobId job : b.cluster.jobs()) {
+      const JobView view = b.view(job);
+      if (view.state != JobState::Running) continue;
+      RC_ASSERT(view.share > 0);
+      (view.scheduled < config.young_time ? young : old) += view.share;
+    }
+    constexpr double kRounded = 0.05;  // each job has a whole slice of at most 256
+    if (young > 0 && old > 0) {
+      RC_ASSERT(young > 0.5 - kRounded);
+      RC_ASSERT(old > 0.25 - kRounded);
     }
     RC_ASSERT(!testing::Test::HasFailure());
   });

@@ -1,6 +1,7 @@
 // Each row with active jobs is a row of the cycle. An active job runs in its home row and, by slot
 // unification, in every other row where all its cores are free. If several could, the one with the
-// least share for its weight does, a young one before the others. Two kinds of jobs are in no row:
+// least share for its weight does, a young one before the others. Jobs that ask for equal shares
+// have the mean weight of those of their user and age. Two kinds of jobs are in no row:
 //
 // - An idle job whose cores a busy one needs. Its nodes let it run in the background and watch it.
 // - A job that shares a core with a busy one of queue high and is not of that queue. Its gang could
@@ -11,14 +12,21 @@
 
 #include <algorithm>
 #include <array>
+#include <map>
 #include <set>
 #include <tuple>
+#include <utility>
 
 namespace score::gang {
 
 namespace {
 
 constexpr std::uint64_t kMostWeight = std::uint64_t{1} << 30;
+
+// The greatest weight among the older jobs of a row, and among its young ones; 0: it has none.
+using Weights = std::array<std::uint64_t, 2>;
+constexpr std::size_t kOld = 0;
+constexpr std::size_t kYoung = 1;
 
 class LayoutMaker {
  public:
@@ -27,6 +35,11 @@ class LayoutMaker {
     for (const JobId id : jobs.active()) {
       const Job& job = jobs.at(id);
       if (!job.is_step()) active_.push_back(&job);
+      if (job.request.equal_share && !job.is_step()) {
+        Divided& divided = divided_[{job.user, job.is_young}];
+        divided.sum += job.turn_weight();
+        ++divided.jobs;
+      }
       if (job.is_step() && is_busy(job)) kept_busy_.insert(job.request.inside);
     }
   }
@@ -41,6 +54,18 @@ class LayoutMaker {
   }
 
  private:
+  // Holds the weight that jobs divide which ask for equal shares.
+  struct Divided {
+    std::uint64_t sum = 0;
+    std::uint64_t jobs = 0;
+  };
+
+  [[nodiscard]] std::uint64_t weight_of(const Job& job) const {
+    if (!job.request.equal_share) return job.turn_weight();
+    const Divided& divided = divided_.at({job.user, job.is_young});
+    return std::max<std::uint64_t>(1, divided.sum / divided.jobs);
+  }
+
   [[nodiscard]] bool is_busy(const Job& job) const {
     return !idle_detection_ || job.idleness->activity() == JobActivity::Busy ||
            kept_busy_.contains(job.id);
@@ -84,34 +109,38 @@ class LayoutMaker {
     }
     for (std::size_t position = 0; position < at_home.size(); ++position) {
       if (at_home[position].empty()) continue;
-      WeightedRow row{matrix_.row_id(position), 1};
+      Weights weights{};
       CoreMap taken = matrix_.empty_map();
       for (const Job* job : at_home[position]) {
-        row.weight = std::max(row.weight, job->request.weight * job->boost);
+        auto& weight = weights.at(job->is_young ? kYoung : kOld);
+        weight = std::max(weight, weight_of(*job));
         matrix_.take(taken, job->cells);
         layout_.runs_in[job->id].push_back(layout_.rows.size());
       }
-      layout_.rows.push_back(row);
+      layout_.rows.push_back({matrix_.row_id(position), 1});
+      weights_.push_back(weights);
       taken_.push_back(std::move(taken));
       at_home_.push_back(std::move(at_home[position]));
     }
   }
 
-  // Rows with a young job together get at least a half of the slices, and rows without one at least
-  // a quarter, if there are both. Within each of the two the weights count.
+  // Young jobs together get at least a half of the slices, and older ones at least a quarter, if
+  // there are both. Within each of the two the weights count. A row with both has both parts.
   void weigh_ages() {
-    std::array<std::uint64_t, 2> sums{};  // [is young]
-    std::vector<bool> is_young;
-    for (std::size_t row = 0; row < layout_.rows.size(); ++row) {
-      is_young.push_back(std::ranges::any_of(at_home_[row], &Job::is_young));
-      sums[is_young[row] ? 1 : 0] += layout_.rows[row].weight;
+    Weights sums{};
+    for (const Weights& row : weights_) {
+      for (const std::size_t age : {kOld, kYoung}) sums.at(age) += row.at(age);
     }
     const auto [old, young] = sums;
-    if (old == 0 || young == 0) return;
-    const std::array factors = {times_to_reach(young, 3 * old), times_to_reach(old, young)};
+    const bool has_both = old > 0 && young > 0;
+    const Weights factors = {has_both ? times_to_reach(young, 3 * old) : 1,
+                             has_both ? times_to_reach(old, young) : 1};
     for (std::size_t row = 0; row < layout_.rows.size(); ++row) {
-      const std::uint64_t weight = layout_.rows[row].weight * factors.at(is_young[row] ? 1 : 0);
-      layout_.rows[row].weight = static_cast<std::uint32_t>(std::min(weight, kMostWeight));
+      std::uint64_t weight = 0;
+      for (const std::size_t age : {kOld, kYoung})
+        weight += weights_[row].at(age) * factors.at(age);
+      layout_.rows[row].weight =
+          static_cast<std::uint32_t>(std::clamp(weight, std::uint64_t{1}, kMostWeight));
     }
   }
 
@@ -139,8 +168,8 @@ class LayoutMaker {
       for (const Job* job : at_home_[home]) {
         if (!matrix_.is_free(taken_[row], job->cells)) continue;
         const auto rows = static_cast<double>(layout_.runs_in.at(job->id).size());
-        guests.emplace_back(!job->is_young, rows / (job->request.weight * job->boost), job->id,
-                            job);
+        const auto weight = static_cast<double>(weight_of(*job));
+        guests.emplace_back(!job->is_young, rows / weight, job->id, job);
       }
     }
     std::sort(guests.begin(), guests.end());
@@ -151,10 +180,12 @@ class LayoutMaker {
 
   const Matrix& matrix_;
   bool idle_detection_;
-  std::vector<const Job*> active_;                // without steps, which run with their jobs
-  std::set<JobId> kept_busy_;                     // jobs with a busy step
-  std::vector<CoreMap> taken_;                    // [row]
-  std::vector<std::vector<const Job*>> at_home_;  // [row]
+  std::vector<const Job*> active_;                      // without steps, which run with their jobs
+  std::set<JobId> kept_busy_;                           // jobs with a busy step
+  std::map<std::pair<UserId, bool>, Divided> divided_;  // [user, is young]
+  std::vector<Weights> weights_;                        // [row]
+  std::vector<CoreMap> taken_;                          // [row]
+  std::vector<std::vector<const Job*>> at_home_;        // [row]
   CycleLayout layout_;
 };
 

@@ -196,7 +196,8 @@ void Placer::note_placed(Job& job) {
   licenses_.take(job);
   if (licenses_.forget(job.id)) capacity_grew();
   if (gate_ != nullptr && job.has_row()) {
-    job.boost *= gate_->boost(job);
+    job.gate_boost = gate_->boost(job);
+    job.boost *= job.gate_boost;
     gate_->placed(job);
   }
   break_closed_promise();
@@ -297,9 +298,11 @@ void Placer::reweigh() {
 }
 
 void Placer::set_boost(Job& job) {
-  const std::uint32_t boost = policy_->boost_of(job) * (gate_ != nullptr ? gate_->boost(job) : 1);
-  if (boost == job.boost) return;
+  const std::uint32_t gate_boost = gate_ != nullptr ? gate_->boost(job) : 1;
+  const std::uint32_t boost = policy_->boost_of(job) * gate_boost;
+  if (boost == job.boost && gate_boost == job.gate_boost) return;
   job.boost = boost;
+  job.gate_boost = gate_boost;
   jobs_.mark_changed();
 }
 

@@ -16,6 +16,7 @@ struct YoungBench : Bench {
     set_setting(config, base::Setting::Slots, base::rule_of(base::Setting::Slots).initial);
     config.long_limit = ClusterConfig::kDefaultLongLimit;
     config.long_shared = 1h;
+    config.long_early = 1h;
     return config;
   }
 
@@ -119,6 +120,68 @@ TEST(Young, RestartedHeadKnowsTheAges) {
     b.pass(100ms);
     EXPECT_NEAR(b.view(job.id).share, had < kYoung ? 1.0 / 3 : 0.25, 0.001);
   }
+}
+
+// The weight of the first long job must not count among young jobs, or they had 2 % of the time.
+TEST(Young, FirstLongJobIsNotBoostedWhileYoung) {
+  YoungBench b;
+  auto request = Bench::on_nodes(2);
+  request.weight = base::limits::kDefaultWeight;
+  request.scheduled_limit = 2h;
+  const JobId first = b.submit(request);
+  EXPECT_EQ(b.state(b.submit(request)), JobState::Pending);
+  const JobId brief = b.add();
+  b.pass(100ms);
+  EXPECT_DOUBLE_EQ(b.view(brief).share, 0.5);
+  EXPECT_DOUBLE_EQ(b.view(first).share, 0.5);
+}
+
+TEST(Young, EqualSharesDivideTheWeightsOfAUser) {
+  YoungBench b;
+  const JobId stranger = b.add(2, 400);
+  std::vector<JobId> equal;
+  for (const std::uint32_t weight : {300, 100}) {
+    auto request = Bench::on_nodes(2);
+    request.weight = weight;
+    request.equal_share = true;
+    equal.push_back(b.submit(request));
+  }
+  b.pass(100ms);
+  for (const JobId job : equal) EXPECT_DOUBLE_EQ(b.view(job).share, 0.25);
+  EXPECT_DOUBLE_EQ(b.view(stranger).share, 0.5) << "nothing is taken from others";
+  EXPECT_NE(b.cluster.share_reason(equal[0]).find("divided equally with job"), std::string::npos);
+}
+
+TEST(ShareReason, NamesAgeOrderAndWeight) {
+  YoungBench b;
+  auto request = Bench::on_nodes(2);
+  request.weight = base::limits::kDefaultWeight;
+  request.scheduled_limit = 2h;
+  const JobId first = b.submit(request);
+  b.pass(100ms);
+  EXPECT_EQ(b.cluster.share_reason(first), "share 100%: no other job takes turns on its cores");
+  b.submit(request);  // it waits
+  request.scheduled_limit = 1h;
+  const JobId early = b.submit(request);
+  b.pass(100ms);
+  EXPECT_EQ(b.cluster.share_reason(early),
+            "share 50%: weight 100; takes turns with 1 other slot on its nodes");
+  b.grow_old(2);
+  EXPECT_EQ(b.cluster.share_reason(first),
+            "share 98%: first of the long jobs (time limit over 5m), which run one after the "
+            "other, so its weight counts 48 times; weight 100; takes turns with 1 other slot on "
+            "its nodes");
+  EXPECT_EQ(b.cluster.share_reason(early),
+            fmt::format("share 2%: job {} is ahead among the long jobs (time limit over 5m), which "
+                        "run one after the other; weight 100; takes turns with 1 other slot on its "
+                        "nodes",
+                        first));
+  const JobId young = b.add();
+  b.pass(100ms);
+  EXPECT_EQ(b.cluster.share_reason(young),
+            "share 50%: young (scheduled for less than 2s); young jobs have at least half of the "
+            "time; weight 100; takes turns with 2 other slots on its nodes");
+  EXPECT_EQ(b.cluster.share_reason(JobId{999}), "");
 }
 
 // Long jobs, with or without a limit, neither shut a short one out nor take its time.

@@ -68,7 +68,8 @@ struct Job {
   RowId home{0};                                       // 0: none (overlay)
   std::vector<std::vector<base::GenericShare>> units;  // [member]; empty: none
   base::Bytes scratch{0};                              // on each of its nodes
-  std::uint32_t boost = 1;  // factor of its weight, from the policy and the gate
+  std::uint32_t boost = 1;       // factor of its weight, from the policy and the gate
+  std::uint32_t gate_boost = 1;  // the part of it that is from the gate; a young job has only this
 
   // These describe the attempt. A waiting job has none, and there may be many waiting jobs.
   Lazy<Members> members;
@@ -107,6 +108,11 @@ struct Job {
 
   // An urgent job may open rows beyond ClusterConfig::max_slots.
   [[nodiscard]] bool is_urgent() const { return request.queue == base::Queue::Urgent && has_row(); }
+
+  // Returns what it counts in the turns of its row.
+  [[nodiscard]] std::uint32_t turn_weight() const {
+    return request.weight * (is_young ? gate_boost : boost);
+  }
 
   // An active job is in the timetable: it has cores, was started, is not suspended and has not
   // ended.

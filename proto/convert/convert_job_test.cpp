@@ -18,6 +18,7 @@ base::ResourceRequest some_request() {
   request.tasks_per_node = 2;
   request.own_cores = true;
   request.no_fill = true;
+  request.equal_share = true;
   request.cpus_per_task = 4;
   request.memory_per_node = base::Bytes(1U << 30U);
   request.only_nodes = {"node00", "node01", "node02"};

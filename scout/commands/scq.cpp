@@ -1,5 +1,5 @@
 // scq prints your jobs, active and recently ended, as ps(1) prints processes; --why prints why a
-// job waits.
+// job waits, or has its share.
 #include "scout/commands/commands.hpp"
 #include "scout/session/job_filter.hpp"
 #include "scout/session/job_views.hpp"
@@ -43,14 +43,16 @@ Result<int> show_why(HeadLink& head, const QueueOptions& options) {
     JsonWriter json;
     json.begin_object().field("schema", "scored.why/1").field("job", job.job());
     json.field("state", state_word(job.state())).list("reasons", job.reasons());
+    json.field("share_reason", job.share_reason());
     write_moment(json, "expected_start_unix_s", job.expected_start_wall_ns());
     json.end_object();
     print(json.text() + "\n");
     return kExitOk;
   }
-  if (job.reasons().empty())
+  if (job.reasons().empty() && job.share_reason().empty())
     print(fmt::format("job {} is {}\n", job.job(), state_word(job.state())));
   for (const auto& reason : job.reasons()) print(escape_terminal(reason) + "\n");
+  if (!job.share_reason().empty()) print(escape_terminal(job.share_reason()) + "\n");
   if (job.state() == static_cast<std::uint32_t>(base::JobState::Pending)) {
     print(expected_start_text(job.expected_start_wall_ns()) + "\n");
   }
@@ -180,7 +182,7 @@ int scq_main(const Invocation& invocation) {
   app.add_flag("--active", options.active_only, "Omit jobs that have ended");
   app.add_flag("--steps", options.steps, "Also list the steps of batch jobs, such as 7.0");
   app.add_flag("--expand", options.expand, "Also list the tasks of arrays, one per line");
-  app.add_option("--why", options.why, "Print every reason why JOB waits, or how it ended")
+  app.add_option("--why", options.why, "Print why JOB waits or has its share, or how it ended")
       ->type_name("JOB");
   app.add_option("--watch", options.watch, "Repeat every N seconds (default: 2)")
       ->type_name("N")

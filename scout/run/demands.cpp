@@ -108,6 +108,15 @@ Status add_memory(const MemoryOptions& options, wire::ResourceRequest& resources
   return {};
 }
 
+Status check_names(const std::string& account, const std::string& partition) {
+  if (!account.empty() && !is_host_name(account)) {
+    return fail(Errc::Malformed, "--account: '{}' is not an account", escape_terminal(account, 80));
+  }
+  if (partition.empty() || is_host_name(partition)) return {};
+  return fail(Errc::Malformed, "--partition: '{}' is not a partition",
+              escape_terminal(partition, 80));
+}
+
 Status add_limit_signal(const std::string& text, wire::ResourceRequest& resources) {
   if (text.empty()) return {};
   std::string_view word = text;

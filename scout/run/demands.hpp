@@ -29,6 +29,9 @@ struct MemoryOptions {
 // Malformed and TooLarge, which name the option.
 Status add_memory(const MemoryOptions& options, wire::ResourceRequest& resources);
 
+// Checks the names; an empty one is the default. Errors: Malformed, which names the option.
+Status check_names(const std::string& account, const std::string& partition);
+
 // Adds "[B:]SIG[@TIME]"; an empty text adds nothing. Errors: Malformed, which names the option.
 Status add_limit_signal(const std::string& text, wire::ResourceRequest& resources);
 // Checks that the request has a limit that leaves time before the signal, and a script if the

@@ -94,6 +94,9 @@ void add_time_options(CLI::App& app, RunOptions& options) {
   app.add_option("--weight", options.weight, "Share of slices; the default is 100")
       ->type_name("N")
       ->check(CLI::Range(limits::kMinWeight, limits::kMaxWeight));
+  app.add_option("--share", options.share,
+                 "Divide the time: by weight, or equal among your jobs that ask for it")
+      ->check(CLI::IsMember({"weight", "equal"}));
   app.add_option("--priority", options.priority,
                  "Priority; jobs with a larger one are placed earlier")
       ->type_name("N")
@@ -373,20 +376,6 @@ Status check_sizes(const wire::LaunchSpec& spec) {
 
 }  // namespace
 
-namespace {
-
-Status check_names(const RunOptions& options) {
-  if (!options.account.empty() && !is_host_name(options.account)) {
-    return fail(Errc::Malformed, "--account: '{}' is not an account",
-                escape_terminal(options.account, 80));
-  }
-  if (options.partition.empty() || is_host_name(options.partition)) return {};
-  return fail(Errc::Malformed, "--partition: '{}' is not a partition",
-              escape_terminal(options.partition, 80));
-}
-
-}  // namespace
-
 Status fill_resources(const RunOptions& options, wire::ResourceRequest& resources) {
   if (!options.nodes.empty()) {
     const auto nodes = parse_node_range(options.nodes);
@@ -426,9 +415,10 @@ Status fill_resources(const RunOptions& options, wire::ResourceRequest& resource
   if (!queue) return queue.error();
   resources.set_queue(static_cast<std::uint32_t>(*queue));
   resources.set_weight(options.weight == 0 ? limits::kDefaultWeight : options.weight);
+  resources.set_equal_share(options.share == "equal");
   resources.set_priority(options.priority - options.nice);
   resources.set_held(options.hold);
-  if (auto good = check_names(options); !good) return good;
+  if (auto good = check_names(options.account, options.partition); !good) return good;
   resources.set_account(options.account);
   resources.set_partition(options.partition);
   resources.set_reservation(options.reservation);

@@ -38,6 +38,7 @@ struct RunOptions : PlaceOptions {
   std::string reservation;   // empty: none
   std::string partition;     // empty: the default
   std::uint32_t weight = 0;  // 0: the default
+  std::string share = "weight";
   std::int32_t priority = 0;
   std::int32_t nice = 0;
   bool hold = false;

@@ -267,6 +267,7 @@ void write_job(JsonWriter& json, const JobStatus& job) {
   json.field("queue", queue_word(job.queue())).field("priority", job.priority());
   json.field("scheduled_s", to_seconds(job.scheduled_ns()));
   json.field("filled_s", to_seconds(job.filled_ns())).field("no_fill", job.no_fill());
+  json.field("equal_share", job.equal_share());
   json.field("elapsed_s", to_seconds(job.elapsed_ns()));
   json.field("scheduled_limit_s", to_seconds(job.scheduled_limit_ns()));
   json.field("wall_limit_s", to_seconds(job.wall_limit_ns()));
@@ -382,13 +383,13 @@ std::string job_page(const JobStatus& job) {
     line("slot", fmt::format("{} (runs in {} rows), share {:.1f}%, weight {}", job.slot(),
                              job.rows_used(), job.share() * 100, job.weight()));
   }
+  line("share", job.share_reason());
   line("queue", fmt::format("{}, priority {}", queue_word(job.queue()), job.priority()));
   line("scheduled", fmt::format("{:.1f} s in {} slices, limit {}", to_seconds(job.scheduled_ns()),
                                 job.slices(), limit_time(job.scheduled_limit_ns())));
   if (job.no_fill()) line("fill", "refused (--no-fill)");
-  if (job.filled_ns() > 0) {
-    line("filled", fmt::format("{:.1f} s of processor time", to_seconds(job.filled_ns())));
-  }
+  const double filled_s = to_seconds(job.filled_ns());
+  if (filled_s > 0) line("filled", fmt::format("{:.1f} s of processor time", filled_s));
   if (const auto usage = usage_in(job)) {
     for (const auto& used : usage_lines(*usage)) line("used", used);
   }

@@ -145,6 +145,7 @@ wire::JobStatus make_status(const Job& job, const StatusContext& context) {
   out.set_cpus_per_task(view.request.cpus_per_task);
   out.set_tasks_per_core(view.tasks_per_core);
   out.set_no_fill(view.request.no_fill);
+  out.set_equal_share(view.request.equal_share);
   for (const auto& feature : view.request.features) out.add_features(feature);
   out.set_memory_per_node_bytes(view.request.memory_per_node.value());
   std::size_t cores = 0;

@@ -146,7 +146,7 @@ Result<wire::JobList> JobQueries::list(const Peer& peer, const wire::ListJobs& m
       continue;
     }
     if (!found) return found.error();
-    if (message.jobs_size() == 1) add_expected_start(*found);
+    if (message.jobs_size() == 1) explain(*found);
     if (!add(peer, std::move(*found), bytes, list)) return list;
   }
   if (message.jobs_size() > 0) return list;
@@ -163,11 +163,12 @@ Result<wire::JobList> JobQueries::list(const Peer& peer, const wire::ListJobs& m
 }
 
 // This takes the head some milliseconds, so it is done only for one job at a time.
-void JobQueries::add_expected_start(wire::JobStatus& status) const {
+void JobQueries::explain(wire::JobStatus& status) const {
   JobId job(status.job());
   if (status.has_array()) job = arrays_.view(job).in_queue.value_or(job);
   const auto at = head_.runner.cluster().expected_start(job);
   if (at) status.set_expected_start_wall_ns(head_.runner.wall_of(*at));
+  status.set_share_reason(head_.runner.cluster().share_reason(job));
 }
 
 // Lists the tasks that are jobs; for all others, adds the array's record once.

@@ -34,7 +34,7 @@ class JobQueries {
 
  private:
   void add_array(const Job& array, wire::JobStatus& status) const;
-  void add_expected_start(wire::JobStatus& status) const;
+  void explain(wire::JobStatus& status) const;
   [[nodiscard]] Result<wire::JobList> list_tasks(const Peer& peer,
                                                  const wire::ListJobs& message) const;
   void add_ended(const Peer& peer, const wire::ListJobs& message, wire::JobList& list) const;

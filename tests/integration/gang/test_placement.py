@@ -67,3 +67,30 @@ def test_short_job_starts_beside_nine_without_limit(pair):
     wait_until(lambda: len(running(pair)) == 7)
     pair.run('scrun', '-q', '-n', 1, '-t', '1m', 'true')
     assert '--time of at most 5m' in pair.run('scq', '--why', jobs[-1]).stdout
+
+
+def test_why_and_equal_shares(pair):
+    """Two long jobs of one user that ask for it have equal shares, although one is ahead."""
+    pair.run('scadm', 'set', 'slots', 64)
+    pair.run('scadm', 'set', 'young', '0s')
+    spin = ('-N', 2, EXAMPLES / 'pi', '--seconds', 600)
+    alone = pair.submit('-t', '2h', *spin)
+    wait_until(lambda: 'share 100%' in pair.run('scq', '--why', alone).stdout)
+    waits = pair.submit('-t', '2h', *spin)
+    second = pair.submit('-t', '10m', *spin)
+    wait_until(lambda: f'job {alone} is ahead' in pair.run('scq', '--why', second).stdout)
+    wait_until(lambda: 'counts 48 times' in pair.run('scq', '--why', alone).stdout)
+    assert 'run one after the other' in pair.run('scq', '--why', waits).stdout
+    pair.run('sccancel', alone, waits, second)
+    jobs = [pair.submit('-t', '2h', '--share', 'equal', *spin)]
+    waits = pair.submit('-t', '2h', *spin)
+    jobs.append(pair.submit('-t', '10m', '--share', 'equal', '--weight', 50, *spin))
+    wait_until(lambda: [round(pair.job(job)['share'], 1) for job in jobs] == [0.5, 0.5])
+    assert f'divided equally with job {jobs[1]}' in pair.run('scq', '--why', jobs[0]).stdout
+    assert pair.job(jobs[0])['equal_share']
+    assert 'share 50%' in pair.run('score', 'job', jobs[0]).stdout
+
+
+def test_unknown_share_is_refused(pair):
+    out = pair.run('scrun', '--share', 'all', 'true', code=None)
+    assert out.returncode != 0 and '--share' in out.stderr
