@@ -4,6 +4,7 @@
 #include "base/limits.hpp"
 #include "base/model/resources.hpp"
 #include "base/text.hpp"
+#include "base/text/hostlist.hpp"
 #include "base/time.hpp"
 #include "base/units.hpp"
 #include "scout/session/words.hpp"
