@@ -64,15 +64,16 @@ inline constexpr Share kViewers{"viewers of the monitor", 1'024, 256};
 inline constexpr Share kFilters{"different filters of viewers", 32, 8};
 inline constexpr Share kWebTokens{"unused addresses of score web", 256, 8};
 inline constexpr Share kWebSessions{"sessions of browsers", 1'024, 32};
+inline constexpr Share kPersonalTokens{"personal tokens", 4'096, 32};
 
 }  // namespace shares
 
 inline constexpr std::array kShares = {
-    shares::kNodeJobs,    shares::kNodeSteps, shares::kNodeScouts,     shares::kRows,
-    shares::kJobs,        shares::kSteps,     shares::kSubmissions,    shares::kClients,
-    shares::kKeptOutputs, shares::kMails,     shares::kWebhookNotices, shares::kPolls,
-    shares::kLogins,      shares::kViewers,   shares::kFilters,        shares::kWebTokens,
-    shares::kWebSessions,
+    shares::kNodeJobs,    shares::kNodeSteps,      shares::kNodeScouts,     shares::kRows,
+    shares::kJobs,        shares::kSteps,          shares::kSubmissions,    shares::kClients,
+    shares::kKeptOutputs, shares::kMails,          shares::kWebhookNotices, shares::kPolls,
+    shares::kLogins,      shares::kViewers,        shares::kFilters,        shares::kWebTokens,
+    shares::kWebSessions, shares::kPersonalTokens,
 };
 
 // Counts the places that are taken, in all and per owner. `Owner` identifies a user.

@@ -49,6 +49,7 @@ constexpr std::array kCommands = {
     Command{"partitions", "show partitions: their nodes, limits and jobs", false, partitions_main},
     Command{"licenses", "show licenses: how many there are and are used", false, licenses_main},
     Command{"doctor", "check the cluster and print how to repair it", false, doctor_main},
+    Command{"token", "make, list or revoke personal tokens of the HTTP API", false, token_main},
     Command{"top", "show the cluster live, as JSON", false, top_main},
     Command{"hosts", "print the names in host lists", false, hosts_main},
     Command{"slurm-commands", "make links with the names of Slurm's commands", false,

@@ -2,6 +2,7 @@
 // This is the server's view of a connection: run and close. It keeps Beast out of other files.
 
 #include "base/async/asio_generic.hpp"
+#include "base/ids.hpp"
 
 #include <cstdint>
 #include <memory>
@@ -15,12 +16,14 @@ class HttpServer;
 enum class HttpSource : std::uint8_t {
   Open,   // the request identifies the user
   Proxy,  // from the trusted proxy: X-Remote-User is trusted
+  Local,  // from the socket for programs: the kernel names the user
 };
 
 struct HttpOrigin {  // of a connection
   std::uint64_t id = 0;
   HttpSource source = HttpSource::Open;
   std::string peer;  // key under which its requests are counted
+  UserId user{};     // of a Local one
 };
 
 class HttpConnection {

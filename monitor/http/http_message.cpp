@@ -6,6 +6,7 @@
 #include <boost/beast/http/error.hpp>
 #include <boost/beast/websocket/rfc6455.hpp>
 
+#include <cctype>
 #include <utility>
 
 namespace score::monitor {
@@ -34,6 +35,7 @@ Request request_of(const http::request<http::string_body>& message) {
   request.content_type = only(http::field::content_type);
   request.if_none_match = field(message, http::field::if_none_match);
   request.csrf = std::string(message["X-Scored-Csrf"]);
+  request.idempotency_key = std::string(message["Idempotency-Key"]);
   request.is_upgrade = beast::websocket::is_upgrade(message);
   request.body = message.body();
   return request;
@@ -72,8 +74,28 @@ std::string error_body(std::string_view text) {
   return json.take() + "\n";
 }
 
+std::string problem_document(int status, std::string_view text, std::string_view field) {
+  const auto reason = http::obsolete_reason(static_cast<http::status>(status));
+  const std::string_view title(reason.data(), reason.size());
+  std::string code(title);
+  for (char& c : code) {
+    c = c == ' ' ? '-' : static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  }
+  JsonWriter json(JsonWriter::Layout::Line);
+  json.begin_object().field("type", "about:blank").field("title", title).field("status", status);
+  json.field("detail", text).field("code", code).field("message", text);
+  if (!field.empty()) json.field("field", field);
+  return json.end_object().take() + "\n";
+}
+
 Response make_refusal(const HttpError& refusal) {
-  Response response = make_response(refusal.status, "application/json", error_body(refusal.text));
+  Response response =
+      refusal.is_api ? make_response(refusal.status, "application/problem+json",
+                                     problem_document(refusal.status, refusal.text))
+                     : make_response(refusal.status, "application/json", error_body(refusal.text));
+  if (refusal.status == 401 && refusal.is_api) {
+    response.set(http::field::www_authenticate, "Bearer");
+  }
   if (!refusal.allow.empty()) response.set(http::field::allow, refusal.allow);
   if (refusal.status == 426) response.set(http::field::upgrade, "websocket");
   return response;

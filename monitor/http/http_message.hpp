@@ -20,6 +20,7 @@ namespace http = beast::http;
 inline constexpr std::size_t kMaxHeaderBytes = 16 * 1024;
 inline constexpr std::size_t kMaxTargetBytes = 4 * 1024;
 inline constexpr std::size_t kMaxBodyBytes = 64 * 1024;
+inline constexpr std::size_t kMaxCallBytes = 4 * 1024 * 1024;  // of a caller that is known
 inline constexpr std::size_t kMaxMessageBytes = 4 * 1024;
 
 using Response = http::response<http::string_body>;

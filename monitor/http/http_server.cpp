@@ -1,5 +1,5 @@
-// The server has three listeners: TCP, TLS over TCP, and a Unix socket for a proxy that
-// authenticates its users. HttpConnection serves all connections.
+// The server has four listeners: TCP, TLS over TCP, a Unix socket for a proxy that authenticates
+// its users, and one for programs of this host. HttpConnection serves all connections.
 #include "monitor/http/http_server.hpp"
 
 #include "base/os/fd.hpp"
@@ -26,10 +26,11 @@ std::string authority_of(const std::string& url) {
 }  // namespace
 
 struct HttpServer::Listener {
-  explicit Listener(asio::io_context& io) : acceptor(io), proxy(io) {}
+  explicit Listener(asio::io_context& io) : acceptor(io), proxy(io), programs(io) {}
 
   asio::ip::tcp::acceptor acceptor;
   asio::local::stream_protocol::acceptor proxy;
+  asio::local::stream_protocol::acceptor programs;
 };
 
 HttpServer::HttpServer(Parts parts, HttpOptions options, PageFiles pages)
@@ -68,6 +69,9 @@ Status HttpServer::open(std::uint16_t port) {
   if (options_.proxy) {
     if (auto done = listen_for_proxy(); !done) return done;
   }
+  if (!options_.api_socket.empty()) {
+    if (auto done = listen_for_programs(); !done) return done;
+  }
   set_rules(is_local, address.is_v6() ? "[" + options_.host + "]" : options_.host);
   return {};
 }
@@ -84,27 +88,38 @@ Status HttpServer::listen(const asio::ip::tcp::endpoint& endpoint) {
   return {};
 }
 
-// Any user can connect to this socket, but only the proxy's user is served.
-Status HttpServer::listen_for_proxy() {
-  const std::string& path = options_.proxy->path;
+namespace {
 
+// Listens on a Unix socket that any user can connect to. A socket file of that name is replaced.
+Status listen_at(const std::string& path, asio::local::stream_protocol::acceptor& acceptor) {
   struct stat old {};
 
   if (lstat(path.c_str(), &old) == 0 && S_ISSOCK(old.st_mode)) unlink(path.c_str());
   boost::system::error_code failed;
-  auto& proxy = listener_->proxy;
   const asio::local::stream_protocol::endpoint endpoint(path);
-  proxy.open(endpoint.protocol(), failed);
-  if (!failed) proxy.bind(endpoint, failed);
-  if (!failed) proxy.listen(asio::socket_base::max_listen_connections, failed);
+  acceptor.open(endpoint.protocol(), failed);
+  if (!failed) acceptor.bind(endpoint, failed);
+  if (!failed) acceptor.listen(asio::socket_base::max_listen_connections, failed);
   if (!failed && chmod(path.c_str(), 0666) != 0) failed = {errno, boost::system::system_category()};
   if (failed) return fail(failed, "monitor: cannot listen at {}", path);
   return {};
 }
 
+}  // namespace
+
+// Only the proxy's user is served.
+Status HttpServer::listen_for_proxy() {
+  return listen_at(options_.proxy->path, listener_->proxy);
+}
+
+Status HttpServer::listen_for_programs() {
+  return listen_at(options_.api_socket, listener_->programs);
+}
+
 void HttpServer::set_rules(bool is_local, const std::string& shown) {
   rules_.needs_login = !is_local;
   rules_.is_elsewhere = static_cast<bool>(parts_.elsewhere);
+  rules_.has_api = options_.has_api && parts_.api != nullptr;
   rules_.token = options_.token;
   rules_.cookie_name = "scored_" + std::to_string(port());
   const std::string at = ":" + std::to_string(port());
@@ -135,6 +150,7 @@ std::string HttpServer::url() const {
 void HttpServer::start() {
   parts_.tasks.spawn("serve the web", accept());
   if (options_.proxy) parts_.tasks.spawn("serve the proxy", accept_proxy());
+  if (!options_.api_socket.empty()) parts_.tasks.spawn("serve programs", accept_programs());
 }
 
 void HttpServer::close() {
@@ -142,7 +158,9 @@ void HttpServer::close() {
   boost::system::error_code ignored;
   if (listener_) listener_->acceptor.close(ignored);
   if (listener_) listener_->proxy.close(ignored);
+  if (listener_) listener_->programs.close(ignored);
   if (options_.proxy) unlink(options_.proxy->path.c_str());
+  if (!options_.api_socket.empty()) unlink(options_.api_socket.c_str());
   for (const auto& [id, exits] : std::map(exits_)) exits.close();
 }
 
@@ -226,6 +244,28 @@ asio::awaitable<void> HttpServer::accept_proxy() {
   }
 }
 
+asio::awaitable<void> HttpServer::accept_programs() {
+  while (!is_closing_) {
+    auto [failed, socket] = co_await listener_->programs.async_accept(kNoThrow);
+    if (failed == asio::error::operation_aborted || is_closing_) co_return;
+    if (failed) {
+      co_await parts_.clock.sleep_for(100ms);
+      continue;
+    }
+    const auto peer = peer_credentials(socket.native_handle());
+    if (!peer) continue;
+    HttpOrigin origin;
+    origin.peer = fmt::format("user {}", peer->uid);
+    origin.source = HttpSource::Local;
+    origin.user = peer->uid;
+    const auto id = let_in(origin.peer);
+    if (!id) continue;
+    origin.id = *id;
+    auto serving = serve(Socket(std::move(socket)), std::move(origin));
+    parts_.tasks.spawn("serve client", std::move(serving));
+  }
+}
+
 namespace {
 
 // AtEnd runs its function when a connection's task ends, for any reason.
@@ -272,7 +312,8 @@ asio::awaitable<void> HttpServer::serve_tls(asio::ip::tcp::socket socket, HttpOr
 }
 
 void HttpServer::count(const std::string& method, int status, Duration time) {
-  const bool is_known = method == "GET" || method == "POST" || method == "HEAD" || method == "-";
+  const bool is_known = method == "GET" || method == "POST" || method == "HEAD" ||
+                        method == "PATCH" || method == "DELETE" || method == "-";
   Count& count = counts_[{is_known ? method : "other", status}];
   ++count.requests;
   count.times.add(time);

@@ -7,6 +7,7 @@
 #include "base/async/token_bucket.hpp"
 #include "base/os/log.hpp"
 #include "base/result.hpp"
+#include "monitor/http/api.hpp"
 #include "monitor/http/connection_limiter.hpp"
 #include "monitor/http/http_connection.hpp"
 #include "monitor/http/http_tls.hpp"
@@ -39,6 +40,8 @@ struct HttpOptions {
       names;               // further names in Host, with port unless it is the scheme's default
   std::string public_url;  // "https://name:port", the address at a proxy; empty: none
   std::optional<ProxySocket> proxy;
+  bool has_api = false;          // the TCP listener serves the API for programs, too
+  std::string api_socket;        // path of a Unix socket for programs; empty: none
   std::string token;             // bearer; empty: none
   std::string certificate, key;  // PEM files; both: TLS
 };
@@ -56,6 +59,7 @@ class HttpServer {
     MetricsSource& metrics;
     Site* site;                              // null: only /metrics, neither page nor stream
     std::function<Elsewhere()> elsewhere{};  // without a site: the answer to other requests
+    Api* api = nullptr;                      // null: no API for programs
     // Is asked for each request and for all that is sent; false closes the connection. A head that
     // is not in charge any more does not answer. Empty: always.
     std::function<bool()> may_answer{};
@@ -95,9 +99,11 @@ class HttpServer {
 
   [[nodiscard]] Status listen(const asio::ip::tcp::endpoint& endpoint);
   [[nodiscard]] Status listen_for_proxy();
+  [[nodiscard]] Status listen_for_programs();
   void set_rules(bool is_local, const std::string& shown);
   asio::awaitable<void> accept();
   asio::awaitable<void> accept_proxy();
+  asio::awaitable<void> accept_programs();
   // Returns the id of a connection that may enter. A different connection may be closed to make
   // room.
   std::optional<std::uint64_t> let_in(const std::string& peer);

@@ -6,6 +6,7 @@
 #include "base/text.hpp"
 #include "base/text/json_writer.hpp"
 
+#include <boost/beast/http/chunk_encode.hpp>
 #include <boost/beast/http/empty_body.hpp>
 #include <boost/beast/http/parser.hpp>
 #include <boost/beast/http/read.hpp>
@@ -41,7 +42,7 @@ asio::awaitable<void> HttpSession::hang_up() {
   stream_.socket().shutdown(asio::socket_base::shutdown_send, ignored);
   std::array<char, 4'096> rest;
   stream_.expires_after(std::chrono::seconds(1));
-  for (std::size_t left = 4 * kMaxBodyBytes; left > 0;) {
+  for (std::size_t left = 2 * kMaxCallBytes; left > 0;) {
     const auto into = asio::buffer(rest);
     auto [failed, got] = co_await stream_.async_read_some(into, kNoThrow);
     if (failed) break;
@@ -66,9 +67,16 @@ void HttpSession::leave() {
 asio::awaitable<bool> HttpSession::serve_one() {
   http::request_parser<http::string_body> parser;
   parser.header_limit(kMaxHeaderBytes);
-  parser.body_limit(kMaxBodyBytes);
+  parser.body_limit(kMaxCallBytes);
   stream_.expires_after(has_answered_ ? kKeepAliveTime : kHeaderTime);
   auto [failed, got] = co_await http::async_read_header(stream_, buffer_, parser, kNoThrow);
+  if (!failed) {
+    co_await identify(parser.get());
+    if (!caller_) parser.body_limit(kMaxBodyBytes);
+    if (!caller_ && parser.content_length().value_or(0) > kMaxBodyBytes) {
+      failed = http::error::body_limit;
+    }
+  }
   if (!failed && parser.get()[http::field::expect] == "100-continue") {
     http::response<http::empty_body> go_on(http::status::continue_, 11);
     auto [unsent, bytes] = co_await http::async_write(stream_, go_on, kNoThrow);
@@ -82,7 +90,7 @@ asio::awaitable<bool> HttpSession::serve_one() {
   if (failed) {
     const int status = status_of(failed, !parser.get().target().empty());
     if (status == 0 || (status == 408 && buffer_.size() == 0 && got == 0)) co_return false;
-    const HttpError refusal{status, "the request cannot be read", {}};
+    const HttpError refusal{status, "the request cannot be read", {}, caller_.has_value()};
     server_.count("-", status, Duration(0));
     Response refused = make_refusal(refusal);
     co_await send(std::move(refused), false);
@@ -97,18 +105,43 @@ asio::awaitable<bool> HttpSession::serve_one() {
   co_return goes_on;
 }
 
+// Finds out for whom a program asks, from the kernel or from its personal token. Callers that are
+// not known may send short bodies only.
+asio::awaitable<void> HttpSession::identify(http::request<http::string_body>& message) {
+  caller_.reset();
+  Api* const api = server_.parts_.api;
+  if (api == nullptr) co_return;
+  if (origin_.source == HttpSource::Local) {
+    caller_ = co_await api->caller_of(origin_.user);
+    co_return;
+  }
+  if (!server_.rules_.has_api || message.count(http::field::authorization) != 1) co_return;
+  std::string token(bearer_token(message[http::field::authorization]));
+  if (token.empty() || !is_api_path(message.target().substr(0, message.target().find('?')))) {
+    co_return;
+  }
+  caller_ = co_await api->caller_with(std::move(token));
+}
+
 namespace {
 
-// The approximate cost for this thread of an answer that waits for nodes.
-constexpr Duration kRankBarrier = 10ms;
-
-bool waits_for_nodes(Endpoint endpoint) {
-  return endpoint == Endpoint::Trace || endpoint == Endpoint::Metrics;
+// Returns the approximate cost for this thread of an answer that took this long. An answer that
+// waits for nodes, or for the head's log, takes longer than it costs; the session that carries out
+// a request of a program charges its user, too.
+Duration cost_of(Endpoint endpoint, Duration took) {
+  constexpr Duration kWaitForNodes = 10ms;
+  constexpr Duration kCall = 500us;
+  if (endpoint == Endpoint::Api) return kCall;
+  const bool waits = endpoint == Endpoint::Trace || endpoint == Endpoint::Metrics;
+  return waits ? kWaitForNodes : took;
 }
 
 }  // namespace
 
 std::string HttpSession::asker_of(const Routed* routed) const {
+  if (routed != nullptr && routed->caller) {
+    return fmt::format("user {}", routed->caller->who.user);
+  }
   if (routed == nullptr || !routed->session) return origin_.peer;
   return fmt::format("user {}", routed->session->who.user);
 }
@@ -121,8 +154,9 @@ asio::awaitable<bool> HttpSession::answer(http::request<http::string_body> messa
   if (message.target().size() > kMaxTargetBytes) routed = HttpError{414, "the target is long", {}};
   const std::string asker = asker_of(std::get_if<Routed>(&routed));
   if (!server_.connection_limiter_.may_ask(asker, begun))
-    routed = HttpError{429, "too many requests", {}};
+    routed = HttpError{429, "too many requests", {}, caller_.has_value()};
   const auto* may = std::get_if<Routed>(&routed);
+  next_piece_ = nullptr;
   const bool is_here =
       may != nullptr && (server_.parts_.site != nullptr || may->endpoint == Endpoint::Metrics);
   if (is_here && may->endpoint == Endpoint::WebSocket) {
@@ -143,12 +177,17 @@ asio::awaitable<bool> HttpSession::answer(http::request<http::string_body> messa
   } else {
     Routed wanted = *may;
     Request asked = request;
-    const bool waits = waits_for_nodes(may->endpoint);
+    const Endpoint endpoint = may->endpoint;
     response = co_await respond(std::move(wanted), std::move(asked));
     const TimePoint now = server_.parts_.clock.now();
-    server_.connection_limiter_.charge(asker, now, waits ? kRankBarrier : now - begun);
+    server_.connection_limiter_.charge(asker, now, cost_of(endpoint, now - begun));
   }
   const bool is_head = message.method() == http::verb::head;
+  if (next_piece_ && !is_head) {
+    server_.count(std::string(message.method_string()), static_cast<int>(response.result_int()),
+                  server_.parts_.clock.now() - begun);
+    co_return co_await send_in_pieces(std::move(response));
+  }
   response.prepare_payload();
   if (is_head) response.body().clear();
   server_.count(std::string(message.method_string()), static_cast<int>(response.result_int()),
@@ -175,6 +214,8 @@ asio::awaitable<std::variant<Routed, HttpError>> HttpSession::route_from(
     }
     if (!request.remote) co_return HttpError{403, "X-Remote-User names no account", {}};
   }
+  request.caller = caller_;
+  if (origin_.source == HttpSource::Local) co_return route_local(request);
   co_return route(request, server_.rules_, server_.parts_.logins, server_.parts_.clock.now());
 }
 
@@ -186,6 +227,46 @@ asio::awaitable<bool> HttpSession::send(Response response, bool keep_alive) {
   http::response_serializer<http::string_body> serializer(response);
   auto [failed, bytes] = co_await http::async_write(stream_, serializer, kNoThrow);
   co_return !failed;
+}
+
+// Sends the body in chunks as the API makes them, then closes the connection: a reader that leaves
+// early would otherwise block the next request.
+asio::awaitable<bool> HttpSession::send_in_pieces(Response response) {
+  http::response<http::empty_body> head(response.result(), 11);
+  for (const auto& field : response) head.set(field.name_string(), field.value());
+  head.chunked(true);
+  head.keep_alive(false);
+  http::response_serializer<http::empty_body> serializer(head);
+  stream_.expires_after(kWriteTime);
+  auto [unsent, bytes] = co_await http::async_write_header(stream_, serializer, kNoThrow);
+  while (!unsent && server_.may_answer() && !server_.is_closing_) {
+    const std::string piece = co_await next_piece_();
+    if (piece.empty()) {
+      stream_.expires_after(kWriteTime);
+      auto [cut, rest] = co_await asio::async_write(stream_, http::make_chunk_last(), kNoThrow);
+      break;
+    }
+    stream_.expires_after(kWriteTime);
+    auto [lost, sent] =
+        co_await asio::async_write(stream_, http::make_chunk(asio::buffer(piece)), kNoThrow);
+    if (lost) break;
+  }
+  next_piece_ = nullptr;
+  co_return false;
+}
+
+// Answers a request of a program.
+asio::awaitable<Response> HttpSession::call(Routed routed, Request request) {
+  ApiCall call{.caller = *std::move(routed.caller),
+               .method = routed.is_head ? "GET" : std::move(request.method),
+               .target = std::move(routed.target),
+               .body = std::move(request.body),
+               .idempotency_key = std::move(request.idempotency_key)};
+  ApiAnswer answer = co_await server_.parts_.api->answer(std::move(call));
+  Response response = make_response(answer.status, answer.type, std::move(answer.body));
+  if (!answer.location.empty()) response.set(http::field::location, answer.location);
+  next_piece_ = std::move(answer.next);
+  co_return response;
 }
 
 namespace {
@@ -227,6 +308,10 @@ asio::awaitable<Response> HttpSession::respond(Routed routed, Request request) {
       co_return make_response(200, "text/html; charset=utf-8", kLoginPage);
     case Endpoint::LoginScript:
       co_return make_response(200, "text/javascript; charset=utf-8", kLoginScript);
+    case Endpoint::Api: {
+      Response done = co_await call(std::move(routed), std::move(request));
+      co_return done;
+    }
     case Endpoint::Admin: {
       Response done = co_await act(std::move(routed), request);
       co_return done;

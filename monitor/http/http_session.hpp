@@ -54,7 +54,10 @@ class HttpSession final : public HttpConnection, public std::enable_shared_from_
   // The arguments must outlive the task.
   asio::awaitable<std::variant<Routed, HttpError>> route_from(
       const http::request<http::string_body>& message, Request& request);
+  asio::awaitable<void> identify(http::request<http::string_body>& message);
   asio::awaitable<Response> respond(Routed routed, Request request);
+  asio::awaitable<Response> call(Routed routed, Request request);
+  asio::awaitable<bool> send_in_pieces(Response response);
   [[nodiscard]] Response point_elsewhere(const Request& request, Endpoint endpoint) const;
   asio::awaitable<bool> send(Response response, bool keep_alive);
   Response page(const Routed& routed, std::string_view if_none_match);
@@ -90,6 +93,8 @@ class HttpSession final : public HttpConnection, public std::enable_shared_from_
   HttpOrigin origin_;
   beast::flat_buffer buffer_;
   Mailbox mailbox_;
+  std::optional<ApiCaller> caller_;  // of the present request, if a token or the kernel names it
+  std::function<asio::awaitable<std::string>()> next_piece_;  // of the present answer
   std::optional<ViewerId> viewer_;
   std::optional<Login> login_;  // the login with which its stream was opened
   std::shared_ptr<Socket> socket_;

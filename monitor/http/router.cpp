@@ -9,6 +9,7 @@ namespace score::monitor {
 
 namespace {
 
+constexpr std::string_view kApi = "/api/v1/";
 constexpr std::string_view kAdmin = "/api/v1/admin/";
 
 struct Path {
@@ -35,6 +36,7 @@ std::optional<Endpoint> endpoint_of(std::string_view path) {
     if (known.path == path) return known.endpoint;
   }
   if (path.starts_with(kAdmin)) return Endpoint::Admin;
+  if (path.starts_with(kApi)) return Endpoint::Api;
   if (path.starts_with("/api/")) return std::nullopt;
   return Endpoint::Page;
 }
@@ -48,6 +50,61 @@ bool is_our_origin(std::string_view origin, const AccessRules& rules) {
          rules.origins.end();
 }
 
+bool only_reads(const Request& request) {
+  return request.method == "GET" || request.method == "HEAD";
+}
+
+HttpError refuse_call(int status, std::string text) {
+  return {.status = status, .text = std::move(text), .allow = {}, .is_api = true};
+}
+
+bool is_json(const Request& request) {
+  const std::string type =
+      lower(trim(request.content_type.substr(0, request.content_type.find(';'))));
+  return type == "application/json";
+}
+
+std::optional<HttpError> check_api_method(const Request& request) {
+  constexpr std::string_view kMethods[] = {"GET", "HEAD", "POST", "PATCH", "DELETE"};
+  if (std::ranges::find(kMethods, request.method) != std::end(kMethods)) return std::nullopt;
+  HttpError refused = refuse_call(405, "only GET, HEAD, POST, PATCH and DELETE");
+  refused.allow = "GET, HEAD, POST, PATCH, DELETE";
+  return refused;
+}
+
+// A browser sends the cookie of a session with every request, so a change needs the page's secret,
+// too. A personal token is sent only by who knows it.
+std::optional<HttpError> check_call(const Request& request, const AccessRules& rules,
+                                    Routed& routed) {
+  if (!rules.has_api) {
+    return refuse_call(404, "this server has no API for programs; [monitor] api switches it on");
+  }
+  if (!request.origin.empty() && !is_our_origin(request.origin, rules)) {
+    return refuse_call(403, "this Origin may not");
+  }
+  if (request.caller) {
+    routed.caller = request.caller;
+  } else if (routed.session) {
+    if (!only_reads(request) && !equal_secrets(request.csrf, routed.session->csrf)) {
+      return refuse_call(403, "the header X-Scored-Csrf is missing or wrong");
+    }
+    routed.caller = ApiCaller{routed.session->who, true};
+  } else {
+    return refuse_call(401, "send a personal token (score token new) in the header Authorization");
+  }
+  return std::nullopt;
+}
+
+// Checks what holds for every caller.
+std::optional<HttpError> check_change(const Request& request, const ApiCaller& caller) {
+  if (only_reads(request)) return std::nullopt;
+  if (!caller.may_change) return refuse_call(403, "this token may only read");
+  if (!request.body.empty() && !is_json(request)) {
+    return refuse_call(415, "the body must be application/json");
+  }
+  return std::nullopt;
+}
+
 std::optional<HttpError> check_method(const Request& request, Endpoint endpoint) {
   if (endpoint == Endpoint::Admin || endpoint == Endpoint::Login) {
     if (request.method == "POST") return std::nullopt;
@@ -59,10 +116,7 @@ std::optional<HttpError> check_method(const Request& request, Endpoint endpoint)
 }
 
 bool has_token(const Request& request, const AccessRules& rules) {
-  constexpr std::string_view kScheme = "Bearer ";
-  const std::string_view given = request.authorization;
-  return !rules.token.empty() && given.starts_with(kScheme) &&
-         equal_secrets(given.substr(kScheme.size()), rules.token);
+  return !rules.token.empty() && equal_secrets(bearer_token(request.authorization), rules.token);
 }
 
 bool is_of_login(Endpoint endpoint) {
@@ -93,13 +147,35 @@ std::optional<HttpError> check_post(const Request& request, const Routed& routed
   if (!equal_secrets(request.csrf, routed.session->csrf)) {
     return HttpError{403, "the header X-Scored-Csrf is missing or wrong", {}};
   }
-  const std::string type =
-      lower(trim(request.content_type.substr(0, request.content_type.find(';'))));
-  if (type != "application/json") return HttpError{415, "the body must be application/json", {}};
+  if (!is_json(request)) return HttpError{415, "the body must be application/json", {}};
   return std::nullopt;
 }
 
 }  // namespace
+
+std::string_view bearer_token(std::string_view authorization) {
+  constexpr std::string_view kScheme = "Bearer ";
+  return authorization.starts_with(kScheme) ? authorization.substr(kScheme.size())
+                                            : std::string_view();
+}
+
+bool is_api_path(std::string_view path) {
+  return endpoint_of(path) == Endpoint::Api;
+}
+
+std::variant<Routed, HttpError> route_local(const Request& request) {
+  auto target = parse_target(request.target);
+  if (!target) return refuse_call(400, target.error().message());
+  if (!is_api_path(target->path)) return refuse_call(404, "this socket serves /api/v1/ alone");
+  if (auto refused = check_api_method(request)) return *std::move(refused);
+  if (auto refused = check_change(request, *request.caller)) return *std::move(refused);
+  Routed routed;
+  routed.endpoint = Endpoint::Api;
+  routed.target = *std::move(target);
+  routed.is_head = request.method == "HEAD";
+  routed.caller = request.caller;
+  return routed;
+}
 
 bool equal_secrets(std::string_view a, std::string_view b) {
   unsigned differs = a.size() == b.size() ? 0 : 1;
@@ -143,7 +219,10 @@ std::variant<Routed, HttpError> route(const Request& request, const AccessRules&
   auto endpoint = endpoint_of(target->path);
   if (!endpoint) return HttpError{404, "no such path", {}};
   if (auto refused = check_login(request, *endpoint, *target)) return *std::move(refused);
-  if (auto refused = check_method(request, *endpoint)) return *std::move(refused);
+  if (auto refused = *endpoint == Endpoint::Api ? check_api_method(request)
+                                                : check_method(request, *endpoint)) {
+    return *std::move(refused);
+  }
   Routed routed;
   routed.endpoint = *endpoint;
   routed.target = *std::move(target);
@@ -152,6 +231,11 @@ std::variant<Routed, HttpError> route(const Request& request, const AccessRules&
   routed.session = request.remote
                        ? logins.vouched(*request.remote, now)
                        : logins.find(find_cookie(request.cookie, rules.cookie_name), now);
+  if (*endpoint == Endpoint::Api) {
+    if (auto refused = check_call(request, rules, routed)) return *std::move(refused);
+    if (auto refused = check_change(request, *routed.caller)) return *std::move(refused);
+    return routed;
+  }
   const bool is_let_in =
       !rules.needs_login || routed.session || has_token(request, rules) || is_of_login(*endpoint);
   if (!is_let_in) return HttpError{401, "log in with the address of scadm web-login", {}};

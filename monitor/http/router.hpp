@@ -3,6 +3,7 @@
 // docs/reference/stream.md. It is pure, so that the fuzzer and the permission tests need no socket.
 
 #include "base/result.hpp"
+#include "monitor/http/api.hpp"
 #include "monitor/http/url.hpp"
 #include "monitor/http/web_login.hpp"
 
@@ -18,8 +19,10 @@ namespace score::monitor {
 struct Request {
   std::string method, target;
   std::string host, origin, cookie, csrf, authorization, content_type, if_none_match;
-  std::optional<WebUser> remote;  // as named by the trusted proxy
-  bool is_upgrade = false;        // to a WebSocket
+  std::string idempotency_key;
+  std::optional<WebUser> remote;    // as named by the trusted proxy
+  std::optional<ApiCaller> caller;  // as proven by a personal token or the socket for programs
+  bool is_upgrade = false;          // to a WebSocket
   std::string body;
 };
 
@@ -35,19 +38,22 @@ enum class Endpoint : std::uint8_t {
   LoginPage,    // sends the token on, which stands behind the "#" that no server sees
   LoginScript,  // the script of that page
   Metrics,
+  Api,  // requests of programs
 };
 
 struct Routed {
   Endpoint endpoint = Endpoint::Page;
   RequestTarget target;
   std::optional<WebSession> session;  // none: a viewer
+  std::optional<ApiCaller> caller;    // of a request of the API
   bool is_head = false;               // headers only
 };
 
 struct HttpError {
   int status = 400;
-  std::string text;   // one line
-  std::string allow;  // of a 405
+  std::string text;     // one line
+  std::string allow;    // of a 405
+  bool is_api = false;  // answered by a problem document
 };
 
 // AccessRules describes the addresses of this server.
@@ -57,10 +63,20 @@ struct AccessRules {
   std::string scheme = "http";
   bool needs_login = false;   // off loopback
   bool is_elsewhere = false;  // only /metrics is served: no login is needed for the redirect
+  bool has_api = false;       // requests of programs are served
   std::string token;          // of Authorization: Bearer; empty: none
   std::string cookie_name = "scored";
   std::string public_host;  // of a proxy that speaks https; empty: none
 };
+
+// Returns the token of "Authorization: Bearer TOKEN"; it is empty if the header is different.
+[[nodiscard]] std::string_view bearer_token(std::string_view authorization);
+
+// Returns true if the path belongs to the API for programs.
+[[nodiscard]] bool is_api_path(std::string_view path);
+
+// Checks a request that came through the socket for programs, which serves the API alone.
+[[nodiscard]] std::variant<Routed, HttpError> route_local(const Request& request);
 
 // Checks the login and its age. Sessions are looked up; nothing is changed.
 [[nodiscard]] std::variant<Routed, HttpError> route(const Request& request,

@@ -117,6 +117,8 @@ void read_settings(ConfigSection& section, MonitorSettings& settings) {
   section.read("names", settings.names);
   for (std::string& name : settings.names) name = lower(name);
   read_proxy(section, settings);
+  section.read("api", settings.has_api);
+  read_path(section, "api_socket", settings.api_socket);
   section.read("private", settings.is_private);
   if (section.has("web_dir")) read_path(section, "web_dir", settings.web_dir);
   read_path(section, "tls_certificate", settings.certificate);

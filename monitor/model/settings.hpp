@@ -27,6 +27,8 @@ struct MonitorSettings {
   std::string public_url;    // "https://cluster.example.org/": address at a proxy; empty: none
   std::string proxy_socket;  // a Unix socket for that proxy; empty: none
   std::string proxy_user;    // only processes of this user may connect there and name the user
+  bool has_api = false;      // `listen` serves the API for programs
+  std::string api_socket;    // a Unix socket for programs of the head's host; empty: none
   bool is_private = false;
   std::string web_dir = "auto";  // directory of the page; auto: installed next to the program
   std::string certificate, key;  // PEM

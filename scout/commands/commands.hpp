@@ -25,6 +25,7 @@ int suspend_main(const Invocation& invocation);
 int resume_main(const Invocation& invocation);
 int weight_main(const Invocation& invocation);
 int priority_main(const Invocation& invocation);
+int token_main(const Invocation& invocation);
 int top_main(const Invocation& invocation);
 int hosts_main(const Invocation& invocation);
 int info_main(const Invocation& invocation);

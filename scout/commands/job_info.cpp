@@ -1,6 +1,7 @@
 // score job JOB prints one readable page about one job. score info prints the state of the cluster.
 #include "base/text/plain.hpp"
 #include "proto/convert/words.hpp"
+#include "proto/documents/cluster_documents.hpp"
 #include "scout/commands/commands.hpp"
 #include "scout/commands/pools.hpp"
 #include "scout/doctor/parts.hpp"
@@ -73,44 +74,6 @@ Result<int> show_job(HeadLink& head, const JobOptions& options) {
                       escape_terminal(event.text, 1'000)));
   }
   return kExitOk;
-}
-
-void write_info(JsonWriter& json, const wire::Info& info) {
-  json.field("schema", "scored.info/1");
-  json.field("cluster", info.cluster()).field("version", info.version());
-  json.field("virtual", info.virtual_cluster()).field("socket", info.socket());
-  json.field("head_pid", info.pid()).field("quantum_s", to_seconds(info.quantum_ns()));
-  const auto slots = parse_number<std::uint32_t>(setting_text(info, Setting::Slots));
-  json.field("max_slots", slots.value_or(0));
-  json.field("epoch", info.epoch());
-  json.field("cycle_s", to_seconds(info.cycle_ns())).key("slices").begin_array();
-  for (const auto& slice : info.slices()) {
-    json.begin_object()
-        .field("slot", slice.slot())
-        .field("length_s", to_seconds(slice.length_ns()));
-    json.list("jobs", slice.jobs()).end_object();
-  }
-  json.end_array().field("nodes_up", info.nodes_up()).field("nodes_known", info.nodes_known());
-  json.field("jobs_active", info.jobs_active()).field("epochs", info.epochs());
-  json.field("idle_detection", setting_text(info, Setting::IdleDetection) == "on");
-  json.field("idle_left", info.idle_left());
-  json.field("fill", setting_text(info, Setting::Fill)).list("fill_queues", info.fill_queues());
-  json.field("idle_returned", info.idle_returned()).field("early_yields", info.early_yields());
-  json.field("late_epochs", info.late_epochs()).field("stale_reports", info.stale_reports());
-  json.field("head_cpu_s", to_seconds(info.head_cpu_ns()));
-  json.field("head_rss_bytes", info.head_rss_bytes());
-  if (!info.heads().empty()) {
-    json.key("heads").begin_array();
-    for (const auto& head : info.heads()) {
-      json.begin_object().field("name", head.name()).field("in_charge", head.in_charge());
-      json.field("state", proto::state_words(head)).end_object();
-    }
-    json.end_array();
-  }
-  write_pools(json, info);
-  json.field("dashboard_url", info.dashboard_url()).key("limits").begin_object();
-  json.field("max_weight", info.max_weight()).field("max_priority", info.max_priority());
-  json.field("max_jobs", info.max_jobs()).list("queues", info.queues()).end_object();
 }
 
 std::string info_page(const wire::Info& info) {
@@ -197,7 +160,7 @@ int info_main(const Invocation& invocation) {
     }
     JsonWriter json;
     json.begin_object();
-    write_info(json, *info);
+    proto::write_info(json, *info);
     if (evidence) write_parts(json, *evidence);
     json.end_object();
     print(options.json ? json.text() + "\n" : info_page(*info) + parts_lines(evidence));

@@ -3,6 +3,7 @@
 
 #include "base/text/plain.hpp"
 #include "base/time.hpp"
+#include "proto/documents/cluster_documents.hpp"
 #include "scout/commands/commands.hpp"
 #include "scout/session/session.hpp"
 #include "scout/session/text_table.hpp"
@@ -82,29 +83,6 @@ const std::vector<TableColumn<LicenseState>>& license_columns() {
   return columns;
 }
 
-void write_partitions(JsonWriter& json, const wire::Info& info) {
-  json.key("partitions").begin_array();
-  for (const PartitionState& p : info.partitions()) {
-    json.begin_object().field("partition", p.name()).field("default", p.is_default());
-    json.field("nodelist", p.nodes()).field("nodes", p.nodes_known());
-    json.field("nodes_up", p.nodes_up()).field("order", p.order());
-    json.field("max_time_s", to_seconds(p.max_time_ns())).field("fill", !p.no_fill());
-    json.list("users", p.users()).list("accounts", p.accounts()).list("limits", p.limits());
-    json.field("jobs_placed", p.jobs_running()).field("jobs_pending", p.jobs_waiting());
-    json.end_object();
-  }
-  json.end_array();
-}
-
-void write_licenses(JsonWriter& json, const wire::Info& info) {
-  json.key("licenses").begin_array();
-  for (const LicenseState& l : info.licenses()) {
-    json.begin_object().field("license", l.name()).field("total", l.total());
-    json.field("used", l.used()).field("jobs_pending", l.jobs_waiting()).end_object();
-  }
-  json.end_array();
-}
-
 template <class Item>
 struct Columns {
   const char* about;  // of the command
@@ -141,11 +119,6 @@ int list_main(const Invocation& invocation, const Columns<Item>& columns, Items 
 
 }  // namespace
 
-void write_pools(JsonWriter& json, const wire::Info& info) {
-  if (info.partitions_size() > 0) write_partitions(json, info);
-  if (info.licenses_size() > 0) write_licenses(json, info);
-}
-
 std::string pools_lines(const wire::Info& info) {
   std::string lines;
   for (const PartitionState& p : info.partitions()) {
@@ -170,7 +143,7 @@ int partitions_main(const Invocation& invocation) {
   return list_main(
       invocation, columns, [](const wire::Info& info) { return info.partitions(); },
       [](JsonWriter& json, const wire::Info& info) {
-        write_partitions(json.field("schema", "scored.partitions/1"), info);
+        proto::write_partitions(json.field("schema", "scored.partitions/1"), info);
       });
 }
 
@@ -180,7 +153,7 @@ int licenses_main(const Invocation& invocation) {
   return list_main(
       invocation, columns, [](const wire::Info& info) { return info.licenses(); },
       [](JsonWriter& json, const wire::Info& info) {
-        write_licenses(json.field("schema", "scored.licenses/1"), info);
+        proto::write_licenses(json.field("schema", "scored.licenses/1"), info);
       });
 }
 

@@ -3,6 +3,7 @@
 #include "base/text/json_writer.hpp"
 #include "base/units.hpp"
 #include "proto/convert/words.hpp"
+#include "proto/documents/cluster_documents.hpp"
 #include "scout/commands/commands.hpp"
 #include "scout/session/job_filter.hpp"
 #include "scout/session/session.hpp"
@@ -93,31 +94,14 @@ std::string features_of(const NodeStatus& node) {
   return text;
 }
 
-std::uint32_t used_of(const NodeStatus& node, const std::string& kind) {
-  for (const auto& used : node.generic_used()) {
-    if (used.name() == kind) return used.count();
-  }
-  return 0;
-}
-
 // Returns "gpu:1/2,nic:0/1": units in use of all units of the node.
 std::string generic_of(const NodeStatus& node) {
   std::string text;
   for (const auto& kind : node.generic()) {
     text += fmt::format("{}{}:{}/{}", text.empty() ? "" : ",", kind.name(),
-                        used_of(node, kind.name()), kind.count());
+                        proto::generic_used(node, kind.name()), kind.count());
   }
   return text;
-}
-
-void write_generic(JsonWriter& json, const NodeStatus& node) {
-  json.key("gres").begin_array();
-  for (const auto& kind : node.generic()) {
-    json.begin_object().field("name", kind.name()).field("count", kind.count());
-    json.field("used", used_of(node, kind.name())).field("shared", kind.shared());
-    json.field("memory_bytes", kind.memory_bytes()).end_object();
-  }
-  json.end_array();
 }
 
 const std::vector<TableColumn<NodeStatus>>& node_columns() {
@@ -158,25 +142,6 @@ const std::vector<TableColumn<NodeStatus>>& node_columns() {
   return columns;
 }
 
-void write_node(JsonWriter& json, const NodeStatus& node) {
-  json.begin_object().field("node", node.name()).field("state", proto::word_of(node.state()));
-  json.field("drained", node.drained()).field("reason", node.reason());
-  json.field("reservation", node.reservation());
-  json.field("cores", node.cores()).field("memory_bytes", node.memory_bytes());
-  json.field("memory_reserved_bytes", node.memory_reserved_bytes()).list("jobs", node.jobs());
-  json.field("scratch_bytes", node.scratch_bytes());
-  json.field("scratch_reserved_bytes", node.scratch_reserved_bytes());
-  json.list("features", node.features());
-  if (node.partitions_size() > 0) json.list("partitions", node.partitions());
-  write_generic(json, node);
-  json.field("switch_method", proto::word_of(node.switching().method()));
-  json.field("priority_method", proto::word_of(node.switching().priority()));
-  json.field("clock_error_ns", node.clock_error_ns()).field("switches", node.switches());
-  json.field("late_switches", node.late_switches()).field("rss_bytes", node.rss_bytes());
-  json.field("cpu_s", to_seconds(node.cpu_ns()))
-      .field("last_heard_s", to_seconds(node.last_heard_ns()));
-  json.field("control", proto::control_words(node)).field("pid", node.pid()).end_object();
-}
 
 struct NodeListOptions {
   CommonOptions common;
@@ -286,7 +251,7 @@ Result<int> show_nodes(HeadLink& head, const Invocation& invocation,
   if (options.common.json) {
     JsonWriter json;
     json.begin_object().field("schema", "scored.nodes/1").key("nodes").begin_array();
-    for (const auto& node : chosen.nodes) write_node(json, node);
+    for (const auto& node : chosen.nodes) proto::write_node(json, node);
     print(json.end_array().end_object().text() + "\n");
   } else {
     print(make_table(*columns, chosen.nodes).to_text(table_style(options.common)));

@@ -106,9 +106,7 @@ Result<JobListing> ask_queue(HeadLink& head, const QueueOptions& options) {
 
 std::string queue_json(const wire::JobList& list, JsonWriter::Layout layout) {
   JsonWriter json(layout);
-  json.begin_object().field("schema", "scored.jobs/1").key("jobs").begin_array();
-  for (const auto& job : list.jobs()) write_job(json, job);
-  json.end_array().field("truncated", list.truncated()).end_object();
+  write_jobs(json, list);
   return json.take() + "\n";
 }
 

@@ -1,15 +1,9 @@
 #include "scout/session/usage_words.hpp"
 
 #include "base/text/plain.hpp"
-#include "proto/convert/convert.hpp"
 #include "scout/session/words.hpp"
 
 namespace score::scout {
-
-std::optional<base::Usage> read_usage(const wire::Usage& message) {
-  auto usage = proto::from_wire(message);
-  return usage ? std::optional(*usage) : std::nullopt;
-}
 
 std::vector<std::string> usage_lines(const base::Usage& usage) {
   std::vector<std::string> lines{

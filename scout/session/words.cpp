@@ -14,25 +14,6 @@
 
 namespace score::scout {
 
-namespace {
-
-constexpr std::array<std::string_view, 4> kQueues = {"exclusive", "high", "normal", "urgent"};
-
-template <std::size_t Count>
-std::string_view word_of(const std::array<std::string_view, Count>& words, std::uint32_t index) {
-  return index < Count ? words[index] : "unknown";
-}
-
-}  // namespace
-
-std::string_view state_word(std::uint32_t job_state) {
-  return word_of(base::kJobStateWords, job_state);
-}
-
-bool is_final_state(std::uint32_t job_state) {
-  return job_state >= static_cast<std::uint32_t>(base::JobState::Completed);
-}
-
 Tint state_tint(std::uint32_t job_state) {
   const auto word = state_word(job_state);
   if (word == "running") return Tint::Good;
@@ -40,43 +21,9 @@ Tint state_tint(std::uint32_t job_state) {
   return word == "completed" || word == "cancelled" ? Tint::Faint : Tint::Bad;
 }
 
-std::string_view queue_word(std::uint32_t queue) {
-  return word_of(kQueues, queue);
-}
-
-Result<base::Queue> parse_queue(std::string_view word) {
-  for (std::size_t i = 0; i < kQueues.size(); ++i) {
-    if (kQueues[i] == word) return static_cast<base::Queue>(i);
-  }
-  return fail(Errc::NotFound, "unknown queue '{}'; use exclusive, high, normal or urgent",
-              escape_terminal(word, 80));
-}
-
-Result<int> parse_signal(std::string_view word) {
-  if (const auto number = parse_number<int>(word); number && *number > 0 && *number < NSIG) {
-    return *number;
-  }
-  std::string_view name = word;
-  if (name.starts_with("SIG")) name.remove_prefix(3);
-  for (int signal = 1; signal < NSIG; ++signal) {
-    const char* known = sigabbrev_np(signal);
-    if (known != nullptr && name == known) return signal;
-  }
-  return fail(Errc::NotFound, "unknown signal '{}'; use a name such as TERM or its number",
-              escape_terminal(word, 80));
-}
-
 std::string signal_word(int signal) {
   const char* name = sigabbrev_np(signal);
   return name != nullptr ? std::string("SIG") + name : "signal " + std::to_string(signal);
-}
-
-Result<std::uint64_t> parse_job(std::string_view word) {
-  auto number = parse_number<std::uint64_t>(word);
-  if (!number || *number == 0) {
-    return fail(Errc::Malformed, "'{}' is not a job id", escape_terminal(word, 80));
-  }
-  return *number;
 }
 
 Result<JobWord> parse_job_word(std::string_view word) {
@@ -123,13 +70,6 @@ std::string sharing_text(std::uint32_t tasks_per_core, std::uint32_t cpus_per_ta
   const auto cores =
       cpus_per_task <= 1 ? "each core" : fmt::format("every {} cores", cpus_per_task);
   return fmt::format("{} tasks share {}", tasks_per_core, cores);
-}
-
-std::string setting_text(const wire::Info& info, Setting setting) {
-  for (const auto& each : info.settings()) {
-    if (each.name() == rule_of(setting).name) return escape_terminal(each.value(), 80);
-  }
-  return {};
 }
 
 std::string fill_words(const wire::Info& info) {
@@ -194,16 +134,6 @@ Result<std::int64_t> parse_past(std::string_view word, std::int64_t now_ns) {
               "'{}' is not a time; use 2h or 7d for the time before now, or a date such as "
               "2026-11-21 or 2026-11-21T08:30",
               escape_terminal(word, 80));
-}
-
-double to_seconds(std::int64_t ns) {
-  return static_cast<double>(ns) / 1e9;
-}
-
-// The moment is rounded down, as the printed times are.
-void write_moment(JsonWriter& json, std::string_view name, std::int64_t wall_ns) {
-  constexpr std::int64_t kMillisecond = 1'000'000;
-  json.key(name).fixed(to_seconds(wall_ns - wall_ns % kMillisecond), wall_ns == 0 ? 0 : 3);
 }
 
 }  // namespace score::scout

@@ -4,8 +4,9 @@
 #include "base/model/model.hpp"
 #include "base/model/settings.hpp"
 #include "base/result.hpp"
-#include "base/text/json_writer.hpp"
 #include "proto/client.pb.h"
+#include "proto/documents/cluster_documents.hpp"
+#include "proto/documents/words.hpp"
 #include "scout/session/text_table.hpp"
 
 #include <cstdint>
@@ -15,18 +16,17 @@
 
 namespace score::scout {
 
-std::string_view state_word(std::uint32_t job_state);  // "running"; "unknown" for an unknown state
-bool is_final_state(std::uint32_t job_state);
+using proto::is_final_state;
+using proto::parse_job;
+using proto::parse_queue;
+using proto::parse_signal;
+using proto::queue_word;
+using proto::state_word;
+using proto::to_seconds;
+using proto::write_moment;
+
 Tint state_tint(std::uint32_t job_state);
-std::string_view queue_word(std::uint32_t queue);  // "normal"
-Result<base::Queue> parse_queue(std::string_view word);
-
-// Accepts "TERM", "SIGTERM" or "15". Errors: NotFound.
-Result<int> parse_signal(std::string_view word);
 std::string signal_word(int signal);  // "SIGTERM", "signal 77"
-
-// Parses a job id such as "7". Errors: Malformed, which quotes the word.
-Result<std::uint64_t> parse_job(std::string_view word);
 
 // Names a job, a step of it, or tasks of an array: "12", "12.0", "12_7", "12_[1-5,9]"; "12_7.0" is
 // a step of a task. Errors: Malformed, which quotes the word.
@@ -52,8 +52,7 @@ std::string sharing_text(std::uint32_t tasks_per_core, std::uint32_t cpus_per_ta
 
 // Returns the fill policy in force: "off", or "on, queues: high normal".
 std::string fill_words(const wire::Info& info);
-// Returns the value in force, as text; "" if the head's release does not know the setting.
-std::string setting_text(const wire::Info& info, Setting setting);
+using proto::setting_text;
 
 // Parses a number of nodes: "4", or "2-4". Errors: Malformed, which quotes the word.
 Result<NodeCountRange> parse_node_range(std::string_view word);
@@ -70,8 +69,5 @@ std::string expected_start_text(std::int64_t wall_ns);
 // "2026-11-21", "2026-11-21 08:30" and "2026-11-21T08:30:59" are local times. Errors: Malformed,
 // which quotes the word.
 Result<std::int64_t> parse_past(std::string_view word, std::int64_t now_ns);
-double to_seconds(std::int64_t ns);
-// Writes seconds since 1970 with milliseconds; 0 for a moment that is not known.
-void write_moment(JsonWriter& json, std::string_view name, std::int64_t wall_ns);
 
 }  // namespace score::scout

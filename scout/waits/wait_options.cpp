@@ -12,42 +12,7 @@
 namespace score::scout {
 namespace {
 
-constexpr std::size_t kMostJobs = 1'000;
 constexpr Duration kMostAhead = 24h * 36'500;  // a century; a larger value would overflow
-
-constexpr std::array<std::pair<std::string_view, wire::Dependency::Kind>, 4> kKinds = {{
-    {"after", wire::Dependency::STARTED},
-    {"afterany", wire::Dependency::ENDED},
-    {"afterok", wire::Dependency::OK},
-    {"afternotok", wire::Dependency::NOT_OK},
-}};
-
-Error bad_part(std::string_view part) {
-  return fail(Errc::Malformed,
-              "'{}' is not afterok:JOB, afterany:JOB, afternotok:JOB, after:JOB or singleton",
-              escape_terminal(part, 80));
-}
-
-Status parse_part(std::string_view part, wire::JobConditions& conditions) {
-  if (part == "singleton") {
-    conditions.set_singleton(true);
-    return {};
-  }
-  const auto words = split(part, ':');
-  for (const auto& [name, kind] : kKinds) {
-    if (words[0] != name) continue;
-    if (words.size() < 2) return bad_part(part);
-    for (std::size_t i = 1; i < words.size(); ++i) {
-      const auto job = parse_job(words[i]);
-      if (!job) return job.error();
-      wire::Dependency& added = *conditions.add_after();
-      added.set_kind(kind);
-      added.set_job(*job);
-    }
-    return {};
-  }
-  return bad_part(part);
-}
 
 // Returns the next time of day, today or tomorrow.
 std::optional<std::int64_t> next_time_of_day(const std::string& text, std::time_t now) {
@@ -143,16 +108,6 @@ void add_array_option(CLI::App& app, WaitOptions& options) {
                  "Submit an array with a task for each number, at most M at a time; each has "
                  "$SCORE_ARRAY_TASK_ID, and %a and %A in the names of files")
       ->type_name("0-99[:STEP][%M]");
-}
-
-Status parse_after(std::string_view text, wire::JobConditions& conditions) {
-  for (const auto part : split(text, ',')) {
-    if (auto added = parse_part(part, conditions); !added) return added;
-    if (static_cast<std::size_t>(conditions.after_size()) > kMostJobs) {
-      return fail(Errc::TooLarge, "a job can wait for at most {} jobs", kMostJobs);
-    }
-  }
-  return {};
 }
 
 Result<std::int64_t> parse_ahead(std::string_view word, WallTime now, WallTime from) {

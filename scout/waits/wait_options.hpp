@@ -5,6 +5,7 @@
 #include "base/result.hpp"
 #include "base/time.hpp"
 #include "proto/client.pb.h"
+#include "proto/documents/words.hpp"
 
 #include <cstdint>
 #include <string>
@@ -32,9 +33,7 @@ void add_array_option(CLI::App& app, WaitOptions& options);
 // which name the option.
 Status fill_conditions(const WaitOptions& options, WallTime now, wire::Submit& submit);
 
-// Parses "afterok:12:13,afterany:14,singleton" into the conditions. Errors: Malformed, which quotes
-// the part; TooLarge.
-Status parse_after(std::string_view text, wire::JobConditions& conditions);
+using proto::parse_after;
 
 // Parses a time in the future and returns nanoseconds of wall time. Accepts "16:00" and "16:00:30"
 // (the next such time of day after `from`), "2026-12-01", "2026-12-01T08:30", "2026-12-01 08:30:59"

@@ -226,6 +226,7 @@ std::map<std::string_view, MakeTable> tables() {
       {shares::kWebhookNotices.name, maker<NoticeTable>(shares::kWebhookNotices)},
       {shares::kPolls.name, maker<Counted>(shares::kPolls)},
       {shares::kLogins.name, maker<Counted>(shares::kLogins)},
+      {shares::kPersonalTokens.name, maker<Counted>(shares::kPersonalTokens)},
       {shares::kViewers.name, maker<Viewers>(false)},
       {shares::kFilters.name, maker<Viewers>(true)},
       {shares::kWebTokens.name, maker<Logins>(false)},

@@ -235,6 +235,8 @@ bool ClientSession::dispatch(const proto::InFrame& frame) {
       return handle<wire::WatchCluster>(frame);
     case FrameType::WebLogin:
       return handle<wire::WebLogin>(frame);
+    case FrameType::ManageTokens:
+      return handle<wire::ManageTokens>(frame);
     default:
       return dispatch_command(frame);
   }
@@ -527,6 +529,19 @@ Status ClientSession::on(const wire::ManageKeys& message) {
       [answers = answers_, tag = message.tag()](const Result<Logged<wire::NodeKeyList>>& listed) {
         if (!listed) return answers.refuse(tag, listed.error());
         wire::NodeKeyList reply = listed->value;
+        reply.set_tag(tag);
+        answers.confirm(reply, listed->receipt);
+      });
+  return {};
+}
+
+Status ClientSession::on(const wire::ManageTokens& message) {
+  if (!parts_.tokens) return fail(Errc::WrongState, "the head is starting; try again");
+  parts_.tokens(
+      peer_, message,
+      [answers = answers_, tag = message.tag()](const Result<Logged<wire::TokenList>>& listed) {
+        if (!listed) return answers.refuse(tag, listed.error());
+        wire::TokenList reply = listed->value;
         reply.set_tag(tag);
         answers.confirm(reply, listed->receipt);
       });

@@ -31,6 +31,7 @@ namespace score::head {
 class ClientSession {
  public:
   using KeysReply = std::function<void(const Result<Logged<wire::NodeKeyList>>&)>;
+  using TokensReply = std::function<void(const Result<Logged<wire::TokenList>>&)>;
 
   struct Parts {  // all must outlive the session
     HeadContext& head;
@@ -45,6 +46,7 @@ class ClientSession {
     FairShares& shares;
     Monitoring* monitoring = nullptr;  // null: monitoring is off
     std::function<void(const Peer&, const wire::ManageKeys&, const KeysReply&)> keys{};
+    std::function<void(const Peer&, const wire::ManageTokens&, const TokensReply&)> tokens{};
   };
 
   struct Setup {
@@ -117,6 +119,7 @@ class ClientSession {
   Status on(const wire::WatchCluster& message);
   Status on(const wire::WebLogin& message);
   Status on(const wire::ManageKeys& message);
+  Status on(const wire::ManageTokens& message);
 
   void send_job(const wire::Attach& message, wire::JobStatus status, bool has_ended);
   // Replies Done with the text when the log confirms that this head may.

@@ -78,6 +78,7 @@ Status Monitoring::open(const monitor::MonitorSettings& settings) {
                                              *this,
                                              this,
                                              {},
+                                             parts_.api,
                                              [this] { return parts_.head.lease.holds(); }},
                   *std::move(options), *std::move(pages));
   if (auto opened = open_where_it_was(*server_, parts_.head.config); !opened) return opened;

@@ -42,6 +42,7 @@ class Monitoring final : public monitor::Site, public HeadObserver {
     const control::ControlNetwork& control;
     const FairShares& shares;
     const Notices& notices;
+    monitor::Api* api = nullptr;  // null: no API for programs
   };
 
   // All other parameters must outlive this object, too.

@@ -20,6 +20,8 @@ Result<monitor::HttpOptions> http_options(const monitor::MonitorSettings& settin
   options.host = settings.listen->host;
   options.names = settings.names;
   options.public_url = settings.public_url;
+  options.has_api = settings.has_api;
+  options.api_socket = settings.api_socket;
   if (!settings.proxy_socket.empty()) {
     const auto user = find_user(settings.proxy_user);
     if (!user) {

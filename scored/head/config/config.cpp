@@ -228,6 +228,10 @@ Result<HeadConfig> read_config(Result<ConfigFile> file) {
   config.partitions = read_partitions(root, config.nodes, config.accounts);
   config.licenses = read_licenses(root);
   ConfigSection watched = root.section("monitor");
+  if (config.virtual_cluster) {  // its only user may drive it by programs
+    config.monitor.has_api = true;
+    config.monitor.api_socket = config.run_dir + "/api.sock";
+  }
   monitor::read_settings(watched, config.monitor);
   for (const char* role : {"node", "launcher", "devices", "gres", "pario"}) root.ignore(role);
   if (auto sound = file->finish(); !sound) return sound.error();

@@ -59,6 +59,7 @@ Status FollowerPage::open() {
   if (!options) return options.error();
   monitor::HttpServer::Parts parts{parts_.io, parts_.clock, parts_.tasks, logins_, *this, nullptr};
   parts.elsewhere = [this] { return elsewhere(); };
+  options->api_socket.clear();  // the head in charge serves programs
   server_.emplace(std::move(parts), *std::move(options), monitor::PageFiles());
   return open_where_it_was(*server_, parts_.config);
 }

@@ -113,7 +113,14 @@ Status Daemon::start_with(Store store, const proto::KeyRing& keys) {
   head_->nodes().set_keys(keys);
   head_->nodes().on_outlived([this] { exit_with(kOutlived); });
   if (options_.recover) head_->recover_from_copy();
-  monitoring_.emplace(io_, clock_, tasks_, head_->for_monitoring());
+  tokens_.emplace(head_->commits(), config_.state_dir);
+  api_.emplace(HeadApi::Parts{clock_, head_->users(), *tokens_,
+                              [this](UserId user, std::shared_ptr<proto::Connection> connection) {
+                                server_->admit_own(user, std::move(connection));
+                              }});
+  Monitoring::Parts for_monitoring = head_->for_monitoring();
+  for_monitoring.api = &*api_;
+  monitoring_.emplace(io_, clock_, tasks_, for_monitoring);
   if (auto opened = monitoring_->open(config_.monitor); !opened) return opened;
   head_->nodes().set_observer(&*monitoring_);
   notices_.emplace(io_, clock_, tasks_, head_->config().notify);
@@ -122,6 +129,9 @@ Status Daemon::start_with(Store store, const proto::KeyRing& keys) {
   clients.monitoring = &*monitoring_;
   clients.keys = [this](const Peer& peer, const wire::ManageKeys& command, const auto& reply) {
     server_->keys().execute(peer, command, reply);
+  };
+  clients.tokens = [this](const Peer& peer, const wire::ManageTokens& command, const auto& reply) {
+    tokens_->execute(peer, command, wall_now(), reply);
   };
   server_.emplace(io_, clock_, *head_, std::move(clients));
   if (election_) follow_charge();

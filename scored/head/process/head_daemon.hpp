@@ -6,6 +6,8 @@
 #include "base/async/clock.hpp"
 #include "base/async/task_group.hpp"
 #include "proto/transport/key_ring.hpp"
+#include "scored/head/api/head_api.hpp"
+#include "scored/head/api/personal_tokens.hpp"
 #include "scored/head/clients/monitoring.hpp"
 #include "scored/head/config/config.hpp"
 #include "scored/head/head.hpp"
@@ -67,6 +69,8 @@ class Daemon {
   std::unique_ptr<Head> head_;
   std::optional<Server> server_;
   TaskGroup tasks_;
+  std::optional<PersonalTokens> tokens_;
+  std::optional<HeadApi> api_;
   std::optional<Monitoring> monitoring_;
   std::optional<NoticeSender> notices_;
   std::optional<Election> election_;   // after the start its store is the head's

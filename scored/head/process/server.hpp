@@ -52,6 +52,11 @@ class Server {
   // May be called after open().
   [[nodiscard]] NodeKeyManager& keys() { return *node_key_manager_; }
 
+  // Serves a connection of this process itself as one of a command of this user (the API).
+  void admit_own(UserId user, std::shared_ptr<proto::Connection> connection) {
+    admit(user, std::move(connection), {.via = "api"});
+  }
+
   // Closes the listeners and every command's connection. Their tasks end soon afterwards.
   void close();
 

@@ -194,6 +194,7 @@ inline constexpr std::string_view kLogHead = "log_head";
 inline constexpr std::string_view kFilePrefix = "file:";
 inline constexpr std::string_view kNodeKeysFile = "node-keys";
 inline constexpr std::string_view kUsedTokensFile = "setup-tokens-used";
+inline constexpr std::string_view kPersonalTokensFile = "personal-tokens";
 
 struct Barrier {};  // changes nothing; acknowledged when everything added before is durable
 

@@ -1,0 +1,62 @@
+#pragma once
+// Reads a request of the API as the message that a command would send. It is pure.
+
+#include "base/result.hpp"
+#include "base/time.hpp"
+#include "monitor/http/api.hpp"
+#include "proto/client.pb.h"
+#include "scored/head/api/submission_document.hpp"
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <variant>
+
+namespace score::head {
+
+// GET /api/v1/jobs: the jobs that match, from one with a higher number than `after` on.
+struct ListedJobs {
+  std::string user;   // a name, "me" or "all"
+  std::string state;  // empty: any
+  std::string name;   // empty: any
+  bool with_ended = true;
+  std::uint64_t after = 0;
+  std::size_t limit = 100;
+};
+
+struct OneJob {
+  std::uint64_t job = 0;
+};
+
+// The output of a job so far, or until it ends.
+struct OutputRequest {
+  std::uint64_t job = 0;
+  std::optional<wire::Stream> stream;  // none: both
+  std::uint64_t offset = 0;            // bytes of it that the caller has
+  bool follows = false;
+};
+
+struct ListedNodes {
+  std::string node;  // empty: all
+};
+
+struct Description {};  // the OpenAPI document
+
+using ApiRequest = std::variant<ListedJobs, OneJob, OutputRequest, ListedNodes, Description,
+                                wire::Submit, wire::SignalJob, wire::CancelJob, wire::ControlJob,
+                                wire::GetInfo, wire::ManageTokens>;
+
+struct ApiFault {
+  int status = 400;
+  RequestFault fault;
+};
+
+// Times are relative to `now`.
+[[nodiscard]] std::variant<ApiRequest, ApiFault> read_request(const monitor::ApiCall& call,
+                                                              WallTime now);
+
+// Returns true if the job is one that the caller has asked for.
+[[nodiscard]] bool matches(const ListedJobs& listed, const wire::JobStatus& job,
+                           const monitor::WebUser& caller);
+
+}  // namespace score::head

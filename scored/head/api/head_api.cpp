@@ -1,0 +1,336 @@
+#include "scored/head/api/head_api.hpp"
+
+#include "base/limits.hpp"
+#include "base/text/json_writer.hpp"
+#include "proto/documents/cluster_documents.hpp"
+#include "proto/documents/job_document.hpp"
+#include "proto/documents/words.hpp"
+#include "scored/head/api/open_api.hpp"
+
+#include <algorithm>
+#include <map>
+#include <memory>
+#include <utility>
+
+namespace score::head {
+namespace {
+
+using monitor::ApiAnswer;
+using Answer = asio::awaitable<ApiAnswer>;
+
+constexpr Duration kForName = 100ms;
+constexpr std::uint64_t kWindowBytes = 4 * limits::kMiB;  // of output that is not acknowledged yet
+
+ApiAnswer problem(int status, std::string_view text, std::string_view field = {}) {
+  ApiAnswer answer;
+  answer.status = status;
+  answer.type = "application/problem+json";
+  answer.body = monitor::problem_document(status, text, field);
+  return answer;
+}
+
+int status_of(const Error& error) {
+  if (error.is(Errc::Malformed) || error.is(Errc::TooLarge)) return 422;
+  if (error.is(Errc::Denied)) return 403;
+  if (error.is(Errc::NotFound)) return 404;
+  if (error.is(Errc::Busy)) return 429;
+  if (error.is(Errc::Closed) || error.is(Errc::Cancelled)) return 503;
+  return 409;
+}
+
+ApiAnswer problem(const Error& error) {
+  const std::string& text = error.context();
+  return problem(status_of(error), text.empty() ? error.message() : text);
+}
+
+ApiAnswer document(JsonWriter& json) {
+  ApiAnswer answer;
+  answer.body = json.take() + "\n";
+  return answer;
+}
+
+ApiAnswer job_answer(const wire::JobStatus& job) {
+  JsonWriter json;
+  json.begin_object().field("schema", "scored.job/1").key("job");
+  proto::write_job(json, job);
+  json.end_object();
+  return document(json);
+}
+
+ApiAnswer text_answer(const std::string& text) {
+  JsonWriter json;
+  json.begin_object().field("schema", "scored.done/1").field("text", text).end_object();
+  return document(json);
+}
+
+// ---- one function per kind of request -----------------------------------------------------------
+
+struct Caller {
+  HeadClient& head;
+  const monitor::ApiCaller& caller;
+};
+
+// The head lists active jobs in pages, and after them the jobs that ended lately, so all are read
+// before they can be put in order.
+asio::awaitable<Result<std::map<std::uint64_t, wire::JobStatus>>> find_matching(
+    Caller with, const ListedJobs& listed) {
+  std::map<std::uint64_t, wire::JobStatus> found;
+  wire::ListJobs ask;
+  ask.set_all_users(listed.user != "me");
+  ask.set_finished(listed.with_ended);
+  ask.set_after_job(listed.with_ended ? 0 : listed.after);
+  for (bool is_last = false; !is_last;) {
+    auto page = co_await with.head.ask<wire::JobList>(ask);
+    if (!page) co_return page.error();
+    is_last = !page->truncated() || page->jobs().empty();
+    if (!is_last) ask.set_after_job(page->jobs().rbegin()->job());
+    for (auto& job : *page->mutable_jobs()) {
+      const std::uint64_t number = job.job();
+      if (number <= listed.after || !matches(listed, job, with.caller.who)) continue;
+      found.insert_or_assign(number, std::move(job));
+    }
+  }
+  co_return found;
+}
+
+Answer carry_out(Caller with, const ListedJobs& listed) {
+  const auto found = co_await find_matching(with, listed);
+  if (!found) co_return problem(found.error());
+  JsonWriter json;
+  json.begin_object().field("schema", "scored.jobs/1").key("jobs").begin_array();
+  std::size_t count = 0;
+  std::uint64_t last = 0;
+  for (const auto& [number, job] : *found) {
+    if (count == listed.limit) break;
+    proto::write_job(json, job);
+    last = number;
+    ++count;
+  }
+  const bool is_cut = count < found->size();
+  json.end_array().field("truncated", is_cut);
+  if (is_cut) json.field("next", last);
+  json.end_object();
+  co_return document(json);
+}
+
+asio::awaitable<Result<wire::JobStatus>> find_job(HeadClient& head, std::uint64_t job) {
+  wire::ListJobs ask;
+  ask.set_all_users(true);
+  ask.set_finished(true);
+  ask.add_jobs(job);
+  auto list = co_await head.ask<wire::JobList>(ask);
+  if (!list) co_return list.error();
+  if (list->jobs().empty()) co_return fail(Errc::NotFound, "no job {}", job);
+  co_return list->jobs(0);
+}
+
+Answer carry_out(Caller with, const OneJob& one) {
+  const auto job = co_await find_job(with.head, one.job);
+  if (!job) co_return problem(job.error());
+  co_return job_answer(*job);
+}
+
+Answer carry_out(Caller with, const wire::Submit& submit) {
+  const auto submitted = co_await with.head.ask<wire::Submitted>(submit);
+  if (!submitted) co_return problem(submitted.error());
+  JsonWriter json;
+  json.begin_object().field("schema", "scored.submitted/1").field("job", submitted->job());
+  json.end_object();
+  ApiAnswer answer = document(json);
+  answer.status = submitted->repeated_request() ? 200 : 201;
+  answer.location = fmt::format("/api/v1/jobs/{}", submitted->job());
+  co_return answer;
+}
+
+template <class Message>
+Answer carry_out_command(Caller with, const Message& message) {
+  const auto done = co_await with.head.ask<wire::Done>(message);
+  if (!done) co_return problem(done.error());
+  co_return text_answer(done->text());
+}
+
+Answer carry_out(Caller with, const wire::SignalJob& message) {
+  return carry_out_command(with, message);
+}
+
+Answer carry_out(Caller with, const wire::CancelJob& message) {
+  return carry_out_command(with, message);
+}
+
+Answer carry_out(Caller with, const wire::ControlJob& message) {
+  return carry_out_command(with, message);
+}
+
+Answer carry_out(Caller with, const ListedNodes& listed) {
+  const auto list = co_await with.head.ask<wire::NodeList>(wire::ListNodes());
+  if (!list) co_return problem(list.error());
+  JsonWriter json;
+  if (listed.node.empty()) {
+    json.begin_object().field("schema", "scored.nodes/1").key("nodes").begin_array();
+    for (const auto& node : list->nodes()) proto::write_node(json, node);
+    json.end_array().end_object();
+    co_return document(json);
+  }
+  for (const auto& node : list->nodes()) {
+    if (node.name() != listed.node) continue;
+    json.begin_object().field("schema", "scored.node/1").key("node");
+    proto::write_node(json, node);
+    json.end_object();
+    co_return document(json);
+  }
+  co_return problem(404, fmt::format("no node {}", escape_terminal(listed.node, 80)), "node");
+}
+
+Answer carry_out(Caller with, const wire::GetInfo& ask) {
+  const auto info = co_await with.head.ask<wire::Info>(ask);
+  if (!info) co_return problem(info.error());
+  JsonWriter json;
+  json.begin_object();
+  proto::write_info(json, *info);
+  json.end_object();
+  co_return document(json);
+}
+
+Answer carry_out(Caller with, const wire::ManageTokens& ask) {
+  const auto list = co_await with.head.ask<wire::TokenList>(ask);
+  if (!list) co_return problem(list.error());
+  JsonWriter json;
+  json.begin_object().field("schema", "scored.tokens/1").key("tokens").begin_array();
+  for (const auto& token : list->tokens()) {
+    json.begin_object().field("token", token.token()).field("name", token.name());
+    json.field("scope", token.only_reads() ? "read" : "submit");
+    proto::write_moment(json, "expires_unix_s", token.expires_wall_ns());
+    json.end_object();
+  }
+  json.end_array();
+  if (!list->secret().empty()) json.field("secret", list->secret());
+  json.end_object();
+  ApiAnswer answer = document(json);
+  if (ask.what() == wire::ManageTokens::NEW) answer.status = 201;
+  co_return answer;
+}
+
+Answer carry_out(Caller, const Description&) {
+  ApiAnswer answer;
+  answer.body = std::string(open_api());
+  co_return answer;
+}
+
+// Reads the output of one job, piece by piece. It owns its connection, because the pieces are sent
+// after the request was answered.
+class OutputReader {
+ public:
+  OutputReader(HeadClient head, const OutputRequest& wanted)
+      : head_(std::move(head)), wanted_(wanted), left_(wanted.offset) {}
+
+  // Errors: the head's, for example if the job is another user's.
+  asio::awaitable<Status> begin() {
+    wire::Attach attach;
+    attach.set_job(wanted_.job);
+    attach.set_window_bytes(kWindowBytes);
+    head_.send(attach);
+    auto first = co_await head_.next();
+    if (!first) co_return first.error();
+    // The output of a job that has ended comes whole, and then its end. Of another the reply to a
+    // second request follows everything that the head has now.
+    const auto news = proto::parse<wire::JobNews>(*first);
+    const bool goes_on = news && !proto::is_final_state(news->status().state());
+    if (!wanted_.follows && goes_on) head_.send(wire::ListNodes());
+    take(*first);
+    co_return Status();
+  }
+
+  asio::awaitable<std::string> next() {
+    while (piece_.empty() && !is_over_) {
+      auto frame = co_await head_.next();
+      if (!frame) break;
+      take(*frame);
+    }
+    co_return std::exchange(piece_, {});
+  }
+
+ private:
+  void take(const proto::InFrame& frame) {
+    if (frame.type == proto::FrameType::JobEnded || frame.type == proto::FrameType::NodeList) {
+      is_over_ = true;
+      return;
+    }
+    const auto output = proto::parse<wire::Output>(frame);
+    if (!output) return;  // news of the job
+    wire::OutputTaken taken;
+    taken.set_job(wanted_.job);
+    taken.set_bytes(output->data().size());
+    head_.send(taken);
+    if (wanted_.stream && output->stream() != *wanted_.stream) return;
+    std::string_view data = output->data();
+    const std::size_t known = std::min<std::uint64_t>(left_, data.size());
+    left_ -= known;
+    piece_ += data.substr(known);
+  }
+
+  HeadClient head_;
+  OutputRequest wanted_;
+  std::uint64_t left_;  // bytes that the caller has already
+  std::string piece_;
+  bool is_over_ = false;
+};
+
+Answer read_output(HeadClient head, const OutputRequest& wanted) {
+  const auto reader = std::make_shared<OutputReader>(std::move(head), wanted);
+  const auto begun = co_await reader->begin();
+  if (!begun) co_return problem(begun.error());
+  ApiAnswer answer;
+  answer.type = "application/octet-stream";
+  answer.next = [reader] { return reader->next(); };
+  co_return answer;
+}
+
+}  // namespace
+
+asio::awaitable<std::string> HeadApi::name_of(UserId user) {
+  co_await parts_.users.known(user, parts_.clock.now(), kForName);
+  co_return parts_.users.name(user, parts_.clock.now());
+}
+
+// g++ 12 destroys an aggregate twice if there is a co_await between its braces.
+asio::awaitable<std::optional<monitor::ApiCaller>> HeadApi::caller_with(std::string token) {
+  const PersonalToken* const found = parts_.tokens.find(token, wall_now());
+  if (found == nullptr) co_return std::nullopt;
+  monitor::ApiCaller caller;
+  caller.who.user = found->user;
+  caller.may_change = !found->only_reads;
+  caller.is_token = true;
+  caller.who.name = co_await name_of(caller.who.user);
+  co_return caller;
+}
+
+asio::awaitable<monitor::ApiCaller> HeadApi::caller_of(UserId user) {
+  monitor::ApiCaller caller;
+  caller.who.user = user;
+  caller.who.name = co_await name_of(user);
+  co_return caller;
+}
+
+Answer HeadApi::answer(monitor::ApiCall call) {
+  auto read = read_request(call, wall_now());
+  if (const auto* refused = std::get_if<ApiFault>(&read)) {
+    co_return problem(refused->status, refused->fault.text, refused->fault.field);
+  }
+  const ApiRequest request = std::get<ApiRequest>(std::move(read));
+  auto head = co_await HeadClient::open(parts_.admit, call.caller.who.user);
+  if (!head) co_return problem(head.error());
+  if (const auto* wanted = std::get_if<OutputRequest>(&request)) {
+    co_return co_await read_output(*std::move(head), *wanted);
+  }
+  co_return co_await std::visit(
+      [&](const auto& what) -> Answer {
+        if constexpr (std::is_same_v<std::decay_t<decltype(what)>, OutputRequest>) {
+          std::unreachable();
+        } else {
+          return carry_out({*head, call.caller}, what);
+        }
+      },
+      request);
+}
+
+}  // namespace score::head
