@@ -337,7 +337,7 @@ Result<void> Requests::end_attempt(JobId id, Step& step) {
 
 // ---- the signal before a limit ----------------------------------------------------------------
 
-// As with Slurm, an allocation passes the signal to its steps, or to its script alone.
+// An allocation passes the signal to its steps, or to its script alone, as Slurm does.
 void Requests::warn(Job& job, Step& step) {
   const int signal = job.request.limit_signal;
   job.is_warned = true;

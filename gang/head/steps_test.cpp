@@ -44,7 +44,7 @@ TEST(Steps, OnlyFirstNodeOfAllocationStartsItsTask) {
   EXPECT_EQ(b.view(job).exit_code, 3);
 }
 
-// The hooks of the site know by it that the job has ended there.
+// A node is told of the end, because its hooks run then.
 TEST(Steps, AllNodesForgetTheAllocationIfHooksRun) {
   for (const Duration epilog : {Duration(0), Duration(1s)}) {
     ClusterConfig config;

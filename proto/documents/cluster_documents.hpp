@@ -15,7 +15,7 @@ void write_node(JsonWriter& json, const wire::NodeStatus& node);
 // Writes the fields of scored.info/1 into the open object.
 void write_info(JsonWriter& json, const wire::Info& info);
 
-// Add "partitions" and "licenses" to the open object.
+// They add "partitions" and "licenses" to the open object.
 void write_partitions(JsonWriter& json, const wire::Info& info);
 void write_licenses(JsonWriter& json, const wire::Info& info);
 

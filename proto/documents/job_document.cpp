@@ -1,3 +1,4 @@
+// This module is tested by words_test.cpp of scout, test_queries.py and test_api.py.
 // Writes the state of jobs as JSON.
 #include "proto/documents/job_document.hpp"
 

@@ -15,7 +15,7 @@ void write_jobs(JsonWriter& json, const wire::JobList& list);
 // Returns the job in one line of JSON, schema scored.job/1 without the events.
 [[nodiscard]] std::string job_document(const wire::JobStatus& job);
 
-// Return the texts of the options that requested these resources.
+// They return the texts of the options that requested these resources.
 [[nodiscard]] std::string constraint_text(const wire::JobStatus& job);
 [[nodiscard]] std::string generic_text(const wire::JobStatus& job);
 [[nodiscard]] std::string license_text(const wire::JobStatus& job);

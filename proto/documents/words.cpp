@@ -1,3 +1,4 @@
+// This module is tested by words_test.cpp of scout, test_queries.py and test_api.py.
 #include "proto/documents/words.hpp"
 
 #include "base/text.hpp"

@@ -1,5 +1,5 @@
 // Changes of jobs' requests, and requeues by request: what is stored, refused and recovered.
-#include "base/model/job_keys.hpp"
+#include "base/request/job_keys.hpp"
 #include "tests/support/head/head_fixture.hpp"
 
 #include <random>

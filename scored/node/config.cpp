@@ -268,8 +268,8 @@ Result<NodeConfig> read_config(Result<ConfigFile> file) {
   config.hooks = read_hooks_config(root);
   ConfigSection watched = root.section("monitor");
   monitor::read_settings(watched, config.monitor);
-  for (const char* role :
-       {"head", "launcher", "limits", "accounts", "fair_share", "notify", "partitions", "licenses"}) {
+  for (const char* role : {"head", "launcher", "limits", "accounts", "fair_share", "notify",
+                           "partitions", "licenses"}) {
     root.ignore(role);
   }
   if (auto sound = file->finish(); !sound) return sound.error();

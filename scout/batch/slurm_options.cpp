@@ -127,8 +127,8 @@ ScriptOption read_option(const std::string& word) {
 bool takes_value(Meaning meaning) {
   return meaning == Meaning::Value || meaning == Meaning::Time || meaning == Meaning::Memory ||
          meaning == Meaning::IfYes || meaning == Meaning::Generic || meaning == Meaning::Gpus ||
-         meaning == Meaning::Scatter || meaning == Meaning::NotHere || meaning == Meaning::Mail || meaning == Meaning::Queue ||
-         meaning == Meaning::Export;
+         meaning == Meaning::Scatter || meaning == Meaning::NotHere || meaning == Meaning::Mail ||
+         meaning == Meaning::Queue || meaning == Meaning::Export;
 }
 
 // Converts the size. An empty result means all of the node's memory, which is not reserved here.

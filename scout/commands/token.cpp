@@ -39,7 +39,7 @@ const std::vector<TableColumn<TokenState>>& token_columns() {
   return columns;
 }
 
-std::string to_json(const wire::TokenList& list) {
+std::string tokens_json(const wire::TokenList& list) {
   JsonWriter json;
   json.begin_object().field("schema", "scored.tokens/1").key("tokens").begin_array();
   for (const auto& token : list.tokens()) {
@@ -55,7 +55,7 @@ std::string to_json(const wire::TokenList& list) {
 
 Result<int> show(const TokenOptions& options, const wire::TokenList& list) {
   if (options.common.json) {
-    print(to_json(list));
+    print(tokens_json(list));
   } else if (!list.secret().empty()) {
     print(list.secret() + "\n");
   } else {
@@ -98,7 +98,7 @@ int token_main(const Invocation& invocation) {
   made->add_option("--days", options.days, "Days until it expires, at most 366 (30)")
       ->type_name("N")
       ->check(CLI::Range(0.001, 366.0));
-  made->add_option("--scope", options.scope, "What it is good for: read, submit (submit)")
+  made->add_option("--scope", options.scope, "Scope of the token: read or submit (submit)")
       ->type_name("SCOPE")
       ->check(CLI::IsMember({"read", "submit"}));
   app.add_subcommand("list", "List your tokens");

@@ -1,6 +1,6 @@
 #include "scout/waits/notice_options.hpp"
 
-#include "base/model/notices.hpp"
+#include "base/request/notices.hpp"
 
 #include <CLI/CLI.hpp>
 

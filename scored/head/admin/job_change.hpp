@@ -1,7 +1,7 @@
 #pragma once
 // A JobChange replaces parts of what a job's submission requested. The functions are pure.
 
-#include "base/model/job_keys.hpp"
+#include "base/request/job_keys.hpp"
 #include "base/model/model.hpp"
 #include "base/result.hpp"
 #include "proto/client.pb.h"

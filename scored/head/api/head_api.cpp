@@ -275,7 +275,7 @@ class OutputReader {
   bool is_over_ = false;
 };
 
-Answer read_output(HeadClient head, const OutputRequest& wanted) {
+Answer send_output(HeadClient head, const OutputRequest& wanted) {
   const auto reader = std::make_shared<OutputReader>(std::move(head), wanted);
   const auto begun = co_await reader->begin();
   if (!begun) co_return problem(begun.error());
@@ -320,7 +320,7 @@ Answer HeadApi::answer(monitor::ApiCall call) {
   auto head = co_await HeadClient::open(parts_.admit, call.caller.who.user);
   if (!head) co_return problem(head.error());
   if (const auto* wanted = std::get_if<OutputRequest>(&request)) {
-    co_return co_await read_output(*std::move(head), *wanted);
+    co_return co_await send_output(*std::move(head), *wanted);
   }
   co_return co_await std::visit(
       [&](const auto& what) -> Answer {

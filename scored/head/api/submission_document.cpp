@@ -33,7 +33,7 @@ Result<Texts> texts_of(const JsonValue& value) {
   return fail(Errc::Malformed, "must be an array of strings");
 }
 
-Result<bool> flag_of(const JsonValue& value) {
+Result<bool> boolean_of(const JsonValue& value) {
   if (const auto* flag = std::get_if<bool>(&value)) return *flag;
   return fail(Errc::Malformed, "must be true or false");
 }
@@ -86,7 +86,7 @@ Status put_text(const JsonValue& value, WallTime, wire::Submit& submit) {
 
 template <auto Setter>
 Status put_flag(const JsonValue& value, WallTime, wire::Submit& submit) {
-  const auto flag = flag_of(value);
+  const auto flag = boolean_of(value);
   if (!flag) return flag.error();
   Setter(submit, *flag);
   return {};
@@ -208,7 +208,7 @@ Status put_scratch(const JsonValue& value, WallTime, wire::Submit& submit) {
 }
 
 Status put_requeue(const JsonValue& value, WallTime, wire::Submit& submit) {
-  const auto flag = flag_of(value);
+  const auto flag = boolean_of(value);
   if (!flag) return flag.error();
   const auto chosen = *flag ? Requeue::Yes : Requeue::No;
   submit.mutable_resources()->set_requeue(static_cast<std::uint32_t>(chosen));

@@ -13,7 +13,7 @@ namespace {
 
 constexpr WallTime kRead{std::chrono::seconds(1'800'000'000)};
 
-wire::Submit read(std::string_view document) {
+wire::Submit sound(std::string_view document) {
   RequestFault fault;
   auto submit = read_submission(document, kRead, fault);
   EXPECT_TRUE(submit) << fault.text;
@@ -27,7 +27,7 @@ RequestFault fault_of(std::string_view document) {
 }
 
 TEST(SubmissionDocument, ReadsAMinimalJob) {
-  const auto submit = read(R"({"command":["/bin/echo","hello"],"directory":"/tmp"})");
+  const auto submit = sound(R"({"command":["/bin/echo","hello"],"directory":"/tmp"})");
   EXPECT_EQ(submit.spec().programs(0).argv_size(), 2);
   EXPECT_EQ(submit.spec().job_name(), "echo");
   EXPECT_EQ(submit.spec().stdin_rank(), -2);
@@ -62,14 +62,14 @@ TEST(SubmissionDocument, ReadsTextsAndNumbers) {
 }
 
 TEST(SubmissionDocument, ScriptBecomesABatchJob) {
-  const auto submit = read(R"({"script":"#!/bin/sh\necho\n","directory":"/","output":"o-%j"})");
+  const auto submit = sound(R"({"script":"#!/bin/sh\necho\n","directory":"/","output":"o-%j"})");
   EXPECT_TRUE(submit.resources().allocation());
   EXPECT_EQ(submit.spec().mpi(), wire::LaunchSpec::NONE);
   EXPECT_EQ(submit.spec().stderr_path(), "o-%j");
 }
 
 TEST(SubmissionDocument, NullIsAsIfAbsent) {
-  EXPECT_EQ(read(R"({"command":["a"],"directory":"/","nodes":null})").resources().nodes(), 0U);
+  EXPECT_EQ(sound(R"({"command":["a"],"directory":"/","nodes":null})").resources().nodes(), 0U);
 }
 
 TEST(SubmissionDocument, FaultNamesItsMember) {

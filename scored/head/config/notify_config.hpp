@@ -3,7 +3,7 @@
 // and the web services that it tells of jobs and nodes. See scored.toml(5).
 
 #include "base/config/config.hpp"
-#include "base/model/notices.hpp"
+#include "base/request/notices.hpp"
 #include "base/result.hpp"
 #include "base/time.hpp"
 

@@ -5,7 +5,7 @@
 #include "base/ids.hpp"
 #include "base/lazy.hpp"
 #include "base/model/model.hpp"
-#include "base/model/notices.hpp"
+#include "base/request/notices.hpp"
 #include "base/text/shared_text.hpp"
 #include "base/time.hpp"
 #include "gang/head/cluster.hpp"

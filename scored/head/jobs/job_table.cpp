@@ -93,8 +93,9 @@ std::size_t JobTable::jobs_of(const std::string& account, UserId user) const {
 Job& JobTable::add(JobInfo info) {
   Job& job = jobs_[info.id];
   job.info = std::move(info);
-  for (SharedText JobInfo::*text : {&JobInfo::command, &JobInfo::directory, &JobInfo::resources,
-                                    &JobInfo::conditions, &JobInfo::account, &JobInfo::notices, &JobInfo::partition}) {
+  for (SharedText JobInfo::*text :
+       {&JobInfo::command, &JobInfo::directory, &JobInfo::resources, &JobInfo::conditions,
+        &JobInfo::account, &JobInfo::notices, &JobInfo::partition}) {
     job.info.*text = texts_.share(job.info.*text);
   }
   ++active_;

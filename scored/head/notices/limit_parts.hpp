@@ -2,7 +2,7 @@
 // Computes which parts of its time limits a job has used, for the notices TIME_LIMIT_50, _80 and
 // _90. These functions are pure.
 
-#include "base/model/notices.hpp"
+#include "base/request/notices.hpp"
 #include "base/time.hpp"
 
 #include <cstdint>

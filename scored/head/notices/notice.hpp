@@ -3,7 +3,7 @@
 // are plain values.
 
 #include "base/ids.hpp"
-#include "base/model/notices.hpp"
+#include "base/request/notices.hpp"
 #include "base/time.hpp"
 #include "proto/client.pb.h"
 

@@ -3,7 +3,7 @@
 // texts are bounded, and text of users is escaped, so that it can neither add a header nor change a
 // terminal.
 
-#include "base/model/notices.hpp"
+#include "base/request/notices.hpp"
 #include "base/time.hpp"
 #include "proto/client.pb.h"
 #include "scored/head/notices/notice.hpp"

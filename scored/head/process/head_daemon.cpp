@@ -113,16 +113,7 @@ Status Daemon::start_with(Store store, const proto::KeyRing& keys) {
   head_->nodes().set_keys(keys);
   head_->nodes().on_outlived([this] { exit_with(kOutlived); });
   if (options_.recover) head_->recover_from_copy();
-  tokens_.emplace(head_->commits(), config_.state_dir);
-  api_.emplace(HeadApi::Parts{clock_, head_->users(), *tokens_,
-                              [this](UserId user, std::shared_ptr<proto::Connection> connection) {
-                                server_->admit_own(user, std::move(connection));
-                              }});
-  Monitoring::Parts for_monitoring = head_->for_monitoring();
-  for_monitoring.api = &*api_;
-  monitoring_.emplace(io_, clock_, tasks_, for_monitoring);
-  if (auto opened = monitoring_->open(config_.monitor); !opened) return opened;
-  head_->nodes().set_observer(&*monitoring_);
+  if (auto opened = open_monitoring(); !opened) return opened;
   notices_.emplace(io_, clock_, tasks_, head_->config().notify);
   head_->notices().connect(*notices_);
   ClientSession::Parts clients = head_->for_clients();
@@ -156,6 +147,21 @@ Status Daemon::start_with(Store store, const proto::KeyRing& keys) {
          kv("socket", config_.socket), kv("port", server_->node_port()),
          kv("incarnation", head_->nodes().incarnation()));
   notify_ready();
+  return {};
+}
+
+// Opens the web server with the API for programs, whose requests the command server carries out.
+Status Daemon::open_monitoring() {
+  tokens_.emplace(head_->commits(), config_.state_dir);
+  api_.emplace(HeadApi::Parts{clock_, head_->users(), *tokens_,
+                              [this](UserId user, std::shared_ptr<proto::Connection> connection) {
+                                server_->admit_own(user, std::move(connection));
+                              }});
+  Monitoring::Parts parts = head_->for_monitoring();
+  parts.api = &*api_;
+  monitoring_.emplace(io_, clock_, tasks_, parts);
+  if (auto opened = monitoring_->open(config_.monitor); !opened) return opened;
+  head_->nodes().set_observer(&*monitoring_);
   return {};
 }
 

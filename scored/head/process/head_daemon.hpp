@@ -58,6 +58,7 @@ class Daemon {
   asio::awaitable<void> stop();
   [[nodiscard]] Result<HeadConfig> read_configuration() const;
   void reload();
+  [[nodiscard]] Status open_monitoring();
   void open_control();
   void exit_with(int status);
 

@@ -55,8 +55,9 @@ Result<DeviceAccess> read_table(const std::string& path) {
   if (!file) return file.error();
   ConfigSection root = file->root();
   DeviceAccess config = read_device_config(root);
-  for (const char* other : {"head", "node", "network", "limits", "monitor", "launcher", "accounts",
-                            "fair_share", "partitions", "licenses", "gres", "pario", "hooks", "notify"}) {
+  for (const char* other :
+       {"head", "node", "network", "limits", "monitor", "launcher", "accounts", "fair_share",
+        "partitions", "licenses", "gres", "pario", "hooks", "notify"}) {
     root.ignore(other);
   }
   if (auto sound = file->finish(); !sound) return sound.error();

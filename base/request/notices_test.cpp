@@ -1,4 +1,4 @@
-#include "base/model/notices.hpp"
+#include "base/request/notices.hpp"
 
 #include <gtest/gtest.h>
 

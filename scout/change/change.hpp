@@ -1,7 +1,7 @@
 // Reads the words of score change.
 #pragma once
 
-#include "base/model/job_keys.hpp"
+#include "base/request/job_keys.hpp"
 #include "base/result.hpp"
 
 #include <string>

@@ -1,4 +1,4 @@
-#include "scout/commands/change.hpp"
+#include "scout/change/change.hpp"
 
 #include <gtest/gtest.h>
 

@@ -2,9 +2,9 @@
 //
 // The words KEY=VALUE become the options of scbatch with the same values, so a value is read here
 // exactly as at submission. The head gets the keys, and the whole request that the options make.
-#include "scout/commands/change.hpp"
+#include "scout/change/change.hpp"
 
-#include "base/model/job_keys.hpp"
+#include "base/request/job_keys.hpp"
 #include "base/text.hpp"
 #include "base/text/plain.hpp"
 #include "scout/commands/commands.hpp"

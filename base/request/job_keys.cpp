@@ -1,4 +1,4 @@
-#include "base/model/job_keys.hpp"
+#include "base/request/job_keys.hpp"
 
 #include <algorithm>
 #include <array>
