@@ -265,8 +265,8 @@ TEST(Properties, NoSequenceKeepsAFittingJobOut) {
 
 // Every class of jobs has its share. Jobs that need all nodes have a slice in each cycle; the young
 // ones together have at least half of the slices, and the older ones a quarter, whatever their
-// weights and limits are. A limit over long_shared lets long jobs run in order, with a greater weight for
-// the first.
+// weights and limits are. A limit over long_shared lets long jobs run in order, with a greater
+// weight for the first.
 TEST(Properties, EveryClassHasItsLeastShare) {
   const bool ok = rc::check([] {
     ClusterConfig config;

@@ -3,23 +3,14 @@
 // /api/v1/ that is not part of the dashboard (docs/reference/api.md).
 
 #include "base/async/asio.hpp"
+#include "monitor/http/api_caller.hpp"
 #include "monitor/http/url.hpp"
-#include "monitor/http/web_login.hpp"
 
 #include <functional>
 #include <optional>
 #include <string>
 
 namespace score::monitor {
-
-// ApiCaller is the user for whom a program asks.
-struct ApiCaller {
-  WebUser who;
-  bool may_change = true;  // false: a token that only reads
-  bool is_token = false;   // proven by a personal token
-
-  friend bool operator==(const ApiCaller&, const ApiCaller&) = default;
-};
 
 // ApiCall is a request that the router has admitted.
 struct ApiCall {

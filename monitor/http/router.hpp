@@ -3,7 +3,7 @@
 // docs/reference/stream.md. It is pure, so that the fuzzer and the permission tests need no socket.
 
 #include "base/result.hpp"
-#include "monitor/http/api.hpp"
+#include "monitor/http/api_caller.hpp"
 #include "monitor/http/url.hpp"
 #include "monitor/http/web_login.hpp"
 

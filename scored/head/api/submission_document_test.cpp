@@ -38,7 +38,7 @@ TEST(SubmissionDocument, ReadsAMinimalJob) {
 }
 
 TEST(SubmissionDocument, ReadsTextsAndNumbers) {
-  const auto submit = read(
+  const auto submit = sound(
       R"({"command":["a"],"directory":"/tmp","nodes":"2-4","memory":"2G","time":"1h30m",
           "wall_time":90,"scratch":1048576,"priority":-3,"after":"afterok:7,singleton",
           "begin":"1h","deadline":1900000000,"environment":["A=b","C="],"nodelist":"n[0-1]",

@@ -21,6 +21,7 @@ def cluster(pair, monkeypatch, tmp_path):
     tmp_path.chmod(0o755)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv('SCORED_SERVER', pair.env['SCORED_SERVER'])
+    monkeypatch.setenv('PATH', pair.env['PATH'])
     monkeypatch.setenv('PYTHONPATH', str(PACKAGE))
     return scored.Cluster()
 
@@ -36,7 +37,8 @@ def test_a_job_is_submitted_and_waited_for(cluster):
 def test_a_script_an_array_and_a_dependency(cluster):
     batch = cluster.submit(script='#!/bin/sh\nscrun echo step\n', nodes=2, output='batch-%j')
     array = cluster.map(['sh', '-c', 'echo $SCORE_ARRAY_TASK_ID > part-$SCORE_ARRAY_TASK_ID'], '0-3')
-    last = cluster.submit(['sh', '-c', 'cat part-*'], after=f'afterok:{batch.number}:{array.number}')
+    last = cluster.submit(['sh', '-c', 'cat part-*'], after=f'afterok:{batch.number}:{array.number}',
+                          kill_on_invalid_dep=True)
     assert last.wait(600).state == 'completed'
     assert last.output() == b'0\n1\n2\n3\n'
     assert pathlib.Path(f'batch-{batch.number}').read_text() == 'step\nstep\n'
