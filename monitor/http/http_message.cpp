@@ -1,6 +1,7 @@
 #include "monitor/http/http_message.hpp"
 
 #include "base/text/json_writer.hpp"
+#include "monitor/http/api.hpp"
 
 #include <boost/beast/core/error.hpp>
 #include <boost/beast/http/error.hpp>

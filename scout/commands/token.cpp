@@ -13,7 +13,7 @@ namespace {
 
 using wire::TokenState;
 
-constexpr const char* kFields = "token,name,scope,expires";
+constexpr const char* kTokenFields = "token,name,scope,expires";
 
 struct TokenOptions {
   CommonOptions common;
@@ -59,7 +59,7 @@ Result<int> show(const TokenOptions& options, const wire::TokenList& list) {
   } else if (!list.secret().empty()) {
     print(list.secret() + "\n");
   } else {
-    const auto columns = choose_columns(token_columns(), kFields);
+    const auto columns = choose_columns(token_columns(), kTokenFields);
     if (!columns) return columns.error();
     print(make_table(*columns, list.tokens()).to_text(table_style(options.common)));
   }
