@@ -108,9 +108,9 @@ struct ResourceRequest {
   std::int32_t limit_signal = 0;
   Duration limit_signal_before{0};
   bool limit_signal_script = false;  // to the script of an allocation, not to its steps
-  std::string partition;                 // runs on its nodes only; empty: none
-  std::vector<License> licenses;         // held while it has a place
-  bool equal_share = false;  // divides its weight with such jobs of the same user and age
+  std::string partition;             // runs on its nodes only; empty: none
+  std::vector<License> licenses;     // held while it has a place
+  bool equal_share = false;          // divides its weight with such jobs of the same user and age
 
   friend bool operator==(const ResourceRequest&, const ResourceRequest&) = default;
 };

@@ -310,7 +310,9 @@ void Room::count(const Job& job, std::uint32_t change) {
 
 void Room::change(Job& job, const base::ResourceRequest& request) {
   count(job, UINT32_MAX);
+  row_places_.give_back(job.user, job.home, row_classes(job));
   job.request = request;
+  row_places_.take(job.user, job.home, row_classes(job));
   count(job, 1);
   set_grown();
   jobs_.mark_changed();

@@ -27,7 +27,7 @@ enum class Meaning : std::uint8_t {
   Exclusive,  // whole nodes
   IfYes,      // a flag here; "yes" or "no" in Slurm
   Mail,       // events; some are unknown here
-  Queue,      // a queue of that name; other partitions do not exist here
+  Partition,  // a partition, or a queue of that name
   Export,     // NIL is NONE here
   Silent,     // changes nothing that a job could notice, so it is not reported
 };
@@ -61,7 +61,7 @@ constexpr std::array kKnown = {
     SlurmOption{"open-mode", 0, Meaning::Value, ""},
     SlurmOption{"chdir", 'D', Meaning::Value, ""},
     SlurmOption{"export", 0, Meaning::Export, ""},
-    SlurmOption{"partition", 'p', Meaning::Queue, "queue"},
+    SlurmOption{"partition", 'p', Meaning::Partition, ""},
     SlurmOption{"comment", 0, Meaning::Silent, ""},
     SlurmOption{"wckey", 0, Meaning::Silent, ""},
     SlurmOption{"oversubscribe", 's', Meaning::Silent, ""},
@@ -91,7 +91,6 @@ constexpr std::array kKnown = {
     SlurmOption{"gpus-per-task", 0, Meaning::NotHere, kGpusHint},
     SlurmOption{"gpus-per-socket", 0, Meaning::NotHere, kGpusHint},
     SlurmOption{"licenses", 'L', Meaning::Value, ""},
-    SlurmOption{"partition", 'p', Meaning::Value, ""},
     SlurmOption{"tmp", 0, Meaning::NotHere, kScratchHint},
     SlurmOption{"bb", 0, Meaning::NotHere, kScratchHint},
     SlurmOption{"bbf", 0, Meaning::NotHere, kScratchHint},
@@ -128,7 +127,7 @@ bool takes_value(Meaning meaning) {
   return meaning == Meaning::Value || meaning == Meaning::Time || meaning == Meaning::Memory ||
          meaning == Meaning::IfYes || meaning == Meaning::Generic || meaning == Meaning::Gpus ||
          meaning == Meaning::Scatter || meaning == Meaning::NotHere || meaning == Meaning::Mail ||
-         meaning == Meaning::Queue || meaning == Meaning::Export;
+         meaning == Meaning::Partition || meaning == Meaning::Export;
 }
 
 // Converts the size. An empty result means all of the node's memory, which is not reserved here.
@@ -219,8 +218,8 @@ Result<std::string> translate(const SlurmOption& known, const ScriptOption& opti
     }
     case Meaning::IfYes:
       return value == "yes" ? "--" + name : std::string();
-    case Meaning::Queue:
-      return is_queue(value) ? fmt::format("--{}={}", name, value) : std::string();
+    case Meaning::Partition:
+      return fmt::format("--{}={}", is_queue(value) ? "queue" : name, value);
     case Meaning::Export:
       return fmt::format("--{}={}", name, value == "NIL" ? "NONE" : value);
     case Meaning::Silent:

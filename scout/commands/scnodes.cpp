@@ -142,7 +142,6 @@ const std::vector<TableColumn<NodeStatus>>& node_columns() {
   return columns;
 }
 
-
 struct NodeListOptions {
   CommonOptions common;
   bool verbose = false;

@@ -1,8 +1,8 @@
 #pragma once
 // A JobChange replaces parts of what a job's submission requested. The functions are pure.
 
-#include "base/request/job_keys.hpp"
 #include "base/model/model.hpp"
+#include "base/request/job_keys.hpp"
 #include "base/result.hpp"
 #include "proto/client.pb.h"
 #include "scored/head/jobs/conditions.hpp"
