@@ -4,6 +4,7 @@
 namespace score::gang {
 
 void RowPlaces::take(base::UserId user, RowId row, const Classes& classes) {
+  if (classes == Classes{}) return;  // it is not counted
   User& of = users_[user];
   Jobs& jobs = of.jobs[row];
   for (std::size_t i = 0; i < kClasses; ++i) {

@@ -150,7 +150,9 @@ std::optional<Spot> MatrixPolicy::find_long_spot(const Job& job, const Kept* kep
   const std::size_t front = std::min<std::size_t>(rows.size(), room_.config().long_slots);
   const bool may_start = backfill_.may_start(job);
   const auto fits = [&](std::optional<std::size_t> row) -> std::optional<Spot> {
-    if (row ? !may_hold(job, *row) : !may_open_row(job)) return std::nullopt;
+    const bool may_use =
+        row ? *row < room_.rows_for(job) && may_hold(job, *row) : may_open_row(job);
+    if (!may_use) return std::nullopt;
     if (row && matrix.free_cores(*row) < cores_of_tasks(job.shape, job.shape.tasks))
       return std::nullopt;
     return room_.spot_in(job, row, kept);

@@ -140,6 +140,9 @@ function Plot({ history, phase }: { history: History; phase: string }) {
   );
 }
 
+// They are shown before the first document has them, so that nothing moves when it comes.
+const OVERHEAD_PARTS = ['wake', 'stop', 'network', 'go'] as const;
+
 // Returns "0.024: wake 0.020, stop 0.001, network 0.000, go 0.003".
 function overheadText({ overhead, overhead_parts }: Pick<Node, 'overhead' | 'overhead_parts'>): string {
   const parts = Object.entries(overhead_parts ?? {}).map(([name, share]) => `${name} ${hundredths(share, 3)}`);
@@ -210,10 +213,10 @@ function Figures({ snapshot }: { snapshot: Snapshot }) {
         <dt>overhead</dt>
         <dd id="overhead">{percent(cluster.overhead, 3)}</dd>
       </div>
-      {Object.entries(cluster.overhead_parts ?? {}).map(([name, share]) => (
+      {OVERHEAD_PARTS.map((name) => (
         <div key={name} title={`part of the overhead: ${name}`}>
           <dt>{name}</dt>
-          <dd id={`overhead-${name}`}>{percent(share, 3)}</dd>
+          <dd id={`overhead-${name}`}>{percent(cluster.overhead_parts?.[name] ?? null, 3)}</dd>
         </div>
       ))}
       <div title={most ? `on ${most.name}` : ''}>

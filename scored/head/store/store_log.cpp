@@ -206,7 +206,7 @@ Status Store::replace_with(const std::string& path) {
   if (auto synced = sync_file(path); !synced) return synced;
   for (Statement* statement :
        {&add_job_, &add_spec_, &save_progress_, &save_end_, &drop_spec_, &drop_settings_, &account_,
-        &save_resources_, &put_, &drop_, &save_array_, &save_use_}) {
+        &save_resources_, &save_request_, &put_, &drop_, &save_array_, &save_use_}) {
     *statement = Statement();
   }
   database_ = Database();  // the last connection removes the write-ahead log

@@ -95,8 +95,9 @@ Result<HooksConfig> read_table(const std::string& path) {
   if (!file) return file.error();
   ConfigSection root = file->root();
   HooksConfig config = read_hooks_config(root);
-  for (const char* other : {"head", "node", "network", "limits", "monitor", "launcher", "accounts",
-                            "fair_share", "gres", "pario", "devices"}) {
+  for (const char* other :
+       {"head", "node", "network", "limits", "monitor", "launcher", "accounts", "fair_share",
+        "gres", "pario", "devices", "notify", "partitions", "licenses"}) {
     root.ignore(other);
   }
   if (auto sound = file->finish(); !sound) return sound.error();
