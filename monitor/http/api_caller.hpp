@@ -1,5 +1,5 @@
 #pragma once
-// The user for whom a program asks the API. It is pure.
+// ApiCaller names the user for whom a program asks the API. It is pure.
 
 #include "monitor/http/web_login.hpp"
 

@@ -109,6 +109,7 @@ asio::awaitable<bool> HttpSession::serve_one() {
 // not known may send short bodies only.
 asio::awaitable<void> HttpSession::identify(http::request<http::string_body>& message) {
   caller_.reset();
+  token_.clear();
   Api* const api = server_.parts_.api;
   if (api == nullptr) co_return;
   if (origin_.source == HttpSource::Local) {
@@ -120,6 +121,7 @@ asio::awaitable<void> HttpSession::identify(http::request<http::string_body>& me
   if (token.empty() || !is_api_path(message.target().substr(0, message.target().find('?')))) {
     co_return;
   }
+  token_ = token;
   caller_ = co_await api->caller_with(std::move(token));
 }
 
@@ -229,6 +231,14 @@ asio::awaitable<bool> HttpSession::send(Response response, bool keep_alive) {
   co_return !failed;
 }
 
+// Returns false if the token that opened a stream was revoked since.
+asio::awaitable<bool> HttpSession::is_token_valid() {
+  if (token_.empty()) co_return true;
+  std::string token = token_;
+  const auto caller = co_await server_.parts_.api->caller_with(std::move(token));
+  co_return caller.has_value();
+}
+
 // Sends the body in chunks as the API makes them, then closes the connection: a reader that leaves
 // early would otherwise block the next request.
 asio::awaitable<bool> HttpSession::send_in_pieces(Response response) {
@@ -241,6 +251,8 @@ asio::awaitable<bool> HttpSession::send_in_pieces(Response response) {
   auto [unsent, bytes] = co_await http::async_write_header(stream_, serializer, kNoThrow);
   while (!unsent && server_.may_answer() && !server_.is_closing_) {
     const std::string piece = co_await next_piece_();
+    const bool may_read = co_await is_token_valid();
+    if (!may_read) break;
     if (piece.empty()) {
       stream_.expires_after(kWriteTime);
       auto [cut, rest] = co_await asio::async_write(stream_, http::make_chunk_last(), kNoThrow);

@@ -58,6 +58,7 @@ class HttpSession final : public HttpConnection, public std::enable_shared_from_
   asio::awaitable<Response> respond(Routed routed, Request request);
   asio::awaitable<Response> call(Routed routed, Request request);
   asio::awaitable<bool> send_in_pieces(Response response);
+  asio::awaitable<bool> is_token_valid();
   [[nodiscard]] Response point_elsewhere(const Request& request, Endpoint endpoint) const;
   asio::awaitable<bool> send(Response response, bool keep_alive);
   Response page(const Routed& routed, std::string_view if_none_match);
@@ -94,6 +95,7 @@ class HttpSession final : public HttpConnection, public std::enable_shared_from_
   beast::flat_buffer buffer_;
   Mailbox mailbox_;
   std::optional<ApiCaller> caller_;  // of the present request, if a token or the kernel names it
+  std::string token_;                // personal token of the present request; empty: none
   std::function<asio::awaitable<std::string>()> next_piece_;  // of the present answer
   std::optional<ViewerId> viewer_;
   std::optional<Login> login_;  // the login with which its stream was opened

@@ -75,7 +75,7 @@ struct AccessRules {
 // Returns true if the path belongs to the API for programs.
 [[nodiscard]] bool is_api_path(std::string_view path);
 
-// Checks a request that came through the socket for programs, which serves the API alone.
+// This checks a request that came through the socket for programs, which serves the API alone.
 [[nodiscard]] std::variant<Routed, HttpError> route_local(const Request& request);
 
 // Checks the login and its age. Sessions are looked up; nothing is changed.

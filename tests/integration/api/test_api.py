@@ -1,4 +1,5 @@
 """Programs drive a cluster over HTTP: jobs, output, tokens, and faults of requests."""
+import http.client
 import json
 import os
 import random
@@ -93,6 +94,22 @@ def test_a_personal_token_opens_the_web_server(pair):
     assert ask(pair, 'POST', 'tokens', {'name': 'more'}, token=token).status == 403
     pair.run('score', 'token', 'revoke', number)
     assert ask(pair, 'GET', 'cluster', token=token).status == 401
+
+
+def test_a_revoked_token_reads_no_more_output(pair, tmp_path):
+    tmp_path.chmod(0o777)
+    token = pair.run('score', 'token', 'new', 'reader').stdout.strip()
+    job = submit(pair, ['/bin/sh', '-c', f'echo one; while [ ! -e {tmp_path}/go ]; do sleep 0.1; done; echo two'])
+    host = pair.json('score', 'info')['dashboard_url'].split('/')[2]
+    connection = http.client.HTTPConnection(host, timeout=600)
+    connection.request('GET', f'/api/v1/jobs/{job}/output?follow=1', headers={'Authorization': f'Bearer {token}'})
+    response = connection.getresponse()
+    assert response.readline() == b'one\n'
+    pair.run('score', 'token', 'revoke', pair.json('score', 'token', 'list')['tokens'][-1]['token'])
+    (tmp_path / 'go').touch()
+    with pytest.raises(http.client.IncompleteRead):
+        response.read()
+    connection.close()
 
 
 def test_a_token_that_reads_changes_nothing(pair):

@@ -258,8 +258,8 @@ def test_a_command_in_the_place_of_a_script(batch):
 def test_lines_of_slurm(batch):
     job, errors = batch.submit('#!/bin/bash\n#SBATCH -N 2 --ntasks=4\n#SBATCH --time=1:00:00 --partition=debug\n'
                                '#SBATCH --mail-type END\nscrun -l true\n')
-    assert errors == ('scbatch: ignoring --mail-type: this cluster sends no mail; an administrator can set [notify] sendmail\n'
-                      'scbatch: job.sh: ignoring #SBATCH --partition=debug: this cluster has no partitions\n')
+    assert errors == ('scbatch: job.sh: ignoring #SBATCH --partition=debug: this cluster has no partitions\n'
+                      'scbatch: ignoring --mail-type: this cluster sends no mail; an administrator can set [notify] sendmail\n')
     shown = batch.cluster.wait_job(job, 'completed')
     assert (shown['tasks'], len(shown['nodes']), shown['wall_limit_s']) == (4, 2, 3600)
 
