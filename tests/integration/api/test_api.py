@@ -216,4 +216,4 @@ def test_another_user_sees_and_changes_only_what_commands_allow(fresh, as_root):
     statuses = json.loads(os.read(reader, 1000))
     os.waitpid(child, 0)
     assert statuses == [200, 403, 403]
-    assert state_of(cluster, job) in ('pending', 'running')
+    assert not ask(cluster, 'GET', f'jobs/{job}').document['job']['final']
