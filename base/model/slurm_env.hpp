@@ -11,7 +11,7 @@
 
 namespace score::inline base {
 
-// What is not known stays empty, and its variable is left out.
+// A value that is not known stays empty, and its variable is left out.
 struct SlurmJob {
   std::uint64_t job = 0;
   std::string name;

@@ -228,7 +228,7 @@ TEST_F(NoticesTest, WebhooksGetJobsAndNodesAfterAReload) {
   message.set_detached(true);
   submit(client, message);
   start(node, newest(node));
-  EXPECT_EQ(events(), "") << "nobody asked";
+  EXPECT_EQ(events(), "") << "no notice was requested";
   HeadConfig changed = config_;
   changed.notify.webhooks.resize(1);
   changed.notify.webhooks[0].url = "https://a/";

@@ -40,7 +40,7 @@ class ChangeCommands {
   [[nodiscard]] std::string reply_of(const ChangeJob& command) const;
 
  private:
-  // What becomes of one job.
+  // The result for one job.
   struct Planned {
     JobId id;
     Requested request;

@@ -13,7 +13,7 @@
 
 namespace score::head {
 
-// What the submission requested, as far as it can be changed.
+// The part of a submission that can be changed.
 struct Requested {
   ResourceRequest resources;
   std::string name;

@@ -1,6 +1,6 @@
 #pragma once
 // NotifyConfig is the table [notify] of the configuration file: how the head sends mail about jobs,
-// and the web services that it tells of jobs and nodes. See scored.toml(5).
+// and the web services that it notifies of jobs and nodes. See scored.toml(5).
 
 #include "base/config/config.hpp"
 #include "base/request/notices.hpp"

@@ -17,7 +17,7 @@ struct PartitionRule {
   std::string name;
   std::vector<std::string> nodes;     // of the cluster; at least one
   bool is_default = false;            // of jobs that name no partition
-  std::vector<std::string> users;     // who may use it: names, numbers, or groups as "@group"
+  std::vector<std::string> users;     // that it accepts: names, numbers, or groups as "@group"
   std::vector<std::string> accounts;  // jobs of these accounts may too; both empty: everyone
   std::int32_t order = 0;  // waiting jobs of a partition with a larger one are placed earlier
   Duration max_time{0};    // of a job's time limit, which is this if the job has none; 0: no limit

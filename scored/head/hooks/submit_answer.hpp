@@ -1,5 +1,5 @@
 #pragma once
-// What a submit hook reads and what it may answer. These functions are pure.
+// Writes the request that a submit hook reads, and reads its answer. These functions are pure.
 //
 // The hook reads one JSON object and prints nothing (the job is accepted) or one JSON object:
 //   {"refuse": "LINE"}                        refuse the job for this reason

@@ -52,7 +52,7 @@ class Notices {
   [[nodiscard]] bool lacks_mail(const SharedText& request) const;
 
   // ---- what has happened
-  // Describes a change of a job; nullopt: nobody wants to know.
+  // Describes a change of a job; nullopt: no notice is wanted.
   [[nodiscard]] std::optional<JobHappening> describe(const SharedText& request, NoticeKinds kinds,
                                                      wire::JobStatus job) const;
   // Makes the notices when everything that was added to the commit log before is on disk.

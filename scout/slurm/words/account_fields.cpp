@@ -158,7 +158,7 @@ std::string requested_memory(const Line& line) {
   return whole_only(line, line.job->memory_per_node_bytes() == 0 ? "" : memory_words(*line.job));
 }
 
-// What a job used counts its steps, so it is printed for the script, where clients look for it.
+// The use of a job includes its steps, so it is printed for the script, where clients look for it.
 std::optional<base::Usage> usage_of(const Line& line) {
   if (line.step != nullptr || is_whole(line)) return std::nullopt;
   return usage_in(*line.job);
