@@ -278,23 +278,6 @@ TEST(Placement, SharesFollowWeights) {
 
 // ---- a restarted head -------------------------------------------------------------------------
 
-RecoveredJob stored(const JobView& v) {
-  RecoveredJob r;
-  r.id = v.id;
-  r.user = v.user;
-  r.request = v.request;
-  r.state = v.state;
-  r.attempt = v.attempt;
-  r.nodes = v.nodes;
-  r.cores = v.cores;
-  r.tasks_on_node = v.tasks_on_node;
-  r.scheduled = v.scheduled;
-  r.started = v.started;
-  r.ending = v.ending;
-  r.exit_code = v.exit_code;
-  return r;
-}
-
 struct Restarted {
   Bench before, after;
   JobId job{0};
@@ -310,7 +293,7 @@ struct Restarted {
     for (const auto& [id, info] : after.infos) {
       EXPECT_TRUE(after.cluster.add_node(id, info.name));
     }
-    after.take(after.cluster.recover({stored(before.view(job))}, after.now));
+    after.take(after.cluster.recover({stored_job(before.view(job))}, after.now));
   }
 
   base::AttemptReport report(base::AttemptPhase phase, std::vector<base::TaskExit> exits = {}) {

@@ -213,19 +213,6 @@ TEST(Steps, RequeuedJobBeginsWithoutSteps) {
   EXPECT_EQ(b.view(job).restarts, 1U);
 }
 
-RecoveredJob recovered(const JobView& v) {
-  RecoveredJob r;
-  r.id = v.id;
-  r.user = v.user;
-  r.request = v.request;
-  r.state = v.state;
-  r.attempt = v.attempt;
-  r.nodes = v.nodes;
-  r.cores = v.cores;
-  r.tasks_on_node = v.tasks_on_node;
-  return r;
-}
-
 TEST(Steps, ContinueAfterHeadRestart) {
   Bench old;
   old.add_nodes(2, 2);
@@ -242,8 +229,8 @@ TEST(Steps, ContinueAfterHeadRestart) {
   }
   b.now = old.now + 1s;
   b.last_job = old.last_job;
-  b.take(
-      b.cluster.recover({recovered(script), recovered(step), recovered(old.view(waiting))}, b.now));
+  b.take(b.cluster.recover({stored_job(script), stored_job(step), stored_job(old.view(waiting))},
+                           b.now));
   using base::AttemptPhase;
   b.connect(NodeId{0},
             {{script.attempt, AttemptPhase::Running, {}, {}},

@@ -16,20 +16,6 @@ base::Exited exited(const JobView& v, std::uint32_t rank, const base::Usage& usa
   return {v.attempt, {{base::Rank{rank}, 0, 0}}, "", 1s, 0, usage};
 }
 
-RecoveredJob stored_job(const JobView& v) {
-  RecoveredJob r;
-  r.id = v.id;
-  r.user = v.user;
-  r.request = v.request;
-  r.state = v.state;
-  r.attempt = v.attempt;
-  r.nodes = v.nodes;
-  r.cores = v.cores;
-  r.tasks_on_node = v.tasks_on_node;
-  r.steps_usage = v.steps_usage;
-  return r;
-}
-
 TEST(JobUsage, NodesAreAddedUp) {
   Bench b;
   b.add_nodes(2);

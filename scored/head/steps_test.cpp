@@ -25,19 +25,6 @@ class StepsTest : public HeadFixture {
     message.set_detached(true);
     return message;
   }
-
-  // Submits a job and makes it run on these nodes.
-  JobId run(FakeClient& client, const wire::Submit& message, std::vector<FakeNode*> nodes) {
-    const JobId job = submit(client, message);
-    EXPECT_NE(job, JobId());
-    const AttemptId attempt = newest(*nodes.front());
-    EXPECT_EQ(job_of(attempt), job);
-    for (FakeNode* node : nodes) node->say(Prepared{attempt});
-    pass(100ms);
-    for (FakeNode* node : nodes) node->say(Started{attempt});
-    settle();
-    return job;
-  }
 };
 
 wire::LaunchSpec spec_in(const wire::PrepareTasks& prepare) {
@@ -50,7 +37,7 @@ TEST_F(StepsTest, ScriptIsOneTaskThatKnowsAllNodes) {
   FakeNode first = connect_node(0);
   FakeNode second = connect_node(1);
   FakeClient client = connect(kAlice);
-  const JobId job = run(client, script(), {&first});
+  const JobId job = job_of(run_on({&first}, client, script()));
   EXPECT_TRUE(second.connection->all<wire::PrepareTasks>().empty());
   const auto prepare = first.connection->all<wire::PrepareTasks>().back();
   EXPECT_EQ(prepare.tasks_on_node_size(), 1);
@@ -66,8 +53,8 @@ TEST_F(StepsTest, StepHasJobSizeByDefault) {
   FakeNode first = connect_node(0);
   FakeNode second = connect_node(1);
   FakeClient client = connect(kAlice);
-  const JobId job = run(client, script(), {&first});
-  const JobId step = run(client, step_of(job), {&first, &second});
+  const JobId job = job_of(run_on({&first}, client, script()));
+  const JobId step = job_of(run_on({&first, &second}, client, step_of(job)));
   const wire::LaunchSpec spec = spec_in(second.connection->all<wire::PrepareTasks>().back());
   EXPECT_EQ(spec.job(), job.value());
   EXPECT_EQ(spec.step(), "0");
@@ -83,7 +70,7 @@ TEST_F(StepsTest, OnlyTheJobsUserStartsSteps) {
   FakeClient alice = connect(kAlice);
   FakeClient bob = connect(kBob);
   FakeClient root = connect(UserId(0));
-  const JobId job = run(alice, script(), {&first});
+  const JobId job = job_of(run_on({&first}, alice, script()));
   for (FakeClient* other : {&bob, &root}) {
     EXPECT_EQ(submit(*other, step_of(job)), JobId());
     EXPECT_EQ(refusal(*other), "job 1 belongs to another user");
@@ -113,14 +100,14 @@ TEST_F(StepsTest, EndedStepsStayInTheRecordAcrossRestart) {
   FakeNode first = connect_node(0);
   FakeNode second = connect_node(1);
   FakeClient client = connect(kAlice);
-  const JobId job = run(client, script(), {&first});
+  const JobId job = job_of(run_on({&first}, client, script()));
   const AttemptId of_script = newest(first);
-  run(client, step_of(job), {&first, &second});
+  run_on({&first, &second}, client, step_of(job));
   const AttemptId ended = newest(first);
   first.say(Exited{ended, {{Rank(0), 3, 0}}, {}});
   second.say(Exited{ended, {{Rank(1), 0, 0}}, {}});
   settle();
-  const JobId running = run(client, step_of(job), {&first, &second});
+  const JobId running = job_of(run_on({&first, &second}, client, step_of(job)));
   const AttemptId of_step = newest(first);
   start_head();
   first = connect_node(
@@ -147,8 +134,8 @@ TEST_F(StepsTest, CancelSignalsTheScriptAndItsSteps) {
   FakeNode first = connect_node(0);
   FakeNode second = connect_node(1);
   FakeClient client = connect(kAlice);
-  const JobId job = run(client, script(), {&first});
-  const JobId step = run(client, step_of(job), {&first, &second});
+  const JobId job = job_of(run_on({&first}, client, script()));
+  const JobId step = job_of(run_on({&first, &second}, client, step_of(job)));
   client.say(cancel(job, 3s));
   settle();
   EXPECT_EQ(first.connection->all<wire::SignalTasks>().size(), 4U) << "TERM and CONT to both";

@@ -127,19 +127,6 @@ class TrustTest : public HeadFixture {
     return message;
   }
 
-  // Submits a job and makes it run on these nodes.
-  AttemptId run(FakeClient& client, const wire::Submit& message, std::vector<FakeNode*> nodes) {
-    const JobId job = submit(client, message);
-    EXPECT_NE(job, JobId());
-    const AttemptId attempt = newest(*nodes.front());
-    EXPECT_EQ(job_of(attempt), job);
-    for (FakeNode* node : nodes) node->say(Prepared{attempt});
-    pass(100ms);
-    for (FakeNode* node : nodes) node->say(Started{attempt});
-    settle();
-    return attempt;
-  }
-
   // Returns everything that is shown of a job, except the time since its start.
   std::string text_of(FakeClient& client, JobId job) {
     wire::JobStatus status = status_of(client, job);
@@ -200,11 +187,11 @@ TEST_F(TrustTest, MessagesAboutForeignAttemptsHaveNoEffect) {
   FakeNode first = connect_node(0);
   FakeNode rogue = connect_node(1);
   FakeClient alice = connect(kAlice);
-  const AttemptId ended = run(alice, submission(1), {&first});
+  const AttemptId ended = run_on({&first}, alice, submission(1));
   finish(first, ended, 0);
   settle();
-  const AttemptId script_of_both = run(alice, script(), {&first});
-  const AttemptId running = run(alice, step_of(job_of(script_of_both), 1), {&first});
+  const AttemptId script_of_both = run_on({&first}, alice, script());
+  const AttemptId running = run_on({&first}, alice, step_of(job_of(script_of_both), 1));
   ASSERT_EQ(rogue.connection->all<wire::PrepareTasks>().size(), 0U);
   FakeClient watcher = connect(kAlice);
   watcher.say(attachment(job_of(running), false));
@@ -240,7 +227,7 @@ TEST_F(TrustTest, MessagesAboutForeignAttemptsHaveNoEffect) {
 TEST_F(TrustTest, MessagesAboutOwnAttemptsAreAccepted) {
   FakeNode first = connect_node(0);
   FakeClient alice = connect(kAlice);
-  const AttemptId running = run(alice, submission(1), {&first});
+  const AttemptId running = run_on({&first}, alice, submission(1));
   alice.say(attachment(job_of(running)));
   for (const proto::InFrame& frame : messages_about(running)) {
     if (frame.type == FrameType::NodeSample) first.session->dispatch(frame);
@@ -257,7 +244,7 @@ TEST_F(TrustTest, MessagesAboutOwnAttemptsAreAccepted) {
 TEST_F(TrustTest, HelloAboutForeignAttemptsHasNoEffect) {
   FakeNode first = connect_node(0);
   FakeClient alice = connect(kAlice);
-  const AttemptId running = run(alice, submission(1), {&first});
+  const AttemptId running = run_on({&first}, alice, submission(1));
   const std::string before = text_of(alice, job_of(running));
   const std::size_t sent = first.connection->sent.size();
   for (const auto phase :
@@ -276,10 +263,10 @@ TEST_F(TrustTest, OnlyNodesWithTasksGetTheSecret) {
   FakeNode first = connect_node(0);
   FakeNode second = connect_node(1);
   FakeClient alice = connect(kAlice);
-  const AttemptId whole = run(alice, script(), {&first});
+  const AttemptId whole = run_on({&first}, alice, script());
   EXPECT_EQ(secret_of(first, whole).size(), proto::kKeyBytes);
   EXPECT_TRUE(second.connection->all<wire::AttemptSecret>().empty());
-  const AttemptId step = run(alice, step_of(job_of(whole), 2), {&first, &second});
+  const AttemptId step = run_on({&first, &second}, alice, step_of(job_of(whole), 2));
   EXPECT_NE(secret_of(first, step), "");
   EXPECT_NE(secret_of(second, step), "");
   EXPECT_NE(secret_of(first, step), secret_of(second, step));
@@ -290,7 +277,7 @@ TEST_F(TrustTest, StampNeedsTheSecretOfARunningAttempt) {
   FakeNode first = connect_node(0);
   FakeNode second = connect_node(1);
   FakeClient alice = connect(kAlice);
-  const AttemptId whole = run(alice, script(), {&first});
+  const AttemptId whole = run_on({&first}, alice, script());
   const std::string secret = secret_of(first, whole);
   EXPECT_TRUE(proves(0, kAlice, whole, secret));
   EXPECT_FALSE(proves(0, kBob, whole, secret)) << "another user";
@@ -303,7 +290,7 @@ TEST_F(TrustTest, StampNeedsTheSecretOfARunningAttempt) {
   const AttemptId next(whole.value() + 1);
   EXPECT_FALSE(proves(0, kAlice, next, keys_.attempt_secret(next, "n0"))) << "not current";
 
-  const AttemptId step = run(alice, step_of(job_of(whole), 2), {&first, &second});
+  const AttemptId step = run_on({&first, &second}, alice, step_of(job_of(whole), 2));
   const std::string of_step = secret_of(second, step);
   EXPECT_TRUE(proves(1, kAlice, step, of_step));
   finish(first, step, 0);
@@ -318,7 +305,7 @@ TEST_F(TrustTest, StampNeedsTheSecretOfARunningAttempt) {
 TEST_F(TrustTest, OlderDaemonGetsNoSecret) {
   FakeNode first = connect_node(0, {}, false);
   FakeClient alice = connect(kAlice);
-  run(alice, submission(1), {&first});
+  run_on({&first}, alice, submission(1));
   EXPECT_TRUE(first.connection->all<wire::AttemptSecret>().empty());
 }
 
@@ -327,7 +314,7 @@ TEST_F(TrustTest, OlderDaemonGetsNoSecret) {
 TEST_F(TrustTest, SecretIsSentAgainAfterReconnection) {
   FakeNode first = connect_node(0);
   FakeClient alice = connect(kAlice);
-  const AttemptId running = run(alice, submission(1), {&first});
+  const AttemptId running = run_on({&first}, alice, submission(1));
   const std::string secret = secret_of(first, running);
   ASSERT_NE(secret, "");
   start_head();
@@ -342,8 +329,8 @@ TEST_F(TrustTest, TaskCommandActsOnItsJobOnly) {
   FakeNode first = connect_node(0);
   FakeNode second = connect_node(1);
   FakeClient alice = connect(kAlice);
-  const AttemptId whole = run(alice, script(1), {&first});
-  const AttemptId other = run(alice, submission(1), {&second});
+  const AttemptId whole = run_on({&first}, alice, script(1));
+  const AttemptId other = run_on({&second}, alice, submission(1));
   FakeClient command = command_of(kAlice, whole, 0);
   EXPECT_EQ(submit(command, submission(1)), JobId()) << "a job of its own";
   EXPECT_EQ(submit(command, step_of(job_of(other), 1)), JobId());
@@ -365,7 +352,7 @@ TEST_F(TrustTest, TaskCommandActsOnItsJobOnly) {
 TEST_F(TrustTest, TaskCommandEndsWithItsAttempt) {
   FakeNode first = connect_node(0);
   FakeClient alice = connect(kAlice);
-  const AttemptId whole = run(alice, script(1), {&first});
+  const AttemptId whole = run_on({&first}, alice, script(1));
   FakeClient command = command_of(kAlice, whole, 0);
   command.say(wire::ListJobs());
   EXPECT_EQ(refusal(command), "");

@@ -1,6 +1,7 @@
 """Licenses: resources of the whole cluster that jobs hold while they have their nodes."""
 import pytest
 from cluster import wait_until
+from head_config import configure, write
 from web import Web, value
 
 LICENSES = '''
@@ -8,20 +9,6 @@ LICENSES = '''
 matlab = 3
 ansys = 1
 '''
-
-
-def config_of(cluster):
-    return cluster.directory / 'head' / 'scored.toml'
-
-
-def write(cluster, text):
-    path = config_of(cluster)
-    path.write_text(path.read_text().split('\n# of the test\n')[0] + '\n# of the test\n' + text)
-
-
-def configure(cluster, text):
-    write(cluster, text)
-    cluster.run('scadm', 'reload')
 
 
 @pytest.fixture

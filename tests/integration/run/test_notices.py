@@ -8,17 +8,9 @@ import time
 
 import pytest
 from cluster import wait_until
+from head_config import MARK, configure
 from mail_server import MailServer, WebService, make_certificate, script
 from web import Web, value
-
-MARK = '\n# notices of the test\n'
-
-
-def configure(cluster, text):
-    path = cluster.directory / 'head/scored.toml'
-    path.write_text(path.read_text().split(MARK)[0] + MARK + text)
-    cluster.run('scadm', 'reload')
-
 
 def webhook(service, *lines, events=('begin', 'end')):
     return '\n'.join(['[[notify.webhook]]', f'url = "{service.url}"', f'events = {json.dumps(events)}', *lines]) + '\n'

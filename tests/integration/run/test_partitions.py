@@ -3,6 +3,7 @@ import json
 
 import pytest
 from cluster import wait_until
+from head_config import config_of, configure, write
 from login_users import other_user
 from web import Web, value
 
@@ -22,20 +23,6 @@ accounts = ["physics"]
 max_running_jobs = 1
 fill = false
 '''
-
-
-def config_of(cluster):
-    return cluster.directory / 'head' / 'scored.toml'
-
-
-def write(cluster, text):
-    path = config_of(cluster)
-    path.write_text(path.read_text().split('\n# of the test\n')[0] + '\n# of the test\n' + text)
-
-
-def configure(cluster, text):
-    write(cluster, text)
-    cluster.run('scadm', 'reload')
 
 
 @pytest.fixture

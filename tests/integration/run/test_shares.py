@@ -10,6 +10,7 @@ import time
 
 import pytest
 from cluster import wait_until
+from head_config import config_of, configure
 from login_users import other_user
 from web import Web, value
 
@@ -25,17 +26,6 @@ max_nodes = 2
 default_account = "art"
 half_life = "24h"
 '''
-
-
-def config_of(cluster):
-    return cluster.directory / 'head' / 'scored.toml'
-
-
-def configure(cluster, text):
-    path = config_of(cluster)
-    plain = path.read_text().split('\n# accounts of the test\n')[0]
-    path.write_text(plain + '\n# accounts of the test\n' + text)
-    cluster.run('scadm', 'reload')
 
 
 @pytest.fixture

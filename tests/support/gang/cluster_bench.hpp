@@ -23,6 +23,25 @@ inline ClusterConfig one_slot() {
   return config;
 }
 
+// Returns the job as the store of a restarted head has it.
+inline RecoveredJob stored_job(const JobView& v) {
+  RecoveredJob r;
+  r.id = v.id;
+  r.user = v.user;
+  r.request = v.request;
+  r.state = v.state;
+  r.attempt = v.attempt;
+  r.nodes = v.nodes;
+  r.cores = v.cores;
+  r.tasks_on_node = v.tasks_on_node;
+  r.scheduled = v.scheduled;
+  r.started = v.started;
+  r.ending = v.ending;
+  r.exit_code = v.exit_code;
+  r.steps_usage = v.steps_usage;
+  return r;
+}
+
 class Bench {
  public:
   explicit Bench(ClusterConfig config = {}) : cluster(with_short_timeout(config)) {}

@@ -334,6 +334,20 @@ class HeadFixture : public ::testing::Test {
     return attempt;
   }
 
+  // Submits a job and makes it run on these nodes; returns its attempt.
+  AttemptId run_on(const std::vector<FakeNode*>& nodes, FakeClient& client,
+                   const wire::Submit& message) {
+    const JobId job = submit(client, message);
+    EXPECT_NE(job, JobId());
+    const AttemptId attempt = newest(*nodes.front());
+    EXPECT_EQ(job_of(attempt), job);
+    for (FakeNode* node : nodes) node->say(Prepared{attempt});
+    pass(100ms);
+    for (FakeNode* node : nodes) node->say(Started{attempt});
+    settle();
+    return attempt;
+  }
+
   // Ends the only task of a node, and with it the node's part of the attempt.
   static void finish(FakeNode& node, AttemptId attempt, std::uint32_t rank, std::int32_t code = 0) {
     Exited exited;
