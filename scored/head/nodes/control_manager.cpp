@@ -115,8 +115,8 @@ void ControlManager::publish() {
   own.main = network_.address();
   own.main.bytes = {0, 0, 0, 0, own.main.bytes[4], own.main.bytes[5]};  // nodes know the host
   auto roster = members_.make(++generation_, random_number<std::uint64_t>(), own);
-  const std::uint32_t members = control::Positions(roster).count();
-  if (members > 0) roster.fanout = gang::Tree::narrowest_fanout(members, most_fanout_);
+  if (roster.members.empty()) return leave();
+  roster.fanout = gang::Tree::narrowest_fanout(control::Positions(roster).count(), most_fanout_);
   secret_ = {random_number<std::uint64_t>(), random_number<std::uint64_t>()};
   const control::RosterKeys all(roster, secret_);
   const auto frame = proto::encode_frame(control::to_wire(roster));
@@ -125,7 +125,6 @@ void ControlManager::publish() {
     send_keys(node, roster, all);
     links_.send_shared(node, frame);
   }
-  if (roster.members.empty()) return leave();
   log_info("Published roster of the daemons", kv("generation", roster.generation),
            kv("members", members_.count()));
   auto keys = all.of(control::kHeadRank);
