@@ -83,10 +83,35 @@ Actions Cluster::reorder(TimePoint now) {
 // ---- nodes ------------------------------------------------------------------------------------
 
 Result<void> Cluster::add_node(NodeId node, std::string name) {
+  const std::size_t before = tables_.nodes.size();
   if (auto added = tables_.nodes.add(node, std::move(name)); !added) return added.error();
+  if (tables_.nodes.size() == before) return {};  // a removed node is back
   placer_.add_node();
   publisher_.add_node();
   return {};
+}
+
+Result<void> Cluster::check_removal(NodeId node) const {
+  const auto index = tables_.nodes.find(node);
+  if (!index) return fail(Errc::NotFound, "no node {}", node);
+  const Node& found = tables_.nodes[*index];
+  const std::string& name = found.info.name;
+  if (!found.drained) {
+    return fail(Errc::WrongState, "{0} is not drained: first run `scadm drain {0}`", name);
+  }
+  if (placer_.on_node(*index).jobs.empty() && found.zombies.empty()) return {};
+  return fail(Errc::WrongState, "jobs are still on {}: wait until they have ended", name);
+}
+
+Result<Actions> Cluster::remove_node(NodeId node, TimePoint now) {
+  if (auto possible = check_removal(node); !possible) return possible.error();
+  return apply(now, [&](Step& step) {
+    const NodeIndex index = *tables_.nodes.find(node);
+    tables_.nodes.remove(index, step);
+    placer_.follow_hardware(index);
+    placer_.follow_features(index);
+    placer_.leave_node(index);
+  });
 }
 
 Actions Cluster::node_connected(NodeId node, const base::NodeHello& hello, TimePoint now) {

@@ -46,6 +46,11 @@ class Cluster {
   // ---- nodes
   // Adds a node of the configuration in state Unknown. Fails if the name or the id exists already.
   base::Result<void> add_node(NodeId node, std::string name);
+  // Checks whether remove_node() would be accepted now. Errors: NotFound, WrongState (it is not
+  // drained, or jobs are on it).
+  base::Result<void> check_removal(NodeId node) const;
+  // Takes a node out of the cluster. add_node() with the same id and name brings it back.
+  base::Result<Actions> remove_node(NodeId node, TimePoint now);
   // Records the hello of a node, which becomes Up. Its attempts are compared with those of the
   // head: unknown or stale ones are killed and known ones continue. Attempts that the node has lost
   // fail with it.

@@ -276,6 +276,29 @@ TEST(Placement, SharesFollowWeights) {
   EXPECT_EQ(b.view(one).share, 0.5);
 }
 
+TEST(Nodes, RemovedNodeIsGoneUntilItIsAdded) {
+  Bench b;
+  b.add_nodes(3);
+  const NodeId node{1};
+  const JobId job = b.submit(Bench::on_nodes(3));
+  EXPECT_TRUE(b.cluster.remove_node(node, b.now).error().is(base::Errc::WrongState));
+  b.expect_ok(b.cluster.drain(node, "old", b.now));
+  EXPECT_TRUE(b.cluster.remove_node(node, b.now).error().is(base::Errc::WrongState));
+  b.finish(job);
+  b.expect_ok(b.cluster.remove_node(node, b.now));
+  EXPECT_EQ(b.cluster.nodes(), (std::vector{NodeId{0}, NodeId{2}}));
+  EXPECT_EQ(b.cluster.check(Bench::on_nodes(3)).error().context(),
+            "requested 3 nodes; the cluster has 2");
+  EXPECT_TRUE(b.cluster.remove_node(node, b.now).error().is(base::Errc::NotFound));
+  b.connect(node);  // its daemon may not know it yet
+  EXPECT_FALSE(b.cluster.node(node));
+  EXPECT_EQ(b.view(b.submit(Bench::on_nodes(2))).nodes, (std::vector{NodeId{0}, NodeId{2}}));
+  EXPECT_TRUE(b.cluster.add_node(node, "node01"));
+  EXPECT_FALSE(b.cluster.add_node(node, "node01"));
+  b.connect(node);
+  EXPECT_EQ(b.state(b.submit(Bench::on_nodes(3))), JobState::Running);
+}
+
 // ---- a restarted head -------------------------------------------------------------------------
 
 struct Restarted {

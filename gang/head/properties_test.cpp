@@ -72,7 +72,7 @@ void any_event(Bench& b) {
   const auto maybe = [&b](const base::Result<Actions>& actions) {
     if (actions) b.take(*actions);
   };
-  switch (*rc::gen::inRange(0, 16)) {
+  switch (*rc::gen::inRange(0, 18)) {
     case 0:
     case 1:
     case 2: {
@@ -113,6 +113,11 @@ void any_event(Bench& b) {
       return maybe(b.cluster.set(base::Setting::Fill, *rc::gen::arbitrary<bool>(), b.now));
     case 14:
       return b.take(b.cluster.set_shares_channel(job, *rc::gen::arbitrary<bool>(), b.now));
+    case 15:
+      return maybe(b.cluster.remove_node(node, b.now));
+    case 16:
+      (void)b.cluster.add_node(node, b.infos.at(node).name);  // it may be there already
+      return;
     default:
       return maybe(b.cluster.resume_node(node, b.now));
   }
@@ -151,6 +156,7 @@ TEST(Properties, InvariantsHoldAndEveryJobEndsOnce) {
       }
     }
     for (std::uint32_t n = 0; n < kNodes; ++n) {
+      (void)b.cluster.add_node(NodeId{n}, b.infos.at(NodeId{n}).name);
       b.connect(NodeId{n});
       b.expect_ok(b.cluster.resume_node(NodeId{n}, b.now));
     }

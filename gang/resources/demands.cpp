@@ -29,7 +29,7 @@ std::string quoted(const std::string& clause) {
 Result<void> check_features(const NodeTable& nodes, const base::ResourceRequest& request) {
   const auto has_any = [&nodes](const std::vector<std::string>& wanted) {
     return std::ranges::any_of(nodes.all(), [&wanted](const Node& node) {
-      return !node.seen || base::has_features(node.info.features, wanted);
+      return !node.removed && (!node.seen || base::has_features(node.info.features, wanted));
     });
   };
   for (const std::string& clause : request.features) {
@@ -56,6 +56,7 @@ Offered offered_of(const NodeTable& nodes, const base::ResourceRequest& request,
   for (NodeIndex index = 0; index < nodes.size(); ++index) {
     if (!allowed.empty() && !allowed[index]) continue;
     const Node& node = nodes[index];
+    if (node.removed) continue;
     out.all_seen &= node.seen;
     if (offers(node.info.generic, request.generic)) ++out.nodes;
     for (const base::GenericResource& kind : node.info.generic) {

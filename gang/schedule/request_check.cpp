@@ -54,7 +54,7 @@ std::optional<std::size_t> nodes_for(const Check& c, const Shape& shape) {
   std::vector<Candidate> room;
   for (NodeIndex index = 0; index < c.nodes.size(); ++index) {
     const Node& node = c.nodes[index];
-    if (!is_allowed(c.allowed, index)) continue;
+    if (node.removed || !is_allowed(c.allowed, index)) continue;
     if (node.seen && node.info.memory < shape.memory) continue;
     if (node.seen && node.info.scratch < shape.scratch) continue;
     if (node.seen && !offers(node.info.generic, c.request.generic)) continue;
@@ -124,8 +124,8 @@ struct Largest {
 Largest largest_of(const Check& c) {
   Largest largest;
   for (NodeIndex index = 0; index < c.nodes.size(); ++index) {
-    if (!is_allowed(c.allowed, index)) continue;
     const Node& node = c.nodes[index];
+    if (node.removed || !is_allowed(c.allowed, index)) continue;
     ++largest.count;
     largest.all_seen &= node.seen;
     largest.all_scratch = largest.all_scratch + node.info.scratch;
@@ -217,7 +217,7 @@ std::string what_leaves(const Check& c) {
 }
 
 Result<void> check_room(const Check& c, Shape& shape) {
-  const auto count = c.allowed.empty() ? static_cast<std::ptrdiff_t>(c.nodes.size())
+  const auto count = c.allowed.empty() ? static_cast<std::ptrdiff_t>(c.nodes.count())
                                        : std::count(c.allowed.begin(), c.allowed.end(), true);
   const std::uint32_t wanted = std::max(1U, shape.nodes);
   if (count < std::ptrdiff_t{wanted}) {
@@ -247,7 +247,8 @@ std::vector<bool> allowed_nodes(const NodeTable& nodes, const base::ResourceRequ
   set(request.only_nodes, true);
   set(request.except_nodes, false);
   for (NodeIndex index = 0; index < nodes.size(); ++index) {
-    allowed[index] = allowed[index] && may_have_features(nodes[index], request) &&
+    allowed[index] = allowed[index] && !nodes[index].removed &&
+                     may_have_features(nodes[index], request) &&
                      nodes.partitions().allow(request.partition, nodes.name(index));
   }
   // A partition of all nodes restricts nothing, so its jobs are placed as jobs without one.

@@ -47,6 +47,13 @@ void FailureDetector::expect(NodeId node, TimePoint now, TimePoint deadline) {
   requeue(node, w);
 }
 
+void FailureDetector::forget(NodeId node) {
+  const auto found = nodes_.find(node);
+  if (found == nodes_.end()) return;
+  queue_.erase({found->second.queued, node});
+  nodes_.erase(found);
+}
+
 bool FailureDetector::heard(NodeId node, TimePoint now) {
   const auto found = nodes_.find(node);
   if (found != nodes_.end() && found->second.linked) {

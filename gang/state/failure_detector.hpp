@@ -38,6 +38,8 @@ class FailureDetector {
   // Works like watch(), but the node is Suspect, and Dead at `deadline` unless watch() is called
   // before.
   void expect(base::NodeId node, base::TimePoint now, base::TimePoint deadline);
+  // Stops to watch a node.
+  void forget(base::NodeId node);
   // Records a sign of life in O(1), or in O(log n) if the node was suspected. Returns true if that
   // cleared a suspicion. It is ignored for nodes that are dead, unwatched or without a link.
   bool heard(base::NodeId node, base::TimePoint now);

@@ -9,6 +9,14 @@ using base::Errc;
 using base::fail;
 
 base::Result<NodeIndex> NodeTable::add(NodeId id, std::string name) {
+  const auto known = index_.find(id);
+  if (known != index_.end() && this->name(known->second) == name && nodes_[known->second].removed) {
+    Node& node = nodes_[known->second];
+    node = Node();
+    node.id = id;
+    node.info.name = std::move(name);
+    return known->second;
+  }
   if (index_.contains(id)) return fail(Errc::Exists, "node {} exists already", id);
   if (names_.contains(name)) return fail(Errc::Exists, "node {} exists already", name);
   if (nodes_.size() >= base::limits::kMaxNodes) {
@@ -25,20 +33,41 @@ base::Result<NodeIndex> NodeTable::add(NodeId id, std::string name) {
 
 std::optional<NodeIndex> NodeTable::find(NodeId id) const {
   const auto found = index_.find(id);
-  if (found == index_.end()) return std::nullopt;
+  if (found == index_.end() || nodes_[found->second].removed) return std::nullopt;
   return found->second;
 }
 
 std::optional<NodeIndex> NodeTable::find(const std::string& name) const {
   const auto found = names_.find(name);
-  if (found == names_.end()) return std::nullopt;
+  if (found == names_.end() || nodes_[found->second].removed) return std::nullopt;
   return found->second;
 }
 
 std::vector<NodeId> NodeTable::ids() const {
   std::vector<NodeId> out;
-  for (const auto& [id, index] : index_) out.push_back(id);
+  for (const auto& [id, index] : index_) {
+    if (!nodes_[index].removed) out.push_back(id);
+  }
   return out;
+}
+
+void NodeTable::remove(NodeIndex index, Step& step) {
+  Node& node = nodes_[index];
+  detector_.forget(node.id);
+  awaited_.erase(index);
+  std::string name = std::move(node.info.name);
+  node.info = base::NodeInfo();
+  node.info.name = std::move(name);
+  node.info.cores = 0;
+  node.seen = true;
+  node.connected = false;
+  node.drained = true;
+  node.removed = true;
+  set_state(node, NodeState::Down, step);
+}
+
+std::size_t NodeTable::count() const {
+  return static_cast<std::size_t>(std::ranges::count(nodes_, false, &Node::removed));
 }
 
 bool NodeTable::all_seen() const {

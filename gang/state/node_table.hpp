@@ -31,6 +31,7 @@ struct Node {
   base::TimePoint lost_at{};  // time when its last connection ended; epoch: never
   bool announced = false;     // its daemon announced its stop before the connection ended
   bool drained = false;
+  bool removed = false;  // not part of the cluster; keeps its index, which a node of its name gets
   std::string drain_reason;
   std::string down_reason;
   // Attempts that run here but have ended for the head; nothing is placed next to them.
@@ -44,10 +45,17 @@ class NodeTable {
       : detector_({config.suspect_after, config.node_timeout, config.reconnect_grace,
                    BeatTiming{}.vouched_for}) {}
 
-  // Fails if the name or the id exists already, or there are too many nodes.
+  // Fails if the name or the id exists already, or there are too many nodes. A removed node comes
+  // back with its id and its index.
   base::Result<NodeIndex> add(NodeId id, std::string name);
+  // Takes a node out of the cluster: it has no hardware and is no longer found. Nothing may be
+  // placed on it.
+  void remove(NodeIndex index, Step& step);
 
+  // Counts removed nodes too, because their indexes stay in use; count() does not.
   [[nodiscard]] std::size_t size() const { return nodes_.size(); }
+
+  [[nodiscard]] std::size_t count() const;
 
   [[nodiscard]] const Node& operator[](NodeIndex index) const { return nodes_[index]; }
 

@@ -30,6 +30,7 @@ struct AdminOptions {
   std::string value;
   std::vector<std::string> nodes;
   bool all_nodes = false;
+  bool removes_nodes = false;
   wire::ManageKeys::What keys = wire::ManageKeys::LIST;
   std::string reason;
   ReserveWords reserve;
@@ -84,13 +85,27 @@ Result<int> show_values(HeadLink& head, const AdminOptions& options) {
   return kExitOk;
 }
 
-Result<int> drain(HeadLink& head, const AdminOptions& options, bool resume) {
-  wire::DrainNodes request;
+// Adds the nodes of the command line to a request that has `nodes`.
+template <class Request>
+Status add_nodes(const AdminOptions& options, Request& request) {
   for (const auto& word : options.nodes) {
     const auto names = expand_hostlist(word);
     if (!names) return names.error().with_context("node '{}'", escape_terminal(word, 80));
     for (const auto& name : *names) request.add_nodes(name);
   }
+  return {};
+}
+
+Result<int> change_nodes(HeadLink& head, const AdminOptions& options) {
+  wire::ChangeNodes request;
+  if (auto added = add_nodes(options, request); !added) return added.error();
+  request.set_removes(options.removes_nodes);
+  return carry_out(head, options, request);
+}
+
+Result<int> drain(HeadLink& head, const AdminOptions& options, bool resume) {
+  wire::DrainNodes request;
+  if (auto added = add_nodes(options, request); !added) return added.error();
   request.set_reason(options.reason);
   request.set_resume(resume);
   return carry_out(head, options, request);
@@ -146,11 +161,7 @@ std::string keys_json(const wire::NodeKeyList& list) {
 Result<int> manage_keys(HeadLink& head, const AdminOptions& options) {
   wire::ManageKeys request;
   request.set_what(options.keys);
-  for (const auto& word : options.nodes) {
-    const auto names = expand_hostlist(word);
-    if (!names) return names.error().with_context("node '{}'", escape_terminal(word, 80));
-    for (const auto& name : *names) request.add_nodes(name);
-  }
+  if (auto added = add_nodes(options, request); !added) return added.error();
   const bool rotates = options.keys == wire::ManageKeys::ROTATE;
   if (rotates && options.all_nodes == !options.nodes.empty()) {
     return fail(Errc::Malformed, "give nodes or --all");
@@ -227,6 +238,7 @@ using Work = Result<int> (*)(HeadLink&, const AdminOptions&);
 Work chosen_work(const CLI::App& app) {
   if (app.got_subcommand("set")) return set_value;
   if (app.got_subcommand("get")) return show_values;
+  if (app.got_subcommand("node")) return change_nodes;
   if (app.got_subcommand("drain")) {
     return [](HeadLink& head, const AdminOptions& options) { return drain(head, options, false); };
   }
@@ -269,6 +281,19 @@ void add_key_commands(CLI::App& app, AdminOptions& options) {
   auto* list = key->add_subcommand("list", "Print when each node got its key");
   list->add_option("nodes", options.nodes, "node05 or node[00-07]; all if not given")
       ->type_name("NODE");
+}
+
+void add_node_commands(CLI::App& app, AdminOptions& options) {
+  auto* node = app.add_subcommand("node", "Add or remove nodes while jobs run (root only)");
+  node->require_subcommand(1);
+  node->fallthrough();
+  auto* add = node->add_subcommand("add", "Add nodes to the cluster");
+  add->add_option("nodes", options.nodes, "node05 or node[00-07]")->required()->type_name("NODE");
+  auto* remove = node->add_subcommand("remove", "Take drained nodes out of the cluster");
+  remove->add_option("nodes", options.nodes, "node05 or node[00-07]")
+      ->required()
+      ->type_name("NODE");
+  remove->callback([&options] { options.removes_nodes = true; });
 }
 
 void add_reservation_commands(CLI::App& app, AdminOptions& options) {
@@ -358,6 +383,7 @@ void add_subcommands(CLI::App& app, AdminOptions& options) {
   resume->add_option("nodes", options.nodes, "node05 or node[00-07]")
       ->required()
       ->type_name("NODE");
+  add_node_commands(app, options);
   add_reservation_commands(app, options);
   add_key_commands(app, options);
   app.add_subcommand("reload", "Read the configuration again");

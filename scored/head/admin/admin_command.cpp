@@ -3,6 +3,7 @@
 #include "base/model/settings.hpp"
 #include "base/overloaded.hpp"
 #include "base/text.hpp"
+#include "base/text/hostlist.hpp"
 #include "scored/head/admin/job_change.hpp"
 #include "scored/head/reservations/booking.hpp"
 
@@ -48,6 +49,10 @@ std::string described(const wire::Reservation& reservation) {
 
 AdminCommand from_wire(const wire::Set& message) {
   return ChangeSetting{message.name(), message.value()};
+}
+
+AdminCommand from_wire(const wire::ChangeNodes& message) {
+  return ChangeNodes{{message.nodes().begin(), message.nodes().end()}, message.removes()};
 }
 
 AdminCommand from_wire(const wire::DrainNodes& message) {
@@ -112,6 +117,7 @@ std::optional<AdminCommand> from_action(const monitor::Action& action) {
 
 FrameType frame_of(const AdminCommand& command) {
   return std::visit(Overloaded{[](const ChangeSetting&) { return FrameType::Set; },
+                               [](const ChangeNodes&) { return FrameType::ChangeNodes; },
                                [](const DrainNodes&) { return FrameType::DrainNodes; },
                                [](const ReserveNodes&) { return FrameType::Reserve; },
                                [](const RemoveReservation&) { return FrameType::Unreserve; },
@@ -128,6 +134,9 @@ std::string action_of(const AdminCommand& command) {
   return std::visit(
       Overloaded{
           [](const ChangeSetting& set) { return "set " + escape_terminal(set.name, 80); },
+          [](const ChangeNodes& change) -> std::string {
+            return change.removes ? "remove node" : "add node";
+          },
           [](const DrainNodes& drain) -> std::string { return drain.resume ? "resume" : "drain"; },
           [](const ReserveNodes&) { return std::string("reserve"); },
           [](const RemoveReservation&) { return std::string("unreserve"); },
@@ -184,6 +193,11 @@ std::string reply_of(const AdminCommand& command) {
   }
   if (const auto* removed = std::get_if<RemoveReservation>(&command)) {
     return fmt::format("reservation {} removed", removed->name);
+  }
+  if (const auto* change = std::get_if<ChangeNodes>(&command)) {
+    const std::string nodes = escape_terminal(compress_hostlist(change->nodes), 1024);
+    if (change->removes) return fmt::format("{} removed", nodes);
+    return fmt::format("{0} added; `scadm key rotate {0}` prints the line to run there", nodes);
   }
   if (std::holds_alternative<ReloadConfiguration>(command)) return "configuration reloaded";
   if (std::holds_alternative<ShutDown>(command)) return "every job has ended";

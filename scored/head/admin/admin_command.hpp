@@ -22,6 +22,11 @@ struct ChangeSetting {
   std::string name, value;  // as users write them: "quantum", "50ms"
 };
 
+struct ChangeNodes {
+  std::vector<std::string> nodes;  // names
+  bool removes = false;            // takes the nodes out of the cluster; else adds them
+};
+
 struct DrainNodes {
   std::vector<std::string> nodes;  // hostlists
   std::string reason;
@@ -68,10 +73,11 @@ struct ChangeJob {
 };
 
 using AdminCommand =
-    std::variant<ChangeSetting, DrainNodes, ReserveNodes, RemoveReservation, ReloadConfiguration,
-                 ShutDown, SignalJob, CancelJob, ControlJob, ChangeJob>;
+    std::variant<ChangeSetting, ChangeNodes, DrainNodes, ReserveNodes, RemoveReservation,
+                 ReloadConfiguration, ShutDown, SignalJob, CancelJob, ControlJob, ChangeJob>;
 
 [[nodiscard]] AdminCommand from_wire(const wire::Set& message);
+[[nodiscard]] AdminCommand from_wire(const wire::ChangeNodes& message);
 [[nodiscard]] AdminCommand from_wire(const wire::DrainNodes& message);
 [[nodiscard]] AdminCommand from_wire(const wire::Reserve& message);
 [[nodiscard]] AdminCommand from_wire(const wire::Unreserve& message);

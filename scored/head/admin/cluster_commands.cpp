@@ -99,6 +99,72 @@ Result<Effect> ClusterCommands::prepare(const Peer&, const DrainNodes& command) 
   };
 }
 
+Result<NodeChanges> ClusterCommands::changes_with(const ChangeNodes& command) const {
+  if (command.nodes.empty()) return fail(Errc::Malformed, "name at least one node");
+  auto changes = NodeChanges::load(parts_.config.state_dir);
+  if (!changes) return changes.error();
+  for (const std::string& name : command.nodes) {
+    const std::string shown = escape_terminal(name, 80);
+    if (!is_host_name(name)) return fail(Errc::Malformed, "'{}' is not a node name", shown);
+    const auto node = head_.links.find(name);
+    if (!command.removes) {
+      if (node) return fail(Errc::Exists, "{} is a node of this cluster already", shown);
+      changes->add(name);
+      continue;
+    }
+    if (!node) return node.error();
+    if (auto free = head_.runner.cluster().check_removal(*node); !free) return free.error();
+    changes->remove(name);
+  }
+  const std::size_t count = changes->applied_to(parts_.config.configured_nodes).size();
+  if (count == 0) return fail(Errc::WrongState, "a cluster needs at least one node");
+  if (count > limits::kMaxNodes) {
+    return fail(Errc::TooLarge, "a cluster has at most {} nodes", limits::kMaxNodes);
+  }
+  return changes;
+}
+
+// What was stored about an earlier node of this name does not apply to a new one.
+Result<Changes> ClusterCommands::check(const Peer&, const ChangeNodes& command) {
+  const auto changes = changes_with(command);
+  if (!changes) return changes.error();
+  Changes stored{SaveSetting{fmt::format("{}{}", kFilePrefix, kNodeChangesFile), changes->text()}};
+  for (const std::string& name : command.nodes) {
+    stored.emplace_back(drain_setting(name, std::nullopt));
+  }
+  return stored;
+}
+
+Result<Effect> ClusterCommands::prepare(const Peer&, const ChangeNodes& command) {
+  const auto changes = changes_with(command);
+  if (!changes) return changes.error();
+  return [this, changes = *changes, command] {
+    HeadConfig& config = parts_.config;
+    changes.write(config.state_dir);
+    config.nodes = changes.applied_to(config.configured_nodes);
+    for (const std::string& name : command.nodes) command.removes ? remove(name) : add(name);
+  };
+}
+
+void ClusterCommands::add(const std::string& node) {
+  if (auto added = add_node(node); !added) {
+    return log_error("Cannot add node", kv("node", node), kv("err", added.error()));
+  }
+  log_notice("Added node", kv("node", node));
+}
+
+void ClusterCommands::remove(const std::string& node) {
+  const auto id = head_.links.find(node);
+  if (!id) return;
+  auto actions = head_.runner.cluster().remove_node(*id, now());
+  if (!actions) {
+    return log_error("Cannot remove node", kv("node", node), kv("err", actions.error()));
+  }
+  head_.links.remove(*id);
+  head_.runner.perform(std::move(*actions));
+  log_notice("Removed node", kv("node", node));
+}
+
 Result<Changes> ClusterCommands::check(const Peer&, const ReserveNodes& command) {
   const auto booking = parts_.reservations.plan(command.wanted, command.ends_jobs);
   if (!booking) return booking.error();
@@ -161,12 +227,7 @@ void ClusterCommands::change(const ChangeSetting& command) {
 void ClusterCommands::take_file(HeadConfig wanted) {
   HeadConfig& config = parts_.config;
   for (const std::string& name : wanted.nodes) {
-    if (head_.links.has(name)) continue;
-    if (auto added = add_node(name); !added) {
-      log_error("Cannot add node", kv("node", name), kv("err", added.error()));
-      continue;
-    }
-    log_notice("Added node", kv("node", name));
+    if (!head_.links.has(name)) add(name);
   }
   for (const ChangeSetting& each : changes_between(config.settings, wanted.settings)) change(each);
   head_.runner.perform(head_.runner.cluster().set_fill_queues(wanted.fill_queues, now()));

@@ -4,6 +4,7 @@
 #include "scored/head/admin/command_steps.hpp"
 #include "scored/head/config/config.hpp"
 #include "scored/head/jobs/fair_shares.hpp"
+#include "scored/head/nodes/node_changes.hpp"
 #include "scored/head/reservations/reservation_manager.hpp"
 #include "scored/head/streams/job_networks.hpp"
 
@@ -29,6 +30,7 @@ class ClusterCommands {
   // Each check() returns what must be on disk before the command is carried out, and changes
   // nothing.
   Result<Changes> check(const Peer& peer, const ChangeSetting& command);
+  Result<Changes> check(const Peer& peer, const ChangeNodes& command);
   Result<Changes> check(const Peer& peer, const DrainNodes& command);
   Result<Changes> check(const Peer& peer, const ReserveNodes& command);
   Result<Changes> check(const Peer& peer, const RemoveReservation& command);
@@ -37,6 +39,7 @@ class ClusterCommands {
   // Each prepare() changes the cluster; the returned effect sends what follows from the change. It
   // fails if something has changed since check().
   Result<Effect> prepare(const Peer& peer, const ChangeSetting& command);
+  Result<Effect> prepare(const Peer& peer, const ChangeNodes& command);
   Result<Effect> prepare(const Peer& peer, const DrainNodes& command);
   Result<Effect> prepare(const Peer& peer, const ReserveNodes& command);
   Result<Effect> prepare(const Peer& peer, const RemoveReservation& command);
@@ -48,6 +51,10 @@ class ClusterCommands {
   void apply_rules();
 
  private:
+  // Checks the command, and returns the changes with it.
+  [[nodiscard]] Result<NodeChanges> changes_with(const ChangeNodes& command) const;
+  void add(const std::string& node);
+  void remove(const std::string& node);
   [[nodiscard]] Result<std::vector<NodeId>> nodes_of(const DrainNodes& command) const;
   Result<Changes> check_file(const HeadConfig& wanted);
   void take_file(HeadConfig wanted);

@@ -10,8 +10,10 @@
 namespace score::head {
 namespace {
 
-std::string drained_nodes(const AdminCommand& command) {
+std::string nodes_of(const AdminCommand& command) {
+  const auto* change = std::get_if<ChangeNodes>(&command);
   const auto* drain = std::get_if<DrainNodes>(&command);
+  if (change != nullptr) return fmt::format("{}", fmt::join(change->nodes, ","));
   return drain == nullptr ? std::string() : fmt::format("{}", fmt::join(drain->nodes, ","));
 }
 
@@ -33,7 +35,7 @@ void audit(HeadContext& head, const Peer& peer, const AdminCommand& command) {
   const JobId job = job_of(command);
   const std::string action(action_of(command));
   const std::string value = escape_terminal(value_of(command), limits::kMaxErrorTextBytes);
-  const std::string nodes = drained_nodes(command);
+  const std::string nodes = nodes_of(command);
   std::vector<EventValue> values = {{"user", peer.name}, {"action", action}};
   if (job != JobId()) values.push_back({"job", fmt::format("{}", job)});
   if (!nodes.empty()) values.push_back({"node", nodes});

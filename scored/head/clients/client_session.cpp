@@ -247,6 +247,8 @@ bool ClientSession::dispatch_command(const proto::InFrame& frame) {
   switch (frame.type) {
     case FrameType::Set:
       return handle<wire::Set>(frame);
+    case FrameType::ChangeNodes:
+      return handle<wire::ChangeNodes>(frame);
     case FrameType::DrainNodes:
       return handle<wire::DrainNodes>(frame);
     case FrameType::Reserve:

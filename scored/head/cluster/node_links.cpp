@@ -7,6 +7,10 @@
 namespace score::head {
 
 NodeId NodeLinks::add(std::string name) {
+  if (const auto known = by_name_.find(name); known != by_name_.end()) {
+    link(known->second) = Link{.name = std::move(name)};
+    return known->second;
+  }
   const NodeId id(static_cast<std::uint32_t>(links_.size()));
   by_name_.emplace(name, id);
   Link link;
@@ -15,9 +19,16 @@ NodeId NodeLinks::add(std::string name) {
   return id;
 }
 
+void NodeLinks::remove(NodeId node) {
+  Link& removed = link(node);
+  removed.is_removed = true;
+  if (removed.connection) removed.connection->close();
+}
+
 Result<NodeId> NodeLinks::find(std::string_view name) const {
   const auto found = by_name_.find(name);
-  if (found == by_name_.end()) return fail(Errc::NotFound, "no node {}", escape_terminal(name, 80));
+  if (found == by_name_.end() || link(found->second).is_removed)
+    return fail(Errc::NotFound, "no node {}", escape_terminal(name, 80));
   return found->second;
 }
 

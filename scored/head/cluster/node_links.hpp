@@ -41,12 +41,15 @@ class NodeLinks {
     std::shared_ptr<proto::Connection> connection;  // null: not connected
     NodeVitals vitals;
     bool is_stopping = false;  // its daemon announced this over the connection
+    bool is_removed = false;   // keeps its id, which add() returns again for its name
   };
 
-  // Adds a node; ids count from 0. Each name must be added only once.
+  // Adds a node; ids count from 0. A name must be added only once, or again after remove().
   NodeId add(std::string name);
+  // Closes its connection; find() and has() no longer know it.
+  void remove(NodeId node);
 
-  [[nodiscard]] bool has(std::string_view name) const { return by_name_.contains(name); }
+  [[nodiscard]] bool has(std::string_view name) const { return find(name).has_value(); }
 
   // The id must be one that add() returned.
   [[nodiscard]] Link& link(NodeId node) { return links_[node.value()]; }

@@ -47,6 +47,7 @@ void read_names(ConfigSection& section, HeadConfig& config) {
     return;
   }
   config.nodes = std::move(*names);
+  config.configured_nodes = config.nodes;
   const std::set<std::string> unique(config.nodes.begin(), config.nodes.end());
   if (config.nodes.empty()) section.refuse("nodes", "name at least one node");
   if (unique.size() != config.nodes.size()) section.refuse("nodes", "a node is named twice");
@@ -299,7 +300,9 @@ Status check_reload(const HeadConfig& running, const HeadConfig& wanted) {
   };
   compare("heads", heads(running), heads(wanted));
   // The nodes decide as witnesses which head is in charge, so both heads must count the same ones.
-  if (running.has_two_heads()) compare("nodes", running.nodes, wanted.nodes);
+  if (running.has_two_heads()) {
+    compare("nodes", running.configured_nodes, wanted.configured_nodes);
+  }
   compare("witnesses", running.witnesses, wanted.witnesses);
   compare("run_dir", running.run_dir, wanted.run_dir);
   compare("socket", running.socket, wanted.socket);
@@ -331,7 +334,7 @@ Status check_reload(const HeadConfig& running, const HeadConfig& wanted) {
   }
   for (const std::string& name : running.nodes) {
     if (std::find(wanted.nodes.begin(), wanted.nodes.end(), name) == wanted.nodes.end()) {
-      return fail(Errc::WrongState, "nodes: {} cannot be taken away from a running head; drain it",
+      return fail(Errc::WrongState, "nodes: first run `scadm node remove {}`; nothing was reloaded",
                   name);
     }
   }

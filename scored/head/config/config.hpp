@@ -28,11 +28,12 @@ namespace score::head {
 struct HeadConfig {
   std::string file;  // the file that was read
   std::string cluster = "cluster";
-  std::vector<std::string> nodes;                // from the hostlist "nodes"; at least one
+  std::vector<std::string> configured_nodes;     // from the hostlist "nodes"; at least one
+  std::vector<std::string> nodes;                // the same with what NodeChanges has
   proto::TcpEndpoint listen{"127.0.0.1", 7421};  // for nodes; port 0: any free port, see run_dir
   std::vector<proto::TcpEndpoint> heads;         // with two heads: where they listen for nodes
   std::uint32_t self = 0;                        // index of this head in `heads`
-  std::vector<std::string> witnesses;            // of the two heads; empty: all nodes
+  std::vector<std::string> witnesses;            // of the two heads; empty: the configured nodes
   std::vector<std::string> login_nodes;          // trusted to name their users
   std::string run_dir = "/run/scored";           // contains head.sock and head.port
   std::string socket;                            // for commands; empty: <run_dir>/head.sock

@@ -3,6 +3,7 @@
 #include "base/os/fd.hpp"
 #include "base/os/log.hpp"
 #include "base/systemd/notify.hpp"
+#include "scored/head/nodes/node_changes.hpp"
 #include "scored/shared/journal/event.hpp"
 
 #include <algorithm>
@@ -93,6 +94,7 @@ void Daemon::follow_charge() {
 
 Status Daemon::start_with(Store store, const proto::KeyRing& keys) {
   if (auto written = store.write_files(); !written) return written;
+  if (auto applied = apply_node_changes(config_); !applied) return applied;
   auto reader = StoreReader::open(store.path());
   if (!reader) return reader.error();
   DaemonRequests requests;
@@ -210,7 +212,9 @@ asio::awaitable<void> Daemon::handle_signals() {
 
 Result<HeadConfig> Daemon::read_configuration() const {
   auto wanted = load_config(config_.file);
-  if (wanted && options_.log_level) wanted->log_level = *options_.log_level;
+  if (!wanted) return wanted;
+  if (options_.log_level) wanted->log_level = *options_.log_level;
+  if (auto applied = apply_node_changes(*wanted); !applied) return applied.error();
   return wanted;
 }
 

@@ -8,6 +8,7 @@
 #include "proto/frames/parse.hpp"
 #include "proto/transport/setup_token.hpp"
 #include "scored/head/config/version.hpp"
+#include "scored/head/nodes/node_changes.hpp"
 #include "scored/head/nodes/node_keys.hpp"
 #include "scored/head/nodes/setup_manager.hpp"
 #include "scored/shared/leases/lease_wire.hpp"
@@ -71,9 +72,10 @@ std::optional<proto::Key> LeaderElection::key_of(std::string_view identity) cons
     return proto::derive_setup_key(parts_.ring.newest().key, identity);
   }
   const auto node = proto::parse_node_identity(identity);
-  if (!node || std::ranges::find(parts_.config.nodes, node->node) == parts_.config.nodes.end()) {
-    return std::nullopt;
-  }
+  const auto changes = NodeChanges::load(parts_.config.state_dir);
+  if (!node || !changes) return std::nullopt;
+  const auto nodes = changes->applied_to(parts_.config.configured_nodes);
+  if (std::ranges::find(nodes, node->node) == nodes.end()) return std::nullopt;
   NodeKeys keys(parts_.config.state_dir + "/node-keys");
   if (!keys.load() || !keys.accepts(*node)) return std::nullopt;
   return parts_.ring.node_key(*node);
@@ -189,9 +191,8 @@ asio::awaitable<void> LeaderElection::refuse_arrival(Arrival arrival) {
 
 asio::awaitable<void> LeaderElection::serve_witness(std::string node, Arrival arrival) {
   const auto connection = arrival.connection;
-  const auto place = witnesses_.find(node);
   const auto message = proto::parse<wire::WitnessHello>(arrival.first);
-  if (!place || !message || message->name() != node) {
+  if (!message || message->name() != node) {
     connection->close();
     co_return refuse(connection->peer(), Error(Errc::Denied, "not a witness of this cluster"));
   }
@@ -201,7 +202,8 @@ asio::awaitable<void> LeaderElection::serve_witness(std::string node, Arrival ar
     connection->close();
     co_return refuse(connection->peer(), version.error());
   }
-  witnesses_.connected(*place, connection);
+  const std::size_t place = witnesses_.place_of(node);
+  witnesses_.connected(place, connection);
   for (;;) {
     auto frame = co_await connection->read(proto::Role::Node);
     if (!frame) break;
@@ -210,13 +212,13 @@ asio::awaitable<void> LeaderElection::serve_witness(std::string node, Arrival ar
       refuse(connection->peer(), reply.error());
       break;
     }
-    if (const auto vote = witnesses_.vote_of(*place)) {
+    if (const auto vote = witnesses_.vote_of(place)) {
       reply->mark = witnesses_.checked(reply->mark);
       perform(leadership_.witness_replied(*vote, *reply, parts_.clock.now()));
     }
   }
   connection->close();
-  witnesses_.lost(*place, connection);
+  witnesses_.lost(place, connection);
 }
 
 // ---- the other head -----------------------------------------------------------------------------

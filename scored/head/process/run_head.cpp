@@ -8,6 +8,7 @@
 #include "proto/transport/key_ring.hpp"
 #include "scored/head/config/config.hpp"
 #include "scored/head/config/config_warnings.hpp"
+#include "scored/head/nodes/node_changes.hpp"
 #include "scored/head/process/head_daemon.hpp"
 #include "scored/head/process/run_two_heads.hpp"
 #include "scored/shared/journal/journal.hpp"
@@ -175,6 +176,9 @@ int run_head(const std::vector<std::string>& arguments) {
     if (!key) return refuse(kBadUsage, key.error());
     const auto hooks = check_hook_files(config->hooks, {Hook::Submit}, UserId(::geteuid()));
     return hooks ? 0 : refuse(kBadUsage, hooks.error());
+  }
+  if (auto applied = apply_node_changes(*config); !applied) {
+    return refuse(kCannotStart, applied.error());
   }
   if (line->new_key || line->rotate_key || line->retire_key || !line->node_key.empty()) {
     const auto made = make_keys(*line, *config);

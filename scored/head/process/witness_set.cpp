@@ -27,28 +27,35 @@ std::uint64_t digest_of(const std::vector<std::string>& names, std::uint64_t dig
 }  // namespace
 
 WitnessSet::WitnessSet(const HeadConfig& config, const proto::KeyRing& ring)
-    : config_(config), ring_(ring), votes_(config.nodes.size()), connections_(config.nodes.size()) {
+    : config_(config),
+      ring_(ring),
+      nodes_(config.configured_nodes),
+      votes_(nodes_.size()),
+      connections_(nodes_.size()) {
   for (std::size_t i = 0; i < votes_.size(); ++i) {
     if (config.witnesses.empty()) votes_[i] = i;
   }
   for (std::size_t vote = 0; vote < config.witnesses.size(); ++vote) {
-    if (const auto place = find(config.witnesses[vote])) votes_[*place] = vote;
+    votes_[place_of(config.witnesses[vote])] = vote;
   }
   if (!config.witnesses.empty()) names_ = digest_of(config.witnesses, base::kFnv1aBegin);
 }
 
 gang::Leadership::Settings WitnessSet::settings(gang::Leadership::Settings settings) const {
   const std::size_t named = config_.witnesses.size();
-  settings.witnesses = named != 0 ? named : config_.nodes.size();
+  settings.witnesses = named != 0 ? named : config_.configured_nodes.size();
   settings.liars = named >= kEnoughForALiar ? 1 : 0;
   settings.notes_changes = settings.witnesses <= kMostNoting;
   return settings;
 }
 
-std::optional<std::size_t> WitnessSet::find(std::string_view node) const {
-  const auto place = std::ranges::find(config_.nodes, node);
-  if (place == config_.nodes.end()) return std::nullopt;
-  return static_cast<std::size_t>(place - config_.nodes.begin());
+std::size_t WitnessSet::place_of(std::string_view node) {
+  const auto place = std::ranges::find(nodes_, node);
+  if (place != nodes_.end()) return static_cast<std::size_t>(place - nodes_.begin());
+  nodes_.emplace_back(node);
+  votes_.emplace_back();
+  connections_.emplace_back();
+  return nodes_.size() - 1;
 }
 
 void WitnessSet::connected(std::size_t place, ConnectionPtr connection) {
@@ -90,7 +97,7 @@ gang::LogMark WitnessSet::checked(const gang::LogMark& mark) const {
 }
 
 std::uint64_t WitnessSet::digest() const {
-  const std::uint64_t nodes = digest_of(config_.nodes, base::kFnv1aBegin);
+  const std::uint64_t nodes = digest_of(config_.configured_nodes, base::kFnv1aBegin);
   return config_.witnesses.empty() ? nodes : digest_of(config_.witnesses, base::fnv1a("\n", nodes));
 }
 

@@ -29,8 +29,9 @@ class WitnessSet {
   // Completes the settings by the number of witnesses and what follows from it.
   [[nodiscard]] gang::Leadership::Settings settings(gang::Leadership::Settings settings) const;
 
-  // Returns the place of a node in the configuration.
-  [[nodiscard]] std::optional<std::size_t> find(std::string_view node) const;
+  // Returns the place of a node. A node that the configuration does not name gets one without a
+  // vote: `scadm node add` has added it.
+  [[nodiscard]] std::size_t place_of(std::string_view node);
 
   // Returns the vote of the node at this place; nullopt if it is no witness.
   [[nodiscard]] std::optional<std::size_t> vote_of(std::size_t place) const {
@@ -55,6 +56,7 @@ class WitnessSet {
 
   const HeadConfig& config_;
   const proto::KeyRing& ring_;
+  std::vector<std::string> nodes_;                 // those of the configuration come first
   std::vector<std::optional<std::size_t>> votes_;  // indexed by node
   std::vector<ConnectionPtr> connections_;         // indexed by node
   std::uint64_t names_ = 0;                        // digest of the named witnesses

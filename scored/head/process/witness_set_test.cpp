@@ -12,7 +12,7 @@ namespace {
 
 HeadConfig config_of(std::vector<std::string> witnesses = {}) {
   HeadConfig config;
-  config.nodes = {"n0", "n1", "n2", "n3", "n4", "n5", "n6"};
+  config.nodes = config.configured_nodes = {"n0", "n1", "n2", "n3", "n4", "n5", "n6"};
   config.witnesses = std::move(witnesses);
   return config;
 }

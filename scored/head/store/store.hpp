@@ -195,6 +195,7 @@ inline constexpr std::string_view kFilePrefix = "file:";
 inline constexpr std::string_view kNodeKeysFile = "node-keys";
 inline constexpr std::string_view kUsedTokensFile = "setup-tokens-used";
 inline constexpr std::string_view kPersonalTokensFile = "personal-tokens";
+inline constexpr std::string_view kNodeChangesFile = "node-changes";
 
 struct Barrier {};  // changes nothing; acknowledged when everything added before is durable
 

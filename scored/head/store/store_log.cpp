@@ -181,7 +181,8 @@ Status Store::write_files() {
   auto stored = settings();
   if (!stored) return stored.error();
   const std::string directory = path_.substr(0, path_.rfind('/'));
-  for (const std::string_view name : {kNodeKeysFile, kUsedTokensFile, kPersonalTokensFile}) {
+  for (const std::string_view name :
+       {kNodeKeysFile, kUsedTokensFile, kPersonalTokensFile, kNodeChangesFile}) {
     const auto text = stored->find(fmt::format("{}{}", kFilePrefix, name));
     if (text == stored->end()) continue;
     const std::string path = fmt::format("{}/{}", directory, name);

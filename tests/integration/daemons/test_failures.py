@@ -301,3 +301,55 @@ def test_a_reload_adds_nodes_and_takes_none_away(fresh):
     assert cluster.run('scrun', '-N', 2, '-x', 'node02', 'echo', 'x').stdout == 'x\n' * 2
     file.write_text(text)
     assert 'node02' in cluster.run('scadm', 'reload', code=125).stderr
+
+
+def states(cluster):
+    return {node['node']: node['state'] for node in cluster.json('scnodes')['nodes']}
+
+
+def test_nodes_are_removed_and_added_while_jobs_run(fresh, tmp_path):
+    cluster = fresh(3)
+    job, counters = start_progress(cluster, tmp_path, 'job', 2, '-w', 'node[00-01]')
+    other = cluster.submit('-w', 'node02', 'sleep', 1000)
+    cluster.wait_job(other, 'running')
+    refused = lambda *words: cluster.run('scadm', 'node', *words, code=125).stderr
+    assert 'node02 is not drained: first run `scadm drain node02`' in refused('remove', 'node02')
+    cluster.run('scadm', 'drain', 'node02')
+    assert 'jobs are still on node02' in refused('remove', 'node02')
+    cluster.run('sccancel', '--grace', 0, other)
+    assert cluster.run('scadm', 'node', 'remove', 'node02').stderr == 'node02 removed\n'
+    assert set(states(cluster)) == {'node00', 'node01'}
+    assert 'no node node02' in refused('remove', 'node02')
+    assert 'requested 3 nodes; the cluster has 2' in cluster.run('scrun', '-N', 3, 'true', code=125).stderr
+    assert 'no node node02' in cluster.run('scrun', '-w', 'node02', 'true', code=125).stderr
+    assert 'node00 is a node of this cluster already' in refused('add', 'node00')
+    assert 'is not a host name' in refused('add', 'no de')
+    cluster.kill('head')  # the change is stored, and not in the file
+    cluster.restart('head')
+    wait_until(lambda: cluster.run('scnodes', code=None).returncode == 0)
+    wait_until(lambda: states(cluster) == {'node00': 'up', 'node01': 'up'})
+    assert cluster.job(job)['state'] == 'running'
+    added = cluster.run('scadm', 'node', 'add', 'node[02-03]').stderr
+    assert added == 'node[02-03] added; `scadm key rotate node[02-03]` prints the line to run there\n'
+    wait_until(lambda: states(cluster)['node02'] == 'up')
+    assert states(cluster)['node03'] == 'unknown'
+    assert cluster.run('scrun', '-N', 3, '-x', 'node03', 'echo', 'x').stdout == 'x\n' * 3
+    cluster.run('scadm', 'reload')
+    assert set(states(cluster)) == {'node00', 'node01', 'node02', 'node03'}
+    before = counters.total()
+    wait_until(lambda: counters.total() > before)
+    cluster.cancel_all()
+
+
+def test_the_head_goes_on_without_its_only_node(fresh):
+    cluster = fresh(1)
+    job = cluster.submit('sleep', 1000)
+    cluster.wait_job(job, 'running')
+    head = cluster.daemon('head')['pid']
+    cluster.kill('node00')
+    cluster.wait_job(job, 'node-failed')
+    time.sleep(1)  # the daemons' network is closed
+    assert cluster.daemon('head')['pid'] == head and states(cluster) == {'node00': 'down'}
+    cluster.restart('node00')
+    cluster.wait_up()
+    assert cluster.run('scrun', 'echo', 'x').stdout == 'x\n'

@@ -387,3 +387,28 @@ def test_an_answered_revocation_outlives_the_head_that_answered(fresh):
     wait_until(lambda: leader(cluster) is not None and has_current_follower(cluster), what=cluster.logs)
     assert revoked(cluster) == ['node03']
     wait_until(lambda: node_keys(cluster, 'head') == node_keys(cluster, 'head2') != '')
+
+
+def nodes_of(cluster):
+    return [node['node'] for node in json.loads(cluster.run('scnodes', '--json', extra_env=at_node(cluster)).stdout)['nodes']]
+
+
+def test_removed_and_added_nodes_are_known_to_both_heads(fresh):
+    cluster = boot(fresh)
+    first = in_charge(cluster)
+    socket = {'SCORED_SERVER': str(cluster.directory / first / 'head.sock')}
+    for words in (['drain', 'node03'], ['node', 'remove', 'node03'], ['node', 'add', 'node04']):
+        cluster.run('scadm', *words, extra_env=socket)
+    assert nodes_of(cluster) == ['node00', 'node01', 'node02', 'node04']
+    cluster.kill(first)
+    wait_until(lambda: leader(cluster) == other(first), what=cluster.logs)
+    assert nodes_of(cluster) == ['node00', 'node01', 'node02', 'node04']
+    socket['SCORED_SERVER'] = str(cluster.directory / other(first) / 'head.sock')
+    cluster.run('scadm', 'node', 'remove', 'node04', code=125, extra_env=socket)
+    cluster.run('scadm', 'drain', 'node04', extra_env=socket)
+    cluster.run('scadm', 'node', 'remove', 'node04', extra_env=socket)
+    cluster.run('scadm', 'node', 'add', 'node03', extra_env=socket)
+    wait_until(lambda: (info(cluster) or {}).get('nodes_up') == 4, what=cluster.logs)
+    cluster.restart(first)
+    wait_until(lambda: is_ready(cluster), what=cluster.logs)
+    assert nodes_of(cluster) == ['node00', 'node01', 'node02', 'node03']
