@@ -111,6 +111,8 @@ struct ResourceRequest {
   std::string partition;             // runs on its nodes only; empty: none
   std::vector<License> licenses;     // held while it has a place
   bool equal_share = false;          // divides its weight with such jobs of the same user and age
+  std::uint32_t switches = 0;  // its nodes are within so many leaf switches at most; 0: any number
+  Duration switches_wait{0};   // from its submission on, until any number will do; 0: without end
 
   friend bool operator==(const ResourceRequest&, const ResourceRequest&) = default;
 };

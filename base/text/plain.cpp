@@ -9,7 +9,8 @@
 
 namespace score::inline base {
 
-std::string counted(std::uint64_t count, std::string_view noun) {
+std::string counted(std::uint64_t count, std::string_view noun, std::string_view plural) {
+  if (count != 1 && !plural.empty()) return fmt::format("{} {}", count, plural);
   return fmt::format("{} {}{}", count, noun, count == 1 ? "" : "s");
 }
 

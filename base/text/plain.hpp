@@ -11,7 +11,8 @@
 namespace score::inline base {
 
 // Returns the count with its noun: "1 node", "4 nodes".
-[[nodiscard]] std::string counted(std::uint64_t count, std::string_view noun);
+[[nodiscard]] std::string counted(std::uint64_t count, std::string_view noun,
+                                  std::string_view plural = {});
 
 // Returns the words for a range of numbers, both ends included: "from 1 to 4096".
 [[nodiscard]] std::string range_words(std::string_view least, std::string_view most);

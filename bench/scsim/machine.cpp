@@ -25,6 +25,26 @@ gang::ClusterConfig config_of(const MachineOptions& options) {
   return config;
 }
 
+// Returns leaf switches with so many nodes each, below groups of sixteen, below one switch.
+std::vector<gang::Switch> switches_of(std::uint32_t nodes, std::uint32_t on_leaf) {
+  constexpr std::uint32_t kGroup = 16;
+  std::vector<gang::Switch> leaves, groups, all;
+  for (std::uint32_t node = 0; node < nodes; ++node) {
+    if (node % on_leaf == 0) leaves.push_back({fmt::format("leaf{}", node / on_leaf), {}, {}});
+    leaves.back().nodes.push_back(fmt::format("n{}", node));
+  }
+  for (std::size_t leaf = 0; leaf < leaves.size(); ++leaf) {
+    if (leaf % kGroup == 0) groups.push_back({fmt::format("group{}", leaf / kGroup), {}, {}});
+    groups.back().switches.push_back(leaves[leaf].name);
+  }
+  gang::Switch top{"top", {}, {}};
+  for (const gang::Switch& group : groups) top.switches.push_back(group.name);
+  all = std::move(leaves);
+  all.insert(all.end(), groups.begin(), groups.end());
+  all.push_back(std::move(top));
+  return all;
+}
+
 }  // namespace
 
 Machine::Machine(const MachineOptions& options) : tables_(config_of(options)), placer_(tables_) {
@@ -35,6 +55,10 @@ Machine::Machine(const MachineOptions& options) : tables_(config_of(options)), p
     tables_.nodes.set_hardware(n, {name, 1, kNodeMemory});
     tables_.nodes.connect(n, step_);
     placer_.follow_hardware(n);
+  }
+  if (options.switch_nodes > 0) {
+    const auto switches = switches_of(options.nodes, options.switch_nodes);
+    tables_.nodes.set_topology(*gang::Topology::make(switches));
   }
   std::ignore = placer_.place_waiting(TimePoint{});
   step_.actions.clear();

@@ -27,6 +27,7 @@ struct MachineOptions {
   std::uint32_t long_weight = 48;
   Duration long_early{0};
   Duration young_time{0};
+  std::uint32_t switch_nodes = 0;  // nodes of a leaf switch; 0: the placer knows no switches
 };
 
 struct MachineJob {

@@ -46,6 +46,17 @@ double prompt_of(const std::vector<JobResult>& job_results, bool counts_in_order
   return fitted > 0 ? static_cast<double>(prompt) / static_cast<double>(fitted) : 1;
 }
 
+double near_of(const std::vector<JobResult>& job_results, std::uint32_t switch_nodes) {
+  std::size_t small = 0;
+  std::size_t near = 0;
+  for (const JobResult& f : job_results) {
+    if (f.job.nodes < 2 || f.job.nodes > switch_nodes) continue;
+    ++small;
+    near += f.is_near ? 1 : 0;
+  }
+  return small > 0 ? static_cast<double>(near) / static_cast<double>(small) : 1;
+}
+
 template <typename Keep>
 Figures figures_of(const std::vector<JobResult>& job_results, Keep&& keep) {
   std::vector<double> wait;
@@ -114,6 +125,7 @@ PolicyResult result_of(const Workload& workload, const SimOptions& options, doub
   if (span > 0) out.utilisation = delivered(run, span) / span / workload.nodes;
   out.prompt = prompt_of(run.job_results, false);
   out.prompt_of_all = prompt_of(run.job_results, true);
+  out.near = near_of(run.job_results, options.switch_nodes);
   out.fairness = fairness_of(run.job_results);
   out.switches = run.switches;
   out.layouts = run.layouts;
@@ -140,18 +152,18 @@ PolicyResult result_of(const Workload& workload, const SimOptions& options, doub
 std::string as_table(const std::vector<PolicyResult>& results) {
   std::string out = fmt::format(
       "{:<14} {:<12} {:>4} {:>6} {:>6} {:>9} {:>10} {:>9} {:>10} {:>10} {:>6} {:>10} {:>5} {:>5} "
-      "{:>7} {:>7} {:>7}\n",
+      "{:>7} {:>7} {:>7} {:>7}\n",
       "workload", "policy", "load", "nodes", "util", "slowdown", "slow p95", "wait s", "resp p95 s",
-      "p95 >1h s", "fair", "switches", "queue", "mem", "took s", "prompt", "of all");
+      "p95 >1h s", "fair", "switches", "queue", "mem", "took s", "prompt", "of all", "near");
   for (const PolicyResult& r : results) {
     out += fmt::format(
         "{:<14} {:<12} {:>4.2f} {:>6} {:>6.3f} {:>9.2f} {:>10.2f} {:>9.0f} {:>10.0f} {:>10.0f} "
         "{:>6.3f} {:>10} {:>5} {:>5.2f} "
-        "{:>7.2f} {:>7.4f} {:>7.4f}\n",
+        "{:>7.2f} {:>7.4f} {:>7.4f} {:>7.4f}\n",
         r.workload.substr(0, 14), r.policy, r.load, r.nodes, r.utilisation,
         r.all.bounded_slowdown_mean, r.all.bounded_slowdown_p95, r.all.wait_mean_s,
         r.all.response_p95_s, r.by_run.back().figures.response_p95_s, r.fairness, r.switches,
-        r.most_waiting, r.memory_high, r.wall_s, r.prompt, r.prompt_of_all);
+        r.most_waiting, r.memory_high, r.wall_s, r.prompt, r.prompt_of_all, r.near);
   }
   return out;
 }
@@ -195,11 +207,11 @@ std::string as_json(const std::vector<PolicyResult>& results) {
         "{}\n {{\"workload\": {}, \"policy\": {}, \"load\": {:.3f}, \"nodes\": {}, {}, "
         "\"utilisation\": {:.4f}, \"fairness\": {:.4f}, \"switches\": {}, \"layouts\": {}, "
         "\"most_waiting\": {}, \"most_rows\": {}, \"memory_high\": {:.4f}, \"prompt\": {:.4f}, "
-        "\"prompt_of_all\": {:.4f}, \"wall_s\": {:.3f}, "
+        "\"prompt_of_all\": {:.4f}, \"near\": {:.4f}, \"wall_s\": {:.3f}, "
         "\"by_size\": {}, \"by_run_time\": {}}}",
         i == 0 ? "" : ",", quoted(r.workload), quoted(r.policy), r.load, r.nodes, fields_of(r.all),
         r.utilisation, r.fairness, r.switches, r.layouts, r.most_waiting, r.most_rows,
-        r.memory_high, r.prompt, r.prompt_of_all, r.wall_s, classes_of(r.by_size),
+        r.memory_high, r.prompt, r.prompt_of_all, r.near, r.wall_s, classes_of(r.by_size),
         classes_of(r.by_run));
   }
   return out + "\n]}\n";

@@ -30,6 +30,8 @@ struct PolicyResult {
   // Part of the jobs that began within two slices, of those whose memory was free: without those
   // that run one after the other, and with them.
   double prompt = 0, prompt_of_all = 0;
+  // Part of the jobs on one leaf switch, of those that take 2 nodes to all of one.
+  double near = 0;
   double fairness = 0;  // Jain's index of users' mean bounded slowdowns
   std::uint64_t switches = 0, layouts = 0;
   std::size_t most_waiting = 0, most_rows = 0;

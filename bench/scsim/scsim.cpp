@@ -46,6 +46,8 @@ Simulate the placement policies of the head on a workload.
   --no-memory        jobs need no memory
   --idle PERCENT     percentage of jobs that are idle for 15 s after 60 s, on average (0)
   --fill PERCENT     progress by filling, in percent of a job's time out of turn (0)
+  --topology N       leaf switches have N nodes each; near: the part of the jobs on one of them (0)
+  --ignore-switches  place jobs without regard to switches
   --start-cost MS    time from placement until a job enters the timetable (0)
   --run-cost MS      time added to each run time (0)
   --json             print {"results": [...]}
@@ -129,6 +131,7 @@ bool read_value(std::string_view key, const std::string& value, ScsimOptions& o)
   if (key == "--slots") return read(value, o.slots, 1U, base::limits::kMaxSlots);
   if (key == "--quantum") return read(value, o.quantum_ms, 1.0, 60'000.0);
   if (key == "--factor") return read(value, o.sim.estimate_factor, 1.0, 1000.0);
+  if (key == "--topology") return read(value, o.sim.switch_nodes, 1U, base::limits::kMaxNodes);
   if (key == "--plot") return o.plot = value, true;
   if (key == "--timeline") return o.timeline = value, true;
   if (key == "--records") return o.records = value, true;
@@ -159,6 +162,7 @@ bool read_flag(std::string_view key, ScsimOptions& o) {
   if (key == "--json") return o.json = true;
   if (key == "--no-memory") return o.no_memory = true;
   if (key == "--pass") return o.pass = true;
+  if (key == "--ignore-switches") return o.sim.ignores_switches = true;
   if (key == "--check") return o.sim.check = true;
   return false;
 }

@@ -48,6 +48,7 @@ struct Active {
   TimePoint look{};  // when it may have ended, or change its phase
   TimePoint phase_end = kNever;
   bool idle = false;
+  bool is_near = false;   // on one leaf switch
   bool starting = false;  // it holds its nodes, but is not in the timetable
 };
 
@@ -56,7 +57,7 @@ class Simulation {
   Simulation(const Workload& workload, const SimOptions& options)
       : workload_(workload),
         options_(options),
-        machine_(machine_options(options.policy, workload.nodes)),
+        machine_(machine_of(options, workload.nodes)),
         random_(options.seed) {
     machine_.set_start_takes_time(options.start_cost_s > 0);
   }
@@ -81,6 +82,17 @@ class Simulation {
   }
 
  private:
+  static MachineOptions machine_of(const SimOptions& options, std::uint32_t nodes) {
+    MachineOptions machine = machine_options(options.policy, nodes);
+    machine.switch_nodes = options.ignores_switches ? 0 : options.switch_nodes;
+    return machine;
+  }
+
+  [[nodiscard]] bool is_near(const std::vector<gang::NodeIndex>& nodes) const {
+    const std::uint32_t on_leaf = options_.switch_nodes;
+    return on_leaf > 0 && nodes.front() / on_leaf == nodes.back() / on_leaf;
+  }
+
   [[nodiscard]] TimePoint earliest() const {
     TimePoint first = kNever;
     for (const auto& [id, a] : active_) first = std::min(first, a.look);
@@ -110,6 +122,7 @@ class Simulation {
     waiting_.erase(id);
     a.start = now_;
     a.work = duration_of(a.job->run_s + options_.run_cost_s);
+    a.is_near = is_near(machine_.job(id).cells.nodes);
     a.starting = options_.start_cost_s > 0;
     a.look = now_ + duration_of(options_.start_cost_s);
     if (options_.idle_jobs > 0 && chance() < options_.idle_jobs) {
@@ -191,8 +204,8 @@ class Simulation {
     const bool is_in_order =
         policy.long_limit > Duration::zero() &&
         request_of(*a.job, options_).limit > std::max(policy.long_limit, policy.long_early);
-    run_.job_results.push_back(
-        {*a.job, seconds_of(a.start), seconds_of(now_), fits_.contains(id), is_in_order});
+    run_.job_results.push_back({*a.job, seconds_of(a.start), seconds_of(now_), fits_.contains(id),
+                                a.is_near, is_in_order});
     active_.erase(id);
     changed_ = true;
   }

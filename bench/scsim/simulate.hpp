@@ -34,6 +34,8 @@ struct SimOptions {
   // A real cluster adds these to each job: the time from its placement until it enters the
   // timetable, and a part of its scheduled time.
   double start_cost_s = 0, run_cost_s = 0;
+  std::uint32_t switch_nodes = 0;  // nodes of a leaf switch; 0: there are no switches
+  bool ignores_switches = false;   // the placer does not know the switches
   std::uint64_t seed = 1;
   bool check = false;  // check all invariants after every event
 };
@@ -44,6 +46,7 @@ struct JobResult {
   double start_s = 0;
   double end_s = 0;
   bool fits = true;          // its memory was free when it was submitted
+  bool is_near = false;      // its nodes are on one leaf switch
   bool is_in_order = false;  // its limit is one of those of jobs that run one after the other
 };
 

@@ -154,6 +154,13 @@ Actions Cluster::set_partitions(std::vector<Partition> all, TimePoint now) {
   });
 }
 
+Actions Cluster::set_topology(Topology topology, TimePoint now) {
+  return apply(now, [&](Step&) {
+    tables_.nodes.set_topology(std::move(topology));
+    placer_.capacity_grew();
+  });
+}
+
 Actions Cluster::set_licenses(const std::vector<base::License>& totals, bool release_suspended,
                               TimePoint now) {
   return apply(now, [&](Step&) { placer_.set_licenses(totals, release_suspended); });
@@ -397,6 +404,9 @@ void Cluster::deadline_due(Job& job, DeadlineKind kind, Step& step) {
       return watch_signal(job, step);
     case DeadlineKind::Idle:
       return idle_.judge(job, step);
+    case DeadlineKind::Switches:
+      job.is_near = false;
+      return placer_.capacity_grew();
     case DeadlineKind::Relaunch:
       return ending_.pause_over(job);
   }

@@ -67,6 +67,8 @@ class Cluster {
   // Replaces all partitions. Jobs that have a place keep it; a waiting job whose partition is gone
   // waits until it is there again.
   Actions set_partitions(std::vector<Partition> all, TimePoint now);
+  // Replaces the tree of switches. Jobs that have a place keep it.
+  Actions set_topology(Topology topology, TimePoint now);
   // Replaces the numbers of licenses; see Licenses::set().
   Actions set_licenses(const std::vector<base::License>& totals, bool release_suspended,
                        TimePoint now);

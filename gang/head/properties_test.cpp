@@ -26,6 +26,10 @@ base::ResourceRequest any_request() {
     r.generic = {{*rc::gen::element<std::string>("gpu", "part"), *rc::gen::inRange(1U, 3U),
                   base::Bytes{*rc::gen::inRange<std::uint64_t>(0, 5)}}};
   }
+  if (*rc::gen::inRange(0, 3) == 0) {
+    r.switches = *rc::gen::inRange(1U, 3U);
+    r.switches_wait = *rc::gen::inRange(0, 3) * 1s;
+  }
   if (*rc::gen::inRange(0, 4) == 0) r.features = {*rc::gen::element<std::string>("a", "b", "a|b")};
   return r;
 }
@@ -59,6 +63,15 @@ void expect_units_have_one_job(const Bench& b) {
       }
     }
   }
+}
+
+// The last node has no switch.
+Topology two_switches(const Bench& b) {
+  std::vector<Switch> switches = {{"a", {}, {}}, {"b", {}, {}}};
+  for (std::uint32_t n = 0; n + 1 < kNodes; ++n) {
+    switches[n % 2].nodes.push_back(b.infos.at(NodeId{n}).name);
+  }
+  return *Topology::make(switches);
 }
 
 JobId any_job(const Bench& b) {
@@ -142,6 +155,7 @@ TEST(Properties, InvariantsHoldAndEveryJobEndsOnce) {
     Bench b;
     b.add_nodes(kNodes, 2, base::Bytes{8});
     give_units(b);
+    if (*rc::gen::arbitrary<bool>()) b.take(b.cluster.set_topology(two_switches(b), b.now));
     std::map<JobId, JobState> ended;
     const int events = *rc::gen::inRange(1, 60);
     for (int i = 0; i < events; ++i) {

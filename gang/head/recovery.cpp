@@ -121,6 +121,7 @@ void Recovery::recover_placed(Job& job, const RecoveredJob& r, Step& step) {
     job.is_requeued = job.is_stopping = true;
     job.lost = r.lost;
   }
+  if (r.state == JobState::Pending) watch_switches(job, tables_, step);
   tables_.jobs.restore_state(job, r.state);
   if (r.state == JobState::Suspended) placer_.suspended(job);
 }

@@ -128,6 +128,7 @@ Result<void> Requests::submit(JobId id, UserId user, const base::ResourceRequest
   if (is_step) jobs.at(request.inside).steps.edit().insert(id);
   job.allowed = allowed_nodes(p_.tables.nodes, request);
   job.submitted = step.now;
+  watch_switches(job, p_.tables, step);
   if (!request.held) {
     try_new(job, step);
   } else {

@@ -91,7 +91,8 @@ JobView view_of(const Shown& shown, const Job& job, TimePoint now) {
 }
 
 NodeView view_of(const Shown& shown, NodeIndex index) {
-  const Node& node = shown.tables.nodes[index];
+  const NodeTable& nodes = shown.tables.nodes;
+  const Node& node = nodes[index];
   const Reservations& here = shown.placer.on_node(index);
   const Reservation* reserved = shown.tables.calendar.on(index);
   return {node.id,
@@ -104,7 +105,8 @@ NodeView view_of(const Shown& shown, NodeIndex index) {
           {here.jobs.begin(), here.jobs.end()},
           shown.placer.units().on_node(index).in_use(),
           reserved != nullptr ? reserved->name : std::string(),
-          here.scratch};
+          here.scratch,
+          nodes.topology().name_of(nodes.leaves()[index])};
 }
 
 MatrixView matrix_view(const Shown& shown) {
@@ -136,6 +138,7 @@ base::Result<JobView> plan_view(const Shown& shown, const base::ResourceRequest&
   Job job;
   job.user = user;
   job.request = request;
+  job.is_near = request.switches > 0;
   job.shape = *shape;
   job.allowed = allowed_nodes(nodes, request);
   job.wait = shown.tables.jobs.next_wait_key(request, JobId{0});

@@ -24,6 +24,7 @@ struct NodeView {
   std::vector<base::GenericResource> generic_used{};  // units that jobs have
   std::string reservation{};                          // the one in force; empty: none
   base::Bytes scratch_reserved{0};
+  std::string leaf_switch{};  // that the node is connected to; empty: none is configured
 };
 
 struct JobView {

@@ -67,6 +67,19 @@ struct Reasons {
     return base::format_duration(std::chrono::ceil<std::chrono::seconds>(time));
   }
 
+  // Adds that only the number of switches keeps the job waiting.
+  void add_switches() {
+    if (!job.is_near) return;
+    Job anywhere = job;
+    anywhere.is_near = false;
+    if (has_spot || !placer.find_spot(anywhere)) return;
+    const Duration wait = job.request.switches_wait;
+    out.push_back(fmt::format(
+        "waits for nodes within {}{} (--switches)",
+        base::counted(job.request.switches, "switch", "switches"),
+        wait == Duration::zero() ? "" : ", for " + base::format_duration(wait) + " at most"));
+  }
+
   // Adds the reason why a step waits.
   void add_step() {
     const Job* allocation = tables.jobs.find(job.request.inside);
@@ -244,6 +257,7 @@ Names wait_reasons(const Tables& tables, const Placer& placer, const Job& job) {
   for (std::string& why : placer.licenses().why_short(job)) reasons.out.push_back(std::move(why));
   reasons.add_reservation();
   reasons.add_partition();
+  reasons.add_switches();
   reasons.add_nodes();
   reasons.add_room();
   if (reasons.out.empty()) {

@@ -288,10 +288,11 @@ void MatrixPolicy::promise_to(const Job& job) {
                           !room_.units().has_room(job, index, std::nullopt);
     places.push_back({index, tasks, static_cast<std::uint32_t>(in_row) + (is_short ? 1 : 0)});
   }
-  std::vector<Candidate> again = places;
-  auto choice = choose(at_least(job.shape), places);
-  if (!choice) choice = choose(job.shape, again);  // its minimum of nodes does not hold it
-  if (!choice) return;
+  const NodeTable& nodes = room_.nodes();
+  auto choice = nodes.topology().choose(at_least(job.shape), nodes.leaves(), places);
+  // Its minimum of nodes may not hold it.
+  if (!choice) choice = nodes.topology().choose(job.shape, nodes.leaves(), std::move(places));
+  if (!choice || (job.is_near && !room_.is_within_switches(job, choice->nodes))) return;
   for (const NodeIndex index : choice->nodes) promise.kept.nodes[index] = true;
   if (promise_) room_.set_grown();  // for the jobs behind the earlier promise
   promise_ = std::move(promise);

@@ -35,7 +35,7 @@ std::unique_ptr<Policy> make_policy(Room& room) {
 // Only these jobs may be compared by their shapes, and with reservations by their time limits too.
 bool is_plain(const Job& job) {
   return !job.is_exclusive() && !job.overlay() && job.allowed.empty() &&
-         job.request.generic.empty() && job.request.reservation.empty();
+         job.request.generic.empty() && job.request.reservation.empty() && !job.is_near;
 }
 
 // Needs holds the needs of a plain job, by which two jobs are compared.

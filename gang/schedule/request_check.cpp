@@ -48,9 +48,8 @@ Result<void> check_names(const Check& c) {
   return {};
 }
 
-// Returns the number of empty nodes on which the request fits. A node that was never seen counts as
-// large enough.
-std::optional<std::size_t> nodes_for(const Check& c, const Shape& shape) {
+// Returns empty nodes on which the request fits. A node that was never seen counts as large enough.
+std::optional<std::vector<NodeIndex>> nodes_for(const Check& c, const Shape& shape) {
   std::vector<Candidate> room;
   for (NodeIndex index = 0; index < c.nodes.size(); ++index) {
     const Node& node = c.nodes[index];
@@ -64,9 +63,9 @@ std::optional<std::size_t> nodes_for(const Check& c, const Shape& shape) {
     const std::uint32_t tasks = tasks_on_cores(shape, is_bounded ? node.info.cores : cores);
     if (tasks > 0) room.push_back({index, tasks, 0});
   }
-  const auto choice = choose(shape, room);
+  auto choice = c.nodes.topology().choose(shape, c.nodes.leaves(), std::move(room));
   if (!choice) return std::nullopt;
-  return choice->nodes.size();
+  return std::move(choice->nodes);
 }
 
 bool fits_somewhere(const Check& c, const Shape& shape) {
@@ -98,10 +97,10 @@ bool fits_spread(const Check& c, Shape& shape, std::size_t most) {
   auto needed = nodes_for(c, spread);
   if (!needed && fits_shared(c, spread)) needed = nodes_for(c, spread);
   if (!needed) return false;
-  spread.scratch = scratch_share(c.request, *needed);
+  spread.scratch = scratch_share(c.request, needed->size());
   bool fits = fits_somewhere(c, spread);
   most = std::min<std::size_t>(most, shape.tasks);
-  for (std::size_t nodes = *needed; !fits && nodes < most;) {
+  for (std::size_t nodes = needed->size(); !fits && nodes < most;) {
     nodes = std::min(most, nodes * 2);
     spread.nodes = static_cast<std::uint32_t>(nodes);
     spread.scratch = scratch_share(c.request, nodes);
@@ -216,6 +215,16 @@ std::string what_leaves(const Check& c) {
                      has_lists ? " with the node lists" : "", within);
 }
 
+Result<void> check_switches(const Check& c, const Shape& shape) {
+  const std::uint32_t most = c.request.switches;
+  const auto nodes = most > 0 ? nodes_for(c, shape) : std::nullopt;
+  if (!nodes) return {};
+  const std::size_t needed = count_leaves(c.nodes.leaves(), *nodes);
+  if (needed <= most) return {};
+  return fail(Errc::TooLarge, "requested nodes within {} (--switches); it needs {}",
+              base::counted(most, "switch", "switches"), needed);
+}
+
 Result<void> check_room(const Check& c, Shape& shape) {
   const auto count = c.allowed.empty() ? static_cast<std::ptrdiff_t>(c.nodes.count())
                                        : std::count(c.allowed.begin(), c.allowed.end(), true);
@@ -228,7 +237,9 @@ Result<void> check_room(const Check& c, Shape& shape) {
     return fail(Errc::Unsupported, "a job that takes no cores gets no scratch");
   }
   const auto most = static_cast<std::size_t>(count);
-  if (fits_spread(c, shape, most) || fits_somewhere(c, shape) || fits_shared(c, shape)) return {};
+  if (fits_spread(c, shape, most) || fits_somewhere(c, shape) || fits_shared(c, shape)) {
+    return check_switches(c, shape);
+  }
   return no_room(c, shape);
 }
 

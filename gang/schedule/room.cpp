@@ -86,9 +86,9 @@ bool Room::has_scratch(const Job& job, NodeIndex node, const Kept* kept, base::B
 
 std::optional<Spot> Room::spot_in(const Job& job, std::optional<std::size_t> row, const Kept* kept,
                                   NodeRange range) const {
-  std::vector<Candidate> room = candidates(job, row, kept, range);
-  auto choice = choose(job.shape, room);
-  if (!choice) return std::nullopt;
+  auto choice =
+      nodes_.topology().choose(job.shape, nodes_.leaves(), candidates(job, row, kept, range));
+  if (!choice || (job.is_near && !is_within_switches(job, choice->nodes))) return std::nullopt;
   // On fewer nodes than it was checked for, each would hold more.
   const base::Bytes share = scratch_share(job.request, choice->nodes.size());
   if (share > job.shape.scratch && !std::ranges::all_of(choice->nodes, [&](NodeIndex node) {
@@ -97,6 +97,10 @@ std::optional<Spot> Room::spot_in(const Job& job, std::optional<std::size_t> row
     return std::nullopt;
   }
   return Spot{row, std::move(*choice)};
+}
+
+bool Room::is_within_switches(const Job& job, const std::vector<NodeIndex>& nodes) const {
+  return count_leaves(nodes_.leaves(), nodes) <= job.request.switches;
 }
 
 std::int64_t Room::free_nodes(std::optional<std::size_t> row) const {

@@ -123,6 +123,9 @@ class Room {
   [[nodiscard]] std::optional<Spot> spot_in(const Job& job, std::optional<std::size_t> row,
                                             const Kept* kept = nullptr, NodeRange range = {}) const;
 
+  // Returns whether the nodes are within as few leaf switches as the job asks for.
+  [[nodiscard]] bool is_within_switches(const Job& job, const std::vector<NodeIndex>& nodes) const;
+
   // Returns a step's place in its allocation. Returns nullopt if other steps leave too few of the
   // allocation's cores free, or the allocation has no place itself.
   [[nodiscard]] std::optional<Spot> spot_inside(const Job& step) const;

@@ -16,6 +16,7 @@ enum class DeadlineKind : std::uint8_t {
   Age,        // the job is no longer young
   Signal,     // the job must be checked for its signal before a limit
   Idle,       // the job must be judged again: idle, deadlocked
+  Switches,   // the job no longer waits for a place within few switches
   Relaunch,   // the pause before a repeated launch is over
 };
 

@@ -59,6 +59,7 @@ struct Job {
   bool is_stopping = false;     // see Cluster::let_end
   std::string limit;            // text of the time limit that was reached; empty: none
   std::vector<bool> allowed;    // [node] by names, features, partition; empty: all
+  bool is_near = false;         // it waits for a place within request.switches leaf switches
   Lazy<std::set<JobId>> steps;  // of an allocation: the steps that have not ended
 
   // Placer writes these.

@@ -13,6 +13,7 @@ Job& JobTable::add(JobId id, UserId user, const base::ResourceRequest& request,
   job.id = id;
   job.user = user;
   job.request = request;
+  job.is_near = request.switches > 0;
   job.shape = shape;
   job.wait = next_wait_key(request, id);
   ++submissions_;

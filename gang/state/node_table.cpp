@@ -23,6 +23,7 @@ base::Result<NodeIndex> NodeTable::add(NodeId id, std::string name) {
     return fail(Errc::TooLarge, "more than {} nodes", base::limits::kMaxNodes);
   }
   const auto index = static_cast<NodeIndex>(nodes_.size());
+  leaves_.push_back(topology_.leaf_of(name));
   index_.emplace(id, index);
   names_.emplace(name, index);
   Node& node = nodes_.emplace_back();
@@ -41,6 +42,13 @@ std::optional<NodeIndex> NodeTable::find(const std::string& name) const {
   const auto found = names_.find(name);
   if (found == names_.end() || nodes_[found->second].removed) return std::nullopt;
   return found->second;
+}
+
+void NodeTable::set_topology(Topology topology) {
+  topology_ = std::move(topology);
+  for (NodeIndex index = 0; index < nodes_.size(); ++index) {
+    leaves_[index] = topology_.leaf_of(name(index));
+  }
 }
 
 std::vector<NodeId> NodeTable::ids() const {

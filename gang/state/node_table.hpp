@@ -9,6 +9,7 @@
 #include "gang/state/failure_detector.hpp"
 #include "gang/state/partitions.hpp"
 #include "gang/state/step.hpp"
+#include "gang/state/topology.hpp"
 
 #include <map>
 #include <optional>
@@ -73,6 +74,14 @@ class NodeTable {
 
   void set_partitions(std::vector<Partition> all) { partitions_.set(std::move(all)); }
 
+  // ---- the switches between them
+  [[nodiscard]] const Topology& topology() const { return topology_; }
+
+  void set_topology(Topology topology);
+
+  // Returns the leaf switch of each node [node].
+  [[nodiscard]] const std::vector<Topology::Leaf>& leaves() const { return leaves_; }
+
   // Sends the message; does nothing if the node is not connected.
   void send(NodeIndex index, base::HeadToNode message, Step& step) const;
 
@@ -130,6 +139,8 @@ class NodeTable {
   FailureDetector detector_;
   std::set<NodeIndex> awaited_;
   Partitions partitions_;
+  Topology topology_;
+  std::vector<Topology::Leaf> leaves_;  // [node]
 };
 
 }  // namespace score::gang

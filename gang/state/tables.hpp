@@ -21,4 +21,10 @@ struct Tables {
   Calendar calendar;  // reservations of nodes
 };
 
+// Lets the job wait for a place within few switches, from now on. A restarted head waits anew.
+inline void watch_switches(const Job& job, Tables& tables, const Step& step) {
+  if (!job.is_near || job.request.switches_wait == base::Duration::zero()) return;
+  tables.deadlines.set(job.id, DeadlineKind::Switches, step.now + job.request.switches_wait);
+}
+
 }  // namespace score::gang

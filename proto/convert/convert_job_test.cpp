@@ -19,6 +19,8 @@ base::ResourceRequest some_request() {
   request.own_cores = true;
   request.no_fill = true;
   request.equal_share = true;
+  request.switches = 2;
+  request.switches_wait = 5s;
   request.cpus_per_task = 4;
   request.memory_per_node = base::Bytes(1U << 30U);
   request.only_nodes = {"node00", "node01", "node02"};

@@ -48,6 +48,7 @@ void write_node(JsonWriter& json, const NodeStatus& node) {
   json.field("scratch_reserved_bytes", node.scratch_reserved_bytes());
   json.list("features", node.features());
   if (node.partitions_size() > 0) json.list("partitions", node.partitions());
+  if (!node.leaf_switch().empty()) json.field("leaf_switch", node.leaf_switch());
   write_generic(json, node);
   json.field("switch_method", word_of(node.switching().method()));
   json.field("priority_method", word_of(node.switching().priority()));

@@ -7,6 +7,7 @@
 #include "base/os/host_facts.hpp"
 #include "base/text.hpp"
 #include "base/text/hostlist.hpp"
+#include "scored/shared/config/tables.hpp"
 
 #include <algorithm>
 
@@ -268,10 +269,7 @@ Result<NodeConfig> read_config(Result<ConfigFile> file) {
   config.hooks = read_hooks_config(root);
   ConfigSection watched = root.section("monitor");
   monitor::read_settings(watched, config.monitor);
-  for (const char* role : {"head", "launcher", "limits", "accounts", "fair_share", "notify",
-                           "partitions", "licenses"}) {
-    root.ignore(role);
-  }
+  ignore_other_tables(root, {"node", "network", "devices", "monitor", "gres", "pario", "hooks"});
   if (auto sound = file->finish(); !sound) return sound.error();
   return config;
 }

@@ -91,6 +91,7 @@ constexpr std::array kKnown = {
     SlurmOption{"gpus-per-task", 0, Meaning::NotHere, kGpusHint},
     SlurmOption{"gpus-per-socket", 0, Meaning::NotHere, kGpusHint},
     SlurmOption{"licenses", 'L', Meaning::Value, ""},
+    SlurmOption{"switches", 0, Meaning::Value, ""},
     SlurmOption{"tmp", 0, Meaning::NotHere, kScratchHint},
     SlurmOption{"bb", 0, Meaning::NotHere, kScratchHint},
     SlurmOption{"bbf", 0, Meaning::NotHere, kScratchHint},

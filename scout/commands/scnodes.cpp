@@ -117,6 +117,7 @@ const std::vector<TableColumn<NodeStatus>>& node_columns() {
       {"jobs", "JOBS", kLeft, jobs_of},
       {"partitions", "PARTITIONS", kLeft, partitions_of},
       {"features", "FEATURES", kLeft, features_of},
+      {"leaf", "LEAF", kLeft, [](const NodeStatus& n) { return n.leaf_switch(); }},
       {"gres", "GRES", kLeft, generic_of},
       {"switch", "SWITCH", kLeft,
        [](const NodeStatus& n) { return std::string(proto::word_of(n.switching().method())); }},

@@ -17,6 +17,7 @@ namespace score::scout {
 namespace {
 
 constexpr Bytes kLeastScratch(limits::kMiB);
+constexpr Duration kSwitchesWait = std::chrono::minutes{5};
 constexpr Duration kBefore = std::chrono::seconds{60};
 
 Status add_scratch(const DemandOptions& options, wire::ResourceRequest& resources) {
@@ -29,6 +30,26 @@ Status add_scratch(const DemandOptions& options, wire::ResourceRequest& resource
                 escape_terminal(options.scratch, 80));
   }
   resources.set_scratch_bytes(size->value());
+  return {};
+}
+
+Status add_switches(const DemandOptions& options, wire::ResourceRequest& resources) {
+  if (options.switches.empty()) return {};
+  const std::string_view text = options.switches;
+  const auto at = text.find('@');
+  const auto count = parse_number<std::uint32_t>(text.substr(0, at));
+  if (!count || *count == 0 || *count > limits::kMaxNodes) {
+    return fail(Errc::Malformed, "--switches '{}': must be a number, such as 1 or 1@10m",
+                escape_terminal(text, 80));
+  }
+  Duration wait = kSwitchesWait;
+  if (at != text.npos) {
+    const auto time = parse_duration(text.substr(at + 1), BareNumber::Minutes);
+    if (!time) return time.error().with_context("--switches '{}'", escape_terminal(text, 80));
+    wait = *time;
+  }
+  resources.set_switches(*count);
+  resources.set_switches_wait_ns(wait.count());
   return {};
 }
 
@@ -54,6 +75,7 @@ Status add_demands(const DemandOptions& options, wire::ResourceRequest& resource
   }
   if (auto added = add_scratch(options, resources); !added) return added;
   if (auto added = add_licenses(options, resources); !added) return added;
+  if (auto added = add_switches(options, resources); !added) return added;
   if (options.generic.empty() || options.generic == "none") return {};
   const auto generic = parse_generic(options.generic);
   if (!generic) return generic.error().with_context("--gres");

@@ -14,6 +14,7 @@ struct DemandOptions {
   std::string generic;     // generic resources on each node
   std::string scratch;     // size of its volume
   std::string licenses;
+  std::string switches;  // most leaf switches, "1" or "1@10m"
 };
 
 // Adds the demands to the request. Errors: Malformed, which names the option.

@@ -66,6 +66,9 @@ void add_size_options(CLI::App& app, RunOptions& options) {
   app.add_option("-L,--licenses", options.demands.licenses,
                  "Licenses of the cluster that the job holds, such as matlab:2,ansys")
       ->type_name("NAME[:N],...");
+  app.add_option("--switches", options.demands.switches,
+                 "Wait up to TIME (5m) for nodes within N leaf switches")
+      ->type_name("N[@TIME]");
   app.add_option("--scratch", options.demands.scratch,
                  "Create a striped file system over the nodes' disks at $SCORE_SCRATCH")
       ->type_name("SIZE")

@@ -65,10 +65,10 @@ class Admin {
   // Returns the permissions, which apply to every request, including those that change nothing.
   [[nodiscard]] Permissions& permissions() { return permissions_; }
 
-  // Adds a node of the configuration to the cluster. Errors: the cluster's.
-  // Gives the cluster the partitions and licenses of the configuration.
+  // Gives the cluster the partitions, switches and licenses of the configuration.
   void apply_rules() { cluster_commands_.apply_rules(); }
 
+  // Adds a node of the configuration to the cluster. Errors: the cluster's.
   [[nodiscard]] Status add_node(const std::string& name) {
     return cluster_commands_.add_node(name);
   }

@@ -245,6 +245,9 @@ void ClusterCommands::apply_rules() {
   gang::Cluster& cluster = head_.runner.cluster();
   const LicenseRules& licenses = parts_.config.licenses;
   head_.runner.perform(cluster.set_partitions(parts_.config.partitions.for_cluster(), now()));
+  if (auto topology = gang::Topology::make(parts_.config.topology)) {  // read_topology() checked it
+    head_.runner.perform(cluster.set_topology(std::move(*topology), now()));
+  }
   head_.runner.perform(cluster.set_licenses(licenses.totals, licenses.release_suspended, now()));
 }
 

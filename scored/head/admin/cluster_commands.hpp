@@ -47,7 +47,7 @@ class ClusterCommands {
 
   // Adds a node of the configuration to the cluster. Errors: the cluster's.
   [[nodiscard]] Status add_node(const std::string& name);
-  // Gives the cluster the partitions and licenses of the configuration.
+  // Gives the cluster the partitions, switches and licenses of the configuration.
   void apply_rules();
 
  private:

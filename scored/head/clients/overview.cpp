@@ -198,6 +198,7 @@ wire::NodeList Overview::nodes() const {
     for (const auto& kind : view->info.generic) *out.add_generic() = proto::to_wire(kind);
     for (const auto& kind : view->generic_used) *out.add_generic_used() = proto::to_wire(kind);
     out.set_reservation(view->reservation);
+    out.set_leaf_switch(view->leaf_switch);
     for (const auto& partition : head_.config.partitions.of_node(head_.links.name(id))) {
       out.add_partitions(partition);
     }

@@ -4,6 +4,8 @@
 #include "base/os/host_facts.hpp"
 #include "base/text/hostlist.hpp"
 #include "base/text/plain.hpp"
+#include "scored/head/config/topology.hpp"
+#include "scored/shared/config/tables.hpp"
 
 #include <algorithm>
 #include <iterator>
@@ -228,13 +230,15 @@ Result<HeadConfig> read_config(Result<ConfigFile> file) {
   config.notify = read_notify_config(root.section("notify"));
   config.partitions = read_partitions(root, config.nodes, config.accounts);
   config.licenses = read_licenses(root);
+  config.topology = read_topology(root, config.nodes);
   ConfigSection watched = root.section("monitor");
   if (config.virtual_cluster) {  // its only user may drive it by programs
     config.monitor.has_api = true;
     config.monitor.api_socket = config.run_dir + "/api.sock";
   }
   monitor::read_settings(watched, config.monitor);
-  for (const char* role : {"node", "launcher", "devices", "gres", "pario"}) root.ignore(role);
+  ignore_other_tables(root, {"head", "network", "limits", "monitor", "accounts", "fair_share",
+                             "hooks", "notify", "partitions", "licenses", "topology"});
   if (auto sound = file->finish(); !sound) return sound.error();
   return config;
 }

@@ -72,6 +72,7 @@ struct HeadConfig {
   NotifyConfig notify;
   PartitionRules partitions;
   LicenseRules licenses;
+  std::vector<gang::Switch> topology;  // sound; empty: all nodes are near each other
 
   [[nodiscard]] bool has_two_heads() const { return heads.size() == 2; }
 

@@ -4,6 +4,7 @@
 #include "scored/privileged/device_guard/attach.hpp"
 #include "scored/privileged/device_guard/device_program.hpp"
 #include "scored/shared/config/device_config.hpp"
+#include "scored/shared/config/tables.hpp"
 
 #include <fmt/core.h>
 
@@ -55,11 +56,7 @@ Result<DeviceAccess> read_table(const std::string& path) {
   if (!file) return file.error();
   ConfigSection root = file->root();
   DeviceAccess config = read_device_config(root);
-  for (const char* other :
-       {"head", "node", "network", "limits", "monitor", "launcher", "accounts", "fair_share",
-        "partitions", "licenses", "gres", "pario", "hooks", "notify"}) {
-    root.ignore(other);
-  }
+  ignore_other_tables(root, {"devices"});
   if (auto sound = file->finish(); !sound) return sound.error();
   return config;
 }

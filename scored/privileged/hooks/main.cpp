@@ -9,6 +9,7 @@
 #include "scored/privileged/hooks/protocol.hpp"
 #include "scored/privileged/hooks/request.hpp"
 #include "scored/shared/config/hooks_config.hpp"
+#include "scored/shared/config/tables.hpp"
 
 #include <fmt/core.h>
 
@@ -95,11 +96,7 @@ Result<HooksConfig> read_table(const std::string& path) {
   if (!file) return file.error();
   ConfigSection root = file->root();
   HooksConfig config = read_hooks_config(root);
-  for (const char* other :
-       {"head", "node", "network", "limits", "monitor", "launcher", "accounts", "fair_share",
-        "gres", "pario", "devices", "notify", "partitions", "licenses"}) {
-    root.ignore(other);
-  }
+  ignore_other_tables(root, {"hooks"});
   if (auto sound = file->finish(); !sound) return sound.error();
   return config;
 }
