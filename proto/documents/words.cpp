@@ -104,7 +104,16 @@ Status parse_part(std::string_view part, wire::JobConditions& conditions) {
 }  // namespace
 
 Status parse_after(std::string_view text, wire::JobConditions& conditions) {
-  for (const auto part : split(text, ',')) {
+  const bool any = text.find('?') != text.npos;
+  if (any && text.find(',') != text.npos) {
+    return fail(Errc::Malformed,
+                "join the parts with ',' (all must hold) or with '?' (one is enough)");
+  }
+  if (any && text.find("singleton") != text.npos) {
+    return fail(Errc::Malformed, "singleton cannot be joined with '?'");
+  }
+  conditions.set_any(any);
+  for (const auto part : split(text, any ? '?' : ',')) {
     if (auto added = parse_part(part, conditions); !added) return added;
     if (static_cast<std::size_t>(conditions.after_size()) > kMostJobs) {
       return fail(Errc::TooLarge, "a job can wait for at most {} jobs", kMostJobs);

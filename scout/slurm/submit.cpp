@@ -165,8 +165,9 @@ Result<std::string> resolve_task(HeadLink& head, const Invocation& invocation,
 Result<std::string> resolve_dependency(HeadLink& head, const Invocation& invocation,
                                        std::string_view text) {
   std::string out;
-  for (const auto part : split(text, ',')) {
-    if (!out.empty()) out += ',';
+  const char separator = text.find('?') == text.npos ? ',' : '?';
+  for (const auto part : split(text, separator)) {
+    if (!out.empty()) out += separator;
     bool is_first = true;
     for (const auto word : split(part, ':')) {
       if (!is_first) out += ':';

@@ -87,9 +87,10 @@ std::string check_time(const std::string& text) {
 }  // namespace
 
 void add_wait_options(CLI::App& app, WaitOptions& options) {
-  app.add_option("-d,--after,--dependency", options.after,
-                 "Wait for other jobs: afterok:JOB[:JOB...], afterany, afternotok, after (its "
-                 "start), singleton (earlier jobs of its name); with commas: all of them")
+  app.add_option(
+         "-d,--after,--dependency", options.after,
+         "Wait for other jobs: afterok:JOB[:JOB...], afterany, afternotok, after (its "
+         "start), singleton (earlier jobs of its name); with commas: all of them, with ?: one")
       ->type_name("LIST")
       ->check(check_list);
   app.add_flag("--kill-on-invalid-dep", options.end_if_never,

@@ -27,7 +27,7 @@ class WaitOptionsTest : public ::testing::Test {
   static std::string after(std::string_view text) {
     wire::JobConditions conditions;
     if (auto read = parse_after(text, conditions); !read) return read.error().context();
-    std::string out = conditions.singleton() ? "singleton" : "";
+    std::string out = conditions.singleton() ? "singleton" : conditions.any() ? "any" : "";
     for (const auto& one : conditions.after()) {
       out += fmt::format(" {}:{}", static_cast<int>(one.kind()), one.job());
     }
@@ -39,6 +39,7 @@ TEST_F(WaitOptionsTest, ListsAreParsed) {
   EXPECT_EQ(after("afterok:12"), " 2:12");
   EXPECT_EQ(after("afterok:12:13,afterany:14,after:15,afternotok:16"), " 2:12 2:13 1:14 0:15 3:16");
   EXPECT_EQ(after("singleton,after:1"), "singleton 0:1");
+  EXPECT_EQ(after("afterok:1?afterany:2:3"), "any 2:1 1:2 1:3");
 }
 
 TEST_F(WaitOptionsTest, InvalidListsAreRefused) {
@@ -46,9 +47,12 @@ TEST_F(WaitOptionsTest, InvalidListsAreRefused) {
             "'12' is not afterok:JOB, afterany:JOB, afternotok:JOB, after:JOB or singleton");
   EXPECT_EQ(after("afterok:x"), "'x' is not a job id");
   for (const char* text : {"", ",", "afterok", "afterok:", "afterok:0", "afterok:1,", "afterok:-1",
-                           "after ok:1", "afterok:1?afterok:2", "singleton:1", "afterok:1:"}) {
+                           "after ok:1", "afterok:1?", "singleton:1", "afterok:1:"}) {
     EXPECT_NE(after(text).find("is not"), std::string::npos) << text;
   }
+  EXPECT_EQ(after("afterok:1?afterok:2,afterok:3"),
+            "join the parts with ',' (all must hold) or with '?' (one is enough)");
+  EXPECT_EQ(after("afterok:1?singleton"), "singleton cannot be joined with '?'");
   std::string many = "afterok:1";
   for (int i = 0; i < 1'000; ++i) many += ":1";
   EXPECT_EQ(after(many), "a job can wait for at most 1000 jobs");

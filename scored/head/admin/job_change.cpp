@@ -61,7 +61,7 @@ std::string after_text(const Conditions& conditions) {
     parts.push_back(name_of(dependency));
   }
   if (conditions.singleton) parts.emplace_back("singleton");
-  return or_none(fmt::format("{}", fmt::join(parts, ",")));
+  return or_none(fmt::format("{}", fmt::join(parts, conditions.any ? "?" : ",")));
 }
 
 std::string size_text(const ResourceRequest& r, JobKey key) {
@@ -184,6 +184,7 @@ void apply_key(JobKey key, const Requested& values, Requested& request) {
       return;
     case JobKey::After:
       request.conditions.after = values.conditions.after;
+      request.conditions.any = values.conditions.any;
       request.conditions.singleton = values.conditions.singleton;
       return;
     case JobKey::Begin:

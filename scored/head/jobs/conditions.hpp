@@ -32,11 +32,12 @@ struct Dependency {
 };
 
 struct Conditions {
-  std::vector<Dependency> after;  // all must be met; they name jobs with smaller ids
+  std::vector<Dependency> after;  // all must be met, or one; they name jobs with smaller ids
   bool singleton = false;         // also wait for every earlier job of the same user and name
   WallTime begin{};               // earliest start; 0: none
   WallTime deadline{};            // the job ends by then; 0: none
   bool end_if_never = false;      // if a dependency can never be met, end the job
+  bool any = false;               // one of `after` is enough
 
   [[nodiscard]] bool empty() const { return *this == Conditions(); }
 

@@ -82,12 +82,22 @@ bool DependencyTracker::change(NewJob job, const std::string& old_name, WallTime
 }
 
 void DependencyTracker::judge(Entry& entry, JobId about, Progress progress) {
+  bool is_any_met = false;
   std::erase_if(entry.unmet, [&](const Dependency& dependency) {
     if (dependency.job != about) return false;
     const Met met = judge_one(dependency.kind, progress);
+    is_any_met |= met == Met::Yes;
     if (met == Met::Never) entry.never.push_back(dependency);
     return met != Met::NotYet;
   });
+  if (entry.conditions.any && is_any_met) {
+    entry.unmet.clear();
+    entry.never.clear();
+  }
+}
+
+bool DependencyTracker::can_never_start(const Entry& entry) {
+  return !entry.never.empty() && (!entry.conditions.any || entry.unmet.empty());
 }
 
 void DependencyTracker::inform(JobId about, Progress progress) {
@@ -200,7 +210,7 @@ std::vector<WaitDecision> DependencyTracker::decide(WallTime now) {
 void DependencyTracker::decide_one(JobId job, Entry& entry,
                                    std::vector<WaitDecision>& decisions) const {
   if (entry.has_gone) return;
-  if (!entry.never.empty() && entry.conditions.end_if_never) {
+  if (can_never_start(entry) && entry.conditions.end_if_never) {
     entry.has_gone = true;
     decisions.push_back({job, WaitDecision::What::Never, can_never(entry.never.front())});
   } else if (is_free(job, entry)) {
@@ -229,8 +239,10 @@ std::vector<std::string> DependencyTracker::reasons(JobId job, const Entry& entr
       reasons.push_back(fmt::format("... and {} more jobs", list.size() - kReasonsShown));
     }
   };
-  add(entry.never, can_never);
+  if (can_never_start(entry)) add(entry.never, can_never);
   add(entry.unmet, waits_for);
+  if (entry.conditions.any && entry.unmet.size() > 1)
+    reasons.emplace_back("one of these is enough");
   if (entry.conditions.singleton && !is_first(job, entry)) {
     reasons.emplace_back("waits for the earlier jobs of its name to end (singleton)");
   }

@@ -93,6 +93,7 @@ class DependencyTracker {
   [[nodiscard]] bool is_free(JobId job, const Entry& entry) const;
   [[nodiscard]] static WallTime last_moment(const Entry& entry);
   void judge(Entry& entry, JobId about, Progress progress);
+  [[nodiscard]] static bool can_never_start(const Entry& entry);
   void inform(JobId about, Progress progress);
   void note_time(JobId job, const Entry& entry);
   void decide_one(JobId job, Entry& entry, std::vector<WaitDecision>& decisions) const;

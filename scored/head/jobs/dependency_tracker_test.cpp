@@ -88,6 +88,28 @@ TEST_F(DependencyTrackerTest, GoesWhenEveryJobHasSucceeded) {
   EXPECT_EQ(decide(), Words());
 }
 
+TEST_F(DependencyTrackerTest, OneOfSeveralJobsIsEnough) {
+  for (const std::uint64_t job : {1, 2, 3}) add(job);
+  Conditions any = after(After::Ok, {1, 2});
+  any.any = true;
+  any.end_if_never = true;
+  EXPECT_TRUE(add(4, any));
+  EXPECT_TRUE(add(5, any));
+  Conditions other = after(After::Ok, {1, 3});
+  other.any = other.end_if_never = true;
+  EXPECT_TRUE(add(6, other));
+  EXPECT_EQ(tracker_.reasons(JobId(4)),
+            (Words{"waits for job 1 to succeed (afterok:1)",
+                   "waits for job 2 to succeed (afterok:2)", "one of these is enough"}));
+  end(1, false);
+  EXPECT_EQ(decide(), (Words{"4 stays", "5 stays", "6 stays"}));
+  EXPECT_EQ(why(4), "waits for job 2 to succeed (afterok:2)");
+  end(2);
+  EXPECT_EQ(decide(), (Words{"4 go", "5 go"}));
+  end(3, false);
+  EXPECT_EQ(decide(), Words{"6 never"});
+}
+
 TEST_F(DependencyTrackerTest, StartedMeansStartedOrEnded) {
   add(1), add(2);
   add(3, after(After::Started, {1}));

@@ -220,8 +220,7 @@ Status check_dependency(std::string_view text) {
   const auto refuse = [&](std::string_view why) {
     return fail(Errc::Unsupported, "--dependency={}: {}", escape_terminal(text, 80), why);
   };
-  if (text.find('?') != text.npos) return refuse("'?' is not supported; ',' waits for all of them");
-  for (const auto part : split(text, ',')) {
+  for (const auto part : split(text, text.find('?') == text.npos ? ',' : '?')) {
     if (part.starts_with("aftercorr")) {
       return refuse("aftercorr is not supported; afterok:ARRAY waits for all of its tasks");
     }
