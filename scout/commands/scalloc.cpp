@@ -68,7 +68,8 @@ void set_slurm_variables(const wire::JobStatus& job) {
   slurm.tasks_on_node.assign(job.tasks_on_node().begin(), job.tasks_on_node().end());
   slurm.cpus_per_task = job.cpus_per_task();
   slurm.memory_per_node = Bytes(job.memory_per_node_bytes());
-  slurm.partition = queue_word(job.queue());
+  slurm.partition =
+      job.partition().empty() ? std::string(queue_word(job.queue())) : job.partition();
   slurm.account = job.account();
   slurm.user = UserId(job.user());
   slurm.user_name = job.user_name();
@@ -88,6 +89,7 @@ void set_variables(const wire::JobStatus& job) {
   set("SCORE_NNODES", job.nodes_size());
   set("SCORE_NTASKS", job.tasks());
   set("SCORE_CPUS_PER_TASK", job.cpus_per_task());
+  if (!job.partition().empty()) set("SCORE_PARTITION", job.partition());
 }
 
 [[noreturn]] void be_command(const Invocation& invocation, const std::vector<std::string>& words,

@@ -109,7 +109,8 @@ void TaskStarter::describe_for_slurm(const Job& job, const gang::JobView& view,
   }
   slurm.cpus_per_task = around->request.cpus_per_task;
   slurm.memory_per_node = around->request.memory_per_node;
-  slurm.partition = queue_name(around->request.queue);
+  slurm.partition = whole->info.partition.str();
+  if (slurm.partition.empty()) slurm.partition = queue_name(around->request.queue);
   slurm.cluster = head_.config.cluster;
   slurm.account = whole->info.account.str();
   slurm.user = whole->info.user;
@@ -153,6 +154,9 @@ Result<std::string> TaskStarter::spec_for(AttemptId attempt, Job& job, const gan
     streams_.place(job.info.id, attempt, std::move(nodes), std::move(tasks));
   } else {
     streams_.place(job.info.id, attempt, view.nodes, view.tasks_on_node);
+  }
+  if (task != nullptr && !task->info.partition.empty()) {
+    spec.add_job_env(fmt::format("SCORE_PARTITION={}", task->info.partition.str()));
   }
   if (spec.slurm_env()) describe_for_slurm(job, view, spec);
   spec_ = spec.SerializeAsString();

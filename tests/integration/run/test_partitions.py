@@ -156,3 +156,10 @@ def test_a_bad_table_is_one_line_and_changes_nothing(few):
             assert result.stderr.count('\n') == 1, result.stderr
     configure(few, '')
     assert few.run('scrun', 'echo', 'works').stdout == 'works\n'
+
+
+def test_tasks_and_steps_know_their_partition(parted):
+    show = ('sh', '-c', 'echo $SCORE_PARTITION $SLURM_JOB_PARTITION')
+    assert parted.run('scrun', '-n', 1, '--slurm-env', '-p', 'left', *show).stdout == 'left left\n'
+    inside = parted.run('scalloc', '-n', 1, '-p', 'left', 'sh', '-c', 'echo $SCORE_PARTITION; scrun sh -c "echo \\$SCORE_PARTITION"')
+    assert inside.stdout.split() == ['left', 'left']
