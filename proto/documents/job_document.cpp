@@ -47,6 +47,12 @@ void write_array(JsonWriter& json, const wire::ArrayStatus& array) {
   json.field("failed_count", array.failed_count()).end_object();
 }
 
+void write_explanation(JsonWriter& json, const JobStatus& job) {
+  if (!job.share_reason().empty()) json.field("share_reason", job.share_reason());
+  if (job.expected_start_wall_ns() == 0) return;
+  write_moment(json, "expected_start_unix_s", job.expected_start_wall_ns());
+}
+
 std::string_view kind_of_end(const wire::TaskExit& exit) {
   return exit.signal() != 0 ? "signal" : "exit";
 }
@@ -115,6 +121,7 @@ void write_job(JsonWriter& json, const JobStatus& job) {
   }
   if (job.step_of() != 0) json.field("step_of", job.step_of()).field("step", job.step());
   if (job.allocation()) write_steps(json, job);
+  write_explanation(json, job);
   write_moment(json, "submitted_unix_s", job.submitted_wall_ns());
   write_moment(json, "started_unix_s", job.started_wall_ns());
   write_moment(json, "ended_unix_s", job.ended_wall_ns());
@@ -131,6 +138,18 @@ void write_jobs(JsonWriter& json, const wire::JobList& list) {
   json.begin_object().field("schema", "scored.jobs/1").key("jobs").begin_array();
   for (const auto& job : list.jobs()) write_job(json, job);
   json.end_array().field("truncated", list.truncated()).end_object();
+}
+
+void write_plan(JsonWriter& json, const wire::Planned& planned) {
+  json.begin_object().field("schema", "scored.plan/1").field("starts", planned.starts());
+  json.list("reasons", planned.reasons()).field("tasks", planned.tasks());
+  json.list("nodes", planned.nodes()).list("tasks_on_node", planned.tasks_on_node());
+  json.field("tasks_per_core", std::max(1U, planned.tasks_per_core()));
+  if (planned.slot() >= 0) json.field("slot", planned.slot());
+  if (!planned.starts()) {
+    write_moment(json, "expected_start_unix_s", planned.expected_start_wall_ns());
+  }
+  json.end_object();
 }
 
 std::string job_document(const JobStatus& job) {

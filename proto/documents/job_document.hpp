@@ -12,6 +12,8 @@ namespace score::proto {
 void write_job(JsonWriter& json, const wire::JobStatus& job);
 // Writes the document scored.jobs/1.
 void write_jobs(JsonWriter& json, const wire::JobList& list);
+// Writes the document scored.plan/1: what a submission would do now.
+void write_plan(JsonWriter& json, const wire::Planned& planned);
 // Returns the job in one line of JSON, schema scored.job/1 without the events.
 [[nodiscard]] std::string job_document(const wire::JobStatus& job);
 

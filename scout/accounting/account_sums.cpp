@@ -1,6 +1,7 @@
 #include "scout/accounting/account_sums.hpp"
 
 #include "base/text.hpp"
+#include "proto/documents/accounting_document.hpp"
 #include "scout/session/usage_words.hpp"
 #include "scout/session/words.hpp"
 
@@ -11,7 +12,6 @@ namespace score::scout {
 namespace {
 
 constexpr double kSecond = 1e9;
-constexpr double kHour = 3600;
 
 // Returns the day as the column "ended" shows it.
 std::string day_of(std::int64_t wall_ns) {
@@ -19,12 +19,6 @@ std::string day_of(std::int64_t wall_ns) {
 }
 
 }  // namespace
-
-// Older heads did not record cores; then one core per task is assumed.
-double core_hours_of(const wire::AccountingRow& row) {
-  const std::uint32_t cores = row.cores() > 0 ? row.cores() : row.tasks();
-  return static_cast<double>(row.scheduled_ns()) / kSecond / kHour * cores;
-}
 
 Result<AccountSums> AccountSums::by(std::string_view keys) {
   AccountSums sums;
@@ -60,7 +54,7 @@ void AccountSums::add(const wire::AccountingRow& row) {
   }
   sum.scheduled_s += seconds(row.scheduled_ns());
   sum.filled_s += seconds(row.filled_ns());
-  sum.core_hours += core_hours_of(row);
+  sum.core_hours += proto::core_hours_of(row);
   if (const auto usage = usage_in(row)) sum.usage += *usage;
 }
 

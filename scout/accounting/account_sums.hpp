@@ -42,6 +42,4 @@ class AccountSums {
   std::map<std::vector<std::string>, AccountSum> sums_;
 };
 
-[[nodiscard]] double core_hours_of(const wire::AccountingRow& row);
-
 }  // namespace score::scout

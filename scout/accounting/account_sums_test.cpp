@@ -1,5 +1,7 @@
 #include "scout/accounting/account_sums.hpp"
 
+#include "proto/documents/accounting_document.hpp"
+
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -73,7 +75,7 @@ TEST(AccountSums, DayFollowsTheLocalTimeZone) {
 TEST(AccountSums, TasksAreCountedIfCoresAreUnknown) {
   wire::AccountingRow old = row("bob", "", kNoon);
   old.clear_cores();
-  EXPECT_DOUBLE_EQ(core_hours_of(old), 1);
+  EXPECT_DOUBLE_EQ(proto::core_hours_of(old), 1);
 }
 
 TEST(AccountSums, OtherKeysAreRefused) {

@@ -4,6 +4,7 @@
 #include "base/text/json_writer.hpp"
 #include "base/text/plain.hpp"
 #include "base/time.hpp"
+#include "proto/documents/accounting_document.hpp"
 #include "scout/accounting/account_sums.hpp"
 #include "scout/accounting/accounting.hpp"
 #include "scout/session/job_filter.hpp"
@@ -47,22 +48,6 @@ struct AccountOptions {
 struct Period {
   std::int64_t since_ns = 0, until_ns = 0;
 };
-
-std::int64_t elapsed_ns(const AccountingRow& row) {
-  return row.started_wall_ns() > 0 ? row.ended_wall_ns() - row.started_wall_ns() : 0;
-}
-
-// Returns the scheduled time as a fraction of the elapsed time, 0 to 1.
-double share_of(const AccountingRow& row) {
-  const auto elapsed = elapsed_ns(row);
-  return elapsed > 0
-             ? std::min(1.0, static_cast<double>(row.scheduled_ns()) / static_cast<double>(elapsed))
-             : 0;
-}
-
-bool is_out_of_memory(const AccountingRow& row) {
-  return row.state() == static_cast<std::uint32_t>(JobState::OutOfMemory);
-}
 
 // Returns a column of what the jobs used; "-" for a job of which it was not recorded.
 template <class Cell>
@@ -117,7 +102,8 @@ AccountingColumns record_columns(bool plain) {
     return plain ? fmt::format("{:.3f}", to_seconds(ns)) : local_time(ns);
   };
   const auto share = [plain](const AccountingRow& r) {
-    return plain ? fmt::format("{:.4f}", share_of(r)) : fmt::format("{:.0f}%", share_of(r) * 100);
+    return plain ? fmt::format("{:.4f}", proto::share_of(r))
+                 : fmt::format("{:.0f}%", proto::share_of(r) * 100);
   };
   return {
       {"job", "JOB", kRight,
@@ -143,7 +129,7 @@ AccountingColumns record_columns(bool plain) {
        [](const AccountingRow& r) { return std::to_string(r.node_count()); }},
       {"tasks", "TASKS", kRight, [](const AccountingRow& r) { return std::to_string(r.tasks()); }},
       {"elapsed", "ELAPSED", kRight,
-       [span](const AccountingRow& r) { return span(elapsed_ns(r)); }},
+       [span](const AccountingRow& r) { return span(proto::elapsed_ns(r)); }},
       {"scheduled", "SCHED", kRight,
        [span](const AccountingRow& r) { return span(r.scheduled_ns()); }},
       {"filled", "FILLED", kRight, [span](const AccountingRow& r) { return span(r.filled_ns()); }},
@@ -152,7 +138,7 @@ AccountingColumns record_columns(bool plain) {
       {"gres", "GRES", kLeft, [](const AccountingRow& r) { return r.generic(); }},
       {"licenses", "LICENSES", kLeft, [](const AccountingRow& r) { return r.licenses(); }},
       {"corehours", "COREHOURS", kRight,
-       [](const AccountingRow& r) { return fmt::format("{:.4f}", core_hours_of(r)); }},
+       [](const AccountingRow& r) { return fmt::format("{:.4f}", proto::core_hours_of(r)); }},
       {"restarts", "RESTARTS", kRight,
        [](const AccountingRow& r) { return std::to_string(r.restarts()); }},
       {"submitted", "SUBMITTED", kLeft,
@@ -162,7 +148,9 @@ AccountingColumns record_columns(bool plain) {
       {"ended", "ENDED", kLeft,
        [moment](const AccountingRow& r) { return moment(r.ended_wall_ns()); }},
       {"out_of_memory", "OOM", kLeft,
-       [](const AccountingRow& r) { return std::string(is_out_of_memory(r) ? "yes" : "no"); }},
+       [](const AccountingRow& r) {
+         return std::string(proto::is_out_of_memory(r) ? "yes" : "no");
+       }},
       {"nodelist", "NODELIST", kLeft, [](const AccountingRow& r) { return r.nodes(); }},
   };
 }
@@ -172,54 +160,6 @@ AccountingColumns columns_for(bool plain) {
   AccountingColumns columns = record_columns(plain);
   std::ranges::move(usage_columns(plain), std::back_inserter(columns));
   return columns;
-}
-
-void write_row(JsonWriter& json, const AccountingRow& row) {
-  json.begin_object();
-  json.field("job", row.job());
-  if (row.array_job() != 0) json.field("array_job", row.array_job());
-  if (row.array_job() != 0 && row.array_job() != row.job()) {
-    json.field("array_task", row.array_task());
-  }
-  json.field("user", row.user_name()).field("uid", row.user());
-  json.field("account", row.account());
-  json.field("name", row.name()).field("state", state_word(row.state()));
-  json.field("exit_code", row.exit_code()).field("signal", row.signal());
-  json.field("nodes", row.node_count());
-  json.field("nodelist", row.nodes()).field("tasks", row.tasks());
-  json.field("elapsed_s", to_seconds(elapsed_ns(row)));
-  json.field("scheduled_s", to_seconds(row.scheduled_ns()));
-  json.field("filled_s", to_seconds(row.filled_ns()));
-  json.field("share", share_of(row));
-  if (const auto usage = usage_in(row)) {
-    json.field("cpu_s", to_seconds((usage->cpu_user + usage->cpu_system).count()));
-    base::write_usage(json, *usage);
-  }
-  json.field("out_of_memory", is_out_of_memory(row));
-  json.field("gres", row.generic());
-  if (!row.partition().empty()) json.field("partition", row.partition());
-  if (!row.licenses().empty()) json.field("licenses", row.licenses());
-  json.field("cores", row.cores()).field("core_hours", core_hours_of(row));
-  json.field("restarts", row.restarts());
-  write_moment(json, "submitted_unix_s", row.submitted_wall_ns());
-  write_moment(json, "started_unix_s", row.started_wall_ns());
-  write_moment(json, "ended_unix_s", row.ended_wall_ns());
-  json.end_object();
-}
-
-// Returns the cell, with quotes where RFC 4180 requires them.
-std::string csv_cell(const std::string& raw) {
-  const std::string text = valid_utf8(raw);
-  if (text.find_first_of(",\"\r\n") == text.npos) return text;
-  std::string quoted = "\"";
-  for (const char c : text) quoted += c == '"' ? std::string("\"\"") : std::string(1, c);
-  return quoted + '"';
-}
-
-std::string csv_line(const std::vector<std::string>& cells) {
-  std::string line;
-  for (const auto& cell : cells) (line += line.empty() ? "" : ",") += csv_cell(cell);
-  return line + "\n";
 }
 
 using Show = std::function<void(const std::vector<AccountingRow>&)>;
@@ -318,7 +258,7 @@ Result<int> show_json(HeadLink& head, const AccountOptions& options, const Perio
   JsonWriter json;
   json.begin_object().field("schema", "scored.accounting/1").key("jobs").begin_array();
   const auto write = [&](const std::vector<AccountingRow>& rows) {
-    for (const auto& row : rows) write_row(json, row);
+    for (const auto& row : rows) proto::write_record(json, row);
   };
   const auto shown = each_row(head, options, period, write, missing);
   if (shown) print(json.end_array().end_object().text() + "\n");
@@ -334,10 +274,10 @@ std::string text_of(const std::vector<const TableColumn<Item>*>& columns,
   if (!options.csv) return make_table(columns, rows).to_text(style);
   std::vector<std::string> cells;
   for (const auto* column : columns) cells.emplace_back(column->key);
-  std::string text = with_header ? csv_line(cells) : "";
+  std::string text = with_header ? proto::csv_line(cells) : "";
   for (const auto& row : rows) {
     for (std::size_t i = 0; i < cells.size(); ++i) cells[i] = columns[i]->cell(row);
-    text += csv_line(cells);
+    text += proto::csv_line(cells);
   }
   return text;
 }

@@ -3,6 +3,7 @@
 #include "base/text.hpp"
 #include "base/text/hostlist.hpp"
 #include "base/text/json_writer.hpp"
+#include "proto/documents/job_document.hpp"
 #include "scout/session/words.hpp"
 
 #include <fmt/ranges.h>
@@ -62,15 +63,8 @@ std::vector<std::string> names_of(const wire::Planned& planned) {
 
 std::string plan_document(const wire::Planned& planned) {
   JsonWriter json;
-  json.begin_object().field("schema", "scored.plan/1").field("starts", planned.starts());
-  json.list("reasons", planned.reasons()).field("tasks", planned.tasks());
-  json.list("nodes", planned.nodes()).list("tasks_on_node", planned.tasks_on_node());
-  json.field("tasks_per_core", std::max(1U, planned.tasks_per_core()));
-  if (planned.slot() >= 0) json.field("slot", planned.slot());
-  if (!planned.starts()) {
-    write_moment(json, "expected_start_unix_s", planned.expected_start_wall_ns());
-  }
-  return json.end_object().take();
+  proto::write_plan(json, planned);
+  return json.take();
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include "base/text.hpp"
 #include "base/text/hostlist.hpp"
 #include "base/text/json_writer.hpp"
+#include "proto/documents/pool_documents.hpp"
 #include "scout/session/text_table.hpp"
 #include "scout/session/words.hpp"
 #include "scout/waits/wait_options.hpp"
@@ -26,16 +27,8 @@ std::string nodes_of(const ReservationRow& row) {
   return compress_hostlist(names);
 }
 
-bool is_active(const ReservationRow& row, WallTime now) {
-  return row.start_wall_ns() <= now.time_since_epoch().count();
-}
-
-bool is_maintenance(const ReservationRow& row) {
-  return row.users().empty() && row.accounts().empty();
-}
-
 std::string whom(const ReservationRow& row) {
-  if (is_maintenance(row)) return "maintenance";
+  if (proto::is_maintenance(row)) return "maintenance";
   std::string text = fmt::format("{}", fmt::join(row.users(), ","));
   for (const auto& account : row.accounts()) text += (text.empty() ? "@" : ",@") + account;
   return text;
@@ -84,7 +77,7 @@ std::string reservations_page(const wire::ReservationList& list, const CommonOpt
       {"name", "NAME", Align::Left, [](const ReservationRow& r) { return r.name(); }},
       {"state", "STATE", Align::Left,
        [now](const ReservationRow& r) {
-         return std::string(is_active(r, now) ? "active" : "waiting");
+         return std::string(proto::is_active(r, now) ? "active" : "waiting");
        }},
       {"start", "START", Align::Left,
        [](const ReservationRow& r) { return local_time(r.start_wall_ns()); }},
@@ -101,17 +94,8 @@ std::string reservations_page(const wire::ReservationList& list, const CommonOpt
 
 std::string reservations_json(const wire::ReservationList& list, WallTime now) {
   JsonWriter json;
-  json.begin_object().field("schema", "scored.reservations/1");
-  json.key("reservations").begin_array();
-  for (const ReservationRow& row : list.reservations()) {
-    json.begin_object().field("reservation", row.name()).list("nodes", row.nodes());
-    write_moment(json, "start_unix_s", row.start_wall_ns());
-    write_moment(json, "end_unix_s", row.end_wall_ns());
-    json.field("active", is_active(row, now)).field("maintenance", is_maintenance(row));
-    json.list("users", row.users()).list("accounts", row.accounts());
-    json.field("reason", row.reason()).end_object();
-  }
-  return json.end_array().end_object().text() + "\n";
+  proto::write_reservations(json, list, now);
+  return json.take() + "\n";
 }
 
 }  // namespace score::scout

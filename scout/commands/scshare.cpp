@@ -1,6 +1,7 @@
 // scshare prints accounts and their users: shares, recent and current use, and limits.
 #include "base/text/json_writer.hpp"
 #include "base/units.hpp"
+#include "proto/documents/pool_documents.hpp"
 #include "scout/commands/commands.hpp"
 #include "scout/session/job_filter.hpp"
 #include "scout/session/session.hpp"
@@ -20,11 +21,6 @@ using wire::ShareRow;
 
 constexpr const char* kShareFields =
     "account,user,share,used,corehours,factor,jobs,running,nodes,memory,limits";
-constexpr double kHourNs = 3.6e12;
-
-double core_hours(const ShareRow& row) {
-  return static_cast<double>(row.core_ns()) / kHourNs;
-}
 
 std::string percent(double part) {
   return fmt::format("{:.1f}%", part * 100);
@@ -50,7 +46,7 @@ std::vector<TableColumn<ShareRow>> share_columns_for(bool shares_are_on) {
       {"share", "SHARE", kRight, [](const ShareRow& r) { return percent(r.share()); }},
       {"used", "USED", kRight, [](const ShareRow& r) { return percent(r.used()); }},
       {"corehours", "COREHOURS", kRight,
-       [](const ShareRow& r) { return fmt::format("{:.2f}", core_hours(r)); }},
+       [](const ShareRow& r) { return fmt::format("{:.2f}", proto::core_hours_of(r)); }},
       {"factor", "FACTOR", kRight,
        [shares_are_on](const ShareRow& r) {
          return shares_are_on ? fmt::format("{:.3f}", r.factor()) : std::string("off");
@@ -63,28 +59,6 @@ std::vector<TableColumn<ShareRow>> share_columns_for(bool shares_are_on) {
        [](const ShareRow& r) { return human_bytes(Bytes(r.memory_bytes())); }},
       {"limits", "LIMITS", kLeft, limits_of},
   };
-}
-
-void write_share_row(JsonWriter& json, const ShareRow& row) {
-  json.begin_object();
-  json.field("account", row.account());
-  if (!row.user_name().empty()) json.field("user", row.user_name()).field("uid", row.user());
-  json.field("share", row.share()).field("used", row.used());
-  json.field("core_hours", core_hours(row)).field("factor", row.factor());
-  json.field("jobs", row.jobs()).field("running_jobs", row.running_jobs());
-  json.field("nodes", row.nodes()).field("memory_bytes", row.memory_bytes());
-  json.key("limits").begin_array();
-  for (const std::string& limit : row.limits()) json.value(limit);
-  json.end_array().end_object();
-}
-
-std::string to_json(const wire::ShareList& list) {
-  JsonWriter json;
-  json.begin_object().field("schema", "scored.shares/1");
-  json.field("half_life_s", to_seconds(list.half_life_ns()));
-  json.key("shares").begin_array();
-  for (const auto& row : list.rows()) write_share_row(json, row);
-  return json.end_array().end_object().text() + "\n";
 }
 
 using WordSet = std::set<std::string, std::less<>>;
@@ -124,7 +98,12 @@ int scshare_main(const Invocation& invocation) {
     auto list = head.ask<wire::ShareList>(wire::ListShares());
     if (!list) return list.error();
     keep(*list, words_of_lists(users), words_of_lists(accounts));
-    if (options.json) return print(to_json(*list)), kExitOk;
+    if (options.json) {
+      JsonWriter json;
+      proto::write_shares(json, *list);
+      print(json.take() + "\n");
+      return kExitOk;
+    }
     const auto all = share_columns_for(list->half_life_ns() > 0);
     const auto columns = choose_columns(all, options.fields);
     if (!columns) return columns.error();

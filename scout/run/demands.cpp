@@ -7,6 +7,7 @@
 #include "base/text/hostlist.hpp"
 #include "base/time.hpp"
 #include "base/units.hpp"
+#include "proto/documents/request_words.hpp"
 #include "scout/session/words.hpp"
 
 #include <algorithm>
@@ -18,7 +19,6 @@ namespace {
 
 constexpr Bytes kLeastScratch(limits::kMiB);
 constexpr Duration kSwitchesWait = std::chrono::minutes{5};
-constexpr Duration kBefore = std::chrono::seconds{60};
 
 Status add_scratch(const DemandOptions& options, wire::ResourceRequest& resources) {
   if (options.scratch.empty()) return {};
@@ -55,14 +55,8 @@ Status add_switches(const DemandOptions& options, wire::ResourceRequest& resourc
 
 Status add_licenses(const DemandOptions& options, wire::ResourceRequest& resources) {
   if (options.licenses.empty() || options.licenses == "none") return {};
-  const auto licenses = parse_licenses(options.licenses);
-  if (!licenses) return licenses.error().with_context("--licenses");
-  for (const auto& one : *licenses) {
-    auto& added = *resources.add_licenses();
-    added.set_name(one.name);
-    added.set_count(one.count);
-  }
-  return {};
+  const auto added = proto::parse_license_list(options.licenses, resources);
+  return added ? Status() : added.error().with_context("--licenses");
 }
 
 }  // namespace
@@ -142,22 +136,8 @@ Status check_names(const std::string& account, const std::string& partition) {
 
 Status add_limit_signal(const std::string& text, wire::ResourceRequest& resources) {
   if (text.empty()) return {};
-  std::string_view word = text;
-  const bool is_for_script = word.starts_with("B:");
-  if (is_for_script) word.remove_prefix(2);
-  const auto at = word.find('@');
-  const auto signal = parse_signal(word.substr(0, at));
-  if (!signal) return signal.error().with_context("--signal '{}'", escape_terminal(text, 80));
-  Duration before = kBefore;
-  if (at != word.npos) {
-    const auto time = parse_duration(word.substr(at + 1), BareNumber::Seconds);
-    if (!time) return time.error().with_context("--signal '{}'", escape_terminal(text, 80));
-    before = *time;
-  }
-  resources.set_limit_signal(*signal);
-  resources.set_limit_signal_before_ns(before.count());
-  resources.set_limit_signal_script(is_for_script);
-  return {};
+  const auto read = proto::parse_limit_signal(text, resources);
+  return read ? Status() : read.error().with_context("--signal '{}'", escape_terminal(text, 80));
 }
 
 Status check_limit_signal(const wire::ResourceRequest& resources) {
