@@ -1,12 +1,14 @@
-// scontrol shows jobs, nodes and host lists, and holds, releases, suspends and resumes jobs.
+// scontrol shows jobs, nodes and host lists, and controls and changes jobs.
 #include "base/text.hpp"
 #include "base/text/hostlist.hpp"
+#include "scout/commands/commands.hpp"
 #include "scout/session/words.hpp"
 #include "scout/slurm/commands.hpp"
 #include "scout/slurm/job_list.hpp"
 #include "scout/slurm/show_words.hpp"
 #include "scout/slurm/slurm_command.hpp"
 #include "scout/slurm/words/job_words.hpp"
+#include "scout/slurm/words/update_words.hpp"
 
 #include <algorithm>
 #include <array>
@@ -203,6 +205,20 @@ int control(const Invocation& invocation, const Words& words, wire::ControlJob::
   });
 }
 
+int update(const Invocation& invocation, const Words& words) {
+  const auto read = read_update(std::span(words).subspan(1));
+  if (!read) return print_failure(invocation, read.error().with_context("update"));
+  Words args = read->jobs;
+  args.insert(args.end(), read->changes.begin(), read->changes.end());
+  return change_main(invocation.with(std::move(args))) == kExitOk ? kExitOk : kExitFailed;
+}
+
+int requeue(const Invocation& invocation, const Words& words) {
+  const Words jobs = values_of(words, 1);
+  if (jobs.empty()) return print_failure(invocation, "requeue: no job given");
+  return requeue_main(invocation.with(jobs)) == kExitOk ? kExitOk : kExitFailed;
+}
+
 }  // namespace
 }  // namespace slurm
 
@@ -223,12 +239,11 @@ int scontrol_main(const Invocation& invocation) {
       return kExitOk;
     });
   }
-  if (command == "requeue" || command == "update") {
-    return print_failure(invocation, command + ": not supported yet");
-  }
+  if (command == "update") return update(invocation, line.words);
+  if (command == "requeue") return requeue(invocation, line.words);
   return print_failure(invocation,
                        fmt::format("{}: not supported; the commands are show, hold, release, "
-                                   "suspend, resume and ping",
+                                   "suspend, resume, requeue, update and ping",
                                    escape_terminal(command, 80)));
 }
 

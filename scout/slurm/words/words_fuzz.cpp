@@ -6,6 +6,7 @@
 #include "scout/slurm/words/job_words.hpp"
 #include "scout/slurm/words/queue_fields.hpp"
 #include "scout/slurm/words/submit_words.hpp"
+#include "scout/slurm/words/update_words.hpp"
 
 #include <cstddef>
 #include <cstdint>
@@ -18,6 +19,8 @@ using namespace score::scout::slurm;
 void read_line(std::string_view text) {
   std::vector<std::string> args;
   for (const auto word : score::split(text, ' ')) args.emplace_back(word);
+  const auto update = read_update(args);
+  if (!update) SCORE_ASSERT(!update.error().context().empty());
   const auto forms = submit_forms({{"wrap", 0, Takes::Value}});
   const auto line = read_options(forms, args, Order::OptionsFirst);
   if (!line) {

@@ -180,11 +180,24 @@ def test_host_lists(few, slurm):
 def test_errors_are_one_line(slurm):
     for words, text in ((('squeue', '-o', '%i %J'), 'unknown field %J'), (('squeue', '-t', 'odd'), 'invalid job state'),
                         (('sacct', '-o', 'jobid,nope'), 'Invalid field requested: "nope"'), (('squeue', '--nope'), 'unknown option --nope'),
-                        (('sbatch', '--gpus=2', '--wrap', 'x'), '--gpus=2'), (('scontrol', 'update', 'x=1'), 'not supported yet'),
-                        (('scontrol', 'requeue', '1'), 'not supported yet'), (('sbatch', '/no/such/script'), '/no/such/script'),
+                        (('sbatch', '--gpus=2', '--wrap', 'x'), '--gpus=2'), (('scontrol', 'update', 'x=1'), 'cannot be changed'),
+                        (('scontrol', 'update', 'jobid=1'), 'nothing to change'),
+                        (('scontrol', 'requeue', '999999'), 'no job 999999'), (('sbatch', '/no/such/script'), '/no/such/script'),
                         (('srun',), 'no executable'), (('squeue', '-j', '999999'), 'Invalid job id')):
         refused = slurm(*words, code=1)
         assert text in refused.stderr and refused.stderr.count('\n') == 1, (words, refused.stderr)
+
+
+def test_jobs_are_changed_and_requeued(slurm, few):
+    job = submit(slurm, '-H', '--wrap', 'sleep 600')
+    slurm('scontrol', 'update', f'JobId={job}', 'TimeLimit=60', 'JobName=renamed')
+    shown = few.job(job)
+    assert (shown['wall_limit_s'], shown['name']) == (3600, 'renamed')
+    slurm('scontrol', 'release', job)
+    wait_until(lambda: few.job(job)['state'] == 'running')
+    slurm('scontrol', 'requeue', job)
+    wait_until(lambda: few.job(job)['restarts'] == 1)
+    few.run('sccancel', '--grace', 0, job)
 
 
 def test_plan_names_a_time(slurm):
