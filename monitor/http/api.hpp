@@ -19,6 +19,7 @@ struct ApiCall {
   RequestTarget target;
   std::string body;
   std::string idempotency_key;  // of the header of this name; empty: none
+  std::string if_match;         // likewise
 };
 
 struct ApiAnswer {
@@ -26,8 +27,10 @@ struct ApiAnswer {
   std::string type = "application/json";
   std::string body;
   std::string location;  // path of what was made; empty: none
-  // If it is set, the body is sent in pieces: each call returns the next one, and "" at the end.
-  std::function<asio::awaitable<std::string>()> next{};
+  std::string etag;      // of what is shown, with its quotes; empty: none
+  // If it is set, the body is sent in pieces: each call returns the next one, "" at the end, or
+  // nothing if the rest cannot be had. Then the response stays incomplete, which its reader sees.
+  std::function<asio::awaitable<std::optional<std::string>>()> next{};
 };
 
 class Api {

@@ -250,17 +250,17 @@ asio::awaitable<bool> HttpSession::send_in_pieces(Response response) {
   stream_.expires_after(kWriteTime);
   auto [unsent, bytes] = co_await http::async_write_header(stream_, serializer, kNoThrow);
   while (!unsent && server_.may_answer() && !server_.is_closing_) {
-    const std::string piece = co_await next_piece_();
+    const std::optional<std::string> piece = co_await next_piece_();
     const bool may_read = co_await is_token_valid();
-    if (!may_read) break;
-    if (piece.empty()) {
+    if (!piece || !may_read) break;
+    if (piece->empty()) {
       stream_.expires_after(kWriteTime);
       auto [cut, rest] = co_await asio::async_write(stream_, http::make_chunk_last(), kNoThrow);
       break;
     }
     stream_.expires_after(kWriteTime);
     auto [lost, sent] =
-        co_await asio::async_write(stream_, http::make_chunk(asio::buffer(piece)), kNoThrow);
+        co_await asio::async_write(stream_, http::make_chunk(asio::buffer(*piece)), kNoThrow);
     if (lost) break;
   }
   next_piece_ = nullptr;
@@ -273,10 +273,12 @@ asio::awaitable<Response> HttpSession::call(Routed routed, Request request) {
                .method = routed.is_head ? "GET" : std::move(request.method),
                .target = std::move(routed.target),
                .body = std::move(request.body),
-               .idempotency_key = std::move(request.idempotency_key)};
+               .idempotency_key = std::move(request.idempotency_key),
+               .if_match = std::move(request.if_match)};
   ApiAnswer answer = co_await server_.parts_.api->answer(std::move(call));
   Response response = make_response(answer.status, answer.type, std::move(answer.body));
   if (!answer.location.empty()) response.set(http::field::location, answer.location);
+  if (!answer.etag.empty()) response.set(http::field::etag, answer.etag);
   next_piece_ = std::move(answer.next);
   co_return response;
 }

@@ -96,7 +96,8 @@ class HttpSession final : public HttpConnection, public std::enable_shared_from_
   Mailbox mailbox_;
   std::optional<ApiCaller> caller_;  // of the present request, if a token or the kernel names it
   std::string token_;                // personal token of the present request; empty: none
-  std::function<asio::awaitable<std::string>()> next_piece_;  // of the present answer
+  std::function<asio::awaitable<std::optional<std::string>>()>
+      next_piece_;  // of the present answer
   std::optional<ViewerId> viewer_;
   std::optional<Login> login_;  // the login with which its stream was opened
   std::shared_ptr<Socket> socket_;

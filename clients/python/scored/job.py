@@ -117,6 +117,16 @@ class Job:
         """Sends a signal, such as 'USR1', to all tasks."""
         return self._act('signal', {'signal': name})
 
+    def change(self, **members: typing.Any) -> 'Job':
+        """Changes what the submission requested, such as time='2h'; None removes a limit, a condition or a demand."""
+        self._connection.ask('PATCH', self._path, members)
+        self._fields = None
+        return self
+
+    def requeue(self) -> 'Job':
+        """Ends a running batch or detached job and puts it back into the queue."""
+        return self._act('requeue')
+
     def hold(self) -> 'Job':
         return self._act('hold')
 

@@ -2,7 +2,9 @@
 
 #include "base/ids.hpp"
 #include "base/text.hpp"
+#include "base/text/fnv1a.hpp"
 #include "monitor/model/json_input.hpp"
+#include "monitor/model/viewer_options.hpp"
 #include "proto/documents/words.hpp"
 #include "proto/transport/key.hpp"
 
@@ -42,6 +44,15 @@ std::optional<bool> flag_of(std::string_view text) {
   if (text == "1" || text == "true") return true;
   if (text == "0" || text == "false") return false;
   return std::nullopt;
+}
+
+Outcome read_view(const ApiCall& call, ApiRequest request) {
+  if (call.method != "GET") return wrong_method("GET");
+  if (!call.target.query.empty()) {
+    const auto& name = call.target.query.front().first;
+    return refuse(400, fmt::format("unknown parameter '{}'", escape_terminal(name, 80)), name);
+  }
+  return request;
 }
 
 // ---- jobs ---------------------------------------------------------------------------------------
@@ -94,13 +105,34 @@ std::string request_id_of(const ApiCall& call) {
   return {digest.begin(), digest.begin() + kBytes};
 }
 
+// Returns whether the only parameter, dry_run, is set.
+std::variant<bool, ApiFault> read_dry_run(const ApiCall& call) {
+  bool is_dry = false;
+  for (const auto& [name, value] : call.target.query) {
+    const auto flag = flag_of(value);
+    if (name != "dry_run") {
+      return refuse(400, fmt::format("unknown parameter '{}'", escape_terminal(name, 80)), name);
+    }
+    if (!flag) return refuse(400, "dry_run: must be 0 or 1", name);
+    is_dry = *flag;
+  }
+  return is_dry;
+}
+
 Outcome read_new_job(const ApiCall& call, WallTime now) {
+  auto dry_run = read_dry_run(call);
+  if (auto* refused = std::get_if<ApiFault>(&dry_run)) return std::move(*refused);
   if (call.idempotency_key.size() > kMostKeyBytes) {
     return refuse(400, "the header Idempotency-Key is too long", "Idempotency-Key");
   }
   RequestFault fault;
   auto submit = read_submission(call.body, now, fault);
   if (!submit) return ApiFault{422, std::move(fault)};
+  if (std::get<bool>(dry_run)) {
+    wire::Plan plan;
+    *plan.mutable_submission() = *std::move(submit);
+    return ApiRequest(std::move(plan));
+  }
   ApiCall keyed = call;
   if (keyed.idempotency_key.empty()) {
     keyed.idempotency_key = proto::format_key(proto::random_key());
@@ -125,10 +157,19 @@ Outcome read_signal(const ApiCall& call, std::uint64_t job) {
   return ApiRequest(std::move(message));
 }
 
+Outcome read_change_of(const ApiCall& call, std::uint64_t job, WallTime now) {
+  RequestFault fault;
+  auto change = read_change(call.body, now, fault);
+  if (!change) return ApiFault{422, std::move(fault)};
+  change->set_job(job);
+  return ApiRequest(*std::move(change));
+}
+
 Outcome read_action(const ApiCall& call, std::uint64_t job, std::string_view action) {
   constexpr std::pair<std::string_view, wire::ControlJob::What> kActions[] = {
       {"hold", wire::ControlJob::HOLD},
       {"release", wire::ControlJob::RELEASE},
+      {"requeue", wire::ControlJob::REQUEUE},
       {"resume", wire::ControlJob::RESUME},
       {"suspend", wire::ControlJob::SUSPEND}};
   for (const auto& [name, what] : kActions) {
@@ -182,14 +223,58 @@ Outcome read_jobs(const ApiCall& call, const std::vector<std::string_view>& part
   if (!job) return refuse(404, job.error().context(), "job");
   if (parts.size() == 2) {
     if (call.method == "GET") return ApiRequest(OneJob{*job});
-    if (call.method != "DELETE") return wrong_method("GET and DELETE");
+    if (call.method == "PATCH") return read_change_of(call, *job, now);
+    if (call.method != "DELETE") return wrong_method("GET, PATCH and DELETE");
     wire::CancelJob message;
     message.set_job(*job);
     message.set_grace_ns(-1);
     return ApiRequest(std::move(message));
   }
   if (parts.size() > 3) return no_such_path();
+  if (parts[2] == "events") return read_view(call, JobEventsRequest{*job});
   return parts[2] == "output" ? read_output(call, *job) : read_action(call, *job, parts[2]);
+}
+
+// ---- accounting ---------------------------------------------------------------------------------
+
+// A moment is in seconds since 1970, or text such as "7d" ago.
+std::optional<std::int64_t> past_of(std::string_view text, WallTime now) {
+  constexpr double kMostSeconds = 9e9;
+  if (const auto seconds = monitor::parse_decimal(text)) {
+    if (*seconds < 0 || *seconds > kMostSeconds) return std::nullopt;
+    return static_cast<std::int64_t>(*seconds * 1e9);
+  }
+  const auto ago = parse_duration(text);
+  if (!ago) return std::nullopt;
+  return std::max<std::int64_t>(0, (now - *ago).time_since_epoch().count());
+}
+
+Outcome read_records(const ApiCall& call, WallTime now) {
+  if (call.method != "GET") return wrong_method("GET");
+  RecordsRequest records;
+  records.user = "me";
+  constexpr Duration kDay = 24h;
+  records.since_wall_ns = (now - kDay).time_since_epoch().count();
+  for (const auto& [name, value] : call.target.query) {
+    bool is_sound = true;
+    if (name == "user") {
+      records.user = value;
+    } else if (name == "since" || name == "until") {
+      const auto moment = past_of(value, now);
+      is_sound = moment.has_value();
+      (name == "since" ? records.since_wall_ns : records.until_wall_ns) = moment.value_or(0);
+    } else if (name == "format") {
+      is_sound = value == "csv" || value == "json";
+      records.as_csv = value == "csv";
+    } else {
+      return refuse(400, fmt::format("unknown parameter '{}'", escape_terminal(name, 80)), name);
+    }
+    if (!is_sound) {
+      return refuse(400, fmt::format("{}: '{}' is not valid", name, escape_terminal(value, 80)),
+                    name);
+    }
+  }
+  return ApiRequest(std::move(records));
 }
 
 // ---- tokens -------------------------------------------------------------------------------------
@@ -239,15 +324,6 @@ Outcome read_tokens(const ApiCall& call, const std::vector<std::string_view>& pa
   return ApiRequest(std::move(message));
 }
 
-Outcome read_view(const ApiCall& call, ApiRequest request) {
-  if (call.method != "GET") return wrong_method("GET");
-  if (!call.target.query.empty()) {
-    const auto& name = call.target.query.front().first;
-    return refuse(400, fmt::format("unknown parameter '{}'", escape_terminal(name, 80)), name);
-  }
-  return request;
-}
-
 }  // namespace
 
 std::variant<ApiRequest, ApiFault> read_request(const ApiCall& call, WallTime now) {
@@ -259,8 +335,58 @@ std::variant<ApiRequest, ApiFault> read_request(const ApiCall& call, WallTime no
   }
   if (parts.size() != 1) return no_such_path();
   if (parts[0] == "cluster") return read_view(call, wire::GetInfo());
+  if (parts[0] == "settings") return read_view(call, ListedSettings());
+  if (parts[0] == "shares") return read_view(call, wire::ListShares());
+  if (parts[0] == "reservations") return read_view(call, wire::ListReservations());
+  if (parts[0] == "accounting") return read_records(call, now);
   if (parts[0] == "openapi.json") return read_view(call, Description());
   return no_such_path();
+}
+
+std::uint64_t changed_job(const ApiRequest& request) {
+  return std::visit(
+      []<class Request>(const Request& one) -> std::uint64_t {
+        if constexpr (std::is_same_v<Request, wire::ChangeJob> ||
+                      std::is_same_v<Request, wire::SignalJob> ||
+                      std::is_same_v<Request, wire::CancelJob> ||
+                      std::is_same_v<Request, wire::ControlJob>) {
+          return one.job();
+        } else {
+          return 0;
+        }
+      },
+      request);
+}
+
+std::string etag_of(const wire::JobStatus& job) {
+  wire::JobStatus kept;
+  kept.set_job(job.job());
+  kept.set_state(job.state());
+  kept.set_restarts(job.restarts());
+  kept.set_name(job.name());
+  kept.set_queue(job.queue());
+  kept.set_priority(job.priority());
+  kept.set_weight(job.weight());
+  kept.set_scheduled_limit_ns(job.scheduled_limit_ns());
+  kept.set_wall_limit_ns(job.wall_limit_ns());
+  kept.set_limit_signal(job.limit_signal());
+  kept.set_limit_signal_before_ns(job.limit_signal_before_ns());
+  kept.set_nodes_wanted(job.nodes_wanted());
+  kept.set_tasks(job.tasks());
+  kept.set_cpus_per_task(job.cpus_per_task());
+  kept.set_memory_per_node_bytes(job.memory_per_node_bytes());
+  kept.set_account(job.account());
+  kept.set_reservation(job.reservation());
+  *kept.mutable_features() = job.features();
+  *kept.mutable_generic() = job.generic();
+  return fmt::format("\"{:016x}\"", fnv1a(kept.SerializeAsString()));
+}
+
+bool has_tag(std::string_view if_match, std::string_view etag) {
+  return std::ranges::any_of(split(if_match, ','), [etag](std::string_view one) {
+    const auto tag = trim(one);
+    return tag == "*" || tag == etag;
+  });
 }
 
 bool matches(const ListedJobs& listed, const wire::JobStatus& job, const monitor::WebUser& caller) {

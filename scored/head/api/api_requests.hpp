@@ -36,15 +36,32 @@ struct OutputRequest {
   bool follows = false;
 };
 
+// Changes of a job while it lives, as server-sent events.
+struct JobEventsRequest {
+  std::uint64_t job = 0;
+};
+
+// Records of jobs that ended in this time, in the order of their ends.
+struct RecordsRequest {
+  std::string user;  // a name, "me" or "all"
+  std::int64_t since_wall_ns = 0;
+  std::int64_t until_wall_ns = INT64_MAX;
+  bool as_csv = false;
+};
+
+struct ListedSettings {};
+
 struct ListedNodes {
   std::string node;  // empty: all
 };
 
 struct Description {};  // the OpenAPI document
 
-using ApiRequest = std::variant<ListedJobs, OneJob, OutputRequest, ListedNodes, Description,
-                                wire::Submit, wire::SignalJob, wire::CancelJob, wire::ControlJob,
-                                wire::GetInfo, wire::ManageTokens>;
+using ApiRequest =
+    std::variant<ListedJobs, OneJob, OutputRequest, JobEventsRequest, RecordsRequest,
+                 ListedSettings, ListedNodes, Description, wire::Submit, wire::Plan,
+                 wire::ChangeJob, wire::SignalJob, wire::CancelJob, wire::ControlJob, wire::GetInfo,
+                 wire::ListShares, wire::ListReservations, wire::ManageTokens>;
 
 struct ApiFault {
   int status = 400;
@@ -54,6 +71,14 @@ struct ApiFault {
 // Times are relative to `now`.
 [[nodiscard]] std::variant<ApiRequest, ApiFault> read_request(const monitor::ApiCall& call,
                                                               WallTime now);
+
+// Returns the job that the request changes; 0: none.
+[[nodiscard]] std::uint64_t changed_job(const ApiRequest& request);
+
+// Returns the tag of what can be changed of the job, and of its state.
+[[nodiscard]] std::string etag_of(const wire::JobStatus& job);
+// Returns true if the header If-Match, a list of tags or "*", has the tag.
+[[nodiscard]] bool has_tag(std::string_view if_match, std::string_view etag);
 
 // Returns true if the job is one that the caller has asked for.
 [[nodiscard]] bool matches(const ListedJobs& listed, const wire::JobStatus& job,

@@ -51,9 +51,47 @@ TEST(ApiRequests, ReadsEachKind) {
   EXPECT_EQ(read<ListedNodes>(call_of("GET", "nodes/node03")).node, "node03");
   read<wire::GetInfo>(call_of("GET", "cluster"));
   read<Description>(call_of("GET", "openapi.json"));
+  EXPECT_EQ(read<wire::ControlJob>(call_of("POST", "jobs/7/requeue")).what(),
+            wire::ControlJob::REQUEUE);
+  EXPECT_EQ(read<JobEventsRequest>(call_of("GET", "jobs/7/events")).job, 7U);
+  read<ListedSettings>(call_of("GET", "settings"));
+  read<wire::ListShares>(call_of("GET", "shares"));
+  read<wire::ListReservations>(call_of("GET", "reservations"));
   const auto listed = read<ListedJobs>(call_of("GET", "jobs?user=all&state=running&limit=5"));
   EXPECT_EQ(listed.user, "all");
   EXPECT_EQ(listed.limit, 5U);
+}
+
+TEST(ApiRequests, ReadsTimesOfRecords) {
+  const auto records = read<RecordsRequest>(call_of("GET", "accounting?since=2d&until=12.5"));
+  EXPECT_EQ(records.since_wall_ns, (kNow - Duration(48h)).time_since_epoch().count());
+  EXPECT_EQ(records.until_wall_ns, 12'500'000'000);
+  EXPECT_FALSE(records.as_csv);
+  EXPECT_TRUE(read<RecordsRequest>(call_of("GET", "accounting?format=csv")).as_csv);
+  EXPECT_EQ(status_of(call_of("GET", "accounting?since=soon")), 400);
+  EXPECT_EQ(status_of(call_of("GET", "accounting?format=xml")), 400);
+}
+
+TEST(ApiRequests, DryRunIsAPlan) {
+  const std::string body = R"({"command":["a"],"directory":"/"})";
+  const auto plan = read<wire::Plan>(call_of("POST", "jobs?dry_run=1", body));
+  EXPECT_EQ(plan.submission().spec().directory(), "/");
+  read<wire::Submit>(call_of("POST", "jobs?dry_run=0", body));
+  EXPECT_EQ(status_of(call_of("POST", "jobs?dry_run=maybe", body)), 400);
+}
+
+TEST(ApiRequests, TagChangesWithWhatCanBeChanged) {
+  wire::JobStatus job;
+  job.set_job(7);
+  const std::string before = etag_of(job);
+  job.set_elapsed_ns(5);
+  EXPECT_EQ(etag_of(job), before);
+  EXPECT_TRUE(has_tag("\"x\", " + before, before));
+  EXPECT_TRUE(has_tag("*", before));
+  job.set_scheduled_limit_ns(5);
+  EXPECT_FALSE(has_tag(before, etag_of(job)));
+  EXPECT_EQ(changed_job(read<wire::ChangeJob>(call_of("PATCH", "jobs/7", R"({"time":60})"))), 7U);
+  EXPECT_EQ(changed_job(OneJob{7}), 0U);
 }
 
 TEST(ApiRequests, RejectsWithTheRightStatus) {
@@ -69,6 +107,8 @@ TEST(ApiRequests, RejectsWithTheRightStatus) {
   EXPECT_EQ(status_of(call_of("GET", "jobs?colour=red")), 400);
   EXPECT_EQ(status_of(call_of("GET", "jobs/7/output?offset=-1")), 400);
   EXPECT_EQ(status_of(call_of("POST", "jobs", "{}")), 422);
+  EXPECT_EQ(status_of(call_of("PATCH", "jobs/7", "{}")), 422);
+  EXPECT_EQ(status_of(call_of("POST", "jobs/7/events")), 405);
   EXPECT_EQ(status_of(call_of("POST", "jobs/7/signal", R"({"signal":"LOUD"})")), 422);
   EXPECT_EQ(status_of(call_of("POST", "jobs/7/signal", "x")), 400);
 }

@@ -1,15 +1,15 @@
 #include "scored/head/api/head_api.hpp"
 
-#include "base/limits.hpp"
+#include "base/model/settings.hpp"
 #include "base/text/json_writer.hpp"
 #include "proto/documents/cluster_documents.hpp"
 #include "proto/documents/job_document.hpp"
+#include "proto/documents/pool_documents.hpp"
 #include "proto/documents/words.hpp"
+#include "scored/head/api/api_streams.hpp"
 #include "scored/head/api/open_api.hpp"
 
-#include <algorithm>
 #include <map>
-#include <memory>
 #include <utility>
 
 namespace score::head {
@@ -19,7 +19,6 @@ using monitor::ApiAnswer;
 using Answer = asio::awaitable<ApiAnswer>;
 
 constexpr Duration kForName = 100ms;
-constexpr std::uint64_t kWindowBytes = 4 * limits::kMiB;  // of output that is not acknowledged yet
 
 ApiAnswer problem(int status, std::string_view text, std::string_view field = {}) {
   ApiAnswer answer;
@@ -53,8 +52,15 @@ ApiAnswer job_answer(const wire::JobStatus& job) {
   JsonWriter json;
   json.begin_object().field("schema", "scored.job/1").key("job");
   proto::write_job(json, job);
-  json.end_object();
-  return document(json);
+  json.key("events").begin_array();
+  for (const auto& event : job.events()) {
+    proto::write_moment(json.begin_object(), "unix_s", event.wall_ns());
+    json.field("text", event.text()).end_object();
+  }
+  json.end_array().end_object();
+  ApiAnswer answer = document(json);
+  answer.etag = etag_of(job);
+  return answer;
 }
 
 ApiAnswer text_answer(const std::string& text) {
@@ -142,6 +148,14 @@ Answer carry_out(Caller with, const wire::Submit& submit) {
   co_return answer;
 }
 
+Answer carry_out(Caller with, const wire::Plan& plan) {
+  const auto planned = co_await with.head.ask<wire::Planned>(plan);
+  if (!planned) co_return problem(planned.error());
+  JsonWriter json;
+  proto::write_plan(json, *planned);
+  co_return document(json);
+}
+
 template <class Message>
 Answer carry_out_command(Caller with, const Message& message) {
   const auto done = co_await with.head.ask<wire::Done>(message);
@@ -158,6 +172,10 @@ Answer carry_out(Caller with, const wire::CancelJob& message) {
 }
 
 Answer carry_out(Caller with, const wire::ControlJob& message) {
+  return carry_out_command(with, message);
+}
+
+Answer carry_out(Caller with, const wire::ChangeJob& message) {
   return carry_out_command(with, message);
 }
 
@@ -191,6 +209,36 @@ Answer carry_out(Caller with, const wire::GetInfo& ask) {
   co_return document(json);
 }
 
+Answer carry_out(Caller with, const ListedSettings&) {
+  const auto info = co_await with.head.ask<wire::Info>(wire::GetInfo());
+  if (!info) co_return problem(info.error());
+  JsonWriter json;
+  json.begin_object().field("schema", "scored.settings/1").key("settings").begin_array();
+  for (const SettingRule& rule : settings()) {
+    json.begin_object().field("name", rule.name);
+    json.field("value", proto::setting_text(*info, rule.setting));
+    json.field("range", range_of(rule)).field("purpose", rule.purpose).end_object();
+  }
+  json.end_array().end_object();
+  co_return document(json);
+}
+
+Answer carry_out(Caller with, const wire::ListShares& ask) {
+  const auto list = co_await with.head.ask<wire::ShareList>(ask);
+  if (!list) co_return problem(list.error());
+  JsonWriter json;
+  proto::write_shares(json, *list);
+  co_return document(json);
+}
+
+Answer carry_out(Caller with, const wire::ListReservations& ask) {
+  const auto list = co_await with.head.ask<wire::ReservationList>(ask);
+  if (!list) co_return problem(list.error());
+  JsonWriter json;
+  proto::write_reservations(json, *list, wall_now());
+  co_return document(json);
+}
+
 Answer carry_out(Caller with, const wire::ManageTokens& ask) {
   const auto list = co_await with.head.ask<wire::TokenList>(ask);
   if (!list) co_return problem(list.error());
@@ -216,73 +264,23 @@ Answer carry_out(Caller, const Description&) {
   co_return answer;
 }
 
-// Reads the output of one job, piece by piece. It owns its connection, because the pieces are sent
-// after the request was answered.
-class OutputReader {
- public:
-  OutputReader(HeadClient head, const OutputRequest& wanted)
-      : head_(std::move(head)), wanted_(wanted), left_(wanted.offset) {}
+// ---- streams ------------------------------------------------------------------------------------
 
-  // Errors: the head's, for example if the job is another user's.
-  asio::awaitable<Status> begin() {
-    wire::Attach attach;
-    attach.set_job(wanted_.job);
-    attach.set_window_bytes(kWindowBytes);
-    head_.send(attach);
-    auto first = co_await head_.next();
-    if (!first) co_return first.error();
-    // The output of a job that has ended comes whole, and then its end. Of another the reply to a
-    // second request follows everything that the head has now.
-    const auto news = proto::parse<wire::JobNews>(*first);
-    const bool goes_on = news && !proto::is_final_state(news->status().state());
-    if (!wanted_.follows && goes_on) head_.send(wire::ListNodes());
-    take(*first);
-    co_return Status();
-  }
+ApiAnswer answer_of(Result<ApiAnswer> made) {
+  return made ? *std::move(made) : problem(made.error());
+}
 
-  asio::awaitable<std::string> next() {
-    while (piece_.empty() && !is_over_) {
-      auto frame = co_await head_.next();
-      if (!frame) break;
-      take(*frame);
-    }
-    co_return std::exchange(piece_, {});
-  }
+// A stream outlives the request, so it takes the connection.
+Answer carry_out(Caller with, const OutputRequest& wanted) {
+  co_return answer_of(co_await send_output(std::move(with.head), wanted));
+}
 
- private:
-  void take(const proto::InFrame& frame) {
-    if (frame.type == proto::FrameType::JobEnded || frame.type == proto::FrameType::NodeList) {
-      is_over_ = true;
-      return;
-    }
-    const auto output = proto::parse<wire::Output>(frame);
-    if (!output) return;  // news of the job
-    wire::OutputTaken taken;
-    taken.set_job(wanted_.job);
-    taken.set_bytes(output->data().size());
-    head_.send(taken);
-    if (wanted_.stream && output->stream() != *wanted_.stream) return;
-    std::string_view data = output->data();
-    const std::size_t known = std::min<std::uint64_t>(left_, data.size());
-    left_ -= known;
-    piece_ += data.substr(known);
-  }
+Answer carry_out(Caller with, const JobEventsRequest& wanted) {
+  co_return answer_of(co_await send_events(std::move(with.head), wanted));
+}
 
-  HeadClient head_;
-  OutputRequest wanted_;
-  std::uint64_t left_;  // bytes that the caller has already
-  std::string piece_;
-  bool is_over_ = false;
-};
-
-Answer send_output(HeadClient head, const OutputRequest& wanted) {
-  const auto reader = std::make_shared<OutputReader>(std::move(head), wanted);
-  const auto begun = co_await reader->begin();
-  if (!begun) co_return problem(begun.error());
-  ApiAnswer answer;
-  answer.type = "application/octet-stream";
-  answer.next = [reader] { return reader->next(); };
-  co_return answer;
+Answer carry_out(Caller with, const RecordsRequest& wanted) {
+  co_return answer_of(co_await send_records(std::move(with.head), wanted));
 }
 
 }  // namespace
@@ -319,16 +317,16 @@ Answer HeadApi::answer(monitor::ApiCall call) {
   const ApiRequest request = std::get<ApiRequest>(std::move(read));
   auto head = co_await HeadClient::open(parts_.admit, call.caller.who.user);
   if (!head) co_return problem(head.error());
-  if (const auto* wanted = std::get_if<OutputRequest>(&request)) {
-    co_return co_await send_output(*std::move(head), *wanted);
+  if (!call.if_match.empty() && changed_job(request) != 0) {
+    const auto job = co_await find_job(*head, changed_job(request));
+    if (!job) co_return problem(job.error());
+    if (!has_tag(call.if_match, etag_of(*job))) {
+      co_return problem(412, fmt::format("job {} has changed since you read it", job->job()));
+    }
   }
   co_return co_await std::visit(
       [&](const auto& what) -> Answer {
-        if constexpr (std::is_same_v<std::decay_t<decltype(what)>, OutputRequest>) {
-          std::unreachable();
-        } else {
-          return carry_out({*head, call.caller}, what);
-        }
+        return carry_out({*head, call.caller}, what);
       },
       request);
 }

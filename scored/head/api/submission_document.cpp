@@ -3,12 +3,15 @@
 #include "base/limits.hpp"
 #include "base/model/model.hpp"
 #include "base/model/resources.hpp"
+#include "base/request/job_keys.hpp"
 #include "base/text.hpp"
 #include "base/text/hostlist.hpp"
 #include "base/units.hpp"
 #include "monitor/model/json_input.hpp"
+#include "proto/documents/request_words.hpp"
 #include "proto/documents/words.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <optional>
 #include <span>
@@ -182,6 +185,19 @@ Status put_generic(const JsonValue& value, WallTime, wire::Submit& submit) {
   return {};
 }
 
+Status put_licenses(const JsonValue& value, WallTime, wire::Submit& submit) {
+  const auto text = text_of(value);
+  if (!text) return text.error();
+  return proto::parse_license_list(*text, *submit.mutable_resources());
+}
+
+// A signal before a limit is text such as "USR1@2m"; "B:" before it means the script alone.
+Status put_signal(const JsonValue& value, WallTime, wire::Submit& submit) {
+  const auto text = text_of(value);
+  if (!text) return text.error();
+  return proto::parse_limit_signal(*text, *submit.mutable_resources());
+}
+
 Status put_queue(const JsonValue& value, WallTime, wire::Submit& submit) {
   const auto text = text_of(value);
   if (!text) return text.error();
@@ -307,6 +323,7 @@ constexpr Member kMembers[] = {
      put_flag<[](auto& s, bool v) { s.mutable_resources()->set_kill_deadlock(v); }>},
     {"kill_on_invalid_dep",
      put_flag<[](auto& s, bool v) { s.mutable_conditions()->set_end_if_never(v); }>},
+    {"licenses", put_licenses},
     {"memory", put_memory},
     {"mpi", put_mpi},
     {"name", put_text<[](auto& s, auto v) { s.mutable_spec()->set_job_name(v); }>},
@@ -318,6 +335,7 @@ constexpr Member kMembers[] = {
      }},
     {"nodes", put_nodes},
     {"output", put_text<[](auto& s, auto v) { s.mutable_spec()->set_stdout_path(file_of(v)); }>},
+    {"partition", put_text<[](auto& s, auto v) { s.mutable_resources()->set_partition(v); }>},
     {"priority", put_whole<[](auto& s, std::int64_t v) {
        s.mutable_resources()->set_priority(static_cast<std::int32_t>(v));
      },
@@ -327,6 +345,7 @@ constexpr Member kMembers[] = {
     {"reservation", put_text<[](auto& s, auto v) { s.mutable_resources()->set_reservation(v); }>},
     {"scratch", put_scratch},
     {"script", put_text<[](auto& s, auto v) { s.mutable_spec()->set_script(v); }>},
+    {"signal", put_signal},
     {"slurm_env", put_flag<[](auto& s, bool v) { s.mutable_spec()->set_slurm_env(v); }>},
     {"tasks", put_whole<[](auto& s, std::int64_t v) {
        s.mutable_resources()->set_tasks(static_cast<std::uint32_t>(v));
@@ -412,6 +431,65 @@ Result<wire::Submit> read_submission(std::string_view document, WallTime now, Re
   }
   set_defaults(submit);
   return submit;
+}
+
+namespace {
+
+// Returns the member of a submission that sets what the key names.
+std::string member_of(const JobKeyRule& rule) {
+  if (rule.key == JobKey::Tasks) return "tasks";
+  if (rule.key == JobKey::TasksPerNode) return "tasks_per_node";
+  if (rule.key == JobKey::Memory) return "memory";
+  std::string name(rule.name);
+  std::ranges::replace(name, '-', '_');
+  return name;
+}
+
+const JobKeyRule* find_key(std::string_view member) {
+  for (const JobKeyRule& rule : job_keys()) {
+    if (member_of(rule) == member) return &rule;
+  }
+  return nullptr;
+}
+
+bool is_none(const JsonValue& value) {
+  const auto* text = std::get_if<std::string>(&value);
+  return std::holds_alternative<monitor::JsonNull>(value) || (text != nullptr && *text == "none");
+}
+
+std::string changeable_members() {
+  std::string names;
+  for (const JobKeyRule& rule : job_keys()) names += (names.empty() ? "" : ", ") + member_of(rule);
+  return names;
+}
+
+}  // namespace
+
+Result<wire::ChangeJob> read_change(std::string_view document, WallTime now, RequestFault& fault) {
+  const auto object = monitor::parse_object(document);
+  if (!object) return at(fault, "", object.error().context());
+  wire::ChangeJob change;
+  wire::Submit values;
+  for (const auto& [name, value] : *object) {
+    const JobKeyRule* const rule = find_key(name);
+    const std::string shown = escape_terminal(name, 80);
+    if (rule == nullptr) {
+      return at(
+          fault, name,
+          fmt::format("'{}' cannot be changed; the members are {}", shown, changeable_members()));
+    }
+    change.add_keys(static_cast<std::uint32_t>(rule->key));
+    if (rule->may_be_none && is_none(value)) continue;
+    const auto read = find_member(name)->read(value, now, values);
+    if (!read) return at(fault, name, fmt::format("{}: {}", shown, read.error().context()));
+  }
+  if (change.keys().empty()) {
+    return at(fault, "", "nothing to change; the members are " + changeable_members());
+  }
+  change.mutable_resources()->Swap(values.mutable_resources());
+  change.mutable_conditions()->Swap(values.mutable_conditions());
+  change.set_name(values.spec().job_name());
+  return change;
 }
 
 }  // namespace score::head

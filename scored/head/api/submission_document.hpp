@@ -22,4 +22,9 @@ struct RequestFault {
 [[nodiscard]] Result<wire::Submit> read_submission(std::string_view document, WallTime now,
                                                    RequestFault& fault);
 
+// Reads the document of a change: the members of a submission that score change can replace.
+// null, or "none", removes a request. The message names no job. Faults and times as above.
+[[nodiscard]] Result<wire::ChangeJob> read_change(std::string_view document, WallTime now,
+                                                  RequestFault& fault);
+
 }  // namespace score::head

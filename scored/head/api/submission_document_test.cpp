@@ -3,9 +3,11 @@
 
 #include "base/limits.hpp"
 #include "base/model/model.hpp"
+#include "base/request/job_keys.hpp"
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <random>
 
 namespace score::head {
@@ -101,6 +103,70 @@ TEST(SubmissionDocument, FaultNamesItsMember) {
     EXPECT_EQ(fault.field, field) << document;
     EXPECT_FALSE(fault.text.empty()) << document;
     EXPECT_EQ(fault.text.find('\n'), std::string::npos) << fault.text;
+  }
+}
+
+wire::ChangeJob change_of(std::string_view document) {
+  RequestFault fault;
+  auto change = read_change(document, kRead, fault);
+  EXPECT_TRUE(change) << fault.text;
+  return change ? *change : wire::ChangeJob();
+}
+
+TEST(ChangeDocument, MembersBecomeKeys) {
+  const auto change = change_of(
+      R"({"time":"2h","name":"b","requeue":true,"tasks":4,"signal":"B:USR1@2m","memory":null})");
+  EXPECT_EQ(change.resources().scheduled_limit_ns(), Duration(2h).count());
+  EXPECT_EQ(change.name(), "b");
+  EXPECT_EQ(change.resources().tasks(), 4U);
+  EXPECT_EQ(change.resources().limit_signal_before_ns(), Duration(120s).count());
+  EXPECT_TRUE(change.resources().limit_signal_script());
+  EXPECT_EQ(change.resources().memory_per_node_bytes(), 0U);
+  EXPECT_EQ(change.keys_size(), 6);
+  EXPECT_EQ(change_of(R"({"after":"none"})").keys(0), static_cast<std::uint32_t>(JobKey::After));
+}
+
+TEST(ChangeDocument, EveryKeyOfACommandIsAMember) {
+  for (const JobKeyRule& rule : job_keys()) {
+    if (!rule.may_be_none) continue;
+    const auto word = rule.key == JobKey::TasksPerNode ? "tasks_per_node"
+                      : rule.key == JobKey::Memory     ? "memory"
+                                                       : std::string(rule.name);
+    std::string name(word);
+    std::ranges::replace(name, '-', '_');
+    EXPECT_EQ(change_of(fmt::format(R"({{"{}":null}})", name)).keys(0),
+              static_cast<std::uint32_t>(rule.key));
+  }
+}
+
+TEST(ChangeDocument, FaultsNameTheMember) {
+  constexpr std::pair<std::string_view, std::string_view> kFaults[] = {
+      {R"({})", ""},
+      {R"([])", ""},
+      {R"({"command":["a"]})", "command"},
+      {R"({"time":"soon"})", "time"},
+      {R"({"name":null})", "name"},
+      {R"({"tasks":"none"})", "tasks"},
+  };
+  for (const auto& [document, field] : kFaults) {
+    RequestFault fault;
+    EXPECT_FALSE(read_change(document, kRead, fault)) << document;
+    EXPECT_EQ(fault.field, field) << document;
+    EXPECT_EQ(fault.text.find('\n'), std::string::npos);
+  }
+}
+
+TEST(ChangeDocument, AnyBytesGiveAChangeOrOneLine) {
+  const std::string sound =
+      R"({"time":"2h","name":"b","nodes":"2-4","after":null,"signal":"TERM"})";
+  std::mt19937 random(5);
+  for (int i = 0; i < 20'000; ++i) {
+    std::string text = sound;
+    for (int n = 0; n < 3; ++n) text[random() % text.size()] = static_cast<char>(random());
+    RequestFault fault;
+    const auto change = read_change(text, kRead, fault);
+    EXPECT_TRUE(change || !fault.text.empty());
+    EXPECT_EQ(fault.text.find('\n'), std::string::npos);
   }
 }
 

@@ -199,7 +199,9 @@ void JobLife::note_activity(Job& job, const gang::JobView& view) {
   if (view.activity == before) return;
   log_info("Changed job", kv("job", job.info.id), kv("activity", name_of(view.activity)));
   if (view.activity == gang::JobActivity::Deadlocked) {
-    const std::string why = view.reasons.empty() ? "deadlock" : view.reasons.front();
+    std::string why = view.reasons.empty() ? "no task can go on" : view.reasons.front();
+    constexpr std::string_view kNamed = "deadlock: ";
+    if (why.starts_with(kNamed)) why.erase(0, kNamed.size());
     report(Event::JobDeadlocked, kv("job", job.info.id),
            kv("user", head_.users.name(job.info.user, now())), kv("reason", why));
     note_event(job, wall_now(), event_text("deadlocked: " + why));

@@ -18,7 +18,7 @@ def test_a_job_is_submitted_shown_and_ends(pair):
     job = submit(pair, ['/bin/sh', '-c', 'echo out; echo err >&2'], nodes=2, name='two')
     wait_until(lambda: state_of(pair, job) == 'completed')
     shown = ask(pair, 'GET', f'jobs/{job}').document
-    assert shown == {'schema': 'scored.job/1', 'job': pair.job(job)}
+    assert shown == pair.json('score', 'job', job)
     assert ask(pair, 'GET', f'jobs/{job}/output?stream=stdout').body == b'out\nout\n'
     assert sorted(ask(pair, 'GET', f'jobs/{job}/output').body.split()) == [b'err', b'err', b'out', b'out']
     assert ask(pair, 'GET', f'jobs/{job}/output?stream=stdout&offset=4').body == b'out\n'

@@ -61,6 +61,16 @@ def test_waiting_ends_at_its_time_limit_and_in_asyncio(cluster):
     assert asyncio.run(job.wait_async(600)).is_final
 
 
+def test_a_job_is_changed(cluster):
+    job = cluster.submit(['sleep', '600'], hold=True, time='1h')
+    assert job.change(time='2h').fields['scheduled_limit_s'] == 7200
+    assert job.change(time=None).fields['scheduled_limit_s'] == 0
+    with pytest.raises(scored.ScoredError) as raised:
+        job.requeue()
+    assert raised.value.status == 409
+    job.cancel()
+
+
 def test_errors_name_the_member(cluster):
     with pytest.raises(scored.ScoredError) as raised:
         cluster.submit(['true'], nodse=2)

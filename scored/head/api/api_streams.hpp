@@ -1,0 +1,18 @@
+#pragma once
+// These answers are sent in pieces while the head has more of them: the output of a job, its
+// events, and records of ended jobs. Each owns its connection, because the pieces are sent after
+// the request was answered.
+
+#include "base/async/asio.hpp"
+#include "monitor/http/api.hpp"
+#include "scored/head/api/api_requests.hpp"
+#include "scored/head/api/head_client.hpp"
+
+namespace score::head {
+
+// Errors of all: the head's, for example if the job is another user's.
+asio::awaitable<Result<monitor::ApiAnswer>> send_output(HeadClient head, OutputRequest wanted);
+asio::awaitable<Result<monitor::ApiAnswer>> send_events(HeadClient head, JobEventsRequest wanted);
+asio::awaitable<Result<monitor::ApiAnswer>> send_records(HeadClient head, RecordsRequest wanted);
+
+}  // namespace score::head
