@@ -20,4 +20,4 @@ await build({
   jsxImportSource: 'preact',
   legalComments: 'linked',
 });
-for (const file of ['index.html', 'icon.svg']) await copyFile(here(`src/${file}`), `${out}/${file}`);
+for (const file of ['index.html', 'icon.svg', 'light.css']) await copyFile(here(`src/${file}`), `${out}/${file}`);

@@ -2,7 +2,8 @@
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { after, before, describe, test } from 'node:test';
-import { Cluster, examples, missing, picture, require, startBrowser, until } from '../../bench/support/cluster.mjs';
+import { Cluster, examples, missing, picture, startBrowser, until } from '../../bench/support/cluster.mjs';
+import { seriousFaults } from './checks.mjs';
 
 const nodes = 4;
 const skip = missing();
@@ -27,13 +28,6 @@ const cellsOf = (page, id) => page.locator(`#${id} tbody tr`).evaluateAll((rows)
   rows.map((row) => [...row.cells].map(({ textContent }) => textContent)));
 const caption = (page, id) => page.locator(`#${id} caption`).textContent();
 const sleep = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
-
-async function seriousFaults(page) {
-  await page.evaluate(readFileSync(require.resolve('axe-core/axe.min.js'), 'utf8'));
-  const { violations } = await page.evaluate(() => window.axe.run());
-  return violations.filter(({ impact }) => impact === 'serious' || impact === 'critical')
-    .map(({ id, nodes: where }) => `${id}: ${where.map((one) => one.html).join(' ')}`);
-}
 
 // A node's daemon stands still over some boundaries, so its next switch is late.
 async function beLate(node) {

@@ -2,6 +2,8 @@
 // of colour vision. After these eight the same colours are striped. Text on them is black or white, whichever
 // is easier to read.
 
+import { isLight } from './theme';
+
 const jobColours = 8;
 
 export interface JobColour {
@@ -48,11 +50,11 @@ export interface Theme {
 }
 
 // Reading a style makes the browser recompute all styles first, so it is read once per scheme.
-const schemes = window.matchMedia('(prefers-color-scheme: light)');
 let kept: { light: boolean; theme: Theme } | null = null;
 
 export function themeOf(element: Element): Theme {
-  if (kept?.light !== schemes.matches) kept = { light: schemes.matches, theme: readTheme(element) };
+  const light = isLight();
+  if (kept?.light !== light) kept = { light, theme: readTheme(element) };
   return kept.theme;
 }
 

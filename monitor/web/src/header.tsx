@@ -2,8 +2,10 @@
 
 import type { RefObject } from 'preact';
 import { useEffect, useState } from 'preact/hooks';
+import { linkTo, setState as setAddress } from './address';
 import type { Feed, FeedState } from './feed';
 import { percent } from './format';
+import { chosenTheme, type Choice } from './theme';
 import type { Session } from './types';
 
 const staleAfter = 2.5; // s
@@ -37,19 +39,50 @@ function Figure({ name, id, value }: { name: string; id: string; value: string }
   );
 }
 
+const views: [path: string, name: string][] = [
+  ['', 'Cluster'],
+  ['jobs', 'My jobs'],
+  ['new', 'New job'],
+];
+
+function Views({ path }: { path: string[] }) {
+  return (
+    <nav aria-label="Views">
+      {views.map(([view, name]) => (
+        <a key={view} href={linkTo(view)} aria-current={(path[0] ?? '') === view ? 'page' : undefined}>{name}</a>
+      ))}
+    </nav>
+  );
+}
+
+function Theme() {
+  return (
+    <label>
+      Theme{' '}
+      <select name="theme" value={chosenTheme()} onChange={(event) => setAddress('theme', event.currentTarget.value as Choice)}>
+        <option value="">system</option>
+        <option value="light">light</option>
+        <option value="dark">dark</option>
+      </select>
+    </label>
+  );
+}
+
 interface HeaderProps {
   feed: Feed;
   state: FeedState;
+  path: string[];
   drawer: { isOpen: boolean; button: RefObject<HTMLButtonElement>; toggle: () => void };
 }
 
-export function Header({ feed, state, drawer }: HeaderProps) {
+export function Header({ feed, state, drawer, path }: HeaderProps) {
   const age = useAge(state.received);
   const cluster = state.snapshot?.cluster;
   const down = cluster ? cluster.nodes_down + cluster.nodes_drained : 0;
   return (
     <header>
       <h1>Scored{cluster ? ` · ${cluster.name}` : ''}</h1>
+      <Views path={path} />
       <span id="link" data-link={state.link}>{linkText(state, age)}</span>
       {cluster?.virtual && <span class="note">virtual nodes</span>}
       {cluster && (
@@ -64,6 +97,7 @@ export function Header({ feed, state, drawer }: HeaderProps) {
       <span class="tools">
         {/* This comes first, so that nothing moves when it appears. */}
         {state.session && <span id="viewer" class="note">{roleText(state.session)}</span>}
+        <Theme />
         <button type="button" aria-pressed={state.paused} onClick={() => feed.setPaused(!state.paused)}>
           Pause
         </button>

@@ -1,6 +1,7 @@
 // The panel shows the jobs as scq does. A click marks a job, and the other parts of the page dim other jobs.
 
 import { useState } from 'preact/hooks';
+import { linkTo, setState as setAddress, useAddress } from './address';
 import { jobColour, themeOf } from './colours';
 import { hours, hundredths } from './format';
 import { Panel } from './panel';
@@ -42,16 +43,18 @@ function JobRow({ job, marked, onMark }: JobRowProps) {
           {job.job}
         </button>
       </td>
-      <td>{job.user ?? 'private'}</td>
-      <td class="name" title={job.command ?? ''}>{job.name ?? 'private'}</td>
-      <td class="number">{job.nodes} × {job.ppn}</td>
-      <td class="number">{job.slot ?? '–'}</td>
+      <td class="wide">{job.user ?? 'private'}</td>
+      <td class="name" title={`${job.name ?? ''}\n${job.command ?? ''}`}>
+        {job.own ? <a href={linkTo(`jobs/${job.job}`)}>{job.name}</a> : (job.name ?? 'private')}
+      </td>
+      <td class="number wide">{job.nodes} × {job.ppn}</td>
+      <td class="number wide">{job.slot ?? '–'}</td>
       <td>{shownState(job)}</td>
       <td class="number">{hundredths(job.share)}</td>
-      <td class="number">{hours(job.scheduled_s)}</td>
-      <td class="number">{hours(job.elapsed_s)}</td>
+      <td class="number wide">{hours(job.scheduled_s)}</td>
+      <td class="number wide">{hours(job.elapsed_s)}</td>
       <td class="number">{limit(job)}</td>
-      <td class="number">{job.filled_s > 0 ? hours(job.filled_s) : '–'}</td>
+      <td class="number wide">{job.filled_s > 0 ? hours(job.filled_s) : '–'}</td>
       <td class="reason" title={job.reasons.join('\n')}>{job.reasons[0] ?? ''}</td>
     </tr>
   );
@@ -69,20 +72,20 @@ function WaitsRow({ job }: { job: Job }) {
   );
 }
 
-// Head, unit, and true if the column has numbers.
-const columns: [name: string, unit: string, isNumber: boolean][] = [
-  ['job', '', false],
-  ['user', '', false],
-  ['name', '', false],
-  ['nodes × ppn', '', true],
-  ['slot', '', true],
-  ['state', '', false],
-  ['share', '%', true],
-  ['scheduled', 'h:mm:ss', true],
-  ['elapsed', 'h:mm:ss', true],
-  ['limit', 'h:mm:ss', true],
-  ['filled', 'h:mm:ss', true],
-  ['reason', '', false],
+// Head, unit, and the classes of the column; a wide one is left out on a phone until it is asked for.
+const columns: [name: string, unit: string, classes: string][] = [
+  ['job', '', ''],
+  ['user', '', 'wide'],
+  ['name', '', ''],
+  ['nodes × ppn', '', 'number wide'],
+  ['slot', '', 'number wide'],
+  ['state', '', ''],
+  ['share', '%', 'number'],
+  ['scheduled', 'h:mm:ss', 'number wide'],
+  ['elapsed', 'h:mm:ss', 'number wide'],
+  ['limit', 'h:mm:ss', 'number'],
+  ['filled', 'h:mm:ss', 'number wide'],
+  ['reason', '', 'reason'],
 ];
 
 interface JobsPanelProps {
@@ -92,21 +95,25 @@ interface JobsPanelProps {
 }
 
 export function JobsPanel({ snapshot, marked, onMark }: JobsPanelProps) {
-  const [filter, setFilter] = useState('');
+  const filter = useAddress().query.get('filter') ?? '';
+  const [isWide, setWide] = useState(false);
   const jobs = snapshot.jobs.filter((job) => matches(job, filter));
   const tools = (
-    <label class="filter">
-      Filter{' '}
-      <input type="search" value={filter} onInput={(event) => setFilter(event.currentTarget.value)} />
-    </label>
+    <span class="tools">
+      <button type="button" class="narrow-only" aria-pressed={isWide} onClick={() => setWide(!isWide)}>All columns</button>
+      <label class="filter">
+        Filter{' '}
+        <input type="search" value={filter} onInput={(event) => setAddress('filter', event.currentTarget.value)} />
+      </label>
+    </span>
   );
   return (
     <Panel id="jobs" title={`Jobs (${snapshot.cluster.jobs_active} active)`} tools={tools}>
-      <table id="jobs-table" class="list">
+      <table id="jobs-table" class={isWide ? 'list all-columns' : 'list'}>
         <thead>
           <tr>
-            {columns.map(([name, unit, isNumber]) => (
-              <th key={name} scope="col" class={isNumber ? 'number' : ''}>
+            {columns.map(([name, unit, classes]) => (
+              <th key={name} scope="col" class={classes}>
                 {name}{unit && <small> {unit}</small>}
               </th>
             ))}

@@ -3,7 +3,7 @@
 // slices of other jobs is lighter. A gang that is frozen now is dimmed, not empty.
 
 import { useState } from 'preact/hooks';
-import { Canvas, type Size } from './canvas';
+import { Canvas, tall, type Size } from './canvas';
 import { unmarkedAlpha, type Theme } from './colours';
 import { barAlpha, fillingAlpha, partsOf, type Part } from './filling';
 import { bytes, hundredths, inMebibytes, percent } from './format';
@@ -195,7 +195,7 @@ export function LoadPanel({ snapshot, marked }: { snapshot: Snapshot; marked: nu
     <Panel id="loads" title={`Load of ${rows.length} processes`} tools={tools} table={() => table(snapshot)}>
       <Canvas
         label={`Load bars of ${rows.length} processes; the table has the same`}
-        height={150}
+        height={tall(150)}
         draw={draw(snapshot, rows, marked, now)}
         onPoint={point}
         onKey={key}

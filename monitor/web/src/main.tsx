@@ -1,10 +1,12 @@
 import { render } from 'preact';
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from 'preact/hooks';
 import 'uplot/dist/uPlot.min.css';
+import { setState as setAddress, useAddress } from './address';
 import { Feed } from './feed';
 import { Header } from './header';
 import { MatrixPanel } from './matrix';
 import './style.css';
+import { followTheme } from './theme';
 import type { Moment } from './trace';
 import type { Session } from './types';
 import { painted, pause } from './wait';
@@ -37,7 +39,7 @@ function useDrawer() {
 function App({ rest }: { rest?: Rest }) {
   const [state, setState] = useState(feed.state);
   const drawer = useDrawer();
-  const [chosen, setMarked] = useState<number | null>(null);
+  const address = useAddress();
   const [isPeersOpen, setPeersOpen] = useState(false);
   const [moment, setMoment] = useState<Moment | null>(null);
   const dialog = useMemo(
@@ -47,12 +49,20 @@ function App({ rest }: { rest?: Rest }) {
   useLayoutEffect(() => feed.subscribe(setState), []);
   const { snapshot, session } = state;
   // A job that is gone cannot stay marked, because all others would stay dimmed.
+  const chosen = Number(address.query.get('job'));
   const marked = snapshot?.jobs.some((job) => job.job === chosen) ? chosen : null;
+  const setMarked = (job: number | null) => setAddress('job', job === null ? '' : String(job));
+  const isCluster = address.path.length === 0;
+  useEffect(() => {
+    document.title = ['Scored', snapshot?.cluster.name, ...address.path].filter(Boolean).join(' · ');
+  }, [snapshot?.cluster.name, address]);
   return (
     <>
-      <Header feed={feed} state={state} drawer={drawer} />
+      <Header feed={feed} state={state} drawer={drawer} path={address.path} />
       {rest && snapshot && drawer.isOpen && <rest.Drawer session={session ?? anonymous} snapshot={snapshot} />}
-      {snapshot ? (
+      {!isCluster ? (
+        rest && <rest.OwnViews address={address} session={session} snapshot={snapshot} />
+      ) : snapshot ? (
         <main data-marked={marked ?? ''}>
           <div class="left">
             <MatrixPanel snapshot={snapshot} marked={marked} />
@@ -89,6 +99,7 @@ async function restOfPage(): Promise<Rest> {
 // The first frame has the matrix if the head answers soon. The rest comes after that frame, so that a busy
 // machine shows something soon.
 async function show(into: Element): Promise<void> {
+  followTheme();
   const first = feed.start(new URLSearchParams(location.search));
   await Promise.race([first, pause(longestBlank)]);
   into.replaceChildren(); // otherwise the old content moves down before it is removed

@@ -2,14 +2,15 @@
 // last seconds across, and shows the skew between nodes.
 
 import { useRef, useState } from 'preact/hooks';
-import { Canvas, type Size } from './canvas';
+import { setState as setAddress, useAddress } from './address';
+import { Canvas, tall, type Size } from './canvas';
 import { fillJob, jobColour, unmarkedAlpha, type Theme } from './colours';
 import { fillersOf, fillingAlpha, fillLane, type Box } from './filling';
+import { absentText, columnX, labelled, leftMargin } from './places';
 import { rowsOf } from './processes';
 import { Panel, type Table } from './panel';
 import type { Node, Run, Snapshot } from './types';
 
-const leftMargin = 34;
 const topMargin = 16;
 
 // Returns the time span of the mode with time: 5 s, or about a hundred short slices, because more could not
@@ -39,13 +40,6 @@ function hatch(context: Context, x: number, y: number, w: number, h: number, col
   }
   context.stroke();
   context.restore();
-}
-
-// Returns the position of a node in pixels; a gap follows every eighth node.
-function columnX(node: number, width: number, nodes: number): number {
-  const gaps = Math.floor((nodes - 1) / 8) * 3;
-  const step = (width - leftMargin - gaps) / Math.max(nodes, 1);
-  return leftMargin + node * step + Math.floor(node / 8) * 3;
 }
 
 // Returns the width of digits, which are all equally wide.
@@ -88,13 +82,14 @@ function drawSlots(snapshot: Snapshot, chosen: Place | null, marked: number | nu
     const { matrix, nodes } = snapshot;
     const fillers = fillersOf(snapshot);
     const rows = Math.max(matrix.rows.length, 1);
-    const h = Math.min((size.h - topMargin) / rows, 64);
+    const h = Math.min((size.h - topMargin) / rows, tall(64));
     context.textBaseline = 'middle';
     context.font = '11px system-ui, sans-serif';
     context.textAlign = 'left';
     context.fillStyle = theme.ink;
-    for (let node = 0; node < nodes.length; node += 8) {
-      context.fillText(nodes[node]!.name, columnX(node, size.w, nodes.length), 7);
+    const names = nodes.map(({ name }) => name);
+    for (const node of labelled(names, size.w, (name) => context.measureText(name).width)) {
+      context.fillText(names[node]!, columnX(node, size.w, nodes.length), 7);
     }
     matrix.rows.forEach((row, index) => {
       const y = topMargin + index * h;
@@ -232,7 +227,8 @@ const moves: Record<string, [row: number, node: number]> = {
 };
 
 export function MatrixPanel({ snapshot, marked }: { snapshot: Snapshot; marked: number | null }) {
-  const [mode, setMode] = useState<'slots' | 'time'>('slots');
+  const mode = useAddress().query.get('axes') === 'time' ? 'time' : 'slots';
+  const setMode = (axes: string) => setAddress('axes', axes === 'time' ? axes : '');
   const [place, setPlace] = useState<Place | null>(null);
   const { slices } = snapshot;
   const history = { runs: useRuns(snapshot, slices.runs), fills: useRuns(snapshot, slices.fills) };
@@ -241,7 +237,7 @@ export function MatrixPanel({ snapshot, marked }: { snapshot: Snapshot; marked: 
   const clamp = (value: number, count: number) => Math.min(Math.max(value, 0), count - 1);
 
   const point = (x: number, y: number, size: Size) => {
-    const h = Math.min((size.h - topMargin) / rows, 64);
+    const h = Math.min((size.h - topMargin) / rows, tall(64));
     let node = 0;
     while (node + 1 < nodes && columnX(node + 1, size.w, nodes) <= x) ++node;
     setPlace({ row: clamp(Math.floor((y - topMargin) / h), rows), node });
@@ -255,7 +251,10 @@ export function MatrixPanel({ snapshot, marked }: { snapshot: Snapshot; marked: 
   };
   const tools = (
     <span class="tools" role="group" aria-label="Axes of the matrix">
-      <span class="legend">light: fills, at idle priority</span>
+      <span class="legend">
+        <span><i class="hatched" /> node down or drained</span>
+        <span>light: fills, at idle priority</span>
+      </span>
       <button type="button" aria-pressed={mode === 'slots'} onClick={() => setMode('slots')}>
         Nodes × slots
       </button>
@@ -270,17 +269,18 @@ export function MatrixPanel({ snapshot, marked }: { snapshot: Snapshot; marked: 
         <>
           <Canvas
             label={`Gang matrix: ${nodes} nodes, ${snapshot.matrix.rows.length} slots; the table has the same`}
-            height={190}
+            height={tall(190)}
             draw={drawSlots(snapshot, place, marked)}
             onPoint={point}
             onKey={key}
           />
           <p class="hint">{describe(snapshot, place)}</p>
+          <p class="hint" id="absent">{absentText(snapshot)}</p>
         </>
       ) : (
         <Canvas
           label={`What each of ${nodes} nodes ran in the last ${timelineSeconds(snapshot)} s`}
-          height={212}
+          height={tall(190) + 39}
           draw={drawTimeline(snapshot, history, marked)}
         />
       )}

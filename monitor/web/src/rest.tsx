@@ -4,6 +4,7 @@ export { Drawer } from './admin';
 export { EventsPanel } from './events';
 export { JobsPanel } from './jobs';
 export { LoadPanel } from './loads';
+export { OwnViews } from './own/views';
 export { PeersDialog } from './peers';
 export { ScratchPanel } from './scratch';
 export { SwitchPanel } from './switches';

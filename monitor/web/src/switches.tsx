@@ -5,7 +5,7 @@
 
 import { useEffect, useRef, useState } from 'preact/hooks';
 import uPlot from 'uplot';
-import { useWidth } from './canvas';
+import { enlargement, tall, useWidth } from './canvas';
 import { themeOf, type Theme } from './colours';
 import { clockTime, hundredths, inMicros, micros, percent } from './format';
 import { Panel, type Table } from './panel';
@@ -13,7 +13,7 @@ import type { Moment } from './trace';
 import type { Node, Percentiles, Snapshot } from './types';
 
 const keptSeconds = 60;
-const plotHeight = 150;
+const plotHeight = () => tall(150) * enlargement();
 const leastShown = 1e-7; // s: the axis is logarithmic and has no 0
 
 interface Second {
@@ -70,7 +70,7 @@ function nameSlice(plot: uPlot, theme: Theme): void {
   const newest = slices?.[slices.length - 1];
   if (!newest) return;
   const { left, top, width } = plot.bbox;
-  const scale = window.devicePixelRatio || 1;
+  const scale = (window.devicePixelRatio || 1) * enlargement();
   const y = Math.max(plot.valToPos(newest, 'y', true), top + 13 * scale);
   plot.ctx.save();
   plot.ctx.fillStyle = theme.ink;
@@ -94,19 +94,20 @@ function powersOfTen(_: uPlot, __: number, least: number, most: number): number[
 }
 
 function optionsOf(theme: Theme, width: number): uPlot.Options {
-  const font = '10px system-ui, sans-serif';
+  const larger = enlargement();
+  const font = `${10 * larger}px system-ui, sans-serif`;
   const axis = { stroke: theme.ink, grid: { stroke: theme.line }, ticks: { stroke: theme.line, size: 4 }, font, gap: 2 };
   const points = { show: false };
   const { stepped } = uPlot.paths;
   return {
     width,
-    height: plotHeight,
+    height: plotHeight(),
     legend: { show: false },
     cursor: { show: false },
     scales: { x: { range: (_, __, newest) => [newest - keptSeconds, newest] }, y: { distr: 3, range: decades } },
     axes: [
-      { ...axis, size: 20, values: (_, marks) => marks.map(clockTime) },
-      { ...axis, size: 46, splits: powersOfTen, filter: (_, marks) => marks, values: (_, marks) => marks.map(micros) },
+      { ...axis, size: 20 * larger, space: 60 * larger, values: (_, marks) => marks.map(clockTime) },
+      { ...axis, size: 46 * larger, splits: powersOfTen, filter: (_, marks) => marks, values: (_, marks) => marks.map(micros) },
     ],
     series: [
       {},
@@ -134,7 +135,7 @@ function Plot({ history, phase }: { history: History; phase: string }) {
     if (history.newest !== undefined) plot.current?.setData(history.columns(phase));
   }, [history.newest, phase, width, theme]);
   return (
-    <div ref={attach} style={{ height: `${plotHeight}px` }}>
+    <div ref={attach} style={{ height: `${plotHeight()}px` }}>
       <div ref={box} role="img" aria-label={`Switches of the last minute, ${phase}: p50, p95, largest; skew; time slice. The table has the same`} />
     </div>
   );

@@ -2,7 +2,7 @@
 // traffic matrix is a map that opens on request.
 
 import { useState } from 'preact/hooks';
-import { Canvas, type Size } from './canvas';
+import { Canvas, tall, type Size } from './canvas';
 import type { Theme } from './colours';
 import { rate } from './format';
 import { Panel, type Table } from './panel';
@@ -66,7 +66,7 @@ export function TrafficPanel({ snapshot, onPeers }: { snapshot: Snapshot; onPeer
   const label = `PM traffic of each node, ${kind.toLowerCase()}: sent up, received down; the table has the same`;
   return (
     <Panel id="traffic" title="PM traffic" tools={tools} table={() => table(snapshot)}>
-      <Canvas label={label} height={64} draw={draw(snapshot, kind, most)} />
+      <Canvas label={label} height={tall(64)} draw={draw(snapshot, kind, most)} />
       <p class="hint">
         {known.length === 0 ? 'No job uses PM now.' : `up: sent, ${rate(total, unit)} in all; full height ${rate(most, unit)}`}
       </p>

@@ -1,21 +1,8 @@
 // Tests the pure part of how the page shows filling, built as the page is. tests/browser tests the drawing
 // itself.
 import assert from 'node:assert/strict';
-import { existsSync } from 'node:fs';
-import { createRequire } from 'node:module';
-import path from 'node:path';
 import { test } from 'node:test';
-import { fileURLToPath } from 'node:url';
-
-const here = (name) => fileURLToPath(new URL(name, import.meta.url));
-const modules = path.resolve(process.env.SCORE_NODE_MODULES ?? here('../node_modules'));
-const skip = existsSync(`${modules}/esbuild`) ? undefined : 'no esbuild';
-
-async function load(name) {
-  const { build } = createRequire(`${modules}/`)('esbuild');
-  const made = await build({ entryPoints: [here(`../src/${name}`)], bundle: true, format: 'esm', write: false });
-  return import(`data:text/javascript,${encodeURIComponent(made.outputFiles[0].text)}`);
-}
+import { load, skip } from './load.mjs';
 
 const row = { node: 0, job: 7, rank: 0, state: 'running', user: 0.4, system: 0.1, pm: 0.2, waited: 0.1, filled: 0.3 };
 
