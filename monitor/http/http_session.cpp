@@ -312,6 +312,8 @@ asio::awaitable<Response> HttpSession::respond(Routed routed, Request request) {
       Response found = co_await trace(std::move(routed));
       co_return found;
     }
+    case Endpoint::History:
+      co_return history(routed);
     case Endpoint::Metrics: {
       std::string text = co_await server_.parts_.metrics.metrics();
       co_return make_response(200, "text/plain; version=0.0.4; charset=utf-8", std::move(text));
@@ -471,6 +473,31 @@ asio::awaitable<Response> HttpSession::trace(Routed routed) {
                  fmt::format("attachment; filename=\"{}\"", file.name));
   }
   co_return response;
+}
+
+Response HttpSession::history(const Routed& routed) {
+  HistoryRequest request;
+  for (const auto& [name, value] : routed.target.query) {
+    const auto step = parse_number<std::uint32_t>(value);
+    if (name == "step" && step) {
+      request.step = std::chrono::seconds(*step);
+    } else if (name == "format" && (value == "csv" || value == "json")) {
+      request.as_csv = value == "csv";
+    } else {
+      return make_refusal({400, name, {}});
+    }
+  }
+  auto found = server_.parts_.site->history(request);
+  if (!found) {
+    return make_response(status_of(found.error()), "application/json",
+                         error_body(found.error().message()));
+  }
+  Response response = make_response(
+      200, request.as_csv ? "text/csv; charset=utf-8" : "application/json", *std::move(found));
+  if (request.as_csv) {
+    response.set(http::field::content_disposition, "attachment; filename=\"history.csv\"");
+  }
+  return response;
 }
 
 }  // namespace score::monitor

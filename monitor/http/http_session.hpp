@@ -68,6 +68,7 @@ class HttpSession final : public HttpConnection, public std::enable_shared_from_
   asio::awaitable<Response> act(Routed routed, Request request);
   Response snapshot(const Routed& routed);
   asio::awaitable<Response> trace(Routed routed);
+  Response history(const Routed& routed);
   asio::awaitable<void> stream_documents(Routed routed);
   asio::awaitable<void> serve_socket(Routed routed, http::request<http::string_body> message);
   asio::awaitable<void> read_socket(std::shared_ptr<Socket> socket, ViewerOptions options);

@@ -22,6 +22,7 @@ constexpr Path kPaths[] = {
     {"/api/v1/ws", Endpoint::WebSocket},      {"/api/v1/session", Endpoint::Session},
     {"/api/v1/trace", Endpoint::Trace},       {"/login", Endpoint::LoginPage},
     {"/login.js", Endpoint::LoginScript},     {"/metrics", Endpoint::Metrics},
+    {"/api/v1/history", Endpoint::History},
 };
 
 std::string lower(std::string_view text) {

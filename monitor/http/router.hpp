@@ -33,6 +33,7 @@ enum class Endpoint : std::uint8_t {
   WebSocket,
   Session,
   Trace,
+  History,
   Admin,
   Login,        // by POST
   LoginPage,    // sends the token on, which stands behind the "#" that no server sees

@@ -5,6 +5,7 @@
 #include "base/result.hpp"
 #include "monitor/http/web_login.hpp"
 #include "monitor/model/action.hpp"
+#include "monitor/model/history_document.hpp"
 #include "monitor/model/hub.hpp"
 
 #include <functional>
@@ -66,6 +67,8 @@ class Site : public MetricsSource {
   virtual asio::awaitable<Result<std::string>> act(WebUser who, Action action) = 0;
   // Returns the trace in the requested format. Errors: NotFound.
   virtual asio::awaitable<Result<std::string>> trace(TraceRequest request) = 0;
+  // Returns the history in the requested form. Errors: NotFound.
+  virtual Result<std::string> history(const HistoryRequest& request) = 0;
 };
 
 }  // namespace score::monitor

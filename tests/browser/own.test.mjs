@@ -2,7 +2,7 @@
 // as a user who owns none of the jobs.
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
-import { chmodSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { chmodSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { promisify } from 'node:util';
@@ -364,6 +364,36 @@ describe('tables and drawings of the cluster', { skip }, () => {
     assert.ok(canvas.height > 250, `${canvas.height}`);
     assert.equal(await page.evaluate(() => document.documentElement.scrollHeight), 1440);
     await page.screenshot({ path: picture('large') });
+    await page.context().close();
+  });
+
+  test('the history grows, is zoomed by keyboard and mouse, and saved as CSV', async () => {
+    const page = await (await browser.newContext({ viewport: { width: 1280, height: 800 }, acceptDownloads: true })).newPage();
+    await page.goto(`${origin}#/history`);
+    const rows = (id) => page.locator(`#${id}-table tbody tr`).count();
+    await until(async () => (await rows('history-load')) >= 2, 'two steps of ten seconds');
+    const cells = await page.locator('#history-jobs-table tbody tr').last().locator('td').allTextContents();
+    assert.deepEqual(cells.slice(1), ['1', '4']);
+    const before = await rows('history-load');
+    for (let i = 0; i < 12; ++i) await button(page, 'Zoom in').click();
+    assert.match(page.url(), /from=\d+&to=\d+/);
+    await until(async () => (await rows('history-load')) < before, 'fewer rows');
+    await button(page, 'Whole range').click();
+    await until(async () => (await rows('history-load')) >= before, 'all rows');
+    const plot = await page.locator('#history-load .u-over').boundingBox();
+    await page.mouse.move(plot.x + plot.width / 2, plot.y + 20);
+    await page.mouse.down();
+    await page.mouse.move(plot.x + plot.width - 2, plot.y + 20, { steps: 5 });
+    await page.mouse.up();
+    await until(() => /from=\d+&to=\d+/.test(page.url()), 'zoomed by the mouse');
+    await button(page, 'day').click();
+    assert.match(page.url(), /span=day$/);
+    const [download] = await Promise.all([page.waitForEvent('download'), page.getByRole('link', { name: 'CSV' }).click()]);
+    assert.match(readFileSync(await download.path(), 'utf8'), /^unix_s,user,system,/);
+    assert.deepEqual(await seriousFaults(page), []);
+    await page.screenshot({ path: picture('history') });
+    await page.setViewportSize({ width: 360, height: 740 });
+    assert.deepEqual(await cutOff(page), []);
     await page.context().close();
   });
 });

@@ -41,6 +41,7 @@ function Figure({ name, id, value }: { name: string; id: string; value: string }
 
 const views: [path: string, name: string][] = [
   ['', 'Cluster'],
+  ['history', 'History'],
   ['jobs', 'My jobs'],
   ['new', 'New job'],
 ];

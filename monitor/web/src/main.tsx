@@ -61,7 +61,7 @@ function App({ rest }: { rest?: Rest }) {
       <Header feed={feed} state={state} drawer={drawer} path={address.path} />
       {rest && snapshot && drawer.isOpen && <rest.Drawer session={session ?? anonymous} snapshot={snapshot} />}
       {!isCluster ? (
-        rest && <rest.OwnViews address={address} session={session} snapshot={snapshot} />
+        rest && (address.path[0] === 'history' ? <rest.HistoryView /> : <rest.OwnViews address={address} session={session} snapshot={snapshot} />)
       ) : snapshot ? (
         <main data-marked={marked ?? ''}>
           <div class="left">

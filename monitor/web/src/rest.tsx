@@ -2,6 +2,7 @@
 
 export { Drawer } from './admin';
 export { EventsPanel } from './events';
+export { HistoryView } from './history';
 export { JobsPanel } from './jobs';
 export { LoadPanel } from './loads';
 export { OwnViews } from './own/views';

@@ -81,6 +81,23 @@ test('labels of nodes never touch, and every node has one where there is room', 
   }
 });
 
+test('a range is read from the address, zoomed and moved', { skip }, async () => {
+  const { moved, readPosition } = await load('range.ts');
+  const read = (text) => readPosition(new URLSearchParams(text), 1_000_000);
+  assert.deepEqual([read('').from, read('').to, read('').isZoomed], [1_000_000 - 7200, 1_000_000, false]);
+  assert.equal(read('span=week').span.step, 600);
+  assert.deepEqual([read('from=990000&to=995000').from, read('from=990000&to=995000').isZoomed], [990_000, true]);
+  for (const wrong of ['from=5&to=4', 'from=x&to=y', 'from=1&to=999999', 'span=never']) assert.equal(read(wrong).isZoomed, false, wrong);
+  assert.deepEqual(moved({ from: 0, to: 100 }, 0.5, 0), { from: 25, to: 75 });
+  assert.deepEqual(moved({ from: 0, to: 100 }, 1, -0.5), { from: -50, to: 50 });
+});
+
+test('a pause of the head is a gap in the curves', { skip }, async () => {
+  const { columnsOf } = await load('range.ts');
+  const history = { columns: ['unix_s', 'user', 'jobs'], rows: [[10, 0.5, 1], [20, null, 2], [60, 0.25, 3]] };
+  assert.deepEqual(columnsOf(history, 10, ['jobs', 'user']), [[10, 20, 30, 60], [1, 2, null, 3], [0.5, null, null, 0.25]]);
+});
+
 test('jobs without slices are named', { skip }, async () => {
   const { absentText } = await load('places.ts');
   const jobs = [{ job: 1, activity: 'busy' }, { job: 2, activity: 'idle' }, { job: 3, activity: 'deadlocked' }, { job: 4, activity: 'idle', final: true }];

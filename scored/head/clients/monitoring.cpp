@@ -3,7 +3,7 @@
 // head's clock, one per group of viewers (monitor::Hub).
 //
 // A scrape of /metrics asks the nodes for their totals and waits briefly for them; totals that are
-// late keep their last values.
+// late keep their last values. So does the history, every ten seconds, if there is a web server.
 #include "scored/head/clients/monitoring.hpp"
 
 #include "base/async/timeout.hpp"
@@ -89,6 +89,7 @@ Status Monitoring::open(const monitor::MonitorSettings& settings) {
 void Monitoring::start(Epoch incarnation) {
   if (server_) server_->start();
   tasks_.spawn("make documents", make_documents());
+  if (server_) tasks_.spawn("keep history", keep_history());
   parts_.head.feed.add(monitor::EventKind::Head,
                        fmt::format("the head started, incarnation {}", incarnation), {});
 }
@@ -437,6 +438,35 @@ asio::awaitable<void> Monitoring::gather_totals() {
   }
   awaited_.clear();
   is_in_rank_barrier_ = false;
+}
+
+asio::awaitable<void> Monitoring::keep_history() {
+  for (;;) {
+    const auto number = clock_.now().time_since_epoch() / monitor::LoadHistory::kPeriod + 1;
+    co_await clock_.sleep_until(TimePoint(monitor::LoadHistory::kPeriod * number));
+    co_await gather_totals();
+    const monitor::ClusterView now = parts_.overview.view();
+    const monitor::NodeTotals& sum = meter_.sum();
+    monitor::HistoryTotals totals;
+    totals.at = now.wall;
+    totals.user = sum.user;
+    totals.system = sum.system;
+    totals.filled = sum.filled;
+    totals.busy = sum.busy;
+    totals.overhead = sum.overhead.total();
+    totals.switches = sum.switches;
+    totals.late = sum.late;
+    totals.jobs = now.jobs_active;
+    totals.nodes = now.nodes_up;
+    for (const auto& node : now.nodes) {
+      if (node.state == "up") totals.cores += node.cores;
+    }
+    history_.add(totals);
+  }
+}
+
+Result<std::string> Monitoring::history(const monitor::HistoryRequest& request) {
+  return write_history(history_, request);
 }
 
 asio::awaitable<std::string> Monitoring::metrics() {

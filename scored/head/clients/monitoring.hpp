@@ -10,6 +10,7 @@
 #include "monitor/http/site.hpp"
 #include "monitor/meters/cluster_meter.hpp"
 #include "monitor/meters/late_reports.hpp"
+#include "monitor/meters/load_history.hpp"
 #include "monitor/meters/sample_queue.hpp"
 #include "monitor/model/settings.hpp"
 #include "scored/control/control_network.hpp"
@@ -72,6 +73,7 @@ class Monitoring final : public monitor::Site, public HeadObserver {
   std::string session_document(const std::optional<monitor::WebSession>& session) override;
   asio::awaitable<Result<std::string>> act(monitor::WebUser who, monitor::Action action) override;
   asio::awaitable<Result<std::string>> trace(TraceRequest wish) override;
+  Result<std::string> history(const monitor::HistoryRequest& request) override;
   asio::awaitable<std::string> metrics() override;
 
   // ---- HeadObserver
@@ -102,6 +104,7 @@ class Monitoring final : public monitor::Site, public HeadObserver {
   monitor::ClusterView view();
   monitor::Frame encode(const monitor::ClusterView& view, const monitor::DocumentOptions& options);
   asio::awaitable<void> gather_totals();
+  asio::awaitable<void> keep_history();
 
   asio::io_context& io_;
   Clock& clock_;
@@ -109,6 +112,7 @@ class Monitoring final : public monitor::Site, public HeadObserver {
   Parts parts_;
   std::string head_id_;
   monitor::ClusterMeter meter_;
+  monitor::LoadHistory history_;
   monitor::SampleQueue queue_;
   monitor::LateReports<monitor::LateSwitch> late_;
   monitor::Hub hub_;
