@@ -1,7 +1,9 @@
 // This module is tested by words_test.cpp of scout and submission_document_test.cpp of the head.
 #include "proto/documents/request_words.hpp"
 
+#include "base/limits.hpp"
 #include "base/model/resources.hpp"
+#include "base/text.hpp"
 #include "base/time.hpp"
 #include "proto/documents/words.hpp"
 
@@ -35,6 +37,24 @@ Status parse_license_list(std::string_view text, wire::ResourceRequest& resource
     added.set_name(one.name);
     added.set_count(one.count);
   }
+  return {};
+}
+
+Status parse_switches(std::string_view text, wire::ResourceRequest& resources) {
+  constexpr Duration kWait = std::chrono::minutes{5};
+  const auto at = text.find('@');
+  const auto count = parse_number<std::uint32_t>(text.substr(0, at));
+  if (!count || *count == 0 || *count > limits::kMaxNodes) {
+    return fail(Errc::Malformed, "must be a number, such as 1 or 1@10m");
+  }
+  Duration wait = kWait;
+  if (at != text.npos) {
+    const auto time = parse_duration(text.substr(at + 1), BareNumber::Minutes);
+    if (!time) return time.error();
+    wait = *time;
+  }
+  resources.set_switches(*count);
+  resources.set_switches_wait_ns(wait.count());
   return {};
 }
 

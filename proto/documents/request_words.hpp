@@ -15,4 +15,8 @@ namespace score::proto {
 // Reads "NAME[:N],...". Errors: Malformed, TooLarge.
 [[nodiscard]] Status parse_license_list(std::string_view text, wire::ResourceRequest& resources);
 
+// Reads "N[@TIME]", the most leaf switches and how long to wait for them; TIME without a unit is in
+// minutes, and 5 minutes if there is none. Errors: Malformed.
+[[nodiscard]] Status parse_switches(std::string_view text, wire::ResourceRequest& resources);
+
 }  // namespace score::proto

@@ -18,7 +18,6 @@ namespace score::scout {
 namespace {
 
 constexpr Bytes kLeastScratch(limits::kMiB);
-constexpr Duration kSwitchesWait = std::chrono::minutes{5};
 
 Status add_scratch(const DemandOptions& options, wire::ResourceRequest& resources) {
   if (options.scratch.empty()) return {};
@@ -35,22 +34,9 @@ Status add_scratch(const DemandOptions& options, wire::ResourceRequest& resource
 
 Status add_switches(const DemandOptions& options, wire::ResourceRequest& resources) {
   if (options.switches.empty()) return {};
-  const std::string_view text = options.switches;
-  const auto at = text.find('@');
-  const auto count = parse_number<std::uint32_t>(text.substr(0, at));
-  if (!count || *count == 0 || *count > limits::kMaxNodes) {
-    return fail(Errc::Malformed, "--switches '{}': must be a number, such as 1 or 1@10m",
-                escape_terminal(text, 80));
-  }
-  Duration wait = kSwitchesWait;
-  if (at != text.npos) {
-    const auto time = parse_duration(text.substr(at + 1), BareNumber::Minutes);
-    if (!time) return time.error().with_context("--switches '{}'", escape_terminal(text, 80));
-    wait = *time;
-  }
-  resources.set_switches(*count);
-  resources.set_switches_wait_ns(wait.count());
-  return {};
+  const auto read = proto::parse_switches(options.switches, resources);
+  if (read) return read;
+  return read.error().with_context("--switches '{}'", escape_terminal(options.switches, 80));
 }
 
 Status add_licenses(const DemandOptions& options, wire::ResourceRequest& resources) {

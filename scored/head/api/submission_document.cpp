@@ -198,6 +198,12 @@ Status put_signal(const JsonValue& value, WallTime, wire::Submit& submit) {
   return proto::parse_limit_signal(*text, *submit.mutable_resources());
 }
 
+Status put_switches(const JsonValue& value, WallTime, wire::Submit& submit) {
+  const auto text = text_of(value);
+  if (!text) return text.error();
+  return proto::parse_switches(*text, *submit.mutable_resources());
+}
+
 Status put_queue(const JsonValue& value, WallTime, wire::Submit& submit) {
   const auto text = text_of(value);
   if (!text) return text.error();
@@ -347,6 +353,7 @@ constexpr Member kMembers[] = {
     {"script", put_text<[](auto& s, auto v) { s.mutable_spec()->set_script(v); }>},
     {"signal", put_signal},
     {"slurm_env", put_flag<[](auto& s, bool v) { s.mutable_spec()->set_slurm_env(v); }>},
+    {"switches", put_switches},
     {"tasks", put_whole<[](auto& s, std::int64_t v) {
        s.mutable_resources()->set_tasks(static_cast<std::uint32_t>(v));
      },
