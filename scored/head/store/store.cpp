@@ -224,27 +224,27 @@ Status Store::open_database(const std::string& directory) {
 Status Store::prepare() {
   return prepare_all(
       database_,
-      {{add_job_,
+      {{statements_.add_job,
         "INSERT INTO jobs (id, user, request, name, command, directory, resources, stdin_rank, "
         "detached, keep_going, immediate_ns, submitted_ns, state, conditions, array_id, "
         "array_task, array_rest, array_total, notices) "
         "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 0, ?, ?, ?, ?, ?, ?)"},
-       {add_spec_, "INSERT INTO specs (job, spec) VALUES (?, ?)"},
-       {save_progress_,
+       {statements_.add_spec, "INSERT INTO specs (job, spec) VALUES (?, ?)"},
+       {statements_.save_progress,
         "UPDATE jobs SET state = ?2, attempt = ?3, nodes = ?4, tasks = ?5, cores = ?6, "
         "scheduled_ns = ?7, started_ns = ?8, detached = ?9, restarts = ?10, ending = ?11, "
         "reasons = ?12, exit_code = ?13, start_mark = ?14, filled_ns = ?17, units = ?18, "
         "steps_usage = ?19, noticed = ?20 "
         "WHERE id = ?1 AND state < 5"},
-       {save_end_,
+       {statements_.save_end,
         "UPDATE jobs SET state = ?2, attempt = ?3, nodes = ?4, tasks = ?5, cores = ?6, "
         "scheduled_ns = ?7, started_ns = ?8, detached = ?9, restarts = ?10, ending = ?11, "
         "reasons = ?12, exit_code = ?13, start_mark = ?14, ended_ns = ?15, status = ?16, "
         "filled_ns = ?17, units = ?18, steps_usage = ?19, noticed = ?20 "
         "WHERE id = ?1 AND state < 5"},
-       {drop_spec_, "DELETE FROM specs WHERE job = ?"},
-       {drop_settings_, "DELETE FROM settings WHERE key IN (?, ?, ?)"},
-       {account_,
+       {statements_.drop_spec, "DELETE FROM specs WHERE job = ?"},
+       {statements_.drop_settings, "DELETE FROM settings WHERE key IN (?, ?, ?)"},
+       {statements_.account,
         "INSERT OR IGNORE INTO accounting (job, user, name, state, exit_code, nodes, tasks, "
         "submitted_ns, started_ns, ended_ns, scheduled_ns, restarts, filled_ns, array_id, "
         "array_task, account, cores, generic, signal, usage, partition_name, licenses) "
@@ -252,15 +252,15 @@ Status Store::prepare() {
         "submitted_ns, started_ns, ended_ns, scheduled_ns, restarts, filled_ns, array_id, "
         "array_task, ?3, ?4, ?5, ?6, ?7, ?8, ?9 FROM jobs "
         "WHERE id = ?1"},
-       {save_resources_, "UPDATE jobs SET resources = ?2 WHERE id = ?1 AND state < 5"},
-       {save_request_,
+       {statements_.save_resources, "UPDATE jobs SET resources = ?2 WHERE id = ?1 AND state < 5"},
+       {statements_.save_request,
         "UPDATE jobs SET resources = ?2, name = ?3, conditions = ?4 WHERE id = ?1 AND state < 5"},
-       {put_, "INSERT OR REPLACE INTO settings VALUES (?, ?)"},
-       {drop_, "DELETE FROM settings WHERE key = ?"},
-       {save_array_,
+       {statements_.put, "INSERT OR REPLACE INTO settings VALUES (?, ?)"},
+       {statements_.drop, "DELETE FROM settings WHERE key = ?"},
+       {statements_.save_array,
         "UPDATE jobs SET array_rest = CASE ?2 WHEN '' THEN array_rest ELSE ?2 END, array_next = ?3 "
         "WHERE id = ?1 AND state < 5"},
-       {save_use_, "INSERT OR REPLACE INTO uses VALUES (?, ?, ?, ?)"}});
+       {statements_.save_use, "INSERT OR REPLACE INTO uses VALUES (?, ?, ?, ?)"}});
 }
 
 Status Store::apply(std::span<const Change> changes) {
@@ -283,13 +283,13 @@ Status Store::apply_all(std::span<const Change> changes) {
 
 Status Store::apply_one(const AddJob& change) {
   const JobInfo& info = change.info;
-  add_job_.bind(1, number(info.id.value())).bind(2, info.user.value());
+  statements_.add_job.bind(1, number(info.id.value())).bind(2, info.user.value());
   if (info.request.is_none()) {
-    add_job_.bind_null(3);
+    statements_.add_job.bind_null(3);
   } else {
-    add_job_.bind_blob(3, pack_request(info.request));
+    statements_.add_job.bind_blob(3, pack_request(info.request));
   }
-  add_job_.bind_text(4, info.name)
+  statements_.add_job.bind_text(4, info.name)
       .bind_text(5, info.command)
       .bind_text(6, info.directory)
       .bind_blob(7, info.resources)
@@ -304,21 +304,22 @@ Status Store::apply_one(const AddJob& change) {
       .bind_text(16, change.rest.tasks)
       .bind(17, change.rest.total)
       .bind_blob(18, info.notices);
-  if (auto added = add_job_.run(); !added) return added;
+  if (auto added = statements_.add_job.run(); !added) return added;
   if (info.is_task()) return {};
-  return add_spec_.bind(1, number(info.id.value())).bind_blob(2, change.spec).run();
+  return statements_.add_spec.bind(1, number(info.id.value())).bind_blob(2, change.spec).run();
 }
 
 Status Store::apply_one(const SaveProgress& change) {
-  save_progress_.bind(1, number(change.id.value()));
-  bind_progress(save_progress_, change.progress, boot_);
-  if (auto saved = save_progress_.bind(13, change.progress.exit_code).run(); !saved) return saved;
+  statements_.save_progress.bind(1, number(change.id.value()));
+  bind_progress(statements_.save_progress, change.progress, boot_);
+  if (auto saved = statements_.save_progress.bind(13, change.progress.exit_code).run(); !saved)
+    return saved;
   return save_use(change.use);
 }
 
 Status Store::save_use(const std::optional<UseSum>& use) {
   if (!use) return {};
-  return save_use_.bind_text(1, use->account)
+  return statements_.save_use.bind_text(1, use->account)
       .bind(2, use->user.value())
       .bind(3, use->core_ms)
       .bind(4, count(use->at))
@@ -328,20 +329,23 @@ Status Store::save_use(const std::optional<UseSum>& use) {
 Status Store::apply_one(const SaveEnd& change) {
   std::int64_t tasks = 0;
   for (const std::uint32_t on_node : change.progress.placement.tasks_on_node) tasks += on_node;
-  save_end_.bind(1, number(change.id.value()));
-  bind_progress(save_end_, change.progress, boot_);
-  save_end_.bind(13, change.exit_code).bind(15, count(change.ended)).bind_blob(16, change.status);
-  if (auto saved = save_end_.run(); !saved) return saved;
-  if (auto dropped = drop_spec_.bind(1, number(change.id.value())).run(); !dropped) return dropped;
-  drop_settings_.bind_text(1, fmt::format("{}{}", kCancelPrefix, change.id))
+  statements_.save_end.bind(1, number(change.id.value()));
+  bind_progress(statements_.save_end, change.progress, boot_);
+  statements_.save_end.bind(13, change.exit_code)
+      .bind(15, count(change.ended))
+      .bind_blob(16, change.status);
+  if (auto saved = statements_.save_end.run(); !saved) return saved;
+  if (auto dropped = statements_.drop_spec.bind(1, number(change.id.value())).run(); !dropped)
+    return dropped;
+  statements_.drop_settings.bind_text(1, fmt::format("{}{}", kCancelPrefix, change.id))
       .bind_text(2, fmt::format("{}{}", kKeepPrefix, change.id))
       .bind_text(3, fmt::format("{}{}", kRequeuePrefix, change.id));
-  if (auto dropped = drop_settings_.run(); !dropped) return dropped;
+  if (auto dropped = statements_.drop_settings.run(); !dropped) return dropped;
   if (change.is_step) return {};
   if (auto saved = save_use(change.use); !saved) return saved;
   std::size_t cores = 0;
   for (const auto& on_node : change.progress.placement.cores) cores += on_node.size();
-  return account_.bind(1, number(change.id.value()))
+  return statements_.account.bind(1, number(change.id.value()))
       .bind(2, tasks)
       .bind_text(3, change.account)
       .bind(4, number(cores))
@@ -354,11 +358,13 @@ Status Store::apply_one(const SaveEnd& change) {
 }
 
 Status Store::apply_one(const SaveResources& change) {
-  return save_resources_.bind(1, number(change.id.value())).bind_blob(2, change.resources).run();
+  return statements_.save_resources.bind(1, number(change.id.value()))
+      .bind_blob(2, change.resources)
+      .run();
 }
 
 Status Store::apply_one(const SaveRequest& change) {
-  return save_request_.bind(1, number(change.id.value()))
+  return statements_.save_request.bind(1, number(change.id.value()))
       .bind_blob(2, change.resources)
       .bind_text(3, change.name)
       .bind_blob(4, change.conditions)
@@ -366,12 +372,12 @@ Status Store::apply_one(const SaveRequest& change) {
 }
 
 Status Store::apply_one(const SaveSetting& change) {
-  if (!change.value) return drop_.bind_text(1, change.key).run();
-  return put_.bind_text(1, change.key).bind_blob(2, *change.value).run();
+  if (!change.value) return statements_.drop.bind_text(1, change.key).run();
+  return statements_.put.bind_text(1, change.key).bind_blob(2, *change.value).run();
 }
 
 Status Store::apply_one(const SaveArray& change) {
-  return save_array_.bind(1, number(change.id.value()))
+  return statements_.save_array.bind(1, number(change.id.value()))
       .bind_text(2, change.tasks)
       .bind(3, change.next)
       .run();

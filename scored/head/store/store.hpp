@@ -291,8 +291,14 @@ class Store {
   std::string boot_;  // identifies the current boot of this machine
   UniqueFd lock_;
   Database database_;
-  Statement add_job_, add_spec_, save_progress_, save_end_, drop_spec_, drop_settings_, account_,
-      save_resources_, save_request_, put_, drop_, save_array_, save_use_;
+
+  // All statements are together, so that none can keep a replaced database open.
+  struct Statements {
+    Statement add_job, add_spec, save_progress, save_end, drop_spec, drop_settings, account,
+        save_resources, save_request, put, drop, save_array, save_use;
+  };
+
+  Statements statements_;
   std::optional<gang::LogPosition> log_;  // set for a head in charge of two
   std::string changes_;
 };

@@ -87,7 +87,8 @@ Status Store::store_vote(gang::HeadIndex self, Epoch term) {
   if (!transaction) return transaction.error();
   if (auto raised = raise_incarnation(term); !raised) return raised;
   const std::string value = std::to_string(term.value());
-  if (auto put = put_.bind_text(1, vote_key(self)).bind_blob(2, value).run(); !put) return put;
+  if (auto put = statements_.put.bind_text(1, vote_key(self)).bind_blob(2, value).run(); !put)
+    return put;
   return transaction->commit();
 }
 
@@ -118,7 +119,7 @@ Result<gang::StoredTerms> Store::stored_terms(gang::HeadIndex self) {
 }
 
 Status Store::put_position(gang::LogPosition position) {
-  return put_.bind_text(1, kPosition).bind_blob(2, pack_position(position)).run();
+  return statements_.put.bind_text(1, kPosition).bind_blob(2, pack_position(position)).run();
 }
 
 Result<std::optional<gang::LogPosition>> Store::stored_position() {
@@ -139,7 +140,7 @@ Result<gang::LogPosition> Store::open_log() {
 }
 
 Status Store::forget_log() {
-  return drop_.bind_text(1, kPosition).run();
+  return statements_.drop.bind_text(1, kPosition).run();
 }
 
 Status Store::begin_log(Epoch term) {
@@ -205,11 +206,7 @@ Status Store::replace_with(const std::string& path) {
     if (auto wal = fresh->execute("PRAGMA journal_mode = DELETE"); !wal) return wal;
   }
   if (auto synced = sync_file(path); !synced) return synced;
-  for (Statement* statement :
-       {&add_job_, &add_spec_, &save_progress_, &save_end_, &drop_spec_, &drop_settings_, &account_,
-        &save_resources_, &save_request_, &put_, &drop_, &save_array_, &save_use_}) {
-    *statement = Statement();
-  }
+  statements_ = Statements();
   database_ = Database();  // the last connection removes the write-ahead log
   const std::string before = path_ + ".before";
   ::unlink(before.c_str());
