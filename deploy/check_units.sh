@@ -11,7 +11,7 @@ install -D /usr/bin/sleep "$root/usr/bin/sleep"
 for target in network-online sysinit basic sockets shutdown multi-user; do
   printf '[Unit]\nDescription=%s\n' "$target" >"$units/$target.target"
 done
-for unit in scored-head.service scored-head.socket scored-jobs.service scored-node.service scored-launcher.service scored-hooks.socket scored-hooks@.service; do
+for unit in scored-head.service scored-head.socket scored-jobs.service scored-node.service scored-launcher.service scored-hooks.socket scored-hooks@.service scored-park.socket scored-park@.service; do
   out=$(systemd-analyze --root="$root" --man=no verify "$units/$unit" 2>&1) || true
   out=$(printf '%s\n' "$out" | grep -E "scored-|$unit" || true)
   [ -z "$out" ] || { echo "verify $unit: $out"; exit 1; }

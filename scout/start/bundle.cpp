@@ -21,7 +21,7 @@ constexpr const char* kMake = R"(set -e
 mkdir -p "$2/bundle/bin" "$2/bundle/lib"
 cd "$2/bundle"
 l="$1/../libexec/scored"
-node="scored-launcher scored-shepherd scored-thaw scored-hooks"
+node="scored-launcher scored-shepherd scored-thaw scored-hooks scored-park"
 for p in score-start scored $node scored-probe scored-pmix; do
   for d in "$1" "$l/bundle" "$l" "$l/hooks" "$1/../sbin"; do
     [ -x "$d/$p" ] && [ -r "$d/$p" ] || continue

@@ -29,3 +29,5 @@ score_replace(${privileged}/scratch_directory/main.cpp main=scratch_directory_ma
 
 score_fuzz(hooks LONG SOURCES privileged/hooks.cpp ${privileged}/hooks/request.cpp
   LIBS score::hooks_config score::core PCH none)
+
+score_fuzz(park LONG SOURCES privileged/park.cpp ${privileged}/park/regions.cpp LIBS score::core PCH none)

@@ -1,0 +1,48 @@
+// Defines the protocol of scored-park: one connected Unix SOCK_SEQPACKET socket as its standard
+// input, and messages of fixed length. The request carries descriptors: the cgroup2 directory of
+// the attempt's tasks, and memory.reclaim of that directory where the kernel has it. The answer to
+// it is Out or Failed. After Out, an order brings the memory back, which is answered by Back. If
+// the caller closes its end, scored-park ends and leaves the memory where it is.
+#pragma once
+
+#include <cstdint>
+
+namespace score::park {
+
+inline constexpr std::uint32_t kMagic = 0x4b505343;  // "CSPK"
+inline constexpr std::uint32_t kVersion = 1;
+inline constexpr std::uint32_t kTextBytes = 256;
+
+struct ParkRequest {
+  std::uint32_t magic = kMagic;
+  std::uint32_t version = kVersion;
+  std::uint64_t attempt = 0;
+  std::uint64_t most_bytes = 0;  // may go to swap
+  std::uint64_t least_rate = 0;  // bytes per second; a slower swap is not used
+  std::uint64_t is_back = 0;     // 1: the memory is out already; only read it back
+};
+
+static_assert(sizeof(ParkRequest) == 40);
+
+// Ends the writing, if it is in progress, and has the memory read back.
+struct ParkOrder {
+  std::uint32_t magic = kMagic;
+  std::uint32_t back = 1;
+};
+
+enum class Outcome : std::uint32_t {
+  Out,
+  Back,
+  Failed,  // it is in memory; `text` says why
+};
+
+struct ParkReply {
+  std::uint32_t magic = kMagic;
+  std::uint32_t outcome = 0;
+  std::uint64_t moved_bytes = 0;  // in swap; Back: read back
+  std::uint64_t stays_bytes = 0;  // of its memory, not in swap
+  std::uint64_t took_ns = 0;
+  char text[kTextBytes] = {};  // one line; ends with a NUL
+};
+
+}  // namespace score::park
