@@ -20,6 +20,7 @@ PARSERS = {
     'node': [('scored/node/**/config.cpp', '')],
     'network': [('scored/shared/config/network_config.cpp', '')],
     'gres': [('scored/shared/config/generic_config.cpp', '')],
+    'memory': [('scored/shared/config/memory_config.cpp', '')],
     'pario': [('scored/shared/config/pario_config.cpp', '')],
     'hooks': [('scored/shared/config/hooks_config.cpp', '')],
     'devices': [('scored/shared/config/device_config.cpp', '')],

@@ -47,6 +47,7 @@ struct NodeInfo {
   std::vector<GenericResource> generic{};
   Bytes scratch{0};                     // for jobs' striped volumes, all rows together
   std::vector<std::string> features{};  // words that jobs may ask for
+  Bytes swap{0};                        // may hold the memory of parked jobs; 0: it parks none
 
   friend bool operator==(const NodeInfo&, const NodeInfo&) = default;
 };
@@ -113,6 +114,7 @@ struct ResourceRequest {
   bool equal_share = false;          // divides its weight with such jobs of the same user and age
   std::uint32_t switches = 0;  // its nodes are within so many leaf switches at most; 0: any number
   Duration switches_wait{0};   // from its submission on, until any number will do; 0: without end
+  bool no_park = false;              // its memory is never written to swap
 
   friend bool operator==(const ResourceRequest&, const ResourceRequest&) = default;
 };
@@ -270,8 +272,22 @@ struct MetAll {  // every node of the attempt has sent MeetingReached
   TimePoint boundary{};  // cluster time
 };
 
+// ParkTasks asks for the memory of a frozen attempt to be written to swap, or read back. It is
+// answered by ParkReport. It may be repeated, and the newest one counts.
+struct ParkTasks {
+  AttemptId attempt{0};
+  bool out = false;  // false: read it back
+};
+
 using HeadToNode = std::variant<PrepareTasks, StartTasks, SignalTasks, KillTasks, ForgetTasks,
-                                SetTimetable, MetAll>;
+                                SetTimetable, MetAll, ParkTasks>;
+
+// MemoryShare says which jobs may get the memory of jobs that are parked.
+enum class MemoryShare : std::uint8_t {
+  Never,   // no job is parked
+  Urgent,  // jobs of queue urgent
+  Always,  // these; and that of suspended jobs, all jobs
+};
 
 // ---- node -> head --------------------------------------------------------------------------
 
@@ -375,7 +391,17 @@ struct MeetingReached {
   TimePoint boundary{};  // cluster time
 };
 
-using NodeToHead = std::variant<NodeHello, Prepared, Refused, Started, TaskEnded, Exited,
-                                AbortRequested, TimetableApplied, ActivityChanged, MeetingReached>;
+struct ParkReport {  // the answer to ParkTasks; repeated after a lost connection while it is out
+  AttemptId attempt{0};
+  bool out = false;  // it is out of memory; false: it is in memory again
+  Bytes moved{0};    // in swap because of this, or read back
+  Bytes stays{0};    // of its memory, what is still in the node's memory
+  Duration took{0};
+  std::string reason{};  // out: it could not be parked, and is in memory; one line
+};
+
+using NodeToHead =
+    std::variant<NodeHello, Prepared, Refused, Started, TaskEnded, Exited, AbortRequested,
+                 TimetableApplied, ActivityChanged, MeetingReached, ParkReport>;
 
 }  // namespace score::base

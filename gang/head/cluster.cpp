@@ -36,10 +36,11 @@ Cluster::Cluster(ClusterConfig config)
       meetings_(tables_.nodes),
       ending_(tables_, placer_, publisher_, meetings_),
       idle_(tables_, ending_),
+      parking_(tables_, placer_),
       launching_(tables_, publisher_, ending_, idle_),
       reconciler_({tables_, placer_, publisher_, meetings_, ending_, launching_}),
-      reports_({tables_, placer_, meetings_, ending_, idle_, launching_, reconciler_}),
-      requests_({tables_, placer_, ending_, idle_, launching_, publisher_}),
+      reports_({tables_, placer_, meetings_, ending_, idle_, launching_, reconciler_, parking_}),
+      requests_({tables_, placer_, ending_, idle_, launching_, publisher_, parking_}),
       recovery_(tables_, placer_, ending_) {}
 
 template <typename Change>
@@ -70,6 +71,7 @@ void Cluster::begin(const Step& step) {
 
 void Cluster::settle(Step& step) {
   if (std::exchange(is_calendar_new_, false)) leave_reserved_nodes(step);
+  parking_.settle(step);
   for (const JobId job : placer_.place_waiting(step.now)) {
     launching_.launch(tables_.jobs.at(job), step);
   }
@@ -115,7 +117,10 @@ Result<Actions> Cluster::remove_node(NodeId node, TimePoint now) {
 }
 
 Actions Cluster::node_connected(NodeId node, const base::NodeHello& hello, TimePoint now) {
-  return apply(now, [&](Step& step) { reconciler_.connected(node, hello, step); });
+  return apply(now, [&](Step& step) {
+    reconciler_.connected(node, hello, step);
+    if (const auto index = tables_.nodes.find(node)) parking_.connected(*index, step);
+  });
 }
 
 Actions Cluster::node_disconnected(NodeId node, TimePoint now, bool was_announced) {

@@ -189,6 +189,7 @@ class Cluster {
   Meetings meetings_;
   Ending ending_;
   IdleJobs idle_;
+  Parking parking_;
   Launching launching_;
   Reconciler reconciler_;
   Reports reports_;

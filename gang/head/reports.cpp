@@ -102,6 +102,8 @@ void Reports::about_tasks(Job& job, std::size_t member, const base::NodeToHead& 
     p_.idle.report(job, member, changed->activity, step);
   } else if (const auto* reached = std::get_if<base::MeetingReached>(&message)) {
     if (!p_.meetings.came(job, member, *reached, step)) ++p_.tables.counters.stale_reports;
+  } else if (const auto* parked = std::get_if<base::ParkReport>(&message)) {
+    p_.parking.reported(job, member, *parked, step);
   } else if (const auto* aborted = std::get_if<base::AbortRequested>(&message)) {
     p_.ending.aborted(job, member, *aborted, step);
   }

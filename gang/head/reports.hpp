@@ -3,6 +3,7 @@
 // is counted; one about an attempt that is not ours is answered with a kill.
 
 #include "gang/head/reconciler.hpp"
+#include "gang/lifecycle/parking.hpp"
 
 namespace score::gang {
 
@@ -25,6 +26,7 @@ class Reports {
     IdleJobs& idle;
     Launching& launching;
     Reconciler& reconciler;
+    Parking& parking;
   };
 
   explicit Reports(const Parts& parts) : p_(parts) {}

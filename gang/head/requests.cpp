@@ -60,6 +60,7 @@ Result<void> Requests::check(JobId id, JobRequest request, std::int64_t number) 
       }
       return must_be(has_tasks, "running");
     case JobRequest::Resume:
+      if (auto may = p_.parking.check_resume(job); is_suspended && !may) return may;
       if (is_suspended) return p_.placer.licenses().check_resume(job);
       return must_be(has_tasks, "suspended");
     case JobRequest::Hold:
@@ -182,6 +183,7 @@ Result<void> Requests::resume(JobId id, Step& step) {
   if (job.state == JobState::Running) return {};
   p_.placer.resumed(job);
   p_.tables.jobs.change(job, JobEvent::Resume, step);
+  p_.parking.resumed(job, step);
   p_.idle.judge(job, step);
   return {};
 }

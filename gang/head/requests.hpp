@@ -3,6 +3,7 @@
 // nothing.
 
 #include "gang/lifecycle/launching.hpp"
+#include "gang/lifecycle/parking.hpp"
 
 #include <string>
 
@@ -31,6 +32,7 @@ class Requests {
     IdleJobs& idle;
     Launching& launching;
     const Publisher& publisher;
+    Parking& parking;
   };
 
   explicit Requests(const Parts& parts) : p_(parts) {}

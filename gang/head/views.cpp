@@ -5,6 +5,7 @@
 #include "gang/head/wait_reasons.hpp"
 #include "gang/job/deadlock.hpp"
 #include "gang/lifecycle/idle_jobs.hpp"
+#include "gang/lifecycle/parking.hpp"
 #include "gang/schedule/request_check.hpp"
 #include "gang/schedule/room.hpp"
 
@@ -40,7 +41,8 @@ std::vector<std::string> reasons_of(const Shown& shown, const Job& job) {
   if (job.idleness->activity() == JobActivity::Deadlocked) {
     reasons.push_back(deadlock_reason(job));
   }
-  if (job.displaced) reasons.emplace_back(kDisplacedReason);
+  if (std::string why = parked_reason(job); !why.empty()) reasons.push_back(std::move(why));
+  if (job.displaced && !job.parked->is_away()) reasons.emplace_back(kDisplacedReason);
   return reasons;
 }
 
@@ -87,6 +89,11 @@ JobView view_of(const Shown& shown, const Job& job, TimePoint now) {
   v.relaunches = job.relaunches;
   v.is_untried = shown.ending.is_untried(job);
   v.lost = job.lost;
+  v.residence = job.parked->residence;
+  v.in_swap = job.parked->in_swap();
+  v.paged_out = job.parked->moved_out;
+  v.paged_in = job.parked->moved_in;
+  v.paging = job.parked->took;
   return v;
 }
 

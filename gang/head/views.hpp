@@ -62,6 +62,10 @@ struct JobView {
   std::vector<std::vector<base::GenericShare>> units;  // [node index]; empty: none
   std::uint32_t tasks_per_core = 1;                    // > 1: so many tasks share the cores of one
   std::optional<TimePoint> expected_start{};  // of a plan that would wait; nullopt if unknown
+  Residence residence = Residence::InMemory;
+  base::Bytes in_swap{0};                 // of its memory, now
+  base::Bytes paged_out{0}, paged_in{0};  // of this attempt
+  Duration paging{0};                     // in which this was done
 };
 
 // A SliceView shows one slice of the current cycle.

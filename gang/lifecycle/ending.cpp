@@ -308,6 +308,7 @@ void Ending::requeue(Job& job, Retry retry, Step& step) {
   job.fault = Fault::Job;
   job.outcome.reset();
   job.time.reset();
+  job.parked.reset();
   job.filled = Duration::zero();
   job.usage = {};
   job.started.reset();

@@ -118,6 +118,7 @@ NodeActions NodeAgent::on_connected(TimePoint) {
     if (attempt.phase == Phase::Running && !attempt.placed.cores.empty()) {
       send(base::ActivityChanged{id, attempt.activity}, out);
     }
+    if (attempt.phase == Phase::Running && attempt.parked) send(*attempt.parked, out);
   }
   return out;
 }
@@ -142,6 +143,7 @@ NodeActions NodeAgent::on_head(const base::HeadToNode& message, TimePoint now) {
                  [&](const base::ForgetTasks& m) { forget(m.attempt, out); },
                  [&](const base::SetTimetable& m) { set_timetable(m.timetable, now, out); },
                  [&](const base::MetAll& m) { out.push_back(EndMeeting{m}); },
+                 [&](const base::ParkTasks& m) { park(m, out); },
              },
              message);
   return out;
@@ -187,6 +189,22 @@ void NodeAgent::signal(const base::SignalTasks& message, NodeActions& out) {
   if (step(message.attempt, AttemptEvent::Signal) == Phase::Running) {
     out.push_back(SignalShepherd{message.attempt, message.signal});
   }
+}
+
+void NodeAgent::park(const base::ParkTasks& message, NodeActions& out) {
+  const auto found = attempts_.find(message.attempt);
+  if (found == attempts_.end() || found->second.phase != Phase::Running) return;
+  out.push_back(ParkAttempt{message});
+}
+
+NodeActions NodeAgent::on_parked(const base::ParkReport& report) {
+  NodeActions out;
+  const auto found = attempts_.find(report.attempt);
+  if (found == attempts_.end() || found->second.phase != Phase::Running) return out;
+  found->second.parked.reset();
+  if (report.out && report.reason.empty()) found->second.parked = report;
+  send(report, out);
+  return out;
 }
 
 void NodeAgent::kill(AttemptId id, NodeActions& out) {

@@ -64,8 +64,15 @@ struct EndMeeting {
   base::MetAll met;
 };
 
-using NodeAction = std::variant<LaunchShepherd, StartShepherd, SignalShepherd, KillAttempt,
-                                RetireAttempt, RemoveAttempt, FollowPlan, SendToHead, EndMeeting>;
+// The memory of the running attempt is to be written to swap once it is frozen for good, or read
+// back. The caller answers with on_parked().
+struct ParkAttempt {
+  base::ParkTasks order;
+};
+
+using NodeAction =
+    std::variant<LaunchShepherd, StartShepherd, SignalShepherd, KillAttempt, RetireAttempt,
+                 RemoveAttempt, FollowPlan, SendToHead, EndMeeting, ParkAttempt>;
 using NodeActions = std::vector<NodeAction>;
 
 // ---- reports of an attempt's shepherd ---------------------------------------------------------
@@ -166,6 +173,10 @@ class NodeAgent {
   // that then loses the link keeps its gang waiting for one slice.
   NodeActions on_meeting(const base::MeetingReached& reached);
 
+  // Answers a ParkAttempt. A report that the memory is out is repeated at each connection until
+  // the memory is back.
+  NodeActions on_parked(const base::ParkReport& report);
+
   // Returns the reports in ascending order of attempts.
   [[nodiscard]] std::vector<base::AttemptReport> attempts() const;
 
@@ -190,6 +201,7 @@ class NodeAgent {
     base::Usage usage;
     base::Activity activity;
     std::optional<base::AbortRequested> abort;
+    std::optional<base::ParkReport> parked;  // its memory is out
     bool killed = false;
     bool started = false;
   };
@@ -201,6 +213,7 @@ class NodeAgent {
   void start(AttemptId id, NodeActions& out);
   void signal(const base::SignalTasks& message, NodeActions& out);
   void kill(AttemptId id, NodeActions& out);
+  void park(const base::ParkTasks& message, NodeActions& out);
   void forget(AttemptId id, NodeActions& out);
   void set_timetable(const base::Timetable& timetable, TimePoint now, NodeActions& out);
   [[nodiscard]] TimePoint in_cluster_time(TimePoint node, TimePoint now) const;

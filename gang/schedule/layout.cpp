@@ -7,7 +7,7 @@
 // - A job that shares a core with a busy one of queue high and is not of that queue. Its gang could
 //   not run as a whole on the remaining cores, so it is displaced on all its nodes until no busy
 //   job of queue high has a core of it. Jobs of queue high and of queue urgent take turns among
-//   themselves.
+//   themselves. A job whose memory is not there counts as displaced too.
 #include "gang/schedule/layout.hpp"
 
 #include <algorithm>
@@ -34,6 +34,10 @@ class LayoutMaker {
       : matrix_(matrix), idle_detection_(idle_detection) {
     for (const JobId id : jobs.active()) {
       const Job& job = jobs.at(id);
+      if (job.parked->is_away()) {
+        layout_.displaced.insert(id);
+        continue;
+      }
       if (!job.is_step()) active_.push_back(&job);
       if (job.request.equal_share && !job.is_step()) {
         Divided& divided = divided_[{job.user, job.is_young}];

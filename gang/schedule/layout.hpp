@@ -17,7 +17,7 @@ struct CycleLayout {
   std::vector<WeightedRow> rows;                      // in the order of the matrix
   std::map<JobId, std::vector<std::size_t>> runs_in;  // ascending indices into rows
   std::set<JobId> background;                         // idle jobs whose cores other jobs need
-  std::set<JobId> displaced;                          // jobs whose cores queue high uses
+  std::set<JobId> displaced;  // jobs whose cores queue high uses, and parked ones
 
   [[nodiscard]] bool has(RowId row) const;
   // Returns the rows in which the job runs; empty if there are none.

@@ -283,7 +283,7 @@ void MatrixPolicy::promise_to(const Job& job) {
     const std::uint32_t tasks = tasks_on_cores(job.shape, matrix.cores(index));
     if (tasks == 0) continue;
     const auto in_row = row ? matrix.jobs_at(*row, index).size() : matrix.load(index);
-    const bool is_short = room_.free_memory(index) < job.shape.memory ||
+    const bool is_short = room_.free_memory(job, index) < job.shape.memory ||
                           room_.free_scratch(index) < job.shape.scratch ||
                           !room_.units().has_room(job, index, std::nullopt);
     places.push_back({index, tasks, static_cast<std::uint32_t>(in_row) + (is_short ? 1 : 0)});

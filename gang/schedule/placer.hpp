@@ -76,6 +76,15 @@ class Placer {
   bool restore(Job& job);
   void unplace(Job& job);
 
+  // See Room.
+  void lend(Job& job, std::size_t member, base::Bytes stays, bool is_open) {
+    room_.lend(job, member, stays, is_open);
+  }
+
+  void take_back(Job& job) { room_.take_back(job); }
+
+  [[nodiscard]] bool may_take_back(const Job& job) const { return room_.may_take_back(job); }
+
   // ---- views
   [[nodiscard]] std::optional<Spot> find_spot(const Job& job) const {
     return job.is_step() ? room_.spot_inside(job) : policy_->find_spot(job);
@@ -124,7 +133,7 @@ class Placer {
   [[nodiscard]] Occupant occupant(const Job& job) const { return room_.occupant(job); }
 
   [[nodiscard]] base::Bytes free_memory(const Job& job, NodeIndex node) const {
-    return room_.free_memory(node) - policy_->withheld(job, node).memory;
+    return room_.free_memory(job, node) - policy_->withheld(job, node).memory;
   }
 
   [[nodiscard]] base::Bytes free_scratch(const Job& job, NodeIndex node) const {

@@ -57,7 +57,7 @@ std::vector<Candidate> Room::candidates(const Job& job, std::optional<std::size_
     if (is_kept && is_row_kept) continue;
     if (job.shape.memory > base::Bytes{0}) {
       const base::Bytes withheld = is_kept ? kept->memory : base::Bytes{0};
-      if (free_memory(index) - withheld < job.shape.memory) continue;
+      if (free_memory(job, index) - withheld < job.shape.memory) continue;
     }
     if (!has_scratch(job, index, kept, job.shape.scratch)) continue;
     if (!units_.has_room(job, index, row, is_kept ? kept->generic : Generic{})) continue;
@@ -282,7 +282,42 @@ void Room::take_cells(Job& job, std::size_t row) {
   }
 }
 
+bool Room::may_take_back(const Job& job) const {
+  for (std::size_t m = 0; m < job.parked->parts.size(); ++m) {
+    const NodeIndex node = job.cells.nodes[m];
+    const Reservations& here = reserved_[node];
+    if (nodes_[node].info.memory + here.lent < here.memory + job.parked->parts[m].lent)
+      return false;
+  }
+  return true;
+}
+
+void Room::lend(Job& job, std::size_t member, base::Bytes stays, bool is_open) {
+  Reservations& here = reserved_[job.cells.nodes[member]];
+  Parked::Part& part = job.parked.edit().parts[member];
+  const base::Bytes more = job.shape.memory - stays - part.lent;
+  if (part.lent > base::Bytes{0} || more == base::Bytes{0}) return;
+  part.lent = more;
+  part.is_open = is_open;
+  here.lent += more;
+  if (is_open) here.open += more;
+  set_grown();
+}
+
+void Room::take_back(Job& job) {
+  for (std::size_t m = 0; m < job.parked->parts.size(); ++m) {
+    Reservations& here = reserved_[job.cells.nodes[m]];
+    Parked::Part& part = job.parked.edit().parts[m];
+    here.lent -= part.lent;
+    if (part.is_open) here.open -= part.lent;
+    part.lent = base::Bytes{0};
+    part.is_open = false;
+  }
+}
+
 void Room::unplace(Job& job) {
+  take_back(job);
+  if (job.parked->is_away()) job.parked.edit().residence = Residence::InMemory;
   const auto row = matrix_.position(job.home);
   if (row) vacate(job, *row);
   job.placed = false;
@@ -442,6 +477,11 @@ base::Result<void> Room::check_reservations() const {
         return fail(Errc::WrongState, "{} lists job {}", name, id);
       }
       sum.memory += job->shape.memory;
+      if (const auto m = job->member_on(index); *m < job->parked->parts.size()) {
+        const Parked::Part& part = job->parked->parts[*m];
+        sum.lent += part.lent;
+        if (part.is_open) sum.open += part.lent;
+      }
       sum.scratch += job->scratch;
       sum.high += job->is_high() ? 1 : 0;
       sum.places.take(job->user, place_kind(*job));
@@ -453,8 +493,12 @@ base::Result<void> Room::check_reservations() const {
     if (sum.scratch != reserved_[index].scratch || (is_known && sum.scratch > node.info.scratch)) {
       return fail(Errc::WrongState, "scratch of {} is overcommitted", name);
     }
-    const bool is_too_much = node.seen && node.connected && sum.memory > node.info.memory;
+    const bool is_too_much =
+        node.seen && node.connected && sum.memory > node.info.memory + sum.lent;
     // The memory is overcommitted on a node with less than before, until its jobs have ended.
+    if (sum.lent != reserved_[index].lent || sum.open != reserved_[index].open) {
+      return fail(Errc::WrongState, "lent memory of {} is counted wrongly", name);
+    }
     if (sum.memory != reserved_[index].memory || (is_too_much && !is_any_ending)) {
       return fail(Errc::WrongState, "memory of {} is overcommitted", name);
     }

@@ -28,6 +28,8 @@ struct Spot {
 // Reservations describes the jobs that are placed on a node.
 struct Reservations {
   base::Bytes memory{0};
+  base::Bytes lent{0};  // of `memory`: of parked jobs, not in use
+  base::Bytes open{0};  // of `lent`: what any job may have; the rest is for jobs of queue urgent
   base::Bytes scratch{0};
   std::set<JobId> jobs;  // including overlay jobs
   std::optional<JobId> exclusive;
@@ -106,9 +108,15 @@ class Room {
   // Returns the job's properties that reservations depend on.
   [[nodiscard]] Occupant occupant(const Job& job) const;
 
-  [[nodiscard]] base::Bytes free_memory(NodeIndex node) const {
-    return nodes_[node].info.memory - reserved_[node].memory;
+  // Returns the memory that the job could have there.
+  [[nodiscard]] base::Bytes free_memory(const Job& job, NodeIndex node) const {
+    const Reservations& here = reserved_[node];
+    const base::Bytes lent = job.is_urgent() ? here.lent : here.open;
+    return nodes_[node].info.memory + lent - here.memory;
   }
+
+  // Returns whether the memory that the job has lent is free on all its nodes.
+  [[nodiscard]] bool may_take_back(const Job& job) const;
 
   [[nodiscard]] base::Bytes free_scratch(NodeIndex node) const {
     return nodes_[node].info.scratch - reserved_[node].scratch;
@@ -175,6 +183,10 @@ class Room {
   // Replaces limits and queue of a placed job, which keeps its place. It must neither enter nor
   // leave queue exclusive.
   void change(Job& job, const base::ResourceRequest& request);
+  // Lends the memory of a placed job that does not stay in memory on this member.
+  void lend(Job& job, std::size_t member, base::Bytes stays, bool is_open);
+  // Reserves again what the job has lent, whether it is free or not.
+  void take_back(Job& job);
   // Moves the job to this row, where its cores must be free.
   void move(JobId id, std::size_t to);
   // Moves several jobs, whose cells must be free there once all of them have left.

@@ -7,6 +7,7 @@
 #include "base/time.hpp"
 
 #include <array>
+#include <string>
 #include <vector>
 
 namespace score::gang {
@@ -63,6 +64,9 @@ struct ClusterConfig {
   bool overcommit = true;          // tasks of a job share cores if there are too few
   bool fill = false;  // jobs use at idle priority what the current gang leaves; see gang/schedule
   std::vector<base::Queue> fill_queues = {base::Queue::High, base::Queue::Normal};  // may fill
+  base::MemoryShare memory_share = base::MemoryShare::Never;  // see gang/lifecycle/parking.hpp
+  std::vector<base::Queue> unparked_queues{};      // jobs of these queues are never parked
+  std::vector<std::string> unparked_partitions{};  // likewise
   bool names_nodes = false;  // each node of a job gets the list of its nodes, to meet directly
   bool can_fill = true;  // false with the barrier switch mode, in which nothing may run at a switch
   base::Duration unsettled_idle = std::chrono::seconds{1};  // idle although messages are in flight

@@ -5,6 +5,7 @@
 #include "gang/job/idleness.hpp"
 #include "gang/job/members.hpp"
 #include "gang/job/outcome.hpp"
+#include "gang/job/parked.hpp"
 #include "gang/job/retry.hpp"
 #include "gang/job/scheduled_time.hpp"
 #include "gang/matrix/shape.hpp"
@@ -77,6 +78,7 @@ struct Job {
   Lazy<Idleness> idleness;
   Lazy<JobOutcome> outcome;
   Lazy<ScheduledTime> time;  // written by Publisher
+  Lazy<Parked> parked;       // written by Parking and Room
   Duration filled{0};  // processor time that its tasks used at idle priority, where it has ended
   base::Usage usage;   // of its tasks, where they have ended
   base::Usage steps_usage;      // of its steps that have ended

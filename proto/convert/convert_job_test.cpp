@@ -18,6 +18,7 @@ base::ResourceRequest some_request() {
   request.tasks_per_node = 2;
   request.own_cores = true;
   request.no_fill = true;
+  request.no_park = true;
   request.equal_share = true;
   request.switches = 2;
   request.switches_wait = 5s;

@@ -8,6 +8,7 @@
 #include "proto/documents/words.hpp"
 
 #include <algorithm>
+#include <array>
 #include <vector>
 
 namespace score::proto {
@@ -17,6 +18,13 @@ using wire::JobStatus;
 std::string_view activity_word(const JobStatus& job) {
   if (state_word(job.state()) != "running") return "";
   return word_of(job.activity());
+}
+
+std::string_view residence_word(const JobStatus& job) {
+  // By the numbers of gang::Residence.
+  constexpr std::array<std::string_view, 4> kWords = {"in-memory", "parking", "parked",
+                                                      "returning"};
+  return job.residence() < kWords.size() ? kWords.at(job.residence()) : "unknown";
 }
 
 std::string constraint_text(const JobStatus& job) {
@@ -70,6 +78,13 @@ void write_steps(JsonWriter& json, const JobStatus& job) {
   json.end_array();
 }
 
+void write_paging(JsonWriter& json, const JobStatus& job) {
+  json.field("residence", residence_word(job)).field("parked_bytes", job.parked_bytes());
+  json.field("paged_out_bytes", job.paged_out_bytes());
+  json.field("paged_in_bytes", job.paged_in_bytes());
+  json.field("paging_s", to_seconds(job.paging_ns()));
+}
+
 }  // namespace
 
 void write_job(JsonWriter& json, const JobStatus& job) {
@@ -105,6 +120,7 @@ void write_job(JsonWriter& json, const JobStatus& job) {
   json.field("scheduled_s", to_seconds(job.scheduled_ns()));
   json.field("filled_s", to_seconds(job.filled_ns())).field("no_fill", job.no_fill());
   json.field("equal_share", job.equal_share());
+  write_paging(json, job);
   json.field("elapsed_s", to_seconds(job.elapsed_ns()));
   json.field("scheduled_limit_s", to_seconds(job.scheduled_limit_ns()));
   json.field("wall_limit_s", to_seconds(job.wall_limit_ns()));

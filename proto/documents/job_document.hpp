@@ -24,5 +24,7 @@ void write_plan(JsonWriter& json, const wire::Planned& planned);
 
 // Returns "busy", "idle" or "deadlocked"; empty unless the job is running.
 [[nodiscard]] std::string_view activity_word(const wire::JobStatus& job);
+// Returns where its memory is: "in-memory", "parking", "parked" or "returning".
+[[nodiscard]] std::string_view residence_word(const wire::JobStatus& job);
 
 }  // namespace score::proto

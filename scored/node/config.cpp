@@ -267,9 +267,10 @@ Result<NodeConfig> read_config(Result<ConfigFile> file) {
   }
   config.pario = read_pario_config(root);
   config.hooks = read_hooks_config(root);
+  config.jobs_memory = read_memory_config(root);
   ConfigSection watched = root.section("monitor");
   monitor::read_settings(watched, config.monitor);
-  ignore_other_tables(root, {"node", "network", "devices", "monitor", "gres", "pario", "hooks"});
+  ignore_other_tables(root, {"node", "network", "devices", "monitor", "gres", "memory", "pario", "hooks"});
   if (auto sound = file->finish(); !sound) return sound.error();
   return config;
 }

@@ -10,6 +10,7 @@
 #include "scored/shared/config/device_config.hpp"
 #include "scored/shared/config/generic_config.hpp"
 #include "scored/shared/config/hooks_config.hpp"
+#include "scored/shared/config/memory_config.hpp"
 #include "scored/shared/config/network_config.hpp"
 #include "scored/shared/config/pario_config.hpp"
 
@@ -59,6 +60,7 @@ struct NodeConfig {
   std::vector<GenericConfig> generic;  // resources that jobs get by number
   ParioConfig pario;
   HooksConfig hooks;
+  MemoryConfig jobs_memory;
   monitor::MonitorSettings monitor;
 };
 

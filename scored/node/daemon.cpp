@@ -50,7 +50,6 @@ constexpr unsigned kBeatsAnExchangeOfSame = 3;
 static_assert(kBeatsAnExchange * limits::kHeartbeatPeriod <= limits::kReconnectGrace);
 static_assert(HeadLink::kSilenceLimit > std::chrono::seconds{1},
               "a reply may be a second late before the head counts as silent");
-
 constexpr Duration kFarewell = std::chrono::milliseconds{500};
 
 gang::NodeAgentConfig agent_config(const NodeConfig& config) {
@@ -58,6 +57,7 @@ gang::NodeAgentConfig agent_config(const NodeConfig& config) {
   made.info = {.name = config.name, .cores = config.cores, .memory = config.memory};
   made.info.features = config.features;
   made.info.scratch = config.pario.capacity;
+  made.info.swap = offered_swap(config.jobs_memory);
   for (const GenericConfig& kind : config.generic) made.info.generic.push_back(kind.resource);
   return made;
 }
@@ -118,6 +118,8 @@ NodeDaemon::NodeDaemon(Parts parts, NodeConfig config)
       networks_({head_, launcher_, tasks_}, config_.network, config_.head.host),
       hooks_({parts.clock, head_, tasks_}, {config_.hooks, config_.name, config_.run_dir + "/hooks",
                                             hook_place(config_.launcher_dir, config_.file)}),
+      parker_(parker_parts(),
+              {config_.name, park_socket(config_.launcher_dir), config_.jobs_memory}),
       attempts_({parts.io.get_executor(), parts.clock, tasks_, launcher_, guard_, head_,
                  parts.switcher, networks_, parts.cgroups, hooks_},
                 {{config_.run_dir + "/shepherds",
@@ -194,14 +196,26 @@ void NodeDaemon::carry_out_one(gang::NodeAction action) {
                    sampling_.tasks_changed();
                  },
                  [&](gang::RemoveAttempt& a) {
+                   parker_.forget(a.attempt);
                    attempts_.remove(a.attempt);
                    sampling_.tasks_changed();
                  },
                  [&](gang::FollowPlan& a) { follow(std::move(a)); },
                  [&](gang::SendToHead& a) { send(a.message); },
                  [&](gang::EndMeeting& a) { parts_.switcher.end_meeting(a.met); },
+                 [&](gang::ParkAttempt& a) { parker_.obey(a.order); },
              },
              action);
+}
+
+Parker::Parts NodeDaemon::parker_parts() {
+  return {parts_.clock, tasks_,
+          [this](AttemptId id) {
+            const TimePoint now = parts_.clock.now();
+            return is_held_by(agent_.plan(), id, now) && !parts_.switcher.run_time(id, now).runs;
+          },
+          [this](AttemptId id) { return parts_.cgroups ? parts_.cgroups->tasks_path(id) : ""; },
+          [this](const base::ParkReport& report) { carry_out(agent_.on_parked(report)); }};
 }
 
 void NodeDaemon::launch(gang::LaunchShepherd order) {
@@ -553,7 +567,7 @@ asio::awaitable<void> NodeDaemon::run() {
   if (const auto period = watchdog_period()) tasks_.spawn("watchdog", feed_watchdog(*period));
   if (config_.monitor.node_listen) {
     metrics_.emplace(Metrics::Parts{parts_.io, parts_.clock, tasks_, sampling_, attempts_,
-                                    parts_.switcher, control_.network()},
+                                    parts_.switcher, control_.network(), parker_},
                      config_.name);
     const auto started = metrics_->start(config_.monitor, config_.run_dir);
     if (!started) log_error("Cannot serve metrics", kv("err", started.error()));

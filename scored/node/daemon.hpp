@@ -16,6 +16,7 @@
 #include "scored/node/link/login_relay.hpp"
 #include "scored/node/link/thaw_guard.hpp"
 #include "scored/node/link/witness_links.hpp"
+#include "scored/node/memory/parker.hpp"
 #include "scored/node/observe/metrics.hpp"
 #include "scored/node/observe/sampling.hpp"
 #include "scored/node/observe/vitals.hpp"
@@ -81,6 +82,7 @@ class NodeDaemon {
   asio::awaitable<Status> announce_stop();
   void note_status();
   [[nodiscard]] wire::Switching switching() const;
+  Parker::Parts parker_parts();
 
   Parts parts_;
   NodeConfig config_;
@@ -92,6 +94,7 @@ class NodeDaemon {
   NodeControl control_;
   Networks networks_;
   NodeHooks hooks_;
+  Parker parker_;
   Attempts attempts_;
   Sampling sampling_;
   std::optional<Metrics> metrics_;  // if they are enabled

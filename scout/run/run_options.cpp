@@ -123,6 +123,7 @@ void add_name_options(CLI::App& app, RunOptions& options) {
       ->type_name("NAME");
   app.add_flag("--no-fill", options.no_fill,
                "Run the job only in its own slices, and no other job in them");
+  app.add_flag("--no-park", options.no_park, "Never write the job's memory to swap");
   auto* requeue = app.add_flag("--requeue", options.requeue,
                                "Restart the job from the beginning when one of its nodes is lost");
   app.add_flag("--no-requeue", options.no_requeue, "End the job when one of its nodes is lost")
@@ -399,6 +400,7 @@ Status fill_resources(const RunOptions& options, wire::ResourceRequest& resource
   resources.set_distribution(static_cast<std::uint32_t>(distribution));
   resources.set_kill_deadlock(options.kill_deadlock);
   resources.set_no_fill(options.no_fill);
+  resources.set_no_park(options.no_park);
   const auto chosen = options.requeue ? Requeue::Yes : Requeue::No;
   const bool has_chosen = options.requeue || options.no_requeue;
   resources.set_requeue(static_cast<std::uint32_t>(has_chosen ? chosen : Requeue::Default));

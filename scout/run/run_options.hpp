@@ -60,6 +60,7 @@ struct RunOptions : PlaceOptions {
   bool keep_going = false;
   bool kill_deadlock = false;
   bool no_fill = false;
+  bool no_park = false;
   bool requeue = false;
   bool no_requeue = false;
   bool allow_root = false;

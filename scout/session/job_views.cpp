@@ -46,8 +46,10 @@ std::string slot_text(const JobStatus& job) {
   return job.slot() < 0 || is_final_state(job.state()) ? "" : std::to_string(job.slot());
 }
 
-// Returns the activity of a running job that is idle or deadlocked, else the state.
+// Returns where the memory of a job is that is not in memory, or the activity of a running job that
+// is idle or deadlocked, else the state.
 std::string state_text(const JobStatus& job) {
+  if (job.residence() != 0) return std::string(proto::residence_word(job));
   const bool is_shown = job.activity() != wire::JobStatus::BUSY && !activity_word(job).empty();
   return std::string(is_shown ? activity_word(job) : state_word(job.state()));
 }
@@ -219,6 +221,14 @@ std::string state_line(const JobStatus& job) {
   return state;
 }
 
+// Returns how much of its memory was written to swap and read back; empty if none was.
+std::string paging_text(const JobStatus& job) {
+  if (job.residence() == 0 && job.paged_out_bytes() == 0) return {};
+  return fmt::format("{}; {} written to swap, {} read back in {:.1f} s", proto::residence_word(job),
+                     human_bytes(Bytes(job.paged_out_bytes())),
+                     human_bytes(Bytes(job.paged_in_bytes())), to_seconds(job.paging_ns()));
+}
+
 // Returns "SIGUSR1 to the script, 0:01:00 before the limit"; empty if none was requested.
 std::string limit_signal_text(const JobStatus& job) {
   if (job.limit_signal() == 0) return {};
@@ -276,6 +286,7 @@ std::string job_page(const JobStatus& job) {
   line("scheduled", fmt::format("{:.1f} s in {} slices, limit {}", to_seconds(job.scheduled_ns()),
                                 job.slices(), limit_time(job.scheduled_limit_ns())));
   if (job.no_fill()) line("fill", "refused (--no-fill)");
+  line("memory", paging_text(job));
   const double filled_s = to_seconds(job.filled_ns());
   if (filled_s > 0) line("filled", fmt::format("{:.1f} s of processor time", filled_s));
   if (const auto usage = usage_in(job)) {

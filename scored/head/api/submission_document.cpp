@@ -335,6 +335,7 @@ constexpr Member kMembers[] = {
     {"name", put_text<[](auto& s, auto v) { s.mutable_spec()->set_job_name(v); }>},
     {"net", put_net},
     {"no_fill", put_flag<[](auto& s, bool v) { s.mutable_resources()->set_no_fill(v); }>},
+    {"no_park", put_flag<[](auto& s, bool v) { s.mutable_resources()->set_no_park(v); }>},
     {"nodelist",
      [](const JsonValue& value, WallTime, wire::Submit& submit) {
        return put_node_names(value, *submit.mutable_resources()->mutable_only_nodes());

@@ -227,6 +227,7 @@ Result<HeadConfig> read_config(Result<ConfigFile> file) {
   config.limits = read_user_limits(bounds);
   config.accounts = read_accounts(root, bounds);
   config.hooks = read_hooks_config(root);
+  config.memory = read_memory_config(root);
   config.notify = read_notify_config(root.section("notify"));
   config.partitions = read_partitions(root, config.nodes, config.accounts);
   config.licenses = read_licenses(root);
@@ -238,7 +239,7 @@ Result<HeadConfig> read_config(Result<ConfigFile> file) {
   }
   monitor::read_settings(watched, config.monitor);
   ignore_other_tables(root, {"head", "network", "limits", "monitor", "accounts", "fair_share",
-                             "hooks", "notify", "partitions", "licenses", "topology"});
+                             "hooks", "notify", "partitions", "licenses", "topology", "memory"});
   if (auto sound = file->finish(); !sound) return sound.error();
   return config;
 }
@@ -268,6 +269,9 @@ gang::ClusterConfig HeadConfig::for_cluster() const {
   out.rejoin_grace = rejoin_grace;
   out.deadlock_after = deadlock_after;
   out.node_timeout = node_timeout;
+  out.memory_share = memory.share;
+  out.unparked_queues = memory.unparked_queues;
+  out.unparked_partitions = memory.unparked_partitions;
   return out;
 }
 
@@ -326,6 +330,7 @@ Status check_reload(const HeadConfig& running, const HeadConfig& wanted) {
   compare("long_early", running.long_early, wanted.long_early);
   compare("long_slots", running.long_slots, wanted.long_slots);
   compare("long_weight", running.long_weight, wanted.long_weight);
+  compare("[memory]", running.memory, wanted.memory);
   compare("[hooks] prolog", running.hooks.prolog, wanted.hooks.prolog);
   compare("[hooks] epilog", running.hooks.epilog, wanted.hooks.epilog);
   compare("[hooks] timeout", running.hooks.timeout, wanted.hooks.timeout);

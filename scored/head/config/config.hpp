@@ -17,6 +17,7 @@
 #include "scored/head/config/user_limits.hpp"
 #include "scored/head/config/users.hpp"
 #include "scored/shared/config/hooks_config.hpp"
+#include "scored/shared/config/memory_config.hpp"
 #include "scored/shared/config/network_config.hpp"
 
 #include <cstdint>
@@ -73,6 +74,7 @@ struct HeadConfig {
   PartitionRules partitions;
   LicenseRules licenses;
   std::vector<gang::Switch> topology;  // sound; empty: all nodes are near each other
+  MemoryConfig memory;
 
   [[nodiscard]] bool has_two_heads() const { return heads.size() == 2; }
 

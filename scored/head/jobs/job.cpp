@@ -103,6 +103,14 @@ std::uint32_t nodes_wanted(const gang::JobView& view) {
   return shape->tasks == 1 ? 1 : shape->nodes;
 }
 
+void add_paging(const gang::JobView& view, wire::JobStatus& out) {
+  out.set_residence(static_cast<std::uint32_t>(view.residence));
+  out.set_parked_bytes(view.in_swap.value());
+  out.set_paged_out_bytes(view.paged_out.value());
+  out.set_paged_in_bytes(view.paged_in.value());
+  out.set_paging_ns(view.paging.count());
+}
+
 }  // namespace
 
 wire::JobStatus make_status(const Job& job, const StatusContext& context) {
@@ -156,6 +164,7 @@ wire::JobStatus make_status(const Job& job, const StatusContext& context) {
   out.set_limit_signal(view.request.limit_signal);
   out.set_limit_signal_before_ns(view.request.limit_signal_before.count());
   out.set_limit_signal_script(view.request.limit_signal_script);
+  add_paging(view, out);
   out.set_step_of(job.info.step_of.value());
   out.set_step(job.info.step);
   out.set_allocation(job.info.allocation);

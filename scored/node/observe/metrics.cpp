@@ -47,6 +47,16 @@ asio::awaitable<std::string> Metrics::metrics() {
       .value(totals.system, {{"node", node_}, {"mode", "system"}});
   out.counter("score_job_fill_seconds_total", "CPU time that jobs used at idle priority.")
       .value(totals.filled, {{"node", node_}});
+  const ParkFigures parked = parts_.parker.figures();
+  out.gauge("score_parked_jobs", "Jobs of a node whose memory is in swap.")
+      .value(static_cast<double>(parked.parked), {{"node", node_}});
+  out.gauge("score_parked_bytes", "Memory of parked jobs that is in swap.")
+      .value(static_cast<double>(parked.in_swap.value()), {{"node", node_}});
+  out.counter("score_parking_bytes_total", "Memory of jobs written to swap and read back.")
+      .value(static_cast<double>(parked.written.value()), {{"node", node_}, {"way", "out"}})
+      .value(static_cast<double>(parked.read.value()), {{"node", node_}, {"way", "in"}});
+  out.counter("score_parking_failures_total", "Jobs that could not be parked.")
+      .value(static_cast<double>(parked.failures), {{"node", node_}});
   control::export_control(out, parts_.control);
   monitor::export_process(out);
   co_return out.text();

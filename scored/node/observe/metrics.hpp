@@ -9,6 +9,7 @@
 #include "monitor/model/settings.hpp"
 #include "scored/control/control_network.hpp"
 #include "scored/node/attempts/attempts.hpp"
+#include "scored/node/memory/parker.hpp"
 #include "scored/node/observe/sampling.hpp"
 
 #include <optional>
@@ -27,6 +28,7 @@ class Metrics final : public monitor::MetricsSource {
     const Attempts& attempts;
     const Switcher& switcher;
     const control::ControlNetwork& control;
+    const Parker& parker;
   };
 
   Metrics(Parts parts, std::string node);

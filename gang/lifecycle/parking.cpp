@@ -1,0 +1,275 @@
+// This file is tested by parking_test.cpp.
+#include "gang/lifecycle/parking.hpp"
+
+#include "base/text/plain.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace score::gang {
+
+using base::Bytes;
+using base::Errc;
+using base::fail;
+
+// ---- one job ----------------------------------------------------------------------------------
+
+// Returns why the job must not be parked; empty if it may be. The memory of steps belongs to their
+// job, but they are attempts of their own.
+std::string Parking::why_not(const Job& job) const {
+  const ClusterConfig& config = tables_.config;
+  const auto is_in = [](const auto& list, const auto& what) {
+    return std::ranges::find(list, what) != list.end();
+  };
+  if (config.memory_share == base::MemoryShare::Never) return "share = \"never\"";
+  if (!job.has_row() || !job.is_managed()) return "it is not switched";
+  if (job.request.no_park) return "--no-park";
+  if (is_in(config.unparked_queues, job.request.queue)) return "jobs of its queue are not parked";
+  if (is_in(config.unparked_partitions, job.request.partition)) {
+    return "jobs of its partition are not parked";
+  }
+  if (!job.steps->empty()) return "it has steps";
+  if (job.members->in(Member::Started).size() != job.cells.nodes.size()) return "it is incomplete";
+  for (const NodeIndex node : job.cells.nodes) {
+    if (tables_.nodes[node].info.swap > Bytes{0}) continue;
+    return fmt::format("{} has no swap for jobs", tables_.nodes.name(node));
+  }
+  return job.parked->refused;
+}
+
+void Parking::send(const Job& job, std::size_t member, bool out, Step& step) const {
+  tables_.nodes.send(job.cells.nodes[member], base::ParkTasks{job.attempt(), out}, step);
+}
+
+void Parking::send_all(const Job& job, bool out, Step& step) const {
+  for (const std::size_t member : job.members->in(Member::Started)) send(job, member, out, step);
+}
+
+void Parking::leave(Job& job, JobId for_job, Step& step) {
+  Parked& parked = job.parked.edit();
+  parked.residence = Residence::Leaving;
+  parked.for_job = for_job;
+  parked.parts.assign(job.cells.nodes.size(), {});
+  job.forget_activity();
+  tables_.jobs.mark_changed();
+  send_all(job, true, step);
+  step.job_changed(job.id);
+}
+
+void Parking::come_back(Job& job, Step& step) {
+  placer_.take_back(job);
+  Parked& parked = job.parked.edit();
+  parked.residence = Residence::Returning;
+  parked.for_job = JobId{0};
+  for (Parked::Part& part : parked.parts) part.has_answered = false;
+  send_all(job, false, step);
+  step.job_changed(job.id);
+}
+
+// ---- reports ----------------------------------------------------------------------------------
+
+void Parking::take_out(Job& job, std::size_t member, const base::ParkReport& report) {
+  Parked& parked = job.parked.edit();
+  Parked::Part& part = parked.parts[member];
+  if (!report.reason.empty()) {
+    const std::string& node = tables_.nodes.name(job.cells.nodes[member]);
+    parked.refused = fmt::format("{}: {}", node, report.reason);
+    return;
+  }
+  if (part.is_out) return;
+  part.is_out = true;
+  part.in_swap = report.moved;
+  parked.moved_out += report.moved;
+  const bool is_open =
+      job.state == JobState::Suspended && tables_.config.memory_share == base::MemoryShare::Always;
+  placer_.lend(job, member, report.stays, is_open);
+}
+
+void Parking::reported(Job& job, std::size_t member, const base::ParkReport& report, Step& step) {
+  if (job.overlay() || !job.is_managed()) return;
+  if (report.out && !job.parked->is_away() && report.reason.empty()) {
+    Parked& parked = job.parked.edit();
+    parked.residence = Residence::Leaving;
+    parked.parts.assign(job.cells.nodes.size(), {});
+    tables_.jobs.mark_changed();
+    send_all(job, true, step);
+  }
+  Parked& parked = job.parked.edit();
+  if (member >= parked.parts.size() || !parked.is_away()) return;
+  if (report.out == (parked.residence == Residence::Returning)) return;
+  Parked::Part& part = parked.parts[member];
+  if (part.has_answered) return;
+  if (report.out) {
+    take_out(job, member, report);
+  } else {
+    parked.moved_in += report.moved;
+    part.is_out = false;
+    part.in_swap = Bytes{0};
+  }
+  part.has_answered = true;
+  part.took = report.took;
+  answered(job, step);
+  step.job_changed(job.id);
+}
+
+void Parking::answered(Job& job, Step& step) {
+  Parked& parked = job.parked.edit();
+  const auto has_all = [&](auto&& test) {
+    return std::ranges::all_of(job.members->in(Member::Started),
+                               [&](std::size_t member) { return test(parked.parts[member]); });
+  };
+  if (!has_all([](const Parked::Part& part) { return part.has_answered; })) return;
+  base::Duration longest{0};
+  for (Parked::Part& part : parked.parts) longest = std::max(longest, std::exchange(part.took, {}));
+  parked.took += longest;
+  if (parked.residence == Residence::Leaving) {
+    parked.residence = Residence::Parked;
+    const bool is_any_out = !has_all([](const Parked::Part& part) { return !part.is_out; });
+    if (is_any_out) return;
+  }
+  if (parked.residence == Residence::Parked && parked.refused.empty()) return;
+  placer_.take_back(job);
+  parked.residence = Residence::InMemory;
+  parked.for_job = JobId{0};
+  tables_.jobs.mark_changed();
+  step.job_changed(job.id);
+}
+
+void Parking::connected(NodeIndex node, Step& step) {
+  if (tables_.nodes[node].info.swap == Bytes{0}) return;
+  for (const JobId id : placer_.on_node(node).jobs) {
+    const Job& job = tables_.jobs.at(id);
+    const auto member = job.member_on(node);
+    if (!job.parked->is_away() || !member || !job.members->has_tasks(*member)) continue;
+    send(job, *member, job.parked->residence != Residence::Returning, step);
+  }
+}
+
+// ---- suspended jobs ---------------------------------------------------------------------------
+
+base::Result<void> Parking::check_resume(const Job& job) const {
+  if (!job.parked->is_away() || placer_.may_take_back(job)) return {};
+  return fail(Errc::TooLarge,
+              "job {} is parked, and other jobs have its memory ({} per node): resume it when they "
+              "have ended",
+              job.id, base::human_bytes(job.shape.memory));
+}
+
+void Parking::resumed(Job& job, Step& step) {
+  if (job.parked->is_away() && job.parked->residence != Residence::Returning) come_back(job, step);
+}
+
+// ---- jobs of queue urgent ---------------------------------------------------------------------
+
+std::vector<JobId> Parking::victims_on(const Job& urgent, NodeIndex node) const {
+  std::vector<const Job*> there;
+  for (const JobId id : placer_.on_node(node).jobs) {
+    const Job& job = tables_.jobs.at(id);
+    const bool is_there = job.state == JobState::Running && !job.parked->is_away();
+    if (!is_there || job.is_high() || job.is_exclusive() || job.shape.memory == Bytes{0}) continue;
+    if (why_not(job).empty()) there.push_back(&job);
+  }
+  std::ranges::sort(there, [](const Job* a, const Job* b) { return a->started > b->started; });
+  Bytes free = placer_.free_memory(urgent, node);
+  std::vector<JobId> out;
+  for (const Job* job : there) {
+    if (free >= urgent.shape.memory) break;
+    free += job->shape.memory;
+    out.push_back(job->id);
+  }
+  if (free < urgent.shape.memory) out.assign(1, JobId{0});
+  return out;
+}
+
+// Returns the jobs to park so that the job finds memory; empty if there is no way.
+std::set<JobId> Parking::victims_for(const Job& urgent) const {
+  std::vector<Candidate> places;
+  std::vector<std::vector<JobId>> victims(tables_.nodes.size());
+  for (NodeIndex node = 0; node < tables_.nodes.size(); ++node) {
+    const std::uint32_t tasks = tasks_on_cores(urgent.shape, placer_.matrix().cores(node));
+    if (tasks == 0 || !placer_.may_use(urgent, node)) continue;
+    if (placer_.on_node(node).exclusive) continue;
+    victims[node] = victims_on(urgent, node);
+    if (victims[node] == std::vector{JobId{0}}) continue;
+    places.push_back({node, tasks, static_cast<std::uint32_t>(victims[node].size())});
+  }
+  std::set<JobId> out;
+  const auto choice = choose(at_least(urgent.shape), places);
+  if (!choice) return out;
+  for (const NodeIndex node : choice->nodes) {
+    out.insert(victims[node].begin(), victims[node].end());
+  }
+  return out;
+}
+
+// While jobs leave for the waiting one nothing else is tried. If they have left and it still finds
+// no place, more are parked; if none can be, they all return.
+void Parking::serve(const Job& urgent, Step& step) {
+  if (hopeless_.contains(urgent.id) || !placer_.is_open(urgent) || placer_.find_spot(urgent))
+    return;
+  bool has_parked = false;
+  for (const JobId id : tables_.jobs.managed()) {
+    const Parked& parked = *tables_.jobs.at(id).parked;
+    if (!parked.is_away() || parked.for_job != urgent.id) continue;
+    if (parked.residence == Residence::Leaving) return;
+    has_parked = true;
+  }
+  const std::set<JobId> victims = victims_for(urgent);
+  if (victims.empty() && has_parked) hopeless_.insert(urgent.id);
+  for (const JobId id : victims) leave(tables_.jobs.at(id), urgent.id, step);
+}
+
+void Parking::return_unneeded(Step& step) {
+  const auto is_waiting = [&](JobId id) {
+    const Job* job = id == JobId{0} ? nullptr : tables_.jobs.find(id);
+    return job != nullptr && job->state == JobState::Pending && placer_.is_in_line(*job) &&
+           !hopeless_.contains(id);
+  };
+  for (const JobId id : tables_.jobs.active()) {
+    Job& job = tables_.jobs.at(id);
+    if (job.parked->residence != Residence::Parked || is_waiting(job.parked->for_job)) continue;
+    if (placer_.may_take_back(job)) come_back(job, step);
+  }
+}
+
+void Parking::settle(Step& step) {
+  std::erase_if(hopeless_, [&](JobId id) {
+    const Job* job = tables_.jobs.find(id);
+    return job == nullptr || job->state != JobState::Pending;
+  });
+  if (tables_.nodes.is_awaiting()) return;
+  if (tables_.config.memory_share != base::MemoryShare::Never) {
+    for (const auto& [key, job] : placer_.waiting()) {
+      if (!job->is_urgent()) break;  // they are first in line
+      if (job->shape.memory > Bytes{0}) serve(*job, step);
+    }
+    for (const JobId id : tables_.jobs.managed()) {
+      Job& job = tables_.jobs.at(id);
+      const bool may_leave = job.state == JobState::Suspended && !job.parked->is_away();
+      if (may_leave && why_not(job).empty()) leave(job, JobId{0}, step);
+    }
+  }
+  return_unneeded(step);
+}
+
+// ---- display ----------------------------------------------------------------------------------
+
+std::string parked_reason(const Job& job) {
+  const Parked& parked = *job.parked;
+  const std::string why =
+      parked.for_job == JobId{0} ? "" : fmt::format(" for job {}", parked.for_job);
+  switch (parked.residence) {
+    case Residence::InMemory:
+      return parked.refused.empty() ? "" : "cannot be parked: " + parked.refused;
+    case Residence::Leaving:
+      return "its memory is being written to swap" + why;
+    case Residence::Parked:
+      return fmt::format("parked{}: {} of its memory are in swap", why,
+                         base::human_bytes(parked.in_swap()));
+    case Residence::Returning:
+      return "its memory is being read back from swap";
+  }
+  return {};
+}
+
+}  // namespace score::gang

@@ -1,0 +1,58 @@
+#pragma once
+// Parking decides whose memory is in swap. A suspended job is parked, and so are the jobs that have
+// the memory for which a job of queue urgent waits, the youngest first. A parked job is in no row.
+// Its memory is lent: to jobs of queue urgent, or that of a suspended job to every job, as
+// ClusterConfig::memory_share says. Before the job runs again the memory is reserved for it, and
+// its nodes read it back.
+//
+// What a node could not write to swap is not lent. A node that loses its link or a head that
+// restarts loses nothing: a parked job that is continued reads its memory back as it uses it.
+
+#include "gang/schedule/placer.hpp"
+#include "gang/state/tables.hpp"
+
+#include <set>
+#include <string>
+#include <vector>
+
+namespace score::gang {
+
+class Parking {
+ public:
+  Parking(Tables& tables, Placer& placer) : tables_(tables), placer_(placer) {}
+
+  // Takes the report of a node of the job. One that does not fit is ignored. A report that the
+  // memory of a job is out which the head did not park is from the time before the head restarted.
+  void reported(Job& job, std::size_t member, const base::ParkReport& report, Step& step);
+  // Repeats the requests that the node may have missed.
+  void connected(NodeIndex node, Step& step);
+  // Checks whether a suspended job may continue. Errors: TooLarge, one line for the user, if other
+  // jobs have its memory.
+  [[nodiscard]] base::Result<void> check_resume(const Job& job) const;
+  // Has the memory of a job that continues read back, if it is not there.
+  void resumed(Job& job, Step& step);
+  // Parks and returns jobs. Must precede Placer::place_waiting().
+  void settle(Step& step);
+
+ private:
+  [[nodiscard]] std::string why_not(const Job& job) const;
+  void leave(Job& job, JobId for_job, Step& step);
+  void come_back(Job& job, Step& step);
+  void send(const Job& job, std::size_t member, bool out, Step& step) const;
+  void send_all(const Job& job, bool out, Step& step) const;
+  void answered(Job& job, Step& step);
+  void take_out(Job& job, std::size_t member, const base::ParkReport& report);
+  void serve(const Job& urgent, Step& step);
+  [[nodiscard]] std::set<JobId> victims_for(const Job& urgent) const;
+  [[nodiscard]] std::vector<JobId> victims_on(const Job& urgent, NodeIndex node) const;
+  void return_unneeded(Step& step);
+
+  Tables& tables_;
+  Placer& placer_;
+  std::set<JobId> hopeless_;  // waiting jobs for which parking made no room
+};
+
+// Returns what is shown of a job whose memory is not there; empty for others.
+[[nodiscard]] std::string parked_reason(const Job& job);
+
+}  // namespace score::gang

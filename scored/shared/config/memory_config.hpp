@@ -1,0 +1,29 @@
+#pragma once
+// The table [memory] of the configuration says whether the memory of jobs that are held for long is
+// written to swap. The head decides by it which jobs are parked, a node how.
+
+#include "base/config/config.hpp"
+#include "base/model/model.hpp"
+#include "base/units.hpp"
+
+#include <string>
+#include <vector>
+
+namespace score {
+
+struct MemoryConfig {
+  MemoryShare share = MemoryShare::Never;
+  // What jobs may have of the host's swap: this part, or with a size above 0 at most that.
+  std::uint32_t swap_percent = 50;
+  Bytes swap{0};
+  Bytes least_rate = Bytes(20U << 20U);  // bytes per second; a slower swap is not used
+  std::vector<Queue> unparked_queues;
+  std::vector<std::string> unparked_partitions;
+
+  friend bool operator==(const MemoryConfig&, const MemoryConfig&) = default;
+};
+
+// Reads [memory]; a wrong value becomes an error of the file.
+[[nodiscard]] MemoryConfig read_memory_config(ConfigSection& root);
+
+}  // namespace score
