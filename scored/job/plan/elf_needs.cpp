@@ -127,8 +127,12 @@ base::Result<std::string> dynamic_linker(const std::string& path) {
 }
 
 bool starts_other_programs(const std::string& path) {
-  constexpr std::array<std::string_view, 10> kNames{"sh",  "bash", "dash", "ksh",   "zsh",
-                                                    "env", "perl", "ruby", "julia", "Rscript"};
+  constexpr std::array<std::string_view, 32> kNames{
+      "sh",        "bash",        "dash",    "ksh",      "zsh",     "env",       "perl",
+      "ruby",      "julia",       "Rscript", "numactl",  "taskset", "chrt",      "nice",
+      "ionice",    "nohup",       "setsid",  "stdbuf",   "time",    "timeout",   "prlimit",
+      "strace",    "ltrace",      "gdb",     "valgrind", "perf",    "catchsegv", "hwloc-bind",
+      "apptainer", "singularity", "xargs",   "unshare"};
   const std::string_view name = std::string_view(path).substr(path.rfind('/') + 1);
   if (name.starts_with("python") || std::ranges::find(kNames, name) != kNames.end()) return true;
   const auto file = base::open_file(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);

@@ -23,8 +23,8 @@ bool has_dynamic_name(const std::string& path, std::string_view name);
 // Returns the program's dynamic linker (PT_INTERP), or an empty string as above. Errors: as above.
 base::Result<std::string> dynamic_linker(const std::string& path);
 
-// Returns true if the program exists to start others: a script, or by its name a shell or other
-// interpreter, whose script is an argument.
+// Returns true if the program exists to start others: a script, or by its name a shell, another
+// interpreter, whose script is an argument, or a wrapper such as numactl.
 bool starts_other_programs(const std::string& path);
 
 // The MPI library that a program is linked to; it determines the process management.

@@ -110,8 +110,18 @@ bool lacks_ofi_plugin(const std::string& library) {
 
 bool is_linked_to_mpi(const Plan& plan, const wire::Program& program) {
   const auto path = executable_of(plan.spec, program);
-  const auto needed = path ? needed_libraries(*path) : path.error();
-  return needed && mpi_library_of(*needed) != MpiLibrary::Unknown;
+  return path && linked_mpi_of(*path, plan) != MpiLibrary::Unknown;
+}
+
+// These libraries, which most programs need, do not load MPI. A program that needs no other is not
+// worth the 2 ms that its dynamic linker takes to list everything.
+bool is_plain(const std::string& library) {
+  constexpr std::array<std::string_view, 16> kPlain{
+      "libc.so",        "libm.so",        "libgcc_s.so", "libstdc++.so",
+      "libgfortran.so", "libquadmath.so", "libgomp.so",  "libpthread.so",
+      "libdl.so",       "librt.so",       "libutil.so",  "ld-linux",
+      "libselinux.so",  "libtinfo.so",    "libz.so",     "libcap.so"};
+  return std::ranges::any_of(kPlain, [&](auto start) { return library.starts_with(start); });
 }
 
 base::Status check_libraries(const Plan& plan) {
@@ -167,6 +177,17 @@ std::vector<std::string> libraries_of(const std::string& program, const Plan& pl
     paths.emplace_back(path.substr(0, path.find(" (")));
   }
   return paths;
+}
+
+MpiLibrary linked_mpi_of(const std::string& program, const Plan& plan) {
+  const auto needed = needed_libraries(program);
+  if (!needed) return MpiLibrary::Unknown;
+  const auto direct = mpi_library_of(*needed);
+  const bool is_all = direct != MpiLibrary::Unknown || std::ranges::all_of(*needed, is_plain);
+  if (is_all || starts_other_programs(program)) return direct;
+  std::vector<std::string> names;
+  for (const auto& path : libraries_of(program, plan)) names.push_back(file_name_of(path));
+  return mpi_library_of(names);
 }
 
 bool is_linked_to_mpi(const Plan& plan) {

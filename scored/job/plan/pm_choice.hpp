@@ -24,6 +24,10 @@ std::string provider_directory();
 // with the job's variables. The result is empty if the linker does not list them.
 std::vector<std::string> libraries_of(const std::string& program, const Plan& plan);
 
+// Returns the MPI library that a program is linked to, directly or through other libraries. The
+// result is Unknown for programs that exist to start others.
+MpiLibrary linked_mpi_of(const std::string& program, const Plan& plan);
+
 // Returns true if all programs of this node are linked to an MPI library; pm_variables() has then
 // checked that library. The working directory must be the job's.
 bool is_linked_to_mpi(const Plan& plan);

@@ -30,6 +30,7 @@ std::optional<Refusal> JobParts::prepare(const std::string& payload) {
   if (!parsed) return refused(parsed.error());
   if (auto refusal = check_plan(*parsed)) return refusal;
   const bool is_choice_free = parsed->spec.mpi() == wire::LaunchSpec::AUTO;
+  if (auto good = check_mpi(*parsed); !good) return Refusal{kExitError, good.error().context()};
   choose_mpi(*parsed);
   if (parsed->spec.net() == wire::LaunchSpec::PM) {
     auto variables = pm_variables(*parsed);
@@ -154,8 +155,10 @@ base::Status JobParts::make_tasks() {
   tasks.emplace(plan->ranks,
                 [this](std::uint32_t task, const wire::TaskExit& exit) { task_ended(task, exit); });
   stdio.emplace(*plan, services.output.pump(), services.input);
-  mpi_watch.emplace(services.loop, *plan, *tasks,
-                    [this](std::uint32_t task, const std::string& text) { note(task, text); });
+  mpi_watch.emplace(
+      services.loop, *plan, *tasks,
+      [this](std::uint32_t task, const std::string& text) { note(task, text); },
+      [this](const std::string& why) { abort(why); });
   if (plan->local_tasks() == 0) return {};
   if (plan->wants_pmi()) servers->start_pmi();
   if (plan->wants_network()) make_network();

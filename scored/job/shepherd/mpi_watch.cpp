@@ -17,15 +17,16 @@ using namespace std::chrono_literals;
 constexpr base::Duration kCheckAgain = 20ms;
 // These times count from the start: an MPI library is loaded at once, but a script may first do
 // other work.
-constexpr std::array<base::Duration, 4> kRounds{300ms, 1s, 4s, 15s};
+constexpr std::array<base::Duration, 5> kRounds{100ms, 300ms, 1s, 4s, 15s};
 
 }  // namespace
 
-MpiWatch::MpiWatch(EventLoop& loop, const Plan& plan, const TaskTable& tasks, Note note)
-    : loop_(loop), plan_(plan), tasks_(tasks), note_(std::move(note)) {}
+MpiWatch::MpiWatch(EventLoop& loop, const Plan& plan, const TaskTable& tasks, Note note, End end)
+    : loop_(loop), plan_(plan), tasks_(tasks), note_(std::move(note)), end_(std::move(end)) {}
 
 void MpiWatch::tasks_started() {
-  const bool has_all = plan_.wants_pmi() && plan_.wants_pmix();
+  // With --mpi=none the user wants ranks that run alone.
+  const bool has_all = plan_.wants_pmi() == plan_.wants_pmix();
   if (!is_first_node() || plan_.size == 1 || has_all) return;
   loop_.after(kRounds[0], [this] { check_unserved(0); });
 }
@@ -36,10 +37,10 @@ void MpiWatch::check_unserved(std::size_t round) {
   const bool is_open_mpi = mpi.kind == MpiLibrary::OpenMpi;
   const bool lacks = is_open_mpi ? !plan_.wants_pmix() : !plan_.wants_pmi();
   if (mpi.kind != MpiLibrary::Unknown && lacks) {
-    return note_(
-        0, fmt::format("{} finds no {} server, so each rank runs alone; "
-                       "scrun --mpi={} starts one",
-                       mpi.path, is_open_mpi ? "PMIx" : "PMI-1", is_open_mpi ? "pmix" : "pmi1"));
+    return end_(
+        fmt::format("{} finds no {} server, so each rank would run alone; "
+                    "scrun --mpi={} starts one",
+                    mpi.path, is_open_mpi ? "PMIx" : "PMI-1", is_open_mpi ? "pmix" : "pmi1"));
   }
   if (round + 1 == kRounds.size()) return;
   loop_.after(kRounds[round + 1] - kRounds[round], [this, round] { check_unserved(round + 1); });

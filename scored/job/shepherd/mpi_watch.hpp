@@ -1,7 +1,8 @@
 #pragma once
-// Warns users about problems of a running job's MPI library that they cannot see: it does not use
-// PM although --net=pm was given, or it was not offered the process management that it needs, so
-// each rank runs alone. The job's first node checks its first rank on behalf of all.
+// Finds problems of a running job's MPI library that users cannot see. If it does not use PM
+// although --net=pm was given, they are warned. If it was not offered the process management that
+// it needs, each rank runs alone and computes a wrong result, so the job is ended. The job's first
+// node checks its first rank on behalf of all.
 
 #include "scored/job/plan/plan.hpp"
 #include "scored/job/tasks/event_loop.hpp"
@@ -16,8 +17,10 @@ class MpiWatch {
  public:
   using Note = std::function<void(std::uint32_t task, const std::string& text)>;
 
-  // All arguments must outlive this object.
-  MpiWatch(EventLoop& loop, const Plan& plan, const TaskTable& tasks, Note note);
+  using End = std::function<void(const std::string& why)>;
+
+  // All arguments must outlive this object. end: ends the job.
+  MpiWatch(EventLoop& loop, const Plan& plan, const TaskTable& tasks, Note note, End end);
 
   // Call this when all tasks have a process.
   void tasks_started();
@@ -40,6 +43,7 @@ class MpiWatch {
   const Plan& plan_;
   const TaskTable& tasks_;
   Note note_;
+  End end_;
   bool is_served_ = false;  // an MPI library has found its server
   bool has_checked_pm_ = false;
   bool has_objected_ = false;  // to an MPI library that cannot use PM

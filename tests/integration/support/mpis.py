@@ -45,6 +45,26 @@ def python_of(name):
     return python
 
 
+def build_plain(source, directory):
+    """Compiles a C program that knows no MPI."""
+    directory.chmod(0o755)
+    (directory / 'plain.c').write_text(source)
+    subprocess.run(['cc', '-O1', '-o', directory / 'plain', directory / 'plain.c'], check=True)
+    return directory / 'plain'
+
+
+def build_through_library(name, source, directory):
+    """As build(), but the program needs only a library of ours, which needs that MPI."""
+    directory.chmod(0o755)
+    (directory / 'library.c').write_text(source.replace('int main(', 'int run('))
+    (directory / 'program.c').write_text('int run(int, char**);\nint main(int argc, char** argv) { return run(argc, argv); }')
+    library, program = directory / 'libthrough.so', directory / 'program'
+    subprocess.run([compiler_of(name), '-O1', '-shared', '-fPIC', '-o', library, directory / 'library.c'], check=True)
+    subprocess.run(['cc', '-O1', '-o', program, directory / 'program.c', f'-L{directory}', '-lthrough', f'-Wl,-rpath,{directory}',
+                    '-Wl,--allow-shlib-undefined'], check=True)
+    return program
+
+
 def build(name, source, directory):
     """Compiles a C program with that MPI; readable by the users that tests run jobs as."""
     directory.chmod(0o755)
