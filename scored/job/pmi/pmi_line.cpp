@@ -11,6 +11,17 @@ namespace score::shepherd {
 namespace {
 
 constexpr std::string_view kAbortMessage = "message=";
+constexpr std::string_view kService = "service=";
+constexpr std::string_view kPort = " port=";
+
+// Returns the first word of the rest of a line. A service's name may contain blanks, and it is
+// followed by its port alone.
+std::string_view word_of(std::string_view line, std::string_view command) {
+  const bool is_abort = command == "abort" && line.starts_with(kAbortMessage);
+  const bool is_name = command.ends_with("_name") && line.starts_with(kService);
+  if (is_abort || (is_name && command != "publish_name")) return line;
+  return line.substr(0, is_name ? line.rfind(kPort) : line.find(' '));
+}
 
 bool is_control(char c) {
   return static_cast<unsigned char>(c) < 0x20 || c == 0x7f;
@@ -48,12 +59,12 @@ base::Result<PmiCommand> parse_pmi_line(std::string_view line) {
       line.remove_prefix(1);
       continue;
     }
-    const bool rest = command.name == "abort" && line.starts_with(kAbortMessage);
-    const std::string_view word = rest ? line : line.substr(0, line.find(' '));
+    const bool is_message = command.name == "abort" && line.starts_with(kAbortMessage);
+    const std::string_view word = word_of(line, command.name);
     line.remove_prefix(word.size());
     const std::size_t equals = word.find('=');
     if (equals == std::string_view::npos || equals == 0 ||
-        (!rest && std::ranges::any_of(word, is_control))) {
+        (!is_message && std::ranges::any_of(word, is_control))) {
       return base::fail(base::Errc::Malformed, "word {}", base::quote_value(word, 64));
     }
     const auto key = word.substr(0, equals);

@@ -1,8 +1,9 @@
 #pragma once
 // Parses the text of the simple PMI wire protocol, version 1.1, in the dialect of MPICH's client.
 // Each command is one line, "cmd=NAME key=value key=value\n"; only spawn takes several lines, from
-// "mcmd=spawn\n" to "endcmd\n". Keys and values contain no space and no line end. This module is
-// pure; its input is hostile.
+// "mcmd=spawn\n" to "endcmd\n". Keys and values contain no space and no line end, except that names
+// of services (publish_name, unpublish_name, lookup_name) may contain spaces. This module is pure;
+// its input is hostile.
 
 #include "base/result.hpp"
 

@@ -24,6 +24,19 @@ TEST(PmiLine, AbortMessageExtendsToLineEnd) {
   EXPECT_EQ(command->find("message"), "no more = memory");
 }
 
+TEST(PmiLine, ServiceNameMayContainBlanks) {
+  const auto published = parse_pmi_line("cmd=publish_name service= my port=of call  port=tag#0$x$");
+  ASSERT_TRUE(published.has_value());
+  EXPECT_EQ(published->find("service"), " my port=of call ");
+  EXPECT_EQ(published->find("port"), "tag#0$x$");
+  for (const std::string name : {"lookup_name", "unpublish_name"}) {
+    const auto command = parse_pmi_line("cmd=" + name + " service=my  service ");
+    ASSERT_TRUE(command.has_value());
+    EXPECT_EQ(command->find("service"), "my  service ");
+  }
+  EXPECT_FALSE(parse_pmi_line("cmd=put key=my service").has_value());
+}
+
 TEST(PmiLine, RefusesInvalidCommands) {
   for (const std::string_view line : {"", " ", "cmd", "cmd=", "=x", "put key=a", "cmd=put key",
                                       "cmd=put =v", "cmd=put k=\x01", "mcmd=spawn"}) {

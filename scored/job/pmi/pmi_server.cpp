@@ -292,7 +292,8 @@ void PmiServer::on_name(std::uint32_t task, const PmiCommand& command, PmiAction
   const auto kind = std::ranges::find(kNameCommands, command.name, &NameCommand::command)->kind;
   const auto service = command.find("service").value_or("");
   const auto port = command.find("port").value_or("");
-  if (service.empty() || port.size() > kValueMax) {
+  // The client that looks the name up takes a port only up to its first blank.
+  if (service.empty() || port.size() > kValueMax || port.find(' ') != port.npos) {
     return reply(task, name_answer(kind, false, ""), out);
   }
   tasks_[task].state = State::Asking;

@@ -14,9 +14,10 @@ using wire::PmixPeer;
 
 constexpr base::Duration kRepeatAfter = 1s;
 constexpr std::size_t kMaxBoardBytes = 4UL << 20U;
-constexpr std::size_t kMaxWaiting = 4096;  // lookups and gets of other nodes
-constexpr std::size_t kMaxSets = 1024;     // different sets of ranks that have fenced
-constexpr std::uint64_t kMaxRounds = 16;   // how far nodes may be ahead of each other in one set
+constexpr std::size_t kMaxWaiting = 4096;      // lookups and gets of other nodes
+constexpr std::size_t kMaxUnpublished = 1024;  // answers that are kept
+constexpr std::size_t kMaxSets = 1024;         // different sets of ranks that have fenced
+constexpr std::uint64_t kMaxRounds = 16;  // how far nodes may be ahead of each other in one set
 
 }  // namespace
 
@@ -262,6 +263,11 @@ bool Exchange::try_lookup(const Asker& asker, const PmixPeer& message, bool is_l
 }
 
 void Exchange::on_unpublish(std::uint32_t from, const PmixPeer& message) {
+  const Asker asker(from, message.request());
+  const auto said =
+      std::ranges::find(unpublished_, asker, &decltype(unpublished_)::value_type::first);
+  if (said != unpublished_.end()) return answer(asker, said->second, {});
+  std::size_t found = 0;
   const auto is_named = [&](const std::string& key) {
     return message.keys_size() == 0 ||
            std::ranges::find(message.keys(), key) != message.keys().end();
@@ -273,8 +279,13 @@ void Exchange::on_unpublish(std::uint32_t from, const PmixPeer& message) {
     }
     board_bytes_ -= at->first.size() + at->second.value.size();
     at = collector_.erase(at);
+    ++found;
   }
-  answer({from, message.request()}, ExchangeOutcome::Success, {});
+  const bool is_good = found > 0 || message.keys_size() == 0;
+  const auto outcome = is_good ? ExchangeOutcome::Success : ExchangeOutcome::NotFound;
+  unpublished_.emplace_back(asker, outcome);
+  if (unpublished_.size() > kMaxUnpublished) unpublished_.pop_front();
+  answer(asker, outcome, {});
 }
 
 // ---- fences of some ranks

@@ -12,6 +12,7 @@
 #include "proto/common.pb.h"
 
 #include <cstdint>
+#include <deque>
 #include <map>
 #include <optional>
 #include <string>
@@ -73,7 +74,8 @@ class Exchange {
   void publish(Token token, std::vector<PublishedItem> items, base::TimePoint now);
   void lookup(Token token, const std::vector<std::string>& keys, Options options,
               base::TimePoint now);
-  // An empty `keys` means all that the rank has published.
+  // An empty `keys` means all that the rank has published. The answer is NotFound if the rank has
+  // published none of `keys`.
   void unpublish(Token token, std::uint32_t rank, const std::vector<std::string>& keys,
                  base::TimePoint now);
   void get(Token token, std::uint32_t rank, Options options, base::TimePoint now);
@@ -143,6 +145,7 @@ class Exchange {
   std::map<std::string, Published, std::less<>> collector_;
   std::size_t board_bytes_ = 0;
   std::map<Asker, wire::PmixPeer> waiting_lookups_;
+  std::deque<std::pair<Asker, ExchangeOutcome>> unpublished_;  // the last answers, for repeats
   std::map<Asker, std::uint64_t> tickets_;
   std::map<std::uint64_t, Asker> askers_;  // [ticket]
   std::uint64_t last_ticket_ = 0;

@@ -94,6 +94,36 @@ TEST_F(ExchangeTest, PublishedNameIsFoundUntilWithdrawn) {
   EXPECT_EQ(take(0).outcome, ExchangeOutcome::NotFound);
 }
 
+TEST_F(ExchangeTest, UnknownNameCannotBeWithdrawn) {
+  nodes_[1].unpublish(1, 2, {"door"}, kStart);
+  run();
+  EXPECT_EQ(take(1).outcome, ExchangeOutcome::NotFound);
+  nodes_[0].publish(2, item(0, "door"), kStart);
+  nodes_[1].unpublish(3, 2, {"door"}, kStart);  // a name of another rank
+  run();
+  EXPECT_EQ(take(1).outcome, ExchangeOutcome::NotFound);
+  nodes_[1].unpublish(4, 2, {}, kStart);
+  run();
+  EXPECT_EQ(take(1).outcome, ExchangeOutcome::Success);
+}
+
+TEST_F(ExchangeTest, RepeatedWithdrawalHasTheSameAnswer) {
+  nodes_[1].publish(1, item(2, "door"), kStart);
+  run();
+  take(1);
+  wire::PmixPeer message;
+  message.set_kind(wire::PmixPeer::UNPUBLISH);
+  message.set_rank(2);
+  message.set_request(9);
+  message.add_keys("door");
+  for (int again = 0; again < 2; ++again) {
+    nodes_[0].receive(1, message);
+    const auto sent = nodes_[0].take_actions().messages;
+    ASSERT_EQ(sent.size(), 1U);
+    EXPECT_EQ(sent[0].message.outcome(), static_cast<std::uint32_t>(ExchangeOutcome::Success));
+  }
+}
+
 TEST_F(ExchangeTest, NameCanBePublishedOnce) {
   nodes_[0].publish(1, item(0, "door"), kStart);
   nodes_[1].publish(2, item(2, "door"), kStart);

@@ -167,16 +167,18 @@ int main(int argc, char** argv) {
   MPI_Comm_size(MPI_COMM_WORLD, &size);
   MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
   snprintf(service, sizeof service, "service of %d", rank);
-  snprintf(port, sizeof port, "port of %d", rank);
-  MPI_Publish_name(service, MPI_INFO_NULL, port);
+  snprintf(port, sizeof port, "port-of-%d", rank);
+  if (MPI_Publish_name(service, MPI_INFO_NULL, port) != MPI_SUCCESS) MPI_Abort(MPI_COMM_WORLD, 3);
   MPI_Barrier(MPI_COMM_WORLD);
   snprintf(service, sizeof service, "service of %d", (rank + 1) % size);
-  snprintf(expected, sizeof expected, "port of %d", (rank + 1) % size);
+  snprintf(expected, sizeof expected, "port-of-%d", (rank + 1) % size);
   code = MPI_Lookup_name(service, MPI_INFO_NULL, port);
   if (code != MPI_SUCCESS || strcmp(port, expected) != 0) MPI_Abort(MPI_COMM_WORLD, 4);
   MPI_Barrier(MPI_COMM_WORLD);
   snprintf(service, sizeof service, "service of %d", rank);
-  MPI_Unpublish_name(service, MPI_INFO_NULL, port);
+  if (MPI_Unpublish_name(service, MPI_INFO_NULL, port) != MPI_SUCCESS) MPI_Abort(MPI_COMM_WORLD, 6);
+  MPI_Error_class(MPI_Unpublish_name(service, MPI_INFO_NULL, port), &code);  /* a second time */
+  if (code != MPI_ERR_SERVICE) MPI_Abort(MPI_COMM_WORLD, 7);
   MPI_Barrier(MPI_COMM_WORLD);
   if (MPI_Lookup_name(service, MPI_INFO_NULL, port) == MPI_SUCCESS) MPI_Abort(MPI_COMM_WORLD, 5);
   printf("%d knows its neighbour\n", rank);
@@ -186,7 +188,7 @@ int main(int argc, char** argv) {
 '''
 
 
-@pytest.mark.parametrize('mpi', ['openmpi4', 'openmpi5'])
+@pytest.mark.parametrize('mpi', mpis.NAMES)
 def test_names_are_published_and_looked_up(few, tmp_path, mpi):
     program = mpis.build(mpi, NAMES, tmp_path)
     result = few.run('scrun', '-q', '-N', 3, program)
