@@ -74,7 +74,7 @@ base::Status add_key_values(const Lines& lines, std::string& batch) {
 }
 
 // Applies MPI's reserved keys; other keys may be ignored (MPI 4.1, section 11.8.4).
-base::Status add_infos(const Lines& lines, wire::Program& program) {
+base::Status add_infos(const Lines& lines, wire::Program& program, std::string& search) {
   const auto count = number_of(lines, "info_num", 0);
   if (!count) return count.error();
   for (std::uint32_t i = 0; i < *count; ++i) {
@@ -83,6 +83,7 @@ base::Status add_infos(const Lines& lines, wire::Program& program) {
     const auto value = text_of(lines, fmt::format("info_val_{}", i));
     if (!value) return value.error();
     if (*key == "wdir" || *key == "wd") program.set_directory(std::string(*value));
+    if (*key == "path") search = *value;
   }
   return {};
 }
@@ -123,13 +124,15 @@ base::Result<bool> PmiSpawnReader::end_program() {
   program.set_tasks(*tasks);
   program.add_argv(std::string(*name));
   if (auto added = add_arguments(*lines, program); !added) return added.error();
-  if (auto added = add_infos(*lines, program); !added) return added.error();
+  std::string search;
+  if (auto added = add_infos(*lines, program, search); !added) return added.error();
   // The command of each program repeats the pairs.
   const bool is_first = whole_.programs.empty();
   if (auto added = is_first ? add_key_values(*lines, whole_.key_values) : base::Status(); !added) {
     return added.error();
   }
   whole_.programs.push_back(std::move(program));
+  whole_.search.push_back(std::move(search));
   lines_.clear();
   return *so_far == *total;
 }

@@ -18,7 +18,8 @@ namespace score::shepherd {
 // Describes the programs that a task requests to start.
 struct PmiSpawn {
   std::vector<wire::Program> programs;
-  std::string key_values;  // for the new world's key space: proto/frames/key_values.hpp
+  std::vector<std::string> search;  // [program]: directories, as in PATH; may be empty
+  std::string key_values;           // for the new world's key space: proto/frames/key_values.hpp
 };
 
 // Collects the lines of one spawn, which has one or more programs.

@@ -26,7 +26,8 @@ base::Result<bool> take_all(PmiSpawnReader& reader, std::string_view lines) {
 constexpr std::string_view kOne =
     "nprocs=2\nexecname=./a b\ntotspawns=1\nspawnssofar=1\narg1=-x\narg2=\narg3=a=b c\nargcnt=3\n"
     "preput_num=1\npreput_key_0=PARENT_ROOT_PORT_NAME\npreput_val_0=tag#0$x$\n"
-    "info_num=2\ninfo_key_0=wdir\ninfo_val_0=/tmp\ninfo_key_1=other\ninfo_val_1=1\nendcmd\n";
+    "info_num=3\ninfo_key_0=wdir\ninfo_val_0=/tmp\ninfo_key_1=other\ninfo_val_1=1\n"
+    "info_key_2=path\ninfo_val_2=/opt:/usr/bin\nendcmd\n";
 
 TEST(PmiSpawn, ReadsCommandOfMpich) {
   PmiSpawnReader reader;
@@ -36,6 +37,7 @@ TEST(PmiSpawn, ReadsCommandOfMpich) {
   const auto& program = reader.whole().programs[0];
   EXPECT_EQ(program.tasks(), 2U);
   EXPECT_EQ(program.directory(), "/tmp");
+  EXPECT_EQ(reader.whole().search, std::vector<std::string>{"/opt:/usr/bin"});
   const std::vector<std::string> words(program.argv().begin(), program.argv().end());
   EXPECT_EQ(words, (std::vector<std::string>{"./a b", "-x", "", "a=b c"}));
   const auto pairs = proto::parse_key_values(reader.whole().key_values);
@@ -56,6 +58,7 @@ TEST(PmiSpawn, SeveralProgramsFormOneSpawn) {
   EXPECT_EQ(*take_all(reader, program_of(2, 2)), true);
   ASSERT_EQ(reader.whole().programs.size(), 2U);
   EXPECT_EQ(reader.whole().programs[1].argv(0), "p2");
+  EXPECT_EQ(reader.whole().search, (std::vector<std::string>{"", ""}));
 }
 
 TEST(PmiSpawn, ProgramsOutOfOrderAreRefused) {

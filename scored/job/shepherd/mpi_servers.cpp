@@ -3,6 +3,7 @@
 
 #include "base/exit_codes.hpp"
 #include "base/os/log.hpp"
+#include "base/os/spawn.hpp"
 #include "scored/job/plan/mpi_choice.hpp"
 #include "scored/job/plan/process_mapping.hpp"
 #include "scored/job/pmix/client_env.hpp"
@@ -11,6 +12,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <utility>
 
 namespace score::shepherd {
@@ -38,6 +40,17 @@ std::string nodes_in_lack(std::string_view contributions) {
   if (count == 0) return "";
   if (count == 1) return first + " has";
   return fmt::format("{} and {} more {} have", first, count - 1, count == 2 ? "node" : "nodes");
+}
+
+// Applies MPI's info key `path`. A program that none of the directories has is looked for as usual.
+// The search takes place on the parent's node, and relative names begin at the job's directory.
+void search_programs(PmiSpawn& what, const std::string& directory) {
+  for (std::size_t i = 0; i < what.programs.size(); ++i) {
+    auto& name = *what.programs[i].mutable_argv(0);
+    if (what.search[i].empty() || name.find('/') != name.npos) continue;
+    const auto found = base::find_executable(name, what.search[i]);
+    if (found) name = (std::filesystem::path(directory) / *found).lexically_normal();
+  }
 }
 
 }  // namespace
@@ -137,6 +150,7 @@ void MpiServers::ask_about(PmiActions::Name&& name) {
 
 void MpiServers::spawn_over_pmi(PmiActions::Spawn&& spawn) {
   const auto task = spawn.task;
+  search_programs(spawn.what, plan_.spec.directory());
   handlers_.spawn(task, std::move(spawn.what), [this, task](const SpawnHub::Result& result) {
     pmi_->spawn_done(task, result.world != 0);
   });

@@ -84,6 +84,15 @@ int main(int argc, char** argv) {
     if (MPI_Comm_spawn_multiple(2, programs, words, counts, infos, 0, MPI_COMM_WORLD, &children, codes)) return 3;
     talk(children, 0, "parent");
     MPI_Comm_disconnect(&children);
+  } else if (!strcmp(how, "path")) {
+    char* words[] = {"child", NULL};
+    int codes[2];
+    MPI_Info info;
+    MPI_Info_create(&info);
+    MPI_Info_set(info, "path", argv[2]);
+    if (MPI_Comm_spawn(argv[3], words, 2, info, 0, MPI_COMM_WORLD, &children, codes)) return 3;
+    talk(children, 0, "parent");
+    MPI_Comm_disconnect(&children);
   } else if (!strcmp(how, "missing")) {
     int first = try_spawn("/no/such/program", "child", 2, MPI_COMM_SELF, &children);
     int second = try_spawn(argv[0], "child", 2, MPI_COMM_SELF, &children);
@@ -160,6 +169,16 @@ def test_a_missing_program_fails_at_the_parent_alone(few, program):
     assert re.search('first [12] second 0', result.stdout), result
     assert len([line for line in lines(result) if line.startswith('child/0')]) == 2, result
     assert len(re.findall('executable /no/such/program: not found', result.stderr)) == 1, result.stderr
+
+
+# Open MPI does not pass the key on.
+def test_the_info_key_path_is_searched_first(few, tmp_path):
+    program = mpis.build('mpich5', SPAWNS, tmp_path)
+    folder = tmp_path / 'folder'
+    folder.mkdir()
+    program.rename(folder / 'hostname')  # a name that PATH has too
+    result = few.run('scrun', '-q', '-N', 2, '-n', 1, '--spawn', 2, folder / 'hostname', 'path', f'/nowhere:{folder}', 'hostname')
+    assert len([line for line in lines(result) if line.startswith('child/0')]) == 2, result
 
 
 def test_a_spawn_beyond_the_room_fails_and_names_the_option(few, program):
