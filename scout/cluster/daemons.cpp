@@ -4,6 +4,7 @@
 #include "base/text.hpp"
 
 #include <fcntl.h>
+#include <filesystem>
 #include <signal.h>
 #include <unistd.h>
 
@@ -70,8 +71,9 @@ Result<SpawnSpec> Daemons::spec_of(const std::string& name) const {
     auto words = launcher_words(node_of(name));
     if (!words) return words.error();
     spec.argv = std::move(*words);
-    spec.environment.push_back(
-        fmt::format("SCORED_SCRATCH_DIR={}/{}", layout_.scratch(), node_of(name)));
+    std::error_code ignored;  // without the directory the helper fails
+    const auto scratch = std::filesystem::canonical(layout_.scratch(), ignored);
+    spec.environment.push_back("SCORED_SCRATCH_DIR=" + scratch.string());
   } else {
     const char* role = is_head(name) ? "--role=head" : "--role=node";
     spec.argv = {"scored", role, "--config", layout_.config_of(name)};

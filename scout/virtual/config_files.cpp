@@ -64,7 +64,8 @@ std::string head_config(const Layout& layout, const VirtualOptions& options, std
   return text + network_config(options);
 }
 
-// Each node has its own directory in the scratch root, as each host of a cluster has.
+// All nodes have the same path, as the hosts of a cluster should, so files on a job's volume have
+// one name everywhere.
 std::string scratch_root(const Layout& layout, const VirtualOptions& options) {
   if (options.scratch_directory.empty()) return layout.scratch();
   const std::string name = std::filesystem::path(layout.directory).filename();
@@ -85,10 +86,9 @@ Status make_scratch(const Layout& layout, const VirtualOptions& options) {
   return status;
 }
 
-std::string scratch_config(const Layout& layout, const VirtualOptions& options,
-                           const std::string& node) {
-  return fmt::format("[pario]\npath = \"{}/{}\"\ncapacity = \"{}\"\n",
-                     scratch_root(layout, options), node, options.scratch);
+std::string scratch_config(const Layout& layout, const VirtualOptions& options) {
+  return fmt::format("[pario]\npath = \"{}\"\ncapacity = \"{}\"\n", scratch_root(layout, options),
+                     options.scratch);
 }
 
 std::string node_config(const Layout& layout, const VirtualOptions& options,
@@ -108,7 +108,7 @@ std::string node_config(const Layout& layout, const VirtualOptions& options,
   text += fmt::format("cgroup_root = \"{}\"\n",
                       layout.cgroup.empty() ? "none" : layout.cgroup_of(name));
   text += added;
-  if (added.find("[pario]") == added.npos) text += scratch_config(layout, options, name);
+  if (added.find("[pario]") == added.npos) text += scratch_config(layout, options);
   if (options.node_metrics) text += "[monitor]\nnode_listen = \"127.0.0.1:0\"\n";
   return text + network_config(options);
 }
@@ -157,7 +157,6 @@ Status write_node(const Layout& layout, const VirtualOptions& options,
     status =
         proto::store_key(layout.state_of(name) + "/key", proto::derive_node_key(cluster_key, name));
   }
-  if (status) status = make_directory(scratch_root(layout, options) + "/" + name, kScratchMode);
   if (!status) return status;
   const auto added = added_config(options, name);
   if (!added) return added.error();

@@ -84,7 +84,7 @@ void add_options(CLI::App& app, Request& request) {
       ->type_name("SIZE");
   app.add_option(
          "--scratch-dir", options.scratch_directory,
-         "Directory for scratch, with a subdirectory per node (the cluster's own directory)")
+         "Directory for scratch, in which the cluster makes its own (the cluster's directory)")
       ->type_name("DIR");
   add_slice_options(app, request.slice, options.slots);
   app.add_option("--node-timeout", request.node_timeout,

@@ -33,81 +33,103 @@ class VolumeDirectories : public ::testing::Test {
   std::string place_;
 };
 
-constexpr base::AttemptId kAttempt{7 * 256 + 1};
+constexpr VolumeDirectory::Part kPart{base::AttemptId{7 * 256 + 1}, 2};
 
 TEST_F(VolumeDirectories, ArePrivateAndRemovedWithContents) {
-  auto made = VolumeDirectory::make(place_, kAttempt);
+  auto made = VolumeDirectory::make(place_, kPart);
   ASSERT_TRUE(made) << made.error().message();
 
   struct stat status {};
 
-  for (const fs::path& path : {own(), own() / "1793", fs::path(made->data())}) {
+  for (const fs::path& path : {own(), own() / "1793.2", fs::path(made->data())}) {
     ASSERT_EQ(stat(path.c_str(), &status), 0) << path;
     EXPECT_EQ(status.st_mode & 07777U, 0700U) << path;
   }
   fs::create_directories(fs::path(made->data()) / "data/00");
   std::ofstream(fs::path(made->data()) / "data/00/1") << "much";
   ASSERT_TRUE(made->remove());
-  EXPECT_FALSE(fs::exists(own() / "1793"));
+  EXPECT_FALSE(fs::exists(own() / "1793.2"));
 }
 
 TEST_F(VolumeDirectories, ReplaceLeftoversOfEarlierShepherd) {
-  fs::create_directories(own() / "1793/data");
+  fs::create_directories(own() / "1793.2/data");
   fs::permissions(own(), fs::perms(0700));
-  fs::permissions(own() / "1793", fs::perms(0700));
-  std::ofstream(own() / "1793/data/old") << "old";
-  auto made = VolumeDirectory::make(place_, kAttempt);
+  fs::permissions(own() / "1793.2", fs::perms(0700));
+  std::ofstream(own() / "1793.2/data/old") << "old";
+  auto made = VolumeDirectory::make(place_, kPart);
   ASSERT_TRUE(made) << made.error().message();
   EXPECT_TRUE(fs::is_empty(made->data()));
 }
 
 TEST_F(VolumeDirectories, AreNotAssignedTwice) {
-  auto made = VolumeDirectory::make(place_, kAttempt);
+  auto made = VolumeDirectory::make(place_, kPart);
   ASSERT_TRUE(made);
-  EXPECT_FALSE(VolumeDirectory::make(place_, kAttempt));
+  EXPECT_FALSE(VolumeDirectory::make(place_, kPart));
 }
 
 TEST_F(VolumeDirectories, AreRefusedIfAccessibleToOthers) {
   fs::create_directory(own());
   fs::permissions(own(), fs::perms(0755));
-  EXPECT_FALSE(VolumeDirectory::make(place_, kAttempt));
+  EXPECT_FALSE(VolumeDirectory::make(place_, kPart));
   fs::remove(own());
   const fs::path other = fs::path(place_) / "other";
   fs::create_directory(other);
   fs::permissions(other, fs::perms(0700));
   fs::create_directory_symlink(other, own());
-  EXPECT_FALSE(VolumeDirectory::make(place_, kAttempt));
+  EXPECT_FALSE(VolumeDirectory::make(place_, kPart));
   EXPECT_TRUE(fs::is_empty(other));
-  EXPECT_FALSE(VolumeDirectory::make(place_ + "/none", kAttempt));
+  EXPECT_FALSE(VolumeDirectory::make(place_ + "/none", kPart));
 }
 
 TEST_F(VolumeDirectories, LeftoversOfDeadShepherdsAreRemoved) {
-  auto alive = VolumeDirectory::make(place_, kAttempt);
+  auto alive = VolumeDirectory::make(place_, kPart);
   ASSERT_TRUE(alive);
-  fs::create_directories(own() / "2049/data");
-  fs::permissions(own() / "2049", fs::perms(0700));
+  fs::create_directories(own() / "2049.0/data");
+  fs::permissions(own() / "2049.0", fs::perms(0700));
   fs::create_directory(own() / "mine");
   const fs::path elsewhere = fs::path(place_) / "elsewhere";
   fs::create_directory(elsewhere);
   std::ofstream(elsewhere / "kept") << "kept";
-  fs::create_directory_symlink(elsewhere, own() / "2049/data/link");
-  fs::create_directory_symlink(elsewhere, own() / "3000");
+  fs::create_directory_symlink(elsewhere, own() / "2049.0/data/link");
+  fs::create_directory_symlink(elsewhere, own() / "3000.1");
   const SweepResult swept = sweep_volumes(place_);
   EXPECT_EQ(swept.removed, 1U);
   EXPECT_EQ(swept.left, "");
-  EXPECT_TRUE(fs::exists(own() / "1793/data"));
-  EXPECT_FALSE(fs::exists(own() / "2049"));
+  EXPECT_TRUE(fs::exists(own() / "1793.2/data"));
+  EXPECT_FALSE(fs::exists(own() / "2049.0"));
   EXPECT_TRUE(fs::exists(own() / "mine"));
   EXPECT_TRUE(fs::exists(elsewhere / "kept")) << "links are not followed";
   EXPECT_EQ(sweep_volumes(place_ + "/none").removed, 0U);
 }
 
+TEST_F(VolumeDirectories, NodesOfOneHostShareTheFirstLink) {
+  auto first = VolumeDirectory::make(place_, kPart);
+  auto second = VolumeDirectory::make(place_, {kPart.attempt, 3});
+  ASSERT_TRUE(first && second);
+  const fs::path link = own() / "1793";
+  EXPECT_EQ(VolumeDirectory::link_of(VolumeDirectory::path_of(place_, kPart)), link);
+  EXPECT_EQ(fs::read_symlink(link), "1793.2/mount");
+  ASSERT_TRUE(second->remove());
+  EXPECT_TRUE(fs::is_directory(link));
+  ASSERT_TRUE(first->remove());
+  EXPECT_FALSE(fs::is_symlink(link));
+}
+
+TEST_F(VolumeDirectories, LinkOfDeadShepherdIsReplaced) {
+  fs::create_directory(own());
+  fs::permissions(own(), fs::perms(0700));
+  fs::create_directory_symlink("1793.0/mount", own() / "1793");
+  auto made = VolumeDirectory::make(place_, kPart);
+  ASSERT_TRUE(made) << made.error().message();
+  EXPECT_EQ(fs::read_symlink(own() / "1793"), "1793.2/mount");
+}
+
 TEST_F(VolumeDirectories, AreFoundByStepsOfTheirJob) {
-  auto made = VolumeDirectory::make(place_, kAttempt);
+  auto made = VolumeDirectory::make(place_, kPart);
   ASSERT_TRUE(made);
   EXPECT_EQ(find_volume_of(place_, base::JobId(7)), "") << "it has no description yet";
   std::ofstream(made->description()) << "name x\n";
-  EXPECT_EQ(find_volume_of(place_, base::JobId(7)), own() / "1793");
+  EXPECT_EQ(find_volume_of(place_, base::JobId(7)), own() / "1793.2");
   EXPECT_EQ(find_volume_of(place_, base::JobId(8)), "");
   EXPECT_EQ(find_volume_of("", base::JobId(7)), "");
 }

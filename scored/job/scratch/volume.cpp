@@ -74,7 +74,7 @@ base::Status JobVolume::begin() {
   if (std::string missing = missing_here(); !missing.empty()) {
     return base::fail(base::Errc::Unsupported, "{}", missing);
   }
-  auto directory = VolumeDirectory::make(path_, attempt_);
+  auto directory = VolumeDirectory::make(path_, {attempt_, index_});
   if (!directory) return directory.error().with_context("scratch");
   directory_ = std::move(*directory);
   if (auto listening = listen(); !listening) return listening.error().with_context("scratch");

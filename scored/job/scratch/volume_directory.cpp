@@ -9,6 +9,8 @@
 #include <cerrno>
 #include <fcntl.h>
 #include <filesystem>
+#include <optional>
+#include <string_view>
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -67,7 +69,39 @@ base::UniqueFd lock_of(int user, const std::string& name, const std::string& pat
   return std::move(*directory);
 }
 
+// Returns the name of a part's directory as its link has it.
+std::string target_of(const std::string& directory) {
+  return directory.substr(directory.rfind('/') + 1) + "/mount";
+}
+
+// Returns the attempt of a directory's name, ATTEMPT.INDEX. Earlier releases named it ATTEMPT.
+std::optional<std::uint64_t> attempt_of(std::string_view name) {
+  const auto dot = name.find('.');
+  if (dot != name.npos && !base::parse_number<std::uint32_t>(name.substr(dot + 1))) return {};
+  const auto number = base::parse_number<std::uint64_t>(name.substr(0, dot));
+  return number ? std::optional(*number) : std::nullopt;
+}
+
+// Makes the link, unless it leads to a mount already. One of a killed shepherd may lead nowhere.
+base::Status make_link(const std::string& directory) {
+  const std::string link = VolumeDirectory::link_of(directory);
+  for (int tries = 0; tries < kTries; ++tries) {
+    if (symlink(target_of(directory).c_str(), link.c_str()) == 0) return {};
+    if (errno != EEXIST) break;
+    if (access(link.c_str(), F_OK) == 0) return {};
+    if (unlink(link.c_str()) != 0 && errno != ENOENT) break;
+  }
+  return base::fail(base::errno_code(errno), "cannot create {}", link);
+}
+
+void remove_link(const std::string& directory) {
+  const std::string link = VolumeDirectory::link_of(directory);
+  std::error_code ignored;
+  if (fs::read_symlink(link, ignored) == target_of(directory)) unlink(link.c_str());
+}
+
 base::Status remove_tree(const std::string& path) {
+  remove_link(path);
   if (auto gone = base::unmount(VolumeDirectory::mount_of(path)); !gone) return gone;
   std::error_code error;
   fs::remove_all(path, error);  // follows no links
@@ -77,8 +111,12 @@ base::Status remove_tree(const std::string& path) {
 
 }  // namespace
 
-std::string VolumeDirectory::path_of(const std::string& path, base::AttemptId attempt) {
-  return fmt::format("{}/{}/{}", path, user_name(), attempt);
+std::string VolumeDirectory::path_of(const std::string& path, Part part) {
+  return fmt::format("{}/{}/{}.{}", path, user_name(), part.attempt, part.index);
+}
+
+std::string VolumeDirectory::link_of(const std::string& directory) {
+  return directory.substr(0, directory.rfind('.'));
 }
 
 std::string VolumeDirectory::mount_of(const std::string& directory) {
@@ -89,12 +127,11 @@ std::string VolumeDirectory::description_of(const std::string& directory) {
   return directory + "/volume";
 }
 
-base::Result<VolumeDirectory> VolumeDirectory::make(const std::string& path,
-                                                    base::AttemptId attempt) {
+base::Result<VolumeDirectory> VolumeDirectory::make(const std::string& path, Part part) {
   auto user = open_user(path);
   if (!user) return user.error();
-  const std::string name = fmt::format("{}", attempt);
-  const std::string whole = path_of(path, attempt);
+  const std::string whole = path_of(path, part);
+  const std::string name = whole.substr(whole.rfind('/') + 1);
   for (int tries = 0; tries < kTries; ++tries) {
     const bool is_new = mkdirat(user->get(), name.c_str(), 0700) == 0;
     if (!is_new && errno != EEXIST)
@@ -107,10 +144,11 @@ base::Result<VolumeDirectory> VolumeDirectory::make(const std::string& path,
       continue;
     }
     VolumeDirectory made(whole, std::move(lock));
-    for (const std::string& part : {made.data(), made.mount()}) {
-      if (mkdir(part.c_str(), 0700) != 0)
-        return base::fail(base::errno_code(errno), "cannot create {}", part);
+    for (const std::string& inner : {made.data(), made.mount()}) {
+      if (mkdir(inner.c_str(), 0700) != 0)
+        return base::fail(base::errno_code(errno), "cannot create {}", inner);
     }
+    if (auto linked = make_link(whole); !linked) return linked.error();
     return made;
   }
   return base::fail(base::Errc::Busy, "{} is being removed", whole);
@@ -125,15 +163,20 @@ base::Status VolumeDirectory::remove() {
 std::string find_volume_of(const std::string& path, base::JobId job) {
   if (path.empty()) return {};
   std::uint64_t newest = 0;
+  std::string found;
   std::error_code error;
   const std::string own = path + "/" + user_name();
   for (fs::directory_iterator at(own, error), end; !error && at != end; at.increment(error)) {
-    const auto attempt = base::parse_number<std::uint64_t>(at->path().filename().native());
-    if (!attempt || base::job_of(base::AttemptId(*attempt)) != job) continue;
+    const std::string name = at->path().filename();
+    const auto attempt = attempt_of(name);
+    const bool is_part = name.find('.') != name.npos;
+    if (!attempt || !is_part || base::job_of(base::AttemptId(*attempt)) != job) continue;
     const std::string description = VolumeDirectory::description_of(at->path());
-    if (access(description.c_str(), R_OK) == 0) newest = std::max(newest, *attempt);
+    if (*attempt <= newest || access(description.c_str(), R_OK) != 0) continue;
+    newest = *attempt;
+    found = at->path();
   }
-  return newest == 0 ? "" : VolumeDirectory::path_of(path, base::AttemptId(newest));
+  return found;
 }
 
 SweepResult sweep_volumes(const std::string& path) {
@@ -145,7 +188,7 @@ SweepResult sweep_volumes(const std::string& path) {
   std::error_code error;
   for (fs::directory_iterator at(own, error), end; !error && at != end; at.increment(error)) {
     const std::string name = at->path().filename();
-    if (!base::parse_number<std::uint64_t>(name)) continue;
+    if (!attempt_of(name)) continue;
     const base::UniqueFd lock = lock_of(user->get(), name, path);
     if (!lock) continue;
     const auto removed = remove_tree(at->path());

@@ -73,13 +73,13 @@ base::Status JobParts::make_volume() {
   auto& prepare = plan->prepare;
   std::string directory;
   if (prepare.scratch_bytes() > 0) {
-    directory =
-        VolumeDirectory::path_of(prepare.scratch_path(), base::AttemptId(prepare.attempt()));
+    const base::AttemptId attempt(prepare.attempt());
+    directory = VolumeDirectory::path_of(prepare.scratch_path(), {attempt, prepare.node_index()});
   } else if (!plan->spec.step().empty()) {
     directory = find_volume_of(prepare.scratch_path(), base::JobId(plan->spec.job()));
   }
   if (directory.empty()) return {};
-  prepare.add_scratch_env("SCORE_SCRATCH=" + VolumeDirectory::mount_of(directory));
+  prepare.add_scratch_env("SCORE_SCRATCH=" + VolumeDirectory::link_of(directory));
   prepare.add_scratch_env("PARIO_VOLUME=" + VolumeDirectory::description_of(directory));
   if (prepare.scratch_bytes() == 0) return {};
   start_volume();

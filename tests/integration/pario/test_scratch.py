@@ -25,7 +25,7 @@ NODES = 3
 
 def volumes(cluster):
     """Directories of jobs' volumes that are there now."""
-    return sorted(str(path.relative_to(cluster.directory)) for path in cluster.directory.glob('scratch/*/*/*'))
+    return sorted(str(path.relative_to(cluster.directory)) for path in cluster.directory.glob('scratch/*/*.*'))
 
 
 def mounts(cluster):
@@ -85,10 +85,12 @@ def shepherds(cluster, *words):
 
 
 ALL_READ = '''
-cd $SCORE_SCRATCH || exit 3
+cd $(dirname $PARIO_VOLUME)/mount || exit 3
+[ $(stat -f -c %t $SCORE_SCRATCH) = 65735546 ] || exit 4  # FUSE
 if [ $SCORE_RANK = 0 ]; then head -c 5000000 /dev/urandom > new && mv new data; fi
 until [ -e data ]; do sleep 0.05; done
-echo "$(sha256sum < data | cut -c1-16) $SCORE_SCRATCH $(test -r $PARIO_VOLUME && stat -c %a $PARIO_VOLUME)"
+cmp data $SCORE_SCRATCH/data
+echo "$(sha256sum < data | cut -c1-16) $SCORE_SCRATCH $PARIO_VOLUME $(test -r $PARIO_VOLUME && stat -c %a $PARIO_VOLUME)"
 '''
 
 
@@ -104,7 +106,8 @@ def test_all_ranks_read_the_writes_of_one(cluster):
     out = cluster.run('scrun', '-q', '-N', NODES, '--scratch', '96M', 'sh', '-c', ALL_READ).stdout
     lines = [line.split() for line in out.splitlines()]
     assert len(lines) == NODES and len({digest for digest, *_ in lines}) == 1, out
-    assert len({path for _, path, _ in lines}) == NODES, 'each node has its own mount'
+    assert len({path for _, path, *_ in lines}) == 1, 'a file has the same name everywhere'
+    assert len({volume for _, _, volume, _ in lines}) == NODES, 'each node has its own mount'
     assert {mode for *_, mode in lines} == {'600'}
     expect_nothing_left(cluster)
 
@@ -185,10 +188,10 @@ def test_a_killed_shepherd_leaves_nothing(cluster):
 def test_leftovers_are_removed_when_the_node_daemon_starts(cluster):
     job = start_and_wait(cluster)
     cluster.kill('node01')
-    path = f'{cluster.directory}/scratch/node01/'
+    path = '.1/'  # of the job's node 1
     kill(*shepherds(cluster, path))
     wait_until(lambda: not processes(cluster, 'scored-pario', path))
-    assert any('/node01/' in volume for volume in volumes(cluster)), 'no process is there that removes it'
+    assert any(volume.endswith('.1') for volume in volumes(cluster)), 'no process is there that removes it'
     cluster.restart('node01')
     cluster.wait_up()
     wait_until(lambda: cluster.job(job)['final'])
@@ -362,7 +365,7 @@ def test_another_users_job_cannot_read_it(tmp_path_factory):
     try:
         with other_user(cluster) as user:
             job = cluster.submit('-N', NODES, '--scratch', '30M', 'sh', '-c', 'echo secret > $SCORE_SCRATCH/secret; exec sleep 1000')
-            found = lambda: list(place.glob('*/*/0/*'))
+            found = lambda: list(place.glob('*/0/*.*'))
             wait_until(lambda: len(found()) == NODES and (found()[0] / 'mount/secret').exists())
             out = user.run('scrun', '-q', '-n', 1, 'python3', '-c', LOOKS, *map(str, found())).stdout
             assert out == '', out
@@ -373,7 +376,7 @@ def test_another_users_job_cannot_read_it(tmp_path_factory):
                 result = user.run('scrun', '-q', '-N', 2, '--scratch', '20M', 'true', code=None)
                 assert 'no access to /dev/fuse on this node' in result.stderr, result
             cluster.cancel(job)
-        wait_until(lambda: not list(place.glob('*/*/*/*')))
+        wait_until(lambda: not list(place.glob('*/*/*')))
     finally:
         cluster.stop()
     assert not list(place.iterdir()), 'the cluster removed its directory there'
