@@ -105,6 +105,9 @@ void add_pmix(std::vector<std::string>& out, const Plan& plan, std::uint32_t ran
 // An Open MPI rank that polls for a message would keep the core from the rank that is to send it.
 // MPICH has no switch for this that makes a difference (docs/lab/mpi-compatibility.md).
 constexpr std::string_view kYield = "OMPI_MCA_mpi_yield_when_idle";
+// Threads of OpenMP that spin at the end of a parallel region would keep the core from those that
+// they wait for. Where a node's tasks have processors of their own, spinning is quicker.
+constexpr std::string_view kOpenMpWaits = "OMP_WAIT_POLICY";
 constexpr std::string_view kMpichPmi = "MPIR_CVAR_PMI_VERSION";
 
 }  // namespace
@@ -155,6 +158,11 @@ std::vector<std::string> own_variables(const Plan& plan, std::uint32_t task) {
   if (plan.spec.slurm_env()) add_slurm(out, plan, task);
   if (plan.spec.cpus_per_task() > 1 && !find_variable(plan.spec, program, "OMP_NUM_THREADS")) {
     add("OMP_NUM_THREADS", plan.spec.cpus_per_task());
+  }
+  const bool may_share = plan.shares_cores() || plan.prepare.cpus().empty();
+  if (plan.spec.cpus_per_task() > 1 && may_share &&
+      !find_variable(plan.spec, program, kOpenMpWaits)) {
+    add(kOpenMpWaits, "passive");
   }
   const auto yields = [](const std::string& other) { return name_of_variable(other) == kYield; };
   const bool is_set = find_variable(plan.spec, program, kYield) || std::ranges::any_of(out, yields);

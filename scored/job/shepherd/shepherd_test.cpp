@@ -41,10 +41,11 @@ TEST(Shepherd, TasksGetVariablesOfTheirPlace) {
   TestNode node;
   ASSERT_TRUE(node.run(spec, {.index = 1, .tasks_on_node = {2, 1}}));
   const auto& text = node.out[2];
-  for (const auto* line : {"SCORE_JOBID=7\n", "SCORE_RANK=2\n", "SCORE_SIZE=3\n",
-                           "SCORE_NNODES=2\n", "SCORE_NODEID=1\n", "SCORE_LOCALID=0\n",
-                           "SCORE_NODENAME=node1\n", "SCORE_RESTART_COUNT=0\n", "PMI_FD=3\n",
-                           "PMI_RANK=2\n", "PMI_SIZE=3\n", "OMP_NUM_THREADS=2\n", "PWD=/tmp\n"}) {
+  for (const auto* line :
+       {"SCORE_JOBID=7\n", "SCORE_RANK=2\n", "SCORE_SIZE=3\n", "SCORE_NNODES=2\n",
+        "SCORE_NODEID=1\n", "SCORE_LOCALID=0\n", "SCORE_NODENAME=node1\n",
+        "SCORE_RESTART_COUNT=0\n", "PMI_FD=3\n", "PMI_RANK=2\n", "PMI_SIZE=3\n",
+        "OMP_NUM_THREADS=2\n", "OMP_WAIT_POLICY=passive\n", "PWD=/tmp\n"}) {
     EXPECT_NE(text.find(line), text.npos) << line << text;
   }
   EXPECT_EQ(text.find("PMI_PORT"), text.npos);
