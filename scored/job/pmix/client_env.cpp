@@ -1,12 +1,49 @@
 #include "scored/job/pmix/client_env.hpp"
 
+#include "base/os/fd.hpp"
+#include "base/text.hpp"
+
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <sched.h>
 
 namespace score::pmix {
 
 namespace {
+
+constexpr std::string_view kOsc = "OMPI_MCA_osc";
+constexpr const char* kDebianParameters = "/etc/openmpi/openmpi-mca-params.conf";
+constexpr std::size_t kMaxParametersBytes = 64UL * 1024;
+
+bool is_set(const shepherd::Plan& plan, std::string_view name) {
+  return std::ranges::any_of(plan.spec.programs(), [&](const wire::Program& program) {
+    return shepherd::find_variable(plan.spec, program, name).has_value();
+  });
+}
+
+// Debian's configuration of Open MPI 4 excludes the component whose windows work on messages
+// (osc = ^ucx,pt2pt), without which MPI_Win_create fails across nodes. Returns the list without
+// that exclusion; empty if there is nothing to correct.
+std::string window_components() {
+  const auto text = base::read_file(kDebianParameters, kMaxParametersBytes);
+  if (!text) return "";
+  for (const auto line : base::split(*text, '\n')) {
+    const auto equals = line.find('=');
+    if (equals == line.npos || base::trim(line.substr(0, equals)) != "osc") continue;
+    const auto list = base::trim(line.substr(equals + 1));
+    if (!list.starts_with('^')) return "";
+    std::string kept;
+    bool has_excluded = false;
+    for (const auto name : base::split(list.substr(1), ',')) {
+      has_excluded = has_excluded || base::trim(name) == "pt2pt";
+      if (base::trim(name) == "pt2pt") continue;
+      kept += fmt::format("{}{}", kept.empty() ? "^" : ",", base::trim(name));
+    }
+    return has_excluded ? kept : "";
+  }
+  return "";
+}
 
 // Open MPI 4 assumes that it is a single process unless it knows the launcher. The launcher of this
 // variable starts through PMIx and binds, as this one does. It and Open MPI 5 keep shared memory in
@@ -17,6 +54,9 @@ std::vector<std::string> open_mpi_variables(const shepherd::Plan& plan,
   std::vector<std::string> out{"JSM_JSRUN_PORT=0",
                                "OMPI_MCA_btl_vader_backing_directory=" + directory,
                                "OMPI_MCA_btl_sm_backing_directory=" + directory};
+  if (auto components = window_components(); !components.empty() && !is_set(plan, kOsc)) {
+    out.push_back(fmt::format("{}={}", kOsc, components));
+  }
   cpu_set_t usable;
   const bool is_known = sched_getaffinity(0, sizeof usable, &usable) == 0;
   if (is_known && plan.local_tasks() > static_cast<std::uint32_t>(CPU_COUNT(&usable))) {

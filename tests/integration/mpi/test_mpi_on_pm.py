@@ -99,3 +99,66 @@ def test_a_job_that_did_not_use_pm_is_reported(few):
     assert result.stdout == 'pm\npm\n'
     assert result.stderr.count('no task here has opened PM') == 1
     assert few.run('scrun', '-q', '-N', 2, 'sh', '-c', 'echo $FI_PROVIDER', extra_env={'FI_PROVIDER': 'tcp'}).stdout == 'tcp\ntcp\n'
+
+
+WINDOW = r'''
+#include <mpi.h>
+#include <stdio.h>
+int main(int argc, char** argv) {
+  int rank, size, cell = -1, got = -1;
+  MPI_Win window;
+  MPI_Init(&argc, &argv);
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  MPI_Comm_size(MPI_COMM_WORLD, &size);
+  MPI_Win_create(&cell, sizeof cell, sizeof cell, MPI_INFO_NULL, MPI_COMM_WORLD, &window);
+  MPI_Win_fence(0, window);
+  MPI_Put(&rank, 1, MPI_INT, (rank + 1) % size, 0, 1, MPI_INT, window);
+  MPI_Win_fence(0, window);
+  MPI_Win_lock(MPI_LOCK_SHARED, (rank + 1) % size, 0, window);
+  MPI_Get(&got, 1, MPI_INT, (rank + 1) % size, 0, 1, MPI_INT, window);
+  MPI_Win_unlock((rank + 1) % size, window);
+  printf("%d: %s\n", rank, cell == (rank + size - 1) % size && got == rank ? "right" : "wrong");
+  MPI_Win_free(&window);
+  MPI_Finalize();
+  return 0;
+}
+'''
+
+
+@pytest.mark.parametrize('net', ['pm', 'native'])
+@pytest.mark.parametrize('mpi', mpis.ON_OFI)
+def test_windows_reach_other_nodes(few, tmp_path, mpi, net):
+    program = mpis.build(mpi, WINDOW, tmp_path)
+    result = few.run('scrun', '-q', '-N', 2, '--ntasks-per-node', 2, f'--net={net}', program)
+    assert sorted(result.stdout.splitlines()) == [f'{rank}: right' for rank in range(4)], result
+
+
+CONNECTS = r'''
+#include <mpi.h>
+#include <stdio.h>
+int main(int argc, char** argv) {
+  int rank, class = 0;
+  char port[MPI_MAX_PORT_NAME];
+  MPI_Comm other;
+  MPI_Info info;
+  MPI_Init(&argc, &argv);
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN);
+  MPI_Info_create(&info);
+  MPI_Info_set(info, "timeout", "2");
+  if (rank == 0) MPI_Open_port(MPI_INFO_NULL, port);
+  MPI_Bcast(port, sizeof port, MPI_CHAR, 0, MPI_COMM_WORLD);
+  if (rank == 1) MPI_Error_class(MPI_Comm_connect(port, info, 0, MPI_COMM_SELF, &other), &class);
+  MPI_Barrier(MPI_COMM_WORLD);
+  if (rank == 1) printf("error class %s\n", class == MPI_ERR_PORT ? "port" : class == MPI_SUCCESS ? "none" : "other"), fflush(stdout);
+  MPI_Finalize();
+  return 0;
+}
+'''
+
+
+# MPICH 5.0.2 fails in MPI_Finalize after that, with an assertion of its own.
+def test_a_connection_that_no_one_accepts_times_out(few, tmp_path):
+    program = mpis.build('mpich5', CONNECTS, tmp_path)
+    result = few.run('scrun', '-q', '-N', 2, '-n', 2, '--net=pm', program, extra_env={'MPIR_CVAR_NOLOCAL': '1'}, code=None)
+    assert result.stdout == 'error class port\n', result
