@@ -179,6 +179,35 @@ TEST_F(Provider, CancelsUnmatchedReceives) {
   EXPECT_EQ(second, 42);
 }
 
+TEST_F(Provider, CancelsSendsThatAwaitTheirMatch) {
+  int value = 7, got = 0;
+  ASSERT_EQ(fi_trecv(b->ep, &got, sizeof got, nullptr, FI_ADDR_UNSPEC, 4, 0, &got), 0);
+  ASSERT_TRUE(send_tagged(&value, sizeof value, 4));
+  ASSERT_TRUE(run_until([&] { return done_b.size() == 1; }));
+  done_b.clear();
+  got = 0;
+  iovec piece{&value, sizeof value};
+  fi_msg_tagged message{};
+  message.msg_iov = &piece;
+  message.iov_count = 1;
+  message.addr = a_to_b;
+  message.tag = 5;
+  message.context = &value;
+  ASSERT_EQ(fi_tsendmsg(a->ep, &message, FI_COMPLETION | FI_DELIVERY_COMPLETE), 0);
+  EXPECT_EQ(fi_cancel(&a->ep->fid, &got), -FI_ENOENT);
+  EXPECT_EQ(fi_cancel(&a->ep->fid, &value), 0);
+  EXPECT_EQ(fi_cancel(&a->ep->fid, &value), -FI_ENOENT);
+  ASSERT_TRUE(run_until([&] { return errors.size() == 1; }));
+  EXPECT_EQ(errors[0].err, FI_ECANCELED);
+  EXPECT_EQ(errors[0].op_context, &value);
+  // The message is there, and its late answer ends nothing.
+  ASSERT_EQ(fi_trecv(b->ep, &got, sizeof got, nullptr, FI_ADDR_UNSPEC, 5, 0, &got), 0);
+  ASSERT_TRUE(run_until([&] { return done_b.size() == 1; }));
+  EXPECT_EQ(got, 7);
+  ASSERT_TRUE(send_tagged(&value, sizeof value, 6));
+  EXPECT_EQ(errors.size(), 1U);
+}
+
 TEST_F(Provider, DirectedReceivesTakeOnlyTheirSource) {
   const fi_addr_t self = b->know(b->name());
   int from_self = 0, from_a = 0;

@@ -390,6 +390,8 @@ bool Ep::find_oldest(const TagFilter& filter, Awaited& awaited) const {
   return false;
 }
 
+// A send can be cancelled before it leaves, and while it waits for its match, which a short message
+// with FI_DELIVERY_COMPLETE does. The peer may still match it; no one learns of that.
 ssize_t Ep::cancel(const void* context) {
   Guard guard(link_);
   for (Chain* at = receives_.previous; at != &receives_; at = at->previous) {
@@ -411,7 +413,9 @@ ssize_t Ep::cancel(const void* context) {
     if (counters_.receive != nullptr) counters_.receive->add_error(1);
     return 0;
   }
-  return -FI_ENOENT;
+  const bool is_cancelled =
+      link_.sender().cancel(this, context) || link_.requests().cancel(this, context);
+  return is_cancelled ? 0 : -FI_ENOENT;
 }
 
 }  // namespace score::pm::fi

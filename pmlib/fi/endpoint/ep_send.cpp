@@ -18,6 +18,10 @@ struct SendRequest final : LinkRequest {
   Ep::Report report;
 
   void finish(int error) override { ep->ended(report, error); }
+
+  [[nodiscard]] bool is_cancellable(const void* endpoint, const void* context) const override {
+    return ep.get() == endpoint && report.completion.context == context;
+  }
 };
 
 std::size_t length_of(std::span<const iovec> iov) {

@@ -35,6 +35,16 @@ void Requests::end(std::uint32_t id, int error) {
   if (LinkRequest** const request = entered_.find(id); request != nullptr) end(*request, error);
 }
 
+bool Requests::cancel(const void* endpoint, const void* context) {
+  for (const std::uint32_t id : entered_.ids()) {
+    LinkRequest* const request = *entered_.find(id);
+    if (!request->awaits_answer() || !request->is_cancellable(endpoint, context)) continue;
+    end(request, ECANCELED);
+    return true;
+  }
+  return false;
+}
+
 void Requests::fail(std::uint32_t peer) {
   for (const std::uint32_t id : entered_.ids()) {
     LinkRequest** const request = entered_.find(id);

@@ -24,6 +24,19 @@ struct LinkRequest {
   // The link calls this once, at the end, and then deletes the request. `error` is an errno or 0.
   virtual void finish(int error) = 0;
 
+  // Returns true if the application started it on this endpoint with this context, and it may be
+  // cancelled.
+  [[nodiscard]] virtual bool is_cancellable(const void* /*endpoint*/,
+                                            const void* /*context*/) const {
+    return false;
+  }
+
+  // Returns true if all of the request has left and its memory is not used any more; only its
+  // answer is missing.
+  [[nodiscard]] bool awaits_answer() const {
+    return id != 0 && !is_queued && !is_moving && operation == 0 && large.empty();
+  }
+
   // Takes the answer to a Read or Atomic; the bytes are valid during the call.
   virtual void take_reply(std::span<const std::byte>) {}
 
@@ -71,6 +84,9 @@ class Requests {
   void end(LinkRequest* request, int error);
   // Ends the request with this id, if there is one.
   void end(std::uint32_t id, int error);
+  // Ends a request that is_cancellable() and awaits_answer() with ECANCELED. An answer that arrives
+  // later is ignored. Returns false if there is none.
+  bool cancel(const void* endpoint, const void* context);
   // Ends the requests with an id to a peer that has died.
   void fail(std::uint32_t peer);
 

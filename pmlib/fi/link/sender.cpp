@@ -161,6 +161,23 @@ bool Sender::fail(std::uint32_t peer) {
   return true;
 }
 
+bool Sender::cancel(const void* endpoint, const void* context) {
+  for (const std::uint32_t peer : waiting_peers_) {
+    Queue& queue = queues_[peer];
+    const auto found = std::ranges::find_if(queue.requests, [&](const LinkRequest* request) {
+      return request->head_bytes > 0 && request->is_cancellable(endpoint, context);
+    });
+    if (found == queue.requests.end()) continue;
+    LinkRequest* const request = *found;
+    queue.requests.erase(found);
+    request->is_queued = false;
+    parts_.requests.end(request, ECANCELED);
+    flush(peer);
+    return true;
+  }
+  return false;
+}
+
 bool Sender::send_queued() {
   const std::vector<std::uint32_t> waiting = waiting_peers_;
   for (const std::uint32_t to : waiting) flush(to);

@@ -91,6 +91,10 @@ class Sender {
 
   bool is_dead(std::uint32_t peer) const { return queues_[peer].is_dead; }
 
+  // Ends a queued request of which nothing has been sent, if it is_cancellable(), with ECANCELED.
+  // Returns false if there is none.
+  bool cancel(const void* endpoint, const void* context);
+
   // Ends the requests to a peer that has died. Returns false if this was done before.
   bool fail(std::uint32_t peer);
 
