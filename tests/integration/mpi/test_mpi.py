@@ -244,14 +244,34 @@ def test_a_script_may_start_two_mpis_one_after_the_other(few, tmp_path):
     assert sorted(result.stdout.splitlines()) == [f'{rank} of 2, app 0, sum 1' for rank in (0, 1) for _ in range(2)]
 
 
-@pytest.mark.parametrize('mpi,offered,wanted', [('openmpi4', 'pmi1', 'pmix'), ('mpich4', 'pmix', 'pmi1')])
-def test_an_mpi_that_finds_no_server_is_named(few, tmp_path, mpi, offered, wanted):
+# A program that the shepherd cannot know: it starts the words after it.
+EXECS = '#include <unistd.h>\nint main(int argc, char** argv) { execv(argv[1], argv + 1); return argc; }'
+
+
+@pytest.mark.parametrize('mpi,words,wanted', [('openmpi4', [], 'pmix'), ('mpich4', ['--mpi=pmix'], 'pmi1')])
+def test_an_mpi_that_finds_no_server_ends_the_job(few, tmp_path, mpi, words, wanted):
     program = mpis.build(mpi, WORLD, tmp_path)
-    job = few.start('scrun', '-N', 2, f'--mpi={offered}', program, '600')
-    line = next((line for line in job.stderr if '--mpi=' in line), '')  # Open MPI 5 prints lines of its own before
+    (tmp_path / 'execs').mkdir()
+    starter = mpis.build_plain(EXECS, tmp_path / 'execs')
+    result = few.run('scrun', '-N', 2, *words, starter, program, '600', code=125)
+    line, = [line for line in result.stderr.splitlines() if '--mpi=' in line]
     assert f'--mpi={wanted}' in line and 'libmp' in line and 'node00' in line, line
-    job.send_signal(signal.SIGINT)
-    job.communicate(timeout=LIMIT)
+
+
+def test_the_wrong_choice_for_a_program_is_refused(few, tmp_path):
+    program = mpis.build('openmpi4', WORLD, tmp_path)
+    result = few.run('scrun', '-N', 2, '--mpi=pmi1', program, code=125)
+    assert result.stdout == '' and result.stderr.count('use --mpi=pmix or --mpi=auto') == 1, result
+    assert few.run('scrun', '-n', 1, '--mpi=pmi1', program).stdout == '0 of 1, app 0, sum 0\n'
+    alone = few.run('scrun', '-n', 2, '--mpi=none', program).stdout.splitlines()
+    assert alone == ['0 of 1, app 0, sum 0'] * 2
+
+
+@pytest.mark.parametrize('mpi', mpis.NAMES)
+def test_a_program_may_reach_its_mpi_through_a_library(few, tmp_path, mpi):
+    program = mpis.build_through_library(mpi, WORLD, tmp_path)
+    result = few.run('scrun', '-N', 3, program)
+    assert sorted(result.stdout.splitlines()) == [f'{rank} of 3, app 0, sum 3' for rank in range(3)], result
 
 
 @pytest.mark.parametrize('mpi', mpis.NAMES)
