@@ -2,18 +2,50 @@
 
 #include <array>
 #include <cerrno>
+#include <cstring>
+#include <signal.h>
+#include <span>
 #include <sys/socket.h>
 #include <unistd.h>
+#include <utility>
 
 namespace score::shepherd {
 
 namespace {
 
+constexpr const char* kChildIsRefused =
+    "it has started an MPI program, which is no rank of this job and would wait for ever: start it "
+    "with scrun, MPI_Comm_spawn or \"env -u PMI_FD\"";
 constexpr std::size_t kReadBytes = 16 * 1024;
 // Replies pile up for at most one read; a read full of tiny gets could need this much.
 constexpr std::size_t kMaxPendingReplies = 4U << 20U;
 // A task that has ended may have left this many reads in its socket.
 constexpr int kMaxLastReads = 64;
+
+struct Received {
+  ssize_t bytes = -1;
+  pid_t sender = 0;  // 0: unknown
+};
+
+// Reads as read(2). The kernel never joins bytes of two senders.
+Received receive_from(int socket, std::span<char> buffer) {
+  alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof(ucred))> control{};
+  iovec piece{buffer.data(), buffer.size()};
+  msghdr message{};
+  message.msg_iov = &piece;
+  message.msg_iovlen = 1;
+  message.msg_control = control.data();
+  message.msg_controllen = control.size();
+  Received got;
+  got.bytes = recvmsg(socket, &message, MSG_CMSG_CLOEXEC);
+  const cmsghdr* const head = got.bytes > 0 ? CMSG_FIRSTHDR(&message) : nullptr;
+  if (head != nullptr && head->cmsg_level == SOL_SOCKET && head->cmsg_type == SCM_CREDENTIALS) {
+    ucred who{};
+    std::memcpy(&who, CMSG_DATA(head), sizeof who);
+    got.sender = who.pid;
+  }
+  return got;
+}
 
 }  // namespace
 
@@ -40,6 +72,8 @@ base::Result<base::UniqueFd> PmiHub::connect(std::uint32_t task) {
   auto pair = base::make_socket_pair(SOCK_STREAM);
   if (!pair) return pair.error();
   if (auto set = base::set_nonblocking(pair->first.get(), true); !set) return set.error();
+  const int names_sender = 1;
+  setsockopt(pair->first.get(), SOL_SOCKET, SO_PASSCRED, &names_sender, sizeof names_sender);
   auto watched = loop_.add(pair->first.get(), EPOLLIN,
                            [this, task](std::uint32_t events) { on_ready(task, events); });
   if (!watched) return watched.error();
@@ -56,16 +90,33 @@ bool PmiHub::read_some(std::uint32_t task) {
   Connection& connection = connections_[task];
   if (!connection.socket) return false;
   std::array<char, kReadBytes> buffer;
-  const ssize_t got = read(connection.socket.get(), buffer.data(), buffer.size());
+  const auto [got, sender] = receive_from(connection.socket.get(), buffer);
   if (got < 0 && (errno == EAGAIN || errno == EINTR)) return false;
   if (got <= 0) {
     close(task);  // the task's exit code shows whether that was in order
     return false;
   }
-  const World world = *connection.world;
-  carry_out(world, server_of(task).receive(connection.index,
-                                           {buffer.data(), static_cast<std::size_t>(got)}));
+  const std::string_view bytes(buffer.data(), static_cast<std::size_t>(got));
+  if (is_of_another(task, sender)) {
+    refuse(task, bytes);
+    return true;
+  }
+  if (!server_of(task).has_joined(connection.index)) connection.owner = sender;
+  carry_out(*connection.world, server_of(task).receive(connection.index, bytes));
   return true;
+}
+
+bool PmiHub::is_of_another(std::uint32_t task, pid_t sender) {
+  const Connection& connection = connections_[task];
+  const bool may_be = connection.owner != 0 && sender != 0 && sender != connection.owner;
+  return may_be && server_of(task).has_joined(connection.index) && kill(connection.owner, 0) == 0;
+}
+
+// The process cannot be answered: MPICH 4 waits for ever after a refused init. So the job ends.
+void PmiHub::refuse(std::uint32_t task, std::string_view bytes) {
+  const bool is_init = bytes.starts_with("cmd=init");
+  if (is_init && !std::exchange(connections_[task].has_refused, true))
+    handlers_.abort({task, 1, kChildIsRefused});
 }
 
 void PmiHub::write_out(std::uint32_t task) {

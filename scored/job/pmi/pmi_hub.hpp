@@ -1,6 +1,10 @@
 #pragma once
 // Serves the sockets of the tasks' PMI servers, with one server per MPI world and one non-blocking
 // socket per task. While a task does not read its replies, its requests are not read.
+//
+// A program that a rank starts inherits the rank's socket. If its MPI library initialises there, it
+// would take the rank's place and wait for the other ranks for ever, so the job is ended. The kernel
+// names the sender of what is read.
 
 #include "base/os/fd.hpp"
 #include "scored/job/pmi/pmi_server.hpp"
@@ -10,6 +14,8 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <string_view>
+#include <sys/types.h>
 #include <vector>
 
 namespace score::shepherd {
@@ -55,6 +61,8 @@ class PmiHub {
 
   struct Connection {
     base::UniqueFd socket;
+    pid_t owner = 0;  // the process that has initialised; 0: unknown
+    bool has_refused = false;
     std::string out;  // replies that the socket has not accepted yet
     std::optional<World> world;
     std::uint32_t index = 0;  // in the server of its world
@@ -62,6 +70,8 @@ class PmiHub {
 
   void on_ready(std::uint32_t task, std::uint32_t events);
   bool read_some(std::uint32_t task);  // false: nothing to read, or closed
+  [[nodiscard]] bool is_of_another(std::uint32_t task, pid_t sender);
+  void refuse(std::uint32_t task, std::string_view bytes);
   void write_out(std::uint32_t task);
   void carry_out(World world, PmiActions actions);
   void send_replies(const std::vector<PmiActions::Reply>& replies);

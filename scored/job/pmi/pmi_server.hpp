@@ -110,6 +110,13 @@ class PmiServer {
   PmiActions spawn_done(std::uint32_t task, bool is_good);
   PmiActions name_done(std::uint32_t task, bool is_good, std::string_view port);
 
+  // Returns true between init and finalize in a world of several ranks. No other process can take
+  // the task's place then.
+  [[nodiscard]] bool has_joined(std::uint32_t task) const {
+    const State state = tasks_[task].state;
+    return job_.size > 1 && state != State::Fresh && state != State::Closed;
+  }
+
   // Returns the fence that other nodes have not completed yet. It must be sent again after a
   // reconnection.
   [[nodiscard]] const std::optional<PmiActions::Fence>& pending_fence() const { return fence_; }

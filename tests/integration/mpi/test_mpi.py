@@ -274,6 +274,39 @@ def test_a_program_may_reach_its_mpi_through_a_library(few, tmp_path, mpi):
     assert sorted(result.stdout.splitlines()) == [f'{rank} of 3, app 0, sum 3' for rank in range(3)], result
 
 
+PARENT = r'''
+#include <mpi.h>
+#include <stdio.h>
+#include <stdlib.h>
+int main(int argc, char** argv) {
+  int rank, sum, code;
+  if (argc > 1) {
+    MPI_Init(&argc, &argv);
+    MPI_Comm_size(MPI_COMM_WORLD, &rank);
+    printf("child in a world of %d\n", rank);
+    MPI_Finalize();
+    return 0;
+  }
+  MPI_Init(&argc, &argv);
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  char command[4096];
+  snprintf(command, sizeof command, "%s child", argv[0]);
+  code = rank == 0 ? system(command) : 0;
+  MPI_Allreduce(&rank, &sum, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+  if (rank == 0) printf("the child %s, sum %d\n", code == 0 ? "ran" : "failed", sum);
+  MPI_Finalize();
+  return 0;
+}
+'''
+
+
+@pytest.mark.parametrize('mpi', ['mpich4', 'mpich5'])
+def test_a_rank_that_starts_an_mpi_program_ends_the_job(few, tmp_path, mpi):
+    program = mpis.build(mpi, PARENT, tmp_path)
+    result = few.run('scrun', '-N', 2, program, code=1)
+    assert 'child in' not in result.stdout and result.stderr.count('it has started an MPI program') == 1, result
+
+
 @pytest.mark.parametrize('mpi', mpis.NAMES)
 def test_several_programs_share_one_world(few, tmp_path, mpi):
     program = mpis.build(mpi, WORLD, tmp_path)
