@@ -1,4 +1,5 @@
 score_fuzz(proto_frames SOURCES proto_frames.cpp LIBS score::proto_core)
 score_fuzz(proto_messages SOURCES proto_messages.cpp LIBS score::proto_core)
 score_fuzz(proto_key_values SOURCES proto_key_values.cpp LIBS score::proto_core)
+score_fuzz(stack_tree SOURCES ${PROJECT_SOURCE_DIR}/proto/documents/stack_tree_fuzz.cpp LIBS score::proto_core)
 score_fuzz(setup_token SOURCES setup_token.cpp LIBS score::proto)
