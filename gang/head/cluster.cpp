@@ -264,6 +264,10 @@ Result<Actions> Cluster::resume(JobId job, TimePoint now) {
   return try_apply(now, [&](Step& step) { return requests_.resume(job, step); });
 }
 
+Result<Actions> Cluster::set_stopped(JobId job, bool is_stopped, TimePoint now) {
+  return try_apply(now, [&](Step& step) { return requests_.set_stopped(job, is_stopped, step); });
+}
+
 Result<Actions> Cluster::hold(JobId job, TimePoint now) {
   return try_apply(now, [&](Step& step) { return requests_.hold(job, step); });
 }

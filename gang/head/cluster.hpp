@@ -104,7 +104,11 @@ class Cluster {
   base::Result<Actions> cancel(JobId job, EndCause cause, TimePoint now);
   base::Result<Actions> signal(JobId job, int signal, TimePoint now);  // running or suspended only
   base::Result<Actions> suspend(JobId job, TimePoint now);
-  base::Result<Actions> resume(JobId job, TimePoint now);   // undoes suspend
+  base::Result<Actions> resume(JobId job, TimePoint now);  // undoes suspend
+  // Keeps a running job out of all slices until it is called again or the attempt ends, and shows
+  // no other state of it. Its nodes let it run when the head is gone. It is not stored. Errors:
+  // NotFound, WrongState, Unsupported.
+  base::Result<Actions> set_stopped(JobId job, bool is_stopped, TimePoint now);
   base::Result<Actions> hold(JobId job, TimePoint now);     // Pending only
   base::Result<Actions> release(JobId job, TimePoint now);  // undoes hold
   base::Result<Actions> set_weight(JobId job, std::uint32_t weight, TimePoint now);

@@ -1,4 +1,5 @@
 // Queue high goes before the other queues on the cores that its jobs have.
+#include "gang/head/wait_reasons.hpp"
 #include "tests/support/gang/cluster_bench.hpp"
 
 namespace score::gang {
@@ -143,6 +144,39 @@ TEST(Queue, ExclusiveJobSharesNoNodeWithHighJob) {
   b.pass(500ms);
   EXPECT_EQ(b.share_on(0, exclusive), 1.0);
   EXPECT_EQ(b.state(high), JobState::Pending);
+}
+
+TEST(Queue, StoppedJobGetsNoSlices) {
+  QueueBench b;
+  b.add_nodes(1);
+  const JobId first = b.submit(QueueBench::on_nodes(1));
+  const JobId second = b.submit(QueueBench::on_nodes(1));
+  b.pass(500ms);
+  ASSERT_EQ(b.share_on(0, first), 0.5);
+  b.expect_ok(b.cluster.set_stopped(first, true, b.now));
+  b.pass(500ms);
+  EXPECT_EQ(b.share_on(0, first), 0.0);
+  EXPECT_EQ(b.share_on(0, second), 1.0);
+  EXPECT_EQ(b.state(first), JobState::Running);
+  EXPECT_EQ(b.view(first).reasons, std::vector<std::string>{kStoppedReason});
+  EXPECT_EQ(b.timetables.at(NodeId{0}).displaced, std::vector{b.view(first).attempt})
+      << "its node lets it run when the head is gone";
+  b.expect_ok(b.cluster.set_stopped(first, false, b.now));
+  b.pass(500ms);
+  EXPECT_EQ(b.share_on(0, first), 0.5);
+}
+
+TEST(Queue, StoppedHighJobKeepsItsCores) {
+  QueueBench b;
+  b.add_nodes(1);
+  const JobId normal = b.submit(QueueBench::on_nodes(1));
+  const JobId high = b.submit(QueueBench::high_on(1));
+  b.pass(500ms);
+  b.expect_ok(b.cluster.set_stopped(high, true, b.now));
+  b.pass(500ms);
+  EXPECT_EQ(b.share_on(0, high), 0.0);
+  EXPECT_EQ(b.share_on(0, normal), 0.0);
+  EXPECT_FALSE(b.cluster.set_stopped(JobId{99}, true, b.now));
 }
 
 // Tasks are forked in the job's own slices, and a displaced job has none.

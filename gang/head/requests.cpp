@@ -188,6 +188,24 @@ Result<void> Requests::resume(JobId id, Step& step) {
   return {};
 }
 
+// A step is stopped with its job, in whose slices it runs.
+Result<void> Requests::set_stopped(JobId id, bool is_stopped, Step& step) {
+  const auto found = p_.tables.jobs.live(id);
+  if (!found) return found.error();
+  Job& job = p_.tables.jobs.at(p_.tables.jobs.gang_of(**found).id);
+  if (is_stopped && job.overlay()) {
+    return fail(Errc::Unsupported, "job {} is outside the timetable, so it cannot be stopped", id);
+  }
+  if (is_stopped && !job.is_managed()) {
+    return fail(Errc::WrongState, "job {} is {}, not running", id, to_string(job.state));
+  }
+  const std::uint64_t wanted = is_stopped ? job.attempts : 0;
+  if (std::exchange(job.stopped_attempt, wanted) == wanted) return {};
+  p_.tables.jobs.mark_changed();
+  step.job_changed(job.id);
+  return {};
+}
+
 Result<void> Requests::hold(JobId id, Step& step) {
   const auto job = checked(id, JobRequest::Hold);
   if (!job) return job.error();

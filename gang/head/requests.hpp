@@ -45,6 +45,7 @@ class Requests {
   base::Result<void> signal(JobId id, int signal, Step& step);
   base::Result<void> suspend(JobId id, Step& step);
   base::Result<void> resume(JobId id, Step& step);
+  base::Result<void> set_stopped(JobId id, bool is_stopped, Step& step);
   base::Result<void> hold(JobId id, Step& step);
   base::Result<void> release(JobId id, Step& step);
   base::Result<void> set_weight(JobId id, std::uint32_t weight, Step& step);

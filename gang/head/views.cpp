@@ -42,7 +42,10 @@ std::vector<std::string> reasons_of(const Shown& shown, const Job& job) {
     reasons.push_back(deadlock_reason(job));
   }
   if (std::string why = parked_reason(job); !why.empty()) reasons.push_back(std::move(why));
-  if (job.displaced && !job.parked->is_away()) reasons.emplace_back(kDisplacedReason);
+  if (job.displaced && !job.parked->is_away()) {
+    const bool is_stopped = shown.tables.jobs.gang_of(job).is_stopped();
+    reasons.emplace_back(is_stopped ? kStoppedReason : kDisplacedReason);
+  }
   return reasons;
 }
 

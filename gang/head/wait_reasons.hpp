@@ -12,6 +12,8 @@ namespace score::gang {
 inline constexpr const char* kDisplacedReason =
     "gets no time while a job of queue high or urgent uses its cores";
 
+inline constexpr const char* kStoppedReason = "stopped while its stacks are read";
+
 std::vector<std::string> wait_reasons(const Tables& tables, const Placer& placer, const Job& job);
 
 }  // namespace score::gang

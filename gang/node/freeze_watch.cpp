@@ -28,6 +28,13 @@ std::optional<Duration> longest_pause(const SwitchPlan& plan, AttemptId attempt)
   return longest;
 }
 
+bool is_left_out(const SwitchPlan& plan, AttemptId attempt, TimePoint now) {
+  if (now < plan.start || !is_listed(plan.managed, attempt)) return false;
+  return std::ranges::none_of(plan.segments, [attempt](const base::Segment& segment) {
+    return is_listed(segment.jobs, attempt);
+  });
+}
+
 std::vector<FreezeWatch::Overdue> FreezeWatch::check(std::span<const Stopped> stopped,
                                                      const SwitchPlan& plan, TimePoint now) {
   std::vector<Overdue> overdue;

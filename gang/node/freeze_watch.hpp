@@ -16,6 +16,9 @@ namespace score::gang {
 // it run.
 [[nodiscard]] std::optional<Duration> longest_pause(const SwitchPlan& plan, AttemptId attempt);
 
+// Returns true if the plan is in force and stops the attempt without ever letting it run.
+[[nodiscard]] bool is_left_out(const SwitchPlan& plan, AttemptId attempt, TimePoint now);
+
 class FreezeWatch {
  public:
   // A switch may be this late before the attempt counts.

@@ -79,5 +79,13 @@ TEST_F(FreezeWatchTest, TimeUnderEarlierPlanDoesNotCount) {
   EXPECT_EQ(overdue_after(kThird, resumed), 7s);
 }
 
+TEST_F(FreezeWatchTest, AttemptWithoutSegmentIsLeftOut) {
+  const SwitchPlan plan = plan_of_three();
+  EXPECT_TRUE(is_left_out(plan, kThird, kBegin));
+  EXPECT_FALSE(is_left_out(plan, kThird, kBegin - 1ns));
+  EXPECT_FALSE(is_left_out(plan, kFirst, kBegin + 2s)) << "it only waits for its turn";
+  EXPECT_FALSE(is_left_out(plan, AttemptId{4}, kBegin)) << "it is not managed";
+}
+
 }  // namespace
 }  // namespace score::gang

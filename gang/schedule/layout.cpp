@@ -1,13 +1,15 @@
 // Each row with active jobs is a row of the cycle. An active job runs in its home row and, by slot
 // unification, in every other row where all its cores are free. If several could, the one with the
 // least share for its weight does, a young one before the others. Jobs that ask for equal shares
-// have the mean weight of those of their user and age. Two kinds of jobs are in no row:
+// have the mean weight of those of their user and age. Three kinds of jobs are in no row:
 //
 // - An idle job whose cores a busy one needs. Its nodes let it run in the background and watch it.
 // - A job that shares a core with a busy one of queue high and is not of that queue. Its gang could
 //   not run as a whole on the remaining cores, so it is displaced on all its nodes until no busy
 //   job of queue high has a core of it. Jobs of queue high and of queue urgent take turns among
 //   themselves. A job whose memory is not there counts as displaced too.
+// - A stopped job, whose tasks are being looked at. It is displaced, so that its nodes let it run
+//   again when there is no head any more, and it displaces as before.
 #include "gang/schedule/layout.hpp"
 
 #include <algorithm>
@@ -79,6 +81,7 @@ class LayoutMaker {
     CoreMap claimed = matrix_.empty_map();
     bool is_any_claimed = false;
     for (const Job* job : active_) {
+      if (job->is_stopped()) layout_.displaced.insert(job->id);
       if (!job->is_high() || !is_busy(*job)) continue;
       matrix_.take(claimed, job->cells);
       is_any_claimed = true;
@@ -99,9 +102,8 @@ class LayoutMaker {
       }
     }
     for (const Job* job : active_) {
-      if (!is_busy(*job) && !matrix_.is_free(wanted, job->cells)) {
-        layout_.background.insert(job->id);
-      }
+      const bool is_idle = !is_busy(*job) && !layout_.displaced.contains(job->id);
+      if (is_idle && !matrix_.is_free(wanted, job->cells)) layout_.background.insert(job->id);
     }
   }
 

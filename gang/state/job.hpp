@@ -86,6 +86,7 @@ struct Job {
   bool is_young = false;        // its scheduled time is below ClusterConfig::young_time
   bool displaced = false;       // by the newest layout: a job of queue high has its cores
   bool shares_channel = false;  // a different job on one of its nodes has the same network channel
+  std::uint64_t stopped_attempt = 0;  // see is_stopped(); 0: none
 
   std::optional<TimePoint> submitted, started, ended;
 
@@ -124,6 +125,12 @@ struct Job {
   // A managed job is frozen when it is not its turn: it is active or suspended.
   [[nodiscard]] bool is_managed() const {
     return is_active() || (state == JobState::Suspended && !overlay());
+  }
+
+  // Returns true if the job is kept out of all slices because somebody looks at its tasks. It ends
+  // with the attempt, and a restarted head has forgotten it.
+  [[nodiscard]] bool is_stopped() const {
+    return stopped_attempt != 0 && stopped_attempt == attempts;
   }
 
   // The job counts as busy again and is in the timetable.
