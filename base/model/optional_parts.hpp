@@ -18,6 +18,7 @@ struct OptionalPart {
 inline constexpr std::array kOptionalParts = std::to_array<OptionalPart>({
     {"scored-pmix", "jobs of Open MPI",
      "install the package scored-node, or build with libpmix-dev"},
+    {"scored-stacks", "score stacks", "install the package scored-node, or build with libdw-dev"},
     {"scored-pario", "--scratch and volumes",
      "install the package scored-pario, or build with liburing-dev and liblmdb-dev"},
     {"scored-pario-mount", "--scratch and mounted volumes",

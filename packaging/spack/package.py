@@ -26,6 +26,7 @@ class Scored(CMakePackage):
 
     depends_on("boost@1.81:")
     depends_on("cli11")
+    depends_on("elfutils")
     depends_on("fmt")
     depends_on("libfabric")
     depends_on("libfuse@3:", when="+fuse")

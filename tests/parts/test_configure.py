@@ -7,6 +7,7 @@ import pytest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 PARTS = {'pmix': 'scored-pmix: PMIx for jobs of Open MPI (install libpmix-dev)',
+         'libdw': 'scored-stacks: score stacks (install libdw-dev)',
          'liburing': 'scored-pario: servers of striped volumes, scrun --scratch (install liburing-dev and liblmdb-dev)',
          'fuse3': 'scored-pario-mount: mounted volumes, scrun --scratch (install libfuse3-dev)'}
 

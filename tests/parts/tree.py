@@ -15,6 +15,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 # Files of an installation, below /usr.
 FILES = {
     'scored-pmix': ['libexec/scored/scored-pmix'],
+    'scored-stacks': ['libexec/scored/scored-stacks'],
     'scored-pario': ['sbin/scored-pario'],
     'scored-pario-mount': ['bin/scored-pario-mount'],
     'scored-rings': ['libexec/scored/scored-rings', 'libexec/scored/scored-ring-guard'],

@@ -38,7 +38,7 @@ bool has_part(std::string_view name, std::string_view provider) {
 std::vector<std::string> readable_programs() {
   std::vector<std::string> found;
   for (const auto* name :
-       {"scored-shepherd", "scored-pmix", "scored-pario", "scored-pario-mount"}) {
+       {"scored-shepherd", "scored-pmix", "scored-stacks", "scored-pario", "scored-pario-mount"}) {
     const std::string path = path_of(name);
 
     struct stat info {};

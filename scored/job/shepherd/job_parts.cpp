@@ -4,7 +4,9 @@
 
 #include "base/assert.hpp"
 #include "base/exit_codes.hpp"
+#include "base/limits.hpp"
 #include "base/model/machine_fault.hpp"
+#include "base/text/index_set.hpp"
 #include "proto/frames/parse.hpp"
 #include "scored/job/plan/mpi_choice.hpp"
 #include "scored/job/plan/pm_choice.hpp"
@@ -337,9 +339,31 @@ bool JobParts::take_frame(const proto::InFrame& frame, std::vector<base::UniqueF
         network->take_sockets(*passed, std::move(descriptors));
       }
       return true;
+    case FrameType::ShepherdStacks:
+      if (auto request = parse<wire::ShepherdStacks>(frame); request && tasks) {
+        read_stacks(*request);
+      }
+      return true;
     default:
       return false;
   }
+}
+
+// Tasks that have ended, or never started, are left out.
+void JobParts::read_stacks(const wire::ShepherdStacks& request) {
+  if (!stacks) {
+    stacks.emplace(services.loop,
+                   [this](const wire::ShepherdStacksRead& answer) { services.link.send(answer); });
+  }
+  const auto wanted = base::IndexSet::parse(request.ranks(), base::limits::kMaxTasksPerJob);
+  const auto pids = tasks->running_pids();
+  std::vector<StackQuery::Task> found;
+  for (std::uint32_t task = 0; task < pids.size(); ++task) {
+    const std::uint32_t rank = plan->rank_of(task);
+    const bool is_wanted = request.ranks().empty() || (wanted && wanted->contains(rank));
+    if (is_wanted && pids[task] > 0) found.push_back({rank, pids[task]});
+  }
+  stacks->begin(request, found);
 }
 
 // Requests that arrive before this node's tasks have started are repeated by their senders. Other

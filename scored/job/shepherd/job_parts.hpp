@@ -14,6 +14,7 @@
 #include "scored/job/shepherd/output_sender.hpp"
 #include "scored/job/shepherd/shepherd_agent.hpp"
 #include "scored/job/spawn/spawn_hub.hpp"
+#include "scored/job/stacks/stack_query.hpp"
 #include "scored/job/tasks/event_loop.hpp"
 #include "scored/job/tasks/input.hpp"
 #include "scored/job/tasks/script_file.hpp"
@@ -77,6 +78,7 @@ struct JobParts {
   std::optional<Plan> starting;      // the world that is being started here
   std::optional<ScriptFile> script;  // of a batch job, on the node of its task
   std::optional<JobVolume> volume;
+  std::optional<StackQuery> stacks;  // once somebody has asked
 
  private:
   void note(std::uint32_t task, const std::string& text);
@@ -93,6 +95,7 @@ struct JobParts {
   void make_spawning();
   void task_ended(std::uint32_t task, const wire::TaskExit& exit);
   void send_started();
+  void read_stacks(const wire::ShepherdStacks& request);
   void fail_start(bool is_gone, const std::string& why);
   void give_up(int code, int signal);  // ends all tasks that never got a process
   void carry_out_spawning(const ShepherdAgent::Action& action);

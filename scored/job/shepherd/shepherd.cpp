@@ -305,6 +305,7 @@ void Shepherd::quit() {
 void Shepherd::send_ready() {
   wire::ShepherdReady ready;
   ready.set_group(agent_.group());
+  ready.set_reads_stacks(true);
   link_.send(ready);
 }
 
@@ -322,6 +323,7 @@ void Shepherd::send_report(int phase) {
   report.set_user(getuid());
   report.set_group(agent_.group());
   report.set_shepherd_pid(getpid());
+  report.set_reads_stacks(true);
   if (job_.plan) {
     const auto& prepare = job_.plan->prepare;
     report.set_attempt(prepare.attempt());

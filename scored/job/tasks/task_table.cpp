@@ -117,6 +117,12 @@ std::vector<std::int64_t> TaskTable::started_pids() const {
   return pids;
 }
 
+std::vector<pid_t> TaskTable::running_pids() const {
+  std::vector<pid_t> pids;
+  for (const Task& task : tasks_) pids.push_back(task.ended ? 0 : task.pid);
+  return pids;
+}
+
 std::vector<std::int64_t> TaskTable::pids() const {
   std::vector<std::int64_t> pids;
   for (const Task& task : tasks_) pids.push_back(task.pid);

@@ -49,6 +49,8 @@ class TaskTable {
   [[nodiscard]] const base::Usage& usage() const { return usage_; }
 
   [[nodiscard]] std::vector<std::int64_t> pids() const;  // in rank order; 0: no process yet
+  // Returns the processes of the tasks that have not ended; 0: none.
+  [[nodiscard]] std::vector<pid_t> running_pids() const;  // [task]
   // Leaves out tasks that have no process, which are the last ones if programs may start more.
   [[nodiscard]] std::vector<std::int64_t> started_pids() const;
 
