@@ -30,6 +30,7 @@
 #include "scored/head/nodes/hook_reports.hpp"
 #include "scored/head/nodes/node_manager.hpp"
 #include "scored/head/nodes/node_session.hpp"
+#include "scored/head/stacks/stacks_collector.hpp"
 #include "scored/head/store/settings.hpp"
 
 #include <functional>
@@ -173,6 +174,7 @@ class Head final : private JobLife::Listener {
   Overview overview_;
   TraceCollector traces_;
   FactsCollector facts_;
+  StacksCollector stacks_;
   ControlManager control_;
   NodeManager nodes_;
   HookReports hook_reports_;

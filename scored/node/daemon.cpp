@@ -15,6 +15,7 @@
 #include "scored/node/network/own_address.hpp"
 #include "scored/node/observe/activity.hpp"
 #include "scored/node/observe/overdue.hpp"
+#include "scored/node/observe/stacks.hpp"
 #include "scored/shared/facts/host_facts.hpp"
 #include "scored/shared/journal/event.hpp"
 
@@ -253,6 +254,7 @@ void NodeDaemon::send(const base::NodeToHead& message) {
   given_job_.show(wire);
   wire.set_takes_attempt_secrets(true);
   wire.set_passes_refusals(true);
+  wire.set_reads_stacks(true);
   head_.send(wire);
 }
 
@@ -278,6 +280,8 @@ void NodeDaemon::on_frame(const proto::InFrame& frame) {
       return on_trace_request(frame);
     case proto::FrameType::FactsRequest:
       return on_facts_request(frame);
+    case proto::FrameType::StacksRequest:
+      return on_stacks_request(frame);
     case proto::FrameType::WatchNode:
       return on_watch(frame);
     case proto::FrameType::HookReportTaken:
@@ -368,6 +372,13 @@ void NodeDaemon::on_facts_request(const proto::InFrame& frame) {
   reply.set_tag(message->tag());
   *reply.mutable_facts() = collect_facts(config_, parts_.cgroups);
   head_.send(reply);
+}
+
+void NodeDaemon::on_stacks_request(const proto::InFrame& frame) {
+  auto message = proto::parse<wire::StacksRequest>(frame);
+  if (!message) return head_.drop(message.error().message());
+  const StacksParts parts{parts_.clock, agent_, attempts_, parts_.cgroups, networks_, head_};
+  tasks_.spawn("read stacks", answer_stacks(parts, *std::move(message)));
 }
 
 void NodeDaemon::on_watch(const proto::InFrame& frame) {

@@ -229,6 +229,8 @@ bool ClientSession::dispatch(const proto::InFrame& frame) {
       return handle<wire::GetTrace>(frame);
     case FrameType::GetFacts:
       return handle<wire::GetFacts>(frame);
+    case FrameType::GetStacks:
+      return handle<wire::GetStacks>(frame);
     case FrameType::GetAccounting:
       return handle<wire::GetAccounting>(frame);
     case FrameType::WatchCluster:
@@ -481,6 +483,14 @@ Status ClientSession::on(const wire::GetFacts& message) {
                                facts.set_tag(tag);
                                answers.show(facts);
                              });
+}
+
+Status ClientSession::on(const wire::GetStacks& message) {
+  return parts_.stacks.read(fmt::format("{}", peer_.user), message,
+                            [answers = answers_, tag = message.tag()](wire::Stacks stacks) {
+                              stacks.set_tag(tag);
+                              answers.show(stacks);
+                            });
 }
 
 Status ClientSession::on(const wire::GetAccounting& message) {

@@ -20,6 +20,7 @@
 #include "scored/head/jobs/job_queries.hpp"
 #include "scored/head/jobs/job_table.hpp"
 #include "scored/head/jobs/submissions.hpp"
+#include "scored/head/stacks/stacks_collector.hpp"
 
 #include <functional>
 #include <memory>
@@ -42,6 +43,7 @@ class ClientSession {
     const Overview& overview;
     TraceCollector& traces;
     FactsCollector& facts;
+    StacksCollector& stacks;
     Admin& admin;
     FairShares& shares;
     Monitoring* monitoring = nullptr;  // null: monitoring is off
@@ -115,6 +117,7 @@ class ClientSession {
   Status on(const wire::GetInfo& message);
   Status on(const wire::GetTrace& message);
   Status on(const wire::GetFacts& message);
+  Status on(const wire::GetStacks& message);
   Status on(const wire::GetAccounting& message);
   Status on(const wire::WatchCluster& message);
   Status on(const wire::WebLogin& message);

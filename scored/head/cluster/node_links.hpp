@@ -24,6 +24,7 @@ struct NodeVitals {
   std::uint64_t instance = 0;          // see wire::NodeHello
   bool takes_attempt_secrets = false;  // likewise
   bool passes_refusals = false;        // likewise
+  bool reads_stacks = false;           // likewise
   std::int64_t cpu_ns = 0;
   std::uint64_t rss_bytes = 0;
   std::int64_t clock_error_ns = 0;

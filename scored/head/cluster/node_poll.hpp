@@ -1,6 +1,6 @@
 #pragma once
-// NodePoll sends a request to several nodes. It is done when all have replied or after 2 s, and
-// then names the silent ones.
+// NodePoll sends a request to several nodes. It is done when all have replied or at its deadline,
+// and then names the silent ones.
 
 #include "base/async/alarm.hpp"
 #include "base/result.hpp"
@@ -25,12 +25,13 @@ class NodePoll {
  public:
   using Done = std::function<void(Answers)>;
 
+  static constexpr Duration kDeadline = std::chrono::seconds(2);
+
   struct Call {
     Answers first;  // to which the replies are added
     Done done;
+    Duration deadline = kDeadline;
   };
-
-  static constexpr Duration kDeadline = std::chrono::seconds(2);
 
   // All references must outlive this object.
   NodePoll(Clock& clock, NodeLinks& links, Alarm& alarm)
@@ -59,7 +60,7 @@ class NodePoll {
       poll.missing.insert(node);
       links_.send_shared(node, frame);
     }
-    poll.until = clock_.now() + (nodes.empty() ? Duration(0) : kDeadline);
+    poll.until = clock_.now() + (nodes.empty() ? Duration(0) : call.deadline);
     alarm_.at(poll.until);
     return {};
   }

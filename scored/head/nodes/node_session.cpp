@@ -120,6 +120,7 @@ bool NodeSession::greet(const proto::InFrame& frame) {
   vitals.instance = hello->instance();
   vitals.takes_attempt_secrets = hello->takes_attempt_secrets();
   vitals.passes_refusals = hello->passes_refusals();
+  vitals.reads_stacks = hello->reads_stacks();
   wire::NodeWelcome welcome;
   welcome.set_version(*version);
   welcome.set_cluster(parts_.head.config.cluster);
@@ -131,6 +132,14 @@ bool NodeSession::greet(const proto::InFrame& frame) {
   welcome.set_takes_hook_reports(true);
   proto::send(*connection_, welcome);
   parts_.manager.connected(node_, *known, std::move(vitals), connection_);
+  return true;
+}
+
+template <class Message, class Collector>
+bool NodeSession::handle_reply(const proto::InFrame& frame, Collector& collector) {
+  auto reply = proto::parse<Message>(frame);
+  if (!reply) return refuse(reply.error());
+  collector.reply(node_, std::move(*reply));
   return true;
 }
 
@@ -165,18 +174,12 @@ bool NodeSession::dispatch(const proto::InFrame& frame) {
     case FrameType::ScratchReady:
       return handle_stream<wire::ScratchReady>(
           frame, [this](auto&& message) { parts_.volumes.ready(node_, message); });
-    case FrameType::NodeTraceReply: {
-      auto reply = proto::parse<wire::NodeTraceReply>(frame);
-      if (!reply) return refuse(reply.error());
-      parts_.traces.reply(node_, std::move(*reply));
-      return true;
-    }
-    case FrameType::FactsReply: {
-      auto reply = proto::parse<wire::FactsReply>(frame);
-      if (!reply) return refuse(reply.error());
-      parts_.facts.reply(node_, std::move(*reply));
-      return true;
-    }
+    case FrameType::NodeTraceReply:
+      return handle_reply<wire::NodeTraceReply>(frame, parts_.traces);
+    case FrameType::FactsReply:
+      return handle_reply<wire::FactsReply>(frame, parts_.facts);
+    case FrameType::StacksReply:
+      return handle_reply<wire::StacksReply>(frame, parts_.stacks);
     case FrameType::ControlOffer: {
       const auto offer = proto::parse<wire::ControlOffer>(frame);
       if (!offer) return refuse(offer.error());

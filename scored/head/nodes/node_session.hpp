@@ -9,6 +9,7 @@
 #include "scored/head/cluster/trace_collector.hpp"
 #include "scored/head/nodes/hook_reports.hpp"
 #include "scored/head/nodes/node_manager.hpp"
+#include "scored/head/stacks/stacks_collector.hpp"
 #include "scored/head/streams/job_networks.hpp"
 #include "scored/head/streams/job_streams.hpp"
 #include "scored/head/streams/job_volumes.hpp"
@@ -29,6 +30,7 @@ class NodeSession {
     TraceCollector& traces;
     FactsCollector& facts;
     HookReports& hooks;
+    StacksCollector& stacks;
   };
 
   // `clock` must outlive run(); `node` is the node that the key belongs to.
@@ -49,6 +51,9 @@ class NodeSession {
   // Handles a message that only the nodes of a running attempt may send.
   template <class Message, class Handler>
   bool handle_stream(const proto::InFrame& frame, Handler handler);
+  // Passes a node's answer to the collector that has asked.
+  template <class Message, class Collector>
+  bool handle_reply(const proto::InFrame& frame, Collector& collector);
   template <class Items>
   void drop_foreign(Items& items) const;
   bool handle_sample(const proto::InFrame& frame);

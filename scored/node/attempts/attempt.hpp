@@ -6,6 +6,7 @@
 #include "base/os/fd.hpp"
 #include "base/units.hpp"
 #include "proto/convert/convert.hpp"
+#include "proto/stacks.pb.h"
 #include "proto/transport/connection.hpp"
 #include "scored/node/attempts/job_cgroups.hpp"
 #include "scored/node/hooks/node_hooks.hpp"
@@ -56,7 +57,9 @@ struct Attempt {
   bool has_hooks = false;              // its prolog has begun, so its end waits for the epilog
   bool is_finishing = false;           // its end is known, and its epilog runs
   bool has_refused_output = false;     // the head has not asked for it again
-  bool is_unconfirmed = false;         // output was sent that the head may not have received yet
+  bool reads_stacks = false;           // its shepherd does
+  std::optional<wire::ShepherdStacksRead> stacks;  // its shepherd's last answer, until it is used
+  bool is_unconfirmed = false;  // output was sent that the head may not have received yet
 };
 
 using AttemptPtr = std::shared_ptr<Attempt>;

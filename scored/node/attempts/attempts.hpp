@@ -73,13 +73,14 @@ class Attempts {
 
   [[nodiscard]] std::vector<RunningTasks> running() const;
   [[nodiscard]] std::size_t running_count() const;
+  // Returns null for an unknown attempt.
+  [[nodiscard]] AttemptPtr find(AttemptId attempt) const;
   // Returns the last samples that the servers of jobs' volumes on this node have sent.
   [[nodiscard]] std::vector<const wire::ScratchSample*> volumes() const;
 
  private:
   // Returns true if tasks run here of a job that the attempt's output would slow down.
   [[nodiscard]] bool has_others(const Attempt& attempt) const;
-  AttemptPtr find(AttemptId attempt) const;
   AttemptPtr add(AttemptId attempt, std::optional<UserId> user = {});
   void keep_secret(const wire::AttemptSecret& message) const;
   // Adds the attempt that the command is a process of, and its secret; nothing if there is none.

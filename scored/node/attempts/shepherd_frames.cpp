@@ -172,6 +172,8 @@ bool ShepherdFrames::on_frame(Attempt& attempt, const proto::InFrame& frame) {
       return pass_to_head<wire::ScratchReady>(attempt, frame);
     case FrameType::ShepherdScratch:
       return on_scratch(attempt, frame);
+    case FrameType::ShepherdStacksRead:
+      return on_stacks(attempt, frame);
     case FrameType::NetworkRequest:
     case FrameType::ShepherdNetwork:
     case FrameType::PassedDescriptors:
@@ -208,11 +210,23 @@ bool ShepherdFrames::on_scratch(Attempt& attempt, const proto::InFrame& frame) {
   return true;
 }
 
+// A late answer, which nothing waits for, is kept until the next one or the attempt's end.
+bool ShepherdFrames::on_stacks(Attempt& attempt, const proto::InFrame& frame) {
+  auto message = proto::parse<wire::ShepherdStacksRead>(frame);
+  if (!message) return false;
+  attempt.stacks = *std::move(message);
+  return true;
+}
+
 bool ShepherdFrames::on_event(Attempt& attempt, const proto::InFrame& frame) {
   switch (frame.type) {
-    case FrameType::ShepherdReady:
+    case FrameType::ShepherdReady: {
+      const auto message = proto::parse<wire::ShepherdReady>(frame);
+      if (!message) return false;
+      attempt.reads_stacks = message->reads_stacks();
       handlers_.event(attempt.id, gang::ShepherdReady{});
       return true;
+    }
     case FrameType::ShepherdStarted: {
       const auto message = proto::parse<wire::ShepherdStarted>(frame);
       if (!message) return false;

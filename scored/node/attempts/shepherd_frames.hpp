@@ -59,6 +59,7 @@ class ShepherdFrames {
   asio::awaitable<bool> may_end(AttemptPtr attempt);
   bool on_frame(Attempt& attempt, const proto::InFrame& frame);
   static bool on_scratch(Attempt& attempt, const proto::InFrame& frame);
+  static bool on_stacks(Attempt& attempt, const proto::InFrame& frame);
   bool note_memory(const Attempt& attempt);
   bool on_event(Attempt& attempt, const proto::InFrame& frame);
   bool on_done(Attempt& attempt, const proto::InFrame& frame);

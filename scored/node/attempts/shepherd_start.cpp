@@ -185,6 +185,7 @@ asio::awaitable<Result<proto::FoundAttempt>> ShepherdStart::read_report(AttemptP
   attempt->has_volume = found->placed.scratch > Bytes(0);
   attempt->ranks = ranks_of(found->placed);
   attempt->tasks = found->pids;
+  attempt->reads_stacks = report->reads_stacks();
   attempt->group = static_cast<pid_t>(report->group());
   attempt->shepherd = static_cast<pid_t>(report->shepherd_pid());
   if (auto pidfd = open_pidfd(attempt->shepherd)) attempt->pidfd = *std::move(pidfd);
