@@ -5,6 +5,7 @@
 #include "scout/commands/commands.hpp"
 #include "scout/doctor/doctor.hpp"
 #include "scout/slurm/commands.hpp"
+#include "scout/stacks/stacks.hpp"
 
 #include <algorithm>
 #include <array>
@@ -43,6 +44,7 @@ constexpr std::array kCommands = {
     Command{"release", "release held jobs", false, release_main},
     Command{"suspend", "suspend running jobs", false, suspend_main},
     Command{"resume", "resume suspended jobs", false, resume_main},
+    Command{"stacks", "show where the ranks of a running job are", false, stacks_main},
     Command{"weight", "change the weight of jobs", false, weight_main},
     Command{"priority", "change the priority of waiting jobs", false, priority_main},
     Command{"info", "show the cluster and its timetable", false, info_main},

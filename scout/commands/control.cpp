@@ -37,6 +37,13 @@ Result<int> control(HeadLink& head, const Invocation& invocation, const ControlO
         request.set_weight(options.weight);
         request.set_priority(options.priority);
         if (const auto done = head.ask<wire::Done>(request); !done) return done.error();
+        const bool is_shown = what == wire::ControlJob::SUSPEND && !options.common.json;
+        if (is_shown) {
+          tell(fmt::format(
+              "{0} is suspended: score stacks {0} shows where its ranks are; a debugger "
+              "such as gdb -p waits until it is resumed",
+              id));
+        }
         return {};
       });
   return result != kExitOk ? result : code;
