@@ -7,6 +7,7 @@
 #include "base/os/host_facts.hpp"
 #include "base/text.hpp"
 #include "base/text/hostlist.hpp"
+#include "scored/node/memory/swap.hpp"
 #include "scored/shared/config/tables.hpp"
 
 #include <algorithm>
@@ -270,7 +271,8 @@ Result<NodeConfig> read_config(Result<ConfigFile> file) {
   config.jobs_memory = read_memory_config(root);
   ConfigSection watched = root.section("monitor");
   monitor::read_settings(watched, config.monitor);
-  ignore_other_tables(root, {"node", "network", "devices", "monitor", "gres", "memory", "pario", "hooks"});
+  ignore_other_tables(
+      root, {"node", "network", "devices", "monitor", "gres", "memory", "pario", "hooks"});
   if (auto sound = file->finish(); !sound) return sound.error();
   return config;
 }
@@ -373,6 +375,16 @@ Status complete(NodeConfig& config) {
   if (config.login_socket.empty()) config.login_socket = config.run_dir + "/commands.sock";
   if (config.job_memory == Bytes(0)) config.job_memory = Bytes(facts->memory.value() / 10 * 9);
   return {};
+}
+
+gang::NodeAgentConfig NodeConfig::for_agent() const {
+  gang::NodeAgentConfig out;
+  out.info = {.name = name, .cores = cores, .memory = memory};
+  out.info.features = features;
+  out.info.scratch = pario.capacity;
+  out.info.swap = offered_swap(jobs_memory);
+  for (const GenericConfig& kind : generic) out.info.generic.push_back(kind.resource);
+  return out;
 }
 
 }  // namespace score::node

@@ -5,6 +5,7 @@
 #include "base/os/log.hpp"
 #include "base/result.hpp"
 #include "base/units.hpp"
+#include "gang/node/node_agent.hpp"
 #include "monitor/model/settings.hpp"
 #include "proto/transport/tls_connection.hpp"
 #include "scored/shared/config/device_config.hpp"
@@ -62,6 +63,8 @@ struct NodeConfig {
   HooksConfig hooks;
   MemoryConfig jobs_memory;
   monitor::MonitorSettings monitor;
+
+  [[nodiscard]] gang::NodeAgentConfig for_agent() const;
 };
 
 // Errors have one line, "file:line: key: why".

@@ -2,7 +2,6 @@
 
 #include "base/async/timeout.hpp"
 #include "base/limits.hpp"
-#include "base/os/host_facts.hpp"
 #include "base/os/log.hpp"
 #include "base/overloaded.hpp"
 #include "base/systemd/notify.hpp"
@@ -53,16 +52,6 @@ static_assert(HeadLink::kSilenceLimit > std::chrono::seconds{1},
               "a reply may be a second late before the head counts as silent");
 constexpr Duration kFarewell = std::chrono::milliseconds{500};
 
-gang::NodeAgentConfig agent_config(const NodeConfig& config) {
-  gang::NodeAgentConfig made;
-  made.info = {.name = config.name, .cores = config.cores, .memory = config.memory};
-  made.info.features = config.features;
-  made.info.scratch = config.pario.capacity;
-  made.info.swap = offered_swap(config.jobs_memory);
-  for (const GenericConfig& kind : config.generic) made.info.generic.push_back(kind.resource);
-  return made;
-}
-
 // The launcher serves in a directory of root.
 bool is_of_root(const std::string& directory) {
   struct stat info {};
@@ -92,7 +81,7 @@ void log_failure(std::string_view task, const std::exception_ptr& exception) {
 NodeDaemon::NodeDaemon(Parts parts, NodeConfig config)
     : parts_(parts),
       config_(std::move(config)),
-      agent_(agent_config(config_)),
+      agent_(config_.for_agent()),
       tasks_(parts.io.get_executor(), &log_failure),
       launcher_(config_.launcher_dir, tasks_, parts.io.get_executor()),
       guard_(parts.cgroups != nullptr ? parts.cgroups->root() : std::string()),

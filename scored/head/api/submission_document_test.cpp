@@ -44,7 +44,8 @@ TEST(SubmissionDocument, ReadsTextsAndNumbers) {
       R"({"command":["a"],"directory":"/tmp","nodes":"2-4","memory":"2G","time":"1h30m",
           "wall_time":90,"scratch":1048576,"priority":-3,"after":"afterok:7,singleton",
           "begin":"1h","deadline":1900000000,"environment":["A=b","C="],"nodelist":"n[0-1]",
-          "gres":"gpu:2","queue":"high","requeue":false,"net":"pm","mpi":"pmix","switches":"2@10m"})");
+          "gres":"gpu:2","queue":"high","requeue":false,"net":"pm","mpi":"pmix",
+          "switches":"2@10m"})");
   const auto& resources = submit.resources();
   EXPECT_EQ(resources.switches(), 2U);
   EXPECT_EQ(Duration(resources.switches_wait_ns()), Duration(600s));

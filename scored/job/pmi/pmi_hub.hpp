@@ -3,8 +3,8 @@
 // socket per task. While a task does not read its replies, its requests are not read.
 //
 // A program that a rank starts inherits the rank's socket. If its MPI library initialises there, it
-// would take the rank's place and wait for the other ranks for ever, so the job is ended. The kernel
-// names the sender of what is read.
+// would take the rank's place and wait for the other ranks for ever, so the job is ended. The
+// kernel names the sender of what is read.
 
 #include "base/os/fd.hpp"
 #include "scored/job/pmi/pmi_server.hpp"
