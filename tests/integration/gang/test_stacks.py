@@ -72,6 +72,7 @@ def list_of(first, count):
 def check_hang(cluster, program, seed):
     kind, first, count = seed % len(KINDS), (seed * 37 + 5) % (RANKS - 4), 1 + seed % 3
     job = cluster.submit('-n', RANKS, '-N', 8, program, kind, first, count)
+    cluster.wait_job(job, 'running')
     found = {}
 
     def is_named():
@@ -138,6 +139,7 @@ def test_a_suspended_job_is_read_and_stays_suspended(pair, tmp_path):
 def test_a_shell_stands_for_its_program_and_threads_are_shown(pair):
     program = 'import threading, time\nthreading.Thread(target=time.sleep, args=(600,)).start()\ntime.sleep(600)\n'
     job = pair.submit('-n', 2, 'sh', '-c', f"python3 -c '{program}'; true")
+    pair.wait_job(job, 'running')
 
     def threads():
         return sum(frame['threads'] for frame in stacks(pair, job, '--threads')['frames'])
@@ -148,12 +150,10 @@ def test_a_shell_stands_for_its_program_and_threads_are_shown(pair):
 
 
 def test_steps_stand_for_their_allocation(pair):
-    job = pair.submit('-N', 1, 'sleep', '600')
-    script = 'scrun -n 2 sleep 600'
-    batch = int(pair.run('scbatch', '-N', '1', input=f'#!/bin/sh\n{script}\n').stdout.split()[-1])
+    batch = int(pair.run('scbatch', '-N', '2', input='#!/bin/sh\nscrun -n 2 sleep 600\n').stdout.split()[-1])
     wait_until(lambda: any(step['state'] == 'running' for step in pair.job(batch)['steps']))
-    pair.cancel(job)
     assert sum(group['count'] for group in stacks(pair, batch)['groups']) == 2
+    pair.cancel(batch)
 
 
 def test_bad_requests_are_refused_in_one_line(pair):
