@@ -16,6 +16,7 @@ PARSERS = {
     'fair_share': [(ACCOUNTS, 'read_accounts')],
     'notify': [('scored/head/config/notify_config.cpp', '')],
     'partitions': [('scored/head/config/partitions.cpp', '')],
+    'topology': [('scored/head/config/topology.cpp', '')],
     'licenses': [('scored/head/config/licenses.cpp', '')],
     'node': [('scored/node/**/config.cpp', '')],
     'network': [('scored/shared/config/network_config.cpp', '')],
@@ -79,10 +80,8 @@ def main():
     root = pathlib.Path(sys.argv[1])
     documents = {'deploy/etc/scored.toml': example_keys(root), 'scored.toml(5)': page_keys(root)}
     faults = []
-    for program, own in (('device_guard', 'devices'), ('hooks', 'hooks')):
-        source = (root / f'scored/privileged/{program}/main.cpp').read_text(encoding='utf-8')
-        faults += [f'{program} does not know the table [{table}]' for table in PARSERS
-                   if table != own and f'"{table}"' not in source]
+    known = (root / 'scored/shared/config/tables.hpp').read_text(encoding='utf-8')
+    faults += [f'tables.hpp does not name the table [{table}]' for table in PARSERS if f'"{table}"' not in known]
     for table in PARSERS:
         parsed = parsed_keys(root, table)
         if not parsed:

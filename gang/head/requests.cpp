@@ -88,7 +88,7 @@ Result<void> Requests::check_requeue(const Job& job) const {
                 job.request.inside);
   }
   if (job.request.requeue != base::Requeue::Yes) {
-    return fail(Errc::Denied,
+    return fail(Errc::WrongState,
                 "job {} was submitted without --requeue; score change {} requeue=yes allows it to "
                 "run again",
                 job.id, job.id);

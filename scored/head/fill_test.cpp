@@ -144,7 +144,8 @@ TEST_F(FillTest, DeadlockIsReportedWithTheWaitsOfRanks) {
       "MPI_Barrier";
   EXPECT_EQ(status_of(alice, job_of(attempt)).reasons(0), line);
   const auto is_about = [&](const JournalEntry& entry) {
-    return entry.contains("REASON") && entry.at("REASON") == line && entry.contains("JOB_ID");
+    return entry.contains("REASON") && "deadlock: " + entry.at("REASON") == line &&
+           entry.contains("JOB_ID");
   };
   EXPECT_EQ(std::ranges::count_if(journal.entries, is_about), 1);
 }

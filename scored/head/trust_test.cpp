@@ -72,6 +72,7 @@ std::vector<proto::InFrame> messages_about(AttemptId attempt) {
           report_of(AbortRequested{attempt, Rank(0), 1, "forged"}),
           report_of(ActivityChanged{attempt, idle}),
           report_of(MeetingReached{attempt}),
+          report_of(ParkReport{attempt}),
           about(attempt, output),
           about(attempt, taken),
           about(attempt, fence),
@@ -90,6 +91,7 @@ const std::set<FrameType> kOthers = {
     FrameType::TimetableApplied,  FrameType::Heartbeat,
     FrameType::NodeTraceReply,    FrameType::ControlOffer,
     FrameType::FactsReply,        FrameType::HookReport,
+    FrameType::StacksReply,
     FrameType::WitnessHello,      FrameType::LeaseReply,
     FrameType::ControlBeat,       FrameType::ControlAnswer,
     FrameType::ControlTimetables, FrameType::ControlTimetablesTaken};

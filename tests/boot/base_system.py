@@ -13,7 +13,7 @@ SUITE = 'bookworm'  # the machines' suite unless a test asks for another
 # so a dependency that is missing here fails the installation of the packages, and apt names it.
 PACKAGES = [
     'adduser', 'apt-utils', 'bash-completion', 'ca-certificates', 'curl', 'dbus', 'fuse3', 'init-system-helpers', 'iproute2',
-    'iputils-ping', 'libfabric1', 'liblmdb0', 'libmpich12', 'libopenmpi3', 'libpmix2', 'libprometheus-cpp-core1.0', 'libsqlite3-0',
+    'iputils-ping', 'libdw1', 'libfabric1', 'liblmdb0', 'libmpich12', 'libopenmpi3', 'libpmix2', 'libprometheus-cpp-core1.0', 'libsqlite3-0',
     'libncursesw6', 'libsystemd0', 'liburing2', 'nftables', 'openssl', 'procps', 'python3-minimal', 'systemd', 'systemd-sysv']
 RENAMED = {'trixie': {'libopenmpi3': 'libopenmpi40', 'libpmix2': 'libpmix2t64'}}
 

@@ -104,7 +104,7 @@ describe('access', { skip }, () => {
     const order = await tabOrder(page);
     const names = order.map(({ name }) => name);
     const wanted = await page.evaluate(() => [...document.querySelectorAll('button, input, select, a[href], canvas')]
-      .filter((element) => element.tagName !== 'CANVAS' || element.tabIndex === 0).length);
+      .filter((element) => element.checkVisibility() && (element.tagName !== 'CANVAS' || element.tabIndex === 0)).length);
     assert.equal(order.filter(({ tag }) => ['BUTTON', 'INPUT', 'SELECT', 'A', 'CANVAS'].includes(tag)).length, wanted, names.join(', '));
     for (const name of ['Pause', '1 Hz', 'Quantum', 'Slots', 'Setting', 'Value', 'Nodes', 'Reason', 'Drain', 'Resume', 'Job', 'Suspend', 'Continue',
       'Cancel', 'Nodes × slots', 'Nodes × time', 'Filter', String(job)]) {

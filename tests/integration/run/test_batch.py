@@ -303,7 +303,7 @@ def test_bad_scripts_are_refused_in_one_line(batch):
     assert 'job.sh line 2: unknown option \'--nodse\'; did you mean --nodes?' in batch.refused('#!/bin/sh\n#SCORE --nodse=2\necho\n')
     assert 'line 3' in batch.refused('#!/bin/sh\n\n#SCORE -N many\n')
     assert 'line 2' in batch.refused('#!/bin/sh\n#SCORE -N 2 program\n')
-    assert 'job.sh line 2: ' in batch.refused('#!/bin/sh\n#SBATCH --dependency=afterok:1?afterok:2\n')
+    assert 'job.sh line 2: ' in batch.refused('#!/bin/sh\n#SBATCH --dependency=afterok:1?afterok:2,afterok:3\n')
     assert 'job.sh line 2: ' in batch.refused('#!/bin/sh\n#SBATCH --begin=teatime\n')
     assert 'array x: ' in batch.refused('#!/bin/sh\n#SBATCH --array=x\n')
     assert 'line 2' in batch.refused('#!/bin/sh\n#SCORE -J "open\n')

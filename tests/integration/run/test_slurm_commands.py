@@ -189,7 +189,7 @@ def test_errors_are_one_line(slurm):
 
 
 def test_jobs_are_changed_and_requeued(slurm, few):
-    job = submit(slurm, '-H', '--wrap', 'sleep 600')
+    job = submit(slurm, '-H', '--requeue', '--wrap', 'sleep 600')
     slurm('scontrol', 'update', f'JobId={job}', 'TimeLimit=60', 'JobName=renamed')
     shown = few.job(job)
     assert (shown['wall_limit_s'], shown['name']) == (3600, 'renamed')
