@@ -4,6 +4,7 @@
 #include "pario/client/group.hpp"
 #include "pario/client/handles.hpp"
 #include "pario/client/path.hpp"
+#include "pario/core/times.hpp"
 
 #include <algorithm>
 #include <array>
@@ -38,23 +39,19 @@ int check_write(const pario_file& file) {
   return (file.flags & O_ACCMODE) != O_RDONLY ? 0 : -EBADF;
 }
 
-timespec time_of(std::int64_t ns) {
-  return {ns / 1'000'000'000, ns % 1'000'000'000};
-}
-
 void fill(const pario::FileStatus& from, struct stat& to) {
   to = {};
   to.st_ino = from.id;
   to.st_mode = from.mode;
-  to.st_nlink = S_ISDIR(from.mode) ? 2 : 1;
+  to.st_nlink = from.links;
   to.st_uid = ::geteuid();
-  to.st_gid = ::getegid();
+  to.st_gid = from.group == pario::kNoGroup ? ::getegid() : from.group;
   to.st_size = static_cast<off_t>(from.size);
   to.st_blocks = static_cast<blkcnt_t>(from.blocks);
   to.st_blksize = 1 << 20;
-  to.st_mtim = time_of(from.modified_ns);
-  to.st_atim = to.st_mtim;
-  to.st_ctim = time_of(std::max(from.modified_ns, from.changed_ns));
+  to.st_mtim = pario::to_timespec(from.modified_ns);
+  to.st_atim = from.accessed_ns != 0 ? pario::to_timespec(from.accessed_ns) : to.st_mtim;
+  to.st_ctim = pario::to_timespec(from.changed_ns);
 }
 
 std::vector<pario::Extent> copy_of(const pario_extent* extents, std::size_t count) {
@@ -136,6 +133,8 @@ int pario_open(pario_volume* volume, const char* path, int flags, mode_t mode, p
   if (error != 0) return -error;
   const bool writes = (flags & O_ACCMODE) != O_RDONLY;
   if (S_ISDIR(status.mode) && (writes || (flags & O_CREAT) != 0)) return -EISDIR;
+  if (S_ISLNK(status.mode)) return -ELOOP;  // paths of the library follow no links
+  if (!S_ISREG(status.mode) && !S_ISDIR(status.mode)) return -ENXIO;
   if ((flags & O_TRUNC) != 0 && writes && status.size > 0) error = own.truncate(status.id, 0);
   if (error != 0) return -error;
   auto opened = std::make_unique<pario_file>();

@@ -3,8 +3,8 @@
  * Functions return 0 or a number of bytes, or a negative value of errno: -ENOENT, -ENOSPC (the
  * volume is full), -EIO (a server could not be reached for about 10 s), -ESTALE (the file was
  * removed), ... Offsets and lengths are bytes. Paths begin at the root of the volume, with or
- * without a slash; there are no links. All functions may be called by several threads at once; one
- * pario_transfer may be used by only one thread.
+ * without a slash; symbolic links are not followed (-ELOOP). All functions may be called by several
+ * threads at once; one pario_transfer may be used by only one thread.
  *
  * A read that starts after a write returned, on any node, sees the written data. The library caches
  * no data. See docs/reference/pario.md.

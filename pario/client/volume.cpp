@@ -79,8 +79,9 @@ int Volume::take_status(const Call& one, FileStatus& found) {
   Attributes attributes;
   if (!parse_body(one.body, attributes)) return EPROTO;
   if (attributes.mode == 0) return status(attributes.id, found);
-  found = {attributes.id,     attributes.mode,        attributes.wide != 0, attributes.size,
-           attributes.blocks, attributes.modified_ns, attributes.changed_ns};
+  found = {attributes.id,     attributes.mode,        attributes.wide != 0,  attributes.size,
+           attributes.blocks, attributes.modified_ns, attributes.changed_ns, attributes.accessed_ns,
+           attributes.group,  attributes.links};
   // The entries of a directory are spread over all servers, which know when they have changed.
   return (found.is_wide || S_ISDIR(found.mode)) && servers() > 1 ? add_wide(found) : 0;
 }
@@ -99,7 +100,10 @@ int Volume::add_wide(FileStatus& found) {
     if (!parse_body(calls[server].body, attributes)) return EPROTO;
     found.size = std::max(found.size, file_end(striping, server, attributes.size));
     found.blocks += attributes.blocks;
-    found.modified_ns = std::max(found.modified_ns, attributes.modified_ns);
+    if (attributes.modified_ns != 0) {
+      found.modified_ns = std::max(found.modified_ns, attributes.modified_ns);
+    }
+    found.changed_ns = std::max(found.changed_ns, attributes.changed_ns);
   }
   return 0;
 }
@@ -148,7 +152,7 @@ int Volume::unlink_kept(const Name& name, bool& is_kept) {
   Call one;
   one.request.number = attributes.id;
   if (const int error = named(Op::Unlink, name, one)) return error;
-  return keeper_->keep(attributes.id) ? 0 : remove_file(attributes.id);
+  return drop_name(attributes.id);
 }
 
 int Volume::unlink(FileId parent, std::string_view name) {
@@ -162,16 +166,18 @@ int Volume::unlink(FileId parent, std::string_view name) {
   Attributes attributes;
   if (!parse_body(one.body, attributes)) return EPROTO;
   // The server of the entry has removed the file too if it is its home.
+  if (attributes.links > 0) return 0;
   return attributes.mode == 0 ? remove_file(attributes.id) : remove_rest(attributes.id, attributes);
 }
 
-int Volume::remove_file(FileId id) {
+int Volume::remove_file(FileId id, std::uint16_t flags) {
   Call one;
+  one.request.flags = flags;
   if (const int error = call_home(Op::Remove, id, one)) return error;
   Attributes attributes;
   if (one.body.empty()) return 0;  // the file did not exist
   if (!parse_body(one.body, attributes)) return EPROTO;
-  return remove_rest(id, attributes);
+  return attributes.links > 0 ? 0 : remove_rest(id, attributes);
 }
 
 int Volume::remove_rest(FileId id, const Attributes& attributes) {
@@ -217,6 +223,12 @@ int Volume::rename_across(const Name& from, const Name& to, bool exclusive, File
   if (const int error = named(Op::Lookup, from, found)) return error;
   Attributes source;
   if (!parse_body(found.body, source)) return EPROTO;
+  Call there;
+  Attributes target;
+  if (named(Op::Lookup, to, there) == 0 && parse_body(there.body, target) &&
+      target.id == source.id) {
+    return exclusive ? EEXIST : 0;  // two names of one file stay
+  }
   Call insert;
   insert.request.number = source.id;
   insert.request.mode = static_cast<std::uint32_t>(found.reply.number);
@@ -274,7 +286,7 @@ int Volume::rename(const Name& from, const Name& to, bool exclusive) {
     static_cast<void>(call_all({.op = Op::UnsealDirectory, .id = target.id}, calls));
   }
   if (error != 0 || replaced == 0) return error;
-  return keeper_ != nullptr && keeper_->keep(replaced) ? 0 : remove_file(replaced);
+  return drop_name(replaced);
 }
 
 int Volume::read_directory(FileId id, std::vector<Entry>& entries) {
@@ -299,17 +311,6 @@ int Volume::set_mode(FileId id, std::uint32_t mode) {
   Call one;
   one.request.mode = mode;
   return call_home(Op::SetMode, id, one);
-}
-
-int Volume::set_time(FileId id, std::int64_t modified_ns) {
-  FileStatus found;
-  if (const int error = status(id, found)) return error;
-  Call one;
-  one.request.number = static_cast<std::uint64_t>(std::max<std::int64_t>(modified_ns, 0));
-  if (const int error = call_home(Op::SetTime, id, one)) return error;
-  if (!found.is_wide && !S_ISDIR(found.mode)) return 0;
-  std::vector<Call> calls;
-  return call_all({.op = Op::SetTime, .id = id, .number = one.request.number}, calls, home_of(id));
 }
 
 int Volume::truncate(FileId id, std::uint64_t size) {

@@ -22,6 +22,9 @@ struct FileStatus {
   std::uint64_t blocks = 0;  // of 512 bytes
   std::int64_t modified_ns = 0;
   std::int64_t changed_ns = 0;
+  std::int64_t accessed_ns = 0;
+  std::uint32_t group = kNoGroup;
+  std::uint32_t links = 1;  // names
 };
 
 // A user of a file keeps this information.
@@ -67,8 +70,8 @@ class Volume {
   // if it is open.
   void set_keeper(OpenFileTracker* keeper) { keeper_ = keeper; }
 
-  // Removes a file that the keeper has kept.
-  int remove_unnamed(FileId id) { return remove_file(id); }
+  // Removes a file that the keeper has kept, unless it has a name again.
+  int remove_unnamed(FileId id) { return remove_file(id, kNameless); }
 
   struct Name {
     FileId parent = 0;
@@ -77,13 +80,33 @@ class Volume {
 
   // Replaces `to` as rename(2) does, or returns EEXIST if `exclusive`.
   int rename(const Name& from, const Name& to, bool exclusive);
+  // Makes both files have the name of the other one.
+  int exchange(const Name& one, const Name& other);
+  // Gives the file a further name. EEXIST, EPERM (a directory), EMLINK.
+  int link(FileId id, const Name& name, FileStatus& status);
+  int make_symbolic_link(const Name& name, std::string_view target, FileStatus& status);
+  int read_symbolic_link(FileId id, std::string& target);
+  // Makes a regular file without a name; link() can give it one, remove_unnamed() removes it.
+  int make_unnamed(FileId parent, std::uint32_t mode, FileStatus& status);
   // Returns all entries, in no particular order.
   int read_directory(FileId id, std::vector<Entry>& entries);
 
   // These functions handle attributes.
   int status(FileId id, FileStatus& status);
   int set_mode(FileId id, std::uint32_t mode);
-  int set_time(FileId id, std::int64_t modified_ns);
+  int set_group(FileId id, std::uint32_t group);
+
+  struct Times {
+    std::uint32_t what = 0;  // kSetModified, kSetAccessed
+    std::int64_t modified_ns = 0;
+    std::int64_t accessed_ns = 0;
+  };
+
+  int set_times(FileId id, const Times& times);
+  // Extended attributes. ENODATA: there is no such value.
+  int read_value(FileId id, std::string_view name, std::string& value);
+  int change_value(FileId id, std::string_view name, ValueChange change, std::string_view value);
+  int list_values(FileId id, std::string& names);
   int truncate(FileId id, std::uint64_t size);
   // Forces data and attributes to the disks of their servers.
   int sync(FileId id);
@@ -100,6 +123,10 @@ class Volume {
   ssize_t write(OpenFile& file, const Span& span);
   // Writes at the end of the file; different writers never overlap.
   ssize_t append(OpenFile& file, const char* bytes, std::size_t length);
+  // Works as fallocate(2), for its modes that keep the place of other data.
+  int allocate(OpenFile& file, int mode, const Extent& extent);
+  // Works as lseek(2) with SEEK_DATA and SEEK_HOLE.
+  int seek(OpenFile& file, bool is_hole, std::uint64_t offset, std::uint64_t& found);
 
   // A transfer is a read or write that runs while the caller does other work. Only one thread may
   // use it.
@@ -126,11 +153,15 @@ class Volume {
                std::uint32_t except = kMaxServers);
   int named(Op op, const Name& name, Call& call);
   int unlink_kept(const Name& name, bool& is_kept);
+  // A name of the file was removed or replaced. The file is removed with its last name, or kept
+  // while it is open here.
+  int drop_name(FileId id);
+  int insert(const Name& name, const Entry& entry, bool exclusive);
   int take_status(const Call& call, FileStatus& status);
   int add_wide(FileStatus& status);
   int make_wide(OpenFile& file, std::span<const Piece> pieces);
-  // Removes a file that no entry refers to any more.
-  int remove_file(FileId id);
+  // Takes one name of a file, and removes it with the last one.
+  int remove_file(FileId id, std::uint16_t flags = 0);
   int remove_rest(FileId id, const Attributes& attributes);
   int seal(FileId id);
   int move(const Name& from, const Name& to, Call& one);

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <sys/stat.h>
 
 namespace score::pario {
 namespace {
@@ -51,13 +52,13 @@ constexpr auto kOperations = [] {
     all[static_cast<std::size_t>(op)].flags |= flags;
   };
   set(Op::Lookup, kName);
-  set(Op::Create, kMode | kName, kOnce);
+  set(Op::Create, kMode | kName | kData, kOnce);
   set(Op::Unlink, kNumber | kName, kOnce);
   set(Op::Insert, kMode | kNumber | kName | kNotZero, kOnce);
-  set(Op::Rename, kNumber | kName | kName2 | kNotZero, kOnce);
+  set(Op::Rename, kNumber | kName | kName2 | kNotZero, kOnce | kExchange);
   set(Op::SetMode, kMode);
-  set(Op::SetTime, kNumber | kOffsets);
-  set(Op::Remove, 0, kOnce);
+  set(Op::SetTime, kMode | kNumber | kOther);
+  set(Op::Remove, 0, kOnce | kNameless);
   set(Op::ReadEntries, kStart);
   set(Op::Truncate, kNumber | kOffsets);
   set(Op::Read, kExtents, kRemote);
@@ -80,6 +81,13 @@ constexpr auto kOperations = [] {
   set(Op::OpenData, kAnyFile);
   set(Op::Lease, kNumber | kOther | kOffsets);
   set(Op::LogTransaction, kData);
+  set(Op::ChangeLinks, kNumber, kOnce);
+  set(Op::GetValue, kStart);
+  set(Op::SetValue, kMode | kName | kData);
+  set(Op::Allocate, kMode | kNumber | kOther | kOffsets);
+  set(Op::Seek, kMode | kNumber | kOffsets);
+  set(Op::SetGroup, kMode);
+  set(Op::MakeFile, kMode, kOnce);
   return all;
 }();
 
@@ -171,6 +179,13 @@ bool are_extents_valid(const Request& request) {
          (request.data_bytes == 0 ? request.op != Op::Write : total == request.data_bytes);
 }
 
+bool is_data_valid(const Request& request) {
+  if (request.op == Op::SetValue) return request.data_bytes <= kMaxValueBytes;
+  if (request.op != Op::Create) return true;
+  return S_ISLNK(request.mode) ? request.data_bytes > 0 && request.data_bytes <= kMaxTargetBytes
+                               : request.data_bytes == 0;
+}
+
 bool is_body_valid(const Request& request) {
   const unsigned fields = operation(request.op).fields;
   if (request.id == 0 && !(fields & kAnyFile)) return false;
@@ -183,6 +198,7 @@ bool is_body_valid(const Request& request) {
   if ((fields & kOffsets) && request.number > kMaxOffset) return false;
   if ((fields & kOffsets) && (fields & kOther) && request.other > kMaxOffset) return false;
   if (fields & kExtents) return are_extents_valid(request);
+  if (!is_data_valid(request)) return false;
   if (fields & kServers) return are_participants(request.servers, request.other);
   if (request.op == Op::Move) return request.other != 0;
   if (request.op == Op::FinishTransaction) return request.other <= 1;

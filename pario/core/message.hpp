@@ -37,7 +37,7 @@ enum class Op : std::uint16_t {
   Rename,           // name in id becomes name2 in `number`; both entries on this server
   GetAttributes,    // of id: attributes at its home, otherwise those of the data on this server
   SetMode,          // of id to `mode`
-  SetTime,          // of id's data here, and of id at its home: modified at `number` ns
+  SetTime,          // of id's data here, and of id at its home: `number` and `other`; see `mode`
   SetWide,          // id has data on servers other than its home
   Remove,           // id: attributes at its home and data
   ReadEntries,      // of directory id after `name`, at most one reply's data
@@ -73,8 +73,34 @@ enum class Op : std::uint16_t {
   Lease,        // reserves `number` bytes for direct writes to id; `other` were written
   // LogTransaction sends a record of the leader's log of transactions to the follower of a part.
   LogTransaction,
-  Last = LogTransaction,
+  // The following operations serve trees of unmodified programs (docs/adr/0128).
+  ChangeLinks = 37,  // of id: `number` 1: one name more, 0: one name less; the file stays
+  GetValue = 39,     // the value `name` of id; no name: the target of a symbolic link
+  SetValue = 41,     // the value `name` of id to the data; `mode` is a ValueChange
+  ListValues = 43,   // names of the values of id, each followed by a 0
+  Allocate = 45,  // `other` bytes of id's data here from `number` on; `mode` is that of fallocate
+  Seek = 47,      // in id's data here from `number` on: `mode` 0: data, 1: a hole
+  SetGroup = 49,  // of id to `mode`
+  MakeFile = 51,  // a regular file with `mode` without a name, here
+  Last = MakeFile,
 };
+
+// Selects what a SetValue does.
+enum class ValueChange : std::uint32_t {
+  Set = 0,
+  Create = 1,   // EEXIST if there is such a value
+  Replace = 2,  // ENODATA if there is none
+  Remove = 3,   // ENODATA if there is none
+};
+
+inline constexpr std::size_t kMaxValueBytes = 32'768;      // of one value
+inline constexpr std::size_t kMaxValueListBytes = 65'536;  // of the names of a file's values
+inline constexpr std::size_t kMaxTargetBytes = 4'095;      // of a symbolic link
+inline constexpr std::uint32_t kNoGroup = 0xffff'ffff;     // the group of the one who mounts
+
+// Selects the times that a SetTime changes: its `number` and its `other`, in ns since 1970.
+inline constexpr std::uint32_t kSetModified = 1;
+inline constexpr std::uint32_t kSetAccessed = 2;
 
 // These are the fields of a Gather. `number` is the group.
 struct Gathered {
@@ -115,6 +141,10 @@ inline constexpr std::uint16_t kStable = 8;     // Prepare: survives a loss of p
 inline constexpr std::uint16_t kStamped = 16;
 // The leader of two replicas sends a change to the follower with this flag; see Forwarded.
 inline constexpr std::uint16_t kForwarded = 32;
+// Rename: both names exist, and each becomes that of the other file.
+inline constexpr std::uint16_t kExchange = 256;
+// Remove: only if the file has no name.
+inline constexpr std::uint16_t kNameless = 512;
 // A change with this flag must not be carried out twice even if it is sent twice; see Once.
 inline constexpr std::uint16_t kOnce = 64;
 
@@ -226,6 +256,9 @@ struct Attributes {
   std::uint64_t blocks = 0;  // of 512 bytes, of the data here
   std::int64_t modified_ns = 0;
   std::int64_t changed_ns = 0;
+  std::int64_t accessed_ns = 0;  // as set by a program
+  std::uint32_t group = kNoGroup;
+  std::uint32_t links = 0;  // names; in replies to Unlink and Remove: those that are left
 };
 
 // Returns false also if the size is beyond kMaxOffset.
@@ -292,7 +325,7 @@ AddressBytes unpack_address(std::uint64_t packed);  // of the low 48 bits
 using Nonce = std::array<char, 16>;
 using Key = std::array<char, 16>;
 using Proof = std::array<char, 16>;
-inline constexpr std::string_view kMagic{"PARIO\2\0\0", 8};
+inline constexpr std::string_view kMagic{"PARIO\3\0\0", 8};
 inline constexpr std::size_t kGreetingBytes = 24;  // kMagic, nonce
 inline constexpr std::size_t kAnswerBytes = 40;    // kMagic, nonce, proof
 inline constexpr std::size_t kWelcomeBytes = 16;   // proof

@@ -11,7 +11,8 @@ namespace {
 Request sample(Op op) {
   Request request{.op = op, .flags = 1, .tag = 77, .id = kRootId};
   if (op == Op::Move || op == Op::Lookup || op == Op::Create || op == Op::Unlink ||
-      op == Op::Insert || op == Op::Rename || op == Op::ReadEntries) {
+      op == Op::Insert || op == Op::Rename || op == Op::ReadEntries || op == Op::GetValue ||
+      op == Op::SetValue) {
     request.name = "a name";
   }
   if (op == Op::Rename || op == Op::Move) request.name2 = "new";
@@ -34,6 +35,9 @@ Request sample(Op op) {
   if (op == Op::PrepareTransaction) request.servers = {0, 1, 4095};
   if (op == Op::Reserve || op == Op::Lease || op == Op::Gather) request.other = 5;
   if (op == Op::Lease || op == Op::Gather || op == Op::OpenChannel) request.number = 4096;
+  if (op == Op::SetTime || op == Op::Allocate) request.other = 9;
+  if (op == Op::SetTime || op == Op::SetValue || op == Op::Allocate) request.mode = 3;
+  if (op == Op::SetValue) request.data_bytes = 7;
   if (op == Op::Gather) request.mode = pack_mode({.rank = 63, .error = 5});
   if (op == Op::OpenChannel) request.mode = 2;
   if (op == Op::Read || op == Op::Write) request.extents = {{0, 10}, {kMaxOffset - 5, 5}};
@@ -155,6 +159,21 @@ TEST(Message, RefusesExtentsAtTheEdge) {
   Request truncate = sample(Op::Truncate);
   truncate.number = kMaxOffset + 1;
   EXPECT_FALSE(parses(bytes_of(truncate)));
+}
+
+TEST(Message, OnlySymbolicLinkIsCreatedWithData) {
+  Request create = sample(Op::Create);
+  create.data_bytes = 1;
+  EXPECT_FALSE(parses(bytes_of(create)));
+  create.mode = 0120777;
+  EXPECT_TRUE(parses(bytes_of(create)));
+  create.data_bytes = kMaxTargetBytes + 1;
+  EXPECT_FALSE(parses(bytes_of(create)));
+  create.data_bytes = 0;
+  EXPECT_FALSE(parses(bytes_of(create)));
+  Request value = sample(Op::SetValue);
+  value.data_bytes = kMaxValueBytes + 1;
+  EXPECT_FALSE(parses(bytes_of(value)));
 }
 
 TEST(Message, RefusesHeadersBeyondTheLimits) {
@@ -339,7 +358,7 @@ std::uint64_t hash_of(std::string_view bytes) {
 TEST(Message, RequestBytesAreThoseOfProtocolVersion) {
   constexpr std::array<std::uint64_t, 36> kRecorded{
       0x392b2dc7c22efdff, 0x44c5a9a186f0c677, 0xa73c8a6726061d5d, 0xb8bde3bcb9fdd03d,
-      0xd0ac9adb90be5c81, 0x891b6ac6134d0f04, 0xe353ff21d679441a, 0xb3ba354abbb944c2,
+      0xd0ac9adb90be5c81, 0x891b6ac6134d0f04, 0xe353ff21d679441a, 0xc5ab16319e9c6ba4,
       0xaaa434abb6981ecb, 0xc03f5fdfda0cf798, 0x42cf58bef82d052d, 0xcc135981f1bc54be,
       0x0d321751c367decf, 0xa48ff8e9c1909f44, 0x5166c0e601e57981, 0x405fcd3ffab753d1,
       0xe5886f5f9cf89ec3, 0x1db0747a91f7be55, 0xe87c019ab77b1c01, 0x286541eb9a240f0b,
@@ -368,7 +387,7 @@ TEST(Message, ReplyBytesAreThoseOfProtocolVersion) {
   put(bytes, Statistics{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13});
   put(bytes, ChannelOffer{1, 2, 3, 4, 5, 6});
   put(bytes, DataPlace{1, 2, 3, 4});
-  EXPECT_EQ(hash_of(bytes), 0x7b922891c6c1a9bd);
+  EXPECT_EQ(hash_of(bytes), 0xa4288aa058883231);
 }
 
 }  // namespace

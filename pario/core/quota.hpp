@@ -48,6 +48,16 @@ class Quota {
   std::uint64_t reserved_ = 0;
 };
 
+// A name and its attributes take about as much space, so empty files fill a volume too.
+inline constexpr std::uint64_t kBytesPerFile = 512;
+
+// Returns true if there is room for another file beside `files`. Space that is only reserved does
+// not count, because clients reserve much more than they need.
+inline bool has_room_for_file(const Quota& quota, std::uint64_t files) {
+  const std::uint64_t free = quota.used() < quota.capacity() ? quota.capacity() - quota.used() : 0;
+  return files < free / kBytesPerFile;
+}
+
 // Returns the maximum that a write of `length` bytes can take: whole pages at both ends.
 constexpr std::uint64_t most_space(std::uint64_t length) {
   return (length + 2 * 4096 - 1) / 4096 * 4096;

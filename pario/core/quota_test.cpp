@@ -31,5 +31,15 @@ TEST(Quota, RefusesNumbersThatOverflow) {
   EXPECT_EQ(Quota(5, 9).free(), 0U);
 }
 
+TEST(Quota, EmptyFilesNeedRoom) {
+  Quota quota(10 * kBytesPerFile);
+  EXPECT_TRUE(has_room_for_file(quota, 9));
+  EXPECT_FALSE(has_room_for_file(quota, 10));
+  ASSERT_TRUE(quota.reserve(5 * kBytesPerFile));
+  EXPECT_TRUE(has_room_for_file(quota, 9));
+  quota.settle(5 * kBytesPerFile, 0, 5 * kBytesPerFile);
+  EXPECT_FALSE(has_room_for_file(quota, 5));
+}
+
 }  // namespace
 }  // namespace score::pario

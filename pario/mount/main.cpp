@@ -1,6 +1,7 @@
 // scored-pario-mount mounts a volume as a directory, for unmodified programs.
 #include "pario/client/volume.hpp"
 #include "pario/mount/operations.hpp"
+#include "pario/mount/session_io.hpp"
 
 #include <array>
 #include <charconv>
@@ -21,10 +22,12 @@ namespace pario = score::pario;
 constexpr int kExitError = 125;  // as in all programs of Scored
 
 constexpr const char* kUsage =
-    "Usage: scored-pario-mount --volume FILE [--foreground] [--ready FD] DIR\n\n"
+    "Usage: scored-pario-mount --volume VOLUME [--foreground] [--page-cache] [--ready FD] DIR\n\n"
     "Mounts a striped volume at the directory DIR; unmount with fusermount3 -u DIR.\n\n"
     "Options:\n"
-    "  --volume FILE   Description of the volume (the file named by $PARIO_VOLUME)\n"
+    "  --volume VOLUME Name or description of the volume ($PARIO_VOLUME)\n"
+    "  --page-cache    Keep data in the kernel's cache: programs can map files into shared memory\n"
+    "                  before Linux 6.6; data that other nodes write is seen later\n"
     "  --foreground    Stay in the foreground, and unmount at the end\n"
     "  --ready FD      Write a byte to this open descriptor when the volume is mounted\n"
     "  --help          Print this help and exit\n"
@@ -34,6 +37,7 @@ struct Options {
   std::string volume;
   std::string directory;
   bool stays = false;
+  bool has_page_cache = false;
   int ready = -1;
 };
 
@@ -53,7 +57,8 @@ int descriptor(const char* text) {
 }
 
 Options parse(int argc, char** argv) {
-  constexpr std::array<option, 6> kOptions{{{"volume", required_argument, nullptr, 'v'},
+  constexpr std::array<option, 7> kOptions{{{"volume", required_argument, nullptr, 'v'},
+                                            {"page-cache", no_argument, nullptr, 'p'},
                                             {"foreground", no_argument, nullptr, 'f'},
                                             {"ready", required_argument, nullptr, 'r'},
                                             {"help", no_argument, nullptr, 'h'},
@@ -69,20 +74,20 @@ Options parse(int argc, char** argv) {
     if (letter == '?') std::exit(kExitError);
     if (letter == 'v') options.volume = optarg;
     if (letter == 'f') options.stays = true;
+    if (letter == 'p') options.has_page_cache = true;
     if (letter == 'r') options.ready = descriptor(optarg);
   }
   if (options.volume.empty()) fail("--volume is missing; see scored-pario-mount --help");
   if (optind + 1 != argc) fail("expected one directory; see scored-pario-mount --help");
   options.directory = argv[optind];
-  options.volume = std::filesystem::absolute(options.volume).string();
+  // The mount runs in the root directory; a name that is no file is that of a named volume.
+  options.volume = std::filesystem::absolute(pario::volume_path(options.volume)).string();
   return options;
 }
 
-using VolumePtr = std::unique_ptr<pario::Volume>;
-
 // There is no thread yet. The contexts of PM belong to the process that opened them, so the volume
 // is opened again after the fork into the background.
-int serve(fuse_session* session, const Options& options, VolumePtr& volume) {
+int serve(fuse_session* session, const Options& options, std::unique_ptr<pario::Volume>& volume) {
   std::string message;
   if (!options.stays) volume.reset();
   if (fuse_daemonize(options.stays ? 1 : 0) != 0) return kExitError;
@@ -97,17 +102,18 @@ int serve(fuse_session* session, const Options& options, VolumePtr& volume) {
 
 }  // namespace
 
-// The tasks of a job with this volume belong to the same user. Where others may read the program,
-// exec leaves it dumpable.
+// A job's tasks belong to the same user as its mount. Where others may read the program, exec
+// leaves it dumpable.
 int main(int argc, char** argv) {
   prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
   const Options options = parse(argc, argv);
   if (::access("/dev/fuse", R_OK | W_OK) != 0) {
     fail("no access to /dev/fuse on this node: load the kernel module fuse, or use libpario");
   }
-  VolumePtr volume;
+  pario::MountOptions mount;
+  mount.has_page_cache = options.has_page_cache;
   std::string message;
-  if (pario::Volume::open(options.volume, volume, message) != 0) fail(message);
+  if (pario::Volume::open(options.volume, mount.volume, message) != 0) fail(message);
   std::string name = argv[0];
   std::string flag = "-o";
   // libfuse requires the maximum read size here as well as in the operations.
@@ -116,12 +122,13 @@ int main(int argc, char** argv) {
   std::array<char*, 3> words{name.data(), flag.data(), value.data()};
   fuse_args arguments = FUSE_ARGS_INIT(static_cast<int>(words.size()), words.data());
   const fuse_lowlevel_ops& operations = pario::mount_operations();
-  fuse_session* session = fuse_session_new(&arguments, &operations, sizeof operations, &volume);
+  fuse_session* session = fuse_session_new(&arguments, &operations, sizeof operations, &mount);
   if (session == nullptr) return kExitError;
+  mount.session = session;
   int code = kExitError;
   if (fuse_set_signal_handlers(session) == 0) {
     if (fuse_session_mount(session, options.directory.c_str()) == 0) {
-      code = serve(session, options, volume);
+      if (pario::amend_messages(session) == 0) code = serve(session, options, mount.volume);
       fuse_session_unmount(session);
     }
     fuse_remove_signal_handlers(session);

@@ -1,6 +1,8 @@
 #include "pario/mount/operations.hpp"
 
-#include "pario/client/volume.hpp"
+#include "pario/core/quota.hpp"
+#include "pario/core/times.hpp"
+#include "pario/mount/replies.hpp"
 
 #include <algorithm>
 #include <cerrno>
@@ -13,6 +15,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 #include <unordered_map>
+#include <utility>
 
 namespace score::pario {
 namespace {
@@ -69,49 +72,48 @@ OpenFiles& open_files() {
   return files;
 }
 
+}  // namespace
+
 Volume& volume_of(fuse_req_t request) {
-  return **static_cast<std::unique_ptr<Volume>*>(fuse_req_userdata(request));
+  return *options_of(request).volume;
 }
 
 FileId id_of(fuse_ino_t number) {
   return number == FUSE_ROOT_ID ? kRootId : number;
 }
 
-// The kernel's handle of an open file refers to this.
-struct Handle {
-  OpenFile file;
-  bool appends = false;
-};
-
-Handle& handle_of(const fuse_file_info* info) {
-  return *reinterpret_cast<Handle*>(info->fh);
+OpenFile& handle_of(const fuse_file_info* info) {
+  return *reinterpret_cast<OpenFile*>(info->fh);
 }
+
+namespace {
 
 struct stat stat_of(const FileStatus& from) {
   struct stat to {};
 
   to.st_ino = from.id == kRootId ? FUSE_ROOT_ID : from.id;
   to.st_mode = from.mode;
-  to.st_nlink = S_ISDIR(from.mode) ? 2 : 1;
+  to.st_nlink = S_ISDIR(from.mode) ? 1 : from.links;  // 1: not counted, as in btrfs
   to.st_uid = ::geteuid();
-  to.st_gid = ::getegid();
+  to.st_gid = from.group == kNoGroup ? ::getegid() : from.group;
   to.st_size = static_cast<off_t>(from.size);
   to.st_blocks = static_cast<blkcnt_t>(from.blocks);
   to.st_blksize = 1 << 20;
-  to.st_mtim = {from.modified_ns / 1'000'000'000, from.modified_ns % 1'000'000'000};
-  to.st_atim = to.st_mtim;
-  const std::int64_t changed = std::max(from.modified_ns, from.changed_ns);
-  to.st_ctim = {changed / 1'000'000'000, changed % 1'000'000'000};
+  to.st_mtim = to_timespec(from.modified_ns);
+  to.st_atim = from.accessed_ns != 0 ? to_timespec(from.accessed_ns) : to.st_mtim;
+  to.st_ctim = to_timespec(from.changed_ns);
   return to;
 }
 
-// The size of a file depends on its data, so it is not cached either: a different node may write
-// the file.
+// The attributes of a file that is open here are not cached, because a different node may write it.
 double attribute_seconds(const FileStatus& status) {
-  return S_ISDIR(status.mode) ? kCacheSeconds : 0;
+  return open_files().is_open(status.id) ? 0 : kCacheSeconds;
 }
 
+}  // namespace
+
 fuse_entry_param entry_of(const FileStatus& status) {
+  directory_groups().note(status);
   fuse_entry_param entry{};
   entry.ino = status.id;
   entry.attr = stat_of(status);
@@ -135,17 +137,20 @@ void reply_status(fuse_req_t request, FileId id) {
     fuse_reply_err(request, error);
     return;
   }
+  directory_groups().note(status);
   const struct stat found = stat_of(status);
   fuse_reply_attr(request, &found, attribute_seconds(status));
 }
 
-void start(void* volume, fuse_conn_info* connection) {
-  (*static_cast<std::unique_ptr<Volume>*>(volume))->set_keeper(&open_files());
+namespace {
+
+void start(void* options, fuse_conn_info* connection) {
+  static_cast<MountOptions*>(options)->volume->set_keeper(&open_files());
   connection->max_write = kMaxDataBytes;
   connection->max_read = kMaxDataBytes;
   connection->max_readahead = kMaxDataBytes;
-  connection->want |= connection->capable &
-                      (FUSE_CAP_ASYNC_DIO | FUSE_CAP_PARALLEL_DIROPS | FUSE_CAP_ATOMIC_O_TRUNC);
+  connection->want |= connection->capable & (FUSE_CAP_ASYNC_DIO | FUSE_CAP_PARALLEL_DIROPS |
+                                             FUSE_CAP_ATOMIC_O_TRUNC | FUSE_CAP_CACHE_SYMLINKS);
 }
 
 void lookup(fuse_req_t request, fuse_ino_t parent, const char* name) {
@@ -164,26 +169,37 @@ std::int64_t now_ns() {
   return std::int64_t{now.tv_sec} * 1'000'000'000 + now.tv_nsec;
 }
 
+Volume::Times times_of(const struct stat& wanted, int what) {
+  Volume::Times times;
+  if ((what & FUSE_SET_ATTR_MTIME) != 0) {
+    times.what |= kSetModified;
+    times.modified_ns = (what & FUSE_SET_ATTR_MTIME_NOW) != 0 ? now_ns() : to_ns(wanted.st_mtim);
+  }
+  if ((what & FUSE_SET_ATTR_ATIME) != 0) {
+    times.what |= kSetAccessed;
+    times.accessed_ns = (what & FUSE_SET_ATTR_ATIME_NOW) != 0 ? now_ns() : to_ns(wanted.st_atim);
+  }
+  return times;
+}
+
+// A volume has one owner; the kernel has checked that the caller belongs to the group.
+int set_owner(Volume& volume, FileId id, const struct stat& wanted, int what) {
+  const bool is_other = (what & FUSE_SET_ATTR_UID) != 0 && wanted.st_uid != ::geteuid();
+  if (is_other) return EPERM;
+  return (what & FUSE_SET_ATTR_GID) != 0 ? volume.set_group(id, wanted.st_gid) : 0;
+}
+
 void set_attributes(fuse_req_t request, fuse_ino_t number, struct stat* wanted, int what,
                     fuse_file_info*) {
   Volume& volume = volume_of(request);
   const FileId id = id_of(number);
-  int error = 0;
-  if ((what & (FUSE_SET_ATTR_UID | FUSE_SET_ATTR_GID)) != 0) {  // a volume has one owner
-    const bool is_other_user = (what & FUSE_SET_ATTR_UID) != 0 && wanted->st_uid != ::geteuid();
-    const bool is_other_group = (what & FUSE_SET_ATTR_GID) != 0 && wanted->st_gid != ::getegid();
-    if (is_other_user || is_other_group) error = EPERM;
-  }
+  int error = set_owner(volume, id, *wanted, what);
   if (error == 0 && (what & FUSE_SET_ATTR_MODE) != 0) error = volume.set_mode(id, wanted->st_mode);
   if (error == 0 && (what & FUSE_SET_ATTR_SIZE) != 0) {
     error = volume.truncate(id, static_cast<std::uint64_t>(wanted->st_size));
   }
-  if (error == 0 && (what & FUSE_SET_ATTR_MTIME_NOW) != 0) {
-    error = volume.set_time(id, now_ns());
-  } else if (error == 0 && (what & FUSE_SET_ATTR_MTIME) != 0) {
-    const timespec& time = wanted->st_mtim;
-    error = volume.set_time(id, std::int64_t{time.tv_sec} * 1'000'000'000 + time.tv_nsec);
-  }
+  const Volume::Times times = times_of(*wanted, what);
+  if (error == 0 && times.what != 0) error = volume.set_times(id, times);
   if (error != 0) {
     fuse_reply_err(request, error);
   } else {
@@ -191,15 +207,22 @@ void set_attributes(fuse_req_t request, fuse_ino_t number, struct stat* wanted, 
   }
 }
 
-void fill_info(const FileStatus& status, fuse_file_info* info) {
-  auto handle = std::make_unique<Handle>();
-  handle->file.id = status.id;
-  handle->file.is_wide = status.is_wide;
-  handle->appends = (info->flags & O_APPEND) != 0;
+}  // namespace
+
+void keep_unnamed(FileId id) {
+  open_files().keep(id);
+}
+
+void fill_info(fuse_req_t request, const FileStatus& status, fuse_file_info* info) {
+  auto handle = std::make_unique<OpenFile>();
+  handle->id = status.id;
+  handle->is_wide = status.is_wide;
   open_files().opened(status.id);
   info->fh = reinterpret_cast<std::uint64_t>(handle.release());
-  info->direct_io = 1;
+  info->direct_io = options_of(request).has_page_cache ? 0 : 1;
 }
+
+namespace {
 
 void open_file(fuse_req_t request, fuse_ino_t number, fuse_file_info* info) {
   Volume& volume = volume_of(request);
@@ -210,7 +233,9 @@ void open_file(fuse_req_t request, fuse_ino_t number, fuse_file_info* info) {
     fuse_reply_err(request, error);
     return;
   }
-  fill_info(status, info);
+  fill_info(request, status, info);
+  // The kernel may have attributes from before.
+  fuse_lowlevel_notify_inval_inode(options_of(request).session, number, -1, 0);
   fuse_reply_open(request, info);
 }
 
@@ -218,9 +243,12 @@ void create(fuse_req_t request, fuse_ino_t parent, const char* name, mode_t mode
             fuse_file_info* info) {
   Volume& volume = volume_of(request);
   FileStatus status;
+  if (*name == '/') return make_temporary(request, parent, mode, info);  // O_TMPFILE
   const bool exclusive = (info->flags & O_EXCL) != 0;
   int error = volume.create(id_of(parent), name, S_IFREG | (mode & 07777), exclusive, status);
   if (error == 0 && S_ISDIR(status.mode)) error = EISDIR;
+  if (error == 0 && S_ISLNK(status.mode)) error = ELOOP;  // made on another node just now
+  if (error == 0) error = directory_groups().inherit(volume, id_of(parent), status);
   if (error == 0 && (info->flags & O_TRUNC) != 0 && status.size > 0) {
     error = volume.truncate(status.id, 0);
     status.size = 0;
@@ -229,25 +257,27 @@ void create(fuse_req_t request, fuse_ino_t parent, const char* name, mode_t mode
     fuse_reply_err(request, error);
     return;
   }
-  fill_info(status, info);
+  fill_info(request, status, info);
   const fuse_entry_param entry = entry_of(status);
   fuse_reply_create(request, &entry, info);
 }
 
 void make_node(fuse_req_t request, fuse_ino_t parent, const char* name, mode_t mode, dev_t) {
-  if (!S_ISREG(mode)) {
+  if (!S_ISREG(mode) && !S_ISFIFO(mode) && !S_ISSOCK(mode)) {
     fuse_reply_err(request, EPERM);
     return;
   }
   FileStatus status;
-  const int error = volume_of(request).create(id_of(parent), name, mode, true, status);
+  int error = volume_of(request).create(id_of(parent), name, mode, true, status);
+  if (error == 0) error = directory_groups().inherit(volume_of(request), id_of(parent), status);
   reply_entry(request, error, status);
 }
 
 void make_directory(fuse_req_t request, fuse_ino_t parent, const char* name, mode_t mode) {
   FileStatus status;
   const std::uint32_t type = S_IFDIR | (mode & 07777);
-  const int error = volume_of(request).create(id_of(parent), name, type, true, status);
+  int error = volume_of(request).create(id_of(parent), name, type, true, status);
+  if (error == 0) error = directory_groups().inherit(volume_of(request), id_of(parent), status);
   reply_entry(request, error, status);
 }
 
@@ -261,17 +291,20 @@ void remove_directory(fuse_req_t request, fuse_ino_t parent, const char* name) {
 
 void rename(fuse_req_t request, fuse_ino_t parent, const char* name, fuse_ino_t new_parent,
             const char* new_name, unsigned flags) {
-  if ((flags & ~unsigned{RENAME_NOREPLACE}) != 0) {
-    fuse_reply_err(request, EINVAL);
-    return;
+  Volume& volume = volume_of(request);
+  const Volume::Name from{id_of(parent), name};
+  const Volume::Name to{id_of(new_parent), new_name};
+  int error = EINVAL;
+  if (flags == RENAME_EXCHANGE) {
+    error = volume.exchange(from, to);
+  } else if ((flags & ~unsigned{RENAME_NOREPLACE}) == 0) {
+    error = volume.rename(from, to, flags == RENAME_NOREPLACE);
   }
-  const bool exclusive = (flags & RENAME_NOREPLACE) != 0;
-  fuse_reply_err(request, volume_of(request).rename({id_of(parent), name},
-                                                    {id_of(new_parent), new_name}, exclusive));
+  fuse_reply_err(request, error);
 }
 
 void release(fuse_req_t request, fuse_ino_t, fuse_file_info* info) {
-  const FileId id = handle_of(info).file.id;
+  const FileId id = handle_of(info).id;
   delete &handle_of(info);
   if (open_files().closed(id)) static_cast<void>(volume_of(request).remove_unnamed(id));
   fuse_reply_err(request, 0);
@@ -287,8 +320,7 @@ void read(fuse_req_t request, fuse_ino_t, std::size_t length, off_t offset, fuse
   length = std::min(length, kMaxDataBytes);
   const Extent extent{static_cast<std::uint64_t>(offset), length};
   char* memory = read_buffer();
-  const ssize_t result =
-      volume_of(request).read(handle_of(info).file, {std::span(&extent, 1), memory});
+  const ssize_t result = volume_of(request).read(handle_of(info), {std::span(&extent, 1), memory});
   if (result < 0) {
     fuse_reply_err(request, static_cast<int>(-result));
   } else {
@@ -296,14 +328,33 @@ void read(fuse_req_t request, fuse_ino_t, std::size_t length, off_t offset, fuse
   }
 }
 
+struct Writing {
+  const char* bytes = nullptr;
+  Extent extent;
+  bool appends = false;
+};
+
+// On a full volume a part of the bytes may fit.
+ssize_t write_what_fits(Volume& volume, OpenFile& file, Writing what) {
+  constexpr std::uint64_t kPage = 4'096;
+  for (;;) {
+    const auto length = static_cast<std::size_t>(what.extent.length);
+    const Span span{std::span(&what.extent, 1), const_cast<char*>(what.bytes)};
+    const ssize_t result =
+        what.appends ? volume.append(file, what.bytes, length) : volume.write(file, span);
+    if (result != -ENOSPC || what.extent.length <= kPage) return result;
+    what.extent.length = what.extent.length / 2 / kPage * kPage;
+    if (what.extent.length == 0) what.extent.length = kPage;
+  }
+}
+
 void write(fuse_req_t request, fuse_ino_t, const char* bytes, std::size_t length, off_t offset,
            fuse_file_info* info) {
-  Volume& volume = volume_of(request);
-  Handle& handle = handle_of(info);
+  // Pages of a mapping have their place, also if the file was opened for appending.
+  const bool appends = (info->flags & O_APPEND) != 0 && info->writepage == 0;
   const Extent extent{static_cast<std::uint64_t>(offset), length};
   const ssize_t result =
-      handle.appends ? volume.append(handle.file, bytes, length)
-                     : volume.write(handle.file, {std::span(&extent, 1), const_cast<char*>(bytes)});
+      write_what_fits(volume_of(request), handle_of(info), {bytes, extent, appends});
   if (result < 0) {
     fuse_reply_err(request, static_cast<int>(-result));
   } else {
@@ -317,6 +368,7 @@ void sync(fuse_req_t request, fuse_ino_t number, int, fuse_file_info*) {
 
 struct Listing {
   std::vector<Entry> entries;
+  bool is_used = false;
 };
 
 void open_directory(fuse_req_t request, fuse_ino_t number, fuse_file_info* info) {
@@ -332,7 +384,15 @@ void open_directory(fuse_req_t request, fuse_ino_t number, fuse_file_info* info)
 
 void read_directory(fuse_req_t request, fuse_ino_t number, std::size_t size, off_t offset,
                     fuse_file_info* info) {
-  const Listing& listing = *reinterpret_cast<Listing*>(info->fh);
+  Listing& listing = *reinterpret_cast<Listing*>(info->fh);
+  if (offset == 0 && std::exchange(listing.is_used, true)) {  // rewinddir(3)
+    std::vector<Entry> entries;
+    if (const int error = volume_of(request).read_directory(id_of(number), entries)) {
+      fuse_reply_err(request, error);
+      return;
+    }
+    listing.entries.swap(entries);
+  }
   std::string bytes(size, '\0');
   std::size_t used = 0;
 
@@ -383,6 +443,10 @@ void file_system_status(fuse_req_t request, fuse_ino_t) {
     status.f_files += one.files;
   }
   status.f_bavail = status.f_bfree;
+  const fsfilcnt_t most = status.f_bfree * kBlock / kBytesPerFile;
+  status.f_ffree = most > status.f_files ? most - status.f_files : 0;
+  status.f_favail = status.f_ffree;
+  status.f_files += status.f_ffree;
   fuse_reply_statfs(request, &status);
 }
 
@@ -411,6 +475,7 @@ const fuse_lowlevel_ops& mount_operations() {
     ops.readdir = read_directory;
     ops.releasedir = release_directory;
     ops.statfs = file_system_status;
+    add_tree_operations(ops);
     return ops;
   }();
   return operations;

@@ -2,17 +2,15 @@
 // of the volume, except for the root.
 //
 // Data is not cached: every read and write goes to the servers (direct_io), so that all nodes see
-// the same data. The kernel caches names, and attributes of directories, for kCacheSeconds.
+// the same data. The kernel caches names, and attributes of what is not open here, for
+// kCacheSeconds.
 #pragma once
 
-#define FUSE_USE_VERSION 312
-#include <fuse_lowlevel.h>
+#include "pario/mount/replies.hpp"
 
 namespace score::pario {
 
-inline constexpr double kCacheSeconds = 1.0;
-
-// The operations are meant for fuse_session_new(); its user data is a std::unique_ptr<Volume>.
+// The operations are meant for fuse_session_new(); its user data is a MountOptions.
 const fuse_lowlevel_ops& mount_operations();
 
 }  // namespace score::pario

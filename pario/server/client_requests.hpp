@@ -32,6 +32,9 @@ class ClientRequests {
   // Call this once per second.
   void tick();
 
+  // Counts the space of files that clients write directly.
+  void count_space() { leases_.count(); }
+
   // Returns the bytes that were written directly, as reported by clients with leases.
   std::uint64_t written_directly() const { return written_directly_; }
 

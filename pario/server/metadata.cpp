@@ -11,13 +11,19 @@ constexpr std::uint32_t kModeBits = 07777;
 constexpr std::size_t kMostChanged = 100'000;
 constexpr std::int64_t kSecond = 1'000'000'000;
 
+// Returns true if the name of a request is an entry of a directory.
+bool is_of_entry(Op op) {
+  return op != Op::ReadEntries && op != Op::GetValue && op != Op::SetValue;
+}
+
 }  // namespace
 
 void Metadata::run(Transfer& transfer, std::int64_t now_ns) {
   now_ns_ = now_ns;
   const Request& request = transfer.request;
+  sent_ = {transfer.data.get(), takes_data(request.op) ? request.data_bytes : 0};
   Answer& answer = transfer.answer;
-  const bool is_named = !request.name.empty() && request.op != Op::ReadEntries;
+  const bool is_named = !request.name.empty() && is_of_entry(request.op);
   if (is_named && entry_server(request.id, request.name, place_.servers) != place_.server) {
     answer.error = EXDEV;
     return;
@@ -43,8 +49,9 @@ int Metadata::repeat(const Request& request, Answer& answer) {
   answer.number = known.number;
   answer.body = std::move(known.body);
   Attributes removed;
-  if (request.op == Op::Remove) removals_.push_back(request.id);
-  if (request.op == Op::Unlink && request.number == 0 && parse_body(answer.body, removed) &&
+  const bool has_left = parse_body(answer.body, removed) && removed.links > 0;
+  if (request.op == Op::Remove && !has_left) removals_.push_back(request.id);
+  if (request.op == Op::Unlink && request.number == 0 && !has_left &&
       home_of(removed.id) == place_.server) {
     removals_.push_back(removed.id);
   }
@@ -105,13 +112,27 @@ int Metadata::run_id(const Request& request, Transfer& transfer) {
       transfer.answer.data_bytes = static_cast<std::uint32_t>(bytes.size());
       return error;
     }
+    case Op::MakeFile:
+      return make_file(request, transfer.answer);
     default:
-      return EINVAL;
+      return run_tree(request, transfer);
   }
 }
 
-int Metadata::describe(FileId id, Answer& answer) {
-  Attributes attributes{.id = id};
+int Metadata::run_tree(const Request& request, Transfer& transfer) {
+  Trees::Result result;
+  Answer& answer = transfer.answer;
+  if (const int error = trees_.run(request, sent_, now_ns_, result)) return error;
+  answer.number = result.number;
+  if (request.op == Op::ChangeLinks) return describe(request.id, answer);
+  if (result.data.size() > transfer.memory) return ERANGE;
+  std::ranges::copy(result.data, transfer.data.get());
+  answer.data_bytes = static_cast<std::uint32_t>(result.data.size());
+  return 0;
+}
+
+int Metadata::attributes_of(FileId id, Attributes& attributes) {
+  attributes = {.id = id};
   if (home_of(id) == place_.server) {
     Inode inode;
     if (const int error = store_.get(id, inode)) return error;
@@ -119,15 +140,35 @@ int Metadata::describe(FileId id, Answer& answer) {
     attributes.wide = inode.wide;
     attributes.modified_ns = inode.modified_ns;
     attributes.changed_ns = inode.changed_ns;
+    attributes.accessed_ns = inode.accessed_ns;
+    attributes.group = inode.group;
+    attributes.links = inode.links;
+  }
+  if (S_ISLNK(attributes.mode)) {
+    std::string target;
+    if (store_.find_value(id, {}, target) == 0) attributes.size = target.size();
+    return 0;
   }
   DataStatus status;
   if (!S_ISDIR(attributes.mode) && data_.status(id, status) == 0) {
     attributes.size = status.size;
     attributes.blocks = status.blocks;
     attributes.modified_ns = status.modified_ns;
+    attributes.changed_ns = std::max(attributes.changed_ns, status.changed_ns);
   } else {
-    attributes.modified_ns = std::max(attributes.modified_ns, changed_of(id));
+    const std::int64_t changed = changed_of(id);  // 0: not known
+    if (attributes.mode == 0) attributes.modified_ns = changed;
+    if (changed != 0) attributes.modified_ns = std::max(attributes.modified_ns, changed);
+    // A program can set the time of modification to one in the future; that of the change follows
+    // the clock.
+    attributes.changed_ns = std::max(attributes.changed_ns, std::min(changed, now_ns_));
   }
+  return 0;
+}
+
+int Metadata::describe(FileId id, Answer& answer) {
+  Attributes attributes;
+  if (const int error = attributes_of(id, attributes)) return error;
   put(answer.body, attributes);
   return 0;
 }
@@ -163,11 +204,14 @@ int Metadata::check_exists(FileId id) {
   if (home_of(id) != place_.server) return 0;
   Inode inode;
   const int error = store_.get(id, inode);
-  return error == 0 && S_ISDIR(inode.mode) ? EISDIR : error;
+  if (error != 0 || S_ISREG(inode.mode)) return error;
+  return S_ISDIR(inode.mode) ? EISDIR : EINVAL;
 }
 
 int Metadata::create(const Request& request, Answer& answer) {
-  if (!S_ISREG(request.mode) && !S_ISDIR(request.mode)) return EINVAL;
+  const bool is_link = S_ISLNK(request.mode) && !sent_.empty();
+  const bool is_other = S_ISFIFO(request.mode) || S_ISSOCK(request.mode);
+  if (!S_ISREG(request.mode) && !S_ISDIR(request.mode) && !is_link && !is_other) return EINVAL;
   if (const int error = check_open(request.id)) return error;
   Target target;
   int error = store_.find(request.id, request.name, target);
@@ -175,15 +219,49 @@ int Metadata::create(const Request& request, Answer& answer) {
     return (request.flags & kExclusive) != 0 ? EEXIST : describe(target, answer);
   }
   if (error != ENOENT) return error;
+  if (!has_room_for_file(data_.quota(), store_.count())) return ENOSPC;
   target.id = request.forwarded.new_id;  // 0: there is one server, which chooses
   error = target.id != 0 ? store_.take_id(target.id) : store_.make_id(target.id);
   if (error == 0 && home_of(target.id) != place_.server) return EINVAL;
   target.mode = request.mode & (S_IFMT | kModeBits);
   const Inode inode{target.mode, 0, now_ns_, now_ns_};
   if (error == 0) error = store_.put(target.id, inode);
+  if (error == 0 && is_link) error = store_.store_value(target.id, {}, sent_);
   if (error == 0) error = store_.put(request.id, request.name, target);
   if (error == 0) error = touch(request.id);
   return error != 0 ? error : describe(target, answer);
+}
+
+int Metadata::make_file(const Request& request, Answer& answer) {
+  FileId id = request.forwarded.new_id;
+  if (!S_ISREG(request.mode)) return EINVAL;
+  if (!has_room_for_file(data_.quota(), store_.count())) return ENOSPC;
+  int error = id != 0 ? store_.take_id(id) : store_.make_id(id);
+  if (error == 0 && home_of(id) != place_.server) return EINVAL;
+  Inode inode{request.mode & (S_IFMT | kModeBits), 0, now_ns_, now_ns_};
+  inode.links = 0;
+  if (error == 0) error = store_.put(id, inode);
+  return error != 0 ? error : describe(id, answer);
+}
+
+int Metadata::drop_name(FileId id, bool must_be_nameless, Answer& answer) {
+  Inode inode;
+  int error = store_.get(id, inode);
+  const bool stays = error == 0 && (must_be_nameless ? inode.links > 0 : inode.links > 1);
+  if (stays && !must_be_nameless) {
+    --inode.links;
+    inode.changed_ns = now_ns_;
+    error = store_.put(id, inode);
+  }
+  if (stays) return error != 0 ? error : describe(id, answer);
+  Attributes attributes{.id = id};
+  if (error == 0) error = attributes_of(id, attributes);
+  attributes.links = 0;
+  put(answer.body, attributes);
+  if (error == 0) error = store_.remove(id);
+  if (error == 0 || error == ENOENT) error = store_.remove_end(id);
+  if (error == 0) removals_.push_back(id);
+  return error;
 }
 
 int Metadata::unlink(const Request& request, Answer& answer) {
@@ -196,17 +274,13 @@ int Metadata::unlink(const Request& request, Answer& answer) {
   }
   const bool is_directory = S_ISDIR(target.mode);
   if (is_directory != ((request.flags & kDirectory) != 0)) return is_directory ? EISDIR : ENOTDIR;
-  int error = describe(target, answer);
-  if (error == ENOENT) {  // an entry whose file was removed
-    error = 0;
-    put(answer.body, Attributes{.id = target.id});
-  }
-  if (error == 0) error = store_.remove(request.id, request.name);
+  answer.number = target.mode;
+  int error = store_.remove(request.id, request.name);
   if (error == 0) error = touch(request.id);
-  if (error != 0 || home_of(target.id) != place_.server) return error;
-  removals_.push_back(target.id);
-  error = store_.remove(target.id);
-  return error == 0 || error == ENOENT ? store_.remove_end(target.id) : error;
+  if (error != 0) return error;
+  if (home_of(target.id) == place_.server) return drop_name(target.id, false, answer);
+  put(answer.body, Attributes{.id = target.id});
+  return 0;
 }
 
 // Finds what a new entry of type `mode` would replace, and checks whether it may.
@@ -241,10 +315,22 @@ int Metadata::rename(const Request& request, Answer& answer) {
   if (const int error = store_.find(request.id, request.name, source)) return error;
   Target old;
   bool is_there = false;
-  if (request.id == request.number && request.name == request.name2) {
+  const bool has_old = store_.find(request.number, request.name2, old) == 0;
+  const bool is_exchange = (request.flags & kExchange) != 0;
+  if (is_exchange && !has_old) return ENOENT;
+  if (has_old && old.id == source.id) {  // two names of one file stay
+    const bool is_refused = (request.flags & kExclusive) != 0 && request.name != request.name2;
     put(answer.body, Attributes{});
-    return 0;
+    return is_refused ? EEXIST : 0;
   }
+  if (is_exchange) {
+    put(answer.body, Attributes{});
+    int error = store_.put(request.number, request.name2, source);
+    if (error == 0) error = store_.put(request.id, request.name, old);
+    if (error == 0) error = touch(request.id);
+    return error != 0 ? error : touch(request.number);
+  }
+  old = {};
   if (const int error = check_replaced(request, source.mode, old, is_there)) return error;
   answer.number = old.mode;
   put(answer.body, Attributes{.id = is_there ? old.id : 0});
@@ -257,10 +343,10 @@ int Metadata::rename(const Request& request, Answer& answer) {
 int Metadata::remove(const Request& request, Answer& answer) {
   if (request.id == kRootId) return EBUSY;
   if (home_of(request.id) == place_.server) {
-    const int error = describe(request.id, answer);
+    Inode inode;
+    const int error = store_.get(request.id, inode);
     if (error != 0) return error == ENOENT ? 0 : error;
-    if (const int failed = store_.remove(request.id)) return failed;
-    if (const int failed = store_.remove_end(request.id)) return failed;
+    return drop_name(request.id, (request.flags & kNameless) != 0, answer);
   }
   removals_.push_back(request.id);
   return 0;
@@ -294,13 +380,18 @@ int Metadata::change(const Request& request) {
 }
 
 int Metadata::set_time(const Request& request) {
+  const bool is_modified = (request.mode & kSetModified) != 0;
   if (home_of(request.id) == place_.server) {
     Inode inode;
     if (const int error = store_.get(request.id, inode)) return error;
-    inode.modified_ns = static_cast<std::int64_t>(request.number);
+    if (is_modified) inode.modified_ns = static_cast<std::int64_t>(request.number);
+    if ((request.mode & kSetAccessed) != 0) {
+      inode.accessed_ns = static_cast<std::int64_t>(request.other);
+    }
     inode.changed_ns = now_ns_;
     if (const int error = store_.put(request.id, inode)) return error;
   }
+  if (!is_modified) return 0;
   const auto time_ns = static_cast<std::int64_t>(request.number);
   if (changed_of(request.id) != 0) {  // a directory
     changed_[request.id] = time_ns;

@@ -4,6 +4,7 @@
 
 #include "pario/server/io/transfer.hpp"
 #include "pario/store/store.hpp"
+#include "pario/store/trees.hpp"
 
 #include <unordered_map>
 #include <vector>
@@ -18,7 +19,7 @@ class Metadata {
   };
 
   Metadata(const Place& place, Store& store, DataFiles& data)
-      : place_(place), store_(store), data_(data) {}
+      : place_(place), store_(store), data_(data), trees_(store, data) {}
 
   // Runs a request. `now_ns`: wall time. Read, Write, Sync and Statistics are not supported. A
   // change that was carried out before (Once) is not repeated; its answer is returned again.
@@ -36,7 +37,9 @@ class Metadata {
   int remember(const Request& request, const Answer& answer);
   int run_name(const Request& request, Answer& answer);
   int run_id(const Request& request, Transfer& transfer);
+  int run_tree(const Request& request, Transfer& transfer);
   int create(const Request& request, Answer& answer);
+  int make_file(const Request& request, Answer& answer);
   int unlink(const Request& request, Answer& answer);
   int insert(const Request& request, Answer& answer);
   int rename(const Request& request, Answer& answer);
@@ -50,13 +53,18 @@ class Metadata {
   int touch(FileId directory);
   std::int64_t changed_of(FileId directory);
   int check_replaced(const Request& request, std::uint32_t mode, Target& old, bool& is_there);
+  // Takes one name of a file whose home is here. The file is removed with the last one.
+  int drop_name(FileId id, bool must_be_nameless, Answer& answer);
   // Returns the attributes if this is the home, otherwise those of the data here.
+  int attributes_of(FileId id, Attributes& attributes);
   int describe(FileId id, Answer& answer);
   int describe(const Target& target, Answer& answer);
 
   Place place_;
   Store& store_;
   DataFiles& data_;
+  Trees trees_;
+  std::string_view sent_;  // the data of the request that runs
   std::vector<FileId> removals_;
   // The times of directories; in the store they are up to a second older.
   std::unordered_map<FileId, std::int64_t> changed_;

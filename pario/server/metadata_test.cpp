@@ -138,6 +138,78 @@ TEST_F(MetadataTest, RenamesReplaceFiles) {
   EXPECT_EQ(attributes().id, a);
 }
 
+TEST_F(MetadataTest, FileStaysUntilItsLastName) {
+  const FileId id = create("a");
+  EXPECT_EQ(attributes().links, 1U);
+  ASSERT_EQ(run({.op = Op::ChangeLinks, .id = id, .number = 1}), 0);
+  EXPECT_EQ(attributes().links, 2U);
+  ASSERT_EQ(run({.op = Op::Insert, .id = kRootId, .mode = S_IFREG, .number = id, .name = "b"}), 0);
+  const Request same{.op = Op::Rename, .id = kRootId, .number = kRootId, .name = "a", .name2 = "b"};
+  EXPECT_EQ(run(same), 0) << "both names stay";
+  EXPECT_EQ(run({.op = Op::Unlink, .id = kRootId, .name = "a"}), 0);
+  EXPECT_EQ(attributes().links, 1U);
+  EXPECT_TRUE(metadata_->take_removals().empty());
+  EXPECT_EQ(run({.op = Op::Remove, .flags = kNameless, .id = id}), 0);
+  EXPECT_TRUE(metadata_->take_removals().empty()) << "it has a name";
+  EXPECT_EQ(run({.op = Op::Unlink, .id = kRootId, .name = "b"}), 0);
+  EXPECT_EQ(attributes().links, 0U);
+  EXPECT_EQ(metadata_->take_removals(), std::vector<FileId>{id});
+}
+
+TEST_F(MetadataTest, RepeatedRemovalOfOneNameKeepsFile) {
+  const FileId id = create("a");
+  ASSERT_EQ(run({.op = Op::ChangeLinks, .id = id, .number = 1}), 0);
+  const Request remove{.op = Op::Remove, .flags = kOnce, .id = id, .once = {5, 0, 1}};
+  for (int i = 0; i < 2; ++i) {
+    ASSERT_EQ(run(remove), 0);
+    EXPECT_EQ(attributes().links, 1U);
+    EXPECT_TRUE(metadata_->take_removals().empty());
+  }
+}
+
+TEST_F(MetadataTest, FileWithoutNameIsMadeAndRemoved) {
+  ASSERT_EQ(run({.op = Op::MakeFile, .id = kRootId, .mode = S_IFREG | 0600}), 0);
+  const FileId id = attributes().id;
+  EXPECT_EQ(attributes().links, 0U);
+  EXPECT_EQ(run({.op = Op::MakeFile, .id = kRootId, .mode = S_IFDIR | 0700}), EINVAL);
+  EXPECT_EQ(run({.op = Op::Remove, .flags = kNameless, .id = id}), 0);
+  EXPECT_EQ(metadata_->take_removals(), std::vector<FileId>{id});
+  EXPECT_EQ(run({.op = Op::GetAttributes, .id = id}), ENOENT);
+}
+
+TEST_F(MetadataTest, ExchangesNames) {
+  const FileId a = create("a");
+  const FileId d = create("d", S_IFDIR | 0755);
+  Request exchange{.op = Op::Rename,
+                   .flags = kExchange,
+                   .id = kRootId,
+                   .number = kRootId,
+                   .name = "a",
+                   .name2 = "d"};
+  EXPECT_EQ(run(exchange), 0);
+  EXPECT_EQ(run({.op = Op::Lookup, .id = kRootId, .name = "d"}), 0);
+  EXPECT_EQ(attributes().id, a);
+  EXPECT_EQ(run({.op = Op::Lookup, .id = kRootId, .name = "a"}), 0);
+  EXPECT_EQ(attributes().id, d);
+  exchange.name2 = "none";
+  EXPECT_EQ(run(exchange), ENOENT);
+}
+
+TEST_F(MetadataTest, TimesAreSetSeparatelyAndBefore1970) {
+  const FileId id = create("a");
+  const auto early = static_cast<std::uint64_t>(std::int64_t{-5'000'000'000});
+  const Request accessed{.op = Op::SetTime, .id = id, .mode = kSetAccessed, .other = early};
+  ASSERT_EQ(run(accessed), 0);
+  ASSERT_EQ(run({.op = Op::GetAttributes, .id = id}), 0);
+  EXPECT_EQ(attributes().accessed_ns, -5'000'000'000);
+  EXPECT_EQ(attributes().modified_ns, 1'000);
+  const Request modified{.op = Op::SetTime, .id = id, .mode = kSetModified, .number = early};
+  ASSERT_EQ(run(modified), 0);
+  ASSERT_EQ(run({.op = Op::GetAttributes, .id = id}), 0);
+  EXPECT_EQ(attributes().modified_ns, -5'000'000'000);
+  EXPECT_EQ(attributes().changed_ns, 1'000) << "the time of the change follows the clock";
+}
+
 TEST_F(MetadataTest, ReservesSpaceForAppends) {
   const FileId id = create("a");
   const Request reserve{.op = Op::Reserve, .id = id, .number = 10, .other = 100};

@@ -166,7 +166,8 @@ void Replication::end_file() {
     const std::int64_t modified =
         std::int64_t{status.st_mtim.tv_sec} * 1'000'000'000 + status.st_mtim.tv_nsec;
     Request request{.op = Op::SetTime, .id = file};
-    request.number = static_cast<std::uint64_t>(std::max<std::int64_t>(modified, 0));
+    request.mode = kSetModified;
+    request.number = static_cast<std::uint64_t>(modified);
     request.forwarded.time_ns = wall_ns();
     forward(request, nullptr, nullptr, [this, ticket](int error) {
       const bool is_copied = error == 0 || error == ENOENT || is_delivered(error);

@@ -23,7 +23,7 @@ constexpr std::size_t kMostMissed = 100'000;
 
 // Returns true for operations that change the bytes of one file.
 bool changes_data(Op op) {
-  return op == Op::Write || op == Op::Truncate || op == Op::SetTime;
+  return op == Op::Write || op == Op::Truncate || op == Op::SetTime || op == Op::Allocate;
 }
 
 // Returns true for requests that the leader answers alone. Transactions send their records to the
@@ -36,6 +36,9 @@ bool is_for_leader(Op op) {
     case Op::Statistics:
     case Op::Gather:
     case Op::Read:
+    case Op::GetValue:
+    case Op::ListValues:
+    case Op::Seek:
     case Op::StageTransaction:
     case Op::PrepareTransaction:
     case Op::DecideTransaction:
@@ -83,6 +86,11 @@ bool is_change(Op op) {
     case Op::Reserve:
     case Op::Write:
     case Op::Sync:
+    case Op::ChangeLinks:
+    case Op::SetValue:
+    case Op::Allocate:
+    case Op::SetGroup:
+    case Op::MakeFile:
       return true;
     default:
       return false;
@@ -149,7 +157,7 @@ void Replication::lead(TransferPtr transfer) {
   }
   Request& request = transfer->request;
   request.forwarded.time_ns = wall_ns();
-  if (request.op == Op::Create) {
+  if (request.op == Op::Create || request.op == Op::MakeFile) {
     transfer->answer.error = parts_.store.make_id(request.forwarded.new_id);
     if (transfer->answer.error != 0) return hooks_.answer(std::move(transfer));
   }

@@ -113,8 +113,9 @@ void Server::execute(TransferPtr transfer) {
     must_remove_ = true;
     return turn_.answer(std::move(transfer));
   }
-  const bool is_plain =
-      (request.op == Op::Write || request.op == Op::Truncate) && (request.flags & kForwarded) == 0;
+  const bool changes_bytes =
+      request.op == Op::Write || request.op == Op::Truncate || request.op == Op::Allocate;
+  const bool is_plain = changes_bytes && (request.flags & kForwarded) == 0;
   if (is_plain && !parts_.of(request).transactions->admit(transfer)) return;
   parts_.run(std::move(transfer));
 }
@@ -175,6 +176,7 @@ void Server::read(TransferPtr transfer) {
 
 void Server::statistics(Transfer& transfer) {
   const Part& part = parts_.of(transfer.request);
+  requests_.count_space();
   Statistics counts = clients_.counts();
   counts.capacity = part.files.quota().capacity();
   counts.used = part.files.quota().used();

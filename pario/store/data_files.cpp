@@ -1,5 +1,7 @@
 #include "pario/store/data_files.hpp"
 
+#include "pario/core/times.hpp"
+
 #include <fmt/format.h>
 
 #include <array>
@@ -17,10 +19,6 @@ namespace {
 
 constexpr std::size_t kMostOpen = 512;
 constexpr std::uint64_t kBlock = 512;  // of st_blocks
-
-std::int64_t nanoseconds(const timespec& time) {
-  return std::int64_t{time.tv_sec} * 1'000'000'000 + time.tv_nsec;
-}
 
 std::uint64_t space_of(const struct stat& status) {
   return static_cast<std::uint64_t>(status.st_blocks) * kBlock;
@@ -163,7 +161,7 @@ int DataFiles::status(FileId id, DataStatus& status) {
                                                      AT_SYMLINK_NOFOLLOW);
   if (result != 0) return errno;
   status = {static_cast<std::uint64_t>(found.st_size), static_cast<std::uint64_t>(found.st_blocks),
-            nanoseconds(found.st_mtim)};
+            to_ns(found.st_mtim), to_ns(found.st_ctim)};
   return 0;
 }
 
@@ -190,11 +188,39 @@ int DataFiles::truncate(FileId id, std::uint64_t size) {
 }
 
 int DataFiles::set_time(FileId id, std::int64_t modified_ns) {
-  const timespec modified{modified_ns / 1'000'000'000, modified_ns % 1'000'000'000};
+  const timespec modified = to_timespec(modified_ns);
   const std::array<timespec, 2> times{modified, modified};
   const int result =
       ::utimensat(root_.get(), data_path(id).c_str(), times.data(), AT_SYMLINK_NOFOLLOW);
   return result != 0 && errno != ENOENT ? errno : 0;
+}
+
+int DataFiles::allocate(FileId id, int mode, const Extent& extent) {
+  const bool takes_space = (mode & FALLOC_FL_PUNCH_HOLE) == 0;
+  std::shared_ptr<DataFile> file;
+  const int error = get(id, takes_space, file);
+  if (error != 0) return error == ENOENT ? 0 : error;
+  std::uint64_t reserved = 0;
+  if (takes_space) {
+    if (const int full = reserve(*file, {extent}, reserved)) return full;
+  }
+  const int result = ::fallocate(file->fd.get(), mode, static_cast<off_t>(extent.offset),
+                                 static_cast<off_t>(extent.length));
+  const int failed = result != 0 ? errno : 0;
+  settle(*file, reserved);
+  return failed;
+}
+
+int DataFiles::seek(FileId id, bool is_hole, std::uint64_t offset, std::uint64_t& found) {
+  std::shared_ptr<DataFile> file;
+  found = is_hole ? offset : UINT64_MAX;
+  const int error = get(id, false, file);
+  if (error != 0) return error == ENOENT ? 0 : error;
+  const off_t place =
+      ::lseek(file->fd.get(), static_cast<off_t>(offset), is_hole ? SEEK_HOLE : SEEK_DATA);
+  if (place < 0) return errno == ENXIO ? 0 : errno;
+  found = static_cast<std::uint64_t>(place);
+  return 0;
 }
 
 int DataFiles::reserve(DataFile& file, const std::vector<Extent>& extents,

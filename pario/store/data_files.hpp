@@ -28,6 +28,7 @@ struct DataStatus {
   std::uint64_t size = 0;
   std::uint64_t blocks = 0;
   std::int64_t modified_ns = 0;
+  std::int64_t changed_ns = 0;
 };
 
 // This class is not thread-safe. Its int results are 0 or an errno value.
@@ -46,6 +47,10 @@ class DataFiles {
   int remove(FileId id);
   int truncate(FileId id, std::uint64_t size);
   int set_time(FileId id, std::int64_t modified_ns);
+  // Works as fallocate(2) with `mode`; the space counts at once.
+  int allocate(FileId id, int mode, const Extent& extent);
+  // Finds data or a hole from `offset` on. `found` is UINT64_MAX if there is no data.
+  int seek(FileId id, bool is_hole, std::uint64_t offset, std::uint64_t& found);
 
   // Reserves space for a write, or returns ENOSPC. Existing data may always be overwritten.
   int reserve(DataFile& file, const std::vector<Extent>& extents, std::uint64_t& reserved);

@@ -22,6 +22,10 @@ void Leases::leave(const void* holder) {
   end_if([holder](const void* other, const Lease&) { return other == holder; });
 }
 
+void Leases::count() {
+  for (const auto& [key, lease] : leases_) files_.settle(*lease.file, 0);
+}
+
 void Leases::tick(std::int64_t now_ms) {
   end_if([now_ms](const void*, const Lease& lease) { return now_ms - lease.since_ms >= kLeaseMs; });
 }

@@ -22,6 +22,8 @@ class Leases {
            std::int64_t now_ms);
   // Ends the leases of a holder that has disconnected.
   void leave(const void* holder);
+  // Counts the space that has been used so far, without ending leases.
+  void count();
   // Ends leases older than kLeaseMs.
   void tick(std::int64_t now_ms);
 

@@ -1,7 +1,7 @@
 // The store has these tables: "entries" has (parent, name) -> (id, mode), "inodes" id -> Inode,
 // "others" the identity, the next number, and a key for each sealed directory, "answers" (client,
-// slot) -> answer. Numbers in keys are big-endian, so that the entries of a directory follow each
-// other.
+// slot) -> answer, "values" (id, name) -> bytes (values.cpp). Numbers in keys are big-endian, so
+// that the entries of a directory follow each other.
 #include "pario/store/store.hpp"
 
 #include "pario/core/bytes.hpp"
@@ -10,6 +10,7 @@
 #include <array>
 #include <bit>
 #include <cerrno>
+#include <cstddef>
 #include <cstring>
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -103,6 +104,13 @@ bool is_copied(std::string_view key) {
          key.starts_with("end");
 }
 
+// Inodes of releases before links and groups end after their times.
+constexpr std::size_t kOldInodeBytes = offsetof(Inode, accessed_ns);
+
+bool is_inode(std::string_view bytes) {
+  return bytes.size() == sizeof(Inode) || bytes.size() == kOldInodeBytes;
+}
+
 // Rows that a different server sends must not cause a failure in a reader.
 bool is_row(std::uint32_t table, std::string_view key, std::string_view value) {
   constexpr std::size_t kIdBytes = sizeof(FileId);
@@ -110,8 +118,12 @@ bool is_row(std::uint32_t table, std::string_view key, std::string_view value) {
     return key.size() > kIdBytes && is_valid_name(key.substr(kIdBytes)) &&
            value.size() == sizeof(StoredTarget);
   }
-  if (table == 1) return key.size() == kIdBytes && value.size() == sizeof(Inode);
+  if (table == 1) return key.size() == kIdBytes && is_inode(value);
   if (table == 3) return key.size() == kIdBytes + 1 && value.size() == sizeof(StoredAnswer);
+  if (table == 4) {
+    return key.size() >= kIdBytes && key.size() <= kIdBytes + kMaxNameBytes &&
+           value.size() <= kMaxValueBytes;
+  }
   return is_copied(key) && key.size() <= 7 + kIdBytes &&
          value.size() == (key.starts_with("sealed") ? 0 : sizeof(std::uint64_t));
 }
@@ -145,7 +157,8 @@ int Store::start(const std::string& directory, const Identity& identity, std::st
   for (const auto& [name, table] : {std::pair{"entries", &entries_},
                                     {"inodes", &inodes_},
                                     {"others", &others_},
-                                    {"answers", &answers_}}) {
+                                    {"answers", &answers_},
+                                    {"values", &values_}}) {
     if (error == 0) error = errno_of(mdb_dbi_open(transaction, name, MDB_CREATE, table));
   }
   if (error == 0) error = errno_of(mdb_env_get_fd(environment_, &fd_));
@@ -320,8 +333,11 @@ int Store::read_entries(FileId parent, std::string_view after, std::size_t most,
 
 int Store::get(FileId id, Inode& inode) {
   std::string_view value;
-  const int error = get_value(inodes_, key_of(id), value);
-  return error != 0 ? error : copy_to(inode, value);
+  if (const int error = get_value(inodes_, key_of(id), value)) return error;
+  if (!is_inode(value)) return EIO;
+  inode = {};
+  std::memcpy(&inode, value.data(), value.size());
+  return 0;
 }
 
 int Store::put(FileId id, const Inode& inode) {
@@ -329,7 +345,8 @@ int Store::put(FileId id, const Inode& inode) {
 }
 
 int Store::remove(FileId id) {
-  return remove_value(inodes_, key_of(id));
+  const int error = drop_values(id);
+  return error != 0 ? error : remove_value(inodes_, key_of(id));
 }
 
 int Store::is_sealed(FileId id, bool& sealed) {
@@ -375,9 +392,8 @@ int Store::remove_end(FileId id) {
 int Store::get_answer(const Once& once, Answered& answered) {
   std::string_view value;
   StoredAnswer stored;
-  int error = get_value(answers_, answer_key(once), value);
-  if (error == 0) error = copy_to(stored, value);
-  if (error != 0) return error;
+  if (const int error = get_value(answers_, answer_key(once), value)) return error;
+  if (copy_to(stored, value) != 0) return ENOENT;  // of a release with other attributes
   if (stored.body_bytes > stored.body.size()) return EIO;
   answered = {
       stored.sequence, stored.time_ns, stored.number, {stored.body.data(), stored.body_bytes}};
@@ -491,7 +507,7 @@ int Store::list_moves(std::vector<Move>& moves) {
 }
 
 int Store::dump(const std::function<void(std::uint32_t table, std::string rows)>& send) {
-  const std::array<MDB_dbi, 4> tables{entries_, inodes_, others_, answers_};
+  const std::array<MDB_dbi, 5> tables{entries_, inodes_, others_, answers_, values_};
   for (std::uint32_t table = 0; table < tables.size(); ++table) {
     if (const int error = dump_table(table, tables[table], send)) return error;
   }
@@ -510,7 +526,7 @@ int Store::dump_table(std::uint32_t table, MDB_dbi handle,
   std::string rows;
   for (result = mdb_cursor_get(cursor, &key, &value, MDB_FIRST); result == 0;
        result = mdb_cursor_get(cursor, &key, &value, MDB_NEXT)) {
-    if (table == 2 && !is_copied(text_of(key))) continue;
+    if (!is_row(table, text_of(key), text_of(value))) continue;
     if (rows.size() + key.mv_size + value.mv_size + 8 > kMaxDataBytes) {
       send(table, std::exchange(rows, {}));
     }
@@ -523,7 +539,7 @@ int Store::dump_table(std::uint32_t table, MDB_dbi handle,
 }
 
 int Store::load(std::uint32_t table, std::string_view rows) {
-  const std::array<MDB_dbi, 4> tables{entries_, inodes_, others_, answers_};
+  const std::array<MDB_dbi, 5> tables{entries_, inodes_, others_, answers_, values_};
   if (table >= tables.size()) return EINVAL;
   Cursor cursor{rows};
   while (cursor.ok && !cursor.left.empty()) {
@@ -540,7 +556,7 @@ int Store::load(std::uint32_t table, std::string_view rows) {
 int Store::clear() {
   MDB_txn* transaction = nullptr;
   int error = writing(transaction);
-  for (const MDB_dbi table : {entries_, inodes_, others_, answers_}) {
+  for (const MDB_dbi table : {entries_, inodes_, others_, answers_, values_}) {
     if (error == 0) error = errno_of(mdb_drop(transaction, table, 0));
   }
   if (error == 0) error = put_value(others_, kIdentityKey, identity_);

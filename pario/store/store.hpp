@@ -20,6 +20,9 @@ struct Inode {
   std::uint32_t wide = 0;
   std::int64_t modified_ns = 0;
   std::int64_t changed_ns = 0;
+  std::int64_t accessed_ns = 0;  // 0: as modified_ns
+  std::uint32_t group = kNoGroup;
+  std::uint32_t links = 1;  // names
 };
 
 struct Target {
@@ -54,6 +57,7 @@ class Store {
 
   int get(FileId id, Inode& inode);
   int put(FileId id, const Inode& inode);
+  // Removes the values of the file too.
   int remove(FileId id);
   // A sealed directory is about to be removed: no entry can be created in it.
   int is_sealed(FileId id, bool& sealed);
@@ -66,6 +70,14 @@ class Store {
   int get_end(FileId id, std::uint64_t& end);
   int put_end(FileId id, std::uint64_t end);
   int remove_end(FileId id);
+  // A file has values by name: extended attributes, and with the empty name the target of a
+  // symbolic link. ENODATA: there is no such value.
+  int find_value(FileId id, std::string_view name, std::string& value);
+  int store_value(FileId id, std::string_view name, std::string_view value);
+  int drop_value(FileId id, std::string_view name);
+  // Appends all names, each followed by a 0. ERANGE: they have more than `most` bytes.
+  int list_values(FileId id, std::size_t most, std::string& names);
+  int drop_values(FileId id);
   // Returns a number that no file of this server has had. ENOSPC: the rest of the disk is reserved
   // for removals.
   int make_id(FileId& id);
@@ -149,6 +161,7 @@ class Store {
   MDB_dbi inodes_ = 0;
   MDB_dbi others_ = 0;
   MDB_dbi answers_ = 0;
+  MDB_dbi values_ = 0;
   std::string forgotten_;       // key in answers_ at which forget_answers() stopped
   std::uint64_t next_ = 0;      // number of the next file
   std::uint64_t next_end_ = 0;  // lower numbers are reserved in the store

@@ -101,6 +101,8 @@ inline Reply append_answer(const Transfer& transfer, std::string& bytes) {
 inline std::size_t memory_of(const Request& request) {
   if (takes_data(request.op)) return request.data_bytes;
   if (request.op == Op::ReadEntries) return 64 * std::size_t{1024};
+  if (request.op == Op::GetValue) return kMaxValueBytes;
+  if (request.op == Op::ListValues) return kMaxValueListBytes;
   std::size_t total = 0;
   for (const Extent& extent : request.extents) total += extent.length;
   return total;

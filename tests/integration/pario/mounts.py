@@ -12,10 +12,10 @@ REQUIRED = [pytest.mark.skipif(not (BIN / 'scored-pario-mount').exists(), reason
 
 
 class Mount:
-    def __init__(self, file, directory, transport=''):
+    def __init__(self, file, directory, transport='', options=()):
         directory.mkdir()
         self.directory = directory
-        self.messages = subprocess.run([BIN / 'scored-pario-mount', '--volume', file, directory], check=True, timeout=90,
+        self.messages = subprocess.run([BIN / 'scored-pario-mount', '--volume', file, *options, directory], check=True, timeout=90,
                                        stderr=subprocess.PIPE, text=True, env=os.environ | {'PARIO_TRANSPORT': transport}).stderr
 
     def stop(self):
