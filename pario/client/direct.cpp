@@ -210,7 +210,10 @@ bool DirectFiles::has_lease(File& file, FileId id, std::uint64_t bytes) {
   if (file.left < bytes || now >= file.end_ms) {
     std::uint64_t wanted = std::max(bytes, kLeaseBytes);
     int error = take_lease_(id, wanted, file.written);
-    if (error == ENOSPC && wanted > bytes) error = take_lease_(id, wanted = bytes, 0);
+    for (const std::uint64_t less : {kLeaseBytes / 16, bytes}) {
+      if (error == ENOSPC && less < wanted)
+        error = take_lease_(id, wanted = std::max(less, bytes), 0);
+    }
     file.left = error == 0 ? wanted : 0;
     file.written = 0;
     file.end_ms = now + kLeaseMs / 2;

@@ -2,6 +2,7 @@
 #include "pario/client/pario.h"
 #include "pario/scio/copy.hpp"
 #include "pario/scio/named.hpp"
+#include "pario/scio/tree.hpp"
 
 #include <algorithm>
 #include <array>
@@ -11,6 +12,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
 #include <getopt.h>
 #include <map>
 #include <memory>
@@ -26,7 +28,8 @@ namespace pario = score::pario;
 constexpr int kExitError = 125;  // as in all programs of Scored
 
 constexpr const char* kUsage =
-    "Usage: scio [--volume VOLUME] ls [PATH] | stat PATH | rm PATH | mkdir PATH | df | cp FROM TO\n"
+    "Usage: scio [--volume VOLUME] ls [PATH] | stat PATH | rm PATH | mkdir PATH | df\n"
+    "       scio [--volume VOLUME] cp [-r] FROM TO\n"
     "       scio create NAME --hosts HOST,... --directory DIR --size SIZE [OPTION]...\n"
     "       scio create NAME --server HOST:PORT [--server HOST:PORT]... [OPTION]... > FILE\n"
     "       scio ls | start NAME | destroy NAME\n\n"
@@ -48,6 +51,7 @@ constexpr const char* kUsage =
     "  --replicas 1|2      Number of servers that store each part (1)\n"
     "  --transport pm|tcp  Transport of data between nodes (tcp)\n"
     "  --expires TIME      When the servers remove it: a time from now such as 7d, or a Unix time\n"
+    "  -r, --recursive     cp: copy a directory with all that is in it\n"
     "  --force             destroy: continue even if a server cannot be reached\n"
     "  --help              Print this help and exit\n"
     "  --version           Print the version and exit\n";
@@ -56,6 +60,7 @@ struct Options {
   std::string volume;
   pario::NewVolume wanted;
   bool force = false;
+  bool is_recursive = false;
   std::vector<std::string> words;
 };
 
@@ -73,8 +78,24 @@ void check(const std::string& path, int result) {
   if (result < 0) throw path + ": " + error_text(result);
 }
 
+// Returns the letter of ls -l.
+char type_letter(mode_t mode) {
+  switch (mode & S_IFMT) {
+    case S_IFDIR:
+      return 'd';
+    case S_IFLNK:
+      return 'l';
+    case S_IFIFO:
+      return 'p';
+    case S_IFSOCK:
+      return 's';
+    default:
+      return '-';
+  }
+}
+
 void print_line(const struct stat& status, const std::string& name) {
-  std::printf("%c%04o %14jd %s %s\n", S_ISDIR(status.st_mode) ? 'd' : '-', status.st_mode & 07777U,
+  std::printf("%c%04o %14jd %s %s\n", type_letter(status.st_mode), status.st_mode & 07777U,
               static_cast<std::intmax_t>(status.st_size),
               pario::local_time(status.st_mtim.tv_sec).c_str(), name.c_str());
 }
@@ -148,6 +169,12 @@ void copy(pario_volume* volume, const Options& options) {
   const std::string to = argument(options, 2);
   const bool is_out = from.starts_with(':');
   if (is_out == to.starts_with(':')) throw std::string("cp needs one name that begins with ':'");
+  if (options.is_recursive) {
+    const pario::TreeResult tree = is_out ? pario::copy_tree_out(volume, from.substr(1), to)
+                                          : pario::copy_tree_in(volume, from, to.substr(1));
+    std::printf("%" PRIu64 " files, %" PRIu64 " bytes\n", tree.files, tree.bytes);
+    return;
+  }
   const pario::CopyResult result = is_out ? pario::copy_out(volume, from.substr(1), to)
                                           : pario::copy_in(volume, from, to.substr(1));
   std::printf("%" PRIu64 " bytes, checksum %016" PRIx64 "\n", result.bytes, result.checksum);
@@ -190,7 +217,7 @@ void take_option(int letter, const char* value, Options& options) {
   pario::NewVolume& wanted = options.wanted;
   const std::map<int, std::string*> texts{{'v', &options.volume},   {'c', &wanted.stripe},
                                           {'d', &wanted.directory}, {'l', &wanted.launcher},
-                                          {'z', &wanted.size},      {'r', &wanted.replicas},
+                                          {'z', &wanted.size},      {'k', &wanted.replicas},
                                           {'x', &wanted.expires},   {'t', &wanted.transport}};
   if (const auto text = texts.find(letter); text != texts.end()) *text->second = value;
   if (letter == 's') wanted.addresses.emplace_back(value);
@@ -198,6 +225,7 @@ void take_option(int letter, const char* value, Options& options) {
   if (letter == 'n') wanted.servers = parse_count("--servers", value);
   if (letter == 'p') wanted.port = parse_count("--port", value);
   if (letter == 'f') options.force = true;
+  if (letter == 'r') options.is_recursive = true;
 }
 
 // In "NAME:/path" the path names the volume.
@@ -212,7 +240,7 @@ void take_names(Options& options) {
 }
 
 Options parse(int argc, char** argv) {
-  constexpr std::array<option, 16> kOptions{{{"volume", required_argument, nullptr, 'v'},
+  constexpr std::array<option, 17> kOptions{{{"volume", required_argument, nullptr, 'v'},
                                              {"server", required_argument, nullptr, 's'},
                                              {"stripe", required_argument, nullptr, 'c'},
                                              {"hosts", required_argument, nullptr, 'o'},
@@ -221,16 +249,17 @@ Options parse(int argc, char** argv) {
                                              {"directory", required_argument, nullptr, 'd'},
                                              {"launcher", required_argument, nullptr, 'l'},
                                              {"size", required_argument, nullptr, 'z'},
-                                             {"replicas", required_argument, nullptr, 'r'},
+                                             {"replicas", required_argument, nullptr, 'k'},
                                              {"expires", required_argument, nullptr, 'x'},
                                              {"transport", required_argument, nullptr, 't'},
                                              {"force", no_argument, nullptr, 'f'},
+                                             {"recursive", no_argument, nullptr, 'r'},
                                              {"help", no_argument, nullptr, 'h'},
                                              {"version", no_argument, nullptr, 'V'},
                                              {nullptr, 0, nullptr, 0}}};
   Options options;
   options.wanted.stripe = "1048576";
-  for (int letter = 0; (letter = ::getopt_long(argc, argv, "", kOptions.data(), nullptr)) != -1;) {
+  for (int letter = 0; (letter = ::getopt_long(argc, argv, "r", kOptions.data(), nullptr)) != -1;) {
     if (letter == 'h' || letter == 'V') {
       std::fputs(letter == 'h' ? kUsage : "scored " SCORE_VERSION "\n", stdout);
       std::exit(0);
@@ -295,6 +324,9 @@ int main(int argc, char** argv) {
     run(parse(argc, argv));
   } catch (const std::string& message) {
     std::fprintf(stderr, "scio: %s\n", message.c_str());
+    return kExitError;
+  } catch (const std::filesystem::filesystem_error& error) {
+    std::fprintf(stderr, "scio: %s\n", error.what());
     return kExitError;
   }
   return std::fflush(stdout) == 0 ? 0 : kExitError;

@@ -7,6 +7,11 @@
 #include <utility>
 
 namespace score::pario {
+namespace {
+
+constexpr std::uint64_t kMostPart = 16;  // of the free space, for a lease of more than some writes
+
+}  // namespace
 
 void ClientRequests::gather(TransferPtr transfer) {
   const Request& request = transfer->request;
@@ -61,6 +66,9 @@ int ClientRequests::lease(const Transfer& transfer) {
   if (error != 0) return error;
   written_directly_ += request.other;
   part_.transactions->file_changed(request.id);
+  // The holders of leases must not exclude everyone else; the client then asks for less.
+  const bool is_large = request.number > 2 * most_space(kMaxDataBytes);
+  if (is_large && request.number > part_.files.quota().free() / kMostPart) return ENOSPC;
   return leases_.take(transfer.connection, std::move(file), request.number, monotonic_us() / 1'000);
 }
 

@@ -18,6 +18,7 @@
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 namespace {
@@ -118,14 +119,32 @@ pario::ServerOptions parse(int argc, char** argv) {
   return options;
 }
 
+// Refuses a new server for whose part of the volume there is no room on the disk.
+void check_room(const pario::ServerOptions& options) {
+  const std::uint64_t needed = options.capacity * options.volume.replicas;
+
+  struct statvfs disk {};
+
+  if (::statvfs(options.directory.c_str(), &disk) != 0) return;
+  const std::uint64_t free = std::uint64_t{disk.f_bavail} * disk.f_frsize;
+  if (free >= needed) return;
+  std::fprintf(stderr, "scored-pario: %s: the volume needs %s here, and %s are free\n",
+               options.directory.c_str(), human_bytes(Bytes(needed)).c_str(),
+               human_bytes(Bytes(free)).c_str());
+  ::rmdir(options.directory.c_str());
+  std::exit(kExitError);
+}
+
 // Continues in a child. The parent waits until the child works or has failed. Returns the end of a
 // pipe that reports this.
-int go_to_background(const std::string& directory) {
+int go_to_background(const pario::ServerOptions& options) {
+  const std::string& directory = options.directory;
   std::array<int, 2> ends{};
   has_made_directory = ::mkdir(directory.c_str(), 0700) == 0;
   if (!has_made_directory && errno != EEXIST) {
     fail_usage(directory + ": " + std::strerror(errno));
   }
+  if (has_made_directory) check_room(options);
   const int log =
       ::open((directory + "/log").c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
   if (log < 0) fail_usage(directory + "/log: " + std::strerror(errno));
@@ -161,7 +180,7 @@ void report_start(int pipe) {
 int main(int argc, char** argv) {
   prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
   pario::ServerOptions options = parse(argc, argv);
-  const int pipe = goes_to_background ? go_to_background(options.directory) : -1;
+  const int pipe = goes_to_background ? go_to_background(options) : -1;
   const std::string name = options.volume.name;
   const std::uint32_t index = options.server;
   // The client receives EFBIG for a write beyond the limit of file sizes.

@@ -101,6 +101,23 @@ def test_the_size_is_the_quota(home):
     client.close()
 
 
+def test_more_than_the_disk_has_is_refused(home):
+    done = home.scio('create', 'large', '--hosts', 'localhost', '--port', free_ports(1)[0], '--directory', home.root / 'data', '--size', '4096T', code=125)
+    assert 'the volume needs 4096T here, and ' in done.stderr, done.stderr
+    assert not home.file('large').exists() and os.listdir(home.root / 'data') == []
+
+
+def test_empty_files_need_room(home):
+    home.create('small', 1, '--size', '64K', '--stripe', '64K')
+    client = Client(home.file('small'))
+    for i in range(127):  # 512 bytes each, and the root
+        client.open(f'f{i}').__exit__()
+    assert errno_of(client.open, 'more') == 'ENOSPC'
+    client.unlink('f0')
+    client.open('more').__exit__()
+    client.close()
+
+
 def test_an_expired_volume_is_removed(home):
     home.create('short', 2, '--size', '8M', '--expires', '4s')
     wait_for(lambda: not list((home.root / 'data').iterdir()), 'the servers have not removed their directories')

@@ -334,6 +334,34 @@ def test_offsets_at_the_edge_are_refused(volume):
     client.close()
 
 
+def test_scio_copies_trees(volume, tmp_path):
+    servers = volume(2)
+    tree = tmp_path / 'tree'
+    (tree / 'a/b').mkdir(parents=True)
+    (tree / 'a/f').write_bytes(b'x' * 300_000)
+    (tree / 'a/f').chmod(0o750)
+    os.utime(tree / 'a/f', (5, 5))
+    (tree / 'empty').touch()
+    (tree / 'a/b/up').symlink_to('../f')
+    os.mkfifo(tree / 'fifo')
+
+    def scio(*words, code=0):
+        done = subprocess.run([BIN / 'scio', '--volume', servers.file, *words], capture_output=True, text=True)
+        assert done.returncode == code, done.stderr
+        return done
+    to = scio('cp', '-r', tree, ':/tree')
+    assert to.stdout == '3 files, 300000 bytes\n' and 'fifo: neither' in to.stderr and to.stderr.count('\n') == 1
+    assert scio('cp', '-r', tree / 'a', ':/tree/').stdout == '2 files, 300000 bytes\n'  # into the directory
+    assert 'l0777' in scio('ls', '/tree/a/b').stdout
+    scio('cp', '--recursive', ':/tree', tmp_path / 'out')
+    out = tmp_path / 'out'
+    assert (out / 'a/b/up').read_bytes() == b'x' * 300_000 and os.readlink(out / 'a/b/up') == '../f'
+    assert (out / 'a/f').stat().st_mode & 0o777 == 0o750 and (out / 'a/f').stat().st_mtime == 5
+    assert sorted(os.listdir(out)) == ['a', 'empty']
+    assert scio('cp', '-r', ':/none', out, code=125).stderr.count('\n') == 1
+    assert scio('cp', '-r', tmp_path / 'none', ':/x', code=125).stderr.count('\n') == 1
+
+
 def test_scio_copies_with_a_checksum(volume, tmp_path):
     servers = volume(2)
     data = random.Random(7).randbytes(20_000_001)
