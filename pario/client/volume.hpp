@@ -156,7 +156,7 @@ class Volume {
   // A name of the file was removed or replaced. The file is removed with its last name, or kept
   // while it is open here.
   int drop_name(FileId id);
-  int insert(const Name& name, const Entry& entry, bool exclusive);
+  int insert(const Name& name, const Entry& entry, std::uint16_t flags);
   int take_status(const Call& call, FileStatus& status);
   int add_wide(FileStatus& status);
   int make_wide(OpenFile& file, std::span<const Piece> pieces);

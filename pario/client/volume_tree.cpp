@@ -42,11 +42,11 @@ int Volume::drop_name(FileId id) {
   return remove_unnamed(id);
 }
 
-int Volume::insert(const Name& name, const Entry& entry, bool exclusive) {
+int Volume::insert(const Name& name, const Entry& entry, std::uint16_t flags) {
   Call one;
   one.request.number = entry.id;
   one.request.mode = entry.mode;
-  one.request.flags = exclusive ? kExclusive : 0;
+  one.request.flags = flags;
   return named(Op::Insert, name, one);
 }
 
@@ -67,9 +67,9 @@ int Volume::exchange(const Name& one, const Name& other) {
   if (first.id == second.id) return 0;
   const std::string guard = guard_name();
   const Name third{other.parent, guard};
-  int error = insert(third, second, true);
-  if (error == 0) error = insert(other, first, false);
-  if (error == 0) error = insert(one, second, false);
+  int error = insert(third, second, kExclusive);
+  if (error == 0) error = insert(other, first, kExchange);
+  if (error == 0) error = insert(one, second, kExchange);
   Call remove;
   remove.request.number = second.id;
   if (error != 0) return error;  // the third name may be the only one of the second file
@@ -84,7 +84,7 @@ int Volume::link(FileId id, const Name& name, FileStatus& found) {
   Attributes attributes;
   if (!parse_body(count.body, attributes)) return EPROTO;
   const Entry entry{id, attributes.mode, {}};
-  if (const int error = insert(name, entry, true)) {
+  if (const int error = insert(name, entry, kExclusive)) {
     Call undo;
     static_cast<void>(call_home(Op::ChangeLinks, id, undo));
     return error;

@@ -54,7 +54,7 @@ constexpr auto kOperations = [] {
   set(Op::Lookup, kName);
   set(Op::Create, kMode | kName | kData, kOnce);
   set(Op::Unlink, kNumber | kName, kOnce);
-  set(Op::Insert, kMode | kNumber | kName | kNotZero, kOnce);
+  set(Op::Insert, kMode | kNumber | kName | kNotZero, kOnce | kExchange);
   set(Op::Rename, kNumber | kName | kName2 | kNotZero, kOnce | kExchange);
   set(Op::SetMode, kMode);
   set(Op::SetTime, kMode | kNumber | kOther);

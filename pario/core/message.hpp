@@ -141,7 +141,8 @@ inline constexpr std::uint16_t kStable = 8;     // Prepare: survives a loss of p
 inline constexpr std::uint16_t kStamped = 16;
 // The leader of two replicas sends a change to the follower with this flag; see Forwarded.
 inline constexpr std::uint16_t kForwarded = 32;
-// Rename: both names exist, and each becomes that of the other file.
+// Rename: both names exist, and each becomes that of the other file. Insert: a step of that, which
+// may replace what is not empty, because it has another name.
 inline constexpr std::uint16_t kExchange = 256;
 // Remove: only if the file has no name.
 inline constexpr std::uint16_t kNameless = 512;

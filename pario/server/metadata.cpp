@@ -294,6 +294,7 @@ int Metadata::check_replaced(const Request& request, std::uint32_t mode, Target&
   if (error == ENOENT) return 0;
   if (error != 0) return error;
   if ((request.flags & kExclusive) != 0) return EEXIST;
+  if ((request.flags & kExchange) != 0) return 0;
   if (S_ISDIR(old.mode) != S_ISDIR(mode)) return S_ISDIR(mode) ? ENOTDIR : EISDIR;
   // A directory that is replaced was found empty and sealed.
   return S_ISDIR(old.mode) && check_open(old.id) == 0 ? ENOTEMPTY : 0;

@@ -103,7 +103,7 @@ def test_the_size_is_the_quota(home):
 
 def test_more_than_the_disk_has_is_refused(home):
     done = home.scio('create', 'large', '--hosts', 'localhost', '--port', free_ports(1)[0], '--directory', home.root / 'data', '--size', '4096T', code=125)
-    assert 'the volume needs 4096T here, and ' in done.stderr, done.stderr
+    assert 'the volume needs 4P here, and ' in done.stderr, done.stderr
     assert not home.file('large').exists() and os.listdir(home.root / 'data') == []
 
 
