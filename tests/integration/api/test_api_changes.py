@@ -23,6 +23,7 @@ def test_a_job_is_changed_and_requeued(pair):
     refused = ask(pair, 'PATCH', f'jobs/{job}', {'time': 'soon'})
     assert (refused.status, refused.document['field']) == (422, 'time')
     assert ask(pair, 'POST', f'jobs/{job}/requeue').status == 409
+    assert ask(pair, 'PATCH', f'jobs/{job}', {'requeue': True}).status == 200
     ask(pair, 'POST', f'jobs/{job}/release')
     wait_until(lambda: shown(pair, job).document['job']['state'] == 'running')
     assert ask(pair, 'POST', f'jobs/{job}/requeue').status == 200

@@ -62,36 +62,42 @@ def hang(tmp_path_factory):
 
 
 def stacks(cluster, job, *words):
-    return json.loads(cluster.run('score', 'stacks', '--json', *words, job).stdout)
+    """The answer of all nodes. On a loaded machine one may answer too late; then they are asked again."""
+    found = []
+
+    def is_answered():
+        found[:] = [cluster.run('score', 'stacks', '--json', *words, job, code=None)]
+        return found[0].returncode == 0
+    wait_until(is_answered, what=lambda: found[0])
+    return json.loads(found[0].stdout)
 
 
 def list_of(first, count):
     return str(first) if count == 1 else f'{first}-{first + count - 1}'
 
 
-def check_hang(cluster, program, seed):
-    kind, first, count = seed % len(KINDS), (seed * 37 + 5) % (RANKS - 4), 1 + seed % 3
-    job = cluster.submit('-n', RANKS, '-N', 8, program, kind, first, count)
+def check_hang(cluster, program, seed, ranks=RANKS, nodes=8):
+    kind, first, count = seed % len(KINDS), (seed * 37 + 5) % (ranks - 4), 1 + seed % 3
+    job = cluster.submit('-n', ranks, '-N', nodes, program, kind, first, count)
     cluster.wait_job(job, 'running')
     found = {}
 
     def is_named():
         found.update(stacks(cluster, job))
         groups = found['groups']
-        return len(groups) == 2 and groups[0]['ranks'] == list_of(first, count) and groups[1]['count'] == RANKS - count
+        return len(groups) == 2 and groups[0]['ranks'] == list_of(first, count) and groups[1]['count'] == ranks - count
     wait_until(is_named, what=lambda: json.dumps(found.get('groups')))
     assert f'odd_{KINDS[kind]}' in found['groups'][0]['place']
     assert re.match('P?MPI_Barrier ', found['groups'][1]['place'])
-    text = cluster.run('score', 'stacks', job).stdout
+    text = cluster.run('score', 'stacks', job, code=None).stdout
     rare = text.split('rarest place first:\n')[1].splitlines()[0]
     assert f': {list_of(first, count)}  ' in rare, text
     cluster.cancel(job)
     print(f'seed {seed} odd_{KINDS[kind]} stop_s {found["stop_s"]:.3f} total_s {found["total_s"]:.3f}')
 
 
-@pytest.mark.parametrize('seed', [4, 7])
-def test_the_odd_ranks_of_64_are_named(wide, hang, seed):
-    check_hang(wide, hang, seed)
+def test_the_odd_ranks_of_a_hang_are_named(pair, hang):
+    check_hang(pair, hang, 4, ranks=8, nodes=2)
 
 
 @pytest.mark.long
