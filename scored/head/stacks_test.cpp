@@ -53,7 +53,7 @@ TEST_F(StacksTest, JobIsStoppedReadAndContinued) {
   start();
   ASSERT_FALSE(is_stopped());
   alice_.say(request_for(attempt_));
-  settle();
+  pass(200ms);
   EXPECT_TRUE(is_stopped());
   ASSERT_EQ(asked(0).size(), 1U);
   EXPECT_EQ(asked(0)[0].attempt(), attempt_.value());
@@ -75,7 +75,7 @@ TEST_F(StacksTest, SilentNodeDoesNotHoldTheJob) {
   alice_.say(request_for(attempt_));
   settle();
   answer(1, "main");
-  pass(60s);
+  pass_alive(10s, {&nodes_[0], &nodes_[1]});
   const auto stacks = alice_.connection->all<wire::Stacks>();
   ASSERT_EQ(stacks.size(), 1U);
   ASSERT_EQ(stacks[0].tree().problems_size(), 1);
