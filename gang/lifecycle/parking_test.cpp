@@ -186,7 +186,7 @@ TEST(Parking, ParkedJobReturnsIfUrgentJobGivesUp) {
   EXPECT_TRUE(b.has_run_within(job, 1s));
 }
 
-// What stays in memory may be too much for the job that waits.
+// Memory that stays may be too much for the job that waits.
 TEST(Parking, JobsReturnIfParkingMakesTooLittleRoom) {
   ParkingBench b;
   const JobId job = b.start(6_GiB);

@@ -89,7 +89,7 @@ int read_sending(const Reader& reader, std::set<std::uint32_t>& peers) {
     std::array<PeerState, kAtOnce> states;
     const std::uint32_t count = std::min(kAtOnce, size - first);
     const std::uint64_t at = reader.layout().peers + std::uint64_t{first} * sizeof(PeerState);
-    // What follows the last peer is read too, and not used.
+    // Bytes after the last peer are read too, and not used.
     if (!reader.copy(at, states)) return EINVAL;
     for (std::uint32_t i = 0; i < count; ++i) {
       if (states.at(i).head != kNoIndex) list(peers, first + i, size);

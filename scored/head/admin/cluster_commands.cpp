@@ -124,7 +124,7 @@ Result<NodeChanges> ClusterCommands::changes_with(const ChangeNodes& command) co
   return changes;
 }
 
-// What was stored about an earlier node of this name does not apply to a new one.
+// Settings of an earlier node of this name do not apply to a new one.
 Result<Changes> ClusterCommands::check(const Peer&, const ChangeNodes& command) {
   const auto changes = changes_with(command);
   if (!changes) return changes.error();

@@ -10,7 +10,7 @@
 
 namespace score::head {
 
-// Errors of all: the head's, for example if the job is another user's.
+// Each call returns the errors of the head, for example if the job belongs to another user.
 asio::awaitable<Result<monitor::ApiAnswer>> send_output(HeadClient head, OutputRequest wanted);
 asio::awaitable<Result<monitor::ApiAnswer>> send_events(HeadClient head, JobEventsRequest wanted);
 asio::awaitable<Result<monitor::ApiAnswer>> send_records(HeadClient head, RecordsRequest wanted);

@@ -51,7 +51,7 @@ class StackQuery {
   std::string read_;
 };
 
-// What scored-stacks writes: a head of this many hexadecimal digits, which is the size of the tree.
+// scored-stacks writes a head of this many hexadecimal digits, which is the size of the tree.
 inline constexpr std::size_t kStackSizeDigits = 8;
 
 }  // namespace score::shepherd

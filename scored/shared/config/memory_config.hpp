@@ -13,7 +13,7 @@ namespace score {
 
 struct MemoryConfig {
   MemoryShare share = MemoryShare::Never;
-  // What jobs may have of the host's swap: this part, or with a size above 0 at most that.
+  // Jobs may have this part of the host's swap, or with a size above 0 at most that.
   std::uint32_t swap_percent = 50;
   Bytes swap{0};
   Bytes least_rate = Bytes(20U << 20U);  // bytes per second; a slower swap is not used
