@@ -43,7 +43,7 @@ constexpr const char* kUsage =
     "input. scored-hooks.socket starts it as root; in a cluster of one user the daemons do.\n"
     "\n"
     "  --config FILE        configuration (default: /etc/scored/scored.toml)\n"
-    "  --daemon-user NAME   the user who may ask (default: the user of this process)\n"
+    "  --daemon-user NAME   accept requests of this user (default: that of this process)\n"
     "  --submit             run the submit hook, which has two files of the head; not as root\n"
     "  --help               print this help and exit\n"
     "  --version            print the version and exit\n";

@@ -37,7 +37,7 @@ constexpr const char* kUsage =
     "its standard input. scored-park.socket starts it as root; in a cluster of one user the\n"
     "daemon does.\n"
     "\n"
-    "  --daemon-user NAME   the user who may ask (default: the user of this process)\n"
+    "  --daemon-user NAME   accept requests of this user (default: that of this process)\n"
     "  --help               print this help and exit\n"
     "  --version            print the version and exit\n";
 
