@@ -159,14 +159,20 @@ TEST(StackReader, ProcessThatHasEndedIsReported) {
 
 TEST(StackReader, RefusedProcessIsReportedWithReason) {
   const Child target([] { pause(); });
+  int ends[2];
+  ASSERT_EQ(pipe2(ends, O_CLOEXEC), 0);
+  const UniqueFd seized(ends[0]);
+  UniqueFd to_test(ends[1]);
   const Child debugger([&] {
-    if (ptrace(PTRACE_SEIZE, target.pid(), nullptr, nullptr) == 0) pause();
+    if (ptrace(PTRACE_SEIZE, target.pid(), nullptr, nullptr) == 0 && write(to_test.get(), "s", 1) == 1) pause();
   });
+  to_test.reset();
+  char byte = 0;
+  ASSERT_EQ(read(seized.get(), &byte, 1), 1);
   StackReader reader;
-  EXPECT_TRUE(eventually([&] {
-    const auto stacks = reader.read(target.pid(), false);
-    return !stacks && stacks.error().context().find("a debugger has it") != std::string::npos;
-  }));
+  const auto stacks = reader.read(target.pid(), false);
+  ASSERT_FALSE(stacks);
+  EXPECT_NE(stacks.error().context().find("a debugger has it"), std::string::npos) << stacks.error().message();
 }
 
 TEST(WorkingProcess, ShellStandsForItsProgram) {
