@@ -1,5 +1,7 @@
 #include "scored/head/notices/run_program.hpp"
 
+#include "base/text.hpp"
+
 #include <gtest/gtest.h>
 
 #include <csignal>
@@ -87,7 +89,10 @@ TEST_F(RunProgramTest, FloodOfOutputIsDiscarded) {
 }
 
 TEST_F(RunProgramTest, GrandchildThatHoldsStandardErrorDoesNotDelay) {
-  EXPECT_TRUE(run("sleep 60 & exit 0"));
+  EXPECT_TRUE(run("sleep 60 & echo $! > $1/pid; exit 0"));
+  const auto pid = parse_number<pid_t>(content("pid").substr(0, content("pid").find('\n')));
+  ASSERT_TRUE(pid);
+  EXPECT_EQ(::kill(*pid, SIGKILL), 0) << "it ran on";
 }
 
 TEST_F(RunProgramTest, MissingProgramIsAnError) {
