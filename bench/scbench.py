@@ -16,8 +16,9 @@ import tempfile
 import time
 
 HERE = pathlib.Path(__file__).resolve().parent
-sys.path[:0] = [str(HERE / folder) for folder in ('gang', 'pm', 'cosmo', 'figures', 'mpi', 'pario', 'replay', 'support')]
+sys.path[:0] = [str(HERE / folder) for folder in ('api', 'gang', 'pm', 'cosmo', 'figures', 'mpi', 'pario', 'replay', 'support')]
 
+import api_cases  # noqa: E402
 import arguments  # noqa: E402
 import control  # noqa: E402
 import cosmo  # noqa: E402
@@ -89,6 +90,7 @@ def parse():
     cosmo.add_options(kinds.add_parser('cosmo', help='Linpack and CG on MPI: speed-up over nodes and cores'))
     mpi_cases.add_options(kinds.add_parser('mpi', help='MPICH over PM compared with MPICH over TCP'))
     load.add_options(kinds.add_parser('load', help='capacity of one head: submissions, starts, a long queue, connections'))
+    api_cases.add_options(kinds.add_parser('api', help='the HTTP API of one head: submissions, a page of a long list, clients that follow outputs'))
     control.add_options(kinds.add_parser('control', help='the network of the daemons: barrier switches and processor time, over PM and over TLS'))
     io_cases.add_options(kinds.add_parser('io', help='a striped volume of one server compared with system calls on the same disk'))
     replayed = kinds.add_parser('replay', help='a workload log as real jobs, in compressed time, compared with the prediction of scsim')
@@ -256,6 +258,8 @@ def main():
         return mpi_cases.run_mpi(options)
     if options.kind == 'load':
         return load.run(options)
+    if options.kind == 'api':
+        return api_cases.run(options)
     if options.kind == 'io':
         return io_cases.run_io(options, Case)
     if options.kind == 'replay':

@@ -76,25 +76,30 @@ struct Caller {
   const monitor::ApiCaller& caller;
 };
 
-// The head lists active jobs in pages, and after them the jobs that ended lately, so all are read
-// before they can be put in order.
+// Reads active jobs in the order of their numbers until there is one more than fits the page, then
+// all that ended lately: a job that ends meanwhile is in both.
 asio::awaitable<Result<std::map<std::uint64_t, wire::JobStatus>>> find_matching(
     Caller with, const ListedJobs& listed) {
   std::map<std::uint64_t, wire::JobStatus> found;
   wire::ListJobs ask;
   ask.set_all_users(listed.user != "me");
-  ask.set_finished(listed.with_ended);
-  ask.set_after_job(listed.with_ended ? 0 : listed.after);
-  for (bool is_last = false; !is_last;) {
+  ask.set_after_job(listed.after);
+  for (bool reads_ended = false;;) {
     auto page = co_await with.head.ask<wire::JobList>(ask);
     if (!page) co_return page.error();
-    is_last = !page->truncated() || page->jobs().empty();
+    const bool is_last = !page->truncated() || page->jobs().empty();
     if (!is_last) ask.set_after_job(page->jobs().rbegin()->job());
     for (auto& job : *page->mutable_jobs()) {
       const std::uint64_t number = job.job();
       if (number <= listed.after || !matches(listed, job, with.caller.who)) continue;
       found.insert_or_assign(number, std::move(job));
     }
+    if (reads_ended) break;
+    if (!is_last && found.size() <= listed.limit) continue;
+    if (!listed.with_ended) break;
+    reads_ended = true;
+    ask.set_finished(true);
+    ask.set_after_job(UINT64_MAX);  // no active ones
   }
   co_return found;
 }

@@ -112,7 +112,7 @@ def test_options_that_do_not_fit_together_are_refused():
     (['gang', '--slice', '20s'], '1ms to 10s'), (['gang', '--slice', '10us'], '1ms to 10s'), (['gang', '--nodes', '5000'], '4096'),
     (['gang', '--jobs', '0'], '--jobs'), (['gang', '--nodse', '2'], '--nodse'), (['load', '--seconds', '0'], '--seconds'),
     (['load', '--starts', '-3'], '--starts'), (['control', '--nodes', '-1'], '--nodes'), (['control', '--parts', 'x'], "'x'"),
-    (['control', '--barrier-nodes', 'a'], "'a'"), (['io', '--parts', 'x'], "'x'"), (['io', '--megabytes', '0'], '--megabytes'),
+    (['control', '--barrier-nodes', 'a'], "'a'"), (['io', '--parts', 'x'], "'x'"), (['io', '--megabytes', '0'], '--megabytes'), (['api', '--followers', '0'], '--followers'),
     (['cosmo', '--repeats', '0'], '--repeats'), (['mpi', '--rounds', 'x'], '--rounds'), (['pm', '--size', '1X'], '1X'),
     (['gang', '--csv', '/nowhere/a.csv'], '/nowhere'), (['load', '--resume', '/nowhere/a'], '/nowhere'),
     (['replay'], '--swf'), (['replay', '--swf', '/etc/passwd'], 'no job'), (['replay', '--swf', '/nonexistent'], 'cannot open'),
@@ -240,3 +240,13 @@ def test_load_measures_each_part(tmp_path):
     assert report['queued'] >= 40 and report['list_bytes'] > 0
     for name in report['bounds']:
         assert report[name] > 0, name
+
+
+def test_api_measures_each_part():
+    words = ['--seconds', '0.3', '--clients', '2', '--followers', '3', '--queued', '20', '--rounds', '3', '--pairs', '2']
+    done = subprocess.run([BIN / 'scbench', 'api', '--json', *words], capture_output=True, text=True, timeout=LIMIT)
+    assert done.returncode in (0, 1, 2), done.stderr
+    found = json.loads(done.stdout)
+    assert found['schema'] == 'scored.bench.api/1', found
+    assert found['submissions_per_second'] > 0 and found['list_p99_ms'] > 0 and found['queued'] == 20
+    assert len(found['samples']['list_ms']) == 3 and len(found['samples']['head_cpu_beside_percent']) == 2
