@@ -62,6 +62,8 @@ std::vector<proto::InFrame> messages_about(AttemptId attempt) {
   sample.set_taken_ns(1);
   sample.add_gangs()->set_attempt(attempt.value());
   sample.add_scratch()->set_attempt(attempt.value());
+  wire::UsageSample usage;
+  usage.add_uses()->set_attempt(attempt.value());
   Activity idle;
   idle.idle = true;
   return {report_of(Prepared{attempt}),
@@ -81,20 +83,18 @@ std::vector<proto::InFrame> messages_about(AttemptId attempt) {
           about(attempt, prepared),
           about(attempt, refused),
           about(attempt, volume),
-          frame_of(sample)};
+          frame_of(sample),
+          frame_of(usage)};
 }
 
 // These messages of nodes name no attempt for which they would have an effect, or are not for
 // NodeSession. HookReport drains its sender, and is an event only of jobs there.
 const std::set<FrameType> kOthers = {
-    FrameType::NodeHello,         FrameType::LoginHello,
-    FrameType::TimetableApplied,  FrameType::Heartbeat,
-    FrameType::NodeTraceReply,    FrameType::ControlOffer,
-    FrameType::FactsReply,        FrameType::HookReport,
-    FrameType::StacksReply,
-    FrameType::WitnessHello,      FrameType::LeaseReply,
-    FrameType::ControlBeat,       FrameType::ControlAnswer,
-    FrameType::ControlTimetables, FrameType::ControlTimetablesTaken};
+    FrameType::NodeHello,     FrameType::LoginHello,        FrameType::TimetableApplied,
+    FrameType::Heartbeat,     FrameType::NodeTraceReply,    FrameType::ControlOffer,
+    FrameType::FactsReply,    FrameType::HookReport,        FrameType::StacksReply,
+    FrameType::WitnessHello,  FrameType::LeaseReply,        FrameType::ControlBeat,
+    FrameType::ControlAnswer, FrameType::ControlTimetables, FrameType::ControlTimetablesTaken};
 
 class TrustTest : public HeadFixture {
  protected:

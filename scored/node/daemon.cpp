@@ -311,7 +311,7 @@ void NodeDaemon::on_welcome(const proto::InFrame& frame) {
   hooks_.welcomed(message->takes_hook_reports(), attempts_.empty());
   parts_.switcher.set_meets(true);
   control_.welcomed(message->control_rank());
-  attempts_.resume_all();
+  attempts_.resume_all(message->takes_usage_samples());
   report(Event::NodeJoined, kv("node", config_.name), kv("cluster", message->cluster()),
          kv("epoch", head_epoch_));
   // The pages of the handshake are released before the first heartbeat reports the size.

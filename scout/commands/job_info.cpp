@@ -2,8 +2,10 @@
 #include "base/text/plain.hpp"
 #include "proto/convert/words.hpp"
 #include "proto/documents/cluster_documents.hpp"
+#include "proto/documents/profile_document.hpp"
 #include "scout/commands/commands.hpp"
 #include "scout/commands/pools.hpp"
+#include "scout/commands/profile_view.hpp"
 #include "scout/doctor/parts.hpp"
 #include "scout/doctor/probe_job.hpp"
 #include "scout/session/job_views.hpp"
@@ -23,6 +25,8 @@ struct JobOptions {
   CommonOptions common;
   std::string job;
   bool events = false;
+  bool profile = false;
+  bool csv = false;
 };
 
 struct RecordedEvent {
@@ -50,10 +54,29 @@ std::vector<RecordedEvent> events_of(const wire::JobStatus& job) {
   return events;
 }
 
+Result<int> show_profile(HeadLink& head, const JobOptions& options, std::uint64_t job) {
+  wire::GetProfile ask;
+  ask.set_job(job);
+  const auto profile = head.ask<wire::Profile>(ask);
+  if (!profile) return profile.error();
+  if (options.common.json) {
+    JsonWriter json;
+    proto::write_profile(json, job, *profile);
+    print(json.text() + "\n");
+  } else {
+    constexpr std::size_t kUsualColumns = 80;
+    const std::size_t columns = output_width();
+    print(options.csv ? proto::profile_csv(*profile)
+                      : profile_page(*profile, columns > 0 ? columns : kUsualColumns));
+  }
+  return kExitOk;
+}
+
 Result<int> show_job(HeadLink& head, const JobOptions& options) {
   const auto found = ask_word(head, options.job);
   if (!found) return found.error();
   const wire::JobStatus& job = *found;
+  if (options.profile || options.csv) return show_profile(head, options, job.job());
   const auto events = events_of(job);
   if (options.common.json) {
     JsonWriter json;
@@ -132,6 +155,8 @@ int job_main(const Invocation& invocation) {
   add_server_option(app, options.common);
   add_json_option(app, options.common);
   app.add_flag("--events", options.events, "Print only the job's events");
+  app.add_flag("--profile", options.profile, "Show what the job used over time");
+  app.add_flag("--csv", options.csv, "With --profile: print comma-separated values");
   app.add_option("job", options.job, "Job id")->type_name("JOB")->required();
   if (const auto code = parse(app, invocation)) return *code;
   return with_head(

@@ -92,6 +92,10 @@ class Job:
         """Yields output as it comes, until the job has ended."""
         return self._pieces(stream, offset, follow=True)
 
+    def profile(self) -> 'Json':
+        """Returns what the job used over time: points of processor time and memory."""
+        return self._connection.ask('GET', f'{self._path}/profile')
+
     def _pieces(self, stream: 'str | None', offset: int, follow: bool) -> typing.Iterator[bytes]:
         query = f'offset={offset}&follow={int(follow)}' + (f'&stream={stream}' if stream else '')
         with self._connection.open('GET', f'{self._path}/output?{query}') as response:

@@ -44,7 +44,7 @@ interface Curve {
   dash?: number[];
 }
 
-interface Picture {
+export interface Picture {
   id: string;
   title: string;
   curves: Curve[];
@@ -129,7 +129,7 @@ function tableOf(picture: Picture, data: (number | null)[][], range: Range): Tab
   };
 }
 
-function PicturePanel({ picture, history, position, onZoom }: { picture: Picture; history: History; position: Position; onZoom: (range: Range) => void }) {
+export function PicturePanel({ picture, history, position, onZoom }: { picture: Picture; history: History; position: Position; onZoom: (range: Range) => void }) {
   const data = columnsOf(history, position.span.step, picture.curves.map(({ column }) => column));
   const legend = (
     <span class="legend">

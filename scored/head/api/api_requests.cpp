@@ -213,6 +213,21 @@ Outcome read_output(const ApiCall& call, std::uint64_t job) {
   return ApiRequest(output);
 }
 
+Outcome read_profile(const ApiCall& call, std::uint64_t job) {
+  if (call.method != "GET") return wrong_method("GET");
+  ProfileRequest profile{.job = job};
+  for (const auto& [name, value] : call.target.query) {
+    if (name != "format" || (value != "json" && value != "csv")) {
+      return refuse(400,
+                    fmt::format("'{}={}' is unknown; format=csv or format=json",
+                                escape_terminal(name, 80), escape_terminal(value, 80)),
+                    name);
+    }
+    profile.as_csv = value == "csv";
+  }
+  return ApiRequest(profile);
+}
+
 Outcome read_jobs(const ApiCall& call, const std::vector<std::string_view>& parts, WallTime now) {
   if (parts.size() == 1) {
     if (call.method == "GET") return read_list(call);
@@ -232,6 +247,7 @@ Outcome read_jobs(const ApiCall& call, const std::vector<std::string_view>& part
   }
   if (parts.size() > 3) return no_such_path();
   if (parts[2] == "events") return read_view(call, JobEventsRequest{*job});
+  if (parts[2] == "profile") return read_profile(call, *job);
   return parts[2] == "output" ? read_output(call, *job) : read_action(call, *job, parts[2]);
 }
 

@@ -41,6 +41,12 @@ struct JobEventsRequest {
   std::uint64_t job = 0;
 };
 
+// What a job used over time.
+struct ProfileRequest {
+  std::uint64_t job = 0;
+  bool as_csv = false;
+};
+
 // Records of jobs that ended in this time, in the order of their ends.
 struct RecordsRequest {
   std::string user;  // a name, "me" or "all"
@@ -58,8 +64,8 @@ struct ListedNodes {
 struct Description {};  // the OpenAPI document
 
 using ApiRequest =
-    std::variant<ListedJobs, OneJob, OutputRequest, JobEventsRequest, RecordsRequest,
-                 ListedSettings, ListedNodes, Description, wire::Submit, wire::Plan,
+    std::variant<ListedJobs, OneJob, OutputRequest, JobEventsRequest, ProfileRequest,
+                 RecordsRequest, ListedSettings, ListedNodes, Description, wire::Submit, wire::Plan,
                  wire::ChangeJob, wire::SignalJob, wire::CancelJob, wire::ControlJob, wire::GetInfo,
                  wire::ListShares, wire::ListReservations, wire::ManageTokens>;
 

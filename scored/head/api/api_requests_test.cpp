@@ -54,6 +54,7 @@ TEST(ApiRequests, ReadsEachKind) {
   EXPECT_EQ(read<wire::ControlJob>(call_of("POST", "jobs/7/requeue")).what(),
             wire::ControlJob::REQUEUE);
   EXPECT_EQ(read<JobEventsRequest>(call_of("GET", "jobs/7/events")).job, 7U);
+  EXPECT_EQ(read<ProfileRequest>(call_of("GET", "jobs/7/profile")).job, 7U);
   read<ListedSettings>(call_of("GET", "settings"));
   read<wire::ListShares>(call_of("GET", "shares"));
   read<wire::ListReservations>(call_of("GET", "reservations"));
@@ -109,6 +110,7 @@ TEST(ApiRequests, RejectsWithTheRightStatus) {
   EXPECT_EQ(status_of(call_of("POST", "jobs", "{}")), 422);
   EXPECT_EQ(status_of(call_of("PATCH", "jobs/7", "{}")), 422);
   EXPECT_EQ(status_of(call_of("POST", "jobs/7/events")), 405);
+  EXPECT_EQ(status_of(call_of("POST", "jobs/7/profile")), 405);
   EXPECT_EQ(status_of(call_of("POST", "jobs/7/signal", R"({"signal":"LOUD"})")), 422);
   EXPECT_EQ(status_of(call_of("POST", "jobs/7/signal", "x")), 400);
 }

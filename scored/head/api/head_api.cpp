@@ -5,6 +5,7 @@
 #include "proto/documents/cluster_documents.hpp"
 #include "proto/documents/job_document.hpp"
 #include "proto/documents/pool_documents.hpp"
+#include "proto/documents/profile_document.hpp"
 #include "proto/documents/words.hpp"
 #include "scored/head/api/api_streams.hpp"
 #include "scored/head/api/open_api.hpp"
@@ -233,6 +234,22 @@ Answer carry_out(Caller with, const wire::ListShares& ask) {
   if (!list) co_return problem(list.error());
   JsonWriter json;
   proto::write_shares(json, *list);
+  co_return document(json);
+}
+
+Answer carry_out(Caller with, const ProfileRequest& wanted) {
+  wire::GetProfile ask;
+  ask.set_job(wanted.job);
+  const auto profile = co_await with.head.ask<wire::Profile>(ask);
+  if (!profile) co_return problem(profile.error());
+  if (wanted.as_csv) {
+    ApiAnswer answer;
+    answer.type = "text/csv; charset=utf-8";
+    answer.body = proto::profile_csv(*profile);
+    co_return answer;
+  }
+  JsonWriter json;
+  proto::write_profile(json, wanted.job, *profile);
   co_return document(json);
 }
 

@@ -223,6 +223,8 @@ bool ClientSession::dispatch(const proto::InFrame& frame) {
       return handle<wire::ListReservations>(frame);
     case FrameType::ListShares:
       return handle<wire::ListShares>(frame);
+    case FrameType::GetProfile:
+      return handle<wire::GetProfile>(frame);
     case FrameType::GetInfo:
       return handle<wire::GetInfo>(frame);
     case FrameType::GetTrace:
@@ -444,6 +446,14 @@ Status ClientSession::on(const wire::ListShares& message) {
   wire::ShareList list = parts_.shares.list(peer_);
   list.set_tag(message.tag());
   answers_.show(list);
+  return {};
+}
+
+Status ClientSession::on(const wire::GetProfile& message) {
+  auto profile = parts_.queries.profile(peer_, JobId(message.job()));
+  if (!profile) return profile.error();
+  profile->set_tag(message.tag());
+  answers_.show(*profile);
   return {};
 }
 

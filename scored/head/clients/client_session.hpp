@@ -114,6 +114,7 @@ class ClientSession {
   Status on(const wire::ListReservations& message);
   Status on(const wire::ListNodes& message);
   Status on(const wire::ListShares& message);
+  Status on(const wire::GetProfile& message);
   Status on(const wire::GetInfo& message);
   Status on(const wire::GetTrace& message);
   Status on(const wire::GetFacts& message);

@@ -30,6 +30,7 @@ constexpr bool is_view(proto::FrameType type) {
     case proto::FrameType::Facts:
     case proto::FrameType::Accounting:
     case proto::FrameType::ShareList:
+    case proto::FrameType::Profile:
     case proto::FrameType::Stacks:
     case proto::FrameType::Trace:
     case proto::FrameType::Snapshot:

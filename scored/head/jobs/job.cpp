@@ -198,6 +198,21 @@ void note_step_end(Job& allocation, const wire::JobStatus& step) {
   steps.next = std::max(steps.next, step.step() + 1);
 }
 
+wire::Profile profile_to_wire(const monitor::JobProfile& profile) {
+  wire::Profile out;
+  if (profile.points().empty()) return out;
+  out.set_step_ns(profile.step().count());
+  for (const monitor::ProfilePoint& point : profile.points()) {
+    wire::ProfilePoint& made = *out.add_points();
+    made.set_end_wall_ns(point.end.time_since_epoch().count());
+    made.set_cpu_ns(point.cpu.count());
+    made.set_memory_bytes(point.memory.value());
+    made.set_memory_largest_bytes(point.memory_largest.value());
+    made.set_pm_sent_bytes(point.pm_sent.value());
+  }
+  return out;
+}
+
 std::vector<std::string> reasons_of(const Job& job, const gang::JobView& view) {
   if (!job.is_deferred || view.state != JobState::Pending) return view.reasons;
   std::vector<std::string> reasons = job.waits;

@@ -9,6 +9,7 @@
 #include "base/text/shared_text.hpp"
 #include "base/time.hpp"
 #include "gang/head/cluster.hpp"
+#include "monitor/meters/job_profile.hpp"
 #include "proto/client.pb.h"
 #include "scored/head/store/store.hpp"
 
@@ -60,6 +61,7 @@ struct Job {
   std::optional<std::int32_t> exit_code;  // replaces the scheduler's
   gang::JobActivity activity = gang::JobActivity::Busy;
   Lazy<std::map<NodeId, Duration>> filled;       // so far, by the last samples of placement.attempt
+  Lazy<monitor::JobProfile> profile;             // of all attempts, and of its steps
   SharedText last_news;                          // state and reasons that watchers know
   SharedText last_wait;                          // the newest event of a wait
   std::vector<JobEvent> events;                  // see note_event()
@@ -83,6 +85,8 @@ struct StatusContext {
 };
 
 [[nodiscard]] wire::JobStatus make_status(const Job& job, const StatusContext& context);
+
+[[nodiscard]] wire::Profile profile_to_wire(const monitor::JobProfile& profile);
 
 // Returns why the job waits, or the scheduler's reasons.
 [[nodiscard]] std::vector<std::string> reasons_of(const Job& job, const gang::JobView& view);

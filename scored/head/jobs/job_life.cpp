@@ -396,6 +396,7 @@ void JobLife::end(Job& job, const gang::JobView& view) {
   saved.usage = view.usage;
   saved.ended = ended;
   saved.status = status.SerializeAsString();
+  saved.profile = profile_to_wire(*job.profile).SerializeAsString();
   saved.is_step = job.info.step_of != JobId(0);
   saved.account = job.info.account;
   saved.generic = format_generic(view.request.generic);

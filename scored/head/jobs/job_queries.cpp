@@ -258,6 +258,20 @@ Result<wire::Accounting> JobQueries::accounting(const Peer& peer,
   return page;
 }
 
+Result<wire::Profile> JobQueries::profile(const Peer& peer, JobId id) const {
+  const auto user = owner(id);
+  if (!user) return user.error();
+  if (!may_know(peer, *user)) return fail(Errc::Denied, "job {} is another user's", id);
+  const Job* job = head_.jobs.find(id);
+  if (job != nullptr) return profile_to_wire(*job->profile);
+  const auto stored = head_.reader.profile(id);
+  if (!stored) return stored.error();
+  wire::Profile read;
+  if (!read.ParseFromString(*stored))
+    return fail(Errc::Malformed, "cannot read the profile of job {}", id);
+  return read;
+}
+
 bool JobQueries::may_know(const Peer& peer, UserId user) const {
   return !head_.config.monitor.is_private || peer.role != proto::Role::OtherUser ||
          peer.user == user;

@@ -28,6 +28,9 @@ class JobQueries {
   // Returns one page of at most limits::kMaxJobsAsked jobs; the last page also has the ended ones.
   // Replies have no tag. Errors: TooLarge (asked for more).
   [[nodiscard]] Result<wire::JobList> list(const Peer& peer, const wire::ListJobs& message) const;
+  // Returns what a job used over time. Errors: NotFound, Denied (another user's on a private
+  // cluster).
+  [[nodiscard]] Result<wire::Profile> profile(const Peer& peer, JobId job) const;
   // Returns one page of ended jobs.
   [[nodiscard]] Result<wire::Accounting> accounting(const Peer& peer,
                                                     const wire::GetAccounting& message) const;

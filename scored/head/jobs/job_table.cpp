@@ -136,6 +136,15 @@ void JobTable::note_filled(AttemptId attempt, NodeId node, Duration filled) {
   known = std::clamp<Duration>(filled, known, kMostFilled);  // samples may overtake each other
 }
 
+void JobTable::note_use(AttemptId attempt, NodeId node, WallTime at, const monitor::NodeUse& use) {
+  Job* job = find(job_of(attempt));
+  if (job == nullptr || job->ended || job->progress.placement.attempt != attempt) return;
+  if (std::ranges::find(job->nodes, node) == job->nodes.end()) return;
+  job->profile.edit().add(node, at, use);
+  Job* whole = find(job->info.step_of);
+  if (whole != nullptr && !whole->ended) whole->profile.edit().add(node, at, use);
+}
+
 std::span<const NodeId> JobTable::nodes_of(AttemptId attempt) const {
   const Job* job = find(job_of(attempt));
   if (job == nullptr || job->progress.placement.attempt != attempt) return {};

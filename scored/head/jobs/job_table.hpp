@@ -73,6 +73,8 @@ class JobTable {
 
   // Records a node's sample of what the attempt has filled there. Only a job's last attempt counts.
   void note_filled(AttemptId attempt, NodeId node, Duration filled);
+  // Adds a node's report to the profile of the job, and of the job that it is a step of.
+  void note_use(AttemptId attempt, NodeId node, WallTime at, const monitor::NodeUse& use);
 
   // Returns the jobs that ended within the last 10 s, at most 100.
   [[nodiscard]] std::vector<const wire::JobStatus*> recently_ended(TimePoint now) const;

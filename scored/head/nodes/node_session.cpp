@@ -130,6 +130,7 @@ bool NodeSession::greet(const proto::InFrame& frame) {
   welcome.set_control_rank(parts_.manager.control().rank_for(node_));
   welcome.set_bounded_exchange(true);
   welcome.set_takes_hook_reports(true);
+  welcome.set_takes_usage_samples(true);
   proto::send(*connection_, welcome);
   parts_.manager.connected(node_, *known, std::move(vitals), connection_);
   return true;
@@ -194,6 +195,8 @@ bool NodeSession::dispatch(const proto::InFrame& frame) {
     }
     case FrameType::NodeSample:
       return handle_sample(frame);
+    case FrameType::UsageSample:
+      return handle_usage(frame);
     default:
       return handle_report(frame);
   }
@@ -239,6 +242,19 @@ void NodeSession::drop_foreign(Items& items) const {
     return !parts_.streams.is_on(node_, AttemptId(item.attempt()));
   });
   items.erase(kept, items.end());
+}
+
+bool NodeSession::handle_usage(const proto::InFrame& frame) {
+  const auto sample = proto::parse<wire::UsageSample>(frame);
+  if (!sample) return refuse(sample.error());
+  const WallTime now = wall_now();
+  for (const wire::AttemptUse& use : sample->uses()) {
+    parts_.head.jobs.note_use(AttemptId(use.attempt()), node_, now,
+                              {.cpu = Duration(use.cpu_ns()),
+                               .memory = Bytes(use.memory_bytes()),
+                               .pm_sent = Bytes(use.pm_sent_bytes())});
+  }
+  return true;
 }
 
 // Hundreds of samples per second arrive while viewers watch, so all but large ones are parsed into

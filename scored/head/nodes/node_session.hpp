@@ -57,6 +57,7 @@ class NodeSession {
   template <class Items>
   void drop_foreign(Items& items) const;
   bool handle_sample(const proto::InFrame& frame);
+  bool handle_usage(const proto::InFrame& frame);
   bool handle_report(const proto::InFrame& frame);
   // Logs the error at a limited rate; always returns false.
   bool refuse(const Error& error);

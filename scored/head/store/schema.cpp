@@ -87,7 +87,9 @@ constexpr const char* kMigrations[] = {
     "ALTER TABLE jobs ADD COLUMN notices BLOB;"
     "ALTER TABLE jobs ADD COLUMN noticed INTEGER NOT NULL DEFAULT 0",
     "ALTER TABLE accounting ADD COLUMN partition_name TEXT NOT NULL DEFAULT '';"
-    "ALTER TABLE accounting ADD COLUMN licenses TEXT NOT NULL DEFAULT ''"};
+    "ALTER TABLE accounting ADD COLUMN licenses TEXT NOT NULL DEFAULT ''",
+    // A serialised wire::Profile.
+    "ALTER TABLE jobs ADD COLUMN profile BLOB NOT NULL DEFAULT x''"};
 static_assert(std::size(kMigrations) == kSchemaVersion);
 
 constexpr const char* kApplicationId = "1396920900";  // "SCRD"

@@ -11,7 +11,7 @@ namespace score::head {
 
 // debian/rules reads this number, so that a package is refused if its head cannot read the
 // database.
-inline constexpr std::uint32_t kSchemaVersion = 25;
+inline constexpr std::uint32_t kSchemaVersion = 26;
 
 // Checks that this program can read the database; changes nothing. Errors: Malformed (the database
 // belongs to a different program, to a newer version of this one, or is damaged).

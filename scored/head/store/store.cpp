@@ -240,7 +240,7 @@ Status Store::prepare() {
         "UPDATE jobs SET state = ?2, attempt = ?3, nodes = ?4, tasks = ?5, cores = ?6, "
         "scheduled_ns = ?7, started_ns = ?8, detached = ?9, restarts = ?10, ending = ?11, "
         "reasons = ?12, exit_code = ?13, start_mark = ?14, ended_ns = ?15, status = ?16, "
-        "filled_ns = ?17, units = ?18, steps_usage = ?19, noticed = ?20 "
+        "filled_ns = ?17, units = ?18, steps_usage = ?19, noticed = ?20, profile = ?21 "
         "WHERE id = ?1 AND state < 5"},
        {statements_.drop_spec, "DELETE FROM specs WHERE job = ?"},
        {statements_.drop_settings, "DELETE FROM settings WHERE key IN (?, ?, ?)"},
@@ -333,7 +333,8 @@ Status Store::apply_one(const SaveEnd& change) {
   bind_progress(statements_.save_end, change.progress, boot_);
   statements_.save_end.bind(13, change.exit_code)
       .bind(15, count(change.ended))
-      .bind_blob(16, change.status);
+      .bind_blob(16, change.status)
+      .bind_blob(21, change.profile);
   if (auto saved = statements_.save_end.run(); !saved) return saved;
   if (auto dropped = statements_.drop_spec.bind(1, number(change.id.value())).run(); !dropped)
     return dropped;

@@ -146,6 +146,7 @@ struct SaveEnd {
   base::Usage usage{};
   WallTime ended{};
   std::string status;     // serialised wire::JobStatus, for later listings
+  std::string profile{};  // serialised wire::Profile; empty: it has no points
   bool is_step = false;   // a step's time belongs to its job, so it has no accounting row
   std::string account{};  // for that row
   std::string generic{};  // likewise: what the job requested on each node
@@ -344,6 +345,8 @@ class StoreReader {
   [[nodiscard]] Result<std::optional<JobId>> find_request(UserId user, const RequestId& request);
   // Returns the serialised wire::JobStatus of a finished job. Errors: NotFound.
   [[nodiscard]] Result<std::string> ended_status(JobId job);
+  // Returns the serialised wire::Profile of a finished job. Errors: NotFound.
+  [[nodiscard]] Result<std::string> profile(JobId job);
   // Returns how a job ended, even if its row in the list of jobs is gone. Errors: NotFound.
   [[nodiscard]] Result<JobState> outcome(JobId job);
 
@@ -367,7 +370,7 @@ class StoreReader {
  private:
   Database database_;
   Statement spec_, request_, status_, ended_, ended_of_user_, ended_once_, ended_once_of_user_,
-      account_, account_of_user_, account_of_job_, outcome_, ended_tasks_, ended_task_;
+      account_, account_of_user_, account_of_job_, outcome_, ended_tasks_, ended_task_, profile_;
 };
 
 }  // namespace score::head

@@ -83,6 +83,7 @@ Result<StoreReader> StoreReader::open(const std::string& path) {
         "FROM accounting "
         "WHERE (job = ?4 OR (array_id = ?4 AND array_id > 0)) AND (ended_ns, job) > (?2, ?3) "
         "ORDER BY ended_ns, job LIMIT ?1"},
+       {reader.profile_, "SELECT profile FROM jobs WHERE id = ? AND state >= 5"},
        {reader.outcome_, "SELECT state FROM accounting WHERE job = ?"},
        {reader.ended_tasks_,
         "SELECT TOTAL(state = 5), TOTAL(state NOT IN (5, 7)) FROM accounting "
@@ -114,6 +115,10 @@ Result<std::string> StoreReader::spec(JobId job) {
 
 Result<std::string> StoreReader::ended_status(JobId job) {
   return only_row(status_.bind(1, number(job.value())), job);
+}
+
+Result<std::string> StoreReader::profile(JobId job) {
+  return only_row(profile_.bind(1, number(job.value())), job);
 }
 
 Result<JobState> StoreReader::outcome(JobId job) {

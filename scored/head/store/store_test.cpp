@@ -91,6 +91,7 @@ SaveEnd end_of(std::uint64_t id, std::string status = "status") {
   end.usage = some_usage();
   end.ended = WallTime(9s + std::chrono::seconds(id));
   end.status = std::move(status);
+  end.profile = "profile of " + std::to_string(id);
   return end;
 }
 
@@ -182,11 +183,13 @@ TEST_F(StoreTest, EndsAJobOnceAndDropsItsSpecification) {
   ASSERT_TRUE(apply(store, {add(1)}));
   EXPECT_EQ(reader.spec(JobId(1)).value(), "spec of 1");
   EXPECT_TRUE(reader.ended_status(JobId(1)).error().is(Errc::NotFound));
+  EXPECT_TRUE(reader.profile(JobId(1)).error().is(Errc::NotFound));
   ASSERT_TRUE(apply(store, {end_of(1, "first")}));
   ASSERT_TRUE(apply(store, {end_of(1, "second")}));
   EXPECT_TRUE(store.active_jobs().value().empty());
   EXPECT_TRUE(reader.spec(JobId(1)).error().is(Errc::NotFound));
   EXPECT_EQ(reader.ended_status(JobId(1)).value(), "first");
+  EXPECT_EQ(reader.profile(JobId(1)).value(), "profile of 1");
 }
 
 TEST_F(StoreTest, FindsARequestOnlyForItsUser) {

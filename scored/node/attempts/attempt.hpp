@@ -3,6 +3,7 @@
 
 #include "base/async/clock.hpp"
 #include "base/async/task_group.hpp"
+#include "base/model/usage.hpp"
 #include "base/os/fd.hpp"
 #include "base/units.hpp"
 #include "proto/convert/convert.hpp"
@@ -29,6 +30,8 @@ struct Attempt {
   std::optional<UserId> user;             // from the launch order, or from the name of the socket
   Bytes memory{};                         // its limit
   Bytes memory_peak{};                    // the largest sample
+  Bytes memory_lately{};                  // likewise, since the last UsageSample
+  base::Usage reported{};                 // in UsageSamples so far
   std::vector<std::uint32_t> cores;       // of this node
   std::vector<std::uint32_t> ranks;       // of its tasks here
   std::vector<pid_t> tasks;               // set once they have started

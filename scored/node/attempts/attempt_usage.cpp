@@ -44,7 +44,9 @@ base::Usage usage_of(const AttemptParts& parts, const Attempt& attempt, base::Us
 
 void sample_memory(const AttemptParts& parts, Attempt& attempt) {
   if (parts.cgroups == nullptr || attempt.tasks.empty() || attempt.is_retired) return;
-  attempt.memory_peak = std::max(attempt.memory_peak, parts.cgroups->memory(attempt.id));
+  const Bytes memory = parts.cgroups->memory(attempt.id);
+  attempt.memory_peak = std::max(attempt.memory_peak, memory);
+  attempt.memory_lately = std::max(attempt.memory_lately, memory);
 }
 
 }  // namespace score::node

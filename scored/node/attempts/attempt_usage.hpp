@@ -13,7 +13,7 @@ namespace score::node {
 [[nodiscard]] base::Usage usage_of(const AttemptParts& parts, const Attempt& attempt,
                                    base::Usage reaped);
 
-// Remembers the attempt's memory if it is more than before. Children that run side by side show
+// Remembers the attempt's memory where it is more than before. Children that run side by side show
 // only in such samples, because the shepherd hears of the largest one alone. Call it every
 // kMemoryPeriod.
 void sample_memory(const AttemptParts& parts, Attempt& attempt);

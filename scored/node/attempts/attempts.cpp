@@ -35,6 +35,7 @@ Attempts::Attempts(AttemptParts parts, Settings settings, ShepherdFrames::Handle
       frames_(parts_, after_epilog(std::move(handlers)), shepherds_.cores().processors.size(),
               [this](const Attempt& attempt) { return has_others(attempt); }),
       end_(parts_),
+      samples_(parts_),
       found_(std::move(found)) {}
 
 AttemptPtr Attempts::find(AttemptId attempt) const {
@@ -341,7 +342,8 @@ void Attempts::prove(const PeerCredentials& peer, wire::LoginHello& hello) const
   }
 }
 
-void Attempts::resume_all() {
+void Attempts::resume_all(bool takes_samples) {
+  samples_.welcomed(takes_samples);
   parts_.networks.resume();
   for (const auto& [id, attempt] : attempts_) {
     if (!attempt->connection || attempt->is_removed) continue;
@@ -383,7 +385,7 @@ asio::awaitable<void> Attempts::adopt_all() {
 asio::awaitable<void> Attempts::watch_memory() {
   for (;;) {
     co_await parts_.clock.sleep_for(kMemoryPeriod);
-    for (const auto& [id, attempt] : attempts_) sample_memory(parts_, *attempt);
+    samples_.sample(attempts_);
   }
 }
 
@@ -405,6 +407,7 @@ asio::awaitable<void> Attempts::adopt(AttemptPtr attempt, TimePoint deadline) {
   follow_plan(*attempt, found->placed);
   parts_.networks.add(found->placed, attempt->connection);
   found->usage = usage_of(parts_, *attempt, found->usage);
+  samples_.begin(*attempt);
   found_(*found);
   attempt->is_finishing = found->report().phase == base::AttemptPhase::Exited;
   parts_.tasks.spawn("run an attempt", frames_.read(attempt));

@@ -7,6 +7,7 @@
 #include "scored/node/attempts/attempt_end.hpp"
 #include "scored/node/attempts/shepherd_frames.hpp"
 #include "scored/node/attempts/shepherd_start.hpp"
+#include "scored/node/attempts/usage_samples.hpp"
 #include "scored/node/attempts/volume_sweeps.hpp"
 #include "scored/node/link/login_relay.hpp"
 
@@ -54,8 +55,8 @@ class Attempts {
   }
 
   // Must be called when the head has welcomed the node. Frames in flight may have been lost, so the
-  // shepherds repeat them.
-  void resume_all();
+  // shepherds repeat them. `takes_samples`: the head knows UsageSample.
+  void resume_all(bool takes_samples);
   // Finds the shepherds that have survived a restart of the daemon, calls `found` for each, and
   // removes what is left of the other attempts.
   asio::awaitable<void> adopt_all();
@@ -109,6 +110,7 @@ class Attempts {
   VolumeSweeps sweeps_;
   ShepherdFrames frames_;
   AttemptEnd end_;
+  UsageSamples samples_;
   Found found_;
   std::map<AttemptId, AttemptPtr> attempts_;
 };

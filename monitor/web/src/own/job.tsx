@@ -8,6 +8,7 @@ import { rowsOf } from '../processes';
 import type { Session, Snapshot } from '../types';
 import { ask, change, type Change, type Fault, type JobDocument, type JobEvent, type OwnJob } from './api';
 import { Output, type StreamName } from './output';
+import { Profile } from './profile';
 import { actionsOf, dateTime, efficiencyOf, jobId, sentence, type Action } from './words';
 
 interface Known {
@@ -200,6 +201,7 @@ export function JobView({ number, session, snapshot }: JobViewProps) {
         <h3>Command</h3>
         <pre id="command" tabIndex={0}>{`cd ${job.directory}\n${job.command}`}</pre>
       </section>
+      <Profile job={number} isOver={job.final} />
       {snapshot && !job.final && <MatrixPanel snapshot={snapshot} marked={number} />}
       <Output job={number} stream={stream} onStream={(one) => setState('stream', one)} />
       <Events events={events} />
