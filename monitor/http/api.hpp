@@ -27,6 +27,7 @@ struct ApiAnswer {
   std::string type = "application/json";
   std::string body;
   std::string location;  // path of what was made; empty: none
+  std::string allow;     // of a 405: "GET, POST"; empty: none
   std::string etag;      // of what is shown, with its quotes; empty: none
   // If it is set, the body is sent in pieces: each call returns the next one, "" at the end, or
   // nothing if the rest cannot be had. Then the response stays incomplete, which its reader sees.

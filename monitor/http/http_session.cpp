@@ -279,6 +279,7 @@ asio::awaitable<Response> HttpSession::call(Routed routed, Request request) {
   Response response = make_response(answer.status, answer.type, std::move(answer.body));
   if (!answer.location.empty()) response.set(http::field::location, answer.location);
   if (!answer.etag.empty()) response.set(http::field::etag, answer.etag);
+  if (!answer.allow.empty()) response.set(http::field::allow, answer.allow);
   next_piece_ = std::move(answer.next);
   co_return response;
 }

@@ -166,7 +166,7 @@ bool is_api_path(std::string_view path) {
 
 std::variant<Routed, HttpError> route_local(const Request& request) {
   auto target = parse_target(request.target);
-  if (!target) return refuse_call(400, target.error().message());
+  if (!target) return refuse_call(400, "the address has " + target.error().context());
   if (!is_api_path(target->path)) return refuse_call(404, "this socket serves /api/v1/ alone");
   if (auto refused = check_api_method(request)) return *std::move(refused);
   if (auto refused = check_change(request, *request.caller)) return *std::move(refused);
@@ -213,10 +213,11 @@ std::string_view find_cookie(std::string_view header, std::string_view name) {
 
 std::variant<Routed, HttpError> route(const Request& request, const AccessRules& rules,
                                       WebLogin& logins, TimePoint now) {
-  if (request.host.empty()) return HttpError{400, "the header Host is missing", {}};
-  if (!is_our_host(request.host, rules)) return HttpError{421, "this Host is not us", {}};
+  const bool is_api = is_api_path(request.target.substr(0, request.target.find('?')));
+  if (request.host.empty()) return HttpError{400, "the header Host is missing", {}, is_api};
+  if (!is_our_host(request.host, rules)) return HttpError{421, "this Host is not us", {}, is_api};
   auto target = parse_target(request.target);
-  if (!target) return HttpError{400, target.error().message(), {}};
+  if (!target) return HttpError{400, "the address has " + target.error().context(), {}, is_api};
   auto endpoint = endpoint_of(target->path);
   if (!endpoint) return HttpError{404, "no such path", {}};
   if (auto refused = check_login(request, *endpoint, *target)) return *std::move(refused);

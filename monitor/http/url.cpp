@@ -74,7 +74,7 @@ Result<RequestTarget> parse_target(std::string_view target) {
   const auto mark = target.find('?');
   auto path = decode(target.substr(0, mark), false);
   if (!path) return path.error();
-  if (!is_clean(*path)) return fail(Errc::Malformed, "the path");
+  if (!is_clean(*path)) return fail(Errc::Malformed, "a path with .., // or \\");
   auto query = parse_query(mark == target.npos ? "" : target.substr(mark + 1));
   if (!query) return query.error();
   RequestTarget made;

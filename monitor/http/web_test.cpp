@@ -152,6 +152,16 @@ class RouterTest : public ::testing::Test {
   WebSession session_;
 };
 
+TEST_F(RouterTest, ProgramsGetProblemsOfBadAddresses) {
+  for (const char* path : {"/api/v1/jobs/%03", "/api/v1/jobs?a=1&a=2", "/api/v1/jobs/%zz"}) {
+    const auto routed = route(get(path), rules_, logins_, now_);
+    const auto* refusal = std::get_if<HttpError>(&routed);
+    ASSERT_NE(refusal, nullptr) << path;
+    EXPECT_TRUE(refusal->is_api) << path;
+    EXPECT_EQ(refusal->text.find("malformed"), std::string::npos) << refusal->text;
+  }
+}
+
 TEST_F(RouterTest, ServesReadersOnLoopback) {
   for (const char* path : {"/", "/app.js", "/metrics", "/api/v1/snapshot", "/api/v1/stream?rate=2",
                            "/api/v1/session", "/login", "/login.js"}) {

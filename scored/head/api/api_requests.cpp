@@ -30,8 +30,11 @@ ApiFault no_such_path() {
   return refuse(404, "no such path; GET /api/v1/openapi.json describes all");
 }
 
-ApiFault wrong_method(std::string_view methods) {
-  return refuse(405, fmt::format("only {}", methods));
+// `methods` is a list such as "GET, PATCH, DELETE".
+ApiFault wrong_method(std::string methods) {
+  ApiFault refused = refuse(405, fmt::format("only {}", methods));
+  refused.allow = std::move(methods);
+  return refused;
 }
 
 // The parts of the path after "/api/v1/".
@@ -232,14 +235,14 @@ Outcome read_jobs(const ApiCall& call, const std::vector<std::string_view>& part
   if (parts.size() == 1) {
     if (call.method == "GET") return read_list(call);
     if (call.method == "POST") return read_new_job(call, now);
-    return wrong_method("GET and POST");
+    return wrong_method("GET, POST");
   }
   const auto job = proto::parse_job(parts[1]);
   if (!job) return refuse(404, job.error().context(), "job");
   if (parts.size() == 2) {
     if (call.method == "GET") return ApiRequest(OneJob{*job});
     if (call.method == "PATCH") return read_change_of(call, *job, now);
-    if (call.method != "DELETE") return wrong_method("GET, PATCH and DELETE");
+    if (call.method != "DELETE") return wrong_method("GET, PATCH, DELETE");
     wire::CancelJob message;
     message.set_job(*job);
     message.set_grace_ns(-1);
@@ -331,7 +334,7 @@ Outcome read_tokens(const ApiCall& call, const std::vector<std::string_view>& pa
     return refuse(403, "a token can neither make nor revoke tokens; use score token");
   }
   if (parts.size() == 1 && call.method == "POST") return read_new_token(call);
-  if (parts.size() != 2) return wrong_method("GET and POST");
+  if (parts.size() != 2) return wrong_method("GET, POST");
   if (call.method != "DELETE") return wrong_method("DELETE");
   const auto number = parse_number<std::uint64_t>(parts[1]);
   if (!number) return refuse(404, "a token has a number", "token");

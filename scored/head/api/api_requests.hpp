@@ -72,6 +72,7 @@ using ApiRequest =
 struct ApiFault {
   int status = 400;
   RequestFault fault;
+  std::string allow{};  // of a 405: "GET, POST"
 };
 
 // Times are relative to `now`.

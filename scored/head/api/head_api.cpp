@@ -334,7 +334,9 @@ asio::awaitable<monitor::ApiCaller> HeadApi::caller_of(UserId user) {
 Answer HeadApi::answer(monitor::ApiCall call) {
   auto read = read_request(call, wall_now());
   if (const auto* refused = std::get_if<ApiFault>(&read)) {
-    co_return problem(refused->status, refused->fault.text, refused->fault.field);
+    ApiAnswer answer = problem(refused->status, refused->fault.text, refused->fault.field);
+    answer.allow = refused->allow;
+    co_return answer;
   }
   const ApiRequest request = std::get<ApiRequest>(std::move(read));
   auto head = co_await HeadClient::open(parts_.admit, call.caller.who.user);
