@@ -75,9 +75,19 @@ constexpr std::array<std::pair<std::string_view, wire::Dependency::Kind>, 4> kKi
 }};
 
 Error bad_part(std::string_view part) {
-  return fail(Errc::Malformed,
-              "'{}' is not afterok:JOB, afterany:JOB, afternotok:JOB, after:JOB or singleton",
-              escape_terminal(part, 80));
+  return fail(
+      Errc::Malformed,
+      "'{}' is not afterok:JOB, afterany:JOB, afternotok:JOB, after:JOB[+MINUTES] or singleton",
+      escape_terminal(part, 80));
+}
+
+constexpr std::uint32_t kMostMinutes = 527'040;  // a year
+
+Error bad_delay(std::string_view part) {
+  return fail(
+      Errc::Malformed,
+      "'{}': a delay in minutes is for after:JOB+MINUTES alone, at most a year, and not with '?'",
+      escape_terminal(part, 80));
 }
 
 Status parse_part(std::string_view part, wire::JobConditions& conditions) {
@@ -90,11 +100,18 @@ Status parse_part(std::string_view part, wire::JobConditions& conditions) {
     if (words[0] != name) continue;
     if (words.size() < 2) return bad_part(part);
     for (std::size_t i = 1; i < words.size(); ++i) {
-      const auto job = parse_job(words[i]);
+      const auto plus = words[i].find('+');
+      const auto job = parse_job(words[i].substr(0, plus));
       if (!job) return job.error();
       wire::Dependency& added = *conditions.add_after();
       added.set_kind(kind);
       added.set_job(*job);
+      if (plus == words[i].npos) continue;
+      const auto minutes = parse_number<std::uint32_t>(words[i].substr(plus + 1));
+      if (!minutes || *minutes > kMostMinutes || kind != wire::Dependency::STARTED ||
+          conditions.any())
+        return bad_delay(part);
+      added.set_delay_ns(Duration(std::chrono::minutes(*minutes)).count());
     }
     return {};
   }

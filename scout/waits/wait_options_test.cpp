@@ -43,8 +43,9 @@ TEST_F(WaitOptionsTest, ListsAreParsed) {
 }
 
 TEST_F(WaitOptionsTest, InvalidListsAreRefused) {
-  EXPECT_EQ(after("12"),
-            "'12' is not afterok:JOB, afterany:JOB, afternotok:JOB, after:JOB or singleton");
+  EXPECT_EQ(
+      after("12"),
+      "'12' is not afterok:JOB, afterany:JOB, afternotok:JOB, after:JOB[+MINUTES] or singleton");
   EXPECT_EQ(after("afterok:x"), "'x' is not a job id");
   for (const char* text : {"", ",", "afterok", "afterok:", "afterok:0", "afterok:1,", "afterok:-1",
                            "after ok:1", "afterok:1?", "singleton:1", "afterok:1:"}) {

@@ -25,7 +25,13 @@ Result<Conditions> unpack_conditions(std::string_view bytes) {
 
 std::string name_of(const Dependency& dependency) {
   constexpr std::array<std::string_view, 4> kNames = {"after", "afterany", "afterok", "afternotok"};
-  return fmt::format("{}:{}", kNames.at(static_cast<std::size_t>(dependency.kind)), dependency.job);
+  std::string name =
+      fmt::format("{}:{}", kNames.at(static_cast<std::size_t>(dependency.kind)), dependency.job);
+  if (dependency.delay > Duration{0}) {
+    name += fmt::format("+{}",
+                        std::chrono::duration_cast<std::chrono::minutes>(dependency.delay).count());
+  }
+  return name;
 }
 
 }  // namespace score::head

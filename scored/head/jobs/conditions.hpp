@@ -27,6 +27,7 @@ enum class After : std::uint8_t {
 struct Dependency {
   After kind = After::Ended;
   JobId job;
+  Duration delay{0};  // of Started: so long after the start
 
   friend bool operator==(const Dependency&, const Dependency&) = default;
 };
@@ -49,7 +50,7 @@ struct Conditions {
 [[nodiscard]] std::string pack_conditions(const Conditions& conditions);
 [[nodiscard]] Result<Conditions> unpack_conditions(std::string_view bytes);
 
-// Returns a text such as "afterok:12".
+// Returns a text such as "afterok:12" or "after:12+5", in minutes.
 [[nodiscard]] std::string name_of(const Dependency& dependency);
 
 }  // namespace score::head

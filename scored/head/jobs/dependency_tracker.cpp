@@ -67,6 +67,7 @@ bool DependencyTracker::add(NewJob job, WallTime now, const ProgressOf& progress
       judge(entry, dependency.job, progress_of(dependency.job));
     }
   }
+  if (entry.begin <= now) entry.begin = WallTime();
   entry.has_gone = job.has_started || is_free(job.id, entry);
   note_time(job.id, entry);
   entry.told = reasons(job.id, entry);
@@ -81,12 +82,15 @@ bool DependencyTracker::change(NewJob job, const std::string& old_name, WallTime
   return add(std::move(job), now, progress_of);
 }
 
-void DependencyTracker::judge(Entry& entry, JobId about, Progress progress) {
+// A delay after a start becomes a time before which the job does not begin.
+void DependencyTracker::judge(Entry& entry, JobId about, const Standing& standing) {
   bool is_any_met = false;
   std::erase_if(entry.unmet, [&](const Dependency& dependency) {
     if (dependency.job != about) return false;
-    const Met met = judge_one(dependency.kind, progress);
+    const Met met = judge_one(dependency.kind, standing.progress);
     is_any_met |= met == Met::Yes;
+    if (met == Met::Yes && dependency.delay > Duration{0})
+      entry.begin = std::max(entry.begin, standing.started + dependency.delay);
     if (met == Met::Never) entry.never.push_back(dependency);
     return met != Met::NotYet;
   });
@@ -100,18 +104,20 @@ bool DependencyTracker::can_never_start(const Entry& entry) {
   return !entry.never.empty() && (!entry.conditions.any || entry.unmet.empty());
 }
 
-void DependencyTracker::inform(JobId about, Progress progress) {
+void DependencyTracker::inform(JobId about, const Standing& standing) {
   const auto found = waiters_.find(about);
   if (found == waiters_.end()) return;
   for (const JobId waiter : found->second) {
-    judge(entries_.at(waiter), about, progress);
+    Entry& entry = entries_.at(waiter);
+    judge(entry, about, standing);
+    note_time(waiter, entry);
     changed_.insert(waiter);
   }
-  if (has_ended(progress)) waiters_.erase(found);
+  if (has_ended(standing.progress)) waiters_.erase(found);
 }
 
-void DependencyTracker::started(JobId job) {
-  inform(job, Progress::Started);
+void DependencyTracker::started(JobId job, WallTime now) {
+  inform(job, {Progress::Started, now});
   const auto found = entries_.find(job);
   if (found == entries_.end()) return;
   found->second.has_gone = found->second.has_started = true;
@@ -145,8 +151,8 @@ void DependencyTracker::drop(JobId job) {
     if (waited->second.empty()) waiters_.erase(waited);
   }
   const Conditions& conditions = found->second.conditions;
-  for (const WallTime time :
-       {conditions.begin, conditions.deadline, conditions.deadline - found->second.wall_limit}) {
+  for (const WallTime time : {conditions.begin, found->second.begin, conditions.deadline,
+                              conditions.deadline - found->second.wall_limit}) {
     times_.erase({time, job});
   }
   changed_.erase(job);
@@ -248,7 +254,8 @@ std::vector<std::string> DependencyTracker::reasons(JobId job, const Entry& entr
   }
   if (entry.begin != WallTime()) {
     reasons.push_back(
-        fmt::format("starts at {} at the earliest (--begin)", format_wall(entry.begin)));
+        fmt::format("starts at {} at the earliest ({})", format_wall(entry.begin),
+                    entry.begin == entry.conditions.begin ? "--begin" : "--after with a delay"));
   }
   return reasons;
 }

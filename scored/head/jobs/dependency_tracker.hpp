@@ -27,6 +27,15 @@ enum class Progress : std::uint8_t {
   Unknown  // no such job ever existed
 };
 
+// Standing is the progress of such a job, and when its tasks started; 0: unknown, or not yet.
+struct Standing {
+  // NOLINTNEXTLINE(google-explicit-constructor): most callers know only the progress
+  Standing(Progress known, WallTime at = {}) : progress(known), started(at) {}
+
+  Progress progress{};
+  WallTime started{};
+};
+
 struct WaitDecision {
   enum class What : std::uint8_t {
     Go,        // the job may join the queue
@@ -54,7 +63,7 @@ class DependencyTracker {
     bool has_started = false;  // after a restart of the head: only its deadline matters
   };
 
-  using ProgressOf = std::function<Progress(JobId)>;
+  using ProgressOf = std::function<Standing(JobId)>;
 
   // Adds a job; every job must be added, in ascending order. Returns true if the job must wait; see
   // reasons(). `progress_of` answers for the jobs that it waits for, including those whose end was
@@ -62,7 +71,7 @@ class DependencyTracker {
   bool add(NewJob job, WallTime now, const ProgressOf& progress_of);
   // Replaces the conditions and the name of a job, which was `old_name`; works like add().
   bool change(NewJob job, const std::string& old_name, WallTime now, const ProgressOf& progress_of);
-  void started(JobId job);
+  void started(JobId job, WallTime now);
   // `user` and `name` must be those that were given to add().
   void ended(JobId job, UserId user, const std::string& name, bool ok);
 
@@ -92,9 +101,9 @@ class DependencyTracker {
   [[nodiscard]] bool is_first(JobId job, const Entry& entry) const;
   [[nodiscard]] bool is_free(JobId job, const Entry& entry) const;
   [[nodiscard]] static WallTime last_moment(const Entry& entry);
-  void judge(Entry& entry, JobId about, Progress progress);
+  void judge(Entry& entry, JobId about, const Standing& standing);
   [[nodiscard]] static bool can_never_start(const Entry& entry);
-  void inform(JobId about, Progress progress);
+  void inform(JobId about, const Standing& standing);
   void note_time(JobId job, const Entry& entry);
   void decide_one(JobId job, Entry& entry, std::vector<WaitDecision>& decisions) const;
   [[nodiscard]] std::vector<std::string> reasons(JobId job, const Entry& entry) const;

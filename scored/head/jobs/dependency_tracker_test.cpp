@@ -31,7 +31,7 @@ class DependencyTrackerTest : public ::testing::Test {
     job.wall_limit = wall_limit_;
     return tracker_.add(std::move(job), kNow, [this](JobId other) {
       const auto found = known_.find(other);
-      return found == known_.end() ? Progress::Waiting : found->second;
+      return Standing(found == known_.end() ? Progress::Waiting : found->second, kNow - 1min);
     });
   }
 
@@ -78,7 +78,7 @@ TEST_F(DependencyTrackerTest, GoesWhenEveryJobHasSucceeded) {
   add(1), add(2);
   EXPECT_TRUE(add(3, after(After::Ok, {1, 2})));
   EXPECT_EQ(why(3), "waits for job 1 to succeed (afterok:1)");
-  tracker_.started(JobId(1));
+  tracker_.started(JobId(1), kNow);
   end(1);
   EXPECT_EQ(decide(), Words{"3 stays"});
   EXPECT_EQ(why(3), "waits for job 2 to succeed (afterok:2)");
@@ -114,9 +114,33 @@ TEST_F(DependencyTrackerTest, StartedMeansStartedOrEnded) {
   add(1), add(2);
   add(3, after(After::Started, {1}));
   add(4, after(After::Started, {2}));
-  tracker_.started(JobId(1));
+  tracker_.started(JobId(1), kNow);
   end(2, false);
   EXPECT_EQ(decide(), (Words{"3 go", "4 go"}));
+}
+
+TEST_F(DependencyTrackerTest, DelayBeginsWithTheStart) {
+  Conditions late = after(After::Started, {1});
+  late.after.front().delay = 5min;
+  EXPECT_TRUE(add(2, late));
+  EXPECT_EQ(why(2), "waits for job 1 to start (after:1+5)");
+  tracker_.started(JobId(1), kNow);
+  EXPECT_EQ(decide(), (std::vector<std::string>{"2 stays"}));
+  EXPECT_NE(why(2).find("at the earliest (--after with a delay)"), std::string::npos) << why(2);
+  EXPECT_EQ(tracker_.next_time(), kNow + 5min);
+  EXPECT_TRUE(decide(4min).empty());
+  EXPECT_EQ(decide(5min), (std::vector<std::string>{"2 go"}));
+}
+
+TEST_F(DependencyTrackerTest, DelayOfAnEarlierStartHasBegun) {
+  known_ = {{JobId(1), Progress::Ok}};  // it started a minute ago
+  Conditions late = after(After::Started, {1});
+  late.after.front().delay = 5min;
+  EXPECT_TRUE(add(2, late));
+  EXPECT_TRUE(decide(3min).empty());
+  EXPECT_EQ(decide(4min), (std::vector<std::string>{"2 go"}));
+  late.after.front().delay = 1min;
+  EXPECT_FALSE(add(3, late));
 }
 
 TEST_F(DependencyTrackerTest, AnyAndNotOk) {
@@ -124,7 +148,7 @@ TEST_F(DependencyTrackerTest, AnyAndNotOk) {
   add(4, after(After::Ended, {1}));
   add(5, after(After::NotOk, {2}));
   add(6, after(After::NotOk, {3}));
-  tracker_.started(JobId(1));
+  tracker_.started(JobId(1), kNow);
   EXPECT_EQ(decide(), Words());
   end(1, false), end(2, false), end(3, true);
   EXPECT_EQ(decide(), (Words{"4 go", "5 go", "6 stays"}));
@@ -194,7 +218,7 @@ TEST_F(DependencyTrackerTest, EndsAJobThatCannotMeetItsDeadline) {
   wall_limit_ = 20s;
   EXPECT_FALSE(add(1, conditions));
   EXPECT_FALSE(add(2, conditions));
-  tracker_.started(JobId(2));
+  tracker_.started(JobId(2), kNow);
   EXPECT_EQ(decide(39s), Words());
   EXPECT_EQ(decide(40s), Words{"1 late"});
   EXPECT_EQ(decide(59s), Words());
@@ -253,7 +277,7 @@ TEST_F(DependencyTrackerTest, LosesNoJob) {
       const JobId id = *chosen;
       if (random() % 2 == 0 && progress[id] == Progress::Waiting) {
         progress[id] = Progress::Started;
-        tracker.started(id);
+        tracker.started(id, kNow);
       } else {
         free.erase(id);
         progress[id] = random() % 2 == 0 ? Progress::Ok : Progress::NotOk;

@@ -13,21 +13,23 @@ constexpr Duration kLongestSleep = 10s;
 
 }  // namespace
 
-Progress WaitingJobs::progress_of(JobId id) const {
+Standing WaitingJobs::standing_of(JobId id) const {
   if (const Job* job = head_.jobs.find(id)) {
     const JobState state = job->progress.state;
-    if (job->ended) return state == JobState::Completed ? Progress::Ok : Progress::NotOk;
+    if (job->ended) {
+      return {state == JobState::Completed ? Progress::Ok : Progress::NotOk, job->progress.started};
+    }
     const bool has_started = job->progress.started != WallTime() || job->progress.restarts > 0;
-    return has_started ? Progress::Started : Progress::Waiting;
+    return {has_started ? Progress::Started : Progress::Waiting, job->progress.started};
   }
   const auto ended = head_.reader.outcome(id);
   if (!ended) return Progress::Unknown;
-  return *ended == JobState::Completed ? Progress::Ok : Progress::NotOk;
+  return {ended->state == JobState::Completed ? Progress::Ok : Progress::NotOk, ended->started};
 }
 
 Status WaitingJobs::check(const Conditions& conditions, Duration wall_limit) const {
   for (const Dependency& dependency : conditions.after) {
-    if (progress_of(dependency.job) != Progress::Unknown) continue;
+    if (standing_of(dependency.job).progress != Progress::Unknown) continue;
     return fail(Errc::NotFound, "{}: no job {}", name_of(dependency), dependency.job);
   }
   if (conditions.deadline == WallTime()) return {};
@@ -50,7 +52,7 @@ std::vector<std::string> WaitingJobs::foresee(const Conditions& conditions, User
   }
   const JobId next(UINT64_MAX);
   tracker.add({next, user, name, conditions, {}, false}, head_.runner.wall(),
-              [this](JobId id) { return progress_of(id); });
+              [this](JobId id) { return standing_of(id); });
   return tracker.reasons(next);
 }
 
@@ -79,7 +81,7 @@ DependencyTracker::NewJob WaitingJobs::described(const Job& job) {
 bool WaitingJobs::add(Job& job) {
   if (job.info.step_of != JobId(0)) return false;
   const bool waits = tracker_.add(described(job), head_.runner.wall(),
-                                  [this](JobId id) { return progress_of(id); });
+                                  [this](JobId id) { return standing_of(id); });
   if (waits) job.waits = tracker_.reasons(job.info.id);
   if (!job.info.conditions.empty()) head_.alarm.at(next_deadline());
   return waits;
@@ -88,7 +90,7 @@ bool WaitingJobs::add(Job& job) {
 bool WaitingJobs::change(Job& job, const std::string& old_name) {
   if (job.info.step_of != JobId(0)) return false;
   const bool waits = tracker_.change(described(job), old_name, head_.runner.wall(),
-                                     [this](JobId id) { return progress_of(id); });
+                                     [this](JobId id) { return standing_of(id); });
   job.waits = waits ? tracker_.reasons(job.info.id) : std::vector<std::string>();
   head_.alarm.at(head_.runner.now());  // other jobs of its name may go on
   return waits;
@@ -96,7 +98,7 @@ bool WaitingJobs::change(Job& job, const std::string& old_name) {
 
 void WaitingJobs::began(const Job& job) {
   if (job.progress.started == WallTime()) return;  // it has a place, but its tasks do not run
-  tracker_.started(job.info.id);
+  tracker_.started(job.info.id, job.progress.started);
   settle();
 }
 

@@ -44,7 +44,7 @@ class WaitingJobs {
 
  private:
   [[nodiscard]] static DependencyTracker::NewJob described(const Job& job);
-  [[nodiscard]] Progress progress_of(JobId job) const;
+  [[nodiscard]] Standing standing_of(JobId job) const;
   void settle();
   void carry_out(const WaitDecision& decision);
   void go(Job& job);

@@ -347,8 +347,14 @@ class StoreReader {
   [[nodiscard]] Result<std::string> ended_status(JobId job);
   // Returns the serialised wire::Profile of a finished job. Errors: NotFound.
   [[nodiscard]] Result<std::string> profile(JobId job);
+
+  struct EndedJob {
+    JobState state{};
+    WallTime started{};  // 0: never
+  };
+
   // Returns how a job ended, even if its row in the list of jobs is gone. Errors: NotFound.
-  [[nodiscard]] Result<JobState> outcome(JobId job);
+  [[nodiscard]] Result<EndedJob> outcome(JobId job);
 
   struct EndedTasks {
     std::uint32_t completed = 0;

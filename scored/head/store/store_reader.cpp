@@ -84,7 +84,7 @@ Result<StoreReader> StoreReader::open(const std::string& path) {
         "WHERE (job = ?4 OR (array_id = ?4 AND array_id > 0)) AND (ended_ns, job) > (?2, ?3) "
         "ORDER BY ended_ns, job LIMIT ?1"},
        {reader.profile_, "SELECT profile FROM jobs WHERE id = ? AND state >= 5"},
-       {reader.outcome_, "SELECT state FROM accounting WHERE job = ?"},
+       {reader.outcome_, "SELECT state, started_ns FROM accounting WHERE job = ?"},
        {reader.ended_tasks_,
         "SELECT TOTAL(state = 5), TOTAL(state NOT IN (5, 7)) FROM accounting "
         "WHERE array_id = ?1 AND array_id > 0 AND job != ?1"},
@@ -121,14 +121,16 @@ Result<std::string> StoreReader::profile(JobId job) {
   return only_row(profile_.bind(1, number(job.value())), job);
 }
 
-Result<JobState> StoreReader::outcome(JobId job) {
+Result<StoreReader::EndedJob> StoreReader::outcome(JobId job) {
   outcome_.bind(1, number(job.value()));
   auto row = outcome_.step();
-  Result<JobState> state = fail(Errc::NotFound, "no job {}", job);
-  if (row && *row) state = static_cast<JobState>(outcome_.integer(0));
-  if (!row) state = row.error();
+  Result<EndedJob> ended = fail(Errc::NotFound, "no job {}", job);
+  if (row && *row)
+    ended = EndedJob{static_cast<JobState>(outcome_.integer(0)),
+                     WallTime(Duration(outcome_.integer(1)))};
+  if (!row) ended = row.error();
   outcome_.reset();
-  return state;
+  return ended;
 }
 
 static_assert(static_cast<int>(JobState::Completed) == 5 &&

@@ -502,7 +502,7 @@ TEST_F(StoreTest, KeepsAnArrayAndItsTasks) {
   EXPECT_EQ(*reader->ended_task(JobId(1), 7), JobId(2));
   EXPECT_EQ(reader->ended_tasks(JobId(1))->completed, 0U);
   EXPECT_EQ(reader->ended_tasks(JobId(1))->broken, 1U);
-  EXPECT_EQ(*reader->outcome(JobId(2)), JobState::Failed);
+  EXPECT_EQ(reader->outcome(JobId(2))->state, JobState::Failed);
   EXPECT_TRUE(reader->outcome(JobId(1)).error().is(Errc::NotFound));
   EXPECT_EQ(reader->accounting({std::nullopt, {}, {}, 10})->at(0).task, 7U);
 }

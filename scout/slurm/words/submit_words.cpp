@@ -224,7 +224,6 @@ Status check_dependency(std::string_view text) {
     if (part.starts_with("aftercorr")) {
       return refuse("aftercorr is not supported; afterok:ARRAY waits for all of its tasks");
     }
-    if (part.find('+') != part.npos) return refuse("a delay after the start is not supported");
   }
   return {};
 }

@@ -69,7 +69,8 @@ TEST(SubmitWords, OptionsBecomeOurs) {
 TEST(SubmitWords, DependenciesThatAreMissingHereAreRefused) {
   EXPECT_TRUE(check_dependency("afterok:1:2,afterany:3_4,singleton"));
   EXPECT_TRUE(check_dependency("afterok:1?afterok:2"));
-  for (const char* text : {"aftercorr:7", "after:7+5"}) {
+  EXPECT_TRUE(check_dependency("after:7+5"));
+  for (const char* text : {"aftercorr:7"}) {
     const auto refused = check_dependency(text);
     ASSERT_FALSE(refused) << text;
     EXPECT_TRUE(refused.error().context().starts_with(std::string("--dependency=") + text));
