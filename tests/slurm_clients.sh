@@ -2,7 +2,7 @@
 # slurm_clients.sh DIR: a virtual environment in DIR with programs from PyPI that call Slurm's commands or the HTTP API. What is there already stays;
 # without a network there is none, and the tests that want it say so and are skipped.
 set -u
-packages="schemathesis submitit psij-python dask-jobqueue parsl snakemake snakemake-executor-plugin-slurm snakemake-executor-plugin-cluster-generic"
+packages="schemathesis ipykernel jupyter-client submitit psij-python dask-jobqueue parsl snakemake snakemake-executor-plugin-slurm snakemake-executor-plugin-cluster-generic"
 [ -e "$1/complete" ] && exit 0
 rm -rf "${1:?}"
 python3 -m venv "$1" || { rm -rf "${1:?}"; echo "slurm_clients: python3 has no venv" >&2; exit 0; }
