@@ -20,6 +20,7 @@ struct ApiCall {
   std::string body;
   std::string idempotency_key;  // of the header of this name; empty: none
   std::string if_match;         // likewise
+  std::string last_event_id;    // likewise
 };
 
 struct ApiAnswer {

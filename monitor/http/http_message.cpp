@@ -38,6 +38,7 @@ Request request_of(const http::request<http::string_body>& message) {
   request.csrf = std::string(message["X-Scored-Csrf"]);
   request.idempotency_key = std::string(message["Idempotency-Key"]);
   request.if_match = field(message, http::field::if_match);
+  request.last_event_id = std::string(message["Last-Event-ID"]);
   request.is_upgrade = beast::websocket::is_upgrade(message);
   request.body = message.body();
   return request;

@@ -274,7 +274,8 @@ asio::awaitable<Response> HttpSession::call(Routed routed, Request request) {
                .target = std::move(routed.target),
                .body = std::move(request.body),
                .idempotency_key = std::move(request.idempotency_key),
-               .if_match = std::move(request.if_match)};
+               .if_match = std::move(request.if_match),
+               .last_event_id = std::move(request.last_event_id)};
   ApiAnswer answer = co_await server_.parts_.api->answer(std::move(call));
   Response response = make_response(answer.status, answer.type, std::move(answer.body));
   if (!answer.location.empty()) response.set(http::field::location, answer.location);

@@ -19,7 +19,7 @@ namespace score::monitor {
 struct Request {
   std::string method, target;
   std::string host, origin, cookie, csrf, authorization, content_type, if_none_match;
-  std::string idempotency_key, if_match;
+  std::string idempotency_key, if_match, last_event_id;
   std::optional<WebUser> remote;    // as named by the trusted proxy
   std::optional<ApiCaller> caller;  // as proven by a personal token or the socket for programs
   bool is_upgrade = false;          // to a WebSocket

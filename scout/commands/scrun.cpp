@@ -43,6 +43,7 @@ FrontEndOptions front_end_options(const Invocation& invocation, const RunOptions
   const bool no_input = options.input == "none" || !submission.spec().stdin_path().empty();
   front.reads_input = !no_input;
   front.pty = options.pty;
+  front.forward_interrupt = options.forward_interrupt;
   front.style = options.label ? OutputStyle::Labelled : OutputStyle::Plain;
   front.quiet = options.quiet;
   front.warns_sharing = warns_sharing(options);

@@ -29,6 +29,7 @@ struct FrontEndOptions {
   std::uint64_t job = 0;
   bool reads_input = true;
   bool pty = false;
+  bool forward_interrupt = false;  // SIGINT goes to the tasks while they run
   OutputStyle style = OutputStyle::Plain;
   bool bold = false;           // headings of gathered output
   bool quiet = false;          // no start lines, no reasons for waiting; errors are always printed

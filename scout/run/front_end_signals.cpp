@@ -39,6 +39,7 @@ void FrontEnd::on_signals() {
 void FrontEnd::on_signal(int signal) {
   switch (signal) {
     case SIGINT:
+      if (options_.forward_interrupt && is_owner() && is_running_) return forward(SIGINT);
       return interrupt();
     case SIGTERM:
     case SIGHUP:

@@ -146,6 +146,8 @@ void add_task_options(CLI::App& app, RunOptions& options) {
   app.add_flag("-u,--unbuffered", options.unbuffered,
                "Do not buffer the output of programs that use the C library");
   app.add_flag("--pty", options.pty, "Give rank 0 a terminal");
+  app.add_flag("--forward-interrupt", options.forward_interrupt,
+               "Send ^C (SIGINT) to the tasks instead of ending the job");
   app.add_flag("--keep-going", options.keep_going, "Do not end the job when a task fails");
   app.add_flag("--kill-deadlock", options.kill_deadlock,
                "End the job when all its tasks wait for PM messages that none can send");

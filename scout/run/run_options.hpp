@@ -55,6 +55,7 @@ struct RunOptions : PlaceOptions {
   bool label = false;
   bool unbuffered = false;
   bool pty = false;
+  bool forward_interrupt = false;
   bool detach = false;
   bool dry_run = false;
   bool keep_going = false;

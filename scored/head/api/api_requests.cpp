@@ -249,7 +249,10 @@ Outcome read_jobs(const ApiCall& call, const std::vector<std::string_view>& part
     return ApiRequest(std::move(message));
   }
   if (parts.size() > 3) return no_such_path();
-  if (parts[2] == "events") return read_view(call, JobEventsRequest{*job});
+  if (parts[2] == "events") {
+    const auto last = parse_number<std::int64_t>(call.last_event_id);
+    return read_view(call, JobEventsRequest{*job, last ? *last : 0});
+  }
   if (parts[2] == "profile") return read_profile(call, *job);
   return parts[2] == "output" ? read_output(call, *job) : read_action(call, *job, parts[2]);
 }

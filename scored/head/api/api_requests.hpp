@@ -39,6 +39,8 @@ struct OutputRequest {
 // Changes of a job while it lives, as server-sent events.
 struct JobEventsRequest {
   std::uint64_t job = 0;
+  std::int64_t after_event =
+      0;  // only later lines of the history; the id of the last one that came
 };
 
 // What a job used over time.

@@ -54,6 +54,10 @@ TEST(ApiRequests, ReadsEachKind) {
   EXPECT_EQ(read<wire::ControlJob>(call_of("POST", "jobs/7/requeue")).what(),
             wire::ControlJob::REQUEUE);
   EXPECT_EQ(read<JobEventsRequest>(call_of("GET", "jobs/7/events")).job, 7U);
+  monitor::ApiCall again = call_of("GET", "jobs/7/events");
+  EXPECT_EQ(read<JobEventsRequest>(again).after_event, 0);
+  again.last_event_id = "1796035610977973823";
+  EXPECT_EQ(read<JobEventsRequest>(again).after_event, 1'796'035'610'977'973'823);
   EXPECT_EQ(read<ProfileRequest>(call_of("GET", "jobs/7/profile")).job, 7U);
   read<ListedSettings>(call_of("GET", "settings"));
   read<wire::ListShares>(call_of("GET", "shares"));

@@ -41,12 +41,38 @@ monitor::ApiAnswer in_pieces(std::shared_ptr<Reader> reader, std::string type) {
   return answer;
 }
 
+// FrameReader makes pieces of an answer from the frames that the head sends about a job.
+class FrameReader {
+ public:
+  explicit FrameReader(HeadClient head) : head_(std::move(head)) {}
+
+  FrameReader(const FrameReader&) = delete;
+  FrameReader& operator=(const FrameReader&) = delete;
+  virtual ~FrameReader() = default;
+
+  Piece next() {
+    while (piece_.empty() && !is_over_) {
+      auto frame = co_await head_.next();
+      if (!frame) co_return std::nullopt;
+      take(*frame);
+    }
+    co_return std::exchange(piece_, {});
+  }
+
+ protected:
+  virtual void take(const proto::InFrame& frame) = 0;
+
+  HeadClient head_;
+  std::string piece_;
+  bool is_over_ = false;
+};
+
 // ---- output -------------------------------------------------------------------------------------
 
-class OutputReader {
+class OutputReader final : public FrameReader {
  public:
   OutputReader(HeadClient head, const OutputRequest& wanted)
-      : head_(std::move(head)), wanted_(wanted), left_(wanted.offset) {}
+      : FrameReader(std::move(head)), wanted_(wanted), left_(wanted.offset) {}
 
   asio::awaitable<Status> begin() {
     head_.send(attach_to(wanted_.job));
@@ -61,17 +87,8 @@ class OutputReader {
     co_return Status();
   }
 
-  Piece next() {
-    while (piece_.empty() && !is_over_) {
-      auto frame = co_await head_.next();
-      if (!frame) co_return std::nullopt;
-      take(*frame);
-    }
-    co_return std::exchange(piece_, {});
-  }
-
  private:
-  void take(const proto::InFrame& frame) {
+  void take(const proto::InFrame& frame) override {
     if (frame.type == proto::FrameType::JobEnded || frame.type == proto::FrameType::NodeList) {
       is_over_ = true;
       return;
@@ -86,20 +103,18 @@ class OutputReader {
     piece_ += data.substr(known);
   }
 
-  HeadClient head_;
   OutputRequest wanted_;
   std::uint64_t left_;  // bytes that the caller has already
-  std::string piece_;
-  bool is_over_ = false;
 };
 
 // ---- events -------------------------------------------------------------------------------------
 
 // The head reports each change of the job's state and reasons, but the events of its life only with
 // the status of a single job, which is asked for after each change of the state.
-class EventReader {
+class EventReader final : public FrameReader {
  public:
-  EventReader(HeadClient head, std::uint64_t job) : head_(std::move(head)), job_(job) {}
+  EventReader(HeadClient head, const JobEventsRequest& wanted)
+      : FrameReader(std::move(head)), job_(wanted.job), last_event_ns_(wanted.after_event) {}
 
   asio::awaitable<Status> begin() {
     head_.send(attach_to(job_));
@@ -109,17 +124,8 @@ class EventReader {
     co_return Status();
   }
 
-  Piece next() {
-    while (piece_.empty() && !is_over_) {
-      auto frame = co_await head_.next();
-      if (!frame) co_return std::nullopt;
-      take(*frame);
-    }
-    co_return std::exchange(piece_, {});
-  }
-
  private:
-  void take(const proto::InFrame& frame) {
+  void take(const proto::InFrame& frame) override {
     if (const auto output = proto::parse<wire::Output>(frame)) {
       return take_output(head_, job_, *output);
     }
@@ -164,12 +170,9 @@ class EventReader {
 
   static constexpr std::uint32_t kNoState = UINT32_MAX;
 
-  HeadClient head_;
   std::uint64_t job_;
   std::uint32_t state_ = kNoState;
-  std::int64_t last_event_ns_ = 0;
-  std::string piece_;
-  bool is_over_ = false;
+  std::int64_t last_event_ns_;
 };
 
 // ---- records ------------------------------------------------------------------------------------
@@ -250,7 +253,7 @@ asio::awaitable<Result<monitor::ApiAnswer>> send_output(HeadClient head, OutputR
 }
 
 asio::awaitable<Result<monitor::ApiAnswer>> send_events(HeadClient head, JobEventsRequest wanted) {
-  const auto reader = std::make_shared<EventReader>(std::move(head), wanted.job);
+  const auto reader = std::make_shared<EventReader>(std::move(head), wanted);
   const auto begun = co_await reader->begin();
   if (!begun) co_return begun.error();
   co_return in_pieces(reader, "text/event-stream");

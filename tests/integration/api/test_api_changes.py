@@ -55,14 +55,14 @@ def test_a_dry_run_stores_nothing(pair):
 
 
 def read_events(response):
-    """Yields the kind and the document of each event until the response ends."""
-    kind = ''
+    """Yields the kind and the document of each event until the response ends. The id of a line of the history is in the document."""
+    fields = {}
     for line in response:
         name, _, value = line.decode().rstrip('\n').partition(': ')
-        if name == 'event':
-            kind = value
+        fields[name] = value
         if name == 'data':
-            yield kind, json.loads(value)
+            yield fields['event'], {**json.loads(value), **({'id': fields['id']} if 'id' in fields else {})}
+            fields = {}
 
 
 def test_events_are_sent_until_the_job_ends(pair, tmp_path):
@@ -83,6 +83,9 @@ def test_events_are_sent_until_the_job_ends(pair, tmp_path):
     assert rest[-1] == ('end', {})
     texts = [document['text'] for kind, document in rest if kind == 'event']
     assert len(texts) == len(set(texts)) and texts[-1].startswith('completed')
+    ids = [document['id'] for kind, document in rest if kind == 'event']
+    again = ask(pair, 'GET', f'jobs/{job}/events', headers={'Last-Event-ID': ids[-2]})
+    assert [document['id'] for kind, document in read_events(again.body.splitlines()) if kind == 'event'] == ids[-1:]
     assert ask(pair, 'GET', 'jobs/999999/events').status == 404
 
 

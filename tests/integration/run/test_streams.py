@@ -180,6 +180,14 @@ def test_signals_are_forwarded(few):
     assert (out, process.returncode) == ('got\n', 4)
 
 
+def test_interrupts_are_forwarded_on_request(few):
+    process = few.start('scrun', '--forward-interrupt', 'sh', '-c', 'trap "echo got; exit 4" INT; echo on; while :; do sleep 0.05; done')
+    assert process.stdout.readline() == 'on\n'
+    process.send_signal(signal.SIGINT)
+    out, _ = process.communicate(timeout=LIMIT)
+    assert (out, process.returncode) == ('got\n', 4)
+
+
 def test_the_end_is_reported_after_the_last_output(few):
     result = few.run('scrun', 'sh', '-c', 'echo out; exit 3', code=3, stderr=subprocess.STDOUT)
     assert result.stdout.splitlines()[0] == 'out' and 'exited with 3' in result.stdout.splitlines()[1]
