@@ -5,7 +5,7 @@
 #include "proto/documents/profile_document.hpp"
 #include "scout/commands/commands.hpp"
 #include "scout/commands/pools.hpp"
-#include "scout/commands/profile_view.hpp"
+#include "scout/accounting/profile_view.hpp"
 #include "scout/doctor/parts.hpp"
 #include "scout/doctor/probe_job.hpp"
 #include "scout/session/job_views.hpp"

@@ -261,7 +261,7 @@ Result<wire::Accounting> JobQueries::accounting(const Peer& peer,
 Result<wire::Profile> JobQueries::profile(const Peer& peer, JobId id) const {
   const auto user = owner(id);
   if (!user) return user.error();
-  if (!may_know(peer, *user)) return fail(Errc::Denied, "job {} is another user's", id);
+  if (!may_know(peer, *user)) return fail(Errc::Denied, "job {} belongs to a different user", id);
   const Job* job = head_.jobs.find(id);
   if (job != nullptr) return profile_to_wire(*job->profile);
   const auto stored = head_.reader.profile(id);

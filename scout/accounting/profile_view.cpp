@@ -1,4 +1,4 @@
-#include "scout/commands/profile_view.hpp"
+#include "scout/accounting/profile_view.hpp"
 
 #include "base/text.hpp"
 #include "proto/documents/profile_document.hpp"

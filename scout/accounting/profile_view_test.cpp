@@ -1,4 +1,4 @@
-#include "scout/commands/profile_view.hpp"
+#include "scout/accounting/profile_view.hpp"
 
 #include <gtest/gtest.h>
 
