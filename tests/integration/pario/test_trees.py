@@ -1,89 +1,23 @@
-"""Trees of real programs on the mount: venv, tar, cp -a, git, lock files, SQLite's WAL, mappings."""
+"""Trees of real programs on the mount: venv, tar, cp -a, git, lock files, links, names."""
 import contextlib
-import ctypes
-import errno
 import filecmp
-import mmap
 import multiprocessing
 import os
 import shutil
 import signal
 import socket
-import sqlite3
 import stat
-import subprocess
 import sys
 import threading
 import time
 
 import pytest
 from mounts import REQUIRED, Mount
+from two_mounts import EXCHANGE, LIBC, LIMIT, NOREPLACE, call, folder, has_kernel, mounts, other, rename2, run, volume  # noqa: F401
 from volumes import Servers, errno_of, make_temporary
 
 pytestmark = REQUIRED
-LIMIT = 300
-LIBC = ctypes.CDLL(None, use_errno=True)
-KEEP_SIZE, PUNCH_HOLE, ZERO_RANGE = 1, 2, 16
-NOREPLACE, EXCHANGE = 1, 2
 AT_SYMLINK_FOLLOW = 0x400
-
-
-def has_kernel(major, minor):
-    return tuple(int(part) for part in os.uname().release.split('.')[:2]) >= (major, minor)
-
-
-SHARED_MAPPINGS = pytest.mark.skipif(not has_kernel(6, 6), reason='Linux before 6.6 has no shared mappings without a page cache')
-
-
-@pytest.fixture(scope='module', params=[(1, 1), (3, 1), (3, 2)], ids=['1 server', '3 servers', '2 copies'])
-def mounts(request, tmp_path_factory):
-    count, replicas = request.param
-    with make_temporary() as root:
-        servers = Servers(root, count, replicas=replicas)
-        try:
-            with contextlib.ExitStack() as stack:
-                made = [Mount(servers.file, tmp_path_factory.mktemp('mounts') / f'mount{i}') for i in range(2)]
-                for one in made:
-                    stack.callback(one.stop)
-                yield [one.directory for one in made]
-        finally:
-            codes = servers.stop()
-        assert codes == [0] * count, servers.log(0)
-
-
-@pytest.fixture
-def folder(mounts, request):
-    """A fresh directory on the first mount."""
-    made = mounts[0] / f'{abs(hash(request.node.name)):x}'
-    made.mkdir()
-    return made
-
-
-@pytest.fixture
-def other(mounts, folder):
-    """The same directory on the second mount."""
-    return mounts[1] / folder.name
-
-
-def run(*words, cwd=None, **settings):
-    done = subprocess.run([str(word) for word in words], cwd=cwd, capture_output=True, text=True, timeout=LIMIT, **settings)
-    assert done.returncode == 0, done.stdout + done.stderr
-    return done.stdout
-
-
-def call(function, *arguments):
-    """A system call of libc that Python does not have."""
-    ctypes.set_errno(0)
-    if function(*arguments) != 0:
-        raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
-
-
-def rename2(old, new, flags):
-    call(LIBC.renameat2, -100, os.fsencode(old), -100, os.fsencode(new), flags)
-
-
-def allocate(fd, mode, offset, length):
-    call(LIBC.fallocate, fd, mode, ctypes.c_long(offset), ctypes.c_long(length))
 
 
 def make_tree(top):
@@ -324,91 +258,6 @@ def test_setgid_directory_gives_its_group(folder, other):
     assert (folder / 'plain').stat().st_gid == os.getegid()
 
 
-def test_times(folder, other):
-    path = folder / 'f'
-    path.write_text('x')
-    future = 4_000_000_000_000_000_001
-    os.utime(path, ns=(7, future))
-    status = (other / 'f').stat()
-    assert (status.st_atime_ns, status.st_mtime_ns) == (7, future)
-    assert abs(status.st_ctime - time.time()) < 60
-    os.utime(path, (-5, -5))
-    assert path.stat().st_mtime_ns == -5_000_000_000
-    (folder / 'd').mkdir()
-    os.utime(folder / 'd', ns=(future, future))
-    assert (folder / 'd').stat().st_mtime_ns == future
-    assert abs((folder / 'd').stat().st_ctime - time.time()) < 60
-    before = path.stat().st_ctime_ns
-    time.sleep(0.02)
-    path.chmod(0o600)
-    assert path.stat().st_ctime_ns > before
-
-
-@SHARED_MAPPINGS
-def test_shared_mapping_is_written_and_read(folder, other):
-    path = folder / 'map'
-    size = 3_000_000
-    path.write_bytes(b'm' * size)
-    with open(path, 'r+b') as file, mmap.mmap(file.fileno(), 0) as mapped:
-        mapped[0:3] = b'abc'
-        mapped[size - 3:] = b'xyz'
-        with open(path, 'rb') as again:  # read(2) on this mount sees the mapping
-            assert again.read(4) == b'abcm'
-        mapped.flush()
-        assert (other / 'map').read_bytes() == b'abc' + b'm' * (size - 6) + b'xyz'
-        os.pwrite(file.fileno(), b'Q' * 10, 1_000_000)  # the mapping sees write(2) on this mount
-        assert mapped[999_999:1_000_011] == b'm' + b'Q' * 10 + b'm'
-    with open(other / 'map', 'rb') as file, mmap.mmap(file.fileno(), 0, prot=mmap.PROT_READ, flags=mmap.MAP_SHARED) as mapped:
-        assert mapped[1_000_000:1_000_010] == b'Q' * 10
-
-
-def fill_map(path, rank, ranks, block):
-    with open(path, 'r+b') as file, mmap.mmap(file.fileno(), 0) as mapped:
-        for at in range(rank * block, len(mapped), ranks * block):
-            mapped[at:at + block] = bytes([65 + rank]) * block
-
-
-@SHARED_MAPPINGS
-def test_processes_share_mapping(folder, other):
-    """Each writes its pages of one file, as numpy.memmap does in a pool."""
-    ranks, block, rows = 4, mmap.PAGESIZE, 100
-    with open(folder / 'map', 'wb') as file:
-        file.truncate(ranks * block * rows)
-    with multiprocessing.get_context('fork').Pool(ranks) as pool:
-        pool.starmap(fill_map, [(folder / 'map', rank, ranks, block) for rank in range(ranks)])
-    assert (other / 'map').read_bytes() == b''.join(bytes([65 + rank]) * block for rank in range(ranks)) * rows
-
-
-@SHARED_MAPPINGS
-def test_memmap_of_numpy(folder, other):
-    numpy = pytest.importorskip('numpy')
-    array = numpy.memmap(folder / 'array', dtype='float64', mode='w+', shape=(1000, 500))
-    array[:] = numpy.arange(500_000).reshape(1000, 500)
-    array.flush()
-    again = numpy.memmap(other / 'array', dtype='float64', mode='r', shape=(1000, 500))
-    assert again[999, 499] == 499_999 and again.sum() == 500_000 * 499_999 / 2
-
-
-def write_rows(path, number):
-    with contextlib.closing(sqlite3.connect(path, timeout=120, isolation_level=None)) as base:
-        for i in range(50):
-            base.execute('insert into t values (?, ?)', (number, 'x' * (i * 20)))
-
-
-@SHARED_MAPPINGS
-def test_sqlite_with_write_ahead_log(folder, other):
-    with contextlib.closing(sqlite3.connect(folder / 'base')) as base:
-        assert base.execute('pragma journal_mode=wal').fetchone() == ('wal',)
-        base.execute('create table t (writer integer, text text)')
-        base.commit()
-        with multiprocessing.get_context('fork').Pool(4) as pool:
-            pool.starmap(write_rows, [(folder / 'base', number) for number in range(4)])
-        assert base.execute('select count(*), sum(length(text)) from t').fetchone() == (200, 4 * sum(i * 20 for i in range(50)))
-        assert base.execute('pragma integrity_check').fetchone() == ('ok',)
-    with contextlib.closing(sqlite3.connect(other / 'base')) as base:
-        assert base.execute('select count(*) from t').fetchone() == (200,)
-
-
 @pytest.mark.skipif(not has_kernel(6, 2), reason='Linux before 6.2 has no O_TMPFILE on FUSE')
 def test_unnamed_file_gets_name(folder, other):
     fd = os.open(folder, os.O_TMPFILE | os.O_RDWR, 0o640)
@@ -437,89 +286,6 @@ def test_names_are_exchanged_and_not_replaced(folder, other):
     assert sorted(os.listdir(other)) == sorted(['d', *(f'new{i}' for i in range(8))])
 
 
-def test_space_is_allocated_punched_and_found(folder):
-    fd = os.open(folder / 'f', os.O_RDWR | os.O_CREAT, 0o644)
-    os.posix_fallocate(fd, 0, 2_000_000)
-    assert os.fstat(fd).st_size == 2_000_000 and os.fstat(fd).st_blocks * 512 >= 2_000_000
-    allocate(fd, KEEP_SIZE, 2_000_000, 1_000_000)
-    assert os.fstat(fd).st_size == 2_000_000
-    os.pwrite(fd, b'k' * 2_000_000, 0)
-    allocate(fd, PUNCH_HOLE | KEEP_SIZE, 4_096 * 10, 4_096 * 200)
-    want = b'k' * 40_960 + bytes(819_200) + b'k' * (2_000_000 - 860_160)
-    assert os.pread(fd, 2_000_100, 0) == want
-    assert os.lseek(fd, 0, os.SEEK_HOLE) == 40_960
-    assert os.lseek(fd, 40_960, os.SEEK_DATA) == 860_160
-    assert os.lseek(fd, 0, os.SEEK_DATA) == 0
-    os.close(fd)
-    fd = os.open(folder / 'sparse', os.O_RDWR | os.O_CREAT, 0o644)
-    os.pwrite(fd, b'end', 50_000_000)
-    assert os.fstat(fd).st_blocks * 512 < 1_000_000
-    assert 50_000_000 - 65_536 < os.lseek(fd, 0, os.SEEK_DATA) <= 50_000_000
-    assert os.lseek(fd, 50_000_001, os.SEEK_HOLE) == 50_000_003
-    with pytest.raises(OSError) as raised:
-        os.lseek(fd, 50_000_003, os.SEEK_DATA)
-    assert raised.value.errno == errno.ENXIO
-    os.close(fd)
-    run('cp', '--sparse=always', folder / 'sparse', folder / 'copy')
-    assert filecmp.cmp(folder / 'sparse', folder / 'copy', shallow=False)
-
-
-def test_append_flag_can_be_cleared(folder):
-    import fcntl
-    fd = os.open(folder / 'f', os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o644)
-    os.write(fd, b'12345')
-    fcntl.fcntl(fd, fcntl.F_SETFL, 0)
-    os.pwrite(fd, b'X', 1)
-    fcntl.fcntl(fd, fcntl.F_SETFL, os.O_APPEND)
-    os.write(fd, b'6')
-    assert os.pread(fd, 100, 0) == b'1X3456'
-    os.close(fd)
-
-
-def test_directory_is_read_again_after_rewind(folder, other):
-    LIBC.opendir.restype = LIBC.readdir.restype = ctypes.c_void_p
-    directory = ctypes.c_void_p(LIBC.opendir(os.fsencode(folder)))
-
-    def count():
-        found = 0
-        while LIBC.readdir(directory):
-            found += 1
-        return found
-
-    assert count() == 2  # . and ..
-    (other / 'new').touch()
-    LIBC.rewinddir(directory)
-    assert count() == 3
-    LIBC.closedir(directory)
-
-
-def test_counts_of_files_and_space(folder):
-    status = os.statvfs(folder)
-    assert status.f_files > status.f_ffree > 0
-    assert run('df', '-i', folder)
-    assert folder.stat().st_nlink in (1, 2)
-    assert run('find', folder, '-name', 'none') == ''
-
-
-def test_attributes_are_cached_only_while_closed(folder, other):
-    """A file that a program has open here always has its true size; one that is closed has it a second later."""
-    (folder / 'f').write_bytes(b'x')
-    with open(other / 'f', 'rb') as opened:
-        for size in range(2, 40):
-            with open(folder / 'f', 'ab') as file:
-                file.write(b'x')
-            assert os.fstat(opened.fileno()).st_size == size
-    assert (other / 'f').stat().st_size == 39
-    with open(folder / 'f', 'ab') as file:
-        file.write(b'x')
-    time.sleep(1.1)
-    assert (other / 'f').stat().st_size == 40
-    with open(folder / 'f', 'ab') as file:
-        file.write(b'x')
-    with open(other / 'f', 'rb') as opened:  # opening asks anew
-        assert os.fstat(opened.fileno()).st_size == 41
-
-
 def test_many_names_in_one_directory(folder):
     count = 3_000
     made = folder / 'many'
@@ -533,48 +299,6 @@ def test_many_names_in_one_directory(folder):
             seen += 1
     assert seen == count and os.listdir(made) == []
     made.rmdir()
-
-
-def test_full_volume_takes_what_fits(tmp_path):
-    with make_temporary() as root:
-        servers = Servers(root, 1, capacity='8M')
-        try:
-            mount = Mount(servers.file, tmp_path / 'mount')
-            try:
-                fd = os.open(mount.directory / 'f', os.O_WRONLY | os.O_CREAT, 0o644)
-                done = os.write(fd, bytes(20_000_000))
-                assert 6_000_000 < done < 9_000_000
-                with pytest.raises(OSError) as raised:
-                    for _ in range(1_000):
-                        os.write(fd, bytes(1_000_000))
-                assert raised.value.errno == errno.ENOSPC
-                os.close(fd)
-            finally:
-                mount.stop()
-        finally:
-            servers.stop()
-
-
-def test_page_cache_has_shared_mappings(tmp_path):
-    """The way of kernels before 6.6: data in the page cache, seen by other mounts when a file is opened."""
-    with make_temporary() as root:
-        servers = Servers(root, 2)
-        try:
-            with contextlib.ExitStack() as stack:
-                made = [Mount(servers.file, tmp_path / f'mount{i}', options=['--page-cache']) for i in range(2)]
-                for one in made:
-                    stack.callback(one.stop)
-                path, other = (one.directory / 'f' for one in made)
-                path.write_bytes(b'm' * 1_000_000)
-                with open(path, 'r+b') as file, mmap.mmap(file.fileno(), 0) as mapped:
-                    mapped[500_000:500_003] = b'abc'
-                    mapped.flush()
-                assert other.read_bytes() == b'm' * 500_000 + b'abc' + b'm' * 499_997
-                with open(other, 'ab') as file:
-                    file.write(b'end')
-                assert path.read_bytes()[-4:] == b'mend'
-        finally:
-            servers.stop()
 
 
 def test_removed_server_process_keeps_links(tmp_path):
